@@ -3234,22 +3234,39 @@ skip101:
 	SUBQ  $0x00004000, R12
 
 skip102:
-	MOVQ         R12, 17176(SP)
-	MOVQ         88(AX), CX
-	ORQ          104(AX), CX
-	ORQ          112(AX), CX
-	MOVQ         CX, 17184(SP)
-	VMOVSS       element3f800000<>+0(SB), X4
-	VPXOR        X5, X5, X5
-	VCVTSI2SSQ   DX, X5, X5
-	VDIVSS       X5, X4, X4
-	MOVQ         72(AX), R12
+	MOVQ       R12, 17176(SP)
+	MOVQ       88(AX), CX
+	ORQ        104(AX), CX
+	ORQ        112(AX), CX
+	MOVQ       CX, 17184(SP)
+	VMOVSS     element3f800000<>+0(SB), X4
+	VPXOR      X5, X5, X5
+	VCVTSI2SSQ DX, X5, X5
+	VDIVSS     X5, X4, X4
+	MOVQ       72(AX), R13
+	CMPB       197(AX), $0x00
+	JEQ        skip103
+	INCQ       R13
+	SUBQ       96(AX), R8
+	SUBQ       8(AX), BX
+	SUBQ       56(AX), DI
+	SUBQ       32(AX), SI
+	INCQ       R13
+	SUBQ       96(AX), R8
+	SUBQ       8(AX), BX
+	SUBQ       56(AX), DI
+	SUBQ       32(AX), SI
+
+skip103:
+rows104:
 	CMPB         197(AX), $0x00
-	JEQ          skip103
-	CMPQ         R12, $0x00
-	JLE          last104
-	MOVQ         SI, R13
-	MOVQ         R8, R14
+	JEQ          skip106
+	CMPQ         R13, $0x02
+	JLE          last108
+	MOVQ         32(AX), R12
+	LEAQ         (SI)(R12*2), R12
+	MOVQ         96(AX), R14
+	LEAQ         (R8)(R14*2), R14
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
@@ -3257,24 +3274,24 @@ skip102:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols106
+	JGT          cols110
 
-cols105:
+cols109:
 	CMPB    40(AX), $0x00
-	JNE     half107
-	VMOVUPS (R13)(CX*4), Z9
-	VMOVUPS 64(R13)(CX*4), Z10
-	VMOVUPS 128(R13)(CX*4), Z11
-	VMOVUPS 192(R13)(CX*4), Z12
-	JMP     both108
+	JNE     half111
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
+	VMOVUPS 128(R12)(CX*4), Z11
+	VMOVUPS 192(R12)(CX*4), Z12
+	JMP     both112
 
-half107:
-	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z12
+half111:
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
+	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
+	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both108:
+both112:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3282,441 +3299,70 @@ both108:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R15
 	CMPQ   R15, DX
-	JLE    cols105
-
-cols106:
-	LEAQ 32(CX), R15
-	CMPQ R15, DX
-	JGT  cols110
-
-cols109:
-	CMPB    40(AX), $0x00
-	JNE     half111
-	VMOVUPS (R13)(CX*4), Z9
-	VMOVUPS 64(R13)(CX*4), Z10
-	JMP     both112
-
-half111:
-	VPERMW.Z (R13)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R13)(CX*2), Z1, K1, Z10
-
-both112:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R15
-	CMPQ   R15, DX
 	JLE    cols109
 
 cols110:
-	LEAQ 16(CX), R15
+	LEAQ 32(CX), R15
 	CMPQ R15, DX
 	JGT  cols114
 
 cols113:
 	CMPB    40(AX), $0x00
 	JNE     half115
-	VMOVUPS (R13)(CX*4), Z9
+	VMOVUPS (R12)(CX*4), Z9
+	VMOVUPS 64(R12)(CX*4), Z10
 	JMP     both116
 
 half115:
-	VPMOVZXWD (R13)(CX*2), Z9
-	VPSLLD    $0x10, Z9, Z9
+	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
+	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
 both116:
-	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R15
-	CMPQ   R15, DX
-	JLE    cols113
-
-cols114:
-	CMPQ      CX, DX
-	JGE       row117
-	CMPB      40(AX), $0x00
-	JNE       half118
-	VMOVUPS.Z (R13)(CX*4), K2, Z9
-	JMP       both119
-
-half118:
-	VPMOVZXWD.Z (R13)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both119:
-	VADDPS Z9, Z5, Z5
-
-row117:
-	VADDPS        Z6, Z5, Z5
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R14)
-
-last104:
-	CMPQ         R12, $0x00
-	JLE          last120
-	MOVQ         SI, R13
-	MOVQ         R8, R14
-	VBROADCASTSS (R14), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	XORQ         CX, CX
-	LEAQ         64(CX), R15
-	CMPQ         R15, DX
-	JGT          cols122
-
-cols121:
-	CMPB    40(AX), $0x00
-	JNE     half123
-	VMOVUPS (R13)(CX*4), Z10
-	VMOVUPS 64(R13)(CX*4), Z11
-	VMOVUPS 128(R13)(CX*4), Z12
-	VMOVUPS 192(R13)(CX*4), Z13
-	JMP     both124
-
-half123:
-	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
-	VPERMW.Z 64(R13)(CX*2), Z0, K1, Z12
-	VPERMW.Z 64(R13)(CX*2), Z1, K1, Z13
-
-both124:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	VSUBPS      Z5, Z12, Z12
-	VFMADD231PS Z12, Z12, Z8
-	VSUBPS      Z5, Z13, Z13
-	VFMADD231PS Z13, Z13, Z9
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), R15
-	CMPQ        R15, DX
-	JLE         cols121
-
-cols122:
-	LEAQ 32(CX), R15
-	CMPQ R15, DX
-	JGT  cols126
-
-cols125:
-	CMPB    40(AX), $0x00
-	JNE     half127
-	VMOVUPS (R13)(CX*4), Z10
-	VMOVUPS 64(R13)(CX*4), Z11
-	JMP     both128
-
-half127:
-	VPERMW.Z (R13)(CX*2), Z0, K1, Z10
-	VPERMW.Z (R13)(CX*2), Z1, K1, Z11
-
-both128:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R15
-	CMPQ        R15, DX
-	JLE         cols125
-
-cols126:
-	LEAQ 16(CX), R15
-	CMPQ R15, DX
-	JGT  cols130
-
-cols129:
-	CMPB    40(AX), $0x00
-	JNE     half131
-	VMOVUPS (R13)(CX*4), Z10
-	JMP     both132
-
-half131:
-	VPMOVZXWD (R13)(CX*2), Z10
-	VPSLLD    $0x10, Z10, Z10
-
-both132:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R15
-	CMPQ        R15, DX
-	JLE         cols129
-
-cols130:
-	CMPQ      CX, DX
-	JGE       row133
-	CMPB      40(AX), $0x00
-	JNE       half134
-	VMOVUPS.Z (R13)(CX*4), K2, Z10
-	JMP       both135
-
-half134:
-	VPMOVZXWD.Z (R13)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-
-both135:
-	VSUBPS      Z5, Z10, Z10
-	VMOVAPS.Z   Z10, K2, Z10
-	VFMADD231PS Z10, Z10, Z6
-
-row133:
-	VADDPS        Z7, Z6, Z6
-	VADDPS        Z8, Z6, Z6
-	VADDPS        Z9, Z6, Z6
-	VEXTRACTF64X4 $0x01, Z6, Y5
-	VADDPS        Y5, Y6, Y5
-	VEXTRACTF32X4 $0x01, Y5, X6
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0x4e, X6, X5
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0xb1, X6, X5
-	VADDPS        X6, X5, X6
-	VMULSS        X4, X6, X6
-	VADDSS        192(AX), X6, X6
-	VSQRTSS       X6, X6, X6
-	VMOVSS        element3f800000<>+0(SB), X5
-	VDIVSS        X6, X5, X5
-	VMOVSS        X5, 4(R14)
-
-last120:
-	CMPQ         R12, $0x01
-	JLE          last136
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R13
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
-	JGT          cols138
-
-cols137:
-	CMPB    40(AX), $0x00
-	JNE     half139
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
-	VMOVUPS 128(R12)(CX*4), Z11
-	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both140
-
-half139:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
-
-both140:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	VADDPS Z11, Z7, Z7
-	VADDPS Z12, Z8, Z8
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R14
-	CMPQ   R14, DX
-	JLE    cols137
-
-cols138:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols142
-
-cols141:
-	CMPB    40(AX), $0x00
-	JNE     half143
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both144
-
-half143:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
-
-both144:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
-	JLE    cols141
-
-cols142:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
-	JGT  cols146
-
-cols145:
-	CMPB    40(AX), $0x00
-	JNE     half147
-	VMOVUPS (R12)(CX*4), Z9
-	JMP     both148
-
-half147:
-	VPMOVZXWD (R12)(CX*2), Z9
-	VPSLLD    $0x10, Z9, Z9
-
-both148:
-	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols145
-
-cols146:
-	CMPQ      CX, DX
-	JGE       row149
-	CMPB      40(AX), $0x00
-	JNE       half150
-	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both151
-
-half150:
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both151:
-	VADDPS Z9, Z5, Z5
-
-row149:
-	VADDPS        Z6, Z5, Z5
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R13)
-
-last136:
-skip103:
-	MOVQ 72(AX), R13
-
-rows152:
-	CMPB         197(AX), $0x00
-	JEQ          skip153
-	CMPQ         R13, $0x02
-	JLE          last154
-	MOVQ         SI, R12
-	MOVQ         R8, R14
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R14
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R14
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	XORQ         CX, CX
-	LEAQ         64(CX), R15
-	CMPQ         R15, DX
-	JGT          cols156
-
-cols155:
-	CMPB    40(AX), $0x00
-	JNE     half157
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
-	VMOVUPS 128(R12)(CX*4), Z11
-	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both158
-
-half157:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
-
-both158:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	VADDPS Z11, Z7, Z7
-	VADDPS Z12, Z8, Z8
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R15
-	CMPQ   R15, DX
-	JLE    cols155
-
-cols156:
-	LEAQ 32(CX), R15
-	CMPQ R15, DX
-	JGT  cols160
-
-cols159:
-	CMPB    40(AX), $0x00
-	JNE     half161
-	VMOVUPS (R12)(CX*4), Z9
-	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both162
-
-half161:
-	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
-
-both162:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R15
 	CMPQ   R15, DX
-	JLE    cols159
+	JLE    cols113
 
-cols160:
+cols114:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols164
+	JGT  cols118
 
-cols163:
+cols117:
 	CMPB    40(AX), $0x00
-	JNE     half165
+	JNE     half119
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both166
+	JMP     both120
 
-half165:
+half119:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both166:
+both120:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols163
+	JLE    cols117
 
-cols164:
+cols118:
 	CMPQ      CX, DX
-	JGE       row167
+	JGE       row121
 	CMPB      40(AX), $0x00
-	JNE       half168
+	JNE       half122
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both169
+	JMP       both123
 
-half168:
+half122:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both169:
+both123:
 	VADDPS Z9, Z5, Z5
 
-row167:
+row121:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3731,12 +3377,15 @@ row167:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R14)
 
-last154:
-	CMPQ         R13, $0x01
-	JLE          last170
+last108:
+	LEAQ         -1(R13), R12
+	CMPQ         R12, 72(AX)
+	JGT          next105
+	CMPQ         R12, $0x00
+	JEQ          second107
 	MOVQ         SI, R12
-	MOVQ         R8, R14
 	ADDQ         32(AX), R12
+	MOVQ         R8, R14
 	ADDQ         96(AX), R14
 	VBROADCASTSS (R14), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -3746,24 +3395,24 @@ last154:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols172
+	JGT          cols125
 
-cols171:
+cols124:
 	CMPB    40(AX), $0x00
-	JNE     half173
+	JNE     half126
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
 	VMOVUPS 128(R12)(CX*4), Z12
 	VMOVUPS 192(R12)(CX*4), Z13
-	JMP     both174
+	JMP     both127
 
-half173:
+half126:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
-both174:
+both127:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3775,25 +3424,25 @@ both174:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R15
 	CMPQ        R15, DX
-	JLE         cols171
+	JLE         cols124
 
-cols172:
+cols125:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols176
+	JGT  cols129
 
-cols175:
+cols128:
 	CMPB    40(AX), $0x00
-	JNE     half177
+	JNE     half130
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
-	JMP     both178
+	JMP     both131
 
-half177:
+half130:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
-both178:
+both131:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3801,49 +3450,49 @@ both178:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R15
 	CMPQ        R15, DX
-	JLE         cols175
+	JLE         cols128
 
-cols176:
+cols129:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols180
+	JGT  cols133
 
-cols179:
+cols132:
 	CMPB    40(AX), $0x00
-	JNE     half181
+	JNE     half134
 	VMOVUPS (R12)(CX*4), Z10
-	JMP     both182
+	JMP     both135
 
-half181:
+half134:
 	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both182:
+both135:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols179
+	JLE         cols132
 
-cols180:
+cols133:
 	CMPQ      CX, DX
-	JGE       row183
+	JGE       row136
 	CMPB      40(AX), $0x00
-	JNE       half184
+	JNE       half137
 	VMOVUPS.Z (R12)(CX*4), K2, Z10
-	JMP       both185
+	JMP       both138
 
-half184:
+half137:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both185:
+both138:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row183:
+row136:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3862,29 +3511,32 @@ row183:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R14)
 
-last170:
-skip153:
+second107:
+	CMPQ R13, 72(AX)
+	JGT  next105
+
+skip106:
 	CMPB  160(AX), $0x00
-	JEQ   skip186
+	JEQ   skip139
 	CMPQ  168(AX), $0x00
-	JNE   given187
+	JNE   given140
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id189
+	JZ    id142
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id189:
+id142:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other190
+	JNE   other143
 	MOVQ  CX, 17168(SP)
-	JMP   half191
+	JMP   half144
 
-other190:
+other143:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -3902,99 +3554,99 @@ other190:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half191:
-	JMP decided188
+half144:
+	JMP decided141
 
-given187:
+given140:
 	ADDQ 176(AX), R10
 
-decided188:
-skip186:
+decided141:
+skip139:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip192
+	JEQ  skip145
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip192:
+skip145:
 	CMPQ CX, 17176(SP)
-	JGE  none193
+	JGE  none146
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row194
+	JMP  row147
 
-none193:
+none146:
 	XORQ R12, R12
 
-row194:
+row147:
 	XORQ CX, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JGT  cols196
+	JGT  cols149
 
-cols195:
+cols148:
 	CMPB       40(AX), $0x00
-	JNE        half197
+	JNE        half150
 	TESTQ      R12, R12
-	JZ         near199
+	JZ         near152
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same201
+	JNZ        same154
 	ADDQ       $0x00003000, R12
 
-same201:
-	JMP asked200
+same154:
+	JMP asked153
 
-near199:
+near152:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
 	PREFETCHT0 3264(SI)(CX*4)
 
-asked200:
+asked153:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both198
+	JMP     both151
 
-half197:
+half150:
 	TESTQ      R12, R12
-	JZ         near202
+	JZ         near155
 	TESTQ      $0x0000007f, CX
-	JNZ        asked203
+	JNZ        asked156
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same204
+	JNZ        same157
 	ADDQ       $0x00003000, R12
 
-same204:
-	JMP asked203
+same157:
+	JMP asked156
 
-near202:
+near155:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 
-asked203:
+asked156:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both198:
+both151:
 	CMPB         196(AX), $0x00
-	JEQ          skip205
+	JEQ          skip158
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -4002,10 +3654,10 @@ both198:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip206
+	JZ           skip159
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half207
+	JNE          half160
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -4014,9 +3666,9 @@ both198:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both208
+	JMP          both161
 
-half207:
+half160:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -4024,19 +3676,19 @@ half207:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both208:
+both161:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip206:
-skip205:
+skip159:
+skip158:
 	CMPQ         17184(SP), $0x00
-	JEQ          plain209
+	JEQ          plain162
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip210
+	JZ           skip163
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -4048,10 +3700,10 @@ skip205:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip210:
+skip163:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip211
+	JZ      skip164
 	VMOVUPS (R14)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4061,13 +3713,13 @@ skip210:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip211:
+skip164:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip213
+	JZ          skip166
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip214
+	JZ          skip167
 	VMOVUPS     (R15)(CX*4), Z9
 	VMOVUPS     (R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -4080,9 +3732,9 @@ skip211:
 	VMOVUPS     192(R15)(CX*4), Z9
 	VMOVUPS     192(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal212
+	JMP         normal165
 
-skip214:
+skip167:
 	VMOVUPS (R14)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4092,11 +3744,11 @@ skip214:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip213:
-plain209:
+skip166:
+plain162:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip215
+	JZ      skip168
 	VMOVUPS (R14)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -4106,21 +3758,21 @@ plain209:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip215:
-normal212:
+skip168:
+normal165:
 	CMPB         198(AX), $0x00
-	JEQ          none216
+	JEQ          none169
 	CMPB         198(AX), $0x01
-	JNE          act217
+	JNE          act170
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act217:
+act170:
 	CMPB         198(AX), $0x03
-	JNE          act218
+	JNE          act171
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -4136,11 +3788,11 @@ act217:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act218:
+act171:
 	CMPB         198(AX), $0x02
-	JNE          act219
+	JNE          act172
 	CMPB         16(AX), $0x00
-	JNE          half220
+	JNE          half173
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4221,9 +3873,9 @@ act218:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both221
+	JMP          both174
 
-half220:
+half173:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -4278,15 +3930,15 @@ half220:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both221:
-act219:
-none216:
+both174:
+act172:
+none169:
 	CMPB         160(AX), $0x00
-	JEQ          skip222
+	JEQ          skip175
 	CMPQ         168(AX), $0x00
-	JNE          given223
+	JNE          given176
 	CMPW         148(AX), $0x8000
-	JNE          other225
+	JNE          other178
 	MOVQ         17168(SP), R9
 	MOVQ         elementMix<>+24(SB), R14
 	ADDQ         R14, 17168(SP)
@@ -4310,9 +3962,9 @@ none216:
 	VMULPS.Z     Z9, Z7, K3, Z7
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z9, Z8, K3, Z8
-	JMP          half226
+	JMP          half179
 
-other225:
+other178:
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -4341,10 +3993,10 @@ other225:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
 
-half226:
-	JMP decided224
+half179:
+	JMP decided177
 
-given223:
+given176:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4359,30 +4011,30 @@ given223:
 	KMOVW        6(R14), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided224:
-skip222:
+decided177:
+skip175:
 	CMPB     16(AX), $0x00
-	JNE      half228
+	JNE      half181
 	CMPB     17(AX), $0x00
-	JEQ      near230
+	JEQ      near183
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed231
+	JMP      placed184
 
-near230:
+near183:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed231:
-	JMP both229
+placed184:
+	JMP both182
 
-half228:
+half181:
 	CMPB native+8(FP), $0x00
-	JEQ  ours232
+	JEQ  ours185
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4391,9 +4043,9 @@ half228:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both233
+	JMP  both186
 
-ours232:
+ours185:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4422,115 +4074,115 @@ ours232:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both233:
+both186:
 	CMPB     17(AX), $0x00
-	JEQ      near234
+	JEQ      near187
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed235
+	JMP      placed188
 
-near234:
+near187:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed235:
-both229:
+placed188:
+both182:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JLE  cols195
+	JLE  cols148
 
-cols196:
+cols149:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols237
+	JGT  cols190
 
-cols236:
+cols189:
 	CMPB       40(AX), $0x00
-	JNE        half238
+	JNE        half191
 	TESTQ      R12, R12
-	JZ         near240
+	JZ         near193
 	TESTQ      $0x0000003f, CX
-	JNZ        asked241
+	JNZ        asked194
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same242
+	JNZ        same195
 	ADDQ       $0x00003000, R12
 
-same242:
-	JMP asked241
+same195:
+	JMP asked194
 
-near240:
+near193:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 
-asked241:
+asked194:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both239
+	JMP     both192
 
-half238:
+half191:
 	TESTQ      R12, R12
-	JZ         near243
+	JZ         near196
 	TESTQ      $0x0000007f, CX
-	JNZ        asked244
+	JNZ        asked197
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same245
+	JNZ        same198
 	ADDQ       $0x00003000, R12
 
-same245:
-	JMP asked244
+same198:
+	JMP asked197
 
-near243:
+near196:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked244:
+asked197:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both239:
+both192:
 	CMPB         196(AX), $0x00
-	JEQ          skip246
+	JEQ          skip199
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip247
+	JZ           skip200
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half248
+	JNE          half201
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both249
+	JMP          both202
 
-half248:
+half201:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both249:
+both202:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip247:
-skip246:
+skip200:
+skip199:
 	CMPQ         17184(SP), $0x00
-	JEQ          plain250
+	JEQ          plain203
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip251
+	JZ           skip204
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4538,59 +4190,59 @@ skip246:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip251:
+skip204:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip252
+	JZ      skip205
 	VMOVUPS (R14)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip252:
+skip205:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip254
+	JZ          skip207
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip255
+	JZ          skip208
 	VMOVUPS     (R15)(CX*4), Z7
 	VMOVUPS     (R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R15)(CX*4), Z7
 	VMOVUPS     64(R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal253
+	JMP         normal206
 
-skip255:
+skip208:
 	VMOVUPS (R14)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip254:
-plain250:
+skip207:
+plain203:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip256
+	JZ      skip209
 	VMOVUPS (R14)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip256:
-normal253:
+skip209:
+normal206:
 	CMPB         198(AX), $0x00
-	JEQ          none257
+	JEQ          none210
 	CMPB         198(AX), $0x01
-	JNE          act258
+	JNE          act211
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act258:
+act211:
 	CMPB         198(AX), $0x03
-	JNE          act259
+	JNE          act212
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4600,11 +4252,11 @@ act258:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act259:
+act212:
 	CMPB         198(AX), $0x02
-	JNE          act260
+	JNE          act213
 	CMPB         16(AX), $0x00
-	JNE          half261
+	JNE          half214
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4651,9 +4303,9 @@ act259:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both262
+	JMP          both215
 
-half261:
+half214:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4686,17 +4338,17 @@ half261:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both262:
-act260:
-none257:
+both215:
+act213:
+none210:
 	CMPB  160(AX), $0x00
-	JEQ   skip263
+	JEQ   skip216
 	CMPQ  168(AX), $0x00
-	JNE   given264
+	JNE   given217
 	CMPW  148(AX), $0x8000
-	JNE   other266
+	JNE   other219
 	TESTQ $0x0000003f, CX
-	JNZ   same268
+	JNZ   same221
 	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 17168(SP)
@@ -4712,16 +4364,16 @@ none257:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same268:
+same221:
 	VBROADCASTSS 152(AX), Z7
 	KMOVQ        R9, K3
 	VMULPS.Z     Z7, Z5, K3, Z5
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 	SHRQ         $0x20, R9
-	JMP          half267
+	JMP          half220
 
-other266:
+other219:
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4739,10 +4391,10 @@ other266:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
 
-half267:
-	JMP decided265
+half220:
+	JMP decided218
 
-given264:
+given217:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4753,33 +4405,33 @@ given264:
 	KMOVW        2(R14), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided265:
-skip263:
+decided218:
+skip216:
 	CMPB     16(AX), $0x00
-	JNE      half269
+	JNE      half222
 	CMPB     17(AX), $0x00
-	JEQ      near271
+	JEQ      near224
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed272
+	JMP      placed225
 
-near271:
+near224:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed272:
-	JMP both270
+placed225:
+	JMP both223
 
-half269:
+half222:
 	CMPB native+8(FP), $0x00
-	JEQ  ours273
+	JEQ  ours226
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both274
+	JMP  both227
 
-ours273:
+ours226:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4797,166 +4449,166 @@ ours273:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both274:
+both227:
 	CMPB     17(AX), $0x00
-	JEQ      near275
+	JEQ      near228
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed276
+	JMP      placed229
 
-near275:
+near228:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed276:
-both270:
+placed229:
+both223:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JLE  cols236
+	JLE  cols189
 
-cols237:
+cols190:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols278
+	JGT  cols231
 
-cols277:
+cols230:
 	CMPB       40(AX), $0x00
-	JNE        half279
+	JNE        half232
 	TESTQ      R12, R12
-	JZ         near281
+	JZ         near234
 	TESTQ      $0x0000003f, CX
-	JNZ        asked282
+	JNZ        asked235
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same283
+	JNZ        same236
 	ADDQ       $0x00003000, R12
 
-same283:
-	JMP asked282
+same236:
+	JMP asked235
 
-near281:
+near234:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked282:
+asked235:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both280
+	JMP     both233
 
-half279:
+half232:
 	TESTQ      R12, R12
-	JZ         near284
+	JZ         near237
 	TESTQ      $0x0000007f, CX
-	JNZ        asked285
+	JNZ        asked238
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same286
+	JNZ        same239
 	ADDQ       $0x00003000, R12
 
-same286:
-	JMP asked285
+same239:
+	JMP asked238
 
-near284:
+near237:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked285:
+asked238:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both280:
+both233:
 	CMPB         196(AX), $0x00
-	JEQ          skip287
+	JEQ          skip240
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip288
+	JZ           skip241
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half289
+	JNE          half242
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both290
+	JMP          both243
 
-half289:
+half242:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both290:
+both243:
 	VFMADD231PS Z6, Z7, Z5
 
-skip288:
-skip287:
+skip241:
+skip240:
 	CMPQ         17184(SP), $0x00
-	JEQ          plain291
+	JEQ          plain244
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip292
+	JZ           skip245
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip292:
+skip245:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip293
+	JZ      skip246
 	VMOVUPS (R14)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip293:
+skip246:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip295
+	JZ          skip248
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip296
+	JZ          skip249
 	VMOVUPS     (R15)(CX*4), Z6
 	VMOVUPS     (R14)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal294
+	JMP         normal247
 
-skip296:
+skip249:
 	VMOVUPS (R14)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip295:
-plain291:
+skip248:
+plain244:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip297
+	JZ      skip250
 	VMOVUPS (R14)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip297:
-normal294:
+skip250:
+normal247:
 	CMPB         198(AX), $0x00
-	JEQ          none298
+	JEQ          none251
 	CMPB         198(AX), $0x01
-	JNE          act299
+	JNE          act252
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act299:
+act252:
 	CMPB         198(AX), $0x03
-	JNE          act300
+	JNE          act253
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act300:
+act253:
 	CMPB         198(AX), $0x02
-	JNE          act301
+	JNE          act254
 	CMPB         16(AX), $0x00
-	JNE          half302
+	JNE          half255
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4986,9 +4638,9 @@ act300:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both303
+	JMP          both256
 
-half302:
+half255:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5010,17 +4662,17 @@ half302:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both303:
-act301:
-none298:
+both256:
+act254:
+none251:
 	CMPB  160(AX), $0x00
-	JEQ   skip304
+	JEQ   skip257
 	CMPQ  168(AX), $0x00
-	JNE   given305
+	JNE   given258
 	CMPW  148(AX), $0x8000
-	JNE   other307
+	JNE   other260
 	TESTQ $0x0000003f, CX
-	JNZ   same309
+	JNZ   same262
 	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 17168(SP)
@@ -5036,14 +4688,14 @@ none298:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same309:
+same262:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half308
+	JMP          half261
 
-other307:
+other260:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5059,10 +4711,10 @@ other307:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half308:
-	JMP decided306
+half261:
+	JMP decided259
 
-given305:
+given258:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -5071,31 +4723,31 @@ given305:
 	KMOVW        (R14), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided306:
-skip304:
+decided259:
+skip257:
 	CMPB     16(AX), $0x00
-	JNE      half310
+	JNE      half263
 	CMPB     17(AX), $0x00
-	JEQ      near312
+	JEQ      near265
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed313
+	JMP      placed266
 
-near312:
+near265:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed313:
-	JMP both311
+placed266:
+	JMP both264
 
-half310:
+half263:
 	CMPB native+8(FP), $0x00
-	JEQ  ours314
+	JEQ  ours267
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both315
+	JMP  both268
 
-ours314:
+ours267:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5108,156 +4760,156 @@ ours314:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both315:
+both268:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both311:
+both264:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols277
+	JLE  cols230
 
-cols278:
+cols231:
 	CMPQ       CX, DX
-	JGE        row316
+	JGE        row269
 	CMPB       40(AX), $0x00
-	JNE        half317
+	JNE        half270
 	TESTQ      R12, R12
-	JZ         near319
+	JZ         near272
 	TESTQ      $0x0000003f, CX
-	JNZ        asked320
+	JNZ        asked273
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same321
+	JNZ        same274
 	ADDQ       $0x00003000, R12
 
-same321:
-	JMP asked320
+same274:
+	JMP asked273
 
-near319:
+near272:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked320:
+asked273:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both318
+	JMP       both271
 
-half317:
+half270:
 	TESTQ      R12, R12
-	JZ         near322
+	JZ         near275
 	TESTQ      $0x0000007f, CX
-	JNZ        asked323
+	JNZ        asked276
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same324
+	JNZ        same277
 	ADDQ       $0x00003000, R12
 
-same324:
-	JMP asked323
+same277:
+	JMP asked276
 
-near322:
+near275:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked323:
+asked276:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both318:
+both271:
 	CMPB         196(AX), $0x00
-	JEQ          skip325
+	JEQ          skip278
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip326
+	JZ           skip279
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half327
+	JNE          half280
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both328
+	JMP          both281
 
-half327:
+half280:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both328:
+both281:
 	VFMADD231PS Z6, Z7, Z5
 
-skip326:
-skip325:
+skip279:
+skip278:
 	CMPQ         17184(SP), $0x00
-	JEQ          plain329
+	JEQ          plain282
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip330
+	JZ           skip283
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip330:
+skip283:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip331
+	JZ        skip284
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip331:
+skip284:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip333
+	JZ          skip286
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip334
+	JZ          skip287
 	VMOVUPS.Z   (R14)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal332
+	JMP         normal285
 
-skip334:
+skip287:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip333:
-plain329:
+skip286:
+plain282:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip335
+	JZ        skip288
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip335:
-normal332:
+skip288:
+normal285:
 	CMPB         198(AX), $0x00
-	JEQ          none336
+	JEQ          none289
 	CMPB         198(AX), $0x01
-	JNE          act337
+	JNE          act290
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act337:
+act290:
 	CMPB         198(AX), $0x03
-	JNE          act338
+	JNE          act291
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act338:
+act291:
 	CMPB         198(AX), $0x02
-	JNE          act339
+	JNE          act292
 	CMPB         16(AX), $0x00
-	JNE          half340
+	JNE          half293
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5287,9 +4939,9 @@ act338:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both341
+	JMP          both294
 
-half340:
+half293:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -5311,17 +4963,17 @@ half340:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both341:
-act339:
-none336:
+both294:
+act292:
+none289:
 	CMPB  160(AX), $0x00
-	JEQ   skip342
+	JEQ   skip295
 	CMPQ  168(AX), $0x00
-	JNE   given343
+	JNE   given296
 	CMPW  148(AX), $0x8000
-	JNE   other345
+	JNE   other298
 	TESTQ $0x0000003f, CX
-	JNZ   same347
+	JNZ   same300
 	MOVQ  17168(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 17168(SP)
@@ -5337,14 +4989,14 @@ none336:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same347:
+same300:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half346
+	JMP          half299
 
-other345:
+other298:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5360,10 +5012,10 @@ other345:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half346:
-	JMP decided344
+half299:
+	JMP decided297
 
-given343:
+given296:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5372,23 +5024,23 @@ given343:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided344:
-skip342:
+decided297:
+skip295:
 	CMPB    16(AX), $0x00
-	JNE     half348
+	JNE     half301
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both349
+	JMP     both302
 
-half348:
+half301:
 	CMPB native+8(FP), $0x00
-	JEQ  ours350
+	JEQ  ours303
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both351
+	JMP  both304
 
-ours350:
+ours303:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5401,17 +5053,18 @@ ours350:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both351:
+both304:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both349:
-row316:
+both302:
+row269:
+next105:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows152
+	JNZ  rows104
 
 done1:
 	SFENCE
@@ -5518,34 +5171,34 @@ TEXT ·actGradAVX512(SB), $24-9
 	MOVL      112(AX), R10
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip352
+	JZ        skip305
 	MOVQ      CX, R9
 
-skip352:
+skip305:
 	MOVQ 72(AX), R11
 
-rows353:
+rows306:
 	CMPB  128(AX), $0x00
-	JEQ   skip354
+	JEQ   skip307
 	CMPQ  136(AX), $0x00
-	JNE   given355
+	JNE   given308
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id357
+	JZ    id310
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id357:
+id310:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other358
+	JNE   other311
 	MOVQ  CX, 16(SP)
-	JMP   half359
+	JMP   half312
 
-other358:
+other311:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -5563,22 +5216,22 @@ other358:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half359:
-	JMP decided356
+half312:
+	JMP decided309
 
-given355:
+given308:
 	ADDQ 144(AX), R9
 
-decided356:
-skip354:
+decided309:
+skip307:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols361
+	JGT  cols314
 
-cols360:
+cols313:
 	CMPB       40(AX), $0x00
-	JNE        half362
+	JNE        half315
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5587,9 +5240,9 @@ cols360:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both363
+	JMP        both316
 
-half362:
+half315:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5597,11 +5250,11 @@ half362:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both363:
+both316:
 	CMPB       152(AX), $0x00
-	JEQ        skip364
+	JEQ        skip317
 	CMPB       64(AX), $0x00
-	JNE        half365
+	JNE        half318
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5610,9 +5263,9 @@ both363:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both366
+	JMP        both319
 
-half365:
+half318:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5620,10 +5273,10 @@ half365:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both366:
+both319:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act367
+	JNE          act320
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5633,9 +5286,9 @@ both366:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act367:
+act320:
 	CMPB         152(AX), $0x03
-	JNE          act368
+	JNE          act321
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5650,16 +5303,16 @@ act367:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act368:
+act321:
 	CMPB         152(AX), $0x02
-	JNE          act369
+	JNE          act322
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip370
+	JEQ          skip323
 	VBROADCASTSS 124(AX), Z13
 
-skip370:
+skip323:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5673,24 +5326,24 @@ skip370:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act369:
-skip364:
+act322:
+skip317:
 	CMPB         128(AX), $0x00
-	JEQ          skip371
+	JEQ          skip324
 	CMPB         152(AX), $0x01
-	JNE          draws372
+	JNE          draws325
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn373
+	JMP          drawn326
 
-draws372:
+draws325:
 	CMPQ         136(AX), $0x00
-	JNE          given374
+	JNE          given327
 	CMPW         116(AX), $0x8000
-	JNE          other376
+	JNE          other329
 	MOVQ         16(SP), R8
 	MOVQ         elementMix<>+24(SB), R12
 	ADDQ         R12, 16(SP)
@@ -5714,9 +5367,9 @@ draws372:
 	VMULPS.Z     Z8, Z6, K3, Z6
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z8, Z7, K3, Z7
-	JMP          half377
+	JMP          half330
 
-other376:
+other329:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5745,10 +5398,10 @@ other376:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-half377:
-	JMP decided375
+half330:
+	JMP decided328
 
-given374:
+given327:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5763,31 +5416,31 @@ given374:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided375:
-drawn373:
-skip371:
+decided328:
+drawn326:
+skip324:
 	CMPB     16(AX), $0x00
-	JNE      half379
+	JNE      half332
 	CMPB     17(AX), $0x00
-	JEQ      near381
+	JEQ      near334
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed382
+	JMP      placed335
 
-near381:
+near334:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed382:
-	JMP both380
+placed335:
+	JMP both333
 
-half379:
+half332:
 	CMPB native+8(FP), $0x00
-	JEQ  ours383
+	JEQ  ours336
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5796,9 +5449,9 @@ half379:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both384
+	JMP  both337
 
-ours383:
+ours336:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5827,22 +5480,22 @@ ours383:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both384:
+both337:
 	CMPB     17(AX), $0x00
-	JEQ      near385
+	JEQ      near338
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed386
+	JMP      placed339
 
-near385:
+near338:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed386:
-both380:
+placed339:
+both333:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip387
+	JZ      skip340
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
@@ -5852,59 +5505,59 @@ both380:
 	VADDPS  192(R12)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R12)(CX*4)
 
-skip387:
+skip340:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols360
+	JLE  cols313
 
-cols361:
+cols314:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols389
+	JGT  cols342
 
-cols388:
+cols341:
 	CMPB       40(AX), $0x00
-	JNE        half390
+	JNE        half343
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both391
+	JMP        both344
 
-half390:
+half343:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both391:
+both344:
 	CMPB       152(AX), $0x00
-	JEQ        skip392
+	JEQ        skip345
 	CMPB       64(AX), $0x00
-	JNE        half393
+	JNE        half346
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both394
+	JMP        both347
 
-half393:
+half346:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both394:
+both347:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act395
+	JNE          act348
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act395:
+act348:
 	CMPB         152(AX), $0x03
-	JNE          act396
+	JNE          act349
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5913,16 +5566,16 @@ act395:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act396:
+act349:
 	CMPB         152(AX), $0x02
-	JNE          act397
+	JNE          act350
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip398
+	JEQ          skip351
 	VBROADCASTSS 124(AX), Z9
 
-skip398:
+skip351:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5930,24 +5583,24 @@ skip398:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act397:
-skip392:
+act350:
+skip345:
 	CMPB         128(AX), $0x00
-	JEQ          skip399
+	JEQ          skip352
 	CMPB         152(AX), $0x01
-	JNE          draws400
+	JNE          draws353
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn401
+	JMP          drawn354
 
-draws400:
+draws353:
 	CMPQ  136(AX), $0x00
-	JNE   given402
+	JNE   given355
 	CMPW  116(AX), $0x8000
-	JNE   other404
+	JNE   other357
 	TESTQ $0x0000003f, CX
-	JNZ   same406
+	JNZ   same359
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -5963,16 +5616,16 @@ draws400:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same406:
+same359:
 	VBROADCASTSS 120(AX), Z6
 	KMOVQ        R8, K3
 	VMULPS.Z     Z6, Z4, K3, Z4
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x20, R8
-	JMP          half405
+	JMP          half358
 
-other404:
+other357:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5990,10 +5643,10 @@ other404:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half405:
-	JMP decided403
+half358:
+	JMP decided356
 
-given402:
+given355:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -6004,34 +5657,34 @@ given402:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided403:
-drawn401:
-skip399:
+decided356:
+drawn354:
+skip352:
 	CMPB     16(AX), $0x00
-	JNE      half407
+	JNE      half360
 	CMPB     17(AX), $0x00
-	JEQ      near409
+	JEQ      near362
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed410
+	JMP      placed363
 
-near409:
+near362:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed410:
-	JMP both408
+placed363:
+	JMP both361
 
-half407:
+half360:
 	CMPB native+8(FP), $0x00
-	JEQ  ours411
+	JEQ  ours364
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both412
+	JMP  both365
 
-ours411:
+ours364:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -6049,108 +5702,108 @@ ours411:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both412:
+both365:
 	CMPB     17(AX), $0x00
-	JEQ      near413
+	JEQ      near366
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed414
+	JMP      placed367
 
-near413:
+near366:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed414:
-both408:
+placed367:
+both361:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip415
+	JZ      skip368
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R12)(CX*4)
 
-skip415:
+skip368:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols388
+	JLE  cols341
 
-cols389:
+cols342:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols417
+	JGT  cols370
 
-cols416:
+cols369:
 	CMPB       40(AX), $0x00
-	JNE        half418
+	JNE        half371
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both419
+	JMP        both372
 
-half418:
+half371:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both419:
+both372:
 	CMPB       152(AX), $0x00
-	JEQ        skip420
+	JEQ        skip373
 	CMPB       64(AX), $0x00
-	JNE        half421
+	JNE        half374
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both422
+	JMP        both375
 
-half421:
+half374:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both422:
+both375:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act423
+	JNE          act376
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act423:
+act376:
 	CMPB         152(AX), $0x03
-	JNE          act424
+	JNE          act377
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act424:
+act377:
 	CMPB         152(AX), $0x02
-	JNE          act425
+	JNE          act378
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip426
+	JEQ          skip379
 	VBROADCASTSS 124(AX), Z7
 
-skip426:
+skip379:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act425:
-skip420:
+act378:
+skip373:
 	CMPB         128(AX), $0x00
-	JEQ          skip427
+	JEQ          skip380
 	CMPB         152(AX), $0x01
-	JNE          draws428
+	JNE          draws381
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn429
+	JMP          drawn382
 
-draws428:
+draws381:
 	CMPQ  136(AX), $0x00
-	JNE   given430
+	JNE   given383
 	CMPW  116(AX), $0x8000
-	JNE   other432
+	JNE   other385
 	TESTQ $0x0000003f, CX
-	JNZ   same434
+	JNZ   same387
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -6166,14 +5819,14 @@ draws428:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same434:
+same387:
 	VBROADCASTSS 120(AX), Z5
 	KMOVQ        R8, K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 	SHRQ         $0x10, R8
-	JMP          half433
+	JMP          half386
 
-other432:
+other385:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -6189,10 +5842,10 @@ other432:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-half433:
-	JMP decided431
+half386:
+	JMP decided384
 
-given430:
+given383:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -6201,32 +5854,32 @@ given430:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided431:
-drawn429:
-skip427:
+decided384:
+drawn382:
+skip380:
 	CMPB     16(AX), $0x00
-	JNE      half435
+	JNE      half388
 	CMPB     17(AX), $0x00
-	JEQ      near437
+	JEQ      near390
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed438
+	JMP      placed391
 
-near437:
+near390:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed438:
-	JMP both436
+placed391:
+	JMP both389
 
-half435:
+half388:
 	CMPB native+8(FP), $0x00
-	JEQ  ours439
+	JEQ  ours392
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both440
+	JMP  both393
 
-ours439:
+ours392:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6239,96 +5892,96 @@ ours439:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both440:
+both393:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both436:
+both389:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip441
+	JZ      skip394
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 
-skip441:
+skip394:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols416
+	JLE  cols369
 
-cols417:
+cols370:
 	CMPQ       CX, DX
-	JGE        row442
+	JGE        row395
 	CMPB       40(AX), $0x00
-	JNE        half443
+	JNE        half396
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both444
+	JMP        both397
 
-half443:
+half396:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both444:
+both397:
 	CMPB       152(AX), $0x00
-	JEQ        skip445
+	JEQ        skip398
 	CMPB       64(AX), $0x00
-	JNE        half446
+	JNE        half399
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both447
+	JMP        both400
 
-half446:
+half399:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both447:
+both400:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         152(AX), $0x01
-	JNE          act448
+	JNE          act401
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act448:
+act401:
 	CMPB         152(AX), $0x03
-	JNE          act449
+	JNE          act402
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act449:
+act402:
 	CMPB         152(AX), $0x02
-	JNE          act450
+	JNE          act403
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip451
+	JEQ          skip404
 	VBROADCASTSS 124(AX), Z7
 
-skip451:
+skip404:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act450:
-skip445:
+act403:
+skip398:
 	CMPB         128(AX), $0x00
-	JEQ          skip452
+	JEQ          skip405
 	CMPB         152(AX), $0x01
-	JNE          draws453
+	JNE          draws406
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn454
+	JMP          drawn407
 
-draws453:
+draws406:
 	CMPQ  136(AX), $0x00
-	JNE   given455
+	JNE   given408
 	CMPW  116(AX), $0x8000
-	JNE   other457
+	JNE   other410
 	TESTQ $0x0000003f, CX
-	JNZ   same459
+	JNZ   same412
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -6344,14 +5997,14 @@ draws453:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same459:
+same412:
 	VBROADCASTSS 120(AX), Z5
 	KMOVQ        R8, K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 	SHRQ         $0x10, R8
-	JMP          half458
+	JMP          half411
 
-other457:
+other410:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -6367,10 +6020,10 @@ other457:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-half458:
-	JMP decided456
+half411:
+	JMP decided409
 
-given455:
+given408:
 	VBROADCASTSS 120(AX), Z5
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -6379,24 +6032,24 @@ given455:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z5, Z4, K3, Z4
 
-decided456:
-drawn454:
-skip452:
+decided409:
+drawn407:
+skip405:
 	CMPB    16(AX), $0x00
-	JNE     half460
+	JNE     half413
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both461
+	JMP     both414
 
-half460:
+half413:
 	CMPB native+8(FP), $0x00
-	JEQ  ours462
+	JEQ  ours415
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both463
+	JMP  both416
 
-ours462:
+ours415:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6409,23 +6062,23 @@ ours462:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both463:
+both416:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both461:
+both414:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip464
+	JZ      skip417
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 
-skip464:
-row442:
+skip417:
+row395:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows353
+	JNZ  rows306
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6453,41 +6106,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows465:
+rows418:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols467
+	JGT  cols420
 
-cols466:
+cols419:
 	CMPB       40(AX), $0x00
-	JNE        half468
+	JNE        half421
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both469
+	JMP        both422
 
-half468:
+half421:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both469:
+both422:
 	CMPB       64(AX), $0x00
-	JNE        half470
+	JNE        half423
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both471
+	JMP        both424
 
-half470:
+half423:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both471:
+both424:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -6503,30 +6156,30 @@ both471:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half472
+	JNE          half425
 	CMPB         17(AX), $0x00
-	JEQ          near474
+	JEQ          near427
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed475
+	JMP          placed428
 
-near474:
+near427:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed475:
-	JMP both473
+placed428:
+	JMP both426
 
-half472:
+half425:
 	CMPB native+8(FP), $0x00
-	JEQ  ours476
+	JEQ  ours429
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both477
+	JMP  both430
 
-ours476:
+ours429:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -6544,52 +6197,52 @@ ours476:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both477:
+both430:
 	CMPB     17(AX), $0x00
-	JEQ      near478
+	JEQ      near431
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed479
+	JMP      placed432
 
-near478:
+near431:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed479:
-both473:
+placed432:
+both426:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols466
+	JLE  cols419
 
-cols467:
+cols420:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols481
+	JGT  cols434
 
-cols480:
+cols433:
 	CMPB       40(AX), $0x00
-	JNE        half482
+	JNE        half435
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both483
+	JMP        both436
 
-half482:
+half435:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both483:
+both436:
 	CMPB       64(AX), $0x00
-	JNE        half484
+	JNE        half437
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both485
+	JMP        both438
 
-half484:
+half437:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both485:
+both438:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6598,28 +6251,28 @@ both485:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half486
+	JNE          half439
 	CMPB         17(AX), $0x00
-	JEQ          near488
+	JEQ          near441
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed489
+	JMP          placed442
 
-near488:
+near441:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed489:
-	JMP both487
+placed442:
+	JMP both440
 
-half486:
+half439:
 	CMPB native+8(FP), $0x00
-	JEQ  ours490
+	JEQ  ours443
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both491
+	JMP  both444
 
-ours490:
+ours443:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6632,42 +6285,42 @@ ours490:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both491:
+both444:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both487:
+both440:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols480
+	JLE  cols433
 
-cols481:
+cols434:
 	CMPQ       CX, DX
-	JGE        row492
+	JGE        row445
 	CMPB       40(AX), $0x00
-	JNE        half493
+	JNE        half446
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both494
+	JMP        both447
 
-half493:
+half446:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both494:
+both447:
 	CMPB       64(AX), $0x00
-	JNE        half495
+	JNE        half448
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both496
+	JMP        both449
 
-half495:
+half448:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both496:
+both449:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6676,20 +6329,20 @@ both496:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half497
+	JNE          half450
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both498
+	JMP          both451
 
-half497:
+half450:
 	CMPB native+8(FP), $0x00
-	JEQ  ours499
+	JEQ  ours452
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both500
+	JMP  both453
 
-ours499:
+ours452:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6702,16 +6355,16 @@ ours499:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both500:
+both453:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both498:
-row492:
+both451:
+row445:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows465
+	JNZ  rows418
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6731,15 +6384,15 @@ TEXT ·layerGradAVX512(SB), $27792-9
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      64(AX), $0x00
-	JNE       half503
+	JNE       half456
 	CMPQ      DX, $0x10
-	JMP       both504
+	JMP       both457
 
-half503:
+half456:
 	CMPQ DX, $0x2f
 
-both504:
-	JGT          longer502
+both457:
+	JGT          longer455
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6753,12 +6406,12 @@ both504:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far505:
+far458:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far505
+	JLT   far458
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
 	MOVQ  SI, 26984(SP)
@@ -6767,30 +6420,30 @@ far505:
 	MOVQ  BX, 26992(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off506
+	JZ    off459
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half508
+	JNE   half461
 	ADDQ  DI, DI
-	JMP   both509
+	JMP   both462
 
-half508:
-both509:
+half461:
+both462:
 	CMPQ DI, 8(AX)
-	JNE  off506
+	JNE  off459
 	MOVQ SI, 26992(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 26984(SP)
 
-off506:
+off459:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip510
+	JZ           skip463
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6806,7 +6459,7 @@ off506:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip510:
+skip463:
 	VMOVUPS      Z2, 27024(SP)
 	VMOVUPS      Z3, 27088(SP)
 	VMOVUPS      Z4, 27152(SP)
@@ -6925,7 +6578,7 @@ skip510:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-rows511:
+rows464:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6951,12 +6604,12 @@ rows511:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half516
+	JNE          half469
 	ADDQ         R9, R9
-	JMP          both517
+	JMP          both470
 
-half516:
-both517:
+half469:
+both470:
 	DECQ          R8
 	IMULQ         32(AX), R8
 	ADDQ          24(AX), R8
@@ -6969,7 +6622,7 @@ both517:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have513
+	JLE           have466
 	MOVQ          24(AX), SI
 	MOVQ          32(AX), DI
 	LEAQ          (CX), R9
@@ -6994,12 +6647,12 @@ both517:
 	MOVQ          DX, R9
 	ADDQ          R9, R9
 	CMPB          40(AX), $0x00
-	JNE           half518
+	JNE           half471
 	ADDQ          R9, R9
-	JMP           both519
+	JMP           both472
 
-half518:
-both519:
+half471:
+both472:
 	XORQ  SI, SI
 	MOVQ  R9, R10
 	ADDQ  $0x0f, R10
@@ -7009,16 +6662,16 @@ both519:
 	ADDQ  24(AX), R11
 	ADDQ  R10, R11
 	CMPQ  R11, R8
-	JGT   exact520
+	JGT   exact473
 	MOVQ  R10, R9
 
-exact520:
+exact473:
 	CMPB 40(AX), $0x00
-	JNE  half521
+	JNE  half474
 
-piece523:
+piece476:
 	CMPQ            R9, $0x10
-	JLT             short524
+	JLT             short477
 	MOVQ            27280(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27288(SP), R8
@@ -7066,11 +6719,11 @@ piece523:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece523
+	JMP             piece476
 
-short524:
+short477:
 	TESTQ        R9, R9
-	JZ           pieces525
+	JZ           pieces478
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -7142,13 +6795,13 @@ short524:
 	VMOVUPS      Z4, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces525:
-	JMP both522
+pieces478:
+	JMP both475
 
-half521:
-piece526:
+half474:
+piece479:
 	CMPQ            R9, $0x10
-	JLT             short527
+	JLT             short480
 	MOVQ            27280(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z3
 	MOVQ            27288(SP), R8
@@ -7208,11 +6861,11 @@ piece526:
 	ADDQ            $0x00000200, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece526
+	JMP             piece479
 
-short527:
+short480:
 	TESTQ        R9, R9
-	JZ           pieces528
+	JZ           pieces481
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -7296,11 +6949,11 @@ short527:
 	VMOVUPS      Z4, 448(DI)
 	ADDQ         $0x00000200, DI
 
-pieces528:
-both522:
-	JMP read515
+pieces481:
+both475:
+	JMP read468
 
-have513:
+have466:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -7309,16 +6962,16 @@ have513:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half529
+	JNE  half482
 	ADDQ R13, R13
-	JMP  both530
+	JMP  both483
 
-half529:
-both530:
+half482:
+both483:
 	CMPB 40(AX), $0x00
-	JNE  half531
+	JNE  half484
 
-piece533:
+piece486:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7353,11 +7006,11 @@ piece533:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece533
-	JMP             both532
+	JG              piece486
+	JMP             both485
 
-half531:
-piece534:
+half484:
+piece487:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7404,10 +7057,10 @@ piece534:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece534
+	JG              piece487
 
-both532:
-read515:
+both485:
+read468:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -7428,12 +7081,12 @@ read515:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half538
+	JNE          half491
 	ADDQ         R10, R10
-	JMP          both539
+	JMP          both492
 
-half538:
-both539:
+half491:
+both492:
 	DECQ          R9
 	IMULQ         56(AX), R9
 	ADDQ          48(AX), R9
@@ -7446,7 +7099,7 @@ both539:
 	LEAQ          (R10)(R8*2), R10
 	LEAQ          (R10)(R8*1), R10
 	CMPQ          R10, R9
-	JLE           have535
+	JLE           have488
 	MOVQ          48(AX), DI
 	MOVQ          56(AX), R8
 	LEAQ          (CX), R10
@@ -7471,12 +7124,12 @@ both539:
 	MOVQ          DX, R10
 	ADDQ          R10, R10
 	CMPB          64(AX), $0x00
-	JNE           half540
+	JNE           half493
 	ADDQ          R10, R10
-	JMP           both541
+	JMP           both494
 
-half540:
-both541:
+half493:
+both494:
 	XORQ  DI, DI
 	MOVQ  R10, R11
 	ADDQ  $0x0f, R11
@@ -7486,16 +7139,16 @@ both541:
 	ADDQ  48(AX), R12
 	ADDQ  R11, R12
 	CMPQ  R12, R9
-	JGT   exact542
+	JGT   exact495
 	MOVQ  R11, R10
 
-exact542:
+exact495:
 	CMPB 64(AX), $0x00
-	JNE  half543
+	JNE  half496
 
-piece545:
+piece498:
 	CMPQ            R10, $0x10
-	JLT             short546
+	JLT             short499
 	MOVQ            27408(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27416(SP), R9
@@ -7543,11 +7196,11 @@ piece545:
 	ADDQ            $0x00000100, R8
 	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
-	JMP             piece545
+	JMP             piece498
 
-short546:
+short499:
 	TESTQ        R10, R10
-	JZ           pieces547
+	JZ           pieces500
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7619,13 +7272,13 @@ short546:
 	VMOVUPS      Z4, 192(R8)
 	ADDQ         $0x00000100, R8
 
-pieces547:
-	JMP both544
+pieces500:
+	JMP both497
 
-half543:
-piece548:
+half496:
+piece501:
 	CMPQ            R10, $0x10
-	JLT             short549
+	JLT             short502
 	MOVQ            27408(SP), R9
 	VBROADCASTF32X4 (R9)(DI*1), Z3
 	MOVQ            27416(SP), R9
@@ -7685,11 +7338,11 @@ piece548:
 	ADDQ            $0x00000200, R8
 	ADDQ            $0x10, DI
 	SUBQ            $0x10, R10
-	JMP             piece548
+	JMP             piece501
 
-short549:
+short502:
 	TESTQ        R10, R10
-	JZ           pieces550
+	JZ           pieces503
 	MOVQ         R10, R9
 	SHRQ         $0x01, R9
 	MOVQ         $0xffffffff, R10
@@ -7773,11 +7426,11 @@ short549:
 	VMOVUPS      Z4, 448(R8)
 	ADDQ         $0x00000200, R8
 
-pieces550:
-both544:
-	JMP read537
+pieces503:
+both497:
+	JMP read490
 
-have535:
+have488:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7786,16 +7439,16 @@ have535:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half551
+	JNE  half504
 	ADDQ R14, R14
-	JMP  both552
+	JMP  both505
 
-half551:
-both552:
+half504:
+both505:
 	CMPB 64(AX), $0x00
-	JNE  half553
+	JNE  half506
 
-piece555:
+piece508:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7830,11 +7483,11 @@ piece555:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece555
-	JMP             both554
+	JG              piece508
+	JMP             both507
 
-half553:
-piece556:
+half506:
+piece509:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7881,10 +7534,10 @@ piece556:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece556
+	JG              piece509
 
-both554:
-read537:
+both507:
+read490:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7901,17 +7554,17 @@ read537:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart557
+	JNE          apart510
 	CMPQ         16(SP), $0x10
-	JNE          apart557
+	JNE          apart510
 	VMOVUPS      (SI), Z4
 	VMOVDQU32    elementEveryOther<>+0(SB), Z2
 	VPERMI2PS    64(SI), Z4, Z2
 	VMOVDQU32    elementEveryOther<>+64(SB), Z3
 	VPERMI2PS    64(SI), Z4, Z3
-	JMP          pairs558
+	JMP          pairs511
 
-apart557:
+apart510:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -7929,7 +7582,7 @@ apart557:
 	KMOVW        DI, K1
 	VGATHERDPS   4(SI)(Z4*1), K1, Z3
 
-pairs558:
+pairs511:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -7959,10 +7612,10 @@ pairs558:
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near559
+	JEQ          near512
 	MOVQ         BX, R11
 
-near559:
+near512:
 	MOVQ         16(SP), R12
 	MOVQ         $0x0000ffff, R13
 	BZHIQ        R12, R13, R13
@@ -7970,12 +7623,12 @@ near559:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VSUBPS       Z3, Z8, Z8
 	CMPB         40(AX), $0x00
-	JNE          half560
+	JNE          half513
 	MOVQ         DX, R13
 	XORQ         R12, R12
 	SHLQ         $0x06, R13
 
-four562:
+four515:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7992,7 +7645,7 @@ four562:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none563
+	JLT        none516
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
@@ -8001,23 +7654,23 @@ four562:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near564
+	JNZ        near517
 	CMPB       17(AX), $0x00
-	JEQ        near564
+	JEQ        near517
 	VMOVNTDQ   Z9, -256(R9)
 	VMOVNTDQ   Z10, -192(R9)
 	VMOVNTDQ   Z11, -128(R9)
 	VMOVNTDQ   Z12, -64(R9)
-	JMP        moved565
+	JMP        moved518
 
-near564:
+near517:
 	VMOVDQU64 Z9, -256(R9)
 	VMOVDQU64 Z10, -192(R9)
 	VMOVDQU64 Z11, -128(R9)
 	VMOVDQU64 Z12, -64(R9)
 
-moved565:
-none563:
+moved518:
+none516:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -8062,15 +7715,15 @@ none563:
 	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four562
-	JMP              both561
+	JLT              four515
+	JMP              both514
 
-half560:
+half513:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four566:
+four519:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -8081,26 +7734,26 @@ four566:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none567
+	JLT        none520
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near568
+	JNZ        near521
 	CMPB       17(AX), $0x00
-	JEQ        near568
+	JEQ        near521
 	VMOVNTDQ   Z9, -128(R9)
 	VMOVNTDQ   Z10, -64(R9)
-	JMP        moved569
+	JMP        moved522
 
-near568:
+near521:
 	VMOVDQU64 Z9, -128(R9)
 	VMOVDQU64 Z10, -64(R9)
 
-moved569:
-none567:
+moved522:
+none520:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -8145,30 +7798,30 @@ none567:
 	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four566
+	JLT              four519
 
-both561:
-line570:
+both514:
+line523:
 	CMPQ      R10, $0x40
-	JLT       last571
+	JLT       last524
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near572
+	JNZ       near525
 	CMPB      17(AX), $0x00
-	JEQ       near572
+	JEQ       near525
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved573
+	JMP       moved526
 
-near572:
+near525:
 	VMOVDQU64 Z8, -64(R9)
 
-moved573:
-	JMP line570
+moved526:
+	JMP line523
 
-last571:
+last524:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -8190,14 +7843,14 @@ last571:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half574
+	JNE          half527
 	ADDQ         SI, SI
-	JMP          both575
+	JMP          both528
 
-half574:
-both575:
+half527:
+both528:
 	CMPQ      26984(SP), $0x00
-	JEQ       apart576
+	JEQ       apart529
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -8216,11 +7869,11 @@ both575:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half578
+	JNE       half531
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece580:
+piece533:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -8270,14 +7923,14 @@ piece580:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece580
-	JMP           both579
+	JNE           piece533
+	JMP           both532
 
-half578:
+half531:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece581:
+piece534:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -8319,7 +7972,7 @@ piece581:
 	VMULPS.BCST  27052(SP)(R13*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours582
+	JEQ          ours535
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8336,9 +7989,9 @@ piece581:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both583
+	JMP  both536
 
-ours582:
+ours535:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8389,7 +8042,7 @@ ours582:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both583:
+both536:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8419,26 +8072,26 @@ both583:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece581
+	JNE           piece534
 
-both579:
-	JMP written577
+both532:
+	JMP written530
 
-apart576:
+apart529:
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half584
+	JNE       half537
 	MOVQ      (AX), SI
 	MOVQ      8(AX), DI
 	CMPQ      26984(SP), $0x00
-	JEQ       off586
+	JEQ       off539
 	LEAQ      3584(BX), SI
 	ADDQ      27000(SP), SI
 	MOVQ      27008(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off586:
+off539:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z5
 	VPADDD        elementNumbers<>+0(SB), Z5, Z5
@@ -8461,15 +8114,15 @@ off586:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half587
+	JNE           half540
 	ADDQ          R8, R8
-	JMP           both588
+	JMP           both541
 
-half587:
-both588:
+half540:
+both541:
 	XORQ SI, SI
 
-piece589:
+piece542:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	SHRQ          $0x04, R9
@@ -8553,21 +8206,21 @@ piece589:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece589
-	JMP           both585
+	JG            piece542
+	JMP           both538
 
-half584:
+half537:
 	MOVQ  (AX), SI
 	MOVQ  8(AX), DI
 	CMPQ  26984(SP), $0x00
-	JEQ   off590
+	JEQ   off543
 	LEAQ  3584(BX), SI
 	ADDQ  27000(SP), SI
 	MOVQ  27008(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off590:
+off543:
 	LEAQ          (CX), R8
 	VPBROADCASTD  R8, Z7
 	VPADDD        elementNumbers<>+0(SB), Z7, Z7
@@ -8590,15 +8243,15 @@ off590:
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	CMPB          16(AX), $0x00
-	JNE           half591
+	JNE           half544
 	ADDQ          R8, R8
-	JMP           both592
+	JMP           both545
 
-half591:
-both592:
+half544:
+both545:
 	XORQ SI, SI
 
-piece593:
+piece546:
 	MOVQ         DI, R9
 	SUBQ         BX, R9
 	SHRQ         $0x04, R9
@@ -8635,7 +8288,7 @@ piece593:
 	VMULPS.BCST  27052(SP)(R9*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours594
+	JEQ          ours547
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -8652,9 +8305,9 @@ piece593:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both595
+	JMP  both548
 
-ours594:
+ours547:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8705,7 +8358,7 @@ ours594:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both595:
+both548:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8774,47 +8427,47 @@ both595:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000200, DI
 	SUBQ          $0x10, R8
-	JG            piece593
+	JG            piece546
 
-both585:
-written577:
+both538:
+written530:
 	MOVQ  27016(SP), SI
 	ADDQ  SI, 27008(SP)
 	CMPQ  26984(SP), $0x00
-	JEQ   off596
+	JEQ   off549
 	IMULQ 8(AX), SI
 	ADDQ  SI, 27000(SP)
 
-off596:
+off549:
 	MOVQ 16(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 72(AX)
-	JLT  rows511
+	JLT  rows464
 	LEAQ 3584(BX), CX
 	MOVQ 26992(SP), SI
 	MOVQ 27000(SP), DI
 
-line597:
+line550:
 	CMPQ      DI, $0x40
-	JLT       last598
+	JLT       last551
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near599
+	JNZ       near552
 	CMPB      17(AX), $0x00
-	JEQ       near599
+	JEQ       near552
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved600
+	JMP       moved553
 
-near599:
+near552:
 	VMOVDQU64 Z0, -64(SI)
 
-moved600:
-	JMP line597
+moved553:
+	JMP line550
 
-last598:
+last551:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8826,7 +8479,7 @@ last598:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum601:
+sum554:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8841,12 +8494,12 @@ sum601:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum601
+	JLT           sum554
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum602:
+sum555:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8861,10 +8514,10 @@ sum602:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum602
-	JMP           done501
+	JLT           sum555
+	JMP           done454
 
-longer502:
+longer455:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8875,9 +8528,9 @@ longer502:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group603:
+group556:
 	CMPQ         R9, $0x02
-	JLT          group604
+	JLT          group557
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8899,65 +8552,65 @@ group603:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols606
+	JGT          cols559
 
-cols605:
+cols558:
 	CMPB       40(AX), $0x00
-	JNE        half607
+	JNE        half560
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both608
+	JMP        both561
 
-half607:
+half560:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both608:
+both561:
 	CMPB       64(AX), $0x00
-	JNE        half609
+	JNE        half562
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both610
+	JMP        both563
 
-half609:
+half562:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both610:
+both563:
 	CMPB       40(AX), $0x00
-	JNE        half611
+	JNE        half564
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both612
+	JMP        both565
 
-half611:
+half564:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both612:
+both565:
 	CMPB       64(AX), $0x00
-	JNE        half613
+	JNE        half566
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both614
+	JMP        both567
 
-half613:
+half566:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both614:
+both567:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -9002,62 +8655,62 @@ both614:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols605
+	JLE         cols558
 
-cols606:
+cols559:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols616
+	JGT  cols569
 
-cols615:
+cols568:
 	CMPB       40(AX), $0x00
-	JNE        half617
+	JNE        half570
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both618
+	JMP        both571
 
-half617:
+half570:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both618:
+both571:
 	CMPB       64(AX), $0x00
-	JNE        half619
+	JNE        half572
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both620
+	JMP        both573
 
-half619:
+half572:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both620:
+both573:
 	CMPB       40(AX), $0x00
-	JNE        half621
+	JNE        half574
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both622
+	JMP        both575
 
-half621:
+half574:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both622:
+both575:
 	CMPB       64(AX), $0x00
-	JNE        half623
+	JNE        half576
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both624
+	JMP        both577
 
-half623:
+half576:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both624:
+both577:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -9083,59 +8736,59 @@ both624:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols615
+	JLE         cols568
 
-cols616:
+cols569:
 	CMPQ       CX, DX
-	JGE        row625
+	JGE        row578
 	CMPB       40(AX), $0x00
-	JNE        half626
+	JNE        half579
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both627
+	JMP        both580
 
-half626:
+half579:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both627:
+both580:
 	CMPB       64(AX), $0x00
-	JNE        half628
+	JNE        half581
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both629
+	JMP        both582
 
-half628:
+half581:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both629:
+both582:
 	CMPB       40(AX), $0x00
-	JNE        half630
+	JNE        half583
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both631
+	JMP        both584
 
-half630:
+half583:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both631:
+both584:
 	CMPB       64(AX), $0x00
-	JNE        half632
+	JNE        half585
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both633
+	JMP        both586
 
-half632:
+half585:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both633:
+both586:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -9159,7 +8812,7 @@ both633:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row625:
+row578:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9215,32 +8868,32 @@ row625:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols635
+	JGT           cols588
 
-cols634:
+cols587:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half636
+	JNE     half589
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both637
+	JMP     both590
 
-half636:
+half589:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both637:
+both590:
 	CMPB    64(AX), $0x00
-	JNE     half638
+	JNE     half591
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both639
+	JMP     both592
 
-half638:
+half591:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both639:
+both592:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -9252,30 +8905,30 @@ both639:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half640
+	JNE         half593
 	CMPB        17(AX), $0x00
-	JEQ         near642
+	JEQ         near595
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed643
+	JMP         placed596
 
-near642:
+near595:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed643:
-	JMP both641
+placed596:
+	JMP both594
 
-half640:
+half593:
 	CMPB native+8(FP), $0x00
-	JEQ  ours644
+	JEQ  ours597
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both645
+	JMP  both598
 
-ours644:
+ours597:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -9293,39 +8946,39 @@ ours644:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both645:
+both598:
 	CMPB     17(AX), $0x00
-	JEQ      near646
+	JEQ      near599
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed647
+	JMP      placed600
 
-near646:
+near599:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed647:
-both641:
+placed600:
+both594:
 	CMPB    40(AX), $0x00
-	JNE     half648
+	JNE     half601
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both649
+	JMP     both602
 
-half648:
+half601:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both649:
+both602:
 	CMPB    64(AX), $0x00
-	JNE     half650
+	JNE     half603
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both651
+	JMP     both604
 
-half650:
+half603:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both651:
+both604:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -9337,30 +8990,30 @@ both651:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half652
+	JNE         half605
 	CMPB        17(AX), $0x00
-	JEQ         near654
+	JEQ         near607
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed655
+	JMP         placed608
 
-near654:
+near607:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed655:
-	JMP both653
+placed608:
+	JMP both606
 
-half652:
+half605:
 	CMPB native+8(FP), $0x00
-	JEQ  ours656
+	JEQ  ours609
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both657
+	JMP  both610
 
-ours656:
+ours609:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -9378,77 +9031,77 @@ ours656:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both657:
+both610:
 	CMPB     17(AX), $0x00
-	JEQ      near658
+	JEQ      near611
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed659
+	JMP      placed612
 
-near658:
+near611:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed659:
-both653:
+placed612:
+both606:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols634
+	JLE  cols587
 
-cols635:
+cols588:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols661
+	JGT  cols614
 
-cols660:
+cols613:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half662
+	JNE     half615
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both663
+	JMP     both616
 
-half662:
+half615:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both663:
+both616:
 	CMPB    64(AX), $0x00
-	JNE     half664
+	JNE     half617
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both665
+	JMP     both618
 
-half664:
+half617:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both665:
+both618:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half666
+	JNE         half619
 	CMPB        17(AX), $0x00
-	JEQ         near668
+	JEQ         near621
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed669
+	JMP         placed622
 
-near668:
+near621:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed669:
-	JMP both667
+placed622:
+	JMP both620
 
-half666:
+half619:
 	CMPB native+8(FP), $0x00
-	JEQ  ours670
+	JEQ  ours623
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both671
+	JMP  both624
 
-ours670:
+ours623:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9461,58 +9114,58 @@ ours670:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both671:
+both624:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both667:
+both620:
 	CMPB    40(AX), $0x00
-	JNE     half672
+	JNE     half625
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both673
+	JMP     both626
 
-half672:
+half625:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both673:
+both626:
 	CMPB    64(AX), $0x00
-	JNE     half674
+	JNE     half627
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both675
+	JMP     both628
 
-half674:
+half627:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both675:
+both628:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half676
+	JNE         half629
 	CMPB        17(AX), $0x00
-	JEQ         near678
+	JEQ         near631
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed679
+	JMP         placed632
 
-near678:
+near631:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed679:
-	JMP both677
+placed632:
+	JMP both630
 
-half676:
+half629:
 	CMPB native+8(FP), $0x00
-	JEQ  ours680
+	JEQ  ours633
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both681
+	JMP  both634
 
-ours680:
+ours633:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9525,59 +9178,59 @@ ours680:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both681:
+both634:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both677:
+both630:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols660
+	JLE  cols613
 
-cols661:
+cols614:
 	CMPQ      CX, DX
-	JGE       row682
+	JGE       row635
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half683
+	JNE       half636
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both684
+	JMP       both637
 
-half683:
+half636:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both684:
+both637:
 	CMPB      64(AX), $0x00
-	JNE       half685
+	JNE       half638
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both686
+	JMP       both639
 
-half685:
+half638:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both686:
+both639:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half687
+	JNE         half640
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both688
+	JMP         both641
 
-half687:
+half640:
 	CMPB native+8(FP), $0x00
-	JEQ  ours689
+	JEQ  ours642
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both690
+	JMP  both643
 
-ours689:
+ours642:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9590,50 +9243,50 @@ ours689:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both690:
+both643:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both688:
+both641:
 	CMPB      40(AX), $0x00
-	JNE       half691
+	JNE       half644
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both692
+	JMP       both645
 
-half691:
+half644:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both692:
+both645:
 	CMPB      64(AX), $0x00
-	JNE       half693
+	JNE       half646
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both694
+	JMP       both647
 
-half693:
+half646:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both694:
+both647:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half695
+	JNE         half648
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both696
+	JMP         both649
 
-half695:
+half648:
 	CMPB native+8(FP), $0x00
-	JEQ  ours697
+	JEQ  ours650
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both698
+	JMP  both651
 
-ours697:
+ours650:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9646,11 +9299,11 @@ ours697:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both698:
+both651:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both696:
-row682:
+both649:
+row635:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9658,12 +9311,12 @@ row682:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group603
+	JMP  group556
 
-group604:
-group699:
+group557:
+group652:
 	CMPQ         R9, $0x01
-	JLT          group700
+	JLT          group653
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9674,37 +9327,37 @@ group699:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols702
+	JGT          cols655
 
-cols701:
+cols654:
 	CMPB       40(AX), $0x00
-	JNE        half703
+	JNE        half656
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both704
+	JMP        both657
 
-half703:
+half656:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both704:
+both657:
 	CMPB       64(AX), $0x00
-	JNE        half705
+	JNE        half658
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both706
+	JMP        both659
 
-half705:
+half658:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both706:
+both659:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9735,38 +9388,38 @@ both706:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols701
+	JLE         cols654
 
-cols702:
+cols655:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols708
+	JGT  cols661
 
-cols707:
+cols660:
 	CMPB       40(AX), $0x00
-	JNE        half709
+	JNE        half662
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both710
+	JMP        both663
 
-half709:
+half662:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both710:
+both663:
 	CMPB       64(AX), $0x00
-	JNE        half711
+	JNE        half664
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both712
+	JMP        both665
 
-half711:
+half664:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both712:
+both665:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9785,35 +9438,35 @@ both712:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols707
+	JLE         cols660
 
-cols708:
+cols661:
 	CMPQ       CX, DX
-	JGE        row713
+	JGE        row666
 	CMPB       40(AX), $0x00
-	JNE        half714
+	JNE        half667
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both715
+	JMP        both668
 
-half714:
+half667:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both715:
+both668:
 	CMPB       64(AX), $0x00
-	JNE        half716
+	JNE        half669
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both717
+	JMP        both670
 
-half716:
+half669:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both717:
+both670:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9830,7 +9483,7 @@ both717:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row713:
+row666:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9859,32 +9512,32 @@ row713:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols719
+	JGT           cols672
 
-cols718:
+cols671:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half720
+	JNE     half673
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both721
+	JMP     both674
 
-half720:
+half673:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both721:
+both674:
 	CMPB    64(AX), $0x00
-	JNE     half722
+	JNE     half675
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both723
+	JMP     both676
 
-half722:
+half675:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both723:
+both676:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9896,30 +9549,30 @@ both723:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half724
+	JNE         half677
 	CMPB        17(AX), $0x00
-	JEQ         near726
+	JEQ         near679
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed727
+	JMP         placed680
 
-near726:
+near679:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed727:
-	JMP both725
+placed680:
+	JMP both678
 
-half724:
+half677:
 	CMPB native+8(FP), $0x00
-	JEQ  ours728
+	JEQ  ours681
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both729
+	JMP  both682
 
-ours728:
+ours681:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9937,77 +9590,77 @@ ours728:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both729:
+both682:
 	CMPB     17(AX), $0x00
-	JEQ      near730
+	JEQ      near683
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed731
+	JMP      placed684
 
-near730:
+near683:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed731:
-both725:
+placed684:
+both678:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols718
+	JLE  cols671
 
-cols719:
+cols672:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols733
+	JGT  cols686
 
-cols732:
+cols685:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half734
+	JNE     half687
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both735
+	JMP     both688
 
-half734:
+half687:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both735:
+both688:
 	CMPB    64(AX), $0x00
-	JNE     half736
+	JNE     half689
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both737
+	JMP     both690
 
-half736:
+half689:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both737:
+both690:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half738
+	JNE         half691
 	CMPB        17(AX), $0x00
-	JEQ         near740
+	JEQ         near693
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed741
+	JMP         placed694
 
-near740:
+near693:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed741:
-	JMP both739
+placed694:
+	JMP both692
 
-half738:
+half691:
 	CMPB native+8(FP), $0x00
-	JEQ  ours742
+	JEQ  ours695
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both743
+	JMP  both696
 
-ours742:
+ours695:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -10020,59 +9673,59 @@ ours742:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both743:
+both696:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both739:
+both692:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols732
+	JLE  cols685
 
-cols733:
+cols686:
 	CMPQ      CX, DX
-	JGE       row744
+	JGE       row697
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half745
+	JNE       half698
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both746
+	JMP       both699
 
-half745:
+half698:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both746:
+both699:
 	CMPB      64(AX), $0x00
-	JNE       half747
+	JNE       half700
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both748
+	JMP       both701
 
-half747:
+half700:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both748:
+both701:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half749
+	JNE         half702
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both750
+	JMP         both703
 
-half749:
+half702:
 	CMPB native+8(FP), $0x00
-	JEQ  ours751
+	JEQ  ours704
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both752
+	JMP  both705
 
-ours751:
+ours704:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -10085,19 +9738,19 @@ ours751:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both752:
+both705:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both750:
-row744:
+both703:
+row697:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group699
+	JMP  group652
 
-group700:
-done501:
+group653:
+done454:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -10108,16 +9761,16 @@ TEXT ·softmaxAVX512(SB), $45552-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half753
-	JMP     both754
+	JNE     half706
+	JMP     both707
 
-half753:
+half706:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both754:
+both707:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -10130,11 +9783,11 @@ both754:
 	KMOVW        BX, K2
 	MOVBLZX      16(AX), CX
 	CMPB         CL, 40(AX)
-	JNE          mixed756
+	JNE          mixed709
 	CMPQ         DX, $0x30
-	JGT          longer757
+	JGT          longer710
 	CMPB         16(AX), $0x00
-	JNE          half758
+	JNE          half711
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         48(SP), BX
@@ -10143,12 +9796,12 @@ both754:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far760:
+far713:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far760
+	JLT  far713
 	MOVQ DI, 40(SP)
 	XORQ SI, SI
 	MOVQ SI, 16240(SP)
@@ -10156,23 +9809,23 @@ far760:
 	MOVQ SI, 16264(SP)
 	MOVQ 192(AX), SI
 	CMPQ 64(AX), $0x00
-	JEQ  all763
+	JEQ  all716
 	MOVQ SI, 16264(SP)
 
-all763:
+all716:
 	MOVQ         BX, 16248(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off761
+	JZ           off714
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off761
+	JNE          off714
 	CMPQ         64(AX), $0x00
-	JEQ          on762
+	JEQ          on715
 	CMPB         184(AX), $0x00
-	JEQ          off761
+	JEQ          off714
 	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z0
@@ -10180,22 +9833,22 @@ all763:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear764:
+clear717:
 	VMOVDQU64 Z0, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear764
+	JNZ       clear717
 
-on762:
+on715:
 	MOVQ SI, 16248(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 16240(SP)
 
-off761:
+off714:
 	MOVBQZX 18(AX), SI
 	MOVQ    SI, 16280(SP)
 
-rows765:
+rows718:
 	MOVQ         48(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -10206,9 +9859,9 @@ rows765:
 	CMOVQLT      DI, SI
 	MOVQ         SI, 24(SP)
 	CMPQ         64(AX), $0x00
-	JEQ          all767
+	JEQ          all720
 	CMPQ         16240(SP), $0x00
-	JEQ          all767
+	JEQ          all720
 	VBROADCASTSS element00000040<>+0(SB), Z1
 	VPBROADCASTD 16264(SP), Z0
 	XORQ         SI, SI
@@ -10233,16 +9886,16 @@ rows765:
 	ADDQ         DI, SI
 	MOVQ         SI, 24(SP)
 
-all767:
+all720:
 	CMPQ 24(SP), $0x00
-	JNE  some766
+	JNE  some719
 	LEAQ 3584(BX), SI
 	MOVQ 16248(SP), DI
 	MOVQ 16256(SP), R8
 
-line768:
+line721:
 	CMPQ         R8, $0x40
-	JLT          last769
+	JLT          last722
 	SUBQ         $0x40, R8
 	VMOVDQU64    (SI), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -10250,19 +9903,19 @@ line768:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000040, DI
 	TESTQ        $0x0000003f, DI
-	JNZ          near770
+	JNZ          near723
 	CMPB         41(AX), $0x00
-	JEQ          near770
+	JEQ          near723
 	VMOVNTDQ     Z0, -64(DI)
-	JMP          moved771
+	JMP          moved724
 
-near770:
+near723:
 	VMOVDQU64 Z0, -64(DI)
 
-moved771:
-	JMP line768
+moved724:
+	JMP line721
 
-last769:
+last722:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	MOVQ         R8, R9
 	SHRQ         $0x01, R9
@@ -10281,29 +9934,29 @@ last769:
 	MOVQ         16272(SP), SI
 	ADDQ         SI, 16264(SP)
 	CMPQ         16240(SP), $0x00
-	JEQ          off772
+	JEQ          off725
 	IMULQ        32(AX), SI
 	ADDQ         SI, 16256(SP)
 
-off772:
-	JMP rows765
+off725:
+	JMP rows718
 
-some766:
+some719:
 	MOVQ  24(SP), SI
 	LEAQ  -1(CX)(SI*1), SI
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip773
+	JZ    skip726
 	MOVL  (DI)(SI*4), SI
 
-skip773:
+skip726:
 	MOVQ    SI, 32(SP)
 	MOVQ    32(SP), SI
 	INCQ    SI
 	SUBQ    16264(SP), SI
 	MOVQ    SI, 16272(SP)
 	CMPQ    16280(SP), $0x00
-	JEQ     near774
+	JEQ     near727
 	MOVQ    16264(SP), SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
@@ -10318,45 +9971,45 @@ skip773:
 	ADDQ    $0x00000c00, SI
 	MOVQ    SI, 16288(SP)
 
-near774:
+near727:
 	VBROADCASTSS elementffffffff<>+0(SB), Z0
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip775
+	JZ           skip728
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip778
+	JZ           skip731
 	MOVL         (R9)(R8*4), R8
 
-skip778:
+skip731:
 	MOVQ  32(SP), R9
 	SUBQ  R8, R9
 	CMPQ  R9, $0x0f
-	JNE   apart776
+	JNE   apart729
 	CMPQ  24(SP), $0x10
-	JNE   apart776
+	JNE   apart729
 	CMPQ  24(SP), $0x10
-	JNE   apart776
+	JNE   apart729
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip779
+	JZ    skip732
 	MOVL  (R8)(DI*4), DI
 
-skip779:
+skip732:
 	VMOVDQU32 (SI)(DI*4), Z0
-	JMP       labels777
+	JMP       labels730
 
-apart776:
+apart729:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip780
+	JZ           skip733
 	VPBROADCASTD elementffffffff<>+0(SB), Z3
 	MOVQ         48(AX), R9
 	SUBQ         DI, R9
@@ -10371,7 +10024,7 @@ apart776:
 	KMOVW        R10, K1
 	VMOVDQU32    (R8)(DI*4), K1, Z3
 
-skip780:
+skip733:
 	MOVQ         32(SP), DI
 	VPBROADCASTD DI, Z4
 	VPMINUD      Z4, Z3, Z3
@@ -10382,21 +10035,21 @@ skip780:
 	KMOVW        SI, K1
 	VPGATHERDD   (DI)(Z3*4), K1, Z0
 
-labels777:
+labels730:
 	VMOVDQA32 Z0, Z3
 	VPMAXUD   120(AX), Z3, Z3
 	VMOVDQU32 Z3, 120(AX)
 
-skip775:
+skip728:
 	VBROADCASTSS elementff800000<>+0(SB), Z3
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip784
+	JZ           skip737
 	MOVL         (R8)(SI*4), SI
 
-skip784:
+skip737:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
@@ -10406,26 +10059,26 @@ skip784:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip785
+	JZ    skip738
 	MOVL  (R10)(R8*4), R8
 
-skip785:
+skip738:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
 	MOVQ  CX, R10
 	MOVQ  64(AX), R11
 	TESTQ R11, R11
-	JZ    skip786
+	JZ    skip739
 	MOVL  (R11)(R10*4), R10
 
-skip786:
+skip739:
 	MOVQ 32(SP), R11
 	SUBQ R10, R11
 	CMPQ R11, $0x0f
-	JNE  apart782
+	JNE  apart735
 	CMPQ 24(SP), $0x10
-	JNE  apart782
+	JNE  apart735
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -10434,16 +10087,16 @@ skip786:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have781
+	JLE  have734
 
-apart782:
+apart735:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	ADDQ         SI, SI
 	CMPQ         SI, $0x40
-	JLE          few787
+	JLE          few740
 	CMPQ         16280(SP), $0x00
-	JNE          asked788
+	JNE          asked741
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -10451,7 +10104,7 @@ apart782:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip790
+	JZ           skip743
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10466,16 +10119,16 @@ apart782:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip790:
+skip743:
 	MOVQ  32(SP), R9
 	MOVQ  48(AX), R9
 	DECQ  R9
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip791
+	JZ    skip744
 	MOVL  (R10)(R9*4), R9
 
-skip791:
+skip744:
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
@@ -10492,21 +10145,21 @@ skip791:
 	VMOVDQU64     Z4, 16360(SP)
 	XORQ          SI, SI
 
-ask792:
+ask745:
 	MOVQ       16296(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask792
+	JLT        ask745
 
-asked788:
+asked741:
 	CMPQ         16240(SP), $0x00
-	JNE          staged789
+	JNE          staged742
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip793
+	JZ           skip746
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -10514,7 +10167,7 @@ asked788:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip794
+	JZ           skip747
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10529,7 +10182,7 @@ asked788:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip794:
+skip747:
 	MOVQ          32(SP), R9
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
@@ -10547,18 +10200,18 @@ skip794:
 	VMOVDQU64     Z4, 16488(SP)
 	XORQ          SI, SI
 
-ask795:
+ask748:
 	MOVQ       16424(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask795
+	JLT        ask748
 
-skip793:
-staged789:
-few787:
+skip746:
+staged742:
+few740:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -10566,7 +10219,7 @@ few787:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip796
+	JZ           skip749
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10581,7 +10234,7 @@ few787:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip796:
+skip749:
 	MOVQ          32(SP), R9
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
@@ -10610,13 +10263,13 @@ skip796:
 	ADDQ          (AX), R11
 	ADDQ          R10, R11
 	CMPQ          R11, R8
-	JGT           exact797
+	JGT           exact750
 	MOVQ          R10, R9
 
-exact797:
-piece798:
+exact750:
+piece751:
 	CMPQ            R9, $0x10
-	JLT             short799
+	JLT             short752
 	MOVQ            16552(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z4
 	MOVQ            16560(SP), R8
@@ -10664,11 +10317,11 @@ piece798:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece798
+	JMP             piece751
 
-short799:
+short752:
 	TESTQ        R9, R9
-	JZ           pieces800
+	JZ           pieces753
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -10740,10 +10393,10 @@ short799:
 	VMOVUPS      Z5, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces800:
-	JMP read783
+pieces753:
+	JMP read736
 
-have781:
+have734:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10753,7 +10406,7 @@ have781:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece801:
+piece754:
 	VBROADCASTF32X4 (SI), Z4
 	VINSERTF32X4    $0x01, (R9), Z4, Z4
 	VINSERTF32X4    $0x02, (R10), Z4, Z4
@@ -10788,9 +10441,9 @@ piece801:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece801
+	JG              piece754
 
-read783:
+read736:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10809,14 +10462,14 @@ read783:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four802:
+four755:
 	CMPQ       16280(SP), $0x00
-	JEQ        near803
+	JEQ        near756
 	CMPQ       64(AX), $0x00
-	JEQ        all805
+	JEQ        all758
 	MOVQ       16280(SP), R8
 	CMPQ       R8, 16288(SP)
-	JGE        none806
+	JGE        none759
 	ADDQ       $0x00000100, 16280(SP)
 	ANDQ       $-256, R8
 	SHRQ       $0x06, R8
@@ -10827,19 +10480,19 @@ four802:
 	PREFETCHT0 24576(R8)
 	PREFETCHT0 28672(R8)
 
-none806:
-all805:
-	JMP asked804
+none759:
+all758:
+	JMP asked757
 
-near803:
-asked804:
+near756:
+asked757:
 	VMAXPS       (BX)(SI*1), Z3, Z3
 	VMAXPS       64(BX)(SI*1), Z4, Z4
 	VMAXPS       128(BX)(SI*1), Z5, Z5
 	VMAXPS       192(BX)(SI*1), Z6, Z6
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four802
+	JLT          four755
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z6, Z5, Z5
 	VMAXPS       Z5, Z3, Z3
@@ -10856,10 +10509,10 @@ asked804:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip807
+	JZ           skip760
 	MOVL         (DI)(SI*4), SI
 
-skip807:
+skip760:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10871,10 +10524,10 @@ skip807:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip808
+	JZ      skip761
 	MOVL    (R8)(DI*4), DI
 
-skip808:
+skip761:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
@@ -10883,28 +10536,28 @@ skip808:
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip810
+	JZ    skip763
 	MOVL  (R12)(R11*4), R11
 
-skip810:
+skip763:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near809
+	JEQ   near762
 	MOVQ  BX, R11
 
-near809:
+near762:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four811:
+four764:
 	VMOVUPS       (BX)(R12*1), Z8
 	VMOVUPS       64(BX)(R12*1), Z9
 	VMOVUPS       128(BX)(R12*1), Z10
 	VMOVUPS       192(BX)(R12*1), Z11
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled812
+	JEQ           unlabelled765
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10925,12 +10578,12 @@ four811:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z0, K1
 	VMOVAPS       Z11, K1, Z2
 
-unlabelled812:
+unlabelled765:
 	CMPQ       16280(SP), $0x00
-	JEQ        near813
+	JEQ        near766
 	MOVQ       16280(SP), R14
 	CMPQ       R14, 16288(SP)
-	JGE        none815
+	JGE        none768
 	ADDQ       $0x00000100, 16280(SP)
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -10941,12 +10594,12 @@ unlabelled812:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 
-none815:
+none768:
 	CMPQ       64(AX), $0x00
-	JEQ        all816
+	JEQ        all769
 	MOVQ       16280(SP), R14
 	CMPQ       R14, 16288(SP)
-	JGE        none817
+	JGE        none770
 	ADDQ       $0x00000100, 16280(SP)
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
@@ -10957,11 +10610,11 @@ none815:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 
-none817:
-all816:
-	JMP asked814
+none770:
+all769:
+	JMP asked767
 
-near813:
+near766:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10969,14 +10622,14 @@ near813:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked814:
+asked767:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none818
+	JLT          none771
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z12
 	VMOVDQU64    64(R8), Z13
@@ -10990,23 +10643,23 @@ asked814:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near819
+	JNZ          near772
 	CMPB         41(AX), $0x00
-	JEQ          near819
+	JEQ          near772
 	VMOVNTDQ     Z12, -256(R9)
 	VMOVNTDQ     Z13, -192(R9)
 	VMOVNTDQ     Z14, -128(R9)
 	VMOVNTDQ     Z15, -64(R9)
-	JMP          moved820
+	JMP          moved773
 
-near819:
+near772:
 	VMOVDQU64 Z12, -256(R9)
 	VMOVDQU64 Z13, -192(R9)
 	VMOVDQU64 Z14, -128(R9)
 	VMOVDQU64 Z15, -64(R9)
 
-moved820:
-none818:
+moved773:
+none771:
 	VSUBPS       Z3, Z8, Z8
 	VSUBPS       Z3, Z9, Z9
 	VSUBPS       Z3, Z10, Z10
@@ -11091,11 +10744,11 @@ none818:
 	VMOVUPS      Z15, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four811
+	JLT          four764
 
-line821:
+line774:
 	CMPQ         R10, $0x40
-	JLT          last822
+	JLT          last775
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -11103,19 +10756,19 @@ line821:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near823
+	JNZ          near776
 	CMPB         41(AX), $0x00
-	JEQ          near823
+	JEQ          near776
 	VMOVNTDQ     Z8, -64(R9)
-	JMP          moved824
+	JMP          moved777
 
-near823:
+near776:
 	VMOVDQU64 Z8, -64(R9)
 
-moved824:
-	JMP line821
+moved777:
+	JMP line774
 
-last822:
+last775:
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -11140,7 +10793,7 @@ last822:
 	VMOVUPS      Z4, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip825
+	JZ           skip778
 	VSUBPS       Z2, Z3, Z2
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -11157,10 +10810,10 @@ last822:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip825:
+skip778:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip826
+	JZ           skip779
 	VBROADCASTSS 104(AX), Z1
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VRCP14PS     Z4, Z3
@@ -11174,18 +10827,18 @@ skip825:
 	MOVQ         CX, DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip828
+	JZ           skip781
 	MOVL         (R8)(DI*4), DI
 
-skip828:
+skip781:
 	MOVQ      32(SP), R8
 	SUBQ      DI, R8
 	CMPQ      R8, $0x0f
-	JNE       apart827
+	JNE       apart780
 	CMPQ      24(SP), $0x10
-	JNE       apart827
+	JNE       apart780
 	CMPQ      16240(SP), $0x00
-	JEQ       apart827
+	JEQ       apart780
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
@@ -11206,7 +10859,7 @@ skip828:
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece830:
+piece783:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -11258,35 +10911,35 @@ piece830:
 	VEXTRACTF32X4 $0x03, Z7, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z3, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece830
-	JMP           written829
+	JNE           piece783
+	JMP           written782
 
-apart827:
+apart780:
 	VMOVDQU16 elementPaired<>+0(SB), Z2
 	CMPQ      16240(SP), $0x00
-	JEQ       off831
+	JEQ       off784
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	ADDQ      SI, SI
 	CMPQ      SI, $0x40
-	JLE       off831
+	JLE       off784
 	MOVQ      24(AX), SI
 	MOVQ      32(AX), DI
 	CMPQ      16240(SP), $0x00
-	JEQ       off832
+	JEQ       off785
 	LEAQ      3584(BX), SI
 	ADDQ      16256(SP), SI
 	MOVQ      16264(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off832:
+off785:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip833
+	JZ           skip786
 	VPBROADCASTD elementffffffff<>+0(SB), Z2
 	MOVQ         48(AX), R10
 	SUBQ         R8, R10
@@ -11301,7 +10954,7 @@ off832:
 	KMOVW        R11, K1
 	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-skip833:
+skip786:
 	MOVQ          32(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z2, Z2
@@ -11327,7 +10980,7 @@ skip833:
 	SHLQ          $0x04, DI
 	ADDQ          BX, DI
 
-piece834:
+piece787:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11403,27 +11056,27 @@ piece834:
 	MOVQ          16800(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece834
-	JMP           written829
+	JNZ           piece787
+	JMP           written782
 
-off831:
+off784:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
 	CMPQ  16240(SP), $0x00
-	JEQ   off835
+	JEQ   off788
 	LEAQ  3584(BX), SI
 	ADDQ  16256(SP), SI
 	MOVQ  16264(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off835:
+off788:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip836
+	JZ           skip789
 	VPBROADCASTD elementffffffff<>+0(SB), Z2
 	MOVQ         48(AX), R10
 	SUBQ         R8, R10
@@ -11438,7 +11091,7 @@ off835:
 	KMOVW        R11, K1
 	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-skip836:
+skip789:
 	MOVQ          32(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z2, Z2
@@ -11460,7 +11113,7 @@ skip836:
 	ADDQ          R8, R8
 	XORQ          SI, SI
 
-piece837:
+piece790:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11546,29 +11199,29 @@ piece837:
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece837
+	JG            piece790
 
-written829:
-skip826:
+written782:
+skip779:
 	MOVQ  16272(SP), SI
 	ADDQ  SI, 16264(SP)
 	CMPQ  16240(SP), $0x00
-	JEQ   off838
+	JEQ   off791
 	IMULQ 32(AX), SI
 	ADDQ  SI, 16256(SP)
 
-off838:
+off791:
 	MOVQ 24(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows765
+	JLT  rows718
 	LEAQ 3584(BX), CX
 	MOVQ 16248(SP), DX
 	MOVQ 16256(SP), BX
 
-line839:
+line792:
 	CMPQ         BX, $0x40
-	JLT          last840
+	JLT          last793
 	SUBQ         $0x40, BX
 	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11576,19 +11229,19 @@ line839:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	TESTQ        $0x0000003f, DX
-	JNZ          near841
+	JNZ          near794
 	CMPB         41(AX), $0x00
-	JEQ          near841
+	JEQ          near794
 	VMOVNTDQ     Z0, -64(DX)
-	JMP          moved842
+	JMP          moved795
 
-near841:
+near794:
 	VMOVDQU64 Z0, -64(DX)
 
-moved842:
-	JMP line839
+moved795:
+	JMP line792
 
-last840:
+last793:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, CX
 	SHRQ      $0x01, CX
@@ -11598,9 +11251,9 @@ last840:
 	VMOVDQU16 Z0, K1, (DX)
 	MOVQ      16264(SP), CX
 	MOVQ      CX, 192(AX)
-	JMP       both759
+	JMP       both712
 
-half758:
+half711:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         16960(SP), BX
@@ -11609,12 +11262,12 @@ half758:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far843:
+far796:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far843
+	JLT  far796
 	MOVQ DI, 16952(SP)
 	XORQ SI, SI
 	MOVQ SI, 44928(SP)
@@ -11622,22 +11275,22 @@ far843:
 	MOVQ SI, 44952(SP)
 	MOVQ 192(AX), SI
 	CMPQ 64(AX), $0x00
-	JEQ  all846
+	JEQ  all799
 	MOVQ SI, 44952(SP)
 
-all846:
+all799:
 	MOVQ         BX, 44936(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off844
+	JZ           off797
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off844
+	JNE          off797
 	CMPQ         64(AX), $0x00
-	JEQ          on845
+	JEQ          on798
 	CMPB         184(AX), $0x00
-	JEQ          off844
+	JEQ          off797
 	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11645,18 +11298,18 @@ all846:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear847:
+clear800:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear847
+	JNZ       clear800
 
-on845:
+on798:
 	MOVQ SI, 44936(SP)
 	MOVQ $0x00000001, SI
 	MOVQ SI, 44928(SP)
 
-off844:
+off797:
 	MOVBQZX      18(AX), SI
 	MOVQ         SI, 44968(SP)
 	MOVQ         $-1, SI
@@ -11685,7 +11338,7 @@ off844:
 	VMOVUPS      Z1, 17024(SI)
 	VMOVUPS      Z1, 17088(SI)
 
-rows848:
+rows801:
 	MOVQ         48(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000020, DI
@@ -11696,9 +11349,9 @@ rows848:
 	CMOVQLT      DI, SI
 	MOVQ         SI, 16936(SP)
 	CMPQ         64(AX), $0x00
-	JEQ          all850
+	JEQ          all803
 	CMPQ         44928(SP), $0x00
-	JEQ          all850
+	JEQ          all803
 	VBROADCASTSS element00000080<>+0(SB), Z3
 	VPBROADCASTD 44952(SP), Z1
 	XORQ         SI, SI
@@ -11742,16 +11395,16 @@ rows848:
 	ADDQ         DI, SI
 	MOVQ         SI, 16936(SP)
 
-all850:
+all803:
 	CMPQ 16936(SP), $0x00
-	JNE  some849
+	JNE  some802
 	LEAQ 3584(BX), SI
 	MOVQ 44936(SP), DI
 	MOVQ 44944(SP), R8
 
-line851:
+line804:
 	CMPQ         R8, $0x40
-	JLT          last852
+	JLT          last805
 	SUBQ         $0x40, R8
 	VMOVDQU64    (SI), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11759,19 +11412,19 @@ line851:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000040, DI
 	TESTQ        $0x0000003f, DI
-	JNZ          near853
+	JNZ          near806
 	CMPB         41(AX), $0x00
-	JEQ          near853
+	JEQ          near806
 	VMOVNTDQ     Z1, -64(DI)
-	JMP          moved854
+	JMP          moved807
 
-near853:
+near806:
 	VMOVDQU64 Z1, -64(DI)
 
-moved854:
-	JMP line851
+moved807:
+	JMP line804
 
-last852:
+last805:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R8, R9
 	SHRQ         $0x01, R9
@@ -11790,29 +11443,29 @@ last852:
 	MOVQ         44960(SP), SI
 	ADDQ         SI, 44952(SP)
 	CMPQ         44928(SP), $0x00
-	JEQ          off855
+	JEQ          off808
 	IMULQ        32(AX), SI
 	ADDQ         SI, 44944(SP)
 
-off855:
-	JMP rows848
+off808:
+	JMP rows801
 
-some849:
+some802:
 	MOVQ  16936(SP), SI
 	LEAQ  -1(CX)(SI*1), SI
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip856
+	JZ    skip809
 	MOVL  (DI)(SI*4), SI
 
-skip856:
+skip809:
 	MOVQ    SI, 16944(SP)
 	MOVQ    16944(SP), SI
 	INCQ    SI
 	SUBQ    44952(SP), SI
 	MOVQ    SI, 44960(SP)
 	CMPQ    44968(SP), $0x00
-	JEQ     near857
+	JEQ     near810
 	MOVQ    44952(SP), SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
@@ -11827,7 +11480,7 @@ skip856:
 	ADDQ    $0x00000c00, SI
 	MOVQ    SI, 44976(SP)
 
-near857:
+near810:
 	MOVQ CX, SI
 	MOVQ 48(AX), R8
 	MOVQ 8(AX), R9
@@ -11837,19 +11490,19 @@ near857:
 	NEGQ R10
 	ANDQ $0x0f, R10
 	CMPQ DI, $0x08
-	JGT  more861
+	JGT  more814
 	MOVQ $0x00000040, R10
 	SHLQ $0x03, DI
 	SUBQ DI, R10
 
-more861:
+more814:
 	DECQ  R8
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip862
+	JZ    skip815
 	MOVL  (DI)(R8*4), R8
 
-skip862:
+skip815:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	MOVQ  16944(SP), DI
@@ -11857,26 +11510,26 @@ skip862:
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few858
+	JGT   few811
 	MOVQ  CX, DI
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip863
+	JZ    skip816
 	MOVL  (R8)(DI*4), DI
 
-skip863:
+skip816:
 	MOVQ  16944(SP), R8
 	SUBQ  DI, R8
 	CMPQ  R8, $0x1f
-	JNE   apart859
+	JNE   apart812
 	CMPQ  16936(SP), $0x20
-	JNE   apart859
+	JNE   apart812
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip864
+	JZ    skip817
 	MOVL  (DI)(SI*4), SI
 
-skip864:
+skip817:
 	MOVQ  72(AX), DI
 	LEAQ  (DI)(SI*4), DI
 	MOVQ  DI, 45000(SP)
@@ -11884,17 +11537,17 @@ skip864:
 	ADDQ  (AX), SI
 	MOVQ  SI, 44984(SP)
 	MOVQ  R9, 44992(SP)
-	JMP   found860
+	JMP   found813
 
-apart859:
+apart812:
 	XORQ R9, R9
 	MOVQ R9, 44992(SP)
 	LEAQ 23680(BX), SI
 	LEAQ 4096(SI), SI
 	MOVQ SI, 45000(SP)
-	JMP  found860
+	JMP  found813
 
-few858:
+few811:
 	LEAQ 23680(BX), DI
 	MOVQ DI, 44984(SP)
 	MOVQ $0x00000080, SI
@@ -11903,7 +11556,7 @@ few858:
 	MOVQ R8, 45000(SP)
 	XORQ SI, SI
 
-copy865:
+copy818:
 	MOVQ    48(AX), R10
 	LEAQ    (CX)(SI*1), R9
 	DECQ    R10
@@ -11911,19 +11564,19 @@ copy865:
 	CMOVQGT R10, R9
 	MOVQ    64(AX), R10
 	TESTQ   R10, R10
-	JZ      skip866
+	JZ      skip819
 	MOVL    (R10)(R9*4), R9
 
-skip866:
+skip819:
 	CMPQ    R9, 16944(SP)
 	CMOVQGT 16944(SP), R9
 	MOVQ    72(AX), R10
 	TESTQ   R10, R10
-	JZ      skip867
+	JZ      skip820
 	MOVL    (R10)(R9*4), R10
 	MOVL    R10, (R8)(SI*4)
 
-skip867:
+skip820:
 	IMULQ       8(AX), R9
 	ADDQ        (AX), R9
 	VMOVDQU16.Z (R9), K2, Z1
@@ -11933,15 +11586,15 @@ skip867:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy865
+	JLT         copy818
 
-found860:
+found813:
 	CMPQ         DX, $0x08
-	JGT          more868
+	JGT          more821
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPQ         SI, 44992(SP)
-	JNE          more868
+	JNE          more821
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -12008,13 +11661,13 @@ found860:
 	VMOVUPS      Z1, 192(BX)
 	VMOVUPS      Z4, 320(BX)
 	VMOVUPS      Z3, 448(BX)
-	JMP          read869
+	JMP          read822
 
-more868:
+more821:
 	XORQ SI, SI
 	MOVQ SI, 45008(SP)
 
-half870:
+half823:
 	LEAQ         (BX), R9
 	ADDQ         45008(SP), R9
 	MOVQ         DX, R10
@@ -12030,14 +11683,14 @@ half870:
 	LEAQ         (R11)(DI*4), R12
 	LEAQ         (R12)(DI*4), R13
 	TESTQ        DI, DI
-	JNZ          listed873
+	JNZ          listed826
 	MOVQ         45008(SP), SI
 	SHRQ         $0x02, SI
 	ADDQ         SI, CX
 	CMPQ         R10, $0x40
-	JLE          few874
+	JLE          few827
 	CMPQ         44968(SP), $0x00
-	JNE          asked876
+	JNE          asked829
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R8
@@ -12045,7 +11698,7 @@ half870:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip878
+	JZ           skip831
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -12060,16 +11713,16 @@ half870:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip878:
+skip831:
 	MOVQ  16944(SP), R8
 	MOVQ  48(AX), R8
 	DECQ  R8
 	MOVQ  64(AX), R11
 	TESTQ R11, R11
-	JZ    skip879
+	JZ    skip832
 	MOVL  (R11)(R8*4), R8
 
-skip879:
+skip832:
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
@@ -12086,21 +11739,21 @@ skip879:
 	VMOVDQU64     Z1, 45080(SP)
 	XORQ          SI, SI
 
-ask880:
+ask833:
 	MOVQ       45016(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask880
+	JLT        ask833
 
-asked876:
+asked829:
 	CMPQ         44928(SP), $0x00
-	JNE          staged877
+	JNE          staged830
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip881
+	JZ           skip834
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R8
@@ -12108,7 +11761,7 @@ asked876:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip882
+	JZ           skip835
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -12123,7 +11776,7 @@ asked876:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip882:
+skip835:
 	MOVQ          16944(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
@@ -12141,27 +11794,27 @@ skip882:
 	VMOVDQU64     Z1, 45208(SP)
 	XORQ          SI, SI
 
-ask883:
+ask836:
 	MOVQ       45144(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask883
+	JLT        ask836
 
-skip881:
-staged877:
-few874:
+skip834:
+staged830:
+few827:
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip884
+	JZ           skip837
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip885
+	JZ           skip838
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R11
 	SUBQ         DI, R11
@@ -12176,7 +11829,7 @@ few874:
 	KMOVW        R12, K4
 	VMOVDQU32    (R8)(DI*4), K4, Z1
 
-skip885:
+skip838:
 	MOVQ         16944(SP), DI
 	VPBROADCASTD DI, Z3
 	VPMINUD      Z3, Z1, Z1
@@ -12190,7 +11843,7 @@ skip885:
 	ADDQ         45008(SP), SI
 	VMOVDQU32    Z2, (SI)
 
-skip884:
+skip837:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R8
@@ -12198,7 +11851,7 @@ skip884:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip886
+	JZ           skip839
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -12213,7 +11866,7 @@ skip884:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip886:
+skip839:
 	MOVQ          16944(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
@@ -12231,7 +11884,7 @@ skip886:
 	VMOVDQU64     Z1, 45336(SP)
 	XORQ          SI, SI
 
-piece875:
+piece828:
 	MOVQ            45272(SP), DI
 	VBROADCASTF32X4 (DI)(SI*1), Z1
 	MOVQ            45280(SP), DI
@@ -12279,14 +11932,14 @@ piece875:
 	ADDQ            $0x00000200, R9
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R10
-	JG              piece875
+	JG              piece828
 	MOVQ            45008(SP), SI
 	SHRQ            $0x02, SI
 	SUBQ            SI, CX
-	JMP             read872
+	JMP             read825
 
-listed873:
-piece871:
+listed826:
+piece824:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R11), Z1, Z1
 	VINSERTF32X4    $0x02, (R12), Z1, Z1
@@ -12321,15 +11974,15 @@ piece871:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece871
+	JG              piece824
 
-read872:
+read825:
 	ADDQ         $0x40, 45008(SP)
 	CMPQ         45008(SP), $0x40
-	JEQ          half870
+	JEQ          half823
 	MOVQ         DX, SI
 	TESTQ        $0x00000001, SI
-	JZ           even887
+	JZ           even840
 	SHLQ         $0x06, SI
 	VBROADCASTSS elementff80ff80<>+0(SB), Z1
 	VMOVDQU64    -64(BX)(SI*1), Z3
@@ -12339,8 +11992,8 @@ read872:
 	VMOVDQU16    Z1, K1, Z3
 	VMOVDQU64    Z3, (BX)(SI*1)
 
-even887:
-read869:
+even840:
+read822:
 	MOVQ    48(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
@@ -12350,10 +12003,10 @@ read869:
 	CMOVQGT DI, SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip890
+	JZ      skip843
 	MOVL    (DI)(SI*4), SI
 
-skip890:
+skip843:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -12365,10 +12018,10 @@ skip890:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip891
+	JZ      skip844
 	MOVL    (R8)(DI*4), DI
 
-skip891:
+skip844:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
@@ -12377,19 +12030,19 @@ skip891:
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip893
+	JZ    skip846
 	MOVL  (R12)(R11*4), R11
 
-skip893:
+skip846:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near892
+	JEQ   near845
 	MOVQ  BX, R11
 
-near892:
+near845:
 	CMPQ         72(AX), $0x00
-	JEQ          plain888
+	JEQ          plain841
 	MOVQ         45000(SP), R12
 	VMOVDQU32    (R12), Z1
 	VMOVDQU32    64(R12), Z3
@@ -12412,15 +12065,15 @@ near892:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair894:
+pair847:
 	VBROADCASTSS (R14), Z7
 	CMPQ         44968(SP), $0x00
-	JEQ          near896
+	JEQ          near849
 	CMPQ         64(AX), $0x00
-	JEQ          all898
+	JEQ          all851
 	MOVQ         44968(SP), R15
 	CMPQ         R15, 44976(SP)
-	JGE          none899
+	JGE          none852
 	ADDQ         $0x00000080, 44968(SP)
 	ANDQ         $-128, R15
 	SHRQ         $0x06, R15
@@ -12429,20 +12082,20 @@ pair894:
 	PREFETCHT0   16384(R15)
 	PREFETCHT0   20480(R15)
 
-none899:
-all898:
-	JMP asked897
+none852:
+all851:
+	JMP asked850
 
-near896:
+near849:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked897:
+asked850:
 	CMPQ         64(AX), $0x00
-	JEQ          all895
+	JEQ          all848
 	CMPQ         R10, $0x00000080
-	JLT          none900
+	JLT          none853
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z8
 	VMOVDQU64    64(R8), Z9
@@ -12452,20 +12105,20 @@ asked897:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near901
+	JNZ          near854
 	CMPB         41(AX), $0x00
-	JEQ          near901
+	JEQ          near854
 	VMOVNTDQ     Z8, -128(R9)
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved902
+	JMP          moved855
 
-near901:
+near854:
 	VMOVDQU64 Z8, -128(R9)
 	VMOVDQU64 Z9, -64(R9)
 
-moved902:
-none900:
-all895:
+moved855:
+none853:
+all848:
 	VMOVDQU64    (BX)(R12*1), Z8
 	VPMOVW2M     Z8, K4
 	VPSUBW       Z8, Z6, K4, Z8
@@ -12481,7 +12134,7 @@ all895:
 	ADDQ         $0x04, R14
 	ADDQ         $0x00000080, R12
 	CMPQ         R12, R13
-	JLT          pair894
+	JLT          pair847
 	VPSLLD       $0x10, Z1, Z6
 	KNOTD        K1, K4
 	VMOVDQU16    Z4, K4, Z6
@@ -12513,9 +12166,9 @@ all895:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 	VPANDD       Z0, Z3, Z3
-	JMP          largest889
+	JMP          largest842
 
-plain888:
+plain841:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -12526,15 +12179,15 @@ plain888:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair903:
+pair856:
 	VBROADCASTSS (R14), Z5
 	CMPQ         44968(SP), $0x00
-	JEQ          near904
+	JEQ          near857
 	CMPQ         64(AX), $0x00
-	JEQ          all906
+	JEQ          all859
 	MOVQ         44968(SP), R15
 	CMPQ         R15, 44976(SP)
-	JGE          none907
+	JGE          none860
 	ADDQ         $0x00000080, 44968(SP)
 	ANDQ         $-128, R15
 	SHRQ         $0x06, R15
@@ -12543,16 +12196,16 @@ pair903:
 	PREFETCHT0   16384(R15)
 	PREFETCHT0   20480(R15)
 
-none907:
-all906:
-	JMP asked905
+none860:
+all859:
+	JMP asked858
 
-near904:
+near857:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked905:
+asked858:
 	VMOVDQU64 (BX)(R12*1), Z5
 	VPMOVW2M  Z5, K4
 	VPSUBW    Z5, Z4, K4, Z5
@@ -12564,7 +12217,7 @@ asked905:
 	ADDQ      $0x04, R14
 	ADDQ      $0x00000080, R12
 	CMPQ      R12, R13
-	JLT       pair903
+	JLT       pair856
 	VPSLLD    $0x10, Z1, Z4
 	VPANDD    Z0, Z1, Z1
 	VPMAXSD   Z4, Z1, Z1
@@ -12574,7 +12227,7 @@ asked905:
 	VMOVAPS   Z1, Z1
 	VMOVAPS   Z3, Z3
 
-largest889:
+largest842:
 	VBROADCASTSS element80000000<>+0(SB), Z5
 	VBROADCASTSS element3fb8aa00<>+0(SB), Z6
 	VPMOVD2M     Z1, K4
@@ -12592,10 +12245,10 @@ largest889:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip908
+	JZ           skip861
 	MOVL         (DI)(SI*4), SI
 
-skip908:
+skip861:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -12607,10 +12260,10 @@ skip908:
 	CMOVQGT R12, DI
 	MOVQ    64(AX), R12
 	TESTQ   R12, R12
-	JZ      skip909
+	JZ      skip862
 	MOVL    (R12)(DI*4), DI
 
-skip909:
+skip862:
 	IMULQ        8(AX), DI
 	ADDQ         (AX), DI
 	VBROADCASTSS element00000000<>+0(SB), Z7
@@ -12628,23 +12281,23 @@ skip909:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair910:
+pair863:
 	VBROADCASTSS (R14), Z17
 	VMOVDQU64    (BX)(R12*1), Z18
 	VMOVDQU64    64(BX)(R12*1), Z19
 	CMPQ         72(AX), $0x00
-	JEQ          unlabelled911
+	JEQ          unlabelled864
 	VPCMPEQW     23296(BX), Z17, K4
 	VMOVDQU16    Z18, K4, Z11
 	VPCMPEQW     23360(BX), Z17, K4
 	VMOVDQU16    Z19, K4, Z12
 
-unlabelled911:
+unlabelled864:
 	CMPQ       44968(SP), $0x00
-	JEQ        near912
+	JEQ        near865
 	MOVQ       44968(SP), R15
 	CMPQ       R15, 44976(SP)
-	JGE        none914
+	JGE        none867
 	ADDQ       $0x00000080, 44968(SP)
 	ANDQ       $-128, R15
 	SHRQ       $0x06, R15
@@ -12653,12 +12306,12 @@ unlabelled911:
 	PREFETCHT0 16384(R15)
 	PREFETCHT0 20480(R15)
 
-none914:
+none867:
 	CMPQ       64(AX), $0x00
-	JEQ        all915
+	JEQ        all868
 	MOVQ       44968(SP), R15
 	CMPQ       R15, 44976(SP)
-	JGE        none916
+	JGE        none869
 	ADDQ       $0x00000080, 44968(SP)
 	ANDQ       $-128, R15
 	SHRQ       $0x06, R15
@@ -12667,21 +12320,21 @@ none914:
 	PREFETCHT0 16384(R15)
 	PREFETCHT0 20480(R15)
 
-none916:
-all915:
-	JMP asked913
+none869:
+all868:
+	JMP asked866
 
-near912:
+near865:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked913:
+asked866:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none917
+	JLT          none870
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z17
 	VMOVDQU64    64(R8), Z20
@@ -12691,19 +12344,19 @@ asked913:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near918
+	JNZ          near871
 	CMPB         41(AX), $0x00
-	JEQ          near918
+	JEQ          near871
 	VMOVNTDQ     Z17, -128(R9)
 	VMOVNTDQ     Z20, -64(R9)
-	JMP          moved919
+	JMP          moved872
 
-near918:
+near871:
 	VMOVDQU64 Z17, -128(R9)
 	VMOVDQU64 Z20, -64(R9)
 
-moved919:
-none917:
+moved872:
+none870:
 	VPSLLD      $0x10, Z18, Z17
 	VPANDD      Z0, Z18, Z20
 	VPSLLD      $0x10, Z19, Z18
@@ -12747,11 +12400,11 @@ none917:
 	ADDQ        $0x04, R14
 	ADDQ        $0x00000080, R12
 	CMPQ        R12, R13
-	JLT         pair910
+	JLT         pair863
 
-line920:
+line873:
 	CMPQ         R10, $0x40
-	JLT          last921
+	JLT          last874
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z17
 	VBROADCASTSS element00000000<>+0(SB), Z18
@@ -12759,19 +12412,19 @@ line920:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near922
+	JNZ          near875
 	CMPB         41(AX), $0x00
-	JEQ          near922
+	JEQ          near875
 	VMOVNTDQ     Z17, -64(R9)
-	JMP          moved923
+	JMP          moved876
 
-near922:
+near875:
 	VMOVDQU64 Z17, -64(R9)
 
-moved923:
-	JMP line920
+moved876:
+	JMP line873
 
-last921:
+last874:
 	VBROADCASTSS element00000000<>+0(SB), Z18
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -12812,7 +12465,7 @@ last921:
 	VMOVUPS      Z10, 23488(BX)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip924
+	JZ           skip877
 	VMOVDQU16    elementPaired<>+0(SB), Z17
 	VPSLLD       $0x10, Z11, Z18
 	VPANDD       Z0, Z11, Z11
@@ -12850,7 +12503,7 @@ last921:
 	VSUBPS       Z8, Z12, Z12
 	VMULPS       Z10, Z12, Z12
 	CMPB         native+8(FP), $0x00
-	JEQ          ours925
+	JEQ          ours878
 
 	// VCVTNE2PS2BF16 Z11, Z11, Z1
 	LONG $0x4827d262
@@ -12859,9 +12512,9 @@ last921:
 	// VCVTNE2PS2BF16 Z12, Z12, Z8
 	LONG $0x481f5262
 	WORD $0xc472
-	JMP  both926
+	JMP  both879
 
-ours925:
+ours878:
 	VBROADCASTSS element00010000<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -12890,33 +12543,33 @@ ours925:
 	VPORD        Z6, Z12, K4, Z3
 	VPERMT2W     Z3, Z7, Z8
 
-both926:
+both879:
 	VPERMW    Z1, Z17, Z1
 	VMOVDQU32 Z1, 23552(BX)
 	VPERMW    Z8, Z17, Z8
 	VMOVDQU32 Z8, 23616(BX)
 
-skip924:
+skip877:
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    skip927
+	JZ    skip880
 	MOVQ  DX, SI
 	ADDQ  SI, SI
 	CMPQ  44928(SP), $0x00
-	JEQ   apart928
+	JEQ   apart881
 	MOVQ  CX, DI
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip930
+	JZ    skip883
 	MOVL  (R8)(DI*4), DI
 
-skip930:
+skip883:
 	MOVQ  16944(SP), R8
 	SUBQ  DI, R8
 	CMPQ  R8, $0x1f
-	JNE   apart928
+	JNE   apart881
 	CMPQ  16936(SP), $0x20
-	JNE   apart928
+	JNE   apart881
 	MOVQ  SI, 45408(SP)
 	LEAQ  3584(BX), DI
 	ADDQ  44944(SP), DI
@@ -12925,17 +12578,17 @@ skip930:
 	IMULQ SI, R8
 	ADDQ  R8, DI
 	MOVQ  DI, 45400(SP)
-	JMP   found929
+	JMP   found882
 
-apart928:
+apart881:
 	XORQ SI, SI
 	MOVQ SI, 45408(SP)
 
-found929:
+found882:
 	XORQ SI, SI
 	MOVQ SI, 45008(SP)
 
-half931:
+half884:
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	VMOVDQU16 elementPaired<>+0(SB), Z1
@@ -12948,27 +12601,27 @@ half931:
 	ADDQ      $0x0f, SI
 	ANDQ      $-16, SI
 	CMPQ      45408(SP), $0x00
-	JNE       known932
+	JNE       known885
 	MOVQ      45008(SP), DI
 	SHRQ      $0x02, DI
 	ADDQ      DI, CX
 	MOVQ      24(AX), DI
 	MOVQ      32(AX), R8
 	CMPQ      44928(SP), $0x00
-	JEQ       off935
+	JEQ       off888
 	LEAQ      3584(BX), DI
 	ADDQ      44944(SP), DI
 	MOVQ      44952(SP), R9
 	IMULQ     R8, R9
 	SUBQ      R9, DI
 
-off935:
+off888:
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z6
 	VPADDD       elementNumbers<>+0(SB), Z6, Z6
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip936
+	JZ           skip889
 	VPBROADCASTD elementffffffff<>+0(SB), Z6
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -12983,7 +12636,7 @@ off935:
 	KMOVW        R12, K4
 	VMOVDQU32    (R10)(R9*4), K4, Z6
 
-skip936:
+skip889:
 	MOVQ          16944(SP), R9
 	VPBROADCASTD  R9, Z7
 	VPMINUD       Z7, Z6, Z6
@@ -13003,8 +12656,8 @@ skip936:
 	SHRQ          $0x02, DI
 	SUBQ          DI, CX
 
-known932:
-piece933:
+known885:
+piece886:
 	SUBQ   $0x10, SI
 	MOVQ   SI, DI
 	SHLQ   $0x06, DI
@@ -13020,7 +12673,7 @@ piece933:
 	VMULPS 768(DI), Z3, Z12
 	VMULPS 896(DI), Z3, Z13
 	CMPB   native+8(FP), $0x00
-	JEQ    ours938
+	JEQ    ours891
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z14
 	LONG $0x48477262
@@ -13037,9 +12690,9 @@ piece933:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both939
+	JMP  both892
 
-ours938:
+ours891:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -13090,13 +12743,13 @@ ours938:
 	VPORD        Z18, Z13, K4, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both939:
+both892:
 	VPERMW       Z14, Z1, Z14
 	VPERMW       Z6, Z1, Z6
 	VPERMW       Z7, Z1, Z7
 	VPERMW       Z8, Z1, Z8
 	CMPQ         72(AX), $0x00
-	JEQ          unlabelled937
+	JEQ          unlabelled890
 	LEAQ         elementPairs<>+0(SB), DI
 	VBROADCASTSS (DI)(SI*1), Z9
 	VPCMPEQW     Z9, Z4, K4
@@ -13111,13 +12764,13 @@ both939:
 	VPCMPEQW     Z9, Z4, K4
 	VMOVDQU16    Z5, K4, Z8
 
-unlabelled937:
+unlabelled890:
 	CMPQ       DX, $0x08
-	JGT        more940
+	JGT        more893
 	MOVQ       DX, DI
 	ADDQ       DI, DI
 	CMPQ       DI, 45408(SP)
-	JNE        more940
+	JNE        more893
 	MOVQ       DX, DI
 	LEAQ       elementFewBack<>+0(SB), SI
 	SHLQ       $0x06, DI
@@ -13147,9 +12800,9 @@ unlabelled937:
 	ADDQ       SI, DI
 	VPERMW     Z5, Z1, Z5
 	VMOVDQU64  Z5, (DI)
-	JMP        written934
+	JMP        written887
 
-more940:
+more893:
 	VUNPCKLPS     Z6, Z14, Z9
 	VUNPCKHPS     Z6, Z14, Z10
 	VUNPCKLPS     Z8, Z7, Z6
@@ -13160,7 +12813,7 @@ more940:
 	VUNPCKHPD     Z7, Z10, Z7
 	MOVQ          45408(SP), DI
 	TESTQ         DI, DI
-	JZ            apart941
+	JZ            apart894
 	MOVQ          45008(SP), R8
 	SHRQ          $0x02, R8
 	IMULQ         DI, R8
@@ -13186,9 +12839,9 @@ more940:
 	VEXTRACTF32X4 $0x03, Z6, (R12)(DI*1)
 	VEXTRACTF32X4 $0x03, Z9, (R12)(DI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
-	JMP           next942
+	JMP           next895
 
-apart941:
+apart894:
 	MOVQ          DX, DI
 	ADDQ          DI, DI
 	SUBQ          SI, DI
@@ -13198,7 +12851,7 @@ apart941:
 	IMUL3Q        $0x01010101, R8, R8
 	KMOVD         R8, K4
 	CMPQ          44928(SP), $0x00
-	JEQ           off943
+	JEQ           off896
 	VMOVDQU16.Z   Z8, K4, Z8
 	VMOVDQU16.Z   Z6, K4, Z6
 	VMOVDQU16.Z   Z9, K4, Z9
@@ -13235,9 +12888,9 @@ apart941:
 	VEXTRACTF32X4 $0x03, Z9, (DI)(SI*1)
 	MOVQ          45536(SP), DI
 	VEXTRACTF32X4 $0x03, Z7, (DI)(SI*1)
-	JMP           piece944
+	JMP           piece897
 
-off943:
+off896:
 	MOVQ          45416(SP), DI
 	VEXTRACTF32X4 $0x00, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
@@ -13287,36 +12940,36 @@ off943:
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
 
-piece944:
-next942:
+piece897:
+next895:
 	TESTQ SI, SI
-	JNZ   piece933
+	JNZ   piece886
 
-written934:
+written887:
 	ADDQ $0x40, 45008(SP)
 	CMPQ 45008(SP), $0x40
-	JEQ  half931
+	JEQ  half884
 
-skip927:
+skip880:
 	MOVQ  44960(SP), SI
 	ADDQ  SI, 44952(SP)
 	CMPQ  44928(SP), $0x00
-	JEQ   off945
+	JEQ   off898
 	IMULQ 32(AX), SI
 	ADDQ  SI, 44944(SP)
 
-off945:
+off898:
 	MOVQ 16936(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows848
+	JLT  rows801
 	LEAQ 3584(BX), CX
 	MOVQ 44936(SP), DX
 	MOVQ 44944(SP), BX
 
-line946:
+line899:
 	CMPQ         BX, $0x40
-	JLT          last947
+	JLT          last900
 	SUBQ         $0x40, BX
 	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -13324,19 +12977,19 @@ line946:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	TESTQ        $0x0000003f, DX
-	JNZ          near948
+	JNZ          near901
 	CMPB         41(AX), $0x00
-	JEQ          near948
+	JEQ          near901
 	VMOVNTDQ     Z0, -64(DX)
-	JMP          moved949
+	JMP          moved902
 
-near948:
+near901:
 	VMOVDQU64 Z0, -64(DX)
 
-moved949:
-	JMP line946
+moved902:
+	JMP line899
 
-last947:
+last900:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, CX
 	SHRQ      $0x01, CX
@@ -13347,43 +13000,43 @@ last947:
 	MOVQ      44952(SP), CX
 	MOVQ      CX, 192(AX)
 
-both759:
-	JMP done755
+both712:
+	JMP done708
 
-longer757:
-mixed756:
+longer710:
+mixed709:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip950
+	JEQ   skip903
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip950:
+skip903:
 	MOVQ SI, 45544(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far951:
+far904:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far951
+	JLT  far904
 
-turn952:
+turn905:
 	CMPQ  BX, 48(AX)
-	JCC   skip953
+	JCC   skip906
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have954
+	JZ    have907
 	MOVL  (CX)(BX*4), SI
 
-have954:
+have907:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13391,22 +13044,22 @@ have954:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even955
+	JZ    even908
 	LEAQ  (CX)(SI*4), CX
 
-even955:
+even908:
 	CMPQ  64(AX), $0x00
-	JEQ   all956
+	JEQ   all909
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next958
+	JGE   next911
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next958:
+next911:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13416,11 +13069,11 @@ next958:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols960
+	JGT          cols913
 
-cols959:
+cols912:
 	CMPB       16(AX), $0x00
-	JNE        half961
+	JNE        half914
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -13429,9 +13082,9 @@ cols959:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both962
+	JMP        both915
 
-half961:
+half914:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -13445,27 +13098,27 @@ half961:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both962:
+both915:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols959
+	JLE  cols912
 
-cols960:
+cols913:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols964
+	JGT  cols917
 
-cols963:
+cols916:
 	CMPB       16(AX), $0x00
-	JNE        half965
+	JNE        half918
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both966
+	JMP        both919
 
-half965:
+half918:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -13473,55 +13126,55 @@ half965:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both966:
+both919:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols963
+	JLE  cols916
 
-cols964:
+cols917:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols968
+	JGT  cols921
 
-cols967:
+cols920:
 	CMPB       16(AX), $0x00
-	JNE        half969
+	JNE        half922
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both970
+	JMP        both923
 
-half969:
+half922:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both970:
+both923:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols967
+	JLE    cols920
 
-cols968:
+cols921:
 	CMPQ       CX, DX
-	JGE        row971
+	JGE        row924
 	CMPB       16(AX), $0x00
-	JNE        half972
+	JNE        half925
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both973
+	JMP        both926
 
-half972:
+half925:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both973:
+both926:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row971:
+row924:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13535,22 +13188,22 @@ row971:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed957
+	JMP           listed910
 
-all956:
+all909:
 	CMPQ DI, 45544(SP)
-	JGE  none974
+	JGE  none927
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row975
+	JMP  row928
 
-none974:
+none927:
 	XORQ SI, SI
 
-row975:
+row928:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13560,60 +13213,60 @@ row975:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols977
+	JGT          cols930
 
-cols976:
+cols929:
 	CMPB       16(AX), $0x00
-	JNE        half978
+	JNE        half931
 	TESTQ      SI, SI
-	JZ         near980
+	JZ         near933
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same982
+	JNZ        same935
 	ADDQ       $0x00003000, SI
 
-same982:
-	JMP asked981
+same935:
+	JMP asked934
 
-near980:
+near933:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked981:
+asked934:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both979
+	JMP    both932
 
-half978:
+half931:
 	TESTQ      SI, SI
-	JZ         near983
+	JZ         near936
 	TESTQ      $0x0000007f, CX
-	JNZ        asked984
+	JNZ        asked937
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same985
+	JNZ        same938
 	ADDQ       $0x00003000, SI
 
-same985:
-	JMP asked984
+same938:
+	JMP asked937
 
-near983:
+near936:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked984:
+asked937:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -13625,197 +13278,197 @@ asked984:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both979:
+both932:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols976
+	JLE  cols929
 
-cols977:
+cols930:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols987
+	JGT  cols940
 
-cols986:
+cols939:
 	CMPB       16(AX), $0x00
-	JNE        half988
+	JNE        half941
 	TESTQ      SI, SI
-	JZ         near990
+	JZ         near943
 	TESTQ      $0x0000003f, CX
-	JNZ        asked991
+	JNZ        asked944
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same992
+	JNZ        same945
 	ADDQ       $0x00003000, SI
 
-same992:
-	JMP asked991
+same945:
+	JMP asked944
 
-near990:
+near943:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked991:
+asked944:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both989
+	JMP    both942
 
-half988:
+half941:
 	TESTQ      SI, SI
-	JZ         near993
+	JZ         near946
 	TESTQ      $0x0000007f, CX
-	JNZ        asked994
+	JNZ        asked947
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same995
+	JNZ        same948
 	ADDQ       $0x00003000, SI
 
-same995:
-	JMP asked994
+same948:
+	JMP asked947
 
-near993:
+near946:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked994:
+asked947:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both989:
+both942:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols986
+	JLE  cols939
 
-cols987:
+cols940:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols997
+	JGT  cols950
 
-cols996:
+cols949:
 	CMPB       16(AX), $0x00
-	JNE        half998
+	JNE        half951
 	TESTQ      SI, SI
-	JZ         near1000
+	JZ         near953
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1001
+	JNZ        asked954
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1002
+	JNZ        same955
 	ADDQ       $0x00003000, SI
 
-same1002:
-	JMP asked1001
+same955:
+	JMP asked954
 
-near1000:
+near953:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1001:
+asked954:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both999
+	JMP     both952
 
-half998:
+half951:
 	TESTQ      SI, SI
-	JZ         near1003
+	JZ         near956
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1004
+	JNZ        asked957
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1005
+	JNZ        same958
 	ADDQ       $0x00003000, SI
 
-same1005:
-	JMP asked1004
+same958:
+	JMP asked957
 
-near1003:
+near956:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1004:
+asked957:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both999:
+both952:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols996
+	JLE    cols949
 
-cols997:
+cols950:
 	CMPQ       CX, DX
-	JGE        row1006
+	JGE        row959
 	CMPB       16(AX), $0x00
-	JNE        half1007
+	JNE        half960
 	TESTQ      SI, SI
-	JZ         near1009
+	JZ         near962
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1010
+	JNZ        asked963
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1011
+	JNZ        same964
 	ADDQ       $0x00003000, SI
 
-same1011:
-	JMP asked1010
+same964:
+	JMP asked963
 
-near1009:
+near962:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1010:
+asked963:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both1008
+	JMP       both961
 
-half1007:
+half960:
 	TESTQ      SI, SI
-	JZ         near1012
+	JZ         near965
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1013
+	JNZ        asked966
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1014
+	JNZ        same967
 	ADDQ       $0x00003000, SI
 
-same1014:
-	JMP asked1013
+same967:
+	JMP asked966
 
-near1012:
+near965:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1013:
+asked966:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both1008:
+both961:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row1006:
+row959:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13830,18 +13483,18 @@ row1006:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed957:
-skip953:
+listed910:
+skip906:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1015
+	JCC   skip968
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1016
+	JZ    have969
 	MOVL  (CX)(BX*4), SI
 
-have1016:
+have969:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13849,10 +13502,10 @@ have1016:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1017
+	JZ    even970
 	LEAQ  (R10)(CX*4), R10
 
-even1017:
+even970:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -13860,30 +13513,30 @@ even1017:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1019
+	JGT          cols972
 
-cols1018:
+cols971:
 	CMPB    16(AX), $0x00
-	JNE     half1020
+	JNE     half973
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both1021
+	JMP     both974
 
-half1020:
+half973:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both1021:
+both974:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half1022
+	JNE          half975
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -13962,9 +13615,9 @@ both1021:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both1023
+	JMP          both976
 
-half1022:
+half975:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -14007,33 +13660,33 @@ half1022:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both1023:
+both976:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols1018
+	JLE  cols971
 
-cols1019:
+cols972:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1025
+	JGT  cols978
 
-cols1024:
+cols977:
 	CMPB    16(AX), $0x00
-	JNE     half1026
+	JNE     half979
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both1027
+	JMP     both980
 
-half1026:
+half979:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both1027:
+both980:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half1028
+	JNE          half981
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -14078,9 +13731,9 @@ both1027:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both1029
+	JMP          both982
 
-half1028:
+half981:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
@@ -14105,31 +13758,31 @@ half1028:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both1029:
+both982:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1024
+	JLE  cols977
 
-cols1025:
+cols978:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1031
+	JGT  cols984
 
-cols1030:
+cols983:
 	CMPB    16(AX), $0x00
-	JNE     half1032
+	JNE     half985
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both1033
+	JMP     both986
 
-half1032:
+half985:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both1033:
+both986:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1034
+	JNE          half987
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -14157,9 +13810,9 @@ both1033:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both1035
+	JMP          both988
 
-half1034:
+half987:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -14175,28 +13828,28 @@ half1034:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both1035:
+both988:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1030
+	JLE  cols983
 
-cols1031:
+cols984:
 	CMPQ      CX, DX
-	JGE       row1036
+	JGE       row989
 	CMPB      16(AX), $0x00
-	JNE       half1037
+	JNE       half990
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both1038
+	JMP       both991
 
-half1037:
+half990:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1038:
+both991:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1039
+	JNE          half992
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -14225,9 +13878,9 @@ both1038:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both1040
+	JMP          both993
 
-half1039:
+half992:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VMULPS       Z2, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z2
@@ -14244,8 +13897,8 @@ half1039:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both1040:
-row1036:
+both993:
+row989:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -14260,28 +13913,28 @@ row1036:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip1042
+	JZ            skip995
 	MOVL          (CX)(SI*4), R8
 
-skip1042:
+skip995:
 	TESTQ  R8, R8
-	JS     unlabelled1041
+	JS     unlabelled994
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1041:
-skip1015:
+unlabelled994:
+skip968:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1043
+	JCC   skip996
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1044
+	JZ    have997
 	MOVL  (CX)(BX*4), SI
 
-have1044:
+have997:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14289,17 +13942,17 @@ have1044:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1045
+	JZ    even998
 	LEAQ  (R10)(CX*4), R10
 
-even1045:
+even998:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1046
+	JZ    skip999
 	MOVL  (CX)(SI*4), R8
 
-skip1046:
+skip999:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -14307,81 +13960,81 @@ skip1046:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1047
+	JS     unlabelled1000
 	CMPB   16(AX), $0x00
-	JNE    half1048
+	JNE    half1001
 	VMOVSS (DI)(R8*4), X4
-	JMP    both1049
+	JMP    both1002
 
-half1048:
+half1001:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both1049:
+both1002:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled1047
+	JNE          unlabelled1000
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next1051:
+next1004:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1053
+	JGT     last1006
 	CMPB    16(AX), $0x00
-	JNE     half1054
+	JNE     half1007
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both1055
+	JMP     both1008
 
-half1054:
+half1007:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both1055:
+both1008:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1050
+	JNZ    found1003
 	ADDQ   $0x10, CX
-	JMP    next1051
+	JMP    next1004
 
-last1053:
+last1006:
 	CMPQ      CX, DX
-	JGE       end1052
+	JGE       end1005
 	CMPB      16(AX), $0x00
-	JNE       half1056
+	JNE       half1009
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both1057
+	JMP       both1010
 
-half1056:
+half1009:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1057:
+both1010:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1050
+	JNZ    found1003
 	MOVQ   DX, CX
-	JMP    end1052
+	JMP    end1005
 
-found1050:
+found1003:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1052:
+end1005:
 	CMPQ CX, R8
-	JNE  unlabelled1047
+	JNE  unlabelled1000
 	INCQ 112(AX)
 
-unlabelled1047:
+unlabelled1000:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1058
+	JZ           skip1011
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -14390,35 +14043,35 @@ unlabelled1047:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1060
+	JGT          cols1013
 
-cols1059:
+cols1012:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half1061
+	JNE      half1014
 	CMPB     41(AX), $0x00
-	JEQ      near1063
+	JEQ      near1016
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed1064
+	JMP      placed1017
 
-near1063:
+near1016:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed1064:
-	JMP both1062
+placed1017:
+	JMP both1015
 
-half1061:
+half1014:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1065
+	JEQ  ours1018
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -14427,9 +14080,9 @@ half1061:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both1066
+	JMP  both1019
 
-ours1065:
+ours1018:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -14458,57 +14111,57 @@ ours1065:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both1066:
+both1019:
 	CMPB     41(AX), $0x00
-	JEQ      near1067
+	JEQ      near1020
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed1068
+	JMP      placed1021
 
-near1067:
+near1020:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed1068:
-both1062:
+placed1021:
+both1015:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1059
+	JLE  cols1012
 
-cols1060:
+cols1013:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1070
+	JGT  cols1023
 
-cols1069:
+cols1022:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half1071
+	JNE      half1024
 	CMPB     41(AX), $0x00
-	JEQ      near1073
+	JEQ      near1026
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1074
+	JMP      placed1027
 
-near1073:
+near1026:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1074:
-	JMP both1072
+placed1027:
+	JMP both1025
 
-half1071:
+half1024:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1075
+	JEQ  ours1028
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both1076
+	JMP  both1029
 
-ours1075:
+ours1028:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -14526,52 +14179,52 @@ ours1075:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both1076:
+both1029:
 	CMPB     41(AX), $0x00
-	JEQ      near1077
+	JEQ      near1030
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1078
+	JMP      placed1031
 
-near1077:
+near1030:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1078:
-both1072:
+placed1031:
+both1025:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1069
+	JLE  cols1022
 
-cols1070:
+cols1023:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1080
+	JGT  cols1033
 
-cols1079:
+cols1032:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1081
+	JNE      half1034
 	CMPB     41(AX), $0x00
-	JEQ      near1083
+	JEQ      near1036
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1084
+	JMP      placed1037
 
-near1083:
+near1036:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1084:
-	JMP both1082
+placed1037:
+	JMP both1035
 
-half1081:
+half1034:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1085
+	JEQ  ours1038
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1086
+	JMP  both1039
 
-ours1085:
+ours1038:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14584,34 +14237,34 @@ ours1085:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1086:
+both1039:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1082:
+both1035:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1079
+	JLE  cols1032
 
-cols1080:
+cols1033:
 	CMPQ    CX, DX
-	JGE     row1087
+	JGE     row1040
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1088
+	JNE     half1041
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1089
+	JMP     both1042
 
-half1088:
+half1041:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1090
+	JEQ  ours1043
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1091
+	JMP  both1044
 
-ours1090:
+ours1043:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -14624,19 +14277,19 @@ ours1090:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1091:
+both1044:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1089:
-row1087:
-skip1058:
-skip1043:
+both1042:
+row1040:
+skip1011:
+skip996:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn952
+	JLT  turn905
 
-done755:
+done708:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -14684,16 +14337,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1092
-	JMP     both1093
+	JNE     half1045
+	JMP     both1046
 
-half1092:
+half1045:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1093:
+both1046:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -14712,15 +14365,15 @@ both1093:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1094:
+rows1047:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1096
+	JGT  cols1049
 
-cols1095:
+cols1048:
 	CMPB       16(AX), $0x00
-	JNE        half1097
+	JNE        half1050
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -14729,9 +14382,9 @@ cols1095:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1098
+	JMP        both1051
 
-half1097:
+half1050:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -14739,9 +14392,9 @@ half1097:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1098:
+both1051:
 	CMPB       40(AX), $0x00
-	JNE        half1099
+	JNE        half1052
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -14750,9 +14403,9 @@ both1098:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1100
+	JMP        both1053
 
-half1099:
+half1052:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -14760,7 +14413,7 @@ half1099:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1100:
+both1053:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -14780,7 +14433,7 @@ both1100:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1101
+	JNE          half1054
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -14862,7 +14515,7 @@ both1100:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1103
+	JZ           skip1056
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -14901,27 +14554,27 @@ both1100:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1104
+	JNE          half1057
 	CMPB         65(AX), $0x00
-	JEQ          near1106
+	JEQ          near1059
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1107
+	JMP          placed1060
 
-near1106:
+near1059:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1107:
-	JMP both1105
+placed1060:
+	JMP both1058
 
-half1104:
+half1057:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1108
+	JEQ  ours1061
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -14930,9 +14583,9 @@ half1104:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1109
+	JMP  both1062
 
-ours1108:
+ours1061:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14961,23 +14614,23 @@ ours1108:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1109:
+both1062:
 	CMPB     65(AX), $0x00
-	JEQ      near1110
+	JEQ      near1063
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1111
+	JMP      placed1064
 
-near1110:
+near1063:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1111:
-both1105:
-skip1103:
-	JMP both1102
+placed1064:
+both1058:
+skip1056:
+	JMP both1055
 
-half1101:
+half1054:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VMULPS       Z12, Z14, Z14
 	VMULPS       Z12, Z15, Z15
@@ -15022,7 +14675,7 @@ half1101:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1112
+	JZ           skip1065
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -15049,27 +14702,27 @@ half1101:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1113
+	JNE          half1066
 	CMPB         65(AX), $0x00
-	JEQ          near1115
+	JEQ          near1068
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1116
+	JMP          placed1069
 
-near1115:
+near1068:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1116:
-	JMP both1114
+placed1069:
+	JMP both1067
 
-half1113:
+half1066:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1117
+	JEQ  ours1070
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -15078,9 +14731,9 @@ half1113:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1118
+	JMP  both1071
 
-ours1117:
+ours1070:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15109,23 +14762,23 @@ ours1117:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1118:
+both1071:
 	CMPB     65(AX), $0x00
-	JEQ      near1119
+	JEQ      near1072
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1120
+	JMP      placed1073
 
-near1119:
+near1072:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1120:
-both1114:
-skip1112:
-both1102:
+placed1073:
+both1067:
+skip1065:
+both1055:
 	DECQ          R8
-	JNZ           more1121
+	JNZ           more1074
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15162,46 +14815,46 @@ both1102:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1121:
+more1074:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1095
+	JLE  cols1048
 
-cols1096:
+cols1049:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1123
+	JGT  cols1076
 
-cols1122:
+cols1075:
 	CMPB       16(AX), $0x00
-	JNE        half1124
+	JNE        half1077
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1125
+	JMP        both1078
 
-half1124:
+half1077:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1125:
+both1078:
 	CMPB       40(AX), $0x00
-	JNE        half1126
+	JNE        half1079
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1127
+	JMP        both1080
 
-half1126:
+half1079:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1127:
+both1080:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -15213,7 +14866,7 @@ both1127:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1128
+	JNE          half1081
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -15261,7 +14914,7 @@ both1127:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1130
+	JZ           skip1083
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -15282,30 +14935,30 @@ both1127:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1131
+	JNE          half1084
 	CMPB         65(AX), $0x00
-	JEQ          near1133
+	JEQ          near1086
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1134
+	JMP          placed1087
 
-near1133:
+near1086:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1134:
-	JMP both1132
+placed1087:
+	JMP both1085
 
-half1131:
+half1084:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1135
+	JEQ  ours1088
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1136
+	JMP  both1089
 
-ours1135:
+ours1088:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15323,21 +14976,21 @@ ours1135:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1136:
+both1089:
 	CMPB     65(AX), $0x00
-	JEQ      near1137
+	JEQ      near1090
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1138
+	JMP      placed1091
 
-near1137:
+near1090:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1138:
-both1132:
-skip1130:
-	JMP both1129
+placed1091:
+both1085:
+skip1083:
+	JMP both1082
 
-half1128:
+half1081:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VMULPS       Z8, Z10, Z10
 	VMULPS       Z8, Z9, Z9
@@ -15364,7 +15017,7 @@ half1128:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1139
+	JZ           skip1092
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -15379,30 +15032,30 @@ half1128:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1140
+	JNE          half1093
 	CMPB         65(AX), $0x00
-	JEQ          near1142
+	JEQ          near1095
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1143
+	JMP          placed1096
 
-near1142:
+near1095:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1143:
-	JMP both1141
+placed1096:
+	JMP both1094
 
-half1140:
+half1093:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1144
+	JEQ  ours1097
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1145
+	JMP  both1098
 
-ours1144:
+ours1097:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15420,21 +15073,21 @@ ours1144:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1145:
+both1098:
 	CMPB     65(AX), $0x00
-	JEQ      near1146
+	JEQ      near1099
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1147
+	JMP      placed1100
 
-near1146:
+near1099:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1147:
-both1141:
-skip1139:
-both1129:
+placed1100:
+both1094:
+skip1092:
+both1082:
 	DECQ          R8
-	JNZ           more1148
+	JNZ           more1101
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15471,42 +15124,42 @@ both1129:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1148:
+more1101:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1122
+	JLE  cols1075
 
-cols1123:
+cols1076:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1150
+	JGT  cols1103
 
-cols1149:
+cols1102:
 	CMPB       16(AX), $0x00
-	JNE        half1151
+	JNE        half1104
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1152
+	JMP        both1105
 
-half1151:
+half1104:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1152:
+both1105:
 	CMPB       40(AX), $0x00
-	JNE        half1153
+	JNE        half1106
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1154
+	JMP        both1107
 
-half1153:
+half1106:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1154:
+both1107:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15514,7 +15167,7 @@ both1154:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1155
+	JNE          half1108
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15545,7 +15198,7 @@ both1154:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1157
+	JZ           skip1110
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15557,28 +15210,28 @@ both1154:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1158
+	JNE          half1111
 	CMPB         65(AX), $0x00
-	JEQ          near1160
+	JEQ          near1113
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1161
+	JMP          placed1114
 
-near1160:
+near1113:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1161:
-	JMP both1159
+placed1114:
+	JMP both1112
 
-half1158:
+half1111:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1162
+	JEQ  ours1115
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1163
+	JMP  both1116
 
-ours1162:
+ours1115:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15591,14 +15244,14 @@ ours1162:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1163:
+both1116:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1159:
-skip1157:
-	JMP both1156
+both1112:
+skip1110:
+	JMP both1109
 
-half1155:
+half1108:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15616,7 +15269,7 @@ half1155:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1164
+	JZ           skip1117
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15625,28 +15278,28 @@ half1155:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1165
+	JNE          half1118
 	CMPB         65(AX), $0x00
-	JEQ          near1167
+	JEQ          near1120
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1168
+	JMP          placed1121
 
-near1167:
+near1120:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1168:
-	JMP both1166
+placed1121:
+	JMP both1119
 
-half1165:
+half1118:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1169
+	JEQ  ours1122
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1170
+	JMP  both1123
 
-ours1169:
+ours1122:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15659,14 +15312,14 @@ ours1169:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1170:
+both1123:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1166:
-skip1164:
-both1156:
+both1119:
+skip1117:
+both1109:
 	DECQ          R8
-	JNZ           more1171
+	JNZ           more1124
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15703,39 +15356,39 @@ both1156:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1171:
+more1124:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1149
+	JLE  cols1102
 
-cols1150:
+cols1103:
 	CMPQ       CX, DX
-	JGE        row1172
+	JGE        row1125
 	CMPB       16(AX), $0x00
-	JNE        half1173
+	JNE        half1126
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1174
+	JMP        both1127
 
-half1173:
+half1126:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1174:
+both1127:
 	CMPB       40(AX), $0x00
-	JNE        half1175
+	JNE        half1128
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1176
+	JMP        both1129
 
-half1175:
+half1128:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1176:
+both1129:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15743,7 +15396,7 @@ both1176:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1177
+	JNE          half1130
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15775,7 +15428,7 @@ both1176:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1179
+	JZ           skip1132
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15787,20 +15440,20 @@ both1176:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1180
+	JNE          half1133
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1181
+	JMP          both1134
 
-half1180:
+half1133:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1182
+	JEQ  ours1135
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1183
+	JMP  both1136
 
-ours1182:
+ours1135:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15813,14 +15466,14 @@ ours1182:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1183:
+both1136:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1181:
-skip1179:
-	JMP both1178
+both1134:
+skip1132:
+	JMP both1131
 
-half1177:
+half1130:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15839,7 +15492,7 @@ half1177:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1184
+	JZ           skip1137
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15848,20 +15501,20 @@ half1177:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1185
+	JNE          half1138
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1186
+	JMP          both1139
 
-half1185:
+half1138:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1187
+	JEQ  ours1140
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1188
+	JMP  both1141
 
-ours1187:
+ours1140:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15874,14 +15527,14 @@ ours1187:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1188:
+both1141:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1186:
-skip1184:
-both1178:
+both1139:
+skip1137:
+both1131:
 	DECQ          R8
-	JNZ           more1189
+	JNZ           more1142
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15918,13 +15571,13 @@ both1178:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1189:
-row1172:
+more1142:
+row1125:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1094
+	JNZ           rows1047
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -15983,404 +15636,123 @@ TEXT ·mapAVX2(SB), $40-8
 	MOVL    144(AX), R11
 	XORQ    R12, R12
 	CMPB    42(AX), $0x00
-	JEQ     skip1191
+	JEQ     skip1144
 	MOVQ    72(AX), R12
 	IMULQ   32(AX), R12
 	ADDQ    SI, R12
 	SUBQ    $0x00004000, R12
 
-skip1191:
-	MOVQ         R12, 24(SP)
-	MOVQ         88(AX), CX
-	ORQ          104(AX), CX
-	ORQ          112(AX), CX
-	MOVQ         CX, 32(SP)
-	VMOVSS       element3f800000<>+0(SB), X3
-	VPXOR        X4, X4, X4
-	VCVTSI2SSQ   DX, X4, X4
-	VDIVSS       X4, X3, X3
-	MOVQ         72(AX), R12
+skip1144:
+	MOVQ       R12, 24(SP)
+	MOVQ       88(AX), CX
+	ORQ        104(AX), CX
+	ORQ        112(AX), CX
+	MOVQ       CX, 32(SP)
+	VMOVSS     element3f800000<>+0(SB), X3
+	VPXOR      X4, X4, X4
+	VCVTSI2SSQ DX, X4, X4
+	VDIVSS     X4, X3, X3
+	MOVQ       72(AX), R13
+	CMPB       197(AX), $0x00
+	JEQ        skip1145
+	INCQ       R13
+	SUBQ       96(AX), R8
+	SUBQ       8(AX), BX
+	SUBQ       56(AX), DI
+	SUBQ       32(AX), SI
+	INCQ       R13
+	SUBQ       96(AX), R8
+	SUBQ       8(AX), BX
+	SUBQ       56(AX), DI
+	SUBQ       32(AX), SI
+
+skip1145:
+rows1146:
 	CMPB         197(AX), $0x00
-	JEQ          skip1192
-	CMPQ         R12, $0x00
-	JLE          last1193
-	MOVQ         SI, R13
-	MOVQ         R8, R14
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R15
-	CMPQ         R15, DX
-	JGT          cols1195
-
-cols1194:
-	CMPB    40(AX), $0x00
-	JNE     half1196
-	VMOVUPS (R13)(CX*4), Y6
-	VMOVUPS 32(R13)(CX*4), Y7
-	JMP     both1197
-
-half1196:
-	VPMOVZXWD (R13)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R13)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1197:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R15
-	CMPQ   R15, DX
-	JLE    cols1194
-
-cols1195:
-	LEAQ 8(CX), R15
-	CMPQ R15, DX
-	JGT  cols1199
-
-cols1198:
-	CMPB    40(AX), $0x00
-	JNE     half1200
-	VMOVUPS (R13)(CX*4), Y6
-	JMP     both1201
-
-half1200:
-	VPMOVZXWD (R13)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1201:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R15
-	CMPQ   R15, DX
-	JLE    cols1198
-
-cols1199:
-	CMPQ       CX, DX
-	JGE        row1202
-	CMPB       40(AX), $0x00
-	JNE        half1203
-	VMASKMOVPS (R13)(CX*4), Y0, Y6
-	JMP        both1204
-
-half1203:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R15
-	SUBQ    CX, R15
-	LEAQ    (R13)(CX*2), R13
-
-copy1205:
-	MOVW      -2(R13)(R15*2), CX
-	MOVW      CX, -2(SP)(R15*2)
-	DECQ      R15
-	JNZ       copy1205
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1204:
-	VADDPS Y6, Y4, Y4
-
-row1202:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R14)
-
-last1193:
-	CMPQ         R12, $0x00
-	JLE          last1206
-	MOVQ         SI, R13
-	MOVQ         R8, R14
-	VBROADCASTSS (R14), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	VBROADCASTSS element00000000<>+0(SB), Y6
-	XORQ         CX, CX
-	LEAQ         16(CX), R15
-	CMPQ         R15, DX
-	JGT          cols1208
-
-cols1207:
-	CMPB    40(AX), $0x00
-	JNE     half1209
-	VMOVUPS (R13)(CX*4), Y7
-	VMOVUPS 32(R13)(CX*4), Y8
-	JMP     both1210
-
-half1209:
-	VPMOVZXWD (R13)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-	VPMOVZXWD 16(R13)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-
-both1210:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	VSUBPS      Y4, Y8, Y8
-	VFMADD231PS Y8, Y8, Y6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R15
-	CMPQ        R15, DX
-	JLE         cols1207
-
-cols1208:
-	LEAQ 8(CX), R15
-	CMPQ R15, DX
-	JGT  cols1212
-
-cols1211:
-	CMPB    40(AX), $0x00
-	JNE     half1213
-	VMOVUPS (R13)(CX*4), Y7
-	JMP     both1214
-
-half1213:
-	VPMOVZXWD (R13)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1214:
-	VSUBPS      Y4, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), R15
-	CMPQ        R15, DX
-	JLE         cols1211
-
-cols1212:
-	CMPQ       CX, DX
-	JGE        row1215
-	CMPB       40(AX), $0x00
-	JNE        half1216
-	VMASKMOVPS (R13)(CX*4), Y0, Y7
-	JMP        both1217
-
-half1216:
-	VPXOR   X7, X7, X7
-	VMOVDQU X7, (SP)
-	MOVQ    DX, R15
-	SUBQ    CX, R15
-	LEAQ    (R13)(CX*2), R13
-
-copy1218:
-	MOVW      -2(R13)(R15*2), CX
-	MOVW      CX, -2(SP)(R15*2)
-	DECQ      R15
-	JNZ       copy1218
-	VPMOVZXWD (SP), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1217:
-	VSUBPS      Y4, Y7, Y7
-	VPAND       Y0, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-
-row1215:
-	VADDPS       Y6, Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X4
-	VADDPS       X4, X5, X4
-	VPERMILPS    $0x4e, X4, X5
-	VADDPS       X4, X5, X4
-	VPERMILPS    $0xb1, X4, X5
-	VADDPS       X4, X5, X4
-	VMULSS       X3, X4, X4
-	VADDSS       192(AX), X4, X4
-	VSQRTSS      X4, X4, X4
-	VMOVSS       element3f800000<>+0(SB), X5
-	VDIVSS       X4, X5, X5
-	VMOVSS       X5, 4(R14)
-
-last1206:
-	CMPQ         R12, $0x01
-	JLE          last1219
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R13
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	XORQ         CX, CX
-	LEAQ         16(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1221
-
-cols1220:
-	CMPB    40(AX), $0x00
-	JNE     half1222
-	VMOVUPS (R12)(CX*4), Y6
-	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1223
-
-half1222:
-	VPMOVZXWD (R12)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(R12)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both1223:
-	VADDPS Y6, Y4, Y4
-	VADDPS Y7, Y5, Y5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1220
-
-cols1221:
-	LEAQ 8(CX), R14
-	CMPQ R14, DX
-	JGT  cols1225
-
-cols1224:
-	CMPB    40(AX), $0x00
-	JNE     half1226
-	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1227
-
-half1226:
-	VPMOVZXWD (R12)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1227:
-	VADDPS Y6, Y4, Y4
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1224
-
-cols1225:
-	CMPQ       CX, DX
-	JGE        row1228
-	CMPB       40(AX), $0x00
-	JNE        half1229
-	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1230
-
-half1229:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R14
-	SUBQ    CX, R14
-	LEAQ    (R12)(CX*2), R12
-
-copy1231:
-	MOVW      -2(R12)(R14*2), CX
-	MOVW      CX, -2(SP)(R14*2)
-	DECQ      R14
-	JNZ       copy1231
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both1230:
-	VADDPS Y6, Y4, Y4
-
-row1228:
-	VADDPS       Y5, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X5
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0x4e, X5, X4
-	VADDPS       X5, X4, X5
-	VPERMILPS    $0xb1, X5, X4
-	VADDPS       X5, X4, X5
-	VMULSS       X3, X5, X5
-	VMOVSS       X5, (R13)
-
-last1219:
-skip1192:
-	MOVQ 72(AX), R13
-
-rows1232:
-	CMPB         197(AX), $0x00
-	JEQ          skip1233
+	JEQ          skip1148
 	CMPQ         R13, $0x02
-	JLE          last1234
-	MOVQ         SI, R12
-	MOVQ         R8, R14
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R14
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R14
+	JLE          last1150
+	MOVQ         32(AX), R12
+	LEAQ         (SI)(R12*2), R12
+	MOVQ         96(AX), R14
+	LEAQ         (R8)(R14*2), R14
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1236
+	JGT          cols1152
 
-cols1235:
+cols1151:
 	CMPB    40(AX), $0x00
-	JNE     half1237
+	JNE     half1153
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1238
+	JMP     both1154
 
-half1237:
+half1153:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1238:
+both1154:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1235
+	JLE    cols1151
 
-cols1236:
+cols1152:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1240
+	JGT  cols1156
 
-cols1239:
+cols1155:
 	CMPB    40(AX), $0x00
-	JNE     half1241
+	JNE     half1157
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1242
+	JMP     both1158
 
-half1241:
+half1157:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1242:
+both1158:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1239
+	JLE    cols1155
 
-cols1240:
+cols1156:
 	CMPQ       CX, DX
-	JGE        row1243
+	JGE        row1159
 	CMPB       40(AX), $0x00
-	JNE        half1244
+	JNE        half1160
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1245
+	JMP        both1161
 
-half1244:
+half1160:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1246:
+copy1162:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1246
+	JNZ       copy1162
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1245:
+both1161:
 	VADDPS Y6, Y4, Y4
 
-row1243:
+row1159:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -16391,12 +15763,15 @@ row1243:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1234:
-	CMPQ         R13, $0x01
-	JLE          last1247
+last1150:
+	LEAQ         -1(R13), R12
+	CMPQ         R12, 72(AX)
+	JGT          next1147
+	CMPQ         R12, $0x00
+	JEQ          second1149
 	MOVQ         SI, R12
-	MOVQ         R8, R14
 	ADDQ         32(AX), R12
+	MOVQ         R8, R14
 	ADDQ         96(AX), R14
 	VBROADCASTSS (R14), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
@@ -16404,22 +15779,22 @@ last1234:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1249
+	JGT          cols1164
 
-cols1248:
+cols1163:
 	CMPB    40(AX), $0x00
-	JNE     half1250
+	JNE     half1165
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1251
+	JMP     both1166
 
-half1250:
+half1165:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1251:
+both1166:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -16427,60 +15802,60 @@ both1251:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1248
+	JLE         cols1163
 
-cols1249:
+cols1164:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1253
+	JGT  cols1168
 
-cols1252:
+cols1167:
 	CMPB    40(AX), $0x00
-	JNE     half1254
+	JNE     half1169
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1255
+	JMP     both1170
 
-half1254:
+half1169:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1255:
+both1170:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1252
+	JLE         cols1167
 
-cols1253:
+cols1168:
 	CMPQ       CX, DX
-	JGE        row1256
+	JGE        row1171
 	CMPB       40(AX), $0x00
-	JNE        half1257
+	JNE        half1172
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1258
+	JMP        both1173
 
-half1257:
+half1172:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1259:
+copy1174:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1259
+	JNZ       copy1174
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1258:
+both1173:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1256:
+row1171:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -16495,27 +15870,30 @@ row1256:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-last1247:
-skip1233:
+second1149:
+	CMPQ R13, 72(AX)
+	JGT  next1147
+
+skip1148:
 	CMPB  160(AX), $0x00
-	JEQ   skip1260
+	JEQ   skip1175
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id1261
+	JZ    id1176
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id1261:
+id1176:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other1262
+	JNE   other1177
 	MOVQ  CX, 16(SP)
-	JMP   half1263
+	JMP   half1178
 
-other1262:
+other1177:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -16533,121 +15911,121 @@ other1262:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1263:
-skip1260:
+half1178:
+skip1175:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1264
+	JEQ  skip1179
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1264:
+skip1179:
 	CMPQ CX, 24(SP)
-	JGE  none1265
+	JGE  none1180
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row1266
+	JMP  row1181
 
-none1265:
+none1180:
 	XORQ R12, R12
 
-row1266:
+row1181:
 	XORQ CX, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1268
+	JGT  cols1183
 
-cols1267:
+cols1182:
 	CMPB       40(AX), $0x00
-	JNE        half1269
+	JNE        half1184
 	TESTQ      R12, R12
-	JZ         near1271
+	JZ         near1186
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1272
+	JNZ        asked1187
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1273
+	JNZ        same1188
 	ADDQ       $0x00003000, R12
 
-same1273:
-	JMP asked1272
+same1188:
+	JMP asked1187
 
-near1271:
+near1186:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1272:
+asked1187:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1270
+	JMP     both1185
 
-half1269:
+half1184:
 	TESTQ      R12, R12
-	JZ         near1274
+	JZ         near1189
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1275
+	JNZ        asked1190
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1276
+	JNZ        same1191
 	ADDQ       $0x00003000, R12
 
-same1276:
-	JMP asked1275
+same1191:
+	JMP asked1190
 
-near1274:
+near1189:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1275:
+asked1190:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1270:
+both1185:
 	CMPB         196(AX), $0x00
-	JEQ          skip1277
+	JEQ          skip1192
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1278
+	JZ           skip1193
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1279
+	JNE          half1194
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1280
+	JMP          both1195
 
-half1279:
+half1194:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1280:
+both1195:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1278:
-skip1277:
+skip1193:
+skip1192:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1281
+	JEQ          plain1196
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1282
+	JZ           skip1197
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -16655,59 +16033,59 @@ skip1277:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1282:
+skip1197:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1283
+	JZ      skip1198
 	VMOVUPS (R14)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1283:
+skip1198:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1285
+	JZ          skip1200
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1286
+	JZ          skip1201
 	VMOVUPS     (R15)(CX*4), Y6
 	VMOVUPS     (R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R15)(CX*4), Y6
 	VMOVUPS     32(R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1284
+	JMP         normal1199
 
-skip1286:
+skip1201:
 	VMOVUPS (R14)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1285:
-plain1281:
+skip1200:
+plain1196:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1287
+	JZ      skip1202
 	VMOVUPS (R14)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1287:
-normal1284:
+skip1202:
+normal1199:
 	CMPB         198(AX), $0x00
-	JEQ          none1288
+	JEQ          none1203
 	CMPB         198(AX), $0x01
-	JNE          act1289
+	JNE          act1204
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1289:
+act1204:
 	CMPB         198(AX), $0x03
-	JNE          act1290
+	JNE          act1205
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -16717,11 +16095,11 @@ act1289:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1290:
+act1205:
 	CMPB         198(AX), $0x02
-	JNE          act1291
+	JNE          act1206
 	CMPB         16(AX), $0x00
-	JNE          half1292
+	JNE          half1207
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16770,9 +16148,9 @@ act1290:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1293
+	JMP          both1208
 
-half1292:
+half1207:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16813,15 +16191,15 @@ half1292:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1293:
-act1291:
-none1288:
+both1208:
+act1206:
+none1203:
 	CMPB  160(AX), $0x00
-	JEQ   skip1294
+	JEQ   skip1209
 	CMPW  148(AX), $0x8000
-	JNE   other1295
+	JNE   other1210
 	TESTQ $0x0000003f, CX
-	JNZ   same1297
+	JNZ   same1212
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16837,7 +16215,7 @@ none1288:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1297:
+same1212:
 	VBROADCASTSS 152(AX), Y6
 	VMOVQ        R9, X7
 	VPBROADCASTD X7, Y7
@@ -16850,9 +16228,9 @@ same1297:
 	VMULPS       Y6, Y5, Y5
 	VPAND        Y7, Y5, Y5
 	SHRQ         $0x10, R9
-	JMP          half1296
+	JMP          half1211
 
-other1295:
+other1210:
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -16876,15 +16254,15 @@ other1295:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-half1296:
-skip1294:
+half1211:
+skip1209:
 	CMPB    16(AX), $0x00
-	JNE     half1298
+	JNE     half1213
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1299
+	JMP     both1214
 
-half1298:
+half1213:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -16914,156 +16292,156 @@ half1298:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1299:
+both1214:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols1267
+	JLE  cols1182
 
-cols1268:
+cols1183:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1301
+	JGT  cols1216
 
-cols1300:
+cols1215:
 	CMPB       40(AX), $0x00
-	JNE        half1302
+	JNE        half1217
 	TESTQ      R12, R12
-	JZ         near1304
+	JZ         near1219
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1305
+	JNZ        asked1220
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1306
+	JNZ        same1221
 	ADDQ       $0x00003000, R12
 
-same1306:
-	JMP asked1305
+same1221:
+	JMP asked1220
 
-near1304:
+near1219:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1305:
+asked1220:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1303
+	JMP     both1218
 
-half1302:
+half1217:
 	TESTQ      R12, R12
-	JZ         near1307
+	JZ         near1222
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1308
+	JNZ        asked1223
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1309
+	JNZ        same1224
 	ADDQ       $0x00003000, R12
 
-same1309:
-	JMP asked1308
+same1224:
+	JMP asked1223
 
-near1307:
+near1222:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1308:
+asked1223:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1303:
+both1218:
 	CMPB         196(AX), $0x00
-	JEQ          skip1310
+	JEQ          skip1225
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1311
+	JZ           skip1226
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1312
+	JNE          half1227
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1313
+	JMP          both1228
 
-half1312:
+half1227:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1313:
+both1228:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1311:
-skip1310:
+skip1226:
+skip1225:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1314
+	JEQ          plain1229
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1315
+	JZ           skip1230
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1315:
+skip1230:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1316
+	JZ      skip1231
 	VMOVUPS (R14)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1316:
+skip1231:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1318
+	JZ          skip1233
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1319
+	JZ          skip1234
 	VMOVUPS     (R15)(CX*4), Y5
 	VMOVUPS     (R14)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1317
+	JMP         normal1232
 
-skip1319:
+skip1234:
 	VMOVUPS (R14)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1318:
-plain1314:
+skip1233:
+plain1229:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1320
+	JZ      skip1235
 	VMOVUPS (R14)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1320:
-normal1317:
+skip1235:
+normal1232:
 	CMPB         198(AX), $0x00
-	JEQ          none1321
+	JEQ          none1236
 	CMPB         198(AX), $0x01
-	JNE          act1322
+	JNE          act1237
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1322:
+act1237:
 	CMPB         198(AX), $0x03
-	JNE          act1323
+	JNE          act1238
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1323:
+act1238:
 	CMPB         198(AX), $0x02
-	JNE          act1324
+	JNE          act1239
 	CMPB         16(AX), $0x00
-	JNE          half1325
+	JNE          half1240
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17094,9 +16472,9 @@ act1323:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1326
+	JMP          both1241
 
-half1325:
+half1240:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17122,15 +16500,15 @@ half1325:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1326:
-act1324:
-none1321:
+both1241:
+act1239:
+none1236:
 	CMPB  160(AX), $0x00
-	JEQ   skip1327
+	JEQ   skip1242
 	CMPW  148(AX), $0x8000
-	JNE   other1328
+	JNE   other1243
 	TESTQ $0x0000003f, CX
-	JNZ   same1330
+	JNZ   same1245
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -17146,7 +16524,7 @@ none1321:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1330:
+same1245:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -17155,9 +16533,9 @@ same1330:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1329
+	JMP          half1244
 
-other1328:
+other1243:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -17177,14 +16555,14 @@ other1328:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1329:
-skip1327:
+half1244:
+skip1242:
 	CMPB    16(AX), $0x00
-	JNE     half1331
+	JNE     half1246
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1332
+	JMP     both1247
 
-half1331:
+half1246:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17200,91 +16578,91 @@ half1331:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1332:
+both1247:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JLE  cols1300
+	JLE  cols1215
 
-cols1301:
+cols1216:
 	CMPQ       CX, DX
-	JGE        row1333
+	JGE        row1248
 	CMPB       40(AX), $0x00
-	JNE        half1334
+	JNE        half1249
 	TESTQ      R12, R12
-	JZ         near1336
+	JZ         near1251
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1337
+	JNZ        asked1252
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1338
+	JNZ        same1253
 	ADDQ       $0x00003000, R12
 
-same1338:
-	JMP asked1337
+same1253:
+	JMP asked1252
 
-near1336:
+near1251:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1337:
+asked1252:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1335
+	JMP        both1250
 
-half1334:
+half1249:
 	TESTQ      R12, R12
-	JZ         near1339
+	JZ         near1254
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1340
+	JNZ        asked1255
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1341
+	JNZ        same1256
 	ADDQ       $0x00003000, R12
 
-same1341:
-	JMP asked1340
+same1256:
+	JMP asked1255
 
-near1339:
+near1254:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1340:
+asked1255:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R15
 
-copy1342:
+copy1257:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1342
+	JNZ       copy1257
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1335:
+both1250:
 	CMPB         196(AX), $0x00
-	JEQ          skip1343
+	JEQ          skip1258
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1344
+	JZ           skip1259
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1345
+	JNE          half1260
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1346
+	JMP          both1261
 
-half1345:
+half1260:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -17292,83 +16670,83 @@ half1345:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R15
 
-copy1347:
+copy1262:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1347
+	JNZ       copy1262
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1346:
+both1261:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1344:
-skip1343:
+skip1259:
+skip1258:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1348
+	JEQ          plain1263
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1349
+	JZ           skip1264
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1349:
+skip1264:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1350
+	JZ         skip1265
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1350:
+skip1265:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1352
+	JZ          skip1267
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1353
+	JZ          skip1268
 	VMASKMOVPS  (R14)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1351
+	JMP         normal1266
 
-skip1353:
+skip1268:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1352:
-plain1348:
+skip1267:
+plain1263:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1354
+	JZ         skip1269
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1354:
-normal1351:
+skip1269:
+normal1266:
 	CMPB         198(AX), $0x00
-	JEQ          none1355
+	JEQ          none1270
 	CMPB         198(AX), $0x01
-	JNE          act1356
+	JNE          act1271
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1356:
+act1271:
 	CMPB         198(AX), $0x03
-	JNE          act1357
+	JNE          act1272
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1357:
+act1272:
 	CMPB         198(AX), $0x02
-	JNE          act1358
+	JNE          act1273
 	CMPB         16(AX), $0x00
-	JNE          half1359
+	JNE          half1274
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17399,9 +16777,9 @@ act1357:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1360
+	JMP          both1275
 
-half1359:
+half1274:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -17427,15 +16805,15 @@ half1359:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1360:
-act1358:
-none1355:
+both1275:
+act1273:
+none1270:
 	CMPB  160(AX), $0x00
-	JEQ   skip1361
+	JEQ   skip1276
 	CMPW  148(AX), $0x8000
-	JNE   other1362
+	JNE   other1277
 	TESTQ $0x0000003f, CX
-	JNZ   same1364
+	JNZ   same1279
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17451,7 +16829,7 @@ none1355:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same1364:
+same1279:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -17460,9 +16838,9 @@ same1364:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1363
+	JMP          half1278
 
-other1362:
+other1277:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -17482,14 +16860,14 @@ other1362:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1363:
-skip1361:
+half1278:
+skip1276:
 	CMPB       16(AX), $0x00
-	JNE        half1365
+	JNE        half1280
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1366
+	JMP        both1281
 
-half1365:
+half1280:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17508,20 +16886,21 @@ half1365:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1367:
+copy1282:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1367
+	JNZ  copy1282
 
-both1366:
-row1333:
+both1281:
+row1248:
+next1147:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows1232
+	JNZ  rows1146
 	VZEROUPPER
 	RET
 
@@ -17558,26 +16937,26 @@ TEXT ·actGradAVX2(SB), $24-8
 	MOVL    112(AX), R10
 	MOVQ    72(AX), R11
 
-rows1368:
+rows1283:
 	CMPB  128(AX), $0x00
-	JEQ   skip1369
+	JEQ   skip1284
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1370
+	JZ    id1285
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1370:
+id1285:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other1371
+	JNE   other1286
 	MOVQ  CX, 16(SP)
-	JMP   half1372
+	JMP   half1287
 
-other1371:
+other1286:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -17595,57 +16974,57 @@ other1371:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1372:
-skip1369:
+half1287:
+skip1284:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1374
+	JGT  cols1289
 
-cols1373:
+cols1288:
 	CMPB       40(AX), $0x00
-	JNE        half1375
+	JNE        half1290
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1376
+	JMP        both1291
 
-half1375:
+half1290:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1376:
+both1291:
 	CMPB       152(AX), $0x00
-	JEQ        skip1377
+	JEQ        skip1292
 	CMPB       64(AX), $0x00
-	JNE        half1378
+	JNE        half1293
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1379
+	JMP        both1294
 
-half1378:
+half1293:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1379:
+both1294:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1380
+	JNE          act1295
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1380:
+act1295:
 	CMPB         152(AX), $0x03
-	JNE          act1381
+	JNE          act1296
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -17654,16 +17033,16 @@ act1380:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1381:
+act1296:
 	CMPB         152(AX), $0x02
-	JNE          act1382
+	JNE          act1297
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1383
+	JEQ          skip1298
 	VBROADCASTSS 124(AX), Y8
 
-skip1383:
+skip1298:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -17671,22 +17050,22 @@ skip1383:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1382:
-skip1377:
+act1297:
+skip1292:
 	CMPB         128(AX), $0x00
-	JEQ          skip1384
+	JEQ          skip1299
 	CMPB         152(AX), $0x01
-	JNE          draws1385
+	JNE          draws1300
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1386
+	JMP          drawn1301
 
-draws1385:
+draws1300:
 	CMPW  116(AX), $0x8000
-	JNE   other1387
+	JNE   other1302
 	TESTQ $0x0000003f, CX
-	JNZ   same1389
+	JNZ   same1304
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17702,7 +17081,7 @@ draws1385:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1389:
+same1304:
 	VBROADCASTSS 120(AX), Y5
 	VMOVQ        R8, X6
 	VPBROADCASTD X6, Y6
@@ -17715,9 +17094,9 @@ same1389:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x10, R8
-	JMP          half1388
+	JMP          half1303
 
-other1387:
+other1302:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -17741,16 +17120,16 @@ other1387:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1388:
-drawn1386:
-skip1384:
+half1303:
+drawn1301:
+skip1299:
 	CMPB    16(AX), $0x00
-	JNE     half1390
+	JNE     half1305
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1391
+	JMP     both1306
 
-half1390:
+half1305:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17780,96 +17159,96 @@ half1390:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1391:
+both1306:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1392
+	JZ      skip1307
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 	VADDPS  32(R12)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R12)(CX*4)
 
-skip1392:
+skip1307:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1373
+	JLE  cols1288
 
-cols1374:
+cols1289:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1394
+	JGT  cols1309
 
-cols1393:
+cols1308:
 	CMPB       40(AX), $0x00
-	JNE        half1395
+	JNE        half1310
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1396
+	JMP        both1311
 
-half1395:
+half1310:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1396:
+both1311:
 	CMPB       152(AX), $0x00
-	JEQ        skip1397
+	JEQ        skip1312
 	CMPB       64(AX), $0x00
-	JNE        half1398
+	JNE        half1313
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1399
+	JMP        both1314
 
-half1398:
+half1313:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1399:
+both1314:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1400
+	JNE          act1315
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1400:
+act1315:
 	CMPB         152(AX), $0x03
-	JNE          act1401
+	JNE          act1316
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1401:
+act1316:
 	CMPB         152(AX), $0x02
-	JNE          act1402
+	JNE          act1317
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1403
+	JEQ          skip1318
 	VBROADCASTSS 124(AX), Y6
 
-skip1403:
+skip1318:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1402:
-skip1397:
+act1317:
+skip1312:
 	CMPB         128(AX), $0x00
-	JEQ          skip1404
+	JEQ          skip1319
 	CMPB         152(AX), $0x01
-	JNE          draws1405
+	JNE          draws1320
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1406
+	JMP          drawn1321
 
-draws1405:
+draws1320:
 	CMPW  116(AX), $0x8000
-	JNE   other1407
+	JNE   other1322
 	TESTQ $0x0000003f, CX
-	JNZ   same1409
+	JNZ   same1324
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17885,7 +17264,7 @@ draws1405:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1409:
+same1324:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17894,9 +17273,9 @@ same1409:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1408
+	JMP          half1323
 
-other1407:
+other1322:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17916,15 +17295,15 @@ other1407:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1408:
-drawn1406:
-skip1404:
+half1323:
+drawn1321:
+skip1319:
 	CMPB    16(AX), $0x00
-	JNE     half1410
+	JNE     half1325
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1411
+	JMP     both1326
 
-half1410:
+half1325:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17940,29 +17319,29 @@ half1410:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1411:
+both1326:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1412
+	JZ      skip1327
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1412:
+skip1327:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1393
+	JLE  cols1308
 
-cols1394:
+cols1309:
 	CMPQ       CX, DX
-	JGE        row1413
+	JGE        row1328
 	CMPB       40(AX), $0x00
-	JNE        half1414
+	JNE        half1329
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1415
+	JMP        both1330
 
-half1414:
+half1329:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17970,24 +17349,24 @@ half1414:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1416:
+copy1331:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1416
+	JNZ       copy1331
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1415:
+both1330:
 	CMPB       152(AX), $0x00
-	JEQ        skip1417
+	JEQ        skip1332
 	CMPB       64(AX), $0x00
-	JNE        half1418
+	JNE        half1333
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1419
+	JMP        both1334
 
-half1418:
+half1333:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17995,58 +17374,58 @@ half1418:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1420:
+copy1335:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1420
+	JNZ       copy1335
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1419:
+both1334:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1421
+	JNE          act1336
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1421:
+act1336:
 	CMPB         152(AX), $0x03
-	JNE          act1422
+	JNE          act1337
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1422:
+act1337:
 	CMPB         152(AX), $0x02
-	JNE          act1423
+	JNE          act1338
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1424
+	JEQ          skip1339
 	VBROADCASTSS 124(AX), Y6
 
-skip1424:
+skip1339:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1423:
-skip1417:
+act1338:
+skip1332:
 	CMPB         128(AX), $0x00
-	JEQ          skip1425
+	JEQ          skip1340
 	CMPB         152(AX), $0x01
-	JNE          draws1426
+	JNE          draws1341
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1427
+	JMP          drawn1342
 
-draws1426:
+draws1341:
 	CMPW  116(AX), $0x8000
-	JNE   other1428
+	JNE   other1343
 	TESTQ $0x0000003f, CX
-	JNZ   same1430
+	JNZ   same1345
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -18062,7 +17441,7 @@ draws1426:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1430:
+same1345:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -18071,9 +17450,9 @@ same1430:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1429
+	JMP          half1344
 
-other1428:
+other1343:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -18093,15 +17472,15 @@ other1428:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1429:
-drawn1427:
-skip1425:
+half1344:
+drawn1342:
+skip1340:
 	CMPB       16(AX), $0x00
-	JNE        half1431
+	JNE        half1346
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1432
+	JMP        both1347
 
-half1431:
+half1346:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -18120,26 +17499,26 @@ half1431:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1433:
+copy1348:
 	MOVW -2(SP)(R12*2), R13
 	MOVW R13, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1433
+	JNZ  copy1348
 
-both1432:
+both1347:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1434
+	JZ      skip1349
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1434:
-row1413:
+skip1349:
+row1328:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows1368
+	JNZ  rows1283
 	VZEROUPPER
 	RET
 
@@ -18162,43 +17541,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1435:
+rows1350:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1437
+	JGT  cols1352
 
-cols1436:
+cols1351:
 	CMPB       40(AX), $0x00
-	JNE        half1438
+	JNE        half1353
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1439
+	JMP        both1354
 
-half1438:
+half1353:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1439:
+both1354:
 	CMPB       64(AX), $0x00
-	JNE        half1440
+	JNE        half1355
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1441
+	JMP        both1356
 
-half1440:
+half1355:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1441:
+both1356:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -18214,12 +17593,12 @@ both1441:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1442
+	JNE          half1357
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1443
+	JMP          both1358
 
-half1442:
+half1357:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -18249,42 +17628,42 @@ half1442:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1443:
+both1358:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1436
+	JLE  cols1351
 
-cols1437:
+cols1352:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1445
+	JGT  cols1360
 
-cols1444:
+cols1359:
 	CMPB       40(AX), $0x00
-	JNE        half1446
+	JNE        half1361
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1447
+	JMP        both1362
 
-half1446:
+half1361:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1447:
+both1362:
 	CMPB       64(AX), $0x00
-	JNE        half1448
+	JNE        half1363
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1449
+	JMP        both1364
 
-half1448:
+half1363:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1449:
+both1364:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -18293,11 +17672,11 @@ both1449:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1450
+	JNE          half1365
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1451
+	JMP          both1366
 
-half1450:
+half1365:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18313,22 +17692,22 @@ half1450:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1451:
+both1366:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1444
+	JLE  cols1359
 
-cols1445:
+cols1360:
 	CMPQ       CX, DX
-	JGE        row1452
+	JGE        row1367
 	CMPB       40(AX), $0x00
-	JNE        half1453
+	JNE        half1368
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1454
+	JMP        both1369
 
-half1453:
+half1368:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -18336,22 +17715,22 @@ half1453:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1455:
+copy1370:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1455
+	JNZ       copy1370
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1454:
+both1369:
 	CMPB       64(AX), $0x00
-	JNE        half1456
+	JNE        half1371
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1457
+	JMP        both1372
 
-half1456:
+half1371:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -18359,15 +17738,15 @@ half1456:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1458:
+copy1373:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1458
+	JNZ       copy1373
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1457:
+both1372:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -18376,11 +17755,11 @@ both1457:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1459
+	JNE          half1374
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1460
+	JMP          both1375
 
-half1459:
+half1374:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18399,19 +17778,19 @@ half1459:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1461:
+copy1376:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1461
+	JNZ  copy1376
 
-both1460:
-row1452:
+both1375:
+row1367:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1435
+	JNZ  rows1350
 	VZEROUPPER
 	RET
 
@@ -18435,9 +17814,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1463:
+group1378:
 	CMPQ         R9, $0x01
-	JLT          group1464
+	JLT          group1379
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -18448,39 +17827,39 @@ group1463:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1466
+	JGT          cols1381
 
-cols1465:
+cols1380:
 	CMPB       40(AX), $0x00
-	JNE        half1467
+	JNE        half1382
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1468
+	JMP        both1383
 
-half1467:
+half1382:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1468:
+both1383:
 	CMPB       64(AX), $0x00
-	JNE        half1469
+	JNE        half1384
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1470
+	JMP        both1385
 
-half1469:
+half1384:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1470:
+both1385:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18511,38 +17890,38 @@ both1470:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1465
+	JLE         cols1380
 
-cols1466:
+cols1381:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1472
+	JGT  cols1387
 
-cols1471:
+cols1386:
 	CMPB       40(AX), $0x00
-	JNE        half1473
+	JNE        half1388
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1474
+	JMP        both1389
 
-half1473:
+half1388:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1474:
+both1389:
 	CMPB       64(AX), $0x00
-	JNE        half1475
+	JNE        half1390
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1476
+	JMP        both1391
 
-half1475:
+half1390:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1476:
+both1391:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18561,18 +17940,18 @@ both1476:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1471
+	JLE         cols1386
 
-cols1472:
+cols1387:
 	CMPQ       CX, DX
-	JGE        row1477
+	JGE        row1392
 	CMPB       40(AX), $0x00
-	JNE        half1478
+	JNE        half1393
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1479
+	JMP        both1394
 
-half1478:
+half1393:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -18580,22 +17959,22 @@ half1478:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1480:
+copy1395:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1480
+	JNZ       copy1395
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1479:
+both1394:
 	CMPB       64(AX), $0x00
-	JNE        half1481
+	JNE        half1396
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1482
+	JMP        both1397
 
-half1481:
+half1396:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -18603,15 +17982,15 @@ half1481:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1483:
+copy1398:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1483
+	JNZ       copy1398
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1482:
+both1397:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18628,7 +18007,7 @@ both1482:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1477:
+row1392:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -18653,36 +18032,36 @@ row1477:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1485
+	JGT          cols1400
 
-cols1484:
+cols1399:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1486
+	JNE     half1401
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1487
+	JMP     both1402
 
-half1486:
+half1401:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1487:
+both1402:
 	CMPB    64(AX), $0x00
-	JNE     half1488
+	JNE     half1403
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1489
+	JMP     both1404
 
-half1488:
+half1403:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1489:
+both1404:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -18694,12 +18073,12 @@ both1489:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1490
+	JNE         half1405
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1491
+	JMP         both1406
 
-half1490:
+half1405:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -18729,50 +18108,50 @@ half1490:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1491:
+both1406:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1484
+	JLE  cols1399
 
-cols1485:
+cols1400:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1493
+	JGT  cols1408
 
-cols1492:
+cols1407:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1494
+	JNE     half1409
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1495
+	JMP     both1410
 
-half1494:
+half1409:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1495:
+both1410:
 	CMPB    64(AX), $0x00
-	JNE     half1496
+	JNE     half1411
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1497
+	JMP     both1412
 
-half1496:
+half1411:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1497:
+both1412:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1498
+	JNE         half1413
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1499
+	JMP         both1414
 
-half1498:
+half1413:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -18788,69 +18167,69 @@ half1498:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1499:
+both1414:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1492
+	JLE  cols1407
 
-cols1493:
+cols1408:
 	CMPQ       CX, DX
-	JGE        row1500
+	JGE        row1415
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1501
+	JNE        half1416
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1502
+	JMP        both1417
 
-half1501:
+half1416:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1503:
+copy1418:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1503
+	JNZ       copy1418
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1502:
+both1417:
 	CMPB       64(AX), $0x00
-	JNE        half1504
+	JNE        half1419
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1505
+	JMP        both1420
 
-half1504:
+half1419:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1506:
+copy1421:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1506
+	JNZ       copy1421
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1505:
+both1420:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1507
+	JNE         half1422
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1508
+	JMP         both1423
 
-half1507:
+half1422:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18869,21 +18248,21 @@ half1507:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1509:
+copy1424:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1509
+	JNZ  copy1424
 
-both1508:
-row1500:
+both1423:
+row1415:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1463
+	JMP  group1378
 
-group1464:
+group1379:
 	VZEROUPPER
 	RET
 
@@ -18900,35 +18279,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1512
+	JEQ     skip1427
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1512:
+skip1427:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1513:
+far1428:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1513
+	JLT  far1428
 
-turn1514:
+turn1429:
 	CMPQ  BX, 48(AX)
-	JCC   skip1515
+	JCC   skip1430
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1516
+	JZ    have1431
 	MOVL  (CX)(BX*4), SI
 
-have1516:
+have1431:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18936,22 +18315,22 @@ have1516:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1517
+	JZ    even1432
 	LEAQ  (CX)(SI*4), CX
 
-even1517:
+even1432:
 	CMPQ  64(AX), $0x00
-	JEQ   all1518
+	JEQ   all1433
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1520
+	JGE   next1435
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1520:
+next1435:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18959,17 +18338,17 @@ next1520:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1522
+	JGT          cols1437
 
-cols1521:
+cols1436:
 	CMPB       16(AX), $0x00
-	JNE        half1523
+	JNE        half1438
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1524
+	JMP        both1439
 
-half1523:
+half1438:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -18977,46 +18356,46 @@ half1523:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1524:
+both1439:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1521
+	JLE  cols1436
 
-cols1522:
+cols1437:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1526
+	JGT  cols1441
 
-cols1525:
+cols1440:
 	CMPB       16(AX), $0x00
-	JNE        half1527
+	JNE        half1442
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1528
+	JMP        both1443
 
-half1527:
+half1442:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1528:
+both1443:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1525
+	JLE    cols1440
 
-cols1526:
+cols1441:
 	CMPQ       CX, DX
-	JGE        row1529
+	JGE        row1444
 	CMPB       16(AX), $0x00
-	JNE        half1530
+	JNE        half1445
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1531
+	JMP        both1446
 
-half1530:
+half1445:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -19024,19 +18403,19 @@ half1530:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1532:
+copy1447:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1532
+	JNZ       copy1447
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1531:
+both1446:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1529:
+row1444:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -19046,22 +18425,22 @@ row1529:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1519
+	JMP          listed1434
 
-all1518:
+all1433:
 	CMPQ DI, 16(SP)
-	JGE  none1533
+	JGE  none1448
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1534
+	JMP  row1449
 
-none1533:
+none1448:
 	XORQ SI, SI
 
-row1534:
+row1449:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -19069,198 +18448,198 @@ row1534:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1536
+	JGT          cols1451
 
-cols1535:
+cols1450:
 	CMPB       16(AX), $0x00
-	JNE        half1537
+	JNE        half1452
 	TESTQ      SI, SI
-	JZ         near1539
+	JZ         near1454
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1540
+	JNZ        asked1455
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1541
+	JNZ        same1456
 	ADDQ       $0x00003000, SI
 
-same1541:
-	JMP asked1540
+same1456:
+	JMP asked1455
 
-near1539:
+near1454:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1540:
+asked1455:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1538
+	JMP    both1453
 
-half1537:
+half1452:
 	TESTQ      SI, SI
-	JZ         near1542
+	JZ         near1457
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1543
+	JNZ        asked1458
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1544
+	JNZ        same1459
 	ADDQ       $0x00003000, SI
 
-same1544:
-	JMP asked1543
+same1459:
+	JMP asked1458
 
-near1542:
+near1457:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1543:
+asked1458:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1538:
+both1453:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1535
+	JLE  cols1450
 
-cols1536:
+cols1451:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1546
+	JGT  cols1461
 
-cols1545:
+cols1460:
 	CMPB       16(AX), $0x00
-	JNE        half1547
+	JNE        half1462
 	TESTQ      SI, SI
-	JZ         near1549
+	JZ         near1464
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1550
+	JNZ        asked1465
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1551
+	JNZ        same1466
 	ADDQ       $0x00003000, SI
 
-same1551:
-	JMP asked1550
+same1466:
+	JMP asked1465
 
-near1549:
+near1464:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1550:
+asked1465:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1548
+	JMP     both1463
 
-half1547:
+half1462:
 	TESTQ      SI, SI
-	JZ         near1552
+	JZ         near1467
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1553
+	JNZ        asked1468
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1554
+	JNZ        same1469
 	ADDQ       $0x00003000, SI
 
-same1554:
-	JMP asked1553
+same1469:
+	JMP asked1468
 
-near1552:
+near1467:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1553:
+asked1468:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1548:
+both1463:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1545
+	JLE    cols1460
 
-cols1546:
+cols1461:
 	CMPQ       CX, DX
-	JGE        row1555
+	JGE        row1470
 	CMPB       16(AX), $0x00
-	JNE        half1556
+	JNE        half1471
 	TESTQ      SI, SI
-	JZ         near1558
+	JZ         near1473
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1559
+	JNZ        asked1474
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1560
+	JNZ        same1475
 	ADDQ       $0x00003000, SI
 
-same1560:
-	JMP asked1559
+same1475:
+	JMP asked1474
 
-near1558:
+near1473:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1559:
+asked1474:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1557
+	JMP        both1472
 
-half1556:
+half1471:
 	TESTQ      SI, SI
-	JZ         near1561
+	JZ         near1476
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1562
+	JNZ        asked1477
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1563
+	JNZ        same1478
 	ADDQ       $0x00003000, SI
 
-same1563:
-	JMP asked1562
+same1478:
+	JMP asked1477
 
-near1561:
+near1476:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1562:
+asked1477:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1564:
+copy1479:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1564
+	JNZ       copy1479
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1557:
+both1472:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1555:
+row1470:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -19271,18 +18650,18 @@ row1555:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1519:
-skip1515:
+listed1434:
+skip1430:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1565
+	JCC   skip1480
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1566
+	JZ    have1481
 	MOVL  (CX)(BX*4), SI
 
-have1566:
+have1481:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -19290,10 +18669,10 @@ have1566:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1567
+	JZ    even1482
 	LEAQ  (R10)(CX*4), R10
 
-even1567:
+even1482:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -19301,26 +18680,26 @@ even1567:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1569
+	JGT          cols1484
 
-cols1568:
+cols1483:
 	CMPB    16(AX), $0x00
-	JNE     half1570
+	JNE     half1485
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1571
+	JMP     both1486
 
-half1570:
+half1485:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1571:
+both1486:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1572
+	JNE          half1487
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -19365,9 +18744,9 @@ both1571:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1573
+	JMP          both1488
 
-half1572:
+half1487:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -19404,31 +18783,31 @@ half1572:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1573:
+both1488:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1568
+	JLE  cols1483
 
-cols1569:
+cols1484:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1575
+	JGT  cols1490
 
-cols1574:
+cols1489:
 	CMPB    16(AX), $0x00
-	JNE     half1576
+	JNE     half1491
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1577
+	JMP     both1492
 
-half1576:
+half1491:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1577:
+both1492:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1578
+	JNE          half1493
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19456,9 +18835,9 @@ both1577:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1579
+	JMP          both1494
 
-half1578:
+half1493:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19481,39 +18860,39 @@ half1578:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1579:
+both1494:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1574
+	JLE  cols1489
 
-cols1575:
+cols1490:
 	CMPQ       CX, DX
-	JGE        row1580
+	JGE        row1495
 	CMPB       16(AX), $0x00
-	JNE        half1581
+	JNE        half1496
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1582
+	JMP        both1497
 
-half1581:
+half1496:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1583:
+copy1498:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1583
+	JNZ       copy1498
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1582:
+both1497:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1584
+	JNE          half1499
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -19542,9 +18921,9 @@ both1582:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1585
+	JMP          both1500
 
-half1584:
+half1499:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -19568,8 +18947,8 @@ half1584:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1585:
-row1580:
+both1500:
+row1495:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -19582,28 +18961,28 @@ row1580:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1587
+	JZ           skip1502
 	MOVL         (CX)(SI*4), R8
 
-skip1587:
+skip1502:
 	TESTQ  R8, R8
-	JS     unlabelled1586
+	JS     unlabelled1501
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1586:
-skip1565:
+unlabelled1501:
+skip1480:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1588
+	JCC   skip1503
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1589
+	JZ    have1504
 	MOVL  (CX)(BX*4), SI
 
-have1589:
+have1504:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -19611,17 +18990,17 @@ have1589:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1590
+	JZ    even1505
 	LEAQ  (R10)(CX*4), R10
 
-even1590:
+even1505:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1591
+	JZ    skip1506
 	MOVL  (CX)(SI*4), R8
 
-skip1591:
+skip1506:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -19629,92 +19008,92 @@ skip1591:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1592
+	JS     unlabelled1507
 	CMPB   16(AX), $0x00
-	JNE    half1593
+	JNE    half1508
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1594
+	JMP    both1509
 
-half1593:
+half1508:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1594:
+both1509:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1592
+	JNE          unlabelled1507
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1596:
+next1511:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1598
+	JGT     last1513
 	CMPB    16(AX), $0x00
-	JNE     half1599
+	JNE     half1514
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1600
+	JMP     both1515
 
-half1599:
+half1514:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1600:
+both1515:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1595
+	JNZ       found1510
 	ADDQ      $0x08, CX
-	JMP       next1596
+	JMP       next1511
 
-last1598:
+last1513:
 	CMPQ       CX, DX
-	JGE        end1597
+	JGE        end1512
 	CMPB       16(AX), $0x00
-	JNE        half1601
+	JNE        half1516
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1602
+	JMP        both1517
 
-half1601:
+half1516:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1603:
+copy1518:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1603
+	JNZ       copy1518
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1602:
+both1517:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1595
+	JNZ       found1510
 	MOVQ      DX, CX
-	JMP       end1597
+	JMP       end1512
 
-found1595:
+found1510:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1597:
+end1512:
 	CMPQ CX, R8
-	JNE  unlabelled1592
+	JNE  unlabelled1507
 	INCQ 112(AX)
 
-unlabelled1592:
+unlabelled1507:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1604
+	JZ           skip1519
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -19723,18 +19102,18 @@ unlabelled1592:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1606
+	JGT          cols1521
 
-cols1605:
+cols1520:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1607
+	JNE     half1522
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1608
+	JMP     both1523
 
-half1607:
+half1522:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19764,25 +19143,25 @@ half1607:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1608:
+both1523:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1605
+	JLE  cols1520
 
-cols1606:
+cols1521:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1610
+	JGT  cols1525
 
-cols1609:
+cols1524:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1611
+	JNE     half1526
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1612
+	JMP     both1527
 
-half1611:
+half1526:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -19798,22 +19177,22 @@ half1611:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1612:
+both1527:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1609
+	JLE  cols1524
 
-cols1610:
+cols1525:
 	CMPQ       CX, DX
-	JGE        row1613
+	JGE        row1528
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1614
+	JNE        half1529
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1615
+	JMP        both1530
 
-half1614:
+half1529:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -19832,20 +19211,20 @@ half1614:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1616:
+copy1531:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1616
+	JNZ  copy1531
 
-both1615:
-row1613:
-skip1604:
-skip1588:
+both1530:
+row1528:
+skip1519:
+skip1503:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1514
+	JLT  turn1429
 	VZEROUPPER
 	RET
 
@@ -19867,37 +19246,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1617:
+rows1532:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1619
+	JGT  cols1534
 
-cols1618:
+cols1533:
 	CMPB       16(AX), $0x00
-	JNE        half1620
+	JNE        half1535
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1621
+	JMP        both1536
 
-half1620:
+half1535:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1621:
+both1536:
 	CMPB       40(AX), $0x00
-	JNE        half1622
+	JNE        half1537
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1623
+	JMP        both1538
 
-half1622:
+half1537:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1623:
+both1538:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19905,7 +19284,7 @@ both1623:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1624
+	JNE          half1539
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19936,7 +19315,7 @@ both1623:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1626
+	JZ           skip1541
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19945,11 +19324,11 @@ both1623:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1627
+	JNE          half1542
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1628
+	JMP          both1543
 
-half1627:
+half1542:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19965,11 +19344,11 @@ half1627:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1628:
-skip1626:
-	JMP both1625
+both1543:
+skip1541:
+	JMP both1540
 
-half1624:
+half1539:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19994,7 +19373,7 @@ half1624:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1629
+	JZ           skip1544
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -20003,11 +19382,11 @@ half1624:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1630
+	JNE          half1545
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1631
+	JMP          both1546
 
-half1630:
+half1545:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -20023,11 +19402,11 @@ half1630:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1631:
-skip1629:
-both1625:
+both1546:
+skip1544:
+both1540:
 	DECQ         R8
-	JNZ          more1632
+	JNZ          more1547
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -20062,22 +19441,22 @@ both1625:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1632:
+more1547:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1618
+	JLE  cols1533
 
-cols1619:
+cols1534:
 	CMPQ       CX, DX
-	JGE        row1633
+	JGE        row1548
 	CMPB       16(AX), $0x00
-	JNE        half1634
+	JNE        half1549
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1635
+	JMP        both1550
 
-half1634:
+half1549:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -20085,22 +19464,22 @@ half1634:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1636:
+copy1551:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1636
+	JNZ       copy1551
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1635:
+both1550:
 	CMPB       40(AX), $0x00
-	JNE        half1637
+	JNE        half1552
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1638
+	JMP        both1553
 
-half1637:
+half1552:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -20108,15 +19487,15 @@ half1637:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1639:
+copy1554:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1639
+	JNZ       copy1554
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1638:
+both1553:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -20124,7 +19503,7 @@ both1638:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1640
+	JNE          half1555
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -20156,7 +19535,7 @@ both1638:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1642
+	JZ           skip1557
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -20165,11 +19544,11 @@ both1638:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1643
+	JNE          half1558
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1644
+	JMP          both1559
 
-half1643:
+half1558:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -20188,17 +19567,17 @@ half1643:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1645:
+copy1560:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1645
+	JNZ  copy1560
 
-both1644:
-skip1642:
-	JMP both1641
+both1559:
+skip1557:
+	JMP both1556
 
-half1640:
+half1555:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -20224,7 +19603,7 @@ half1640:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1646
+	JZ           skip1561
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -20233,11 +19612,11 @@ half1640:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1647
+	JNE          half1562
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1648
+	JMP          both1563
 
-half1647:
+half1562:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -20256,17 +19635,17 @@ half1647:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1649:
+copy1564:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1649
+	JNZ  copy1564
 
-both1648:
-skip1646:
-both1641:
+both1563:
+skip1561:
+both1556:
 	DECQ         R8
-	JNZ          more1650
+	JNZ          more1565
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -20301,13 +19680,13 @@ both1641:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1650:
-row1633:
+more1565:
+row1548:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1617
+	JNZ          rows1532
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -20361,32 +19740,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1651:
+rows1566:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1653
+	JGT  cols1568
 
-cols1652:
+cols1567:
 	CMPB       16(AX), $0x00
-	JNE        half1654
+	JNE        half1569
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1655
+	JMP        both1570
 
-half1654:
+half1569:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1655:
+both1570:
 	CMPB      16(AX), $0x00
-	JNE       half1656
+	JNE       half1571
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1657
+	JMP       both1572
 
-half1656:
+half1571:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -20400,26 +19779,26 @@ half1656:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1657:
+both1572:
 	CMPB       40(AX), $0x00
-	JNE        half1658
+	JNE        half1573
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1659
+	JMP        both1574
 
-half1658:
+half1573:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1659:
+both1574:
 	CMPB      40(AX), $0x00
-	JNE       half1660
+	JNE       half1575
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1661
+	JMP       both1576
 
-half1660:
+half1575:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -20433,7 +19812,7 @@ half1660:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1661:
+both1576:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -20441,30 +19820,30 @@ both1661:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1652
+	JLE         cols1567
 
-cols1653:
+cols1568:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1663
+	JGT  cols1578
 
-cols1662:
+cols1577:
 	CMPB       16(AX), $0x00
-	JNE        half1664
+	JNE        half1579
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1665
+	JMP        both1580
 
-half1664:
+half1579:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1665:
+both1580:
 	CMPB      16(AX), $0x00
-	JNE       half1666
+	JNE       half1581
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1667
+	JMP       both1582
 
-half1666:
+half1581:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -20472,23 +19851,23 @@ half1666:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1667:
+both1582:
 	CMPB       40(AX), $0x00
-	JNE        half1668
+	JNE        half1583
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1669
+	JMP        both1584
 
-half1668:
+half1583:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1669:
+both1584:
 	CMPB      40(AX), $0x00
-	JNE       half1670
+	JNE       half1585
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1671
+	JMP       both1586
 
-half1670:
+half1585:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -20496,116 +19875,116 @@ half1670:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1671:
+both1586:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1662
+	JLE         cols1577
 
-cols1663:
+cols1578:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1673
+	JGT  cols1588
 
-cols1672:
+cols1587:
 	CMPB       16(AX), $0x00
-	JNE        half1674
+	JNE        half1589
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1675
+	JMP        both1590
 
-half1674:
+half1589:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1675:
+both1590:
 	CMPB      16(AX), $0x00
-	JNE       half1676
+	JNE       half1591
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1677
+	JMP       both1592
 
-half1676:
+half1591:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1677:
+both1592:
 	CMPB       40(AX), $0x00
-	JNE        half1678
+	JNE        half1593
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1679
+	JMP        both1594
 
-half1678:
+half1593:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1679:
+both1594:
 	CMPB      40(AX), $0x00
-	JNE       half1680
+	JNE       half1595
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1681
+	JMP       both1596
 
-half1680:
+half1595:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1681:
+both1596:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1672
+	JLE         cols1587
 
-cols1673:
+cols1588:
 	CMPQ       CX, DX
-	JGE        row1682
+	JGE        row1597
 	CMPB       16(AX), $0x00
-	JNE        half1683
+	JNE        half1598
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1684
+	JMP        both1599
 
-half1683:
+half1598:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1684:
+both1599:
 	CMPB        16(AX), $0x00
-	JNE         half1685
+	JNE         half1600
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1686
+	JMP         both1601
 
-half1685:
+half1600:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1686:
+both1601:
 	CMPB       40(AX), $0x00
-	JNE        half1687
+	JNE        half1602
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1688
+	JMP        both1603
 
-half1687:
+half1602:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1688:
+both1603:
 	CMPB        40(AX), $0x00
-	JNE         half1689
+	JNE         half1604
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1690
+	JMP         both1605
 
-half1689:
+half1604:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1690:
+both1605:
 	VFMADD231PD Z4, Z5, Z0
 
-row1682:
+row1597:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1651
+	JNZ           rows1566
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -20643,15 +20022,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1691:
+rows1606:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1693
+	JGT  cols1608
 
-cols1692:
+cols1607:
 	CMPB       16(AX), $0x00
-	JNE        half1694
+	JNE        half1609
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -20660,9 +20039,9 @@ cols1692:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1695
+	JMP        both1610
 
-half1694:
+half1609:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -20670,7 +20049,7 @@ half1694:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1695:
+both1610:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -20678,80 +20057,80 @@ both1695:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1692
+	JLE         cols1607
 
-cols1693:
+cols1608:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1697
+	JGT  cols1612
 
-cols1696:
+cols1611:
 	CMPB       16(AX), $0x00
-	JNE        half1698
+	JNE        half1613
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1699
+	JMP        both1614
 
-half1698:
+half1613:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1699:
+both1614:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1696
+	JLE         cols1611
 
-cols1697:
+cols1612:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1701
+	JGT  cols1616
 
-cols1700:
+cols1615:
 	CMPB       16(AX), $0x00
-	JNE        half1702
+	JNE        half1617
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1703
+	JMP        both1618
 
-half1702:
+half1617:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1703:
+both1618:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1700
+	JLE         cols1615
 
-cols1701:
+cols1616:
 	CMPQ       CX, DX
-	JGE        row1704
+	JGE        row1619
 	CMPB       16(AX), $0x00
-	JNE        half1705
+	JNE        half1620
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1706
+	JMP        both1621
 
-half1705:
+half1620:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1706:
+both1621:
 	VFMADD231PS Z7, Z2, Z3
 
-row1704:
+row1619:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1691
+	JNZ           rows1606
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -20783,14 +20162,14 @@ TEXT ·columnSumsAVX512(SB), $32-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1708
+	JEQ   wide1623
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1709
+	JZ    skip1624
 	CMPB  40(AX), $0x00
-	JEQ   wide1708
+	JEQ   wide1623
 
-skip1709:
+skip1624:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -20802,7 +20181,7 @@ skip1709:
 	BZHIQ     CX, R8, R8
 	KMOVW     R8, K2
 
-group1710:
+group1625:
 	MOVQ    $0x00000010, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -20810,16 +20189,16 @@ group1710:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1712
+	JGT     cols1627
 
-cols1711:
+cols1626:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1713
+	JZ           plain1628
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -20836,50 +20215,50 @@ cols1711:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1715
+	JNE          half1630
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1716
+	JMP          both1631
 
-half1715:
+half1630:
 	IMUL3Q $0x00000020, CX, R9
 
-both1716:
+both1631:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1717
+	JNE    far1632
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1717:
+far1632:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1718
+	JNE    half1633
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1719
+	JMP    both1634
 
-half1718:
+half1633:
 	IMUL3Q $0x00000020, CX, R11
 
-both1719:
+both1634:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1720
+	JNE    far1635
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1720:
+far1635:
 	MOVQ 16(SP), R12
 
-row1721:
+row1636:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z12
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1723
+	JNE        half1638
 	CMPB       42(AX), $0x00
-	JEQ        near1725
+	JEQ        near1640
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20887,41 +20266,41 @@ row1721:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1726
+	JMP        asked1641
 
-near1725:
+near1640:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1726:
+asked1641:
 	ADDQ $0x00000080, R9
-	JMP  both1724
+	JMP  both1639
 
-half1723:
+half1638:
 	CMPB       42(AX), $0x00
-	JEQ        near1727
+	JEQ        near1642
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1728
+	JMP        asked1643
 
-near1727:
+near1642:
 	PREFETCHT0 (R9)
 
-asked1728:
+asked1643:
 	ADDQ $0x00000040, R9
 
-both1724:
+both1639:
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z13
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z14
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1729
+	JNE        half1644
 	CMPB       18(AX), $0x00
-	JEQ        near1731
+	JEQ        near1646
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20929,34 +20308,34 @@ both1724:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1732
+	JMP        asked1647
 
-near1731:
+near1646:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1732:
+asked1647:
 	ADDQ $0x00000080, R11
-	JMP  both1730
+	JMP  both1645
 
-half1729:
+half1644:
 	CMPB       18(AX), $0x00
-	JEQ        near1733
+	JEQ        near1648
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1734
+	JMP        asked1649
 
-near1733:
+near1648:
 	PREFETCHT0 (R11)
 
-asked1734:
+asked1649:
 	ADDQ $0x00000040, R11
 
-both1730:
+both1645:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -20966,41 +20345,41 @@ both1730:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R12
-	JZ          rows1722
-	JMP         row1721
+	JZ          rows1637
+	JMP         row1636
 
-rows1722:
-	JMP summed1714
+rows1637:
+	JMP summed1629
 
-plain1713:
+plain1628:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1735
+	JNE    half1650
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1736
+	JMP    both1651
 
-half1735:
+half1650:
 	IMUL3Q $0x00000020, CX, R9
 
-both1736:
+both1651:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1737
+	JNE    far1652
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1737:
+far1652:
 	MOVQ 16(SP), R10
 
-row1738:
+row1653:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z8
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1740
+	JNE        half1655
 	CMPB       18(AX), $0x00
-	JEQ        near1742
+	JEQ        near1657
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21008,44 +20387,44 @@ row1738:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1743
+	JMP        asked1658
 
-near1742:
+near1657:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1743:
+asked1658:
 	ADDQ $0x00000080, R9
-	JMP  both1741
+	JMP  both1656
 
-half1740:
+half1655:
 	CMPB       18(AX), $0x00
-	JEQ        near1744
+	JEQ        near1659
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1745
+	JMP        asked1660
 
-near1744:
+near1659:
 	PREFETCHT0 (R9)
 
-asked1745:
+asked1660:
 	ADDQ $0x00000040, R9
 
-both1741:
+both1656:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R10
-	JZ          rows1739
-	JMP         row1738
+	JZ          rows1654
+	JMP         row1653
 
-rows1739:
-summed1714:
+rows1654:
+summed1629:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R8)(CX*8), Z7, Z7
@@ -21081,19 +20460,19 @@ summed1714:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1711
+	JLE           cols1626
 
-cols1712:
+cols1627:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1747
+	JGT  cols1662
 
-cols1746:
+cols1661:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1748
+	JZ           plain1663
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -21103,210 +20482,210 @@ cols1746:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1750
+	JNE          half1665
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1751
+	JMP          both1666
 
-half1750:
+half1665:
 	IMUL3Q $0x00000020, CX, R9
 
-both1751:
+both1666:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1752
+	JNE    far1667
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1752:
+far1667:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1753
+	JNE    half1668
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1754
+	JMP    both1669
 
-half1753:
+half1668:
 	IMUL3Q $0x00000020, CX, R11
 
-both1754:
+both1669:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1755
+	JNE    far1670
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1755:
+far1670:
 	MOVQ 16(SP), R12
 
-row1756:
+row1671:
 	VPMOVZXWD  (R8)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1758
+	JNE        half1673
 	CMPB       42(AX), $0x00
-	JEQ        near1760
+	JEQ        near1675
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1761
+	JMP        asked1676
 
-near1760:
+near1675:
 	PREFETCHT0 (R9)
 
-asked1761:
+asked1676:
 	ADDQ $0x00000040, R9
-	JMP  both1759
+	JMP  both1674
 
-half1758:
+half1673:
 	CMPB       42(AX), $0x00
-	JEQ        near1762
+	JEQ        near1677
 	TESTQ      $0x00000020, R9
-	JNZ        asked1763
+	JNZ        asked1678
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1763
+	JMP        asked1678
 
-near1762:
+near1677:
 	PREFETCHT0 (R9)
 
-asked1763:
+asked1678:
 	ADDQ $0x00000020, R9
 
-both1759:
+both1674:
 	VPMOVZXWD  (R10)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1764
+	JNE        half1679
 	CMPB       18(AX), $0x00
-	JEQ        near1766
+	JEQ        near1681
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1767
+	JMP        asked1682
 
-near1766:
+near1681:
 	PREFETCHT0 (R11)
 
-asked1767:
+asked1682:
 	ADDQ $0x00000040, R11
-	JMP  both1765
+	JMP  both1680
 
-half1764:
+half1679:
 	CMPB       18(AX), $0x00
-	JEQ        near1768
+	JEQ        near1683
 	TESTQ      $0x00000020, R11
-	JNZ        asked1769
+	JNZ        asked1684
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1769
+	JMP        asked1684
 
-near1768:
+near1683:
 	PREFETCHT0 (R11)
 
-asked1769:
+asked1684:
 	ADDQ $0x00000020, R11
 
-both1765:
+both1680:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1757
-	JMP         row1756
+	JZ          rows1672
+	JMP         row1671
 
-rows1757:
-	JMP summed1749
+rows1672:
+	JMP summed1664
 
-plain1748:
+plain1663:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1770
+	JNE    half1685
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1771
+	JMP    both1686
 
-half1770:
+half1685:
 	IMUL3Q $0x00000020, CX, R9
 
-both1771:
+both1686:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1772
+	JNE    far1687
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1772:
+far1687:
 	MOVQ 16(SP), R10
 
-row1773:
+row1688:
 	VPMOVZXWD  (R8)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1775
+	JNE        half1690
 	CMPB       18(AX), $0x00
-	JEQ        near1777
+	JEQ        near1692
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1778
+	JMP        asked1693
 
-near1777:
+near1692:
 	PREFETCHT0 (R9)
 
-asked1778:
+asked1693:
 	ADDQ $0x00000040, R9
-	JMP  both1776
+	JMP  both1691
 
-half1775:
+half1690:
 	CMPB       18(AX), $0x00
-	JEQ        near1779
+	JEQ        near1694
 	TESTQ      $0x00000020, R9
-	JNZ        asked1780
+	JNZ        asked1695
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1780
+	JMP        asked1695
 
-near1779:
+near1694:
 	PREFETCHT0 (R9)
 
-asked1780:
+asked1695:
 	ADDQ $0x00000020, R9
 
-both1776:
+both1691:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1774
-	JMP         row1773
+	JZ          rows1689
+	JMP         row1688
 
-rows1774:
-summed1749:
+rows1689:
+summed1664:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -21326,16 +20705,16 @@ summed1749:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1746
+	JLE           cols1661
 
-cols1747:
+cols1662:
 	CMPQ         CX, DX
-	JGE          row1781
+	JGE          row1696
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1782
+	JZ           plain1697
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -21345,210 +20724,210 @@ cols1747:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1784
+	JNE          half1699
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1785
+	JMP          both1700
 
-half1784:
+half1699:
 	IMUL3Q $0x00000020, CX, R9
 
-both1785:
+both1700:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1786
+	JNE    far1701
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1786:
+far1701:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1787
+	JNE    half1702
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1788
+	JMP    both1703
 
-half1787:
+half1702:
 	IMUL3Q $0x00000020, CX, R11
 
-both1788:
+both1703:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1789
+	JNE    far1704
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1789:
+far1704:
 	MOVQ 16(SP), R12
 
-row1790:
+row1705:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R8
 	CMPB        40(AX), $0x00
-	JNE         half1792
+	JNE         half1707
 	CMPB        42(AX), $0x00
-	JEQ         near1794
+	JEQ         near1709
 	MOVQ        R9, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1795
+	JMP         asked1710
 
-near1794:
+near1709:
 	PREFETCHT0 (R9)
 
-asked1795:
+asked1710:
 	ADDQ $0x00000040, R9
-	JMP  both1793
+	JMP  both1708
 
-half1792:
+half1707:
 	CMPB       42(AX), $0x00
-	JEQ        near1796
+	JEQ        near1711
 	TESTQ      $0x00000020, R9
-	JNZ        asked1797
+	JNZ        asked1712
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1797
+	JMP        asked1712
 
-near1796:
+near1711:
 	PREFETCHT0 (R9)
 
-asked1797:
+asked1712:
 	ADDQ $0x00000020, R9
 
-both1793:
+both1708:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R10
 	CMPB        16(AX), $0x00
-	JNE         half1798
+	JNE         half1713
 	CMPB        18(AX), $0x00
-	JEQ         near1800
+	JEQ         near1715
 	MOVQ        R11, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1801
+	JMP         asked1716
 
-near1800:
+near1715:
 	PREFETCHT0 (R11)
 
-asked1801:
+asked1716:
 	ADDQ $0x00000040, R11
-	JMP  both1799
+	JMP  both1714
 
-half1798:
+half1713:
 	CMPB       18(AX), $0x00
-	JEQ        near1802
+	JEQ        near1717
 	TESTQ      $0x00000020, R11
-	JNZ        asked1803
+	JNZ        asked1718
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1803
+	JMP        asked1718
 
-near1802:
+near1717:
 	PREFETCHT0 (R11)
 
-asked1803:
+asked1718:
 	ADDQ $0x00000020, R11
 
-both1799:
+both1714:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1791
-	JMP         row1790
+	JZ          rows1706
+	JMP         row1705
 
-rows1791:
-	JMP summed1783
+rows1706:
+	JMP summed1698
 
-plain1782:
+plain1697:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1804
+	JNE    half1719
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1805
+	JMP    both1720
 
-half1804:
+half1719:
 	IMUL3Q $0x00000020, CX, R9
 
-both1805:
+both1720:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1806
+	JNE    far1721
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1806:
+far1721:
 	MOVQ 16(SP), R10
 
-row1807:
+row1722:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half1809
+	JNE         half1724
 	CMPB        18(AX), $0x00
-	JEQ         near1811
+	JEQ         near1726
 	MOVQ        R9, R11
 	ANDQ        $-64, R11
 	SHRQ        $0x06, R11
 	RORB        $0x02, R11
 	SHLQ        $0x06, R11
 	PREFETCHT0  16384(R11)
-	JMP         asked1812
+	JMP         asked1727
 
-near1811:
+near1726:
 	PREFETCHT0 (R9)
 
-asked1812:
+asked1727:
 	ADDQ $0x00000040, R9
-	JMP  both1810
+	JMP  both1725
 
-half1809:
+half1724:
 	CMPB       18(AX), $0x00
-	JEQ        near1813
+	JEQ        near1728
 	TESTQ      $0x00000020, R9
-	JNZ        asked1814
+	JNZ        asked1729
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1814
+	JMP        asked1729
 
-near1813:
+near1728:
 	PREFETCHT0 (R9)
 
-asked1814:
+asked1729:
 	ADDQ $0x00000020, R9
 
-both1810:
+both1725:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1808
-	JMP         row1807
+	JZ          rows1723
+	JMP         row1722
 
-rows1808:
-summed1783:
+rows1723:
+summed1698:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -21566,7 +20945,7 @@ summed1783:
 	VADDPD        64(R8)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R8)(CX*8)
 
-row1781:
+row1696:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -21574,11 +20953,11 @@ row1781:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group1710
-	JMP   done1707
+	JNZ   group1625
+	JMP   done1622
 
-wide1708:
-group1815:
+wide1623:
+group1730:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -21586,9 +20965,9 @@ group1815:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1817
+	JGT     cols1732
 
-cols1816:
+cols1731:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21601,7 +20980,7 @@ cols1816:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1818
+	JZ      plain1733
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -21616,52 +20995,52 @@ cols1816:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1820
+	JNE     half1735
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1821
+	JMP     both1736
 
-half1820:
+half1735:
 	IMUL3Q $0x00000010, CX, R9
 
-both1821:
+both1736:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1822
+	JNE    far1737
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1822:
+far1737:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1823
+	JNE    half1738
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1824
+	JMP    both1739
 
-half1823:
+half1738:
 	IMUL3Q $0x00000010, CX, R11
 
-both1824:
+both1739:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1825
+	JNE    far1740
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1825:
+far1740:
 	MOVQ 24(SP), R12
 
-row1826:
+row1741:
 	CMPB      40(AX), $0x00
-	JNE       half1828
+	JNE       half1743
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1829
+	JMP       both1744
 
-half1828:
+half1743:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -21675,12 +21054,12 @@ half1828:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1829:
+both1744:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1830
+	JNE        half1745
 	CMPB       42(AX), $0x00
-	JEQ        near1832
+	JEQ        near1747
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21688,43 +21067,43 @@ both1829:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1833
+	JMP        asked1748
 
-near1832:
+near1747:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1833:
+asked1748:
 	ADDQ $0x00000080, R9
-	JMP  both1831
+	JMP  both1746
 
-half1830:
+half1745:
 	CMPB       42(AX), $0x00
-	JEQ        near1834
+	JEQ        near1749
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1835
+	JMP        asked1750
 
-near1834:
+near1749:
 	PREFETCHT0 (R9)
 
-asked1835:
+asked1750:
 	ADDQ $0x00000040, R9
 
-both1831:
+both1746:
 	CMPB      16(AX), $0x00
-	JNE       half1836
+	JNE       half1751
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1837
+	JMP       both1752
 
-half1836:
+half1751:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -21738,12 +21117,12 @@ half1836:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1837:
+both1752:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1838
+	JNE        half1753
 	CMPB       18(AX), $0x00
-	JEQ        near1840
+	JEQ        near1755
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21751,34 +21130,34 @@ both1837:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1841
+	JMP        asked1756
 
-near1840:
+near1755:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1841:
+asked1756:
 	ADDQ $0x00000080, R11
-	JMP  both1839
+	JMP  both1754
 
-half1838:
+half1753:
 	CMPB       18(AX), $0x00
-	JEQ        near1842
+	JEQ        near1757
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1843
+	JMP        asked1758
 
-near1842:
+near1757:
 	PREFETCHT0 (R11)
 
-asked1843:
+asked1758:
 	ADDQ $0x00000040, R11
 
-both1839:
+both1754:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -21796,43 +21175,43 @@ both1839:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JZ          rows1827
-	JMP         row1826
+	JZ          rows1742
+	JMP         row1741
 
-rows1827:
-	JMP summed1819
+rows1742:
+	JMP summed1734
 
-plain1818:
+plain1733:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1844
+	JNE    half1759
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1845
+	JMP    both1760
 
-half1844:
+half1759:
 	IMUL3Q $0x00000010, CX, R9
 
-both1845:
+both1760:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1846
+	JNE    far1761
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1846:
+far1761:
 	MOVQ 24(SP), R10
 
-row1847:
+row1762:
 	CMPB      16(AX), $0x00
-	JNE       half1849
+	JNE       half1764
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1850
+	JMP       both1765
 
-half1849:
+half1764:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21846,12 +21225,12 @@ half1849:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1850:
+both1765:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1851
+	JNE        half1766
 	CMPB       18(AX), $0x00
-	JEQ        near1853
+	JEQ        near1768
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21859,34 +21238,34 @@ both1850:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1854
+	JMP        asked1769
 
-near1853:
+near1768:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1854:
+asked1769:
 	ADDQ $0x00000080, R9
-	JMP  both1852
+	JMP  both1767
 
-half1851:
+half1766:
 	CMPB       18(AX), $0x00
-	JEQ        near1855
+	JEQ        near1770
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1856
+	JMP        asked1771
 
-near1855:
+near1770:
 	PREFETCHT0 (R9)
 
-asked1856:
+asked1771:
 	ADDQ $0x00000040, R9
 
-both1852:
+both1767:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -21896,11 +21275,11 @@ both1852:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JZ          rows1848
-	JMP         row1847
+	JZ          rows1763
+	JMP         row1762
 
-rows1848:
-summed1819:
+rows1763:
+summed1734:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21914,14 +21293,14 @@ summed1819:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1816
+	JLE     cols1731
 
-cols1817:
+cols1732:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1858
+	JGT  cols1773
 
-cols1857:
+cols1772:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21930,7 +21309,7 @@ cols1857:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1859
+	JZ      plain1774
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -21939,50 +21318,50 @@ cols1857:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1861
+	JNE     half1776
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1862
+	JMP     both1777
 
-half1861:
+half1776:
 	IMUL3Q $0x00000010, CX, R9
 
-both1862:
+both1777:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1863
+	JNE    far1778
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1863:
+far1778:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1864
+	JNE    half1779
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1865
+	JMP    both1780
 
-half1864:
+half1779:
 	IMUL3Q $0x00000010, CX, R11
 
-both1865:
+both1780:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1866
+	JNE    far1781
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1866:
+far1781:
 	MOVQ 24(SP), R12
 
-row1867:
+row1782:
 	CMPB      40(AX), $0x00
-	JNE       half1869
+	JNE       half1784
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1870
+	JMP       both1785
 
-half1869:
+half1784:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21990,54 +21369,54 @@ half1869:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1870:
+both1785:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1871
+	JNE        half1786
 	CMPB       42(AX), $0x00
-	JEQ        near1873
+	JEQ        near1788
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1874
+	JMP        asked1789
 
-near1873:
+near1788:
 	PREFETCHT0 (R9)
 
-asked1874:
+asked1789:
 	ADDQ $0x00000040, R9
-	JMP  both1872
+	JMP  both1787
 
-half1871:
+half1786:
 	CMPB       42(AX), $0x00
-	JEQ        near1875
+	JEQ        near1790
 	TESTQ      $0x00000020, R9
-	JNZ        asked1876
+	JNZ        asked1791
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1876
+	JMP        asked1791
 
-near1875:
+near1790:
 	PREFETCHT0 (R9)
 
-asked1876:
+asked1791:
 	ADDQ $0x00000020, R9
 
-both1872:
+both1787:
 	CMPB      16(AX), $0x00
-	JNE       half1877
+	JNE       half1792
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1878
+	JMP       both1793
 
-half1877:
+half1792:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -22045,47 +21424,47 @@ half1877:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1878:
+both1793:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1879
+	JNE        half1794
 	CMPB       18(AX), $0x00
-	JEQ        near1881
+	JEQ        near1796
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1882
+	JMP        asked1797
 
-near1881:
+near1796:
 	PREFETCHT0 (R11)
 
-asked1882:
+asked1797:
 	ADDQ $0x00000040, R11
-	JMP  both1880
+	JMP  both1795
 
-half1879:
+half1794:
 	CMPB       18(AX), $0x00
-	JEQ        near1883
+	JEQ        near1798
 	TESTQ      $0x00000020, R11
-	JNZ        asked1884
+	JNZ        asked1799
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1884
+	JMP        asked1799
 
-near1883:
+near1798:
 	PREFETCHT0 (R11)
 
-asked1884:
+asked1799:
 	ADDQ $0x00000020, R11
 
-both1880:
+both1795:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -22095,41 +21474,41 @@ both1880:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JZ          rows1868
-	JMP         row1867
+	JZ          rows1783
+	JMP         row1782
 
-rows1868:
-	JMP summed1860
+rows1783:
+	JMP summed1775
 
-plain1859:
+plain1774:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1885
+	JNE    half1800
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1886
+	JMP    both1801
 
-half1885:
+half1800:
 	IMUL3Q $0x00000010, CX, R9
 
-both1886:
+both1801:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1887
+	JNE    far1802
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1887:
+far1802:
 	MOVQ 24(SP), R10
 
-row1888:
+row1803:
 	CMPB      16(AX), $0x00
-	JNE       half1890
+	JNE       half1805
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1891
+	JMP       both1806
 
-half1890:
+half1805:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -22137,57 +21516,57 @@ half1890:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1891:
+both1806:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1892
+	JNE        half1807
 	CMPB       18(AX), $0x00
-	JEQ        near1894
+	JEQ        near1809
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1895
+	JMP        asked1810
 
-near1894:
+near1809:
 	PREFETCHT0 (R9)
 
-asked1895:
+asked1810:
 	ADDQ $0x00000040, R9
-	JMP  both1893
+	JMP  both1808
 
-half1892:
+half1807:
 	CMPB       18(AX), $0x00
-	JEQ        near1896
+	JEQ        near1811
 	TESTQ      $0x00000020, R9
-	JNZ        asked1897
+	JNZ        asked1812
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1897
+	JMP        asked1812
 
-near1896:
+near1811:
 	PREFETCHT0 (R9)
 
-asked1897:
+asked1812:
 	ADDQ $0x00000020, R9
 
-both1893:
+both1808:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JZ          rows1889
-	JMP         row1888
+	JZ          rows1804
+	JMP         row1803
 
-rows1889:
-summed1860:
+rows1804:
+summed1775:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22197,263 +21576,263 @@ summed1860:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1857
+	JLE     cols1772
 
-cols1858:
+cols1773:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1899
+	JGT  cols1814
 
-cols1898:
+cols1813:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1900
+	JZ      plain1815
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1902
+	JNE     half1817
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1903
+	JMP     both1818
 
-half1902:
+half1817:
 	IMUL3Q $0x00000010, CX, R9
 
-both1903:
+both1818:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1904
+	JNE    far1819
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1904:
+far1819:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1905
+	JNE    half1820
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1906
+	JMP    both1821
 
-half1905:
+half1820:
 	IMUL3Q $0x00000010, CX, R11
 
-both1906:
+both1821:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1907
+	JNE    far1822
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1907:
+far1822:
 	MOVQ 24(SP), R12
 
-row1908:
+row1823:
 	CMPB      40(AX), $0x00
-	JNE       half1910
+	JNE       half1825
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1911
+	JMP       both1826
 
-half1910:
+half1825:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1911:
+both1826:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1912
+	JNE        half1827
 	CMPB       42(AX), $0x00
-	JEQ        near1914
+	JEQ        near1829
 	TESTQ      $0x00000020, R9
-	JNZ        asked1915
+	JNZ        asked1830
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1915
+	JMP        asked1830
 
-near1914:
+near1829:
 	PREFETCHT0 (R9)
 
-asked1915:
+asked1830:
 	ADDQ $0x00000020, R9
-	JMP  both1913
+	JMP  both1828
 
-half1912:
+half1827:
 	CMPB       42(AX), $0x00
-	JEQ        near1916
+	JEQ        near1831
 	TESTQ      $0x00000030, R9
-	JNZ        asked1917
+	JNZ        asked1832
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1917
+	JMP        asked1832
 
-near1916:
+near1831:
 	PREFETCHT0 (R9)
 
-asked1917:
+asked1832:
 	ADDQ $0x00000010, R9
 
-both1913:
+both1828:
 	CMPB      16(AX), $0x00
-	JNE       half1918
+	JNE       half1833
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1919
+	JMP       both1834
 
-half1918:
+half1833:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1919:
+both1834:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1920
+	JNE        half1835
 	CMPB       18(AX), $0x00
-	JEQ        near1922
+	JEQ        near1837
 	TESTQ      $0x00000020, R11
-	JNZ        asked1923
+	JNZ        asked1838
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1923
+	JMP        asked1838
 
-near1922:
+near1837:
 	PREFETCHT0 (R11)
 
-asked1923:
+asked1838:
 	ADDQ $0x00000020, R11
-	JMP  both1921
+	JMP  both1836
 
-half1920:
+half1835:
 	CMPB       18(AX), $0x00
-	JEQ        near1924
+	JEQ        near1839
 	TESTQ      $0x00000030, R11
-	JNZ        asked1925
+	JNZ        asked1840
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1925
+	JMP        asked1840
 
-near1924:
+near1839:
 	PREFETCHT0 (R11)
 
-asked1925:
+asked1840:
 	ADDQ $0x00000010, R11
 
-both1921:
+both1836:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1909
-	JMP         row1908
+	JZ          rows1824
+	JMP         row1823
 
-rows1909:
-	JMP summed1901
+rows1824:
+	JMP summed1816
 
-plain1900:
+plain1815:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1926
+	JNE    half1841
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1927
+	JMP    both1842
 
-half1926:
+half1841:
 	IMUL3Q $0x00000010, CX, R9
 
-both1927:
+both1842:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1928
+	JNE    far1843
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1928:
+far1843:
 	MOVQ 24(SP), R10
 
-row1929:
+row1844:
 	CMPB      16(AX), $0x00
-	JNE       half1931
+	JNE       half1846
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1932
+	JMP       both1847
 
-half1931:
+half1846:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1932:
+both1847:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1933
+	JNE        half1848
 	CMPB       18(AX), $0x00
-	JEQ        near1935
+	JEQ        near1850
 	TESTQ      $0x00000020, R9
-	JNZ        asked1936
+	JNZ        asked1851
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1936
+	JMP        asked1851
 
-near1935:
+near1850:
 	PREFETCHT0 (R9)
 
-asked1936:
+asked1851:
 	ADDQ $0x00000020, R9
-	JMP  both1934
+	JMP  both1849
 
-half1933:
+half1848:
 	CMPB       18(AX), $0x00
-	JEQ        near1937
+	JEQ        near1852
 	TESTQ      $0x00000030, R9
-	JNZ        asked1938
+	JNZ        asked1853
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1938
+	JMP        asked1853
 
-near1937:
+near1852:
 	PREFETCHT0 (R9)
 
-asked1938:
+asked1853:
 	ADDQ $0x00000010, R9
 
-both1934:
+both1849:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1930
-	JMP         row1929
+	JZ          rows1845
+	JMP         row1844
 
-rows1930:
-summed1901:
+rows1845:
+summed1816:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -22461,266 +21840,266 @@ summed1901:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1898
+	JLE     cols1813
 
-cols1899:
+cols1814:
 	CMPQ    CX, DX
-	JGE     row1939
+	JGE     row1854
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1940
+	JZ      plain1855
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1942
+	JNE     half1857
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1943
+	JMP     both1858
 
-half1942:
+half1857:
 	IMUL3Q $0x00000010, CX, R9
 
-both1943:
+both1858:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1944
+	JNE    far1859
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1944:
+far1859:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1945
+	JNE    half1860
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1946
+	JMP    both1861
 
-half1945:
+half1860:
 	IMUL3Q $0x00000010, CX, R11
 
-both1946:
+both1861:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1947
+	JNE    far1862
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1947:
+far1862:
 	MOVQ 24(SP), R12
 
-row1948:
+row1863:
 	CMPB        40(AX), $0x00
-	JNE         half1950
+	JNE         half1865
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1951
+	JMP         both1866
 
-half1950:
+half1865:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1951:
+both1866:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1952
+	JNE        half1867
 	CMPB       42(AX), $0x00
-	JEQ        near1954
+	JEQ        near1869
 	TESTQ      $0x00000020, R9
-	JNZ        asked1955
+	JNZ        asked1870
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1955
+	JMP        asked1870
 
-near1954:
+near1869:
 	PREFETCHT0 (R9)
 
-asked1955:
+asked1870:
 	ADDQ $0x00000020, R9
-	JMP  both1953
+	JMP  both1868
 
-half1952:
+half1867:
 	CMPB       42(AX), $0x00
-	JEQ        near1956
+	JEQ        near1871
 	TESTQ      $0x00000030, R9
-	JNZ        asked1957
+	JNZ        asked1872
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1957
+	JMP        asked1872
 
-near1956:
+near1871:
 	PREFETCHT0 (R9)
 
-asked1957:
+asked1872:
 	ADDQ $0x00000010, R9
 
-both1953:
+both1868:
 	CMPB        16(AX), $0x00
-	JNE         half1958
+	JNE         half1873
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1959
+	JMP         both1874
 
-half1958:
+half1873:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1959:
+both1874:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1960
+	JNE        half1875
 	CMPB       18(AX), $0x00
-	JEQ        near1962
+	JEQ        near1877
 	TESTQ      $0x00000020, R11
-	JNZ        asked1963
+	JNZ        asked1878
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1963
+	JMP        asked1878
 
-near1962:
+near1877:
 	PREFETCHT0 (R11)
 
-asked1963:
+asked1878:
 	ADDQ $0x00000020, R11
-	JMP  both1961
+	JMP  both1876
 
-half1960:
+half1875:
 	CMPB       18(AX), $0x00
-	JEQ        near1964
+	JEQ        near1879
 	TESTQ      $0x00000030, R11
-	JNZ        asked1965
+	JNZ        asked1880
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1965
+	JMP        asked1880
 
-near1964:
+near1879:
 	PREFETCHT0 (R11)
 
-asked1965:
+asked1880:
 	ADDQ $0x00000010, R11
 
-both1961:
+both1876:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1949
-	JMP         row1948
+	JZ          rows1864
+	JMP         row1863
 
-rows1949:
-	JMP summed1941
+rows1864:
+	JMP summed1856
 
-plain1940:
+plain1855:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1966
+	JNE    half1881
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1967
+	JMP    both1882
 
-half1966:
+half1881:
 	IMUL3Q $0x00000010, CX, R9
 
-both1967:
+both1882:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1968
+	JNE    far1883
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1968:
+far1883:
 	MOVQ 24(SP), R10
 
-row1969:
+row1884:
 	CMPB        16(AX), $0x00
-	JNE         half1971
+	JNE         half1886
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1972
+	JMP         both1887
 
-half1971:
+half1886:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1972:
+both1887:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1973
+	JNE        half1888
 	CMPB       18(AX), $0x00
-	JEQ        near1975
+	JEQ        near1890
 	TESTQ      $0x00000020, R9
-	JNZ        asked1976
+	JNZ        asked1891
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1976
+	JMP        asked1891
 
-near1975:
+near1890:
 	PREFETCHT0 (R9)
 
-asked1976:
+asked1891:
 	ADDQ $0x00000020, R9
-	JMP  both1974
+	JMP  both1889
 
-half1973:
+half1888:
 	CMPB       18(AX), $0x00
-	JEQ        near1977
+	JEQ        near1892
 	TESTQ      $0x00000030, R9
-	JNZ        asked1978
+	JNZ        asked1893
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1978
+	JMP        asked1893
 
-near1977:
+near1892:
 	PREFETCHT0 (R9)
 
-asked1978:
+asked1893:
 	ADDQ $0x00000010, R9
 
-both1974:
+both1889:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1970
-	JMP         row1969
+	JZ          rows1885
+	JMP         row1884
 
-rows1970:
-summed1941:
+rows1885:
+summed1856:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1939:
+row1854:
 	MOVQ  8(AX), CX
 	IMULQ 24(SP), CX
 	ADDQ  CX, BX
@@ -22728,9 +22107,9 @@ row1939:
 	IMULQ 24(SP), CX
 	ADDQ  CX, SI
 	SUBQ  24(SP), DI
-	JNZ   group1815
+	JNZ   group1730
 
-done1707:
+done1622:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -22750,17 +22129,17 @@ TEXT ·argmaxAVX512(SB), $44392-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half1981
+	JNE       half1896
 	CMPQ      DX, $0x18
-	JMP       both1982
+	JMP       both1897
 
-half1981:
+half1896:
 	CMPQ DX, $0x28
 
-both1982:
-	JGT          longer1980
+both1897:
+	JGT          longer1895
 	CMPB         16(AX), $0x00
-	JNE          half1983
+	JNE          half1898
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -22769,15 +22148,15 @@ both1982:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1985:
+far1900:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1985
+	JLT  far1900
 	MOVQ DI, 32(SP)
 
-rows1986:
+rows1901:
 	MOVQ          24(AX), SI
 	SUBQ          CX, SI
 	MOVQ          $0x00000010, DI
@@ -22811,7 +22190,7 @@ rows1986:
 	LEAQ          (R9)(DI*2), R9
 	LEAQ          (R9)(DI*1), R9
 	CMPQ          R9, R8
-	JLE           have1988
+	JLE           have1903
 	MOVQ          (AX), SI
 	MOVQ          8(AX), DI
 	LEAQ          (CX), R9
@@ -22845,13 +22224,13 @@ rows1986:
 	ADDQ          (AX), R11
 	ADDQ          R10, R11
 	CMPQ          R11, R8
-	JGT           exact1991
+	JGT           exact1906
 	MOVQ          R10, R9
 
-exact1991:
-piece1992:
+exact1906:
+piece1907:
 	CMPQ            R9, $0x10
-	JLT             short1993
+	JLT             short1908
 	MOVQ            16232(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z1
 	MOVQ            16240(SP), R8
@@ -22899,11 +22278,11 @@ piece1992:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece1992
+	JMP             piece1907
 
-short1993:
+short1908:
 	TESTQ        R9, R9
-	JZ           pieces1994
+	JZ           pieces1909
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
@@ -22975,10 +22354,10 @@ short1993:
 	VMOVUPS      Z2, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces1994:
-	JMP read1990
+pieces1909:
+	JMP read1905
 
-have1988:
+have1903:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -22988,7 +22367,7 @@ have1988:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece1995:
+piece1910:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R9), Z1, Z1
 	VINSERTF32X4    $0x02, (R10), Z1, Z1
@@ -23023,9 +22402,9 @@ piece1995:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1995
+	JG              piece1910
 
-read1990:
+read1905:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -23044,14 +22423,14 @@ read1990:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four1996:
+four1911:
 	VMAXPS       (BX)(SI*1), Z0, Z0
 	VMAXPS       64(BX)(SI*1), Z1, Z1
 	VMAXPS       128(BX)(SI*1), Z2, Z2
 	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1996
+	JLT          four1911
 	VMAXPS       Z1, Z0, Z0
 	VMAXPS       Z3, Z2, Z2
 	VMAXPS       Z2, Z0, Z0
@@ -23066,42 +22445,42 @@ four1996:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near1997
+	JEQ          near1912
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked1998
+	JMP          asked1913
 
-near1997:
-asked1998:
+near1912:
+asked1913:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1999:
+four1914:
 	CMPB       18(AX), $0x00
-	JEQ        near2000
+	JEQ        near1915
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same2002
+	JNZ        same1917
 	ADDQ       $0x00003000, SI
 
-same2002:
-	JMP asked2001
+same1917:
+	JMP asked1916
 
-near2000:
+near1915:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked2001:
+asked1916:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -23115,7 +22494,7 @@ asked2001:
 	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1999
+	JLT          four1914
 	VPBROADCASTD DX, Z0
 	VPCMPUD      $0x01, Z0, Z1, K1
 	VMOVDQU32.Z  Z1, K1, Z1
@@ -23128,10 +22507,10 @@ asked2001:
 	MOVQ         16(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1986
-	JMP          both1984
+	JLT          rows1901
+	JMP          both1899
 
-half1983:
+half1898:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         16384(SP), BX
@@ -23140,12 +22519,12 @@ half1983:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far2003:
+far1918:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far2003
+	JLT   far1918
 	MOVQ  DI, 16376(SP)
 	MOVQ  $-1, SI
 	BZHIQ DX, SI, SI
@@ -23153,7 +22532,7 @@ far2003:
 	SHRQ  $0x20, SI
 	KMOVD SI, K3
 
-rows2004:
+rows1919:
 	MOVQ    24(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000020, DI
@@ -23175,14 +22554,14 @@ rows2004:
 	NEGQ    R10
 	ANDQ    $0x0f, R10
 	CMPQ    DI, $0x08
-	JGT     more2009
+	JGT     more1924
 	MOVQ    $0x00000040, R10
 	SHLQ    $0x03, DI
 	SUBQ    DI, R10
 
-more2009:
+more1924:
 	CMPQ  16360(SP), $0x20
-	JNE   few2006
+	JNE   few1921
 	DECQ  R8
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
@@ -23191,14 +22570,14 @@ more2009:
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few2006
+	JGT   few1921
 	IMULQ R9, SI
 	ADDQ  (AX), SI
 	MOVQ  SI, 44352(SP)
 	MOVQ  R9, 44360(SP)
-	JMP   found2008
+	JMP   found1923
 
-few2006:
+few1921:
 	LEAQ 23680(BX), DI
 	MOVQ DI, 44352(SP)
 	MOVQ $0x00000080, SI
@@ -23207,7 +22586,7 @@ few2006:
 	MOVQ SI, 44368(SP)
 	XORQ SI, SI
 
-copy2010:
+copy1925:
 	MOVQ        24(AX), R9
 	LEAQ        (CX)(SI*1), R8
 	DECQ        R9
@@ -23224,15 +22603,15 @@ copy2010:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy2010
+	JLT         copy1925
 
-found2008:
+found1923:
 	CMPQ         DX, $0x08
-	JGT          more2011
+	JGT          more1926
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPQ         SI, 44360(SP)
-	JNE          more2011
+	JNE          more1926
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -23299,13 +22678,13 @@ found2008:
 	VMOVUPS      Z0, 192(BX)
 	VMOVUPS      Z2, 320(BX)
 	VMOVUPS      Z1, 448(BX)
-	JMP          read2012
+	JMP          read1927
 
-more2011:
+more1926:
 	XORQ SI, SI
 	MOVQ SI, 44376(SP)
 
-half2013:
+half1928:
 	LEAQ  (BX), R9
 	ADDQ  44376(SP), R9
 	MOVQ  DX, R10
@@ -23321,7 +22700,7 @@ half2013:
 	LEAQ  (R11)(DI*4), R12
 	LEAQ  (R12)(DI*4), R13
 
-piece2014:
+piece1929:
 	VBROADCASTF32X4 (SI), Z0
 	VINSERTF32X4    $0x01, (R11), Z0, Z0
 	VINSERTF32X4    $0x02, (R12), Z0, Z0
@@ -23356,13 +22735,13 @@ piece2014:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece2014
+	JG              piece1929
 	ADDQ            $0x40, 44376(SP)
 	CMPQ            44376(SP), $0x40
-	JEQ             half2013
+	JEQ             half1928
 	MOVQ            DX, SI
 	TESTQ           $0x00000001, SI
-	JZ              even2016
+	JZ              even1931
 	SHLQ            $0x06, SI
 	VBROADCASTSS    elementffffffff<>+0(SB), Z0
 	VMOVDQU64       -64(BX)(SI*1), Z1
@@ -23372,8 +22751,8 @@ piece2014:
 	VMOVDQU16       Z0, K1, Z1
 	VMOVDQU64       Z1, (BX)(SI*1)
 
-even2016:
-read2012:
+even1931:
+read1927:
 	MOVQ    24(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
@@ -23384,15 +22763,15 @@ read2012:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	CMPB    18(AX), $0x00
-	JEQ     near2017
+	JEQ     near1932
 	ANDQ    $-256, SI
 	SHRQ    $0x06, SI
 	RORB    $0x02, SI
 	SHLQ    $0x06, SI
-	JMP     asked2018
+	JMP     asked1933
 
-near2017:
-asked2018:
+near1932:
+asked1933:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -23403,29 +22782,29 @@ asked2018:
 	SHLQ         $0x06, R8
 	LEAQ         elementPairs<>+0(SB), R9
 
-pair2019:
+pair1934:
 	VBROADCASTSS (R9), Z5
 	CMPB         18(AX), $0x00
-	JEQ          near2020
+	JEQ          near1935
 	PREFETCHT0   16384(SI)
 	PREFETCHT0   20480(SI)
 	ADDQ         $0x00002000, SI
 	TESTL        $0x00002000, SI
-	JNZ          same2022
+	JNZ          same1937
 	ADDQ         $-16320, SI
 	TESTL        $0x00000fc0, SI
-	JNZ          same2022
+	JNZ          same1937
 	ADDQ         $0x00003000, SI
 
-same2022:
-	JMP asked2021
+same1937:
+	JMP asked1936
 
-near2020:
+near1935:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 
-asked2021:
+asked1936:
 	VMOVDQU64    (BX)(DI*1), Z6
 	VPMOVW2M     Z6, K4
 	VPSUBW       Z6, Z4, K4, Z6
@@ -23441,7 +22820,7 @@ asked2021:
 	ADDQ         $0x04, R9
 	ADDQ         $0x00000080, DI
 	CMPQ         DI, R8
-	JLT          pair2019
+	JLT          pair1934
 	VPSLLD       $0x10, Z0, Z4
 	KNOTD        K1, K4
 	VMOVDQU16    Z2, K4, Z4
@@ -23469,40 +22848,40 @@ asked2021:
 	MOVQ         16360(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows2004
+	JLT          rows1919
 
-both1984:
-	JMP done1979
+both1899:
+	JMP done1894
 
-longer1980:
+longer1895:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip2023
+	JEQ   skip1938
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip2023:
+skip1938:
 	MOVQ DI, 44384(SP)
 	MOVQ 24(AX), R8
 
-rows2024:
+rows1939:
 	CMPQ BX, 44384(SP)
-	JGE  none2025
+	JGE  none1940
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2026
+	JMP  row1941
 
-none2025:
+none1940:
 	XORQ DI, DI
 
-row2026:
+row1941:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -23512,60 +22891,60 @@ row2026:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2028
+	JGT          cols1943
 
-cols2027:
+cols1942:
 	CMPB       16(AX), $0x00
-	JNE        half2029
+	JNE        half1944
 	TESTQ      DI, DI
-	JZ         near2031
+	JZ         near1946
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2033
+	JNZ        same1948
 	ADDQ       $0x00003000, DI
 
-same2033:
-	JMP asked2032
+same1948:
+	JMP asked1947
 
-near2031:
+near1946:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked2032:
+asked1947:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both2030
+	JMP    both1945
 
-half2029:
+half1944:
 	TESTQ      DI, DI
-	JZ         near2034
+	JZ         near1949
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2035
+	JNZ        asked1950
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2036
+	JNZ        same1951
 	ADDQ       $0x00003000, DI
 
-same2036:
-	JMP asked2035
+same1951:
+	JMP asked1950
 
-near2034:
+near1949:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked2035:
+asked1950:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -23577,197 +22956,197 @@ asked2035:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both2030:
+both1945:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols2027
+	JLE  cols1942
 
-cols2028:
+cols1943:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols2038
+	JGT  cols1953
 
-cols2037:
+cols1952:
 	CMPB       16(AX), $0x00
-	JNE        half2039
+	JNE        half1954
 	TESTQ      DI, DI
-	JZ         near2041
+	JZ         near1956
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2042
+	JNZ        asked1957
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2043
+	JNZ        same1958
 	ADDQ       $0x00003000, DI
 
-same2043:
-	JMP asked2042
+same1958:
+	JMP asked1957
 
-near2041:
+near1956:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked2042:
+asked1957:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both2040
+	JMP    both1955
 
-half2039:
+half1954:
 	TESTQ      DI, DI
-	JZ         near2044
+	JZ         near1959
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2045
+	JNZ        asked1960
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2046
+	JNZ        same1961
 	ADDQ       $0x00003000, DI
 
-same2046:
-	JMP asked2045
+same1961:
+	JMP asked1960
 
-near2044:
+near1959:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2045:
+asked1960:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both2040:
+both1955:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols2037
+	JLE  cols1952
 
-cols2038:
+cols1953:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols2048
+	JGT  cols1963
 
-cols2047:
+cols1962:
 	CMPB       16(AX), $0x00
-	JNE        half2049
+	JNE        half1964
 	TESTQ      DI, DI
-	JZ         near2051
+	JZ         near1966
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2052
+	JNZ        asked1967
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2053
+	JNZ        same1968
 	ADDQ       $0x00003000, DI
 
-same2053:
-	JMP asked2052
+same1968:
+	JMP asked1967
 
-near2051:
+near1966:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2052:
+asked1967:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2050
+	JMP     both1965
 
-half2049:
+half1964:
 	TESTQ      DI, DI
-	JZ         near2054
+	JZ         near1969
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2055
+	JNZ        asked1970
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2056
+	JNZ        same1971
 	ADDQ       $0x00003000, DI
 
-same2056:
-	JMP asked2055
+same1971:
+	JMP asked1970
 
-near2054:
+near1969:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2055:
+asked1970:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2050:
+both1965:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2047
+	JLE    cols1962
 
-cols2048:
+cols1963:
 	CMPQ       CX, DX
-	JGE        row2057
+	JGE        row1972
 	CMPB       16(AX), $0x00
-	JNE        half2058
+	JNE        half1973
 	TESTQ      DI, DI
-	JZ         near2060
+	JZ         near1975
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2061
+	JNZ        asked1976
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2062
+	JNZ        same1977
 	ADDQ       $0x00003000, DI
 
-same2062:
-	JMP asked2061
+same1977:
+	JMP asked1976
 
-near2060:
+near1975:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2061:
+asked1976:
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2059
+	JMP       both1974
 
-half2058:
+half1973:
 	TESTQ      DI, DI
-	JZ         near2063
+	JZ         near1978
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2064
+	JNZ        asked1979
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2065
+	JNZ        same1980
 	ADDQ       $0x00003000, DI
 
-same2065:
-	JMP asked2064
+same1980:
+	JMP asked1979
 
-near2063:
+near1978:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2064:
+asked1979:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2059:
+both1974:
 	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2057:
+row1972:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23782,53 +23161,53 @@ row2057:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2067:
+next1982:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last2069
+	JGT     last1984
 	CMPB    16(AX), $0x00
-	JNE     half2070
+	JNE     half1985
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2071
+	JMP     both1986
 
-half2070:
+half1985:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2071:
+both1986:
 	VCMPPS $0x00, Z0, Z1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2066
+	JNZ    found1981
 	ADDQ   $0x10, CX
-	JMP    next2067
+	JMP    next1982
 
-last2069:
+last1984:
 	CMPQ      CX, DX
-	JGE       end2068
+	JGE       end1983
 	CMPB      16(AX), $0x00
-	JNE       half2072
+	JNE       half1987
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both2073
+	JMP       both1988
 
-half2072:
+half1987:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2073:
+both1988:
 	VCMPPS $0x00, Z0, Z1, K1
 	KANDW  K2, K1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found2066
+	JNZ    found1981
 	MOVQ   DX, CX
-	JMP    end2068
+	JMP    end1983
 
-found2066:
+found1981:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2068:
+end1983:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23836,9 +23215,9 @@ end2068:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2024
+	JNZ     rows1939
 
-done1979:
+done1894:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23864,9 +23243,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2075
+	JGT       cols1990
 
-cols2074:
+cols1989:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23896,11 +23275,11 @@ cols2074:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2074
+	JLE          cols1989
 
-cols2075:
+cols1990:
 	CMPQ         CX, DX
-	JGE          row2076
+	JGE          row1991
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23928,7 +23307,7 @@ cols2075:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2076:
+row1991:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23952,77 +23331,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2078
+	JGT       cols1993
 
-cols2077:
+cols1992:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2079
+	JZ           skip1994
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2080
+	JNE          first1995
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2080:
+first1995:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2081
+	JEQ         plain1996
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2082
+	JMP         moved1997
 
-plain2081:
+plain1996:
 	VMOVAPS Z3, Z1
 
-moved2082:
-skip2079:
+moved1997:
+skip1994:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2077
+	JLE          cols1992
 
-cols2078:
+cols1993:
 	CMPQ         CX, DX
-	JGE          row2083
+	JGE          row1998
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2084
+	JZ           skip1999
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2085
+	JNE          first2000
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2085:
+first2000:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2086
+	JEQ         plain2001
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2087
+	JMP         moved2002
 
-plain2086:
+plain2001:
 	VMOVAPS Z3, Z1
 
-moved2087:
-skip2084:
+moved2002:
+skip1999:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2083:
+row1998:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -24045,31 +23424,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2088:
+rows2003:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2090
+	JGT  cols2005
 
-cols2089:
+cols2004:
 	CMPB       16(AX), $0x00
-	JNE        half2091
+	JNE        half2006
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2092
+	JMP        both2007
 
-half2091:
+half2006:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2092:
+both2007:
 	CMPB      16(AX), $0x00
-	JNE       half2093
+	JNE       half2008
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2094
+	JMP       both2009
 
-half2093:
+half2008:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24083,25 +23462,25 @@ half2093:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2094:
+both2009:
 	CMPB       40(AX), $0x00
-	JNE        half2095
+	JNE        half2010
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2096
+	JMP        both2011
 
-half2095:
+half2010:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2096:
+both2011:
 	CMPB      40(AX), $0x00
-	JNE       half2097
+	JNE       half2012
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2098
+	JMP       both2013
 
-half2097:
+half2012:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24115,7 +23494,7 @@ half2097:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2098:
+both2013:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -24123,30 +23502,30 @@ both2098:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2089
+	JLE         cols2004
 
-cols2090:
+cols2005:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2100
+	JGT  cols2015
 
-cols2099:
+cols2014:
 	CMPB       16(AX), $0x00
-	JNE        half2101
+	JNE        half2016
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2102
+	JMP        both2017
 
-half2101:
+half2016:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2102:
+both2017:
 	CMPB      16(AX), $0x00
-	JNE       half2103
+	JNE       half2018
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2104
+	JMP       both2019
 
-half2103:
+half2018:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24154,23 +23533,23 @@ half2103:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2104:
+both2019:
 	CMPB       40(AX), $0x00
-	JNE        half2105
+	JNE        half2020
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2106
+	JMP        both2021
 
-half2105:
+half2020:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2106:
+both2021:
 	CMPB      40(AX), $0x00
-	JNE       half2107
+	JNE       half2022
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2108
+	JMP       both2023
 
-half2107:
+half2022:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -24178,140 +23557,140 @@ half2107:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2108:
+both2023:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2099
+	JLE         cols2014
 
-cols2100:
+cols2015:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2110
+	JGT  cols2025
 
-cols2109:
+cols2024:
 	CMPB       16(AX), $0x00
-	JNE        half2111
+	JNE        half2026
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2112
+	JMP        both2027
 
-half2111:
+half2026:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2112:
+both2027:
 	CMPB      16(AX), $0x00
-	JNE       half2113
+	JNE       half2028
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2114
+	JMP       both2029
 
-half2113:
+half2028:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2114:
+both2029:
 	CMPB       40(AX), $0x00
-	JNE        half2115
+	JNE        half2030
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2116
+	JMP        both2031
 
-half2115:
+half2030:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2116:
+both2031:
 	CMPB      40(AX), $0x00
-	JNE       half2117
+	JNE       half2032
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2118
+	JMP       both2033
 
-half2117:
+half2032:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2118:
+both2033:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2109
+	JLE         cols2024
 
-cols2110:
+cols2025:
 	CMPQ       CX, DX
-	JGE        row2119
+	JGE        row2034
 	CMPB       16(AX), $0x00
-	JNE        half2120
+	JNE        half2035
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2121
+	JMP        both2036
 
-half2120:
+half2035:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2121:
+both2036:
 	CMPB       16(AX), $0x00
-	JNE        half2122
+	JNE        half2037
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2123
+	JMP        both2038
 
-half2122:
+half2037:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2124:
+copy2039:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2124
+	JNZ       copy2039
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2123:
+both2038:
 	CMPB       40(AX), $0x00
-	JNE        half2125
+	JNE        half2040
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2126
+	JMP        both2041
 
-half2125:
+half2040:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2126:
+both2041:
 	CMPB       40(AX), $0x00
-	JNE        half2127
+	JNE        half2042
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2128
+	JMP        both2043
 
-half2127:
+half2042:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2129:
+copy2044:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2129
+	JNZ       copy2044
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2128:
+both2043:
 	VFMADD231PD Y5, Y6, Y1
 
-row2119:
+row2034:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2088
+	JNZ          rows2003
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -24342,69 +23721,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2130:
+rows2045:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2132
+	JGT  cols2047
 
-cols2131:
+cols2046:
 	CMPB       16(AX), $0x00
-	JNE        half2133
+	JNE        half2048
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2134
+	JMP        both2049
 
-half2133:
+half2048:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2134:
+both2049:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2131
+	JLE         cols2046
 
-cols2132:
+cols2047:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2136
+	JGT  cols2051
 
-cols2135:
+cols2050:
 	CMPB       16(AX), $0x00
-	JNE        half2137
+	JNE        half2052
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2138
+	JMP        both2053
 
-half2137:
+half2052:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2138:
+both2053:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2135
+	JLE         cols2050
 
-cols2136:
+cols2051:
 	CMPQ       CX, DX
-	JGE        row2139
+	JGE        row2054
 	CMPB       16(AX), $0x00
-	JNE        half2140
+	JNE        half2055
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2141
+	JMP        both2056
 
-half2140:
+half2055:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -24412,21 +23791,21 @@ half2140:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2142:
+copy2057:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2142
+	JNZ       copy2057
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2141:
+both2056:
 	VFMADD231PS Y6, Y1, Y2
 
-row2139:
+row2054:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2130
+	JNZ          rows2045
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -24455,7 +23834,7 @@ TEXT ·columnSumsAVX2(SB), $24-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2144:
+group2059:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -24463,9 +23842,9 @@ group2144:
 	XORQ    CX, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     cols2146
+	JGT     cols2061
 
-cols2145:
+cols2060:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -24474,7 +23853,7 @@ cols2145:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2147
+	JZ      plain2062
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -24483,50 +23862,50 @@ cols2145:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2149
+	JNE     half2064
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2150
+	JMP     both2065
 
-half2149:
+half2064:
 	IMUL3Q $0x00000010, CX, R9
 
-both2150:
+both2065:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2151
+	JNE    far2066
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2151:
+far2066:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2152
+	JNE    half2067
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2153
+	JMP    both2068
 
-half2152:
+half2067:
 	IMUL3Q $0x00000010, CX, R11
 
-both2153:
+both2068:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2154
+	JNE    far2069
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2154:
+far2069:
 	MOVQ 16(SP), R12
 
-row2155:
+row2070:
 	CMPB      40(AX), $0x00
-	JNE       half2157
+	JNE       half2072
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2158
+	JMP       both2073
 
-half2157:
+half2072:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24534,56 +23913,56 @@ half2157:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2158:
+both2073:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2159
+	JNE        half2074
 	CMPB       42(AX), $0x00
-	JEQ        near2161
+	JEQ        near2076
 	TESTQ      $0x00000020, R9
-	JNZ        asked2162
+	JNZ        asked2077
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2162
+	JMP        asked2077
 
-near2161:
+near2076:
 	PREFETCHT0 (R9)
 
-asked2162:
+asked2077:
 	ADDQ $0x00000020, R9
-	JMP  both2160
+	JMP  both2075
 
-half2159:
+half2074:
 	CMPB       42(AX), $0x00
-	JEQ        near2163
+	JEQ        near2078
 	TESTQ      $0x00000030, R9
-	JNZ        asked2164
+	JNZ        asked2079
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2164
+	JMP        asked2079
 
-near2163:
+near2078:
 	PREFETCHT0 (R9)
 
-asked2164:
+asked2079:
 	ADDQ $0x00000010, R9
 
-both2160:
+both2075:
 	CMPB      16(AX), $0x00
-	JNE       half2165
+	JNE       half2080
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2166
+	JMP       both2081
 
-half2165:
+half2080:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24591,49 +23970,49 @@ half2165:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2166:
+both2081:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2167
+	JNE        half2082
 	CMPB       18(AX), $0x00
-	JEQ        near2169
+	JEQ        near2084
 	TESTQ      $0x00000020, R11
-	JNZ        asked2170
+	JNZ        asked2085
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2170
+	JMP        asked2085
 
-near2169:
+near2084:
 	PREFETCHT0 (R11)
 
-asked2170:
+asked2085:
 	ADDQ $0x00000020, R11
-	JMP  both2168
+	JMP  both2083
 
-half2167:
+half2082:
 	CMPB       18(AX), $0x00
-	JEQ        near2171
+	JEQ        near2086
 	TESTQ      $0x00000030, R11
-	JNZ        asked2172
+	JNZ        asked2087
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2172
+	JMP        asked2087
 
-near2171:
+near2086:
 	PREFETCHT0 (R11)
 
-asked2172:
+asked2087:
 	ADDQ $0x00000010, R11
 
-both2168:
+both2083:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24643,14 +24022,14 @@ both2168:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2156
+	JZ          rows2071
 	CMPB        40(AX), $0x00
-	JNE         half2173
+	JNE         half2088
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2174
+	JMP         both2089
 
-half2173:
+half2088:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24658,56 +24037,56 @@ half2173:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2174:
+both2089:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2175
+	JNE        half2090
 	CMPB       42(AX), $0x00
-	JEQ        near2177
+	JEQ        near2092
 	TESTQ      $0x00000020, R9
-	JNZ        asked2178
+	JNZ        asked2093
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2178
+	JMP        asked2093
 
-near2177:
+near2092:
 	PREFETCHT0 (R9)
 
-asked2178:
+asked2093:
 	ADDQ $0x00000020, R9
-	JMP  both2176
+	JMP  both2091
 
-half2175:
+half2090:
 	CMPB       42(AX), $0x00
-	JEQ        near2179
+	JEQ        near2094
 	TESTQ      $0x00000030, R9
-	JNZ        asked2180
+	JNZ        asked2095
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2180
+	JMP        asked2095
 
-near2179:
+near2094:
 	PREFETCHT0 (R9)
 
-asked2180:
+asked2095:
 	ADDQ $0x00000010, R9
 
-both2176:
+both2091:
 	CMPB      16(AX), $0x00
-	JNE       half2181
+	JNE       half2096
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2182
+	JMP       both2097
 
-half2181:
+half2096:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24715,49 +24094,49 @@ half2181:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2182:
+both2097:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2183
+	JNE        half2098
 	CMPB       18(AX), $0x00
-	JEQ        near2185
+	JEQ        near2100
 	TESTQ      $0x00000020, R11
-	JNZ        asked2186
+	JNZ        asked2101
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2186
+	JMP        asked2101
 
-near2185:
+near2100:
 	PREFETCHT0 (R11)
 
-asked2186:
+asked2101:
 	ADDQ $0x00000020, R11
-	JMP  both2184
+	JMP  both2099
 
-half2183:
+half2098:
 	CMPB       18(AX), $0x00
-	JEQ        near2187
+	JEQ        near2102
 	TESTQ      $0x00000030, R11
-	JNZ        asked2188
+	JNZ        asked2103
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2188
+	JMP        asked2103
 
-near2187:
+near2102:
 	PREFETCHT0 (R11)
 
-asked2188:
+asked2103:
 	ADDQ $0x00000010, R11
 
-both2184:
+both2099:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24767,41 +24146,41 @@ both2184:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2156
-	JMP         row2155
+	JZ          rows2071
+	JMP         row2070
 
-rows2156:
-	JMP summed2148
+rows2071:
+	JMP summed2063
 
-plain2147:
+plain2062:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2189
+	JNE    half2104
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2190
+	JMP    both2105
 
-half2189:
+half2104:
 	IMUL3Q $0x00000010, CX, R9
 
-both2190:
+both2105:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2191
+	JNE    far2106
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2191:
+far2106:
 	MOVQ 16(SP), R10
 
-row2192:
+row2107:
 	CMPB      16(AX), $0x00
-	JNE       half2194
+	JNE       half2109
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2195
+	JMP       both2110
 
-half2194:
+half2109:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24809,62 +24188,62 @@ half2194:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2195:
+both2110:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2196
+	JNE        half2111
 	CMPB       18(AX), $0x00
-	JEQ        near2198
+	JEQ        near2113
 	TESTQ      $0x00000020, R9
-	JNZ        asked2199
+	JNZ        asked2114
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2199
+	JMP        asked2114
 
-near2198:
+near2113:
 	PREFETCHT0 (R9)
 
-asked2199:
+asked2114:
 	ADDQ $0x00000020, R9
-	JMP  both2197
+	JMP  both2112
 
-half2196:
+half2111:
 	CMPB       18(AX), $0x00
-	JEQ        near2200
+	JEQ        near2115
 	TESTQ      $0x00000030, R9
-	JNZ        asked2201
+	JNZ        asked2116
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2201
+	JMP        asked2116
 
-near2200:
+near2115:
 	PREFETCHT0 (R9)
 
-asked2201:
+asked2116:
 	ADDQ $0x00000010, R9
 
-both2197:
+both2112:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2193
+	JZ          rows2108
 	CMPB        16(AX), $0x00
-	JNE         half2202
+	JNE         half2117
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2203
+	JMP         both2118
 
-half2202:
+half2117:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24872,59 +24251,59 @@ half2202:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2203:
+both2118:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2204
+	JNE        half2119
 	CMPB       18(AX), $0x00
-	JEQ        near2206
+	JEQ        near2121
 	TESTQ      $0x00000020, R9
-	JNZ        asked2207
+	JNZ        asked2122
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2207
+	JMP        asked2122
 
-near2206:
+near2121:
 	PREFETCHT0 (R9)
 
-asked2207:
+asked2122:
 	ADDQ $0x00000020, R9
-	JMP  both2205
+	JMP  both2120
 
-half2204:
+half2119:
 	CMPB       18(AX), $0x00
-	JEQ        near2208
+	JEQ        near2123
 	TESTQ      $0x00000030, R9
-	JNZ        asked2209
+	JNZ        asked2124
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2209
+	JMP        asked2124
 
-near2208:
+near2123:
 	PREFETCHT0 (R9)
 
-asked2209:
+asked2124:
 	ADDQ $0x00000010, R9
 
-both2205:
+both2120:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2193
-	JMP         row2192
+	JZ          rows2108
+	JMP         row2107
 
-rows2193:
-summed2148:
+rows2108:
+summed2063:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24934,80 +24313,678 @@ summed2148:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2145
+	JLE     cols2060
 
-cols2146:
+cols2061:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2211
+	JGT  cols2126
 
-cols2210:
+cols2125:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2212
+	JZ      plain2127
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2214
+	JNE     half2129
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2215
+	JMP     both2130
 
-half2214:
+half2129:
 	IMUL3Q $0x00000010, CX, R9
 
-both2215:
+both2130:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2216
+	JNE    far2131
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2216:
+far2131:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2217
+	JNE    half2132
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2218
+	JMP    both2133
 
-half2217:
+half2132:
 	IMUL3Q $0x00000010, CX, R11
 
-both2218:
+both2133:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2219
+	JNE    far2134
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2219:
+far2134:
 	MOVQ 16(SP), R12
 
-row2220:
+row2135:
 	CMPB      40(AX), $0x00
-	JNE       half2222
+	JNE       half2137
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2223
+	JMP       both2138
 
-half2222:
+half2137:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2223:
+both2138:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2224
+	JNE        half2139
+	CMPB       42(AX), $0x00
+	JEQ        near2141
+	TESTQ      $0x00000030, R9
+	JNZ        asked2142
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2142
+
+near2141:
+	PREFETCHT0 (R9)
+
+asked2142:
+	ADDQ $0x00000010, R9
+	JMP  both2140
+
+half2139:
+	CMPB       42(AX), $0x00
+	JEQ        near2143
+	TESTQ      $0x00000038, R9
+	JNZ        asked2144
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2144
+
+near2143:
+	PREFETCHT0 (R9)
+
+asked2144:
+	ADDQ $0x00000008, R9
+
+both2140:
+	CMPB      16(AX), $0x00
+	JNE       half2145
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2146
+
+half2145:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2146:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2147
+	CMPB       18(AX), $0x00
+	JEQ        near2149
+	TESTQ      $0x00000030, R11
+	JNZ        asked2150
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2150
+
+near2149:
+	PREFETCHT0 (R11)
+
+asked2150:
+	ADDQ $0x00000010, R11
+	JMP  both2148
+
+half2147:
+	CMPB       18(AX), $0x00
+	JEQ        near2151
+	TESTQ      $0x00000038, R11
+	JNZ        asked2152
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2152
+
+near2151:
+	PREFETCHT0 (R11)
+
+asked2152:
+	ADDQ $0x00000008, R11
+
+both2148:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2136
+	CMPB        40(AX), $0x00
+	JNE         half2153
+	VCVTPS2PD   (R8)(CX*4), Y5
+	JMP         both2154
+
+half2153:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2154:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2155
+	CMPB       42(AX), $0x00
+	JEQ        near2157
+	TESTQ      $0x00000030, R9
+	JNZ        asked2158
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2158
+
+near2157:
+	PREFETCHT0 (R9)
+
+asked2158:
+	ADDQ $0x00000010, R9
+	JMP  both2156
+
+half2155:
+	CMPB       42(AX), $0x00
+	JEQ        near2159
+	TESTQ      $0x00000038, R9
+	JNZ        asked2160
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2160
+
+near2159:
+	PREFETCHT0 (R9)
+
+asked2160:
+	ADDQ $0x00000008, R9
+
+both2156:
+	CMPB      16(AX), $0x00
+	JNE       half2161
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2162
+
+half2161:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2162:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2163
+	CMPB       18(AX), $0x00
+	JEQ        near2165
+	TESTQ      $0x00000030, R11
+	JNZ        asked2166
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2166
+
+near2165:
+	PREFETCHT0 (R11)
+
+asked2166:
+	ADDQ $0x00000010, R11
+	JMP  both2164
+
+half2163:
+	CMPB       18(AX), $0x00
+	JEQ        near2167
+	TESTQ      $0x00000038, R11
+	JNZ        asked2168
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2168
+
+near2167:
+	PREFETCHT0 (R11)
+
+asked2168:
+	ADDQ $0x00000008, R11
+
+both2164:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2136
+	JMP         row2135
+
+rows2136:
+	JMP summed2128
+
+plain2127:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2169
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both2170
+
+half2169:
+	IMUL3Q $0x00000010, CX, R9
+
+both2170:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2171
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far2171:
+	MOVQ 16(SP), R10
+
+row2172:
+	CMPB      16(AX), $0x00
+	JNE       half2174
+	VCVTPS2PD (R8)(CX*4), Y3
+	JMP       both2175
+
+half2174:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2175:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2176
+	CMPB       18(AX), $0x00
+	JEQ        near2178
+	TESTQ      $0x00000030, R9
+	JNZ        asked2179
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2179
+
+near2178:
+	PREFETCHT0 (R9)
+
+asked2179:
+	ADDQ $0x00000010, R9
+	JMP  both2177
+
+half2176:
+	CMPB       18(AX), $0x00
+	JEQ        near2180
+	TESTQ      $0x00000038, R9
+	JNZ        asked2181
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2181
+
+near2180:
+	PREFETCHT0 (R9)
+
+asked2181:
+	ADDQ $0x00000008, R9
+
+both2177:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2173
+	CMPB        16(AX), $0x00
+	JNE         half2182
+	VCVTPS2PD   (R8)(CX*4), Y3
+	JMP         both2183
+
+half2182:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2183:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2184
+	CMPB       18(AX), $0x00
+	JEQ        near2186
+	TESTQ      $0x00000030, R9
+	JNZ        asked2187
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2187
+
+near2186:
+	PREFETCHT0 (R9)
+
+asked2187:
+	ADDQ $0x00000010, R9
+	JMP  both2185
+
+half2184:
+	CMPB       18(AX), $0x00
+	JEQ        near2188
+	TESTQ      $0x00000038, R9
+	JNZ        asked2189
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2189
+
+near2188:
+	PREFETCHT0 (R9)
+
+asked2189:
+	ADDQ $0x00000008, R9
+
+both2185:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2173
+	JMP         row2172
+
+rows2173:
+summed2128:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Y1, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
+	ADDQ    $0x04, CX
+	LEAQ    4(CX), R8
+	CMPQ    R8, DX
+	JLE     cols2125
+
+cols2126:
+	CMPQ    CX, DX
+	JGE     row2190
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2191
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2193
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both2194
+
+half2193:
+	IMUL3Q $0x00000010, CX, R9
+
+both2194:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2195
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far2195:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half2196
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both2197
+
+half2196:
+	IMUL3Q $0x00000010, CX, R11
+
+both2197:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far2198
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
+
+far2198:
+	MOVQ 16(SP), R12
+
+row2199:
+	CMPB       40(AX), $0x00
+	JNE        half2201
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both2202
+
+half2201:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy2203:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2203
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2202:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2204
+	CMPB       42(AX), $0x00
+	JEQ        near2206
+	TESTQ      $0x00000030, R9
+	JNZ        asked2207
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2207
+
+near2206:
+	PREFETCHT0 (R9)
+
+asked2207:
+	ADDQ $0x00000010, R9
+	JMP  both2205
+
+half2204:
+	CMPB       42(AX), $0x00
+	JEQ        near2208
+	TESTQ      $0x00000038, R9
+	JNZ        asked2209
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2209
+
+near2208:
+	PREFETCHT0 (R9)
+
+asked2209:
+	ADDQ $0x00000008, R9
+
+both2205:
+	CMPB       16(AX), $0x00
+	JNE        half2210
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2211
+
+half2210:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy2212:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2212
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2211:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2213
+	CMPB       18(AX), $0x00
+	JEQ        near2215
+	TESTQ      $0x00000030, R11
+	JNZ        asked2216
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2216
+
+near2215:
+	PREFETCHT0 (R11)
+
+asked2216:
+	ADDQ $0x00000010, R11
+	JMP  both2214
+
+half2213:
+	CMPB       18(AX), $0x00
+	JEQ        near2217
+	TESTQ      $0x00000038, R11
+	JNZ        asked2218
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2218
+
+near2217:
+	PREFETCHT0 (R11)
+
+asked2218:
+	ADDQ $0x00000008, R11
+
+both2214:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2200
+	CMPB        40(AX), $0x00
+	JNE         half2219
+	VMASKMOVPS  (R8)(CX*4), X0, X5
+	VCVTPS2PD   X5, Y5
+	JMP         both2220
+
+half2219:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy2221:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2221
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2220:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2222
+	CMPB       42(AX), $0x00
+	JEQ        near2224
+	TESTQ      $0x00000030, R9
+	JNZ        asked2225
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2225
+
+near2224:
+	PREFETCHT0 (R9)
+
+asked2225:
+	ADDQ $0x00000010, R9
+	JMP  both2223
+
+half2222:
 	CMPB       42(AX), $0x00
 	JEQ        near2226
-	TESTQ      $0x00000030, R9
+	TESTQ      $0x00000038, R9
 	JNZ        asked2227
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
@@ -25021,853 +24998,255 @@ near2226:
 	PREFETCHT0 (R9)
 
 asked2227:
-	ADDQ $0x00000010, R9
-	JMP  both2225
-
-half2224:
-	CMPB       42(AX), $0x00
-	JEQ        near2228
-	TESTQ      $0x00000038, R9
-	JNZ        asked2229
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2229
-
-near2228:
-	PREFETCHT0 (R9)
-
-asked2229:
 	ADDQ $0x00000008, R9
 
-both2225:
-	CMPB      16(AX), $0x00
-	JNE       half2230
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2231
-
-half2230:
-	VPMOVZXWD (R10)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2231:
-	ADDQ       8(AX), R10
+both2223:
 	CMPB       16(AX), $0x00
-	JNE        half2232
-	CMPB       18(AX), $0x00
-	JEQ        near2234
-	TESTQ      $0x00000030, R11
-	JNZ        asked2235
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2235
-
-near2234:
-	PREFETCHT0 (R11)
-
-asked2235:
-	ADDQ $0x00000010, R11
-	JMP  both2233
-
-half2232:
-	CMPB       18(AX), $0x00
-	JEQ        near2236
-	TESTQ      $0x00000038, R11
-	JNZ        asked2237
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2237
-
-near2236:
-	PREFETCHT0 (R11)
-
-asked2237:
-	ADDQ $0x00000008, R11
-
-both2233:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2221
-	CMPB        40(AX), $0x00
-	JNE         half2238
-	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2239
-
-half2238:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2239:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2240
-	CMPB       42(AX), $0x00
-	JEQ        near2242
-	TESTQ      $0x00000030, R9
-	JNZ        asked2243
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2243
-
-near2242:
-	PREFETCHT0 (R9)
-
-asked2243:
-	ADDQ $0x00000010, R9
-	JMP  both2241
-
-half2240:
-	CMPB       42(AX), $0x00
-	JEQ        near2244
-	TESTQ      $0x00000038, R9
-	JNZ        asked2245
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2245
-
-near2244:
-	PREFETCHT0 (R9)
-
-asked2245:
-	ADDQ $0x00000008, R9
-
-both2241:
-	CMPB      16(AX), $0x00
-	JNE       half2246
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2247
-
-half2246:
-	VPMOVZXWD (R10)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2247:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2248
-	CMPB       18(AX), $0x00
-	JEQ        near2250
-	TESTQ      $0x00000030, R11
-	JNZ        asked2251
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2251
-
-near2250:
-	PREFETCHT0 (R11)
-
-asked2251:
-	ADDQ $0x00000010, R11
-	JMP  both2249
-
-half2248:
-	CMPB       18(AX), $0x00
-	JEQ        near2252
-	TESTQ      $0x00000038, R11
-	JNZ        asked2253
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2253
-
-near2252:
-	PREFETCHT0 (R11)
-
-asked2253:
-	ADDQ $0x00000008, R11
-
-both2249:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2221
-	JMP         row2220
-
-rows2221:
-	JMP summed2213
-
-plain2212:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2254
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both2255
-
-half2254:
-	IMUL3Q $0x00000010, CX, R9
-
-both2255:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2256
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2256:
-	MOVQ 16(SP), R10
-
-row2257:
-	CMPB      16(AX), $0x00
-	JNE       half2259
-	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2260
-
-half2259:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2260:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2261
-	CMPB       18(AX), $0x00
-	JEQ        near2263
-	TESTQ      $0x00000030, R9
-	JNZ        asked2264
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2264
-
-near2263:
-	PREFETCHT0 (R9)
-
-asked2264:
-	ADDQ $0x00000010, R9
-	JMP  both2262
-
-half2261:
-	CMPB       18(AX), $0x00
-	JEQ        near2265
-	TESTQ      $0x00000038, R9
-	JNZ        asked2266
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2266
-
-near2265:
-	PREFETCHT0 (R9)
-
-asked2266:
-	ADDQ $0x00000008, R9
-
-both2262:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2258
-	CMPB        16(AX), $0x00
-	JNE         half2267
-	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2268
-
-half2267:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2268:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2269
-	CMPB       18(AX), $0x00
-	JEQ        near2271
-	TESTQ      $0x00000030, R9
-	JNZ        asked2272
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2272
-
-near2271:
-	PREFETCHT0 (R9)
-
-asked2272:
-	ADDQ $0x00000010, R9
-	JMP  both2270
-
-half2269:
-	CMPB       18(AX), $0x00
-	JEQ        near2273
-	TESTQ      $0x00000038, R9
-	JNZ        asked2274
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2274
-
-near2273:
-	PREFETCHT0 (R9)
-
-asked2274:
-	ADDQ $0x00000008, R9
-
-both2270:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2258
-	JMP         row2257
-
-rows2258:
-summed2213:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Y1, (R8)(CX*8)
-	VMOVUPD Y2, (R9)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2210
-
-cols2211:
-	CMPQ    CX, DX
-	JGE     row2275
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Y1
-	VMOVUPD (R9)(CX*8), Y2
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2276
-	VMOVUPD (R8)(CX*8), Y3
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Y4
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2278
-	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2279
-
-half2278:
-	IMUL3Q $0x00000010, CX, R9
-
-both2279:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2280
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2280:
-	MOVQ   BX, R10
-	CMPB   16(AX), $0x00
-	JNE    half2281
-	IMUL3Q $0x00000020, CX, R11
-	JMP    both2282
-
-half2281:
-	IMUL3Q $0x00000010, CX, R11
-
-both2282:
-	ADDQ   BX, R11
-	CMPB   18(AX), $0x00
-	JNE    far2283
-	MOVQ   8(AX), R12
-	IMUL3Q $0x00000008, R12, R12
-	ADDQ   R12, R11
-
-far2283:
-	MOVQ 16(SP), R12
-
-row2284:
-	CMPB       40(AX), $0x00
-	JNE        half2286
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both2287
-
-half2286:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R8)(CX*2), R15
-
-copy2288:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2288
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2287:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2289
-	CMPB       42(AX), $0x00
-	JEQ        near2291
-	TESTQ      $0x00000030, R9
-	JNZ        asked2292
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2292
-
-near2291:
-	PREFETCHT0 (R9)
-
-asked2292:
-	ADDQ $0x00000010, R9
-	JMP  both2290
-
-half2289:
-	CMPB       42(AX), $0x00
-	JEQ        near2293
-	TESTQ      $0x00000038, R9
-	JNZ        asked2294
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2294
-
-near2293:
-	PREFETCHT0 (R9)
-
-asked2294:
-	ADDQ $0x00000008, R9
-
-both2290:
-	CMPB       16(AX), $0x00
-	JNE        half2295
+	JNE        half2228
 	VMASKMOVPS (R10)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2296
+	JMP        both2229
 
-half2295:
+half2228:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R10)(CX*2), R15
 
-copy2297:
+copy2230:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2297
+	JNZ       copy2230
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2296:
+both2229:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2298
+	JNE        half2231
 	CMPB       18(AX), $0x00
-	JEQ        near2300
+	JEQ        near2233
 	TESTQ      $0x00000030, R11
-	JNZ        asked2301
+	JNZ        asked2234
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2301
+	JMP        asked2234
 
-near2300:
+near2233:
 	PREFETCHT0 (R11)
 
-asked2301:
+asked2234:
 	ADDQ $0x00000010, R11
-	JMP  both2299
+	JMP  both2232
 
-half2298:
+half2231:
 	CMPB       18(AX), $0x00
-	JEQ        near2302
+	JEQ        near2235
 	TESTQ      $0x00000038, R11
-	JNZ        asked2303
+	JNZ        asked2236
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2303
+	JMP        asked2236
 
-near2302:
+near2235:
 	PREFETCHT0 (R11)
 
-asked2303:
+asked2236:
 	ADDQ $0x00000008, R11
 
-both2299:
+both2232:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2285
-	CMPB        40(AX), $0x00
-	JNE         half2304
-	VMASKMOVPS  (R8)(CX*4), X0, X5
-	VCVTPS2PD   X5, Y5
-	JMP         both2305
+	JZ          rows2200
+	JMP         row2199
 
-half2304:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R8)(CX*2), R15
+rows2200:
+	JMP summed2192
 
-copy2306:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2306
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2305:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2307
-	CMPB       42(AX), $0x00
-	JEQ        near2309
-	TESTQ      $0x00000030, R9
-	JNZ        asked2310
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2310
-
-near2309:
-	PREFETCHT0 (R9)
-
-asked2310:
-	ADDQ $0x00000010, R9
-	JMP  both2308
-
-half2307:
-	CMPB       42(AX), $0x00
-	JEQ        near2311
-	TESTQ      $0x00000038, R9
-	JNZ        asked2312
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2312
-
-near2311:
-	PREFETCHT0 (R9)
-
-asked2312:
-	ADDQ $0x00000008, R9
-
-both2308:
-	CMPB       16(AX), $0x00
-	JNE        half2313
-	VMASKMOVPS (R10)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both2314
-
-half2313:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R10)(CX*2), R15
-
-copy2315:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2315
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2314:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2316
-	CMPB       18(AX), $0x00
-	JEQ        near2318
-	TESTQ      $0x00000030, R11
-	JNZ        asked2319
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2319
-
-near2318:
-	PREFETCHT0 (R11)
-
-asked2319:
-	ADDQ $0x00000010, R11
-	JMP  both2317
-
-half2316:
-	CMPB       18(AX), $0x00
-	JEQ        near2320
-	TESTQ      $0x00000038, R11
-	JNZ        asked2321
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2321
-
-near2320:
-	PREFETCHT0 (R11)
-
-asked2321:
-	ADDQ $0x00000008, R11
-
-both2317:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2285
-	JMP         row2284
-
-rows2285:
-	JMP summed2277
-
-plain2276:
+plain2191:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2322
+	JNE    half2237
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2323
+	JMP    both2238
 
-half2322:
+half2237:
 	IMUL3Q $0x00000010, CX, R9
 
-both2323:
+both2238:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2324
+	JNE    far2239
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2324:
+far2239:
 	MOVQ 16(SP), R10
 
-row2325:
+row2240:
 	CMPB       16(AX), $0x00
-	JNE        half2327
+	JNE        half2242
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2328
+	JMP        both2243
 
-half2327:
+half2242:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2329:
+copy2244:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2329
+	JNZ       copy2244
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2328:
+both2243:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2330
+	JNE        half2245
 	CMPB       18(AX), $0x00
-	JEQ        near2332
+	JEQ        near2247
 	TESTQ      $0x00000030, R9
-	JNZ        asked2333
+	JNZ        asked2248
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2333
+	JMP        asked2248
 
-near2332:
+near2247:
 	PREFETCHT0 (R9)
 
-asked2333:
+asked2248:
 	ADDQ $0x00000010, R9
-	JMP  both2331
+	JMP  both2246
 
-half2330:
+half2245:
 	CMPB       18(AX), $0x00
-	JEQ        near2334
+	JEQ        near2249
 	TESTQ      $0x00000038, R9
-	JNZ        asked2335
+	JNZ        asked2250
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2335
+	JMP        asked2250
 
-near2334:
+near2249:
 	PREFETCHT0 (R9)
 
-asked2335:
+asked2250:
 	ADDQ $0x00000008, R9
 
-both2331:
+both2246:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2326
+	JZ          rows2241
 	CMPB        16(AX), $0x00
-	JNE         half2336
+	JNE         half2251
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2337
+	JMP         both2252
 
-half2336:
+half2251:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2338:
+copy2253:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2338
+	JNZ       copy2253
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2337:
+both2252:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2339
+	JNE        half2254
 	CMPB       18(AX), $0x00
-	JEQ        near2341
+	JEQ        near2256
 	TESTQ      $0x00000030, R9
-	JNZ        asked2342
+	JNZ        asked2257
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2342
+	JMP        asked2257
 
-near2341:
+near2256:
 	PREFETCHT0 (R9)
 
-asked2342:
+asked2257:
 	ADDQ $0x00000010, R9
-	JMP  both2340
+	JMP  both2255
 
-half2339:
+half2254:
 	CMPB       18(AX), $0x00
-	JEQ        near2343
+	JEQ        near2258
 	TESTQ      $0x00000038, R9
-	JNZ        asked2344
+	JNZ        asked2259
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2344
+	JMP        asked2259
 
-near2343:
+near2258:
 	PREFETCHT0 (R9)
 
-asked2344:
+asked2259:
 	ADDQ $0x00000008, R9
 
-both2340:
+both2255:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2326
-	JMP         row2325
+	JZ          rows2241
+	JMP         row2240
 
-rows2326:
-summed2277:
+rows2241:
+summed2192:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2275:
+row2190:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -25875,7 +25254,7 @@ row2275:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group2144
+	JNZ   group2059
 	VZEROUPPER
 	RET
 
@@ -25893,30 +25272,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2346
+	JEQ     skip2261
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2346:
+skip2261:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2347:
+rows2262:
 	CMPQ BX, 16(SP)
-	JGE  none2348
+	JGE  none2263
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2349
+	JMP  row2264
 
-none2348:
+none2263:
 	XORQ DI, DI
 
-row2349:
+row2264:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25924,198 +25303,198 @@ row2349:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2351
+	JGT          cols2266
 
-cols2350:
+cols2265:
 	CMPB       16(AX), $0x00
-	JNE        half2352
+	JNE        half2267
 	TESTQ      DI, DI
-	JZ         near2354
+	JZ         near2269
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2355
+	JNZ        asked2270
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2356
+	JNZ        same2271
 	ADDQ       $0x00003000, DI
 
-same2356:
-	JMP asked2355
+same2271:
+	JMP asked2270
 
-near2354:
+near2269:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2355:
+asked2270:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2353
+	JMP    both2268
 
-half2352:
+half2267:
 	TESTQ      DI, DI
-	JZ         near2357
+	JZ         near2272
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2358
+	JNZ        asked2273
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2359
+	JNZ        same2274
 	ADDQ       $0x00003000, DI
 
-same2359:
-	JMP asked2358
+same2274:
+	JMP asked2273
 
-near2357:
+near2272:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2358:
+asked2273:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2353:
+both2268:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2350
+	JLE  cols2265
 
-cols2351:
+cols2266:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2361
+	JGT  cols2276
 
-cols2360:
+cols2275:
 	CMPB       16(AX), $0x00
-	JNE        half2362
+	JNE        half2277
 	TESTQ      DI, DI
-	JZ         near2364
+	JZ         near2279
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2365
+	JNZ        asked2280
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2366
+	JNZ        same2281
 	ADDQ       $0x00003000, DI
 
-same2366:
-	JMP asked2365
+same2281:
+	JMP asked2280
 
-near2364:
+near2279:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2365:
+asked2280:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2363
+	JMP     both2278
 
-half2362:
+half2277:
 	TESTQ      DI, DI
-	JZ         near2367
+	JZ         near2282
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2368
+	JNZ        asked2283
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2369
+	JNZ        same2284
 	ADDQ       $0x00003000, DI
 
-same2369:
-	JMP asked2368
+same2284:
+	JMP asked2283
 
-near2367:
+near2282:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2368:
+asked2283:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2363:
+both2278:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2360
+	JLE    cols2275
 
-cols2361:
+cols2276:
 	CMPQ       CX, DX
-	JGE        row2370
+	JGE        row2285
 	CMPB       16(AX), $0x00
-	JNE        half2371
+	JNE        half2286
 	TESTQ      DI, DI
-	JZ         near2373
+	JZ         near2288
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2374
+	JNZ        asked2289
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2375
+	JNZ        same2290
 	ADDQ       $0x00003000, DI
 
-same2375:
-	JMP asked2374
+same2290:
+	JMP asked2289
 
-near2373:
+near2288:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2374:
+asked2289:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2372
+	JMP        both2287
 
-half2371:
+half2286:
 	TESTQ      DI, DI
-	JZ         near2376
+	JZ         near2291
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2377
+	JNZ        asked2292
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2378
+	JNZ        same2293
 	ADDQ       $0x00003000, DI
 
-same2378:
-	JMP asked2377
+same2293:
+	JMP asked2292
 
-near2376:
+near2291:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2377:
+asked2292:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2379:
+copy2294:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2379
+	JNZ       copy2294
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2372:
+both2287:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2370:
+row2285:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -26126,64 +25505,64 @@ row2370:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2381:
+next2296:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2383
+	JGT     last2298
 	CMPB    16(AX), $0x00
-	JNE     half2384
+	JNE     half2299
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2385
+	JMP     both2300
 
-half2384:
+half2299:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2385:
+both2300:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2380
+	JNZ       found2295
 	ADDQ      $0x08, CX
-	JMP       next2381
+	JMP       next2296
 
-last2383:
+last2298:
 	CMPQ       CX, DX
-	JGE        end2382
+	JGE        end2297
 	CMPB       16(AX), $0x00
-	JNE        half2386
+	JNE        half2301
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2387
+	JMP        both2302
 
-half2386:
+half2301:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2388:
+copy2303:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2388
+	JNZ       copy2303
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2387:
+both2302:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2380
+	JNZ       found2295
 	MOVQ      DX, CX
-	JMP       end2382
+	JMP       end2297
 
-found2380:
+found2295:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2382:
+end2297:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -26191,7 +25570,7 @@ end2382:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2347
+	JNZ     rows2262
 	VZEROUPPER
 	RET
 
@@ -26212,9 +25591,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2390
+	JGT     cols2305
 
-cols2389:
+cols2304:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -26244,11 +25623,11 @@ cols2389:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2389
+	JLE          cols2304
 
-cols2390:
+cols2305:
 	CMPQ         CX, DX
-	JGE          row2391
+	JGE          row2306
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -26276,7 +25655,7 @@ cols2390:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2391:
+row2306:
 	VZEROUPPER
 	RET
 
@@ -26295,77 +25674,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2393
+	JGT     cols2308
 
-cols2392:
+cols2307:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2394
+	JZ           skip2309
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2395
+	JNE          first2310
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2395:
+first2310:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2396
+	JEQ         plain2311
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2397
+	JMP         moved2312
 
-plain2396:
+plain2311:
 	VMOVAPS Y4, Y2
 
-moved2397:
-skip2394:
+moved2312:
+skip2309:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2392
+	JLE          cols2307
 
-cols2393:
+cols2308:
 	CMPQ         CX, DX
-	JGE          row2398
+	JGE          row2313
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2399
+	JZ           skip2314
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2400
+	JNE          first2315
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2400:
+first2315:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2401
+	JEQ         plain2316
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2402
+	JMP         moved2317
 
-plain2401:
+plain2316:
 	VMOVAPS Y4, Y2
 
-moved2402:
-skip2399:
+moved2317:
+skip2314:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2398:
+row2313:
 	VZEROUPPER
 	RET
 
@@ -26384,40 +25763,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2403
+	JNZ          list2318
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2403:
+list2318:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2405
+	JNE          other2320
 	CMPQ         CX, $0x08
-	JGT          wider2407
+	JGT          wider2322
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2408:
+eight2323:
 	TESTQ     DX, DX
-	JNZ       list2409
+	JNZ       list2324
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2410
+	JMP       have2325
 
-list2409:
+list2324:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2410:
+have2325:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -26432,10 +25811,10 @@ have2410:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2408
-	JMP     kept2404
+	JNZ     eight2323
+	JMP     kept2319
 
-wider2407:
+wider2322:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -26450,20 +25829,20 @@ wider2407:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2411:
+eight2326:
 	TESTQ     DX, DX
-	JNZ       list2412
+	JNZ       list2327
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2413
+	JMP       have2328
 
-list2412:
+list2327:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2413:
+have2328:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -26504,32 +25883,32 @@ have2413:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2411
-	JMP       half2406
+	JNZ       eight2326
+	JMP       half2321
 
-other2405:
+other2320:
 	CMPQ      CX, $0x08
-	JGT       wider2414
+	JGT       wider2329
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2415:
+eight2330:
 	TESTQ     DX, DX
-	JNZ       list2416
+	JNZ       list2331
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2417
+	JMP       have2332
 
-list2416:
+list2331:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2417:
+have2332:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -26571,12 +25950,12 @@ have2417:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2415
-	JMP        kept2404
+	JNZ        eight2330
+	JMP        kept2319
 
-wider2414:
+wider2329:
 	CMPQ         CX, $0x10
-	JGT          wider2418
+	JGT          wider2333
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -26592,20 +25971,20 @@ wider2414:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2419:
+eight2334:
 	TESTQ     DX, DX
-	JNZ       list2420
+	JNZ       list2335
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2421
+	JMP       have2336
 
-list2420:
+list2335:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2421:
+have2336:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26703,12 +26082,12 @@ have2421:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2419
-	JMP        kept2404
+	JNZ        eight2334
+	JMP        kept2319
 
-wider2418:
+wider2333:
 	CMPQ         CX, $0x20
-	JGT          wider2422
+	JGT          wider2337
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -26724,20 +26103,20 @@ wider2418:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2423:
+eight2338:
 	TESTQ     DX, DX
-	JNZ       list2424
+	JNZ       list2339
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2425
+	JMP       have2340
 
-list2424:
+list2339:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2425:
+have2340:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26891,12 +26270,12 @@ have2425:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2423
-	JMP        kept2404
+	JNZ        eight2338
+	JMP        kept2319
 
-wider2422:
+wider2337:
 	CMPQ         CX, $0x28
-	JGT          wider2426
+	JGT          wider2341
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26914,20 +26293,20 @@ wider2422:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2427:
+eight2342:
 	TESTQ     DX, DX
-	JNZ       list2428
+	JNZ       list2343
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2429
+	JMP       have2344
 
-list2428:
+list2343:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2429:
+have2344:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27112,12 +26491,12 @@ have2429:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2427
-	JMP        kept2404
+	JNZ        eight2342
+	JMP        kept2319
 
-wider2426:
+wider2341:
 	CMPQ         CX, $0x30
-	JGT          wider2430
+	JGT          wider2345
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27135,20 +26514,20 @@ wider2426:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2431:
+eight2346:
 	TESTQ     DX, DX
-	JNZ       list2432
+	JNZ       list2347
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2433
+	JMP       have2348
 
-list2432:
+list2347:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2433:
+have2348:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27361,12 +26740,12 @@ have2433:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2431
-	JMP        kept2404
+	JNZ        eight2346
+	JMP        kept2319
 
-wider2430:
+wider2345:
 	CMPQ         CX, $0x40
-	JGT          wider2434
+	JGT          wider2349
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -27384,20 +26763,20 @@ wider2430:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2435:
+eight2350:
 	TESTQ     DX, DX
-	JNZ       list2436
+	JNZ       list2351
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2437
+	JMP       have2352
 
-list2436:
+list2351:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2437:
+have2352:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27666,12 +27045,12 @@ have2437:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2435
-	JMP        kept2404
+	JNZ        eight2350
+	JMP        kept2319
 
-wider2434:
-half2406:
-kept2404:
+wider2349:
+half2321:
+kept2319:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -27694,10 +27073,10 @@ lines:
 	PREFETCHT0 28672(DX)
 	ADDQ       $0x40, DX
 	TESTL      $0x00000fc0, DX
-	JNZ        same2438
+	JNZ        same2353
 	ADDQ       $0x00003000, DX
 
-same2438:
+same2353:
 	VMOVDQU32 (AX), Z0
 	VPCMPUD   $0x01, 4(AX), Z0, K1
 	VMOVDQU32 64(AX), Z0

@@ -25,32 +25,12 @@ func mapKernel(s set) {
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
 	d, ask, norm := k.newDrops(), k.across("Src", src), k.hasNorm()
-	// The moments of a row wait for sums over all lanes, twice, so the mean is computed two
-	// rows ahead and the deviation one.
-	share := k.perColumn()
-	ahead := func(n int, moment func(row, stat reg.GPVirtual, share vec)) {
-		k.ifMore(n, func() {
-			row, at := GP64(), GP64()
-			MOVQ(src, row)
-			MOVQ(stat, at)
-			for range n {
-				ADDQ(k.field("Src.Stride"), row)
-				ADDQ(k.field("StatStride"), at)
-			}
-			moment(row, at, share)
-		})
-	}
+	share, blocks := k.perColumn(), map[string]reg.GPVirtual{"Dst": dst, "Src": src, "Other": other}
 	k.left = k.load("Rows")
-	k.ifField("Moments", func() {
-		ahead(0, k.mean)
-		ahead(0, k.deviation)
-		ahead(1, k.mean)
-	})
-	k.rows(map[string]reg.GPVirtual{"Dst": dst, "Src": src, "Other": other}, func() {
-		k.ifField("Moments", func() {
-			ahead(2, k.mean)
-			ahead(1, k.deviation)
-		})
+	k.ifField("Moments", func() { k.backTwo(blocks, stat) })
+	k.rowsLeft(blocks, func() {
+		next := label("next")
+		k.ifField("Moments", func() { k.momentsAhead(src, stat, share, next) })
 		k.ifField("Drop.On", d.row)
 		read := GP64()
 		MOVQ(src, read)
@@ -67,10 +47,49 @@ func mapKernel(s set) {
 			k.ifField("Drop.On", func() { d.apply(x) })
 			k.write("Dst", dst, x, rest)
 		})
+		Label(next)
 		ADDQ(k.field("StatStride"), stat)
 	})
 	Label(done)
 	k.end()
+}
+
+// backTwo begins two rows before the first: the moments of a row wait for sums over all lanes, twice, so the mean is
+// computed two rows ahead and the deviation one.
+func (k *kernel) backTwo(blocks map[string]reg.GPVirtual, stat reg.GPVirtual) {
+	for range 2 {
+		INCQ(k.left)
+		SUBQ(k.field("StatStride"), stat)
+		for _, name := range sortedKeys(blocks) {
+			SUBQ(k.field(name+".Stride"), blocks[name])
+		}
+	}
+}
+
+// momentsAhead computes the mean of the row after the next and the deviation of the next, where there are these, and jumps
+// if there is no row here yet.
+func (k *kernel) momentsAhead(src, stat reg.GPVirtual, share vec, none string) {
+	row, at, second := GP64(), GP64(), label("second")
+	k.ifMore(2, func() {
+		MOVQ(k.field("Src.Stride"), row)
+		LEAQ(Mem{Base: src, Index: row, Scale: 2}, row)
+		MOVQ(k.field("StatStride"), at)
+		LEAQ(Mem{Base: stat, Index: at, Scale: 2}, at)
+		k.mean(row, at, share)
+	})
+	LEAQ(Mem{Base: k.left, Disp: -1}, row)
+	CMPQ(row, k.field("Rows"))
+	JGT(LabelRef(none))
+	CMPQ(row, Imm(0))
+	JEQ(LabelRef(second))
+	MOVQ(src, row)
+	ADDQ(k.field("Src.Stride"), row)
+	MOVQ(stat, at)
+	ADDQ(k.field("StatStride"), at)
+	k.deviation(row, at, share)
+	Label(second)
+	CMPQ(k.left, k.field("Rows"))
+	JGT(LabelRef(none))
 }
 
 // shortNorm is layer norm of short rows, without dropout.

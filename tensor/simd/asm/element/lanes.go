@@ -328,6 +328,11 @@ func (k *kernel) loop(t reg.GPVirtual, n int, body func(n int, rest bool)) {
 // rows runs body once a row; then advances the row pointers of the named blocks.
 func (k *kernel) rows(blocks map[string]reg.GPVirtual, body func()) {
 	k.left = k.load("Rows")
+	k.rowsLeft(blocks, body)
+}
+
+// rowsLeft is rows for so many as are left.
+func (k *kernel) rowsLeft(blocks map[string]reg.GPVirtual, body func()) {
 	start := label("rows")
 	Label(start)
 	body()
