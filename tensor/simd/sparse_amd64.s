@@ -35,39 +35,87 @@ TEXT ·aggregate512(SB), NOSPLIT, $8-8
 
 rows:
 	MOVQ 104(DI), R9
-	CMPQ R9, $0x01
-	JE   row1
-	CMPQ R9, $0x02
-	JE   row2
-	CMPQ R9, $0x03
-	JE   row3
-	CMPQ R9, $0x04
-	JE   row4
-	CMPQ R9, $0x05
-	JE   row5
-	CMPQ R9, $0x06
-	JE   row6
-	CMPQ R9, $0x07
-	JE   row7
-	CMPQ R9, $0x08
-	JE   row8
 	CMPQ R9, $0x09
-	JE   row9
-	CMPQ R9, $0x0a
-	JE   row10
-	CMPQ R9, $0x0b
-	JE   row11
-	CMPQ R9, $0x0c
-	JE   row12
+	JAE  from9
+	CMPQ R9, $0x05
+	JAE  from5
+	CMPQ R9, $0x03
+	JAE  from3
+	CMPQ R9, $0x02
+	JAE  from2
+	JMP  row1
+
+from2:
+	JMP row2
+
+from3:
+	CMPQ R9, $0x04
+	JAE  from4
+	JMP  row3
+
+from4:
+	JMP row4
+
+from5:
+	CMPQ R9, $0x07
+	JAE  from7
+	CMPQ R9, $0x06
+	JAE  from6
+	JMP  row5
+
+from6:
+	JMP row6
+
+from7:
+	CMPQ R9, $0x08
+	JAE  from8
+	JMP  row7
+
+from8:
+	JMP row8
+
+from9:
 	CMPQ R9, $0x0d
-	JE   row13
-	CMPQ R9, $0x0e
-	JE   row14
+	JAE  from13
+	CMPQ R9, $0x0b
+	JAE  from11
+	CMPQ R9, $0x0a
+	JAE  from10
+	JMP  row9
+
+from10:
+	JMP row10
+
+from11:
+	CMPQ R9, $0x0c
+	JAE  from12
+	JMP  row11
+
+from12:
+	JMP row12
+
+from13:
 	CMPQ R9, $0x0f
-	JE   row15
+	JAE  from15
+	CMPQ R9, $0x0e
+	JAE  from14
+	JMP  row13
+
+from14:
+	JMP row14
+
+from15:
 	CMPQ R9, $0x10
-	JE   row16
-	JMP  wide
+	JAE  from16
+	JMP  row15
+
+from16:
+	CMPQ R9, $0x11
+	JAE  from17
+	JMP  row16
+
+from17:
+	JMP row17
 
 row1:
 	MOVQ         16(DI), R9
@@ -77,7 +125,7 @@ row1:
 	VPXORD       Z0, Z0, Z0
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries1
+	JZ           next1
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -90,7 +138,6 @@ row1:
 	ADDQ         SI, AX
 	VFMADD231PS  (AX), Z16, K1, Z0
 
-entries1:
 next1:
 	CMPQ       R8, R10
 	JAE        done1
@@ -118,36 +165,22 @@ ask1:
 	JMP          next1
 
 done1:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep1
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert1
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream1
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, K1, (CX)
-
-written1:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row1
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream1:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	JMP      written1
-
-convert1:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row1
+	JMP          end
 
 row2:
 	MOVQ         16(DI), R9
@@ -158,7 +191,7 @@ row2:
 	VPXORD       Z1, Z1, Z1
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries2
+	JZ           next2
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -172,7 +205,6 @@ row2:
 	VFMADD231PS  (AX), Z16, Z0
 	VFMADD231PS  64(AX), Z16, K1, Z1
 
-entries2:
 next2:
 	CMPQ       R8, R10
 	JAE        done2
@@ -201,41 +233,24 @@ ask2:
 	JMP          next2
 
 done2:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep2
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert2
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream2
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      Z1, K1, 64(CX)
-
-written2:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row2
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream2:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	JMP      written2
-
-convert2:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row2
+	JMP          end
 
 row3:
 	MOVQ         16(DI), R9
@@ -247,7 +262,7 @@ row3:
 	VPXORD       Z2, Z2, Z2
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries3
+	JZ           next3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -262,7 +277,6 @@ row3:
 	VFMADD231PS  64(AX), Z16, Z1
 	VFMADD231PS  128(AX), Z16, K1, Z2
 
-entries3:
 next3:
 	CMPQ       R8, R10
 	JAE        done3
@@ -292,14 +306,14 @@ ask3:
 	JMP          next3
 
 done3:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep3
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert3
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream3
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -307,31 +321,11 @@ done3:
 	VMOVUPS      Z1, 64(CX)
 	VMULPS       Z2, Z22, Z2
 	VMOVUPS      Z2, K1, 128(CX)
-
-written3:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row3
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream3:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	JMP      written3
-
-convert3:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row3
+	JMP          end
 
 row4:
 	MOVQ         16(DI), R9
@@ -344,7 +338,7 @@ row4:
 	VPXORD       Z3, Z3, Z3
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries4
+	JZ           next4
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -360,7 +354,6 @@ row4:
 	VFMADD231PS  128(AX), Z16, Z2
 	VFMADD231PS  192(AX), Z16, K1, Z3
 
-entries4:
 next4:
 	CMPQ       R8, R10
 	JAE        done4
@@ -391,14 +384,14 @@ ask4:
 	JMP          next4
 
 done4:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep4
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert4
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream4
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -408,34 +401,11 @@ done4:
 	VMOVUPS      Z2, 128(CX)
 	VMULPS       Z3, Z22, Z3
 	VMOVUPS      Z3, K1, 192(CX)
-
-written4:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row4
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream4:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	JMP      written4
-
-convert4:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row4
+	JMP          end
 
 row5:
 	MOVQ         16(DI), R9
@@ -449,7 +419,7 @@ row5:
 	VPXORD       Z4, Z4, Z4
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries5
+	JZ           next5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -466,7 +436,6 @@ row5:
 	VFMADD231PS  192(AX), Z16, Z3
 	VFMADD231PS  256(AX), Z16, K1, Z4
 
-entries5:
 next5:
 	CMPQ       R8, R10
 	JAE        done5
@@ -498,14 +467,14 @@ ask5:
 	JMP          next5
 
 done5:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep5
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert5
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream5
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -517,37 +486,11 @@ done5:
 	VMOVUPS      Z3, 192(CX)
 	VMULPS       Z4, Z22, Z4
 	VMOVUPS      Z4, K1, 256(CX)
-
-written5:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row5
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream5:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	JMP      written5
-
-convert5:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row5
+	JMP          end
 
 row6:
 	MOVQ         16(DI), R9
@@ -562,7 +505,7 @@ row6:
 	VPXORD       Z5, Z5, Z5
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries6
+	JZ           next6
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -580,7 +523,6 @@ row6:
 	VFMADD231PS  256(AX), Z16, Z4
 	VFMADD231PS  320(AX), Z16, K1, Z5
 
-entries6:
 next6:
 	CMPQ       R8, R10
 	JAE        done6
@@ -613,14 +555,14 @@ ask6:
 	JMP          next6
 
 done6:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep6
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert6
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream6
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -634,40 +576,11 @@ done6:
 	VMOVUPS      Z4, 256(CX)
 	VMULPS       Z5, Z22, Z5
 	VMOVUPS      Z5, K1, 320(CX)
-
-written6:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row6
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream6:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	JMP      written6
-
-convert6:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row6
+	JMP          end
 
 row7:
 	MOVQ         16(DI), R9
@@ -683,7 +596,7 @@ row7:
 	VPXORD       Z6, Z6, Z6
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries7
+	JZ           next7
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -702,7 +615,6 @@ row7:
 	VFMADD231PS  320(AX), Z16, Z5
 	VFMADD231PS  384(AX), Z16, K1, Z6
 
-entries7:
 next7:
 	CMPQ       R8, R10
 	JAE        done7
@@ -736,14 +648,14 @@ ask7:
 	JMP          next7
 
 done7:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep7
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert7
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream7
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -759,43 +671,11 @@ done7:
 	VMOVUPS      Z5, 320(CX)
 	VMULPS       Z6, Z22, Z6
 	VMOVUPS      Z6, K1, 384(CX)
-
-written7:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row7
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream7:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	JMP      written7
-
-convert7:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row7
+	JMP          end
 
 row8:
 	MOVQ         16(DI), R9
@@ -812,7 +692,7 @@ row8:
 	VPXORD       Z7, Z7, Z7
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries8
+	JZ           next8
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -832,7 +712,6 @@ row8:
 	VFMADD231PS  384(AX), Z16, Z6
 	VFMADD231PS  448(AX), Z16, K1, Z7
 
-entries8:
 next8:
 	CMPQ       R8, R10
 	JAE        done8
@@ -867,14 +746,14 @@ ask8:
 	JMP          next8
 
 done8:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep8
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert8
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream8
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -892,46 +771,11 @@ done8:
 	VMOVUPS      Z6, 384(CX)
 	VMULPS       Z7, Z22, Z7
 	VMOVUPS      Z7, K1, 448(CX)
-
-written8:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row8
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream8:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	JMP      written8
-
-convert8:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row8
+	JMP          end
 
 row9:
 	MOVQ         16(DI), R9
@@ -949,7 +793,7 @@ row9:
 	VPXORD       Z8, Z8, Z8
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries9
+	JZ           next9
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -970,7 +814,6 @@ row9:
 	VFMADD231PS  448(AX), Z16, Z7
 	VFMADD231PS  512(AX), Z16, K1, Z8
 
-entries9:
 next9:
 	CMPQ       R8, R10
 	JAE        done9
@@ -1006,14 +849,14 @@ ask9:
 	JMP          next9
 
 done9:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep9
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert9
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream9
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1033,49 +876,11 @@ done9:
 	VMOVUPS      Z7, 448(CX)
 	VMULPS       Z8, Z22, Z8
 	VMOVUPS      Z8, K1, 512(CX)
-
-written9:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row9
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream9:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	JMP      written9
-
-convert9:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row9
+	JMP          end
 
 row10:
 	MOVQ         16(DI), R9
@@ -1094,7 +899,7 @@ row10:
 	VPXORD       Z9, Z9, Z9
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries10
+	JZ           next10
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1116,7 +921,6 @@ row10:
 	VFMADD231PS  512(AX), Z16, Z8
 	VFMADD231PS  576(AX), Z16, K1, Z9
 
-entries10:
 next10:
 	CMPQ       R8, R10
 	JAE        done10
@@ -1153,14 +957,14 @@ ask10:
 	JMP          next10
 
 done10:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep10
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert10
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream10
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1182,52 +986,11 @@ done10:
 	VMOVUPS      Z8, 512(CX)
 	VMULPS       Z9, Z22, Z9
 	VMOVUPS      Z9, K1, 576(CX)
-
-written10:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row10
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream10:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	JMP      written10
-
-convert10:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row10
+	JMP          end
 
 row11:
 	MOVQ         16(DI), R9
@@ -1247,7 +1010,7 @@ row11:
 	VPXORD       Z10, Z10, Z10
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries11
+	JZ           next11
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1270,7 +1033,6 @@ row11:
 	VFMADD231PS  576(AX), Z16, Z9
 	VFMADD231PS  640(AX), Z16, K1, Z10
 
-entries11:
 next11:
 	CMPQ       R8, R10
 	JAE        done11
@@ -1308,14 +1070,14 @@ ask11:
 	JMP          next11
 
 done11:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep11
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert11
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream11
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1339,55 +1101,11 @@ done11:
 	VMOVUPS      Z9, 576(CX)
 	VMULPS       Z10, Z22, Z10
 	VMOVUPS      Z10, K1, 640(CX)
-
-written11:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row11
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream11:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	JMP      written11
-
-convert11:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row11
+	JMP          end
 
 row12:
 	MOVQ         16(DI), R9
@@ -1408,7 +1126,7 @@ row12:
 	VPXORD       Z11, Z11, Z11
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries12
+	JZ           next12
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1432,7 +1150,6 @@ row12:
 	VFMADD231PS  640(AX), Z16, Z10
 	VFMADD231PS  704(AX), Z16, K1, Z11
 
-entries12:
 next12:
 	CMPQ       R8, R10
 	JAE        done12
@@ -1471,14 +1188,14 @@ ask12:
 	JMP          next12
 
 done12:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep12
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert12
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream12
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1504,58 +1221,11 @@ done12:
 	VMOVUPS      Z10, 640(CX)
 	VMULPS       Z11, Z22, Z11
 	VMOVUPS      Z11, K1, 704(CX)
-
-written12:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row12
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream12:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	VMULPS   Z11, Z22, Z11
-	VMOVNTPS Z11, 704(CX)
-	JMP      written12
-
-convert12:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row12
+	JMP          end
 
 row13:
 	MOVQ         16(DI), R9
@@ -1577,7 +1247,7 @@ row13:
 	VPXORD       Z12, Z12, Z12
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries13
+	JZ           next13
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1602,7 +1272,6 @@ row13:
 	VFMADD231PS  704(AX), Z16, Z11
 	VFMADD231PS  768(AX), Z16, K1, Z12
 
-entries13:
 next13:
 	CMPQ       R8, R10
 	JAE        done13
@@ -1642,14 +1311,14 @@ ask13:
 	JMP          next13
 
 done13:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep13
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert13
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream13
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1677,61 +1346,11 @@ done13:
 	VMOVUPS      Z11, 704(CX)
 	VMULPS       Z12, Z22, Z12
 	VMOVUPS      Z12, K1, 768(CX)
-
-written13:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row13
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream13:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	VMULPS   Z11, Z22, Z11
-	VMOVNTPS Z11, 704(CX)
-	VMULPS   Z12, Z22, Z12
-	VMOVNTPS Z12, 768(CX)
-	JMP      written13
-
-convert13:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row13
+	JMP          end
 
 row14:
 	MOVQ         16(DI), R9
@@ -1754,7 +1373,7 @@ row14:
 	VPXORD       Z13, Z13, Z13
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries14
+	JZ           next14
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1780,7 +1399,6 @@ row14:
 	VFMADD231PS  768(AX), Z16, Z12
 	VFMADD231PS  832(AX), Z16, K1, Z13
 
-entries14:
 next14:
 	CMPQ       R8, R10
 	JAE        done14
@@ -1821,14 +1439,14 @@ ask14:
 	JMP          next14
 
 done14:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep14
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert14
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream14
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -1858,64 +1476,11 @@ done14:
 	VMOVUPS      Z12, 768(CX)
 	VMULPS       Z13, Z22, Z13
 	VMOVUPS      Z13, K1, 832(CX)
-
-written14:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row14
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream14:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	VMULPS   Z11, Z22, Z11
-	VMOVNTPS Z11, 704(CX)
-	VMULPS   Z12, Z22, Z12
-	VMOVNTPS Z12, 768(CX)
-	VMULPS   Z13, Z22, Z13
-	VMOVNTPS Z13, 832(CX)
-	JMP      written14
-
-convert14:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row14
+	JMP          end
 
 row15:
 	MOVQ         16(DI), R9
@@ -1939,7 +1504,7 @@ row15:
 	VPXORD       Z14, Z14, Z14
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries15
+	JZ           next15
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -1966,7 +1531,6 @@ row15:
 	VFMADD231PS  832(AX), Z16, Z13
 	VFMADD231PS  896(AX), Z16, K1, Z14
 
-entries15:
 next15:
 	CMPQ       R8, R10
 	JAE        done15
@@ -2008,14 +1572,14 @@ ask15:
 	JMP          next15
 
 done15:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep15
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert15
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream15
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -2047,67 +1611,11 @@ done15:
 	VMOVUPS      Z13, 832(CX)
 	VMULPS       Z14, Z22, Z14
 	VMOVUPS      Z14, K1, 896(CX)
-
-written15:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row15
-	SFENCE
-	VZEROUPPER
-	RET
-
-stream15:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	VMULPS   Z11, Z22, Z11
-	VMOVNTPS Z11, 704(CX)
-	VMULPS   Z12, Z22, Z12
-	VMOVNTPS Z12, 768(CX)
-	VMULPS   Z13, Z22, Z13
-	VMOVNTPS Z13, 832(CX)
-	VMULPS   Z14, Z22, Z14
-	VMOVNTPS Z14, 896(CX)
-	JMP      written15
-
-convert15:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	JMP     finish
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row15
+	JMP          end
 
 row16:
 	MOVQ         16(DI), R9
@@ -2132,7 +1640,7 @@ row16:
 	VPXORD       Z15, Z15, Z15
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           entries16
+	JZ           next16
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -2160,7 +1668,6 @@ row16:
 	VFMADD231PS  896(AX), Z16, Z14
 	VFMADD231PS  960(AX), Z16, K1, Z15
 
-entries16:
 next16:
 	CMPQ       R8, R10
 	JAE        done16
@@ -2203,14 +1710,14 @@ ask16:
 	JMP          next16
 
 done16:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep16
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert16
-	TESTQ        $0x00000004, R9
+	TESTQ        $0x00000004, 136(DI)
 	JNZ          stream16
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
@@ -2244,72 +1751,131 @@ done16:
 	VMOVUPS      Z14, 896(CX)
 	VMULPS       Z15, Z22, Z15
 	VMOVUPS      Z15, K1, 960(CX)
-
-written16:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row16
-	SFENCE
-	VZEROUPPER
-	RET
+	ADDQ         80(DI), CX
+	INCQ         DX
+	CMPQ         DX, 96(DI)
+	JB           row16
+	JMP          end
 
 stream16:
-	VMULPS   Z0, Z22, Z0
-	VMOVNTPS Z0, (CX)
-	VMULPS   Z1, Z22, Z1
-	VMOVNTPS Z1, 64(CX)
-	VMULPS   Z2, Z22, Z2
-	VMOVNTPS Z2, 128(CX)
-	VMULPS   Z3, Z22, Z3
-	VMOVNTPS Z3, 192(CX)
-	VMULPS   Z4, Z22, Z4
-	VMOVNTPS Z4, 256(CX)
-	VMULPS   Z5, Z22, Z5
-	VMOVNTPS Z5, 320(CX)
-	VMULPS   Z6, Z22, Z6
-	VMOVNTPS Z6, 384(CX)
-	VMULPS   Z7, Z22, Z7
-	VMOVNTPS Z7, 448(CX)
-	VMULPS   Z8, Z22, Z8
-	VMOVNTPS Z8, 512(CX)
-	VMULPS   Z9, Z22, Z9
-	VMOVNTPS Z9, 576(CX)
-	VMULPS   Z10, Z22, Z10
-	VMOVNTPS Z10, 640(CX)
-	VMULPS   Z11, Z22, Z11
-	VMOVNTPS Z11, 704(CX)
-	VMULPS   Z12, Z22, Z12
-	VMOVNTPS Z12, 768(CX)
-	VMULPS   Z13, Z22, Z13
-	VMOVNTPS Z13, 832(CX)
-	VMULPS   Z14, Z22, Z14
-	VMOVNTPS Z14, 896(CX)
 	VMULPS   Z15, Z22, Z15
 	VMOVNTPS Z15, 960(CX)
-	JMP      written16
 
-convert16:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
+stream15:
+	VMULPS   Z14, Z22, Z14
+	VMOVNTPS Z14, 896(CX)
+
+stream14:
+	VMULPS   Z13, Z22, Z13
+	VMOVNTPS Z13, 832(CX)
+
+stream13:
+	VMULPS   Z12, Z22, Z12
+	VMOVNTPS Z12, 768(CX)
+
+stream12:
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+
+stream11:
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+
+stream10:
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+
+stream9:
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+
+stream8:
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+
+stream7:
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+
+stream6:
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+
+stream5:
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+
+stream4:
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+
+stream3:
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+
+stream2:
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+
+stream1:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      next
+
+keep16:
 	VMOVUPS Z15, 960(AX)
-	JMP     finish
 
-wide:
+keep15:
+	VMOVUPS Z14, 896(AX)
+
+keep14:
+	VMOVUPS Z13, 832(AX)
+
+keep13:
+	VMOVUPS Z12, 768(AX)
+
+keep12:
+	VMOVUPS Z11, 704(AX)
+
+keep11:
+	VMOVUPS Z10, 640(AX)
+
+keep10:
+	VMOVUPS Z9, 576(AX)
+
+keep9:
+	VMOVUPS Z8, 512(AX)
+
+keep8:
+	VMOVUPS Z7, 448(AX)
+
+keep7:
+	VMOVUPS Z6, 384(AX)
+
+keep6:
+	VMOVUPS Z5, 320(AX)
+
+keep5:
+	VMOVUPS Z4, 256(AX)
+
+keep4:
+	VMOVUPS Z3, 192(AX)
+
+keep3:
+	VMOVUPS Z2, 128(AX)
+
+keep2:
+	VMOVUPS Z1, 64(AX)
+
+keep1:
+	VMOVUPS      Z0, (AX)
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	JMP          finish
+
+row17:
 	MOVQ 16(DI), R9
 	MOVQ 8(R9)(DX*8), R10
 	MOVQ 24(DI), R9
@@ -3141,10 +2707,13 @@ finishrest:
 	VMOVDQU8   Z17, K2, (R9)
 
 finishdone:
+next:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   rows
+
+end:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -3180,23 +2749,47 @@ TEXT ·aggregate512b16(SB), NOSPLIT, $8-8
 
 rows:
 	MOVQ 104(DI), R9
-	CMPQ R9, $0x01
-	JE   row1
-	CMPQ R9, $0x02
-	JE   row2
-	CMPQ R9, $0x03
-	JE   row3
-	CMPQ R9, $0x04
-	JE   row4
 	CMPQ R9, $0x05
-	JE   row5
-	CMPQ R9, $0x06
-	JE   row6
+	JAE  from5
+	CMPQ R9, $0x03
+	JAE  from3
+	CMPQ R9, $0x02
+	JAE  from2
+	JMP  row1
+
+from2:
+	JMP row2
+
+from3:
+	CMPQ R9, $0x04
+	JAE  from4
+	JMP  row3
+
+from4:
+	JMP row4
+
+from5:
 	CMPQ R9, $0x07
-	JE   row7
+	JAE  from7
+	CMPQ R9, $0x06
+	JAE  from6
+	JMP  row5
+
+from6:
+	JMP row6
+
+from7:
 	CMPQ R9, $0x08
-	JE   row8
-	JMP  wide
+	JAE  from8
+	JMP  row7
+
+from8:
+	CMPQ R9, $0x09
+	JAE  from9
+	JMP  row8
+
+from9:
+	JMP row9
 
 row1:
 	MOVQ         16(DI), R9
@@ -3299,13 +2892,15 @@ next1:
 	JMP          next1
 
 done1:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep1
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert1
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream1
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -3314,28 +2909,12 @@ done1:
 	LONG      $0x4877f262
 	WORD      $0xc072
 	VPERMW    Z0, Z17, Z0
-	TESTQ     $0x00000004, R9
-	JNZ       stream1
 	VMOVDQU16 Z0, K1, (CX)
-	JMP       written1
-
-stream1:
-	VMOVNTPS Z0, (CX)
-
-written1:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row1
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert1:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row1
+	JMP       end
 
 row2:
 	MOVQ         16(DI), R9
@@ -3460,13 +3039,15 @@ next2:
 	JMP          next2
 
 done2:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep2
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert2
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream2
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -3475,6 +3056,7 @@ done2:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -3483,32 +3065,12 @@ done2:
 	LONG      $0x4867f262
 	WORD      $0xd272
 	VPERMW    Z2, Z17, Z2
-	TESTQ     $0x00000004, R9
-	JNZ       stream2
-	VMOVUPS   Z0, (CX)
 	VMOVDQU16 Z2, K1, 64(CX)
-	JMP       written2
-
-stream2:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-
-written2:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row2
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert2:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row2
+	JMP       end
 
 row3:
 	MOVQ         16(DI), R9
@@ -3661,13 +3223,15 @@ next3:
 	JMP          next3
 
 done3:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep3
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert3
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream3
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -3676,6 +3240,7 @@ done3:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -3684,6 +3249,7 @@ done3:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -3692,36 +3258,12 @@ done3:
 	LONG      $0x4857f262
 	WORD      $0xe472
 	VPERMW    Z4, Z17, Z4
-	TESTQ     $0x00000004, R9
-	JNZ       stream3
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
 	VMOVDQU16 Z4, K1, 128(CX)
-	JMP       written3
-
-stream3:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-
-written3:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row3
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert3:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row3
+	JMP       end
 
 row4:
 	MOVQ         16(DI), R9
@@ -3900,13 +3442,15 @@ next4:
 	JMP          next4
 
 done4:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep4
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert4
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream4
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -3915,6 +3459,7 @@ done4:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -3923,6 +3468,7 @@ done4:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -3931,6 +3477,7 @@ done4:
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMOVUPS Z4, 128(CX)
 	VMULPS  Z6, Z22, Z6
 	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
@@ -3939,40 +3486,12 @@ done4:
 	LONG      $0x4847f262
 	WORD      $0xf672
 	VPERMW    Z6, Z17, Z6
-	TESTQ     $0x00000004, R9
-	JNZ       stream4
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
-	VMOVUPS   Z4, 128(CX)
 	VMOVDQU16 Z6, K1, 192(CX)
-	JMP       written4
-
-stream4:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-	VMOVNTPS Z6, 192(CX)
-
-written4:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row4
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert4:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row4
+	JMP       end
 
 row5:
 	MOVQ         16(DI), R9
@@ -4177,13 +3696,15 @@ next5:
 	JMP          next5
 
 done5:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep5
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert5
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream5
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -4192,6 +3713,7 @@ done5:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -4200,6 +3722,7 @@ done5:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -4208,6 +3731,7 @@ done5:
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMOVUPS Z4, 128(CX)
 	VMULPS  Z6, Z22, Z6
 	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
@@ -4216,6 +3740,7 @@ done5:
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMOVUPS Z6, 192(CX)
 	VMULPS  Z8, Z22, Z8
 	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
@@ -4224,44 +3749,12 @@ done5:
 	LONG      $0x48375262
 	WORD      $0xc072
 	VPERMW    Z8, Z17, Z8
-	TESTQ     $0x00000004, R9
-	JNZ       stream5
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
-	VMOVUPS   Z4, 128(CX)
-	VMOVUPS   Z6, 192(CX)
 	VMOVDQU16 Z8, K1, 256(CX)
-	JMP       written5
-
-stream5:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-	VMOVNTPS Z6, 192(CX)
-	VMOVNTPS Z8, 256(CX)
-
-written5:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row5
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert5:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row5
+	JMP       end
 
 row6:
 	MOVQ         16(DI), R9
@@ -4492,13 +3985,15 @@ next6:
 	JMP          next6
 
 done6:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep6
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert6
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream6
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -4507,6 +4002,7 @@ done6:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -4515,6 +4011,7 @@ done6:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -4523,6 +4020,7 @@ done6:
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMOVUPS Z4, 128(CX)
 	VMULPS  Z6, Z22, Z6
 	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
@@ -4531,6 +4029,7 @@ done6:
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMOVUPS Z6, 192(CX)
 	VMULPS  Z8, Z22, Z8
 	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
@@ -4539,6 +4038,7 @@ done6:
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMOVUPS Z8, 256(CX)
 	VMULPS  Z10, Z22, Z10
 	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
@@ -4547,48 +4047,12 @@ done6:
 	LONG      $0x48275262
 	WORD      $0xd272
 	VPERMW    Z10, Z17, Z10
-	TESTQ     $0x00000004, R9
-	JNZ       stream6
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
-	VMOVUPS   Z4, 128(CX)
-	VMOVUPS   Z6, 192(CX)
-	VMOVUPS   Z8, 256(CX)
 	VMOVDQU16 Z10, K1, 320(CX)
-	JMP       written6
-
-stream6:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-	VMOVNTPS Z6, 192(CX)
-	VMOVNTPS Z8, 256(CX)
-	VMOVNTPS Z10, 320(CX)
-
-written6:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row6
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert6:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row6
+	JMP       end
 
 row7:
 	MOVQ         16(DI), R9
@@ -4845,13 +4309,15 @@ next7:
 	JMP          next7
 
 done7:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep7
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert7
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream7
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -4860,6 +4326,7 @@ done7:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -4868,6 +4335,7 @@ done7:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -4876,6 +4344,7 @@ done7:
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMOVUPS Z4, 128(CX)
 	VMULPS  Z6, Z22, Z6
 	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
@@ -4884,6 +4353,7 @@ done7:
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMOVUPS Z6, 192(CX)
 	VMULPS  Z8, Z22, Z8
 	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
@@ -4892,6 +4362,7 @@ done7:
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMOVUPS Z8, 256(CX)
 	VMULPS  Z10, Z22, Z10
 	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
@@ -4900,6 +4371,7 @@ done7:
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z17, Z10
+	VMOVUPS Z10, 320(CX)
 	VMULPS  Z12, Z22, Z12
 	VMULPS  Z13, Z22, Z13
 	VMOVUPS joined<>+0(SB), Z17
@@ -4908,52 +4380,12 @@ done7:
 	LONG      $0x48175262
 	WORD      $0xe472
 	VPERMW    Z12, Z17, Z12
-	TESTQ     $0x00000004, R9
-	JNZ       stream7
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
-	VMOVUPS   Z4, 128(CX)
-	VMOVUPS   Z6, 192(CX)
-	VMOVUPS   Z8, 256(CX)
-	VMOVUPS   Z10, 320(CX)
 	VMOVDQU16 Z12, K1, 384(CX)
-	JMP       written7
-
-stream7:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-	VMOVNTPS Z6, 192(CX)
-	VMOVNTPS Z8, 256(CX)
-	VMOVNTPS Z10, 320(CX)
-	VMOVNTPS Z12, 384(CX)
-
-written7:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row7
-	SFENCE
-	VZEROUPPER
-	RET
-
-convert7:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	JMP     finish
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row7
+	JMP       end
 
 row8:
 	MOVQ         16(DI), R9
@@ -5236,13 +4668,15 @@ next8:
 	JMP          next8
 
 done8:
+	MOVQ         144(DI), AX
+	TESTQ        $0x00000020, 136(DI)
+	JZ           keep8
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         136(DI), R9
-	TESTQ        $0x00000020, R9
-	JZ           convert8
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          stream8
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VMOVUPS      joined<>+0(SB), Z17
@@ -5251,6 +4685,7 @@ done8:
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMOVUPS Z0, (CX)
 	VMULPS  Z2, Z22, Z2
 	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
@@ -5259,6 +4694,7 @@ done8:
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMOVUPS Z2, 64(CX)
 	VMULPS  Z4, Z22, Z4
 	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
@@ -5267,6 +4703,7 @@ done8:
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMOVUPS Z4, 128(CX)
 	VMULPS  Z6, Z22, Z6
 	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
@@ -5275,6 +4712,7 @@ done8:
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMOVUPS Z6, 192(CX)
 	VMULPS  Z8, Z22, Z8
 	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
@@ -5283,6 +4721,7 @@ done8:
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMOVUPS Z8, 256(CX)
 	VMULPS  Z10, Z22, Z10
 	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
@@ -5291,6 +4730,7 @@ done8:
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z17, Z10
+	VMOVUPS Z10, 320(CX)
 	VMULPS  Z12, Z22, Z12
 	VMULPS  Z13, Z22, Z13
 	VMOVUPS joined<>+0(SB), Z17
@@ -5299,6 +4739,7 @@ done8:
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z17, Z12
+	VMOVUPS Z12, 384(CX)
 	VMULPS  Z14, Z22, Z14
 	VMULPS  Z15, Z22, Z15
 	VMOVUPS joined<>+0(SB), Z17
@@ -5307,58 +4748,140 @@ done8:
 	LONG      $0x48075262
 	WORD      $0xf672
 	VPERMW    Z14, Z17, Z14
-	TESTQ     $0x00000004, R9
-	JNZ       stream8
-	VMOVUPS   Z0, (CX)
-	VMOVUPS   Z2, 64(CX)
-	VMOVUPS   Z4, 128(CX)
-	VMOVUPS   Z6, 192(CX)
-	VMOVUPS   Z8, 256(CX)
-	VMOVUPS   Z10, 320(CX)
-	VMOVUPS   Z12, 384(CX)
 	VMOVDQU16 Z14, K1, 448(CX)
-	JMP       written8
+	ADDQ      80(DI), CX
+	INCQ      DX
+	CMPQ      DX, 96(DI)
+	JB        row8
+	JMP       end
 
 stream8:
-	VMOVNTPS Z0, (CX)
-	VMOVNTPS Z2, 64(CX)
-	VMOVNTPS Z4, 128(CX)
-	VMOVNTPS Z6, 192(CX)
-	VMOVNTPS Z8, 256(CX)
-	VMOVNTPS Z10, 320(CX)
-	VMOVNTPS Z12, 384(CX)
+	VMULPS  Z14, Z22, Z14
+	VMULPS  Z15, Z22, Z15
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG     $0x48075262
+	WORD     $0xf672
+	VPERMW   Z14, Z17, Z14
 	VMOVNTPS Z14, 448(CX)
 
-written8:
-	ADDQ 80(DI), CX
-	INCQ DX
-	CMPQ DX, 96(DI)
-	JB   row8
-	SFENCE
-	VZEROUPPER
-	RET
+stream7:
+	VMULPS  Z12, Z22, Z12
+	VMULPS  Z13, Z22, Z13
+	VMOVUPS joined<>+0(SB), Z17
 
-convert8:
-	MOVQ    144(DI), AX
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG     $0x48175262
+	WORD     $0xe472
+	VPERMW   Z12, Z17, Z12
+	VMOVNTPS Z12, 384(CX)
+
+stream6:
+	VMULPS  Z10, Z22, Z10
+	VMULPS  Z11, Z22, Z11
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG     $0x48275262
+	WORD     $0xd272
+	VPERMW   Z10, Z17, Z10
+	VMOVNTPS Z10, 320(CX)
+
+stream5:
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG     $0x48375262
+	WORD     $0xc072
+	VPERMW   Z8, Z17, Z8
+	VMOVNTPS Z8, 256(CX)
+
+stream4:
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG     $0x4847f262
+	WORD     $0xf672
+	VPERMW   Z6, Z17, Z6
+	VMOVNTPS Z6, 192(CX)
+
+stream3:
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG     $0x4857f262
+	WORD     $0xe472
+	VPERMW   Z4, Z17, Z4
+	VMOVNTPS Z4, 128(CX)
+
+stream2:
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	VPERMW   Z2, Z17, Z2
+	VMOVNTPS Z2, 64(CX)
+
+stream1:
+	VMULPS  Z0, Z22, Z0
+	VMULPS  Z1, Z22, Z1
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	VPERMW   Z0, Z17, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      next
+
+keep8:
 	VMOVUPS Z14, 896(AX)
 	VMOVUPS Z15, 960(AX)
-	JMP     finish
 
-wide:
+keep7:
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+
+keep6:
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+
+keep5:
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+
+keep4:
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+
+keep3:
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+
+keep2:
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+
+keep1:
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	JMP          finish
+
+row9:
 	MOVQ 16(DI), R9
 	MOVQ 8(R9)(DX*8), R10
 	MOVQ 24(DI), R9
@@ -6249,10 +5772,13 @@ finishrest:
 	VMOVDQU8   Z17, K2, (R9)
 
 finishdone:
+next:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   rows
+
+end:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6330,24 +5856,789 @@ TEXT ·aggregate256(SB), NOSPLIT, $8-8
 	MOVQ    112(DI), R9
 	VMOVUPS (R9), Y14
 	MOVQ    104(DI), R9
-	CMPQ    R9, $0x01
-	JE      row1
-	CMPQ    R9, $0x02
-	JE      row2
-	CMPQ    R9, $0x03
-	JE      row3
-	CMPQ    R9, $0x04
-	JE      row4
 	CMPQ    R9, $0x05
-	JE      row5
-	CMPQ    R9, $0x06
-	JE      row6
-	CMPQ    R9, $0x07
-	JE      row7
-	CMPQ    R9, $0x08
-	JE      row8
+	JAE     from5
+	CMPQ    R9, $0x03
+	JAE     from3
+	CMPQ    R9, $0x02
+	JAE     from2
+	JMP     row1
 
-wide:
+from2:
+	JMP row2
+
+from3:
+	CMPQ R9, $0x04
+	JAE  from4
+	JMP  row3
+
+from4:
+	JMP row4
+
+from5:
+	CMPQ R9, $0x07
+	JAE  from7
+	CMPQ R9, $0x06
+	JAE  from6
+	JMP  row5
+
+from6:
+	JMP row6
+
+from7:
+	CMPQ R9, $0x08
+	JAE  from8
+	JMP  row7
+
+from8:
+	CMPQ R9, $0x09
+	JAE  from9
+	JMP  row8
+
+from9:
+	JMP row9
+
+row1:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next1
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VMASKMOVPS   (AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y0
+
+next1:
+	CMPQ       R8, R10
+	JAE        done1
+	TESTQ      R14, R14
+	JZ         ask1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VMASKMOVPS   (AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	JMP          next1
+
+done1:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put1
+	VMASKMOVPS   (CX), Y14, Y13
+	VADDPS       Y13, Y0, Y0
+
+put1:
+	VMASKMOVPS Y0, Y14, (CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row1
+	JMP        end
+
+row2:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next2
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VMASKMOVPS   32(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y1
+
+next2:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         ask2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VMASKMOVPS   32(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	JMP          next2
+
+done2:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	CMPQ         136(DI), $0x00
+	JE           put2
+	VADDPS       (CX), Y0, Y0
+	VMASKMOVPS   32(CX), Y14, Y13
+	VADDPS       Y13, Y1, Y1
+
+put2:
+	VMOVUPS    Y0, (CX)
+	VMASKMOVPS Y1, Y14, 32(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row2
+	JMP        end
+
+row3:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next3
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VMASKMOVPS   64(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y2
+
+next3:
+	CMPQ       R8, R10
+	JAE        done3
+	TESTQ      R14, R14
+	JZ         ask3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VMASKMOVPS   64(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	JMP          next3
+
+done3:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	CMPQ         136(DI), $0x00
+	JE           put3
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VMASKMOVPS   64(CX), Y14, Y13
+	VADDPS       Y13, Y2, Y2
+
+put3:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMASKMOVPS Y2, Y14, 64(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row3
+	JMP        end
+
+row4:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next4
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VMASKMOVPS   96(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y3
+
+next4:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         ask4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VMASKMOVPS   96(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	JMP          next4
+
+done4:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	CMPQ         136(DI), $0x00
+	JE           put4
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VMASKMOVPS   96(CX), Y14, Y13
+	VADDPS       Y13, Y3, Y3
+
+put4:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMOVUPS    Y2, 64(CX)
+	VMASKMOVPS Y3, Y14, 96(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row4
+	JMP        end
+
+row5:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next5
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VMASKMOVPS   128(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y4
+
+next5:
+	CMPQ       R8, R10
+	JAE        done5
+	TESTQ      R14, R14
+	JZ         ask5
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+ask5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VMASKMOVPS   128(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	JMP          next5
+
+done5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	CMPQ         136(DI), $0x00
+	JE           put5
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VMASKMOVPS   128(CX), Y14, Y13
+	VADDPS       Y13, Y4, Y4
+
+put5:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMOVUPS    Y2, 64(CX)
+	VMOVUPS    Y3, 96(CX)
+	VMASKMOVPS Y4, Y14, 128(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row5
+	JMP        end
+
+row6:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next6
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VMASKMOVPS   160(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y5
+
+next6:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         ask6
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+ask6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VMASKMOVPS   160(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	JMP          next6
+
+done6:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	CMPQ         136(DI), $0x00
+	JE           put6
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VMASKMOVPS   160(CX), Y14, Y13
+	VADDPS       Y13, Y5, Y5
+
+put6:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMOVUPS    Y2, 64(CX)
+	VMOVUPS    Y3, 96(CX)
+	VMOVUPS    Y4, 128(CX)
+	VMASKMOVPS Y5, Y14, 160(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row6
+	JMP        end
+
+row7:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next7
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VMASKMOVPS   192(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y6
+
+next7:
+	CMPQ       R8, R10
+	JAE        done7
+	TESTQ      R14, R14
+	JZ         ask7
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VMASKMOVPS   192(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	JMP          next7
+
+done7:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	CMPQ         136(DI), $0x00
+	JE           put7
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VMASKMOVPS   192(CX), Y14, Y13
+	VADDPS       Y13, Y6, Y6
+
+put7:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMOVUPS    Y2, 64(CX)
+	VMOVUPS    Y3, 96(CX)
+	VMOVUPS    Y4, 128(CX)
+	VMOVUPS    Y5, 160(CX)
+	VMASKMOVPS Y6, Y14, 192(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row7
+	JMP        end
+
+row8:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next8
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VFMADD231PS  192(AX), Y12, Y6
+	VMASKMOVPS   224(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y7
+
+next8:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         ask8
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VFMADD231PS  192(AX), Y12, Y6
+	VMASKMOVPS   224(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y7
+	JMP          next8
+
+done8:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	VMULPS       Y15, Y7, Y7
+	CMPQ         136(DI), $0x00
+	JE           put8
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VMASKMOVPS   224(CX), Y14, Y13
+	VADDPS       Y13, Y7, Y7
+
+put8:
+	VMOVUPS    Y0, (CX)
+	VMOVUPS    Y1, 32(CX)
+	VMOVUPS    Y2, 64(CX)
+	VMOVUPS    Y3, 96(CX)
+	VMOVUPS    Y4, 128(CX)
+	VMOVUPS    Y5, 160(CX)
+	VMOVUPS    Y6, 192(CX)
+	VMASKMOVPS Y7, Y14, 224(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row8
+	JMP        end
+
+row9:
 	MOVQ   16(DI), R9
 	MOVQ   8(R9)(DX*8), R10
 	MOVQ   24(DI), R9
@@ -6465,875 +6756,9 @@ wideput_2:
 	ADDQ       80(DI), CX
 	INCQ       DX
 	CMPQ       DX, 96(DI)
-	JB         wide
-	VZEROUPPER
-	RET
+	JB         row9
 
-row1:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries1
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VMASKMOVPS   (AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y0
-
-entries1:
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VMASKMOVPS   (AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	JMP          next1
-
-done1:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put1_0
-	VMASKMOVPS   (CX), Y14, Y13
-	VADDPS       Y13, Y0, Y0
-
-put1_0:
-	VMASKMOVPS Y0, Y14, (CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row1
-	VZEROUPPER
-	RET
-
-row2:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries2
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VMASKMOVPS   32(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y1
-
-entries2:
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask2:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VMASKMOVPS   32(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	JMP          next2
-
-done2:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put2_0
-	VADDPS       (CX), Y0, Y0
-
-put2_0:
-	VMOVUPS    Y0, (CX)
-	VMULPS     Y15, Y1, Y1
-	CMPQ       136(DI), $0x00
-	JE         put2_1
-	VMASKMOVPS 32(CX), Y14, Y13
-	VADDPS     Y13, Y1, Y1
-
-put2_1:
-	VMASKMOVPS Y1, Y14, 32(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row2
-	VZEROUPPER
-	RET
-
-row3:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries3
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VMASKMOVPS   64(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y2
-
-entries3:
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask3:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VMASKMOVPS   64(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	JMP          next3
-
-done3:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put3_0
-	VADDPS       (CX), Y0, Y0
-
-put3_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put3_1
-	VADDPS  32(CX), Y1, Y1
-
-put3_1:
-	VMOVUPS    Y1, 32(CX)
-	VMULPS     Y15, Y2, Y2
-	CMPQ       136(DI), $0x00
-	JE         put3_2
-	VMASKMOVPS 64(CX), Y14, Y13
-	VADDPS     Y13, Y2, Y2
-
-put3_2:
-	VMASKMOVPS Y2, Y14, 64(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row3
-	VZEROUPPER
-	RET
-
-row4:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries4
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VMASKMOVPS   96(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y3
-
-entries4:
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask4:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VMASKMOVPS   96(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	JMP          next4
-
-done4:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put4_0
-	VADDPS       (CX), Y0, Y0
-
-put4_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put4_1
-	VADDPS  32(CX), Y1, Y1
-
-put4_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put4_2
-	VADDPS  64(CX), Y2, Y2
-
-put4_2:
-	VMOVUPS    Y2, 64(CX)
-	VMULPS     Y15, Y3, Y3
-	CMPQ       136(DI), $0x00
-	JE         put4_3
-	VMASKMOVPS 96(CX), Y14, Y13
-	VADDPS     Y13, Y3, Y3
-
-put4_3:
-	VMASKMOVPS Y3, Y14, 96(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row4
-	VZEROUPPER
-	RET
-
-row5:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries5
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VMASKMOVPS   128(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y4
-
-entries5:
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask5:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VMASKMOVPS   128(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	JMP          next5
-
-done5:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put5_0
-	VADDPS       (CX), Y0, Y0
-
-put5_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put5_1
-	VADDPS  32(CX), Y1, Y1
-
-put5_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put5_2
-	VADDPS  64(CX), Y2, Y2
-
-put5_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put5_3
-	VADDPS  96(CX), Y3, Y3
-
-put5_3:
-	VMOVUPS    Y3, 96(CX)
-	VMULPS     Y15, Y4, Y4
-	CMPQ       136(DI), $0x00
-	JE         put5_4
-	VMASKMOVPS 128(CX), Y14, Y13
-	VADDPS     Y13, Y4, Y4
-
-put5_4:
-	VMASKMOVPS Y4, Y14, 128(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row5
-	VZEROUPPER
-	RET
-
-row6:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries6
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VMASKMOVPS   160(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y5
-
-entries6:
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-
-ask6:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VMASKMOVPS   160(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	JMP          next6
-
-done6:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put6_0
-	VADDPS       (CX), Y0, Y0
-
-put6_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put6_1
-	VADDPS  32(CX), Y1, Y1
-
-put6_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put6_2
-	VADDPS  64(CX), Y2, Y2
-
-put6_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put6_3
-	VADDPS  96(CX), Y3, Y3
-
-put6_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put6_4
-	VADDPS  128(CX), Y4, Y4
-
-put6_4:
-	VMOVUPS    Y4, 128(CX)
-	VMULPS     Y15, Y5, Y5
-	CMPQ       136(DI), $0x00
-	JE         put6_5
-	VMASKMOVPS 160(CX), Y14, Y13
-	VADDPS     Y13, Y5, Y5
-
-put6_5:
-	VMASKMOVPS Y5, Y14, 160(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row6
-	VZEROUPPER
-	RET
-
-row7:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries7
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VFMADD231PS  160(AX), Y12, Y5
-	VMASKMOVPS   192(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y6
-
-entries7:
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask7:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VFMADD231PS  160(AX), Y12, Y5
-	VMASKMOVPS   192(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y6
-	JMP          next7
-
-done7:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put7_0
-	VADDPS       (CX), Y0, Y0
-
-put7_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put7_1
-	VADDPS  32(CX), Y1, Y1
-
-put7_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put7_2
-	VADDPS  64(CX), Y2, Y2
-
-put7_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put7_3
-	VADDPS  96(CX), Y3, Y3
-
-put7_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put7_4
-	VADDPS  128(CX), Y4, Y4
-
-put7_4:
-	VMOVUPS Y4, 128(CX)
-	VMULPS  Y15, Y5, Y5
-	CMPQ    136(DI), $0x00
-	JE      put7_5
-	VADDPS  160(CX), Y5, Y5
-
-put7_5:
-	VMOVUPS    Y5, 160(CX)
-	VMULPS     Y15, Y6, Y6
-	CMPQ       136(DI), $0x00
-	JE         put7_6
-	VMASKMOVPS 192(CX), Y14, Y13
-	VADDPS     Y13, Y6, Y6
-
-put7_6:
-	VMASKMOVPS Y6, Y14, 192(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row7
-	VZEROUPPER
-	RET
-
-row8:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries8
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VFMADD231PS  160(AX), Y12, Y5
-	VFMADD231PS  192(AX), Y12, Y6
-	VMASKMOVPS   224(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y7
-
-entries8:
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-
-ask8:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VFMADD231PS  (AX), Y12, Y0
-	VFMADD231PS  32(AX), Y12, Y1
-	VFMADD231PS  64(AX), Y12, Y2
-	VFMADD231PS  96(AX), Y12, Y3
-	VFMADD231PS  128(AX), Y12, Y4
-	VFMADD231PS  160(AX), Y12, Y5
-	VFMADD231PS  192(AX), Y12, Y6
-	VMASKMOVPS   224(AX), Y14, Y13
-	VFMADD231PS  Y13, Y12, Y7
-	JMP          next8
-
-done8:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put8_0
-	VADDPS       (CX), Y0, Y0
-
-put8_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put8_1
-	VADDPS  32(CX), Y1, Y1
-
-put8_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put8_2
-	VADDPS  64(CX), Y2, Y2
-
-put8_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put8_3
-	VADDPS  96(CX), Y3, Y3
-
-put8_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put8_4
-	VADDPS  128(CX), Y4, Y4
-
-put8_4:
-	VMOVUPS Y4, 128(CX)
-	VMULPS  Y15, Y5, Y5
-	CMPQ    136(DI), $0x00
-	JE      put8_5
-	VADDPS  160(CX), Y5, Y5
-
-put8_5:
-	VMOVUPS Y5, 160(CX)
-	VMULPS  Y15, Y6, Y6
-	CMPQ    136(DI), $0x00
-	JE      put8_6
-	VADDPS  192(CX), Y6, Y6
-
-put8_6:
-	VMOVUPS    Y6, 192(CX)
-	VMULPS     Y15, Y7, Y7
-	CMPQ       136(DI), $0x00
-	JE         put8_7
-	VMASKMOVPS 224(CX), Y14, Y13
-	VADDPS     Y13, Y7, Y7
-
-put8_7:
-	VMASKMOVPS Y7, Y14, 224(CX)
-	ADDQ       80(DI), CX
-	INCQ       DX
-	CMPQ       DX, 96(DI)
-	JB         row8
+end:
 	VZEROUPPER
 	RET
 
@@ -7358,24 +6783,901 @@ TEXT ·aggregate256b16(SB), NOSPLIT, $8-8
 	MOVQ    112(DI), R9
 	VMOVUPS (R9), Y14
 	MOVQ    104(DI), R9
-	CMPQ    R9, $0x01
-	JE      row1
-	CMPQ    R9, $0x02
-	JE      row2
-	CMPQ    R9, $0x03
-	JE      row3
-	CMPQ    R9, $0x04
-	JE      row4
 	CMPQ    R9, $0x05
-	JE      row5
-	CMPQ    R9, $0x06
-	JE      row6
-	CMPQ    R9, $0x07
-	JE      row7
-	CMPQ    R9, $0x08
-	JE      row8
+	JAE     from5
+	CMPQ    R9, $0x03
+	JAE     from3
+	CMPQ    R9, $0x02
+	JAE     from2
+	JMP     row1
 
-wide:
+from2:
+	JMP row2
+
+from3:
+	CMPQ R9, $0x04
+	JAE  from4
+	JMP  row3
+
+from4:
+	JMP row4
+
+from5:
+	CMPQ R9, $0x07
+	JAE  from7
+	CMPQ R9, $0x06
+	JAE  from6
+	JMP  row5
+
+from6:
+	JMP row6
+
+from7:
+	CMPQ R9, $0x08
+	JAE  from8
+	JMP  row7
+
+from8:
+	CMPQ R9, $0x09
+	JAE  from9
+	JMP  row8
+
+from9:
+	JMP row9
+
+row1:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next1
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+
+next1:
+	CMPQ       R8, R10
+	JAE        done1
+	TESTQ      R14, R14
+	JZ         ask1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	JMP          next1
+
+done1:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put1
+	VADDPS       (CX), Y0, Y0
+
+put1:
+	VMOVUPS Y0, (CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row1
+	JMP     end
+
+row2:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next2
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+
+next2:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         ask2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	JMP          next2
+
+done2:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	CMPQ         136(DI), $0x00
+	JE           put2
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+
+put2:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row2
+	JMP     end
+
+row3:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next3
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+
+next3:
+	CMPQ       R8, R10
+	JAE        done3
+	TESTQ      R14, R14
+	JZ         ask3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	JMP          next3
+
+done3:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	CMPQ         136(DI), $0x00
+	JE           put3
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+
+put3:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row3
+	JMP     end
+
+row4:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next4
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+
+next4:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         ask4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	JMP          next4
+
+done4:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	CMPQ         136(DI), $0x00
+	JE           put4
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+
+put4:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row4
+	JMP     end
+
+row5:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next5
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+
+next5:
+	CMPQ       R8, R10
+	JAE        done5
+	TESTQ      R14, R14
+	JZ         ask5
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	JMP          next5
+
+done5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	CMPQ         136(DI), $0x00
+	JE           put5
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+
+put5:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row5
+	JMP     end
+
+row6:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next6
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+
+next6:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         ask6
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	JMP          next6
+
+done6:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	CMPQ         136(DI), $0x00
+	JE           put6
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+
+put6:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row6
+	JMP     end
+
+row7:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next7
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+
+next7:
+	CMPQ       R8, R10
+	JAE        done7
+	TESTQ      R14, R14
+	JZ         ask7
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	JMP          next7
+
+done7:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	CMPQ         136(DI), $0x00
+	JE           put7
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+
+put7:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row7
+	JMP     end
+
+row8:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           next8
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VPMOVZXWD    112(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y7
+
+next8:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         ask8
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VPMOVZXWD    112(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y7
+	JMP          next8
+
+done8:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	VMULPS       Y15, Y1, Y1
+	VMULPS       Y15, Y2, Y2
+	VMULPS       Y15, Y3, Y3
+	VMULPS       Y15, Y4, Y4
+	VMULPS       Y15, Y5, Y5
+	VMULPS       Y15, Y6, Y6
+	VMULPS       Y15, Y7, Y7
+	CMPQ         136(DI), $0x00
+	JE           put8
+	VADDPS       (CX), Y0, Y0
+	VADDPS       32(CX), Y1, Y1
+	VADDPS       64(CX), Y2, Y2
+	VADDPS       96(CX), Y3, Y3
+	VADDPS       128(CX), Y4, Y4
+	VADDPS       160(CX), Y5, Y5
+	VADDPS       192(CX), Y6, Y6
+	VADDPS       224(CX), Y7, Y7
+
+put8:
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
+	VMOVUPS Y2, 64(CX)
+	VMOVUPS Y3, 96(CX)
+	VMOVUPS Y4, 128(CX)
+	VMOVUPS Y5, 160(CX)
+	VMOVUPS Y6, 192(CX)
+	VMOVUPS Y7, 224(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row8
+	JMP     end
+
+row9:
 	MOVQ   16(DI), R9
 	MOVQ   8(R9)(DX*8), R10
 	MOVQ   24(DI), R9
@@ -7471,986 +7773,8 @@ wideput_1:
 	ADDQ    80(DI), CX
 	INCQ    DX
 	CMPQ    DX, 96(DI)
-	JB      wide
-	VZEROUPPER
-	RET
+	JB      row9
 
-row1:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries1
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-
-entries1:
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask1:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	JMP          next1
-
-done1:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put1_0
-	VADDPS       (CX), Y0, Y0
-
-put1_0:
-	VMOVUPS Y0, (CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row1
-	VZEROUPPER
-	RET
-
-row2:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries2
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-
-entries2:
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask2:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	JMP          next2
-
-done2:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put2_0
-	VADDPS       (CX), Y0, Y0
-
-put2_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put2_1
-	VADDPS  32(CX), Y1, Y1
-
-put2_1:
-	VMOVUPS Y1, 32(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row2
-	VZEROUPPER
-	RET
-
-row3:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries3
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-
-entries3:
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask3:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	JMP          next3
-
-done3:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put3_0
-	VADDPS       (CX), Y0, Y0
-
-put3_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put3_1
-	VADDPS  32(CX), Y1, Y1
-
-put3_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put3_2
-	VADDPS  64(CX), Y2, Y2
-
-put3_2:
-	VMOVUPS Y2, 64(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row3
-	VZEROUPPER
-	RET
-
-row4:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries4
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-
-entries4:
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-
-ask4:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	JMP          next4
-
-done4:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put4_0
-	VADDPS       (CX), Y0, Y0
-
-put4_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put4_1
-	VADDPS  32(CX), Y1, Y1
-
-put4_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put4_2
-	VADDPS  64(CX), Y2, Y2
-
-put4_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put4_3
-	VADDPS  96(CX), Y3, Y3
-
-put4_3:
-	VMOVUPS Y3, 96(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row4
-	VZEROUPPER
-	RET
-
-row5:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries5
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-
-entries5:
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask5:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	JMP          next5
-
-done5:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put5_0
-	VADDPS       (CX), Y0, Y0
-
-put5_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put5_1
-	VADDPS  32(CX), Y1, Y1
-
-put5_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put5_2
-	VADDPS  64(CX), Y2, Y2
-
-put5_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put5_3
-	VADDPS  96(CX), Y3, Y3
-
-put5_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put5_4
-	VADDPS  128(CX), Y4, Y4
-
-put5_4:
-	VMOVUPS Y4, 128(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row5
-	VZEROUPPER
-	RET
-
-row6:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries6
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-
-entries6:
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask6:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	JMP          next6
-
-done6:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put6_0
-	VADDPS       (CX), Y0, Y0
-
-put6_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put6_1
-	VADDPS  32(CX), Y1, Y1
-
-put6_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put6_2
-	VADDPS  64(CX), Y2, Y2
-
-put6_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put6_3
-	VADDPS  96(CX), Y3, Y3
-
-put6_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put6_4
-	VADDPS  128(CX), Y4, Y4
-
-put6_4:
-	VMOVUPS Y4, 128(CX)
-	VMULPS  Y15, Y5, Y5
-	CMPQ    136(DI), $0x00
-	JE      put6_5
-	VADDPS  160(CX), Y5, Y5
-
-put6_5:
-	VMOVUPS Y5, 160(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row6
-	VZEROUPPER
-	RET
-
-row7:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries7
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	VPMOVZXWD    96(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y6
-
-entries7:
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask7:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	VPMOVZXWD    96(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y6
-	JMP          next7
-
-done7:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put7_0
-	VADDPS       (CX), Y0, Y0
-
-put7_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put7_1
-	VADDPS  32(CX), Y1, Y1
-
-put7_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put7_2
-	VADDPS  64(CX), Y2, Y2
-
-put7_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put7_3
-	VADDPS  96(CX), Y3, Y3
-
-put7_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put7_4
-	VADDPS  128(CX), Y4, Y4
-
-put7_4:
-	VMOVUPS Y4, 128(CX)
-	VMULPS  Y15, Y5, Y5
-	CMPQ    136(DI), $0x00
-	JE      put7_5
-	VADDPS  160(CX), Y5, Y5
-
-put7_5:
-	VMOVUPS Y5, 160(CX)
-	VMULPS  Y15, Y6, Y6
-	CMPQ    136(DI), $0x00
-	JE      put7_6
-	VADDPS  192(CX), Y6, Y6
-
-put7_6:
-	VMOVUPS Y6, 192(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row7
-	VZEROUPPER
-	RET
-
-row8:
-	MOVQ         16(DI), R9
-	MOVQ         8(R9)(DX*8), R10
-	MOVQ         24(DI), R9
-	LEAQ         (R9)(R10*4), R10
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	MOVL         120(DI), R9
-	TESTL        R9, R9
-	JZ           entries8
-	MOVQ         128(DI), AX
-	ADDQ         DX, AX
-	MOVQ         192(DI), R9
-	ANDQ         AX, R9
-	SHLQ         $0x02, R9
-	ADDQ         184(DI), R9
-	VBROADCASTSS (R9), Y12
-	VBROADCASTSS 120(DI), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	VPMOVZXWD    96(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y6
-	VPMOVZXWD    112(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y7
-
-entries8:
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-
-ask8:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
-	VBROADCASTSS (R11), Y13
-	VMULPS       Y13, Y12, Y12
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	ADDQ         R12, R11
-	VPMOVZXWD    (AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VPMOVZXWD    16(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VPMOVZXWD    32(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VPMOVZXWD    48(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y3
-	VPMOVZXWD    64(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y4
-	VPMOVZXWD    80(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y5
-	VPMOVZXWD    96(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y6
-	VPMOVZXWD    112(AX), Y13
-	VPSLLD       $0x10, Y13, Y13
-	VFMADD231PS  Y13, Y12, Y7
-	JMP          next8
-
-done8:
-	MOVQ         72(DI), R9
-	IMULQ        DX, R9
-	ADDQ         64(DI), R9
-	VBROADCASTSS (R9), Y15
-	VMULPS       Y15, Y0, Y0
-	CMPQ         136(DI), $0x00
-	JE           put8_0
-	VADDPS       (CX), Y0, Y0
-
-put8_0:
-	VMOVUPS Y0, (CX)
-	VMULPS  Y15, Y1, Y1
-	CMPQ    136(DI), $0x00
-	JE      put8_1
-	VADDPS  32(CX), Y1, Y1
-
-put8_1:
-	VMOVUPS Y1, 32(CX)
-	VMULPS  Y15, Y2, Y2
-	CMPQ    136(DI), $0x00
-	JE      put8_2
-	VADDPS  64(CX), Y2, Y2
-
-put8_2:
-	VMOVUPS Y2, 64(CX)
-	VMULPS  Y15, Y3, Y3
-	CMPQ    136(DI), $0x00
-	JE      put8_3
-	VADDPS  96(CX), Y3, Y3
-
-put8_3:
-	VMOVUPS Y3, 96(CX)
-	VMULPS  Y15, Y4, Y4
-	CMPQ    136(DI), $0x00
-	JE      put8_4
-	VADDPS  128(CX), Y4, Y4
-
-put8_4:
-	VMOVUPS Y4, 128(CX)
-	VMULPS  Y15, Y5, Y5
-	CMPQ    136(DI), $0x00
-	JE      put8_5
-	VADDPS  160(CX), Y5, Y5
-
-put8_5:
-	VMOVUPS Y5, 160(CX)
-	VMULPS  Y15, Y6, Y6
-	CMPQ    136(DI), $0x00
-	JE      put8_6
-	VADDPS  192(CX), Y6, Y6
-
-put8_6:
-	VMOVUPS Y6, 192(CX)
-	VMULPS  Y15, Y7, Y7
-	CMPQ    136(DI), $0x00
-	JE      put8_7
-	VADDPS  224(CX), Y7, Y7
-
-put8_7:
-	VMOVUPS Y7, 224(CX)
-	ADDQ    80(DI), CX
-	INCQ    DX
-	CMPQ    DX, 96(DI)
-	JB      row8
+end:
 	VZEROUPPER
 	RET

@@ -27,14 +27,14 @@ func aggregate256(name string, bf16 bool) {
 	MOVQ(field(fieldMask), tmp) // here a pointer to the lanes' masks
 	VMOVUPS(Mem{Base: tmp}, tail2)
 	MOVQ(field(fieldVectors), tmp)
-	for n := 1; n <= narrow256; n++ {
-		CMPQ(tmp, U8(n))
-		JE(LabelRef(fmt.Sprintf("row%d", n)))
-	}
-	wide2(bf16)
+	choose(1, narrow256+1)
 	for n := 1; n <= narrow256; n++ {
 		narrow2(n, bf16)
 	}
+	wide2(fmt.Sprintf("row%d", narrow256+1), bf16)
+	Label("end")
+	VZEROUPPER()
+	RET()
 }
 
 // entryWeight2 spreads weight2, the product of two numbers, and sets at to its row's address.
@@ -89,18 +89,17 @@ func bytes2(bf16 bool) int {
 
 func narrow2(n int, bf16 bool) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-	add := func() {
-		for v := range n {
-			multiplyAdd2(Mem{Base: at, Disp: v * bytes2(bf16)}, sums2[v], v == n-1, bf16)
-		}
-	}
 	Label(name("row"))
 	startRow()
 	for v := range n {
 		VXORPS(sums2[v], sums2[v], sums2[v])
 	}
-	selfEntry2(name("entries"), add)
-	Label(name("next"))
+	add := func() {
+		for v := range n {
+			multiplyAdd2(Mem{Base: at, Disp: v * bytes2(bf16)}, sums2[v], v == n-1, bf16)
+		}
+	}
+	selfEntry2(name("next"), add)
 	CMPQ(index, end)
 	JAE(LabelRef(name("done")))
 	prefetch((n*bytes2(bf16)+63)/64, name("ask"))
@@ -110,9 +109,18 @@ func narrow2(n int, bf16 bool) {
 	Label(name("done"))
 	loadRowScale2()
 	for v := range n {
-		last := v == n-1 && !bf16
-		finish2(sums2[v], Mem{Base: dst, Disp: 32 * v}, last, fmt.Sprintf("%s_%d", name("put"), v))
+		VMULPS(scale2, sums2[v], sums2[v])
 	}
+	each := func(do func(v VecPhysical, to Mem, tail bool)) {
+		for v := range n {
+			do(sums2[v], Mem{Base: dst, Disp: 32 * v}, v == n-1 && !bf16)
+		}
+	}
+	CMPQ(field(fieldMode), U8(0))
+	JE(LabelRef(name("put")))
+	each(plus2)
+	Label(name("put"))
+	each(put2)
 	nextRow2(name("row"))
 }
 
@@ -121,18 +129,8 @@ func loadRowScale2() {
 	VBROADCASTSS(Mem{Base: tmp}, scale2)
 }
 
-// finish2 writes scale2 times v, or adds it.
-func finish2(v VecPhysical, to Mem, tail bool, label string) {
-	VMULPS(scale2, v, v)
-	CMPQ(field(fieldMode), U8(0))
-	JE(LabelRef(label))
-	if tail {
-		VMASKMOVPS(to, tail2, x2)
-		VADDPS(x2, v, v)
-	} else {
-		VADDPS(to, v, v)
-	}
-	Label(label)
+// put2 writes v, plus2 adds to it what is there.
+func put2(v VecPhysical, to Mem, tail bool) {
 	if tail {
 		VMASKMOVPS(v, tail2, to)
 	} else {
@@ -140,17 +138,35 @@ func finish2(v VecPhysical, to Mem, tail bool, label string) {
 	}
 }
 
+func plus2(v VecPhysical, to Mem, tail bool) {
+	if tail {
+		VMASKMOVPS(to, tail2, x2)
+		VADDPS(x2, v, v)
+	} else {
+		VADDPS(to, v, v)
+	}
+}
+
+// finish2 writes scale2 times v, or adds it.
+func finish2(v VecPhysical, to Mem, tail bool, name string) {
+	VMULPS(scale2, v, v)
+	CMPQ(field(fieldMode), U8(0))
+	JE(LabelRef(name))
+	plus2(v, to, tail)
+	Label(name)
+	put2(v, to, tail)
+}
+
 func nextRow2(again string) {
 	ADDQ(field(fieldDstStride), dst)
 	INCQ(row)
 	CMPQ(row, field(fieldRows))
 	JB(LabelRef(again))
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef("end"))
 }
 
 // wide2 is the loop for rows that do not fit into registers: the sum is in memory.
-func wide2(bf16 bool) {
+func wide2(name string, bf16 bool) {
 	left, sum := RBP, R9
 	each := func(name string, tails bool, step func(tail bool), move func()) {
 		MOVQ(field(fieldVectors), left)
@@ -181,7 +197,7 @@ func wide2(bf16 bool) {
 			ADDQ(U8(32), sum)
 		})
 	}
-	Label("wide")
+	Label(name)
 	startRow()
 	VXORPS(sums2[0], sums2[0], sums2[0])
 	each("wideclear", false, func(bool) { VMOVUPS(sums2[0], Mem{Base: sum}) }, func() { ADDQ(U8(32), sum) })
@@ -204,5 +220,5 @@ func wide2(bf16 bool) {
 		ADDQ(U8(32), at)
 		ADDQ(U8(32), sum)
 	})
-	nextRow2("wide")
+	nextRow2(name)
 }

@@ -84,34 +84,8 @@ func narrow16(n int) {
 	loop(name("unscaled"), unscaledEntry, true)
 	loop(name("ask"), entry, true)
 	loop(name("next"), entry, false)
-
 	Label(name("done"))
-	loadRowScale()
-	MOVQ(field(fieldMode), tmp)
-	TESTQ(U32(modeDirect), tmp)
-	JZ(LabelRef(name("convert")))
-	for v := range n {
-		scale16(v)
-	}
-	TESTQ(U32(modeStream), tmp)
-	JNZ(LabelRef(name("stream")))
-	for v := range n {
-		store16(acc(2*v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
-	}
-	JMP(LabelRef(name("written")))
-	Label(name("stream"))
-	for v := range n {
-		VMOVNTPS(acc(2*v), Mem{Base: dst, Disp: 64 * v})
-	}
-	Label(name("written"))
-	nextRow(name("row"))
-
-	Label(name("convert"))
-	MOVQ(field(fieldAcc), at)
-	for v := range 2 * n {
-		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
-	}
-	JMP(LabelRef("finish"))
+	wide16.leave(n)
 }
 
 // steps is how many entries ahead the first line of a row is asked for.

@@ -29,52 +29,25 @@ func store(v VecPhysical, to Mem, tail bool) {
 // narrow is the loop for rows of n vectors.
 func narrow(n int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-	sum := func() {
-		for v := range n {
-			multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), v == n-1)
-		}
-	}
 	Label(name("row"))
 	startRow()
 	for v := range n {
 		VPXORD(acc(v), acc(v), acc(v))
 	}
-	selfEntry(name("entries"), sum)
-	Label(name("next"))
+	sum := func() {
+		for v := range n {
+			multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), v == n-1)
+		}
+	}
+	selfEntry(name("next"), sum)
 	CMPQ(index, end)
 	JAE(LabelRef(name("done")))
 	prefetch(1, name("ask"))
 	entry()
 	sum()
 	JMP(LabelRef(name("next")))
-
 	Label(name("done"))
-	loadRowScale()
-	MOVQ(field(fieldMode), tmp)
-	TESTQ(U32(modeDirect), tmp)
-	JZ(LabelRef(name("convert")))
-	TESTQ(U32(modeStream), tmp)
-	JNZ(LabelRef(name("stream")))
-	for v := range n {
-		VMULPS(acc(v), rowScale, acc(v))
-		store(acc(v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
-	}
-	Label(name("written"))
-	nextRow(name("row"))
-
-	Label(name("stream"))
-	for v := range n {
-		VMULPS(acc(v), rowScale, acc(v))
-		VMOVNTPS(acc(v), Mem{Base: dst, Disp: 64 * v})
-	}
-	JMP(LabelRef(name("written")))
-
-	Label(name("convert"))
-	MOVQ(field(fieldAcc), at)
-	for v := range n {
-		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
-	}
-	JMP(LabelRef("finish"))
+	wide.leave(n)
 }
 
 // finish writes rowScale times the sum in memory to dst, in any mode.

@@ -149,17 +149,35 @@ func aggregate(name string, most int, narrow func(n int), wide panel) {
 	begin()
 	Label("rows")
 	MOVQ(field(fieldVectors), tmp)
-	for n := 1; n <= most; n++ {
-		CMPQ(tmp, U8(n))
-		JE(LabelRef(fmt.Sprintf("row%d", n)))
-	}
-	JMP(LabelRef("wide"))
+	choose(1, most+1)
 	for n := 1; n <= most; n++ {
 		narrow(n)
 	}
+	wide.leaveRows(most)
+	Label(fmt.Sprintf("row%d", most+1))
 	wide.rows()
 	wide.finish("finish")
+	Label("next")
 	nextRow("rows")
+	Label("end")
+	SFENCE() // for rows that went past the caches
+	VZEROUPPER()
+	RET()
+}
+
+// choose jumps to the loop of rows of tmp vectors, which are from lo to hi; the last is that of wide ones.
+func choose(lo, hi int) {
+	if lo < hi {
+		middle := (lo + hi + 1) / 2
+		upper := fmt.Sprintf("from%d", middle)
+		CMPQ(tmp, U8(middle))
+		JAE(LabelRef(upper))
+		choose(lo, middle-1)
+		Label(upper)
+		choose(middle, hi)
+		return
+	}
+	JMP(LabelRef(fmt.Sprintf("row%d", lo)))
 }
 
 // startRow sets end to the end of the row's entries.
@@ -182,6 +200,44 @@ func selfEntry(skip string, add func()) {
 	ADDQ(src, at)
 	add()
 	Label(skip)
+}
+
+// leave writes the n vectors (or blocks) of a row, past the caches or not, or leaves them to finish.
+func (p panel) leave(n int) {
+	MOVQ(field(fieldAcc), at)
+	TESTQ(U32(modeDirect), field(fieldMode))
+	JZ(LabelRef(fmt.Sprintf("keep%d", n)))
+	loadRowScale()
+	TESTQ(U32(modeStream), field(fieldMode))
+	JNZ(LabelRef(fmt.Sprintf("stream%d", n)))
+	for v := range n {
+		p.scale(v)
+		p.store(acc(p.sums*v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
+	}
+	nextRow(fmt.Sprintf("row%d", n))
+}
+
+// leaveRows is where rows of up to most vectors go on whose way is the same for all, from each vector down to the first.
+// Finding back to the loop takes up to 0.04 of the time of rows in cache, so others do not come here.
+func (p panel) leaveRows(most int) {
+	down := func(name string, each func(v int)) {
+		for v := most - 1; v >= 0; v-- {
+			Label(fmt.Sprintf("%s%d", name, v+1))
+			each(v)
+		}
+	}
+	down("stream", func(v int) {
+		p.scale(v)
+		VMOVNTPS(acc(p.sums*v), Mem{Base: dst, Disp: 64 * v})
+	})
+	JMP(LabelRef("next"))
+	down("keep", func(v int) {
+		for part := range p.sums {
+			VMOVUPS(acc(p.sums*v+part), Mem{Base: at, Disp: 64 * (p.sums*v + part)})
+		}
+	})
+	loadRowScale()
+	JMP(LabelRef("finish"))
 }
 
 // selfScaleAt sets at to the row's own vertex and tmp to the address of its scale.
@@ -260,9 +316,7 @@ func nextRow(again string) {
 	INCQ(row)
 	CMPQ(row, field(fieldRows))
 	JB(LabelRef(again))
-	SFENCE() // for rows that went past the caches
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef("end"))
 }
 
 // toBF16 rounds v to bfloat16 in the lower half of each lane of to, ties to even;

@@ -38,7 +38,6 @@ var (
 
 // rows sums a row of panels. What is left to do with it, finish, follows.
 func (p panel) rows() {
-	Label("wide")
 	startRow()
 	MOVQ(end, field(fieldEnd))
 	MOVQ(dst, field(fieldDst))
