@@ -48,6 +48,30 @@ type start struct {
 	spec   *Spec
 }
 
+// saves tells whether workers hand out their state while they train, for those that start
+// again, and whether they do so at the end.
+func (s *Spec) saves() (midway, last bool) {
+	last = s.CheckpointDir != ""
+	return last || s.processes() && s.OnFailure != "stop", last
+}
+
+// states is how many a keeper has at once: the newest, the one that comes, and one on its
+// way to disk; fewer in a run that does not save as often.
+func (c *clusterRun) states() int64 {
+	s, n, done := &c.spec, 0, 0
+	midway, last := s.saves()
+	if c.from != nil {
+		n, done = 1, c.from.Epoch
+	}
+	if midway && s.CheckpointEvery > 0 {
+		n += max((s.Epochs-1)/s.CheckpointEvery-done/s.CheckpointEvery, 0)
+	}
+	if last {
+		return int64(min(n+1, 3))
+	}
+	return int64(min(n, 2))
+}
+
 func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
 	k := &keeper{spec: &c.spec, mark: markOf(&c.parts.meta), cut: c.parts.book.ID, events: events, stop: stop,
 		parts: map[int]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}

@@ -1,10 +1,12 @@
 package run
 
 import (
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 
 	"starling/event"
+	"starling/train"
 )
 
 // TestStatesOfNoUse: workers give their state away where a checkpoint is asked for; without,
@@ -23,5 +25,70 @@ func TestStatesOfNoUse(t *testing.T) {
 		if saved.Load() != want {
 			t.Errorf("checkpoints in %q: %d times a worker gave its state away, want %d", dir, saved.Load(), want)
 		}
+	}
+}
+
+// TestStatesPlanned: as many states are planned as there are at once.
+func TestStatesPlanned(t *testing.T) {
+	for _, x := range []struct {
+		epochs, every, done int
+		dir                 string
+		change              func(*Spec)
+		want                int64
+	}{
+		{epochs: 10, every: 10, want: 0},
+		{epochs: 11, every: 10, want: 1},
+		{epochs: 21, every: 10, want: 2},
+		{epochs: 200, every: 10, want: 2},
+		{epochs: 200, every: 0, want: 0},
+		{epochs: 200, every: 10, want: 0, change: func(s *Spec) { s.OnFailure = "stop" }},
+		{epochs: 200, every: 10, want: 0, change: func(s *Spec) { s.InProcess = true }},
+		{epochs: 200, every: 10, dir: "ck", want: 3, change: func(s *Spec) { s.InProcess = true }},
+		{epochs: 10, every: 10, dir: "ck", want: 1},
+		{epochs: 11, every: 10, dir: "ck", want: 2},
+		{epochs: 200, every: 0, dir: "ck", want: 1},
+		{epochs: 20, every: 10, dir: "ck", done: 15, want: 2},
+		{epochs: 20, every: 10, dir: "ck", done: 5, want: 3},
+	} {
+		c := &clusterRun{spec: Default()}
+		c.spec.Workers, c.spec.Epochs, c.spec.CheckpointEvery, c.spec.CheckpointDir = 2, x.epochs, x.every, x.dir
+		if x.change != nil {
+			x.change(&c.spec)
+		}
+		if x.done > 0 {
+			c.from = &start{State: &train.State{Epoch: x.done}}
+		}
+		if got := c.states(); got != x.want {
+			t.Errorf("%+v: %d", x, got)
+		}
+	}
+	s := quick(block(t, nil))
+	s.Workers, s.Strategy, s.CheckpointEvery = 2, "pipegcn", 1
+	states := func(epochs int) int64 {
+		s.Epochs = epochs
+		_, p, err := DryRun(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.States
+	}
+	if none, one, two, more := states(1), states(2), states(3), states(4); !(none < one && one < two && two == more) {
+		t.Errorf("states take %d, %d, %d and %d bytes in runs of one to four epochs", none, one, two, more)
+	}
+}
+
+// TestLittleGarbage: while a run trains, its heap is collected as its plan says, and then
+// as before.
+func TestLittleGarbage(t *testing.T) {
+	percent := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	t.Setenv("GOGC", "")
+	before, within := percent(), 0
+	trained(t, quick(block(t, nil)), after(1, func() { within = percent() }))
+	if within != garbage || percent() != before {
+		t.Errorf("%d%% garbage in a run, want %d; %d after, %d before", within, garbage, percent(), before)
 	}
 }

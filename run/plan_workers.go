@@ -61,7 +61,7 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, s.scaledBytes(parts[r].Features))
-		all.States += s.keptBytes(n.Kept)
+		all.States += keptBytes(n.Kept, c.states())
 	}
 	return all, nil
 }
@@ -83,15 +83,13 @@ func (p *Plan) add(n *need, scaled int64) {
 	p.Each = append(p.Each, n.matrices+graph+n.Early+n.weights()+processBytes)
 }
 
-// keptBytes is what a worker's rows take where states are kept: the last ones, those that
-// come, and those on their way to disk, with some garbage. They leave the worker as they
-// lie there.
-func (s *Spec) keptBytes(rows int64) int64 {
-	states := 2 * rows
-	if s.CheckpointDir != "" {
-		states += rows
+// keptBytes is what a worker's rows take in so many states, with some garbage. They leave
+// the worker as they lie there.
+func keptBytes(rows, states int64) int64 {
+	if states == 0 {
+		return 0
 	}
-	return states + rows/4
+	return states*rows + rows/4
 }
 
 // mostTogether is the number of edges up to which workers rehearse together: that has all

@@ -27,15 +27,15 @@ type need struct {
 	heap           int64 // beside them
 }
 
-// graph is the heap and its garbage. Most of what is made while the graph is turned round
-// stays in use; buffers of batches grow as larger ones come than the few that were drawn, by
-// copying, and so do small matrices: by half, and as much again is garbage before it is
-// collected. Small matrices are counted once among all.
+// graph is the heap and its garbage. Buffers of batches grow as larger ones come than the few
+// that were drawn, and so do small matrices: by a quarter, as slices do. Small matrices are
+// counted once among all.
 func (n *need) graph(mini bool) int64 {
 	if mini {
-		return 3*(n.heap+n.small) - n.small + n.matrices/16
+		live := n.heap + n.small
+		return withGarbage(live+live/4) - n.small + n.matrices/16
 	}
-	return n.heap + n.heap/4
+	return withGarbage(n.heap)
 }
 
 // weights are what states of the model take, as doubles: the best one and the one that

@@ -73,7 +73,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	defer dev.Close()
 	m := newMeter(end.Ledger())
 	events = event.All(m, t.watch, event.Func(tidy), t.heard(end.Rank(), events))
-	if last, midway := s.CheckpointDir != "", s.processes() && s.OnFailure != "stop"; last || midway {
+	if midway, last := s.saves(); midway || last {
 		opt.Save, opt.SaveEvery, opt.MidwayOnly = t.watch.saving(keep), s.CheckpointEvery, !last
 	}
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.

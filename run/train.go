@@ -205,6 +205,7 @@ func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) 
 // trainAs is Train, with the workers that come to a meeting.
 func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*Report, error) {
 	start := time.Now()
+	defer tidyHeap()()
 	events = event.All(events)
 	if err := s.settleWorkers(); err != nil {
 		return nil, err

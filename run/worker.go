@@ -41,6 +41,7 @@ type WorkerSpec struct {
 // Worker joins a run and trains as one of its workers, again when another worker was
 // lost, or the coordinator comes back. What it shows goes to the run's coordinator.
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
+	defer tidyHeap()()
 	w.byHand = w.Job == ""
 	if w.Rendezvous != "" {
 		var err error
