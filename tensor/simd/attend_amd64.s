@@ -863,227 +863,136 @@ row:
 	CMPQ   88(DI), $0x00000408
 	JB     below_12
 	CMPQ   88(DI), $0x00000410
-	JB     below_13
+	JB     loop1032
 	CMPQ   88(DI), $0x00000420
-	JB     below_14
+	JB     loop1040
 	JMP    loop1056
-
-below_14:
-	JMP loop1040
-
-below_13:
-	JMP loop1032
 
 below_12:
 	CMPQ 88(DI), $0x00000402
-	JB   below_15
+	JB   loop1024
 	CMPQ 88(DI), $0x00000404
-	JB   below_16
+	JB   loop1026
 	JMP  loop1028
-
-below_16:
-	JMP loop1026
-
-below_15:
-	JMP loop1024
 
 below_11:
 	CMPQ 88(DI), $0x00000384
-	JB   below_17
+	JB   below_13
 	CMPQ 88(DI), $0x000003c0
-	JB   below_18
+	JB   loop900
 	CMPQ 88(DI), $0x000003c2
-	JB   below_19
+	JB   loop960
 	JMP  loop962
 
-below_19:
-	JMP loop960
-
-below_18:
-	JMP loop900
-
-below_17:
+below_13:
 	CMPQ 88(DI), $0x00000380
-	JB   below_20
+	JB   loop834
 	CMPQ 88(DI), $0x00000382
-	JB   below_21
+	JB   loop896
 	JMP  loop898
-
-below_21:
-	JMP loop896
-
-below_20:
-	JMP loop834
 
 below_10:
 	CMPQ 88(DI), $0x000002c2
-	JB   below_22
+	JB   below_14
 	CMPQ 88(DI), $0x00000304
-	JB   below_23
+	JB   below_15
 	CMPQ 88(DI), $0x00000308
-	JB   below_24
+	JB   loop772
 	CMPQ 88(DI), $0x00000340
-	JB   below_25
+	JB   loop776
 	JMP  loop832
 
-below_25:
-	JMP loop776
-
-below_24:
-	JMP loop772
-
-below_23:
+below_15:
 	CMPQ 88(DI), $0x00000300
-	JB   below_26
+	JB   loop706
 	CMPQ 88(DI), $0x00000302
-	JB   below_27
+	JB   loop768
 	JMP  loop770
 
-below_27:
-	JMP loop768
-
-below_26:
-	JMP loop706
-
-below_22:
+below_14:
 	CMPQ 88(DI), $0x00000282
-	JB   below_28
+	JB   below_16
 	CMPQ 88(DI), $0x00000284
-	JB   below_29
+	JB   loop642
 	CMPQ 88(DI), $0x000002c0
-	JB   below_30
+	JB   loop644
 	JMP  loop704
 
-below_30:
-	JMP loop644
-
-below_29:
-	JMP loop642
-
-below_28:
+below_16:
 	CMPQ 88(DI), $0x00000242
-	JB   below_31
+	JB   loop576
 	CMPQ 88(DI), $0x00000280
-	JB   below_32
+	JB   loop578
 	JMP  loop640
-
-below_32:
-	JMP loop578
-
-below_31:
-	JMP loop576
 
 below_9:
 	CMPQ 88(DI), $0x00000140
-	JB   below_33
+	JB   below_17
 	CMPQ 88(DI), $0x000001c2
-	JB   below_34
+	JB   below_18
 	CMPQ 88(DI), $0x00000204
-	JB   below_35
+	JB   below_19
 	CMPQ 88(DI), $0x00000208
-	JB   below_36
+	JB   loop516
 	CMPQ 88(DI), $0x00000210
-	JB   below_37
+	JB   loop520
 	JMP  loop528
 
-below_37:
-	JMP loop520
-
-below_36:
-	JMP loop516
-
-below_35:
+below_19:
 	CMPQ 88(DI), $0x00000200
-	JB   below_38
+	JB   loop450
 	CMPQ 88(DI), $0x00000202
-	JB   below_39
+	JB   loop512
 	JMP  loop514
 
-below_39:
-	JMP loop512
-
-below_38:
-	JMP loop450
-
-below_34:
+below_18:
 	CMPQ 88(DI), $0x00000182
-	JB   below_40
+	JB   below_20
 	CMPQ 88(DI), $0x00000184
-	JB   below_41
+	JB   loop386
 	CMPQ 88(DI), $0x000001c0
-	JB   below_42
+	JB   loop388
 	JMP  loop448
 
-below_42:
-	JMP loop388
-
-below_41:
-	JMP loop386
-
-below_40:
+below_20:
 	CMPQ 88(DI), $0x00000142
-	JB   below_43
+	JB   loop320
 	CMPQ 88(DI), $0x00000180
-	JB   below_44
+	JB   loop322
 	JMP  loop384
 
-below_44:
-	JMP loop322
-
-below_43:
-	JMP loop320
-
-below_33:
+below_17:
 	CMPQ 88(DI), $0x000000c0
-	JB   below_45
+	JB   below_21
 	CMPQ 88(DI), $0x00000102
-	JB   below_46
+	JB   below_22
 	CMPQ 88(DI), $0x00000104
-	JB   below_47
+	JB   loop258
 	CMPQ 88(DI), $0x00000108
-	JB   below_48
+	JB   loop260
 	JMP  loop264
 
-below_48:
-	JMP loop260
-
-below_47:
-	JMP loop258
-
-below_46:
+below_22:
 	CMPQ 88(DI), $0x000000c2
-	JB   below_49
+	JB   loop192
 	CMPQ 88(DI), $0x00000100
-	JB   below_50
+	JB   loop194
 	JMP  loop256
 
-below_50:
-	JMP loop194
-
-below_49:
-	JMP loop192
-
-below_45:
+below_21:
 	CMPQ 88(DI), $0x00000080
-	JB   below_51
+	JB   below_23
 	CMPQ 88(DI), $0x00000082
-	JB   below_52
+	JB   loop128
 	CMPQ 88(DI), $0x00000084
-	JB   below_53
+	JB   loop130
 	JMP  loop132
 
-below_53:
-	JMP loop130
-
-below_52:
-	JMP loop128
-
-below_51:
+below_23:
 	CMPQ 88(DI), $0x00000042
-	JB   below_54
+	JB   loop64
 	JMP  loop66
 
-below_54:
 loop64:
 	CMPQ       R8, R10
 	JAE        done
@@ -2750,120 +2659,120 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 128(DI), Z29, Z29
 	CMPQ        R15, $0x09
-	JAE         above_495
+	JAE         above_464
 	CMPQ        R15, $0x05
-	JAE         above_496
+	JAE         above_465
 	CMPQ        R15, $0x03
-	JAE         above_497
+	JAE         above_466
 	CMPQ        R15, $0x02
-	JB          load_479
-	JMP         load_480
+	JB          load_448
+	JMP         load_449
 
-above_497:
+above_466:
 	CMPQ R15, $0x04
-	JB   load_481
-	JMP  load_482
+	JB   load_450
+	JMP  load_451
 
-above_496:
+above_465:
 	CMPQ R15, $0x07
-	JAE  above_498
+	JAE  above_467
 	CMPQ R15, $0x06
-	JB   load_483
-	JMP  load_484
+	JB   load_452
+	JMP  load_453
 
-above_498:
+above_467:
 	CMPQ R15, $0x08
-	JB   load_485
-	JMP  load_486
+	JB   load_454
+	JMP  load_455
 
-above_495:
+above_464:
 	CMPQ R15, $0x0d
-	JAE  above_499
+	JAE  above_468
 	CMPQ R15, $0x0b
-	JAE  above_500
+	JAE  above_469
 	CMPQ R15, $0x0a
-	JB   load_487
-	JMP  load_488
+	JB   load_456
+	JMP  load_457
 
-above_500:
+above_469:
 	CMPQ R15, $0x0c
-	JB   load_489
-	JMP  load_490
+	JB   load_458
+	JMP  load_459
 
-above_499:
+above_468:
 	CMPQ R15, $0x0f
-	JAE  above_501
+	JAE  above_470
 	CMPQ R15, $0x0e
-	JB   load_491
-	JMP  load_492
+	JB   load_460
+	JMP  load_461
 
-above_501:
+above_470:
 	CMPQ      R15, $0x10
-	JB        load_493
+	JB        load_462
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
 
-load_493:
+load_462:
 	VMOVDQU32 64(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_492:
+load_461:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
 
-load_491:
+load_460:
 	VMOVDQU32 192(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_490:
+load_459:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 
-load_489:
+load_458:
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_488:
+load_457:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 
-load_487:
+load_456:
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_486:
+load_455:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 
-load_485:
+load_454:
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_484:
+load_453:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 
-load_483:
+load_452:
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_482:
+load_451:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 
-load_481:
+load_450:
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_480:
+load_449:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 
-load_479:
+load_448:
 	VPERMPS Z29, Z27, Z31
 	VMULPS  Z31, Z15, Z15
 	MOVQ    48(DI), CX
@@ -2873,201 +2782,201 @@ load_479:
 	TESTQ   $0x00000004, 56(DI)
 	JNZ     stream
 	CMPQ    R15, $0x09
-	JAE     above_518
+	JAE     above_487
 	CMPQ    R15, $0x05
-	JAE     above_519
+	JAE     above_488
 	CMPQ    R15, $0x03
-	JAE     above_520
+	JAE     above_489
 	CMPQ    R15, $0x02
-	JB      load_502
-	JMP     load_503
+	JB      load_471
+	JMP     load_472
 
-above_520:
+above_489:
 	CMPQ R15, $0x04
-	JB   load_504
-	JMP  load_505
+	JB   load_473
+	JMP  load_474
 
-above_519:
+above_488:
 	CMPQ R15, $0x07
-	JAE  above_521
+	JAE  above_490
 	CMPQ R15, $0x06
-	JB   load_506
-	JMP  load_507
+	JB   load_475
+	JMP  load_476
 
-above_521:
+above_490:
 	CMPQ R15, $0x08
-	JB   load_508
-	JMP  load_509
+	JB   load_477
+	JMP  load_478
 
-above_518:
+above_487:
 	CMPQ R15, $0x0d
-	JAE  above_522
+	JAE  above_491
 	CMPQ R15, $0x0b
-	JAE  above_523
+	JAE  above_492
 	CMPQ R15, $0x0a
-	JB   load_510
-	JMP  load_511
+	JB   load_479
+	JMP  load_480
 
-above_523:
+above_492:
 	CMPQ R15, $0x0c
-	JB   load_512
-	JMP  load_513
+	JB   load_481
+	JMP  load_482
 
-above_522:
+above_491:
 	CMPQ R15, $0x0f
-	JAE  above_524
+	JAE  above_493
 	CMPQ R15, $0x0e
-	JB   load_514
-	JMP  load_515
+	JB   load_483
+	JMP  load_484
 
-above_524:
+above_493:
 	CMPQ    R15, $0x10
-	JB      load_516
+	JB      load_485
 	VMOVUPS Z0, -960(CX)
 
-load_516:
+load_485:
 	VMOVUPS Z1, -896(CX)
 
-load_515:
+load_484:
 	VMOVUPS Z2, -832(CX)
 
-load_514:
+load_483:
 	VMOVUPS Z3, -768(CX)
 
-load_513:
+load_482:
 	VMOVUPS Z4, -704(CX)
 
-load_512:
+load_481:
 	VMOVUPS Z5, -640(CX)
 
-load_511:
+load_480:
 	VMOVUPS Z6, -576(CX)
 
-load_510:
+load_479:
 	VMOVUPS Z7, -512(CX)
 
-load_509:
+load_478:
 	VMOVUPS Z8, -448(CX)
 
-load_508:
+load_477:
 	VMOVUPS Z9, -384(CX)
 
-load_507:
+load_476:
 	VMOVUPS Z10, -320(CX)
 
-load_506:
+load_475:
 	VMOVUPS Z11, -256(CX)
 
-load_505:
+load_474:
 	VMOVUPS Z12, -192(CX)
 
-load_504:
+load_473:
 	VMOVUPS Z13, -128(CX)
 
-load_503:
+load_472:
 	VMOVUPS Z14, -64(CX)
 
-load_502:
+load_471:
 	VMOVUPS Z15, K1, (CX)
 	JMP     written
 
 stream:
 	CMPQ R15, $0x09
-	JAE  above_541
+	JAE  above_510
 	CMPQ R15, $0x05
-	JAE  above_542
+	JAE  above_511
 	CMPQ R15, $0x03
-	JAE  above_543
+	JAE  above_512
 	CMPQ R15, $0x02
-	JB   load_525
-	JMP  load_526
+	JB   load_494
+	JMP  load_495
 
-above_543:
+above_512:
 	CMPQ R15, $0x04
-	JB   load_527
-	JMP  load_528
+	JB   load_496
+	JMP  load_497
 
-above_542:
+above_511:
 	CMPQ R15, $0x07
-	JAE  above_544
+	JAE  above_513
 	CMPQ R15, $0x06
-	JB   load_529
-	JMP  load_530
+	JB   load_498
+	JMP  load_499
 
-above_544:
+above_513:
 	CMPQ R15, $0x08
-	JB   load_531
-	JMP  load_532
+	JB   load_500
+	JMP  load_501
 
-above_541:
+above_510:
 	CMPQ R15, $0x0d
-	JAE  above_545
+	JAE  above_514
 	CMPQ R15, $0x0b
-	JAE  above_546
+	JAE  above_515
 	CMPQ R15, $0x0a
-	JB   load_533
-	JMP  load_534
+	JB   load_502
+	JMP  load_503
 
-above_546:
+above_515:
 	CMPQ R15, $0x0c
-	JB   load_535
-	JMP  load_536
+	JB   load_504
+	JMP  load_505
 
-above_545:
+above_514:
 	CMPQ R15, $0x0f
-	JAE  above_547
+	JAE  above_516
 	CMPQ R15, $0x0e
-	JB   load_537
-	JMP  load_538
+	JB   load_506
+	JMP  load_507
 
-above_547:
+above_516:
 	CMPQ     R15, $0x10
-	JB       load_539
+	JB       load_508
 	VMOVNTPS Z0, -960(CX)
 
-load_539:
+load_508:
 	VMOVNTPS Z1, -896(CX)
 
-load_538:
+load_507:
 	VMOVNTPS Z2, -832(CX)
 
-load_537:
+load_506:
 	VMOVNTPS Z3, -768(CX)
 
-load_536:
+load_505:
 	VMOVNTPS Z4, -704(CX)
 
-load_535:
+load_504:
 	VMOVNTPS Z5, -640(CX)
 
-load_534:
+load_503:
 	VMOVNTPS Z6, -576(CX)
 
-load_533:
+load_502:
 	VMOVNTPS Z7, -512(CX)
 
-load_532:
+load_501:
 	VMOVNTPS Z8, -448(CX)
 
-load_531:
+load_500:
 	VMOVNTPS Z9, -384(CX)
 
-load_530:
+load_499:
 	VMOVNTPS Z10, -320(CX)
 
-load_529:
+load_498:
 	VMOVNTPS Z11, -256(CX)
 
-load_528:
+load_497:
 	VMOVNTPS Z12, -192(CX)
 
-load_527:
+load_496:
 	VMOVNTPS Z13, -128(CX)
 
-load_526:
+load_495:
 	VMOVNTPS Z14, -64(CX)
 
-load_525:
+load_494:
 	VMOVNTPS Z15, (CX)
 
 written:
@@ -3136,170 +3045,118 @@ row:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	CMPQ   88(DI), $0x00000103
-	JB     below_548
+	JB     below_517
 	CMPQ   88(DI), $0x00000201
-	JB     below_549
+	JB     below_518
 	CMPQ   88(DI), $0x00000205
-	JB     below_550
+	JB     below_519
 	CMPQ   88(DI), $0x00000209
-	JB     below_551
+	JB     below_520
 	CMPQ   88(DI), $0x00000210
-	JB     below_552
+	JB     loop521
 	CMPQ   88(DI), $0x00000211
-	JB     below_553
+	JB     loop528
 	JMP    loop529
 
-below_553:
-	JMP loop528
-
-below_552:
-	JMP loop521
-
-below_551:
+below_520:
 	CMPQ 88(DI), $0x00000208
-	JB   below_554
+	JB   loop517
 	JMP  loop520
 
-below_554:
-	JMP loop517
-
-below_550:
+below_519:
 	CMPQ 88(DI), $0x00000203
-	JB   below_555
+	JB   below_521
 	CMPQ 88(DI), $0x00000204
-	JB   below_556
+	JB   loop515
 	JMP  loop516
 
-below_556:
-	JMP loop515
-
-below_555:
+below_521:
 	CMPQ 88(DI), $0x00000202
-	JB   below_557
+	JB   loop513
 	JMP  loop514
 
-below_557:
-	JMP loop513
-
-below_549:
+below_518:
 	CMPQ 88(DI), $0x00000109
-	JB   below_558
+	JB   below_522
 	CMPQ 88(DI), $0x00000185
-	JB   below_559
+	JB   below_523
 	CMPQ 88(DI), $0x00000200
-	JB   below_560
+	JB   loop389
 	JMP  loop512
 
-below_560:
-	JMP loop389
-
-below_559:
+below_523:
 	CMPQ 88(DI), $0x00000184
-	JB   below_561
+	JB   loop265
 	JMP  loop388
 
-below_561:
-	JMP loop265
-
-below_558:
+below_522:
 	CMPQ 88(DI), $0x00000105
-	JB   below_562
+	JB   below_524
 	CMPQ 88(DI), $0x00000108
-	JB   below_563
+	JB   loop261
 	JMP  loop264
 
-below_563:
-	JMP loop261
-
-below_562:
+below_524:
 	CMPQ 88(DI), $0x00000104
-	JB   below_564
+	JB   loop259
 	JMP  loop260
 
-below_564:
-	JMP loop259
-
-below_548:
+below_517:
 	CMPQ 88(DI), $0x00000084
-	JB   below_565
+	JB   below_525
 	CMPQ 88(DI), $0x000000c2
-	JB   below_566
+	JB   below_526
 	CMPQ 88(DI), $0x00000100
-	JB   below_567
+	JB   below_527
 	CMPQ 88(DI), $0x00000101
-	JB   below_568
+	JB   loop256
 	CMPQ 88(DI), $0x00000102
-	JB   below_569
+	JB   loop257
 	JMP  loop258
 
-below_569:
-	JMP loop257
-
-below_568:
-	JMP loop256
-
-below_567:
+below_527:
 	CMPQ 88(DI), $0x000000c3
-	JB   below_570
+	JB   loop194
 	JMP  loop195
 
-below_570:
-	JMP loop194
-
-below_566:
+below_526:
 	CMPQ 88(DI), $0x000000c0
-	JB   below_571
+	JB   below_528
 	CMPQ 88(DI), $0x000000c1
-	JB   below_572
+	JB   loop192
 	JMP  loop193
 
-below_572:
-	JMP loop192
-
-below_571:
+below_528:
 	CMPQ 88(DI), $0x00000085
-	JB   below_573
+	JB   loop132
 	JMP  loop133
 
-below_573:
-	JMP loop132
-
-below_565:
+below_525:
 	CMPQ 88(DI), $0x00000080
-	JB   below_574
+	JB   below_529
 	CMPQ 88(DI), $0x00000082
-	JB   below_575
+	JB   below_530
 	CMPQ 88(DI), $0x00000083
-	JB   below_576
+	JB   loop130
 	JMP  loop131
 
-below_576:
-	JMP loop130
-
-below_575:
+below_530:
 	CMPQ 88(DI), $0x00000081
-	JB   below_577
+	JB   loop128
 	JMP  loop129
 
-below_577:
-	JMP loop128
-
-below_574:
+below_529:
 	CMPQ 88(DI), $0x00000042
-	JB   below_578
+	JB   below_531
 	CMPQ 88(DI), $0x00000043
-	JB   below_579
+	JB   loop66
 	JMP  loop67
 
-below_579:
-	JMP loop66
-
-below_578:
+below_531:
 	CMPQ 88(DI), $0x00000041
-	JB   below_580
+	JB   loop64
 	JMP  loop65
 
-below_580:
 loop64:
 	CMPQ        R8, R10
 	JAE         done
@@ -4095,14 +3952,14 @@ loop512:
 	IMULQ BX, AX
 	ADDQ  SI, AX
 	CMPQ  160(DI), $0x07
-	JAE   above_661
+	JAE   above_612
 	CMPQ  160(DI), $0x06
-	JB    load_657
-	JMP   load_658
+	JB    load_608
+	JMP   load_609
 
-above_661:
+above_612:
 	CMPQ        160(DI), $0x08
-	JB          load_659
+	JB          load_610
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VMOVDQU32   (R13), Z31
@@ -4112,7 +3969,7 @@ above_661:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_659:
+load_610:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VMOVDQU32   128(R13), Z31
@@ -4122,7 +3979,7 @@ load_659:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_658:
+load_609:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
@@ -4130,7 +3987,7 @@ load_658:
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_657:
+load_608:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
@@ -4187,14 +4044,14 @@ loop513again:
 	IMULQ      BX, AX
 	ADDQ       SI, AX
 	CMPQ       160(DI), $0x07
-	JAE        above_670
+	JAE        above_621
 	CMPQ       160(DI), $0x06
-	JB         load_666
-	JMP        load_667
+	JB         load_617
+	JMP        load_618
 
-above_670:
+above_621:
 	CMPQ        160(DI), $0x08
-	JB          load_668
+	JB          load_619
 	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
@@ -4205,7 +4062,7 @@ above_670:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_668:
+load_619:
 	PREFETCHT0  -384(SI)(R9*1)
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
@@ -4216,7 +4073,7 @@ load_668:
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_667:
+load_618:
 	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
@@ -4225,7 +4082,7 @@ load_667:
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_666:
+load_617:
 	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
@@ -4274,32 +4131,32 @@ loop514:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	CMPQ         160(DI), $0x07
-	JAE          above_679
+	JAE          above_630
 	CMPQ         160(DI), $0x06
-	JB           load_675
-	JMP          load_676
+	JB           load_626
+	JMP          load_627
 
-above_679:
+above_630:
 	CMPQ        160(DI), $0x08
-	JB          load_677
+	JB          load_628
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_677:
+load_628:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_676:
+load_627:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_675:
+load_626:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z6
@@ -4347,35 +4204,35 @@ loop515again:
 	ADDQ         SI, AX
 	VBROADCASTSS (R11), Z31
 	CMPQ         160(DI), $0x07
-	JAE          above_688
+	JAE          above_639
 	CMPQ         160(DI), $0x06
-	JB           load_684
-	JMP          load_685
+	JB           load_635
+	JMP          load_636
 
-above_688:
+above_639:
 	CMPQ        160(DI), $0x08
-	JB          load_686
+	JB          load_637
 	PREFETCHT0  -448(SI)(R9*1)
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_686:
+load_637:
 	PREFETCHT0  -384(SI)(R9*1)
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_685:
+load_636:
 	PREFETCHT0  -320(SI)(R9*1)
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_684:
+load_635:
 	PREFETCHT0  -256(SI)(R9*1)
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
@@ -4764,28 +4621,28 @@ done:
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 128(DI), Z29, Z29
 	CMPQ        R15, $0x05
-	JAE         above_745
+	JAE         above_696
 	CMPQ        R15, $0x03
-	JAE         above_746
+	JAE         above_697
 	CMPQ        R15, $0x02
-	JB          load_737
-	JMP         load_738
+	JB          load_688
+	JMP         load_689
 
-above_746:
+above_697:
 	CMPQ R15, $0x04
-	JB   load_739
-	JMP  load_740
+	JB   load_690
+	JMP  load_691
 
-above_745:
+above_696:
 	CMPQ R15, $0x07
-	JAE  above_747
+	JAE  above_698
 	CMPQ R15, $0x06
-	JB   load_741
-	JMP  load_742
+	JB   load_692
+	JMP  load_693
 
-above_747:
+above_698:
 	CMPQ      R15, $0x08
-	JB        load_743
+	JB        load_694
 	VMOVDQU32 (R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z0, Z0
@@ -4793,7 +4650,7 @@ above_747:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z1, Z1
 
-load_743:
+load_694:
 	VMOVDQU32 128(R13), Z31
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z2, Z2
@@ -4801,37 +4658,37 @@ load_743:
 	VPERMPS   Z29, Z31, Z31
 	VMULPS    Z31, Z3, Z3
 
-load_742:
+load_693:
 	VPERMPS Z29, Z16, Z31
 	VMULPS  Z31, Z4, Z4
 	VPERMPS Z29, Z17, Z31
 	VMULPS  Z31, Z5, Z5
 
-load_741:
+load_692:
 	VPERMPS Z29, Z18, Z31
 	VMULPS  Z31, Z6, Z6
 	VPERMPS Z29, Z19, Z31
 	VMULPS  Z31, Z7, Z7
 
-load_740:
+load_691:
 	VPERMPS Z29, Z20, Z31
 	VMULPS  Z31, Z8, Z8
 	VPERMPS Z29, Z21, Z31
 	VMULPS  Z31, Z9, Z9
 
-load_739:
+load_690:
 	VPERMPS Z29, Z22, Z31
 	VMULPS  Z31, Z10, Z10
 	VPERMPS Z29, Z23, Z31
 	VMULPS  Z31, Z11, Z11
 
-load_738:
+load_689:
 	VPERMPS Z29, Z24, Z31
 	VMULPS  Z31, Z12, Z12
 	VPERMPS Z29, Z25, Z31
 	VMULPS  Z31, Z13, Z13
 
-load_737:
+load_688:
 	VPERMPS Z29, Z26, Z31
 	VMULPS  Z31, Z14, Z14
 	VPERMPS Z29, Z27, Z31
@@ -4842,28 +4699,28 @@ load_737:
 	TESTQ   $0x00000010, 56(DI)
 	JZ      stage
 	CMPQ    R15, $0x05
-	JAE     above_756
+	JAE     above_707
 	CMPQ    R15, $0x03
-	JAE     above_757
+	JAE     above_708
 	CMPQ    R15, $0x02
-	JB      load_748
-	JMP     load_749
+	JB      load_699
+	JMP     load_700
 
-above_757:
+above_708:
 	CMPQ R15, $0x04
-	JB   load_750
-	JMP  load_751
+	JB   load_701
+	JMP  load_702
 
-above_756:
+above_707:
 	CMPQ R15, $0x07
-	JAE  above_758
+	JAE  above_709
 	CMPQ R15, $0x06
-	JB   load_752
-	JMP  load_753
+	JB   load_703
+	JMP  load_704
 
-above_758:
+above_709:
 	CMPQ    R15, $0x08
-	JB      load_754
+	JB      load_705
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -4871,7 +4728,7 @@ above_758:
 	WORD   $0xc072
 	VPERMW Z0, Z29, Z0
 
-load_754:
+load_705:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -4879,7 +4736,7 @@ load_754:
 	WORD   $0xd272
 	VPERMW Z2, Z29, Z2
 
-load_753:
+load_704:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -4887,7 +4744,7 @@ load_753:
 	WORD   $0xe472
 	VPERMW Z4, Z29, Z4
 
-load_752:
+load_703:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -4895,7 +4752,7 @@ load_752:
 	WORD   $0xf672
 	VPERMW Z6, Z29, Z6
 
-load_751:
+load_702:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -4903,7 +4760,7 @@ load_751:
 	WORD   $0xc072
 	VPERMW Z8, Z29, Z8
 
-load_750:
+load_701:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -4911,7 +4768,7 @@ load_750:
 	WORD   $0xd272
 	VPERMW Z10, Z29, Z10
 
-load_749:
+load_700:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -4919,7 +4776,7 @@ load_749:
 	WORD   $0xe472
 	VPERMW Z12, Z29, Z12
 
-load_748:
+load_699:
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
@@ -4930,49 +4787,49 @@ load_748:
 	TESTQ  $0x00000004, 56(DI)
 	JNZ    stream
 	CMPQ   R15, $0x05
-	JAE    above_767
+	JAE    above_718
 	CMPQ   R15, $0x03
-	JAE    above_768
+	JAE    above_719
 	CMPQ   R15, $0x02
-	JB     load_759
-	JMP    load_760
+	JB     load_710
+	JMP    load_711
 
-above_768:
+above_719:
 	CMPQ R15, $0x04
-	JB   load_761
-	JMP  load_762
+	JB   load_712
+	JMP  load_713
 
-above_767:
+above_718:
 	CMPQ R15, $0x07
-	JAE  above_769
+	JAE  above_720
 	CMPQ R15, $0x06
-	JB   load_763
-	JMP  load_764
+	JB   load_714
+	JMP  load_715
 
-above_769:
+above_720:
 	CMPQ      R15, $0x08
-	JB        load_765
+	JB        load_716
 	VMOVDQU16 Z0, -448(CX)
 
-load_765:
+load_716:
 	VMOVDQU16 Z2, -384(CX)
 
-load_764:
+load_715:
 	VMOVDQU16 Z4, -320(CX)
 
-load_763:
+load_714:
 	VMOVDQU16 Z6, -256(CX)
 
-load_762:
+load_713:
 	VMOVDQU16 Z8, -192(CX)
 
-load_761:
+load_712:
 	VMOVDQU16 Z10, -128(CX)
 
-load_760:
+load_711:
 	VMOVDQU16 Z12, -64(CX)
 
-load_759:
+load_710:
 	VMOVDQU16 Z14, K1, (CX)
 	JMP       written
 
@@ -5055,49 +4912,49 @@ staged1next:
 
 stream:
 	CMPQ R15, $0x05
-	JAE  above_778
+	JAE  above_729
 	CMPQ R15, $0x03
-	JAE  above_779
+	JAE  above_730
 	CMPQ R15, $0x02
-	JB   load_770
-	JMP  load_771
+	JB   load_721
+	JMP  load_722
 
-above_779:
+above_730:
 	CMPQ R15, $0x04
-	JB   load_772
-	JMP  load_773
+	JB   load_723
+	JMP  load_724
 
-above_778:
+above_729:
 	CMPQ R15, $0x07
-	JAE  above_780
+	JAE  above_731
 	CMPQ R15, $0x06
-	JB   load_774
-	JMP  load_775
+	JB   load_725
+	JMP  load_726
 
-above_780:
+above_731:
 	CMPQ     R15, $0x08
-	JB       load_776
+	JB       load_727
 	VMOVNTPS Z0, -448(CX)
 
-load_776:
+load_727:
 	VMOVNTPS Z2, -384(CX)
 
-load_775:
+load_726:
 	VMOVNTPS Z4, -320(CX)
 
-load_774:
+load_725:
 	VMOVNTPS Z6, -256(CX)
 
-load_773:
+load_724:
 	VMOVNTPS Z8, -192(CX)
 
-load_772:
+load_723:
 	VMOVNTPS Z10, -128(CX)
 
-load_771:
+load_722:
 	VMOVNTPS Z12, -64(CX)
 
-load_770:
+load_721:
 	VMOVNTPS Z14, (CX)
 
 written:
@@ -5205,7 +5062,7 @@ batch:
 	CMPQ R12, 440(DI)
 	JB   same512
 
-again_781:
+again_732:
 	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       made512
@@ -5216,7 +5073,7 @@ again_781:
 	MOVQ      R9, 440(DI)
 	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_781
+	JE        again_732
 	MOVQ      288(DI), R9
 	IMULQ     AX, R9
 	ADDQ      280(DI), R9
@@ -5228,24 +5085,24 @@ again_781:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      320(DI), $0x00
-	JE        drawn_784
+	JE        drawn_735
 	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_782
+	JZ        noids_733
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_783
+	JMP       hash_734
 
-noids_782:
+noids_733:
 	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_783:
+hash_734:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_784:
+drawn_735:
 same512:
 	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
@@ -5261,7 +5118,7 @@ same512:
 group512:
 	LEAQ 156(R12), R9
 	CMPQ R9, 192(DI)
-	JA   asked_785
+	JA   asked_736
 	MOVQ 208(DI), AX
 	MOVQ 368(DI), R11
 	MOVQ 384(DI), R13
@@ -5272,7 +5129,7 @@ group512:
 	MOVQ CX, 456(DI)
 	LEAQ 96(R12), CX
 
-ask_787:
+ask_738:
 	MOVL       (CX), R9
 	IMULQ      216(DI), R9
 	PREFETCHT0 (AX)(R9*4)
@@ -5282,9 +5139,9 @@ ask_787:
 	ADDQ       $0x04, R13
 	ADDQ       $0x04, CX
 	CMPQ       CX, 456(DI)
-	JB         ask_787
+	JB         ask_738
 
-asked_785:
+asked_736:
 	MOVQ              448(DI), R13
 	MOVQ              432(DI), R9
 	SUBQ              R12, R9
@@ -5395,108 +5252,72 @@ begun512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 168(DI), $0x00000801
-	JB   below_788
+	JB   below_739
 	CMPQ 168(DI), $0x00000819
-	JB   below_789
+	JB   below_740
 	CMPQ 168(DI), $0x00000909
-	JB   below_790
+	JB   below_741
 	CMPQ 168(DI), $0x00000918
-	JB   below_791
+	JB   loop2313
 	CMPQ 168(DI), $0x00000919
-	JB   below_792
+	JB   loop2328
 	JMP  loop2329
 
-below_792:
-	JMP loop2328
-
-below_791:
-	JMP loop2313
-
-below_790:
+below_741:
 	CMPQ 168(DI), $0x00000908
-	JB   below_793
+	JB   loop2073
 	JMP  loop2312
 
-below_793:
-	JMP loop2073
-
-below_789:
+below_740:
 	CMPQ 168(DI), $0x0000080a
-	JB   below_794
+	JB   below_742
 	CMPQ 168(DI), $0x00000810
-	JB   below_795
+	JB   loop2058
 	CMPQ 168(DI), $0x00000811
-	JB   below_796
+	JB   loop2064
 	JMP  loop2065
 
-below_796:
-	JMP loop2064
-
-below_795:
-	JMP loop2058
-
-below_794:
+below_742:
 	CMPQ 168(DI), $0x00000809
-	JB   below_797
+	JB   loop2049
 	JMP  loop2057
 
-below_797:
-	JMP loop2049
-
-below_788:
+below_739:
 	CMPQ 168(DI), $0x00000410
-	JB   below_798
+	JB   below_743
 	CMPQ 168(DI), $0x00000418
-	JB   below_799
+	JB   below_744
 	CMPQ 168(DI), $0x00000419
-	JB   below_800
+	JB   loop1048
 	CMPQ 168(DI), $0x00000800
-	JB   below_801
+	JB   loop1049
 	JMP  loop2048
 
-below_801:
-	JMP loop1049
-
-below_800:
-	JMP loop1048
-
-below_799:
+below_744:
 	CMPQ 168(DI), $0x00000411
-	JB   below_802
+	JB   loop1040
 	JMP  loop1041
 
-below_802:
-	JMP loop1040
-
-below_798:
+below_743:
 	CMPQ 168(DI), $0x00000408
-	JB   below_803
+	JB   below_745
 	CMPQ 168(DI), $0x00000409
-	JB   below_804
+	JB   loop1032
 	CMPQ 168(DI), $0x0000040a
-	JB   below_805
+	JB   loop1033
 	JMP  loop1034
 
-below_805:
-	JMP loop1033
-
-below_804:
-	JMP loop1032
-
-below_803:
+below_745:
 	CMPQ 168(DI), $0x00000401
-	JB   below_806
+	JB   loop1024
 	JMP  loop1025
-
-below_806:
-	JMP loop1024
 
 batchFour512:
 	MOVQ 432(DI), R12
 	CMPQ R12, 440(DI)
 	JB   sameFour512
 
-again_807:
+again_746:
 	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeFour512
@@ -5507,7 +5328,7 @@ again_807:
 	MOVQ      R9, 440(DI)
 	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_807
+	JE        again_746
 	MOVQ      288(DI), R9
 	IMULQ     AX, R9
 	ADDQ      280(DI), R9
@@ -5519,24 +5340,24 @@ again_807:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      320(DI), $0x00
-	JE        drawn_810
+	JE        drawn_749
 	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_808
+	JZ        noids_747
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_809
+	JMP       hash_748
 
-noids_808:
+noids_747:
 	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_809:
+hash_748:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_810:
+drawn_749:
 sameFour512:
 	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
@@ -5552,7 +5373,7 @@ sameFour512:
 groupFour512:
 	LEAQ       108(R12), R9
 	CMPQ       R9, 192(DI)
-	JA         asked_811
+	JA         asked_750
 	MOVQ       208(DI), AX
 	MOVQ       368(DI), R11
 	MOVQ       384(DI), R13
@@ -5583,7 +5404,7 @@ groupFour512:
 	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       320(DI), $0x00
-	JE         keys_812
+	JE         keys_751
 	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
@@ -5594,8 +5415,8 @@ groupFour512:
 	MOVL       108(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_812:
-asked_811:
+keys_751:
+asked_750:
 	MOVQ              448(DI), R13
 	MOVQ              432(DI), R9
 	SUBQ              R12, R9
@@ -5712,93 +5533,66 @@ begunFour512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 168(DI), $0x0000101b
-	JB   below_813
+	JB   below_752
 	CMPQ 168(DI), $0x00001119
-	JB   below_814
+	JB   below_753
 	CMPQ 168(DI), $0x00001309
-	JB   below_815
+	JB   below_754
 	CMPQ 168(DI), $0x00001318
-	JB   below_816
+	JB   loop4873
 	CMPQ 168(DI), $0x00001319
-	JB   below_817
+	JB   loop4888
 	JMP  loop4889
 
-below_817:
-	JMP loop4888
-
-below_816:
-	JMP loop4873
-
-below_815:
+below_754:
 	CMPQ 168(DI), $0x00001308
-	JB   below_818
+	JB   loop4377
 	JMP  loop4872
 
-below_818:
-	JMP loop4377
-
-below_814:
+below_753:
 	CMPQ 168(DI), $0x00001109
-	JB   below_819
+	JB   below_755
 	CMPQ 168(DI), $0x00001118
-	JB   below_820
+	JB   loop4361
 	JMP  loop4376
 
-below_820:
-	JMP loop4361
-
-below_819:
+below_755:
 	CMPQ 168(DI), $0x00001108
-	JB   below_821
+	JB   loop4123
 	JMP  loop4360
 
-below_821:
-	JMP loop4123
-
-below_813:
+below_752:
 	CMPQ 168(DI), $0x00001010
-	JB   below_822
+	JB   below_756
 	CMPQ 168(DI), $0x00001019
-	JB   below_823
+	JB   below_757
 	CMPQ 168(DI), $0x0000101a
-	JB   below_824
+	JB   loop4121
 	JMP  loop4122
 
-below_824:
-	JMP loop4121
-
-below_823:
+below_757:
 	CMPQ 168(DI), $0x00001011
-	JB   below_825
+	JB   loop4112
 	JMP  loop4113
 
-below_825:
-	JMP loop4112
-
-below_822:
+below_756:
 	CMPQ 168(DI), $0x00001009
-	JB   below_826
+	JB   below_758
 	CMPQ 168(DI), $0x0000100a
-	JB   below_827
+	JB   loop4105
 	JMP  loop4106
 
-below_827:
-	JMP loop4105
-
-below_826:
+below_758:
 	CMPQ 168(DI), $0x00001001
-	JB   below_828
+	JB   loop4096
 	JMP  loop4097
-
-below_828:
-	JMP loop4096
 
 batchEight512:
 	MOVQ 432(DI), R12
 	CMPQ R12, 440(DI)
 	JB   sameEight512
 
-again_829:
+again_759:
 	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeEight512
@@ -5809,7 +5603,7 @@ again_829:
 	MOVQ      R9, 440(DI)
 	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_829
+	JE        again_759
 	MOVQ      288(DI), R9
 	IMULQ     AX, R9
 	ADDQ      280(DI), R9
@@ -5821,24 +5615,24 @@ again_829:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      320(DI), $0x00
-	JE        drawn_832
+	JE        drawn_762
 	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_830
+	JZ        noids_760
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_831
+	JMP       hash_761
 
-noids_830:
+noids_760:
 	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_831:
+hash_761:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_832:
+drawn_762:
 sameEight512:
 	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
@@ -5854,7 +5648,7 @@ sameEight512:
 groupEight512:
 	LEAQ       100(R12), R9
 	CMPQ       R9, 192(DI)
-	JA         asked_833
+	JA         asked_763
 	MOVQ       208(DI), AX
 	MOVQ       368(DI), R11
 	MOVQ       384(DI), R13
@@ -5875,15 +5669,15 @@ groupEight512:
 	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       320(DI), $0x00
-	JE         keys_834
+	JE         keys_764
 	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 	MOVL       100(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_834:
-asked_833:
+keys_764:
+asked_763:
 	MOVQ              448(DI), R13
 	MOVQ              432(DI), R9
 	SUBQ              R12, R9
@@ -5991,83 +5785,59 @@ begunEight512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 168(DI), $0x00002108
-	JB   below_835
+	JB   below_765
 	CMPQ 168(DI), $0x00002308
-	JB   below_836
+	JB   below_766
 	CMPQ 168(DI), $0x00002318
-	JB   below_837
+	JB   below_767
 	CMPQ 168(DI), $0x00002319
-	JB   below_838
+	JB   loop8984
 	JMP  loop8985
 
-below_838:
-	JMP loop8984
-
-below_837:
+below_767:
 	CMPQ 168(DI), $0x00002309
-	JB   below_839
+	JB   loop8968
 	JMP  loop8969
 
-below_839:
-	JMP loop8968
-
-below_836:
+below_766:
 	CMPQ 168(DI), $0x00002118
-	JB   below_840
+	JB   below_768
 	CMPQ 168(DI), $0x00002119
-	JB   below_841
+	JB   loop8472
 	JMP  loop8473
 
-below_841:
-	JMP loop8472
-
-below_840:
+below_768:
 	CMPQ 168(DI), $0x00002109
-	JB   below_842
+	JB   loop8456
 	JMP  loop8457
 
-below_842:
-	JMP loop8456
-
-below_835:
+below_765:
 	CMPQ 168(DI), $0x0000200a
-	JB   below_843
+	JB   below_769
 	CMPQ 168(DI), $0x00002019
-	JB   below_844
+	JB   below_770
 	CMPQ 168(DI), $0x0000201a
-	JB   below_845
+	JB   loop8217
 	JMP  loop8218
 
-below_845:
-	JMP loop8217
-
-below_844:
+below_770:
 	CMPQ 168(DI), $0x00002011
-	JB   below_846
+	JB   loop8202
 	JMP  loop8209
 
-below_846:
-	JMP loop8202
-
-below_843:
+below_769:
 	CMPQ 168(DI), $0x00002002
-	JB   below_847
+	JB   loop8193
 	CMPQ 168(DI), $0x00002009
-	JB   below_848
+	JB   loop8194
 	JMP  loop8201
-
-below_848:
-	JMP loop8194
-
-below_847:
-	JMP loop8193
 
 batchSixteen512:
 	MOVQ 432(DI), R12
 	CMPQ R12, 440(DI)
 	JB   sameSixteen512
 
-again_849:
+again_771:
 	MOVQ      424(DI), AX
 	CMPQ      AX, 16(DI)
 	JAE       madeSixteen512
@@ -6078,7 +5848,7 @@ again_849:
 	MOVQ      R9, 440(DI)
 	INCQ      424(DI)
 	CMPQ      R9, R12
-	JE        again_849
+	JE        again_771
 	MOVQ      288(DI), R9
 	IMULQ     AX, R9
 	ADDQ      280(DI), R9
@@ -6090,24 +5860,24 @@ again_849:
 	VPERMPS   Z16, Z17, Z16
 	VMOVUPS   Z16, 3200(R15)
 	CMPQ      320(DI), $0x00
-	JE        drawn_852
+	JE        drawn_774
 	MOVQ      352(DI), R9
 	TESTQ     R9, R9
-	JZ        noids_850
+	JZ        noids_772
 	MOVL      (R9)(AX*4), R9
-	JMP       hash_851
+	JMP       hash_773
 
-noids_850:
+noids_772:
 	MOVQ 360(DI), R9
 	ADDL AX, R9
 
-hash_851:
+hash_773:
 	IMUL3L       $-1850702085, R9, R9
 	VPBROADCASTD R9, Z17
 	VPADDD       128(CX), Z17, Z17
 	VMOVDQU32    Z17, 3264(R15)
 
-drawn_852:
+drawn_774:
 sameSixteen512:
 	MOVQ    408(DI), R13
 	XORQ    $0x00000640, R13
@@ -6123,7 +5893,7 @@ sameSixteen512:
 groupSixteen512:
 	LEAQ       96(R12), R9
 	CMPQ       R9, 192(DI)
-	JA         asked_853
+	JA         asked_775
 	MOVQ       208(DI), AX
 	MOVQ       368(DI), R11
 	MOVQ       384(DI), R13
@@ -6139,13 +5909,13 @@ groupSixteen512:
 	IMULQ      376(DI), CX
 	PREFETCHT0 (R11)(CX*4)
 	CMPQ       320(DI), $0x00
-	JE         keys_854
+	JE         keys_776
 	MOVQ       344(DI), R11
 	MOVL       96(R12), R9
 	PREFETCHT0 (R11)(R9*8)
 
-keys_854:
-asked_853:
+keys_776:
+asked_775:
 	MOVQ              448(DI), R13
 	MOVQ              432(DI), R9
 	SUBQ              R12, R9
@@ -6249,46 +6019,31 @@ begunSixteen512:
 	MOVQ 1536(R11), R12
 	LEAQ 3456(R15), R13
 	CMPQ 168(DI), $0x00004119
-	JB   below_855
+	JB   below_777
 	CMPQ 168(DI), $0x00004309
-	JB   below_856
+	JB   below_778
 	CMPQ 168(DI), $0x00004318
-	JB   below_857
+	JB   loop17161
 	CMPQ 168(DI), $0x00004319
-	JB   below_858
+	JB   loop17176
 	JMP  loop17177
 
-below_858:
-	JMP loop17176
-
-below_857:
-	JMP loop17161
-
-below_856:
+below_778:
 	CMPQ 168(DI), $0x00004308
-	JB   below_859
+	JB   loop16665
 	JMP  loop17160
 
-below_859:
-	JMP loop16665
-
-below_855:
+below_777:
 	CMPQ 168(DI), $0x00004011
-	JB   below_860
+	JB   below_779
 	CMPQ 168(DI), $0x00004109
-	JB   below_861
+	JB   loop16401
 	JMP  loop16649
 
-below_861:
-	JMP loop16401
-
-below_860:
+below_779:
 	CMPQ 168(DI), $0x00004002
-	JB   below_862
+	JB   loop16385
 	JMP  loop16386
-
-below_862:
-	JMP loop16385
 
 row:
 	MOVQ       (DI), R9
@@ -6309,125 +6064,125 @@ row:
 	JNE        copyfew0
 	MOVQ       (R13), CX
 	TESTQ      CX, CX
-	JS         next_863
+	JS         next_780
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5504(R15)
 
-next_863:
+next_780:
 	MOVQ       8(R13), CX
 	TESTQ      CX, CX
-	JS         next_864
+	JS         next_781
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5568(R15)
 
-next_864:
+next_781:
 	MOVQ       16(R13), CX
 	TESTQ      CX, CX
-	JS         next_865
+	JS         next_782
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5632(R15)
 
-next_865:
+next_782:
 	MOVQ       24(R13), CX
 	TESTQ      CX, CX
-	JS         next_866
+	JS         next_783
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5696(R15)
 
-next_866:
+next_783:
 	MOVQ       32(R13), CX
 	TESTQ      CX, CX
-	JS         next_867
+	JS         next_784
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5760(R15)
 
-next_867:
+next_784:
 	MOVQ       40(R13), CX
 	TESTQ      CX, CX
-	JS         next_868
+	JS         next_785
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5824(R15)
 
-next_868:
+next_785:
 	MOVQ       48(R13), CX
 	TESTQ      CX, CX
-	JS         next_869
+	JS         next_786
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5888(R15)
 
-next_869:
+next_786:
 	MOVQ       56(R13), CX
 	TESTQ      CX, CX
-	JS         next_870
+	JS         next_787
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 5952(R15)
 
-next_870:
+next_787:
 	MOVQ       64(R13), CX
 	TESTQ      CX, CX
-	JS         next_871
+	JS         next_788
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6016(R15)
 
-next_871:
+next_788:
 	MOVQ       72(R13), CX
 	TESTQ      CX, CX
-	JS         next_872
+	JS         next_789
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6080(R15)
 
-next_872:
+next_789:
 	MOVQ       80(R13), CX
 	TESTQ      CX, CX
-	JS         next_873
+	JS         next_790
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6144(R15)
 
-next_873:
+next_790:
 	MOVQ       88(R13), CX
 	TESTQ      CX, CX
-	JS         next_874
+	JS         next_791
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6208(R15)
 
-next_874:
+next_791:
 copyfew0:
 	MOVQ       96(R13), CX
 	TESTQ      CX, CX
-	JS         next_875
+	JS         next_792
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6272(R15)
 
-next_875:
+next_792:
 	MOVQ       104(R13), CX
 	TESTQ      CX, CX
-	JS         next_876
+	JS         next_793
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6336(R15)
 
-next_876:
+next_793:
 	MOVQ       112(R13), CX
 	TESTQ      CX, CX
-	JS         next_877
+	JS         next_794
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS    (AX)(CX*1), Z29
 	VMOVUPS    Z29, 6400(R15)
 
-next_877:
+next_794:
 	MOVQ       120(R13), CX
 	PREFETCHT0 63(R9)(CX*1)
 	VMOVUPS.Z  (AX)(CX*1), K1, Z29
@@ -6439,75 +6194,75 @@ copy1:
 	JNE        copyfew1
 	MOVQ       (R13), CX
 	TESTQ      CX, CX
-	JS         next_879
+	JS         next_796
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 5504(R15)
 	VMOVUPS    Z30, 5568(R15)
 
-next_879:
+next_796:
 	MOVQ       16(R13), CX
 	TESTQ      CX, CX
-	JS         next_880
+	JS         next_797
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 5632(R15)
 	VMOVUPS    Z30, 5696(R15)
 
-next_880:
+next_797:
 	MOVQ       32(R13), CX
 	TESTQ      CX, CX
-	JS         next_881
+	JS         next_798
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 5760(R15)
 	VMOVUPS    Z30, 5824(R15)
 
-next_881:
+next_798:
 	MOVQ       48(R13), CX
 	TESTQ      CX, CX
-	JS         next_882
+	JS         next_799
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 5888(R15)
 	VMOVUPS    Z30, 5952(R15)
 
-next_882:
+next_799:
 	MOVQ       64(R13), CX
 	TESTQ      CX, CX
-	JS         next_883
+	JS         next_800
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 6016(R15)
 	VMOVUPS    Z30, 6080(R15)
 
-next_883:
+next_800:
 	MOVQ       80(R13), CX
 	TESTQ      CX, CX
-	JS         next_884
+	JS         next_801
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 6144(R15)
 	VMOVUPS    Z30, 6208(R15)
 
-next_884:
+next_801:
 copyfew1:
 	MOVQ       96(R13), CX
 	TESTQ      CX, CX
-	JS         next_885
+	JS         next_802
 	PREFETCHT0 63(R9)(CX*1)
 	VPSLLD     $0x10, (AX)(CX*1), Z29
 	VPANDD     (AX)(CX*1), Z28, Z30
 	VMOVUPS    Z29, 6272(R15)
 	VMOVUPS    Z30, 6336(R15)
 
-next_885:
+next_802:
 	MOVQ        112(R13), CX
 	PREFETCHT0  63(R9)(CX*1)
 	VMOVDQU16.Z (AX)(CX*1), K1, Z30
@@ -6522,140 +6277,140 @@ copy2:
 	JNE        copyfew2
 	MOVQ       (R13), CX
 	TESTQ      CX, CX
-	JS         next_887
+	JS         next_804
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5504(R15)
 
-next_887:
+next_804:
 	MOVQ       8(R13), CX
 	TESTQ      CX, CX
-	JS         next_888
+	JS         next_805
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5568(R15)
 
-next_888:
+next_805:
 	MOVQ       16(R13), CX
 	TESTQ      CX, CX
-	JS         next_889
+	JS         next_806
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5632(R15)
 
-next_889:
+next_806:
 	MOVQ       24(R13), CX
 	TESTQ      CX, CX
-	JS         next_890
+	JS         next_807
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5696(R15)
 
-next_890:
+next_807:
 	MOVQ       32(R13), CX
 	TESTQ      CX, CX
-	JS         next_891
+	JS         next_808
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5760(R15)
 
-next_891:
+next_808:
 	MOVQ       40(R13), CX
 	TESTQ      CX, CX
-	JS         next_892
+	JS         next_809
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5824(R15)
 
-next_892:
+next_809:
 	MOVQ       48(R13), CX
 	TESTQ      CX, CX
-	JS         next_893
+	JS         next_810
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5888(R15)
 
-next_893:
+next_810:
 	MOVQ       56(R13), CX
 	TESTQ      CX, CX
-	JS         next_894
+	JS         next_811
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 5952(R15)
 
-next_894:
+next_811:
 	MOVQ       64(R13), CX
 	TESTQ      CX, CX
-	JS         next_895
+	JS         next_812
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6016(R15)
 
-next_895:
+next_812:
 	MOVQ       72(R13), CX
 	TESTQ      CX, CX
-	JS         next_896
+	JS         next_813
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6080(R15)
 
-next_896:
+next_813:
 	MOVQ       80(R13), CX
 	TESTQ      CX, CX
-	JS         next_897
+	JS         next_814
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6144(R15)
 
-next_897:
+next_814:
 	MOVQ       88(R13), CX
 	TESTQ      CX, CX
-	JS         next_898
+	JS         next_815
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6208(R15)
 
-next_898:
+next_815:
 copyfew2:
 	MOVQ       96(R13), CX
 	TESTQ      CX, CX
-	JS         next_899
+	JS         next_816
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6272(R15)
 
-next_899:
+next_816:
 	MOVQ       104(R13), CX
 	TESTQ      CX, CX
-	JS         next_900
+	JS         next_817
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6336(R15)
 
-next_900:
+next_817:
 	MOVQ       112(R13), CX
 	TESTQ      CX, CX
-	JS         next_901
+	JS         next_818
 	PREFETCHT0 31(R9)(CX*1)
 	VPMOVZXWD  (AX)(CX*1), Z29
 	VPSLLD     $0x10, Z29, Z29
 	VMOVUPS    Z29, 6400(R15)
 
-next_901:
+next_818:
 	MOVQ        120(R13), CX
 	PREFETCHT0  31(R9)(CX*1)
 	VPMOVZXWD.Z (AX)(CX*1), K1, Z29
@@ -6739,121 +6494,121 @@ loop1032again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_921
+	JAE          above_838
 	CMPQ         CX, $0x05
-	JAE          above_922
+	JAE          above_839
 	CMPQ         CX, $0x03
-	JB           load_906
+	JB           load_823
 	CMPQ         CX, $0x04
-	JB           load_907
-	JMP          load_908
+	JB           load_824
+	JMP          load_825
 
-above_922:
+above_839:
 	CMPQ CX, $0x07
-	JAE  above_923
+	JAE  above_840
 	CMPQ CX, $0x06
-	JB   load_909
-	JMP  load_910
+	JB   load_826
+	JMP  load_827
 
-above_923:
+above_840:
 	CMPQ CX, $0x08
-	JB   load_911
-	JMP  load_912
+	JB   load_828
+	JMP  load_829
 
-above_921:
+above_838:
 	CMPQ CX, $0x0d
-	JAE  above_924
+	JAE  above_841
 	CMPQ CX, $0x0b
-	JAE  above_925
+	JAE  above_842
 	CMPQ CX, $0x0a
-	JB   load_913
-	JMP  load_914
+	JB   load_830
+	JMP  load_831
 
-above_925:
+above_842:
 	CMPQ CX, $0x0c
-	JB   load_915
-	JMP  load_916
+	JB   load_832
+	JMP  load_833
 
-above_924:
+above_841:
 	CMPQ CX, $0x0f
-	JAE  above_926
+	JAE  above_843
 	CMPQ CX, $0x0e
-	JB   load_917
-	JMP  load_918
+	JB   load_834
+	JMP  load_835
 
-above_926:
+above_843:
 	CMPQ        CX, $0x10
-	JB          load_919
+	JB          load_836
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z0
 
-load_919:
+load_836:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z1
 
-load_918:
+load_835:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z2
 
-load_917:
+load_834:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z3
 
-load_916:
+load_833:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z4
 
-load_915:
+load_832:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z5
 
-load_914:
+load_831:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z6
 
-load_913:
+load_830:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z7
 
-load_912:
+load_829:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z8
 
-load_911:
+load_828:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z9
 
-load_910:
+load_827:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z10
 
-load_909:
+load_826:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z11
 
-load_908:
+load_825:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z12
 
-load_907:
+load_824:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z13
 
-load_906:
+load_823:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	VFMADD231PS Z29, Z31, Z14
@@ -6885,135 +6640,135 @@ loop1033again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_943
+	JAE          above_860
 	CMPQ         CX, $0x05
-	JAE          above_944
+	JAE          above_861
 	CMPQ         CX, $0x03
-	JB           load_928
+	JB           load_845
 	CMPQ         CX, $0x04
-	JB           load_929
-	JMP          load_930
+	JB           load_846
+	JMP          load_847
 
-above_944:
+above_861:
 	CMPQ CX, $0x07
-	JAE  above_945
+	JAE  above_862
 	CMPQ CX, $0x06
-	JB   load_931
-	JMP  load_932
+	JB   load_848
+	JMP  load_849
 
-above_945:
+above_862:
 	CMPQ CX, $0x08
-	JB   load_933
-	JMP  load_934
+	JB   load_850
+	JMP  load_851
 
-above_943:
+above_860:
 	CMPQ CX, $0x0d
-	JAE  above_946
+	JAE  above_863
 	CMPQ CX, $0x0b
-	JAE  above_947
+	JAE  above_864
 	CMPQ CX, $0x0a
-	JB   load_935
-	JMP  load_936
+	JB   load_852
+	JMP  load_853
 
-above_947:
+above_864:
 	CMPQ CX, $0x0c
-	JB   load_937
-	JMP  load_938
+	JB   load_854
+	JMP  load_855
 
-above_946:
+above_863:
 	CMPQ CX, $0x0f
-	JAE  above_948
+	JAE  above_865
 	CMPQ CX, $0x0e
-	JB   load_939
-	JMP  load_940
+	JB   load_856
+	JMP  load_857
 
-above_948:
+above_865:
 	CMPQ        CX, $0x10
-	JB          load_941
+	JB          load_858
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_941:
+load_858:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_940:
+load_857:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_939:
+load_856:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_938:
+load_855:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_937:
+load_854:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_936:
+load_853:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT0  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_935:
+load_852:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT0  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_934:
+load_851:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_933:
+load_850:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_932:
+load_849:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_931:
+load_848:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_930:
+load_847:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_929:
+load_846:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_928:
+load_845:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT0  -64(R9)
@@ -7049,135 +6804,135 @@ loop1034again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x09
-	JAE          above_965
+	JAE          above_882
 	CMPQ         CX, $0x05
-	JAE          above_966
+	JAE          above_883
 	CMPQ         CX, $0x03
-	JB           load_950
+	JB           load_867
 	CMPQ         CX, $0x04
-	JB           load_951
-	JMP          load_952
+	JB           load_868
+	JMP          load_869
 
-above_966:
+above_883:
 	CMPQ CX, $0x07
-	JAE  above_967
+	JAE  above_884
 	CMPQ CX, $0x06
-	JB   load_953
-	JMP  load_954
+	JB   load_870
+	JMP  load_871
 
-above_967:
+above_884:
 	CMPQ CX, $0x08
-	JB   load_955
-	JMP  load_956
+	JB   load_872
+	JMP  load_873
 
-above_965:
+above_882:
 	CMPQ CX, $0x0d
-	JAE  above_968
+	JAE  above_885
 	CMPQ CX, $0x0b
-	JAE  above_969
+	JAE  above_886
 	CMPQ CX, $0x0a
-	JB   load_957
-	JMP  load_958
+	JB   load_874
+	JMP  load_875
 
-above_969:
+above_886:
 	CMPQ CX, $0x0c
-	JB   load_959
-	JMP  load_960
+	JB   load_876
+	JMP  load_877
 
-above_968:
+above_885:
 	CMPQ CX, $0x0f
-	JAE  above_970
+	JAE  above_887
 	CMPQ CX, $0x0e
-	JB   load_961
-	JMP  load_962
+	JB   load_878
+	JMP  load_879
 
-above_970:
+above_887:
 	CMPQ        CX, $0x10
-	JB          load_963
+	JB          load_880
 	VMOVUPS     -960(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -960(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_963:
+load_880:
 	VMOVUPS     -896(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -896(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_962:
+load_879:
 	VMOVUPS     -832(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -832(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_961:
+load_878:
 	VMOVUPS     -768(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -768(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_960:
+load_877:
 	VMOVUPS     -704(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -704(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_959:
+load_876:
 	VMOVUPS     -640(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -640(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_958:
+load_875:
 	VMOVUPS     -576(AX), Z29
 	VFMADD231PS 5888(R15), Z29, Z16
 	PREFETCHT1  -576(R9)
 	VFMADD231PS Z29, Z31, Z6
 
-load_957:
+load_874:
 	VMOVUPS     -512(AX), Z29
 	VFMADD231PS 5952(R15), Z29, Z16
 	PREFETCHT1  -512(R9)
 	VFMADD231PS Z29, Z31, Z7
 
-load_956:
+load_873:
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_955:
+load_872:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_954:
+load_871:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_953:
+load_870:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_952:
+load_869:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_951:
+load_868:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_950:
+load_867:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z16
 	PREFETCHT1  -64(R9)
@@ -7252,28 +7007,28 @@ loop1048again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_981
+	JAE          above_898
 	CMPQ         CX, $0x03
-	JAE          above_982
+	JAE          above_899
 	CMPQ         CX, $0x02
-	JB           load_973
-	JMP          load_974
+	JB           load_890
+	JMP          load_891
 
-above_982:
+above_899:
 	CMPQ CX, $0x04
-	JB   load_975
-	JMP  load_976
+	JB   load_892
+	JMP  load_893
 
-above_981:
+above_898:
 	CMPQ CX, $0x07
-	JAE  above_983
+	JAE  above_900
 	CMPQ CX, $0x06
-	JB   load_977
-	JMP  load_978
+	JB   load_894
+	JMP  load_895
 
-above_983:
+above_900:
 	CMPQ        CX, $0x08
-	JB          load_979
+	JB          load_896
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -7281,7 +7036,7 @@ above_983:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_979:
+load_896:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -7289,7 +7044,7 @@ load_979:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_978:
+load_895:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -7297,7 +7052,7 @@ load_978:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_977:
+load_894:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 5888(R15), Z29, Z16
@@ -7305,7 +7060,7 @@ load_977:
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_976:
+load_893:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z16
@@ -7313,7 +7068,7 @@ load_976:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_975:
+load_892:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z16
@@ -7321,7 +7076,7 @@ load_975:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_974:
+load_891:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z16
@@ -7329,7 +7084,7 @@ load_974:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_973:
+load_890:
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -7362,28 +7117,28 @@ loop1049again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_992
+	JAE          above_909
 	CMPQ         CX, $0x03
-	JAE          above_993
+	JAE          above_910
 	CMPQ         CX, $0x02
-	JB           load_984
-	JMP          load_985
+	JB           load_901
+	JMP          load_902
 
-above_993:
+above_910:
 	CMPQ CX, $0x04
-	JB   load_986
-	JMP  load_987
+	JB   load_903
+	JMP  load_904
 
-above_992:
+above_909:
 	CMPQ CX, $0x07
-	JAE  above_994
+	JAE  above_911
 	CMPQ CX, $0x06
-	JB   load_988
-	JMP  load_989
+	JB   load_905
+	JMP  load_906
 
-above_994:
+above_911:
 	CMPQ        CX, $0x08
-	JB          load_990
+	JB          load_907
 	VPSLLD      $0x10, -448(AX), Z29
 	VPANDD      -448(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -7392,7 +7147,7 @@ above_994:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_990:
+load_907:
 	VPSLLD      $0x10, -384(AX), Z29
 	VPANDD      -384(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -7401,7 +7156,7 @@ load_990:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_989:
+load_906:
 	VPSLLD      $0x10, -320(AX), Z29
 	VPANDD      -320(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -7410,7 +7165,7 @@ load_989:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_988:
+load_905:
 	VPSLLD      $0x10, -256(AX), Z29
 	VPANDD      -256(AX), Z28, Z30
 	VFMADD231PS 5888(R15), Z29, Z16
@@ -7419,7 +7174,7 @@ load_988:
 	VFMADD231PS Z29, Z31, Z6
 	VFMADD231PS Z30, Z31, Z7
 
-load_987:
+load_904:
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z16
@@ -7428,7 +7183,7 @@ load_987:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_986:
+load_903:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z16
@@ -7437,7 +7192,7 @@ load_986:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_985:
+load_902:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z16
@@ -7446,7 +7201,7 @@ load_985:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_984:
+load_901:
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -7543,59 +7298,59 @@ loop2057again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1007
+	JAE          above_924
 	CMPQ         CX, $0x03
-	JB           load_1000
+	JB           load_917
 	CMPQ         CX, $0x04
-	JB           load_1001
-	JMP          load_1002
+	JB           load_918
+	JMP          load_919
 
-above_1007:
+above_924:
 	CMPQ CX, $0x07
-	JAE  above_1008
+	JAE  above_925
 	CMPQ CX, $0x06
-	JB   load_1003
-	JMP  load_1004
+	JB   load_920
+	JMP  load_921
 
-above_1008:
+above_925:
 	CMPQ        CX, $0x08
-	JB          load_1005
+	JB          load_922
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_1005:
+load_922:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1004:
+load_921:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_1003:
+load_920:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_1002:
+load_919:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_1001:
+load_918:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1000:
+load_917:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -7609,59 +7364,59 @@ load_1000:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_1017
+	JAE          above_934
 	CMPQ         CX, $0x03
-	JB           load_1010
+	JB           load_927
 	CMPQ         CX, $0x04
-	JB           load_1011
-	JMP          load_1012
+	JB           load_928
+	JMP          load_929
 
-above_1017:
+above_934:
 	CMPQ CX, $0x07
-	JAE  above_1018
+	JAE  above_935
 	CMPQ CX, $0x06
-	JB   load_1013
-	JMP  load_1014
+	JB   load_930
+	JMP  load_931
 
-above_1018:
+above_935:
 	CMPQ        CX, $0x08
-	JB          load_1015
+	JB          load_932
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT0  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_1015:
+load_932:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1014:
+load_931:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT0  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_1013:
+load_930:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT0  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_1012:
+load_929:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT0  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_1011:
+load_928:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1010:
+load_927:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT0  -64(R9)
@@ -7700,59 +7455,59 @@ loop2058again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x05
-	JAE          above_1027
+	JAE          above_944
 	CMPQ         CX, $0x03
-	JB           load_1020
+	JB           load_937
 	CMPQ         CX, $0x04
-	JB           load_1021
-	JMP          load_1022
+	JB           load_938
+	JMP          load_939
 
-above_1027:
+above_944:
 	CMPQ CX, $0x07
-	JAE  above_1028
+	JAE  above_945
 	CMPQ CX, $0x06
-	JB   load_1023
-	JMP  load_1024
+	JB   load_940
+	JMP  load_941
 
-above_1028:
+above_945:
 	CMPQ        CX, $0x08
-	JB          load_1025
+	JB          load_942
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 5504(R15), Z29, Z16
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z0
 
-load_1025:
+load_942:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1024:
+load_941:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 5632(R15), Z29, Z16
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z2
 
-load_1023:
+load_940:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 5696(R15), Z29, Z16
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z3
 
-load_1022:
+load_939:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 5760(R15), Z29, Z16
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z4
 
-load_1021:
+load_938:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1020:
+load_937:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -7766,59 +7521,59 @@ load_1020:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x05
-	JAE          above_1037
+	JAE          above_954
 	CMPQ         CX, $0x03
-	JB           load_1030
+	JB           load_947
 	CMPQ         CX, $0x04
-	JB           load_1031
-	JMP          load_1032
+	JB           load_948
+	JMP          load_949
 
-above_1037:
+above_954:
 	CMPQ CX, $0x07
-	JAE  above_1038
+	JAE  above_955
 	CMPQ CX, $0x06
-	JB   load_1033
-	JMP  load_1034
+	JB   load_950
+	JMP  load_951
 
-above_1038:
+above_955:
 	CMPQ        CX, $0x08
-	JB          load_1035
+	JB          load_952
 	VMOVUPS     -448(AX), Z29
 	VFMADD231PS 6016(R15), Z29, Z17
 	PREFETCHT1  -448(R9)
 	VFMADD231PS Z29, Z31, Z8
 
-load_1035:
+load_952:
 	VMOVUPS     -384(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -384(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1034:
+load_951:
 	VMOVUPS     -320(AX), Z29
 	VFMADD231PS 6144(R15), Z29, Z17
 	PREFETCHT1  -320(R9)
 	VFMADD231PS Z29, Z31, Z10
 
-load_1033:
+load_950:
 	VMOVUPS     -256(AX), Z29
 	VFMADD231PS 6208(R15), Z29, Z17
 	PREFETCHT1  -256(R9)
 	VFMADD231PS Z29, Z31, Z11
 
-load_1032:
+load_949:
 	VMOVUPS     -192(AX), Z29
 	VFMADD231PS 6272(R15), Z29, Z17
 	PREFETCHT1  -192(R9)
 	VFMADD231PS Z29, Z31, Z12
 
-load_1031:
+load_948:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1030:
+load_947:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z17
 	PREFETCHT1  -64(R9)
@@ -7922,14 +7677,14 @@ loop2073again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JAE          above_1047
+	JAE          above_964
 	CMPQ         CX, $0x02
-	JB           load_1043
-	JMP          load_1044
+	JB           load_960
+	JMP          load_961
 
-above_1047:
+above_964:
 	CMPQ        CX, $0x04
-	JB          load_1045
+	JB          load_962
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 5504(R15), Z29, Z16
@@ -7938,7 +7693,7 @@ above_1047:
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
 
-load_1045:
+load_962:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 5632(R15), Z29, Z16
@@ -7947,7 +7702,7 @@ load_1045:
 	VFMADD231PS Z29, Z31, Z2
 	VFMADD231PS Z30, Z31, Z3
 
-load_1044:
+load_961:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 5760(R15), Z29, Z16
@@ -7956,7 +7711,7 @@ load_1044:
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
 
-load_1043:
+load_960:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z16
@@ -7969,14 +7724,14 @@ load_1043:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JAE          above_1052
+	JAE          above_969
 	CMPQ         CX, $0x02
-	JB           load_1048
-	JMP          load_1049
+	JB           load_965
+	JMP          load_966
 
-above_1052:
+above_969:
 	CMPQ        CX, $0x04
-	JB          load_1050
+	JB          load_967
 	VPSLLD      $0x10, -192(AX), Z29
 	VPANDD      -192(AX), Z28, Z30
 	VFMADD231PS 6016(R15), Z29, Z17
@@ -7985,7 +7740,7 @@ above_1052:
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
 
-load_1050:
+load_967:
 	VPSLLD      $0x10, -128(AX), Z29
 	VPANDD      -128(AX), Z28, Z30
 	VFMADD231PS 6144(R15), Z29, Z17
@@ -7994,7 +7749,7 @@ load_1050:
 	VFMADD231PS Z29, Z31, Z10
 	VFMADD231PS Z30, Z31, Z11
 
-load_1049:
+load_966:
 	VPSLLD      $0x10, -64(AX), Z29
 	VPANDD      -64(AX), Z28, Z30
 	VFMADD231PS 6272(R15), Z29, Z17
@@ -8003,7 +7758,7 @@ load_1049:
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
 
-load_1048:
+load_965:
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -8237,21 +7992,21 @@ loop4105again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_1066
+	JB           load_983
 	CMPQ         CX, $0x04
-	JB           load_1067
+	JB           load_984
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_1067:
+load_984:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1066:
+load_983:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT0   -64(R9)
@@ -8265,21 +8020,21 @@ load_1066:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1070
+	JB           load_987
 	CMPQ         CX, $0x04
-	JB           load_1071
+	JB           load_988
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_1071:
+load_988:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1070:
+load_987:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -8296,21 +8051,21 @@ load_1070:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1074
+	JB           load_991
 	CMPQ         CX, $0x04
-	JB           load_1075
+	JB           load_992
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_1075:
+load_992:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1074:
+load_991:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -8324,21 +8079,21 @@ load_1074:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1078
+	JB           load_995
 	CMPQ         CX, $0x04
-	JB           load_1079
+	JB           load_996
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_1079:
+load_996:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT0  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1078:
+load_995:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT0  -64(R9)
@@ -8380,21 +8135,21 @@ loop4106again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x03
-	JB           load_1082
+	JB           load_999
 	CMPQ         CX, $0x04
-	JB           load_1083
+	JB           load_1000
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5504(R15), Z29, Z16
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z0
 
-load_1083:
+load_1000:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5568(R15), Z29, Z16
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z1
 
-load_1082:
+load_999:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z16
 	PREFETCHT1   -64(R9)
@@ -8408,21 +8163,21 @@ load_1082:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1086
+	JB           load_1003
 	CMPQ         CX, $0x04
-	JB           load_1087
+	JB           load_1004
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z4
 
-load_1087:
+load_1004:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 5824(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z5
 
-load_1086:
+load_1003:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -8439,21 +8194,21 @@ load_1086:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1090
+	JB           load_1007
 	CMPQ         CX, $0x04
-	JB           load_1091
+	JB           load_1008
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z8
 
-load_1091:
+load_1008:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6080(R15), Z29, Z17
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z9
 
-load_1090:
+load_1007:
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -8467,21 +8222,21 @@ load_1090:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x03
-	JB           load_1094
+	JB           load_1011
 	CMPQ         CX, $0x04
-	JB           load_1095
+	JB           load_1012
 	VMOVUPS      -192(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -192(R9)
 	VFMADD231PS  Z29, Z31, Z12
 
-load_1095:
+load_1012:
 	VMOVUPS     -128(AX), Z29
 	VFMADD231PS 6336(R15), Z29, Z18
 	PREFETCHT1  -128(R9)
 	VFMADD231PS Z29, Z31, Z13
 
-load_1094:
+load_1011:
 	VMOVUPS     -64(AX), Z29
 	VFMADD231PS 6400(R15), Z29, Z18
 	PREFETCHT1  -64(R9)
@@ -8628,7 +8383,7 @@ loop4121again:
 	VPXORD       Z16, Z16, Z16
 	VBROADCASTSS (R11), Z31
 	CMPQ         CX, $0x02
-	JB           load_1105
+	JB           load_1022
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5504(R15), Z29, Z16
@@ -8637,7 +8392,7 @@ loop4121again:
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
 
-load_1105:
+load_1022:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5632(R15), Z29, K5, Z16
@@ -8650,7 +8405,7 @@ load_1105:
 	VBROADCASTSS 4(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1107
+	JB           load_1024
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  5760(R15), Z29, Z17
@@ -8659,7 +8414,7 @@ load_1105:
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
 
-load_1107:
+load_1024:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  5888(R15), Z29, K5, Z17
@@ -8675,7 +8430,7 @@ load_1107:
 	VBROADCASTSS 8(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1109
+	JB           load_1026
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6016(R15), Z29, Z17
@@ -8684,7 +8439,7 @@ load_1107:
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
 
-load_1109:
+load_1026:
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VFMADD231PS  6144(R15), Z29, K5, Z17
@@ -8697,7 +8452,7 @@ load_1109:
 	VBROADCASTSS 12(R11), Z31
 	ADDQ         88(DI), R9
 	CMPQ         CX, $0x02
-	JB           load_1111
+	JB           load_1028
 	VPSLLD       $0x10, -64(AX), Z29
 	VPANDD       -64(AX), Z28, Z30
 	VFMADD231PS  6272(R15), Z29, Z18
@@ -8706,7 +8461,7 @@ load_1109:
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
 
-load_1111:
+load_1028:
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -11421,7 +11176,7 @@ group1:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x40
-	JAE         whole_1293
+	JAE         whole_1210
 	MOVQ        CX, R9
 	IMUL3Q      $0x01, R9, R9
 	SHRQ        $0x02, R9
@@ -11430,7 +11185,7 @@ group1:
 	KMOVW       R9, K4
 	MOVQ        368(DI), AX
 
-whole_1293:
+whole_1210:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    392(DI), $0x00
@@ -11711,7 +11466,7 @@ group2:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x20
-	JAE         whole_1294
+	JAE         whole_1211
 	MOVQ        CX, R9
 	IMUL3Q      $0x02, R9, R9
 	SHRQ        $0x02, R9
@@ -11720,7 +11475,7 @@ group2:
 	KMOVW       R9, K4
 	MOVQ        368(DI), AX
 
-whole_1294:
+whole_1211:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    392(DI), $0x00
@@ -11887,7 +11642,7 @@ group4:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x10
-	JAE         whole_1295
+	JAE         whole_1212
 	MOVQ        CX, R9
 	IMUL3Q      $0x04, R9, R9
 	SHRQ        $0x02, R9
@@ -11896,7 +11651,7 @@ group4:
 	KMOVW       R9, K4
 	MOVQ        368(DI), AX
 
-whole_1295:
+whole_1212:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    392(DI), $0x00
@@ -11993,7 +11748,7 @@ group8:
 	VFMSUB213PS 1024(R11), Z24, Z23
 	KXNORW      K4, K4, K4
 	CMPQ        CX, $0x08
-	JAE         whole_1296
+	JAE         whole_1213
 	MOVQ        CX, R9
 	IMUL3Q      $0x08, R9, R9
 	SHRQ        $0x02, R9
@@ -12002,7 +11757,7 @@ group8:
 	KMOVW       R9, K4
 	MOVQ        368(DI), AX
 
-whole_1296:
+whole_1213:
 	VADDPS  Z23, Z27, K4, Z27
 	VMOVUPS Z23, 3392(R15)
 	CMPQ    392(DI), $0x00
@@ -12116,95 +11871,95 @@ total:
 	JNE     wholefew0
 	MOVQ    (R10), AX
 	TESTQ   AX, AX
-	JS      next_1297
+	JS      next_1214
 	VMOVUPS Z0, (CX)(AX*1)
 
-next_1297:
+next_1214:
 	MOVQ    8(R10), AX
 	TESTQ   AX, AX
-	JS      next_1298
+	JS      next_1215
 	VMOVUPS Z1, (CX)(AX*1)
 
-next_1298:
+next_1215:
 	MOVQ    16(R10), AX
 	TESTQ   AX, AX
-	JS      next_1299
+	JS      next_1216
 	VMOVUPS Z2, (CX)(AX*1)
 
-next_1299:
+next_1216:
 	MOVQ    24(R10), AX
 	TESTQ   AX, AX
-	JS      next_1300
+	JS      next_1217
 	VMOVUPS Z3, (CX)(AX*1)
 
-next_1300:
+next_1217:
 	MOVQ    32(R10), AX
 	TESTQ   AX, AX
-	JS      next_1301
+	JS      next_1218
 	VMOVUPS Z4, (CX)(AX*1)
 
-next_1301:
+next_1218:
 	MOVQ    40(R10), AX
 	TESTQ   AX, AX
-	JS      next_1302
+	JS      next_1219
 	VMOVUPS Z5, (CX)(AX*1)
 
-next_1302:
+next_1219:
 	MOVQ    48(R10), AX
 	TESTQ   AX, AX
-	JS      next_1303
+	JS      next_1220
 	VMOVUPS Z6, (CX)(AX*1)
 
-next_1303:
+next_1220:
 	MOVQ    56(R10), AX
 	TESTQ   AX, AX
-	JS      next_1304
+	JS      next_1221
 	VMOVUPS Z7, (CX)(AX*1)
 
-next_1304:
+next_1221:
 	MOVQ    64(R10), AX
 	TESTQ   AX, AX
-	JS      next_1305
+	JS      next_1222
 	VMOVUPS Z8, (CX)(AX*1)
 
-next_1305:
+next_1222:
 	MOVQ    72(R10), AX
 	TESTQ   AX, AX
-	JS      next_1306
+	JS      next_1223
 	VMOVUPS Z9, (CX)(AX*1)
 
-next_1306:
+next_1223:
 	MOVQ    80(R10), AX
 	TESTQ   AX, AX
-	JS      next_1307
+	JS      next_1224
 	VMOVUPS Z10, (CX)(AX*1)
 
-next_1307:
+next_1224:
 	MOVQ    88(R10), AX
 	TESTQ   AX, AX
-	JS      next_1308
+	JS      next_1225
 	VMOVUPS Z11, (CX)(AX*1)
 
-next_1308:
+next_1225:
 wholefew0:
 	MOVQ    96(R10), AX
 	TESTQ   AX, AX
-	JS      next_1309
+	JS      next_1226
 	VMOVUPS Z12, (CX)(AX*1)
 
-next_1309:
+next_1226:
 	MOVQ    104(R10), AX
 	TESTQ   AX, AX
-	JS      next_1310
+	JS      next_1227
 	VMOVUPS Z13, (CX)(AX*1)
 
-next_1310:
+next_1227:
 	MOVQ    112(R10), AX
 	TESTQ   AX, AX
-	JS      next_1311
+	JS      next_1228
 	VMOVUPS Z14, (CX)(AX*1)
 
-next_1311:
+next_1228:
 	MOVQ    120(R10), AX
 	VMOVUPS Z15, K1, (CX)(AX*1)
 	JMP     written
@@ -12214,95 +11969,95 @@ stream0:
 	JNE      streamfew0
 	MOVQ     (R10), AX
 	TESTQ    AX, AX
-	JS       next_1313
+	JS       next_1230
 	VMOVNTPS Z0, (CX)(AX*1)
 
-next_1313:
+next_1230:
 	MOVQ     8(R10), AX
 	TESTQ    AX, AX
-	JS       next_1314
+	JS       next_1231
 	VMOVNTPS Z1, (CX)(AX*1)
 
-next_1314:
+next_1231:
 	MOVQ     16(R10), AX
 	TESTQ    AX, AX
-	JS       next_1315
+	JS       next_1232
 	VMOVNTPS Z2, (CX)(AX*1)
 
-next_1315:
+next_1232:
 	MOVQ     24(R10), AX
 	TESTQ    AX, AX
-	JS       next_1316
+	JS       next_1233
 	VMOVNTPS Z3, (CX)(AX*1)
 
-next_1316:
+next_1233:
 	MOVQ     32(R10), AX
 	TESTQ    AX, AX
-	JS       next_1317
+	JS       next_1234
 	VMOVNTPS Z4, (CX)(AX*1)
 
-next_1317:
+next_1234:
 	MOVQ     40(R10), AX
 	TESTQ    AX, AX
-	JS       next_1318
+	JS       next_1235
 	VMOVNTPS Z5, (CX)(AX*1)
 
-next_1318:
+next_1235:
 	MOVQ     48(R10), AX
 	TESTQ    AX, AX
-	JS       next_1319
+	JS       next_1236
 	VMOVNTPS Z6, (CX)(AX*1)
 
-next_1319:
+next_1236:
 	MOVQ     56(R10), AX
 	TESTQ    AX, AX
-	JS       next_1320
+	JS       next_1237
 	VMOVNTPS Z7, (CX)(AX*1)
 
-next_1320:
+next_1237:
 	MOVQ     64(R10), AX
 	TESTQ    AX, AX
-	JS       next_1321
+	JS       next_1238
 	VMOVNTPS Z8, (CX)(AX*1)
 
-next_1321:
+next_1238:
 	MOVQ     72(R10), AX
 	TESTQ    AX, AX
-	JS       next_1322
+	JS       next_1239
 	VMOVNTPS Z9, (CX)(AX*1)
 
-next_1322:
+next_1239:
 	MOVQ     80(R10), AX
 	TESTQ    AX, AX
-	JS       next_1323
+	JS       next_1240
 	VMOVNTPS Z10, (CX)(AX*1)
 
-next_1323:
+next_1240:
 	MOVQ     88(R10), AX
 	TESTQ    AX, AX
-	JS       next_1324
+	JS       next_1241
 	VMOVNTPS Z11, (CX)(AX*1)
 
-next_1324:
+next_1241:
 streamfew0:
 	MOVQ     96(R10), AX
 	TESTQ    AX, AX
-	JS       next_1325
+	JS       next_1242
 	VMOVNTPS Z12, (CX)(AX*1)
 
-next_1325:
+next_1242:
 	MOVQ     104(R10), AX
 	TESTQ    AX, AX
-	JS       next_1326
+	JS       next_1243
 	VMOVNTPS Z13, (CX)(AX*1)
 
-next_1326:
+next_1243:
 	MOVQ     112(R10), AX
 	TESTQ    AX, AX
-	JS       next_1327
+	JS       next_1244
 	VMOVNTPS Z14, (CX)(AX*1)
 
-next_1327:
+next_1244:
 	MOVQ     120(R10), AX
 	VMOVNTPS Z15, (CX)(AX*1)
 	JMP      written
@@ -12390,7 +12145,7 @@ native1:
 	JNE     nativefew1
 	MOVQ    (R10), AX
 	TESTQ   AX, AX
-	JS      next_1329
+	JS      next_1246
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -12399,10 +12154,10 @@ native1:
 	VPERMW    Z0, Z29, Z0
 	VMOVDQU16 Z0, (CX)(AX*1)
 
-next_1329:
+next_1246:
 	MOVQ    16(R10), AX
 	TESTQ   AX, AX
-	JS      next_1330
+	JS      next_1247
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -12411,10 +12166,10 @@ next_1329:
 	VPERMW    Z2, Z29, Z2
 	VMOVDQU16 Z2, (CX)(AX*1)
 
-next_1330:
+next_1247:
 	MOVQ    32(R10), AX
 	TESTQ   AX, AX
-	JS      next_1331
+	JS      next_1248
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -12423,10 +12178,10 @@ next_1330:
 	VPERMW    Z4, Z29, Z4
 	VMOVDQU16 Z4, (CX)(AX*1)
 
-next_1331:
+next_1248:
 	MOVQ    48(R10), AX
 	TESTQ   AX, AX
-	JS      next_1332
+	JS      next_1249
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -12435,10 +12190,10 @@ next_1331:
 	VPERMW    Z6, Z29, Z6
 	VMOVDQU16 Z6, (CX)(AX*1)
 
-next_1332:
+next_1249:
 	MOVQ    64(R10), AX
 	TESTQ   AX, AX
-	JS      next_1333
+	JS      next_1250
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -12447,10 +12202,10 @@ next_1332:
 	VPERMW    Z8, Z29, Z8
 	VMOVDQU16 Z8, (CX)(AX*1)
 
-next_1333:
+next_1250:
 	MOVQ    80(R10), AX
 	TESTQ   AX, AX
-	JS      next_1334
+	JS      next_1251
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -12459,11 +12214,11 @@ next_1333:
 	VPERMW    Z10, Z29, Z10
 	VMOVDQU16 Z10, (CX)(AX*1)
 
-next_1334:
+next_1251:
 nativefew1:
 	MOVQ    96(R10), AX
 	TESTQ   AX, AX
-	JS      next_1335
+	JS      next_1252
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -12472,7 +12227,7 @@ nativefew1:
 	VPERMW    Z12, Z29, Z12
 	VMOVDQU16 Z12, (CX)(AX*1)
 
-next_1335:
+next_1252:
 	MOVQ    112(R10), AX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -12488,7 +12243,7 @@ stream1:
 	JNE     streamfew1
 	MOVQ    (R10), AX
 	TESTQ   AX, AX
-	JS      next_1337
+	JS      next_1254
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -12497,10 +12252,10 @@ stream1:
 	VPERMW   Z0, Z29, Z0
 	VMOVNTPS Z0, (CX)(AX*1)
 
-next_1337:
+next_1254:
 	MOVQ    16(R10), AX
 	TESTQ   AX, AX
-	JS      next_1338
+	JS      next_1255
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
@@ -12509,10 +12264,10 @@ next_1337:
 	VPERMW   Z2, Z29, Z2
 	VMOVNTPS Z2, (CX)(AX*1)
 
-next_1338:
+next_1255:
 	MOVQ    32(R10), AX
 	TESTQ   AX, AX
-	JS      next_1339
+	JS      next_1256
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
@@ -12521,10 +12276,10 @@ next_1338:
 	VPERMW   Z4, Z29, Z4
 	VMOVNTPS Z4, (CX)(AX*1)
 
-next_1339:
+next_1256:
 	MOVQ    48(R10), AX
 	TESTQ   AX, AX
-	JS      next_1340
+	JS      next_1257
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
@@ -12533,10 +12288,10 @@ next_1339:
 	VPERMW   Z6, Z29, Z6
 	VMOVNTPS Z6, (CX)(AX*1)
 
-next_1340:
+next_1257:
 	MOVQ    64(R10), AX
 	TESTQ   AX, AX
-	JS      next_1341
+	JS      next_1258
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
@@ -12545,10 +12300,10 @@ next_1340:
 	VPERMW   Z8, Z29, Z8
 	VMOVNTPS Z8, (CX)(AX*1)
 
-next_1341:
+next_1258:
 	MOVQ    80(R10), AX
 	TESTQ   AX, AX
-	JS      next_1342
+	JS      next_1259
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
@@ -12557,11 +12312,11 @@ next_1341:
 	VPERMW   Z10, Z29, Z10
 	VMOVNTPS Z10, (CX)(AX*1)
 
-next_1342:
+next_1259:
 streamfew1:
 	MOVQ    96(R10), AX
 	TESTQ   AX, AX
-	JS      next_1343
+	JS      next_1260
 	VMOVUPS joined<>+0(SB), Z29
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
@@ -12570,7 +12325,7 @@ streamfew1:
 	VPERMW   Z12, Z29, Z12
 	VMOVNTPS Z12, (CX)(AX*1)
 
-next_1343:
+next_1260:
 	MOVQ    112(R10), AX
 	VMOVUPS joined<>+0(SB), Z29
 
@@ -12643,155 +12398,155 @@ native2:
 	JNE   nativefew2
 	MOVQ  (R10), AX
 	TESTQ AX, AX
-	JS    next_1345
+	JS    next_1262
 
 	// VCVTNEPS2BF16 Z0, Y29
 	LONG      $0x487e6262
 	WORD      $0xe872
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1345:
+next_1262:
 	MOVQ  8(R10), AX
 	TESTQ AX, AX
-	JS    next_1346
+	JS    next_1263
 
 	// VCVTNEPS2BF16 Z1, Y29
 	LONG      $0x487e6262
 	WORD      $0xe972
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1346:
+next_1263:
 	MOVQ  16(R10), AX
 	TESTQ AX, AX
-	JS    next_1347
+	JS    next_1264
 
 	// VCVTNEPS2BF16 Z2, Y29
 	LONG      $0x487e6262
 	WORD      $0xea72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1347:
+next_1264:
 	MOVQ  24(R10), AX
 	TESTQ AX, AX
-	JS    next_1348
+	JS    next_1265
 
 	// VCVTNEPS2BF16 Z3, Y29
 	LONG      $0x487e6262
 	WORD      $0xeb72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1348:
+next_1265:
 	MOVQ  32(R10), AX
 	TESTQ AX, AX
-	JS    next_1349
+	JS    next_1266
 
 	// VCVTNEPS2BF16 Z4, Y29
 	LONG      $0x487e6262
 	WORD      $0xec72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1349:
+next_1266:
 	MOVQ  40(R10), AX
 	TESTQ AX, AX
-	JS    next_1350
+	JS    next_1267
 
 	// VCVTNEPS2BF16 Z5, Y29
 	LONG      $0x487e6262
 	WORD      $0xed72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1350:
+next_1267:
 	MOVQ  48(R10), AX
 	TESTQ AX, AX
-	JS    next_1351
+	JS    next_1268
 
 	// VCVTNEPS2BF16 Z6, Y29
 	LONG      $0x487e6262
 	WORD      $0xee72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1351:
+next_1268:
 	MOVQ  56(R10), AX
 	TESTQ AX, AX
-	JS    next_1352
+	JS    next_1269
 
 	// VCVTNEPS2BF16 Z7, Y29
 	LONG      $0x487e6262
 	WORD      $0xef72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1352:
+next_1269:
 	MOVQ  64(R10), AX
 	TESTQ AX, AX
-	JS    next_1353
+	JS    next_1270
 
 	// VCVTNEPS2BF16 Z8, Y29
 	LONG      $0x487e4262
 	WORD      $0xe872
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1353:
+next_1270:
 	MOVQ  72(R10), AX
 	TESTQ AX, AX
-	JS    next_1354
+	JS    next_1271
 
 	// VCVTNEPS2BF16 Z9, Y29
 	LONG      $0x487e4262
 	WORD      $0xe972
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1354:
+next_1271:
 	MOVQ  80(R10), AX
 	TESTQ AX, AX
-	JS    next_1355
+	JS    next_1272
 
 	// VCVTNEPS2BF16 Z10, Y29
 	LONG      $0x487e4262
 	WORD      $0xea72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1355:
+next_1272:
 	MOVQ  88(R10), AX
 	TESTQ AX, AX
-	JS    next_1356
+	JS    next_1273
 
 	// VCVTNEPS2BF16 Z11, Y29
 	LONG      $0x487e4262
 	WORD      $0xeb72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1356:
+next_1273:
 nativefew2:
 	MOVQ  96(R10), AX
 	TESTQ AX, AX
-	JS    next_1357
+	JS    next_1274
 
 	// VCVTNEPS2BF16 Z12, Y29
 	LONG      $0x487e4262
 	WORD      $0xec72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1357:
+next_1274:
 	MOVQ  104(R10), AX
 	TESTQ AX, AX
-	JS    next_1358
+	JS    next_1275
 
 	// VCVTNEPS2BF16 Z13, Y29
 	LONG      $0x487e4262
 	WORD      $0xed72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1358:
+next_1275:
 	MOVQ  112(R10), AX
 	TESTQ AX, AX
-	JS    next_1359
+	JS    next_1276
 
 	// VCVTNEPS2BF16 Z14, Y29
 	LONG      $0x487e4262
 	WORD      $0xee72
 	VMOVDQU16 Y29, (CX)(AX*1)
 
-next_1359:
+next_1276:
 	MOVQ 120(R10), AX
 
 	// VCVTNEPS2BF16 Z15, Y29
@@ -13031,152 +12786,152 @@ row:
 	TESTQ     CX, CX
 	JZ        added
 	CMPQ      R10, $0x09
-	JAE       above_1377
+	JAE       above_1294
 	CMPQ      R10, $0x05
-	JAE       above_1378
+	JAE       above_1295
 	CMPQ      R10, $0x03
-	JAE       above_1379
+	JAE       above_1296
 	CMPQ      R10, $0x02
-	JB        load_1361
-	JMP       load_1362
+	JB        load_1278
+	JMP       load_1279
 
-above_1379:
+above_1296:
 	CMPQ R10, $0x04
-	JB   load_1363
-	JMP  load_1364
+	JB   load_1280
+	JMP  load_1281
 
-above_1378:
+above_1295:
 	CMPQ R10, $0x07
-	JAE  above_1380
+	JAE  above_1297
 	CMPQ R10, $0x06
-	JB   load_1365
-	JMP  load_1366
+	JB   load_1282
+	JMP  load_1283
 
-above_1380:
+above_1297:
 	CMPQ R10, $0x08
-	JB   load_1367
-	JMP  load_1368
+	JB   load_1284
+	JMP  load_1285
 
-above_1377:
+above_1294:
 	CMPQ R10, $0x0d
-	JAE  above_1381
+	JAE  above_1298
 	CMPQ R10, $0x0b
-	JAE  above_1382
+	JAE  above_1299
 	CMPQ R10, $0x0a
-	JB   load_1369
-	JMP  load_1370
+	JB   load_1286
+	JMP  load_1287
 
-above_1382:
+above_1299:
 	CMPQ R10, $0x0c
-	JB   load_1371
-	JMP  load_1372
+	JB   load_1288
+	JMP  load_1289
 
-above_1381:
+above_1298:
 	CMPQ R10, $0x0f
-	JAE  above_1383
+	JAE  above_1300
 	CMPQ R10, $0x0e
-	JB   load_1373
-	JMP  load_1374
+	JB   load_1290
+	JMP  load_1291
 
-above_1383:
+above_1300:
 	CMPQ        R10, $0x10
-	JB          load_1375
+	JB          load_1292
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -960(CX), Z29
 	VFMADD231PS (R15), Z31, Z29
 	VMOVUPS     Z29, -960(CX)
 
-load_1375:
+load_1292:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -896(CX), Z29
 	VFMADD231PS 64(R15), Z31, Z29
 	VMOVUPS     Z29, -896(CX)
 
-load_1374:
+load_1291:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -832(CX), Z29
 	VFMADD231PS 128(R15), Z31, Z29
 	VMOVUPS     Z29, -832(CX)
 
-load_1373:
+load_1290:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -768(CX), Z29
 	VFMADD231PS 192(R15), Z31, Z29
 	VMOVUPS     Z29, -768(CX)
 
-load_1372:
+load_1289:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -704(CX), Z29
 	VFMADD231PS 256(R15), Z31, Z29
 	VMOVUPS     Z29, -704(CX)
 
-load_1371:
+load_1288:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VMOVUPS     -640(CX), Z29
 	VFMADD231PS 320(R15), Z31, Z29
 	VMOVUPS     Z29, -640(CX)
 
-load_1370:
+load_1287:
 	VPERMPS     Z26, Z16, Z31
 	VMOVUPS     -576(CX), Z29
 	VFMADD231PS 384(R15), Z31, Z29
 	VMOVUPS     Z29, -576(CX)
 
-load_1369:
+load_1286:
 	VPERMPS     Z26, Z17, Z31
 	VMOVUPS     -512(CX), Z29
 	VFMADD231PS 448(R15), Z31, Z29
 	VMOVUPS     Z29, -512(CX)
 
-load_1368:
+load_1285:
 	VPERMPS     Z26, Z18, Z31
 	VMOVUPS     -448(CX), Z29
 	VFMADD231PS 512(R15), Z31, Z29
 	VMOVUPS     Z29, -448(CX)
 
-load_1367:
+load_1284:
 	VPERMPS     Z26, Z19, Z31
 	VMOVUPS     -384(CX), Z29
 	VFMADD231PS 576(R15), Z31, Z29
 	VMOVUPS     Z29, -384(CX)
 
-load_1366:
+load_1283:
 	VPERMPS     Z26, Z20, Z31
 	VMOVUPS     -320(CX), Z29
 	VFMADD231PS 640(R15), Z31, Z29
 	VMOVUPS     Z29, -320(CX)
 
-load_1365:
+load_1282:
 	VPERMPS     Z26, Z21, Z31
 	VMOVUPS     -256(CX), Z29
 	VFMADD231PS 704(R15), Z31, Z29
 	VMOVUPS     Z29, -256(CX)
 
-load_1364:
+load_1281:
 	VPERMPS     Z26, Z22, Z31
 	VMOVUPS     -192(CX), Z29
 	VFMADD231PS 768(R15), Z31, Z29
 	VMOVUPS     Z29, -192(CX)
 
-load_1363:
+load_1280:
 	VPERMPS     Z26, Z23, Z31
 	VMOVUPS     -128(CX), Z29
 	VFMADD231PS 832(R15), Z31, Z29
 	VMOVUPS     Z29, -128(CX)
 
-load_1362:
+load_1279:
 	VPERMPS     Z26, Z24, Z31
 	VMOVUPS     -64(CX), Z29
 	VFMADD231PS 896(R15), Z31, Z29
 	VMOVUPS     Z29, -64(CX)
 
-load_1361:
+load_1278:
 	VPERMPS     Z26, Z25, Z31
 	VMOVUPS.Z   (CX), K1, Z29
 	VFMADD231PS 960(R15), Z31, Z29
@@ -13185,122 +12940,122 @@ load_1361:
 
 added:
 	CMPQ R10, $0x09
-	JAE  above_1400
+	JAE  above_1317
 	CMPQ R10, $0x05
-	JAE  above_1401
+	JAE  above_1318
 	CMPQ R10, $0x03
-	JAE  above_1402
+	JAE  above_1319
 	CMPQ R10, $0x02
-	JB   load_1384
-	JMP  load_1385
+	JB   load_1301
+	JMP  load_1302
 
-above_1402:
+above_1319:
 	CMPQ R10, $0x04
-	JB   load_1386
-	JMP  load_1387
+	JB   load_1303
+	JMP  load_1304
 
-above_1401:
+above_1318:
 	CMPQ R10, $0x07
-	JAE  above_1403
+	JAE  above_1320
 	CMPQ R10, $0x06
-	JB   load_1388
-	JMP  load_1389
+	JB   load_1305
+	JMP  load_1306
 
-above_1403:
+above_1320:
 	CMPQ R10, $0x08
-	JB   load_1390
-	JMP  load_1391
+	JB   load_1307
+	JMP  load_1308
 
-above_1400:
+above_1317:
 	CMPQ R10, $0x0d
-	JAE  above_1404
+	JAE  above_1321
 	CMPQ R10, $0x0b
-	JAE  above_1405
+	JAE  above_1322
 	CMPQ R10, $0x0a
-	JB   load_1392
-	JMP  load_1393
+	JB   load_1309
+	JMP  load_1310
 
-above_1405:
+above_1322:
 	CMPQ R10, $0x0c
-	JB   load_1394
-	JMP  load_1395
+	JB   load_1311
+	JMP  load_1312
 
-above_1404:
+above_1321:
 	CMPQ R10, $0x0f
-	JAE  above_1406
+	JAE  above_1323
 	CMPQ R10, $0x0e
-	JB   load_1396
-	JMP  load_1397
+	JB   load_1313
+	JMP  load_1314
 
-above_1406:
+above_1323:
 	CMPQ        R10, $0x10
-	JB          load_1398
+	JB          load_1315
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -960(AX), Z31, Z0
 
-load_1398:
+load_1315:
 	VMOVDQU32   64(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -896(AX), Z31, Z1
 
-load_1397:
+load_1314:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -832(AX), Z31, Z2
 
-load_1396:
+load_1313:
 	VMOVDQU32   192(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -768(AX), Z31, Z3
 
-load_1395:
+load_1312:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -704(AX), Z31, Z4
 
-load_1394:
+load_1311:
 	VMOVDQU32   320(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS -640(AX), Z31, Z5
 
-load_1393:
+load_1310:
 	VPERMPS     Z26, Z16, Z31
 	VFMADD231PS -576(AX), Z31, Z6
 
-load_1392:
+load_1309:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS -512(AX), Z31, Z7
 
-load_1391:
+load_1308:
 	VPERMPS     Z26, Z18, Z31
 	VFMADD231PS -448(AX), Z31, Z8
 
-load_1390:
+load_1307:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS -384(AX), Z31, Z9
 
-load_1389:
+load_1306:
 	VPERMPS     Z26, Z20, Z31
 	VFMADD231PS -320(AX), Z31, Z10
 
-load_1388:
+load_1305:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS -256(AX), Z31, Z11
 
-load_1387:
+load_1304:
 	VPERMPS     Z26, Z22, Z31
 	VFMADD231PS -192(AX), Z31, Z12
 
-load_1386:
+load_1303:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS -128(AX), Z31, Z13
 
-load_1385:
+load_1302:
 	VPERMPS     Z26, Z24, Z31
 	VFMADD231PS -64(AX), Z31, Z14
 
-load_1384:
+load_1301:
 	VPERMPS     Z26, Z25, Z31
 	VFMADD231PS (AX), Z31, K1, Z15
 	ADDQ        R12, R11
@@ -13391,28 +13146,28 @@ row:
 	TESTQ     $0x00000010, 56(DI)
 	JZ        rounded
 	CMPQ      R10, $0x05
-	JAE       above_1415
+	JAE       above_1332
 	CMPQ      R10, $0x03
-	JAE       above_1416
+	JAE       above_1333
 	CMPQ      R10, $0x02
-	JB        load_1407
-	JMP       load_1408
+	JB        load_1324
+	JMP       load_1325
 
-above_1416:
+above_1333:
 	CMPQ R10, $0x04
-	JB   load_1409
-	JMP  load_1410
+	JB   load_1326
+	JMP  load_1327
 
-above_1415:
+above_1332:
 	CMPQ R10, $0x07
-	JAE  above_1417
+	JAE  above_1334
 	CMPQ R10, $0x06
-	JB   load_1411
-	JMP  load_1412
+	JB   load_1328
+	JMP  load_1329
 
-above_1417:
+above_1334:
 	CMPQ        R10, $0x08
-	JB          load_1413
+	JB          load_1330
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -13430,7 +13185,7 @@ above_1417:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -448(CX)
 
-load_1413:
+load_1330:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -13448,7 +13203,7 @@ load_1413:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -384(CX)
 
-load_1412:
+load_1329:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -13466,7 +13221,7 @@ load_1412:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -320(CX)
 
-load_1411:
+load_1328:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -13482,7 +13237,7 @@ load_1411:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -256(CX)
 
-load_1410:
+load_1327:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -13498,7 +13253,7 @@ load_1410:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -192(CX)
 
-load_1409:
+load_1326:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -13514,7 +13269,7 @@ load_1409:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -128(CX)
 
-load_1408:
+load_1325:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -13530,7 +13285,7 @@ load_1408:
 	VPERMW    Z29, Z31, Z29
 	VMOVDQU16 Z29, -64(CX)
 
-load_1407:
+load_1324:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -13551,28 +13306,28 @@ dz:
 
 added:
 	CMPQ R10, $0x05
-	JAE  above_1426
+	JAE  above_1343
 	CMPQ R10, $0x03
-	JAE  above_1427
+	JAE  above_1344
 	CMPQ R10, $0x02
-	JB   load_1418
-	JMP  load_1419
+	JB   load_1335
+	JMP  load_1336
 
-above_1427:
+above_1344:
 	CMPQ R10, $0x04
-	JB   load_1420
-	JMP  load_1421
+	JB   load_1337
+	JMP  load_1338
 
-above_1426:
+above_1343:
 	CMPQ R10, $0x07
-	JAE  above_1428
+	JAE  above_1345
 	CMPQ R10, $0x06
-	JB   load_1422
-	JMP  load_1423
+	JB   load_1339
+	JMP  load_1340
 
-above_1428:
+above_1345:
 	CMPQ        R10, $0x08
-	JB          load_1424
+	JB          load_1341
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(AX), Z29
@@ -13583,7 +13338,7 @@ above_1428:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z1
 
-load_1424:
+load_1341:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(AX), Z29
@@ -13594,7 +13349,7 @@ load_1424:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z3
 
-load_1423:
+load_1340:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(AX), Z29
@@ -13605,7 +13360,7 @@ load_1423:
 	VPERMPS     Z26, Z31, Z31
 	VFMADD231PS Z30, Z31, Z5
 
-load_1422:
+load_1339:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(AX), Z29
 	VMOVUPS     -256(AX), Z30
@@ -13614,7 +13369,7 @@ load_1422:
 	VPERMPS     Z26, Z17, Z31
 	VFMADD231PS Z30, Z31, Z7
 
-load_1421:
+load_1338:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(AX), Z29
 	VMOVUPS     -192(AX), Z30
@@ -13623,7 +13378,7 @@ load_1421:
 	VPERMPS     Z26, Z19, Z31
 	VFMADD231PS Z30, Z31, Z9
 
-load_1420:
+load_1337:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(AX), Z29
 	VMOVUPS     -128(AX), Z30
@@ -13632,7 +13387,7 @@ load_1420:
 	VPERMPS     Z26, Z21, Z31
 	VFMADD231PS Z30, Z31, Z11
 
-load_1419:
+load_1336:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(AX), Z29
 	VMOVUPS     -64(AX), Z30
@@ -13641,7 +13396,7 @@ load_1419:
 	VPERMPS     Z26, Z23, Z31
 	VFMADD231PS Z30, Z31, Z13
 
-load_1418:
+load_1335:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -13675,28 +13430,28 @@ load_1418:
 
 rounded:
 	CMPQ R10, $0x05
-	JAE  above_1437
+	JAE  above_1354
 	CMPQ R10, $0x03
-	JAE  above_1438
+	JAE  above_1355
 	CMPQ R10, $0x02
-	JB   load_1429
-	JMP  load_1430
+	JB   load_1346
+	JMP  load_1347
 
-above_1438:
+above_1355:
 	CMPQ R10, $0x04
-	JB   load_1431
-	JMP  load_1432
+	JB   load_1348
+	JMP  load_1349
 
-above_1437:
+above_1354:
 	CMPQ R10, $0x07
-	JAE  above_1439
+	JAE  above_1356
 	CMPQ R10, $0x06
-	JB   load_1433
-	JMP  load_1434
+	JB   load_1350
+	JMP  load_1351
 
-above_1439:
+above_1356:
 	CMPQ        R10, $0x08
-	JB          load_1435
+	JB          load_1352
 	VMOVDQU32   (R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -448(CX), Z29
@@ -13726,7 +13481,7 @@ above_1439:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -448(CX)
 
-load_1435:
+load_1352:
 	VMOVDQU32   128(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -384(CX), Z29
@@ -13756,7 +13511,7 @@ load_1435:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -384(CX)
 
-load_1434:
+load_1351:
 	VMOVDQU32   256(R13), Z31
 	VPERMPS     Z26, Z31, Z31
 	VPSLLD      $0x10, -320(CX), Z29
@@ -13786,7 +13541,7 @@ load_1434:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -320(CX)
 
-load_1433:
+load_1350:
 	VPERMPS     Z26, Z16, Z31
 	VPSLLD      $0x10, -256(CX), Z29
 	VMOVUPS     -256(CX), Z30
@@ -13814,7 +13569,7 @@ load_1433:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -256(CX)
 
-load_1432:
+load_1349:
 	VPERMPS     Z26, Z18, Z31
 	VPSLLD      $0x10, -192(CX), Z29
 	VMOVUPS     -192(CX), Z30
@@ -13842,7 +13597,7 @@ load_1432:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -192(CX)
 
-load_1431:
+load_1348:
 	VPERMPS     Z26, Z20, Z31
 	VPSLLD      $0x10, -128(CX), Z29
 	VMOVUPS     -128(CX), Z30
@@ -13870,7 +13625,7 @@ load_1431:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -128(CX)
 
-load_1430:
+load_1347:
 	VPERMPS     Z26, Z22, Z31
 	VPSLLD      $0x10, -64(CX), Z29
 	VMOVUPS     -64(CX), Z30
@@ -13898,7 +13653,7 @@ load_1430:
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, -64(CX)
 
-load_1429:
+load_1346:
 	VPERMPS     Z26, Z24, Z31
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29

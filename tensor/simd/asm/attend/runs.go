@@ -95,10 +95,15 @@ func bisect[T any](what Mem, list []T, label func(T) string, number func(T) int)
 		JMP(LabelRef(label(list[0])))
 		return
 	}
-	below := lanes.NewLabel("below")
+	below := label(list[0])
+	if n > 1 {
+		below = lanes.NewLabel("below")
+	}
 	CMPQ(what, U32(number(list[n])))
 	JB(LabelRef(below))
 	bisect(what, list[n:], label, number)
-	Label(below)
-	bisect(what, list[:n], label, number)
+	if n > 1 {
+		Label(below)
+		bisect(what, list[:n], label, number)
+	}
 }
