@@ -7,7 +7,7 @@ GO ?= go
 BIN := bin/starling
 export CGO_ENABLED = 0
 
-.PHONY: build static demo test test-go test-tools test-arm64 lint fuzz bench bench-peers generate clean
+.PHONY: build static demo test test-go test-tools test-arm64 lint lint-go lint-arm64 fuzz bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -o $(BIN) ./cmd/starling
@@ -20,25 +20,32 @@ static:
 demo: build
 	$(BIN) demo
 
-test: lint test-go test-arm64
+# Many tests wait rather than compute, so what is emulated runs beside them.
+test: lint-go
+	$(MAKE) --no-print-directory -j2 test-go test-arm64
 
+# Vetted before, and in internal/lint. The package that takes longest begins first.
 test-go: test-tools
-	$(GO) test -timeout 20m ./...
+	$(GO) test -vet=off -timeout 20m ./train ./...
 
 # The programs that tests run against, as METIS and Open MPI, where they may be installed.
 test-tools:
 	scripts/test-tools
 
 # The same tests on another architecture, emulated: the pure-Go twins of every kernel.
-test-arm64:
+test-arm64: test-tools lint-arm64
 	scripts/test-arm64
 
-lint:
+lint: lint-go lint-arm64
+
+lint-go:
 	$(GO) vet ./...
 	$(GO) vet -tags static ./wire ./partition
 	$(GO) vet -tags openblas ./tensor
+	$(GO) test -vet=off ./internal/lint
+
+lint-arm64:
 	GOARCH=arm64 $(GO) vet ./...
-	$(GO) test ./internal/lint
 
 # A minute for every reader of a file.
 fuzz:
