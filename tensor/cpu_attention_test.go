@@ -27,10 +27,14 @@ func attentionResults(d *CPU, ref *Ref, r *rand.Rand, g *edges, heads, width int
 }
 
 func TestAttention(t *testing.T) {
+	graphs := 4
+	if testing.Short() {
+		graphs = 1
+	}
 	everyLevel(t, func(t *testing.T, d *CPU) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}, {1, 90}, {2, 48}, {2, 64}, {3, 32}, {6, 64}, {11, 16}, {16, 16}, {4, 10}, {4, 40}, {4, 4}, {6, 8}, {8, 9}, {2, 17}, {8, 40}, {16, 8}} {
-			for range 4 {
+			for range graphs {
 				g := graphSizes[r.IntN(len(graphSizes))]
 				testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), shape[0], shape[1])
 			}

@@ -117,6 +117,18 @@ func actOf(a Act, x float64) float64 {
 	return 0.01 * x
 }
 
+func slopeOf(a Act, x float64) float64 {
+	switch {
+	case x >= 0 || a == NoAct:
+		return 1
+	case a == ReLU:
+		return 0
+	case a == ELU:
+		return math.Exp(x)
+	}
+	return 0.01
+}
+
 func dropsOf(e elementCase, r *rand.Rand) []Dropout {
 	ids := make([]uint32, e.rows)
 	for i := range ids {
@@ -163,10 +175,7 @@ func TestActivateAndItsGradient(t *testing.T) {
 						v := x[k] + b[j]
 						f := after.Dropout.dumbFactor(i, j)
 						want[k] = actOf(act, v) * f
-						slope[k] = f
-						if v < 0 && act != NoAct {
-							slope[k] *= map[Act]float64{ReLU: 0, ELU: math.Exp(v), LeakyReLU: 0.01}[act]
-						}
+						slope[k] = f * slopeOf(act, v)
 					}
 				}
 				y := e.blank(c, e.out)

@@ -39,32 +39,37 @@ func numbers(m Matrix) []float64 {
 	return host
 }
 
+// inRows are a matrix's numbers row by row, or column by column.
+func inRows(m Matrix, turned bool) []float64 {
+	x := numbers(m)
+	if !turned {
+		return x
+	}
+	y := make([]float64, 0, len(x))
+	for j := range m.Cols {
+		for i := range m.Rows {
+			y = append(y, x[i*m.Cols+j])
+		}
+	}
+	return y
+}
+
 // dumbMatMul is the product in float64, with the sum of the products' sizes, by
 // which errors are judged.
 func dumbMatMul(dst, a, b Matrix, op MatMul) (want, size []float64) {
-	x, y := numbers(a), numbers(b)
-	at := func(i, k int) float64 {
-		if op.TransA {
-			return x[k*a.Cols+i]
-		}
-		return x[i*a.Cols+k]
-	}
-	bt := func(k, j int) float64 {
-		if op.TransB {
-			return y[j*b.Cols+k]
-		}
-		return y[k*b.Cols+j]
-	}
+	rows, cols := inRows(a, op.TransA), inRows(b, !op.TransB)
 	depth := a.Cols
 	if op.TransA {
 		depth = a.Rows
 	}
 	want, size = numbers(dst), make([]float64, dst.Rows*dst.Cols)
 	for i := range dst.Rows {
+		row := rows[i*depth:][:depth]
 		for j := range dst.Cols {
+			col := cols[j*depth:][:depth]
 			var sum, abs float64
-			for k := range depth {
-				p := at(i, k) * bt(k, j)
+			for k, x := range row {
+				p := x * col[k]
 				sum += p
 				abs += math.Abs(p)
 			}
@@ -154,9 +159,12 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 			c := NewCPULevel(2, level)
 			defer c.Close()
 			r := rand.New(rand.NewPCG(1, uint64(level)))
-			for _, s := range sizes {
+			for n, s := range sizes {
 				for i, types := range typeCases {
 					for trans := range 4 {
+						if testing.Short() && (n+i+trans)%4 > 0 {
+							continue // every type and every side turned, but not at every size
+						}
 						op := MatMul{TransA: trans&1 > 0, TransB: trans&2 > 0, Add: (i+trans)%3 == 1}
 						dst, a, b := randomProduct(c, r, s.m, s.k, s.n, op, types, i%2 == trans%2)
 						checkProduct(t, c, dst, a, b, op)
@@ -192,7 +200,10 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}, {70, 3001, 5}, {41, 5001, 47}} {
+				for n, s := range [][3]int{{30, 9001, 35}, {67, 2001, 72}, {50, 6301, 55}, {7, 9001, 12}, {40, 3001, 130}, {70, 3001, 5}, {41, 5001, 47}} {
+					if testing.Short() && (n+i)%3 > 0 {
+						continue // every size, but not of every type
+					}
 					dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}
@@ -214,9 +225,12 @@ func TestMatMulTall(t *testing.T) {
 func TestFarProducts(t *testing.T) {
 	c := NewCPU(2)
 	defer c.Close()
-	bias := numbered(c, 1, 256)
+	bias, depth := numbered(c, 1, 256), 32
+	if testing.Short() {
+		depth = 4
+	}
 	for _, op := range []MatMul{{}, {After: After{Bias: bias, Act: ReLU}}} {
-		farProduct(t, c, 32, op)
+		farProduct(t, c, depth, op)
 	}
 	if c.halves() { // in two pieces, of which the first must stay
 		farProduct(t, c, splitDepth+1, MatMul{})
@@ -250,10 +264,14 @@ func numbered(c *CPU, rows, cols int) Matrix {
 }
 
 func TestMatMulSameForAnyThreads(t *testing.T) {
+	all := [][2]int{{24, 33}, {72, 81}, {40, 130}, {7, 130}, {40, 40}}
+	if testing.Short() {
+		all = all[:2]
+	}
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
 			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-				for _, widths := range [][2]int{{24, 33}, {72, 81}, {40, 130}, {7, 130}, {40, 40}} {
+				for _, widths := range all {
 					sameForAnyThreads(t, level, types, op, widths)
 				}
 			}
@@ -266,6 +284,9 @@ func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul
 	for _, threads := range []int{1, 2, 3} {
 		c := NewCPULevel(threads, level)
 		m, k := 3000, widths[0]
+		if testing.Short() {
+			m = 1600 // still several groups
+		}
 		if op.TransA {
 			m, k = k, m
 		}
@@ -345,11 +366,15 @@ func TestProductsOfAnySize(t *testing.T) {
 func TestLargeProductsAreThoseOfTheirParts(t *testing.T) {
 	c := NewCPU(2)
 	defer c.Close()
-	for _, s := range []struct {
+	shapes := []struct {
 		typ  DType
 		k, n int
 		off  float64
-	}{{F32, 7, 40, 0}, {BF16, 7, 40, 0}, {F32, 40, 37, 1e-4}, {F32, 33, 41, 1e-4}, {F32, 1030, 40, 0}, {F32, 1030, 16, 0}} {
+	}{{F32, 7, 40, 0}, {BF16, 7, 40, 0}, {F32, 40, 37, 1e-4}, {F32, 33, 41, 1e-4}, {F32, 1030, 40, 0}, {F32, 1030, 16, 0}}
+	if testing.Short() {
+		shapes = shapes[:2] // the others are of loops that only wider instructions have
+	}
+	for _, s := range shapes {
 		rows := streamBytes/(s.n*s.typ.Size()) + 21
 		if s.k > 128 {
 			rows = farResult/(s.k*s.typ.Size()) + 21
