@@ -87,24 +87,13 @@ func (r *Ref) MatMul(dst, a, b Matrix, op MatMul) {
 	if k != kb || dst.Rows != n || dst.Cols != p {
 		panic(fmt.Sprintf("tensor: MatMul %v = %v · %v (%+v)", dst, a, b, op))
 	}
-	at := func(i, l int) float64 {
-		if op.TransA {
-			return a.row64(l)[i]
-		}
-		return a.row64(i)[l]
-	}
-	bt := func(l, j int) float64 {
-		if op.TransB {
-			return b.row64(j)[l]
-		}
-		return b.row64(l)[j]
-	}
-	for i := range n {
+	cols := b.lines(!op.TransB)
+	for i, row := range a.lines(op.TransA) {
 		d := dst.row64(i)
-		for j := range p {
+		for j, col := range cols {
 			s := 0.0
-			for l := range k {
-				s += at(i, l) * bt(l, j)
+			for l, x := range row {
+				s += x * col[l]
 			}
 			if op.Add {
 				s += d[j]
@@ -113,6 +102,25 @@ func (r *Ref) MatMul(dst, a, b Matrix, op MatMul) {
 		}
 	}
 	r.Activate(dst, dst, op.After)
+}
+
+// lines are the rows of a float64 matrix, or copies of its columns.
+func (m Matrix) lines(columns bool) [][]float64 {
+	if !columns {
+		lines := make([][]float64, m.Rows)
+		for i := range lines {
+			lines[i] = m.row64(i)
+		}
+		return lines
+	}
+	lines := make([][]float64, m.Cols)
+	for j := range lines {
+		lines[j] = make([]float64, m.Rows)
+		for i := range m.Rows {
+			lines[j][i] = m.row64(i)[j]
+		}
+	}
+	return lines
 }
 
 func (r *Ref) ColumnSum(dst, src Matrix, add bool) {
@@ -190,26 +198,38 @@ func (d Dropout) outcome(kept bool) float64 {
 	return d.scale()
 }
 
+// factors are what dropout multiplies the numbers of a row by.
+func (d Dropout) factors(f []float64, row int) {
+	draws, scale := d.row(row), d.scale()
+	for j := range f {
+		if f[j] = 0; draws.keeps(uint32(j)) {
+			f[j] = scale
+		}
+	}
+}
+
 func (r *Ref) Activate(dst, src Matrix, after After) {
+	f := make([]float64, dst.Cols)
 	for i := range dst.Rows {
+		after.Dropout.factors(f, i)
 		d, s := dst.row64(i), src.row64(i)
 		for j := range d {
 			x := s[j]
 			if !after.Bias.IsZero() {
 				x += after.Bias.row64(0)[j]
 			}
-			d[j] = after.Act.value(x) * after.Dropout.factor(i, uint32(j))
+			d[j] = after.Act.value(x) * f[j]
 		}
 	}
 }
 
 func (r *Ref) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
-	scale := after.Dropout.scale()
+	f, scale := make([]float64, dx.Cols), after.Dropout.scale()
 	for i := range dx.Rows {
+		after.Dropout.factors(f, i)
 		d, g, out := dx.row64(i), dy.row64(i), y.row64(i)
 		for j := range d {
-			f := after.Dropout.factor(i, uint32(j))
-			d[j] = g[j] * f * after.Act.slope(out[j]/scale)
+			d[j] = g[j] * f[j] * after.Act.slope(out[j]/scale)
 			if !dbias.IsZero() {
 				dbias.row64(0)[j] += d[j]
 			}
