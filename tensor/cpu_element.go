@@ -37,6 +37,7 @@ func (m Matrix) turnedResult(i int, turned bool, from ...simd.Block) simd.Block 
 		whole := b
 		whole.Stride = 0
 		b.Past = past(whole, m.Bytes(), from...).Past
+		b.Stride = m.Cols * m.dtype.Size() // of one row too
 	}
 	return b
 }

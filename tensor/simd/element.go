@@ -99,7 +99,8 @@ type Map struct {
 	Act                 uint8
 }
 
-// Turned says whether AVX-512 turns the rows on their side (see ShortRow): those of layer norm alone.
+// Turned says whether AVX-512 turns the rows on their side (see ShortRow): those of layer norm alone, if their results are
+// side by side.
 func (m *Map) Turned() bool {
 	return m.Moments && !m.Drop.On && !m.Combine && m.Center == nil && m.Cols <= ShortRow
 }

@@ -1118,28 +1118,39 @@ GLOBL elementOne<>(SB), RODATA|NOPTR, $8
 
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·mapAVX512(SB), $17192-9
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	CMPB         197(AX), $0x00
-	JEQ          other2
-	CMPB         160(AX), $0x00
-	JNE          other2
-	CMPB         196(AX), $0x00
-	JNE          other2
-	CMPQ         104(AX), $0x00
+TEXT ·mapAVX512(SB), $19880-9
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      80(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	CMPB      197(AX), $0x00
+	JEQ       other2
+	CMPB      160(AX), $0x00
+	JNE       other2
+	CMPB      196(AX), $0x00
+	JNE       other2
+	CMPQ      104(AX), $0x00
+	JNE       other2
+	CMPB      16(AX), $0x00
+	JNE       half3
+	IMUL3Q    $0x00000004, DX, CX
+	JMP       both4
+
+half3:
+	IMUL3Q $0x00000002, DX, CX
+
+both4:
+	CMPQ         CX, 8(AX)
 	JNE          other2
 	CMPQ         DX, $0x30
-	JGT          longer3
+	JGT          longer5
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -1153,44 +1164,44 @@ TEXT ·mapAVX512(SB), $17192-9
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far4:
+far6:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far4
+	JLT   far6
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
-	MOVQ  SI, 16232(SP)
-	MOVQ  SI, 16248(SP)
-	MOVQ  SI, 16256(SP)
-	MOVQ  BX, 16240(SP)
+	MOVQ  SI, 19304(SP)
+	MOVQ  SI, 19320(SP)
+	MOVQ  SI, 19328(SP)
+	MOVQ  BX, 19312(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off5
+	JZ    off7
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half7
+	JNE   half9
 	ADDQ  DI, DI
-	JMP   both8
+	JMP   both10
 
-half7:
-both8:
+half9:
+both10:
 	CMPQ DI, 8(AX)
-	JNE  off5
-	MOVQ SI, 16240(SP)
+	JNE  off7
+	MOVQ SI, 19312(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 16232(SP)
+	MOVQ SI, 19304(SP)
 
-off5:
+off7:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         112(AX), SI
 	TESTQ        SI, SI
-	JZ           skip9
+	JZ           skip11
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -1206,18 +1217,18 @@ off5:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip9:
-	VMOVUPS      Z2, 16272(SP)
-	VMOVUPS      Z3, 16336(SP)
-	VMOVUPS      Z4, 16400(SP)
-	VMOVUPS      Z5, 16464(SP)
+skip11:
+	VMOVUPS      Z2, 19344(SP)
+	VMOVUPS      Z3, 19408(SP)
+	VMOVUPS      Z4, 19472(SP)
+	VMOVUPS      Z5, 19536(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         120(AX), SI
 	TESTQ        SI, SI
-	JZ           skip10
+	JZ           skip12
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -1233,13 +1244,13 @@ skip9:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip10:
-	VMOVUPS Z2, 16528(SP)
-	VMOVUPS Z3, 16592(SP)
-	VMOVUPS Z4, 16656(SP)
-	VMOVUPS Z5, 16720(SP)
+skip12:
+	VMOVUPS Z2, 19600(SP)
+	VMOVUPS Z3, 19664(SP)
+	VMOVUPS Z4, 19728(SP)
+	VMOVUPS Z5, 19792(SP)
 
-rows11:
+rows13:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -1254,8 +1265,8 @@ rows11:
 	MOVQ         SI, 24(SP)
 	MOVQ         24(SP), SI
 	INCQ         SI
-	SUBQ         16256(SP), SI
-	MOVQ         SI, 16264(SP)
+	SUBQ         19328(SP), SI
+	MOVQ         SI, 19336(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -1265,356 +1276,86 @@ rows11:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half16
+	JNE          half18
 	ADDQ         R9, R9
-	JMP          both17
-
-half16:
-both17:
-	DECQ          R8
-	IMULQ         32(AX), R8
-	ADDQ          24(AX), R8
-	ADDQ          R9, R8
-	ADDQ          $0x0f, R9
-	ANDQ          $-16, R9
-	ADDQ          SI, R9
-	LEAQ          (R9)(DI*8), R9
-	LEAQ          (R9)(DI*4), R9
-	LEAQ          (R9)(DI*2), R9
-	LEAQ          (R9)(DI*1), R9
-	CMPQ          R9, R8
-	JLE           have13
-	MOVQ          24(AX), SI
-	MOVQ          32(AX), DI
-	LEAQ          (CX), R9
-	VPBROADCASTD  R9, Z3
-	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	MOVQ          24(SP), R9
-	VPBROADCASTD  R9, Z4
-	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  DI, Z4
-	VPBROADCASTQ  SI, Z5
-	VEXTRACTI64X4 $0x00, Z3, Y6
-	VPMOVZXDQ     Y6, Z6
-	VPMULUDQ      Z4, Z6, Z6
-	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16784(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 16848(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R9
-	ADDQ          R9, R9
-	CMPB          40(AX), $0x00
-	JNE           half18
-	ADDQ          R9, R9
-	JMP           both19
+	JMP          both19
 
 half18:
 both19:
-	XORQ  SI, SI
-	MOVQ  R9, R10
-	ADDQ  $0x0f, R10
-	ANDQ  $-16, R10
-	MOVQ  24(SP), R11
-	IMULQ 32(AX), R11
-	ADDQ  24(AX), R11
-	ADDQ  R10, R11
-	CMPQ  R11, R8
-	JGT   exact20
-	MOVQ  R10, R9
+	DECQ  R8
+	IMULQ 32(AX), R8
+	ADDQ  24(AX), R8
+	ADDQ  R9, R8
+	ADDQ  $0x0f, R9
+	ANDQ  $-16, R9
+	ADDQ  SI, R9
+	LEAQ  (R9)(DI*8), R9
+	LEAQ  (R9)(DI*4), R9
+	LEAQ  (R9)(DI*2), R9
+	LEAQ  (R9)(DI*1), R9
+	CMPQ  R9, R8
+	JLE   have15
+	LEAQ  16128(BX), DI
+	MOVQ  72(AX), R9
+	DECQ  R9
+	MOVQ  DI, SI
+	XORQ  R8, R8
+	CMPB  40(AX), $0x00
+	JNE   half20
+	MOVQ  $-1, R10
+	BZHIQ DX, R10, R10
+	KMOVD R10, K1
+	SHRQ  $0x10, R10
+	KMOVD R10, K2
+	SHRQ  $0x10, R10
+	KMOVD R10, K3
+	SHRQ  $0x10, R10
 
-exact20:
-	CMPB 40(AX), $0x00
-	JNE  half21
+copy22:
+	LEAQ        (CX)(R8*1), R10
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	IMULQ       32(AX), R10
+	ADDQ        24(AX), R10
+	VMOVDQU32.Z (R10), K1, Z3
+	VMOVDQU64   Z3, (DI)
+	VMOVDQU32.Z 64(R10), K2, Z3
+	VMOVDQU64   Z3, 64(DI)
+	VMOVDQU32.Z 128(R10), K3, Z3
+	VMOVDQU64   Z3, 128(DI)
+	ADDQ        $0x000000c0, DI
+	INCQ        R8
+	CMPQ        R8, $0x10
+	JLT         copy22
+	JMP         both21
 
-piece23:
-	CMPQ            R9, $0x10
-	JLT             short24
-	MOVQ            16784(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            16792(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16800(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16808(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            16816(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            16824(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            16832(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            16840(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            16848(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            16856(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            16864(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            16872(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            16880(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            16888(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            16896(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            16904(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VMOVUPS         Z6, (DI)
-	VMOVUPS         Z3, 64(DI)
-	VMOVUPS         Z7, 128(DI)
-	VMOVUPS         Z4, 192(DI)
-	ADDQ            $0x00000100, DI
-	ADDQ            $0x10, SI
-	SUBQ            $0x10, R9
-	JMP             piece23
+half20:
+	MOVQ  $-1, R10
+	BZHIQ DX, R10, R10
+	KMOVD R10, K1
+	SHRQ  $0x20, R10
+	KMOVD R10, K2
+	SHRQ  $0x20, R10
 
-short24:
-	TESTQ        R9, R9
-	JZ           pieces25
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         16784(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16792(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16800(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16808(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16816(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         16824(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         16832(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         16840(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         16848(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         16856(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         16864(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         16872(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         16880(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         16888(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         16896(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         16904(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VMOVUPS      Z6, (DI)
-	VMOVUPS      Z3, 64(DI)
-	VMOVUPS      Z7, 128(DI)
-	VMOVUPS      Z4, 192(DI)
-	ADDQ         $0x00000100, DI
+copy23:
+	LEAQ        (CX)(R8*1), R10
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	IMULQ       32(AX), R10
+	ADDQ        24(AX), R10
+	VMOVDQU16.Z (R10), K1, Z3
+	VMOVDQU64   Z3, (DI)
+	VMOVDQU16.Z 64(R10), K2, Z3
+	VMOVDQU64   Z3, 64(DI)
+	ADDQ        $0x000000c0, DI
+	INCQ        R8
+	CMPQ        R8, $0x10
+	JLT         copy23
 
-pieces25:
-	JMP both22
+both21:
+	MOVQ $0x000000c0, DI
 
-half21:
-piece26:
-	CMPQ            R9, $0x10
-	JLT             short27
-	MOVQ            16784(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            16792(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16800(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16808(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            16816(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            16824(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            16832(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            16840(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            16848(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            16856(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            16864(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            16872(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            16880(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            16888(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            16896(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            16904(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VPSLLD          $0x10, Z6, Z5
-	VPANDD          Z1, Z6, Z6
-	VPSLLD          $0x10, Z3, Z8
-	VPANDD          Z1, Z3, Z3
-	VPSLLD          $0x10, Z7, Z9
-	VPANDD          Z1, Z7, Z7
-	VPSLLD          $0x10, Z4, Z10
-	VPANDD          Z1, Z4, Z4
-	VMOVUPS         Z5, (DI)
-	VMOVUPS         Z6, 64(DI)
-	VMOVUPS         Z8, 128(DI)
-	VMOVUPS         Z3, 192(DI)
-	VMOVUPS         Z9, 256(DI)
-	VMOVUPS         Z7, 320(DI)
-	VMOVUPS         Z10, 384(DI)
-	VMOVUPS         Z4, 448(DI)
-	ADDQ            $0x00000200, DI
-	ADDQ            $0x10, SI
-	SUBQ            $0x10, R9
-	JMP             piece26
-
-short27:
-	TESTQ        R9, R9
-	JZ           pieces28
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         16784(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16792(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16800(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16808(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16816(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         16824(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         16832(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         16840(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         16848(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         16856(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         16864(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         16872(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         16880(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         16888(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         16896(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         16904(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VPSLLD       $0x10, Z6, Z5
-	VPANDD       Z1, Z6, Z6
-	VPSLLD       $0x10, Z3, Z8
-	VPANDD       Z1, Z3, Z3
-	VPSLLD       $0x10, Z7, Z9
-	VPANDD       Z1, Z7, Z7
-	VPSLLD       $0x10, Z4, Z10
-	VPANDD       Z1, Z4, Z4
-	VMOVUPS      Z5, (DI)
-	VMOVUPS      Z6, 64(DI)
-	VMOVUPS      Z8, 128(DI)
-	VMOVUPS      Z3, 192(DI)
-	VMOVUPS      Z9, 256(DI)
-	VMOVUPS      Z7, 320(DI)
-	VMOVUPS      Z10, 384(DI)
-	VMOVUPS      Z4, 448(DI)
-	ADDQ         $0x00000200, DI
-
-pieces28:
-both22:
-	JMP read15
-
-have13:
+have15:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -1623,16 +1364,16 @@ have13:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half29
+	JNE  half24
 	ADDQ R13, R13
-	JMP  both30
+	JMP  both25
 
-half29:
-both30:
+half24:
+both25:
 	CMPB 40(AX), $0x00
-	JNE  half31
+	JNE  half26
 
-piece33:
+piece28:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1667,11 +1408,11 @@ piece33:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece33
-	JMP             both32
+	JG              piece28
+	JMP             both27
 
-half31:
-piece34:
+half26:
+piece29:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -1718,10 +1459,9 @@ piece34:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece34
+	JG              piece29
 
-both32:
-read15:
+both27:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -1750,40 +1490,40 @@ read15:
 	IMULQ        32(AX), SI
 	ADDQ         24(AX), SI
 	CMPB         42(AX), $0x00
-	JEQ          near35
+	JEQ          near30
 	CMPB         40(AX), $0x00
-	JNE          near35
+	JNE          near30
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked36
+	JMP          asked31
 
-near35:
-asked36:
+near30:
+asked31:
 	LEAQ  3584(BX), DI
-	MOVQ  16240(SP), R8
-	MOVQ  16248(SP), R9
+	MOVQ  19312(SP), R8
+	MOVQ  19320(SP), R9
 	MOVQ  CX, R10
 	IMULQ 8(AX), R10
 	ADDQ  (AX), R10
 	CMPB  17(AX), $0x00
-	JEQ   near37
+	JEQ   near32
 	MOVQ  BX, R10
 
-near37:
+near32:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four38:
+four33:
 	VADDPS  (BX)(R11*1), Z2, Z2
 	VADDPS  64(BX)(R11*1), Z3, Z3
 	VADDPS  128(BX)(R11*1), Z4, Z4
 	VADDPS  192(BX)(R11*1), Z5, Z5
 	ADDQ    $0x00000100, R11
 	CMPQ    R11, R12
-	JLT     four38
+	JLT     four33
 	VADDPS  Z3, Z2, Z2
 	VADDPS  Z5, Z4, Z4
 	VADDPS  Z4, Z2, Z2
@@ -1799,43 +1539,43 @@ four38:
 	VMOVUPS Z2, 320(R11)
 	VMOVUPS Z2, 384(R11)
 	CMPB    40(AX), $0x00
-	JNE     half39
+	JNE     half34
 	MOVQ    DX, R12
 	XORQ    R11, R11
 	SHLQ    $0x06, R12
 
-four41:
+four36:
 	CMPB       42(AX), $0x00
-	JEQ        near42
+	JEQ        near37
 	CMPB       40(AX), $0x00
-	JNE        near42
+	JNE        near37
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same44
+	JNZ        same39
 	ADDQ       $0x00003000, SI
 
-same44:
-	JMP asked43
+same39:
+	JMP asked38
 
-near42:
+near37:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked43:
+asked38:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       $0x00000100, R10
 	CMPQ       R9, $0x00000100
-	JLT        none45
+	JLT        none40
 	SUBQ       $0x00000100, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
@@ -1844,23 +1584,23 @@ asked43:
 	ADDQ       $0x00000100, DI
 	ADDQ       $0x00000100, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near46
+	JNZ        near41
 	CMPB       17(AX), $0x00
-	JEQ        near46
+	JEQ        near41
 	VMOVNTDQ   Z3, -256(R8)
 	VMOVNTDQ   Z4, -192(R8)
 	VMOVNTDQ   Z5, -128(R8)
 	VMOVNTDQ   Z10, -64(R8)
-	JMP        moved47
+	JMP        moved42
 
-near46:
+near41:
 	VMOVDQU64 Z3, -256(R8)
 	VMOVDQU64 Z4, -192(R8)
 	VMOVDQU64 Z5, -128(R8)
 	VMOVDQU64 Z10, -64(R8)
 
-moved47:
-none45:
+moved42:
+none40:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1871,15 +1611,15 @@ none45:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four41
-	JMP         both40
+	JLT         four36
+	JMP         both35
 
-half39:
+half34:
 	MOVQ DX, R12
 	XORQ R11, R11
 	SHLQ $0x06, R12
 
-four48:
+four43:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -1887,26 +1627,26 @@ four48:
 	PREFETCHT0 64(R10)
 	ADDQ       $0x00000080, R10
 	CMPQ       R9, $0x00000080
-	JLT        none49
+	JLT        none44
 	SUBQ       $0x00000080, R9
 	VMOVDQU64  (DI), Z3
 	VMOVDQU64  64(DI), Z4
 	ADDQ       $0x00000080, DI
 	ADDQ       $0x00000080, R8
 	TESTQ      $0x0000003f, R8
-	JNZ        near50
+	JNZ        near45
 	CMPB       17(AX), $0x00
-	JEQ        near50
+	JEQ        near45
 	VMOVNTDQ   Z3, -128(R8)
 	VMOVNTDQ   Z4, -64(R8)
-	JMP        moved51
+	JMP        moved46
 
-near50:
+near45:
 	VMOVDQU64 Z3, -128(R8)
 	VMOVDQU64 Z4, -64(R8)
 
-moved51:
-none49:
+moved46:
+none44:
 	VSUBPS      (BX)(R11*1), Z2, Z3
 	VFMADD231PS Z3, Z3, Z6
 	VSUBPS      64(BX)(R11*1), Z2, Z3
@@ -1917,30 +1657,30 @@ none49:
 	VFMADD231PS Z3, Z3, Z9
 	ADDQ        $0x00000100, R11
 	CMPQ        R11, R12
-	JLT         four48
+	JLT         four43
 
-both40:
-line52:
+both35:
+line47:
 	CMPQ      R9, $0x40
-	JLT       last53
+	JLT       last48
 	SUBQ      $0x40, R9
 	VMOVDQU64 (DI), Z3
 	ADDQ      $0x00000040, DI
 	ADDQ      $0x00000040, R8
 	TESTQ     $0x0000003f, R8
-	JNZ       near54
+	JNZ       near49
 	CMPB      17(AX), $0x00
-	JEQ       near54
+	JEQ       near49
 	VMOVNTDQ  Z3, -64(R8)
-	JMP       moved55
+	JMP       moved50
 
-near54:
+near49:
 	VMOVDQU64 Z3, -64(R8)
 
-moved55:
-	JMP line52
+moved50:
+	JMP line47
 
-last53:
+last48:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R9, SI
 	SHRQ         $0x01, SI
@@ -1950,8 +1690,8 @@ last53:
 	VMOVDQU16.Z  (DI), K1, Z3
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z3, (SI)
-	MOVQ         R8, 16240(SP)
-	MOVQ         R9, 16248(SP)
+	MOVQ         R8, 19312(SP)
+	MOVQ         R9, 19320(SP)
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z9, Z8, Z8
 	VADDPS       Z8, Z6, Z6
@@ -1967,18 +1707,18 @@ last53:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart56
+	JNE          apart51
 	CMPQ         16(SP), $0x10
-	JNE          apart56
+	JNE          apart51
 	VMOVDQU32    elementInTurns<>+0(SB), Z4
 	VPERMI2PS    Z3, Z2, Z4
 	VMOVUPS      Z4, (SI)
 	VMOVDQU32    elementInTurns<>+64(SB), Z4
 	VPERMI2PS    Z3, Z2, Z4
 	VMOVUPS      Z4, 64(SI)
-	JMP          pairs57
+	JMP          pairs52
 
-apart56:
+apart51:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -1996,23 +1736,21 @@ apart56:
 	KMOVW        DI, K1
 	VSCATTERDPS  Z3, K1, 4(SI)(Z4*1)
 
-pairs57:
+pairs52:
 	MOVQ DX, SI
 	ADDQ SI, SI
 	CMPB 16(AX), $0x00
-	JNE  half58
+	JNE  half53
 	ADDQ SI, SI
-	JMP  both59
+	JMP  both54
 
-half58:
-both59:
-	CMPQ      16232(SP), $0x00
-	JEQ       apart60
+half53:
+both54:
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      16248(SP), R8
-	MOVQ      16264(SP), R9
+	ADDQ      19320(SP), R8
+	MOVQ      19336(SP), R9
 	SUBQ      16(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -2026,11 +1764,11 @@ both59:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z4
 	CMPB      16(AX), $0x00
-	JNE       half62
+	JNE       half57
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece64:
+piece59:
 	SUBQ              $0x00000100, DI
 	ADDQ              $-16, R8
 	ADDQ              $-16, R10
@@ -2040,30 +1778,30 @@ piece64:
 	SUBQ              BX, R13
 	SHRQ              $0x04, R13
 	VSUBPS            (DI), Z2, Z4
-	VMULPS.BCST       16272(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16528(SP)(R13*1), Z8, Z4
+	VMULPS.BCST       19344(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 19600(SP)(R13*1), Z8, Z4
 	VSUBPS            64(DI), Z2, Z5
-	VMULPS.BCST       16276(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16532(SP)(R13*1), Z8, Z5
+	VMULPS.BCST       19348(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 19604(SP)(R13*1), Z8, Z5
 	VSUBPS            128(DI), Z2, Z6
-	VMULPS.BCST       16280(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16536(SP)(R13*1), Z8, Z6
+	VMULPS.BCST       19352(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 19608(SP)(R13*1), Z8, Z6
 	VSUBPS            192(DI), Z2, Z7
-	VMULPS.BCST       16284(SP)(R13*1), Z3, Z8
-	VFNMADD213PS.BCST 16540(SP)(R13*1), Z8, Z7
+	VMULPS.BCST       19356(SP)(R13*1), Z3, Z8
+	VFNMADD213PS.BCST 19612(SP)(R13*1), Z8, Z7
 	CMPB              198(AX), $0x00
-	JEQ               none65
+	JEQ               none60
 	CMPB              198(AX), $0x01
-	JNE               act66
+	JNE               act61
 	VBROADCASTSS      element00000000<>+0(SB), Z8
 	VMAXPS            Z4, Z8, Z4
 	VMAXPS            Z5, Z8, Z5
 	VMAXPS            Z6, Z8, Z6
 	VMAXPS            Z7, Z8, Z7
 
-act66:
+act61:
 	CMPB         198(AX), $0x03
-	JNE          act67
+	JNE          act62
 	VBROADCASTSS element3c23d70a<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMULPS       Z8, Z4, Z10
@@ -2079,9 +1817,9 @@ act66:
 	VCMPPS       $0x01, Z9, Z7, K1
 	VBLENDMPS    Z10, Z7, K1, Z7
 
-act67:
+act62:
 	CMPB         198(AX), $0x02
-	JNE          act68
+	JNE          act63
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
@@ -2175,8 +1913,8 @@ act67:
 	VSUBPS       Z9, Z15, K1, Z7
 	VFMADD231PS  Z13, Z15, K1, Z7
 
-act68:
-none65:
+act63:
+none60:
 	VUNPCKLPS     Z5, Z4, Z8
 	VUNPCKHPS     Z5, Z4, Z5
 	VUNPCKLPS     Z7, Z6, Z4
@@ -2202,14 +1940,14 @@ none65:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z5, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece64
-	JMP           both63
+	JNE           piece59
+	JMP           both58
 
-half62:
+half57:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece69:
+piece64:
 	SUBQ              $0x00000200, DI
 	ADDQ              $-16, R8
 	ADDQ              $-16, R10
@@ -2219,33 +1957,33 @@ piece69:
 	SUBQ              BX, R13
 	SHRQ              $0x04, R13
 	VSUBPS            (DI), Z2, Z5
-	VMULPS.BCST       16272(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16528(SP)(R13*1), Z13, Z5
+	VMULPS.BCST       19344(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19600(SP)(R13*1), Z13, Z5
 	VSUBPS            64(DI), Z2, Z6
-	VMULPS.BCST       16276(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16532(SP)(R13*1), Z13, Z6
+	VMULPS.BCST       19348(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19604(SP)(R13*1), Z13, Z6
 	VSUBPS            128(DI), Z2, Z7
-	VMULPS.BCST       16280(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16536(SP)(R13*1), Z13, Z7
+	VMULPS.BCST       19352(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19608(SP)(R13*1), Z13, Z7
 	VSUBPS            192(DI), Z2, Z8
-	VMULPS.BCST       16284(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16540(SP)(R13*1), Z13, Z8
+	VMULPS.BCST       19356(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19612(SP)(R13*1), Z13, Z8
 	VSUBPS            256(DI), Z2, Z9
-	VMULPS.BCST       16288(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16544(SP)(R13*1), Z13, Z9
+	VMULPS.BCST       19360(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19616(SP)(R13*1), Z13, Z9
 	VSUBPS            320(DI), Z2, Z10
-	VMULPS.BCST       16292(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16548(SP)(R13*1), Z13, Z10
+	VMULPS.BCST       19364(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19620(SP)(R13*1), Z13, Z10
 	VSUBPS            384(DI), Z2, Z11
-	VMULPS.BCST       16296(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16552(SP)(R13*1), Z13, Z11
+	VMULPS.BCST       19368(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19624(SP)(R13*1), Z13, Z11
 	VSUBPS            448(DI), Z2, Z12
-	VMULPS.BCST       16300(SP)(R13*1), Z3, Z13
-	VFNMADD213PS.BCST 16556(SP)(R13*1), Z13, Z12
+	VMULPS.BCST       19372(SP)(R13*1), Z3, Z13
+	VFNMADD213PS.BCST 19628(SP)(R13*1), Z13, Z12
 	CMPB              198(AX), $0x00
-	JEQ               none70
+	JEQ               none65
 	CMPB              198(AX), $0x01
-	JNE               act71
+	JNE               act66
 	VBROADCASTSS      element00000000<>+0(SB), Z13
 	VMAXPS            Z5, Z13, Z5
 	VMAXPS            Z6, Z13, Z6
@@ -2256,9 +1994,9 @@ piece69:
 	VMAXPS            Z11, Z13, Z11
 	VMAXPS            Z12, Z13, Z12
 
-act71:
+act66:
 	CMPB         198(AX), $0x03
-	JNE          act72
+	JNE          act67
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VMULPS       Z13, Z5, Z15
@@ -2286,9 +2024,9 @@ act71:
 	VCMPPS       $0x01, Z14, Z12, K1
 	VBLENDMPS    Z15, Z12, K1, Z12
 
-act72:
+act67:
 	CMPB         198(AX), $0x02
-	JNE          act73
+	JNE          act68
 	VBROADCASTSS elementc17e6666<>+0(SB), Z13
 	VBROADCASTSS element3d800000<>+0(SB), Z14
 	VBROADCASTSS element00000000<>+0(SB), Z15
@@ -2414,10 +2152,10 @@ act72:
 	VCMPPS       $0x0a, Z15, Z12, K1
 	VFMADD213PS  Z13, Z25, K1, Z12
 
-act73:
-none70:
+act68:
+none65:
 	CMPB native+8(FP), $0x00
-	JEQ  ours74
+	JEQ  ours69
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z13
 	LONG $0x484f7262
@@ -2434,9 +2172,9 @@ none70:
 	// VCVTNE2PS2BF16 Z11, Z12, Z7
 	LONG $0x481fd262
 	WORD $0xfb72
-	JMP  both75
+	JMP  both70
 
-ours74:
+ours69:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -2487,7 +2225,7 @@ ours74:
 	VPORD        Z17, Z12, K1, Z8
 	VPERMT2W     Z8, Z18, Z7
 
-both75:
+both70:
 	VPERMW        Z13, Z4, Z13
 	VPERMW        Z5, Z4, Z5
 	VPERMW        Z6, Z4, Z6
@@ -2517,690 +2255,46 @@ both75:
 	VEXTRACTF32X4 $0x03, Z8, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z6, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece69
+	JNE           piece64
 
-both63:
-	JMP written61
-
-apart60:
-	VMOVDQU16 elementPaired<>+0(SB), Z4
-	CMPB      16(AX), $0x00
-	JNE       half76
-	MOVQ      (AX), SI
-	MOVQ      8(AX), DI
-	CMPQ      16232(SP), $0x00
-	JEQ       off78
-	LEAQ      3584(BX), SI
-	ADDQ      16248(SP), SI
-	MOVQ      16256(SP), R8
-	IMULQ     DI, R8
-	SUBQ      R8, SI
-
-off78:
-	LEAQ          (CX), R8
-	VPBROADCASTD  R8, Z4
-	VPADDD        elementNumbers<>+0(SB), Z4, Z4
-	MOVQ          24(SP), R8
-	VPBROADCASTD  R8, Z5
-	VPMINUD       Z5, Z4, Z4
-	VPBROADCASTQ  DI, Z5
-	VPBROADCASTQ  SI, Z6
-	VEXTRACTI64X4 $0x00, Z4, Y7
-	VPMOVZXDQ     Y7, Z7
-	VPMULUDQ      Z5, Z7, Z7
-	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16912(SP)
-	VEXTRACTI64X4 $0x01, Z4, Y4
-	VPMOVZXDQ     Y4, Z4
-	VPMULUDQ      Z5, Z4, Z4
-	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16976(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          16(AX), $0x00
-	JNE           half79
-	ADDQ          R8, R8
-	JMP           both80
-
-half79:
-both80:
-	XORQ SI, SI
-
-piece81:
-	MOVQ              DI, R9
-	SUBQ              BX, R9
-	SHRQ              $0x04, R9
-	VSUBPS            (DI), Z2, Z4
-	VMULPS.BCST       16272(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16528(SP)(R9*1), Z8, Z4
-	VSUBPS            64(DI), Z2, Z5
-	VMULPS.BCST       16276(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16532(SP)(R9*1), Z8, Z5
-	VSUBPS            128(DI), Z2, Z6
-	VMULPS.BCST       16280(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16536(SP)(R9*1), Z8, Z6
-	VSUBPS            192(DI), Z2, Z7
-	VMULPS.BCST       16284(SP)(R9*1), Z3, Z8
-	VFNMADD213PS.BCST 16540(SP)(R9*1), Z8, Z7
-	CMPB              198(AX), $0x00
-	JEQ               none82
-	CMPB              198(AX), $0x01
-	JNE               act83
-	VBROADCASTSS      element00000000<>+0(SB), Z8
-	VMAXPS            Z4, Z8, Z4
-	VMAXPS            Z5, Z8, Z5
-	VMAXPS            Z6, Z8, Z6
-	VMAXPS            Z7, Z8, Z7
-
-act83:
-	CMPB         198(AX), $0x03
-	JNE          act84
-	VBROADCASTSS element3c23d70a<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMULPS       Z8, Z4, Z10
-	VCMPPS       $0x01, Z9, Z4, K1
-	VBLENDMPS    Z10, Z4, K1, Z4
-	VMULPS       Z8, Z5, Z10
-	VCMPPS       $0x01, Z9, Z5, K1
-	VBLENDMPS    Z10, Z5, K1, Z5
-	VMULPS       Z8, Z6, Z10
-	VCMPPS       $0x01, Z9, Z6, K1
-	VBLENDMPS    Z10, Z6, K1, Z6
-	VMULPS       Z8, Z7, Z10
-	VCMPPS       $0x01, Z9, Z7, K1
-	VBLENDMPS    Z10, Z7, K1, Z7
-
-act84:
-	CMPB         198(AX), $0x02
-	JNE          act85
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
-	VBROADCASTSS element3f800000<>+0(SB), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VMAXPS       Z4, Z8, Z11
-	VMAXPS       Z5, Z8, Z8
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b40007f<>+0(SB), Z13
-	VMOVAPS      Z13, Z14
-	VMOVAPS      Z13, Z15
-	VFMADD231PS  Z12, Z11, Z14
-	VFMADD231PS  Z12, Z8, Z15
-	VSUBPS       Z13, Z14, Z12
-	VSUBPS       Z13, Z15, Z13
-	VBROADCASTSS element3f318000<>+0(SB), Z16
-	VBROADCASTSS elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS Z16, Z12, Z11
-	VFNMADD231PS Z16, Z13, Z8
-	VFNMADD231PS Z17, Z12, Z11
-	VFNMADD231PS Z17, Z13, Z8
-	VBROADCASTSS element3ab511f9<>+0(SB), Z13
-	VMOVAPS      Z13, Z12
-	VMOVAPS      Z13, Z13
-	VBROADCASTSS element3c091d05<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3d2aac79<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3efffffe<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VMULPS       Z11, Z12, Z12
-	VMULPS       Z8, Z13, Z13
-	VFMADD213PS  Z11, Z11, Z12
-	VFMADD213PS  Z8, Z8, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VCMPPS       $0x0a, Z10, Z4, K1
-	VSUBPS       Z9, Z14, K1, Z4
-	VFMADD231PS  Z12, Z14, K1, Z4
-	VCMPPS       $0x0a, Z10, Z5, K1
-	VSUBPS       Z9, Z15, K1, Z5
-	VFMADD231PS  Z13, Z15, K1, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
-	VBROADCASTSS element3f800000<>+0(SB), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VMAXPS       Z6, Z8, Z11
-	VMAXPS       Z7, Z8, Z8
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b40007f<>+0(SB), Z13
-	VMOVAPS      Z13, Z14
-	VMOVAPS      Z13, Z15
-	VFMADD231PS  Z12, Z11, Z14
-	VFMADD231PS  Z12, Z8, Z15
-	VSUBPS       Z13, Z14, Z12
-	VSUBPS       Z13, Z15, Z13
-	VBROADCASTSS element3f318000<>+0(SB), Z16
-	VBROADCASTSS elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS Z16, Z12, Z11
-	VFNMADD231PS Z16, Z13, Z8
-	VFNMADD231PS Z17, Z12, Z11
-	VFNMADD231PS Z17, Z13, Z8
-	VBROADCASTSS element3ab511f9<>+0(SB), Z13
-	VMOVAPS      Z13, Z12
-	VMOVAPS      Z13, Z13
-	VBROADCASTSS element3c091d05<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3d2aac79<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VBROADCASTSS element3efffffe<>+0(SB), Z16
-	VFMADD213PS  Z16, Z11, Z12
-	VFMADD213PS  Z16, Z8, Z13
-	VMULPS       Z11, Z12, Z12
-	VMULPS       Z8, Z13, Z13
-	VFMADD213PS  Z11, Z11, Z12
-	VFMADD213PS  Z8, Z8, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VCMPPS       $0x0a, Z10, Z6, K1
-	VSUBPS       Z9, Z14, K1, Z6
-	VFMADD231PS  Z12, Z14, K1, Z6
-	VCMPPS       $0x0a, Z10, Z7, K1
-	VSUBPS       Z9, Z15, K1, Z7
-	VFMADD231PS  Z13, Z15, K1, Z7
-
-act85:
-none82:
-	VUNPCKLPS     Z5, Z4, Z8
-	VUNPCKHPS     Z5, Z4, Z5
-	VUNPCKLPS     Z7, Z6, Z4
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z4, Z8, Z7
-	VUNPCKHPD     Z4, Z8, Z4
-	VUNPCKLPD     Z6, Z5, Z8
-	VUNPCKHPD     Z6, Z5, Z5
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          16912(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16920(SP), R9
-	VEXTRACTF32X4 $0x00, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16928(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16936(SP), R9
-	VEXTRACTF32X4 $0x00, Z5, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16944(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16952(SP), R9
-	VEXTRACTF32X4 $0x01, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16960(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16968(SP), R9
-	VEXTRACTF32X4 $0x01, Z5, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16976(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16984(SP), R9
-	VEXTRACTF32X4 $0x02, Z4, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          16992(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17000(SP), R9
-	VEXTRACTF32X4 $0x02, Z5, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17008(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X6
-	VMOVDQU16     X6, K1, (R9)(SI*1)
-	MOVQ          17016(SP), R9
-	VEXTRACTF32X4 $0x03, Z4, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17024(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	MOVQ          17032(SP), R9
-	VEXTRACTF32X4 $0x03, Z5, X4
-	VMOVDQU16     X4, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000100, DI
-	SUBQ          $0x10, R8
-	JG            piece81
-	JMP           both77
-
-half76:
-	MOVQ  (AX), SI
-	MOVQ  8(AX), DI
-	CMPQ  16232(SP), $0x00
-	JEQ   off86
-	LEAQ  3584(BX), SI
-	ADDQ  16248(SP), SI
-	MOVQ  16256(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off86:
-	LEAQ          (CX), R8
-	VPBROADCASTD  R8, Z5
-	VPADDD        elementNumbers<>+0(SB), Z5, Z5
-	MOVQ          24(SP), R8
-	VPBROADCASTD  R8, Z6
-	VPMINUD       Z6, Z5, Z5
-	VPBROADCASTQ  DI, Z6
-	VPBROADCASTQ  SI, Z7
-	VEXTRACTI64X4 $0x00, Z5, Y8
-	VPMOVZXDQ     Y8, Z8
-	VPMULUDQ      Z6, Z8, Z8
-	VPADDQ        Z7, Z8, Z8
-	VMOVDQU64     Z8, 17040(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z6, Z5, Z5
-	VPADDQ        Z7, Z5, Z5
-	VMOVDQU64     Z5, 17104(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          16(AX), $0x00
-	JNE           half87
-	ADDQ          R8, R8
-	JMP           both88
-
-half87:
-both88:
-	XORQ SI, SI
-
-piece89:
-	MOVQ              DI, R9
-	SUBQ              BX, R9
-	SHRQ              $0x04, R9
-	VSUBPS            (DI), Z2, Z5
-	VMULPS.BCST       16272(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16528(SP)(R9*1), Z13, Z5
-	VSUBPS            64(DI), Z2, Z6
-	VMULPS.BCST       16276(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16532(SP)(R9*1), Z13, Z6
-	VSUBPS            128(DI), Z2, Z7
-	VMULPS.BCST       16280(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16536(SP)(R9*1), Z13, Z7
-	VSUBPS            192(DI), Z2, Z8
-	VMULPS.BCST       16284(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16540(SP)(R9*1), Z13, Z8
-	VSUBPS            256(DI), Z2, Z9
-	VMULPS.BCST       16288(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16544(SP)(R9*1), Z13, Z9
-	VSUBPS            320(DI), Z2, Z10
-	VMULPS.BCST       16292(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16548(SP)(R9*1), Z13, Z10
-	VSUBPS            384(DI), Z2, Z11
-	VMULPS.BCST       16296(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16552(SP)(R9*1), Z13, Z11
-	VSUBPS            448(DI), Z2, Z12
-	VMULPS.BCST       16300(SP)(R9*1), Z3, Z13
-	VFNMADD213PS.BCST 16556(SP)(R9*1), Z13, Z12
-	CMPB              198(AX), $0x00
-	JEQ               none90
-	CMPB              198(AX), $0x01
-	JNE               act91
-	VBROADCASTSS      element00000000<>+0(SB), Z13
-	VMAXPS            Z5, Z13, Z5
-	VMAXPS            Z6, Z13, Z6
-	VMAXPS            Z7, Z13, Z7
-	VMAXPS            Z8, Z13, Z8
-	VMAXPS            Z9, Z13, Z9
-	VMAXPS            Z10, Z13, Z10
-	VMAXPS            Z11, Z13, Z11
-	VMAXPS            Z12, Z13, Z12
-
-act91:
-	CMPB         198(AX), $0x03
-	JNE          act92
-	VBROADCASTSS element3c23d70a<>+0(SB), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
-	VMULPS       Z13, Z5, Z15
-	VCMPPS       $0x01, Z14, Z5, K1
-	VBLENDMPS    Z15, Z5, K1, Z5
-	VMULPS       Z13, Z6, Z15
-	VCMPPS       $0x01, Z14, Z6, K1
-	VBLENDMPS    Z15, Z6, K1, Z6
-	VMULPS       Z13, Z7, Z15
-	VCMPPS       $0x01, Z14, Z7, K1
-	VBLENDMPS    Z15, Z7, K1, Z7
-	VMULPS       Z13, Z8, Z15
-	VCMPPS       $0x01, Z14, Z8, K1
-	VBLENDMPS    Z15, Z8, K1, Z8
-	VMULPS       Z13, Z9, Z15
-	VCMPPS       $0x01, Z14, Z9, K1
-	VBLENDMPS    Z15, Z9, K1, Z9
-	VMULPS       Z13, Z10, Z15
-	VCMPPS       $0x01, Z14, Z10, K1
-	VBLENDMPS    Z15, Z10, K1, Z10
-	VMULPS       Z13, Z11, Z15
-	VCMPPS       $0x01, Z14, Z11, K1
-	VBLENDMPS    Z15, Z11, K1, Z11
-	VMULPS       Z13, Z12, Z15
-	VCMPPS       $0x01, Z14, Z12, K1
-	VBLENDMPS    Z15, Z12, K1, Z12
-
-act92:
-	CMPB         198(AX), $0x02
-	JNE          act93
-	VBROADCASTSS elementc17e6666<>+0(SB), Z13
-	VBROADCASTSS element3d800000<>+0(SB), Z14
-	VBROADCASTSS element00000000<>+0(SB), Z15
-	VMOVUPS      elementParabolas<>+0(SB), Z16
-	VMOVUPS      elementParabolas<>+64(SB), Z17
-	VMOVUPS      elementParabolas<>+128(SB), Z18
-	VMOVUPS      elementParabolas<>+192(SB), Z19
-	VMOVUPS      elementParabolas<>+256(SB), Z20
-	VMOVUPS      elementParabolas<>+320(SB), Z21
-	VMAXPS       Z5, Z13, Z5
-	VSUBPS       Z14, Z5, Z22
-	VMAXPS       Z6, Z13, Z6
-	VSUBPS       Z14, Z6, Z13
-	VPSRLD       $0x15, Z22, Z22
-	VMOVAPS      Z22, Z14
-	VMOVAPS      Z22, Z24
-	VPERMI2PS    Z17, Z16, Z22
-	VPERMI2PS    Z19, Z18, Z14
-	VPERMI2PS    Z21, Z20, Z24
-	VPSRLD       $0x15, Z13, Z13
-	VMOVAPS      Z13, Z23
-	VMOVAPS      Z13, Z25
-	VPERMI2PS    Z17, Z16, Z13
-	VPERMI2PS    Z19, Z18, Z23
-	VPERMI2PS    Z21, Z20, Z25
-	VFMADD213PS  Z14, Z5, Z24
-	VCMPPS       $0x0a, Z15, Z5, K1
-	VFMADD213PS  Z22, Z24, K1, Z5
-	VFMADD213PS  Z23, Z6, Z25
-	VCMPPS       $0x0a, Z15, Z6, K1
-	VFMADD213PS  Z13, Z25, K1, Z6
-	VBROADCASTSS elementc17e6666<>+0(SB), Z13
-	VBROADCASTSS element3d800000<>+0(SB), Z14
-	VBROADCASTSS element00000000<>+0(SB), Z15
-	VMOVUPS      elementParabolas<>+0(SB), Z16
-	VMOVUPS      elementParabolas<>+64(SB), Z17
-	VMOVUPS      elementParabolas<>+128(SB), Z18
-	VMOVUPS      elementParabolas<>+192(SB), Z19
-	VMOVUPS      elementParabolas<>+256(SB), Z20
-	VMOVUPS      elementParabolas<>+320(SB), Z21
-	VMAXPS       Z7, Z13, Z7
-	VSUBPS       Z14, Z7, Z22
-	VMAXPS       Z8, Z13, Z8
-	VSUBPS       Z14, Z8, Z13
-	VPSRLD       $0x15, Z22, Z22
-	VMOVAPS      Z22, Z14
-	VMOVAPS      Z22, Z24
-	VPERMI2PS    Z17, Z16, Z22
-	VPERMI2PS    Z19, Z18, Z14
-	VPERMI2PS    Z21, Z20, Z24
-	VPSRLD       $0x15, Z13, Z13
-	VMOVAPS      Z13, Z23
-	VMOVAPS      Z13, Z25
-	VPERMI2PS    Z17, Z16, Z13
-	VPERMI2PS    Z19, Z18, Z23
-	VPERMI2PS    Z21, Z20, Z25
-	VFMADD213PS  Z14, Z7, Z24
-	VCMPPS       $0x0a, Z15, Z7, K1
-	VFMADD213PS  Z22, Z24, K1, Z7
-	VFMADD213PS  Z23, Z8, Z25
-	VCMPPS       $0x0a, Z15, Z8, K1
-	VFMADD213PS  Z13, Z25, K1, Z8
-	VBROADCASTSS elementc17e6666<>+0(SB), Z13
-	VBROADCASTSS element3d800000<>+0(SB), Z14
-	VBROADCASTSS element00000000<>+0(SB), Z15
-	VMOVUPS      elementParabolas<>+0(SB), Z16
-	VMOVUPS      elementParabolas<>+64(SB), Z17
-	VMOVUPS      elementParabolas<>+128(SB), Z18
-	VMOVUPS      elementParabolas<>+192(SB), Z19
-	VMOVUPS      elementParabolas<>+256(SB), Z20
-	VMOVUPS      elementParabolas<>+320(SB), Z21
-	VMAXPS       Z9, Z13, Z9
-	VSUBPS       Z14, Z9, Z22
-	VMAXPS       Z10, Z13, Z10
-	VSUBPS       Z14, Z10, Z13
-	VPSRLD       $0x15, Z22, Z22
-	VMOVAPS      Z22, Z14
-	VMOVAPS      Z22, Z24
-	VPERMI2PS    Z17, Z16, Z22
-	VPERMI2PS    Z19, Z18, Z14
-	VPERMI2PS    Z21, Z20, Z24
-	VPSRLD       $0x15, Z13, Z13
-	VMOVAPS      Z13, Z23
-	VMOVAPS      Z13, Z25
-	VPERMI2PS    Z17, Z16, Z13
-	VPERMI2PS    Z19, Z18, Z23
-	VPERMI2PS    Z21, Z20, Z25
-	VFMADD213PS  Z14, Z9, Z24
-	VCMPPS       $0x0a, Z15, Z9, K1
-	VFMADD213PS  Z22, Z24, K1, Z9
-	VFMADD213PS  Z23, Z10, Z25
-	VCMPPS       $0x0a, Z15, Z10, K1
-	VFMADD213PS  Z13, Z25, K1, Z10
-	VBROADCASTSS elementc17e6666<>+0(SB), Z13
-	VBROADCASTSS element3d800000<>+0(SB), Z14
-	VBROADCASTSS element00000000<>+0(SB), Z15
-	VMOVUPS      elementParabolas<>+0(SB), Z16
-	VMOVUPS      elementParabolas<>+64(SB), Z17
-	VMOVUPS      elementParabolas<>+128(SB), Z18
-	VMOVUPS      elementParabolas<>+192(SB), Z19
-	VMOVUPS      elementParabolas<>+256(SB), Z20
-	VMOVUPS      elementParabolas<>+320(SB), Z21
-	VMAXPS       Z11, Z13, Z11
-	VSUBPS       Z14, Z11, Z22
-	VMAXPS       Z12, Z13, Z12
-	VSUBPS       Z14, Z12, Z13
-	VPSRLD       $0x15, Z22, Z22
-	VMOVAPS      Z22, Z14
-	VMOVAPS      Z22, Z24
-	VPERMI2PS    Z17, Z16, Z22
-	VPERMI2PS    Z19, Z18, Z14
-	VPERMI2PS    Z21, Z20, Z24
-	VPSRLD       $0x15, Z13, Z13
-	VMOVAPS      Z13, Z23
-	VMOVAPS      Z13, Z25
-	VPERMI2PS    Z17, Z16, Z13
-	VPERMI2PS    Z19, Z18, Z23
-	VPERMI2PS    Z21, Z20, Z25
-	VFMADD213PS  Z14, Z11, Z24
-	VCMPPS       $0x0a, Z15, Z11, K1
-	VFMADD213PS  Z22, Z24, K1, Z11
-	VFMADD213PS  Z23, Z12, Z25
-	VCMPPS       $0x0a, Z15, Z12, K1
-	VFMADD213PS  Z13, Z25, K1, Z12
-
-act93:
-none90:
-	CMPB native+8(FP), $0x00
-	JEQ  ours94
-
-	// VCVTNE2PS2BF16 Z5, Z6, Z13
-	LONG $0x484f7262
-	WORD $0xed72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z5
-	LONG $0x483ff262
-	WORD $0xef72
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z6
-	LONG $0x482fd262
-	WORD $0xf172
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z7
-	LONG $0x481fd262
-	WORD $0xfb72
-	JMP  both95
-
-ours94:
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z14, Z5, K1
-	VPADDD       Z15, Z5, Z13
-	VPADDD       Z16, Z5, K1, Z13
-	VCMPPS       $0x03, Z5, Z5, K1
-	VPORD        Z17, Z5, K1, Z13
-	VPTESTMD     Z14, Z6, K1
-	VPADDD       Z15, Z6, Z5
-	VPADDD       Z16, Z6, K1, Z5
-	VCMPPS       $0x03, Z6, Z6, K1
-	VPORD        Z17, Z6, K1, Z5
-	VPERMT2W     Z5, Z18, Z13
-	VPTESTMD     Z14, Z7, K1
-	VPADDD       Z15, Z7, Z5
-	VPADDD       Z16, Z7, K1, Z5
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z17, Z7, K1, Z5
-	VPTESTMD     Z14, Z8, K1
-	VPADDD       Z15, Z8, Z6
-	VPADDD       Z16, Z8, K1, Z6
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z17, Z8, K1, Z6
-	VPERMT2W     Z6, Z18, Z5
-	VPTESTMD     Z14, Z9, K1
-	VPADDD       Z15, Z9, Z6
-	VPADDD       Z16, Z9, K1, Z6
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z17, Z9, K1, Z6
-	VPTESTMD     Z14, Z10, K1
-	VPADDD       Z15, Z10, Z7
-	VPADDD       Z16, Z10, K1, Z7
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z17, Z10, K1, Z7
-	VPERMT2W     Z7, Z18, Z6
-	VPTESTMD     Z14, Z11, K1
-	VPADDD       Z15, Z11, Z7
-	VPADDD       Z16, Z11, K1, Z7
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z17, Z11, K1, Z7
-	VPTESTMD     Z14, Z12, K1
-	VPADDD       Z15, Z12, Z8
-	VPADDD       Z16, Z12, K1, Z8
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z17, Z12, K1, Z8
-	VPERMT2W     Z8, Z18, Z7
-
-both95:
-	VPERMW        Z13, Z4, Z13
-	VPERMW        Z5, Z4, Z5
-	VPERMW        Z6, Z4, Z6
-	VPERMW        Z7, Z4, Z7
-	VUNPCKLPS     Z5, Z13, Z8
-	VUNPCKHPS     Z5, Z13, Z9
-	VUNPCKLPS     Z7, Z6, Z5
-	VUNPCKHPS     Z7, Z6, Z6
-	VUNPCKLPD     Z5, Z8, Z7
-	VUNPCKHPD     Z5, Z8, Z5
-	VUNPCKLPD     Z6, Z9, Z8
-	VUNPCKHPD     Z6, Z9, Z6
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          17040(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17048(SP), R9
-	VEXTRACTF32X4 $0x00, Z5, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17056(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17064(SP), R9
-	VEXTRACTF32X4 $0x00, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17072(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17080(SP), R9
-	VEXTRACTF32X4 $0x01, Z5, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17088(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17096(SP), R9
-	VEXTRACTF32X4 $0x01, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17104(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17112(SP), R9
-	VEXTRACTF32X4 $0x02, Z5, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17120(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17128(SP), R9
-	VEXTRACTF32X4 $0x02, Z6, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          17136(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X7
-	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          17144(SP), R9
-	VEXTRACTF32X4 $0x03, Z5, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          17152(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          17160(SP), R9
-	VEXTRACTF32X4 $0x03, Z6, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000200, DI
-	SUBQ          $0x10, R8
-	JG            piece89
-
-both77:
-written61:
-	MOVQ  16264(SP), SI
-	ADDQ  SI, 16256(SP)
-	CMPQ  16232(SP), $0x00
-	JEQ   off96
+both58:
+	MOVQ  19336(SP), SI
+	ADDQ  SI, 19328(SP)
+	CMPQ  19304(SP), $0x00
+	JEQ   off71
 	IMULQ 8(AX), SI
-	ADDQ  SI, 16248(SP)
+	ADDQ  SI, 19320(SP)
 
-off96:
+off71:
 	MOVQ 16(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 72(AX)
-	JLT  rows11
+	JLT  rows13
 	LEAQ 3584(BX), CX
-	MOVQ 16240(SP), DX
-	MOVQ 16248(SP), BX
+	MOVQ 19312(SP), DX
+	MOVQ 19320(SP), BX
 
-line97:
+line72:
 	CMPQ      BX, $0x40
-	JLT       last98
+	JLT       last73
 	SUBQ      $0x40, BX
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, DX
 	TESTQ     $0x0000003f, DX
-	JNZ       near99
+	JNZ       near74
 	CMPB      17(AX), $0x00
-	JEQ       near99
+	JEQ       near74
 	VMOVNTDQ  Z0, -64(DX)
-	JMP       moved100
+	JMP       moved75
 
-near99:
+near74:
 	VMOVDQU64 Z0, -64(DX)
 
-moved100:
-	JMP line97
+moved75:
+	JMP line72
 
-last98:
+last73:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, AX
 	SHRQ      $0x01, AX
@@ -3210,7 +2304,7 @@ last98:
 	VMOVDQU16 Z0, K1, (DX)
 	JMP       done1
 
-longer3:
+longer5:
 other2:
 	MOVQ  (AX), BX
 	MOVQ  24(AX), SI
@@ -3221,31 +2315,31 @@ other2:
 	MOVL  144(AX), R11
 	MOVQ  168(AX), CX
 	TESTQ CX, CX
-	JZ    skip101
+	JZ    skip76
 	MOVQ  CX, R10
 
-skip101:
+skip76:
 	XORQ  R12, R12
 	CMPB  42(AX), $0x00
-	JEQ   skip102
+	JEQ   skip77
 	MOVQ  72(AX), R12
 	IMULQ 32(AX), R12
 	ADDQ  SI, R12
 	SUBQ  $0x00004000, R12
 
-skip102:
-	MOVQ       R12, 17176(SP)
+skip77:
+	MOVQ       R12, 19864(SP)
 	MOVQ       88(AX), CX
 	ORQ        104(AX), CX
 	ORQ        112(AX), CX
-	MOVQ       CX, 17184(SP)
+	MOVQ       CX, 19872(SP)
 	VMOVSS     element3f800000<>+0(SB), X4
 	VPXOR      X5, X5, X5
 	VCVTSI2SSQ DX, X5, X5
 	VDIVSS     X5, X4, X4
 	MOVQ       72(AX), R13
 	CMPB       197(AX), $0x00
-	JEQ        skip103
+	JEQ        skip78
 	INCQ       R13
 	SUBQ       96(AX), R8
 	SUBQ       8(AX), BX
@@ -3257,12 +2351,12 @@ skip102:
 	SUBQ       56(AX), DI
 	SUBQ       32(AX), SI
 
-skip103:
-rows104:
+skip78:
+rows79:
 	CMPB         197(AX), $0x00
-	JEQ          skip106
+	JEQ          skip81
 	CMPQ         R13, $0x02
-	JLE          last108
+	JLE          last83
 	MOVQ         32(AX), R12
 	LEAQ         (SI)(R12*2), R12
 	MOVQ         96(AX), R14
@@ -3274,24 +2368,24 @@ rows104:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols110
+	JGT          cols85
 
-cols109:
+cols84:
 	CMPB    40(AX), $0x00
-	JNE     half111
+	JNE     half86
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
 	VMOVUPS 128(R12)(CX*4), Z11
 	VMOVUPS 192(R12)(CX*4), Z12
-	JMP     both112
+	JMP     both87
 
-half111:
+half86:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z12
 
-both112:
+both87:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -3299,70 +2393,70 @@ both112:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R15
 	CMPQ   R15, DX
-	JLE    cols109
+	JLE    cols84
 
-cols110:
+cols85:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols114
+	JGT  cols89
 
-cols113:
+cols88:
 	CMPB    40(AX), $0x00
-	JNE     half115
+	JNE     half90
 	VMOVUPS (R12)(CX*4), Z9
 	VMOVUPS 64(R12)(CX*4), Z10
-	JMP     both116
+	JMP     both91
 
-half115:
+half90:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z10
 
-both116:
+both91:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R15
 	CMPQ   R15, DX
-	JLE    cols113
+	JLE    cols88
 
-cols114:
+cols89:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols118
+	JGT  cols93
 
-cols117:
+cols92:
 	CMPB    40(AX), $0x00
-	JNE     half119
+	JNE     half94
 	VMOVUPS (R12)(CX*4), Z9
-	JMP     both120
+	JMP     both95
 
-half119:
+half94:
 	VPMOVZXWD (R12)(CX*2), Z9
 	VPSLLD    $0x10, Z9, Z9
 
-both120:
+both95:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols117
+	JLE    cols92
 
-cols118:
+cols93:
 	CMPQ      CX, DX
-	JGE       row121
+	JGE       row96
 	CMPB      40(AX), $0x00
-	JNE       half122
+	JNE       half97
 	VMOVUPS.Z (R12)(CX*4), K2, Z9
-	JMP       both123
+	JMP       both98
 
-half122:
+half97:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both123:
+both98:
 	VADDPS Z9, Z5, Z5
 
-row121:
+row96:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -3377,12 +2471,12 @@ row121:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R14)
 
-last108:
+last83:
 	LEAQ         -1(R13), R12
 	CMPQ         R12, 72(AX)
-	JGT          next105
+	JGT          next80
 	CMPQ         R12, $0x00
-	JEQ          second107
+	JEQ          second82
 	MOVQ         SI, R12
 	ADDQ         32(AX), R12
 	MOVQ         R8, R14
@@ -3395,24 +2489,24 @@ last108:
 	XORQ         CX, CX
 	LEAQ         64(CX), R15
 	CMPQ         R15, DX
-	JGT          cols125
+	JGT          cols100
 
-cols124:
+cols99:
 	CMPB    40(AX), $0x00
-	JNE     half126
+	JNE     half101
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
 	VMOVUPS 128(R12)(CX*4), Z12
 	VMOVUPS 192(R12)(CX*4), Z13
-	JMP     both127
+	JMP     both102
 
-half126:
+half101:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 	VPERMW.Z 64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z 64(R12)(CX*2), Z1, K1, Z13
 
-both127:
+both102:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3424,25 +2518,25 @@ both127:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R15
 	CMPQ        R15, DX
-	JLE         cols124
+	JLE         cols99
 
-cols125:
+cols100:
 	LEAQ 32(CX), R15
 	CMPQ R15, DX
-	JGT  cols129
+	JGT  cols104
 
-cols128:
+cols103:
 	CMPB    40(AX), $0x00
-	JNE     half130
+	JNE     half105
 	VMOVUPS (R12)(CX*4), Z10
 	VMOVUPS 64(R12)(CX*4), Z11
-	JMP     both131
+	JMP     both106
 
-half130:
+half105:
 	VPERMW.Z (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z (R12)(CX*2), Z1, K1, Z11
 
-both131:
+both106:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -3450,49 +2544,49 @@ both131:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R15
 	CMPQ        R15, DX
-	JLE         cols128
+	JLE         cols103
 
-cols129:
+cols104:
 	LEAQ 16(CX), R15
 	CMPQ R15, DX
-	JGT  cols133
+	JGT  cols108
 
-cols132:
+cols107:
 	CMPB    40(AX), $0x00
-	JNE     half134
+	JNE     half109
 	VMOVUPS (R12)(CX*4), Z10
-	JMP     both135
+	JMP     both110
 
-half134:
+half109:
 	VPMOVZXWD (R12)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both135:
+both110:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols132
+	JLE         cols107
 
-cols133:
+cols108:
 	CMPQ      CX, DX
-	JGE       row136
+	JGE       row111
 	CMPB      40(AX), $0x00
-	JNE       half137
+	JNE       half112
 	VMOVUPS.Z (R12)(CX*4), K2, Z10
-	JMP       both138
+	JMP       both113
 
-half137:
+half112:
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both138:
+both113:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row136:
+row111:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -3511,32 +2605,32 @@ row136:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R14)
 
-second107:
+second82:
 	CMPQ R13, 72(AX)
-	JGT  next105
+	JGT  next80
 
-skip106:
+skip81:
 	CMPB  160(AX), $0x00
-	JEQ   skip139
+	JEQ   skip114
 	CMPQ  168(AX), $0x00
-	JNE   given140
+	JNE   given115
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id142
+	JZ    id117
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id142:
+id117:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other143
-	MOVQ  CX, 17168(SP)
-	JMP   half144
+	JNE   other118
+	MOVQ  CX, 19856(SP)
+	JMP   half119
 
-other143:
+other118:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -3554,99 +2648,99 @@ other143:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half144:
-	JMP decided141
+half119:
+	JMP decided116
 
-given140:
+given115:
 	ADDQ 176(AX), R10
 
-decided141:
-skip139:
+decided116:
+skip114:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip145
+	JEQ  skip120
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip145:
-	CMPQ CX, 17176(SP)
-	JGE  none146
+skip120:
+	CMPQ CX, 19864(SP)
+	JGE  none121
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row147
+	JMP  row122
 
-none146:
+none121:
 	XORQ R12, R12
 
-row147:
+row122:
 	XORQ CX, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JGT  cols149
+	JGT  cols124
 
-cols148:
+cols123:
 	CMPB       40(AX), $0x00
-	JNE        half150
+	JNE        half125
 	TESTQ      R12, R12
-	JZ         near152
+	JZ         near127
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same154
+	JNZ        same129
 	ADDQ       $0x00003000, R12
 
-same154:
-	JMP asked153
+same129:
+	JMP asked128
 
-near152:
+near127:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
 	PREFETCHT0 3264(SI)(CX*4)
 
-asked153:
+asked128:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
 	VMOVUPS 128(SI)(CX*4), Z7
 	VMOVUPS 192(SI)(CX*4), Z8
-	JMP     both151
+	JMP     both126
 
-half150:
+half125:
 	TESTQ      R12, R12
-	JZ         near155
+	JZ         near130
 	TESTQ      $0x0000007f, CX
-	JNZ        asked156
+	JNZ        asked131
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same157
+	JNZ        same132
 	ADDQ       $0x00003000, R12
 
-same157:
-	JMP asked156
+same132:
+	JMP asked131
 
-near155:
+near130:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 
-asked156:
+asked131:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(SI)(CX*2), Z1, K1, Z8
 
-both151:
+both126:
 	CMPB         196(AX), $0x00
-	JEQ          skip158
+	JEQ          skip133
 	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -3654,10 +2748,10 @@ both151:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip159
+	JZ           skip134
 	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half160
+	JNE          half135
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -3666,9 +2760,9 @@ both151:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both161
+	JMP          both136
 
-half160:
+half135:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -3676,19 +2770,19 @@ half160:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both161:
+both136:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip159:
-skip158:
-	CMPQ         17184(SP), $0x00
-	JEQ          plain162
+skip134:
+skip133:
+	CMPQ         19872(SP), $0x00
+	JEQ          plain137
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip163
+	JZ           skip138
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -3700,10 +2794,10 @@ skip158:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip163:
+skip138:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip164
+	JZ      skip139
 	VMOVUPS (R14)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -3713,13 +2807,13 @@ skip163:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip164:
+skip139:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip166
+	JZ          skip141
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip167
+	JZ          skip142
 	VMOVUPS     (R15)(CX*4), Z9
 	VMOVUPS     (R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -3732,9 +2826,9 @@ skip164:
 	VMOVUPS     192(R15)(CX*4), Z9
 	VMOVUPS     192(R14)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal165
+	JMP         normal140
 
-skip167:
+skip142:
 	VMOVUPS (R14)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -3744,11 +2838,11 @@ skip167:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip166:
-plain162:
+skip141:
+plain137:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip168
+	JZ      skip143
 	VMOVUPS (R14)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z9
@@ -3758,21 +2852,21 @@ plain162:
 	VMOVUPS 192(R14)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip168:
-normal165:
+skip143:
+normal140:
 	CMPB         198(AX), $0x00
-	JEQ          none169
+	JEQ          none144
 	CMPB         198(AX), $0x01
-	JNE          act170
+	JNE          act145
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act170:
+act145:
 	CMPB         198(AX), $0x03
-	JNE          act171
+	JNE          act146
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -3788,11 +2882,11 @@ act170:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act171:
+act146:
 	CMPB         198(AX), $0x02
-	JNE          act172
+	JNE          act147
 	CMPB         16(AX), $0x00
-	JNE          half173
+	JNE          half148
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3873,9 +2967,9 @@ act171:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both174
+	JMP          both149
 
-half173:
+half148:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -3930,18 +3024,18 @@ half173:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both174:
-act172:
-none169:
+both149:
+act147:
+none144:
 	CMPB         160(AX), $0x00
-	JEQ          skip175
+	JEQ          skip150
 	CMPQ         168(AX), $0x00
-	JNE          given176
+	JNE          given151
 	CMPW         148(AX), $0x8000
-	JNE          other178
-	MOVQ         17168(SP), R9
+	JNE          other153
+	MOVQ         19856(SP), R9
 	MOVQ         elementMix<>+24(SB), R14
-	ADDQ         R14, 17168(SP)
+	ADDQ         R14, 19856(SP)
 	MOVQ         R9, R14
 	SHRQ         $0x1e, R14
 	XORQ         R14, R9
@@ -3962,9 +3056,9 @@ none169:
 	VMULPS.Z     Z9, Z7, K3, Z7
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z9, Z8, K3, Z8
-	JMP          half179
+	JMP          half154
 
-other178:
+other153:
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -3993,10 +3087,10 @@ other178:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
 
-half179:
-	JMP decided177
+half154:
+	JMP decided152
 
-given176:
+given151:
 	VBROADCASTSS 152(AX), Z9
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4011,30 +3105,30 @@ given176:
 	KMOVW        6(R14), K3
 	VMULPS.Z     Z9, Z8, K3, Z8
 
-decided177:
-skip175:
+decided152:
+skip150:
 	CMPB     16(AX), $0x00
-	JNE      half181
+	JNE      half156
 	CMPB     17(AX), $0x00
-	JEQ      near183
+	JEQ      near158
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed184
+	JMP      placed159
 
-near183:
+near158:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed184:
-	JMP both182
+placed159:
+	JMP both157
 
-half181:
+half156:
 	CMPB native+8(FP), $0x00
-	JEQ  ours185
+	JEQ  ours160
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -4043,9 +3137,9 @@ half181:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both186
+	JMP  both161
 
-ours185:
+ours160:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -4074,115 +3168,115 @@ ours185:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both186:
+both161:
 	CMPB     17(AX), $0x00
-	JEQ      near187
+	JEQ      near162
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed188
+	JMP      placed163
 
-near187:
+near162:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed188:
-both182:
+placed163:
+both157:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R14
 	CMPQ R14, DX
-	JLE  cols148
+	JLE  cols123
 
-cols149:
+cols124:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols190
+	JGT  cols165
 
-cols189:
+cols164:
 	CMPB       40(AX), $0x00
-	JNE        half191
+	JNE        half166
 	TESTQ      R12, R12
-	JZ         near193
+	JZ         near168
 	TESTQ      $0x0000003f, CX
-	JNZ        asked194
+	JNZ        asked169
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same195
+	JNZ        same170
 	ADDQ       $0x00003000, R12
 
-same195:
-	JMP asked194
+same170:
+	JMP asked169
 
-near193:
+near168:
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 
-asked194:
+asked169:
 	VMOVUPS (SI)(CX*4), Z5
 	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both192
+	JMP     both167
 
-half191:
+half166:
 	TESTQ      R12, R12
-	JZ         near196
+	JZ         near171
 	TESTQ      $0x0000007f, CX
-	JNZ        asked197
+	JNZ        asked172
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same198
+	JNZ        same173
 	ADDQ       $0x00003000, R12
 
-same198:
-	JMP asked197
+same173:
+	JMP asked172
 
-near196:
+near171:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked197:
+asked172:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z6
 
-both192:
+both167:
 	CMPB         196(AX), $0x00
-	JEQ          skip199
+	JEQ          skip174
 	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip200
+	JZ           skip175
 	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half201
+	JNE          half176
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both202
+	JMP          both177
 
-half201:
+half176:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both202:
+both177:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip200:
-skip199:
-	CMPQ         17184(SP), $0x00
-	JEQ          plain203
+skip175:
+skip174:
+	CMPQ         19872(SP), $0x00
+	JEQ          plain178
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip204
+	JZ           skip179
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -4190,59 +3284,59 @@ skip199:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip204:
+skip179:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip205
+	JZ      skip180
 	VMOVUPS (R14)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip205:
+skip180:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip207
+	JZ          skip182
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip208
+	JZ          skip183
 	VMOVUPS     (R15)(CX*4), Z7
 	VMOVUPS     (R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R15)(CX*4), Z7
 	VMOVUPS     64(R14)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal206
+	JMP         normal181
 
-skip208:
+skip183:
 	VMOVUPS (R14)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip207:
-plain203:
+skip182:
+plain178:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip209
+	JZ      skip184
 	VMOVUPS (R14)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R14)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip209:
-normal206:
+skip184:
+normal181:
 	CMPB         198(AX), $0x00
-	JEQ          none210
+	JEQ          none185
 	CMPB         198(AX), $0x01
-	JNE          act211
+	JNE          act186
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act211:
+act186:
 	CMPB         198(AX), $0x03
-	JNE          act212
+	JNE          act187
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -4252,11 +3346,11 @@ act211:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act212:
+act187:
 	CMPB         198(AX), $0x02
-	JNE          act213
+	JNE          act188
 	CMPB         16(AX), $0x00
-	JNE          half214
+	JNE          half189
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4303,9 +3397,9 @@ act212:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both215
+	JMP          both190
 
-half214:
+half189:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -4338,20 +3432,20 @@ half214:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both215:
-act213:
-none210:
+both190:
+act188:
+none185:
 	CMPB  160(AX), $0x00
-	JEQ   skip216
+	JEQ   skip191
 	CMPQ  168(AX), $0x00
-	JNE   given217
+	JNE   given192
 	CMPW  148(AX), $0x8000
-	JNE   other219
+	JNE   other194
 	TESTQ $0x0000003f, CX
-	JNZ   same221
-	MOVQ  17168(SP), R9
+	JNZ   same196
+	MOVQ  19856(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
-	ADDQ  R14, 17168(SP)
+	ADDQ  R14, 19856(SP)
 	MOVQ  R9, R14
 	SHRQ  $0x1e, R14
 	XORQ  R14, R9
@@ -4364,16 +3458,16 @@ none210:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same221:
+same196:
 	VBROADCASTSS 152(AX), Z7
 	KMOVQ        R9, K3
 	VMULPS.Z     Z7, Z5, K3, Z5
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 	SHRQ         $0x20, R9
-	JMP          half220
+	JMP          half195
 
-other219:
+other194:
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -4391,10 +3485,10 @@ other219:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
 
-half220:
-	JMP decided218
+half195:
+	JMP decided193
 
-given217:
+given192:
 	VBROADCASTSS 152(AX), Z7
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4405,33 +3499,33 @@ given217:
 	KMOVW        2(R14), K3
 	VMULPS.Z     Z7, Z6, K3, Z6
 
-decided218:
-skip216:
+decided193:
+skip191:
 	CMPB     16(AX), $0x00
-	JNE      half222
+	JNE      half197
 	CMPB     17(AX), $0x00
-	JEQ      near224
+	JEQ      near199
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed225
+	JMP      placed200
 
-near224:
+near199:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed225:
-	JMP both223
+placed200:
+	JMP both198
 
-half222:
+half197:
 	CMPB native+8(FP), $0x00
-	JEQ  ours226
+	JEQ  ours201
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both227
+	JMP  both202
 
-ours226:
+ours201:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -4449,166 +3543,166 @@ ours226:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both227:
+both202:
 	CMPB     17(AX), $0x00
-	JEQ      near228
+	JEQ      near203
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed229
+	JMP      placed204
 
-near228:
+near203:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed229:
-both223:
+placed204:
+both198:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JLE  cols189
+	JLE  cols164
 
-cols190:
+cols165:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols231
+	JGT  cols206
 
-cols230:
+cols205:
 	CMPB       40(AX), $0x00
-	JNE        half232
+	JNE        half207
 	TESTQ      R12, R12
-	JZ         near234
+	JZ         near209
 	TESTQ      $0x0000003f, CX
-	JNZ        asked235
+	JNZ        asked210
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same236
+	JNZ        same211
 	ADDQ       $0x00003000, R12
 
-same236:
-	JMP asked235
+same211:
+	JMP asked210
 
-near234:
+near209:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked235:
+asked210:
 	VMOVUPS (SI)(CX*4), Z5
-	JMP     both233
+	JMP     both208
 
-half232:
+half207:
 	TESTQ      R12, R12
-	JZ         near237
+	JZ         near212
 	TESTQ      $0x0000007f, CX
-	JNZ        asked238
+	JNZ        asked213
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same239
+	JNZ        same214
 	ADDQ       $0x00003000, R12
 
-same239:
-	JMP asked238
+same214:
+	JMP asked213
 
-near237:
+near212:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked238:
+asked213:
 	VPMOVZXWD (SI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both233:
+both208:
 	CMPB         196(AX), $0x00
-	JEQ          skip240
+	JEQ          skip215
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip241
+	JZ           skip216
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half242
+	JNE          half217
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both243
+	JMP          both218
 
-half242:
+half217:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both243:
+both218:
 	VFMADD231PS Z6, Z7, Z5
 
-skip241:
-skip240:
-	CMPQ         17184(SP), $0x00
-	JEQ          plain244
+skip216:
+skip215:
+	CMPQ         19872(SP), $0x00
+	JEQ          plain219
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip245
+	JZ           skip220
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip245:
+skip220:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip246
+	JZ      skip221
 	VMOVUPS (R14)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip246:
+skip221:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip248
+	JZ          skip223
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip249
+	JZ          skip224
 	VMOVUPS     (R15)(CX*4), Z6
 	VMOVUPS     (R14)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal247
+	JMP         normal222
 
-skip249:
+skip224:
 	VMOVUPS (R14)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip248:
-plain244:
+skip223:
+plain219:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip250
+	JZ      skip225
 	VMOVUPS (R14)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip250:
-normal247:
+skip225:
+normal222:
 	CMPB         198(AX), $0x00
-	JEQ          none251
+	JEQ          none226
 	CMPB         198(AX), $0x01
-	JNE          act252
+	JNE          act227
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act252:
+act227:
 	CMPB         198(AX), $0x03
-	JNE          act253
+	JNE          act228
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act253:
+act228:
 	CMPB         198(AX), $0x02
-	JNE          act254
+	JNE          act229
 	CMPB         16(AX), $0x00
-	JNE          half255
+	JNE          half230
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4638,9 +3732,9 @@ act253:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both256
+	JMP          both231
 
-half255:
+half230:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4662,20 +3756,20 @@ half255:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both256:
-act254:
-none251:
+both231:
+act229:
+none226:
 	CMPB  160(AX), $0x00
-	JEQ   skip257
+	JEQ   skip232
 	CMPQ  168(AX), $0x00
-	JNE   given258
+	JNE   given233
 	CMPW  148(AX), $0x8000
-	JNE   other260
+	JNE   other235
 	TESTQ $0x0000003f, CX
-	JNZ   same262
-	MOVQ  17168(SP), R9
+	JNZ   same237
+	MOVQ  19856(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
-	ADDQ  R14, 17168(SP)
+	ADDQ  R14, 19856(SP)
 	MOVQ  R9, R14
 	SHRQ  $0x1e, R14
 	XORQ  R14, R9
@@ -4688,14 +3782,14 @@ none251:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same262:
+same237:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half261
+	JMP          half236
 
-other260:
+other235:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -4711,10 +3805,10 @@ other260:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half261:
-	JMP decided259
+half236:
+	JMP decided234
 
-given258:
+given233:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R14
 	SHRQ         $0x03, R14
@@ -4723,31 +3817,31 @@ given258:
 	KMOVW        (R14), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided259:
-skip257:
+decided234:
+skip232:
 	CMPB     16(AX), $0x00
-	JNE      half263
+	JNE      half238
 	CMPB     17(AX), $0x00
-	JEQ      near265
+	JEQ      near240
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed266
+	JMP      placed241
 
-near265:
+near240:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed266:
-	JMP both264
+placed241:
+	JMP both239
 
-half263:
+half238:
 	CMPB native+8(FP), $0x00
-	JEQ  ours267
+	JEQ  ours242
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both268
+	JMP  both243
 
-ours267:
+ours242:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4760,156 +3854,156 @@ ours267:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both268:
+both243:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both264:
+both239:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols230
+	JLE  cols205
 
-cols231:
+cols206:
 	CMPQ       CX, DX
-	JGE        row269
+	JGE        row244
 	CMPB       40(AX), $0x00
-	JNE        half270
+	JNE        half245
 	TESTQ      R12, R12
-	JZ         near272
+	JZ         near247
 	TESTQ      $0x0000003f, CX
-	JNZ        asked273
+	JNZ        asked248
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same274
+	JNZ        same249
 	ADDQ       $0x00003000, R12
 
-same274:
-	JMP asked273
+same249:
+	JMP asked248
 
-near272:
+near247:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked273:
+asked248:
 	VMOVUPS.Z (SI)(CX*4), K2, Z5
-	JMP       both271
+	JMP       both246
 
-half270:
+half245:
 	TESTQ      R12, R12
-	JZ         near275
+	JZ         near250
 	TESTQ      $0x0000007f, CX
-	JNZ        asked276
+	JNZ        asked251
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same277
+	JNZ        same252
 	ADDQ       $0x00003000, R12
 
-same277:
-	JMP asked276
+same252:
+	JMP asked251
 
-near275:
+near250:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked276:
+asked251:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both271:
+both246:
 	CMPB         196(AX), $0x00
-	JEQ          skip278
+	JEQ          skip253
 	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip279
+	JZ           skip254
 	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half280
+	JNE          half255
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both281
+	JMP          both256
 
-half280:
+half255:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both281:
+both256:
 	VFMADD231PS Z6, Z7, Z5
 
-skip279:
-skip278:
-	CMPQ         17184(SP), $0x00
-	JEQ          plain282
+skip254:
+skip253:
+	CMPQ         19872(SP), $0x00
+	JEQ          plain257
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip283
+	JZ           skip258
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip283:
+skip258:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip284
+	JZ        skip259
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip284:
+skip259:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip286
+	JZ          skip261
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip287
+	JZ          skip262
 	VMOVUPS.Z   (R14)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal285
+	JMP         normal260
 
-skip287:
+skip262:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip286:
-plain282:
+skip261:
+plain257:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip288
+	JZ        skip263
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip288:
-normal285:
+skip263:
+normal260:
 	CMPB         198(AX), $0x00
-	JEQ          none289
+	JEQ          none264
 	CMPB         198(AX), $0x01
-	JNE          act290
+	JNE          act265
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act290:
+act265:
 	CMPB         198(AX), $0x03
-	JNE          act291
+	JNE          act266
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act291:
+act266:
 	CMPB         198(AX), $0x02
-	JNE          act292
+	JNE          act267
 	CMPB         16(AX), $0x00
-	JNE          half293
+	JNE          half268
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4939,9 +4033,9 @@ act291:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both294
+	JMP          both269
 
-half293:
+half268:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -4963,20 +4057,20 @@ half293:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both294:
-act292:
-none289:
+both269:
+act267:
+none264:
 	CMPB  160(AX), $0x00
-	JEQ   skip295
+	JEQ   skip270
 	CMPQ  168(AX), $0x00
-	JNE   given296
+	JNE   given271
 	CMPW  148(AX), $0x8000
-	JNE   other298
+	JNE   other273
 	TESTQ $0x0000003f, CX
-	JNZ   same300
-	MOVQ  17168(SP), R9
+	JNZ   same275
+	MOVQ  19856(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
-	ADDQ  R12, 17168(SP)
+	ADDQ  R12, 19856(SP)
 	MOVQ  R9, R12
 	SHRQ  $0x1e, R12
 	XORQ  R12, R9
@@ -4989,14 +4083,14 @@ none289:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same300:
+same275:
 	VBROADCASTSS 152(AX), Z6
 	KMOVQ        R9, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x10, R9
-	JMP          half299
+	JMP          half274
 
-other298:
+other273:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -5012,10 +4106,10 @@ other298:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half299:
-	JMP decided297
+half274:
+	JMP decided272
 
-given296:
+given271:
 	VBROADCASTSS 152(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5024,23 +4118,23 @@ given296:
 	KMOVW        (R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided297:
-skip295:
+decided272:
+skip270:
 	CMPB    16(AX), $0x00
-	JNE     half301
+	JNE     half276
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both302
+	JMP     both277
 
-half301:
+half276:
 	CMPB native+8(FP), $0x00
-	JEQ  ours303
+	JEQ  ours278
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both304
+	JMP  both279
 
-ours303:
+ours278:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5053,18 +4147,18 @@ ours303:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both304:
+both279:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both302:
-row269:
-next105:
+both277:
+row244:
+next80:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows104
+	JNZ  rows79
 
 done1:
 	SFENCE
@@ -5171,34 +4265,34 @@ TEXT ·actGradAVX512(SB), $24-9
 	MOVL      112(AX), R10
 	MOVQ      136(AX), CX
 	TESTQ     CX, CX
-	JZ        skip305
+	JZ        skip280
 	MOVQ      CX, R9
 
-skip305:
+skip280:
 	MOVQ 72(AX), R11
 
-rows306:
+rows281:
 	CMPB  128(AX), $0x00
-	JEQ   skip307
+	JEQ   skip282
 	CMPQ  136(AX), $0x00
-	JNE   given308
+	JNE   given283
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id310
+	JZ    id285
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id310:
+id285:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other311
+	JNE   other286
 	MOVQ  CX, 16(SP)
-	JMP   half312
+	JMP   half287
 
-other311:
+other286:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -5216,22 +4310,22 @@ other311:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-half312:
-	JMP decided309
+half287:
+	JMP decided284
 
-given308:
+given283:
 	ADDQ 144(AX), R9
 
-decided309:
-skip307:
+decided284:
+skip282:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols314
+	JGT  cols289
 
-cols313:
+cols288:
 	CMPB       40(AX), $0x00
-	JNE        half315
+	JNE        half290
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5240,9 +4334,9 @@ cols313:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both316
+	JMP        both291
 
-half315:
+half290:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -5250,11 +4344,11 @@ half315:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both316:
+both291:
 	CMPB       152(AX), $0x00
-	JEQ        skip317
+	JEQ        skip292
 	CMPB       64(AX), $0x00
-	JNE        half318
+	JNE        half293
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -5263,9 +4357,9 @@ both316:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both319
+	JMP        both294
 
-half318:
+half293:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -5273,10 +4367,10 @@ half318:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both319:
+both294:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         152(AX), $0x01
-	JNE          act320
+	JNE          act295
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -5286,9 +4380,9 @@ both319:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act320:
+act295:
 	CMPB         152(AX), $0x03
-	JNE          act321
+	JNE          act296
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -5303,16 +4397,16 @@ act320:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act321:
+act296:
 	CMPB         152(AX), $0x02
-	JNE          act322
+	JNE          act297
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip323
+	JEQ          skip298
 	VBROADCASTSS 124(AX), Z13
 
-skip323:
+skip298:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -5326,24 +4420,24 @@ skip323:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act322:
-skip317:
+act297:
+skip292:
 	CMPB         128(AX), $0x00
-	JEQ          skip324
+	JEQ          skip299
 	CMPB         152(AX), $0x01
-	JNE          draws325
+	JNE          draws300
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn326
+	JMP          drawn301
 
-draws325:
+draws300:
 	CMPQ         136(AX), $0x00
-	JNE          given327
+	JNE          given302
 	CMPW         116(AX), $0x8000
-	JNE          other329
+	JNE          other304
 	MOVQ         16(SP), R8
 	MOVQ         elementMix<>+24(SB), R12
 	ADDQ         R12, 16(SP)
@@ -5367,9 +4461,9 @@ draws325:
 	VMULPS.Z     Z8, Z6, K3, Z6
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z8, Z7, K3, Z7
-	JMP          half330
+	JMP          half305
 
-other329:
+other304:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -5398,10 +4492,10 @@ other329:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-half330:
-	JMP decided328
+half305:
+	JMP decided303
 
-given327:
+given302:
 	VBROADCASTSS 120(AX), Z8
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5416,31 +4510,31 @@ given327:
 	KMOVW        6(R12), K3
 	VMULPS.Z     Z8, Z7, K3, Z7
 
-decided328:
-drawn326:
-skip324:
+decided303:
+drawn301:
+skip299:
 	CMPB     16(AX), $0x00
-	JNE      half332
+	JNE      half307
 	CMPB     17(AX), $0x00
-	JEQ      near334
+	JEQ      near309
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed335
+	JMP      placed310
 
-near334:
+near309:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed335:
-	JMP both333
+placed310:
+	JMP both308
 
-half332:
+half307:
 	CMPB native+8(FP), $0x00
-	JEQ  ours336
+	JEQ  ours311
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -5449,9 +4543,9 @@ half332:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both337
+	JMP  both312
 
-ours336:
+ours311:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -5480,22 +4574,22 @@ ours336:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both337:
+both312:
 	CMPB     17(AX), $0x00
-	JEQ      near338
+	JEQ      near313
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed339
+	JMP      placed314
 
-near338:
+near313:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed339:
-both333:
+placed314:
+both308:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip340
+	JZ      skip315
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
@@ -5505,59 +4599,59 @@ both333:
 	VADDPS  192(R12)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R12)(CX*4)
 
-skip340:
+skip315:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols313
+	JLE  cols288
 
-cols314:
+cols289:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols342
+	JGT  cols317
 
-cols341:
+cols316:
 	CMPB       40(AX), $0x00
-	JNE        half343
+	JNE        half318
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both344
+	JMP        both319
 
-half343:
+half318:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both344:
+both319:
 	CMPB       152(AX), $0x00
-	JEQ        skip345
+	JEQ        skip320
 	CMPB       64(AX), $0x00
-	JNE        half346
+	JNE        half321
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both347
+	JMP        both322
 
-half346:
+half321:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both347:
+both322:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         152(AX), $0x01
-	JNE          act348
+	JNE          act323
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act348:
+act323:
 	CMPB         152(AX), $0x03
-	JNE          act349
+	JNE          act324
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -5566,16 +4660,16 @@ act348:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act349:
+act324:
 	CMPB         152(AX), $0x02
-	JNE          act350
+	JNE          act325
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip351
+	JEQ          skip326
 	VBROADCASTSS 124(AX), Z9
 
-skip351:
+skip326:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -5583,24 +4677,24 @@ skip351:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act350:
-skip345:
+act325:
+skip320:
 	CMPB         128(AX), $0x00
-	JEQ          skip352
+	JEQ          skip327
 	CMPB         152(AX), $0x01
-	JNE          draws353
+	JNE          draws328
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn354
+	JMP          drawn329
 
-draws353:
+draws328:
 	CMPQ  136(AX), $0x00
-	JNE   given355
+	JNE   given330
 	CMPW  116(AX), $0x8000
-	JNE   other357
+	JNE   other332
 	TESTQ $0x0000003f, CX
-	JNZ   same359
+	JNZ   same334
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -5616,16 +4710,16 @@ draws353:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same359:
+same334:
 	VBROADCASTSS 120(AX), Z6
 	KMOVQ        R8, K3
 	VMULPS.Z     Z6, Z4, K3, Z4
 	KSHIFTRQ     $0x10, K3, K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 	SHRQ         $0x20, R8
-	JMP          half358
+	JMP          half333
 
-other357:
+other332:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -5643,10 +4737,10 @@ other357:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-half358:
-	JMP decided356
+half333:
+	JMP decided331
 
-given355:
+given330:
 	VBROADCASTSS 120(AX), Z6
 	MOVQ         CX, R12
 	SHRQ         $0x03, R12
@@ -5657,34 +4751,34 @@ given355:
 	KMOVW        2(R12), K3
 	VMULPS.Z     Z6, Z5, K3, Z5
 
-decided356:
-drawn354:
-skip352:
+decided331:
+drawn329:
+skip327:
 	CMPB     16(AX), $0x00
-	JNE      half360
+	JNE      half335
 	CMPB     17(AX), $0x00
-	JEQ      near362
+	JEQ      near337
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed363
+	JMP      placed338
 
-near362:
+near337:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed363:
-	JMP both361
+placed338:
+	JMP both336
 
-half360:
+half335:
 	CMPB native+8(FP), $0x00
-	JEQ  ours364
+	JEQ  ours339
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both365
+	JMP  both340
 
-ours364:
+ours339:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5702,47 +4796,225 @@ ours364:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both365:
+both340:
 	CMPB     17(AX), $0x00
-	JEQ      near366
+	JEQ      near341
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed367
+	JMP      placed342
 
-near366:
+near341:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed367:
-both361:
+placed342:
+both336:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip368
+	JZ      skip343
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 	VADDPS  64(R12)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R12)(CX*4)
 
-skip368:
+skip343:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols341
+	JLE  cols316
 
-cols342:
+cols317:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols370
+	JGT  cols345
 
-cols369:
+cols344:
 	CMPB       40(AX), $0x00
-	JNE        half371
+	JNE        half346
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both372
+	JMP        both347
 
-half371:
+half346:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
+
+both347:
+	CMPB       152(AX), $0x00
+	JEQ        skip348
+	CMPB       64(AX), $0x00
+	JNE        half349
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z5
+	JMP        both350
+
+half349:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both350:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	CMPB         152(AX), $0x01
+	JNE          act351
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VMOVAPS.Z    Z4, K3, Z4
+
+act351:
+	CMPB         152(AX), $0x03
+	JNE          act352
+	VBROADCASTSS element3c23d70a<>+0(SB), Z7
+	VMULPS       Z7, Z4, Z7
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VBLENDMPS    Z4, Z7, K3, Z4
+
+act352:
+	CMPB         152(AX), $0x02
+	JNE          act353
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	CMPB         128(AX), $0x00
+	JEQ          skip354
+	VBROADCASTSS 124(AX), Z7
+
+skip354:
+	VMINPS      Z5, Z6, Z5
+	VFMADD213PS Z8, Z7, Z5
+	VMULPS      Z5, Z4, Z4
+
+act353:
+skip348:
+	CMPB         128(AX), $0x00
+	JEQ          skip355
+	CMPB         152(AX), $0x01
+	JNE          draws356
+	VBROADCASTSS 120(AX), Z5
+	VMULPS       Z5, Z4, Z4
+	JMP          drawn357
+
+draws356:
+	CMPQ  136(AX), $0x00
+	JNE   given358
+	CMPW  116(AX), $0x8000
+	JNE   other360
+	TESTQ $0x0000003f, CX
+	JNZ   same362
+	MOVQ  16(SP), R8
+	MOVQ  elementMix<>+24(SB), R12
+	ADDQ  R12, 16(SP)
+	MOVQ  R8, R12
+	SHRQ  $0x1e, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+8(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1b, R12
+	XORQ  R12, R8
+	IMULQ elementMix<>+16(SB), R8
+	MOVQ  R8, R12
+	SHRQ  $0x1f, R12
+	XORQ  R12, R8
+
+same362:
+	VBROADCASTSS 120(AX), Z5
+	KMOVQ        R8, K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+	SHRQ         $0x10, R8
+	JMP          half361
+
+other360:
+	VBROADCASTSS element7feb352d<>+0(SB), Z5
+	VBROADCASTSS element846ca68b<>+0(SB), Z6
+	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
+	VBROADCASTSS 120(AX), Z9
+	VPBROADCASTW 116(AX), Z8
+	VPSRLD       $0x10, Z2, Z10
+	VPXORD       Z2, Z10, Z10
+	VPADDD       Z7, Z2, Z2
+	VPMULLD      Z5, Z10, Z10
+	VPSRLD       $0x0f, Z10, Z5
+	VPTERNLOGD   $0x96, Z5, Z3, Z10
+	VPMULLD      Z6, Z10, Z10
+	VPCMPUW      $0x05, Z8, Z10, K3
+	VMULPS.Z     Z9, Z4, K3, Z4
+
+half361:
+	JMP decided359
+
+given358:
+	VBROADCASTSS 120(AX), Z5
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         144(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+
+decided359:
+drawn357:
+skip355:
+	CMPB     16(AX), $0x00
+	JNE      half363
+	CMPB     17(AX), $0x00
+	JEQ      near365
+	VMOVNTPS Z4, (BX)(CX*4)
+	JMP      placed366
+
+near365:
+	VMOVUPS Z4, (BX)(CX*4)
+
+placed366:
+	JMP both364
+
+half363:
+	CMPB native+8(FP), $0x00
+	JEQ  ours367
+
+	// VCVTNEPS2BF16 Z4, Y5
+	LONG $0x487ef262
+	WORD $0xec72
+	JMP  both368
+
+ours367:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z4, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z7, Z4, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, Y5
+
+both368:
+	VMOVDQU16 Y5, (BX)(CX*2)
+
+both364:
+	MOVQ    88(AX), R12
+	TESTQ   R12, R12
+	JZ      skip369
+	VADDPS  (R12)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R12)(CX*4)
+
+skip369:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JLE  cols344
+
+cols345:
+	CMPQ       CX, DX
+	JGE        row370
+	CMPB       40(AX), $0x00
+	JNE        half371
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z4
+	JMP        both372
+
+half371:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
 
 both372:
 	CMPB       152(AX), $0x00
@@ -5750,13 +5022,13 @@ both372:
 	CMPB       64(AX), $0x00
 	JNE        half374
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z5
+	VMOVUPS.Z  (DI)(CX*4), K2, Z5
 	JMP        both375
 
 half374:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
 
 both375:
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -5857,29 +5129,21 @@ given383:
 decided384:
 drawn382:
 skip380:
-	CMPB     16(AX), $0x00
-	JNE      half388
-	CMPB     17(AX), $0x00
-	JEQ      near390
-	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed391
-
-near390:
-	VMOVUPS Z4, (BX)(CX*4)
-
-placed391:
-	JMP both389
+	CMPB    16(AX), $0x00
+	JNE     half388
+	VMOVUPS Z4, K2, (BX)(CX*4)
+	JMP     both389
 
 half388:
 	CMPB native+8(FP), $0x00
-	JEQ  ours392
+	JEQ  ours390
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both393
+	JMP  both391
 
-ours392:
+ours390:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5892,193 +5156,23 @@ ours392:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both393:
-	VMOVDQU16 Y5, (BX)(CX*2)
+both391:
+	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
 both389:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip394
+	JZ      skip392
 	VADDPS  (R12)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R12)(CX*4)
 
-skip394:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JLE  cols369
-
-cols370:
-	CMPQ       CX, DX
-	JGE        row395
-	CMPB       40(AX), $0x00
-	JNE        half396
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both397
-
-half396:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both397:
-	CMPB       152(AX), $0x00
-	JEQ        skip398
-	CMPB       64(AX), $0x00
-	JNE        half399
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both400
-
-half399:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both400:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         152(AX), $0x01
-	JNE          act401
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VMOVAPS.Z    Z4, K3, Z4
-
-act401:
-	CMPB         152(AX), $0x03
-	JNE          act402
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VMULPS       Z7, Z4, Z7
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VBLENDMPS    Z4, Z7, K3, Z4
-
-act402:
-	CMPB         152(AX), $0x02
-	JNE          act403
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	CMPB         128(AX), $0x00
-	JEQ          skip404
-	VBROADCASTSS 124(AX), Z7
-
-skip404:
-	VMINPS      Z5, Z6, Z5
-	VFMADD213PS Z8, Z7, Z5
-	VMULPS      Z5, Z4, Z4
-
-act403:
-skip398:
-	CMPB         128(AX), $0x00
-	JEQ          skip405
-	CMPB         152(AX), $0x01
-	JNE          draws406
-	VBROADCASTSS 120(AX), Z5
-	VMULPS       Z5, Z4, Z4
-	JMP          drawn407
-
-draws406:
-	CMPQ  136(AX), $0x00
-	JNE   given408
-	CMPW  116(AX), $0x8000
-	JNE   other410
-	TESTQ $0x0000003f, CX
-	JNZ   same412
-	MOVQ  16(SP), R8
-	MOVQ  elementMix<>+24(SB), R12
-	ADDQ  R12, 16(SP)
-	MOVQ  R8, R12
-	SHRQ  $0x1e, R12
-	XORQ  R12, R8
-	IMULQ elementMix<>+8(SB), R8
-	MOVQ  R8, R12
-	SHRQ  $0x1b, R12
-	XORQ  R12, R8
-	IMULQ elementMix<>+16(SB), R8
-	MOVQ  R8, R12
-	SHRQ  $0x1f, R12
-	XORQ  R12, R8
-
-same412:
-	VBROADCASTSS 120(AX), Z5
-	KMOVQ        R8, K3
-	VMULPS.Z     Z5, Z4, K3, Z4
-	SHRQ         $0x10, R8
-	JMP          half411
-
-other410:
-	VBROADCASTSS element7feb352d<>+0(SB), Z5
-	VBROADCASTSS element846ca68b<>+0(SB), Z6
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
-	VBROADCASTSS 120(AX), Z9
-	VPBROADCASTW 116(AX), Z8
-	VPSRLD       $0x10, Z2, Z10
-	VPXORD       Z2, Z10, Z10
-	VPADDD       Z7, Z2, Z2
-	VPMULLD      Z5, Z10, Z10
-	VPSRLD       $0x0f, Z10, Z5
-	VPTERNLOGD   $0x96, Z5, Z3, Z10
-	VPMULLD      Z6, Z10, Z10
-	VPCMPUW      $0x05, Z8, Z10, K3
-	VMULPS.Z     Z9, Z4, K3, Z4
-
-half411:
-	JMP decided409
-
-given408:
-	VBROADCASTSS 120(AX), Z5
-	MOVQ         CX, R12
-	SHRQ         $0x03, R12
-	ADDQ         R9, R12
-	SUBQ         144(AX), R12
-	KMOVW        (R12), K3
-	VMULPS.Z     Z5, Z4, K3, Z4
-
-decided409:
-drawn407:
-skip405:
-	CMPB    16(AX), $0x00
-	JNE     half413
-	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both414
-
-half413:
-	CMPB native+8(FP), $0x00
-	JEQ  ours415
-
-	// VCVTNEPS2BF16 Z4, Y5
-	LONG $0x487ef262
-	WORD $0xec72
-	JMP  both416
-
-ours415:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z4, Z8
-	VPANDD       Z5, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z7, Z4, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, Y5
-
-both416:
-	VMOVDQU16 Y5, K2, (BX)(CX*2)
-
-both414:
-	MOVQ    88(AX), R12
-	TESTQ   R12, R12
-	JZ      skip417
-	VADDPS  (R12)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R12)(CX*4)
-
-skip417:
-row395:
+skip392:
+row370:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows306
+	JNZ  rows281
 	SFENCE
 	VZEROUPPER
 	RET
@@ -6106,41 +5200,41 @@ TEXT ·normGradAVX512(SB), $16-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows418:
+rows393:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols420
+	JGT  cols395
 
-cols419:
+cols394:
 	CMPB       40(AX), $0x00
-	JNE        half421
+	JNE        half396
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both422
+	JMP        both397
 
-half421:
+half396:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both422:
+both397:
 	CMPB       64(AX), $0x00
-	JNE        half423
+	JNE        half398
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both424
+	JMP        both399
 
-half423:
+half398:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both424:
+both399:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -6156,30 +5250,30 @@ both424:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half425
+	JNE          half400
 	CMPB         17(AX), $0x00
-	JEQ          near427
+	JEQ          near402
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed428
+	JMP          placed403
 
-near427:
+near402:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed428:
-	JMP both426
+placed403:
+	JMP both401
 
-half425:
+half400:
 	CMPB native+8(FP), $0x00
-	JEQ  ours429
+	JEQ  ours404
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both430
+	JMP  both405
 
-ours429:
+ours404:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -6197,52 +5291,52 @@ ours429:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both430:
+both405:
 	CMPB     17(AX), $0x00
-	JEQ      near431
+	JEQ      near406
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed432
+	JMP      placed407
 
-near431:
+near406:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed432:
-both426:
+placed407:
+both401:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols419
+	JLE  cols394
 
-cols420:
+cols395:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols434
+	JGT  cols409
 
-cols433:
+cols408:
 	CMPB       40(AX), $0x00
-	JNE        half435
+	JNE        half410
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both436
+	JMP        both411
 
-half435:
+half410:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both436:
+both411:
 	CMPB       64(AX), $0x00
-	JNE        half437
+	JNE        half412
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both438
+	JMP        both413
 
-half437:
+half412:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both438:
+both413:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -6251,28 +5345,28 @@ both438:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half439
+	JNE          half414
 	CMPB         17(AX), $0x00
-	JEQ          near441
+	JEQ          near416
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed442
+	JMP          placed417
 
-near441:
+near416:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed442:
-	JMP both440
+placed417:
+	JMP both415
 
-half439:
+half414:
 	CMPB native+8(FP), $0x00
-	JEQ  ours443
+	JEQ  ours418
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both444
+	JMP  both419
 
-ours443:
+ours418:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6285,42 +5379,42 @@ ours443:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both444:
+both419:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both440:
+both415:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols433
+	JLE  cols408
 
-cols434:
+cols409:
 	CMPQ       CX, DX
-	JGE        row445
+	JGE        row420
 	CMPB       40(AX), $0x00
-	JNE        half446
+	JNE        half421
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both447
+	JMP        both422
 
-half446:
+half421:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both447:
+both422:
 	CMPB       64(AX), $0x00
-	JNE        half448
+	JNE        half423
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both449
+	JMP        both424
 
-half448:
+half423:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both449:
+both424:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -6329,20 +5423,20 @@ both449:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half450
+	JNE          half425
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both451
+	JMP          both426
 
-half450:
+half425:
 	CMPB native+8(FP), $0x00
-	JEQ  ours452
+	JEQ  ours427
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both453
+	JMP  both428
 
-ours452:
+ours427:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -6355,23 +5449,23 @@ ours452:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both453:
+both428:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both451:
-row445:
+both426:
+row420:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows418
+	JNZ  rows393
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·layerGradAVX512(SB), $27792-9
+TEXT ·layerGradAVX512(SB), $30352-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -6383,16 +5477,27 @@ TEXT ·layerGradAVX512(SB), $27792-9
 	MOVQ      $0x0000ffff, BX
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
-	CMPB      64(AX), $0x00
-	JNE       half456
-	CMPQ      DX, $0x10
-	JMP       both457
+	CMPB      16(AX), $0x00
+	JNE       half431
+	IMUL3Q    $0x00000004, DX, CX
+	JMP       both432
 
-half456:
+half431:
+	IMUL3Q $0x00000002, DX, CX
+
+both432:
+	CMPQ CX, 8(AX)
+	JNE  apart430
+	CMPB 64(AX), $0x00
+	JNE  half434
+	CMPQ DX, $0x10
+	JMP  both435
+
+half434:
 	CMPQ DX, $0x2f
 
-both457:
-	JGT          longer455
+both435:
+	JGT          longer433
 	VMOVSS       element3f800000<>+0(SB), X0
 	VPXOR        X1, X1, X1
 	VCVTSI2SSQ   DX, X1, X1
@@ -6406,44 +5511,44 @@ both457:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far458:
+far436:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far458
+	JLT   far436
 	MOVQ  DI, 32(SP)
 	XORQ  SI, SI
-	MOVQ  SI, 26984(SP)
-	MOVQ  SI, 27000(SP)
-	MOVQ  SI, 27008(SP)
-	MOVQ  BX, 26992(SP)
+	MOVQ  SI, 30056(SP)
+	MOVQ  SI, 30072(SP)
+	MOVQ  SI, 30080(SP)
+	MOVQ  BX, 30064(SP)
 	MOVQ  (AX), SI
 	TESTQ SI, SI
-	JZ    off459
+	JZ    off437
 	MOVQ  DX, DI
 	ADDQ  DI, DI
 	CMPB  16(AX), $0x00
-	JNE   half461
+	JNE   half439
 	ADDQ  DI, DI
-	JMP   both462
+	JMP   both440
 
-half461:
-both462:
+half439:
+both440:
 	CMPQ DI, 8(AX)
-	JNE  off459
-	MOVQ SI, 26992(SP)
+	JNE  off437
+	MOVQ SI, 30064(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 26984(SP)
+	MOVQ SI, 30056(SP)
 
-off459:
+off437:
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VBROADCASTSS element3f800000<>+0(SB), Z3
 	VBROADCASTSS element3f800000<>+0(SB), Z4
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	MOVQ         104(AX), SI
 	TESTQ        SI, SI
-	JZ           skip463
+	JZ           skip441
 	MOVQ         $-1, DI
 	BZHIQ        DX, DI, DI
 	KMOVW        DI, K1
@@ -6459,11 +5564,11 @@ off459:
 	VMOVUPS      192(SI), K1, Z5
 	SHRQ         $0x10, DI
 
-skip463:
-	VMOVUPS      Z2, 27024(SP)
-	VMOVUPS      Z3, 27088(SP)
-	VMOVUPS      Z4, 27152(SP)
-	VMOVUPS      Z5, 27216(SP)
+skip441:
+	VMOVUPS      Z2, 30096(SP)
+	VMOVUPS      Z3, 30160(SP)
+	VMOVUPS      Z4, 30224(SP)
+	VMOVUPS      Z5, 30288(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VMOVUPS      Z2, 19712(BX)
 	VMOVUPS      Z2, 19776(BX)
@@ -6578,7 +5683,7 @@ skip463:
 	VMOVUPS      Z2, 26752(BX)
 	VMOVUPS      Z2, 26816(BX)
 
-rows464:
+rows442:
 	MOVQ         72(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -6593,8 +5698,8 @@ rows464:
 	MOVQ         SI, 24(SP)
 	MOVQ         24(SP), SI
 	INCQ         SI
-	SUBQ         27008(SP), SI
-	MOVQ         SI, 27016(SP)
+	SUBQ         30080(SP), SI
+	MOVQ         SI, 30088(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         CX, SI
 	MOVQ         32(AX), DI
@@ -6604,356 +5709,86 @@ rows464:
 	MOVQ         DX, R9
 	ADDQ         R9, R9
 	CMPB         40(AX), $0x00
-	JNE          half469
+	JNE          half447
 	ADDQ         R9, R9
-	JMP          both470
+	JMP          both448
 
-half469:
-both470:
-	DECQ          R8
-	IMULQ         32(AX), R8
-	ADDQ          24(AX), R8
-	ADDQ          R9, R8
-	ADDQ          $0x0f, R9
-	ANDQ          $-16, R9
-	ADDQ          SI, R9
-	LEAQ          (R9)(DI*8), R9
-	LEAQ          (R9)(DI*4), R9
-	LEAQ          (R9)(DI*2), R9
-	LEAQ          (R9)(DI*1), R9
-	CMPQ          R9, R8
-	JLE           have466
-	MOVQ          24(AX), SI
-	MOVQ          32(AX), DI
-	LEAQ          (CX), R9
-	VPBROADCASTD  R9, Z3
-	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	MOVQ          24(SP), R9
-	VPBROADCASTD  R9, Z4
-	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  DI, Z4
-	VPBROADCASTQ  SI, Z5
-	VEXTRACTI64X4 $0x00, Z3, Y6
-	VPMOVZXDQ     Y6, Z6
-	VPMULUDQ      Z4, Z6, Z6
-	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 27280(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 27344(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R9
-	ADDQ          R9, R9
-	CMPB          40(AX), $0x00
-	JNE           half471
-	ADDQ          R9, R9
-	JMP           both472
+half447:
+both448:
+	DECQ  R8
+	IMULQ 32(AX), R8
+	ADDQ  24(AX), R8
+	ADDQ  R9, R8
+	ADDQ  $0x0f, R9
+	ANDQ  $-16, R9
+	ADDQ  SI, R9
+	LEAQ  (R9)(DI*8), R9
+	LEAQ  (R9)(DI*4), R9
+	LEAQ  (R9)(DI*2), R9
+	LEAQ  (R9)(DI*1), R9
+	CMPQ  R9, R8
+	JLE   have444
+	LEAQ  26880(BX), DI
+	MOVQ  72(AX), R9
+	DECQ  R9
+	MOVQ  DI, SI
+	XORQ  R8, R8
+	CMPB  40(AX), $0x00
+	JNE   half449
+	MOVQ  $-1, R10
+	BZHIQ DX, R10, R10
+	KMOVD R10, K1
+	SHRQ  $0x10, R10
+	KMOVD R10, K2
+	SHRQ  $0x10, R10
+	KMOVD R10, K3
+	SHRQ  $0x10, R10
 
-half471:
-both472:
-	XORQ  SI, SI
-	MOVQ  R9, R10
-	ADDQ  $0x0f, R10
-	ANDQ  $-16, R10
-	MOVQ  24(SP), R11
-	IMULQ 32(AX), R11
-	ADDQ  24(AX), R11
-	ADDQ  R10, R11
-	CMPQ  R11, R8
-	JGT   exact473
-	MOVQ  R10, R9
+copy451:
+	LEAQ        (CX)(R8*1), R10
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	IMULQ       32(AX), R10
+	ADDQ        24(AX), R10
+	VMOVDQU32.Z (R10), K1, Z3
+	VMOVDQU64   Z3, (DI)
+	VMOVDQU32.Z 64(R10), K2, Z3
+	VMOVDQU64   Z3, 64(DI)
+	VMOVDQU32.Z 128(R10), K3, Z3
+	VMOVDQU64   Z3, 128(DI)
+	ADDQ        $0x000000c0, DI
+	INCQ        R8
+	CMPQ        R8, $0x10
+	JLT         copy451
+	JMP         both450
 
-exact473:
-	CMPB 40(AX), $0x00
-	JNE  half474
+half449:
+	MOVQ  $-1, R10
+	BZHIQ DX, R10, R10
+	KMOVD R10, K1
+	SHRQ  $0x20, R10
+	KMOVD R10, K2
+	SHRQ  $0x20, R10
 
-piece476:
-	CMPQ            R9, $0x10
-	JLT             short477
-	MOVQ            27280(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            27288(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            27296(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            27304(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            27312(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            27320(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            27328(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            27336(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            27344(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            27352(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            27360(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            27368(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            27376(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            27384(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            27392(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            27400(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VMOVUPS         Z6, (DI)
-	VMOVUPS         Z3, 64(DI)
-	VMOVUPS         Z7, 128(DI)
-	VMOVUPS         Z4, 192(DI)
-	ADDQ            $0x00000100, DI
-	ADDQ            $0x10, SI
-	SUBQ            $0x10, R9
-	JMP             piece476
+copy452:
+	LEAQ        (CX)(R8*1), R10
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	IMULQ       32(AX), R10
+	ADDQ        24(AX), R10
+	VMOVDQU16.Z (R10), K1, Z3
+	VMOVDQU64   Z3, (DI)
+	VMOVDQU16.Z 64(R10), K2, Z3
+	VMOVDQU64   Z3, 64(DI)
+	ADDQ        $0x000000c0, DI
+	INCQ        R8
+	CMPQ        R8, $0x10
+	JLT         copy452
 
-short477:
-	TESTQ        R9, R9
-	JZ           pieces478
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         27280(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27288(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27296(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27304(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27312(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         27320(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         27328(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         27336(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         27344(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         27352(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         27360(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         27368(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         27376(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         27384(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         27392(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         27400(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VMOVUPS      Z6, (DI)
-	VMOVUPS      Z3, 64(DI)
-	VMOVUPS      Z7, 128(DI)
-	VMOVUPS      Z4, 192(DI)
-	ADDQ         $0x00000100, DI
+both450:
+	MOVQ $0x000000c0, DI
 
-pieces478:
-	JMP both475
-
-half474:
-piece479:
-	CMPQ            R9, $0x10
-	JLT             short480
-	MOVQ            27280(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            27288(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            27296(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            27304(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            27312(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            27320(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            27328(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            27336(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            27344(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            27352(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            27360(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            27368(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            27376(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            27384(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            27392(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            27400(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VPSLLD          $0x10, Z6, Z5
-	VPANDD          Z1, Z6, Z6
-	VPSLLD          $0x10, Z3, Z8
-	VPANDD          Z1, Z3, Z3
-	VPSLLD          $0x10, Z7, Z9
-	VPANDD          Z1, Z7, Z7
-	VPSLLD          $0x10, Z4, Z10
-	VPANDD          Z1, Z4, Z4
-	VMOVUPS         Z5, (DI)
-	VMOVUPS         Z6, 64(DI)
-	VMOVUPS         Z8, 128(DI)
-	VMOVUPS         Z3, 192(DI)
-	VMOVUPS         Z9, 256(DI)
-	VMOVUPS         Z7, 320(DI)
-	VMOVUPS         Z10, 384(DI)
-	VMOVUPS         Z4, 448(DI)
-	ADDQ            $0x00000200, DI
-	ADDQ            $0x10, SI
-	SUBQ            $0x10, R9
-	JMP             piece479
-
-short480:
-	TESTQ        R9, R9
-	JZ           pieces481
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         27280(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27288(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27296(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R8)(SI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27304(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27312(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         27320(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         27328(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         27336(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         27344(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         27352(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         27360(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         27368(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         27376(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         27384(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         27392(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         27400(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VPSLLD       $0x10, Z6, Z5
-	VPANDD       Z1, Z6, Z6
-	VPSLLD       $0x10, Z3, Z8
-	VPANDD       Z1, Z3, Z3
-	VPSLLD       $0x10, Z7, Z9
-	VPANDD       Z1, Z7, Z7
-	VPSLLD       $0x10, Z4, Z10
-	VPANDD       Z1, Z4, Z4
-	VMOVUPS      Z5, (DI)
-	VMOVUPS      Z6, 64(DI)
-	VMOVUPS      Z8, 128(DI)
-	VMOVUPS      Z3, 192(DI)
-	VMOVUPS      Z9, 256(DI)
-	VMOVUPS      Z7, 320(DI)
-	VMOVUPS      Z10, 384(DI)
-	VMOVUPS      Z4, 448(DI)
-	ADDQ         $0x00000200, DI
-
-pieces481:
-both475:
-	JMP read468
-
-have466:
+have444:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -6962,16 +5797,16 @@ have466:
 	MOVQ DX, R13
 	ADDQ R13, R13
 	CMPB 40(AX), $0x00
-	JNE  half482
+	JNE  half453
 	ADDQ R13, R13
-	JMP  both483
+	JMP  both454
 
-half482:
-both483:
+half453:
+both454:
 	CMPB 40(AX), $0x00
-	JNE  half484
+	JNE  half455
 
-piece486:
+piece457:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7006,11 +5841,11 @@ piece486:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece486
-	JMP             both485
+	JG              piece457
+	JMP             both456
 
-half484:
-piece487:
+half455:
+piece458:
 	VBROADCASTF32X4 (SI), Z3
 	VINSERTF32X4    $0x01, (R9), Z3, Z3
 	VINSERTF32X4    $0x02, (R10), Z3, Z3
@@ -7057,10 +5892,9 @@ piece487:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece487
+	JG              piece458
 
-both485:
-read468:
+both456:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -7081,356 +5915,86 @@ read468:
 	MOVQ         DX, R10
 	ADDQ         R10, R10
 	CMPB         64(AX), $0x00
-	JNE          half491
+	JNE          half462
 	ADDQ         R10, R10
-	JMP          both492
+	JMP          both463
 
-half491:
-both492:
-	DECQ          R9
-	IMULQ         56(AX), R9
-	ADDQ          48(AX), R9
-	ADDQ          R10, R9
-	ADDQ          $0x0f, R10
-	ANDQ          $-16, R10
-	ADDQ          DI, R10
-	LEAQ          (R10)(R8*8), R10
-	LEAQ          (R10)(R8*4), R10
-	LEAQ          (R10)(R8*2), R10
-	LEAQ          (R10)(R8*1), R10
-	CMPQ          R10, R9
-	JLE           have488
-	MOVQ          48(AX), DI
-	MOVQ          56(AX), R8
-	LEAQ          (CX), R10
-	VPBROADCASTD  R10, Z3
-	VPADDD        elementNumbers<>+0(SB), Z3, Z3
-	MOVQ          24(SP), R10
-	VPBROADCASTD  R10, Z4
-	VPMINUD       Z4, Z3, Z3
-	VPBROADCASTQ  R8, Z4
-	VPBROADCASTQ  DI, Z5
-	VEXTRACTI64X4 $0x00, Z3, Y6
-	VPMOVZXDQ     Y6, Z6
-	VPMULUDQ      Z4, Z6, Z6
-	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 27408(SP)
-	VEXTRACTI64X4 $0x01, Z3, Y3
-	VPMOVZXDQ     Y3, Z3
-	VPMULUDQ      Z4, Z3, Z3
-	VPADDQ        Z5, Z3, Z3
-	VMOVDQU64     Z3, 27472(SP)
-	MOVQ          SI, R8
-	MOVQ          DX, R10
-	ADDQ          R10, R10
-	CMPB          64(AX), $0x00
-	JNE           half493
-	ADDQ          R10, R10
-	JMP           both494
+half462:
+both463:
+	DECQ  R9
+	IMULQ 56(AX), R9
+	ADDQ  48(AX), R9
+	ADDQ  R10, R9
+	ADDQ  $0x0f, R10
+	ANDQ  $-16, R10
+	ADDQ  DI, R10
+	LEAQ  (R10)(R8*8), R10
+	LEAQ  (R10)(R8*4), R10
+	LEAQ  (R10)(R8*2), R10
+	LEAQ  (R10)(R8*1), R10
+	CMPQ  R10, R9
+	JLE   have459
+	LEAQ  26880(BX), R8
+	MOVQ  72(AX), R10
+	DECQ  R10
+	MOVQ  R8, DI
+	XORQ  R9, R9
+	CMPB  64(AX), $0x00
+	JNE   half464
+	MOVQ  $-1, R11
+	BZHIQ DX, R11, R11
+	KMOVD R11, K1
+	SHRQ  $0x10, R11
+	KMOVD R11, K2
+	SHRQ  $0x10, R11
+	KMOVD R11, K3
+	SHRQ  $0x10, R11
 
-half493:
-both494:
-	XORQ  DI, DI
-	MOVQ  R10, R11
-	ADDQ  $0x0f, R11
-	ANDQ  $-16, R11
-	MOVQ  24(SP), R12
-	IMULQ 56(AX), R12
-	ADDQ  48(AX), R12
-	ADDQ  R11, R12
-	CMPQ  R12, R9
-	JGT   exact495
-	MOVQ  R11, R10
+copy466:
+	LEAQ        (CX)(R9*1), R11
+	CMPQ        R11, R10
+	CMOVQGT     R10, R11
+	IMULQ       56(AX), R11
+	ADDQ        48(AX), R11
+	VMOVDQU32.Z (R11), K1, Z3
+	VMOVDQU64   Z3, (R8)
+	VMOVDQU32.Z 64(R11), K2, Z3
+	VMOVDQU64   Z3, 64(R8)
+	VMOVDQU32.Z 128(R11), K3, Z3
+	VMOVDQU64   Z3, 128(R8)
+	ADDQ        $0x000000c0, R8
+	INCQ        R9
+	CMPQ        R9, $0x10
+	JLT         copy466
+	JMP         both465
 
-exact495:
-	CMPB 64(AX), $0x00
-	JNE  half496
+half464:
+	MOVQ  $-1, R11
+	BZHIQ DX, R11, R11
+	KMOVD R11, K1
+	SHRQ  $0x20, R11
+	KMOVD R11, K2
+	SHRQ  $0x20, R11
 
-piece498:
-	CMPQ            R10, $0x10
-	JLT             short499
-	MOVQ            27408(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z3
-	MOVQ            27416(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z4
-	MOVQ            27424(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z5
-	MOVQ            27432(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z6
-	MOVQ            27440(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	MOVQ            27448(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
-	MOVQ            27456(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
-	MOVQ            27464(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
-	MOVQ            27472(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
-	MOVQ            27480(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
-	MOVQ            27488(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
-	MOVQ            27496(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
-	MOVQ            27504(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
-	MOVQ            27512(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
-	MOVQ            27520(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
-	MOVQ            27528(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VMOVUPS         Z6, (R8)
-	VMOVUPS         Z3, 64(R8)
-	VMOVUPS         Z7, 128(R8)
-	VMOVUPS         Z4, 192(R8)
-	ADDQ            $0x00000100, R8
-	ADDQ            $0x10, DI
-	SUBQ            $0x10, R10
-	JMP             piece498
+copy467:
+	LEAQ        (CX)(R9*1), R11
+	CMPQ        R11, R10
+	CMOVQGT     R10, R11
+	IMULQ       56(AX), R11
+	ADDQ        48(AX), R11
+	VMOVDQU16.Z (R11), K1, Z3
+	VMOVDQU64   Z3, (R8)
+	VMOVDQU16.Z 64(R11), K2, Z3
+	VMOVDQU64   Z3, 64(R8)
+	ADDQ        $0x000000c0, R8
+	INCQ        R9
+	CMPQ        R9, $0x10
+	JLT         copy467
 
-short499:
-	TESTQ        R10, R10
-	JZ           pieces500
-	MOVQ         R10, R9
-	SHRQ         $0x01, R9
-	MOVQ         $0xffffffff, R10
-	BZHIQ        R9, R10, R10
-	KMOVD        R10, K1
-	MOVQ         27408(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R9)(DI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27416(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R9)(DI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27424(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R9)(DI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27432(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27440(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         27448(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         27456(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         27464(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         27472(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         27480(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         27488(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         27496(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         27504(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         27512(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         27520(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         27528(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VMOVUPS      Z6, (R8)
-	VMOVUPS      Z3, 64(R8)
-	VMOVUPS      Z7, 128(R8)
-	VMOVUPS      Z4, 192(R8)
-	ADDQ         $0x00000100, R8
+both465:
+	MOVQ $0x000000c0, R8
 
-pieces500:
-	JMP both497
-
-half496:
-piece501:
-	CMPQ            R10, $0x10
-	JLT             short502
-	MOVQ            27408(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z3
-	MOVQ            27416(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z4
-	MOVQ            27424(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z5
-	MOVQ            27432(SP), R9
-	VBROADCASTF32X4 (R9)(DI*1), Z6
-	MOVQ            27440(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z3, Z3
-	MOVQ            27448(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z4, Z4
-	MOVQ            27456(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z5, Z5
-	MOVQ            27464(SP), R9
-	VINSERTF32X4    $0x01, (R9)(DI*1), Z6, Z6
-	MOVQ            27472(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z3, Z3
-	MOVQ            27480(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z4, Z4
-	MOVQ            27488(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z5, Z5
-	MOVQ            27496(SP), R9
-	VINSERTF32X4    $0x02, (R9)(DI*1), Z6, Z6
-	MOVQ            27504(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z3, Z3
-	MOVQ            27512(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z4, Z4
-	MOVQ            27520(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z5, Z5
-	MOVQ            27528(SP), R9
-	VINSERTF32X4    $0x03, (R9)(DI*1), Z6, Z6
-	VUNPCKLPS       Z4, Z3, Z7
-	VUNPCKHPS       Z4, Z3, Z4
-	VUNPCKLPS       Z6, Z5, Z3
-	VUNPCKHPS       Z6, Z5, Z5
-	VUNPCKLPD       Z3, Z7, Z6
-	VUNPCKHPD       Z3, Z7, Z3
-	VUNPCKLPD       Z5, Z4, Z7
-	VUNPCKHPD       Z5, Z4, Z4
-	VPSLLD          $0x10, Z6, Z5
-	VPANDD          Z1, Z6, Z6
-	VPSLLD          $0x10, Z3, Z8
-	VPANDD          Z1, Z3, Z3
-	VPSLLD          $0x10, Z7, Z9
-	VPANDD          Z1, Z7, Z7
-	VPSLLD          $0x10, Z4, Z10
-	VPANDD          Z1, Z4, Z4
-	VMOVUPS         Z5, (R8)
-	VMOVUPS         Z6, 64(R8)
-	VMOVUPS         Z8, 128(R8)
-	VMOVUPS         Z3, 192(R8)
-	VMOVUPS         Z9, 256(R8)
-	VMOVUPS         Z7, 320(R8)
-	VMOVUPS         Z10, 384(R8)
-	VMOVUPS         Z4, 448(R8)
-	ADDQ            $0x00000200, R8
-	ADDQ            $0x10, DI
-	SUBQ            $0x10, R10
-	JMP             piece501
-
-short502:
-	TESTQ        R10, R10
-	JZ           pieces503
-	MOVQ         R10, R9
-	SHRQ         $0x01, R9
-	MOVQ         $0xffffffff, R10
-	BZHIQ        R9, R10, R10
-	KMOVD        R10, K1
-	MOVQ         27408(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R9)(DI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         27416(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R9)(DI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         27424(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VMOVDQU16.Z  (R9)(DI*1), K1, X6
-	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         27432(SP), R9
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         27440(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z3, Z3
-	MOVQ         27448(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z4, Z4
-	MOVQ         27456(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z5, Z5
-	MOVQ         27464(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x01, X7, Z6, Z6
-	MOVQ         27472(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z3, Z3
-	MOVQ         27480(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z4, Z4
-	MOVQ         27488(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z5, Z5
-	MOVQ         27496(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x02, X7, Z6, Z6
-	MOVQ         27504(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z3, Z3
-	MOVQ         27512(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z4, Z4
-	MOVQ         27520(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z5, Z5
-	MOVQ         27528(SP), R9
-	VMOVDQU16.Z  (R9)(DI*1), K1, X7
-	VINSERTF32X4 $0x03, X7, Z6, Z6
-	VUNPCKLPS    Z4, Z3, Z7
-	VUNPCKHPS    Z4, Z3, Z4
-	VUNPCKLPS    Z6, Z5, Z3
-	VUNPCKHPS    Z6, Z5, Z5
-	VUNPCKLPD    Z3, Z7, Z6
-	VUNPCKHPD    Z3, Z7, Z3
-	VUNPCKLPD    Z5, Z4, Z7
-	VUNPCKHPD    Z5, Z4, Z4
-	VPSLLD       $0x10, Z6, Z5
-	VPANDD       Z1, Z6, Z6
-	VPSLLD       $0x10, Z3, Z8
-	VPANDD       Z1, Z3, Z3
-	VPSLLD       $0x10, Z7, Z9
-	VPANDD       Z1, Z7, Z7
-	VPSLLD       $0x10, Z4, Z10
-	VPANDD       Z1, Z4, Z4
-	VMOVUPS      Z5, (R8)
-	VMOVUPS      Z6, 64(R8)
-	VMOVUPS      Z8, 128(R8)
-	VMOVUPS      Z3, 192(R8)
-	VMOVUPS      Z9, 256(R8)
-	VMOVUPS      Z7, 320(R8)
-	VMOVUPS      Z10, 384(R8)
-	VMOVUPS      Z4, 448(R8)
-	ADDQ         $0x00000200, R8
-
-pieces503:
-both497:
-	JMP read490
-
-have488:
+have459:
 	LEAQ (R8)(R8*2), R9
 	LEAQ (DI)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
@@ -7439,16 +6003,16 @@ have488:
 	MOVQ DX, R14
 	ADDQ R14, R14
 	CMPB 64(AX), $0x00
-	JNE  half504
+	JNE  half468
 	ADDQ R14, R14
-	JMP  both505
+	JMP  both469
 
-half504:
-both505:
+half468:
+both469:
 	CMPB 64(AX), $0x00
-	JNE  half506
+	JNE  half470
 
-piece508:
+piece472:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7483,11 +6047,11 @@ piece508:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece508
-	JMP             both507
+	JG              piece472
+	JMP             both471
 
-half506:
-piece509:
+half470:
+piece473:
 	VBROADCASTF32X4 (DI), Z3
 	VINSERTF32X4    $0x01, (R10), Z3, Z3
 	VINSERTF32X4    $0x02, (R11), Z3, Z3
@@ -7534,10 +6098,9 @@ piece509:
 	ADDQ            $+16, R11
 	ADDQ            $+16, R12
 	SUBQ            $0x10, R14
-	JG              piece509
+	JG              piece473
 
-both507:
-read490:
+both471:
 	MOVQ         DX, DI
 	SHLQ         $0x06, DI
 	ADDQ         SI, DI
@@ -7554,17 +6117,17 @@ read490:
 	IMULQ        96(AX), SI
 	ADDQ         88(AX), SI
 	CMPQ         96(AX), $0x08
-	JNE          apart510
+	JNE          apart474
 	CMPQ         16(SP), $0x10
-	JNE          apart510
+	JNE          apart474
 	VMOVUPS      (SI), Z4
 	VMOVDQU32    elementEveryOther<>+0(SB), Z2
 	VPERMI2PS    64(SI), Z4, Z2
 	VMOVDQU32    elementEveryOther<>+64(SB), Z3
 	VPERMI2PS    64(SI), Z4, Z3
-	JMP          pairs511
+	JMP          pairs475
 
-apart510:
+apart474:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z4
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
@@ -7582,7 +6145,7 @@ apart510:
 	KMOVW        DI, K1
 	VGATHERDPS   4(SI)(Z4*1), K1, Z3
 
-pairs511:
+pairs475:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -7606,16 +6169,16 @@ pairs511:
 	IMULQ        56(AX), DI
 	ADDQ         48(AX), DI
 	LEAQ         3584(BX), R8
-	MOVQ         26992(SP), R9
-	MOVQ         27000(SP), R10
+	MOVQ         30064(SP), R9
+	MOVQ         30072(SP), R10
 	MOVQ         CX, R11
 	IMULQ        8(AX), R11
 	ADDQ         (AX), R11
 	CMPB         17(AX), $0x00
-	JEQ          near512
+	JEQ          near476
 	MOVQ         BX, R11
 
-near512:
+near476:
 	MOVQ         16(SP), R12
 	MOVQ         $0x0000ffff, R13
 	BZHIQ        R12, R13, R13
@@ -7623,12 +6186,12 @@ near512:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VSUBPS       Z3, Z8, Z8
 	CMPB         40(AX), $0x00
-	JNE          half513
+	JNE          half477
 	MOVQ         DX, R13
 	XORQ         R12, R12
 	SHLQ         $0x06, R13
 
-four515:
+four479:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
@@ -7645,7 +6208,7 @@ four515:
 	PREFETCHT0 192(R11)
 	ADDQ       $0x00000100, R11
 	CMPQ       R10, $0x00000100
-	JLT        none516
+	JLT        none480
 	SUBQ       $0x00000100, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
@@ -7654,23 +6217,23 @@ four515:
 	ADDQ       $0x00000100, R8
 	ADDQ       $0x00000100, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near517
+	JNZ        near481
 	CMPB       17(AX), $0x00
-	JEQ        near517
+	JEQ        near481
 	VMOVNTDQ   Z9, -256(R9)
 	VMOVNTDQ   Z10, -192(R9)
 	VMOVNTDQ   Z11, -128(R9)
 	VMOVNTDQ   Z12, -64(R9)
-	JMP        moved518
+	JMP        moved482
 
-near517:
+near481:
 	VMOVDQU64 Z9, -256(R9)
 	VMOVDQU64 Z10, -192(R9)
 	VMOVDQU64 Z11, -128(R9)
 	VMOVDQU64 Z12, -64(R9)
 
-moved518:
-none516:
+moved482:
+none480:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -7681,8 +6244,8 @@ none516:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19712(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 30096(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 30096(SP)(R14*1), Z10, Z6
 	VMOVUPS          64(BX)(R12*1), Z9
 	VADDPS           23360(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
@@ -7691,8 +6254,8 @@ none516:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19776(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 30100(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 30100(SP)(R14*1), Z10, Z7
 	VMOVUPS          128(BX)(R12*1), Z9
 	VADDPS           23424(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
@@ -7701,8 +6264,8 @@ none516:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19840(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
-	VFMADD231PS.BCST 27032(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27032(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 30104(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 30104(SP)(R14*1), Z10, Z6
 	VMOVUPS          192(BX)(R12*1), Z9
 	VADDPS           23488(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
@@ -7711,19 +6274,19 @@ none516:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19904(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
-	VFMADD231PS.BCST 27036(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 30108(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 30108(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four515
-	JMP              both514
+	JLT              four479
+	JMP              both478
 
-half513:
+half477:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four519:
+four483:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -7734,26 +6297,26 @@ four519:
 	PREFETCHT0 64(R11)
 	ADDQ       $0x00000080, R11
 	CMPQ       R10, $0x00000080
-	JLT        none520
+	JLT        none484
 	SUBQ       $0x00000080, R10
 	VMOVDQU64  (R8), Z9
 	VMOVDQU64  64(R8), Z10
 	ADDQ       $0x00000080, R8
 	ADDQ       $0x00000080, R9
 	TESTQ      $0x0000003f, R9
-	JNZ        near521
+	JNZ        near485
 	CMPB       17(AX), $0x00
-	JEQ        near521
+	JEQ        near485
 	VMOVNTDQ   Z9, -128(R9)
 	VMOVNTDQ   Z10, -64(R9)
-	JMP        moved522
+	JMP        moved486
 
-near521:
+near485:
 	VMOVDQU64 Z9, -128(R9)
 	VMOVDQU64 Z10, -64(R9)
 
-moved522:
-none520:
+moved486:
+none484:
 	MOVQ             R12, R14
 	SHRQ             $0x04, R14
 	VMOVUPS          (BX)(R12*1), Z9
@@ -7764,8 +6327,8 @@ none520:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19712(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19712(BX)(R12*1)
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27024(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 30096(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 30096(SP)(R14*1), Z10, Z6
 	VMOVUPS          64(BX)(R12*1), Z9
 	VADDPS           23360(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23360(BX)(R12*1)
@@ -7774,8 +6337,8 @@ none520:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19776(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19776(BX)(R12*1)
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27028(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 30100(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 30100(SP)(R14*1), Z10, Z7
 	VMOVUPS          128(BX)(R12*1), Z9
 	VADDPS           23424(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23424(BX)(R12*1)
@@ -7784,8 +6347,8 @@ none520:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19840(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19840(BX)(R12*1)
-	VFMADD231PS.BCST 27032(SP)(R14*1), Z9, Z4
-	VFMADD231PS.BCST 27032(SP)(R14*1), Z10, Z6
+	VFMADD231PS.BCST 30104(SP)(R14*1), Z9, Z4
+	VFMADD231PS.BCST 30104(SP)(R14*1), Z10, Z6
 	VMOVUPS          192(BX)(R12*1), Z9
 	VADDPS           23488(BX)(R12*1), Z9, Z11
 	VMOVUPS          Z11, K1, 23488(BX)(R12*1)
@@ -7794,34 +6357,34 @@ none520:
 	VMULPS           Z9, Z10, Z10
 	VADDPS           19904(BX)(R12*1), Z10, Z11
 	VMOVUPS          Z11, K1, 19904(BX)(R12*1)
-	VFMADD231PS.BCST 27036(SP)(R14*1), Z9, Z5
-	VFMADD231PS.BCST 27036(SP)(R14*1), Z10, Z7
+	VFMADD231PS.BCST 30108(SP)(R14*1), Z9, Z5
+	VFMADD231PS.BCST 30108(SP)(R14*1), Z10, Z7
 	ADDQ             $0x00000100, R12
 	CMPQ             R12, R13
-	JLT              four519
+	JLT              four483
 
-both514:
-line523:
+both478:
+line487:
 	CMPQ      R10, $0x40
-	JLT       last524
+	JLT       last488
 	SUBQ      $0x40, R10
 	VMOVDQU64 (R8), Z8
 	ADDQ      $0x00000040, R8
 	ADDQ      $0x00000040, R9
 	TESTQ     $0x0000003f, R9
-	JNZ       near525
+	JNZ       near489
 	CMPB      17(AX), $0x00
-	JEQ       near525
+	JEQ       near489
 	VMOVNTDQ  Z8, -64(R9)
-	JMP       moved526
+	JMP       moved490
 
-near525:
+near489:
 	VMOVDQU64 Z8, -64(R9)
 
-moved526:
-	JMP line523
+moved490:
+	JMP line487
 
-last524:
+last488:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -7831,8 +6394,8 @@ last524:
 	VMOVDQU16.Z  (R8), K1, Z8
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z8, (SI)
-	MOVQ         R9, 26992(SP)
-	MOVQ         R10, 27000(SP)
+	MOVQ         R9, 30064(SP)
+	MOVQ         R10, 30072(SP)
 	VADDPS       Z5, Z4, Z4
 	VMULPS       Z0, Z4, Z4
 	VADDPS       Z7, Z6, Z6
@@ -7843,19 +6406,17 @@ last524:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPB         16(AX), $0x00
-	JNE          half527
+	JNE          half491
 	ADDQ         SI, SI
-	JMP          both528
+	JMP          both492
 
-half527:
-both528:
-	CMPQ      26984(SP), $0x00
-	JEQ       apart529
+half491:
+both492:
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      27000(SP), R8
-	MOVQ      27016(SP), R9
+	ADDQ      30072(SP), R8
+	MOVQ      30088(SP), R9
 	SUBQ      16(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -7869,11 +6430,11 @@ both528:
 	ADDQ      DI, R12
 	VMOVDQU16 elementPaired<>+0(SB), Z5
 	CMPB      16(AX), $0x00
-	JNE       half531
+	JNE       half495
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece533:
+piece497:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -7884,19 +6445,19 @@ piece533:
 	SHRQ          $0x04, R13
 	VSUBPS        16128(DI), Z2, Z7
 	VFNMADD213PS  Z4, Z6, Z7
-	VMULPS.BCST   27024(SP)(R13*1), Z3, Z5
+	VMULPS.BCST   30096(SP)(R13*1), Z3, Z5
 	VFMSUB132PS   (DI), Z7, Z5
 	VSUBPS        16192(DI), Z2, Z8
 	VFNMADD213PS  Z4, Z6, Z8
-	VMULPS.BCST   27028(SP)(R13*1), Z3, Z7
+	VMULPS.BCST   30100(SP)(R13*1), Z3, Z7
 	VFMSUB132PS   64(DI), Z8, Z7
 	VSUBPS        16256(DI), Z2, Z9
 	VFNMADD213PS  Z4, Z6, Z9
-	VMULPS.BCST   27032(SP)(R13*1), Z3, Z8
+	VMULPS.BCST   30104(SP)(R13*1), Z3, Z8
 	VFMSUB132PS   128(DI), Z9, Z8
 	VSUBPS        16320(DI), Z2, Z10
 	VFNMADD213PS  Z4, Z6, Z10
-	VMULPS.BCST   27036(SP)(R13*1), Z3, Z9
+	VMULPS.BCST   30108(SP)(R13*1), Z3, Z9
 	VFMSUB132PS   192(DI), Z10, Z9
 	VUNPCKLPS     Z7, Z5, Z10
 	VUNPCKHPS     Z7, Z5, Z7
@@ -7923,14 +6484,14 @@ piece533:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece533
-	JMP           both532
+	JNE           piece497
+	JMP           both496
 
-half531:
+half495:
 	SHLQ $0x05, DI
 	ADDQ BX, DI
 
-piece534:
+piece498:
 	SUBQ         $0x00000200, DI
 	ADDQ         $-16, R8
 	ADDQ         $-16, R10
@@ -7941,38 +6502,38 @@ piece534:
 	SHRQ         $0x04, R13
 	VSUBPS       16128(DI), Z2, Z8
 	VFNMADD213PS Z4, Z6, Z8
-	VMULPS.BCST  27024(SP)(R13*1), Z3, Z7
+	VMULPS.BCST  30096(SP)(R13*1), Z3, Z7
 	VFMSUB132PS  (DI), Z8, Z7
 	VSUBPS       16192(DI), Z2, Z9
 	VFNMADD213PS Z4, Z6, Z9
-	VMULPS.BCST  27028(SP)(R13*1), Z3, Z8
+	VMULPS.BCST  30100(SP)(R13*1), Z3, Z8
 	VFMSUB132PS  64(DI), Z9, Z8
 	VSUBPS       16256(DI), Z2, Z10
 	VFNMADD213PS Z4, Z6, Z10
-	VMULPS.BCST  27032(SP)(R13*1), Z3, Z9
+	VMULPS.BCST  30104(SP)(R13*1), Z3, Z9
 	VFMSUB132PS  128(DI), Z10, Z9
 	VSUBPS       16320(DI), Z2, Z11
 	VFNMADD213PS Z4, Z6, Z11
-	VMULPS.BCST  27036(SP)(R13*1), Z3, Z10
+	VMULPS.BCST  30108(SP)(R13*1), Z3, Z10
 	VFMSUB132PS  192(DI), Z11, Z10
 	VSUBPS       16384(DI), Z2, Z12
 	VFNMADD213PS Z4, Z6, Z12
-	VMULPS.BCST  27040(SP)(R13*1), Z3, Z11
+	VMULPS.BCST  30112(SP)(R13*1), Z3, Z11
 	VFMSUB132PS  256(DI), Z12, Z11
 	VSUBPS       16448(DI), Z2, Z13
 	VFNMADD213PS Z4, Z6, Z13
-	VMULPS.BCST  27044(SP)(R13*1), Z3, Z12
+	VMULPS.BCST  30116(SP)(R13*1), Z3, Z12
 	VFMSUB132PS  320(DI), Z13, Z12
 	VSUBPS       16512(DI), Z2, Z14
 	VFNMADD213PS Z4, Z6, Z14
-	VMULPS.BCST  27048(SP)(R13*1), Z3, Z13
+	VMULPS.BCST  30120(SP)(R13*1), Z3, Z13
 	VFMSUB132PS  384(DI), Z14, Z13
 	VSUBPS       16576(DI), Z2, Z15
 	VFNMADD213PS Z4, Z6, Z15
-	VMULPS.BCST  27052(SP)(R13*1), Z3, Z14
+	VMULPS.BCST  30124(SP)(R13*1), Z3, Z14
 	VFMSUB132PS  448(DI), Z15, Z14
 	CMPB         native+8(FP), $0x00
-	JEQ          ours535
+	JEQ          ours499
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z15
 	LONG $0x483f7262
@@ -7989,9 +6550,9 @@ piece534:
 	// VCVTNE2PS2BF16 Z13, Z14, Z9
 	LONG $0x480f5262
 	WORD $0xcd72
-	JMP  both536
+	JMP  both500
 
-ours535:
+ours499:
 	VBROADCASTSS element00010000<>+0(SB), Z16
 	VBROADCASTSS element00007fff<>+0(SB), Z17
 	VBROADCASTSS element00008000<>+0(SB), Z18
@@ -8042,7 +6603,7 @@ ours535:
 	VPORD        Z19, Z14, K1, Z10
 	VPERMT2W     Z10, Z20, Z9
 
-both536:
+both500:
 	VPERMW        Z15, Z5, Z15
 	VPERMW        Z7, Z5, Z7
 	VPERMW        Z8, Z5, Z8
@@ -8072,402 +6633,46 @@ both536:
 	VEXTRACTF32X4 $0x03, Z10, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z8, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece534
+	JNE           piece498
 
-both532:
-	JMP written530
-
-apart529:
-	VMOVDQU16 elementPaired<>+0(SB), Z5
-	CMPB      16(AX), $0x00
-	JNE       half537
-	MOVQ      (AX), SI
-	MOVQ      8(AX), DI
-	CMPQ      26984(SP), $0x00
-	JEQ       off539
-	LEAQ      3584(BX), SI
-	ADDQ      27000(SP), SI
-	MOVQ      27008(SP), R8
-	IMULQ     DI, R8
-	SUBQ      R8, SI
-
-off539:
-	LEAQ          (CX), R8
-	VPBROADCASTD  R8, Z5
-	VPADDD        elementNumbers<>+0(SB), Z5, Z5
-	MOVQ          24(SP), R8
-	VPBROADCASTD  R8, Z7
-	VPMINUD       Z7, Z5, Z5
-	VPBROADCASTQ  DI, Z7
-	VPBROADCASTQ  SI, Z8
-	VEXTRACTI64X4 $0x00, Z5, Y9
-	VPMOVZXDQ     Y9, Z9
-	VPMULUDQ      Z7, Z9, Z9
-	VPADDQ        Z8, Z9, Z9
-	VMOVDQU64     Z9, 27536(SP)
-	VEXTRACTI64X4 $0x01, Z5, Y5
-	VPMOVZXDQ     Y5, Z5
-	VPMULUDQ      Z7, Z5, Z5
-	VPADDQ        Z8, Z5, Z5
-	VMOVDQU64     Z5, 27600(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          16(AX), $0x00
-	JNE           half540
-	ADDQ          R8, R8
-	JMP           both541
-
-half540:
-both541:
-	XORQ SI, SI
-
-piece542:
-	MOVQ          DI, R9
-	SUBQ          BX, R9
-	SHRQ          $0x04, R9
-	VSUBPS        16128(DI), Z2, Z7
-	VFNMADD213PS  Z4, Z6, Z7
-	VMULPS.BCST   27024(SP)(R9*1), Z3, Z5
-	VFMSUB132PS   (DI), Z7, Z5
-	VSUBPS        16192(DI), Z2, Z8
-	VFNMADD213PS  Z4, Z6, Z8
-	VMULPS.BCST   27028(SP)(R9*1), Z3, Z7
-	VFMSUB132PS   64(DI), Z8, Z7
-	VSUBPS        16256(DI), Z2, Z9
-	VFNMADD213PS  Z4, Z6, Z9
-	VMULPS.BCST   27032(SP)(R9*1), Z3, Z8
-	VFMSUB132PS   128(DI), Z9, Z8
-	VSUBPS        16320(DI), Z2, Z10
-	VFNMADD213PS  Z4, Z6, Z10
-	VMULPS.BCST   27036(SP)(R9*1), Z3, Z9
-	VFMSUB132PS   192(DI), Z10, Z9
-	VUNPCKLPS     Z7, Z5, Z10
-	VUNPCKHPS     Z7, Z5, Z7
-	VUNPCKLPS     Z9, Z8, Z5
-	VUNPCKHPS     Z9, Z8, Z8
-	VUNPCKLPD     Z5, Z10, Z9
-	VUNPCKHPD     Z5, Z10, Z5
-	VUNPCKLPD     Z8, Z7, Z10
-	VUNPCKHPD     Z8, Z7, Z7
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          27536(SP), R9
-	VEXTRACTF32X4 $0x00, Z9, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27544(SP), R9
-	VEXTRACTF32X4 $0x00, Z5, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27552(SP), R9
-	VEXTRACTF32X4 $0x00, Z10, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27560(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27568(SP), R9
-	VEXTRACTF32X4 $0x01, Z9, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27576(SP), R9
-	VEXTRACTF32X4 $0x01, Z5, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27584(SP), R9
-	VEXTRACTF32X4 $0x01, Z10, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27592(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27600(SP), R9
-	VEXTRACTF32X4 $0x02, Z9, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27608(SP), R9
-	VEXTRACTF32X4 $0x02, Z5, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27616(SP), R9
-	VEXTRACTF32X4 $0x02, Z10, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27624(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27632(SP), R9
-	VEXTRACTF32X4 $0x03, Z9, X8
-	VMOVDQU16     X8, K1, (R9)(SI*1)
-	MOVQ          27640(SP), R9
-	VEXTRACTF32X4 $0x03, Z5, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          27648(SP), R9
-	VEXTRACTF32X4 $0x03, Z10, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          27656(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X5
-	VMOVDQU16     X5, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000100, DI
-	SUBQ          $0x10, R8
-	JG            piece542
-	JMP           both538
-
-half537:
-	MOVQ  (AX), SI
-	MOVQ  8(AX), DI
-	CMPQ  26984(SP), $0x00
-	JEQ   off543
-	LEAQ  3584(BX), SI
-	ADDQ  27000(SP), SI
-	MOVQ  27008(SP), R8
-	IMULQ DI, R8
-	SUBQ  R8, SI
-
-off543:
-	LEAQ          (CX), R8
-	VPBROADCASTD  R8, Z7
-	VPADDD        elementNumbers<>+0(SB), Z7, Z7
-	MOVQ          24(SP), R8
-	VPBROADCASTD  R8, Z8
-	VPMINUD       Z8, Z7, Z7
-	VPBROADCASTQ  DI, Z8
-	VPBROADCASTQ  SI, Z9
-	VEXTRACTI64X4 $0x00, Z7, Y10
-	VPMOVZXDQ     Y10, Z10
-	VPMULUDQ      Z8, Z10, Z10
-	VPADDQ        Z9, Z10, Z10
-	VMOVDQU64     Z10, 27664(SP)
-	VEXTRACTI64X4 $0x01, Z7, Y7
-	VPMOVZXDQ     Y7, Z7
-	VPMULUDQ      Z8, Z7, Z7
-	VPADDQ        Z9, Z7, Z7
-	VMOVDQU64     Z7, 27728(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R8
-	ADDQ          R8, R8
-	CMPB          16(AX), $0x00
-	JNE           half544
-	ADDQ          R8, R8
-	JMP           both545
-
-half544:
-both545:
-	XORQ SI, SI
-
-piece546:
-	MOVQ         DI, R9
-	SUBQ         BX, R9
-	SHRQ         $0x04, R9
-	VSUBPS       16128(DI), Z2, Z8
-	VFNMADD213PS Z4, Z6, Z8
-	VMULPS.BCST  27024(SP)(R9*1), Z3, Z7
-	VFMSUB132PS  (DI), Z8, Z7
-	VSUBPS       16192(DI), Z2, Z9
-	VFNMADD213PS Z4, Z6, Z9
-	VMULPS.BCST  27028(SP)(R9*1), Z3, Z8
-	VFMSUB132PS  64(DI), Z9, Z8
-	VSUBPS       16256(DI), Z2, Z10
-	VFNMADD213PS Z4, Z6, Z10
-	VMULPS.BCST  27032(SP)(R9*1), Z3, Z9
-	VFMSUB132PS  128(DI), Z10, Z9
-	VSUBPS       16320(DI), Z2, Z11
-	VFNMADD213PS Z4, Z6, Z11
-	VMULPS.BCST  27036(SP)(R9*1), Z3, Z10
-	VFMSUB132PS  192(DI), Z11, Z10
-	VSUBPS       16384(DI), Z2, Z12
-	VFNMADD213PS Z4, Z6, Z12
-	VMULPS.BCST  27040(SP)(R9*1), Z3, Z11
-	VFMSUB132PS  256(DI), Z12, Z11
-	VSUBPS       16448(DI), Z2, Z13
-	VFNMADD213PS Z4, Z6, Z13
-	VMULPS.BCST  27044(SP)(R9*1), Z3, Z12
-	VFMSUB132PS  320(DI), Z13, Z12
-	VSUBPS       16512(DI), Z2, Z14
-	VFNMADD213PS Z4, Z6, Z14
-	VMULPS.BCST  27048(SP)(R9*1), Z3, Z13
-	VFMSUB132PS  384(DI), Z14, Z13
-	VSUBPS       16576(DI), Z2, Z15
-	VFNMADD213PS Z4, Z6, Z15
-	VMULPS.BCST  27052(SP)(R9*1), Z3, Z14
-	VFMSUB132PS  448(DI), Z15, Z14
-	CMPB         native+8(FP), $0x00
-	JEQ          ours547
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z15
-	LONG $0x483f7262
-	WORD $0xff72
-
-	// VCVTNE2PS2BF16 Z9, Z10, Z7
-	LONG $0x482fd262
-	WORD $0xf972
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z8
-	LONG $0x481f5262
-	WORD $0xc372
-
-	// VCVTNE2PS2BF16 Z13, Z14, Z9
-	LONG $0x480f5262
-	WORD $0xcd72
-	JMP  both548
-
-ours547:
-	VBROADCASTSS element00010000<>+0(SB), Z16
-	VBROADCASTSS element00007fff<>+0(SB), Z17
-	VBROADCASTSS element00008000<>+0(SB), Z18
-	VBROADCASTSS element00400000<>+0(SB), Z19
-	VMOVDQU32    elementUpper<>+0(SB), Z20
-	VPTESTMD     Z16, Z7, K1
-	VPADDD       Z17, Z7, Z15
-	VPADDD       Z18, Z7, K1, Z15
-	VCMPPS       $0x03, Z7, Z7, K1
-	VPORD        Z19, Z7, K1, Z15
-	VPTESTMD     Z16, Z8, K1
-	VPADDD       Z17, Z8, Z7
-	VPADDD       Z18, Z8, K1, Z7
-	VCMPPS       $0x03, Z8, Z8, K1
-	VPORD        Z19, Z8, K1, Z7
-	VPERMT2W     Z7, Z20, Z15
-	VPTESTMD     Z16, Z9, K1
-	VPADDD       Z17, Z9, Z7
-	VPADDD       Z18, Z9, K1, Z7
-	VCMPPS       $0x03, Z9, Z9, K1
-	VPORD        Z19, Z9, K1, Z7
-	VPTESTMD     Z16, Z10, K1
-	VPADDD       Z17, Z10, Z8
-	VPADDD       Z18, Z10, K1, Z8
-	VCMPPS       $0x03, Z10, Z10, K1
-	VPORD        Z19, Z10, K1, Z8
-	VPERMT2W     Z8, Z20, Z7
-	VPTESTMD     Z16, Z11, K1
-	VPADDD       Z17, Z11, Z8
-	VPADDD       Z18, Z11, K1, Z8
-	VCMPPS       $0x03, Z11, Z11, K1
-	VPORD        Z19, Z11, K1, Z8
-	VPTESTMD     Z16, Z12, K1
-	VPADDD       Z17, Z12, Z9
-	VPADDD       Z18, Z12, K1, Z9
-	VCMPPS       $0x03, Z12, Z12, K1
-	VPORD        Z19, Z12, K1, Z9
-	VPERMT2W     Z9, Z20, Z8
-	VPTESTMD     Z16, Z13, K1
-	VPADDD       Z17, Z13, Z9
-	VPADDD       Z18, Z13, K1, Z9
-	VCMPPS       $0x03, Z13, Z13, K1
-	VPORD        Z19, Z13, K1, Z9
-	VPTESTMD     Z16, Z14, K1
-	VPADDD       Z17, Z14, Z10
-	VPADDD       Z18, Z14, K1, Z10
-	VCMPPS       $0x03, Z14, Z14, K1
-	VPORD        Z19, Z14, K1, Z10
-	VPERMT2W     Z10, Z20, Z9
-
-both548:
-	VPERMW        Z15, Z5, Z15
-	VPERMW        Z7, Z5, Z7
-	VPERMW        Z8, Z5, Z8
-	VPERMW        Z9, Z5, Z9
-	VUNPCKLPS     Z7, Z15, Z10
-	VUNPCKHPS     Z7, Z15, Z11
-	VUNPCKLPS     Z9, Z8, Z7
-	VUNPCKHPS     Z9, Z8, Z8
-	VUNPCKLPD     Z7, Z10, Z9
-	VUNPCKHPD     Z7, Z10, Z7
-	VUNPCKLPD     Z8, Z11, Z10
-	VUNPCKHPD     Z8, Z11, Z8
-	MOVQ          R8, R9
-	SHRQ          $0x01, R9
-	MOVQ          $0xffffffff, R10
-	BZHIQ         R9, R10, R10
-	KMOVD         R10, K1
-	MOVQ          27664(SP), R9
-	VEXTRACTF32X4 $0x00, Z9, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27672(SP), R9
-	VEXTRACTF32X4 $0x00, Z7, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27680(SP), R9
-	VEXTRACTF32X4 $0x00, Z10, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27688(SP), R9
-	VEXTRACTF32X4 $0x00, Z8, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27696(SP), R9
-	VEXTRACTF32X4 $0x01, Z9, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27704(SP), R9
-	VEXTRACTF32X4 $0x01, Z7, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27712(SP), R9
-	VEXTRACTF32X4 $0x01, Z10, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27720(SP), R9
-	VEXTRACTF32X4 $0x01, Z8, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27728(SP), R9
-	VEXTRACTF32X4 $0x02, Z9, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27736(SP), R9
-	VEXTRACTF32X4 $0x02, Z7, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27744(SP), R9
-	VEXTRACTF32X4 $0x02, Z10, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27752(SP), R9
-	VEXTRACTF32X4 $0x02, Z8, X11
-	VMOVDQU16     X11, K1, (R9)(SI*1)
-	MOVQ          27760(SP), R9
-	VEXTRACTF32X4 $0x03, Z9, X9
-	VMOVDQU16     X9, K1, (R9)(SI*1)
-	MOVQ          27768(SP), R9
-	VEXTRACTF32X4 $0x03, Z7, X7
-	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          27776(SP), R9
-	VEXTRACTF32X4 $0x03, Z10, X7
-	VMOVDQU16     X7, K1, (R9)(SI*1)
-	MOVQ          27784(SP), R9
-	VEXTRACTF32X4 $0x03, Z8, X7
-	VMOVDQU16     X7, K1, (R9)(SI*1)
-	ADDQ          $0x10, SI
-	ADDQ          $0x00000200, DI
-	SUBQ          $0x10, R8
-	JG            piece546
-
-both538:
-written530:
-	MOVQ  27016(SP), SI
-	ADDQ  SI, 27008(SP)
-	CMPQ  26984(SP), $0x00
-	JEQ   off549
+both496:
+	MOVQ  30088(SP), SI
+	ADDQ  SI, 30080(SP)
+	CMPQ  30056(SP), $0x00
+	JEQ   off501
 	IMULQ 8(AX), SI
-	ADDQ  SI, 27000(SP)
+	ADDQ  SI, 30072(SP)
 
-off549:
+off501:
 	MOVQ 16(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 72(AX)
-	JLT  rows464
+	JLT  rows442
 	LEAQ 3584(BX), CX
-	MOVQ 26992(SP), SI
-	MOVQ 27000(SP), DI
+	MOVQ 30064(SP), SI
+	MOVQ 30072(SP), DI
 
-line550:
+line502:
 	CMPQ      DI, $0x40
-	JLT       last551
+	JLT       last503
 	SUBQ      $0x40, DI
 	VMOVDQU64 (CX), Z0
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000040, SI
 	TESTQ     $0x0000003f, SI
-	JNZ       near552
+	JNZ       near504
 	CMPB      17(AX), $0x00
-	JEQ       near552
+	JEQ       near504
 	VMOVNTDQ  Z0, -64(SI)
-	JMP       moved553
+	JMP       moved505
 
-near552:
+near504:
 	VMOVDQU64 Z0, -64(SI)
 
-moved553:
-	JMP line550
+moved505:
+	JMP line502
 
-last551:
+last503:
 	VMOVDQU64 (CX), Z0
 	MOVQ      DI, CX
 	SHRQ      $0x01, CX
@@ -8479,7 +6684,7 @@ last551:
 	LEAQ      19712(BX), DI
 	XORQ      SI, SI
 
-sum554:
+sum506:
 	VMOVUPS       (DI), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8494,12 +6699,12 @@ sum554:
 	ADDQ          $0x40, DI
 	INCQ          SI
 	CMPQ          SI, DX
-	JLT           sum554
+	JLT           sum506
 	MOVQ          120(AX), AX
 	LEAQ          23296(BX), BX
 	XORQ          CX, CX
 
-sum555:
+sum507:
 	VMOVUPS       (BX), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y1
@@ -8514,10 +6719,11 @@ sum555:
 	ADDQ          $0x40, BX
 	INCQ          CX
 	CMPQ          CX, DX
-	JLT           sum555
-	JMP           done454
+	JLT           sum507
+	JMP           done429
 
-longer455:
+longer433:
+apart430:
 	MOVQ       (AX), BX
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
@@ -8528,9 +6734,9 @@ longer455:
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group556:
+group508:
 	CMPQ         R9, $0x02
-	JLT          group557
+	JLT          group509
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -8552,65 +6758,65 @@ group556:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols559
+	JGT          cols511
 
-cols558:
+cols510:
 	CMPB       40(AX), $0x00
-	JNE        half560
+	JNE        half512
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both561
+	JMP        both513
 
-half560:
+half512:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both561:
+both513:
 	CMPB       64(AX), $0x00
-	JNE        half562
+	JNE        half514
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both563
+	JMP        both515
 
-half562:
+half514:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both563:
+both515:
 	CMPB       40(AX), $0x00
-	JNE        half564
+	JNE        half516
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both565
+	JMP        both517
 
-half564:
+half516:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both565:
+both517:
 	CMPB       64(AX), $0x00
-	JNE        half566
+	JNE        half518
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both567
+	JMP        both519
 
-half566:
+half518:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both567:
+both519:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8655,62 +6861,62 @@ both567:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols558
+	JLE         cols510
 
-cols559:
+cols511:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols569
+	JGT  cols521
 
-cols568:
+cols520:
 	CMPB       40(AX), $0x00
-	JNE        half570
+	JNE        half522
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both571
+	JMP        both523
 
-half570:
+half522:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both571:
+both523:
 	CMPB       64(AX), $0x00
-	JNE        half572
+	JNE        half524
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both573
+	JMP        both525
 
-half572:
+half524:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both573:
+both525:
 	CMPB       40(AX), $0x00
-	JNE        half574
+	JNE        half526
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both575
+	JMP        both527
 
-half574:
+half526:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both575:
+both527:
 	CMPB       64(AX), $0x00
-	JNE        half576
+	JNE        half528
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both577
+	JMP        both529
 
-half576:
+half528:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both577:
+both529:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8736,59 +6942,59 @@ both577:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols568
+	JLE         cols520
 
-cols569:
+cols521:
 	CMPQ       CX, DX
-	JGE        row578
+	JGE        row530
 	CMPB       40(AX), $0x00
-	JNE        half579
+	JNE        half531
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both580
+	JMP        both532
 
-half579:
+half531:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both580:
+both532:
 	CMPB       64(AX), $0x00
-	JNE        half581
+	JNE        half533
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both582
+	JMP        both534
 
-half581:
+half533:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both582:
+both534:
 	CMPB       40(AX), $0x00
-	JNE        half583
+	JNE        half535
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both584
+	JMP        both536
 
-half583:
+half535:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both584:
+both536:
 	CMPB       64(AX), $0x00
-	JNE        half585
+	JNE        half537
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both586
+	JMP        both538
 
-half585:
+half537:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both586:
+both538:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -8812,7 +7018,7 @@ both586:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row578:
+row530:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -8868,32 +7074,32 @@ row578:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols588
+	JGT           cols540
 
-cols587:
+cols539:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half589
+	JNE     half541
 	VMOVUPS (SI)(CX*4), Z11
 	VMOVUPS 64(SI)(CX*4), Z12
-	JMP     both590
+	JMP     both542
 
-half589:
+half541:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z12
 
-both590:
+both542:
 	CMPB    64(AX), $0x00
-	JNE     half591
+	JNE     half543
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both592
+	JMP     both544
 
-half591:
+half543:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z13
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z14
 
-both592:
+both544:
 	VSUBPS      Z4, Z13, Z13
 	VFMADD213PS Z5, Z6, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8905,30 +7111,30 @@ both592:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z3, Z12
 	CMPB        16(AX), $0x00
-	JNE         half593
+	JNE         half545
 	CMPB        17(AX), $0x00
-	JEQ         near595
+	JEQ         near547
 	VMOVNTPS    Z11, (BX)(CX*4)
 	VMOVNTPS    Z12, 64(BX)(CX*4)
-	JMP         placed596
+	JMP         placed548
 
-near595:
+near547:
 	VMOVUPS Z11, (BX)(CX*4)
 	VMOVUPS Z12, 64(BX)(CX*4)
 
-placed596:
-	JMP both594
+placed548:
+	JMP both546
 
-half593:
+half545:
 	CMPB native+8(FP), $0x00
-	JEQ  ours597
+	JEQ  ours549
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both598
+	JMP  both550
 
-ours597:
+ours549:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -8946,39 +7152,39 @@ ours597:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both598:
+both550:
 	CMPB     17(AX), $0x00
-	JEQ      near599
+	JEQ      near551
 	VMOVNTDQ Z13, (BX)(CX*2)
-	JMP      placed600
+	JMP      placed552
 
-near599:
+near551:
 	VMOVDQU32 Z13, (BX)(CX*2)
 
-placed600:
-both594:
+placed552:
+both546:
 	CMPB    40(AX), $0x00
-	JNE     half601
+	JNE     half553
 	VMOVUPS (R10)(CX*4), Z11
 	VMOVUPS 64(R10)(CX*4), Z12
-	JMP     both602
+	JMP     both554
 
-half601:
+half553:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z12
 
-both602:
+both554:
 	CMPB    64(AX), $0x00
-	JNE     half603
+	JNE     half555
 	VMOVUPS (R11)(CX*4), Z13
 	VMOVUPS 64(R11)(CX*4), Z14
-	JMP     both604
+	JMP     both556
 
-half603:
+half555:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z13
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z14
 
-both604:
+both556:
 	VSUBPS      Z10, Z13, Z13
 	VFMADD213PS Z7, Z8, Z13
 	VMOVUPS     (R13)(CX*4), Z15
@@ -8990,30 +7196,30 @@ both604:
 	VMULPS      Z13, Z12, Z12
 	VFMSUB213PS Z14, Z9, Z12
 	CMPB        16(AX), $0x00
-	JNE         half605
+	JNE         half557
 	CMPB        17(AX), $0x00
-	JEQ         near607
+	JEQ         near559
 	VMOVNTPS    Z11, (R12)(CX*4)
 	VMOVNTPS    Z12, 64(R12)(CX*4)
-	JMP         placed608
+	JMP         placed560
 
-near607:
+near559:
 	VMOVUPS Z11, (R12)(CX*4)
 	VMOVUPS Z12, 64(R12)(CX*4)
 
-placed608:
-	JMP both606
+placed560:
+	JMP both558
 
-half605:
+half557:
 	CMPB native+8(FP), $0x00
-	JEQ  ours609
+	JEQ  ours561
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z13
 	LONG $0x481f5262
 	WORD $0xeb72
-	JMP  both610
+	JMP  both562
 
-ours609:
+ours561:
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -9031,77 +7237,77 @@ ours609:
 	VPORD        Z17, Z12, K3, Z11
 	VPERMT2W     Z11, Z18, Z13
 
-both610:
+both562:
 	CMPB     17(AX), $0x00
-	JEQ      near611
+	JEQ      near563
 	VMOVNTDQ Z13, (R12)(CX*2)
-	JMP      placed612
+	JMP      placed564
 
-near611:
+near563:
 	VMOVDQU32 Z13, (R12)(CX*2)
 
-placed612:
-both606:
+placed564:
+both558:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols587
+	JLE  cols539
 
-cols588:
+cols540:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols614
+	JGT  cols566
 
-cols613:
+cols565:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half615
+	JNE     half567
 	VMOVUPS (SI)(CX*4), Z11
-	JMP     both616
+	JMP     both568
 
-half615:
+half567:
 	VPMOVZXWD (SI)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both616:
+both568:
 	CMPB    64(AX), $0x00
-	JNE     half617
+	JNE     half569
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both618
+	JMP     both570
 
-half617:
+half569:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both618:
+both570:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half619
+	JNE         half571
 	CMPB        17(AX), $0x00
-	JEQ         near621
+	JEQ         near573
 	VMOVNTPS    Z11, (BX)(CX*4)
-	JMP         placed622
+	JMP         placed574
 
-near621:
+near573:
 	VMOVUPS Z11, (BX)(CX*4)
 
-placed622:
-	JMP both620
+placed574:
+	JMP both572
 
-half619:
+half571:
 	CMPB native+8(FP), $0x00
-	JEQ  ours623
+	JEQ  ours575
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both624
+	JMP  both576
 
-ours623:
+ours575:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9114,58 +7320,58 @@ ours623:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both624:
+both576:
 	VMOVDQU16 Y11, (BX)(CX*2)
 
-both620:
+both572:
 	CMPB    40(AX), $0x00
-	JNE     half625
+	JNE     half577
 	VMOVUPS (R10)(CX*4), Z11
-	JMP     both626
+	JMP     both578
 
-half625:
+half577:
 	VPMOVZXWD (R10)(CX*2), Z11
 	VPSLLD    $0x10, Z11, Z11
 
-both626:
+both578:
 	CMPB    64(AX), $0x00
-	JNE     half627
+	JNE     half579
 	VMOVUPS (R11)(CX*4), Z12
-	JMP     both628
+	JMP     both580
 
-half627:
+half579:
 	VPMOVZXWD (R11)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both628:
+both580:
 	VSUBPS      Z10, Z12, Z12
 	VFMADD213PS Z7, Z8, Z12
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z11, Z11
 	VFMSUB213PS Z12, Z9, Z11
 	CMPB        16(AX), $0x00
-	JNE         half629
+	JNE         half581
 	CMPB        17(AX), $0x00
-	JEQ         near631
+	JEQ         near583
 	VMOVNTPS    Z11, (R12)(CX*4)
-	JMP         placed632
+	JMP         placed584
 
-near631:
+near583:
 	VMOVUPS Z11, (R12)(CX*4)
 
-placed632:
-	JMP both630
+placed584:
+	JMP both582
 
-half629:
+half581:
 	CMPB native+8(FP), $0x00
-	JEQ  ours633
+	JEQ  ours585
 
 	// VCVTNEPS2BF16 Z11, Y11
 	LONG $0x487e5262
 	WORD $0xdb72
-	JMP  both634
+	JMP  both586
 
-ours633:
+ours585:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -9178,59 +7384,59 @@ ours633:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, Y11
 
-both634:
+both586:
 	VMOVDQU16 Y11, (R12)(CX*2)
 
-both630:
+both582:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols613
+	JLE  cols565
 
-cols614:
+cols566:
 	CMPQ      CX, DX
-	JGE       row635
+	JGE       row587
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half636
+	JNE       half588
 	VMOVUPS.Z (SI)(CX*4), K2, Z11
-	JMP       both637
+	JMP       both589
 
-half636:
+half588:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both637:
+both589:
 	CMPB      64(AX), $0x00
-	JNE       half638
+	JNE       half590
 	VMOVUPS.Z (DI)(CX*4), K2, Z12
-	JMP       both639
+	JMP       both591
 
-half638:
+half590:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both639:
+both591:
 	VSUBPS      Z4, Z12, Z12
 	VFMADD213PS Z5, Z6, Z12
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z11, Z11
 	VFMSUB213PS Z12, Z3, Z11
 	CMPB        16(AX), $0x00
-	JNE         half640
+	JNE         half592
 	VMOVUPS     Z11, K2, (BX)(CX*4)
-	JMP         both641
+	JMP         both593
 
-half640:
+half592:
 	CMPB native+8(FP), $0x00
-	JEQ  ours642
+	JEQ  ours594
 
 	// VCVTNEPS2BF16 Z11, Y3
 	LONG $0x487ed262
 	WORD $0xdb72
-	JMP  both643
+	JMP  both595
 
-ours642:
+ours594:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9243,50 +7449,50 @@ ours642:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both643:
+both595:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both641:
+both593:
 	CMPB      40(AX), $0x00
-	JNE       half644
+	JNE       half596
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both645
+	JMP       both597
 
-half644:
+half596:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both645:
+both597:
 	CMPB      64(AX), $0x00
-	JNE       half646
+	JNE       half598
 	VMOVUPS.Z (R11)(CX*4), K2, Z4
-	JMP       both647
+	JMP       both599
 
-half646:
+half598:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both647:
+both599:
 	VSUBPS      Z10, Z4, Z4
 	VFMADD213PS Z7, Z8, Z4
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z3, Z3
 	VFMSUB213PS Z4, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half648
+	JNE         half600
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both649
+	JMP         both601
 
-half648:
+half600:
 	CMPB native+8(FP), $0x00
-	JEQ  ours650
+	JEQ  ours602
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both651
+	JMP  both603
 
-ours650:
+ours602:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9299,11 +7505,11 @@ ours650:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both651:
+both603:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both649:
-row635:
+both601:
+row587:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -9311,12 +7517,12 @@ row635:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group556
+	JMP  group508
 
-group557:
-group652:
+group509:
+group604:
 	CMPQ         R9, $0x01
-	JLT          group653
+	JLT          group605
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -9327,37 +7533,37 @@ group652:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols655
+	JGT          cols607
 
-cols654:
+cols606:
 	CMPB       40(AX), $0x00
-	JNE        half656
+	JNE        half608
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both657
+	JMP        both609
 
-half656:
+half608:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both657:
+both609:
 	CMPB       64(AX), $0x00
-	JNE        half658
+	JNE        half610
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both659
+	JMP        both611
 
-half658:
+half610:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both659:
+both611:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9388,38 +7594,38 @@ both659:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols654
+	JLE         cols606
 
-cols655:
+cols607:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols661
+	JGT  cols613
 
-cols660:
+cols612:
 	CMPB       40(AX), $0x00
-	JNE        half662
+	JNE        half614
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both663
+	JMP        both615
 
-half662:
+half614:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both663:
+both615:
 	CMPB       64(AX), $0x00
-	JNE        half664
+	JNE        half616
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both665
+	JMP        both617
 
-half664:
+half616:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both665:
+both617:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9438,35 +7644,35 @@ both665:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols660
+	JLE         cols612
 
-cols661:
+cols613:
 	CMPQ       CX, DX
-	JGE        row666
+	JGE        row618
 	CMPB       40(AX), $0x00
-	JNE        half667
+	JNE        half619
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both668
+	JMP        both620
 
-half667:
+half619:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both668:
+both620:
 	CMPB       64(AX), $0x00
-	JNE        half669
+	JNE        half621
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both670
+	JMP        both622
 
-half669:
+half621:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both670:
+both622:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9483,7 +7689,7 @@ both670:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row666:
+row618:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -9512,32 +7718,32 @@ row666:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols672
+	JGT           cols624
 
-cols671:
+cols623:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half673
+	JNE     half625
 	VMOVUPS (SI)(CX*4), Z7
 	VMOVUPS 64(SI)(CX*4), Z8
-	JMP     both674
+	JMP     both626
 
-half673:
+half625:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z8
 
-both674:
+both626:
 	CMPB    64(AX), $0x00
-	JNE     half675
+	JNE     half627
 	VMOVUPS (DI)(CX*4), Z9
 	VMOVUPS 64(DI)(CX*4), Z10
-	JMP     both676
+	JMP     both628
 
-half675:
+half627:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z9
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z10
 
-both676:
+both628:
 	VSUBPS      Z4, Z9, Z9
 	VFMADD213PS Z5, Z6, Z9
 	VMOVUPS     (R10)(CX*4), Z11
@@ -9549,30 +7755,30 @@ both676:
 	VMULPS      Z9, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half677
+	JNE         half629
 	CMPB        17(AX), $0x00
-	JEQ         near679
+	JEQ         near631
 	VMOVNTPS    Z7, (BX)(CX*4)
 	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed680
+	JMP         placed632
 
-near679:
+near631:
 	VMOVUPS Z7, (BX)(CX*4)
 	VMOVUPS Z8, 64(BX)(CX*4)
 
-placed680:
-	JMP both678
+placed632:
+	JMP both630
 
-half677:
+half629:
 	CMPB native+8(FP), $0x00
-	JEQ  ours681
+	JEQ  ours633
 
 	// VCVTNE2PS2BF16 Z7, Z8, Z9
 	LONG $0x483f7262
 	WORD $0xcf72
-	JMP  both682
+	JMP  both634
 
-ours681:
+ours633:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -9590,77 +7796,77 @@ ours681:
 	VPORD        Z13, Z8, K3, Z7
 	VPERMT2W     Z7, Z14, Z9
 
-both682:
+both634:
 	CMPB     17(AX), $0x00
-	JEQ      near683
+	JEQ      near635
 	VMOVNTDQ Z9, (BX)(CX*2)
-	JMP      placed684
+	JMP      placed636
 
-near683:
+near635:
 	VMOVDQU32 Z9, (BX)(CX*2)
 
-placed684:
-both678:
+placed636:
+both630:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols671
+	JLE  cols623
 
-cols672:
+cols624:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols686
+	JGT  cols638
 
-cols685:
+cols637:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half687
+	JNE     half639
 	VMOVUPS (SI)(CX*4), Z7
-	JMP     both688
+	JMP     both640
 
-half687:
+half639:
 	VPMOVZXWD (SI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both688:
+both640:
 	CMPB    64(AX), $0x00
-	JNE     half689
+	JNE     half641
 	VMOVUPS (DI)(CX*4), Z8
-	JMP     both690
+	JMP     both642
 
-half689:
+half641:
 	VPMOVZXWD (DI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both690:
+both642:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z9
 	VMULPS      Z9, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half691
+	JNE         half643
 	CMPB        17(AX), $0x00
-	JEQ         near693
+	JEQ         near645
 	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed694
+	JMP         placed646
 
-near693:
+near645:
 	VMOVUPS Z7, (BX)(CX*4)
 
-placed694:
-	JMP both692
+placed646:
+	JMP both644
 
-half691:
+half643:
 	CMPB native+8(FP), $0x00
-	JEQ  ours695
+	JEQ  ours647
 
 	// VCVTNEPS2BF16 Z7, Y7
 	LONG $0x487ef262
 	WORD $0xff72
-	JMP  both696
+	JMP  both648
 
-ours695:
+ours647:
 	VBROADCASTSS element00000001<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00400000<>+0(SB), Z10
@@ -9673,59 +7879,59 @@ ours695:
 	VPSRLD       $0x10, Z11, Z11
 	VPMOVDW      Z11, Y7
 
-both696:
+both648:
 	VMOVDQU16 Y7, (BX)(CX*2)
 
-both692:
+both644:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols685
+	JLE  cols637
 
-cols686:
+cols638:
 	CMPQ      CX, DX
-	JGE       row697
+	JGE       row649
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half698
+	JNE       half650
 	VMOVUPS.Z (SI)(CX*4), K2, Z7
-	JMP       both699
+	JMP       both651
 
-half698:
+half650:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both699:
+both651:
 	CMPB      64(AX), $0x00
-	JNE       half700
+	JNE       half652
 	VMOVUPS.Z (DI)(CX*4), K2, Z8
-	JMP       both701
+	JMP       both653
 
-half700:
+half652:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both701:
+both653:
 	VSUBPS      Z4, Z8, Z8
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS.Z   (R10)(CX*4), K2, Z4
 	VMULPS      Z4, Z7, Z7
 	VFMSUB213PS Z8, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half702
+	JNE         half654
 	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both703
+	JMP         both655
 
-half702:
+half654:
 	CMPB native+8(FP), $0x00
-	JEQ  ours704
+	JEQ  ours656
 
 	// VCVTNEPS2BF16 Z7, Y3
 	LONG $0x487ef262
 	WORD $0xdf72
-	JMP  both705
+	JMP  both657
 
-ours704:
+ours656:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9738,39 +7944,39 @@ ours704:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y3
 
-both705:
+both657:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both703:
-row697:
+both655:
+row649:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group652
+	JMP  group604
 
-group653:
-done454:
+group605:
+done429:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func softmaxAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, MMX+, POPCNT, SSE
-TEXT ·softmaxAVX512(SB), $45552-9
+TEXT ·softmaxAVX512(SB), $51696-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half706
-	JMP     both707
+	JNE     half658
+	JMP     both659
 
-half706:
+half658:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both707:
+both659:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -9783,11 +7989,11 @@ both707:
 	KMOVW        BX, K2
 	MOVBLZX      16(AX), CX
 	CMPB         CL, 40(AX)
-	JNE          mixed709
+	JNE          mixed661
 	CMPQ         DX, $0x30
-	JGT          longer710
+	JGT          longer662
 	CMPB         16(AX), $0x00
-	JNE          half711
+	JNE          half663
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         48(SP), BX
@@ -9796,36 +8002,36 @@ both707:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far713:
+far665:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far713
+	JLT  far665
 	MOVQ DI, 40(SP)
 	XORQ SI, SI
-	MOVQ SI, 16240(SP)
-	MOVQ SI, 16256(SP)
-	MOVQ SI, 16264(SP)
+	MOVQ SI, 19312(SP)
+	MOVQ SI, 19328(SP)
+	MOVQ SI, 19336(SP)
 	MOVQ 192(AX), SI
 	CMPQ 64(AX), $0x00
-	JEQ  all716
-	MOVQ SI, 16264(SP)
+	JEQ  all668
+	MOVQ SI, 19336(SP)
 
-all716:
-	MOVQ         BX, 16248(SP)
+all668:
+	MOVQ         BX, 19320(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off714
+	JZ           off666
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off714
+	JNE          off666
 	CMPQ         64(AX), $0x00
-	JEQ          on715
+	JEQ          on667
 	CMPB         184(AX), $0x00
-	JEQ          off714
+	JEQ          off666
 	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z0
@@ -9833,22 +8039,22 @@ all716:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear717:
+clear669:
 	VMOVDQU64 Z0, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear717
+	JNZ       clear669
 
-on715:
-	MOVQ SI, 16248(SP)
+on667:
+	MOVQ SI, 19320(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 16240(SP)
+	MOVQ SI, 19312(SP)
 
-off714:
+off666:
 	MOVBQZX 18(AX), SI
-	MOVQ    SI, 16280(SP)
+	MOVQ    SI, 19352(SP)
 
-rows718:
+rows670:
 	MOVQ         48(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -9859,11 +8065,11 @@ rows718:
 	CMOVQLT      DI, SI
 	MOVQ         SI, 24(SP)
 	CMPQ         64(AX), $0x00
-	JEQ          all720
-	CMPQ         16240(SP), $0x00
-	JEQ          all720
+	JEQ          all672
+	CMPQ         19312(SP), $0x00
+	JEQ          all672
 	VBROADCASTSS element00000040<>+0(SB), Z1
-	VPBROADCASTD 16264(SP), Z0
+	VPBROADCASTD 19336(SP), Z0
 	XORQ         SI, SI
 	LEAQ         (CX), DI
 	MOVQ         48(AX), R8
@@ -9886,16 +8092,16 @@ rows718:
 	ADDQ         DI, SI
 	MOVQ         SI, 24(SP)
 
-all720:
+all672:
 	CMPQ 24(SP), $0x00
-	JNE  some719
+	JNE  some671
 	LEAQ 3584(BX), SI
-	MOVQ 16248(SP), DI
-	MOVQ 16256(SP), R8
+	MOVQ 19320(SP), DI
+	MOVQ 19328(SP), R8
 
-line721:
+line673:
 	CMPQ         R8, $0x40
-	JLT          last722
+	JLT          last674
 	SUBQ         $0x40, R8
 	VMOVDQU64    (SI), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -9903,19 +8109,19 @@ line721:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000040, DI
 	TESTQ        $0x0000003f, DI
-	JNZ          near723
+	JNZ          near675
 	CMPB         41(AX), $0x00
-	JEQ          near723
+	JEQ          near675
 	VMOVNTDQ     Z0, -64(DI)
-	JMP          moved724
+	JMP          moved676
 
-near723:
+near675:
 	VMOVDQU64 Z0, -64(DI)
 
-moved724:
-	JMP line721
+moved676:
+	JMP line673
 
-last722:
+last674:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	MOVQ         R8, R9
 	SHRQ         $0x01, R9
@@ -9927,89 +8133,89 @@ last722:
 	VMOVDQU64    Z1, 64(SI)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z0, (SI)
-	MOVQ         DI, 16248(SP)
-	MOVQ         R8, 16256(SP)
+	MOVQ         DI, 19320(SP)
+	MOVQ         R8, 19328(SP)
 	MOVQ         $0x00000040, SI
-	MOVQ         SI, 16272(SP)
-	MOVQ         16272(SP), SI
-	ADDQ         SI, 16264(SP)
-	CMPQ         16240(SP), $0x00
-	JEQ          off725
+	MOVQ         SI, 19344(SP)
+	MOVQ         19344(SP), SI
+	ADDQ         SI, 19336(SP)
+	CMPQ         19312(SP), $0x00
+	JEQ          off677
 	IMULQ        32(AX), SI
-	ADDQ         SI, 16256(SP)
+	ADDQ         SI, 19328(SP)
 
-off725:
-	JMP rows718
+off677:
+	JMP rows670
 
-some719:
+some671:
 	MOVQ  24(SP), SI
 	LEAQ  -1(CX)(SI*1), SI
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip726
+	JZ    skip678
 	MOVL  (DI)(SI*4), SI
 
-skip726:
+skip678:
 	MOVQ    SI, 32(SP)
 	MOVQ    32(SP), SI
 	INCQ    SI
-	SUBQ    16264(SP), SI
-	MOVQ    SI, 16272(SP)
-	CMPQ    16280(SP), $0x00
-	JEQ     near727
-	MOVQ    16264(SP), SI
+	SUBQ    19336(SP), SI
+	MOVQ    SI, 19344(SP)
+	CMPQ    19352(SP), $0x00
+	JEQ     near679
+	MOVQ    19336(SP), SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	ADDQ    $0x00000c00, SI
-	CMPQ    SI, 16280(SP)
-	CMOVQLT 16280(SP), SI
-	MOVQ    SI, 16280(SP)
+	CMPQ    SI, 19352(SP)
+	CMOVQLT 19352(SP), SI
+	MOVQ    SI, 19352(SP)
 	MOVQ    32(SP), SI
 	INCQ    SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	ADDQ    $0x00000c00, SI
-	MOVQ    SI, 16288(SP)
+	MOVQ    SI, 19360(SP)
 
-near727:
+near679:
 	VBROADCASTSS elementffffffff<>+0(SB), Z0
 	VBROADCASTSS elementffffffff<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip728
+	JZ           skip680
 	MOVQ         CX, DI
 	MOVQ         CX, R8
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip731
+	JZ           skip683
 	MOVL         (R9)(R8*4), R8
 
-skip731:
+skip683:
 	MOVQ  32(SP), R9
 	SUBQ  R8, R9
 	CMPQ  R9, $0x0f
-	JNE   apart729
+	JNE   apart681
 	CMPQ  24(SP), $0x10
-	JNE   apart729
+	JNE   apart681
 	CMPQ  24(SP), $0x10
-	JNE   apart729
+	JNE   apart681
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip732
+	JZ    skip684
 	MOVL  (R8)(DI*4), DI
 
-skip732:
+skip684:
 	VMOVDQU32 (SI)(DI*4), Z0
-	JMP       labels730
+	JMP       labels682
 
-apart729:
+apart681:
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z3
 	VPADDD       elementNumbers<>+0(SB), Z3, Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip733
+	JZ           skip685
 	VPBROADCASTD elementffffffff<>+0(SB), Z3
 	MOVQ         48(AX), R9
 	SUBQ         DI, R9
@@ -10024,7 +8230,7 @@ apart729:
 	KMOVW        R10, K1
 	VMOVDQU32    (R8)(DI*4), K1, Z3
 
-skip733:
+skip685:
 	MOVQ         32(SP), DI
 	VPBROADCASTD DI, Z4
 	VPMINUD      Z4, Z3, Z3
@@ -10035,21 +8241,21 @@ skip733:
 	KMOVW        SI, K1
 	VPGATHERDD   (DI)(Z3*4), K1, Z0
 
-labels730:
+labels682:
 	VMOVDQA32 Z0, Z3
 	VPMAXUD   120(AX), Z3, Z3
 	VMOVDQU32 Z3, 120(AX)
 
-skip728:
+skip680:
 	VBROADCASTSS elementff800000<>+0(SB), Z3
 	MOVQ         CX, SI
 	MOVQ         8(AX), DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip737
+	JZ           skip689
 	MOVL         (R8)(SI*4), SI
 
-skip737:
+skip689:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 	MOVQ  48(AX), R8
@@ -10059,26 +8265,26 @@ skip737:
 	DECQ  R8
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip738
+	JZ    skip690
 	MOVL  (R10)(R8*4), R8
 
-skip738:
+skip690:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 	ADDQ  R9, R8
 	MOVQ  CX, R10
 	MOVQ  64(AX), R11
 	TESTQ R11, R11
-	JZ    skip739
+	JZ    skip691
 	MOVL  (R11)(R10*4), R10
 
-skip739:
+skip691:
 	MOVQ 32(SP), R11
 	SUBQ R10, R11
 	CMPQ R11, $0x0f
-	JNE  apart735
+	JNE  apart687
 	CMPQ 24(SP), $0x10
-	JNE  apart735
+	JNE  apart687
 	ADDQ $0x0f, R9
 	ANDQ $-16, R9
 	ADDQ SI, R9
@@ -10087,16 +8293,16 @@ skip739:
 	LEAQ (R9)(DI*2), R9
 	LEAQ (R9)(DI*1), R9
 	CMPQ R9, R8
-	JLE  have734
+	JLE  have686
 
-apart735:
+apart687:
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	ADDQ         SI, SI
 	CMPQ         SI, $0x40
-	JLE          few740
-	CMPQ         16280(SP), $0x00
-	JNE          asked741
+	JLE          few692
+	CMPQ         19352(SP), $0x00
+	JNE          asked693
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R9
@@ -10104,7 +8310,7 @@ apart735:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip743
+	JZ           skip695
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10119,16 +8325,16 @@ apart735:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip743:
+skip695:
 	MOVQ  32(SP), R9
 	MOVQ  48(AX), R9
 	DECQ  R9
 	MOVQ  64(AX), R10
 	TESTQ R10, R10
-	JZ    skip744
+	JZ    skip696
 	MOVL  (R10)(R9*4), R9
 
-skip744:
+skip696:
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
 	VPBROADCASTQ  DI, Z5
@@ -10137,29 +8343,29 @@ skip744:
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16296(SP)
+	VMOVDQU64     Z7, 19368(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16360(SP)
+	VMOVDQU64     Z4, 19432(SP)
 	XORQ          SI, SI
 
-ask745:
-	MOVQ       16296(SP)(SI*8), DI
+ask697:
+	MOVQ       19368(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask745
+	JLT        ask697
 
-asked741:
-	CMPQ         16240(SP), $0x00
-	JNE          staged742
+asked693:
+	CMPQ         19312(SP), $0x00
+	JNE          staged694
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip746
+	JZ           skip698
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R9
@@ -10167,7 +8373,7 @@ asked741:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip747
+	JZ           skip699
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10182,7 +8388,7 @@ asked741:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip747:
+skip699:
 	MOVQ          32(SP), R9
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
@@ -10192,26 +8398,26 @@ skip747:
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16424(SP)
+	VMOVDQU64     Z7, 19496(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16488(SP)
+	VMOVDQU64     Z4, 19560(SP)
 	XORQ          SI, SI
 
-ask748:
-	MOVQ       16424(SP)(SI*8), DI
+ask700:
+	MOVQ       19496(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask748
+	JLT        ask700
 
-skip746:
-staged742:
-few740:
+skip698:
+staged694:
+few692:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R9
@@ -10219,7 +8425,7 @@ few740:
 	VPADDD       elementNumbers<>+0(SB), Z4, Z4
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip749
+	JZ           skip701
 	VPBROADCASTD elementffffffff<>+0(SB), Z4
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -10234,7 +8440,7 @@ few740:
 	KMOVW        R12, K1
 	VMOVDQU32    (R10)(R9*4), K1, Z4
 
-skip749:
+skip701:
 	MOVQ          32(SP), R9
 	VPBROADCASTD  R9, Z5
 	VPMINUD       Z5, Z4, Z4
@@ -10244,12 +8450,12 @@ skip749:
 	VPMOVZXDQ     Y7, Z7
 	VPMULUDQ      Z5, Z7, Z7
 	VPADDQ        Z6, Z7, Z7
-	VMOVDQU64     Z7, 16552(SP)
+	VMOVDQU64     Z7, 19624(SP)
 	VEXTRACTI64X4 $0x01, Z4, Y4
 	VPMOVZXDQ     Y4, Z4
 	VPMULUDQ      Z5, Z4, Z4
 	VPADDQ        Z6, Z4, Z4
-	VMOVDQU64     Z4, 16616(SP)
+	VMOVDQU64     Z4, 19688(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R9
 	ADDQ          R9, R9
@@ -10263,44 +8469,44 @@ skip749:
 	ADDQ          (AX), R11
 	ADDQ          R10, R11
 	CMPQ          R11, R8
-	JGT           exact750
+	JGT           exact702
 	MOVQ          R10, R9
 
-exact750:
-piece751:
+exact702:
+piece703:
 	CMPQ            R9, $0x10
-	JLT             short752
-	MOVQ            16552(SP), R8
+	JLT             short704
+	MOVQ            19624(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16560(SP), R8
+	MOVQ            19632(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z5
-	MOVQ            16568(SP), R8
+	MOVQ            19640(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z6
-	MOVQ            16576(SP), R8
+	MOVQ            19648(SP), R8
 	VBROADCASTF32X4 (R8)(SI*1), Z7
-	MOVQ            16584(SP), R8
+	MOVQ            19656(SP), R8
 	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            16592(SP), R8
+	MOVQ            19664(SP), R8
 	VINSERTF32X4    $0x01, (R8)(SI*1), Z5, Z5
-	MOVQ            16600(SP), R8
+	MOVQ            19672(SP), R8
 	VINSERTF32X4    $0x01, (R8)(SI*1), Z6, Z6
-	MOVQ            16608(SP), R8
+	MOVQ            19680(SP), R8
 	VINSERTF32X4    $0x01, (R8)(SI*1), Z7, Z7
-	MOVQ            16616(SP), R8
+	MOVQ            19688(SP), R8
 	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            16624(SP), R8
+	MOVQ            19696(SP), R8
 	VINSERTF32X4    $0x02, (R8)(SI*1), Z5, Z5
-	MOVQ            16632(SP), R8
+	MOVQ            19704(SP), R8
 	VINSERTF32X4    $0x02, (R8)(SI*1), Z6, Z6
-	MOVQ            16640(SP), R8
+	MOVQ            19712(SP), R8
 	VINSERTF32X4    $0x02, (R8)(SI*1), Z7, Z7
-	MOVQ            16648(SP), R8
+	MOVQ            19720(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	MOVQ            16656(SP), R8
+	MOVQ            19728(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z5, Z5
-	MOVQ            16664(SP), R8
+	MOVQ            19736(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z6, Z6
-	MOVQ            16672(SP), R8
+	MOVQ            19744(SP), R8
 	VINSERTF32X4    $0x03, (R8)(SI*1), Z7, Z7
 	VUNPCKLPS       Z5, Z4, Z8
 	VUNPCKHPS       Z5, Z4, Z5
@@ -10317,66 +8523,66 @@ piece751:
 	ADDQ            $0x00000100, DI
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R9
-	JMP             piece751
+	JMP             piece703
 
-short752:
+short704:
 	TESTQ        R9, R9
-	JZ           pieces753
+	JZ           pieces705
 	MOVQ         R9, R8
 	SHRQ         $0x01, R8
 	MOVQ         $0xffffffff, R9
 	BZHIQ        R8, R9, R9
 	KMOVD        R9, K1
-	MOVQ         16552(SP), R8
+	MOVQ         19624(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMOVDQU16.Z  (R8)(SI*1), K1, X5
 	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16560(SP), R8
+	MOVQ         19632(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMOVDQU16.Z  (R8)(SI*1), K1, X6
 	VINSERTF32X4 $0x00, X6, Z5, Z5
-	MOVQ         16568(SP), R8
+	MOVQ         19640(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMOVDQU16.Z  (R8)(SI*1), K1, X7
 	VINSERTF32X4 $0x00, X7, Z6, Z6
-	MOVQ         16576(SP), R8
+	MOVQ         19648(SP), R8
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x00, X8, Z7, Z7
-	MOVQ         16584(SP), R8
+	MOVQ         19656(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x01, X8, Z4, Z4
-	MOVQ         16592(SP), R8
+	MOVQ         19664(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x01, X8, Z5, Z5
-	MOVQ         16600(SP), R8
+	MOVQ         19672(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x01, X8, Z6, Z6
-	MOVQ         16608(SP), R8
+	MOVQ         19680(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x01, X8, Z7, Z7
-	MOVQ         16616(SP), R8
+	MOVQ         19688(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x02, X8, Z4, Z4
-	MOVQ         16624(SP), R8
+	MOVQ         19696(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x02, X8, Z5, Z5
-	MOVQ         16632(SP), R8
+	MOVQ         19704(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x02, X8, Z6, Z6
-	MOVQ         16640(SP), R8
+	MOVQ         19712(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x02, X8, Z7, Z7
-	MOVQ         16648(SP), R8
+	MOVQ         19720(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x03, X8, Z4, Z4
-	MOVQ         16656(SP), R8
+	MOVQ         19728(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x03, X8, Z5, Z5
-	MOVQ         16664(SP), R8
+	MOVQ         19736(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x03, X8, Z6, Z6
-	MOVQ         16672(SP), R8
+	MOVQ         19744(SP), R8
 	VMOVDQU16.Z  (R8)(SI*1), K1, X8
 	VINSERTF32X4 $0x03, X8, Z7, Z7
 	VUNPCKLPS    Z5, Z4, Z8
@@ -10393,10 +8599,10 @@ short752:
 	VMOVUPS      Z5, 192(DI)
 	ADDQ         $0x00000100, DI
 
-pieces753:
-	JMP read736
+pieces705:
+	JMP read688
 
-have734:
+have686:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -10406,7 +8612,7 @@ have734:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece754:
+piece706:
 	VBROADCASTF32X4 (SI), Z4
 	VINSERTF32X4    $0x01, (R9), Z4, Z4
 	VINSERTF32X4    $0x02, (R10), Z4, Z4
@@ -10441,9 +8647,9 @@ piece754:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece754
+	JG              piece706
 
-read736:
+read688:
 	MOVQ         DX, SI
 	SHLQ         $0x06, SI
 	ADDQ         BX, SI
@@ -10462,15 +8668,15 @@ read736:
 	XORQ         SI, SI
 	SHLQ         $0x06, DI
 
-four755:
-	CMPQ       16280(SP), $0x00
-	JEQ        near756
+four707:
+	CMPQ       19352(SP), $0x00
+	JEQ        near708
 	CMPQ       64(AX), $0x00
-	JEQ        all758
-	MOVQ       16280(SP), R8
-	CMPQ       R8, 16288(SP)
-	JGE        none759
-	ADDQ       $0x00000100, 16280(SP)
+	JEQ        all710
+	MOVQ       19352(SP), R8
+	CMPQ       R8, 19360(SP)
+	JGE        none711
+	ADDQ       $0x00000100, 19352(SP)
 	ANDQ       $-256, R8
 	SHRQ       $0x06, R8
 	RORB       $0x02, R8
@@ -10480,19 +8686,19 @@ four755:
 	PREFETCHT0 24576(R8)
 	PREFETCHT0 28672(R8)
 
-none759:
-all758:
-	JMP asked757
+none711:
+all710:
+	JMP asked709
 
-near756:
-asked757:
+near708:
+asked709:
 	VMAXPS       (BX)(SI*1), Z3, Z3
 	VMAXPS       64(BX)(SI*1), Z4, Z4
 	VMAXPS       128(BX)(SI*1), Z5, Z5
 	VMAXPS       192(BX)(SI*1), Z6, Z6
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four755
+	JLT          four707
 	VMAXPS       Z4, Z3, Z3
 	VMAXPS       Z6, Z5, Z5
 	VMAXPS       Z5, Z3, Z3
@@ -10509,10 +8715,10 @@ asked757:
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip760
+	JZ           skip712
 	MOVL         (DI)(SI*4), SI
 
-skip760:
+skip712:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
@@ -10524,40 +8730,40 @@ skip760:
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip761
+	JZ      skip713
 	MOVL    (R8)(DI*4), DI
 
-skip761:
+skip713:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
-	MOVQ  16248(SP), R9
-	MOVQ  16256(SP), R10
+	MOVQ  19320(SP), R9
+	MOVQ  19328(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip763
+	JZ    skip715
 	MOVL  (R12)(R11*4), R11
 
-skip763:
+skip715:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near762
+	JEQ   near714
 	MOVQ  BX, R11
 
-near762:
+near714:
 	MOVQ DX, R13
 	XORQ R12, R12
 	SHLQ $0x06, R13
 
-four764:
+four716:
 	VMOVUPS       (BX)(R12*1), Z8
 	VMOVUPS       64(BX)(R12*1), Z9
 	VMOVUPS       128(BX)(R12*1), Z10
 	VMOVUPS       192(BX)(R12*1), Z11
 	CMPQ          72(AX), $0x00
-	JEQ           unlabelled765
+	JEQ           unlabelled717
 	MOVQ          R12, R15
 	LEAQ          elementNumbers<>+0(SB), R14
 	SHRQ          $0x04, R15
@@ -10578,13 +8784,13 @@ four764:
 	VPCMPEQD.BCST 12(R14)(R15*1), Z0, K1
 	VMOVAPS       Z11, K1, Z2
 
-unlabelled765:
-	CMPQ       16280(SP), $0x00
-	JEQ        near766
-	MOVQ       16280(SP), R14
-	CMPQ       R14, 16288(SP)
-	JGE        none768
-	ADDQ       $0x00000100, 16280(SP)
+unlabelled717:
+	CMPQ       19352(SP), $0x00
+	JEQ        near718
+	MOVQ       19352(SP), R14
+	CMPQ       R14, 19360(SP)
+	JGE        none720
+	ADDQ       $0x00000100, 19352(SP)
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
 	RORB       $0x02, R14
@@ -10594,13 +8800,13 @@ unlabelled765:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 
-none768:
+none720:
 	CMPQ       64(AX), $0x00
-	JEQ        all769
-	MOVQ       16280(SP), R14
-	CMPQ       R14, 16288(SP)
-	JGE        none770
-	ADDQ       $0x00000100, 16280(SP)
+	JEQ        all721
+	MOVQ       19352(SP), R14
+	CMPQ       R14, 19360(SP)
+	JGE        none722
+	ADDQ       $0x00000100, 19352(SP)
 	ANDQ       $-256, R14
 	SHRQ       $0x06, R14
 	RORB       $0x02, R14
@@ -10610,11 +8816,11 @@ none768:
 	PREFETCHT0 24576(R14)
 	PREFETCHT0 28672(R14)
 
-none770:
-all769:
-	JMP asked767
+none722:
+all721:
+	JMP asked719
 
-near766:
+near718:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
@@ -10622,14 +8828,14 @@ near766:
 	PREFETCHT0 64(DI)
 	ADDQ       $0x00000080, DI
 
-asked767:
+asked719:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	PREFETCHT0   128(R11)
 	PREFETCHT0   192(R11)
 	ADDQ         $0x00000100, R11
 	CMPQ         R10, $0x00000100
-	JLT          none771
+	JLT          none723
 	SUBQ         $0x00000100, R10
 	VMOVDQU64    (R8), Z12
 	VMOVDQU64    64(R8), Z13
@@ -10643,23 +8849,23 @@ asked767:
 	ADDQ         $0x00000100, R8
 	ADDQ         $0x00000100, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near772
+	JNZ          near724
 	CMPB         41(AX), $0x00
-	JEQ          near772
+	JEQ          near724
 	VMOVNTDQ     Z12, -256(R9)
 	VMOVNTDQ     Z13, -192(R9)
 	VMOVNTDQ     Z14, -128(R9)
 	VMOVNTDQ     Z15, -64(R9)
-	JMP          moved773
+	JMP          moved725
 
-near772:
+near724:
 	VMOVDQU64 Z12, -256(R9)
 	VMOVDQU64 Z13, -192(R9)
 	VMOVDQU64 Z14, -128(R9)
 	VMOVDQU64 Z15, -64(R9)
 
-moved773:
-none771:
+moved725:
+none723:
 	VSUBPS       Z3, Z8, Z8
 	VSUBPS       Z3, Z9, Z9
 	VSUBPS       Z3, Z10, Z10
@@ -10744,11 +8950,11 @@ none771:
 	VMOVUPS      Z15, 192(BX)(R12*1)
 	ADDQ         $0x00000100, R12
 	CMPQ         R12, R13
-	JLT          four764
+	JLT          four716
 
-line774:
+line726:
 	CMPQ         R10, $0x40
-	JLT          last775
+	JLT          last727
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -10756,19 +8962,19 @@ line774:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near776
+	JNZ          near728
 	CMPB         41(AX), $0x00
-	JEQ          near776
+	JEQ          near728
 	VMOVNTDQ     Z8, -64(R9)
-	JMP          moved777
+	JMP          moved729
 
-near776:
+near728:
 	VMOVDQU64 Z8, -64(R9)
 
-moved777:
-	JMP line774
+moved729:
+	JMP line726
 
-last775:
+last727:
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -10780,8 +8986,8 @@ last775:
 	VMOVDQU64    Z9, 64(R8)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z8, (SI)
-	MOVQ         R9, 16248(SP)
-	MOVQ         R10, 16256(SP)
+	MOVQ         R9, 19320(SP)
+	MOVQ         R10, 19328(SP)
 	VADDPS       Z5, Z4, Z4
 	VADDPS       Z7, Z6, Z6
 	VADDPS       Z6, Z4, Z4
@@ -10793,7 +8999,7 @@ last775:
 	VMOVUPS      Z4, K1, (SI)(CX*4)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip778
+	JZ           skip730
 	VSUBPS       Z2, Z3, Z2
 	MOVQ         24(SP), SI
 	MOVQ         $0x0000ffff, DI
@@ -10810,10 +9016,10 @@ last775:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 
-skip778:
+skip730:
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip779
+	JZ           skip731
 	VBROADCASTSS 104(AX), Z1
 	VBROADCASTSS element3f800000<>+0(SB), Z2
 	VRCP14PS     Z4, Z3
@@ -10827,23 +9033,23 @@ skip778:
 	MOVQ         CX, DI
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip781
+	JZ           skip733
 	MOVL         (R8)(DI*4), DI
 
-skip781:
+skip733:
 	MOVQ      32(SP), R8
 	SUBQ      DI, R8
 	CMPQ      R8, $0x0f
-	JNE       apart780
+	JNE       apart732
 	CMPQ      24(SP), $0x10
-	JNE       apart780
-	CMPQ      16240(SP), $0x00
-	JEQ       apart780
+	JNE       apart732
+	CMPQ      19312(SP), $0x00
+	JEQ       apart732
 	LEAQ      15(SI), DI
 	ANDQ      $-16, DI
 	LEAQ      3584(BX), R8
-	ADDQ      16256(SP), R8
-	MOVQ      16272(SP), R9
+	ADDQ      19328(SP), R8
+	MOVQ      19344(SP), R9
 	SUBQ      24(SP), R9
 	IMULQ     SI, R9
 	ADDQ      R9, R8
@@ -10859,7 +9065,7 @@ skip781:
 	SHLQ      $0x04, DI
 	ADDQ      BX, DI
 
-piece783:
+piece735:
 	SUBQ          $0x00000100, DI
 	ADDQ          $-16, R8
 	ADDQ          $-16, R10
@@ -10911,35 +9117,35 @@ piece783:
 	VEXTRACTF32X4 $0x03, Z7, (R12)(SI*2)
 	VEXTRACTF32X4 $0x03, Z3, (R12)(R9*1)
 	CMPQ          DI, BX
-	JNE           piece783
-	JMP           written782
+	JNE           piece735
+	JMP           written734
 
-apart780:
+apart732:
 	VMOVDQU16 elementPaired<>+0(SB), Z2
-	CMPQ      16240(SP), $0x00
-	JEQ       off784
+	CMPQ      19312(SP), $0x00
+	JEQ       off736
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	ADDQ      SI, SI
 	CMPQ      SI, $0x40
-	JLE       off784
+	JLE       off736
 	MOVQ      24(AX), SI
 	MOVQ      32(AX), DI
-	CMPQ      16240(SP), $0x00
-	JEQ       off785
+	CMPQ      19312(SP), $0x00
+	JEQ       off737
 	LEAQ      3584(BX), SI
-	ADDQ      16256(SP), SI
-	MOVQ      16264(SP), R8
+	ADDQ      19328(SP), SI
+	MOVQ      19336(SP), R8
 	IMULQ     DI, R8
 	SUBQ      R8, SI
 
-off785:
+off737:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip786
+	JZ           skip738
 	VPBROADCASTD elementffffffff<>+0(SB), Z2
 	MOVQ         48(AX), R10
 	SUBQ         R8, R10
@@ -10954,7 +9160,7 @@ off785:
 	KMOVW        R11, K1
 	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-skip786:
+skip738:
 	MOVQ          32(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z2, Z2
@@ -10964,12 +9170,12 @@ skip786:
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z3, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16680(SP)
+	VMOVDQU64     Z6, 19752(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z3, Z2, Z2
 	VPADDQ        Z5, Z2, Z2
-	VMOVDQU64     Z2, 16744(SP)
+	VMOVDQU64     Z2, 19816(SP)
 	MOVQ          DX, SI
 	ADDQ          SI, SI
 	ADDQ          SI, SI
@@ -10980,7 +9186,7 @@ skip786:
 	SHLQ          $0x04, DI
 	ADDQ          BX, DI
 
-piece787:
+piece739:
 	SUBQ          $0x00000100, DI
 	SUBQ          $0x10, SI
 	MOVQ          DI, R9
@@ -11023,60 +9229,60 @@ piece787:
 	VMOVDQU16.Z   Z2, K1, Z2
 	VMOVDQU16.Z   Z7, K1, Z7
 	VMOVDQU16.Z   Z3, K1, Z3
-	MOVQ          16680(SP), R9
+	MOVQ          19752(SP), R9
 	VMOVUPS       X6, (R9)(SI*1)
-	MOVQ          16688(SP), R9
+	MOVQ          19760(SP), R9
 	VMOVUPS       X2, (R9)(SI*1)
-	MOVQ          16696(SP), R9
+	MOVQ          19768(SP), R9
 	VMOVUPS       X7, (R9)(SI*1)
-	MOVQ          16704(SP), R9
+	MOVQ          19776(SP), R9
 	VMOVUPS       X3, (R9)(SI*1)
-	MOVQ          16712(SP), R9
+	MOVQ          19784(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, (R9)(SI*1)
-	MOVQ          16720(SP), R9
+	MOVQ          19792(SP), R9
 	VEXTRACTF32X4 $0x01, Z2, (R9)(SI*1)
-	MOVQ          16728(SP), R9
+	MOVQ          19800(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, (R9)(SI*1)
-	MOVQ          16736(SP), R9
+	MOVQ          19808(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, (R9)(SI*1)
-	MOVQ          16744(SP), R9
+	MOVQ          19816(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, (R9)(SI*1)
-	MOVQ          16752(SP), R9
+	MOVQ          19824(SP), R9
 	VEXTRACTF32X4 $0x02, Z2, (R9)(SI*1)
-	MOVQ          16760(SP), R9
+	MOVQ          19832(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, (R9)(SI*1)
-	MOVQ          16768(SP), R9
+	MOVQ          19840(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, (R9)(SI*1)
-	MOVQ          16776(SP), R9
+	MOVQ          19848(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, (R9)(SI*1)
-	MOVQ          16784(SP), R9
+	MOVQ          19856(SP), R9
 	VEXTRACTF32X4 $0x03, Z2, (R9)(SI*1)
-	MOVQ          16792(SP), R9
+	MOVQ          19864(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, (R9)(SI*1)
-	MOVQ          16800(SP), R9
+	MOVQ          19872(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, (R9)(SI*1)
 	TESTQ         SI, SI
-	JNZ           piece787
-	JMP           written782
+	JNZ           piece739
+	JMP           written734
 
-off784:
+off736:
 	MOVQ  24(AX), SI
 	MOVQ  32(AX), DI
-	CMPQ  16240(SP), $0x00
-	JEQ   off788
+	CMPQ  19312(SP), $0x00
+	JEQ   off740
 	LEAQ  3584(BX), SI
-	ADDQ  16256(SP), SI
-	MOVQ  16264(SP), R8
+	ADDQ  19328(SP), SI
+	MOVQ  19336(SP), R8
 	IMULQ DI, R8
 	SUBQ  R8, SI
 
-off788:
+off740:
 	LEAQ         (CX), R8
 	VPBROADCASTD R8, Z2
 	VPADDD       elementNumbers<>+0(SB), Z2, Z2
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           skip789
+	JZ           skip741
 	VPBROADCASTD elementffffffff<>+0(SB), Z2
 	MOVQ         48(AX), R10
 	SUBQ         R8, R10
@@ -11091,7 +9297,7 @@ off788:
 	KMOVW        R11, K1
 	VMOVDQU32    (R9)(R8*4), K1, Z2
 
-skip789:
+skip741:
 	MOVQ          32(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z2, Z2
@@ -11101,19 +9307,19 @@ skip789:
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z3, Z6, Z6
 	VPADDQ        Z5, Z6, Z6
-	VMOVDQU64     Z6, 16808(SP)
+	VMOVDQU64     Z6, 19880(SP)
 	VEXTRACTI64X4 $0x01, Z2, Y2
 	VPMOVZXDQ     Y2, Z2
 	VPMULUDQ      Z3, Z2, Z2
 	VPADDQ        Z5, Z2, Z2
-	VMOVDQU64     Z2, 16872(SP)
+	VMOVDQU64     Z2, 19944(SP)
 	MOVQ          BX, DI
 	MOVQ          DX, R8
 	ADDQ          R8, R8
 	ADDQ          R8, R8
 	XORQ          SI, SI
 
-piece790:
+piece742:
 	MOVQ          DI, R9
 	SUBQ          BX, R9
 	MOVQ          R9, R10
@@ -11148,80 +9354,80 @@ piece790:
 	MOVQ          $0xffffffff, R10
 	BZHIQ         R9, R10, R10
 	KMOVD         R10, K1
-	MOVQ          16808(SP), R9
+	MOVQ          19880(SP), R9
 	VEXTRACTF32X4 $0x00, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16816(SP), R9
+	MOVQ          19888(SP), R9
 	VEXTRACTF32X4 $0x00, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16824(SP), R9
+	MOVQ          19896(SP), R9
 	VEXTRACTF32X4 $0x00, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16832(SP), R9
+	MOVQ          19904(SP), R9
 	VEXTRACTF32X4 $0x00, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16840(SP), R9
+	MOVQ          19912(SP), R9
 	VEXTRACTF32X4 $0x01, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16848(SP), R9
+	MOVQ          19920(SP), R9
 	VEXTRACTF32X4 $0x01, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16856(SP), R9
+	MOVQ          19928(SP), R9
 	VEXTRACTF32X4 $0x01, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16864(SP), R9
+	MOVQ          19936(SP), R9
 	VEXTRACTF32X4 $0x01, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16872(SP), R9
+	MOVQ          19944(SP), R9
 	VEXTRACTF32X4 $0x02, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16880(SP), R9
+	MOVQ          19952(SP), R9
 	VEXTRACTF32X4 $0x02, Z2, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16888(SP), R9
+	MOVQ          19960(SP), R9
 	VEXTRACTF32X4 $0x02, Z7, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16896(SP), R9
+	MOVQ          19968(SP), R9
 	VEXTRACTF32X4 $0x02, Z3, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16904(SP), R9
+	MOVQ          19976(SP), R9
 	VEXTRACTF32X4 $0x03, Z6, X5
 	VMOVDQU16     X5, K1, (R9)(SI*1)
-	MOVQ          16912(SP), R9
+	MOVQ          19984(SP), R9
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          16920(SP), R9
+	MOVQ          19992(SP), R9
 	VEXTRACTF32X4 $0x03, Z7, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
-	MOVQ          16928(SP), R9
+	MOVQ          20000(SP), R9
 	VEXTRACTF32X4 $0x03, Z3, X2
 	VMOVDQU16     X2, K1, (R9)(SI*1)
 	ADDQ          $0x10, SI
 	ADDQ          $0x00000100, DI
 	SUBQ          $0x10, R8
-	JG            piece790
+	JG            piece742
 
-written782:
-skip779:
-	MOVQ  16272(SP), SI
-	ADDQ  SI, 16264(SP)
-	CMPQ  16240(SP), $0x00
-	JEQ   off791
+written734:
+skip731:
+	MOVQ  19344(SP), SI
+	ADDQ  SI, 19336(SP)
+	CMPQ  19312(SP), $0x00
+	JEQ   off743
 	IMULQ 32(AX), SI
-	ADDQ  SI, 16256(SP)
+	ADDQ  SI, 19328(SP)
 
-off791:
+off743:
 	MOVQ 24(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows718
+	JLT  rows670
 	LEAQ 3584(BX), CX
-	MOVQ 16248(SP), DX
-	MOVQ 16256(SP), BX
+	MOVQ 19320(SP), DX
+	MOVQ 19328(SP), BX
 
-line792:
+line744:
 	CMPQ         BX, $0x40
-	JLT          last793
+	JLT          last745
 	SUBQ         $0x40, BX
 	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11229,19 +9435,19 @@ line792:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	TESTQ        $0x0000003f, DX
-	JNZ          near794
+	JNZ          near746
 	CMPB         41(AX), $0x00
-	JEQ          near794
+	JEQ          near746
 	VMOVNTDQ     Z0, -64(DX)
-	JMP          moved795
+	JMP          moved747
 
-near794:
+near746:
 	VMOVDQU64 Z0, -64(DX)
 
-moved795:
-	JMP line792
+moved747:
+	JMP line744
 
-last793:
+last745:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, CX
 	SHRQ      $0x01, CX
@@ -11249,48 +9455,48 @@ last793:
 	BZHIQ     CX, BX, BX
 	KMOVD     BX, K1
 	VMOVDQU16 Z0, K1, (DX)
-	MOVQ      16264(SP), CX
+	MOVQ      19336(SP), CX
 	MOVQ      CX, 192(AX)
-	JMP       both712
+	JMP       both664
 
-half711:
+half663:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         16960(SP), BX
+	LEAQ         20032(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far796:
+far748:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far796
-	MOVQ DI, 16952(SP)
+	JLT  far748
+	MOVQ DI, 20024(SP)
 	XORQ SI, SI
-	MOVQ SI, 44928(SP)
-	MOVQ SI, 44944(SP)
-	MOVQ SI, 44952(SP)
+	MOVQ SI, 51072(SP)
+	MOVQ SI, 51088(SP)
+	MOVQ SI, 51096(SP)
 	MOVQ 192(AX), SI
 	CMPQ 64(AX), $0x00
-	JEQ  all799
-	MOVQ SI, 44952(SP)
+	JEQ  all751
+	MOVQ SI, 51096(SP)
 
-all799:
-	MOVQ         BX, 44936(SP)
+all751:
+	MOVQ         BX, 51080(SP)
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           off797
+	JZ           off749
 	MOVQ         DX, DI
 	ADDQ         DI, DI
 	CMPQ         DI, 32(AX)
-	JNE          off797
+	JNE          off749
 	CMPQ         64(AX), $0x00
-	JEQ          on798
+	JEQ          on750
 	CMPB         184(AX), $0x00
-	JEQ          off797
+	JEQ          off749
 	MOVQ         192(AX), DI
 	LEAQ         3584(BX), R8
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -11298,20 +9504,20 @@ all799:
 	ADDQ         DI, SI
 	MOVQ         $0x000000c4, DI
 
-clear800:
+clear752:
 	VMOVDQU64 Z1, (R8)
 	ADDQ      $0x40, R8
 	DECQ      DI
-	JNZ       clear800
+	JNZ       clear752
 
-on798:
-	MOVQ SI, 44936(SP)
+on750:
+	MOVQ SI, 51080(SP)
 	MOVQ $0x00000001, SI
-	MOVQ SI, 44928(SP)
+	MOVQ SI, 51072(SP)
 
-off797:
+off749:
 	MOVBQZX      18(AX), SI
-	MOVQ         SI, 44968(SP)
+	MOVQ         SI, 51112(SP)
 	MOVQ         $-1, SI
 	BZHIQ        DX, SI, SI
 	KMOVD        SI, K2
@@ -11338,7 +9544,7 @@ off797:
 	VMOVUPS      Z1, 17024(SI)
 	VMOVUPS      Z1, 17088(SI)
 
-rows801:
+rows753:
 	MOVQ         48(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000020, DI
@@ -11347,13 +9553,13 @@ rows801:
 	XORQ         DI, DI
 	CMPQ         SI, DI
 	CMOVQLT      DI, SI
-	MOVQ         SI, 16936(SP)
+	MOVQ         SI, 20008(SP)
 	CMPQ         64(AX), $0x00
-	JEQ          all803
-	CMPQ         44928(SP), $0x00
-	JEQ          all803
+	JEQ          all755
+	CMPQ         51072(SP), $0x00
+	JEQ          all755
 	VBROADCASTSS element00000080<>+0(SB), Z3
-	VPBROADCASTD 44952(SP), Z1
+	VPBROADCASTD 51096(SP), Z1
 	XORQ         SI, SI
 	LEAQ         (CX), DI
 	MOVQ         48(AX), R8
@@ -11393,18 +9599,18 @@ rows801:
 	KMOVW        K4, DI
 	POPCNTQ      DI, DI
 	ADDQ         DI, SI
-	MOVQ         SI, 16936(SP)
+	MOVQ         SI, 20008(SP)
 
-all803:
-	CMPQ 16936(SP), $0x00
-	JNE  some802
+all755:
+	CMPQ 20008(SP), $0x00
+	JNE  some754
 	LEAQ 3584(BX), SI
-	MOVQ 44936(SP), DI
-	MOVQ 44944(SP), R8
+	MOVQ 51080(SP), DI
+	MOVQ 51088(SP), R8
 
-line804:
+line756:
 	CMPQ         R8, $0x40
-	JLT          last805
+	JLT          last757
 	SUBQ         $0x40, R8
 	VMOVDQU64    (SI), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -11412,19 +9618,19 @@ line804:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000040, DI
 	TESTQ        $0x0000003f, DI
-	JNZ          near806
+	JNZ          near758
 	CMPB         41(AX), $0x00
-	JEQ          near806
+	JEQ          near758
 	VMOVNTDQ     Z1, -64(DI)
-	JMP          moved807
+	JMP          moved759
 
-near806:
+near758:
 	VMOVDQU64 Z1, -64(DI)
 
-moved807:
-	JMP line804
+moved759:
+	JMP line756
 
-last805:
+last757:
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         R8, R9
 	SHRQ         $0x01, R9
@@ -11436,51 +9642,51 @@ last805:
 	VMOVDQU64    Z3, 64(SI)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z1, (SI)
-	MOVQ         DI, 44936(SP)
-	MOVQ         R8, 44944(SP)
+	MOVQ         DI, 51080(SP)
+	MOVQ         R8, 51088(SP)
 	MOVQ         $0x00000080, SI
-	MOVQ         SI, 44960(SP)
-	MOVQ         44960(SP), SI
-	ADDQ         SI, 44952(SP)
-	CMPQ         44928(SP), $0x00
-	JEQ          off808
+	MOVQ         SI, 51104(SP)
+	MOVQ         51104(SP), SI
+	ADDQ         SI, 51096(SP)
+	CMPQ         51072(SP), $0x00
+	JEQ          off760
 	IMULQ        32(AX), SI
-	ADDQ         SI, 44944(SP)
+	ADDQ         SI, 51088(SP)
 
-off808:
-	JMP rows801
+off760:
+	JMP rows753
 
-some802:
-	MOVQ  16936(SP), SI
+some754:
+	MOVQ  20008(SP), SI
 	LEAQ  -1(CX)(SI*1), SI
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip809
+	JZ    skip761
 	MOVL  (DI)(SI*4), SI
 
-skip809:
-	MOVQ    SI, 16944(SP)
-	MOVQ    16944(SP), SI
+skip761:
+	MOVQ    SI, 20016(SP)
+	MOVQ    20016(SP), SI
 	INCQ    SI
-	SUBQ    44952(SP), SI
-	MOVQ    SI, 44960(SP)
-	CMPQ    44968(SP), $0x00
-	JEQ     near810
-	MOVQ    44952(SP), SI
+	SUBQ    51096(SP), SI
+	MOVQ    SI, 51104(SP)
+	CMPQ    51112(SP), $0x00
+	JEQ     near762
+	MOVQ    51096(SP), SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	ADDQ    $0x00000c00, SI
-	CMPQ    SI, 44968(SP)
-	CMOVQLT 44968(SP), SI
-	MOVQ    SI, 44968(SP)
-	MOVQ    16944(SP), SI
+	CMPQ    SI, 51112(SP)
+	CMOVQLT 51112(SP), SI
+	MOVQ    SI, 51112(SP)
+	MOVQ    20016(SP), SI
 	INCQ    SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	ADDQ    $0x00000c00, SI
-	MOVQ    SI, 44976(SP)
+	MOVQ    SI, 51120(SP)
 
-near810:
+near762:
 	MOVQ CX, SI
 	MOVQ 48(AX), R8
 	MOVQ 8(AX), R9
@@ -11490,73 +9696,73 @@ near810:
 	NEGQ R10
 	ANDQ $0x0f, R10
 	CMPQ DI, $0x08
-	JGT  more814
+	JGT  more766
 	MOVQ $0x00000040, R10
 	SHLQ $0x03, DI
 	SUBQ DI, R10
 
-more814:
+more766:
 	DECQ  R8
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip815
+	JZ    skip767
 	MOVL  (DI)(R8*4), R8
 
-skip815:
+skip767:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
-	MOVQ  16944(SP), DI
+	MOVQ  20016(SP), DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few811
+	JGT   few763
 	MOVQ  CX, DI
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip816
+	JZ    skip768
 	MOVL  (R8)(DI*4), DI
 
-skip816:
-	MOVQ  16944(SP), R8
+skip768:
+	MOVQ  20016(SP), R8
 	SUBQ  DI, R8
 	CMPQ  R8, $0x1f
-	JNE   apart812
-	CMPQ  16936(SP), $0x20
-	JNE   apart812
+	JNE   apart764
+	CMPQ  20008(SP), $0x20
+	JNE   apart764
 	MOVQ  64(AX), DI
 	TESTQ DI, DI
-	JZ    skip817
+	JZ    skip769
 	MOVL  (DI)(SI*4), SI
 
-skip817:
+skip769:
 	MOVQ  72(AX), DI
 	LEAQ  (DI)(SI*4), DI
-	MOVQ  DI, 45000(SP)
+	MOVQ  DI, 51144(SP)
 	IMULQ R9, SI
 	ADDQ  (AX), SI
-	MOVQ  SI, 44984(SP)
-	MOVQ  R9, 44992(SP)
-	JMP   found813
+	MOVQ  SI, 51128(SP)
+	MOVQ  R9, 51136(SP)
+	JMP   found765
 
-apart812:
+apart764:
 	XORQ R9, R9
-	MOVQ R9, 44992(SP)
+	MOVQ R9, 51136(SP)
 	LEAQ 23680(BX), SI
 	LEAQ 4096(SI), SI
-	MOVQ SI, 45000(SP)
-	JMP  found813
+	MOVQ SI, 51144(SP)
+	JMP  found765
 
-few811:
+few763:
 	LEAQ 23680(BX), DI
-	MOVQ DI, 44984(SP)
+	MOVQ DI, 51128(SP)
 	MOVQ $0x00000080, SI
-	MOVQ SI, 44992(SP)
+	MOVQ SI, 51136(SP)
 	LEAQ 4096(DI), R8
-	MOVQ R8, 45000(SP)
+	MOVQ R8, 51144(SP)
 	XORQ SI, SI
 
-copy818:
+copy770:
 	MOVQ    48(AX), R10
 	LEAQ    (CX)(SI*1), R9
 	DECQ    R10
@@ -11564,19 +9770,19 @@ copy818:
 	CMOVQGT R10, R9
 	MOVQ    64(AX), R10
 	TESTQ   R10, R10
-	JZ      skip819
+	JZ      skip771
 	MOVL    (R10)(R9*4), R9
 
-skip819:
-	CMPQ    R9, 16944(SP)
-	CMOVQGT 16944(SP), R9
+skip771:
+	CMPQ    R9, 20016(SP)
+	CMOVQGT 20016(SP), R9
 	MOVQ    72(AX), R10
 	TESTQ   R10, R10
-	JZ      skip820
+	JZ      skip772
 	MOVL    (R10)(R9*4), R10
 	MOVL    R10, (R8)(SI*4)
 
-skip820:
+skip772:
 	IMULQ       8(AX), R9
 	ADDQ        (AX), R9
 	VMOVDQU16.Z (R9), K2, Z1
@@ -11586,15 +9792,15 @@ skip820:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy818
+	JLT         copy770
 
-found813:
+found765:
 	CMPQ         DX, $0x08
-	JGT          more821
+	JGT          more773
 	MOVQ         DX, SI
 	ADDQ         SI, SI
-	CMPQ         SI, 44992(SP)
-	JNE          more821
+	CMPQ         SI, 51136(SP)
+	JNE          more773
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -11613,7 +9819,7 @@ found813:
 	BZHIQ        R8, SI, SI
 	ORQ          R9, SI
 	KMOVD        SI, K4
-	MOVQ         44984(SP), SI
+	MOVQ         51128(SP), SI
 	VMOVAPS      Z3, Z4
 	VPERMW       (SI), Z1, K4, Z4
 	ADDQ         DI, SI
@@ -11661,36 +9867,36 @@ found813:
 	VMOVUPS      Z1, 192(BX)
 	VMOVUPS      Z4, 320(BX)
 	VMOVUPS      Z3, 448(BX)
-	JMP          read822
+	JMP          read774
 
-more821:
+more773:
 	XORQ SI, SI
-	MOVQ SI, 45008(SP)
+	MOVQ SI, 51152(SP)
 
-half823:
+half775:
 	LEAQ         (BX), R9
-	ADDQ         45008(SP), R9
+	ADDQ         51152(SP), R9
 	MOVQ         DX, R10
 	ADDQ         R10, R10
-	MOVQ         44992(SP), DI
-	MOVQ         45008(SP), R8
+	MOVQ         51136(SP), DI
+	MOVQ         51152(SP), R8
 	SHRQ         $0x02, R8
 	IMULQ        DI, R8
-	MOVQ         44984(SP), SI
+	MOVQ         51128(SP), SI
 	ADDQ         R8, SI
 	LEAQ         (DI)(DI*2), R8
 	LEAQ         (SI)(DI*4), R11
 	LEAQ         (R11)(DI*4), R12
 	LEAQ         (R12)(DI*4), R13
 	TESTQ        DI, DI
-	JNZ          listed826
-	MOVQ         45008(SP), SI
+	JNZ          listed778
+	MOVQ         51152(SP), SI
 	SHRQ         $0x02, SI
 	ADDQ         SI, CX
 	CMPQ         R10, $0x40
-	JLE          few827
-	CMPQ         44968(SP), $0x00
-	JNE          asked829
+	JLE          few779
+	CMPQ         51112(SP), $0x00
+	JNE          asked781
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         32(CX), R8
@@ -11698,7 +9904,7 @@ half823:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip831
+	JZ           skip783
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -11713,16 +9919,16 @@ half823:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip831:
-	MOVQ  16944(SP), R8
+skip783:
+	MOVQ  20016(SP), R8
 	MOVQ  48(AX), R8
 	DECQ  R8
 	MOVQ  64(AX), R11
 	TESTQ R11, R11
-	JZ    skip832
+	JZ    skip784
 	MOVL  (R11)(R8*4), R8
 
-skip832:
+skip784:
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
@@ -11731,29 +9937,29 @@ skip832:
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 45016(SP)
+	VMOVDQU64     Z5, 51160(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45080(SP)
+	VMOVDQU64     Z1, 51224(SP)
 	XORQ          SI, SI
 
-ask833:
-	MOVQ       45016(SP)(SI*8), DI
+ask785:
+	MOVQ       51160(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask833
+	JLT        ask785
 
-asked829:
-	CMPQ         44928(SP), $0x00
-	JNE          staged830
+asked781:
+	CMPQ         51072(SP), $0x00
+	JNE          staged782
 	MOVQ         24(AX), SI
 	TESTQ        SI, SI
-	JZ           skip834
+	JZ           skip786
 	MOVQ         24(AX), SI
 	MOVQ         32(AX), DI
 	LEAQ         (CX), R8
@@ -11761,7 +9967,7 @@ asked829:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip835
+	JZ           skip787
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -11776,8 +9982,8 @@ asked829:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip835:
-	MOVQ          16944(SP), R8
+skip787:
+	MOVQ          20016(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
@@ -11786,35 +9992,35 @@ skip835:
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 45144(SP)
+	VMOVDQU64     Z5, 51288(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45208(SP)
+	VMOVDQU64     Z1, 51352(SP)
 	XORQ          SI, SI
 
-ask836:
-	MOVQ       45144(SP)(SI*8), DI
+ask788:
+	MOVQ       51288(SP)(SI*8), DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 128(DI)
 	INCQ       SI
 	CMPQ       SI, $0x10
-	JLT        ask836
+	JLT        ask788
 
-skip834:
-staged830:
-few827:
+skip786:
+staged782:
+few779:
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip837
+	JZ           skip789
 	LEAQ         (CX), DI
 	VPBROADCASTD DI, Z1
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           skip838
+	JZ           skip790
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R11
 	SUBQ         DI, R11
@@ -11829,8 +10035,8 @@ few827:
 	KMOVW        R12, K4
 	VMOVDQU32    (R8)(DI*4), K4, Z1
 
-skip838:
-	MOVQ         16944(SP), DI
+skip790:
+	MOVQ         20016(SP), DI
 	VPBROADCASTD DI, Z3
 	VPMINUD      Z3, Z1, Z1
 	VPXORD.BCST  element80000000<>+0(SB), Z1, Z1
@@ -11839,11 +10045,11 @@ skip838:
 	MOVL         $0x0000ffff, SI
 	KMOVW        SI, K4
 	VPGATHERDD   (DI)(Z1*4), K4, Z2
-	MOVQ         45000(SP), SI
-	ADDQ         45008(SP), SI
+	MOVQ         51144(SP), SI
+	ADDQ         51152(SP), SI
 	VMOVDQU32    Z2, (SI)
 
-skip837:
+skip789:
 	MOVQ         (AX), SI
 	MOVQ         8(AX), DI
 	LEAQ         (CX), R8
@@ -11851,7 +10057,7 @@ skip837:
 	VPADDD       elementNumbers<>+0(SB), Z1, Z1
 	MOVQ         64(AX), R11
 	TESTQ        R11, R11
-	JZ           skip839
+	JZ           skip791
 	VPBROADCASTD elementffffffff<>+0(SB), Z1
 	MOVQ         48(AX), R12
 	SUBQ         R8, R12
@@ -11866,8 +10072,8 @@ skip837:
 	KMOVW        R13, K4
 	VMOVDQU32    (R11)(R8*4), K4, Z1
 
-skip839:
-	MOVQ          16944(SP), R8
+skip791:
+	MOVQ          20016(SP), R8
 	VPBROADCASTD  R8, Z3
 	VPMINUD       Z3, Z1, Z1
 	VPBROADCASTQ  DI, Z3
@@ -11876,46 +10082,46 @@ skip839:
 	VPMOVZXDQ     Y5, Z5
 	VPMULUDQ      Z3, Z5, Z5
 	VPADDQ        Z4, Z5, Z5
-	VMOVDQU64     Z5, 45272(SP)
+	VMOVDQU64     Z5, 51416(SP)
 	VEXTRACTI64X4 $0x01, Z1, Y1
 	VPMOVZXDQ     Y1, Z1
 	VPMULUDQ      Z3, Z1, Z1
 	VPADDQ        Z4, Z1, Z1
-	VMOVDQU64     Z1, 45336(SP)
+	VMOVDQU64     Z1, 51480(SP)
 	XORQ          SI, SI
 
-piece828:
-	MOVQ            45272(SP), DI
+piece780:
+	MOVQ            51416(SP), DI
 	VBROADCASTF32X4 (DI)(SI*1), Z1
-	MOVQ            45280(SP), DI
+	MOVQ            51424(SP), DI
 	VBROADCASTF32X4 (DI)(SI*1), Z3
-	MOVQ            45288(SP), DI
+	MOVQ            51432(SP), DI
 	VBROADCASTF32X4 (DI)(SI*1), Z4
-	MOVQ            45296(SP), DI
+	MOVQ            51440(SP), DI
 	VBROADCASTF32X4 (DI)(SI*1), Z5
-	MOVQ            45304(SP), DI
+	MOVQ            51448(SP), DI
 	VINSERTF32X4    $0x01, (DI)(SI*1), Z1, Z1
-	MOVQ            45312(SP), DI
+	MOVQ            51456(SP), DI
 	VINSERTF32X4    $0x01, (DI)(SI*1), Z3, Z3
-	MOVQ            45320(SP), DI
+	MOVQ            51464(SP), DI
 	VINSERTF32X4    $0x01, (DI)(SI*1), Z4, Z4
-	MOVQ            45328(SP), DI
+	MOVQ            51472(SP), DI
 	VINSERTF32X4    $0x01, (DI)(SI*1), Z5, Z5
-	MOVQ            45336(SP), DI
+	MOVQ            51480(SP), DI
 	VINSERTF32X4    $0x02, (DI)(SI*1), Z1, Z1
-	MOVQ            45344(SP), DI
+	MOVQ            51488(SP), DI
 	VINSERTF32X4    $0x02, (DI)(SI*1), Z3, Z3
-	MOVQ            45352(SP), DI
+	MOVQ            51496(SP), DI
 	VINSERTF32X4    $0x02, (DI)(SI*1), Z4, Z4
-	MOVQ            45360(SP), DI
+	MOVQ            51504(SP), DI
 	VINSERTF32X4    $0x02, (DI)(SI*1), Z5, Z5
-	MOVQ            45368(SP), DI
+	MOVQ            51512(SP), DI
 	VINSERTF32X4    $0x03, (DI)(SI*1), Z1, Z1
-	MOVQ            45376(SP), DI
+	MOVQ            51520(SP), DI
 	VINSERTF32X4    $0x03, (DI)(SI*1), Z3, Z3
-	MOVQ            45384(SP), DI
+	MOVQ            51528(SP), DI
 	VINSERTF32X4    $0x03, (DI)(SI*1), Z4, Z4
-	MOVQ            45392(SP), DI
+	MOVQ            51536(SP), DI
 	VINSERTF32X4    $0x03, (DI)(SI*1), Z5, Z5
 	VUNPCKLPS       Z3, Z1, Z6
 	VUNPCKHPS       Z3, Z1, Z3
@@ -11932,14 +10138,14 @@ piece828:
 	ADDQ            $0x00000200, R9
 	ADDQ            $0x10, SI
 	SUBQ            $0x10, R10
-	JG              piece828
-	MOVQ            45008(SP), SI
+	JG              piece780
+	MOVQ            51152(SP), SI
 	SHRQ            $0x02, SI
 	SUBQ            SI, CX
-	JMP             read825
+	JMP             read777
 
-listed826:
-piece824:
+listed778:
+piece776:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R11), Z1, Z1
 	VINSERTF32X4    $0x02, (R12), Z1, Z1
@@ -11974,15 +10180,15 @@ piece824:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece824
+	JG              piece776
 
-read825:
-	ADDQ         $0x40, 45008(SP)
-	CMPQ         45008(SP), $0x40
-	JEQ          half823
+read777:
+	ADDQ         $0x40, 51152(SP)
+	CMPQ         51152(SP), $0x40
+	JEQ          half775
 	MOVQ         DX, SI
 	TESTQ        $0x00000001, SI
-	JZ           even840
+	JZ           even792
 	SHLQ         $0x06, SI
 	VBROADCASTSS elementff80ff80<>+0(SB), Z1
 	VMOVDQU64    -64(BX)(SI*1), Z3
@@ -11992,58 +10198,58 @@ read825:
 	VMOVDQU16    Z1, K1, Z3
 	VMOVDQU64    Z3, (BX)(SI*1)
 
-even840:
-read822:
+even792:
+read774:
 	MOVQ    48(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
-	ADDQ    16952(SP), DI
+	ADDQ    20024(SP), DI
 	ADDQ    $0x00, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
 	MOVQ    64(AX), DI
 	TESTQ   DI, DI
-	JZ      skip843
+	JZ      skip795
 	MOVL    (DI)(SI*4), SI
 
-skip843:
+skip795:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    CX, R8
 	DECQ    DI
-	ADDQ    16952(SP), R8
+	ADDQ    20024(SP), R8
 	ADDQ    $0x08, R8
 	CMPQ    DI, R8
 	CMOVQGT R8, DI
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      skip844
+	JZ      skip796
 	MOVL    (R8)(DI*4), DI
 
-skip844:
+skip796:
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	LEAQ  3584(BX), R8
-	MOVQ  44936(SP), R9
-	MOVQ  44944(SP), R10
+	MOVQ  51080(SP), R9
+	MOVQ  51088(SP), R10
 	MOVQ  CX, R11
 	MOVQ  64(AX), R12
 	TESTQ R12, R12
-	JZ    skip846
+	JZ    skip798
 	MOVL  (R12)(R11*4), R11
 
-skip846:
+skip798:
 	IMULQ 32(AX), R11
 	ADDQ  24(AX), R11
 	CMPB  41(AX), $0x00
-	JEQ   near845
+	JEQ   near797
 	MOVQ  BX, R11
 
-near845:
+near797:
 	CMPQ         72(AX), $0x00
-	JEQ          plain841
-	MOVQ         45000(SP), R12
+	JEQ          plain793
+	MOVQ         51144(SP), R12
 	VMOVDQU32    (R12), Z1
 	VMOVDQU32    64(R12), Z3
 	VPMAXUD      Z1, Z3, Z4
@@ -12065,16 +10271,16 @@ near845:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair847:
+pair799:
 	VBROADCASTSS (R14), Z7
-	CMPQ         44968(SP), $0x00
-	JEQ          near849
+	CMPQ         51112(SP), $0x00
+	JEQ          near801
 	CMPQ         64(AX), $0x00
-	JEQ          all851
-	MOVQ         44968(SP), R15
-	CMPQ         R15, 44976(SP)
-	JGE          none852
-	ADDQ         $0x00000080, 44968(SP)
+	JEQ          all803
+	MOVQ         51112(SP), R15
+	CMPQ         R15, 51120(SP)
+	JGE          none804
+	ADDQ         $0x00000080, 51112(SP)
 	ANDQ         $-128, R15
 	SHRQ         $0x06, R15
 	RORB         $0x02, R15
@@ -12082,20 +10288,20 @@ pair847:
 	PREFETCHT0   16384(R15)
 	PREFETCHT0   20480(R15)
 
-none852:
-all851:
-	JMP asked850
+none804:
+all803:
+	JMP asked802
 
-near849:
+near801:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked850:
+asked802:
 	CMPQ         64(AX), $0x00
-	JEQ          all848
+	JEQ          all800
 	CMPQ         R10, $0x00000080
-	JLT          none853
+	JLT          none805
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z8
 	VMOVDQU64    64(R8), Z9
@@ -12105,20 +10311,20 @@ asked850:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near854
+	JNZ          near806
 	CMPB         41(AX), $0x00
-	JEQ          near854
+	JEQ          near806
 	VMOVNTDQ     Z8, -128(R9)
 	VMOVNTDQ     Z9, -64(R9)
-	JMP          moved855
+	JMP          moved807
 
-near854:
+near806:
 	VMOVDQU64 Z8, -128(R9)
 	VMOVDQU64 Z9, -64(R9)
 
-moved855:
-none853:
-all848:
+moved807:
+none805:
+all800:
 	VMOVDQU64    (BX)(R12*1), Z8
 	VPMOVW2M     Z8, K4
 	VPSUBW       Z8, Z6, K4, Z8
@@ -12134,7 +10340,7 @@ all848:
 	ADDQ         $0x04, R14
 	ADDQ         $0x00000080, R12
 	CMPQ         R12, R13
-	JLT          pair847
+	JLT          pair799
 	VPSLLD       $0x10, Z1, Z6
 	KNOTD        K1, K4
 	VMOVDQU16    Z4, K4, Z6
@@ -12148,7 +10354,7 @@ all848:
 	VMOVDQU16    Z5, K4, Z3
 	VPMAXSD      Z4, Z3, Z3
 	VBROADCASTSS element0000ffff<>+0(SB), Z4
-	MOVQ         16936(SP), SI
+	MOVQ         20008(SP), SI
 	MOVQ         $-1, DI
 	BZHIQ        SI, DI, DI
 	KMOVW        DI, K4
@@ -12166,9 +10372,9 @@ all848:
 	POPCNTQ      SI, SI
 	ADDQ         SI, 112(AX)
 	VPANDD       Z0, Z3, Z3
-	JMP          largest842
+	JMP          largest794
 
-plain841:
+plain793:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -12179,16 +10385,16 @@ plain841:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair856:
+pair808:
 	VBROADCASTSS (R14), Z5
-	CMPQ         44968(SP), $0x00
-	JEQ          near857
+	CMPQ         51112(SP), $0x00
+	JEQ          near809
 	CMPQ         64(AX), $0x00
-	JEQ          all859
-	MOVQ         44968(SP), R15
-	CMPQ         R15, 44976(SP)
-	JGE          none860
-	ADDQ         $0x00000080, 44968(SP)
+	JEQ          all811
+	MOVQ         51112(SP), R15
+	CMPQ         R15, 51120(SP)
+	JGE          none812
+	ADDQ         $0x00000080, 51112(SP)
 	ANDQ         $-128, R15
 	SHRQ         $0x06, R15
 	RORB         $0x02, R15
@@ -12196,16 +10402,16 @@ pair856:
 	PREFETCHT0   16384(R15)
 	PREFETCHT0   20480(R15)
 
-none860:
-all859:
-	JMP asked858
+none812:
+all811:
+	JMP asked810
 
-near857:
+near809:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked858:
+asked810:
 	VMOVDQU64 (BX)(R12*1), Z5
 	VPMOVW2M  Z5, K4
 	VPSUBW    Z5, Z4, K4, Z5
@@ -12217,7 +10423,7 @@ asked858:
 	ADDQ      $0x04, R14
 	ADDQ      $0x00000080, R12
 	CMPQ      R12, R13
-	JLT       pair856
+	JLT       pair808
 	VPSLLD    $0x10, Z1, Z4
 	VPANDD    Z0, Z1, Z1
 	VPMAXSD   Z4, Z1, Z1
@@ -12227,7 +10433,7 @@ asked858:
 	VMOVAPS   Z1, Z1
 	VMOVAPS   Z3, Z3
 
-largest842:
+largest794:
 	VBROADCASTSS element80000000<>+0(SB), Z5
 	VBROADCASTSS element3fb8aa00<>+0(SB), Z6
 	VPMOVD2M     Z1, K4
@@ -12239,31 +10445,31 @@ largest842:
 	MOVQ         48(AX), SI
 	MOVQ         CX, DI
 	DECQ         SI
-	ADDQ         16952(SP), DI
+	ADDQ         20024(SP), DI
 	ADDQ         $0x10, DI
 	CMPQ         SI, DI
 	CMOVQGT      DI, SI
 	MOVQ         64(AX), DI
 	TESTQ        DI, DI
-	JZ           skip861
+	JZ           skip813
 	MOVL         (DI)(SI*4), SI
 
-skip861:
+skip813:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	MOVQ    48(AX), DI
 	MOVQ    CX, R12
 	DECQ    DI
-	ADDQ    16952(SP), R12
+	ADDQ    20024(SP), R12
 	ADDQ    $0x18, R12
 	CMPQ    DI, R12
 	CMOVQGT R12, DI
 	MOVQ    64(AX), R12
 	TESTQ   R12, R12
-	JZ      skip862
+	JZ      skip814
 	MOVL    (R12)(DI*4), DI
 
-skip862:
+skip814:
 	IMULQ        8(AX), DI
 	ADDQ         (AX), DI
 	VBROADCASTSS element00000000<>+0(SB), Z7
@@ -12281,24 +10487,24 @@ skip862:
 	SHLQ         $0x06, R13
 	LEAQ         elementPairs<>+0(SB), R14
 
-pair863:
+pair815:
 	VBROADCASTSS (R14), Z17
 	VMOVDQU64    (BX)(R12*1), Z18
 	VMOVDQU64    64(BX)(R12*1), Z19
 	CMPQ         72(AX), $0x00
-	JEQ          unlabelled864
+	JEQ          unlabelled816
 	VPCMPEQW     23296(BX), Z17, K4
 	VMOVDQU16    Z18, K4, Z11
 	VPCMPEQW     23360(BX), Z17, K4
 	VMOVDQU16    Z19, K4, Z12
 
-unlabelled864:
-	CMPQ       44968(SP), $0x00
-	JEQ        near865
-	MOVQ       44968(SP), R15
-	CMPQ       R15, 44976(SP)
-	JGE        none867
-	ADDQ       $0x00000080, 44968(SP)
+unlabelled816:
+	CMPQ       51112(SP), $0x00
+	JEQ        near817
+	MOVQ       51112(SP), R15
+	CMPQ       R15, 51120(SP)
+	JGE        none819
+	ADDQ       $0x00000080, 51112(SP)
 	ANDQ       $-128, R15
 	SHRQ       $0x06, R15
 	RORB       $0x02, R15
@@ -12306,13 +10512,13 @@ unlabelled864:
 	PREFETCHT0 16384(R15)
 	PREFETCHT0 20480(R15)
 
-none867:
+none819:
 	CMPQ       64(AX), $0x00
-	JEQ        all868
-	MOVQ       44968(SP), R15
-	CMPQ       R15, 44976(SP)
-	JGE        none869
-	ADDQ       $0x00000080, 44968(SP)
+	JEQ        all820
+	MOVQ       51112(SP), R15
+	CMPQ       R15, 51120(SP)
+	JGE        none821
+	ADDQ       $0x00000080, 51112(SP)
 	ANDQ       $-128, R15
 	SHRQ       $0x06, R15
 	RORB       $0x02, R15
@@ -12320,21 +10526,21 @@ none867:
 	PREFETCHT0 16384(R15)
 	PREFETCHT0 20480(R15)
 
-none869:
-all868:
-	JMP asked866
+none821:
+all820:
+	JMP asked818
 
-near865:
+near817:
 	PREFETCHT0 (SI)
 	ADDQ       $0x40, SI
 	XCHGQ      SI, DI
 
-asked866:
+asked818:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         $0x00000080, R11
 	CMPQ         R10, $0x00000080
-	JLT          none870
+	JLT          none822
 	SUBQ         $0x00000080, R10
 	VMOVDQU64    (R8), Z17
 	VMOVDQU64    64(R8), Z20
@@ -12344,19 +10550,19 @@ asked866:
 	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near871
+	JNZ          near823
 	CMPB         41(AX), $0x00
-	JEQ          near871
+	JEQ          near823
 	VMOVNTDQ     Z17, -128(R9)
 	VMOVNTDQ     Z20, -64(R9)
-	JMP          moved872
+	JMP          moved824
 
-near871:
+near823:
 	VMOVDQU64 Z17, -128(R9)
 	VMOVDQU64 Z20, -64(R9)
 
-moved872:
-none870:
+moved824:
+none822:
 	VPSLLD      $0x10, Z18, Z17
 	VPANDD      Z0, Z18, Z20
 	VPSLLD      $0x10, Z19, Z18
@@ -12400,11 +10606,11 @@ none870:
 	ADDQ        $0x04, R14
 	ADDQ        $0x00000080, R12
 	CMPQ        R12, R13
-	JLT         pair863
+	JLT         pair815
 
-line873:
+line825:
 	CMPQ         R10, $0x40
-	JLT          last874
+	JLT          last826
 	SUBQ         $0x40, R10
 	VMOVDQU64    (R8), Z17
 	VBROADCASTSS element00000000<>+0(SB), Z18
@@ -12412,19 +10618,19 @@ line873:
 	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	TESTQ        $0x0000003f, R9
-	JNZ          near875
+	JNZ          near827
 	CMPB         41(AX), $0x00
-	JEQ          near875
+	JEQ          near827
 	VMOVNTDQ     Z17, -64(R9)
-	JMP          moved876
+	JMP          moved828
 
-near875:
+near827:
 	VMOVDQU64 Z17, -64(R9)
 
-moved876:
-	JMP line873
+moved828:
+	JMP line825
 
-last874:
+last826:
 	VBROADCASTSS element00000000<>+0(SB), Z18
 	MOVQ         R10, SI
 	SHRQ         $0x01, SI
@@ -12436,12 +10642,12 @@ last874:
 	VMOVDQU64    Z18, 64(R8)
 	LEAQ         3584(BX), SI
 	VMOVDQU64    Z17, (SI)
-	MOVQ         R9, 44936(SP)
-	MOVQ         R10, 44944(SP)
+	MOVQ         R9, 51080(SP)
+	MOVQ         R10, 51088(SP)
 	VADDPS       Z9, Z7, Z7
 	VADDPS       Z10, Z8, Z8
 	MOVQ         80(AX), SI
-	MOVQ         16936(SP), DI
+	MOVQ         20008(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -12465,7 +10671,7 @@ last874:
 	VMOVUPS      Z10, 23488(BX)
 	MOVQ         72(AX), SI
 	TESTQ        SI, SI
-	JZ           skip877
+	JZ           skip829
 	VMOVDQU16    elementPaired<>+0(SB), Z17
 	VPSLLD       $0x10, Z11, Z18
 	VPANDD       Z0, Z11, Z11
@@ -12476,7 +10682,7 @@ last874:
 	VPORD        Z18, Z12, Z12
 	VSUBPS       Z12, Z3, Z3
 	MOVQ         88(AX), SI
-	MOVQ         16936(SP), DI
+	MOVQ         20008(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -12503,7 +10709,7 @@ last874:
 	VSUBPS       Z8, Z12, Z12
 	VMULPS       Z10, Z12, Z12
 	CMPB         native+8(FP), $0x00
-	JEQ          ours878
+	JEQ          ours830
 
 	// VCVTNE2PS2BF16 Z11, Z11, Z1
 	LONG $0x4827d262
@@ -12512,9 +10718,9 @@ last874:
 	// VCVTNE2PS2BF16 Z12, Z12, Z8
 	LONG $0x481f5262
 	WORD $0xc472
-	JMP  both879
+	JMP  both831
 
-ours878:
+ours830:
 	VBROADCASTSS element00010000<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -12543,85 +10749,85 @@ ours878:
 	VPORD        Z6, Z12, K4, Z3
 	VPERMT2W     Z3, Z7, Z8
 
-both879:
+both831:
 	VPERMW    Z1, Z17, Z1
 	VMOVDQU32 Z1, 23552(BX)
 	VPERMW    Z8, Z17, Z8
 	VMOVDQU32 Z8, 23616(BX)
 
-skip877:
+skip829:
 	MOVQ  24(AX), SI
 	TESTQ SI, SI
-	JZ    skip880
+	JZ    skip832
 	MOVQ  DX, SI
 	ADDQ  SI, SI
-	CMPQ  44928(SP), $0x00
-	JEQ   apart881
+	CMPQ  51072(SP), $0x00
+	JEQ   apart833
 	MOVQ  CX, DI
 	MOVQ  64(AX), R8
 	TESTQ R8, R8
-	JZ    skip883
+	JZ    skip835
 	MOVL  (R8)(DI*4), DI
 
-skip883:
-	MOVQ  16944(SP), R8
+skip835:
+	MOVQ  20016(SP), R8
 	SUBQ  DI, R8
 	CMPQ  R8, $0x1f
-	JNE   apart881
-	CMPQ  16936(SP), $0x20
-	JNE   apart881
-	MOVQ  SI, 45408(SP)
+	JNE   apart833
+	CMPQ  20008(SP), $0x20
+	JNE   apart833
+	MOVQ  SI, 51552(SP)
 	LEAQ  3584(BX), DI
-	ADDQ  44944(SP), DI
-	MOVQ  44960(SP), R8
-	SUBQ  16936(SP), R8
+	ADDQ  51088(SP), DI
+	MOVQ  51104(SP), R8
+	SUBQ  20008(SP), R8
 	IMULQ SI, R8
 	ADDQ  R8, DI
-	MOVQ  DI, 45400(SP)
-	JMP   found882
+	MOVQ  DI, 51544(SP)
+	JMP   found834
 
-apart881:
+apart833:
 	XORQ SI, SI
-	MOVQ SI, 45408(SP)
+	MOVQ SI, 51552(SP)
 
-found882:
+found834:
 	XORQ SI, SI
-	MOVQ SI, 45008(SP)
+	MOVQ SI, 51152(SP)
 
-half884:
+half836:
 	MOVQ      DX, SI
 	ADDQ      SI, SI
 	VMOVDQU16 elementPaired<>+0(SB), Z1
-	MOVQ      45008(SP), DI
+	MOVQ      51152(SP), DI
 	VMOVUPS   23424(BX)(DI*1), Z3
-	MOVQ      45008(SP), DI
+	MOVQ      51152(SP), DI
 	VMOVDQU32 23296(BX)(DI*1), Z4
-	MOVQ      45008(SP), DI
+	MOVQ      51152(SP), DI
 	VMOVDQU32 23552(BX)(DI*1), Z5
 	ADDQ      $0x0f, SI
 	ANDQ      $-16, SI
-	CMPQ      45408(SP), $0x00
-	JNE       known885
-	MOVQ      45008(SP), DI
+	CMPQ      51552(SP), $0x00
+	JNE       known837
+	MOVQ      51152(SP), DI
 	SHRQ      $0x02, DI
 	ADDQ      DI, CX
 	MOVQ      24(AX), DI
 	MOVQ      32(AX), R8
-	CMPQ      44928(SP), $0x00
-	JEQ       off888
+	CMPQ      51072(SP), $0x00
+	JEQ       off840
 	LEAQ      3584(BX), DI
-	ADDQ      44944(SP), DI
-	MOVQ      44952(SP), R9
+	ADDQ      51088(SP), DI
+	MOVQ      51096(SP), R9
 	IMULQ     R8, R9
 	SUBQ      R9, DI
 
-off888:
+off840:
 	LEAQ         (CX), R9
 	VPBROADCASTD R9, Z6
 	VPADDD       elementNumbers<>+0(SB), Z6, Z6
 	MOVQ         64(AX), R10
 	TESTQ        R10, R10
-	JZ           skip889
+	JZ           skip841
 	VPBROADCASTD elementffffffff<>+0(SB), Z6
 	MOVQ         48(AX), R11
 	SUBQ         R9, R11
@@ -12636,8 +10842,8 @@ off888:
 	KMOVW        R12, K4
 	VMOVDQU32    (R10)(R9*4), K4, Z6
 
-skip889:
-	MOVQ          16944(SP), R9
+skip841:
+	MOVQ          20016(SP), R9
 	VPBROADCASTD  R9, Z7
 	VPMINUD       Z7, Z6, Z6
 	VPBROADCASTQ  R8, Z7
@@ -12646,23 +10852,23 @@ skip889:
 	VPMOVZXDQ     Y9, Z9
 	VPMULUDQ      Z7, Z9, Z9
 	VPADDQ        Z8, Z9, Z9
-	VMOVDQU64     Z9, 45416(SP)
+	VMOVDQU64     Z9, 51560(SP)
 	VEXTRACTI64X4 $0x01, Z6, Y6
 	VPMOVZXDQ     Y6, Z6
 	VPMULUDQ      Z7, Z6, Z6
 	VPADDQ        Z8, Z6, Z6
-	VMOVDQU64     Z6, 45480(SP)
-	MOVQ          45008(SP), DI
+	VMOVDQU64     Z6, 51624(SP)
+	MOVQ          51152(SP), DI
 	SHRQ          $0x02, DI
 	SUBQ          DI, CX
 
-known885:
-piece886:
+known837:
+piece838:
 	SUBQ   $0x10, SI
 	MOVQ   SI, DI
 	SHLQ   $0x06, DI
 	LEAQ   16128(BX), R8
-	ADDQ   45008(SP), R8
+	ADDQ   51152(SP), R8
 	ADDQ   R8, DI
 	VMULPS (DI), Z3, Z6
 	VMULPS 128(DI), Z3, Z7
@@ -12673,7 +10879,7 @@ piece886:
 	VMULPS 768(DI), Z3, Z12
 	VMULPS 896(DI), Z3, Z13
 	CMPB   native+8(FP), $0x00
-	JEQ    ours891
+	JEQ    ours843
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z14
 	LONG $0x48477262
@@ -12690,9 +10896,9 @@ piece886:
 	// VCVTNE2PS2BF16 Z12, Z13, Z8
 	LONG $0x48175262
 	WORD $0xc472
-	JMP  both892
+	JMP  both844
 
-ours891:
+ours843:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -12743,13 +10949,13 @@ ours891:
 	VPORD        Z18, Z13, K4, Z9
 	VPERMT2W     Z9, Z19, Z8
 
-both892:
+both844:
 	VPERMW       Z14, Z1, Z14
 	VPERMW       Z6, Z1, Z6
 	VPERMW       Z7, Z1, Z7
 	VPERMW       Z8, Z1, Z8
 	CMPQ         72(AX), $0x00
-	JEQ          unlabelled890
+	JEQ          unlabelled842
 	LEAQ         elementPairs<>+0(SB), DI
 	VBROADCASTSS (DI)(SI*1), Z9
 	VPCMPEQW     Z9, Z4, K4
@@ -12764,23 +10970,23 @@ both892:
 	VPCMPEQW     Z9, Z4, K4
 	VMOVDQU16    Z5, K4, Z8
 
-unlabelled890:
+unlabelled842:
 	CMPQ       DX, $0x08
-	JGT        more893
+	JGT        more845
 	MOVQ       DX, DI
 	ADDQ       DI, DI
-	CMPQ       DI, 45408(SP)
-	JNE        more893
+	CMPQ       DI, 51552(SP)
+	JNE        more845
 	MOVQ       DX, DI
 	LEAQ       elementFewBack<>+0(SB), SI
 	SHLQ       $0x06, DI
 	VMOVDQU16  -64(SI)(DI*1), Z1
 	MOVQ       DX, SI
 	SHLQ       $0x03, SI
-	MOVQ       45008(SP), DI
+	MOVQ       51152(SP), DI
 	SHRQ       $0x01, DI
 	IMULQ      DX, DI
-	ADDQ       45400(SP), DI
+	ADDQ       51544(SP), DI
 	VSHUFF32X4 $0x44, Z6, Z14, Z3
 	VSHUFF32X4 $0xee, Z6, Z14, Z5
 	VSHUFF32X4 $0x44, Z8, Z7, Z4
@@ -12800,9 +11006,9 @@ unlabelled890:
 	ADDQ       SI, DI
 	VPERMW     Z5, Z1, Z5
 	VMOVDQU64  Z5, (DI)
-	JMP        written887
+	JMP        written839
 
-more893:
+more845:
 	VUNPCKLPS     Z6, Z14, Z9
 	VUNPCKHPS     Z6, Z14, Z10
 	VUNPCKLPS     Z8, Z7, Z6
@@ -12811,13 +11017,13 @@ more893:
 	VUNPCKHPD     Z6, Z9, Z6
 	VUNPCKLPD     Z7, Z10, Z9
 	VUNPCKHPD     Z7, Z10, Z7
-	MOVQ          45408(SP), DI
+	MOVQ          51552(SP), DI
 	TESTQ         DI, DI
-	JZ            apart894
-	MOVQ          45008(SP), R8
+	JZ            apart846
+	MOVQ          51152(SP), R8
 	SHRQ          $0x02, R8
 	IMULQ         DI, R8
-	ADDQ          45400(SP), R8
+	ADDQ          51544(SP), R8
 	ADDQ          SI, R8
 	LEAQ          (DI)(DI*2), R9
 	LEAQ          (R8)(DI*4), R10
@@ -12839,9 +11045,9 @@ more893:
 	VEXTRACTF32X4 $0x03, Z6, (R12)(DI*1)
 	VEXTRACTF32X4 $0x03, Z9, (R12)(DI*2)
 	VEXTRACTF32X4 $0x03, Z7, (R12)(R9*1)
-	JMP           next895
+	JMP           next847
 
-apart894:
+apart846:
 	MOVQ          DX, DI
 	ADDQ          DI, DI
 	SUBQ          SI, DI
@@ -12850,126 +11056,126 @@ apart894:
 	BZHIQ         DI, R8, R8
 	IMUL3Q        $0x01010101, R8, R8
 	KMOVD         R8, K4
-	CMPQ          44928(SP), $0x00
-	JEQ           off896
+	CMPQ          51072(SP), $0x00
+	JEQ           off848
 	VMOVDQU16.Z   Z8, K4, Z8
 	VMOVDQU16.Z   Z6, K4, Z6
 	VMOVDQU16.Z   Z9, K4, Z9
 	VMOVDQU16.Z   Z7, K4, Z7
-	MOVQ          45416(SP), DI
+	MOVQ          51560(SP), DI
 	VMOVUPS       X8, (DI)(SI*1)
-	MOVQ          45424(SP), DI
+	MOVQ          51568(SP), DI
 	VMOVUPS       X6, (DI)(SI*1)
-	MOVQ          45432(SP), DI
+	MOVQ          51576(SP), DI
 	VMOVUPS       X9, (DI)(SI*1)
-	MOVQ          45440(SP), DI
+	MOVQ          51584(SP), DI
 	VMOVUPS       X7, (DI)(SI*1)
-	MOVQ          45448(SP), DI
+	MOVQ          51592(SP), DI
 	VEXTRACTF32X4 $0x01, Z8, (DI)(SI*1)
-	MOVQ          45456(SP), DI
+	MOVQ          51600(SP), DI
 	VEXTRACTF32X4 $0x01, Z6, (DI)(SI*1)
-	MOVQ          45464(SP), DI
+	MOVQ          51608(SP), DI
 	VEXTRACTF32X4 $0x01, Z9, (DI)(SI*1)
-	MOVQ          45472(SP), DI
+	MOVQ          51616(SP), DI
 	VEXTRACTF32X4 $0x01, Z7, (DI)(SI*1)
-	MOVQ          45480(SP), DI
+	MOVQ          51624(SP), DI
 	VEXTRACTF32X4 $0x02, Z8, (DI)(SI*1)
-	MOVQ          45488(SP), DI
+	MOVQ          51632(SP), DI
 	VEXTRACTF32X4 $0x02, Z6, (DI)(SI*1)
-	MOVQ          45496(SP), DI
+	MOVQ          51640(SP), DI
 	VEXTRACTF32X4 $0x02, Z9, (DI)(SI*1)
-	MOVQ          45504(SP), DI
+	MOVQ          51648(SP), DI
 	VEXTRACTF32X4 $0x02, Z7, (DI)(SI*1)
-	MOVQ          45512(SP), DI
+	MOVQ          51656(SP), DI
 	VEXTRACTF32X4 $0x03, Z8, (DI)(SI*1)
-	MOVQ          45520(SP), DI
+	MOVQ          51664(SP), DI
 	VEXTRACTF32X4 $0x03, Z6, (DI)(SI*1)
-	MOVQ          45528(SP), DI
+	MOVQ          51672(SP), DI
 	VEXTRACTF32X4 $0x03, Z9, (DI)(SI*1)
-	MOVQ          45536(SP), DI
+	MOVQ          51680(SP), DI
 	VEXTRACTF32X4 $0x03, Z7, (DI)(SI*1)
-	JMP           piece897
+	JMP           piece849
 
-off896:
-	MOVQ          45416(SP), DI
+off848:
+	MOVQ          51560(SP), DI
 	VEXTRACTF32X4 $0x00, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45424(SP), DI
+	MOVQ          51568(SP), DI
 	VEXTRACTF32X4 $0x00, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45432(SP), DI
+	MOVQ          51576(SP), DI
 	VEXTRACTF32X4 $0x00, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45440(SP), DI
+	MOVQ          51584(SP), DI
 	VEXTRACTF32X4 $0x00, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45448(SP), DI
+	MOVQ          51592(SP), DI
 	VEXTRACTF32X4 $0x01, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45456(SP), DI
+	MOVQ          51600(SP), DI
 	VEXTRACTF32X4 $0x01, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45464(SP), DI
+	MOVQ          51608(SP), DI
 	VEXTRACTF32X4 $0x01, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45472(SP), DI
+	MOVQ          51616(SP), DI
 	VEXTRACTF32X4 $0x01, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45480(SP), DI
+	MOVQ          51624(SP), DI
 	VEXTRACTF32X4 $0x02, Z8, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45488(SP), DI
+	MOVQ          51632(SP), DI
 	VEXTRACTF32X4 $0x02, Z6, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45496(SP), DI
+	MOVQ          51640(SP), DI
 	VEXTRACTF32X4 $0x02, Z9, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45504(SP), DI
+	MOVQ          51648(SP), DI
 	VEXTRACTF32X4 $0x02, Z7, X10
 	VMOVDQU16     X10, K4, (DI)(SI*1)
-	MOVQ          45512(SP), DI
+	MOVQ          51656(SP), DI
 	VEXTRACTF32X4 $0x03, Z8, X8
 	VMOVDQU16     X8, K4, (DI)(SI*1)
-	MOVQ          45520(SP), DI
+	MOVQ          51664(SP), DI
 	VEXTRACTF32X4 $0x03, Z6, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
-	MOVQ          45528(SP), DI
+	MOVQ          51672(SP), DI
 	VEXTRACTF32X4 $0x03, Z9, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
-	MOVQ          45536(SP), DI
+	MOVQ          51680(SP), DI
 	VEXTRACTF32X4 $0x03, Z7, X6
 	VMOVDQU16     X6, K4, (DI)(SI*1)
 
-piece897:
-next895:
+piece849:
+next847:
 	TESTQ SI, SI
-	JNZ   piece886
+	JNZ   piece838
 
-written887:
-	ADDQ $0x40, 45008(SP)
-	CMPQ 45008(SP), $0x40
-	JEQ  half884
+written839:
+	ADDQ $0x40, 51152(SP)
+	CMPQ 51152(SP), $0x40
+	JEQ  half836
 
-skip880:
-	MOVQ  44960(SP), SI
-	ADDQ  SI, 44952(SP)
-	CMPQ  44928(SP), $0x00
-	JEQ   off898
+skip832:
+	MOVQ  51104(SP), SI
+	ADDQ  SI, 51096(SP)
+	CMPQ  51072(SP), $0x00
+	JEQ   off850
 	IMULQ 32(AX), SI
-	ADDQ  SI, 44944(SP)
+	ADDQ  SI, 51088(SP)
 
-off898:
-	MOVQ 16936(SP), SI
+off850:
+	MOVQ 20008(SP), SI
 	ADDQ SI, CX
 	CMPQ CX, 48(AX)
-	JLT  rows801
+	JLT  rows753
 	LEAQ 3584(BX), CX
-	MOVQ 44936(SP), DX
-	MOVQ 44944(SP), BX
+	MOVQ 51080(SP), DX
+	MOVQ 51088(SP), BX
 
-line899:
+line851:
 	CMPQ         BX, $0x40
-	JLT          last900
+	JLT          last852
 	SUBQ         $0x40, BX
 	VMOVDQU64    (CX), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
@@ -12977,19 +11183,19 @@ line899:
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	TESTQ        $0x0000003f, DX
-	JNZ          near901
+	JNZ          near853
 	CMPB         41(AX), $0x00
-	JEQ          near901
+	JEQ          near853
 	VMOVNTDQ     Z0, -64(DX)
-	JMP          moved902
+	JMP          moved854
 
-near901:
+near853:
 	VMOVDQU64 Z0, -64(DX)
 
-moved902:
-	JMP line899
+moved854:
+	JMP line851
 
-last900:
+last852:
 	VMOVDQU64 (CX), Z0
 	MOVQ      BX, CX
 	SHRQ      $0x01, CX
@@ -12997,46 +11203,46 @@ last900:
 	BZHIQ     CX, BX, BX
 	KMOVD     BX, K1
 	VMOVDQU16 Z0, K1, (DX)
-	MOVQ      44952(SP), CX
+	MOVQ      51096(SP), CX
 	MOVQ      CX, 192(AX)
 
-both712:
-	JMP done708
+both664:
+	JMP done660
 
-longer710:
-mixed709:
+longer662:
+mixed661:
 	MOVQ  (AX), CX
 	XORQ  SI, SI
 	CMPB  18(AX), $0x00
-	JEQ   skip903
+	JEQ   skip855
 	MOVQ  48(AX), SI
 	IMULQ 8(AX), SI
 	ADDQ  CX, SI
 	SUBQ  $0x00004000, SI
 
-skip903:
-	MOVQ SI, 45544(SP)
+skip855:
+	MOVQ SI, 51688(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far904:
+far856:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far904
+	JLT  far856
 
-turn905:
+turn857:
 	CMPQ  BX, 48(AX)
-	JCC   skip906
+	JCC   skip858
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have907
+	JZ    have859
 	MOVL  (CX)(BX*4), SI
 
-have907:
+have859:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13044,22 +11250,22 @@ have907:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even908
+	JZ    even860
 	LEAQ  (CX)(SI*4), CX
 
-even908:
+even860:
 	CMPQ  64(AX), $0x00
-	JEQ   all909
+	JEQ   all861
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next911
+	JGE   next863
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next911:
+next863:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13069,11 +11275,11 @@ next911:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols913
+	JGT          cols865
 
-cols912:
+cols864:
 	CMPB       16(AX), $0x00
-	JNE        half914
+	JNE        half866
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	PREFETCHT0 128(SI)(CX*4)
@@ -13082,9 +11288,9 @@ cols912:
 	VMAXPS     64(DI)(CX*4), Z5, Z5
 	VMAXPS     128(DI)(CX*4), Z6, Z6
 	VMAXPS     192(DI)(CX*4), Z7, Z7
-	JMP        both915
+	JMP        both867
 
-half914:
+half866:
 	PREFETCHT0 (SI)(CX*2)
 	PREFETCHT0 64(SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
@@ -13098,27 +11304,27 @@ half914:
 	VMAXPS     Z9, Z6, Z6
 	VMAXPS     Z8, Z7, Z7
 
-both915:
+both867:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols912
+	JLE  cols864
 
-cols913:
+cols865:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols917
+	JGT  cols869
 
-cols916:
+cols868:
 	CMPB       16(AX), $0x00
-	JNE        half918
+	JNE        half870
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both919
+	JMP        both871
 
-half918:
+half870:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z9
@@ -13126,55 +11332,55 @@ half918:
 	VMAXPS     Z9, Z4, Z4
 	VMAXPS     Z8, Z5, Z5
 
-both919:
+both871:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols916
+	JLE  cols868
 
-cols917:
+cols869:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols921
+	JGT  cols873
 
-cols920:
+cols872:
 	CMPB       16(AX), $0x00
-	JNE        half922
+	JNE        half874
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both923
+	JMP        both875
 
-half922:
+half874:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both923:
+both875:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols920
+	JLE    cols872
 
-cols921:
+cols873:
 	CMPQ       CX, DX
-	JGE        row924
+	JGE        row876
 	CMPB       16(AX), $0x00
-	JNE        half925
+	JNE        half877
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both926
+	JMP        both878
 
-half925:
+half877:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both926:
+both878:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row924:
+row876:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13188,22 +11394,22 @@ row924:
 	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
-	JMP           listed910
+	JMP           listed862
 
-all909:
-	CMPQ DI, 45544(SP)
-	JGE  none927
+all861:
+	CMPQ DI, 51688(SP)
+	JGE  none879
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row928
+	JMP  row880
 
-none927:
+none879:
 	XORQ SI, SI
 
-row928:
+row880:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -13213,60 +11419,60 @@ row928:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols930
+	JGT          cols882
 
-cols929:
+cols881:
 	CMPB       16(AX), $0x00
-	JNE        half931
+	JNE        half883
 	TESTQ      SI, SI
-	JZ         near933
+	JZ         near885
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same935
+	JNZ        same887
 	ADDQ       $0x00003000, SI
 
-same935:
-	JMP asked934
+same887:
+	JMP asked886
 
-near933:
+near885:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
 	PREFETCHT0 3264(DI)(CX*4)
 
-asked934:
+asked886:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
 	VMAXPS 128(DI)(CX*4), Z6, Z6
 	VMAXPS 192(DI)(CX*4), Z7, Z7
-	JMP    both932
+	JMP    both884
 
-half931:
+half883:
 	TESTQ      SI, SI
-	JZ         near936
+	JZ         near888
 	TESTQ      $0x0000007f, CX
-	JNZ        asked937
+	JNZ        asked889
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same938
+	JNZ        same890
 	ADDQ       $0x00003000, SI
 
-same938:
-	JMP asked937
+same890:
+	JMP asked889
 
-near936:
+near888:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 
-asked937:
+asked889:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
@@ -13278,197 +11484,197 @@ asked937:
 	VMAXPS  Z9, Z6, Z6
 	VMAXPS  Z8, Z7, Z7
 
-both932:
+both884:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols929
+	JLE  cols881
 
-cols930:
+cols882:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols940
+	JGT  cols892
 
-cols939:
+cols891:
 	CMPB       16(AX), $0x00
-	JNE        half941
+	JNE        half893
 	TESTQ      SI, SI
-	JZ         near943
+	JZ         near895
 	TESTQ      $0x0000003f, CX
-	JNZ        asked944
+	JNZ        asked896
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same945
+	JNZ        same897
 	ADDQ       $0x00003000, SI
 
-same945:
-	JMP asked944
+same897:
+	JMP asked896
 
-near943:
+near895:
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 
-asked944:
+asked896:
 	VMAXPS (DI)(CX*4), Z4, Z4
 	VMAXPS 64(DI)(CX*4), Z5, Z5
-	JMP    both942
+	JMP    both894
 
-half941:
+half893:
 	TESTQ      SI, SI
-	JZ         near946
+	JZ         near898
 	TESTQ      $0x0000007f, CX
-	JNZ        asked947
+	JNZ        asked899
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same948
+	JNZ        same900
 	ADDQ       $0x00003000, SI
 
-same948:
-	JMP asked947
+same900:
+	JMP asked899
 
-near946:
+near898:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked947:
+asked899:
 	VMOVUPS (DI)(CX*2), Z8
 	VPSLLD  $0x10, Z8, Z9
 	VPANDD  Z3, Z8, Z8
 	VMAXPS  Z9, Z4, Z4
 	VMAXPS  Z8, Z5, Z5
 
-both942:
+both894:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols939
+	JLE  cols891
 
-cols940:
+cols892:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols950
+	JGT  cols902
 
-cols949:
+cols901:
 	CMPB       16(AX), $0x00
-	JNE        half951
+	JNE        half903
 	TESTQ      SI, SI
-	JZ         near953
+	JZ         near905
 	TESTQ      $0x0000003f, CX
-	JNZ        asked954
+	JNZ        asked906
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same955
+	JNZ        same907
 	ADDQ       $0x00003000, SI
 
-same955:
-	JMP asked954
+same907:
+	JMP asked906
 
-near953:
+near905:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked954:
+asked906:
 	VMOVUPS (DI)(CX*4), Z3
-	JMP     both952
+	JMP     both904
 
-half951:
+half903:
 	TESTQ      SI, SI
-	JZ         near956
+	JZ         near908
 	TESTQ      $0x0000007f, CX
-	JNZ        asked957
+	JNZ        asked909
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same958
+	JNZ        same910
 	ADDQ       $0x00003000, SI
 
-same958:
-	JMP asked957
+same910:
+	JMP asked909
 
-near956:
+near908:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked957:
+asked909:
 	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both952:
+both904:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols949
+	JLE    cols901
 
-cols950:
+cols902:
 	CMPQ       CX, DX
-	JGE        row959
+	JGE        row911
 	CMPB       16(AX), $0x00
-	JNE        half960
+	JNE        half912
 	TESTQ      SI, SI
-	JZ         near962
+	JZ         near914
 	TESTQ      $0x0000003f, CX
-	JNZ        asked963
+	JNZ        asked915
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same964
+	JNZ        same916
 	ADDQ       $0x00003000, SI
 
-same964:
-	JMP asked963
+same916:
+	JMP asked915
 
-near962:
+near914:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked963:
+asked915:
 	VMOVUPS.Z (DI)(CX*4), K2, Z3
-	JMP       both961
+	JMP       both913
 
-half960:
+half912:
 	TESTQ      SI, SI
-	JZ         near965
+	JZ         near917
 	TESTQ      $0x0000007f, CX
-	JNZ        asked966
+	JNZ        asked918
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same967
+	JNZ        same919
 	ADDQ       $0x00003000, SI
 
-same967:
-	JMP asked966
+same919:
+	JMP asked918
 
-near965:
+near917:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked966:
+asked918:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both961:
+both913:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row959:
+row911:
 	VMAXPS        Z6, Z4, Z4
 	VMAXPS        Z7, Z5, Z5
 	VMAXPS        Z5, Z4, Z4
@@ -13483,18 +11689,18 @@ row959:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-listed910:
-skip906:
+listed862:
+skip858:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip968
+	JCC   skip920
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have969
+	JZ    have921
 	MOVL  (CX)(BX*4), SI
 
-have969:
+have921:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13502,10 +11708,10 @@ have969:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even970
+	JZ    even922
 	LEAQ  (R10)(CX*4), R10
 
-even970:
+even922:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -13513,30 +11719,30 @@ even970:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols972
+	JGT          cols924
 
-cols971:
+cols923:
 	CMPB    16(AX), $0x00
-	JNE     half973
+	JNE     half925
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both974
+	JMP     both926
 
-half973:
+half925:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both974:
+both926:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half975
+	JNE          half927
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -13615,9 +11821,9 @@ both974:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both976
+	JMP          both928
 
-half975:
+half927:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -13660,33 +11866,33 @@ half975:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both976:
+both928:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols971
+	JLE  cols923
 
-cols972:
+cols924:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols978
+	JGT  cols930
 
-cols977:
+cols929:
 	CMPB    16(AX), $0x00
-	JNE     half979
+	JNE     half931
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both980
+	JMP     both932
 
-half979:
+half931:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both980:
+both932:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half981
+	JNE          half933
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -13731,9 +11937,9 @@ both980:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both982
+	JMP          both934
 
-half981:
+half933:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
@@ -13758,31 +11964,31 @@ half981:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both982:
+both934:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols977
+	JLE  cols929
 
-cols978:
+cols930:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols984
+	JGT  cols936
 
-cols983:
+cols935:
 	CMPB    16(AX), $0x00
-	JNE     half985
+	JNE     half937
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both986
+	JMP     both938
 
-half985:
+half937:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both986:
+both938:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half987
+	JNE          half939
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -13810,9 +12016,9 @@ both986:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both988
+	JMP          both940
 
-half987:
+half939:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -13828,28 +12034,28 @@ half987:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both988:
+both940:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols983
+	JLE  cols935
 
-cols984:
+cols936:
 	CMPQ      CX, DX
-	JGE       row989
+	JGE       row941
 	CMPB      16(AX), $0x00
-	JNE       half990
+	JNE       half942
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both991
+	JMP       both943
 
-half990:
+half942:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both991:
+both943:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half992
+	JNE          half944
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -13878,9 +12084,9 @@ both991:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both993
+	JMP          both945
 
-half992:
+half944:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
 	VMULPS       Z2, Z5, Z5
 	VBROADCASTSS element3d9dd553<>+0(SB), Z2
@@ -13897,8 +12103,8 @@ half992:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both993:
-row989:
+both945:
+row941:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -13913,28 +12119,28 @@ row989:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip995
+	JZ            skip947
 	MOVL          (CX)(SI*4), R8
 
-skip995:
+skip947:
 	TESTQ  R8, R8
-	JS     unlabelled994
+	JS     unlabelled946
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled994:
-skip968:
+unlabelled946:
+skip920:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip996
+	JCC   skip948
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have997
+	JZ    have949
 	MOVL  (CX)(BX*4), SI
 
-have997:
+have949:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13942,17 +12148,17 @@ have997:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even998
+	JZ    even950
 	LEAQ  (R10)(CX*4), R10
 
-even998:
+even950:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip999
+	JZ    skip951
 	MOVL  (CX)(SI*4), R8
 
-skip999:
+skip951:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -13960,81 +12166,81 @@ skip999:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1000
+	JS     unlabelled952
 	CMPB   16(AX), $0x00
-	JNE    half1001
+	JNE    half953
 	VMOVSS (DI)(R8*4), X4
-	JMP    both1002
+	JMP    both954
 
-half1001:
+half953:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both1002:
+both954:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled1000
+	JNE          unlabelled952
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next1004:
+next956:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1006
+	JGT     last958
 	CMPB    16(AX), $0x00
-	JNE     half1007
+	JNE     half959
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both1008
+	JMP     both960
 
-half1007:
+half959:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both1008:
+both960:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1003
+	JNZ    found955
 	ADDQ   $0x10, CX
-	JMP    next1004
+	JMP    next956
 
-last1006:
+last958:
 	CMPQ      CX, DX
-	JGE       end1005
+	JGE       end957
 	CMPB      16(AX), $0x00
-	JNE       half1009
+	JNE       half961
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both1010
+	JMP       both962
 
-half1009:
+half961:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1010:
+both962:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1003
+	JNZ    found955
 	MOVQ   DX, CX
-	JMP    end1005
+	JMP    end957
 
-found1003:
+found955:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1005:
+end957:
 	CMPQ CX, R8
-	JNE  unlabelled1000
+	JNE  unlabelled952
 	INCQ 112(AX)
 
-unlabelled1000:
+unlabelled952:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1011
+	JZ           skip963
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -14043,35 +12249,35 @@ unlabelled1000:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1013
+	JGT          cols965
 
-cols1012:
+cols964:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half1014
+	JNE      half966
 	CMPB     41(AX), $0x00
-	JEQ      near1016
+	JEQ      near968
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed1017
+	JMP      placed969
 
-near1016:
+near968:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed1017:
-	JMP both1015
+placed969:
+	JMP both967
 
-half1014:
+half966:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1018
+	JEQ  ours970
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -14080,9 +12286,9 @@ half1014:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both1019
+	JMP  both971
 
-ours1018:
+ours970:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -14111,57 +12317,57 @@ ours1018:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both1019:
+both971:
 	CMPB     41(AX), $0x00
-	JEQ      near1020
+	JEQ      near972
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed1021
+	JMP      placed973
 
-near1020:
+near972:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed1021:
-both1015:
+placed973:
+both967:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1012
+	JLE  cols964
 
-cols1013:
+cols965:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1023
+	JGT  cols975
 
-cols1022:
+cols974:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half1024
+	JNE      half976
 	CMPB     41(AX), $0x00
-	JEQ      near1026
+	JEQ      near978
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1027
+	JMP      placed979
 
-near1026:
+near978:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1027:
-	JMP both1025
+placed979:
+	JMP both977
 
-half1024:
+half976:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1028
+	JEQ  ours980
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both1029
+	JMP  both981
 
-ours1028:
+ours980:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -14179,52 +12385,52 @@ ours1028:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both1029:
+both981:
 	CMPB     41(AX), $0x00
-	JEQ      near1030
+	JEQ      near982
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed1031
+	JMP      placed983
 
-near1030:
+near982:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed1031:
-both1025:
+placed983:
+both977:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1022
+	JLE  cols974
 
-cols1023:
+cols975:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1033
+	JGT  cols985
 
-cols1032:
+cols984:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1034
+	JNE      half986
 	CMPB     41(AX), $0x00
-	JEQ      near1036
+	JEQ      near988
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1037
+	JMP      placed989
 
-near1036:
+near988:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed1037:
-	JMP both1035
+placed989:
+	JMP both987
 
-half1034:
+half986:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1038
+	JEQ  ours990
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both1039
+	JMP  both991
 
-ours1038:
+ours990:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -14237,34 +12443,34 @@ ours1038:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both1039:
+both991:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1035:
+both987:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1032
+	JLE  cols984
 
-cols1033:
+cols985:
 	CMPQ    CX, DX
-	JGE     row1040
+	JGE     row992
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1041
+	JNE     half993
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1042
+	JMP     both994
 
-half1041:
+half993:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1043
+	JEQ  ours995
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both1044
+	JMP  both996
 
-ours1043:
+ours995:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -14277,19 +12483,19 @@ ours1043:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both1044:
+both996:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1042:
-row1040:
-skip1011:
-skip996:
+both994:
+row992:
+skip963:
+skip948:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn905
+	JLT  turn857
 
-done708:
+done660:
 	LDMXCSR 16(SP)
 	SFENCE
 	VZEROUPPER
@@ -14337,16 +12543,16 @@ TEXT ·bceAVX512(SB), $24-9
 	MOVQ    a+0(FP), AX
 	STMXCSR 16(SP)
 	CMPB    16(AX), $0x00
-	JNE     half1045
-	JMP     both1046
+	JNE     half997
+	JMP     both998
 
-half1045:
+half997:
 	MOVL    16(SP), CX
 	ORL     $0x00008000, CX
 	MOVL    CX, 20(SP)
 	LDMXCSR 20(SP)
 
-both1046:
+both998:
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
 	MOVL         $0xaaaaaaaa, CX
@@ -14365,15 +12571,15 @@ both1046:
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1047:
+rows999:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols1049
+	JGT  cols1001
 
-cols1048:
+cols1000:
 	CMPB       16(AX), $0x00
-	JNE        half1050
+	JNE        half1002
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -14382,9 +12588,9 @@ cols1048:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1051
+	JMP        both1003
 
-half1050:
+half1002:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -14392,9 +12598,9 @@ half1050:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both1051:
+both1003:
 	CMPB       40(AX), $0x00
-	JNE        half1052
+	JNE        half1004
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -14403,9 +12609,9 @@ both1051:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1053
+	JMP        both1005
 
-half1052:
+half1004:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -14413,7 +12619,7 @@ half1052:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both1053:
+both1005:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -14433,7 +12639,7 @@ both1053:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1054
+	JNE          half1006
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -14515,7 +12721,7 @@ both1053:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1056
+	JZ           skip1008
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -14554,27 +12760,27 @@ both1053:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half1057
+	JNE          half1009
 	CMPB         65(AX), $0x00
-	JEQ          near1059
+	JEQ          near1011
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1060
+	JMP          placed1012
 
-near1059:
+near1011:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed1060:
-	JMP both1058
+placed1012:
+	JMP both1010
 
-half1057:
+half1009:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1061
+	JEQ  ours1013
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -14583,9 +12789,9 @@ half1057:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both1062
+	JMP  both1014
 
-ours1061:
+ours1013:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14614,23 +12820,23 @@ ours1061:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1062:
+both1014:
 	CMPB     65(AX), $0x00
-	JEQ      near1063
+	JEQ      near1015
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1064
+	JMP      placed1016
 
-near1063:
+near1015:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1064:
-both1058:
-skip1056:
-	JMP both1055
+placed1016:
+both1010:
+skip1008:
+	JMP both1007
 
-half1054:
+half1006:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
 	VMULPS       Z12, Z14, Z14
 	VMULPS       Z12, Z15, Z15
@@ -14675,7 +12881,7 @@ half1054:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1065
+	JZ           skip1017
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -14702,27 +12908,27 @@ half1054:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half1066
+	JNE          half1018
 	CMPB         65(AX), $0x00
-	JEQ          near1068
+	JEQ          near1020
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1069
+	JMP          placed1021
 
-near1068:
+near1020:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed1069:
-	JMP both1067
+placed1021:
+	JMP both1019
 
-half1066:
+half1018:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1070
+	JEQ  ours1022
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -14731,9 +12937,9 @@ half1066:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both1071
+	JMP  both1023
 
-ours1070:
+ours1022:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14762,23 +12968,23 @@ ours1070:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both1071:
+both1023:
 	CMPB     65(AX), $0x00
-	JEQ      near1072
+	JEQ      near1024
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed1073
+	JMP      placed1025
 
-near1072:
+near1024:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed1073:
-both1067:
-skip1065:
-both1055:
+placed1025:
+both1019:
+skip1017:
+both1007:
 	DECQ          R8
-	JNZ           more1074
+	JNZ           more1026
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -14815,46 +13021,46 @@ both1055:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1074:
+more1026:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols1048
+	JLE  cols1000
 
-cols1049:
+cols1001:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols1076
+	JGT  cols1028
 
-cols1075:
+cols1027:
 	CMPB       16(AX), $0x00
-	JNE        half1077
+	JNE        half1029
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1078
+	JMP        both1030
 
-half1077:
+half1029:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both1078:
+both1030:
 	CMPB       40(AX), $0x00
-	JNE        half1079
+	JNE        half1031
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1080
+	JMP        both1032
 
-half1079:
+half1031:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both1080:
+both1032:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -14866,7 +13072,7 @@ both1080:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1081
+	JNE          half1033
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -14914,7 +13120,7 @@ both1080:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1083
+	JZ           skip1035
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -14935,30 +13141,30 @@ both1080:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half1084
+	JNE          half1036
 	CMPB         65(AX), $0x00
-	JEQ          near1086
+	JEQ          near1038
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1087
+	JMP          placed1039
 
-near1086:
+near1038:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1087:
-	JMP both1085
+placed1039:
+	JMP both1037
 
-half1084:
+half1036:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1088
+	JEQ  ours1040
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both1089
+	JMP  both1041
 
-ours1088:
+ours1040:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -14976,21 +13182,21 @@ ours1088:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both1089:
+both1041:
 	CMPB     65(AX), $0x00
-	JEQ      near1090
+	JEQ      near1042
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1091
+	JMP      placed1043
 
-near1090:
+near1042:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1091:
-both1085:
-skip1083:
-	JMP both1082
+placed1043:
+both1037:
+skip1035:
+	JMP both1034
 
-half1081:
+half1033:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
 	VMULPS       Z8, Z10, Z10
 	VMULPS       Z8, Z9, Z9
@@ -15017,7 +13223,7 @@ half1081:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1092
+	JZ           skip1044
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -15032,30 +13238,30 @@ half1081:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half1093
+	JNE          half1045
 	CMPB         65(AX), $0x00
-	JEQ          near1095
+	JEQ          near1047
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1096
+	JMP          placed1048
 
-near1095:
+near1047:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed1096:
-	JMP both1094
+placed1048:
+	JMP both1046
 
-half1093:
+half1045:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1097
+	JEQ  ours1049
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both1098
+	JMP  both1050
 
-ours1097:
+ours1049:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -15073,21 +13279,21 @@ ours1097:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both1098:
+both1050:
 	CMPB     65(AX), $0x00
-	JEQ      near1099
+	JEQ      near1051
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1100
+	JMP      placed1052
 
-near1099:
+near1051:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed1100:
-both1094:
-skip1092:
-both1082:
+placed1052:
+both1046:
+skip1044:
+both1034:
 	DECQ          R8
-	JNZ           more1101
+	JNZ           more1053
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15124,42 +13330,42 @@ both1082:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1101:
+more1053:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1075
+	JLE  cols1027
 
-cols1076:
+cols1028:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1103
+	JGT  cols1055
 
-cols1102:
+cols1054:
 	CMPB       16(AX), $0x00
-	JNE        half1104
+	JNE        half1056
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1105
+	JMP        both1057
 
-half1104:
+half1056:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1105:
+both1057:
 	CMPB       40(AX), $0x00
-	JNE        half1106
+	JNE        half1058
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1107
+	JMP        both1059
 
-half1106:
+half1058:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1107:
+both1059:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15167,7 +13373,7 @@ both1107:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1108
+	JNE          half1060
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15198,7 +13404,7 @@ both1107:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1110
+	JZ           skip1062
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15210,28 +13416,28 @@ both1107:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1111
+	JNE          half1063
 	CMPB         65(AX), $0x00
-	JEQ          near1113
+	JEQ          near1065
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1114
+	JMP          placed1066
 
-near1113:
+near1065:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed1114:
-	JMP both1112
+placed1066:
+	JMP both1064
 
-half1111:
+half1063:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1115
+	JEQ  ours1067
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1116
+	JMP  both1068
 
-ours1115:
+ours1067:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15244,14 +13450,14 @@ ours1115:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1116:
+both1068:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1112:
-skip1110:
-	JMP both1109
+both1064:
+skip1062:
+	JMP both1061
 
-half1108:
+half1060:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15269,7 +13475,7 @@ half1108:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1117
+	JZ           skip1069
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15278,28 +13484,28 @@ half1108:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1118
+	JNE          half1070
 	CMPB         65(AX), $0x00
-	JEQ          near1120
+	JEQ          near1072
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1121
+	JMP          placed1073
 
-near1120:
+near1072:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed1121:
-	JMP both1119
+placed1073:
+	JMP both1071
 
-half1118:
+half1070:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1122
+	JEQ  ours1074
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1123
+	JMP  both1075
 
-ours1122:
+ours1074:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15312,14 +13518,14 @@ ours1122:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1123:
+both1075:
 	VMOVDQU16 Y4, (DI)(CX*2)
 
-both1119:
-skip1117:
-both1109:
+both1071:
+skip1069:
+both1061:
 	DECQ          R8
-	JNZ           more1124
+	JNZ           more1076
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15356,39 +13562,39 @@ both1109:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1124:
+more1076:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1102
+	JLE  cols1054
 
-cols1103:
+cols1055:
 	CMPQ       CX, DX
-	JGE        row1125
+	JGE        row1077
 	CMPB       16(AX), $0x00
-	JNE        half1126
+	JNE        half1078
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1127
+	JMP        both1079
 
-half1126:
+half1078:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1127:
+both1079:
 	CMPB       40(AX), $0x00
-	JNE        half1128
+	JNE        half1080
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1129
+	JMP        both1081
 
-half1128:
+half1080:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1129:
+both1081:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -15396,7 +13602,7 @@ both1129:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1130
+	JNE          half1082
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -15428,7 +13634,7 @@ both1129:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1132
+	JZ           skip1084
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15440,20 +13646,20 @@ both1129:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half1133
+	JNE          half1085
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1134
+	JMP          both1086
 
-half1133:
+half1085:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1135
+	JEQ  ours1087
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both1136
+	JMP  both1088
 
-ours1135:
+ours1087:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -15466,14 +13672,14 @@ ours1135:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1136:
+both1088:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1134:
-skip1132:
-	JMP both1131
+both1086:
+skip1084:
+	JMP both1083
 
-half1130:
+half1082:
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
 	VMULPS       Z6, Z7, Z7
 	VBROADCASTSS element3d9dd553<>+0(SB), Z6
@@ -15492,7 +13698,7 @@ half1130:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1137
+	JZ           skip1089
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -15501,20 +13707,20 @@ half1130:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half1138
+	JNE          half1090
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1139
+	JMP          both1091
 
-half1138:
+half1090:
 	CMPB native+8(FP), $0x00
-	JEQ  ours1140
+	JEQ  ours1092
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both1141
+	JMP  both1093
 
-ours1140:
+ours1092:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -15527,14 +13733,14 @@ ours1140:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both1141:
+both1093:
 	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-both1139:
-skip1137:
-both1131:
+both1091:
+skip1089:
+both1083:
 	DECQ          R8
-	JNZ           more1142
+	JNZ           more1094
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -15571,13 +13777,13 @@ both1131:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more1142:
-row1125:
+more1094:
+row1077:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows1047
+	JNZ           rows999
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -15636,13 +13842,13 @@ TEXT ·mapAVX2(SB), $40-8
 	MOVL    144(AX), R11
 	XORQ    R12, R12
 	CMPB    42(AX), $0x00
-	JEQ     skip1144
+	JEQ     skip1096
 	MOVQ    72(AX), R12
 	IMULQ   32(AX), R12
 	ADDQ    SI, R12
 	SUBQ    $0x00004000, R12
 
-skip1144:
+skip1096:
 	MOVQ       R12, 24(SP)
 	MOVQ       88(AX), CX
 	ORQ        104(AX), CX
@@ -15654,7 +13860,7 @@ skip1144:
 	VDIVSS     X4, X3, X3
 	MOVQ       72(AX), R13
 	CMPB       197(AX), $0x00
-	JEQ        skip1145
+	JEQ        skip1097
 	INCQ       R13
 	SUBQ       96(AX), R8
 	SUBQ       8(AX), BX
@@ -15666,12 +13872,12 @@ skip1144:
 	SUBQ       56(AX), DI
 	SUBQ       32(AX), SI
 
-skip1145:
-rows1146:
+skip1097:
+rows1098:
 	CMPB         197(AX), $0x00
-	JEQ          skip1148
+	JEQ          skip1100
 	CMPQ         R13, $0x02
-	JLE          last1150
+	JLE          last1102
 	MOVQ         32(AX), R12
 	LEAQ         (SI)(R12*2), R12
 	MOVQ         96(AX), R14
@@ -15681,78 +13887,78 @@ rows1146:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1152
+	JGT          cols1104
 
-cols1151:
+cols1103:
 	CMPB    40(AX), $0x00
-	JNE     half1153
+	JNE     half1105
 	VMOVUPS (R12)(CX*4), Y6
 	VMOVUPS 32(R12)(CX*4), Y7
-	JMP     both1154
+	JMP     both1106
 
-half1153:
+half1105:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1154:
+both1106:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1151
+	JLE    cols1103
 
-cols1152:
+cols1104:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1156
+	JGT  cols1108
 
-cols1155:
+cols1107:
 	CMPB    40(AX), $0x00
-	JNE     half1157
+	JNE     half1109
 	VMOVUPS (R12)(CX*4), Y6
-	JMP     both1158
+	JMP     both1110
 
-half1157:
+half1109:
 	VPMOVZXWD (R12)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1158:
+both1110:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R15
 	CMPQ   R15, DX
-	JLE    cols1155
+	JLE    cols1107
 
-cols1156:
+cols1108:
 	CMPQ       CX, DX
-	JGE        row1159
+	JGE        row1111
 	CMPB       40(AX), $0x00
-	JNE        half1160
+	JNE        half1112
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both1161
+	JMP        both1113
 
-half1160:
+half1112:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1162:
+copy1114:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1162
+	JNZ       copy1114
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1161:
+both1113:
 	VADDPS Y6, Y4, Y4
 
-row1159:
+row1111:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -15763,12 +13969,12 @@ row1159:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R14)
 
-last1150:
+last1102:
 	LEAQ         -1(R13), R12
 	CMPQ         R12, 72(AX)
-	JGT          next1147
+	JGT          next1099
 	CMPQ         R12, $0x00
-	JEQ          second1149
+	JEQ          second1101
 	MOVQ         SI, R12
 	ADDQ         32(AX), R12
 	MOVQ         R8, R14
@@ -15779,22 +13985,22 @@ last1150:
 	XORQ         CX, CX
 	LEAQ         16(CX), R15
 	CMPQ         R15, DX
-	JGT          cols1164
+	JGT          cols1116
 
-cols1163:
+cols1115:
 	CMPB    40(AX), $0x00
-	JNE     half1165
+	JNE     half1117
 	VMOVUPS (R12)(CX*4), Y7
 	VMOVUPS 32(R12)(CX*4), Y8
-	JMP     both1166
+	JMP     both1118
 
-half1165:
+half1117:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(R12)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1166:
+both1118:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -15802,60 +14008,60 @@ both1166:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1163
+	JLE         cols1115
 
-cols1164:
+cols1116:
 	LEAQ 8(CX), R15
 	CMPQ R15, DX
-	JGT  cols1168
+	JGT  cols1120
 
-cols1167:
+cols1119:
 	CMPB    40(AX), $0x00
-	JNE     half1169
+	JNE     half1121
 	VMOVUPS (R12)(CX*4), Y7
-	JMP     both1170
+	JMP     both1122
 
-half1169:
+half1121:
 	VPMOVZXWD (R12)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1170:
+both1122:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R15
 	CMPQ        R15, DX
-	JLE         cols1167
+	JLE         cols1119
 
-cols1168:
+cols1120:
 	CMPQ       CX, DX
-	JGE        row1171
+	JGE        row1123
 	CMPB       40(AX), $0x00
-	JNE        half1172
+	JNE        half1124
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both1173
+	JMP        both1125
 
-half1172:
+half1124:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R15
 	SUBQ    CX, R15
 	LEAQ    (R12)(CX*2), R12
 
-copy1174:
+copy1126:
 	MOVW      -2(R12)(R15*2), CX
 	MOVW      CX, -2(SP)(R15*2)
 	DECQ      R15
-	JNZ       copy1174
+	JNZ       copy1126
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1173:
+both1125:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row1171:
+row1123:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -15870,30 +14076,30 @@ row1171:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R14)
 
-second1149:
+second1101:
 	CMPQ R13, 72(AX)
-	JGT  next1147
+	JGT  next1099
 
-skip1148:
+skip1100:
 	CMPB  160(AX), $0x00
-	JEQ   skip1175
+	JEQ   skip1127
 	MOVQ  R11, CX
 	TESTQ R10, R10
-	JZ    id1176
+	JZ    id1128
 	MOVL  (R10), CX
 	ADDQ  $0x04, R10
 
-id1176:
+id1128:
 	INCL  R11
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  136(AX), CX
 	CMPW  148(AX), $0x8000
-	JNE   other1177
+	JNE   other1129
 	MOVQ  CX, 16(SP)
-	JMP   half1178
+	JMP   half1130
 
-other1177:
+other1129:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -15911,121 +14117,121 @@ other1177:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1178:
-skip1175:
+half1130:
+skip1127:
 	MOVQ SI, CX
 	CMPB 197(AX), $0x00
-	JEQ  skip1179
+	JEQ  skip1131
 	ADDQ 32(AX), CX
 	ADDQ 32(AX), CX
 
-skip1179:
+skip1131:
 	CMPQ CX, 24(SP)
-	JGE  none1180
+	JGE  none1132
 	MOVQ CX, R12
 	ANDQ $-256, R12
 	SHRQ $0x06, R12
 	RORB $0x02, R12
 	SHLQ $0x06, R12
-	JMP  row1181
+	JMP  row1133
 
-none1180:
+none1132:
 	XORQ R12, R12
 
-row1181:
+row1133:
 	XORQ CX, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1183
+	JGT  cols1135
 
-cols1182:
+cols1134:
 	CMPB       40(AX), $0x00
-	JNE        half1184
+	JNE        half1136
 	TESTQ      R12, R12
-	JZ         near1186
+	JZ         near1138
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1187
+	JNZ        asked1139
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1188
+	JNZ        same1140
 	ADDQ       $0x00003000, R12
 
-same1188:
-	JMP asked1187
+same1140:
+	JMP asked1139
 
-near1186:
+near1138:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1187:
+asked1139:
 	VMOVUPS (SI)(CX*4), Y4
 	VMOVUPS 32(SI)(CX*4), Y5
-	JMP     both1185
+	JMP     both1137
 
-half1184:
+half1136:
 	TESTQ      R12, R12
-	JZ         near1189
+	JZ         near1141
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1190
+	JNZ        asked1142
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1191
+	JNZ        same1143
 	ADDQ       $0x00003000, R12
 
-same1191:
-	JMP asked1190
+same1143:
+	JMP asked1142
 
-near1189:
+near1141:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1190:
+asked1142:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1185:
+both1137:
 	CMPB         196(AX), $0x00
-	JEQ          skip1192
+	JEQ          skip1144
 	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1193
+	JZ           skip1145
 	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half1194
+	JNE          half1146
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both1195
+	JMP          both1147
 
-half1194:
+half1146:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1195:
+both1147:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip1193:
-skip1192:
+skip1145:
+skip1144:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1196
+	JEQ          plain1148
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1197
+	JZ           skip1149
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -16033,59 +14239,59 @@ skip1192:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip1197:
+skip1149:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1198
+	JZ      skip1150
 	VMOVUPS (R14)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip1198:
+skip1150:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1200
+	JZ          skip1152
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1201
+	JZ          skip1153
 	VMOVUPS     (R15)(CX*4), Y6
 	VMOVUPS     (R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R15)(CX*4), Y6
 	VMOVUPS     32(R14)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal1199
+	JMP         normal1151
 
-skip1201:
+skip1153:
 	VMOVUPS (R14)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip1200:
-plain1196:
+skip1152:
+plain1148:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1202
+	JZ      skip1154
 	VMOVUPS (R14)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R14)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip1202:
-normal1199:
+skip1154:
+normal1151:
 	CMPB         198(AX), $0x00
-	JEQ          none1203
+	JEQ          none1155
 	CMPB         198(AX), $0x01
-	JNE          act1204
+	JNE          act1156
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act1204:
+act1156:
 	CMPB         198(AX), $0x03
-	JNE          act1205
+	JNE          act1157
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -16095,11 +14301,11 @@ act1204:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act1205:
+act1157:
 	CMPB         198(AX), $0x02
-	JNE          act1206
+	JNE          act1158
 	CMPB         16(AX), $0x00
-	JNE          half1207
+	JNE          half1159
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16148,9 +14354,9 @@ act1205:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both1208
+	JMP          both1160
 
-half1207:
+half1159:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -16191,15 +14397,15 @@ half1207:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both1208:
-act1206:
-none1203:
+both1160:
+act1158:
+none1155:
 	CMPB  160(AX), $0x00
-	JEQ   skip1209
+	JEQ   skip1161
 	CMPW  148(AX), $0x8000
-	JNE   other1210
+	JNE   other1162
 	TESTQ $0x0000003f, CX
-	JNZ   same1212
+	JNZ   same1164
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16215,7 +14421,7 @@ none1203:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1212:
+same1164:
 	VBROADCASTSS 152(AX), Y6
 	VMOVQ        R9, X7
 	VPBROADCASTD X7, Y7
@@ -16228,9 +14434,9 @@ same1212:
 	VMULPS       Y6, Y5, Y5
 	VPAND        Y7, Y5, Y5
 	SHRQ         $0x10, R9
-	JMP          half1211
+	JMP          half1163
 
-other1210:
+other1162:
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -16254,15 +14460,15 @@ other1210:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-half1211:
-skip1209:
+half1163:
+skip1161:
 	CMPB    16(AX), $0x00
-	JNE     half1213
+	JNE     half1165
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both1214
+	JMP     both1166
 
-half1213:
+half1165:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -16292,156 +14498,156 @@ half1213:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both1214:
+both1166:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JLE  cols1182
+	JLE  cols1134
 
-cols1183:
+cols1135:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols1216
+	JGT  cols1168
 
-cols1215:
+cols1167:
 	CMPB       40(AX), $0x00
-	JNE        half1217
+	JNE        half1169
 	TESTQ      R12, R12
-	JZ         near1219
+	JZ         near1171
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1220
+	JNZ        asked1172
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1221
+	JNZ        same1173
 	ADDQ       $0x00003000, R12
 
-same1221:
-	JMP asked1220
+same1173:
+	JMP asked1172
 
-near1219:
+near1171:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1220:
+asked1172:
 	VMOVUPS (SI)(CX*4), Y4
-	JMP     both1218
+	JMP     both1170
 
-half1217:
+half1169:
 	TESTQ      R12, R12
-	JZ         near1222
+	JZ         near1174
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1223
+	JNZ        asked1175
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1224
+	JNZ        same1176
 	ADDQ       $0x00003000, R12
 
-same1224:
-	JMP asked1223
+same1176:
+	JMP asked1175
 
-near1222:
+near1174:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1223:
+asked1175:
 	VPMOVZXWD (SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1218:
+both1170:
 	CMPB         196(AX), $0x00
-	JEQ          skip1225
+	JEQ          skip1177
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1226
+	JZ           skip1178
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1227
+	JNE          half1179
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both1228
+	JMP          both1180
 
-half1227:
+half1179:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1228:
+both1180:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1226:
-skip1225:
+skip1178:
+skip1177:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1229
+	JEQ          plain1181
 	MOVQ         88(AX), R14
 	TESTQ        R14, R14
-	JZ           skip1230
+	JZ           skip1182
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1230:
+skip1182:
 	MOVQ    104(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1231
+	JZ      skip1183
 	VMOVUPS (R14)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip1231:
+skip1183:
 	MOVQ        112(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1233
+	JZ          skip1185
 	MOVQ        120(AX), R15
 	TESTQ       R15, R15
-	JZ          skip1234
+	JZ          skip1186
 	VMOVUPS     (R15)(CX*4), Y5
 	VMOVUPS     (R14)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1232
+	JMP         normal1184
 
-skip1234:
+skip1186:
 	VMOVUPS (R14)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip1233:
-plain1229:
+skip1185:
+plain1181:
 	MOVQ    120(AX), R14
 	TESTQ   R14, R14
-	JZ      skip1235
+	JZ      skip1187
 	VMOVUPS (R14)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip1235:
-normal1232:
+skip1187:
+normal1184:
 	CMPB         198(AX), $0x00
-	JEQ          none1236
+	JEQ          none1188
 	CMPB         198(AX), $0x01
-	JNE          act1237
+	JNE          act1189
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1237:
+act1189:
 	CMPB         198(AX), $0x03
-	JNE          act1238
+	JNE          act1190
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1238:
+act1190:
 	CMPB         198(AX), $0x02
-	JNE          act1239
+	JNE          act1191
 	CMPB         16(AX), $0x00
-	JNE          half1240
+	JNE          half1192
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16472,9 +14678,9 @@ act1238:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1241
+	JMP          both1193
 
-half1240:
+half1192:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16500,15 +14706,15 @@ half1240:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1241:
-act1239:
-none1236:
+both1193:
+act1191:
+none1188:
 	CMPB  160(AX), $0x00
-	JEQ   skip1242
+	JEQ   skip1194
 	CMPW  148(AX), $0x8000
-	JNE   other1243
+	JNE   other1195
 	TESTQ $0x0000003f, CX
-	JNZ   same1245
+	JNZ   same1197
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R14
 	ADDQ  R14, 16(SP)
@@ -16524,7 +14730,7 @@ none1236:
 	SHRQ  $0x1f, R14
 	XORQ  R14, R9
 
-same1245:
+same1197:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -16533,9 +14739,9 @@ same1245:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1244
+	JMP          half1196
 
-other1243:
+other1195:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16555,14 +14761,14 @@ other1243:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1244:
-skip1242:
+half1196:
+skip1194:
 	CMPB    16(AX), $0x00
-	JNE     half1246
+	JNE     half1198
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both1247
+	JMP     both1199
 
-half1246:
+half1198:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16578,91 +14784,91 @@ half1246:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1247:
+both1199:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JLE  cols1215
+	JLE  cols1167
 
-cols1216:
+cols1168:
 	CMPQ       CX, DX
-	JGE        row1248
+	JGE        row1200
 	CMPB       40(AX), $0x00
-	JNE        half1249
+	JNE        half1201
 	TESTQ      R12, R12
-	JZ         near1251
+	JZ         near1203
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1252
+	JNZ        asked1204
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1253
+	JNZ        same1205
 	ADDQ       $0x00003000, R12
 
-same1253:
-	JMP asked1252
+same1205:
+	JMP asked1204
 
-near1251:
+near1203:
 	PREFETCHT0 3072(SI)(CX*4)
 
-asked1252:
+asked1204:
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1250
+	JMP        both1202
 
-half1249:
+half1201:
 	TESTQ      R12, R12
-	JZ         near1254
+	JZ         near1206
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1255
+	JNZ        asked1207
 	PREFETCHT0 16384(R12)
 	PREFETCHT0 20480(R12)
 	PREFETCHT0 24576(R12)
 	PREFETCHT0 28672(R12)
 	ADDQ       $0x40, R12
 	TESTL      $0x00000fc0, R12
-	JNZ        same1256
+	JNZ        same1208
 	ADDQ       $0x00003000, R12
 
-same1256:
-	JMP asked1255
+same1208:
+	JMP asked1207
 
-near1254:
+near1206:
 	PREFETCHT0 3072(SI)(CX*2)
 
-asked1255:
+asked1207:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R15
 
-copy1257:
+copy1209:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1257
+	JNZ       copy1209
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1250:
+both1202:
 	CMPB         196(AX), $0x00
-	JEQ          skip1258
+	JEQ          skip1210
 	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1259
+	JZ           skip1211
 	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half1260
+	JNE          half1212
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both1261
+	JMP          both1213
 
-half1260:
+half1212:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -16670,83 +14876,83 @@ half1260:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R15
 
-copy1262:
+copy1214:
 	MOVW      -2(R15)(R12*2), R14
 	MOVW      R14, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1262
+	JNZ       copy1214
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1261:
+both1213:
 	VFMADD231PS Y5, Y6, Y4
 
-skip1259:
-skip1258:
+skip1211:
+skip1210:
 	CMPQ         32(SP), $0x00
-	JEQ          plain1263
+	JEQ          plain1215
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1264
+	JZ           skip1216
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip1264:
+skip1216:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1265
+	JZ         skip1217
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip1265:
+skip1217:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1267
+	JZ          skip1219
 	MOVQ        120(AX), R14
 	TESTQ       R14, R14
-	JZ          skip1268
+	JZ          skip1220
 	VMASKMOVPS  (R14)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal1266
+	JMP         normal1218
 
-skip1268:
+skip1220:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip1267:
-plain1263:
+skip1219:
+plain1215:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip1269
+	JZ         skip1221
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip1269:
-normal1266:
+skip1221:
+normal1218:
 	CMPB         198(AX), $0x00
-	JEQ          none1270
+	JEQ          none1222
 	CMPB         198(AX), $0x01
-	JNE          act1271
+	JNE          act1223
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act1271:
+act1223:
 	CMPB         198(AX), $0x03
-	JNE          act1272
+	JNE          act1224
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act1272:
+act1224:
 	CMPB         198(AX), $0x02
-	JNE          act1273
+	JNE          act1225
 	CMPB         16(AX), $0x00
-	JNE          half1274
+	JNE          half1226
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16777,9 +14983,9 @@ act1272:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both1275
+	JMP          both1227
 
-half1274:
+half1226:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -16805,15 +15011,15 @@ half1274:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both1275:
-act1273:
-none1270:
+both1227:
+act1225:
+none1222:
 	CMPB  160(AX), $0x00
-	JEQ   skip1276
+	JEQ   skip1228
 	CMPW  148(AX), $0x8000
-	JNE   other1277
+	JNE   other1229
 	TESTQ $0x0000003f, CX
-	JNZ   same1279
+	JNZ   same1231
 	MOVQ  16(SP), R9
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -16829,7 +15035,7 @@ none1270:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R9
 
-same1279:
+same1231:
 	VBROADCASTSS 152(AX), Y5
 	VMOVQ        R9, X6
 	VPBROADCASTD X6, Y6
@@ -16838,9 +15044,9 @@ same1279:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x08, R9
-	JMP          half1278
+	JMP          half1230
 
-other1277:
+other1229:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -16860,14 +15066,14 @@ other1277:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1278:
-skip1276:
+half1230:
+skip1228:
 	CMPB       16(AX), $0x00
-	JNE        half1280
+	JNE        half1232
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both1281
+	JMP        both1233
 
-half1280:
+half1232:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -16886,21 +15092,21 @@ half1280:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1282:
+copy1234:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1282
+	JNZ  copy1234
 
-both1281:
-row1248:
-next1147:
+both1233:
+row1200:
+next1099:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R13
-	JNZ  rows1146
+	JNZ  rows1098
 	VZEROUPPER
 	RET
 
@@ -16937,26 +15143,26 @@ TEXT ·actGradAVX2(SB), $24-8
 	MOVL    112(AX), R10
 	MOVQ    72(AX), R11
 
-rows1283:
+rows1235:
 	CMPB  128(AX), $0x00
-	JEQ   skip1284
+	JEQ   skip1236
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1285
+	JZ    id1237
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1285:
+id1237:
 	INCL  R10
 	INCQ  CX
 	IMULQ elementMix<>+0(SB), CX
 	ADDQ  104(AX), CX
 	CMPW  116(AX), $0x8000
-	JNE   other1286
+	JNE   other1238
 	MOVQ  CX, 16(SP)
-	JMP   half1287
+	JMP   half1239
 
-other1286:
+other1238:
 	MOVQ         CX, R12
 	SHRQ         $0x1e, R12
 	XORQ         R12, CX
@@ -16974,57 +15180,57 @@ other1286:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-half1287:
-skip1284:
+half1239:
+skip1236:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1289
+	JGT  cols1241
 
-cols1288:
+cols1240:
 	CMPB       40(AX), $0x00
-	JNE        half1290
+	JNE        half1242
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1291
+	JMP        both1243
 
-half1290:
+half1242:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1291:
+both1243:
 	CMPB       152(AX), $0x00
-	JEQ        skip1292
+	JEQ        skip1244
 	CMPB       64(AX), $0x00
-	JNE        half1293
+	JNE        half1245
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1294
+	JMP        both1246
 
-half1293:
+half1245:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1294:
+both1246:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         152(AX), $0x01
-	JNE          act1295
+	JNE          act1247
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1295:
+act1247:
 	CMPB         152(AX), $0x03
-	JNE          act1296
+	JNE          act1248
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -17033,16 +15239,16 @@ act1295:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1296:
+act1248:
 	CMPB         152(AX), $0x02
-	JNE          act1297
+	JNE          act1249
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1298
+	JEQ          skip1250
 	VBROADCASTSS 124(AX), Y8
 
-skip1298:
+skip1250:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -17050,22 +15256,22 @@ skip1298:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1297:
-skip1292:
+act1249:
+skip1244:
 	CMPB         128(AX), $0x00
-	JEQ          skip1299
+	JEQ          skip1251
 	CMPB         152(AX), $0x01
-	JNE          draws1300
+	JNE          draws1252
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1301
+	JMP          drawn1253
 
-draws1300:
+draws1252:
 	CMPW  116(AX), $0x8000
-	JNE   other1302
+	JNE   other1254
 	TESTQ $0x0000003f, CX
-	JNZ   same1304
+	JNZ   same1256
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17081,7 +15287,7 @@ draws1300:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1304:
+same1256:
 	VBROADCASTSS 120(AX), Y5
 	VMOVQ        R8, X6
 	VPBROADCASTD X6, Y6
@@ -17094,9 +15300,9 @@ same1304:
 	VMULPS       Y5, Y4, Y4
 	VPAND        Y6, Y4, Y4
 	SHRQ         $0x10, R8
-	JMP          half1303
+	JMP          half1255
 
-other1302:
+other1254:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -17120,16 +15326,16 @@ other1302:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-half1303:
-drawn1301:
-skip1299:
+half1255:
+drawn1253:
+skip1251:
 	CMPB    16(AX), $0x00
-	JNE     half1305
+	JNE     half1257
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1306
+	JMP     both1258
 
-half1305:
+half1257:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -17159,96 +15365,96 @@ half1305:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1306:
+both1258:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1307
+	JZ      skip1259
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 	VADDPS  32(R12)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R12)(CX*4)
 
-skip1307:
+skip1259:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1288
+	JLE  cols1240
 
-cols1289:
+cols1241:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols1309
+	JGT  cols1261
 
-cols1308:
+cols1260:
 	CMPB       40(AX), $0x00
-	JNE        half1310
+	JNE        half1262
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1311
+	JMP        both1263
 
-half1310:
+half1262:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1311:
+both1263:
 	CMPB       152(AX), $0x00
-	JEQ        skip1312
+	JEQ        skip1264
 	CMPB       64(AX), $0x00
-	JNE        half1313
+	JNE        half1265
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1314
+	JMP        both1266
 
-half1313:
+half1265:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1314:
+both1266:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1315
+	JNE          act1267
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1315:
+act1267:
 	CMPB         152(AX), $0x03
-	JNE          act1316
+	JNE          act1268
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1316:
+act1268:
 	CMPB         152(AX), $0x02
-	JNE          act1317
+	JNE          act1269
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1318
+	JEQ          skip1270
 	VBROADCASTSS 124(AX), Y6
 
-skip1318:
+skip1270:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1317:
-skip1312:
+act1269:
+skip1264:
 	CMPB         128(AX), $0x00
-	JEQ          skip1319
+	JEQ          skip1271
 	CMPB         152(AX), $0x01
-	JNE          draws1320
+	JNE          draws1272
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1321
+	JMP          drawn1273
 
-draws1320:
+draws1272:
 	CMPW  116(AX), $0x8000
-	JNE   other1322
+	JNE   other1274
 	TESTQ $0x0000003f, CX
-	JNZ   same1324
+	JNZ   same1276
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17264,7 +15470,7 @@ draws1320:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1324:
+same1276:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17273,9 +15479,9 @@ same1324:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1323
+	JMP          half1275
 
-other1322:
+other1274:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17295,15 +15501,15 @@ other1322:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1323:
-drawn1321:
-skip1319:
+half1275:
+drawn1273:
+skip1271:
 	CMPB    16(AX), $0x00
-	JNE     half1325
+	JNE     half1277
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1326
+	JMP     both1278
 
-half1325:
+half1277:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17319,29 +15525,29 @@ half1325:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1326:
+both1278:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1327
+	JZ      skip1279
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1327:
+skip1279:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols1308
+	JLE  cols1260
 
-cols1309:
+cols1261:
 	CMPQ       CX, DX
-	JGE        row1328
+	JGE        row1280
 	CMPB       40(AX), $0x00
-	JNE        half1329
+	JNE        half1281
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1330
+	JMP        both1282
 
-half1329:
+half1281:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17349,24 +15555,24 @@ half1329:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy1331:
+copy1283:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1331
+	JNZ       copy1283
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1330:
+both1282:
 	CMPB       152(AX), $0x00
-	JEQ        skip1332
+	JEQ        skip1284
 	CMPB       64(AX), $0x00
-	JNE        half1333
+	JNE        half1285
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1334
+	JMP        both1286
 
-half1333:
+half1285:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -17374,58 +15580,58 @@ half1333:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy1335:
+copy1287:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy1335
+	JNZ       copy1287
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1334:
+both1286:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         152(AX), $0x01
-	JNE          act1336
+	JNE          act1288
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1336:
+act1288:
 	CMPB         152(AX), $0x03
-	JNE          act1337
+	JNE          act1289
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1337:
+act1289:
 	CMPB         152(AX), $0x02
-	JNE          act1338
+	JNE          act1290
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1339
+	JEQ          skip1291
 	VBROADCASTSS 124(AX), Y6
 
-skip1339:
+skip1291:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1338:
-skip1332:
+act1290:
+skip1284:
 	CMPB         128(AX), $0x00
-	JEQ          skip1340
+	JEQ          skip1292
 	CMPB         152(AX), $0x01
-	JNE          draws1341
+	JNE          draws1293
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1342
+	JMP          drawn1294
 
-draws1341:
+draws1293:
 	CMPW  116(AX), $0x8000
-	JNE   other1343
+	JNE   other1295
 	TESTQ $0x0000003f, CX
-	JNZ   same1345
+	JNZ   same1297
 	MOVQ  16(SP), R8
 	MOVQ  elementMix<>+24(SB), R12
 	ADDQ  R12, 16(SP)
@@ -17441,7 +15647,7 @@ draws1341:
 	SHRQ  $0x1f, R12
 	XORQ  R12, R8
 
-same1345:
+same1297:
 	VBROADCASTSS 120(AX), Y4
 	VMOVQ        R8, X5
 	VPBROADCASTD X5, Y5
@@ -17450,9 +15656,9 @@ same1345:
 	VMULPS       Y4, Y3, Y3
 	VPAND        Y5, Y3, Y3
 	SHRQ         $0x08, R8
-	JMP          half1344
+	JMP          half1296
 
-other1343:
+other1295:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -17472,15 +15678,15 @@ other1343:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-half1344:
-drawn1342:
-skip1340:
+half1296:
+drawn1294:
+skip1292:
 	CMPB       16(AX), $0x00
-	JNE        half1346
+	JNE        half1298
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1347
+	JMP        both1299
 
-half1346:
+half1298:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -17499,26 +15705,26 @@ half1346:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R14
 
-copy1348:
+copy1300:
 	MOVW -2(SP)(R12*2), R13
 	MOVW R13, -2(R14)(R12*2)
 	DECQ R12
-	JNZ  copy1348
+	JNZ  copy1300
 
-both1347:
+both1299:
 	MOVQ    88(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1349
+	JZ      skip1301
 	VADDPS  (R12)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R12)(CX*4)
 
-skip1349:
-row1328:
+skip1301:
+row1280:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows1283
+	JNZ  rows1235
 	VZEROUPPER
 	RET
 
@@ -17541,43 +15747,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1350:
+rows1302:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1352
+	JGT  cols1304
 
-cols1351:
+cols1303:
 	CMPB       40(AX), $0x00
-	JNE        half1353
+	JNE        half1305
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1354
+	JMP        both1306
 
-half1353:
+half1305:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1354:
+both1306:
 	CMPB       64(AX), $0x00
-	JNE        half1355
+	JNE        half1307
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1356
+	JMP        both1308
 
-half1355:
+half1307:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1356:
+both1308:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -17593,12 +15799,12 @@ both1356:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1357
+	JNE          half1309
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1358
+	JMP          both1310
 
-half1357:
+half1309:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -17628,42 +15834,42 @@ half1357:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1358:
+both1310:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1351
+	JLE  cols1303
 
-cols1352:
+cols1304:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1360
+	JGT  cols1312
 
-cols1359:
+cols1311:
 	CMPB       40(AX), $0x00
-	JNE        half1361
+	JNE        half1313
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1362
+	JMP        both1314
 
-half1361:
+half1313:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1362:
+both1314:
 	CMPB       64(AX), $0x00
-	JNE        half1363
+	JNE        half1315
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1364
+	JMP        both1316
 
-half1363:
+half1315:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1364:
+both1316:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -17672,11 +15878,11 @@ both1364:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1365
+	JNE          half1317
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1366
+	JMP          both1318
 
-half1365:
+half1317:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17692,22 +15898,22 @@ half1365:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1366:
+both1318:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1359
+	JLE  cols1311
 
-cols1360:
+cols1312:
 	CMPQ       CX, DX
-	JGE        row1367
+	JGE        row1319
 	CMPB       40(AX), $0x00
-	JNE        half1368
+	JNE        half1320
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1369
+	JMP        both1321
 
-half1368:
+half1320:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -17715,22 +15921,22 @@ half1368:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1370:
+copy1322:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1370
+	JNZ       copy1322
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1369:
+both1321:
 	CMPB       64(AX), $0x00
-	JNE        half1371
+	JNE        half1323
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1372
+	JMP        both1324
 
-half1371:
+half1323:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17738,15 +15944,15 @@ half1371:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1373:
+copy1325:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1373
+	JNZ       copy1325
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1372:
+both1324:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -17755,11 +15961,11 @@ both1372:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1374
+	JNE          half1326
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1375
+	JMP          both1327
 
-half1374:
+half1326:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -17778,19 +15984,19 @@ half1374:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1376:
+copy1328:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1376
+	JNZ  copy1328
 
-both1375:
-row1367:
+both1327:
+row1319:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1350
+	JNZ  rows1302
 	VZEROUPPER
 	RET
 
@@ -17814,9 +16020,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1378:
+group1331:
 	CMPQ         R9, $0x01
-	JLT          group1379
+	JLT          group1332
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -17827,39 +16033,39 @@ group1378:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1381
+	JGT          cols1334
 
-cols1380:
+cols1333:
 	CMPB       40(AX), $0x00
-	JNE        half1382
+	JNE        half1335
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1383
+	JMP        both1336
 
-half1382:
+half1335:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1383:
+both1336:
 	CMPB       64(AX), $0x00
-	JNE        half1384
+	JNE        half1337
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1385
+	JMP        both1338
 
-half1384:
+half1337:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1385:
+both1338:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17890,38 +16096,38 @@ both1385:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1380
+	JLE         cols1333
 
-cols1381:
+cols1334:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1387
+	JGT  cols1340
 
-cols1386:
+cols1339:
 	CMPB       40(AX), $0x00
-	JNE        half1388
+	JNE        half1341
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1389
+	JMP        both1342
 
-half1388:
+half1341:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1389:
+both1342:
 	CMPB       64(AX), $0x00
-	JNE        half1390
+	JNE        half1343
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1391
+	JMP        both1344
 
-half1390:
+half1343:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1391:
+both1344:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -17940,18 +16146,18 @@ both1391:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1386
+	JLE         cols1339
 
-cols1387:
+cols1340:
 	CMPQ       CX, DX
-	JGE        row1392
+	JGE        row1345
 	CMPB       40(AX), $0x00
-	JNE        half1393
+	JNE        half1346
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1394
+	JMP        both1347
 
-half1393:
+half1346:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -17959,22 +16165,22 @@ half1393:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1395:
+copy1348:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1395
+	JNZ       copy1348
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1394:
+both1347:
 	CMPB       64(AX), $0x00
-	JNE        half1396
+	JNE        half1349
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1397
+	JMP        both1350
 
-half1396:
+half1349:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -17982,15 +16188,15 @@ half1396:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1398:
+copy1351:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1398
+	JNZ       copy1351
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1397:
+both1350:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -18007,7 +16213,7 @@ both1397:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1392:
+row1345:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -18032,36 +16238,36 @@ row1392:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1400
+	JGT          cols1353
 
-cols1399:
+cols1352:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1401
+	JNE     half1354
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both1402
+	JMP     both1355
 
-half1401:
+half1354:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1402:
+both1355:
 	CMPB    64(AX), $0x00
-	JNE     half1403
+	JNE     half1356
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both1404
+	JMP     both1357
 
-half1403:
+half1356:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1404:
+both1357:
 	VSUBPS      Y3, Y8, Y8
 	VFMADD213PS Y4, Y5, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -18073,12 +16279,12 @@ both1404:
 	VMULPS      Y8, Y7, Y7
 	VFMSUB213PS Y9, Y2, Y7
 	CMPB        16(AX), $0x00
-	JNE         half1405
+	JNE         half1358
 	VMOVUPS     Y6, (BX)(CX*4)
 	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both1406
+	JMP         both1359
 
-half1405:
+half1358:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -18108,50 +16314,50 @@ half1405:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, 16(BX)(CX*2)
 
-both1406:
+both1359:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1399
+	JLE  cols1352
 
-cols1400:
+cols1353:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1408
+	JGT  cols1361
 
-cols1407:
+cols1360:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1409
+	JNE     half1362
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both1410
+	JMP     both1363
 
-half1409:
+half1362:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1410:
+both1363:
 	CMPB    64(AX), $0x00
-	JNE     half1411
+	JNE     half1364
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both1412
+	JMP     both1365
 
-half1411:
+half1364:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1412:
+both1365:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y8
 	VMULPS      Y8, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1413
+	JNE         half1366
 	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both1414
+	JMP         both1367
 
-half1413:
+half1366:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -18167,69 +16373,69 @@ half1413:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both1414:
+both1367:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1407
+	JLE  cols1360
 
-cols1408:
+cols1361:
 	CMPQ       CX, DX
-	JGE        row1415
+	JGE        row1368
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1416
+	JNE        half1369
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1417
+	JMP        both1370
 
-half1416:
+half1369:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1418:
+copy1371:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1418
+	JNZ       copy1371
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1417:
+both1370:
 	CMPB       64(AX), $0x00
-	JNE        half1419
+	JNE        half1372
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both1420
+	JMP        both1373
 
-half1419:
+half1372:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1421:
+copy1374:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1421
+	JNZ       copy1374
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both1420:
+both1373:
 	VSUBPS      Y3, Y7, Y7
 	VFMADD213PS Y4, Y5, Y7
 	VMASKMOVPS  (R10)(CX*4), Y0, Y3
 	VMULPS      Y3, Y6, Y6
 	VFMSUB213PS Y7, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1422
+	JNE         half1375
 	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both1423
+	JMP         both1376
 
-half1422:
+half1375:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -18248,21 +16454,21 @@ half1422:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1424:
+copy1377:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1424
+	JNZ  copy1377
 
-both1423:
-row1415:
+both1376:
+row1368:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1378
+	JMP  group1331
 
-group1379:
+group1332:
 	VZEROUPPER
 	RET
 
@@ -18279,35 +16485,35 @@ TEXT ·softmaxAVX2(SB), $24-8
 	MOVQ    (AX), CX
 	XORQ    SI, SI
 	CMPB    18(AX), $0x00
-	JEQ     skip1427
+	JEQ     skip1380
 	MOVQ    48(AX), SI
 	IMULQ   8(AX), SI
 	ADDQ    CX, SI
 	SUBQ    $0x00004000, SI
 
-skip1427:
+skip1380:
 	MOVQ SI, 16(SP)
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1428:
+far1381:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1428
+	JLT  far1381
 
-turn1429:
+turn1382:
 	CMPQ  BX, 48(AX)
-	JCC   skip1430
+	JCC   skip1383
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1431
+	JZ    have1384
 	MOVL  (CX)(BX*4), SI
 
-have1431:
+have1384:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18315,22 +16521,22 @@ have1431:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1432
+	JZ    even1385
 	LEAQ  (CX)(SI*4), CX
 
-even1432:
+even1385:
 	CMPQ  64(AX), $0x00
-	JEQ   all1433
+	JEQ   all1386
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1435
+	JGE   next1388
 	MOVQ  64(AX), SI
 	MOVL  (SI)(CX*4), SI
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1435:
+next1388:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18338,17 +16544,17 @@ next1435:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1437
+	JGT          cols1390
 
-cols1436:
+cols1389:
 	CMPB       16(AX), $0x00
-	JNE        half1438
+	JNE        half1391
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1439
+	JMP        both1392
 
-half1438:
+half1391:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -18356,46 +16562,46 @@ half1438:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1439:
+both1392:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1436
+	JLE  cols1389
 
-cols1437:
+cols1390:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1441
+	JGT  cols1394
 
-cols1440:
+cols1393:
 	CMPB       16(AX), $0x00
-	JNE        half1442
+	JNE        half1395
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1443
+	JMP        both1396
 
-half1442:
+half1395:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1443:
+both1396:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1440
+	JLE    cols1393
 
-cols1441:
+cols1394:
 	CMPQ       CX, DX
-	JGE        row1444
+	JGE        row1397
 	CMPB       16(AX), $0x00
-	JNE        half1445
+	JNE        half1398
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1446
+	JMP        both1399
 
-half1445:
+half1398:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -18403,19 +16609,19 @@ half1445:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1447:
+copy1400:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1447
+	JNZ       copy1400
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1446:
+both1399:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1444:
+row1397:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18425,22 +16631,22 @@ row1444:
 	VMAXPS       X1, X2, X1
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
-	JMP          listed1434
+	JMP          listed1387
 
-all1433:
+all1386:
 	CMPQ DI, 16(SP)
-	JGE  none1448
+	JGE  none1401
 	MOVQ DI, SI
 	ANDQ $-256, SI
 	SHRQ $0x06, SI
 	RORB $0x02, SI
 	SHLQ $0x06, SI
-	JMP  row1449
+	JMP  row1402
 
-none1448:
+none1401:
 	XORQ SI, SI
 
-row1449:
+row1402:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -18448,198 +16654,198 @@ row1449:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1451
+	JGT          cols1404
 
-cols1450:
+cols1403:
 	CMPB       16(AX), $0x00
-	JNE        half1452
+	JNE        half1405
 	TESTQ      SI, SI
-	JZ         near1454
+	JZ         near1407
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1455
+	JNZ        asked1408
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1456
+	JNZ        same1409
 	ADDQ       $0x00003000, SI
 
-same1456:
-	JMP asked1455
+same1409:
+	JMP asked1408
 
-near1454:
+near1407:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1455:
+asked1408:
 	VMAXPS (DI)(CX*4), Y3, Y3
 	VMAXPS 32(DI)(CX*4), Y4, Y4
-	JMP    both1453
+	JMP    both1406
 
-half1452:
+half1405:
 	TESTQ      SI, SI
-	JZ         near1457
+	JZ         near1410
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1458
+	JNZ        asked1411
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1459
+	JNZ        same1412
 	ADDQ       $0x00003000, SI
 
-same1459:
-	JMP asked1458
+same1412:
+	JMP asked1411
 
-near1457:
+near1410:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1458:
+asked1411:
 	VMOVUPS (DI)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both1453:
+both1406:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1450
+	JLE  cols1403
 
-cols1451:
+cols1404:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1461
+	JGT  cols1414
 
-cols1460:
+cols1413:
 	CMPB       16(AX), $0x00
-	JNE        half1462
+	JNE        half1415
 	TESTQ      SI, SI
-	JZ         near1464
+	JZ         near1417
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1465
+	JNZ        asked1418
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1466
+	JNZ        same1419
 	ADDQ       $0x00003000, SI
 
-same1466:
-	JMP asked1465
+same1419:
+	JMP asked1418
 
-near1464:
+near1417:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1465:
+asked1418:
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both1463
+	JMP     both1416
 
-half1462:
+half1415:
 	TESTQ      SI, SI
-	JZ         near1467
+	JZ         near1420
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1468
+	JNZ        asked1421
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1469
+	JNZ        same1422
 	ADDQ       $0x00003000, SI
 
-same1469:
-	JMP asked1468
+same1422:
+	JMP asked1421
 
-near1467:
+near1420:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1468:
+asked1421:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1463:
+both1416:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1460
+	JLE    cols1413
 
-cols1461:
+cols1414:
 	CMPQ       CX, DX
-	JGE        row1470
+	JGE        row1423
 	CMPB       16(AX), $0x00
-	JNE        half1471
+	JNE        half1424
 	TESTQ      SI, SI
-	JZ         near1473
+	JZ         near1426
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1474
+	JNZ        asked1427
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1475
+	JNZ        same1428
 	ADDQ       $0x00003000, SI
 
-same1475:
-	JMP asked1474
+same1428:
+	JMP asked1427
 
-near1473:
+near1426:
 	PREFETCHT0 3072(DI)(CX*4)
 
-asked1474:
+asked1427:
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1472
+	JMP        both1425
 
-half1471:
+half1424:
 	TESTQ      SI, SI
-	JZ         near1476
+	JZ         near1429
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1477
+	JNZ        asked1430
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1478
+	JNZ        same1431
 	ADDQ       $0x00003000, SI
 
-same1478:
-	JMP asked1477
+same1431:
+	JMP asked1430
 
-near1476:
+near1429:
 	PREFETCHT0 3072(DI)(CX*2)
 
-asked1477:
+asked1430:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, SI
 	SUBQ    CX, SI
 	LEAQ    (DI)(CX*2), DI
 
-copy1479:
+copy1432:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1479
+	JNZ       copy1432
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1472:
+both1425:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1470:
+row1423:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -18650,18 +16856,18 @@ row1470:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-listed1434:
-skip1430:
+listed1387:
+skip1383:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1480
+	JCC   skip1433
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1481
+	JZ    have1434
 	MOVL  (CX)(BX*4), SI
 
-have1481:
+have1434:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18669,10 +16875,10 @@ have1481:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1482
+	JZ    even1435
 	LEAQ  (R10)(CX*4), R10
 
-even1482:
+even1435:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -18680,26 +16886,26 @@ even1482:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1484
+	JGT          cols1437
 
-cols1483:
+cols1436:
 	CMPB    16(AX), $0x00
-	JNE     half1485
+	JNE     half1438
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1486
+	JMP     both1439
 
-half1485:
+half1438:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1486:
+both1439:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1487
+	JNE          half1440
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -18744,9 +16950,9 @@ both1486:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1488
+	JMP          both1441
 
-half1487:
+half1440:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -18783,31 +16989,31 @@ half1487:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1488:
+both1441:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1483
+	JLE  cols1436
 
-cols1484:
+cols1437:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1490
+	JGT  cols1443
 
-cols1489:
+cols1442:
 	CMPB    16(AX), $0x00
-	JNE     half1491
+	JNE     half1444
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1492
+	JMP     both1445
 
-half1491:
+half1444:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1492:
+both1445:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1493
+	JNE          half1446
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18835,9 +17041,9 @@ both1492:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1494
+	JMP          both1447
 
-half1493:
+half1446:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -18860,39 +17066,39 @@ half1493:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1494:
+both1447:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1489
+	JLE  cols1442
 
-cols1490:
+cols1443:
 	CMPQ       CX, DX
-	JGE        row1495
+	JGE        row1448
 	CMPB       16(AX), $0x00
-	JNE        half1496
+	JNE        half1449
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1497
+	JMP        both1450
 
-half1496:
+half1449:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1498:
+copy1451:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1498
+	JNZ       copy1451
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1497:
+both1450:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1499
+	JNE          half1452
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18921,9 +17127,9 @@ both1497:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1500
+	JMP          both1453
 
-half1499:
+half1452:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -18947,8 +17153,8 @@ half1499:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1500:
-row1495:
+both1453:
+row1448:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -18961,28 +17167,28 @@ row1495:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1502
+	JZ           skip1455
 	MOVL         (CX)(SI*4), R8
 
-skip1502:
+skip1455:
 	TESTQ  R8, R8
-	JS     unlabelled1501
+	JS     unlabelled1454
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1501:
-skip1480:
+unlabelled1454:
+skip1433:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1503
+	JCC   skip1456
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1504
+	JZ    have1457
 	MOVL  (CX)(BX*4), SI
 
-have1504:
+have1457:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -18990,17 +17196,17 @@ have1504:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1505
+	JZ    even1458
 	LEAQ  (R10)(CX*4), R10
 
-even1505:
+even1458:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1506
+	JZ    skip1459
 	MOVL  (CX)(SI*4), R8
 
-skip1506:
+skip1459:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -19008,92 +17214,92 @@ skip1506:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1507
+	JS     unlabelled1460
 	CMPB   16(AX), $0x00
-	JNE    half1508
+	JNE    half1461
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1509
+	JMP    both1462
 
-half1508:
+half1461:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1509:
+both1462:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1507
+	JNE          unlabelled1460
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1511:
+next1464:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1513
+	JGT     last1466
 	CMPB    16(AX), $0x00
-	JNE     half1514
+	JNE     half1467
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1515
+	JMP     both1468
 
-half1514:
+half1467:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1515:
+both1468:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1510
+	JNZ       found1463
 	ADDQ      $0x08, CX
-	JMP       next1511
+	JMP       next1464
 
-last1513:
+last1466:
 	CMPQ       CX, DX
-	JGE        end1512
+	JGE        end1465
 	CMPB       16(AX), $0x00
-	JNE        half1516
+	JNE        half1469
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1517
+	JMP        both1470
 
-half1516:
+half1469:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1518:
+copy1471:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1518
+	JNZ       copy1471
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1517:
+both1470:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1510
+	JNZ       found1463
 	MOVQ      DX, CX
-	JMP       end1512
+	JMP       end1465
 
-found1510:
+found1463:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1512:
+end1465:
 	CMPQ CX, R8
-	JNE  unlabelled1507
+	JNE  unlabelled1460
 	INCQ 112(AX)
 
-unlabelled1507:
+unlabelled1460:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1519
+	JZ           skip1472
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -19102,18 +17308,18 @@ unlabelled1507:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1521
+	JGT          cols1474
 
-cols1520:
+cols1473:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1522
+	JNE     half1475
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1523
+	JMP     both1476
 
-half1522:
+half1475:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19143,25 +17349,25 @@ half1522:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1523:
+both1476:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1520
+	JLE  cols1473
 
-cols1521:
+cols1474:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1525
+	JGT  cols1478
 
-cols1524:
+cols1477:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1526
+	JNE     half1479
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1527
+	JMP     both1480
 
-half1526:
+half1479:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -19177,22 +17383,22 @@ half1526:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1527:
+both1480:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1524
+	JLE  cols1477
 
-cols1525:
+cols1478:
 	CMPQ       CX, DX
-	JGE        row1528
+	JGE        row1481
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1529
+	JNE        half1482
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1530
+	JMP        both1483
 
-half1529:
+half1482:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -19211,20 +17417,20 @@ half1529:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1531:
+copy1484:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1531
+	JNZ  copy1484
 
-both1530:
-row1528:
-skip1519:
-skip1503:
+both1483:
+row1481:
+skip1472:
+skip1456:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1429
+	JLT  turn1382
 	VZEROUPPER
 	RET
 
@@ -19246,37 +17452,37 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1532:
+rows1485:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1534
+	JGT  cols1487
 
-cols1533:
+cols1486:
 	CMPB       16(AX), $0x00
-	JNE        half1535
+	JNE        half1488
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1536
+	JMP        both1489
 
-half1535:
+half1488:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1536:
+both1489:
 	CMPB       40(AX), $0x00
-	JNE        half1537
+	JNE        half1490
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1538
+	JMP        both1491
 
-half1537:
+half1490:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1538:
+both1491:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19284,7 +17490,7 @@ both1538:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1539
+	JNE          half1492
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19315,7 +17521,7 @@ both1538:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1541
+	JZ           skip1494
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19324,11 +17530,11 @@ both1538:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1542
+	JNE          half1495
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1543
+	JMP          both1496
 
-half1542:
+half1495:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19344,11 +17550,11 @@ half1542:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1543:
-skip1541:
-	JMP both1540
+both1496:
+skip1494:
+	JMP both1493
 
-half1539:
+half1492:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19373,7 +17579,7 @@ half1539:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1544
+	JZ           skip1497
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19382,11 +17588,11 @@ half1539:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1545
+	JNE          half1498
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1546
+	JMP          both1499
 
-half1545:
+half1498:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19402,11 +17608,11 @@ half1545:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1546:
-skip1544:
-both1540:
+both1499:
+skip1497:
+both1493:
 	DECQ         R8
-	JNZ          more1547
+	JNZ          more1500
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19441,22 +17647,22 @@ both1540:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1547:
+more1500:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1533
+	JLE  cols1486
 
-cols1534:
+cols1487:
 	CMPQ       CX, DX
-	JGE        row1548
+	JGE        row1501
 	CMPB       16(AX), $0x00
-	JNE        half1549
+	JNE        half1502
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1550
+	JMP        both1503
 
-half1549:
+half1502:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -19464,22 +17670,22 @@ half1549:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1551:
+copy1504:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1551
+	JNZ       copy1504
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1550:
+both1503:
 	CMPB       40(AX), $0x00
-	JNE        half1552
+	JNE        half1505
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1553
+	JMP        both1506
 
-half1552:
+half1505:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -19487,15 +17693,15 @@ half1552:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1554:
+copy1507:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1554
+	JNZ       copy1507
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1553:
+both1506:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -19503,7 +17709,7 @@ both1553:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1555
+	JNE          half1508
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19535,7 +17741,7 @@ both1553:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1557
+	JZ           skip1510
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19544,11 +17750,11 @@ both1553:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1558
+	JNE          half1511
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1559
+	JMP          both1512
 
-half1558:
+half1511:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19567,17 +17773,17 @@ half1558:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1560:
+copy1513:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1560
+	JNZ  copy1513
 
-both1559:
-skip1557:
-	JMP both1556
+both1512:
+skip1510:
+	JMP both1509
 
-half1555:
+half1508:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -19603,7 +17809,7 @@ half1555:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1561
+	JZ           skip1514
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -19612,11 +17818,11 @@ half1555:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1562
+	JNE          half1515
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1563
+	JMP          both1516
 
-half1562:
+half1515:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -19635,17 +17841,17 @@ half1562:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1564:
+copy1517:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1564
+	JNZ  copy1517
 
-both1563:
-skip1561:
-both1556:
+both1516:
+skip1514:
+both1509:
 	DECQ         R8
-	JNZ          more1565
+	JNZ          more1518
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19680,13 +17886,13 @@ both1556:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1565:
-row1548:
+more1518:
+row1501:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1532
+	JNZ          rows1485
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -19740,32 +17946,32 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1566:
+rows1519:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1568
+	JGT  cols1521
 
-cols1567:
+cols1520:
 	CMPB       16(AX), $0x00
-	JNE        half1569
+	JNE        half1522
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
-	JMP        both1570
+	JMP        both1523
 
-half1569:
+half1522:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1570:
+both1523:
 	CMPB      16(AX), $0x00
-	JNE       half1571
+	JNE       half1524
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
 	VCVTPS2PD 64(BX)(CX*4), Z6
 	VCVTPS2PD 96(BX)(CX*4), Z7
-	JMP       both1572
+	JMP       both1525
 
-half1571:
+half1524:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19779,26 +17985,26 @@ half1571:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1572:
+both1525:
 	CMPB       40(AX), $0x00
-	JNE        half1573
+	JNE        half1526
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	JMP        both1574
+	JMP        both1527
 
-half1573:
+half1526:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1574:
+both1527:
 	CMPB      40(AX), $0x00
-	JNE       half1575
+	JNE       half1528
 	VCVTPS2PD (SI)(CX*4), Z8
 	VCVTPS2PD 32(SI)(CX*4), Z9
 	VCVTPS2PD 64(SI)(CX*4), Z10
 	VCVTPS2PD 96(SI)(CX*4), Z11
-	JMP       both1576
+	JMP       both1529
 
-half1575:
+half1528:
 	VPMOVZXWD (SI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19812,7 +18018,7 @@ half1575:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1576:
+both1529:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -19820,30 +18026,30 @@ both1576:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1567
+	JLE         cols1520
 
-cols1568:
+cols1521:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1578
+	JGT  cols1531
 
-cols1577:
+cols1530:
 	CMPB       16(AX), $0x00
-	JNE        half1579
+	JNE        half1532
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1580
+	JMP        both1533
 
-half1579:
+half1532:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1580:
+both1533:
 	CMPB      16(AX), $0x00
-	JNE       half1581
+	JNE       half1534
 	VCVTPS2PD (BX)(CX*4), Z4
 	VCVTPS2PD 32(BX)(CX*4), Z5
-	JMP       both1582
+	JMP       both1535
 
-half1581:
+half1534:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19851,23 +18057,23 @@ half1581:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1582:
+both1535:
 	CMPB       40(AX), $0x00
-	JNE        half1583
+	JNE        half1536
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1584
+	JMP        both1537
 
-half1583:
+half1536:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1584:
+both1537:
 	CMPB      40(AX), $0x00
-	JNE       half1585
+	JNE       half1538
 	VCVTPS2PD (SI)(CX*4), Z6
 	VCVTPS2PD 32(SI)(CX*4), Z7
-	JMP       both1586
+	JMP       both1539
 
-half1585:
+half1538:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VCVTPS2PD Y6, Z6
@@ -19875,116 +18081,116 @@ half1585:
 	VPSLLD    $0x10, Y7, Y7
 	VCVTPS2PD Y7, Z7
 
-both1586:
+both1539:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1577
+	JLE         cols1530
 
-cols1578:
+cols1531:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1588
+	JGT  cols1541
 
-cols1587:
+cols1540:
 	CMPB       16(AX), $0x00
-	JNE        half1589
+	JNE        half1542
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1590
+	JMP        both1543
 
-half1589:
+half1542:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1590:
+both1543:
 	CMPB      16(AX), $0x00
-	JNE       half1591
+	JNE       half1544
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both1592
+	JMP       both1545
 
-half1591:
+half1544:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1592:
+both1545:
 	CMPB       40(AX), $0x00
-	JNE        half1593
+	JNE        half1546
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1594
+	JMP        both1547
 
-half1593:
+half1546:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1594:
+both1547:
 	CMPB      40(AX), $0x00
-	JNE       half1595
+	JNE       half1548
 	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both1596
+	JMP       both1549
 
-half1595:
+half1548:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1596:
+both1549:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1587
+	JLE         cols1540
 
-cols1588:
+cols1541:
 	CMPQ       CX, DX
-	JGE        row1597
+	JGE        row1550
 	CMPB       16(AX), $0x00
-	JNE        half1598
+	JNE        half1551
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1599
+	JMP        both1552
 
-half1598:
+half1551:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1599:
+both1552:
 	CMPB        16(AX), $0x00
-	JNE         half1600
+	JNE         half1553
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1601
+	JMP         both1554
 
-half1600:
+half1553:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1601:
+both1554:
 	CMPB       40(AX), $0x00
-	JNE        half1602
+	JNE        half1555
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1603
+	JMP        both1556
 
-half1602:
+half1555:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1603:
+both1556:
 	CMPB        40(AX), $0x00
-	JNE         half1604
+	JNE         half1557
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1605
+	JMP         both1558
 
-half1604:
+half1557:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1605:
+both1558:
 	VFMADD231PD Z4, Z5, Z0
 
-row1597:
+row1550:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1566
+	JNZ           rows1519
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -20022,15 +18228,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1606:
+rows1559:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1608
+	JGT  cols1561
 
-cols1607:
+cols1560:
 	CMPB       16(AX), $0x00
-	JNE        half1609
+	JNE        half1562
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -20039,9 +18245,9 @@ cols1607:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1610
+	JMP        both1563
 
-half1609:
+half1562:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -20049,7 +18255,7 @@ half1609:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1610:
+both1563:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -20057,80 +18263,80 @@ both1610:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1607
+	JLE         cols1560
 
-cols1608:
+cols1561:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1612
+	JGT  cols1565
 
-cols1611:
+cols1564:
 	CMPB       16(AX), $0x00
-	JNE        half1613
+	JNE        half1566
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1614
+	JMP        both1567
 
-half1613:
+half1566:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1614:
+both1567:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1611
+	JLE         cols1564
 
-cols1612:
+cols1565:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1616
+	JGT  cols1569
 
-cols1615:
+cols1568:
 	CMPB       16(AX), $0x00
-	JNE        half1617
+	JNE        half1570
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1618
+	JMP        both1571
 
-half1617:
+half1570:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1618:
+both1571:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1615
+	JLE         cols1568
 
-cols1616:
+cols1569:
 	CMPQ       CX, DX
-	JGE        row1619
+	JGE        row1572
 	CMPB       16(AX), $0x00
-	JNE        half1620
+	JNE        half1573
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1621
+	JMP        both1574
 
-half1620:
+half1573:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1621:
+both1574:
 	VFMADD231PS Z7, Z2, Z3
 
-row1619:
+row1572:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1606
+	JNZ           rows1559
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -20162,14 +18368,14 @@ TEXT ·columnSumsAVX512(SB), $32-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1623
+	JEQ   wide1576
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1624
+	JZ    skip1577
 	CMPB  40(AX), $0x00
-	JEQ   wide1623
+	JEQ   wide1576
 
-skip1624:
+skip1577:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -20181,7 +18387,7 @@ skip1624:
 	BZHIQ     CX, R8, R8
 	KMOVW     R8, K2
 
-group1625:
+group1578:
 	MOVQ    $0x00000010, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -20189,16 +18395,16 @@ group1625:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1627
+	JGT     cols1580
 
-cols1626:
+cols1579:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1628
+	JZ           plain1581
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -20215,50 +18421,50 @@ cols1626:
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1630
+	JNE          half1583
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1631
+	JMP          both1584
 
-half1630:
+half1583:
 	IMUL3Q $0x00000020, CX, R9
 
-both1631:
+both1584:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1632
+	JNE    far1585
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1632:
+far1585:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1633
+	JNE    half1586
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1634
+	JMP    both1587
 
-half1633:
+half1586:
 	IMUL3Q $0x00000020, CX, R11
 
-both1634:
+both1587:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1635
+	JNE    far1588
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1635:
+far1588:
 	MOVQ 16(SP), R12
 
-row1636:
+row1589:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z12
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1638
+	JNE        half1591
 	CMPB       42(AX), $0x00
-	JEQ        near1640
+	JEQ        near1593
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20266,41 +18472,41 @@ row1636:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1641
+	JMP        asked1594
 
-near1640:
+near1593:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1641:
+asked1594:
 	ADDQ $0x00000080, R9
-	JMP  both1639
+	JMP  both1592
 
-half1638:
+half1591:
 	CMPB       42(AX), $0x00
-	JEQ        near1642
+	JEQ        near1595
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1643
+	JMP        asked1596
 
-near1642:
+near1595:
 	PREFETCHT0 (R9)
 
-asked1643:
+asked1596:
 	ADDQ $0x00000040, R9
 
-both1639:
+both1592:
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z13
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z14
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1644
+	JNE        half1597
 	CMPB       18(AX), $0x00
-	JEQ        near1646
+	JEQ        near1599
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -20308,34 +18514,34 @@ both1639:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1647
+	JMP        asked1600
 
-near1646:
+near1599:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1647:
+asked1600:
 	ADDQ $0x00000080, R11
-	JMP  both1645
+	JMP  both1598
 
-half1644:
+half1597:
 	CMPB       18(AX), $0x00
-	JEQ        near1648
+	JEQ        near1601
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1649
+	JMP        asked1602
 
-near1648:
+near1601:
 	PREFETCHT0 (R11)
 
-asked1649:
+asked1602:
 	ADDQ $0x00000040, R11
 
-both1645:
+both1598:
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -20345,41 +18551,41 @@ both1645:
 	VADDPS      Z12, Z3, Z3
 	VFMADD231PS Z12, Z14, Z5
 	DECQ        R12
-	JZ          rows1637
-	JMP         row1636
+	JZ          rows1590
+	JMP         row1589
 
-rows1637:
-	JMP summed1629
+rows1590:
+	JMP summed1582
 
-plain1628:
+plain1581:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1650
+	JNE    half1603
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1651
+	JMP    both1604
 
-half1650:
+half1603:
 	IMUL3Q $0x00000020, CX, R9
 
-both1651:
+both1604:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1652
+	JNE    far1605
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1652:
+far1605:
 	MOVQ 16(SP), R10
 
-row1653:
+row1606:
 	VPERMW.Z   (R8)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (R8)(CX*2), Z1, K1, Z8
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1608
 	CMPB       18(AX), $0x00
-	JEQ        near1657
+	JEQ        near1610
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -20387,44 +18593,44 @@ row1653:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1658
+	JMP        asked1611
 
-near1657:
+near1610:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1658:
+asked1611:
 	ADDQ $0x00000080, R9
-	JMP  both1656
+	JMP  both1609
 
-half1655:
+half1608:
 	CMPB       18(AX), $0x00
-	JEQ        near1659
+	JEQ        near1612
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1660
+	JMP        asked1613
 
-near1659:
+near1612:
 	PREFETCHT0 (R9)
 
-asked1660:
+asked1613:
 	ADDQ $0x00000040, R9
 
-both1656:
+both1609:
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 	DECQ        R10
-	JZ          rows1654
-	JMP         row1653
+	JZ          rows1607
+	JMP         row1606
 
-rows1654:
-summed1629:
+rows1607:
+summed1582:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R8)(CX*8), Z7, Z7
@@ -20460,19 +18666,19 @@ summed1629:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1626
+	JLE           cols1579
 
-cols1627:
+cols1580:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1662
+	JGT  cols1615
 
-cols1661:
+cols1614:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1663
+	JZ           plain1616
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20482,210 +18688,210 @@ cols1661:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1665
+	JNE          half1618
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1666
+	JMP          both1619
 
-half1665:
+half1618:
 	IMUL3Q $0x00000020, CX, R9
 
-both1666:
+both1619:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1667
+	JNE    far1620
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1667:
+far1620:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1668
+	JNE    half1621
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1669
+	JMP    both1622
 
-half1668:
+half1621:
 	IMUL3Q $0x00000020, CX, R11
 
-both1669:
+both1622:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1670
+	JNE    far1623
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1670:
+far1623:
 	MOVQ 16(SP), R12
 
-row1671:
+row1624:
 	VPMOVZXWD  (R8)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1673
+	JNE        half1626
 	CMPB       42(AX), $0x00
-	JEQ        near1675
+	JEQ        near1628
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1676
+	JMP        asked1629
 
-near1675:
+near1628:
 	PREFETCHT0 (R9)
 
-asked1676:
+asked1629:
 	ADDQ $0x00000040, R9
-	JMP  both1674
+	JMP  both1627
 
-half1673:
+half1626:
 	CMPB       42(AX), $0x00
-	JEQ        near1677
+	JEQ        near1630
 	TESTQ      $0x00000020, R9
-	JNZ        asked1678
+	JNZ        asked1631
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1678
+	JMP        asked1631
 
-near1677:
+near1630:
 	PREFETCHT0 (R9)
 
-asked1678:
+asked1631:
 	ADDQ $0x00000020, R9
 
-both1674:
+both1627:
 	VPMOVZXWD  (R10)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1679
+	JNE        half1632
 	CMPB       18(AX), $0x00
-	JEQ        near1681
+	JEQ        near1634
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1682
+	JMP        asked1635
 
-near1681:
+near1634:
 	PREFETCHT0 (R11)
 
-asked1682:
+asked1635:
 	ADDQ $0x00000040, R11
-	JMP  both1680
+	JMP  both1633
 
-half1679:
+half1632:
 	CMPB       18(AX), $0x00
-	JEQ        near1683
+	JEQ        near1636
 	TESTQ      $0x00000020, R11
-	JNZ        asked1684
+	JNZ        asked1637
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1684
+	JMP        asked1637
 
-near1683:
+near1636:
 	PREFETCHT0 (R11)
 
-asked1684:
+asked1637:
 	ADDQ $0x00000020, R11
 
-both1680:
+both1633:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1672
-	JMP         row1671
+	JZ          rows1625
+	JMP         row1624
 
-rows1672:
-	JMP summed1664
+rows1625:
+	JMP summed1617
 
-plain1663:
+plain1616:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1685
+	JNE    half1638
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1686
+	JMP    both1639
 
-half1685:
+half1638:
 	IMUL3Q $0x00000020, CX, R9
 
-both1686:
+both1639:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1687
+	JNE    far1640
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1687:
+far1640:
 	MOVQ 16(SP), R10
 
-row1688:
+row1641:
 	VPMOVZXWD  (R8)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1690
+	JNE        half1643
 	CMPB       18(AX), $0x00
-	JEQ        near1692
+	JEQ        near1645
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1693
+	JMP        asked1646
 
-near1692:
+near1645:
 	PREFETCHT0 (R9)
 
-asked1693:
+asked1646:
 	ADDQ $0x00000040, R9
-	JMP  both1691
+	JMP  both1644
 
-half1690:
+half1643:
 	CMPB       18(AX), $0x00
-	JEQ        near1694
+	JEQ        near1647
 	TESTQ      $0x00000020, R9
-	JNZ        asked1695
+	JNZ        asked1648
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1695
+	JMP        asked1648
 
-near1694:
+near1647:
 	PREFETCHT0 (R9)
 
-asked1695:
+asked1648:
 	ADDQ $0x00000020, R9
 
-both1691:
+both1644:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1689
-	JMP         row1688
+	JZ          rows1642
+	JMP         row1641
 
-rows1689:
-summed1664:
+rows1642:
+summed1617:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -20705,16 +18911,16 @@ summed1664:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R8
 	CMPQ          R8, DX
-	JLE           cols1661
+	JLE           cols1614
 
-cols1662:
+cols1615:
 	CMPQ         CX, DX
-	JGE          row1696
+	JGE          row1649
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R8
 	TESTQ        R8, R8
-	JZ           plain1697
+	JZ           plain1650
 	VCVTPD2PS    (R8)(CX*8), Y6
 	VCVTPD2PS    64(R8)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -20724,210 +18930,210 @@ cols1662:
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
 	MOVQ         SI, R8
 	CMPB         40(AX), $0x00
-	JNE          half1699
+	JNE          half1652
 	IMUL3Q       $0x00000040, CX, R9
-	JMP          both1700
+	JMP          both1653
 
-half1699:
+half1652:
 	IMUL3Q $0x00000020, CX, R9
 
-both1700:
+both1653:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1701
+	JNE    far1654
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1701:
+far1654:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1702
+	JNE    half1655
 	IMUL3Q $0x00000040, CX, R11
-	JMP    both1703
+	JMP    both1656
 
-half1702:
+half1655:
 	IMUL3Q $0x00000020, CX, R11
 
-both1703:
+both1656:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1704
+	JNE    far1657
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000010, R12, R12
 	ADDQ   R12, R11
 
-far1704:
+far1657:
 	MOVQ 16(SP), R12
 
-row1705:
+row1658:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R8
 	CMPB        40(AX), $0x00
-	JNE         half1707
+	JNE         half1660
 	CMPB        42(AX), $0x00
-	JEQ         near1709
+	JEQ         near1662
 	MOVQ        R9, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1710
+	JMP         asked1663
 
-near1709:
+near1662:
 	PREFETCHT0 (R9)
 
-asked1710:
+asked1663:
 	ADDQ $0x00000040, R9
-	JMP  both1708
+	JMP  both1661
 
-half1707:
+half1660:
 	CMPB       42(AX), $0x00
-	JEQ        near1711
+	JEQ        near1664
 	TESTQ      $0x00000020, R9
-	JNZ        asked1712
+	JNZ        asked1665
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1712
+	JMP        asked1665
 
-near1711:
+near1664:
 	PREFETCHT0 (R9)
 
-asked1712:
+asked1665:
 	ADDQ $0x00000020, R9
 
-both1708:
+both1661:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 	ADDQ        8(AX), R10
 	CMPB        16(AX), $0x00
-	JNE         half1713
+	JNE         half1666
 	CMPB        18(AX), $0x00
-	JEQ         near1715
+	JEQ         near1668
 	MOVQ        R11, R13
 	ANDQ        $-64, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
-	JMP         asked1716
+	JMP         asked1669
 
-near1715:
+near1668:
 	PREFETCHT0 (R11)
 
-asked1716:
+asked1669:
 	ADDQ $0x00000040, R11
-	JMP  both1714
+	JMP  both1667
 
-half1713:
+half1666:
 	CMPB       18(AX), $0x00
-	JEQ        near1717
+	JEQ        near1670
 	TESTQ      $0x00000020, R11
-	JNZ        asked1718
+	JNZ        asked1671
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1718
+	JMP        asked1671
 
-near1717:
+near1670:
 	PREFETCHT0 (R11)
 
-asked1718:
+asked1671:
 	ADDQ $0x00000020, R11
 
-both1714:
+both1667:
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z8, Z3
 	DECQ        R12
-	JZ          rows1706
-	JMP         row1705
+	JZ          rows1659
+	JMP         row1658
 
-rows1706:
-	JMP summed1698
+rows1659:
+	JMP summed1651
 
-plain1697:
+plain1650:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1719
+	JNE    half1672
 	IMUL3Q $0x00000040, CX, R9
-	JMP    both1720
+	JMP    both1673
 
-half1719:
+half1672:
 	IMUL3Q $0x00000020, CX, R9
 
-both1720:
+both1673:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1721
+	JNE    far1674
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000010, R10, R10
 	ADDQ   R10, R9
 
-far1721:
+far1674:
 	MOVQ 16(SP), R10
 
-row1722:
+row1675:
 	VPMOVZXWD.Z (R8)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R8
 	CMPB        16(AX), $0x00
-	JNE         half1724
+	JNE         half1677
 	CMPB        18(AX), $0x00
-	JEQ         near1726
+	JEQ         near1679
 	MOVQ        R9, R11
 	ANDQ        $-64, R11
 	SHRQ        $0x06, R11
 	RORB        $0x02, R11
 	SHLQ        $0x06, R11
 	PREFETCHT0  16384(R11)
-	JMP         asked1727
+	JMP         asked1680
 
-near1726:
+near1679:
 	PREFETCHT0 (R9)
 
-asked1727:
+asked1680:
 	ADDQ $0x00000040, R9
-	JMP  both1725
+	JMP  both1678
 
-half1724:
+half1677:
 	CMPB       18(AX), $0x00
-	JEQ        near1728
+	JEQ        near1681
 	TESTQ      $0x00000020, R9
-	JNZ        asked1729
+	JNZ        asked1682
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1729
+	JMP        asked1682
 
-near1728:
+near1681:
 	PREFETCHT0 (R9)
 
-asked1729:
+asked1682:
 	ADDQ $0x00000020, R9
 
-both1725:
+both1678:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
-	JZ          rows1723
-	JMP         row1722
+	JZ          rows1676
+	JMP         row1675
 
-rows1723:
-summed1698:
+rows1676:
+summed1651:
 	MOVQ          80(AX), R8
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R8)(CX*8), Z4, Z4
@@ -20945,7 +19151,7 @@ summed1698:
 	VADDPD        64(R8)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R8)(CX*8)
 
-row1696:
+row1649:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -20953,11 +19159,11 @@ row1696:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group1625
-	JMP   done1622
+	JNZ   group1578
+	JMP   done1575
 
-wide1623:
-group1730:
+wide1576:
+group1683:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -20965,9 +19171,9 @@ group1730:
 	XORQ    CX, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JGT     cols1732
+	JGT     cols1685
 
-cols1731:
+cols1684:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -20980,7 +19186,7 @@ cols1731:
 	VMOVUPD 192(R9)(CX*8), Z7
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1733
+	JZ      plain1686
 	VMOVUPD (R8)(CX*8), Z8
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z12
@@ -20995,52 +19201,52 @@ cols1731:
 	VMOVUPD 192(R8)(CX*8), Z15
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1735
+	JNE     half1688
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1736
+	JMP     both1689
 
-half1735:
+half1688:
 	IMUL3Q $0x00000010, CX, R9
 
-both1736:
+both1689:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1737
+	JNE    far1690
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1737:
+far1690:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1738
+	JNE    half1691
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1739
+	JMP    both1692
 
-half1738:
+half1691:
 	IMUL3Q $0x00000010, CX, R11
 
-both1739:
+both1692:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1740
+	JNE    far1693
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1740:
+far1693:
 	MOVQ 24(SP), R12
 
-row1741:
+row1694:
 	CMPB      40(AX), $0x00
-	JNE       half1743
+	JNE       half1696
 	VCVTPS2PD (R8)(CX*4), Z16
 	VCVTPS2PD 32(R8)(CX*4), Z17
 	VCVTPS2PD 64(R8)(CX*4), Z18
 	VCVTPS2PD 96(R8)(CX*4), Z19
-	JMP       both1744
+	JMP       both1697
 
-half1743:
+half1696:
 	VPMOVZXWD (R8)(CX*2), Y16
 	VPSLLD    $0x10, Y16, Y16
 	VCVTPS2PD Y16, Z16
@@ -21054,12 +19260,12 @@ half1743:
 	VPSLLD    $0x10, Y19, Y19
 	VCVTPS2PD Y19, Z19
 
-both1744:
+both1697:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1745
+	JNE        half1698
 	CMPB       42(AX), $0x00
-	JEQ        near1747
+	JEQ        near1700
 	MOVQ       R9, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21067,43 +19273,43 @@ both1744:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1748
+	JMP        asked1701
 
-near1747:
+near1700:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1748:
+asked1701:
 	ADDQ $0x00000080, R9
-	JMP  both1746
+	JMP  both1699
 
-half1745:
+half1698:
 	CMPB       42(AX), $0x00
-	JEQ        near1749
+	JEQ        near1702
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1750
+	JMP        asked1703
 
-near1749:
+near1702:
 	PREFETCHT0 (R9)
 
-asked1750:
+asked1703:
 	ADDQ $0x00000040, R9
 
-both1746:
+both1699:
 	CMPB      16(AX), $0x00
-	JNE       half1751
+	JNE       half1704
 	VCVTPS2PD (R10)(CX*4), Z20
 	VCVTPS2PD 32(R10)(CX*4), Z21
 	VCVTPS2PD 64(R10)(CX*4), Z22
 	VCVTPS2PD 96(R10)(CX*4), Z23
-	JMP       both1752
+	JMP       both1705
 
-half1751:
+half1704:
 	VPMOVZXWD (R10)(CX*2), Y20
 	VPSLLD    $0x10, Y20, Y20
 	VCVTPS2PD Y20, Z20
@@ -21117,12 +19323,12 @@ half1751:
 	VPSLLD    $0x10, Y23, Y23
 	VCVTPS2PD Y23, Z23
 
-both1752:
+both1705:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1753
+	JNE        half1706
 	CMPB       18(AX), $0x00
-	JEQ        near1755
+	JEQ        near1708
 	MOVQ       R11, R13
 	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
@@ -21130,34 +19336,34 @@ both1752:
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
-	JMP        asked1756
+	JMP        asked1709
 
-near1755:
+near1708:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 
-asked1756:
+asked1709:
 	ADDQ $0x00000080, R11
-	JMP  both1754
+	JMP  both1707
 
-half1753:
+half1706:
 	CMPB       18(AX), $0x00
-	JEQ        near1757
+	JEQ        near1710
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1758
+	JMP        asked1711
 
-near1757:
+near1710:
 	PREFETCHT0 (R11)
 
-asked1758:
+asked1711:
 	ADDQ $0x00000040, R11
 
-both1754:
+both1707:
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -21175,43 +19381,43 @@ both1754:
 	VADDPD      Z19, Z3, Z3
 	VFMADD231PD Z19, Z23, Z7
 	DECQ        R12
-	JZ          rows1742
-	JMP         row1741
+	JZ          rows1695
+	JMP         row1694
 
-rows1742:
-	JMP summed1734
+rows1695:
+	JMP summed1687
 
-plain1733:
+plain1686:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1759
+	JNE    half1712
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1760
+	JMP    both1713
 
-half1759:
+half1712:
 	IMUL3Q $0x00000010, CX, R9
 
-both1760:
+both1713:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1761
+	JNE    far1714
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1761:
+far1714:
 	MOVQ 24(SP), R10
 
-row1762:
+row1715:
 	CMPB      16(AX), $0x00
-	JNE       half1764
+	JNE       half1717
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1765
+	JMP       both1718
 
-half1764:
+half1717:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21225,12 +19431,12 @@ half1764:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1765:
+both1718:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1766
+	JNE        half1719
 	CMPB       18(AX), $0x00
-	JEQ        near1768
+	JEQ        near1721
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -21238,34 +19444,34 @@ both1765:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1769
+	JMP        asked1722
 
-near1768:
+near1721:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1769:
+asked1722:
 	ADDQ $0x00000080, R9
-	JMP  both1767
+	JMP  both1720
 
-half1766:
+half1719:
 	CMPB       18(AX), $0x00
-	JEQ        near1770
+	JEQ        near1723
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1771
+	JMP        asked1724
 
-near1770:
+near1723:
 	PREFETCHT0 (R9)
 
-asked1771:
+asked1724:
 	ADDQ $0x00000040, R9
 
-both1767:
+both1720:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -21275,11 +19481,11 @@ both1767:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JZ          rows1763
-	JMP         row1762
+	JZ          rows1716
+	JMP         row1715
 
-rows1763:
-summed1734:
+rows1716:
+summed1687:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21293,14 +19499,14 @@ summed1734:
 	ADDQ    $0x20, CX
 	LEAQ    32(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1731
+	JLE     cols1684
 
-cols1732:
+cols1685:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1773
+	JGT  cols1726
 
-cols1772:
+cols1725:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -21309,7 +19515,7 @@ cols1772:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1774
+	JZ      plain1727
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -21318,50 +19524,50 @@ cols1772:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1776
+	JNE     half1729
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1777
+	JMP     both1730
 
-half1776:
+half1729:
 	IMUL3Q $0x00000010, CX, R9
 
-both1777:
+both1730:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1778
+	JNE    far1731
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1778:
+far1731:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1779
+	JNE    half1732
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1780
+	JMP    both1733
 
-half1779:
+half1732:
 	IMUL3Q $0x00000010, CX, R11
 
-both1780:
+both1733:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1781
+	JNE    far1734
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1781:
+far1734:
 	MOVQ 24(SP), R12
 
-row1782:
+row1735:
 	CMPB      40(AX), $0x00
-	JNE       half1784
+	JNE       half1737
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1785
+	JMP       both1738
 
-half1784:
+half1737:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -21369,54 +19575,54 @@ half1784:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1785:
+both1738:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1786
+	JNE        half1739
 	CMPB       42(AX), $0x00
-	JEQ        near1788
+	JEQ        near1741
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1789
+	JMP        asked1742
 
-near1788:
+near1741:
 	PREFETCHT0 (R9)
 
-asked1789:
+asked1742:
 	ADDQ $0x00000040, R9
-	JMP  both1787
+	JMP  both1740
 
-half1786:
+half1739:
 	CMPB       42(AX), $0x00
-	JEQ        near1790
+	JEQ        near1743
 	TESTQ      $0x00000020, R9
-	JNZ        asked1791
+	JNZ        asked1744
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1791
+	JMP        asked1744
 
-near1790:
+near1743:
 	PREFETCHT0 (R9)
 
-asked1791:
+asked1744:
 	ADDQ $0x00000020, R9
 
-both1787:
+both1740:
 	CMPB      16(AX), $0x00
-	JNE       half1792
+	JNE       half1745
 	VCVTPS2PD (R10)(CX*4), Z10
 	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1793
+	JMP       both1746
 
-half1792:
+half1745:
 	VPMOVZXWD (R10)(CX*2), Y10
 	VPSLLD    $0x10, Y10, Y10
 	VCVTPS2PD Y10, Z10
@@ -21424,47 +19630,47 @@ half1792:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1793:
+both1746:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1794
+	JNE        half1747
 	CMPB       18(AX), $0x00
-	JEQ        near1796
+	JEQ        near1749
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1797
+	JMP        asked1750
 
-near1796:
+near1749:
 	PREFETCHT0 (R11)
 
-asked1797:
+asked1750:
 	ADDQ $0x00000040, R11
-	JMP  both1795
+	JMP  both1748
 
-half1794:
+half1747:
 	CMPB       18(AX), $0x00
-	JEQ        near1798
+	JEQ        near1751
 	TESTQ      $0x00000020, R11
-	JNZ        asked1799
+	JNZ        asked1752
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1799
+	JMP        asked1752
 
-near1798:
+near1751:
 	PREFETCHT0 (R11)
 
-asked1799:
+asked1752:
 	ADDQ $0x00000020, R11
 
-both1795:
+both1748:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -21474,41 +19680,41 @@ both1795:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JZ          rows1783
-	JMP         row1782
+	JZ          rows1736
+	JMP         row1735
 
-rows1783:
-	JMP summed1775
+rows1736:
+	JMP summed1728
 
-plain1774:
+plain1727:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1800
+	JNE    half1753
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1801
+	JMP    both1754
 
-half1800:
+half1753:
 	IMUL3Q $0x00000010, CX, R9
 
-both1801:
+both1754:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1802
+	JNE    far1755
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1802:
+far1755:
 	MOVQ 24(SP), R10
 
-row1803:
+row1756:
 	CMPB      16(AX), $0x00
-	JNE       half1805
+	JNE       half1758
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1806
+	JMP       both1759
 
-half1805:
+half1758:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -21516,57 +19722,57 @@ half1805:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1806:
+both1759:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1807
+	JNE        half1760
 	CMPB       18(AX), $0x00
-	JEQ        near1809
+	JEQ        near1762
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1810
+	JMP        asked1763
 
-near1809:
+near1762:
 	PREFETCHT0 (R9)
 
-asked1810:
+asked1763:
 	ADDQ $0x00000040, R9
-	JMP  both1808
+	JMP  both1761
 
-half1807:
+half1760:
 	CMPB       18(AX), $0x00
-	JEQ        near1811
+	JEQ        near1764
 	TESTQ      $0x00000020, R9
-	JNZ        asked1812
+	JNZ        asked1765
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1812
+	JMP        asked1765
 
-near1811:
+near1764:
 	PREFETCHT0 (R9)
 
-asked1812:
+asked1765:
 	ADDQ $0x00000020, R9
 
-both1808:
+both1761:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JZ          rows1804
-	JMP         row1803
+	JZ          rows1757
+	JMP         row1756
 
-rows1804:
-summed1775:
+rows1757:
+summed1728:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21576,263 +19782,263 @@ summed1775:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1772
+	JLE     cols1725
 
-cols1773:
+cols1726:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1814
+	JGT  cols1767
 
-cols1813:
+cols1766:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1815
+	JZ      plain1768
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1817
+	JNE     half1770
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1818
+	JMP     both1771
 
-half1817:
+half1770:
 	IMUL3Q $0x00000010, CX, R9
 
-both1818:
+both1771:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1819
+	JNE    far1772
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1819:
+far1772:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1820
+	JNE    half1773
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1821
+	JMP    both1774
 
-half1820:
+half1773:
 	IMUL3Q $0x00000010, CX, R11
 
-both1821:
+both1774:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1822
+	JNE    far1775
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1822:
+far1775:
 	MOVQ 24(SP), R12
 
-row1823:
+row1776:
 	CMPB      40(AX), $0x00
-	JNE       half1825
+	JNE       half1778
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1826
+	JMP       both1779
 
-half1825:
+half1778:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1826:
+both1779:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1827
+	JNE        half1780
 	CMPB       42(AX), $0x00
-	JEQ        near1829
+	JEQ        near1782
 	TESTQ      $0x00000020, R9
-	JNZ        asked1830
+	JNZ        asked1783
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1830
+	JMP        asked1783
 
-near1829:
+near1782:
 	PREFETCHT0 (R9)
 
-asked1830:
+asked1783:
 	ADDQ $0x00000020, R9
-	JMP  both1828
+	JMP  both1781
 
-half1827:
+half1780:
 	CMPB       42(AX), $0x00
-	JEQ        near1831
+	JEQ        near1784
 	TESTQ      $0x00000030, R9
-	JNZ        asked1832
+	JNZ        asked1785
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1832
+	JMP        asked1785
 
-near1831:
+near1784:
 	PREFETCHT0 (R9)
 
-asked1832:
+asked1785:
 	ADDQ $0x00000010, R9
 
-both1828:
+both1781:
 	CMPB      16(AX), $0x00
-	JNE       half1833
+	JNE       half1786
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1834
+	JMP       both1787
 
-half1833:
+half1786:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1834:
+both1787:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1835
+	JNE        half1788
 	CMPB       18(AX), $0x00
-	JEQ        near1837
+	JEQ        near1790
 	TESTQ      $0x00000020, R11
-	JNZ        asked1838
+	JNZ        asked1791
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1838
+	JMP        asked1791
 
-near1837:
+near1790:
 	PREFETCHT0 (R11)
 
-asked1838:
+asked1791:
 	ADDQ $0x00000020, R11
-	JMP  both1836
+	JMP  both1789
 
-half1835:
+half1788:
 	CMPB       18(AX), $0x00
-	JEQ        near1839
+	JEQ        near1792
 	TESTQ      $0x00000030, R11
-	JNZ        asked1840
+	JNZ        asked1793
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1840
+	JMP        asked1793
 
-near1839:
+near1792:
 	PREFETCHT0 (R11)
 
-asked1840:
+asked1793:
 	ADDQ $0x00000010, R11
 
-both1836:
+both1789:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1824
-	JMP         row1823
+	JZ          rows1777
+	JMP         row1776
 
-rows1824:
-	JMP summed1816
+rows1777:
+	JMP summed1769
 
-plain1815:
+plain1768:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1841
+	JNE    half1794
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1842
+	JMP    both1795
 
-half1841:
+half1794:
 	IMUL3Q $0x00000010, CX, R9
 
-both1842:
+both1795:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1843
+	JNE    far1796
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1843:
+far1796:
 	MOVQ 24(SP), R10
 
-row1844:
+row1797:
 	CMPB      16(AX), $0x00
-	JNE       half1846
+	JNE       half1799
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1847
+	JMP       both1800
 
-half1846:
+half1799:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1847:
+both1800:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1848
+	JNE        half1801
 	CMPB       18(AX), $0x00
-	JEQ        near1850
+	JEQ        near1803
 	TESTQ      $0x00000020, R9
-	JNZ        asked1851
+	JNZ        asked1804
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1851
+	JMP        asked1804
 
-near1850:
+near1803:
 	PREFETCHT0 (R9)
 
-asked1851:
+asked1804:
 	ADDQ $0x00000020, R9
-	JMP  both1849
+	JMP  both1802
 
-half1848:
+half1801:
 	CMPB       18(AX), $0x00
-	JEQ        near1852
+	JEQ        near1805
 	TESTQ      $0x00000030, R9
-	JNZ        asked1853
+	JNZ        asked1806
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1853
+	JMP        asked1806
 
-near1852:
+near1805:
 	PREFETCHT0 (R9)
 
-asked1853:
+asked1806:
 	ADDQ $0x00000010, R9
 
-both1849:
+both1802:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1845
-	JMP         row1844
+	JZ          rows1798
+	JMP         row1797
 
-rows1845:
-summed1816:
+rows1798:
+summed1769:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -21840,266 +20046,266 @@ summed1816:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1813
+	JLE     cols1766
 
-cols1814:
+cols1767:
 	CMPQ    CX, DX
-	JGE     row1854
+	JGE     row1807
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1855
+	JZ      plain1808
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1857
+	JNE     half1810
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1858
+	JMP     both1811
 
-half1857:
+half1810:
 	IMUL3Q $0x00000010, CX, R9
 
-both1858:
+both1811:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1859
+	JNE    far1812
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1859:
+far1812:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1860
+	JNE    half1813
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1861
+	JMP    both1814
 
-half1860:
+half1813:
 	IMUL3Q $0x00000010, CX, R11
 
-both1861:
+both1814:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1862
+	JNE    far1815
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1862:
+far1815:
 	MOVQ 24(SP), R12
 
-row1863:
+row1816:
 	CMPB        40(AX), $0x00
-	JNE         half1865
+	JNE         half1818
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1866
+	JMP         both1819
 
-half1865:
+half1818:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1866:
+both1819:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1867
+	JNE        half1820
 	CMPB       42(AX), $0x00
-	JEQ        near1869
+	JEQ        near1822
 	TESTQ      $0x00000020, R9
-	JNZ        asked1870
+	JNZ        asked1823
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1870
+	JMP        asked1823
 
-near1869:
+near1822:
 	PREFETCHT0 (R9)
 
-asked1870:
+asked1823:
 	ADDQ $0x00000020, R9
-	JMP  both1868
+	JMP  both1821
 
-half1867:
+half1820:
 	CMPB       42(AX), $0x00
-	JEQ        near1871
+	JEQ        near1824
 	TESTQ      $0x00000030, R9
-	JNZ        asked1872
+	JNZ        asked1825
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1872
+	JMP        asked1825
 
-near1871:
+near1824:
 	PREFETCHT0 (R9)
 
-asked1872:
+asked1825:
 	ADDQ $0x00000010, R9
 
-both1868:
+both1821:
 	CMPB        16(AX), $0x00
-	JNE         half1873
+	JNE         half1826
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1874
+	JMP         both1827
 
-half1873:
+half1826:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1874:
+both1827:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1875
+	JNE        half1828
 	CMPB       18(AX), $0x00
-	JEQ        near1877
+	JEQ        near1830
 	TESTQ      $0x00000020, R11
-	JNZ        asked1878
+	JNZ        asked1831
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1878
+	JMP        asked1831
 
-near1877:
+near1830:
 	PREFETCHT0 (R11)
 
-asked1878:
+asked1831:
 	ADDQ $0x00000020, R11
-	JMP  both1876
+	JMP  both1829
 
-half1875:
+half1828:
 	CMPB       18(AX), $0x00
-	JEQ        near1879
+	JEQ        near1832
 	TESTQ      $0x00000030, R11
-	JNZ        asked1880
+	JNZ        asked1833
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1880
+	JMP        asked1833
 
-near1879:
+near1832:
 	PREFETCHT0 (R11)
 
-asked1880:
+asked1833:
 	ADDQ $0x00000010, R11
 
-both1876:
+both1829:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1864
-	JMP         row1863
+	JZ          rows1817
+	JMP         row1816
 
-rows1864:
-	JMP summed1856
+rows1817:
+	JMP summed1809
 
-plain1855:
+plain1808:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1881
+	JNE    half1834
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1882
+	JMP    both1835
 
-half1881:
+half1834:
 	IMUL3Q $0x00000010, CX, R9
 
-both1882:
+both1835:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1883
+	JNE    far1836
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1883:
+far1836:
 	MOVQ 24(SP), R10
 
-row1884:
+row1837:
 	CMPB        16(AX), $0x00
-	JNE         half1886
+	JNE         half1839
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1887
+	JMP         both1840
 
-half1886:
+half1839:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1887:
+both1840:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1888
+	JNE        half1841
 	CMPB       18(AX), $0x00
-	JEQ        near1890
+	JEQ        near1843
 	TESTQ      $0x00000020, R9
-	JNZ        asked1891
+	JNZ        asked1844
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1891
+	JMP        asked1844
 
-near1890:
+near1843:
 	PREFETCHT0 (R9)
 
-asked1891:
+asked1844:
 	ADDQ $0x00000020, R9
-	JMP  both1889
+	JMP  both1842
 
-half1888:
+half1841:
 	CMPB       18(AX), $0x00
-	JEQ        near1892
+	JEQ        near1845
 	TESTQ      $0x00000030, R9
-	JNZ        asked1893
+	JNZ        asked1846
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1893
+	JMP        asked1846
 
-near1892:
+near1845:
 	PREFETCHT0 (R9)
 
-asked1893:
+asked1846:
 	ADDQ $0x00000010, R9
 
-both1889:
+both1842:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1885
-	JMP         row1884
+	JZ          rows1838
+	JMP         row1837
 
-rows1885:
-summed1856:
+rows1838:
+summed1809:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1854:
+row1807:
 	MOVQ  8(AX), CX
 	IMULQ 24(SP), CX
 	ADDQ  CX, BX
@@ -22107,16 +20313,16 @@ row1854:
 	IMULQ 24(SP), CX
 	ADDQ  CX, SI
 	SUBQ  24(SP), DI
-	JNZ   group1730
+	JNZ   group1683
 
-done1622:
+done1575:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $44392-8
+TEXT ·argmaxAVX512(SB), $50408-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -22129,17 +20335,17 @@ TEXT ·argmaxAVX512(SB), $44392-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half1896
+	JNE       half1849
 	CMPQ      DX, $0x18
-	JMP       both1897
+	JMP       both1850
 
-half1896:
+half1849:
 	CMPQ DX, $0x28
 
-both1897:
-	JGT          longer1895
+both1850:
+	JGT          longer1848
 	CMPB         16(AX), $0x00
-	JNE          half1898
+	JNE          half1851
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -22148,216 +20354,82 @@ both1897:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1900:
+far1853:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1900
+	JLT  far1853
 	MOVQ DI, 32(SP)
 
-rows1901:
-	MOVQ          24(AX), SI
-	SUBQ          CX, SI
-	MOVQ          $0x00000010, DI
-	CMPQ          SI, DI
-	CMOVQGT       DI, SI
-	XORQ          DI, DI
-	CMPQ          SI, DI
-	CMOVQLT       DI, SI
-	MOVQ          SI, 16(SP)
-	MOVQ          16(SP), SI
-	LEAQ          -1(CX)(SI*1), SI
-	MOVQ          SI, 24(SP)
-	VBROADCASTSS  elementff800000<>+0(SB), Z0
-	MOVQ          CX, SI
-	MOVQ          8(AX), DI
-	IMULQ         8(AX), SI
-	ADDQ          (AX), SI
-	MOVQ          24(AX), R8
-	MOVQ          DX, R9
-	ADDQ          R9, R9
-	ADDQ          R9, R9
-	DECQ          R8
-	IMULQ         8(AX), R8
-	ADDQ          (AX), R8
-	ADDQ          R9, R8
-	ADDQ          $0x0f, R9
-	ANDQ          $-16, R9
-	ADDQ          SI, R9
-	LEAQ          (R9)(DI*8), R9
-	LEAQ          (R9)(DI*4), R9
-	LEAQ          (R9)(DI*2), R9
-	LEAQ          (R9)(DI*1), R9
-	CMPQ          R9, R8
-	JLE           have1903
-	MOVQ          (AX), SI
-	MOVQ          8(AX), DI
-	LEAQ          (CX), R9
-	VPBROADCASTD  R9, Z1
-	VPADDD        elementNumbers<>+0(SB), Z1, Z1
-	MOVQ          24(SP), R9
-	VPBROADCASTD  R9, Z2
-	VPMINUD       Z2, Z1, Z1
-	VPBROADCASTQ  DI, Z2
-	VPBROADCASTQ  SI, Z3
-	VEXTRACTI64X4 $0x00, Z1, Y4
-	VPMOVZXDQ     Y4, Z4
-	VPMULUDQ      Z2, Z4, Z4
-	VPADDQ        Z3, Z4, Z4
-	VMOVDQU64     Z4, 16232(SP)
-	VEXTRACTI64X4 $0x01, Z1, Y1
-	VPMOVZXDQ     Y1, Z1
-	VPMULUDQ      Z2, Z1, Z1
-	VPADDQ        Z3, Z1, Z1
-	VMOVDQU64     Z1, 16296(SP)
-	MOVQ          BX, DI
-	MOVQ          DX, R9
-	ADDQ          R9, R9
-	ADDQ          R9, R9
-	XORQ          SI, SI
-	MOVQ          R9, R10
-	ADDQ          $0x0f, R10
-	ANDQ          $-16, R10
-	MOVQ          24(SP), R11
-	IMULQ         8(AX), R11
-	ADDQ          (AX), R11
-	ADDQ          R10, R11
-	CMPQ          R11, R8
-	JGT           exact1906
-	MOVQ          R10, R9
+rows1854:
+	MOVQ         24(AX), SI
+	SUBQ         CX, SI
+	MOVQ         $0x00000010, DI
+	CMPQ         SI, DI
+	CMOVQGT      DI, SI
+	XORQ         DI, DI
+	CMPQ         SI, DI
+	CMOVQLT      DI, SI
+	MOVQ         SI, 16(SP)
+	MOVQ         16(SP), SI
+	LEAQ         -1(CX)(SI*1), SI
+	MOVQ         SI, 24(SP)
+	VBROADCASTSS elementff800000<>+0(SB), Z0
+	MOVQ         CX, SI
+	MOVQ         8(AX), DI
+	IMULQ        8(AX), SI
+	ADDQ         (AX), SI
+	MOVQ         24(AX), R8
+	MOVQ         DX, R9
+	ADDQ         R9, R9
+	ADDQ         R9, R9
+	DECQ         R8
+	IMULQ        8(AX), R8
+	ADDQ         (AX), R8
+	ADDQ         R9, R8
+	ADDQ         $0x0f, R9
+	ANDQ         $-16, R9
+	ADDQ         SI, R9
+	LEAQ         (R9)(DI*8), R9
+	LEAQ         (R9)(DI*4), R9
+	LEAQ         (R9)(DI*2), R9
+	LEAQ         (R9)(DI*1), R9
+	CMPQ         R9, R8
+	JLE          have1856
+	LEAQ         16128(BX), DI
+	MOVQ         24(AX), R9
+	DECQ         R9
+	MOVQ         DI, SI
+	XORQ         R8, R8
+	MOVQ         $-1, R10
+	BZHIQ        DX, R10, R10
+	KMOVD        R10, K1
+	SHRQ         $0x10, R10
+	KMOVD        R10, K2
+	SHRQ         $0x10, R10
+	KMOVD        R10, K3
+	SHRQ         $0x10, R10
 
-exact1906:
-piece1907:
-	CMPQ            R9, $0x10
-	JLT             short1908
-	MOVQ            16232(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z1
-	MOVQ            16240(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z2
-	MOVQ            16248(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z3
-	MOVQ            16256(SP), R8
-	VBROADCASTF32X4 (R8)(SI*1), Z4
-	MOVQ            16264(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z1, Z1
-	MOVQ            16272(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z2, Z2
-	MOVQ            16280(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z3, Z3
-	MOVQ            16288(SP), R8
-	VINSERTF32X4    $0x01, (R8)(SI*1), Z4, Z4
-	MOVQ            16296(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z1, Z1
-	MOVQ            16304(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z2, Z2
-	MOVQ            16312(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z3, Z3
-	MOVQ            16320(SP), R8
-	VINSERTF32X4    $0x02, (R8)(SI*1), Z4, Z4
-	MOVQ            16328(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z1, Z1
-	MOVQ            16336(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z2, Z2
-	MOVQ            16344(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z3, Z3
-	MOVQ            16352(SP), R8
-	VINSERTF32X4    $0x03, (R8)(SI*1), Z4, Z4
-	VUNPCKLPS       Z2, Z1, Z5
-	VUNPCKHPS       Z2, Z1, Z2
-	VUNPCKLPS       Z4, Z3, Z1
-	VUNPCKHPS       Z4, Z3, Z3
-	VUNPCKLPD       Z1, Z5, Z4
-	VUNPCKHPD       Z1, Z5, Z1
-	VUNPCKLPD       Z3, Z2, Z5
-	VUNPCKHPD       Z3, Z2, Z2
-	VMOVUPS         Z4, (DI)
-	VMOVUPS         Z1, 64(DI)
-	VMOVUPS         Z5, 128(DI)
-	VMOVUPS         Z2, 192(DI)
-	ADDQ            $0x00000100, DI
-	ADDQ            $0x10, SI
-	SUBQ            $0x10, R9
-	JMP             piece1907
+copy1859:
+	LEAQ        (CX)(R8*1), R10
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	IMULQ       8(AX), R10
+	ADDQ        (AX), R10
+	VMOVDQU32.Z (R10), K1, Z1
+	VMOVDQU64   Z1, (DI)
+	VMOVDQU32.Z 64(R10), K2, Z1
+	VMOVDQU64   Z1, 64(DI)
+	VMOVDQU32.Z 128(R10), K3, Z1
+	VMOVDQU64   Z1, 128(DI)
+	ADDQ        $0x000000c0, DI
+	INCQ        R8
+	CMPQ        R8, $0x10
+	JLT         copy1859
+	MOVQ        $0x000000c0, DI
 
-short1908:
-	TESTQ        R9, R9
-	JZ           pieces1909
-	MOVQ         R9, R8
-	SHRQ         $0x01, R8
-	MOVQ         $0xffffffff, R9
-	BZHIQ        R8, R9, R9
-	KMOVD        R9, K1
-	MOVQ         16232(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	VMOVDQU16.Z  (R8)(SI*1), K1, X2
-	VINSERTF32X4 $0x00, X2, Z1, Z1
-	MOVQ         16240(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VMOVDQU16.Z  (R8)(SI*1), K1, X3
-	VINSERTF32X4 $0x00, X3, Z2, Z2
-	MOVQ         16248(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMOVDQU16.Z  (R8)(SI*1), K1, X4
-	VINSERTF32X4 $0x00, X4, Z3, Z3
-	MOVQ         16256(SP), R8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x00, X5, Z4, Z4
-	MOVQ         16264(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z1, Z1
-	MOVQ         16272(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z2, Z2
-	MOVQ         16280(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z3, Z3
-	MOVQ         16288(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x01, X5, Z4, Z4
-	MOVQ         16296(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z1, Z1
-	MOVQ         16304(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z2, Z2
-	MOVQ         16312(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z3, Z3
-	MOVQ         16320(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x02, X5, Z4, Z4
-	MOVQ         16328(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z1, Z1
-	MOVQ         16336(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z2, Z2
-	MOVQ         16344(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z3, Z3
-	MOVQ         16352(SP), R8
-	VMOVDQU16.Z  (R8)(SI*1), K1, X5
-	VINSERTF32X4 $0x03, X5, Z4, Z4
-	VUNPCKLPS    Z2, Z1, Z5
-	VUNPCKHPS    Z2, Z1, Z2
-	VUNPCKLPS    Z4, Z3, Z1
-	VUNPCKHPS    Z4, Z3, Z3
-	VUNPCKLPD    Z1, Z5, Z4
-	VUNPCKHPD    Z1, Z5, Z1
-	VUNPCKLPD    Z3, Z2, Z5
-	VUNPCKHPD    Z3, Z2, Z2
-	VMOVUPS      Z4, (DI)
-	VMOVUPS      Z1, 64(DI)
-	VMOVUPS      Z5, 128(DI)
-	VMOVUPS      Z2, 192(DI)
-	ADDQ         $0x00000100, DI
-
-pieces1909:
-	JMP read1905
-
-have1903:
+have1856:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -22367,7 +20439,7 @@ have1903:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece1910:
+piece1860:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R9), Z1, Z1
 	VINSERTF32X4    $0x02, (R10), Z1, Z1
@@ -22402,35 +20474,33 @@ piece1910:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1910
+	JG              piece1860
+	MOVQ            DX, SI
+	SHLQ            $0x06, SI
+	ADDQ            BX, SI
+	VMOVUPS         Z0, (SI)
+	VMOVUPS         Z0, 64(SI)
+	VMOVUPS         Z0, 128(SI)
+	VMOVUPS         Z0, 192(SI)
+	VMOVUPS         Z0, 256(SI)
+	VMOVUPS         Z0, 320(SI)
+	VMOVUPS         Z0, 384(SI)
+	VBROADCASTSS    elementff800000<>+0(SB), Z0
+	VBROADCASTSS    elementff800000<>+0(SB), Z1
+	VBROADCASTSS    elementff800000<>+0(SB), Z2
+	VBROADCASTSS    elementff800000<>+0(SB), Z3
+	MOVQ            DX, DI
+	XORQ            SI, SI
+	SHLQ            $0x06, DI
 
-read1905:
-	MOVQ         DX, SI
-	SHLQ         $0x06, SI
-	ADDQ         BX, SI
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      Z0, 64(SI)
-	VMOVUPS      Z0, 128(SI)
-	VMOVUPS      Z0, 192(SI)
-	VMOVUPS      Z0, 256(SI)
-	VMOVUPS      Z0, 320(SI)
-	VMOVUPS      Z0, 384(SI)
-	VBROADCASTSS elementff800000<>+0(SB), Z0
-	VBROADCASTSS elementff800000<>+0(SB), Z1
-	VBROADCASTSS elementff800000<>+0(SB), Z2
-	VBROADCASTSS elementff800000<>+0(SB), Z3
-	MOVQ         DX, DI
-	XORQ         SI, SI
-	SHLQ         $0x06, DI
-
-four1911:
+four1861:
 	VMAXPS       (BX)(SI*1), Z0, Z0
 	VMAXPS       64(BX)(SI*1), Z1, Z1
 	VMAXPS       128(BX)(SI*1), Z2, Z2
 	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1911
+	JLT          four1861
 	VMAXPS       Z1, Z0, Z0
 	VMAXPS       Z3, Z2, Z2
 	VMAXPS       Z2, Z0, Z0
@@ -22445,42 +20515,42 @@ four1911:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near1912
+	JEQ          near1862
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked1913
+	JMP          asked1863
 
-near1912:
-asked1913:
+near1862:
+asked1863:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1914:
+four1864:
 	CMPB       18(AX), $0x00
-	JEQ        near1915
+	JEQ        near1865
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1917
+	JNZ        same1867
 	ADDQ       $0x00003000, SI
 
-same1917:
-	JMP asked1916
+same1867:
+	JMP asked1866
 
-near1915:
+near1865:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked1916:
+asked1866:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -22494,7 +20564,7 @@ asked1916:
 	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1914
+	JLT          four1864
 	VPBROADCASTD DX, Z0
 	VPCMPUD      $0x01, Z0, Z1, K1
 	VMOVDQU32.Z  Z1, K1, Z1
@@ -22507,32 +20577,32 @@ asked1916:
 	MOVQ         16(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1901
-	JMP          both1899
+	JLT          rows1854
+	JMP          both1852
 
-half1898:
+half1851:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
-	LEAQ         16384(SP), BX
+	LEAQ         19328(SP), BX
 	ADDQ         $0x3f, BX
 	ANDQ         $-64, BX
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1918:
+far1868:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far1918
-	MOVQ  DI, 16376(SP)
+	JLT   far1868
+	MOVQ  DI, 19320(SP)
 	MOVQ  $-1, SI
 	BZHIQ DX, SI, SI
 	KMOVD SI, K2
 	SHRQ  $0x20, SI
 	KMOVD SI, K3
 
-rows1919:
+rows1869:
 	MOVQ    24(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000020, DI
@@ -22541,10 +20611,10 @@ rows1919:
 	XORQ    DI, DI
 	CMPQ    SI, DI
 	CMOVQLT DI, SI
-	MOVQ    SI, 16360(SP)
-	MOVQ    16360(SP), SI
+	MOVQ    SI, 19304(SP)
+	MOVQ    19304(SP), SI
 	LEAQ    -1(CX)(SI*1), SI
-	MOVQ    SI, 16368(SP)
+	MOVQ    SI, 19312(SP)
 	MOVQ    CX, SI
 	MOVQ    24(AX), R8
 	MOVQ    8(AX), R9
@@ -22554,46 +20624,46 @@ rows1919:
 	NEGQ    R10
 	ANDQ    $0x0f, R10
 	CMPQ    DI, $0x08
-	JGT     more1924
+	JGT     more1874
 	MOVQ    $0x00000040, R10
 	SHLQ    $0x03, DI
 	SUBQ    DI, R10
 
-more1924:
-	CMPQ  16360(SP), $0x20
-	JNE   few1921
+more1874:
+	CMPQ  19304(SP), $0x20
+	JNE   few1871
 	DECQ  R8
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
-	MOVQ  16368(SP), DI
+	MOVQ  19312(SP), DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few1921
+	JGT   few1871
 	IMULQ R9, SI
 	ADDQ  (AX), SI
-	MOVQ  SI, 44352(SP)
-	MOVQ  R9, 44360(SP)
-	JMP   found1923
+	MOVQ  SI, 50368(SP)
+	MOVQ  R9, 50376(SP)
+	JMP   found1873
 
-few1921:
+few1871:
 	LEAQ 23680(BX), DI
-	MOVQ DI, 44352(SP)
+	MOVQ DI, 50368(SP)
 	MOVQ $0x00000080, SI
-	MOVQ SI, 44360(SP)
+	MOVQ SI, 50376(SP)
 	LEAQ 4096(DI), SI
-	MOVQ SI, 44368(SP)
+	MOVQ SI, 50384(SP)
 	XORQ SI, SI
 
-copy1925:
+copy1875:
 	MOVQ        24(AX), R9
 	LEAQ        (CX)(SI*1), R8
 	DECQ        R9
 	CMPQ        R8, R9
 	CMOVQGT     R9, R8
-	CMPQ        R8, 16368(SP)
-	CMOVQGT     16368(SP), R8
+	CMPQ        R8, 19312(SP)
+	CMOVQGT     19312(SP), R8
 	IMULQ       8(AX), R8
 	ADDQ        (AX), R8
 	VMOVDQU16.Z (R8), K2, Z0
@@ -22603,15 +20673,15 @@ copy1925:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy1925
+	JLT         copy1875
 
-found1923:
+found1873:
 	CMPQ         DX, $0x08
-	JGT          more1926
+	JGT          more1876
 	MOVQ         DX, SI
 	ADDQ         SI, SI
-	CMPQ         SI, 44360(SP)
-	JNE          more1926
+	CMPQ         SI, 50376(SP)
+	JNE          more1876
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -22630,7 +20700,7 @@ found1923:
 	BZHIQ        R8, SI, SI
 	ORQ          R9, SI
 	KMOVD        SI, K4
-	MOVQ         44352(SP), SI
+	MOVQ         50368(SP), SI
 	VMOVAPS      Z1, Z2
 	VPERMW       (SI), Z0, K4, Z2
 	ADDQ         DI, SI
@@ -22678,29 +20748,29 @@ found1923:
 	VMOVUPS      Z0, 192(BX)
 	VMOVUPS      Z2, 320(BX)
 	VMOVUPS      Z1, 448(BX)
-	JMP          read1927
+	JMP          read1877
 
-more1926:
+more1876:
 	XORQ SI, SI
-	MOVQ SI, 44376(SP)
+	MOVQ SI, 50392(SP)
 
-half1928:
+half1878:
 	LEAQ  (BX), R9
-	ADDQ  44376(SP), R9
+	ADDQ  50392(SP), R9
 	MOVQ  DX, R10
 	ADDQ  R10, R10
-	MOVQ  44360(SP), DI
-	MOVQ  44376(SP), R8
+	MOVQ  50376(SP), DI
+	MOVQ  50392(SP), R8
 	SHRQ  $0x02, R8
 	IMULQ DI, R8
-	MOVQ  44352(SP), SI
+	MOVQ  50368(SP), SI
 	ADDQ  R8, SI
 	LEAQ  (DI)(DI*2), R8
 	LEAQ  (SI)(DI*4), R11
 	LEAQ  (R11)(DI*4), R12
 	LEAQ  (R12)(DI*4), R13
 
-piece1929:
+piece1879:
 	VBROADCASTF32X4 (SI), Z0
 	VINSERTF32X4    $0x01, (R11), Z0, Z0
 	VINSERTF32X4    $0x02, (R12), Z0, Z0
@@ -22735,13 +20805,13 @@ piece1929:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece1929
-	ADDQ            $0x40, 44376(SP)
-	CMPQ            44376(SP), $0x40
-	JEQ             half1928
+	JG              piece1879
+	ADDQ            $0x40, 50392(SP)
+	CMPQ            50392(SP), $0x40
+	JEQ             half1878
 	MOVQ            DX, SI
 	TESTQ           $0x00000001, SI
-	JZ              even1931
+	JZ              even1881
 	SHLQ            $0x06, SI
 	VBROADCASTSS    elementffffffff<>+0(SB), Z0
 	VMOVDQU64       -64(BX)(SI*1), Z1
@@ -22751,27 +20821,27 @@ piece1929:
 	VMOVDQU16       Z0, K1, Z1
 	VMOVDQU64       Z1, (BX)(SI*1)
 
-even1931:
-read1927:
+even1881:
+read1877:
 	MOVQ    24(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
-	ADDQ    16376(SP), DI
+	ADDQ    19320(SP), DI
 	ADDQ    $0x00, DI
 	CMPQ    SI, DI
 	CMOVQGT DI, SI
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	CMPB    18(AX), $0x00
-	JEQ     near1932
+	JEQ     near1882
 	ANDQ    $-256, SI
 	SHRQ    $0x06, SI
 	RORB    $0x02, SI
 	SHLQ    $0x06, SI
-	JMP     asked1933
+	JMP     asked1883
 
-near1932:
-asked1933:
+near1882:
+asked1883:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -22782,29 +20852,29 @@ asked1933:
 	SHLQ         $0x06, R8
 	LEAQ         elementPairs<>+0(SB), R9
 
-pair1934:
+pair1884:
 	VBROADCASTSS (R9), Z5
 	CMPB         18(AX), $0x00
-	JEQ          near1935
+	JEQ          near1885
 	PREFETCHT0   16384(SI)
 	PREFETCHT0   20480(SI)
 	ADDQ         $0x00002000, SI
 	TESTL        $0x00002000, SI
-	JNZ          same1937
+	JNZ          same1887
 	ADDQ         $-16320, SI
 	TESTL        $0x00000fc0, SI
-	JNZ          same1937
+	JNZ          same1887
 	ADDQ         $0x00003000, SI
 
-same1937:
-	JMP asked1936
+same1887:
+	JMP asked1886
 
-near1935:
+near1885:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 
-asked1936:
+asked1886:
 	VMOVDQU64    (BX)(DI*1), Z6
 	VPMOVW2M     Z6, K4
 	VPSUBW       Z6, Z4, K4, Z6
@@ -22820,7 +20890,7 @@ asked1936:
 	ADDQ         $0x04, R9
 	ADDQ         $0x00000080, DI
 	CMPQ         DI, R8
-	JLT          pair1934
+	JLT          pair1884
 	VPSLLD       $0x10, Z0, Z4
 	KNOTD        K1, K4
 	VMOVDQU16    Z2, K4, Z4
@@ -22837,7 +20907,7 @@ asked1936:
 	VPANDND      Z2, Z0, Z0
 	VPANDND      Z2, Z1, Z1
 	MOVQ         40(AX), SI
-	MOVQ         16360(SP), DI
+	MOVQ         19304(SP), DI
 	MOVQ         $-1, R8
 	BZHIQ        DI, R8, R8
 	KMOVW        R8, K4
@@ -22845,43 +20915,43 @@ asked1936:
 	KMOVW        R8, K5
 	VMOVUPS      Z0, K4, (SI)(CX*4)
 	VMOVUPS      Z1, K5, 64(SI)(CX*4)
-	MOVQ         16360(SP), SI
+	MOVQ         19304(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1919
+	JLT          rows1869
 
-both1899:
-	JMP done1894
+both1852:
+	JMP done1847
 
-longer1895:
+longer1848:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip1938
+	JEQ   skip1888
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip1938:
-	MOVQ DI, 44384(SP)
+skip1888:
+	MOVQ DI, 50400(SP)
 	MOVQ 24(AX), R8
 
-rows1939:
-	CMPQ BX, 44384(SP)
-	JGE  none1940
+rows1889:
+	CMPQ BX, 50400(SP)
+	JGE  none1890
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row1941
+	JMP  row1891
 
-none1940:
+none1890:
 	XORQ DI, DI
 
-row1941:
+row1891:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -22891,60 +20961,60 @@ row1941:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols1943
+	JGT          cols1893
 
-cols1942:
+cols1892:
 	CMPB       16(AX), $0x00
-	JNE        half1944
+	JNE        half1894
 	TESTQ      DI, DI
-	JZ         near1946
+	JZ         near1896
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1948
+	JNZ        same1898
 	ADDQ       $0x00003000, DI
 
-same1948:
-	JMP asked1947
+same1898:
+	JMP asked1897
 
-near1946:
+near1896:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked1947:
+asked1897:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both1945
+	JMP    both1895
 
-half1944:
+half1894:
 	TESTQ      DI, DI
-	JZ         near1949
+	JZ         near1899
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1950
+	JNZ        asked1900
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1951
+	JNZ        same1901
 	ADDQ       $0x00003000, DI
 
-same1951:
-	JMP asked1950
+same1901:
+	JMP asked1900
 
-near1949:
+near1899:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked1950:
+asked1900:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -22956,197 +21026,197 @@ asked1950:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both1945:
+both1895:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols1942
+	JLE  cols1892
 
-cols1943:
+cols1893:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols1953
+	JGT  cols1903
 
-cols1952:
+cols1902:
 	CMPB       16(AX), $0x00
-	JNE        half1954
+	JNE        half1904
 	TESTQ      DI, DI
-	JZ         near1956
+	JZ         near1906
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1957
+	JNZ        asked1907
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1958
+	JNZ        same1908
 	ADDQ       $0x00003000, DI
 
-same1958:
-	JMP asked1957
+same1908:
+	JMP asked1907
 
-near1956:
+near1906:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked1957:
+asked1907:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both1955
+	JMP    both1905
 
-half1954:
+half1904:
 	TESTQ      DI, DI
-	JZ         near1959
+	JZ         near1909
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1960
+	JNZ        asked1910
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1961
+	JNZ        same1911
 	ADDQ       $0x00003000, DI
 
-same1961:
-	JMP asked1960
+same1911:
+	JMP asked1910
 
-near1959:
+near1909:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1960:
+asked1910:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both1955:
+both1905:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols1952
+	JLE  cols1902
 
-cols1953:
+cols1903:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols1963
+	JGT  cols1913
 
-cols1962:
+cols1912:
 	CMPB       16(AX), $0x00
-	JNE        half1964
+	JNE        half1914
 	TESTQ      DI, DI
-	JZ         near1966
+	JZ         near1916
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1967
+	JNZ        asked1917
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1968
+	JNZ        same1918
 	ADDQ       $0x00003000, DI
 
-same1968:
-	JMP asked1967
+same1918:
+	JMP asked1917
 
-near1966:
+near1916:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked1967:
+asked1917:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1965
+	JMP     both1915
 
-half1964:
+half1914:
 	TESTQ      DI, DI
-	JZ         near1969
+	JZ         near1919
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1970
+	JNZ        asked1920
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1971
+	JNZ        same1921
 	ADDQ       $0x00003000, DI
 
-same1971:
-	JMP asked1970
+same1921:
+	JMP asked1920
 
-near1969:
+near1919:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1970:
+asked1920:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1965:
+both1915:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols1962
+	JLE    cols1912
 
-cols1963:
+cols1913:
 	CMPQ       CX, DX
-	JGE        row1972
+	JGE        row1922
 	CMPB       16(AX), $0x00
-	JNE        half1973
+	JNE        half1923
 	TESTQ      DI, DI
-	JZ         near1975
+	JZ         near1925
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1976
+	JNZ        asked1926
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1977
+	JNZ        same1927
 	ADDQ       $0x00003000, DI
 
-same1977:
-	JMP asked1976
+same1927:
+	JMP asked1926
 
-near1975:
+near1925:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked1976:
+asked1926:
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both1974
+	JMP       both1924
 
-half1973:
+half1923:
 	TESTQ      DI, DI
-	JZ         near1978
+	JZ         near1928
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1979
+	JNZ        asked1929
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1980
+	JNZ        same1930
 	ADDQ       $0x00003000, DI
 
-same1980:
-	JMP asked1979
+same1930:
+	JMP asked1929
 
-near1978:
+near1928:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1979:
+asked1929:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1974:
+both1924:
 	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1972:
+row1922:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -23161,53 +21231,53 @@ row1972:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1982:
+next1932:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last1984
+	JGT     last1934
 	CMPB    16(AX), $0x00
-	JNE     half1985
+	JNE     half1935
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1986
+	JMP     both1936
 
-half1985:
+half1935:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1986:
+both1936:
 	VCMPPS $0x00, Z0, Z1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found1981
+	JNZ    found1931
 	ADDQ   $0x10, CX
-	JMP    next1982
+	JMP    next1932
 
-last1984:
+last1934:
 	CMPQ      CX, DX
-	JGE       end1983
+	JGE       end1933
 	CMPB      16(AX), $0x00
-	JNE       half1987
+	JNE       half1937
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both1988
+	JMP       both1938
 
-half1987:
+half1937:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1988:
+both1938:
 	VCMPPS $0x00, Z0, Z1, K1
 	KANDW  K2, K1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found1981
+	JNZ    found1931
 	MOVQ   DX, CX
-	JMP    end1983
+	JMP    end1933
 
-found1981:
+found1931:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end1983:
+end1933:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23215,9 +21285,9 @@ end1983:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows1939
+	JNZ     rows1889
 
-done1894:
+done1847:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23243,9 +21313,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1990
+	JGT       cols1940
 
-cols1989:
+cols1939:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -23275,11 +21345,11 @@ cols1989:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1989
+	JLE          cols1939
 
-cols1990:
+cols1940:
 	CMPQ         CX, DX
-	JGE          row1991
+	JGE          row1941
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -23307,7 +21377,7 @@ cols1990:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1991:
+row1941:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23331,77 +21401,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1993
+	JGT       cols1943
 
-cols1992:
+cols1942:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1994
+	JZ           skip1944
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1995
+	JNE          first1945
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1995:
+first1945:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1996
+	JEQ         plain1946
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1997
+	JMP         moved1947
 
-plain1996:
+plain1946:
 	VMOVAPS Z3, Z1
 
-moved1997:
-skip1994:
+moved1947:
+skip1944:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1992
+	JLE          cols1942
 
-cols1993:
+cols1943:
 	CMPQ         CX, DX
-	JGE          row1998
+	JGE          row1948
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1999
+	JZ           skip1949
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2000
+	JNE          first1950
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2000:
+first1950:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2001
+	JEQ         plain1951
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2002
+	JMP         moved1952
 
-plain2001:
+plain1951:
 	VMOVAPS Z3, Z1
 
-moved2002:
-skip1999:
+moved1952:
+skip1949:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1998:
+row1948:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -23424,31 +21494,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2003:
+rows1953:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2005
+	JGT  cols1955
 
-cols2004:
+cols1954:
 	CMPB       16(AX), $0x00
-	JNE        half2006
+	JNE        half1956
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2007
+	JMP        both1957
 
-half2006:
+half1956:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2007:
+both1957:
 	CMPB      16(AX), $0x00
-	JNE       half2008
+	JNE       half1958
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both2009
+	JMP       both1959
 
-half2008:
+half1958:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23462,25 +21532,25 @@ half2008:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2009:
+both1959:
 	CMPB       40(AX), $0x00
-	JNE        half2010
+	JNE        half1960
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2011
+	JMP        both1961
 
-half2010:
+half1960:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2011:
+both1961:
 	CMPB      40(AX), $0x00
-	JNE       half2012
+	JNE       half1962
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both2013
+	JMP       both1963
 
-half2012:
+half1962:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23494,7 +21564,7 @@ half2012:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2013:
+both1963:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -23502,30 +21572,30 @@ both2013:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2004
+	JLE         cols1954
 
-cols2005:
+cols1955:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2015
+	JGT  cols1965
 
-cols2014:
+cols1964:
 	CMPB       16(AX), $0x00
-	JNE        half2016
+	JNE        half1966
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2017
+	JMP        both1967
 
-half2016:
+half1966:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2017:
+both1967:
 	CMPB      16(AX), $0x00
-	JNE       half2018
+	JNE       half1968
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both2019
+	JMP       both1969
 
-half2018:
+half1968:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -23533,23 +21603,23 @@ half2018:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2019:
+both1969:
 	CMPB       40(AX), $0x00
-	JNE        half2020
+	JNE        half1970
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2021
+	JMP        both1971
 
-half2020:
+half1970:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2021:
+both1971:
 	CMPB      40(AX), $0x00
-	JNE       half2022
+	JNE       half1972
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both2023
+	JMP       both1973
 
-half2022:
+half1972:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -23557,140 +21627,140 @@ half2022:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both2023:
+both1973:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2014
+	JLE         cols1964
 
-cols2015:
+cols1965:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2025
+	JGT  cols1975
 
-cols2024:
+cols1974:
 	CMPB       16(AX), $0x00
-	JNE        half2026
+	JNE        half1976
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2027
+	JMP        both1977
 
-half2026:
+half1976:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2027:
+both1977:
 	CMPB      16(AX), $0x00
-	JNE       half2028
+	JNE       half1978
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both2029
+	JMP       both1979
 
-half2028:
+half1978:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2029:
+both1979:
 	CMPB       40(AX), $0x00
-	JNE        half2030
+	JNE        half1980
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2031
+	JMP        both1981
 
-half2030:
+half1980:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2031:
+both1981:
 	CMPB      40(AX), $0x00
-	JNE       half2032
+	JNE       half1982
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both2033
+	JMP       both1983
 
-half2032:
+half1982:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2033:
+both1983:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2024
+	JLE         cols1974
 
-cols2025:
+cols1975:
 	CMPQ       CX, DX
-	JGE        row2034
+	JGE        row1984
 	CMPB       16(AX), $0x00
-	JNE        half2035
+	JNE        half1985
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both2036
+	JMP        both1986
 
-half2035:
+half1985:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both2036:
+both1986:
 	CMPB       16(AX), $0x00
-	JNE        half2037
+	JNE        half1987
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2038
+	JMP        both1988
 
-half2037:
+half1987:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2039:
+copy1989:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2039
+	JNZ       copy1989
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2038:
+both1988:
 	CMPB       40(AX), $0x00
-	JNE        half2040
+	JNE        half1990
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both2041
+	JMP        both1991
 
-half2040:
+half1990:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both2041:
+both1991:
 	CMPB       40(AX), $0x00
-	JNE        half2042
+	JNE        half1992
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2043
+	JMP        both1993
 
-half2042:
+half1992:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy2044:
+copy1994:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2044
+	JNZ       copy1994
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2043:
+both1993:
 	VFMADD231PD Y5, Y6, Y1
 
-row2034:
+row1984:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2003
+	JNZ          rows1953
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -23721,69 +21791,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2045:
+rows1995:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2047
+	JGT  cols1997
 
-cols2046:
+cols1996:
 	CMPB       16(AX), $0x00
-	JNE        half2048
+	JNE        half1998
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2049
+	JMP        both1999
 
-half2048:
+half1998:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2049:
+both1999:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2046
+	JLE         cols1996
 
-cols2047:
+cols1997:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2051
+	JGT  cols2001
 
-cols2050:
+cols2000:
 	CMPB       16(AX), $0x00
-	JNE        half2052
+	JNE        half2002
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2053
+	JMP        both2003
 
-half2052:
+half2002:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2053:
+both2003:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2050
+	JLE         cols2000
 
-cols2051:
+cols2001:
 	CMPQ       CX, DX
-	JGE        row2054
+	JGE        row2004
 	CMPB       16(AX), $0x00
-	JNE        half2055
+	JNE        half2005
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2056
+	JMP        both2006
 
-half2055:
+half2005:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -23791,21 +21861,21 @@ half2055:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2057:
+copy2007:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2057
+	JNZ       copy2007
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2056:
+both2006:
 	VFMADD231PS Y6, Y1, Y2
 
-row2054:
+row2004:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2045
+	JNZ          rows1995
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -23834,7 +21904,7 @@ TEXT ·columnSumsAVX2(SB), $24-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2059:
+group2009:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -23842,9 +21912,9 @@ group2059:
 	XORQ    CX, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     cols2061
+	JGT     cols2011
 
-cols2060:
+cols2010:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -23853,7 +21923,7 @@ cols2060:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2062
+	JZ      plain2012
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -23862,50 +21932,50 @@ cols2060:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2064
+	JNE     half2014
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2065
+	JMP     both2015
 
-half2064:
+half2014:
 	IMUL3Q $0x00000010, CX, R9
 
-both2065:
+both2015:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2066
+	JNE    far2016
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2066:
+far2016:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2067
+	JNE    half2017
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2068
+	JMP    both2018
 
-half2067:
+half2017:
 	IMUL3Q $0x00000010, CX, R11
 
-both2068:
+both2018:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2069
+	JNE    far2019
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2069:
+far2019:
 	MOVQ 16(SP), R12
 
-row2070:
+row2020:
 	CMPB      40(AX), $0x00
-	JNE       half2072
+	JNE       half2022
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2073
+	JMP       both2023
 
-half2072:
+half2022:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -23913,56 +21983,56 @@ half2072:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2073:
+both2023:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2074
+	JNE        half2024
 	CMPB       42(AX), $0x00
-	JEQ        near2076
+	JEQ        near2026
 	TESTQ      $0x00000020, R9
-	JNZ        asked2077
+	JNZ        asked2027
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2077
+	JMP        asked2027
 
-near2076:
+near2026:
 	PREFETCHT0 (R9)
 
-asked2077:
+asked2027:
 	ADDQ $0x00000020, R9
-	JMP  both2075
+	JMP  both2025
 
-half2074:
+half2024:
 	CMPB       42(AX), $0x00
-	JEQ        near2078
+	JEQ        near2028
 	TESTQ      $0x00000030, R9
-	JNZ        asked2079
+	JNZ        asked2029
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2079
+	JMP        asked2029
 
-near2078:
+near2028:
 	PREFETCHT0 (R9)
 
-asked2079:
+asked2029:
 	ADDQ $0x00000010, R9
 
-both2075:
+both2025:
 	CMPB      16(AX), $0x00
-	JNE       half2080
+	JNE       half2030
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2081
+	JMP       both2031
 
-half2080:
+half2030:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -23970,49 +22040,49 @@ half2080:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2081:
+both2031:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2082
+	JNE        half2032
 	CMPB       18(AX), $0x00
-	JEQ        near2084
+	JEQ        near2034
 	TESTQ      $0x00000020, R11
-	JNZ        asked2085
+	JNZ        asked2035
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2085
+	JMP        asked2035
 
-near2084:
+near2034:
 	PREFETCHT0 (R11)
 
-asked2085:
+asked2035:
 	ADDQ $0x00000020, R11
-	JMP  both2083
+	JMP  both2033
 
-half2082:
+half2032:
 	CMPB       18(AX), $0x00
-	JEQ        near2086
+	JEQ        near2036
 	TESTQ      $0x00000030, R11
-	JNZ        asked2087
+	JNZ        asked2037
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2087
+	JMP        asked2037
 
-near2086:
+near2036:
 	PREFETCHT0 (R11)
 
-asked2087:
+asked2037:
 	ADDQ $0x00000010, R11
 
-both2083:
+both2033:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24022,14 +22092,14 @@ both2083:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2071
+	JZ          rows2021
 	CMPB        40(AX), $0x00
-	JNE         half2088
+	JNE         half2038
 	VCVTPS2PD   (R8)(CX*4), Y9
 	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2089
+	JMP         both2039
 
-half2088:
+half2038:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -24037,56 +22107,56 @@ half2088:
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
 
-both2089:
+both2039:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2090
+	JNE        half2040
 	CMPB       42(AX), $0x00
-	JEQ        near2092
+	JEQ        near2042
 	TESTQ      $0x00000020, R9
-	JNZ        asked2093
+	JNZ        asked2043
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2093
+	JMP        asked2043
 
-near2092:
+near2042:
 	PREFETCHT0 (R9)
 
-asked2093:
+asked2043:
 	ADDQ $0x00000020, R9
-	JMP  both2091
+	JMP  both2041
 
-half2090:
+half2040:
 	CMPB       42(AX), $0x00
-	JEQ        near2094
+	JEQ        near2044
 	TESTQ      $0x00000030, R9
-	JNZ        asked2095
+	JNZ        asked2045
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2095
+	JMP        asked2045
 
-near2094:
+near2044:
 	PREFETCHT0 (R9)
 
-asked2095:
+asked2045:
 	ADDQ $0x00000010, R9
 
-both2091:
+both2041:
 	CMPB      16(AX), $0x00
-	JNE       half2096
+	JNE       half2046
 	VCVTPS2PD (R10)(CX*4), Y11
 	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2097
+	JMP       both2047
 
-half2096:
+half2046:
 	VPMOVZXWD (R10)(CX*2), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -24094,49 +22164,49 @@ half2096:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both2097:
+both2047:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2098
+	JNE        half2048
 	CMPB       18(AX), $0x00
-	JEQ        near2100
+	JEQ        near2050
 	TESTQ      $0x00000020, R11
-	JNZ        asked2101
+	JNZ        asked2051
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2101
+	JMP        asked2051
 
-near2100:
+near2050:
 	PREFETCHT0 (R11)
 
-asked2101:
+asked2051:
 	ADDQ $0x00000020, R11
-	JMP  both2099
+	JMP  both2049
 
-half2098:
+half2048:
 	CMPB       18(AX), $0x00
-	JEQ        near2102
+	JEQ        near2052
 	TESTQ      $0x00000030, R11
-	JNZ        asked2103
+	JNZ        asked2053
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2103
+	JMP        asked2053
 
-near2102:
+near2052:
 	PREFETCHT0 (R11)
 
-asked2103:
+asked2053:
 	ADDQ $0x00000010, R11
 
-both2099:
+both2049:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -24146,41 +22216,41 @@ both2099:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2071
-	JMP         row2070
+	JZ          rows2021
+	JMP         row2020
 
-rows2071:
-	JMP summed2063
+rows2021:
+	JMP summed2013
 
-plain2062:
+plain2012:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2104
+	JNE    half2054
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2105
+	JMP    both2055
 
-half2104:
+half2054:
 	IMUL3Q $0x00000010, CX, R9
 
-both2105:
+both2055:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2106
+	JNE    far2056
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2106:
+far2056:
 	MOVQ 16(SP), R10
 
-row2107:
+row2057:
 	CMPB      16(AX), $0x00
-	JNE       half2109
+	JNE       half2059
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2110
+	JMP       both2060
 
-half2109:
+half2059:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24188,62 +22258,62 @@ half2109:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2110:
+both2060:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2111
+	JNE        half2061
 	CMPB       18(AX), $0x00
-	JEQ        near2113
+	JEQ        near2063
 	TESTQ      $0x00000020, R9
-	JNZ        asked2114
+	JNZ        asked2064
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2114
+	JMP        asked2064
 
-near2113:
+near2063:
 	PREFETCHT0 (R9)
 
-asked2114:
+asked2064:
 	ADDQ $0x00000020, R9
-	JMP  both2112
+	JMP  both2062
 
-half2111:
+half2061:
 	CMPB       18(AX), $0x00
-	JEQ        near2115
+	JEQ        near2065
 	TESTQ      $0x00000030, R9
-	JNZ        asked2116
+	JNZ        asked2066
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2116
+	JMP        asked2066
 
-near2115:
+near2065:
 	PREFETCHT0 (R9)
 
-asked2116:
+asked2066:
 	ADDQ $0x00000010, R9
 
-both2112:
+both2062:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2108
+	JZ          rows2058
 	CMPB        16(AX), $0x00
-	JNE         half2117
+	JNE         half2067
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2118
+	JMP         both2068
 
-half2117:
+half2067:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -24251,59 +22321,59 @@ half2117:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2118:
+both2068:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2119
+	JNE        half2069
 	CMPB       18(AX), $0x00
-	JEQ        near2121
+	JEQ        near2071
 	TESTQ      $0x00000020, R9
-	JNZ        asked2122
+	JNZ        asked2072
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2122
+	JMP        asked2072
 
-near2121:
+near2071:
 	PREFETCHT0 (R9)
 
-asked2122:
+asked2072:
 	ADDQ $0x00000020, R9
-	JMP  both2120
+	JMP  both2070
 
-half2119:
+half2069:
 	CMPB       18(AX), $0x00
-	JEQ        near2123
+	JEQ        near2073
 	TESTQ      $0x00000030, R9
-	JNZ        asked2124
+	JNZ        asked2074
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2124
+	JMP        asked2074
 
-near2123:
+near2073:
 	PREFETCHT0 (R9)
 
-asked2124:
+asked2074:
 	ADDQ $0x00000010, R9
 
-both2120:
+both2070:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2108
-	JMP         row2107
+	JZ          rows2058
+	JMP         row2057
 
-rows2108:
-summed2063:
+rows2058:
+summed2013:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -24313,239 +22383,581 @@ summed2063:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2060
+	JLE     cols2010
 
-cols2061:
+cols2011:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2126
+	JGT  cols2076
 
-cols2125:
+cols2075:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2127
+	JZ      plain2077
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2129
+	JNE     half2079
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2130
+	JMP     both2080
 
-half2129:
+half2079:
 	IMUL3Q $0x00000010, CX, R9
 
-both2130:
+both2080:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2131
+	JNE    far2081
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2131:
+far2081:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2132
+	JNE    half2082
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2133
+	JMP    both2083
 
-half2132:
+half2082:
 	IMUL3Q $0x00000010, CX, R11
 
-both2133:
+both2083:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2134
+	JNE    far2084
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2134:
+far2084:
 	MOVQ 16(SP), R12
 
-row2135:
+row2085:
 	CMPB      40(AX), $0x00
-	JNE       half2137
+	JNE       half2087
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2138
+	JMP       both2088
 
-half2137:
+half2087:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2138:
+both2088:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2139
+	JNE        half2089
 	CMPB       42(AX), $0x00
-	JEQ        near2141
+	JEQ        near2091
 	TESTQ      $0x00000030, R9
-	JNZ        asked2142
+	JNZ        asked2092
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2142
+	JMP        asked2092
 
-near2141:
+near2091:
 	PREFETCHT0 (R9)
 
-asked2142:
+asked2092:
 	ADDQ $0x00000010, R9
-	JMP  both2140
+	JMP  both2090
 
-half2139:
+half2089:
 	CMPB       42(AX), $0x00
-	JEQ        near2143
+	JEQ        near2093
 	TESTQ      $0x00000038, R9
-	JNZ        asked2144
+	JNZ        asked2094
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2144
+	JMP        asked2094
 
-near2143:
+near2093:
 	PREFETCHT0 (R9)
 
-asked2144:
+asked2094:
 	ADDQ $0x00000008, R9
 
-both2140:
+both2090:
 	CMPB      16(AX), $0x00
-	JNE       half2145
+	JNE       half2095
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2146
+	JMP       both2096
 
-half2145:
+half2095:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2146:
+both2096:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half2147
+	JNE        half2097
 	CMPB       18(AX), $0x00
-	JEQ        near2149
+	JEQ        near2099
 	TESTQ      $0x00000030, R11
-	JNZ        asked2150
+	JNZ        asked2100
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2150
+	JMP        asked2100
 
-near2149:
+near2099:
 	PREFETCHT0 (R11)
 
-asked2150:
+asked2100:
 	ADDQ $0x00000010, R11
-	JMP  both2148
+	JMP  both2098
 
-half2147:
+half2097:
 	CMPB       18(AX), $0x00
-	JEQ        near2151
+	JEQ        near2101
 	TESTQ      $0x00000038, R11
-	JNZ        asked2152
+	JNZ        asked2102
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2152
+	JMP        asked2102
 
-near2151:
+near2101:
 	PREFETCHT0 (R11)
 
-asked2152:
+asked2102:
 	ADDQ $0x00000008, R11
 
-both2148:
+both2098:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2136
+	JZ          rows2086
 	CMPB        40(AX), $0x00
-	JNE         half2153
+	JNE         half2103
 	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2154
+	JMP         both2104
 
-half2153:
+half2103:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2154:
+both2104:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2155
+	JNE        half2105
 	CMPB       42(AX), $0x00
-	JEQ        near2157
+	JEQ        near2107
 	TESTQ      $0x00000030, R9
-	JNZ        asked2158
+	JNZ        asked2108
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2158
+	JMP        asked2108
 
-near2157:
+near2107:
 	PREFETCHT0 (R9)
 
-asked2158:
+asked2108:
 	ADDQ $0x00000010, R9
-	JMP  both2156
+	JMP  both2106
 
-half2155:
+half2105:
 	CMPB       42(AX), $0x00
-	JEQ        near2159
+	JEQ        near2109
 	TESTQ      $0x00000038, R9
-	JNZ        asked2160
+	JNZ        asked2110
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2160
+	JMP        asked2110
 
-near2159:
+near2109:
 	PREFETCHT0 (R9)
 
-asked2160:
+asked2110:
 	ADDQ $0x00000008, R9
 
-both2156:
+both2106:
 	CMPB      16(AX), $0x00
-	JNE       half2161
+	JNE       half2111
 	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2162
+	JMP       both2112
 
-half2161:
+half2111:
 	VPMOVZXWD (R10)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2162:
+both2112:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2113
+	CMPB       18(AX), $0x00
+	JEQ        near2115
+	TESTQ      $0x00000030, R11
+	JNZ        asked2116
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2116
+
+near2115:
+	PREFETCHT0 (R11)
+
+asked2116:
+	ADDQ $0x00000010, R11
+	JMP  both2114
+
+half2113:
+	CMPB       18(AX), $0x00
+	JEQ        near2117
+	TESTQ      $0x00000038, R11
+	JNZ        asked2118
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2118
+
+near2117:
+	PREFETCHT0 (R11)
+
+asked2118:
+	ADDQ $0x00000008, R11
+
+both2114:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2086
+	JMP         row2085
+
+rows2086:
+	JMP summed2078
+
+plain2077:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2119
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both2120
+
+half2119:
+	IMUL3Q $0x00000010, CX, R9
+
+both2120:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2121
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far2121:
+	MOVQ 16(SP), R10
+
+row2122:
+	CMPB      16(AX), $0x00
+	JNE       half2124
+	VCVTPS2PD (R8)(CX*4), Y3
+	JMP       both2125
+
+half2124:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2125:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2126
+	CMPB       18(AX), $0x00
+	JEQ        near2128
+	TESTQ      $0x00000030, R9
+	JNZ        asked2129
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2129
+
+near2128:
+	PREFETCHT0 (R9)
+
+asked2129:
+	ADDQ $0x00000010, R9
+	JMP  both2127
+
+half2126:
+	CMPB       18(AX), $0x00
+	JEQ        near2130
+	TESTQ      $0x00000038, R9
+	JNZ        asked2131
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2131
+
+near2130:
+	PREFETCHT0 (R9)
+
+asked2131:
+	ADDQ $0x00000008, R9
+
+both2127:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2123
+	CMPB        16(AX), $0x00
+	JNE         half2132
+	VCVTPS2PD   (R8)(CX*4), Y3
+	JMP         both2133
+
+half2132:
+	VPMOVZXWD (R8)(CX*2), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2133:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2134
+	CMPB       18(AX), $0x00
+	JEQ        near2136
+	TESTQ      $0x00000030, R9
+	JNZ        asked2137
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2137
+
+near2136:
+	PREFETCHT0 (R9)
+
+asked2137:
+	ADDQ $0x00000010, R9
+	JMP  both2135
+
+half2134:
+	CMPB       18(AX), $0x00
+	JEQ        near2138
+	TESTQ      $0x00000038, R9
+	JNZ        asked2139
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2139
+
+near2138:
+	PREFETCHT0 (R9)
+
+asked2139:
+	ADDQ $0x00000008, R9
+
+both2135:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2123
+	JMP         row2122
+
+rows2123:
+summed2078:
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD Y1, (R8)(CX*8)
+	VMOVUPD Y2, (R9)(CX*8)
+	ADDQ    $0x04, CX
+	LEAQ    4(CX), R8
+	CMPQ    R8, DX
+	JLE     cols2075
+
+cols2076:
+	CMPQ    CX, DX
+	JGE     row2140
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	VMOVUPD (R8)(CX*8), Y1
+	VMOVUPD (R9)(CX*8), Y2
+	MOVQ    64(AX), R8
+	TESTQ   R8, R8
+	JZ      plain2141
+	VMOVUPD (R8)(CX*8), Y3
+	MOVQ    72(AX), R8
+	VMOVUPD (R8)(CX*8), Y4
+	MOVQ    SI, R8
+	CMPB    40(AX), $0x00
+	JNE     half2143
+	IMUL3Q  $0x00000020, CX, R9
+	JMP     both2144
+
+half2143:
+	IMUL3Q $0x00000010, CX, R9
+
+both2144:
+	ADDQ   SI, R9
+	CMPB   42(AX), $0x00
+	JNE    far2145
+	MOVQ   32(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far2145:
+	MOVQ   BX, R10
+	CMPB   16(AX), $0x00
+	JNE    half2146
+	IMUL3Q $0x00000020, CX, R11
+	JMP    both2147
+
+half2146:
+	IMUL3Q $0x00000010, CX, R11
+
+both2147:
+	ADDQ   BX, R11
+	CMPB   18(AX), $0x00
+	JNE    far2148
+	MOVQ   8(AX), R12
+	IMUL3Q $0x00000008, R12, R12
+	ADDQ   R12, R11
+
+far2148:
+	MOVQ 16(SP), R12
+
+row2149:
+	CMPB       40(AX), $0x00
+	JNE        half2151
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both2152
+
+half2151:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy2153:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2153
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2152:
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
+	JNE        half2154
+	CMPB       42(AX), $0x00
+	JEQ        near2156
+	TESTQ      $0x00000030, R9
+	JNZ        asked2157
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2157
+
+near2156:
+	PREFETCHT0 (R9)
+
+asked2157:
+	ADDQ $0x00000010, R9
+	JMP  both2155
+
+half2154:
+	CMPB       42(AX), $0x00
+	JEQ        near2158
+	TESTQ      $0x00000038, R9
+	JNZ        asked2159
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2159
+
+near2158:
+	PREFETCHT0 (R9)
+
+asked2159:
+	ADDQ $0x00000008, R9
+
+both2155:
+	CMPB       16(AX), $0x00
+	JNE        half2160
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2161
+
+half2160:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy2162:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2162
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2161:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
 	JNE        half2163
@@ -24593,249 +23005,275 @@ both2164:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2136
-	JMP         row2135
-
-rows2136:
-	JMP summed2128
-
-plain2127:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2169
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both2170
+	JZ          rows2150
+	CMPB        40(AX), $0x00
+	JNE         half2169
+	VMASKMOVPS  (R8)(CX*4), X0, X5
+	VCVTPS2PD   X5, Y5
+	JMP         both2170
 
 half2169:
-	IMUL3Q $0x00000010, CX, R9
-
-both2170:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2171
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2171:
-	MOVQ 16(SP), R10
-
-row2172:
-	CMPB      16(AX), $0x00
-	JNE       half2174
-	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2175
-
-half2174:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2175:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2176
-	CMPB       18(AX), $0x00
-	JEQ        near2178
-	TESTQ      $0x00000030, R9
-	JNZ        asked2179
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2179
-
-near2178:
-	PREFETCHT0 (R9)
-
-asked2179:
-	ADDQ $0x00000010, R9
-	JMP  both2177
-
-half2176:
-	CMPB       18(AX), $0x00
-	JEQ        near2180
-	TESTQ      $0x00000038, R9
-	JNZ        asked2181
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2181
-
-near2180:
-	PREFETCHT0 (R9)
-
-asked2181:
-	ADDQ $0x00000008, R9
-
-both2177:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2173
-	CMPB        16(AX), $0x00
-	JNE         half2182
-	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2183
-
-half2182:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2183:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2184
-	CMPB       18(AX), $0x00
-	JEQ        near2186
-	TESTQ      $0x00000030, R9
-	JNZ        asked2187
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2187
-
-near2186:
-	PREFETCHT0 (R9)
-
-asked2187:
-	ADDQ $0x00000010, R9
-	JMP  both2185
-
-half2184:
-	CMPB       18(AX), $0x00
-	JEQ        near2188
-	TESTQ      $0x00000038, R9
-	JNZ        asked2189
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2189
-
-near2188:
-	PREFETCHT0 (R9)
-
-asked2189:
-	ADDQ $0x00000008, R9
-
-both2185:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2173
-	JMP         row2172
-
-rows2173:
-summed2128:
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD Y1, (R8)(CX*8)
-	VMOVUPD Y2, (R9)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols2125
-
-cols2126:
-	CMPQ    CX, DX
-	JGE     row2190
-	MOVQ    80(AX), R8
-	MOVQ    88(AX), R9
-	VMOVUPD (R8)(CX*8), Y1
-	VMOVUPD (R9)(CX*8), Y2
-	MOVQ    64(AX), R8
-	TESTQ   R8, R8
-	JZ      plain2191
-	VMOVUPD (R8)(CX*8), Y3
-	MOVQ    72(AX), R8
-	VMOVUPD (R8)(CX*8), Y4
-	MOVQ    SI, R8
-	CMPB    40(AX), $0x00
-	JNE     half2193
-	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2194
-
-half2193:
-	IMUL3Q $0x00000010, CX, R9
-
-both2194:
-	ADDQ   SI, R9
-	CMPB   42(AX), $0x00
-	JNE    far2195
-	MOVQ   32(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2195:
-	MOVQ   BX, R10
-	CMPB   16(AX), $0x00
-	JNE    half2196
-	IMUL3Q $0x00000020, CX, R11
-	JMP    both2197
-
-half2196:
-	IMUL3Q $0x00000010, CX, R11
-
-both2197:
-	ADDQ   BX, R11
-	CMPB   18(AX), $0x00
-	JNE    far2198
-	MOVQ   8(AX), R12
-	IMUL3Q $0x00000008, R12, R12
-	ADDQ   R12, R11
-
-far2198:
-	MOVQ 16(SP), R12
-
-row2199:
-	CMPB       40(AX), $0x00
-	JNE        half2201
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both2202
-
-half2201:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2203:
+copy2171:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2203
+	JNZ       copy2171
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2202:
+both2170:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2204
+	JNE        half2172
 	CMPB       42(AX), $0x00
-	JEQ        near2206
+	JEQ        near2174
 	TESTQ      $0x00000030, R9
-	JNZ        asked2207
+	JNZ        asked2175
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	JMP        asked2175
+
+near2174:
+	PREFETCHT0 (R9)
+
+asked2175:
+	ADDQ $0x00000010, R9
+	JMP  both2173
+
+half2172:
+	CMPB       42(AX), $0x00
+	JEQ        near2176
+	TESTQ      $0x00000038, R9
+	JNZ        asked2177
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2177
+
+near2176:
+	PREFETCHT0 (R9)
+
+asked2177:
+	ADDQ $0x00000008, R9
+
+both2173:
+	CMPB       16(AX), $0x00
+	JNE        half2178
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2179
+
+half2178:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy2180:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2180
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2179:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2181
+	CMPB       18(AX), $0x00
+	JEQ        near2183
+	TESTQ      $0x00000030, R11
+	JNZ        asked2184
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2184
+
+near2183:
+	PREFETCHT0 (R11)
+
+asked2184:
+	ADDQ $0x00000010, R11
+	JMP  both2182
+
+half2181:
+	CMPB       18(AX), $0x00
+	JEQ        near2185
+	TESTQ      $0x00000038, R11
+	JNZ        asked2186
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2186
+
+near2185:
+	PREFETCHT0 (R11)
+
+asked2186:
+	ADDQ $0x00000008, R11
+
+both2182:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2150
+	JMP         row2149
+
+rows2150:
+	JMP summed2142
+
+plain2141:
+	MOVQ   BX, R8
+	CMPB   16(AX), $0x00
+	JNE    half2187
+	IMUL3Q $0x00000020, CX, R9
+	JMP    both2188
+
+half2187:
+	IMUL3Q $0x00000010, CX, R9
+
+both2188:
+	ADDQ   BX, R9
+	CMPB   18(AX), $0x00
+	JNE    far2189
+	MOVQ   8(AX), R10
+	IMUL3Q $0x00000008, R10, R10
+	ADDQ   R10, R9
+
+far2189:
+	MOVQ 16(SP), R10
+
+row2190:
+	CMPB       16(AX), $0x00
+	JNE        half2192
+	VMASKMOVPS (R8)(CX*4), X0, X3
+	VCVTPS2PD  X3, Y3
+	JMP        both2193
+
+half2192:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
+
+copy2194:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy2194
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2193:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2195
+	CMPB       18(AX), $0x00
+	JEQ        near2197
+	TESTQ      $0x00000030, R9
+	JNZ        asked2198
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2198
+
+near2197:
+	PREFETCHT0 (R9)
+
+asked2198:
+	ADDQ $0x00000010, R9
+	JMP  both2196
+
+half2195:
+	CMPB       18(AX), $0x00
+	JEQ        near2199
+	TESTQ      $0x00000038, R9
+	JNZ        asked2200
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2200
+
+near2199:
+	PREFETCHT0 (R9)
+
+asked2200:
+	ADDQ $0x00000008, R9
+
+both2196:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2191
+	CMPB        16(AX), $0x00
+	JNE         half2201
+	VMASKMOVPS  (R8)(CX*4), X0, X3
+	VCVTPS2PD   X3, Y3
+	JMP         both2202
+
+half2201:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (R8)(CX*2), R13
+
+copy2203:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy2203
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both2202:
+	ADDQ       8(AX), R8
+	CMPB       16(AX), $0x00
+	JNE        half2204
+	CMPB       18(AX), $0x00
+	JEQ        near2206
+	TESTQ      $0x00000030, R9
+	JNZ        asked2207
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
 	JMP        asked2207
 
 near2206:
@@ -24846,16 +23284,16 @@ asked2207:
 	JMP  both2205
 
 half2204:
-	CMPB       42(AX), $0x00
+	CMPB       18(AX), $0x00
 	JEQ        near2208
 	TESTQ      $0x00000038, R9
 	JNZ        asked2209
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
 	JMP        asked2209
 
 near2208:
@@ -24865,388 +23303,20 @@ asked2209:
 	ADDQ $0x00000008, R9
 
 both2205:
-	CMPB       16(AX), $0x00
-	JNE        half2210
-	VMASKMOVPS (R10)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both2211
-
-half2210:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R10)(CX*2), R15
-
-copy2212:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2212
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2211:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2213
-	CMPB       18(AX), $0x00
-	JEQ        near2215
-	TESTQ      $0x00000030, R11
-	JNZ        asked2216
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2216
-
-near2215:
-	PREFETCHT0 (R11)
-
-asked2216:
-	ADDQ $0x00000010, R11
-	JMP  both2214
-
-half2213:
-	CMPB       18(AX), $0x00
-	JEQ        near2217
-	TESTQ      $0x00000038, R11
-	JNZ        asked2218
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2218
-
-near2217:
-	PREFETCHT0 (R11)
-
-asked2218:
-	ADDQ $0x00000008, R11
-
-both2214:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2200
-	CMPB        40(AX), $0x00
-	JNE         half2219
-	VMASKMOVPS  (R8)(CX*4), X0, X5
-	VCVTPS2PD   X5, Y5
-	JMP         both2220
-
-half2219:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R8)(CX*2), R15
-
-copy2221:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2221
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2220:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2222
-	CMPB       42(AX), $0x00
-	JEQ        near2224
-	TESTQ      $0x00000030, R9
-	JNZ        asked2225
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2225
-
-near2224:
-	PREFETCHT0 (R9)
-
-asked2225:
-	ADDQ $0x00000010, R9
-	JMP  both2223
-
-half2222:
-	CMPB       42(AX), $0x00
-	JEQ        near2226
-	TESTQ      $0x00000038, R9
-	JNZ        asked2227
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2227
-
-near2226:
-	PREFETCHT0 (R9)
-
-asked2227:
-	ADDQ $0x00000008, R9
-
-both2223:
-	CMPB       16(AX), $0x00
-	JNE        half2228
-	VMASKMOVPS (R10)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both2229
-
-half2228:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R10)(CX*2), R15
-
-copy2230:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2230
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2229:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2231
-	CMPB       18(AX), $0x00
-	JEQ        near2233
-	TESTQ      $0x00000030, R11
-	JNZ        asked2234
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2234
-
-near2233:
-	PREFETCHT0 (R11)
-
-asked2234:
-	ADDQ $0x00000010, R11
-	JMP  both2232
-
-half2231:
-	CMPB       18(AX), $0x00
-	JEQ        near2235
-	TESTQ      $0x00000038, R11
-	JNZ        asked2236
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2236
-
-near2235:
-	PREFETCHT0 (R11)
-
-asked2236:
-	ADDQ $0x00000008, R11
-
-both2232:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2200
-	JMP         row2199
-
-rows2200:
-	JMP summed2192
-
-plain2191:
-	MOVQ   BX, R8
-	CMPB   16(AX), $0x00
-	JNE    half2237
-	IMUL3Q $0x00000020, CX, R9
-	JMP    both2238
-
-half2237:
-	IMUL3Q $0x00000010, CX, R9
-
-both2238:
-	ADDQ   BX, R9
-	CMPB   18(AX), $0x00
-	JNE    far2239
-	MOVQ   8(AX), R10
-	IMUL3Q $0x00000008, R10, R10
-	ADDQ   R10, R9
-
-far2239:
-	MOVQ 16(SP), R10
-
-row2240:
-	CMPB       16(AX), $0x00
-	JNE        half2242
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	JMP        both2243
-
-half2242:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (R8)(CX*2), R13
-
-copy2244:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy2244
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2243:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2245
-	CMPB       18(AX), $0x00
-	JEQ        near2247
-	TESTQ      $0x00000030, R9
-	JNZ        asked2248
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2248
-
-near2247:
-	PREFETCHT0 (R9)
-
-asked2248:
-	ADDQ $0x00000010, R9
-	JMP  both2246
-
-half2245:
-	CMPB       18(AX), $0x00
-	JEQ        near2249
-	TESTQ      $0x00000038, R9
-	JNZ        asked2250
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2250
-
-near2249:
-	PREFETCHT0 (R9)
-
-asked2250:
-	ADDQ $0x00000008, R9
-
-both2246:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2241
-	CMPB        16(AX), $0x00
-	JNE         half2251
-	VMASKMOVPS  (R8)(CX*4), X0, X3
-	VCVTPS2PD   X3, Y3
-	JMP         both2252
+	JZ          rows2191
+	JMP         row2190
 
-half2251:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (R8)(CX*2), R13
-
-copy2253:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy2253
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both2252:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2254
-	CMPB       18(AX), $0x00
-	JEQ        near2256
-	TESTQ      $0x00000030, R9
-	JNZ        asked2257
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2257
-
-near2256:
-	PREFETCHT0 (R9)
-
-asked2257:
-	ADDQ $0x00000010, R9
-	JMP  both2255
-
-half2254:
-	CMPB       18(AX), $0x00
-	JEQ        near2258
-	TESTQ      $0x00000038, R9
-	JNZ        asked2259
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2259
-
-near2258:
-	PREFETCHT0 (R9)
-
-asked2259:
-	ADDQ $0x00000008, R9
-
-both2255:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2241
-	JMP         row2240
-
-rows2241:
-summed2192:
+rows2191:
+summed2142:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2190:
+row2140:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -25254,7 +23324,7 @@ row2190:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group2059
+	JNZ   group2009
 	VZEROUPPER
 	RET
 
@@ -25272,30 +23342,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2261
+	JEQ     skip2211
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2261:
+skip2211:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2262:
+rows2212:
 	CMPQ BX, 16(SP)
-	JGE  none2263
+	JGE  none2213
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2264
+	JMP  row2214
 
-none2263:
+none2213:
 	XORQ DI, DI
 
-row2264:
+row2214:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -25303,198 +23373,198 @@ row2264:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2266
+	JGT          cols2216
 
-cols2265:
+cols2215:
 	CMPB       16(AX), $0x00
-	JNE        half2267
+	JNE        half2217
 	TESTQ      DI, DI
-	JZ         near2269
+	JZ         near2219
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2270
+	JNZ        asked2220
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2271
+	JNZ        same2221
 	ADDQ       $0x00003000, DI
 
-same2271:
-	JMP asked2270
+same2221:
+	JMP asked2220
 
-near2269:
+near2219:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2270:
+asked2220:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2268
+	JMP    both2218
 
-half2267:
+half2217:
 	TESTQ      DI, DI
-	JZ         near2272
+	JZ         near2222
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2273
+	JNZ        asked2223
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2274
+	JNZ        same2224
 	ADDQ       $0x00003000, DI
 
-same2274:
-	JMP asked2273
+same2224:
+	JMP asked2223
 
-near2272:
+near2222:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2273:
+asked2223:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2268:
+both2218:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2265
+	JLE  cols2215
 
-cols2266:
+cols2216:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2276
+	JGT  cols2226
 
-cols2275:
+cols2225:
 	CMPB       16(AX), $0x00
-	JNE        half2277
+	JNE        half2227
 	TESTQ      DI, DI
-	JZ         near2279
+	JZ         near2229
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2280
+	JNZ        asked2230
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2281
+	JNZ        same2231
 	ADDQ       $0x00003000, DI
 
-same2281:
-	JMP asked2280
+same2231:
+	JMP asked2230
 
-near2279:
+near2229:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2280:
+asked2230:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2278
+	JMP     both2228
 
-half2277:
+half2227:
 	TESTQ      DI, DI
-	JZ         near2282
+	JZ         near2232
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2283
+	JNZ        asked2233
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2284
+	JNZ        same2234
 	ADDQ       $0x00003000, DI
 
-same2284:
-	JMP asked2283
+same2234:
+	JMP asked2233
 
-near2282:
+near2232:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2283:
+asked2233:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2278:
+both2228:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2275
+	JLE    cols2225
 
-cols2276:
+cols2226:
 	CMPQ       CX, DX
-	JGE        row2285
+	JGE        row2235
 	CMPB       16(AX), $0x00
-	JNE        half2286
+	JNE        half2236
 	TESTQ      DI, DI
-	JZ         near2288
+	JZ         near2238
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2289
+	JNZ        asked2239
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2290
+	JNZ        same2240
 	ADDQ       $0x00003000, DI
 
-same2290:
-	JMP asked2289
+same2240:
+	JMP asked2239
 
-near2288:
+near2238:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2289:
+asked2239:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2287
+	JMP        both2237
 
-half2286:
+half2236:
 	TESTQ      DI, DI
-	JZ         near2291
+	JZ         near2241
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2292
+	JNZ        asked2242
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2293
+	JNZ        same2243
 	ADDQ       $0x00003000, DI
 
-same2293:
-	JMP asked2292
+same2243:
+	JMP asked2242
 
-near2291:
+near2241:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2292:
+asked2242:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2294:
+copy2244:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2294
+	JNZ       copy2244
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2287:
+both2237:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2285:
+row2235:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -25505,64 +23575,64 @@ row2285:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2296:
+next2246:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2298
+	JGT     last2248
 	CMPB    16(AX), $0x00
-	JNE     half2299
+	JNE     half2249
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2300
+	JMP     both2250
 
-half2299:
+half2249:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2300:
+both2250:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2295
+	JNZ       found2245
 	ADDQ      $0x08, CX
-	JMP       next2296
+	JMP       next2246
 
-last2298:
+last2248:
 	CMPQ       CX, DX
-	JGE        end2297
+	JGE        end2247
 	CMPB       16(AX), $0x00
-	JNE        half2301
+	JNE        half2251
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2302
+	JMP        both2252
 
-half2301:
+half2251:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2303:
+copy2253:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2303
+	JNZ       copy2253
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2302:
+both2252:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2295
+	JNZ       found2245
 	MOVQ      DX, CX
-	JMP       end2297
+	JMP       end2247
 
-found2295:
+found2245:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2297:
+end2247:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -25570,7 +23640,7 @@ end2297:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2262
+	JNZ     rows2212
 	VZEROUPPER
 	RET
 
@@ -25591,9 +23661,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2305
+	JGT     cols2255
 
-cols2304:
+cols2254:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -25623,11 +23693,11 @@ cols2304:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2304
+	JLE          cols2254
 
-cols2305:
+cols2255:
 	CMPQ         CX, DX
-	JGE          row2306
+	JGE          row2256
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -25655,7 +23725,7 @@ cols2305:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2306:
+row2256:
 	VZEROUPPER
 	RET
 
@@ -25674,77 +23744,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2308
+	JGT     cols2258
 
-cols2307:
+cols2257:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2309
+	JZ           skip2259
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2310
+	JNE          first2260
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2310:
+first2260:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2311
+	JEQ         plain2261
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2312
+	JMP         moved2262
 
-plain2311:
+plain2261:
 	VMOVAPS Y4, Y2
 
-moved2312:
-skip2309:
+moved2262:
+skip2259:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2307
+	JLE          cols2257
 
-cols2308:
+cols2258:
 	CMPQ         CX, DX
-	JGE          row2313
+	JGE          row2263
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2314
+	JZ           skip2264
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2315
+	JNE          first2265
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2315:
+first2265:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2316
+	JEQ         plain2266
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2317
+	JMP         moved2267
 
-plain2316:
+plain2266:
 	VMOVAPS Y4, Y2
 
-moved2317:
-skip2314:
+moved2267:
+skip2264:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2313:
+row2263:
 	VZEROUPPER
 	RET
 
@@ -25763,40 +23833,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2318
+	JNZ          list2268
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2318:
+list2268:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2320
+	JNE          other2270
 	CMPQ         CX, $0x08
-	JGT          wider2322
+	JGT          wider2272
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2323:
+eight2273:
 	TESTQ     DX, DX
-	JNZ       list2324
+	JNZ       list2274
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2325
+	JMP       have2275
 
-list2324:
+list2274:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2325:
+have2275:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -25811,10 +23881,10 @@ have2325:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2323
-	JMP     kept2319
+	JNZ     eight2273
+	JMP     kept2269
 
-wider2322:
+wider2272:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -25829,20 +23899,20 @@ wider2322:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2326:
+eight2276:
 	TESTQ     DX, DX
-	JNZ       list2327
+	JNZ       list2277
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2328
+	JMP       have2278
 
-list2327:
+list2277:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2328:
+have2278:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -25883,32 +23953,32 @@ have2328:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2326
-	JMP       half2321
+	JNZ       eight2276
+	JMP       half2271
 
-other2320:
+other2270:
 	CMPQ      CX, $0x08
-	JGT       wider2329
+	JGT       wider2279
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2330:
+eight2280:
 	TESTQ     DX, DX
-	JNZ       list2331
+	JNZ       list2281
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2332
+	JMP       have2282
 
-list2331:
+list2281:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2332:
+have2282:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -25950,12 +24020,12 @@ have2332:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2330
-	JMP        kept2319
+	JNZ        eight2280
+	JMP        kept2269
 
-wider2329:
+wider2279:
 	CMPQ         CX, $0x10
-	JGT          wider2333
+	JGT          wider2283
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -25971,20 +24041,20 @@ wider2329:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2334:
+eight2284:
 	TESTQ     DX, DX
-	JNZ       list2335
+	JNZ       list2285
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2336
+	JMP       have2286
 
-list2335:
+list2285:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2336:
+have2286:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26082,12 +24152,12 @@ have2336:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2334
-	JMP        kept2319
+	JNZ        eight2284
+	JMP        kept2269
 
-wider2333:
+wider2283:
 	CMPQ         CX, $0x20
-	JGT          wider2337
+	JGT          wider2287
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -26103,20 +24173,20 @@ wider2333:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2338:
+eight2288:
 	TESTQ     DX, DX
-	JNZ       list2339
+	JNZ       list2289
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2340
+	JMP       have2290
 
-list2339:
+list2289:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2340:
+have2290:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -26270,12 +24340,12 @@ have2340:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2338
-	JMP        kept2319
+	JNZ        eight2288
+	JMP        kept2269
 
-wider2337:
+wider2287:
 	CMPQ         CX, $0x28
-	JGT          wider2341
+	JGT          wider2291
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26293,20 +24363,20 @@ wider2337:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2342:
+eight2292:
 	TESTQ     DX, DX
-	JNZ       list2343
+	JNZ       list2293
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2344
+	JMP       have2294
 
-list2343:
+list2293:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2344:
+have2294:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -26491,12 +24561,12 @@ have2344:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2342
-	JMP        kept2319
+	JNZ        eight2292
+	JMP        kept2269
 
-wider2341:
+wider2291:
 	CMPQ         CX, $0x30
-	JGT          wider2345
+	JGT          wider2295
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26514,20 +24584,20 @@ wider2341:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2346:
+eight2296:
 	TESTQ     DX, DX
-	JNZ       list2347
+	JNZ       list2297
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2348
+	JMP       have2298
 
-list2347:
+list2297:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2348:
+have2298:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -26740,12 +24810,12 @@ have2348:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2346
-	JMP        kept2319
+	JNZ        eight2296
+	JMP        kept2269
 
-wider2345:
+wider2295:
 	CMPQ         CX, $0x40
-	JGT          wider2349
+	JGT          wider2299
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -26763,20 +24833,20 @@ wider2345:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2350:
+eight2300:
 	TESTQ     DX, DX
-	JNZ       list2351
+	JNZ       list2301
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2352
+	JMP       have2302
 
-list2351:
+list2301:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2352:
+have2302:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -27045,12 +25115,12 @@ have2352:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2350
-	JMP        kept2319
+	JNZ        eight2300
+	JMP        kept2269
 
-wider2349:
-half2321:
-kept2319:
+wider2299:
+half2271:
+kept2269:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -27073,10 +25143,10 @@ lines:
 	PREFETCHT0 28672(DX)
 	ADDQ       $0x40, DX
 	TESTL      $0x00000fc0, DX
-	JNZ        same2353
+	JNZ        same2303
 	ADDQ       $0x00003000, DX
 
-same2353:
+same2303:
 	VMOVDQU32 (AX), Z0
 	VPCMPUD   $0x01, 4(AX), Z0, K1
 	VMOVDQU32 64(AX), Z0

@@ -72,7 +72,7 @@ type LayerGrad struct {
 	Gamma, DGamma, DBeta *float32
 }
 
-// Turned says whether AVX-512 turns the rows on their side (see ShortRow).
+// Turned says whether AVX-512 turns the rows on their side (see ShortRow), if their results are side by side.
 func (g *LayerGrad) Turned() bool { return g.Cols <= 16 || g.X.BF16 && g.Cols < ShortRow }
 
 // Run computes the block's rows.

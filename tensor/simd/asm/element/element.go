@@ -103,6 +103,7 @@ func (k *kernel) shortNorm(done string) {
 	}
 	CMPQ(k.field("Center"), Imm(0))
 	JNE(LabelRef(other))
+	k.unlessSideBySide("Dst", other)
 	k.ifShort(turnedMost, done, k.layerNormTurned)
 	Label(other)
 }

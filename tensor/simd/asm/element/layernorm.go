@@ -64,8 +64,12 @@ func (k *kernel) total(row reg.GPVirtual, term func(v, sum vec, rest bool)) vec 
 func layerGradKernel(s set) {
 	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
-	done := label("done")
-	k.ifShortBy("X", 16, 47, done, k.layerGradTurned) // from there on two rows at a time are as fast
+	done, apart := label("done"), label("apart")
+	if s.zmm {
+		k.unlessSideBySide("Dx", apart)
+		k.ifShortBy("X", 16, 47, done, k.layerGradTurned) // from there on two rows at a time are as fast
+		Label(apart)
+	}
 	g := &layerGrad{kernel: k, dx: k.load("Dx.Data"), dy: k.load("Dy.Data"), x: k.load("X.Data"), stat: k.load("Stat")}
 	g.share, k.left = k.perColumn(), k.load("Rows")
 	groups := []int{1}

@@ -6,6 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// unlessSideBySide jumps if there is room between the rows of a block, where nothing may be written.
+func (k *kernel) unlessSideBySide(block, to string) {
+	bytes := GP64()
+	k.bySize(block, func(size int) { IMUL3Q(U32(uint32(size)), k.cols, bytes) })
+	CMPQ(bytes, k.field(block+".Stride"))
+	JNE(LabelRef(to))
+}
+
 // layerNormTurned is layer norm of short rows, turned: a row's mean and deviation are lanes of a vector.
 func (k *kernel) layerNormTurned() {
 	var gamma, beta Mem

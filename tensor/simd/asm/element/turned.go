@@ -94,7 +94,7 @@ func (t *turned) begin(dst string) {
 	t.at, t.upper = GP64(), t.all(bits(0xffff0000))
 	t.n, t.last, t.far = AllocLocal(8), AllocLocal(8), AllocLocal(8)
 	XORQ(t.at, t.at)
-	t.room = t.lines(roomLines + stageLines + t.more)
+	t.room = t.lines(roomLines + stageLines + t.more + copyLines)
 	MOVQ(t.rowsAhead(), t.far)
 	if dst != "" {
 		t.setStage(dst)
@@ -258,9 +258,11 @@ func (t *turned) read(block string, to reg.GPVirtual, pad vec) {
 		JLE(LabelRef(few))
 		t.askListed()
 		Label(few)
+		t.readApart(block, to, last)
+		JMP(LabelRef(done))
+	} else {
+		t.copyLast(block, from, stride)
 	}
-	t.readApart(block, to, last)
-	JMP(LabelRef(done))
 	Label(have)
 	rows := t.rowsFrom(from, stride)
 	column, left := t.from(to), t.rowBytes(block)
@@ -379,8 +381,10 @@ func (t *turned) turn(v []vec) []vec {
 func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []vec) {
 	bytes, column, first, apart := t.rowBytes(block), GP64(), GP64(), label("apart")
 	t.ifApart(apart)
-	CMPQ(t.show.on, Imm(0))
-	JEQ(LabelRef(apart))
+	if t.listed {
+		CMPQ(t.show.on, Imm(0))
+		JEQ(LabelRef(apart))
+	}
 	LEAQ(Mem{Base: bytes, Disp: 15}, first)
 	ANDQ(I8(-16), first)
 	rows := t.rowsFrom(t.firstOnStage(bytes), bytes)
@@ -404,19 +408,20 @@ func (t *turned) write(block string, body func(column reg.GPVirtual, n int) []ve
 		CMPQ(column, t.room)
 		JNE(LabelRef(again))
 	})
+	if !t.listed {
+		return
+	}
+	off := label("off")
 	JMP(LabelRef(done))
 	Label(apart)
 	VMOVDQU16(pairedWords, words)
-	if t.listed {
-		off := label("off")
-		CMPQ(t.show.on, Imm(0))
-		JEQ(LabelRef(off))
-		CMPQ(t.rowBytes(block), Imm(64)) // shorter ones take as long this way, or longer
-		JLE(LabelRef(off))
-		t.sized(block, func(size int) { t.writeSpread(block, size, pieces(size)) })
-		JMP(LabelRef(done))
-		Label(off)
-	}
+	CMPQ(t.show.on, Imm(0))
+	JEQ(LabelRef(off))
+	CMPQ(t.rowBytes(block), Imm(64)) // shorter ones take as long this way, or longer
+	JLE(LabelRef(off))
+	t.sized(block, func(size int) { t.writeSpread(block, size, pieces(size)) })
+	JMP(LabelRef(done))
+	Label(off)
 	t.sized(block, func(size int) { t.writeApart(block, size, pieces(size)) })
 	Label(done)
 }

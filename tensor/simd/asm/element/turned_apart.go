@@ -6,8 +6,52 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Rows that are not side by side, or where the block ends, are read and written each at its own place, and not a byte more
-// of them. Where the group has fewer than sixteen its last row is computed again, to the same numbers.
+// Rows of a list that are not side by side are read and written each at its own place, and not a byte more of them; where
+// the block ends others are copied first. Where the group has fewer than sixteen its last row is computed again, to the
+// same numbers.
+
+// copyLast copies the group's rows of a block that ends with them, its last one for those there are not, and lets from
+// and stride be those of the copies.
+func (t *turned) copyLast(block string, from, stride reg.GPVirtual) {
+	const apart = 4 * turnedMost
+	to, i, last, ones := t.behind(roomLines+stageLines+t.more), GP64(), t.load("Rows"), GP64()
+	DECQ(last)
+	MOVQ(to, from)
+	XORQ(i, i)
+	t.sized(block, func(size int) {
+		masks, again := make([]reg.OpmaskVirtual, (turnedMost*size+63)/64), label("copy")
+		MOVQ(I32(-1), ones)
+		BZHIQ(t.cols, ones, ones)
+		for v := range masks {
+			masks[v] = K()
+			KMOVD(ones.As32(), masks[v])
+			SHRQ(Imm(uint64(64/size)), ones)
+		}
+		Label(again)
+		row := GP64()
+		LEAQ(Mem{Base: t.at, Index: i, Scale: 1}, row)
+		CMPQ(row, last)
+		CMOVQGT(last, row)
+		t.place(block, row)
+		for v, m := range masks {
+			x, here := t.reg(), Mem{Base: row, Disp: 64 * v}
+			if size == 2 {
+				VMOVDQU16_Z(here, m, x)
+			} else {
+				VMOVDQU32_Z(here, m, x)
+			}
+			VMOVDQU64(x, Mem{Base: to, Disp: 64 * v})
+		}
+		ADDQ(U32(apart), to)
+		INCQ(i)
+		CMPQ(i, Imm(16))
+		JLT(LabelRef(again))
+	})
+	MOVQ(U32(apart), stride)
+}
+
+// copyLines is room for such copies.
+const copyLines = 16 * 4 * turnedMost / 64
 
 // readApart is the loop of read for such rows of a block that ends at end: what follows the last is not touched.
 func (t *turned) readApart(block string, to, end reg.GPVirtual) {
