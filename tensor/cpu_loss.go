@@ -57,8 +57,12 @@ func (c *CPU) softmaxRows(s *simd.Softmax, dst Matrix, list []uint32, lo, hi int
 	}
 	if len(list) > 0 {
 		s.List, s.Rows, s.First = &list[0], len(list), lo
-		s.X.Far = s.X.Far && mostLines(len(list), hi-lo, s.X.Stride)
-		s.Fill = 32*len(list) >= hi-lo && !dst.IsZero() && dst.contiguous() && s.Fills(c.level)
+		inPlace, least := s.X.Data == s.Dst.Data, 32
+		if inPlace { // lines between are read as well, to write to them
+			least = 8
+		}
+		s.Fill = least*len(list) >= hi-lo && !dst.IsZero() && dst.contiguous() && s.Fills(c.level)
+		s.X.Far = s.X.Far && (s.Fill && inPlace || mostLines(len(list), hi-lo, s.X.Stride))
 		s.Run(c.level)
 	}
 	switch {

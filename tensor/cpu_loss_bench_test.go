@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkCrossEntropy is of rows that are listed at random, so many of 100, and come from memory: what another matrix
-// leaves of them in the caches is little.
+// leaves of them in the caches is little. Gradients are apart, in place of the rows as in training, or none.
 func BenchmarkCrossEntropy(b *testing.B) {
 	const numbers = 25_600_000
 	c := NewCPU(2)
@@ -29,14 +29,16 @@ func BenchmarkCrossEntropy(b *testing.B) {
 						list = append(list, uint32(i))
 					}
 				}
-				b.Run(fmt.Sprintf("cols=%d/%v/listed=%d", cols, typ, listed), func(b *testing.B) {
-					for range b.N {
-						b.StopTimer()
-						c.Copy(to, from)
-						b.StartTimer()
-						c.CrossEntropy(dx, x, c.Indices(labels), c.Indices(list), 1e-3)
-					}
-				})
+				for name, dst := range map[string]Matrix{"apart": dx, "place": x, "none": {}} {
+					b.Run(fmt.Sprintf("cols=%d/%v/listed=%d/dst=%s", cols, typ, listed, name), func(b *testing.B) {
+						for range b.N {
+							b.StopTimer()
+							c.Copy(to, from)
+							b.StartTimer()
+							c.CrossEntropy(dst, x, c.Indices(labels), c.Indices(list), 1e-3)
+						}
+					})
+				}
 			}
 			c.Free(x)
 			c.Free(dx)
