@@ -6441,47 +6441,45 @@ copied:
 	JMP     total
 
 loop1024:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z15
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           loop1024
-	JMP          scores1
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z15
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x04, R11
+	CMPQ             R8, R12
+	JB               loop1024
+	JMP              scores1
 
 loop1025:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z16
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           loop1025
-	JMP          scores1
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z16
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z15
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x04, R11
+	CMPQ             R8, R12
+	JB               loop1025
+	JMP              scores1
 
 loop1032:
 	MOVQ 72(DI), CX
@@ -6952,49 +6950,47 @@ load_867:
 	JMP         scores1
 
 loop1040:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z16
-	VFMADD231PS  Z29, Z31, Z15
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           loop1040
-	JMP          scores1
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z15
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x04, R11
+	CMPQ             R8, R12
+	JB               loop1040
+	JMP              scores1
 
 loop1041:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z16
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x04, R11
-	CMPQ         R8, R12
-	JB           loop1041
-	JMP          scores1
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z16
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z15
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x04, R11
+	CMPQ             R8, R12
+	JB               loop1041
+	JMP              scores1
 
 loop1048:
 	MOVQ 72(DI), CX
@@ -7221,65 +7217,61 @@ load_901:
 	JMP         scores1
 
 loop2048:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           loop2048
-	JMP          scores2
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z16
+	VFMADD231PS.BCST (R11), Z29, Z14
+	ADDQ             88(DI), AX
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x08, R11
+	CMPQ             R8, R12
+	JB               loop2048
+	JMP              scores2
 
 loop2049:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z17
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           loop2049
-	JMP          scores2
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z17
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x08, R11
+	CMPQ             R8, R12
+	JB               loop2049
+	JMP              scores2
 
 loop2057:
 	MOVQ 72(DI), CX
@@ -7596,69 +7588,65 @@ load_947:
 	JMP         scores2
 
 loop2064:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z17
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           loop2064
-	JMP          scores2
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z16
+	VFMADD231PS.BCST (R11), Z29, Z14
+	ADDQ             88(DI), AX
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x08, R11
+	CMPQ             R8, R12
+	JB               loop2064
+	JMP              scores2
 
 loop2065:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z17
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x08, R11
-	CMPQ         R8, R12
-	JB           loop2065
-	JMP          scores2
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z17
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x08, R11
+	CMPQ             R8, R12
+	JB               loop2065
+	JMP              scores2
 
 loop2073:
 	MOVQ 72(DI), CX
@@ -7879,101 +7867,93 @@ loop2329:
 	JMP         scores2
 
 loop4096:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           loop4096
-	JMP          scores4
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	ADDQ             88(DI), AX
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x10, R11
+	CMPQ             R8, R12
+	JB               loop4096
+	JMP              scores4
 
 loop4097:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z18
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           loop4097
-	JMP          scores4
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z18
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x10, R11
+	CMPQ             R8, R12
+	JB               loop4097
+	JMP              scores4
 
 loop4105:
 	MOVQ 72(DI), CX
@@ -8262,109 +8242,101 @@ load_1011:
 	JMP         scores4
 
 loop4112:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z16
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z17
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z18
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           loop4112
-	JMP          scores4
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	ADDQ             88(DI), AX
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x10, R11
+	CMPQ             R8, R12
+	JB               loop4112
+	JMP              scores4
 
 loop4113:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z18
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x10, R11
-	CMPQ         R8, R12
-	JB           loop4113
-	JMP          scores4
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z18
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x10, R11
+	CMPQ             R8, R12
+	JB               loop4113
+	JMP              scores4
 
 loop4121:
 	MOVQ 72(DI), CX
@@ -8897,196 +8869,180 @@ loop4889:
 	JMP         scores4
 
 loop8193:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z19
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           loop8193
-	JMP          scores8
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z19
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x20, R11
+	CMPQ             R8, R12
+	JB               loop8193
+	JMP              scores8
 
 loop8194:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z16
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z19
-	PREFETCHT1   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           loop8194
-	JMP          scores8
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z16
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z19
+	PREFETCHT1       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x20, R11
+	CMPQ             R8, R12
+	JB               loop8194
+	JMP              scores8
 
 loop8201:
 	MOVL         (R8), AX
@@ -9361,108 +9317,100 @@ loop8202:
 	JMP          scores8
 
 loop8209:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z19
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x20, R11
-	CMPQ         R8, R12
-	JB           loop8209
-	JMP          scores8
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z19
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x20, R11
+	CMPQ             R8, R12
+	JB               loop8209
+	JMP              scores8
 
 loop8217:
 	MOVL         (R8), AX
@@ -10084,548 +10032,500 @@ loop8985:
 	JMP         scores8
 
 loop16385:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         88(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z20
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           loop16385
-	JMP          scores16
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5504(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z0
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5568(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5632(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5696(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5760(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z4
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5824(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5888(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z6
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5952(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 32(R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 36(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 40(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 44(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 48(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 52(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 56(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z20
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 60(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z20, Z19, Z25
+	VSHUFF32X4       $0xee, Z20, Z19, Z26
+	VADDPS           Z26, Z25, Z19
+	VSHUFF32X4       $0x88, Z19, Z18, Z25
+	VSHUFF32X4       $0xdd, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFPS          $0x44, Z18, Z17, Z25
+	VSHUFPS          $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x88, Z17, Z16, Z25
+	VSHUFPS          $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x40, R11
+	CMPQ             R8, R12
+	JB               loop16385
+	JMP              scores16
 
 loop16386:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         88(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         88(DI), R9
-	VMOVUPS      (AX), Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VMOVUPS.Z    (AX), K1, Z29
-	VMULPS       6464(R15), Z29, Z20
-	PREFETCHT1   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT1   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           loop16386
-	JMP          scores16
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5504(R15), Z29, K5, Z16
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z0
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5568(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5632(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5696(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5760(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z4
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5824(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5888(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z6
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         5952(R15), Z29, K5, Z19
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z17
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 32(R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 36(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 40(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z19
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 44(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z18
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 48(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z19
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 52(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VMOVUPS          (AX), Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z19
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 56(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           6464(R15), Z29, Z20
+	PREFETCHT1       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT1       (R9)
+	VFMADD231PS.BCST 60(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z20, Z19, Z25
+	VSHUFF32X4       $0xee, Z20, Z19, Z26
+	VADDPS           Z26, Z25, Z19
+	VSHUFF32X4       $0x88, Z19, Z18, Z25
+	VSHUFF32X4       $0xdd, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFPS          $0x44, Z18, Z17, Z25
+	VSHUFPS          $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x88, Z17, Z16, Z25
+	VSHUFPS          $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x40, R11
+	CMPQ             R8, R12
+	JB               loop16386
+	JMP              scores16
 
 loop16401:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*1), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	VBROADCASTSS (R11), Z31
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5504(R15), Z29, K5, Z16
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z0
-	ADDQ         88(DI), AX
-	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5568(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z1
-	VSHUFF32X4   $0x44, Z17, Z16, Z25
-	VSHUFF32X4   $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5632(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z2
-	ADDQ         88(DI), AX
-	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5696(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z3
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFF32X4   $0x88, Z17, Z16, Z25
-	VSHUFF32X4   $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5760(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z4
-	ADDQ         88(DI), AX
-	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5824(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z5
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5888(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z6
-	ADDQ         88(DI), AX
-	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     5952(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z7
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x44, Z17, Z16, Z25
-	VSHUFPS      $0xee, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
-	VBROADCASTSS 32(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6016(R15), Z29, K5, Z17
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z8
-	ADDQ         88(DI), AX
-	VBROADCASTSS 36(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6080(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z9
-	VSHUFF32X4   $0x44, Z18, Z17, Z25
-	VSHUFF32X4   $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 40(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6144(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z10
-	ADDQ         88(DI), AX
-	VBROADCASTSS 44(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6208(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z11
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFF32X4   $0x88, Z18, Z17, Z25
-	VSHUFF32X4   $0xdd, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
-	VBROADCASTSS 48(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6272(R15), Z29, K5, Z18
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z12
-	ADDQ         88(DI), AX
-	VBROADCASTSS 52(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6336(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z13
-	VSHUFF32X4   $0x44, Z19, Z18, Z25
-	VSHUFF32X4   $0xee, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	ADDQ         88(DI), AX
-	VBROADCASTSS 56(R11), Z31
-	ADDQ         88(DI), R9
-	VPMOVZXWD    (AX), Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS.Z     6400(R15), Z29, K5, Z19
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z14
-	ADDQ         88(DI), AX
-	VBROADCASTSS 60(R11), Z31
-	ADDQ         88(DI), R9
-	SUBQ         104(DI), AX
-	VPMOVZXWD.Z  (AX), K1, Z29
-	VPSLLD       $0x10, Z29, Z29
-	VMULPS       6464(R15), Z29, Z20
-	PREFETCHT0   (R9)
-	ADDQ         96(DI), R9
-	PREFETCHT0   (R9)
-	VFMADD231PS  Z29, Z31, Z15
-	VSHUFF32X4   $0x44, Z20, Z19, Z25
-	VSHUFF32X4   $0xee, Z20, Z19, Z26
-	VADDPS       Z26, Z25, Z19
-	VSHUFF32X4   $0x88, Z19, Z18, Z25
-	VSHUFF32X4   $0xdd, Z19, Z18, Z26
-	VADDPS       Z26, Z25, Z18
-	VSHUFPS      $0x44, Z18, Z17, Z25
-	VSHUFPS      $0xee, Z18, Z17, Z26
-	VADDPS       Z26, Z25, Z17
-	VSHUFPS      $0x88, Z17, Z16, Z25
-	VSHUFPS      $0xdd, Z17, Z16, Z26
-	VADDPS       Z26, Z25, Z16
-	VMOVUPS      Z16, (R13)
-	ADDQ         $0x40, R13
-	ADDQ         $0x40, R11
-	CMPQ         R8, R12
-	JB           loop16401
-	JMP          scores16
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	LEAQ             (R8)(R14*1), R9
+	CMPQ             R9, BP
+	CMOVQHI          BP, R9
+	MOVL             (R9), R9
+	IMULQ            BX, R9
+	ADDQ             SI, R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5504(R15), Z29, K5, Z16
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST (R11), Z29, Z0
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5568(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5632(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5696(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5760(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 16(R11), Z29, Z4
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5824(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 20(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5888(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 24(R11), Z29, Z6
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         5952(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 28(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6016(R15), Z29, K5, Z17
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 32(R11), Z29, Z8
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6080(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 36(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6144(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 40(R11), Z29, Z10
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6208(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 44(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6272(R15), Z29, K5, Z18
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 48(R11), Z29, Z12
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6336(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 52(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	VPMOVZXWD        (AX), Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS.Z         6400(R15), Z29, K5, Z19
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 56(R11), Z29, Z14
+	ADDQ             88(DI), AX
+	ADDQ             88(DI), R9
+	SUBQ             104(DI), AX
+	VPMOVZXWD.Z      (AX), K1, Z29
+	VPSLLD           $0x10, Z29, Z29
+	VMULPS           6464(R15), Z29, Z20
+	PREFETCHT0       (R9)
+	ADDQ             96(DI), R9
+	PREFETCHT0       (R9)
+	VFMADD231PS.BCST 60(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z20, Z19, Z25
+	VSHUFF32X4       $0xee, Z20, Z19, Z26
+	VADDPS           Z26, Z25, Z19
+	VSHUFF32X4       $0x88, Z19, Z18, Z25
+	VSHUFF32X4       $0xdd, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFPS          $0x44, Z18, Z17, Z25
+	VSHUFPS          $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x88, Z17, Z16, Z25
+	VSHUFPS          $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             $0x40, R11
+	CMPQ             R8, R12
+	JB               loop16401
+	JMP              scores16
 
 loop16649:
 	MOVL        (R8), AX

@@ -96,14 +96,21 @@ func (l entryLoop) entries() {
 	if l.ask != nil {
 		askRow(Mem{Base: index, Index: ahead, Scale: 1})
 	}
+	once := l.most == 1 && l.share == 1 && l.vectors() == 1 // a coefficient multiplies a single vector
 	q := l.dotProducts(f, func(r int) {
-		l.weights(r)
+		if !once {
+			l.weights(r)
+		}
 		if l.ask != nil && r > 0 {
 			ADDQ(f.mem("headBytes"), tmp)
 		}
 	}, func(r, v int) {
 		if l.ask != nil {
 			l.askLine(l.ask, r, v)
+		}
+		if once {
+			VFMADD231PS_BCST(Mem{Base: weight, Disp: 4 * r}, x, l.sum(r, v)[0])
+			return
 		}
 		for i, to := range l.sum(r, v) {
 			VFMADD231PS([]VecPhysical{x, y}[i], w, to)
