@@ -7217,6 +7217,9 @@ load_901:
 	JMP         scores1
 
 loop2048:
+	MOVQ 88(DI), CX
+
+loop2048again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7224,7 +7227,7 @@ loop2048:
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z16
 	VFMADD231PS.BCST (R11), Z29, Z14
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z17
@@ -7236,10 +7239,13 @@ loop2048:
 	ADDQ             $0x40, R13
 	ADDQ             $0x08, R11
 	CMPQ             R8, R12
-	JB               loop2048
+	JB               loop2048again
 	JMP              scores2
 
 loop2049:
+	MOVQ 88(DI), CX
+
+loop2049again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7254,8 +7260,8 @@ loop2049:
 	VMULPS.Z         6400(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z17
@@ -7270,7 +7276,7 @@ loop2049:
 	ADDQ             $0x40, R13
 	ADDQ             $0x08, R11
 	CMPQ             R8, R12
-	JB               loop2049
+	JB               loop2049again
 	JMP              scores2
 
 loop2057:
@@ -7588,6 +7594,9 @@ load_947:
 	JMP         scores2
 
 loop2064:
+	MOVQ 88(DI), CX
+
+loop2064again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7596,7 +7605,7 @@ loop2064:
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z16
 	VFMADD231PS.BCST (R11), Z29, Z14
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
@@ -7609,10 +7618,13 @@ loop2064:
 	ADDQ             $0x40, R13
 	ADDQ             $0x08, R11
 	CMPQ             R8, R12
-	JB               loop2064
+	JB               loop2064again
 	JMP              scores2
 
 loop2065:
+	MOVQ 88(DI), CX
+
+loop2065again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7628,13 +7640,12 @@ loop2065:
 	VMULPS.Z         6400(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS           6464(R15), Z29, Z17
-	PREFETCHT0       (R9)
 	ADDQ             96(DI), R9
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 4(R11), Z29, Z15
@@ -7645,7 +7656,7 @@ loop2065:
 	ADDQ             $0x40, R13
 	ADDQ             $0x08, R11
 	CMPQ             R8, R12
-	JB               loop2065
+	JB               loop2065again
 	JMP              scores2
 
 loop2073:
@@ -7867,6 +7878,9 @@ loop2329:
 	JMP         scores2
 
 loop4096:
+	MOVQ 88(DI), CX
+
+loop4096again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7874,18 +7888,18 @@ loop4096:
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z16
 	VFMADD231PS.BCST (R11), Z29, Z12
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z17
 	VFMADD231PS.BCST 4(R11), Z29, Z13
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z17
 	VFMADD231PS.BCST 8(R11), Z29, Z14
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z18
@@ -7900,10 +7914,13 @@ loop4096:
 	ADDQ             $0x40, R13
 	ADDQ             $0x10, R11
 	CMPQ             R8, R12
-	JB               loop4096
+	JB               loop4096again
 	JMP              scores4
 
 loop4097:
+	MOVQ 88(DI), CX
+
+loop4097again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -7918,8 +7935,8 @@ loop4097:
 	VMULPS.Z         6272(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
@@ -7927,14 +7944,14 @@ loop4097:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z18
@@ -7952,7 +7969,7 @@ loop4097:
 	ADDQ             $0x40, R13
 	ADDQ             $0x10, R11
 	CMPQ             R8, R12
-	JB               loop4097
+	JB               loop4097again
 	JMP              scores4
 
 loop4105:
@@ -8242,6 +8259,9 @@ load_1011:
 	JMP         scores4
 
 loop4112:
+	MOVQ 88(DI), CX
+
+loop4112again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -8250,7 +8270,7 @@ loop4112:
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z16
 	VFMADD231PS.BCST (R11), Z29, Z12
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z17
@@ -8258,12 +8278,12 @@ loop4112:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z17
 	VFMADD231PS.BCST 8(R11), Z29, Z14
-	ADDQ             88(DI), AX
+	ADDQ             CX, AX
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
@@ -8279,10 +8299,13 @@ loop4112:
 	ADDQ             $0x40, R13
 	ADDQ             $0x10, R11
 	CMPQ             R8, R12
-	JB               loop4112
+	JB               loop4112again
 	JMP              scores4
 
 loop4113:
+	MOVQ 88(DI), CX
+
+loop4113again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -8298,30 +8321,28 @@ loop4113:
 	VMULPS.Z         6272(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z17
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 4(R11), Z29, Z13
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS           6464(R15), Z29, Z18
-	PREFETCHT0       (R9)
 	ADDQ             96(DI), R9
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 12(R11), Z29, Z15
@@ -8335,7 +8356,7 @@ loop4113:
 	ADDQ             $0x40, R13
 	ADDQ             $0x10, R11
 	CMPQ             R8, R12
-	JB               loop4113
+	JB               loop4113again
 	JMP              scores4
 
 loop4121:
@@ -8627,6 +8648,9 @@ loop4123again:
 	JMP          scores4
 
 loop4360:
+	MOVQ 88(DI), CX
+
+loop4360again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8636,7 +8660,7 @@ loop4360:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -8650,10 +8674,13 @@ loop4360:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          loop4360
+	JB          loop4360again
 	JMP         scores4
 
 loop4361:
+	MOVQ 88(DI), CX
+
+loop4361again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8670,10 +8697,10 @@ loop4361:
 	VMULPS.Z    6400(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      6464(R15), Z29, Z17
@@ -8688,10 +8715,13 @@ loop4361:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          loop4361
+	JB          loop4361again
 	JMP         scores4
 
 loop4376:
+	MOVQ 88(DI), CX
+
+loop4376again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8704,7 +8734,7 @@ loop4376:
 	VFMADD231PS 6336(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -8722,10 +8752,13 @@ loop4376:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          loop4376
+	JB          loop4376again
 	JMP         scores4
 
 loop4377:
+	MOVQ 88(DI), CX
+
+loop4377again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -8745,10 +8778,10 @@ loop4377:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -8767,7 +8800,7 @@ loop4377:
 	ADDQ        $0x40, R13
 	ADDQ        $0x10, R11
 	CMPQ        R8, R12
-	JB          loop4377
+	JB          loop4377again
 	JMP         scores4
 
 loop4872:
@@ -8869,6 +8902,9 @@ loop4889:
 	JMP         scores4
 
 loop8193:
+	MOVQ 88(DI), CX
+
+loop8193again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -8883,8 +8919,8 @@ loop8193:
 	VMULPS.Z         6016(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
@@ -8892,14 +8928,14 @@ loop8193:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
@@ -8910,14 +8946,14 @@ loop8193:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
@@ -8925,14 +8961,14 @@ loop8193:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z19
@@ -8953,10 +8989,13 @@ loop8193:
 	ADDQ             $0x40, R13
 	ADDQ             $0x20, R11
 	CMPQ             R8, R12
-	JB               loop8193
+	JB               loop8193again
 	JMP              scores8
 
 loop8194:
+	MOVQ 88(DI), CX
+
+loop8194again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -8971,8 +9010,8 @@ loop8194:
 	VMULPS.Z         6016(R15), Z29, K5, Z16
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
@@ -8980,14 +9019,14 @@ loop8194:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
@@ -8998,14 +9037,14 @@ loop8194:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
@@ -9013,14 +9052,14 @@ loop8194:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z19
@@ -9041,10 +9080,13 @@ loop8194:
 	ADDQ             $0x40, R13
 	ADDQ             $0x20, R11
 	CMPQ             R8, R12
-	JB               loop8194
+	JB               loop8194again
 	JMP              scores8
 
 loop8201:
+	MOVQ 88(DI), CX
+
+loop8201again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9065,10 +9107,10 @@ loop8201:
 	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z1
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9080,10 +9122,10 @@ loop8201:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9092,10 +9134,10 @@ loop8201:
 	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z5
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9110,10 +9152,10 @@ loop8201:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT0   -64(R9)
@@ -9122,10 +9164,10 @@ loop8201:
 	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z9
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9137,10 +9179,10 @@ loop8201:
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT0   -64(R9)
@@ -9149,10 +9191,10 @@ loop8201:
 	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z13
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z19, Z19, Z19
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT0   -64(R9)
@@ -9177,10 +9219,13 @@ loop8201:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           loop8201
+	JB           loop8201again
 	JMP          scores8
 
 loop8202:
+	MOVQ 88(DI), CX
+
+loop8202again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9201,10 +9246,10 @@ loop8202:
 	VFMADD231PS  5568(R15), Z29, K5, Z16
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z1
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5632(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9216,10 +9261,10 @@ loop8202:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5760(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9228,10 +9273,10 @@ loop8202:
 	VFMADD231PS  5824(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z5
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  5888(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9246,10 +9291,10 @@ loop8202:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z17, Z17, Z17
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6016(R15), Z29, Z17
 	PREFETCHT1   -64(R9)
@@ -9258,10 +9303,10 @@ loop8202:
 	VFMADD231PS  6080(R15), Z29, K5, Z17
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z9
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6144(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9273,10 +9318,10 @@ loop8202:
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z18, Z18, Z18
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6272(R15), Z29, Z18
 	PREFETCHT1   -64(R9)
@@ -9285,10 +9330,10 @@ loop8202:
 	VFMADD231PS  6336(R15), Z29, K5, Z18
 	PREFETCHT1   (R9)
 	VFMADD231PS  Z29, Z31, Z13
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VPXORD       Z19, Z19, Z19
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VMOVUPS      -64(AX), Z29
 	VFMADD231PS  6400(R15), Z29, Z19
 	PREFETCHT1   -64(R9)
@@ -9313,10 +9358,13 @@ loop8202:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           loop8202
+	JB           loop8202again
 	JMP          scores8
 
 loop8209:
+	MOVQ 88(DI), CX
+
+loop8209again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -9332,29 +9380,27 @@ loop8209:
 	VMULPS.Z         6016(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z17
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 4(R11), Z29, Z9
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z18
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 12(R11), Z29, Z11
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
@@ -9362,37 +9408,35 @@ loop8209:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z18
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 20(R11), Z29, Z13
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS           6464(R15), Z29, Z19
-	PREFETCHT0       (R9)
 	ADDQ             96(DI), R9
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 28(R11), Z29, Z15
@@ -9409,10 +9453,13 @@ loop8209:
 	ADDQ             $0x40, R13
 	ADDQ             $0x20, R11
 	CMPQ             R8, R12
-	JB               loop8209
+	JB               loop8209again
 	JMP              scores8
 
 loop8217:
+	MOVQ 88(DI), CX
+
+loop8217again:
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	IMULQ        BX, AX
@@ -9431,9 +9478,9 @@ loop8217:
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z0
 	VFMADD231PS  Z30, Z31, Z1
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 4(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     5632(R15), Z29, K5, Z17
@@ -9444,9 +9491,9 @@ loop8217:
 	VSHUFF32X4   $0x44, Z17, Z16, Z25
 	VSHUFF32X4   $0xee, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 8(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     5760(R15), Z29, K5, Z17
@@ -9454,9 +9501,9 @@ loop8217:
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z4
 	VFMADD231PS  Z30, Z31, Z5
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 12(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     5888(R15), Z29, K5, Z18
@@ -9470,9 +9517,9 @@ loop8217:
 	VSHUFF32X4   $0x88, Z17, Z16, Z25
 	VSHUFF32X4   $0xdd, Z17, Z16, Z26
 	VADDPS       Z26, Z25, Z16
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 16(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     6016(R15), Z29, K5, Z17
@@ -9480,9 +9527,9 @@ loop8217:
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z8
 	VFMADD231PS  Z30, Z31, Z9
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 20(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     6144(R15), Z29, K5, Z18
@@ -9493,9 +9540,9 @@ loop8217:
 	VSHUFF32X4   $0x44, Z18, Z17, Z25
 	VSHUFF32X4   $0xee, Z18, Z17, Z26
 	VADDPS       Z26, Z25, Z17
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 24(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	VPSLLD       $0x10, (AX), Z29
 	VPANDD       (AX), Z28, Z30
 	VMULPS.Z     6272(R15), Z29, K5, Z18
@@ -9503,9 +9550,9 @@ loop8217:
 	PREFETCHT0   (R9)
 	VFMADD231PS  Z29, Z31, Z12
 	VFMADD231PS  Z30, Z31, Z13
-	ADDQ         88(DI), AX
+	ADDQ         CX, AX
 	VBROADCASTSS 28(R11), Z31
-	ADDQ         88(DI), R9
+	ADDQ         CX, R9
 	SUBQ         104(DI), AX
 	VMOVDQU16.Z  (AX), K1, Z30
 	VPSLLD       $0x10, Z30, Z29
@@ -9530,7 +9577,7 @@ loop8217:
 	ADDQ         $0x40, R13
 	ADDQ         $0x20, R11
 	CMPQ         R8, R12
-	JB           loop8217
+	JB           loop8217again
 	JMP          scores8
 
 loop8218:
@@ -9652,6 +9699,9 @@ loop8218again:
 	JMP          scores8
 
 loop8456:
+	MOVQ 88(DI), CX
+
+loop8456again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9661,7 +9711,7 @@ loop8456:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6272(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z12
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
@@ -9670,13 +9720,13 @@ loop8456:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -9693,10 +9743,13 @@ loop8456:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8456
+	JB          loop8456again
 	JMP         scores8
 
 loop8457:
+	MOVQ 88(DI), CX
+
+loop8457again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9713,10 +9766,10 @@ loop8457:
 	VMULPS.Z    6272(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6336(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
@@ -9724,18 +9777,18 @@ loop8457:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      6464(R15), Z29, Z18
@@ -9753,10 +9806,13 @@ loop8457:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8457
+	JB          loop8457again
 	JMP         scores8
 
 loop8472:
+	MOVQ 88(DI), CX
+
+loop8472again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9769,7 +9825,7 @@ loop8472:
 	VFMADD231PS 6080(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
@@ -9781,7 +9837,7 @@ loop8472:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
@@ -9790,7 +9846,7 @@ loop8472:
 	VFMADD231PS 6336(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -9811,10 +9867,13 @@ loop8472:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8472
+	JB          loop8472again
 	JMP         scores8
 
 loop8473:
+	MOVQ 88(DI), CX
+
+loop8473again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9834,10 +9893,10 @@ loop8473:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6144(R15), Z29, K5, Z17
@@ -9848,10 +9907,10 @@ loop8473:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6272(R15), Z29, K5, Z17
@@ -9859,10 +9918,10 @@ loop8473:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -9884,10 +9943,13 @@ loop8473:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8473
+	JB          loop8473again
 	JMP         scores8
 
 loop8968:
+	MOVQ 88(DI), CX
+
+loop8968again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9897,7 +9959,7 @@ loop8968:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -9911,10 +9973,13 @@ loop8968:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8968
+	JB          loop8968again
 	JMP         scores8
 
 loop8969:
+	MOVQ 88(DI), CX
+
+loop8969again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9931,10 +9996,10 @@ loop8969:
 	VMULPS.Z    6400(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      6464(R15), Z29, Z17
@@ -9949,10 +10014,13 @@ loop8969:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8969
+	JB          loop8969again
 	JMP         scores8
 
 loop8984:
+	MOVQ 88(DI), CX
+
+loop8984again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -9965,7 +10033,7 @@ loop8984:
 	VFMADD231PS 6336(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -9983,10 +10051,13 @@ loop8984:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8984
+	JB          loop8984again
 	JMP         scores8
 
 loop8985:
+	MOVQ 88(DI), CX
+
+loop8985again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10006,10 +10077,10 @@ loop8985:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -10028,10 +10099,13 @@ loop8985:
 	ADDQ        $0x40, R13
 	ADDQ        $0x20, R11
 	CMPQ        R8, R12
-	JB          loop8985
+	JB          loop8985again
 	JMP         scores8
 
 loop16385:
+	MOVQ 88(DI), CX
+
+loop16385again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -10046,8 +10120,8 @@ loop16385:
 	VMULPS.Z         5504(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z0
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5568(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
@@ -10055,14 +10129,14 @@ loop16385:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5632(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z2
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5696(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
@@ -10073,14 +10147,14 @@ loop16385:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5760(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z4
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5824(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
@@ -10088,14 +10162,14 @@ loop16385:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5888(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z6
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5952(R15), Z29, K5, Z19
 	PREFETCHT0       (R9)
@@ -10109,14 +10183,14 @@ loop16385:
 	VSHUFPS          $0x44, Z17, Z16, Z25
 	VSHUFPS          $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6016(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 32(R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
@@ -10124,14 +10198,14 @@ loop16385:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 40(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z19
 	PREFETCHT0       (R9)
@@ -10142,14 +10216,14 @@ loop16385:
 	VSHUFF32X4       $0x88, Z18, Z17, Z25
 	VSHUFF32X4       $0xdd, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 48(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z19
 	PREFETCHT0       (R9)
@@ -10157,14 +10231,14 @@ loop16385:
 	VSHUFF32X4       $0x44, Z19, Z18, Z25
 	VSHUFF32X4       $0xee, Z19, Z18, Z26
 	VADDPS           Z26, Z25, Z18
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z19
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 56(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z20
@@ -10188,10 +10262,13 @@ loop16385:
 	ADDQ             $0x40, R13
 	ADDQ             $0x40, R11
 	CMPQ             R8, R12
-	JB               loop16385
+	JB               loop16385again
 	JMP              scores16
 
 loop16386:
+	MOVQ 88(DI), CX
+
+loop16386again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -10206,8 +10283,8 @@ loop16386:
 	VMULPS.Z         5504(R15), Z29, K5, Z16
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z0
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5568(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
@@ -10215,14 +10292,14 @@ loop16386:
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5632(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z2
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5696(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
@@ -10233,14 +10310,14 @@ loop16386:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5760(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z4
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5824(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
@@ -10248,14 +10325,14 @@ loop16386:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5888(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z6
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         5952(R15), Z29, K5, Z19
 	PREFETCHT1       (R9)
@@ -10269,14 +10346,14 @@ loop16386:
 	VSHUFPS          $0x44, Z17, Z16, Z25
 	VSHUFPS          $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6016(R15), Z29, K5, Z17
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 32(R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
@@ -10284,14 +10361,14 @@ loop16386:
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 40(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z19
 	PREFETCHT1       (R9)
@@ -10302,14 +10379,14 @@ loop16386:
 	VSHUFF32X4       $0x88, Z18, Z17, Z25
 	VSHUFF32X4       $0xdd, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z18
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 48(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z19
 	PREFETCHT1       (R9)
@@ -10317,14 +10394,14 @@ loop16386:
 	VSHUFF32X4       $0x44, Z19, Z18, Z25
 	VSHUFF32X4       $0xee, Z19, Z18, Z26
 	VADDPS           Z26, Z25, Z18
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VMOVUPS          (AX), Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z19
 	PREFETCHT1       (R9)
 	VFMADD231PS.BCST 56(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VMOVUPS.Z        (AX), K1, Z29
 	VMULPS           6464(R15), Z29, Z20
@@ -10348,10 +10425,13 @@ loop16386:
 	ADDQ             $0x40, R13
 	ADDQ             $0x40, R11
 	CMPQ             R8, R12
-	JB               loop16386
+	JB               loop16386again
 	JMP              scores16
 
 loop16401:
+	MOVQ 88(DI), CX
+
+loop16401again:
 	MOVL             (R8), AX
 	ADDQ             $0x04, R8
 	IMULQ            BX, AX
@@ -10367,29 +10447,27 @@ loop16401:
 	VMULPS.Z         5504(R15), Z29, K5, Z16
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST (R11), Z29, Z0
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5568(R15), Z29, K5, Z17
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 4(R11), Z29, Z1
 	VSHUFF32X4       $0x44, Z17, Z16, Z25
 	VSHUFF32X4       $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5632(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 8(R11), Z29, Z2
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5696(R15), Z29, K5, Z18
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 12(R11), Z29, Z3
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
@@ -10397,36 +10475,34 @@ loop16401:
 	VSHUFF32X4       $0x88, Z17, Z16, Z25
 	VSHUFF32X4       $0xdd, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5760(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 16(R11), Z29, Z4
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5824(R15), Z29, K5, Z18
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 20(R11), Z29, Z5
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5888(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 24(R11), Z29, Z6
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         5952(R15), Z29, K5, Z19
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 28(R11), Z29, Z7
 	VSHUFF32X4       $0x44, Z19, Z18, Z25
 	VSHUFF32X4       $0xee, Z19, Z18, Z26
@@ -10437,36 +10513,34 @@ loop16401:
 	VSHUFPS          $0x44, Z17, Z16, Z25
 	VSHUFPS          $0xee, Z17, Z16, Z26
 	VADDPS           Z26, Z25, Z16
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6016(R15), Z29, K5, Z17
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 32(R11), Z29, Z8
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6080(R15), Z29, K5, Z18
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 36(R11), Z29, Z9
 	VSHUFF32X4       $0x44, Z18, Z17, Z25
 	VSHUFF32X4       $0xee, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6144(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 40(R11), Z29, Z10
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6208(R15), Z29, K5, Z19
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 44(R11), Z29, Z11
 	VSHUFF32X4       $0x44, Z19, Z18, Z25
 	VSHUFF32X4       $0xee, Z19, Z18, Z26
@@ -10474,37 +10548,35 @@ loop16401:
 	VSHUFF32X4       $0x88, Z18, Z17, Z25
 	VSHUFF32X4       $0xdd, Z18, Z17, Z26
 	VADDPS           Z26, Z25, Z17
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6272(R15), Z29, K5, Z18
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 48(R11), Z29, Z12
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6336(R15), Z29, K5, Z19
-	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 52(R11), Z29, Z13
 	VSHUFF32X4       $0x44, Z19, Z18, Z25
 	VSHUFF32X4       $0xee, Z19, Z18, Z26
 	VADDPS           Z26, Z25, Z18
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	VPMOVZXWD        (AX), Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS.Z         6400(R15), Z29, K5, Z19
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 56(R11), Z29, Z14
-	ADDQ             88(DI), AX
-	ADDQ             88(DI), R9
+	ADDQ             CX, AX
+	ADDQ             CX, R9
 	SUBQ             104(DI), AX
 	VPMOVZXWD.Z      (AX), K1, Z29
 	VPSLLD           $0x10, Z29, Z29
 	VMULPS           6464(R15), Z29, Z20
-	PREFETCHT0       (R9)
 	ADDQ             96(DI), R9
 	PREFETCHT0       (R9)
 	VFMADD231PS.BCST 60(R11), Z29, Z15
@@ -10524,10 +10596,13 @@ loop16401:
 	ADDQ             $0x40, R13
 	ADDQ             $0x40, R11
 	CMPQ             R8, R12
-	JB               loop16401
+	JB               loop16401again
 	JMP              scores16
 
 loop16649:
+	MOVQ 88(DI), CX
+
+loop16649again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10544,10 +10619,10 @@ loop16649:
 	VMULPS.Z    6016(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z8
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6080(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
@@ -10555,18 +10630,18 @@ loop16649:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6144(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z10
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6208(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
@@ -10577,18 +10652,18 @@ loop16649:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6272(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6336(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
@@ -10596,18 +10671,18 @@ loop16649:
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z18
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      6464(R15), Z29, Z19
@@ -10628,10 +10703,13 @@ loop16649:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop16649
+	JB          loop16649again
 	JMP         scores16
 
 loop16665:
+	MOVQ 88(DI), CX
+
+loop16665again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10651,10 +10729,10 @@ loop16665:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z0
 	VFMADD231PS Z30, Z31, Z1
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     8(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    5632(R15), Z29, K5, Z17
@@ -10665,10 +10743,10 @@ loop16665:
 	VSHUFF32X4  $0x88, Z17, Z16, Z25
 	VSHUFF32X4  $0xdd, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    5760(R15), Z29, K5, Z17
@@ -10676,10 +10754,10 @@ loop16665:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z4
 	VFMADD231PS Z30, Z31, Z5
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     24(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    5888(R15), Z29, K5, Z18
@@ -10693,10 +10771,10 @@ loop16665:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6016(R15), Z29, K5, Z17
@@ -10704,10 +10782,10 @@ loop16665:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     40(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6144(R15), Z29, K5, Z18
@@ -10718,10 +10796,10 @@ loop16665:
 	VSHUFF32X4  $0x88, Z18, Z17, Z25
 	VSHUFF32X4  $0xdd, Z18, Z17, Z26
 	VADDPS      Z26, Z25, Z17
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6272(R15), Z29, K5, Z18
@@ -10729,10 +10807,10 @@ loop16665:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared2<>+0(SB), Z31
 	VPERMPS     56(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -10757,10 +10835,13 @@ loop16665:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop16665
+	JB          loop16665again
 	JMP         scores16
 
 loop17160:
+	MOVQ 88(DI), CX
+
+loop17160again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10770,7 +10851,7 @@ loop17160:
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6272(R15), Z29, K5, Z16
 	VFMADD231PS Z29, Z31, Z12
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
@@ -10779,13 +10860,13 @@ loop17160:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z17
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -10802,10 +10883,13 @@ loop17160:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop17160
+	JB          loop17160again
 	JMP         scores16
 
 loop17161:
+	MOVQ 88(DI), CX
+
+loop17161again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10822,10 +10906,10 @@ loop17161:
 	VMULPS.Z    6272(R15), Z29, K5, Z16
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6336(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
@@ -10833,18 +10917,18 @@ loop17161:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VMOVUPS     (AX), Z29
 	VMULPS.Z    6400(R15), Z29, K5, Z17
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z14
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVUPS.Z   (AX), K1, Z29
 	VMULPS      6464(R15), Z29, Z18
@@ -10862,10 +10946,13 @@ loop17161:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop17161
+	JB          loop17161again
 	JMP         scores16
 
 loop17176:
+	MOVQ 88(DI), CX
+
+loop17176again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10878,7 +10965,7 @@ loop17176:
 	VFMADD231PS 6080(R15), Z30, K6, Z16
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
@@ -10890,7 +10977,7 @@ loop17176:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
 	VPSLLD      $0x10, (AX), Z29
@@ -10899,7 +10986,7 @@ loop17176:
 	VFMADD231PS 6336(R15), Z30, K6, Z17
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
 	SUBQ        104(DI), AX
@@ -10920,10 +11007,13 @@ loop17176:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop17176
+	JB          loop17176again
 	JMP         scores16
 
 loop17177:
+	MOVQ 88(DI), CX
+
+loop17177again:
 	MOVL        (R8), AX
 	ADDQ        $0x04, R8
 	IMULQ       BX, AX
@@ -10943,10 +11033,10 @@ loop17177:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z8
 	VFMADD231PS Z30, Z31, Z9
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     16(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6144(R15), Z29, K5, Z17
@@ -10957,10 +11047,10 @@ loop17177:
 	VSHUFPS     $0x44, Z17, Z16, Z25
 	VSHUFPS     $0xee, Z17, Z16, Z26
 	VADDPS      Z26, Z25, Z16
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     32(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	VPSLLD      $0x10, (AX), Z29
 	VPANDD      (AX), Z28, Z30
 	VMULPS.Z    6272(R15), Z29, K5, Z17
@@ -10968,10 +11058,10 @@ loop17177:
 	PREFETCHT0  (R9)
 	VFMADD231PS Z29, Z31, Z12
 	VFMADD231PS Z30, Z31, Z13
-	ADDQ        88(DI), AX
+	ADDQ        CX, AX
 	VMOVDQU32   shared4<>+0(SB), Z31
 	VPERMPS     48(R11), Z31, Z31
-	ADDQ        88(DI), R9
+	ADDQ        CX, R9
 	SUBQ        104(DI), AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
@@ -10993,7 +11083,7 @@ loop17177:
 	ADDQ        $0x40, R13
 	ADDQ        $0x40, R11
 	CMPQ        R8, R12
-	JB          loop17177
+	JB          loop17177again
 	JMP         scores16
 
 scores1:

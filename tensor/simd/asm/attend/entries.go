@@ -87,8 +87,15 @@ func (l entryLoop) wholeEntries() {
 func (l entryLoop) entries() {
 	f, again := backFields, l.label()
 	Label(again)
-	if l.least < l.most {
+	var headBytes Op = f.mem("headBytes")
+	switch {
+	case l.least < l.most:
 		f.load("each", each)
+	case l.count > 1: // the register is free
+		f.load("headBytes", each)
+		headBytes = each
+	}
+	if l.most > 1 || l.count > 1 {
 		again += "again"
 		Label(again)
 	}
@@ -97,12 +104,12 @@ func (l entryLoop) entries() {
 		askRow(Mem{Base: index, Index: ahead, Scale: 1})
 	}
 	once := l.most == 1 && l.share == 1 && l.vectors() == 1 // a coefficient multiplies a single vector
-	q := l.dotProducts(f, func(r int) {
+	q := l.dotProducts(f, headBytes, func(r int) {
 		if !once {
 			l.weights(r)
 		}
 		if l.ask != nil && r > 0 {
-			ADDQ(f.mem("headBytes"), tmp)
+			ADDQ(headBytes, tmp)
 		}
 	}, func(r, v int) {
 		if l.ask != nil {
@@ -131,7 +138,9 @@ func (t folded) nextEntry(q VecPhysical, again string) {
 
 // askLine asks for load v of run r of the row at tmp.
 func (t folded) askLine(ask func(Op), r, v int) {
-	ask(Mem{Base: tmp, Disp: -64 * v})
+	if t.kind != singles || r%2 == 0 { // two are no more than a line
+		ask(Mem{Base: tmp, Disp: -64 * v})
+	}
 	if t.last(r, v) { // rows need not start on a line
 		ADDQ(backFields.mem("lastByte"), tmp)
 		ask(Mem{Base: tmp})

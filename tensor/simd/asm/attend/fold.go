@@ -66,10 +66,10 @@ func (t folded) z(r, v int) Mem {
 
 // dotProducts multiplies the row at at with the copy, and leaves half-made sums of its heads in the vector it gives. Run comes before
 // each run; use may use load v of run r while it is in x, or x and y. Behind a head's end come columns of the next.
-func (t folded) dotProducts(f fields, run func(r int), use func(r, v int)) VecPhysical {
+func (t folded) dotProducts(f fields, headBytes Op, run func(r int), use func(r, v int)) VecPhysical {
 	s := stack{}
 	t.eachVector(loop{
-		from: at, headBytes: f.mem("headBytes"), each: each,
+		from: at, headBytes: headBytes, each: each,
 		run: func(r int) {
 			q := s.push(bits.Len(uint(t.share)) - 1)
 			if t.most > 1 {

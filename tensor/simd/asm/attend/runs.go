@@ -27,7 +27,7 @@ func (u runs) last(r, v int) bool { return r == u.count-1 && v == 0 }
 // first run's last load is, and moves on by headBytes from run to run.
 type loop struct {
 	from      GPPhysical
-	headBytes Mem
+	headBytes Op
 	each      Op
 	run       func(r int)
 	load      func(r, v int, line Mem)
