@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,10 +107,16 @@ func (s *Spec) token(m *meeting) ([]byte, error) {
 	case !s.NoLaunch || m != nil && m.at.Secret() && s.TLS == "" && !s.Insecure: // then there is a way to tell them
 		return []byte(cluster.NewSecret()), nil
 	case s.TLS != "":
-	case s.Listen != "" && !cluster.Loopback(s.Listen) && !s.Insecure:
+	case exposed(s.Listen) && !s.Insecure:
 		return nil, mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file", "or let in whoever comes with --insecure")
 	}
 	return nil, nil
+}
+
+// exposed tells whether others can reach an address. What is none, nobody can listen on.
+func exposed(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	return err == nil && !cluster.Loopback(addr)
 }
 
 // knownToken is what the user gives; nil: none.

@@ -154,7 +154,7 @@ type metricsServer struct {
 // everybody. The secret that workers share is no help here: those who collect metrics
 // would have to send it in the clear.
 func serveMetrics(addr string, id *cluster.Identity, insecure bool, write func(*metricsPage)) (*metricsServer, error) {
-	if !cluster.Loopback(addr) && id == nil && !insecure {
+	if exposed(addr) && id == nil && !insecure {
 		return nil, mistake("--metrics-listen", addr+", which others can reach", "--tls, or an address of 127.0.0.1", "or show metrics to whoever asks with --insecure")
 	}
 	l, err := net.Listen("tcp", addr)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"starling/cluster"
 	"starling/serve"
 	"starling/tensor"
 )
@@ -104,7 +103,7 @@ func (o *ServeOptions) check() (token []byte, err error) {
 	switch {
 	case token != nil && o.Insecure:
 		return nil, mistake("--insecure", "it with --token-file", "one of the two", "")
-	case !cluster.Loopback(o.Listen) && token == nil && !o.Insecure:
+	case exposed(o.Listen) && token == nil && !o.Insecure:
 		return nil, mistake("--listen", o.Listen+", which others can reach", "--token-file, or an address of 127.0.0.1", "or answer whoever asks with --insecure")
 	case o.Limits.Body < 1 || o.Limits.Vertices < 1 || o.Limits.AtOnce < 1:
 		return nil, mistake("limits", "less than one", "--max-body, --max-vertices and --max-requests of at least 1", "")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // The requests, each the body of a POST.
@@ -123,14 +124,18 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// readBody reads all of a request.
-func readBody(r io.Reader) ([]byte, error) {
+// readBody reads all of a request. One that says that it will be too large is not waited for.
+func readBody(r io.Reader, said, most int64) ([]byte, error) {
+	tooLarge := refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time", most)
+	if said > most {
+		return nil, tooLarge
+	}
 	b, err := io.ReadAll(r)
 	var large *http.MaxBytesError
 	var no *refusal
 	switch {
 	case errors.As(err, &large):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time", large.Limit)
+		return nil, tooLarge
 	case errors.As(err, &no):
 		return nil, no
 	case err != nil:
@@ -138,6 +143,9 @@ func readBody(r io.Reader) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// unknownField is how encoding/json begins to tell of one, for which it has no type of error.
+const unknownField = "json: unknown field "
 
 // decode reads one JSON object into a request; unknown fields are mistakes.
 func decode(b []byte, into any) error {
@@ -156,6 +164,10 @@ func decode(b []byte, into any) error {
 		return refuse(http.StatusBadRequest, "body: found %s, want a JSON object", kind.Value)
 	case errors.As(err, &kind):
 		return refuse(http.StatusBadRequest, "%s: found %s, want a whole number", kind.Field, kind.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return refuse(http.StatusBadRequest, "body: found its end in the middle of a JSON object")
+	case err != nil && strings.HasPrefix(err.Error(), unknownField):
+		return refuse(http.StatusBadRequest, "body: found the field %.80s, which such a request does not have", strings.TrimPrefix(err.Error(), unknownField))
 	case err != nil:
 		return refuse(http.StatusBadRequest, "body: %v", err)
 	}
@@ -257,7 +269,7 @@ func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32,
 		return nil, nil, nil, refuse(http.StatusBadRequest, "new vertices: found a model that looks at features of edges, want one that does not")
 	}
 	if n := len(q.Features.all); n != want {
-		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d numbers, want %d, as the vertices of the graph have", n, want)
+		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d, want %d, as the vertices of the graph have", n, want)
 	}
 	if neighbours, err = s.findAll(q.Neighbours); err != nil {
 		return nil, nil, nil, err

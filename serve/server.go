@@ -119,7 +119,7 @@ func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 	in := &counted{from: http.MaxBytesReader(w, r.Body, s.limits.Body), s: s}
 	defer in.release()
 	var out any
-	body, err := readBody(in)
+	body, err := readBody(in, r.ContentLength, s.limits.Body)
 	if err == nil {
 		out, err = s.placed(w, r, body, work)
 	}

@@ -166,7 +166,7 @@ func TestBadRequests(t *testing.T) {
 		says       string
 	}{
 		{"/predict", "", 400, "found nothing"},
-		{"/predict", "{", 400, "body"},
+		{"/predict", "{", 400, "found its end"},
 		{"/predict", "[]", 400, "want a JSON object"},
 		{"/predict", `{"vertices":{}}`, 400, "vertices: found {}, want a list"},
 		{"/predict", `{"vertices":"1,2"}`, 400, "want a list"},
@@ -182,7 +182,7 @@ func TestBadRequests(t *testing.T) {
 		{"/predict", `{"vertices":[0,200]}`, 404, "vertices[1]"},
 		{"/predict", `{"vertices":[-1]}`, 404, "-1"},
 		{"/predict", `{"vertices":["x"]}`, 404, "x"},
-		{"/predict", `{"vertices":[1],"more":2}`, 400, "more"},
+		{"/predict", `{"vertices":[1],"more":2}`, 400, `found the field "more"`},
 		{"/predict", `{"vertices":[1]} {}`, 400, "more after"},
 		{"/predict", `{"vertices":[` + many + `]}`, 400, "at most 50"},
 		{"/predict", `{"vertices":[1]` + strings.Repeat(" ", 1000) + `}`, 413, "1000 bytes"},
@@ -420,4 +420,24 @@ func FuzzRequests(f *testing.F) {
 			t.Error(fmt.Sprint(w.Code), w.Body.String())
 		}
 	})
+}
+
+// endless is a body that never comes.
+type endless struct{ t *testing.T }
+
+func (e endless) Read([]byte) (int, error) {
+	e.t.Error("a body was waited for that says it is too large")
+	return 0, io.EOF
+}
+
+// TestTooLargeIsNotWaitedFor: whoever says that a large body follows is answered at once.
+func TestTooLargeIsNotWaitedFor(t *testing.T) {
+	s := serverFor(t, "gcn", block(t))
+	r := httptest.NewRequest("POST", "/predict", endless{t})
+	r.ContentLength = 1 << 40
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != 413 || !strings.Contains(w.Body.String(), "more than") {
+		t.Error(w.Code, w.Body)
+	}
 }

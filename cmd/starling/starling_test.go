@@ -254,6 +254,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--threads: found -1"}, []string{"predict", "run", "graph", "--threads", "-1"}},
 		{[]string{"--threads: found -1"}, []string{"serve", "run", "graph", "--threads", "-1"}},
 		{[]string{"--max-wait: found -1s"}, []string{"serve", "run", "graph", "--max-wait", "-1s"}},
+		{[]string{"--listen: found listen tcp: address nowhere: missing port"}, []string{"serve", "run", "graph", "--listen", "nowhere"}},
 		{[]string{"--keep: found graph, which holds features.npy"}, []string{"demo", "--keep", "graph"}},
 		{[]string{"--json", "no/such"}, []string{"info", "graph", "--json", "no/such/i.json"}},
 		{[]string{"--json", "no/such"}, []string{"bench", "kernels", "--json", "no/such/i.json"}},
