@@ -34,6 +34,7 @@ type block struct {
 	index    int
 	line     int64 // lines in it
 	comments int64 // lines after its first edge that are taken for comments
+	headers  int64 // lines after the first that are the header again
 	src, dst []uint32
 	weights  []float32
 	at       int64 // where they are put
@@ -122,9 +123,10 @@ func looksLikeHeader(lay layout, first, second []byte) bool {
 	return slices.Contains(headerWords, strings.ToLower(string(a))) || (!isNumber(a) && isNumber(b))
 }
 
+// isNumber also knows numbers that are too large for us or have a fraction, but not "inf".
 func isNumber(b []byte) bool {
-	_, err := strconv.ParseInt(string(b), 10, 64)
-	return err == nil
+	_, err := strconv.ParseFloat(string(b), 64)
+	return !errors.Is(err, strconv.ErrSyntax) && bytes.ContainsAny(b, "0123456789")
 }
 
 // next splits the first field off a line. Quotes around a field are taken off, and of
@@ -133,7 +135,7 @@ func (l layout) next(line []byte) (field, rest []byte) {
 	if l.delim == 0 {
 		line = bytes.TrimLeft(line, " \t")
 	}
-	if field, rest, ok := unquote(line); ok {
+	if field, rest, ok := l.unquote(line); ok {
 		if at := l.index(rest); at >= 0 {
 			return field, rest[at+1:]
 		}
@@ -147,26 +149,47 @@ func (l layout) next(line []byte) (field, rest []byte) {
 }
 
 // unquote splits off a field in quotes.
-func unquote(line []byte) (field, rest []byte, ok bool) {
-	if len(line) == 0 || line[0] != '"' {
+func (l layout) unquote(line []byte) (field, rest []byte, ok bool) {
+	at := l.endOfQuotes(line)
+	if at < 0 {
 		return nil, nil, false
 	}
-	doubled := false
+	field, rest = line[1:at], line[at+1:]
+	if bytes.IndexByte(field, '"') >= 0 {
+		field = append(field[:0], bytes.ReplaceAll(field, []byte(`""`), []byte(`"`))...)
+	}
+	return field, rest, true
+}
+
+// endOfQuotes is where the quotes end in which the first field is; -1: it is in none, or
+// more than the field is: then they are part of a name.
+func (l layout) endOfQuotes(line []byte) int {
+	if len(line) == 0 || line[0] != '"' {
+		return -1
+	}
 	for at := 1; at < len(line); at++ {
 		switch {
 		case line[at] != '"':
 		case at+1 < len(line) && line[at+1] == '"':
-			doubled = true
 			at++
 		default:
-			field, rest = line[1:at], line[at+1:]
-			if doubled {
-				field = append(field[:0], bytes.ReplaceAll(field, []byte(`""`), []byte(`"`))...)
+			rest := line[at+1:]
+			if l.delim != 0 {
+				rest = bytes.TrimLeft(rest, " ")
 			}
-			return field, rest, true
+			if len(rest) == 0 || l.index(rest) == 0 {
+				return at
+			}
+			return -1
 		}
 	}
-	return nil, nil, false
+	return -1
+}
+
+// torn tells of a first field that begins with quotes which do not end with it. In CSV that is
+// a mistake, or a field of several lines; elsewhere names may begin with quotes.
+func (l layout) torn(line []byte) bool {
+	return len(line) > 0 && line[0] == '"' && (l.delim == ',' || l.delim == ';') && l.endOfQuotes(line) < 0
 }
 
 // plain splits a line of two fields that need no trimming and no look at quotes, as
@@ -292,6 +315,7 @@ func (e *edges) join(path string) error {
 			return badFile(path, fmt.Sprintf("line %d", lines+b.err.line), b.err.found, b.err.want, "correct or remove the line")
 		}
 		lines += b.line
+		e.headers += b.headers
 		e.total += int64(b.edges)
 		e.comments += b.comments
 	}
@@ -309,6 +333,10 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 		line, more, _ := bytes.Cut(rest, newline)
 		rest = more
 		b.line++
+		if skip == 0 && lay.isHeader(line) {
+			b.headers++
+			continue
+		}
 		if u, v, ok := lay.plain(line); ok && skip == 0 && !weighted {
 			edges++
 			if err := f(u, v); err != nil {
@@ -329,9 +357,15 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 			continue
 		}
 		edges++
+		torn := lay.torn(line)
 		u, tail := lay.next(line)
+		torn = torn || lay.torn(tail)
 		v, tail := lay.next(tail)
-		if len(u) == 0 || len(v) == 0 {
+		switch {
+		case torn:
+			b.fail(line, "quotes that end where the field does, on the same line")
+			return
+		case len(u) == 0 || len(v) == 0:
 			b.fail(line, "a source and a target")
 			return
 		}
@@ -344,6 +378,17 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 		}
 	}
 }
+
+// isHeader tells whether a line is the header again, as where files were put one behind another.
+func (l layout) isHeader(line []byte) bool {
+	if l.skip == 0 || len(line) < len(l.header) || len(line) > len(l.header)+len(byteOrderMark)+1 {
+		return false
+	}
+	return string(bytes.TrimRight(bytes.TrimPrefix(line, []byte(byteOrderMark)), "\r")) == l.header
+}
+
+// byteOrderMark is what some editors put before UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
 
 var newline = []byte{'\n'}
 

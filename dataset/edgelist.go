@@ -11,7 +11,8 @@ import (
 // Edge lists: a line an edge, source then target, separated by tabs, commas,
 // semicolons or blanks; more columns are ignored, except that with Weights the
 // third is a weight. Lines that start with # or % are comments (SNAP, KONECT). A
-// first line that is no edge is a header. Files may be packed with gzip.
+// first line that is no edge is a header; lines that repeat it are left out. Files may
+// be packed with gzip.
 //
 // Ids that are exactly 0..N-1 stay; so do all when Nodes is given. Other whole
 // numbers become 0..N-1 in ascending order; names become 0..N-1 in order of first
@@ -69,7 +70,10 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 		r.notes = append(r.notes, fmt.Sprintf("the first line, %.60q, is taken for names of columns; --header no takes it for an edge", lay.header))
 	}
 	if e.comments > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d lines between edges start with # or %% and are taken for comments; names that do so need quotes", e.comments))
+		r.notes = append(r.notes, fmt.Sprintf("lines between edges that start with # or %% are taken for comments: %d; names that do so need quotes", e.comments))
+	}
+	if e.headers > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("lines that repeat the names of columns, %.60q, are left out: %d", lay.header, e.headers))
 	}
 	if lay.columns > 2 && !opt.Weights {
 		r.notes = append(r.notes, fmt.Sprintf("columns 3 to %d of the edge list are not used", lay.columns))

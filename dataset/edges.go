@@ -58,6 +58,7 @@ type edges struct {
 	blocks   []*block
 	total    int64
 	comments int64 // lines between edges
+	headers  int64 // lines that repeat the first
 	weighted bool
 	file     *os.File
 	end      atomic.Int64

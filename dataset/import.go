@@ -322,8 +322,8 @@ func openInput(path string) (*input, error) {
 	head, _ := r.Peek(512)
 	starts := func(with string) bool { return strings.HasPrefix(string(head), with) }
 	switch {
-	case starts("\xef\xbb\xbf"): // some editors put this before UTF-8
-		r.Discard(3)
+	case starts(byteOrderMark):
+		r.Discard(len(byteOrderMark))
 	case starts("\xff\xfe") || starts("\xfe\xff"):
 		f.Close()
 		return nil, badFile(path, "", "text in UTF-16", "UTF-8", "save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")

@@ -312,24 +312,29 @@ func TestEdgeListSpellings(t *testing.T) {
 		ids     string
 		mapped  bool
 	}{
-		"snap":            {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"blanks":          {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"csv header":      {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"odd header":      {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"sparse ids":      {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
-		"wide ids":        {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
-		"names":           {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
-		"quotes":          {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
-		"symmetrised":     {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
-		"everything":      {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
-		"nodes given":     {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
-		"forced header":   {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
-		"byte order mark": {"\xef\xbb\xbf0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"quotes inside":   {"\"a \"\"x\"\"\",b\n\"a \"\"y\"\"\",b\n", ImportOptions{}, []uint32{0, 2}, "a \"x\" b a \"y\"", true},
-		"quoted commas":   {"\"b, ob\";\"a, lice\"\ncarol;\"a, lice\"\n", ImportOptions{}, []uint32{0, 2}, "b, ob a, lice carol", true},
-		"trailing comma":  {"0,1,\n2,1,\n1,0,\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"twenty digits":   {"18446744073709551615,1\n", ImportOptions{}, []uint32{0}, "18446744073709551615 1", true},
-		"leading zeros":   {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
+		"snap":             {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"blanks":           {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"csv header":       {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"odd header":       {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"sparse ids":       {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
+		"wide ids":         {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
+		"names":            {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
+		"quotes":           {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
+		"symmetrised":      {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
+		"everything":       {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
+		"nodes given":      {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
+		"forced header":    {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
+		"byte order mark":  {"\xef\xbb\xbf0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"quotes inside":    {"\"a \"\"x\"\"\",b\n\"a \"\"y\"\"\",b\n", ImportOptions{}, []uint32{0, 2}, "a \"x\" b a \"y\"", true},
+		"quoted commas":    {"\"b, ob\";\"a, lice\"\ncarol;\"a, lice\"\n", ImportOptions{}, []uint32{0, 2}, "b, ob a, lice carol", true},
+		"trailing comma":   {"0,1,\n2,1,\n1,0,\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"twenty digits":    {"18446744073709551615,1\n", ImportOptions{}, []uint32{0}, "18446744073709551615 1", true},
+		"too large, first": {"9223372036854775808 1\n1 2\n", ImportOptions{}, []uint32{0, 1}, "9223372036854775808 1 2", true},
+		"fractions":        {"1.5 2\n2 3\n", ImportOptions{}, []uint32{0, 1}, "1.5 2 3", true},
+		"header again":     {"src,dst\n0,1\n2,1\nsrc,dst\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"and as saved":     {"\xef\xbb\xbfsrc,dst\r\n0,1\r\n2,1\r\n\xef\xbb\xbfsrc,dst\r\n1,0\r\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"part in quotes":   {"\"Al\" Y\tb\n\"Al\" Z\tb\n", ImportOptions{}, []uint32{0, 2}, "\"Al\" Y b \"Al\" Z", true},
+		"leading zeros":    {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
 	} {
 		d := imported(t, "edgelist", written(t, "e.txt", c.text), c.opt)
 		if !slices.Equal(d.Graph.Indices, c.indices) || idsOf(d) != c.ids || d.HasIDs() != c.mapped {
@@ -372,6 +377,8 @@ func TestTablesOfVertices(t *testing.T) {
 		"missing, by tabs":      {"0\t1\n1\t\n2\t0\n", []int32{1, -1, 0}},
 		"mark of bytes":         {"\xef\xbb\xbf0,1\n1,0\n2,1\n", []int32{1, 0, 1}},
 		"one line":              {"2,1\n", []int32{-1, -1, 1}},
+		"header again":          {"id,label\n0,1\n1,0\nid,label\n2,1\n", []int32{1, 0, 1}},
+		"odd header again":      {"paper,venue\n0,1\n1,0\npaper,venue\n2,1\n", []int32{1, 0, 1}},
 		"returns":               {"0,1\r\n1,0\r\n\r\n2,1\r\n", []int32{1, 0, 1}},
 	} {
 		opt := ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", c.labels)}
@@ -384,7 +391,7 @@ func TestTablesOfVertices(t *testing.T) {
 
 func TestEdgeListSaysWhatItLeavesOut(t *testing.T) {
 	d := imported(t, "edgelist", written(t, "e.csv", "alice,1\n2,3\n#tag,3\n3,4\n"), ImportOptions{})
-	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, `"alice,1"`) || !strings.Contains(notes, "1 lines between edges") {
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, `"alice,1"`) || !strings.Contains(notes, "are taken for comments: 1;") {
 		t.Error(notes)
 	}
 	d = imported(t, "edgelist", written(t, "e.csv", "# comment\nsource,target\n# more\n0,1\n1,2\n"), ImportOptions{})
@@ -440,28 +447,30 @@ func TestBadEdgeLists(t *testing.T) {
 		text string
 		opt  ImportOptions
 	}{
-		"no edges":           {"# nothing\n", ImportOptions{}},
-		"line 3":             {"0 1\n1 2\n3\n", ImportOptions{}},
-		"line 2":             {"0,1,2\n0,1,heavy\n", ImportOptions{Weights: true}},
-		"line 1":             {"0,1,inf\n", ImportOptions{Weights: true}},
-		"--nodes":            {"0 9\n", ImportOptions{Nodes: 5}},
-		"leave --nodes out":  {"a b\n", ImportOptions{Nodes: 5}},
-		"bytes":              {strings.Repeat("x", 3<<20), ImportOptions{}},
-		"header":             {"0 1\n", ImportOptions{Header: "maybe"}},
-		"l.csv: label":       {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,-5\n")}},
-		"two labels":         {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n0,2\n")}},
-		"f.csv: rows":        {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
-		"f.csv: line 2":      {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
-		"f.npy: shape":       {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
-		"carriage return":    {"1,2\r3,4\r5,6\r", ImportOptions{}},
-		"unpack archives":    {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},
-		"UTF-16":             {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
-		"--nodes: found -1":  {"0 1\n", ImportOptions{Nodes: -1}},
-		"--standardise":      {"0 1\n", ImportOptions{Standardise: true}},
-		"e.txt: ids":         {"0 9\n", ImportOptions{Nodes: 5}},
-		"e.txt: test":        {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n")}},
-		"none for \"9\"":     {"0 9\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
-		"no-such: found no ": {"0 1\n", ImportOptions{Labels: "no-such"}},
+		"line 3: found \"\\\"a,b":       {"a,b\nc,d\n\"a,b\n", ImportOptions{}},
+		"line 1: found \"a;\\\"b\\\" c": {"a;\"b\" c\nd;e\n", ImportOptions{}},
+		"no edges":                      {"# nothing\n", ImportOptions{}},
+		"line 3":                        {"0 1\n1 2\n3\n", ImportOptions{}},
+		"line 2":                        {"0,1,2\n0,1,heavy\n", ImportOptions{Weights: true}},
+		"line 1":                        {"0,1,inf\n", ImportOptions{Weights: true}},
+		"--nodes":                       {"0 9\n", ImportOptions{Nodes: 5}},
+		"leave --nodes out":             {"a b\n", ImportOptions{Nodes: 5}},
+		"bytes":                         {strings.Repeat("x", 3<<20), ImportOptions{}},
+		"header":                        {"0 1\n", ImportOptions{Header: "maybe"}},
+		"l.csv: label":                  {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,-5\n")}},
+		"two labels":                    {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n0,2\n")}},
+		"f.csv: rows":                   {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
+		"f.csv: line 2":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
+		"f.npy: shape":                  {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
+		"carriage return":               {"1,2\r3,4\r5,6\r", ImportOptions{}},
+		"unpack archives":               {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},
+		"UTF-16":                        {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
+		"--nodes: found -1":             {"0 1\n", ImportOptions{Nodes: -1}},
+		"--standardise":                 {"0 1\n", ImportOptions{Standardise: true}},
+		"e.txt: ids":                    {"0 9\n", ImportOptions{Nodes: 5}},
+		"e.txt: test":                   {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n")}},
+		"none for \"9\"":                {"0 9\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
+		"no-such: found no ":            {"0 1\n", ImportOptions{Labels: "no-such"}},
 	} {
 		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)
 	}

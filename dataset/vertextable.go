@@ -87,12 +87,16 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 	lines.Buffer(make([]byte, 1<<16), 16<<20)
 	var lay layout
 	var first []string // until the second row tells whether it is a header
+	headed := false
 	use := func(n int, fields []string, mayHead bool) error {
 		want := "an id and a value"
 		if len(fields) >= 2 {
 			want = f(fields[0], fields[1:])
 		}
-		if want == "" || want == header && mayHead {
+		if want == header && mayHead {
+			headed, want = true, ""
+		}
+		if want == "" {
 			return nil
 		}
 		return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", strings.Join(fields, ", ")), want, "correct the line")
@@ -109,9 +113,14 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 			continue
 		}
 		fields := lay.split(line)
-		if rows == 2 && !(isNumber([]byte(fields[0])) && !isNumber([]byte(first[0]))) {
-			if err := use(at, first, true); err != nil {
-				return err
+		if headed && slices.Equal(fields, first) { // files were put one behind another
+			continue
+		}
+		if rows == 2 {
+			if headed = isNumber([]byte(fields[0])) && !isNumber([]byte(first[0])); !headed {
+				if err := use(at, first, true); err != nil {
+					return err
+				}
 			}
 		}
 		if err := use(n, fields, false); err != nil {
