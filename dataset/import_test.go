@@ -355,6 +355,10 @@ func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 	if !slices.Equal(d.Labels.Class, []int32{1, -1, 0, 0}) || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
 		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
 	}
+	opt.Features = written(t, "f.csv", "id,0,1\nx,1,2\ny,3,4\nq,5,6\nz,7,8\n") // columns without names, as pandas numbers them
+	if d = imported(t, "edgelist", edges, opt); idsOf(d) != "x y z q" || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
+		t.Errorf("%s %v", idsOf(d), d.Features.F32)
+	}
 	opt.Labels = written(t, "l.csv", "z,1\nx,0\n")
 	opt.Features = written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))
 	d = imported(t, "edgelist", edges, opt)
@@ -376,6 +380,9 @@ func TestTablesOfVertices(t *testing.T) {
 		"missing, as pandas":    {"id,label\n0,1\n1,\n2,0\n", []int32{1, -1, 0}},
 		"missing, by tabs":      {"0\t1\n1\t\n2\t0\n", []int32{1, -1, 0}},
 		"mark of bytes":         {"\xef\xbb\xbf0,1\n1,0\n2,1\n", []int32{1, 0, 1}},
+		"whole, as pandas":      {"id,label\n0,10.0\n1,\n2,2.0\n", []int32{10, -1, 2}},
+		"missing, in words":     {"0,1\n1,NaN\n2,0\n", []int32{1, -1, 0}},
+		"words among names":     {"0,de\n1,na\n2,fr\n", []int32{0, 2, 1}},
 		"one line":              {"2,1\n", []int32{-1, -1, 1}},
 		"header again":          {"id,label\n0,1\n1,0\nid,label\n2,1\n", []int32{1, 0, 1}},
 		"odd header again":      {"paper,venue\n0,1\n1,0\npaper,venue\n2,1\n", []int32{1, 0, 1}},
@@ -460,6 +467,7 @@ func TestBadEdgeLists(t *testing.T) {
 		"l.csv: label":                  {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,-5\n")}},
 		"two labels":                    {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n0,2\n")}},
 		"f.csv: rows":                   {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
+		"f.csv: line 1":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,,2\n1,3,4\n")}},
 		"f.csv: line 2":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
 		"f.npy: shape":                  {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
 		"carriage return":               {"1,2\r3,4\r5,6\r", ImportOptions{}},

@@ -87,8 +87,26 @@ func (t *labelTable) numbers() []float32 {
 	return out
 }
 
+// unsaid are what programs write where a number is missing, in small letters.
+var unsaid = []string{"", "nan", "na", "n/a", "<na>", "null", "none"}
+
+// blank leaves out what is written for missing labels, where all others are numbers: among
+// names they may be names.
+func (t *labelTable) blank() {
+	missing := func(s string) bool { return slices.Contains(unsaid, strings.ToLower(s)) }
+	if slices.ContainsFunc(t.labels, func(s string) bool { return !missing(s) && !isNumber([]byte(s)) }) {
+		return
+	}
+	for i, s := range t.labels {
+		if missing(s) {
+			t.labels[i] = ""
+		}
+	}
+}
+
 // known are a table's labels, of whichever kind.
 func (t *labelTable) known(ids *idMap, task string, notes *[]string) (*graph.Labels, error) {
+	t.blank()
 	if yes, err := t.regression(task, notes); err != nil || !yes {
 		if err != nil {
 			return nil, err

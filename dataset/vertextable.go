@@ -151,8 +151,13 @@ func (l layout) split(line []byte) (fields []string) {
 	return fields
 }
 
+// namesColumn tells of what a column of ids is called, for a first line that has it.
+func namesColumn(id string) bool {
+	return slices.Contains([]string{"id", "node", "nodeid", "node_id", "vertex", "vertex_id", "user_id", "name"}, strings.ToLower(id))
+}
+
 func (t *labelTable) add(id string, fields []string) string {
-	if len(t.ids) == 0 && slices.Contains([]string{"id", "node", "nodeid", "node_id", "vertex", "vertex_id", "user_id", "name"}, strings.ToLower(id)) {
+	if len(t.ids) == 0 && namesColumn(id) {
 		return header
 	}
 	t.ids, t.labels = append(t.ids, id), append(t.labels, fields[0])
@@ -189,6 +194,15 @@ func (t *labelTable) classes(ids *idMap, notes *[]string) (*graph.Labels, error)
 	return l, nil
 }
 
+// wholeNumber reads also 3.0, as tables with missing values have it for 3.
+func wholeNumber(s string) (int64, error) {
+	whole, zeros, _ := strings.Cut(s, ".")
+	if strings.Trim(zeros, "0") != "" {
+		whole = s
+	}
+	return strconv.ParseInt(whole, 10, 64)
+}
+
 func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 	class := map[string]int32{}
 	numbers := true
@@ -196,7 +210,7 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 		if s == "" { // no label
 			continue
 		}
-		x, err := strconv.ParseInt(s, 10, 64)
+		x, err := wholeNumber(s)
 		if numbers = numbers && err == nil; numbers && (x < -1 || x > maxClasses) {
 			return nil, badFile(t.path, "label", s, fmt.Sprintf("-1 to %d", maxClasses), "number classes from 0")
 		}
@@ -221,7 +235,7 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 
 func (t *featureTable) add(id string, fields []string) string {
 	if t.cols == 0 {
-		if _, err := strconv.ParseFloat(fields[0], 32); err != nil {
+		if namesColumn(id) || fields[0] != "" && !isNumber([]byte(fields[0])) {
 			return header
 		}
 		t.cols = len(fields)
