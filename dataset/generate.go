@@ -250,7 +250,7 @@ func (p Params) validate() error {
 	case p.Edges < 0 || p.Edges > graph.MaxEdges:
 		return badParam("edges", fmt.Sprint(p.Edges), "0 to 2^32-1")
 	case float64(p.Edges) > 0.5*float64(p.Nodes)*float64(p.Nodes-1):
-		return badParam("edges", fmt.Sprintf("%d among %d vertices", p.Edges, p.Nodes), "at most half of all pairs")
+		return badParam("edges", fmt.Sprintf("%d with --nodes %d", p.Edges, p.Nodes), "at most half of all pairs of vertices")
 	case p.Features < 0 || p.Features > 1<<20:
 		return badParam("features", fmt.Sprint(p.Features), "0 to 2^20")
 	case p.EdgeFeatures < 0 || p.EdgeFeatures > 1<<16:

@@ -259,11 +259,13 @@ func (i *Info) String() string {
 	if i.ClassSizes != nil {
 		line("classes", "%d, of %s to %s; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Counted(slices.Max(i.ClassSizes), "vertex"), event.Count(i.Unlabelled))
 		line("balance", "%s", i.balance())
+		same := "stay inside a class"
 		if i.Task == graph.MultiLabel {
 			line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))
-			line("homophily", "%.3f of edges are between vertices that share a class", float64(i.Homophily))
-		} else {
-			line("homophily", "%.3f of edges stay inside a class", float64(i.Homophily))
+			same = "are between vertices that share a class"
+		}
+		if h := float64(i.Homophily); h == h { // there are edges between labelled vertices
+			line("homophily", "%.3f of edges %s", h, same)
 		}
 	}
 	line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))

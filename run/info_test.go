@@ -95,3 +95,23 @@ func TestThinnedKeepsDegrees(t *testing.T) {
 		t.Errorf("%g of the graph, mean degree %g", share, mean)
 	}
 }
+
+// TestInfoOfOneVertex: what there is none of is not told, and one is said in the singular.
+func TestInfoOfOneVertex(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	g, _ := graph.FromEdges(1, nil, nil, nil, graph.BuildOptions{})
+	d := &graph.Dataset{Graph: g, Features: &graph.Features{Rows: 1, Cols: 1, F32: []float32{1}},
+		Labels: &graph.Labels{Classes: 2, Class: []int32{1}}, Splits: graph.Splits{Train: []uint32{0}}}
+	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := Describe(context.Background(), dir, true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"NaN": false, "homophily": false, "1 vertices": false, "the largest of 1 vertex": true} {
+		if strings.Contains(i.String(), text) != want {
+			t.Errorf("%q: want %v in\n%s", text, want, i)
+		}
+	}
+}

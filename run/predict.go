@@ -151,11 +151,11 @@ func (p *Predicted) JSON(path string, stdout io.Writer) error { return writeJSON
 // String is the summary for people.
 func (p *Predicted) String() string {
 	var b strings.Builder
-	count, of := p.Vertices, "vertices"
+	of := event.Counted(p.Vertices, "vertex")
 	if p.Pairs > 0 {
-		count, of = p.Pairs, "pairs"
+		of = event.Counted(p.Pairs, "pair")
 	}
-	fmt.Fprintf(&b, "%s: %s of %s %s", p.Out, p.What, event.Count(int64(count)), of)
+	fmt.Fprintf(&b, "%s: %s of %s", p.Out, p.What, of)
 	if p.Width > 1 {
 		fmt.Fprintf(&b, ", %d numbers each", p.Width)
 	}

@@ -86,7 +86,7 @@ func (m *MiniOptions) clusters(n int) int {
 func (m *MiniOptions) before(n int) string {
 	switch m.Sampler {
 	case "cluster":
-		return fmt.Sprintf("cutting the graph into %d clusters", m.clusters(n))
+		return "cutting the graph into " + event.Counted(m.clusters(n), "cluster")
 	case "saint-walk":
 		return "counting how often walks meet vertices and edges"
 	}
