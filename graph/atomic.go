@@ -36,7 +36,7 @@ func MovedAside(dir string) error {
 
 // CheckParent refuses a folder that is to be made where there is none to make it in.
 func CheckParent(dir string) error {
-	parent := filepath.Dir(dir)
+	parent := filepath.Dir(filepath.Clean(dir)) // dir may end with a slash
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		return &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
 	}

@@ -228,7 +228,31 @@ func CheckFile(flag, path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // it is written through
 		return nil
 	}
+	if of := belongsTo(dir, filepath.Base(path)); of != "" {
+		return mistake(flag, path+", which is part of "+of, "a file that may be replaced", "choose another name")
+	}
 	return checkWritable(flag, dir)
+}
+
+// belongsTo is the dataset, partition or run that would be lost with one of its files; "": none.
+func belongsTo(dir, name string) string {
+	if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+		return ""
+	}
+	switch _, err := os.Stat(filepath.Join(dir, weightsFile)); {
+	case name == "meta.json" && graph.IsDataset(dir):
+		return "a dataset"
+	case name == "book.json":
+		return "a partition"
+	case name == weightsFile || name == configFile && err == nil:
+		return "a trained model"
+	}
+	if m, err := graph.ReadMeta(dir); err == nil {
+		if _, ok := m.Arrays[name]; ok {
+			return "a dataset"
+		}
+	}
+	return ""
 }
 
 // checkNotDash refuses the name that elsewhere is standard output: a folder cannot go there.

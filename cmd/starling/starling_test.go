@@ -222,6 +222,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"DIR"}, []string{"train"}},
 		{[]string{"2 arguments"}, []string{"train", "graph", "graph"}},
 		{[]string{"--json", "no/such"}, trainArgs("--json", "no/such/r.json")},
+		{[]string{"--json: found graph/meta.json, which is part of a dataset"}, trainArgs("--json", "graph/meta.json")},
+		{[]string{"--trace: found graph/train.npy, which is part of a dataset"}, trainArgs("--trace", "graph/train.npy")},
 		{[]string{"--config: found no such file as none.yaml"}, trainArgs("--config", "none.yaml")},
 		{[]string{"--from: found no such file as none.json"}, []string{"compare", "--from", "none.json"}},
 		{[]string{"--token-file: found no such file as none"}, []string{"worker", "--join", "10.0.0.1:1", "--token-file", "none"}},
@@ -376,7 +378,7 @@ func badFile(t *testing.T, dir, name, text string) string {
 
 func TestTraceAndRunFolder(t *testing.T) {
 	dir := small(t)
-	works(t, dir, trainArgs("--trace", "trace.json", "--events", "events.jsonl", "--out", "run")...)
+	works(t, dir, trainArgs("--trace", "trace.json", "--events", "events.jsonl", "--out", "run/")...)
 	b, err := os.ReadFile(filepath.Join(dir, "trace.json"))
 	if err != nil {
 		t.Fatal(err)
