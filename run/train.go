@@ -133,6 +133,10 @@ func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start
 	return nil, err
 }
 
+// lastBreath is how long a run that was killed may still hold its folder: the system takes
+// its memory back first.
+const lastBreath = 3 * time.Second
+
 // claimCheckpoints keeps other runs out of the folder: each would remove what the other
 // has written.
 func (s *Spec) claimCheckpoints() (release func(), err error) {
@@ -143,6 +147,10 @@ func (s *Spec) claimCheckpoints() (release func(), err error) {
 		return nil, mistake("--checkpoint-dir", err.Error(), "a folder, or where one can be made", "")
 	}
 	release, free, err := disk.Claim(s.CheckpointDir)
+	for start := time.Now(); err == nil && !free && time.Since(start) < lastBreath; {
+		time.Sleep(100 * time.Millisecond)
+		release, free, err = disk.Claim(s.CheckpointDir)
+	}
 	if err == nil && !free {
 		err = mistake("--checkpoint-dir", s.CheckpointDir+", where another run keeps its checkpoints now", "a folder of its own", "choose another, or wait until that run has ended")
 	}
