@@ -160,10 +160,10 @@ func (c *Coordinator) Addr() string {
 func (c *Coordinator) Close() error { return c.listener.Close() }
 
 // Dismiss sends away, for a while, workers that come again to a job that has ended,
-// so that they need not wait for it.
-func (c *Coordinator) Dismiss(while time.Duration) {
+// so that they need not wait for it, and tells them why it has.
+func (c *Coordinator) Dismiss(why error, while time.Duration) {
 	c.Next(nil, nil, nil, nil)
-	c.session.cause, c.session.again = errAborted, false
+	c.session.cause, c.session.ended, c.session.again = errAborted, why, false
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)
 	timer := time.NewTimer(while)

@@ -31,6 +31,7 @@ type session struct {
 	stopping bool
 	killed   bool    // we have begun to end processes
 	cause    error   // what ended the job before its time
+	ended    error   // the same for those who come when it has; nil: they are not told
 	failures []*Died // in the order they became known
 	out      []act
 }
@@ -142,6 +143,8 @@ func (s *session) judge(h *Hello) string {
 		return fmt.Sprintf("all %d workers are%s", s.size, alreadyHere)
 	case s.cause != nil && s.again:
 		return comeAgain
+	case s.cause != nil && s.ended != nil:
+		return fmt.Sprintf("%v: %v", errEnded, s.ended)
 	case s.cause != nil:
 		return errEnded.Error()
 	}
@@ -317,6 +320,7 @@ func (s *session) exited(rank, pid int, host string, err error, last string) {
 // fail keeps a failure and makes all others stop.
 func (s *session) fail(d *Died) {
 	s.failures = append(s.failures, d)
+	s.again = s.again && d.Lost() // what a worker has done wrong it would do again
 	s.abort(d.Error())
 }
 

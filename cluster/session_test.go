@@ -227,6 +227,24 @@ func TestVanished(t *testing.T) {
 	}
 }
 
+// TestOwnMistake: what a worker has done wrong it would do again, so nobody is asked to come
+// again, and who does hears why.
+func TestOwnMistake(t *testing.T) {
+	m := newMeeting(2, false)
+	m.again = true
+	m.come(0, 1)
+	m.said(11, message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)})
+	last := m.out[len(m.out)-1].message
+	if got := abortedBy(last); last.Type != "abort" || got.Again || got.Why != "rank 1 (pid 101 on h): disk full" {
+		t.Errorf("%s %s", last.Type, last.Body)
+	}
+	m = newMeeting(2, false)
+	m.cause, m.ended = errAborted, errors.New("disk full")
+	if reason := m.arrive(1, Hello{Version: m.version}); reason != "the job has ended: disk full" {
+		t.Error(reason)
+	}
+}
+
 func TestMissing(t *testing.T) {
 	m := newMeeting(5, false)
 	m.come(3, -1)

@@ -270,14 +270,14 @@ func (s *simulation) coordinate(p *process) (uint64, error) {
 		case err == nil:
 			return s.agreed(results)
 		case p.ctx.Err() != nil || !errors.As(err, &died) || !died.Lost():
-			co.Dismiss(2 * time.Second)
+			co.Dismiss(err, 2*time.Second)
 			return 0, err
 		}
 		if from, text = s.newest(); from.Epoch > at {
 			at, tries = from.Epoch, 0
 		}
 		if tries++; tries > 5 {
-			co.Dismiss(2 * time.Second)
+			co.Dismiss(err, 2*time.Second)
 			return 0, err
 		}
 		co.Next(text, nil, nil, nil)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -227,14 +226,9 @@ func compareSaved(files []string) (*Comparison, error) {
 
 // ReadReport reads a result that starling train --json wrote.
 func ReadReport(path string) (*Report, error) {
-	f, err := os.Open(path)
+	b, err := readAtMost(path, maxReportBytes)
 	if err != nil {
 		return nil, mistake("--from", unread(err), "a file that starling train --json wrote", "")
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxReportBytes))
-	if err != nil {
-		return nil, err
 	}
 	r, err := parseReport(b)
 	return r, inFile(path, err)

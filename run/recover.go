@@ -58,7 +58,7 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 		Status: r.watch.heard, Watch: func() any { return r.watch.snapshot() }, WatchToken: r.watchToken(),
 		Refused: strangers.refused})
 	if err != nil {
-		return nil, mistake("--listen", err.Error(), "an address of this host", "")
+		return nil, mistake("--listen", err.Error(), "a free port of an address of this host", "port 0 is any")
 	}
 	defer r.co.Close()
 	end, err := r.open(ctx, r.co.Addr(), r.job, r.events)
@@ -80,7 +80,7 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 			return unpackShares(results)
 		}
 		if err := r.again(ctx, err); err != nil {
-			r.dismiss()
+			r.dismiss(err)
 			return nil, ended(err)
 		}
 	}
@@ -137,13 +137,13 @@ func (r *recovery) start(lost []int) error {
 }
 
 // dismiss sends everybody home.
-func (r *recovery) dismiss() {
+func (r *recovery) dismiss(why error) {
 	if r.procs != nil {
 		r.procs.Stop(time.Second)
 		return
 	}
 	if r.spec.OnFailure != "stop" {
-		r.co.Dismiss(2 * time.Second)
+		r.co.Dismiss(why, 2*time.Second)
 	}
 }
 

@@ -205,17 +205,22 @@ func unread(err error) string {
 
 const maxSpecBytes = 1 << 20
 
+// readAtMost reads a file, or so many bytes of it.
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
 // LoadFile sets s to the defaults with what the file at path says, and then again
 // to what was said on the command line: flags win over the file.
 func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
-	f, err := os.Open(path)
+	b, err := readAtMost(path, maxSpecBytes+1)
 	if err != nil {
 		return &graph.InputError{Field: "--config", Found: unread(err), Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
-	if err != nil {
-		return err
 	}
 	said := map[string]string{}
 	fs.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })

@@ -184,9 +184,9 @@ func (s *Spec) checkNumbers() error {
 	}
 	switch {
 	case !(s.LR > 0 && s.LR <= 1e6):
-		return mistake("--lr", fmt.Sprint(s.LR), "above 0", "")
+		return mistake("--lr", fmt.Sprint(s.LR), "above 0, and at most a million", "")
 	case !(s.WeightDecay >= 0 && s.WeightDecay <= 1e6):
-		return mistake("--weight-decay", fmt.Sprint(s.WeightDecay), "0 or above", "")
+		return mistake("--weight-decay", fmt.Sprint(s.WeightDecay), "0 to a million", "")
 	}
 	return nil
 }

@@ -146,6 +146,9 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	if w.id, err = identity(w.TLS); err != nil {
 		return nil, err
 	}
+	if _, _, err := net.SplitHostPort(w.Join); err != nil {
+		return nil, mistake("--join", w.Join, "host:port, as starling train shows it", "")
+	}
 	if len(w.Token) == 0 && w.id == nil && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
 		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "--tls or a --token-file", "or trust whoever answers with --insecure")
 	}

@@ -370,16 +370,20 @@ func TestMissingWorker(t *testing.T) {
 	nothingLeft(t)
 }
 
-// A worker's own mistake is the last line, not what followed from it.
+// A worker's own mistake is the last line, its own too, not what followed from it.
 func TestWrongPart(t *testing.T) {
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	s := start(t, dir, "train", "parts", "--no-launch")
 	addr := s.until(t, `--join (\S+)`)[1]
+	var w *started
 	for r, part := range []string{"part0", "part1", "part1"} {
-		start(t, dir, "worker", "--join", addr, "--rank", fmt.Sprint(r), "--part-dir", filepath.Join("parts", part))
+		w = start(t, dir, "worker", "--join", addr, "--rank", fmt.Sprint(r), "--part-dir", filepath.Join("parts", part))
 	}
-	status := s.end()
+	status, its := s.end(), w.end()
+	if text := w.stderr.String(); its != 2 || !strings.Contains(text, "found part 1 of") {
+		t.Errorf("the worker's status is %d, %s", its, text)
+	}
 	lines := strings.Split(strings.TrimSpace(s.stderr.String()), "\n")
 	if last := lines[len(lines)-1]; status != 2 || !strings.HasPrefix(last, "starling: rank 2 ") || !strings.Contains(last, "found part 1 of") {
 		t.Errorf("status %d, %s", status, s.stderr.String())
