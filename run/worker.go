@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +44,11 @@ type WorkerSpec struct {
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	defer tidyHeap()()
 	w.byHand = w.Job == ""
+	for addr := range strings.SplitSeq(w.Join, ",") { // any of them will do
+		if _, _, err := net.SplitHostPort(addr); err != nil && w.Join != "" {
+			return mistake("--join", w.Join, "host:port, as starling train shows it", "")
+		}
+	}
 	if w.Rendezvous != "" {
 		var err error
 		if w.at, err = cluster.ParseRendezvous(w.Rendezvous, w.RendezvousJob); err != nil {
@@ -145,9 +151,6 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	var err error
 	if w.id, err = identity(w.TLS); err != nil {
 		return nil, err
-	}
-	if _, _, err := net.SplitHostPort(w.Join); err != nil {
-		return nil, mistake("--join", w.Join, "host:port, as starling train shows it", "")
 	}
 	if len(w.Token) == 0 && w.id == nil && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
 		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "--tls or a --token-file", "or trust whoever answers with --insecure")
