@@ -37,7 +37,7 @@ func newOuter(a, b Matrix) tallTall {
 
 // tallTallOuter: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
-	if outerWide(a, b) {
+	if outerWide(a, b) || outerFar(a, b) {
 		c.tallTallOuterWide(dst, a, b, op)
 		return
 	}
