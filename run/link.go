@@ -161,22 +161,22 @@ func (s *Spec) trainPairs(ctx context.Context, dev tensor.Device, data *graph.Da
 	if err != nil {
 		return nil, err
 	}
-	if s.Mode == "mini" {
-		mini, err := s.mini()
-		if err != nil {
-			return nil, err
-		}
-		l.Mini = &mini
-	}
 	return train.Link(ctx, dev, data, opt, *l, events)
 }
 
-// pairs are the pairs to learn from and to measure on.
-func (s *Spec) pairs(ctx context.Context, data *graph.Dataset) (*train.LinkOptions, error) {
+// pairs are the pairs to learn from and to measure on, and how batches of them are drawn.
+func (s *Spec) pairs(ctx context.Context, data *graph.Dataset) (l *train.LinkOptions, err error) {
 	if s.Task == nn.TaskLink {
-		return s.edgePairs(ctx, data)
+		l, err = s.edgePairs(ctx, data)
+	} else {
+		l, err = s.walkPairs(ctx, data)
 	}
-	return s.walkPairs(ctx, data)
+	if err == nil && s.Mode == "mini" {
+		var mini train.MiniOptions
+		mini, err = s.mini()
+		l.Mini = &mini
+	}
+	return l, err
 }
 
 // edgePairs holds edges out. Negatives in training avoid the edges that are left
@@ -233,25 +233,6 @@ func (s *Spec) walkPairs(ctx context.Context, data *graph.Dataset) (*train.LinkO
 	}
 	l.Val, err = sample.NewRanked(ctx, g, measured, s.RankNegatives, s.Seed, "val")
 	return l, err
-}
-
-// pairBytes is about what pairs need beside the model's epoch: on the device the rows
-// of those scored at a time and all vertices' gradient, on the host the graph without
-// the edges held out and lists of pairs.
-func (s *Spec) pairBytes(g *graph.CSR) (matrices, host int64) {
-	n, e := int64(g.Nodes()), g.Edges()
-	matrices = 2*4*n*int64(s.Embedding) + 5*train.PairBytes
-	each := int64(1 + s.NegativesEach)
-	if s.Task == nn.TaskLink {
-		held := int64((s.ValEdges + s.TestEdges) * float64(e/2))
-		host = 8*n + 4*e + 4*int64(len(g.Weights)) + 8*e/2 + 4*held*int64(s.RankNegatives)
-		if s.Mode == "full" {
-			host += 8 * each * e / 2
-		}
-	} else if s.Mode == "full" {
-		host = 8 * each * n * int64(s.Walks)
-	}
-	return matrices, host
 }
 
 // The files of a run's folder that list edges held out, and the pairs they were told

@@ -86,6 +86,29 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 	}
 }
 
+// TestCountsOfWalksArePlanned: a number an edge, which other samplers do without.
+func TestCountsOfWalksArePlanned(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 2000, 200_000 })
+	data, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	planned := func(sampler string, size int) int64 {
+		s := onFewThreads(miniSpec(dir, sampler))
+		s.BatchSize, s.Layers = size, 2
+		s.complete()
+		p, err := plan(&s, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Graph
+	}
+	if walks, vertices := planned("saint-walk", 10), planned("saint-node", 30); walks < vertices+4*data.Graph.Edges() {
+		t.Errorf("%d bytes planned for walks, %d for as many vertices, of a graph of %d edges", walks, vertices, data.Graph.Edges())
+	}
+}
+
 // TestBenchSample draws what it says.
 func TestBenchSample(t *testing.T) {
 	s := miniSpec(block(t, nil), "neighbour")

@@ -113,10 +113,6 @@ func (p *Plan) sends() string {
 // plan rehearses s.
 func plan(s *Spec, data *graph.Dataset) (*Plan, error) {
 	p := &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mapped(data), Processes: processBytes}
-	var pairs int64
-	if s.ofPairs() {
-		pairs, p.Graph = s.pairBytes(data.Graph)
-	}
 	n, err := s.rehearse(func(dev *dry, opt train.Options, events event.Listener) (*train.Rehearsed, error) {
 		return s.rehearseOn(dev, data, opt, events)
 	}, &data.Meta)
@@ -127,41 +123,34 @@ func plan(s *Spec, data *graph.Dataset) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices+pairs, n.peak+pairs
+	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices, n.peak
 	p.States = n.weights()
-	p.Graph += n.graph(s.Mode == "mini") + s.scaledBytes(data.Features)
+	p.Graph = n.graph(s.Mode == "mini") + n.Ranking + s.scaledBytes(data.Features)
 	debug.FreeOSMemory() // the run needs it
 	return p, nil
 }
 
 // rehearseOn rehearses one worker in the mode that s says.
 func (s *Spec) rehearseOn(dev *dry, data *graph.Dataset, opt train.Options, events event.Listener) (*train.Rehearsed, error) {
-	if s.ofPairs() {
-		data = s.labelled(data)
-	}
-	if s.Mode == "full" {
-		return train.RehearseFull(context.Background(), dev, data, opt, events)
+	ctx := context.Background()
+	switch {
+	case s.ofPairs():
+		few := *s
+		few.RankNegatives = 1
+		l, err := few.pairs(ctx, data)
+		if err != nil {
+			return nil, err
+		}
+		return train.RehearseLink(ctx, dev, data, opt, *l, s.RankNegatives, events)
+	case s.Mode == "full":
+		return train.RehearseFull(ctx, dev, data, opt, events)
 	}
 	mini, err := s.mini()
 	if err != nil {
 		return nil, err
 	}
-	if s.ofPairs() { // both ends of pairs, and those that are none
-		mini.Size, mini.Pairs = mini.Size*(2+s.NegativesEach), true
-	}
 	mini.Weighted = mini.Weighted && data.Graph.Weights != nil // else refused later
-	return train.RehearseMini(context.Background(), dev, data, opt, mini, events)
-}
-
-// labelled is a dataset of pairs as one of classes, all vertices to be learnt.
-func (s *Spec) labelled(data *graph.Dataset) *graph.Dataset {
-	n := data.Graph.Nodes()
-	d := &graph.Dataset{Meta: data.Meta, Graph: data.Graph, Features: data.Features,
-		Labels: &graph.Labels{Classes: s.Embedding, Class: make([]int32, n)}, Splits: graph.Splits{Train: make([]uint32, n)}}
-	for v := range d.Splits.Train {
-		d.Splits.Train[v] = uint32(v)
-	}
-	return d
+	return train.RehearseMini(ctx, dev, data, opt, mini, events)
 }
 
 // scaledBytes is what --row-normalize takes.

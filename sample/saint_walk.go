@@ -27,10 +27,21 @@ type saintWalks struct {
 
 // NewSAINTWalks starts size walks of length steps a batch.
 func NewSAINTWalks(g *graph.CSR, roots []uint32, size, length int, seed uint64) (*SAINT, error) {
-	d := &saintWalks{g: g, walks: size, length: length, seen: make([]uint32, g.Nodes()), together: make([]uint32, g.Edges())}
-	s := newSAINT(g, roots, d, size*(length+1), seed)
+	s, d := uncounted(g, roots, size, length, seed)
 	d.count(rng.New(seed).Fold(useCount), coverage*s.batches)
 	return s, nil
+}
+
+// UncountedSAINTWalks takes the memory of NewSAINTWalks and draws the same batches, whose
+// weights mean nothing: the counting, which takes a while, is left out.
+func UncountedSAINTWalks(g *graph.CSR, roots []uint32, size, length int, seed uint64) *SAINT {
+	s, _ := uncounted(g, roots, size, length, seed)
+	return s
+}
+
+func uncounted(g *graph.CSR, roots []uint32, size, length int, seed uint64) (*SAINT, *saintWalks) {
+	d := &saintWalks{g: g, walks: size, length: length, drawn: 1, seen: make([]uint32, g.Nodes()), together: make([]uint32, g.Edges())}
+	return newSAINT(g, roots, d, size*(length+1), seed), d
 }
 
 func (s *saintWalks) vertices(key rng.Key, take func(uint32)) {

@@ -38,6 +38,8 @@ type LinkOptions struct {
 	Mini *MiniOptions
 	// Without leaves a batch's own pairs out of its messages.
 	Without bool
+
+	unranked bool // a rehearsal
 }
 
 // Link trains a model whose rows a decoder can tell pairs by, in this process. The
@@ -136,12 +138,12 @@ func (l *links) upTo(n int) []uint32 {
 	return l.all[:n]
 }
 
-// PairBytes bounds the rows gathered for pairs at a time. Losses of pairs add up, so
+// pairBytes bounds the rows gathered for pairs at a time. Losses of pairs add up, so
 // that pieces give what the whole would.
-const PairBytes = 8 << 20
+const pairBytes = 8 << 20
 
 // piece is how many pairs of rows are scored at a time.
-func piece(cols int) int { return max(64, PairBytes/(4*max(1, cols))) }
+func piece(cols int) int { return max(64, pairBytes/(4*max(1, cols))) }
 
 // learn returns the gradient of the rows z, of their type, and adds to those of the
 // decoder. The first pairs are positives.
@@ -227,11 +229,8 @@ func (l *links) scores(z tensor.Matrix, left, right []uint32) []float64 {
 // rank adds all that is measured of the test pairs, or of the validation pairs where
 // there are no others, at the best weights.
 func (l *links) rank(r *Result) error {
-	on := l.link.Test
-	if on == nil {
-		on = l.link.Val
-	}
-	if on == nil {
+	on := l.link.ranked()
+	if on == nil || l.link.unranked {
 		return nil
 	}
 	if err := l.model.Load(l.dev, r.Best); err != nil {
@@ -242,6 +241,14 @@ func (l *links) rank(r *Result) error {
 	r.Measures = map[string]float64{"auc": l.area(z, on)}
 	maps.Copy(r.Measures, rankMeasures(l.scores(z, on.Kept, on.Other), l.scoresOfEnds(z, on), on.K))
 	return nil
+}
+
+// ranked are the pairs that are; nil: none.
+func (o *LinkOptions) ranked() *sample.Ranked {
+	if o.Test != nil {
+		return o.Test
+	}
+	return o.Val
 }
 
 // scoresOfEnds are those of every kept end with each of its negatives.

@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 
 	"starling/graph"
@@ -25,17 +24,7 @@ func (l *links) inBatches(data *graph.Dataset) error {
 	if err != nil {
 		return err
 	}
-	features := data.Features
-	if l.opt.RowNormalise && features.Kind() == graph.Sparse {
-		features = features.RowNormalise()
-	}
-	threads := mo.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	on := newBlocks(l.dev, g, l.x.Matrix)
-	host := newHostSide(l.loop, g, features, nil, on.loops)
-	l.mini = &mini{loop: l.loop, batches: method.Batches(), on: on, ahead: newAhead(method, host, l.state.Epoch, l.opt.Epochs, threads)}
+	l.mini = l.onBatches(method, g, data.Features, nil, *mo)
 	return nil
 }
 
@@ -43,16 +32,12 @@ func (l *links) inBatches(data *graph.Dataset) error {
 // weights of its step.
 func (l *links) batches(epoch int, lr float64) (float64, error) {
 	sum, positives := 0.0, 0
-	for range l.mini.batches {
-		wait := l.spans("wait")("batch")
-		b := l.mini.ahead.next()
-		wait()
+	l.mini.each(epoch, func(b *ready) {
 		if b.Positives > 0 {
 			sum += l.batch(b, lr)
 			positives += b.Positives
 		}
-		l.mini.ahead.release(b)
-	}
+	})
 	if positives == 0 {
 		return 0, mistaken("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
 	}

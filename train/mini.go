@@ -32,8 +32,6 @@ type MiniOptions struct {
 	WalkLength int
 	// Threads is how many sample at once; 0: one a core.
 	Threads int
-	// Pairs: a rehearsal is of batches of pairs, which gather features.
-	Pairs bool
 
 	rehearsed int // epochs of a run whose memory is to be known, from a few batches; 0: none
 }
@@ -68,6 +66,9 @@ func (m *MiniOptions) Method(ctx context.Context, g *graph.CSR, roots []uint32, 
 		length := m.WalkLength
 		if length == 0 {
 			length = layers
+		}
+		if m.rehearsed > 0 {
+			return sample.UncountedSAINTWalks(g, roots, m.Size, length, seed), nil
 		}
 		return sample.NewSAINTWalks(g, roots, m.Size, length, seed)
 	}
@@ -170,12 +171,15 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	if text := mo.before(g.Nodes()); text != "" {
 		f.events.On(event.Note{Minor: true, Text: text})
 	}
-	direct := readsDirectly(f) && !mo.Pairs
-	method, err := mo.Method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
+	method, err := mo.Method(ctx, g, data.Splits.Train, convs, readsDirectly(f), f.opt.Seed)
 	if err != nil {
 		return nil, err
 	}
-	features := data.Features
+	return f.onBatches(method, g, data.Features, data.Labels, mo), nil
+}
+
+// onBatches has batches of a method sampled, of which a rehearsal takes a few.
+func (f *loop) onBatches(method sample.Method, g *graph.CSR, features *graph.Features, labels *graph.Labels, mo MiniOptions) *mini {
 	if f.opt.RowNormalise && features.Kind() == graph.Sparse {
 		features = features.RowNormalise()
 	}
@@ -184,13 +188,13 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 		threads = runtime.GOMAXPROCS(0)
 	}
 	on := newBlocks(f.dev, g, f.x.Matrix)
-	host := newHostSide(f, g, features, data.Labels, on.loops)
+	host := newHostSide(f, g, features, labels, on.loops)
 	m := &mini{loop: f, batches: method.Batches(), few: mo.rehearsed > 0, on: on}
 	if m.few {
 		m.batches = min(m.batches, 32)
 	}
 	m.ahead = newAhead(method, host, f.state.Epoch, max(f.opt.Epochs, mo.rehearsed), threads)
-	return m, nil
+	return m
 }
 
 // readsDirectly reports whether the first layer only sums features that are the
@@ -206,23 +210,13 @@ func readsDirectly(f *loop) bool {
 // epoch is a step for every batch. It returns the mean loss of the roots, each at
 // the weights of its step.
 func (m *mini) epoch(epoch int, lr float64) (float64, error) {
-	sum, roots, batches := 0.0, 0, m.batches
-	if m.few && epoch > 0 { // it only shows what is there beside a batch
-		batches = 1
-	}
-	for range batches {
-		wait := m.spans("wait")("batch")
-		b := m.ahead.next()
-		wait()
+	sum, roots := 0.0, 0
+	m.each(epoch, func(b *ready) {
 		if len(b.Roots) > 0 || m.few {
 			sum += m.batch(b, lr)
 			roots += len(b.Roots)
 		}
-		m.ahead.release(b)
-	}
-	if m.few {
-		m.ahead.fill()
-	}
+	})
 	switch {
 	case roots > 0:
 		return sum / float64(roots), nil
@@ -230,6 +224,24 @@ func (m *mini) epoch(epoch int, lr float64) (float64, error) {
 		return 0, mistaken("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
 	}
 	return 0, nil
+}
+
+// each is what an epoch does: it waits for its batches, one after the other.
+func (m *mini) each(epoch int, do func(b *ready)) {
+	batches := m.batches
+	if m.few && epoch > 0 { // it only shows what is there beside a batch
+		batches = 1
+	}
+	for range batches {
+		wait := m.spans("wait")("batch")
+		b := m.ahead.next()
+		wait()
+		do(b)
+		m.ahead.release(b)
+	}
+	if m.few {
+		m.ahead.fill()
+	}
 }
 
 // batch is one step. It returns the sum of the roots' losses.

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"starling/coflow"
 	"starling/collective"
@@ -11,6 +10,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/sample"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -38,6 +38,8 @@ type Rehearsed struct {
 	// Early is the bytes of the largest exchange that may come before they are asked for,
 	// when other workers are ahead of this one.
 	Early int64
+	// Ranking is the bytes of ends that pairs are ranked among, and of their scores.
+	Ranking int64
 }
 
 // RehearseFull rehearses Full. The last epoch is told when everything is there.
@@ -52,25 +54,39 @@ func RehearseFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, o
 // RehearseMini rehearses Mini on a few batches.
 func RehearseMini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Rehearsed, error) {
 	mini.rehearsed = opt.Epochs
-	if mini.Pairs { // of which there are more than of vertices
-		mini.rehearsed = math.MaxInt32
-	}
 	opt = rehearsed(opt)
-	switch mini.Sampler {
-	case "cluster": // as many vertices, without cutting the graph
+	if mini.Sampler == "cluster" { // as many vertices, without cutting the graph
 		mini.Sampler = "saint-node"
-	case "saint-walk": // likewise, without counting
-		length := mini.WalkLength
-		if length == 0 {
-			length = opt.Model.Layers
-		}
-		mini.Sampler, mini.Size = "saint-node", mini.Size*(length+1)
 	}
 	r, err := Mini(ctx, dev, data, opt, mini, events)
 	if err != nil {
 		return nil, err
 	}
 	return &Rehearsed{Parameters: r.Parameters}, nil
+}
+
+// RehearseLink rehearses Link, on a few batches where it has some. Pairs that are held out
+// have one end each to be ranked among, which is quick to draw, and not ends as in the run.
+func RehearseLink(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, link LinkOptions, ends int, events event.Listener) (*Rehearsed, error) {
+	if link.Mini != nil {
+		few := *link.Mini
+		few.rehearsed, link.Mini = opt.Epochs, &few
+	}
+	link.unranked = true
+	r, err := Link(ctx, dev, data, rehearsed(opt), link, events)
+	if err != nil {
+		return nil, err
+	}
+	n := &Rehearsed{Parameters: r.Parameters}
+	for _, on := range []*sample.Ranked{link.Val, link.Test} {
+		if on != nil {
+			n.Ranking += 4 * int64(on.Len()) * int64(ends-on.K)
+		}
+		if on == link.ranked() && on != nil { // and their scores
+			n.Ranking += 8 * int64(on.Len()) * int64(ends)
+		}
+	}
+	return n, nil
 }
 
 // Rehearse rehearses Worker. Workers look at each other's parts over end and peers where
