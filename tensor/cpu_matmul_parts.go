@@ -73,7 +73,7 @@ const (
 
 // farResult is how many bytes a result has that is not in any cache near when it is written. Asking for it first
 // is then worth a tenth of a shallow product (100 columns to 256), and costs a twentieth where it is near.
-const farResult = 16 << 20
+var farResult = 16 << 20 // as streamBytes: lower in tests
 
 // tallSmallParts: dst = after(a · op(b)), by blocks of rows.
 func (c *CPU) tallSmallParts(dst, a, b Matrix, op MatMul) {

@@ -33,8 +33,8 @@ func (c *CPU) Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 }
 
 // streamBytes is the size from which on a result will not be in cache when it is
-// next read.
-const streamBytes = 32 << 20
+// next read. Tests set it so low that matrices they can check are large.
+var streamBytes int64 = 32 << 20
 
 func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 	w := sharesOf(adj, dst.Cols)

@@ -175,6 +175,15 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 	}
 }
 
+// anyWidth is one of those that fill vectors, tiles or a byte, or else one at random.
+func anyWidth(r *rand.Rand, most int) int {
+	full := []int{8, 16, 32, 40, 48, 64, 128, 256}
+	if i := r.IntN(3 * len(full)); i < len(full) {
+		return full[i]
+	}
+	return r.IntN(most)
+}
+
 func TestMatMulRandomSizes(t *testing.T) {
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
@@ -183,7 +192,7 @@ func TestMatMulRandomSizes(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, uint64(level)))
 			for range 60 {
 				op := MatMul{TransA: r.IntN(2) > 0, TransB: r.IntN(2) > 0, Add: r.IntN(3) == 0}
-				dst, a, b := randomProduct(c, r, r.IntN(200), r.IntN(150), r.IntN(120), op,
+				dst, a, b := randomProduct(c, r, r.IntN(200), anyWidth(r, 150), anyWidth(r, 120), op,
 					typeCases[r.IntN(len(typeCases))], r.IntN(2) > 0)
 				checkProduct(t, c, dst, a, b, op)
 			}
@@ -239,7 +248,7 @@ func TestFarProducts(t *testing.T) {
 
 func farProduct(t *testing.T, c *CPU, depth int, op MatMul) {
 	const cols, step = 256, 1024
-	rows := streamBytes/4/cols + 41
+	rows := int(streamBytes)/4/cols + 41
 	got, want, a, b := c.New(F32, rows, cols), c.New(F32, rows, cols), numbered(c, rows, depth), numbered(c, depth, cols)
 	c.MatMul(got, a, b, op)
 	for lo := 0; lo < rows; lo += step {
@@ -375,7 +384,7 @@ func TestLargeProductsAreThoseOfTheirParts(t *testing.T) {
 		shapes = shapes[:2] // the others are of loops that only wider instructions have
 	}
 	for _, s := range shapes {
-		rows := streamBytes/(s.n*s.typ.Size()) + 21
+		rows := int(streamBytes)/(s.n*s.typ.Size()) + 21
 		if s.k > 128 {
 			rows = farResult/(s.k*s.typ.Size()) + 21
 		}
