@@ -6,6 +6,7 @@
 GO ?= go
 BIN := bin/starling
 export CGO_ENABLED = 0
+export STARLING_PYTHON ?= $(CURDIR)/build/python/bin/python
 
 .PHONY: build static demo test test-go test-tools test-arm64 lint lint-go lint-arm64 fuzz bench bench-peers generate clean
 

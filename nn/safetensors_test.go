@@ -2,6 +2,7 @@ package nn
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -160,12 +161,9 @@ func FuzzSafetensors(f *testing.F) {
 
 // Python's own package reads what we write and the other way round.
 func TestSafetensorsPython(t *testing.T) {
-	python := os.Getenv("STARLING_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
+	python := cmp.Or(os.Getenv("STARLING_PYTHON"), "python3")
 	if err := exec.Command(python, "-c", "import safetensors.numpy").Run(); err != nil {
-		t.Skipf("%s has no safetensors package, so Python's reader was not tried; set STARLING_PYTHON to an interpreter that has it", python)
+		t.Skipf("%s has no safetensors package, so Python's reader was not tried; make test makes one that has it", python)
 	}
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.safetensors")
