@@ -18466,38 +18466,44 @@ row1589:
 	CMPB       42(AX), $0x00
 	JEQ        near1593
 	MOVQ       R9, R13
-	ANDQ       $-128, R13
+	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
 	JMP        asked1594
 
 near1593:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 asked1594:
-	ADDQ $0x00000080, R9
+	ADDQ $0x00000100, R9
 	JMP  both1592
 
 half1591:
 	CMPB       42(AX), $0x00
 	JEQ        near1595
 	MOVQ       R9, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1596
 
 near1595:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1596:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 
 both1592:
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z13
@@ -18508,40 +18514,62 @@ both1592:
 	CMPB       18(AX), $0x00
 	JEQ        near1599
 	MOVQ       R11, R13
-	ANDQ       $-128, R13
+	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
 	JMP        asked1600
 
 near1599:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
 
 asked1600:
-	ADDQ $0x00000080, R11
+	ADDQ $0x00000100, R11
 	JMP  both1598
 
 half1597:
 	CMPB       18(AX), $0x00
 	JEQ        near1601
 	MOVQ       R11, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1602
 
 near1601:
 	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 asked1602:
-	ADDQ $0x00000040, R11
+	ADDQ $0x00000080, R11
 
 both1598:
+	VSUBPS      Z7, Z13, Z13
+	VMULPS      Z8, Z13, Z13
+	VADDPS      Z11, Z2, Z2
+	VFMADD231PS Z11, Z13, Z4
+	VSUBPS      Z9, Z14, Z14
+	VMULPS      Z10, Z14, Z14
+	VADDPS      Z12, Z3, Z3
+	VFMADD231PS Z12, Z14, Z5
+	DECQ        R12
+	JZ          rows1590
+	VPERMW.Z    (R8)(CX*2), Z0, K1, Z11
+	VPERMW.Z    (R8)(CX*2), Z1, K1, Z12
+	ADDQ        32(AX), R8
+	VPERMW.Z    (R10)(CX*2), Z0, K1, Z13
+	VPERMW.Z    (R10)(CX*2), Z1, K1, Z14
+	ADDQ        8(AX), R10
 	VSUBPS      Z7, Z13, Z13
 	VMULPS      Z8, Z13, Z13
 	VADDPS      Z11, Z2, Z2
@@ -18587,40 +18615,55 @@ row1606:
 	CMPB       18(AX), $0x00
 	JEQ        near1610
 	MOVQ       R9, R11
-	ANDQ       $-128, R11
+	ANDQ       $-256, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
 	JMP        asked1611
 
 near1610:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 asked1611:
-	ADDQ $0x00000080, R9
+	ADDQ $0x00000100, R9
 	JMP  both1609
 
 half1608:
 	CMPB       18(AX), $0x00
 	JEQ        near1612
 	MOVQ       R9, R11
-	ANDQ       $-64, R11
+	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
 	JMP        asked1613
 
 near1612:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1613:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 
 both1609:
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z7, Z4
+	VADDPS      Z8, Z3, Z3
+	VFMADD231PS Z8, Z8, Z5
+	DECQ        R10
+	JZ          rows1607
+	VPERMW.Z    (R8)(CX*2), Z0, K1, Z7
+	VPERMW.Z    (R8)(CX*2), Z1, K1, Z8
+	ADDQ        8(AX), R8
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -18733,25 +18776,25 @@ row1624:
 	CMPB       42(AX), $0x00
 	JEQ        near1628
 	MOVQ       R9, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1629
 
 near1628:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1629:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 	JMP  both1627
 
 half1626:
 	CMPB       42(AX), $0x00
 	JEQ        near1630
-	TESTQ      $0x00000020, R9
-	JNZ        asked1631
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -18764,7 +18807,7 @@ near1630:
 	PREFETCHT0 (R9)
 
 asked1631:
-	ADDQ $0x00000020, R9
+	ADDQ $0x00000040, R9
 
 both1627:
 	VPMOVZXWD  (R10)(CX*2), Z8
@@ -18775,25 +18818,25 @@ both1627:
 	CMPB       18(AX), $0x00
 	JEQ        near1634
 	MOVQ       R11, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1635
 
 near1634:
 	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 asked1635:
-	ADDQ $0x00000040, R11
+	ADDQ $0x00000080, R11
 	JMP  both1633
 
 half1632:
 	CMPB       18(AX), $0x00
 	JEQ        near1636
-	TESTQ      $0x00000020, R11
-	JNZ        asked1637
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -18806,9 +18849,21 @@ near1636:
 	PREFETCHT0 (R11)
 
 asked1637:
-	ADDQ $0x00000020, R11
+	ADDQ $0x00000040, R11
 
 both1633:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	DECQ        R12
+	JZ          rows1625
+	VPMOVZXWD   (R8)(CX*2), Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        32(AX), R8
+	VPMOVZXWD   (R10)(CX*2), Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R10
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -18850,25 +18905,25 @@ row1641:
 	CMPB       18(AX), $0x00
 	JEQ        near1645
 	MOVQ       R9, R11
-	ANDQ       $-64, R11
+	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
 	JMP        asked1646
 
 near1645:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1646:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 	JMP  both1644
 
 half1643:
 	CMPB       18(AX), $0x00
 	JEQ        near1647
-	TESTQ      $0x00000020, R9
-	JNZ        asked1648
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -18881,9 +18936,16 @@ near1647:
 	PREFETCHT0 (R9)
 
 asked1648:
-	ADDQ $0x00000020, R9
+	ADDQ $0x00000040, R9
 
 both1644:
+	VADDPS      Z4, Z2, Z2
+	VFMADD231PS Z4, Z4, Z3
+	DECQ        R10
+	JZ          rows1642
+	VPMOVZXWD   (R8)(CX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R8
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
@@ -18975,25 +19037,25 @@ row1658:
 	CMPB        42(AX), $0x00
 	JEQ         near1662
 	MOVQ        R9, R13
-	ANDQ        $-64, R13
+	ANDQ        $-128, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
+	PREFETCHT0  20480(R13)
 	JMP         asked1663
 
 near1662:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1663:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 	JMP  both1661
 
 half1660:
 	CMPB       42(AX), $0x00
 	JEQ        near1664
-	TESTQ      $0x00000020, R9
-	JNZ        asked1665
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19006,7 +19068,7 @@ near1664:
 	PREFETCHT0 (R9)
 
 asked1665:
-	ADDQ $0x00000020, R9
+	ADDQ $0x00000040, R9
 
 both1661:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
@@ -19017,25 +19079,25 @@ both1661:
 	CMPB        18(AX), $0x00
 	JEQ         near1668
 	MOVQ        R11, R13
-	ANDQ        $-64, R13
+	ANDQ        $-128, R13
 	SHRQ        $0x06, R13
 	RORB        $0x02, R13
 	SHLQ        $0x06, R13
 	PREFETCHT0  16384(R13)
+	PREFETCHT0  20480(R13)
 	JMP         asked1669
 
 near1668:
 	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 asked1669:
-	ADDQ $0x00000040, R11
+	ADDQ $0x00000080, R11
 	JMP  both1667
 
 half1666:
 	CMPB       18(AX), $0x00
 	JEQ        near1670
-	TESTQ      $0x00000020, R11
-	JNZ        asked1671
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
@@ -19048,9 +19110,21 @@ near1670:
 	PREFETCHT0 (R11)
 
 asked1671:
-	ADDQ $0x00000020, R11
+	ADDQ $0x00000040, R11
 
 both1667:
+	VSUBPS      Z4, Z8, Z8
+	VMULPS      Z5, Z8, Z8
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z7, Z8, Z3
+	DECQ        R12
+	JZ          rows1659
+	VPMOVZXWD.Z (R8)(CX*2), K2, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R10
 	VSUBPS      Z4, Z8, Z8
 	VMULPS      Z5, Z8, Z8
 	VADDPS      Z7, Z2, Z2
@@ -19092,25 +19166,25 @@ row1675:
 	CMPB        18(AX), $0x00
 	JEQ         near1679
 	MOVQ        R9, R11
-	ANDQ        $-64, R11
+	ANDQ        $-128, R11
 	SHRQ        $0x06, R11
 	RORB        $0x02, R11
 	SHLQ        $0x06, R11
 	PREFETCHT0  16384(R11)
+	PREFETCHT0  20480(R11)
 	JMP         asked1680
 
 near1679:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1680:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 	JMP  both1678
 
 half1677:
 	CMPB       18(AX), $0x00
 	JEQ        near1681
-	TESTQ      $0x00000020, R9
-	JNZ        asked1682
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
@@ -19123,9 +19197,16 @@ near1681:
 	PREFETCHT0 (R9)
 
 asked1682:
-	ADDQ $0x00000020, R9
+	ADDQ $0x00000040, R9
 
 both1678:
+	VADDPS      Z4, Z2, Z2
+	VFMADD231PS Z4, Z4, Z3
+	DECQ        R10
+	JZ          rows1676
+	VPMOVZXWD.Z (R8)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R8
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	DECQ        R10
@@ -19267,38 +19348,44 @@ both1697:
 	CMPB       42(AX), $0x00
 	JEQ        near1700
 	MOVQ       R9, R13
-	ANDQ       $-128, R13
+	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
 	JMP        asked1701
 
 near1700:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
 
 asked1701:
-	ADDQ $0x00000080, R9
+	ADDQ $0x00000100, R9
 	JMP  both1699
 
 half1698:
 	CMPB       42(AX), $0x00
 	JEQ        near1702
 	MOVQ       R9, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1703
 
 near1702:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
 asked1703:
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000080, R9
 
 both1699:
 	CMPB      16(AX), $0x00
@@ -19330,40 +19417,112 @@ both1705:
 	CMPB       18(AX), $0x00
 	JEQ        near1708
 	MOVQ       R11, R13
-	ANDQ       $-128, R13
+	ANDQ       $-256, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
 	PREFETCHT0 20480(R13)
+	PREFETCHT0 24576(R13)
+	PREFETCHT0 28672(R13)
 	JMP        asked1709
 
 near1708:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
 
 asked1709:
-	ADDQ $0x00000080, R11
+	ADDQ $0x00000100, R11
 	JMP  both1707
 
 half1706:
 	CMPB       18(AX), $0x00
 	JEQ        near1710
 	MOVQ       R11, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
 	JMP        asked1711
 
 near1710:
 	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
 
 asked1711:
-	ADDQ $0x00000040, R11
+	ADDQ $0x00000080, R11
 
 both1707:
+	VSUBPD      Z8, Z20, Z20
+	VMULPD      Z12, Z20, Z20
+	VADDPD      Z16, Z0, Z0
+	VFMADD231PD Z16, Z20, Z4
+	VSUBPD      Z9, Z21, Z21
+	VMULPD      Z13, Z21, Z21
+	VADDPD      Z17, Z1, Z1
+	VFMADD231PD Z17, Z21, Z5
+	VSUBPD      Z10, Z22, Z22
+	VMULPD      Z14, Z22, Z22
+	VADDPD      Z18, Z2, Z2
+	VFMADD231PD Z18, Z22, Z6
+	VSUBPD      Z11, Z23, Z23
+	VMULPD      Z15, Z23, Z23
+	VADDPD      Z19, Z3, Z3
+	VFMADD231PD Z19, Z23, Z7
+	DECQ        R12
+	JZ          rows1695
+	CMPB        40(AX), $0x00
+	JNE         half1712
+	VCVTPS2PD   (R8)(CX*4), Z16
+	VCVTPS2PD   32(R8)(CX*4), Z17
+	VCVTPS2PD   64(R8)(CX*4), Z18
+	VCVTPS2PD   96(R8)(CX*4), Z19
+	JMP         both1713
+
+half1712:
+	VPMOVZXWD (R8)(CX*2), Y16
+	VPSLLD    $0x10, Y16, Y16
+	VCVTPS2PD Y16, Z16
+	VPMOVZXWD 16(R8)(CX*2), Y17
+	VPSLLD    $0x10, Y17, Y17
+	VCVTPS2PD Y17, Z17
+	VPMOVZXWD 32(R8)(CX*2), Y18
+	VPSLLD    $0x10, Y18, Y18
+	VCVTPS2PD Y18, Z18
+	VPMOVZXWD 48(R8)(CX*2), Y19
+	VPSLLD    $0x10, Y19, Y19
+	VCVTPS2PD Y19, Z19
+
+both1713:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1714
+	VCVTPS2PD (R10)(CX*4), Z20
+	VCVTPS2PD 32(R10)(CX*4), Z21
+	VCVTPS2PD 64(R10)(CX*4), Z22
+	VCVTPS2PD 96(R10)(CX*4), Z23
+	JMP       both1715
+
+half1714:
+	VPMOVZXWD (R10)(CX*2), Y20
+	VPSLLD    $0x10, Y20, Y20
+	VCVTPS2PD Y20, Z20
+	VPMOVZXWD 16(R10)(CX*2), Y21
+	VPSLLD    $0x10, Y21, Y21
+	VCVTPS2PD Y21, Z21
+	VPMOVZXWD 32(R10)(CX*2), Y22
+	VPSLLD    $0x10, Y22, Y22
+	VCVTPS2PD Y22, Z22
+	VPMOVZXWD 48(R10)(CX*2), Y23
+	VPSLLD    $0x10, Y23, Y23
+	VCVTPS2PD Y23, Z23
+
+both1715:
+	ADDQ        8(AX), R10
 	VSUBPD      Z8, Z20, Z20
 	VMULPD      Z12, Z20, Z20
 	VADDPD      Z16, Z0, Z0
@@ -19390,34 +19549,34 @@ rows1695:
 plain1686:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1712
+	JNE    half1716
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1713
+	JMP    both1717
 
-half1712:
+half1716:
 	IMUL3Q $0x00000010, CX, R9
 
-both1713:
+both1717:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1714
+	JNE    far1718
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1714:
+far1718:
 	MOVQ 24(SP), R10
 
-row1715:
+row1719:
 	CMPB      16(AX), $0x00
-	JNE       half1717
+	JNE       half1721
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
 	VCVTPS2PD 64(R8)(CX*4), Z10
 	VCVTPS2PD 96(R8)(CX*4), Z11
-	JMP       both1718
+	JMP       both1722
 
-half1717:
+half1721:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19431,12 +19590,36 @@ half1717:
 	VPSLLD    $0x10, Y11, Y11
 	VCVTPS2PD Y11, Z11
 
-both1718:
+both1722:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1719
+	JNE        half1723
 	CMPB       18(AX), $0x00
-	JEQ        near1721
+	JEQ        near1725
+	MOVQ       R9, R11
+	ANDQ       $-256, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	PREFETCHT0 24576(R11)
+	PREFETCHT0 28672(R11)
+	JMP        asked1726
+
+near1725:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+asked1726:
+	ADDQ $0x00000100, R9
+	JMP  both1724
+
+half1723:
+	CMPB       18(AX), $0x00
+	JEQ        near1727
 	MOVQ       R9, R11
 	ANDQ       $-128, R11
 	SHRQ       $0x06, R11
@@ -19444,34 +19627,16 @@ both1718:
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
 	PREFETCHT0 20480(R11)
-	JMP        asked1722
+	JMP        asked1728
 
-near1721:
+near1727:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-asked1722:
+asked1728:
 	ADDQ $0x00000080, R9
-	JMP  both1720
 
-half1719:
-	CMPB       18(AX), $0x00
-	JEQ        near1723
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked1724
-
-near1723:
-	PREFETCHT0 (R9)
-
-asked1724:
-	ADDQ $0x00000040, R9
-
-both1720:
+both1724:
 	VADDPD      Z8, Z0, Z0
 	VFMADD231PD Z8, Z8, Z4
 	VADDPD      Z9, Z1, Z1
@@ -19481,10 +19646,44 @@ both1720:
 	VADDPD      Z11, Z3, Z3
 	VFMADD231PD Z11, Z11, Z7
 	DECQ        R10
-	JZ          rows1716
-	JMP         row1715
+	JZ          rows1720
+	CMPB        16(AX), $0x00
+	JNE         half1729
+	VCVTPS2PD   (R8)(CX*4), Z8
+	VCVTPS2PD   32(R8)(CX*4), Z9
+	VCVTPS2PD   64(R8)(CX*4), Z10
+	VCVTPS2PD   96(R8)(CX*4), Z11
+	JMP         both1730
 
-rows1716:
+half1729:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
+	VPMOVZXWD 32(R8)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 48(R8)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1730:
+	ADDQ        8(AX), R8
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z8, Z4
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z9, Z5
+	VADDPD      Z10, Z2, Z2
+	VFMADD231PD Z10, Z10, Z6
+	VADDPD      Z11, Z3, Z3
+	VFMADD231PD Z11, Z11, Z7
+	DECQ        R10
+	JZ          rows1720
+	JMP         row1719
+
+rows1720:
 summed1687:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
@@ -19504,9 +19703,9 @@ summed1687:
 cols1685:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1726
+	JGT  cols1732
 
-cols1725:
+cols1731:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
@@ -19515,7 +19714,7 @@ cols1725:
 	VMOVUPD 64(R9)(CX*8), Z3
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1727
+	JZ      plain1733
 	VMOVUPD (R8)(CX*8), Z4
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Z6
@@ -19524,50 +19723,50 @@ cols1725:
 	VMOVUPD 64(R8)(CX*8), Z7
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1729
+	JNE     half1735
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1730
+	JMP     both1736
 
-half1729:
+half1735:
 	IMUL3Q $0x00000010, CX, R9
 
-both1730:
+both1736:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1731
+	JNE    far1737
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1731:
+far1737:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1732
+	JNE    half1738
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1733
+	JMP    both1739
 
-half1732:
+half1738:
 	IMUL3Q $0x00000010, CX, R11
 
-both1733:
+both1739:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1734
+	JNE    far1740
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1734:
+far1740:
 	MOVQ 24(SP), R12
 
-row1735:
+row1741:
 	CMPB      40(AX), $0x00
-	JNE       half1737
+	JNE       half1743
 	VCVTPS2PD (R8)(CX*4), Z8
 	VCVTPS2PD 32(R8)(CX*4), Z9
-	JMP       both1738
+	JMP       both1744
 
-half1737:
+half1743:
 	VPMOVZXWD (R8)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VCVTPS2PD Y8, Z8
@@ -19575,68 +19774,33 @@ half1737:
 	VPSLLD    $0x10, Y9, Y9
 	VCVTPS2PD Y9, Z9
 
-both1738:
+both1744:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1739
+	JNE        half1745
 	CMPB       42(AX), $0x00
-	JEQ        near1741
+	JEQ        near1747
 	MOVQ       R9, R13
-	ANDQ       $-64, R13
+	ANDQ       $-128, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1742
+	PREFETCHT0 20480(R13)
+	JMP        asked1748
 
-near1741:
+near1747:
 	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
 
-asked1742:
-	ADDQ $0x00000040, R9
-	JMP  both1740
-
-half1739:
-	CMPB       42(AX), $0x00
-	JEQ        near1743
-	TESTQ      $0x00000020, R9
-	JNZ        asked1744
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked1744
-
-near1743:
-	PREFETCHT0 (R9)
-
-asked1744:
-	ADDQ $0x00000020, R9
-
-both1740:
-	CMPB      16(AX), $0x00
-	JNE       half1745
-	VCVTPS2PD (R10)(CX*4), Z10
-	VCVTPS2PD 32(R10)(CX*4), Z11
-	JMP       both1746
+asked1748:
+	ADDQ $0x00000080, R9
+	JMP  both1746
 
 half1745:
-	VPMOVZXWD (R10)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	VPMOVZXWD 16(R10)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-
-both1746:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half1747
-	CMPB       18(AX), $0x00
+	CMPB       42(AX), $0x00
 	JEQ        near1749
-	MOVQ       R11, R13
+	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
@@ -19645,32 +19809,67 @@ both1746:
 	JMP        asked1750
 
 near1749:
-	PREFETCHT0 (R11)
+	PREFETCHT0 (R9)
 
 asked1750:
-	ADDQ $0x00000040, R11
-	JMP  both1748
+	ADDQ $0x00000040, R9
 
-half1747:
+both1746:
+	CMPB      16(AX), $0x00
+	JNE       half1751
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1752
+
+half1751:
+	VPMOVZXWD (R10)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R10)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1752:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half1753
 	CMPB       18(AX), $0x00
-	JEQ        near1751
-	TESTQ      $0x00000020, R11
-	JNZ        asked1752
+	JEQ        near1755
+	MOVQ       R11, R13
+	ANDQ       $-128, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	PREFETCHT0 20480(R13)
+	JMP        asked1756
+
+near1755:
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+
+asked1756:
+	ADDQ $0x00000080, R11
+	JMP  both1754
+
+half1753:
+	CMPB       18(AX), $0x00
+	JEQ        near1757
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1752
+	JMP        asked1758
 
-near1751:
+near1757:
 	PREFETCHT0 (R11)
 
-asked1752:
-	ADDQ $0x00000020, R11
+asked1758:
+	ADDQ $0x00000040, R11
 
-both1748:
+both1754:
 	VSUBPD      Z4, Z10, Z10
 	VMULPD      Z6, Z10, Z10
 	VADDPD      Z8, Z0, Z0
@@ -19680,41 +19879,83 @@ both1748:
 	VADDPD      Z9, Z1, Z1
 	VFMADD231PD Z9, Z11, Z3
 	DECQ        R12
-	JZ          rows1736
-	JMP         row1735
+	JZ          rows1742
+	CMPB        40(AX), $0x00
+	JNE         half1759
+	VCVTPS2PD   (R8)(CX*4), Z8
+	VCVTPS2PD   32(R8)(CX*4), Z9
+	JMP         both1760
 
-rows1736:
-	JMP summed1728
+half1759:
+	VPMOVZXWD (R8)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
+	VCVTPS2PD Y8, Z8
+	VPMOVZXWD 16(R8)(CX*2), Y9
+	VPSLLD    $0x10, Y9, Y9
+	VCVTPS2PD Y9, Z9
 
-plain1727:
+both1760:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1761
+	VCVTPS2PD (R10)(CX*4), Z10
+	VCVTPS2PD 32(R10)(CX*4), Z11
+	JMP       both1762
+
+half1761:
+	VPMOVZXWD (R10)(CX*2), Y10
+	VPSLLD    $0x10, Y10, Y10
+	VCVTPS2PD Y10, Z10
+	VPMOVZXWD 16(R10)(CX*2), Y11
+	VPSLLD    $0x10, Y11, Y11
+	VCVTPS2PD Y11, Z11
+
+both1762:
+	ADDQ        8(AX), R10
+	VSUBPD      Z4, Z10, Z10
+	VMULPD      Z6, Z10, Z10
+	VADDPD      Z8, Z0, Z0
+	VFMADD231PD Z8, Z10, Z2
+	VSUBPD      Z5, Z11, Z11
+	VMULPD      Z7, Z11, Z11
+	VADDPD      Z9, Z1, Z1
+	VFMADD231PD Z9, Z11, Z3
+	DECQ        R12
+	JZ          rows1742
+	JMP         row1741
+
+rows1742:
+	JMP summed1734
+
+plain1733:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1753
+	JNE    half1763
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1754
+	JMP    both1764
 
-half1753:
+half1763:
 	IMUL3Q $0x00000010, CX, R9
 
-both1754:
+both1764:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1755
+	JNE    far1765
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1755:
+far1765:
 	MOVQ 24(SP), R10
 
-row1756:
+row1766:
 	CMPB      16(AX), $0x00
-	JNE       half1758
+	JNE       half1768
 	VCVTPS2PD (R8)(CX*4), Z4
 	VCVTPS2PD 32(R8)(CX*4), Z5
-	JMP       both1759
+	JMP       both1769
 
-half1758:
+half1768:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
@@ -19722,57 +19963,79 @@ half1758:
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1759:
+both1769:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1760
+	JNE        half1770
 	CMPB       18(AX), $0x00
-	JEQ        near1762
+	JEQ        near1772
+	MOVQ       R9, R11
+	ANDQ       $-128, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	PREFETCHT0 20480(R11)
+	JMP        asked1773
+
+near1772:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+asked1773:
+	ADDQ $0x00000080, R9
+	JMP  both1771
+
+half1770:
+	CMPB       18(AX), $0x00
+	JEQ        near1774
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1763
+	JMP        asked1775
 
-near1762:
+near1774:
 	PREFETCHT0 (R9)
 
-asked1763:
+asked1775:
 	ADDQ $0x00000040, R9
-	JMP  both1761
 
-half1760:
-	CMPB       18(AX), $0x00
-	JEQ        near1764
-	TESTQ      $0x00000020, R9
-	JNZ        asked1765
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked1765
-
-near1764:
-	PREFETCHT0 (R9)
-
-asked1765:
-	ADDQ $0x00000020, R9
-
-both1761:
+both1771:
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z4, Z2
 	VADDPD      Z5, Z1, Z1
 	VFMADD231PD Z5, Z5, Z3
 	DECQ        R10
-	JZ          rows1757
-	JMP         row1756
+	JZ          rows1767
+	CMPB        16(AX), $0x00
+	JNE         half1776
+	VCVTPS2PD   (R8)(CX*4), Z4
+	VCVTPS2PD   32(R8)(CX*4), Z5
+	JMP         both1777
 
-rows1757:
-summed1728:
+half1776:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+	VPMOVZXWD 16(R8)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1777:
+	ADDQ        8(AX), R8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z2
+	VADDPD      Z5, Z1, Z1
+	VFMADD231PD Z5, Z5, Z3
+	DECQ        R10
+	JZ          rows1767
+	JMP         row1766
+
+rows1767:
+summed1734:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -19782,263 +20045,303 @@ summed1728:
 	ADDQ    $0x10, CX
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1725
+	JLE     cols1731
 
-cols1726:
+cols1732:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1767
+	JGT  cols1779
 
-cols1766:
+cols1778:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1768
+	JZ      plain1780
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1770
+	JNE     half1782
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1771
+	JMP     both1783
 
-half1770:
+half1782:
 	IMUL3Q $0x00000010, CX, R9
 
-both1771:
+both1783:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1772
+	JNE    far1784
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1772:
+far1784:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1773
+	JNE    half1785
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1774
+	JMP    both1786
 
-half1773:
+half1785:
 	IMUL3Q $0x00000010, CX, R11
 
-both1774:
+both1786:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1775
+	JNE    far1787
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1775:
+far1787:
 	MOVQ 24(SP), R12
 
-row1776:
+row1788:
 	CMPB      40(AX), $0x00
-	JNE       half1778
+	JNE       half1790
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both1779
+	JMP       both1791
 
-half1778:
+half1790:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both1779:
+both1791:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1780
+	JNE        half1792
 	CMPB       42(AX), $0x00
-	JEQ        near1782
+	JEQ        near1794
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1795
+
+near1794:
+	PREFETCHT0 (R9)
+
+asked1795:
+	ADDQ $0x00000040, R9
+	JMP  both1793
+
+half1792:
+	CMPB       42(AX), $0x00
+	JEQ        near1796
 	TESTQ      $0x00000020, R9
-	JNZ        asked1783
+	JNZ        asked1797
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1783
+	JMP        asked1797
 
-near1782:
+near1796:
 	PREFETCHT0 (R9)
 
-asked1783:
+asked1797:
 	ADDQ $0x00000020, R9
-	JMP  both1781
 
-half1780:
-	CMPB       42(AX), $0x00
-	JEQ        near1784
-	TESTQ      $0x00000030, R9
-	JNZ        asked1785
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked1785
-
-near1784:
-	PREFETCHT0 (R9)
-
-asked1785:
-	ADDQ $0x00000010, R9
-
-both1781:
+both1793:
 	CMPB      16(AX), $0x00
-	JNE       half1786
+	JNE       half1798
 	VCVTPS2PD (R10)(CX*4), Z5
-	JMP       both1787
+	JMP       both1799
 
-half1786:
+half1798:
 	VPMOVZXWD (R10)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both1787:
+both1799:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1788
+	JNE        half1800
 	CMPB       18(AX), $0x00
-	JEQ        near1790
+	JEQ        near1802
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1803
+
+near1802:
+	PREFETCHT0 (R11)
+
+asked1803:
+	ADDQ $0x00000040, R11
+	JMP  both1801
+
+half1800:
+	CMPB       18(AX), $0x00
+	JEQ        near1804
 	TESTQ      $0x00000020, R11
-	JNZ        asked1791
+	JNZ        asked1805
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1791
+	JMP        asked1805
 
-near1790:
+near1804:
 	PREFETCHT0 (R11)
 
-asked1791:
+asked1805:
 	ADDQ $0x00000020, R11
-	JMP  both1789
 
-half1788:
-	CMPB       18(AX), $0x00
-	JEQ        near1792
-	TESTQ      $0x00000030, R11
-	JNZ        asked1793
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked1793
-
-near1792:
-	PREFETCHT0 (R11)
-
-asked1793:
-	ADDQ $0x00000010, R11
-
-both1789:
+both1801:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1777
-	JMP         row1776
+	JZ          rows1789
+	CMPB        40(AX), $0x00
+	JNE         half1806
+	VCVTPS2PD   (R8)(CX*4), Z4
+	JMP         both1807
 
-rows1777:
-	JMP summed1769
+half1806:
+	VPMOVZXWD (R8)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
 
-plain1768:
+both1807:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half1808
+	VCVTPS2PD (R10)(CX*4), Z5
+	JMP       both1809
+
+half1808:
+	VPMOVZXWD (R10)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both1809:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	DECQ        R12
+	JZ          rows1789
+	JMP         row1788
+
+rows1789:
+	JMP summed1781
+
+plain1780:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1794
+	JNE    half1810
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1795
+	JMP    both1811
 
-half1794:
+half1810:
 	IMUL3Q $0x00000010, CX, R9
 
-both1795:
+both1811:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1796
+	JNE    far1812
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1796:
+far1812:
 	MOVQ 24(SP), R10
 
-row1797:
+row1813:
 	CMPB      16(AX), $0x00
-	JNE       half1799
+	JNE       half1815
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both1800
+	JMP       both1816
 
-half1799:
+half1815:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both1800:
+both1816:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1801
+	JNE        half1817
 	CMPB       18(AX), $0x00
-	JEQ        near1803
+	JEQ        near1819
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1820
+
+near1819:
+	PREFETCHT0 (R9)
+
+asked1820:
+	ADDQ $0x00000040, R9
+	JMP  both1818
+
+half1817:
+	CMPB       18(AX), $0x00
+	JEQ        near1821
 	TESTQ      $0x00000020, R9
-	JNZ        asked1804
+	JNZ        asked1822
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1804
+	JMP        asked1822
 
-near1803:
+near1821:
 	PREFETCHT0 (R9)
 
-asked1804:
+asked1822:
 	ADDQ $0x00000020, R9
-	JMP  both1802
 
-half1801:
-	CMPB       18(AX), $0x00
-	JEQ        near1805
-	TESTQ      $0x00000030, R9
-	JNZ        asked1806
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked1806
-
-near1805:
-	PREFETCHT0 (R9)
-
-asked1806:
-	ADDQ $0x00000010, R9
-
-both1802:
+both1818:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1798
-	JMP         row1797
+	JZ          rows1814
+	CMPB        16(AX), $0x00
+	JNE         half1823
+	VCVTPS2PD   (R8)(CX*4), Z2
+	JMP         both1824
 
-rows1798:
-summed1769:
+half1823:
+	VPMOVZXWD (R8)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VCVTPS2PD Y2, Z2
+
+both1824:
+	ADDQ        8(AX), R8
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	DECQ        R10
+	JZ          rows1814
+	JMP         row1813
+
+rows1814:
+summed1781:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
@@ -20046,266 +20349,306 @@ summed1769:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1766
+	JLE     cols1778
 
-cols1767:
+cols1779:
 	CMPQ    CX, DX
-	JGE     row1807
+	JGE     row1825
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Z0
 	VMOVUPD (R9)(CX*8), Z1
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain1808
+	JZ      plain1826
 	VMOVUPD (R8)(CX*8), Z2
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Z3
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half1810
+	JNE     half1828
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both1811
+	JMP     both1829
 
-half1810:
+half1828:
 	IMUL3Q $0x00000010, CX, R9
 
-both1811:
+both1829:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far1812
+	JNE    far1830
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1812:
+far1830:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half1813
+	JNE    half1831
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both1814
+	JMP    both1832
 
-half1813:
+half1831:
 	IMUL3Q $0x00000010, CX, R11
 
-both1814:
+both1832:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far1815
+	JNE    far1833
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far1815:
+far1833:
 	MOVQ 24(SP), R12
 
-row1816:
+row1834:
 	CMPB        40(AX), $0x00
-	JNE         half1818
+	JNE         half1836
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1819
+	JMP         both1837
 
-half1818:
+half1836:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1819:
+both1837:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half1820
+	JNE        half1838
 	CMPB       42(AX), $0x00
-	JEQ        near1822
+	JEQ        near1840
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1841
+
+near1840:
+	PREFETCHT0 (R9)
+
+asked1841:
+	ADDQ $0x00000040, R9
+	JMP  both1839
+
+half1838:
+	CMPB       42(AX), $0x00
+	JEQ        near1842
 	TESTQ      $0x00000020, R9
-	JNZ        asked1823
+	JNZ        asked1843
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1823
+	JMP        asked1843
 
-near1822:
+near1842:
 	PREFETCHT0 (R9)
 
-asked1823:
+asked1843:
 	ADDQ $0x00000020, R9
-	JMP  both1821
 
-half1820:
-	CMPB       42(AX), $0x00
-	JEQ        near1824
-	TESTQ      $0x00000030, R9
-	JNZ        asked1825
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked1825
-
-near1824:
-	PREFETCHT0 (R9)
-
-asked1825:
-	ADDQ $0x00000010, R9
-
-both1821:
+both1839:
 	CMPB        16(AX), $0x00
-	JNE         half1826
+	JNE         half1844
 	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
-	JMP         both1827
+	JMP         both1845
 
-half1826:
+half1844:
 	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1827:
+both1845:
 	ADDQ       8(AX), R10
 	CMPB       16(AX), $0x00
-	JNE        half1828
+	JNE        half1846
 	CMPB       18(AX), $0x00
-	JEQ        near1830
+	JEQ        near1848
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked1849
+
+near1848:
+	PREFETCHT0 (R11)
+
+asked1849:
+	ADDQ $0x00000040, R11
+	JMP  both1847
+
+half1846:
+	CMPB       18(AX), $0x00
+	JEQ        near1850
 	TESTQ      $0x00000020, R11
-	JNZ        asked1831
+	JNZ        asked1851
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked1831
+	JMP        asked1851
 
-near1830:
+near1850:
 	PREFETCHT0 (R11)
 
-asked1831:
+asked1851:
 	ADDQ $0x00000020, R11
-	JMP  both1829
 
-half1828:
-	CMPB       18(AX), $0x00
-	JEQ        near1832
-	TESTQ      $0x00000030, R11
-	JNZ        asked1833
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked1833
-
-near1832:
-	PREFETCHT0 (R11)
-
-asked1833:
-	ADDQ $0x00000010, R11
-
-both1829:
+both1847:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
 	DECQ        R12
-	JZ          rows1817
-	JMP         row1816
+	JZ          rows1835
+	CMPB        40(AX), $0x00
+	JNE         half1852
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	JMP         both1853
 
-rows1817:
-	JMP summed1809
+half1852:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
 
-plain1808:
+both1853:
+	ADDQ        32(AX), R8
+	CMPB        16(AX), $0x00
+	JNE         half1854
+	VCVTPS2PD.Z (R10)(CX*4), K1, Z5
+	JMP         both1855
+
+half1854:
+	VPMOVZXWD.Z (R10)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1855:
+	ADDQ        8(AX), R10
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	DECQ        R12
+	JZ          rows1835
+	JMP         row1834
+
+rows1835:
+	JMP summed1827
+
+plain1826:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half1834
+	JNE    half1856
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both1835
+	JMP    both1857
 
-half1834:
+half1856:
 	IMUL3Q $0x00000010, CX, R9
 
-both1835:
+both1857:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far1836
+	JNE    far1858
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far1836:
+far1858:
 	MOVQ 24(SP), R10
 
-row1837:
+row1859:
 	CMPB        16(AX), $0x00
-	JNE         half1839
+	JNE         half1861
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1840
+	JMP         both1862
 
-half1839:
+half1861:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1840:
+both1862:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half1841
+	JNE        half1863
 	CMPB       18(AX), $0x00
-	JEQ        near1843
+	JEQ        near1865
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked1866
+
+near1865:
+	PREFETCHT0 (R9)
+
+asked1866:
+	ADDQ $0x00000040, R9
+	JMP  both1864
+
+half1863:
+	CMPB       18(AX), $0x00
+	JEQ        near1867
 	TESTQ      $0x00000020, R9
-	JNZ        asked1844
+	JNZ        asked1868
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked1844
+	JMP        asked1868
 
-near1843:
+near1867:
 	PREFETCHT0 (R9)
 
-asked1844:
+asked1868:
 	ADDQ $0x00000020, R9
-	JMP  both1842
 
-half1841:
-	CMPB       18(AX), $0x00
-	JEQ        near1845
-	TESTQ      $0x00000030, R9
-	JNZ        asked1846
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked1846
-
-near1845:
-	PREFETCHT0 (R9)
-
-asked1846:
-	ADDQ $0x00000010, R9
-
-both1842:
+both1864:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	DECQ        R10
-	JZ          rows1838
-	JMP         row1837
+	JZ          rows1860
+	CMPB        16(AX), $0x00
+	JNE         half1869
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1870
 
-rows1838:
-summed1809:
+half1869:
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+
+both1870:
+	ADDQ        8(AX), R8
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	DECQ        R10
+	JZ          rows1860
+	JMP         row1859
+
+rows1860:
+summed1827:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Z0, (R8)(CX*8)
 	VMOVUPD Z1, (R9)(CX*8)
 
-row1807:
+row1825:
 	MOVQ  8(AX), CX
 	IMULQ 24(SP), CX
 	ADDQ  CX, BX
@@ -20335,17 +20678,17 @@ TEXT ·argmaxAVX512(SB), $50408-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPB      16(AX), $0x00
-	JNE       half1849
+	JNE       half1873
 	CMPQ      DX, $0x18
-	JMP       both1850
+	JMP       both1874
 
-half1849:
+half1873:
 	CMPQ DX, $0x28
 
-both1850:
-	JGT          longer1848
+both1874:
+	JGT          longer1872
 	CMPB         16(AX), $0x00
-	JNE          half1851
+	JNE          half1875
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         40(SP), BX
@@ -20354,15 +20697,15 @@ both1850:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1853:
+far1877:
 	INCQ DI
 	ADDQ DX, SI
 	ADDQ DX, SI
 	CMPQ SI, $0x00000c00
-	JLT  far1853
+	JLT  far1877
 	MOVQ DI, 32(SP)
 
-rows1854:
+rows1878:
 	MOVQ         24(AX), SI
 	SUBQ         CX, SI
 	MOVQ         $0x00000010, DI
@@ -20396,7 +20739,7 @@ rows1854:
 	LEAQ         (R9)(DI*2), R9
 	LEAQ         (R9)(DI*1), R9
 	CMPQ         R9, R8
-	JLE          have1856
+	JLE          have1880
 	LEAQ         16128(BX), DI
 	MOVQ         24(AX), R9
 	DECQ         R9
@@ -20411,7 +20754,7 @@ rows1854:
 	KMOVD        R10, K3
 	SHRQ         $0x10, R10
 
-copy1859:
+copy1883:
 	LEAQ        (CX)(R8*1), R10
 	CMPQ        R10, R9
 	CMOVQGT     R9, R10
@@ -20426,10 +20769,10 @@ copy1859:
 	ADDQ        $0x000000c0, DI
 	INCQ        R8
 	CMPQ        R8, $0x10
-	JLT         copy1859
+	JLT         copy1883
 	MOVQ        $0x000000c0, DI
 
-have1856:
+have1880:
 	LEAQ (DI)(DI*2), R8
 	LEAQ (SI)(DI*4), R9
 	LEAQ (R9)(DI*4), R10
@@ -20439,7 +20782,7 @@ have1856:
 	ADDQ R13, R13
 	ADDQ R13, R13
 
-piece1860:
+piece1884:
 	VBROADCASTF32X4 (SI), Z1
 	VINSERTF32X4    $0x01, (R9), Z1, Z1
 	VINSERTF32X4    $0x02, (R10), Z1, Z1
@@ -20474,7 +20817,7 @@ piece1860:
 	ADDQ            $+16, R10
 	ADDQ            $+16, R11
 	SUBQ            $0x10, R13
-	JG              piece1860
+	JG              piece1884
 	MOVQ            DX, SI
 	SHLQ            $0x06, SI
 	ADDQ            BX, SI
@@ -20493,14 +20836,14 @@ piece1860:
 	XORQ            SI, SI
 	SHLQ            $0x06, DI
 
-four1861:
+four1885:
 	VMAXPS       (BX)(SI*1), Z0, Z0
 	VMAXPS       64(BX)(SI*1), Z1, Z1
 	VMAXPS       128(BX)(SI*1), Z2, Z2
 	VMAXPS       192(BX)(SI*1), Z3, Z3
 	ADDQ         $0x00000100, SI
 	CMPQ         SI, DI
-	JLT          four1861
+	JLT          four1885
 	VMAXPS       Z1, Z0, Z0
 	VMAXPS       Z3, Z2, Z2
 	VMAXPS       Z2, Z0, Z0
@@ -20515,42 +20858,42 @@ four1861:
 	IMULQ        8(AX), SI
 	ADDQ         (AX), SI
 	CMPB         18(AX), $0x00
-	JEQ          near1862
+	JEQ          near1886
 	ANDQ         $-256, SI
 	SHRQ         $0x06, SI
 	RORB         $0x02, SI
 	SHLQ         $0x06, SI
-	JMP          asked1863
+	JMP          asked1887
 
-near1862:
-asked1863:
+near1886:
+asked1887:
 	MOVQ DX, R8
 	XORQ DI, DI
 	SHLQ $0x06, R8
 
-four1864:
+four1888:
 	CMPB       18(AX), $0x00
-	JEQ        near1865
+	JEQ        near1889
 	PREFETCHT0 16384(SI)
 	PREFETCHT0 20480(SI)
 	PREFETCHT0 24576(SI)
 	PREFETCHT0 28672(SI)
 	ADDQ       $0x40, SI
 	TESTL      $0x00000fc0, SI
-	JNZ        same1867
+	JNZ        same1891
 	ADDQ       $0x00003000, SI
 
-same1867:
-	JMP asked1866
+same1891:
+	JMP asked1890
 
-near1865:
+near1889:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 128(SI)
 	PREFETCHT0 192(SI)
 	ADDQ       $0x00000100, SI
 
-asked1866:
+asked1890:
 	MOVQ         DI, R10
 	LEAQ         elementNumbers<>+0(SB), R9
 	SHRQ         $0x04, R10
@@ -20564,7 +20907,7 @@ asked1866:
 	VPMINUD.BCST 12(R9)(R10*1), Z1, K1, Z1
 	ADDQ         $0x00000100, DI
 	CMPQ         DI, R8
-	JLT          four1864
+	JLT          four1888
 	VPBROADCASTD DX, Z0
 	VPCMPUD      $0x01, Z0, Z1, K1
 	VMOVDQU32.Z  Z1, K1, Z1
@@ -20577,10 +20920,10 @@ asked1866:
 	MOVQ         16(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1854
-	JMP          both1852
+	JLT          rows1878
+	JMP          both1876
 
-half1851:
+half1875:
 	VBROADCASTSS elementffff0000<>+0(SB), Z0
 	XORQ         CX, CX
 	LEAQ         19328(SP), BX
@@ -20589,12 +20932,12 @@ half1851:
 	XORQ         SI, SI
 	XORQ         DI, DI
 
-far1868:
+far1892:
 	INCQ  DI
 	ADDQ  DX, SI
 	ADDQ  DX, SI
 	CMPQ  SI, $0x00000c00
-	JLT   far1868
+	JLT   far1892
 	MOVQ  DI, 19320(SP)
 	MOVQ  $-1, SI
 	BZHIQ DX, SI, SI
@@ -20602,7 +20945,7 @@ far1868:
 	SHRQ  $0x20, SI
 	KMOVD SI, K3
 
-rows1869:
+rows1893:
 	MOVQ    24(AX), SI
 	SUBQ    CX, SI
 	MOVQ    $0x00000020, DI
@@ -20624,14 +20967,14 @@ rows1869:
 	NEGQ    R10
 	ANDQ    $0x0f, R10
 	CMPQ    DI, $0x08
-	JGT     more1874
+	JGT     more1898
 	MOVQ    $0x00000040, R10
 	SHLQ    $0x03, DI
 	SUBQ    DI, R10
 
-more1874:
+more1898:
 	CMPQ  19304(SP), $0x20
-	JNE   few1871
+	JNE   few1895
 	DECQ  R8
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
@@ -20640,14 +20983,14 @@ more1874:
 	ADDQ  (AX), DI
 	ADDQ  R10, DI
 	CMPQ  DI, R8
-	JGT   few1871
+	JGT   few1895
 	IMULQ R9, SI
 	ADDQ  (AX), SI
 	MOVQ  SI, 50368(SP)
 	MOVQ  R9, 50376(SP)
-	JMP   found1873
+	JMP   found1897
 
-few1871:
+few1895:
 	LEAQ 23680(BX), DI
 	MOVQ DI, 50368(SP)
 	MOVQ $0x00000080, SI
@@ -20656,7 +20999,7 @@ few1871:
 	MOVQ SI, 50384(SP)
 	XORQ SI, SI
 
-copy1875:
+copy1899:
 	MOVQ        24(AX), R9
 	LEAQ        (CX)(SI*1), R8
 	DECQ        R9
@@ -20673,15 +21016,15 @@ copy1875:
 	ADDQ        $0x00000080, DI
 	INCQ        SI
 	CMPQ        SI, $0x20
-	JLT         copy1875
+	JLT         copy1899
 
-found1873:
+found1897:
 	CMPQ         DX, $0x08
-	JGT          more1876
+	JGT          more1900
 	MOVQ         DX, SI
 	ADDQ         SI, SI
 	CMPQ         SI, 50376(SP)
-	JNE          more1876
+	JNE          more1900
 	MOVQ         DX, DI
 	LEAQ         elementFew<>+0(SB), SI
 	SHLQ         $0x06, DI
@@ -20748,13 +21091,13 @@ found1873:
 	VMOVUPS      Z0, 192(BX)
 	VMOVUPS      Z2, 320(BX)
 	VMOVUPS      Z1, 448(BX)
-	JMP          read1877
+	JMP          read1901
 
-more1876:
+more1900:
 	XORQ SI, SI
 	MOVQ SI, 50392(SP)
 
-half1878:
+half1902:
 	LEAQ  (BX), R9
 	ADDQ  50392(SP), R9
 	MOVQ  DX, R10
@@ -20770,7 +21113,7 @@ half1878:
 	LEAQ  (R11)(DI*4), R12
 	LEAQ  (R12)(DI*4), R13
 
-piece1879:
+piece1903:
 	VBROADCASTF32X4 (SI), Z0
 	VINSERTF32X4    $0x01, (R11), Z0, Z0
 	VINSERTF32X4    $0x02, (R12), Z0, Z0
@@ -20805,13 +21148,13 @@ piece1879:
 	ADDQ            $+16, R12
 	ADDQ            $+16, R13
 	SUBQ            $0x10, R10
-	JG              piece1879
+	JG              piece1903
 	ADDQ            $0x40, 50392(SP)
 	CMPQ            50392(SP), $0x40
-	JEQ             half1878
+	JEQ             half1902
 	MOVQ            DX, SI
 	TESTQ           $0x00000001, SI
-	JZ              even1881
+	JZ              even1905
 	SHLQ            $0x06, SI
 	VBROADCASTSS    elementffffffff<>+0(SB), Z0
 	VMOVDQU64       -64(BX)(SI*1), Z1
@@ -20821,8 +21164,8 @@ piece1879:
 	VMOVDQU16       Z0, K1, Z1
 	VMOVDQU64       Z1, (BX)(SI*1)
 
-even1881:
-read1877:
+even1905:
+read1901:
 	MOVQ    24(AX), SI
 	MOVQ    CX, DI
 	DECQ    SI
@@ -20833,15 +21176,15 @@ read1877:
 	IMULQ   8(AX), SI
 	ADDQ    (AX), SI
 	CMPB    18(AX), $0x00
-	JEQ     near1882
+	JEQ     near1906
 	ANDQ    $-256, SI
 	SHRQ    $0x06, SI
 	RORB    $0x02, SI
 	SHLQ    $0x06, SI
-	JMP     asked1883
+	JMP     asked1907
 
-near1882:
-asked1883:
+near1906:
+asked1907:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element80008000<>+0(SB), Z4
@@ -20852,29 +21195,29 @@ asked1883:
 	SHLQ         $0x06, R8
 	LEAQ         elementPairs<>+0(SB), R9
 
-pair1884:
+pair1908:
 	VBROADCASTSS (R9), Z5
 	CMPB         18(AX), $0x00
-	JEQ          near1885
+	JEQ          near1909
 	PREFETCHT0   16384(SI)
 	PREFETCHT0   20480(SI)
 	ADDQ         $0x00002000, SI
 	TESTL        $0x00002000, SI
-	JNZ          same1887
+	JNZ          same1911
 	ADDQ         $-16320, SI
 	TESTL        $0x00000fc0, SI
-	JNZ          same1887
+	JNZ          same1911
 	ADDQ         $0x00003000, SI
 
-same1887:
-	JMP asked1886
+same1911:
+	JMP asked1910
 
-near1885:
+near1909:
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	ADDQ       $0x00000080, SI
 
-asked1886:
+asked1910:
 	VMOVDQU64    (BX)(DI*1), Z6
 	VPMOVW2M     Z6, K4
 	VPSUBW       Z6, Z4, K4, Z6
@@ -20890,7 +21233,7 @@ asked1886:
 	ADDQ         $0x04, R9
 	ADDQ         $0x00000080, DI
 	CMPQ         DI, R8
-	JLT          pair1884
+	JLT          pair1908
 	VPSLLD       $0x10, Z0, Z4
 	KNOTD        K1, K4
 	VMOVDQU16    Z2, K4, Z4
@@ -20918,40 +21261,40 @@ asked1886:
 	MOVQ         19304(SP), SI
 	ADDQ         SI, CX
 	CMPQ         CX, 24(AX)
-	JLT          rows1869
+	JLT          rows1893
 
-both1852:
-	JMP done1847
+both1876:
+	JMP done1871
 
-longer1848:
+longer1872:
 	MOVQ  (AX), BX
 	MOVQ  40(AX), SI
 	XORQ  DI, DI
 	CMPB  18(AX), $0x00
-	JEQ   skip1888
+	JEQ   skip1912
 	MOVQ  24(AX), DI
 	IMULQ 8(AX), DI
 	ADDQ  BX, DI
 	SUBQ  $0x00004000, DI
 
-skip1888:
+skip1912:
 	MOVQ DI, 50400(SP)
 	MOVQ 24(AX), R8
 
-rows1889:
+rows1913:
 	CMPQ BX, 50400(SP)
-	JGE  none1890
+	JGE  none1914
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row1891
+	JMP  row1915
 
-none1890:
+none1914:
 	XORQ DI, DI
 
-row1891:
+row1915:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -20961,60 +21304,60 @@ row1891:
 	XORQ         CX, CX
 	LEAQ         64(CX), R9
 	CMPQ         R9, DX
-	JGT          cols1893
+	JGT          cols1917
 
-cols1892:
+cols1916:
 	CMPB       16(AX), $0x00
-	JNE        half1894
+	JNE        half1918
 	TESTQ      DI, DI
-	JZ         near1896
+	JZ         near1920
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1898
+	JNZ        same1922
 	ADDQ       $0x00003000, DI
 
-same1898:
-	JMP asked1897
+same1922:
+	JMP asked1921
 
-near1896:
+near1920:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
 	PREFETCHT0 3264(BX)(CX*4)
 
-asked1897:
+asked1921:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
 	VMAXPS 128(BX)(CX*4), Z4, Z4
 	VMAXPS 192(BX)(CX*4), Z5, Z5
-	JMP    both1895
+	JMP    both1919
 
-half1894:
+half1918:
 	TESTQ      DI, DI
-	JZ         near1899
+	JZ         near1923
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1900
+	JNZ        asked1924
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1901
+	JNZ        same1925
 	ADDQ       $0x00003000, DI
 
-same1901:
-	JMP asked1900
+same1925:
+	JMP asked1924
 
-near1899:
+near1923:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 
-asked1900:
+asked1924:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
@@ -21026,197 +21369,197 @@ asked1900:
 	VMAXPS  Z7, Z4, Z4
 	VMAXPS  Z6, Z5, Z5
 
-both1895:
+both1919:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols1892
+	JLE  cols1916
 
-cols1893:
+cols1917:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols1903
+	JGT  cols1927
 
-cols1902:
+cols1926:
 	CMPB       16(AX), $0x00
-	JNE        half1904
+	JNE        half1928
 	TESTQ      DI, DI
-	JZ         near1906
+	JZ         near1930
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1907
+	JNZ        asked1931
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1908
+	JNZ        same1932
 	ADDQ       $0x00003000, DI
 
-same1908:
-	JMP asked1907
+same1932:
+	JMP asked1931
 
-near1906:
+near1930:
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 
-asked1907:
+asked1931:
 	VMAXPS (BX)(CX*4), Z2, Z2
 	VMAXPS 64(BX)(CX*4), Z3, Z3
-	JMP    both1905
+	JMP    both1929
 
-half1904:
+half1928:
 	TESTQ      DI, DI
-	JZ         near1909
+	JZ         near1933
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1910
+	JNZ        asked1934
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1911
+	JNZ        same1935
 	ADDQ       $0x00003000, DI
 
-same1911:
-	JMP asked1910
+same1935:
+	JMP asked1934
 
-near1909:
+near1933:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1910:
+asked1934:
 	VMOVUPS (BX)(CX*2), Z6
 	VPSLLD  $0x10, Z6, Z7
 	VPANDD  Z1, Z6, Z6
 	VMAXPS  Z7, Z2, Z2
 	VMAXPS  Z6, Z3, Z3
 
-both1905:
+both1929:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols1902
+	JLE  cols1926
 
-cols1903:
+cols1927:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols1913
+	JGT  cols1937
 
-cols1912:
+cols1936:
 	CMPB       16(AX), $0x00
-	JNE        half1914
+	JNE        half1938
 	TESTQ      DI, DI
-	JZ         near1916
+	JZ         near1940
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1917
+	JNZ        asked1941
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1918
+	JNZ        same1942
 	ADDQ       $0x00003000, DI
 
-same1918:
-	JMP asked1917
+same1942:
+	JMP asked1941
 
-near1916:
+near1940:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked1917:
+asked1941:
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1915
+	JMP     both1939
 
-half1914:
+half1938:
 	TESTQ      DI, DI
-	JZ         near1919
+	JZ         near1943
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1920
+	JNZ        asked1944
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1921
+	JNZ        same1945
 	ADDQ       $0x00003000, DI
 
-same1921:
-	JMP asked1920
+same1945:
+	JMP asked1944
 
-near1919:
+near1943:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1920:
+asked1944:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1915:
+both1939:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R9
 	CMPQ   R9, DX
-	JLE    cols1912
+	JLE    cols1936
 
-cols1913:
+cols1937:
 	CMPQ       CX, DX
-	JGE        row1922
+	JGE        row1946
 	CMPB       16(AX), $0x00
-	JNE        half1923
+	JNE        half1947
 	TESTQ      DI, DI
-	JZ         near1925
+	JZ         near1949
 	TESTQ      $0x0000003f, CX
-	JNZ        asked1926
+	JNZ        asked1950
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1927
+	JNZ        same1951
 	ADDQ       $0x00003000, DI
 
-same1927:
-	JMP asked1926
+same1951:
+	JMP asked1950
 
-near1925:
+near1949:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked1926:
+asked1950:
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both1924
+	JMP       both1948
 
-half1923:
+half1947:
 	TESTQ      DI, DI
-	JZ         near1928
+	JZ         near1952
 	TESTQ      $0x0000007f, CX
-	JNZ        asked1929
+	JNZ        asked1953
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same1930
+	JNZ        same1954
 	ADDQ       $0x00003000, DI
 
-same1930:
-	JMP asked1929
+same1954:
+	JMP asked1953
 
-near1928:
+near1952:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked1929:
+asked1953:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1924:
+both1948:
 	VBLENDMPS Z1, Z0, K2, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1922:
+row1946:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -21231,53 +21574,53 @@ row1922:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1932:
+next1956:
 	LEAQ    16(CX), DI
 	CMPQ    DI, DX
-	JGT     last1934
+	JGT     last1958
 	CMPB    16(AX), $0x00
-	JNE     half1935
+	JNE     half1959
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1936
+	JMP     both1960
 
-half1935:
+half1959:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1936:
+both1960:
 	VCMPPS $0x00, Z0, Z1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found1931
+	JNZ    found1955
 	ADDQ   $0x10, CX
-	JMP    next1932
+	JMP    next1956
 
-last1934:
+last1958:
 	CMPQ      CX, DX
-	JGE       end1933
+	JGE       end1957
 	CMPB      16(AX), $0x00
-	JNE       half1937
+	JNE       half1961
 	VMOVUPS.Z (BX)(CX*4), K2, Z1
-	JMP       both1938
+	JMP       both1962
 
-half1937:
+half1961:
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1938:
+both1962:
 	VCMPPS $0x00, Z0, Z1, K1
 	KANDW  K2, K1, K1
 	KMOVW  K1, DI
 	TESTL  DI, DI
-	JNZ    found1931
+	JNZ    found1955
 	MOVQ   DX, CX
-	JMP    end1933
+	JMP    end1957
 
-found1931:
+found1955:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end1933:
+end1957:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -21285,9 +21628,9 @@ end1933:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows1889
+	JNZ     rows1913
 
-done1847:
+done1871:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21313,9 +21656,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1940
+	JGT       cols1964
 
-cols1939:
+cols1963:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -21345,11 +21688,11 @@ cols1939:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1939
+	JLE          cols1963
 
-cols1940:
+cols1964:
 	CMPQ         CX, DX
-	JGE          row1941
+	JGE          row1965
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -21377,7 +21720,7 @@ cols1940:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1941:
+row1965:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21401,77 +21744,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1943
+	JGT       cols1967
 
-cols1942:
+cols1966:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1944
+	JZ           skip1968
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1945
+	JNE          first1969
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1945:
+first1969:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1946
+	JEQ         plain1970
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1947
+	JMP         moved1971
 
-plain1946:
+plain1970:
 	VMOVAPS Z3, Z1
 
-moved1947:
-skip1944:
+moved1971:
+skip1968:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1942
+	JLE          cols1966
 
-cols1943:
+cols1967:
 	CMPQ         CX, DX
-	JGE          row1948
+	JGE          row1972
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1949
+	JZ           skip1973
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1950
+	JNE          first1974
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1950:
+first1974:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1951
+	JEQ         plain1975
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1952
+	JMP         moved1976
 
-plain1951:
+plain1975:
 	VMOVAPS Z3, Z1
 
-moved1952:
-skip1949:
+moved1976:
+skip1973:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1948:
+row1972:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -21494,31 +21837,31 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1953:
+rows1977:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1955
+	JGT  cols1979
 
-cols1954:
+cols1978:
 	CMPB       16(AX), $0x00
-	JNE        half1956
+	JNE        half1980
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1957
+	JMP        both1981
 
-half1956:
+half1980:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1957:
+both1981:
 	CMPB      16(AX), $0x00
-	JNE       half1958
+	JNE       half1982
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
 	VCVTPS2PD 32(BX)(CX*4), Y7
 	VCVTPS2PD 48(BX)(CX*4), Y8
-	JMP       both1959
+	JMP       both1983
 
-half1958:
+half1982:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -21532,25 +21875,25 @@ half1958:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both1959:
+both1983:
 	CMPB       40(AX), $0x00
-	JNE        half1960
+	JNE        half1984
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1961
+	JMP        both1985
 
-half1960:
+half1984:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1961:
+both1985:
 	CMPB      40(AX), $0x00
-	JNE       half1962
+	JNE       half1986
 	VCVTPS2PD (SI)(CX*4), Y9
 	VCVTPS2PD 16(SI)(CX*4), Y10
 	VCVTPS2PD 32(SI)(CX*4), Y11
 	VCVTPS2PD 48(SI)(CX*4), Y12
-	JMP       both1963
+	JMP       both1987
 
-half1962:
+half1986:
 	VPMOVZXWD (SI)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -21564,7 +21907,7 @@ half1962:
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 
-both1963:
+both1987:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -21572,30 +21915,30 @@ both1963:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1954
+	JLE         cols1978
 
-cols1955:
+cols1979:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1965
+	JGT  cols1989
 
-cols1964:
+cols1988:
 	CMPB       16(AX), $0x00
-	JNE        half1966
+	JNE        half1990
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1967
+	JMP        both1991
 
-half1966:
+half1990:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1967:
+both1991:
 	CMPB      16(AX), $0x00
-	JNE       half1968
+	JNE       half1992
 	VCVTPS2PD (BX)(CX*4), Y5
 	VCVTPS2PD 16(BX)(CX*4), Y6
-	JMP       both1969
+	JMP       both1993
 
-half1968:
+half1992:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -21603,23 +21946,23 @@ half1968:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1969:
+both1993:
 	CMPB       40(AX), $0x00
-	JNE        half1970
+	JNE        half1994
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1971
+	JMP        both1995
 
-half1970:
+half1994:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1971:
+both1995:
 	CMPB      40(AX), $0x00
-	JNE       half1972
+	JNE       half1996
 	VCVTPS2PD (SI)(CX*4), Y7
 	VCVTPS2PD 16(SI)(CX*4), Y8
-	JMP       both1973
+	JMP       both1997
 
-half1972:
+half1996:
 	VPMOVZXWD (SI)(CX*2), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -21627,140 +21970,140 @@ half1972:
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 
-both1973:
+both1997:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1964
+	JLE         cols1988
 
-cols1965:
+cols1989:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1975
+	JGT  cols1999
 
-cols1974:
+cols1998:
 	CMPB       16(AX), $0x00
-	JNE        half1976
+	JNE        half2000
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1977
+	JMP        both2001
 
-half1976:
+half2000:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1977:
+both2001:
 	CMPB      16(AX), $0x00
-	JNE       half1978
+	JNE       half2002
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both1979
+	JMP       both2003
 
-half1978:
+half2002:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1979:
+both2003:
 	CMPB       40(AX), $0x00
-	JNE        half1980
+	JNE        half2004
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1981
+	JMP        both2005
 
-half1980:
+half2004:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1981:
+both2005:
 	CMPB      40(AX), $0x00
-	JNE       half1982
+	JNE       half2006
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both1983
+	JMP       both2007
 
-half1982:
+half2006:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1983:
+both2007:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1974
+	JLE         cols1998
 
-cols1975:
+cols1999:
 	CMPQ       CX, DX
-	JGE        row1984
+	JGE        row2008
 	CMPB       16(AX), $0x00
-	JNE        half1985
+	JNE        half2009
 	PREFETCHT0 3072(BX)(CX*4)
-	JMP        both1986
+	JMP        both2010
 
-half1985:
+half2009:
 	PREFETCHT0 3072(BX)(CX*2)
 
-both1986:
+both2010:
 	CMPB       16(AX), $0x00
-	JNE        half1987
+	JNE        half2011
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1988
+	JMP        both2012
 
-half1987:
+half2011:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1989:
+copy2013:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1989
+	JNZ       copy2013
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1988:
+both2012:
 	CMPB       40(AX), $0x00
-	JNE        half1990
+	JNE        half2014
 	PREFETCHT0 3072(SI)(CX*4)
-	JMP        both1991
+	JMP        both2015
 
-half1990:
+half2014:
 	PREFETCHT0 3072(SI)(CX*2)
 
-both1991:
+both2015:
 	CMPB       40(AX), $0x00
-	JNE        half1992
+	JNE        half2016
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1993
+	JMP        both2017
 
-half1992:
+half2016:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy1994:
+copy2018:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1994
+	JNZ       copy2018
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1993:
+both2017:
 	VFMADD231PD Y5, Y6, Y1
 
-row1984:
+row2008:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1953
+	JNZ          rows1977
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -21791,69 +22134,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1995:
+rows2019:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1997
+	JGT  cols2021
 
-cols1996:
+cols2020:
 	CMPB       16(AX), $0x00
-	JNE        half1998
+	JNE        half2022
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1999
+	JMP        both2023
 
-half1998:
+half2022:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1999:
+both2023:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1996
+	JLE         cols2020
 
-cols1997:
+cols2021:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2001
+	JGT  cols2025
 
-cols2000:
+cols2024:
 	CMPB       16(AX), $0x00
-	JNE        half2002
+	JNE        half2026
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2003
+	JMP        both2027
 
-half2002:
+half2026:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2003:
+both2027:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2000
+	JLE         cols2024
 
-cols2001:
+cols2025:
 	CMPQ       CX, DX
-	JGE        row2004
+	JGE        row2028
 	CMPB       16(AX), $0x00
-	JNE        half2005
+	JNE        half2029
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2006
+	JMP        both2030
 
-half2005:
+half2029:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -21861,21 +22204,21 @@ half2005:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2007:
+copy2031:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2007
+	JNZ       copy2031
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2006:
+both2030:
 	VFMADD231PS Y6, Y1, Y2
 
-row2004:
+row2028:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1995
+	JNZ          rows2019
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -21904,7 +22247,7 @@ TEXT ·columnSumsAVX2(SB), $24-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2009:
+group2033:
 	MOVQ    $0x00000008, CX
 	CMPQ    DI, CX
 	CMOVQLT DI, CX
@@ -21912,9 +22255,9 @@ group2009:
 	XORQ    CX, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     cols2011
+	JGT     cols2035
 
-cols2010:
+cols2034:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
@@ -21923,7 +22266,7 @@ cols2010:
 	VMOVUPD 32(R9)(CX*8), Y4
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2012
+	JZ      plain2036
 	VMOVUPD (R8)(CX*8), Y5
 	MOVQ    72(AX), R9
 	VMOVUPD (R9)(CX*8), Y7
@@ -21932,247 +22275,64 @@ cols2010:
 	VMOVUPD 32(R8)(CX*8), Y8
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2014
+	JNE     half2038
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2015
+	JMP     both2039
 
-half2014:
+half2038:
 	IMUL3Q $0x00000010, CX, R9
 
-both2015:
+both2039:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2016
+	JNE    far2040
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2016:
+far2040:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2017
+	JNE    half2041
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2018
+	JMP    both2042
 
-half2017:
+half2041:
 	IMUL3Q $0x00000010, CX, R11
 
-both2018:
+both2042:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2019
+	JNE    far2043
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2019:
+far2043:
 	MOVQ 16(SP), R12
 
-row2020:
+row2044:
 	CMPB      40(AX), $0x00
-	JNE       half2022
+	JNE       half2046
 	VCVTPS2PD (R8)(CX*4), Y9
 	VCVTPS2PD 16(R8)(CX*4), Y10
-	JMP       both2023
-
-half2022:
-	VPMOVZXWD (R8)(CX*2), X9
-	VPSLLD    $0x10, X9, X9
-	VCVTPS2PD X9, Y9
-	VPMOVZXWD 8(R8)(CX*2), X10
-	VPSLLD    $0x10, X10, X10
-	VCVTPS2PD X10, Y10
-
-both2023:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2024
-	CMPB       42(AX), $0x00
-	JEQ        near2026
-	TESTQ      $0x00000020, R9
-	JNZ        asked2027
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2027
-
-near2026:
-	PREFETCHT0 (R9)
-
-asked2027:
-	ADDQ $0x00000020, R9
-	JMP  both2025
-
-half2024:
-	CMPB       42(AX), $0x00
-	JEQ        near2028
-	TESTQ      $0x00000030, R9
-	JNZ        asked2029
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2029
-
-near2028:
-	PREFETCHT0 (R9)
-
-asked2029:
-	ADDQ $0x00000010, R9
-
-both2025:
-	CMPB      16(AX), $0x00
-	JNE       half2030
-	VCVTPS2PD (R10)(CX*4), Y11
-	VCVTPS2PD 16(R10)(CX*4), Y12
-	JMP       both2031
-
-half2030:
-	VPMOVZXWD (R10)(CX*2), X11
-	VPSLLD    $0x10, X11, X11
-	VCVTPS2PD X11, Y11
-	VPMOVZXWD 8(R10)(CX*2), X12
-	VPSLLD    $0x10, X12, X12
-	VCVTPS2PD X12, Y12
-
-both2031:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2032
-	CMPB       18(AX), $0x00
-	JEQ        near2034
-	TESTQ      $0x00000020, R11
-	JNZ        asked2035
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2035
-
-near2034:
-	PREFETCHT0 (R11)
-
-asked2035:
-	ADDQ $0x00000020, R11
-	JMP  both2033
-
-half2032:
-	CMPB       18(AX), $0x00
-	JEQ        near2036
-	TESTQ      $0x00000030, R11
-	JNZ        asked2037
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2037
-
-near2036:
-	PREFETCHT0 (R11)
-
-asked2037:
-	ADDQ $0x00000010, R11
-
-both2033:
-	VSUBPD      Y5, Y11, Y11
-	VMULPD      Y7, Y11, Y11
-	VADDPD      Y9, Y1, Y1
-	VFMADD231PD Y9, Y11, Y3
-	VSUBPD      Y6, Y12, Y12
-	VMULPD      Y8, Y12, Y12
-	VADDPD      Y10, Y2, Y2
-	VFMADD231PD Y10, Y12, Y4
-	DECQ        R12
-	JZ          rows2021
-	CMPB        40(AX), $0x00
-	JNE         half2038
-	VCVTPS2PD   (R8)(CX*4), Y9
-	VCVTPS2PD   16(R8)(CX*4), Y10
-	JMP         both2039
-
-half2038:
-	VPMOVZXWD (R8)(CX*2), X9
-	VPSLLD    $0x10, X9, X9
-	VCVTPS2PD X9, Y9
-	VPMOVZXWD 8(R8)(CX*2), X10
-	VPSLLD    $0x10, X10, X10
-	VCVTPS2PD X10, Y10
-
-both2039:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2040
-	CMPB       42(AX), $0x00
-	JEQ        near2042
-	TESTQ      $0x00000020, R9
-	JNZ        asked2043
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2043
-
-near2042:
-	PREFETCHT0 (R9)
-
-asked2043:
-	ADDQ $0x00000020, R9
-	JMP  both2041
-
-half2040:
-	CMPB       42(AX), $0x00
-	JEQ        near2044
-	TESTQ      $0x00000030, R9
-	JNZ        asked2045
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2045
-
-near2044:
-	PREFETCHT0 (R9)
-
-asked2045:
-	ADDQ $0x00000010, R9
-
-both2041:
-	CMPB      16(AX), $0x00
-	JNE       half2046
-	VCVTPS2PD (R10)(CX*4), Y11
-	VCVTPS2PD 16(R10)(CX*4), Y12
 	JMP       both2047
 
 half2046:
-	VPMOVZXWD (R10)(CX*2), X11
-	VPSLLD    $0x10, X11, X11
-	VCVTPS2PD X11, Y11
-	VPMOVZXWD 8(R10)(CX*2), X12
-	VPSLLD    $0x10, X12, X12
-	VCVTPS2PD X12, Y12
+	VPMOVZXWD (R8)(CX*2), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	VPMOVZXWD 8(R8)(CX*2), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
 
 both2047:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
+	ADDQ       32(AX), R8
+	CMPB       40(AX), $0x00
 	JNE        half2048
-	CMPB       18(AX), $0x00
+	CMPB       42(AX), $0x00
 	JEQ        near2050
-	TESTQ      $0x00000020, R11
-	JNZ        asked2051
-	MOVQ       R11, R13
+	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
@@ -22181,18 +22341,18 @@ both2047:
 	JMP        asked2051
 
 near2050:
-	PREFETCHT0 (R11)
+	PREFETCHT0 (R9)
 
 asked2051:
-	ADDQ $0x00000020, R11
+	ADDQ $0x00000040, R9
 	JMP  both2049
 
 half2048:
-	CMPB       18(AX), $0x00
+	CMPB       42(AX), $0x00
 	JEQ        near2052
-	TESTQ      $0x00000030, R11
+	TESTQ      $0x00000020, R9
 	JNZ        asked2053
-	MOVQ       R11, R13
+	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
@@ -22201,12 +22361,67 @@ half2048:
 	JMP        asked2053
 
 near2052:
-	PREFETCHT0 (R11)
+	PREFETCHT0 (R9)
 
 asked2053:
-	ADDQ $0x00000010, R11
+	ADDQ $0x00000020, R9
 
 both2049:
+	CMPB      16(AX), $0x00
+	JNE       half2054
+	VCVTPS2PD (R10)(CX*4), Y11
+	VCVTPS2PD 16(R10)(CX*4), Y12
+	JMP       both2055
+
+half2054:
+	VPMOVZXWD (R10)(CX*2), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	VPMOVZXWD 8(R10)(CX*2), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+
+both2055:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2056
+	CMPB       18(AX), $0x00
+	JEQ        near2058
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2059
+
+near2058:
+	PREFETCHT0 (R11)
+
+asked2059:
+	ADDQ $0x00000040, R11
+	JMP  both2057
+
+half2056:
+	CMPB       18(AX), $0x00
+	JEQ        near2060
+	TESTQ      $0x00000020, R11
+	JNZ        asked2061
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2061
+
+near2060:
+	PREFETCHT0 (R11)
+
+asked2061:
+	ADDQ $0x00000020, R11
+
+both2057:
 	VSUBPD      Y5, Y11, Y11
 	VMULPD      Y7, Y11, Y11
 	VADDPD      Y9, Y1, Y1
@@ -22216,41 +22431,83 @@ both2049:
 	VADDPD      Y10, Y2, Y2
 	VFMADD231PD Y10, Y12, Y4
 	DECQ        R12
-	JZ          rows2021
-	JMP         row2020
+	JZ          rows2045
+	CMPB        40(AX), $0x00
+	JNE         half2062
+	VCVTPS2PD   (R8)(CX*4), Y9
+	VCVTPS2PD   16(R8)(CX*4), Y10
+	JMP         both2063
 
-rows2021:
-	JMP summed2013
+half2062:
+	VPMOVZXWD (R8)(CX*2), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	VPMOVZXWD 8(R8)(CX*2), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
 
-plain2012:
+both2063:
+	ADDQ      32(AX), R8
+	CMPB      16(AX), $0x00
+	JNE       half2064
+	VCVTPS2PD (R10)(CX*4), Y11
+	VCVTPS2PD 16(R10)(CX*4), Y12
+	JMP       both2065
+
+half2064:
+	VPMOVZXWD (R10)(CX*2), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	VPMOVZXWD 8(R10)(CX*2), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+
+both2065:
+	ADDQ        8(AX), R10
+	VSUBPD      Y5, Y11, Y11
+	VMULPD      Y7, Y11, Y11
+	VADDPD      Y9, Y1, Y1
+	VFMADD231PD Y9, Y11, Y3
+	VSUBPD      Y6, Y12, Y12
+	VMULPD      Y8, Y12, Y12
+	VADDPD      Y10, Y2, Y2
+	VFMADD231PD Y10, Y12, Y4
+	DECQ        R12
+	JZ          rows2045
+	JMP         row2044
+
+rows2045:
+	JMP summed2037
+
+plain2036:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2054
+	JNE    half2066
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2055
+	JMP    both2067
 
-half2054:
+half2066:
 	IMUL3Q $0x00000010, CX, R9
 
-both2055:
+both2067:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2056
+	JNE    far2068
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2056:
+far2068:
 	MOVQ 16(SP), R10
 
-row2057:
+row2069:
 	CMPB      16(AX), $0x00
-	JNE       half2059
+	JNE       half2071
 	VCVTPS2PD (R8)(CX*4), Y5
 	VCVTPS2PD 16(R8)(CX*4), Y6
-	JMP       both2060
+	JMP       both2072
 
-half2059:
+half2071:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -22258,62 +22515,60 @@ half2059:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2060:
+both2072:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2061
+	JNE        half2073
 	CMPB       18(AX), $0x00
-	JEQ        near2063
+	JEQ        near2075
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2076
+
+near2075:
+	PREFETCHT0 (R9)
+
+asked2076:
+	ADDQ $0x00000040, R9
+	JMP  both2074
+
+half2073:
+	CMPB       18(AX), $0x00
+	JEQ        near2077
 	TESTQ      $0x00000020, R9
-	JNZ        asked2064
+	JNZ        asked2078
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2064
+	JMP        asked2078
 
-near2063:
+near2077:
 	PREFETCHT0 (R9)
 
-asked2064:
+asked2078:
 	ADDQ $0x00000020, R9
-	JMP  both2062
 
-half2061:
-	CMPB       18(AX), $0x00
-	JEQ        near2065
-	TESTQ      $0x00000030, R9
-	JNZ        asked2066
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2066
-
-near2065:
-	PREFETCHT0 (R9)
-
-asked2066:
-	ADDQ $0x00000010, R9
-
-both2062:
+both2074:
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2058
+	JZ          rows2070
 	CMPB        16(AX), $0x00
-	JNE         half2067
+	JNE         half2079
 	VCVTPS2PD   (R8)(CX*4), Y5
 	VCVTPS2PD   16(R8)(CX*4), Y6
-	JMP         both2068
+	JMP         both2080
 
-half2067:
+half2079:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -22321,59 +22576,18 @@ half2067:
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2068:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2069
-	CMPB       18(AX), $0x00
-	JEQ        near2071
-	TESTQ      $0x00000020, R9
-	JNZ        asked2072
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2072
-
-near2071:
-	PREFETCHT0 (R9)
-
-asked2072:
-	ADDQ $0x00000020, R9
-	JMP  both2070
-
-half2069:
-	CMPB       18(AX), $0x00
-	JEQ        near2073
-	TESTQ      $0x00000030, R9
-	JNZ        asked2074
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2074
-
-near2073:
-	PREFETCHT0 (R9)
-
-asked2074:
-	ADDQ $0x00000010, R9
-
-both2070:
+both2080:
+	ADDQ        8(AX), R8
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y5, Y3
 	VADDPD      Y6, Y2, Y2
 	VFMADD231PD Y6, Y6, Y4
 	DECQ        R10
-	JZ          rows2058
-	JMP         row2057
+	JZ          rows2070
+	JMP         row2069
 
-rows2058:
-summed2013:
+rows2070:
+summed2037:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -22383,135 +22597,102 @@ summed2013:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2010
+	JLE     cols2034
 
-cols2011:
+cols2035:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2076
+	JGT  cols2082
 
-cols2075:
+cols2081:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2077
+	JZ      plain2083
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2079
+	JNE     half2085
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2080
+	JMP     both2086
 
-half2079:
+half2085:
 	IMUL3Q $0x00000010, CX, R9
 
-both2080:
+both2086:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2081
+	JNE    far2087
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2081:
+far2087:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2082
+	JNE    half2088
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2083
+	JMP    both2089
 
-half2082:
+half2088:
 	IMUL3Q $0x00000010, CX, R11
 
-both2083:
+both2089:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2084
+	JNE    far2090
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2084:
+far2090:
 	MOVQ 16(SP), R12
 
-row2085:
+row2091:
 	CMPB      40(AX), $0x00
-	JNE       half2087
+	JNE       half2093
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both2088
+	JMP       both2094
 
-half2087:
+half2093:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2088:
+both2094:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2089
+	JNE        half2095
 	CMPB       42(AX), $0x00
-	JEQ        near2091
-	TESTQ      $0x00000030, R9
-	JNZ        asked2092
+	JEQ        near2097
+	TESTQ      $0x00000020, R9
+	JNZ        asked2098
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2092
+	JMP        asked2098
 
-near2091:
+near2097:
 	PREFETCHT0 (R9)
 
-asked2092:
-	ADDQ $0x00000010, R9
-	JMP  both2090
-
-half2089:
-	CMPB       42(AX), $0x00
-	JEQ        near2093
-	TESTQ      $0x00000038, R9
-	JNZ        asked2094
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2094
-
-near2093:
-	PREFETCHT0 (R9)
-
-asked2094:
-	ADDQ $0x00000008, R9
-
-both2090:
-	CMPB      16(AX), $0x00
-	JNE       half2095
-	VCVTPS2PD (R10)(CX*4), Y6
-	JMP       both2096
+asked2098:
+	ADDQ $0x00000020, R9
+	JMP  both2096
 
 half2095:
-	VPMOVZXWD (R10)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2096:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2097
-	CMPB       18(AX), $0x00
+	CMPB       42(AX), $0x00
 	JEQ        near2099
-	TESTQ      $0x00000030, R11
+	TESTQ      $0x00000030, R9
 	JNZ        asked2100
-	MOVQ       R11, R13
+	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
@@ -22520,57 +22701,51 @@ both2096:
 	JMP        asked2100
 
 near2099:
-	PREFETCHT0 (R11)
+	PREFETCHT0 (R9)
 
 asked2100:
-	ADDQ $0x00000010, R11
-	JMP  both2098
+	ADDQ $0x00000010, R9
 
-half2097:
+both2096:
+	CMPB      16(AX), $0x00
+	JNE       half2101
+	VCVTPS2PD (R10)(CX*4), Y6
+	JMP       both2102
+
+half2101:
+	VPMOVZXWD (R10)(CX*2), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2102:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2103
 	CMPB       18(AX), $0x00
-	JEQ        near2101
-	TESTQ      $0x00000038, R11
-	JNZ        asked2102
+	JEQ        near2105
+	TESTQ      $0x00000020, R11
+	JNZ        asked2106
 	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2102
+	JMP        asked2106
 
-near2101:
+near2105:
 	PREFETCHT0 (R11)
 
-asked2102:
-	ADDQ $0x00000008, R11
-
-both2098:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2086
-	CMPB        40(AX), $0x00
-	JNE         half2103
-	VCVTPS2PD   (R8)(CX*4), Y5
-	JMP         both2104
+asked2106:
+	ADDQ $0x00000020, R11
+	JMP  both2104
 
 half2103:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2104:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2105
-	CMPB       42(AX), $0x00
+	CMPB       18(AX), $0x00
 	JEQ        near2107
-	TESTQ      $0x00000030, R9
+	TESTQ      $0x00000030, R11
 	JNZ        asked2108
-	MOVQ       R9, R13
+	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
@@ -22579,32 +22754,30 @@ both2104:
 	JMP        asked2108
 
 near2107:
-	PREFETCHT0 (R9)
+	PREFETCHT0 (R11)
 
 asked2108:
-	ADDQ $0x00000010, R9
-	JMP  both2106
+	ADDQ $0x00000010, R11
 
-half2105:
-	CMPB       42(AX), $0x00
-	JEQ        near2109
-	TESTQ      $0x00000038, R9
-	JNZ        asked2110
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2110
+both2104:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2092
+	CMPB        40(AX), $0x00
+	JNE         half2109
+	VCVTPS2PD   (R8)(CX*4), Y5
+	JMP         both2110
 
-near2109:
-	PREFETCHT0 (R9)
+half2109:
+	VPMOVZXWD (R8)(CX*2), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
 
-asked2110:
-	ADDQ $0x00000008, R9
-
-both2106:
+both2110:
+	ADDQ      32(AX), R8
 	CMPB      16(AX), $0x00
 	JNE       half2111
 	VCVTPS2PD (R10)(CX*4), Y6
@@ -22616,199 +22789,117 @@ half2111:
 	VCVTPS2PD X6, Y6
 
 both2112:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2113
-	CMPB       18(AX), $0x00
-	JEQ        near2115
-	TESTQ      $0x00000030, R11
-	JNZ        asked2116
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2116
-
-near2115:
-	PREFETCHT0 (R11)
-
-asked2116:
-	ADDQ $0x00000010, R11
-	JMP  both2114
-
-half2113:
-	CMPB       18(AX), $0x00
-	JEQ        near2117
-	TESTQ      $0x00000038, R11
-	JNZ        asked2118
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2118
-
-near2117:
-	PREFETCHT0 (R11)
-
-asked2118:
-	ADDQ $0x00000008, R11
-
-both2114:
+	ADDQ        8(AX), R10
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2086
-	JMP         row2085
+	JZ          rows2092
+	JMP         row2091
 
-rows2086:
-	JMP summed2078
+rows2092:
+	JMP summed2084
 
-plain2077:
+plain2083:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2119
+	JNE    half2113
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2120
+	JMP    both2114
 
-half2119:
+half2113:
 	IMUL3Q $0x00000010, CX, R9
 
-both2120:
+both2114:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2121
+	JNE    far2115
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2121:
+far2115:
 	MOVQ 16(SP), R10
 
-row2122:
+row2116:
 	CMPB      16(AX), $0x00
-	JNE       half2124
+	JNE       half2118
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both2125
+	JMP       both2119
 
-half2124:
+half2118:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2125:
+both2119:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2126
+	JNE        half2120
 	CMPB       18(AX), $0x00
-	JEQ        near2128
-	TESTQ      $0x00000030, R9
-	JNZ        asked2129
+	JEQ        near2122
+	TESTQ      $0x00000020, R9
+	JNZ        asked2123
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2129
+	JMP        asked2123
 
-near2128:
+near2122:
 	PREFETCHT0 (R9)
 
-asked2129:
+asked2123:
+	ADDQ $0x00000020, R9
+	JMP  both2121
+
+half2120:
+	CMPB       18(AX), $0x00
+	JEQ        near2124
+	TESTQ      $0x00000030, R9
+	JNZ        asked2125
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2125
+
+near2124:
+	PREFETCHT0 (R9)
+
+asked2125:
 	ADDQ $0x00000010, R9
-	JMP  both2127
+
+both2121:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	DECQ        R10
+	JZ          rows2117
+	CMPB        16(AX), $0x00
+	JNE         half2126
+	VCVTPS2PD   (R8)(CX*4), Y3
+	JMP         both2127
 
 half2126:
-	CMPB       18(AX), $0x00
-	JEQ        near2130
-	TESTQ      $0x00000038, R9
-	JNZ        asked2131
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2131
-
-near2130:
-	PREFETCHT0 (R9)
-
-asked2131:
-	ADDQ $0x00000008, R9
-
-both2127:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	DECQ        R10
-	JZ          rows2123
-	CMPB        16(AX), $0x00
-	JNE         half2132
-	VCVTPS2PD   (R8)(CX*4), Y3
-	JMP         both2133
-
-half2132:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2133:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2134
-	CMPB       18(AX), $0x00
-	JEQ        near2136
-	TESTQ      $0x00000030, R9
-	JNZ        asked2137
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2137
-
-near2136:
-	PREFETCHT0 (R9)
-
-asked2137:
-	ADDQ $0x00000010, R9
-	JMP  both2135
-
-half2134:
-	CMPB       18(AX), $0x00
-	JEQ        near2138
-	TESTQ      $0x00000038, R9
-	JNZ        asked2139
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2139
-
-near2138:
-	PREFETCHT0 (R9)
-
-asked2139:
-	ADDQ $0x00000008, R9
-
-both2135:
+both2127:
+	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2123
-	JMP         row2122
+	JZ          rows2117
+	JMP         row2116
 
-rows2123:
-summed2078:
+rows2117:
+summed2084:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
@@ -22816,125 +22907,220 @@ summed2078:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2075
+	JLE     cols2081
 
-cols2076:
+cols2082:
 	CMPQ    CX, DX
-	JGE     row2140
+	JGE     row2128
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD (R8)(CX*8), Y1
 	VMOVUPD (R9)(CX*8), Y2
 	MOVQ    64(AX), R8
 	TESTQ   R8, R8
-	JZ      plain2141
+	JZ      plain2129
 	VMOVUPD (R8)(CX*8), Y3
 	MOVQ    72(AX), R8
 	VMOVUPD (R8)(CX*8), Y4
 	MOVQ    SI, R8
 	CMPB    40(AX), $0x00
-	JNE     half2143
+	JNE     half2131
 	IMUL3Q  $0x00000020, CX, R9
-	JMP     both2144
+	JMP     both2132
 
-half2143:
+half2131:
 	IMUL3Q $0x00000010, CX, R9
 
-both2144:
+both2132:
 	ADDQ   SI, R9
 	CMPB   42(AX), $0x00
-	JNE    far2145
+	JNE    far2133
 	MOVQ   32(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2145:
+far2133:
 	MOVQ   BX, R10
 	CMPB   16(AX), $0x00
-	JNE    half2146
+	JNE    half2134
 	IMUL3Q $0x00000020, CX, R11
-	JMP    both2147
+	JMP    both2135
 
-half2146:
+half2134:
 	IMUL3Q $0x00000010, CX, R11
 
-both2147:
+both2135:
 	ADDQ   BX, R11
 	CMPB   18(AX), $0x00
-	JNE    far2148
+	JNE    far2136
 	MOVQ   8(AX), R12
 	IMUL3Q $0x00000008, R12, R12
 	ADDQ   R12, R11
 
-far2148:
+far2136:
 	MOVQ 16(SP), R12
 
-row2149:
+row2137:
 	CMPB       40(AX), $0x00
-	JNE        half2151
+	JNE        half2139
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2152
+	JMP        both2140
 
-half2151:
+half2139:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (R8)(CX*2), R15
 
-copy2153:
+copy2141:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy2153
+	JNZ       copy2141
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2152:
+both2140:
 	ADDQ       32(AX), R8
 	CMPB       40(AX), $0x00
-	JNE        half2154
+	JNE        half2142
 	CMPB       42(AX), $0x00
-	JEQ        near2156
+	JEQ        near2144
+	TESTQ      $0x00000020, R9
+	JNZ        asked2145
+	MOVQ       R9, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2145
+
+near2144:
+	PREFETCHT0 (R9)
+
+asked2145:
+	ADDQ $0x00000020, R9
+	JMP  both2143
+
+half2142:
+	CMPB       42(AX), $0x00
+	JEQ        near2146
 	TESTQ      $0x00000030, R9
-	JNZ        asked2157
+	JNZ        asked2147
 	MOVQ       R9, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2157
+	JMP        asked2147
 
-near2156:
+near2146:
 	PREFETCHT0 (R9)
 
-asked2157:
+asked2147:
 	ADDQ $0x00000010, R9
-	JMP  both2155
 
-half2154:
-	CMPB       42(AX), $0x00
-	JEQ        near2158
-	TESTQ      $0x00000038, R9
-	JNZ        asked2159
-	MOVQ       R9, R13
+both2143:
+	CMPB       16(AX), $0x00
+	JNE        half2148
+	VMASKMOVPS (R10)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both2149
+
+half2148:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R10)(CX*2), R15
+
+copy2150:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2150
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both2149:
+	ADDQ       8(AX), R10
+	CMPB       16(AX), $0x00
+	JNE        half2151
+	CMPB       18(AX), $0x00
+	JEQ        near2153
+	TESTQ      $0x00000020, R11
+	JNZ        asked2154
+	MOVQ       R11, R13
 	ANDQ       $-64, R13
 	SHRQ       $0x06, R13
 	RORB       $0x02, R13
 	SHLQ       $0x06, R13
 	PREFETCHT0 16384(R13)
-	JMP        asked2159
+	JMP        asked2154
 
-near2158:
-	PREFETCHT0 (R9)
+near2153:
+	PREFETCHT0 (R11)
 
-asked2159:
-	ADDQ $0x00000008, R9
+asked2154:
+	ADDQ $0x00000020, R11
+	JMP  both2152
 
-both2155:
+half2151:
+	CMPB       18(AX), $0x00
+	JEQ        near2155
+	TESTQ      $0x00000030, R11
+	JNZ        asked2156
+	MOVQ       R11, R13
+	ANDQ       $-64, R13
+	SHRQ       $0x06, R13
+	RORB       $0x02, R13
+	SHLQ       $0x06, R13
+	PREFETCHT0 16384(R13)
+	JMP        asked2156
+
+near2155:
+	PREFETCHT0 (R11)
+
+asked2156:
+	ADDQ $0x00000010, R11
+
+both2152:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	DECQ        R12
+	JZ          rows2138
+	CMPB        40(AX), $0x00
+	JNE         half2157
+	VMASKMOVPS  (R8)(CX*4), X0, X5
+	VCVTPS2PD   X5, Y5
+	JMP         both2158
+
+half2157:
+	VPXOR   X5, X5, X5
+	VMOVDQU X5, (SP)
+	MOVQ    DX, R13
+	SUBQ    CX, R13
+	LEAQ    (R8)(CX*2), R15
+
+copy2159:
+	MOVW      -2(R15)(R13*2), R14
+	MOVW      R14, -2(SP)(R13*2)
+	DECQ      R13
+	JNZ       copy2159
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both2158:
+	ADDQ       32(AX), R8
 	CMPB       16(AX), $0x00
 	JNE        half2160
 	VMASKMOVPS (R10)(CX*4), X0, X6
@@ -22958,365 +23144,147 @@ copy2162:
 	VCVTPS2PD X6, Y6
 
 both2161:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2163
-	CMPB       18(AX), $0x00
-	JEQ        near2165
-	TESTQ      $0x00000030, R11
-	JNZ        asked2166
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2166
-
-near2165:
-	PREFETCHT0 (R11)
-
-asked2166:
-	ADDQ $0x00000010, R11
-	JMP  both2164
-
-half2163:
-	CMPB       18(AX), $0x00
-	JEQ        near2167
-	TESTQ      $0x00000038, R11
-	JNZ        asked2168
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2168
-
-near2167:
-	PREFETCHT0 (R11)
-
-asked2168:
-	ADDQ $0x00000008, R11
-
-both2164:
+	ADDQ        8(AX), R10
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
 	DECQ        R12
-	JZ          rows2150
-	CMPB        40(AX), $0x00
-	JNE         half2169
-	VMASKMOVPS  (R8)(CX*4), X0, X5
-	VCVTPS2PD   X5, Y5
-	JMP         both2170
+	JZ          rows2138
+	JMP         row2137
 
-half2169:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R8)(CX*2), R15
+rows2138:
+	JMP summed2130
 
-copy2171:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2171
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both2170:
-	ADDQ       32(AX), R8
-	CMPB       40(AX), $0x00
-	JNE        half2172
-	CMPB       42(AX), $0x00
-	JEQ        near2174
-	TESTQ      $0x00000030, R9
-	JNZ        asked2175
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2175
-
-near2174:
-	PREFETCHT0 (R9)
-
-asked2175:
-	ADDQ $0x00000010, R9
-	JMP  both2173
-
-half2172:
-	CMPB       42(AX), $0x00
-	JEQ        near2176
-	TESTQ      $0x00000038, R9
-	JNZ        asked2177
-	MOVQ       R9, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2177
-
-near2176:
-	PREFETCHT0 (R9)
-
-asked2177:
-	ADDQ $0x00000008, R9
-
-both2173:
-	CMPB       16(AX), $0x00
-	JNE        half2178
-	VMASKMOVPS (R10)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both2179
-
-half2178:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (R10)(CX*2), R15
-
-copy2180:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy2180
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both2179:
-	ADDQ       8(AX), R10
-	CMPB       16(AX), $0x00
-	JNE        half2181
-	CMPB       18(AX), $0x00
-	JEQ        near2183
-	TESTQ      $0x00000030, R11
-	JNZ        asked2184
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2184
-
-near2183:
-	PREFETCHT0 (R11)
-
-asked2184:
-	ADDQ $0x00000010, R11
-	JMP  both2182
-
-half2181:
-	CMPB       18(AX), $0x00
-	JEQ        near2185
-	TESTQ      $0x00000038, R11
-	JNZ        asked2186
-	MOVQ       R11, R13
-	ANDQ       $-64, R13
-	SHRQ       $0x06, R13
-	RORB       $0x02, R13
-	SHLQ       $0x06, R13
-	PREFETCHT0 16384(R13)
-	JMP        asked2186
-
-near2185:
-	PREFETCHT0 (R11)
-
-asked2186:
-	ADDQ $0x00000008, R11
-
-both2182:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	DECQ        R12
-	JZ          rows2150
-	JMP         row2149
-
-rows2150:
-	JMP summed2142
-
-plain2141:
+plain2129:
 	MOVQ   BX, R8
 	CMPB   16(AX), $0x00
-	JNE    half2187
+	JNE    half2163
 	IMUL3Q $0x00000020, CX, R9
-	JMP    both2188
+	JMP    both2164
 
-half2187:
+half2163:
 	IMUL3Q $0x00000010, CX, R9
 
-both2188:
+both2164:
 	ADDQ   BX, R9
 	CMPB   18(AX), $0x00
-	JNE    far2189
+	JNE    far2165
 	MOVQ   8(AX), R10
 	IMUL3Q $0x00000008, R10, R10
 	ADDQ   R10, R9
 
-far2189:
+far2165:
 	MOVQ 16(SP), R10
 
-row2190:
+row2166:
 	CMPB       16(AX), $0x00
-	JNE        half2192
+	JNE        half2168
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2193
+	JMP        both2169
 
-half2192:
+half2168:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2194:
+copy2170:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2194
+	JNZ       copy2170
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2193:
+both2169:
 	ADDQ       8(AX), R8
 	CMPB       16(AX), $0x00
-	JNE        half2195
+	JNE        half2171
 	CMPB       18(AX), $0x00
-	JEQ        near2197
+	JEQ        near2173
+	TESTQ      $0x00000020, R9
+	JNZ        asked2174
+	MOVQ       R9, R11
+	ANDQ       $-64, R11
+	SHRQ       $0x06, R11
+	RORB       $0x02, R11
+	SHLQ       $0x06, R11
+	PREFETCHT0 16384(R11)
+	JMP        asked2174
+
+near2173:
+	PREFETCHT0 (R9)
+
+asked2174:
+	ADDQ $0x00000020, R9
+	JMP  both2172
+
+half2171:
+	CMPB       18(AX), $0x00
+	JEQ        near2175
 	TESTQ      $0x00000030, R9
-	JNZ        asked2198
+	JNZ        asked2176
 	MOVQ       R9, R11
 	ANDQ       $-64, R11
 	SHRQ       $0x06, R11
 	RORB       $0x02, R11
 	SHLQ       $0x06, R11
 	PREFETCHT0 16384(R11)
-	JMP        asked2198
+	JMP        asked2176
 
-near2197:
+near2175:
 	PREFETCHT0 (R9)
 
-asked2198:
+asked2176:
 	ADDQ $0x00000010, R9
-	JMP  both2196
 
-half2195:
-	CMPB       18(AX), $0x00
-	JEQ        near2199
-	TESTQ      $0x00000038, R9
-	JNZ        asked2200
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2200
-
-near2199:
-	PREFETCHT0 (R9)
-
-asked2200:
-	ADDQ $0x00000008, R9
-
-both2196:
+both2172:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2191
+	JZ          rows2167
 	CMPB        16(AX), $0x00
-	JNE         half2201
+	JNE         half2177
 	VMASKMOVPS  (R8)(CX*4), X0, X3
 	VCVTPS2PD   X3, Y3
-	JMP         both2202
+	JMP         both2178
 
-half2201:
+half2177:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (R8)(CX*2), R13
 
-copy2203:
+copy2179:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy2203
+	JNZ       copy2179
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2202:
-	ADDQ       8(AX), R8
-	CMPB       16(AX), $0x00
-	JNE        half2204
-	CMPB       18(AX), $0x00
-	JEQ        near2206
-	TESTQ      $0x00000030, R9
-	JNZ        asked2207
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2207
-
-near2206:
-	PREFETCHT0 (R9)
-
-asked2207:
-	ADDQ $0x00000010, R9
-	JMP  both2205
-
-half2204:
-	CMPB       18(AX), $0x00
-	JEQ        near2208
-	TESTQ      $0x00000038, R9
-	JNZ        asked2209
-	MOVQ       R9, R11
-	ANDQ       $-64, R11
-	SHRQ       $0x06, R11
-	RORB       $0x02, R11
-	SHLQ       $0x06, R11
-	PREFETCHT0 16384(R11)
-	JMP        asked2209
-
-near2208:
-	PREFETCHT0 (R9)
-
-asked2209:
-	ADDQ $0x00000008, R9
-
-both2205:
+both2178:
+	ADDQ        8(AX), R8
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	DECQ        R10
-	JZ          rows2191
-	JMP         row2190
+	JZ          rows2167
+	JMP         row2166
 
-rows2191:
-summed2142:
+rows2167:
+summed2130:
 	MOVQ    80(AX), R8
 	MOVQ    88(AX), R9
 	VMOVUPD Y1, (R8)(CX*8)
 	VMOVUPD Y2, (R9)(CX*8)
 
-row2140:
+row2128:
 	MOVQ  8(AX), CX
 	IMULQ 16(SP), CX
 	ADDQ  CX, BX
@@ -23324,7 +23292,7 @@ row2140:
 	IMULQ 16(SP), CX
 	ADDQ  CX, SI
 	SUBQ  16(SP), DI
-	JNZ   group2009
+	JNZ   group2033
 	VZEROUPPER
 	RET
 
@@ -23342,30 +23310,30 @@ TEXT ·argmaxAVX2(SB), $24-8
 	MOVQ    40(AX), SI
 	XORQ    DI, DI
 	CMPB    18(AX), $0x00
-	JEQ     skip2211
+	JEQ     skip2181
 	MOVQ    24(AX), DI
 	IMULQ   8(AX), DI
 	ADDQ    BX, DI
 	SUBQ    $0x00004000, DI
 
-skip2211:
+skip2181:
 	MOVQ DI, 16(SP)
 	MOVQ 24(AX), R8
 
-rows2212:
+rows2182:
 	CMPQ BX, 16(SP)
-	JGE  none2213
+	JGE  none2183
 	MOVQ BX, DI
 	ANDQ $-256, DI
 	SHRQ $0x06, DI
 	RORB $0x02, DI
 	SHLQ $0x06, DI
-	JMP  row2214
+	JMP  row2184
 
-none2213:
+none2183:
 	XORQ DI, DI
 
-row2214:
+row2184:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -23373,198 +23341,198 @@ row2214:
 	XORQ         CX, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JGT          cols2216
+	JGT          cols2186
 
-cols2215:
+cols2185:
 	CMPB       16(AX), $0x00
-	JNE        half2217
+	JNE        half2187
 	TESTQ      DI, DI
-	JZ         near2219
+	JZ         near2189
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2220
+	JNZ        asked2190
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2221
+	JNZ        same2191
 	ADDQ       $0x00003000, DI
 
-same2221:
-	JMP asked2220
+same2191:
+	JMP asked2190
 
-near2219:
+near2189:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2220:
+asked2190:
 	VMAXPS (BX)(CX*4), Y3, Y3
 	VMAXPS 32(BX)(CX*4), Y4, Y4
-	JMP    both2218
+	JMP    both2188
 
-half2217:
+half2187:
 	TESTQ      DI, DI
-	JZ         near2222
+	JZ         near2192
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2223
+	JNZ        asked2193
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2224
+	JNZ        same2194
 	ADDQ       $0x00003000, DI
 
-same2224:
-	JMP asked2223
+same2194:
+	JMP asked2193
 
-near2222:
+near2192:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2223:
+asked2193:
 	VMOVUPS (BX)(CX*2), Y5
 	VPSLLD  $0x10, Y5, Y6
 	VPAND   Y2, Y5, Y5
 	VMAXPS  Y6, Y3, Y3
 	VMAXPS  Y5, Y4, Y4
 
-both2218:
+both2188:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols2215
+	JLE  cols2185
 
-cols2216:
+cols2186:
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols2226
+	JGT  cols2196
 
-cols2225:
+cols2195:
 	CMPB       16(AX), $0x00
-	JNE        half2227
+	JNE        half2197
 	TESTQ      DI, DI
-	JZ         near2229
+	JZ         near2199
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2230
+	JNZ        asked2200
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2231
+	JNZ        same2201
 	ADDQ       $0x00003000, DI
 
-same2231:
-	JMP asked2230
+same2201:
+	JMP asked2200
 
-near2229:
+near2199:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2230:
+asked2200:
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2228
+	JMP     both2198
 
-half2227:
+half2197:
 	TESTQ      DI, DI
-	JZ         near2232
+	JZ         near2202
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2233
+	JNZ        asked2203
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2234
+	JNZ        same2204
 	ADDQ       $0x00003000, DI
 
-same2234:
-	JMP asked2233
+same2204:
+	JMP asked2203
 
-near2232:
+near2202:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2233:
+asked2203:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2228:
+both2198:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R9
 	CMPQ   R9, DX
-	JLE    cols2225
+	JLE    cols2195
 
-cols2226:
+cols2196:
 	CMPQ       CX, DX
-	JGE        row2235
+	JGE        row2205
 	CMPB       16(AX), $0x00
-	JNE        half2236
+	JNE        half2206
 	TESTQ      DI, DI
-	JZ         near2238
+	JZ         near2208
 	TESTQ      $0x0000003f, CX
-	JNZ        asked2239
+	JNZ        asked2209
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2240
+	JNZ        same2210
 	ADDQ       $0x00003000, DI
 
-same2240:
-	JMP asked2239
+same2210:
+	JMP asked2209
 
-near2238:
+near2208:
 	PREFETCHT0 3072(BX)(CX*4)
 
-asked2239:
+asked2209:
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2237
+	JMP        both2207
 
-half2236:
+half2206:
 	TESTQ      DI, DI
-	JZ         near2241
+	JZ         near2211
 	TESTQ      $0x0000007f, CX
-	JNZ        asked2242
+	JNZ        asked2212
 	PREFETCHT0 16384(DI)
 	PREFETCHT0 20480(DI)
 	PREFETCHT0 24576(DI)
 	PREFETCHT0 28672(DI)
 	ADDQ       $0x40, DI
 	TESTL      $0x00000fc0, DI
-	JNZ        same2243
+	JNZ        same2213
 	ADDQ       $0x00003000, DI
 
-same2243:
-	JMP asked2242
+same2213:
+	JMP asked2212
 
-near2241:
+near2211:
 	PREFETCHT0 3072(BX)(CX*2)
 
-asked2242:
+asked2212:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R9
 
-copy2244:
+copy2214:
 	MOVW      -2(R9)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2244
+	JNZ       copy2214
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2237:
+both2207:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2235:
+row2205:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -23575,64 +23543,64 @@ row2235:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2246:
+next2216:
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     last2248
+	JGT     last2218
 	CMPB    16(AX), $0x00
-	JNE     half2249
+	JNE     half2219
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2250
+	JMP     both2220
 
-half2249:
+half2219:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2250:
+both2220:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, DI
 	TESTL     DI, DI
-	JNZ       found2245
+	JNZ       found2215
 	ADDQ      $0x08, CX
-	JMP       next2246
+	JMP       next2216
 
-last2248:
+last2218:
 	CMPQ       CX, DX
-	JGE        end2247
+	JGE        end2217
 	CMPB       16(AX), $0x00
-	JNE        half2251
+	JNE        half2221
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2252
+	JMP        both2222
 
-half2251:
+half2221:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R10
 
-copy2253:
+copy2223:
 	MOVW      -2(R10)(DI*2), R9
 	MOVW      R9, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2253
+	JNZ       copy2223
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2252:
+both2222:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, DI
 	TESTL     DI, DI
-	JNZ       found2245
+	JNZ       found2215
 	MOVQ      DX, CX
-	JMP       end2247
+	JMP       end2217
 
-found2245:
+found2215:
 	BSFL DI, DI
 	ADDQ DI, CX
 
-end2247:
+end2217:
 	XORQ    DI, DI
 	CMPQ    CX, DX
 	CMOVQGE DI, CX
@@ -23640,7 +23608,7 @@ end2247:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    R8
-	JNZ     rows2212
+	JNZ     rows2182
 	VZEROUPPER
 	RET
 
@@ -23661,9 +23629,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2255
+	JGT     cols2225
 
-cols2254:
+cols2224:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -23693,11 +23661,11 @@ cols2254:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2254
+	JLE          cols2224
 
-cols2255:
+cols2225:
 	CMPQ         CX, DX
-	JGE          row2256
+	JGE          row2226
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -23725,7 +23693,7 @@ cols2255:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2256:
+row2226:
 	VZEROUPPER
 	RET
 
@@ -23744,77 +23712,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2258
+	JGT     cols2228
 
-cols2257:
+cols2227:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2259
+	JZ           skip2229
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2260
+	JNE          first2230
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2260:
+first2230:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2261
+	JEQ         plain2231
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2262
+	JMP         moved2232
 
-plain2261:
+plain2231:
 	VMOVAPS Y4, Y2
 
-moved2262:
-skip2259:
+moved2232:
+skip2229:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2257
+	JLE          cols2227
 
-cols2258:
+cols2228:
 	CMPQ         CX, DX
-	JGE          row2263
+	JGE          row2233
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2264
+	JZ           skip2234
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2265
+	JNE          first2235
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2265:
+first2235:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2266
+	JEQ         plain2236
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2267
+	JMP         moved2237
 
-plain2266:
+plain2236:
 	VMOVAPS Y4, Y2
 
-moved2267:
-skip2264:
+moved2237:
+skip2234:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2263:
+row2233:
 	VZEROUPPER
 	RET
 
@@ -23833,40 +23801,40 @@ TEXT ·keptAVX512(SB), $1056-8
 	VPADDQ       Z0, Z3, Z3
 	VPSLLQ       $0x03, Z0, Z4
 	TESTQ        DX, DX
-	JNZ          list2268
+	JNZ          list2238
 	VPBROADCASTD 16(AX), Y5
 	VPADDD       elementEight<>+0(SB), Y5, Y5
 	VPMOVZXDQ    Y5, Z5
 	VPMULLQ      Z0, Z5, Z5
 	VPADDQ       Z5, Z3, Z3
 
-list2268:
+list2238:
 	VPBROADCASTW 20(AX), Z5
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	CMPW         20(AX), $0x8000
-	JNE          other2270
+	JNE          other2240
 	CMPQ         CX, $0x08
-	JGT          wider2272
+	JGT          wider2242
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	MOVQ         $0x0101010101010101, DI
 	IMULQ        DI, AX
 
-eight2273:
+eight2243:
 	TESTQ     DX, DX
-	JNZ       list2274
+	JNZ       list2244
 	VMOVDQA64 Z3, Z5
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2275
+	JMP       have2245
 
-list2274:
+list2244:
 	VPMOVZXDQ (DX), Z5
 	VPMULLQ   Z0, Z5, Z5
 	VPADDQ    Z3, Z5, Z5
 	ADDQ      $0x20, DX
 
-have2275:
+have2245:
 	VPSRLQ  $0x1e, Z5, Z6
 	VPXORQ  Z6, Z5, Z5
 	VPMULLQ Z1, Z5, Z5
@@ -23881,10 +23849,10 @@ have2275:
 	MOVQ    DI, (SI)
 	ADDQ    CX, SI
 	SUBQ    $0x08, BX
-	JNZ     eight2273
-	JMP     kept2269
+	JNZ     eight2243
+	JMP     kept2239
 
-wider2272:
+wider2242:
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
 	VPBROADCASTQ AX, Z5
@@ -23899,20 +23867,20 @@ wider2272:
 	VMOVDQU64    Z8, 88(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z7
 
-eight2276:
+eight2246:
 	TESTQ     DX, DX
-	JNZ       list2277
+	JNZ       list2247
 	VMOVDQA64 Z3, Z8
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2278
+	JMP       have2248
 
-list2277:
+list2247:
 	VPMOVZXDQ (DX), Z8
 	VPMULLQ   Z0, Z8, Z8
 	VPADDQ    Z3, Z8, Z8
 	ADDQ      $0x20, DX
 
-have2278:
+have2248:
 	VPSRLQ    $0x1e, Z8, Z10
 	VPXORQ    Z10, Z8, Z8
 	VPMULLQ   Z1, Z8, Z8
@@ -23953,32 +23921,32 @@ have2278:
 	MOVQ      AX, (SI)(DI*1)
 	ADDQ      CX, SI
 	SUBQ      $0x08, BX
-	JNZ       eight2276
-	JMP       half2271
+	JNZ       eight2246
+	JMP       half2241
 
-other2270:
+other2240:
 	CMPQ      CX, $0x08
-	JGT       wider2279
+	JGT       wider2249
 	VMOVDQU32 elementPairs4<>+0(SB), Z8
 	MOVQ      $-1, AX
 	BZHIQ     CX, AX, AX
 	MOVQ      $0x0101010101010101, DI
 	IMULQ     DI, AX
 
-eight2280:
+eight2250:
 	TESTQ     DX, DX
-	JNZ       list2281
+	JNZ       list2251
 	VMOVDQA64 Z3, Z9
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2282
+	JMP       have2252
 
-list2281:
+list2251:
 	VPMOVZXDQ (DX), Z9
 	VPMULLQ   Z0, Z9, Z9
 	VPADDQ    Z3, Z9, Z9
 	ADDQ      $0x20, DX
 
-have2282:
+have2252:
 	VPSRLQ     $0x1e, Z9, Z10
 	VPXORQ     Z10, Z9, Z9
 	VPMULLQ    Z1, Z9, Z9
@@ -24020,12 +23988,12 @@ have2282:
 	MOVQ       DI, (SI)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2280
-	JMP        kept2269
+	JNZ        eight2250
+	JMP        kept2239
 
-wider2279:
+wider2249:
 	CMPQ         CX, $0x10
-	JGT          wider2283
+	JGT          wider2253
 	VMOVDQU32    elementPairs2<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -24041,20 +24009,20 @@ wider2279:
 	VMOVDQU64    Z12, 256(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2284:
+eight2254:
 	TESTQ     DX, DX
-	JNZ       list2285
+	JNZ       list2255
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2286
+	JMP       have2256
 
-list2285:
+list2255:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2286:
+have2256:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -24152,12 +24120,12 @@ have2286:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2284
-	JMP        kept2269
+	JNZ        eight2254
+	JMP        kept2239
 
-wider2283:
+wider2253:
 	CMPQ         CX, $0x20
-	JGT          wider2287
+	JGT          wider2257
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	MOVQ         $-1, AX
 	BZHIQ        CX, AX, AX
@@ -24173,20 +24141,20 @@ wider2283:
 	VMOVDQU64    Z12, 416(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z11
 
-eight2288:
+eight2258:
 	TESTQ     DX, DX
-	JNZ       list2289
+	JNZ       list2259
 	VMOVDQA64 Z3, Z12
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2290
+	JMP       have2260
 
-list2289:
+list2259:
 	VPMOVZXDQ (DX), Z12
 	VPMULLQ   Z0, Z12, Z12
 	VPADDQ    Z3, Z12, Z12
 	ADDQ      $0x20, DX
 
-have2290:
+have2260:
 	VPSRLQ     $0x1e, Z12, Z14
 	VPXORQ     Z14, Z12, Z12
 	VPMULLQ    Z1, Z12, Z12
@@ -24340,12 +24308,12 @@ have2290:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2288
-	JMP        kept2269
+	JNZ        eight2258
+	JMP        kept2239
 
-wider2287:
+wider2257:
 	CMPQ         CX, $0x28
-	JGT          wider2291
+	JGT          wider2261
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs4<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -24363,20 +24331,20 @@ wider2287:
 	VMOVDQU64    Z13, 608(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2292:
+eight2262:
 	TESTQ     DX, DX
-	JNZ       list2293
+	JNZ       list2263
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2294
+	JMP       have2264
 
-list2293:
+list2263:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2294:
+have2264:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -24561,12 +24529,12 @@ have2294:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2292
-	JMP        kept2269
+	JNZ        eight2262
+	JMP        kept2239
 
-wider2291:
+wider2261:
 	CMPQ         CX, $0x30
-	JGT          wider2295
+	JGT          wider2265
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs2<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -24584,20 +24552,20 @@ wider2291:
 	VMOVDQU64    Z13, 800(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2296:
+eight2266:
 	TESTQ     DX, DX
-	JNZ       list2297
+	JNZ       list2267
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2298
+	JMP       have2268
 
-list2297:
+list2267:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2298:
+have2268:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -24810,12 +24778,12 @@ have2298:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2296
-	JMP        kept2269
+	JNZ        eight2266
+	JMP        kept2239
 
-wider2295:
+wider2265:
 	CMPQ         CX, $0x40
-	JGT          wider2299
+	JGT          wider2269
 	VMOVDQU32    elementPairs1<>+0(SB), Z8
 	VMOVDQU32    elementPairs1<>+0(SB), Z9
 	VPADDD.BCST  elemente3779b10<>+0(SB), Z9, Z9
@@ -24833,20 +24801,20 @@ wider2295:
 	VMOVDQU64    Z13, 992(SP)
 	VBROADCASTSS element00000000<>+0(SB), Z12
 
-eight2300:
+eight2270:
 	TESTQ     DX, DX
-	JNZ       list2301
+	JNZ       list2271
 	VMOVDQA64 Z3, Z13
 	VPADDQ    Z4, Z3, Z3
-	JMP       have2302
+	JMP       have2272
 
-list2301:
+list2271:
 	VPMOVZXDQ (DX), Z13
 	VPMULLQ   Z0, Z13, Z13
 	VPADDQ    Z3, Z13, Z13
 	ADDQ      $0x20, DX
 
-have2302:
+have2272:
 	VPSRLQ     $0x1e, Z13, Z15
 	VPXORQ     Z15, Z13, Z13
 	VPMULLQ    Z1, Z13, Z13
@@ -25115,12 +25083,12 @@ have2302:
 	MOVQ       AX, (SI)(DI*1)
 	ADDQ       CX, SI
 	SUBQ       $0x08, BX
-	JNZ        eight2300
-	JMP        kept2269
+	JNZ        eight2270
+	JMP        kept2239
 
-wider2299:
-half2271:
-kept2269:
+wider2269:
+half2241:
+kept2239:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -25143,10 +25111,10 @@ lines:
 	PREFETCHT0 28672(DX)
 	ADDQ       $0x40, DX
 	TESTL      $0x00000fc0, DX
-	JNZ        same2303
+	JNZ        same2273
 	ADDQ       $0x00003000, DX
 
-same2303:
+same2273:
 	VMOVDQU32 (AX), Z0
 	VPCMPUD   $0x01, 4(AX), Z0, K1
 	VMOVDQU32 64(AX), Z0
