@@ -20,26 +20,30 @@ func newOuter16(a, b Matrix) tallTall {
 // tallTallOuter16: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuter16(dst, a, b Matrix, op MatMul) {
 	g := newOuter16(a, b)
-	sums := c.Scratch(F32, g.groups, g.m*g.n)
-	room := c.rooms(F32, simd.OuterRoom)
-	tails := c.rooms(BF16, simd.OuterUnit*(g.m+g.n))
 	steps := make([]perCore[simd.Outer16], c.threads)
-	c.run(g.groups, func(group, thread int) {
+	sums := c.outerSums16(a, b, g, g.m*g.n, simd.OuterRoom, func(sum, a, b Matrix, room []float32, thread int) {
 		t := &steps[thread].of
-		lo := group * g.rows
-		hi := min(a.Rows, lo+g.rows)
-		sum := dense(sums.row(group), g.m, g.n)
-		zeroRows(sum)
-		*t = simd.Outer16{C: sum.base(), CRow: 4 * g.n, Left: g.m, Cols: g.n, Room: room.row(thread), Add: 1}
+		*t = simd.Outer16{A: a.base(), B: b.base(), C: sum.base(), CRow: 4 * g.n, Units: a.Rows / simd.OuterUnit,
+			Left: a.Cols, Cols: b.Cols, Room: room, Add: 1}
+		t.Run(c.level)
+	})
+	c.addGroups(dst, sums, g.n, op)
+	c.Free(sums)
+}
+
+// outerSums16 has add make so many sums of each group of rows, whole units at a time, with a room for each core.
+func (c *CPU) outerSums16(a, b Matrix, g tallTall, size, room int,
+	add func(sum, a, b Matrix, room []float32, thread int)) Matrix {
+	rooms := c.rooms(F32, room)
+	tails := c.rooms(BF16, simd.OuterUnit*(a.Cols+b.Cols))
+	sums := c.groupSums(a.Rows, g, size, func(sum Matrix, lo, hi, thread int) {
 		inUnits(a.Slice(lo, hi), b.Slice(lo, hi), tails.row16(thread), func(a, b Matrix) {
-			t.A, t.B, t.Units = a.base(), b.base(), a.Rows/simd.OuterUnit
-			t.Run(c.level)
+			add(sum, a, b, rooms.row(thread), thread)
 		})
 	})
 	c.Free(tails)
-	c.Free(room)
-	c.addGroups(dst, sums, g.n, op)
-	c.Free(sums)
+	c.Free(rooms)
+	return sums
 }
 
 // inUnits calls run with all whole units of a's and b's rows, and with those that are left, which tail has room for.

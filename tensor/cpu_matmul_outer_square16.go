@@ -21,24 +21,13 @@ func newOuterSquare16(a, b Matrix) tallTall {
 // tallTallOuterSquare16: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuterSquare16(dst, a, b Matrix, op MatMul) {
 	g := newOuterSquare16(a, b)
-	sums := c.apart(F32, g.groups, g.m*g.n)
-	room := c.rooms(F32, simd.OuterSquare16Room)
-	tails := c.rooms(BF16, simd.OuterUnit*(a.Cols+b.Cols))
 	steps := make([]perCore[simd.OuterSquare16], c.threads)
-	c.run(g.groups, func(group, thread int) {
+	sums := c.outerSums16(a, b, g, g.m*g.n, simd.OuterSquare16Room, func(sum, a, b Matrix, room []float32, thread int) {
 		t := &steps[thread].of
-		lo := group * g.rows
-		hi := min(a.Rows, lo+g.rows)
-		sum := dense(sums.row(group), g.m, g.n)
-		zeroRows(sum)
-		*t = simd.OuterSquare16{C: sum.base(), CRow: 4 * g.n, Left: a.Cols, Cols: b.Cols, Room: room.row(thread)}
-		inUnits(a.Slice(lo, hi), b.Slice(lo, hi), tails.row16(thread), func(a, b Matrix) {
-			t.A, t.B, t.ARow, t.BRow, t.Units = a.base(), b.base(), 2*a.stride, 2*b.stride, a.Rows/simd.OuterUnit
-			t.Run(c.level)
-		})
+		*t = simd.OuterSquare16{A: a.base(), B: b.base(), C: sum.base(), ARow: 2 * a.stride, BRow: 2 * b.stride, CRow: 4 * g.n,
+			Units: a.Rows / simd.OuterUnit, Left: a.Cols, Cols: b.Cols, Room: room}
+		t.Run(c.level)
 	})
-	c.Free(tails)
-	c.Free(room)
 	c.addGroups(dst, sums, g.n, op)
 	c.Free(sums)
 }

@@ -18,7 +18,7 @@ func outerFar(a, b Matrix) bool {
 
 // tallTallOuterWide: dst = after(aᵀ · b) of float32.
 func (c *CPU) tallTallOuterWide(dst, a, b Matrix, op MatMul) {
-	sums := c.outerWideSums(a, newOuter(a, b), simd.OuterWideSums(b.Cols), func(sum Matrix, lo, hi, _ int) {
+	sums := c.groupSums(a.Rows, newOuter(a, b), simd.OuterWideSums(b.Cols), func(sum Matrix, lo, hi, _ int) {
 		t := simd.OuterWide{A: a.Slice(lo, hi).base(), B: b.Slice(lo, hi).base(), C: sum.base(), ARow: 4 * a.stride,
 			BRow: 4 * b.stride, Rows: hi - lo, Cols: b.Cols, Left: a.Cols}
 		t.Run(c.level)
@@ -32,19 +32,14 @@ func (c *CPU) tallTallOuterWide(dst, a, b Matrix, op MatMul) {
 // a sum is not finite, which may be its neighbour's fault.
 func (c *CPU) tallTallOuterWide16(dst, a, b Matrix, op MatMul) bool {
 	m, n := a.Cols, b.Cols
-	room := c.rooms(F32, simd.OuterWide16Room)
-	tails := c.rooms(BF16, simd.OuterUnit*(m+n))
 	steps := make([]perCore[simd.OuterWide16], c.threads)
-	sums := c.outerWideSums(a, newOuter16(a, b), simd.OuterWide16Sums(n), func(sum Matrix, lo, hi, thread int) {
+	size := simd.OuterWide16Sums(n)
+	sums := c.outerSums16(a, b, newOuter16(a, b), size, simd.OuterWide16Room, func(sum, a, b Matrix, room []float32, thread int) {
 		t := &steps[thread].of
-		inUnits(a.Slice(lo, hi), b.Slice(lo, hi), tails.row16(thread), func(a, b Matrix) {
-			*t = simd.OuterWide16{A: a.base(), B: b.base(), C: sum.base(), BRow: 2 * b.stride, Units: a.Rows / simd.OuterUnit,
-				Left: m, Cols: n, Room: room.row(thread)}
-			t.Run(c.level)
-		})
+		*t = simd.OuterWide16{A: a.base(), B: b.base(), C: sum.base(), BRow: 2 * b.stride, Units: a.Rows / simd.OuterUnit,
+			Left: m, Cols: n, Room: room}
+		t.Run(c.level)
 	})
-	c.Free(tails)
-	c.Free(room)
 	plain := c.placeOuterWide(m, n, sums, func(i, j int) int { return simd.OuterWide16Place(i, j, n) })
 	fine := finite(plain.f32)
 	if fine {
@@ -52,19 +47,6 @@ func (c *CPU) tallTallOuterWide16(dst, a, b Matrix, op MatMul) bool {
 	}
 	c.Free(plain)
 	return fine
-}
-
-// outerWideSums has add make so many sums of each group of rows of a.
-func (c *CPU) outerWideSums(a Matrix, g tallTall, size int, add func(sum Matrix, lo, hi, thread int)) Matrix {
-	sums := c.apart(F32, g.groups, size)
-	c.run(g.groups, func(group, thread int) {
-		sum := sums.Slice(group, group+1)
-		zeroRows(sum)
-		if lo, hi := group*g.rows, min(a.Rows, (group+1)*g.rows); lo < hi {
-			add(sum, lo, hi, thread)
-		}
-	})
-	return sums
 }
 
 // placeOuterWide adds the groups' sums in order, puts each of the m x n where it belongs, and frees them.

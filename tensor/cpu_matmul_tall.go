@@ -63,6 +63,9 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 			g = newOuterThirds(a, b)
 		}
 		return g.groups, g.m*g.n + roomsApart/4
+	case c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 && (c.outer16(a, b) || c.outer16(b, a)):
+		g := newOuter16(a, b)
+		return g.groups, g.m*g.n + roomsApart/4
 	case c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 && (outerSquare16(a, b) || outerSquare16(b, a)):
 		g := newOuterSquare16(a, b)
 		return g.groups, g.m*g.n + roomsApart/4
@@ -249,6 +252,19 @@ func pack(level simd.Level, dst []float32, src Matrix, p simd.Packing) {
 	} else {
 		p.PackRows(level, dst, src.f32, src.Rows, src.Cols, src.stride)
 	}
+}
+
+// groupSums has add make so many sums of each group of rows.
+func (c *CPU) groupSums(rows int, g tallTall, size int, add func(sum Matrix, lo, hi, thread int)) Matrix {
+	sums := c.apart(F32, g.groups, size)
+	c.run(g.groups, func(group, thread int) {
+		sum := sums.Slice(group, group+1)
+		zeroRows(sum)
+		if lo, hi := group*g.rows, min(rows, (group+1)*g.rows); lo < hi {
+			add(sum, lo, hi, thread)
+		}
+	})
+	return sums
 }
 
 // addPanels is addGroups of sums that are panels of 16 of n columns, in each of which rows follow each other.
