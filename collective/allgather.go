@@ -53,33 +53,6 @@ func (p *program) gatherAround(sizes []int) {
 	}
 }
 
-// PlanAllGather is the traffic of a rank in an all-gather of blocks of these sizes.
-func PlanAllGather(rank int, sizes []int) (plan Plan) {
-	n := len(sizes)
-	around := gathersAround(sizes)
-	for r, size := range sizes {
-		count := min(size, 1)
-		if around {
-			count = pieces(size, n)
-			if r != (rank+1)%n {
-				plan.Sent.add(count, size)
-			}
-		}
-		if r != rank {
-			plan.Received.add(count, size)
-			if !around && size+sizes[rank] > 0 {
-				plan.Peers++
-			}
-		}
-	}
-	if around {
-		plan.Peers = min(plan.Sent.Messages, 1) + min(plan.Received.Messages, 1)
-	} else {
-		plan.Sent.add((n-1)*min(sizes[rank], 1), (n-1)*sizes[rank])
-	}
-	return plan
-}
-
 func total(sizes []int) (sum int) {
 	for _, s := range sizes {
 		sum += s

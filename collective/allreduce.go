@@ -101,25 +101,6 @@ func (p *program) allReduce(alg Algorithm, count, width int) {
 	}
 }
 
-// PlanAllReduce is the traffic of a rank in an all-reduce of count numbers of
-// width bytes.
-func PlanAllReduce(alg Algorithm, rank, n, count, width int) Plan {
-	cuts := evenly(nil, count, width, n)
-	switch alg := Choose(alg, n, count*width); alg {
-	case Doubling:
-		return planDoubling(rank, n, count*width)
-	case Tree:
-		return planTree(rank, n, count*width)
-	case Direct:
-		return planDirect(rank, n, cuts)
-	case Whole:
-		return planWhole(n, count*width)
-	case Ring:
-		return planRing(rank, n, cuts)
-	}
-	return planNested(rank, n, int(Choose(alg, n, count*width)-nestedFrom), cuts)
-}
-
 // AllReduceSent is what a rank sends to each peer in an all-reduce, for those who
 // plan by link.
 func AllReduceSent(alg Algorithm, rank, n, count, width int) []Traffic {

@@ -15,17 +15,3 @@ func (p *program) allToAll(sends, recvs []int) {
 	}
 	p.move(span{int32(p.n + p.rank), 0, recvs[p.rank]}, span{int32(p.rank), 0, sends[p.rank]})
 }
-
-// PlanAllToAll is the traffic of a rank that has so many bytes for each, and gets
-// so many from each.
-func PlanAllToAll(rank int, sends, recvs []int) (plan Plan) {
-	for q := range sends {
-		if q == rank {
-			continue
-		}
-		plan.Sent.add(min(sends[q], 1), sends[q])
-		plan.Received.add(min(recvs[q], 1), recvs[q])
-		plan.Peers += min(sends[q]+recvs[q], 1)
-	}
-	return plan
-}

@@ -72,19 +72,3 @@ func children(v, n int) int {
 	below := min(lowBit(v, n), n-v) // children are at distances below this that are powers of two
 	return bits.Len(uint(below - 1))
 }
-
-// PlanBroadcast is the traffic of a rank in a broadcast.
-func PlanBroadcast(rank, n, root, bytes int) (plan Plan) {
-	if bytes == 0 {
-		return plan
-	}
-	v := ((rank-root)%n + n) % n
-	up, down, count := min(v, 1), children(v, n), 1
-	if chained(n, bytes) {
-		down, count = min(n-1-v, 1), pieces(bytes, n)
-	}
-	plan.Received.add(up*count, up*bytes)
-	plan.Sent.add(down*count, down*bytes)
-	plan.Peers = up + down
-	return plan
-}

@@ -90,7 +90,7 @@ func barrierCase(n int) *fakeCase {
 		bufs[r] = [][]byte{nil}
 	}
 	return &fakeCase{name: fmt.Sprintf("barrier n=%d", n), write: (*program).barrier, bufs: bufs,
-		check: func() error { return nil }, plan: func(int) Plan { return PlanBarrier(n) }}
+		check: func() error { return nil }, plan: func(int) Plan { return planBarrier(n) }}
 }
 
 func broadcastCase(rng *rand.Rand, n, root, size int) *fakeCase {
@@ -103,7 +103,7 @@ func broadcastCase(rng *rand.Rand, n, root, size int) *fakeCase {
 	return &fakeCase{
 		name: fmt.Sprintf("broadcast n=%d root=%d size=%d", n, root, size), bufs: bufs,
 		write: func(p *program) { p.broadcast(root, size) },
-		plan:  func(rank int) Plan { return PlanBroadcast(rank, n, root, size) },
+		plan:  func(rank int) Plan { return planBroadcast(rank, n, root, size) },
 		check: func() error {
 			for r := range bufs {
 				if !bytes.Equal(bufs[r][0], want) {
@@ -130,7 +130,7 @@ func gatherCase(rng *rand.Rand, n int, sizes []int) *fakeCase {
 	return &fakeCase{
 		name: fmt.Sprintf("all-gather n=%d sizes=%v", n, sizes), bufs: bufs,
 		write: func(p *program) { p.allGather(sizes) },
-		plan:  func(rank int) Plan { return PlanAllGather(rank, sizes) },
+		plan:  func(rank int) Plan { return planAllGather(rank, sizes) },
 		check: func() error {
 			for r := range bufs {
 				for q := range want {
@@ -161,7 +161,7 @@ func allToAllCase(rng *rand.Rand, n, size int) *fakeCase {
 	return &fakeCase{
 		name: fmt.Sprintf("all-to-all n=%d sends=%v", n, sends), bufs: bufs,
 		write: func(p *program) { p.allToAll(sends[p.rank], recvs[p.rank]) },
-		plan:  func(rank int) Plan { return PlanAllToAll(rank, sends[rank], recvs[rank]) },
+		plan:  func(rank int) Plan { return planAllToAll(rank, sends[rank], recvs[rank]) },
 		check: func() error {
 			for r := range bufs {
 				for q := range n {
@@ -203,7 +203,7 @@ func reduceCase[T Number](rng *rand.Rand, n, count int, alg Algorithm) *fakeCase
 	return &fakeCase{
 		name: fmt.Sprintf("all-reduce n=%d count=%d width=%d %v", n, count, width[T](), alg), bufs: bufs, sum: adder[T](),
 		write: func(p *program) { p.allReduce(alg, count, width[T]()) },
-		plan:  func(rank int) Plan { return PlanAllReduce(alg, rank, n, count, width[T]()) },
+		plan:  func(rank int) Plan { return planAllReduce(alg, rank, n, count, width[T]()) },
 		check: func() error {
 			for r := range x {
 				if !bytes.Equal(Bytes(x[r]), Bytes(x[0])) {
@@ -271,7 +271,7 @@ func scatterCase[T Number](rng *rand.Rand, n int, counts []int, alg Algorithm) *
 	return &fakeCase{
 		name: fmt.Sprintf("reduce-scatter n=%d counts=%v %v", n, counts, alg), bufs: bufs, sum: adder[T](),
 		write: func(p *program) { p.reduceScatter(alg, counts, width[T]()) },
-		plan:  func(rank int) Plan { return PlanReduceScatter(alg, rank, counts, width[T]()) },
+		plan:  func(rank int) Plan { return planReduceScatter(alg, rank, counts, width[T]()) },
 		check: func() error {
 			at := 0
 			for r, c := range counts {

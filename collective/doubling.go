@@ -73,21 +73,3 @@ func (p *program) space(bytes int) span {
 
 // powerWithin is the largest power of two that is at most n.
 func powerWithin(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
-
-// planDoubling: everything to and from a partner in each round, and in folding.
-func planDoubling(rank, n, bytes int) (plan Plan) {
-	power := powerWithin(n)
-	rounds := bits.Len(uint(power)) - 1
-	switch folded := rank < 2*(n-power); {
-	case bytes == 0:
-		return plan
-	case folded && rank%2 == 0:
-		plan.Peers = 1
-	case folded:
-		plan.Peers = rounds + 1
-	default:
-		plan.Peers = rounds
-	}
-	plan.both(plan.Peers, plan.Peers*bytes)
-	return plan
-}

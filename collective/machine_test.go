@@ -143,7 +143,7 @@ func TestSentByPeer(t *testing.T) {
 				for _, s := range AllReduceSent(alg, r, n, 100_000, 4) {
 					sum.add(s.Messages, int(s.Bytes))
 				}
-				if want := PlanAllReduce(alg, r, n, 100_000, 4).Sent; sum != want {
+				if want := planAllReduce(alg, r, n, 100_000, 4).Sent; sum != want {
 					t.Errorf("%v, rank %d of %d: %+v by peer, %+v by rank", alg, r, n, sum, want)
 				}
 			}

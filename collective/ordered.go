@@ -163,36 +163,3 @@ func (p *program) whole() {
 		}
 	}
 }
-
-// planOrderedReduce: all segments but our own leave, and ours comes from all.
-func planOrderedReduce(rank, n int, cuts []int) (plan Plan) {
-	mine := cuts[rank+1] - cuts[rank]
-	for r := range n {
-		if r == rank {
-			continue
-		}
-		size := cuts[r+1] - cuts[r]
-		plan.Sent.add(pieces(size, n), size)
-		plan.Received.add(pieces(mine, n), mine)
-		plan.Peers += min(size+mine, 1)
-	}
-	return plan
-}
-
-// planDirect: the same, and then back the other way.
-func planDirect(rank, n int, cuts []int) Plan {
-	plan := planOrderedReduce(rank, n, cuts)
-	there, back := plan.Sent, plan.Received
-	plan.Sent.add(back.Messages, int(back.Bytes))
-	plan.Received.add(there.Messages, int(there.Bytes))
-	return plan
-}
-
-// planWhole: everything to and from everybody.
-func planWhole(n, bytes int) (plan Plan) {
-	if bytes > 0 {
-		plan.Peers = n - 1
-		plan.both(n-1, (n-1)*bytes)
-	}
-	return plan
-}

@@ -25,13 +25,3 @@ func unevenly(cuts, counts []int, width int) []int {
 	}
 	return cuts
 }
-
-// PlanReduceScatter is the traffic of a rank in a reduce-scatter of segments of so
-// many numbers of width bytes.
-func PlanReduceScatter(alg Algorithm, rank int, counts []int, width int) Plan {
-	cuts := unevenly(nil, counts, width)
-	if ringScatters(alg) {
-		return planRingReduce(rank, len(counts), cuts)
-	}
-	return planOrderedReduce(rank, len(counts), cuts)
-}

@@ -11,19 +11,6 @@ func (t *Traffic) add(messages, bytes int) {
 	t.Bytes += int64(bytes)
 }
 
-// Plan is what one rank does in one call. The Plan functions say it by formula;
-// tests hold the programs to it, and what the ledger counts.
-type Plan struct {
-	Sent, Received Traffic
-	Peers          int // ranks it sends to or receives from
-}
-
-// plan of bytes both sent and received.
-func (p *Plan) both(messages, bytes int) {
-	p.Sent.add(messages, bytes)
-	p.Received.add(messages, bytes)
-}
-
 // sentTo is what the program sends to each peer.
 func (p *program) sentTo() []Traffic {
 	out := make([]Traffic, p.n)

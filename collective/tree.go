@@ -25,13 +25,3 @@ func (p *program) tree() {
 	p.fromParent(0, all)
 	p.toChildren(0, all)
 }
-
-// planTree: everything once to and from the parent and each child.
-func planTree(rank, n, bytes int) (plan Plan) {
-	if bytes == 0 {
-		return plan
-	}
-	plan.Peers = min(rank, 1) + children(rank, n)
-	plan.both(plan.Peers, plan.Peers*bytes)
-	return plan
-}

@@ -110,19 +110,6 @@ func (s *mlState) shift(v uint32, p uint16) {
 	}
 }
 
-// cut is the weight of edges between parts.
-func (s *mlState) cut() int64 {
-	var sum int64
-	for v := range uint32(s.g.n) {
-		for e := s.g.off[v]; e < s.g.off[v+1]; e++ {
-			if s.part[s.g.adj[e]] != s.part[v] {
-				sum += int64(s.g.edgeWeight(e))
-			}
-		}
-	}
-	return sum / 2
-}
-
 // remove takes v out of its part's load, to be inserted again.
 func (s *mlState) remove(v uint32) { s.add(s.part[v], v, -1) }
 

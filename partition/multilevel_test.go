@@ -425,6 +425,19 @@ func mlWeighHalves(t *testing.T, h *mlHalves) {
 	mlRecount(t, h.mlState, h.cut())
 }
 
+// cut is the weight of edges between parts.
+func (s *mlState) cut() int64 {
+	var sum int64
+	for v := range uint32(s.g.n) {
+		for e := s.g.off[v]; e < s.g.off[v+1]; e++ {
+			if s.part[s.g.adj[e]] != s.part[v] {
+				sum += int64(s.g.edgeWeight(e))
+			}
+		}
+	}
+	return sum / 2
+}
+
 func mlRecount(t *testing.T, s *mlState, believed int64) {
 	t.Helper()
 	if cut := s.cut(); cut != believed {
