@@ -96,12 +96,16 @@ func (c *clusterRun) rehearseTogether(parts []*partition.Part, s *Spec) ([]*need
 	after = liveHeap()
 	close(taken)
 	all.Wait()
+	heap, smalls := after-before, make([]int64, n)
+	for r, dev := range devs {
+		_, smalls[r] = dev.Footprint()
+		heap -= smalls[r]
+	}
 	needs := make([]*need, n)
 	for r := range parts {
 		ends[r].Close()
 		if done[r] != nil {
-			_, small := devs[r].Footprint()
-			needs[r] = stock(done[r], devs[r], (after-before)/int64(n)+small)
+			needs[r] = stock(done[r], devs[r], heap/int64(n)+smalls[r]) // an equal share of what is not of a device
 		}
 		devs[r].Close()
 	}

@@ -3,13 +3,17 @@ package run
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"starling/dataset"
 	"starling/event"
+	"starling/partition"
 )
 
 // onFewThreads is a run whose memory is compared: kernels take some for each thread.
@@ -21,13 +25,14 @@ func onFewThreads(s Spec) Spec {
 }
 
 // sameMemory compares what was planned for a device with what it had at once. Rehearsals
-// leave out the little that kernels take for themselves; and which rows come first
-// decides what g3 has at once.
+// leave out the little that kernels take for themselves. g3 is planned with all rows there
+// at once: then gradients of weights wait longest, and what they are of is kept. Where rows
+// come one by one, at five layers up to 1.4 times less is there at once.
 func sameMemory(t *testing.T, name string, planned, peak int64) {
 	t.Helper()
 	most := 1.1
 	if strings.HasPrefix(name, "g3") {
-		most = 1.3
+		most = 1.5
 	}
 	if low, high := 0.9*float64(peak)-1<<18, most*float64(peak)+1<<18; float64(planned) < low || float64(planned) > high {
 		t.Errorf("%s: planned %d, the device had %d at once (%.2f)", name, planned, peak, float64(planned)/float64(peak))
@@ -37,10 +42,14 @@ func sameMemory(t *testing.T, name string, planned, peak int64) {
 func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
 // TestRehearsals: every strategy takes the memory that was planned for it, whatever the
-// model, so that a run that will not fit is refused before it starts.
+// model, so that a run that will not fit is refused before it starts. STARLING_SEED repeats
+// what was drawn.
 func TestRehearsals(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("STARLING_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
 	out := filepath.Join(t.TempDir(), "parts")
@@ -63,6 +72,42 @@ func TestRehearsals(t *testing.T) {
 		if report.MemoryPlannedBytes < report.DevicePlannedBytes+processBytes {
 			t.Errorf("%s: %d planned, for a device that needs %d", name, report.MemoryPlannedBytes, report.DevicePlannedBytes)
 		}
+	}
+}
+
+// TestRehearsedTogether: workers that rehearse at once are found to need what each needs
+// alone.
+func TestRehearsedTogether(t *testing.T) {
+	s := quick(block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 20_000, 100_000, 40 }))
+	s.Workers, s.InProcess, s.Strategy, s.Hidden = 4, true, "halo", 64
+	if err := s.settleWorkers(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := prepareCluster(context.Background(), s, nil, event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.parts.remove()
+	parts := make([]*partition.Part, s.Workers)
+	for r := range parts {
+		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
+			t.Fatal(err)
+		}
+		defer parts[r].Close()
+	}
+	total := func(needs []*need, err error) (matrices, graph int64) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range needs {
+			matrices, graph = matrices+n.matrices, graph+n.graph(false)
+		}
+		return matrices, graph
+	}
+	aloneMatrices, alone := total(c.rehearseEach(parts, &c.spec))
+	matrices, together := total(c.rehearseTogether(parts, &c.spec))
+	if matrices != aloneMatrices || math.Abs(float64(together-alone)) > 0.25*float64(alone) {
+		t.Errorf("together: matrices %d, graph %d; each alone: %d, %d", matrices, together, aloneMatrices, alone)
 	}
 }
 
