@@ -95,20 +95,27 @@ func (c *CPU) AggregateMax(dst Matrix, arg Index, adj *Sparse, src Matrix) {
 	needRows("AggregateMax: dst", dst, adj.Rows, src.Cols)
 	needRows("AggregateMax: src", src, adj.Cols, src.Cols)
 	need(arg.Len() == adj.Rows*dst.Cols, "AggregateMax: arg has %d entries, want %d", arg.Len(), adj.Rows*dst.Cols)
-	w := sharesOf(adj, dst.Cols)
+	c.wholeRows(adj, dst.Cols, func(lo, hi int, acc []float32) {
+		simd.MaxRows(c.level, &simd.RowMaxes{
+			Dst: dst.Slice(lo, hi).strided(), Src: src.strided(),
+			Arg: arg.v[lo*dst.Cols:], Rows: hi - lo, Cols: dst.Cols,
+			Ptr: adj.ptr[lo : hi+1], Index: adj.index, Acc: acc,
+		})
+	})
+}
+
+// wholeRows runs body on shares of s, with room for a row of cols numbers. No row is cut: a long one is its first part's.
+func (c *CPU) wholeRows(s *Sparse, cols int, body func(lo, hi int, acc []float32)) {
+	w := sharesOf(s, cols)
 	defer w.done()
 	c.run(len(w.list), func(k, _ int) {
 		x := w.list[k]
-		if x.part >= 0 && x.from != adj.ptr[x.lo] {
-			return // a long row is done by the share of its first part
+		if x.part >= 0 && x.from != s.ptr[x.lo] {
+			return
 		}
-		acc := takeFloats(dst.Cols)
+		acc := takeFloats(cols)
 		defer floatsPool.Put(acc)
-		simd.MaxRows(c.level, &simd.RowMaxes{
-			Dst: dst.Slice(x.lo, x.hi).strided(), Src: src.strided(),
-			Arg: arg.v[x.lo*dst.Cols:], Rows: x.hi - x.lo, Cols: dst.Cols,
-			Ptr: adj.ptr[x.lo : x.hi+1], Index: adj.index, Acc: *acc,
-		})
+		body(x.lo, x.hi, *acc)
 	})
 }
 
@@ -116,17 +123,9 @@ func (c *CPU) AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg Index
 	needRows("AggregateMaxGrad: dsrc", dsrc, adjT.Rows, ddst.Cols)
 	needRows("AggregateMaxGrad: ddst", ddst, adjT.Cols, ddst.Cols)
 	need(arg.Len() == ddst.Rows*ddst.Cols, "AggregateMaxGrad: arg has %d entries, want %d", arg.Len(), ddst.Rows*ddst.Cols)
-	w := sharesOf(adjT, ddst.Cols)
-	defer w.done()
-	c.run(len(w.list), func(k, _ int) {
-		x := w.list[k]
-		if x.part >= 0 && x.from != adjT.ptr[x.lo] {
-			return
-		}
-		acc := takeFloats(ddst.Cols)
-		defer floatsPool.Put(acc)
+	c.wholeRows(adjT, ddst.Cols, func(lo, hi int, acc []float32) {
 		var sorted []uint32
-		for j := x.lo; j < x.hi; j++ {
+		for j := lo; j < hi; j++ {
 			row := adjT.index[adjT.ptr[j]:adjT.ptr[j+1]]
 			// An edge given twice stands for one maximum, so each destination counts once.
 			if !slices.IsSorted(row) {
@@ -134,7 +133,7 @@ func (c *CPU) AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg Index
 				slices.Sort(sorted)
 				row = sorted
 			}
-			simd.MaxGradRow(c.level, dsrc.Slice(j, j+1).strided(), uint32(j), row, ddst.strided(), arg.v, (*acc)[:ddst.Cols])
+			simd.MaxGradRow(c.level, dsrc.Slice(j, j+1).strided(), uint32(j), row, ddst.strided(), arg.v, acc[:ddst.Cols])
 		}
 	})
 }
