@@ -79,7 +79,7 @@ func (c *CPU) rowKeys(room Matrix, op Attention) []uint64 {
 	keys := unsafe.Slice((*uint64)(room.base()), room.Rows)
 	c.forRows(room.Rows, 4096, func(lo, hi, _, _ int) {
 		for i := lo; i < hi; i++ {
-			keys[i] = rowKey(op.Dropout.Key, op.Dropout.id(i))
+			keys[i] = simd.RowKey(op.Dropout.Key, op.Dropout.id(i))
 		}
 	})
 	return keys

@@ -109,7 +109,7 @@ func (op *Attention) rowKey(i int) uint64 {
 	if op.Dropout.P == 0 {
 		return 0
 	}
-	return rowKey(op.Dropout.Key, op.Dropout.id(i))
+	return simd.RowKey(op.Dropout.Key, op.Dropout.id(i))
 }
 
 func (op *Attention) entryFactor(key uint64, j, h int) float32 {
@@ -120,7 +120,7 @@ func (op *Attention) entryFactor(key uint64, j, h int) float32 {
 	if op.SrcIDs.v != nil {
 		src = op.SrcIDs.v[j]
 	}
-	if attentionDraw(key, src, h) < op.Dropout.threshold() {
+	if simd.AttentionDraw(key, src, h) < op.Dropout.threshold() {
 		return 0
 	}
 	return float32(op.Dropout.scale())

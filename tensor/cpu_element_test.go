@@ -145,9 +145,9 @@ func (d Dropout) dumbFactor(i, j int) float64 {
 		return 1
 	}
 	key, id := d.Key, d.id(i)
-	kept := draw(rowKey(key, id), uint32(j)) >= d.threshold()
+	kept := simd.Draw(simd.RowKey(key, id), uint32(j)) >= d.threshold()
 	if d.P == 0.5 {
-		kept = rowBits(key, id, uint32(j/64))>>(j%64)&1 != 0
+		kept = simd.RowBits(key, id, uint32(j/64))>>(j%64)&1 != 0
 	}
 	if kept {
 		return d.scale()

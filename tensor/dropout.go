@@ -1,6 +1,10 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"starling/tensor/simd"
+)
 
 // Dropout's draws. A draw must be the same on any worker, thread and device, and
 // cost less than the memory it decides about. What is dropped is P to the nearest
@@ -21,47 +25,9 @@ import "math"
 //	hash  = (x ^ x>>15 ^ high(k))·c2
 //
 // The draws of columns 2i and 2i+1 are the lower and the upper half of the hash of
-// pair i. Attention coefficients take 16 bits whatever P is.
-const (
-	dropGolden = 0x9e3779b97f4a7c15
-	dropC0     = 0x9e3779b1
-	dropC1     = 0x7feb352d
-	dropC2     = 0x846ca68b
-	// Attention draws for (destination, source, head) are the upper half of the hash of
-	// pair = source·attendSrc + head·attendHead.
-	attendSrc  = 0x85ebca6b
-	attendHead = 0xc2b2ae35
-)
-
-// rowBits are those of a block of 64 columns of one row; rowKey is the key of a row's draws.
-func rowBits(key uint64, id, block uint32) uint64 {
-	z := key + (uint64(block)<<32+uint64(id)+1)*dropGolden
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-func rowKey(key uint64, id uint32) uint64 { return rowBits(key, id, 0) }
-
-// dropHash is the hash of a pair for a row with key k.
-func dropHash(k uint64, pair uint32) uint32 {
-	x := uint32(k) + pair*dropC0
-	x = (x ^ x>>16) * dropC1
-	return (x ^ x>>15 ^ uint32(k>>32)) * dropC2
-}
-
-// draw is the draw of a row with key k for a column.
-func draw(k uint64, column uint32) uint16 {
-	return uint16(dropHash(k, column/2) >> (column % 2 * 16))
-}
-
-// attentionDraw is the draw of a destination with key k for a source and a head.
-func attentionDraw(k uint64, source uint32, head int) uint16 {
-	return uint16(dropHash(k, source*attendSrc+uint32(head)*attendHead) >> 16)
-}
-
-// half is the threshold of what takes one bit a number.
-const half = 1 << 15
+// pair i. Attention coefficients take 16 bits whatever P is: the draw for (destination,
+// source, head) is the upper half of the hash of pair = source·cs + head·ch. Hashes and
+// constants are in simd/draw.go.
 
 // rowDraws are the draws of one row.
 type rowDraws struct {
@@ -77,18 +43,18 @@ func (d Dropout) row(i int) rowDraws { return d.anyRow().of(d.id(i)) }
 
 // of are the draws of the row with an id.
 func (r rowDraws) of(id uint32) rowDraws {
-	r.id, r.own = id, rowKey(r.key, id)
+	r.id, r.own = id, simd.RowKey(r.key, id)
 	return r
 }
 
 func (r rowDraws) keeps(column uint32) bool {
 	switch {
-	case r.least != half:
-		return draw(r.own, column) >= r.least
+	case r.least != simd.HalfDropped:
+		return simd.Draw(r.own, column) >= r.least
 	case column < 64:
 		return r.own>>column&1 != 0
 	}
-	return rowBits(r.key, r.id, column/64)>>(column%64)&1 != 0
+	return simd.RowBits(r.key, r.id, column/64)>>(column%64)&1 != 0
 }
 
 // threshold is the least draw that keeps a number; scale is what kept ones are multiplied by.

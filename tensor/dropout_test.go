@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"testing"
+
+	"starling/tensor/simd"
 )
 
 // evenly fails unless count of so many draws is what a share of them is, to five deviations.
@@ -84,7 +86,7 @@ func TestBitsAreEven(t *testing.T) {
 // bitsOf64 are the bits of a block of 64 rows, each bit's of all rows side by side.
 func bitsOf64(key uint64, id, block uint32) (turned [64]uint64) {
 	for i := range uint32(64) {
-		for j, x := 0, rowBits(key, id+i, block); j < 64; j++ {
+		for j, x := 0, simd.RowBits(key, id+i, block); j < 64; j++ {
 			turned[j] |= x >> j & 1 << i
 		}
 	}
@@ -101,6 +103,31 @@ func TestHalfTakesABit(t *testing.T) {
 			z = (z ^ z>>27) * 0x94d049bb133111eb
 			if want := (z^z>>31)>>(j%64)&1 == 1; d.row(i).keeps(j) != want {
 				t.Fatalf("row %d, column %d: kept %t, want %t", i, j, !want, want)
+			}
+		}
+	}
+}
+
+// TestOtherSharesTake16Bits: two columns share a hash of 32 bits, whose upper half coefficients take.
+func TestOtherSharesTake16Bits(t *testing.T) {
+	hash := func(k uint64, pair uint32) uint32 {
+		x := uint32(k) + pair*0x9e3779b1
+		x = (x ^ x>>16) * 0x7feb352d
+		return (x ^ x>>15 ^ uint32(k>>32)) * 0x846ca68b
+	}
+	head, headFactor := uint32(3), uint32(0xc2b2ae35)
+	d := Dropout{P: 0.3, Key: 5, First: 1<<32 - 4}
+	op := Attention{Dropout: d}
+	for i := range 4 {
+		k := simd.RowBits(d.Key, d.First+uint32(i), 0)
+		for j := range uint32(200) {
+			draw := uint16(hash(k, j/2) >> (16 * (j % 2)))
+			if want := draw >= d.threshold(); d.row(i).keeps(j) != want {
+				t.Fatalf("row %d, column %d: kept %t, want %t", i, j, !want, want)
+			}
+			draw = uint16(hash(k, j*0x85ebca6b+headFactor*head) >> 16)
+			if want := draw >= d.threshold(); op.coefficientFactor(i, int(j), int(head)) != 0 != want {
+				t.Fatalf("destination %d, source %d: kept %t, want %t", i, j, !want, want)
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"starling/tensor/simd"
+)
 
 // entry is the value of entry e, one where the matrix has none.
 func (s *Sparse) entry(e int64) float64 {
@@ -113,8 +117,8 @@ func (op Attention) coefficientFactor(i, j, h int) float64 {
 	if op.SrcIDs.v != nil {
 		src = op.SrcIDs.v[j]
 	}
-	key := rowKey(op.Dropout.Key, op.Dropout.id(i))
-	return op.Dropout.outcome(attentionDraw(key, src, h) >= op.Dropout.threshold())
+	key := simd.RowKey(op.Dropout.Key, op.Dropout.id(i))
+	return op.Dropout.outcome(simd.AttentionDraw(key, src, h) >= op.Dropout.threshold())
 }
 
 // edge is what an entry adds to the score of head h.

@@ -69,7 +69,7 @@ func (d *AttentionDropout) RowKey(row int) uint64 {
 	if d.DstIDs != nil {
 		id = d.DstIDs[row]
 	}
-	return rowKey(d.Key, id)
+	return RowKey(d.Key, id)
 }
 
 func (d *AttentionDropout) source(j int) uint32 {
@@ -81,8 +81,7 @@ func (d *AttentionDropout) source(j int) uint32 {
 
 // factor is Scale or 0 by the draw of a row's key for source id and head.
 func (d *AttentionDropout) factor(key uint64, source uint32, head int) float32 {
-	pair := source*drawSrc + uint32(d.FirstHead+head)*drawHead
-	if uint16(drawHash(key, pair)>>16) < d.Threshold {
+	if AttentionDraw(key, source, d.FirstHead+head) < d.Threshold {
 		return 0
 	}
 	return d.Scale

@@ -10,18 +10,28 @@ const (
 	drawHead   = 0xc2b2ae35
 )
 
-// half is the threshold of a dropout that takes one bit a number.
-const half = 1 << 15
+// HalfDropped is the threshold of a dropout that takes one bit a number.
+const HalfDropped = 1 << 15
 
-// rowBits are those of a block of 64 columns of a row with vertex id; rowKey is the key of the row's draws.
-func rowBits(key uint64, id, block uint32) uint64 {
+// RowBits are those of a block of 64 columns of a row with vertex id; RowKey is the key of the row's draws.
+func RowBits(key uint64, id, block uint32) uint64 {
 	z := key + (uint64(block)<<32+uint64(id)+1)*drawGolden
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-func rowKey(key uint64, id uint32) uint64 { return rowBits(key, id, 0) }
+func RowKey(key uint64, id uint32) uint64 { return RowBits(key, id, 0) }
+
+// Draw is that of a row with this key for a column.
+func Draw(key uint64, column uint32) uint16 {
+	return uint16(drawHash(key, column/2) >> (column % 2 * 16))
+}
+
+// AttentionDraw is that of a destination with this key for a source and a head.
+func AttentionDraw(key uint64, source uint32, head int) uint16 {
+	return uint16(drawHash(key, source*drawSrc+uint32(head)*drawHead) >> 16)
+}
 
 // drawHash is two draws of a row with this key.
 func drawHash(key uint64, pair uint32) uint32 {

@@ -53,7 +53,7 @@ func (d *Drop) draws(row int) rowDraws {
 	if d.IDs != nil {
 		r.id = *at(d.IDs, row)
 	}
-	r.bits = rowKey(d.Key, r.id)
+	r.bits = RowKey(d.Key, r.id)
 	return r
 }
 
@@ -62,10 +62,10 @@ func (r *rowDraws) keeps(column int) bool {
 	switch {
 	case r.Bits != nil:
 		return *at(r.Bits, r.row*r.BitStride+column/8)>>(column%8)&1 != 0
-	case r.Threshold != half:
-		return uint16(drawHash(r.bits, uint32(column/2))>>(column%2*16)) >= r.Threshold
+	case r.Threshold != HalfDropped:
+		return Draw(r.bits, uint32(column)) >= r.Threshold
 	case column%64 == 0:
-		r.bits = rowBits(r.Key, r.id, uint32(column/64))
+		r.bits = RowBits(r.Key, r.id, uint32(column/64))
 	}
 	keep := r.bits&1 != 0
 	r.bits >>= 1

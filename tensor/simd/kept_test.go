@@ -12,10 +12,10 @@ func dumbKeeps(d Drop, row, column int) bool {
 	if d.IDs != nil {
 		id = *at(d.IDs, row)
 	}
-	if d.Threshold == half {
-		return rowBits(d.Key, id, uint32(column/64))>>(column%64)&1 != 0
+	if d.Threshold == HalfDropped {
+		return RowBits(d.Key, id, uint32(column/64))>>(column%64)&1 != 0
 	}
-	return uint16(drawHash(rowKey(d.Key, id), uint32(column/2))>>(column%2*16)) >= d.Threshold
+	return Draw(RowKey(d.Key, id), uint32(column)) >= d.Threshold
 }
 
 // TestKept: every level keeps what draws one by one keep, and stores nothing beyond its room.
@@ -28,7 +28,7 @@ func TestKept(t *testing.T) {
 	for level := Generic; level <= Supported(); level++ {
 		for cols := 1; cols <= KeptCols; cols++ {
 			for i, rows := range []int{8, 24, 8, 24} {
-				d := Drop{On: true, Key: r.Uint64(), First: 0xffffffe8, Threshold: []uint16{20000, half}[i/2]}
+				d := Drop{On: true, Key: r.Uint64(), First: 0xffffffe8, Threshold: []uint16{20000, HalfDropped}[i/2]}
 				if (cols+i)%2 == 0 {
 					d.IDs = &ids[0]
 				}

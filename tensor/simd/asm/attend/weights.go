@@ -166,7 +166,7 @@ func nextEntries() {
 	SUBQ(wGroup, wLeft)
 }
 
-// drawSrc and drawHead are from package tensor's dropout.go, multiplied by its c0.
+// drawC0 and drawSrc are package simd's.
 const drawC0, drawSrc = 0x9e3779b1, 0x85ebca6b
 
 func drawSrcC0() uint32 {
