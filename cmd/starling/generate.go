@@ -43,16 +43,9 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 			if err := likeParams(c.Flags(), &p, like, scale, symmetrise); err != nil {
 				return err
 			}
-			v := view(quiet, "")
-			sum, err := run.Generate(c.Context(), args[0], p, out, v)
-			v.Close()
-			if err != nil {
-				return err
-			}
-			if !quiet {
-				printSummary(sum)
-			}
-			return nil
+			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
+				return run.Generate(c.Context(), args[0], p, out, v)
+			})
 		},
 	}
 	f := c.Flags()
@@ -125,6 +118,17 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 	}
 	p.Fit()
 	return nil
+}
+
+// writeDataset shows how a new folder is written, and then what it holds.
+func writeDataset(quiet bool, write func(v run.View) (run.Summary, error)) error {
+	v := view(quiet, "")
+	s, err := write(v)
+	v.Close()
+	if err == nil && !quiet {
+		printSummary(s)
+	}
+	return err
 }
 
 // printSummary tells what a new folder holds.

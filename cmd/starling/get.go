@@ -29,16 +29,9 @@ shown, and with --keep kept to compare later ones with. A mirror has the files a
   starling get ogbn-products --mirror http://files.local/graphs`,
 		Args: arguments(1, 1, "the name of a dataset"),
 		RunE: func(c *cobra.Command, args []string) error {
-			v := view(quiet, "")
-			sum, err := run.Get(c.Context(), args[0], opt, v)
-			v.Close()
-			if err != nil {
-				return err
-			}
-			if !quiet {
-				printSummary(sum)
-			}
-			return nil
+			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
+				return run.Get(c.Context(), args[0], opt, v)
+			})
 		},
 	}
 	f := c.Flags()

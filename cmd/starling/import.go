@@ -43,16 +43,9 @@ up to 16 bytes an edge until the import is done.`,
 			if out == "" {
 				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
 			}
-			v := view(quiet, "")
-			sum, err := run.Import(c.Context(), args[0], args[1], opt, out, v)
-			v.Close()
-			if err != nil {
-				return err
-			}
-			if !quiet {
-				printSummary(sum)
-			}
-			return nil
+			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
+				return run.Import(c.Context(), args[0], args[1], opt, out, v)
+			})
 		},
 	}
 	f := c.Flags()
