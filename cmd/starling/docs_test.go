@@ -44,14 +44,18 @@ func flagsOf(c *cobra.Command, typed string, into map[string]map[string]bool) {
 	}
 }
 
-// misnamed are the flags in calls of starling in a text that the command has not.
+// misnamed are the commands in calls of starling in a text that there are not, and the flags that the command has not.
 func misnamed(text string, flags map[string]map[string]bool) (wrong []string) {
 	for _, line := range strings.Split(joined.ReplaceAllString(text, " "), "\n") {
 		line, _, _ = strings.Cut(line, " # ")
 		for _, call := range called.FindAllStringSubmatch(line, -1) {
 			has, ok := flags[call[1]]
+			if !ok {
+				wrong = append(wrong, call[1])
+				continue
+			}
 			for _, m := range flagName.FindAllStringSubmatch(call[2], -1) {
-				if ok && !has[m[2]] {
+				if !has[m[2]] {
 					wrong = append(wrong, call[1]+" --"+m[2])
 				}
 			}
@@ -60,19 +64,22 @@ func misnamed(text string, flags map[string]map[string]bool) (wrong []string) {
 	return wrong
 }
 
-// codeOf is what a page shows as typed: indented lines, fences and quotes.
+// codeOf is what a page shows as typed: indented lines, fences and quotes, which may go on in the next line.
 func codeOf(page string) (code string) {
-	fenced := false
-	for _, line := range strings.SplitAfter(page, "\n") {
+	fenced, prose := false, ""
+	for _, line := range strings.SplitAfter(page+"\n\n", "\n") {
 		switch {
 		case strings.HasPrefix(line, "```"):
 			fenced = !fenced
 		case fenced || strings.HasPrefix(line, "    "):
 			code += line
-		default:
-			for _, q := range quoted.FindAllString(line, -1) {
-				code += strings.Trim(q, "`") + "\n"
+		case line != "\n":
+			prose += line
+		default: // a quote ends with its paragraph at the latest
+			for _, q := range quoted.FindAllString(prose, -1) {
+				code += strings.ReplaceAll(strings.Trim(q, "`"), "\n", " ") + "\n"
 			}
+			prose = ""
 		}
 	}
 	return code
@@ -80,10 +87,11 @@ func codeOf(page string) (code string) {
 
 // TestPagesNameFlags: a flag that a page tells of exists: of starling, of a script of ours or,
 // where it is listed, of another program; and where it is typed, as in our help's examples, the
-// command has it.
+// command exists and has it.
 func TestPagesNameFlags(t *testing.T) {
 	flags := map[string]map[string]bool{}
 	top := root(nil)
+	top.InitDefaultHelpCmd()
 	flagsOf(top, "", flags)
 	known := map[string]bool{}
 	for _, names := range flags {
@@ -124,12 +132,12 @@ func TestPagesNameFlags(t *testing.T) {
 			}
 		}
 		for _, wrong := range misnamed(codeOf(text), flags) {
-			t.Errorf("%s types starling %s, which the command has not", page, wrong)
+			t.Errorf("%s types starling %s, which there is not", page, wrong)
 		}
 	}
 	examples(top, func(c *cobra.Command) {
 		for _, wrong := range misnamed(c.Example, flags) {
-			t.Errorf("the help of %s types starling %s, which the command has not", c.CommandPath(), wrong)
+			t.Errorf("the help of %s types starling %s, which there is not", c.CommandPath(), wrong)
 		}
 	})
 }
@@ -143,8 +151,8 @@ func examples(c *cobra.Command, visit func(*cobra.Command)) {
 
 func TestMisnamedFlagsAreFound(t *testing.T) {
 	flags := map[string]map[string]bool{"train": {"model": true}, "bench wire": {"only": true}}
-	text := "    ./bin/starling train g --model gcn \\\n      --modle x # --y\nstarling bench wire --ops a | starling train --only\n"
-	if got := strings.Join(misnamed(text, flags), ", "); got != "train --modle, bench wire --ops, train --only" {
+	text := "    ./bin/starling train g --model gcn \\\n      --modle x # --y\nSee `starling bench wire --ops a | starling\ntrain --only`, `starling trian`.\n"
+	if got := strings.Join(misnamed(codeOf(text), flags), ", "); got != "train --modle, bench wire --ops, train --only, trian" {
 		t.Error(got)
 	}
 }
