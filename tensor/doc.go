@@ -34,8 +34,8 @@
 // in float32 and rounds once, to nearest even, when it stores.
 //
 // Large matrices come from anonymous mappings advised to use huge pages. They
-// are outside the garbage collector's heap and are recycled by size, so after
-// the first epoch an epoch allocates next to nothing.
+// are outside the garbage collector's heap, and what is freed serves for the
+// next of any size, so after the first epoch an epoch allocates next to nothing.
 //
 // # Determinism
 //

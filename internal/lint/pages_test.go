@@ -17,6 +17,7 @@ var (
 	inFolder = regexp.MustCompile(`^[\w/]+`)
 	picked   = regexp.MustCompile(`-(run|bench)\s+'?\^?([\w|]+)`)
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`)
+	exported = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*)")
 )
 
 // everyFile lists the files of the repository, the generators' too.
@@ -73,7 +74,17 @@ func strayTests(text string, has func(pkg string) []string) (stray []string) {
 	return stray
 }
 
-// TestPagesTellOfWhatIs: Go files, scripts, tests and benchmarks that a page tells of are there.
+// strayExports are the types and functions that a page names by their package and the package does not have.
+func strayExports(text string, declares func(pkg, name string) bool) (stray []string) {
+	for _, m := range exported.FindAllStringSubmatch(text, -1) {
+		if rooms[m[1]] != nil && !declares(m[1], m[2]) {
+			stray = append(stray, m[1]+"."+m[2])
+		}
+	}
+	return stray
+}
+
+// TestPagesTellOfWhatIs: Go files, scripts, types, functions, tests and benchmarks that a page tells of are there.
 func TestPagesTellOfWhatIs(t *testing.T) {
 	root, _ := filepath.Abs("../..")
 	files := everyFile(t, root)
@@ -86,6 +97,14 @@ func TestPagesTellOfWhatIs(t *testing.T) {
 			}
 		}
 		return names
+	}
+	declares := func(pkg, name string) bool {
+		said := regexp.MustCompile(`(?m)^(type|func|var|const) ` + name + `\b`)
+		sources, _ := filepath.Glob(filepath.Join(root, pkg, "*.go"))
+		return slices.ContainsFunc(sources, func(file string) bool {
+			text, _ := os.ReadFile(file)
+			return said.Match(text)
+		})
 	}
 	walk(t, ".md", func(page string) {
 		if page == "CHANGELOG.md" { // which tells of what was, too
@@ -101,6 +120,9 @@ func TestPagesTellOfWhatIs(t *testing.T) {
 		for _, name := range strayTests(string(text), has) {
 			t.Errorf("%s runs the test %s, which is not there", page, name)
 		}
+		for _, name := range strayExports(string(text), declares) {
+			t.Errorf("%s tells of %s, which is not there", page, name)
+		}
 	})
 }
 
@@ -112,6 +134,10 @@ func TestStrayNamesAreFound(t *testing.T) {
 	}
 	has := func(string) []string { return []string{"BenchmarkFaster", "TestSlow"} }
 	if got := strings.Join(strayTests(text, has), ", "); got != "a TestFast, b/c Quick" {
+		t.Error(got)
+	}
+	declares := func(_, name string) bool { return name == "Here" }
+	if got := strings.Join(strayExports("`nn.Here`, `nn.Gone{}`, `torch.Tensor`", declares), " "); got != "nn.Gone" {
 		t.Error(got)
 	}
 }
