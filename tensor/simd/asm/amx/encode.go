@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
@@ -103,13 +101,6 @@ func nothing(n int) {
 func loadConfig() { emit(append(vex(0, 0, 0, none, 0x49), 0x03)...) }
 
 func releaseTiles() { emit(append(vex(0, 0, 0, none, 0x49), 0xc0)...) }
-
-// loadParams loads a function's parameters, by name, into registers.
-func loadParams(names string, to ...GPPhysical) {
-	for i, name := range strings.Fields(names) {
-		Load(Param(name), to[i])
-	}
-}
 
 // askLine asks for a line of those that a kernel asks for in pairs, some bytes from each other: the next place's after
 // every second one.

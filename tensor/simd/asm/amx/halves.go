@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Sizes of simd.Halves' layout, in bytes: the upper halves of a block, two tiles, are followed by the lower
@@ -73,10 +75,8 @@ func halvePair(x0, x1 Mem, m0, m1 OpmaskPhysical, scale VecPhysical, upper, lowe
 // halveRows: 32 numbers of a row make a line of two tiles. A row is read for its largest number, and once
 // more from the nearest cache.
 func halveRows() {
-	TEXT("halveRows512", NOSPLIT, "func(dst, back, src *byte, rows, cols, stride int)")
-	Pragma("noescape")
 	dst, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
-	loadParams("dst back src rows cols stride", dst, back, src, rows, cols, stride)
+	frame.Func("halveRows512", "func(dst, back, src *byte, rows, cols, stride int)", dst, back, src, rows, cols, stride)
 	left, s, d, n := R10, R11, R12, R13
 	loadHalfConstants(EAX, 0)
 	lastMasks(cols, left, RAX)
@@ -148,10 +148,8 @@ func halvePairs() {
 	for i := range 32 {
 		DATA(2*i, U16(i/2+i%2*16))
 	}
-	TEXT("halvePairs512", NOSPLIT, "func(dst, back, src *byte, rows, cols, stride, panel int, ahead uintptr)")
-	Pragma("noescape")
 	dst, back, src, rows, cols, stride, panel, ahead := RDI, R9, RSI, RDX, RCX, R8, R10, RBX
-	loadParams("dst back src rows cols stride panel ahead", dst, back, src, rows, cols, stride, panel, ahead)
+	frame.Func("halvePairs512", "func(dst, back, src *byte, rows, cols, stride, panel int, ahead uintptr)", dst, back, src, rows, cols, stride, panel, ahead)
 	s, d, n, line := R11, R12, R13, R15
 	loadHalfConstants(EAX, 0)
 	VMOVUPS(order, sideBySide)
@@ -159,10 +157,8 @@ func halvePairs() {
 	// column is 16 columns of two rows.
 	column := func(disp, out int, scale VecPhysical, m0, m1 OpmaskPhysical) {
 		z := []VecPhysical{Z0, Z1, Z2, Z3, Z6, Z7}
-		for _, do := range halvePair(Mem{Base: s, Disp: disp}, Mem{Base: s, Index: stride, Scale: 1, Disp: disp}, m0, m1, scale,
-			Mem{Base: d, Disp: out}, Mem{Base: d, Disp: out + halfBytes}, z) {
-			do()
-		}
+		inOrder(halvePair(Mem{Base: s, Disp: disp}, Mem{Base: s, Index: stride, Scale: 1, Disp: disp}, m0, m1, scale,
+			Mem{Base: d, Disp: out}, Mem{Base: d, Disp: out + halfBytes}, z))
 	}
 	next := func(label string) { // line
 		ADDQ(Imm(64), d)
@@ -279,13 +275,7 @@ const (
 // the products of the next: right behind the tiles' stores their loads would wait. Blocks are not asked for ahead,
 // nor are tile instructions set apart, as in product32: here both only take time.
 func productHalves() {
-	TEXT("tilesHalves", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	LEAQ(NewDataAddr(Symbol{Name: "tileConfig", Static: true}, 0), RBX)
-	loadConfig()
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
+	begin("tilesHalves", wholeTiles())
 
 	c, crow, line := R8, R9, RCX
 	a, b, tmp, stripA := RSI, RDI, RBX, RDX
@@ -295,43 +285,39 @@ func productHalves() {
 	panelB, panelC, backA, backB := local, local.Offset(8), local.Offset(16), local.Offset(24)
 	// Of the strip whose sums are in the room.
 	lateC, lateA, lateB := local.Offset(32), local.Offset(40), local.Offset(48)
-	for _, x := range []struct {
-		field int
-		to    Mem
-	}{{fieldHalfB, panelB}, {fieldHalfC, panelC}, {fieldHalfBackB, backB}} {
-		field(x.field, tmp)
-		MOVQ(tmp, x.to)
-	}
+	frame.Keep(fieldHalfB, tmp, panelB)
+	frame.Keep(fieldHalfC, tmp, panelC)
+	frame.Keep(fieldHalfBackB, tmp, backB)
 	MOVQ(U32(0), lateC)
-	field(fieldHalfCRow, crow)
-	field(fieldHalfPanels, panels)
-	field(fieldHalfAhead, ahead)
-	field(fieldHalfAheadApart, apart)
-	field(fieldHalfRoom, room)
+	frame.Get(fieldHalfCRow, crow)
+	frame.Get(fieldHalfPanels, panels)
+	frame.Get(fieldHalfAhead, ahead)
+	frame.Get(fieldHalfAheadApart, apart)
+	frame.Get(fieldHalfRoom, room)
 	MOVQ(U32(64), line)
 	// K1: the lanes of C that are added to, all or none.
 	KXORW(K1, K1, K1)
-	CMPQ(Mem{Base: t, Disp: fieldHalfAdd}, Imm(0))
+	CMPQ(frame.Field(fieldHalfAdd), Imm(0))
 	JEQ(LabelRef("panel"))
 	KXNORW(K1, K1, K1)
 
 	Label("panel")
-	field(fieldHalfRows, rows)
-	field(fieldHalfA, stripA)
-	field(fieldHalfBackA, tmp)
+	frame.Get(fieldHalfRows, rows)
+	frame.Get(fieldHalfA, stripA)
+	frame.Get(fieldHalfBackA, tmp)
 	MOVQ(tmp, backA)
 	MOVQ(panelC, c)
 	Label("rows")
 	MOVQ(panelB, b)
 	MOVQ(stripA, a)
-	CMPQ(Mem{Base: t, Disp: fieldHalfOwn}, Imm(0))
+	CMPQ(frame.Field(fieldHalfOwn), Imm(0))
 	JEQ(LabelRef("owned"))
 	ownC(c, crow, 32)
 	Label("owned")
 	for i := range 4 {
 		zeroTile(i)
 	}
-	field(fieldHalfDepth, k)
+	frame.Get(fieldHalfDepth, k)
 	Label("depth")
 	half := func(tile int, base GPPhysical, n int) {
 		for i := range 2 {
@@ -355,7 +341,7 @@ func productHalves() {
 	four(5)
 	half(4, a, 1)
 	four(5)
-	ADDQ(Mem{Base: t, Disp: fieldHalfAheadStep}, ahead)
+	ADDQ(frame.Field(fieldHalfAheadStep), ahead)
 	ADDQ(U32(halfBlockBytes), a)
 	ADDQ(U32(halfBlockBytes), b)
 	DECQ(k)
@@ -365,7 +351,7 @@ func productHalves() {
 	MOVQ(lateC, a)
 	TESTQ(a, a)
 	JEQ(LabelRef("store"))
-	scaleSums(room, a, crow, tmp, k, lateA, lateB, Mem{Base: t, Disp: fieldHalfPast})
+	scaleSums(room, a, crow, tmp, k, lateA, lateB, frame.Field(fieldHalfPast))
 	Label("store")
 	TESTQ(panels, panels)
 	JEQ(LabelRef("end"))
@@ -382,12 +368,12 @@ func productHalves() {
 	MOVQ(crow, tmp)
 	SHLQ(Imm(5), tmp)
 	ADDQ(tmp, c)
-	ADDQ(Mem{Base: t, Disp: fieldHalfAPanel}, stripA)
+	ADDQ(frame.Field(fieldHalfAPanel), stripA)
 	DECQ(rows)
 	JNZ(LabelRef("rows"))
 
 	MOVQ(panelB, b)
-	ADDQ(Mem{Base: t, Disp: fieldHalfBPanel}, b)
+	ADDQ(frame.Field(fieldHalfBPanel), b)
 	MOVQ(b, panelB)
 	ADDQ(U32(128), backB)
 	ADDQ(U32(128), panelC)

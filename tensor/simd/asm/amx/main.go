@@ -7,6 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 func main() {
@@ -16,11 +18,11 @@ func main() {
 	product("tiles16By1", 4, 1)
 	product("tiles16By3", 1, 3)
 	for tiles := range 3 {
-		strips(tiles+1, false)
+		strips16(tiles+1, false)
 		outer16(tiles+1, false)
 		outerSquare16(tiles + 1)
 	}
-	strips(2, true)
+	strips16(2, true)
 	outer16(1, true)
 	outerWide16()
 	packPairs()
@@ -89,13 +91,7 @@ func tileConfig() {
 // Tiles hold nothing between calls: the state is given back at the end, so that a
 // goroutine may move to another thread.
 func product(name string, strips, wide int) {
-	TEXT(name, NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	LEAQ(Mem{Base: t, Disp: fieldConfig}, RBX)
-	loadConfig()
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
+	begin(name, frame.Field(fieldConfig))
 
 	a, arow, astrip, b, line := RSI, RDX, RDI, RBX, RCX
 	c, crow, at, n := R8, R9, R10, R14
@@ -104,19 +100,19 @@ func product(name string, strips, wide int) {
 	// struct, where a pointer past the end would confuse the garbage collector.
 	local := AllocLocal(32)
 	panelB, panelC, blockA, cstrip := local, local.Offset(8), local.Offset(16), local.Offset(24)
-	field(fieldB, b)
+	frame.Get(fieldB, b)
 	MOVQ(b, panelB)
-	field(fieldC, c)
+	frame.Get(fieldC, c)
 	MOVQ(c, panelC)
-	field(fieldARow, arow)
+	frame.Get(fieldARow, arow)
 	MOVQ(arow, astrip)
 	SHLQ(Imm(4), astrip)
-	field(fieldCRow, crow)
+	frame.Get(fieldCRow, crow)
 	MOVQ(crow, at)
 	SHLQ(Imm(4), at)
 	MOVQ(at, cstrip)
-	field(fieldPanels, panels)
-	field(fieldAhead, ahead)
+	frame.Get(fieldPanels, panels)
+	frame.Get(fieldAhead, ahead)
 	MOVQ(U32(64), line)
 	sums := func(do func(tile int, base, stride GPPhysical, disp int)) {
 		MOVQ(c, at)
@@ -133,20 +129,20 @@ func product(name string, strips, wide int) {
 			loadTileAt(tile, b, line, 1024*j)
 			return
 		}
-		field(fieldBlocks, n)
+		frame.Get(fieldBlocks, n)
 		SHLQ(Imm(11), n)
 		ADDQ(b, n)
 		loadTile(tile, n, line)
 	}
 
 	Label("panel")
-	field(fieldRows, rows)
-	field(fieldA, a)
+	frame.Get(fieldRows, rows)
+	frame.Get(fieldA, a)
 	MOVQ(a, blockA)
 	MOVQ(panelC, c)
 	Label("rows")
 	MOVQ(panelB, b)
-	CMPQ(Mem{Base: t, Disp: fieldAdd}, Imm(0))
+	CMPQ(frame.Field(fieldAdd), Imm(0))
 	JEQ(LabelRef("zero"))
 	sums(loadTileAt)
 	JMP(LabelRef("sum"))
@@ -155,7 +151,7 @@ func product(name string, strips, wide int) {
 		zeroTile(i)
 	}
 	Label("sum")
-	field(fieldBlocks, k)
+	frame.Get(fieldBlocks, k)
 	Label("depth")
 	MOVQ(a, at)
 	for i := range strips {
@@ -173,7 +169,7 @@ func product(name string, strips, wide int) {
 		}
 		ADDQ(astrip, at)
 	}
-	field(fieldAheadStep, n)
+	frame.Get(fieldAheadStep, n)
 	TESTQ(n, n)
 	JEQ(LabelRef("asked"))
 	Label("ask")
@@ -181,9 +177,9 @@ func product(name string, strips, wide int) {
 		PREFETCHT1(Mem{Base: ahead, Disp: 64 * i})
 	}
 	ADDQ(U32(256), ahead)
-	CMPQ(ahead, Mem{Base: t, Disp: fieldAheadEnd})
+	CMPQ(ahead, frame.Field(fieldAheadEnd))
 	JNE(LabelRef("more"))
-	field(fieldThen, ahead)
+	frame.Get(fieldThen, ahead)
 	Label("more")
 	SUBQ(U32(256), n)
 	JNZ(LabelRef("ask"))
@@ -194,7 +190,7 @@ func product(name string, strips, wide int) {
 	JEQ(LabelRef("store"))
 	CMPQ(k, Imm(1))
 	JNE(LabelRef("depth"))
-	ADDQ(Mem{Base: t, Disp: fieldLast}, a)
+	ADDQ(frame.Field(fieldLast), a)
 	JMP(LabelRef("depth"))
 
 	Label("store")
@@ -211,7 +207,7 @@ func product(name string, strips, wide int) {
 	ADDQ(U32(64*uint32(wide)), panelC)
 	DECQ(panels)
 	JNZ(LabelRef("panel"))
-	MOVQ(ahead, Mem{Base: t, Disp: fieldAhead})
+	MOVQ(ahead, frame.Field(fieldAhead))
 	releaseTiles()
 	RET()
 }

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Offsets of the fields of simd.Tiles48.
@@ -46,47 +48,41 @@ func (n narrow) turns() int { return []int{1: 2, 2: 2, 3: 1}[n.wide] }
 // of sums that are added up; the wide side, and in a turned product its lower 16 rows; C, whose rows' distance is there
 // where it is not turned.
 var (
-	narrowT, narrowA, narrowNext, narrowB, narrowHalf, narrowSums = RAX, RSI, RDX, RDI, R10, R10
-	narrowC, narrowCRow, narrowLow, narrowLine, narrowTmp         = R8, R9, R9, RCX, RBX
-	narrowK, narrowRow, narrowS, narrowAhead, narrowApart         = R11, R12, R13, R15, R14
+	narrowA, narrowNext, narrowB, narrowHalf, narrowSums  = RSI, RDX, RDI, R10, R10
+	narrowC, narrowCRow, narrowLow, narrowLine, narrowTmp = R8, R9, R9, RCX, RBX
+	narrowK, narrowRow, narrowS, narrowAhead, narrowApart = R11, R12, R13, R15, R14
 )
-
-func (n narrow) field(off int, to GPPhysical) { MOVQ(Mem{Base: narrowT, Disp: off}, to) }
 
 // product goes over strips, in each over depth. While a block of a strip, 16 by 32 numbers, is multiplied its follower is
 // split, between the tile instructions, into the other half of the room: the vector units have nothing else to do, and
 // what is split stays in the nearest cache. Asking for the next block of the narrow side in these gaps, as product32 does
 // of B, gains nothing here.
 func (n narrow) product(name string) {
-	TEXT(fmt.Sprintf("%sBy%d", name, n.wide), NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t, a, next, b := narrowT, narrowA, narrowNext, narrowB
+	begin(fmt.Sprintf("%sBy%d", name, n.wide), frame.Field(field48Config))
+	a, next, b := narrowA, narrowNext, narrowB
 	c, tmp, k, s, ahead := narrowC, narrowTmp, narrowK, narrowS, narrowAhead
-	Load(Param("t"), t)
-	LEAQ(Mem{Base: t, Disp: field48Config}, RBX)
-	loadConfig()
 	local := AllocLocal(40)
 	strips, deep, asks, late, begun := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32)
 
 	loadSplitConstants(ECX)
-	n.field(field48Depth, k)
+	frame.Get(field48Depth, k)
 	stripMasks(k, tmp)
 	MOVQ(k, deep)
-	n.field(field48Strips, tmp)
+	frame.Get(field48Strips, tmp)
 	MOVQ(tmp, strips)
-	n.field(field48A, s)
-	n.field(field48ARow, narrowRow)
-	n.field(field48C, c)
-	n.field(field48Ahead, ahead)
-	n.field(field48AheadApart, narrowApart)
-	n.field(field48Room, next)
+	frame.Get(field48A, s)
+	frame.Get(field48ARow, narrowRow)
+	frame.Get(field48C, c)
+	frame.Get(field48Ahead, ahead)
+	frame.Get(field48AheadApart, narrowApart)
+	frame.Get(field48Room, next)
 	LEAQ(Mem{Base: next, Disp: roomBytes}, a)
 	if n.turned {
 		MOVQ(narrowRow, narrowLow)
 		SHLQ(Imm(4), narrowLow)
 		ADDQ(s, narrowLow)
 	} else {
-		n.field(field48CRow, narrowCRow)
+		frame.Get(field48CRow, narrowCRow)
 	}
 	if n.turns() > 1 {
 		LEAQ(Mem{Base: next, Disp: 2 * roomBytes}, narrowSums)
@@ -99,17 +95,17 @@ func (n narrow) product(name string) {
 	n.masks("first", strips, 1)
 	MOVQ(U32(0), begun)
 	XORQ(k, k)
-	n.field(field48B, b)
+	frame.Get(field48B, b)
 	if n.turns() == 1 {
 		MOVQ(b, narrowHalf)
 	}
 	JMP(LabelRef("split"))
 
 	Label("begin")
-	n.field(field48Ahead, ahead)
+	frame.Get(field48Ahead, ahead)
 	MOVQ(U32(1), begun)
 	Label("strip")
-	n.field(field48B, b)
+	frame.Get(field48B, b)
 	n.start()
 	MOVQ(deep, k)
 
@@ -140,7 +136,7 @@ func (n narrow) product(name string) {
 	MOVQ(ahead, asks)
 	n.multiplyAndSplit()
 	MOVQ(asks, ahead)
-	ADDQ(Mem{Base: t, Disp: field48AheadStep}, ahead)
+	ADDQ(frame.Field(field48AheadStep), ahead)
 	ADDQ(U32(blockBytes), b)
 	if n.turns() == 1 {
 		ADDQ(U32(blockBytes), narrowHalf)
@@ -150,9 +146,7 @@ func (n narrow) product(name string) {
 	CMPQ(begun, Imm(0))
 	JEQ(LabelRef("begin"))
 	n.finish(strips, late)
-	releaseTiles()
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // lanes makes masks of the columns of C, or, turned, of the last strip's.
@@ -164,7 +158,7 @@ func (n narrow) lanes() {
 	if n.turned {
 		field = field48Last
 	}
-	n.field(field, RCX)
+	frame.Get(field, RCX)
 	MOVQ(I32(-1), narrowTmp)
 	BZHIQ(RCX, narrowTmp, narrowTmp)
 	KMOVW(narrowTmp.As32(), K2)
@@ -194,9 +188,9 @@ func (n narrow) masks(label string, strips Mem, left uint64) {
 // start fills the tiles of sums.
 func (n narrow) start() {
 	if n.turns() == 1 {
-		n.field(field48BPanel, narrowHalf)
+		frame.Get(field48BPanel, narrowHalf)
 		ADDQ(narrowB, narrowHalf)
-		startSums(narrowC, narrowCRow, 16, Mem{Base: narrowT, Disp: field48Add}, func() { rowOfC(narrowC, narrowCRow, narrowTmp, loadTile) }, 3)
+		startSums(narrowC, narrowCRow, 16, frame.Field(field48Add), func() { rowOfC(narrowC, narrowCRow, narrowTmp, loadTile) }, 3)
 		return
 	}
 	if !n.turned {
@@ -224,24 +218,13 @@ func (n narrow) nextStrip() {
 
 // multiplyAndSplit multiplies one block, splits the next and asks for 32 lines.
 func (n narrow) multiplyAndSplit() {
-	work := n.splitBlock()
-	asked, gaps := 0, 3+9*n.wide                  // as many loads and products
-	gapWork := []int{1: 32, 2: 20, 3: 20}[n.wide] // so that the last are well before their block is loaded
-	gap := func() {
-		for range (32 - asked + gaps - 1) / gaps {
-			askLine(narrowAhead, narrowApart, &asked)
-		}
-		some := min(gapWork, len(work))
-		for _, do := range work[:some] {
-			do()
-		}
-		work = work[some:]
-		gaps--
-	}
+	g := gaps{left: 3 + 9*n.wide, // as many loads and products
+		lines: 32, place: narrowAhead, apart: narrowApart, work: n.splitBlock(),
+		most: []int{1: 32, 2: 20, 3: 20}[n.wide]} // so that the last are well before their block is loaded
 	firstA, firstB := n.turns()*n.wide, 8-n.wide // tiles
 	left := func(second, third int) {
 		loadTileAt(firstA+second, narrowA, narrowLine, third*tileBytes)
-		gap()
+		g.fill()
 	}
 	right := func(third int) {
 		for i := range n.wide {
@@ -250,7 +233,7 @@ func (n narrow) multiplyAndSplit() {
 			} else {
 				loadTileAt(firstB+i, narrowHalf, narrowLine, third*thirdBytes)
 			}
-			gap()
+			g.fill()
 		}
 	}
 	turn := 0
@@ -261,7 +244,7 @@ func (n narrow) multiplyAndSplit() {
 				x, y = y, x
 			}
 			multiply(turn%n.turns()*n.wide+i, x, y)
-			gap()
+			g.fill()
 		}
 		turn++
 	}
@@ -277,7 +260,7 @@ func (n narrow) multiplyAndSplit() {
 	left(1, 2)
 	times(1)
 	times(0)
-	if len(work) > 0 || gaps != 0 {
+	if len(g.work) > 0 || g.left != 0 {
 		panic("the work does not fit the gaps")
 	}
 }
@@ -375,7 +358,7 @@ func (n narrow) addTurns() {
 			VADDPS(Mem{Base: narrowSums, Disp: (turn*n.wide + i) * tileBytes}, z, z)
 		}
 		write := fmt.Sprintf("write%d", i)
-		CMPQ(Mem{Base: narrowT, Disp: field48Add}, Imm(0))
+		CMPQ(frame.Field(field48Add), Imm(0))
 		JEQ(LabelRef(write))
 		VADDPS(to, z, lanes[i], z)
 		Label(write)

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Offsets of the fields of simd.OuterHalves.
@@ -43,206 +45,219 @@ const outerAsks = 32
 // instructions: either alone takes about as long. There sums of the panel before are scaled and added to C, too, half of
 // them with each block.
 func outerHalves() {
-	TEXT("outerHalves", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	LEAQ(Mem{Base: t, Disp: fieldOuterConfig}, RBX)
-	loadConfig()
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
-
-	a, b, line := RSI, RDI, RCX
-	s, row, to, ahead := R9, R10, R11, R12
-	k, tmp, ask, apart := R13, RBX, RDX, R14
-	late := outerLate{sums: R15, back: R8, c: tmp}
-	local := AllocLocal(72)
-	here, there := local, local.Offset(8) // rooms of the panel that is multiplied, and of the next
-	panelB, panelC, scaleB, backB := local.Offset(16), local.Offset(24), local.Offset(32), local.Offset(40)
-	lateC, cols, spoilt := local.Offset(48), local.Offset(56), local.Offset(64)
-	keep := func(off int, to Mem) {
-		field(off, tmp)
-		MOVQ(tmp, to)
-	}
-	keep(fieldOuterB, panelB)
-	keep(fieldOuterC, panelC)
-	MOVQ(tmp, lateC) // not yet: no lanes
-	KXORW(K2, K2, K2)
-	keep(fieldOuterScale, scaleB)
-	keep(fieldOuterBackB, backB)
-	keep(fieldOuterRoom, there)
-	ADDQ(U32(2*outerHalf), tmp)
-	MOVQ(tmp, here)
-	keep(fieldOuterCols, cols)
-	keep(fieldOuterSpoilt, spoilt)
-	field(fieldOuterBRow, row)
-	field(fieldOuterAhead, ahead)
-	field(fieldOuterAheadApart, apart)
-	MOVQ(U32(64), line)
-	VMOVUPS(NewDataAddr(Symbol{Name: "sideBySide", Static: true}, 0), sideBySide)
-
-	// start goes to the next panel to be halved; K1 is those of its lanes that are columns.
-	start := func(label string) {
-		MOVQ(I32(-1), tmp)
-		MOVQ(cols, s)
-		CMPQ(s, Imm(16))
-		JGE(LabelRef(label))
-		BZHIQ(s, tmp, tmp)
-		Label(label)
-		KMOVW(tmp.As32(), K1)
-		MOVQ(panelB, s)
-		MOVQ(scaleB, tmp)
-		VMOVUPS(Mem{Base: tmp}, outerScale)
-		ADDQ(Imm(64), panelB)
-		ADDQ(Imm(64), scaleB)
-		MOVQ(there, to)
-	}
-	// pair is the instructions that halve two rows of a panel, into line r of tiles, moving s below them.
-	pair := func(r int) []func() {
-		below := func() { LEAQ(Mem{Base: s, Index: row, Scale: 2}, s) }
-		return append(halvePair(Mem{Base: s}, Mem{Base: s, Index: row, Scale: 1}, K1, K1, outerScale,
-			Mem{Base: to, Disp: 64 * r}, Mem{Base: to, Disp: outerHalf + 64*r}, zmms[r%4*6:]), below)
-	}
-	toLate := func() {
-		field(fieldOuterRoom, late.sums)
-		field(fieldOuterBackA, late.back)
-		MOVQ(lateC, late.c)
-	}
-	start("firstLanes")
-	field(fieldOuterBlocks, k)
-	SHLQ(Imm(4), k) // pairs of rows
-	Label("ahead")
-	for _, do := range pair(0) {
-		do()
-	}
-	ADDQ(Imm(64), to)
-	DECQ(k)
-	JNZ(LabelRef("ahead"))
+	begin("outerHalves", frame.Field(fieldOuterConfig))
+	p := newOuterPanels()
+	p.nextToHalve("firstLanes")
+	p.halveFirst()
 
 	Label("panel")
-	MOVQ(there, tmp)
-	MOVQ(here, b)
-	MOVQ(tmp, here)
-	MOVQ(b, there)
-	MOVQ(tmp, b)
-	field(fieldOuterA, a)
-	field(fieldOuterBlocks, k)
+	p.nextToMultiply()
+	SUBQ(Imm(16), p.cols)
+	JLE(LabelRef("last"))
+	p.nextToHalve("lanes")
+	p.toLate()
+	p.blocks("depth", p.halvingAndScaling())
+	JMP(LabelRef("finish"))
+	Label("last")
+	p.toLate()
+	p.blocks("lastDepth", p.late.rows())
+
+	// What blocks have left, of less than two.
+	Label("finish")
+	MOVQ(U32(outerBlocks), p.k)
+	SUBQ(frame.Field(fieldOuterBlocks), p.k)
+	JEQ(LabelRef("store"))
+	Label("rest")
+	inOrder(p.late.rows())
+	DECQ(p.k)
+	JNZ(LabelRef("rest"))
+	Label("store")
+	MOVQ(p.panelC, p.tmp)
+	TESTQ(p.tmp, p.tmp)
+	JEQ(LabelRef("end"))
+	p.storeSums()
+	p.findSpoilt()
+	CMPQ(p.cols, Imm(0))
+	JG(LabelRef("panel"))
+	MOVQ(U32(0), p.panelC) // the last sums, and no more
+	p.toLate()
+	MOVQ(U32(outerBlocks), p.k)
+	JMP(LabelRef("rest"))
+	Label("end")
+	end()
+}
+
+// outerPanels is where outerHalves stands. K1 is the lanes of the panel that is halved, K2 those of C that are added to.
+type outerPanels struct {
+	a, b, line     GPPhysical // blocks that are multiplied, and how far their lines are apart
+	s, row, to     GPPhysical // rows of B that are halved, how far they are apart, and where halves go
+	ahead, ask     GPPhysical // what is asked for with a block, and next
+	apart, k, tmp  GPPhysical
+	late           outerLate
+	here, there    Mem // rooms of the panel that is multiplied, and of the next
+	panelB, panelC Mem
+	scaleB, backB  Mem
+	lateC          Mem
+	cols, spoilt   Mem // columns that are left, and bits of those that are spoilt
+}
+
+func newOuterPanels() outerPanels {
+	p := outerPanels{a: RSI, b: RDI, line: RCX, s: R9, row: R10, to: R11, ahead: R12, ask: RDX, apart: R14, k: R13, tmp: RBX,
+		late: outerLate{sums: R15, back: R8, c: RBX}}
+	frame.Locals(&p.here, &p.there, &p.panelB, &p.panelC, &p.scaleB, &p.backB, &p.lateC, &p.cols, &p.spoilt)
+	frame.Keep(fieldOuterB, p.tmp, p.panelB)
+	frame.Keep(fieldOuterC, p.tmp, p.panelC)
+	MOVQ(p.tmp, p.lateC) // not yet: no lanes
+	KXORW(K2, K2, K2)
+	frame.Keep(fieldOuterScale, p.tmp, p.scaleB)
+	frame.Keep(fieldOuterBackB, p.tmp, p.backB)
+	frame.Keep(fieldOuterRoom, p.tmp, p.there)
+	ADDQ(U32(2*outerHalf), p.tmp)
+	MOVQ(p.tmp, p.here)
+	frame.Keep(fieldOuterCols, p.tmp, p.cols)
+	frame.Keep(fieldOuterSpoilt, p.tmp, p.spoilt)
+	frame.Get(fieldOuterBRow, p.row)
+	frame.Get(fieldOuterAhead, p.ahead)
+	frame.Get(fieldOuterAheadApart, p.apart)
+	MOVQ(U32(64), p.line)
+	VMOVUPS(NewDataAddr(Symbol{Name: "sideBySide", Static: true}, 0), sideBySide)
+	return p
+}
+
+// nextToHalve goes to the next panel to be halved.
+func (p outerPanels) nextToHalve(label string) {
+	MOVQ(I32(-1), p.tmp)
+	MOVQ(p.cols, p.s)
+	CMPQ(p.s, Imm(16))
+	JGE(LabelRef(label))
+	BZHIQ(p.s, p.tmp, p.tmp)
+	Label(label)
+	KMOVW(p.tmp.As32(), K1)
+	MOVQ(p.panelB, p.s)
+	MOVQ(p.scaleB, p.tmp)
+	VMOVUPS(Mem{Base: p.tmp}, outerScale)
+	ADDQ(Imm(64), p.panelB)
+	ADDQ(Imm(64), p.scaleB)
+	MOVQ(p.there, p.to)
+}
+
+// halveFirst halves the first panel, with which nothing is multiplied yet.
+func (p outerPanels) halveFirst() {
+	frame.Get(fieldOuterBlocks, p.k)
+	SHLQ(Imm(4), p.k) // pairs of rows
+	Label("ahead")
+	inOrder(p.pair(0))
+	ADDQ(Imm(64), p.to)
+	DECQ(p.k)
+	JNZ(LabelRef("ahead"))
+}
+
+// pair is the instructions that halve two rows of a panel, into line r of tiles, moving s below them.
+func (p outerPanels) pair(r int) []func() {
+	below := func() { LEAQ(Mem{Base: p.s, Index: p.row, Scale: 2}, p.s) }
+	return append(halvePair(Mem{Base: p.s}, Mem{Base: p.s, Index: p.row, Scale: 1}, K1, K1, outerScale,
+		Mem{Base: p.to, Disp: 64 * r}, Mem{Base: p.to, Disp: outerHalf + 64*r}, zmms[r%4*6:]), below)
+}
+
+// nextToMultiply goes to the panel that was halved last, whose room the next one leaves to it.
+func (p outerPanels) nextToMultiply() {
+	MOVQ(p.there, p.tmp)
+	MOVQ(p.here, p.b)
+	MOVQ(p.tmp, p.here)
+	MOVQ(p.b, p.there)
+	MOVQ(p.tmp, p.b)
+	frame.Get(fieldOuterA, p.a)
+	frame.Get(fieldOuterBlocks, p.k)
 	for i := range 3 {
 		zeroTile(i)
 	}
-	SUBQ(Imm(16), cols)
-	JLE(LabelRef("last"))
-	start("lanes")
-	toLate()
+}
 
-	block := func(label string, work []func()) {
-		Label(label)
-		MOVQ(ahead, ask)
-		gaps, asked := 17, 0 // eight loads, nine products
-		gap := func() {
-			for range (outerAsks - asked + gaps - 1) / gaps {
-				askLine(ask, apart, &asked)
-			}
-			n := (len(work) + gaps - 1) / gaps
-			for _, do := range work[:n] {
-				do()
-			}
-			work = work[n:]
-			gaps--
-		}
-		left := func(half int) {
-			for i, disp := range []int{0, tileBytes, outerPanel} {
-				loadTileAt(3+i, a, line, half*halfBytes+disp)
-				gap()
-			}
-		}
-		right := func(tile, half int) {
-			loadTileAt(tile, b, line, half*outerHalf)
-			gap()
-		}
-		times := func(right int) {
-			for i := range 3 {
-				multiplyHalves(i, 3+i, right)
-				gap()
-			}
-		}
-		left(0)
-		right(7, 1)
-		times(7)
-		right(6, 0)
-		times(6)
-		left(1)
-		times(6)
-		ADDQ(U32(128), ahead)
-		ADDQ(U32(halfBlockBytes), a)
-		ADDQ(U32(tileBytes), b)
-		ADDQ(U32(tileBytes), to)
-		DECQ(k)
-		JNZ(LabelRef(label))
-	}
-	// Scaling comes a quarter of a block behind the tiles' stores.
-	var work []func()
-	scaling := late.rows()
+// toLate goes to the first of the sums that are in the room.
+func (p outerPanels) toLate() {
+	frame.Get(fieldOuterRoom, p.late.sums)
+	frame.Get(fieldOuterBackA, p.late.back)
+	MOVQ(p.lateC, p.late.c)
+}
+
+// halvingAndScaling is what is done beside a block: scaling comes a quarter of a block behind the tiles' stores.
+func (p outerPanels) halvingAndScaling() (work []func()) {
+	scaling := p.late.rows()
 	for r := range 16 {
-		work = append(work, pair(r)...)
+		work = append(work, p.pair(r)...)
 		if n := 4 * outerLateRows / 12; r >= 4 {
 			work = append(work, scaling[:n]...)
 			scaling = scaling[n:]
 		}
 	}
-	block("depth", append(work, scaling...))
-	JMP(LabelRef("finish"))
-	Label("last")
-	toLate()
-	block("lastDepth", late.rows())
+	return append(work, scaling...)
+}
 
-	// What blocks have left, of less than two.
-	Label("finish")
-	MOVQ(U32(outerBlocks), k)
-	SUBQ(Mem{Base: t, Disp: fieldOuterBlocks}, k)
-	JEQ(LabelRef("store"))
-	Label("rest")
-	for _, do := range late.rows() {
-		do()
+// blocks multiplies the blocks of a panel, with some work beside each.
+func (p outerPanels) blocks(label string, work []func()) {
+	Label(label)
+	MOVQ(p.ahead, p.ask)
+	g := gaps{left: 17, lines: outerAsks, place: p.ask, apart: p.apart, work: work} // eight loads, nine products
+	left := func(half int) {
+		for i, disp := range []int{0, tileBytes, outerPanel} {
+			loadTileAt(3+i, p.a, p.line, half*halfBytes+disp)
+			g.fill()
+		}
 	}
-	DECQ(k)
-	JNZ(LabelRef("rest"))
-	Label("store")
-	MOVQ(panelC, tmp)
-	TESTQ(tmp, tmp)
-	JEQ(LabelRef("end"))
-	MOVQ(tmp, lateC)
-	ADDQ(U32(outerRows*64), panelC)
-	MOVQ(backB, tmp)
-	VMOVUPS(Mem{Base: tmp}, outerBack)
-	ADDQ(Imm(64), backB)
-	field(fieldOuterRoom, a)
+	right := func(tile, half int) {
+		loadTileAt(tile, p.b, p.line, half*outerHalf)
+		g.fill()
+	}
+	times := func(right int) {
+		for i := range 3 {
+			multiplyHalves(i, 3+i, right)
+			g.fill()
+		}
+	}
+	left(0)
+	right(7, 1)
+	times(7)
+	right(6, 0)
+	times(6)
+	left(1)
+	times(6)
+	ADDQ(U32(128), p.ahead)
+	ADDQ(U32(halfBlockBytes), p.a)
+	ADDQ(U32(tileBytes), p.b)
+	ADDQ(U32(tileBytes), p.to)
+	DECQ(p.k)
+	JNZ(LabelRef(label))
+}
+
+// storeSums leaves the sums of a panel in the room, where they wait until the next one is multiplied.
+func (p outerPanels) storeSums() {
+	MOVQ(p.tmp, p.lateC)
+	ADDQ(U32(outerRows*64), p.panelC)
+	MOVQ(p.backB, p.tmp)
+	VMOVUPS(Mem{Base: p.tmp}, outerBack)
+	ADDQ(Imm(64), p.backB)
+	frame.Get(fieldOuterRoom, p.a)
 	for i := range 3 {
-		storeTileAt(i, a, line, outerSums+i*tileBytes)
+		storeTileAt(i, p.a, p.line, outerSums+i*tileBytes)
 	}
-	// A number of B that was too large makes sums of its column infinite or NaN, whatever A's are: one row shows it.
+}
+
+// findSpoilt says which columns of those sums are spoilt, and keeps the panel from C if any is. A number of B that was too
+// large makes sums of its column infinite or NaN, whatever A's are: one row shows it.
+func (p outerPanels) findSpoilt() {
 	KXNORW(K2, K2, K2)
-	MOVQ(spoilt, s)
-	TESTQ(s, s)
+	MOVQ(p.spoilt, p.s)
+	TESTQ(p.s, p.s)
 	JEQ(LabelRef("clean"))
-	ADDQ(Imm(2), spoilt)
-	VMOVUPS(Mem{Base: a, Disp: outerSums}, Z0)
+	ADDQ(Imm(2), p.spoilt)
+	VMOVUPS(Mem{Base: p.a, Disp: outerSums}, Z0)
 	VSUBPS(Z0, Z0, Z0) // NaN of both
 	VCMPPS(Imm(3), Z0, Z0, K3)
-	KMOVW(K3, Mem{Base: s})
+	KMOVW(K3, Mem{Base: p.s})
 	KORTESTW(K3, K3)
 	JEQ(LabelRef("clean"))
 	KXORW(K2, K2, K2)
 	Label("clean")
-	CMPQ(cols, Imm(0))
-	JG(LabelRef("panel"))
-	MOVQ(U32(0), panelC) // the last sums, and no more
-	toLate()
-	MOVQ(U32(outerBlocks), k)
-	JMP(LabelRef("rest"))
-	Label("end")
-	releaseTiles()
-	VZEROUPPER()
-	RET()
 }
 
 // outerRows is how many rows C has, and outerLateRows how many of them are added to with a block.
@@ -280,10 +295,8 @@ var outerScale, outerBack = Z31, Z26
 // columnScales finds what columns are multiplied with, and what takes that back. Rows are read in order, many columns at
 // once.
 func columnScales() {
-	TEXT("columnScales512", NOSPLIT, "func(scale, back, src *byte, rows, cols, stride int)")
-	Pragma("noescape")
 	scale, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
-	loadParams("scale back src rows cols stride", scale, back, src, rows, cols, stride)
+	frame.Func("columnScales512", "func(scale, back, src *byte, rows, cols, stride int)", scale, back, src, rows, cols, stride)
 	s, n, tmp := R10, R11, RAX
 	loadHalfConstants(EAX, outerHeadroom)
 	// group is so many vectors of columns.

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Offsets of the fields of simd.Outer16.
@@ -42,38 +44,30 @@ func outer16(tiles int, few bool) {
 	if few {
 		name = "outer16Few"
 	}
-	TEXT(name, NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
-	LEAQ(at(outerConfig), RBX)
-	loadConfig()
+	begin(name, frame.Field(outerConfig))
 	a, b, c, room, made := RSI, RDI, R8, R9, R10
 	takeA, takeB, crow, units, pitch, line, started := R11, R12, R13, R14, R15, RCX, RBX
 
-	KMOVD(at(outerTakenA), K1)
-	KMOVD(at(outerKeptA), K2)
-	VMOVDQU16(at(outerOrderA), Z31)
+	KMOVD(frame.Field(outerTakenA), K1)
+	KMOVD(frame.Field(outerKeptA), K2)
+	VMOVDQU16(frame.Field(outerOrderA), Z31)
 	rowB := 64 * tiles
 	if few {
 		rowB = 32
-		KMOVD(at(outerTakenB), K3)
-		KMOVD(at(outerKeptB), K4)
-		VMOVDQU16(at(outerOrderB), Z30)
+		KMOVD(frame.Field(outerTakenB), K3)
+		KMOVD(frame.Field(outerKeptB), K4)
+		VMOVDQU16(frame.Field(outerOrderB), Z30)
 	} else {
 		MOVQ(I32(-1), RDX)
 		KMOVW(EDX, K3)
-		KMOVW(at(outerLast), K4)
+		KMOVW(frame.Field(outerLast), K4)
 	}
-	for i, to := range []GPPhysical{a, b, c, room, units, takeA, takeB, crow} {
-		MOVQ(at(8*i), to)
-	}
+	frame.First(a, b, c, room, units, takeA, takeB, crow)
 	LEAQ(Mem{Base: room, Disp: outerUnit}, made)
 	MOVQ(U32(uint32(rowB)), pitch)
 	MOVQ(U32(64), line)
 	XORQ(started, started)
-	CMPQ(at(outerAdd), Imm(0))
+	CMPQ(frame.Field(outerAdd), Imm(0))
 	JEQ(LabelRef("zero"))
 	for j := range tiles {
 		loadTileAt(j, c, crow, 64*j)
@@ -137,9 +131,7 @@ func outer16(tiles int, few bool) {
 	for j := range tiles {
 		storeTileAt(j, c, crow, 64*j)
 	}
-	releaseTiles()
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // transposePairs turns the 8 x 8 pairs of double words in Z0-Z7 round and says in which register each row is.

@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/simd/asm/frame"
 	"starling/tensor/simd/asm/lanes"
 )
 
@@ -41,13 +42,7 @@ const (
 // each sixteen columns of A take the whole slice in. All the while rows to come are asked for, a few lines at a time: as
 // many at once would wait for each other, and all else for them.
 func outerSquare16(tiles int) {
-	TEXT(fmt.Sprintf("outerSquare16By%d", tiles), NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
-	LEAQ(at(squareConfig), RBX)
-	loadConfig()
+	begin(fmt.Sprintf("outerSquare16By%d", tiles), frame.Field(squareConfig))
 	a, b, arow, brow, line := RSI, RDI, RDX, R8, RCX
 	toA, toB, n, tmp := R11, R12, R13, RBX
 	local := AllocLocal(40)
@@ -69,14 +64,14 @@ func outerSquare16(tiles int) {
 	}
 	MOVQ(I32(-1), tmp)
 	KMOVW(tmp.As32(), K4)
-	KMOVW(at(squareLast), K5)
-	MOVQ(at(squareA), a)
-	MOVQ(at(squareB), b)
-	MOVQ(at(squareARow), arow)
-	MOVQ(at(squareBRow), brow)
-	MOVQ(at(squareFromA), aheadA.Next)
-	MOVQ(at(squareFromB), aheadB.Next)
-	MOVQ(at(squareUnits), tmp)
+	KMOVW(frame.Field(squareLast), K5)
+	frame.Get(squareA, a)
+	frame.Get(squareB, b)
+	frame.Get(squareARow, arow)
+	frame.Get(squareBRow, brow)
+	frame.Get(squareFromA, aheadA.Next)
+	frame.Get(squareFromB, aheadB.Next)
+	frame.Get(squareUnits, tmp)
 	MOVQ(tmp, left)
 	MOVQ(U32(64), line)
 
@@ -88,17 +83,17 @@ func outerSquare16(tiles int) {
 	MOVQ(n, slice)
 	MOVQ(n, unit)
 	SUBQ(n, left)
-	MOVQ(at(squareRoom), toA)
+	frame.Get(squareRoom, toA)
 	LEAQ(Mem{Base: toA, Disp: squareRoomB}, toB)
 	until := func(side lanes.Across, rows GPPhysical, lead int) {
 		MOVQ(rows, n)
-		ADDQ(at(lead), n)
+		ADDQ(frame.Field(lead), n)
 		side.Until(n, tmp)
 	}
 	until(aheadA, a, squareLeadA)
 	until(aheadB, b, squareLeadB)
 	Label("unit")
-	squareTurn(a, arow, toA, at(squareLastA), ask)
+	squareTurn(a, arow, toA, frame.Field(squareLastA), ask)
 	MOVQ(U32(4), n)
 	Label("pairs")
 	ask()
@@ -127,16 +122,16 @@ func outerSquare16(tiles int) {
 	JNZ(LabelRef("unit"))
 
 	c, crow, strips, strip, k := RBX, RBP, R14, R15, R13
-	MOVQ(at(squareC), c)
-	MOVQ(at(squareCRow), crow)
-	MOVQ(at(squareStrips), strips)
-	MOVQ(at(squareRoom), strip)
+	frame.Get(squareC, c)
+	frame.Get(squareCRow, crow)
+	frame.Get(squareStrips, strips)
+	frame.Get(squareRoom, strip)
 	Label("strip")
 	for j := range tiles {
 		loadTileAt(j, c, crow, 64*j)
 	}
 	MOVQ(strip, toA)
-	MOVQ(at(squareRoom), toB)
+	frame.Get(squareRoom, toB)
 	MOVQ(slice, k)
 	Label("depth")
 	loadTile(3, toA, line)
@@ -168,9 +163,7 @@ func outerSquare16(tiles int) {
 	}
 	CMPQ(left, Imm(0))
 	JNE(LabelRef("slice"))
-	releaseTiles()
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // squareTurn turns 32 rows of a round, eight columns at a time: a quarter of a vector has those of a row, so that rows of

@@ -5,6 +5,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/simd/asm/frame"
 	"starling/tensor/simd/asm/lanes"
 )
 
@@ -33,44 +34,38 @@ const (
 // even rows, one of the odd. Of A each tile has columns twice, with zeros for the second or the first number of a pair.
 // Meanwhile rows to come are asked for.
 func outerWide16() {
-	TEXT("outerWide16", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
-	LEAQ(at(wideConfig), RBX)
-	loadConfig()
+	begin("outerWide16", frame.Field(wideConfig))
 	a, b, c, brow, room, line := RSI, RDI, R8, R9, R10, RCX
 	n, panels, tile, units, two, odd := R12, R13, R14, R15, RDX, RBX
-	ahead := lanes.Across{Next: R11, End: at(wideEnd)}
+	ahead := lanes.Across{Next: R11, End: frame.Field(wideEnd)}
 
-	KMOVD(at(wideTakenA), K1)
-	KMOVD(at(wideKeptA), K2)
-	VMOVDQU16(at(wideOrder), Z31)
+	KMOVD(frame.Field(wideTakenA), K1)
+	KMOVD(frame.Field(wideKeptA), K2)
+	VMOVDQU16(frame.Field(wideOrder), Z31)
 	MOVQ(U32(0xffff), n)
 	VPBROADCASTD(n.As32(), Z30)
-	MOVQ(at(wideA), a)
-	MOVQ(at(wideB), b)
-	MOVQ(at(wideBRow), brow)
+	frame.Get(wideA, a)
+	frame.Get(wideB, b)
+	frame.Get(wideBRow, brow)
 	LEAQ(Mem{Base: brow, Index: brow, Scale: 1}, two)
-	MOVQ(at(wideRoom), room)
-	MOVQ(at(wideUnits), units)
-	MOVQ(at(wideFrom), ahead.Next)
+	frame.Get(wideRoom, room)
+	frame.Get(wideUnits, units)
+	frame.Get(wideFrom, ahead.Next)
 	MOVQ(U32(64), line)
 
 	askSome := func(name string) {
-		MOVQ(at(wideAsk), n)
+		frame.Get(wideAsk, n)
 		ahead.Fours(func(m Op) { PREFETCHT1(m) }, n, name)
 	}
 	Label("unit")
 	MOVQ(b, n)
-	ADDQ(at(wideLead), n)
+	ADDQ(frame.Field(wideLead), n)
 	ahead.Until(n, odd)
 	for q := range 8 {
 		PREFETCHT0(Mem{Base: a, Disp: packAhead})
 		VMOVDQU16_Z(Mem{Base: a}, K1, zmm(q))
 		VPERMW_Z(zmm(q), Z31, K2, zmm(q))
-		ADDQ(at(wideTakeA), a)
+		ADDQ(frame.Field(wideTakeA), a)
 	}
 	for i, row := range transposePairs() {
 		VPANDD(row, Z30, Z16)
@@ -84,13 +79,13 @@ func outerWide16() {
 	}
 	loadTileAt(6, room, line, 0)
 	loadTileAt(7, room, line, 1024)
-	MOVQ(at(wideC), c)
+	frame.Get(wideC, c)
 	MOVQ(b, tile)
-	MOVQ(at(widePanels), panels)
+	frame.Get(widePanels, panels)
 	Label("panel")
 	CMPQ(panels, Imm(1))
 	JNE(LabelRef("whole"))
-	SUBQ(at(wideBack), tile)
+	SUBQ(frame.Field(wideBack), tile)
 	Label("whole")
 	LEAQ(Mem{Base: tile, Index: brow, Scale: 1}, odd)
 	loadTile(0, c, line)
@@ -110,7 +105,5 @@ func outerWide16() {
 	ADDQ(n, b)
 	SUBQ(Imm(1), units)
 	JNZ(LabelRef("unit"))
-	releaseTiles()
-	VZEROUPPER()
-	RET()
+	end()
 }

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // words loads 16 bfloat16 of two rows as 16 pairs, the first row's number low.
@@ -43,10 +45,8 @@ func askPair(first, second Mem) {
 // packPairs: for each pair of rows, all columns: 16 pairs to the first tile of a panel, 16
 // to the second. blocks are of 32 rows.
 func packPairs() {
-	TEXT("packPairs512", NOSPLIT, "func(dst, src *uint16, blocks, cols, stride, panel int)")
-	Pragma("noescape")
 	dst, src, blocks, cols, stride, panel := RDI, RSI, RDX, RCX, R8, R9
-	loadParams("dst src blocks cols stride panel", dst, src, blocks, cols, stride, panel)
+	frame.Func("packPairs512", "func(dst, src *uint16, blocks, cols, stride, panel int)", dst, src, blocks, cols, stride, panel)
 	left, s, d, n, pairs := R10, R11, R12, R13, RBX
 	lastMasks(cols, left, RAX)
 	both := func(m0, m1 OpmaskPhysical) {
@@ -89,10 +89,8 @@ func packPairs() {
 // packTransposed: each 32 rows x 16 columns become 16 rows of 32 numbers, by
 // pairing rows and transposing the 16 x 16 pairs. blocks are of 32 rows.
 func packTransposed() {
-	TEXT("packTransposed512", NOSPLIT, "func(dst, src *uint16, blocks, cols, stride, drow int)")
-	Pragma("noescape")
 	dst, src, blocks, cols, stride, drow := RDI, RSI, RDX, RCX, R8, R9
-	loadParams("dst src blocks cols stride drow", dst, src, blocks, cols, stride, drow)
+	frame.Func("packTransposed512", "func(dst, src *uint16, blocks, cols, stride, drow int)", dst, src, blocks, cols, stride, drow)
 	// K1: all lanes; K2: those of the last 16 columns.
 	left := R10
 	MOVQ(cols, left)
@@ -184,10 +182,8 @@ func transpose() [16]VecPhysical {
 
 // padRows copies rows of cols bfloat16 and writes zeros after each: of its last 32 lanes those that pitch has room for.
 func padRows() {
-	TEXT("padRows512", NOSPLIT, "func(dst, src *uint16, rows, cols, stride, pitch int)")
-	Pragma("noescape")
 	dst, src, rows, cols, stride, pitch := RDI, RSI, RDX, RCX, R8, R9
-	loadParams("dst src rows cols stride pitch", dst, src, rows, cols, stride, pitch)
+	frame.Func("padRows512", "func(dst, src *uint16, rows, cols, stride, pitch int)", dst, src, rows, cols, stride, pitch)
 	s, d, n, last := R11, R12, R13, R10
 	// K1: the lanes of a row's last numbers, K2: those with the zeros.
 	MOVQ(cols, last)

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Sizes of simd.Tiles32's layout, in bytes: a tile, the two tiles of a third, and a
@@ -30,9 +32,7 @@ func loadSplitConstants(tmp Register) {
 // Z0 low: rounding to the upper half leaves a rest of 16 bits, and rounding that one of eight, so
 // that the three add up to the number.
 func splitPair(to GPPhysical) {
-	for _, do := range splitting(to, 0, thirdBytes, true) {
-		do()
-	}
+	inOrder(splitting(to, 0, thirdBytes, true))
 }
 
 // splitting is the instructions of splitPair, with thirds so many bytes apart, or those that cut thirds off where
@@ -70,10 +70,8 @@ func splitting(to GPPhysical, at, apart int, rounded bool) (work []func()) {
 
 // splitRows: 32 numbers of a row make a line of three tiles, number j beside number 16+j.
 func splitRows() {
-	TEXT("splitRows512", NOSPLIT, "func(dst, src *byte, rows, cols, stride int)")
-	Pragma("noescape")
 	dst, src, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	loadParams("dst src rows cols stride", dst, src, rows, cols, stride)
+	frame.Func("splitRows512", "func(dst, src *byte, rows, cols, stride int)", dst, src, rows, cols, stride)
 	left, s, d, n := R10, R11, R12, R13
 	loadSplitConstants(EAX)
 	lastMasks(cols, left, RAX)
@@ -112,10 +110,8 @@ const splitAhead = 8 << 10
 // splitPairs: row r of a block of 32 goes beside row 16+r, into line r of tiles of
 // 16 columns. Rows past the last are zeros.
 func splitPairs() {
-	TEXT("splitPairs512", NOSPLIT, "func(dst, src *byte, rows, cols, stride, panel int)")
-	Pragma("noescape")
 	dst, src, rows, cols, stride, panel := RDI, RSI, RDX, RCX, R8, R9
-	loadParams("dst src rows cols stride panel", dst, src, rows, cols, stride, panel)
+	frame.Func("splitPairs512", "func(dst, src *byte, rows, cols, stride, panel int)", dst, src, rows, cols, stride, panel)
 	left, s, low, d, n, line := R10, R11, RBX, R12, R13, R15
 	loadSplitConstants(EAX)
 	lastMasks(cols, left, RAX)
@@ -214,13 +210,7 @@ const (
 // product32 goes over panels of 32 columns, in each over strips of 32 rows, in each
 // over depth: six of the nine products of thirds, the smallest first.
 func product32() {
-	TEXT("tiles32", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	LEAQ(NewDataAddr(Symbol{Name: "tileConfig", Static: true}, 0), RBX)
-	loadConfig()
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
+	begin("tiles32", wholeTiles())
 
 	c, crow, line := R8, R9, RCX
 	a, b, tmp, stripA := RSI, RDI, RBX, RDX
@@ -228,25 +218,25 @@ func product32() {
 	place, between := tmp, R14
 	local := AllocLocal(16)
 	panelB, panelC := local, local.Offset(8)
-	field(field32B, b)
+	frame.Get(field32B, b)
 	MOVQ(b, panelB)
-	field(field32C, c)
+	frame.Get(field32C, c)
 	MOVQ(c, panelC)
-	field(field32CRow, crow)
-	field(field32Panels, panels)
-	field(field32Ahead, ahead)
-	field(field32AheadApart, between)
+	frame.Get(field32CRow, crow)
+	frame.Get(field32Panels, panels)
+	frame.Get(field32Ahead, ahead)
+	frame.Get(field32AheadApart, between)
 	MOVQ(U32(64), line)
 
 	Label("panel")
-	field(field32Rows, rows)
-	field(field32A, stripA)
+	frame.Get(field32Rows, rows)
+	frame.Get(field32A, stripA)
 	MOVQ(panelC, c)
 	Label("rows")
 	MOVQ(panelB, b)
 	MOVQ(stripA, a)
-	startSums(c, crow, 32, Mem{Base: t, Disp: field32Add}, func() { eachC(c, crow, tmp, loadTile) }, 4)
-	field(field32Depth, k)
+	startSums(c, crow, 32, frame.Field(field32Add), func() { eachC(c, crow, tmp, loadTile) }, 4)
+	frame.Get(field32Depth, k)
 	Label("depth")
 	// The gaps between tile instructions ask for the next block of A and of B, which makes the slow
 	// times another tenth faster.
@@ -301,14 +291,14 @@ func product32() {
 	four()
 	third(4, a, 0)
 	four()
-	ADDQ(Mem{Base: t, Disp: field32AheadStep}, ahead)
+	ADDQ(frame.Field(field32AheadStep), ahead)
 	ADDQ(U32(blockBytes), a)
 	ADDQ(U32(blockBytes), b)
 	DECQ(k)
 	JNZ(LabelRef("depth"))
 	eachC(c, crow, tmp, storeTile)
 
-	ADDQ(Mem{Base: t, Disp: field32APanel}, stripA)
+	ADDQ(frame.Field(field32APanel), stripA)
 	MOVQ(crow, tmp)
 	SHLQ(Imm(5), tmp)
 	ADDQ(tmp, c)
@@ -316,7 +306,7 @@ func product32() {
 	JNZ(LabelRef("rows"))
 
 	MOVQ(panelB, b)
-	ADDQ(Mem{Base: t, Disp: field32BPanel}, b)
+	ADDQ(frame.Field(field32BPanel), b)
 	MOVQ(b, panelB)
 	ADDQ(U32(128), panelC)
 	DECQ(panels)

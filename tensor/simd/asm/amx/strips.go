@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/simd/asm/frame"
 	"starling/tensor/simd/asm/lanes"
 )
 
@@ -46,243 +47,285 @@ const (
 	roomSums   = 17 << 10
 )
 
-// strips goes over units of 32 rows. Of up to three tiles' columns a step is a unit: products of its two strips of 16 rows,
-// then, while these are under way, lines of the unit before are rounded. Of more columns a step is a strip, whose panels of
-// two tiles' columns are made one by one, and with each some rows of the strip before leave: whole ones, since lines that
-// lie apart go past the caches at two thirds of the speed.
-func strips(tiles int, wide bool) {
+// strips is a product of units of 32 rows, of up to three tiles' columns. With wide it is of panels of two tiles' columns.
+type strips struct {
+	tiles int
+	wide  bool
+
+	next, rows, row, a GPPhysical // rows to come, of the unit at hand, how far these are apart, and what is multiplied
+	b, line            GPPhysical
+	sums, made, c      GPPhysical // sums of this step and of the one before, and where in them
+	strip, done        GPPhysical // where in C both belong; there is none before the first
+	n, step            GPPhysical
+
+	units, panels, panelB, padded, pads Mem // padded rows of this unit, and of the next
+	left, half, nowSums, nowMade        Mem // of a wide product: panels of a row, strips, and both sums' starts
+	ahead                               lanes.Across
+}
+
+// strips16 goes over units of 32 rows. Of up to three tiles' columns a step is a unit: products of its two strips of 16
+// rows, then, while these are under way, lines of the unit before are rounded. Of more columns a step is a strip, whose
+// panels of two tiles' columns are made one by one, and with each some rows of the strip before leave: whole ones, since
+// lines that lie apart go past the caches at two thirds of the speed.
+func strips16(tiles int, wide bool) {
 	name := fmt.Sprintf("strips16By%d", tiles)
 	if wide {
 		name = "strips16Wide"
 	}
-	TEXT(name, NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	LEAQ(Mem{Base: t, Disp: stripsConfig}, RBX)
-	loadConfig()
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
-	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
-	sums, made, rows, n, step, strip, done, next := R9, R10, R11, R12, R13, R15, RDI, R14
-	local := AllocLocal(80)
-	units, panels, panelB, padded, pads := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32)
-	ahead := lanes.Across{Next: RBP, End: local.Offset(40)}
-	left, half, nowSums, nowMade := local.Offset(48), local.Offset(56), local.Offset(64), local.Offset(72)
-	copyTo := func(from, to Op) { MOVQ(from, n); MOVQ(n, to) }
-
-	VMOVDQU16(at(stripsOrder), Z31)
-	KMOVD(at(stripsTaken), K1)
-	KMOVD(at(stripsKept), K2)
-	copyTo(at(stripsUnits), units)
-	MOVQ(at(stripsC), strip)
-	MOVQ(at(stripsA), next)
-	MOVQ(at(stripsFrom), ahead.Next)
-	MOVQ(at(stripsRow), row)
-	MOVQ(U32(64), line)
-	XORQ(done, done)
-	MOVQ(at(stripsRoom), n)
-	MOVQ(n, padded)
-	ADDQ(U32(roomPadded), n)
-	MOVQ(n, pads)
-	LEAQ(Mem{Base: n, Disp: roomPadded}, sums)
-	LEAQ(Mem{Base: sums, Disp: roomSums}, made)
-
-	pad := func(to Mem, name string) {
-		MOVQ(to, a)
-		MOVQ(at(stripsSteps), n)
-		Label(name)
-		VMOVDQU16_Z(Mem{Base: next}, K1, Z0)
-		VPERMW_Z(Z0, Z31, K2, Z0)
-		VMOVDQU16(Z0, Mem{Base: a})
-		ADDQ(at(stripsTake), next)
-		ADDQ(at(stripsPut), a)
-		DECQ(n)
-		JNZ(LabelRef(name))
-	}
-	// lines rounds n lines: those of a row follow each other, in sums and in C.
-	lines := func(name string, store func(Op, Op)) {
-		Label(name)
-		VMOVUPS(Mem{Base: c}, Z0)
-		VMOVUPS(Mem{Base: c, Disp: 64}, Z1)
-		lanes.RoundPair(Z0, Z1, Z2)
-		store(Z2, Mem{Base: done})
-		ADDQ(I32(128), c)
-		ADDQ(line, done)
-		if wide {
-			DECQ(step)
-			JNZ(LabelRef(name + "row"))
-			ADDQ(line, c)
-			ADDQ(at(stripsJump), done)
-			MOVQ(at(stripsPanels), step)
-			Label(name + "row")
-		}
-		DECQ(n)
-		JNZ(LabelRef(name))
-	}
-	round := func(name string, lineCount Op) {
-		TESTQ(done, done)
-		JEQ(LabelRef(name + "none"))
-		MOVQ(made, c)
-		MOVQ(lineCount, n)
-		if wide {
-			MOVQ(left, step)
-		}
-		CMPQ(at(stripsPast), Imm(0))
-		JEQ(LabelRef(name + "near"))
-		lines(name+"past", func(v, m Op) { VMOVNTDQ(v, m) })
-		JMP(LabelRef(name + "rounded"))
-		Label(name + "near")
-		lines(name, func(v, m Op) { VMOVDQU64(v, m) })
-		Label(name + "rounded")
-		if wide {
-			MOVQ(step, left)
-			MOVQ(c, made)
-		}
-		Label(name + "none")
-	}
-
-	CMPQ(at(stripsSteps), Imm(0))
+	begin(name, frame.Field(stripsConfig))
+	s := newStrips(tiles, wide)
+	CMPQ(frame.Field(stripsSteps), Imm(0))
 	JEQ(LabelRef("unit"))
-	pad(padded, "first")
+	s.pad(s.padded, "first")
 	Label("unit")
-	MOVQ(next, n)
-	ADDQ(at(stripsLead), n)
-	ahead.Until(n, step)
-	MOVQ(next, rows)
-	CMPQ(at(stripsSteps), Imm(0))
-	JNE(LabelRef("copied"))
-	ADDQ(at(stripsUnit), next)
-	JMP(LabelRef("ready"))
-	Label("copied")
-	MOVQ(padded, rows)
-	CMPQ(units, Imm(1))
-	JEQ(LabelRef("ready"))
-	pad(pads, "more")
-	copyTo(pads, padded)
-	MOVQ(rows, pads)
-	Label("ready")
+	s.nextUnit()
 	if wide {
-		MOVQ(U32(2), n)
-		MOVQ(n, half)
-		Label("strip")
-		MOVQ(sums, nowSums)
-		MOVQ(made, nowMade)
-		copyTo(at(stripsPanels), left)
-		MOVQ(n, panels)
-	}
-	copyTo(at(stripsB), panelB)
-	Label("panel")
-	stripsTiles(tiles, wide, at, panelB, ahead)
-	if wide {
-		round("before", U32(16))
-		ADDQ(U32(128), sums)
-		MOVQ(b, panelB)
-		DECQ(panels)
-		JNZ(LabelRef("panel"))
-		MOVQ(nowSums, made)
-		MOVQ(nowMade, sums)
-		MOVQ(row, step)
-		SHLQ(Imm(4), step)
-		ADDQ(step, rows)
+		s.wideUnit()
 	} else {
-		round("before", at(stripsLines))
-		XCHGQ(sums, made)
+		s.unit()
 	}
-	MOVQ(strip, done)
-	ADDQ(at(stripsNext), strip)
-	if wide {
-		DECQ(half)
-		JNZ(LabelRef("strip"))
-	}
-	DECQ(units)
+	DECQ(s.units)
 	JNZ(LabelRef("unit"))
 	if wide {
-		copyTo(at(stripsPanels), left)
+		s.copy(frame.Field(stripsPanels), s.left)
 	}
-	round("end", at(stripsLines))
-	releaseTiles()
-	VZEROUPPER()
-	RET()
+	s.round("end", frame.Field(stripsLines))
+	end()
 }
 
-// stripsTiles multiplies a panel of two strips, or of one: rows, which lie row bytes apart, to sums; meanwhile it asks for
+func newStrips(tiles int, wide bool) strips {
+	s := strips{tiles: tiles, wide: wide, next: R14, rows: R11, row: RDX, a: RSI, b: RBX, line: RCX, sums: R9, made: R10, c: R8,
+		strip: R15, done: RDI, n: R12, step: R13}
+	var end Mem
+	frame.Locals(&s.units, &s.panels, &s.panelB, &s.padded, &s.pads, &end, &s.left, &s.half, &s.nowSums, &s.nowMade)
+	s.ahead = lanes.Across{Next: RBP, End: end}
+	VMOVDQU16(frame.Field(stripsOrder), Z31)
+	KMOVD(frame.Field(stripsTaken), K1)
+	KMOVD(frame.Field(stripsKept), K2)
+	s.copy(frame.Field(stripsUnits), s.units)
+	frame.Get(stripsC, s.strip)
+	frame.Get(stripsA, s.next)
+	frame.Get(stripsFrom, s.ahead.Next)
+	frame.Get(stripsRow, s.row)
+	MOVQ(U32(64), s.line)
+	XORQ(s.done, s.done)
+	frame.Keep(stripsRoom, s.n, s.padded)
+	ADDQ(U32(roomPadded), s.n)
+	MOVQ(s.n, s.pads)
+	LEAQ(Mem{Base: s.n, Disp: roomPadded}, s.sums)
+	LEAQ(Mem{Base: s.sums, Disp: roomSums}, s.made)
+	return s
+}
+
+func (s strips) copy(from, to Op) {
+	MOVQ(from, s.n)
+	MOVQ(s.n, to)
+}
+
+// pad copies a unit's rows, with zeros where they end before a pair does.
+func (s strips) pad(to Mem, name string) {
+	MOVQ(to, s.a)
+	frame.Get(stripsSteps, s.n)
+	Label(name)
+	VMOVDQU16_Z(Mem{Base: s.next}, K1, Z0)
+	VPERMW_Z(Z0, Z31, K2, Z0)
+	VMOVDQU16(Z0, Mem{Base: s.a})
+	ADDQ(frame.Field(stripsTake), s.next)
+	ADDQ(frame.Field(stripsPut), s.a)
+	DECQ(s.n)
+	JNZ(LabelRef(name))
+}
+
+// nextUnit has rows begin with those of a unit, as they lie, or padded before: then those of the next are padded.
+func (s strips) nextUnit() {
+	MOVQ(s.next, s.n)
+	ADDQ(frame.Field(stripsLead), s.n)
+	s.ahead.Until(s.n, s.step)
+	MOVQ(s.next, s.rows)
+	CMPQ(frame.Field(stripsSteps), Imm(0))
+	JNE(LabelRef("copied"))
+	ADDQ(frame.Field(stripsUnit), s.next)
+	JMP(LabelRef("ready"))
+	Label("copied")
+	MOVQ(s.padded, s.rows)
+	CMPQ(s.units, Imm(1))
+	JEQ(LabelRef("ready"))
+	s.pad(s.pads, "more")
+	s.copy(s.pads, s.padded)
+	MOVQ(s.rows, s.pads)
+	Label("ready")
+}
+
+// unit multiplies both strips of a unit.
+func (s strips) unit() {
+	s.copy(frame.Field(stripsB), s.panelB)
+	s.multiply()
+	s.round("before", frame.Field(stripsLines))
+	XCHGQ(s.sums, s.made)
+	s.nextStrip()
+}
+
+// wideUnit multiplies the panels of a unit's strips.
+func (s strips) wideUnit() {
+	MOVQ(U32(2), s.n)
+	MOVQ(s.n, s.half)
+	Label("strip")
+	MOVQ(s.sums, s.nowSums)
+	MOVQ(s.made, s.nowMade)
+	s.copy(frame.Field(stripsPanels), s.left)
+	MOVQ(s.n, s.panels)
+	s.copy(frame.Field(stripsB), s.panelB)
+	Label("panel")
+	s.multiply()
+	s.round("before", U32(16))
+	ADDQ(U32(128), s.sums)
+	MOVQ(s.b, s.panelB)
+	DECQ(s.panels)
+	JNZ(LabelRef("panel"))
+	MOVQ(s.nowSums, s.made)
+	MOVQ(s.nowMade, s.sums)
+	MOVQ(s.row, s.step)
+	SHLQ(Imm(4), s.step)
+	ADDQ(s.step, s.rows)
+	s.nextStrip()
+	DECQ(s.half)
+	JNZ(LabelRef("strip"))
+}
+
+func (s strips) nextStrip() {
+	MOVQ(s.strip, s.done)
+	ADDQ(frame.Field(stripsNext), s.strip)
+}
+
+// round rounds so many lines of the step before, if there was one.
+func (s strips) round(name string, lines Op) {
+	TESTQ(s.done, s.done)
+	JEQ(LabelRef(name + "none"))
+	MOVQ(s.made, s.c)
+	MOVQ(lines, s.n)
+	if s.wide {
+		MOVQ(s.left, s.step)
+	}
+	CMPQ(frame.Field(stripsPast), Imm(0))
+	JEQ(LabelRef(name + "near"))
+	s.lines(name+"past", func(v, m Op) { VMOVNTDQ(v, m) })
+	JMP(LabelRef(name + "rounded"))
+	Label(name + "near")
+	s.lines(name, func(v, m Op) { VMOVDQU64(v, m) })
+	Label(name + "rounded")
+	if s.wide {
+		MOVQ(s.step, s.left)
+		MOVQ(s.c, s.made)
+	}
+	Label(name + "none")
+}
+
+// lines rounds n lines: those of a row follow each other, in sums and in C.
+func (s strips) lines(name string, store func(Op, Op)) {
+	Label(name)
+	VMOVUPS(Mem{Base: s.c}, Z0)
+	VMOVUPS(Mem{Base: s.c, Disp: 64}, Z1)
+	lanes.RoundPair(Z0, Z1, Z2)
+	store(Z2, Mem{Base: s.done})
+	ADDQ(I32(128), s.c)
+	ADDQ(s.line, s.done)
+	if s.wide {
+		DECQ(s.step)
+		JNZ(LabelRef(name + "row"))
+		ADDQ(s.line, s.c)
+		ADDQ(frame.Field(stripsJump), s.done)
+		frame.Get(stripsPanels, s.step)
+		Label(name + "row")
+	}
+	DECQ(s.n)
+	JNZ(LabelRef(name))
+}
+
+// multiply multiplies a panel of two strips, or of one: rows, which lie row bytes apart, to sums; meanwhile it asks for
 // rows to come. It leaves b behind the panel. With up to two tiles' columns there is room for sums of both strips at once.
-func stripsTiles(tiles int, single bool, at func(off int) Mem, panelB Mem, ahead lanes.Across) {
-	b, line, row, a, c := RBX, RCX, RDX, RSI, R8
-	sums, rows, k, step := R9, R11, R12, R13
-	all, strips, left, right := 2, 2, 4, 8-tiles
-	if single {
-		all, strips = 1, 1
+func (s strips) multiply() {
+	all, together := 2, 2
+	if s.wide {
+		all, together = 1, 1
 	}
-	if tiles == 3 {
-		strips, left = 1, 3
+	if s.tiles == 3 {
+		together = 1
 	}
-	below := func(base GPPhysical, stride Op, to GPPhysical) { // sixteen rows
-		MOVQ(stride, step)
-		SHLQ(Imm(4), step)
-		ADDQ(base, step)
-		MOVQ(step, to)
-	}
-	MOVQ(rows, a)
-	MOVQ(sums, c)
-	for first := 0; first < all; first += strips {
-		depth := fmt.Sprintf("depth%d", first)
+	MOVQ(s.rows, s.a)
+	MOVQ(s.sums, s.c)
+	for first := 0; first < all; first += together {
 		if first > 0 {
-			below(rows, row, a)
-			below(sums, at(stripsSumRow), c)
+			s.below(s.rows, s.row, s.a)
+			s.below(s.sums, frame.Field(stripsSumRow), s.c)
 		}
-		MOVQ(panelB, b)
-		MOVQ(at(stripsBlocks), k)
-		for i := range strips * tiles {
-			zeroTile(i)
-		}
-		Label(depth)
-		for i := range strips {
-			if i == 0 {
-				loadTile(left, a, row)
-				for j := range tiles {
-					stripsRight(right+j, j, at)
-				}
-			} else {
-				below(a, row, step)
-				loadTileAt(left+i, step, row, 0)
-			}
-			for j := range tiles {
-				multiply(i*tiles+j, left+i, right+j)
-			}
-			MOVQ(at(stripsAsk), step)
-			ahead.Fours(func(m Op) { PREFETCHT1(m) }, step, fmt.Sprintf("%sask%d", depth, i))
-		}
-		ADDQ(line, a)
-		ADDQ(I32(2048), b)
-		DECQ(k)
-		JEQ(LabelRef(depth + "end"))
-		CMPQ(k, Imm(1))
-		JNE(LabelRef(depth))
-		ADDQ(at(stripsLast), a)
-		JMP(LabelRef(depth))
-		Label(depth + "end")
-		for i := range strips {
+		MOVQ(s.panelB, s.b)
+		s.depth(fmt.Sprintf("depth%d", first), together)
+		for i := range together {
 			if i > 0 {
-				below(c, at(stripsSumRow), c)
+				s.below(s.c, frame.Field(stripsSumRow), s.c)
 			}
-			MOVQ(at(stripsSumRow), step)
-			for j := range tiles {
-				storeTileAt(i*tiles+j, c, step, 64*j)
+			frame.Get(stripsSumRow, s.step)
+			for j := range s.tiles {
+				storeTileAt(i*s.tiles+j, s.c, s.step, 64*j)
 			}
 		}
 	}
 }
 
-// stripsRight loads tile j of a block of B: the third is in the next panel.
-func stripsRight(tile, j int, at func(off int) Mem) {
-	b, line, step := RBX, RCX, R13
+// below is sixteen rows below base.
+func (s strips) below(base GPPhysical, stride Op, to GPPhysical) {
+	MOVQ(stride, s.step)
+	SHLQ(Imm(4), s.step)
+	ADDQ(base, s.step)
+	MOVQ(s.step, to)
+}
+
+// depth multiplies all blocks of so many strips. The first tiles have their sums, and the last a block of B.
+func (s strips) depth(name string, strips int) {
+	left, right, k := 4, 8-s.tiles, s.n
+	if s.tiles == 3 {
+		left = 3
+	}
+	frame.Get(stripsBlocks, k)
+	for i := range strips * s.tiles {
+		zeroTile(i)
+	}
+	Label(name)
+	for i := range strips {
+		if i == 0 {
+			loadTile(left, s.a, s.row)
+			for j := range s.tiles {
+				s.loadB(right+j, j)
+			}
+		} else {
+			s.below(s.a, s.row, s.step)
+			loadTileAt(left+i, s.step, s.row, 0)
+		}
+		for j := range s.tiles {
+			multiply(i*s.tiles+j, left+i, right+j)
+		}
+		frame.Get(stripsAsk, s.step)
+		s.ahead.Fours(func(m Op) { PREFETCHT1(m) }, s.step, fmt.Sprintf("%sask%d", name, i))
+	}
+	ADDQ(s.line, s.a)
+	ADDQ(I32(2048), s.b)
+	DECQ(k)
+	JEQ(LabelRef(name + "end"))
+	CMPQ(k, Imm(1))
+	JNE(LabelRef(name))
+	ADDQ(frame.Field(stripsLast), s.a)
+	JMP(LabelRef(name))
+	Label(name + "end")
+}
+
+// loadB loads tile j of a block of B: the third is in the next panel.
+func (s strips) loadB(tile, j int) {
 	if j < 2 {
-		loadTileAt(tile, b, line, 1024*j)
+		loadTileAt(tile, s.b, s.line, 1024*j)
 		return
 	}
-	MOVQ(at(stripsBlocks), step)
-	SHLQ(Imm(11), step)
-	ADDQ(b, step)
-	loadTileAt(tile, step, line, 0)
+	frame.Get(stripsBlocks, s.step)
+	SHLQ(Imm(11), s.step)
+	ADDQ(s.b, s.step)
+	loadTileAt(tile, s.step, s.line, 0)
 }

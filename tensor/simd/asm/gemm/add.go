@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // addRows512 adds rows to sum, four at a time while there are four: the sums are
@@ -13,14 +15,8 @@ func addRows512(b16 bool) {
 	if b16 {
 		name, src, size = name+"b16", "uint16", 2
 	}
-	TEXT(name, NOSPLIT, "func(sum *float32, src *"+src+", rows, cols, stride int)")
-	Pragma("noescape")
 	sum, row, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	Load(Param("sum"), sum)
-	Load(Param("src"), row)
-	Load(Param("rows"), rows)
-	Load(Param("cols"), cols)
-	Load(Param("stride"), stride)
+	frame.Func(name, "func(sum *float32, src *"+src+", rows, cols, stride int)", sum, row, rows, cols, stride)
 	stride3 := R9
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, stride3)
 	// K1: the lanes of the last, partial vector.
@@ -122,14 +118,8 @@ func addRows512(b16 bool) {
 
 // addRows2 adds rows to sum, whole vectors of eight columns only.
 func addRows2() {
-	TEXT("addRows256", NOSPLIT, "func(sum, src *float32, rows, cols, stride int)")
-	Pragma("noescape")
 	sum, row, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	Load(Param("sum"), sum)
-	Load(Param("src"), row)
-	Load(Param("rows"), rows)
-	Load(Param("cols"), cols)
-	Load(Param("stride"), stride)
+	frame.Func("addRows256", "func(sum, src *float32, rows, cols, stride int)", sum, row, rows, cols, stride)
 	SHLQ(Imm(2), cols)
 	at := R9
 	Label("row")

@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/simd/asm/frame"
 	"starling/tensor/simd/asm/lanes"
 )
 
@@ -28,33 +29,29 @@ const (
 // rowDots512: three rows of A by eight columns of B, each of the 24 sums a vector along the depth, until the end. So
 // numbers of A are loaded once, as they lie, and nothing else is far.
 func rowDots512() {
-	TEXT("rowDots512", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin("rowDots512")
 	sum := func(r, j int) VecPhysical { return avx512.vec[8*r+j] }
 	x := avx512.vec[24:27]
 	a, rows, c := [3]GPPhysical{RSI, RDI, R8}, R9, R10
 	b, k, whole, row, tmp := R11, R12, R13, RBX, RCX
 	ahead := lanes.Across{Next: RDX, End: R15}
 
-	MOVQ(at(fieldDotsDepth), whole)
+	frame.Get(fieldDotsDepth, whole)
 	MOVQ(whole, tmp)
 	ANDQ(Imm(15), tmp)
 	MOVQ(I32(-1), k)
 	BZHIQ(tmp, k, k)
 	KMOVW(k.As32(), K1) // lanes of the last numbers of a row
 	SHRQ(Imm(4), whole)
-	MOVQ(at(fieldDotsCols), tmp)
+	frame.Get(fieldDotsCols, tmp)
 	MOVQ(I32(-1), k)
 	BZHIQ(tmp, k, k)
 	KMOVW(k.As32(), K2) // columns of C
-	MOVQ(at(fieldDotsA), a[0])
-	MOVQ(at(fieldDotsC), c)
-	MOVQ(at(fieldDotsRows), rows)
-	MOVQ(at(fieldDotsARow), row)
-	MOVQ(at(fieldDotsFrom), ahead.Next)
+	frame.Get(fieldDotsA, a[0])
+	frame.Get(fieldDotsC, c)
+	frame.Get(fieldDotsRows, rows)
+	frame.Get(fieldDotsARow, row)
+	frame.Get(fieldDotsFrom, ahead.Next)
 
 	Label("rows")
 	// Of fewer than three rows the last is read again.
@@ -68,9 +65,9 @@ func rowDots512() {
 			VPXORD(sum(r, j), sum(r, j), sum(r, j))
 		}
 	}
-	MOVQ(at(fieldDotsB), b)
+	frame.Get(fieldDotsB, b)
 	MOVQ(a[0], k)
-	ADDQ(at(fieldDotsLead), k)
+	ADDQ(frame.Field(fieldDotsLead), k)
 	ahead.Until(k, tmp)
 	step := func(load func(m Mem, to VecPhysical)) {
 		for r := range 3 {
@@ -105,14 +102,14 @@ func rowDots512() {
 	for r := range 3 {
 		addUp(sum(r, 0), sum(r, 1), sum(r, 2), sum(r, 3), sum(r, 4), sum(r, 5), sum(r, 6), sum(r, 7), x[0], x[1])
 		// What is not added to is not read: it would wait for the row before, just stored beside it.
-		CMPQ(at(fieldDotsAdd), Imm(0))
+		CMPQ(frame.Field(fieldDotsAdd), Imm(0))
 		JEQ(LabelRef(fmt.Sprintf("write%d", r)))
 		VADDPS(Mem{Base: c}, sum(r, 0).AsY(), K2, sum(r, 0).AsY())
 		Label(fmt.Sprintf("write%d", r))
 		VMOVUPS(sum(r, 0).AsY(), K2, Mem{Base: c})
 		DECQ(rows)
 		JEQ(LabelRef("end"))
-		ADDQ(at(fieldDotsCRow), c)
+		ADDQ(frame.Field(fieldDotsCRow), c)
 	}
 	// The next row lies below the third, whose numbers are passed but for the last.
 	MOVQ(whole, k)

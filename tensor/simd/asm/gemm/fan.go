@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Offsets of the fields of simd.Fan.
@@ -24,29 +26,25 @@ const (
 // fan512: all of B, up to sixteen rows of a vector, stays in registers. Eight rows of A at a time, then one: each number
 // is multiplied with its row of B.
 func fan512() {
-	TEXT("fan512", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin("fan512")
 	a, low, c, row, row3, crow, rows, depth, tmp := RSI, RDI, R8, R9, R10, R11, R12, R13, RBX
 	sums, b := avx512.vec[:8], avx512.vec[16:]
 
-	MOVQ(at(fieldFanCols), RCX)
+	frame.Get(fieldFanCols, RCX)
 	MOVQ(I32(-1), tmp)
 	BZHIQ(RCX, tmp, tmp)
 	KMOVW(tmp.As32(), K1) // columns of C
-	MOVQ(at(fieldFanB), tmp)
+	frame.Get(fieldFanB, tmp)
 	for k := range 16 {
 		VMOVUPS(Mem{Base: tmp, Disp: 64 * k}, b[k])
 	}
-	MOVQ(at(fieldFanA), a)
-	MOVQ(at(fieldFanC), c)
-	MOVQ(at(fieldFanARow), row)
+	frame.Get(fieldFanA, a)
+	frame.Get(fieldFanC, c)
+	frame.Get(fieldFanARow, row)
 	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
-	MOVQ(at(fieldFanCRow), crow)
-	MOVQ(at(fieldFanRows), rows)
-	MOVQ(at(fieldFanDepth), depth)
+	frame.Get(fieldFanCRow, crow)
+	frame.Get(fieldFanRows, rows)
+	frame.Get(fieldFanDepth, depth)
 
 	group := func(height int, after string) {
 		name := fmt.Sprintf("rows%d", height)
@@ -56,7 +54,7 @@ func fan512() {
 		LEAQ(Mem{Base: a, Index: row, Scale: 4}, low)
 		fanSums(name, sums[:height], b, a, low, row, row3, depth)
 		// What is not added to is not read: it would wait for the row before, just stored beside it.
-		CMPQ(at(fieldFanAdd), Imm(0))
+		CMPQ(frame.Field(fieldFanAdd), Imm(0))
 		JEQ(LabelRef(name + "write"))
 		MOVQ(c, tmp)
 		for r := range height {
@@ -125,31 +123,27 @@ const fanPastAhead = 8 << 10
 // fanPast512: sixteen rows at a time, sixteen columns at a time, to a room; meanwhile those before leave it line by line.
 // Of sixteen rows there are as many lines as columns.
 func fanPast512() {
-	TEXT("fanPast512", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin("fanPast512")
 	a, low, c, row, row3, crow, depth, tmp := RSI, RDI, R8, R9, R10, R11, R13, RBX
 	room, from, to, left, b, n := R12, R14, R15, RCX, RDX, tmp
 	sums, weights, line := avx512.vec[:8], avx512.vec[16:], avx512.vec[8]
 	local := AllocLocal(32)
 	units, made, next, panel := local, local.Offset(8), local.Offset(16), local.Offset(24)
 
-	MOVQ(at(fieldPastRoom), room)
-	MOVQ(at(fieldPastCols), crow)
+	frame.Get(fieldPastRoom, room)
+	frame.Get(fieldPastCols, crow)
 	SHLQ(Imm(2), crow)
 	MOVQ(crow, tmp)
 	SHLQ(Imm(4), tmp)
 	ADDQ(room, tmp)
 	MOVQ(tmp, made)
-	MOVQ(at(fieldPastUnits), tmp)
+	frame.Get(fieldPastUnits, tmp)
 	MOVQ(tmp, units)
-	MOVQ(at(fieldPastA), tmp)
+	frame.Get(fieldPastA, tmp)
 	MOVQ(tmp, next)
-	MOVQ(at(fieldPastARow), row)
+	frame.Get(fieldPastARow, row)
 	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
-	MOVQ(at(fieldPastDepth), depth)
+	frame.Get(fieldPastDepth, depth)
 	XORQ(to, to)
 
 	lines := func(name string) { linesPast(name, from, to, n, line) }
@@ -164,8 +158,8 @@ func fanPast512() {
 	ADDQ(Imm(64), a)
 	SUBQ(Imm(64), n)
 	JG(LabelRef("ask"))
-	MOVQ(at(fieldPastB), b)
-	MOVQ(at(fieldPastCols), left)
+	frame.Get(fieldPastB, b)
+	frame.Get(fieldPastCols, left)
 	MOVQ(room, panel)
 	Label("panel")
 	MOVQ(U32(16), n) // at most: BZHI looks at a byte of it, in which 256 columns are none
@@ -196,7 +190,7 @@ func fanPast512() {
 	MOVQ(a, next)
 	TESTQ(to, to)
 	JNE(LabelRef("begun"))
-	MOVQ(at(fieldPastC), to)
+	frame.Get(fieldPastC, to)
 	Label("begun")
 	MOVQ(made, tmp)
 	MOVQ(room, made)
@@ -204,7 +198,7 @@ func fanPast512() {
 	SUBQ(Imm(1), units)
 	JNZ(LabelRef("unit"))
 	MOVQ(made, from)
-	MOVQ(at(fieldPastCols), n)
+	frame.Get(fieldPastCols, n)
 	lines("last")
 	VZEROUPPER()
 	RET()

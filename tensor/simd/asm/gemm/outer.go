@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // Offsets of the fields of simd.Outer.
@@ -30,31 +32,27 @@ const outerAhead = 8 << 10
 // outer512: up to eight columns of A by up to three vectors of B, whose sums stay in registers for all rows. Rows of both
 // are read as they lie.
 func outer512(vectors int) {
-	TEXT(fmt.Sprintf("outer512w%d", vectors), NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin(fmt.Sprintf("outer512w%d", vectors))
 	sum := func(j, v int) VecPhysical { return avx512.vec[vectors*j+v] }
 	x, one := avx512.vec[24:27], avx512.vec[27:29]
 	a, b, c, arow, brow, crow, rows, left, ahead, step, tmp := RSI, RDI, R8, R14, R9, R10, R11, RDX, R12, R13, RBX
 
-	MOVQ(at(fieldOuterCols), RCX)
+	frame.Get(fieldOuterCols, RCX)
 	for v := range vectors { // the lanes of the last vector, and all of others
 		MOVQ(I32(-1), tmp)
 		BZHIQ(RCX, tmp, tmp)
 		KMOVW(tmp.As32(), []OpmaskPhysical{K1, K2, K3}[v])
 		SUBQ(Imm(16), RCX)
 	}
-	MOVQ(at(fieldOuterA), a)
-	MOVQ(at(fieldOuterB), b)
-	MOVQ(at(fieldOuterARow), arow)
-	MOVQ(at(fieldOuterBRow), brow)
-	MOVQ(at(fieldOuterCRow), crow)
-	MOVQ(at(fieldOuterRows), rows)
-	MOVQ(at(fieldOuterLeft), left)
-	MOVQ(at(fieldOuterAhead), ahead)
-	MOVQ(at(fieldOuterAheadStep), step)
+	frame.Get(fieldOuterA, a)
+	frame.Get(fieldOuterB, b)
+	frame.Get(fieldOuterARow, arow)
+	frame.Get(fieldOuterBRow, brow)
+	frame.Get(fieldOuterCRow, crow)
+	frame.Get(fieldOuterRows, rows)
+	frame.Get(fieldOuterLeft, left)
+	frame.Get(fieldOuterAhead, ahead)
+	frame.Get(fieldOuterAheadStep, step)
 	for j := range 8 {
 		for v := range vectors {
 			VPXORD(sum(j, v), sum(j, v), sum(j, v))
@@ -88,8 +86,8 @@ func outer512(vectors int) {
 	DECQ(rows)
 	JNZ(LabelRef("row"))
 
-	MOVQ(at(fieldOuterC), c)
-	CMPQ(at(fieldOuterAdd), Imm(0))
+	frame.Get(fieldOuterC, c)
+	CMPQ(frame.Field(fieldOuterAdd), Imm(0))
 	JEQ(LabelRef("write"))
 	MOVQ(c, tmp)
 	for j := range 8 {

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // outerSquare512 is outer512 of more than two vectors of B, with nothing to decide on the way: a core whose other thread is
@@ -16,22 +18,16 @@ func outerSquare512(half bool) {
 	if half {
 		left, whole, name = 10, 2, "outer512by40"
 	}
-	TEXT(name, NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin(name)
 	sum := func(j, v int) VecPhysical { return avx512.vec[whole*j+v] }
 	both := func(j int) VecPhysical { return avx512.vec[whole*left+j/2] } // the last columns' sums of j and j+1
 	x, one, two, order := avx512.vec[25:28], avx512.vec[28:30], avx512.vec[30], avx512.vec[31]
 	a, b, c, arow, brow, crow, rows, ahead, step, tmp := RSI, RDI, R8, R14, R9, R10, R11, R12, R13, RBX
 
-	for i, to := range []GPPhysical{a, b, c, arow, brow, crow, rows} {
-		MOVQ(at(8*i), to)
-	}
-	MOVQ(at(fieldOuterAhead), ahead)
-	MOVQ(at(fieldOuterAheadStep), step)
-	MOVQ(at(fieldOuterCols), RCX)
+	frame.First(a, b, c, arow, brow, crow, rows)
+	frame.Get(fieldOuterAhead, ahead)
+	frame.Get(fieldOuterAheadStep, step)
+	frame.Get(fieldOuterCols, RCX)
 	SUBQ(Imm(32), RCX)
 	MOVQ(I32(-1), tmp)
 	BZHIQ(RCX, tmp, tmp)
@@ -92,13 +88,13 @@ func outerSquare512(half bool) {
 		last = func(j int) Op { return []Op{both(j).AsY(), x[0:5][j/2].AsY()}[j%2] }
 	}
 	// The first rows may be another step's.
-	MOVQ(at(fieldOuterLeft), tmp)
+	frame.Get(fieldOuterLeft, tmp)
 	for j := range left {
 		next := fmt.Sprintf("sums%d", j)
 		CMPQ(tmp, Imm(uint64(left-j)))
 		JLT(LabelRef(next))
 		sums := []Op{sum(j, 0), sum(j, 1), last(j)}
-		CMPQ(at(fieldOuterAdd), Imm(0))
+		CMPQ(frame.Field(fieldOuterAdd), Imm(0))
 		JEQ(LabelRef(next + "write"))
 		for v, s := range sums {
 			VADDPS(Mem{Base: c, Disp: 64 * v}, s, s)

@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/simd/asm/frame"
 	"starling/tensor/simd/asm/lanes"
 )
 
@@ -28,30 +29,26 @@ const (
 // outerWide512: three rows at a time, then one, from their first numbers to the last. The rows' numbers of A stay in
 // registers, each repeated; sums come from the nearest cache and go back there.
 func outerWide512() {
-	TEXT("outerWide512", NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	frame.Begin("outerWide512")
 	const tall = 3
 	one := func(r, j int) VecPhysical { return avx512.vec[8*r+j] }
 	x, sum := avx512.vec[24:27], avx512.vec[27:32]
 	a, b, c, arow, brow, rows, left := RSI, [tall]GPPhysical{RDI, R8, R9}, R10, R11, R12, R13, RDX
 	n, tmp := R15, RBX
-	ahead := lanes.Across{Next: R14, End: at(fieldOuterWideEnd)}
+	ahead := lanes.Across{Next: R14, End: frame.Field(fieldOuterWideEnd)}
 
-	MOVQ(at(fieldOuterWideCols), RCX)
+	frame.Get(fieldOuterWideCols, RCX)
 	ANDQ(Imm(15), RCX)
 	MOVQ(I32(-1), tmp)
 	BZHIQ(RCX, tmp, tmp)
 	KMOVW(tmp.As32(), K1) // lanes of a row's last numbers
-	MOVQ(at(fieldOuterWideA), a)
-	MOVQ(at(fieldOuterWideB), b[0])
-	MOVQ(at(fieldOuterWideARow), arow)
-	MOVQ(at(fieldOuterWideBRow), brow)
-	MOVQ(at(fieldOuterWideRows), rows)
-	MOVQ(at(fieldOuterWideLeft), left)
-	MOVQ(at(fieldOuterWideFrom), ahead.Next)
+	frame.Get(fieldOuterWideA, a)
+	frame.Get(fieldOuterWideB, b[0])
+	frame.Get(fieldOuterWideARow, arow)
+	frame.Get(fieldOuterWideBRow, brow)
+	frame.Get(fieldOuterWideRows, rows)
+	frame.Get(fieldOuterWideLeft, left)
+	frame.Get(fieldOuterWideFrom, ahead.Next)
 
 	each := func(name string, do func(j int)) {
 		for j := range 8 {
@@ -77,7 +74,7 @@ func outerWide512() {
 			LEAQ(Mem{Base: b[r-1], Index: brow, Scale: 1}, b[r])
 		}
 		MOVQ(b[0], n)
-		ADDQ(at(fieldOuterWideLead), n)
+		ADDQ(frame.Field(fieldOuterWideLead), n)
 		ahead.Until(n, tmp)
 		step := func(name string, load func(m Mem, to VecPhysical)) {
 			for r := range height {
@@ -94,8 +91,8 @@ func outerWide512() {
 				VMOVUPS(s, m)
 			})
 		}
-		MOVQ(at(fieldOuterWideC), c)
-		MOVQ(at(fieldOuterWideCols), n)
+		frame.Get(fieldOuterWideC, c)
+		frame.Get(fieldOuterWideCols, n)
 		SHRQ(Imm(4), n)
 		JEQ(LabelRef(name + "last"))
 		Label(name + "vector")
@@ -112,7 +109,7 @@ func outerWide512() {
 		step(name+"lastsums", func(m Mem, to VecPhysical) { VMOVUPS_Z(m, K1, to) })
 		Label(name + "end")
 		// The next row lies below the last, whose numbers are passed but for some.
-		MOVQ(at(fieldOuterWideCols), n)
+		frame.Get(fieldOuterWideCols, n)
 		ANDQ(I8(-16), n)
 		SHLQ(Imm(2), n)
 		SUBQ(n, b[height-1])

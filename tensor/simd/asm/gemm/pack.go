@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // packArgs are the arguments of packing, in registers: row goes over rows of src,
@@ -17,12 +19,8 @@ type packArgs struct {
 // loadPack loads them. cols and width are numbers; stride of src's rows and panel,
 // from one panel to the next, are bytes.
 func loadPack(name, src string) packArgs {
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, src *%s, rows, cols, stride, width, panel int)", src))
-	Pragma("noescape")
 	p := packArgs{RDI, RSI, RDX, RCX, R8, R9, R10}
-	for i, r := range []GPPhysical{p.out, p.row, p.rows, p.cols, p.stride, p.width, p.panel} {
-		Load(Param([]string{"dst", "src", "rows", "cols", "stride", "width", "panel"}[i]), r)
-	}
+	frame.Func(name, fmt.Sprintf("func(dst *float32, src *%s, rows, cols, stride, width, panel int)", src), p.out, p.row, p.rows, p.cols, p.stride, p.width, p.panel)
 	return p
 }
 
@@ -145,14 +143,8 @@ func packRows2(vectors int) {
 
 // copyRows512 copies rows to rows leftPitch apart.
 func copyRows512() {
-	TEXT("copyRows512", NOSPLIT, "func(dst, src *float32, rows, cols, stride int)")
-	Pragma("noescape")
 	out, row, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	Load(Param("dst"), out)
-	Load(Param("src"), row)
-	Load(Param("rows"), rows)
-	Load(Param("cols"), cols)
-	Load(Param("stride"), stride)
+	frame.Func("copyRows512", "func(dst, src *float32, rows, cols, stride int)", out, row, rows, cols, stride)
 	// K1: the lanes of the last, partial vector. Writing whole vectors is quicker and
 	// stays within the pitch.
 	MOVQ(cols, R9)

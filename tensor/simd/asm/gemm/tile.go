@@ -7,6 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 // unroll is how many steps of k one turn of a tile's loop takes. What a core does
@@ -33,18 +35,14 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 	if packed {
 		name += "packed"
 	}
-	TEXT(name, NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t := RAX
-	Load(Param("t"), t)
-	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
+	frame.Begin(name)
 	sum := func(r, v int) VecPhysical { return f.vec[r*vectors+v] }
 	b := f.vec[2*f.full : 2*f.full+2]
 	broadcast := f.vec[2*f.full+2 : 2*f.full+4]
 
 	// Rows of C are stored at the very end; ask for them now, to own them by then.
-	field(fieldC, RBX)
-	field(fieldCRow, RCX)
+	frame.Get(fieldC, RBX)
+	frame.Get(fieldCRow, RCX)
 	for r := range rows {
 		prefetchToWrite(0)
 		if vectors == 2 && f.bytes == 64 {
@@ -61,11 +59,11 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 		// A packed row is the tile's rows rounded up to whole vectors.
 		rowStep, kStep = 4, (4*f.full+f.bytes-1)/f.bytes*f.bytes
 	}
-	field(fieldA, a)
-	field(fieldB, panel)
-	field(fieldK, k)
-	field(fieldAhead, ahead)
-	field(fieldAheadStep, aheadStep)
+	frame.Get(fieldA, a)
+	frame.Get(fieldB, panel)
+	frame.Get(fieldK, k)
+	frame.Get(fieldAhead, ahead)
+	frame.Get(fieldAheadStep, aheadStep)
 	for r := range rows {
 		for v := range vectors {
 			if f.bytes == 64 {
@@ -129,11 +127,11 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 
 // store writes the sums, or adds them, within the tile's rows and columns.
 func (f flavour) store(least, rows, vectors int, sum func(r, v int) VecPhysical) {
-	t, c, crow, wanted := RAX, RDI, RSI, R8
-	MOVQ(Mem{Base: t, Disp: fieldRows}, wanted)
-	MOVQ(Mem{Base: t, Disp: fieldC}, c)
-	MOVQ(Mem{Base: t, Disp: fieldCRow}, crow)
-	MOVQ(Mem{Base: t, Disp: fieldCols}, RCX)
+	c, crow, wanted := RDI, RSI, R8
+	frame.Get(fieldRows, wanted)
+	frame.Get(fieldC, c)
+	frame.Get(fieldCRow, crow)
+	frame.Get(fieldCols, RCX)
 	// The sums take most registers; those of B and A are free now.
 	free := f.vec[2*f.full : 2*f.full+4]
 	if f.bytes == 64 {
@@ -160,7 +158,7 @@ func (f flavour) store(least, rows, vectors int, sum func(r, v int) VecPhysical)
 			}
 		}
 	}
-	CMPQ(Mem{Base: t, Disp: fieldAdd}, Imm(0))
+	CMPQ(frame.Field(fieldAdd), Imm(0))
 	JEQ(LabelRef("write"))
 	each(func(m Mem, s VecPhysical, v int) {
 		if f.bytes == 64 {

@@ -9,6 +9,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/frame"
 )
 
 func main() {
@@ -41,12 +43,8 @@ func offsets() {
 // listRows makes a list of each row. Vectors are pushed together and written whole, each over
 // the rest of the one before.
 func listRows() {
-	TEXT("listRows512", NOSPLIT, "func(dst *byte, src *float32, rows, cols, stride int)")
-	Pragma("noescape")
 	list, row, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	for i, r := range []GPPhysical{list, row, rows, cols, stride} {
-		Load(Param([]string{"dst", "src", "rows", "cols", "stride"}[i]), r)
-	}
+	frame.Func("listRows512", "func(dst *byte, src *float32, rows, cols, stride int)", list, row, rows, cols, stride)
 	// K1: the lanes of the last, partial vector.
 	at, left, n, bits := R9, R10, R11, R12
 	MOVQ(cols, left)
@@ -118,13 +116,9 @@ func (f flavour) panelRow() int { return 2 * f.bytes }
 
 // tile adds up, for each list, the columns of so many panels.
 func (f flavour) tile(panels int) {
-	TEXT(fmt.Sprintf("%sp%d", f.name, panels), NOSPLIT, "func(t *byte)")
-	Pragma("noescape")
-	t, list, b, c, crow, rows, add, ahead, aheadStep := RAX, RDI, RSI, RDX, R8, R9, R10, R11, R12
-	Load(Param("t"), t)
-	for i, r := range []GPPhysical{list, b, c, crow, rows, add, ahead, aheadStep} {
-		MOVQ(Mem{Base: t, Disp: 8 * i}, r)
-	}
+	frame.Begin(fmt.Sprintf("%sp%d", f.name, panels))
+	list, b, c, crow, rows, add, ahead, aheadStep := RDI, RSI, RDX, R8, R9, R10, R11, R12
+	frame.First(list, b, c, crow, rows, add, ahead, aheadStep)
 	// Few vectors take turns between two sets of sums, since one would wait for itself.
 	vectors, panel := 2*panels, (depth+1)*f.panelRow()
 	sums := [2][]VecPhysical{f.vec[:vectors], f.vec[:vectors]}
