@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 )
 
 // Folder is one on its way to its name: fill what is at Tmp, then Commit.
@@ -91,6 +93,21 @@ func Aside(dir string) string {
 		}
 	}
 	return ""
+}
+
+// Stranger names something in dir that fits none of the patterns (path.Match), so that
+// nobody replaces a folder with somebody else's things in it; "" if there is nothing.
+func Stranger(dir string, patterns ...string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if !slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, e.Name()); return ok }) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
 }
 
 // Sync makes a rename inside dir last through a power cut. Some file systems cannot sync a

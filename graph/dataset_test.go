@@ -243,6 +243,11 @@ func TestTargetIsGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Close()
+	os.Mkdir(filepath.Join(dir, "run"), 0o755)
+	if _, err := Create(dir, WriterOptions{Overwrite: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "run in it") {
+		t.Fatal("a dataset was to be replaced with somebody's run in it:", err)
+	}
+	os.Remove(filepath.Join(dir, "run"))
 	if _, err := Create(filepath.Join(parent, "no", "d"), WriterOptions{}); !errors.Is(err, ErrInput) {
 		t.Fatal(err)
 	}

@@ -72,7 +72,22 @@ func checkTarget(dir string, overwrite bool) error {
 	if !overwrite {
 		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
 	}
-	return nil
+	return CheckReplaced(dir, "dataset", folderFiles...)
+}
+
+// folderFiles are all that a dataset folder may hold.
+var folderFiles = []string{metaFile, "indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", "features.npy",
+	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy", "test.npy", "ids.npy", "ids.txt"}
+
+// CheckReplaced refuses to replace a folder that holds anything but what fits the
+// patterns: a run or notes that somebody keeps in a dataset would be gone.
+func CheckReplaced(dir, what string, patterns ...string) error {
+	name, err := disk.Stranger(dir, patterns...)
+	if err != nil || name == "" {
+		return err
+	}
+	return &InputError{File: dir, Found: name + " in it, which is no part of a " + what, Want: "a " + what + " and nothing else to replace",
+		Fix: "move it away first, or choose another folder"}
 }
 
 // ArrayWriter writes one array; Close checks that all of it came.

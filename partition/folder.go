@@ -97,6 +97,9 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 	return targets, nil
 }
 
+// holds is what is in a folder, by the file that marks it.
+var holds = map[string][]string{bookFile: {bookFile, "part[0-9]*"}, partFile: {partFile, "*.npy"}}
+
 // free refuses to replace anything but a partition, and that only when told to.
 func free(dir, marker string, overwrite bool) error {
 	dir = filepath.Clean(dir)
@@ -107,6 +110,9 @@ func free(dir, marker string, overwrite bool) error {
 				Fix: "choose another output folder or remove this one yourself"}
 		case !overwrite:
 			return &graph.InputError{File: dir, Found: "an existing partition", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
+		}
+		if err := graph.CheckReplaced(dir, "partition", holds[marker]...); err != nil {
+			return err
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err

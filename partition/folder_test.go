@@ -275,6 +275,14 @@ func TestPartsLiveAnywhere(t *testing.T) {
 		t.Fatal("written over without being told to:", err)
 	}
 	opt.Overwrite = true
+	for _, in := range []string{opt.Dir, dirs[1]} {
+		notes := filepath.Join(in, "notes.txt")
+		os.WriteFile(notes, nil, 0o644)
+		if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "notes.txt in it") {
+			t.Fatal("somebody's notes were to go:", err)
+		}
+		os.Remove(notes)
+	}
 	if err := Write(context.Background(), d, parts, 3, q, opt); err != nil {
 		t.Fatal(err)
 	}

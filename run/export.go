@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"starling/graph"
 	"starling/serve"
 )
 
@@ -33,7 +34,7 @@ func checkExportFolder(dir string) error {
 		return err
 	}
 	if serve.IsExport(dir) {
-		return nil
+		return graph.CheckReplaced(dir, "export", weightsFile, configFile)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {

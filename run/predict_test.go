@@ -49,6 +49,10 @@ func TestPredictAfterTraining(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	os.WriteFile(filepath.Join(to, "load.py"), nil, 0o644)
+	if _, err := Export(s.Out, "dgl", to); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "load.py") {
+		t.Errorf("an export in the place of one with somebody's script in it: %v", err)
+	}
 	weights := filepath.Join(s.Out, weightsFile)
 	b, err := os.ReadFile(weights)
 	if err != nil {
