@@ -187,6 +187,28 @@ func TestRMATChances(t *testing.T) {
 	}
 }
 
+// The chance to lie inside is the sum of all cells'. Chances that would draw for ever, or
+// for hours, are refused.
+func TestRMATInside(t *testing.T) {
+	for n := uint64(2); n < 40; n++ {
+		g := &rmat{n: n, levels: bits.Len64(n - 1), quad: [4]float64{0.1, 0.2, 0.3, 0.4}}
+		sum := 0.0
+		for u := range n {
+			for v := range n {
+				sum += g.chance(u, v, g.levels)
+			}
+		}
+		near(t, fmt.Sprintf("n=%d: inside", n), g.inside(), sum, 1e-12)
+	}
+	for _, a := range []float64{0, 1e-5} {
+		p := sized(100, 500)
+		p.A, p.B, p.C = a, 0, 0
+		if _, err := newRMAT(p); !errors.Is(err, graph.ErrInput) {
+			t.Errorf("a=%g: %v", a, err)
+		}
+	}
+}
+
 // A table gives each outcome its weight, exactly.
 func TestAliasTable(t *testing.T) {
 	weights := []float64{5, 0, 1, 3.5, 0.25, 1}

@@ -46,6 +46,10 @@ func newRMAT(p Params) (*model, error) {
 	}
 	g := &rmat{n: uint64(p.Nodes), levels: bits.Len64(uint64(p.Nodes - 1)), key: rng.New(p.Seed).Fold(edgeStream)}
 	g.quad = [4]float64{p.A, p.B, p.C, max(1-p.A-p.B-p.C, 0)}
+	if in := g.inside(); in < rmatLeastInside {
+		return nil, badParam("a, b, c", fmt.Sprintf("%g %g %g, which seldom draw one of %d vertices (%.2g of the time)", p.A, p.B, p.C, p.Nodes, in),
+			"a larger a, or as --nodes a power of two")
+	}
 	g.four, g.rest = g.table(4), g.table(g.levels%4)
 	k := rng.New(p.Seed).Fold(scrambleStream)
 	g.odd = [2]uint64{k.Uint64(0) | 1, k.Uint64(1) | 1}
@@ -56,6 +60,25 @@ func newRMAT(p Params) (*model, error) {
 			src[i], dst[i] = g.scramble(u), g.scramble(v)
 		}
 	}}, err
+}
+
+// rmatLeastInside is the least chance of a cell to lie inside n×n: at 0, edge would draw
+// for ever, and below this for too long.
+const rmatLeastInside = 1e-3
+
+// inside is the chance of one draw to lie inside n×n. Going up from the last halving, it
+// keeps the chances of u and v to be as high as n-1 at most: both, u, v, or neither bound.
+func (g *rmat) inside() float64 {
+	both, row, col := 1.0, 1.0, 1.0
+	a, b, c, d := g.quad[0], g.quad[1], g.quad[2], g.quad[3]
+	for last := g.n - 1; last > 0; last >>= 1 {
+		if last&1 == 0 { // only zeros stay within the bound
+			both, row, col = a*both, (a+b)*row, (a+c)*col
+		} else { // a zero leaves the bound behind
+			both, row, col = a+b*col+c*row+d*both, a+b+(c+d)*row, a+c+(b+d)*col
+		}
+	}
+	return both
 }
 
 func (g *rmat) table(half int) rmatTable {
