@@ -25,6 +25,7 @@ type layout struct {
 	columns int
 	skip    int // lines before the first edge that are no comments: the header
 	header  string
+	at      *[3]int // columns of source, target and weight; nil: the first three
 }
 
 // block is a piece of the file that ends at a line end, and the edges in it, until
@@ -89,6 +90,9 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 	}
 	if isHeader {
 		lay.skip, lay.header = 1, string(lines[0])
+		if at := edgeColumns(lay.split(bytes.Clone(lines[0]))); at != [3]int{0, 1, 2} {
+			lay.at = &at
+		}
 	}
 	if opt.Header != "" && opt.Header != "yes" && opt.Header != "no" {
 		return lay, badParam("header", opt.Header, `"yes", "no" or nothing`)
@@ -118,6 +122,10 @@ var headerWords = []string{"source", "src", "from", "fromnodeid", "u", "node1", 
 // looksLikeHeader compares the first two lines, which are one if there is no other: a
 // header has no numbers where the next line has some, or it has the usual words.
 func looksLikeHeader(lay layout, first, second []byte) bool {
+	names := lay.split(bytes.Clone(first))
+	if named(names, sourceNames) >= 0 && named(names, targetNames) >= 0 {
+		return true
+	}
 	a, _ := lay.next(first)
 	b, _ := lay.next(second)
 	return slices.Contains(headerWords, strings.ToLower(string(a))) || (!isNumber(a) && isNumber(b))
@@ -196,7 +204,7 @@ func (l layout) torn(line []byte) bool {
 // nearly all lines are.
 func (l layout) plain(line []byte) (u, v []byte, ok bool) {
 	at := bytes.IndexByte(line, l.delim)
-	if l.delim == 0 || at < 1 || at+1 == len(line) {
+	if l.delim == 0 || l.at != nil || at < 1 || at+1 == len(line) {
 		return nil, nil, false
 	}
 	u, v = line[:at], line[at+1:]
@@ -205,6 +213,33 @@ func (l layout) plain(line []byte) (u, v []byte, ok bool) {
 
 // inside tells of a byte that begins or ends nothing but a name.
 func inside(c byte) bool { return c > '%' && c < 0x7f }
+
+// edge splits off the source and the target of a line; the weight begins the tail. It is
+// torn where a field of these is.
+func (l layout) edge(line []byte) (u, v, tail []byte, torn bool) {
+	if l.at == nil {
+		torn = l.torn(line)
+		u, tail = l.next(line)
+		torn = torn || l.torn(tail)
+		v, tail = l.next(tail)
+		return u, v, tail, torn
+	}
+	for i := 0; i <= max(l.at[0], l.at[1], l.at[2]) && len(line) > 0; i++ {
+		var field []byte
+		torn = torn || l.torn(line)
+		if i == l.at[2] {
+			tail = line
+		}
+		field, line = l.next(line)
+		switch i {
+		case l.at[0]:
+			u = field
+		case l.at[1]:
+			v = field
+		}
+	}
+	return u, v, tail, torn
+}
 
 func (l layout) index(line []byte) int {
 	if l.delim == 0 {
@@ -357,10 +392,7 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 			continue
 		}
 		edges++
-		torn := lay.torn(line)
-		u, tail := lay.next(line)
-		torn = torn || lay.torn(tail)
-		v, tail := lay.next(tail)
+		u, v, tail, torn := lay.edge(line)
 		switch {
 		case torn:
 			b.fail(line, "quotes that end where the field does, on the same line")
@@ -400,11 +432,18 @@ func (b *block) weight(lay layout, line, tail []byte) bool {
 	field, _ := lay.next(tail)
 	w, err := strconv.ParseFloat(text(field), 32)
 	if err != nil || math.IsNaN(w) || math.IsInf(w, 0) {
-		b.fail(line, "a finite weight in the third column")
+		b.fail(line, fmt.Sprintf("a finite weight in column %d", lay.weightColumn()+1))
 		return false
 	}
 	b.weights = append(b.weights, float32(w))
 	return true
+}
+
+func (l layout) weightColumn() int {
+	if l.at == nil {
+		return 2
+	}
+	return l.at[2]
 }
 
 // text views bytes as a string for a call that does not keep it.
@@ -437,7 +476,7 @@ func parseNumbers(ids *ranks) func(*block, layout, bool) {
 // between, as most large files are; false if there is anything else. It is about
 // three times as fast as eachLine, which trims, unquotes and counts.
 func (b *block) plain(lay layout) bool {
-	if b.index == 0 || lay.columns != 2 {
+	if b.index == 0 || lay.columns != 2 || lay.at != nil {
 		return false // the first block may have comments and a header
 	}
 	delim := lay.delim

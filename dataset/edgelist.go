@@ -10,7 +10,7 @@ import (
 
 // Edge lists: a line an edge, source then target, separated by tabs, commas,
 // semicolons or blanks; more columns are ignored, except that with Weights the
-// third is a weight. Lines that start with # or % are comments (SNAP, KONECT). A
+// third is a weight. A header may name other columns (columns.go). Lines that start with # or % are comments (SNAP, KONECT). A
 // first line that is no edge is a header; lines that repeat it are left out. Files may
 // be packed with gzip.
 //
@@ -75,7 +75,12 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	if e.headers > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("lines that repeat the names of columns, %.60q, are left out: %d", lay.header, e.headers))
 	}
-	if lay.columns > 2 && !opt.Weights {
+	switch {
+	case lay.at != nil && opt.Weights:
+		r.notes = append(r.notes, fmt.Sprintf("by their names, %.60q, sources are column %d, targets column %d, weights column %d", lay.header, lay.at[0]+1, lay.at[1]+1, lay.at[2]+1))
+	case lay.at != nil && (lay.at[0] != 0 || lay.at[1] != 1):
+		r.notes = append(r.notes, fmt.Sprintf("by their names, %.60q, sources are column %d, targets column %d", lay.header, lay.at[0]+1, lay.at[1]+1))
+	case lay.columns > 2 && !opt.Weights:
 		r.notes = append(r.notes, fmt.Sprintf("columns 3 to %d of the edge list are not used", lay.columns))
 	}
 	r.edges = &edgeFeed{nodes: ids.n, expected: e.total, weighted: opt.Weights, fill: e.fill, close: e.Close}
@@ -88,6 +93,7 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 
 // attach adds labels, splits and features.
 func (r *read) attach(t tables, ids *idMap, opt ImportOptions) (err error) {
+	r.notes = append(r.notes, t.notes...)
 	if t.labels != nil {
 		if r.labels, err = t.labels.known(ids, opt.Task, &r.notes); err != nil {
 			return err

@@ -28,7 +28,7 @@ type ImportOptions struct {
 	KeepSelfLoops  bool
 
 	// Edge lists only.
-	Weights  bool   // the third column is a weight
+	Weights  bool   // a column is a weight: the one called so, or the third
 	Header   string // "yes", "no", or "" to look
 	Nodes    int64  // ids are 0..Nodes-1 already; 0: ids are mapped unless they are 0..N-1
 	Labels   string // file of id,label lines

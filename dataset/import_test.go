@@ -335,6 +335,13 @@ func TestEdgeListSpellings(t *testing.T) {
 		"and as saved":     {"\xef\xbb\xbfsrc,dst\r\n0,1\r\n2,1\r\n\xef\xbb\xbfsrc,dst\r\n1,0\r\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
 		"part in quotes":   {"\"Al\" Y\tb\n\"Al\" Z\tb\n", ImportOptions{}, []uint32{0, 2}, "\"Al\" Y b \"Al\" Z", true},
 		"leading zeros":    {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
+		"target first":     {"dst,src\n1,0\n1,2\n0,1\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"rows of pandas":   {",src,dst\n0,0,1\n1,2,1\n2,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"rows of others":   {",payer,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"numbered edges":   {"id\tkind\tTarget\tSource\n7\tx\t1\t0\n8\ty\t1\t2\n9\tz\t0\t1\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"one end is known": {"id,source,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"a triple":         {"head,relation,tail\nbob,knows,alice\ncarol,knows,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
+		"letters":          {"v,w\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
 	} {
 		d := imported(t, "edgelist", written(t, "e.txt", c.text), c.opt)
 		if !slices.Equal(d.Graph.Indices, c.indices) || idsOf(d) != c.ids || d.HasIDs() != c.mapped {
@@ -370,6 +377,31 @@ func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 	}
 }
 
+// A header says which columns are what.
+func TestColumnsByName(t *testing.T) {
+	for _, text := range []string{"src,dst,w\n0,1,0.5\n1,0,2\n", "weight,src,dst\n0.5,0,1\n2,1,0\n", "src,dst,year,Weight\n0,1,1999,0.5\n1,0,2001,2\n",
+		",dst,src,fee\n0,1,0,0.5\n1,0,1,2\n", "dst,\"weight\",src\n1,\"0.5\",0\n0,2,1\n"} {
+		d := imported(t, "edgelist", written(t, "e.csv", text), ImportOptions{Weights: true})
+		if !slices.Equal(d.Graph.Indices, []uint32{1, 0}) || !slices.Equal(d.Graph.Weights, []float32{2, 0.5}) {
+			t.Errorf("%q: %v %v", text, d.Graph.Indices, d.Graph.Weights)
+		}
+	}
+	refused(t, "edgelist", written(t, "e.csv", "weight,src,dst\nheavy,0,1\n"), ImportOptions{Weights: true}, "weight in column 1")
+	refused(t, "edgelist", written(t, "e.csv", "id,src,dst\n0,1\n"), ImportOptions{}, "line 2")
+	edges := written(t, "e.csv", "0,1\n1,2\n2,0\n")
+	for _, text := range []string{",id,x,y\n0,2,5,6\n1,0,1,2\n2,1,3,4\n", "x,y,id\n5,6,2\n1,2,0\n3,4,1\n", ",x,y\n2,5,6\n0,1,2\n1,3,4\n"} {
+		d := imported(t, "edgelist", edges, ImportOptions{Features: written(t, "f.csv", text)})
+		if !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("%q: %v", text, d.Features.F32)
+		}
+	}
+	refused(t, "edgelist", edges, ImportOptions{Features: written(t, "f.csv", "x,y,id\n5,6,2\n1,2\n3,4,1\n")}, "f.csv")
+	d := imported(t, "edgelist", written(t, "e.csv", "id,src,dst\n7,0,1\n"), ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", "label,id\n1,0\n")})
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "sources are column 2, targets column 3") || !strings.Contains(notes, "ids are column 2 of l.csv") {
+		t.Error(notes)
+	}
+}
+
 func TestTablesOfVertices(t *testing.T) {
 	edges := written(t, "e.csv", "0,1\n1,2\n2,0\n")
 	for name, c := range map[string]struct {
@@ -387,6 +419,10 @@ func TestTablesOfVertices(t *testing.T) {
 		"header again":          {"id,label\n0,1\n1,0\nid,label\n2,1\n", []int32{1, 0, 1}},
 		"odd header again":      {"paper,venue\n0,1\n1,0\npaper,venue\n2,1\n", []int32{1, 0, 1}},
 		"returns":               {"0,1\r\n1,0\r\n\r\n2,1\r\n", []int32{1, 0, 1}},
+		"rows of pandas":        {",id,label\n0,2,1\n1,1,0\n2,0,1\n", []int32{1, 0, 1}},
+		"rows are the ids":      {",label\n2,1\n1,0\n0,1\n", []int32{1, 0, 1}},
+		"label first":           {"label,id\ncat,2\nant,1\ncat,0\n", []int32{1, 0, 1}},
+		"names between":         {"id,name,label\n0,x,1\n1,y,\n2,z,0\n", []int32{1, -1, 0}},
 	} {
 		opt := ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", c.labels)}
 		d := imported(t, "edgelist", edges, opt)
@@ -580,6 +616,7 @@ func drain(w *graph.Writer, format, path string, opt ImportOptions) error {
 func FuzzEdgeList(f *testing.F) {
 	f.Add([]byte("# c\n0\t1\n2\t1\n"), false)
 	f.Add([]byte("src,dst,w\na,b,1\n\"c,d\",b,2\n"), true)
+	f.Add([]byte(",w,dst,src\n0,1,a,b\n1,2,\"c,d\",b\n"), true)
 	f.Add([]byte("-1 99999999999\n"), false)
 	f.Add([]byte("\x1f\x8b\x08\x00"), false)
 	path := filepath.Join(f.TempDir(), "e")
@@ -592,6 +629,7 @@ func FuzzEdgeList(f *testing.F) {
 
 func FuzzVertexTables(f *testing.F) {
 	f.Add([]byte("id,label\n0,a\n1,b\n"), []byte("0,1,2\n1,3,4\n"))
+	f.Add([]byte("label,id\na,0\nb,1\n"), []byte(",x,id\n0,1,0\n1,2,1\n"))
 	f.Add([]byte("id,0\n0,0\n1,A"), []byte("0,0,,0")) // a bad first row is no header
 	edges := written(f, "e", "0 1\n")
 	dir := f.TempDir()

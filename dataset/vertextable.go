@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type tables struct {
 	labels   *labelTable
 	features *featureTable // nil also when features are an npy
+	notes    []string
 }
 
 type labelTable struct {
@@ -36,13 +38,13 @@ type featureTable struct {
 func readTables(opt ImportOptions) (t tables, err error) {
 	if opt.Labels != "" {
 		t.labels = &labelTable{path: opt.Labels}
-		if err := eachRow(opt.Labels, t.labels.add); err != nil {
+		if err := t.read(opt.Labels, labelNames, t.labels.add); err != nil {
 			return t, err
 		}
 	}
 	if opt.Features != "" && !strings.HasSuffix(opt.Features, ".npy") {
 		t.features = &featureTable{path: opt.Features}
-		if err := eachRow(opt.Features, t.features.add); err != nil {
+		if err := t.read(opt.Features, nil, t.features.add); err != nil {
 			return t, err
 		}
 	}
@@ -76,8 +78,10 @@ func (t tables) numbers() ([]uint32, error) {
 // header is what a table answers when a row holds the names of its columns.
 const header = "the names of columns on the first line only"
 
-// eachRow reads a file of id,value,… lines. f answers "" or what it wanted.
-func eachRow(path string, f func(id string, fields []string) (bad string)) error {
+// read reads a file of id,value,… lines. A header may say where the id is, and that a
+// column called one of the words comes first among the values. f answers "" or what it
+// wanted.
+func (t *tables) read(path string, words []string, f func(id string, fields []string) (bad string)) error {
 	in, err := openInput(path)
 	if err != nil {
 		return err
@@ -88,8 +92,10 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 	var lay layout
 	var first []string // until the second row tells whether it is a header
 	headed := false
+	var order []int
 	use := func(n int, fields []string, mayHead bool) error {
 		want := "an id and a value"
+		fields = ordered(fields, len(first), order)
 		if len(fields) >= 2 {
 			want = f(fields[0], fields[1:])
 		}
@@ -117,9 +123,15 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 			continue
 		}
 		if rows == 2 {
-			if headed = isNumber([]byte(fields[0])) && !isNumber([]byte(first[0])); !headed {
+			headed = isNumber([]byte(fields[0])) && !isNumber([]byte(first[0])) || named(first, idWords) >= 0 && named(first, words) >= 0
+			if !headed {
 				if err := use(at, first, true); err != nil {
 					return err
+				}
+			}
+			if headed {
+				if order = vertexColumns(first, words); order != nil {
+					t.notes = append(t.notes, fmt.Sprintf("by their names, %.60q, ids are column %d of %s, values column %d and others", strings.Join(first, ","), order[0]+1, filepath.Base(path), order[min(1, len(order)-1)]+1))
 				}
 			}
 		}

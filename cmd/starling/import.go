@@ -54,7 +54,7 @@ up to 16 bytes an edge until the import is done.`,
 	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (planetoid, npz: always done)")
 	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
 	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
-	f.BoolVar(&opt.Weights, "weights", false, "the third column is a weight (edgelist), or the column weight (parquet)")
+	f.BoolVar(&opt.Weights, "weights", false, "edges have weights: the column weight, or the third (edgelist)")
 	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist)")
 	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist, parquet)")
 	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
