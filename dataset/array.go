@@ -51,6 +51,12 @@ func elements(descr string, data []byte, ints func(i int, x int64) error, reals 
 		case "i8":
 			x = int64(le.Uint64(b))
 		case "u8":
+			if ints == nil { // of which half are beyond int64
+				if err := reals(i, float64(le.Uint64(b))); err != nil {
+					return err
+				}
+				continue
+			}
 			x = int64(min(le.Uint64(b), math.MaxInt64))
 		case "f2", "f4", "f8":
 			f := float64(0)

@@ -183,7 +183,7 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	return r.write(w, format, opt)
 }
 
-// check looks at labels and splits before anything is written.
+// check looks at features, labels and splits before anything is written.
 func (r *read) check() (err error) {
 	n := 0
 	if r.graph != nil {
@@ -191,7 +191,10 @@ func (r *read) check() (err error) {
 	} else {
 		n = r.edges.nodes
 	}
-	if r.labels != nil {
+	if r.features != nil {
+		err = r.features.CheckFinite()
+	}
+	if err == nil && r.labels != nil {
 		err = r.labels.Validate(n)
 	}
 	if err == nil {
@@ -358,6 +361,16 @@ func matching(dir, pattern string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// because tells of a file that could not be read. A mistake that says itself what it wanted
+// keeps that, and gets the file and what to do.
+func because(file, field string, err error, want, fix string) error {
+	var in *graph.InputError
+	if errors.As(err, &in) {
+		return badFile(file, strings.Trim(field+": "+in.Field, ": "), in.Found, in.Want, fix)
+	}
+	return badFile(file, field, err.Error(), want, fix)
 }
 
 func badFile(file, field, found, want, fix string) error {

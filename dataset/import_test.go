@@ -457,6 +457,29 @@ func TestFromHalf(t *testing.T) {
 	}
 }
 
+// One-hot labels have one 1, or none.
+func TestOneHot(t *testing.T) {
+	for _, c := range []struct {
+		row  []int64
+		want int32 // -2: refused
+	}{{[]int64{0, 1, 0}, 1}, {[]int64{0, 0, 0}, -1}, {[]int64{1, 1, 0}, -2}, {[]int64{0, 256, 0}, -2}, {[]int64{0, 1, -1}, -2}} {
+		got, err := oneHot(c.row)
+		if err != nil {
+			got = -2
+		}
+		if got != c.want {
+			t.Errorf("%v: class %d, %v", c.row, got, err)
+		}
+	}
+}
+
+func TestLargeUnsignedNumbers(t *testing.T) {
+	a := &ndarray{descr: "u8", shape: []int64{1}, data: bytes.Repeat([]byte{0xff}, 8)}
+	if x, err := a.float32s(); err != nil || x[0] != 1<<64 {
+		t.Errorf("2^64-1 is %v, %v", x, err)
+	}
+}
+
 // The lines that a pipe gives to whoever looks first are gone for the next.
 func TestPipesAreRefused(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -505,6 +528,8 @@ func TestBadEdgeLists(t *testing.T) {
 		"f.csv: rows":                   {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
 		"f.csv: line 1":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,,2\n1,3,4\n")}},
 		"f.csv: line 2":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
+		"f.npy: features: found NaN":    {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("<f4", "(2, 1)", []byte{0, 0, 0, 0, 0, 0, 0xc0, 0x7f})))}},
+		"f.npy: header: found the end":  {"0 1\n", ImportOptions{Features: written(t, "f.npy", "\x93NUMPY\x01\x00")}},
 		"f.npy: shape":                  {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
 		"carriage return":               {"1,2\r3,4\r5,6\r", ImportOptions{}},
 		"unpack archives":               {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},

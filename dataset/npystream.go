@@ -55,7 +55,7 @@ func openArray(path string) (*arrayStream, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, badFile(path, "", err.Error(), "an npy of numbers", fix)
+		return nil, because(path, "", err, "an npy of numbers", fix)
 	}
 	a.close = f.Close
 	return a, nil

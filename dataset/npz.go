@@ -108,7 +108,11 @@ func openNPZ(path string) (*npz, error) {
 }
 
 func (z *npz) bad(field, found, want string) error {
-	return badFile(z.path, field, found, want, "this is no "+z.kind+" file, or it is damaged: download it again")
+	return badFile(z.path, field, found, want, z.fix())
+}
+
+func (z *npz) fix() string {
+	return "this is no " + z.kind + " file, or it is damaged: download it again"
 }
 
 func (z *npz) find(name string) *zip.File {
@@ -167,7 +171,7 @@ func (z *npz) sparse(prefix string) (*graph.Features, error) {
 	}
 	f, err := sparse(parts[0], parts[1], parts[2], shape[0], shape[1])
 	if err != nil {
-		return nil, z.bad(prefix+"_*", err.Error(), "a CSR matrix")
+		return nil, because(z.path, prefix+"_*", err, "a CSR matrix", z.fix())
 	}
 	return f, nil
 }

@@ -30,6 +30,7 @@ import (
 const (
 	planetoidVal   = 500
 	maxPickleBytes = 4 << 30
+	planetoidFix   = "the file is damaged or of another dataset: download it again"
 )
 
 func readPlanetoid(dir string, opt ImportOptions) (*read, error) {
@@ -101,7 +102,7 @@ func (p planetoid) path(suffix string) string {
 }
 
 func (p planetoid) bad(suffix, found, want string) error {
-	return badFile(p.path(suffix), "", found, want, "the file is damaged or of another dataset: download it again")
+	return badFile(p.path(suffix), "", found, want, planetoidFix)
 }
 
 func (p planetoid) pickle(suffix string) (any, error) {
@@ -134,7 +135,7 @@ func (p planetoid) features(suffix string) (*graph.Features, error) {
 	}
 	f, err := asCSR(v)
 	if err != nil {
-		return nil, p.bad(suffix, err.Error(), "a scipy csr_matrix of numbers")
+		return nil, because(p.path(suffix), "", err, "a scipy csr_matrix of numbers", planetoidFix)
 	}
 	return f, nil
 }
@@ -189,9 +190,27 @@ func (p planetoid) labels(suffix string) (class []int32, classes int, err error)
 	classes = int(a.shape[1])
 	class = make([]int32, a.shape[0])
 	for i := range class {
-		class[i] = int32(slices.Index(hot[i*classes:(i+1)*classes], 1))
+		if class[i], err = oneHot(hot[i*classes : (i+1)*classes]); err != nil {
+			return nil, 0, p.bad(suffix, fmt.Sprintf("%v in row %d", err, i), "rows of zeros with at most one 1")
+		}
 	}
 	return class, classes, nil
+}
+
+// oneHot is where the 1 is among zeros; -1: there is none.
+func oneHot(row []int64) (class int32, err error) {
+	class = -1
+	for c, x := range row {
+		switch {
+		case x == 1 && class >= 0:
+			return 0, errors.New("two classes")
+		case x == 1:
+			class = int32(c)
+		case x != 0:
+			return 0, fmt.Errorf("%d", x)
+		}
+	}
+	return class, nil
 }
 
 func (p planetoid) testIndex() ([]uint32, error) {

@@ -306,7 +306,7 @@ func readMatrix(path string, rows int) (*graph.Features, error) {
 	const fix = "save a [vertices, features] array with numpy.save"
 	a, err := readArray(io.Reader(f), info.Size())
 	if err != nil {
-		return nil, badFile(path, "", err.Error(), "an npy of numbers", fix)
+		return nil, because(path, "", err, "an npy of numbers", fix)
 	}
 	x, err := a.float32s()
 	if err != nil {
@@ -315,5 +315,6 @@ func readMatrix(path string, rows int) (*graph.Features, error) {
 	if len(a.shape) != 2 || a.shape[0] != int64(rows) || a.shape[1] == 0 {
 		return nil, badFile(path, "shape", fmt.Sprint(a.shape), fmt.Sprintf("[%d, features]", rows), fix)
 	}
-	return &graph.Features{Rows: rows, Cols: int(a.shape[1]), F32: x}, nil
+	m := &graph.Features{Rows: rows, Cols: int(a.shape[1]), F32: x}
+	return m, inPath(path, m.CheckFinite())
 }

@@ -45,7 +45,7 @@ func (g *CSR) Validate() error {
 	if err := g.checkIndptr(); err != nil {
 		return err
 	}
-	if err := checkIndices("indices", g.Indices, g.Nodes()); err != nil {
+	if err := checkIndices("indices", g.Indices, g.Nodes(), "an edge names an absent vertex: import the dataset again or correct its source"); err != nil {
 		return err
 	}
 	if err := checkFinite("weights", g.Weights, 1); err != nil {
@@ -99,12 +99,12 @@ func checkIndptr(field string, indptr []int64, total int64, of string) error {
 }
 
 // checkIndices checks that every id is below limit.
-func checkIndices(field string, ids []uint32, limit int) error {
+func checkIndices(field string, ids []uint32, limit int, fix string) error {
 	return parallelErr(int64(len(ids)), 1<<18, func(lo, hi int64) error {
 		for i, u := range ids[lo:hi] {
 			if int64(u) >= int64(limit) {
 				return &InputError{Field: field, Found: fmt.Sprintf("%d at position %d", u, lo+int64(i)),
-					Want: fmt.Sprintf("ids from 0 to %d", limit-1), Fix: "an edge names an absent vertex: import the dataset again or correct its source"}
+					Want: fmt.Sprintf("ids from 0 to %d", limit-1), Fix: fix}
 			}
 		}
 		return nil

@@ -77,7 +77,7 @@ func (f *Features) Validate() error {
 	if err := checkIndptr("features_indptr", f.Indptr, int64(len(f.Indices)), "features_indices"); err != nil {
 		return err
 	}
-	return checkIndices("features_indices", f.Indices, f.Cols)
+	return checkIndices("features_indices", f.Indices, f.Cols, "a row names an absent column: import the dataset again or correct its source")
 }
 
 func (f *Features) checkLength(field string, n int) error {
