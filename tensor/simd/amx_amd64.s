@@ -819,8 +819,8 @@ depth0ask0:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_1
+	TESTL      $0x00000fc0, BP
+	JNZ        page_1
 	ADDQ       $0x00003000, BP
 
 page_1:
@@ -847,8 +847,8 @@ depth0ask1:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_2
+	TESTL      $0x00000fc0, BP
+	JNZ        page_2
 	ADDQ       $0x00003000, BP
 
 page_2:
@@ -1323,8 +1323,8 @@ columns:
 	PREFETCHT1      8192(R9)
 	PREFETCHT1      12288(R9)
 	ADDQ            $0x40, R9
-	TESTQ           $0x00000fff, R9
-	JNE             page_4
+	TESTL           $0x00000fc0, R9
+	JNZ             page_4
 	ADDQ            $0x00003000, R9
 
 page_4:
@@ -1336,8 +1336,8 @@ asked_3:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_6
+	TESTL      $0x00000fc0, R10
+	JNZ        page_6
 	ADDQ       $0x00003000, R10
 
 page_6:
@@ -1396,8 +1396,8 @@ pairs:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_8
+	TESTL      $0x00000fc0, R9
+	JNZ        page_8
 	ADDQ       $0x00003000, R9
 
 page_8:
@@ -1409,8 +1409,8 @@ asked_7:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_10
+	TESTL      $0x00000fc0, R10
+	JNZ        page_10
 	ADDQ       $0x00003000, R10
 
 page_10:
@@ -1482,8 +1482,8 @@ depth:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_12
+	TESTL      $0x00000fc0, R9
+	JNZ        page_12
 	ADDQ       $0x00003000, R9
 
 page_12:
@@ -1495,8 +1495,8 @@ asked_11:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_14
+	TESTL      $0x00000fc0, R10
+	JNZ        page_14
 	ADDQ       $0x00003000, R10
 
 page_14:
@@ -1524,8 +1524,8 @@ moreA:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_15
+	TESTL      $0x00000fc0, R9
+	JNZ        page_15
 	ADDQ       $0x00003000, R9
 
 page_15:
@@ -1540,8 +1540,8 @@ moreB:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_16
+	TESTL      $0x00000fc0, R10
+	JNZ        page_16
 	ADDQ       $0x00003000, R10
 
 page_16:
@@ -1669,8 +1669,8 @@ depth0ask0:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_17
+	TESTL      $0x00000fc0, BP
+	JNZ        page_17
 	ADDQ       $0x00003000, BP
 
 page_17:
@@ -1699,8 +1699,8 @@ depth0ask1:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_18
+	TESTL      $0x00000fc0, BP
+	JNZ        page_18
 	ADDQ       $0x00003000, BP
 
 page_18:
@@ -2301,8 +2301,8 @@ columns:
 	PREFETCHT1      8192(R9)
 	PREFETCHT1      12288(R9)
 	ADDQ            $0x40, R9
-	TESTQ           $0x00000fff, R9
-	JNE             page_20
+	TESTL           $0x00000fc0, R9
+	JNZ             page_20
 	ADDQ            $0x00003000, R9
 
 page_20:
@@ -2314,8 +2314,8 @@ asked_19:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_22
+	TESTL      $0x00000fc0, R10
+	JNZ        page_22
 	ADDQ       $0x00003000, R10
 
 page_22:
@@ -2374,8 +2374,8 @@ pairs:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_24
+	TESTL      $0x00000fc0, R9
+	JNZ        page_24
 	ADDQ       $0x00003000, R9
 
 page_24:
@@ -2387,8 +2387,8 @@ asked_23:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_26
+	TESTL      $0x00000fc0, R10
+	JNZ        page_26
 	ADDQ       $0x00003000, R10
 
 page_26:
@@ -2491,8 +2491,8 @@ depth:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_28
+	TESTL      $0x00000fc0, R9
+	JNZ        page_28
 	ADDQ       $0x00003000, R9
 
 page_28:
@@ -2504,8 +2504,8 @@ asked_27:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_30
+	TESTL      $0x00000fc0, R10
+	JNZ        page_30
 	ADDQ       $0x00003000, R10
 
 page_30:
@@ -2537,8 +2537,8 @@ moreA:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_31
+	TESTL      $0x00000fc0, R9
+	JNZ        page_31
 	ADDQ       $0x00003000, R9
 
 page_31:
@@ -2553,8 +2553,8 @@ moreB:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_32
+	TESTL      $0x00000fc0, R10
+	JNZ        page_32
 	ADDQ       $0x00003000, R10
 
 page_32:
@@ -2689,8 +2689,8 @@ depth0ask0:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_33
+	TESTL      $0x00000fc0, BP
+	JNZ        page_33
 	ADDQ       $0x00003000, BP
 
 page_33:
@@ -2773,8 +2773,8 @@ depth1ask0:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_34
+	TESTL      $0x00000fc0, BP
+	JNZ        page_34
 	ADDQ       $0x00003000, BP
 
 page_34:
@@ -3484,8 +3484,8 @@ columns:
 	PREFETCHT1      8192(R9)
 	PREFETCHT1      12288(R9)
 	ADDQ            $0x40, R9
-	TESTQ           $0x00000fff, R9
-	JNE             page_36
+	TESTL           $0x00000fc0, R9
+	JNZ             page_36
 	ADDQ            $0x00003000, R9
 
 page_36:
@@ -3497,8 +3497,8 @@ asked_35:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_38
+	TESTL      $0x00000fc0, R10
+	JNZ        page_38
 	ADDQ       $0x00003000, R10
 
 page_38:
@@ -3557,8 +3557,8 @@ pairs:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_40
+	TESTL      $0x00000fc0, R9
+	JNZ        page_40
 	ADDQ       $0x00003000, R9
 
 page_40:
@@ -3570,8 +3570,8 @@ asked_39:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_42
+	TESTL      $0x00000fc0, R10
+	JNZ        page_42
 	ADDQ       $0x00003000, R10
 
 page_42:
@@ -3704,8 +3704,8 @@ depth:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_44
+	TESTL      $0x00000fc0, R9
+	JNZ        page_44
 	ADDQ       $0x00003000, R9
 
 page_44:
@@ -3717,8 +3717,8 @@ asked_43:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_46
+	TESTL      $0x00000fc0, R10
+	JNZ        page_46
 	ADDQ       $0x00003000, R10
 
 page_46:
@@ -3754,8 +3754,8 @@ moreA:
 	PREFETCHT1 8192(R9)
 	PREFETCHT1 12288(R9)
 	ADDQ       $0x40, R9
-	TESTQ      $0x00000fff, R9
-	JNE        page_47
+	TESTL      $0x00000fc0, R9
+	JNZ        page_47
 	ADDQ       $0x00003000, R9
 
 page_47:
@@ -3770,8 +3770,8 @@ moreB:
 	PREFETCHT1 8192(R10)
 	PREFETCHT1 12288(R10)
 	ADDQ       $0x40, R10
-	TESTQ      $0x00000fff, R10
-	JNE        page_48
+	TESTL      $0x00000fc0, R10
+	JNZ        page_48
 	ADDQ       $0x00003000, R10
 
 page_48:
@@ -3906,8 +3906,8 @@ depth0ask0:
 	PREFETCHT1 8192(BP)
 	PREFETCHT1 12288(BP)
 	ADDQ       $0x40, BP
-	TESTQ      $0x00000fff, BP
-	JNE        page_49
+	TESTL      $0x00000fc0, BP
+	JNZ        page_49
 	ADDQ       $0x00003000, BP
 
 page_49:
@@ -4432,8 +4432,8 @@ first:
 	PREFETCHT1 8192(R11)
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
-	TESTQ      $0x00000fff, R11
-	JNE        page_50
+	TESTL      $0x00000fc0, R11
+	JNZ        page_50
 	ADDQ       $0x00003000, R11
 
 page_50:
@@ -4459,8 +4459,8 @@ second:
 	PREFETCHT1 8192(R11)
 	PREFETCHT1 12288(R11)
 	ADDQ       $0x40, R11
-	TESTQ      $0x00000fff, R11
-	JNE        page_51
+	TESTL      $0x00000fc0, R11
+	JNZ        page_51
 	ADDQ       $0x00003000, R11
 
 page_51:

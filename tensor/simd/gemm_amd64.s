@@ -3872,8 +3872,8 @@ depth:
 	PREFETCHT0 8192(DX)
 	PREFETCHT0 12288(DX)
 	ADDQ       $0x40, DX
-	TESTQ      $0x00000fff, DX
-	JNE        page_2
+	TESTL      $0x00000fc0, DX
+	JNZ        page_2
 	ADDQ       $0x00003000, DX
 
 page_2:
@@ -3930,8 +3930,8 @@ last:
 	PREFETCHT0 8192(DX)
 	PREFETCHT0 12288(DX)
 	ADDQ       $0x40, DX
-	TESTQ      $0x00000fff, DX
-	JNE        page_4
+	TESTL      $0x00000fc0, DX
+	JNZ        page_4
 	ADDQ       $0x00003000, DX
 
 page_4:
@@ -6136,8 +6136,8 @@ rows3vector:
 	PREFETCHT0 8192(R14)
 	PREFETCHT0 12288(R14)
 	ADDQ       $0x40, R14
-	TESTQ      $0x00000fff, R14
-	JNE        page_5
+	TESTL      $0x00000fc0, R14
+	JNZ        page_5
 	ADDQ       $0x00003000, R14
 
 page_5:
@@ -6218,8 +6218,8 @@ rows3last:
 	PREFETCHT0 8192(R14)
 	PREFETCHT0 12288(R14)
 	ADDQ       $0x40, R14
-	TESTQ      $0x00000fff, R14
-	JNE        page_6
+	TESTL      $0x00000fc0, R14
+	JNZ        page_6
 	ADDQ       $0x00003000, R14
 
 page_6:
@@ -6341,8 +6341,8 @@ rows1vector:
 	PREFETCHT0 8192(R14)
 	PREFETCHT0 12288(R14)
 	ADDQ       $0x40, R14
-	TESTQ      $0x00000fff, R14
-	JNE        page_7
+	TESTL      $0x00000fc0, R14
+	JNZ        page_7
 	ADDQ       $0x00003000, R14
 
 page_7:
@@ -6403,8 +6403,8 @@ rows1last:
 	PREFETCHT0 8192(R14)
 	PREFETCHT0 12288(R14)
 	ADDQ       $0x40, R14
-	TESTQ      $0x00000fff, R14
-	JNE        page_8
+	TESTL      $0x00000fc0, R14
+	JNZ        page_8
 	ADDQ       $0x00003000, R14
 
 page_8:

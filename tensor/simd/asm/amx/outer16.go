@@ -45,93 +45,139 @@ func outer16(tiles int, few bool) {
 		name = "outer16Few"
 	}
 	begin(name, frame.Field(outerConfig))
-	a, b, c, room, made := RSI, RDI, R8, R9, R10
-	takeA, takeB, crow, units, pitch, line, started := R11, R12, R13, R14, R15, RCX, RBX
-
-	KMOVD(frame.Field(outerTakenA), K1)
-	KMOVD(frame.Field(outerKeptA), K2)
-	VMOVDQU16(frame.Field(outerOrderA), Z31)
-	rowB := 64 * tiles
-	if few {
-		rowB = 32
-		KMOVD(frame.Field(outerTakenB), K3)
-		KMOVD(frame.Field(outerKeptB), K4)
-		VMOVDQU16(frame.Field(outerOrderB), Z30)
-	} else {
-		MOVQ(I32(-1), RDX)
-		KMOVW(EDX, K3)
-		KMOVW(frame.Field(outerLast), K4)
-	}
-	frame.First(a, b, c, room, units, takeA, takeB, crow)
-	LEAQ(Mem{Base: room, Disp: outerUnit}, made)
-	MOVQ(U32(uint32(rowB)), pitch)
-	MOVQ(U32(64), line)
+	u := unitsOf32{tiles: tiles, few: few, a: RSI, b: RDI, c: R8, room: R9, made: R10, takeA: R11, takeB: R12, crow: R13,
+		pitch: R15, line: RCX}
+	units, started := R14, RBX
+	u.masks()
+	frame.First(u.a, u.b, u.c, u.room, units, u.takeA, u.takeB, u.crow)
+	LEAQ(Mem{Base: u.room, Disp: outerUnit}, u.made)
+	MOVQ(U32(uint32(u.rowB())), u.pitch)
+	MOVQ(U32(64), u.line)
 	XORQ(started, started)
-	CMPQ(frame.Field(outerAdd), Imm(0))
-	JEQ(LabelRef("zero"))
-	for j := range tiles {
-		loadTileAt(j, c, crow, 64*j)
-	}
-	JMP(LabelRef("unit"))
-	Label("zero")
-	for j := range tiles {
-		zeroTile(j)
-	}
-	multiplyAll := func() {
-		LEAQ(Mem{Base: made, Disp: outerUnitB}, RDX)
-		loadTile(4, RDX, line)
-		for j := range tiles {
-			loadTileAt(8-tiles+j, made, pitch, 64*j)
-			multiply(j, 4, 8-tiles+j)
-		}
-	}
+	u.start()
 
 	Label("unit")
-	for q := range 8 {
-		PREFETCHT0(Mem{Base: a, Disp: packAhead})
-		VMOVDQU16_Z(Mem{Base: a}, K1, zmm(q))
-		VPERMW_Z(zmm(q), Z31, K2, zmm(q))
-		ADDQ(takeA, a)
-	}
-	for i, row := range transposePairs() {
-		VMOVUPS(row, Mem{Base: room, Disp: outerUnitB + 64*i})
-	}
+	u.turn()
 	if few {
-		for q := range 8 {
-			PREFETCHT0(Mem{Base: b, Disp: packAhead})
-			VMOVDQU16_Z(Mem{Base: b}, K3, zmm(q))
-			VPERMW_Z(zmm(q), Z30, K4, zmm(q))
-			VMOVUPS(zmm(q), Mem{Base: room, Disp: 64 * q})
-			ADDQ(takeB, b)
-		}
+		u.pairFours()
 	} else {
-		for pair := range 16 {
-			for j := range tiles {
-				mask := K3
-				if j == tiles-1 {
-					mask = K4
-				}
-				PREFETCHT0(Mem{Base: b, Disp: packAhead + 64*j})
-				z := zmm(2 * (3*pair + j) % 16)
-				words(Mem{Base: b, Disp: 32 * j}, Mem{Base: b, Index: takeB, Scale: 1, Disp: 32 * j}, mask, z, zmm(16+2*(3*pair+j)%14))
-				VMOVUPS(z, Mem{Base: room, Disp: rowB*pair + 64*j})
-			}
-			LEAQ(Mem{Base: b, Index: takeB, Scale: 2}, b)
-		}
+		u.pair()
 	}
 	TESTQ(started, started)
 	JEQ(LabelRef("made"))
-	multiplyAll()
+	u.multiply()
 	Label("made")
-	MOVQ(line, started)
-	XCHGQ(room, made)
+	MOVQ(u.line, started)
+	XCHGQ(u.room, u.made)
 	DECQ(units)
 	JNZ(LabelRef("unit"))
-	multiplyAll()
+	u.multiply()
 	for j := range tiles {
-		storeTileAt(j, c, crow, 64*j)
+		storeTileAt(j, u.c, u.crow, 64*j)
 	}
 	end()
+}
+
+// unitsOf32 is where outer16 stands: a unit is made in a room, and another was made before.
+type unitsOf32 struct {
+	tiles                   int
+	few                     bool
+	a, b, takeA, takeB      GPPhysical
+	c, crow                 GPPhysical
+	room, made, pitch, line GPPhysical
+}
+
+// rowB is how many bytes a row of pairs of B takes.
+func (u unitsOf32) rowB() int {
+	if u.few {
+		return 32
+	}
+	return 64 * u.tiles
+}
+
+// masks: K1 and K2 are of A, K3 and K4 of B, whose orders are Z31 and Z30.
+func (u unitsOf32) masks() {
+	KMOVD(frame.Field(outerTakenA), K1)
+	KMOVD(frame.Field(outerKeptA), K2)
+	VMOVDQU16(frame.Field(outerOrderA), Z31)
+	if u.few {
+		KMOVD(frame.Field(outerTakenB), K3)
+		KMOVD(frame.Field(outerKeptB), K4)
+		VMOVDQU16(frame.Field(outerOrderB), Z30)
+		return
+	}
+	MOVQ(I32(-1), RDX)
+	KMOVW(EDX, K3)
+	KMOVW(frame.Field(outerLast), K4)
+}
+
+// start fills the tiles of sums.
+func (u unitsOf32) start() {
+	CMPQ(frame.Field(outerAdd), Imm(0))
+	JEQ(LabelRef("zero"))
+	for j := range u.tiles {
+		loadTileAt(j, u.c, u.crow, 64*j)
+	}
+	JMP(LabelRef("unit"))
+	Label("zero")
+	for j := range u.tiles {
+		zeroTile(j)
+	}
+}
+
+// turn makes a unit of A.
+func (u unitsOf32) turn() {
+	for q := range 8 {
+		takeFour(u.a, K1, K2, Z31, zmm(q), u.takeA)
+	}
+	for i, row := range transposePairs() {
+		VMOVUPS(row, Mem{Base: u.room, Disp: outerUnitB + 64*i})
+	}
+}
+
+// takeFour takes four rows of few columns, and puts their words in order.
+func takeFour(from GPPhysical, taken, kept OpmaskPhysical, order, to VecPhysical, bytes Op) {
+	PREFETCHT0(Mem{Base: from, Disp: packAhead})
+	VMOVDQU16_Z(Mem{Base: from}, taken, to)
+	VPERMW_Z(to, order, kept, to)
+	ADDQ(bytes, from)
+}
+
+// pair makes a unit of B, and pairFours one of few columns.
+func (u unitsOf32) pair() {
+	for pair := range 16 {
+		for j := range u.tiles {
+			mask := K3
+			if j == u.tiles-1 {
+				mask = K4
+			}
+			PREFETCHT0(Mem{Base: u.b, Disp: packAhead + 64*j})
+			z := zmm(2 * (3*pair + j) % 16)
+			words(Mem{Base: u.b, Disp: 32 * j}, Mem{Base: u.b, Index: u.takeB, Scale: 1, Disp: 32 * j}, mask, z, zmm(16+2*(3*pair+j)%14))
+			VMOVUPS(z, Mem{Base: u.room, Disp: u.rowB()*pair + 64*j})
+		}
+		LEAQ(Mem{Base: u.b, Index: u.takeB, Scale: 2}, u.b)
+	}
+}
+
+func (u unitsOf32) pairFours() {
+	for q := range 8 {
+		PREFETCHT0(Mem{Base: u.b, Disp: packAhead})
+		VMOVDQU16_Z(Mem{Base: u.b}, K3, zmm(q))
+		VPERMW_Z(zmm(q), Z30, K4, zmm(q))
+		VMOVUPS(zmm(q), Mem{Base: u.room, Disp: 64 * q})
+		ADDQ(u.takeB, u.b)
+	}
+}
+
+// multiply adds the unit that was made before.
+func (u unitsOf32) multiply() {
+	LEAQ(Mem{Base: u.made, Disp: outerUnitB}, RDX)
+	loadTile(4, RDX, u.line)
+	for j := range u.tiles {
+		loadTileAt(8-u.tiles+j, u.made, u.pitch, 64*j)
+		multiply(j, 4, 8-u.tiles+j)
+	}
 }
 
 // transposePairs turns the 8 x 8 pairs of double words in Z0-Z7 round and says in which register each row is.

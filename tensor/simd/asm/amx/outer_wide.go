@@ -62,10 +62,7 @@ func outerWide16() {
 	ADDQ(frame.Field(wideLead), n)
 	ahead.Until(n, odd)
 	for q := range 8 {
-		PREFETCHT0(Mem{Base: a, Disp: packAhead})
-		VMOVDQU16_Z(Mem{Base: a}, K1, zmm(q))
-		VPERMW_Z(zmm(q), Z31, K2, zmm(q))
-		ADDQ(frame.Field(wideTakeA), a)
+		takeFour(a, K1, K2, Z31, zmm(q), frame.Field(wideTakeA))
 	}
 	for i, row := range transposePairs() {
 		VPANDD(row, Z30, Z16)

@@ -211,17 +211,13 @@ const (
 // over depth: six of the nine products of thirds, the smallest first.
 func product32() {
 	begin("tiles32", wholeTiles())
-
 	c, crow, line := R8, R9, RCX
 	a, b, tmp, stripA := RSI, RDI, RBX, RDX
-	k, rows, panels, ahead := R11, R12, R10, R15
-	place, between := tmp, R14
-	local := AllocLocal(16)
-	panelB, panelC := local, local.Offset(8)
-	frame.Get(field32B, b)
-	MOVQ(b, panelB)
-	frame.Get(field32C, c)
-	MOVQ(c, panelC)
+	k, rows, panels, ahead, between := R11, R12, R10, R15, R14
+	var panelB, panelC Mem
+	frame.Locals(&panelB, &panelC)
+	frame.Keep(field32B, b, panelB)
+	frame.Keep(field32C, c, panelC)
 	frame.Get(field32CRow, crow)
 	frame.Get(field32Panels, panels)
 	frame.Get(field32Ahead, ahead)
@@ -238,59 +234,8 @@ func product32() {
 	startSums(c, crow, 32, frame.Field(field32Add), func() { eachC(c, crow, tmp, loadTile) }, 4)
 	frame.Get(field32Depth, k)
 	Label("depth")
-	// The gaps between tile instructions ask for the next block of A and of B, which makes the slow
-	// times another tenth faster.
-	fetched := 0
-	gap := func() {
-		lines := min(5, 2*blockLines-fetched)
-		for range lines {
-			PREFETCHT0(Mem{Base: []GPPhysical{a, b}[fetched%2], Disp: blockBytes + fetched/2*64})
-			fetched++
-		}
-		nothing(apart - lines)
-	}
-	load := func(tile int, base GPPhysical, disp int) {
-		loadTileAt(tile, base, line, disp)
-		gap()
-	}
-	third := func(tile int, base GPPhysical, n int) {
-		load(tile, base, n*thirdBytes)
-		load(tile+1, base, n*thirdBytes+tileBytes)
-	}
-	times := func(c, a, b int) {
-		multiply(c, a, b)
-		gap()
-	}
-	four := func() {
-		times(0, 4, 6)
-		times(1, 4, 7)
-		times(2, 5, 6)
-		times(3, 5, 7)
-	}
-	asked := 0
-	ask := func(lines int) {
-		for range lines {
-			askLine(place, between, &asked)
-		}
-	}
-	MOVQ(ahead, place)
-	third(4, a, 0)
-	third(6, b, 2)
-	four()
-	ask(4)
-	third(6, b, 1)
-	four()
-	ask(4)
-	third(4, a, 1)
-	four()
-	ask(4)
-	third(6, b, 0)
-	four()
-	ask(4)
-	third(4, a, 2)
-	four()
-	third(4, a, 0)
-	four()
+	MOVQ(ahead, tmp)
+	multiplyThirds(a, b, line, tmp, between)
 	ADDQ(frame.Field(field32AheadStep), ahead)
 	ADDQ(U32(blockBytes), a)
 	ADDQ(U32(blockBytes), b)
@@ -313,6 +258,61 @@ func product32() {
 	JNZ(LabelRef("panel"))
 	releaseTiles()
 	RET()
+}
+
+// multiplyThirds multiplies a block of A with one of B, in tiles 4 to 7. The gaps between tile instructions ask for the
+// next block of both, which makes the slow times another tenth faster. Sixteen lines are asked for at place.
+func multiplyThirds(a, b, line, place, between GPPhysical) {
+	fetched, asked := 0, 0
+	gap := func() {
+		lines := min(5, 2*blockLines-fetched)
+		for range lines {
+			PREFETCHT0(Mem{Base: []GPPhysical{a, b}[fetched%2], Disp: blockBytes + fetched/2*64})
+			fetched++
+		}
+		nothing(apart - lines)
+	}
+	third := func(tile int, base GPPhysical, n int) {
+		for i := range 2 {
+			loadTileAt(tile+i, base, line, n*thirdBytes+i*tileBytes)
+			gap()
+		}
+	}
+	four := func(lines int) {
+		for i := range 4 {
+			multiply(i, 4+i/2, 6+i%2)
+			gap()
+		}
+		for range lines {
+			askLine(place, between, &asked)
+		}
+	}
+	third(4, a, 0)
+	third(6, b, 2)
+	four(4)
+	third(6, b, 1)
+	four(4)
+	third(4, a, 1)
+	four(4)
+	third(6, b, 0)
+	four(4)
+	third(4, a, 2)
+	four(0)
+	third(4, a, 0)
+	four(0)
+}
+
+// eachC loads or stores the four tiles of C: 0 and 1 side by side, 2 and 3 below.
+func eachC(c, crow, tmp GPPhysical, do func(tile int, base, stride GPPhysical)) {
+	do(0, c, crow)
+	LEAQ(Mem{Base: c, Disp: 64}, tmp)
+	do(1, tmp, crow)
+	MOVQ(crow, tmp)
+	SHLQ(Imm(4), tmp)
+	ADDQ(c, tmp)
+	do(2, tmp, crow)
+	ADDQ(Imm(64), tmp)
+	do(3, tmp, crow)
 }
 
 // startSums fills the tiles of sums from C, or with zeros where nothing is added to. It uses RBX.

@@ -4,13 +4,13 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
-// Memory answers faster where lines of several pages are asked for in turns: looking up a page and opening a row of
-// memory then overlap with others, and the processor, which fetches ahead by itself up to the end of a page, does so in
-// several. So while a window of four pages is read from start to end, of the next window the first line of each page is
-// asked for, then the second of each, and so on.
-const window = 4 * 4096
+// Loops over rows ask across pages (see lanes.Across) without a count of what is asked for: where a line of a window is
+// read tells which of the next window is due.
+const page, window = lanes.Page, lanes.Window
 
 // turnedAcross makes of a line's address that of the first of so many to ask for when it is read, less a window: of its number
 // within the window the lowest two bits become the highest. Four lines are one of each page.
@@ -24,35 +24,28 @@ func turnedAcross(p reg.GPVirtual, lines int) {
 // askAcross asks for lines of four pages in turns, the first of which is a window beyond p.
 func askAcross(p reg.GPVirtual, lines int) {
 	for i := range lines {
-		PREFETCHT0(Mem{Base: p, Disp: window + i%4*4096 + i/4*64})
+		PREFETCHT0(Mem{Base: p, Disp: window + i%4*page + i/4*64})
 	}
 }
 
 // askFour asks for four lines and goes on to those that follow.
 func askFour(p reg.GPVirtual) {
-	same := label("same")
 	askAcross(p, 4)
 	ADDQ(Imm(64), p)
-	TESTL(U32(4096-64), p.As32())
-	JNZ(LabelRef(same))
-	ADDQ(U32(window-4096), p) // the next window's first lines
-	Label(same)
+	lanes.NextWindow(p, label("same"))
 }
 
 // askTwo asks for two of such four lines, the first ones or the others, and goes on to those that follow.
 func askTwo(p reg.GPVirtual) {
 	same := label("same")
 	for i := range 2 {
-		PREFETCHT0(Mem{Base: p, Disp: window + i*4096})
+		PREFETCHT0(Mem{Base: p, Disp: window + i*page})
 	}
-	ADDQ(U32(8192), p)
-	TESTL(U32(8192), p.As32())
+	ADDQ(U32(2*page), p)
+	TESTL(U32(2*page), p.As32())
 	JNZ(LabelRef(same))
 	ADDQ(I32(64-window), p)
-	TESTL(U32(4096-64), p.As32())
-	JNZ(LabelRef(same))
-	ADDQ(U32(window-4096), p) // the next window's first lines
-	Label(same)
+	lanes.NextWindow(p, same)
 }
 
 // across asks for a block's rows while they are read from start to end; in order if the block is not far, or ends within a

@@ -150,12 +150,7 @@ func (k *kernel) keepBits(bits reg.GPVirtual, v []vec, scale vec) {
 	if k.zmm {
 		m := K()
 		KMOVQ(bits, m)
-		for i, x := range v {
-			if i > 0 {
-				KSHIFTRQ(Imm(16), m, m)
-			}
-			VMULPS_Z(scale, x, m, x)
-		}
+		keepLanes(m, v, scale, func() { KSHIFTRQ(Imm(16), m, m) })
 		return
 	}
 	all := k.reg()
@@ -167,6 +162,16 @@ func (k *kernel) keepBits(bits reg.GPVirtual, v []vec, scale vec) {
 		VPCMPEQD(eachBit.Offset(32*i), m, m)
 		VMULPS(scale, x, x)
 		VPAND(m, x, x)
+	}
+}
+
+// keepLanes scales the numbers that m has, sixteen at a time, and zeroes the others.
+func keepLanes(m reg.Register, v []vec, scale vec, next func()) {
+	for i, x := range v {
+		if i > 0 {
+			next()
+		}
+		VMULPS_Z(scale, x, m, x)
 	}
 }
 
@@ -211,12 +216,7 @@ func (k *kernel) decide(v []vec, h, least, scale vec) {
 	if k.zmm {
 		m := K()
 		VPCMPUW(Imm(5), least, h, m)
-		for i, x := range v {
-			if i > 0 {
-				KSHIFTRD(Imm(16), m, m)
-			}
-			VMULPS_Z(scale, x, m, x)
-		}
+		keepLanes(m, v, scale, func() { KSHIFTRD(Imm(16), m, m) })
 		return
 	}
 	t := k.reg()

@@ -14,17 +14,18 @@ type Across struct {
 	End  Op         // the first that is not
 }
 
+// Page is how many bytes a page has, and Window four pages.
 const (
-	page   = 4 << 10
-	window = 4 * page
+	Page   = 4 << 10
+	Window = 4 * Page
 )
 
 // Until has memory asked for up to p, which becomes something else, as tmp does.
 func (s Across) Until(p, tmp GPPhysical) {
 	MOVQ(p, tmp)
-	ANDQ(I32(-window), p)
+	ANDQ(I32(-Window), p)
 	SHRQ(Imm(2), tmp)
-	ANDQ(U32(page-64), tmp)
+	ANDQ(U32(Page-64), tmp)
 	ADDQ(tmp, p)
 	MOVQ(p, s.End)
 }
@@ -34,13 +35,20 @@ func (s Across) Four(ask func(Op), end string) {
 	CMPQ(s.Next, s.End)
 	JCC(LabelRef(end))
 	for i := range 4 {
-		ask(Mem{Base: s.Next, Disp: i * page})
+		ask(Mem{Base: s.Next, Disp: i * Page})
 	}
-	same := NewLabel("page")
 	ADDQ(Imm(64), s.Next)
-	TESTQ(U32(page-1), s.Next)
-	JNE(LabelRef(same))
-	ADDQ(U32(window-page), s.Next)
+	NextWindow(s.Next, NewLabel("page"))
+}
+
+// NextWindow goes on from the end of a window's first page to the next window; elsewhere, at same.
+func NextWindow(line interface {
+	Register
+	GP
+}, same string) {
+	TESTL(U32(Page-64), line.As32())
+	JNZ(LabelRef(same))
+	ADDQ(U32(Window-Page), line)
 	Label(same)
 }
 
