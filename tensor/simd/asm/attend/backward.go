@@ -271,16 +271,36 @@ func (p together) askSmall(f fields) {
 // goes on with the wide rows of the batch whose coefficients were made before.
 func (p together) coefficients() {
 	f := backFields
-	name := func(s string) string { return p.name(s) }
-	s, t, n, factor, alpha, c, delta := Z16, Z17, Z18, Z19, Z20, Z21, Z22
-	i, low, high := Z23, Z24, Z25
-	out, words := part, inBuf(atWords)
-	Label(name("batch"))
+	Label(p.name("batch"))
 	f.load("coefIndex", next)
 	CMPQ(next, f.mem("coefEnd"))
-	JB(LabelRef(name("same")))
-	coefRow(f, name("made"))
-	Label(name("same"))
+	JB(LabelRef(p.name("same")))
+	coefRow(f, p.name("made"))
+	Label(p.name("same"))
+	nextBatch(f)
+	Label(p.name("group"))
+	p.group(f)
+	ADDQ(U8(64), f.mem("coefOut"))
+	if p > 0 {
+		ADDQ(U8(4*p.entries()), next)
+	} else {
+		ADDQ(f.mem("groupBytes"), next)
+	}
+	CMPQ(next, f.mem("coefIndex"))
+	JB(LabelRef(p.name("group")))
+	Label(p.name("made"))
+	CMPQ(f.mem("begun"), U8(0))
+	JNE(LabelRef(p.name("begun")))
+	INCQ(f.mem("begun"))
+	XORQ(U32(atNext), f.mem("slot"))
+	JMP(LabelRef("row"))
+	Label(p.name("begun"))
+	p.wideRows(f)
+}
+
+// nextBatch finds out where the batch whose coefficients are made ends, and where they go.
+func nextBatch(f fields) {
+	out := part
 	f.load("slot", out)
 	XORQ(U32(atNext), out)
 	ADDQ(buf, out)
@@ -291,29 +311,17 @@ func (p together) coefficients() {
 	CMOVQHI(f.mem("coefEnd"), at)
 	MOVQ(at, f.mem("coefIndex"))
 	MOVQ(at, Mem{Base: out, Disp: atEnd})
-	Label(name("group"))
+}
+
+// group makes the coefficients of a group: α = exp(e - max)/sum, the same after dropout, and what makes gradients of scores.
+func (p together) group(f fields) {
+	s, t, n, factor, alpha, c, delta := Z16, Z17, Z18, Z19, Z20, Z21, Z22
+	low, out := Z24, part
 	p.askSmall(f)
 	f.load("coefOut", out)
 	p.size(f, f.mem("coefIndex"))
 	p.lanesOf(f, at)
-	VMOVDQU32_Z(Mem{Base: next}, K2, i)
-	f.load("packed", at)
-	if p > 0 {
-		VMOVDQU32(i.AsX(), words)
-		p.packed(f, at, tmp, words, s, t, alpha, delta, []VecPhysical{Z23, Z24, Z25, Z26})
-	} else {
-		f.load("tables", tmp)
-		VMOVDQU32(Mem{Base: tmp, Disp: 64}, t)
-		VPERMD(i, t, i)
-		VPSLLD(U8(1), i, low)
-		VPMULLD_BCST(f.mem("packStride"), i, i)
-		VPADDD(Mem{Base: tmp}, i, i)
-		f.load("packLanes", tmp)
-		for _, to := range []VecPhysical{s, t, alpha, delta} {
-			gatherEntries(at, 0, i, to)
-			LEAQ(Mem{Base: at, Index: tmp, Scale: 4}, at)
-		}
-	}
+	p.smallRows(f, s, t, alpha, delta, low)
 	VADDPS(inBuf(atMine), s, s)
 	VBROADCASTSS(lanes.Num(1), factor)
 	VPXORD(n, n, n)
@@ -325,10 +333,47 @@ func (p together) coefficients() {
 	VMULPS_Z(s, alpha, coefLanes, alpha)
 	VMOVAPS(alpha, c)
 	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef(name("kept")))
+	JE(LabelRef(p.name("kept")))
+	p.dropGroup(f, c, s, t, n, low)
+	Label(p.name("kept"))
+	VMOVUPS(c, Mem{Base: out, Disp: atCoef})
+	VMULPS(factor, c, c)
+	VMOVUPS(c, Mem{Base: out, Disp: atSlope})
+	VMULPS(factor, alpha, alpha)
+	VMULPS(delta, alpha, alpha)
+	VMOVUPS(alpha, Mem{Base: out, Disp: atDelta})
+}
+
+// smallRows loads what a group's destinations have packed: their scores, largest scores, inverse sums and deltas. Entries, two
+// words each, stay in low.
+func (p together) smallRows(f fields, s, t, alpha, delta, low VecPhysical) {
+	i := Z23
+	VMOVDQU32_Z(Mem{Base: next}, K2, i)
+	f.load("packed", at)
+	if p > 0 {
+		VMOVDQU32(i.AsX(), inBuf(atWords))
+		p.packed(f, at, tmp, inBuf(atWords), s, t, alpha, delta, []VecPhysical{Z23, Z24, Z25, Z26})
+		return
+	}
+	f.load("tables", tmp)
+	VMOVDQU32(Mem{Base: tmp, Disp: 64}, t)
+	VPERMD(i, t, i)
+	VPSLLD(U8(1), i, low)
+	VPMULLD_BCST(f.mem("packStride"), i, i)
+	VPADDD(Mem{Base: tmp}, i, i)
+	f.load("packLanes", tmp)
+	for _, to := range []VecPhysical{s, t, alpha, delta} {
+		gatherEntries(at, 0, i, to)
+		LEAQ(Mem{Base: at, Index: tmp, Scale: 4}, at)
+	}
+}
+
+// dropGroup scales or zeroes c as draws say.
+func (p together) dropGroup(f fields, c, s, t, n, low VecPhysical) {
+	high := Z25
 	f.load("keys", at)
 	if p > 0 {
-		p.keys(at, tmp, words, n, high)
+		p.keys(at, tmp, inBuf(atWords), n, high)
 	} else {
 		gatherEntries(at, 4, low, high)
 		gatherEntries(at, 0, low, n)
@@ -337,28 +382,10 @@ func (p together) coefficients() {
 	VPBROADCASTD(f.mem("threshold"), s)
 	draw(s, n, t, high)
 	VMULPS_BCST_Z(f.mem("scale"), c, K3, c)
-	Label(name("kept"))
-	VMOVUPS(c, Mem{Base: out, Disp: atCoef})
-	VMULPS(factor, c, c)
-	VMOVUPS(c, Mem{Base: out, Disp: atSlope})
-	VMULPS(factor, alpha, alpha)
-	VMULPS(delta, alpha, alpha)
-	VMOVUPS(alpha, Mem{Base: out, Disp: atDelta})
-	ADDQ(U8(64), f.mem("coefOut"))
-	if p > 0 {
-		ADDQ(U8(4*p.entries()), next)
-	} else {
-		ADDQ(f.mem("groupBytes"), next)
-	}
-	CMPQ(next, f.mem("coefIndex"))
-	JB(LabelRef(name("group")))
-	Label(name("made"))
-	CMPQ(f.mem("begun"), U8(0))
-	JNE(LabelRef(name("begun")))
-	INCQ(f.mem("begun"))
-	XORQ(U32(atNext), f.mem("slot"))
-	JMP(LabelRef("row"))
-	Label(name("begun"))
+}
+
+// wideRows goes on with those of a batch whose coefficients are there.
+func (p together) wideRows(f fields) {
 	MOVQ(buf, weight)
 	ADDQ(f.mem("slot"), weight)
 	MOVQ(index, f.mem("first"))

@@ -201,7 +201,32 @@ func weights(p together) {
 	VMOVUPS_Z(Mem{Base: wTmp}, K1, mine)
 	VPERMPS(mine, lanePattern, mine)
 	VBROADCASTSS(lanes.Bits(0xff800000), top)
+	p.scoresOf(f)
+	CMPQ(f.mem("drop"), U8(0))
+	JE(LabelRef("drawn"))
+	rowKey(f)
+	Label("drawn")
+	p.exponentials(f)
+	MOVQ(wOut, f.mem("out"))
 
+	Label("store")
+	headLanes(f)
+	for _, x := range []struct {
+		name string
+		v    VecPhysical
+	}{{"max", top}, {"inv", total}} {
+		f.loadRow(x.name, wRow, wTmp)
+		VMOVUPS(x.v, K1, Mem{Base: wTmp})
+	}
+	INCQ(wRow)
+	CMPQ(wRow, f.mem("rows"))
+	JB(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// scoresOf leaves a row's scores in out, and the largest of each head in top.
+func (p together) scoresOf(f fields) {
 	s, t, j := Z0, Z1, Z2
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
@@ -235,11 +260,11 @@ func weights(p together) {
 	MOVQ(R15, wLeft)
 	f.load("out", wOut)
 	overEntries(top, t, func(a, b VecPhysical, k OpmaskPhysical) { VMAXPS(a, b, k, b) })
+}
 
-	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef("drawn"))
-	rowKey(f)
-	Label("drawn")
+// exponentials makes coefficients of the scores in out, and the inverse of each head's sum in total.
+func (p together) exponentials(f fields) {
+	s, t, j := Z0, Z1, Z2
 	if p > 0 {
 		p.allLanes()
 	}
@@ -256,6 +281,21 @@ func weights(p together) {
 	VADDPS(s, total, total)
 	CMPQ(f.mem("drop"), U8(0))
 	JE(LabelRef("kept"))
+	p.dropEntries(f, s, t, j)
+	Label("kept")
+	VMOVUPS(s, Mem{Base: wOut})
+	ADDQ(U8(64), wOut)
+	nextEntries()
+	TESTQ(wLeft, wLeft)
+	JG(LabelRef("exp"))
+	rewind(f)
+	overEntries(total, t, func(a, b VecPhysical, k OpmaskPhysical) { VADDPS(a, b, k, b) })
+	VBROADCASTSS(lanes.Num(1), t)
+	VDIVPS(total, t, total)
+}
+
+// dropEntries zeroes those of s that draws say.
+func (p together) dropEntries(f fields, s, t, j VecPhysical) {
 	if p > 0 {
 		VMOVDQU32_Z(Mem{Base: wIndex}, K2, j)
 		VPERMD(j, entryLane, j)
@@ -276,33 +316,6 @@ func weights(p together) {
 	VPADDD(keyLow, j, j)
 	draw(threshold, j, t, keyHigh)
 	VMOVUPS_Z(s, K3, s)
-	Label("kept")
-	VMOVUPS(s, Mem{Base: wOut})
-	ADDQ(U8(64), wOut)
-	nextEntries()
-	TESTQ(wLeft, wLeft)
-	JG(LabelRef("exp"))
-	rewind(f)
-	overEntries(total, t, func(a, b VecPhysical, k OpmaskPhysical) { VADDPS(a, b, k, b) })
-	VBROADCASTSS(lanes.Num(1), t)
-	VDIVPS(total, t, total)
-
-	MOVQ(wOut, f.mem("out"))
-
-	Label("store")
-	headLanes(f)
-	for _, x := range []struct {
-		name string
-		v    VecPhysical
-	}{{"max", top}, {"inv", total}} {
-		f.loadRow(x.name, wRow, wTmp)
-		VMOVUPS(x.v, K1, Mem{Base: wTmp})
-	}
-	INCQ(wRow)
-	CMPQ(wRow, f.mem("rows"))
-	JB(LabelRef("row"))
-	VZEROUPPER()
-	RET()
 }
 
 // headLanes sets K1 to one lane a head. It keeps wTmp.
@@ -312,7 +325,7 @@ func headLanes(f fields) {
 	KMOVW(wTmp2.As32(), K1)
 }
 
-// rowKey sets keyLow and keyHigh for the row's dropout (package tensor's rowKey).
+// rowKey sets keyLow and keyHigh for the row's dropout (simd.RowKey).
 func rowKey(f fields) {
 	f.load("dstIDs", wTmp)
 	TESTQ(wTmp, wTmp)
