@@ -141,3 +141,32 @@ func TestStrayNamesAreFound(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestDesignTellsOfRooms: the table of docs/design.md is rooms, as far as they are built.
+func TestDesignTellsOfRooms(t *testing.T) {
+	root, _ := filepath.Abs("../..")
+	text, err := os.ReadFile(filepath.Join(root, "docs/design.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([\\w/]+)` \\|.*\\| ([^|]*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		told[row[1]] = row[2]
+	}
+	built := func(room string) bool {
+		_, err := os.Stat(filepath.Join(root, room))
+		return err == nil && room != "internal/lint"
+	}
+	for room, may := range rooms {
+		if !built(room) {
+			continue
+		}
+		want := strings.Join(slices.DeleteFunc(slices.Clone(may), func(r string) bool { return !built(r) }), " ")
+		if room == "run" {
+			want = "all"
+		}
+		if got := strings.ReplaceAll(told[room], "—", ""); got != want {
+			t.Errorf("docs/design.md has %q for %s, want %q", got, room, want)
+		}
+	}
+}
