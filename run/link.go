@@ -108,24 +108,18 @@ func (s *Spec) checkPairs() error {
 }
 
 // pairFlags are the settings of pairs, and when each has an effect.
-func (s *Spec) pairFlags() []struct {
-	flag, reason string
-	given, works bool
-} {
+func (s *Spec) pairFlags() []effect {
 	d, link, both := Default(), s.Task == nn.TaskLink, s.ofPairs()
-	return []struct {
-		flag, reason string
-		given, works bool
-	}{
-		{"--decoder", "it is for --task link", s.Decoder != d.Decoder, link},
-		{"--embedding", "it is for --task link and unsupervised", s.Embedding != 0, both},
-		{"--negatives", "it is for --task link and unsupervised", s.Negatives != d.Negatives, both},
-		{"--negatives-each", "it is for --task link and unsupervised", s.NegativesEach != 0, both},
-		{"--rank-negatives", "it is for --task link and unsupervised", s.RankNegatives != d.RankNegatives, both},
-		{"--avoid-edges", "it is for --task link", !s.AvoidEdges, link},
-		{"--val-edges", "it is for --task link", s.ValEdges != d.ValEdges, link},
-		{"--test-edges", "it is for --task link", s.TestEdges != d.TestEdges, link},
-		{"--walks", "it is for --task unsupervised", s.Walks != d.Walks, s.Task == nn.TaskUnsupervised},
+	return []effect{
+		{"--decoder", s.Decoder != d.Decoder, link, "it is for --task link"},
+		{"--embedding", s.Embedding != 0, both, "it is for --task link and unsupervised"},
+		{"--negatives", s.Negatives != d.Negatives, both, "it is for --task link and unsupervised"},
+		{"--negatives-each", s.NegativesEach != 0, both, "it is for --task link and unsupervised"},
+		{"--rank-negatives", s.RankNegatives != d.RankNegatives, both, "it is for --task link and unsupervised"},
+		{"--avoid-edges", !s.AvoidEdges, link, "it is for --task link"},
+		{"--val-edges", s.ValEdges != d.ValEdges, link, "it is for --task link"},
+		{"--test-edges", s.TestEdges != d.TestEdges, link, "it is for --task link"},
+		{"--walks", s.Walks != d.Walks, s.Task == nn.TaskUnsupervised, "it is for --task unsupervised"},
 	}
 }
 

@@ -77,22 +77,16 @@ func (s *Spec) checkMini() error {
 }
 
 // miniFlags are the settings of mini-batches, and when each has an effect.
-func (s *Spec) miniFlags() []struct {
-	flag, reason string
-	given, works bool
-} {
+func (s *Spec) miniFlags() []effect {
 	d, mini := Default(), s.Mode == "mini"
-	return []struct {
-		flag, reason string
-		given, works bool
-	}{
-		{"--batch-size", "it is for --mode mini", s.BatchSize != d.BatchSize, mini},
-		{"--sampler", "it is for --mode mini", s.Sampler != d.Sampler, mini},
-		{"--fanout", "it is for --mode mini and the samplers neighbour, fastgcn and ladies", s.Fanout != d.Fanout, mini && s.layered()},
-		{"--replace", "it is for --mode mini and --sampler neighbour", s.Replace, mini && s.Sampler == "neighbour"},
-		{"--weighted", "it is for --mode mini and --sampler neighbour", s.Weighted, mini && s.Sampler == "neighbour"},
-		{"--clusters", "it is for --mode mini and --sampler cluster", s.Clusters != 0, mini && s.Sampler == "cluster"},
-		{"--walk-length", "it is for --task unsupervised, and for --mode mini and --sampler saint-walk", s.WalkLength != 0, mini && s.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised},
+	return []effect{
+		{"--batch-size", s.BatchSize != d.BatchSize, mini, "it is for --mode mini"},
+		{"--sampler", s.Sampler != d.Sampler, mini, "it is for --mode mini"},
+		{"--fanout", s.Fanout != d.Fanout, mini && s.layered(), "it is for --mode mini and the samplers neighbour, fastgcn and ladies"},
+		{"--replace", s.Replace, mini && s.Sampler == "neighbour", "it is for --mode mini and --sampler neighbour"},
+		{"--weighted", s.Weighted, mini && s.Sampler == "neighbour", "it is for --mode mini and --sampler neighbour"},
+		{"--clusters", s.Clusters != 0, mini && s.Sampler == "cluster", "it is for --mode mini and --sampler cluster"},
+		{"--walk-length", s.WalkLength != 0, mini && s.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised, "it is for --task unsupervised, and for --mode mini and --sampler saint-walk"},
 	}
 }
 
