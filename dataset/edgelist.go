@@ -66,29 +66,36 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	if r.name == "" {
 		r.name, _, _ = strings.Cut(filepath.Base(path), ".")
 	}
-	if first, _ := lay.next([]byte(lay.header)); opt.Header == "" && lay.skip > 0 && !slices.Contains(headerWords, strings.ToLower(string(first))) {
-		r.notes = append(r.notes, fmt.Sprintf("the first line, %.60q, is taken for names of columns; --header no takes it for an edge", lay.header))
-	}
-	if e.comments > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("lines between edges that start with # or %% are taken for comments: %d; names that do so need quotes", e.comments))
-	}
-	if e.headers > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("lines that repeat the names of columns, %.60q, are left out: %d", lay.header, e.headers))
-	}
-	switch {
-	case lay.at != nil && opt.Weights:
-		r.notes = append(r.notes, fmt.Sprintf("by their names, %.60q, sources are column %d, targets column %d, weights column %d", lay.header, lay.at[0]+1, lay.at[1]+1, lay.at[2]+1))
-	case lay.at != nil && (lay.at[0] != 0 || lay.at[1] != 1):
-		r.notes = append(r.notes, fmt.Sprintf("by their names, %.60q, sources are column %d, targets column %d", lay.header, lay.at[0]+1, lay.at[1]+1))
-	case lay.columns > 2 && !opt.Weights:
-		r.notes = append(r.notes, fmt.Sprintf("columns 3 to %d of the edge list are not used", lay.columns))
-	}
+	r.notes = lay.notes(e, opt)
 	r.edges = &edgeFeed{nodes: ids.n, expected: e.total, weighted: opt.Weights, fill: e.fill, close: e.Close}
 	if err := r.attach(tables, ids, opt); err != nil {
 		e.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// notes says what was made of the file where that is not plain.
+func (lay *layout) notes(e *edges, opt ImportOptions) (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if first, _ := lay.next([]byte(lay.header)); opt.Header == "" && lay.skip > 0 && !slices.Contains(headerWords, strings.ToLower(string(first))) {
+		note("the first line, %.60q, is taken for names of columns; --header no takes it for an edge", lay.header)
+	}
+	if e.comments > 0 {
+		note("lines between edges that start with # or %% are taken for comments: %d; names that do so need quotes", e.comments)
+	}
+	if e.headers > 0 {
+		note("lines that repeat the names of columns, %.60q, are left out: %d", lay.header, e.headers)
+	}
+	switch {
+	case lay.at != nil && opt.Weights:
+		note("by their names, %.60q, sources are column %d, targets column %d, weights column %d", lay.header, lay.at[0]+1, lay.at[1]+1, lay.at[2]+1)
+	case lay.at != nil && (lay.at[0] != 0 || lay.at[1] != 1):
+		note("by their names, %.60q, sources are column %d, targets column %d", lay.header, lay.at[0]+1, lay.at[1]+1)
+	case lay.columns > 2 && !opt.Weights:
+		note("columns 3 to %d of the edge list are not used", lay.columns)
+	}
+	return notes
 }
 
 // attach adds labels, splits and features.

@@ -171,25 +171,15 @@ func (p *parquetFile) names() string {
 // numbered by names if it is not nil; else they must be small numbers.
 func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *nameTable) (*edges, error) {
 	e := &edges{weighted: opt.Weights}
-	var tables []edgeTable
-	defer func() {
-		for _, t := range tables {
-			t.Close()
-		}
-	}()
-	type job struct {
-		table edgeTable
-		group int
-	}
-	var jobs []job
+	var groups []edgeGroup
 	for _, path := range paths {
 		t, err := openEdgeTable(path, opt)
 		if err != nil {
 			return nil, err
 		}
-		tables = append(tables, t)
+		defer t.Close()
 		for g := range t.pf.RowGroups() {
-			jobs = append(jobs, job{t, g})
+			groups = append(groups, edgeGroup{edgeTable: t, group: g, into: e, numbers: numbers, names: names, seen: uint64(len(groups)) << 32})
 		}
 		if names == nil && t.src.text() {
 			return nil, errNames
@@ -199,25 +189,8 @@ func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *
 	if e.file, err = opt.newScratch(); err != nil {
 		return nil, err
 	}
-	parts, errs := make([][]*block, len(jobs)), make([]error, len(jobs))
-	var next, done atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
-		wg.Go(func() {
-			var spare chunk
-			for {
-				j := int(next.Add(1) - 1)
-				if j >= len(jobs) {
-					return
-				}
-				g := edgeGroup{edgeTable: jobs[j].table, group: jobs[j].group, into: e, x: &spare, numbers: numbers, names: names, seen: uint64(j) << 32}
-				parts[j], errs[j] = g.read()
-				opt.report("read row groups", done.Add(1), int64(len(jobs)))
-			}
-		})
-	}
-	wg.Wait()
-	for j := range jobs {
+	parts, errs := readGroups(groups, opt)
+	for j := range groups {
 		if errs[j] != nil {
 			e.Close()
 			return nil, errs[j]
@@ -228,6 +201,29 @@ func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *
 		}
 	}
 	return e, nil
+}
+
+// readGroups reads row groups on all cores.
+func readGroups(groups []edgeGroup, opt ImportOptions) (parts [][]*block, errs []error) {
+	parts, errs = make([][]*block, len(groups)), make([]error, len(groups))
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(groups)) {
+		wg.Go(func() {
+			var spare chunk
+			for {
+				j := int(next.Add(1) - 1)
+				if j >= len(groups) {
+					return
+				}
+				groups[j].x = &spare
+				parts[j], errs[j] = groups[j].read()
+				opt.report("read row groups", done.Add(1), int64(len(groups)))
+			}
+		})
+	}
+	wg.Wait()
+	return parts, errs
 }
 
 // edgeGroup reads one row group.
