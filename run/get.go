@@ -48,39 +48,15 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 	if err := opt.checkOut(); err != nil {
 		return Summary{}, err
 	}
-	if opt.Cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return Summary{}, mistake("--cache", "nothing, and no cache folder of this user", "a folder for downloads", "give --cache DIR")
-		}
-		opt.Cache = filepath.Join(base, "starling")
-	}
-	dir := filepath.Join(opt.Cache, name)
-	if err := checkWritable("--cache", dir); err != nil {
+	dir, err := opt.cacheFolder(name)
+	if err != nil {
 		return Summary{}, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Summary{}, err
-	}
-	l := event.Locked(event.All(events))
-	src, unpacked := dir, filepath.Join(dir, "unpacked")
+	unpacked := filepath.Join(dir, "unpacked")
 	defer os.RemoveAll(unpacked)
-	sums := map[string]string{} // of files of which none was known
-	for _, f := range set.files {
-		path, recorded, err := set.fetch(ctx, name, f, dir, opt, l)
-		if err != nil {
-			return Summary{}, err
-		}
-		if recorded != "" {
-			sums[path] = recorded
-		}
-		if strings.HasSuffix(f.name, ".zip") {
-			if src, err = unzip(ctx, path, unpacked, l); err != nil {
-				return Summary{}, err
-			}
-		} else if set.single {
-			src = path
-		}
+	src, sums, err := set.fetchAll(ctx, name, dir, unpacked, opt, event.Locked(event.All(events)))
+	if err != nil {
+		return Summary{}, err
 	}
 	sum, err := Import(ctx, set.format, src, in, opt.Out, events)
 	switch {
@@ -92,6 +68,23 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 		return sum, os.RemoveAll(dir)
 	}
 	return sum, keepSums(sums)
+}
+
+// cacheFolder makes the folder for downloads of a dataset.
+func (o *GetOptions) cacheFolder(name string) (string, error) {
+	cache := o.Cache
+	if cache == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", mistake("--cache", "nothing, and no cache folder of this user", "a folder for downloads", "give --cache DIR")
+		}
+		cache = filepath.Join(base, "starling")
+	}
+	dir := filepath.Join(cache, name)
+	if err := checkWritable("--cache", dir); err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o755)
 }
 
 // keepSums notes the sums of files that turned out to be good, for later downloads.
@@ -115,6 +108,28 @@ func (o *GetOptions) checkOut() error {
 	}
 	w.Abort()
 	return nil
+}
+
+// fetchAll downloads the files and returns what is to be imported, and the sums of files of which none was known.
+func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, opt GetOptions, l Listener) (src string, sums map[string]string, err error) {
+	src, sums = dir, map[string]string{}
+	for _, f := range s.files {
+		path, recorded, err := s.fetch(ctx, name, f, dir, opt, l)
+		if err != nil {
+			return "", nil, err
+		}
+		if recorded != "" {
+			sums[path] = recorded
+		}
+		if strings.HasSuffix(f.name, ".zip") {
+			if src, err = unzip(ctx, path, unpacked, l); err != nil {
+				return "", nil, err
+			}
+		} else if s.single {
+			src = path
+		}
+	}
+	return src, sums, nil
 }
 
 // fetch downloads one file unless it is there already, and checks it.

@@ -257,16 +257,7 @@ func (i *Info) String() string {
 		line("unlabelled", "%s", event.Count(i.Unlabelled))
 	}
 	if i.ClassSizes != nil {
-		line("classes", "%d, of %s to %s; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Counted(slices.Max(i.ClassSizes), "vertex"), event.Count(i.Unlabelled))
-		line("balance", "%s", i.balance())
-		same := "stay inside a class"
-		if i.Task == graph.MultiLabel {
-			line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))
-			same = "are between vertices that share a class"
-		}
-		if h := float64(i.Homophily); h == h { // there are edges between labelled vertices
-			line("homophily", "%.3f of edges %s", h, same)
-		}
+		i.showClasses(line)
 	}
 	line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))
 	line("on disk", "%s", event.Bytes(i.Bytes))
@@ -276,16 +267,33 @@ func (i *Info) String() string {
 	for _, n := range i.Notes {
 		line("note", "%s", n)
 	}
-	if e := i.Estimate; e != nil {
-		line("training", "estimates for %s on this machine:", e.Settings)
-		fits := "it fits"
-		if e.Available > 0 && e.Memory > e.Available {
-			fits = "it does not fit: see starling train --dry-run"
-		}
-		line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
-		line("  time", "about %s an epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
+	if i.Estimate != nil {
+		i.Estimate.show(line)
 	}
 	return b.String()
+}
+
+func (i *Info) showClasses(line func(name, format string, args ...any)) {
+	line("classes", "%d, of %s to %s; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Counted(slices.Max(i.ClassSizes), "vertex"), event.Count(i.Unlabelled))
+	line("balance", "%s", i.balance())
+	same := "stay inside a class"
+	if i.Task == graph.MultiLabel {
+		line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))
+		same = "are between vertices that share a class"
+	}
+	if h := float64(i.Homophily); h == h { // there are edges between labelled vertices
+		line("homophily", "%.3f of edges %s", h, same)
+	}
+}
+
+func (e *Estimate) show(line func(name, format string, args ...any)) {
+	line("training", "estimates for %s on this machine:", e.Settings)
+	fits := "it fits"
+	if e.Available > 0 && e.Memory > e.Available {
+		fits = "it does not fit: see starling train --dry-run"
+	}
+	line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
+	line("  time", "about %s an epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
 }
 
 // balance lists the shares of the classes, the largest first.

@@ -95,6 +95,11 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		c.tallSmallLists(dst, a, b, op)
 		return
 	}
+	c.tallSmallTiles(dst, a, b, op)
+}
+
+// tallSmallTiles is tallSmall by tiles in registers.
+func (c *CPU) tallSmallTiles(dst, a, b Matrix, op MatMul) {
 	g := c.newProduct(a.Cols, dst.Cols)
 	panels := c.packSmall(b, op.TransB, g)
 	// One thread's room: a block of a, and a block of sums where dst is not float32.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"starling/run"
 )
@@ -50,6 +51,13 @@ up to 16 bytes an edge until the import is done.`,
 	}
 	f := c.Flags()
 	f.StringVar(&out, "out", "", "folder to write (required)")
+	importFlags(f, &opt)
+	f.BoolVar(&quiet, "quiet", false, "show nothing")
+	f.SortFlags = false
+	return c
+}
+
+func importFlags(f *pflag.FlagSet, opt *run.ImportOptions) {
 	f.StringVar(&opt.Name, "name", "", "name of the dataset; planetoid also finds its files by it")
 	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (planetoid, npz: always done)")
 	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
@@ -69,7 +77,4 @@ up to 16 bytes an edge until the import is done.`,
 	f.IntVar(&opt.Split.TestCount, "test-count", 0, "with --per-class: vertices to test on")
 	f.Uint64Var(&opt.Seed, "seed", 1, "of the splits")
 	f.BoolVar(&opt.Overwrite, "overwrite", false, "replace an existing dataset")
-	f.BoolVar(&quiet, "quiet", false, "show nothing")
-	f.SortFlags = false
-	return c
 }

@@ -34,22 +34,9 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
   starling train parts --no-launch --rendezvous file:/shared
   starling worker --rendezvous file:/shared --rank 0       # and 1 on the second host`,
 		Args: arguments(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			w.Token = []byte(os.Getenv(run.TokenVariable))
-			if tokenFile != "" {
-				if w.Token, err = run.ReadToken(tokenFile); err != nil {
-					return err
-				}
-			}
-			switch {
-			case w.Rank < -1:
-				return run.UserError("--rank", fmt.Sprint(w.Rank), "0 or more; -1: as the launcher says, or any", "")
-			case w.Join != "" && w.Rendezvous != "":
-				return run.UserError("--join", w.Join+" beside --rendezvous "+w.Rendezvous, "one of the two", "")
-			case w.Rank < 0:
-				if w.Rank, err = run.RankOf(os.Getenv); err != nil {
-					return err
-				}
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := completeWorker(&w, tokenFile); err != nil {
+				return err
 			}
 			v := run.NewView(os.Stdout, stdout)
 			if quiet {
@@ -75,4 +62,23 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
 	return c
+}
+
+// completeWorker finds out the secret and the rank of a worker.
+func completeWorker(w *run.WorkerSpec, tokenFile string) (err error) {
+	w.Token = []byte(os.Getenv(run.TokenVariable))
+	if tokenFile != "" {
+		if w.Token, err = run.ReadToken(tokenFile); err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.Rank < -1:
+		return run.UserError("--rank", fmt.Sprint(w.Rank), "0 or more; -1: as the launcher says, or any", "")
+	case w.Join != "" && w.Rendezvous != "":
+		return run.UserError("--join", w.Join+" beside --rendezvous "+w.Rendezvous, "one of the two", "")
+	case w.Rank < 0:
+		w.Rank, err = run.RankOf(os.Getenv)
+	}
+	return err
 }
