@@ -75,6 +75,12 @@ func (s *Strided) start() (p unsafe.Pointer, stride int) {
 	return unsafe.Pointer(unsafe.SliceData(s.F32)), 4 * s.Stride
 }
 
+// at is the address of column c of row r and the bytes between rows.
+func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
+	p, stride = s.start()
+	return unsafe.Add(p, r*stride+c*s.size()), stride
+}
+
 // factor is a list's address and 1, or that of a one and 0.
 func factor(list []float32) (*float32, int) {
 	if list == nil {
