@@ -46,13 +46,22 @@ func (e *InputError) Error() string {
 // Is makes errors.Is(err, ErrInput) true.
 func (e *InputError) Is(target error) bool { return target == ErrInput }
 
-// inFile names the file in an InputError that does not know its own.
-func inFile(file string, err error) error {
+// InFile is err, or a mistake with the file named that it was made in.
+func InFile(file string, err error) error {
 	var in *InputError
-	if errors.As(err, &in) && in.File == "" {
+	if errors.As(err, &in) {
 		named := *in
 		named.File = file
 		return &named
 	}
 	return err
+}
+
+// inFile is InFile where no file is named yet.
+func inFile(file string, err error) error {
+	var in *InputError
+	if errors.As(err, &in) && in.File != "" {
+		return err
+	}
+	return InFile(file, err)
 }

@@ -145,7 +145,7 @@ func (p *Param) tensor(dev tensor.Device, name string, m tensor.Matrix) Tensor {
 	t := Tensor{Name: name, Shape: p.Shape, F64: m.Type() == tensor.F64, Data: make([]float64, m.Rows*m.Cols)}
 	dev.Download(t.Data, m)
 	if p.Transposed {
-		t.Data = transpose(t.Data, m.Rows, m.Cols)
+		t.Data = Transpose(t.Data, m.Rows, m.Cols)
 	}
 	return t
 }
@@ -157,14 +157,14 @@ func (p *Param) load(dev tensor.Device, m tensor.Matrix, from map[string]Tensor,
 	}
 	data := t.Data
 	if p.Transposed {
-		data = transpose(data, m.Cols, m.Rows)
+		data = Transpose(data, m.Cols, m.Rows)
 	}
 	dev.Upload(m, data)
 	return nil
 }
 
-// transpose of a row-major rows x cols array.
-func transpose(v []float64, rows, cols int) []float64 {
+// Transpose is that of a row-major rows x cols array.
+func Transpose(v []float64, rows, cols int) []float64 {
 	out := make([]float64, len(v))
 	for i := range rows {
 		for j := range cols {

@@ -231,7 +231,7 @@ func ReadReport(path string) (*Report, error) {
 		return nil, mistake("--from", unread(err), "a file that starling train --json wrote", "")
 	}
 	r, err := parseReport(b)
-	return r, inFile(path, err)
+	return r, graph.InFile(path, err)
 }
 
 func parseReport(b []byte) (*Report, error) {

@@ -71,7 +71,7 @@ func describe(ctx context.Context, dir string, verify, guess bool) (*Info, error
 	}
 	defer d.Close()
 	if err := d.Graph.Validate(); err != nil { // neighbours are looked up below
-		return nil, inFile(dir, err)
+		return nil, graph.InFile(dir, err)
 	}
 	m := &d.Meta
 	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,

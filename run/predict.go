@@ -127,7 +127,7 @@ func openForPrediction(dir string) (*graph.Dataset, error) {
 		return nil, err
 	}
 	if 4*d.Graph.Edges() > graph.SmallArray {
-		if err := inFile(dir, d.Graph.Validate()); err != nil {
+		if err := graph.InFile(dir, d.Graph.Validate()); err != nil {
 			d.Close()
 			return nil, err
 		}

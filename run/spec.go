@@ -226,7 +226,7 @@ func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
 	fs.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })
 	read, err := ParseSpec(b)
 	if err != nil {
-		return inFile(path, err)
+		return graph.InFile(path, err)
 	}
 	*s = read
 	for name, value := range said {
@@ -276,15 +276,4 @@ func (s Spec) String() string {
 		panic(fmt.Sprintf("run: a spec that is no YAML: %v", err)) // plain fields always are
 	}
 	return string(b)
-}
-
-// inFile names the file in an InputError.
-func inFile(path string, err error) error {
-	var in *graph.InputError
-	if errors.As(err, &in) {
-		named := *in
-		named.File = path
-		return &named
-	}
-	return err
 }

@@ -169,7 +169,7 @@ func openForTraining(dir string, labelled bool) (*graph.Dataset, error) {
 		return nil, err
 	}
 	if 4*d.Graph.Edges() > graph.SmallArray {
-		err = inFile(dir, d.Graph.Validate())
+		err = graph.InFile(dir, d.Graph.Validate())
 	}
 	lack := func(what string) error {
 		return &graph.InputError{File: dir, Found: "no " + what, Want: "a dataset with features, labels and a training split", Fix: "import or generate it with " + what}

@@ -270,7 +270,7 @@ var dglNames = map[string]map[string]string{
 func toDGL(c *nn.Config, last bool, w nn.Tensor) nn.Tensor {
 	switch {
 	case c.Model == "gcn" && w.Name == "lin.weight": // [in, out] there
-		w.Data, w.Shape = transposed(w.Data, w.Shape[0], w.Shape[1]), []int{w.Shape[1], w.Shape[0]}
+		w.Data, w.Shape = nn.Transpose(w.Data, w.Shape[0], w.Shape[1]), []int{w.Shape[1], w.Shape[0]}
 	case c.Model == "gat" && w.Name == "bias" && last: // added to every head, before their mean
 		w.Data, w.Shape = slices.Repeat(w.Data, c.OutHeads), []int{w.Shape[0] * c.OutHeads}
 	}
@@ -303,17 +303,6 @@ func withoutBias(weights []nn.Tensor) (out []nn.Tensor) {
 			}
 		}
 		out = append(out, w)
-	}
-	return out
-}
-
-// transposed is a row-major rows x cols array turned round.
-func transposed(v []float64, rows, cols int) []float64 {
-	out := make([]float64, len(v))
-	for i := range rows {
-		for j := range cols {
-			out[j*rows+i] = v[i*cols+j]
-		}
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	p := &PairScores{}
 	left, right, err := p.read(f, namesOf(d).find)
 	if err != nil {
-		return nil, inFile(path, err)
+		return nil, graph.InFile(path, err)
 	}
 	out, err := t.forward(dev, d, t.features(d), func(*nn.Model, int) bool { return false })
 	if err != nil {

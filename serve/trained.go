@@ -62,7 +62,7 @@ func Open(dir string) (*Trained, error) {
 	}
 	t := &Trained{Dir: dir}
 	if t.Config, err = parseConfig(b); err != nil {
-		return nil, inFile(path, err)
+		return nil, graph.InFile(path, err)
 	}
 	path = filepath.Join(dir, weightsFile)
 	if err := t.checkWeights(path); err != nil {
@@ -197,15 +197,4 @@ func (t *Trained) taskOr(other string) string {
 		return t.Config.Task
 	}
 	return other
-}
-
-// inFile names the file in an InputError.
-func inFile(path string, err error) error {
-	var in *graph.InputError
-	if errors.As(err, &in) {
-		named := *in
-		named.File = path
-		return &named
-	}
-	return err
 }

@@ -76,10 +76,7 @@ func backward() {
 	f.load("prefetch", ahead)
 	f.load("last", last)
 	f.load("buf", buf)
-	f.load("ptr", tmp)
-	MOVQ(Mem{Base: tmp}, tmp)
-	f.load("index", index)
-	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
+	firstEntry(f)
 	for i, field := range []string{"tail", "evens", "odds"} {
 		f.load(field, tmp)
 		KMOVD(tmp.As32(), []OpmaskPhysical{K1, K5, K6}[i])
@@ -98,10 +95,7 @@ func backward() {
 		p.coefficients()
 	}
 	Label("row")
-	f.load("ptr", tmp)
-	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
-	f.load("index", tmp)
-	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+	rowEnd(f)
 	copyRow(f, inBuf(atZ), "copied")
 	Label("copied")
 	for _, v := range sums {

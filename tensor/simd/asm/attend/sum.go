@@ -47,6 +47,21 @@ const (
 
 var sums = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15}
 
+// firstEntry sets index to the first entry of all rows, and rowEnd end behind the last of row.
+func firstEntry(f fields) {
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp}, tmp)
+	f.load("index", index)
+	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
+}
+
+func rowEnd(f fields) {
+	f.load("ptr", tmp)
+	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
+	f.load("index", tmp)
+	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+}
+
 func beginRows() {
 	f := rowFields
 	Load(Param("a"), args)
@@ -58,10 +73,7 @@ func beginRows() {
 	f.load("patterns", patterns)
 	f.load("prefetch", ahead)
 	f.load("last", last)
-	f.load("ptr", tmp)
-	MOVQ(Mem{Base: tmp}, tmp)
-	f.load("index", index)
-	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
+	firstEntry(f)
 	XORQ(row, row)
 	f.load("tail", tmp)
 	KMOVD(tmp.As32(), K1)
@@ -137,10 +149,7 @@ func sumRows(bf16 bool) {
 	beginRows()
 	heads.begin()
 	Label("row")
-	f.load("ptr", tmp)
-	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
-	f.load("index", tmp)
-	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+	rowEnd(f)
 	for _, v := range sums {
 		VPXORD(v, v, v)
 	}

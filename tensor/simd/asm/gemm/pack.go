@@ -16,11 +16,19 @@ type packArgs struct {
 	out, row, rows, cols, stride, width, panel GPPhysical
 }
 
+// Registers of packing: whole panels of a row, columns that are left, rows that are, and where a panel is read and written.
+var packWhole, packLeft, packRows, packFrom, packTo = RAX, RDX, RBX, R13, R15
+
 // loadPack loads them. cols and width are numbers; stride of src's rows and panel,
 // from one panel to the next, are bytes.
 func loadPack(name, src string) packArgs {
 	p := packArgs{RDI, RSI, RDX, RCX, R8, R9, R10}
 	frame.Func(name, fmt.Sprintf("func(dst *float32, src *%s, rows, cols, stride, width, panel int)", src), p.out, p.row, p.rows, p.cols, p.stride, p.width, p.panel)
+	// By division, which takes RDX.
+	MOVQ(p.cols, packWhole)
+	MOVQ(p.rows, packRows)
+	XORL(EDX, EDX)
+	DIVQ(p.width)
 	return p
 }
 
@@ -34,55 +42,55 @@ func packRows512(vectors int, b16 bool) {
 		name, src, size = name+"b16", "uint16", 2
 	}
 	p := loadPack(name, src)
-	lanes := p.width
-	// Whole panels and what is left, by division of cols.
-	MOVQ(p.cols, RAX)
-	MOVQ(p.rows, RBX)
-	XORL(EDX, EDX)
-	DIVQ(lanes)
-	whole, left, rows := RAX, RDX, RBX
-	columnMasks(lanes, R12)
+	columnMasks(p.width, R12)
 	last := R12
 	MOVQ(I32(-1), last)
-	BZHIQ(left, last, last)
+	BZHIQ(packLeft, last, last)
 	KMOVW(last.As32(), K3)
 	SHRQ(Imm(16), last)
 	KMOVW(last.As32(), K4)
 	// From here on a panel's width in src.
-	SHLQ(Imm(uint64(size/2)), lanes)
-	copyPanel := func(from, to GPPhysical, masks ...OpmaskPhysical) {
+	SHLQ(Imm(uint64(size/2)), p.width)
+	copyPanel := func(masks ...OpmaskPhysical) {
 		for v := range vectors {
 			z := []VecPhysical{Z0, Z1}[v]
 			if b16 {
-				VPMOVZXWD_Z(Mem{Base: from, Disp: 16 * size * v}, masks[v], z)
+				VPMOVZXWD_Z(Mem{Base: packFrom, Disp: 16 * size * v}, masks[v], z)
 				VPSLLD(Imm(16), z, z)
 			} else {
-				VMOVUPS_Z(Mem{Base: from, Disp: 16 * size * v}, masks[v], z)
+				VMOVUPS_Z(Mem{Base: packFrom, Disp: 16 * size * v}, masks[v], z)
 			}
-			VMOVUPS(z, Mem{Base: to, Disp: 64 * v})
+			VMOVUPS(z, Mem{Base: packTo, Disp: 64 * v})
 		}
 	}
-	s, d, n := R13, R15, RCX
+	p.eachPanel(64*vectors, func() {
+		copyPanel(K1, K2)
+		ADDQ(p.width, packFrom)
+	}, func() { copyPanel(K3, K4) })
+}
+
+// eachPanel goes over rows, in each over whole panels and the last, whose rows take so many bytes.
+func (p packArgs) eachPanel(bytes int, whole, last func()) {
+	n := RCX
 	Label("row")
-	MOVQ(p.row, s)
-	MOVQ(p.out, d)
-	MOVQ(whole, n)
+	MOVQ(p.row, packFrom)
+	MOVQ(p.out, packTo)
+	MOVQ(packWhole, n)
 	TESTQ(n, n)
 	JEQ(LabelRef("last"))
 	Label("panel")
-	copyPanel(s, d, K1, K2)
-	ADDQ(lanes, s)
-	ADDQ(p.panel, d)
+	whole()
+	ADDQ(p.panel, packTo)
 	DECQ(n)
 	JNZ(LabelRef("panel"))
 	Label("last")
-	TESTQ(left, left)
+	TESTQ(packLeft, packLeft)
 	JEQ(LabelRef("next"))
-	copyPanel(s, d, K3, K4)
+	last()
 	Label("next")
 	ADDQ(p.stride, p.row)
-	ADDQ(Imm(uint64(64*vectors)), p.out)
-	DECQ(rows)
+	ADDQ(Imm(uint64(bytes)), p.out)
+	DECQ(packRows)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
@@ -91,12 +99,6 @@ func packRows512(vectors int, b16 bool) {
 // packRows2 is the same with AVX2, for panels whose rows are 8 or 16 numbers.
 func packRows2(vectors int) {
 	p := loadPack(fmt.Sprintf("packRows256w%d", vectors), "float32")
-	lanes := p.width
-	MOVQ(p.cols, RAX)
-	MOVQ(p.rows, RBX)
-	XORL(EDX, EDX)
-	DIVQ(lanes)
-	whole, left, rows := RAX, RDX, RBX
 	setMask := func(n GPPhysical, to []VecPhysical) {
 		LEAQ(NewDataAddr(Symbol{Name: "gemmMask", Static: true}, 64), R12)
 		MOVQ(n, R13)
@@ -107,38 +109,18 @@ func packRows2(vectors int) {
 		}
 	}
 	all, some := []VecPhysical{Y2, Y3}, []VecPhysical{Y4, Y5}
-	setMask(lanes, all)
-	setMask(left, some)
-	s, d, n := R13, R15, RCX
+	setMask(p.width, all)
+	setMask(packLeft, some)
 	copyPanel := func(mask []VecPhysical) {
 		for v := range vectors {
-			VMASKMOVPS(Mem{Base: s, Disp: 32 * v}, mask[v], Y0)
-			VMOVUPS(Y0, Mem{Base: d, Disp: 32 * v})
+			VMASKMOVPS(Mem{Base: packFrom, Disp: 32 * v}, mask[v], Y0)
+			VMOVUPS(Y0, Mem{Base: packTo, Disp: 32 * v})
 		}
 	}
-	Label("row")
-	MOVQ(p.row, s)
-	MOVQ(p.out, d)
-	MOVQ(whole, n)
-	TESTQ(n, n)
-	JEQ(LabelRef("last"))
-	Label("panel")
-	copyPanel(all)
-	LEAQ(Mem{Base: s, Index: p.width, Scale: 4}, s)
-	ADDQ(p.panel, d)
-	DECQ(n)
-	JNZ(LabelRef("panel"))
-	Label("last")
-	TESTQ(left, left)
-	JEQ(LabelRef("next"))
-	copyPanel(some)
-	Label("next")
-	ADDQ(p.stride, p.row)
-	ADDQ(Imm(uint64(32*vectors)), p.out)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	p.eachPanel(32*vectors, func() {
+		copyPanel(all)
+		LEAQ(Mem{Base: packFrom, Index: p.width, Scale: 4}, packFrom)
+	}, func() { copyPanel(some) })
 }
 
 // copyRows512 copies rows to rows leftPitch apart.

@@ -74,12 +74,17 @@ func returned(slice string, at GPPhysical, size int) {
 	RET()
 }
 
-func compress(name string, size int) {
+// begin starts a function that goes from x, at RSI, to dst, at RDI.
+func begin(name string, size int, does string) {
 	TEXT(name, NOSPLIT, "func(dst, x []"+number(size)+", bits []uint32) int")
-	Doc(name + " writes the numbers of x whose bits are set one after the other, and returns how many. There is at least one word.")
+	Doc(name + " " + does + ". There is at least one word.")
 	Pragma("noescape")
 	Load(Param("dst").Base(), RDI)
 	Load(Param("x").Base(), RSI)
+}
+
+func compress(name string, size int) {
+	begin(name, size, "writes the numbers of x whose bits are set one after the other, and returns how many")
 	words(func() {
 		for i := range 2 {
 			half(i)
@@ -101,11 +106,7 @@ func compress(name string, size int) {
 }
 
 func expand(name string, size int) {
-	TEXT(name, NOSPLIT, "func(dst, x []"+number(size)+", bits []uint32) int")
-	Doc(name + " writes the numbers of x where bits are set and zeros elsewhere, and returns how many it took. There is at least one word.")
-	Pragma("noescape")
-	Load(Param("dst").Base(), RDI)
-	Load(Param("x").Base(), RSI)
+	begin(name, size, "writes the numbers of x where bits are set and zeros elsewhere, and returns how many it took")
 	words(func() {
 		for i := range 2 {
 			half(i)
