@@ -65,6 +65,7 @@ func (o ImportOptions) Check(format string) error {
 		{"labels", o.Labels != "", []string{"edgelist"}},
 		{"features", o.Features != "", []string{"edgelist"}},
 		{"standardise", o.Standardise, []string{"saint"}},
+		{o.Split.flag(), o.Split != SplitOptions{}, []string{"npz", "geom", "parquet", "edgelist"}}, // the others have splits, or no labels
 	} {
 		if x.given && !slices.Contains(x.of, format) {
 			return badParam(x.flag, "a setting without effect on "+format, "it only for "+strings.Join(x.of, " or "))
@@ -72,6 +73,9 @@ func (o ImportOptions) Check(format string) error {
 	}
 	if err := o.Split.check(); err != nil {
 		return err
+	}
+	if format == "edgelist" && o.Labels == "" && (o.Split != SplitOptions{}) {
+		return badParam(o.Split.flag(), "a setting without effect", "it beside labels, which splits are made of")
 	}
 	return o.checkTask(format)
 }
@@ -82,6 +86,19 @@ func (o ImportOptions) Check(format string) error {
 type SplitOptions struct {
 	Train, Val, Test              float64
 	PerClass, ValCount, TestCount int
+}
+
+// flag is one that was given.
+func (s SplitOptions) flag() string {
+	switch {
+	case s.Train != 0:
+		return "train"
+	case s.Val != 0:
+		return "val"
+	case s.Test != 0:
+		return "test"
+	}
+	return "per-class"
 }
 
 // check refuses counts that cannot be, and what contradicts each other.

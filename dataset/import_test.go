@@ -543,6 +543,8 @@ func TestBadEdgeLists(t *testing.T) {
 	} {
 		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)
 	}
+	refused(t, "edgelist", good, ImportOptions{Split: SplitOptions{Val: 0.5}}, "--val: found a setting without effect")
+	refused(t, "metis", good, ImportOptions{Split: SplitOptions{PerClass: 5}}, "--per-class: found a setting without effect on metis")
 	refused(t, "edgelist", "no-such", ImportOptions{}, "no such file")
 	refused(t, "edgelist", "-", ImportOptions{}, "standard input")
 	refused(t, "edgelist", written(t, "e.csv", "src,dst\n"), ImportOptions{}, "no edges")

@@ -11,6 +11,10 @@ const MaxEdges = math.MaxUint32
 // MaxNodes bounds the vertices of one graph.
 const MaxNodes = math.MaxUint32
 
+// MaxClasses bounds the classes of vertices. Unlike the other sizes, no array's length
+// says how many there are, and some memory is taken for each.
+const MaxClasses = 1 << 24
+
 // grain is the number of vertices or edges a core takes at a time: enough to
 // hide the hand-over, few enough to balance a power law.
 const grain = 1 << 14

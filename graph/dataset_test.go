@@ -297,6 +297,21 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	d.Close()
 }
 
+func TestBadMeta(t *testing.T) {
+	for text, want := range map[string]string{
+		`"version":2,"nodes":2,"edges":1,"colour":"red"`:                                  "a newer starling",
+		`"version":0,"nodes":2,"edges":1`:                                                 "version: found 0, want 1; the file is damaged",
+		`"version":1,"nodes":2,"edges":1,"task":"single-label","classes":1000000000`:      "classes: found 1000000000",
+		`"version":1,"nodes":2,"edges":1,"name":"\u001b[31mred"`:                          `name: found "\x1b[31mred"`,
+		`"version":1,"nodes":4611686018427387904,"edges":1`:                               "nodes: found 4611686018427387904",
+		`"version":1,"nodes":2,"edges":1,"features":{"kind":"float32","dim":99999999999}`: "features.dim",
+	} {
+		if _, err := decodeMeta([]byte(`{"format":"starling-dataset",` + text + `}`)); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func FuzzMeta(f *testing.F) {
 	m := Meta{Format: formatName, Version: 1, Nodes: 3, Checksum: "crc32c", Arrays: map[string]ArrayMeta{"indptr.npy": {DType: "<i8", Shape: []int64{4}, Bytes: 160}}}
 	b, _ := m.encode()

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
 )
 
 const (
@@ -74,6 +76,14 @@ func decodeMeta(b []byte) (*Meta, error) {
 		return nil, &InputError{File: metaFile, Field: "format", Found: "a part of a partition", Want: "a dataset",
 			Fix: "parts are used together: name the folder that book.json is in"}
 	}
+	var newer struct {
+		Format  string
+		Version int
+	}
+	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > formatVersion { // whatever fields it has
+		return nil, &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(newer.Version), Want: fmt.Sprint(formatVersion),
+			Fix: "the dataset was written by a newer starling: use that one"}
+	}
 	m := &Meta{}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -111,8 +121,9 @@ func (m *Meta) validate() error {
 	case m.Format != formatName:
 		return badMeta("format", fmt.Sprintf("%q", m.Format), fmt.Sprintf("%q", formatName))
 	case m.Version != formatVersion:
-		return &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(m.Version), Want: fmt.Sprint(formatVersion),
-			Fix: "the dataset was written by a newer starling: use that one"}
+		return badMeta("version", fmt.Sprint(m.Version), fmt.Sprint(formatVersion))
+	case strings.ContainsFunc(m.Name, unicode.IsControl): // a terminal would obey it
+		return &InputError{File: metaFile, Field: "name", Found: fmt.Sprintf("%.60q", m.Name), Want: "a name without control characters", Fix: "give it another, with --name or by hand"}
 	case m.Nodes < 1 || m.Nodes > MaxNodes:
 		return badMeta("nodes", fmt.Sprint(m.Nodes), "1 to 2^32-1")
 	case m.Edges < 0 || m.Edges > MaxEdges:
@@ -125,8 +136,8 @@ func (m *Meta) validate() error {
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
 	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel && m.Task != Regression:
 		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
-	case m.Task != "" && (m.Classes < 1 || m.Classes > 1<<31-1):
-		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^31-1")
+	case m.Task != "" && (m.Classes < 1 || m.Classes > MaxClasses):
+		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^24")
 	case m.Checksum != "" && m.Checksum != "crc32c":
 		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)
 	}

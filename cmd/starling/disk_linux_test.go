@@ -85,7 +85,7 @@ func TestFullDiskBehindStandardOutput(t *testing.T) {
 		var said strings.Builder
 		c.Dir, c.Stdout, c.Stderr = dir, full, &said
 		c.Run()
-		if got := c.ProcessState.ExitCode(); got != 1 || !strings.HasSuffix(said.String(), "starling: write /dev/stdout: no space left on device\n") {
+		if got := c.ProcessState.ExitCode(); got != 1 || !strings.Contains(said.String(), "starling: write /dev/stdout: no space left on device; the disk is full") {
 			t.Errorf("%v: status %d, %s", args, got, &said)
 		}
 	}

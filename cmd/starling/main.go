@@ -25,7 +25,7 @@ func main() {
 		err = stdout.err
 	}
 	if err != nil && !errors.Is(err, run.ErrInterrupted) {
-		fmt.Fprintln(os.Stderr, "starling:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintln(os.Stderr, "starling:", run.Message(err))
 	}
 	os.Exit(run.Status(err))
 }
