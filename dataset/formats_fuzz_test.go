@@ -4,10 +4,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"starling/graph"
 )
 
 // Fuzzing replaces one file of a sound folder and reads all that an import would
@@ -94,8 +98,7 @@ func FuzzRedditData(f *testing.F) {
 
 func FuzzGeomVertices(f *testing.F) {
 	f.Add([]byte("id\tfeature(feature_amount:9)\tlabel\n0\t1,2\t0\n1\t8\t1\n2\t0\t0\n"))
-	fuzzFile(f, "geom", map[string][]byte{"out1_graph_edges.txt": []byte("a\tb\n0\t1\n1\t2\n"),
-		"out1_node_feature_label.txt": []byte("id\tf\tl\n0\t1,2\t0\n2\t1,0\t1\n1\t3,4\t0\n")}, "out1_node_feature_label.txt", ImportOptions{Split: thirds})
+	fuzzFile(f, "geom", geomFiles(f), "out1_node_feature_label.txt", ImportOptions{Split: thirds})
 }
 
 func FuzzMETIS(f *testing.F) {
@@ -170,4 +173,63 @@ func refusedParquet(t *testing.T, b []byte, want string) {
 		t.Fatal(err)
 	}
 	refused(t, "parquet", path, ImportOptions{}, want)
+}
+
+func FuzzOGBBinaryLabels(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbBinary(f, zip.Deflate), "raw/node-label.npz", keepAll)
+}
+
+// geomFiles is a graph of three vertices with its splits.
+func geomFiles(f testing.TB) map[string][]byte {
+	mask := func(v int) []byte {
+		b := make([]byte, 3)
+		b[v] = 1
+		return npyBytes("|i1", "(3,)", b)
+	}
+	return map[string][]byte{"out1_graph_edges.txt": []byte("a\tb\n0\t1\n1\t2\n"),
+		"out1_node_feature_label.txt": []byte("id\tf\tl\n0\t1,2\t0\n2\t1,0\t1\n1\t3,4\t0\n"),
+		"out1_split_0.npz":            npzOf(f, zip.Store, map[string][]byte{"train_mask": mask(0), "val_mask": mask(1), "test_mask": mask(2)})}
+}
+
+func FuzzGeomEdges(f *testing.F) {
+	fuzzFile(f, "geom", geomFiles(f), "out1_graph_edges.txt", ImportOptions{})
+}
+
+func FuzzGeomSplits(f *testing.F) {
+	fuzzFile(f, "geom", geomFiles(f), "out1_split_0.npz", ImportOptions{})
+}
+
+// Each of Planetoid's four kinds of files; a whole folder needs hundreds of vertices.
+func FuzzPlanetoid(f *testing.F) {
+	f.Add([]byte("\x80\x02}q\x00(K\x00]q\x01(K\x01K\x02eK\x01]q\x02K\x00au."))
+	f.Add([]byte("\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x01K\x02\x86cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x08\x01\x00\x00\x00\x00\x00\x00\x00tb."))
+	f.Add([]byte("3\n4\n2\n"))
+	p := planetoid{dir: f.TempDir(), name: "n"}
+	path := p.path("x")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(p.path("graph"), b, 0o644)
+		os.WriteFile(p.path("test.index"), b, 0o644)
+		features, err1 := p.features("x")
+		class, classes, err2 := p.labels("x")
+		_, _, err3 := p.edges(10)
+		test, err4 := p.testIndex()
+		for _, err := range []error{err1, err2, err3, err4} {
+			if err != nil && !errors.Is(err, graph.ErrInput) {
+				t.Fatal(err)
+			}
+		}
+		if err2 == nil {
+			if err := (&graph.Labels{Classes: classes, Class: class}).Validate(len(class)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err4 == nil && err1 == nil {
+			if n, err := p.place(test, len(test), int(slices.Min(test))); err == nil && len(test) <= features.Rows {
+				stackRows(n, features, features, test)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -323,6 +324,50 @@ func FuzzMeta(f *testing.F) {
 			t.Fatalf("%+v", m)
 		} else if err != nil && !errors.Is(err, ErrInput) {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Any file of a folder written by hand, without checksums: what opens is sound.
+func FuzzFolder(f *testing.F) {
+	dir := filepath.Join(f.TempDir(), "d")
+	d := small(Sparse)
+	if err := Save(dir, d, WriterOptions{}); err != nil {
+		f.Fatal(err)
+	}
+	meta := `{"format":"starling-dataset","version":1,"nodes":4,"edges":6,"features":{"kind":"sparse","dim":3},"task":"single-label","classes":2}`
+	whole := map[string][]byte{"ids.txt": []byte("a\nb\nc\nd\n")}
+	for _, name := range folderFiles[1:] {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			whole[name] = b
+		}
+	}
+	names := slices.Sorted(maps.Keys(whole))
+	os.WriteFile(filepath.Join(dir, metaFile), []byte(meta), 0o644)
+	for i, name := range names {
+		f.Add(byte(i), whole[name])
+	}
+	f.Fuzz(func(t *testing.T, which byte, b []byte) {
+		for i, name := range names {
+			now := whole[name]
+			if i == int(which)%len(names) {
+				now = b
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), now, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := OpenWith(dir, OpenOptions{Verify: true})
+		if err != nil {
+			if !errors.Is(err, ErrInput) {
+				t.Fatal(err)
+			}
+			return
+		}
+		defer d.Close()
+		for v := range uint32(d.Graph.Nodes()) {
+			d.ID(v)
+			d.Features.CopyRow(make([]float32, d.Features.Cols), v)
 		}
 	})
 }

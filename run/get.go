@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"starling/event"
 	"starling/graph"
@@ -184,7 +185,7 @@ func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
 		target := filepath.Join(to, name)
 		if f.FileInfo().IsDir() {
 			if err := os.MkdirAll(target, 0o755); err != nil {
-				return "", err
+				return "", badName(f.Name, err, bad)
 			}
 			continue
 		}
@@ -207,7 +208,7 @@ func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
 
 func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, want string) error) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
+		return badName(f.Name, err, bad)
 	}
 	in, err := f.Open()
 	if err != nil {
@@ -216,7 +217,7 @@ func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, 
 	defer in.Close()
 	out, err := os.Create(target)
 	if err != nil {
-		return err
+		return badName(f.Name, err, bad)
 	}
 	_, err = io.CopyN(out, untilDone{ctx, in}, int64(f.UncompressedSize64))
 	if err == nil {
@@ -241,6 +242,17 @@ func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, 
 		return bad(f.Name+": "+err.Error(), "a whole zip")
 	}
 	return nil
+}
+
+// badName tells of a name that cannot be, or not beside others, such as a file that is a
+// folder too; a disk's failure stays what it is.
+func badName(name string, err error, bad func(found, want string) error) error {
+	for _, of := range []error{syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.EINVAL, syscall.ENAMETOOLONG} {
+		if errors.Is(err, of) {
+			return bad(fmt.Sprintf("%.60q: %v", name, of), "names that files can have")
+		}
+	}
+	return err
 }
 
 // untilDone is a reader that ends with a context.

@@ -308,7 +308,7 @@ func TestDownloadStopsWithItsContext(t *testing.T) {
 }
 
 // arxivZip is a tiny dataset packed as OGB packs its own.
-func arxivZip(t *testing.T, change func(map[string]string)) []byte {
+func arxivZip(t testing.TB, change func(map[string]string)) []byte {
 	files := map[string]string{"arxiv/raw/edge.csv.gz": "0,1\n1,2\n2,3\n", "arxiv/raw/num-node-list.csv.gz": "4\n", "arxiv/raw/node-feat.csv.gz": "1,2\n3,4\n5,6\n7,8\n",
 		"arxiv/raw/node-label.csv.gz": "0\n1\n0\n1\n", "arxiv/split/time/train.csv.gz": "0\n1\n", "arxiv/split/time/valid.csv.gz": "2\n", "arxiv/split/time/test.csv.gz": "3\n"}
 	if change != nil {
@@ -387,6 +387,27 @@ func TestGetRefusesBadArchives(t *testing.T) {
 			t.Errorf("%s: unpacked outside: %v", mention, found)
 		}
 	}
+}
+
+// Whatever a server sends as an archive, nothing lands outside the folder.
+func FuzzUnzip(f *testing.F) {
+	f.Add(arxivZip(f, func(m map[string]string) {}))
+	f.Add(arxivZip(f, func(m map[string]string) { m["../../out.csv"] = "x" }))
+	f.Add(arxivZip(f, func(m map[string]string) { clear(m); m["a"], m["a/b"] = "1", "2" }))
+	f.Add([]byte("PK\x05\x06"))
+	parent := f.TempDir()
+	path := filepath.Join(parent, "x.zip")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unzip(context.Background(), path, filepath.Join(parent, "to"), event.All()); err != nil && !errors.Is(err, graph.ErrInput) {
+			t.Fatal(err)
+		}
+		if entries, _ := os.ReadDir(parent); len(entries) > 2 {
+			t.Fatal("unpacked outside:", entries)
+		}
+	})
 }
 
 // What was wrong once, and has no known checksum, must not stand in the way of the right file.
