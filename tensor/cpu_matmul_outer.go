@@ -37,8 +37,12 @@ func newOuter(a, b Matrix) tallTall {
 
 // tallTallOuter: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
-	if outerWide(a, b) || outerFar(a, b) {
+	switch {
+	case outerWide(a, b) || outerFar(a, b):
 		c.tallTallOuterWide(dst, a, b, op)
+		return
+	case c.outerSquareHalves(a, b):
+		c.tallTallOuterSquareHalves(dst, a, b, op)
 		return
 	}
 	g := newOuter(a, b)

@@ -93,7 +93,7 @@ func (s *outerSlices) start(room []float32, strips []uint16, sums []float32, m i
 // after a single large one need not suffer for it.
 func (s *outerSlices) multiply(level simd.Level, b Matrix) {
 	if s.scaled == 0 {
-		simd.ColumnScales(level, s.scale, s.backB, b.f32, b.Rows, b.Cols, b.stride)
+		simd.ColumnScales(level, s.scale, s.backB, b.f32, b.Rows, b.Cols, b.stride, simd.OuterHeadroom)
 		s.scaled = outerHalvesScaled
 	}
 	s.scaled--
@@ -105,7 +105,7 @@ func (s *outerSlices) multiply(level simd.Level, b Matrix) {
 		if lanes != 0 {
 			j := 16 * panel
 			some := b.Columns(j, min(b.Cols, j+16))
-			simd.ColumnScales(level, s.scale[j:], s.backB[j:], some.f32, some.Rows, some.Cols, some.stride)
+			simd.ColumnScales(level, s.scale[j:], s.backB[j:], some.f32, some.Rows, some.Cols, some.stride, simd.OuterHeadroom)
 			s.C = unsafe.Add(sums, 4*panel*simd.OuterHalvesSums)
 			s.run(level, some, j)
 			s.scaled = 0

@@ -12,9 +12,12 @@ import (
 // outerSquare reports whether aᵀ·b, which goes by outer, goes this way: with fewer columns sums are few beside what is read.
 func outerSquare(a, b Matrix) bool { return a.Cols > 24 && b.Cols > 32 && b.Cols <= simd.OuterWidth }
 
-// newOuterSquare has the sizes of aᵀ·b: 96 rows a slice, which stay near while each step over columns of a reads them.
+// outerSquareRows is how many rows a slice has, which stay near while each step over columns of a reads them.
+const outerSquareRows = 96
+
+// newOuterSquare has the sizes of aᵀ·b.
 func newOuterSquare(a, b Matrix) tallTall {
-	return tallTall{m: a.Cols, n: simd.OuterSquareSums(b.Cols), depth: 96}
+	return tallTall{m: a.Cols, n: simd.OuterSquareSums(b.Cols), depth: outerSquareRows}
 }
 
 // outerSquareSlice adds a slice of rows to the sums. The last two steps over columns of a overlap.

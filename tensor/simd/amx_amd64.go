@@ -70,8 +70,10 @@ func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
 
 func runOuterHalves(t *OuterHalves) { outerHalves((*byte)(unsafe.Pointer(t))) }
 
-func columnScales(scale, back, src *float32, rows, cols, stride int) {
-	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
+func runOuterSquareHalves(t *OuterSquareHalves) { outerSquareHalves((*byte)(unsafe.Pointer(t))) }
+
+func columnScales(scale, back, src *float32, rows, cols, stride, headroom int) {
+	columnScales512((*byte)(unsafe.Pointer(scale)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, headroom)
 }
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {

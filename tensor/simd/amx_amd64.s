@@ -10588,23 +10588,778 @@ end:
 	VZEROUPPER
 	RET
 
-// func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int)
+// func outerSquareHalves(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·outerSquareHalves(SB), NOSPLIT, $80-8
+	MOVQ    t+0(FP), AX
+	LEAQ    120(AX), BX
+	LONG    $0x4978e2c4
+	BYTE    $0x03
+	MOVQ    $0x000000f0, BX
+	KMOVW   BX, K1
+	MOVQ    $0x00000f00, BX
+	KMOVW   BX, K2
+	MOVQ    $0x0000f000, BX
+	KMOVW   BX, K3
+	MOVQ    $-1, BX
+	KMOVW   BX, K4
+	KMOVW   112(AX), K5
+	MOVQ    (AX), SI
+	MOVQ    8(AX), DI
+	MOVQ    40(AX), DX
+	MOVQ    48(AX), R8
+	MOVQ    80(AX), R9
+	MOVQ    96(AX), R10
+	MOVQ    32(AX), BX
+	MOVQ    BX, (SP)
+	MOVQ    $0x00000040, CX
+	VMOVUPS sideBySide<>+0(SB), Z27
+	MOVQ    200(AX), BX
+	VMOVUPS (BX), Z28
+	VMOVUPS 64(BX), Z29
+	VMOVUPS 128(BX), Z30
+	VPXORD  Z0, Z0, Z0
+	MOVQ    24(AX), BX
+	MOVQ    $0x00000030, R13
+
+zero:
+	VMOVUPS Z0, 18432(BX)
+	VMOVUPS Z0, 18496(BX)
+	VMOVUPS Z0, 18560(BX)
+	ADDQ    $0x000000c0, BX
+	DECQ    R13
+	JNZ     zero
+	MOVQ    $0x000000c0, R15
+	MOVQ    $0x00000003, 56(SP)
+	MOVQ    $0x00000000, 48(SP)
+	MOVQ    24(AX), BX
+	ADDQ    $0x00004800, BX
+	MOVQ    BX, 64(SP)
+
+unit:
+	MOVQ    SI, R13
+	ADDQ    88(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 24(SP)
+	MOVQ    DI, R13
+	ADDQ    104(AX), R13
+	MOVQ    R13, BX
+	ANDQ    $-16384, R13
+	SHRQ    $0x02, BX
+	ANDQ    $0x00000fc0, BX
+	ADDQ    BX, R13
+	MOVQ    R13, 32(SP)
+	MOVQ    24(AX), BX
+	LEAQ    6144(BX), R11
+	ADDQ    $0x00003000, BX
+	CMPQ    R11, 48(SP)
+	CMOVQEQ BX, R11
+	MOVQ    $0x00000008, R14
+
+pairs:
+	CMPQ       R9, 24(SP)
+	JCC        asked_52
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTL      $0x00000fc0, R9
+	JNZ        page_53
+	ADDQ       $0x00003000, R9
+
+page_53:
+asked_52:
+	CMPQ       R10, 32(SP)
+	JCC        asked_54
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTL      $0x00000fc0, R10
+	JNZ        page_55
+	ADDQ       $0x00003000, R10
+
+page_55:
+asked_54:
+	VMULPS.Z     (DI), Z28, K4, Z0
+	VMULPS.Z     (DI)(R8*1), Z28, K4, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y2, Z4
+	VCVTPH2PS    Y3, Z5
+	VSUBPS       Z4, Z0, Z0
+	VSUBPS       Z5, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, (R11)
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPS2PH    $0x00, Z1, Y3
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, 3072(R11)
+	VMULPS.Z     64(DI), Z29, K4, Z6
+	VMULPS.Z     64(DI)(R8*1), Z29, K4, Z7
+	VCVTPS2PH    $0x00, Z6, Y8
+	VCVTPS2PH    $0x00, Z7, Y9
+	VCVTPH2PS    Y8, Z10
+	VCVTPH2PS    Y9, Z11
+	VSUBPS       Z10, Z6, Z6
+	VSUBPS       Z11, Z7, Z7
+	VINSERTI64X4 $0x01, Y9, Z8, Z8
+	VPERMW       Z8, Z27, Z8
+	VMOVUPS      Z8, 1024(R11)
+	VCVTPS2PH    $0x00, Z6, Y8
+	VCVTPS2PH    $0x00, Z7, Y9
+	VINSERTI64X4 $0x01, Y9, Z8, Z8
+	VPERMW       Z8, Z27, Z8
+	VMOVUPS      Z8, 4096(R11)
+	VMULPS.Z     128(DI), Z30, K5, Z12
+	VMULPS.Z     128(DI)(R8*1), Z30, K5, Z13
+	VCVTPS2PH    $0x00, Z12, Y14
+	VCVTPS2PH    $0x00, Z13, Y15
+	VCVTPH2PS    Y14, Z16
+	VCVTPH2PS    Y15, Z17
+	VSUBPS       Z16, Z12, Z12
+	VSUBPS       Z17, Z13, Z13
+	VINSERTI64X4 $0x01, Y15, Z14, Z14
+	VPERMW       Z14, Z27, Z14
+	VMOVUPS      Z14, 2048(R11)
+	VCVTPS2PH    $0x00, Z12, Y14
+	VCVTPS2PH    $0x00, Z13, Y15
+	VINSERTI64X4 $0x01, Y15, Z14, Z14
+	VPERMW       Z14, Z27, Z14
+	VMOVUPS      Z14, 5120(R11)
+	LEAQ         (DI)(R8*2), DI
+	VMULPS.Z     (DI), Z28, K4, Z18
+	VMULPS.Z     (DI)(R8*1), Z28, K4, Z19
+	VCVTPS2PH    $0x00, Z18, Y20
+	VCVTPS2PH    $0x00, Z19, Y21
+	VCVTPH2PS    Y20, Z22
+	VCVTPH2PS    Y21, Z23
+	VSUBPS       Z22, Z18, Z18
+	VSUBPS       Z23, Z19, Z19
+	VINSERTI64X4 $0x01, Y21, Z20, Z20
+	VPERMW       Z20, Z27, Z20
+	VMOVUPS      Z20, 64(R11)
+	VCVTPS2PH    $0x00, Z18, Y20
+	VCVTPS2PH    $0x00, Z19, Y21
+	VINSERTI64X4 $0x01, Y21, Z20, Z20
+	VPERMW       Z20, Z27, Z20
+	VMOVUPS      Z20, 3136(R11)
+	VMULPS.Z     64(DI), Z29, K4, Z0
+	VMULPS.Z     64(DI)(R8*1), Z29, K4, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y2, Z4
+	VCVTPH2PS    Y3, Z5
+	VSUBPS       Z4, Z0, Z0
+	VSUBPS       Z5, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, 1088(R11)
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPS2PH    $0x00, Z1, Y3
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, 4160(R11)
+	VMULPS.Z     128(DI), Z30, K5, Z6
+	VMULPS.Z     128(DI)(R8*1), Z30, K5, Z7
+	VCVTPS2PH    $0x00, Z6, Y8
+	VCVTPS2PH    $0x00, Z7, Y9
+	VCVTPH2PS    Y8, Z10
+	VCVTPH2PS    Y9, Z11
+	VSUBPS       Z10, Z6, Z6
+	VSUBPS       Z11, Z7, Z7
+	VINSERTI64X4 $0x01, Y9, Z8, Z8
+	VPERMW       Z8, Z27, Z8
+	VMOVUPS      Z8, 2112(R11)
+	VCVTPS2PH    $0x00, Z6, Y8
+	VCVTPS2PH    $0x00, Z7, Y9
+	VINSERTI64X4 $0x01, Y9, Z8, Z8
+	VPERMW       Z8, Z27, Z8
+	VMOVUPS      Z8, 5184(R11)
+	LEAQ         (DI)(R8*2), DI
+	MOVQ         56(SP), R13
+	CMPQ         R13, $0x03
+	JGE          pairsMultiplied
+	INCQ         56(SP)
+	MOVQ         40(SP), R12
+	MOVQ         48(SP), BX
+	CMPQ         R13, $0x00
+	JNE          pairsRound1
+	MOVQ         64(SP), R13
+	LONG         $0x4b7a82c4
+	LONG         $0x00003d84
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7a82c4
+	LONG         $0x00403d8c
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7a82c4
+	LONG         $0x00803d94
+	BYTE         $0x00
+	BYTE         $0x00
+	MOVQ         BP, 64(SP)
+	LONG         $0x4b7ba2c4
+	LONG         $0x00003d84
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7ba2c4
+	LONG         $0x00403d8c
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7ba2c4
+	LONG         $0x00803d94
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7bc2c4
+	LONG         $0x00000c9c
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x4b7be2c4
+	LONG         $0x0c000bac
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x5c53e2c4
+	BYTE         $0xc3
+	LONG         $0x4b7be2c4
+	LONG         $0x10000bb4
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x5c4be2c4
+	BYTE         $0xcb
+	LONG         $0x4b7be2c4
+	LONG         $0x14000bbc
+	BYTE         $0x00
+	BYTE         $0x00
+	LONG         $0x5c43e2c4
+	BYTE         $0xd3
+	JMP          pairsMultiplied
+
+pairsRound1:
+	CMPQ R13, $0x01
+	JNE  pairsRound2
+	LONG $0x4b7be2c4
+	LONG $0x00000bac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c53e2c4
+	BYTE $0xc3
+	LONG $0x4b7be2c4
+	LONG $0x04000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4be2c4
+	BYTE $0xcb
+	LONG $0x4b7be2c4
+	LONG $0x08000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c43e2c4
+	BYTE $0xd3
+	JMP  pairsMultiplied
+
+pairsRound2:
+	LONG   $0x4b7bc2c4
+	LONG   $0x0c000ca4
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c53e2c4
+	BYTE   $0xc4
+	LONG   $0x5c4be2c4
+	BYTE   $0xcc
+	LONG   $0x5c43e2c4
+	BYTE   $0xd4
+	MOVQ   64(AX), BX
+	IMUL3Q $0x40, BX, R13
+	ADDQ   R13, 40(SP)
+	IMUL3Q $0x000000c0, BX, R13
+	ADDQ   R13, BP
+
+pairsMultiplied:
+	ADDQ $0x00000080, R11
+	DECQ R14
+	JNZ  pairs
+	SUBQ $0x00000400, R11
+	MOVQ R11, 48(SP)
+	XORQ R11, R11
+	MOVQ 24(AX), BX
+	MOVQ BX, 40(SP)
+	LEAQ 18432(BX), BP
+	MOVQ 64(AX), BX
+	MOVQ BX, 72(SP)
+	MOVQ $0x00000003, 56(SP)
+
+columns:
+	LEAQ       (DX)(DX*2), R13
+	SHLQ       $0x02, R13
+	MOVQ       R11, R14
+	CMPQ       R14, 72(AX)
+	CMOVQGT    72(AX), R14
+	MOVQ       184(AX), R12
+	LEAQ       (R12)(R14*4), R12
+	MOVQ       R14, BX
+	SHLQ       $0x06, BX
+	ADDQ       24(AX), BX
+	LEAQ       (SI)(R14*4), R14
+	CMPQ       R9, 24(SP)
+	JCC        asked_56
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTL      $0x00000fc0, R9
+	JNZ        page_57
+	ADDQ       $0x00003000, R9
+
+page_57:
+asked_56:
+	CMPQ       R10, 32(SP)
+	JCC        asked_58
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTL      $0x00000fc0, R10
+	JNZ        page_59
+	ADDQ       $0x00003000, R10
+
+page_59:
+asked_58:
+	VMOVUPS         (R14), X0
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z0
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z0
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z0
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X1
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z1
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z1
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z1
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X2
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z2
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z2
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z2
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X3
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z3
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z3
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z3
+	ADDQ            DX, R14
+	ADDQ            R13, R14
+	VUNPCKLPS       Z1, Z0, Z4
+	VUNPCKHPS       Z1, Z0, Z6
+	VUNPCKLPS       Z3, Z2, Z5
+	VUNPCKHPS       Z3, Z2, Z7
+	VUNPCKLPD       Z5, Z4, Z0
+	VUNPCKHPD       Z5, Z4, Z1
+	VUNPCKLPD       Z7, Z6, Z2
+	VUNPCKHPD       Z7, Z6, Z3
+	VMULPS.BCST     (R12), Z0, Z0
+	VCVTPS2PH       $0x00, Z0, Y4
+	VCVTPH2PS       Y4, Z8
+	VSUBPS          Z8, Z0, Z0
+	VMOVUPS         Y4, (BX)
+	VCVTPS2PH       $0x00, Z0, 3072(BX)
+	VMULPS.BCST     4(R12), Z1, Z1
+	VCVTPS2PH       $0x00, Z1, Y5
+	VCVTPH2PS       Y5, Z9
+	VSUBPS          Z9, Z1, Z1
+	VMOVUPS         Y5, 64(BX)
+	VCVTPS2PH       $0x00, Z1, 3136(BX)
+	VMULPS.BCST     8(R12), Z2, Z2
+	VCVTPS2PH       $0x00, Z2, Y6
+	VCVTPH2PS       Y6, Z10
+	VSUBPS          Z10, Z2, Z2
+	VMOVUPS         Y6, 128(BX)
+	VCVTPS2PH       $0x00, Z2, 3200(BX)
+	VMULPS.BCST     12(R12), Z3, Z3
+	VCVTPS2PH       $0x00, Z3, Y7
+	VCVTPH2PS       Y7, Z11
+	VSUBPS          Z11, Z3, Z3
+	VMOVUPS         Y7, 192(BX)
+	VCVTPS2PH       $0x00, Z3, 3264(BX)
+	VMOVUPS         (R14), X12
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z12
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z12
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z12
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X13
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z13
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z13
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z13
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X14
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z14
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z14
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z14
+	ADDQ            DX, R14
+	VMOVUPS         (R14), X15
+	VBROADCASTF32X4 (R14)(DX*4), K1, Z15
+	VBROADCASTF32X4 (R14)(DX*8), K2, Z15
+	VBROADCASTF32X4 (R14)(R13*1), K3, Z15
+	ADDQ            DX, R14
+	ADDQ            R13, R14
+	VUNPCKLPS       Z13, Z12, Z16
+	VUNPCKHPS       Z13, Z12, Z18
+	VUNPCKLPS       Z15, Z14, Z17
+	VUNPCKHPS       Z15, Z14, Z19
+	VUNPCKLPD       Z17, Z16, Z12
+	VUNPCKHPD       Z17, Z16, Z13
+	VUNPCKLPD       Z19, Z18, Z14
+	VUNPCKHPD       Z19, Z18, Z15
+	VMULPS.BCST     (R12), Z12, Z12
+	VCVTPS2PH       $0x00, Z12, Y16
+	VCVTPH2PS       Y16, Z20
+	VSUBPS          Z20, Z12, Z12
+	VMOVUPS         Y16, 32(BX)
+	VCVTPS2PH       $0x00, Z12, 3104(BX)
+	VMULPS.BCST     4(R12), Z13, Z13
+	VCVTPS2PH       $0x00, Z13, Y17
+	VCVTPH2PS       Y17, Z21
+	VSUBPS          Z21, Z13, Z13
+	VMOVUPS         Y17, 96(BX)
+	VCVTPS2PH       $0x00, Z13, 3168(BX)
+	VMULPS.BCST     8(R12), Z14, Z14
+	VCVTPS2PH       $0x00, Z14, Y18
+	VCVTPH2PS       Y18, Z22
+	VSUBPS          Z22, Z14, Z14
+	VMOVUPS         Y18, 160(BX)
+	VCVTPS2PH       $0x00, Z14, 3232(BX)
+	VMULPS.BCST     12(R12), Z15, Z15
+	VCVTPS2PH       $0x00, Z15, Y19
+	VCVTPH2PS       Y19, Z23
+	VSUBPS          Z23, Z15, Z15
+	VMOVUPS         Y19, 224(BX)
+	VCVTPS2PH       $0x00, Z15, 3296(BX)
+	MOVQ            56(SP), R13
+	CMPQ            R13, $0x03
+	JGE             columnsMultiplied
+	INCQ            56(SP)
+	MOVQ            40(SP), R12
+	MOVQ            48(SP), BX
+	CMPQ            R13, $0x00
+	JNE             columnsRound1
+	MOVQ            64(SP), R13
+	LONG            $0x4b7a82c4
+	LONG            $0x00003d84
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7a82c4
+	LONG            $0x00403d8c
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7a82c4
+	LONG            $0x00803d94
+	BYTE            $0x00
+	BYTE            $0x00
+	MOVQ            BP, 64(SP)
+	LONG            $0x4b7ba2c4
+	LONG            $0x00003d84
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7ba2c4
+	LONG            $0x00403d8c
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7ba2c4
+	LONG            $0x00803d94
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7bc2c4
+	LONG            $0x00000c9c
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x4b7be2c4
+	LONG            $0x0c000bac
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x5c53e2c4
+	BYTE            $0xc3
+	LONG            $0x4b7be2c4
+	LONG            $0x10000bb4
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x5c4be2c4
+	BYTE            $0xcb
+	LONG            $0x4b7be2c4
+	LONG            $0x14000bbc
+	BYTE            $0x00
+	BYTE            $0x00
+	LONG            $0x5c43e2c4
+	BYTE            $0xd3
+	JMP             columnsMultiplied
+
+columnsRound1:
+	CMPQ R13, $0x01
+	JNE  columnsRound2
+	LONG $0x4b7be2c4
+	LONG $0x00000bac
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c53e2c4
+	BYTE $0xc3
+	LONG $0x4b7be2c4
+	LONG $0x04000bb4
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c4be2c4
+	BYTE $0xcb
+	LONG $0x4b7be2c4
+	LONG $0x08000bbc
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x5c43e2c4
+	BYTE $0xd3
+	JMP  columnsMultiplied
+
+columnsRound2:
+	LONG   $0x4b7bc2c4
+	LONG   $0x0c000ca4
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c53e2c4
+	BYTE   $0xc4
+	LONG   $0x5c4be2c4
+	BYTE   $0xcc
+	LONG   $0x5c43e2c4
+	BYTE   $0xd4
+	MOVQ   64(AX), BX
+	IMUL3Q $0x40, BX, R13
+	ADDQ   R13, 40(SP)
+	IMUL3Q $0x000000c0, BX, R13
+	ADDQ   R13, BP
+
+columnsMultiplied:
+	ADDQ $0x04, R11
+	CMPQ R11, 72(SP)
+	JLT  columns
+	MOVQ 64(AX), BX
+	ADDQ BX, 72(SP)
+	MOVQ $0x00000000, 56(SP)
+	CMPQ R11, 216(AX)
+	JLT  columns
+	MOVQ DX, R13
+	SHLQ $0x05, R13
+	ADDQ R13, SI
+
+moreA:
+	CMPQ       R9, 24(SP)
+	JCC        moreAend
+	PREFETCHT1 (R9)
+	PREFETCHT1 4096(R9)
+	PREFETCHT1 8192(R9)
+	PREFETCHT1 12288(R9)
+	ADDQ       $0x40, R9
+	TESTL      $0x00000fc0, R9
+	JNZ        page_60
+	ADDQ       $0x00003000, R9
+
+page_60:
+	JMP moreA
+
+moreAend:
+moreB:
+	CMPQ       R10, 32(SP)
+	JCC        moreBend
+	PREFETCHT1 (R10)
+	PREFETCHT1 4096(R10)
+	PREFETCHT1 8192(R10)
+	PREFETCHT1 12288(R10)
+	ADDQ       $0x40, R10
+	TESTL      $0x00000fc0, R10
+	JNZ        page_61
+	ADDQ       $0x00003000, R10
+
+page_61:
+	JMP moreB
+
+moreBend:
+	DECQ   (SP)
+	JNZ    unit
+	MOVQ   40(SP), R12
+	MOVQ   48(SP), BX
+	MOVQ   64(SP), R13
+	LONG   $0x4b7a82c4
+	LONG   $0x00003d84
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7a82c4
+	LONG   $0x00403d8c
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7a82c4
+	LONG   $0x00803d94
+	BYTE   $0x00
+	BYTE   $0x00
+	MOVQ   BP, 64(SP)
+	LONG   $0x4b7ba2c4
+	LONG   $0x00003d84
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7ba2c4
+	LONG   $0x00403d8c
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7ba2c4
+	LONG   $0x00803d94
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7bc2c4
+	LONG   $0x00000c9c
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7be2c4
+	LONG   $0x0c000bac
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c53e2c4
+	BYTE   $0xc3
+	LONG   $0x4b7be2c4
+	LONG   $0x10000bb4
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c4be2c4
+	BYTE   $0xcb
+	LONG   $0x4b7be2c4
+	LONG   $0x14000bbc
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c43e2c4
+	BYTE   $0xd3
+	LONG   $0x4b7be2c4
+	LONG   $0x00000bac
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c53e2c4
+	BYTE   $0xc3
+	LONG   $0x4b7be2c4
+	LONG   $0x04000bb4
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c4be2c4
+	BYTE   $0xcb
+	LONG   $0x4b7be2c4
+	LONG   $0x08000bbc
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c43e2c4
+	BYTE   $0xd3
+	LONG   $0x4b7bc2c4
+	LONG   $0x0c000ca4
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x5c53e2c4
+	BYTE   $0xc4
+	LONG   $0x5c4be2c4
+	BYTE   $0xcc
+	LONG   $0x5c43e2c4
+	BYTE   $0xd4
+	MOVQ   64(AX), BX
+	IMUL3Q $0x40, BX, R13
+	ADDQ   R13, 40(SP)
+	IMUL3Q $0x000000c0, BX, R13
+	ADDQ   R13, BP
+	MOVQ   64(SP), R13
+	LONG   $0x4b7a82c4
+	LONG   $0x00003d84
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7a82c4
+	LONG   $0x00403d8c
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4b7a82c4
+	LONG   $0x00803d94
+	BYTE   $0x00
+	BYTE   $0x00
+	LONG   $0x4978e2c4
+	BYTE   $0xc0
+	VPXORD Z3, Z3, Z3
+	MOVQ   24(AX), BX
+	MOVQ   216(AX), R13
+
+check:
+	VMOVUPS  18432(BX), Z0
+	VSUBPS   Z0, Z0, Z0
+	VPORD    Z0, Z3, Z3
+	VMOVUPS  18496(BX), Z1
+	VSUBPS   Z1, Z1, Z1
+	VPORD    Z1, Z3, Z3
+	VMOVUPS  18560(BX), Z2
+	VSUBPS   Z2, Z2, Z2
+	VPORD    Z2, Z3, Z3
+	ADDQ     $0x000000c0, BX
+	DECQ     R13
+	JNZ      check
+	VPTESTMD Z3, Z3, K1
+	KMOVW    K1, BX
+	MOVQ     BX, 224(AX)
+	TESTQ    BX, BX
+	JNE      end
+	MOVQ     208(AX), SI
+	VMOVUPS  (SI), Z4
+	VMOVUPS  64(SI), Z5
+	VMOVUPS  128(SI), Z6
+	MOVQ     192(AX), SI
+	MOVQ     16(AX), DI
+	MOVQ     56(AX), DX
+	MOVQ     24(AX), BX
+	MOVQ     216(AX), R13
+
+add:
+	VMULPS.BCST (SI), Z4, Z0
+	VMULPS      18432(BX), Z0, Z0
+	VADDPS.Z    (DI), Z0, K4, Z0
+	VMOVUPS     Z0, K4, (DI)
+	VMULPS.BCST (SI), Z5, Z1
+	VMULPS      18496(BX), Z1, Z1
+	VADDPS.Z    64(DI), Z1, K4, Z1
+	VMOVUPS     Z1, K4, 64(DI)
+	VMULPS.BCST (SI), Z6, Z2
+	VMULPS      18560(BX), Z2, Z2
+	VADDPS.Z    128(DI), Z2, K5, Z2
+	VMOVUPS     Z2, K5, 128(DI)
+	ADDQ        $0x04, SI
+	ADDQ        DX, DI
+	ADDQ        $0x000000c0, BX
+	DECQ        R13
+	JNZ         add
+
+end:
+	VZEROUPPER
+	RET
+
+// func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int, headroom int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·columnScales512(SB), NOSPLIT, $0-48
+TEXT ·columnScales512(SB), NOSPLIT, $0-56
 	MOVQ         scale+0(FP), DI
 	MOVQ         back+8(FP), R9
 	MOVQ         src+16(FP), SI
 	MOVQ         rows+24(FP), DX
 	MOVQ         cols+32(FP), CX
 	MOVQ         stride+40(FP), R8
+	MOVQ         headroom+48(FP), R12
 	MOVL         $0x7fffffff, AX
 	VPBROADCASTD AX, Z28
 	MOVL         $0x00000029, AX
 	VPBROADCASTD AX, Z29
-	MOVL         $0x00000108, AX
+	MOVL         $0x0000010c, AX
 	VPBROADCASTD AX, Z30
-	MOVL         $0x0000000a, AX
+	MOVL         $0x0000000e, AX
 	VPBROADCASTD AX, Z31
+	VPBROADCASTD R12, Z0
+	VPSUBD       Z0, Z30, Z30
+	VPSUBD       Z0, Z31, Z31
 	MOVQ         $-1, AX
 	KMOVW        AX, K1
 

@@ -35,7 +35,9 @@ func runHalves(*Halves) {}
 
 func runOuterHalves(*OuterHalves) {}
 
-func columnScales(*float32, *float32, *float32, int, int, int) {}
+func runOuterSquareHalves(*OuterSquareHalves) {}
+
+func columnScales(*float32, *float32, *float32, int, int, int, int) {}
 
 func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {}
 

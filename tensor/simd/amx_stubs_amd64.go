@@ -95,6 +95,9 @@ func tilesHalves(t *byte)
 func outerHalves(t *byte)
 
 //go:noescape
-func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int)
+func outerSquareHalves(t *byte)
+
+//go:noescape
+func columnScales512(scale *byte, back *byte, src *byte, rows int, cols int, stride int, headroom int)
 
 func hasHalves() bool

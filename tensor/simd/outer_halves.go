@@ -91,19 +91,19 @@ func (t *OuterHalves) sum(i, j int) (sum float32) {
 	return sum
 }
 
-// outerHeadroom is how many powers of two numbers may be larger than those their scales were taken of.
-const outerHeadroom = 4
+// OuterHeadroom is how many powers of two numbers may be larger than those their scales were taken of.
+const OuterHeadroom = 4
 
-// ColumnScales says what columns are multiplied with so that their largest numbers are between 2¹⁰ and 2¹¹, and what
-// takes that back. Columns of zeros keep what they have: StartScales, at first. Past the last column, up to a whole
+// ColumnScales says what columns are multiplied with so that numbers may be so many powers of two larger than their
+// largest, which are between 2¹⁴ and 2¹⁵ without headroom, and what takes that back. Columns of zeros keep what they have: StartScales, at first. Past the last column, up to a whole
 // vector, there may be any.
-func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride int) {
+func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride, headroom int) {
 	if rows == 0 || cols == 0 {
 		return
 	}
 	_, _, _ = scale[(cols-1)|15], back[(cols-1)|15], src[(rows-1)*stride+cols-1]
 	if level >= AVX512 {
-		columnScales(&scale[0], &back[0], &src[0], rows, cols, stride)
+		columnScales(&scale[0], &back[0], &src[0], rows, cols, stride, headroom)
 		return
 	}
 	for j := range cols {
@@ -113,7 +113,8 @@ func ColumnScales(level Level, scale, back, src []float32, rows, cols, stride in
 		}
 		if largest != 0 {
 			scale[j], back[j] = scaling(largest)
-			scale[j], back[j] = scale[j]/(1<<outerHeadroom), back[j]*(1<<outerHeadroom)
+			room := float32(int(1) << headroom)
+			scale[j], back[j] = scale[j]/room, back[j]*room
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestOuterHalvesAgreesWithTwin(t *testing.T) {
 			TurnHalves(Generic, a[i*OuterHalvesPanel:], blocks)
 		}
 		scale, backB := make([]float32, whole), make([]float32, whole)
-		ColumnScales(Generic, scale, backB, b, rows, cols, brow)
+		ColumnScales(Generic, scale, backB, b, rows, cols, brow, OuterHeadroom)
 		run := func(l Level, spoilt []uint16) []float32 {
 			c, room := make([]float32, whole/16*OuterHalvesSums), make([]float32, RoomOuterHalves)
 			for i := range c {
@@ -72,7 +72,7 @@ func TestColumnScalesAgreeWithTwin(t *testing.T) {
 			scales := func(l Level) (scale, back []float32) {
 				scale, back = make([]float32, cols+15), make([]float32, cols+15)
 				StartScales(scale, back)
-				ColumnScales(l, scale, back, src, rows, cols, stride)
+				ColumnScales(l, scale, back, src, rows, cols, stride, rows%9)
 				return scale[:cols], back[:cols]
 			}
 			want, wantBack := scales(Generic)

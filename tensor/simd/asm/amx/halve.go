@@ -11,11 +11,11 @@ import (
 // Constants of halving (see simd.scaling): what clears a sign, the least exponent, and what scales are made of.
 var absolute, leastExponent, scaleTop, scaleDown = Z28, Z29, Z30, Z31
 
-func loadHalfConstants(tmp Register, headroom uint32) {
+func loadHalfConstants(tmp Register) {
 	for _, c := range []struct {
 		bits uint32
 		to   VecPhysical
-	}{{0x7fffffff, absolute}, {41, leastExponent}, {268 - headroom, scaleTop}, {14 - headroom, scaleDown}} {
+	}{{0x7fffffff, absolute}, {41, leastExponent}, {268, scaleTop}, {14, scaleDown}} {
 		MOVL(U32(c.bits), tmp)
 		VPBROADCASTD(tmp, c.to)
 	}
@@ -71,7 +71,7 @@ func halveRows() {
 	dst, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
 	frame.Func("halveRows512", "func(dst, back, src *byte, rows, cols, stride int)", dst, back, src, rows, cols, stride)
 	left, s, d, n := R10, R11, R12, R13
-	loadHalfConstants(EAX, 0)
+	loadHalfConstants(EAX)
 	lastMasks(cols, left, RAX)
 	scale := Z4
 	pair := func(m0, m1 OpmaskPhysical) {
@@ -144,7 +144,7 @@ func halvePairs() {
 	p := pairing{dst: RDI, back: R9, src: RSI, rows: RDX, cols: RCX, stride: R8, panel: R10, ahead: RBX, s: R11, d: R12, n: R13, line: R15}
 	frame.Func("halvePairs512", "func(dst, back, src *byte, rows, cols, stride, panel int, ahead uintptr)",
 		p.dst, p.back, p.src, p.rows, p.cols, p.stride, p.panel, p.ahead)
-	loadHalfConstants(EAX, 0)
+	loadHalfConstants(EAX)
 	VMOVUPS(order, sideBySide)
 	KXORW(K5, K5, K5)
 	Label("panel")

@@ -38,6 +38,7 @@ func main() {
 	halvePairs()
 	productHalves()
 	outerHalves()
+	outerSquareHalves()
 	columnScales()
 	hasHalves()
 	Generate()

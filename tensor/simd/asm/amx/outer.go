@@ -286,19 +286,19 @@ func (l outerLate) rows() (do []func()) {
 		func() { ADDQ(U32(64*outerLateRows), l.c) })
 }
 
-// outerHeadroom is how many powers of two numbers may be larger than those that scales were taken of.
-const outerHeadroom = 4
-
 // outerScale is what a panel's columns are multiplied with, outerBack what takes that back from the panel before.
 var outerScale, outerBack = Z31, Z26
 
 // columnScales finds what columns are multiplied with, and what takes that back. Rows are read in order, many columns at
 // once.
 func columnScales() {
-	scale, back, src, rows, cols, stride := RDI, R9, RSI, RDX, RCX, R8
-	frame.Func("columnScales512", "func(scale, back, src *byte, rows, cols, stride int)", scale, back, src, rows, cols, stride)
+	scale, back, src, rows, cols, stride, headroom := RDI, R9, RSI, RDX, RCX, R8, R12
+	frame.Func("columnScales512", "func(scale, back, src *byte, rows, cols, stride, headroom int)", scale, back, src, rows, cols, stride, headroom)
 	s, n, tmp := R10, R11, RAX
-	loadHalfConstants(EAX, outerHeadroom)
+	loadHalfConstants(EAX)
+	VPBROADCASTD(headroom.As32(), Z0)
+	VPSUBD(Z0, scaleTop, scaleTop)
+	VPSUBD(Z0, scaleDown, scaleDown)
 	// group is so many vectors of columns.
 	group := func(name string, vectors int) {
 		MOVQ(src, s)

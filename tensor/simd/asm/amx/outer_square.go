@@ -11,7 +11,7 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// Offsets of the fields of simd.OuterSquare16.
+// Offsets of the fields of simd.OuterSquare16, with which those of simd.OuterSquareHalves begin.
 const (
 	squareA = 8 * iota
 	squareB
@@ -102,6 +102,11 @@ func (s squareSlices) next() {
 	SUBQ(s.n, s.left)
 	frame.Get(squareRoom, s.toA)
 	LEAQ(Mem{Base: s.toA, Disp: squareRoomB}, s.toB)
+	s.askUntil()
+}
+
+// askUntil says how far to ask from the rows that come next.
+func (s squareSlices) askUntil() {
 	until := func(side lanes.Across, rows GPPhysical, lead int) {
 		MOVQ(rows, s.n)
 		ADDQ(frame.Field(lead), s.n)
