@@ -23,12 +23,17 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	whenStopped(dir)
+	if os.Getenv(stoppedVar) != "" {
+		waitToBeStopped(dir)
+	}
 	binary = filepath.Join(dir, "starling")
 	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)
 	}
+	os.Setenv("TMPDIR", dir) // of all tests, so that it goes with their folders when they are stopped
 	beside()
 	status := m.Run()
 	os.RemoveAll(dir)
