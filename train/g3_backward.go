@@ -10,23 +10,23 @@ import (
 // rows, n the near sums of gradients, ↓ the chunks that come, and l gradients of
 // weights, bin i of phase s is
 //
-//	b_s+1 → f_s → sent      b_s+1 → n_s,i      n_s,i, ↓_s,i → b_s,i → l_s,i
+//	b_s+1 → f_s → sent      b_s+1 → n_s,i      n_s,i, ↓_s,i, l_s+2 → b_s,i → l_s,i
 func (g *g3) backward(p *nn.Pass) *schedule {
 	s, last := &schedule{}, g.run.Phases()-1
 	var after *passage // the joint that a phase comes back from
-	var ended []int
+	ended := make([][]int, last+1+learnBehind)
 	for phase := last; phase >= 0; phase-- {
 		var next *passage
 		if phase > 0 {
 			next = &passage{joint: phase - 1, kind: g.run.Joint(phase - 1)}
 		}
-		rows := g.backwardRows(s, p, phase, after, next)
+		rows := g.backwardRows(s, p, phase, after, next, ended[phase+learnBehind])
 		learn := g.learn(s, p, phase, rows)
-		done := [][]int{rows, learn, ended}
+		done := [][]int{rows, learn, ended[phase+1]}
 		if after != nil {
 			done = append(done, after.fars)
 		}
-		ended = []int{s.add(urgency(urgentEnd, last-phase, 0), func() {
+		ended[phase] = []int{s.add(urgency(urgentEnd, last-phase, 0), func() {
 			g.close(phase)
 			g.run.EndBackward(phase)
 		}, done...)}
@@ -39,16 +39,17 @@ func (g *g3) backward(p *nn.Pass) *schedule {
 	return s
 }
 
-// backwardRows takes the gradients of bins back through a phase.
-func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passage) []int {
+// backwardRows takes the gradients of bins back through a phase, once an earlier one is
+// learnt from.
+func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passage, learnt []int) []int {
 	leave := next != nil && next.kind != nn.Together && g.run.GoesBack(next.joint)
 	if leave {
 		next.coming = arrivals(s, len(g.owned.sends))
 	}
 	return g.eachBin(func(b, lo, hi int) int {
-		var waits [][]int
+		waits := [][]int{learnt}
 		if after != nil {
-			waits = g.backwardWaits(after, b)
+			waits = append(waits, g.backwardWaits(after, b)...)
 		}
 		return s.add(urgency(urgentRows, g.run.Phases()-phase, b), func() {
 			if leave && g.flows[next.joint] == nil {
@@ -168,6 +169,11 @@ func (g *g3) acrossGrad(p *nn.Pass, joint int) {
 	end()
 	g.sendAll(joint)
 }
+
+// learnBehind is how many phases the gradients of weights may be behind those of rows.
+// Until then all is kept that they are computed from, which of a deep model is several
+// times what is there at once otherwise. Two of them fill the time as well as all do.
+const learnBehind = 2
 
 // learnBins is how many bins' part in the gradients of weights is computed at a time:
 // the sums are as large as the weights, whatever the rows.
