@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -162,10 +163,15 @@ func sparse(indptr, indices, data *ndarray, rows, cols int64) (f *graph.Features
 	if f.Values, err = data.float32s(); err != nil {
 		return nil, err
 	}
-	if err := f.Validate(); err != nil {
-		return nil, err
+	err = f.Validate()
+	if err == nil {
+		err = f.CheckFinite()
 	}
-	return f, f.CheckFinite()
+	var in *graph.InputError
+	if errors.As(err, &in) { // by the names that the arrays have in the file
+		in.Field = map[string]string{"features_indptr": "indptr", "features_indices": "indices", "features_values": "data"}[in.Field]
+	}
+	return f, err
 }
 
 // readArray reads an npy stream of size bytes. Memory grows with the bytes that

@@ -251,12 +251,12 @@ func TestTinyNPZ(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(map[string][]byte){
-		"adj_shape":   func(m map[string][]byte) { m["adj_shape"] = npyBytes("|i1", "(2,)", []byte{3, 4}) },
-		"adj_indices": func(m map[string][]byte) { delete(m, "adj_indices") },
-		"adj_*":       func(m map[string][]byte) { m["adj_indices"] = npyBytes("|i1", "(2,)", []byte{1, 7}) },
-		"attr_shape":  func(m map[string][]byte) { m["attr_matrix"] = npyBytes("|i1", "(2, 2)", []byte{1, 2, 3, 4}) },
-		"labels":      func(m map[string][]byte) { m["labels"] = npyBytes("|i1", "(3,)", []byte{0, 200, 1}) },
-		"objects":     func(m map[string][]byte) { m["labels"] = npyBytes("|O", "(3,)", []byte("pickle")) },
+		"adj_shape":               func(m map[string][]byte) { m["adj_shape"] = npyBytes("|i1", "(2,)", []byte{3, 4}) },
+		"adj_indices":             func(m map[string][]byte) { delete(m, "adj_indices") },
+		"adj_*: indices: found 7": func(m map[string][]byte) { m["adj_indices"] = npyBytes("|i1", "(2,)", []byte{1, 7}) },
+		"attr_shape":              func(m map[string][]byte) { m["attr_matrix"] = npyBytes("|i1", "(2, 2)", []byte{1, 2, 3, 4}) },
+		"labels":                  func(m map[string][]byte) { m["labels"] = npyBytes("|i1", "(3,)", []byte{0, 200, 1}) },
+		"objects":                 func(m map[string][]byte) { m["labels"] = npyBytes("|O", "(3,)", []byte("pickle")) },
 		"NaN": func(m map[string][]byte) {
 			m["attr_matrix"] = npyBytes("<f4", "(3, 1)", []byte{0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0})
 		},
