@@ -71,7 +71,7 @@ func readBook(src string) (*dglBook, error) {
 	}
 	b := &dglBook{dir: filepath.Dir(path), path: path, Files: map[string]map[string]string{}}
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, b); err == nil {
+	if err = json.Unmarshal(text, b); err == nil {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil || all == nil {

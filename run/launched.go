@@ -166,8 +166,9 @@ func (c *clusterRun) open(ctx context.Context, addr, job string, events event.Li
 	if c.meet == nil {
 		return func() {}, nil
 	}
-	if host, port, err := net.SplitHostPort(c.spec.Listen); err == nil && (host == "" || net.ParseIP(host).IsUnspecified()) {
-		if _, port, err = net.SplitHostPort(addr); err != nil {
+	if host, _, err := net.SplitHostPort(c.spec.Listen); err == nil && (host == "" || net.ParseIP(host).IsUnspecified()) {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
 			return nil, err
 		}
 		addr = cluster.Reach(port)

@@ -36,7 +36,6 @@ var (
 	keyHigh     = Z22
 	threshold   = Z21
 	srcFactor   = Z20
-	scale       = Z19
 )
 
 var weightFields = newFields(wArgs, "ptr", "index", "rows", "left", "leftStride", "right", "rightStride",
