@@ -36,11 +36,34 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 		name += "packed"
 	}
 	frame.Begin(name)
-	sum := func(r, v int) VecPhysical { return f.vec[r*vectors+v] }
-	b := f.vec[2*f.full : 2*f.full+2]
-	broadcast := f.vec[2*f.full+2 : 2*f.full+4]
+	f.ownC(rows, vectors)
+	t := tile{flavour: f, rows: rows, vectors: vectors, rowStep: leftPitch, kStep: 4,
+		a: R8, panel: RDI, k: RCX, ahead: R13, aheadStep: RBX}
+	if packed {
+		// A packed row is the tile's rows rounded up to whole vectors.
+		t.rowStep, t.kStep = 4, (4*f.full+f.bytes-1)/f.bytes*f.bytes
+	}
+	frame.Get(fieldA, t.a)
+	frame.Get(fieldB, t.panel)
+	frame.Get(fieldK, t.k)
+	frame.Get(fieldAhead, t.ahead)
+	frame.Get(fieldAheadStep, t.aheadStep)
+	for _, s := range f.vec[:rows*vectors] {
+		if f.bytes == 64 {
+			VPXORD(s, s, s)
+		} else {
+			VXORPS(s, s, s)
+		}
+	}
+	t.turn("turn", unroll, "rest")
+	t.turn("single", 1, "sums")
+	f.store(least, rows, vectors, t.sum)
+	VZEROUPPER()
+	RET()
+}
 
-	// Rows of C are stored at the very end; ask for them now, to own them by then.
+// ownC asks for rows of C, which are stored at the very end, to own them by then.
+func (f flavour) ownC(rows, vectors int) {
 	frame.Get(fieldC, RBX)
 	frame.Get(fieldCRow, RCX)
 	for r := range rows {
@@ -52,77 +75,66 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 			ADDQ(RCX, RBX)
 		}
 	}
+}
 
-	panel, k, ahead, aheadStep := RDI, RCX, R13, RBX
-	a, rowStep, kStep := R8, leftPitch, 4
-	if packed {
-		// A packed row is the tile's rows rounded up to whole vectors.
-		rowStep, kStep = 4, (4*f.full+f.bytes-1)/f.bytes*f.bytes
-	}
-	frame.Get(fieldA, a)
-	frame.Get(fieldB, panel)
-	frame.Get(fieldK, k)
-	frame.Get(fieldAhead, ahead)
-	frame.Get(fieldAheadStep, aheadStep)
-	for r := range rows {
-		for v := range vectors {
-			if f.bytes == 64 {
-				VPXORD(sum(r, v), sum(r, v), sum(r, v))
-			} else {
-				VXORPS(sum(r, v), sum(r, v), sum(r, v))
+// tile is where a tile stands.
+type tile struct {
+	flavour
+	rows, vectors                 int
+	rowStep, kStep                int // bytes of A from one row to the next, and from one step to the next
+	a, panel, k, ahead, aheadStep GPPhysical
+}
+
+func (t tile) sum(r, v int) VecPhysical { return t.vec[r*t.vectors+v] }
+
+// turn is so many steps at a time, while as many are left.
+func (t tile) turn(name string, steps int, after string) {
+	CMPQ(t.k, Imm(uint64(steps)))
+	JLT(LabelRef(after))
+	Label(name)
+	for i := range steps {
+		t.step(i)
+		if i%2 == 0 {
+			m := Mem{Base: t.ahead}
+			if i > 0 {
+				m.Index, m.Scale = t.aheadStep, uint8(i)
 			}
-		}
-	}
-	step := func(i int) {
-		for v := range vectors {
-			VMOVUPS(Mem{Base: panel, Disp: (2*i + v) * f.bytes}, b[v])
-		}
-		for r := range rows {
-			m := Mem{Base: a, Disp: r*rowStep + i*kStep}
-			if f.bytes == 64 && r%3 > 0 {
-				for v := range vectors {
-					VFMADD231PS_BCST(m, b[v], sum(r, v))
-				}
-				continue
-			}
-			x := broadcast[r%2]
-			VBROADCASTSS(m, x)
-			for v := range vectors {
-				VFMADD231PS(b[v], x, sum(r, v))
-			}
+			PREFETCHT1(m)
 		}
 	}
-	turn := func(name string, steps int, after string) {
-		CMPQ(k, Imm(uint64(steps)))
-		JLT(LabelRef(after))
-		Label(name)
-		for i := range steps {
-			step(i)
-			if i%2 == 0 {
-				m := Mem{Base: ahead}
-				if i > 0 {
-					m.Index, m.Scale = aheadStep, uint8(i)
-				}
-				PREFETCHT1(m)
-			}
-		}
-		if steps == 1 {
-			ADDQ(aheadStep, ahead)
-		} else {
-			LEAQ(Mem{Base: ahead, Index: aheadStep, Scale: uint8(steps)}, ahead)
-		}
-		ADDQ(U32(2*f.bytes*steps), panel)
-		ADDQ(U32(steps*kStep), a)
-		SUBQ(Imm(uint64(steps)), k)
-		CMPQ(k, Imm(uint64(steps)))
-		JGE(LabelRef(name))
-		Label(after)
+	if steps == 1 {
+		ADDQ(t.aheadStep, t.ahead)
+	} else {
+		LEAQ(Mem{Base: t.ahead, Index: t.aheadStep, Scale: uint8(steps)}, t.ahead)
 	}
-	turn("turn", unroll, "rest")
-	turn("single", 1, "sums")
-	f.store(least, rows, vectors, sum)
-	VZEROUPPER()
-	RET()
+	ADDQ(U32(2*t.bytes*steps), t.panel)
+	ADDQ(U32(steps*t.kStep), t.a)
+	SUBQ(Imm(uint64(steps)), t.k)
+	CMPQ(t.k, Imm(uint64(steps)))
+	JGE(LabelRef(name))
+	Label(after)
+}
+
+// step multiplies a number of each row of A, i behind the first, with a row of the panel.
+func (t tile) step(i int) {
+	b, broadcast := t.vec[2*t.full:2*t.full+2], t.vec[2*t.full+2:2*t.full+4]
+	for v := range t.vectors {
+		VMOVUPS(Mem{Base: t.panel, Disp: (2*i + v) * t.bytes}, b[v])
+	}
+	for r := range t.rows {
+		m := Mem{Base: t.a, Disp: r*t.rowStep + i*t.kStep}
+		if t.bytes == 64 && r%3 > 0 {
+			for v := range t.vectors {
+				VFMADD231PS_BCST(m, b[v], t.sum(r, v))
+			}
+			continue
+		}
+		x := broadcast[r%2]
+		VBROADCASTSS(m, x)
+		for v := range t.vectors {
+			VFMADD231PS(b[v], x, t.sum(r, v))
+		}
+	}
 }
 
 // store writes the sums, or adds them, within the tile's rows and columns.
