@@ -59,37 +59,10 @@ var (
 // of B, gains nothing here.
 func (n narrow) product(name string) {
 	begin(fmt.Sprintf("%sBy%d", name, n.wide), frame.Field(field48Config))
-	a, next, b := narrowA, narrowNext, narrowB
-	c, tmp, k, s, ahead := narrowC, narrowTmp, narrowK, narrowS, narrowAhead
-	local := AllocLocal(40)
-	strips, deep, asks, late, begun := local, local.Offset(8), local.Offset(16), local.Offset(24), local.Offset(32)
-
-	loadSplitConstants(ECX)
-	frame.Get(field48Depth, k)
-	stripMasks(k, tmp)
-	MOVQ(k, deep)
-	frame.Get(field48Strips, tmp)
-	MOVQ(tmp, strips)
-	frame.Get(field48A, s)
-	frame.Get(field48ARow, narrowRow)
-	frame.Get(field48C, c)
-	frame.Get(field48Ahead, ahead)
-	frame.Get(field48AheadApart, narrowApart)
-	frame.Get(field48Room, next)
-	LEAQ(Mem{Base: next, Disp: roomBytes}, a)
-	if n.turned {
-		MOVQ(narrowRow, narrowLow)
-		SHLQ(Imm(4), narrowLow)
-		ADDQ(s, narrowLow)
-	} else {
-		frame.Get(field48CRow, narrowCRow)
-	}
-	if n.turns() > 1 {
-		LEAQ(Mem{Base: next, Disp: 2 * roomBytes}, narrowSums)
-		MOVQ(U32(0), late)
-	}
-	n.lanes()
-	MOVQ(U32(64), narrowLine)
+	a, next, b, k, s, ahead := narrowA, narrowNext, narrowB, narrowK, narrowS, narrowAhead
+	var strips, deep, asks, late, begun Mem
+	frame.Locals(&strips, &deep, &asks, &late, &begun)
+	n.begin(strips, deep, late)
 
 	// The first block is split in a turn of the loop that multiplies what is in the room: sums begin behind it.
 	n.masks("first", strips, 1)
@@ -115,9 +88,9 @@ func (n narrow) product(name string) {
 	DECQ(k)
 	JEQ(LabelRef("below"))
 	if !n.turned {
-		MOVQ(narrowRow, tmp)
-		SHLQ(Imm(4), tmp)
-		SUBQ(tmp, s)
+		MOVQ(narrowRow, narrowTmp)
+		SHLQ(Imm(4), narrowTmp)
+		SUBQ(narrowTmp, s)
 		ADDQ(U32(128), s)
 		n.masks("same", strips, 1)
 	}
@@ -132,7 +105,7 @@ func (n narrow) product(name string) {
 	KXORW(K3, K3, K3)
 	KXORW(K4, K4, K4)
 	Label("split")
-	LEAQ(Mem{Base: narrowRow, Index: narrowRow, Scale: 2}, tmp)
+	LEAQ(Mem{Base: narrowRow, Index: narrowRow, Scale: 2}, narrowTmp)
 	MOVQ(ahead, asks)
 	n.multiplyAndSplit()
 	MOVQ(asks, ahead)
@@ -147,6 +120,35 @@ func (n narrow) product(name string) {
 	JEQ(LabelRef("begin"))
 	n.finish(strips, late)
 	end()
+}
+
+// begin loads what stays in registers, and keeps how many strips there are and how deep they are.
+func (n narrow) begin(strips, deep, late Mem) {
+	loadSplitConstants(ECX)
+	frame.Get(field48Depth, narrowK)
+	stripMasks(narrowK, narrowTmp)
+	MOVQ(narrowK, deep)
+	frame.Keep(field48Strips, narrowTmp, strips)
+	frame.Get(field48A, narrowS)
+	frame.Get(field48ARow, narrowRow)
+	frame.Get(field48C, narrowC)
+	frame.Get(field48Ahead, narrowAhead)
+	frame.Get(field48AheadApart, narrowApart)
+	frame.Get(field48Room, narrowNext)
+	LEAQ(Mem{Base: narrowNext, Disp: roomBytes}, narrowA)
+	if n.turned {
+		MOVQ(narrowRow, narrowLow)
+		SHLQ(Imm(4), narrowLow)
+		ADDQ(narrowS, narrowLow)
+	} else {
+		frame.Get(field48CRow, narrowCRow)
+	}
+	if n.turns() > 1 {
+		LEAQ(Mem{Base: narrowNext, Disp: 2 * roomBytes}, narrowSums)
+		MOVQ(U32(0), late)
+	}
+	n.lanes()
+	MOVQ(U32(64), narrowLine)
 }
 
 // lanes makes masks of the columns of C, or, turned, of the last strip's.

@@ -127,9 +127,8 @@ func fanPast512() {
 	a, low, c, row, row3, crow, depth, tmp := RSI, RDI, R8, R9, R10, R11, R13, RBX
 	room, from, to, left, b, n := R12, R14, R15, RCX, RDX, tmp
 	sums, weights, line := avx512.vec[:8], avx512.vec[16:], avx512.vec[8]
-	local := AllocLocal(32)
-	units, made, next, panel := local, local.Offset(8), local.Offset(16), local.Offset(24)
-
+	var units, made, next, panel Mem
+	frame.Locals(&units, &made, &next, &panel)
 	frame.Get(fieldPastRoom, room)
 	frame.Get(fieldPastCols, crow)
 	SHLQ(Imm(2), crow)
@@ -137,10 +136,8 @@ func fanPast512() {
 	SHLQ(Imm(4), tmp)
 	ADDQ(room, tmp)
 	MOVQ(tmp, made)
-	frame.Get(fieldPastUnits, tmp)
-	MOVQ(tmp, units)
-	frame.Get(fieldPastA, tmp)
-	MOVQ(tmp, next)
+	frame.Keep(fieldPastUnits, tmp, units)
+	frame.Keep(fieldPastA, tmp, next)
 	frame.Get(fieldPastARow, row)
 	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
 	frame.Get(fieldPastDepth, depth)
