@@ -20,7 +20,7 @@ import (
 // cpu_matmul_narrow.go, and gradients of weights of so many cpu_matmul_outer_thirds.go and cpu_matmul_outer_halves.go).
 // Rows of float32 to up to eight columns are dot products (cpu_matmul_dots.go), and those of up to sixteen numbers keep
 // weights in registers (cpu_matmul_fan.go). Large ones of 17 to 48 numbers to 33 to 48 columns go past the caches
-// (cpu_matmul_square.go).
+// (cpu_matmul_square.go). Without a matrix unit, rows of few columns are read as they lie (cpu_matmul_eights.go).
 // Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
@@ -93,6 +93,10 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	}
 	if c.listTime(a, dst.Cols, false) < listLimit {
 		c.tallSmallLists(dst, a, b, op)
+		return
+	}
+	if c.eights(a, b, dst.Cols) {
+		c.tallSmallEights(dst, a, b, op)
 		return
 	}
 	c.tallSmallTiles(dst, a, b, op)

@@ -59,6 +59,10 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		return splitRows * 4 * (up32(dst.Cols) + up32(a.Cols))
 	case c.splits(a, b, a.Cols, dst.Cols):
 		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
+	case c.eights(a, b, dst.Cols) && dst.dtype == F32:
+		return 0
+	case c.eights(a, b, dst.Cols):
+		return 4 * eightsBlock * dst.Cols
 	case dst.dtype != F32:
 		return 4 * 112 * (simd.LeftPitch + dst.Cols)
 	}

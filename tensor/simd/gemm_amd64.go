@@ -65,6 +65,11 @@ func (all *tiles) of(packed, rows int, wide bool) func(t *byte) {
 
 func runDots(t *Dots) { rowDots512((*byte)(unsafe.Pointer(t))) }
 
+func runEights(t *Eights) {
+	run := [...]func(*byte){eights512w2, eights512w3, eights512w4, eights512w5}[eightsVectors(t.Cols)-2]
+	run((*byte)(unsafe.Pointer(t)))
+}
+
 func runFan(t *Fan) { fan512((*byte)(unsafe.Pointer(t))) }
 
 func runFanPast(t *FanPast) { fanPast512((*byte)(unsafe.Pointer(t))) }

@@ -10,6 +10,8 @@ func runDots(*Dots) {}
 
 func runFanPast(*FanPast) {}
 
+func runEights(*Eights) {}
+
 func runFan(*Fan) {}
 
 func runOuter(*Outer) {}

@@ -53,6 +53,18 @@ func tile256r6w2packed(t *byte)
 func tile256r6w1packed(t *byte)
 
 //go:noescape
+func eights512w2(t *byte)
+
+//go:noescape
+func eights512w3(t *byte)
+
+//go:noescape
+func eights512w4(t *byte)
+
+//go:noescape
+func eights512w5(t *byte)
+
+//go:noescape
 func rowDots512(t *byte)
 
 //go:noescape

@@ -20,6 +20,9 @@ func main() {
 		avx2.tile(5, 6, 2, packed)
 		avx2.tile(1, 6, 1, packed)
 	}
+	for vectors := 2; vectors <= 5; vectors++ {
+		eights512(vectors)
+	}
 	rowDots512()
 	fan512()
 	fanPast512()
