@@ -244,16 +244,28 @@ func TestSpecText(t *testing.T) {
 	if d, err := ParseSpec([]byte("# only a comment\nlr: 0.5\n")); err != nil || d.LR != 0.5 || d.Hidden != 256 {
 		t.Error(d, err)
 	}
-	for _, bad := range []string{"lrr: 1", "lr: fast", "layers: 1.5", "- a", "lr: [1]", "a: b: c", "layers: 99999999999999999999"} {
+	for _, bad := range []string{"lrr: 1", "lr: fast", "layers: 1.5", "- a", "lr: [1]", "a: b: c", "layers: 99999999999999999999", "lr: 0.5\n---\nlayers: 2\n", "lr: 0.5\n---\n- ]"} {
 		if _, err := ParseSpec([]byte(bad)); !errors.Is(err, graph.ErrInput) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
+func TestSpecTextMeant(t *testing.T) {
+	for _, good := range []string{"---\nlr: 0.5\n", "lr: 0.5\n---\n", "lr: 0.5\n...\n", "# only\n# comments\n", "---\n"} {
+		if s, err := ParseSpec([]byte(good)); err != nil || strings.Contains(good, "lr") && s.LR != 0.5 {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	if _, err := ParseSpec([]byte("weight-decay: 0.1\n")); err == nil || !strings.HasSuffix(err.Error(), "did you mean weight_decay?") {
+		t.Error(err)
+	}
+}
+
 func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(Default().String()))
 	f.Add([]byte("lr: 0.5\nmodel: sage\n"))
+	f.Add([]byte("lr: 0.5\n---\nmodel: sage\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if s, err := ParseSpec(b); err == nil {
 			s.complete()

@@ -247,11 +247,31 @@ func ParseSpec(b []byte) (Spec, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return s, nil
 	}
-	if err := yaml.UnmarshalWithOptions(b, &s, yaml.Strict()); err != nil {
+	in := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict())
+	if err := in.Decode(&s); err != nil && err != io.EOF { // nothing but comments
 		text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them"}
+		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them", Fix: s.meant(text)}
+	}
+	var more any
+	if err := in.Decode(&more); more != nil || err != nil && err != io.EOF {
+		return s, &graph.InputError{Found: "more settings after ---", Want: "one list of them", Fix: "only the first would count: put them together"}
 	}
 	return s, wholeNumbers(&s, b)
+}
+
+// meant is a setting that resembles the unknown one that the reader complains of, as
+// weight_decay for weight-decay.
+func (s *Spec) meant(complaint string) string {
+	_, name, _ := strings.Cut(complaint, "unknown field \"")
+	name, _, ok := strings.Cut(name, "\"")
+	if !ok {
+		return ""
+	}
+	var known []string
+	for _, f := range s.fields() {
+		known = append(known, f.name)
+	}
+	return suggest(strings.ReplaceAll(name, "-", "_"), known)
 }
 
 // wholeNumbers refuses 1.5 layers, which the YAML reader would quietly cut to 1.
