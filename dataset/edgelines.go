@@ -68,7 +68,7 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 	}
 	var lines [][]byte
 	for line := range bytes.Lines(head[:n]) {
-		if line = bytes.TrimSpace(line); !comment(line) {
+		if !comment(bytes.TrimSpace(line)) {
 			lines = append(lines, line)
 		}
 		if len(lines) == 2 {
@@ -78,11 +78,14 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 	if len(lines) == 0 {
 		return lay, nil
 	}
-	if bytes.IndexByte(lines[0], '\r') >= 0 && bytes.IndexByte(head[:n], '\n') < 0 {
+	if bytes.IndexByte(bytes.TrimSpace(lines[0]), '\r') >= 0 && bytes.IndexByte(head[:n], '\n') < 0 {
 		return lay, badFile(path, "line 1", "lines that end with a carriage return only", "a line feed after each", "convert the file, for example with mac2unix")
 	}
+	lay.delim = separator(bytes.TrimSpace(lines[len(lines)-1]))
+	for i := range lines {
+		lines[i] = lay.trim(lines[i])
+	}
 	last := lines[len(lines)-1]
-	lay.delim = separator(last)
 	lay.columns = lay.count(bytes.Clone(last))
 	isHeader := opt.Header == "yes"
 	if opt.Header == "" {
@@ -98,6 +101,15 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 		return lay, badParam("header", opt.Header, `"yes", "no" or nothing`)
 	}
 	return lay, nil
+}
+
+// trim takes off what is around the fields of a line. A tab that separates them may stand
+// behind an empty one.
+func (l layout) trim(line []byte) []byte {
+	if l.delim == '\t' {
+		return bytes.Trim(line, " \r\n")
+	}
+	return bytes.TrimSpace(line)
 }
 
 // separator is the first tab, comma or semicolon outside quotes; 0: there are blanks.
@@ -380,9 +392,9 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 			}
 			continue
 		}
-		line = bytes.TrimSpace(line)
-		if comment(line) {
-			if len(line) > 0 && (edges > 0 || b.index > 0) {
+		line = lay.trim(line)
+		if bare := bytes.TrimSpace(line); comment(bare) {
+			if len(bare) > 0 && (edges > 0 || b.index > 0) {
 				b.comments++
 			}
 			continue
