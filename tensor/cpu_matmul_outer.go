@@ -41,7 +41,7 @@ func (c *CPU) tallTallOuter(dst, a, b Matrix, op MatMul) {
 	case outerWide(a, b) || outerFar(a, b):
 		c.tallTallOuterWide(dst, a, b, op)
 		return
-	case c.outerSquareHalves(a, b):
+	case c.outerSquareHalves(a, b) && c.evenColumns(a) && c.evenColumns(b):
 		c.tallTallOuterSquareHalves(dst, a, b, op)
 		return
 	}

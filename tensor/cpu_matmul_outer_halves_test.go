@@ -64,12 +64,17 @@ func outerSides(c *CPU, size func(row, col int) float64) (a, b Matrix) {
 // checkOuter fails unless aᵀ·b is right up to so much of the sum, and the same on one thread and on c's. Columns with
 // infinite numbers are infinite or NaN.
 func checkOuter(t *testing.T, c *CPU, a, b Matrix, off float64) {
+	checkOuterBy(t, a, b, off, c, (*CPU).MatMul)
+}
+
+// checkOuterBy is checkOuter of one way to multiply.
+func checkOuterBy(t *testing.T, a, b Matrix, off float64, c *CPU, multiply func(c *CPU, dst, a, b Matrix, op MatMul)) {
 	one := NewCPU(1)
 	defer one.Close()
 	dst, again := c.New(F32, a.Cols, b.Cols), c.New(F32, a.Cols, b.Cols)
 	want, _ := dumbMatMul(dst, a, b, tn)
-	one.MatMul(dst, a, b, tn)
-	c.MatMul(again, a, b, tn)
+	multiply(one, dst, a, b, tn)
+	multiply(c, again, a, b, tn)
 	for i, got := range numbers(dst) {
 		if want[i]-want[i] != 0 {
 			if got-got == 0 {

@@ -5,35 +5,50 @@ import "starling/tensor/simd"
 // Large gradients of weights of 25 to 48 columns by 33 to 48, as in cpu_matmul_outer_square.go, on a matrix unit that knows
 // half precision (see simd.OuterSquareHalves).
 
-// outerSquareHalves reports whether aᵀ·b, which goes by outer, goes this way: with fewer rows, beginning takes too long.
+// outerSquareHalves reports whether aᵀ·b, which goes by outer, goes this way if columns are even (evenColumns). Rows that are
+// not far (32 MB were not) are as fast in float32.
 func (c *CPU) outerSquareHalves(a, b Matrix) bool {
-	return c.halves() && outerSquare(a, b) && a.Rows >= 4*squareHalvesScaled
+	return c.halves() && outerSquare(a, b) && 4*a.Rows*(a.stride+b.stride) >= 64<<20
 }
 
 // Scales are taken of the first squareHalvesSample rows of squareHalvesScaled, and serve all of these.
 const squareHalvesSample, squareHalvesScaled = 64, 1024
 
-// newOuterSquareHalves has the sizes of aᵀ·b.
-func newOuterSquareHalves(a, b Matrix) tallTall {
-	g := newOuterSquare(a, b)
-	g.depth = squareHalvesScaled / 4
-	g.inGroups(a.Rows, g.m, g.n)
-	return g
+// evenColumns reports whether scales of some rows may well serve others: at eight places, always the same, columns' largest
+// numbers are of about one size. Where columns are zeros in most rows, they are not.
+func (c *CPU) evenColumns(m Matrix) bool {
+	const places, most = 8, 64
+	room := make([]float32, 2*places*simd.OuterWidth)
+	var largest [places][]float32 // to within a factor of two
+	for i := range places {
+		at := room[2*i*simd.OuterWidth:]
+		largest[i] = at[simd.OuterWidth:]
+		simd.StartScales(at[:simd.OuterWidth], largest[i][:simd.OuterWidth])
+		lo := i * (m.Rows / places)
+		simd.ColumnScales(c.level, at, largest[i], m.f32[lo*m.stride:], squareHalvesSample, m.Cols, m.stride, 0)
+	}
+	for j := range m.Cols {
+		low, high := largest[0][j], largest[0][j]
+		for _, x := range largest {
+			low, high = min(low, x[j]), max(high, x[j])
+		}
+		if high > most*low {
+			return false
+		}
+	}
+	return true
 }
 
 // tallTallOuterSquareHalves: dst = after(aᵀ · b).
 func (c *CPU) tallTallOuterSquareHalves(dst, a, b Matrix, op MatMul) {
-	g := newOuterSquareHalves(a, b)
-	sums := c.apart(F32, g.groups, g.m*g.n)
+	g := newOuterSquare(a, b)
+	g.rows = (a.Rows/32/squareHalvesScaled + 1) * squareHalvesScaled // of up to 32 groups
+	g.groups = (a.Rows + g.rows - 1) / g.rows
 	room := c.rooms(F32, simd.OuterSquareHalvesRoom)
 	steps := make([]perCore[squareHalves], c.threads)
-	c.run(g.groups, func(group, thread int) {
-		lo := group * g.rows
-		hi := min(a.Rows, lo+g.rows)
-		sum := dense(sums.row(group), g.m, g.n)
-		zeroRows(sum)
+	sums := c.groupSums(a.Rows, g, g.m*g.n, func(sum Matrix, lo, hi, thread int) {
 		s := &steps[thread].of
-		s.start(sum, a, b, room.row(thread))
+		s.start(sum.Reshape(g.m, g.n), a, b, room.row(thread))
 		for ; lo < hi; lo += squareHalvesScaled {
 			end := min(hi, lo+squareHalvesScaled)
 			s.add(c, a.Slice(lo, end), b.Slice(lo, end))

@@ -59,11 +59,8 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 			a, b = b, a
 		}
 		g := newOuter(a, b)
-		switch {
-		case c.outerThirds(a, b):
+		if c.outerThirds(a, b) {
 			g = newOuterThirds(a, b)
-		case c.outerSquareHalves(a, b):
-			g = newOuterSquareHalves(a, b)
 		}
 		return g.groups, g.m*g.n + roomsApart/4
 	case c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 && (c.outer16(a, b) || c.outer16(b, a)):
