@@ -106,30 +106,10 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 func (c *CPU) tallSmallTiles(dst, a, b Matrix, op MatMul) {
 	g := c.newProduct(a.Cols, dst.Cols)
 	panels := c.packSmall(b, op.TransB, g)
-	// One thread's room: a block of a, and a block of sums where dst is not float32.
-	left, sums := g.block*simd.LeftPitch, 0
-	if dst.dtype != F32 {
-		sums = g.block * dst.Cols
-	}
-	room := c.Scratch(F32, c.threads, left+sums)
+	room := c.Scratch(F32, c.threads, g.block*simd.LeftPitch) // a block of a
 	tiles := make([]perCore[simd.Tile], c.threads)
-	c.inTurns(dst.Rows, g.block, g.leastBlocks(), func(lo, hi, thread int) {
-		mine := room.row(thread)
-		for ; lo < hi; lo += g.block {
-			end := min(hi, lo+g.block)
-			out, in := dst.Slice(lo, end), a.Slice(lo, end)
-			sum := out
-			if sums > 0 {
-				sum = dense(mine[left:], out.Rows, out.Cols)
-				if op.Add {
-					c.activateSerial(sum, out, After{})
-				}
-			}
-			c.block(g, &tiles[thread].of, sum, in, panels, mine[:left], op.Add)
-			if sums > 0 || !op.After.Empty() {
-				c.activateSerial(out, sum, op.After.slice(lo, end))
-			}
-		}
+	c.rowBlocks(dst, a, op, g.block, g.leastBlocks(), func(sum, in Matrix, thread int) {
+		c.block(g, &tiles[thread].of, sum, in, panels, room.row(thread), op.Add)
 	})
 	c.Free(room)
 	c.Free(panels)

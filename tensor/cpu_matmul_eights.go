@@ -39,30 +39,11 @@ func (g eights) from(p int) int  { return simd.EightsSize(g.k, g.start(1)) * p }
 func (c *CPU) tallSmallEights(dst, a, b Matrix, op MatMul) {
 	g := newEights(a.Cols, dst.Cols)
 	panels := c.packEights(b, op.TransB, g)
-	sums := 0 // one thread's room
-	if dst.dtype != F32 {
-		sums = eightsBlock * dst.Cols
-	}
-	room := c.Scratch(F32, c.threads, sums)
 	steps := make([]perCore[simd.Eights], c.threads)
 	least := max(1, (1<<21)/(2*eightsBlock*g.k*g.n))
-	c.inTurns(dst.Rows, eightsBlock, least, func(lo, hi, thread int) {
-		for ; lo < hi; lo += eightsBlock {
-			end := min(hi, lo+eightsBlock)
-			out, sum := dst.Slice(lo, end), dst.Slice(lo, end)
-			if sums > 0 {
-				sum = dense(room.row(thread), out.Rows, out.Cols)
-				if op.Add {
-					c.activateSerial(sum, out, After{})
-				}
-			}
-			c.eightsRows(g, &steps[thread].of, sum, a.Slice(lo, end), panels, op.Add)
-			if sums > 0 || !op.After.Empty() {
-				c.activateSerial(out, sum, op.After.slice(lo, end))
-			}
-		}
+	c.rowBlocks(dst, a, op, eightsBlock, least, func(sum, in Matrix, thread int) {
+		c.eightsRows(g, &steps[thread].of, sum, in, panels, op.Add)
 	})
-	c.Free(room)
 	c.Free(panels)
 }
 

@@ -54,17 +54,13 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	case c.fan(dst, a, b, op):
 		return 4*max(fanBlock(dst.Cols)*dst.Cols, simd.FanRoom(dst.Cols)) + roomsApart
 	case c.dots(a, b, dst.Cols):
-		return 4*dotsRows(a.Cols)*dst.Cols + roomsApart
+		return 4*rowBlocksRoom(dst, dotsRows(a.Cols)) + roomsApart
 	case c.shallow(a, b, dst.Cols): // 4 bytes a number
 		return splitRows * 4 * (up32(dst.Cols) + up32(a.Cols))
 	case c.splits(a, b, a.Cols, dst.Cols):
 		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
-	case c.eights(a, b, dst.Cols) && dst.dtype == F32:
-		return 0
 	case c.eights(a, b, dst.Cols):
-		return 4 * eightsBlock * dst.Cols
-	case dst.dtype != F32:
-		return 4 * 112 * (simd.LeftPitch + dst.Cols)
+		return 4*rowBlocksRoom(dst, eightsBlock) + roomsApart
 	}
-	return 4 * 112 * simd.LeftPitch
+	return 4*(112*simd.LeftPitch+rowBlocksRoom(dst, 112)) + roomsApart
 }
