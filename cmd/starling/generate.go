@@ -43,6 +43,9 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 			if err := likeParams(c.Flags(), &p, like, scale, symmetrise); err != nil {
 				return err
 			}
+			if err := ofFeatures(c.Flags(), p); err != nil {
+				return err
+			}
 			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
 				return run.Generate(c.Context(), args[0], p, out, v)
 			})
@@ -68,6 +71,16 @@ func ofKind(f *pflag.FlagSet, kind string) (err error) {
 		}
 	})
 	return err
+}
+
+// ofFeatures refuses a flag of features where there are none.
+func ofFeatures(f *pflag.FlagSet, p run.Params) error {
+	for _, name := range []string{"bf16", "signal"} {
+		if f.Changed(name) && p.Features == 0 {
+			return run.UserError("--"+name, "a setting without effect on vertices without features", "--features above 0", "")
+		}
+	}
+	return nil
 }
 
 // generatorFlags are the parameters of a graph.
@@ -99,8 +112,10 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 // likeParams sets p to a public dataset's shape, and then again to what flags say.
 func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, symmetrise bool) error {
 	if like == "" {
-		if f.Changed("scale") || f.Changed("symmetrise") {
-			return run.UserError("--scale, --symmetrise", "a setting without effect", "", "they belong to --like NAME")
+		for _, name := range []string{"scale", "symmetrise"} {
+			if f.Changed(name) {
+				return run.UserError("--"+name, "a setting without effect", "", "it belongs to --like NAME")
+			}
 		}
 		return nil
 	}

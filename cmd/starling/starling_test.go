@@ -254,6 +254,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--join: found 127.0.0.1:1 beside --rendezvous file:."}, []string{"worker", "--join", "127.0.0.1:1", "--rendezvous", "file:."}},
 		{[]string{"--homophily: found a setting without effect on rmat"}, []string{"generate", "rmat", "--homophily", "0.5", "--out", "x"}},
 		{[]string{"--a: found a setting without effect on sbm"}, []string{"generate", "sbm", "--a", "0.5", "--out", "x"}},
+		{[]string{"--bf16: found a setting without effect"}, []string{"generate", "sbm", "--bf16", "--features", "0", "--out", "x"}},
+		{[]string{"--symmetrise: found a setting without effect", "--like"}, []string{"generate", "sbm", "--symmetrise", "--out", "x"}},
 		{[]string{"--val-count: found a setting without effect"}, []string{"import", "edgelist", "none.txt", "--val-count", "3", "--out", "x"}},
 		{[]string{"--per-class: found it beside shares"}, []string{"import", "edgelist", "none.txt", "--per-class", "3", "--train", "0.5", "--out", "x"}},
 		{[]string{"--test-count: found -1"}, []string{"import", "edgelist", "none.txt", "--per-class", "3", "--test-count", "-1", "--out", "x"}},
