@@ -155,6 +155,39 @@ func (c *CPU) inTurns(rows, block, least int, body func(lo, hi, thread int)) {
 	c.run(len(starts)-1, func(turn, thread int) { body(starts[turn], starts[turn+1], thread) })
 }
 
+// rowBlocksRoom is how many float32 each core takes for blocks of so many rows.
+func rowBlocksRoom(dst Matrix, block int) int {
+	if dst.dtype == F32 {
+		return 1
+	}
+	return block * dst.Cols
+}
+
+// rowBlocks has product make float32 sums of blocks of rows, at least so many blocks a core, in dst itself or, where that
+// is of another type, in room of a core's own; what comes after follows while they are near.
+func (c *CPU) rowBlocks(dst, a Matrix, op MatMul, block, least int, product func(sum, in Matrix, thread int)) {
+	n := dst.Cols
+	sums := c.rooms(F32, rowBlocksRoom(dst, block))
+	c.inTurns(dst.Rows, block, least, func(lo, hi, thread int) {
+		for ; lo < hi; lo += block {
+			end := min(hi, lo+block)
+			out, in := dst.Slice(lo, end), a.Slice(lo, end)
+			sum := out
+			if dst.dtype != F32 {
+				sum = dense(sums.row(thread), out.Rows, n)
+				if op.Add {
+					c.activateSerial(sum, out, After{})
+				}
+			}
+			product(sum, in, thread)
+			if sum.base() != out.base() || !op.After.Empty() {
+				c.activateSerial(out, sum, op.After.slice(lo, end))
+			}
+		}
+	})
+	c.Free(sums)
+}
+
 // packSmall packs op(b) into panels of the tile's width, one panel after another.
 func (c *CPU) packSmall(b Matrix, trans bool, g product) Matrix {
 	small := b
