@@ -6,28 +6,34 @@
 GO ?= go
 BIN := bin/starling
 export CGO_ENABLED = 0
+# What starling version and results show, wherever go itself does not look.
+COMMIT := $(shell git describe --always --abbrev=12 --exclude '*' --dirty=+changes 2>/dev/null)
+LDFLAGS := -X starling/run.commit=$(COMMIT)
 export STARLING_PYTHON ?= $(CURDIR)/build/python/bin/python
 
 .PHONY: build static demo test test-go test-tools test-arm64 lint lint-go lint-arm64 fuzz bench bench-peers generate clean
 
 build:
-	$(GO) build -trimpath -o $(BIN) ./cmd/starling
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/starling
 
 # Opening MPI's and METIS's libraries takes the system's loader and C library. This one does neither,
 # and so runs in an empty container and beside any C library.
 static:
-	$(GO) build -trimpath -tags static -o $(BIN)-static ./cmd/starling
+	$(GO) build -trimpath -tags static -ldflags "$(LDFLAGS)" -o $(BIN)-static ./cmd/starling
 
 demo: build
 	$(BIN) demo
 
-# Many tests wait rather than compute, so what is emulated runs beside them.
+# Many tests wait rather than compute, so the emulated ones run beside them. At the end: which tests were
+# skipped and why, and which packages failed, of both.
 test: lint-go
-	$(MAKE) --no-print-directory -j2 test-go test-arm64
+	@mkdir -p build && rm -f build/test-*.txt
+	@status=0; $(MAKE) --no-print-directory -j2 test-go test-arm64 || status=$$?; cat build/test-*.txt; exit $$status
 
 # Vetted before, and in internal/lint. The package that takes longest begins first.
 test-go: test-tools
-	$(GO) test -vet=off -timeout 20m ./train ./...
+	@mkdir -p build
+	$(GO) run ./internal/testsummary -summary build/test-go.txt $(GO) test -json -vet=off -timeout 20m ./train ./...
 
 # The programs that tests run against, as METIS and Open MPI, where they may be installed.
 test-tools:
@@ -62,7 +68,7 @@ bench-peers: build
 
 # Rewrites the committed assembly from its generator.
 generate:
-	$(GO) generate ./tensor/simd
+	$(GO) generate ./tensor/cpu/simd
 
 clean:
 	rm -rf bin build

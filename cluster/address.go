@@ -24,7 +24,7 @@ func addresses() (all []net.IP) {
 			all = append(all, ip)
 		}
 	}
-	add(Toward("192.0.2.1")) // an address that is nobody's
+	add(Toward("192.0.2.1")) // an address reserved for documentation
 	list, _ := net.InterfaceAddrs()
 	for _, a := range list {
 		if n, ok := a.(*net.IPNet); ok {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"starling/disk"
+	"starling/wire"
 )
 
 // MakeCerts makes certificates for hosts, each in its own folder under dir, signed
@@ -107,7 +108,8 @@ func certificate(out, host string, ca *x509.Certificate, signer *ecdsa.PrivateKe
 	if err := os.MkdirAll(out, 0o700); err != nil {
 		return err
 	}
-	if err := sign(filepath.Join(out, certificateFile), filepath.Join(out, keyFile), template(host, valid), ca, key, signer); err != nil {
+	if err := sign(filepath.Join(out, certificateFile), filepath.Join(out, keyFile), template(host, valid), ca, key,
+		signer); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(out), authorityFile))
@@ -119,10 +121,11 @@ func certificate(out, host string, ca *x509.Certificate, signer *ecdsa.PrivateKe
 
 func template(name string, valid time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	now := time.Now()
+	now := wire.Real.Now()
 	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{"starling"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(valid), // clocks of hosts differ
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth}}
 }
 
 // sign writes a certificate and its key, the key first: a certificate that is there

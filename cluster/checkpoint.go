@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 
 // Checkpoint is everything a run needs to go on as if it had never stopped.
 type Checkpoint struct {
-	Epoch   int // epochs done
+	Position
 	Steps   int // optimiser steps done
 	Spec    json.RawMessage
 	History json.RawMessage
@@ -29,6 +30,32 @@ type Checkpoint struct {
 	// Files are groups by rank, as the safetensors files that they are on disk: they may be
 	// large, and are read by their worker only.
 	Files map[string][]byte
+}
+
+// Position is how far a run is: epochs done, and batches of the epoch after them.
+type Position struct {
+	Epoch int `json:"epoch"`
+	Batch int `json:"batch,omitempty"`
+}
+
+// Compare orders positions by time.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Epoch, o.Epoch), cmp.Compare(p.Batch, o.Batch))
+}
+
+func (p Position) String() string {
+	if p.Batch > 0 {
+		return fmt.Sprintf("epoch %d, step %d", p.Epoch, p.Batch)
+	}
+	return fmt.Sprintf("epoch %d", p.Epoch)
+}
+
+// name is that of the position's folder.
+func (p Position) name() string {
+	if p.Batch > 0 {
+		return fmt.Sprintf("epoch-%06d-step-%06d", p.Epoch, p.Batch)
+	}
+	return fmt.Sprintf("epoch-%06d", p.Epoch)
 }
 
 // ErrNoCheckpoint is what errors.Is finds when a folder holds no usable checkpoint.
@@ -45,10 +72,10 @@ const (
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	folderName = pattern(`^epoch-(\d{6,9})$`)
+	folderName = pattern(`^epoch-(\d{6,9})(?:-step-(\d{6,9}))?$`)
 	groupName  = pattern(`^[a-z]+(-\d{1,5})?$`) // some are by rank
 	byRank     = pattern(`-\d+$`)
-	unfinished = pattern(`^\.epoch-\d+\.(tmp|old)-`)
+	unfinished = pattern(`^\.epoch-\d+(-step-\d+)?\.(tmp|old)-`)
 )
 
 // pattern is compiled when it is first wanted: every start of the program would pay for it.
@@ -58,9 +85,9 @@ func pattern(expression string) func() *regexp.Regexp {
 
 // state is state.json.
 type state struct {
-	Format  string              `json:"format"`
-	Version int                 `json:"version"`
-	Epoch   int                 `json:"epoch"`
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Position
 	Steps   int                 `json:"steps"`
 	Spec    json.RawMessage     `json:"spec"`
 	History json.RawMessage     `json:"history"`
@@ -77,11 +104,6 @@ type fileMark struct {
 // reached is called where a crash would leave the disk in another state; tests crash there.
 var reached = func(point string) {}
 
-// folder is where the checkpoint of an epoch lies.
-func folder(dir string, epoch int) string {
-	return filepath.Join(dir, fmt.Sprintf("epoch-%06d", epoch))
-}
-
 // Save writes c to its folder inside dir, which is made if need be, and then
 // removes all but the newest keep checkpoints (0: none is removed). It returns
 // the folder and its size.
@@ -89,7 +111,7 @@ func Save(dir string, c *Checkpoint, keep int) (path string, size int64, err err
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", 0, err
 	}
-	path = folder(dir, c.Epoch)
+	path = filepath.Join(dir, c.name())
 	tmp, err := os.MkdirTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
 		return "", 0, err
@@ -115,8 +137,8 @@ func Save(dir string, c *Checkpoint, keep int) (path string, size int64, err err
 
 // write fills a folder with the files of c.
 func write(tmp string, c *Checkpoint) (size int64, err error) {
-	s := state{Format: checkpointFormat, Version: checkpointVersion, Epoch: c.Epoch, Steps: c.Steps, Spec: c.Spec, History: c.History,
-		Groups: map[string]fileMark{}, CRC32C: noSum}
+	s := state{Format: checkpointFormat, Version: checkpointVersion, Position: c.Position, Steps: c.Steps,
+		Spec: c.Spec, History: c.History, Groups: map[string]fileMark{}, CRC32C: noSum}
 	group := func(name string, write func(io.Writer) error) error {
 		if !groupName().MatchString(name) {
 			return fmt.Errorf("a group of arrays cannot be called %q", name)
@@ -203,9 +225,9 @@ func replace(tmp, path string) error {
 	return disk.Sync(dir)
 }
 
-// Epochs lists the checkpoints in dir, damaged or not, oldest first. A folder
-// that does not exist has none.
-func Epochs(dir string) ([]int, error) {
+// Checkpoints lists those in dir, damaged or not, oldest first. A folder that does not exist
+// has none.
+func Checkpoints(dir string) ([]Position, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -213,26 +235,27 @@ func Epochs(dir string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	var epochs []int
+	var list []Position
 	for _, e := range entries {
 		if m := folderName().FindStringSubmatch(e.Name()); m != nil && e.IsDir() {
-			n, _ := strconv.Atoi(m[1]) // nine digits at most
-			epochs = append(epochs, n)
+			epoch, _ := strconv.Atoi(m[1]) // nine digits at most
+			batch, _ := strconv.Atoi(m[2]) // or none
+			list = append(list, Position{epoch, batch})
 		}
 	}
-	slices.Sort(epochs)
-	return epochs, nil
+	slices.SortFunc(list, Position.Compare)
+	return list, nil
 }
 
 // prune removes all but the newest keep checkpoints, and what a crash left unfinished.
 func prune(dir string, keep int) error {
-	epochs, err := Epochs(dir)
+	list, err := Checkpoints(dir)
 	if err != nil {
 		return err
 	}
-	if keep > 0 && len(epochs) > keep {
-		for _, n := range epochs[:len(epochs)-keep] {
-			if err := os.RemoveAll(folder(dir, n)); err != nil {
+	if keep > 0 && len(list) > keep {
+		for _, p := range list[:len(list)-keep] {
+			if err := os.RemoveAll(filepath.Join(dir, p.name())); err != nil {
 				return err
 			}
 			reached("pruned")

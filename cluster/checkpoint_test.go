@@ -14,7 +14,8 @@ import (
 )
 
 func sample(epoch int) *Checkpoint {
-	return &Checkpoint{Epoch: epoch, Steps: 2 * epoch, Spec: json.RawMessage(`{"model":"gcn","note":"00000000"}`),
+	return &Checkpoint{Position: Position{Epoch: epoch}, Steps: 2 * epoch,
+		Spec:    json.RawMessage(`{"model":"gcn","note":"00000000"}`),
 		History: json.RawMessage(`{"loss":[0.1,null]}`), Groups: map[string][]nn.Tensor{
 			"model": {{Name: "w", Shape: []int{2}, Data: []float64{1, float64(epoch)}}},
 			"best":  {{Name: "v", Shape: []int{1}, F64: true, Data: []float64{0.1}}},
@@ -63,12 +64,35 @@ func TestCheckpointsKept(t *testing.T) {
 	for n := range 10 {
 		save(t, dir, n, 3)
 	}
-	if got, _ := Epochs(dir); !slices.Equal(got, []int{7, 8, 9}) {
+	if got, _ := Checkpoints(dir); !slices.Equal(got, []Position{{7, 0}, {8, 0}, {9, 0}}) {
 		t.Fatal(got)
 	}
 	hidden(t, dir)
 	if _, err := os.Stat(filepath.Join(dir, "notes.txt")); err != nil {
-		t.Error("somebody else's file was removed")
+		t.Error("a file of another program was removed")
+	}
+}
+
+// Checkpoints inside an epoch lie between those of its ends, in the order of steps.
+func TestCheckpointsInsideAnEpoch(t *testing.T) {
+	dir := t.TempDir()
+	os.Mkdir(filepath.Join(dir, ".epoch-000001-step-000003.tmp-1"), 0o755) // as a crash leaves it
+	for _, p := range []Position{{2, 0}, {1, 1200000}, {1, 0}, {1, 7}, {0, 9}} {
+		c := sample(3)
+		c.Position = p
+		path, _, err := Save(dir, c, 3)
+		if got, _ := Load(path); err != nil || len(path) > 0 && got != nil && got.Position != p {
+			t.Fatal(got, err)
+		}
+	}
+	if got, _ := Checkpoints(dir); !slices.Equal(got, []Position{{1, 7}, {1, 1200000}, {2, 0}}) {
+		t.Fatal(got)
+	}
+	hidden(t, dir)
+	os.RemoveAll(filepath.Join(dir, "epoch-000002"))
+	os.Truncate(filepath.Join(dir, "epoch-000001-step-1200000", "model.safetensors"), 1)
+	if c, err := Latest(dir, nil); err != nil || c.Position != (Position{1, 7}) {
+		t.Fatal(c, err)
 	}
 }
 
@@ -125,7 +149,7 @@ func TestNoCheckpoint(t *testing.T) {
 func TestSaver(t *testing.T) {
 	dir := t.TempDir()
 	var told []int
-	s := NewSaver(dir, 2, 1, func(_ string, epoch int, _ int64) { told = append(told, epoch) })
+	s := NewSaver(dir, 2, &Position{1, 0}, func(_ string, at Position, _ int64) { told = append(told, at.Epoch) })
 	for _, n := range []int{1, 2, 3, 4, 4} {
 		if err := s.Save(sample(n)); err != nil {
 			t.Fatal(err)
@@ -136,7 +160,7 @@ func TestSaver(t *testing.T) {
 	}
 	file := filepath.Join(dir, "file")
 	os.WriteFile(file, nil, 0o644)
-	s = NewSaver(file, 2, -1, nil)
+	s = NewSaver(file, 2, nil, nil)
 	if err := s.Save(sample(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +170,9 @@ func TestSaver(t *testing.T) {
 }
 
 func FuzzState(f *testing.F) {
-	s := state{Format: checkpointFormat, Version: checkpointVersion, Spec: json.RawMessage("{}"), History: json.RawMessage("{}"),
-		Groups: map[string]fileMark{"model": {Bytes: 3, CRC32C: "01234567"}}, CRC32C: noSum}
+	s := state{Format: checkpointFormat, Version: checkpointVersion, Spec: json.RawMessage("{}"),
+		History: json.RawMessage("{}"),
+		Groups:  map[string]fileMark{"model": {Bytes: 3, CRC32C: "01234567"}}, CRC32C: noSum}
 	b, err := s.encode()
 	if err != nil {
 		f.Fatal(err)

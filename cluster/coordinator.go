@@ -29,33 +29,35 @@ type Config struct {
 	// Identity, the address must be loopback, or Insecure set.
 	Token    []byte
 	Insecure bool
-	// Identity, if set, is shown to workers, who must have one of the same authority.
+	// Identity, if set, is presented to workers, which must have one of the same authority.
 	Identity *Identity
-	// Timeout bounds the wait for all to come; Grace how long workers may take to
-	// leave when the job has ended, before they are made to.
+	// Timeout bounds the wait for all to join; Grace is the grace period in which workers
+	// leave when the job has ended, before their processes are killed.
 	Timeout, Grace time.Duration
 	// Remote: the processes that are ours start workers on other hosts.
 	Remote bool
-	// Silence is how long a worker may say nothing before it is taken for dead.
+	// Silence is how long a worker may send nothing before it is taken for dead.
 	Silence time.Duration
 	// Task and Blob go to every worker with the roster, and Own to each its own.
 	Task json.RawMessage
 	Blob []byte
 	Own  [][]byte
-	// Again: when a worker is lost, the others are told to come again, for another
+	// Again: when a worker is lost, the others are told to rejoin, for another
 	// Run that Next prepares.
 	Again bool
-	// State is told of what workers ask to be kept, on one goroutine.
+	// State is given the states that workers send, on one goroutine.
 	State func(rank int, body json.RawMessage, blob []byte)
-	// Status is told what workers say of themselves, on the same goroutine.
+	// Status is given the status reports of workers, on the same goroutine.
 	Status func(Status)
-	// Watch is what watchers see, who must know the WatchToken; nil: nobody may watch.
+	// Watch is what watchers see; they must know the WatchToken. Nil: the job cannot be watched.
 	Watch      func() any
 	WatchToken []byte
-	// Events is told what happens on which rank, on one goroutine. Refused is told of
-	// everybody who was not let in.
+	// Events is given the events of all ranks, on one goroutine. Refused is called for
+	// every peer that was refused.
 	Events  func(rank int, e event.Event)
 	Refused func(from, reason string)
+	// Clock is the run's; nil: the host's.
+	Clock wire.Clock
 	// listen, if set, is another network than the host's.
 	listen func(addr string) (listener, error)
 }
@@ -74,7 +76,7 @@ func listenTCP(addr string) (listener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// Coordinator is where the workers of a job meet.
+// Coordinator is the process that the workers of a job join.
 type Coordinator struct {
 	cfg      Config
 	listener listener
@@ -83,23 +85,20 @@ type Coordinator struct {
 	done     chan struct{}
 	conns    map[int]*caller // the loop's
 	next     int
-	doorway  *wire.Doorway
+	preAuth  *wire.PreAuthPool
 	wg       sync.WaitGroup
 }
-
-// strangers is how many may stand in the doorway beside the workers.
-const strangers = 16
 
 // caller is a connection as the loop sees it.
 type caller struct {
 	*control
 	id  int
 	out chan message
-	// early: it came when the job, or this start of it, had ended already.
+	// early: it joined when the job, or this start of it, had ended already.
 	early bool
 }
 
-// Listen opens the door; Run lets workers in.
+// Listen opens the listener; Run admits workers.
 func Listen(cfg Config) (*Coordinator, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
@@ -113,6 +112,7 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if cfg.Silence <= 0 {
 		cfg.Silence = Silence
 	}
+	cfg.Clock = wire.OrReal(cfg.Clock)
 	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && cfg.Identity == nil && !cfg.Insecure {
 		return nil, fmt.Errorf("cluster: %s can be reached by others and there is no token", cfg.Addr)
 	}
@@ -123,7 +123,7 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{cfg: cfg, listener: l}
+	c := &Coordinator{cfg: cfg, listener: l, preAuth: wire.NewPreAuthPool(cfg.Workers + wire.PreAuthPlaces)}
 	c.Next(cfg.Task, cfg.Blob, cfg.Own, nil)
 	return c, nil
 }
@@ -132,18 +132,18 @@ func Listen(cfg Config) (*Coordinator, error) {
 // do not run any more are not waited for.
 func (c *Coordinator) Next(task json.RawMessage, blob []byte, own [][]byte, procs *Processes) {
 	cfg := &c.cfg
-	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task, blob: blob, own: own, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
+	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task,
+		blob: blob, own: own, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
 	for r := range c.session.exits {
 		if procs != nil && !procs.Running(r) {
 			c.session.exits[r] = &exit{}
 		}
 	}
 	c.told, c.done = make(chan func()), make(chan struct{})
-	c.conns, c.doorway = map[int]*caller{}, wire.NewDoorway(cfg.Workers+strangers)
+	c.conns = map[int]*caller{}
 }
 
-// Lost lists the ranks that the Run before has lost: those that are not to come
-// again by themselves.
+// Lost lists the ranks that the last Run has lost: those that do not rejoin by themselves.
 func (c *Coordinator) Lost() []int { return c.session.lost() }
 
 // Addr is where workers on this host may join: a listener on all interfaces is
@@ -156,33 +156,33 @@ func (c *Coordinator) Addr() string {
 	return a.String()
 }
 
-// Close shuts the door.
+// Close closes the listener.
 func (c *Coordinator) Close() error { return c.listener.Close() }
 
-// Dismiss sends away, for a while, workers that come again to a job that has ended,
-// so that they need not wait for it, and tells them why it has.
-func (c *Coordinator) Dismiss(why error, while time.Duration) {
+// RefuseLate refuses, for a while, workers that rejoin a job that has ended, and tells
+// them why it has, so that they need not wait for it.
+func (c *Coordinator) RefuseLate(why error, while time.Duration) {
 	c.Next(nil, nil, nil, nil)
 	c.session.cause, c.session.ended, c.session.again = errAborted, why, false
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)
-	timer := time.NewTimer(while)
+	over, timer := wire.Alarm(c.cfg.Clock, while)
 	defer timer.Stop()
 	for {
 		select {
 		case f := <-c.told:
 			f()
 			c.session.out = nil
-		case <-timer.C:
+		case <-over:
 			close(c.done)
-			c.listener.SetDeadline(time.Unix(1, 0))
+			c.listener.SetDeadline(wire.SocketPast)
 			c.wg.Wait()
 			return
 		}
 	}
 }
 
-// Run sees the job through: it waits for all workers, hands out the roster, passes
+// Run runs the job: it waits for all workers, sends them the roster, passes
 // events on, and returns what every rank ended with, or the root cause of a
 // failure. When ctx ends all are asked to stop after the same epoch. When Run
 // returns, every connection is closed and every process in procs (nil: they are
@@ -194,30 +194,35 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 	c.wg.Go(c.accept)
 	defer c.wg.Wait()
 	defer close(c.done)
-	defer c.listener.SetDeadline(time.Unix(1, 0)) // ends accept; who dials meanwhile waits for the next Run
+	defer c.listener.SetDeadline(wire.SocketPast) // ends accept; connections made meanwhile wait for the next Run
 	patience := c.patience()
-	gather := time.NewTimer(patience)
-	defer gather.Stop()
+	gather, timer := wire.Alarm(c.cfg.Clock, patience)
+	defer timer.Stop()
 	interrupt := ctx.Done()
-	var leave, gone <-chan time.Time
+	var leave, gone <-chan struct{}
 	for over := false; !over && !s.over(); {
 		if s.ending() && leave == nil {
-			leave, gone = time.After(c.cfg.Grace), time.After(3*c.cfg.Grace)
+			var soon, last wire.Timer
+			leave, soon = wire.Alarm(c.cfg.Clock, c.cfg.Grace)
+			gone, last = wire.Alarm(c.cfg.Clock, 3*c.cfg.Grace)
+			defer soon.Stop()
+			defer last.Stop()
 		}
 		select {
 		case f := <-c.told:
 			f()
 		case e := <-procs.ends():
 			s.exited(e.Rank, e.PID, procs.host, e.Err, e.Last)
-		case <-gather.C:
+		case <-gather:
+			gather = nil
 			s.late(patience.String())
 		case <-interrupt:
 			interrupt = nil
 			s.interrupt()
 		case <-leave:
-			leave = make(chan time.Time) // never again
-			c.showOut(procs)
-		case <-gone: // whatever is still there, nobody waits for it
+			leave = make(chan struct{}) // never again
+			c.endRemaining(procs)
+		case <-gone: // what still runs is not waited for
 			over = true
 		}
 		c.act(procs)
@@ -228,8 +233,8 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 	return s.outcome()
 }
 
-// patience is how long all may take to come. Our own processes take no time, but where
-// they have to log in somewhere first.
+// patience is how long all may take to join. Our own processes are fast, except where
+// they have to log in to other hosts first.
 func (c *Coordinator) patience() time.Duration {
 	if c.session.launched && c.session.again && !c.cfg.Remote {
 		return min(c.cfg.Timeout, 3*c.cfg.Silence)
@@ -237,8 +242,8 @@ func (c *Coordinator) patience() time.Duration {
 	return c.cfg.Timeout
 }
 
-// showOut ends what did not go by itself.
-func (c *Coordinator) showOut(procs *Processes) {
+// endRemaining ends what did not end within the grace period.
+func (c *Coordinator) endRemaining(procs *Processes) {
 	switch {
 	case procs != nil && c.session.again && c.session.cause == errAborted:
 		for _, r := range c.session.lost() {
@@ -289,36 +294,40 @@ func (c *Coordinator) accept() {
 			return
 		}
 		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
-			c.turnedAway("somebody", err)
+			c.tellRefused("a connection", err)
+			again, timer := wire.Alarm(wire.Real, 10*time.Millisecond)
 			select {
 			case <-c.done:
+				timer.Stop()
 				return
-			case <-time.After(10 * time.Millisecond):
+			case <-again:
 				continue
 			}
 		}
-		v := c.doorway.Enter(conn)
-		c.wg.Go(func() { c.meet(v) })
+		v := c.preAuth.Add(conn)
+		c.wg.Go(func() { c.serve(v) })
 	}
 }
 
-func (c *Coordinator) turnedAway(from string, reason error) {
+func (c *Coordinator) tellRefused(from string, reason error) {
 	if c.cfg.Refused != nil {
 		c.tell(func() { c.cfg.Refused(from, reason.Error()) })
 	}
 }
 
-// meet sees one dialer through the handshake and, if it belongs here, listens to
-// it until it leaves.
-func (c *Coordinator) meet(v *wire.Visit) {
+// serve authenticates one dialer and, if it is admitted, reads its messages until it leaves.
+func (c *Coordinator) serve(v *wire.PreAuthConn) {
 	conn := c.cfg.Identity.Server(v.Conn)
 	defer conn.Close()
 	stop := c.closeWith(conn)
 	defer stop()
-	p := &caller{control: newControl(conn, c.cfg.Silence), out: make(chan message, 16)}
-	hello, welcome, err := c.greet(p.control)
-	err = v.Known(err)
-	v.Leave()
+	p := &caller{control: newControl(conn, c.cfg.Silence, c.cfg.Clock), out: make(chan message, 16)}
+	hello, welcome, err := c.authenticate(p.control, v.Promising)
+	err = v.Authenticated(err)
+	v.Remove()
+	if err == nil {
+		p.grow()
+	}
 	if err == nil && hello.Watch {
 		if err = c.show(p.control, welcome); err == nil {
 			return
@@ -327,10 +336,10 @@ func (c *Coordinator) meet(v *wire.Visit) {
 		err = c.admit(p, hello, welcome)
 	}
 	if err != nil {
-		if !p.early { // else it comes again
-			c.turnedAway(conn.RemoteAddr().String(), err)
+		if !p.early { // else it rejoins
+			c.tellRefused(conn.RemoteAddr().String(), err)
 		}
-		p.write(say("refused", err.Error())) // whether or not it listens
+		p.write(say("refused", err.Error())) // whether or not it reads it
 		return
 	}
 	gone, written := make(chan struct{}), make(chan struct{})
@@ -340,12 +349,12 @@ func (c *Coordinator) meet(v *wire.Visit) {
 	})
 	c.wg.Go(func() { p.keepAlive(gone) })
 	err = c.listen(p)
-	c.tell(func() {}) // returns when its last word was answered: whether to come again, for one
+	c.tell(func() {}) // returns when its last message was answered: whether to rejoin
 	close(gone)
-	<-written // it may have said its last word and still listen
+	<-written // it may have sent its last message and still read
 	c.tell(func() {
 		delete(c.conns, p.id)
-		c.session.departed(p.id, err)
+		c.session.disconnected(p.id, err)
 	})
 }
 
@@ -362,52 +371,72 @@ func (c *Coordinator) closeWith(conn net.Conn) (stop func()) {
 	return func() { close(left) }
 }
 
-// greet makes the dialer prove that it knows the token. It returns what it says of
-// itself and our own proof.
-func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
-	end := time.Now().Add(greetingTime)
+// authenticate makes the dialer prove that it knows the token. It returns its hello and
+// the coordinator's proof. It calls promising as soon as the dialer has shown a cookie or a certificate.
+func (c *Coordinator) authenticate(p *control, promising func(cookie string)) (h Hello, welcome message, err error) {
+	end := c.cfg.Clock.Now().Add(greetingTime)
 	if secure, ok := p.conn.(interface{ Handshake() error }); ok {
-		p.conn.SetDeadline(end)
+		p.conn.SetDeadline(wire.SocketTime(greetingTime))
 		err := secure.Handshake()
 		if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && plain.Conn != nil {
 			p.conn = plain.Conn // so that it can read why
 			err = fmt.Errorf("this job speaks TLS; give every worker certificates with --tls (%w)", err)
 		}
 		if err != nil {
-			return h, welcome, err // who it is was not proved
+			return h, welcome, err // it has not authenticated
 		}
+		promising("")
 	}
-	m, said, err := p.read(maxGreeting, 0, time.Until(end))
+	h, said, err := p.readHello(end.Sub(c.cfg.Clock.Now()))
 	if err != nil {
-		return h, m, fmt.Errorf("it did not say who it is: %w", err)
-	}
-	if m.Type != "hello" || json.Unmarshal(m.Body, &h) != nil {
-		return h, m, fmt.Errorf("it starts with %.40q, not with a hello", said)
-	}
-	if h.Protocol != protocol {
-		return h, m, fmt.Errorf("it speaks version %d of the protocol, this job speaks %d; run the same build on every host", h.Protocol, protocol)
+		return h, welcome, err
 	}
 	token, role := c.cfg.Token, "worker"
 	if h.Watch {
 		token, role = c.cfg.WatchToken, "watcher"
 	}
+	if len(token) > 0 { // without one, everybody can make a cookie
+		if !proves(h.Cookie, cookie(token, role, h.Random)) {
+			return h, welcome, errWrongToken
+		}
+		promising(h.Cookie)
+	}
 	challenge := NewSecret()
 	if err := p.write(say("challenge", challenge)); err != nil {
-		return h, m, err
+		return h, welcome, err
 	}
-	m, _, err = p.read(maxGreeting, 0, time.Until(end))
+	m, _, err := p.read(maxGreeting, 0, end.Sub(c.cfg.Clock.Now()))
 	var given string
 	if err != nil {
 		return h, m, fmt.Errorf("it gave no proof that it knows the token: %w", err)
 	}
-	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil || !proves(given, proof(token, role, said, challenge)) {
-		return h, m, errors.New("wrong token; give every worker the same one")
+	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil ||
+		!proves(given, proof(token, role, said, challenge)) {
+		return h, m, errWrongToken
 	}
 	return h, say("welcome", proof(token, "coordinator", said, challenge)), nil
 }
 
-// admit asks the session whether the worker belongs here; if so, the welcome is the
-// first thing it hears.
+var errWrongToken = errors.New("wrong token; give every worker the same one")
+
+// readHello reads the first message, and the same as it was sent.
+func (c *control) readHello(within time.Duration) (h Hello, said []byte, err error) {
+	m, said, err := c.read(maxGreeting, 0, within)
+	if err != nil {
+		return h, nil, fmt.Errorf("it sent no hello: %w", err)
+	}
+	if m.Type != "hello" || json.Unmarshal(m.Body, &h) != nil {
+		return h, nil, fmt.Errorf("it starts with %.40q, not with a hello", said)
+	}
+	if h.Protocol != protocol {
+		return h, nil, fmt.Errorf("it speaks version %d of the protocol, this job speaks %d; run the same build on "+
+			"every host", h.Protocol, protocol)
+	}
+	return h, said, nil
+}
+
+// admit asks the session whether the worker may join; if so, the welcome is the
+// first message it is sent.
 func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 	reason := make(chan string, 1)
 	asked := c.tell(func() {
@@ -424,7 +453,7 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 	})
 	if !asked {
 		if p.early = c.cfg.Again; p.early {
-			return errors.New(comeAgain)
+			return errors.New(restartsSoon)
 		}
 		return errEnded
 	}
@@ -436,7 +465,7 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 
 var errEnded = errors.New("the job has ended")
 
-// listen passes on what a worker says, until it is silent.
+// listen passes on a worker's messages, until it is silent.
 func (c *Coordinator) listen(p *caller) error {
 	for {
 		m, _, err := p.read(maxLine, maxBlob, p.silence)
@@ -480,8 +509,8 @@ func (p *caller) writeAll(gone <-chan struct{}) {
 	}
 }
 
-// writeRest sends what was queued before the worker went: whether it is to come
-// again, for one.
+// writeRest sends what was queued before the worker left: whether it is to come
+// again, for example.
 func (p *caller) writeRest() {
 	for {
 		select {

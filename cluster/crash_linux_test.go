@@ -45,12 +45,14 @@ func crash(dir, at string) {
 func crashing(t *testing.T, dir, at string, epoch int) bool {
 	t.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "STARLING_CRASH_DIR="+dir, "STARLING_CRASH_AT="+at, "STARLING_CRASH_EPOCH="+strconv.Itoa(epoch))
+	c.Env = append(os.Environ(), "STARLING_CRASH_DIR="+dir, "STARLING_CRASH_AT="+at, "STARLING_CRASH_EPOCH="+
+		strconv.Itoa(epoch))
 	out, err := c.CombinedOutput()
 	if err == nil {
 		return true
 	}
-	if strings.Contains(string(out), "file too large") || c.ProcessState.ExitCode() == 2 { // the runtime may turn the signal into either
+	// the runtime may turn the signal into either
+	if strings.Contains(string(out), "file too large") || c.ProcessState.ExitCode() == 2 {
 		return false
 	}
 	if w, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !w.Signaled() {
@@ -115,7 +117,7 @@ func TestKilledBetweenSteps(t *testing.T) {
 		save(t, dir, 2, 0)
 		save(t, dir, 3, 0)
 		if crashing(t, dir, at, 4) {
-			t.Errorf("nobody came to %q", at)
+			t.Errorf("no worker joined at %q", at)
 		}
 		newestIs(t, dir, at, epochs...)
 	}
@@ -125,7 +127,7 @@ func TestKilledBetweenSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if crashing(t, dir, "old one aside", 3) {
-		t.Error("nobody came to the old one")
+		t.Error("no worker joined the old one")
 	}
 	newestIs(t, dir, "old one aside", 2)
 }

@@ -34,11 +34,12 @@ var Launchers = []string{"slurm", "openmpi", "mpich", "torchrun", "kubernetes"}
 const SizeVariable, MasterVariable = "STARLING_SIZE", "STARLING_MASTER"
 
 // Environment reads this task's place from the variables that launchers set; nil:
-// nobody has launched this process, or it is alone. One launcher may have been started
+// no launcher has started this process, or it is alone. One launcher may have been started
 // by another, as torchrun by srun; then the inner one counts. only is the launcher to
 // listen to, auto or none.
 func Environment(getenv func(string) string, only string) (*Place, error) {
-	readers := []func(variables) (*Place, error){variables.slurm, variables.openMPI, variables.mpich, variables.torchrun, variables.kubernetes}
+	readers := []func(variables) (*Place, error){variables.slurm, variables.openMPI, variables.mpich,
+		variables.torchrun, variables.kubernetes}
 	var found []*Place
 	if only == "none" {
 		return nil, nil
@@ -67,7 +68,7 @@ func Environment(getenv func(string) string, only string) (*Place, error) {
 
 // innermost is the launcher that started this very process. Open MPI and MPICH start
 // their daemons with srun, and torchrun's agents are started by any, never the other
-// way round. But whoever exports RANK and WORLD_SIZE by hand, without torchrun, means
+// way round. But a user who exports RANK and WORLD_SIZE by hand, without torchrun, means
 // the same tasks.
 func innermost(found []*Place, getenv func(string) string) (*Place, error) {
 	if len(found) == 0 {
@@ -78,10 +79,12 @@ func innermost(found []*Place, getenv func(string) string) (*Place, error) {
 		same := o.Rank == p.Rank && o.Size == p.Size
 		switch {
 		case p.Launcher == "torchrun" && getenv("TORCHELASTIC_RUN_ID") == "" && !same:
-			return nil, fmt.Errorf("RANK is %d of WORLD_SIZE %d, but %s says %d of %d, and torchrun did not set them; unset them, or choose with --launcher", p.Rank, p.Size, o.Launcher, o.Rank, o.Size)
+			return nil, fmt.Errorf("RANK is %d of WORLD_SIZE %d, but %s says %d of %d, and torchrun did not set "+
+				"them; unset them, or choose with --launcher", p.Rank, p.Size, o.Launcher, o.Rank, o.Size)
 		case p.Launcher == "kubernetes": // a Job may run mpirun; mpirun starts no Jobs
 			p = o
-		case p.Launcher == "mpich" && o.Launcher == "slurm" && same: // srun --mpi=pmi2 speaks as both, and says more as itself
+		// srun --mpi=pmi2 speaks as both, and says more as itself
+		case p.Launcher == "mpich" && o.Launcher == "slurm" && same:
 			p = o
 		}
 	}
@@ -188,7 +191,7 @@ func (v variables) slurm() (*Place, error) {
 }
 
 // portOf is a port that the tasks of a job agree on without a word: below those that
-// systems hand out, and seldom that of another job.
+// systems assign, and seldom that of another job.
 func portOf(job string) int {
 	h := fnv.New32a()
 	h.Write([]byte(job))
@@ -270,7 +273,8 @@ func (v variables) torchrun() (*Place, error) {
 // kubernetes: the pods of an indexed Job. How many there are must be said in the
 // manifest, as STARLING_SIZE.
 func (v variables) kubernetes() (*Place, error) {
-	if v.get("JOB_COMPLETION_INDEX") == "" && !v.must || v.get(SizeVariable) == "" && v.get(MasterVariable) == "" && !v.must {
+	if v.get("JOB_COMPLETION_INDEX") == "" && !v.must || v.get(SizeVariable) == "" && v.get(MasterVariable) == "" &&
+		!v.must {
 		return nil, nil
 	}
 	p, err := v.ranks("kubernetes", "JOB_COMPLETION_INDEX", SizeVariable)

@@ -17,16 +17,16 @@ import (
 // stopped neither reads nor writes though its host still takes connections, and one
 // that is killed hangs up, with a reset where it left something unread.
 type fakeNet struct {
-	mu      sync.Mutex
-	change  chan struct{} // closed and made anew whenever something has changed
-	delay   time.Duration
-	doors   map[string]*fakeDoor
-	nextIP  byte
-	nextNum int
+	mu        sync.Mutex
+	change    chan struct{} // closed and made anew whenever something has changed
+	delay     time.Duration
+	listeners map[string]*fakeListener
+	nextIP    byte
+	nextNum   int
 }
 
 func newFakeNet(delay time.Duration) *fakeNet {
-	return &fakeNet{change: make(chan struct{}), delay: delay, doors: map[string]*fakeDoor{}, nextNum: 1000}
+	return &fakeNet{change: make(chan struct{}), delay: delay, listeners: map[string]*fakeListener{}, nextNum: 1000}
 }
 
 // fakeHost is a host with one process on it.
@@ -35,7 +35,7 @@ type fakeHost struct {
 	ip                 net.IP
 	cut, stopped, dead bool
 	conns              []*fakeConn
-	own                []*fakeDoor
+	own                []*fakeListener
 }
 
 // fakeConn is one end of a connection.
@@ -57,7 +57,7 @@ type parcel struct {
 	end   bool
 }
 
-// window is how many bytes a connection holds that nobody has read.
+// window is how many unread bytes a connection holds.
 const window = 256 << 10
 
 // host adds one to the network.
@@ -124,7 +124,7 @@ func (h *fakeHost) kill() {
 // reaches tells whether bytes go from one host to another now.
 func (h *fakeHost) reaches(o *fakeHost) bool { return !h.cut && !o.cut }
 
-// listen opens a door of the host.
+// listen opens a listener of the host.
 func (h *fakeHost) listen(addr string) (listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,19 +137,19 @@ func (h *fakeHost) listen(addr string) (listener, error) {
 		h.nextNum++
 		at.Port = h.nextNum
 	}
-	d := &fakeDoor{host: h, at: at}
-	h.doors[at.String()] = d
+	d := &fakeListener{host: h, at: at}
+	h.listeners[at.String()] = d
 	h.own = append(h.own, d)
 	return d, nil
 }
 
-// dial connects with a door.
+// dial connects with a listener.
 func (h *fakeHost) dial(ctx context.Context, addr string) (net.Conn, error) {
 	var conn *fakeConn
 	var err error
 	arrives := time.Now().Add(h.delay)
 	whole := h.until(ctx.Done(), func(now time.Time) (bool, time.Time) {
-		d := h.doors[addr]
+		d := h.listeners[addr]
 		switch {
 		case h.dead:
 			err = net.ErrClosed
@@ -176,17 +176,18 @@ func (h *fakeHost) dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // REQUIRES: mu held.
-func (h *fakeHost) connect(d *fakeDoor) *fakeConn {
+func (h *fakeHost) connect(d *fakeListener) *fakeConn {
 	h.nextNum++
-	ours, theirs := &fakeConn{host: h, local: &net.TCPAddr{IP: h.ip, Port: h.nextNum}, remote: d.at}, &fakeConn{host: d.host, local: d.at}
+	ours, theirs := &fakeConn{host: h, local: &net.TCPAddr{IP: h.ip, Port: h.nextNum},
+		remote: d.at}, &fakeConn{host: d.host, local: d.at}
 	theirs.remote, ours.peer, theirs.peer = ours.local, theirs, ours
 	h.conns, d.host.conns = append(h.conns, ours), append(d.host.conns, theirs)
 	d.queue = append(d.queue, theirs)
 	return ours
 }
 
-// fakeDoor is a listener.
-type fakeDoor struct {
+// fakeListener is a listener.
+type fakeListener struct {
 	host   *fakeHost
 	at     *net.TCPAddr
 	queue  []*fakeConn
@@ -194,9 +195,9 @@ type fakeDoor struct {
 	end    time.Time
 }
 
-func (d *fakeDoor) Addr() net.Addr { return d.at }
+func (d *fakeListener) Addr() net.Addr { return d.at }
 
-func (d *fakeDoor) Accept() (conn net.Conn, err error) {
+func (d *fakeListener) Accept() (conn net.Conn, err error) {
 	d.host.until(nil, func(now time.Time) (bool, time.Time) {
 		switch {
 		case d.closed:
@@ -215,23 +216,23 @@ func (d *fakeDoor) Accept() (conn net.Conn, err error) {
 	return conn, err
 }
 
-func (d *fakeDoor) SetDeadline(t time.Time) error {
+func (d *fakeListener) SetDeadline(t time.Time) error {
 	d.host.set(func() { d.end = t })
 	return nil
 }
 
-func (d *fakeDoor) Close() error {
+func (d *fakeListener) Close() error {
 	d.host.set(d.close)
 	return nil
 }
 
 // REQUIRES: mu held.
-func (d *fakeDoor) close() {
+func (d *fakeListener) close() {
 	if d.closed {
 		return
 	}
 	d.closed = true
-	delete(d.host.doors, d.at.String())
+	delete(d.host.listeners, d.at.String())
 	for _, c := range d.queue {
 		c.close()
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"starling/wire"
 )
 
 // TestChatter: what answers where the coordinator should be, and says something for ever,
@@ -23,7 +25,7 @@ func TestChatter(t *testing.T) {
 			}
 			go func() {
 				defer conn.Close()
-				for c := newControl(conn, time.Minute); c.write(message{Type: "ping"}) == nil; {
+				for c := newControl(conn, time.Minute, wire.Real); c.write(message{Type: "ping"}) == nil; {
 					time.Sleep(time.Millisecond)
 				}
 			}()
@@ -31,7 +33,8 @@ func TestChatter(t *testing.T) {
 	}()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := Join(context.Background(), Invitation{Coordinator: l.Addr().String(), Rank: -1, Timeout: 100 * time.Millisecond})
+		_, err := Join(context.Background(), JoinRequest{Coordinator: l.Addr().String(), Rank: -1,
+			Timeout: 100 * time.Millisecond})
 		failed <- err
 	}()
 	select {
@@ -66,7 +69,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 24, 1, 30, 31, 33, 40}, []byte(`7`), false)
 	f.Fuzz(func(t *testing.T, steps, body []byte, launched bool) {
 		const size = 2
-		m := newMeeting(size, launched)
+		m := newTestSession(size, launched)
 		for i, s := range steps {
 			conn := int(s) % 3
 			switch what := int(s) / 3 % 10; {
@@ -74,7 +77,7 @@ func FuzzSession(f *testing.F) {
 				m.arrive(conn, Hello{Version: "v", Rank: i%4 - 1})
 				m.begin()
 			case what == 1:
-				m.departed(conn, errSilent)
+				m.disconnected(conn, errSilent)
 			case what == 2 && conn < size:
 				m.exited(conn, 1, "h", nil, "")
 			case what > 2:

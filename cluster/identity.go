@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"starling/wire"
 )
 
 // Identity is what a process of a cluster shows to others, and knows them by: a
 // certificate of the cluster's own authority. Both sides of a connection show
-// theirs (mutual TLS 1.3); whoever has one belongs to the cluster, whatever the
+// theirs (mutual TLS 1.3); a process with one belongs to the cluster, whatever the
 // name of its host.
 type Identity struct{ config *tls.Config }
 
@@ -51,7 +53,7 @@ func LoadIdentity(dir string) (*Identity, error) {
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {
-				return errors.New("it shows no certificate")
+				return errors.New("it presented no certificate")
 			}
 			return trust(pool, s.PeerCertificates[0], s.PeerCertificates[1:])
 		},
@@ -60,10 +62,12 @@ func LoadIdentity(dir string) (*Identity, error) {
 
 // trust checks that a certificate is of the cluster's authority and not out of date.
 func trust(pool *x509.CertPool, c *x509.Certificate, between []*x509.Certificate) error {
-	if now := time.Now(); now.After(c.NotAfter) {
-		return fmt.Errorf("the certificate of %q expired on %s; make a new one with starling certs", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
+	if now := wire.Real.Now(); now.After(c.NotAfter) {
+		return fmt.Errorf("the certificate of %q expired on %s; make a new one with starling certs",
+			c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 	}
-	opt := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	opt := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, b := range between {
 		opt.Intermediates.AddCert(b)
 	}
@@ -73,7 +77,7 @@ func trust(pool *x509.CertPool, c *x509.Certificate, between []*x509.Certificate
 	return nil
 }
 
-// Listen has everybody who comes through l show a certificate. A nil Identity asks
+// Listen makes every peer that connects to l present a certificate. A nil Identity asks
 // for none.
 func (id *Identity) Listen(l net.Listener) net.Listener {
 	if id == nil {

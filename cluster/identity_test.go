@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"starling/internal/testdeadline"
 )
 
 func identityOf(t *testing.T, dir string) *Identity {
@@ -24,7 +26,7 @@ func identityOf(t *testing.T, dir string) *Identity {
 	return id
 }
 
-// TestMutualTLS: those of one authority meet; all others are refused and named, and
+// TestMutualTLS: workers of one authority join; all others are refused and named, and
 // the job does not notice.
 func TestMutualTLS(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "certs"), filepath.Join(t.TempDir(), "certs")
@@ -44,25 +46,28 @@ func TestMutualTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.config.Certificates = []tls.Certificate{pair}
-	strangers := map[string]*Identity{
-		"no TLS":            nil,
-		"no certificate":    {&tls.Config{InsecureSkipVerify: true}},
-		"expired":           old,
-		"another authority": {&tls.Config{InsecureSkipVerify: true, Certificates: identityOf(t, filepath.Join(other, "x")).config.Certificates}},
+	outsiders := map[string]*Identity{
+		"no TLS":         nil,
+		"no certificate": {&tls.Config{InsecureSkipVerify: true}},
+		"expired":        old,
+		"another authority": {&tls.Config{InsecureSkipVerify: true,
+			Certificates: identityOf(t, filepath.Join(other, "x")).config.Certificates}},
 	}
-	for name, id := range strangers {
-		if m, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Rank: 0, Version: "v1", Identity: id}); err == nil {
+	for name, id := range outsiders {
+		if m, err := Join(context.Background(), JoinRequest{Coordinator: g.Addr(), Rank: 0, Version: "v1",
+			Identity: id}); err == nil {
 			m.Listener.Close()
-			t.Errorf("%s was let in", name)
+			t.Errorf("%s was admitted", name)
 		}
 	}
-	for g.turned() < len(strangers) { // they hear of it before the coordinator is told
+	for g.turned() < len(outsiders) { // they hear of it before the coordinator is told
 		time.Sleep(time.Millisecond)
 	}
 	var wg sync.WaitGroup
 	for r, host := range []string{"a", "b"} {
 		wg.Go(func() {
-			m, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Rank: r, Version: "v1", Identity: identityOf(t, filepath.Join(dir, host))})
+			m, err := Join(context.Background(), JoinRequest{Coordinator: g.Addr(), Rank: r, Version: "v1",
+				Identity: identityOf(t, filepath.Join(dir, host))})
 			if err != nil {
 				t.Error(err)
 				return
@@ -73,14 +78,14 @@ func TestMutualTLS(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
-	if <-g.over; g.err != nil {
+	testdeadline.Wait(t, &wg, "workers")
+	if testdeadline.Receive(t, g.over, "the end of the run"); g.err != nil {
 		t.Error(g.err)
 	}
 	told := strings.Join(g.refused, "\n")
 	for _, want := range []string{"expired", "authority", "certificate", "--tls"} {
 		if !strings.Contains(told, want) {
-			t.Errorf("nobody was told of %q: %s", want, told)
+			t.Errorf("no refusal says %q: %s", want, told)
 		}
 	}
 }
@@ -101,7 +106,8 @@ func TestIdentityFiles(t *testing.T) {
 		}
 	}
 	MakeCerts(dir, []string{"old"}, -time.Minute, false)
-	for _, c := range []struct{ dir, want string }{{t.TempDir(), "starling certs"}, {filepath.Join(dir, "old"), "expired on"}} {
+	for _, c := range []struct{ dir, want string }{{t.TempDir(), "starling certs"},
+		{filepath.Join(dir, "old"), "expired on"}} {
 		if _, err := LoadIdentity(c.dir); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Error(err)
 		}
@@ -145,7 +151,8 @@ func TestAuthorityFiles(t *testing.T) {
 		}
 		before := contents(t, dir)
 		_, err := MakeCerts(dir, []string{"b"}, time.Hour, false)
-		if a := (*AuthorityError)(nil); !errors.As(err, &a) || filepath.Base(a.File) != c.file || !strings.Contains(a.Found, c.want) {
+		if a := (*AuthorityError)(nil); !errors.As(err, &a) || filepath.Base(a.File) != c.file ||
+			!strings.Contains(a.Found, c.want) {
 			t.Errorf("%s, %s: %v", c.file, c.want, err)
 		}
 		if after := contents(t, dir); !maps.Equal(before, after) {

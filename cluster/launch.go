@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"starling/wire"
 )
 
 // Processes are the workers started on this host. None outlives this process:
@@ -93,7 +95,7 @@ func (p *Processes) run(started chan<- error, output func(rank int, line string)
 		return
 	}
 	for running > 0 || p.keep() {
-		var done chan<- error // nil: nobody asks
+		var done chan<- error // nil: it is not asked for
 		select {
 		case <-ended:
 			running--
@@ -191,7 +193,7 @@ func (p *Processes) Release() {
 
 func (p *Processes) keep() bool { return p.released() != nil }
 
-// released is closed by Release; nil: nobody holds.
+// released is closed by Release; nil: it is not held.
 func (p *Processes) released() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +215,7 @@ func (p *Processes) Stop(grace time.Duration) {
 		p.drop(rank)
 	}
 	p.signal(syscall.SIGTERM)
-	time.AfterFunc(grace, func() { p.signal(syscall.SIGKILL) })
+	wire.Real.AfterFunc(grace, func() { p.signal(syscall.SIGKILL) })
 }
 
 // drop ends a process that waits to be started.
@@ -290,8 +292,8 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte("\n"))
-		if room := maxOutputLine - len(w.part); room > 0 {
-			w.part = append(w.part, line[:min(len(line), room)]...)
+		if space := maxOutputLine - len(w.part); space > 0 {
+			w.part = append(w.part, line[:min(len(line), space)]...)
 		}
 		if whole {
 			w.end()

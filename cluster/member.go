@@ -16,8 +16,8 @@ import (
 	"starling/wire"
 )
 
-// Invitation is what a worker needs to know to join a job.
-type Invitation struct {
+// JoinRequest is what a worker needs to know to join a job.
+type JoinRequest struct {
 	// Coordinator is its address, host:port, or several, with commas between them.
 	Coordinator string
 	// Rank to ask for; -1: any.
@@ -37,6 +37,8 @@ type Invitation struct {
 	// Timeout bounds how long the coordinator is tried, Silence how long it may say
 	// nothing before it is taken for dead.
 	Timeout, Silence time.Duration
+	// Clock is the run's; nil: the host's.
+	Clock wire.Clock
 	// dial and listen, if set, are another network than the host's.
 	dial   func(ctx context.Context, addr string) (net.Conn, error)
 	listen func(addr string) (net.Listener, error)
@@ -72,7 +74,7 @@ func lost(err error) error { return fmt.Errorf("%w: %w", ErrLost, err) }
 
 // ErrAgain is why Join fails when another was lost before all had come, and the job
 // starts again.
-var ErrAgain = errors.New(comeAgain)
+var ErrAgain = errors.New(restartsSoon)
 
 // Refused is the error of a worker that does not belong to the job.
 type Refused struct{ By, Reason string }
@@ -82,21 +84,30 @@ func (r *Refused) Error() string { return fmt.Sprintf("%s refused this worker: %
 // Taken tells whether the worker's place was: perhaps by one whose end was not
 // noticed yet.
 func (r *Refused) Taken() bool {
-	return strings.HasSuffix(r.Reason, alreadyHere) || r.Reason == comeAgain
+	return r.Joined() || r.Reason == restartsSoon
+}
+
+// Joined tells whether another worker has the place now.
+func (r *Refused) Joined() bool { return strings.HasSuffix(r.Reason, alreadyJoined) }
+
+// Over tells whether the job has ended, or is about to start again.
+func (r *Refused) Over() bool {
+	return strings.HasPrefix(r.Reason, errEnded.Error()) || r.Reason == restartsSoon
 }
 
 // Join finds the coordinator, which may not be there yet, and waits with the others
 // until all have come.
-func Join(ctx context.Context, in Invitation) (*Member, error) {
+func Join(ctx context.Context, in JoinRequest) (*Member, error) {
 	if in.Timeout <= 0 {
 		in.Timeout = time.Minute
 	}
+	in.Clock = wire.OrReal(in.Clock)
 	conn, err := dial(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	m, err := join1(newControl(conn, in.Silence), in)
+	m, err := join1(newControl(conn, in.Silence, in.Clock), in)
 	if !stop() && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -109,31 +120,29 @@ func Join(ctx context.Context, in Invitation) (*Member, error) {
 	return m, nil
 }
 
-// dial tries until somebody answers.
-func dial(ctx context.Context, in Invitation) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
+// dial tries until a coordinator answers.
+func dial(ctx context.Context, in JoinRequest) (net.Conn, error) {
+	ctx, cancel := wire.WithTimeout(ctx, in.Clock, in.Timeout)
 	defer cancel()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := dialAny(ctx, in)
 		if err == nil {
 			return conn, nil
 		}
-		select {
-		case <-ctx.Done():
+		if wire.Sleep(ctx, in.Clock, wait) != nil {
 			return nil, fmt.Errorf("no coordinator at %s after %v: %w", in.Coordinator, in.Timeout, err)
-		case <-time.After(wait):
 		}
 	}
 }
 
 // dialAny tries every address once. Packets to a wrong one may vanish, so none but the
 // last is waited for long.
-func dialAny(ctx context.Context, in Invitation) (conn net.Conn, err error) {
+func dialAny(ctx context.Context, in JoinRequest) (conn net.Conn, err error) {
 	addrs := strings.Split(in.Coordinator, ",")
 	for i, addr := range addrs {
 		try, cancel := context.WithCancel(ctx)
 		if i < len(addrs)-1 {
-			try, cancel = context.WithTimeout(ctx, 2*time.Second)
+			try, cancel = wire.WithTimeout(ctx, in.Clock, 2*time.Second)
 		}
 		conn, err = in.open(try, addr)
 		cancel()
@@ -144,7 +153,7 @@ func dialAny(ctx context.Context, in Invitation) (conn net.Conn, err error) {
 	return nil, err
 }
 
-func (in *Invitation) open(ctx context.Context, addr string) (net.Conn, error) {
+func (in *JoinRequest) open(ctx context.Context, addr string) (net.Conn, error) {
 	if in.dial != nil {
 		return in.dial(ctx, addr)
 	}
@@ -152,7 +161,7 @@ func (in *Invitation) open(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // join1 is the worker's side of the handshake, up to the roster.
-func join1(c *control, in Invitation) (m *Member, err error) {
+func join1(c *control, in JoinRequest) (m *Member, err error) {
 	listener, addr, err := listenNear(c.conn, in)
 	if err != nil {
 		return nil, err
@@ -163,7 +172,8 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 		}
 	}()
 	name, _ := os.Hostname()
-	hello := say("hello", Hello{Protocol: protocol, Version: in.Version, Job: in.Job, Rank: in.Rank, Name: name, Host: hostID(), PID: os.Getpid(), Addr: addr, Random: NewSecret()})
+	hello := Hello{Version: in.Version, Job: in.Job, Rank: in.Rank, Name: name, Host: hostID(), PID: os.Getpid(),
+		Addr: addr}
 	if err := c.introduce(hello, "worker", in); err != nil {
 		return nil, err
 	}
@@ -193,25 +203,30 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 func memberOf(told message) (*Member, error) {
 	var r roster
 	if err := json.Unmarshal(told.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
-		return nil, fmt.Errorf("a roster that makes no sense: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
+		return nil, fmt.Errorf("an invalid roster: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
 	}
 	all := int64(len(told.blob))
 	if r.Own < 0 || r.Own > all {
-		return nil, fmt.Errorf("a roster that makes no sense: %d of %d bytes for this rank", r.Own, all)
+		return nil, fmt.Errorf("an invalid roster: %d of %d bytes for this rank", r.Own, all)
 	}
-	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own], Own: told.blob[all-r.Own:],
-		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), deaf: make(chan struct{})}, nil
+	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own],
+		Own:    told.blob[all-r.Own:],
+		events: make(chan event.Event, 1024), flushed: make(chan struct{}),
+		stop: make(chan struct{}), deaf: make(chan struct{})}, nil
 }
 
 // introduce says hello in a role; both sides prove that they know the token.
-func (c *control) introduce(hello message, role string, in Invitation) error {
+func (c *control) introduce(h Hello, role string, in JoinRequest) error {
+	h.Protocol, h.Random = protocol, NewSecret()
+	h.Cookie = cookie(in.Token, role, h.Random)
+	hello := say("hello", h)
 	said, _ := json.Marshal(hello)
 	if err := c.write(hello); err != nil {
 		return err
 	}
 	// Between two starts of a job the coordinator may take a while to answer. What
 	// answers there may also be no coordinator, and say something for ever.
-	by := time.Now().Add(in.Timeout)
+	by := c.clock.Now().Add(in.Timeout)
 	challenge, err := c.expect("challenge", maxGreeting, 0, by)
 	if err != nil {
 		return err
@@ -226,14 +241,15 @@ func (c *control) introduce(hello message, role string, in Invitation) error {
 		return err
 	}
 	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
-		return fmt.Errorf("what answers at %v does not know the job's token", c.conn.RemoteAddr())
+		return fmt.Errorf("the process at %v does not know the job's token", c.conn.RemoteAddr())
 	}
+	c.grow()
 	return nil
 }
 
-// listenNear opens the worker's own door, by default on the address that reaches
+// listenNear opens the worker's own listener, by default on the address that reaches
 // the coordinator. It returns the address to tell the others.
-func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
+func listenNear(conn net.Conn, in JoinRequest) (net.Listener, string, error) {
 	ip := conn.LocalAddr().(*net.TCPAddr).IP
 	if ip.IsLoopback() && !Loopback(in.Coordinator) { // its name stands for loopback on its own host only
 		ip = addresses()[0]
@@ -262,7 +278,7 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 }
 
 // errUnheard is a connection that ended where a message was expected.
-var errUnheard = errors.New("it cannot be heard")
+var errUnheard = errors.New("nothing can be received from it")
 
 // expect reads until a message of a type comes, by a time; the zero time: as long as
 // something comes.
@@ -270,7 +286,7 @@ func (c *control) expect(kind string, line int, blob int64, by time.Time) (messa
 	for {
 		within := c.silence
 		if !by.IsZero() {
-			within = time.Until(by)
+			within = by.Sub(c.clock.Now())
 		}
 		m, _, err := c.read(line, blob, within)
 		switch {
@@ -365,7 +381,7 @@ func (m *Member) On(e event.Event) {
 func (m *Member) sendEvents() {
 	defer close(m.flushed)
 	for e := range m.events {
-		if b, err := event.Encode(e, time.Now()); err == nil {
+		if b, err := event.Encode(e, m.control.clock.Now()); err == nil {
 			if err := m.control.write(message{Type: "event", Body: b}); err != nil {
 				m.end(lost(err))
 			}
@@ -411,9 +427,11 @@ func (m *Member) last(word message) error {
 	if half, ok := m.control.conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
+	late, timer := wire.Alarm(m.control.clock, m.control.silence)
+	defer timer.Stop()
 	select {
 	case <-m.deaf:
-	case <-time.After(m.control.silence): // a busy coordinator may still say that the job goes on
+	case <-late: // a busy coordinator may still say that the job goes on
 	}
 	m.end(nil)
 	m.control.conn.Close()

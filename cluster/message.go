@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"starling/wire"
 )
 
 // protocol is the version of the messages; a number is never used again for others.
-// Version 2 has checksums.
-const protocol = 2
+// Version 2 has checksums, version 3 cookies.
+const protocol = 3
 
 // Bounds on what is read. Before a worker has proved that it belongs here, nearly
 // nothing; after that, what a run's history and weights may take.
@@ -27,7 +29,7 @@ const (
 )
 
 const (
-	// greetingTime bounds a whole handshake, however slowly somebody talks.
+	// greetingTime bounds a whole handshake, however slowly the peer sends.
 	greetingTime = 5 * time.Second
 	// Silence is how long the other side of a control connection may say nothing
 	// before it is taken for dead. Each side gives this many signs of life meanwhile.
@@ -96,6 +98,7 @@ type Hello struct {
 	PID      int    `json:"pid"`
 	Addr     string `json:"addr"` // where it listens for other workers
 	Random   string `json:"random"`
+	Cookie   string `json:"cookie"`
 	Watch    bool   `json:"watch,omitempty"` // it only wants to look
 }
 
@@ -148,21 +151,26 @@ type failed struct {
 type control struct {
 	conn net.Conn
 	in   *bufio.Reader
-	// turn is taken by who writes, one message at a time. It is no mutex because it is
+	// turn is held by the goroutine that writes, one message at a time. It is no mutex because it is
 	// held for as long as the other side takes, which tests see in fake time.
 	turn chan struct{}
 	// silence is how long the other side may be silent.
 	silence time.Duration
+	clock   wire.Clock
 	// report, if set, is what signs of life tell from time to time.
 	report atomic.Pointer[func() Status]
 }
 
-func newControl(conn net.Conn, silence time.Duration) *control {
+func newControl(conn net.Conn, silence time.Duration, clock wire.Clock) *control {
 	if silence <= 0 {
 		silence = Silence
 	}
-	return &control{conn: conn, in: bufio.NewReaderSize(conn, 1<<16), turn: make(chan struct{}, 1), silence: silence}
+	return &control{conn: conn, in: bufio.NewReaderSize(conn, maxGreeting), turn: make(chan struct{}, 1), silence: silence,
+		clock: clock}
 }
+
+// grow takes the memory to read long messages fast: not before the peer has authenticated.
+func (c *control) grow() { c.in = bufio.NewReaderSize(c.in, 1<<16) }
 
 // write sends a message, giving the peer a while for every piece of it.
 func (c *control) write(m message) error {
@@ -203,11 +211,11 @@ func sumOf(line, blob []byte) uint32 {
 func cutSum(raw []byte) (line []byte, sum uint32, err error) {
 	at := len(raw) - sumEnd
 	if at < 0 || raw[at] != '\t' {
-		return nil, 0, fmt.Errorf("it does not speak our language: %.40q", raw)
+		return nil, 0, fmt.Errorf("it does not speak Starling's protocol: %.40q", raw)
 	}
 	n, err := strconv.ParseUint(string(raw[at+1:]), 16, 32)
 	if err != nil {
-		return nil, 0, fmt.Errorf("it does not speak our language: %.40q", raw)
+		return nil, 0, fmt.Errorf("it does not speak Starling's protocol: %.40q", raw)
 	}
 	return raw[:at], uint32(n), nil
 }
@@ -218,7 +226,7 @@ var errChanged = errors.New("a message whose checksum is wrong: bytes were chang
 func (c *control) writeBytes(b []byte) error {
 	for len(b) > 0 {
 		piece := b[:min(len(b), pieceSize)]
-		c.conn.SetWriteDeadline(time.Now().Add(c.silence))
+		c.conn.SetWriteDeadline(wire.SocketTime(c.silence))
 		if _, err := c.conn.Write(piece); err != nil {
 			return err
 		}
@@ -230,7 +238,7 @@ func (c *control) writeBytes(b []byte) error {
 // read takes in the next message. The line must be shorter than line, the bytes
 // after it no more than blob; each part must come within a while.
 func (c *control) read(line int, blob int64, within time.Duration) (m message, raw []byte, err error) {
-	c.conn.SetReadDeadline(time.Now().Add(within))
+	c.conn.SetReadDeadline(wire.SocketTime(within))
 	raw, err = readLine(c.in, line)
 	if err != nil {
 		return m, nil, err
@@ -243,7 +251,7 @@ func (c *control) read(line int, blob int64, within time.Duration) (m message, r
 		if sumOf(raw, nil) != sum {
 			err = errChanged
 		}
-		return m, raw, fmt.Errorf("it does not speak our language: %w", err)
+		return m, raw, fmt.Errorf("it does not speak Starling's protocol: %w", err)
 	}
 	if m.Size < 0 || m.Size > blob {
 		return m, raw, fmt.Errorf("a %.20q with %d bytes, more than the %d allowed", m.Type, m.Size, blob)
@@ -260,14 +268,14 @@ func (c *control) readBlob(size int64, within time.Duration) ([]byte, error) {
 	var b []byte
 	for int64(len(b)) < size {
 		if len(b) == cap(b) {
-			room := size
-			for room > max(pieceSize, 16*int64(len(b))) {
-				room = (room + 15) / 16
+			length := size
+			for length > max(pieceSize, 16*int64(len(b))) {
+				length = (length + 15) / 16
 			}
-			b = append(make([]byte, 0, room), b...)
+			b = append(make([]byte, 0, length), b...)
 		}
 		piece := b[len(b):min(cap(b), len(b)+pieceSize)]
-		c.conn.SetReadDeadline(time.Now().Add(within))
+		c.conn.SetReadDeadline(wire.SocketTime(within))
 		if _, err := io.ReadFull(c.in, piece); err != nil {
 			return nil, err
 		}
@@ -298,16 +306,16 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 // keepAlive sends signs of life until done is closed or the connection fails.
 func (c *control) keepAlive(done <-chan struct{}) {
-	tick := time.NewTicker(min(c.silence/signs, statusEvery))
-	defer tick.Stop()
 	var told time.Time
 	for {
+		due, timer := wire.Alarm(c.clock, min(c.silence/signs, statusEvery))
 		select {
 		case <-done:
+			timer.Stop()
 			return
-		case now := <-tick.C:
+		case <-due:
 			var m message
-			if m, told = c.sign(told, now); c.write(m) != nil {
+			if m, told = c.sign(told, c.clock.Now()); c.write(m) != nil {
 				return
 			}
 		}

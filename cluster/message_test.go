@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"starling/wire"
 )
 
 // written is what a control connection carries for a message.
@@ -19,7 +21,7 @@ func written(t testing.TB, m message) []byte {
 		io.Copy(&got, b)
 		close(done)
 	}()
-	if err := newControl(a, time.Second).write(m); err != nil {
+	if err := newControl(a, time.Second, wire.Real).write(m); err != nil {
 		t.Fatal(err)
 	}
 	a.Close()
@@ -35,12 +37,13 @@ func heard(b []byte) (message, error) {
 	return m, err
 }
 
-// Whichever bit is changed on the way, and wherever a message is cut off, nobody takes
+// Whichever bit is changed on the way, and wherever a message is cut off, no reader takes
 // what is left for a message.
 func TestFlippedBits(t *testing.T) {
 	sent := message{Type: "state", Body: []byte(`{"epoch":7,"loss":[0.25,1e-3]}`), blob: []byte("weights\nof a layer")}
 	whole := written(t, sent)
-	if m, err := heard(whole); err != nil || m.Type != sent.Type || !bytes.Equal(m.Body, sent.Body) || !bytes.Equal(m.blob, sent.blob) {
+	if m, err := heard(whole); err != nil || m.Type != sent.Type || !bytes.Equal(m.Body, sent.Body) ||
+		!bytes.Equal(m.blob, sent.blob) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for i := range whole {
@@ -49,7 +52,8 @@ func TestFlippedBits(t *testing.T) {
 			changed[i] ^= 1 << bit
 			m, err := heard(changed)
 			// Capital hexadecimal digits are digits too.
-			if same := m.Type == sent.Type && bytes.Equal(m.Body, sent.Body) && bytes.Equal(m.blob, sent.blob); err == nil && !same {
+			if same := m.Type == sent.Type && bytes.Equal(m.Body, sent.Body) &&
+				bytes.Equal(m.blob, sent.blob); err == nil && !same {
 				t.Errorf("byte %d, bit %d: %+v", i, bit, m)
 			}
 		}

@@ -21,7 +21,7 @@ type start struct {
 	cmd  *exec.Cmd
 }
 
-// pace is who may be started when. Those that log in to another host wait until there
+// pace decides which worker may be started when. Those that log in to another host wait until there
 // are few enough of them there that are not in yet.
 type pace struct {
 	hosts []string // by rank; nil: all are of this host, and none waits
@@ -56,7 +56,10 @@ func (p *pace) add(s start) {
 func (p *pace) next() (start, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.mu.waiting, func(s start) bool { return p.hosts == nil || p.logins(p.hosts[s.rank]) < mostLogins })
+	i := slices.IndexFunc(p.mu.waiting, func(s start) bool {
+		return p.hosts == nil ||
+			p.logins(p.hosts[s.rank]) < mostLogins
+	})
 	if i < 0 {
 		return start{}, false
 	}
@@ -115,7 +118,8 @@ func (p *pace) ended(rank int, err error, last string) error {
 		return err
 	}
 	err = fmt.Errorf("%w before it was logged in to %s", err, p.hosts[rank])
-	if strings.Contains(last, "kex_exchange_identification") || strings.Contains(last, "Connection closed by") || strings.Contains(last, "Connection reset by") {
+	if strings.Contains(last, "kex_exchange_identification") || strings.Contains(last, "Connection closed by") ||
+		strings.Contains(last, "Connection reset by") {
 		err = fmt.Errorf("%w, whose sshd may let too few log in at once (MaxStartups)", err)
 	}
 	return err

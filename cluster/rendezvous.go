@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"starling/disk"
+	"starling/wire"
 )
 
 // Entry is what workers have to know of a run to join it.
@@ -31,13 +32,13 @@ type Rendezvous interface {
 	Publish(ctx context.Context, e Entry, warn func(error)) (withdraw func(), err error)
 	// Find waits for an entry that is not old.
 	Find(ctx context.Context, old Entry) (Entry, error)
-	// Secret tells whether only those may read it who may also join.
+	// Secret tells whether only processes that may join can read it.
 	Secret() bool
 	String() string
 }
 
-// ParseRendezvous reads tcp:HOST:PORT, file:FOLDER or etcd:URL. job keeps apart those
-// who meet at the same place; empty: they are one.
+// ParseRendezvous reads tcp:HOST:PORT, file:FOLDER or etcd:URL. job keeps apart the
+// jobs of one place; empty: there is one.
 func ParseRendezvous(text, job string) (Rendezvous, error) {
 	if job = plain(job); job == "" {
 		job = "default"
@@ -58,8 +59,8 @@ func ParseRendezvous(text, job string) (Rendezvous, error) {
 	return nil, fmt.Errorf("%q, expected tcp:HOST:PORT, file:FOLDER or etcd:http://HOST:2379/PREFIX", text)
 }
 
-// PrivateFolder is one that only this user can look into, for tasks on one host to
-// meet in.
+// PrivateFolder is a folder that only this user can read, for the rendezvous of tasks on
+// one host.
 func PrivateFolder() (string, error) {
 	dir := filepath.Join(os.TempDir(), "starling-"+strconv.Itoa(os.Getuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
@@ -87,7 +88,7 @@ func (f fixed) Find(ctx context.Context, old Entry) (Entry, error) {
 		return e, nil
 	}
 	<-ctx.Done()
-	return Entry{}, fmt.Errorf("nobody at %s lets this worker in", f)
+	return Entry{}, fmt.Errorf("no coordinator at %s admits this worker", f)
 }
 
 // poll is how often a place is looked at.
@@ -100,16 +101,15 @@ func look(ctx context.Context, old Entry, where string, read func() (Entry, erro
 		if err == nil && e != (Entry{}) && e != old {
 			return e, nil
 		}
-		select {
-		case <-ctx.Done():
-			switch {
-			case err != nil:
-				return e, fmt.Errorf("no run in %s: %w", where, err)
-			case old != (Entry{}):
-				return e, fmt.Errorf("no other run than that at %s in %s", old.Addr, where)
-			}
-			return e, fmt.Errorf("no run in %s; is the task of rank 0 running, and can it write there?", where)
-		case <-time.After(poll):
+		if wire.Sleep(ctx, wire.Real, poll) == nil {
+			continue
 		}
+		switch {
+		case err != nil:
+			return e, fmt.Errorf("no run in %s: %w", where, err)
+		case old != (Entry{}):
+			return e, fmt.Errorf("no other run than that at %s in %s", old.Addr, where)
+		}
+		return e, fmt.Errorf("no run in %s; is the task of rank 0 running, and can it write there?", where)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"starling/wire"
 )
 
 // etcd is a rendezvous in a key of etcd, version 3.4 or later. The key hangs on a
@@ -34,7 +36,8 @@ func newEtcd(text, job string) (*etcd, error) {
 	prefix := "starling"
 	for _, part := range strings.Split(text, ",") {
 		u, err := url.Parse(part)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" ||
+			u.Fragment != "" {
 			return nil, fmt.Errorf("%.80q, expected etcd:http://HOST:2379/PREFIX", "etcd:"+part)
 		}
 		if u.User != nil {
@@ -50,7 +53,7 @@ func newEtcd(text, job string) (*etcd, error) {
 	return c, nil
 }
 
-func (c *etcd) Secret() bool   { return false } // whoever reaches the server may read
+func (c *etcd) Secret() bool   { return false } // every client of the server may read it
 func (c *etcd) String() string { return "etcd:" + strings.Join(c.servers, ",") + "/" + c.key }
 
 // call asks the first server that answers.
@@ -117,8 +120,10 @@ func (c *etcd) send(ctx context.Context, at, auth string, body []byte, answer an
 // Publish takes a lease, puts the entry under it, and renews it until withdraw.
 func (c *etcd) Publish(ctx context.Context, e Entry, warn func(error)) (func(), error) {
 	lease, err := c.put(ctx, e)
-	for end := time.Now().Add(startTime); err != nil && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(poll)
+	for begin := wire.Real.Now(); err != nil && wire.Since(wire.Real, begin) < startTime; {
+		if wire.Sleep(ctx, wire.Real, poll) != nil {
+			break
+		}
 		lease, err = c.put(ctx, e)
 	}
 	if err != nil {
@@ -158,17 +163,7 @@ func (c *etcd) put(ctx context.Context, e Entry) (lease string, err error) {
 // renew keeps the lease alive; one that was lost, with its server perhaps, is
 // replaced. In the end it is given back, and the entry goes with it.
 func (c *etcd) renew(ctx context.Context, e Entry, lease string, warn func(error)) {
-	tick := time.NewTicker(time.Duration(c.lease) * time.Second / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
-			c.call(leave, "/v3/lease/revoke", map[string]string{"ID": lease}, &struct{}{}) // else it runs out
-			return
-		case <-tick.C:
-		}
+	for wire.Sleep(ctx, wire.Real, time.Duration(c.lease)*time.Second/4) == nil {
 		var kept struct{ Result struct{ TTL string } }
 		err := c.call(ctx, "/v3/lease/keepalive", map[string]string{"ID": lease}, &kept)
 		if err == nil && kept.Result.TTL == "" {
@@ -178,6 +173,9 @@ func (c *etcd) renew(ctx context.Context, e Entry, lease string, warn func(error
 			warn(err)
 		}
 	}
+	leave, cancel := wire.WithTimeout(context.WithoutCancel(ctx), wire.Real, 2*time.Second)
+	defer cancel()
+	c.call(leave, "/v3/lease/revoke", map[string]string{"ID": lease}, &struct{}{}) // else it runs out
 }
 
 // Find looks until the key is there.

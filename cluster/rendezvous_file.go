@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"starling/disk"
+	"starling/wire"
 )
 
 // sharedFile is a rendezvous in a folder that all hosts see. The file appears whole
@@ -31,7 +32,7 @@ func (f sharedFile) String() string { return "file:" + filepath.Dir(f.path) }
 const (
 	maxEntry = 64 << 10
 	touched  = 20 * time.Second // how often a file is
-	dead     = 5 * time.Minute  // who has not for so long
+	dead     = 5 * time.Minute  // a file that was not touched for so long
 )
 
 // Publish writes the file; withdraw removes it, if it is still ours.
@@ -40,13 +41,14 @@ func (f sharedFile) Publish(_ context.Context, e Entry, warn func(error)) (func(
 		return nil, err
 	}
 	f.sweep()
-	stop, stopped := make(chan struct{}), make(chan struct{})
+	alive, stop := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.live(e, stop)
+		f.live(alive, e)
 	}()
 	return sync.OnceFunc(func() {
-		close(stop)
+		stop()
 		<-stopped
 		if now, err := f.read(); err != nil || now != e {
 			return
@@ -78,17 +80,12 @@ func (f sharedFile) write(e Entry) error {
 }
 
 // live touches the file by writing it anew, so that it has the file system's time,
-// and is there again where somebody took us for dead. What another coordinator has
+// and is there again where another process took us for dead. What another coordinator has
 // put in its place stays.
-func (f sharedFile) live(e Entry, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(touched):
-		}
+func (f sharedFile) live(ctx context.Context, e Entry) {
+	for wire.Sleep(ctx, wire.Real, touched) == nil {
 		if now, err := f.read(); err == nil && (now == e || now == Entry{}) {
-			_ = f.write(e) // the next time, or nobody needs it any more
+			_ = f.write(e) // the next time, unless it is no longer needed
 		}
 	}
 }
@@ -116,7 +113,7 @@ func (f sharedFile) Find(ctx context.Context, old Entry) (Entry, error) {
 	return look(ctx, old, f.path, f.read)
 }
 
-// read is the entry; the zero one where there is none yet. A file that somebody else
+// read is the entry; the zero one where there is none yet. A file that another user
 // wrote could lead a worker anywhere.
 func (f sharedFile) read() (e Entry, err error) {
 	r, err := os.Open(f.path)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"starling/internal/testdeadline"
 )
 
 func place(t *testing.T, text, job string) Rendezvous {
@@ -45,9 +47,9 @@ func finds(t *testing.T, r Rendezvous, old Entry, within time.Duration) (Entry, 
 	return r.Find(ctx, old)
 }
 
-// meets is what every place must do: it keeps jobs apart, replaces what is old, and
+// checkPlace tests what every place must do: it keeps jobs apart, replaces what is old, and
 // forgets what was withdrawn.
-func meets(t *testing.T, text string) {
+func checkPlace(t *testing.T, text string) {
 	mine, other := place(t, text, "slurm-7.0"), place(t, text, "slurm-6.0")
 	first, second := Entry{Addr: "10.0.0.1:7000", Job: "a"}, Entry{Addr: "10.0.0.2:7000", Job: "b"}
 	publish(t, other, Entry{Addr: "10.0.0.9:1", Job: "old"})
@@ -66,7 +68,7 @@ func meets(t *testing.T, text string) {
 	if e, err := finds(t, mine, first, time.Minute); err != nil || e != second {
 		t.Errorf("found %+v, %v", e, err)
 	}
-	(<-late)() // the old one takes nothing of the new one's with it
+	testdeadline.Receive(t, late, "the first publisher")() // the old one takes nothing of the new one's with it
 	if e, err := finds(t, mine, Entry{}, time.Minute); err != nil || e != second {
 		t.Errorf("found %+v, %v", e, err)
 	}
@@ -78,7 +80,7 @@ func meets(t *testing.T, text string) {
 
 func TestRendezvousInFolder(t *testing.T) {
 	dir := t.TempDir()
-	meets(t, "file:"+dir)
+	checkPlace(t, "file:"+dir)
 	r := place(t, "file:"+dir, "")
 	secret := Entry{Addr: "127.0.0.1:1", Token: "correct horse"}
 	defer publish(t, r, secret)()
@@ -91,14 +93,16 @@ func TestRendezvousInFolder(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	os.WriteFile(files[0], []byte("half"), 0o600)
-	if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "names no run") {
+	if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "names no run") {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if os.Getuid() == 0 { // else files cannot be given away
 		if err := os.Chown(files[0], 12345, -1); err != nil {
 			t.Fatal(err)
 		}
-		if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "another user") {
+		if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil ||
+			!strings.Contains(err.Error(), "another user") {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
@@ -122,7 +126,8 @@ func TestRendezvousOfTheDead(t *testing.T) {
 		}
 		return path
 	}
-	killed, alive, other := left(".starling-17.json", time.Hour), left(".starling-18.json", time.Minute), left("results.json", time.Hour)
+	killed, alive, other := left(".starling-17.json", time.Hour), left(".starling-18.json",
+		time.Minute), left("results.json", time.Hour)
 	r := place(t, "file:"+dir, "19").(sharedFile)
 	mine := Entry{Addr: "127.0.0.1:2"}
 	withdraw := publish(t, r, mine)
@@ -157,15 +162,16 @@ func TestRendezvousAtAddress(t *testing.T) {
 	if _, err := finds(t, r, Entry{Addr: "alpha:7000"}, 10*time.Millisecond); err == nil {
 		t.Error("there is another")
 	}
-	for _, bad := range []string{"", "alpha:7000", "tcp:alpha", "tcp:alpha:0", "file:", "etcd:", "etcd:alpha:2379", "etcd:ftp://a", "etcd:http://", "etcd:http://a?x=1", "zk:a"} {
+	for _, bad := range []string{"", "alpha:7000", "tcp:alpha", "tcp:alpha:0", "file:", "etcd:", "etcd:alpha:2379",
+		"etcd:ftp://a", "etcd:http://", "etcd:http://a?x=1", "zk:a"} {
 		if r, err := ParseRendezvous(bad, ""); err == nil {
 			t.Errorf("%q is %v", bad, r)
 		}
 	}
 }
 
-// freePort is one that nobody listens on. It is below those that the system gives to who
-// asks for any, so that nobody else comes by it.
+// freePort is a port without a listener. It is below the range from which the system
+// assigns ports, so that no other process is given it.
 func freePort() int {
 	for {
 		port := 10000 + rand.IntN(20000)
@@ -181,15 +187,16 @@ func startEtcd(t *testing.T) (url string) {
 	t.Helper()
 	path, err := exec.LookPath("etcd")
 	if err != nil {
-		t.Skip("etcd is not installed: no meeting through it was tested (Debian's package is etcd-server)")
+		t.Skip("etcd is not installed: no rendezvous through it was tested (Debian's package is etcd-server)")
 	}
 	url, peer := fmt.Sprintf("http://127.0.0.1:%d", freePort()), fmt.Sprintf("http://127.0.0.1:%d", freePort())
-	dir, err := os.MkdirTemp("/dev/shm", "etcd-") // a server that waits for a busy disk answers nobody meanwhile
+	dir, err := os.MkdirTemp("/dev/shm", "etcd-") // a server that waits for a busy disk does not answer meanwhile
 	if err != nil {
 		dir = t.TempDir()
 	}
 	cmd := exec.Command(path, "--data-dir", dir, "--listen-client-urls", url, "--advertise-client-urls", url,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--initial-cluster", "default="+peer, "--log-level", "error")
 	p, err := Launch([]*exec.Cmd{cmd}, nil, func(_ int, line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -215,11 +222,11 @@ func startEtcd(t *testing.T) (url string) {
 
 func TestRendezvousInEtcd(t *testing.T) {
 	url := startEtcd(t)
-	meets(t, "etcd:"+url+"/here")
-	meets(t, "etcd:http://127.0.0.1:1,"+url+"/there") // the first server is down
+	checkPlace(t, "etcd:"+url+"/here")
+	checkPlace(t, "etcd:http://127.0.0.1:1,"+url+"/there") // the first server is down
 	r := place(t, "etcd:"+url, "").(*etcd)
 	r.lease = 2
-	// A coordinator that dies: nobody renews its lease.
+	// A coordinator that dies does not renew its lease.
 	lease, err := r.put(t.Context(), Entry{Addr: "10.0.0.1:1", Token: "anybody's"})
 	if err != nil {
 		t.Fatal(err)
@@ -239,14 +246,15 @@ func TestRendezvousInEtcd(t *testing.T) {
 	alive, end := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
-		r.renew(alive, Entry{Addr: "10.0.0.1:2"}, lease, func(err error) { t.Log(err) }) // a busy server may be late once
+		// a busy server may be late once
+		r.renew(alive, Entry{Addr: "10.0.0.1:2"}, lease, func(err error) { t.Log(err) })
 		close(over)
 	}()
 	if e, err := finds(t, r, Entry{}, time.Minute); err != nil || e.Addr != "10.0.0.1:2" {
 		t.Errorf("%+v, %v", e, err)
 	}
 	end()
-	<-over
+	testdeadline.Receive(t, over, "the end of renewing")
 	if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil {
 		t.Errorf("found %+v, which was withdrawn", e)
 	}

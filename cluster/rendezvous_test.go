@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"starling/event"
+	"starling/internal/testdeadline"
+	"starling/wire"
 )
 
 var t0 = time.Unix(0, 0)
@@ -50,7 +52,7 @@ func gather(t *testing.T, ctx context.Context, cfg Config) *gathering {
 		close(g.over)
 	}()
 	t.Cleanup(func() {
-		<-g.over
+		testdeadline.Receive(t, g.over, "the end of the run")
 		c.Close()
 	})
 	return g
@@ -65,7 +67,8 @@ func (g *gathering) turned() int {
 
 func (g *gathering) join(t *testing.T, rank int, token string) (*Member, error) {
 	t.Helper()
-	m, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Rank: rank, Version: "v1", Token: []byte(token)})
+	m, err := Join(context.Background(), JoinRequest{Coordinator: g.Addr(), Rank: rank, Version: "v1",
+		Token: []byte(token)})
 	if m != nil {
 		m.Listener.Close()
 	}
@@ -98,7 +101,8 @@ func TestMeetAndPart(t *testing.T) {
 	members := g.all(t, 3, "secret")
 	var wg sync.WaitGroup
 	for r, m := range members {
-		if m.Rank != r || len(m.Peers) != 3 || string(m.Task) != `{"x":1}` || !bytes.Equal(m.Blob, blob) || !bytes.Equal(m.Own, own[r]) || m.Here() != 3 {
+		if m.Rank != r || len(m.Peers) != 3 || string(m.Task) != `{"x":1}` || !bytes.Equal(m.Blob, blob) ||
+			!bytes.Equal(m.Own, own[r]) || m.Here() != 3 {
 			t.Fatalf("%+v", m.Peers)
 		}
 		m.On(event.Note{Text: fmt.Sprint(r)})
@@ -108,9 +112,10 @@ func TestMeetAndPart(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
-	<-g.over
-	if g.err != nil || len(g.results) != 3 || string(g.results[2].Body) != "2" || g.results[1].Blob[0] != 1 || len(g.events) != 3 {
+	testdeadline.Wait(t, &wg, "workers")
+	testdeadline.Receive(t, g.over, "the end of the run")
+	if g.err != nil || len(g.results) != 3 || string(g.results[2].Body) != "2" || g.results[1].Blob[0] != 1 ||
+		len(g.events) != 3 {
 		t.Errorf("%v, %v, %d events", g.results, g.err, len(g.events))
 	}
 }
@@ -121,10 +126,10 @@ func TestFailureReachesAll(t *testing.T) {
 	members := g.all(t, 3, "")
 	members[2].Fail(errors.New("out of luck"), true)
 	for _, m := range members[:2] {
-		<-m.Ended()
+		testdeadline.Receive(t, m.Ended(), "the failure of another worker")
 		m.Fail(fmt.Errorf("while computing: %w", m.Err()), false)
 	}
-	<-g.over
+	testdeadline.Receive(t, g.over, "the end of the run")
 	var d *Died
 	if !errors.As(g.err, &d) || d.Rank != 2 || d.Text != "out of luck" || !d.Input {
 		t.Error(g.err)
@@ -138,11 +143,11 @@ func TestStopReachesAll(t *testing.T) {
 	cancel()
 	var wg sync.WaitGroup
 	for _, m := range members {
-		<-m.Stopped()
+		testdeadline.Receive(t, m.Stopped(), "the request to stop")
 		wg.Go(func() { m.Done(json.RawMessage(`"stopped"`), nil) })
 	}
-	wg.Wait()
-	if <-g.over; g.err != nil || len(g.results) != 2 {
+	testdeadline.Wait(t, &wg, "workers")
+	if testdeadline.Receive(t, g.over, "the end of the run"); g.err != nil || len(g.results) != 2 {
 		t.Error(g.err)
 	}
 }
@@ -152,27 +157,30 @@ func TestLostCoordinator(t *testing.T) {
 	g := gather(t, context.Background(), Config{Workers: 2})
 	members := g.all(t, 2, "")
 	members[0].control.conn.Close()
-	<-members[1].Ended()
+	testdeadline.Receive(t, members[1].Ended(), "the loss of the coordinator")
 	members[1].Fail(members[1].Err(), false)
-	if <-g.over; g.err == nil || !strings.Contains(g.err.Error(), "rank 0") {
+	if testdeadline.Receive(t, g.over, "the end of the run"); g.err == nil ||
+		!strings.Contains(g.err.Error(), "rank 0") {
 		t.Error(g.err)
 	}
-	<-members[0].Ended()
+	testdeadline.Receive(t, members[0].Ended(), "the loss of the coordinator")
 	if members[0].Err() == nil {
 		t.Error("rank 0 did not notice that its connection is gone")
 	}
 }
 
-// TestNobodyGetsIn: strangers of every sort are refused, and the meeting goes on.
-func TestNobodyGetsIn(t *testing.T) {
+// TestUnauthenticatedPeers: all are refused, and the rendezvous goes on.
+func TestUnauthenticatedPeers(t *testing.T) {
 	g := gather(t, context.Background(), Config{Workers: 1, Token: []byte("secret")})
 	if _, err := g.join(t, 0, "guess"); err == nil || !strings.Contains(err.Error(), "wrong token") {
 		t.Error(err)
 	}
-	if _, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Version: "v2", Token: []byte("secret")}); err == nil || !strings.Contains(err.Error(), "build is v2") {
+	if _, err := Join(context.Background(), JoinRequest{Coordinator: g.Addr(), Version: "v2",
+		Token: []byte("secret")}); err == nil || !strings.Contains(err.Error(), "build is v2") {
 		t.Error(err)
 	}
-	if _, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Version: "v1", Job: "other", Token: []byte("secret")}); err == nil || !strings.Contains(err.Error(), "job other") {
+	if _, err := Join(context.Background(), JoinRequest{Coordinator: g.Addr(), Version: "v1", Job: "other",
+		Token: []byte("secret")}); err == nil || !strings.Contains(err.Error(), "job other") {
 		t.Error(err)
 	}
 	for what, text := range map[string]string{
@@ -202,7 +210,7 @@ func TestNobodyGetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Done(json.RawMessage(`1`), nil)
-	if <-g.over; g.err != nil || len(g.refused) != 9 {
+	if testdeadline.Receive(t, g.over, "the end of the run"); g.err != nil || len(g.refused) != 9 {
 		t.Errorf("%v; refused %q", g.err, g.refused)
 	}
 }
@@ -210,7 +218,7 @@ func TestNobodyGetsIn(t *testing.T) {
 // TestReplay: a handshake that was overheard opens nothing.
 func TestReplay(t *testing.T) {
 	g := gather(t, context.Background(), Config{Workers: 1, Token: []byte("secret")})
-	hello := say("hello", Hello{Protocol: protocol, Version: "v1"})
+	hello := say("hello", Hello{Protocol: protocol, Version: "v1", Cookie: cookie([]byte("secret"), "worker", "")})
 	said, _ := json.Marshal(hello)
 	attempt := func(answer func(challenge string) string) string {
 		conn, err := net.Dial("tcp", g.Addr())
@@ -218,7 +226,7 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		c := newControl(conn, 0)
+		c := newControl(conn, 0, wire.Real)
 		c.write(hello)
 		m, err := c.expect("challenge", maxGreeting, 0, time.Now().Add(time.Minute))
 		if err != nil {
@@ -234,14 +242,25 @@ func TestReplay(t *testing.T) {
 		return m.Type
 	}
 	var heard string
-	if got := attempt(func(c string) string { heard = proof([]byte("other"), "worker", said, c); return heard }); got != "refused" {
+	if got := attempt(func(c string) string {
+		heard = proof([]byte("other"), "worker", said,
+			c)
+		return heard
+	}); got != "refused" {
 		t.Errorf("another token: %s", got)
 	}
 	// What the coordinator itself says is no answer either.
-	if got := attempt(func(c string) string { return proof([]byte("secret"), "coordinator", said, c) }); got != "refused" {
+	if got := attempt(func(c string) string {
+		return proof([]byte("secret"), "coordinator", said,
+			c)
+	}); got != "refused" {
 		t.Errorf("the other side's proof: %s", got)
 	}
-	if got := attempt(func(c string) string { heard = proof([]byte("secret"), "worker", said, c); return heard[:10] }); got != "refused" {
+	if got := attempt(func(c string) string {
+		heard = proof([]byte("secret"), "worker", said,
+			c)
+		return heard[:10]
+	}); got != "refused" {
 		t.Errorf("part of a proof: %s", got)
 	}
 	if got := attempt(func(string) string { return heard }); got != "refused" {
@@ -259,7 +278,8 @@ func TestBeyondLoopbackNeedsAToken(t *testing.T) {
 		c.Close()
 		t.Error("listening to everybody without a token")
 	}
-	for addr, want := range map[string]bool{"127.0.0.1:0": true, "[::1]:7": true, "localhost:7": true, "0.0.0.0:7": false, ":7": false, "10.0.0.1:7": false, "x": false} {
+	for addr, want := range map[string]bool{"127.0.0.1:0": true, "[::1]:7": true, "localhost:7": true,
+		"0.0.0.0:7": false, ":7": false, "10.0.0.1:7": false, "x": false} {
 		if Loopback(addr) != want {
 			t.Errorf("%s: loopback is %v", addr, !want)
 		}
@@ -270,7 +290,9 @@ func TestBeyondLoopbackNeedsAToken(t *testing.T) {
 func TestLaunch(t *testing.T) {
 	var mu sync.Mutex
 	lines, deaf := map[int][]string{}, make(chan struct{})
-	cmds := []*exec.Cmd{exec.Command("sh", "-c", "printf 'one\\ntwo'"), exec.Command("sh", "-c", "echo last words >&2; exit 3"), exec.Command("sleep", "600"), exec.Command("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done")}
+	cmds := []*exec.Cmd{exec.Command("sh", "-c", "printf 'one\\ntwo'"),
+		exec.Command("sh", "-c", "echo last words >&2; exit 3"), exec.Command("sleep", "600"), exec.Command("sh", "-c",
+			"trap '' TERM; echo deaf; while :; do sleep 0.05; done")}
 	p, err := Launch(cmds, nil, func(rank int, line string) {
 		mu.Lock()
 		lines[rank] = append(lines[rank], line)
@@ -284,16 +306,17 @@ func TestLaunch(t *testing.T) {
 	}
 	exits := map[int]Exit{}
 	for range 2 {
-		e := <-p.ends()
+		e := testdeadline.Receive(t, p.ends(), "an exit")
 		exits[e.Rank] = e
 	}
-	<-deaf
+	testdeadline.Receive(t, deaf, "a line of the worker that ignores signals")
 	p.Stop(time.Hour)
-	exits[2] = <-p.ends() // for the grace is long, and the other is deaf
+	exits[2] = testdeadline.Receive(t, p.ends(), "an exit") // for the grace is long, and the other is deaf
 	p.Stop(0)
-	exits[3] = <-p.ends()
+	exits[3] = testdeadline.Receive(t, p.ends(), "an exit")
 	p.Wait()
-	for rank, want := range map[int]string{0: "<nil>", 1: "ended with exit status 3", 2: "was killed (signal 15, terminated)", 3: "was killed (signal 9, killed)"} {
+	for rank, want := range map[int]string{0: "<nil>", 1: "ended with exit status 3",
+		2: "was killed (signal 15, terminated)", 3: "was killed (signal 9, killed)"} {
 		if got := fmt.Sprint(exits[rank].Err); got != want {
 			t.Errorf("rank %d: %s, want %s", rank, got, want)
 		}
@@ -301,7 +324,8 @@ func TestLaunch(t *testing.T) {
 	if fmt.Sprint(lines[0]) != "[one two]" || exits[1].Last != "last words" {
 		t.Error(lines, exits)
 	}
-	if _, err := Launch([]*exec.Cmd{exec.Command("sleep", "600"), exec.Command("/no/such/program")}, nil, func(int, string) {}); err == nil || !strings.Contains(err.Error(), "rank 1") {
+	if _, err := Launch([]*exec.Cmd{exec.Command("sleep", "600"), exec.Command("/no/such/program")}, nil,
+		func(int, string) {}); err == nil || !strings.Contains(err.Error(), "rank 1") {
 		t.Error(err)
 	}
 }
@@ -344,13 +368,14 @@ func FuzzControl(f *testing.F) {
 func TestLostSaysWhy(t *testing.T) {
 	here, there := net.Pipe()
 	there.Close()
-	m := &Member{control: newControl(here, time.Minute), events: make(chan event.Event, 1), flushed: make(chan struct{}), ended: make(chan struct{})}
+	m := &Member{control: newControl(here, time.Minute, wire.Real), events: make(chan event.Event, 1),
+		flushed: make(chan struct{}), ended: make(chan struct{})}
 	go m.sendEvents()
 	m.On(event.Note{Text: "here"})
-	<-m.Ended()
+	testdeadline.Receive(t, m.Ended(), "the loss of the coordinator")
 	if err := m.Err(); !errors.Is(err, ErrLost) || !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 	close(m.events)
-	<-m.flushed
+	testdeadline.Receive(t, m.flushed, "the end of sending events")
 }

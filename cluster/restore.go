@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"starling/nn"
 )
@@ -14,15 +15,15 @@ import (
 // Latest reads the newest checkpoint in dir that is whole. Damaged newer ones
 // are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
 func Latest(dir string, warn func(text string)) (*Checkpoint, error) {
-	epochs, err := Epochs(dir)
+	list, err := Checkpoints(dir)
 	if err != nil {
 		return nil, err
 	}
-	for i := len(epochs) - 1; i >= 0; i-- {
-		path := folder(dir, epochs[i])
+	for _, p := range slices.Backward(list) {
+		path := filepath.Join(dir, p.name())
 		c, err := Load(path)
-		if err == nil && c.Epoch != epochs[i] {
-			err = fmt.Errorf("%s: the state is of epoch %d", path, c.Epoch)
+		if err == nil && c.Position != p {
+			err = fmt.Errorf("%s: the state is of %v", path, c.Position)
 		}
 		if err == nil {
 			return c, nil
@@ -31,8 +32,8 @@ func Latest(dir string, warn func(text string)) (*Checkpoint, error) {
 			warn(fmt.Sprintf("checkpoint passed over because it is damaged: %v", err))
 		}
 	}
-	if len(epochs) > 0 {
-		return nil, fmt.Errorf("%s: %w: all %d are damaged", dir, ErrNoCheckpoint, len(epochs))
+	if len(list) > 0 {
+		return nil, fmt.Errorf("%s: %w: all %d are damaged", dir, ErrNoCheckpoint, len(list))
 	}
 	return nil, fmt.Errorf("%s: %w in this folder", dir, ErrNoCheckpoint)
 }
@@ -47,7 +48,8 @@ func Load(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(path, stateFile), err)
 	}
-	c := &Checkpoint{Epoch: s.Epoch, Steps: s.Steps, Spec: s.Spec, History: s.History, Groups: map[string][]nn.Tensor{}}
+	c := &Checkpoint{Position: s.Position, Steps: s.Steps, Spec: s.Spec, History: s.History,
+		Groups: map[string][]nn.Tensor{}}
 	for name, mark := range s.Groups {
 		file := filepath.Join(path, name+".safetensors")
 		b, err := loadGroup(file, mark)
@@ -93,7 +95,8 @@ func readBounded(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("%s: found %s of %d bytes, want a file of at most %d", path, info.Mode().Type(), info.Size(), most)
+		return nil, fmt.Errorf("%s: found %s of %d bytes, want a file of at most %d", path, info.Mode().Type(),
+			info.Size(), most)
 	}
 	return os.ReadFile(path)
 }
@@ -110,8 +113,9 @@ func decodeState(b []byte) (*state, error) {
 	case s.Format != checkpointFormat:
 		return nil, fmt.Errorf("format is %q, want %q", s.Format, checkpointFormat)
 	case s.Version != checkpointVersion:
-		return nil, fmt.Errorf("version is %d, want %d; it was written by a newer starling", s.Version, checkpointVersion)
-	case s.Epoch < 0 || s.Steps < 0 || len(s.Groups) > maxGroups:
+		return nil, fmt.Errorf("version is %d, want %d; it was written by a newer starling", s.Version,
+			checkpointVersion)
+	case s.Epoch < 0 || s.Batch < 0 || s.Steps < 0 || len(s.Groups) > maxGroups:
 		return nil, fmt.Errorf("found %d epochs, %d steps and %d groups of arrays", s.Epoch, s.Steps, len(s.Groups))
 	}
 	for name := range s.Groups {

@@ -7,31 +7,31 @@ type Saver struct {
 	dir  string
 	keep int
 	// saved is told of each checkpoint that is safely on disk, on the saver's goroutine.
-	saved func(path string, epoch int, bytes int64)
+	saved func(path string, at Position, bytes int64)
 
-	last    int // epoch of the newest checkpoint, -1 if none
+	last    *Position // of the newest checkpoint; nil: none
 	pending chan error
 }
 
-// NewSaver keeps the newest keep checkpoints in dir. last is the epoch of the
-// checkpoint a run goes on from, or -1: it is not written again.
-func NewSaver(dir string, keep, last int, saved func(path string, epoch int, bytes int64)) *Saver {
+// NewSaver keeps the newest keep checkpoints in dir. last is the position of
+// the checkpoint a run goes on from, or nil: it is not written again.
+func NewSaver(dir string, keep int, last *Position, saved func(path string, at Position, bytes int64)) *Saver {
 	return &Saver{dir: dir, keep: keep, last: last, saved: saved}
 }
 
 // Save starts to write c, which must not change any more, and returns the error
 // of the one before it, if it failed.
 func (s *Saver) Save(c *Checkpoint) error {
-	if err := s.Wait(); err != nil || c.Epoch == s.last {
+	if err := s.Wait(); err != nil || s.last != nil && c.Position == *s.last {
 		return err
 	}
-	s.last = c.Epoch
+	s.last = &c.Position
 	done := make(chan error, 1)
 	s.pending = done
 	go func() {
 		path, size, err := Save(s.dir, c, s.keep)
 		if err == nil && s.saved != nil {
-			s.saved(path, c.Epoch, size)
+			s.saved(path, c.Position, size)
 		}
 		done <- err
 	}()

@@ -12,8 +12,8 @@ import (
 )
 
 // session decides what every message, and every end of a connection or process,
-// means for the job. It is told of one thing at a time and puts what is to be done
-// about it into out; sockets, clocks and processes are the coordinator's.
+// means for the job. It takes one event at a time and puts the resulting actions
+// into out; sockets, clocks and processes are the coordinator's.
 type session struct {
 	size, servers int
 	job, version  string
@@ -23,27 +23,29 @@ type session struct {
 	blob          []byte
 	own           [][]byte // by rank, after the blob; nil: nothing
 
-	guests  []*guest // in the order they came
-	ranks   []*guest // nil until all have come
-	exits   []*exit  // by rank, of processes that have ended
-	refused []string // why workers were sent away
+	joined  []*joinedWorker // in the order they joined
+	ranks   []*joinedWorker // nil until all have joined
+	exits   []*exit         // by rank, of processes that have ended
+	refused []string        // why workers were refused
+	killing map[int]bool    // ranks whose processes we end
 
 	stopping bool
 	killed   bool    // we have begun to end processes
 	cause    error   // what ended the job before its time
-	ended    error   // the same for those who come when it has; nil: they are not told
+	ended    error   // the same for workers that join later; nil: they are not told
 	failures []*Died // in the order they became known
 	out      []act
 }
 
-// guest is a worker that belongs here.
-type guest struct {
-	conn   int
-	hello  Hello
-	rank   int // as given, or asked for, or -1
-	result *Result
-	spoke  bool // its last word: a result or a failure
-	left   bool
+// joinedWorker is a worker that has joined the job.
+type joinedWorker struct {
+	conn     int
+	hello    Hello
+	rank     int // as given, or asked for, or -1
+	result   *Result
+	reported bool // it has sent a result or a failure
+	left     bool
+	rejoins  bool // it left because it was told to join again
 }
 
 // exit is how a process ended.
@@ -71,19 +73,19 @@ type Result struct {
 // Died is the error of a job that a worker's failure ended: the first one's, not
 // those that followed from it.
 type Died struct {
-	Rank  int
-	Name  string // of the host
-	PID   int
-	Text  string
-	Input bool // a user's mistake
-	echo  bool // of another's failure
-	late  bool // it waited too long for another
-	mute  bool // it ended without a word
+	Rank        int
+	Name        string // of the host
+	PID         int
+	Text        string
+	Input       bool // a user's mistake
+	echo        bool // of another's failure
+	late        bool // it waited too long for another
+	unexplained bool // it ended without a message
 }
 
-// Lost tells whether the worker went without saying why, or only because others
-// did: it may do better another time.
-func (d *Died) Lost() bool { return d.mute || d.echo || d.late }
+// Lost tells whether the worker ended without a reason, or only because others
+// did: a restart may help.
+func (d *Died) Lost() bool { return d.unexplained || d.echo || d.late }
 
 func (d *Died) Error() string {
 	where := fmt.Sprintf("rank %d", d.Rank)
@@ -93,16 +95,17 @@ func (d *Died) Error() string {
 	return where + ": " + d.Text
 }
 
-// Missing is the error of workers that did not come in time.
+// Missing is the error of workers that did not join in time.
 type Missing struct {
 	Ranks   []int
 	Size    int
 	Within  string
-	Refused []string // and why others were sent away
+	Refused []string // and why others were refused
 }
 
 func (m *Missing) Error() string {
-	text := fmt.Sprintf("%d of %d workers did not come within %s: missing rank %s", len(m.Ranks), m.Size, m.Within, join(m.Ranks))
+	text := fmt.Sprintf("%d of %d workers did not join within %s: missing rank %s", len(m.Ranks), m.Size, m.Within,
+		join(m.Ranks))
 	if len(m.Refused) > 0 {
 		text += "; refused: " + strings.Join(m.Refused, "; ")
 	}
@@ -119,16 +122,16 @@ func join(ranks []int) string {
 
 func (s *session) send(conn int, m message) { s.out = append(s.out, act{conn: conn, message: m}) }
 
-// alreadyHere is how refusals end that another time may not bring.
-const alreadyHere = " here already"
+// alreadyJoined ends the refusals after which a worker tries again.
+const alreadyJoined = " joined already"
 
-// comeAgain is the refusal between two starts of a job.
-const comeAgain = "the job is about to start again"
+// restartsSoon is the refusal between two starts of a job.
+const restartsSoon = "the job is about to start again"
 
-// judge says why a worker does not belong here, or "".
-func (s *session) judge(h *Hello) string {
+// check is why a worker may not join, or "".
+func (s *session) check(h *Hello) string {
 	taken := func(rank int) bool {
-		return slices.ContainsFunc(s.guests, func(g *guest) bool { return g.hello.Rank == rank })
+		return slices.ContainsFunc(s.joined, func(g *joinedWorker) bool { return g.hello.Rank == rank })
 	}
 	switch {
 	case h.Version != s.version:
@@ -138,11 +141,11 @@ func (s *session) judge(h *Hello) string {
 	case h.Rank < -1 || h.Rank >= s.size:
 		return fmt.Sprintf("it wants rank %d, there are ranks 0 to %d", h.Rank, s.size-1)
 	case h.Rank >= 0 && taken(h.Rank):
-		return fmt.Sprintf("rank %d is%s", h.Rank, alreadyHere)
-	case s.ranks != nil || len(s.guests) == s.size:
-		return fmt.Sprintf("all %d workers are%s", s.size, alreadyHere)
+		return fmt.Sprintf("rank %d has%s", h.Rank, alreadyJoined)
+	case s.ranks != nil || len(s.joined) == s.size:
+		return fmt.Sprintf("all %d workers have%s", s.size, alreadyJoined)
 	case s.cause != nil && s.again:
-		return comeAgain
+		return restartsSoon
 	case s.cause != nil && s.ended != nil:
 		return fmt.Sprintf("%v: %v", errEnded, s.ended)
 	case s.cause != nil:
@@ -154,24 +157,25 @@ func (s *session) judge(h *Hello) string {
 // arrive takes in a worker that has proved to know the token. When it is the last
 // one, all get the roster. It returns why the worker is refused, or "".
 func (s *session) arrive(conn int, h Hello) string {
-	if reason := s.judge(&h); reason != "" {
-		if text := fmt.Sprintf("rank %d on %s: %s", h.Rank, h.Name, reason); !slices.Contains(s.refused, text) { // it comes again and again
+	if reason := s.check(&h); reason != "" {
+		// it tries again and again
+		if text := fmt.Sprintf("rank %d on %s: %s", h.Rank, h.Name, reason); !slices.Contains(s.refused, text) {
 			s.refused = append(s.refused, text)
 		}
 		return reason
 	}
-	s.guests = append(s.guests, &guest{conn: conn, hello: h, rank: h.Rank})
+	s.joined = append(s.joined, &joinedWorker{conn: conn, hello: h, rank: h.Rank})
 	return ""
 }
 
-// begin hands out the roster once all are here and have been welcomed.
+// begin sends the roster once all have joined and have been welcomed.
 func (s *session) begin() {
-	if len(s.guests) < s.size || s.ranks != nil || s.cause != nil {
+	if len(s.joined) < s.size || s.ranks != nil || s.cause != nil {
 		return
 	}
-	s.ranks = make([]*guest, s.size)
-	var any []*guest
-	for _, g := range s.guests {
+	s.ranks = make([]*joinedWorker, s.size)
+	var any []*joinedWorker
+	for _, g := range s.joined {
 		if g.rank < 0 {
 			any = append(any, g)
 		} else {
@@ -219,9 +223,9 @@ func (s *session) peers() []Peer {
 	return peers
 }
 
-// of is the guest of a connection, nil for one that was never let in.
-func (s *session) of(conn int) *guest {
-	for _, g := range s.guests {
+// of is the worker of a connection, nil for one that was never admitted.
+func (s *session) of(conn int) *joinedWorker {
+	for _, g := range s.joined {
 		if g.conn == conn {
 			return g
 		}
@@ -229,11 +233,11 @@ func (s *session) of(conn int) *guest {
 	return nil
 }
 
-// said takes in what a worker says during the run. Before it has a rank it has nothing
-// to say.
+// said takes in a worker's message during the run. Before it has a rank, messages are
+// ignored.
 func (s *session) said(conn int, m message) {
 	g := s.of(conn)
-	if g == nil || g.spoke || s.ranks == nil {
+	if g == nil || g.reported || s.ranks == nil {
 		return
 	}
 	switch m.Type {
@@ -246,63 +250,86 @@ func (s *session) said(conn int, m message) {
 	case "state":
 		s.out = append(s.out, act{state: &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}, rank: g.rank})
 	case "result":
-		g.spoke, g.result = true, &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}
-		s.wellDone()
+		g.reported, g.result = true, &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}
+		s.finish()
 	case "failure":
-		g.spoke = true
+		g.reported = true
 		f := failed{Text: "it failed, and did not say why"}
 		json.Unmarshal(m.Body, &f) // else what stands there
-		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: f.Text, Input: f.Input, echo: f.Echo, late: f.Late})
+		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: f.Text, Input: f.Input, echo: f.Echo,
+			late: f.Late})
 	}
 }
 
-// wellDone lets the workers go when all are done: until then one that still
+// finish ends the workers when all are done: until then one that still
 // trains may need the others.
-func (s *session) wellDone() {
-	if slices.ContainsFunc(s.ranks, func(g *guest) bool { return g.result == nil }) {
+func (s *session) finish() {
+	if slices.ContainsFunc(s.ranks, func(g *joinedWorker) bool { return g.result == nil }) {
 		return
 	}
 	s.tellAll(message{Type: "bye"})
 }
 
-// departed says that a connection has ended.
-func (s *session) departed(conn int, why error) {
+// disconnected says that a connection has ended.
+func (s *session) disconnected(conn int, why error) {
 	g := s.of(conn)
 	if g == nil {
 		return
 	}
 	g.left = true
-	if s.ranks == nil && s.cause == nil && !s.launched { // it may come again
-		s.guests = slices.DeleteFunc(s.guests, func(o *guest) bool { return o == g })
+	if s.ranks == nil && s.cause == nil && !s.launched { // it may rejoin
+		s.joined = slices.DeleteFunc(s.joined, func(o *joinedWorker) bool { return o == g })
 		return
 	}
-	if !g.spoke && !s.launched { // else its process tells more
-		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: fmt.Sprintf("it vanished (%v)", why), mute: true})
-	} else if !g.spoke {
+	if s.ranks == nil && s.cause == errAborted && s.again && !errors.Is(why, errSilent) {
+		g.rejoins = true // if its process has died, that will be told
+		return
+	}
+	if !g.reported && !s.launched { // else its process tells more
+		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: fmt.Sprintf("it disconnected (%v)", why),
+			unexplained: true})
+	} else if !g.reported {
 		// Its process is dead, or stopped, or cut off: it is of no more use. How it
 		// ended is told when it has.
-		s.out = append(s.out, act{kill: true, rank: g.rank})
+		s.kill(g.rank)
 		s.silent(g, why)
 		s.abort(fmt.Sprintf("rank %d was lost: %v", g.rank, why))
 	}
 }
 
+// kill ends the process of a rank.
+func (s *session) kill(rank int) {
+	if s.killing == nil {
+		s.killing = map[int]bool{}
+	}
+	s.killing[rank] = true
+	s.out = append(s.out, act{kill: true, rank: rank})
+}
+
+// starting tells whether the process of a rank runs and has not joined yet: if the job starts
+// again, it will join then.
+func (s *session) starting(rank int) bool {
+	return s.launched && s.exits[rank] == nil && !s.killing[rank] &&
+		!slices.ContainsFunc(s.joined, func(g *joinedWorker) bool { return g.hello.Rank == rank })
+}
+
 // errSilent is why a connection was given up that had not ended.
-var errSilent = errors.New("nothing was heard of it")
+var errSilent = errors.New("it sent nothing")
 
 // silent keeps what is known of a worker whose process has not ended, and so does
 // not tell.
-func (s *session) silent(g *guest, why error) {
+func (s *session) silent(g *joinedWorker, why error) {
 	if errors.Is(why, errSilent) {
-		s.failures = append(s.failures, &Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: why.Error(), mute: true})
+		s.failures = append(s.failures, &Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: why.Error(),
+			unexplained: true})
 	}
 }
 
 // exited says that the process of a rank has ended. last is the last line it wrote.
 func (s *session) exited(rank, pid int, host string, err error, last string) {
 	s.exits[rank] = &exit{err}
-	for _, g := range s.guests {
-		if g.hello.Rank == rank && g.spoke {
+	for _, g := range s.joined {
+		if g.hello.Rank == rank && g.reported {
 			return
 		}
 	}
@@ -314,7 +341,7 @@ func (s *session) exited(rank, pid int, host string, err error, last string) {
 		text += "; its last line: " + last
 	}
 	known := slices.ContainsFunc(s.failures, func(d *Died) bool { return d.Rank == rank }) // then we have killed it
-	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, mute: !s.killed && !known, echo: s.killed || known})
+	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, unexplained: !s.killed && !known, echo: s.killed || known})
 }
 
 // fail keeps a failure and makes all others stop.
@@ -324,20 +351,28 @@ func (s *session) fail(d *Died) {
 	s.abort(d.Error())
 }
 
-// abort ends the job for everybody who is still here, and tells them why.
+// abort ends the job for all workers that are connected, and tells them why.
 func (s *session) abort(why string) {
 	if s.cause != nil {
 		return
 	}
 	s.cause = errAborted
 	s.tellAll(say("abort", aborted{Again: s.again, Why: why}))
+	for r := range s.size {
+		if !s.again && s.starting(r) { // it would join a job that has ended
+			s.kill(r)
+		}
+	}
 }
 
-// lost lists the ranks that will not come again by themselves: those that said no
-// last word, and those whose process has ended after it.
+// lost lists the ranks that will not rejoin by themselves: those that sent neither result
+// nor failure, and those whose process has ended after it. Processes that have not joined yet are
+// not lost, nor are those that left to join again.
 func (s *session) lost() (ranks []int) {
 	for r := range s.size {
-		if s.exits[r] != nil || !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r && g.spoke }) {
+		comes := s.starting(r) || slices.ContainsFunc(s.joined,
+			func(g *joinedWorker) bool { return g.rank == r && (g.reported || g.rejoins) })
+		if s.exits[r] != nil || !comes {
 			ranks = append(ranks, r)
 		}
 	}
@@ -347,35 +382,35 @@ func (s *session) lost() (ranks []int) {
 var errAborted = errors.New("another worker failed")
 
 func (s *session) tellAll(m message) {
-	for _, g := range s.guests {
+	for _, g := range s.joined {
 		if !g.left {
 			s.send(g.conn, m)
 		}
 	}
 }
 
-// late says that the time to come has passed.
+// late says that the time to join has passed.
 func (s *session) late(within string) {
 	if s.ranks != nil || s.cause != nil {
 		return
 	}
 	var missing []int
 	free := 0 // those that take any rank
-	for _, g := range s.guests {
+	for _, g := range s.joined {
 		if g.rank < 0 {
 			free++
 		}
 	}
 	for r := range s.size {
-		if !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r }) {
+		if !slices.ContainsFunc(s.joined, func(g *joinedWorker) bool { return g.rank == r }) {
 			missing = append(missing, r)
 		}
 	}
 	missing = missing[min(free, len(missing)):]
-	if s.launched && s.again { // a process that does not come is as good as dead
+	if s.launched && s.again { // a process that does not join counts as dead
 		for _, r := range missing {
-			s.out = append(s.out, act{kill: true, rank: r})
-			s.fail(&Died{Rank: r, Text: "its process did not come within " + within, mute: true})
+			s.kill(r)
+			s.fail(&Died{Rank: r, Text: "its process did not join within " + within, unexplained: true})
 		}
 		return
 	}
@@ -385,7 +420,7 @@ func (s *session) late(within string) {
 	s.cause = cause
 }
 
-// interrupt makes all end after the same epoch, or the meeting at once.
+// interrupt makes all end after the same epoch, or the rendezvous at once.
 func (s *session) interrupt() {
 	s.stopping = true
 	if s.ranks != nil {
@@ -397,12 +432,13 @@ func (s *session) interrupt() {
 	s.cause = context.Canceled
 }
 
-// ending tells whether nothing is left but to wait for workers to go.
+// ending tells whether only the workers' ends are awaited.
 func (s *session) ending() bool {
-	return s.cause != nil || s.ranks != nil && !slices.ContainsFunc(s.ranks, func(g *guest) bool { return !g.spoke })
+	return s.cause != nil || s.ranks != nil && !slices.ContainsFunc(s.ranks,
+		func(g *joinedWorker) bool { return !g.reported })
 }
 
-// over tells whether everybody has gone.
+// over tells whether all workers have gone.
 func (s *session) over() bool {
 	if !s.ending() {
 		return false
@@ -412,7 +448,7 @@ func (s *session) over() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(s.guests, func(g *guest) bool { return !g.left })
+	return !slices.ContainsFunc(s.joined, func(g *joinedWorker) bool { return !g.left })
 }
 
 // outcome is the results by rank, or the root cause.
@@ -435,8 +471,8 @@ func (s *session) outcome() ([]Result, error) {
 // first.
 func (s *session) root() error {
 	for _, is := range []func(*Died) bool{
-		func(d *Died) bool { return !d.echo && !d.mute && !d.late },
-		func(d *Died) bool { return d.mute || d.late },
+		func(d *Died) bool { return !d.echo && !d.unexplained && !d.late },
+		func(d *Died) bool { return d.unexplained || d.late },
 		func(d *Died) bool { return true },
 	} {
 		if i := slices.IndexFunc(s.failures, is); i >= 0 {

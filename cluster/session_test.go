@@ -3,24 +3,26 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"starling/event"
 )
 
-// meeting is a session without sockets, and a record of what it wants done.
-type meeting struct {
+// testSession is a session without sockets, and a record of what it wants done.
+type testSession struct {
 	*session
 	log []string
 }
 
-func newMeeting(size int, launched bool) *meeting {
-	return &meeting{session: &session{size: size, job: "j", version: "v", launched: launched, task: []byte(`{}`), exits: make([]*exit, size)}}
+func newTestSession(size int, launched bool) *testSession {
+	return &testSession{session: &session{size: size, job: "j", version: "v", launched: launched,
+		task: []byte(`{}`), exits: make([]*exit, size)}}
 }
 
 // drain takes note of what is to be done.
-func (m *meeting) drain() {
+func (m *testSession) drain() {
 	for _, a := range m.out {
 		if a.event != nil {
 			m.log = append(m.log, fmt.Sprintf("event of %d", a.rank))
@@ -32,13 +34,14 @@ func (m *meeting) drain() {
 }
 
 // come brings ranks, each over the connection of ten times its rank plus one.
-func (m *meeting) come(ranks ...int) {
+func (m *testSession) join(ranks ...int) {
 	for i, r := range ranks {
 		conn := 10*r + 1
 		if r < 0 {
 			conn = 1000 + i
 		}
-		if why := m.arrive(conn, Hello{Version: "v", Job: "j", Rank: r, Name: "h", Host: fmt.Sprint("host", r), PID: 100 + r}); why != "" {
+		if why := m.arrive(conn, Hello{Version: "v", Job: "j", Rank: r, Name: "h", Host: fmt.Sprint("host", r),
+			PID: 100 + r}); why != "" {
 			m.log = append(m.log, "refused: "+why)
 		}
 		m.begin()
@@ -46,7 +49,7 @@ func (m *meeting) come(ranks ...int) {
 	m.drain()
 }
 
-func (m *meeting) count(line string) (n int) {
+func (m *testSession) count(line string) (n int) {
 	for _, l := range m.log {
 		if l == line {
 			n++
@@ -55,10 +58,10 @@ func (m *meeting) count(line string) (n int) {
 	return n
 }
 
-// TestRanksAreHandedOut: whoever takes any rank gets one that nobody asked for.
-func TestRanksAreHandedOut(t *testing.T) {
-	m := newMeeting(4, false)
-	m.come(-1, 2, -1, 0)
+// TestRanksAreAssigned: a worker that takes any rank gets one that no other asked for.
+func TestRanksAreAssigned(t *testing.T) {
+	m := newTestSession(4, false)
+	m.join(-1, 2, -1, 0)
 	if len(m.ranks) != 4 || m.ranks[1].conn != 1000 || m.ranks[3].conn != 1002 || m.ranks[2].conn != 21 {
 		t.Fatalf("%v", m.log)
 	}
@@ -75,13 +78,13 @@ func TestRanksAreHandedOut(t *testing.T) {
 
 // TestWhoDoesNotBelongHere: every reason, and none of them disturbs the others.
 func TestWhoDoesNotBelongHere(t *testing.T) {
-	m := newMeeting(2, false)
-	m.come(1)
+	m := newTestSession(2, false)
+	m.join(1)
 	for want, h := range map[string]Hello{
 		"build":                {Version: "w", Rank: 0},
 		"job":                  {Version: "v", Job: "k", Rank: 0},
 		"ranks 0 to 1":         {Version: "v", Rank: 2},
-		"rank 1 is here":       {Version: "v", Rank: 1},
+		"rank 1 has joined":    {Version: "v", Rank: 1},
 		"it wants rank -2":     {Version: "v", Rank: -2},
 		"its build is , this ": {Rank: 0},
 	} {
@@ -89,7 +92,7 @@ func TestWhoDoesNotBelongHere(t *testing.T) {
 			t.Errorf("%+v: refused with %q, want %q", h, why, want)
 		}
 	}
-	m.come(0)
+	m.join(0)
 	if m.ranks == nil || m.count("roster to 1") != 1 || m.count("roster to 11") != 1 {
 		t.Error(m.log)
 	}
@@ -98,29 +101,30 @@ func TestWhoDoesNotBelongHere(t *testing.T) {
 	}
 }
 
-// TestTooEarly: whatever a worker says before it has a rank, the others meet on.
+// TestTooEarly: whatever a worker says before it has a rank, the others go on joining.
 func TestTooEarly(t *testing.T) {
-	m := newMeeting(2, false)
-	m.come(-1)
+	m := newTestSession(2, false)
+	m.join(-1)
 	b, err := event.Encode(event.Note{Text: "x"}, t0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, early := range []message{{Type: "event", Body: b}, {Type: "state"}, {Type: "ping", Body: []byte(`{"rank":0}`)}, {Type: "result"}, {Type: "failure"}} {
+	for _, early := range []message{{Type: "event", Body: b}, {Type: "state"}, {Type: "ping", Body: []byte(`{"rank":0}`)},
+		{Type: "result"}, {Type: "failure"}} {
 		if m.said(1000, early); len(m.out) > 0 {
 			t.Errorf("%s: %+v", early.Type, m.out)
 		}
 		m.out = nil
 	}
-	m.come(1)
+	m.join(1)
 	if m.ending() || m.count("roster to 1000") != 1 {
 		t.Error(m.log)
 	}
 }
 
 func TestAllIsWell(t *testing.T) {
-	m := newMeeting(3, true)
-	m.come(0, 1, 2)
+	m := newTestSession(3, true)
+	m.join(0, 1, 2)
 	b, err := event.Encode(event.Note{Text: "x"}, t0)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +141,7 @@ func TestAllIsWell(t *testing.T) {
 		t.Error(m.log)
 	}
 	for r := range 3 {
-		m.departed(10*r+1, errors.New("EOF"))
+		m.disconnected(10*r+1, errors.New("EOF"))
 		m.exited(r, 1, "h", nil, "")
 	}
 	all, err := m.outcome()
@@ -151,17 +155,22 @@ func TestRootCause(t *testing.T) {
 	echo := message{Type: "failure", Body: []byte(`{"text":"lost rank 1","echo":true}`)}
 	own := message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)}
 	killed := errors.New("was killed (signal 9, killed)")
-	type news = func(m *meeting)
-	rank0 := []news{func(m *meeting) { m.said(1, echo) }, func(m *meeting) { m.departed(1, errors.New("EOF")) }, func(m *meeting) { m.exited(0, 100, "h", errors.New("ended with exit status 1"), "x") }}
-	dies := []news{func(m *meeting) { m.departed(11, errors.New("EOF")) }, func(m *meeting) { m.exited(1, 101, "h", killed, "") }}
-	says := []news{func(m *meeting) { m.said(11, own) }, func(m *meeting) { m.departed(11, errors.New("EOF")) }, func(m *meeting) { m.exited(1, 101, "h", errors.New("ended with exit status 2"), "y") }}
+	type news = func(m *testSession)
+	rank0 := []news{func(m *testSession) { m.said(1, echo) },
+		func(m *testSession) { m.disconnected(1, errors.New("EOF")) },
+		func(m *testSession) { m.exited(0, 100, "h", errors.New("ended with exit status 1"), "x") }}
+	dies := []news{func(m *testSession) { m.disconnected(11, errors.New("EOF")) },
+		func(m *testSession) { m.exited(1, 101, "h", killed, "") }}
+	says := []news{func(m *testSession) { m.said(11, own) },
+		func(m *testSession) { m.disconnected(11, errors.New("EOF")) },
+		func(m *testSession) { m.exited(1, 101, "h", errors.New("ended with exit status 2"), "y") }}
 	for _, c := range []struct {
 		rank1 []news
 		want  string
 	}{{dies, "rank 1 (pid 101 on h): its process was killed"}, {says, "rank 1 (pid 101 on h): disk full"}} {
 		for order := range merges(len(rank0), len(c.rank1)) {
-			m := newMeeting(2, true)
-			m.come(0, 1)
+			m := newTestSession(2, true)
+			m.join(0, 1)
 			a, b := rank0, c.rank1
 			for _, first := range order {
 				if m.over() {
@@ -177,7 +186,8 @@ func TestRootCause(t *testing.T) {
 			}
 			m.drain()
 			_, err := m.outcome()
-			if !m.over() || err == nil || !strings.HasPrefix(err.Error(), c.want) || m.count("abort to 1")+m.count("abort to 11") == 0 {
+			if !m.over() || err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+				m.count("abort to 1")+m.count("abort to 11") == 0 {
 				t.Errorf("order %v: %v, %v; want %s", order, err, m.log, c.want)
 			}
 		}
@@ -203,8 +213,8 @@ func merges(a, b int) func(func([]bool) bool) {
 
 // TestWhoWeKillIsNotToBlame: a process that had to be ended follows from the failure.
 func TestWhoWeKillIsNotToBlame(t *testing.T) {
-	m := newMeeting(2, true)
-	m.come(0, 1)
+	m := newTestSession(2, true)
+	m.join(0, 1)
 	m.said(1, message{Type: "failure", Body: []byte(`{"text":"waited 60s for rank 1","echo":true}`)})
 	m.killed = true
 	m.exited(1, 101, "h", errors.New("was killed"), "")
@@ -215,30 +225,30 @@ func TestWhoWeKillIsNotToBlame(t *testing.T) {
 
 // TestVanished: of a worker on another host only its connection is known.
 func TestVanished(t *testing.T) {
-	m := newMeeting(2, false)
-	m.come(0)
-	m.departed(1, errors.New("EOF"))
-	m.come(0, 1) // it may come again before the job begins
-	m.departed(11, errors.New("its connection ended"))
+	m := newTestSession(2, false)
+	m.join(0)
+	m.disconnected(1, errors.New("EOF"))
+	m.join(0, 1) // it may come again before the job begins
+	m.disconnected(11, errors.New("its connection ended"))
 	m.said(1, message{Type: "failure", Body: []byte(`{"text":"lost rank 1","echo":true}`)})
-	m.departed(1, errors.New("EOF"))
-	if _, err := m.outcome(); !m.over() || !strings.Contains(err.Error(), "rank 1 (pid 101 on h): it vanished") {
+	m.disconnected(1, errors.New("EOF"))
+	if _, err := m.outcome(); !m.over() || !strings.Contains(err.Error(), "rank 1 (pid 101 on h): it disconnected") {
 		t.Error(err)
 	}
 }
 
-// TestOwnMistake: what a worker has done wrong it would do again, so nobody is asked to come
+// TestOwnMistake: what a worker has done wrong it would do again, so no worker is asked to come
 // again, and who does hears why.
 func TestOwnMistake(t *testing.T) {
-	m := newMeeting(2, false)
+	m := newTestSession(2, false)
 	m.again = true
-	m.come(0, 1)
+	m.join(0, 1)
 	m.said(11, message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)})
 	last := m.out[len(m.out)-1].message
 	if got := abortedBy(last); last.Type != "abort" || got.Again || got.Why != "rank 1 (pid 101 on h): disk full" {
 		t.Errorf("%s %s", last.Type, last.Body)
 	}
-	m = newMeeting(2, false)
+	m = newTestSession(2, false)
 	m.cause, m.ended = errAborted, errors.New("disk full")
 	if reason := m.arrive(1, Hello{Version: m.version}); reason != "the job has ended: disk full" {
 		t.Error(reason)
@@ -246,15 +256,16 @@ func TestOwnMistake(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	m := newMeeting(5, false)
-	m.come(3, -1)
+	m := newTestSession(5, false)
+	m.join(3, -1)
 	for range 3 { // it tries again, and is named once
 		m.arrive(7, Hello{Version: "old", Rank: 1, Name: "h"})
 	}
 	m.late("1m0s")
 	_, err := m.outcome()
 	var missing *Missing
-	if !errors.As(err, &missing) || fmt.Sprint(missing.Ranks) != "[1 2 4]" || strings.Count(err.Error(), "build is old") != 1 {
+	if !errors.As(err, &missing) || fmt.Sprint(missing.Ranks) != "[1 2 4]" ||
+		strings.Count(err.Error(), "build is old") != 1 {
 		t.Error(err)
 	}
 	if m.drain(); m.count("abort to 31") != 1 {
@@ -263,16 +274,16 @@ func TestMissing(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	m := newMeeting(1, false)
-	m.come(0)
+	m := newTestSession(1, false)
+	m.join(0)
 	m.interrupt()
 	if m.drain(); m.count("stop to 1") != 1 || m.ending() {
 		t.Error(m.log)
 	}
-	m = newMeeting(2, false)
-	m.come(0)
+	m = newTestSession(2, false)
+	m.join(0)
 	m.interrupt()
-	m.departed(1, errors.New("EOF"))
+	m.disconnected(1, errors.New("EOF"))
 	if _, err := m.outcome(); !m.over() || err == nil {
 		t.Error(err)
 	}
@@ -281,20 +292,72 @@ func TestInterrupt(t *testing.T) {
 // TestLostAfterItsLastWord: a survivor whose process ends before it comes again is
 // lost too, and a session does not wait for processes that ended before it began.
 func TestLostAfterItsLastWord(t *testing.T) {
-	m := newMeeting(3, true)
+	m := newTestSession(3, true)
 	m.again = true
-	m.come(0, 1, 2)
+	m.join(0, 1, 2)
 	m.exited(2, 102, "h", errors.New("was killed"), "")
 	for r := range 2 {
 		m.said(10*r+1, message{Type: "failure", Body: []byte(`{"text":"lost rank 2","echo":true}`)})
-		m.departed(10*r+1, errors.New("EOF"))
+		m.disconnected(10*r+1, errors.New("EOF"))
 	}
-	if m.over() == (len(m.guests) == 3 && !m.guests[2].left) {
+	if m.over() == (len(m.joined) == 3 && !m.joined[2].left) {
 		t.Error("over before the connection of rank 2 has ended")
 	}
-	m.departed(21, errors.New("EOF"))
+	m.disconnected(21, errors.New("EOF"))
 	m.exited(1, 101, "h", errors.New("ended with exit status 1"), "")
 	if got := fmt.Sprint(m.lost()); !m.over() || got != "[1 2]" {
 		t.Errorf("lost %s", got)
+	}
+}
+
+// TestDeathBeforeJoining: while workers join, the process of one dies that has not joined. The job
+// starts again at once, with a new process for that one only: neither those that wait, nor those
+// that still start, are lost or ended.
+func TestDeathBeforeJoining(t *testing.T) {
+	m := newTestSession(3, true)
+	m.again = true
+	m.join(0)
+	m.exited(2, 102, "h", errors.New("was killed"), "")
+	if !m.ending() || m.over() {
+		t.Fatal("it was not noticed, or the worker that waits was not")
+	}
+	m.disconnected(1, errors.New("its connection ended"))
+	if _, err := m.outcome(); !m.over() || !slices.Equal(m.lost(), []int{2}) ||
+		err == nil || !strings.Contains(err.Error(), "rank 2") {
+		t.Errorf("over %v, lost %v, because %v", m.over(), m.lost(), err)
+	}
+	for _, a := range m.out {
+		if a.kill {
+			t.Errorf("rank %d was killed", a.rank)
+		}
+	}
+}
+
+// TestDeathBeforeJoiningStops: with --on-failure stop, processes that have not joined are ended at
+// once too.
+func TestDeathBeforeJoiningStops(t *testing.T) {
+	m := newTestSession(3, true)
+	m.join(0)
+	m.exited(2, 102, "h", errors.New("was killed"), "")
+	i := slices.IndexFunc(m.out, func(a act) bool { return a.kill })
+	if i < 0 || m.out[i].rank != 1 {
+		t.Fatalf("rank 1 still starts: %+v", m.out)
+	}
+	m.exited(1, 101, "h", errors.New("was killed"), "")
+	m.exited(0, 100, "h", nil, "")
+	m.disconnected(1, errors.New("its connection ended"))
+	if _, err := m.outcome(); !m.over() || !strings.Contains(err.Error(), "rank 2") {
+		t.Error(m.over(), err)
+	}
+}
+
+// TestStoppedBeforeTheRoster: a worker that waits and sends nothing more is ended as before.
+func TestStoppedBeforeTheRoster(t *testing.T) {
+	m := newTestSession(2, true)
+	m.again = true
+	m.join(0)
+	m.disconnected(1, errSilent)
+	if !slices.Contains(m.lost(), 0) || m.over() {
+		t.Errorf("lost %v, over %v", m.lost(), m.over())
 	}
 }

@@ -86,7 +86,8 @@ func (f fault) String() string {
 }
 
 func (s *simulation) String() string {
-	return fmt.Sprintf("%d workers, %d epochs, a state every %d, delay %v, step %v, silence %v, faults %v", s.workers, s.epochs, s.every, s.delay, s.step, s.silence, s.plan)
+	return fmt.Sprintf("%d workers, %d epochs, a state every %d, delay %v, step %v, silence %v, faults %v", s.workers,
+		s.epochs, s.every, s.delay, s.step, s.silence, s.plan)
 }
 
 // state1 is what a run goes on from.
@@ -105,8 +106,9 @@ type process struct {
 func newSimulation(seed uint64) *simulation {
 	d := rand.New(rand.NewPCG(seed, 6))
 	between := func(low, high time.Duration) time.Duration { return low + time.Duration(d.Int64N(int64(high-low))) }
-	s := &simulation{seed: seed, workers: 1 + d.IntN(4), epochs: 5 + d.IntN(60), every: 1 + d.IntN(10), delay: between(10*time.Microsecond, 30*time.Millisecond),
-		step: between(time.Millisecond, 300*time.Millisecond), silence: between(2*time.Second, 10*time.Second)}
+	s := &simulation{seed: seed, workers: 1 + d.IntN(4), epochs: 5 + d.IntN(60), every: 1 + d.IntN(10),
+		delay: between(10*time.Microsecond, 30*time.Millisecond),
+		step:  between(time.Millisecond, 300*time.Millisecond), silence: between(2*time.Second, 10*time.Second)}
 	for range d.IntN(6) {
 		f := fault{at: between(0, 20*time.Second), lasts: between(0, 20*time.Second), who: d.IntN(s.workers)}
 		f.what = []string{"kill", "kill", "stop", "cut", "vanish", "coordinator"}[d.IntN(6)]
@@ -249,7 +251,7 @@ func (s *simulation) lead() (uint64, error) {
 		if !dead {
 			return value, err
 		}
-		time.Sleep(500 * time.Millisecond) // somebody starts it again, with --resume
+		time.Sleep(500 * time.Millisecond) // a user starts it again, with --resume
 	}
 }
 
@@ -257,8 +259,12 @@ func (s *simulation) lead() (uint64, error) {
 func (s *simulation) coordinate(p *process) (uint64, error) {
 	from, text := s.newest()
 	at, tries := from.Epoch, 0
-	co, err := Listen(Config{Addr: fmt.Sprintf("10.0.0.0:%d", meetingPort), Workers: s.workers, Job: NewSecret(), Version: "v", Token: []byte("secret"), Silence: s.silence,
-		Again: true, Task: text, listen: p.host.listen, State: func(_ int, body json.RawMessage, _ []byte) { s.save(p, body) }})
+	co, err := Listen(Config{Addr: fmt.Sprintf("10.0.0.0:%d", meetingPort), Workers: s.workers, Job: NewSecret(),
+		Version: "v", Token: []byte("secret"), Silence: s.silence,
+		Again: true, Task: text, listen: p.host.listen, State: func(_ int, body json.RawMessage,
+			_ []byte) {
+			s.save(p, body)
+		}})
 	if err != nil {
 		return 0, err
 	}
@@ -270,14 +276,14 @@ func (s *simulation) coordinate(p *process) (uint64, error) {
 		case err == nil:
 			return s.agreed(results)
 		case p.ctx.Err() != nil || !errors.As(err, &died) || !died.Lost():
-			co.Dismiss(err, 2*time.Second)
+			co.RefuseLate(err, 2*time.Second)
 			return 0, err
 		}
 		if from, text = s.newest(); from.Epoch > at {
 			at, tries = from.Epoch, 0
 		}
 		if tries++; tries > 5 {
-			co.Dismiss(err, 2*time.Second)
+			co.RefuseLate(err, 2*time.Second)
 			return 0, err
 		}
 		co.Next(text, nil, nil, nil)
@@ -324,7 +330,7 @@ func (s *simulation) keepWorker(rank int) {
 		s.mu.Lock()
 		s.mu.alive[rank] = p
 		s.mu.Unlock()
-		go func() { // nobody works for a run that has ended
+		go func() { // no worker stays in a run that has ended
 			select {
 			case <-s.over:
 				p.end()
@@ -343,7 +349,7 @@ func (s *simulation) keepWorker(rank int) {
 // worker is what run's Worker does.
 func (s *simulation) worker(p *process, rank int) {
 	for job := ""; ; {
-		m, err := s.comeIn(p, rank, job)
+		m, err := s.join(p, rank, job)
 		if err != nil {
 			return
 		}
@@ -366,20 +372,23 @@ func (s *simulation) worker(p *process, rank int) {
 	}
 }
 
-// comeIn finds the coordinator, wherever it is now, and joins.
-func (s *simulation) comeIn(p *process, rank int, job string) (*Member, error) {
+// join finds the coordinator, wherever it is now, and joins.
+func (s *simulation) join(p *process, rank int, job string) (*Member, error) {
 	for end := time.Now().Add(time.Minute); ; {
 		s.mu.Lock()
 		leader := s.mu.leader
 		s.mu.Unlock()
 		if leader == nil {
-			leader = p // nobody is there yet
+			leader = p // no coordinator is there yet
 		}
 		addr := net.JoinHostPort(leader.host.ip.String(), fmt.Sprint(meetingPort))
-		m, err := Join(p.ctx, Invitation{Coordinator: addr, Rank: rank, Job: job, Version: "v", Token: []byte("secret"), Timeout: 5 * time.Second, Silence: s.silence,
+		m, err := Join(p.ctx, JoinRequest{Coordinator: addr, Rank: rank, Job: job, Version: "v",
+			Token: []byte("secret"), Timeout: 5 * time.Second, Silence: s.silence,
 			dial: p.host.dial, listen: func(addr string) (net.Listener, error) { return p.host.listen(addr) }})
 		var refused *Refused
-		again := errors.As(err, &refused) && refused.Taken() || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded)
+		again := errors.As(err, &refused) && refused.Taken() || errors.Is(err, io.EOF) ||
+			errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) ||
+			errors.Is(err, context.DeadlineExceeded)
 		if err == nil || !again || time.Now().After(end) || p.ctx.Err() != nil {
 			return m, err
 		}
@@ -425,7 +434,7 @@ func (s *simulation) train(p *process, m *Member) (uint64, error) {
 	return st.Value, nil
 }
 
-// epoch adds up the parts of all workers.
+// epoch sums the parts of all workers.
 func (s *simulation) epoch(end wire.Endpoint, st state1) (uint64, error) {
 	own := part(st.Value, end.Rank(), st.Epoch)
 	key := wire.Key{Step: uint32(st.Epoch)}
@@ -455,7 +464,8 @@ func (s *simulation) epoch(end wire.Endpoint, st state1) (uint64, error) {
 }
 
 func (s *simulation) connect(p *process, m *Member) (wire.Endpoint, error) {
-	cfg := wire.Config{Options: wire.DefaultOptions(), Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: m.Listener, Dial: p.host.dial, Token: []byte("secret"), NoSharedMemory: true}
+	cfg := wire.Config{Options: wire.DefaultOptions(), Rank: m.Rank, Size: len(m.Peers), Job: m.Job,
+		Listener: m.Listener, Dial: p.host.dial, Token: []byte("secret"), NoSharedMemory: true}
 	for _, peer := range m.Peers {
 		cfg.Addrs = append(cfg.Addrs, peer.Addr)
 	}

@@ -20,7 +20,7 @@ type Host struct {
 
 const maxHostsLine, maxHosts = 4096, 1 << 15
 
-// ReadHosts reads a hosts file: a host a line, and what is special about it.
+// ReadHosts reads a hosts file: one host per line, with its settings.
 //
 //	alpha   slots=4
 //	beta    slots=2 dir=/data/parts binary=/opt/starling
@@ -106,13 +106,13 @@ func NearHosts(hosts []Host) (net.IP, error) {
 		}
 	}
 	if last != "" { // a name that only ssh's own settings explain
-		return nil, fmt.Errorf("no way to %s is known", last)
+		return nil, fmt.Errorf("no route to %s is known", last)
 	}
 	return net.IPv4(127, 0, 0, 1), nil
 }
 
 // SSH is a command that runs another on a host. The token goes through its standard
-// input: a command line is for all to see.
+// input: every user of the host can read a command line.
 func SSH(client string, h Host, args []string, token []byte) (*exec.Cmd, error) {
 	words := strings.Fields(client)
 	if len(words) == 0 {
@@ -131,7 +131,8 @@ func SSH(client string, h Host, args []string, token []byte) (*exec.Cmd, error) 
 // quote makes one word of text for the shell over there.
 func quote(text string) string {
 	plainWord := text != "" && strings.IndexFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._/:,@", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-._/:,@", r))
 	}) < 0
 	if plainWord {
 		return text

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"starling/wire"
 )
 
-// Status is what a worker says of itself with its signs of life. Times are seconds
-// before it was said, so that clocks need not agree.
+// Status is what a worker reports with its signs of life. Times are seconds
+// before the report, so that clocks need not agree.
 type Status struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host"`
@@ -58,14 +60,14 @@ type Moved struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// statusEvery is how often a worker says more than that it lives; mute how long it
-// may then say nothing before that is worth a word.
+// statusEvery is how often a worker reports its status; mute how long it may then be
+// silent before that is shown.
 const (
 	statusEvery = time.Second
 	mute        = 3.0
 )
 
-// Report has f asked, now and about once a second, what to say of this worker.
+// Report sends the status that f returns, now and about once per second.
 func (m *Member) Report(f func() Status) {
 	m.control.report.Store(&f)
 	m.control.write(say("ping", f())) // a connection that fails is noticed elsewhere
@@ -80,8 +82,8 @@ func (c *control) sign(last, now time.Time) (message, time.Time) {
 	return say("ping", (*f)()), now
 }
 
-// status takes in what a worker says of itself.
-func (s *session) status(g *guest, body json.RawMessage) {
+// status takes in a worker's report.
+func (s *session) status(g *joinedWorker, body json.RawMessage) {
 	var st Status
 	if json.Unmarshal(body, &st) != nil {
 		return
@@ -90,7 +92,7 @@ func (s *session) status(g *guest, body json.RawMessage) {
 	s.out = append(s.out, act{status: &st, rank: g.rank})
 }
 
-// silent tells whether a worker should have said something by now.
+// silent tells whether a worker has not reported for too long.
 func (st *Status) silent() bool { return st.Age < 0 || st.Age > mute }
 
 // idle is the wait that keeps a worker from computing; nil: none.
@@ -101,7 +103,7 @@ func (st *Status) idle() *Waiting {
 	return &st.Waits[0]
 }
 
-// LongestWait is how long somebody has waited, in seconds.
+// LongestWait is how long a rank has waited, at most, in seconds.
 func LongestWait(ranks []Status) (most float64) {
 	for i := range ranks {
 		if w := ranks[i].idle(); w != nil {
@@ -115,7 +117,7 @@ func LongestWait(ranks []Status) (most float64) {
 const shown = 8
 
 // WhoWaits is the timeline of a stall: who has waited how long for whom, what those
-// do who wait for nobody, and for whom all wait in the end. Ranks are in order.
+// do that wait for none, and for whom all wait in the end. Ranks are in order.
 func WhoWaits(ranks []Status) string {
 	var waiting, others []*Status
 	for i := range ranks {
@@ -134,7 +136,8 @@ func WhoWaits(ranks []Status) string {
 		if i == 0 {
 			verb = "has waited "
 		}
-		parts = append(parts, fmt.Sprintf("rank %d %s%.1f s for rank %d (%s)", st.Rank, verb, w.Seconds+st.Age, w.Rank, w.For))
+		parts = append(parts, fmt.Sprintf("rank %d %s%.1f s for rank %d (%s)", st.Rank, verb, w.Seconds+st.Age, w.Rank,
+			w.For))
 	}
 	parts = atMost(parts, "wait")
 	var free []string
@@ -157,9 +160,9 @@ func atMost(parts []string, do string) []string {
 func (st *Status) Now() string {
 	switch w := st.idle(); {
 	case st.Age < 0:
-		return "has said nothing yet"
+		return "has reported nothing yet"
 	case st.silent():
-		return fmt.Sprintf("has said nothing for %.1f s", st.Age)
+		return fmt.Sprintf("has reported nothing for %.1f s", st.Age)
 	case w != nil:
 		return fmt.Sprintf("has waited %.1f s for rank %d (%s)", w.Seconds+st.Age, w.Rank, w.For)
 	case len(st.Waits) > 0:
@@ -171,13 +174,14 @@ func (st *Status) Now() string {
 }
 
 // roots says for whom all wait in the end: each wait is followed to a rank that
-// waits for nobody, or round in a circle.
+// waits for none, or in a cycle.
 func roots(ranks []Status) string {
 	var ends []int
 	circle := false
 	for from := range ranks {
 		at, steps := from, 0
-		for w := ranks[at].idle(); w != nil && w.Rank >= 0 && w.Rank < len(ranks) && steps <= len(ranks); w = ranks[at].idle() {
+		for w := ranks[at].idle(); w != nil && w.Rank >= 0 && w.Rank < len(ranks) &&
+			steps <= len(ranks); w = ranks[at].idle() {
 			at, steps = w.Rank, steps+1
 		}
 		switch {
@@ -191,7 +195,7 @@ func roots(ranks []Status) string {
 	case len(ends) == 0 && circle:
 		return "they wait for each other"
 	case len(ends) == 0:
-		return "nobody waits"
+		return "no rank waits"
 	case len(ends) == 1:
 		st := &ranks[ends[0]]
 		if st.PID == 0 {
@@ -203,7 +207,7 @@ func roots(ranks []Status) string {
 	return "all wait for ranks " + join(ends)
 }
 
-// show answers a watcher: it hears what there is to see, and that is all.
+// show answers a watcher with the job's view, once.
 func (c *Coordinator) show(p *control, welcome message) error {
 	if c.cfg.Watch == nil {
 		return errors.New("this job cannot be watched")
@@ -213,8 +217,8 @@ func (c *Coordinator) show(p *control, welcome message) error {
 		return errEnded
 	}
 	body, err := json.Marshal(<-view)
-	if err != nil { // whoever only looks must not end the job
-		return fmt.Errorf("this job cannot be shown: %w", err)
+	if err != nil { // a watcher must not end the job
+		return fmt.Errorf("the status of this job cannot be encoded: %w", err)
 	}
 	if err := p.write(welcome); err != nil {
 		return err
@@ -222,8 +226,8 @@ func (c *Coordinator) show(p *control, welcome message) error {
 	return p.write(message{Type: "view", Body: body})
 }
 
-// Watch asks a job, once, what there is to see, which is told into view.
-func Watch(ctx context.Context, in Invitation, view any) error {
+// Watch asks a job for its view, once, and decodes it into view.
+func Watch(ctx context.Context, in JoinRequest, view any) error {
 	conn, err := in.Identity.Dial(ctx, in.Coordinator)
 	if err != nil {
 		return fmt.Errorf("no run answers at %s: %w", in.Coordinator, err)
@@ -231,9 +235,8 @@ func Watch(ctx context.Context, in Invitation, view any) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	c := newControl(conn, in.Timeout)
-	said := say("hello", Hello{Protocol: protocol, Version: in.Version, Rank: -1, Watch: true, Random: NewSecret()})
-	if err := c.introduce(said, "watcher", in); err != nil {
+	c := newControl(conn, in.Timeout, wire.OrReal(in.Clock))
+	if err := c.introduce(Hello{Version: in.Version, Rank: -1, Watch: true}, "watcher", in); err != nil {
 		return err
 	}
 	m, err := c.expect("view", maxLine, 0, time.Time{})

@@ -1,11 +1,12 @@
 package coflow
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-func TestOrder(t *testing.T) {
+func TestByType(t *testing.T) {
 	want := []ID{
 		{Type: Control, Epoch: 9},
 		{Type: Rows, Epoch: 1, Layer: 0},
@@ -20,19 +21,47 @@ func TestOrder(t *testing.T) {
 	}
 	for i := range want {
 		for j := range want {
-			if got := Before(want[i], want[j]); got != (i < j) {
+			if got := ByType.Before(want[i], want[j]); got != (i < j) {
 				t.Errorf("Before(%v; %v) = %v", want[i], want[j], got)
 			}
 		}
 	}
 	shuffled := []ID{want[5], want[9], want[0], want[3], want[8], want[1], want[7], want[2], want[6], want[4]}
 	slices.SortFunc(shuffled, func(a, b ID) int {
-		if Before(a, b) {
+		if ByType.Before(a, b) {
 			return -1
 		}
 		return 1
 	})
 	if !slices.Equal(shuffled, want) {
 		t.Errorf("sorted: %v", shuffled)
+	}
+}
+
+// Every order is a strict weak one: what it does not tell apart is equal to the same others.
+func TestStrictWeakOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	id := func() ID {
+		return ID{Type: Type(r.IntN(int(types))), Epoch: uint32(r.IntN(2)), Batch: uint32(r.IntN(2)) << 20,
+			Layer:    int16(r.IntN(3)) - 1,
+			Backward: r.IntN(2) == 0}
+	}
+	for _, o := range Orders() {
+		if OrderNamed(o.String()) != o {
+			t.Errorf("%v is not found by its name", o)
+		}
+		equal := func(a, b ID) bool { return !o.Before(a, b) && !o.Before(b, a) }
+		for range 20000 {
+			a, b, c := id(), id(), id()
+			switch {
+			case o.Before(a, b) && o.Before(b, a):
+				t.Fatalf("%v: %v and %v before each other", o, a, b)
+			case o.Before(a, b) && o.Before(b, c) && !o.Before(a, c), equal(a, b) && equal(b, c) && !equal(a, c):
+				t.Fatalf("%v: not transitive: %v; %v; %v", o, a, b, c)
+			}
+		}
+	}
+	if OrderNamed("lifo") != nil {
+		t.Error("there is an order lifo")
 	}
 }

@@ -37,7 +37,8 @@ func joined(t testing.TB, n int, hosts []string) []*Comm {
 	var all sync.WaitGroup
 	for r := range n {
 		all.Go(func() {
-			ep, err := wire.Join(context.Background(), wire.Config{Rank: r, Size: n, Job: "collective", Addrs: addrs, HostIDs: hosts, Listener: listeners[r]})
+			ep, err := wire.Join(context.Background(), wire.Config{Rank: r, Size: n, Job: "collective", Addrs: addrs,
+				HostIDs: hosts, Listener: listeners[r]})
 			if err != nil {
 				t.Error(err)
 				return
@@ -64,7 +65,10 @@ func TestTransports(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(n), 5))
 			for i := range 100 {
 				f, id := drawCase(rng, n), coflow.ID{Epoch: uint32(i), Type: coflow.Rows}
-				if err := flock(comms, func(c *Comm) error { return f.drive(t.Context(), c, id, i%2 == 0) }); err != nil {
+				if err := flock(comms, func(c *Comm) error {
+					return f.drive(t.Context(), c, id,
+						i%2 == 0)
+				}); err != nil {
 					t.Fatalf("%s, %s: %v", tr.name, f.name, err)
 				}
 				if err := f.check(); err != nil {

@@ -17,10 +17,8 @@ const BucketBytes = 1 << 20
 
 // Host is the part of a tensor.Device that moves matrices to and from host memory.
 type Host interface {
-	Download(host []float64, m tensor.Matrix)
-	Upload(dst tensor.Matrix, host []float64)
-	Download32(host []float32, m tensor.Matrix)
-	Upload32(dst tensor.Matrix, host []float32)
+	Download(host any, m tensor.Matrix)
+	Upload(dst tensor.Matrix, host any)
 }
 
 // Buckets sum gradients over all ranks while the backward pass goes on (Li et al.,
@@ -52,7 +50,7 @@ type Buckets struct {
 	}
 }
 
-// packed is a matrix and where it lies in its bucket, in numbers.
+// packed is a matrix and its offset in the bucket, in numbers.
 type packed struct {
 	m      tensor.Matrix
 	lo, hi int
@@ -140,7 +138,7 @@ func (b *Buckets) Ready(i int) {
 	if bucket.x64 != nil {
 		b.host.Download(bucket.x64[at.lo:at.hi], at.m)
 	} else {
-		b.host.Download32(bucket.x32[at.lo:at.hi], at.m)
+		b.host.Download(bucket.x32[at.lo:at.hi], at.m)
 	}
 	if b.mu.left[k]--; b.mu.left[k] == 0 {
 		bucket.handle = b.start(k)
@@ -183,7 +181,7 @@ func (b *Buckets) Wait(ctx context.Context) error {
 			if x.x64 != nil {
 				b.host.Upload(at.m, x.x64[at.lo:at.hi])
 			} else {
-				b.host.Upload32(at.m, x.x32[at.lo:at.hi])
+				b.host.Upload(at.m, x.x32[at.lo:at.hi])
 			}
 		}
 	}

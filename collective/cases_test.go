@@ -201,7 +201,8 @@ func reduceCase[T Number](rng *rand.Rand, n, count int, alg Algorithm) *fakeCase
 		bufs[r] = [][]byte{Bytes(x[r])}
 	}
 	return &fakeCase{
-		name: fmt.Sprintf("all-reduce n=%d count=%d width=%d %v", n, count, width[T](), alg), bufs: bufs, sum: adder[T](),
+		name: fmt.Sprintf("all-reduce n=%d count=%d width=%d %v", n, count, width[T](),
+			alg), bufs: bufs, sum: adder[T](),
 		write: func(p *program) { p.allReduce(alg, count, width[T]()) },
 		plan:  func(rank int) Plan { return planAllReduce(alg, rank, n, count, width[T]()) },
 		check: func() error {

@@ -151,7 +151,8 @@ func (c *Comm) allToAllCall(id coflow.ID, kind wire.Kind, send, recv [][]byte) (
 	n, r := c.Size(), c.Rank()
 	switch {
 	case len(send) != n || len(recv) != n:
-		return nil, c.mistake(name, id, "there are %d buffers to send and %d to receive, expected one for each of %d ranks", len(send), len(recv), n)
+		return nil, c.mistake(name, id, "there are %d buffers to send and %d to receive, expected one for each of "+
+			"%d ranks", len(send), len(recv), n)
 	case len(send[r]) != len(recv[r]):
 		return nil, c.mistake(name, id, "this rank sends itself %d bytes and expects %d", len(send[r]), len(recv[r]))
 	}

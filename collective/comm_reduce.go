@@ -27,7 +27,8 @@ func (c *Comm) StartAllReduce(ctx context.Context, id coflow.ID, kind wire.Kind,
 }
 
 // StartAllReduce64 is AllReduce64, to be waited for later.
-func (c *Comm) StartAllReduce64(ctx context.Context, id coflow.ID, kind wire.Kind, x []float64, alg Algorithm) *Handle {
+func (c *Comm) StartAllReduce64(ctx context.Context, id coflow.ID, kind wire.Kind, x []float64,
+	alg Algorithm) *Handle {
 	l, err := reduceCall(c, id, kind, x, alg)
 	return c.startOrFail(ctx, l, err)
 }
@@ -58,13 +59,15 @@ func prepareReduce[T Number](c *Comm, l *call, x []T, alg Algorithm) {
 
 // ReduceScatter leaves on rank r the sum, over all ranks, of the r-th segment of
 // x, in its place; segment r has counts[r] numbers. The rest of x is then of no use.
-func (c *Comm) ReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, x []float32, counts []int, alg Algorithm) error {
+func (c *Comm) ReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, x []float32, counts []int,
+	alg Algorithm) error {
 	l, err := scatterCall(c, id, kind, x, counts, alg)
 	return c.runOrFail(ctx, l, err)
 }
 
 // StartReduceScatter is ReduceScatter, to be waited for later.
-func (c *Comm) StartReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, x []float32, counts []int, alg Algorithm) *Handle {
+func (c *Comm) StartReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, x []float32, counts []int,
+	alg Algorithm) *Handle {
 	l, err := scatterCall(c, id, kind, x, counts, alg)
 	return c.startOrFail(ctx, l, err)
 }
@@ -72,7 +75,8 @@ func (c *Comm) StartReduceScatter(ctx context.Context, id coflow.ID, kind wire.K
 func scatterCall[T Number](c *Comm, id coflow.ID, kind wire.Kind, x []T, counts []int, alg Algorithm) (*call, error) {
 	name := opName{op: "reduce-scatter", alg: alg, bytes: len(x) * width[T]()}
 	if len(counts) != c.Size() || total(counts) != len(x) {
-		return nil, c.mistake(name, id, "%d segments of %d numbers in all, expected %d segments of %d", len(counts), total(counts), c.Size(), len(x))
+		return nil, c.mistake(name, id, "%d segments of %d numbers in all, expected %d segments of %d", len(counts),
+			total(counts), c.Size(), len(x))
 	}
 	l, err := c.begin(name, id, kind)
 	if err == nil {

@@ -9,6 +9,8 @@ import (
 
 	"starling/coflow"
 	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/ref"
 	"starling/wire"
 )
 
@@ -105,10 +107,11 @@ func TestMistakes(t *testing.T) {
 	for want, err := range map[string]error{
 		"root is rank 2, expected 0 to 1": c.Broadcast(ctx, id, wire.Control, 2, nil),
 		"there are 3 blocks":              c.AllGather(ctx, id, wire.Control, make([][]byte, 3)),
-		"1 to receive":                    c.StartAllToAll(ctx, id, wire.Control, make([][]byte, 2), make([][]byte, 1)).Wait(ctx),
-		"sends itself 1 bytes":            c.AllToAll(ctx, id, wire.Control, [][]byte{{1}, nil}, [][]byte{nil, nil}),
-		"expected 2 segments of 5":        c.ReduceScatter(ctx, id, wire.Control, make([]float32, 5), []int{5}, Auto),
-		"no such algorithm":               c.AllReduce(ctx, id, wire.Control, nil, algorithms),
+		"1 to receive": c.StartAllToAll(ctx, id, wire.Control, make([][]byte, 2),
+			make([][]byte, 1)).Wait(ctx),
+		"sends itself 1 bytes":     c.AllToAll(ctx, id, wire.Control, [][]byte{{1}, nil}, [][]byte{nil, nil}),
+		"expected 2 segments of 5": c.ReduceScatter(ctx, id, wire.Control, make([]float32, 5), []int{5}, Auto),
+		"no such algorithm":        c.AllReduce(ctx, id, wire.Control, nil, algorithms),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q", err, want)
@@ -146,11 +149,11 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestBuckets: gradients made ready in another order on every rank add up.
+// TestBuckets: gradients made ready in another order on every rank are summed.
 func TestBuckets(t *testing.T) {
-	cpu := tensor.NewCPU(1)
+	cpu := cpu.New(1)
 	defer cpu.Close()
-	devices := map[tensor.DType]tensor.Device{tensor.F32: cpu, tensor.F64: tensor.NewRef()}
+	devices := map[tensor.DType]tensor.Device{tensor.F32: cpu, tensor.F64: ref.New()}
 	for dtype, dev := range devices {
 		for _, n := range []int{1, 2, 3, 5} {
 			comms := group(t, n, wire.Options{})
@@ -176,7 +179,8 @@ func bucketSteps(t *testing.T, c *Comm, dev tensor.Device, dtype tensor.DType, s
 			dev.Upload(g, slices.Repeat([]float64{float64(1 + c.Rank()*i)}, g.Rows*g.Cols))
 		}
 		before := c.ep.Ledger().Sent()
-		if err := b.Begin(t.Context(), coflow.ID{Epoch: 1000 + epoch, Type: coflow.Params, Batch: uint16(size)}); err != nil {
+		if err := b.Begin(t.Context(), coflow.ID{Epoch: 1000 + epoch, Type: coflow.Params,
+			Batch: uint32(size)}); err != nil {
 			return err
 		}
 		for _, i := range rand.New(rand.NewPCG(uint64(epoch), uint64(c.Rank()))).Perm(len(grads)) {
@@ -202,9 +206,10 @@ func bucketSteps(t *testing.T, c *Comm, dev tensor.Device, dtype tensor.DType, s
 
 // TestBucketForgotten: a gradient that was not made ready is named.
 func TestBucketForgotten(t *testing.T) {
-	dev := tensor.NewRef()
+	dev := ref.New()
 	c := group(t, 1, wire.Options{})[0]
-	b := NewBuckets(c, dev, wire.Parameter, Auto, BucketBytes, []tensor.Matrix{dev.New(tensor.F64, 2, 2), dev.New(tensor.F64, 2, 2)})
+	b := NewBuckets(c, dev, wire.Parameter, Auto, BucketBytes,
+		[]tensor.Matrix{dev.New(tensor.F64, 2, 2), dev.New(tensor.F64, 2, 2)})
 	if err := b.Begin(t.Context(), coflow.ID{}); err != nil {
 		t.Fatal(err)
 	}

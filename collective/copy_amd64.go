@@ -1,6 +1,6 @@
 package collective
 
-// copySteps is dst = src for stepBytes so many times, at least once, past the cache. It
+// copySteps is dst = src for stepBytes so many times, at least once, with non-temporal stores. It
 // begins at a line of dst.
 //
 //go:noescape

@@ -36,6 +36,6 @@
 // differs and so may the last bits, but for Ordered: its sums are those of a loop
 // over the ranks from 0 up, whatever the size or the path taken.
 //
-// Numbers travel as they lie in memory, which is little-endian on every processor
+// Numbers are sent in their layout in memory, which is little-endian on every processor
 // that Starling is built for.
 package collective

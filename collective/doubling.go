@@ -10,7 +10,7 @@ import "math/bits"
 //
 // That needs a power of two, m. Where n is m plus a remainder, the first ranks, as
 // many pairs as the remainder, fold: the even one hands its data to the odd one,
-// sits out, and is handed the result.
+// skips the rounds, and is sent the result.
 func (p *program) doubling() {
 	all := span{data, 0, p.cuts[p.n]}
 	rest := p.n - powerWithin(p.n)
@@ -31,7 +31,7 @@ func (p *program) doubling() {
 	}
 }
 
-// exchange is the rounds among those who do not sit out. What a round receives is
+// exchange is the rounds among the ranks that do not skip them. What a round receives is
 // asked for one round ahead.
 func (p *program) exchange(all span, rest int) {
 	rounds := bits.Len(uint(powerWithin(p.n))) - 1
@@ -52,7 +52,7 @@ func (p *program) exchange(all span, rest int) {
 	}
 }
 
-// partner of a rank in round k. Those who do not sit out are numbered anew.
+// partner of a rank in round k. The ranks that take part are renumbered.
 func partner(rank, rest, k int) int {
 	v := rank - rest
 	if rank < 2*rest {

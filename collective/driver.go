@@ -33,8 +33,8 @@ type call struct {
 	kind    wire.Kind
 	number  uint32 // among the calls of its coflow
 	pending []*wire.Pending
-	room    []byte // scratch memory
-	sizes   []int  // of buffers, for calls that need a list
+	scratch []byte
+	sizes   []int // of buffers, for calls that need a list
 }
 
 // opName is the name of a call for errors, put together only when there is one.
@@ -55,8 +55,8 @@ func (o opName) String() string {
 type pool struct {
 	mu struct {
 		sync.Mutex
-		calls []*call
-		rooms [64][][]byte // scratch memory, by the logarithm of its size
+		calls   []*call
+		scratch [64][][]byte // by the logarithm of its size
 	}
 }
 
@@ -76,17 +76,17 @@ func (l *pool) take() *call {
 	return &call{}
 }
 
-// room is scratch memory, aligned for any number.
-func (l *pool) room(bytes int) []byte {
+// scratch is memory, aligned for any number.
+func (l *pool) scratch(bytes int) []byte {
 	if bytes == 0 {
 		return nil
 	}
 	class := bits.Len(uint(bytes - 1))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if free := l.mu.rooms[class]; len(free) > 0 {
+	if free := l.mu.scratch[class]; len(free) > 0 {
 		k := len(free) - 1
-		l.mu.rooms[class] = free[:k]
+		l.mu.scratch[class] = free[:k]
 		return free[k][:bytes]
 	}
 	return newRoom(1 << class)[:bytes]
@@ -99,12 +99,12 @@ func (l *pool) give(c *call) {
 	c.bufs, c.pending = c.bufs[:0], c.pending[:0]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.room != nil {
-		class := bits.Len(uint(cap(c.room) - 1))
-		if free := l.mu.rooms[class]; len(free) == 0 || len(free)<<class < scratchKept {
-			l.mu.rooms[class] = append(free, c.room)
+	if c.scratch != nil {
+		class := bits.Len(uint(cap(c.scratch) - 1))
+		if free := l.mu.scratch[class]; len(free) == 0 || len(free)<<class < scratchKept {
+			l.mu.scratch[class] = append(free, c.scratch)
 		}
-		c.room = nil
+		c.scratch = nil
 	}
 	l.mu.calls = append(l.mu.calls, c)
 }
@@ -113,8 +113,8 @@ func (l *pool) give(c *call) {
 func (c *Comm) load(l *call) {
 	l.machine.load()
 	if l.need > 0 {
-		l.room = c.pool.room(l.need)
-		l.bufs = append(l.bufs, l.room)
+		l.scratch = c.pool.scratch(l.need)
+		l.bufs = append(l.bufs, l.scratch)
 	}
 	if cap(l.pending) < int(l.ops) {
 		l.pending = make([]*wire.Pending, l.ops)
@@ -172,7 +172,7 @@ type Handle struct {
 
 // start posts what it can, and leaves the rest to a goroutine that ends when the
 // collective does, or fails. Where nothing is left but to wait, as in an
-// all-to-all, whoever calls Wait does that, and there is no goroutine.
+// all-to-all, the goroutine that calls Wait does that, and there is no goroutine.
 func (c *Comm) start(ctx context.Context, l *call) *Handle {
 	h := &Handle{comm: c}
 	switch {

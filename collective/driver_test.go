@@ -120,13 +120,14 @@ func (e *slowEndpoint) Recv(from int, key wire.Key, kind wire.Kind, b []byte) *w
 	return e.Endpoint.Recv(from, key, kind, b)
 }
 
-func (e *slowEndpoint) RecvAdd(from int, key wire.Key, kind wire.Kind, b []byte, add func(into, part []byte)) *wire.Pending {
+func (e *slowEndpoint) RecvAdd(from int, key wire.Key, kind wire.Kind, b []byte,
+	add func(into, part []byte)) *wire.Pending {
 	e.dawdle()
 	return e.Endpoint.RecvAdd(from, key, kind, b, add)
 }
 
 // TestSchedules: the driver and the wire together, under random schedules of
-// goroutines and with hardly any room for early messages, always finish.
+// goroutines and with hardly any space for early messages, always finish.
 func TestSchedules(t *testing.T) {
 	first, count := uint64(0), runs(t, "STARLING_RUNS", 10000)/5
 	if os.Getenv("STARLING_SEED") != "" {
@@ -145,7 +146,7 @@ func randomSchedule(t *testing.T, seed uint64) {
 	n := 1 + rng.IntN(9)
 	opt := wire.Options{Timeout: time.Hour}
 	if rng.IntN(2) == 0 {
-		opt.EarlyLimit = 1
+		opt.UnexpectedLimit = 1
 	}
 	var comms []*Comm
 	for r, ep := range wire.NewGroup(n, opt) {
@@ -196,7 +197,8 @@ func TestTimeoutNames(t *testing.T) {
 			if !ok || timeout.Waited != 10*time.Second {
 				t.Fatalf("got %v, expected a timeout after 10s", err)
 			}
-			for _, part := range []string{"all-reduce (", "of 20 bytes", "epoch 12", "waited 10s", "from rank", "parameter"} {
+			for _, part := range []string{"all-reduce (", "of 20 bytes", "epoch 12", "waited 10s", "from rank",
+				"parameter"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%q does not say %q", err, part)
 				}
@@ -272,7 +274,10 @@ func TestNoGarbage(t *testing.T) {
 		"broadcast":  func() error { return c.Broadcast(t.Context(), id, wire.Control, 0, bufs[0]) },
 	}
 	for _, alg := range reducers {
-		calls[fmt.Sprint("all-reduce ", alg)] = func() error { return c.AllReduce(t.Context(), id, wire.Parameter, x, alg) }
+		calls[fmt.Sprint("all-reduce ", alg)] = func() error {
+			return c.AllReduce(t.Context(), id, wire.Parameter, x,
+				alg)
+		}
 	}
 	for name, call := range calls {
 		if allocs := testing.AllocsPerRun(20, func() {

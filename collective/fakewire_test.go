@@ -13,7 +13,7 @@ import (
 // be told it has left, and what is received is spoilt before it comes.
 type fakeNet struct {
 	rng     *rand.Rand
-	eager   bool // messages nobody has asked for can leave
+	eager   bool // messages without a receive can leave
 	jobs    []*fakeJob
 	letters map[fakeKey]*fakeLetter
 	open    []*fakeLetter // those that are not done on both ends

@@ -151,7 +151,7 @@ func TestSentByPeer(t *testing.T) {
 	}
 }
 
-// TestBarrierHolds: nobody is done while somebody has not begun.
+// TestBarrierHolds: no rank is done while another has not begun.
 func TestBarrierHolds(t *testing.T) {
 	for n := 2; n <= 17; n++ {
 		for late := range n {

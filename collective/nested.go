@@ -44,7 +44,8 @@ type nest struct {
 
 func (p *program) nested(servers int) {
 	each := p.n / servers
-	w := nest{program: p, servers: servers, each: each, server: p.rank / each, place: p.rank % each, most: pieces(p.longest(), p.n)}
+	w := nest{program: p, servers: servers, each: each, server: p.rank / each, place: p.rank % each,
+		most: pieces(p.longest(), p.n)}
 	w.local = p.reserve((each - 1) * slotBytes(w.slab(w.place).len()))
 	w.far = p.reserve((servers - 1) * slotBytes(p.segment(w.own()).len()))
 	w.ask()
@@ -129,7 +130,7 @@ func before(q, but int) int {
 	return q
 }
 
-// sumInside adds up our slab over our server. What other servers go on with leaves.
+// sumInside reduces our slab over our server. What other servers go on with leaves.
 func (w *nest) sumInside() {
 	pieces, at := len(w.in)/(w.each-1), 0
 	w.parts(w.place, func(segment, k int) {
@@ -174,7 +175,7 @@ func (w *nest) askForSums() {
 	}
 }
 
-// sumBetween adds up our segment over the servers and sends the sum to all who go on
+// sumBetween reduces our segment over the servers and sends the sum to all who go on
 // with it.
 func (w *nest) sumBetween() {
 	count := w.pieces(w.own())

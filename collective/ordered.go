@@ -3,7 +3,7 @@ package collective
 // Sums in the order of ranks: ((x0 + x1) + x2) + …, the same bits for every
 // algorithm below, every size and every way to cut it.
 
-// direct exchanges segments: every rank sends segment r to rank r, which adds up
+// direct exchanges segments: every rank sends segment r to rank r, which sums
 // what came in the order of ranks, and sends the sum to all. The bytes are those
 // of the ring, in two rounds instead of 2(n-1), with more peers. Pieces leave as
 // soon as they are summed.
@@ -93,7 +93,7 @@ func (p *program) sumPiece(k int) {
 }
 
 // sumOf adds what n ranks have, of which ours is one, to own. Each part is there when its
-// message has come. Those before us are added up in the part of rank 0; x+y and y+x
+// message has come. Those before us are summed in the part of rank 0; x+y and y+x
 // have the same bits, so that sum can be added to ours where ours lies.
 func (p *program) sumOf(own span, ours, n int, part func(q int) (span, int32)) {
 	var sum span

@@ -8,10 +8,10 @@ import (
 )
 
 // TestManyPieces: data of so many pieces that no algorithm can have asked for all of
-// them ahead, with no room for early ones.
+// them ahead, without space for early ones.
 func TestManyPieces(t *testing.T) {
 	const n, count = 4, 4*9*pieceBytes/4 + 5
-	comms := group(t, n, wire.Options{EarlyLimit: 1})
+	comms := group(t, n, wire.Options{UnexpectedLimit: 1})
 	for i, alg := range []Algorithm{Ring, Direct, Doubling, Tree} {
 		x := make([][]float32, n)
 		for r := range x {

@@ -36,7 +36,7 @@ type instruction struct {
 	a, b span
 }
 
-// none is the message that an empty span would have made: nobody sends it.
+// none is the message that an empty span would have made: it is not sent.
 const none = -1
 
 // program is what one rank does in one collective. The waits at its end, for

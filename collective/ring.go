@@ -18,7 +18,7 @@ func (p *program) ringReduce(gather bool) {
 	before, after := p.mod(p.rank-1), p.mod(p.rank+1)
 	p.askAround()
 	for k := range p.pieces(before) {
-		p.passOn(p.piece(before, k))
+		p.sendNext(p.piece(before, k))
 	}
 	i := 0
 	for round := range p.n - 1 {
@@ -27,7 +27,7 @@ func (p *program) ringReduce(gather bool) {
 			p.wait(p.in[i])
 			i++
 			if r != p.rank {
-				p.passOn(p.piece(r, k))
+				p.sendNext(p.piece(r, k))
 			} else if gather {
 				p.send(after, p.piece(r, k))
 			}
@@ -48,8 +48,8 @@ func (p *program) askAround() {
 	}
 }
 
-// passOn sends a partial sum to the next rank.
-func (p *program) passOn(s span) {
+// sendNext sends a partial sum to the next rank.
+func (p *program) sendNext(s span) {
 	p.out = append(p.out, p.send(p.mod(p.rank+1), s))
 	p.left = append(p.left, s)
 }

@@ -36,7 +36,8 @@ func (c *counters) take(id coflow.ID, calls int) (uint32, error) {
 		c.mu.calls = map[coflow.ID]uint32{}
 	}
 	if !timeless(id) && id.Epoch+epochsKept < c.mu.newest {
-		return 0, fmt.Errorf("the coflow is of epoch %d, but others are in epoch %d already; expected at most %d epochs between them", id.Epoch, c.mu.newest, epochsKept)
+		return 0, fmt.Errorf("the coflow is of epoch %d, but others are in epoch %d already; expected at most %d "+
+			"epochs between them", id.Epoch, c.mu.newest, epochsKept)
 	}
 	c.mu.newest = max(c.mu.newest, id.Epoch)
 	if c.mu.newest > c.mu.swept+epochsKept {

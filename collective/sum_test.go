@@ -39,7 +39,7 @@ func testAdder[T Number](t *testing.T) {
 	}
 }
 
-// TestCopyBytes around the size from which it goes past the cache.
+// TestCopyBytes around the size from which it uses non-temporal stores.
 func TestCopyBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 9))
 	for _, n := range []int{0, 1, pastCache - 1, pastCache, pastCache + 1, pastCache + 3*stepBytes + 7} {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Which column of a text table is what, by the names in its header: the usual words
-// count wherever they stand, and without them the first columns do. A first column with
+// The roles of the columns of a text table, by the names in its header: the usual words
+// are found in any column; without them the first columns are used. A first column with
 // no name is the row numbers that pandas puts before a table, unless nothing else
 // identifies a row.
 
@@ -17,8 +17,8 @@ func named(names, words []string) int {
 	return slices.IndexFunc(names, func(s string) bool { return slices.Contains(words, strings.ToLower(s)) })
 }
 
-// edgeColumns finds source, target and weight. An end whose name is not known stands
-// beside the one that is.
+// edgeColumns finds source, target and weight. An end whose name is not known is the column
+// beside the other end.
 func edgeColumns(names []string) [3]int {
 	src, dst := named(names, sourceNames), named(names, targetNames)
 	switch {
@@ -45,7 +45,7 @@ func edgeColumns(names []string) [3]int {
 	return [3]int{src, dst, weight}
 }
 
-// idWords are what a column of ids is called that is not the first. A first one may have
+// idWords are names of a column of ids that is not the first. The first may have
 // other names too.
 var idWords = []string{"id", "nodeid", "node_id", "vertex_id"}
 
@@ -72,7 +72,7 @@ func vertexColumns(names, words []string) []int {
 	return order
 }
 
-// ordered is the fields of a row in another order; one that is missing is empty.
+// ordered is the fields of a row in another order; a missing one is empty.
 func ordered(fields []string, columns int, order []int) []string {
 	if order == nil {
 		return fields

@@ -10,7 +10,7 @@ import (
 	"starling/graph"
 )
 
-// edgeFeed is where the edges of a graph come from, when they are sorted as they
+// edgeFeed is a source of edges that are sorted while they
 // are read.
 type edgeFeed struct {
 	nodes    int
@@ -41,7 +41,7 @@ func (e *edgeFeed) write(w *graph.Writer, opt graph.BuildOptions) (listed int64,
 	return listed, inPath(e.features.file, w.EdgeFeatures(listed, e.features.cols, e.features.each))
 }
 
-// newScratch is a nameless file for what is too much to hold.
+// newScratch is a nameless file for data that is spilled.
 func (o ImportOptions) newScratch() (*os.File, error) {
 	if o.scratch != nil {
 		return o.scratch()
@@ -53,7 +53,7 @@ func (o ImportOptions) newScratch() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// edges is a parsed list that was put aside in a file, block by block.
+// edges is a parsed list that was spilled to a file, block by block.
 type edges struct {
 	blocks   []*block
 	total    int64
@@ -66,7 +66,7 @@ type edges struct {
 	to       func(uint32) uint32 // renumbers; nil: ids are vertices
 }
 
-// put writes the edges of a block to the file, wherever there is room.
+// put writes the edges of a block to the end of the file.
 func (e *edges) put(b *block) {
 	if b.err != nil {
 		return
@@ -84,7 +84,7 @@ func (e *edges) put(b *block) {
 	}
 }
 
-// Close gives the file back.
+// Close closes the file.
 func (e *edges) Close() {
 	if e != nil && e.file != nil {
 		e.file.Close()
@@ -113,7 +113,7 @@ func (e *edges) fill(s *graph.Sorter) error {
 	})
 }
 
-// chunk is edges on their way to the sorter, in memory that is used again.
+// chunk is edges for the sorter, in memory that is reused.
 type chunk struct {
 	src, dst []uint32
 	weights  []float32

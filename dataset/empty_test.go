@@ -1,10 +1,11 @@
 package dataset
 
 import (
-	"archive/zip"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/klauspost/compress/zip"
 )
 
 // A file that says how it is packed, or what array it is, has at least that to say: one of no
@@ -32,7 +33,8 @@ func TestEmptyFiles(t *testing.T) {
 		refused(t, format, written(t, "e.gz", ""), ImportOptions{}, "e.gz")
 	}
 	good := written(t, "e.csv", "0,1\n1,2\n")
-	for _, opt := range []ImportOptions{{Labels: written(t, "l.csv.gz", "")}, {Features: written(t, "f.csv.gz", "")}, {Features: written(t, "f.npy", "")}} {
+	for _, opt := range []ImportOptions{{Labels: written(t, "l.csv.gz", "")}, {Features: written(t, "f.csv.gz", "")},
+		{Features: written(t, "f.npy", "")}} {
 		refused(t, "edgelist", good, opt, filepath.Base(opt.Labels+opt.Features))
 	}
 }

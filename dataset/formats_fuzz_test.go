@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zip"
 
 	"starling/graph"
 )
@@ -75,7 +76,7 @@ func FuzzSAINTGraph(f *testing.F) {
 
 func FuzzSAINTFeatures(f *testing.F) {
 	opt := keepAll
-	opt.Standardise = true
+	opt.Standardize = true
 	fuzzFile(f, "saint", newSample(1, 10, 20).saintFiles(f, false), "feats.npy", opt)
 }
 
@@ -109,7 +110,8 @@ func FuzzMETIS(f *testing.F) {
 // dglFiles is the partition that DGL wrote.
 func dglFiles(f testing.TB) map[string][]byte {
 	m := map[string][]byte{}
-	for _, name := range []string{"tiny.json", "part0/graph.dgl", "part0/node_feat.dgl", "part1/graph.dgl", "part1/node_feat.dgl"} {
+	for _, name := range []string{"tiny.json", "part0/graph.dgl", "part0/node_feat.dgl", "part1/graph.dgl",
+		"part1/node_feat.dgl"} {
 		b, err := os.ReadFile(filepath.Join("testdata/dgl", name))
 		if err != nil {
 			f.Fatal(err)
@@ -155,7 +157,8 @@ func TestParquetFooter(t *testing.T) {
 
 	const lots = "\xff\xff\xff\xff\x07" // 2^31-1
 	for footer, want := range map[string]string{
-		"\x15\x02\x19\xfc" + lots:                       "a list of 2147483647 with 0 bytes of the footer left", // schema
+		// schema
+		"\x15\x02\x19\xfc" + lots:                       "a list of 2147483647 with 0 bytes of the footer left",
 		"\x5b" + lots + "\x88":                          "a list of 2147483647 with 0 bytes of the footer left",
 		"\x29\x2c\x18" + lots:                           "a footer that breaks off",
 		"\x1d\x00":                                      "a value of the unknown type 13",
@@ -188,7 +191,8 @@ func geomFiles(f testing.TB) map[string][]byte {
 	}
 	return map[string][]byte{"out1_graph_edges.txt": []byte("a\tb\n0\t1\n1\t2\n"),
 		"out1_node_feature_label.txt": []byte("id\tf\tl\n0\t1,2\t0\n2\t1,0\t1\n1\t3,4\t0\n"),
-		"out1_split_0.npz":            npzOf(f, zip.Store, map[string][]byte{"train_mask": mask(0), "val_mask": mask(1), "test_mask": mask(2)})}
+		"out1_split_0.npz": npzOf(f, zip.Store,
+			map[string][]byte{"train_mask": mask(0), "val_mask": mask(1), "test_mask": mask(2)})}
 }
 
 func FuzzGeomEdges(f *testing.F) {

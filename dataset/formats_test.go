@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -16,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zip"
 	"github.com/parquet-go/parquet-go"
 
 	"starling/graph"
@@ -84,13 +84,15 @@ func (s *sample) in(t *testing.T, d *graph.Dataset, opt ImportOptions, multi boo
 	case multi && !slices.Equal(d.Labels.Multi, s.marks), !multi && !slices.Equal(d.Labels.Class, s.class):
 		t.Error("other labels")
 	}
-	if !slices.Equal(d.Splits.Train, s.splits.Train) || !slices.Equal(d.Splits.Val, s.splits.Val) || !slices.Equal(d.Splits.Test, s.splits.Test) {
+	if !slices.Equal(d.Splits.Train, s.splits.Train) || !slices.Equal(d.Splits.Val, s.splits.Val) ||
+		!slices.Equal(d.Splits.Test, s.splits.Test) {
 		t.Errorf("splits %v", d.Splits)
 	}
 }
 
 func npyOf[T any](shape string, x []T) []byte {
-	descr := map[string]string{"int64": "<i8", "int32": "<i4", "uint32": "<u4", "float32": "<f4", "float64": "<f8", "uint8": "|u1"}[fmt.Sprintf("%T", *new(T))]
+	descr := map[string]string{"int64": "<i8", "int32": "<i4", "uint32": "<u4", "float32": "<f4", "float64": "<f8",
+		"uint8": "|u1"}[fmt.Sprintf("%T", *new(T))]
 	var b bytes.Buffer
 	binary.Write(&b, binary.LittleEndian, x)
 	return npyBytes(descr, shape, b.Bytes())
@@ -160,7 +162,8 @@ func (s *sample) ogbFiles(multi bool) map[string][]byte {
 		return strings.Trim(strings.ReplaceAll(fmt.Sprint(s.marks[v*s.cols:(v+1)*s.cols]), " ", ","), "[]")
 	}
 	return map[string][]byte{
-		"raw/edge.csv.gz":          lines(s.src, func(i int) string { return fmt.Sprintf("%d,%d", s.src[i], s.dst[i]) }),
+		"raw/edge.csv.gz": lines(s.src,
+			func(i int) string { return fmt.Sprintf("%d,%d", s.src[i], s.dst[i]) }),
 		"raw/num-node-list.csv.gz": []byte(fmt.Sprintln(s.n)),
 		"raw/node-feat.csv.gz":     lines(s.class, row),
 		"raw/node-label.csv.gz":    lines(s.class, label),
@@ -180,7 +183,7 @@ func TestOGBText(t *testing.T) {
 	opt := keepAll
 	opt.Name = "ogbn-products"
 	d := imported(t, "ogb", folder(t, s.ogbFiles(false)), opt)
-	opt.Symmetrise = true
+	opt.Symmetrize = true
 	s.in(t, d, opt, false)
 	// Lists longer than a block, so that the quick parser runs too.
 	s = newSample(3, 3000, 400_000)
@@ -241,10 +244,12 @@ func (s *sample) ogbBinary(t testing.TB, method uint16) map[string][]byte {
 	}
 	m["raw/data.npz"] = npzOf(t, method, map[string][]byte{
 		"edge_index":     npyOf(fmt.Sprintf("(2, %d)", len(s.src)), append(to64(s.src), to64(s.dst)...)),
-		"num_nodes_list": npyOf("(1,)", []int64{int64(s.n)}), "num_edges_list": npyOf("(1,)", []int64{int64(len(s.src))}),
-		"node_feat": npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x),
+		"num_nodes_list": npyOf("(1,)", []int64{int64(s.n)}),
+		"num_edges_list": npyOf("(1,)", []int64{int64(len(s.src))}),
+		"node_feat":      npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x),
 	})
-	m["raw/node-label.npz"] = npzOf(t, method, map[string][]byte{"node_label": npyOf(fmt.Sprintf("(%d, 1)", s.n), label)})
+	m["raw/node-label.npz"] = npzOf(t, method,
+		map[string][]byte{"node_label": npyOf(fmt.Sprintf("(%d, 1)", s.n), label)})
 	return m
 }
 
@@ -260,7 +265,8 @@ func TestOGBBinary(t *testing.T) {
 	refused(t, "ogb", folder(t, m), ImportOptions{}, "checksum")
 	m = s.ogbBinary(t, zip.Store)
 	at = bytes.Index(m["raw/node-label.npz"], []byte("(20, 1)"))
-	m["raw/node-label.npz"][at+len("(20, 1), }")+8*slices.Index(s.class, 0)+7] ^= 0x80 // 0 becomes -0, which is as good a class
+	// 0 becomes -0, which is as good a class
+	m["raw/node-label.npz"][at+len("(20, 1), }")+8*slices.Index(s.class, 0)+7] ^= 0x80
 	refused(t, "ogb", folder(t, m), ImportOptions{}, "checksum")
 	m = s.ogbBinary(t, zip.Deflate)
 	label := make([]float64, s.n)
@@ -274,14 +280,20 @@ func TestOGBBinary(t *testing.T) {
 		t.Errorf("unlabelled vertices: %v", d.Splits)
 	}
 	for mention, arrays := range map[string]map[string][]byte{
-		"edge_index":      {"num_nodes_list": npyOf("(1,)", []int64{3}), "edge_index": npyOf("(3, 1)", []int64{0, 1, 2})},
-		"num_nodes_list":  {"num_nodes_list": npyOf("(2,)", []int64{3, 4}), "edge_index": npyOf("(2, 1)", []int64{0, 1})},
-		"edge 1":          {"num_nodes_list": npyOf("(1,)", []int64{3}), "edge_index": npyOf("(2, 2)", []int64{0, 1, 2, 3})},
-		"-1 where":        {"num_nodes_list": npyOf("(1,)", []int64{3}), "edge_index": npyOf("(2, 2)", []int64{0, -1, 2, 0})},
-		"no such array":   {"num_nodes_list": npyOf("(1,)", []int64{3})},
-		"bytes for shape": {"num_nodes_list": npyOf("(1,)", []int64{3}), "edge_index": npyOf("(2, 9999999999)", []int64{0})},
+		"edge_index": {"num_nodes_list": npyOf("(1,)", []int64{3}),
+			"edge_index": npyOf("(3, 1)", []int64{0, 1, 2})},
+		"num_nodes_list": {"num_nodes_list": npyOf("(2,)", []int64{3, 4}),
+			"edge_index": npyOf("(2, 1)", []int64{0, 1})},
+		"edge 1": {"num_nodes_list": npyOf("(1,)", []int64{3}),
+			"edge_index": npyOf("(2, 2)", []int64{0, 1, 2, 3})},
+		"-1 where": {"num_nodes_list": npyOf("(1,)", []int64{3}),
+			"edge_index": npyOf("(2, 2)", []int64{0, -1, 2, 0})},
+		"no such array": {"num_nodes_list": npyOf("(1,)", []int64{3})},
+		"bytes for shape": {"num_nodes_list": npyOf("(1,)", []int64{3}),
+			"edge_index": npyOf("(2, 9999999999)", []int64{0})},
 	} {
-		refused(t, "ogb", folder(t, map[string][]byte{"raw/data.npz": npzOf(t, zip.Deflate, arrays)}), ImportOptions{}, mention)
+		refused(t, "ogb", folder(t, map[string][]byte{"raw/data.npz": npzOf(t, zip.Deflate, arrays)}),
+			ImportOptions{}, mention)
 	}
 }
 
@@ -313,8 +325,11 @@ func (s *sample) saintFiles(t testing.TB, multi bool) map[string][]byte {
 	text, _ := json.Marshal(classes)
 	roles, _ := json.Marshal(map[string][]uint32{"tr": s.splits.Train, "va": s.splits.Val, "te": s.splits.Test})
 	return map[string][]byte{
-		"adj_full.npz": npzOf(t, zip.Deflate, map[string][]byte{"indptr": npyOf(fmt.Sprintf("(%d,)", s.n+1), ptr), "indices": npyOf(fmt.Sprintf("(%d,)", len(to)), to),
-			"data": npyOf(fmt.Sprintf("(%d,)", len(to)), make([]uint8, len(to))), "shape": npyOf("(2,)", []int64{int64(s.n), int64(s.n)})}),
+		"adj_full.npz": npzOf(t, zip.Deflate,
+			map[string][]byte{"indptr": npyOf(fmt.Sprintf("(%d,)", s.n+1), ptr),
+				"indices": npyOf(fmt.Sprintf("(%d,)", len(to)), to),
+				"data":    npyOf(fmt.Sprintf("(%d,)", len(to)), make([]uint8, len(to))),
+				"shape":   npyOf("(2,)", []int64{int64(s.n), int64(s.n)})}),
 		"feats.npy":      npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x),
 		"role.json":      roles,
 		"class_map.json": text,
@@ -327,7 +342,7 @@ func TestSAINT(t *testing.T) {
 		dir := folder(t, s.saintFiles(t, multi))
 		s.in(t, imported(t, "saint", dir, keepAll), keepAll, multi)
 		opt := keepAll
-		opt.Standardise = true
+		opt.Standardize = true
 		d := imported(t, "saint", dir, opt)
 		for c := range s.cols {
 			var sum, square float64
@@ -355,7 +370,8 @@ func TestSAINTRefuses(t *testing.T) {
 		"end of the file":        func(m map[string][]byte) { m["class_map.json"] = []byte(`{"0": 1`) },
 		"feats.npy":              func(m map[string][]byte) { m["feats.npy"] = npyOf("(2, 1)", []float32{1, 2}) },
 		"indptr": func(m map[string][]byte) {
-			m["adj_full.npz"] = npzOf(t, zip.Store, map[string][]byte{"shape": npyOf("(2,)", []int64{2, 2}), "indptr": npyOf("(3,)", []int64{0, 2, 1})})
+			m["adj_full.npz"] = npzOf(t, zip.Store,
+				map[string][]byte{"shape": npyOf("(2,)", []int64{2, 2}), "indptr": npyOf("(3,)", []int64{0, 2, 1})})
 		},
 		"square": func(m map[string][]byte) {
 			m["adj_full.npz"] = npzOf(t, zip.Store, map[string][]byte{"shape": npyOf("(2,)", []int64{2, 3})})
@@ -380,10 +396,13 @@ func (s *sample) redditFiles(t testing.TB) map[string][]byte {
 	}
 	m := fmt.Sprintf("(%d,)", len(s.src))
 	return map[string][]byte{
-		"reddit_graph.npz": npzOf(t, zip.Deflate, map[string][]byte{"row": npyOf(m, to64(s.src)), "col": npyOf(m, s.dst), "data": npyOf(m, make([]float64, len(s.src))),
-			"shape": npyOf("(2,)", []int64{int64(s.n), int64(s.n)})}),
-		"reddit_data.npz": npzOf(t, zip.Deflate, map[string][]byte{"feature": npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x),
-			"label": npyOf(fmt.Sprintf("(%d,)", s.n), s.class), "node_types": npyOf(fmt.Sprintf("(%d,)", s.n), types)}),
+		"reddit_graph.npz": npzOf(t, zip.Deflate,
+			map[string][]byte{"row": npyOf(m, to64(s.src)), "col": npyOf(m, s.dst),
+				"data":  npyOf(m, make([]float64, len(s.src))),
+				"shape": npyOf("(2,)", []int64{int64(s.n), int64(s.n)})}),
+		"reddit_data.npz": npzOf(t, zip.Deflate,
+			map[string][]byte{"feature": npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x),
+				"label": npyOf(fmt.Sprintf("(%d,)", s.n), s.class), "node_types": npyOf(fmt.Sprintf("(%d,)", s.n), types)}),
 	}
 }
 
@@ -391,18 +410,22 @@ func TestDGLReddit(t *testing.T) {
 	s := newSample(6, 500, 150_000)
 	s.in(t, imported(t, "dgl-reddit", folder(t, s.redditFiles(t)), keepAll), keepAll, false)
 	m := newSample(6, 5, 9).redditFiles(t)
-	m["reddit_graph.npz"] = npzOf(t, zip.Store, map[string][]byte{"row": npyOf("(2,)", []int64{0, 1}), "col": npyOf("(1,)", []int64{0}), "shape": npyOf("(2,)", []int64{5, 5})})
+	m["reddit_graph.npz"] = npzOf(t, zip.Store,
+		map[string][]byte{"row": npyOf("(2,)", []int64{0, 1}), "col": npyOf("(1,)", []int64{0}),
+			"shape": npyOf("(2,)", []int64{5, 5})})
 	refused(t, "dgl-reddit", folder(t, m), ImportOptions{}, "row, col")
 }
 
 func TestGeom(t *testing.T) {
 	s := newSample(7, 40, 100)
 	files := map[string][]byte{
-		"film_out1_graph_edges.txt": append([]byte("node_id\tnode_id\n"), lines(s.src, func(i int) string { return fmt.Sprintf("%d\t%d", s.src[i], s.dst[i]) })...),
-		"film_out1_node_feature_label.txt": append([]byte("node_id\tfeature\tlabel\n"), lines(s.class, func(i int) string {
-			v := s.n - 1 - i
-			return fmt.Sprintf("%d\t%g,%g,%g\t%d", v, s.x[3*v], s.x[3*v+1], s.x[3*v+2], s.class[v])
-		})...),
+		"film_out1_graph_edges.txt": append([]byte("node_id\tnode_id\n"),
+			lines(s.src, func(i int) string { return fmt.Sprintf("%d\t%d", s.src[i], s.dst[i]) })...),
+		"film_out1_node_feature_label.txt": append([]byte("node_id\tfeature\tlabel\n"),
+			lines(s.class, func(i int) string {
+				v := s.n - 1 - i
+				return fmt.Sprintf("%d\t%g,%g,%g\t%d", v, s.x[3*v], s.x[3*v+1], s.x[3*v+2], s.class[v])
+			})...),
 	}
 	d := imported(t, "geom", folder(t, files), keepAll)
 	s.splits = d.Splits // drawn
@@ -410,7 +433,8 @@ func TestGeom(t *testing.T) {
 	if d.Meta.Name != "film" {
 		t.Error(d.Meta.Name)
 	}
-	for mention, text := range map[string]string{"line 3": "h\n0\t1\t0\n1\t1,2\t0\n", "line 2": "h\n0 1 2\n", "node_id": "h\n5\t1\t0\n", "a class": "h\n0\t1\tx\n"} {
+	for mention, text := range map[string]string{"line 3": "h\n0\t1\t0\n1\t1,2\t0\n", "line 2": "h\n0 1 2\n",
+		"node_id": "h\n5\t1\t0\n", "a class": "h\n0\t1\tx\n"} {
 		files["film_out1_node_feature_label.txt"] = []byte(text)
 		refused(t, "geom", folder(t, files), ImportOptions{}, mention)
 	}
@@ -442,10 +466,12 @@ func TestMETIS(t *testing.T) {
 		"no last blank": "4 2\r\n2\r\n1 3\r\n2\r\n\r\n% end",
 	} {
 		d := imported(t, "metis", written(t, "x.graph", text), ImportOptions{})
-		if !slices.Equal(d.Graph.Indices, []uint32{1, 0, 2, 1}) || !slices.Equal(d.Graph.Indptr, []int64{0, 1, 3, 4, 4}) {
+		if !slices.Equal(d.Graph.Indices, []uint32{1, 0, 2, 1}) ||
+			!slices.Equal(d.Graph.Indptr, []int64{0, 1, 3, 4, 4}) {
 			t.Errorf("%s: %v %v", format, d.Graph.Indptr, d.Graph.Indices)
 		}
-		if weighted := strings.Contains(text, " 7"); weighted != (d.Graph.Weights != nil) || weighted && !slices.Equal(d.Graph.Weights, []float32{5, 5, 7, 7}) {
+		if weighted := strings.Contains(text, " 7"); weighted != (d.Graph.Weights != nil) || weighted &&
+			!slices.Equal(d.Graph.Weights, []float32{5, 5, 7, 7}) {
 			t.Errorf("%s: weights %v%s", format, d.Graph.Weights, edges)
 		}
 	}
@@ -473,7 +499,8 @@ func TestMETIS(t *testing.T) {
 		fmt.Fprintf(&b, "%d ", v)
 	}
 	b.WriteString("\n" + strings.Repeat("1\n", n-1))
-	if d := imported(t, "metis", written(t, "star.graph", b.String()), ImportOptions{}); d.Graph.Degree(0) != n-1 || d.Graph.Edges() != int64(2*n-2) {
+	if d := imported(t, "metis", written(t, "star.graph", b.String()), ImportOptions{}); d.Graph.Degree(0) != n-1 ||
+		d.Graph.Edges() != int64(2*n-2) {
 		t.Errorf("a star of %d edges", d.Graph.Edges())
 	}
 }
@@ -482,7 +509,8 @@ func TestMETIS(t *testing.T) {
 // testdata/parquet by pyarrow 21.
 func TestDGLPartition(t *testing.T) {
 	d := imported(t, "dgl", "testdata/dgl", keepAll)
-	s := sample{n: 7, cols: 3, src: []uint32{4, 5, 0, 1, 2, 1, 3, 0, 3}, dst: []uint32{0, 1, 2, 2, 3, 4, 4, 5, 5}, class: []int32{0, 2, 0, 1, 2, 1, 0},
+	s := sample{n: 7, cols: 3, src: []uint32{4, 5, 0, 1, 2, 1, 3, 0, 3}, dst: []uint32{0, 1, 2, 2, 3, 4, 4, 5, 5},
+		class:  []int32{0, 2, 0, 1, 2, 1, 0},
 		splits: graph.Splits{Train: []uint32{0, 5}, Val: []uint32{1, 2}, Test: []uint32{3, 4}}}
 	for _, row := range []int{0, 2, 3, 4, 5, 1, 6} {
 		s.x = append(s.x, float32(3*row), float32(3*row+1), float32(3*row+2))
@@ -529,13 +557,16 @@ func TestParquetOfArrow(t *testing.T) {
 	opt.Weights = true
 	d := imported(t, "parquet", "testdata/parquet", opt)
 	// Names count from their first appearance in the edges: a b c d.
-	if !slices.Equal(d.Graph.Indptr, []int64{0, 1, 2, 3, 4}) || !slices.Equal(d.Graph.Indices, []uint32{2, 0, 1, 0}) || !slices.Equal(d.Graph.Weights, []float32{3, 1, 2, 4}) {
+	if !slices.Equal(d.Graph.Indptr, []int64{0, 1, 2, 3, 4}) ||
+		!slices.Equal(d.Graph.Indices, []uint32{2, 0, 1, 0}) || !slices.Equal(d.Graph.Weights, []float32{3, 1, 2, 4}) {
 		t.Errorf("%+v", d.Graph)
 	}
-	if d.ID(3) != "d" || !slices.Equal(d.Features.F32, []float32{1, 0.5, 2, 0, 3, 0, 4, 0}) || !slices.Equal(d.Labels.Class, []int32{1, 0, -1, 1}) {
+	if d.ID(3) != "d" || !slices.Equal(d.Features.F32, []float32{1, 0.5, 2, 0, 3, 0, 4, 0}) ||
+		!slices.Equal(d.Labels.Class, []int32{1, 0, -1, 1}) {
 		t.Errorf("%v %v %v", d.ID(3), d.Features.F32, d.Labels.Class)
 	}
-	if !slices.Equal(d.Splits.Train, []uint32{0, 3}) || !slices.Equal(d.Splits.Val, []uint32{1}) || d.Splits.Test != nil {
+	if !slices.Equal(d.Splits.Train, []uint32{0, 3}) || !slices.Equal(d.Splits.Val, []uint32{1}) ||
+		d.Splits.Test != nil {
 		t.Errorf("%v", d.Splits)
 	}
 }
@@ -554,7 +585,8 @@ func TestParquetKinds(t *testing.T) {
 	if !slices.Equal(d.Features.F32, []float32{-3, 3, 3e9, 1.5, 1, 1, 2.25, -0.5, 2}) {
 		t.Errorf("features %v", d.Features.F32)
 	}
-	if !slices.Equal(d.Splits.Train, []uint32{1}) || !slices.Equal(d.Splits.Val, []uint32{2}) || !slices.Equal(d.Splits.Test, []uint32{0}) {
+	if !slices.Equal(d.Splits.Train, []uint32{1}) || !slices.Equal(d.Splits.Val, []uint32{2}) ||
+		!slices.Equal(d.Splits.Test, []uint32{0}) {
 		t.Errorf("splits %v", d.Splits)
 	}
 	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "not used: when, city") {
@@ -569,7 +601,8 @@ func TestParquetLabelsOfDifferentLengths(t *testing.T) {
 		ID    int64     `parquet:"id"`
 		Label []float32 `parquet:"label,list"`
 	}
-	parquet.WriteFile(filepath.Join(dir, "nodes.parquet"), []row{{0, []float32{1, 0, 1}}, {1, []float32{1}}, {2, []float32{0, 1}}})
+	parquet.WriteFile(filepath.Join(dir, "nodes.parquet"),
+		[]row{{0, []float32{1, 0, 1}}, {1, []float32{1}}, {2, []float32{0, 1}}})
 	refused(t, "parquet", dir, ImportOptions{}, "label: found a list of 1, want 3")
 }
 
@@ -592,7 +625,8 @@ func TestParquetSplits(t *testing.T) {
 	refused(t, "parquet", dir, ImportOptions{}, "learn")
 	write("train", "holdout", "")
 	d := imported(t, "parquet", dir, ImportOptions{})
-	if notes := strings.Join(d.Meta.Notes, "; "); len(d.Splits.Train) != 1 || len(d.Splits.Val) != 0 || !strings.Contains(notes, "holdout") {
+	if notes := strings.Join(d.Meta.Notes, "; "); len(d.Splits.Train) != 1 || len(d.Splits.Val) != 0 ||
+		!strings.Contains(notes, "holdout") {
 		t.Errorf("%v %s", d.Splits, notes)
 	}
 }
@@ -626,7 +660,8 @@ func (s *sample) parquetFolder(t testing.TB, id func(v uint32) int64) string {
 		v := (i * 7) % s.n // in another order, if 7 does not divide n
 		nodes = append(nodes, nodeRow{id(uint32(v)), s.class[v], split[v], s.x[v*s.cols : (v+1)*s.cols]})
 	}
-	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"), edges, parquet.MaxRowsPerRowGroup(3000)); err != nil {
+	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"), edges,
+		parquet.MaxRowsPerRowGroup(3000)); err != nil {
 		t.Fatal(err)
 	}
 	if err := parquet.WriteFile(filepath.Join(dir, "nodes.parquet"), nodes); err != nil {
@@ -637,7 +672,8 @@ func (s *sample) parquetFolder(t testing.TB, id func(v uint32) int64) string {
 
 func TestParquet(t *testing.T) {
 	s := newSample(8, 500, 10_000)
-	s.in(t, imported(t, "parquet", s.parquetFolder(t, func(v uint32) int64 { return int64(v) }), keepAll), keepAll, false)
+	s.in(t, imported(t, "parquet", s.parquetFolder(t, func(v uint32) int64 { return int64(v) }), keepAll), keepAll,
+		false)
 	for _, id := range []func(v uint32) int64{
 		func(v uint32) int64 { return 3 * int64(v) },
 		func(v uint32) int64 { return int64(v)<<40 - 1<<42 },
@@ -709,7 +745,8 @@ func BenchmarkOGBBinary(b *testing.B) {
 				ends[i] = int64(r.IntN(1_000_000))
 			}
 			dir := folder(b, map[string][]byte{"raw/data.npz": npzOf(b, method, map[string][]byte{
-				"edge_index": npyOf(fmt.Sprintf("(2, %d)", m), ends), "num_nodes_list": npyOf("(1,)", []int64{1_000_000})})})
+				"edge_index": npyOf(fmt.Sprintf("(2, %d)", m), ends), "num_nodes_list": npyOf("(1,)",
+					[]int64{1_000_000})})})
 			out := filepath.Join(b.TempDir(), "d")
 			for b.Loop() {
 				if _, err := Import("ogb", dir, ImportOptions{Overwrite: true}, out); err != nil {

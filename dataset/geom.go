@@ -19,9 +19,9 @@ import (
 //	out1_graph_edges.txt            source, target
 //	out1_node_feature_label.txt     vertex, features, label
 //
-// perhaps behind a prefix such as film_. Features are numbers between commas, as many
-// in each row; film instead lists the places of its ones, which its header gives away
-// with feature_amount. A file *_split_*.npz (train_mask, val_mask, test_mask) beside
+// perhaps after a prefix such as film_. Features are numbers between commas, as many
+// in each row; film instead lists the columns of its ones, which its header shows
+// by feature_amount. A file *_split_*.npz (train_mask, val_mask, test_mask) beside
 // them gives the splits if there is exactly one.
 //
 // H. Pei et al.: Geom-GCN, 2020.
@@ -79,13 +79,14 @@ func geomFile(dir, name, suffix string) (path, prefix string, err error) {
 		found = slices.DeleteFunc(found, func(p string) bool { return !strings.HasPrefix(filepath.Base(p), name) })
 	}
 	if len(found) != 1 {
-		return "", "", badFile(dir, "", fmt.Sprintf("%d files *%s", len(found), suffix), "one", "name the folder of one dataset, or give --name film")
+		return "", "", badFile(dir, "", fmt.Sprintf("%d files *%s", len(found), suffix), "one",
+			"name the folder of one dataset, or give --name film")
 	}
 	return found[0], strings.TrimSuffix(filepath.Base(found[0]), suffix), nil
 }
 
 // eachGeomLine reads tab-separated lines of a number of fields after the header. f
-// answers "" or what it wanted.
+// returns "" or what it wanted.
 func eachGeomLine(path string, fields int, header func(string), f func([]string) string) error {
 	in, err := openInput(path)
 	if err != nil {
@@ -111,24 +112,26 @@ func eachGeomLine(path string, fields int, header func(string), f func([]string)
 			want = f(parts)
 		}
 		if want != "" {
-			return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", line), want, "correct the line, or download the file again")
+			return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", line), want,
+				"correct the line, or download the file again")
 		}
 	}
 	if err := lines.Err(); err == bufio.ErrTooLong {
-		return badFile(path, "", fmt.Sprintf("a line above %d bytes", maxGeomLine), "a vertex a line", "download the file again")
+		return badFile(path, "", fmt.Sprintf("a line above %d bytes", maxGeomLine), "one vertex per line",
+			"download the file again")
 	} else if err != nil {
 		return err
 	}
 	if n == 1 {
-		return badFile(path, "", "nothing", "a header, then a line each", "download the file again")
+		return badFile(path, "", "nothing", "a header, then one line per vertex", "download the file again")
 	}
 	return nil
 }
 
-// geomNodes collects the vertices, which come in any order.
+// geomNodes collects the vertices, which are in any order.
 type geomNodes struct {
 	path   string
-	ones   bool // features are places of ones
+	ones   bool // features are columns of ones
 	amount int
 	cols   int
 	ids    []uint32
@@ -160,7 +163,7 @@ func (g *geomNodes) add(f []string) string {
 		if g.ones {
 			c, ok := smallNumber([]byte(s))
 			if !ok || c >= math.MaxInt32 {
-				return "the places of ones between commas"
+				return "the columns of ones between commas"
 			}
 			g.index, g.values = append(g.index, c), append(g.values, 1)
 			g.cols = max(g.cols, int(c)+1)
@@ -187,19 +190,21 @@ func (g *geomNodes) add(f []string) string {
 	return ""
 }
 
-// finish puts the rows in the order of the vertices. Rows of which less than a tenth
+// finish sorts the rows by vertex. Rows of which less than a tenth
 // is not zero stay sparse.
 func (g *geomNodes) finish() (*graph.Features, *graph.Labels, error) {
 	n := len(g.ids)
 	row := make([]int, n)
 	for i, v := range g.ids {
 		if int(v) >= n || row[v] != 0 {
-			return nil, nil, badFile(g.path, "node_id", fmt.Sprint(v), fmt.Sprintf("0 to %d, each once", n-1), "download the file again")
+			return nil, nil, badFile(g.path, "node_id", fmt.Sprint(v), fmt.Sprintf("0 to %d, each once", n-1),
+				"download the file again")
 		}
 		row[v] = i + 1
 	}
 	if n == 0 || g.cols == 0 {
-		return nil, nil, badFile(g.path, "", fmt.Sprintf("%d vertices of %d features", n, g.cols), "some", "download the file again")
+		return nil, nil, badFile(g.path, "", fmt.Sprintf("%d vertices of %d features", n, g.cols), "some",
+			"download the file again")
 	}
 	if g.ones && g.amount <= 16*g.cols+1024 {
 		g.cols = max(g.cols, g.amount)
@@ -231,7 +236,8 @@ func (g *geomNodes) finish() (*graph.Features, *graph.Labels, error) {
 
 // geomSplits reads the masks beside the files, or draws a split.
 func geomSplits(dir, prefix string, n int, r *read, opt ImportOptions) (err error) {
-	found := slices.DeleteFunc(matching(dir, "*split_*.npz"), func(p string) bool { return !strings.HasPrefix(filepath.Base(p), prefix) })
+	found := slices.DeleteFunc(matching(dir, "*split_*.npz"),
+		func(p string) bool { return !strings.HasPrefix(filepath.Base(p), prefix) })
 	if opt.Split == (SplitOptions{}) && len(found) == 1 {
 		return geomMasks(found[0], n, r)
 	}
@@ -240,7 +246,8 @@ func geomSplits(dir, prefix string, n int, r *read, opt ImportOptions) (err erro
 	}
 	r.splits, err = opt.Split.or(geomSplit).split(r.labels, opt.Seed)
 	if len(found) > 1 {
-		r.notes = append(r.notes, fmt.Sprintf("%d files of splits and none chosen: the split is drawn at random", len(found)))
+		r.notes = append(r.notes, fmt.Sprintf("%d files of splits and none chosen: the split is drawn at random",
+			len(found)))
 	}
 	return err
 }
@@ -262,7 +269,8 @@ func geomMasks(path string, n int, r *read) error {
 		}
 		x, err := a.float32s()
 		if err != nil || len(x) != n {
-			return z.bad(s.name, fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("0 or 1 a vertex (%d)", n))
+			return z.bad(s.name, fmt.Sprintf("shape %v of %s", a.shape, a.descr),
+				fmt.Sprintf("0 or 1 per vertex (%d)", n))
 		}
 		for v, m := range x {
 			if m != 0 && (r.labels == nil || r.labels.Has(v)) {

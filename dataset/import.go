@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,39 +18,45 @@ import (
 	"starling/rng"
 )
 
-// ImportOptions says how to read.
+// ImportOptions are those of Import.
 type ImportOptions struct {
 	Name string // of the dataset; planetoid also finds its files by it
 
-	// What happens to edges. Planetoid and npz files list edges one way and are
-	// always symmetrised.
-	Symmetrise     bool
+	// How edges are stored. Planetoid and npz files list edges one way and are
+	// always symmetrized.
+	Symmetrize     bool
 	KeepDuplicates bool // otherwise the first of equal edges stays
 	KeepSelfLoops  bool
 
 	// Edge lists only.
-	Weights  bool   // a column is a weight: the one called so, or the third
-	Header   string // "yes", "no", or "" to look
-	Nodes    int64  // ids are 0..Nodes-1 already; 0: ids are mapped unless they are 0..N-1
-	Labels   string // file of id,label lines
-	Features string // .npy with a row a vertex, in the order of the ids; or a file of id,x,y,… lines
+	Weights         bool   // a column is a weight: the one called so, or the third
+	NegativeWeights bool   // some may be below 0
+	Header          string // "yes", "no", or "" to look
+	Nodes           int64  // ids are 0..Nodes-1 already; 0: ids are mapped unless they are 0..N-1
+	Labels          string // file of id,label lines
+	Features        string // .npy with one row per vertex, in the order of the ids; or a file of id,x,y,… lines
+	Splits          string // file of id,split lines
+
+	// Features of any format.
+	Missing      string   // what becomes of missing ones: error, zero, mean; "": error
+	Standardize  bool     // to mean 0 and variance 1 over the training vertices
+	OneHot       []string // columns of words, by name or number (edge lists and parquet)
+	FeaturesFrom string   // made from the structure, where there are none: see feature_source.go
 
 	// Task is what labels of npz, parquet and edge lists are for: classify, regression, or
-	// nothing: as they look.
+	// nothing: derived from the labels.
 	Task string
-
-	Standardise bool // saint: features by the training rows, as its authors do
 
 	Split     SplitOptions
 	Seed      uint64
 	Overwrite bool
 	Progress  Progress
 
-	scratch func() (*os.File, error) // where the dataset will be; nil: in the system's place
+	scratch func() (*os.File, error) // beside the dataset; nil: in the system's temporary folder
 }
 
-// Check refuses options that cannot be, or that the format has no use for: whoever gives
-// one expects it to be heard.
+// Check refuses options that are invalid, or that the format does not use: an option
+// without effect is a mistake.
 func (o ImportOptions) Check(format string) error {
 	if o.Nodes < 0 || o.Nodes > graph.MaxNodes {
 		return badParam("nodes", fmt.Sprint(o.Nodes), "the number of vertices, below 2^32, or 0: as many as there are")
@@ -64,8 +71,13 @@ func (o ImportOptions) Check(format string) error {
 		{"header", o.Header != "", []string{"edgelist"}},
 		{"labels", o.Labels != "", []string{"edgelist"}},
 		{"features", o.Features != "", []string{"edgelist"}},
-		{"standardise", o.Standardise, []string{"saint"}},
-		{o.Split.flag(), o.Split != SplitOptions{}, []string{"npz", "geom", "parquet", "edgelist"}}, // the others have splits, or no labels
+		{"splits", o.Splits != "", []string{"edgelist"}},
+		{"one-hot", len(o.OneHot) > 0, []string{"edgelist", "parquet"}},
+		{"negative-weights", o.NegativeWeights, []string{"edgelist", "parquet", "metis"}},
+		{"standardize", o.Standardize, withFeatures},
+		{"missing", o.Missing != "", withFeatures},
+		// the others have splits, or no labels
+		{o.Split.flag(), o.Split != SplitOptions{}, []string{"npz", "geom", "parquet", "edgelist"}},
 	} {
 		if x.given && !slices.Contains(x.of, format) {
 			return badParam(x.flag, "a setting without effect on "+format, "it only for "+strings.Join(x.of, " or "))
@@ -77,7 +89,34 @@ func (o ImportOptions) Check(format string) error {
 	if format == "edgelist" && o.Labels == "" && (o.Split != SplitOptions{}) {
 		return badParam(o.Split.flag(), "a setting without effect", "it beside labels, which splits are made of")
 	}
+	if err := o.checkFeatures(format); err != nil {
+		return err
+	}
 	return o.checkTask(format)
+}
+
+// withFeatures are the formats that may have features.
+var withFeatures = []string{"planetoid", "npz", "ogb", "saint", "dgl-reddit", "dgl", "geom", "parquet", "edgelist"}
+
+// checkFeatures refuses settings of features that contradict each other.
+func (o ImportOptions) checkFeatures(format string) error {
+	_, _, err := featureSource(cmp.Or(o.FeaturesFrom, "degree"))
+	switch {
+	case err != nil:
+		return err
+	case o.Missing != "" && !slices.Contains(missingChoices, o.Missing):
+		return badParam("missing", fmt.Sprintf("%q", o.Missing), "error, zero or mean")
+	case o.FeaturesFrom != "" && (o.Features != "" || o.prepares() || len(o.OneHot) > 0):
+		return badParam("features-from", "it beside settings of features that are read",
+			"it alone: it makes features where there are none")
+	case format == "edgelist" && (o.prepares() || len(o.OneHot) > 0) && o.Features == "":
+		return badParam("features", "nothing", "a file of features, for --standardize, --missing and --one-hot")
+	case len(o.OneHot) > 0 && strings.HasSuffix(o.Features, ".npy"):
+		return badParam("one-hot", "it with an .npy file", "a file of id,x,y,... lines, which may have words")
+	case o.Splits != "" && o.Split != (SplitOptions{}):
+		return badParam("splits", "it beside "+o.Split.flag(), "one of the two")
+	}
+	return nil
 }
 
 // SplitOptions says how to split data that comes without splits: PerClass
@@ -88,7 +127,7 @@ type SplitOptions struct {
 	PerClass, ValCount, TestCount int
 }
 
-// flag is one that was given.
+// flag is the first one that was given.
 func (s SplitOptions) flag() string {
 	switch {
 	case s.Train != 0:
@@ -101,7 +140,7 @@ func (s SplitOptions) flag() string {
 	return "per-class"
 }
 
-// check refuses counts that cannot be, and what contradicts each other.
+// check refuses invalid counts, and contradictions.
 func (s SplitOptions) check() error {
 	for _, f := range []struct {
 		flag string
@@ -128,27 +167,31 @@ func (s SplitOptions) or(other SplitOptions) SplitOptions {
 }
 
 func (s SplitOptions) split(labels *graph.Labels, seed uint64) (graph.Splits, error) {
-	k := rng.New(seed).Fold(splitStream)
+	k := rng.New(seed).Fold(SplitStream)
 	if s.PerClass > 0 {
 		return SplitPerClass(labels, s.PerClass, s.ValCount, s.TestCount, k)
 	}
 	return SplitByFraction(labels.Len(), labels, s.Train, s.Val, s.Test, k)
 }
 
-// read is what an importer found.
+// read is the result of an importer.
 type read struct {
-	name     string
-	graph    *graph.CSR // the graph,
-	edges    *edgeFeed  // or where its edges come from
-	features *graph.Features
-	rows     *rowFeed // or where they come from
-	labels   *graph.Labels
-	splits   graph.Splits
-	intIDs   []int64
-	textIDs  []string
-	notes    []string
+	name        string
+	graph       *graph.CSR // the graph,
+	edges       *edgeFeed  // or its source of edges
+	features    *graph.Features
+	rows        *rowFeed     // or their source
+	columns     []string     // names of the columns, if they have any
+	oneHot      int          // how many of the columns, the last ones, are words
+	scale       *graph.Scale // what they were standardized by
+	featureFile string       // the file they are from, if it is not the source
+	labels      *graph.Labels
+	splits      graph.Splits
+	intIDs      []int64
+	textIDs     []string
+	notes       []string
 
-	symmetrise bool // the format lists edges one way
+	symmetrize bool // the format lists edges one way
 }
 
 var importers = map[string]func(src string, opt ImportOptions) (*read, error){
@@ -179,7 +222,8 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 		return Summary{}, err
 	}
 	if _, err := os.Stat(src); src != "-" && errors.Is(err, fs.ErrNotExist) { // readers refuse standard input
-		return Summary{}, badFile(src, "", "no such file or folder", "what "+format+" is to be read from", "check the path")
+		return Summary{}, badFile(src, "", "no such file or folder", "what "+format+" is to be read from",
+			"check the path")
 	}
 	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
 	if err != nil {
@@ -189,7 +233,7 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	opt.scratch = w.Scratch
 	r, err := reader(src, opt)
 	if err == nil {
-		err = r.check()
+		err = r.check(opt)
 	}
 	if err != nil {
 		return Summary{}, inPath(src, err)
@@ -200,22 +244,28 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	return r.write(w, format, opt)
 }
 
-// check looks at features, labels and splits before anything is written.
-func (r *read) check() (err error) {
+// check checks features, labels and splits before anything is written, and prepares the features.
+func (r *read) check(opt ImportOptions) (err error) {
 	n := 0
 	if r.graph != nil {
 		n = r.graph.Nodes()
 	} else {
 		n = r.edges.nodes
 	}
-	if r.features != nil {
-		err = r.features.CheckFinite()
-	}
-	if err == nil && r.labels != nil {
+	if r.labels != nil {
 		err = r.labels.Validate(n)
 	}
 	if err == nil {
 		err = r.splits.Validate(n, r.labels)
+	}
+	if err == nil && opt.FeaturesFrom != "" && (r.features != nil || r.rows != nil) {
+		err = badParam("features-from", "a source that has features", "it only where there are none")
+	}
+	if err == nil {
+		err = r.prepare(opt)
+	}
+	if err == nil && r.features != nil {
+		err = r.checkFinite()
 	}
 	if err != nil && r.edges != nil && r.edges.close != nil {
 		r.edges.close()
@@ -223,12 +273,36 @@ func (r *read) check() (err error) {
 	return err
 }
 
+// checkFinite tells of missing values what can be done about them.
+func (r *read) checkFinite() error {
+	err := r.features.CheckFinite()
+	var in *graph.InputError
+	if errors.As(err, &in) {
+		named := *in
+		named.File, named.Fix = cmp.Or(r.featureFile, in.File), fillIn
+		return &named
+	}
+	return err
+}
+
+// fillIn is what can be done about missing features.
+const fillIn = "fill it in, or give --missing zero or --missing mean"
+
 func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary, error) {
 	w.Meta.Name, w.Meta.Source = r.name, "import "+format
 	if err := r.writeGraph(w, opt); err != nil {
 		return Summary{}, err
 	}
-	w.Meta.Notes = r.notes
+	if err := r.lookAtEdges(w, opt); err != nil {
+		return Summary{}, err
+	}
+	if opt.FeaturesFrom != "" {
+		if err := r.makeFeatures(w, opt); err != nil {
+			return Summary{}, err
+		}
+	} else if r.columns != nil || r.scale != nil {
+		w.Meta.Features = &graph.FeatureMeta{Columns: r.columns, Scale: r.scale}
+	}
 	if r.rows != nil {
 		if err := r.rows.write(w); err != nil {
 			return Summary{}, err
@@ -244,6 +318,11 @@ func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary
 			return Summary{}, err
 		}
 	}
+	if w.Meta.Features == nil {
+		r.notes = append(r.notes, "no features: training needs some; --features-from "+
+			strings.Join(FeatureSources(), ", ")+" makes them from the structure")
+	}
+	w.Meta.Notes = r.notes
 	if r.intIDs != nil {
 		if err := w.IntIDs(r.intIDs); err != nil {
 			return Summary{}, err
@@ -254,20 +333,21 @@ func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary
 			return Summary{}, err
 		}
 	}
-	return finish(w, r.splits)
+	return Commit(w, r.splits)
 }
 
-// buildOptions is what the options say of edges.
+// buildOptions are the options for edges.
 func (o ImportOptions) buildOptions() graph.BuildOptions {
-	return graph.BuildOptions{Symmetrise: o.Symmetrise, DropDuplicates: !o.KeepDuplicates, DropSelfLoops: !o.KeepSelfLoops}
+	return graph.BuildOptions{Symmetrize: o.Symmetrize, DropDuplicates: !o.KeepDuplicates,
+		DropSelfLoops: !o.KeepSelfLoops}
 }
 
-// writeGraph writes the edges, sorting them on the way if they were not held.
+// writeGraph writes the edges, sorting them if they are streamed.
 func (r *read) writeGraph(w *graph.Writer, opt ImportOptions) error {
 	if r.edges == nil {
 		return w.Graph(r.graph)
 	}
-	opt.Symmetrise = opt.Symmetrise || r.symmetrise
+	opt.Symmetrize = opt.Symmetrize || r.symmetrize
 	listed, err := r.edges.write(w, opt.buildOptions())
 	if err == nil {
 		r.note(listed, w.Meta.Edges, opt)
@@ -285,10 +365,10 @@ func (r *read) build(n int, src, dst []uint32, weights []float32, opt ImportOpti
 	return nil
 }
 
-// note tells what became of the listed edges.
+// note reports how many listed edges were stored.
 func (r *read) note(listed, stored int64, opt ImportOptions) {
 	note := fmt.Sprintf("edges: %d listed, %d stored", listed, stored)
-	if opt.Symmetrise {
+	if opt.Symmetrize {
 		note += ", the reverse of each among them"
 	}
 	if !opt.KeepDuplicates {
@@ -300,7 +380,42 @@ func (r *read) note(listed, stored int64, opt ImportOptions) {
 	r.notes = append(r.notes, note)
 }
 
-// input is an open source file, unpacked if it is gzip.
+// reciprocitySamples is how many edges are looked for in reverse.
+const reciprocitySamples = 20_000
+
+// lookAtEdges says whether the graph is nearly symmetric or directed, and refuses negative
+// weights, which the importer may not have looked at.
+func (r *read) lookAtEdges(w *graph.Writer, opt ImportOptions) error {
+	_, weighted := w.Meta.Arrays["weights.npy"]
+	if w.Meta.Symmetric && !weighted {
+		return nil
+	}
+	g, unmap, err := w.Written()
+	if err != nil {
+		return err
+	}
+	defer unmap()
+	if least := g.LeastWeight(); least < 0 && !opt.NegativeWeights {
+		return &graph.InputError{Field: "weights", Found: fmt.Sprintf("%g", least), Want: "weights of 0 or more, as gcn " +
+			"divides by the root of their sum", Fix: "give --negative-weights to keep them for models that do not"}
+	}
+	if w.Meta.Symmetric {
+		return nil
+	}
+	share := g.Reciprocity(reciprocitySamples)
+	switch {
+	case share == 1 && weighted: // only the weights differ
+	case share >= 0.9:
+		r.notes = append(r.notes, fmt.Sprintf("nearly symmetric: %.1f%% of edges have their reverse; --symmetrize adds "+
+			"those that are missing", min(100*share, 99.9)))
+	default:
+		r.notes = append(r.notes, fmt.Sprintf("directed: %.1f%% of edges have their reverse; vertices hear from the sources "+
+			"of their in-edges only; --symmetrize adds the reverse of every edge", 100*share))
+	}
+	return nil
+}
+
+// input is an open source file, decompressed if it is gzip.
 type input struct {
 	io.Reader
 	f *os.File
@@ -308,23 +423,26 @@ type input struct {
 
 func (in *input) Close() error { return in.f.Close() }
 
-// openInput opens a text for reading and looks inside to see whether it is gzip,
+// openInput opens a text file and detects gzip by its contents,
 // whatever its name.
 func openInput(path string) (*input, error) {
 	info, err := os.Stat(path)
 	switch {
 	case os.IsNotExist(err) && path == "-":
-		return nil, badFile(path, "", "standard input", "a file, which is read more than once", "write it to a file first; gzip is unpacked on the way")
+		return nil, badFile(path, "", "standard input", "a file, which is read more than once",
+			"write it to a file first; gzip is unpacked on the way")
 	case os.IsNotExist(err):
 		return nil, badFile(path, "", "no such file", "a file to read", "check the path")
 	case err != nil:
 		return nil, err
 	case info.IsDir():
 		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
-	case !info.Mode().IsRegular(): // what was read to see how it is written would be gone
-		return nil, badFile(path, "", "a pipe or a device", "a file, which is read more than once", "write it to a file first; gzip is unpacked on the way")
-	case info.Size() == 0: // not even a gzip of nothing is that short
-		return nil, badFile(path, "", "an empty file", "what was to be read", "it was cut off: download or write it again")
+	case !info.Mode().IsRegular(): // the lines read for detection would be lost
+		return nil, badFile(path, "", "a pipe or a device", "a file, which is read more than once",
+			"write it to a file first; gzip is unpacked on the way")
+	case info.Size() == 0: // even an empty gzip file is longer
+		return nil, badFile(path, "", "an empty file", "what was to be read",
+			"it was cut off: download or write it again")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -335,7 +453,7 @@ func openInput(path string) (*input, error) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
 			f.Close()
-			return nil, badFile(path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+			return nil, badFile(path, "gzip", graph.Sentence(err.Error()), "a whole gzip file", "download or pack it again")
 		}
 		r = bufio.NewReaderSize(gzipReader{path, z}, 1<<16)
 	}
@@ -346,15 +464,17 @@ func openInput(path string) (*input, error) {
 		r.Discard(len(byteOrderMark))
 	case starts("\xff\xfe") || starts("\xfe\xff"):
 		f.Close()
-		return nil, badFile(path, "", "text in UTF-16", "UTF-8", "save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")
+		return nil, badFile(path, "", "text in UTF-16", "UTF-8",
+			"save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")
 	case slices.Contains(head, 0) || starts("BZh91AY&SY"):
 		f.Close()
-		return nil, badFile(path, "", "no text", "text, or text packed with gzip", "unpack archives (tar, zip, bzip2, xz) first")
+		return nil, badFile(path, "", "no text", "text, or text packed with gzip",
+			"unpack archives (tar, zip, bzip2, xz) first")
 	}
 	return &input{r, f}, nil
 }
 
-// gzipReader names the file when its packing is damaged.
+// gzipReader adds the file name to errors of decompression.
 type gzipReader struct {
 	path string
 	io.Reader
@@ -363,7 +483,7 @@ type gzipReader struct {
 func (g gzipReader) Read(b []byte) (int, error) {
 	n, err := g.Reader.Read(b)
 	if err != nil && err != io.EOF {
-		err = badFile(g.path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+		err = badFile(g.path, "gzip", graph.Sentence(err.Error()), "a whole gzip file", "download or pack it again")
 	}
 	return n, err
 }
@@ -380,16 +500,21 @@ func matching(dir, pattern string) (paths []string) {
 	return paths
 }
 
-// because tells of a file that could not be read. A mistake that says itself what it wanted
-// keeps that, and gets the file and what to do.
+// because is the error of a file that could not be read. An InputError with its own Want
+// keeps it, and gets the file and the fix.
 func because(file, field string, err error, want, fix string) error {
 	var in *graph.InputError
 	if errors.As(err, &in) {
 		return badFile(file, strings.Trim(field+": "+in.Field, ": "), in.Found, in.Want, fix)
 	}
-	return badFile(file, field, err.Error(), want, fix)
+	return badFile(file, field, graph.Sentence(err.Error()), want, fix)
 }
 
 func badFile(file, field, found, want, fix string) error {
 	return &graph.InputError{File: file, Field: field, Found: found, Want: want, Fix: fix}
+}
+
+// badParam is the error for a flag.
+func badParam(field, found, want string) error {
+	return &graph.InputError{Field: "--" + field, Found: found, Want: want}
 }

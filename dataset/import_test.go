@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
@@ -12,10 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zip"
 
 	"starling/graph"
+	"starling/internal/testdeadline"
 )
 
 // shared is the folder of real data: $STARLING_DATA, or ../shared/data beside
@@ -67,10 +69,12 @@ func TestImportOfNothing(t *testing.T) {
 
 func TestCoraFromPlanetoid(t *testing.T) {
 	d := imported(t, "planetoid", shared(t, "planetoid"), ImportOptions{Name: "cora"})
-	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 || !d.Meta.Symmetric {
+	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 ||
+		!d.Meta.Symmetric {
 		t.Errorf("%+v", d.Meta)
 	}
-	if s := d.Splits; len(s.Train) != 140 || len(s.Val) != 500 || len(s.Test) != 1000 || s.Train[139] != 139 || s.Val[499] != 639 || s.Test[0] != 1708 {
+	if s := d.Splits; len(s.Train) != 140 || len(s.Val) != 500 || len(s.Test) != 1000 || s.Train[139] != 139 ||
+		s.Val[499] != 639 || s.Test[0] != 1708 {
 		t.Errorf("splits %d %d %d", len(s.Train), len(s.Val), len(s.Test))
 	}
 	if d.Features.Kind() != graph.Sparse || len(d.Features.Values) != 49216 {
@@ -92,12 +96,15 @@ func TestCoraFromPlanetoid(t *testing.T) {
 		}
 	}
 	// Rows or labels in the wrong order would bring this down to a sixth.
-	near(t, "homophily of Cora", float64(inside)/10556, 0.81, 0.001)
+	if h := float64(inside) / 10556; !(math.Abs(h-0.81) <= 0.001) {
+		t.Errorf("homophily of Cora: %g, want 0.81", h)
+	}
 }
 
 func TestCoraFromNPZ(t *testing.T) {
 	d := imported(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Seed: 3})
-	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 || d.Meta.Name != "cora" {
+	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 ||
+		d.Meta.Name != "cora" {
 		t.Errorf("%+v", d.Meta)
 	}
 	if s := d.Splits; len(s.Train) != 140 || len(s.Val) != 500 || len(s.Test) != 1000 {
@@ -106,15 +113,17 @@ func TestCoraFromNPZ(t *testing.T) {
 	if !d.HasIDs() || d.ID(0) == "0" {
 		t.Errorf("node names are lost: %q", d.ID(0))
 	}
-	d = imported(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Split: SplitOptions{Train: 0.5, Val: 0.25, Test: 0.25}})
+	d = imported(t, "npz", shared(t, "npz/cora.npz"),
+		ImportOptions{Split: SplitOptions{Train: 0.5, Val: 0.25, Test: 0.25}})
 	if len(d.Splits.Train) != 1354 {
 		t.Errorf("%d training vertices", len(d.Splits.Train))
 	}
-	refused(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Split: SplitOptions{PerClass: 20, ValCount: 2000, TestCount: 2000}}, "split")
+	refused(t, "npz", shared(t, "npz/cora.npz"),
+		ImportOptions{Split: SplitOptions{PerClass: 20, ValCount: 2000, TestCount: 2000}}, "split")
 }
 
 func TestFilmEdges(t *testing.T) {
-	d := imported(t, "edgelist", shared(t, "geom/film_out1_graph_edges.txt"), ImportOptions{Symmetrise: true})
+	d := imported(t, "edgelist", shared(t, "geom/film_out1_graph_edges.txt"), ImportOptions{Symmetrize: true})
 	if d.Graph.Nodes() != 7600 || d.HasIDs() || !d.Meta.Symmetric {
 		t.Errorf("%+v", d.Meta)
 	}
@@ -189,7 +198,8 @@ func FuzzUnpickle(f *testing.F) {
 	f.Add([]byte("\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02K\x01\x86cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x08\x01\x00\x00\x00\x00\x00\x00\x00tb."))
 	f.Add([]byte("(lp0\nI1\naL2L\na."))
 	for _, part := range []string{"y", "graph"} {
-		if b, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "planetoid", "ind.cora."+part)); err == nil {
+		if b, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "planetoid",
+			"ind.cora."+part)); err == nil {
 			f.Add(b[:min(len(b), 5000)])
 		}
 	}
@@ -233,8 +243,10 @@ func zipped(t testing.TB, method uint16, files map[string][]byte) string {
 // tinyNPZ is a graph 0→1, 1→2 with two features and labels 0 1 0.
 func tinyNPZ() map[string][]byte {
 	return map[string][]byte{
-		"adj_indptr": npyBytes("<i4", "(4,)", []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0}), "adj_indices": npyBytes("<i4", "(2,)", []byte{1, 0, 0, 0, 2, 0, 0, 0}),
-		"adj_data": npyBytes("|u1", "(2,)", []byte{1, 1}), "adj_shape": npyBytes("|i1", "(2,)", []byte{3, 3}),
+		"adj_indptr": npyBytes("<i4", "(4,)",
+			[]byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0}),
+		"adj_indices": npyBytes("<i4", "(2,)", []byte{1, 0, 0, 0, 2, 0, 0, 0}),
+		"adj_data":    npyBytes("|u1", "(2,)", []byte{1, 1}), "adj_shape": npyBytes("|i1", "(2,)", []byte{3, 3}),
 		"attr_matrix": npyBytes("|i1", "(3, 2)", []byte{1, 2, 3, 4, 5, 255}),
 		"labels":      npyBytes("|b1", "(3,)", []byte{0, 1, 0}),
 		"class_names": npyBytes("|O", "(2,)", []byte("a pickle")),
@@ -246,17 +258,28 @@ var thirds = SplitOptions{Train: 0.34, Val: 0.33, Test: 0.33}
 func TestTinyNPZ(t *testing.T) {
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
 		d := imported(t, "npz", zipped(t, method, tinyNPZ()), ImportOptions{Split: thirds})
-		if !slices.Equal(d.Graph.Indices, []uint32{1, 0, 2, 1}) || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 5, -1}) || !slices.Equal(d.Labels.Class, []int32{0, 1, 0}) {
+		if !slices.Equal(d.Graph.Indices, []uint32{1, 0, 2, 1}) ||
+			!slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 5, -1}) ||
+			!slices.Equal(d.Labels.Class, []int32{0, 1, 0}) {
 			t.Errorf("%v %v %v", d.Graph, d.Features, d.Labels)
 		}
 	}
 	for name, change := range map[string]func(map[string][]byte){
-		"adj_shape":               func(m map[string][]byte) { m["adj_shape"] = npyBytes("|i1", "(2,)", []byte{3, 4}) },
-		"adj_indices":             func(m map[string][]byte) { delete(m, "adj_indices") },
-		"adj_*: indices: found 7": func(m map[string][]byte) { m["adj_indices"] = npyBytes("|i1", "(2,)", []byte{1, 7}) },
-		"attr_shape":              func(m map[string][]byte) { m["attr_matrix"] = npyBytes("|i1", "(2, 2)", []byte{1, 2, 3, 4}) },
-		"labels":                  func(m map[string][]byte) { m["labels"] = npyBytes("|i1", "(3,)", []byte{0, 200, 1}) },
-		"objects":                 func(m map[string][]byte) { m["labels"] = npyBytes("|O", "(3,)", []byte("pickle")) },
+		"adj_shape":   func(m map[string][]byte) { m["adj_shape"] = npyBytes("|i1", "(2,)", []byte{3, 4}) },
+		"adj_indices": func(m map[string][]byte) { delete(m, "adj_indices") },
+		"adj_*: indices: found 7": func(m map[string][]byte) {
+			m["adj_indices"] = npyBytes("|i1", "(2,)",
+				[]byte{1, 7})
+		},
+		"attr_shape": func(m map[string][]byte) {
+			m["attr_matrix"] = npyBytes("|i1", "(2, 2)",
+				[]byte{1, 2, 3, 4})
+		},
+		"labels": func(m map[string][]byte) {
+			m["labels"] = npyBytes("|i1", "(3,)",
+				[]byte{0, 200, 1})
+		},
+		"objects": func(m map[string][]byte) { m["labels"] = npyBytes("|O", "(3,)", []byte("pickle")) },
 		"NaN": func(m map[string][]byte) {
 			m["attr_matrix"] = npyBytes("<f4", "(3, 1)", []byte{0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0})
 		},
@@ -312,38 +335,52 @@ func TestEdgeListSpellings(t *testing.T) {
 		ids     string
 		mapped  bool
 	}{
-		"snap":             {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"blanks":           {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"csv header":       {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"odd header":       {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"sparse ids":       {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
-		"wide ids":         {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
-		"names":            {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
-		"quotes":           {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
-		"symmetrised":      {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
-		"everything":       {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
-		"nodes given":      {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
-		"forced header":    {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
-		"byte order mark":  {"\xef\xbb\xbf0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"quotes inside":    {"\"a \"\"x\"\"\",b\n\"a \"\"y\"\"\",b\n", ImportOptions{}, []uint32{0, 2}, "a \"x\" b a \"y\"", true},
-		"quoted commas":    {"\"b, ob\";\"a, lice\"\ncarol;\"a, lice\"\n", ImportOptions{}, []uint32{0, 2}, "b, ob a, lice carol", true},
-		"trailing comma":   {"0,1,\n2,1,\n1,0,\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"twenty digits":    {"18446744073709551615,1\n", ImportOptions{}, []uint32{0}, "18446744073709551615 1", true},
-		"too large, first": {"9223372036854775808 1\n1 2\n", ImportOptions{}, []uint32{0, 1}, "9223372036854775808 1 2", true},
-		"fractions":        {"1.5 2\n2 3\n", ImportOptions{}, []uint32{0, 1}, "1.5 2 3", true},
-		"header again":     {"src,dst\n0,1\n2,1\nsrc,dst\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"and as saved":     {"\xef\xbb\xbfsrc,dst\r\n0,1\r\n2,1\r\n\xef\xbb\xbfsrc,dst\r\n1,0\r\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"part in quotes":   {"\"Al\" Y\tb\n\"Al\" Z\tb\n", ImportOptions{}, []uint32{0, 2}, "\"Al\" Y b \"Al\" Z", true},
-		"leading zeros":    {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
-		"target first":     {"dst,src\n1,0\n1,2\n0,1\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"rows of pandas":   {",src,dst\n0,0,1\n1,2,1\n2,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"rows, by tabs":    {"\tsrc\tdst\r\n0\t0\t1\r\n1\t2\t1\r\n2\t1\t0\r\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"blanks around":    {" \t0 1\t\n 2 1\n1 0 \n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"rows of others":   {",payer,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"numbered edges":   {"id\tkind\tTarget\tSource\n7\tx\t1\t0\n8\ty\t1\t2\n9\tz\t0\t1\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"one end is known": {"id,source,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"a triple":         {"head,relation,tail\nbob,knows,alice\ncarol,knows,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
-		"letters":          {"v,w\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"snap": {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2",
+			false},
+		"blanks":     {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"csv header": {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"odd header": {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"sparse ids": {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000",
+			true},
+		"wide ids": {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
+		"names": {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol",
+			true},
+		"quotes": {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2},
+			"b, ob alice carol", true},
+		"symmetrized": {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrize: true}, []uint32{1, 0}, "0 1", false},
+		"everything": {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true},
+			[]uint32{0, 0, 1}, "0 1", false},
+		"nodes given":     {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
+		"forced header":   {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
+		"byte order mark": {"\xef\xbb\xbf0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"quotes inside": {"\"a \"\"x\"\"\",b\n\"a \"\"y\"\"\",b\n", ImportOptions{}, []uint32{0, 2},
+			"a \"x\" b a \"y\"", true},
+		"quoted commas": {"\"b, ob\";\"a, lice\"\ncarol;\"a, lice\"\n", ImportOptions{}, []uint32{0, 2},
+			"b, ob a, lice carol", true},
+		"trailing comma": {"0,1,\n2,1,\n1,0,\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"twenty digits":  {"18446744073709551615,1\n", ImportOptions{}, []uint32{0}, "18446744073709551615 1", true},
+		"too large, first": {"9223372036854775808 1\n1 2\n", ImportOptions{}, []uint32{0, 1},
+			"9223372036854775808 1 2", true},
+		"fractions":    {"1.5 2\n2 3\n", ImportOptions{}, []uint32{0, 1}, "1.5 2 3", true},
+		"header again": {"src,dst\n0,1\n2,1\nsrc,dst\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"and as saved": {"\xef\xbb\xbfsrc,dst\r\n0,1\r\n2,1\r\n\xef\xbb\xbfsrc,dst\r\n1,0\r\n", ImportOptions{},
+			[]uint32{1, 0, 2}, "0 1 2", false},
+		"part in quotes": {"\"Al\" Y\tb\n\"Al\" Z\tb\n", ImportOptions{}, []uint32{0, 2}, "\"Al\" Y b \"Al\" Z",
+			true},
+		"leading zeros":  {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
+		"target first":   {"dst,src\n1,0\n1,2\n0,1\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"rows of pandas": {",src,dst\n0,0,1\n1,2,1\n2,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"rows, by tabs": {"\tsrc\tdst\r\n0\t0\t1\r\n1\t2\t1\r\n2\t1\t0\r\n", ImportOptions{}, []uint32{1, 0, 2},
+			"0 1 2", false},
+		"blanks around":  {" \t0 1\t\n 2 1\n1 0 \n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"rows of others": {",payer,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"numbered edges": {"id\tkind\tTarget\tSource\n7\tx\t1\t0\n8\ty\t1\t2\n9\tz\t0\t1\n", ImportOptions{},
+			[]uint32{1, 0, 2}, "0 1 2", false},
+		"one end is known": {"id,source,payee\n7,0,1\n8,2,1\n9,1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2",
+			false},
+		"a triple": {"head,relation,tail\nbob,knows,alice\ncarol,knows,alice\n", ImportOptions{},
+			[]uint32{0, 2}, "bob alice carol", true},
+		"letters": {"v,w\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
 	} {
 		d := imported(t, "edgelist", written(t, "e.txt", c.text), c.opt)
 		if !slices.Equal(d.Graph.Indices, c.indices) || idsOf(d) != c.ids || d.HasIDs() != c.mapped {
@@ -354,25 +391,28 @@ func TestEdgeListSpellings(t *testing.T) {
 
 func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 	edges := written(t, "e.csv", "u,v,w\nx,y,0.5\ny,z,2\n")
-	opt := ImportOptions{Weights: true, Symmetrise: true, Split: SplitOptions{Train: 1},
+	opt := ImportOptions{Weights: true, Symmetrize: true, Split: SplitOptions{Train: 1},
 		Labels:   written(t, "l.csv", "id,label\nz,cat\nx,dog\nq,cat\n"),
 		Features: written(t, "f.tsv", "x\t1\t2\ny\t3\t4\nq\t5\t6\nz\t7\t8\n")}
 	d := imported(t, "edgelist", edges, opt)
 	if idsOf(d) != "x y z q" || !slices.Equal(d.Graph.Weights, []float32{0.5, 0.5, 2, 2}) {
 		t.Errorf("%s %v", idsOf(d), d.Graph.Weights)
 	}
-	if !slices.Equal(d.Labels.Class, []int32{1, -1, 0, 0}) || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
+	if !slices.Equal(d.Labels.Class, []int32{1, -1, 0, 0}) ||
+		!slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
 		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
 	}
-	opt.Features = written(t, "f.csv", "id,0,1\nx,1,2\ny,3,4\nq,5,6\nz,7,8\n") // columns without names, as pandas numbers them
-	if d = imported(t, "edgelist", edges, opt); idsOf(d) != "x y z q" || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
+	// columns without names, as pandas numbers them
+	opt.Features = written(t, "f.csv", "id,0,1\nx,1,2\ny,3,4\nq,5,6\nz,7,8\n")
+	if d = imported(t, "edgelist", edges, opt); idsOf(d) != "x y z q" ||
+		!slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
 		t.Errorf("%s %v", idsOf(d), d.Features.F32)
 	}
 	opt.Labels = written(t, "l.csv", "z,1\nx,0\n")
 	opt.Features = written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))
 	d = imported(t, "edgelist", edges, opt)
 	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "line i of ids.txt") {
-		t.Errorf("nobody says whose the rows of the npy are: %s", notes)
+		t.Errorf("no note names the order of the rows of the npy: %s", notes)
 	}
 	if !slices.Equal(d.Labels.Class, []int32{0, -1, 1}) || !slices.Equal(d.Features.F32, []float32{7, 8, 9}) {
 		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
@@ -381,25 +421,30 @@ func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 
 // A header says which columns are what.
 func TestColumnsByName(t *testing.T) {
-	for _, text := range []string{"src,dst,w\n0,1,0.5\n1,0,2\n", "weight,src,dst\n0.5,0,1\n2,1,0\n", "src,dst,year,Weight\n0,1,1999,0.5\n1,0,2001,2\n",
+	for _, text := range []string{"src,dst,w\n0,1,0.5\n1,0,2\n", "weight,src,dst\n0.5,0,1\n2,1,0\n",
+		"src,dst,year,Weight\n0,1,1999,0.5\n1,0,2001,2\n",
 		",dst,src,fee\n0,1,0,0.5\n1,0,1,2\n", "dst,\"weight\",src\n1,\"0.5\",0\n0,2,1\n"} {
 		d := imported(t, "edgelist", written(t, "e.csv", text), ImportOptions{Weights: true})
 		if !slices.Equal(d.Graph.Indices, []uint32{1, 0}) || !slices.Equal(d.Graph.Weights, []float32{2, 0.5}) {
 			t.Errorf("%q: %v %v", text, d.Graph.Indices, d.Graph.Weights)
 		}
 	}
-	refused(t, "edgelist", written(t, "e.csv", "weight,src,dst\nheavy,0,1\n"), ImportOptions{Weights: true}, "weight in column 1")
+	refused(t, "edgelist", written(t, "e.csv", "weight,src,dst\nheavy,0,1\n"), ImportOptions{Weights: true},
+		"weight in column 1")
 	refused(t, "edgelist", written(t, "e.csv", "id,src,dst\n0,1\n"), ImportOptions{}, "line 2")
 	edges := written(t, "e.csv", "0,1\n1,2\n2,0\n")
-	for _, text := range []string{",id,x,y\n0,2,5,6\n1,0,1,2\n2,1,3,4\n", "x,y,id\n5,6,2\n1,2,0\n3,4,1\n", ",x,y\n2,5,6\n0,1,2\n1,3,4\n"} {
+	for _, text := range []string{",id,x,y\n0,2,5,6\n1,0,1,2\n2,1,3,4\n", "x,y,id\n5,6,2\n1,2,0\n3,4,1\n",
+		",x,y\n2,5,6\n0,1,2\n1,3,4\n"} {
 		d := imported(t, "edgelist", edges, ImportOptions{Features: written(t, "f.csv", text)})
 		if !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("%q: %v", text, d.Features.F32)
 		}
 	}
 	refused(t, "edgelist", edges, ImportOptions{Features: written(t, "f.csv", "x,y,id\n5,6,2\n1,2\n3,4,1\n")}, "f.csv")
-	d := imported(t, "edgelist", written(t, "e.csv", "id,src,dst\n7,0,1\n"), ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", "label,id\n1,0\n")})
-	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "sources are column 2, targets column 3") || !strings.Contains(notes, "ids are column 2 of l.csv") {
+	d := imported(t, "edgelist", written(t, "e.csv", "id,src,dst\n7,0,1\n"),
+		ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", "label,id\n1,0\n")})
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes,
+		"sources are column 2, targets column 3") || !strings.Contains(notes, "ids are column 2 of l.csv") {
 		t.Error(notes)
 	}
 }
@@ -436,17 +481,19 @@ func TestTablesOfVertices(t *testing.T) {
 
 func TestEdgeListSaysWhatItLeavesOut(t *testing.T) {
 	d := imported(t, "edgelist", written(t, "e.csv", "alice,1\n2,3\n#tag,3\n3,4\n"), ImportOptions{})
-	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, `"alice,1"`) || !strings.Contains(notes, "are taken for comments: 1;") {
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, `"alice,1"`) ||
+		!strings.Contains(notes, "are taken for comments: 1;") {
 		t.Error(notes)
 	}
 	d = imported(t, "edgelist", written(t, "e.csv", "# comment\nsource,target\n# more\n0,1\n1,2\n"), ImportOptions{})
-	if len(d.Meta.Notes) != 1 {
-		t.Error(d.Meta.Notes)
+	if notes := strings.Join(d.Meta.Notes, "; "); strings.Contains(notes, "taken for") {
+		t.Error(notes)
 	}
 }
 
 func TestFromHalf(t *testing.T) {
-	for h, want := range map[uint16]float32{0: 0, 1: 1.0 / (1 << 24), 0x3ff: 1023.0 / (1 << 24), 0x400: 1.0 / (1 << 14), 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x3555: 0.33325195} {
+	for h, want := range map[uint16]float32{0: 0, 1: 1.0 / (1 << 24), 0x3ff: 1023.0 / (1 << 24),
+		0x400: 1.0 / (1 << 14), 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x3555: 0.33325195} {
 		if got := fromHalf(h); got != want {
 			t.Errorf("%#x is %g, want %g", h, got, want)
 		}
@@ -464,7 +511,8 @@ func TestOneHot(t *testing.T) {
 	for _, c := range []struct {
 		row  []int64
 		want int32 // -2: refused
-	}{{[]int64{0, 1, 0}, 1}, {[]int64{0, 0, 0}, -1}, {[]int64{1, 1, 0}, -2}, {[]int64{0, 256, 0}, -2}, {[]int64{0, 1, -1}, -2}} {
+	}{{[]int64{0, 1, 0}, 1}, {[]int64{0, 0, 0}, -1}, {[]int64{1, 1, 0}, -2}, {[]int64{0, 256, 0},
+		-2}, {[]int64{0, 1, -1}, -2}} {
 		got, err := oneHot(c.row)
 		if err != nil {
 			got = -2
@@ -482,7 +530,7 @@ func TestLargeUnsignedNumbers(t *testing.T) {
 	}
 }
 
-// The lines that a pipe gives to whoever looks first are gone for the next.
+// A pipe cannot be read twice.
 func TestPipesAreRefused(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -494,7 +542,12 @@ func TestPipesAreRefused(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("pipes have no names here:", err)
 	}
-	refused(t, "edgelist", path, ImportOptions{}, "a pipe")
+	testdeadline.Do(t, time.Minute, "importing a pipe", func() {
+		if _, err := Import("edgelist", path, ImportOptions{}, filepath.Join(t.TempDir(), "d")); !errors.Is(err, graph.ErrInput) ||
+			!strings.Contains(err.Error(), "a pipe") {
+			t.Errorf("%v, want a message about a pipe", err)
+		}
+	})
 }
 
 func TestGzippedEdgeList(t *testing.T) {
@@ -531,23 +584,27 @@ func TestBadEdgeLists(t *testing.T) {
 		"f.csv: rows":                   {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
 		"f.csv: line 1":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,,2\n1,3,4\n")}},
 		"f.csv: line 2":                 {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
-		"f.npy: features: found NaN":    {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("<f4", "(2, 1)", []byte{0, 0, 0, 0, 0, 0, 0xc0, 0x7f})))}},
-		"f.npy: header: found the end":  {"0 1\n", ImportOptions{Features: written(t, "f.npy", "\x93NUMPY\x01\x00")}},
-		"f.npy: shape":                  {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
-		"carriage return":               {"1,2\r3,4\r5,6\r", ImportOptions{}},
-		"unpack archives":               {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},
-		"UTF-16":                        {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
-		"--nodes: found -1":             {"0 1\n", ImportOptions{Nodes: -1}},
-		"--standardise":                 {"0 1\n", ImportOptions{Standardise: true}},
-		"e.txt: ids":                    {"0 9\n", ImportOptions{Nodes: 5}},
-		"e.txt: test":                   {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n")}},
-		"none for \"9\"":                {"0 9\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
-		"no-such: found no ":            {"0 1\n", ImportOptions{Labels: "no-such"}},
+		"f.npy: features: found NaN": {"0 1\n",
+			ImportOptions{Features: written(t, "f.npy",
+				string(npyBytes("<f4", "(2, 1)", []byte{0, 0, 0, 0, 0, 0, 0xc0, 0x7f})))}},
+		"f.npy: header: found the end": {"0 1\n", ImportOptions{Features: written(t, "f.npy", "\x93NUMPY\x01\x00")}},
+		"f.npy: shape": {"0 1\n",
+			ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
+		"carriage return":    {"1,2\r3,4\r5,6\r", ImportOptions{}},
+		"unpack archives":    {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},
+		"UTF-16":             {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
+		"--nodes: found -1":  {"0 1\n", ImportOptions{Nodes: -1}},
+		"--standardize":      {"0 1\n", ImportOptions{Standardize: true}},
+		"e.txt: ids":         {"0 9\n", ImportOptions{Nodes: 5}},
+		"e.txt: test":        {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n")}},
+		"none for \"9\"":     {"0 9\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
+		"no-such: found no ": {"0 1\n", ImportOptions{Labels: "no-such"}},
 	} {
 		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)
 	}
 	refused(t, "edgelist", good, ImportOptions{Split: SplitOptions{Val: 0.5}}, "--val: found a setting without effect")
-	refused(t, "metis", good, ImportOptions{Split: SplitOptions{PerClass: 5}}, "--per-class: found a setting without effect on metis")
+	refused(t, "metis", good, ImportOptions{Split: SplitOptions{PerClass: 5}},
+		"--per-class: found a setting without effect on metis")
 	refused(t, "edgelist", "no-such", ImportOptions{}, "no such file")
 	refused(t, "edgelist", "-", ImportOptions{}, "standard input")
 	refused(t, "edgelist", written(t, "e.csv", "src,dst\n"), ImportOptions{}, "no edges")
@@ -568,7 +625,8 @@ func TestEdgeListEqualsSlowTwin(t *testing.T) {
 			lines = append(lines, [2]string{u, v})
 			order[u], order[v] = true, true
 		}
-		d := imported(t, "edgelist", written(t, "e.tsv", text.String()), ImportOptions{KeepDuplicates: true, KeepSelfLoops: true})
+		d := imported(t, "edgelist", written(t, "e.tsv", text.String()),
+			ImportOptions{KeepDuplicates: true, KeepSelfLoops: true})
 		if d.Graph.Nodes() != len(order) {
 			t.Fatalf("%d vertices, want %d", d.Graph.Nodes(), len(order))
 		}
@@ -664,7 +722,8 @@ func FuzzVertexTables(f *testing.F) {
 	edges := written(f, "e", "0 1\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, labels, features []byte) {
-		opt := ImportOptions{Labels: filepath.Join(dir, "l"), Features: filepath.Join(dir, "f"), Split: SplitOptions{Train: 1}}
+		opt := ImportOptions{Labels: filepath.Join(dir, "l"), Features: filepath.Join(dir, "f"),
+			Split: SplitOptions{Train: 1}}
 		os.WriteFile(opt.Labels, labels, 0o644)
 		os.WriteFile(opt.Features, features, 0o644)
 		if _, err := readEdgeList(edges, opt); err != nil && !errors.Is(err, graph.ErrInput) {

@@ -1,11 +1,12 @@
 package dataset
 
 import (
-	"archive/zip"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/klauspost/compress/zip"
 )
 
 // An import holds neither the array nor the edges: what it ever allocates, kept or not,
@@ -32,7 +33,7 @@ func TestImportsOfEdgesAllocateLittle(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			took[i] = after.TotalAlloc - before.TotalAlloc
 		}
-		// Half of what the array grew by is room for buffers that are not yet full.
+		// Half of what the array grew by is capacity of buffers that are not yet full.
 		if took[1] > took[0]+8*(many-few) {
 			t.Errorf("zip method %d: %d bytes allocated for %d edges, %d for %d", method, took[0], few, took[1], many)
 		}

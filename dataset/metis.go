@@ -16,13 +16,13 @@ import (
 //
 //	% comments
 //	VERTICES EDGES [FMT [NCON]]
-//	one line a vertex: [size] [weight …] neighbour [weight] neighbour [weight] …
+//	one line per vertex: [size] [weight …] neighbour [weight] neighbour [weight] …
 //
 // Neighbours count from 1 and every edge is listed at both ends. The digits of FMT say
 // whether there are sizes of vertices, NCON weights of vertices, weights of edges.
-// Weights of edges are kept; sizes and weights of vertices have no place in a dataset.
+// Edge weights are kept; sizes and weights of vertices are not part of a dataset.
 
-// maxMETISLine has room for a vertex of some thirty million neighbours.
+// maxMETISLine is enough for a vertex of some thirty million neighbours.
 const maxMETISLine = 256 << 20
 
 type metisHeader struct {
@@ -72,7 +72,8 @@ func (m *metisReader) next() ([]byte, error) {
 			m.long = append(m.long[:0], line...)
 			for err == bufio.ErrBufferFull {
 				if len(m.long) > maxMETISLine {
-					return nil, m.bad(fmt.Sprintf("a line above %d bytes", maxMETISLine), "the neighbours of one vertex")
+					return nil, m.bad(fmt.Sprintf("a line above %d bytes", maxMETISLine),
+						"the neighbours of one vertex")
 				}
 				line, err = m.in.ReadSlice('\n')
 				m.long = append(m.long, line...)
@@ -134,7 +135,7 @@ func (m *metisReader) header() (h metisHeader, err error) {
 	return h, nil
 }
 
-// fill parses the lines of vertices, in order, while other cores deal edges out.
+// fill parses the lines of vertices, in order, while other cores distribute edges to buckets.
 func (m *metisReader) fill(s *graph.Sorter, h metisHeader) error {
 	parsed, free := make(chan numbered, 2), make(chan *chunk, 6)
 	for range cap(free) {
@@ -150,7 +151,7 @@ func (m *metisReader) fill(s *graph.Sorter, h metisHeader) error {
 		if !ok {
 			return false, nil
 		}
-		err := s.Add(x.seq, x.src, x.dst, x.weights)
+		err := s.Add(x.seq, x.chunk.src, x.chunk.dst, x.chunk.weights)
 		free <- x.chunk
 		return true, err
 	})
@@ -164,8 +165,8 @@ func (m *metisReader) fill(s *graph.Sorter, h metisHeader) error {
 }
 
 type numbered struct {
-	*chunk
-	seq int64
+	chunk *chunk
+	seq   int64
 }
 
 func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chunk) error {
@@ -180,7 +181,8 @@ func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chu
 	for v := range h.nodes {
 		line, err := m.next()
 		if err == io.EOF {
-			return m.bad(fmt.Sprintf("the end of the file instead of the line of vertex %d", v+1), fmt.Sprintf("a line for each of %d", h.nodes))
+			return m.bad(fmt.Sprintf("the end of the file instead of the line of vertex %d", v+1),
+				fmt.Sprintf("a line for each of %d", h.nodes))
 		}
 		if err != nil {
 			return err
@@ -194,7 +196,8 @@ func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chu
 		}
 	}
 	if listed != 2*h.edges {
-		return m.bad(fmt.Sprintf("%d neighbours in all", listed), fmt.Sprintf("%d, two for each of the header's %d edges", 2*h.edges, h.edges))
+		return m.bad(fmt.Sprintf("%d neighbours in all", listed),
+			fmt.Sprintf("%d, two for each of the header's %d edges", 2*h.edges, h.edges))
 	}
 	if rest, err := m.next(); err == nil && len(bytes.TrimSpace(rest)) > 0 {
 		return m.bad("lines after the last vertex", fmt.Sprintf("%d vertices", h.nodes))

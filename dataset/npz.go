@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"archive/zip"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/zip"
 
 	"starling/graph"
 )
@@ -22,20 +23,20 @@ import (
 //	node_names                         kept as ids if it is an array of text
 //
 // Everything else (class names, pickled objects) is left alone. The published
-// experiments draw the split themselves: 20 a class to train, 500 to validate, 1000
+// experiments draw the split themselves: 20 per class to train, 500 to validate, 1000
 // to test, unless the options say otherwise.
 //
 // O. Shchur et al.: Pitfalls of graph neural network evaluation, 2018.
 
 var npzSplit = SplitOptions{PerClass: 20, ValCount: 500, TestCount: 1000}
 
-// maxInflate bounds what a packed byte may grow to: deflate's limit is about 1032.
+// maxInflate bounds the compression ratio: deflate's limit is about 1032.
 const maxInflate = 1040
 
 type npz struct {
 	path string
 	zip  *zip.ReadCloser
-	kind string // of files it should be one of
+	kind string // the expected kind of file
 }
 
 func readNPZ(path string, opt ImportOptions) (*read, error) {
@@ -66,18 +67,18 @@ func readNPZ(path string, opt ImportOptions) (*read, error) {
 	}
 	if r.labels != nil {
 		usual := npzSplit
-		if r.labels.Kind() != graph.SingleLabel { // of which there are no so many a class
+		if r.labels.Kind() != graph.SingleLabel { // no classes to take so many vertices of
 			usual = edgeSplit
 		}
 		if r.splits, err = opt.Split.or(usual).split(r.labels, opt.Seed); err != nil {
 			return nil, err
 		}
 	}
-	opt.Symmetrise = true
+	opt.Symmetrize = true
 	return r, r.build(adj.Rows, sources(adj), adj.Indices, nil, opt)
 }
 
-// sources spells out the row of every element.
+// sources is the row of every element.
 func sources(f *graph.Features) []uint32 {
 	src := make([]uint32, len(f.Indices))
 	for v := range f.Rows {
@@ -101,9 +102,8 @@ func openNPZ(path string) (*npz, error) {
 		if errors.As(err, &system) {
 			return nil, err
 		}
-		return nil, badFile(path, "zip", err.Error(), "an npz file, which is a zip", "download it again")
+		return nil, badFile(path, "zip", graph.Sentence(err.Error()), "an npz file, which is a zip", "download it again")
 	}
-	z.RegisterDecompressor(zip.Deflate, newInflate)
 	return &npz{path, z, "gnn-benchmark"}, nil
 }
 
@@ -130,11 +130,12 @@ func (z *npz) open(name string) (io.ReadCloser, int64, error) {
 		return nil, 0, z.bad(name, "no such array", "the arrays of this format")
 	}
 	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
-		return nil, 0, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
+		return nil, 0, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64),
+			"sizes that are possible")
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, 0, z.bad(name, err.Error(), "an npy array")
+		return nil, 0, z.bad(name, graph.Sentence(err.Error()), "an npy array")
 	}
 	return r, int64(f.UncompressedSize64), nil
 }
@@ -151,7 +152,7 @@ func (z *npz) array(name string) (*ndarray, error) {
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
-		return nil, z.bad(name, err.Error(), "a whole array of numbers")
+		return nil, z.bad(name, graph.Sentence(err.Error()), "a whole array of numbers")
 	}
 	return a, nil
 }
@@ -198,7 +199,8 @@ func (z *npz) features(rows int) (*graph.Features, error) {
 		return nil, nil
 	}
 	if f.Rows != rows || f.Cols == 0 {
-		return nil, z.bad("attr_shape", fmt.Sprintf("%d×%d", f.Rows, f.Cols), fmt.Sprintf("a row a vertex (%d)", rows))
+		return nil, z.bad("attr_shape", fmt.Sprintf("%d×%d", f.Rows, f.Cols),
+			fmt.Sprintf("one row per vertex (%d)", rows))
 	}
 	return f, nil
 }
@@ -213,7 +215,7 @@ func (z *npz) labels(rows int, task string, notes *[]string) (*graph.Labels, err
 	return z.classes("labels", rows)
 }
 
-// classes reads a class a vertex; nil if no vertex has one.
+// classes reads one class per vertex; nil if no vertex has one.
 func (z *npz) classes(name string, rows int) (*graph.Labels, error) {
 	a, err := z.array(name)
 	if err != nil {
@@ -221,7 +223,8 @@ func (z *npz) classes(name string, rows int) (*graph.Labels, error) {
 	}
 	x, err := a.int64s()
 	if err != nil || len(a.shape) != 1 || len(x) != rows {
-		return nil, z.bad(name, fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("an integer a vertex (%d)", rows))
+		return nil, z.bad(name, fmt.Sprintf("shape %v of %s", a.shape, a.descr),
+			fmt.Sprintf("an integer a vertex (%d)", rows))
 	}
 	l := &graph.Labels{Class: make([]int32, rows)}
 	for v, c := range x {
@@ -237,7 +240,7 @@ func (z *npz) classes(name string, rows int) (*graph.Labels, error) {
 	return l, nil
 }
 
-// maxClasses bounds class numbers, so that a stray one does not become a wide layer.
+// maxClasses bounds class numbers, so that a wrong one does not make a wide layer.
 const maxClasses = 1 << 20
 
 // names reads node_names if it is text of fixed width (UTF-32, zero-padded).
@@ -247,7 +250,7 @@ func (z *npz) names(rows int) ([]string, error) {
 	}
 	a, err := z.array("node_names")
 	if err != nil || !strings.HasPrefix(a.descr, "U") || len(a.shape) != 1 || int(a.shape[0]) != rows {
-		return nil, nil // names of another kind are an ornament, not data
+		return nil, nil // names of another type are not used
 	}
 	width := len(a.data) / rows
 	ids := make([]string, rows)

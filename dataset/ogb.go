@@ -13,13 +13,13 @@ import (
 )
 
 // OGB node-property datasets (ogbn-arxiv, -products, -proteins, -papers100M): the
-// folder that holds raw/ and split/, as the ogb package unpacks it. raw/ has either
+// folder with raw/ and split/, as the ogb package unpacks it. raw/ has either
 //
 //	edge.csv.gz               source,target
 //	num-node-list.csv.gz      the number of vertices
-//	node-feat.csv.gz          numbers a vertex, if there are features
-//	edge-feat.csv.gz          numbers an edge, in the order of edge.csv.gz, if there are any
-//	node-label.csv.gz         a class, or a 0/1 column a class; empty or nan: none
+//	node-feat.csv.gz          numbers per vertex, if there are features
+//	edge-feat.csv.gz          numbers per edge, in the order of edge.csv.gz, if there are any
+//	node-label.csv.gz         a class, or one 0/1 column per class; empty or nan: none
 //
 // or, as papers100M and ogb's own DatasetSaver,
 //
@@ -27,7 +27,7 @@ import (
 //	node-label.npz            node_label, NaN where there is none
 //
 // and split/NAME has train, valid and test as csv.gz, or split_dict.pt. The loader of
-// ogb adds the reverse of every edge to products and proteins; so do we, by the
+// ogb adds the reverse of every edge to products and proteins; so does this one, by the
 // dataset's name. Everything as large as edges or features is streamed.
 //
 // W. Hu et al.: Open graph benchmark, 2020.
@@ -42,15 +42,16 @@ var ogbInverse = []string{"products", "proteins"}
 func readOGB(dir string, opt ImportOptions) (*read, error) {
 	o := ogb{dir: dir, raw: filepath.Join(dir, "raw"), name: opt.Name, opt: opt}
 	if _, err := os.Stat(o.raw); err != nil {
-		return nil, badFile(dir, "raw", "no such folder", "an OGB dataset, which has raw and split", "name the folder that holds raw")
+		return nil, badFile(dir, "raw", "no such folder", "an OGB dataset, which has raw and split",
+			"name the folder that holds raw")
 	}
 	if o.name == "" {
 		o.name = strings.ReplaceAll(baseName(dir), "_", "-")
 	}
 	r := &read{name: o.name}
 	for _, word := range ogbInverse {
-		if strings.Contains(o.name, word) && !opt.Symmetrise {
-			r.symmetrise = true
+		if strings.Contains(o.name, word) && !opt.Symmetrize {
+			r.symmetrize = true
 			r.notes = append(r.notes, "the reverse of every edge was added, as ogb's loader does for "+word)
 		}
 	}
@@ -78,7 +79,7 @@ func baseName(path string) string {
 	return filepath.Base(abs)
 }
 
-// file is a file of raw, packed or not.
+// file is a file of raw, compressed or not.
 func (o *ogb) file(name string) (path string, ok bool) {
 	for _, path := range []string{filepath.Join(o.raw, name+".csv.gz"), filepath.Join(o.raw, name+".csv")} {
 		if _, err := os.Stat(path); err == nil {
@@ -94,9 +95,11 @@ func (o *ogb) text(r *read) (n int, err error) {
 		return 0, err
 	}
 	path, _ := o.file("edge")
-	e, err := readEdges(path, layout{delim: ',', columns: 2}, ImportOptions{Progress: o.opt.Progress, scratch: o.opt.scratch}, parseNumbers(nil))
+	e, err := readEdges(path, layout{delim: ',', columns: 2},
+		ImportOptions{Progress: o.opt.Progress, scratch: o.opt.scratch}, parseNumbers(nil))
 	if err == errNames {
-		return 0, badFile(path, "", "ids that are no whole numbers", fmt.Sprintf("0 to %d", n-1), "download the dataset again")
+		return 0, badFile(path, "", "ids that are no whole numbers", fmt.Sprintf("0 to %d", n-1),
+			"download the dataset again")
 	}
 	if err != nil {
 		return 0, err
@@ -105,12 +108,15 @@ func (o *ogb) text(r *read) (n int, err error) {
 		if want, err := o.number("num-edge-list", 0); err != nil || int64(want) != e.total {
 			e.Close()
 			if err == nil {
-				err = badFile(path, "", fmt.Sprintf("%d edges", e.total), fmt.Sprintf("%d, as %s says", want, filepath.Base(list)), "the file was cut off or is of another dataset: download it again")
+				err = badFile(path, "", fmt.Sprintf("%d edges", e.total),
+					fmt.Sprintf("%d, as %s says", want, filepath.Base(list)),
+					"the file was cut off or is of another dataset: download it again")
 			}
 			return 0, err
 		}
 	}
-	r.edges = &edgeFeed{nodes: n, expected: e.total, fill: func(s *graph.Sorter) error { return inPath(path, e.fill(s)) }, close: e.Close}
+	r.edges = &edgeFeed{nodes: n, expected: e.total,
+		fill: func(s *graph.Sorter) error { return inPath(path, e.fill(s)) }, close: e.Close}
 	if path, ok := o.file("node-feat"); ok {
 		if r.rows, err = csvRows(path, n, o.opt); err != nil {
 			return 0, err
@@ -127,7 +133,7 @@ func (o *ogb) text(r *read) (n int, err error) {
 	return n, err
 }
 
-// inPath names the file in a mistake that does not know its own.
+// inPath adds the file to an InputError that does not name one.
 func inPath(path string, err error) error {
 	if in, ok := err.(*graph.InputError); ok && in.File == "" && !strings.HasPrefix(in.Field, "--") {
 		in.File = path
@@ -149,7 +155,8 @@ func (o *ogb) number(list string, least int64) (int, error) {
 	}
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
 	if err != nil || n < least || n > graph.MaxNodes {
-		return 0, badFile(path, "", fmt.Sprintf("%.40q", bytes.TrimSpace(b)), fmt.Sprintf("one number from %d, below 2^32", least), "only datasets of one graph can be read")
+		return 0, badFile(path, "", fmt.Sprintf("%.40q", bytes.TrimSpace(b)),
+			fmt.Sprintf("one number from %d, below 2^32", least), "only datasets of one graph can be read")
 	}
 	return int(n), nil
 }
@@ -174,7 +181,8 @@ func csvRows(path string, n int, opt ImportOptions) (*rowFeed, error) {
 	}
 	cols := bytes.Count(first, []byte{','}) + 1
 	return &rowFeed{file: path, rows: n, cols: cols, each: func(put func([]float32) error) error {
-		return lineBlocks(path, maxRowBytes, opt, func(data []byte) ([]float32, *lineError) { return parseRows(data, cols, false) }, put)
+		return lineBlocks(path, maxRowBytes, opt,
+			func(data []byte) ([]float32, *lineError) { return parseRows(data, cols, false) }, put)
 	}}, nil
 }
 
@@ -198,7 +206,8 @@ func parseRows(data []byte, cols int, holes bool) ([]float32, *lineError) {
 			}
 			x, err := strconv.ParseFloat(text(field), 32)
 			if got++; err != nil || got > cols {
-				return nil, &lineError{line: line, found: fmt.Sprintf("%.60q", row), want: fmt.Sprintf("%d numbers", cols)}
+				return nil, &lineError{line: line, found: fmt.Sprintf("%.60q", row),
+					want: fmt.Sprintf("%d numbers", cols)}
 			}
 			out = append(out, float32(x))
 		}
@@ -235,13 +244,15 @@ func (o *ogb) binary(r *read) (n int, err error) {
 	}
 	if z.find("node_feat") != nil {
 		// The archive is opened again: edges may be done, and closed, when rows are read.
-		r.rows, err = rowsOf(z.path, "node_feat", n, func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "node_feat") })
+		r.rows, err = rowsOf(z.path, "node_feat", n,
+			func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "node_feat") })
 		if err != nil {
 			return 0, err
 		}
 	}
 	if z.find("edge_feat") != nil {
-		r.edges.features, err = rowsOf(z.path, "edge_feat", int(r.edges.expected), func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "edge_feat") })
+		r.edges.features, err = rowsOf(z.path, "edge_feat", int(r.edges.expected),
+			func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "edge_feat") })
 		if err != nil {
 			return 0, err
 		}

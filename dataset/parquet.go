@@ -23,8 +23,8 @@ import (
 //	        train_mask, val_mask, test_mask; features (or feat, x, embedding): a list,
 //	        or else every other column of numbers, in the order of the table
 //
-// Ids become vertices as those of edge lists do. With a vertex table it must name every
-// vertex. Edges are streamed by row groups on all cores; the vertex table is held.
+// Ids become vertices as those of edge lists do. A vertex table must name every
+// vertex. Edges are streamed by row groups on all cores; the vertex table is held in memory.
 
 func readParquet(src string, opt ImportOptions) (*read, error) {
 	edgeFiles, nodeFiles, err := parquetFiles(src)
@@ -37,7 +37,7 @@ func readParquet(src string, opt ImportOptions) (*read, error) {
 	}
 	var nodes *parquetNodes
 	if len(nodeFiles) > 0 {
-		if nodes, err = readParquetNodes(nodeFiles); err != nil {
+		if nodes, err = readParquetNodes(nodeFiles, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,8 @@ func parquetFiles(src string) (edges, nodes []string, err error) {
 		}
 	}
 	if len(edges) == 0 {
-		return nil, nil, badFile(src, "", "no edges*.parquet", "edges*.parquet, and nodes*.parquet for features and labels", "rename the tables")
+		return nil, nil, badFile(src, "", "no edges*.parquet",
+			"edges*.parquet, and nodes*.parquet for features and labels", "rename the tables")
 	}
 	return edges, nodes, nil
 }
@@ -97,22 +98,22 @@ func parquetEdges(paths []string, nodes *parquetNodes, opt ImportOptions) (*edge
 	if err == nil && nodes != nil {
 		if nodes.texts != nil || !nodes.small() {
 			err = errNames
-		} else {
+		} else if err = nodes.match(e, numbers); err == nil {
 			numbers.add(nodes.numbers())
 		}
 	}
 	if err == nil {
-		ids, err = numericIDs(e, numbers, tables{}, opt)
+		ids, err = numericIDs(e, numbers, &tables{}, opt)
 	}
 	if errors.Is(err, errNames) {
 		e.Close()
 		names := newNameTable()
 		var extra tables
 		if nodes != nil {
-			extra.labels = &labelTable{ids: nodes.names()}
+			extra.labels = &labelTable{path: nodes.path, ids: nodes.names()}
 		}
 		if e, err = readParquetEdges(paths, opt, nil, names); err == nil {
-			ids, err = namedIDs(e, names, extra)
+			ids, err = namedIDs(e, names, &extra)
 		}
 	}
 	if err == nil && ids.n == 0 {
@@ -133,28 +134,29 @@ var (
 
 // edgeTable is an open table of edges.
 type edgeTable struct {
-	*parquetFile
+	file             *parquetFile
 	src, dst, weight *parquetColumn
 }
 
 func openEdgeTable(path string, opt ImportOptions) (t edgeTable, err error) {
-	if t.parquetFile, err = openParquet(path); err != nil {
+	if t.file, err = openParquet(path); err != nil {
 		return t, err
 	}
-	t.src, t.dst = t.find(sourceNames...), t.find(targetNames...)
+	t.src, t.dst = t.file.find(sourceNames...), t.file.find(targetNames...)
 	if opt.Weights {
-		t.weight = t.find(weightNames...)
+		t.weight = t.file.find(weightNames...)
 	}
 	switch {
 	case t.src == nil || t.dst == nil:
-		err = t.bad("columns", t.names(), "src and dst (or source and target)")
+		err = t.file.bad("columns", t.file.names(), "src and dst (or source and target)")
 	case !(t.src.whole() || t.src.text()) || t.src.kind != t.dst.kind && !(t.src.whole() && t.dst.whole()):
-		err = t.bad(t.src.name+", "+t.dst.name, fmt.Sprintf("%s and %s", t.src.kind, t.dst.kind), "two columns of whole numbers or of text")
+		err = t.file.bad(t.src.name+", "+t.dst.name, fmt.Sprintf("%s and %s", t.src.kind, t.dst.kind),
+			"two columns of whole numbers or of text")
 	case opt.Weights && (t.weight == nil || t.weight.list || !t.weight.number()):
-		err = t.bad("columns", t.names(), "a column weight of numbers, as --weights says")
+		err = t.file.bad("columns", t.file.names(), "a column weight of numbers, as --weights says")
 	}
 	if err != nil {
-		t.Close()
+		t.file.Close()
 	}
 	return t, err
 }
@@ -167,7 +169,7 @@ func (p *parquetFile) names() string {
 	return strings.Join(names[:min(len(names), 20)], ", ")
 }
 
-// readParquetEdges puts the edges of all tables aside, row groups in parallel. Ends are
+// readParquetEdges spills the edges of all tables, row groups in parallel. Ends are
 // numbered by names if it is not nil; else they must be small numbers.
 func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *nameTable) (*edges, error) {
 	e := &edges{weighted: opt.Weights}
@@ -177,9 +179,10 @@ func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *
 		if err != nil {
 			return nil, err
 		}
-		defer t.Close()
-		for g := range t.pf.RowGroups() {
-			groups = append(groups, edgeGroup{edgeTable: t, group: g, into: e, numbers: numbers, names: names, seen: uint64(len(groups)) << 32})
+		defer t.file.Close()
+		for g := range t.file.pf.RowGroups() {
+			groups = append(groups, edgeGroup{table: t, group: g, into: e, numbers: numbers, names: names,
+				seen: uint64(len(groups)) << 32})
 		}
 		if names == nil && t.src.text() {
 			return nil, errNames
@@ -210,13 +213,13 @@ func readGroups(groups []edgeGroup, opt ImportOptions) (parts [][]*block, errs [
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(groups)) {
 		wg.Go(func() {
-			var spare chunk
+			var buffer chunk
 			for {
 				j := int(next.Add(1) - 1)
 				if j >= len(groups) {
 					return
 				}
-				groups[j].x = &spare
+				groups[j].x = &buffer
 				parts[j], errs[j] = groups[j].read()
 				opt.report("read row groups", done.Add(1), int64(len(groups)))
 			}
@@ -228,7 +231,7 @@ func readGroups(groups []edgeGroup, opt ImportOptions) (parts [][]*block, errs [
 
 // edgeGroup reads one row group.
 type edgeGroup struct {
-	edgeTable
+	table   edgeTable
 	group   int
 	into    *edges
 	x       *chunk
@@ -237,19 +240,19 @@ type edgeGroup struct {
 	seen    uint64
 }
 
-// read puts a row group aside as one or more blocks.
+// read spills a row group as one or more blocks.
 func (g *edgeGroup) read() ([]*block, error) {
 	g.x.src, g.x.dst, g.x.weights = g.x.src[:0], g.x.dst[:0], g.x.weights[:0]
-	if err := g.end(g.src, 0, &g.x.src); err != nil {
+	if err := g.end(g.table.src, 0, &g.x.src); err != nil {
 		return nil, err
 	}
-	if err := g.end(g.dst, 1, &g.x.dst); err != nil {
+	if err := g.end(g.table.dst, 1, &g.x.dst); err != nil {
 		return nil, err
 	}
-	if g.weight != nil {
-		if err := g.cells(g.group, g.weight, func(c parquetCell) error {
+	if g.table.weight != nil {
+		if err := g.table.file.cells(g.group, g.table.weight, func(c parquetCell) error {
 			if c.missing || math.IsNaN(c.real) || math.IsInf(c.real, 0) {
-				return g.bad(g.weight.name, "a weight that is no finite number", "one in every row")
+				return g.table.file.bad(g.table.weight.name, "a weight that is no finite number", "one in every row")
 			}
 			g.x.weights = append(g.x.weights, float32(c.real))
 			return nil
@@ -257,14 +260,16 @@ func (g *edgeGroup) read() ([]*block, error) {
 			return nil, err
 		}
 	}
-	if len(g.x.src) != len(g.x.dst) || g.weight != nil && len(g.x.weights) != len(g.x.src) {
-		return nil, g.bad("columns", fmt.Sprintf("%d, %d and %d values in a row group", len(g.x.src), len(g.x.dst), len(g.x.weights)), "as many of each")
+	if len(g.x.src) != len(g.x.dst) || g.table.weight != nil && len(g.x.weights) != len(g.x.src) {
+		return nil, g.table.file.bad("columns",
+			fmt.Sprintf("%d, %d and %d values in a row group", len(g.x.src), len(g.x.dst), len(g.x.weights)),
+			"as many of each")
 	}
 	var out []*block
 	for lo := 0; lo < len(g.x.src); lo += pieceNumbers {
 		hi := min(lo+pieceNumbers, len(g.x.src))
 		b := &block{src: g.x.src[lo:hi], dst: g.x.dst[lo:hi]}
-		if g.weight != nil {
+		if g.table.weight != nil {
 			b.weights = g.x.weights[lo:hi]
 		}
 		g.into.put(b)
@@ -279,7 +284,7 @@ func (g *edgeGroup) read() ([]*block, error) {
 	return out, nil
 }
 
-// end reads one end of every edge. which tells sources from targets, so that names are
+// end reads one end of every edge. which distinguishes sources from targets, so that names are
 // numbered in the order of the rows.
 func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
 	seen := g.seen + which
@@ -293,15 +298,15 @@ func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
 		return nil
 	}
 	if c.text() {
-		return g.cells(g.group, c, func(x parquetCell) error {
+		return g.table.file.cells(g.group, c, func(x parquetCell) error {
 			if x.missing || slices.Contains(x.text, '\n') {
-				return g.bad(c.name, "a missing value, or a name with a line break", "a name in every row")
+				return g.table.file.bad(c.name, "a missing value, or a name with a line break", "a name in every row")
 			}
 			return name(x.text)
 		})
 	}
 	var digits []byte
-	return g.ints(g.group, c, func(page []int64) error {
+	return g.table.file.ints(g.group, c, func(page []int64) error {
 		if g.names != nil {
 			for _, x := range page {
 				digits = c.id(digits[:0], x)

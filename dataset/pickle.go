@@ -5,13 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
 
 // A pickle is a program for a small stack machine, and Python runs any function
-// it names. This reader runs none: it knows the classes of the Planetoid files and
-// refuses every other by name. It takes memory only for what the file spells out:
+// it names. This reader calls none: it knows the classes of the Planetoid files and
+// refuses every other by name. It allocates memory only for what the file contains:
 // strings stay slices of the file, and every opcode makes at most one value.
 //
 // Values: nil, bool, int64, float64, []byte (strings of any kind), tuple, *list,
@@ -22,7 +23,7 @@ type (
 	list   struct{ items []any }
 	dict   struct{ keys, values []any }
 	global string
-	// object is a call that was not made: what would be called, with what, and the
+	// object is a call that was not made: the function, its arguments, and the
 	// state that would be set on the result.
 	object struct {
 		class global
@@ -81,8 +82,8 @@ func unpickle(b []byte) (v any, err error) {
 	}
 }
 
-// pickleError is thrown by the steps and caught by unpickle: an opcode has no
-// caller that could do anything about it.
+// pickleError is a panic of the steps that unpickle recovers: an opcode has no
+// caller that could handle it.
 type pickleError string
 
 func (e pickleError) Error() string { return string(e) }
@@ -120,7 +121,7 @@ func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
 
 func (u *unpickler) pop() any {
 	if len(u.stack) == 0 {
-		fail("the stack is empty")
+		fail("an empty stack")
 	}
 	v := u.stack[len(u.stack)-1]
 	if _, isMark := v.(mark); isMark {
@@ -283,7 +284,7 @@ func (u *unpickler) memoise(op byte) bool {
 	case 'h', 'j', 'g':
 		v, ok := u.memo[at]
 		if !ok {
-			fail("memo %d was never set", at)
+			fail("memo %d, which was never set", at)
 		}
 		u.push(v)
 	default:
@@ -310,12 +311,13 @@ func (u *unpickler) global(op byte) {
 	}
 	g, ok := allowedGlobals[name]
 	if !ok {
-		fail("the class %q, which a Planetoid file has no use for and which is not run", strings.Replace(name, " ", ".", 1))
+		fail("the class %q, which a Planetoid file has no use for and which is not run",
+			strings.Replace(name, " ", ".", 1))
 	}
 	u.push(g)
 }
 
-// call notes a call instead of making it, except for the two that are data.
+// call records a call instead of making it, except for the two that are data.
 func (u *unpickler) call() {
 	args, ok := u.pop().(tuple)
 	class, named := u.pop().(global)
@@ -344,7 +346,7 @@ func (u *unpickler) build() {
 	top[*object](u).state = state
 }
 
-// latin1 undoes how Python 3 writes bytes in protocol 2: as text, encoded again.
+// latin1 decodes bytes as Python 3 writes them in protocol 2: as text, encoded again.
 func latin1(args tuple) []byte {
 	var text []byte
 	if len(args) > 0 {
@@ -380,10 +382,10 @@ func decimal(s string) int64 {
 	return x
 }
 
-func float64frombe(b []byte) float64 { return frombits(binary.BigEndian.Uint64(b)) }
+func float64frombe(b []byte) float64 { return math.Float64frombits(binary.BigEndian.Uint64(b)) }
 
-// errShape is what the readers of values below say: the pickle is sound, but
-// it does not hold what the file should hold.
+// errShape is the error of the functions below: the pickle is valid, but
+// does not contain what the file should.
 var errShape = errors.New("another kind of value")
 
 // get is the value under a name, nil if there is none.

@@ -60,10 +60,12 @@ func readPlanetoid(dir string, opt ImportOptions) (*read, error) {
 			return nil, err
 		}
 		if a, b := (*part.f).Rows, len(*part.l); a != b {
-			return nil, p.bad(labelFile, fmt.Sprintf("%d rows", b), fmt.Sprintf("%d, as in ind.%s.%s", a, name, part.suffix))
+			return nil, p.bad(labelFile, fmt.Sprintf("%d rows", b),
+				fmt.Sprintf("%d, as in ind.%s.%s", a, name, part.suffix))
 		}
 		if (*part.f).Cols != x.Cols || classes[i] != classes[0] {
-			return nil, p.bad(part.suffix, fmt.Sprintf("%d features and %d classes", (*part.f).Cols, classes[i]), "as many as in the other files")
+			return nil, p.bad(part.suffix, fmt.Sprintf("%d features and %d classes", (*part.f).Cols, classes[i]),
+				"as many as in the other files")
 		}
 	}
 	n, err := p.place(test, tx.Rows, allx.Rows)
@@ -79,18 +81,19 @@ func readPlanetoid(dir string, opt ImportOptions) (*read, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.Symmetrise = true
+	opt.Symmetrize = true
 	return r, r.build(n, src, dst, nil, opt)
 }
 
-// planetoidName is the name asked for, or that of the only dataset in the folder.
+// planetoidName is the given name, or that of the only dataset in the folder.
 func planetoidName(dir, name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
 	found := matching(dir, "ind.*.graph")
 	if len(found) != 1 {
-		return "", badFile(dir, "name", fmt.Sprintf("%d files ind.NAME.graph", len(found)), "one, or a name to choose by", "give --name cora, citeseer or pubmed")
+		return "", badFile(dir, "name", fmt.Sprintf("%d files ind.NAME.graph", len(found)),
+			"one, or a name to choose by", "give --name cora, citeseer or pubmed")
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(found[0]), "ind."), ".graph"), nil
 }
@@ -115,7 +118,8 @@ func (p planetoid) pickle(suffix string) (any, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxPickleBytes {
-		return nil, p.bad(suffix, fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()), "a file of at most 4 GiB")
+		return nil, p.bad(suffix, fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+			"a file of at most 4 GiB")
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -123,7 +127,7 @@ func (p planetoid) pickle(suffix string) (any, error) {
 	}
 	v, err := unpickle(b)
 	if err != nil {
-		return nil, p.bad(suffix, err.Error(), "a pickle as Planetoid writes it")
+		return nil, p.bad(suffix, graph.Sentence(err.Error()), "a pickle as Planetoid writes it")
 	}
 	return v, nil
 }
@@ -185,7 +189,7 @@ func (p planetoid) labels(suffix string) (class []int32, classes int, err error)
 		err = errShape
 	}
 	if err != nil {
-		return nil, 0, p.bad(suffix, err.Error(), "a two-dimensional integer array")
+		return nil, 0, p.bad(suffix, graph.Sentence(err.Error()), "a two-dimensional integer array")
 	}
 	classes = int(a.shape[1])
 	class = make([]int32, a.shape[0])
@@ -197,7 +201,7 @@ func (p planetoid) labels(suffix string) (class []int32, classes int, err error)
 	return class, classes, nil
 }
 
-// oneHot is where the 1 is among zeros; -1: there is none.
+// oneHot is the position of the 1 among zeros; -1: there is none.
 func oneHot(row []int64) (class int32, err error) {
 	class = -1
 	for c, x := range row {
@@ -224,7 +228,8 @@ func (p planetoid) testIndex() ([]uint32, error) {
 	for lines.Scan() {
 		id, err := strconv.ParseUint(strings.TrimSpace(lines.Text()), 10, 32)
 		if err != nil {
-			return nil, badFile(p.path("test.index"), fmt.Sprintf("line %d", len(ids)+1), fmt.Sprintf("%.40q", lines.Text()), "a vertex number", "download the file again")
+			return nil, badFile(p.path("test.index"), fmt.Sprintf("line %d", len(ids)+1),
+				fmt.Sprintf("%.40q", lines.Text()), "a vertex number", "download the file again")
 		}
 		ids = append(ids, uint32(id))
 	}
@@ -244,11 +249,13 @@ func (p planetoid) place(test []uint32, rows, before int) (n int, err error) {
 	last := int(sorted[len(sorted)-1])
 	switch {
 	case len(test) != rows:
-		return 0, p.bad("test.index", fmt.Sprintf("%d lines", len(test)), fmt.Sprintf("%d, the rows of ind.%s.tx", rows, p.name))
+		return 0, p.bad("test.index", fmt.Sprintf("%d lines", len(test)),
+			fmt.Sprintf("%d, the rows of ind.%s.tx", rows, p.name))
 	case len(slices.Compact(sorted)) != rows:
 		return 0, p.bad("test.index", "a vertex twice", "each once")
 	case int(sorted[0]) != before:
-		return 0, p.bad("test.index", fmt.Sprintf("vertices from %d", sorted[0]), fmt.Sprintf("from %d, after the rows of ind.%s.allx", before, p.name))
+		return 0, p.bad("test.index", fmt.Sprintf("vertices from %d", sorted[0]),
+			fmt.Sprintf("from %d, after the rows of ind.%s.allx", before, p.name))
 	case last >= before+16*rows+1024:
 		return 0, p.bad("test.index", fmt.Sprintf("vertex %d", last), "few vertices without a row")
 	}
@@ -288,8 +295,14 @@ func stackLabels(n int, all, ty []int32, test []uint32) []int32 {
 }
 
 func (p planetoid) splits(train, labelled int, test []uint32) (s graph.Splits, err error) {
+	if labelled < planetoidVal {
+		return s, p.bad("allx", fmt.Sprintf("%d rows", labelled),
+			fmt.Sprintf("more than the %d that are for validation", planetoidVal))
+	}
 	if train+planetoidVal > labelled {
-		return s, p.bad("y", fmt.Sprintf("%d rows", train), fmt.Sprintf("at most %d, to leave %d of ind.%s.allx for validation", labelled-planetoidVal, planetoidVal, p.name))
+		return s, p.bad("y", fmt.Sprintf("%d rows", train),
+			fmt.Sprintf("at most %d, to leave %d of ind.%s.allx for validation", labelled-planetoidVal, planetoidVal,
+				p.name))
 	}
 	for v := range uint32(train + planetoidVal) {
 		if v < uint32(train) {
@@ -310,7 +323,7 @@ func (p planetoid) edges(n int) (src, dst []uint32, err error) {
 	}
 	d, ok := v.(*dict)
 	if !ok {
-		return nil, nil, p.bad("graph", errShape.Error(), "a dict of lists")
+		return nil, nil, p.bad("graph", graph.Sentence(errShape.Error()), "a dict of lists")
 	}
 	vertex := func(v any) (uint32, error) {
 		x, ok := v.(int64)

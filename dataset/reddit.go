@@ -66,7 +66,7 @@ func (z *npz) coo() (*edgeFeed, error) {
 			return err
 		}
 		defer col.Close()
-		return z.named("row, col", addPairs(s, ahead(row, edges, true), ahead(col, edges, true)))
+		return z.named("row, col", addPairs(s, prefetch(row, edges, true), prefetch(col, edges, true)))
 	}}, nil
 }
 
@@ -86,7 +86,8 @@ func redditData(path string, n int, r *read) error {
 	}
 	types, err := a.int64s()
 	if err != nil || len(types) != n {
-		return z.bad("node_types", fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("a number a vertex (%d)", n))
+		return z.bad("node_types", fmt.Sprintf("shape %v of %s", a.shape, a.descr),
+			fmt.Sprintf("one number per vertex (%d)", n))
 	}
 	for v, t := range types {
 		switch t {
@@ -101,6 +102,7 @@ func redditData(path string, n int, r *read) error {
 			return z.bad("node_types", fmt.Sprintf("%d at vertex %d", t, v), "1, 2 or 3")
 		}
 	}
-	r.rows, err = rowsOf(path, "feature", n, func() (*arrayStream, error) { return openInNPZ(path, "DGL Reddit", "feature") })
+	r.rows, err = rowsOf(path, "feature", n,
+		func() (*arrayStream, error) { return openInNPZ(path, "DGL Reddit", "feature") })
 	return err
 }

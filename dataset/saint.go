@@ -21,10 +21,10 @@ import (
 //	adj_train.npz    the same, between training vertices only
 //	feats.npy        [vertices, features]
 //	role.json        {"tr": [...], "va": [...], "te": [...]}
-//	class_map.json   {"vertex": class} or, several labels a vertex, {"vertex": [0, 1, ...]}
+//	class_map.json   {"vertex": class} or, several labels per vertex, {"vertex": [0, 1, ...]}
 //
 // adj_train is not read: --inductive trains on the edges between training vertices.
-// The authors standardise features by the training rows, PyG does not; Standardise
+// The authors standardize features by the training rows, PyG does not; Standardize
 // chooses. Edges and features are streamed.
 //
 // H. Zeng et al.: GraphSAINT, 2020.
@@ -43,7 +43,7 @@ func readSAINT(dir string, opt ImportOptions) (*read, error) {
 	for _, step := range []func() error{
 		func() (err error) { r.splits, err = saintRoles(filepath.Join(dir, "role.json"), n); return },
 		func() (err error) { r.labels, err = classMap(filepath.Join(dir, "class_map.json"), n); return },
-		func() (err error) { r.rows, err = saintRows(filepath.Join(dir, "feats.npy"), n, r, opt); return },
+		func() (err error) { r.rows, err = saintRows(filepath.Join(dir, "feats.npy"), n, r); return },
 	} {
 		if err := step(); err != nil {
 			r.edges.close()
@@ -54,17 +54,12 @@ func readSAINT(dir string, opt ImportOptions) (*read, error) {
 }
 
 // saintRows streams the features, which may be absent.
-func saintRows(path string, n int, r *read, opt ImportOptions) (*rowFeed, error) {
+func saintRows(path string, n int, r *read) (*rowFeed, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		r.notes = append(r.notes, "no feats.npy: the dataset has no features")
 		return nil, nil
 	}
-	rows, err := rowsOf(path, "", n, func() (*arrayStream, error) { return openArray(path) })
-	if err != nil || !opt.Standardise {
-		return rows, err
-	}
-	r.notes = append(r.notes, "features standardised by the training rows")
-	return rows.standardised(r.splits.Train)
+	return rowsOf(path, "", n, func() (*arrayStream, error) { return openArray(path) })
 }
 
 // scipyCSR streams the edges of a matrix that scipy.sparse.save_npz wrote: row i
@@ -92,7 +87,8 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 	}
 	ptr, err := a.int64s()
 	if err != nil || len(ptr) != n+1 || ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > graph.MaxEdges {
-		return fail(z.bad("indptr", fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("%d offsets that never fall", n+1)))
+		return fail(z.bad("indptr", fmt.Sprintf("shape %v of %s", a.shape, a.descr),
+			fmt.Sprintf("%d offsets that never fall", n+1)))
 	}
 	head, err := z.stream("indices")
 	if err != nil {
@@ -100,7 +96,8 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 	}
 	head.Close()
 	if len(head.shape) != 1 || head.shape[0] != ptr[n] {
-		return fail(z.bad("indices", fmt.Sprintf("shape %v", head.shape), fmt.Sprintf("[%d], the last of indptr", ptr[n])))
+		return fail(z.bad("indices", fmt.Sprintf("shape %v", head.shape),
+			fmt.Sprintf("[%d], the last of indptr", ptr[n])))
 	}
 	return &edgeFeed{nodes: n, expected: ptr[n], close: func() { z.zip.Close() }, fill: func(s *graph.Sorter) error {
 		a, err := z.stream("indices")
@@ -108,11 +105,11 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 			return err
 		}
 		defer a.Close()
-		return z.named("indices", addPairs(s, expandRows(ptr), ahead(a, ptr[n], true)))
+		return z.named("indices", addPairs(s, expandRows(ptr), prefetch(a, ptr[n], true)))
 	}}, nil
 }
 
-// format is what kind of matrix scipy saved: those by rows and by columns have arrays of
+// format is the kind of matrix that scipy saved: those by rows and by columns have arrays of
 // the same names.
 func (z *npz) format() string {
 	if z.find("format") == nil {
@@ -138,7 +135,7 @@ func (z *npz) square() (n int, err error) {
 	return int(shape[0]), nil
 }
 
-// expandRows hands out the row of every element of a CSR matrix.
+// expandRows streams the row of every element of a CSR matrix.
 func expandRows(ptr []int64) *pieces {
 	p := &pieces{ready: make(chan []uint32, 2), free: make(chan []uint32, 4), stop: make(chan struct{})}
 	total := ptr[len(ptr)-1]
@@ -182,11 +179,13 @@ func saintRoles(path string, n int) (s graph.Splits, err error) {
 	defer in.Close()
 	var roles map[string][]uint32
 	if err := json.NewDecoder(in).Decode(&roles); err != nil {
-		return s, badFile(path, "", err.Error(), `{"tr": […], "va": […], "te": […]} of vertex numbers`, "download the file again")
+		return s, badFile(path, "", graph.Sentence(err.Error()), `{"tr": […], "va": […], "te": […]} of vertex numbers`,
+			"download the file again")
 	}
 	for name := range roles {
 		if name != "tr" && name != "va" && name != "te" {
-			return s, badFile(path, fmt.Sprintf("%.40q", name), "an unknown role", "tr, va and te", "download the file again")
+			return s, badFile(path, fmt.Sprintf("%.40q", name), "an unknown role", "tr, va and te",
+				"download the file again")
 		}
 	}
 	s = graph.Splits{Train: roles["tr"], Val: roles["va"], Test: roles["te"]}
@@ -198,7 +197,7 @@ func saintRoles(path string, n int) (s graph.Splits, err error) {
 	return s, nil
 }
 
-// classMap reads class_map.json as it comes, since it may be hundreds of megabytes.
+// classMap streams class_map.json, which may be hundreds of megabytes.
 // Vertices it does not name have no label.
 func classMap(path string, n int) (*graph.Labels, error) {
 	in, err := openInput(path)
@@ -225,7 +224,7 @@ type classReader struct {
 	n    int
 	in   *bufio.Reader
 	at   int64
-	most int64 // marks that a file of this size can be about
+	most int64 // the most marks a file of this size can have
 	l    graph.Labels
 	row  []uint8
 }
@@ -234,7 +233,7 @@ type classError struct{ found, want string }
 
 func (e *classError) Error() string { return e.found + ", want " + e.want }
 
-// next is the following byte that is no blank.
+// next is the following byte that is not blank.
 func (m *classReader) next() (byte, error) {
 	for {
 		c, err := m.in.ReadByte()
@@ -277,7 +276,8 @@ func (m *classReader) number(c byte, limit int) (x int, after byte, err error) {
 	}
 	f, err := strconv.ParseFloat(string(digits), 64)
 	if x = int(f); err != nil || float64(x) != f || x < 0 || x >= limit {
-		return 0, 0, &classError{fmt.Sprintf("%q", append(digits, c)), fmt.Sprintf("a whole number from 0 to %d", limit-1)}
+		return 0, 0, &classError{fmt.Sprintf("%q", append(digits, c)),
+			fmt.Sprintf("a whole number from 0 to %d", limit-1)}
 	}
 	return x, c, nil
 }
@@ -392,7 +392,8 @@ func (m *classReader) marks(v int) error {
 		return &classError{fmt.Sprintf("%d marks for vertex %d", len(m.row), v), "as many as other vertices have"}
 	}
 	if int64(m.n)*int64(len(m.row)) > m.most {
-		return &classError{fmt.Sprintf("%d marks for one of %d vertices in so small a file", len(m.row), m.n), "marks for most vertices"}
+		return &classError{fmt.Sprintf("%d marks for one of %d vertices in so small a file", len(m.row), m.n),
+			"marks for most vertices"}
 	}
 	if m.l.Multi == nil {
 		m.l.Classes = len(m.row)

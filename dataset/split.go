@@ -8,7 +8,8 @@ import (
 	"starling/rng"
 )
 
-func checkFractions(train, val, test float64) error {
+// CheckFractions checks the shares of the three splits.
+func CheckFractions(train, val, test float64) error {
 	for _, f := range []struct {
 		name string
 		x    float64
@@ -23,6 +24,9 @@ func checkFractions(train, val, test float64) error {
 	return nil
 }
 
+// SplitStream keys the draws of splits under a seed.
+const SplitStream = 7
+
 // SplitByFraction gives shares of the labelled vertices to the three splits, at
 // random but exactly (rounded to whole vertices). labels may be nil: then every
 // vertex takes part.
@@ -30,7 +34,7 @@ func checkFractions(train, val, test float64) error {
 // Each vertex has a hash; the splits are those below the hash of the right rank.
 // No list of vertices is shuffled, so it takes no memory beside its result.
 func SplitByFraction(n int, labels *graph.Labels, train, val, test float64, k rng.Key) (graph.Splits, error) {
-	if err := checkFractions(train, val, test); err != nil {
+	if err := CheckFractions(train, val, test); err != nil {
 		return graph.Splits{}, err
 	}
 	in := func(v int) bool { return labels == nil || labels.Has(v) }
@@ -65,16 +69,17 @@ func SplitByFraction(n int, labels *graph.Labels, train, val, test float64, k rn
 		ids   []uint32
 	}{{"train", train, s.Train}, {"val", val, s.Val}, {"test", test, s.Test}} {
 		if f.share > 0 && len(f.ids) == 0 {
-			return graph.Splits{}, &graph.InputError{Field: f.name, Found: fmt.Sprintf("no vertex: %g of %d", f.share, total),
-				Want: "at least one", Fix: "give a larger share or more labelled vertices"}
+			return graph.Splits{}, &graph.InputError{Field: f.name,
+				Found: fmt.Sprintf("no vertex: %g of %d", f.share, total),
+				Want:  "at least one", Fix: "give a larger share or more labelled vertices"}
 		}
 	}
 	return s, nil
 }
 
-// hashOfRank finds the hash below which exactly rank vertices lie, by counting
+// hashOfRank finds the hash below which exactly rank vertices are, by counting
 // hashes in coarse buckets and sorting only the bucket that the rank falls in.
-// Hashes are 63 bits wide so that the cut above all of them fits a word.
+// Hashes are 63 bits wide so that the limit above all of them fits a word.
 func hashOfRank(n int, in func(int) bool, k rng.Key, rank int) uint64 {
 	const shift = 63 - 16
 	count := make([]int, 1<<16)
@@ -105,7 +110,8 @@ func hashOfRank(n int, in func(int) bool, k rng.Key, rank int) uint64 {
 // vertices of every class, then val and test vertices from the rest, at random.
 func SplitPerClass(labels *graph.Labels, perClass, val, test int, k rng.Key) (graph.Splits, error) {
 	if labels.Kind() != graph.SingleLabel {
-		return graph.Splits{}, badParam("per-class", "vertices of several classes, or of numbers", "one class a vertex, or shares (train, val, test)")
+		return graph.Splits{}, badParam("per-class", "vertices of several classes, or of numbers",
+			"one class per vertex, or shares (train, val, test)")
 	}
 	order := k.Perm(len(labels.Class))
 	taken := make([]int, labels.Classes)
@@ -123,8 +129,9 @@ func SplitPerClass(labels *graph.Labels, perClass, val, test int, k rng.Key) (gr
 		}
 	}
 	if perClass < 1 || val < 0 || test < 0 || len(rest) < val+test {
-		return s, &graph.InputError{Field: "split", Found: fmt.Sprintf("%d more with a label after %d a class", len(rest), perClass),
-			Want: fmt.Sprintf("%d to validate and %d to test", val, test), Fix: "ask for fewer, or split by fractions"}
+		return s, &graph.InputError{Field: "split",
+			Found: fmt.Sprintf("%d more with a label after %d per class", len(rest), perClass),
+			Want:  fmt.Sprintf("%d to validate and %d to test", val, test), Fix: "ask for fewer, or split by fractions"}
 	}
 	s.Val, s.Test = rest[:val:val], rest[val:val+test:val+test]
 	for _, ids := range [][]uint32{s.Train, s.Val, s.Test} {

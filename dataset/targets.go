@@ -10,8 +10,8 @@ import (
 	"starling/graph"
 )
 
-// What ImportOptions.Task may be, beside nothing: whichever the labels look like. Numbers
-// with fractions look like numbers to predict, all others like classes.
+// The values of ImportOptions.Task, beside nothing: derived from the labels. Numbers
+// with fractions are numbers to predict, all others classes.
 const (
 	classify   = "classify"
 	regression = "regression"
@@ -25,7 +25,8 @@ func (o ImportOptions) checkTask(format string) error {
 	case o.Task != "" && o.Task != classify && o.Task != regression:
 		return badParam("task", fmt.Sprintf("%q", o.Task), "classify, regression, or nothing: as the labels look")
 	case o.Task == regression && !slices.Contains(targetFormats, format):
-		return badParam("task", "regression of "+format, strings.Join(targetFormats, ", ")+", whose labels may be numbers to predict")
+		return badParam("task", "regression of "+format,
+			strings.Join(targetFormats, ", ")+", whose labels may be numbers to predict")
 	}
 	return nil
 }
@@ -33,8 +34,8 @@ func (o ImportOptions) checkTask(format string) error {
 // fraction tells whether a number is neither whole nor unknown.
 func fraction(x float64) bool { return x == x && x != math.Trunc(x) }
 
-// targets are numbers to predict, cols a vertex and NaN for unknown, as labels. A
-// vertex of which one is unknown has none.
+// targets are numbers to predict, cols per vertex and NaN for unknown, as labels. A
+// vertex with an unknown one has none.
 func targets(x []float32, cols int) *graph.Labels {
 	l := &graph.Labels{Classes: cols, Values: x}
 	for v := range l.Len() {
@@ -48,7 +49,7 @@ func targets(x []float32, cols int) *graph.Labels {
 	return l
 }
 
-// fractions is the note of a guess.
+// fractions is the note for a derived task.
 const fractions = "labels with fractions are numbers to predict (regression); --task classify takes them for names of classes"
 
 // regression tells whether a table's labels are numbers to predict.
@@ -63,7 +64,8 @@ func (t *labelTable) regression(task string, notes *[]string) (bool, error) {
 		case s == "" || err == nil:
 			some = some || s != "" && fraction(x)
 		case task == regression:
-			return false, badFile(t.path, "label", fmt.Sprintf("%.40q, label %d", s, i+1), "a number", "correct the label, or leave out --task regression")
+			return false, badFile(t.path, "label", fmt.Sprintf("%.40q, label %d", s, i+1), "a number",
+				"correct the label, or leave out --task regression")
 		default:
 			return false, nil
 		}
@@ -87,13 +89,13 @@ func (t *labelTable) numbers() []float32 {
 	return out
 }
 
-// unsaid are what programs write where a number is missing, in small letters.
-var unsaid = []string{"", "nan", "na", "n/a", "<na>", "null", "none"}
+// missingWords are what programs write for a missing number, in lower case.
+var missingWords = []string{"", "nan", "na", "n/a", "<na>", "null", "none"}
 
-// blank leaves out what is written for missing labels, where all others are numbers: among
+// blank removes words for missing labels, if all others are numbers: among
 // names they may be names.
 func (t *labelTable) blank() {
-	missing := func(s string) bool { return slices.Contains(unsaid, strings.ToLower(s)) }
+	missing := func(s string) bool { return slices.Contains(missingWords, strings.ToLower(s)) }
 	if slices.ContainsFunc(t.labels, func(s string) bool { return !missing(s) && !isNumber([]byte(s)) }) {
 		return
 	}
@@ -104,14 +106,14 @@ func (t *labelTable) blank() {
 	}
 }
 
-// known are a table's labels, of whichever kind.
+// known are a table's labels, of any kind.
 func (t *labelTable) known(ids *idMap, task string, notes *[]string) (*graph.Labels, error) {
 	t.blank()
 	if yes, err := t.regression(task, notes); err != nil || !yes {
 		if err != nil {
 			return nil, err
 		}
-		return t.classes(ids, notes)
+		return t.classes(ids)
 	}
 	l := &graph.Labels{Classes: 1, Values: make([]float32, ids.n)}
 	for v := range l.Values {
@@ -121,16 +123,18 @@ func (t *labelTable) known(ids *idMap, task string, notes *[]string) (*graph.Lab
 		v, ok := ids.find(t.ids[i])
 		switch {
 		case !ok:
-			return nil, badFile(t.path, "id", fmt.Sprintf("%q", t.ids[i]), "an id of the graph", "remove it or give a larger --nodes")
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q", t.ids[i]), "an id of the graph",
+				"remove it or give a larger --nodes")
 		case l.Has(int(v)) && l.Values[v] != x:
-			return nil, badFile(t.path, "id", fmt.Sprintf("%q with two labels", t.ids[i]), "one", "keep one of its lines")
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q with two labels", t.ids[i]), "one",
+				"keep one of its lines")
 		}
 		l.Values[v] = x
 	}
 	return l, nil
 }
 
-// targets reads numbers to predict from an array of floats, or as told of whole numbers;
+// targets reads numbers to predict from an array of floats, or if the task says so of integers;
 // nil: it holds classes.
 func (z *npz) targets(name string, rows int, task string, notes *[]string) (*graph.Labels, error) {
 	a, err := z.array(name)
@@ -139,7 +143,7 @@ func (z *npz) targets(name string, rows int, task string, notes *[]string) (*gra
 	}
 	x, err := a.float32s()
 	if err != nil {
-		return nil, nil // what is no number is not one to predict: classes will tell
+		return nil, nil // not numbers to predict: classes reports it
 	}
 	some := slices.ContainsFunc(x, func(x float32) bool { return fraction(float64(x)) })
 	if !some && task == "" {
@@ -150,7 +154,8 @@ func (z *npz) targets(name string, rows int, task string, notes *[]string) (*gra
 		cols = int(a.shape[1])
 	}
 	if len(a.shape) > 2 || cols < 1 || len(x) != rows*cols {
-		return nil, z.bad(name, fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("a number a vertex (%d), or a row of them", rows))
+		return nil, z.bad(name, fmt.Sprintf("shape %v of %s", a.shape, a.descr),
+			fmt.Sprintf("one number per vertex (%d), or a row of them", rows))
 	}
 	if task == "" {
 		*notes = append(*notes, fractions)

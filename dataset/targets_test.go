@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"archive/zip"
 	"errors"
 	"math"
 	"os"
@@ -10,62 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zip"
 	"github.com/parquet-go/parquet-go"
 
 	"starling/graph"
 )
-
-// TestGeneratedTasks: labels are what tasks.go says they are made of, and the same
-// graph and splits whatever the task.
-func TestGeneratedTasks(t *testing.T) {
-	open := func(task string) *graph.Dataset {
-		p := DefaultParams()
-		p.Nodes, p.Edges, p.Features, p.Classes, p.Task = 4000, 20_000, 8, 5, task
-		dir := filepath.Join(t.TempDir(), task)
-		if _, err := Generate("sbm", p, dir); err != nil {
-			t.Fatal(err)
-		}
-		d, err := graph.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { d.Close() })
-		return d
-	}
-	one, multi, number := open("classify"), open("multilabel"), open("regression")
-	for _, d := range []*graph.Dataset{multi, number} {
-		if !slices.Equal(d.Graph.Indices, one.Graph.Indices) || !slices.Equal(d.Splits.Test, one.Splits.Test) {
-			t.Errorf("%s: another graph", d.Meta.Source)
-		}
-	}
-	if multi.Meta.Task != graph.MultiLabel || multi.Meta.Classes != 5 || number.Meta.Task != graph.Regression || number.Meta.Classes != 1 {
-		t.Fatal(multi.Meta, number.Meta)
-	}
-	more, square := 0, 0.0
-	for v := range 4000 {
-		c := one.Labels.Class[v]
-		if multi.Labels.Row(v)[c] != 1 {
-			t.Fatalf("vertex %d is not of its class", v)
-		}
-		for _, m := range multi.Labels.Row(v) {
-			more += int(m)
-		}
-		apart := float64(number.Labels.Values[v]) - math.Sqrt(12)*((float64(c)+0.5)/5-0.5)
-		square += apart * apart
-	}
-	if mean := float64(more) / 4000; math.Abs(mean-1.8) > 0.1 { // one and 4/5 more
-		t.Errorf("%g classes a vertex", mean)
-	}
-	if sd := math.Sqrt(square / 4000); math.Abs(sd-0.3) > 0.02 {
-		t.Errorf("noise of %g", sd)
-	}
-	for _, p := range []Params{{Task: "link"}, {Task: "regression"}} {
-		p.Nodes = 3
-		if _, err := Generate("er", p, filepath.Join(t.TempDir(), "bad")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
-			t.Errorf("%+v: %v", p.Task, err)
-		}
-	}
-}
 
 // TestImportTargets: an edge list whose labels have fractions.
 func TestImportTargets(t *testing.T) {
@@ -92,7 +40,8 @@ func TestImportTargets(t *testing.T) {
 			edges, labels, out := filepath.Join(dir, "e.csv"), filepath.Join(dir, "l.csv"), filepath.Join(dir, "out")
 			os.WriteFile(edges, []byte("0,1\n1,2\n2,3\n"), 0o644)
 			os.WriteFile(labels, []byte(c.labels), 0o644)
-			_, err := Import("edgelist", edges, ImportOptions{Labels: labels, Task: c.task, Split: SplitOptions{Train: 1}}, out)
+			_, err := Import("edgelist", edges,
+				ImportOptions{Labels: labels, Task: c.task, Split: SplitOptions{Train: 1}}, out)
 			if c.bad != "" {
 				if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.bad) {
 					t.Fatal(err)
@@ -119,7 +68,8 @@ func TestImportTargets(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Import("metis", "x", ImportOptions{Task: "regression"}, filepath.Join(t.TempDir(), "out")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
+	if _, err := Import("metis", "x", ImportOptions{Task: "regression"},
+		filepath.Join(t.TempDir(), "out")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
 		t.Error(err)
 	}
 }
@@ -141,9 +91,12 @@ func TestTargetsOfArrays(t *testing.T) {
 		return zipped(t, zip.Store, m)
 	}
 	all := SplitOptions{Train: 1}
-	check("npz", imported(t, "npz", npz(npyOf("(3,)", []float64{0.5, -1, 2})), ImportOptions{Split: all}), 1, 0.5, -1, 2)
-	check("npz rows", imported(t, "npz", npz(npyOf("(3, 2)", []float32{0.5, 1, 2, nan, 3, 4})), ImportOptions{Split: all}), 2, 0.5, 1, nan, nan, 3, 4)
-	check("npz told", imported(t, "npz", npz(npyOf("(3,)", []int64{7, 8, 9})), ImportOptions{Split: all, Task: "regression"}), 1, 7, 8, 9)
+	check("npz", imported(t, "npz", npz(npyOf("(3,)", []float64{0.5, -1, 2})), ImportOptions{Split: all}), 1, 0.5, -1,
+		2)
+	check("npz rows", imported(t, "npz", npz(npyOf("(3, 2)", []float32{0.5, 1, 2, nan, 3, 4})),
+		ImportOptions{Split: all}), 2, 0.5, 1, nan, nan, 3, 4)
+	check("npz told", imported(t, "npz", npz(npyOf("(3,)", []int64{7, 8, 9})),
+		ImportOptions{Split: all, Task: "regression"}), 1, 7, 8, 9)
 	refused(t, "npz", npz(npyOf("(2,)", []float64{0.5, 1})), ImportOptions{Split: all}, "labels")
 	refused(t, "npz", npz(npyOf("(3,)", []float64{0.5, 1, math.Inf(1)})), ImportOptions{Split: all}, "labels")
 	refused(t, "npz", npz(npyOf("(3,)", []float64{0.5, 1, 2})), ImportOptions{Split: all, Task: "classify"}, "labels")

@@ -2,15 +2,17 @@ package disk
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// TestMain is the process that tests kill: it begins a file and a folder, says so and waits.
+// TestMain is the process that tests kill: it starts a file and a folder, reports it and waits.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("STARLING_TEST_UNFINISHED")
 	if dir == "" {
@@ -26,11 +28,13 @@ func TestMain(m *testing.M) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// TestLeftBehind: what a process that was killed has left is gone when the next one writes
-// there; what one is still writing is not.
+// TestLeftBehind: what a killed process has left is removed when the next one writes there;
+// what a process is still writing is not.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
-	c := exec.Command(os.Args[0])
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // then the process is killed, and its output ends
+	defer cancel()
+	c := exec.CommandContext(ctx, os.Args[0])
 	c.Env = append(os.Environ(), "STARLING_TEST_UNFINISHED="+dir)
 	in, err := c.StdinPipe()
 	must(t, err)
@@ -42,7 +46,7 @@ func TestLeftBehind(t *testing.T) {
 	for len(unfinished) < 2 && lines.Scan() {
 		unfinished = append(unfinished, filepath.Base(lines.Text()))
 	}
-	theirs := []string{".file.tmp-copy", ".folder.tmp-1 of mine"} // the user is free to name files so
+	theirs := []string{".file.tmp-copy", ".folder.tmp-1 of mine"} // a user may have such files
 	for _, name := range theirs {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
@@ -59,8 +63,7 @@ func TestLeftBehind(t *testing.T) {
 	has(t, dir, finished...)
 }
 
-// TestReplaceInOneStep: whoever looks while a folder is replaced finds the old one or the new
-// one.
+// TestReplaceInOneStep: while a folder is replaced, a reader always finds the old or the new one.
 func TestReplaceInOneStep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	must(t, fill(t, dir, "x").Commit())
@@ -87,11 +90,11 @@ func TestReplaceInOneStep(t *testing.T) {
 	}
 	close(stop)
 	if missing := <-over; missing > 0 {
-		t.Errorf("%d times there was none", missing)
+		t.Errorf("it was missing %d times", missing)
 	}
 }
 
-// TestModes: who may read what is made is for the user's umask to say.
+// TestModes: permissions follow the umask.
 func TestModes(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
@@ -104,7 +107,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestOpenElsewhere: a file that somebody has opened for us, as the shell does for
+// TestOpenElsewhere: a file that another process has opened, as the shell does for
 // /dev/stdout, is written to and not replaced.
 func TestOpenElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
@@ -117,6 +120,6 @@ func TestOpenElsewhere(t *testing.T) {
 	holds(t, path, "x")
 	was, _ := f.Stat()
 	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
-		t.Error("another file took its place", err)
+		t.Error("the file was replaced", err)
 	}
 }

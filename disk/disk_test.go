@@ -18,7 +18,7 @@ func say(text string, err error) func(io.Writer) error {
 	}
 }
 
-// holds checks what a file says, and what its folder has.
+// holds checks the text of a file, and the names in its folder.
 func holds(t *testing.T, path, text string, beside ...string) {
 	t.Helper()
 	if b, err := os.ReadFile(path); err != nil || string(b) != text {
@@ -57,11 +57,11 @@ func TestWrite(t *testing.T) {
 	must(t, os.Chmod(path, 0o640), Write(path, say("three", nil)))
 	holds(t, path, "three")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("who may read it has changed: %v %v", info.Mode(), err)
+		t.Errorf("permissions have changed: %v %v", info.Mode(), err)
 	}
 }
 
-// A link stays one, and what it leads to is replaced as whole as any file.
+// A link stays one, and its target is replaced atomically.
 func TestWriteThroughLinks(t *testing.T) {
 	dir, links := t.TempDir(), t.TempDir()
 	path, link, second := filepath.Join(dir, "f"), filepath.Join(links, "link"), filepath.Join(links, "second")
@@ -89,10 +89,10 @@ func fill(t *testing.T, dir, name string) *Folder {
 	return f
 }
 
-// TestReplace: a folder comes in place of another, also by a link and where names cannot be
-// exchanged.
+// TestReplace: a folder replaces another, also through a link and without exchange of names.
 func TestReplace(t *testing.T) {
-	for name, with := range map[string]func(a, b string) error{"exchange": exchange, "two renames": func(string, string) error { return errors.ErrUnsupported }} {
+	for name, with := range map[string]func(a, b string) error{"exchange": exchange,
+		"two renames": func(string, string) error { return errors.ErrUnsupported }} {
 		t.Run(name, func(t *testing.T) {
 			swap = with
 			t.Cleanup(func() { swap = exchange })
@@ -117,8 +117,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestAside: what was moved aside is named while nothing is in its place, and not removed
-// before.
+// TestAside: a folder that was moved aside is found, and kept, until another takes its place.
 func TestAside(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "d [1]")

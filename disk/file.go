@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 )
 
-// File is one on its way to its name. Commit or Abort close it.
+// File is a file that is being written. Commit or Abort close it.
 type File struct {
 	*os.File
-	h *hidden // nil: it is what was there before
+	h *pending // nil: a pipe or device, written to directly
 }
 
 // Create starts a file that will appear at path.
 func Create(path string) (*File, error) { return create(path, 0o666) }
 
-// CreatePrivate is Create for what its owner only may read.
+// CreatePrivate is Create for a file that only its owner may read.
 func CreatePrivate(path string) (*File, error) { return create(path, 0o600) }
 
 func create(path string, mode os.FileMode) (*File, error) {
@@ -26,8 +26,8 @@ func create(path string, mode os.FileMode) (*File, error) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		return &File{File: f}, err
 	}
-	h, err := hide(path, func(tmp string) (*os.File, error) {
-		return os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) // less what the user's umask says
+	h, err := newPending(path, func(tmp string) (*os.File, error) {
+		return os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) // less the umask
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (f *File) Abort() {
 	f.h.abort()
 }
 
-// Write makes a file of what write writes.
+// Write creates a file, calls write, and commits.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := Create(path)
 	if err != nil {
@@ -80,11 +80,11 @@ func Write(path string, write func(io.Writer) error) error {
 	return f.Commit()
 }
 
-// Target is what a path leads to where it is a link, or what would be there. Links that the
-// system makes for what a process has open stay: /dev/stdout is one, to a file perhaps, but
-// of that file others have more to say than we do.
+// Target follows links to the path that is to be written, whether it exists or not. Links
+// in /proc to open files are not followed: /dev/stdout is one, and the file behind it
+// belongs to the process that opened it.
 func Target(path string) string {
-	for range 40 { // as the system does before it takes links for a circle
+	for range 40 { // as many as the system follows
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil || inProc(dir) {
 			return path

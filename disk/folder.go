@@ -9,16 +9,16 @@ import (
 	"slices"
 )
 
-// Folder is one on its way to its name: fill what is at Tmp, then Commit.
+// Folder is a folder that is being written: fill Tmp, then Commit.
 type Folder struct {
 	Tmp string
-	h   *hidden
+	h   *pending
 }
 
 // NewFolder starts a folder that will appear at dir.
 func NewFolder(dir string) (*Folder, error) {
-	h, err := hide(Target(filepath.Clean(dir)), func(tmp string) (*os.File, error) {
-		if err := os.Mkdir(tmp, 0o777); err != nil { // less what the user's umask says
+	h, err := newPending(Target(filepath.Clean(dir)), func(tmp string) (*os.File, error) {
+		if err := os.Mkdir(tmp, 0o777); err != nil { // less the umask
 			return nil, err
 		}
 		return os.Open(tmp)
@@ -29,7 +29,7 @@ func NewFolder(dir string) (*Folder, error) {
 	return &Folder{Tmp: h.tmp, h: h}, nil
 }
 
-// Commit gives the folder its name, and removes what was there.
+// Commit gives the folder its name, and removes the folder that had it.
 func (f *Folder) Commit() error {
 	old := ""
 	if err := f.h.commit(func() (err error) {
@@ -49,14 +49,14 @@ func (f *Folder) Commit() error {
 // Abort removes the folder. After Commit it does nothing.
 func (f *Folder) Abort() { f.h.abort() }
 
-// swap exchanges two names in one step; tests take it away.
+// swap exchanges two names atomically; tests replace it.
 var swap = exchange
 
-// asideSuffix is what moveIn adds to the name of what it moves aside.
+// asideSuffix ends the name of a folder that moveIn moved aside.
 const asideSuffix = ".old"
 
-// moveIn renames tmp to dir, and returns where what was at dir is now. Where the file system
-// cannot exchange two names, as NFS, there is neither for a moment: see Aside.
+// moveIn renames tmp to dir, and returns where the folder that was at dir is now. Where the
+// file system cannot exchange two names, as NFS, dir is missing for a moment: see Aside.
 func moveIn(tmp, dir string) (old string, err error) {
 	if swap(tmp, dir) == nil {
 		return tmp, nil
@@ -69,7 +69,7 @@ func moveIn(tmp, dir string) (old string, err error) {
 		return "", err
 	}
 	defer before.Close()
-	lock(before) // so that nobody sweeps it away meanwhile
+	lock(before) // so that no other process removes it meanwhile
 	old = tmp + asideSuffix
 	if err := os.Rename(dir, old); err != nil {
 		return "", err
@@ -80,8 +80,8 @@ func moveIn(tmp, dir string) (old string, err error) {
 	return old, nil
 }
 
-// Aside is where the folder is that somebody who was killed in the middle of Commit has moved
-// away from dir; "" if dir is there, or none is.
+// Aside finds the folder that a process killed in the middle of Commit has moved away from
+// dir; "" if dir exists, or there is none.
 func Aside(dir string) string {
 	dir = Target(filepath.Clean(dir))
 	if !absent(dir) {
@@ -95,9 +95,9 @@ func Aside(dir string) string {
 	return ""
 }
 
-// Stranger names something in dir that fits none of the patterns (path.Match), so that
-// nobody replaces a folder with somebody else's things in it; "" if there is nothing.
-func Stranger(dir string, patterns ...string) (string, error) {
+// Unexpected names an entry of dir that matches none of the patterns (path.Match), so that
+// no folder with other files in it is replaced; "" if there is none.
+func Unexpected(dir string, patterns ...string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
@@ -110,15 +110,16 @@ func Stranger(dir string, patterns ...string) (string, error) {
 	return "", nil
 }
 
-// Sync makes a rename inside dir last through a power cut. Some file systems cannot sync a
-// folder; they say so with an error that is no failure.
+// Sync makes a rename inside dir survive a power failure. The errors of file systems that
+// cannot sync a folder are ignored.
 func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) && !errors.Is(err, os.ErrPermission) {
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) &&
+		!errors.Is(err, os.ErrPermission) {
 		return err
 	}
 	return nil

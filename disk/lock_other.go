@@ -8,5 +8,5 @@ const noFollow = 0
 
 const locks = false
 
-// lock is not there: nothing is ever taken to be free.
+// lock is not available: nothing counts as free.
 func lock(*os.File) (free bool, err error) { return false, nil }

@@ -4,8 +4,8 @@ package disk
 
 import "errors"
 
-// exchange is not there.
+// exchange is not available.
 func exchange(string, string) error { return errors.ErrUnsupported }
 
-// inProc has no such folder to ask for.
+// inProc: there is no such folder.
 func inProc(string) bool { return false }

@@ -5,11 +5,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"sync"
-
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/cwriter"
-	"github.com/vbauerster/mpb/v8/decor"
+	"time"
 )
 
 // View is a listener that shows a run to a person. Close it to leave the
@@ -20,15 +18,17 @@ type View interface {
 }
 
 // NewView is a bar if f is a terminal that can move its cursor, else plain lines, written to
-// plain. A terminal of no width, as mpirun gives to tasks, is nobody's screen.
+// plain.
 func NewView(f *os.File, plain io.Writer) View {
-	if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 && os.Getenv("TERM") != "dumb" {
-		return NewBar(f)
+	if Width(f) > 0 {
+		b := NewBar(f, func() int { return Width(f) })
+		b.colors = ColorsOf(f)
+		return b
 	}
 	return NewLines(plain)
 }
 
-// NewSparseView is a view of many runs: as plain lines, no more than one a second of
+// NewSparseView is a view of many runs: as plain lines, at most one per second of
 // each.
 func NewSparseView(f *os.File, plain io.Writer) View {
 	v := NewView(f, plain)
@@ -38,107 +38,173 @@ func NewSparseView(f *os.File, plain io.Writer) View {
 	return v
 }
 
-// Bar shows a run as a progress bar with loss, accuracy, rate and time left.
+// Bar shows a run as a progress bar with loss, accuracy, rate and time left, on the last line
+// of a terminal; other lines scroll away above it. Its methods may be called at once.
+//
+// A bar that is full stays, and so does that of training. Any other is replaced by the next
+// one, or goes away: what was begun and not finished has failed, which is said elsewhere.
 type Bar struct {
-	out      io.Writer
-	progress *mpb.Progress
-	bar      *mpb.Bar
-	task     string
-	metric   string
-	pace     pace
-	val      float64
+	out    io.Writer
+	width  func() int
+	colors Colors
 
-	text struct { // read by the bar's own goroutine
-		sync.Mutex
-		left, right string
-	}
+	mu     sync.Mutex
+	task   string
+	done   int64
+	total  int64 // 0: not known
+	right  string
+	drawn  time.Time       // zero: the cursor's line is empty
+	kept   map[string]bool // tasks whose full bars have stayed
+	metric string
+	pace   pace
+	val    float64
 }
 
-// NewBar draws on out, a terminal.
-func NewBar(out io.Writer) *Bar { return &Bar{out: out, val: math.NaN()} }
+const (
+	training = "training"
+	barWidth = 28
+	// drawEvery is how often a bar is drawn while its task goes on.
+	drawEvery = 100 * time.Millisecond
+)
+
+// NewBar draws on out, a terminal of so many columns.
+func NewBar(out io.Writer, width func() int) *Bar {
+	return &Bar{out: out, width: width, val: math.NaN(), kept: map[string]bool{}}
+}
 
 // On shows an event.
 func (b *Bar) On(e Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch e := e.(type) {
 	case Started:
-		b.Close() // of a run that failed, where another follows
+		b.close() // of a run that failed, where another follows
 		b.say(opening(e))
 		b.metric = e.Metric
 		b.pace.start(e.Epochs)
-		b.start("training", int64(e.Epochs))
-		b.bar.SetCurrent(int64(e.FirstEpoch))
+		b.task, b.done, b.total = training, int64(e.FirstEpoch), int64(e.Epochs)
+		b.draw()
 	case Epoch:
 		b.epoch(e)
 	case Progress:
-		if b.task != e.Task {
-			b.Close()
-			b.start(e.Task, max(e.Total, 1))
-		}
-		b.set(e.Task, "")
-		b.bar.SetCurrent(min(e.Done, max(e.Total, 1)-1)) // the next task or Close ends it
+		b.progress(e)
 	case Note:
-		b.say(e.Text)
+		b.say(b.colors.Note(e.Text))
 	case Done:
-		b.Close()
+		b.close()
 		b.say(closing(e, b.metric))
 	}
 }
 
+// Close leaves the terminal in order, with the cursor on an empty line.
+func (b *Bar) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.close()
+}
+
+// REQUIRES: mu held.
 func (b *Bar) epoch(e Epoch) {
-	if b.bar == nil {
+	if b.task != training {
 		return
 	}
 	if e.Measured {
 		b.val = e.Val
 	}
-	done := e.Epoch + 1
-	b.set(fmt.Sprintf("epoch %d/%d", done, b.pace.total), measures(e, b.val)+"  "+b.pace.text(done))
-	b.bar.SetCurrent(int64(done))
+	b.done = int64(e.Epoch + 1)
+	b.right = measures(e, b.val) + "  " + b.pace.text(e.Epoch+1)
+	b.refresh()
 }
 
-func (b *Bar) start(task string, total int64) {
-	b.task = task
-	b.progress = mpb.New(mpb.WithOutput(b.out), mpb.WithAutoRefresh())
-	b.set(task, "")
-	b.bar = b.progress.New(total, mpb.BarStyle(), mpb.BarWidth(30),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return b.side(true) })),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return b.side(false) })))
-}
-
-func (b *Bar) set(left, right string) {
-	b.text.Lock()
-	defer b.text.Unlock()
-	b.text.left, b.text.right = left, right
-}
-
-func (b *Bar) side(left bool) string {
-	b.text.Lock()
-	defer b.text.Unlock()
-	if left {
-		return b.text.left + " "
-	}
-	return " " + b.text.right
-}
-
-// say prints a line, above the bar if there is one.
-func (b *Bar) say(s string) {
-	if b.bar != nil && b.bar.Completed() {
-		b.Close() // a full bar is drawn once more or not, and lines with it
-	}
-	if b.progress != nil {
-		if _, err := fmt.Fprintln(b.progress, s); err == nil {
-			return // else the bar is full and no longer drawn
-		}
-	}
-	fmt.Fprintln(b.out, s)
-}
-
-// Close leaves the bar as it stands and the cursor below it.
-func (b *Bar) Close() {
-	if b.progress == nil {
+// progress shows a task. That of a full bar is over, whatever its goroutines still report.
+// REQUIRES: mu held.
+func (b *Bar) progress(e Progress) {
+	if e.Task == b.task && b.full() {
 		return
 	}
-	b.bar.Abort(false)
-	b.progress.Wait()
-	b.progress, b.bar, b.task = nil, nil, ""
+	if e.Task != b.task {
+		if b.task == training {
+			b.close()
+		}
+		b.drawn = time.Time{}
+	}
+	b.task, b.done, b.total = e.Task, e.Done, e.Total
+	b.refresh()
+	if b.full() && !b.kept[b.task] {
+		b.kept[b.task] = true
+		b.endLine()
+	}
+}
+
+// REQUIRES: mu held.
+func (b *Bar) full() bool { return b.total > 0 && b.done >= b.total }
+
+// refresh draws a bar that has changed, but not too often.
+// REQUIRES: mu held.
+func (b *Bar) refresh() {
+	if b.full() || time.Since(b.drawn) >= drawEvery {
+		b.draw()
+	}
+}
+
+// REQUIRES: mu held.
+func (b *Bar) draw() {
+	b.drawn = time.Now()
+	fmt.Fprint(b.out, "\r\x1b[K"+b.line(b.width()-len("^C")-1)) // which must not make the terminal scroll
+}
+
+// line is the bar in at most width columns.
+// REQUIRES: mu held.
+func (b *Bar) line(width int) string {
+	left := b.task
+	if left == training {
+		left = fmt.Sprintf("epoch %d/%d", b.done, b.total)
+	}
+	if b.total <= 0 {
+		return Cut(left+"  "+Count(b.done), width)
+	}
+	size := min(barWidth, width-len(left)-len(b.right)-len("  []  "))
+	if size < 5 {
+		return Cut(left+"  "+b.right, width)
+	}
+	n := int(int64(size) * min(max(b.done, 0), b.total) / b.total)
+	fill := strings.Repeat("=", n)
+	if n > 0 && n < size {
+		fill = fill[1:] + ">"
+	}
+	line := left + "  [" + b.colors.Green(fill) + strings.Repeat("-", size-n) + "]"
+	if b.right != "" {
+		line += "  " + b.right
+	}
+	return line
+}
+
+// say prints a line above the bar.
+// REQUIRES: mu held.
+func (b *Bar) say(s string) {
+	fmt.Fprint(b.out, "\r\x1b[K"+Wrap(s+"\n", b.width()))
+	if !b.drawn.IsZero() {
+		b.draw()
+	}
+}
+
+// endLine leaves the bar and goes to an empty line.
+// REQUIRES: mu held.
+func (b *Bar) endLine() {
+	fmt.Fprintln(b.out)
+	b.drawn = time.Time{}
+}
+
+// close ends the bar: that of training stays, in its last state.
+// REQUIRES: mu held.
+func (b *Bar) close() {
+	switch {
+	case b.task == training:
+		b.draw()
+		b.endLine()
+	case !b.drawn.IsZero():
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+	b.task, b.right, b.done, b.total, b.drawn = "", "", 0, 0, time.Time{}
+	clear(b.kept)
 }

@@ -1,7 +1,7 @@
 // Package event holds the typed events of a run and the listeners that show
 // them: the progress bar, plain lines, JSON lines, the trace file.
 //
-// What computes emits events and knows nothing of who listens. An event is a
+// Code that computes emits events and does not know who listens. An event is a
 // plain struct; a listener is called on the goroutine that emits, in order, and
 // must be quick.
 package event
@@ -71,14 +71,18 @@ type Epoch struct {
 type Saved struct {
 	Path  string
 	Epoch int
+	Batch int // steps of the epoch after that
 	Bytes int64
 }
 
-// Note is a line for people. A minor one is good to know, no more: who wants quiet does
-// not want it.
+// Note is a line of text for the user. --quiet leaves out minor
+// ones.
 type Note struct {
 	Text  string
 	Minor bool `json:",omitempty"`
+	// Settings are what the run has chosen itself, by what it measured: with them, another
+	// chooses the same.
+	Settings map[string]string `json:",omitempty"`
 }
 
 // Span is a stretch of time on one worker: a step, a layer, a transfer.
@@ -91,7 +95,7 @@ type Span struct {
 	Dur    time.Duration
 }
 
-// Progress is how far a long task other than training has come.
+// Progress is the state of a long task other than training.
 type Progress struct {
 	Task        string
 	Done, Total int64 // Total 0: unknown

@@ -47,7 +47,7 @@ func Encode(e Event, at time.Time) ([]byte, error) {
 	return json.Marshal(line)
 }
 
-// Decode is the way back: an event from a line that Encode made. Numbers that
+// Decode parses a line that Encode made. Numbers that
 // are null are NaN.
 func Decode(line []byte) (Event, error) {
 	var fields map[string]json.RawMessage
@@ -75,7 +75,7 @@ func Decode(line []byte) (Event, error) {
 	return v.Interface().(Event), nil
 }
 
-// byName are the events there are.
+// byName lists the types of events.
 var byName = func() map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for _, e := range []Event{Started{}, Epoch{}, Saved{}, Note{}, Span{}, Progress{}, Done{}} {

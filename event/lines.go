@@ -8,7 +8,7 @@ import (
 )
 
 // Lines shows a run as plain lines, for a pipe or a log file: every epoch of a
-// short run, about one line a second of a long one, and always the last.
+// short run, about one line per second of a long one, and always the last.
 type Lines struct {
 	w       io.Writer
 	pace    pace
@@ -18,7 +18,7 @@ type Lines struct {
 	next    time.Time
 	task    string
 	ended   bool   // the task's last line was shown
-	waiting string // an epoch's line held back, shown if the run ends with it
+	waiting string // the line of an epoch not shown yet; shown if the run ends with it
 	few     int    // epochs of a run that is shown in full
 }
 
@@ -53,7 +53,7 @@ func (l *Lines) On(e Event) {
 	}
 }
 
-// Close is there so that all ways to show a run end alike.
+// Close implements View.
 func (l *Lines) Close() {}
 
 func (l *Lines) epoch(e Epoch) {
@@ -61,14 +61,15 @@ func (l *Lines) epoch(e Epoch) {
 		l.val = e.Val
 	}
 	done := e.Epoch + 1
-	l.waiting = fmt.Sprintf("epoch %*d/%d  %s  %s", len(fmt.Sprint(l.epochs)), done, l.epochs, measures(e, l.val), l.pace.text(done))
+	l.waiting = fmt.Sprintf("epoch %*d/%d  %s  %s", len(fmt.Sprint(l.epochs)), done, l.epochs, measures(e, l.val),
+		l.pace.text(done))
 	if now := l.pace.now(); l.epochs <= l.few || done == l.epochs || !now.Before(l.next) {
 		l.next = now.Add(lineEvery)
 		l.flush()
 	}
 }
 
-// flush shows the line that was held back.
+// flush shows the waiting line.
 func (l *Lines) flush() {
 	if l.waiting != "" {
 		l.print(l.waiting)
@@ -76,7 +77,7 @@ func (l *Lines) flush() {
 	l.waiting = ""
 }
 
-// progress shows tasks about once a second, and the end of each: a quick one is one line.
+// progress shows a task about once per second, and at its end: a short one is one line.
 func (l *Lines) progress(e Progress) {
 	if l.pace.now == nil {
 		l.pace.now = time.Now

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,8 @@ func (c *clock) now() time.Time {
 
 // shortRun tells a listener a run of n epochs.
 func shortRun(l Listener, n int) {
-	l.On(Started{Dataset: "d", Model: "gcn", Strategy: "none", Workers: 1, Vertices: 1234567, Edges: 10, Parameters: 99, Epochs: n, Metric: "accuracy"})
+	l.On(Started{Dataset: "d", Model: "gcn", Strategy: "none", Workers: 1, Vertices: 1234567, Edges: 10,
+		Parameters: 99, Epochs: n, Metric: "accuracy"})
 	for i := range n {
 		e := Epoch{Epoch: i, Loss: 1 / float64(i+1), Seconds: 0.1}
 		if i%2 == 0 {
@@ -100,18 +102,74 @@ func TestLinesOfTasks(t *testing.T) {
 	}
 }
 
-func TestBarOnATerminal(t *testing.T) {
+// screen is what a terminal of one column per rune shows after what was written to it.
+func screen(written string) []string {
+	lines, col := [][]rune{nil}, 0
+	for text := []rune(written); len(text) > 0; text = text[1:] {
+		last := len(lines) - 1
+		switch {
+		case text[0] == '\n':
+			lines, col = append(lines, nil), 0
+		case text[0] == '\r':
+			col = 0
+		case strings.HasPrefix(string(text), "\x1b[K"):
+			lines[last], text = lines[last][:col], text[2:]
+		default:
+			lines[last] = append(lines[last][:col], text[0])
+			col++
+		}
+	}
+	var out []string
+	for _, l := range lines {
+		out = append(out, string(l))
+	}
+	return out
+}
+
+// TestBar: a bar that is over is full, or gone; lines stand above it, whole.
+func TestBar(t *testing.T) {
 	var b bytes.Buffer
-	bar := NewBar(&b)
-	bar.On(Progress{Task: "draw edges", Done: 1, Total: 2})
+	bar := NewBar(&b, func() int { return 80 })
+	bar.pace.now = (&clock{step: 100 * time.Millisecond}).now
+	bar.On(Progress{Task: "read", Done: 7000})
+	bar.On(Progress{Task: "read", Done: 8000, Total: 8000})
+	for range 2 { // a task that comes again leaves no second bar
+		bar.On(Progress{Task: "draw", Done: 1, Total: 2})
+		bar.On(Note{Text: "a note that is longer than the terminal is wide, so that it is broken between two words"})
+		bar.On(Progress{Task: "draw", Done: 2, Total: 2})
+		bar.On(Progress{Task: "draw", Done: 1, Total: 2}) // a goroutine that reports late
+	}
 	bar.On(Progress{Task: "write", Done: 0, Total: 0})
 	bar.Close()
+	bar.On(Progress{Task: "fail", Done: 1, Total: 2})
 	shortRun(bar, 30)
 	bar.Close()
-	for _, want := range []string{"gcn on d", "epoch 30/30", "a note", "finished after 30 epochs"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the bar did not show %q: %q", want, b.String())
-		}
+	full := strings.Repeat("=", barWidth)
+	note := []string{"a note that is longer than the terminal is wide, so that it is broken between", "  two words"}
+	want := []string{"read  [" + full + "]", note[0], note[1], "draw  [" + full + "]", note[0], note[1],
+		"gcn on d: 1,234,567 vertices, 10 edges, 99 parameters", "a note",
+		"epoch 30/30  [" + strings.Repeat("=", 13) + "]  loss 0.0333  val 0.5000  6 epochs/s  left 0 ms",
+		"finished after 30 epochs in 3.0 s; best epoch 1: validation accuracy 0.5000,", "  test -", ""}
+	got := screen(b.String())
+	for i := range got {
+		got[i] = regexp.MustCompile(`\d+(\.\d+)? epochs/s`).ReplaceAllString(got[i], "6 epochs/s")
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestBarInterrupted: the bar of training that was stopped says how far it came.
+func TestBarInterrupted(t *testing.T) {
+	var b bytes.Buffer
+	bar := NewBar(&b, func() int { return 40 })
+	bar.On(Started{Model: "gcn", Epochs: 10})
+	bar.On(Epoch{Epoch: 3, Loss: 1})
+	bar.On(Note{Text: "stopping"})
+	bar.Close()
+	got := screen(b.String())
+	if len(got) < 3 || got[len(got)-3] != "stopping" || !strings.HasPrefix(got[len(got)-2], "epoch 4/10") {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -203,8 +261,9 @@ func TestTraceThroughALink(t *testing.T) {
 func TestWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"-1,234": Count(-1234), "-123": Count(-123), "999": Count(999), "1,000": Count(1000), "0": Count(0),
-		"5 ms": Duration(5 * time.Millisecond), "3 min 05 s": Duration(185 * time.Second), "2 h 01 min": Duration(121 * time.Minute),
-		"1.5 KiB": Bytes(1536), "12 B": Bytes(12), "3.0 GiB": Bytes(3 << 30),
+		"5 ms": Duration(5 * time.Millisecond), "3 min 05 s": Duration(185 * time.Second),
+		"2 h 01 min": Duration(121 * time.Minute),
+		"1.5 KiB":    Bytes(1536), "12 B": Bytes(12), "3.0 GiB": Bytes(3 << 30),
 		"first_epoch": snake("FirstEpoch"), "lr": snake("LR"), "best": snake("Best"),
 	} {
 		if got != want {
@@ -225,7 +284,8 @@ func threads(events []traceEvent) string {
 }
 
 func TestCounted(t *testing.T) {
-	got := []string{Counted(1, "vertex"), Counted(0, "vertex"), Counted(int64(1200), "edge"), Counted(2, "class"), Counted(1, "class")}
+	got := []string{Counted(1, "vertex"), Counted(0, "vertex"), Counted(int64(1200), "edge"), Counted(2, "class"),
+		Counted(1, "class")}
 	if text := strings.Join(got, ", "); text != "1 vertex, 0 vertices, 1,200 edges, 2 classes, 1 class" {
 		t.Error(text)
 	}

@@ -22,14 +22,16 @@ func opening(e Started) string {
 
 // closing is the line a run ends with.
 func closing(e Done, metric string) string {
-	s := fmt.Sprintf("%s after %s in %s", e.Reason, Counted(e.Epochs, "epoch"), Duration(time.Duration(e.Seconds*float64(time.Second))))
+	s := fmt.Sprintf("%s after %s in %s", e.Reason, Counted(e.Epochs, "epoch"),
+		Duration(time.Duration(e.Seconds*float64(time.Second))))
 	if e.BestEpoch >= 0 {
-		s += fmt.Sprintf("; best epoch %d: validation %s %s, test %s", e.BestEpoch+1, metric, share(e.Val), share(e.Test))
+		s += fmt.Sprintf("; best epoch %d: validation %s %s, test %s", e.BestEpoch+1, metric, share(e.Val),
+			share(e.Test))
 	}
 	return s
 }
 
-// measures are the numbers of an epoch worth a look.
+// measures are the loss and metric of an epoch.
 func measures(e Epoch, val float64) string {
 	s := fmt.Sprintf("loss %.4f", e.Loss)
 	if !math.IsNaN(val) {
@@ -46,7 +48,7 @@ func share(x float64) string {
 	return fmt.Sprintf("%.4f", x)
 }
 
-// Count is a number with its thousands set apart.
+// Count is a number with thousands separators.
 func Count(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -55,7 +57,7 @@ func Count(n int64) string {
 	return s
 }
 
-// Counted is how many there are of something, which is named in the singular.
+// Counted is a number and a noun, given in the singular.
 func Counted[N int | int64](n N, one string) string {
 	s := Count(int64(n)) + " "
 	switch {
@@ -69,7 +71,7 @@ func Counted[N int | int64](n N, one string) string {
 	return s + one + "s"
 }
 
-// Duration is a time as people say it, to two digits or so.
+// Duration is a time with its unit, to about two digits.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -84,7 +86,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Bytes is an amount of memory as people say it.
+// Bytes is an amount of memory with its unit.
 func Bytes(n int64) string {
 	const step = 1 << 10
 	if n < step {
@@ -98,8 +100,8 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", x, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// pace tells how fast epochs go by and how long the rest will take. It looks at
-// the last few only, because the first epoch also maps memory.
+// pace computes the rate of epochs and the time left. It uses
+// the last few epochs only, because the first one also maps memory.
 type pace struct {
 	now   func() time.Time
 	times []time.Time
@@ -117,7 +119,7 @@ func (p *pace) start(total int) {
 	p.times = append(p.times[:0], p.now())
 }
 
-// tick says that done epochs are done. ok is false until there is something to say.
+// tick records that so many epochs are done. ok is false until a rate is known.
 func (p *pace) tick(done int) (perSecond float64, left time.Duration, ok bool) {
 	if len(p.times) == 0 {
 		return 0, 0, false
@@ -134,7 +136,7 @@ func (p *pace) tick(done int) (perSecond float64, left time.Duration, ok bool) {
 	return 1 / each.Seconds(), each * time.Duration(p.total-done), true
 }
 
-// text is the pace as people read it.
+// text is the rate and the time left.
 func (p *pace) text(done int) string {
 	rate, left, ok := p.tick(done)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 )
 
 // Trace writes the spans of a run as Chrome trace events, which ui.perfetto.dev
-// and chrome://tracing show: a process a worker, a thread a lane, loss and
-// accuracy as counters. Events go to a hidden file beside path as they come, so
+// and chrome://tracing show: one process per worker, one thread per lane, loss and
+// accuracy as counters. Events are written to a hidden file beside path at once, so
 // memory does not grow with the run; Close makes the file appear under its name.
 type Trace struct {
 	path  string
@@ -53,18 +53,20 @@ func (t *Trace) On(e Event) {
 	switch e := e.(type) {
 	case Span:
 		t.name(e.Worker, e.Lane)
-		t.put(traceEvent{Name: e.Name, Cat: e.Kind, Phase: "X", TS: t.at(e.Start), Dur: max(micros(e.Dur), 0.001), PID: e.Worker, TID: e.Lane})
+		t.put(traceEvent{Name: e.Name, Cat: e.Kind, Phase: "X", TS: t.at(e.Start), Dur: max(micros(e.Dur), 0.001),
+			PID: e.Worker, TID: e.Lane})
 	case Epoch:
 		t.counter("loss", e.Loss)
 		if e.Measured && !math.IsNaN(e.Val) {
 			t.counter("validation", e.Val)
 		}
 	case Saved:
-		t.put(traceEvent{Name: "checkpoint", Cat: "save", Phase: "i", TS: t.at(time.Now()), Scope: "p", Args: map[string]any{"path": e.Path, "epoch": e.Epoch}})
+		t.put(traceEvent{Name: "checkpoint", Cat: "save", Phase: "i", TS: t.at(time.Now()), Scope: "p",
+			Args: map[string]any{"path": e.Path, "epoch": e.Epoch}})
 	}
 }
 
-// name tells the viewer what a worker and a lane are called, once.
+// name names a worker and a lane for the viewer, once.
 func (t *Trace) name(worker, lane int) {
 	if t.lanes[[2]int{worker, lane}] {
 		return
@@ -81,7 +83,7 @@ func (t *Trace) name(worker, lane int) {
 	call("thread_name", called)
 }
 
-// laneNames are what the first lanes of a worker are for.
+// laneNames are the uses of the first lanes.
 var laneNames = []string{"compute", "transfers"}
 
 func (t *Trace) counter(name string, value float64) {

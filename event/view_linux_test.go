@@ -28,7 +28,8 @@ func TestView(t *testing.T) {
 		t.Errorf("a terminal of no width gets a %s", got)
 	}
 	size := [4]uint16{24, 80} // rows, columns
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCSWINSZ, uintptr(unsafe.Pointer(&size))); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCSWINSZ,
+		uintptr(unsafe.Pointer(&size))); errno != 0 {
 		t.Fatal(errno)
 	}
 	if got := is(f); got != "bar" {

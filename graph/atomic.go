@@ -11,20 +11,21 @@ import (
 	"starling/disk"
 )
 
-// NewFolder starts a folder that will appear at dir when it is whole.
+// NewFolder starts a folder that will appear at dir when it is complete.
 func NewFolder(dir string) (*disk.Folder, error) {
 	if err := CheckParent(dir); err != nil {
 		return nil, err
 	}
 	f, err := disk.NewFolder(dir)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return nil, &InputError{File: dir, Found: "that " + filepath.Dir(dir) + " cannot be written to", Want: "a folder that can", Fix: "choose another place"}
+		return nil, &InputError{File: dir, Found: "that " + filepath.Dir(dir) + " cannot be written to",
+			Want: "a folder that can", Fix: "choose another place"}
 	}
 	return f, err
 }
 
-// MovedAside is the mistake of asking for a folder that somebody who was killed, or is at it
-// just now, has moved away to put another in its place; nil if that is not why it is missing.
+// MovedAside is the error for a missing folder that another process has moved away to replace
+// it, and may have been killed meanwhile; nil if that is not why it is missing.
 func MovedAside(dir string) error {
 	aside := disk.Aside(dir)
 	if aside == "" {
@@ -34,11 +35,12 @@ func MovedAside(dir string) error {
 		Fix: "a command was killed while it replaced the folder: rename that one back"}
 }
 
-// CheckParent refuses a folder that is to be made where there is none to make it in.
+// CheckParent refuses a new folder whose parent does not exist.
 func CheckParent(dir string) error {
 	parent := filepath.Dir(filepath.Clean(dir)) // dir may end with a slash
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
+		return &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder",
+			Fix: "create it first (mkdir -p)"}
 	}
 	return nil
 }

@@ -10,26 +10,27 @@ import (
 
 // BuildOptions says what FromEdges and FromSource do beyond sorting.
 type BuildOptions struct {
-	Symmetrise     bool // add the reverse of every edge (a self-loop counts once)
+	Symmetrize     bool // add the reverse of every edge (a self-loop counts once)
 	DropDuplicates bool // keep the first of equal edges, and its weight
 	DropSelfLoops  bool
 }
 
 // EdgeSource fills src and dst (and weights, if not nil) with edges
 // [lo, lo+len(src)). It is called twice for every range, from several goroutines
-// at once, and must answer the same both times. Nothing but the builder's own
-// arrays is then ever held: a generator's edges exist only as a function.
+// at once, and must give the same edges both times. Only the builder's own
+// arrays are held in memory: the edges of a generator exist only as a function.
 type EdgeSource func(lo int64, src, dst []uint32, weights []float32)
 
-// sourceChunk edges are asked for at a time: small enough for the first-level cache.
+// sourceChunk is how many edges are requested at a time: few enough for the L1 cache.
 const sourceChunk = 2048
 
 // FromEdges builds the graph of the edges src[i] → dst[i] over n vertices. Every
-// list of neighbours comes out in ascending order.
+// list of neighbours is in ascending order.
 func FromEdges(n int, src, dst []uint32, weights []float32, opt BuildOptions) (*CSR, error) {
 	if len(src) != len(dst) || (weights != nil && len(weights) != len(src)) {
-		return nil, &InputError{Field: "edges", Found: fmt.Sprintf("%d sources, %d targets, %d weights", len(src), len(dst), len(weights)),
-			Want: "as many of each", Fix: "give every edge both ends"}
+		return nil, &InputError{Field: "edges",
+			Found: fmt.Sprintf("%d sources, %d targets, %d weights", len(src), len(dst), len(weights)),
+			Want:  "as many of each", Fix: "give every edge both ends"}
 	}
 	source := func(lo int64, s, d []uint32, w []float32) {
 		copy(s, src[lo:])
@@ -43,12 +44,12 @@ func FromEdges(n int, src, dst []uint32, weights []float32, opt BuildOptions) (*
 
 // FromSource builds the graph of m edges that source describes.
 //
-// It is a stable counting sort by target. Each of a few blocks of edges counts
-// and places its own share, so no two cores write the same counter and the result
-// is that of one core. Rows are then sorted one by one, in cache.
+// It is a stable counting sort by target. Each of several blocks of edges counts
+// and places its own edges, so no two cores write the same counter and the result
+// is that of one core. Rows are then sorted separately, in cache.
 func FromSource(n int, m int64, weighted bool, source EdgeSource, opt BuildOptions) (*CSR, error) {
 	stored := m
-	if opt.Symmetrise {
+	if opt.Symmetrize {
 		stored = 2 * m
 	}
 	if n < 0 || int64(n) > MaxNodes || m < 0 || m > MaxEdges || stored > MaxEdges {
@@ -78,8 +79,8 @@ type builder struct {
 	g        CSR
 }
 
-// blocks is how many parts the edges are counted in: one a core, but never so
-// many that their counters outweigh the graph.
+// blocks is into how many blocks the edges are divided: one per core, but not so
+// many that their counters need more memory than the graph.
 func (b *builder) blocks() int64 {
 	byMemory := b.m / int64(max(b.n, 1))
 	return max(1, min(int64(runtime.GOMAXPROCS(0)), byMemory, b.m/grain))
@@ -129,7 +130,8 @@ func (b *builder) countChunk(deg []uint32, at int64, src, dst []uint32) error {
 		v := dst[i]
 		if int64(max(u, v)) >= int64(b.n) {
 			return &InputError{Field: fmt.Sprintf("edge %d", at+int64(i)), Found: fmt.Sprintf("%d → %d", u, v),
-				Want: fmt.Sprintf("vertices from 0 to %d", b.n-1), Fix: "an edge names an absent vertex: correct the source or the number of vertices"}
+				Want: fmt.Sprintf("vertices from 0 to %d", b.n-1),
+				Fix:  "an edge names an absent vertex: correct the source or the number of vertices"}
 		}
 		if u == v {
 			if !b.opt.DropSelfLoops {
@@ -138,7 +140,7 @@ func (b *builder) countChunk(deg []uint32, at int64, src, dst []uint32) error {
 			continue
 		}
 		deg[v]++
-		if b.opt.Symmetrise {
+		if b.opt.Symmetrize {
 			deg[u]++
 		}
 	}
@@ -193,7 +195,7 @@ func (b *builder) placeChunk(next []uint32, src, dst []uint32, w []float32) {
 			continue
 		}
 		put(u, v, i)
-		if b.opt.Symmetrise {
+		if b.opt.Symmetrize {
 			put(v, u, i)
 		}
 	}

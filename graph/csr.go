@@ -12,16 +12,16 @@ const MaxEdges = math.MaxUint32
 const MaxNodes = math.MaxUint32
 
 // MaxClasses bounds the classes of vertices. Unlike the other sizes, no array's length
-// says how many there are, and some memory is taken for each.
+// gives their number, and memory is allocated for each.
 const MaxClasses = 1 << 24
 
 // grain is the number of vertices or edges a core takes at a time: enough to
-// hide the hand-over, few enough to balance a power law.
+// hide the scheduling cost, few enough to balance a power law.
 const grain = 1 << 14
 
 // CSR is a graph by in-edges: the vertices that send to v are
-// Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight an edge,
-// EdgeFeatures nil or EdgeDim numbers an edge.
+// Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight per edge,
+// EdgeFeatures nil or EdgeDim numbers per edge.
 type CSR struct {
 	Indptr       []int64
 	Indices      []uint32
@@ -49,7 +49,8 @@ func (g *CSR) Validate() error {
 	if err := g.checkIndptr(); err != nil {
 		return err
 	}
-	if err := checkIndices("indices", g.Indices, g.Nodes(), "an edge names an absent vertex: import the dataset again or correct its source"); err != nil {
+	if err := checkIndices("indices", g.Indices, g.Nodes(),
+		"an edge names an absent vertex: import the dataset again or correct its source"); err != nil {
 		return err
 	}
 	if err := checkFinite("weights", g.Weights, 1); err != nil {
@@ -69,11 +70,12 @@ func (g *CSR) checkIndptr() error {
 	}
 	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
 		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
-			Want: fmt.Sprintf("one an edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
+			Want: fmt.Sprintf("one per edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
 	}
 	if len(g.EdgeFeatures) != g.EdgeDim*len(g.Indices) {
 		return &InputError{Field: "edge_features", Found: fmt.Sprintf("%d values", len(g.EdgeFeatures)),
-			Want: fmt.Sprintf("%d an edge (%d edges)", g.EdgeDim, len(g.Indices)), Fix: "write the file again from its source"}
+			Want: fmt.Sprintf("%d per edge (%d edges)", g.EdgeDim, len(g.Indices)),
+			Fix:  "write the file again from its source"}
 	}
 	return nil
 }
@@ -84,7 +86,7 @@ func checkIndptr(field string, indptr []int64, total int64, of string) error {
 		return &InputError{Field: field, Found: found, Want: want, Fix: "import or generate the dataset again"}
 	}
 	if len(indptr) == 0 {
-		return bad("no elements", "one more than there are vertices")
+		return bad("no elements", "one more than the vertices")
 	}
 	if indptr[0] != 0 {
 		return bad(fmt.Sprintf("first offset %d", indptr[0]), "0")
@@ -95,7 +97,8 @@ func checkIndptr(field string, indptr []int64, total int64, of string) error {
 	return parallelErr(int64(len(indptr)-1), grain, func(lo, hi int64) error {
 		for v := lo; v < hi; v++ {
 			if indptr[v] > indptr[v+1] {
-				return bad(fmt.Sprintf("offset %d of vertex %d after offset %d", indptr[v+1], v+1, indptr[v]), "offsets that never fall")
+				return bad(fmt.Sprintf("offset %d of vertex %d after offset %d", indptr[v+1], v+1, indptr[v]),
+					"offsets that never fall")
 			}
 		}
 		return nil
@@ -133,16 +136,17 @@ func notFinite(field string, x float32, pos int64, cols int) error {
 	if cols > 1 {
 		at = fmt.Sprintf("%v in row %d, column %d", x, pos/int64(cols), pos%int64(cols))
 	}
-	return &InputError{Field: field, Found: at, Want: "finite numbers", Fix: "replace missing values in the source before importing"}
+	return &InputError{Field: field, Found: at, Want: "finite numbers",
+		Fix: "replace missing values in the source before importing"}
 }
 
 // Symmetric reports whether every edge has its reverse, as often and with the
-// same weight. It adds a hash of every edge and takes that of its reverse away,
-// so it needs no memory; sums that differ are zero by chance once in 2^64.
+// same weight. It sums a hash of every edge minus that of its reverse,
+// so it needs no memory; it errs with probability 2^-64.
 func (g *CSR) Symmetric() bool {
 	const rows = grain / 4 // of several edges each
 	sums := make(chan uint64, g.Nodes()/rows+1)
-	Parallel(int64(g.Nodes()), rows, func(lo, hi int64) { sums <- g.lopsided(lo, hi) })
+	Parallel(int64(g.Nodes()), rows, func(lo, hi int64) { sums <- g.asymmetry(lo, hi) })
 	close(sums)
 	var total uint64
 	for s := range sums {
@@ -151,23 +155,23 @@ func (g *CSR) Symmetric() bool {
 	return total == 0
 }
 
-// lopsided is the sum over rows lo to hi.
-func (g *CSR) lopsided(lo, hi int64) (sum uint64) {
+// asymmetry is the sum of signed hashes over rows lo to hi.
+func (g *CSR) asymmetry(lo, hi int64) (sum uint64) {
 	for v := lo; v < hi; v++ {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			var w float32
 			if g.Weights != nil {
 				w = g.Weights[e]
 			}
-			sum += Sided(uint64(g.Indices[e]), uint64(v), w)
+			sum += SignedHash(uint64(g.Indices[e]), uint64(v), w)
 		}
 	}
 	return sum
 }
 
-// Sided hashes an edge to what its reverse is hashed to, negated; a self-loop to
-// nothing.
-func Sided(u, v uint64, w float32) uint64 {
+// SignedHash is a hash of an edge that is negated for its reverse, and zero for
+// a self-loop.
+func SignedHash(u, v uint64, w float32) uint64 {
 	z := min(u, v)<<32 + max(u, v) + uint64(math.Float32bits(w)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>32) * 0xd6e8feb86659fd93
 	z = (z ^ z>>29) * 0xbf58476d1ce4e5b9

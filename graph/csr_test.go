@@ -31,7 +31,7 @@ func slowBuild(n int, edges []edge, opt BuildOptions) [][]edge {
 			continue
 		}
 		add(e)
-		if opt.Symmetrise {
+		if opt.Symmetrize {
 			add(edge{e.v, e.u, e.w})
 		}
 	}
@@ -100,7 +100,7 @@ func TestBuildDoesNotDependOnCores(t *testing.T) {
 	var want *CSR
 	for _, cores := range []int{1, 3, 8} {
 		old := runtime.GOMAXPROCS(cores)
-		g, err := FromEdges(1000, src, dst, w, BuildOptions{Symmetrise: true, DropDuplicates: true})
+		g, err := FromEdges(1000, src, dst, w, BuildOptions{Symmetrize: true, DropDuplicates: true})
 		tr, perm := g.Transpose()
 		runtime.GOMAXPROCS(old)
 		if err != nil {
@@ -121,10 +121,10 @@ func checkTranspose(t *testing.T, g, tr *CSR, perm []uint32) {
 	if err := tr.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !equalRows(rowsOf(tr), turnedRows(g)) {
+	if !equalRows(rowsOf(tr), transposedRows(g)) {
 		t.Fatal("transpose differs from turning every edge")
 	}
-	if g.Weights == nil && g.Mirrored() != equalRows(rowsOf(g), turnedRows(g)) {
+	if g.Weights == nil && g.Mirrored() != equalRows(rowsOf(g), transposedRows(g)) {
 		t.Fatalf("mirrored is %v", g.Mirrored())
 	}
 	for u := range tr.Nodes() {
@@ -137,8 +137,8 @@ func checkTranspose(t *testing.T, g, tr *CSR, perm []uint32) {
 	}
 }
 
-// turnedRows are the rows of g with every edge turned round, the slow way.
-func turnedRows(g *CSR) [][]edge {
+// transposedRows are the rows of g with every edge reversed, the slow way.
+func transposedRows(g *CSR) [][]edge {
 	var turned []edge
 	for _, row := range rowsOf(g) {
 		for _, e := range row {
@@ -153,7 +153,7 @@ func TestTranspose(t *testing.T) {
 	for round := range 50 {
 		n := 1 + r.IntN(12)
 		_, src, dst, w := randomEdges(r, n, r.IntN(60), round%2 == 0)
-		g, err := FromEdges(n, src, dst, w, BuildOptions{Symmetrise: round%3 == 0})
+		g, err := FromEdges(n, src, dst, w, BuildOptions{Symmetrize: round%3 == 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +167,8 @@ func TestSymmetric(t *testing.T) {
 	for round := range 200 {
 		n := 1 + r.IntN(6)
 		_, src, dst, w := randomEdges(r, n, r.IntN(10), round%3 == 0)
-		g, _ := FromEdges(n, src, dst, w, BuildOptions{Symmetrise: round%2 == 0})
-		a, b := rowsOf(g), turnedRows(g)
+		g, _ := FromEdges(n, src, dst, w, BuildOptions{Symmetrize: round%2 == 0})
+		a, b := rowsOf(g), transposedRows(g)
 		for v := range a { // equal neighbours in any order of weights
 			slices.SortFunc(a[v], func(x, y edge) int { return int(x.u)*100 + int(x.w) - int(y.u)*100 - int(y.w) })
 			slices.SortFunc(b[v], func(x, y edge) int { return int(x.u)*100 + int(x.w) - int(y.u)*100 - int(y.w) })
@@ -263,7 +263,7 @@ func BenchmarkSortRow(b *testing.B) {
 }
 
 func TestEmptyGraph(t *testing.T) {
-	g, err := FromEdges(0, nil, nil, nil, BuildOptions{Symmetrise: true, DropDuplicates: true})
+	g, err := FromEdges(0, nil, nil, nil, BuildOptions{Symmetrize: true, DropDuplicates: true})
 	if err != nil || g.Nodes() != 0 || !g.Symmetric() {
 		t.Fatal(g, err)
 	}
@@ -293,7 +293,7 @@ func TestBadGraphs(t *testing.T) {
 	if _, err := FromEdges(2, []uint32{0}, nil, nil, BuildOptions{}); !errors.Is(err, ErrInput) {
 		t.Errorf("one-ended edge: %v", err)
 	}
-	if _, err := FromSource(2, 1<<31, false, nil, BuildOptions{Symmetrise: true}); !errors.Is(err, ErrInput) {
+	if _, err := FromSource(2, 1<<31, false, nil, BuildOptions{Symmetrize: true}); !errors.Is(err, ErrInput) {
 		t.Errorf("too many edges: %v", err)
 	}
 }

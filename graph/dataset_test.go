@@ -17,7 +17,7 @@ import (
 
 // small is a dataset with every kind of array; form picks the features.
 func small(form FeatureKind) *Dataset {
-	g, _ := FromEdges(4, []uint32{0, 1, 2}, []uint32{1, 2, 0}, []float32{1, 2, 3}, BuildOptions{Symmetrise: true})
+	g, _ := FromEdges(4, []uint32{0, 1, 2}, []uint32{1, 2, 0}, []float32{1, 2, 3}, BuildOptions{Symmetrize: true})
 	f := &Features{Rows: 4, Cols: 3}
 	switch form {
 	case Dense:
@@ -65,12 +65,15 @@ func TestFolderRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, wf := got.Features, want.Features
-		if !equalRows(rowsOf(got.Graph), rowsOf(want.Graph)) || !slices.Equal(f.F32, wf.F32) || !slices.Equal(f.BF16, wf.BF16) ||
-			!slices.Equal(f.Indices, wf.Indices) || !slices.Equal(f.Values, wf.Values) || !slices.Equal(f.Indptr, wf.Indptr) ||
+		if !equalRows(rowsOf(got.Graph), rowsOf(want.Graph)) || !slices.Equal(f.F32, wf.F32) ||
+			!slices.Equal(f.BF16, wf.BF16) ||
+			!slices.Equal(f.Indices, wf.Indices) || !slices.Equal(f.Values, wf.Values) ||
+			!slices.Equal(f.Indptr, wf.Indptr) ||
 			!slices.Equal(got.Labels.Class, want.Labels.Class) || !slices.Equal(got.Splits.Test, want.Splits.Test) {
 			t.Fatalf("%s: %+v", form, got)
 		}
-		if m := got.Meta; m.Name != "small" || !m.Symmetric || m.Classes != 2 || m.Notes[0] != "a note" || m.Features.Kind != form {
+		if m := got.Meta; m.Name != "small" || !m.Symmetric || m.Classes != 2 || m.Notes[0] != "a note" ||
+			m.Features.Kind != form {
 			t.Fatalf("meta %+v", m)
 		}
 		if got.HasIDs() || got.ID(3) != "3" {
@@ -178,10 +181,12 @@ func TestSymmetricThatIsNot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	write(t, dir, small(Dense), nil)
 	forge(t, dir, "indices.npy", asBytes([]uint32{1, 2, 0, 2, 0, 0}))
-	if _, err := OpenWith(dir, OpenOptions{Verify: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "symmetric") {
+	if _, err := OpenWith(dir, OpenOptions{Verify: true}); !errors.Is(err, ErrInput) ||
+		!strings.Contains(err.Error(), "symmetric") {
 		t.Error(err)
 	}
-	if _, err := Open(filepath.Join(dir, metaFile)); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "name the folder") {
+	if _, err := Open(filepath.Join(dir, metaFile)); !errors.Is(err, ErrInput) ||
+		!strings.Contains(err.Error(), "name the folder") {
 		t.Error(err)
 	}
 }
@@ -198,7 +203,8 @@ func forge(t *testing.T, dir, file string, data []byte) {
 	a.Bytes, a.CRC32C = int64(len(b)), fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli))
 	m.Arrays[file] = a
 	text, _ := m.encode()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, file), b, 0o644), os.WriteFile(filepath.Join(dir, metaFile), text, 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, file), b, 0o644),
+		os.WriteFile(filepath.Join(dir, metaFile), text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -245,8 +251,9 @@ func TestTargetIsGuarded(t *testing.T) {
 	}
 	d.Close()
 	os.Mkdir(filepath.Join(dir, "run"), 0o755)
-	if _, err := Create(dir, WriterOptions{Overwrite: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "run in it") {
-		t.Fatal("a dataset was to be replaced with somebody's run in it:", err)
+	if _, err := Create(dir, WriterOptions{Overwrite: true}); !errors.Is(err, ErrInput) ||
+		!strings.Contains(err.Error(), "run in it") {
+		t.Fatal("a dataset with a run in it was replaced:", err)
 	}
 	os.Remove(filepath.Join(dir, "run"))
 	if _, err := Create(filepath.Join(parent, "no", "d"), WriterOptions{}); !errors.Is(err, ErrInput) {
@@ -307,14 +314,16 @@ func TestBadMeta(t *testing.T) {
 		`"version":1,"nodes":4611686018427387904,"edges":1`:                               "nodes: found 4611686018427387904",
 		`"version":1,"nodes":2,"edges":1,"features":{"kind":"float32","dim":99999999999}`: "features.dim",
 	} {
-		if _, err := decodeMeta([]byte(`{"format":"starling-dataset",` + text + `}`)); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), want) {
+		if _, err := decodeMeta([]byte(`{"format":"starling-dataset",` + text + `}`)); !errors.Is(err, ErrInput) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
 func FuzzMeta(f *testing.F) {
-	m := Meta{Format: formatName, Version: 1, Nodes: 3, Checksum: "crc32c", Arrays: map[string]ArrayMeta{"indptr.npy": {DType: "<i8", Shape: []int64{4}, Bytes: 160}}}
+	m := Meta{Format: formatName, Version: 1, Nodes: 3, Checksum: "crc32c",
+		Arrays: map[string]ArrayMeta{"indptr.npy": {DType: "<i8", Shape: []int64{4}, Bytes: 160}}}
 	b, _ := m.encode()
 	f.Add(b)
 	f.Add([]byte(`{"format":"starling-dataset","version":1,"nodes":2,"edges":1}`))
@@ -394,7 +403,7 @@ print(np.load(sys.argv[1] + "/indices.npy", mmap_mode="r").tolist())`
 	}
 }
 
-// TestMovedAside: a dataset that is hidden, since somebody was killed while replacing it where
+// TestMovedAside: a dataset that is hidden, since a process was killed while replacing it where
 // names cannot be exchanged, is named.
 func TestMovedAside(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")

@@ -5,16 +5,17 @@
 //
 // A CSR lists the in-edges of every vertex: the neighbours that send to v are
 // Indices[Indptr[v]:Indptr[v+1]]. What FromEdges builds has every such list in
-// ascending order, so the same edges give the same bytes in whatever order and
-// on however many cores they were added. A graph has fewer than 2^32 vertices and
+// ascending order, so the same edges give the same bytes in any order and
+// on any number of cores. A graph has fewer than 2^32 vertices and
 // fewer than 2^32 edges, so an edge's position fits a uint32.
 //
 // # On disk
 //
-// A dataset is a folder of npy arrays, each of which can be mapped, and of which
-// Python reads every one with np.load(name, mmap_mode="r"):
+// A dataset is a folder of npy arrays. All of them can be mapped, and
+// Python reads them with np.load(name, mmap_mode="r"):
 //
-//	meta.json              sizes, name, notes, and per file its dtype, shape, bytes, CRC-32C
+//	meta.json              sizes, name, names of classes and columns, scale of the features,
+//	                       notes, and per file its dtype, shape, bytes, CRC-32C
 //	indptr.npy             int64   [nodes+1]
 //	indices.npy            uint32  [edges]        in-neighbours of v: indices[indptr[v]:indptr[v+1]]
 //	weights.npy            float32 [edges]        only if the graph is weighted
@@ -29,18 +30,18 @@
 //	                       float32 [nodes, classes]  if it is regression: the numbers to be predicted,
 //	                                              a row of NaN = unlabelled
 //	train.npy val.npy test.npy  uint32, ascending vertex ids
-//	ids.npy or ids.txt     int64 [nodes], or a line a vertex: what the vertex was called before import
+//	ids.npy or ids.txt     int64 [nodes], or one line per vertex: what the vertex was called before import
 //
 // Everything is little-endian and in C order. Only meta.json, indptr.npy and
 // indices.npy must exist; meta.json says what else belongs to the folder. Its own
 // last field is the CRC-32C of its bytes with the eight digits of that field read
 // as zeros; leave the field out when writing the file by hand. The same holds for
-// the list of arrays. Version 1 of the format is what this comment says; the number
-// is never used again for anything else.
+// the list of arrays. This comment defines version 1 of the format; the number
+// is never reused.
 //
 // A folder appears complete or not at all: Writer fills a hidden sibling folder,
 // syncs it, and renames it.
 //
-// A mapped file must not be truncated while it is open: the kernel answers a read
-// beyond its end by killing the process. Writer never changes a file in place.
+// A mapped file must not be truncated while it is open: the kernel kills a process
+// that reads past its end (mapped.go says what becomes of that). Writer never changes a file in place.
 package graph

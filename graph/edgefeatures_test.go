@@ -97,10 +97,11 @@ func TestEdgeFeaturesInAFolder(t *testing.T) {
 	}
 	defer d.Close()
 	if d.Meta.EdgeDim != 4 || !slices.Equal(d.Graph.EdgeFeatures, g.EdgeFeatures) {
-		t.Fatalf("%d numbers an edge, %d in all", d.Meta.EdgeDim, len(d.Graph.EdgeFeatures))
+		t.Fatalf("%d numbers per edge, %d in all", d.Meta.EdgeDim, len(d.Graph.EdgeFeatures))
 	}
 	// Nothing but self-loops, which were dropped: there are features, but of no edge.
-	if none, err := Open(write(&CSR{Indptr: []int64{0, 0}, EdgeDim: 3, EdgeFeatures: []float32{}})); err != nil || none.Graph.EdgeDim != 3 {
+	if none, err := Open(write(&CSR{Indptr: []int64{0, 0}, EdgeDim: 3, EdgeFeatures: []float32{}})); err != nil ||
+		none.Graph.EdgeDim != 3 {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(filepath.Join(dir, "edge_features.npy"))

@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 )
 
-// Features of edges come in the order in which edges are listed, and that of a dataset
-// is known only once the edges are sorted. So a Sorter is told to number them:
+// Edge features arrive in the order in which edges are listed; their order in the dataset
+// is known only after the edges are sorted. So a Sorter numbers them:
 //
 //	s := w.Sorter(n, expected, false, opt)
 //	s.Number()                         // before the first Add
 //	…; s.Finish()
-//	w.EdgeFeatures(s.Listed(), d, each) // each puts d numbers an edge, as listed
+//	w.EdgeFeatures(s.Listed(), d, each) // each puts d numbers per edge, as listed
 //
-// A number travels through the sort where a weight would, as the bits of a float.
+// A number takes the place of a weight in the sort, as the bits of a float.
 
 // numbersFile holds, for every edge of the graph, where it was listed.
 const numbersFile = "edge_numbers.npy"
 
-// mostNumbered bounds the edges that are numbered: above it the bits are no finite float.
+// mostNumbered bounds the edges that can be numbered: above it the bits are not a finite float.
 const mostNumbered = 0x7f800000
 
 // Number makes the sorter remember where each edge was listed, for EdgeFeatures. Such
@@ -29,9 +29,10 @@ const mostNumbered = 0x7f800000
 func (s *Sorter) Number() { s.weighted, s.numbered = true, true }
 
 // number makes positions in a chunk those among all edges. REQUIRES: mu held.
-func (s *Sorter) number(d *dealt, edges int) error {
+func (s *Sorter) number(d *grouped, edges int) error {
 	if s.listed+int64(edges) > mostNumbered {
-		return &InputError{Field: "edges", Found: fmt.Sprintf("more than %d with features", int64(mostNumbered)), Want: "fewer", Fix: "split the graph"}
+		return &InputError{Field: "edges", Found: fmt.Sprintf("more than %d with features", int64(mostNumbered)),
+			Want: "fewer", Fix: "split the graph"}
 	}
 	for i, x := range d.weights {
 		d.weights[i] = math.Float32frombits(math.Float32bits(x) + uint32(s.listed))
@@ -39,7 +40,7 @@ func (s *Sorter) number(d *dealt, edges int) error {
 	return nil
 }
 
-// EdgeFeatures writes the features of edges that were numbered. each puts dim numbers an
+// EdgeFeatures writes the features of edges that were numbered. each puts dim numbers per
 // edge, any number of edges at a time, in the order they were listed.
 func (w *Writer) EdgeFeatures(listed int64, dim int, each func(put func([]float32) error) error) error {
 	table, err := w.Scratch()
@@ -47,12 +48,14 @@ func (w *Writer) EdgeFeatures(listed int64, dim int, each func(put func([]float3
 		return err
 	}
 	defer table.Close()
-	size, err := putAside(table, dim, each)
+	size, err := spillRows(table, dim, each)
 	if err != nil {
 		return err
 	}
 	if want := 4 * int64(dim) * listed; size != want {
-		return &InputError{Field: "edge features", Found: fmt.Sprintf("%d numbers", size/4), Want: fmt.Sprintf("%d an edge, of which %d are listed", dim, listed), Fix: "the files are not of one dataset: get them again"}
+		return &InputError{Field: "edge features", Found: fmt.Sprintf("%d numbers", size/4),
+			Want: fmt.Sprintf("%d per edge, of which %d are listed", dim, listed),
+			Fix:  "the files are not of one dataset: get them again"}
 	}
 	rows, err := mapFile(table, size)
 	if err != nil {
@@ -68,8 +71,8 @@ func (w *Writer) EdgeFeatures(listed int64, dim int, each func(put func([]float3
 	return err
 }
 
-// putAside writes numbers to a file.
-func putAside(f *os.File, dim int, each func(put func([]float32) error) error) (size int64, err error) {
+// spillRows writes numbers to a file.
+func spillRows(f *os.File, dim int, each func(put func([]float32) error) error) (size int64, err error) {
 	buf := bufio.NewWriterSize(f, 1<<20)
 	err = each(func(x []float32) error {
 		for i, v := range x {
@@ -104,7 +107,7 @@ func (w *Writer) gatherEdges(rows []float32, dim int) error {
 		return err
 	}
 	buf := bufio.NewWriterSize(out, 1<<20)
-	for _, n := range fromBytes[uint32](file[lateHeader:]) {
+	for _, n := range fromBytes[uint32](file[unsizedHeader:]) {
 		at := int64(n) * int64(dim)
 		if _, err := buf.Write(asBytes(rows[at : at+int64(dim)])); err != nil {
 			out.Abort()

@@ -14,7 +14,7 @@ var ErrInput = errors.New("bad input")
 type InputError struct {
 	File  string // path of the file, if any
 	Field string // array, line, key or option inside it
-	Found string
+	Found string // a thing, or else a Sentence
 	Want  string
 	Fix   string
 }
@@ -33,20 +33,31 @@ func (e *InputError) Error() string {
 	}
 	part("", e.File)
 	part(": ", e.Field)
-	if e.Found != "" {
+	comma := ", "
+	if said, ok := strings.CutPrefix(e.Found, sentence); ok {
+		part(": ", said)
+		comma = "; "
+	} else if e.Found != "" {
 		part(": ", "found "+e.Found)
 	}
 	if e.Want != "" {
-		part(", ", "want "+e.Want)
+		part(comma, "want "+e.Want)
 	}
 	part("; ", e.Fix)
 	return b.String()
 }
 
+// sentence marks what stands in Found and is no thing.
+const sentence = "\x00"
+
+// Sentence is what may stand in Found though it is no thing, such as the text of another error: "found" does not
+// stand before it.
+func Sentence(text string) string { return sentence + text }
+
 // Is makes errors.Is(err, ErrInput) true.
 func (e *InputError) Is(target error) bool { return target == ErrInput }
 
-// InFile is err, or a mistake with the file named that it was made in.
+// InFile adds a file name to an InputError; other errors stay as they are.
 func InFile(file string, err error) error {
 	var in *InputError
 	if errors.As(err, &in) {
@@ -57,7 +68,7 @@ func InFile(file string, err error) error {
 	return err
 }
 
-// inFile is InFile where no file is named yet.
+// inFile is InFile for errors that do not name a file yet.
 func inFile(file string, err error) error {
 	var in *InputError
 	if errors.As(err, &in) && in.File != "" {

@@ -15,7 +15,7 @@ const (
 	Sparse   FeatureKind = "sparse"
 )
 
-// Features holds one row a vertex, in exactly one of three forms: F32 (Rows×Cols,
+// Features holds one row per vertex, in exactly one of three forms: F32 (Rows×Cols,
 // row by row), BF16 (the same, each value the upper half of a float32), or
 // sparse rows (row v has Values[i] in column Indices[i] for i in
 // Indptr[v]..Indptr[v+1]).
@@ -72,12 +72,13 @@ func (f *Features) Validate() error {
 	}
 	if len(f.Values) != len(f.Indices) {
 		return &InputError{Field: "features_values", Found: fmt.Sprintf("%d values", len(f.Values)),
-			Want: fmt.Sprintf("one a column index (%d)", len(f.Indices)), Fix: "import the dataset again"}
+			Want: fmt.Sprintf("one per column index (%d)", len(f.Indices)), Fix: "import the dataset again"}
 	}
 	if err := checkIndptr("features_indptr", f.Indptr, int64(len(f.Indices)), "features_indices"); err != nil {
 		return err
 	}
-	return checkIndices("features_indices", f.Indices, f.Cols, "a row names an absent column: import the dataset again or correct its source")
+	return checkIndices("features_indices", f.Indices, f.Cols,
+		"a row names an absent column: import the dataset again or correct its source")
 }
 
 func (f *Features) checkLength(field string, n int) error {
@@ -106,10 +107,10 @@ func (f *Features) CheckFinite() error {
 	})
 }
 
-// RowNormalise returns features of the same kind in which the absolute values
+// RowNormalize returns features of the same kind in which the absolute values
 // of every row sum to 1; a row of zeros stays. This is what the GCN paper does to
 // bags of words.
-func (f *Features) RowNormalise() *Features {
+func (f *Features) RowNormalize() *Features {
 	out := *f
 	switch f.Kind() {
 	case Dense:
@@ -125,13 +126,13 @@ func (f *Features) RowNormalise() *Features {
 			a, b := v*int64(f.Cols), (v+1)*int64(f.Cols)
 			switch f.Kind() {
 			case Dense:
-				normalise(out.F32[a:b], f.F32[a:b])
+				normalize(out.F32[a:b], f.F32[a:b])
 			case Sparse:
 				a, b = f.Indptr[v], f.Indptr[v+1]
-				normalise(out.Values[a:b], f.Values[a:b])
+				normalize(out.Values[a:b], f.Values[a:b])
 			case BFloat16:
 				f.CopyRow(wide, uint32(v))
-				normalise(wide, wide)
+				normalize(wide, wide)
 				for i, x := range wide {
 					out.BF16[a+int64(i)] = ToBF16(x)
 				}
@@ -141,7 +142,7 @@ func (f *Features) RowNormalise() *Features {
 	return &out
 }
 
-func normalise(dst, src []float32) {
+func normalize(dst, src []float32) {
 	var sum float64
 	for _, x := range src {
 		sum += math.Abs(float64(x))

@@ -48,8 +48,9 @@ func TestFeatureFormsAgree(t *testing.T) {
 	}
 	a, b := make([]float32, cols), make([]float32, cols)
 	for _, other := range []*Features{half, sparse} {
-		for normal, pair := range [][2]*Features{{dense, other}, {dense.RowNormalise(), other.RowNormalise()}} {
-			if err := errors.Join(pair[1].Validate(), pair[1].CheckFinite()); err != nil || pair[1].Kind() != other.Kind() {
+		for normal, pair := range [][2]*Features{{dense, other}, {dense.RowNormalize(), other.RowNormalize()}} {
+			if err := errors.Join(pair[1].Validate(), pair[1].CheckFinite()); err != nil ||
+				pair[1].Kind() != other.Kind() {
 				t.Fatal(err, pair[1].Kind())
 			}
 			for v := range uint32(rows) {
@@ -57,7 +58,8 @@ func TestFeatureFormsAgree(t *testing.T) {
 				pair[1].CopyRow(b, v)
 				for c := range a {
 					if math.Abs(float64(a[c]-b[c])) > 0.004 {
-						t.Errorf("%s normalised=%d: row %d column %d: %g, want %g", other.Kind(), normal, v, c, b[c], a[c])
+						t.Errorf("%s normalized=%d: row %d column %d: %g, want %g", other.Kind(), normal, v, c, b[c],
+							a[c])
 					}
 				}
 			}

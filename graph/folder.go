@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// Other folders than datasets (the parts of a partition) keep to the same
+// Folders other than datasets (the parts of a partition) follow the same
 // conventions: arrays listed with dtype, shape, bytes and checksum in a JSON file
 // that carries its own checksum as its last field. This file is what they share.
 
 // Folder maps arrays of a folder whose JSON file lists them. The arrays must not
-// be written to and are gone after Close.
+// be written to, and must not be used after Close.
 type Folder struct{ set Dataset }
 
 // OpenFolder prepares to map the arrays of dir that are listed.
@@ -34,7 +34,8 @@ func (f *Folder) Has(name string) bool {
 // MapArray maps a listed array; a -1 in shape fits any length.
 func MapArray[T element](f *Folder, name string, shape ...int64) ([]T, error) {
 	if !f.Has(name) {
-		return nil, &InputError{File: f.set.Dir, Field: "arrays", Found: "no " + name, Want: "it to be listed", Fix: "copy or make the folder again"}
+		return nil, &InputError{File: f.set.Dir, Field: "arrays", Found: "no " + name, Want: "it to be listed",
+			Fix: "copy or make the folder again"}
 	}
 	return array[T](&f.set, name, shape...)
 }
@@ -44,7 +45,8 @@ func MapArray[T element](f *Folder, name string, shape ...int64) ([]T, error) {
 func (f *Folder) Verify(limit int64) error {
 	for _, name := range sortedKeys(f.set.Meta.Arrays) {
 		if f.set.maps[name] == nil {
-			return &InputError{File: f.set.Dir, Field: "arrays", Found: name, Want: "only files this folder uses", Fix: "copy or make the folder again"}
+			return &InputError{File: f.set.Dir, Field: "arrays", Found: name, Want: "only files this folder uses",
+				Fix: "copy or make the folder again"}
 		}
 		if f.set.Meta.Arrays[name].Bytes <= limit {
 			if err := f.set.checkSum(name); err != nil {
@@ -109,10 +111,12 @@ func UnsealJSON(b []byte, v any, crc *string) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return &InputError{Field: "JSON", Found: err.Error(), Want: "the fields of this format", Fix: "the file is damaged or of a newer starling"}
+		return &InputError{Field: "JSON", Found: Sentence(err.Error()), Want: "the fields of this format",
+			Fix: "the file is damaged or of a newer starling"}
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return &InputError{Field: "JSON", Found: "more text after the object", Want: "one object", Fix: "the file is damaged"}
+		return &InputError{Field: "JSON", Found: "more text after the object", Want: "one object",
+			Fix: "the file is damaged"}
 	}
 	if *crc == "" {
 		return nil

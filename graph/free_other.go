@@ -2,5 +2,5 @@
 
 package graph
 
-// DiskFree is the room on the file system of a folder; here it cannot be told.
+// DiskFree is the free space on the file system of a folder; unknown on this system.
 func DiskFree(string) (bytes int64, ok bool) { return 0, false }

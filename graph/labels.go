@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Labels are what is known of each vertex, in one of three kinds:
@@ -14,10 +15,22 @@ import (
 //
 // The kind is Meta.Task.
 type Labels struct {
-	Classes int // of Values the numbers a vertex
+	Classes int // of Values the numbers per vertex
 	Class   []int32
 	Multi   []uint8   // [vertices, Classes], instead of Class
 	Values  []float32 // [vertices, Classes], instead of Class
+	Names   []string  // of the classes; none: they are numbers
+}
+
+// Name is what class c is called: its name before import, or its number.
+func (l *Labels) Name(c int) string { return ClassName(l.Names, c) }
+
+// ClassName is the name of class c, or its number where classes have no names.
+func ClassName(names []string, c int) string {
+	if c >= 0 && c < len(names) {
+		return names[c]
+	}
+	return strconv.Itoa(c)
 }
 
 // NoLabel marks, in Labels.Multi, that nothing is known.
@@ -46,7 +59,7 @@ func (l *Labels) Has(v int) bool {
 	return l.Class[v] >= 0
 }
 
-// Row is the marks of vertex v, when there are several labels a vertex.
+// Row is the marks of vertex v, when there are several labels per vertex.
 func (l *Labels) Row(v int) []uint8 { return l.Multi[v*l.Classes : (v+1)*l.Classes] }
 
 // Numbers are those of vertex v to be predicted, when labels are numbers.
@@ -74,7 +87,8 @@ func (l *Labels) validateValues(n int) error {
 			for c, x := range row {
 				if math.IsInf(float64(x), 0) || (x == x) != (row[0] == row[0]) {
 					return &InputError{Field: "labels", Found: fmt.Sprintf("%g for vertex %d and target %d", x, v, c),
-						Want: "a finite number, or NaN in the whole row", Fix: "leave out vertices of which not all targets are known"}
+						Want: "a finite number, or NaN in the whole row",
+						Fix:  "leave out vertices of which not all targets are known"}
 				}
 			}
 		}
@@ -112,13 +126,14 @@ func (l *Labels) Validate(n int) error {
 	}
 	if len(l.Class) != n {
 		return &InputError{Field: "labels", Found: fmt.Sprintf("%d labels", len(l.Class)),
-			Want: fmt.Sprintf("one a vertex (%d)", n), Fix: "use -1 for a vertex without a label"}
+			Want: fmt.Sprintf("one per vertex (%d)", n), Fix: "use -1 for a vertex without a label"}
 	}
 	return parallelErr(int64(n), 1<<18, func(lo, hi int64) error {
 		for i, c := range l.Class[lo:hi] {
 			if c < -1 || int(c) >= l.Classes {
 				return &InputError{Field: "labels", Found: fmt.Sprintf("class %d at vertex %d", c, lo+int64(i)),
-					Want: fmt.Sprintf("0 to %d, or -1 for none", l.Classes-1), Fix: "number classes from 0 and set classes to their count"}
+					Want: fmt.Sprintf("0 to %d, or -1 for none", l.Classes-1),
+					Fix:  "number classes from 0 and set classes to their count"}
 			}
 		}
 		return nil
@@ -160,11 +175,13 @@ func (s *Splits) Validate(n int, labels *Labels) error {
 		}
 	}
 	for _, pair := range [][2]namedSplit{
-		{{"train", s.Train}, {"val", s.Val}}, {{"train", s.Train}, {"test", s.Test}}, {{"val", s.Val}, {"test", s.Test}},
+		{{"train", s.Train}, {"val", s.Val}}, {{"train", s.Train}, {"test", s.Test}}, {{"val", s.Val},
+			{"test", s.Test}},
 	} {
 		if v, both := common(pair[0].ids, pair[1].ids); both {
-			return &InputError{Field: pair[1].name, Found: fmt.Sprintf("vertex %d, which is also in %s", v, pair[0].name),
-				Want: "splits without common vertices", Fix: "remove it from one of the two"}
+			return &InputError{Field: pair[1].name,
+				Found: fmt.Sprintf("vertex %d, which is also in %s", v, pair[0].name),
+				Want:  "splits without common vertices", Fix: "remove it from one of the two"}
 		}
 	}
 	return nil
@@ -173,16 +190,18 @@ func (s *Splits) Validate(n int, labels *Labels) error {
 func (sp namedSplit) validate(n int, labels *Labels) error {
 	for i, v := range sp.ids {
 		if int64(v) >= int64(n) {
-			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d", v), Want: fmt.Sprintf("ids from 0 to %d", n-1),
-				Fix: "the split names an absent vertex: it belongs to another graph"}
+			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d", v),
+				Want: fmt.Sprintf("ids from 0 to %d", n-1),
+				Fix:  "the split names an absent vertex: it belongs to another graph"}
 		}
 		if i > 0 && sp.ids[i-1] >= v {
 			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d after %d", v, sp.ids[i-1]),
 				Want: "ascending ids, each once", Fix: "sort the ids and drop repeats"}
 		}
 		if labels != nil && !labels.Has(int(v)) {
-			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d, which has no label", v), Want: "labelled vertices",
-				Fix: "leave unlabelled vertices out of the splits"}
+			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d, which has no label", v),
+				Want: "labelled vertices",
+				Fix:  "leave unlabelled vertices out of the splits"}
 		}
 	}
 	return nil

@@ -27,9 +27,10 @@ func unmapFile(b []byte) error {
 	return unix.Munmap(b)
 }
 
-var advices = map[Access]int{Normal: unix.MADV_NORMAL, Random: unix.MADV_RANDOM, Sequential: unix.MADV_SEQUENTIAL, WillNeed: unix.MADV_WILLNEED, Release: unix.MADV_DONTNEED}
+var advices = map[Access]int{Normal: unix.MADV_NORMAL, Random: unix.MADV_RANDOM, Sequential: unix.MADV_SEQUENTIAL,
+	WillNeed: unix.MADV_WILLNEED, Release: unix.MADV_DONTNEED}
 
-// advise passes a hint on; a kernel that ignores it is no error.
+// advise passes a hint to the kernel, which may ignore it.
 func advise(b []byte, a Access) {
 	if len(b) > 0 {
 		_ = unix.Madvise(b, advices[a])

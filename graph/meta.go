@@ -18,7 +18,7 @@ const (
 	metaFile      = "meta.json"
 	formatName    = "starling-dataset"
 	formatVersion = 1
-	maxMetaBytes  = 1 << 20
+	maxMetaBytes  = 64 << 20 // names of classes and columns may be many
 )
 
 // The tasks of a dataset: its vertices have one class each, or any number, or
@@ -31,27 +31,33 @@ const (
 
 // Meta is meta.json.
 type Meta struct {
-	Format    string               `json:"format"`
-	Version   int                  `json:"version"`
-	Name      string               `json:"name"`
-	Nodes     int64                `json:"nodes"`
-	Edges     int64                `json:"edges"`
-	Symmetric bool                 `json:"symmetric"`          // every edge has its reverse
-	Features  *FeatureMeta         `json:"features,omitempty"` // nil: structure only
-	EdgeDim   int                  `json:"edge_dim,omitempty"` // numbers an edge in edge_features.npy
-	Task      string               `json:"task,omitempty"`     // SingleLabel, MultiLabel, Regression, or empty without labels
-	Classes   int                  `json:"classes,omitempty"`  // of regression the numbers a vertex
-	Source    string               `json:"source,omitempty"`   // where it came from: importer or generator with its options
-	Notes     []string             `json:"notes,omitempty"`
-	Checksum  string               `json:"checksum,omitempty"` // algorithm of the sums below
-	Arrays    map[string]ArrayMeta `json:"arrays,omitempty"`
-	CRC32C    string               `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
+	Format    string       `json:"format"`
+	Version   int          `json:"version"`
+	Name      string       `json:"name"`
+	Nodes     int64        `json:"nodes"`
+	Edges     int64        `json:"edges"`
+	Symmetric bool         `json:"symmetric"`          // every edge has its reverse
+	Features  *FeatureMeta `json:"features,omitempty"` // nil: structure only
+	EdgeDim   int          `json:"edge_dim,omitempty"` // numbers per edge in edge_features.npy
+	// SingleLabel, MultiLabel, Regression, or empty without labels
+	Task    string `json:"task,omitempty"`
+	Classes int    `json:"classes,omitempty"` // of regression the numbers per vertex
+	// ClassNames are what the classes were called before import; none: by their numbers
+	ClassNames []string `json:"class_names,omitempty"`
+	// where it came from: importer or generator with its options
+	Source   string               `json:"source,omitempty"`
+	Notes    []string             `json:"notes,omitempty"`
+	Checksum string               `json:"checksum,omitempty"` // algorithm of the sums below
+	Arrays   map[string]ArrayMeta `json:"arrays,omitempty"`
+	CRC32C   string               `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
 }
 
 // FeatureMeta says how features are stored and how wide they are.
 type FeatureMeta struct {
-	Kind FeatureKind `json:"kind"`
-	Dim  int         `json:"dim"`
+	Kind    FeatureKind `json:"kind"`
+	Dim     int         `json:"dim"`
+	Columns []string    `json:"columns,omitempty"` // names, as the imported table had them
+	Scale   *Scale      `json:"scale,omitempty"`   // what the features were standardized by; nil: they were not
 }
 
 // ArrayMeta describes one file of the folder, header included.
@@ -80,15 +86,17 @@ func decodeMeta(b []byte) (*Meta, error) {
 		Format  string
 		Version int
 	}
-	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > formatVersion { // whatever fields it has
-		return nil, &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(newer.Version), Want: fmt.Sprint(formatVersion),
-			Fix: "the dataset was written by a newer starling: use that one"}
+	// whatever fields it has
+	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > formatVersion {
+		return nil, &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(newer.Version),
+			Want: fmt.Sprint(formatVersion),
+			Fix:  "the dataset was written by a newer starling: use that one"}
 	}
 	m := &Meta{}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(m); err != nil {
-		return nil, badMeta("JSON", err.Error(), "the fields of a "+formatName)
+		return nil, badMeta("JSON", Sentence(err.Error()), "the fields of a "+formatName)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, badMeta("JSON", "more text after the object", "one object")
@@ -122,8 +130,9 @@ func (m *Meta) validate() error {
 		return badMeta("format", fmt.Sprintf("%q", m.Format), fmt.Sprintf("%q", formatName))
 	case m.Version != formatVersion:
 		return badMeta("version", fmt.Sprint(m.Version), fmt.Sprint(formatVersion))
-	case strings.ContainsFunc(m.Name, unicode.IsControl): // a terminal would obey it
-		return &InputError{File: metaFile, Field: "name", Found: fmt.Sprintf("%.60q", m.Name), Want: "a name without control characters", Fix: "give it another, with --name or by hand"}
+	case strings.ContainsFunc(m.Name, unicode.IsControl): // a terminal would interpret it
+		return &InputError{File: metaFile, Field: "name", Found: fmt.Sprintf("%.60q", m.Name),
+			Want: "a name without control characters", Fix: "give it another, with --name or by hand"}
 	case m.Nodes < 1 || m.Nodes > MaxNodes:
 		return badMeta("nodes", fmt.Sprint(m.Nodes), "1 to 2^32-1")
 	case m.Edges < 0 || m.Edges > MaxEdges:
@@ -135,24 +144,42 @@ func (m *Meta) validate() error {
 	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
 	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel && m.Task != Regression:
-		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
+		return badMeta("task", fmt.Sprintf("%q", m.Task),
+			fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
 	case m.Task != "" && (m.Classes < 1 || m.Classes > MaxClasses):
 		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^24")
+	case len(m.ClassNames) != 0 && len(m.ClassNames) != m.Classes:
+		return badMeta("class_names", fmt.Sprintf("%d names", len(m.ClassNames)), fmt.Sprintf("%d, one per class", m.Classes))
 	case m.Checksum != "" && m.Checksum != "crc32c":
 		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)
+	}
+	return m.Features.validate()
+}
+
+// validate checks that columns and scale are as many as there are features.
+func (f *FeatureMeta) validate() error {
+	switch {
+	case f == nil:
+		return nil
+	case len(f.Columns) != 0 && len(f.Columns) != f.Dim:
+		return badMeta("features.columns", fmt.Sprintf("%d names", len(f.Columns)), fmt.Sprint(f.Dim))
+	case f.Scale != nil:
+		return f.Scale.Validate(f.Dim)
 	}
 	return nil
 }
 
 func badMeta(field, found, want string) error {
-	return &InputError{File: metaFile, Field: field, Found: found, Want: want, Fix: "the file is damaged or written by hand: correct it or write the dataset again"}
+	return &InputError{File: metaFile, Field: field, Found: found, Want: want,
+		Fix: "the file is damaged or written by hand: correct it or write the dataset again"}
 }
 
 // ReadMeta reads and checks only the meta.json of a dataset folder.
 func ReadMeta(dir string) (*Meta, error) {
 	path := filepath.Join(dir, metaFile)
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, &InputError{File: dir, Found: "a file", Want: "a dataset folder", Fix: "name the folder that meta.json is in, or make one with starling import"}
+		return nil, &InputError{File: dir, Found: "a file", Want: "a dataset folder",
+			Fix: "name the folder that meta.json is in, or make one with starling import"}
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

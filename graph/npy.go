@@ -19,7 +19,7 @@ import (
 
 const (
 	npyMagic     = "\x93NUMPY"
-	npyMaxHeader = 64 << 10 // far above any plain dtype; bounds what a bad file makes us hold
+	npyMaxHeader = 64 << 10 // far above any plain dtype; bounds the memory a bad file can take
 	npyMaxDims   = 32
 )
 
@@ -62,8 +62,8 @@ func (h *NPYHeader) ItemSize() int64 {
 // DataBytes is the size of the array.
 func (h *NPYHeader) DataBytes() int64 { return h.Elements() * h.ItemSize() }
 
-// ReadNPYHeader reads up to the first byte of the array. It takes no memory
-// that the stream has not paid for with bytes, and rejects shapes whose size
+// ReadNPYHeader reads up to the first byte of the array. It allocates no memory
+// before the stream has delivered as many bytes, and rejects shapes whose size
 // overflows.
 func ReadNPYHeader(r io.Reader) (*NPYHeader, error) {
 	var pre [12]byte
@@ -118,7 +118,8 @@ func npyReadError(err error) error {
 }
 
 func badNPY(field, found, want string) error {
-	return &InputError{Field: field, Found: found, Want: want, Fix: "the file is damaged or not npy: write it again with numpy.save"}
+	return &InputError{Field: field, Found: found, Want: want,
+		Fix: "the file is damaged or not npy: write it again with numpy.save"}
 }
 
 // parseNPYDict reads the one dict that numpy writes: string keys; a string,
@@ -311,7 +312,7 @@ func asBytes[T element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// fromBytes views bytes as elements, or copies them where they lie unaligned
+// fromBytes views bytes as elements, or copies them if they are unaligned
 // (old numpy padded to 16 bytes only, and version 2 files may not pad at all).
 func fromBytes[T element](b []byte) []T {
 	size := int(unsafe.Sizeof(*new(T)))

@@ -42,7 +42,8 @@ func TestNPYVersionsAndSpellings(t *testing.T) {
 		{3, "{'shape':(4,2,),'descr':'<i8','fortran_order':True}"},
 	} {
 		h, err := ReadNPYHeader(bytes.NewReader(header(c.version, c.dict)))
-		if err != nil || h.Descr != "<i8" || !h.Fortran || !slices.Equal(h.Shape, []int64{4, 2}) || h.DataBytes() != 64 {
+		if err != nil || h.Descr != "<i8" || !h.Fortran || !slices.Equal(h.Shape, []int64{4, 2}) ||
+			h.DataBytes() != 64 {
 			t.Errorf("%q: %+v %v", c.dict, h, err)
 		}
 	}
@@ -119,7 +120,8 @@ func TestWriteNPYThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := ReadNPYHeader(bytes.NewReader(b))
-	if err != nil || !slices.Equal(h.Shape, []int64{3, 2}) || !slices.Equal(fromBytes[int32](b[len(b)-24:]), []int32{1, 2, 3, 4, 5, 6}) {
+	if err != nil || !slices.Equal(h.Shape, []int64{3, 2}) ||
+		!slices.Equal(fromBytes[int32](b[len(b)-24:]), []int32{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Parallel calls f on ranges of about grain that together cover [0,n), on all
-// cores. Ranges are handed out as workers come free, so uneven ones balance; f
-// must not care which worker runs which range or in which order.
+// cores. Ranges are assigned dynamically, so uneven ones balance; f
+// must not depend on which worker runs which range or in which order.
 func Parallel(n, grain int64, f func(lo, hi int64)) {
 	grain = max(grain, 1)
 	chunks := (n + grain - 1) / grain

@@ -1,6 +1,6 @@
 package graph
 
-// TransposeRows turns round the structure of sparse rows over cols columns: for
+// TransposeRows transposes the structure of sparse rows over cols columns: for
 // each column its rows in ascending order, and for each entry its place in the
 // original.
 func TransposeRows(cols int, ptr []int64, index []uint32) (tptr []int64, tindex, perm []uint32) {

@@ -6,13 +6,13 @@ import (
 	"hash/crc32"
 )
 
-// rowWriter writes a graph a range of rows at a time, when neither the number of
-// edges nor anything else of the rows to come is known.
+// rowWriter writes a graph one range of rows at a time, while neither the number of
+// edges nor the following rows are known.
 type rowWriter struct {
 	w                        *Writer
 	indptr, indices, weights *ArrayWriter
 	nodes, edges             int64
-	lopsided                 uint64
+	asymmetry                uint64
 }
 
 // startRows has weights in the named file, or none.
@@ -23,10 +23,10 @@ func (w *Writer) startRows(nodes int64, weights string) (*rowWriter, error) {
 		return nil, err
 	}
 	if err = WriteSlice(r.indptr, []int64{0}); err == nil {
-		r.indices, err = w.lateArray("indices.npy", "<u4")
+		r.indices, err = w.unsizedArray("indices.npy", "<u4")
 	}
 	if err == nil && weights != "" {
-		r.weights, err = w.lateArray(weights, "<f4")
+		r.weights, err = w.unsizedArray(weights, "<f4")
 	}
 	if err != nil {
 		r.abort()
@@ -42,14 +42,14 @@ func (r *rowWriter) abort() {
 	}
 }
 
-// rows appends the rows of a sorted unit, whose Indptr is of no use afterwards.
+// rows appends the rows of a sorted unit. It overwrites the unit's Indptr.
 func (r *rowWriter) rows(x *unitSort) error {
 	ends := x.g.Indptr[1:]
 	for i := range ends {
 		ends[i] += r.edges
 	}
 	r.edges += x.g.Edges()
-	r.lopsided += x.lopsided
+	r.asymmetry += x.asymmetry
 	if err := WriteSlice(r.indptr, ends); err != nil {
 		return err
 	}
@@ -65,32 +65,32 @@ func (r *rowWriter) close() error {
 		r.abort()
 		return nil
 	}
-	r.w.Meta.Nodes, r.w.Meta.Edges, r.w.Meta.Symmetric = r.nodes, r.edges, r.lopsided == 0
-	err := errors.Join(r.indptr.Close(), r.indices.closeLate(r.edges))
+	r.w.Meta.Nodes, r.w.Meta.Edges, r.w.Meta.Symmetric = r.nodes, r.edges, r.asymmetry == 0
+	err := errors.Join(r.indptr.Close(), r.indices.closeSized(r.edges))
 	if r.weights != nil {
-		err = errors.Join(err, r.weights.closeLate(r.edges))
+		err = errors.Join(err, r.weights.closeSized(r.edges))
 	}
 	return err
 }
 
-// lateHeader is the room left for a header that is written last. numpy's headers
-// of one-dimensional arrays all fit it exactly.
-const lateHeader = 128
+// unsizedHeader is the space for a header that is written last. numpy's headers
+// of one-dimensional arrays all have this size.
+const unsizedHeader = 128
 
-// lateArray starts a one-dimensional array whose length closeLate tells.
-func (w *Writer) lateArray(name, descr string) (*ArrayWriter, error) {
+// unsizedArray starts a one-dimensional array whose length is given to closeSized.
+func (w *Writer) unsizedArray(name, descr string) (*ArrayWriter, error) {
 	a, err := w.open(name)
 	if err != nil {
 		return nil, err
 	}
 	a.meta.DType = descr
-	_, err = a.f.Write(make([]byte, lateHeader))
+	_, err = a.f.Write(make([]byte, unsizedHeader))
 	return a, err
 }
 
-func (a *ArrayWriter) closeLate(length int64) error {
+func (a *ArrayWriter) closeSized(length int64) error {
 	head := npyHeader(a.meta.DType, []int64{length})
-	if len(head) != lateHeader {
+	if len(head) != unsizedHeader {
 		a.Abort()
 		return fmt.Errorf("%s: a header of %d bytes", a.name, len(head))
 	}
@@ -100,11 +100,11 @@ func (a *ArrayWriter) closeLate(length int64) error {
 	}
 	a.meta.Shape = []int64{length}
 	a.sum = JoinCRC(crc32.Castagnoli, crc32.Checksum(head, castagnoli), a.sum, a.bytes)
-	a.bytes += lateHeader
+	a.bytes += unsizedHeader
 	return a.Close()
 }
 
-// JoinCRC is the CRC-32 of two pieces of which only the sums are known, and the
+// JoinCRC is the CRC-32 of two concatenated pieces, given their checksums and the
 // length of the second; polynomial is one of hash/crc32's. The sum is a remainder of
 // polynomials over two elements (the highest bit is the constant term), so the first is
 // multiplied by x^(8·length).

@@ -1,6 +1,6 @@
 package graph
 
-// WithSelfLoops returns the graph with exactly one self-loop a vertex, which is
+// WithSelfLoops returns the graph with exactly one self-loop per vertex, which is
 // what PyG's GCNConv and GATConv do before they aggregate. In a weighted graph a
 // vertex keeps the weight of the (last) loop it had; a new loop weighs 1. The features
 // of a loop are the mean of those of the vertex's other in-edges, zeros without any.
@@ -17,7 +17,7 @@ func (g *CSR) Subgraph(mask []bool) *CSR {
 }
 
 // rebuild copies the edges u → v for which keep holds, and with loops adds one
-// self-loop a vertex before its first larger neighbour.
+// self-loop per vertex before its first larger neighbour.
 func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
 	n := int64(g.Nodes())
 	out := &CSR{Indptr: make([]int64, n+1)}
@@ -100,7 +100,7 @@ func (g *CSR) EdgeRows(lo, hi int64) []float32 {
 // meanRow is the mean of the features of the in-edges of v that are kept.
 func (g *CSR) meanRow(to []float32, v uint32, keep func(v, u uint32) bool) {
 	for c := range to {
-		sum, n := 0.0, 0.0 // in double, so that the order of edges is not seen
+		sum, n := 0.0, 0.0 // in double, so that the order of edges does not show
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			if keep(v, g.Indices[e]) {
 				sum, n = sum+float64(g.edgeRow(e)[c]), n+1

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// Sorter makes the graph of a dataset from edges that are more than memory. It
-// gives what FromEdges gives, byte for byte, and holds neither the edges nor the
+// Sorter makes the graph of a dataset from more edges than memory can hold. It
+// gives the same bytes as FromEdges, and holds neither the edges nor the
 // graph:
 //
 //	s := w.Sorter(n, expected, weighted, opt)
@@ -20,22 +20,22 @@ import (
 //	s.Add(0, src, dst, nil); s.Add(1, …) // chunks, numbered from 0, on any goroutines
 //	err := s.Finish()                    // writes indptr, indices and weights
 //
-// Add deals edges out to buckets, each of a range of targets. A bucket that is full
-// goes to a nameless file beside the dataset. Finish splits buckets of too many edges,
-// takes neighbouring ones of too few together, sorts such units on all cores, in
-// cache, and writes them in order. Vertices cost nothing but their offset in
-// indptr.npy, which is streamed.
+// It is an external bucket sort. Add distributes edges to buckets, each a range of targets. A
+// full bucket is spilled to a nameless file beside the dataset. Finish splits buckets of too
+// many edges, joins neighbouring ones of too few, sorts such units on all cores, in
+// cache, and writes them in order. A vertex costs no memory: its offset in
+// indptr.npy is streamed.
 type Sorter struct {
 	w        *Writer
 	n        int
 	weighted bool
-	numbered bool // weights are where edges were listed, see edgerows.go
+	numbered bool // weights are positions in the list of edges, see edgerows.go
 	opt      BuildOptions
 	shift    int // a bucket's targets are those equal above this bit
 	full     int // edges a bucket buffers
 	buckets  []bucket
 	file     *os.File
-	end      atomic.Int64 // of what the file holds
+	end      atomic.Int64 // bytes in the file
 	listed   int64
 
 	mu   sync.Mutex
@@ -44,7 +44,7 @@ type Sorter struct {
 	err  error
 }
 
-// bucket holds its newest edges; where the earlier ones are in the file. An edge is
+// bucket holds its newest edges, and where in the file the earlier ones are. An edge is
 // its target, in the upper half, and its source.
 type bucket struct {
 	first, rows int // its targets
@@ -60,17 +60,17 @@ type extent struct {
 }
 
 const (
-	unitEdges  = 1 << 16  // sorted at a time: twice 512 KiB and their rows, which a core's cache holds
+	unitEdges  = 1 << 16  // sorted at a time: twice 512 KiB and their rows, which fit a core's cache
 	unitRows   = 1 << 18  // and not of more vertices: their offsets take 2 MiB
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
 	pageEdges  = 512 // buckets are written by whole pages
 )
 
-// Sorter starts the graph of n vertices. expected is about how many edges will
-// come; only speed and memory depend on it.
+// Sorter starts the graph of n vertices. expected is about how many edges there will
+// be; only speed and memory depend on it.
 func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) *Sorter {
-	if opt.Symmetrise {
+	if opt.Symmetrize {
 		expected *= 2
 	}
 	want := min(max(expected/unitEdges, int64(n)/unitRows, 1), maxBuckets/2)
@@ -84,7 +84,7 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 	return s
 }
 
-// bucketsOf divides rows from first on.
+// bucketsOf divides the rows from first on into buckets.
 func bucketsOf(first, rows, shift int) []bucket {
 	list := make([]bucket, max(rows-1, 0)>>shift+1)
 	for k := range list {
@@ -94,29 +94,31 @@ func bucketsOf(first, rows, shift int) []bucket {
 	return list
 }
 
-// dealt is a chunk grouped by bucket.
-type dealt struct {
+// grouped is a chunk grouped by bucket.
+type grouped struct {
 	ends    []uint64
 	weights []float32
 	upTo    []int // where each bucket's edges end, behind a zero
 }
 
-var dealtPool = sync.Pool{New: func() any { return new(dealt) }}
+var groupedPool = sync.Pool{New: func() any { return new(grouped) }}
 
-// Add takes chunk number seq. Chunks may come from any goroutine, but each waits
-// until those before it were taken. The slices are the caller's again afterwards.
+// Add takes chunk number seq. Any goroutine may add chunks, but each waits
+// until those before it were taken. The caller may reuse the slices afterwards.
 func (s *Sorter) Add(seq int64, src, dst []uint32, weights []float32) error {
-	d := dealtPool.Get().(*dealt)
-	defer dealtPool.Put(d)
-	bad := s.deal(d, src, dst, weights)
+	d := groupedPool.Get().(*grouped)
+	defer groupedPool.Put(d)
+	bad := s.group(d, src, dst, weights)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.next != seq && s.err == nil {
 		s.turn.Wait()
 	}
 	if s.err == nil && bad >= 0 {
-		s.err = &InputError{Field: fmt.Sprintf("edge %d", s.listed+int64(bad)), Found: fmt.Sprintf("%d → %d", src[bad], dst[bad]),
-			Want: fmt.Sprintf("vertices from 0 to %d", s.n-1), Fix: "an edge names an absent vertex: correct the source or the number of vertices"}
+		s.err = &InputError{Field: fmt.Sprintf("edge %d", s.listed+int64(bad)),
+			Found: fmt.Sprintf("%d → %d", src[bad], dst[bad]),
+			Want:  fmt.Sprintf("vertices from 0 to %d", s.n-1),
+			Fix:   "an edge names an absent vertex: correct the source or the number of vertices"}
 	}
 	if s.err == nil && s.numbered {
 		s.err = s.number(d, len(src))
@@ -130,7 +132,7 @@ func (s *Sorter) Add(seq int64, src, dst []uint32, weights []float32) error {
 	return s.err
 }
 
-// Fail makes every Add and Finish return err; for a producer that cannot go on.
+// Fail makes every Add and Finish return err; for a producer that failed.
 func (s *Sorter) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +145,9 @@ func (s *Sorter) Fail(err error) {
 // Listed is how many edges were added.
 func (s *Sorter) Listed() int64 { return s.listed }
 
-// deal groups the edges by bucket, in order, and with reverses where asked for. It
+// group groups the edges by bucket, in order, with reverses if the graph is symmetrized. It
 // returns the first edge with an absent end, or -1.
-func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) {
+func (s *Sorter) group(d *grouped, src, dst []uint32, weights []float32) (bad int) {
 	d.upTo = grown(d.upTo, len(s.buckets)+1)
 	clear(d.upTo)
 	next := d.upTo[1:]
@@ -158,7 +160,7 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 		total += c
 	}
 	d.ends = grown(d.ends, total)
-	if !s.opt.Symmetrise && !s.weighted {
+	if !s.opt.Symmetrize && !s.weighted {
 		place(d.ends, next, src, dst, s.shift, !s.opt.DropSelfLoops)
 		return -1
 	}
@@ -171,7 +173,7 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 
 // count adds to next how many edges each bucket gets, up to one with an absent end.
 func (s *Sorter) count(next []int, src, dst []uint32) (bad int) {
-	n, shift, loops, both := uint64(s.n), s.shift&31, !s.opt.DropSelfLoops, s.opt.Symmetrise
+	n, shift, loops, both := uint64(s.n), s.shift&31, !s.opt.DropSelfLoops, s.opt.Symmetrize
 	dst = dst[:len(src)]
 	for i, u := range src {
 		v := dst[i]
@@ -188,8 +190,8 @@ func (s *Sorter) count(next []int, src, dst []uint32) (bad int) {
 	return -1
 }
 
-// place is placeAll where there are neither weights nor reverses. With less to keep in
-// registers, dealing out takes three quarters of the time.
+// place is placeAll without weights and reverses. It needs fewer registers and takes
+// three quarters of the time.
 func place(ends []uint64, next []int, src, dst []uint32, shift int, loops bool) {
 	shift &= 31
 	dst = dst[:len(src)]
@@ -205,8 +207,8 @@ func place(ends []uint64, next []int, src, dst []uint32, shift int, loops bool) 
 	}
 }
 
-// placeAll puts edges where next tells for their bucket, and moves that on.
-func (s *Sorter) placeAll(d *dealt, next []int, src, dst []uint32, weights []float32) {
+// placeAll puts edges at the next position of their bucket, and advances that.
+func (s *Sorter) placeAll(d *grouped, next []int, src, dst []uint32, weights []float32) {
 	ends, shift, loops := d.ends, s.shift&31, !s.opt.DropSelfLoops
 	put := func(u, v uint32, i int) {
 		at := next[v>>shift]
@@ -223,7 +225,7 @@ func (s *Sorter) placeAll(d *dealt, next []int, src, dst []uint32, weights []flo
 		if u != v || loops {
 			put(u, v, i)
 		}
-		if u != v && s.opt.Symmetrise {
+		if u != v && s.opt.Symmetrize {
 			put(v, u, i)
 		}
 	}
@@ -236,8 +238,8 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// take appends a dealt chunk to the buckets. REQUIRES: mu held.
-func (s *Sorter) take(d *dealt) error {
+// take appends a grouped chunk to the buckets. REQUIRES: mu held.
+func (s *Sorter) take(d *grouped) error {
 	for k := range s.buckets {
 		b := &s.buckets[k]
 		for lo, hi := d.upTo[k], d.upTo[k+1]; lo < hi; {
@@ -262,7 +264,7 @@ func (s *Sorter) take(d *dealt) error {
 }
 
 // spill writes a bucket's edges to the file and empties it. REQUIRES: mu held, or
-// the file is there and nobody else has the bucket.
+// the file exists and no other goroutine uses the bucket.
 func (s *Sorter) spill(b *bucket) (err error) {
 	if s.file == nil {
 		if s.file, err = s.w.Scratch(); err != nil {
@@ -292,7 +294,7 @@ func (w *Writer) Scratch() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// Close gives up what Finish has not used. It does nothing after Finish.
+// Close frees the buckets. It does nothing after Finish.
 func (s *Sorter) Close() {
 	if s.file != nil {
 		s.file.Close()
@@ -312,7 +314,8 @@ func (s *Sorter) Finish() error {
 		total += s.buckets[i].edges
 	}
 	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
-		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total), Want: "fewer than 2^32 of each", Fix: "split the graph"}
+		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total),
+			Want: "fewer than 2^32 of each", Fix: "split the graph"}
 	}
 	if err := s.splitBuckets(); err != nil {
 		return err
@@ -330,7 +333,7 @@ func (s *Sorter) Finish() error {
 	}
 	err = s.sortUnits(s.units(total), out)
 	var wg sync.WaitGroup
-	wg.Go(s.Close) // pages are given back while out.close waits for the disk
+	wg.Go(s.Close) // frees pages while out.close waits for the disk
 	err = errors.Join(err, out.close())
 	wg.Wait()
 	return err
@@ -339,8 +342,8 @@ func (s *Sorter) Finish() error {
 // unit is buckets lo to hi, sorted together.
 type unit struct{ lo, hi int }
 
-// units are of about equal edges. They are several even if one would hold them all:
-// every core has something to sort, and some sort while others write.
+// units have about equal numbers of edges. There are several even if one could hold all edges:
+// every core then has work, and sorting overlaps with writing.
 func (s *Sorter) units(total int64) (list []unit) {
 	most := min(unitEdges, total/8)
 	var edges int64

@@ -71,7 +71,7 @@ func TestSorterEqualsFromEdges(t *testing.T) {
 				w[i] = r.Float32()
 			}
 		}
-		opt := BuildOptions{Symmetrise: r.IntN(2) == 0, DropDuplicates: r.IntN(2) == 0, DropSelfLoops: r.IntN(2) == 0}
+		opt := BuildOptions{Symmetrize: r.IntN(2) == 0, DropDuplicates: r.IntN(2) == 0, DropSelfLoops: r.IntN(2) == 0}
 		// A large expectation makes many buckets, and with them spills.
 		expected := []int64{0, int64(m), 3_000_000_000}[r.IntN(3)]
 		t.Run(fmt.Sprintf("n=%d/m=%d/%+v", n, m, opt), func(t *testing.T) {
@@ -83,7 +83,8 @@ func TestSorterEqualsFromEdges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(d.Graph.Indptr, g.Indptr) || !slices.Equal(d.Graph.Indices, g.Indices) || !slices.Equal(d.Graph.Weights, g.Weights) {
+			if !slices.Equal(d.Graph.Indptr, g.Indptr) || !slices.Equal(d.Graph.Indices, g.Indices) ||
+				!slices.Equal(d.Graph.Weights, g.Weights) {
 				t.Error("another graph than FromEdges builds")
 			}
 			if d.Meta.Symmetric != g.Symmetric() {
@@ -159,7 +160,8 @@ func TestMultiLabel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	g, _ := FromEdges(3, []uint32{0, 1}, []uint32{1, 2}, nil, BuildOptions{})
 	l := &Labels{Classes: 2, Multi: []uint8{1, 0, 1, 1, NoLabel, NoLabel}}
-	if err := Save(dir, &Dataset{Graph: g, Labels: l, Splits: Splits{Train: []uint32{0, 1}}}, WriterOptions{}); err != nil {
+	if err := Save(dir, &Dataset{Graph: g, Labels: l, Splits: Splits{Train: []uint32{0, 1}}},
+		WriterOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Open(dir)
@@ -167,7 +169,8 @@ func TestMultiLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if d.Meta.Task != MultiLabel || !slices.Equal(d.Labels.Multi, l.Multi) || !d.Labels.Has(1) || d.Labels.Has(2) || d.Labels.Len() != 3 {
+	if d.Meta.Task != MultiLabel || !slices.Equal(d.Labels.Multi, l.Multi) || !d.Labels.Has(1) || d.Labels.Has(2) ||
+		d.Labels.Len() != 3 {
 		t.Errorf("%+v", d.Labels)
 	}
 	for _, bad := range [][]uint8{{1, 2, 0, 0, 0, 0}, {NoLabel, 0, 0, 0, 0, 0}, {0, NoLabel, 0, 0, 0, 0}, {0, 0}} {

@@ -2,14 +2,14 @@ package graph
 
 import "math/bits"
 
-// Where targets are skewed, and vertices numbered so that hubs are neighbours, one
-// bucket may hold a tenth of all edges. Sorted at once they would take the memory of a
-// tenth of all edges, and one core, while the others wait for their turn.
+// If targets are skewed and hubs have neighbouring numbers, one
+// bucket may hold a tenth of all edges. Sorting it at once would take the memory of a
+// tenth of all edges, and one core while the others wait.
 
-// splitFrom is how many edges make a bucket that is worth reading and writing once more.
+// splitFrom is the number of edges from which a bucket is split.
 const splitFrom = 8 * unitEdges
 
-// splitBuckets replaces what is too large.
+// splitBuckets replaces buckets that are too large.
 func (s *Sorter) splitBuckets() error {
 	parts := make([][]bucket, len(s.buckets))
 	err := parallelErr(int64(len(s.buckets)), 1, func(lo, hi int64) (err error) {
@@ -25,7 +25,7 @@ func (s *Sorter) splitBuckets() error {
 	return err
 }
 
-// split deals a bucket out to others, if it is too large, and those again.
+// split distributes a bucket that is too large to smaller ones, recursively.
 func (s *Sorter) split(b bucket) ([]bucket, error) {
 	if b.edges < splitFrom || b.rows == 1 {
 		return []bucket{b}, nil
@@ -57,10 +57,10 @@ func (s *Sorter) split(b bucket) ([]bucket, error) {
 	return list, err
 }
 
-// splitBuffer is how many edges are kept in memory of what a bucket is split into.
+// splitBuffer is how many edges each of the smaller buckets buffers.
 const splitBuffer = 1 << 12
 
-// eachEdge calls f with every edge of a bucket, in the order they came.
+// eachEdge calls f with every edge of a bucket, in the order they were added.
 func (s *Sorter) eachEdge(b *bucket, f func(e uint64, w float32) error) error {
 	var ends []uint64
 	var weights []float32

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Transpose returns the graph with every edge turned round, and for each of its
+// Transpose returns the graph with every edge reversed, and for each of its
 // edges the position of that edge in g: t.Weights[e] == g.Weights[perm[e]]. Rows
-// come out in ascending order, equal edges in the order they have in g. The
-// work is split over cores by edges; the result does not depend on how. Of a graph that is
+// are in ascending order, equal edges in the order they have in g. The
+// work is split over cores by edges; the result does not depend on how. If g is
 // Mirrored, t is g itself.
 func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 	n := g.Nodes()
@@ -55,7 +55,7 @@ func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 }
 
 // Mirrored reports whether g is its own transpose: it is Symmetric and its rows ascend. A
-// graph with weights or features of edges is not looked at.
+// graph with edge weights or edge features never is.
 func (g *CSR) Mirrored() bool {
 	if g.Weights != nil || g.EdgeFeatures != nil {
 		return false
@@ -68,7 +68,7 @@ func (g *CSR) Mirrored() bool {
 	return g.Symmetric()
 }
 
-// scatter writes the edges of rows lo..hi of g to their places in t.
+// scatter writes the edges of rows lo..hi of g to their positions in t.
 func (g *CSR) scatter(t *CSR, perm, next []uint32, lo, hi int) {
 	for v := lo; v < hi; v++ {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {

@@ -6,23 +6,23 @@ import (
 	"math/bits"
 )
 
-// unitSort is the memory one core sorts in, and its result.
+// unitSort is the workspace of one core, and its result.
 type unitSort struct {
-	ends, spareEnds       []uint64
-	weights, spareWeights []float32
+	ends, otherEnds       []uint64
+	weights, otherWeights []float32
 	digit                 [1 << mostDigit]uint32
 	next, indices         []uint32
 	dropped               []uint32 // rows of repeated edges, in order
 	thorough              bool     // sources are sorted by all digits
 	g                     CSR      // rows of the unit; Indptr from 0
-	lopsided              uint64
+	asymmetry             uint64
 }
 
-// sort sorts a unit by target, then by source, as FromEdges does: by the highest digit of
+// sort sorts a unit by target, then by source, as FromEdges does: first by the highest digit of
 // the source, then by target. Few edges are then out of order, unless sources of one target
-// are near each other, and order moves them. Where they are many all digits are sorted by,
-// in later units at once. Nothing but order has branches to guess wrong. This takes 0.6 of
-// the time of sorting by all digits (BenchmarkUnitSort, near=false), and as much where it
+// have similar numbers; order moves them. If they are many, all digits are sorted by,
+// and in later units from the start. Only order has unpredictable branches. This takes 0.6 of
+// the time of sorting by all digits (BenchmarkUnitSort, near=false), and as much if it
 // has to (near=true).
 func (x *unitSort) sort(s *Sorter, u unit) error {
 	var edges int64
@@ -32,12 +32,13 @@ func (x *unitSort) sort(s *Sorter, u unit) error {
 	first, last := s.buckets[u.lo].first, s.buckets[u.hi-1]
 	rows := last.first + last.rows - first
 	if edges > math.MaxInt32 {
-		return fmt.Errorf("%d edges lead to %d vertices from %d on, more than can be sorted at a time", edges, rows, first)
+		return fmt.Errorf("%d edges lead to %d vertices from %d on, more than can be sorted at a time", edges, rows,
+			first)
 	}
 	if err := x.load(s, u, int(edges)); err != nil {
 		return err
 	}
-	x.spareEnds, x.spareWeights = grown(x.spareEnds, len(x.ends)), grown(x.spareWeights, len(x.weights))
+	x.otherEnds, x.otherWeights = grown(x.otherEnds, len(x.ends)), grown(x.otherWeights, len(x.weights))
 	x.next, x.indices = grown(x.next, rows), grown(x.indices, len(x.ends))
 	wide := bits.Len(uint(s.n))
 	x.bySource(wide)
@@ -52,7 +53,7 @@ func (x *unitSort) sort(s *Sorter, u unit) error {
 	return checkFinite("weights", x.g.Weights, 1)
 }
 
-// mostDigit is the widest digit in bits: its counters fit the nearest cache.
+// mostDigit is the widest digit in bits: its counters fit the L1 cache.
 const mostDigit = 12
 
 // bySource sorts by the highest digit of the source, or by all, the lowest first.
@@ -68,8 +69,8 @@ func (x *unitSort) bySource(wide int) {
 
 // byDigit sorts by some bits above shift. Equal ones stay in their order.
 func (x *unitSort) byDigit(shift, wide int) {
-	next, to := &x.digit, x.spareEnds
-	mask := (uint64(1)<<wide - 1) & (1<<mostDigit - 1) // which spares checks below
+	next, to := &x.digit, x.otherEnds
+	mask := (uint64(1)<<wide - 1) & (1<<mostDigit - 1) // which removes bounds checks below
 	shift &= 63
 	clear(next[:mask+1])
 	for _, e := range x.ends {
@@ -88,16 +89,16 @@ func (x *unitSort) byDigit(shift, wide int) {
 			d := e >> shift & mask
 			at := next[d]
 			next[d] = at + 1
-			to[at], x.spareWeights[at] = e, x.weights[i]
+			to[at], x.otherWeights[at] = e, x.weights[i]
 		}
 	}
 	x.swap()
 }
 
-// byTarget sorts by target and leaves in next where rows end. Hashes are made meanwhile:
-// the processor has time for them while it waits for memory.
+// byTarget sorts by target and leaves in next where rows end. Hashes are computed in the same
+// loop, where the processor waits for memory.
 func (x *unitSort) byTarget(s *Sorter, first uint64) {
-	next, to, lopsided := x.next, x.spareEnds, uint64(0)
+	next, to, asymmetry := x.next, x.otherEnds, uint64(0)
 	clear(next)
 	for _, e := range x.ends {
 		next[e>>32-first]++
@@ -109,28 +110,28 @@ func (x *unitSort) byTarget(s *Sorter, first uint64) {
 			at := next[row]
 			next[row] = at + 1
 			to[at] = e
-			lopsided += Sided(uint64(uint32(e)), e>>32, 0)
+			asymmetry += SignedHash(uint64(uint32(e)), e>>32, 0)
 		}
 	} else {
 		for i, e := range x.ends {
 			row := e>>32 - first
 			at := next[row]
 			next[row] = at + 1
-			to[at], x.spareWeights[at] = e, x.weights[i]
-			lopsided += s.sided(e, x.weights[i])
+			to[at], x.otherWeights[at] = e, x.weights[i]
+			asymmetry += s.signedHash(e, x.weights[i])
 		}
 	}
-	x.lopsided = lopsided
+	x.asymmetry = asymmetry
 	x.swap()
 }
 
-// sided hashes an edge with its weight, if it is one: numbers only tell where edges were
-// listed.
-func (s *Sorter) sided(e uint64, w float32) uint64 {
+// signedHash hashes an edge with its weight. Numbers that stand for positions in the list
+// of edges are left out.
+func (s *Sorter) signedHash(e uint64, w float32) uint64 {
 	if s.numbered {
 		w = 0
 	}
-	return Sided(uint64(uint32(e)), e>>32, w)
+	return SignedHash(uint64(uint32(e)), e>>32, w)
 }
 
 // sums replaces each number by the sum of those before it.
@@ -143,11 +144,11 @@ func sums(s []uint32) {
 }
 
 func (x *unitSort) swap() {
-	x.ends, x.spareEnds = x.spareEnds, x.ends
-	x.weights, x.spareWeights = x.spareWeights, x.weights
+	x.ends, x.otherEnds = x.otherEnds, x.ends
+	x.weights, x.otherWeights = x.otherWeights, x.weights
 }
 
-// order moves edges that are out of order behind the last that is not greater. It gives up
+// order moves edges that are out of order behind the last that is not greater. It stops
 // once that costs about as much as sorting by one more digit.
 func (x *unitSort) order() bool {
 	cost, last := 0, uint64(0)
@@ -171,7 +172,7 @@ func (x *unitSort) order() bool {
 	return true
 }
 
-// insert moves s[from] to a place before it, and those between up.
+// insert moves s[from] to an earlier position, and those between up.
 func insert[T any](s []T, at, from int) {
 	x := s[from]
 	copy(s[at+1:from+1], s[at:from])
@@ -180,7 +181,7 @@ func insert[T any](s []T, at, from int) {
 
 // toRows makes neighbours and weights of sorted edges.
 func (x *unitSort) toRows(s *Sorter, first uint64) {
-	indices, weights, drop := x.indices, x.spareWeights, s.opt.DropDuplicates
+	indices, weights, drop := x.indices, x.otherWeights, s.opt.DropDuplicates
 	x.dropped = x.dropped[:0]
 	last, to := uint64(0), 0
 	for i, e := range x.ends {
@@ -189,7 +190,7 @@ func (x *unitSort) toRows(s *Sorter, first uint64) {
 			if len(weights) > 0 {
 				w = x.weights[i]
 			}
-			x.lopsided -= s.sided(e, w)
+			x.asymmetry -= s.signedHash(e, w)
 			x.dropped = append(x.dropped, uint32(e>>32-first))
 			continue
 		}
@@ -203,7 +204,7 @@ func (x *unitSort) toRows(s *Sorter, first uint64) {
 	x.g.Indices, x.g.Weights = indices[:to], weights[:min(to, len(weights))]
 }
 
-// startRows tells where rows begin, less what was dropped before.
+// startRows computes where rows begin, after dropping repeated edges.
 func (x *unitSort) startRows() {
 	start, drops := grown(x.g.Indptr, len(x.next)+1), 0
 	start[0] = 0
@@ -216,7 +217,7 @@ func (x *unitSort) startRows() {
 	x.g.Indptr = start
 }
 
-// load reads a unit's edges in the order they came, bucket by bucket.
+// load reads a unit's edges in the order they were added, bucket by bucket.
 func (x *unitSort) load(s *Sorter, u unit, edges int) error {
 	x.ends = grown(x.ends, edges)
 	if s.weighted {

@@ -28,7 +28,8 @@ func TestSorterSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(d.Graph.Indptr, g.Indptr) || !slices.Equal(d.Graph.Indices, g.Indices) || !slices.Equal(d.Graph.Weights, g.Weights) {
+	if !slices.Equal(d.Graph.Indptr, g.Indptr) || !slices.Equal(d.Graph.Indices, g.Indices) ||
+		!slices.Equal(d.Graph.Weights, g.Weights) {
 		t.Error("another graph than FromEdges builds")
 	}
 }
@@ -53,7 +54,8 @@ func TestUnitSort(t *testing.T) {
 				}
 			}
 			for _, weighted := range []bool{false, true} {
-				s := &Sorter{n: n, opt: opt, weighted: weighted, buckets: []bucket{{rows: rows, edges: edges, ends: ends}}}
+				s := &Sorter{n: n, opt: opt, weighted: weighted,
+					buckets: []bucket{{rows: rows, edges: edges, ends: ends}}}
 				if weighted {
 					s.buckets[0].weights = weights
 				}
@@ -65,13 +67,14 @@ func TestUnitSort(t *testing.T) {
 				if x.thorough != near {
 					t.Errorf("near %v: thorough %v", near, x.thorough)
 				}
-				if !slices.Equal(x.g.Indptr, want.Indptr) || !slices.Equal(x.g.Indices, want.Indices) || weighted && !slices.Equal(x.g.Weights, want.Weights) {
+				if !slices.Equal(x.g.Indptr, want.Indptr) || !slices.Equal(x.g.Indices, want.Indices) || weighted &&
+					!slices.Equal(x.g.Weights, want.Weights) {
 					t.Errorf("near %v, %+v, weighted %v: another unit", near, opt, weighted)
 				}
 				if !weighted {
 					want.Weights = nil
 				}
-				if x.lopsided != want.lopsided(0, rows) {
+				if x.asymmetry != want.asymmetry(0, rows) {
 					t.Errorf("near %v, %+v, weighted %v: another hash", near, opt, weighted)
 				}
 			}

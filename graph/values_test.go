@@ -14,7 +14,8 @@ func TestValues(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	g, _ := FromEdges(3, []uint32{0, 1}, []uint32{1, 2}, nil, BuildOptions{})
 	l := &Labels{Classes: 2, Values: []float32{1.5, -2, 0, 1e30, nan, nan}}
-	if err := Save(dir, &Dataset{Graph: g, Labels: l, Splits: Splits{Train: []uint32{0, 1}}}, WriterOptions{}); err != nil {
+	if err := Save(dir, &Dataset{Graph: g, Labels: l, Splits: Splits{Train: []uint32{0, 1}}},
+		WriterOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := Open(dir)
@@ -22,7 +23,8 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if d.Meta.Task != Regression || d.Meta.Classes != 2 || !slices.Equal(d.Labels.Values[:4], l.Values[:4]) || !d.Labels.Has(1) || d.Labels.Has(2) || d.Labels.Len() != 3 {
+	if d.Meta.Task != Regression || d.Meta.Classes != 2 || !slices.Equal(d.Labels.Values[:4], l.Values[:4]) ||
+		!d.Labels.Has(1) || d.Labels.Has(2) || d.Labels.Len() != 3 {
 		t.Errorf("%+v %+v", d.Meta, d.Labels)
 	}
 	for _, bad := range [][]float32{{1, inf, 0, 0, 0, 0}, {nan, 0, 0, 0, 0, 0}, {0, nan, 0, 0, 0, 0}, {0, 0}, {}} {

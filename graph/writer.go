@@ -13,15 +13,15 @@ import (
 	"starling/disk"
 )
 
-// Writer streams a dataset to disk, an array at a time, without ever holding
-// one. It works in a hidden folder beside the target; Commit gives it its name.
+// Writer streams a dataset to disk, one array at a time, without holding
+// one in memory. It writes to a hidden folder beside the target; Commit renames it.
 //
 //	w, err := graph.Create(dir, graph.WriterOptions{})
 //	defer w.Abort()            // does nothing after Commit
 //	w.Graph(g); w.Features(f)  // in any order, each at most once
 //	err = w.Commit()
 type Writer struct {
-	Meta Meta // Name, Source, Notes are the caller's; the rest is filled in
+	Meta Meta // the caller sets Name, Source and Notes; the rest is filled in
 
 	dir, tmp  string
 	folder    *disk.Folder // nil: the folder was there before
@@ -50,14 +50,15 @@ func Create(dir string, opt WriterOptions) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{dir: dir, tmp: folder.Tmp, folder: folder, overwrite: opt.Overwrite}
-	w.Meta = Meta{Format: formatName, Version: formatVersion, Name: filepath.Base(dir), Checksum: "crc32c", Arrays: map[string]ArrayMeta{}}
+	w.Meta = Meta{Format: formatName, Version: formatVersion, Name: filepath.Base(dir), Checksum: "crc32c",
+		Arrays: map[string]ArrayMeta{}}
 	return w, nil
 }
 
 // Dir is where the dataset will appear.
 func (w *Writer) Dir() string { return w.dir }
 
-// checkTarget refuses to write over anything but a dataset, and over that only when told to.
+// checkTarget refuses to replace anything but a dataset, and that without overwrite.
 func checkTarget(dir string, overwrite bool) error {
 	if _, err := os.Lstat(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,27 +71,30 @@ func checkTarget(dir string, overwrite bool) error {
 			Fix: "choose another output folder or remove this one yourself"}
 	}
 	if !overwrite {
-		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
+		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name",
+			Fix: "choose another folder, or replace this one with --overwrite"}
 	}
 	return CheckReplaced(dir, "dataset", folderFiles...)
 }
 
-// folderFiles are all that a dataset folder may hold.
+// folderFiles are all files of a dataset folder.
 var folderFiles = []string{metaFile, "indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", "features.npy",
-	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy", "test.npy", "ids.npy", "ids.txt"}
+	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy",
+	"test.npy", "ids.npy", "ids.txt"}
 
-// CheckReplaced refuses to replace a folder that holds anything but what fits the
-// patterns: a run or notes that somebody keeps in a dataset would be gone.
+// CheckReplaced refuses to replace a folder that holds anything that does not match the
+// patterns: a run or notes kept in a dataset would be lost.
 func CheckReplaced(dir, what string, patterns ...string) error {
-	name, err := disk.Stranger(dir, patterns...)
+	name, err := disk.Unexpected(dir, patterns...)
 	if err != nil || name == "" {
 		return err
 	}
-	return &InputError{File: dir, Found: name + " in it, which is no part of a " + what, Want: "a " + what + " and nothing else to replace",
+	return &InputError{File: dir, Found: name + " in it, which is no part of a " + what, Want: "a " + what +
+		" and nothing else to replace",
 		Fix: "move it away first, or choose another folder"}
 }
 
-// ArrayWriter writes one array; Close checks that all of it came.
+// ArrayWriter writes one array; Close checks that it is complete.
 type ArrayWriter struct {
 	w     *Writer
 	f     *os.File
@@ -99,10 +103,10 @@ type ArrayWriter struct {
 	want  int64
 	sum   uint32
 	bytes int64
-	early int64 // bytes that are on their way to the disk
+	early int64 // bytes whose flush has started
 }
 
-// flushFrom is how many bytes are worth sending to the disk before Close does.
+// flushFrom is the number of bytes from which a flush is started before Close.
 const flushFrom = 8 << 20
 
 // Array starts an array of the given dtype (numpy's name, such as "<f4") and
@@ -143,7 +147,7 @@ func (a *ArrayWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close syncs the array to disk and notes its checksum.
+// Close syncs the array to disk and records its checksum.
 func (a *ArrayWriter) Close() error {
 	err := a.f.Sync()
 	if err := errors.Join(err, a.f.Close()); err != nil {
@@ -179,7 +183,7 @@ func writeArray[T element](w *Writer, name string, s []T, shape ...int64) error 
 	return a.Close()
 }
 
-// Graph writes the edges and notes whether they are symmetric.
+// Graph writes the edges and records whether they are symmetric.
 func (w *Writer) Graph(g *CSR) error {
 	if err := g.Validate(); err != nil {
 		return inFile(w.dir, err)
@@ -211,7 +215,7 @@ func (w *Writer) Features(f *Features) error {
 	if err := f.CheckFinite(); err != nil {
 		return inFile(w.dir, err)
 	}
-	w.Meta.Features = &FeatureMeta{Kind: f.Kind(), Dim: f.Cols}
+	w.featureMeta(f.Kind(), f.Cols)
 	shape := []int64{int64(f.Rows), int64(f.Cols)}
 	switch f.Kind() {
 	case Dense:
@@ -229,17 +233,25 @@ func (w *Writer) Features(f *Features) error {
 }
 
 // DenseFeatures starts dense features that are written row by row: with
-// WriteSlice of float32 for Dense, of uint16 for BFloat16. The caller answers for
+// WriteSlice of float32 for Dense, of uint16 for BFloat16. The caller ensures
 // finite values and calls Close.
 func (w *Writer) DenseFeatures(kind FeatureKind, rows, cols int) (*ArrayWriter, error) {
 	descr := map[FeatureKind]string{Dense: "<f4", BFloat16: "<u2"}[kind]
-	w.Meta.Features = &FeatureMeta{Kind: kind, Dim: cols}
+	w.featureMeta(kind, cols)
 	return w.Array("features.npy", descr, int64(rows), int64(cols))
+}
+
+// featureMeta keeps the columns and the scale that the caller may have set before.
+func (w *Writer) featureMeta(kind FeatureKind, cols int) {
+	if w.Meta.Features == nil {
+		w.Meta.Features = &FeatureMeta{}
+	}
+	w.Meta.Features.Kind, w.Meta.Features.Dim = kind, cols
 }
 
 // Labels writes the classes; Commit checks them against the graph.
 func (w *Writer) Labels(l *Labels) error {
-	w.labels, w.Meta.Task, w.Meta.Classes = l, l.Kind(), l.Classes
+	w.labels, w.Meta.Task, w.Meta.Classes, w.Meta.ClassNames = l, l.Kind(), l.Classes, l.Names
 	switch w.Meta.Task {
 	case MultiLabel:
 		return writeArray(w, "labels.npy", l.Multi, int64(l.Len()), int64(l.Classes))
@@ -263,10 +275,10 @@ func (w *Writer) Splits(s Splits) error {
 	return nil
 }
 
-// IntIDs writes what the vertices were called, when they were numbers.
+// IntIDs writes the names of the vertices, if they were numbers.
 func (w *Writer) IntIDs(ids []int64) error { return writeArray(w, "ids.npy", ids) }
 
-// TextIDs writes what the vertices were called, a line each. Names cannot hold
+// TextIDs writes the names of the vertices, one per line. Names cannot contain
 // line breaks.
 func (w *Writer) TextIDs(ids []string) error {
 	a, err := w.open("ids.txt")
@@ -277,7 +289,8 @@ func (w *Writer) TextIDs(ids []string) error {
 	for v, id := range ids {
 		if strings.ContainsRune(id, '\n') {
 			a.f.Close()
-			return &InputError{File: w.dir, Field: fmt.Sprintf("name of vertex %d", v), Found: fmt.Sprintf("%q", id), Want: "a name on one line", Fix: "rename the vertex"}
+			return &InputError{File: w.dir, Field: fmt.Sprintf("name of vertex %d", v), Found: fmt.Sprintf("%q", id),
+				Want: "a name on one line", Fix: "rename the vertex"}
 		}
 		if buf = append(append(buf, id...), '\n'); len(buf) >= 1<<20 || v == len(ids)-1 {
 			if _, err := a.Write(buf); err != nil {
@@ -290,7 +303,7 @@ func (w *Writer) TextIDs(ids []string) error {
 	return a.Close()
 }
 
-// Commit checks that the parts belong together, writes meta.json and makes the
+// Commit checks that the arrays fit together, writes meta.json and makes the
 // folder appear under its name. On an error nothing is left behind.
 func (w *Writer) Commit() (err error) {
 	if w.done {
@@ -329,13 +342,15 @@ func (w *Writer) check() error {
 		return inFile(w.dir, err)
 	}
 	n := w.Meta.Nodes
-	for name, rows := range map[string]int64{"indptr.npy": n + 1, "indices.npy": w.Meta.Edges, "features.npy": n, "features_indptr.npy": n + 1, "ids.npy": n} {
+	for name, rows := range map[string]int64{"indptr.npy": n + 1, "indices.npy": w.Meta.Edges, "features.npy": n,
+		"features_indptr.npy": n + 1, "ids.npy": n} {
 		a, ok := w.Meta.Arrays[name]
 		if !ok && (name == "indptr.npy" || name == "indices.npy") {
 			return fmt.Errorf("%s: the dataset has no %s", w.dir, name)
 		}
 		if ok && a.Shape[0] != rows {
-			return &InputError{File: w.dir, Field: name, Found: fmt.Sprintf("%d rows", a.Shape[0]), Want: fmt.Sprint(rows), Fix: "give one row a vertex"}
+			return &InputError{File: w.dir, Field: name, Found: fmt.Sprintf("%d rows", a.Shape[0]),
+				Want: fmt.Sprint(rows), Fix: "give one row per vertex"}
 		}
 	}
 	if w.labels != nil {
@@ -365,6 +380,9 @@ func Save(dir string, d *Dataset, opt WriterOptions) (err error) {
 		w.Meta.Name = d.Meta.Name
 	}
 	w.Meta.Source, w.Meta.Notes = d.Meta.Source, d.Meta.Notes
+	if f := d.Meta.Features; f != nil {
+		w.Meta.Features = &FeatureMeta{Columns: f.Columns, Scale: f.Scale}
+	}
 	if err := w.Graph(d.Graph); err != nil {
 		return err
 	}

@@ -10,20 +10,20 @@ import (
 // stepped is a module in steps, most of which work on ranges of rows, each row
 // once, in any order. Whole modules are the same steps on all rows; Ranges runs
 // them piece by piece. Between send and finish lies the part that rows have in
-// common: a layer's sums over neighbours, or batch norm's moments.
+// common: a layer's aggregation, or batch norm's moments.
 //
-//	begin(x)             takes the input, makes room for y
+//	begin(x)             takes the input, allocates y
 //	send(lo, hi)         rows of x become rows of messages          before the common part
 //	finish(lo, hi)       rows of sums (and x) become rows of y      after it
 //	end                  frees what only the forward pass needed
 //
 //	beginGrad(dy)        takes the gradient of y
-//	makeDX               makes room for dx, when first asked for
+//	makeDX               allocates dx, when first asked for
 //	finishGrad(lo, hi)   dy becomes the gradient of the sums
 //	rootGrad(lo, hi)     the part of dx that needs no neighbour
 //	sendGrad(lo, hi)     gradients of messages become dx
-//	finishLearn(lo, hi)  adds to the gradients of parameters, for the rows after finishGrad
-//	sendLearn(lo, hi)    the same for those after sendGrad
+//	finishWeightGrad(lo, hi)  adds to the gradients of parameters, for the rows after finishGrad
+//	sendWeightGrad(lo, hi)    the same for those after sendGrad
 //	endGrad              frees the rest
 //
 // Ranges are learnt from in ascending order, so that sums have the same bits
@@ -38,13 +38,13 @@ type stepped interface {
 	finishGrad(p *Pass, lo, hi int)
 	rootGrad(p *Pass, lo, hi int)
 	sendGrad(p *Pass, lo, hi int)
-	finishLearn(p *Pass, lo, hi int)
-	sendLearn(p *Pass, lo, hi int)
+	finishWeightGrad(p *Pass, lo, hi int)
+	sendWeightGrad(p *Pass, lo, hi int)
 	endGrad(p *Pass)
 }
 
 // common is a stepped module whose rows have something in common. Whole modules
-// have it done by gather and gatherGrad. makeSentGrads makes room for the gradients of
+// have it done by gather and gatherGrad. makeSentGrads allocates the gradients of
 // messages, after finishGrad and before gatherGrad.
 type common interface {
 	stepped
@@ -58,16 +58,16 @@ type common interface {
 type rooted interface {
 	stepped
 	rootWeight() *Param // or nil
-	rootLearn(p *Pass, lo, hi int)
+	rootWeightGrad(p *Pass, lo, hi int)
 }
 
 // rowwise are the steps that a module without a common part does not have.
 type rowwise struct{}
 
-func (rowwise) send(*Pass, int, int)      {}
-func (rowwise) rootGrad(*Pass, int, int)  {}
-func (rowwise) sendGrad(*Pass, int, int)  {}
-func (rowwise) sendLearn(*Pass, int, int) {}
+func (rowwise) send(*Pass, int, int)           {}
+func (rowwise) rootGrad(*Pass, int, int)       {}
+func (rowwise) sendGrad(*Pass, int, int)       {}
+func (rowwise) sendWeightGrad(*Pass, int, int) {}
 
 // forward runs a module on all rows: src of them before the common part, all of y after.
 func forward(c stepped, p *Pass, x Input, src int) tensor.Matrix {
@@ -95,17 +95,17 @@ func backward(c whole, p *Pass, dy tensor.Matrix, wantDX bool, src int) tensor.M
 	c.finishGrad(p, 0, dy.Rows)
 	c.freeY(p)
 	if c, ok := c.(rooted); ok && c.rootWeight() != nil {
-		c.rootLearn(p, 0, dy.Rows)
+		c.rootWeightGrad(p, 0, dy.Rows)
 		p.ready(c.rootWeight())
 	}
-	c.finishLearn(p, 0, dy.Rows)
+	c.finishWeightGrad(p, 0, dy.Rows)
 	if c, ok := c.(common); ok {
 		c.makeSentGrads(p)
 		c.gatherGrad(p)
 	}
 	c.rootGrad(p, 0, dy.Rows)
 	c.sendGrad(p, 0, src)
-	c.sendLearn(p, 0, src)
+	c.sendWeightGrad(p, 0, src)
 	dx := c.makeDX(p)
 	c.endGrad(p)
 	c.freeDY(p)
@@ -129,20 +129,20 @@ func (o *output) beginGrad(_ *Pass, dy tensor.Matrix, wantDX bool) {
 	o.dy, o.wantDX, o.dx = dy, wantDX, tensor.Matrix{}
 }
 
-// roomDX is room for the gradient of x, made when first asked for; none unless it is wanted.
-func (o *output) roomDX(p *Pass, rows, cols int) tensor.Matrix {
+// bufferDX is a buffer for the gradient of x, made when first asked for; none unless it is wanted.
+func (o *output) bufferDX(p *Pass, rows, cols int) tensor.Matrix {
 	if o.wantDX && o.dx.IsZero() {
 		o.dx = p.Dev.Scratch(p.rowType(), rows, cols)
 	}
 	return o.dx
 }
 
-// inPlaceDX is roomDX for kernels that may write to where dy is.
+// inPlaceDX is bufferDX for kernels that may write to where dy is.
 func (o *output) inPlaceDX(p *Pass) tensor.Matrix {
 	if o.wantDX && o.dx.IsZero() && !o.keepDY && !p.InRanges {
 		o.dx = o.dy
 	}
-	return o.roomDX(p, o.dy.Rows, o.dy.Cols)
+	return o.bufferDX(p, o.dy.Rows, o.dy.Cols)
 }
 
 // freeY gives y back, which has served when dy is the gradient before the activation.
@@ -164,12 +164,25 @@ func (o *output) freeDY(p *Pass) {
 }
 
 // after is for rows lo to hi of the pass's vertices.
-func (o *output) after(p *Pass, lo, hi int) tensor.After {
-	a := tensor.After{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop).Slice(lo, hi)}
+func (o *output) after(p *Pass, lo, hi int) tensor.Epilogue {
+	a := tensor.Epilogue{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop).Slice(lo, hi)}
 	if o.bias != nil {
 		a.Bias = o.bias.Value
 	}
 	return a
+}
+
+// zeros is the share of zeros that y is expected to have, and dy before the activation: what
+// dropout and a ReLU take away.
+func (o *output) zeros(p *Pass) float32 {
+	kept := 1.0
+	if p.Train {
+		kept -= o.drop
+	}
+	if o.act == tensor.ReLU {
+		kept /= 2
+	}
+	return float32(1 - kept)
 }
 
 // grad turns rows lo to hi of dy into the gradient before the activation, in place.
@@ -220,7 +233,7 @@ func (l *later) of(p *Pass, lo int, params ...*Param) []tensor.Matrix {
 }
 
 // learn adds what was kept of rows lo to hi, ranges in ascending order.
-func (l *later) learn(p *Pass, lo, hi int, params ...*Param) {
+func (l *later) weightGrad(p *Pass, lo, hi int, params ...*Param) {
 	for _, at := range slices.Sorted(maps.Keys(*l)) {
 		if at < lo || at >= hi {
 			continue

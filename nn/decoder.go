@@ -61,7 +61,7 @@ func (d *Decoder) Score(p *Pass, z tensor.Matrix, left, right tensor.Index) tens
 		dev.MatMul(scores, d.product, d.ones, tensor.MatMul{})
 	} else {
 		hidden := d.hidden.Forward(p, rows(d.product))
-		scores = d.last.Forward(p, rows(hidden))
+		scores = d.last.Forward(p, madeBy(d.hidden, p, hidden))
 		if !p.Train {
 			dev.Free(hidden)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"starling/rng"
 	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/ref"
 )
 
 // pairsOf are pairs of n rows: repeats, a row with itself, and both orders.
@@ -20,7 +22,8 @@ func pairsOf(n int) (left, right []uint32) {
 func decoded(t *testing.T, dev tensor.Device, kind string, store tensor.DType) (*Model, func() float64) {
 	const n = 12
 	key := rng.New(3)
-	c := Config{Model: "sage", Layers: 2, Hidden: 6, Heads: 1, OutHeads: 1, Norm: "none", Aggregator: "mean", In: 5, Out: 4, Dropout: 0.3, Decoder: kind}
+	c := Config{Model: "sage", Layers: 2, Hidden: 6, Heads: 1, OutHeads: 1, Norm: "none", Aggregator: "mean", In: 5,
+		Out: 4, Dropout: 0.3, Decoder: kind}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +46,8 @@ func decoded(t *testing.T, dev tensor.Device, kind string, store tensor.DType) (
 		out := m.Forward(p, x)
 		z, dz := dev.Scratch(dev.Type(), n, c.Out), dev.New(dev.Type(), n, c.Out)
 		dev.Copy(z, out)
-		scores := m.Decoder.Score(p, z, dev.Indices(left), dev.Indices(right))
-		loss := dev.BCE(scores, scores, targets, dev.Indices(all), 0.1)
+		scores := m.Decoder.Score(p, z, tensor.Indices(dev, left), tensor.Indices(dev, right))
+		loss := TakeLoss(dev, lossOf(dev, scores, scores, tensor.Loss{Kind: tensor.BCE, Targets: targets, Scale: 0.1}))
 		m.Decoder.Backward(p, dz, scores)
 		dev.Copy(out, dz)
 		m.Backward(p, out)
@@ -59,7 +62,7 @@ func decoded(t *testing.T, dev tensor.Device, kind string, store tensor.DType) (
 func TestDecoderGradients(t *testing.T) {
 	for _, kind := range Decoders {
 		t.Run(kind, func(t *testing.T) {
-			dev := tensor.NewRef()
+			dev := ref.New()
 			m, loss := decoded(t, dev, kind, tensor.F64)
 			checkGradients(t, dev, m.Params, loss)
 		})
@@ -68,18 +71,18 @@ func TestDecoderGradients(t *testing.T) {
 
 // TestDecoderOnCPU: singles and halves follow the reference, and nothing stays in use.
 func TestDecoderOnCPU(t *testing.T) {
-	cpu, ref := tensor.NewCPU(2), tensor.NewRef()
+	cpu, ref := cpu.New(2), ref.New()
 	defer cpu.Close()
 	for _, kind := range Decoders {
 		want, wantLoss := decoded(t, ref, kind, tensor.F64)
 		for store, bound := range map[tensor.DType]float64{tensor.F32: 1e-4, tensor.BF16: 0.1} {
 			m, loss := decoded(t, cpu, kind, store)
 			loss() // makes what is kept
-			before := cpu.InUse()
+			before, _ := cpu.Usage()
 			if l, w := loss(), wantLoss(); math.Abs(l-w) > bound*w {
 				t.Errorf("%s, %v: loss %g, want %g", kind, store, l, w)
 			}
-			if after := cpu.InUse(); after != before {
+			if after, _ := cpu.Usage(); after != before {
 				t.Errorf("%s: %d bytes not freed", kind, after-before)
 			}
 			for i, p := range m.Params {
@@ -92,16 +95,17 @@ func TestDecoderOnCPU(t *testing.T) {
 // TestDecoderScores are the formula's, one pair at a time, also of no pairs; names
 // are those of a state dict.
 func TestDecoderScores(t *testing.T) {
-	dev := tensor.NewRef()
+	dev := ref.New()
 	z := randomMatrix(dev, 5, 3, rng.New(1))
 	host := download(dev, z)
 	for _, kind := range Decoders {
 		m := New(dev, Config{Model: "mlp", Layers: 1, Hidden: 1, Norm: "none", In: 2, Out: 3, Decoder: kind}, 1)
 		p := &Pass{Dev: dev}
-		if s := m.Decoder.Score(p, z, dev.Indices([]uint32{}), dev.Indices([]uint32{})); s.Rows != 0 {
+		if s := m.Decoder.Score(p, z, tensor.Indices(dev, []uint32{}), tensor.Indices(dev, []uint32{})); s.Rows != 0 {
 			t.Fatalf("%d scores of no pairs", s.Rows)
 		}
-		got := download(dev, m.Decoder.Score(p, z, dev.Indices([]uint32{0, 4, 2}), dev.Indices([]uint32{1, 0, 2})))
+		got := download(dev, m.Decoder.Score(p, z, tensor.Indices(dev, []uint32{0, 4, 2}),
+			tensor.Indices(dev, []uint32{1, 0, 2})))
 		for i, pair := range [][2]int{{0, 1}, {4, 0}, {2, 2}} {
 			var product [3]float64
 			want := 0.0
@@ -110,7 +114,8 @@ func TestDecoderScores(t *testing.T) {
 				want += product[j]
 			}
 			if kind == "mlp" {
-				w1, b1, w2, b2 := download(dev, m.Params[2].Value), download(dev, m.Params[3].Value), download(dev, m.Params[4].Value), download(dev, m.Params[5].Value)
+				w1, b1, w2, b2 := download(dev, m.Params[2].Value), download(dev, m.Params[3].Value), download(dev,
+					m.Params[4].Value), download(dev, m.Params[5].Value)
 				want = b2[0]
 				for j := range product {
 					h := b1[j]

@@ -46,7 +46,7 @@ func (s *loops) of(dev tensor.Device, n int) *tensor.Sparse {
 	for i := len(s.ptr); i <= n; i++ {
 		s.ptr, s.index = append(s.ptr, int64(i)), append(s.index, uint32(i))
 	}
-	return dev.SparseMatrix(n, n, s.ptr[:n+1], s.index[:n], nil)
+	return tensor.NewSparse(dev, n, n, s.ptr[:n+1], s.index[:n], nil)
 }
 
 func (l *film) Forward(p *Pass, x Input) tensor.Matrix {
@@ -64,17 +64,19 @@ func (l *film) Over() Form                 { return Form{} }
 func (l *film) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z} }
 func (l *film) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz} }
 
-func (l *film) Do(e *Edges, lo, hi int) {
+func (l *film) EdgeForward(e *Edges, lo, hi int) {
 	l.p.Dev.FilmMean(l.sum.Slice(lo, hi), e.In.Slice(lo, hi), l.z, l.mod.Slice(lo, hi), false)
 }
 
-func (l *film) Undo(e *Edges) { l.p.Dev.FilmMeanGrad(l.dz, l.dmod, e.In, e.Out, l.z, l.mod, l.dy) }
+func (l *film) EdgeBackward(e *Edges) {
+	l.p.Dev.FilmMeanGrad(l.dz, l.dmod, e.In, e.Out, l.z, l.mod, l.dy)
+}
 
 func (l *film) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
 	l.p, l.x, l.sent = p, x, src
 	t, out := p.rowType(), l.w.Value.Cols
-	l.z = p.Dev.Scratch(t, p.Agg.Room(l.layer), out)
+	l.z = p.Dev.Scratch(t, p.Agg.MessageRows(l.layer), out)
 	l.mod, l.ownMod = p.Dev.Scratch(t, dst, 2*out), p.Dev.Scratch(t, dst, 2*out)
 	l.own, l.sum = p.Dev.Scratch(t, dst, out), p.Dev.Scratch(t, dst, out)
 	l.y = p.Dev.Scratch(t, dst, out)
@@ -82,15 +84,15 @@ func (l *film) begin(p *Pass, x Input) tensor.Matrix {
 }
 
 func (l *film) send(p *Pass, lo, hi int) {
-	l.x.times(p.Dev, l.z.Slice(lo, hi), l.w.Value, lo, hi, false, tensor.After{})
+	l.x.times(p.Dev, l.z.Slice(lo, hi), l.w.Value, lo, hi, false, tensor.Epilogue{})
 	if own := min(hi, l.own.Rows); lo < own {
-		l.x.times(p.Dev, l.mod.Slice(lo, own), l.films.Value, lo, own, false, tensor.After{Bias: l.filmBias.Value})
-		l.x.times(p.Dev, l.own.Slice(lo, own), l.skip.Value, lo, own, false, tensor.After{})
-		l.x.times(p.Dev, l.ownMod.Slice(lo, own), l.filmSkip.Value, lo, own, false, tensor.After{})
+		l.x.times(p.Dev, l.mod.Slice(lo, own), l.films.Value, lo, own, false, tensor.Epilogue{Bias: l.filmBias.Value})
+		l.x.times(p.Dev, l.own.Slice(lo, own), l.skip.Value, lo, own, false, tensor.Epilogue{})
+		l.x.times(p.Dev, l.ownMod.Slice(lo, own), l.filmSkip.Value, lo, own, false, tensor.Epilogue{})
 	}
 }
 
-func (l *film) gather(p *Pass) { p.Agg.Across(l) }
+func (l *film) gather(p *Pass) { p.Agg.Edgewise(l) }
 
 func (l *film) finish(p *Pass, lo, hi int) {
 	sum := l.sum.Slice(lo, hi)
@@ -113,7 +115,7 @@ func (l *film) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	l.down, l.dmods = p.Dev.Scratch(p.rowType(), dy.Rows, l.own.Cols), p.Dev.Scratch(p.rowType(), dy.Rows, l.mod.Cols)
 }
 
-func (l *film) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
+func (l *film) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.w.Value.Rows) }
 
 func (l *film) makeSentGrads(p *Pass) {
 	if !p.InRanges {
@@ -125,16 +127,17 @@ func (l *film) makeSentGrads(p *Pass) {
 func (l *film) finishGrad(p *Pass, lo, hi int) {
 	l.grad(p, lo, hi)
 	alone := l.loops.of(p.Dev, hi-lo)
-	p.Dev.FilmMeanGrad(l.down.Slice(lo, hi), l.dmods.Slice(lo, hi), alone, alone, l.own.Slice(lo, hi), l.ownMod.Slice(lo, hi), l.dy.Slice(lo, hi))
+	p.Dev.FilmMeanGrad(l.down.Slice(lo, hi), l.dmods.Slice(lo, hi), alone, alone, l.own.Slice(lo, hi),
+		l.ownMod.Slice(lo, hi), l.dy.Slice(lo, hi))
 }
 
-func (l *film) finishLearn(p *Pass, lo, hi int) {
-	l.x.gradWeight(p.Dev, l.skip.Grad, l.down, lo, hi)
-	l.x.gradWeight(p.Dev, l.filmSkip.Grad, l.dmods, lo, hi)
+func (l *film) finishWeightGrad(p *Pass, lo, hi int) {
+	l.x.gradWeight(p.Dev, l.skip.Grad, l.down, lo, hi, 0)
+	l.x.gradWeight(p.Dev, l.filmSkip.Grad, l.dmods, lo, hi, 0)
 }
 
 func (l *film) gatherGrad(p *Pass) {
-	p.Agg.AcrossGrad(l)
+	p.Agg.EdgewiseGrad(l)
 	if !p.InRanges {
 		l.release(p)
 		l.freeDY(p)
@@ -161,10 +164,10 @@ func (l *film) sendGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *film) sendLearn(p *Pass, lo, hi int) {
-	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi)
+func (l *film) sendWeightGrad(p *Pass, lo, hi int) {
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi, 0)
 	if own := min(hi, l.dmod.Rows); lo < own {
-		l.x.gradWeight(p.Dev, l.films.Grad, l.dmod, lo, own)
+		l.x.gradWeight(p.Dev, l.films.Grad, l.dmod, lo, own, 0)
 		p.Dev.ColumnSum(l.filmBias.Grad, l.dmod.Slice(lo, own), true)
 	}
 }

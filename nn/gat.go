@@ -83,7 +83,7 @@ func (l *gat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z, l.left} 
 func (l *gat) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz, l.dleft} }
 
 // scoreEdges makes what features of edges add to scores. Only their products with
-// a_edge are needed, so E and a_edge are folded first: a number an edge and head.
+// a_edge are needed, so E and a_edge are folded first: one number per edge and head.
 func (l *gat) scoreEdges(e *Edges) {
 	if l.edge == nil || !l.scored.IsZero() {
 		return
@@ -105,12 +105,13 @@ func (l *gat) learnEdges(e *Edges, dscored tensor.Matrix) {
 	dev.Free(dfolded)
 }
 
-func (l *gat) Do(e *Edges, lo, hi int) {
+func (l *gat) EdgeForward(e *Edges, lo, hi int) {
 	l.scoreEdges(e)
-	l.p.Dev.Attend(l.att.Slice(lo, hi), l.stat.Slice(lo, hi), e.In.Slice(lo, hi), l.z, l.left, l.right.Slice(lo, hi), l.attention(e, lo, hi))
+	l.p.Dev.Attend(l.att.Slice(lo, hi), l.stat.Slice(lo, hi), e.In.Slice(lo, hi), l.z, l.left, l.right.Slice(lo, hi),
+		l.attention(e, lo, hi))
 }
 
-func (l *gat) Undo(e *Edges) {
+func (l *gat) EdgeBackward(e *Edges) {
 	op := l.attention(e, 0, l.right.Rows)
 	if l.edge != nil {
 		op.DEdge = l.p.Dev.Scratch(l.p.Dev.Type(), l.scored.Rows, l.heads)
@@ -124,11 +125,11 @@ func (l *gat) Undo(e *Edges) {
 
 func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
-	room := p.Agg.Room(l.layer)
+	rows := p.Agg.MessageRows(l.layer)
 	wide, t := l.w.Value.Cols, p.Dev.Type()
 	l.p, l.x, l.sent = p, x, src
-	l.z = p.Dev.Scratch(p.rowType(), room, wide)
-	l.left = p.Dev.Scratch(t, room, l.heads)
+	l.z = p.Dev.Scratch(p.rowType(), rows, wide)
+	l.left = p.Dev.Scratch(t, rows, l.heads)
 	l.right = p.Dev.Scratch(t, dst, l.heads)
 	l.stat = p.Dev.Scratch(t, dst, 2*l.heads)
 	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
@@ -138,7 +139,7 @@ func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
 
 func (l *gat) send(p *Pass, lo, hi int) {
 	z := l.z.Slice(lo, hi)
-	l.x.times(p.Dev, z, l.w.Value, lo, hi, false, tensor.After{})
+	l.x.times(p.Dev, z, l.w.Value, lo, hi, false, tensor.Epilogue{})
 	p.Dev.HeadDot(z, tensor.HeadDot{Score: l.left.Slice(lo, hi), A: l.src.Value},
 		tensor.HeadDot{Score: owned(l.right, lo, hi), A: l.dst.Value})
 }
@@ -148,7 +149,7 @@ func owned(m tensor.Matrix, lo, hi int) tensor.Matrix {
 	return m.Slice(min(lo, m.Rows), min(hi, m.Rows))
 }
 
-func (l *gat) gather(p *Pass) { p.Agg.Across(l) }
+func (l *gat) gather(p *Pass) { p.Agg.Edgewise(l) }
 
 func (l *gat) end(p *Pass) {
 	if !p.Train {
@@ -156,7 +157,7 @@ func (l *gat) end(p *Pass) {
 	}
 }
 
-func (l *gat) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
+func (l *gat) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.w.Value.Rows) }
 
 func (l *gat) makeSentGrads(p *Pass) {
 	l.dz = l.sentGrad(p, l.z)
@@ -165,14 +166,14 @@ func (l *gat) makeSentGrads(p *Pass) {
 }
 
 func (l *gat) gatherGrad(p *Pass) {
-	p.Agg.AcrossGrad(l)
+	p.Agg.EdgewiseGrad(l)
 	if !p.InRanges {
-		l.freeAcross(p)
+		l.freeEdgewise(p)
 	}
 }
 
-func (l *gat) freeAcross(p *Pass) {
-	l.attended.freeAcross(p, l.dz)
+func (l *gat) freeEdgewise(p *Pass) {
+	l.attended.freeEdgewise(p, l.dz)
 	freeAll(p, &l.left, &l.right, &l.stat, &l.scored)
 }
 
@@ -189,13 +190,13 @@ func (l *gat) sendGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gat) sendLearn(p *Pass, lo, hi int) {
-	l.scores.learn(p, lo, hi, l.src, l.dst)
-	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi)
+func (l *gat) sendWeightGrad(p *Pass, lo, hi int) {
+	l.scores.weightGrad(p, lo, hi, l.src, l.dst)
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi, 0)
 }
 
 func (l *gat) endGrad(p *Pass) {
-	l.freeAcross(p)
+	l.freeEdgewise(p)
 	freeAll(p, &l.z, &l.dz, &l.dleft, &l.dright)
 	l.x, l.p = Input{}, nil
 }

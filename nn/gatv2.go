@@ -11,7 +11,7 @@ import "starling/tensor"
 // over N(i) and i itself; with features f of edges, e_ij = a · leaky(l_j + r_i + f_ij·E),
 // and a loop has the mean of its vertex's. Unlike GAT's, the ranking of a vertex's neighbours depends on
 // the vertex. x [n, in], L and R [in, H·C], a [H, C], y [n, H·C], or [n, C] for the
-// mean. α is kept for the way back: a number an edge and head.
+// mean. α is kept for the backward pass: one number per edge and head.
 type gatv2 struct {
 	attended
 	heads, out       int
@@ -77,22 +77,24 @@ func (l *gatv2) edges(e *Edges) tensor.EdgeInput {
 	return tensor.EdgeInput{Features: e.Features, Weight: l.edge.Value, DWeight: l.edge.Grad}
 }
 
-func (l *gatv2) Do(e *Edges, lo, hi int) {
+func (l *gatv2) EdgeForward(e *Edges, lo, hi int) {
 	if l.p.Train && l.alpha.IsZero() {
 		l.alpha = l.p.Dev.Scratch(l.p.Dev.Type(), int(e.In.Entries()), l.heads)
 	}
-	l.p.Dev.DynamicAttend(l.att.Slice(lo, hi), l.alpha, e.In.Slice(lo, hi), l.z, l.r.Slice(lo, hi), l.a.Value, l.attention(e, lo, hi), l.edges(e))
+	l.p.Dev.DynamicAttend(l.att.Slice(lo, hi), l.alpha, e.In.Slice(lo, hi), l.z, l.r.Slice(lo, hi), l.a.Value,
+		l.attention(e, lo, hi), l.edges(e))
 }
 
-func (l *gatv2) Undo(e *Edges) {
-	l.p.Dev.DynamicAttendGrad(l.dz, l.dr, l.a.Grad, e.In, e.Out, l.z, l.r, l.a.Value, l.alpha, l.att, l.g, l.attention(e, 0, l.r.Rows), l.edges(e))
+func (l *gatv2) EdgeBackward(e *Edges) {
+	l.p.Dev.DynamicAttendGrad(l.dz, l.dr, l.a.Grad, e.In, e.Out, l.z, l.r, l.a.Value, l.alpha, l.att, l.g,
+		l.attention(e, 0, l.r.Rows), l.edges(e))
 }
 
 func (l *gatv2) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
 	l.p, l.x, l.sent = p, x, src
 	wide := l.left.Value.Cols
-	l.z = p.Dev.Scratch(p.rowType(), p.Agg.Room(l.layer), wide)
+	l.z = p.Dev.Scratch(p.rowType(), p.Agg.MessageRows(l.layer), wide)
 	l.r = p.Dev.Scratch(p.rowType(), dst, wide)
 	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.out)
@@ -100,13 +102,13 @@ func (l *gatv2) begin(p *Pass, x Input) tensor.Matrix {
 }
 
 func (l *gatv2) send(p *Pass, lo, hi int) {
-	l.x.times(p.Dev, l.z.Slice(lo, hi), l.left.Value, lo, hi, false, tensor.After{Bias: l.leftBias.Value})
+	l.x.times(p.Dev, l.z.Slice(lo, hi), l.left.Value, lo, hi, false, tensor.Epilogue{Bias: l.leftBias.Value})
 	if own := min(hi, l.r.Rows); lo < own {
-		l.x.times(p.Dev, l.r.Slice(lo, own), l.right.Value, lo, own, false, tensor.After{Bias: l.rightBias.Value})
+		l.x.times(p.Dev, l.r.Slice(lo, own), l.right.Value, lo, own, false, tensor.Epilogue{Bias: l.rightBias.Value})
 	}
 }
 
-func (l *gatv2) gather(p *Pass) { p.Agg.Across(l) }
+func (l *gatv2) gather(p *Pass) { p.Agg.Edgewise(l) }
 
 func (l *gatv2) end(p *Pass) {
 	if !p.Train {
@@ -114,7 +116,7 @@ func (l *gatv2) end(p *Pass) {
 	}
 }
 
-func (l *gatv2) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.left.Value.Rows) }
+func (l *gatv2) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.left.Value.Rows) }
 
 func (l *gatv2) makeSentGrads(p *Pass) {
 	l.dz = l.sentGrad(p, l.z)
@@ -122,14 +124,14 @@ func (l *gatv2) makeSentGrads(p *Pass) {
 }
 
 func (l *gatv2) gatherGrad(p *Pass) {
-	p.Agg.AcrossGrad(l)
+	p.Agg.EdgewiseGrad(l)
 	if !p.InRanges {
-		l.freeAcross(p)
+		l.freeEdgewise(p)
 	}
 }
 
-func (l *gatv2) freeAcross(p *Pass) {
-	l.attended.freeAcross(p, l.dz)
+func (l *gatv2) freeEdgewise(p *Pass) {
+	l.attended.freeEdgewise(p, l.dz)
 	freeAll(p, &l.z, &l.r, &l.alpha)
 }
 
@@ -144,17 +146,17 @@ func (l *gatv2) sendGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gatv2) sendLearn(p *Pass, lo, hi int) {
-	l.x.gradWeight(p.Dev, l.left.Grad, l.dz.Slice(0, l.sent), lo, hi)
+func (l *gatv2) sendWeightGrad(p *Pass, lo, hi int) {
+	l.x.gradWeight(p.Dev, l.left.Grad, l.dz.Slice(0, l.sent), lo, hi, 0)
 	p.Dev.ColumnSum(l.leftBias.Grad, l.dz.Slice(lo, hi), true)
 	if own := min(hi, l.dr.Rows); lo < own {
-		l.x.gradWeight(p.Dev, l.right.Grad, l.dr, lo, own)
+		l.x.gradWeight(p.Dev, l.right.Grad, l.dr, lo, own, 0)
 		p.Dev.ColumnSum(l.rightBias.Grad, l.dr.Slice(lo, own), true)
 	}
 }
 
 func (l *gatv2) endGrad(p *Pass) {
-	l.freeAcross(p)
+	l.freeEdgewise(p)
 	freeAll(p, &l.dz, &l.dr)
 	l.x, l.p = Input{}, nil
 }

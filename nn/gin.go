@@ -25,7 +25,7 @@ func newGIN(b *builder, in, hidden, out int, trainEps bool, o output) *gin {
 
 func (g *gin) Forward(p *Pass, x Input) tensor.Matrix {
 	hidden := g.sum.Forward(p, x)
-	y := g.mlp.Forward(p, rows(hidden))
+	y := g.mlp.Forward(p, madeBy(g.sum, p, hidden))
 	if !p.Train {
 		p.Dev.Free(hidden)
 	}

@@ -23,14 +23,15 @@ func newGINE(b *builder, in, hidden, out, edgeDim int, trainEps bool, o output) 
 	first.w = b.weight("nn.0.weight", in, hidden, fanIn(in))
 	first.bias = b.vector("nn.0.bias", hidden, fanIn(in))
 	mlp := newLinear(b, "nn.2.", hidden, out, o)
-	first.edge, first.edgeBias = b.weight("lin.weight", edgeDim, in, fanIn(edgeDim)), b.vector("lin.bias", in, fanIn(edgeDim))
+	first.edge, first.edgeBias = b.weight("lin.weight", edgeDim, in, fanIn(edgeDim)), b.vector("lin.bias", in,
+		fanIn(edgeDim))
 	return &gine{sum: first, mlp: mlp}
 }
 
 func (g *gine) Forward(p *Pass, x Input) tensor.Matrix {
 	_, src := p.Agg.Rows(g.sum.layer)
 	hidden := forward(g.sum, p, x, src)
-	y := g.mlp.Forward(p, rows(hidden))
+	y := g.mlp.Forward(p, madeBy(g.sum, p, hidden))
 	if !p.Train {
 		p.Dev.Free(hidden)
 	}
@@ -65,10 +66,11 @@ func (l *gineSum) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
 func (l *gineSum) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
 
 func (l *gineSum) edges(e *Edges) tensor.EdgeInput {
-	return tensor.EdgeInput{Features: e.Features, Weight: l.edge.Value, Bias: l.edgeBias.Value, DWeight: l.edge.Grad, DBias: l.edgeBias.Grad}
+	return tensor.EdgeInput{Features: e.Features, Weight: l.edge.Value, Bias: l.edgeBias.Value, DWeight: l.edge.Grad,
+		DBias: l.edgeBias.Grad}
 }
 
-func (l *gineSum) Do(e *Edges, lo, hi int) {
+func (l *gineSum) EdgeForward(e *Edges, lo, hi int) {
 	sum := l.sum.Slice(lo, hi)
 	if e.Counts == nil {
 		l.p.Dev.EdgeSum(sum, e.In.Slice(lo, hi), l.msg, l.edges(e))
@@ -80,7 +82,7 @@ func (l *gineSum) Do(e *Edges, lo, hi int) {
 	l.p.Dev.Free(drawn)
 }
 
-func (l *gineSum) Undo(e *Edges) {
+func (l *gineSum) EdgeBackward(e *Edges) {
 	dsum := l.dsum
 	if e.Counts != nil {
 		dsum = l.p.Dev.Scratch(l.p.rowType(), l.dsum.Rows, l.dsum.Cols)
@@ -99,7 +101,7 @@ func (l *gineSum) begin(p *Pass, x Input) tensor.Matrix {
 		l.own += eps[0]
 	}
 	in := l.w.Value.Rows
-	l.msg = p.Dev.Scratch(p.rowType(), p.Agg.Room(l.layer), in)
+	l.msg = p.Dev.Scratch(p.rowType(), p.Agg.MessageRows(l.layer), in)
 	l.sum = p.Dev.Scratch(p.rowType(), dst, in)
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.w.Value.Cols)
 	return l.y
@@ -113,15 +115,15 @@ func (l *gineSum) send(p *Pass, lo, hi int) {
 	if l.unit.IsZero() {
 		l.unit = averaging(p.Dev, 1, l.w.Value.Rows)
 	}
-	l.x.times(p.Dev, l.msg.Slice(lo, hi), l.unit, lo, hi, false, tensor.After{})
+	l.x.times(p.Dev, l.msg.Slice(lo, hi), l.unit, lo, hi, false, tensor.Epilogue{})
 }
 
-func (l *gineSum) gather(p *Pass) { p.Agg.Across(l) }
+func (l *gineSum) gather(p *Pass) { p.Agg.Edgewise(l) }
 
 func (l *gineSum) finish(p *Pass, lo, hi int) {
 	sum := l.sum.Slice(lo, hi)
 	p.Dev.Combine(sum, 1, sum, l.own, l.msg.Slice(lo, hi))
-	p.Dev.MatMul(l.y.Slice(lo, hi), sum, l.w.Value, tensor.MatMul{After: l.after(p, lo, hi)})
+	p.Dev.MatMul(l.y.Slice(lo, hi), sum, l.w.Value, tensor.MatMul{Epilogue: l.after(p, lo, hi)})
 }
 
 func (l *gineSum) end(p *Pass) {
@@ -135,7 +137,7 @@ func (l *gineSum) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	l.dsum = p.Dev.Scratch(p.rowType(), dy.Rows, l.sum.Cols)
 }
 
-func (l *gineSum) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
+func (l *gineSum) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.w.Value.Rows) }
 
 func (l *gineSum) makeSentGrads(p *Pass) {
 	if !p.InRanges {
@@ -150,19 +152,16 @@ func (l *gineSum) finishGrad(p *Pass, lo, hi int) {
 	p.Dev.MatMul(l.dsum.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 }
 
-func (l *gineSum) finishLearn(p *Pass, lo, hi int) {
+func (l *gineSum) finishWeightGrad(p *Pass, lo, hi int) {
 	l.gradBias(p, lo, hi)
-	rows(l.sum).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
+	rows(l.sum).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi, l.zeros(p))
 	if l.eps != nil {
-		d := p.Dev.New(p.Dev.Type(), 1, 1)
-		p.Dev.Upload(d, []float64{p.Dev.Dot(l.dsum.Slice(lo, hi), l.msg.Slice(lo, hi))})
-		p.Dev.Combine(l.eps.Grad, 1, l.eps.Grad, 1, d)
-		p.Dev.Free(d)
+		addDot(p.Dev, l.eps.Grad, l.dsum.Slice(lo, hi), l.msg.Slice(lo, hi))
 	}
 }
 
 func (l *gineSum) gatherGrad(p *Pass) {
-	p.Agg.AcrossGrad(l)
+	p.Agg.EdgewiseGrad(l)
 	if !p.InRanges {
 		freeAll(p, &l.msg)
 	}
@@ -182,7 +181,7 @@ func (l *gineSum) sendGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gineSum) sendLearn(*Pass, int, int) {}
+func (l *gineSum) sendWeightGrad(*Pass, int, int) {}
 
 func (l *gineSum) endGrad(p *Pass) {
 	freeAll(p, &l.msg, &l.sum, &l.dmsg, &l.dsum)

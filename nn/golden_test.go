@@ -12,6 +12,8 @@ import (
 	"starling/graph"
 	"starling/rng"
 	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/ref"
 )
 
 // array is an array of a golden file.
@@ -75,12 +77,12 @@ func devices(t *testing.T) map[string]struct {
 	dev tensor.Device
 	tol float64
 } {
-	cpu := tensor.NewCPU(2)
+	cpu := cpu.New(2)
 	t.Cleanup(cpu.Close)
 	return map[string]struct {
 		dev tensor.Device
 		tol float64
-	}{"float64": {tensor.NewRef(), 1e-9}, "cpu": {cpu, 1e-4}}
+	}{"float64": {ref.New(), 1e-9}, "cpu": {cpu, 1e-4}}
 }
 
 func (g *golden) isSet(b *bool) bool { return b == nil || *b }
@@ -234,7 +236,8 @@ func near(t *testing.T, what string, got, want []float64, tol float64) {
 // that PyG and torch computed (scripts/peers/golden.py).
 func TestLayersAgreeWithPyG(t *testing.T) {
 	for name, d := range devices(t) {
-		for _, file := range []string{"gcn", "sage", "sagepool", "gat", "gatv2", "gin", "film", "edges", "norm", "res"} {
+		for _, file := range []string{"gcn", "sage", "sagepool", "gat", "gatv2", "gin", "film", "edges", "norm",
+			"res"} {
 			for i, g := range readGolden[golden](t, file) {
 				label := fmt.Sprintf("%s/%s/%d", name, file, i)
 				if g.Graph != nil {
@@ -322,7 +325,7 @@ func TestLossesAgreeWithTorch(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s/%d", name, g.Loss, i), func(t *testing.T) {
 				logits := upload(d.dev, g.X)
 				dl := d.dev.New(d.dev.Type(), logits.Rows, logits.Cols)
-				rows := d.dev.Indices(g.Rows)
+				rows := tensor.Indices(d.dev, g.Rows)
 				scale := 1 / float64(len(g.Rows))
 				var loss float64
 				if g.Loss == "cross_entropy" {
@@ -330,9 +333,11 @@ func TestLossesAgreeWithTorch(t *testing.T) {
 					for j, l := range g.Labels {
 						label[j] = uint32(l)
 					}
-					loss = Classify{Labels: d.dev.Indices(label)}.Loss(d.dev, dl, logits, rows, scale)
+					loss = TakeLoss(d.dev, Classify{Labels: tensor.Indices(d.dev, label)}.Loss(d.dev, dl, logits, rows,
+						scale))
 				} else {
-					loss = d.dev.BCE(dl, logits, upload(d.dev, g.Targets), rows, scale/float64(logits.Cols))
+					loss = TakeLoss(d.dev, MultiLabel{Marks: upload(d.dev, g.Targets)}.Loss(d.dev, dl, logits, rows,
+						scale))
 				}
 				var want float64
 				if err := json.Unmarshal(g.Y, &want); err != nil {

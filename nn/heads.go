@@ -16,7 +16,7 @@ func (l *attended) finish(p *Pass, lo, hi int) {
 	if l.mean.IsZero() {
 		p.Dev.Activate(y, att, after)
 	} else {
-		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{After: after})
+		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{Epilogue: after})
 	}
 }
 
@@ -35,11 +35,11 @@ func (l *attended) finishGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *attended) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, lo, hi) }
+func (l *attended) finishWeightGrad(p *Pass, lo, hi int) { l.gradBias(p, lo, hi) }
 
 func (l *attended) rootGrad(*Pass, int, int) {}
 
-// sentGrad is room for the gradient of messages z. Kernels have done with the heads' sums
+// sentGrad is a buffer for the gradient of messages z. Kernels have done with the heads' sums
 // when they write it, so that it takes their place where there are as many rows.
 func (l *attended) sentGrad(p *Pass, z tensor.Matrix) tensor.Matrix {
 	if !p.InRanges && l.att.Rows == z.Rows {
@@ -48,8 +48,8 @@ func (l *attended) sentGrad(p *Pass, z tensor.Matrix) tensor.Matrix {
 	return p.Dev.Scratch(p.rowType(), z.Rows, z.Cols)
 }
 
-// freeAcross gives back what only the way back across edges needed.
-func (l *attended) freeAcross(p *Pass, dz tensor.Matrix) {
+// freeEdgewise gives back what only the backward pass across edges needed.
+func (l *attended) freeEdgewise(p *Pass, dz tensor.Matrix) {
 	if !l.mean.IsZero() {
 		freeAll(p, &l.g)
 	}

@@ -40,19 +40,19 @@ func (l *linear) finish(p *Pass, lo, hi int) {
 
 func (l *linear) end(*Pass) {}
 
-func (l *linear) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.dy.Rows, l.w.Value.Rows) }
+func (l *linear) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.dy.Rows, l.w.Value.Rows) }
 
 func (l *linear) finishGrad(p *Pass, lo, hi int) { l.grad(p, lo, hi) }
 
 func (l *linear) sendGrad(p *Pass, lo, hi int) {
 	if dx := l.makeDX(p); !dx.IsZero() {
-		p.Dev.MatMul(dx.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(dx.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true, ZerosA: l.zeros(p)})
 	}
 }
 
-func (l *linear) finishLearn(p *Pass, lo, hi int) {
+func (l *linear) finishWeightGrad(p *Pass, lo, hi int) {
 	l.gradBias(p, lo, hi)
-	l.x.gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi, l.zeros(p))
 }
 
 func (l *linear) endGrad(*Pass) {}

@@ -19,7 +19,7 @@ func NewLocal(t *Topology, cacheFirst bool) *Local {
 
 func (l *Local) Rows(int) (dst, src int) { return l.Nodes(), l.Nodes() }
 
-func (l *Local) Room(int) int { return l.Nodes() }
+func (l *Local) MessageRows(int) int { return l.Nodes() }
 
 func (l *Local) Sum(_ int, r Reduction, dst, src tensor.Matrix) {
 	l.Topology.Sum(r, dst, src, false)
@@ -42,8 +42,8 @@ func (l *Local) Constant(r Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 	return sum, true
 }
 
-func (l *Local) Across(op Across) { op.Do(l.Edges(op.Over()), 0, l.Nodes()) }
+func (l *Local) Edgewise(op EdgeOperator) { op.EdgeForward(l.Edges(op.Over()), 0, l.Nodes()) }
 
-func (l *Local) AcrossGrad(op Across) { op.Undo(l.Edges(op.Over())) }
+func (l *Local) EdgewiseGrad(op EdgeOperator) { op.EdgeBackward(l.Edges(op.Over())) }
 
-func (l *Local) AddUp(tensor.Matrix) {}
+func (l *Local) AllReduce(tensor.Matrix) {}

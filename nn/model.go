@@ -46,6 +46,22 @@ var Models = []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film",
 // Attends reports whether the model has attention, in heads.
 func (c *Config) Attends() bool { return Attends(c.Model) }
 
+// Free gives the memory of parameters and their gradients back.
+func (m *Model) Free(dev tensor.Device) {
+	for _, p := range m.Params {
+		dev.Free(p.Value)
+		dev.Free(p.Grad)
+	}
+}
+
+// GraphLayers is the number of message-passing layers.
+func (c *Config) GraphLayers() int {
+	if c.Model == "mlp" {
+		return 0
+	}
+	return c.Layers
+}
+
 // Attends reports whether a model has attention, by name.
 func Attends(model string) bool { return model == "gat" || model == "gatv2" }
 
@@ -72,7 +88,7 @@ func (c *Config) Validate() error {
 	case !slices.Contains([]string{"none", "batch", "layer"}, c.Norm):
 		return fmt.Errorf("norm %q is not one of none, batch, layer", c.Norm)
 	case strings.HasPrefix(c.Model, "res") && c.Norm == "none":
-		return fmt.Errorf("%s normalises before every layer; norm must be batch or layer", c.Model)
+		return fmt.Errorf("%s normalizes before every layer; norm must be batch or layer", c.Model)
 	case c.EdgeDim != 0 && !UsesEdges(c.Model) || c.EdgeDim < 0 || c.EdgeDim > 1<<16:
 		return fmt.Errorf("edge dim is %d for %s; only gat, gatv2 and gin look at features of edges", c.EdgeDim, c.Model)
 	case c.Model == "sage" && c.Aggregator != "mean" && c.Aggregator != "gcn":
@@ -91,6 +107,7 @@ type Model struct {
 	Params  []*Param
 	Buffers []*Buffer
 	Decoder *Decoder // nil: none
+	scoring []*Param // the decoder's
 
 	modules []Module
 	names   []string // of modules, for timelines
@@ -112,10 +129,14 @@ func New(dev tensor.Device, c Config, seed uint64) *Model {
 	default:
 		m.stack(b, "convs.", m.conv)
 	}
+	layers := len(b.params)
 	m.Decoder = newDecoder(b, &c)
-	m.Params, m.Buffers = b.params, b.buffers
+	m.Params, m.Buffers, m.scoring = b.params, b.buffers, b.params[layers:]
 	return m
 }
+
+// DecoderParams are the decoder's, whose gradients are final before the backward pass.
+func (m *Model) DecoderParams() []*Param { return m.scoring }
 
 // Convs is the number of message-passing layers.
 func (m *Model) Convs() int { return m.convs }
@@ -182,9 +203,9 @@ func (m *Model) conv(b *builder, in, out int, last bool, o output) Module {
 	mod := m.newConv(b, in, out, last, o)
 	switch c := mod.(type) {
 	case *sumConv:
-		c.zeros = m.Config.SendsZeros(o.layer)
+		c.sendsZeros = m.Config.SendsZeros(o.layer)
 	case *gin:
-		c.sum.zeros = m.Config.SendsZeros(o.layer)
+		c.sum.sendsZeros = m.Config.SendsZeros(o.layer)
 	}
 	return mod
 }
@@ -261,23 +282,32 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 		if !p.Train && i > 0 {
 			p.Dev.Free(h.Matrix)
 		}
-		h = rows(y)
+		h = madeBy(mod, p, y)
 	}
 	return h.Matrix
 }
 
 // Backward adds the gradients for dlogits to every parameter's, and frees what
 // Forward kept, and dlogits, which may be where the logits were.
-func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
+func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) { m.backward(p, dlogits, false) }
+
+// BackwardInput is Backward, and returns the gradient of the input's rows, which the caller frees.
+// The input is dense and not constant, and there is no dropout of it.
+func (m *Model) BackwardInput(p *Pass, dlogits tensor.Matrix) tensor.Matrix {
+	return m.backward(p, dlogits, true)
+}
+
+func (m *Model) backward(p *Pass, dlogits tensor.Matrix, input bool) tensor.Matrix {
 	dy := dlogits
 	clear(p.told)
 	for i := len(m.modules) - 1; i >= 0; i-- {
 		end := p.span(m.names[i])
-		dy = m.modules[i].Backward(p, dy, i > 0)
+		dy = m.modules[i].Backward(p, dy, i > 0 || input)
 		end()
 		p.ready(m.Params[m.params[i]:m.params[i+1]]...)
 	}
 	m.freeInput(p)
+	return dy
 }
 
 // dropInput applies dropout to the features, if asked for.
@@ -288,7 +318,7 @@ func (m *Model) dropInput(p *Pass, x Input) Input {
 	}
 	if x.Sparse == nil {
 		m.dropped = rows(p.Dev.Scratch(p.rowType(), x.Rows, x.Cols))
-		p.Dev.Activate(m.dropped.Matrix, x.Matrix, tensor.After{Dropout: d})
+		p.Dev.Activate(m.dropped.Matrix, x.Matrix, tensor.Epilogue{Dropout: d})
 		return m.dropped
 	}
 	n := int(x.Sparse.Entries())

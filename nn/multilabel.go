@@ -6,7 +6,7 @@ import (
 	"starling/tensor"
 )
 
-// MultiLabel is classification with any number of classes a vertex. The loss is
+// MultiLabel is classification with any number of classes per vertex. The loss is
 // binary cross-entropy with logits, the mean over a vertex's classes (as torch's
 // BCEWithLogitsLoss has it); a class is predicted where its logit is above 0. The
 // metric is the micro-averaged F1 score over all vertices and classes together:
@@ -22,13 +22,20 @@ func (m MultiLabel) Width() int { return 4 }
 
 func (m MultiLabel) Name() string { return "micro_f1" }
 
-func (m MultiLabel) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index, scale float64) float64 {
-	return dev.BCE(dlogits, logits, m.Marks, rows, scale/float64(logits.Cols))
+func (m MultiLabel) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index,
+	scale float64) tensor.Matrix {
+	return lossOf(dev, dlogits, logits,
+		tensor.Loss{Kind: tensor.BCE, Targets: m.Marks, Rows: rows, Scale: scale / float64(logits.Cols)})
 }
 
-func (m MultiLabel) Counts(dev tensor.Device, logits tensor.Matrix, rows tensor.Index) []float64 {
-	predicted, known, both := dev.CountMarks(logits, m.Marks, rows)
-	return []float64{float64(rows.Len()), float64(predicted), float64(known), float64(both)}
+func (m MultiLabel) Counts(dev tensor.Device, logits tensor.Matrix, rows ...tensor.Index) [][]float64 {
+	counts := sumsOver(dev, rows, 3, func(sums tensor.Matrix, list tensor.Index) {
+		dev.CountMarks(sums, logits, m.Marks, list)
+	})
+	for k, list := range rows {
+		counts[k] = append([]float64{float64(list.Len())}, counts[k]...)
+	}
+	return counts
 }
 
 func (m MultiLabel) Metric(counts []float64) float64 {

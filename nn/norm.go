@@ -31,7 +31,7 @@ func newNorm(b *builder, kind, prefix string, width int, o output) Module {
 	return nil
 }
 
-// batchNorm is batch normalisation (Ioffe and Szegedy, ICML 2015) over all
+// batchNorm is batch normalization (Ioffe and Szegedy, ICML 2015) over all
 // vertices of all workers, followed by activation and dropout:
 //
 //	y = γ·(x - mean)/sqrt(var + ε) + β       x, y [n, width]
@@ -63,7 +63,8 @@ func (n *batchNorm) send(*Pass, int, int) {}
 func (n *batchNorm) gather(p *Pass) { n.moments(p) }
 
 func (n *batchNorm) finish(p *Pass, lo, hi int) {
-	p.Dev.BatchNorm(n.y.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, n.gamma.Value, n.beta.Value, normEps, n.after(p, lo, hi))
+	p.Dev.BatchNorm(n.y.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, n.gamma.Value, n.beta.Value, normEps,
+		n.after(p, lo, hi))
 }
 
 func (n *batchNorm) end(p *Pass) {
@@ -83,9 +84,8 @@ func (n *batchNorm) moments(p *Pass) {
 	}
 	sums := p.Dev.Scratch(tensor.F64, 2, n.x.Cols)
 	p.Dev.ColumnSums(sums, n.x.Slice(0, p.own(n.x.Rows)))
-	p.Agg.AddUp(sums)
-	p.Dev.Moments(n.mv, sums, p.count(n.x.Rows))
-	p.Dev.Running(running, n.mv, p.count(n.x.Rows), normMomentum)
+	p.Agg.AllReduce(sums)
+	p.Dev.Moments(n.mv, running, sums, p.count(n.x.Rows), normMomentum)
 	p.Dev.Copy(n.mean.Value, running.Slice(0, 1))
 	p.Dev.Copy(n.variance.Value, running.Slice(1, 2))
 	p.Dev.Free(sums)
@@ -95,7 +95,7 @@ func (n *batchNorm) makeDX(p *Pass) tensor.Matrix { return n.inPlaceDX(p) }
 
 func (n *batchNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, lo, hi) }
 
-func (n *batchNorm) finishLearn(*Pass, int, int) {}
+func (n *batchNorm) finishWeightGrad(*Pass, int, int) {}
 
 func (n *batchNorm) makeSentGrads(p *Pass) { n.sums = p.Dev.Scratch(tensor.F64, 2, n.dy.Cols) }
 
@@ -104,7 +104,7 @@ func (n *batchNorm) gatherGrad(p *Pass) {
 	// The parameters' gradients are this worker's share; all gradients are added up later.
 	addTo(p.Dev, n.beta.Grad, n.sums.Slice(0, 1))
 	addTo(p.Dev, n.gamma.Grad, n.sums.Slice(1, 2))
-	p.Agg.AddUp(n.sums)
+	p.Agg.AllReduce(n.sums)
 }
 
 func (n *batchNorm) rootGrad(*Pass, int, int) {}
@@ -125,15 +125,24 @@ func (n *batchNorm) sendGrad(p *Pass, lo, hi int) {
 // gradRows is the gradient of rows lo to hi of x.
 func (n *batchNorm) gradRows(p *Pass, sums tensor.Matrix, lo, hi int) {
 	if lo < hi {
-		p.Dev.BatchNormGrad(n.dx.Slice(lo, hi), n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.count(n.x.Rows), normEps)
+		p.Dev.BatchNormGrad(n.dx.Slice(lo, hi), n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value,
+			p.count(n.x.Rows), normEps)
 	}
 }
 
-func (n *batchNorm) sendLearn(*Pass, int, int) {}
+func (n *batchNorm) sendWeightGrad(*Pass, int, int) {}
 
 func (n *batchNorm) endGrad(p *Pass) {
 	p.Dev.Free(n.sums)
 	p.Dev.Free(n.mv)
+}
+
+// addDot adds the sum of products of corresponding numbers to a 1 x 1 gradient.
+func addDot(dev tensor.Device, grad, x, y tensor.Matrix) {
+	d := dev.Scratch(tensor.F64, 1, 1)
+	dev.Dot(d, x, y)
+	addTo(dev, grad, d)
+	dev.Free(d)
 }
 
 // addTo adds a small matrix of another type.
@@ -144,7 +153,7 @@ func addTo(dev tensor.Device, dst, src tensor.Matrix) {
 	dev.Free(t)
 }
 
-// layerNorm is layer normalisation (Ba, Kiros and Hinton 2016) of each row,
+// layerNorm is layer normalization (Ba, Kiros and Hinton 2016) of each row,
 // followed by activation and dropout:
 //
 //	y_i = γ·(x_i - mean_i)/sqrt(var_i + ε) + β       x, y [n, width]
@@ -171,7 +180,8 @@ func (n *layerNorm) begin(p *Pass, x Input) tensor.Matrix {
 }
 
 func (n *layerNorm) finish(p *Pass, lo, hi int) {
-	p.Dev.LayerNorm(n.y.Slice(lo, hi), n.stat.Slice(lo, hi), n.x.Slice(lo, hi), n.gamma.Value, n.beta.Value, normEps, n.after(p, lo, hi))
+	p.Dev.LayerNorm(n.y.Slice(lo, hi), n.stat.Slice(lo, hi), n.x.Slice(lo, hi), n.gamma.Value, n.beta.Value, normEps,
+		n.after(p, lo, hi))
 }
 
 func (n *layerNorm) end(p *Pass) {
@@ -184,13 +194,16 @@ func (n *layerNorm) makeDX(p *Pass) tensor.Matrix { return n.inPlaceDX(p) }
 
 func (n *layerNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, lo, hi) }
 
-func (n *layerNorm) finishLearn(*Pass, int, int) {}
+func (n *layerNorm) finishWeightGrad(*Pass, int, int) {}
 
 func (n *layerNorm) sendGrad(p *Pass, lo, hi int) {
 	grads := n.grads.of(p, lo, n.gamma, n.beta)
-	p.Dev.LayerNormGrad(n.makeDX(p).Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.stat.Slice(lo, hi), n.gamma.Value)
+	p.Dev.LayerNormGrad(n.makeDX(p).Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi),
+		n.stat.Slice(lo, hi), n.gamma.Value)
 }
 
-func (n *layerNorm) sendLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, hi, n.gamma, n.beta) }
+func (n *layerNorm) sendWeightGrad(p *Pass, lo, hi int) {
+	n.grads.weightGrad(p, lo, hi, n.gamma, n.beta)
+}
 
 func (n *layerNorm) endGrad(p *Pass) { p.Dev.Free(n.stat) }

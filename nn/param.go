@@ -76,7 +76,7 @@ func (b *builder) name(s string) string { return b.prefix + s }
 func (b *builder) add(name string, shape []int, transposed bool, rows, cols int, init initial) *Param {
 	p := &Param{Name: b.name(name), Shape: shape, Transposed: transposed, Layer: b.layer,
 		Value: b.dev.New(b.dev.Type(), rows, cols), Grad: b.dev.New(b.dev.Type(), rows, cols)}
-	if _, ok := b.dev.(onPaper); !ok {
+	if _, ok := b.dev.(dryRun); !ok {
 		b.dev.Upload(p.Value, init(p, b.key.Fold(hash(p.Name))))
 	}
 	b.params = append(b.params, p)

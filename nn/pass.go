@@ -131,21 +131,21 @@ type Reduction struct {
 type Aggregator interface {
 	// Rows is how many rows a layer receives (dst) and sends (src >= dst).
 	Rows(layer int) (dst, src int)
-	// Room is how many rows the messages of a layer that is Across need room for: its
+	// MessageRows is how many rows the messages of a layer that is an EdgeOperator takes: its
 	// own, then those that are received.
-	Room(layer int) int
+	MessageRows(layer int) int
 	// Sum: dst = A·src under the reduction; SumGrad: dsrc = Aᵀ·ddst.
 	Sum(layer int, r Reduction, dst, src tensor.Matrix)
 	SumGrad(layer int, r Reduction, dsrc, ddst tensor.Matrix)
 	// Constant is Sum of rows that are the same in every epoch (the input
 	// features), computed once. ok is false where keeping the result would not pay.
 	Constant(r Reduction, src tensor.Matrix) (sum tensor.Matrix, ok bool)
-	// Across does what a layer computes over its edges, and AcrossGrad goes back. A
+	// Edgewise does what a layer computes over its edges, and EdgewiseGrad goes back. A
 	// strategy that can only add refuses such models before they run.
-	Across(op Across)
-	AcrossGrad(op Across)
-	// AddUp adds a small matrix of sums over all workers, in place.
-	AddUp(sums tensor.Matrix)
+	Edgewise(op EdgeOperator)
+	EdgewiseGrad(op EdgeOperator)
+	// AllReduce adds a small matrix of sums over all workers, in place.
+	AllReduce(sums tensor.Matrix)
 }
 
 // Module is a part of a model that turns rows into rows.
@@ -166,17 +166,30 @@ type Input struct {
 	tensor.Matrix
 	// Sparse and its transpose, instead of Matrix.
 	Sparse, SparseT *tensor.Sparse
+	// Split, instead of Matrix: columns are divided over workers.
+	Split Split
 	// Constant: the same in every epoch.
 	Constant bool
+
+	zeros float32 // the share of zeros that rows are expected to have
 }
 
-// rows is the input of a hidden layer.
+// rows is an input of which nothing is known but its numbers.
 func rows(m tensor.Matrix) Input { return Input{Matrix: m} }
 
+// madeBy is the input that a module or one of its steps has made.
+func madeBy(step any, p *Pass, y tensor.Matrix) Input {
+	x := rows(y)
+	if s, ok := step.(interface{ zeros(*Pass) float32 }); ok {
+		x.zeros = s.zeros(p)
+	}
+	return x
+}
+
 // times: dst = after(x[lo:hi]·w), or added to dst.
-func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bool, after tensor.After) {
+func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bool, after tensor.Epilogue) {
 	if x.Sparse == nil {
-		dev.MatMul(dst, x.Slice(lo, hi), w, tensor.MatMul{Add: add, After: after})
+		dev.MatMul(dst, x.Slice(lo, hi), w, tensor.MatMul{Add: add, Epilogue: after, ZerosA: x.zeros})
 		return
 	}
 	dev.Aggregate(dst, x.Sparse.Slice(lo, hi), w, tensor.Aggregate{Add: add})
@@ -185,11 +198,13 @@ func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bo
 	}
 }
 
-// gradWeight: dw += xᵀ·dy over rows lo to hi. Sparse rows, whose transpose has no
-// ranges, are all added with the last range.
-func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix, lo, hi int) {
+// gradWeight: dw += xᵀ·dy over rows lo to hi; zeros is the share of zeros that dy is expected
+// to have. Sparse rows, whose
+// transpose has no ranges, are all added with the last range.
+func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix, lo, hi int, zeros float32) {
 	if x.Sparse == nil {
-		dev.MatMul(dw, x.Slice(lo, hi), dy.Slice(lo, hi), tensor.MatMul{TransA: true, Add: true})
+		dev.MatMul(dw, x.Slice(lo, hi), dy.Slice(lo, hi), tensor.MatMul{TransA: true, Add: true, ZerosA: x.zeros,
+			ZerosB: zeros})
 		return
 	}
 	if hi < dy.Rows {

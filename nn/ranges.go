@@ -8,15 +8,15 @@ import (
 
 // Ranges is a training pass through a model by ranges of rows, for strategies that
 // overlap it with what comes from elsewhere. The model is cut where rows have
-// something in common, at its joints; between them lie phases, in which each row goes
+// something in common, at its points; between them lie phases, in which each row goes
 // its own way:
 //
-//	phase 0 ── joint 0 ── phase 1 ── joint 1 ── … ── phase n        rows of logits
+//	phase 0 ── point 0 ── phase 1 ── point 1 ── … ── phase n        rows of logits
 //
-// A joint is a layer's sums over neighbours, what else it computes over edges, or a
+// A point is a layer's aggregation, what else it computes over edges, or a
 // batch norm. A phase
 // is the end of one layer, what lies between, and the messages of the next. The
-// caller runs Forward on every range of every phase, fills joints, and goes back
+// caller runs Forward on every range of every phase, fills points, and goes back
 // through Backward; ranges of a phase may come in any order.
 type Ranges struct {
 	model  *Model
@@ -24,7 +24,7 @@ type Ranges struct {
 	x      Input
 	steps  []stepped
 	module []int // of each step
-	joints []int // steps that have a common part
+	points []int // steps that have a common part
 
 	y, dy            []tensor.Matrix // of each step, and its gradient
 	begun, begunGrad int             // steps below, and from which on
@@ -53,7 +53,7 @@ func (m *Model) Ranges(p *Pass, x Input) *Ranges {
 			continue
 		}
 		if c, ok := s.(*sumConv); !ok || i > 0 || !c.constant {
-			r.joints = append(r.joints, i)
+			r.points = append(r.points, i)
 		}
 	}
 	return r
@@ -80,39 +80,39 @@ func (r *Ranges) add(mod Module, i int) {
 	}
 }
 
-// Phases is the number of phases, one more than there are joints.
-func (r *Ranges) Phases() int { return len(r.joints) + 1 }
+// Phases is the number of phases, one more than there are points.
+func (r *Ranges) Phases() int { return len(r.points) + 1 }
 
-// Joint is what rows have in common between two phases.
-type Joint uint8
+// SyncPoint is what rows have in common between two phases.
+type SyncPoint uint8
 
 const (
-	Summed   Joint = iota // a layer's sums: see Sums
-	Crossed               // what a layer computes over its edges: see Across
-	Together              // a batch norm: see Whole
+	SumPoint    SyncPoint = iota // a layer's sums: see Sums
+	EdgePoint                    // what a layer computes over its edges: see EdgeOperator
+	CommonPoint                  // a batch norm: see Whole
 )
 
-// Joint says what joint i is.
-func (r *Ranges) Joint(i int) Joint {
-	switch r.steps[r.joints[i]].(type) {
+// SyncPoint says what point i is.
+func (r *Ranges) SyncPoint(i int) SyncPoint {
+	switch r.steps[r.points[i]].(type) {
 	case *sumConv:
-		return Summed
-	case Across:
-		return Crossed
+		return SumPoint
+	case EdgeOperator:
+		return EdgePoint
 	}
-	return Together
+	return CommonPoint
 }
 
-// GoesBack reports whether the way back through a joint needs its neighbours' rows:
+// GoesBack reports whether the backward pass through a point needs its neighbours' rows:
 // that of the first layer may not.
-func (r *Ranges) GoesBack(joint int) bool {
-	c, ok := r.steps[r.joints[joint]].(*sumConv)
-	return !ok || r.joints[joint] > 0 || !c.keepsSum()
+func (r *Ranges) GoesBack(point int) bool {
+	c, ok := r.steps[r.points[point]].(*sumConv)
+	return !ok || r.points[point] > 0 || !c.keepsSum()
 }
 
-// Width is how wide the rows are that a Summed joint adds up.
-func (r *Ranges) Width(joint int) int {
-	c := r.steps[r.joints[joint]].(*sumConv)
+// Width is how wide the rows are that a SumPoint point adds up.
+func (r *Ranges) Width(point int) int {
+	c := r.steps[r.points[point]].(*sumConv)
 	if c.sumsFirst() {
 		return c.in()
 	}
@@ -139,10 +139,10 @@ func (r *Ranges) Weights(phase int) (n int) {
 func (r *Ranges) bounds(phase int) (from, to int) {
 	from, to = -1, len(r.steps)
 	if phase > 0 {
-		from = r.joints[phase-1]
+		from = r.points[phase-1]
 	}
-	if phase < len(r.joints) {
-		to = r.joints[phase]
+	if phase < len(r.points) {
+		to = r.points[phase]
 	}
 	return from, to
 }
@@ -151,13 +151,13 @@ func (r *Ranges) begin(step int) {
 	for ; r.begun <= step; r.begun++ {
 		x := r.x
 		if i := r.begun; i > 0 {
-			x = rows(r.y[i-1])
+			x = madeBy(r.steps[i-1], r.p, r.y[i-1])
 		}
 		r.y[r.begun] = r.steps[r.begun].begin(r.p, x)
 	}
 }
 
-// Forward takes rows lo to hi through a phase. The joint before it is done for them.
+// Forward takes rows lo to hi through a phase. The point before it is done for them.
 func (r *Ranges) Forward(phase, lo, hi int) {
 	from, to := r.bounds(phase)
 	r.begin(min(to, len(r.steps)-1))
@@ -187,46 +187,46 @@ func (r *Ranges) Logits() tensor.Matrix {
 	return r.y[len(r.steps)-1]
 }
 
-// Sums are those of a Summed joint. Rows of Src are there when they are through the
+// Sums are those of a SumPoint point. Rows of Src are there when they are through the
 // phase before.
-func (r *Ranges) Sums(joint int) Sums {
-	r.begin(r.joints[joint])
-	return r.steps[r.joints[joint]].(*sumConv).sums()
+func (r *Ranges) Sums(point int) Sums {
+	r.begin(r.points[point])
+	return r.steps[r.points[point]].(*sumConv).sums()
 }
 
-// SumGrads are the gradients of Sums, where the joint GoesBack.
-func (r *Ranges) SumGrads(joint int) Sums {
-	r.beginGrad(r.joints[joint])
-	s, _ := r.steps[r.joints[joint]].(*sumConv).sumGrads()
+// SumGrads are the gradients of Sums, where the point GoesBack.
+func (r *Ranges) SumGrads(point int) Sums {
+	r.beginGrad(r.points[point])
+	s, _ := r.steps[r.points[point]].(*sumConv).sumGrads()
 	return s
 }
 
-// HasEarly reports whether a vertex's own part in the layer of a joint needs none of
-// the joint. Then Early computes it, between Forward of the two phases.
-func (r *Ranges) HasEarly(joint int) bool {
-	c, ok := r.steps[r.joints[joint]].(*sumConv)
+// HasEarly reports whether a vertex's own part in the layer of a point needs none of
+// the point. Then Early computes it, between Forward of the two phases.
+func (r *Ranges) HasEarly(point int) bool {
+	c, ok := r.steps[r.points[point]].(*sumConv)
 	return ok && c.rootEarly(r.p)
 }
 
-func (r *Ranges) Early(joint, lo, hi int) { r.steps[r.joints[joint]].(*sumConv).root(r.p, lo, hi) }
+func (r *Ranges) Early(point, lo, hi int) { r.steps[r.points[point]].(*sumConv).root(r.p, lo, hi) }
 
-// Across is what a Crossed joint computes, and AcrossGrad the same on the way back.
-func (r *Ranges) Across(joint int) Across {
-	r.begin(r.joints[joint])
-	return r.steps[r.joints[joint]].(Across)
+// Edgewise is what a EdgePoint point computes, and EdgewiseGrad the same on the backward pass.
+func (r *Ranges) Edgewise(point int) EdgeOperator {
+	r.begin(r.points[point])
+	return r.steps[r.points[point]].(EdgeOperator)
 }
 
-func (r *Ranges) AcrossGrad(joint int) Across {
-	r.beginGrad(r.joints[joint])
-	return r.Across(joint)
+func (r *Ranges) EdgewiseGrad(point int) EdgeOperator {
+	r.beginGrad(r.points[point])
+	return r.Edgewise(point)
 }
 
-// Whole does a Together joint, and WholeGrad goes back through any; all rows have
+// Whole does a CommonPoint point, and WholeGrad goes back through any; all rows have
 // gone through the phase before.
-func (r *Ranges) Whole(joint int)     { r.steps[r.joints[joint]].(common).gather(r.p) }
-func (r *Ranges) WholeGrad(joint int) { r.steps[r.joints[joint]].(common).gatherGrad(r.p) }
+func (r *Ranges) Whole(point int)     { r.steps[r.points[point]].(common).gather(r.p) }
+func (r *Ranges) WholeGrad(point int) { r.steps[r.points[point]].(common).gatherGrad(r.p) }
 
-// BeginGrad begins the way back. dlogits may be overwritten; the caller frees it.
+// BeginGrad begins the backward pass. dlogits may be overwritten; the caller frees it.
 func (r *Ranges) BeginGrad(dlogits tensor.Matrix) {
 	clear(r.p.told)
 	r.dy[len(r.steps)-1] = dlogits
@@ -246,7 +246,7 @@ func (r *Ranges) beginGrad(step int) {
 	}
 }
 
-// Backward takes the gradient of rows lo to hi back through a phase. The joint after
+// Backward takes the gradient of rows lo to hi back through a phase. The point after
 // it is done for them.
 func (r *Ranges) Backward(phase, lo, hi int) {
 	from, to := r.bounds(phase)
@@ -265,9 +265,9 @@ func (r *Ranges) Backward(phase, lo, hi int) {
 	}
 }
 
-// Root is what the phase before a joint needs of rows after it without the joint: a
+// Root is what the phase before a point needs of rows after it without the point: a
 // vertex's own part in a layer. It comes between Backward of the two phases.
-func (r *Ranges) Root(joint, lo, hi int) { r.steps[r.joints[joint]].rootGrad(r.p, lo, hi) }
+func (r *Ranges) Root(point, lo, hi int) { r.steps[r.points[point]].rootGrad(r.p, lo, hi) }
 
 // Roots reports whether a phase has root weights, whose gradients LearnRoots adds up.
 func (r *Ranges) Roots(phase int) bool { return len(r.roots(phase)) > 0 }
@@ -286,7 +286,7 @@ func (r *Ranges) roots(phase int) (out []rooted) {
 // been learnt from, while the other weights are.
 func (r *Ranges) LearnRoots(phase, lo, hi int, last bool) {
 	for _, c := range r.roots(phase) {
-		c.rootLearn(r.p, lo, hi)
+		c.rootWeightGrad(r.p, lo, hi)
 		if last {
 			r.p.ready(c.rootWeight())
 		}
@@ -295,17 +295,17 @@ func (r *Ranges) LearnRoots(phase, lo, hi int, last bool) {
 
 // Learn adds to the gradients of the other parameters what rows lo to hi of a phase say,
 // after Backward of these, which may have been several ranges. They come in ascending order.
-func (r *Ranges) Learn(phase, lo, hi int) {
+func (r *Ranges) WeightGrad(phase, lo, hi int) {
 	from, to := r.bounds(phase)
 	if to < len(r.steps) {
-		r.steps[to].sendLearn(r.p, lo, hi)
+		r.steps[to].sendWeightGrad(r.p, lo, hi)
 	}
 	for i := to - 1; i > from; i-- {
-		r.steps[i].finishLearn(r.p, lo, hi)
-		r.steps[i].sendLearn(r.p, lo, hi)
+		r.steps[i].finishWeightGrad(r.p, lo, hi)
+		r.steps[i].sendWeightGrad(r.p, lo, hi)
 	}
 	if from >= 0 {
-		r.steps[from].finishLearn(r.p, lo, hi)
+		r.steps[from].finishWeightGrad(r.p, lo, hi)
 	}
 }
 
@@ -352,9 +352,9 @@ type skip struct {
 	x, dy tensor.Matrix
 }
 
-func (*skip) end(*Pass)                   {}
-func (*skip) endGrad(*Pass)               {}
-func (*skip) finishLearn(*Pass, int, int) {}
+func (*skip) end(*Pass)                        {}
+func (*skip) endGrad(*Pass)                    {}
+func (*skip) finishWeightGrad(*Pass, int, int) {}
 
 type skipStart struct {
 	*skip

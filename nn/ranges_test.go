@@ -8,6 +8,7 @@ import (
 
 	"starling/rng"
 	"starling/tensor"
+	"starling/tensor/ref"
 )
 
 // TestRangesAreTheWhole: a pass by ranges, in any order, gives the logits and the
@@ -16,7 +17,8 @@ func TestRangesAreTheWhole(t *testing.T) {
 	all := configs()
 	for _, model := range []string{"resgcn+", "ressage+", "gin", "mlp"} {
 		for _, norm := range []string{"batch", "layer"} {
-			all = append(all, Config{Model: model, Layers: 4, Hidden: 6, Heads: 1, OutHeads: 1, Norm: norm, Aggregator: "mean", In: 5, Out: 3, Dropout: 0.3, TrainEps: true})
+			all = append(all, Config{Model: model, Layers: 4, Hidden: 6, Heads: 1, OutHeads: 1, Norm: norm,
+				Aggregator: "mean", In: 5, Out: 3, Dropout: 0.3, TrainEps: true})
 		}
 	}
 	for i, c := range all {
@@ -24,7 +26,7 @@ func TestRangesAreTheWhole(t *testing.T) {
 			for _, features := range []string{"dense", "constant", "sparse"} {
 				key := rng.New(uint64(100*i + n))
 				label := fmt.Sprintf("%s norm %s on %d vertices, features %s", c.Model, c.Norm, n, features)
-				dev := tensor.NewRef()
+				dev := ref.New()
 				g := featured(randomGraph(t, n, 3*n, key, i%2 == 0), c.EdgeDim, itself)
 				agg := NewLocal(NewTopology(dev, g), features == "constant")
 				x := testInput(dev, features, n, c.In, key.Fold(1))
@@ -41,7 +43,7 @@ func TestRangesAreTheWhole(t *testing.T) {
 				wantGrads := gradsOf(dev, m)
 				m.ZeroGrad(dev)
 				d = dev.New(tensor.F64, n, c.Out)
-				used := dev.InUse()
+				used, _ := dev.Usage()
 
 				told := 0
 				p = pass()
@@ -51,8 +53,9 @@ func TestRangesAreTheWhole(t *testing.T) {
 				nearly(t, label+": logits", download(dev, got), download(dev, want))
 				nearly(t, label+": gradients", gradsOf(dev, m), wantGrads)
 				dev.Free(got)
-				if told != len(m.Params) || dev.InUse() != used {
-					t.Fatalf("%s: told of %d of %d parameters; %d bytes in use, %d before", label, told, len(m.Params), dev.InUse(), used)
+				if now, _ := dev.Usage(); told != len(m.Params) || now != used {
+					t.Fatalf("%s: told of %d of %d parameters; %d bytes in use, %d before", label, told, len(m.Params),
+						now, used)
 				}
 			}
 		}
@@ -76,17 +79,17 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 		if phase == r.Phases()-1 {
 			break
 		}
-		switch r.Joint(phase) {
-		case Summed:
+		switch r.SyncPoint(phase) {
+		case SumPoint:
 			s := r.Sums(phase)
 			if r.HasEarly(phase) {
 				eachRange(func(lo, hi int) { r.Early(phase, lo, hi) })
 			}
 			eachRange(func(lo, hi int) { agg.SumRows(s.Reduce, s.Dst, s.Src, lo, hi, false) })
-		case Crossed:
-			op := r.Across(phase)
-			eachRange(func(lo, hi int) { op.Do(agg.Edges(op.Over()), lo, hi) })
-		case Together:
+		case EdgePoint:
+			op := r.Edgewise(phase)
+			eachRange(func(lo, hi int) { op.EdgeForward(agg.Edges(op.Over()), lo, hi) })
+		case CommonPoint:
 			r.Whole(phase)
 		}
 	}
@@ -95,7 +98,7 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 	for phase := r.Phases() - 1; phase >= 0; phase-- {
 		if phase < r.Phases()-1 {
 			eachRange(func(lo, hi int) { r.Root(phase, lo, hi) })
-			if r.Joint(phase) != Summed {
+			if r.SyncPoint(phase) != SumPoint {
 				r.WholeGrad(phase)
 			} else if r.GoesBack(phase) {
 				s := r.SumGrads(phase)
@@ -116,7 +119,7 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 			if r.Roots(phase) {
 				r.LearnRoots(phase, los[i], end, end == n)
 			}
-			r.Learn(phase, los[i], end)
+			r.WeightGrad(phase, los[i], end)
 		}
 		r.EndBackward(phase)
 	}

@@ -6,7 +6,7 @@ import (
 	"starling/tensor"
 )
 
-// Regress is regression of one or several numbers a vertex. The loss is the squared
+// Regress is regression of one or several numbers per vertex. The loss is the squared
 // error, the mean over a vertex's targets. The metric is the coefficient of
 // determination, better when larger, of all targets together:
 //
@@ -29,28 +29,33 @@ func (r Regress) Width() int { return 3 + r.targets() }
 
 func (r Regress) Name() string { return "r2" }
 
-func (r Regress) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index, scale float64) float64 {
-	return dev.SquaredError(dlogits, logits, r.Values, rows, scale/float64(logits.Cols))
+func (r Regress) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index,
+	scale float64) tensor.Matrix {
+	return lossOf(dev, dlogits, logits, r.op(rows, scale/float64(logits.Cols)))
 }
 
-func (r Regress) Counts(dev tensor.Device, logits tensor.Matrix, rows tensor.Index) []float64 {
-	counts := make([]float64, r.Width())
-	n := rows.Len()
-	if n == 0 {
-		return counts
-	}
-	counts[0], counts[1] = float64(n), dev.SquaredError(tensor.Matrix{}, logits, r.Values, rows, 1)
-	known := dev.Scratch(r.Values.Type(), n, r.Values.Cols)
-	dev.GatherRows(known, r.Values, rows)
-	sums := dev.Scratch(tensor.F64, 2, known.Cols)
-	dev.ColumnSums(sums, known)
-	host := make([]float64, 2*known.Cols)
-	dev.Download(host, sums)
-	dev.Free(sums)
-	dev.Free(known)
-	copy(counts[3:], host[:r.Values.Cols])
-	for _, squares := range host[r.Values.Cols:] {
-		counts[2] += squares
+func (r Regress) op(rows tensor.Index, scale float64) tensor.Loss {
+	return tensor.Loss{Kind: tensor.SquaredError, Targets: r.Values, Rows: rows, Scale: scale}
+}
+
+func (r Regress) Counts(dev tensor.Device, logits tensor.Matrix, rows ...tensor.Index) [][]float64 {
+	targets := r.Values.Cols
+	sums := sumsOver(dev, rows, 2+2*targets, func(sums tensor.Matrix, list tensor.Index) {
+		if list.Len() == 0 {
+			return
+		}
+		dev.Loss(sums.Columns(0, 2), tensor.Matrix{}, logits, r.op(list, 1))
+		known := dev.Scratch(r.Values.Type(), list.Len(), targets)
+		dev.GatherRows(known, r.Values, list)
+		dev.ColumnSums(sums.Columns(2, sums.Cols).Reshape(2, targets), known)
+		dev.Free(known)
+	})
+	counts := make([][]float64, len(rows))
+	for k, list := range rows {
+		counts[k] = append([]float64{float64(list.Len()), sums[k][0], 0}, sums[k][2:2+targets]...)
+		for _, squares := range sums[k][2+targets:] {
+			counts[k][2] += squares
+		}
 	}
 	return counts
 }

@@ -14,7 +14,7 @@ type residual struct {
 
 func (r *residual) Forward(p *Pass, x Input) tensor.Matrix {
 	h := r.norm.Forward(p, x)
-	y := r.conv.Forward(p, rows(h))
+	y := r.conv.Forward(p, madeBy(r.norm, p, h))
 	p.Dev.Combine(y, 1, y, 1, x.Slice(0, y.Rows))
 	if !p.Train {
 		p.Dev.Free(h)

@@ -86,7 +86,8 @@ func safetensorsHeader(state []Tensor, metadata map[string]string) (header []byt
 	seen := map[string]bool{metadataKey: true}
 	for i, t := range state {
 		if n, ok := elements(t.Shape); !ok || n != t.count() || seen[t.Name] {
-			return nil, nil, fmt.Errorf("array %q of shape %v and %d numbers cannot be written: the name is taken or the shape does not fit", t.Name, t.Shape, t.count())
+			return nil, nil, fmt.Errorf("array %q of shape %v and %d numbers cannot be written: the name is taken "+
+				"or the shape does not fit", t.Name, t.Shape, t.count())
 		}
 		seen[t.Name] = true
 		order = append(order, i)
@@ -96,7 +97,8 @@ func safetensorsHeader(state []Tensor, metadata map[string]string) (header []byt
 	for _, i := range order {
 		t := &state[i]
 		end := at + int64(t.size())*t.count()
-		entries[i] = safetensor{DType: map[int]string{4: "F32", 8: "F64"}[t.size()], Shape: t.Shape, Offsets: [2]int64{at, end}}
+		entries[i] = safetensor{DType: map[int]string{4: "F32", 8: "F64"}[t.size()], Shape: t.Shape,
+			Offsets: [2]int64{at, end}}
 		if t.Shape == nil {
 			entries[i].Shape = []int{}
 		}
@@ -160,7 +162,8 @@ func ReadSafetensors(r io.Reader, size int64) ([]Tensor, map[string]string, erro
 	}
 	for _, i := range f.order {
 		if err := readNumbers(b, &f.state[i]); err != nil {
-			return nil, nil, badSafetensors(f.state[i].Name, "the end of the file", fmt.Sprintf("shape %v", f.state[i].Shape))
+			return nil, nil, badSafetensors(f.state[i].Name, "the end of the file",
+				fmt.Sprintf("shape %v", f.state[i].Shape))
 		}
 	}
 	return f.state, f.metadata, nil
@@ -208,7 +211,8 @@ func readSafetensorsHeader(b io.Reader, size int64) (f *safetensors, err error) 
 	}
 	n := binary.LittleEndian.Uint64(word[:])
 	if n > maxSafetensorsHeader || int64(n) > size-8 {
-		return nil, badSafetensors("header length", fmt.Sprintf("%d in a file of %d bytes", n, size), fmt.Sprintf("what the file holds, and at most %d", maxSafetensorsHeader))
+		return nil, badSafetensors("header length", fmt.Sprintf("%d in a file of %d bytes", n, size),
+			fmt.Sprintf("what the file holds, and at most %d", maxSafetensorsHeader))
 	}
 	header := make([]byte, n)
 	if _, err := io.ReadFull(b, header); err != nil {
@@ -224,7 +228,8 @@ func readSafetensorsHeader(b io.Reader, size int64) (f *safetensors, err error) 
 
 // parseSafetensorsHeader goes through the object key by key, because a map would
 // hide a name that occurs twice.
-func parseSafetensorsHeader(header []byte) (state []Tensor, entries []safetensor, metadata map[string]string, err error) {
+func parseSafetensorsHeader(header []byte) (state []Tensor, entries []safetensor, metadata map[string]string,
+	err error) {
 	bad := func(found string) error {
 		return badSafetensors("header", found, "a JSON object of arrays")
 	}
@@ -236,7 +241,7 @@ func parseSafetensorsHeader(header []byte) (state []Tensor, entries []safetensor
 	for dec.More() {
 		t, err := dec.Token()
 		if err != nil {
-			return nil, nil, nil, bad(err.Error())
+			return nil, nil, nil, bad(graph.Sentence(err.Error()))
 		}
 		name := t.(string) // keys of an object are strings
 		if seen[name] {
@@ -260,7 +265,7 @@ func parseSafetensorsHeader(header []byte) (state []Tensor, entries []safetensor
 		state = append(state, Tensor{Name: name, Shape: e.Shape, F64: e.DType == "F64"})
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, nil, nil, bad(err.Error())
+		return nil, nil, nil, bad(graph.Sentence(err.Error()))
 	}
 	if rest := bytes.TrimRight(header[dec.InputOffset():], " "); len(rest) > 0 {
 		return nil, nil, nil, bad("more text after the object")
@@ -286,8 +291,10 @@ func checkOffsets(state []Tensor, entries []safetensor, data int64) ([]int, erro
 	for _, i := range order {
 		e, t := entries[i], &state[i]
 		n, ok := elements(e.Shape)
-		if !ok || e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > data || e.Offsets[1]-at != n*int64(t.size()) {
-			return nil, badSafetensors(t.Name, fmt.Sprintf("shape %v at bytes %d to %d of %d", e.Shape, e.Offsets[0], e.Offsets[1], data),
+		if !ok || e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > data ||
+			e.Offsets[1]-at != n*int64(t.size()) {
+			return nil, badSafetensors(t.Name, fmt.Sprintf("shape %v at bytes %d to %d of %d", e.Shape, e.Offsets[0],
+				e.Offsets[1], data),
 				fmt.Sprintf("what follows byte %d and fits the shape", at))
 		}
 		at = e.Offsets[1]
@@ -327,7 +334,8 @@ func readNumbers(b *bufio.Reader, t *Tensor) error {
 }
 
 func badSafetensors(field, found, want string) error {
-	return &graph.InputError{Field: field, Found: found, Want: want, Fix: "the file is damaged or no safetensors file of float32 and float64 arrays"}
+	return &graph.InputError{Field: field, Found: found, Want: want,
+		Fix: "the file is damaged or no safetensors file of float32 and float64 arrays"}
 }
 
 // SaveSafetensors writes a file that appears whole or not at all.

@@ -18,7 +18,8 @@ import (
 
 func someTensors() []Tensor {
 	return []Tensor{
-		{Name: "convs.0.weight", Shape: []int{2, 3}, Data: []float64{1, -2, 0.5, float64(float32(0.1)), math.Inf(1), 0}},
+		{Name: "convs.0.weight", Shape: []int{2, 3}, Data: []float64{1, -2, 0.5, float64(float32(0.1)), math.Inf(1),
+			0}},
 		{Name: "norms.0.running_var", Shape: []int{2}, F64: true, Data: []float64{math.Pi, 1e-300}},
 		{Name: "eps", Shape: []int{}, Data: []float64{3}},
 		{Name: "a \"name\" with\nlines", Shape: []int{0, 7}, Data: []float64{}},
@@ -61,7 +62,8 @@ func TestSafetensorsInPieces(t *testing.T) {
 		large[i] = float64(float32(i) / 3)
 	}
 	state = append(state, Tensor{Name: "large", Shape: []int{len(large) / 14, 14}, Data: large},
-		Tensor{Name: "wide", Shape: []int{1, len(large)}, F64: true, Data: large}, Tensor{Name: "tall", Shape: []int{len(large), 1}, Data: large})
+		Tensor{Name: "wide", Shape: []int{1, len(large)}, F64: true, Data: large}, Tensor{Name: "tall",
+			Shape: []int{len(large), 1}, Data: large})
 	want := encode(t, state, nil)
 	if n, err := SafetensorsSize(state, nil); err != nil || n != int64(len(want)) {
 		t.Errorf("%d bytes, %v; it was to be %d", len(want), err, n)
@@ -163,7 +165,8 @@ func FuzzSafetensors(f *testing.F) {
 func TestSafetensorsPython(t *testing.T) {
 	python := cmp.Or(os.Getenv("STARLING_PYTHON"), "python3")
 	if err := exec.Command(python, "-c", "import safetensors.numpy").Run(); err != nil {
-		t.Skipf("%s has no safetensors package, so Python's reader was not tried; make test makes one that has it", python)
+		t.Skipf("%s has no safetensors package, so Python's reader was not tried; make test makes one that has it",
+			python)
 	}
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "out.safetensors")
@@ -182,7 +185,8 @@ save_file(a, sys.argv[2])`
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, want := range []string{"('norms.0.running_var', 'float64', (2,), [3.141592653589793, 1e-300])", "('eps', 'float32', (), [3.0])", "{'model': 'gcn'}"} {
+	for _, want := range []string{"('norms.0.running_var', 'float64', (2,), [3.141592653589793, 1e-300])",
+		"('eps', 'float32', (), [3.0])", "{'model': 'gcn'}"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("Python read\n%s\nwithout %s", text, want)
 		}

@@ -19,7 +19,7 @@ type sagePool struct {
 	x           Input
 	sent        int
 	msg, most   tensor.Matrix
-	from        tensor.Matrix // room for the sources of maxima
+	from        tensor.Matrix // space for the sources of maxima
 	dmsg, dmost tensor.Matrix
 	biases      later
 }
@@ -49,11 +49,11 @@ func (l *sagePool) Over() Form                 { return Form{} }
 func (l *sagePool) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
 func (l *sagePool) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
 
-func (l *sagePool) Do(e *Edges, lo, hi int) {
+func (l *sagePool) EdgeForward(e *Edges, lo, hi int) {
 	l.p.Dev.AggregateMax(l.most.Slice(lo, hi), l.sources(lo, hi), e.In.Slice(lo, hi), l.msg)
 }
 
-func (l *sagePool) Undo(e *Edges) {
+func (l *sagePool) EdgeBackward(e *Edges) {
 	l.p.Dev.AggregateMaxGrad(l.dmsg, e.Out, l.dmost, l.sources(0, l.most.Rows))
 }
 
@@ -66,22 +66,22 @@ func (l *sagePool) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
 	l.p, l.x, l.sent = p, x, src
 	in := l.pool.Value.Rows
-	l.msg = p.Dev.Scratch(p.rowType(), p.Agg.Room(l.layer), in)
+	l.msg = p.Dev.Scratch(p.rowType(), p.Agg.MessageRows(l.layer), in)
 	l.most = p.Dev.Scratch(p.rowType(), dst, in)
-	l.from = p.Dev.Scratch(p.Dev.Type(), dst, in)
+	l.from = p.Dev.Scratch(tensor.U32, dst, in)
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.w.Value.Cols)
 	return l.y
 }
 
-func (l *sagePool) pooled() tensor.After {
-	return tensor.After{Bias: l.poolBias.Value, Act: tensor.ReLU}
+func (l *sagePool) pooled() tensor.Epilogue {
+	return tensor.Epilogue{Bias: l.poolBias.Value, Act: tensor.ReLU}
 }
 
 func (l *sagePool) send(p *Pass, lo, hi int) {
 	l.x.times(p.Dev, l.msg.Slice(lo, hi), l.pool.Value, lo, hi, false, l.pooled())
 }
 
-func (l *sagePool) gather(p *Pass) { p.Agg.Across(l) }
+func (l *sagePool) gather(p *Pass) { p.Agg.Edgewise(l) }
 
 func (l *sagePool) finish(p *Pass, lo, hi int) {
 	y := l.y.Slice(lo, hi)
@@ -104,7 +104,7 @@ func (l *sagePool) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	l.dmost = p.Dev.Scratch(p.rowType(), dy.Rows, l.most.Cols)
 }
 
-func (l *sagePool) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.pool.Value.Rows) }
+func (l *sagePool) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.pool.Value.Rows) }
 
 func (l *sagePool) makeSentGrads(p *Pass) {
 	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.msg.Cols)
@@ -115,14 +115,14 @@ func (l *sagePool) finishGrad(p *Pass, lo, hi int) {
 	p.Dev.MatMul(l.dmost.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 }
 
-func (l *sagePool) finishLearn(p *Pass, lo, hi int) {
+func (l *sagePool) finishWeightGrad(p *Pass, lo, hi int) {
 	l.gradBias(p, lo, hi)
-	rows(l.most).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
-	l.x.gradWeight(p.Dev, l.r.Grad, l.dy, lo, hi)
+	rows(l.most).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi, l.zeros(p))
+	l.x.gradWeight(p.Dev, l.r.Grad, l.dy, lo, hi, l.zeros(p))
 }
 
 func (l *sagePool) gatherGrad(p *Pass) {
-	p.Agg.AcrossGrad(l)
+	p.Agg.EdgewiseGrad(l)
 	if !p.InRanges {
 		freeAll(p, &l.most, &l.from, &l.dmost)
 	}
@@ -143,9 +143,9 @@ func (l *sagePool) sendGrad(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *sagePool) sendLearn(p *Pass, lo, hi int) {
-	l.biases.learn(p, lo, hi, l.poolBias)
-	l.x.gradWeight(p.Dev, l.pool.Grad, l.dmsg.Slice(0, l.sent), lo, hi)
+func (l *sagePool) sendWeightGrad(p *Pass, lo, hi int) {
+	l.biases.weightGrad(p, lo, hi, l.poolBias)
+	l.x.gradWeight(p.Dev, l.pool.Grad, l.dmsg.Slice(0, l.sent), lo, hi, 0)
 }
 
 func (l *sagePool) endGrad(p *Pass) {

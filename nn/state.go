@@ -14,7 +14,7 @@ type Tensor struct {
 	F64   bool // kept in double precision; else Data holds single-precision values
 	Data  []float64
 	// Read, where set, takes the place of Data: it gives whole rows, from one on, from
-	// where they lie.
+	// in place.
 	Read func(into []float64, row int)
 }
 
@@ -42,18 +42,18 @@ const pieceNumbers = 1 << 13
 func (t *Tensor) Pieces(f func(numbers []float64, row int)) {
 	n, width := int(t.count()), max(t.width(), 1)
 	rows := max(pieceNumbers/width, 1)
-	var room []float64
+	var buffer []float64
 	for at := 0; at < n; at += rows * width {
 		end := min(at+rows*width, n)
 		if t.Read == nil {
 			f(t.Data[at:end], at/width)
 			continue
 		}
-		if room == nil {
-			room = make([]float64, end-at)
+		if buffer == nil {
+			buffer = make([]float64, end-at)
 		}
-		t.Read(room[:end-at], at/width)
-		f(room[:end-at], at/width)
+		t.Read(buffer[:end-at], at/width)
+		f(buffer[:end-at], at/width)
 	}
 }
 
@@ -73,7 +73,7 @@ func (t *Tensor) Numbers() []float64 {
 // layouts of PyG's state dicts.
 func (m *Model) State(dev tensor.Device) []Tensor {
 	var out []Tensor
-	if _, ok := dev.(onPaper); ok {
+	if _, ok := dev.(dryRun); ok {
 		return nil
 	}
 	for _, p := range m.Params {

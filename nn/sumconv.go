@@ -21,7 +21,7 @@ import "starling/tensor"
 //
 // The first is used where out <= in, whatever the order forwards was: A·x is then
 // not kept, which saves a matrix a layer. The second is used where in < out, and
-// for constant features, whose A·x is there anyway and whose dx nobody wants, so
+// for constant features, whose A·x is there anyway and whose dx is not wanted, so
 // that their first layer aggregates nothing at all in an epoch; and where A·x has fewer
 // rows than x: over sampled blocks, and beside copies of other workers' vertices; and where
 // dx need not be sent back whole (Pass.Masked).
@@ -30,7 +30,8 @@ type sumConv struct {
 	reduce Reduction
 	w, r   *Param // r may be nil
 	eps    *Param // GIN's, or nil: then reduce.Self is 1 + eps
-	zeros  bool   // x is what a ReLU has left: see Config.SendsZeros
+	// sendsZeros: x is what a ReLU has left (see Config.SendsZeros).
+	sendsZeros bool
 
 	x        Input
 	constant bool // sum is the aggregator's, for constant features
@@ -96,13 +97,17 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 
 func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(c.layer)
-	c.x, c.constant, c.fewer, c.masked, c.sum = x, false, p.Fewer, p.Masked && c.zeros, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
+	// a kept sum is the aggregator's, not ours to free
+	c.x, c.constant, c.fewer, c.masked, c.sum = x, false, p.Fewer, p.Masked && c.sendsZeros, tensor.Matrix{}
 	if c.eps != nil {
 		self := make([]float64, 1)
 		p.Dev.Download(self, c.eps.Value)
 		c.reduce.Self = 1 + self[0]
 	}
-	if x.Constant && x.Sparse == nil && c.eps == nil {
+	switch {
+	case x.Split != nil:
+		c.constant = true // and its sum is elsewhere
+	case x.Constant && x.Sparse == nil && c.eps == nil:
 		c.sum, c.constant = p.Agg.Constant(c.reduce, x.Matrix)
 	}
 	c.y = p.Dev.Scratch(p.rowType(), dst, c.outWidth())
@@ -118,7 +123,7 @@ func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 
 func (c *sumConv) send(p *Pass, lo, hi int) {
 	if !c.sumsFirst() {
-		c.x.times(p.Dev, c.msg.Slice(lo, hi), c.w.Value, lo, hi, false, tensor.After{})
+		c.x.times(p.Dev, c.msg.Slice(lo, hi), c.w.Value, lo, hi, false, tensor.Epilogue{})
 	}
 }
 
@@ -144,13 +149,18 @@ func (c *sumConv) rootEarly(p *Pass) bool {
 }
 
 func (c *sumConv) root(p *Pass, lo, hi int) {
-	c.x.times(p.Dev, c.y.Slice(lo, hi), c.r.Value, lo, hi, false, tensor.After{})
+	c.x.times(p.Dev, c.y.Slice(lo, hi), c.r.Value, lo, hi, false, tensor.Epilogue{})
 }
 
 // finish ends in the product that can carry the activation: the root's if there
 // is one, else W's, else a pass of its own.
 func (c *sumConv) finish(p *Pass, lo, hi int) {
 	y, after := c.y.Slice(lo, hi), c.after(p, lo, hi)
+	if c.x.Split != nil {
+		c.x.Split.Product(c.reduce, y, c.w, c.r)
+		p.Dev.Activate(y, y, after)
+		return
+	}
 	if c.rootEarly(p) {
 		rows(c.sum).times(p.Dev, y, c.w.Value, lo, hi, true, after)
 		return
@@ -158,7 +168,7 @@ func (c *sumConv) finish(p *Pass, lo, hi int) {
 	if c.sumsFirst() {
 		first := after
 		if c.r != nil {
-			first = tensor.After{}
+			first = tensor.Epilogue{}
 		}
 		rows(c.sum).times(p.Dev, y, c.w.Value, lo, hi, false, first)
 	}
@@ -188,7 +198,7 @@ func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 
 func (c *sumConv) makeDX(p *Pass) tensor.Matrix {
 	_, src := p.Agg.Rows(c.layer)
-	return c.roomDX(p, src, c.in())
+	return c.bufferDX(p, src, c.in())
 }
 
 func (c *sumConv) makeSentGrads(p *Pass) {
@@ -206,19 +216,29 @@ func (c *sumConv) makeSentGrads(p *Pass) {
 func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
 	c.grad(p, lo, hi)
 	if c.keepsSum() && !c.dmsg.IsZero() {
-		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.dy.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.dy.Slice(lo, hi), c.w.Value,
+			tensor.MatMul{TransB: true, ZerosA: c.zeros(p)})
 	}
 }
 
-func (c *sumConv) rootWeight() *Param { return c.r }
+func (c *sumConv) rootWeight() *Param {
+	if c.x.Split != nil {
+		return nil // its gradient comes with W's
+	}
+	return c.r
+}
 
-func (c *sumConv) rootLearn(p *Pass, lo, hi int) { c.x.gradWeight(p.Dev, c.r.Grad, c.dy, lo, hi) }
+func (c *sumConv) rootWeightGrad(p *Pass, lo, hi int) {
+	c.x.gradWeight(p.Dev, c.r.Grad, c.dy, lo, hi, c.zeros(p))
+}
 
-func (c *sumConv) finishLearn(p *Pass, lo, hi int) {
+func (c *sumConv) finishWeightGrad(p *Pass, lo, hi int) {
 	c.gradBias(p, lo, hi)
 	switch {
+	case c.x.Split != nil:
+		c.x.Split.ProductGrad(c.reduce, c.dy, c.w, c.r)
 	case c.keepsSum():
-		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.dy, lo, hi)
+		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.dy, lo, hi, c.zeros(p))
 		if c.eps != nil {
 			c.gradEps(p, c.dmsg.Slice(lo, hi), c.x.Slice(lo, hi))
 		}
@@ -229,14 +249,11 @@ func (c *sumConv) finishLearn(p *Pass, lo, hi int) {
 
 // gradEps adds to the gradient of ε: the own rows' part of the sums, met by the sums' gradient.
 func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) {
-	d := p.Dev.New(p.Dev.Type(), 1, 1)
-	p.Dev.Upload(d, []float64{p.Dev.Dot(dsum, own)})
-	p.Dev.Combine(c.eps.Grad, 1, c.eps.Grad, 1, d)
-	p.Dev.Free(d)
+	addDot(p.Dev, c.eps.Grad, dsum, own)
 }
 
 // sumGrads are the gradients of sums, which the aggregator turns into those of what
-// was added up; ok is false where nobody wants these.
+// was added up; ok is false where these are not wanted.
 func (c *sumConv) sumGrads() (s Sums, ok bool) {
 	switch {
 	case !c.keepsSum():
@@ -260,7 +277,7 @@ func (c *sumConv) gatherGrad(p *Pass) {
 // by a product; else the aggregator writes dx, and sendGrad adds the root's part.
 func (c *sumConv) rootGrad(p *Pass, lo, hi int) {
 	if c.rootFirst(p) {
-		p.Dev.MatMul(c.dx.Slice(lo, hi), c.dy.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(c.dx.Slice(lo, hi), c.dy.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true, ZerosA: c.zeros(p)})
 	}
 }
 
@@ -274,16 +291,18 @@ func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
 		return
 	}
 	if !c.keepsSum() {
-		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
+		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value,
+			tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
 	}
 	if own := min(hi, c.dy.Rows); c.r != nil && !c.rootFirst(p) && lo < own {
-		p.Dev.MatMul(dx.Slice(lo, own), c.dy.Slice(lo, own), c.r.Value, tensor.MatMul{TransB: true, Add: true})
+		p.Dev.MatMul(dx.Slice(lo, own), c.dy.Slice(lo, own), c.r.Value,
+			tensor.MatMul{TransB: true, Add: true, ZerosA: c.zeros(p)})
 	}
 }
 
-func (c *sumConv) sendLearn(p *Pass, lo, hi int) {
+func (c *sumConv) sendWeightGrad(p *Pass, lo, hi int) {
 	if !c.keepsSum() {
-		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg, lo, hi)
+		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg, lo, hi, 0)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"starling/rng"
 	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/ref"
 )
 
 // someTasks are one of each kind over n rows and 3 outputs, with the labels they were
@@ -22,28 +24,29 @@ func someTasks(dev tensor.Device, n int, key rng.Key) (tasks map[string]Task, ma
 	m, v := dev.New(dev.Type(), n, 3), dev.New(dev.Type(), n, 3)
 	dev.Upload(m, marks)
 	dev.Upload(v, values)
-	return map[string]Task{"classify": Classify{Labels: dev.Indices(label)}, "multilabel": MultiLabel{Marks: m}, "regression": Regress{Values: v}}, marks, values
+	return map[string]Task{"classify": Classify{Labels: tensor.Indices(dev, label)}, "multilabel": MultiLabel{Marks: m},
+		"regression": Regress{Values: v}}, marks, values
 }
 
 // TestLossGradients: central differences of every logit, in float64; rows that are
 // not asked for have no gradient.
 func TestLossGradients(t *testing.T) {
 	const n, step = 6, 1e-5
-	dev := tensor.NewRef()
+	dev := ref.New()
 	key := rng.New(5)
 	tasks, _, _ := someTasks(dev, n, key)
-	rows := dev.Indices([]uint32{0, 2, 5})
+	rows := tensor.Indices(dev, []uint32{0, 2, 5})
 	for name, task := range tasks {
 		x := randomMatrix(dev, n, 3, key.Fold(9))
 		at := download(dev, x)
 		grad := dev.New(tensor.F64, n, 3)
-		task.Loss(dev, grad, x, rows, 0.7)
+		TakeLoss(dev, task.Loss(dev, grad, x, rows, 0.7))
 		for i, g := range download(dev, grad) {
 			loss := func(by float64) float64 {
 				moved := append([]float64{}, at...)
 				moved[i] += by
 				dev.Upload(x, moved)
-				return task.Loss(dev, tensor.Matrix{}, x, rows, 0.7)
+				return TakeLoss(dev, task.Loss(dev, tensor.Matrix{}, x, rows, 0.7))
 			}
 			if want := (loss(step) - loss(-step)) / (2 * step); math.Abs(g-want) > 1e-8 {
 				t.Errorf("%s: gradient %d is %g, want %g", name, i, g, want)
@@ -56,7 +59,7 @@ func TestLossGradients(t *testing.T) {
 // share.
 func TestMetrics(t *testing.T) {
 	const n = 40
-	for _, dev := range []tensor.Device{tensor.NewRef(), tensor.NewCPU(2)} {
+	for _, dev := range []tensor.Device{ref.New(), cpu.New(2)} {
 		key := rng.New(7)
 		tasks, marks, values := someTasks(dev, n, key)
 		x := randomMatrix(dev, n, 3, key.Fold(9))
@@ -76,8 +79,9 @@ func TestMetrics(t *testing.T) {
 		want := map[string]float64{"micro_f1": slowF1(logits, marks, all), "r2": 0, "mse": 0}
 		want["r2"], want["mse"] = slowR2(logits, values, all)
 		for _, task := range []Task{tasks["multilabel"], tasks["regression"]} {
-			counts := task.Counts(dev, x, dev.Indices(all))
-			parts, more := task.Counts(dev, x, dev.Indices(some)), task.Counts(dev, x, dev.Indices(others))
+			lists := task.Counts(dev, x, tensor.Indices(dev, all), tensor.Indices(dev, some),
+				tensor.Indices(dev, others))
+			counts, parts, more := lists[0], lists[1], lists[2]
 			if len(counts) != task.Width() {
 				t.Fatalf("%s: %d counts, said %d", task.Name(), len(counts), task.Width())
 			}
@@ -89,8 +93,8 @@ func TestMetrics(t *testing.T) {
 					t.Errorf("%s: %g, in two parts %g, want %g", name, got, task.Measures(parts)[name], want[name])
 				}
 			}
-			if none := task.Counts(dev, x, dev.Indices(nil)); !math.IsNaN(task.Metric(none)) {
-				t.Errorf("%s of nothing is %g", task.Name(), task.Metric(none))
+			if none := task.Counts(dev, x, tensor.Indices(dev, nil)); !math.IsNaN(task.Metric(none[0])) {
+				t.Errorf("%s of nothing is %g", task.Name(), task.Metric(none[0]))
 			}
 		}
 		dev.Close()

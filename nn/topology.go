@@ -22,7 +22,7 @@ type Topology struct {
 	rowDegrees, colDegrees *Degrees
 	aligned                bool // row i and column i are the same vertex
 
-	oneWay                  bool // made to sum only: it has no edges turned round
+	oneWay                  bool // made to sum only: it has no edges transposed
 	plain, loopFree, looped *structure
 	empty                   *tensor.Sparse
 	featured                map[Form]*Edges
@@ -115,7 +115,7 @@ func (t *Topology) structure(k Kind) *structure {
 	return t.loopFree
 }
 
-// scaled gives edges without weights the scales of their columns: four bytes an edge, read
+// scaled gives edges without weights the scales of their columns: four bytes per edge, read
 // in order, where a scale for each column is a line from anywhere for each edge, a
 // tenth to a third as much again as the source rows. Edges with weights have the scales apart.
 func (t *Topology) scaled(s *structure) *structure {
@@ -150,7 +150,7 @@ func (t *Topology) factors(r Reduction, rows, columns tensor.Matrix) tensor.Aggr
 // orient puts a graph on the device in both directions.
 func (t *Topology) orient(g *graph.CSR) *structure {
 	n := g.Nodes()
-	in := t.dev.SparseMatrix(n, t.cols, g.Indptr, g.Indices, g.Weights)
+	in := tensor.NewSparse(t.dev, n, t.cols, g.Indptr, g.Indices, g.Weights)
 	if t.oneWay {
 		return &structure{in: in}
 	}
@@ -161,17 +161,17 @@ func (t *Topology) orient(g *graph.CSR) *structure {
 	if g.Weights == nil {
 		perm = nil
 	}
-	return &structure{in: in, out: t.dev.SparseTranspose(in, ptr, index, perm)}
+	return &structure{in: in, out: tensor.Transpose(t.dev, in, ptr, index, perm)}
 }
 
-// onPaper is a device that counts memory and computes nothing: it never looks at edges,
+// dryRun is a device that counts memory and computes nothing: it never looks at edges,
 // so that for it they need only be as many, and weights need not be drawn, nor kept.
-type onPaper interface{ OnPaper() }
+type dryRun interface{ DryRun() }
 
 // transpose turns g round, on all cores where it is square.
 func (t *Topology) transpose(g *graph.CSR) (ptr []int64, index, perm []uint32) {
 	square := t.cols == g.Nodes()
-	if _, ok := t.dev.(onPaper); ok { // memory that nobody touches
+	if _, ok := t.dev.(dryRun); ok { // memory that is not touched
 		perm = make([]uint32, len(g.Indices))
 		if square && g.Mirrored() {
 			return g.Indptr, g.Indices, perm
@@ -195,9 +195,9 @@ func (t *Topology) attention() *structure {
 		plain := *t.in
 		plain.EdgeFeatures, plain.EdgeDim = nil, 0
 		g := plain.WithSelfLoops()
-		in := t.dev.SparseMatrix(g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
+		in := tensor.NewSparse(t.dev, g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
 		ptr, index, perm := t.transpose(g)
-		t.looped = &structure{in: in, out: t.dev.SparseTranspose(in, ptr, index, perm)}
+		t.looped = &structure{in: in, out: tensor.Transpose(t.dev, in, ptr, index, perm)}
 	}
 	return t.looped
 }
@@ -249,7 +249,7 @@ func (t *Topology) SumGradRows(r Reduction, dsrc, ddst tensor.Matrix, lo, hi int
 // noEdges is a graph of n vertices without any.
 func (t *Topology) noEdges(n int) *tensor.Sparse {
 	if t.empty == nil {
-		t.empty = t.dev.SparseMatrix(n, n, make([]int64, n+1), nil, nil)
+		t.empty = tensor.NewSparse(t.dev, n, n, make([]int64, n+1), nil, nil)
 	}
 	return t.empty
 }
@@ -278,9 +278,10 @@ func (t *Topology) withFeatures(f Form) *Edges {
 	if f.Looped {
 		g = g.WithSelfLoops()
 	}
-	in := t.dev.SparseMatrix(g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
+	in := tensor.NewSparse(t.dev, g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
 	ptr, index, perm := t.transpose(g)
-	e := &Edges{In: in, Out: t.dev.SparseTranspose(in, ptr, index, perm), Features: t.dev.FromHost(len(g.Indices), g.EdgeDim, g.EdgeFeatures)}
+	e := &Edges{In: in, Out: tensor.Transpose(t.dev, in, ptr, index, perm),
+		Features: t.dev.FromHost(len(g.Indices), g.EdgeDim, g.EdgeFeatures)}
 	t.featured[f] = e
 	made := *e
 	return &made
@@ -324,6 +325,15 @@ func (t *Topology) scales(made map[Kind]tensor.Matrix, k Kind, d *Degrees) tenso
 		made[k] = s
 	}
 	return s
+}
+
+// Factors are what a reduction multiplies each row with, for strategies that sum elsewhere;
+// nil: nothing. Those of source rows are the same for Symmetric, and none otherwise.
+func (d *Degrees) Factors(k Kind) []float64 {
+	if k == Sum {
+		return nil
+	}
+	return d.factors(k)
 }
 
 func (d *Degrees) factors(k Kind) []float64 {

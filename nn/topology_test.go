@@ -6,14 +6,14 @@ import (
 
 	"starling/graph"
 	"starling/rng"
-	"starling/tensor"
+	"starling/tensor/ref"
 )
 
 // TestByColumn: the sums over groups of columns add up to those over all, with weights
 // and without, for every reduction, groups without a column among them.
 func TestByColumn(t *testing.T) {
 	const rows, cols, width, groups = 9, 14, 3, 4
-	key, dev := rng.New(5), tensor.NewRef()
+	key, dev := rng.New(5), ref.New()
 	defer dev.Close()
 	for _, weighed := range []bool{false, true} {
 		in := &graph.CSR{Indptr: []int64{0}}
@@ -39,7 +39,8 @@ func TestByColumn(t *testing.T) {
 		for i := range numbers {
 			numbers[i] = key.Fold(2).Normal(uint64(i))
 		}
-		src, whole, parts := dev.New(dev.Type(), cols, width), dev.New(dev.Type(), rows, width), dev.New(dev.Type(), rows, width)
+		src, whole, parts := dev.New(dev.Type(), cols, width), dev.New(dev.Type(), rows, width), dev.New(dev.Type(),
+			rows, width)
 		dev.Upload(src, numbers)
 		all := NewPart(dev, in, cols, degrees, columns, false)
 		for _, kind := range []Kind{Sum, Mean, MeanSelf, Symmetric} {
@@ -55,7 +56,8 @@ func TestByColumn(t *testing.T) {
 			dev.Download(got, parts)
 			for i := range want {
 				if math.Abs(want[i]-got[i]) > 1e-12 || edges != int64(len(in.Indices)) {
-					t.Fatalf("weighed %v, %v: sums are %v in groups, %v at once; %d edges of %d", weighed, kind, got, want, edges, len(in.Indices))
+					t.Fatalf("weighed %v, %v: sums are %v in groups, %v at once; %d edges of %d", weighed, kind, got,
+						want, edges, len(in.Indices))
 				}
 			}
 		}

@@ -4,15 +4,15 @@ package nn
 // neighbours elsewhere need. Strategies plan with it before the first epoch.
 type Traffic struct {
 	Layer int
-	// Across: rows are transformed before they are sent, whatever their width.
-	Across bool
+	// Edgewise: rows are transformed before they are sent, whatever their width.
+	Edgewise bool
 	// Forward and Backward are for every training pass; measuring passes go forward only.
 	Forward, Backward Width
 	// Once is the width of constant features that are sent a single time.
 	Once int
 }
 
-// Width is numbers a row: Rows in the type of activations, Scores in the device's.
+// Width is numbers per row: Rows in the type of activations, Scores in the device's.
 type Width struct{ Rows, Scores int }
 
 // Traffic lists the model's message-passing layers. sparse says that the features
@@ -37,13 +37,13 @@ func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
 		return c.sum.traffic(sparse, constant, wantDX), true
 	case *gat:
 		w := Width{Rows: c.w.Value.Cols, Scores: c.heads}
-		return Traffic{Layer: c.layer, Across: true, Forward: w, Backward: w}, true
+		return Traffic{Layer: c.layer, Edgewise: true, Forward: w, Backward: w}, true
 	case *gine:
 		w := Width{Rows: c.sum.Width()}
-		return Traffic{Layer: c.sum.layer, Across: true, Forward: w, Backward: w}, true
-	case Across:
+		return Traffic{Layer: c.sum.layer, Edgewise: true, Forward: w, Backward: w}, true
+	case EdgeOperator:
 		w := Width{Rows: c.Width()}
-		return Traffic{Layer: c.Layer(), Across: true, Forward: w, Backward: w}, true
+		return Traffic{Layer: c.Layer(), Edgewise: true, Forward: w, Backward: w}, true
 	case *residual:
 		return moduleTraffic(c.conv, false, false, true)
 	}

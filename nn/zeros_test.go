@@ -6,6 +6,7 @@ import (
 
 	"starling/rng"
 	"starling/tensor"
+	"starling/tensor/ref"
 )
 
 // masking is neighbours that give gradients back only where the rows they were given were not
@@ -57,7 +58,8 @@ func TestMaskedGradients(t *testing.T) {
 	all := configs()
 	for _, model := range []string{"gcn", "sage", "gin", "resgcn+", "ressage+"} {
 		for _, norm := range []string{"none", "batch", "layer"} {
-			if c := (Config{Model: model, Layers: 4, Hidden: 8, Norm: norm, Aggregator: "mean", In: 5, Out: 11, Dropout: 0.3, TrainEps: true}); c.Validate() == nil {
+			if c := (Config{Model: model, Layers: 4, Hidden: 8, Norm: norm, Aggregator: "mean", In: 5, Out: 11,
+				Dropout: 0.3, TrainEps: true}); c.Validate() == nil {
 				all = append(all, c)
 			}
 		}
@@ -65,7 +67,7 @@ func TestMaskedGradients(t *testing.T) {
 	masked := 0
 	for i, c := range all {
 		const n = 60
-		key, dev := rng.New(uint64(i)), tensor.NewRef()
+		key, dev := rng.New(uint64(i)), ref.New()
 		g := featured(randomGraph(t, n, 3*n, key, i%2 == 0), c.EdgeDim, itself)
 		m := New(dev, c, 7)
 		agg := &masking{NewLocal(NewTopology(dev, g), true), m, dev, map[int][]float64{}, t}

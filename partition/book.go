@@ -20,7 +20,7 @@ const (
 	bookFormat    = "starling-partition"
 	partFormat    = "starling-part"
 	formatVersion = 1
-	maxJSON       = 64 << 20 // far above 65,536 parts; bounds what a bad file makes us hold
+	maxJSON       = 64 << 20 // far above 65,536 parts; bounds the memory a bad file can take
 )
 
 // Book says which part owns which vertex, and what all parts have in common. It is
@@ -35,7 +35,7 @@ type Book struct {
 	Edges     int64   `json:"edges"`
 	Symmetric bool    `json:"symmetric"`
 	Weighted  bool    `json:"weighted,omitempty"`
-	EdgeDim   int     `json:"edge_dim,omitempty"` // numbers an edge in edge_features.npy
+	EdgeDim   int     `json:"edge_dim,omitempty"` // numbers per edge in edge_features.npy
 	Parts     int     `json:"parts"`
 	Servers   int     `json:"servers"` // parts are spread over them evenly, in order
 	Offsets   []int64 `json:"offsets"` // Parts+1: part k owns Offsets[k] to Offsets[k+1]-1
@@ -43,9 +43,14 @@ type Book struct {
 	Features *graph.FeatureMeta `json:"features,omitempty"`
 	Task     string             `json:"task,omitempty"`
 	Classes  int                `json:"classes,omitempty"`
-	Train    int64              `json:"train,omitempty"` // sizes of the splits over all parts
-	Val      int64              `json:"val,omitempty"`
-	Test     int64              `json:"test,omitempty"`
+	// ClassNames are the dataset's; none: classes are numbers.
+	ClassNames []string `json:"class_names,omitempty"`
+	Train      int64    `json:"train,omitempty"` // sizes of the splits over all parts
+	Val        int64    `json:"val,omitempty"`
+	Test       int64    `json:"test,omitempty"`
+
+	// Contents identify the dataset; empty: the folder is of a version that did not keep them.
+	Contents graph.Contents `json:"contents,omitzero"`
 
 	Method     string `json:"method,omitempty"`
 	Seed       uint64 `json:"seed"`
@@ -71,7 +76,7 @@ func (b *Book) Size(k int) int64 { return b.Offsets[k+1] - b.Offsets[k] }
 // Server is the server of part k.
 func (b *Book) Server(k int) int { return k / (b.Parts / max(b.Servers, 1)) }
 
-// PartDir is where part k lies, for a book in dir.
+// PartDir is the folder of part k, for a book in dir.
 func (b *Book) PartDir(dir string, k int) string {
 	if k < len(b.Dirs) && b.Dirs[k] != "" {
 		return b.Dirs[k]
@@ -102,13 +107,15 @@ func readSealed(path string, v any, crc *string) error {
 		if err := graph.MovedAside(filepath.Dir(path)); err != nil {
 			return err
 		}
-		return &graph.InputError{File: path, Found: "no such file", Want: "a partition", Fix: "make one with starling partition"}
+		return &graph.InputError{File: path, Found: "no such file", Want: "a partition",
+			Fix: "make one with starling partition"}
 	}
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxJSON {
-		return &graph.InputError{File: path, Found: fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()), Want: "a small JSON file", Fix: "this is no partition"}
+		return &graph.InputError{File: path, Found: fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+			Want: "a small JSON file", Fix: "this is no partition"}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -131,8 +138,8 @@ func inFile(path string, err error) error {
 	return &named
 }
 
-// agrees compares a part's book with that of the partition, where all parts must find the
-// same. Where parts lie may have changed.
+// agrees compares a part's book with that of the partition. All fields must be the
+// same, except the folders of parts.
 func (b *Book) agrees(with *Book) error {
 	one, other := reflect.ValueOf(*b), reflect.ValueOf(*with)
 	for i := range one.NumField() {
@@ -165,15 +172,19 @@ func (b *Book) validate(want, format string) error {
 	case b.Nodes < 1 || b.Nodes > graph.MaxNodes || b.Edges < 0 || b.Edges > graph.MaxEdges:
 		return badBook("nodes", fmt.Sprintf("%d, with %d edges", b.Nodes, b.Edges), "fewer than 2^32 of each")
 	case len(b.Offsets) != b.Parts+1 || b.Offsets[0] != 0 || b.Offsets[b.Parts] != b.Nodes:
-		return badBook("offsets", fmt.Sprintf("%d of them", len(b.Offsets)), fmt.Sprintf("%d, from 0 to %d", b.Parts+1, b.Nodes))
+		return badBook("offsets", fmt.Sprintf("%d of them", len(b.Offsets)),
+			fmt.Sprintf("%d, from 0 to %d", b.Parts+1, b.Nodes))
 	case b.EdgeDim < 0 || b.EdgeDim > 1<<20:
-		return badBook("edge_dim", b.EdgeDim, "0 or more numbers an edge")
+		return badBook("edge_dim", b.EdgeDim, "0 or more numbers per edge")
+	case len(b.ClassNames) != 0 && len(b.ClassNames) != b.Classes:
+		return badBook("class_names", len(b.ClassNames), "one per class, or none")
 	case len(b.Dirs) != 0 && len(b.Dirs) != b.Parts:
-		return badBook("dirs", len(b.Dirs), "one a part, or none")
+		return badBook("dirs", len(b.Dirs), "one per part, or none")
 	}
 	for k := range b.Parts {
 		if b.Offsets[k] > b.Offsets[k+1] {
-			return badBook("offsets", fmt.Sprintf("%d after %d", b.Offsets[k+1], b.Offsets[k]), "offsets that never fall")
+			return badBook("offsets", fmt.Sprintf("%d after %d", b.Offsets[k+1], b.Offsets[k]),
+				"offsets that never fall")
 		}
 	}
 	return nil

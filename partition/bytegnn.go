@@ -8,8 +8,8 @@ import (
 	"starling/graph"
 )
 
-// ByteGNN is the partitioning of ByteGNN (Zheng et al., VLDB 2022), made for sampled training, which visits only the neighbourhoods of
-// training, validation and test vertices:
+// ByteGNN is the partitioning of ByteGNN (Zheng et al., VLDB 2022), for mini-batch training, which visits only the
+// neighbourhoods of training, validation and test vertices:
 //
 //  1. from each of these a breadth-first search of K hops along in-edges; a vertex
 //     belongs to the block that reaches it first;
@@ -19,16 +19,18 @@ import (
 //     |cross edges(B, P_j)| / |P_j| · (1 - α·train_j/C_train - β·val_j/C_val - γ·test_j/C_test)
 //
 // with C the mean of a split over parts and α, β, γ the splits' shares of the
-// labelled vertices. Beyond the paper: a block holds at most 1/32 of a part; parts
-// at their limit are not candidates, so tolerances hold; blocks are assigned again
-// in further passes, when all their neighbours have parts; vertices that no search
-// reached follow their neighbours at the end.
+// labelled vertices. Unlike in the paper, a block holds at most 1/32 of a part; parts
+// at their limit are not candidates, so tolerances hold; blocks are reassigned
+// in further passes, when all their neighbours have parts; and vertices that no search
+// reached are assigned last.
 func ByteGNN(ctx context.Context, p *Problem) ([]uint32, error) {
 	if p.Splits.Empty() {
-		return nil, &graph.InputError{Field: "method", Found: "bytegnn on a dataset without splits", Want: "training, validation or test vertices to grow blocks from",
-			Fix: "use multilevel, or give the dataset splits"}
+		return nil, &graph.InputError{Field: "method", Found: "bytegnn on a dataset without splits",
+			Want: "training, validation or test vertices to grow blocks from",
+			Fix:  "use multilevel, or give the dataset splits"}
 	}
-	b := &byteGNN{p: p, loads: newLoads(withSplits(p)), parts: make([]uint32, p.Graph.Nodes()), count: make([]int64, p.Parts), size: make([]int64, p.Parts)}
+	b := &byteGNN{p: p, loads: newLoads(withSplits(p)), parts: make([]uint32, p.Graph.Nodes()),
+		count: make([]int64, p.Parts), size: make([]int64, p.Parts)}
 	for v := range b.parts {
 		b.parts[v] = unassigned
 	}
@@ -43,11 +45,11 @@ func ByteGNN(ctx context.Context, p *Problem) ([]uint32, error) {
 			return nil, err
 		}
 	}
-	return b.parts, settle(ctx, p, b.parts, b.loads)
+	return b.parts, rebalance(ctx, p, b.parts, b.loads)
 }
 
-// withSplits is the problem with the three splits among its constraints, whatever
-// else it asks for: that is the point of the method.
+// withSplits is the problem with the three splits added to its constraints:
+// the purpose of the method.
 func withSplits(p *Problem) *Problem {
 	q := *p
 	q.Constraints = slices.Clone(p.constraints())
@@ -85,7 +87,7 @@ type byteGNN struct {
 
 // splitScore is one split's part in the balance score.
 type splitScore struct {
-	constraint int     // its place in loads
+	constraint int     // its index in loads
 	factor     float64 // share of the labelled vertices over the mean of a part
 }
 
@@ -103,8 +105,8 @@ func (b *byteGNN) splitScores() {
 	slices.SortFunc(b.split, func(x, y splitScore) int { return x.constraint - y.constraint })
 }
 
-// grow runs all searches at once, a hop at a time, so a vertex falls to the nearest
-// centre, and to the smaller block number where two are equally near.
+// grow runs all searches together, one hop at a time, so a vertex joins the closest
+// centre, and the lower block number if two are equally close.
 func (b *byteGNN) grow(ctx context.Context) error {
 	g := b.p.Graph
 	b.centres = slices.Concat(b.p.Splits.Train, b.p.Splits.Val, b.p.Splits.Test)
@@ -116,9 +118,9 @@ func (b *byteGNN) grow(ctx context.Context) error {
 	for i, v := range b.centres {
 		b.block[v] = uint32(i)
 	}
-	room := make([]int32, len(b.centres))
-	for i := range room {
-		room[i] = int32(min(max(1, g.Nodes()/b.p.Parts/32), 1<<30)) - 1
+	capacity := make([]int32, len(b.centres))
+	for i := range capacity {
+		capacity[i] = int32(min(max(1, g.Nodes()/b.p.Parts/32), 1<<30)) - 1
 	}
 	frontier := b.centres
 	for hop := range b.p.hops() {
@@ -130,9 +132,9 @@ func (b *byteGNN) grow(ctx context.Context) error {
 		for _, v := range frontier {
 			k := b.block[v]
 			for _, u := range g.Neighbors(v) {
-				if b.block[u] == unassigned && room[k] > 0 {
+				if b.block[u] == unassigned && capacity[k] > 0 {
 					b.block[u] = k
-					room[k]--
+					capacity[k]--
 					next = append(next, u)
 				}
 			}
@@ -166,7 +168,10 @@ func (b *byteGNN) collect() {
 	}
 	size := func(k uint32) int64 { return b.start[k+1] - b.start[k] }
 	centred := len(b.centres)
-	slices.SortFunc(b.order[:centred], func(x, y uint32) int { return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y)) })
+	slices.SortFunc(b.order[:centred], func(x,
+		y uint32) int {
+		return cmp.Or(cmp.Compare(size(y), size(x)), cmp.Compare(x, y))
+	})
 }
 
 func (b *byteGNN) assign(ctx context.Context, pass, passes int) error {
@@ -198,8 +203,8 @@ func (b *byteGNN) put(members []uint32, k uint32, sign int64) {
 	}
 }
 
-// choose scores every part that has room; where none has a neighbour, or none has
-// room, the emptiest takes the block.
+// choose scores every part that the block fits into; if none has a neighbour, or it fits
+// nowhere, it takes the emptiest.
 func (b *byteGNN) choose(members []uint32) int {
 	clear(b.count)
 	for _, v := range members {
@@ -229,8 +234,8 @@ func (b *byteGNN) choose(members []uint32) int {
 	return best
 }
 
-// balance is the paper's score, kept above zero so that parts a little over the
-// mean can still be told apart by their cross edges.
+// balance is the paper's score, kept above zero so that parts slightly above the
+// mean are still ranked by their cross edges.
 func (b *byteGNN) balance(k int) float64 {
 	score := 1.0
 	for _, s := range b.split {

@@ -9,14 +9,14 @@ import (
 	"starling/graph"
 )
 
-// DefaultTolerance is what a constraint without its own allows.
+// DefaultTolerance is that of a constraint without its own.
 const DefaultTolerance = 0.05
 
-// ConstraintNames are what a part can be balanced by.
+// ConstraintNames are what parts can be balanced by.
 var ConstraintNames = []string{"vertices", "edges", "train", "val", "test", "features"}
 
 // ParseConstraints reads a list such as "vertices:0.05,edges:0.1,train" and takes
-// the weights from the dataset: one a vertex, in-degrees, membership of a split,
+// the weights from the dataset: one per vertex, in-degrees, membership of a split,
 // feature bytes. A name without a number has the default tolerance.
 func ParseConstraints(text string, d *graph.Dataset) ([]Constraint, error) {
 	var out []Constraint
@@ -88,12 +88,13 @@ func splitWeights(name string, d *graph.Dataset, ids []uint32) ([]uint32, error)
 	return w, nil
 }
 
-// featureWeights are bytes; dense rows are all alike, so they weigh one each.
+// featureWeights are bytes; dense rows are equal, so they weigh one each.
 func featureWeights(d *graph.Dataset) ([]uint32, error) {
 	f := d.Features
 	switch {
 	case f == nil:
-		return nil, &graph.InputError{File: d.Dir, Field: "balance", Found: "features", Want: "a dataset with features", Fix: "leave it out"}
+		return nil, &graph.InputError{File: d.Dir, Field: "balance", Found: "features",
+			Want: "a dataset with features", Fix: "leave it out"}
 	case f.Kind() != graph.Sparse:
 		return nil, nil
 	}
@@ -113,7 +114,7 @@ func (p *Problem) constraints() []Constraint {
 }
 
 // Limit is the most a part may weigh: the mean and its tolerance, but never less
-// than the mean rounded up, since whole vertices cannot do better.
+// than the mean rounded up, which whole vertices need.
 func (c *Constraint) Limit(total int64, parts int) int64 {
 	mean := float64(total) / float64(parts)
 	return max(int64(math.Floor(mean*(1+c.Tolerance)+1e-9)), (total+int64(parts)-1)/int64(parts))

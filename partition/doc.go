@@ -1,27 +1,28 @@
-// Package partition cuts a graph into parts, one a worker, and writes them as
+// Package partition divides a graph into parts, one per worker, and writes them as
 // folders that a worker maps.
 //
-// A Method gives every vertex a part. Measure says how good that is; Write makes
-// the partition folder; Run does all of it from a dataset folder.
+// A Method assigns every vertex to a part. Measure computes its quality; Write makes
+// the partition folder; Run does all of that from a dataset folder. The multilevel
+// method is a package of its own, partition/multilevel.
 //
-// # Words
+// # Terms
 //
 // The core of a part are its own vertices; its halo are the vertices of other
 // parts that send to its core (the remote in-neighbours). The edge cut is the
 // number of stored edges between parts, halved where the graph is symmetric, so
 // that an undirected edge counts once; a repeated edge counts as often as it is
 // stored and a self-loop never. The communication volume is the sum over parts of
-// their halo vertices: the rows that travel once for every layer and direction.
+// their halo vertices: the rows exchanged per layer and direction.
 //
 // # On disk
 //
-// Vertices get new numbers such that each part is one range: part k owns
+// Vertices are renumbered so that each part is one range: part k owns
 // offsets[k] to offsets[k+1]-1. Owner and local number of a vertex are a binary
-// search and a subtraction. Inside a part any order is good; Write's is that of
-// order.go, border vertices first.
+// search and a subtraction. Inside a part any order is valid; Write's is that of
+// order.go, boundary vertices first.
 //
 //	book.json              the offsets, sizes, method, servers: the Book
-//	part0/ part1/ …        each complete in itself: it may be copied to another
+//	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //
 // A part is a folder of npy arrays, mapped as those of a dataset are. Local
@@ -38,11 +39,11 @@
 //	send_indptr.npy        int64   [parts+1]    those for q, in the order of q's halo
 //	degrees.npy            uint32  [core+halo]  in-edges in the whole graph
 //	gcn_degrees.npy        float64 [core+halo]  the same by weight and without self-loops; only where that differs
-//	ids.npy                uint32  [core+halo]  numbers in the dataset: what random draws are keyed by
+//	ids.npy                uint32  [core+halo]  numbers in the dataset: they key random draws
 //	features.npy …         rows of the core, as in a dataset
 //	labels.npy             int32   [core]; or uint8 or float32 [core, classes], as in the dataset
 //	train.npy val.npy test.npy  uint32, local numbers, ascending, perhaps none
 //
-// Version 1 of the format is what this comment says; the number is never used
-// again for anything else. A folder appears complete or not at all.
+// This comment defines version 1 of the format; the number is never
+// reused. A folder appears complete or not at all.
 package partition

@@ -57,11 +57,11 @@ func Write(ctx context.Context, d *graph.Dataset, parts []uint32, k int, q *Qual
 // target is a folder on its way: filled under another name beside its own.
 type target struct {
 	dir, tmp string
-	folder   *disk.Folder // nil: it lies in another target and moves with it
+	folder   *disk.Folder // nil: it is inside another target and moves with it
 	done     bool
 }
 
-// reserve makes the temporary folders: the book's first, then one a part.
+// reserve makes the temporary folders: the book's first, then one per part.
 func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 	defer func() {
 		if err != nil {
@@ -71,7 +71,8 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 		}
 	}()
 	if opt.PartDirs != nil && len(opt.PartDirs) != k {
-		return nil, &graph.InputError{Field: "part-dir", Found: fmt.Sprintf("%d folders", len(opt.PartDirs)), Want: fmt.Sprintf("one a part (%d)", k), Fix: "name a folder for every part"}
+		return nil, &graph.InputError{Field: "part-dir", Found: fmt.Sprintf("%d folders", len(opt.PartDirs)),
+			Want: fmt.Sprintf("one per part (%d)", k), Fix: "name a folder for every part"}
 	}
 	root, err := reserveOne(opt.Dir, bookFile, opt.Overwrite)
 	if err != nil {
@@ -85,9 +86,13 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 			if t, err = reserveOne(opt.PartDirs[i], partFile, opt.Overwrite); err != nil {
 				return targets, err
 			}
-			if at := slices.IndexFunc(targets, func(o *target) bool { return slices.Equal(absolute([]string{o.dir}), absolute([]string{t.dir})) }); at >= 0 {
+			if at := slices.IndexFunc(targets,
+				func(o *target) bool {
+					return slices.Equal(absolute([]string{o.dir}), absolute([]string{t.dir}))
+				}); at >= 0 {
 				t.abort()
-				return targets, &graph.InputError{File: t.dir, Found: "one folder for two", Want: "one for each part, and another for the book", Fix: "choose other names"}
+				return targets, &graph.InputError{File: t.dir, Found: "one folder for two",
+					Want: "one for each part, and another for the book", Fix: "choose other names"}
 			}
 		} else if err = os.Mkdir(t.tmp, 0o755); err != nil {
 			return targets, err
@@ -106,10 +111,12 @@ func free(dir, marker string, overwrite bool) error {
 	if _, err := os.Lstat(dir); err == nil {
 		switch {
 		case !marked(dir, marker):
-			return &graph.InputError{File: dir, Found: "something that is no partition", Want: "a new name or an existing partition",
-				Fix: "choose another output folder or remove this one yourself"}
+			return &graph.InputError{File: dir, Found: "something that is no partition",
+				Want: "a new name or an existing partition",
+				Fix:  "choose another output folder or remove this one yourself"}
 		case !overwrite:
-			return &graph.InputError{File: dir, Found: "an existing partition", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
+			return &graph.InputError{File: dir, Found: "an existing partition", Want: "a new name",
+				Fix: "choose another folder, or replace this one with --overwrite"}
 		}
 		if err := graph.CheckReplaced(dir, "partition", holds[marker]...); err != nil {
 			return err
@@ -132,8 +139,8 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	return &target{dir: dir, tmp: folder.Tmp, folder: folder}, nil
 }
 
-// marked tells whether a folder is a partition, or a part, damaged or not: others have a
-// book.json too, and are not to be replaced.
+// marked tells whether a folder is a partition, or a part, damaged or not: other folders with a
+// book.json must not be replaced.
 func marked(dir, marker string) bool {
 	format := map[string]string{bookFile: bookFormat, partFile: partFormat}[marker]
 	f, err := os.Open(filepath.Join(dir, marker))
@@ -151,8 +158,8 @@ func (t *target) abort() {
 	}
 }
 
-// commit gives all folders their names, the book's last: who sees the book sees
-// all parts.
+// commit renames all folders, the book's last: if the book is there, all
+// parts are.
 func commit(targets []*target) error {
 	for i := len(targets) - 1; i >= 0; i-- {
 		t := targets[i]
@@ -198,8 +205,10 @@ type folderWriter struct {
 func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
 	w := &folderWriter{d: d, parts: parts, halos: make([][]uint32, k), number: make([]uint32, len(parts))}
 	w.book = Book{Format: bookFormat, Version: formatVersion, ID: identify(d, parts, k), Dataset: d.Meta.Name,
-		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric, Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
+		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric,
+		Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Parts: k, Servers: max(opt.Servers, 1), Features: d.Meta.Features, Task: d.Meta.Task, Classes: d.Meta.Classes,
+		ClassNames: d.Meta.ClassNames, Contents: d.Contents(),
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
 	w.book.Offsets, w.order = order(d, parts, k)
@@ -232,11 +241,11 @@ func absolute(dirs []string) []string {
 	return out
 }
 
-// identify names a partition by what it cuts and how.
+// identify names a partition by its dataset and parts.
 func identify(d *graph.Dataset, parts []uint32, k int) string {
 	h := sha256.New()
-	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k, "border first")
-	if d.Graph.EdgeDim > 0 { // the file may have been added after meta.json was written
+	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k, "border first") // kept: part of the ID
+	if d.Graph.EdgeDim > 0 {                                       // the file may have been added after meta.json was written
 		fmt.Fprintln(h, "edge features", d.Graph.EdgeDim)
 	}
 	buf := make([]byte, 0, 1<<16)
@@ -250,7 +259,7 @@ func identify(d *graph.Dataset, parts []uint32, k int) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// gcnDegrees is nil where in-degrees serve: an unweighted graph without self-loops.
+// gcnDegrees is nil if they equal the in-degrees: an unweighted graph without self-loops.
 func gcnDegrees(g *graph.CSR) []float64 {
 	out := make([]float64, g.Nodes())
 	differs := make([]bool, g.Nodes()/(1<<14)+1)
@@ -295,7 +304,7 @@ func (w *folderWriter) write(ctx context.Context, targets []*target, opt WriteOp
 		r := newRanks(n)
 		return func(k int) error {
 			r.of(w.halos[k])
-			p := partWriter{folderWriter: w, k: k, ranks: r, out: graph.NewFolderWriter(targets[k].tmp)}
+			p := partWriter{all: w, k: k, ranks: r, out: graph.NewFolderWriter(targets[k].tmp)}
 			return p.write(ctx, filepath.Join(targets[k].tmp, partFile))
 		}
 	})

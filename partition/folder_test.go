@@ -26,7 +26,8 @@ func written(t *testing.T, r *rand.Rand, n int) (dir string, d *graph.Dataset, p
 	}
 	dir = filepath.Join(t.TempDir(), "parts")
 	q := Measure(d.Graph, parts, k, nil, d.Meta.Symmetric, 0)
-	if err := Write(context.Background(), d, parts, k, q, WriteOptions{Dir: dir, Threads: 1 + r.IntN(3), Method: "random"}); err != nil {
+	if err := Write(context.Background(), d, parts, k, q,
+		WriteOptions{Dir: dir, Threads: 1 + r.IntN(3), Method: "random"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir, d, parts, k
@@ -93,7 +94,7 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 	for i, global := range p.Halo {
 		id := p.IDs[p.Core()+i]
 		if !need[id] || original[global] != id {
-			t.Fatalf("halo has %d (originally %d), which nobody needs", global, id)
+			t.Fatalf("halo has %d (originally %d), which no core vertex needs", global, id)
 		}
 	}
 	train := map[uint32]bool{}
@@ -125,7 +126,8 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 	}
 	for i, id := range p.IDs[:p.Core()] {
 		if l, all := p.Labels, d.Labels; l != nil && (l.Class != nil && l.Class[i] != all.Class[id] ||
-			l.Multi != nil && !slices.Equal(l.Row(i), all.Row(int(id))) || l.Values != nil && !slices.Equal(l.Numbers(i), all.Numbers(int(id)))) {
+			l.Multi != nil && !slices.Equal(l.Row(i), all.Row(int(id))) || l.Values != nil &&
+			!slices.Equal(l.Numbers(i), all.Numbers(int(id)))) {
 			t.Fatalf("other labels of %d", id)
 		}
 		var ours []uint32
@@ -137,7 +139,7 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 			t.Fatalf("in-edges of %d: %v", id, ours)
 		}
 		if p.In.EdgeDim != d.Graph.EdgeDim {
-			t.Fatalf("%d numbers an edge, the dataset has %d", p.In.EdgeDim, d.Graph.EdgeDim)
+			t.Fatalf("%d numbers per edge, the dataset has %d", p.In.EdgeDim, d.Graph.EdgeDim)
 		}
 		seen := map[float32]bool{}
 		for e := p.In.Indptr[i]; e < p.In.Indptr[i+1] && p.In.EdgeDim > 0; e++ {
@@ -208,7 +210,8 @@ func TestVerifyFindsPartsThatDisagree(t *testing.T) {
 		other[v] = uint32((int(other[v]) + 1) % k)
 	}
 	b := filepath.Join(t.TempDir(), "other")
-	if err := Write(context.Background(), d, other, k, Measure(d.Graph, other, k, nil, d.Meta.Symmetric, 0), WriteOptions{Dir: b}); err != nil {
+	if err := Write(context.Background(), d, other, k, Measure(d.Graph, other, k, nil, d.Meta.Symmetric, 0),
+		WriteOptions{Dir: b}); err != nil {
 		t.Fatal(err)
 	}
 	os.RemoveAll(filepath.Join(a, "part0"))
@@ -225,13 +228,15 @@ func TestVerifyFindsPartsThatDisagree(t *testing.T) {
 func TestGraphIsChecked(t *testing.T) {
 	d := &graph.Dataset{Meta: graph.Meta{Name: "lie"}}
 	var err error
-	if d.Graph, err = graph.FromEdges(6, []uint32{0, 1, 1, 2, 3, 4, 5, 4, 2}, []uint32{1, 0, 2, 1, 4, 3, 4, 5, 3}, nil, graph.BuildOptions{}); err != nil {
+	if d.Graph, err = graph.FromEdges(6, []uint32{0, 1, 1, 2, 3, 4, 5, 4, 2}, []uint32{1, 0, 2, 1, 4, 3, 4, 5, 3},
+		nil, graph.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, lies := range []bool{false, true} {
 		d.Meta.Symmetric = lies
 		parts, dir := []uint32{0, 1, 0, 1, 0, 1}, filepath.Join(t.TempDir(), "parts")
-		if err := Write(context.Background(), d, parts, 2, Measure(d.Graph, parts, 2, nil, lies, 0), WriteOptions{Dir: dir}); err != nil {
+		if err := Write(context.Background(), d, parts, 2, Measure(d.Graph, parts, 2, nil, lies, 0),
+			WriteOptions{Dir: dir}); err != nil {
 			t.Fatal(err)
 		}
 		if err := Verify(dir); lies != errors.Is(err, graph.ErrInput) {
@@ -278,8 +283,9 @@ func TestPartsLiveAnywhere(t *testing.T) {
 	for _, in := range []string{opt.Dir, dirs[1]} {
 		notes := filepath.Join(in, "notes.txt")
 		os.WriteFile(notes, nil, 0o644)
-		if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "notes.txt in it") {
-			t.Fatal("somebody's notes were to go:", err)
+		if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) ||
+			!strings.Contains(err.Error(), "notes.txt in it") {
+			t.Fatal("a folder with notes in it was replaced:", err)
 		}
 		os.Remove(notes)
 	}
@@ -291,7 +297,8 @@ func TestPartsLiveAnywhere(t *testing.T) {
 	if err := os.Rename(dirs[1], moved); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := graph.Open(moved); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "a part of a partition") {
+	if _, err := graph.Open(moved); !errors.Is(err, graph.ErrInput) ||
+		!strings.Contains(err.Error(), "a part of a partition") {
 		t.Error("a part taken for a dataset:", err)
 	}
 	p, err := OpenPart(filepath.Join(root, "host"), 1)
@@ -320,7 +327,8 @@ func TestPartsLiveAnywhere(t *testing.T) {
 	if _, err := os.Stat(novel); err != nil {
 		t.Fatal("another's book was replaced:", err)
 	}
-	opt.Dir, opt.PartDirs = filepath.Join(root, "x1"), []string{filepath.Join(root, "x0"), filepath.Join(root, "x1"), filepath.Join(root, "x2")}
+	opt.Dir, opt.PartDirs = filepath.Join(root, "x1"), []string{filepath.Join(root, "x0"), filepath.Join(root, "x1"),
+		filepath.Join(root, "x2")}
 	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
 		t.Fatal("a part where the book goes:", err)
 	}
@@ -335,7 +343,9 @@ func TestRun(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		name := []string{"random", "hash", "chunk", "ldg", "fennel"}[r.IntN(5)]
 		servers := 1 + r.IntN(2)
-		report, err := Run(context.Background(), dir, Options{Parts: servers * (1 + r.IntN(3)), Servers: servers, Method: name, Out: out, Verify: true, Compare: true, Seed: 4})
+		report, err := Run(context.Background(), dir,
+			Options{Parts: servers * (1 + r.IntN(3)), Servers: servers, Method: name, Out: out, Verify: true,
+				Compare: true, Seed: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +403,8 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Run(context.Background(), filepath.Join(dir, "nowhere"), Options{Parts: 2, Method: "hash"}); !errors.Is(err, graph.ErrInput) {
+	if _, err := Run(context.Background(), filepath.Join(dir, "nowhere"),
+		Options{Parts: 2, Method: "hash"}); !errors.Is(err, graph.ErrInput) {
 		t.Error(err)
 	}
 	// Hash keeps no promise about balance: asked for, that is an error; with best effort a note.
@@ -405,5 +416,38 @@ func TestRunRefuses(t *testing.T) {
 	o.BestEffort = true
 	if r, err := Run(context.Background(), dir, o); err != nil || len(r.Notes) == 0 {
 		t.Error(r, err)
+	}
+}
+
+// TestSmallPartsAreNamed: limits hold from above only, so a part of one vertex meets them; a note says so.
+func TestSmallPartsAreNamed(t *testing.T) {
+	dir := randomDataset(t, rand.New(rand.NewPCG(4, 4)), 30)
+	small := func(o Options) bool {
+		r, err := Run(context.Background(), dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := func(text string) bool { return strings.HasPrefix(text, "small parts: ") }
+		want := false
+		for p, size := range r.Core {
+			few := float64(r.CoreEdges[p]) < 0.1*float64(r.Edges)/float64(o.Parts)
+			want = want || size == 1 || few || float64(size) < 3/float64(o.Parts)
+		}
+		if want != slices.ContainsFunc(r.Notes, named) {
+			t.Errorf("%d parts by %s of sizes %v and edges %v: %v", o.Parts, o.Method, r.Core, r.CoreEdges, r.Notes)
+		}
+		return slices.ContainsFunc(r.Notes, named)
+	}
+	for _, method := range []string{"random", "multilevel", "fennel"} {
+		if small(Options{Parts: 3, Method: method}) {
+			t.Errorf("%s: thirds are not small", method)
+		}
+		if !small(Options{Parts: 30, Method: method}) {
+			t.Errorf("%s: parts of one vertex are", method)
+		}
+		small(Options{Parts: 20, Method: method})
+	}
+	if r, err := Run(context.Background(), dir, Options{Parts: 1, Method: "random"}); err != nil || len(r.Notes) > 0 {
+		t.Error(r.Notes, err)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// G3 is the locality-aware iterative partitioning of G3 (Wan et al., SIGMOD 2023): first a partition that balances vertices and edges and
-// keeps the volume small, then swaps between the part with most remote vertices and
+// G3 is the locality-aware iterative partitioning of G3 (Wan et al., SIGMOD 2023): first a
+// partition that balances vertices and
+// edges and keeps the volume small, then swaps between the part with most remote vertices and
 // the part with fewest,
 //
 //	v_max = the vertex of V_max whose leaving frees most remote neighbours
@@ -18,13 +19,13 @@ import (
 //
 // As in the paper, d_in(u) counts how many of a part's vertices u sends to: u leaves
 // the part's remote set when its count falls to zero, so a move costs O(degree).
-// Only the counts of the two parts at hand are kept, not those of all parts.
-// Beyond the paper: where the limits leave room nothing needs to come back, so a
-// vertex first tries to move alone, which also fills a part that is too small. A
-// pair is ranked once and swapped many times; every swap is tried and taken back
+// Only the counts of the two current parts are kept, not those of all parts.
+// Unlike in the paper, a vertex first tries to move alone, if the limits allow it, which
+// also fills a part that is too small. A
+// pair of parts is ranked once and swapped many times; every swap is tried and undone
 // unless it makes the larger of the two remote sets smaller, keeps the ratio and
-// keeps every constraint. The larger set of the pair falls strictly, so swaps do
-// not go in circles.
+// keeps every constraint. The larger set of the pair shrinks strictly, so swaps do
+// not cycle.
 func G3(ctx context.Context, p *Problem) ([]uint32, error) {
 	parts, err := evenSizes(ctx, p)
 	if parts == nil {
@@ -37,8 +38,8 @@ func G3(ctx context.Context, p *Problem) ([]uint32, error) {
 }
 
 // evenSizes is the first stage. A minimal cut may leave one part far below the
-// mean, which keeps its limits but needs fewer remote vertices than swaps can make
-// up for; so it is asked for a fifth of the tolerances, which bounds parts from below too.
+// mean, which keeps its limits but needs fewer remote vertices than swaps can even
+// out; so this stage uses a fifth of the tolerances, which bounds parts from below too.
 func evenSizes(ctx context.Context, p *Problem) ([]uint32, error) {
 	first := *p
 	first.Objective = Volume
@@ -71,7 +72,7 @@ const (
 	partners = 4
 )
 
-// nothing stands for a vertex in a swap that takes none back.
+// nothing is the second vertex of a move without a swap.
 const nothing = unassigned
 
 // evenRemote is the second stage: swaps that even out remote vertices, in place.
@@ -107,7 +108,7 @@ type swapper struct {
 	parts  []uint32
 	loads  *loads
 	remote []int64     // of every part, always exact
-	side   [2]uint32   // the two parts at hand
+	side   [2]uint32   // the two current parts
 	need   [2][]uint32 // d_in: how many of the side's vertices each vertex sends to
 	mark   bitset
 }
@@ -125,7 +126,9 @@ func (s *swapper) round(ctx context.Context) (improved bool, err error) {
 	for k := range order {
 		order[k] = uint32(k)
 	}
-	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(s.remote[a], s.remote[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(order, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(s.remote[a], s.remote[b]), cmp.Compare(a, b))
+	})
 	top := order[len(order)-1]
 	for _, other := range order[:min(partners, len(order)-1)] {
 		if err := ctx.Err(); err != nil {
@@ -141,15 +144,15 @@ func (s *swapper) round(ctx context.Context) (improved bool, err error) {
 	return false, nil
 }
 
-// between swaps until the two parts have as many remote vertices, or no swap helps.
+// between swaps until the two parts have equally many remote vertices, or no swap helps.
 func (s *swapper) between(top, other uint32) (improved bool) {
 	s.side = [2]uint32{top, other}
 	s.count()
-	leave, enter := s.offers(0), s.offers(1)
+	leave, enter := s.candidates(0), s.candidates(1)
 	j, failed := 0, 0
 	for i := 0; i < len(leave) && j < len(enter) && failed < patience && s.remote[top] > s.remote[other]; i++ {
 		if from, _ := s.cost(leave[i].v, 0); from >= 0 {
-			continue // earlier swaps took what it would have freed
+			continue // earlier swaps freed it already
 		}
 		switch {
 		case s.try(leave[i].v, nothing):
@@ -182,17 +185,17 @@ func (s *swapper) count() {
 	}
 }
 
-// swapOffer is a vertex of one side and what its move alone would add to remote
+// swapCandidate is a vertex of one side and what its move alone would add to remote
 // vertices: those of side 0, which is to shrink, count double.
-type swapOffer struct {
+type swapCandidate struct {
 	v    uint32
 	cost int
 }
 
-// offers lists the vertices of a side that could move, cheapest first. Of the side
-// with most remote vertices only those count whose leaving makes them fewer.
-func (s *swapper) offers(side int) []swapOffer {
-	var out []swapOffer
+// candidates lists the vertices of a side that could move, cheapest first. Of the side
+// with most remote vertices only those count whose move lowers their number.
+func (s *swapper) candidates(side int) []swapCandidate {
+	var out []swapCandidate
 	for v, k := range s.parts {
 		if k != s.side[side] {
 			continue
@@ -200,17 +203,19 @@ func (s *swapper) offers(side int) []swapOffer {
 		from, to := s.cost(uint32(v), side)
 		switch {
 		case side == 1:
-			out = append(out, swapOffer{uint32(v), 2*to + from})
+			out = append(out, swapCandidate{uint32(v), 2*to + from})
 		case from < 0:
-			out = append(out, swapOffer{uint32(v), 2*from + to})
+			out = append(out, swapCandidate{uint32(v), 2*from + to})
 		}
 	}
-	slices.SortFunc(out, func(a, b swapOffer) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) })
+	slices.SortFunc(out, func(a, b swapCandidate) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v))
+	})
 	return out
 }
 
 // cost is how the remote vertices of the side v is on, and of the other, would
-// change if it moved over.
+// change if it moved.
 func (s *swapper) cost(v uint32, side int) (from, to int) {
 	here, there := s.side[side], s.side[1-side]
 	loops := uint32(0)

@@ -42,7 +42,8 @@ func randomGraph(t testing.TB, r *rand.Rand, n int) *graph.CSR {
 			w[i] = r.Float32()
 		}
 	}
-	g, err := graph.FromEdges(n, src, dst, w, graph.BuildOptions{Symmetrise: r.IntN(3) > 0, DropSelfLoops: r.IntN(2) == 0, DropDuplicates: r.IntN(2) == 0})
+	g, err := graph.FromEdges(n, src, dst, w,
+		graph.BuildOptions{Symmetrize: r.IntN(3) > 0, DropSelfLoops: r.IntN(2) == 0, DropDuplicates: r.IntN(2) == 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,8 @@ func blocks(r *rand.Rand, n, communities, degree int, inside float64) *graph.CSR
 			src, dst = append(src, uint32(v)), append(dst, u)
 		}
 	}
-	g, _ := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: true, DropDuplicates: true, DropSelfLoops: true})
+	g, _ := graph.FromEdges(n, src, dst, nil,
+		graph.BuildOptions{Symmetrize: true, DropDuplicates: true, DropSelfLoops: true})
 	return g
 }
 
@@ -151,7 +153,7 @@ func severalOf(one *graph.Labels) *graph.Labels {
 	return l
 }
 
-// numbersOf has two numbers a vertex.
+// numbersOf has two numbers per vertex.
 func numbersOf(one *graph.Labels) *graph.Labels {
 	l := &graph.Labels{Classes: 2}
 	for v, c := range one.Class {

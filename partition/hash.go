@@ -6,8 +6,8 @@ import (
 	"starling/rng"
 )
 
-// Hash gives a vertex the part its number hashes to. Nothing needs to be stored
-// to know where a vertex lives, and parts are even only as chance has it.
+// Hash assigns a vertex by a hash of its number. Nothing needs to be stored
+// to find its part; parts are even only on average.
 func Hash(_ context.Context, p *Problem) ([]uint32, error) {
 	parts := make([]uint32, p.Graph.Nodes())
 	key := rng.New(p.Seed).Fold(hashStream)

@@ -8,11 +8,11 @@ import (
 	"starling/graph"
 )
 
-// Hierarchical cuts between servers first and inside each server afterwards, so
-// that what must cross the slow links between hosts is made small first. Worker w of server s is part s·workers + w.
+// Hierarchical partitions between servers first and inside each server afterwards, so
+// that traffic over the slow links between servers is minimised first. Worker w of server s is part s·workers + w.
 //
-// A tolerance ε is shared out evenly: √(1+ε)-1 at each level, which compounds to
-// ε again. Inside a server the edges that leave it are not seen.
+// A tolerance ε is divided evenly: √(1+ε)-1 at each level, which compounds to
+// ε again. Inside a server, edges that leave it do not count.
 func Hierarchical(ctx context.Context, method string, p *Problem, servers int) ([]uint32, error) {
 	workers := p.Parts / servers
 	if servers <= 1 || workers <= 1 {
@@ -29,8 +29,9 @@ func Hierarchical(ctx context.Context, method string, p *Problem, servers int) (
 	for s := range servers {
 		members := order[start[s]:start[s+1]]
 		if len(members) < workers {
-			return nil, &graph.InputError{Field: "workers", Found: fmt.Sprintf("%d on a server with %d vertices", workers, len(members)),
-				Want: "at least one vertex a worker", Fix: "ask for fewer workers or servers"}
+			return nil, &graph.InputError{Field: "workers",
+				Found: fmt.Sprintf("%d on a server with %d vertices", workers, len(members)),
+				Want:  "at least one vertex per worker", Fix: "ask for fewer workers or servers"}
 		}
 		sub := subproblem(&outer, members, parts)
 		sub.Parts = workers

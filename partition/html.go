@@ -14,7 +14,7 @@ import (
 func (r *Report) HTML() []byte {
 	var b bytes.Buffer
 	if err := page().Execute(&b, r.view()); err != nil {
-		panic(err) // the template and its data are both ours
+		panic(err) // a bug: the template and its data are part of the program
 	}
 	return b.Bytes()
 }
@@ -26,7 +26,20 @@ type view struct {
 	Cells    [][]cell
 	Others   []otherRow
 	Compact  bool // too many parts for numbers in the cells
+	Axis     []string
+	Scale    []scaleStep
+	Left     []leftOut
 }
+
+// scaleStep is one colour of the heat map's scale.
+type scaleStep struct {
+	Shade  template.CSS
+	Strong bool
+	Text   string
+}
+
+// leftOut is a method that the page has no figures of, and why.
+type leftOut struct{ Method, Why string }
 
 type balanceRow struct {
 	Name  string
@@ -43,7 +56,16 @@ type partRow struct {
 
 type cell struct {
 	Title, Text string
-	Colour      template.CSS
+	Shade       template.CSS // the share of the most, for the style sheet
+	Strong      bool         // the text is on a strong colour
+}
+
+// axisLabel is the number of a part where it fits.
+func (v *view) axisLabel(part int) string {
+	if v.Compact && part%8 != 0 {
+		return ""
+	}
+	return fmt.Sprint(part)
 }
 
 type otherRow struct {
@@ -68,11 +90,17 @@ func (r *Report) view() *view {
 	}
 	each := max(r.Parts/max(r.Servers, 1), 1)
 	for k := range r.Parts {
-		v.PartRows = append(v.PartRows, partRow{Part: k, Server: k / each, Core: r.Core[k], Edges: r.CoreEdges[k], Remote: r.Remote[k],
-			CoreBar: percent(r.Core[k], r.Core), EdgesBar: percent(r.CoreEdges[k], r.CoreEdges), RemoteBar: percent(r.Remote[k], r.Remote),
-			Sent: sent[k], Memory: size(r.Plan.Memory[k])})
+		v.PartRows = append(v.PartRows, partRow{Part: k, Server: k / each, Core: r.Core[k], Edges: r.CoreEdges[k],
+			Remote:  r.Remote[k],
+			CoreBar: percent(r.Core[k], r.Core), EdgesBar: percent(r.CoreEdges[k], r.CoreEdges),
+			RemoteBar: percent(r.Remote[k], r.Remote),
+			Sent:      sent[k], Memory: size(r.Plan.Memory[k])})
 	}
-	v.Cells = r.cells()
+	v.Cells, v.Scale = r.cells(), r.scale()
+	for k := range r.Parts {
+		v.Axis = append(v.Axis, v.axisLabel(k))
+	}
+	v.Left = r.leftOut()
 	for _, c := range r.Compared {
 		o := otherRow{Compared: c, Chosen: c.Method == r.Method, Bytes: size(c.EpochBytes)}
 		for _, b := range v.Balances {
@@ -83,8 +111,9 @@ func (r *Report) view() *view {
 	return v
 }
 
-// cells shades each pair of parts by its rows, on a root scale so that light traffic
-// can be told from none. One hue: darker is more to every eye.
+// cells shades each pair of parts by its rows, on a square-root scale so that light traffic
+// is visible. One hue, further from the page's background is more, for readers with colour blindness
+// and in dark mode.
 func (r *Report) cells() [][]cell {
 	var most int64 = 1
 	for _, row := range r.Traffic {
@@ -98,22 +127,51 @@ func (r *Report) cells() [][]cell {
 				c.Title, c.Text = "itself", ""
 			}
 			share := math.Sqrt(float64(rows) / float64(most))
-			ink := "#123"
-			if share > 0.6 {
-				ink = "#fff"
-			}
-			c.Colour = template.CSS(fmt.Sprintf("background:hsl(212 55%% %.0f%%);color:%s", 96-62*share, ink))
+			c.Shade, c.Strong = template.CSS(fmt.Sprintf("--share:%.2f", share)), share > 0.6
 			out[p] = append(out[p], c)
 		}
 	}
 	return out
 }
 
+// scale is what the shades stand for.
+func (r *Report) scale() (steps []scaleStep) {
+	var most int64
+	for _, row := range r.Traffic {
+		most = max(most, slices.Max(row))
+	}
+	for i := range 5 {
+		share := float64(i) / 4
+		steps = append(steps, scaleStep{template.CSS(fmt.Sprintf("--share:%.2f", share)), share > 0.6,
+			short(int64(math.Round(share * share * float64(most))))})
+	}
+	return steps
+}
+
+// leftOut names the methods that were not run for the page.
+func (r *Report) leftOut() (list []leftOut) {
+	if len(r.Compared) == 0 {
+		return nil
+	}
+	for _, e := range entries() {
+		has := func(c Compared) bool { return c.Method == e.name }
+		if slices.ContainsFunc(r.Compared, has) {
+			continue
+		}
+		why := "takes longer than the methods above; cut with --method " + e.name + " to see it"
+		if e.name == "metis" {
+			why = "needs the library METIS; cut with --method metis to see it"
+		}
+		list = append(list, leftOut{e.name, why})
+	}
+	return list
+}
+
 func percent(x int64, all []int64) float64 {
 	return 100 * float64(x) / float64(max(slices.Max(all), 1))
 }
 
-// grouped writes a number with its thousands apart.
+// grouped writes a number with thousands separators.
 func grouped(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -137,7 +195,7 @@ func short(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// size writes bytes for people.
+// size writes bytes with their unit.
 func size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	x, u := float64(n), 0
@@ -151,10 +209,11 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", x, units[u])
 }
 
-// page is parsed when it is first wanted: every start of the program would pay for it.
+// page is parsed on first use, to keep the program's start fast.
 var page = sync.OnceValue(func() *template.Template {
 	share := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
-	return template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "count": grouped, "share": share}).Parse(pageText))
+	return template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "count": grouped,
+		"share": share}).Parse(pageText))
 })
 
 const pageText = `<!doctype html>
@@ -171,7 +230,10 @@ th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);w
 thead th{color:var(--quiet);font-weight:600}.chosen{background:var(--chosen);font-weight:600}
 .bar{display:block;height:.3em;background:var(--bar);margin:.1em 0 .2em auto}
 .facts td{white-space:normal}.facts td:first-child{color:var(--quiet)}.scroll{overflow-x:auto}
-.heat td,.heat th{padding:{{if .Compact}}0;width:10px;height:10px;font-size:0{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid var(--page)}
+.heat td,.heat th{padding:{{if .Compact}}0;min-width:10px;height:10px;font-size:9px;line-height:10px{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid var(--page)}
+.shade{--light:calc(96% - 62% * var(--share));background:hsl(212 55% var(--light));color:#123}.shade.strong{color:#fff}
+@media(prefers-color-scheme:dark){.shade{--light:calc(14% + 62% * var(--share));color:#e6eef8}.shade.strong{color:#0b1420}}
+.scale span{display:inline-block;padding:.1rem .6rem;min-width:2rem;text-align:center}
 small{color:var(--quiet);font-weight:400;font-size:.85em}
 </style></head><body>
 <h1>{{.Dataset}}: {{.Parts}} parts by {{.Method}}</h1>
@@ -189,10 +251,11 @@ small{color:var(--quiet);font-weight:400;font-size:.85em}
 {{range .Notes}}<p><b>Note:</b> {{.}}</p>{{end}}
 <h2>Balance <small>heaviest part over the mean</small></h2>
 <div class="scroll"><table class="row"><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table></div>
-<h2>Traffic <small>rows that the part on the left needs from the part above, in each layer; darker is more</small></h2>
-<div class="scroll"><table class="heat"><tr><th></th>{{range $q, $_ := .Cells}}<th>{{$q}}</th>{{end}}</tr>
-{{range $p, $row := .Cells}}<tr><th>{{$p}}</th>{{range $row}}<td title="{{.Title}}" style="{{.Colour}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>
+<h2>Traffic <small>rows that the part on the left needs from the part above, in each layer; stronger is more</small></h2>
+<div class="scroll"><table class="heat"><tr><th></th>{{range .Axis}}<th>{{.}}</th>{{end}}</tr>
+{{range $p, $row := .Cells}}<tr><th>{{index $.Axis $p}}</th>{{range $row}}<td title="{{.Title}}" class="shade{{if .Strong}} strong{{end}}" style="{{.Shade}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>
 {{end}}</table></div>
+<p class="scale">rows: {{range .Scale}}<span class="shade{{if .Strong}} strong{{end}}" style="{{.Shade}}">{{.Text}}</span>{{end}}</p>
 <h2>Parts <small>bars: of the largest part</small></h2>
 <div class="scroll"><table><thead><tr><th>part</th>{{if gt .Servers 1}}<th>server</th>{{end}}<th>vertices</th><th>in-edges</th><th>remote vertices</th><th>rows sent</th><th>memory, about</th></tr></thead>
 {{range .PartRows}}<tr><td>{{.Part}}</td>{{if gt $.Servers 1}}<td>{{.Server}}</td>{{end}}
@@ -204,6 +267,7 @@ small{color:var(--quiet);font-weight:400;font-size:.85em}
 {{if .Others}}<h2>What each method gives <small>the last columns: balance, heaviest part over the mean</small></h2>
 <div class="scroll"><table><thead><tr><th>method</th><th>edge cut</th><th>volume</th><th>remote max/min</th><th>sent in an epoch</th><th>found in</th>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead>
 {{range .Others}}<tr{{if .Chosen}} class="chosen"{{end}}><td>{{.Method}}</td><td>{{count .EdgeCut}}</td><td>{{count .CommVolume}}</td><td>{{printf "%.3f" .RemoteMaxOverMin}}</td><td>{{.Bytes}}</td><td>{{printf "%.2f" .Seconds}} s</td>{{range .Balances}}<td>{{.}}</td>{{end}}</tr>
-{{end}}</table></div>{{end}}
+{{end}}</table></div>
+{{if .Left}}<p>Not compared:</p><ul>{{range .Left}}<li>{{.Method}}: {{.Why}}</li>{{end}}</ul>{{end}}{{end}}
 </body></html>
 `

@@ -7,14 +7,14 @@ import "context"
 //
 //	argmax over k of |N(v) ∩ P_k| · (1 - |P_k| / C)
 //
-// with C the most a part may weigh. One pass reads the edges once, in order;
-// restreaming passes come close to what can be had without coarsening.
+// with C the limit of a part. One pass reads the edges once, in order;
+// restreaming passes come close to the best possible without coarsening.
 func LDG(ctx context.Context, p *Problem) ([]uint32, error) {
 	s := newStream(p, func(neighbours int, fill float64) float64 { return float64(neighbours) * (1 - fill) })
 	return s.run(ctx, "ldg", p.passes())
 }
 
-// passes of a streaming method when none were asked for: after five restreaming
+// passes of a streaming method by default: after five, restreaming
 // gains little.
 func (p *Problem) passes() int {
 	if p.Passes > 0 {

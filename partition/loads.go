@@ -1,6 +1,6 @@
 package partition
 
-// loads follows what every part weighs under every constraint while vertices move.
+// loads keeps what every part weighs under every constraint while vertices move.
 type loads struct {
 	constraints []Constraint
 	limit       []int64 // per constraint
@@ -66,7 +66,7 @@ func (l *loads) fill(k, v int) float64 {
 // over is by how much part k exceeds constraint c.
 func (l *loads) over(k, c int) int64 { return max(l.weight[k][c]-l.limit[c], 0) }
 
-// excess sums what parts weigh beyond their limits, each as a share of its limit.
+// excess sums by how much parts exceed their limits, each as a share of its limit.
 func (l *loads) excess() float64 {
 	sum := 0.0
 	for k := range l.weight {

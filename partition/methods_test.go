@@ -16,9 +16,11 @@ import (
 func TestMethodsOnRandomGraphs(t *testing.T) {
 	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 2+r.IntN(150))
-		p := &Problem{Graph: g, Parts: 1 + r.IntN(min(8, g.Nodes())), Seed: r.Uint64(), Splits: randomSplits(r, g.Nodes())}
+		p := &Problem{Graph: g, Parts: 1 + r.IntN(min(8, g.Nodes())), Seed: r.Uint64(),
+			Splits: randomSplits(r, g.Nodes())}
 		if r.IntN(2) == 0 {
-			p.Constraints = []Constraint{{Name: "vertices", Tolerance: 0.1}, {Name: "edges", Weight: degreeWeights(g), Tolerance: 0.5}}
+			p.Constraints = []Constraint{{Name: "vertices", Tolerance: 0.1},
+				{Name: "edges", Weight: degreeWeights(g), Tolerance: 0.5}}
 		}
 		for _, name := range Names() {
 			parts := by(t, name, p)
@@ -57,7 +59,8 @@ func by(t *testing.T, name string, p *Problem) []uint32 {
 	if slices.Contains(size, 0) {
 		t.Fatalf("%s: a part without vertices: %v", name, size)
 	}
-	if keeps := map[string]bool{"ldg": true, "fennel": true, "bytegnn": true, "multilevel": true, "g3": true}; keeps[name] && err == nil {
+	if keeps := map[string]bool{"ldg": true, "fennel": true, "bytegnn": true, "multilevel": true,
+		"g3": true}; keeps[name] && err == nil {
 		if err := newLoads(p).of(parts).unbalanced(parts); err != nil && u == nil {
 			t.Fatalf("%s says all is well: %v", name, err)
 		}
@@ -86,7 +89,8 @@ func randomSplits(r *rand.Rand, n int) (s graph.Splits) {
 func TestVerticesAreAlwaysBalanced(t *testing.T) {
 	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 2+r.IntN(300))
-		p := &Problem{Graph: g, Parts: 1 + r.IntN(min(16, g.Nodes())), Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
+		p := &Problem{Graph: g, Parts: 1 + r.IntN(min(16, g.Nodes())),
+			Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
 		for _, name := range []string{"random", "ldg", "fennel"} {
 			parts, err := By(context.Background(), name, p)
 			if err != nil {
@@ -103,7 +107,8 @@ func TestByteGNNBalancesTheSplits(t *testing.T) {
 	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
 		n := 50 + r.IntN(400)
 		g := randomGraph(t, r, n)
-		p := &Problem{Graph: g, Parts: 2 + r.IntN(7), Splits: randomSplits(r, n), Hops: 1 + r.IntN(3), Passes: 1 + r.IntN(3)}
+		p := &Problem{Graph: g, Parts: 2 + r.IntN(7), Splits: randomSplits(r, n), Hops: 1 + r.IntN(3), Passes: 1 +
+			r.IntN(3)}
 		parts, err := By(context.Background(), "bytegnn", p)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +120,8 @@ func TestByteGNNBalancesTheSplits(t *testing.T) {
 				count[parts[v]]++
 			}
 			if limit := c.Limit(int64(len(ids)), p.Parts); slices.Max(count) > limit {
-				t.Fatalf("%d of a split of %d in one part of %d; at most %d", slices.Max(count), len(ids), p.Parts, limit)
+				t.Fatalf("%d of a split of %d in one part of %d; at most %d", slices.Max(count), len(ids), p.Parts,
+					limit)
 			}
 		}
 	})
@@ -165,7 +171,9 @@ func TestByteGNNBlocksAreTheNearestCentres(t *testing.T) {
 func TestG3NeverWorsensRemoteBalance(t *testing.T) {
 	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 20+r.IntN(300))
-		p := &Problem{Graph: g, Parts: 2 + r.IntN(6), Seed: r.Uint64(), Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}, {Name: "edges", Weight: degreeWeights(g), Tolerance: 0.2}}}
+		p := &Problem{Graph: g, Parts: 2 + r.IntN(6), Seed: r.Uint64(),
+			Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05},
+				{Name: "edges", Weight: degreeWeights(g), Tolerance: 0.2}}}
 		parts, _ := By(context.Background(), []string{"random", "chunk", "fennel", "hash"}[r.IntN(4)], p)
 		before := Measure(g, parts, p.Parts, p.Constraints, false, 1)
 		loads := newLoads(p).of(parts)
@@ -174,7 +182,8 @@ func TestG3NeverWorsensRemoteBalance(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := Measure(g, parts, p.Parts, p.Constraints, false, 1)
-		if slices.Max(after.Remote) > slices.Max(before.Remote) || after.RemoteMaxOverMin() > before.RemoteMaxOverMin()+1e-12 {
+		if slices.Max(after.Remote) > slices.Max(before.Remote) ||
+			after.RemoteMaxOverMin() > before.RemoteMaxOverMin()+1e-12 {
 			t.Fatalf("remote %v became %v", before.Remote, after.Remote)
 		}
 		if now := newLoads(p).of(parts).excess(); now > excess+1e-12 {
@@ -239,7 +248,8 @@ func TestHierarchical(t *testing.T) {
 	seeds(t, 20, func(t *testing.T, r *rand.Rand) {
 		g := blocks(r, 200+r.IntN(400), 12, 10, 0.8)
 		servers, workers := 1+r.IntN(3), 1+r.IntN(4)
-		p := &Problem{Graph: g, Parts: servers * workers, Seed: 3, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.1}}}
+		p := &Problem{Graph: g, Parts: servers * workers, Seed: 3,
+			Constraints: []Constraint{{Name: "vertices", Tolerance: 0.1}}}
 		for _, name := range []string{"random", "fennel", "multilevel"} {
 			parts, err := Hierarchical(context.Background(), name, p, servers)
 			if err != nil {
@@ -253,7 +263,7 @@ func TestHierarchical(t *testing.T) {
 }
 
 func TestBadProblems(t *testing.T) {
-	g, _ := graph.FromEdges(3, []uint32{0, 1}, []uint32{1, 2}, nil, graph.BuildOptions{Symmetrise: true})
+	g, _ := graph.FromEdges(3, []uint32{0, 1}, []uint32{1, 2}, nil, graph.BuildOptions{Symmetrize: true})
 	ctx := context.Background()
 	for _, k := range []int{0, -1, 4, 1 << 20} {
 		if _, err := By(ctx, "fennel", &Problem{Graph: g, Parts: k}); !errors.Is(err, graph.ErrInput) {
@@ -282,7 +292,8 @@ func TestImpossibleConstraint(t *testing.T) {
 		src, dst = append(src, v), append(dst, 0)
 	}
 	g, _ := graph.FromEdges(200, src, dst, nil, graph.BuildOptions{})
-	p := &Problem{Graph: g, Parts: 4, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}, {Name: "edges", Weight: degreeWeights(g), Tolerance: 0.05}}}
+	p := &Problem{Graph: g, Parts: 4, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05},
+		{Name: "edges", Weight: degreeWeights(g), Tolerance: 0.05}}}
 	for _, name := range []string{"fennel", "ldg"} {
 		parts, err := By(context.Background(), name, p)
 		var u *Unbalanced
@@ -302,19 +313,22 @@ func TestOddShapes(t *testing.T) {
 		return src, dst
 	}
 	for name, shape := range map[string]func() (n, parts int, src, dst []uint32){
-		"hub":        func() (int, int, []uint32, []uint32) { s, d := star(200_000); return 200_000, 8, s, d },
-		"no edges":   func() (int, int, []uint32, []uint32) { return 100, 7, nil, nil },
-		"loops":      func() (int, int, []uint32, []uint32) { return 9, 4, []uint32{3, 3, 5}, []uint32{3, 3, 5} },
-		"components": func() (int, int, []uint32, []uint32) { return 100, 5, []uint32{0, 2, 4, 6}, []uint32{1, 3, 5, 7} },
-		"all apart":  func() (int, int, []uint32, []uint32) { s, d := star(16); return 16, 16, s, d },
-		"one":        func() (int, int, []uint32, []uint32) { return 1, 1, nil, nil },
+		"hub":      func() (int, int, []uint32, []uint32) { s, d := star(200_000); return 200_000, 8, s, d },
+		"no edges": func() (int, int, []uint32, []uint32) { return 100, 7, nil, nil },
+		"loops":    func() (int, int, []uint32, []uint32) { return 9, 4, []uint32{3, 3, 5}, []uint32{3, 3, 5} },
+		"components": func() (int, int, []uint32, []uint32) {
+			return 100, 5, []uint32{0, 2, 4, 6}, []uint32{1, 3, 5, 7}
+		},
+		"all apart": func() (int, int, []uint32, []uint32) { s, d := star(16); return 16, 16, s, d },
+		"one":       func() (int, int, []uint32, []uint32) { return 1, 1, nil, nil },
 	} {
 		n, parts, src, dst := shape()
-		g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: true})
+		g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrize: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &Problem{Graph: g, Parts: parts, Seed: 1, Splits: graph.Splits{Train: []uint32{0}}, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
+		p := &Problem{Graph: g, Parts: parts, Seed: 1, Splits: graph.Splits{Train: []uint32{0}},
+			Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
 		for _, method := range Names() {
 			t.Run(name+"/"+method, func(t *testing.T) { by(t, method, p) })
 		}
@@ -326,7 +340,8 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	g := blocks(rand.New(rand.NewPCG(1, 1)), 500, 5, 8, 0.8)
 	for _, name := range []string{"ldg", "fennel", "bytegnn"} {
-		if _, err := By(ctx, name, &Problem{Graph: g, Parts: 3, Splits: graph.Splits{Train: []uint32{1}}}); !errors.Is(err, context.Canceled) {
+		if _, err := By(ctx, name, &Problem{Graph: g, Parts: 3,
+			Splits: graph.Splits{Train: []uint32{1}}}); !errors.Is(err, context.Canceled) {
 			t.Error(name, err)
 		}
 	}

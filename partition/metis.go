@@ -13,11 +13,11 @@ import (
 	"starling/graph"
 )
 
-// Metis cuts a graph with the system's METIS library (METIS_PartGraphKway), which
-// is opened at run time: as a comparison, and for those who insist. Several
-// constraints are METIS's own multi-constraint mode. METIS knows nothing of
-// threads or cancellation, and may miss a tolerance: then the error is an
-// Unbalanced one beside what it found.
+// Metis partitions a graph with the system's METIS library (METIS_PartGraphKway), which
+// is opened at run time, for comparison. Several
+// constraints use METIS's multi-constraint mode. METIS has no
+// threads and no cancellation, and may miss a tolerance: then the error is an
+// Unbalanced one beside the partition it found.
 //
 // G. Karypis, V. Kumar: Multilevel k-way partitioning scheme for irregular graphs, 1998.
 func Metis(ctx context.Context, p *Problem) ([]uint32, error) {
@@ -54,14 +54,15 @@ var ErrNoMetis = errors.New("the METIS library is not installed")
 
 // metisLib is the opened library and how it was compiled.
 type metisLib struct {
-	kway    func(nvtxs, ncon, xadj, adjncy, vwgt, vsize, adjwgt, nparts, tpwgts, ubvec, options, edgecut, part unsafe.Pointer) int32
+	kway func(nvtxs, ncon, xadj, adjncy, vwgt, vsize, adjwgt, nparts, tpwgts, ubvec, options, edgecut,
+		part unsafe.Pointer) int32
 	options func(options unsafe.Pointer) int32
 	wide    bool // idx_t has 64 bits
 	double  bool // real_t has 64 bits
 	mu      sync.Mutex
 }
 
-// metisOnce opens the library, or says again why it could not.
+// metisOnce opens the library, or returns the first error again.
 var metisOnce = sync.OnceValues(func() (*metisLib, error) {
 	lib := &metisLib{}
 	if err := lib.open(); err != nil {
@@ -82,8 +83,8 @@ const (
 	metisOK        = 1
 )
 
-// measure finds the widths of METIS's two types, which only its compiler knew. The
-// default options are 40 times -1: how far they reach tells the width of idx_t.
+// measure finds the widths of METIS's two types, which depend on how it was compiled. The
+// default options are 40 times -1: the number of bytes set is the width of idx_t.
 // Target weights must sum to one: whether they do in single precision tells
 // that of real_t.
 func (l *metisLib) measure() error {
@@ -108,15 +109,17 @@ func (l *metisLib) measure() error {
 	return nil
 }
 
-// metisTrial cuts a path of four vertices.
+// metisTrial partitions a path of four vertices.
 func metisTrial[I int32 | int64](l *metisLib, target unsafe.Pointer) bool {
 	off, adj := []I{0, 1, 3, 5, 6}, []I{1, 0, 2, 1, 3, 2}
 	n, con, k, cut := I(4), I(1), I(2), I(0)
 	part := make([]I, 4)
 	options := make([]I, metisOptions)
 	l.options(unsafe.Pointer(&options[0]))
-	return l.kway(unsafe.Pointer(&n), unsafe.Pointer(&con), unsafe.Pointer(&off[0]), unsafe.Pointer(&adj[0]), nil, nil, nil,
-		unsafe.Pointer(&k), target, nil, unsafe.Pointer(&options[0]), unsafe.Pointer(&cut), unsafe.Pointer(&part[0])) == metisOK
+	return l.kway(unsafe.Pointer(&n), unsafe.Pointer(&con), unsafe.Pointer(&off[0]), unsafe.Pointer(&adj[0]), nil,
+		nil, nil,
+		unsafe.Pointer(&k), target, nil, unsafe.Pointer(&options[0]), unsafe.Pointer(&cut),
+		unsafe.Pointer(&part[0])) == metisOK
 }
 
 // metisCut runs METIS with one width of integers.
@@ -132,19 +135,21 @@ func metisCut[I int32 | int64](l *metisLib, p *Problem, parts []uint32) error {
 	part := make([]I, len(parts))
 	options := make([]I, metisOptions)
 
-	l.mu.Lock() // METIS's random numbers are the process's own
+	l.mu.Lock() // METIS's random numbers are global state
 	defer l.mu.Unlock()
 	l.options(unsafe.Pointer(&options[0]))
 	options[metisSeed] = I(p.Seed & math.MaxInt32)
 	if p.Objective == Volume {
 		options[metisObjective] = metisVolume
 	}
-	code := l.kway(unsafe.Pointer(&n), unsafe.Pointer(&con), unsafe.Pointer(&off[0]), unsafe.Pointer(unsafe.SliceData(adj)),
+	code := l.kway(unsafe.Pointer(&n), unsafe.Pointer(&con), unsafe.Pointer(&off[0]),
+		unsafe.Pointer(unsafe.SliceData(adj)),
 		unsafe.Pointer(&load[0]), nil, unsafe.Pointer(unsafe.SliceData(w)), unsafe.Pointer(&k), nil, slack,
 		unsafe.Pointer(&options[0]), unsafe.Pointer(&cut), unsafe.Pointer(&part[0]))
 	runtime.KeepAlive(slack)
 	if code != metisOK {
-		return fmt.Errorf("METIS failed on %d vertices, %d parts and %d constraints: %s", len(parts), p.Parts, len(constraints), metisError(code))
+		return fmt.Errorf("METIS failed on %d vertices, %d parts and %d constraints: %s", len(parts), p.Parts,
+			len(constraints), metisError(code))
 	}
 	for v := range parts {
 		parts[v] = uint32(part[v])
@@ -204,8 +209,9 @@ func metisGraph[I int32 | int64](g *graph.CSR, symmetric bool) (off, adj, w []I,
 		out, _ = g.Transpose()
 	}
 	if m := directions * g.Edges(); unsafe.Sizeof(I(0)) == 4 && m > math.MaxInt32 {
-		return nil, nil, nil, &graph.InputError{Field: "graph", Found: fmt.Sprintf("%d edges", m), Want: "fewer than 2^31, as this METIS library counts in 32 bits",
-			Fix: "use the method multilevel, or a METIS library with 64-bit integers"}
+		return nil, nil, nil, &graph.InputError{Field: "graph", Found: fmt.Sprintf("%d edges", m),
+			Want: "fewer than 2^31, as this METIS library counts in 32 bits",
+			Fix:  "use the method multilevel, or a METIS library with 64-bit integers"}
 	}
 	off = make([]I, n+1)
 	adj = make([]I, 0, directions*g.Edges())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/partition/graphtest"
 )
 
 func metisOrSkip(t *testing.T, p *Problem) []uint32 {
@@ -24,36 +25,28 @@ func metisOrSkip(t *testing.T, p *Problem) []uint32 {
 }
 
 func TestMetisCutsBlocks(t *testing.T) {
-	g := mlBlocks(t, rand.New(rand.NewPCG(1, 9)), 2000, 8, 20)
+	g := graphtest.Blocks(t, rand.New(rand.NewPCG(1, 9)), 2000, 8, 20)
 	p := &Problem{Graph: g, Parts: 8, Seed: 3, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.03}}}
 	parts := metisOrSkip(t, p)
 	if again := metisOrSkip(t, p); !slices.Equal(parts, again) {
 		t.Fatal("another partition from the same seed")
 	}
-	var cut, between int
-	for v := range uint32(g.Nodes()) {
-		for _, u := range g.Neighbors(v) {
-			if parts[u] != parts[v] {
-				cut++
-			}
-			if u%8 != v%8 {
-				between++
-			}
-		}
-	}
+	cut := graphtest.Between(g, func(v uint32) uint32 { return parts[v] })
+	between := graphtest.Between(g, func(v uint32) uint32 { return v % 8 })
 	if cut > 2*between {
 		t.Fatalf("cut %d, between communities %d", cut/2, between/2)
 	}
 }
 
 func TestMetisBalancesSeveralConstraints(t *testing.T) {
-	g := mlBlocks(t, rand.New(rand.NewPCG(1, 10)), 2000, 20, 10)
+	g := graphtest.Blocks(t, rand.New(rand.NewPCG(1, 10)), 2000, 20, 10)
 	train := make([]uint32, g.Nodes())
 	for v := range 300 {
 		train[v] = 1
 	}
 	p := &Problem{Graph: g, Parts: 4, Objective: Volume, Constraints: []Constraint{
-		{Name: "vertices", Tolerance: 0.05}, {Name: "train", Weight: train, Tolerance: 0.3}, {Name: "edges", Weight: degreeWeights(g), Tolerance: 0.2}}}
+		{Name: "vertices", Tolerance: 0.05}, {Name: "train", Weight: train, Tolerance: 0.3}, {Name: "edges",
+			Weight: degreeWeights(g), Tolerance: 0.2}}}
 	parts := metisOrSkip(t, p)
 	l := newLoads(p).of(parts)
 	for k := range l.weight {

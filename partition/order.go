@@ -6,24 +6,24 @@ import (
 	"starling/graph"
 )
 
-// The vertices of a part are numbered border first, then the interior, each in the
-// order a breadth-first search of the part's own edges meets them (Wan et al.,
+// The vertices of a part are numbered with the boundary first, then the interior, each in the
+// order in which a breadth-first search of the part's own edges visits them (Wan et al.,
 // "Scalable and Efficient Full-Graph GNN Training for Large Graphs", SIGMOD 2023: the
-// first step of G3's scheduling). So what other parts wait for is computed first and
-// in few ranges, and neighbours lie near each other in memory.
+// first step of G3's scheduling). So the rows that other parts need are computed first and
+// in few ranges, and neighbours are close in memory.
 
-// orderly is the bytes of features from which on border and interior keep the
+// sequentialBytes is the size of features from which on boundary and interior keep the
 // dataset's order: rows are then copied in two sweeps through the file, which no
 // longer fits into memory.
-const orderly = 16 << 30
+const sequentialBytes = 16 << 30
 
 // order lists the vertices of each part: part k has list[start[k]:start[k+1]].
 func order(d *graph.Dataset, parts []uint32, k int) (start []int64, list []uint32) {
 	start, list = group(parts, k)
-	border := borderOf(d.Graph, parts)
-	if f := d.Features; f != nil && 4*int64(len(f.F32))+2*int64(len(f.BF16))+8*int64(len(f.Indices)) > orderly {
+	boundary := boundaryOf(d.Graph, parts)
+	if f := d.Features; f != nil && 4*int64(len(f.F32))+2*int64(len(f.BF16))+8*int64(len(f.Indices)) > sequentialBytes {
 		eachPart(k, 0, func() func(int) {
-			return func(k int) { bordersFirst(list[start[k]:start[k+1]], border) }
+			return func(k int) { boundaryFirst(list[start[k]:start[k+1]], boundary) }
 		})
 		return start, list
 	}
@@ -32,17 +32,17 @@ func order(d *graph.Dataset, parts []uint32, k int) (start []int64, list []uint3
 		return func(k int) {
 			core := list[start[k]:start[k+1]]
 			breadthFirst(d.Graph, parts, core, seen)
-			bordersFirst(core, border)
+			boundaryFirst(core, boundary)
 		}
 	})
 	return start, list
 }
 
-// borderOf are the vertices with an edge from or to another part.
-func borderOf(g *graph.CSR, parts []uint32) bitset {
-	border := newBits(len(parts))
+// boundaryOf are the vertices with an edge from or to another part.
+func boundaryOf(g *graph.CSR, parts []uint32) bitset {
+	boundary := newBits(len(parts))
 	mark := func(v uint32) {
-		word, bit := &border[v/64], uint64(1)<<(v%64)
+		word, bit := &boundary[v/64], uint64(1)<<(v%64)
 		if atomic.LoadUint64(word)&bit == 0 {
 			atomic.OrUint64(word, bit)
 		}
@@ -57,11 +57,11 @@ func borderOf(g *graph.CSR, parts []uint32) bitset {
 			}
 		}
 	})
-	return border
+	return boundary
 }
 
-// breadthFirst orders a part's vertices as a search over its own in-edges meets
-// them; it starts anew at the first vertex not yet met.
+// breadthFirst orders a part's vertices as a search over its own in-edges visits
+// them; it restarts at the first vertex not yet visited.
 func breadthFirst(g *graph.CSR, parts, core []uint32, seen []bool) {
 	met := make([]uint32, 0, len(core))
 	next := 0
@@ -82,12 +82,12 @@ func breadthFirst(g *graph.CSR, parts, core []uint32, seen []bool) {
 	copy(core, met)
 }
 
-// bordersFirst moves border vertices to the front; both groups keep their order.
-func bordersFirst(core []uint32, border bitset) {
+// boundaryFirst moves boundary vertices to the front; both groups keep their order.
+func boundaryFirst(core []uint32, boundary bitset) {
 	var interior []uint32
 	n := 0
 	for _, v := range core {
-		if border.has(v) {
+		if boundary.has(v) {
 			core[n] = v
 			n++
 			continue

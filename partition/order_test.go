@@ -19,7 +19,7 @@ func TestOrder(t *testing.T) {
 		for i := range uint64(key.IntN(2, 3*n)) {
 			src, dst = append(src, uint32(key.Fold(3).IntN(i, n))), append(dst, uint32(key.Fold(4).IntN(i, n)))
 		}
-		g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: trial%2 == 0})
+		g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrize: trial%2 == 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,10 +27,10 @@ func TestOrder(t *testing.T) {
 		for v := range parts {
 			parts[v] = uint32(key.Fold(5).IntN(uint64(v), k))
 		}
-		border := make([]bool, n)
+		boundary := make([]bool, n)
 		for i := range src {
 			if parts[src[i]] != parts[dst[i]] {
-				border[src[i]], border[dst[i]] = true, true
+				boundary[src[i]], boundary[dst[i]] = true, true
 			}
 		}
 		start, list := order(&graph.Dataset{Graph: g}, parts, k)
@@ -46,8 +46,8 @@ func TestOrder(t *testing.T) {
 				if parts[v] != uint32(p) {
 					t.Fatalf("vertex %d of part %d is in part %d", v, parts[v], p)
 				}
-				if interior = interior || !border[v]; interior && border[v] {
-					t.Fatalf("border vertex %d after an interior one in %v", v, list[start[p]:start[p+1]])
+				if interior = interior || !boundary[v]; interior && boundary[v] {
+					t.Fatalf("boundary vertex %d after an interior one in %v", v, list[start[p]:start[p+1]])
 				}
 			}
 		}

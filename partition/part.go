@@ -46,10 +46,17 @@ type Part struct {
 	Labels     *graph.Labels
 	Splits     graph.Splits
 
+	// DatasetOrder is the order of In's rows in the dataset; nil: the folder is of a version
+	// that did not keep it.
+	DatasetOrder *graph.RowOrder
+
 	folder *graph.Folder
 }
 
-// OpenOptions says how much of a part is read before it is trusted.
+// orderFile has DatasetOrder, in bytes or wider.
+const orderFile = "dataset_order.npy"
+
+// OpenOptions says how much of a part is checked.
 type OpenOptions struct {
 	Verify bool // all checksums and contents, whatever the size
 }
@@ -65,7 +72,8 @@ func OpenPart(dir string, k int) (*Part, error) {
 		return nil, err
 	}
 	if k < 0 || k >= book.Parts {
-		return nil, &graph.InputError{File: dir, Field: "part", Found: fmt.Sprint(k), Want: fmt.Sprintf("0 to %d", book.Parts-1), Fix: "start as many workers as there are parts"}
+		return nil, &graph.InputError{File: dir, Field: "part", Found: fmt.Sprint(k),
+			Want: fmt.Sprintf("0 to %d", book.Parts-1), Fix: "start as many workers as there are parts"}
 	}
 	p, err := OpenPartFolder(book.PartDir(dir, k), OpenOptions{})
 	if err != nil {
@@ -115,12 +123,13 @@ func (m *PartMeta) validate() error {
 	case m.Edges < 0 || m.Edges > b.Edges:
 		return badBook("edges", m.Edges, fmt.Sprintf("0 to %d", b.Edges))
 	case min(m.Sent, m.Train, m.Val, m.Test, m.Remote) < 0:
-		return badBook("sent, train, val, test, remote_edges", fmt.Sprint(m.Sent, m.Train, m.Val, m.Test, m.Remote), "counts from 0")
+		return badBook("sent, train, val, test, remote_edges", fmt.Sprint(m.Sent, m.Train, m.Val, m.Test, m.Remote),
+			"counts from 0")
 	}
 	return nil
 }
 
-// load maps every array and checks what a reader relies on not to run out of it.
+// load maps every array and checks the offsets that readers rely on.
 func (p *Part) load(verify bool) error {
 	for _, f := range []func() error{p.loadGraph, p.loadLists, p.loadFeatures, p.loadTargets} {
 		if err := f(); err != nil {
@@ -153,7 +162,27 @@ func (p *Part) loadGraph() (err error) {
 	}
 	if p.In.EdgeDim = m.Book.EdgeDim; p.In.EdgeDim > 0 {
 		p.In.EdgeFeatures, err = graph.MapArray[float32](p.folder, "edge_features.npy", m.Edges, int64(p.In.EdgeDim))
+		if err != nil {
+			return err
+		}
 	}
+	return p.loadOrder()
+}
+
+func (p *Part) loadOrder() (err error) {
+	if !p.folder.Has(orderFile) {
+		return nil
+	}
+	o, n := &graph.RowOrder{}, p.Meta.Edges
+	switch p.Meta.Arrays[orderFile].DType {
+	case "|u1":
+		o.U8, err = graph.MapArray[uint8](p.folder, orderFile, n)
+	case "<u2":
+		o.U16, err = graph.MapArray[uint16](p.folder, orderFile, n)
+	default:
+		o.U32, err = graph.MapArray[uint32](p.folder, orderFile, n)
+	}
+	p.DatasetOrder = o
 	return err
 }
 
@@ -163,7 +192,8 @@ func (p *Part) loadLists() (err error) {
 		name string
 		to   *[]uint32
 		n    int64
-	}{{"halo.npy", &p.Halo, m.Halo}, {"send.npy", &p.Send, m.Sent}, {"degrees.npy", &p.Degrees, m.Core + m.Halo}, {"ids.npy", &p.IDs, m.Core + m.Halo}} {
+	}{{"halo.npy", &p.Halo, m.Halo}, {"send.npy", &p.Send, m.Sent}, {"degrees.npy", &p.Degrees, m.Core +
+		m.Halo}, {"ids.npy", &p.IDs, m.Core + m.Halo}} {
 		if *a.to, err = graph.MapArray[uint32](p.folder, a.name, a.n); err != nil {
 			return err
 		}
@@ -219,7 +249,8 @@ func (p *Part) loadLabels() (err error) {
 	case graph.SingleLabel:
 		l.Class, err = graph.MapArray[int32](p.folder, name, n)
 	default:
-		return badBook("task", fmt.Sprintf("%q", p.Book.Task), fmt.Sprintf("%q, %q or %q", graph.SingleLabel, graph.MultiLabel, graph.Regression))
+		return badBook("task", fmt.Sprintf("%q", p.Book.Task),
+			fmt.Sprintf("%q, %q or %q", graph.SingleLabel, graph.MultiLabel, graph.Regression))
 	}
 	p.Labels = l
 	return err
@@ -234,7 +265,8 @@ func (p *Part) loadTargets() (err error) {
 		to   *[]uint32
 		all  int64
 		n    int64
-	}{{"train.npy", &p.Splits.Train, p.Book.Train, p.Meta.Train}, {"val.npy", &p.Splits.Val, p.Book.Val, p.Meta.Val}, {"test.npy", &p.Splits.Test, p.Book.Test, p.Meta.Test}} {
+	}{{"train.npy", &p.Splits.Train, p.Book.Train, p.Meta.Train}, {"val.npy", &p.Splits.Val, p.Book.Val,
+		p.Meta.Val}, {"test.npy", &p.Splits.Test, p.Book.Test, p.Meta.Test}} {
 		if s.all == 0 {
 			continue
 		}
@@ -254,7 +286,7 @@ func (p *Part) HaloOf(q int) []uint32 { return p.Halo[p.HaloPtr[q]:p.HaloPtr[q+1
 // SendTo are the core vertices whose rows q needs, in the order of q's halo.
 func (p *Part) SendTo(q int) []uint32 { return p.Send[p.SendPtr[q]:p.SendPtr[q+1]] }
 
-// GCNDegree is the in-degree that GCN normalises by: by weight, without self-loops.
+// GCNDegree is the in-degree that GCN normalizes by: by weight, without self-loops.
 func (p *Part) GCNDegree(local uint32) float64 {
 	if p.GCNDegrees != nil {
 		return p.GCNDegrees[local]

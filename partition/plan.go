@@ -9,7 +9,7 @@ import (
 	"starling/rng"
 )
 
-// Model is the network whose traffic and memory are to be foreseen.
+// Model is the network whose traffic and memory are predicted.
 type Model struct {
 	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp
 	Layers     int
@@ -18,28 +18,31 @@ type Model struct {
 	In, Out    int // features and classes
 	SparseIn   bool
 	BatchSize  int   // of sampled training, over all workers
-	Fanout     []int // neighbours a vertex, the layer of the roots first
+	Fanout     []int // neighbours per vertex, the layer of the seed vertices first
 	FeatureLen int   // bytes of a feature row on the wire
 }
 
-// Validate names the first setting that makes no sense.
+// Validate names the first invalid setting.
 func (m *Model) Validate() error {
 	known := []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
 	switch {
 	case !slices.Contains(known, m.Name):
-		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: "one of " + strings.Join(known, ", "), Fix: "the estimate of traffic is for a model that exists"}
+		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: "one of " +
+			strings.Join(known, ", "), Fix: "the estimate of traffic is for a model that exists"}
 	case m.Layers < 1 || m.Layers > 1000 || m.Hidden < 1 || m.Hidden > 1<<16 || m.Heads < 1:
-		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%d layers of %d with %d heads", m.Layers, m.Hidden, m.Heads), Want: "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
+		return &graph.InputError{Field: "model",
+			Found: fmt.Sprintf("%d layers of %d with %d heads", m.Layers, m.Hidden, m.Heads),
+			Want:  "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
 	}
 	return nil
 }
 
-// Plan is what training on a partition is expected to move and to need.
+// Plan is the predicted traffic and memory of training on a partition.
 type Plan struct {
 	Model  string         `json:"model"`
 	Layers []LayerTraffic `json:"layers"`
 	// FeatureBytes are the feature rows of all halos, fetched once before full-graph
-	// training: sums over them are kept, so the first layer then sends nothing.
+	// training: their aggregates are kept, so the first layer then sends nothing.
 	FeatureBytes  int64        `json:"feature_bytes_once"`
 	GradientBytes int64        `json:"gradient_bytes"` // all-reduce of one step, all workers
 	EpochBytes    int64        `json:"epoch_bytes"`    // full graph: layers and one all-reduce
@@ -47,39 +50,39 @@ type Plan struct {
 	Memory        []int64      `json:"memory_bytes"` // each worker, full graph
 }
 
-// LayerTraffic is what one layer's exchange moves in an epoch, over all workers.
+// LayerTraffic is the exchange of one layer in an epoch, over all workers.
 type LayerTraffic struct {
 	Layer         int   `json:"layer"`
-	Forward       int   `json:"forward_width"` // floats a row; 0: nothing is sent
+	Forward       int   `json:"forward_width"` // floats per row; 0: nothing is sent
 	Backward      int   `json:"backward_width"`
 	ForwardBytes  int64 `json:"forward_bytes"`
 	BackwardBytes int64 `json:"backward_bytes"`
 }
 
-// SampledPlan is an estimate from a few batches sampled for it.
+// SampledPlan is an estimate from a few sampled batches.
 type SampledPlan struct {
 	BatchSize   int     `json:"batch_size"`
 	Fanout      []int   `json:"fanout"`
 	Batches     int     `json:"batches"` // of an epoch
 	RemoteShare float64 `json:"remote_share"`
 	RemoteRows  int64   `json:"remote_rows"` // of an epoch
-	EpochBytes  int64   `json:"epoch_bytes"` // feature rows and an all-reduce a batch
+	EpochBytes  int64   `json:"epoch_bytes"` // feature rows, and one all-reduce per batch
 }
 
-// Foresee computes the plan of a model on a partition.
-func (q *Quality) Foresee(m Model) *Plan {
+// PlanFor computes the plan of a model on a partition.
+func (q *Quality) PlanFor(m Model) *Plan {
 	p := &Plan{Model: m.Name, Memory: make([]int64, len(q.Core))}
 	if !m.SparseIn && m.convFirst() {
 		p.FeatureBytes = q.CommVolume * int64(m.FeatureLen)
 	}
 	for l, w := range m.widths() {
-		forward, backward := w.travel(m, l)
+		forward, backward := w.exchanged(m, l)
 		t := LayerTraffic{Layer: l, Forward: forward, Backward: backward,
 			ForwardBytes: 4 * int64(forward) * q.CommVolume, BackwardBytes: 4 * int64(backward) * q.CommVolume}
 		p.Layers = append(p.Layers, t)
 		p.EpochBytes += t.ForwardBytes + t.BackwardBytes
 	}
-	// A ring all-reduce moves the parameters twice round, less one stop each time.
+	// A ring all-reduce sends every parameter 2(n-1) times over n workers.
 	p.GradientBytes = 2 * int64(len(q.Core)-1) * 4 * m.parameters()
 	p.EpochBytes += p.GradientBytes
 	for k := range p.Memory {
@@ -116,12 +119,12 @@ func (m *Model) widths() (list []layerWidths) {
 	return list
 }
 
-// travel is the width of the rows a layer sends, as nn's sumConv decides: forwards
-// the narrower side, the input's where both are equal; backwards the output's
-// unless the input is narrower. Sums over constant dense features are kept, so
-// such a first layer sends nothing. Layers that do more than add send transformed
-// rows, GAT a number a head beside them.
-func (w layerWidths) travel(m Model, layer int) (forward, backward int) {
+// exchanged is the width of the rows that a layer sends, as nn's sumConv decides: forward
+// the narrower side, the input's if both are equal; backward the output's
+// unless the input is narrower. Aggregates of constant dense features are kept, so
+// such a first layer sends nothing. Layers that do more than sum send transformed
+// rows, GAT one number per head beside them.
+func (w layerWidths) exchanged(m Model, layer int) (forward, backward int) {
 	switch {
 	case m.Name == "gat":
 		return w.out + m.Heads, w.out + m.Heads
@@ -157,7 +160,7 @@ func (m *Model) parameters() (n int64) {
 		case "gatv2":
 			n += 2 * int64(w.out)
 			add(w.in, w.out)
-		case "film": // three more, of which two are twice as wide
+		case "film": // three more, two of them twice as wide
 			n += 5*int64(w.in)*int64(w.out) + int64(w.out)
 		case "gin":
 			last := m.Hidden
@@ -177,17 +180,17 @@ func (m *Model) memory(core, halo, edges int64) int64 {
 	n := 2*(8*(core+halo)+4*edges) + core*int64(m.FeatureLen) + 16*m.parameters()
 	widest := int64(0)
 	for l, w := range m.widths() {
-		forward, _ := w.travel(*m, l)
+		forward, _ := w.exchanged(*m, l)
 		n += 4 * (core*int64(w.out+w.in) + halo*int64(forward))
 		widest = max(widest, int64(max(w.in, w.out)))
 	}
 	return n + 2*4*(core+halo)*widest
 }
 
-// ForeseeSampled adds what sampled training would pull in an epoch, from a few
-// batches drawn for it: a keyed permutation of the training vertices, each root
-// computed where it lives.
-func (p *Plan) ForeseeSampled(g *graph.CSR, parts []uint32, train []uint32, m Model, workers int, seed uint64) {
+// AddSampled adds the rows that mini-batch training would pull in an epoch, from a few
+// sampled batches: a keyed permutation of the training vertices, each seed vertex
+// computed by its owner.
+func (p *Plan) AddSampled(g *graph.CSR, parts []uint32, train []uint32, m Model, workers int, seed uint64) {
 	if len(train) == 0 || len(m.Fanout) == 0 || m.BatchSize < 1 {
 		return
 	}
@@ -198,12 +201,12 @@ func (p *Plan) ForeseeSampled(g *graph.CSR, parts []uint32, train []uint32, m Mo
 	drawn := min(tries, s.Batches)
 	var remote, all int64
 	for b := range drawn {
-		roots := make([][]uint32, workers)
+		seeds := make([][]uint32, workers)
 		for _, i := range order[b*m.BatchSize : min((b+1)*m.BatchSize, len(train))] {
 			v := train[i]
-			roots[parts[v]] = append(roots[parts[v]], v)
+			seeds[parts[v]] = append(seeds[parts[v]], v)
 		}
-		for k, own := range roots {
+		for k, own := range seeds {
 			for v := range sampledInputs(g, own, m.Fanout, key.Fold(uint64(b))) {
 				all++
 				if int(parts[v]) != k {
@@ -218,13 +221,13 @@ func (p *Plan) ForeseeSampled(g *graph.CSR, parts []uint32, train []uint32, m Mo
 	p.Sampled = s
 }
 
-// sampledInputs are the vertices whose features a worker needs for its roots.
-func sampledInputs(g *graph.CSR, roots []uint32, fanout []int, key rng.Key) map[uint32]bool {
+// sampledInputs are the vertices whose features a worker needs for its seed vertices.
+func sampledInputs(g *graph.CSR, seeds []uint32, fanout []int, key rng.Key) map[uint32]bool {
 	seen := map[uint32]bool{}
-	for _, v := range roots {
+	for _, v := range seeds {
 		seen[v] = true
 	}
-	frontier := roots
+	frontier := seeds
 	for l, f := range fanout {
 		var next []uint32
 		for _, v := range frontier {

@@ -7,32 +7,32 @@ import (
 	"starling/graph"
 )
 
-// Problem is a graph to be cut into parts.
+// Problem is a graph to partition.
 type Problem struct {
 	Graph *graph.CSR // in-edges; methods that need it see it as undirected
-	// Symmetric says that every edge is known to have its reverse; else methods that need
-	// to know look at all of them.
+	// Symmetric says that every edge is known to have its reverse; otherwise methods that need
+	// to know check all edges.
 	Symmetric bool
 	Parts     int
 	// Seed keys every random choice. The result depends on it and on the problem,
 	// never on the number of threads.
 	Seed    uint64
 	Threads int // 0: all cores
-	// Objective is what the methods that optimise minimise.
+	// Objective is what methods that optimise minimise.
 	Objective Objective
 	// Constraints are to be balanced at once. None means vertices alone, within 5%.
 	Constraints []Constraint
 	// Splits are for methods that look at training, validation and test vertices.
 	Splits graph.Splits
-	// Passes is how often a streaming method reads the edges; 0: as often as it likes.
+	// Passes is how often a streaming method reads the edges; 0: its default.
 	Passes int
-	// Hops is how far bytegnn's blocks reach, one a layer of the model; 0: two.
+	// Hops is how far bytegnn's blocks reach, one per layer of the model; 0: two.
 	Hops int
-	// Progress, if set, is told how far a stage has come.
+	// Progress, if set, is called with the state of a stage.
 	Progress func(stage string, done, total int64)
 }
 
-// Objective is what a good partition has little of.
+// Objective is what a partition minimises.
 type Objective uint8
 
 const (
@@ -58,11 +58,11 @@ func (c *Constraint) Of(v int) int64 {
 	return int64(c.Weight[v])
 }
 
-// Method cuts a graph: the part of each vertex, in 0..Parts-1.
+// Method partitions a graph: the part of each vertex, in 0..Parts-1.
 type Method func(ctx context.Context, p *Problem) ([]uint32, error)
 
 // Unbalanced is the error of a method that could not meet a constraint. The
-// partition it found is the best there was.
+// partition is the best one found.
 type Unbalanced struct {
 	Constraint string
 	Heaviest   float64 // the heaviest part over the mean
@@ -75,7 +75,7 @@ func (e *Unbalanced) Error() string {
 		e.Constraint, e.Heaviest, e.Allowed)
 }
 
-// Is makes an impossible constraint a mistake of who asked for it.
+// Is makes an impossible constraint a user's mistake.
 func (e *Unbalanced) Is(target error) bool { return target == graph.ErrInput }
 
 func (p *Problem) report(stage string, done, total int64) {

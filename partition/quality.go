@@ -9,7 +9,7 @@ import (
 	"starling/graph"
 )
 
-// Quality is how good a partition is. The package comment defines the words.
+// Quality is the quality of a partition. The package comment defines the terms.
 type Quality struct {
 	EdgeCut    int64
 	CommVolume int64
@@ -20,10 +20,11 @@ type Quality struct {
 	Balance    map[string]float64 // heaviest part over the mean, per constraint
 }
 
-// Measure counts everything, reading each in-edge once. It needs a bit a vertex
+// Measure counts everything, reading each in-edge once. It needs one bit per vertex
 // for each thread, beside a list of the vertices.
 func Measure(g *graph.CSR, parts []uint32, k int, constraints []Constraint, symmetric bool, threads int) *Quality {
-	q := &Quality{Core: make([]int64, k), Edges: make([]int64, k), Remote: make([]int64, k), Traffic: make([][]int64, k)}
+	q := &Quality{Core: make([]int64, k), Edges: make([]int64, k), Remote: make([]int64, k),
+		Traffic: make([][]int64, k)}
 	start, order := group(parts, k)
 	cut := make([]int64, k)
 	eachPart(k, threads, func() func(int) {
@@ -83,8 +84,8 @@ func balances(parts []uint32, k int, constraints []Constraint) map[string]float6
 	return out
 }
 
-// RemoteMaxOverMin is the spread that g3 narrows. A part that needs nothing counts
-// as one vertex, so that the ratio is always a number.
+// RemoteMaxOverMin is the ratio that g3 lowers. A part without a halo counts
+// as one vertex, so that the ratio is always finite.
 func (q *Quality) RemoteMaxOverMin() float64 {
 	most, least := spread(q.Remote)
 	return float64(max(most, 1)) / float64(max(least, 1))
@@ -98,7 +99,7 @@ func spread(x []int64) (most, least int64) {
 	return most, least
 }
 
-// eachPart runs work on every part, on several threads; start makes what one
+// eachPart runs work on every part, on several threads; start makes the state that one
 // thread keeps between its parts.
 func eachPart(k, threads int, start func() func(part int)) {
 	if threads <= 0 {
@@ -124,7 +125,7 @@ func newBits(n int) bitset { return make(bitset, (n+63)/64) }
 
 func (b bitset) clear() { clear(b) }
 
-// set puts v in the set; it reports whether it was not there.
+// set adds v; it reports whether it is new.
 func (b bitset) set(v uint32) bool {
 	w, bit := v/64, uint64(1)<<(v%64)
 	fresh := b[w]&bit == 0

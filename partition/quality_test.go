@@ -89,20 +89,22 @@ func TestMetricsEqualASlowRecount(t *testing.T) {
 // first layer, 64 wide for the second, and 10 wide for the third.
 func TestPlanOfSAGE(t *testing.T) {
 	q := &Quality{CommVolume: 1000, Core: []int64{10, 10}, Remote: []int64{500, 500}, Edges: []int64{50, 50}}
-	p := q.Foresee(Model{Name: "sage", Layers: 3, Hidden: 64, Heads: 1, In: 100, Out: 10, FeatureLen: 400})
+	p := q.PlanFor(Model{Name: "sage", Layers: 3, Hidden: 64, Heads: 1, In: 100, Out: 10, FeatureLen: 400})
 	params := int64(2*100*64 + 64 + 2*64*64 + 64 + 2*64*10 + 10)
 	want := 4*1000*2*int64(64+10) + 2*4*params
 	if p.EpochBytes != want || p.FeatureBytes != 400_000 || p.GradientBytes != 2*4*params {
 		t.Fatalf("%+v, want %d", p, want)
 	}
-	sparse := q.Foresee(Model{Name: "gcn", Layers: 2, Hidden: 16, Heads: 1, In: 1433, Out: 7, SparseIn: true, FeatureLen: 72})
+	sparse := q.PlanFor(Model{Name: "gcn", Layers: 2, Hidden: 16, Heads: 1, In: 1433, Out: 7, SparseIn: true,
+		FeatureLen: 72})
 	if l := sparse.Layers; l[0].Forward != 16 || l[0].Backward != 16 || l[1].Forward != 7 || sparse.FeatureBytes != 0 {
 		t.Fatalf("%+v", sparse)
 	}
-	if deep := q.Foresee(Model{Name: "resgcn+", Layers: 28, Hidden: 32, Heads: 1, In: 9, Out: 3}); len(deep.Layers) != 28 || deep.Layers[0].Forward != 32 || deep.FeatureBytes != 0 {
+	if deep := q.PlanFor(Model{Name: "resgcn+", Layers: 28, Hidden: 32, Heads: 1, In: 9,
+		Out: 3}); len(deep.Layers) != 28 || deep.Layers[0].Forward != 32 || deep.FeatureBytes != 0 {
 		t.Fatalf("%+v", deep)
 	}
-	if mlp := q.Foresee(Model{Name: "mlp", Layers: 2, Hidden: 8, Heads: 1, In: 4, Out: 2}); len(mlp.Layers) != 0 {
+	if mlp := q.PlanFor(Model{Name: "mlp", Layers: 2, Hidden: 8, Heads: 1, In: 4, Out: 2}); len(mlp.Layers) != 0 {
 		t.Fatalf("%+v", mlp)
 	}
 }
@@ -120,7 +122,7 @@ func TestSampledPlanTakesWholeNeighbourhoods(t *testing.T) {
 		}
 		m := Model{BatchSize: n, Fanout: []int{n * 10, n * 10}, FeatureLen: 4}
 		p := &Plan{}
-		p.ForeseeSampled(g, parts, train, m, k, 1)
+		p.AddSampled(g, parts, train, m, k, 1)
 		var want int64
 		for part := range k {
 			reach := map[uint32]bool{}

@@ -13,9 +13,9 @@ const (
 	sampleStream
 )
 
-// Random deals a shuffled deck: vertices in random order, to the parts in turn, so
+// Random assigns vertices in random order to the parts round-robin, so
 // that sizes differ by at most one. It is the baseline every other method is
-// measured against: the cut is what chance gives, (K-1)/K of all edges.
+// compared with: it cuts (K-1)/K of all edges on average.
 func Random(_ context.Context, p *Problem) ([]uint32, error) {
 	parts := make([]uint32, p.Graph.Nodes())
 	for i, v := range rng.New(p.Seed).Fold(randomStream).Perm(len(parts)) {

@@ -10,26 +10,26 @@ import (
 	"starling/graph"
 )
 
-// Options is everything Run can be told.
+// Options are those of Run.
 type Options struct {
 	Parts     int
 	Method    string
 	Servers   int // above 1: between servers first, then inside; divides Parts
 	Objective Objective
-	// Balance lists constraints as ParseConstraints reads them. What is asked for here
-	// is met or is an error; empty, the method balances what suits it, and says how
-	// far it came.
+	// Balance lists constraints as ParseConstraints reads them. They are met, or Run
+	// returns an error; if it is empty, the method uses its default constraints and reports
+	// the balance reached.
 	Balance string
-	// BestEffort writes the best partition found where Balance cannot be met.
+	// BestEffort writes the best partition found if Balance cannot be met.
 	BestEffort bool
 	Seed       uint64
-	Tries      int // cuts to keep the best of; 0: one
+	Tries      int // partitions to keep the best of; 0: one
 	Threads    int
 	Passes     int
 	Hops       int
 
 	Out       string   // the partition folder; empty: only the report
-	PartDirs  []string // where parts go, if not into Out
+	PartDirs  []string // folders of the parts, if not in Out
 	Overwrite bool
 	Verify    bool // read everything back and compare with the dataset
 
@@ -39,7 +39,7 @@ type Options struct {
 	Progress func(stage string, done, total int64)
 }
 
-// Report is what came of a partitioning, as JSON.
+// Report is the result of a partitioning, as JSON.
 type Report struct {
 	Dataset          string             `json:"dataset"`
 	Vertices         int64              `json:"vertices"`
@@ -48,7 +48,7 @@ type Report struct {
 	Objective        string             `json:"objective"`
 	Seed             uint64             `json:"seed"`
 	Tries            int                `json:"tries"`
-	KeptSeed         uint64             `json:"kept_seed"` // which alone gives this partition again
+	KeptSeed         uint64             `json:"kept_seed"` // alone, it gives this partition again
 	Parts            int                `json:"parts"`
 	Servers          int                `json:"servers"`
 	EdgeCut          int64              `json:"edge_cut"`
@@ -74,7 +74,7 @@ type Report struct {
 	Notes            []string           `json:"notes,omitempty"`
 }
 
-// Compared is what another method gave on the same graph.
+// Compared is the result of another method on the same graph.
 type Compared struct {
 	Method           string             `json:"method"`
 	EdgeCut          int64              `json:"edge_cut"`
@@ -85,7 +85,7 @@ type Compared struct {
 	EpochBytes       int64              `json:"epoch_bytes"`
 }
 
-// Run partitions the dataset in dir, writes the folder if asked to, and reports.
+// Run partitions the dataset in dir, writes the folder if Out is set, and reports.
 func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
@@ -118,24 +118,26 @@ func (o *Options) validate() error {
 		return err
 	}
 	if o.Servers > 1 && o.Parts%o.Servers != 0 {
-		return &graph.InputError{Field: "servers", Found: fmt.Sprintf("%d for %d parts", o.Servers, o.Parts), Want: "a number that divides the parts", Fix: "give every server as many workers"}
+		return &graph.InputError{Field: "servers", Found: fmt.Sprintf("%d for %d parts", o.Servers, o.Parts),
+			Want: "a number that divides the parts", Fix: "give every server as many workers"}
 	}
 	if o.Out == "" && (o.Verify || len(o.PartDirs) > 0) {
-		return &graph.InputError{Field: "out", Found: "none", Want: "a folder to write and verify", Fix: "name one with --out"}
+		return &graph.InputError{Field: "out", Found: "none", Want: "a folder to write and verify",
+			Fix: "name one with --out"}
 	}
 	if o.Out == "" {
 		return nil
 	}
-	// Better now than when all is cut.
+	// Before the work, not after it.
 	return free(o.Out, bookFile, o.Overwrite)
 }
 
-// job is one Run under way.
+// job is one Run in progress.
 type job struct {
 	opt Options
 	d   *graph.Dataset
 	p   Problem
-	// all are the constraints whose balance is reported, asked for or not.
+	// all are the constraints whose balance is reported, requested or not.
 	all   []Constraint
 	model Model
 	parts []uint32
@@ -145,13 +147,14 @@ type job struct {
 
 func (j *job) prepare() (err error) {
 	o := &j.opt
-	j.p = Problem{Graph: j.d.Graph, Symmetric: j.d.Meta.Symmetric, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads, Objective: o.Objective,
-		Splits: j.d.Splits, Passes: o.Passes, Hops: o.Hops, Progress: o.Progress}
+	j.p = Problem{Graph: j.d.Graph, Symmetric: j.d.Meta.Symmetric, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads,
+		Objective: o.Objective,
+		Splits:    j.d.Splits, Passes: o.Passes, Hops: o.Hops, Progress: o.Progress}
 	if err := j.p.check(); err != nil {
 		return err
 	}
-	// Methods look vertices up by what edges say, and opening a large graph does not check that.
-	// They, and training on the parts, also go by whether it is symmetric.
+	// Methods index arrays by the ends of edges, which opening a large graph does not check.
+	// They, and training on the parts, also rely on the symmetric flag.
 	if err := j.d.CheckEdges(); err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func (j *job) prepare() (err error) {
 	return j.fitModel()
 }
 
-// usual is what a method balances when nothing is asked for.
+// usual is what a method balances by default.
 func (j *job) usual(method string) string {
 	e, _ := find(method)
 	var have []string
@@ -187,7 +190,8 @@ func (j *job) usual(method string) string {
 }
 
 func (j *job) everything() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(ConstraintNames), func(name string) bool { return !j.has(name) }), ",")
+	return strings.Join(slices.DeleteFunc(slices.Clone(ConstraintNames),
+		func(name string) bool { return !j.has(name) }), ",")
 }
 
 func (j *job) has(name string) bool {
@@ -205,7 +209,7 @@ func (j *job) has(name string) bool {
 	return true
 }
 
-// fitModel fills in what the dataset knows.
+// fitModel fills in the sizes of the dataset.
 func (j *job) fitModel() error {
 	m := &j.model
 	if m.Name == "" {
@@ -244,7 +248,7 @@ func featureLen(f *graph.Features) int {
 }
 
 // cut finds the partition; an Unbalanced error stops the run only
-// where the user asked for balance.
+// if the user asked for balance.
 func (j *job) cut(ctx context.Context) error {
 	o := &j.opt
 	best, seconds, err := j.bestTry(ctx)
@@ -259,9 +263,10 @@ func (j *job) cut(ctx context.Context) error {
 	if best.err != nil {
 		j.r.Notes = append(j.r.Notes, best.err.Error())
 	}
-	j.warn()
-	j.r.Plan = j.q.Foresee(j.model)
-	j.r.Plan.ForeseeSampled(j.d.Graph, j.parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
+	j.warnUneven()
+	j.warnSmall()
+	j.r.Plan = j.q.PlanFor(j.model)
+	j.r.Plan.AddSampled(j.d.Graph, j.parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
 	return nil
 }
 
@@ -272,10 +277,13 @@ func (j *job) report(seconds float64) {
 	if j.d.Meta.Symmetric {
 		edges /= 2
 	}
-	j.r = &Report{Dataset: j.d.Meta.Name, Vertices: int64(j.d.Graph.Nodes()), Edges: j.d.Graph.Edges(), Method: o.Method, Objective: o.Objective.String(),
-		Seed: o.Seed, Tries: max(o.Tries, 1), KeptSeed: j.p.Seed, Parts: o.Parts, Servers: max(o.Servers, 1), EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
-		CommVolume: q.CommVolume, Balance: q.Balance, RemoteMax: most, RemoteMin: least, RemoteMaxOverMin: q.RemoteMaxOverMin(),
-		HaloBytes: q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
+	j.r = &Report{Dataset: j.d.Meta.Name, Vertices: int64(j.d.Graph.Nodes()), Edges: j.d.Graph.Edges(),
+		Method: o.Method, Objective: o.Objective.String(),
+		Seed: o.Seed, Tries: max(o.Tries, 1), KeptSeed: j.p.Seed, Parts: o.Parts, Servers: max(o.Servers, 1),
+		EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
+		CommVolume: q.CommVolume, Balance: q.Balance, RemoteMax: most, RemoteMin: least,
+		RemoteMaxOverMin: q.RemoteMaxOverMin(),
+		HaloBytes:        q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
 		Core: q.Core, CoreEdges: q.Edges, Remote: q.Remote, Traffic: q.Traffic}
 	each := o.Parts / j.r.Servers
 	for p, row := range q.Traffic {
@@ -287,15 +295,37 @@ func (j *job) report(seconds float64) {
 	}
 }
 
-// warn names what nobody asked to balance and what came out badly uneven: a minimal
-// cut of a power-law graph may well put all hubs into one part.
-func (j *job) warn() {
+// warnUneven names what was not requested to be balanced and is very uneven: a minimal
+// cut of a power-law graph may put all hubs into one part.
+func (j *job) warnUneven() {
 	const uneven = 1.5
 	for _, c := range j.all {
 		asked := slices.ContainsFunc(j.p.Constraints, func(a Constraint) bool { return a.Name == c.Name })
 		if x := j.q.Balance[c.Name]; !asked && x > uneven && j.opt.Parts > 1 {
-			j.r.Notes = append(j.r.Notes, fmt.Sprintf("uneven: the heaviest part has %.1f times the mean of %s; add %s:0.2 to the balance asked for to keep it even", x, c.Name, c.Name))
+			j.r.Notes = append(j.r.Notes,
+				fmt.Sprintf("uneven: the heaviest part has %.1f times the mean of %s; add %s:0.2 to the balance asked for to keep it even", x, c.Name, c.Name))
 		}
+	}
+}
+
+// warnSmall names the parts whose workers would have next to nothing to do: of one vertex, or
+// of less than a tenth of the mean of vertices or edges. Limits hold from above only, so such
+// parts meet them.
+func (j *job) warnSmall() {
+	vertices, edges, parts := int64(j.d.Graph.Nodes()), j.d.Graph.Edges(), int64(j.opt.Parts)
+	small, least := 0, 0
+	for p, size := range j.q.Core {
+		if size == 1 || 10*size*parts < vertices || 10*j.q.Edges[p]*parts < edges {
+			small++
+		}
+		if j.q.Edges[p] < j.q.Edges[least] {
+			least = p
+		}
+	}
+	if small > 0 && parts > 1 {
+		j.r.Notes = append(j.r.Notes, fmt.Sprintf("small parts: %d of %d have one vertex, or less than a tenth of the mean "+
+			"of vertices (%d) or edges (%d); part %d has %d and %d; ask for fewer parts, or for another method",
+			small, parts, vertices/parts, edges/parts, least, j.q.Core[least], j.q.Edges[least]))
 	}
 }
 
@@ -305,8 +335,9 @@ func (j *job) write(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
-	if err := Write(ctx, j.d, j.parts, o.Parts, j.q, WriteOptions{Dir: o.Out, PartDirs: o.PartDirs, Overwrite: o.Overwrite,
-		Servers: o.Servers, Threads: o.Threads, Method: o.Method, Seed: j.p.Seed, Progress: o.Progress}); err != nil {
+	if err := Write(ctx, j.d, j.parts, o.Parts, j.q,
+		WriteOptions{Dir: o.Out, PartDirs: o.PartDirs, Overwrite: o.Overwrite,
+			Servers: o.Servers, Threads: o.Threads, Method: o.Method, Seed: j.p.Seed, Progress: o.Progress}); err != nil {
 		return err
 	}
 	j.r.Out, j.r.WriteSeconds = o.Out, time.Since(start).Seconds()
@@ -350,7 +381,7 @@ func (j *job) compare(ctx context.Context) error {
 
 func (j *job) compared(name string, q *Quality, seconds float64) Compared {
 	return Compared{Method: name, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Balance: q.Balance,
-		RemoteMaxOverMin: q.RemoteMaxOverMin(), Seconds: seconds, EpochBytes: q.Foresee(j.model).EpochBytes}
+		RemoteMaxOverMin: q.RemoteMaxOverMin(), Seconds: seconds, EpochBytes: q.PlanFor(j.model).EpochBytes}
 }
 
 // String names the objective as the flag does.
@@ -369,5 +400,6 @@ func ParseObjective(s string) (Objective, error) {
 	case "volume":
 		return Volume, nil
 	}
-	return Cut, &graph.InputError{Field: "objective", Found: fmt.Sprintf("%q", s), Want: "cut or volume", Fix: "choose one"}
+	return Cut, &graph.InputError{Field: "objective", Found: fmt.Sprintf("%q", s), Want: "cut or volume",
+		Fix: "choose one"}
 }

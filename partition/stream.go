@@ -3,18 +3,18 @@ package partition
 import "context"
 
 // stream is one pass or several over the vertices in order, each with the list of
-// its in-neighbours: the edge file is read from front to back, and besides the
-// parts themselves only a few numbers a part are kept.
+// its in-neighbours: the edge file is read sequentially, and besides the
+// parts themselves only a few numbers per part are kept.
 //
-// A vertex goes to the part of highest value among those that have room under
-// every constraint it counts for. From the second pass on it is first taken out of
+// A vertex goes to the part of highest value among those it fits into under
+// every constraint it counts for. From the second pass on it is first removed from
 // the part it has (restreaming: Nishimura and Ugander, KDD 2013), so all its
 // neighbours count, not only earlier ones.
 type stream struct {
 	p     *Problem
 	parts []uint32
 	loads *loads
-	// value of a part with so many of the vertex's neighbours, that full.
+	// value of a part with so many of the vertex's neighbours and this fullness.
 	value func(neighbours int, fill float64) float64
 
 	count   []int // neighbours by part, for the current vertex
@@ -24,11 +24,12 @@ type stream struct {
 // unassigned marks a vertex that has no part yet.
 const unassigned = ^uint32(0)
 
-// between is how many vertices pass before a stream looks whether it should stop.
+// between is how many vertices are placed between two checks of the context.
 const between = 1 << 16
 
 func newStream(p *Problem, value func(int, float64) float64) *stream {
-	s := &stream{p: p, parts: make([]uint32, p.Graph.Nodes()), loads: newLoads(p), value: value, count: make([]int, p.Parts)}
+	s := &stream{p: p, parts: make([]uint32, p.Graph.Nodes()), loads: newLoads(p), value: value,
+		count: make([]int, p.Parts)}
 	for v := range s.parts {
 		s.parts[v] = unassigned
 	}
@@ -55,16 +56,16 @@ func (s *stream) run(ctx context.Context, name string, passes int) ([]uint32, er
 			break
 		}
 	}
-	return s.parts, settle(ctx, s.p, s.parts, s.loads)
+	return s.parts, rebalance(ctx, s.p, s.parts, s.loads)
 }
 
-// place chooses the part of v; it reports whether that is another than before.
+// place chooses the part of v; it reports whether it changed.
 func (s *stream) place(v int) bool {
 	old := s.parts[v]
 	if old != unassigned {
 		s.loads.add(int(old), v, -1)
 	}
-	s.look(v)
+	s.countNeighbours(v)
 	best := s.choose(v, old)
 	for _, k := range s.touched {
 		s.count[k] = 0
@@ -74,8 +75,8 @@ func (s *stream) place(v int) bool {
 	return uint32(best) != old
 }
 
-// look counts v's neighbours by part.
-func (s *stream) look(v int) {
+// countNeighbours counts v's neighbours by part.
+func (s *stream) countNeighbours(v int) {
 	s.touched = s.touched[:0]
 	for _, u := range s.p.Graph.Neighbors(uint32(v)) {
 		k := s.parts[u]

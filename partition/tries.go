@@ -10,12 +10,12 @@ import (
 	"starling/rng"
 )
 
-// One cut is luck on a small graph. Tries make several, each with a seed of its own, and
-// keep the best: the one that breaks the limits least, of equals the one with least of the
+// On a small graph the cut varies with the seed. Tries make several partitions, each with its own seed, and
+// keep the best: the one that exceeds the limits least, of equals the one with least of the
 // objective, of those the first. The first seed is the user's, so more tries are never
 // worse than fewer.
 
-// try is one cut and what it is worth.
+// try is one partition and its quality.
 type try struct {
 	seed  uint64
 	parts []uint32
@@ -24,17 +24,19 @@ type try struct {
 	over  float64
 }
 
-// checkTries tells what is wrong with the number of tries; none means one.
+// checkTries checks the number of tries; 0 means one.
 func (o *Options) checkTries() error {
 	e, err := find(o.Method)
 	switch {
 	case err != nil:
 		return err
 	case o.Tries < 0:
-		return &graph.InputError{Field: "tries", Found: fmt.Sprint(o.Tries), Want: "at least 1", Fix: "cut once, or several times to keep the best"}
+		return &graph.InputError{Field: "tries", Found: fmt.Sprint(o.Tries), Want: "at least 1",
+			Fix: "cut once, or several times to keep the best"}
 	case o.Tries > 1 && !e.seeded:
-		return &graph.InputError{Field: "tries", Found: fmt.Sprintf("%d with the method %s", o.Tries, o.Method), Want: "1, as this method draws nothing at random",
-			Fix: "leave it out, or choose another method"}
+		return &graph.InputError{Field: "tries", Found: fmt.Sprintf("%d with the method %s", o.Tries, o.Method),
+			Want: "1, as this method draws nothing at random",
+			Fix:  "leave it out, or choose another method"}
 	}
 	return nil
 }
@@ -44,10 +46,10 @@ func seedOf(seed uint64, try int) uint64 {
 	if try == 0 {
 		return seed
 	}
-	return uint64(rng.New(seed).Fold(uint64(try)).Uint32(0)) // short enough to be typed
+	return uint64(rng.New(seed).Fold(uint64(try)).Uint32(0)) // short enough to type
 }
 
-// bestTry is the best of all tries, and how long they took without being measured.
+// bestTry is the best of all tries, and how long they took without measuring their quality.
 func (j *job) bestTry(ctx context.Context) (best *try, seconds float64, err error) {
 	tries := max(j.opt.Tries, 1)
 	for i := range tries {
@@ -68,7 +70,7 @@ func (j *job) bestTry(ctx context.Context) (best *try, seconds float64, err erro
 	return best, seconds, nil
 }
 
-// try cuts once.
+// try partitions once.
 func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
 	p := j.p
 	p.Seed = seed
@@ -86,7 +88,7 @@ func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
 	return &try{seed: seed, parts: parts, err: err, over: l.excess()}, nil
 }
 
-// better tells whether t is to be kept instead of than.
+// better tells whether t is better than than.
 func (t *try) better(than *try, o Objective) bool {
 	switch {
 	case t.over != than.over:

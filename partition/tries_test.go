@@ -14,7 +14,8 @@ import (
 func TestTriesKeepTheBest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "g")
 	r := rand.New(rand.NewPCG(1, 14))
-	if err := graph.Save(dir, &graph.Dataset{Meta: graph.Meta{Name: "blocks"}, Graph: blocks(r, 400, 9, 8, 0.7)}, graph.WriterOptions{}); err != nil {
+	if err := graph.Save(dir, &graph.Dataset{Meta: graph.Meta{Name: "blocks"}, Graph: blocks(r, 400, 9, 8, 0.7)},
+		graph.WriterOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	run := func(o Options) *Report {
@@ -26,7 +27,8 @@ func TestTriesKeepTheBest(t *testing.T) {
 	}
 	for _, objective := range []Objective{Cut, Volume} {
 		for _, method := range []string{"random", "hash", "multilevel", "g3"} {
-			o := Options{Parts: 4, Servers: 2, Method: method, Objective: objective, Balance: "vertices:0.5", Seed: 5} // which hash meets as well
+			// which hash meets as well
+			o := Options{Parts: 4, Servers: 2, Method: method, Objective: objective, Balance: "vertices:0.5", Seed: 5}
 			of := func(r *Report) int64 { return []int64{r.EdgeCut, r.CommVolume}[objective] }
 			var each []int64
 			for i := range 4 {
@@ -50,7 +52,8 @@ func TestTriesKeepTheBest(t *testing.T) {
 			if !slices.Equal(stages, []int64{1, 2, 3, 4}) {
 				t.Errorf("%s: progress %v", method, stages)
 			}
-			again := run(Options{Parts: 4, Servers: 2, Method: method, Objective: objective, Balance: o.Balance, Seed: best.KeptSeed})
+			again := run(Options{Parts: 4, Servers: 2, Method: method, Objective: objective, Balance: o.Balance,
+				Seed: best.KeptSeed})
 			if again.EdgeCut != best.EdgeCut || again.CommVolume != best.CommVolume || again.Tries != 1 {
 				t.Errorf("%s, %v: the seed that was kept gives another partition", method, objective)
 			}
@@ -86,7 +89,9 @@ func TestSeededMethodsDraw(t *testing.T) {
 		var parts [5][]uint32
 		var err error
 		for i := range parts {
-			if parts[i], err = By(context.Background(), e.name, &Problem{Graph: g, Parts: 3, Seed: uint64(i), Splits: graph.Splits{Train: []uint32{3, 5, 80, 200}}}); parts[i] == nil {
+			if parts[i], err = By(context.Background(), e.name,
+				&Problem{Graph: g, Parts: 3, Seed: uint64(i),
+					Splits: graph.Splits{Train: []uint32{3, 5, 80, 200}}}); parts[i] == nil {
 				break
 			}
 		}
@@ -97,14 +102,16 @@ func TestSeededMethodsDraw(t *testing.T) {
 		case err != nil && !errors.As(err, &u):
 			t.Fatal(e.name, err)
 		}
-		if differ := slices.ContainsFunc(parts[1:], func(p []uint32) bool { return !slices.Equal(p, parts[0]) }); differ != e.seeded {
+		if differ := slices.ContainsFunc(parts[1:],
+			func(p []uint32) bool { return !slices.Equal(p, parts[0]) }); differ != e.seeded {
 			t.Errorf("%s: seeded %v, but another seed changes it: %v", e.name, e.seeded, differ)
 		}
 	}
 }
 
 func TestTriesThatMakeNoSense(t *testing.T) {
-	for _, o := range []Options{{Method: "multilevel", Tries: -1}, {Method: "chunk", Tries: 2}, {Method: "fennel", Tries: 3}} {
+	for _, o := range []Options{{Method: "multilevel", Tries: -1}, {Method: "chunk", Tries: 2},
+		{Method: "fennel", Tries: 3}} {
 		o.Parts = 2
 		var in *graph.InputError
 		if _, err := Run(context.Background(), "nowhere", o); !errors.As(err, &in) || in.Field != "tries" {

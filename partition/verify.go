@@ -11,7 +11,7 @@ import (
 )
 
 // checkRanges checks one part by itself: offsets always, since a wrong one would
-// send a reader outside the array; contents where they are small or all is asked for.
+// make readers access memory outside the array; contents if they are small or all is set.
 func (p *Part) checkRanges(all bool) error {
 	m := &p.Meta
 	for _, a := range []struct {
@@ -25,7 +25,8 @@ func (p *Part) checkRanges(all bool) error {
 	}
 	if all || 4*m.Edges <= graph.SmallArray {
 		if i := slices.IndexFunc(p.In.Indices, func(u uint32) bool { return int64(u) >= m.Core+m.Halo }); i >= 0 {
-			return badBook("indices", fmt.Sprintf("%d at position %d", p.In.Indices[i], i), fmt.Sprintf("local numbers below %d", m.Core+m.Halo))
+			return badBook("indices", fmt.Sprintf("%d at position %d", p.In.Indices[i], i),
+				fmt.Sprintf("local numbers below %d", m.Core+m.Halo))
 		}
 	}
 	if i := slices.IndexFunc(p.Send, func(v uint32) bool { return int64(v) >= m.Core }); i >= 0 {
@@ -49,7 +50,7 @@ func checkOffsets(name string, ptr []int64, total int64) error {
 	return nil
 }
 
-// checkHalo checks that each owner's stretch of the halo is its own, ascending.
+// checkHalo checks that each owner's range of the halo is its own, ascending.
 func (p *Part) checkHalo() error {
 	b := p.Book
 	if p.HaloPtr[p.Meta.Part] != p.HaloPtr[p.Meta.Part+1] || p.SendPtr[p.Meta.Part] != p.SendPtr[p.Meta.Part+1] {
@@ -59,7 +60,8 @@ func (p *Part) checkHalo() error {
 		last := b.Offsets[q] - 1
 		for _, v := range p.HaloOf(q) {
 			if int64(v) <= last || int64(v) >= b.Offsets[q+1] {
-				return badBook("halo", v, fmt.Sprintf("ascending numbers of part %d, %d to %d", q, b.Offsets[q], b.Offsets[q+1]-1))
+				return badBook("halo", v,
+					fmt.Sprintf("ascending numbers of part %d, %d to %d", q, b.Offsets[q], b.Offsets[q+1]-1))
 			}
 			last = int64(v)
 		}
@@ -126,11 +128,11 @@ func VerifyAgainst(dir string, d *graph.Dataset) error {
 }
 
 type verifier struct {
-	dir      string
-	book     *Book
-	parts    []*Part
-	seen     bitset
-	lopsided uint64 // zero where every edge met so far has its reverse
+	dir       string
+	book      *Book
+	parts     []*Part
+	seen      bitset
+	asymmetry uint64 // zero if every edge so far has its reverse
 }
 
 func (v *verifier) close() {
@@ -146,7 +148,8 @@ func (v *verifier) open(k int) error {
 	}
 	v.parts = append(v.parts, p)
 	if p.Meta.Part != k || p.Book.ID != v.book.ID || !slices.Equal(p.Book.Offsets, v.book.Offsets) {
-		return inFile(p.Dir, badBook("part", fmt.Sprintf("part %d of partition %s", p.Meta.Part, p.Book.ID), fmt.Sprintf("part %d of %s", k, v.book.ID)))
+		return inFile(p.Dir, badBook("part", fmt.Sprintf("part %d of partition %s", p.Meta.Part, p.Book.ID),
+			fmt.Sprintf("part %d of %s", k, v.book.ID)))
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func (v *verifier) part(p *Part) error {
 	return nil
 }
 
-// ids checks that the part's vertices are nobody else's.
+// ids checks that the part's vertices are in no other part.
 func (v *verifier) ids(p *Part) error {
 	for _, id := range p.IDs[:p.Core()] {
 		if int64(id) >= v.book.Nodes || !v.seen.set(id) {
@@ -190,7 +193,10 @@ func (v *verifier) rows(p *Part) error {
 				remote++
 			}
 		}
-		v.sides(p, i)
+		if err := p.checkOrder(i); err != nil {
+			return err
+		}
+		v.addAsymmetry(p, i)
 	}
 	if n := len(used.list(nil)); int64(n) != p.Meta.Halo {
 		return badBook("halo", p.Meta.Halo, fmt.Sprintf("%d, the remote vertices that rows name", n))
@@ -201,14 +207,29 @@ func (v *verifier) rows(p *Part) error {
 	return nil
 }
 
-// sides adds up which way the in-edges of a vertex go, by the dataset's numbers.
-func (v *verifier) sides(p *Part, to uint32) {
+// checkOrder checks that a row's dataset order names each of its entries once.
+func (p *Part) checkOrder(i uint32) error {
+	if p.DatasetOrder == nil {
+		return nil
+	}
+	first, n := p.In.Indptr[i], p.In.Degree(i)
+	seen := newBits(n)
+	for e := first; e < first+int64(n); e++ {
+		if at := p.DatasetOrder.At(e); int(at) >= n || !seen.set(at) {
+			return badBook(orderFile, fmt.Sprintf("entry %d of vertex %d", at, i), fmt.Sprintf("each of its %d once", n))
+		}
+	}
+	return nil
+}
+
+// addAsymmetry adds the signed hashes of the in-edges of a vertex, by the dataset's numbers.
+func (v *verifier) addAsymmetry(p *Part, to uint32) {
 	for e := p.In.Indptr[to]; e < p.In.Indptr[to+1]; e++ {
 		var weight float32
 		if p.In.Weights != nil {
 			weight = p.In.Weights[e]
 		}
-		v.lopsided += graph.Sided(uint64(p.IDs[p.In.Indices[e]]), uint64(p.IDs[to]), weight)
+		v.asymmetry += graph.SignedHash(uint64(p.IDs[p.In.Indices[e]]), uint64(p.IDs[to]), weight)
 	}
 }
 
@@ -218,13 +239,15 @@ func (v *verifier) peers(p *Part) error {
 	for q, peer := range v.parts {
 		sent, wanted := p.SendTo(q), peer.HaloOf(k)
 		if !slices.EqualFunc(sent, wanted, func(a, b uint32) bool { return int64(a)+v.book.Offsets[k] == int64(b) }) {
-			return badBook("send", fmt.Sprintf("%d rows for part %d", len(sent), q), fmt.Sprintf("the %d rows of its halo", len(wanted)))
+			return badBook("send", fmt.Sprintf("%d rows for part %d", len(sent), q),
+				fmt.Sprintf("the %d rows of its halo", len(wanted)))
 		}
 		for i, global := range p.HaloOf(q) {
 			here, there := uint32(p.Meta.Core)+uint32(p.HaloPtr[q])+uint32(i), global-uint32(v.book.Offsets[q])
 			if p.IDs[here] != peer.IDs[there] || p.Degrees[here] != peer.Degrees[there] ||
 				math.Float64bits(p.GCNDegree(here)) != math.Float64bits(peer.GCNDegree(there)) {
-				return badBook("halo", fmt.Sprintf("vertex %d unlike in part %d", global, q), "the id and degrees its owner has")
+				return badBook("halo", fmt.Sprintf("vertex %d unlike in part %d", global, q),
+					"the id and degrees its owner has")
 			}
 		}
 	}
@@ -239,10 +262,11 @@ func (v *verifier) totals() error {
 		edges, train, val, test, volume = edges+m.Edges, train+m.Train, val+m.Val, test+m.Test, volume+m.Halo
 	}
 	b := v.book
-	if got, want := [5]int64{edges, train, val, test, volume}, [5]int64{b.Edges, b.Train, b.Val, b.Test, b.CommVolume}; got != want {
+	if got, want := [5]int64{edges, train, val, test, volume}, [5]int64{b.Edges, b.Train, b.Val, b.Test,
+		b.CommVolume}; got != want {
 		return badBook("edges, train, val, test, comm_volume", got, fmt.Sprint(want))
 	}
-	if b.Symmetric && v.lopsided != 0 {
+	if b.Symmetric && v.asymmetry != 0 {
 		return badBook("symmetric", true, "false, as some edges have no reverse")
 	}
 	return nil
@@ -261,7 +285,7 @@ func sameLabel(a, b *graph.Labels, i, j int) bool {
 	return a.Class[i] == b.Class[j]
 }
 
-// against compares a part with the dataset it was cut from.
+// against compares a part with its dataset.
 func (v *verifier) against(p *Part, d *graph.Dataset) error {
 	if d == nil {
 		return nil
@@ -284,7 +308,8 @@ func (v *verifier) against(p *Part, d *graph.Dataset) error {
 	if err := errors.Join(sameEdgeFeatures(p, d), sameFeatures(p, d)); err != nil {
 		return err
 	}
-	for name, s := range map[string][2][]uint32{"train": {p.Splits.Train, d.Splits.Train}, "val": {p.Splits.Val, d.Splits.Val}, "test": {p.Splits.Test, d.Splits.Test}} {
+	for name, s := range map[string][2][]uint32{"train": {p.Splits.Train, d.Splits.Train},
+		"val": {p.Splits.Val, d.Splits.Val}, "test": {p.Splits.Test, d.Splits.Test}} {
 		for _, local := range s[0] {
 			if _, ok := slices.BinarySearch(s[1], p.IDs[local]); !ok {
 				return badBook(name, p.IDs[local], "a vertex of the dataset's split")
@@ -351,7 +376,8 @@ func sameEdgeFeatures(p *Part, d *graph.Dataset) error {
 		theirs := edgesBySource(d.Graph, id, func(u uint32) uint32 { return u })
 		for k := range ours {
 			if !slices.Equal(p.In.EdgeRows(ours[k], ours[k]+1), d.Graph.EdgeRows(theirs[k], theirs[k]+1)) {
-				return badBook("edge_features", fmt.Sprintf("others for an in-edge of vertex %d", id), "those of the dataset")
+				return badBook("edge_features", fmt.Sprintf("others for an in-edge of vertex %d", id),
+					"those of the dataset")
 			}
 		}
 	}

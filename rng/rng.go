@@ -20,7 +20,7 @@ import (
 // Key names a stream of draws. The zero Key is valid.
 type Key uint64
 
-const golden = 0x9e3779b97f4a7c15 // 2^64 / golden ratio: spreads counters over the word
+const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads counters over the word
 
 // New makes the root key of a run from the user's seed.
 func New(seed uint64) Key { return Key(mix(seed + golden)) }
@@ -44,7 +44,7 @@ func (k Key) Float64(i uint64) float64 { return float64(k.Uint64(i)>>11) * 0x1p-
 func (k Key) Float32(i uint64) float32 { return float32(k.Uint64(i)>>40) * 0x1p-24 }
 
 // IntN is draw i, uniform in [0,n). The multiply-shift reduction is biased by
-// less than n/2^64, which no test can see. It panics when n <= 0.
+// less than n/2^64. It panics if n <= 0.
 func (k Key) IntN(i uint64, n int) int {
 	if n <= 0 {
 		panic("rng: IntN needs n > 0")

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"starling/dataset"
+	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/spec"
 	"starling/train"
 	"starling/wire"
 )
@@ -21,7 +22,7 @@ import (
 // TestWorkersInProcess: every model of the list follows one worker's loss, its plan
 // of bytes is exact and its plan of memory about right.
 func TestWorkersInProcess(t *testing.T) {
-	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
+	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
 	for name, s := range models(dir) {
 		s.Epochs = 3
 		want := trained(t, s, nil)
@@ -51,15 +52,15 @@ func TestWorkersInProcess(t *testing.T) {
 // TestServersOfTheRun: --servers groups the workers of a partition that was cut for
 // one server, for strategies as for the ledger.
 func TestServersOfTheRun(t *testing.T) {
-	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 40 })
+	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 40 })
 	out := filepath.Join(t.TempDir(), "parts")
-	cut := DefaultPartition()
+	cut := spec.DefaultPartition()
 	cut.Parts, cut.Out, cut.Method = 4, out, "chunk"
 	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
 		t.Fatal(err)
 	}
 	between := func(strategy string) int64 {
-		s := Default()
+		s := spec.Default()
 		s.Dataset, s.Strategy, s.Servers, s.Epochs, s.InProcess, s.Quiet = out, strategy, 2, 2, true, true
 		r := trained(t, s, nil)
 		if r.Bytes.Total != r.Bytes.Planned {
@@ -74,12 +75,12 @@ func TestServersOfTheRun(t *testing.T) {
 
 // TestWorkersDoNotFit: refused before they start, with what to do.
 func TestWorkersDoNotFit(t *testing.T) {
-	c := &clusterRun{spec: Default()}
+	c := &clusterRun{spec: spec.Default()}
 	p := &Plan{Workers: 4, Matrices: 1000, Graph: 24}
-	if err := c.fits(p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
+	if err := c.fitsMemory(p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
 		t.Error(err)
 	}
-	if err := c.fits(p, 1024); err != nil {
+	if err := c.fitsMemory(p, 1024); err != nil {
 		t.Error(err)
 	}
 }
@@ -93,11 +94,11 @@ func TestOneFailureIsNamed(t *testing.T) {
 		"rank 1: rank 0 waited":         {echo(1), errors.New("rank 0 waited")},
 		"rank 0: rank 1 failed: broken": {echo(1), nil},
 	} {
-		if err := firstOf(errs); err == nil || err.Error() != want {
+		if err := firstError(errs); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := firstOf(make([]error, 3)); err != nil {
+	if err := firstError(make([]error, 3)); err != nil {
 		t.Error(err)
 	}
 }
@@ -115,7 +116,8 @@ func TestFailureStopsWorkers(t *testing.T) {
 
 // TestStatePacks: what a worker is sent to go on from is what was read.
 func TestStatePacks(t *testing.T) {
-	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}}, Optim: []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},
+	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}},
+		Optim:   []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},
 		History: train.History{Loss: []float64{1, 2, math.NaN()}, BestEpoch: -1}}
 	c, packed, err := packState(st)
 	if err != nil {
@@ -129,7 +131,8 @@ func TestStatePacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(back.Model, back.Optim, back.Best, back.Epoch, back.Steps, back.History.Loss) != fmt.Sprint(st.Model, st.Optim, st.Best, st.Epoch, st.Steps, st.History.Loss) {
+	if fmt.Sprint(back.Model, back.Optim, back.Best, back.Epoch, back.Steps, back.History.Loss) != fmt.Sprint(st.Model,
+		st.Optim, st.Best, st.Epoch, st.Steps, st.History.Loss) {
 		t.Errorf("%+v, want %+v", back, st)
 	}
 }
@@ -151,7 +154,8 @@ func TestInterruptInProcess(t *testing.T) {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	s.Resume = true
-	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) || got.Bytes.Total != got.Bytes.Planned {
+	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) ||
+		got.Bytes.Total != got.Bytes.Planned {
 		t.Errorf("losses %v, bytes %d of %d; undisturbed %v", got.Loss, got.Bytes.Total, got.Bytes.Planned, want.Loss)
 	}
 	if got := trained(t, s, nil); got.Epochs != s.Epochs || got.Bytes.Total != 0 || got.Bytes.Planned != 0 {
@@ -160,7 +164,7 @@ func TestInterruptInProcess(t *testing.T) {
 }
 
 // cliques is a dataset of three, the first two or the last two of which are joined: cut
-// into chunks one worker has nothing to send, and nobody sends it anything.
+// into chunks one worker has nothing to send, and receives nothing.
 func cliques(t *testing.T, joined int) string {
 	t.Helper()
 	const each = 10
@@ -171,7 +175,7 @@ func cliques(t *testing.T, joined int) string {
 		}
 	}
 	src, dst = append(src, uint32(joined*each)), append(dst, uint32(joined*each+each))
-	g, err := graph.FromEdges(3*each, src, dst, nil, graph.BuildOptions{Symmetrise: true})
+	g, err := graph.FromEdges(3*each, src, dst, nil, graph.BuildOptions{Symmetrize: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +195,10 @@ func cliques(t *testing.T, joined int) string {
 }
 
 // resumes compares a run that is interrupted half-way and goes on with an undisturbed one.
-func resumes(t *testing.T, s Spec) {
+func resumes(t *testing.T, s spec.Spec) {
 	t.Helper()
-	s.InProcess, s.WireDType, s.Quiet = true, "int8", true
+	s.InProcess, s.Quiet = true, true
+	set(&s, "wire_dtype=int8")
 	want, all := trained(t, s, nil), s.Epochs
 	s.CheckpointDir, s.Epochs = t.TempDir(), all/2
 	trained(t, s, nil)
@@ -226,24 +231,27 @@ func TestResumeAfterMeasuring(t *testing.T) {
 func TestResumeAsAnother(t *testing.T) {
 	s := quick(block(t, nil))
 	s.Workers, s.Servers, s.InProcess, s.Quiet, s.Epochs, s.CheckpointDir = 4, 2, true, true, 2, t.TempDir()
-	s.Strategy, s.Smooth, s.Relay, s.WireDType = "pipegcn", 0.5, true, "int8"
+	s.Strategy = "pipegcn"
+	set(&s, "smooth=0.5", "relay", "wire_dtype=int8")
 	trained(t, s, nil)
 	s.Resume, s.Epochs, s.CheckpointEvery = true, 3, 0
-	for flag, change := range map[string]func(*Spec){
-		"":             func(s *Spec) {},
-		"--smooth":     func(s *Spec) { s.Smooth = 0 },
-		"--wire-dtype": func(s *Spec) { s.WireDType = "none" },
+	for flag, change := range map[string]func(*spec.Spec){
+		"":             func(s *spec.Spec) {},
+		"--smooth":     func(s *spec.Spec) { set(s, "smooth=0") },
+		"--wire-dtype": func(s *spec.Spec) { set(s, "wire_dtype=none") },
 	} {
 		c := s
 		c.CheckpointDir = copied(t, s.CheckpointDir)
 		change(&c)
-		if _, err := Train(context.Background(), c, nil); flag == "" && err != nil || flag != "" && !isMistake(err, flag) {
+		if _, err := Train(context.Background(), c, nil); flag == "" && err != nil || flag != "" &&
+			!isMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
 	for _, strategy := range []string{"none", "halo", "skipg", "sancus"} {
-		c := s.forStrategy(strategy)
-		c.CheckpointDir, c.WireDType = copied(t, s.CheckpointDir), "none"
+		c := s.ForStrategy(strategy)
+		c.CheckpointDir = copied(t, s.CheckpointDir)
+		set(&c, "wire_dtype=none")
 		if strategy == "none" {
 			c.Workers, c.Servers, c.InProcess = 1, 0, false
 		}
@@ -267,17 +275,17 @@ func copied(t *testing.T, dir string) string {
 func TestStrategyMistakes(t *testing.T) {
 	dir := block(t, nil)
 	parts := filepath.Join(t.TempDir(), "parts")
-	cut := DefaultPartition()
+	cut := spec.DefaultPartition()
 	cut.Parts, cut.Out = 4, parts
 	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
 		t.Fatal(err)
 	}
-	for flag, change := range map[string]func(*Spec){
-		"--relay":         func(s *Spec) { s.Relay = true },
-		"--sparse-rows":   func(s *Spec) { s.SparseRows, s.Model, s.Layers = true, "gat", 3 },
-		"bns:0.1:cached":  func(s *Spec) { s.Strategy, s.Model = "bns", "film" },
-		"--memory-budget": func(s *Spec) { s.Strategy, s.Servers, s.MemoryBudget = "granndis:2", 2, "1KB" },
-		"--partitioner":   func(s *Spec) { s.Dataset, s.Partitioner = parts, "chunk" },
+	for flag, change := range map[string]func(*spec.Spec){
+		"--relay":         func(s *spec.Spec) { set(s, "relay") },
+		"--sparse-rows":   func(s *spec.Spec) { s.Model, s.Layers = "gat", 3; set(s, "sparse_rows") },
+		"bns:0.1:cached":  func(s *spec.Spec) { s.Strategy, s.Model = "bns", "film" },
+		"--memory-budget": func(s *spec.Spec) { s.Strategy, s.Servers = "granndis:2", 2; set(s, "memory_budget=1KB") },
+		"--partitioner":   func(s *spec.Spec) { s.Dataset, s.Partitioner = parts, "chunk" },
 	} {
 		s := quick(dir)
 		s.Workers, s.InProcess, s.Quiet, s.Epochs = 4, true, true, 1

@@ -6,65 +6,89 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"starling/dataset"
+	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/spec"
+	"starling/train"
 )
 
-// Params describe a graph to generate, ImportOptions how to read files, Summary
-// what came of either.
+// Params describe a graph to generate, ImportOptions how to read files, Summary the dataset that
+// was made.
 type (
-	Params        = dataset.Params
+	Params        = generate.Params
 	ImportOptions = dataset.ImportOptions
 	Summary       = dataset.Summary
 )
 
-// DefaultParams are those of starling generate when nothing is said.
-func DefaultParams() Params { return dataset.DefaultParams() }
+// DefaultParams are those of starling generate without any flag.
+func DefaultParams() Params { return generate.DefaultParams() }
 
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
-func Kinds() []string     { return dataset.Kinds() }
+func Kinds() []string     { return generate.Kinds() }
 func Formats() []string   { return dataset.Formats() }
-func LikeNames() []string { return dataset.LikeNames() }
+func LikeNames() []string { return generate.LikeNames() }
 
 // Like are the parameters of a graph with the published shape of a dataset.
-func Like(name string, scale float64, symmetrise bool) (Params, error) {
+func Like(name string, scale float64, symmetrize bool) (Params, error) {
 	if !slices.Contains(LikeNames(), name) {
-		return Params{}, mistake("--like", fmt.Sprintf("%q", name), "one of the datasets that starling generate --help lists", suggest(name, LikeNames()))
+		return Params{}, spec.Mistake("--like", fmt.Sprintf("%q", name),
+			"one of the datasets that starling generate --help lists", train.Suggest(name, LikeNames()))
 	}
-	return dataset.Like(name, scale, symmetrise)
+	return generate.Like(name, scale, symmetrize)
 }
 
 // Generate draws a graph of a kind and writes it to the folder out.
 func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Kinds(), kind) {
-		return Summary{}, mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", suggest(kind, Kinds()))
+		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", train.Suggest(kind, Kinds()))
 	}
-	if err := checkNotDash("--out", out); err != nil {
+	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
 	if free, known := graph.DiskFree(filepath.Dir(filepath.Clean(out))); known && p.DiskBytes() > free {
-		return Summary{}, mistake("--out", fmt.Sprintf("%s, on a disk with room for %s", out, event.Bytes(free)), "room for about "+event.Bytes(p.DiskBytes()), "choose another disk, or fewer --nodes, --edges or --features; --bf16 halves these")
+		return Summary{}, spec.Mistake("--out", fmt.Sprintf("%s, on a disk with %s free", out, event.Bytes(free)),
+			"about "+event.Bytes(p.DiskBytes())+" of free space", "choose another disk, or fewer --nodes, --edges "+
+				"or --features; --bf16 halves these")
 	}
-	p.Progress = progress(events)
-	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Generate(kind, p, out) })
+	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+		p.Progress = report
+		return generate.Dataset(kind, p, out)
+	})
 }
 
 // Import reads files of a format and writes a dataset to the folder out.
-func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary, error) {
+func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary,
+	error) {
 	if !slices.Contains(Formats(), format) {
-		return Summary{}, mistake("FORMAT", fmt.Sprintf("%q", format), "one of "+strings.Join(Formats(), ", "), suggest(format, Formats()))
+		return Summary{}, spec.Mistake("FORMAT", fmt.Sprintf("%q", format), "one of "+strings.Join(Formats(), ", "),
+			train.Suggest(format, Formats()))
 	}
-	if err := checkNotDash("--out", out); err != nil {
+	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
-	opt.Progress = progress(events)
-	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Import(format, src, opt, out) })
+	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+		opt.Progress = report
+		return dataset.Import(format, src, opt, out)
+	})
 }
 
-// progress passes on how far a dataset has come, from whichever goroutine.
+// inStages makes a dataset in the folder out.
+func inStages(ctx context.Context, out string, events event.Listener, work func(dataset.Progress) (Summary, error)) (
+	Summary, error) {
+	report, end := stages(events)
+	sum, err := untilInterrupted(ctx, out, func() (Summary, error) { return work(report) })
+	if err == nil {
+		end()
+	}
+	return sum, err
+}
+
+// progress forwards the progress of a partition, from any goroutine.
 func progress(events event.Listener) dataset.Progress {
 	locked := event.Locked(event.All(events))
 	return func(stage string, done, total int64) {
@@ -72,7 +96,39 @@ func progress(events event.Listener) dataset.Progress {
 	}
 }
 
-// InWords says what a new dataset holds.
+// stages forwards the progress of work whose stages follow each other: the end of one is known when the next begins,
+// and that of the last when end is called.
+func stages(events event.Listener) (report dataset.Progress, end func()) {
+	events = event.All(events)
+	var mu sync.Mutex
+	var last event.Progress
+	ended := map[string]bool{"": true}
+	finish := func() {
+		if total := max(last.Done, last.Total, 1); !ended[last.Task] {
+			ended[last.Task] = true
+			events.On(event.Progress{Task: last.Task, Done: total, Total: total})
+		}
+	}
+	report = func(stage string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stage != last.Task {
+			finish()
+		}
+		last = event.Progress{Task: stage, Done: done, Total: total}
+		if !ended[stage] {
+			ended[stage] = total > 0 && done >= total
+			events.On(last)
+		}
+	}
+	return report, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		finish()
+	}
+}
+
+// InWords describes a new dataset.
 func InWords(s Summary) string {
 	text := event.Counted(s.Nodes, "vertex") + ", " + event.Counted(s.Edges, "edge")
 	if s.Features > 0 {
@@ -82,11 +138,12 @@ func InWords(s Summary) string {
 		what := event.Counted(s.Classes, "class")
 		switch s.Task {
 		case graph.MultiLabel:
-			what += ", any number a vertex"
+			what += ", any number per vertex"
 		case graph.Regression:
 			what = event.Counted(s.Classes, "number") + " to predict"
 		}
-		text += fmt.Sprintf(", %s, splits of %s, %s and %s", what, event.Count(int64(s.Train)), event.Count(int64(s.Val)), event.Count(int64(s.Test)))
+		text += fmt.Sprintf(", %s, splits of %s, %s and %s", what, event.Count(int64(s.Train)),
+			event.Count(int64(s.Val)), event.Count(int64(s.Test)))
 	}
 	return text
 }

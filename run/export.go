@@ -8,14 +8,15 @@ import (
 
 	"starling/graph"
 	"starling/serve"
+	"starling/spec"
 )
 
 // ExportFormats are the libraries that Export writes for.
 var ExportFormats = serve.Formats
 
 // Export writes a run's model into a folder, as a Python library loads it.
-func Export(dir, format, out string) (*serve.Exported, error) {
-	if err := checkExportFolder(out); err != nil {
+func Export(dir, format, out string, overwrite bool) (*serve.Exported, error) {
+	if err := checkExportFolder(out, overwrite); err != nil {
 		return nil, err
 	}
 	t, err := serve.Open(dir)
@@ -25,25 +26,29 @@ func Export(dir, format, out string) (*serve.Exported, error) {
 	return t.Export(format, out)
 }
 
-// checkExportFolder refuses to replace anything but an earlier export.
-func checkExportFolder(dir string) error {
+// checkExportFolder refuses to replace anything but an earlier export, and that without overwrite.
+func checkExportFolder(dir string, overwrite bool) error {
 	if dir == "" {
-		return mistake("--out", "nothing", "a folder to write", "")
+		return spec.Mistake("--out", "nothing", "a folder to write", "")
 	}
-	if err := checkNotDash("--out", dir); err != nil {
+	if err := spec.CheckNotStdout("--out", dir); err != nil {
 		return err
 	}
 	if serve.IsExport(dir) {
-		return graph.CheckReplaced(dir, "export", weightsFile, configFile)
+		if err := graph.CheckReplaced(dir, "export", spec.WeightsFile, spec.ConfigFile); err != nil {
+			return err
+		}
+		return overwriteable(dir, "this export", overwrite)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return CheckFile("--out", filepath.Clean(dir))
+		return spec.CheckFile("--out", filepath.Clean(dir))
 	case err != nil:
-		return mistake("--out", err.Error(), "a folder", "choose another name")
+		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
 	case len(entries) > 0:
-		return mistake("--out", dir+", which holds "+entries[0].Name(), "a new folder, or an earlier export", "choose another name")
+		return spec.Mistake("--out", dir+", which holds "+entries[0].Name(), "a new folder, or an earlier export",
+			"choose another name")
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/report"
+	"starling/spec"
+	"starling/train"
 )
 
 // GetOptions says where a public dataset comes from and goes to.
@@ -23,9 +26,9 @@ type GetOptions struct {
 	Cache     string // folder for downloads; "": starling in the user's cache
 	Keep      bool   // leave the downloads there when the import is done
 	Overwrite bool
-	// Symmetrise adds the reverse of every edge where the files list them one way.
-	Symmetrise  bool
-	Standardise bool
+	// Symmetrize adds the reverse of every edge where the files list them one way.
+	Symmetrize  bool
+	Standardize bool
 
 	download downloadOptions
 }
@@ -35,14 +38,17 @@ type GetOptions struct {
 func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Summary, error) {
 	set, ok := publicSets[name]
 	if !ok {
-		return Summary{}, mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), suggest(name, PublicNames()))
+		return Summary{}, spec.Mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), train.Suggest(name, PublicNames()))
 	}
 	if opt.Out == "" {
 		opt.Out = name
 	}
+	if set.make != nil {
+		return set.makeHere(ctx, opt)
+	}
 	in := set.options
-	in.Symmetrise, in.Overwrite = in.Symmetrise || opt.Symmetrise, opt.Overwrite
-	in.Standardise = opt.Standardise
+	in.Symmetrize, in.Overwrite = in.Symmetrize || opt.Symmetrize, opt.Overwrite
+	in.Standardize = opt.Standardize
 	if err := in.Check(set.format); err != nil {
 		return Summary{}, err
 	}
@@ -55,9 +61,10 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 	}
 	unpacked := filepath.Join(dir, "unpacked")
 	defer os.RemoveAll(unpacked)
-	src, sums, err := set.fetchAll(ctx, name, dir, unpacked, opt, event.Locked(event.All(events)))
+	locked := event.Locked(event.All(events))
+	src, sums, err := set.fetchAll(ctx, name, dir, unpacked, opt, locked)
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, set.byHand(name, dir, opt.Mirror, err, locked)
 	}
 	sum, err := Import(ctx, set.format, src, in, opt.Out, events)
 	switch {
@@ -77,12 +84,12 @@ func (o *GetOptions) cacheFolder(name string) (string, error) {
 	if cache == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return "", mistake("--cache", "nothing, and no cache folder of this user", "a folder for downloads", "give --cache DIR")
+			return "", spec.Mistake("--cache", "nothing, and no cache folder of this user", "a folder for downloads", "give --cache DIR")
 		}
 		cache = filepath.Join(base, "starling")
 	}
 	dir := filepath.Join(cache, name)
-	if err := checkWritable("--cache", dir); err != nil {
+	if err := spec.CheckWritable("--cache", dir); err != nil {
 		return "", err
 	}
 	return dir, os.MkdirAll(dir, 0o755)
@@ -100,7 +107,7 @@ func keepSums(sums map[string]string) error {
 
 // checkOut refuses before an hour of downloading, not after.
 func (o *GetOptions) checkOut() error {
-	if err := checkNotDash("--out", o.Out); err != nil {
+	if err := spec.CheckNotStdout("--out", o.Out); err != nil {
 		return err
 	}
 	w, err := graph.Create(o.Out, graph.WriterOptions{Overwrite: o.Overwrite})
@@ -135,15 +142,12 @@ func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, op
 
 // fetch downloads one file unless it is there already, and checks it.
 func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l Listener) (path, recorded string, err error) {
-	address := f.url
-	if opt.Mirror != "" {
-		address = strings.TrimRight(opt.Mirror, "/") + "/" + name + "/" + f.name
-	}
-	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, sha256: f.sha256, opt: opt.download, events: l}
+	address := f.address(name, opt.Mirror)
+	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, most: f.most, sha256: f.sha256, opt: opt.download, events: l}
 	recorded, err = d.run(ctx)
 	if errors.Is(err, context.Canceled) {
 		l.On(event.Note{Text: "the download stopped; run the same command again to go on from there"})
-		return "", "", ErrInterrupted
+		return "", "", report.ErrInterrupted
 	}
 	if err == nil && recorded != "" {
 		l.On(event.Note{Text: fmt.Sprintf("%s: no checksum is known for it; its SHA-256 is %s", f.name, recorded)})
@@ -162,7 +166,7 @@ func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
 	}
 	z, err := zip.OpenReader(path)
 	if err != nil {
-		return "", bad(err.Error(), "a zip")
+		return "", bad(graph.Sentence(err.Error()), "a zip")
 	}
 	defer z.Close()
 	if err := os.RemoveAll(to); err != nil {
@@ -212,7 +216,7 @@ func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, 
 	}
 	in, err := f.Open()
 	if err != nil {
-		return bad(f.Name+": "+err.Error(), "a whole zip")
+		return bad(graph.Sentence(f.Name+": "+err.Error()), "a whole zip")
 	}
 	defer in.Close()
 	out, err := os.Create(target)
@@ -232,14 +236,14 @@ func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, 
 		return closed
 	}
 	if ctx.Err() != nil {
-		return ErrInterrupted
+		return report.ErrInterrupted
 	}
 	var disk *os.PathError
 	if errors.As(err, &disk) {
 		return err
 	}
 	if err != nil {
-		return bad(f.Name+": "+err.Error(), "a whole zip")
+		return bad(graph.Sentence(f.Name+": "+err.Error()), "a whole zip")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/spec"
 )
 
 // downloadOptions are deadlines and patience; zeros mean the usual.
@@ -39,7 +41,9 @@ func (o downloadOptions) complete() downloadOptions {
 		o.tries = 5
 	}
 	if o.client == nil {
-		o.client = &http.Client{Transport: http.DefaultTransport}
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
+		o.client = &http.Client{Transport: t}
 	}
 	c := *o.client
 	c.CheckRedirect = checkRedirect
@@ -47,17 +51,24 @@ func (o downloadOptions) complete() downloadOptions {
 	return o
 }
 
-const maxRedirects = 10
+const (
+	maxRedirects = 10
+	dialTimeout  = 10 * time.Second // a network that lets nothing through
+)
 
 var errRedirects = fmt.Errorf("more than %d redirections", maxRedirects)
 
-// checkRedirect bounds redirections and does not let one leave encryption.
+// errScheme is a redirection to what is no web address, or is not encrypted any more.
+var errScheme = errors.New("a redirection")
+
+// checkRedirect bounds redirections and does not let one leave the web, or encryption.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return errRedirects
 	}
-	if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
-		return errors.New("a redirection from https to " + r.URL.Scheme)
+	from, to := via[0].URL.Scheme, r.URL.Scheme
+	if to != "http" && to != "https" || from == "https" && to != "https" {
+		return fmt.Errorf("%w from %s to %.20s", errScheme, from, to)
 	}
 	return nil
 }
@@ -67,6 +78,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 type download struct {
 	url, path string
 	size      int64
+	most      int64 // bytes it may have where its size is not known; 0: mostDownload
 	sha256    string
 	opt       downloadOptions
 	events    Listener
@@ -85,7 +97,7 @@ type partOf struct {
 func (d *download) run(ctx context.Context) (recorded string, err error) {
 	d.opt = d.opt.complete()
 	if u, err := url.Parse(d.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", mistake("--mirror", fmt.Sprintf("%q", d.url), "an address that starts with http:// or https://", "")
+		return "", spec.Mistake("--mirror", fmt.Sprintf("%q", d.url), "an address that starts with http:// or https://", "")
 	}
 	if _, err := os.Stat(d.path); err == nil {
 		recorded, err = d.check(d.path)
@@ -107,6 +119,9 @@ func (d *download) run(ctx context.Context) (recorded string, err error) {
 		var disk *diskError
 		if errors.As(err, &final) || errors.As(err, &disk) {
 			return "", err
+		}
+		if unreachable(err) && most == 0 && d.have() == 0 {
+			return "", &offline{d.url, cause(err)}
 		}
 		// Only what was never there before counts: servers without ranges start again.
 		if failures++; d.have() > most {
@@ -177,7 +192,7 @@ func (d *download) attempt(ctx context.Context) error {
 	defer idle.Stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
 	if err != nil {
-		return d.bad(err.Error(), "an address", "check --mirror")
+		return d.bad(graph.Sentence(err.Error()), "an address", "check --mirror")
 	}
 	r.Header.Set("User-Agent", "starling")
 	r.Header.Set("Accept-Encoding", "identity") // sizes and ranges are of the file itself
@@ -191,8 +206,8 @@ func (d *download) attempt(ctx context.Context) error {
 	}
 	answer, err := d.opt.client.Do(r)
 	if err != nil {
-		if errors.Is(err, errRedirects) || strings.Contains(err.Error(), "a redirection from") {
-			return d.bad(err.Error(), "the file", "use another --mirror")
+		if errors.Is(err, errRedirects) || errors.Is(err, errScheme) {
+			return d.bad(graph.Sentence(cause(err).Error()), "the file", "use another --mirror")
 		}
 		return because(ctx, err)
 	}
@@ -264,7 +279,34 @@ func (d *download) place(a *http.Response, have int64, of partOf) (from, total i
 	if d.size > 0 && total > 0 && total != d.size {
 		return 0, 0, d.bad(fmt.Sprintf("%d bytes", total), fmt.Sprintf("the %d of the known file", d.size), "use another --mirror")
 	}
-	return from, total, nil
+	return from, total, d.checkTotal(from, total)
+}
+
+// mostDownload bounds a file whose size is not known: a server must not fill the disk.
+const mostDownload = 16 << 30
+
+// limit is how many bytes the file may have.
+func (d *download) limit() int64 {
+	switch {
+	case d.size > 0:
+		return d.size
+	case d.most > 0:
+		return d.most
+	}
+	return mostDownload
+}
+
+// checkTotal refuses an announced size at once: one beyond the limit, or beyond the disk.
+func (d *download) checkTotal(from, total int64) error {
+	if total > d.limit() {
+		return d.bad(fmt.Sprintf("an announced size of %s", event.Bytes(total)),
+			"at most "+event.Bytes(d.limit())+" for this file", "use another --mirror")
+	}
+	if free, known := graph.DiskFree(filepath.Dir(d.path)); known && total-from > free {
+		return &graph.InputError{Field: "--cache", Found: fmt.Sprintf("%s, on a disk with %s free", filepath.Dir(d.path), event.Bytes(free)),
+			Want: event.Bytes(total - from), Fix: "choose a folder on another disk"}
+	}
+	return nil
 }
 
 // append writes what comes behind what is there.
@@ -292,6 +334,10 @@ func (d *download) append(a *http.Response, from, total int64, alive func()) err
 			if at += int64(n); total > 0 && at > total || d.size > 0 && at > d.size {
 				d.forget()
 				return d.bad("more bytes than announced", "the file", "use another --mirror")
+			}
+			if at > d.limit() {
+				d.forget()
+				return d.bad("more than "+event.Bytes(d.limit())+" without an announced size", "the file", "use another --mirror")
 			}
 			if _, err := f.Write(buf[:n]); err != nil {
 				return &diskError{err}

@@ -12,6 +12,7 @@ type publicSet struct {
 	files   []publicFile
 	single  bool // the one file itself is imported, not its folder
 	options ImportOptions
+	make    func(out string, overwrite bool) (Summary, error) // instead of files
 }
 
 // publicFile is one download. Size and SHA-256 are given where they were checked;
@@ -19,11 +20,16 @@ type publicSet struct {
 type publicFile struct {
 	name, url string
 	size      int64
+	most      int64 // bytes it may have, where size is not known; 0: mostDownload
 	sha256    string
 }
 
-// PublicNames lists the datasets that Get knows.
-func PublicNames() []string { return slices.Sorted(maps.Keys(publicSets)) }
+// PublicNames lists the datasets that Get knows, the one that needs no network first.
+func PublicNames() []string {
+	names := slices.Sorted(maps.Keys(publicSets))
+	at := slices.Index(names, "demo")
+	return slices.Concat([]string{"demo"}, names[:at], names[at+1:])
+}
 
 // AboutPublic is a line about a dataset.
 func AboutPublic(name string) string { return publicSets[name].about }
@@ -37,10 +43,11 @@ const (
 )
 
 var publicSets = map[string]*publicSet{
+	"demo":            demoSet,
 	"cora":            planetoidSet("cora", "2,708 papers, 7 classes", coraSums),
 	"citeseer":        planetoidSet("citeseer", "3,327 papers, 6 classes", nil),
 	"pubmed":          planetoidSet("pubmed", "19,717 papers, 3 classes", nil),
-	"ogbn-arxiv":      ogbSet("arxiv", "arxiv.zip", "169,343 papers, 40 classes; give --symmetrise as most do"),
+	"ogbn-arxiv":      ogbSet("arxiv", "arxiv.zip", "169,343 papers, 40 classes; give --symmetrize as most do"),
 	"ogbn-products":   ogbSet("products", "products.zip", "2.4 million products, 47 classes; 1.4 GB"),
 	"ogbn-proteins":   ogbSet("proteins", "proteins.zip", "132,534 proteins, 112 labels each; 0.2 GB"),
 	"ogbn-papers100M": ogbSet("papers100M", "papers100M-bin.zip", "111 million papers, 172 classes; 57 GB"),
@@ -86,7 +93,7 @@ func planetoidSet(name, about string, known map[string]publicFile) *publicSet {
 }
 
 func ogbSet(name, file, about string) *publicSet {
-	return &publicSet{about: about, format: "ogb", options: ImportOptions{Name: "ogbn-" + name}, files: []publicFile{{name: file, url: ogbPlace + file}}}
+	return &publicSet{about: about, format: "ogb", options: ImportOptions{Name: "ogbn-" + name}, files: []publicFile{{name: file, url: ogbPlace + file, most: 128 << 30}}}
 }
 
 // saintSet is GraphSAINT's files where its authors put them: adjacency, features,

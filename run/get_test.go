@@ -348,7 +348,7 @@ func TestGetFromAMirror(t *testing.T) {
 			notes = append(notes, n.Text)
 		}
 	})
-	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL + "/graphs/", Symmetrise: true, download: patience}
+	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL + "/graphs/", Symmetrize: true, download: patience}
 	sum, err := Get(context.Background(), "ogbn-arxiv", opt, listen)
 	if err != nil || sum.Nodes != 4 || sum.Edges != 6 || sum.Name != "ogbn-arxiv" || sum.Features != 2 || sum.Train != 2 {
 		t.Fatalf("%+v %v", sum, err)
@@ -439,7 +439,7 @@ func TestGetAfterABadDownload(t *testing.T) {
 
 func TestPublicSets(t *testing.T) {
 	for name, set := range publicSets {
-		if set.about == "" || len(set.files) == 0 {
+		if set.about == "" || (len(set.files) == 0) != (set.make != nil) {
 			t.Errorf("%s: %+v", name, set)
 		}
 		for _, f := range set.files {

@@ -7,45 +7,36 @@ import (
 	"os/exec"
 
 	"starling/cluster"
+	"starling/graph"
+	"starling/spec"
 )
 
-// readHosts is the host of every worker, of a hosts file. Where nothing else was said,
-// workers meet at the address that the way to them starts from.
-func (s *Spec) readHosts() ([]cluster.Host, error) {
-	hosts, err := openHosts(s.Hosts)
+// hostSlots is the host of every worker, from the file of --hosts. Without --listen, the
+// rendezvous is at the address of this host on the route to them.
+func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
+	hosts, err := spec.ReadHosts(s.Hosts)
 	if err != nil {
 		return nil, err
 	}
 	slots := cluster.Slots(hosts)
 	if s.Workers > len(slots) {
-		return nil, mistake("--hosts", fmt.Sprintf("%s with %d slots", s.Hosts, len(slots)), fmt.Sprintf("%d, one a worker", s.Workers), "add hosts, or slots=N after their names")
+		return nil, spec.Mistake("--hosts", fmt.Sprintf("%s with %d slots", s.Hosts, len(slots)),
+			fmt.Sprintf("%d, one per worker", s.Workers), "add hosts, or slots=N after their names")
 	}
 	if s.Listen == "" {
 		near, err := cluster.NearHosts(hosts)
 		if err != nil {
-			return nil, mistake("--hosts", err.Error(), "names that this host can look up", "or say with --listen where workers reach this one")
+			return nil, spec.Mistake("--hosts", graph.Sentence(err.Error()), "names that this host can look up",
+				"or give the address at which workers reach this host as --listen")
 		}
 		s.Listen = net.JoinHostPort(near.String(), "0")
 	}
 	return slots[:s.Workers], nil
 }
 
-func openHosts(path string) ([]cluster.Host, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, mistake("--hosts", unread(err), "a file with a host a line", "for example alpha slots=4")
-	}
-	defer f.Close()
-	hosts, err := cluster.ReadHosts(f)
-	if err != nil {
-		return nil, mistake("--hosts", path+": "+err.Error(), "", "")
-	}
-	return hosts, nil
-}
-
 // overSSH is the command that runs a worker on its host.
-func (r *recovery) overSSH(w *WorkerSpec) (*exec.Cmd, error) {
-	h := r.slots[w.Rank]
+func (c *clusterRun) overSSH(w *WorkerSpec) (*exec.Cmd, error) {
+	h := c.slots[w.Rank]
 	w.PartDir = h.Dir
 	binary := h.Binary
 	if binary == "" {
@@ -55,5 +46,5 @@ func (r *recovery) overSSH(w *WorkerSpec) (*exec.Cmd, error) {
 		}
 	}
 	args := append([]string{binary}, w.args()...)
-	return cluster.SSH(r.spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
+	return cluster.SSH(c.spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
 }

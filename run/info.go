@@ -8,9 +8,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"starling/event"
 	"starling/graph"
+	"starling/report"
 )
 
 // Info is what can be said about a dataset in one pass over it.
@@ -28,22 +30,29 @@ type Info struct {
 	Components       int64 `json:"components"`
 	LargestComponent int64 `json:"largest_component"`
 
-	Features        int      `json:"features"`
-	FeatureKind     string   `json:"feature_kind,omitempty"`
-	FeatureDensity  Number   `json:"feature_density"` // share of features that are not zero
-	Task            string   `json:"task,omitempty"`  // single-label, multi-label or regression
-	Classes         int      `json:"classes"`
-	ClassSizes      []int64  `json:"class_sizes,omitempty"`
-	Targets         []Target `json:"targets,omitempty"` // of regression, instead of classes
-	LabelsPerVertex Number   `json:"labels_per_vertex"` // mean over those that have any
-	Unlabelled      int64    `json:"unlabelled"`
-	Homophily       Number   `json:"homophily"` // share of edges between vertices of one class, or that share one
-	Train           int      `json:"train"`
-	Val             int      `json:"val"`
-	Test            int      `json:"test"`
-	Bytes           int64    `json:"bytes"`
-	Source          string   `json:"source,omitempty"`
-	Notes           []string `json:"notes,omitempty"`
+	Features        int           `json:"features"`
+	FeatureKind     string        `json:"feature_kind,omitempty"`
+	FeatureDensity  report.Number `json:"feature_density"` // share of features that are not zero
+	Task            string        `json:"task,omitempty"`  // single-label, multi-label or regression
+	Classes         int           `json:"classes"`
+	ClassSizes      []int64       `json:"class_sizes,omitempty"`
+	ClassNames      []string      `json:"class_names,omitempty"` // none: classes are numbers
+	Targets         []Target      `json:"targets,omitempty"`     // of regression, instead of classes
+	LabelsPerVertex report.Number `json:"labels_per_vertex"`     // mean over those that have any
+	Unlabelled      int64         `json:"unlabelled"`
+	Homophily       report.Number `json:"homophily"` // share of edges between vertices of one class, or that share one
+	Train           int           `json:"train"`
+	Val             int           `json:"val"`
+	Test            int           `json:"test"`
+	Bytes           int64         `json:"bytes"`
+	Source          string        `json:"source,omitempty"`
+	Notes           []string      `json:"notes,omitempty"`
+
+	FeatureRange *Range        `json:"feature_range,omitempty"`
+	Standardized bool          `json:"standardized,omitempty"` // the dataset has the scale
+	WeightRange  *Range        `json:"weight_range,omitempty"`
+	Reciprocity  report.Number `json:"reciprocity"` // share of edges that have their reverse
+	Warnings     []string      `json:"warnings,omitempty"`
 
 	Estimate *Estimate `json:"estimate,omitempty"`
 }
@@ -76,17 +85,19 @@ func describe(ctx context.Context, dir string, verify, guess bool) (*Info, error
 	m := &d.Meta
 	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Train: len(d.Splits.Train), Val: len(d.Splits.Val), Test: len(d.Splits.Test), Source: m.Source, Notes: m.Notes,
-		FeatureDensity: Number(math.NaN()), Homophily: Number(math.NaN()), LabelsPerVertex: Number(math.NaN()), Task: m.Task}
+		FeatureDensity: report.Number(math.NaN()), Homophily: report.Number(math.NaN()), LabelsPerVertex: report.Number(math.NaN()), Task: m.Task}
 	for _, a := range m.Arrays {
 		i.Bytes += a.Bytes
 	}
 	i.degrees(d.Graph)
 	if d.Features != nil {
-		i.Features, i.FeatureKind, i.FeatureDensity = d.Features.Cols, string(d.Features.Kind()), Number(density(d.Features))
+		i.Features, i.FeatureKind, i.FeatureDensity = d.Features.Cols, string(d.Features.Kind()), report.Number(density(d.Features))
+		i.Standardized = m.Features.Scale != nil
 	}
 	if d.Labels != nil {
 		i.labels(d)
 	}
+	i.ranges(d)
 	i.components(d.Graph)
 	if guess {
 		i.Estimate, err = estimate(ctx, d)
@@ -175,7 +186,7 @@ func (i *Info) labels(d *graph.Dataset) {
 		i.targets(l)
 		return
 	}
-	i.Classes, i.ClassSizes = l.Classes, make([]int64, l.Classes)
+	i.Classes, i.ClassSizes, i.ClassNames = l.Classes, make([]int64, l.Classes), l.Names
 	marks := int64(0)
 	for v := range l.Len() {
 		if !l.Has(v) {
@@ -193,7 +204,7 @@ func (i *Info) labels(d *graph.Dataset) {
 		}
 	}
 	if labelled := int64(l.Len()) - i.Unlabelled; labelled > 0 {
-		i.LabelsPerVertex = Number(float64(marks) / float64(labelled))
+		i.LabelsPerVertex = report.Number(float64(marks) / float64(labelled))
 	}
 	same, all := 0, 0
 	for v := range d.Graph.Nodes() {
@@ -207,7 +218,7 @@ func (i *Info) labels(d *graph.Dataset) {
 		}
 	}
 	if all > 0 {
-		i.Homophily = Number(float64(same) / float64(all))
+		i.Homophily = report.Number(float64(same) / float64(all))
 	}
 }
 
@@ -226,7 +237,7 @@ func alike(l *graph.Labels, v, u int) bool {
 }
 
 // JSON writes the info as one object, to a file or with "-" to stdout.
-func (i *Info) JSON(path string, stdout io.Writer) error { return writeJSON(i, path, stdout) }
+func (i *Info) JSON(path string, stdout io.Writer) error { return report.WriteJSON(i, path, stdout) }
 
 // String is the info for people.
 func (i *Info) String() string {
@@ -249,6 +260,7 @@ func (i *Info) String() string {
 	if i.Features > 0 {
 		line("features", "%d, %s, %.2f%% not zero", i.Features, i.FeatureKind, 100*float64(i.FeatureDensity))
 	}
+	i.showRanges(line)
 	line("components", "%s, the largest of %s", event.Count(i.Components), event.Counted(i.LargestComponent, "vertex"))
 	for k, t := range i.Targets[:min(len(i.Targets), 8)] {
 		line("target", "%d of %d: %v", k, len(i.Targets), t)
@@ -267,6 +279,9 @@ func (i *Info) String() string {
 	for _, n := range i.Notes {
 		line("note", "%s", n)
 	}
+	for _, w := range i.Warnings {
+		line("warning", "%s", w)
+	}
 	if i.Estimate != nil {
 		i.Estimate.show(line)
 	}
@@ -278,7 +293,7 @@ func (i *Info) showClasses(line func(name, format string, args ...any)) {
 	line("balance", "%s", i.balance())
 	same := "stay inside a class"
 	if i.Task == graph.MultiLabel {
-		line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))
+		line("labels", "%.2f per vertex", float64(i.LabelsPerVertex))
 		same = "are between vertices that share a class"
 	}
 	if h := float64(i.Homophily); h == h { // there are edges between labelled vertices
@@ -293,7 +308,16 @@ func (e *Estimate) show(line func(name, format string, args ...any)) {
 		fits = "it does not fit: see starling train --dry-run"
 	}
 	line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
-	line("  time", "about %s an epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
+	line("  time", "about %s per epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
+}
+
+// shownClass is the name of a class for a terminal, or its number.
+func shownClass(names []string, c int) string {
+	name := graph.ClassName(names, c)
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Sprintf("%.60q", name)
+	}
+	return name
 }
 
 // balance lists the shares of the classes, the largest first.
@@ -308,7 +332,7 @@ func (i *Info) balance() string {
 	const shown = 8
 	var parts []string
 	for _, c := range order[:min(len(order), shown)] {
-		parts = append(parts, fmt.Sprintf("%d: %.1f%%", c, 100*float64(i.ClassSizes[c])/float64(max(total, 1))))
+		parts = append(parts, fmt.Sprintf("%s: %.1f%%", shownClass(i.ClassNames, c), 100*float64(i.ClassSizes[c])/float64(max(total, 1))))
 	}
 	if len(order) > shown {
 		parts = append(parts, fmt.Sprintf("and %d more", len(order)-shown))

@@ -9,8 +9,10 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/report"
+	"starling/spec"
 	"starling/tensor"
-	"starling/tensor/simd"
+	"starling/tensor/cpu/simd"
 	"starling/train"
 )
 
@@ -18,13 +20,13 @@ import (
 // machine: memory by the plan of that run, time by running a few epochs of a thinned
 // graph.
 type Estimate struct {
-	Settings     string `json:"settings"`
-	Memory       int64  `json:"memory_bytes"`
-	Mapped       int64  `json:"mapped_bytes"`
-	Available    int64  `json:"available_bytes"`
-	EpochSeconds Number `json:"epoch_seconds"`
-	RunSeconds   Number `json:"run_seconds"`
-	Timed        string `json:"timed"` // what the time was taken from
+	Settings     string        `json:"settings"`
+	Memory       int64         `json:"memory_bytes"`
+	Mapped       int64         `json:"mapped_bytes"`
+	Available    int64         `json:"available_bytes"`
+	EpochSeconds report.Number `json:"epoch_seconds"`
+	RunSeconds   report.Number `json:"run_seconds"`
+	Timed        string        `json:"timed"` // what the time was taken from
 }
 
 // estimateEdges is the size up to which a graph is timed as it is. Larger ones
@@ -36,9 +38,11 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	if d.Features == nil || d.Labels == nil || len(d.Splits.Train) == 0 {
 		return nil, nil
 	}
-	s := Default()
-	s.complete()
-	s.resolve(&d.Meta, simd.Best().String())
+	s := spec.Default()
+	if err := s.Complete(); err != nil {
+		return nil, err
+	}
+	s.ForData(&d.Meta, simd.Best().String())
 	part, share := thinned(d)
 	e := &Estimate{Settings: fmt.Sprintf("%s, %s, hidden %d, %s, %s", s.Model, event.Counted(s.Layers, "layer"), s.Hidden, s.DType, event.Counted(s.Epochs, "epoch")), Available: tensor.MemoryFree()}
 	p, err := plan(&s, d)
@@ -49,8 +53,8 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	if e.EpochSeconds, err = timeEpochs(ctx, s, part); err != nil {
 		return nil, err
 	}
-	e.EpochSeconds = Number(float64(e.EpochSeconds) / share)
-	e.RunSeconds = e.EpochSeconds * Number(s.Epochs)
+	e.EpochSeconds = report.Number(float64(e.EpochSeconds) / share)
+	e.RunSeconds = e.EpochSeconds * report.Number(s.Epochs)
 	e.Timed = "two epochs of it"
 	if share < 1 {
 		e.Timed = fmt.Sprintf("two epochs of a graph with %.2g%% of its vertices, scaled up", 100*share)
@@ -60,11 +64,11 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 
 // timeEpochs is the shorter of two epochs after a first. They measure accuracy as the
 // default run does.
-func timeEpochs(ctx context.Context, s Spec, d *graph.Dataset) (Number, error) {
+func timeEpochs(ctx context.Context, s spec.Spec, d *graph.Dataset) (report.Number, error) {
 	s.Epochs = 3
-	dev := s.device()
+	dev := newDevice(&s)
 	defer dev.Close()
-	opt, err := s.options(&d.Meta)
+	opt, err := s.Options(&d.Meta)
 	if err != nil {
 		return 0, err
 	}
@@ -75,13 +79,13 @@ func timeEpochs(ctx context.Context, s Spec, d *graph.Dataset) (Number, error) {
 		}
 	}))
 	if err != nil || len(at) < 2 {
-		return Number(math.NaN()), err
+		return report.Number(math.NaN()), err
 	}
 	best := at[1].Sub(at[0])
 	for i := 2; i < len(at); i++ {
 		best = min(best, at[i].Sub(at[i-1]))
 	}
-	return Number(best.Seconds()), nil
+	return report.Number(best.Seconds()), nil
 }
 
 // thinned is a graph of every k-th vertex with its in-edges, whose sources are wrapped

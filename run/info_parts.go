@@ -9,6 +9,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
+	"starling/report"
 )
 
 // PartsInfo is what there is to say about a partition folder: its book.
@@ -28,7 +29,9 @@ func DescribeParts(ctx context.Context, dir string, verify bool) (*PartsInfo, er
 }
 
 // JSON writes the book to a file, or to stdout for -.
-func (p *PartsInfo) JSON(path string, stdout io.Writer) error { return writeJSON(p.book, path, stdout) }
+func (p *PartsInfo) JSON(path string, stdout io.Writer) error {
+	return report.WriteJSON(p.book, path, stdout)
+}
 
 // String is the book for people.
 func (p *PartsInfo) String() string {

@@ -7,7 +7,7 @@ import (
 	"starling/graph"
 )
 
-// Target is what the labels of a regression are like, of one number a vertex.
+// Target is the distribution of one number of a regression's labels.
 type Target struct {
 	Mean      float64 `json:"mean"`
 	Deviation float64 `json:"deviation"`
@@ -15,7 +15,7 @@ type Target struct {
 	Max       float64 `json:"max"`
 }
 
-// targets looks at labels that are numbers.
+// targets describes labels that are numbers.
 func (i *Info) targets(l *graph.Labels) {
 	i.Classes, i.Targets = l.Classes, make([]Target, l.Classes)
 	labelled := 0.0

@@ -57,7 +57,7 @@ func TestComponents(t *testing.T) {
 
 func TestInfoOfSeveralLabels(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	g, _ := graph.FromEdges(4, []uint32{0, 1, 2}, []uint32{1, 2, 3}, nil, graph.BuildOptions{Symmetrise: true})
+	g, _ := graph.FromEdges(4, []uint32{0, 1, 2}, []uint32{1, 2, 3}, nil, graph.BuildOptions{Symmetrize: true})
 	d := &graph.Dataset{Graph: g, Features: &graph.Features{Rows: 4, Cols: 2, F32: []float32{1, 0, 0, 1, 1, 1, 0, 0}},
 		Labels: &graph.Labels{Classes: 3, Multi: []uint8{1, 0, 1, 1, 1, 0, 0, 1, 0, 255, 255, 255}}, Splits: graph.Splits{Train: []uint32{0, 1}, Test: []uint32{2}}}
 	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
@@ -73,7 +73,7 @@ func TestInfoOfSeveralLabels(t *testing.T) {
 	if e := i.Estimate; e == nil || e.Memory <= 0 || !(e.EpochSeconds > 0) {
 		t.Errorf("%+v", i.Estimate)
 	}
-	for _, want := range []string{"1.67 a vertex", "share a class", "components", "estimates for gcn"} {
+	for _, want := range []string{"1.67 per vertex", "share a class", "components", "estimates for gcn"} {
 		if !strings.Contains(i.String(), want) {
 			t.Errorf("no %q in\n%s", want, i)
 		}

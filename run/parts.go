@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"starling/cluster"
 	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
+	"starling/report"
+	"starling/spec"
 )
 
 // parts is a partition that a run trains on.
@@ -25,82 +26,13 @@ type parts struct {
 	remove func()
 }
 
-// settleWorkers finds out how many workers there are, where that was not said.
-func (s *Spec) settleWorkers() error {
-	if err := s.settleParts(); err != nil {
-		return err
-	}
-	dir := s.partitionFolder()
+// findParts opens the partition that the user names, or makes one.
+func findParts(ctx context.Context, s *spec.Spec, events event.Listener) (*parts, error) {
+	dir := s.PartitionFolder()
 	if dir == "" {
-		if s.Hosts != "" && s.Workers == 0 {
-			hosts, err := openHosts(s.Hosts)
-			if err != nil {
-				return err
-			}
-			s.Workers = len(cluster.Slots(hosts))
-		}
-		s.complete()
-		return nil
+		return cutDataset(ctx, s, events)
 	}
-	book, err := partition.OpenBook(dir)
-	if err != nil {
-		return err
-	}
-	if s.Workers == 0 {
-		s.Workers = book.Parts
-	}
-	if s.Strategy == "auto" {
-		s.Strategy = "halo"
-	}
-	switch {
-	case s.Strategy == "none":
-		return mistake("--strategy", "none", "halo for a partition", "give the dataset itself to train without workers")
-	case s.Workers != book.Parts:
-		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the parts of %s", book.Parts, dir), "leave it (and --parts) out, or make another partition")
-	case s.Servers == 0 && book.Servers > 1:
-		s.Servers = book.Servers
-	}
-	s.complete()
-	return nil
-}
-
-// settleParts takes --parts for the number of workers, since each trains one, and
-// a method in --partition for the way to cut; a folder of that name goes first.
-func (s *Spec) settleParts() error {
-	if _, err := os.Stat(s.Partition); err != nil && slices.Contains(partition.Names(), s.Partition) {
-		if s.Partitioner != s.Partition && s.Partitioner != Default().Partitioner {
-			return mistake("--partitioner", s.Partitioner+" beside --partition "+s.Partition, "one method to cut with", "leave out one of the two")
-		}
-		s.Partition, s.Partitioner = "", s.Partition
-	}
-	switch {
-	case s.Parts == 0:
-	case s.Parts < 0 || s.Workers != 0 && s.Workers != s.Parts:
-		return mistake("--parts", fmt.Sprintf("%d, and --workers %d", s.Parts, s.Workers), "as many parts as workers", "leave out one of the two")
-	default:
-		s.Workers, s.Parts = s.Parts, 0
-	}
-	return nil
-}
-
-// partitionFolder is the partition that the user names, or "".
-func (s *Spec) partitionFolder() string {
-	switch {
-	case s.Partition != "":
-		return s.Partition
-	case s.Dataset != "" && partition.IsPartition(s.Dataset):
-		return s.Dataset
-	}
-	return ""
-}
-
-// findParts opens the partition that the user names, or cuts the dataset.
-func (s *Spec) findParts(ctx context.Context, events event.Listener) (*parts, error) {
-	dir := s.partitionFolder()
-	if dir == "" {
-		return s.cut(ctx, events)
-	}
-	p, err := openParts(dir)
+	p, err := openParts(dir, s)
 	if err != nil {
 		return nil, err
 	}
@@ -113,49 +45,63 @@ func (s *Spec) findParts(ctx context.Context, events event.Listener) (*parts, er
 	}
 	defer d.Close()
 	if d.Meta.Nodes != p.book.Nodes || d.Meta.Edges != p.book.Edges {
-		return nil, mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir, event.Counted(p.book.Nodes, "vertex"), event.Counted(p.book.Edges, "edge")),
-			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges), "partition the dataset again")
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir,
+			event.Counted(p.book.Nodes, "vertex"), event.Counted(p.book.Edges, "edge")),
+			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges),
+			"partition the dataset again")
+	}
+	if differ := p.book.Contents.Differences(d.Contents()); p.book.Contents != (graph.Contents{}) && len(differ) > 0 {
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a dataset with other %s", dir,
+			strings.Join(differ, ", ")), "a partition of "+s.Dataset, "partition the dataset again")
 	}
 	p.meta.CRC32C = d.Meta.CRC32C
 	return p, nil
 }
 
-// openParts reads the book of a partition.
-func openParts(dir string) (*parts, error) {
+// openParts reads the book of a partition, which has the features and labels that a run needs.
+func openParts(dir string, s *spec.Spec) (*parts, error) {
 	book, err := partition.OpenBook(dir)
 	if err != nil {
 		return nil, err
 	}
-	lack := func(what string) error {
-		return &graph.InputError{File: dir, Found: "no " + what, Want: "a partition with features, labels and a training split", Fix: "partition a dataset that has them"}
-	}
 	switch {
-	case book.Features == nil:
-		return nil, lack("features")
-	case book.Task == "":
-		return nil, lack("labels")
-	case book.Train == 0:
-		return nil, lack("training split")
+	case book.Features == nil && s.LearnEmbeddings == 0:
+		return nil, noFeatures(dir)
+	case book.Task == "" && !s.LearnsPairs():
+		return nil, noLabels(dir, "labels")
+	case book.Train == 0 && !s.LearnsPairs():
+		return nil, noLabels(dir, "training split")
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &parts{dir: abs, book: book, remove: func() {},
-		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric, EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes}}, nil
+	return partsOf(abs, book), nil
 }
 
-// cut partitions the dataset into a temporary folder.
-func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err error) {
-	if s.elsewhere() {
-		return nil, s.wantsParts()
+// partsOf is an open partition.
+func partsOf(dir string, book *partition.Book) *parts {
+	return &parts{dir: dir, book: book, remove: func() {},
+		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
+			EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes,
+			ClassNames: book.ClassNames}}
+}
+
+// cutDataset partitions the dataset into a temporary folder.
+func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *parts, err error) {
+	if remoteWorkers(s) {
+		return nil, needsPartition(s)
 	}
-	d, err := openForTraining(s.Dataset, true)
+	d, err := openForTraining(s)
 	if err != nil {
 		return nil, err
 	}
 	meta := d.Meta
+	err = checkWeights(s, d.Graph)
 	d.Close()
+	if err != nil {
+		return nil, err
+	}
 	tmp, remove, err := partsFolder()
 	if err != nil {
 		return nil, err
@@ -165,22 +111,18 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 			remove()
 		}
 	}()
-	opt := DefaultPartition()
-	opt.Parts, opt.Servers, opt.Method, opt.Seed, opt.Out = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed, filepath.Join(tmp, "parts")
-	if s.Partitioner == "multilevel" {
-		// A worker's time follows its edges: by vertices alone a power-law graph gives one of them nearly all.
-		opt.Balance, opt.BestEffort = "vertices:0.1,edges:0.2", true
-	}
+	opt := spec.DefaultPartition()
+	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed
+	opt.Out = filepath.Join(tmp, "parts")
 	start := time.Now()
 	r, err := Partition(ctx, s.Dataset, opt, events)
 	if err != nil {
 		return nil, workersMistake(err)
 	}
 	if !s.Quiet {
-		events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %s by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
-			event.Counted(r.Parts, "part"), r.Method, event.Duration(time.Since(start)), percent(r.EdgeCutShare), s.Dataset, r.Parts)})
+		noteCut(r, s.Dataset, opt, time.Since(start), events)
 	}
-	if p, err = openParts(opt.Out); err != nil {
+	if p, err = openParts(opt.Out, s); err != nil {
 		return nil, err
 	}
 	p.meta.CRC32C = meta.CRC32C
@@ -188,13 +130,40 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 	return p, nil
 }
 
-// wantsParts is the mistake of giving workers elsewhere a dataset.
-func (s *Spec) wantsParts() error {
-	return mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+// noteCut says how the dataset was partitioned, the command that gives the same parts, and what is doubtful about them.
+func noteCut(r *report.Partition, dataset string, opt spec.Partition, took time.Duration, events event.Listener) {
+	events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %s by %s in %s, %s of edges between parts; to "+
+		"keep them: %s", event.Counted(r.Parts, "part"), r.Method, event.Duration(took),
+		report.Percent(r.EdgeCutShare), partitionCommand(dataset, opt))})
+	for _, text := range r.Notes {
+		events.On(event.Note{Text: text})
+	}
 }
 
-// partsFolder is a temporary one that goes with this process: if it is killed, the next
-// that needs one removes it.
+// partitionCommand is the command that partitions the dataset as opt says.
+func partitionCommand(dataset string, opt spec.Partition) string {
+	usual := spec.DefaultPartition()
+	words := fmt.Sprintf("starling partition %s --parts %d", dataset, opt.Parts)
+	if opt.Servers != usual.Servers {
+		words += fmt.Sprintf(" --servers %d", opt.Servers)
+	}
+	if opt.Method != usual.Method {
+		words += " --method " + opt.Method
+	}
+	if opt.Seed != usual.Seed {
+		words += fmt.Sprintf(" --seed %d", opt.Seed)
+	}
+	return words + " --out PARTS"
+}
+
+// needsPartition is the mistake of giving a dataset to workers on other hosts.
+func needsPartition(s *spec.Spec) error {
+	return spec.Mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open",
+		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+}
+
+// partsFolder is a temporary folder of this process: if it is killed, the next process that makes
+// one removes it.
 func partsFolder() (dir string, remove func(), err error) {
 	const name = "starling-parts-*"
 	disk.Sweep(filepath.Join(os.TempDir(), name))
@@ -212,7 +181,7 @@ func partsFolder() (dir string, remove func(), err error) {
 	}), nil
 }
 
-// workersMistake names the flags of starling train where partitioning names its own.
+// workersMistake is a mistake of partitioning with the flags of starling train.
 func workersMistake(err error) error {
-	return renamed(err, map[string]string{"--parts": "--workers", "--method": "--partitioner"})
+	return spec.Renamed(err, map[string]string{"--parts": "--workers", "--method": "--partitioner"})
 }

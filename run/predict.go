@@ -11,17 +11,25 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/partition"
+	"starling/report"
 	"starling/serve"
+	"starling/spec"
 	"starling/tensor"
+	"starling/tensor/cpu"
 )
 
 // PredictOptions say what to predict, and where to.
 type PredictOptions struct {
 	Run, Dataset string
 	What         string // one of serve.Whats
-	Out          string // an .npy or .parquet file; empty: WHAT.npy here
+	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
 	Pairs        string // a file of them, for scores
 	Threads      int
+	Overwrite    bool // replace an existing file
+	// Of a partition: one worker per part, each a process unless InProcess is set.
+	Workers   int
+	InProcess bool
 }
 
 // Predicted tells what a prediction wrote.
@@ -36,12 +44,16 @@ type Predicted struct {
 	Width    int    `json:"width"`
 	// IDs is the file that names the vertex of each row, where it is not its number.
 	IDs string `json:"ids,omitempty"`
+	// Classes is the file that names the classes, beside an array of numbers.
+	Classes string `json:"classes,omitempty"`
+	// Workers computed it, one per part; 0: this process alone.
+	Workers int `json:"workers,omitempty"`
 	// Accuracy is the metric of labels by split, where the dataset has any of the kind;
 	// Metric is its name.
-	Metric   string            `json:"metric,omitempty"`
-	Accuracy map[string]Number `json:"accuracy,omitempty"`
-	Seconds  float64           `json:"seconds"`
-	RSS      int64             `json:"peak_rss_bytes"`
+	Metric   string                   `json:"metric,omitempty"`
+	Accuracy map[string]report.Number `json:"accuracy,omitempty"`
+	Seconds  float64                  `json:"seconds"`
+	RSS      int64                    `json:"peak_rss_bytes"`
 }
 
 // PredictWhats are what can be predicted.
@@ -52,6 +64,13 @@ var PredictWhats = append(slices.Clone(serve.Whats), serve.Scores)
 func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
+	}
+	if partition.IsPartition(o.Dataset) {
+		return untilInterrupted(ctx, o.Out, o.overParts)
+	}
+	if o.Workers > 1 {
+		return nil, spec.Mistake("--workers", fmt.Sprint(o.Workers), "a partition of the dataset, with a part per worker",
+			fmt.Sprintf("starling partition %s --parts %d --out PARTS", o.Dataset, o.Workers))
 	}
 	return untilInterrupted(ctx, o.Out, o.predict)
 }
@@ -67,7 +86,7 @@ func (o PredictOptions) predict() (*Predicted, error) {
 		return nil, err
 	}
 	defer d.Close()
-	dev := tensor.NewCPU(o.Threads)
+	dev := cpu.New(o.Threads)
 	defer dev.Close()
 	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: d.Graph.Nodes()}
 	if o.What == serve.Scores {
@@ -85,36 +104,57 @@ func (o PredictOptions) predict() (*Predicted, error) {
 // vertices predicts for all vertices and writes it.
 func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph.Dataset) error {
 	p, err := trained.Predict(dev, d, r.What)
+	if lost := graph.Shrunk(); lost != nil {
+		err = lost
+	}
 	if err != nil {
 		return err
 	}
-	r.Vertices, r.Width, r.IDs, r.Metric, r.Accuracy = p.Vertices, p.Width, idsFile(d), p.Metric, convert[float64, Number](p.Measured)
-	if strings.HasSuffix(r.Out, ".parquet") {
+	return r.write(p, d)
+}
+
+// write writes predictions.
+func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
+	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
+	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)
+	switch filepath.Ext(r.Out) {
+	case ".parquet":
 		return p.WriteParquet(r.Out, d)
+	case ".csv":
+		return p.WriteCSV(r.Out, d)
 	}
+	r.Classes = p.ClassesFile(r.Out)
 	return p.WriteNPY(r.Out)
 }
 
 func (o *PredictOptions) settle() error {
-	if err := checkThreads(o.Threads); err != nil {
+	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
 	}
 	if !slices.Contains(PredictWhats, o.What) {
-		return mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))
+		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))
 	}
 	if o.What == serve.Scores {
-		return o.settleScores()
+		return o.completeScores()
 	}
 	if o.Pairs != "" {
-		return mistake("--pairs", o.Pairs, "nothing without --what scores", "")
+		return spec.Mistake("--pairs", o.Pairs, "nothing without --what scores", "")
 	}
 	if o.Out == "" {
 		o.Out = o.What + ".npy"
 	}
-	if ext := filepath.Ext(o.Out); ext != ".npy" && ext != ".parquet" {
-		return mistake("--out", o.Out, "a file that ends in .npy or .parquet", "")
+	if ext := filepath.Ext(o.Out); ext != ".npy" && ext != ".parquet" && ext != ".csv" {
+		return spec.Mistake("--out", o.Out, "a file that ends in .csv, .parquet or .npy", "")
 	}
-	return CheckFile("--out", o.Out)
+	return o.checkOut()
+}
+
+// checkOut makes sure that the file can be written, and replaces none without --overwrite.
+func (o *PredictOptions) checkOut() error {
+	if err := spec.CheckFile("--out", o.Out); err != nil {
+		return err
+	}
+	return overwriteable(o.Out, "this file", o.Overwrite)
 }
 
 // openForPrediction maps a dataset, of which only the edges and features matter.
@@ -146,7 +186,9 @@ func idsFile(d *graph.Dataset) string {
 }
 
 // JSON writes the summary as one object, to a file or with "-" to stdout.
-func (p *Predicted) JSON(path string, stdout io.Writer) error { return writeJSON(p, path, stdout) }
+func (p *Predicted) JSON(path string, stdout io.Writer) error {
+	return report.WriteJSON(p, path, stdout)
+}
 
 // String is the summary for people.
 func (p *Predicted) String() string {
@@ -160,8 +202,11 @@ func (p *Predicted) String() string {
 		fmt.Fprintf(&b, ", %d numbers each", p.Width)
 	}
 	fmt.Fprintf(&b, ", in %.2f s\n", p.Seconds)
-	if p.IDs != "" {
+	if p.IDs != "" && strings.HasSuffix(p.Out, ".npy") {
 		fmt.Fprintf(&b, "row i is the vertex on line i of %s\n", p.IDs)
+	}
+	if p.Classes != "" {
+		fmt.Fprintf(&b, "class c is on line c of %s, from 0\n", p.Classes)
 	}
 	for _, split := range []string{"train", "val", "test"} {
 		if a, ok := p.Accuracy[split]; ok {

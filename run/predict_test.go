@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/spec"
 )
 
 // TestPredictAfterTraining: a model's accuracy is the same after it was written and
@@ -40,20 +41,21 @@ func TestPredictAfterTraining(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := Export(s.Out, "pyg", s.Out); !errors.Is(err, graph.ErrInput) {
+	if _, err := Export(s.Out, "pyg", s.Out, false); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("an export in the place of the run: %v", err)
 	}
 	to := filepath.Join(t.TempDir(), "export")
 	for range 2 { // the second takes the place of the first
-		if _, err := Export(s.Out, "dgl", to); err != nil {
+		if _, err := Export(s.Out, "dgl", to, true); err != nil {
 			t.Error(err)
 		}
 	}
 	os.WriteFile(filepath.Join(to, "load.py"), nil, 0o644)
-	if _, err := Export(s.Out, "dgl", to); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "load.py") {
-		t.Errorf("an export in the place of one with somebody's script in it: %v", err)
+	if _, err := Export(s.Out, "dgl", to, true); !errors.Is(err, graph.ErrInput) ||
+		!strings.Contains(err.Error(), "load.py") {
+		t.Errorf("an export that replaces a folder with a user's script in it: %v", err)
 	}
-	weights := filepath.Join(s.Out, weightsFile)
+	weights := filepath.Join(s.Out, spec.WeightsFile)
 	b, err := os.ReadFile(weights)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,8 @@ func TestPredictAfterTraining(t *testing.T) {
 	if err := os.WriteFile(weights, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out}); !errors.Is(err, graph.ErrInput) {
+	if _, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+		Out: out}); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("damaged weights: %v", err)
 	}
 }

@@ -1,117 +1,149 @@
 package run
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"starling/cluster"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
-	"starling/tensor/simd"
+	"starling/report"
+	"starling/spec"
+	"starling/tensor/cpu/simd"
 	"starling/train"
 )
 
-// saved is the spec as a checkpoint keeps it, with marks of the data it was run on.
+// start is a state to start from, with the caches of all workers.
+type start struct {
+	*train.State
+	caches    [][]byte // safetensors, by rank
+	partition string   // the id of the one that they are of
+	spec      *spec.Spec
+}
+
+// saved is the spec as a checkpoint has it, with the identity of the data.
 type saved struct {
-	Spec
-	Data dataMark `json:"data"`
-	Cut  string   `json:"cut,omitempty"` // the partition's id, of several workers
+	spec.Spec
+	savedData
 }
 
-// dataMark tells datasets apart.
-type dataMark struct {
-	Nodes    int64  `json:"nodes"`
-	Edges    int64  `json:"edges"`
-	Checksum string `json:"checksum"` // of meta.json, which holds those of the arrays
+// MarshalJSON is both in one object.
+func (s saved) MarshalJSON() ([]byte, error) {
+	settings, err := json.Marshal(s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(s.savedData)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(settings[:len(settings)-1], ','), data[1:]...), nil
 }
 
-func markOf(d *graph.Meta) dataMark { return dataMark{d.Nodes, d.Edges, d.CRC32C} }
-
-// differs tells datasets apart as far as is known: a partition does not know the
-// checksum of the dataset it was made from.
-func (m dataMark) differs(o dataMark) bool {
-	return m.Nodes != o.Nodes || m.Edges != o.Edges || m.Checksum != o.Checksum && m.Checksum != "" && o.Checksum != ""
+func (s *saved) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &s.savedData); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &s.Spec)
 }
 
 // history is train.History in JSON, where numbers may be unknown.
 type history struct {
-	Loss         []Number          `json:"loss"`
-	EpochSeconds []Number          `json:"epoch_seconds"`
-	Measured     []int             `json:"measured"`
-	Train        []Number          `json:"train"`
-	Val          []Number          `json:"val"`
-	Test         []Number          `json:"test"`
-	BestEpoch    int               `json:"best_epoch"`
-	Measures     map[string]Number `json:"measures,omitempty"`
+	Loss         []report.Number          `json:"loss"`
+	EpochSeconds []report.Number          `json:"epoch_seconds"`
+	Measured     []int                    `json:"measured"`
+	Train        []report.Number          `json:"train"`
+	Val          []report.Number          `json:"val"`
+	Test         []report.Number          `json:"test"`
+	BestEpoch    int                      `json:"best_epoch"`
+	Measures     map[string]report.Number `json:"measures,omitempty"`
+	// Of the epoch that is under way.
+	Partial []report.Number `json:"partial,omitempty"`
+	Seconds report.Number   `json:"seconds,omitempty"`
+}
+
+// positionOf is how far a state is.
+func positionOf(st *train.State) cluster.Position {
+	return cluster.Position{Epoch: st.Epoch, Batch: st.Batch}
+}
+
+// historyIn is what was measured until a state, also of the epoch that is under way.
+func historyIn(st *train.State) history {
+	h := historyOf(&st.History)
+	if st.Batch > 0 {
+		h.Partial, h.Seconds = report.Numbers(st.Partial), report.Number(st.Seconds)
+	}
+	return h
+}
+
+// state is the inverse of historyIn.
+func (h *history) state(at cluster.Position) *train.State {
+	st := &train.State{Epoch: at.Epoch, Batch: at.Batch, History: h.floats()}
+	if at.Batch > 0 {
+		st.Partial, st.Seconds = report.Floats(h.Partial), float64(h.Seconds)
+	}
+	return st
 }
 
 func historyOf(h *train.History) history {
-	return history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
-		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch,
-		Measures: convert[float64, Number](h.Measures)}
+	return history{Loss: report.Numbers(h.Loss), EpochSeconds: report.Numbers(h.EpochSeconds), Measured: h.Measured,
+		Train: report.Numbers(h.Train), Val: report.Numbers(h.Val), Test: report.Numbers(h.Test),
+		BestEpoch: h.BestEpoch, Measures: report.Convert[float64, report.Number](h.Measures)}
 }
 
 func (h *history) floats() train.History {
-	return train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
-		Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch,
-		Measures: convert[Number, float64](h.Measures)}
+	return train.History{Loss: report.Floats(h.Loss), EpochSeconds: report.Floats(h.EpochSeconds), Measured: h.Measured,
+		Train: report.Floats(h.Train), Val: report.Floats(h.Val), Test: report.Floats(h.Test),
+		BestEpoch: h.BestEpoch, Measures: report.Convert[report.Number, float64](h.Measures)}
 }
 
-// convert has the same numbers in another type.
-func convert[A, B float64 | Number](m map[string]A) map[string]B {
-	out := make(map[string]B, len(m))
-	for k, x := range m {
-		out[k] = B(x)
-	}
-	return out
-}
-
-// toCheckpoint is the state of a run as the disk keeps it.
-func toCheckpoint(s *Spec, mark dataMark, cut string, st *train.State) (*cluster.Checkpoint, error) {
-	h := &st.History
-	spec, err := json.Marshal(saved{*s, mark, cut})
+// toCheckpoint is the state of a run as it is on disk.
+func toCheckpoint(s *spec.Spec, data savedData, st *train.State) (*cluster.Checkpoint, error) {
+	settings, err := json.Marshal(saved{*s, data})
 	if err != nil {
 		return nil, err
 	}
-	hist, err := json.Marshal(historyOf(h))
+	hist, err := json.Marshal(historyIn(st))
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster.Checkpoint{Epoch: st.Epoch, Steps: st.Steps, Spec: spec, History: hist, Groups: map[string][]tensors{"model": st.Model, "optimiser": st.Optim}}
+	c := &cluster.Checkpoint{Position: positionOf(st), Steps: st.Steps, Spec: settings, History: hist,
+		Groups: map[string][]nn.Tensor{"model": st.Model, "optimiser": st.Optim}}
 	if st.Best != nil {
 		c.Groups["best"] = st.Best
 	}
 	return c, nil
 }
 
-// fromCheckpoint is the way back.
+// fromCheckpoint is the inverse of toCheckpoint.
 func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
-	spec := saved{Spec: Default()}
+	before := saved{Spec: spec.Default()}
 	var h history
-	if err := json.Unmarshal(c.Spec, &spec); err != nil {
+	if err := json.Unmarshal(c.Spec, &before); err != nil {
 		return nil, nil, fmt.Errorf("the checkpoint's spec: %w", err)
 	}
 	if err := json.Unmarshal(c.History, &h); err != nil {
 		return nil, nil, fmt.Errorf("the checkpoint's history: %w", err)
 	}
 	if n := len(h.Measured); len(h.Loss) != c.Epoch || len(h.Train) != n || len(h.Val) != n || len(h.Test) != n {
-		return nil, nil, fmt.Errorf("the checkpoint's history has %d losses and %d, %d, %d accuracies for %d epochs, %d of them measured",
-			len(h.Loss), len(h.Train), len(h.Val), len(h.Test), c.Epoch, n)
+		return nil, nil, fmt.Errorf("the checkpoint's history has %d losses and %d, %d, %d accuracies for %d epochs, "+
+			"%d of them evaluated", len(h.Loss), len(h.Train), len(h.Val), len(h.Test), c.Epoch, n)
 	}
-	return &train.State{Epoch: c.Epoch, Steps: c.Steps, Model: c.Groups["model"], Optim: c.Groups["optimiser"], Best: c.Groups["best"],
-		History: h.floats()}, &spec, nil
+	st := h.state(c.Position)
+	st.Steps, st.Model, st.Optim, st.Best = c.Steps, c.Groups["model"], c.Groups["optimiser"], c.Groups["best"]
+	return st, &before, nil
 }
 
-// continueFrom reads the latest checkpoint and makes sure that it is of this run.
-// It settles s.CacheFirst and s.SIMD as they were, so that the numbers go on the same.
-func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, error) {
-	c, err := cluster.Latest(s.CheckpointDir, func(text string) { events.On(event.Note{Text: "warning: " + text}) })
+// resumeFrom reads the newest checkpoint and makes sure that it is of this run. It sets what is
+// auto in s as it was then, so that the continuation computes the same numbers.
+func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, error) {
+	warn := func(text string) { events.On(event.Note{Text: "warning: " + text}) }
+	c, err := cluster.Latest(s.CheckpointDir, warn)
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
-		return nil, mistake("--resume", err.Error(), "a checkpoint of this run", "check --checkpoint-dir, or start without --resume")
+		return nil, spec.Mistake("--resume", graph.Sentence(err.Error()), "a checkpoint of this run",
+			"check --checkpoint-dir, or start without --resume")
 	}
 	if err != nil {
 		return nil, err
@@ -120,33 +152,20 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 	if err != nil {
 		return nil, err
 	}
-	if before.Data.differs(markOf(data)) {
-		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%s, %s, checksum %s)", event.Counted(before.Data.Nodes, "vertex"), event.Counted(before.Data.Edges, "edge"), before.Data.Checksum),
-			fmt.Sprintf("%s, %s, checksum %s", event.Counted(data.Nodes, "vertex"), event.Counted(data.Edges, "edge"), data.CRC32C), "give the dataset or the --checkpoint-dir of that run")
+	if err := before.savedData.sameAs(data); err != nil {
+		return nil, err
 	}
-	if before.Task == "auto" { // of a version that knew one task
-		before.Task = nn.TaskClassify
-	}
-	if s.CacheFirst == "auto" {
-		s.CacheFirst = before.CacheFirst
-	}
-	if s.SIMD == "auto" {
-		s.SIMD = before.SIMD
-		if level, err := simd.ParseLevel(before.SIMD); err == nil && level > simd.Supported() {
-			s.SIMD = simd.Supported().String()
-			before.SIMD = s.SIMD
-			events.On(event.Note{Text: fmt.Sprintf("warning: the checkpoint was computed with %v, which this processor lacks: results will differ in the last digits", level)})
-		}
-	}
-	if err := s.sameAs(&before.Spec); err != nil {
+	setAutoAsBefore(s, &before.Spec, warn)
+	if err := s.SameRun(&before.Spec); err != nil {
 		return nil, err
 	}
 	if s.Epochs < st.Epoch {
-		return nil, mistake("--epochs", fmt.Sprint(s.Epochs), fmt.Sprintf("at least the %d that the checkpoint has done", st.Epoch), "")
+		return nil, spec.Mistake("--epochs", fmt.Sprint(s.Epochs),
+			fmt.Sprintf("at least the %d that the checkpoint has trained", st.Epoch), "")
 	}
-	from := &start{State: st, cut: before.Cut, spec: &before.Spec}
+	from := &start{State: st, partition: before.PartitionID, spec: &before.Spec}
 	for r := 0; ; r++ {
-		list, ok := c.Files[cachesOf(r)]
+		list, ok := c.Files[cachesFile(r)]
 		if !ok {
 			return from, nil
 		}
@@ -154,17 +173,21 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 	}
 }
 
-// sameAs names the first setting that would make the continuation another run. Another
-// strategy may go on, with settings of its own.
-func (s *Spec) sameAs(before *Spec) error {
-	old, sameStrategy := before.fields(), s.strategyName() == before.strategyName()
-	for i, f := range s.fields() {
-		free := f.free || !sameStrategy && (settingsOf[f.name] != nil || f.name == "wire_dtype")
-		if !free && !reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
-			given := func(f field) string { return cmp.Or(fmt.Sprint(f.value), "none") }
-			return mistake(f.flag(), given(f), given(old[i])+", as the checkpoint in --checkpoint-dir was trained with",
-				"give the same setting, or another --checkpoint-dir without --resume")
-		}
+// setAutoAsBefore sets what is auto as in the run before, as far as this processor can.
+func setAutoAsBefore(s, before *spec.Spec, warn func(string)) {
+	if before.Task == "auto" { // of a version with one task only
+		before.Task = nn.TaskClassify
 	}
-	return nil
+	if s.CacheFirst == "auto" {
+		s.CacheFirst = before.CacheFirst
+	}
+	if s.SIMD != "auto" {
+		return
+	}
+	if level, err := simd.ParseLevel(before.SIMD); err == nil && level > simd.Supported() {
+		before.SIMD = simd.Supported().String()
+		warn(fmt.Sprintf("the checkpoint was computed with %v, which this processor lacks: results will differ in the "+
+			"last digits", level))
+	}
+	s.SIMD = before.SIMD
 }

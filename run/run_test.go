@@ -11,35 +11,37 @@ import (
 	"strings"
 	"testing"
 
-	"starling/dataset"
+	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/report"
+	"starling/spec"
 	"starling/train"
 )
 
 // block writes a small block model and returns its folder.
-func block(t *testing.T, change func(*dataset.Params)) string {
+func block(t *testing.T, change func(*generate.Params)) string {
 	t.Helper()
-	p := dataset.DefaultParams()
+	p := generate.DefaultParams()
 	p.Nodes, p.Edges, p.Features, p.Classes = 300, 2400, 12, 4
 	if change != nil {
 		change(&p)
 	}
 	dir := filepath.Join(t.TempDir(), "block")
-	if _, err := dataset.Generate("sbm", p, dir); err != nil {
+	if _, err := generate.Dataset("sbm", p, dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
 // quick is a spec small enough for tests.
-func quick(dir string) Spec {
-	s := Default()
+func quick(dir string) spec.Spec {
+	s := spec.Default()
 	s.Dataset, s.Layers, s.Hidden, s.Epochs = dir, 2, 16, 12
 	return s
 }
 
-func trained(t *testing.T, s Spec, events event.Listener) *Report {
+func trained(t *testing.T, s spec.Spec, events event.Listener) *report.Run {
 	t.Helper()
 	r, err := Train(context.Background(), s, events)
 	if err != nil {
@@ -49,9 +51,11 @@ func trained(t *testing.T, s Spec, events event.Listener) *Report {
 }
 
 // timeless is a report without what depends on the clock and the machine's state.
-func timeless(r *Report) string {
+func timeless(r *report.Run) string {
 	c := *r
-	c.EpochSeconds, c.MedianEpochSeconds, c.EpochSecondsSpread, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes, c.MemoryPlannedBytes = nil, 0, Spread{}, 0, 0, 0, 0
+	c.EpochSeconds, c.MedianEpochSeconds, c.EpochSecondsSpread, c.Seconds = nil, 0, report.Spread{}, 0
+	c.PeakRSSBytes, c.DevicePeakBytes, c.MemoryPlannedBytes = 0, 0, 0
+	c.Spec, c.Made = nil, nil
 	b, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
@@ -60,23 +64,26 @@ func timeless(r *Report) string {
 }
 
 // models are the settings that resuming could get wrong.
-func models(dir string) map[string]Spec {
-	list := map[string]Spec{}
-	add := func(name string, change func(*Spec)) {
+func models(dir string) map[string]spec.Spec {
+	list := map[string]spec.Spec{}
+	add := func(name string, change func(*spec.Spec)) {
 		s := quick(dir)
 		change(&s)
 		list[name] = s
 	}
-	add("gcn", func(s *Spec) {})
-	add("batch norm, dropout on inputs, schedule", func(s *Spec) { s.Norm, s.InputDropout, s.Schedule = "batch", true, "step:3,0.5" })
-	add("sage with patience", func(s *Spec) { s.Model, s.Patience, s.LR, s.Aggregator = "sage", 3, 0.1, "gcn" })
-	add("gat, inductive", func(s *Spec) { s.Model, s.AttentionDropout, s.Inductive = "gat", 0.3, true })
-	add("gatv2, inductive", func(s *Spec) { s.Model, s.AttentionDropout, s.Inductive = "gatv2", 0.3, true })
-	add("max pooling", func(s *Spec) { s.Model = "sage-pool" })
-	add("film", func(s *Spec) { s.Model, s.Norm = "film", "layer" })
-	add("deep, sgd", func(s *Spec) { s.Model, s.Layers, s.Optimizer, s.Momentum = "resgcn+", 4, "sgd", 0.9 })
-	add("bf16, seldom measured", func(s *Spec) { s.DType, s.EvalEvery, s.CacheFirst = "bf16", 5, "off" })
-	add("gin in double precision", func(s *Spec) { s.Model, s.DType, s.TrainEps = "gin", "f64", true })
+	add("gcn", func(s *spec.Spec) {})
+	add("batch norm, dropout on inputs, schedule", func(s *spec.Spec) {
+		s.Norm, s.InputDropout, s.Schedule = "batch",
+			true, "step:3,0.5"
+	})
+	add("sage with patience", func(s *spec.Spec) { s.Model, s.Patience, s.LR, s.Aggregator = "sage", 3, 0.1, "gcn" })
+	add("gat, inductive", func(s *spec.Spec) { s.Model, s.AttentionDropout, s.Inductive = "gat", 0.3, true })
+	add("gatv2, inductive", func(s *spec.Spec) { s.Model, s.AttentionDropout, s.Inductive = "gatv2", 0.3, true })
+	add("max pooling", func(s *spec.Spec) { s.Model = "sage-pool" })
+	add("film", func(s *spec.Spec) { s.Model, s.Norm = "film", "layer" })
+	add("deep, sgd", func(s *spec.Spec) { s.Model, s.Layers, s.Optimizer, s.Momentum = "resgcn+", 4, "sgd", 0.9 })
+	add("bf16, seldom measured", func(s *spec.Spec) { s.DType, s.EvalEvery, s.CacheFirst = "bf16", 5, "off" })
+	add("gin in double precision", func(s *spec.Spec) { s.Model, s.DType, s.TrainEps = "gin", "f64", true })
 	return list
 }
 
@@ -114,7 +121,7 @@ func TestResumeIsExact(t *testing.T) {
 			if timeless(got) != timeless(want) {
 				t.Errorf("resumed\n%s\nwant\n%s", timeless(got), timeless(want))
 			}
-			for _, file := range []string{weightsFile} {
+			for _, file := range []string{spec.WeightsFile} {
 				a, _ := os.ReadFile(filepath.Join(tmp, "whole", file))
 				b, _ := os.ReadFile(filepath.Join(tmp, "pieces", file))
 				if len(a) == 0 || string(a) != string(b) {
@@ -149,14 +156,15 @@ func TestSameSeedSameResult(t *testing.T) {
 func TestLearns(t *testing.T) {
 	s := quick(block(t, nil))
 	s.Epochs = 40
-	if r := trained(t, s, nil); r.TestAccuracy < 0.7 || r.Bytes.Total != 0 || r.Epochs != 40 || len(r.ValAccuracy) != 40 {
+	if r := trained(t, s, nil); r.TestAccuracy < 0.7 || r.Bytes.Total != 0 || r.Epochs != 40 ||
+		len(r.ValAccuracy) != 40 {
 		t.Errorf("%+v", r)
 	}
 }
 
 // Without validation and test vertices metrics are unknown, and still all works.
 func TestNoValidationSplit(t *testing.T) {
-	dir := block(t, func(p *dataset.Params) { p.Val, p.Test = 0, 0 })
+	dir := block(t, func(p *generate.Params) { p.Val, p.Test = 0, 0 })
 	s := quick(dir)
 	s.CheckpointDir, s.JSON = filepath.Join(t.TempDir(), "ck"), filepath.Join(t.TempDir(), "r.json")
 	want := trained(t, s, nil)
@@ -177,6 +185,29 @@ func TestNoValidationSplit(t *testing.T) {
 	}
 }
 
+// set sets options of strategies, as NAME or NAME=VALUE.
+func set(s *spec.Spec, options ...string) {
+	for _, option := range options {
+		name, value, ok := strings.Cut(option, "=")
+		if !ok {
+			value = "true"
+		}
+		if err := s.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// get is an option's value.
+func get(s spec.Spec, name string) any {
+	for _, o := range train.AllOptions() {
+		if o.Name == name {
+			return s.Settings.Get(o)
+		}
+	}
+	panic("no option is called " + name)
+}
+
 func isMistake(err error, field string) bool {
 	return errors.Is(err, graph.ErrInput) && strings.Contains(err.Error(), field)
 }
@@ -190,16 +221,16 @@ func TestContradictoryResume(t *testing.T) {
 		t.Error("checkpoints of an earlier run were not noticed:", err)
 	}
 	s.Resume = true
-	for flag, change := range map[string]func(*Spec){
-		"--model":         func(s *Spec) { s.Model = "sage" },
-		"--seed":          func(s *Spec) { s.Seed = 2 },
-		"--lr":            func(s *Spec) { s.LR = 0.5 },
-		"--weight-decay":  func(s *Spec) { s.WeightDecay = 0.5 },
-		"--cache-first":   func(s *Spec) { s.CacheFirst = "off" },
-		"--eval-every":    func(s *Spec) { s.EvalEvery = 2 },
-		"--epochs":        func(s *Spec) { s.Epochs = 2 },
-		"another dataset": func(s *Spec) { s.Dataset = block(t, func(p *dataset.Params) { p.Seed = 5 }) },
-		"no checkpoint":   func(s *Spec) { s.CheckpointDir = t.TempDir() },
+	for flag, change := range map[string]func(*spec.Spec){
+		"--model":         func(s *spec.Spec) { s.Model = "sage" },
+		"--seed":          func(s *spec.Spec) { s.Seed = 2 },
+		"--lr":            func(s *spec.Spec) { s.LR = 0.5 },
+		"--weight-decay":  func(s *spec.Spec) { s.WeightDecay = 0.5 },
+		"--cache-first":   func(s *spec.Spec) { s.CacheFirst = "off" },
+		"--eval-every":    func(s *spec.Spec) { s.EvalEvery = 2 },
+		"--epochs":        func(s *spec.Spec) { s.Epochs = 2 },
+		"another dataset": func(s *spec.Spec) { s.Dataset = block(t, func(p *generate.Params) { p.Seed = 5 }) },
+		"no checkpoint":   func(s *spec.Spec) { s.CheckpointDir = t.TempDir() },
 	} {
 		c := s
 		change(&c)
@@ -231,102 +262,9 @@ func TestResumePastADamagedCheckpoint(t *testing.T) {
 	}
 }
 
-func TestSpecText(t *testing.T) {
-	s := quick("some where: with #signs")
-	s.LR, s.WeightDecay, s.Schedule, s.Seed = 0.1+0.2, 5e-4, "cosine:20,0", 1<<63
-	back, err := ParseSpec([]byte(s.String()))
-	if err != nil || back != s {
-		t.Fatalf("%v\n%+v\n%+v", err, back, s)
-	}
-	if d, err := ParseSpec(nil); err != nil || d != Default() {
-		t.Error(d, err)
-	}
-	if d, err := ParseSpec([]byte("# only a comment\nlr: 0.5\n")); err != nil || d.LR != 0.5 || d.Hidden != 256 {
-		t.Error(d, err)
-	}
-	for _, bad := range []string{"lrr: 1", "lr: fast", "layers: 1.5", "- a", "lr: [1]", "a: b: c", "layers: 99999999999999999999", "lr: 0.5\n---\nlayers: 2\n", "lr: 0.5\n---\n- ]"} {
-		if _, err := ParseSpec([]byte(bad)); !errors.Is(err, graph.ErrInput) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
-
-func TestSpecTextMeant(t *testing.T) {
-	for _, good := range []string{"---\nlr: 0.5\n", "lr: 0.5\n---\n", "lr: 0.5\n...\n", "# only\n# comments\n", "---\n"} {
-		if s, err := ParseSpec([]byte(good)); err != nil || strings.Contains(good, "lr") && s.LR != 0.5 {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	if _, err := ParseSpec([]byte("weight-decay: 0.1\n")); err == nil || !strings.HasSuffix(err.Error(), "did you mean weight_decay?") {
-		t.Error(err)
-	}
-}
-
-func FuzzParseSpec(f *testing.F) {
-	f.Add([]byte(Default().String()))
-	f.Add([]byte("lr: 0.5\nmodel: sage\n"))
-	f.Add([]byte("lr: 0.5\n---\nmodel: sage\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if s, err := ParseSpec(b); err == nil {
-			s.complete()
-			s.Validate()
-		}
-	})
-}
-
-func TestValidate(t *testing.T) {
-	for flag, change := range map[string]func(*Spec){
-		"--model":             func(s *Spec) { s.Model = "gnc" },
-		"did you mean gcn":    func(s *Spec) { s.Model = "gnc" },
-		"--mode":              func(s *Spec) { s.Mode = "mni" },
-		"one worker":          func(s *Spec) { s.Mode, s.Workers, s.Strategy = "mini", 2, "halo" },
-		"leave out --workers": func(s *Spec) { s.Mode, s.Workers = "mini", 2 },
-		"no strategy":         func(s *Spec) { s.Mode, s.Strategy = "mini", "halo" },
-		"a single task":       func(s *Spec) { s.Mode, s.Workers, s.NoLaunch = "mini", 2, true },
-		"--task":              func(s *Spec) { s.Task, s.Mode, s.Workers = "link", "mini", 2 },
-		"--batch-size":        func(s *Spec) { s.BatchSize = 64 },
-		"1 to 1073741824":     func(s *Spec) { s.Mode, s.BatchSize = "mini", 0 },
-		"--sampler":           func(s *Spec) { s.Mode, s.Sampler = "mini", "neighbor" },
-		"--fanout":            func(s *Spec) { s.Mode, s.Fanout = "mini", "15,x,5" },
-		"one for each of":     func(s *Spec) { s.Mode, s.Fanout = "mini", "15,10" },
-		"whole numbers":       func(s *Spec) { s.Mode, s.Sampler, s.Fanout = "mini", "ladies", "all,all,all" },
-		"--replace":           func(s *Spec) { s.Mode, s.Sampler, s.Replace = "mini", "cluster", true },
-		"--clusters":          func(s *Spec) { s.Mode, s.Clusters = "mini", 10 },
-		"--walk-length":       func(s *Spec) { s.Mode, s.WalkLength = "mini", 10 },
-		"halo for several":    func(s *Spec) { s.Workers, s.Strategy = 4, "none" },
-		"--strategy":          func(s *Spec) { s.Strategy = "sancsu" },
-		"--staleness":         func(s *Spec) { s.Workers, s.Strategy, s.Staleness = 2, "sancus:epoch:3", "adaptive:2" },
-		"--g3-pipeline":       func(s *Spec) { s.Workers, s.Strategy, s.G3Pipeline = 2, "g3:inter", "intra" },
-		"--layers":            func(s *Spec) { s.Layers = 0 },
-		"--dropout":           func(s *Spec) { s.Dropout = math.NaN() },
-		"--attention-dropout": func(s *Spec) { s.AttentionDropout = 0.5 },
-		"--heads":             func(s *Spec) { s.Heads = 8 },
-		"--momentum":          func(s *Spec) { s.Momentum = 0.9 },
-		"--resume":            func(s *Spec) { s.Resume = true },
-		"--patience":          func(s *Spec) { s.Patience, s.EvalEvery = 3, 0 },
-		"--norm":              func(s *Spec) { s.Model, s.Norm = "resgcn+", "none" },
-		"--hidden":            func(s *Spec) { s.Model, s.Hidden = "gat", 30 },
-		"--schedule":          func(s *Spec) { s.Schedule = "steps" },
-		"--trace":             func(s *Spec) { s.JSON, s.Trace = "a", "a" },
-		"--simd":              func(s *Spec) { s.SIMD = "neon" },
-		"--lr":                func(s *Spec) { s.LR = 0 },
-	} {
-		s := Default()
-		change(&s)
-		s.complete()
-		if err := s.Validate(); !isMistake(err, flag) {
-			t.Errorf("%s: %v", flag, err)
-		}
-	}
-	s := Default()
-	if s.complete(); s.Validate() != nil || s.Norm != "none" {
-		t.Error(s.Validate())
-	}
-}
-
 // The plan's memory is what the device really uses: never less, and not much more.
 func TestPlanTellsTheMemory(t *testing.T) {
-	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 10_000, 40_000, 40 })
+	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 10_000, 40_000, 40 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -343,18 +281,20 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		if s.Threads == 0 {
 			s = onFewThreads(s)
 		}
-		s.complete()
-		s.resolve(&data.Meta, "auto")
+		if err := s.Complete(); err != nil {
+			t.Fatal(err)
+		}
+		s.ForData(&data.Meta, "auto")
 		s.Epochs = 2
 		p, err := plan(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt, err := s.options(&data.Meta)
+		opt, err := s.Options(&data.Meta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev := s.device()
+		dev := newDevice(&s)
 		r, err := train.Full(context.Background(), dev, data, opt, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -365,15 +305,17 @@ func TestPlanTellsTheMemory(t *testing.T) {
 }
 
 func TestDoesNotFit(t *testing.T) {
-	data, err := graph.Open(block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 20_000, 40_000 }))
+	data, err := graph.Open(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 20_000, 40_000 }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer data.Close()
 	s := quick("")
 	s.Hidden = 128
-	s.complete()
-	s.resolve(&data.Meta, "auto")
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	s.ForData(&data.Meta, "auto")
 	p, err := plan(&s, data)
 	if err != nil {
 		t.Fatal(err)
@@ -386,19 +328,19 @@ func TestDoesNotFit(t *testing.T) {
 		{p.Processes + (p.Needed()-p.Processes)/2, "would fit: --cache-first off --dtype bf16 --hidden 64 ("},
 		{p.Needed() / 100, "nothing smaller"},
 	} {
-		if err := s.fits(p, data, c.free); !isMistake(err, "memory") || !strings.Contains(err.Error(), c.want) {
+		if err := fitsMemory(&s, p, data, c.free); !isMistake(err, "memory") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d free: %v", c.free, err)
 		}
 	}
-	if err := s.fits(p, data, p.Needed()); err != nil {
+	if err := fitsMemory(&s, p, data, p.Needed()); err != nil {
 		t.Error(err)
 	}
 	s.MemoryCheck = false
-	if err := s.fits(p, data, 1); err != nil {
+	if err := fitsMemory(&s, p, data, 1); err != nil {
 		t.Error(err)
 	}
 	s.Hidden, s.Layers = 1<<16, 1000 // more than there are addresses for
-	if p, err := plan(&s, data); err != nil || !p.AtLeast || p.Needed() < mostRehearsed() {
+	if p, err := plan(&s, data); err != nil || !p.AtLeast || p.Needed() < mostAllocated() {
 		t.Error(p, err)
 	}
 }
@@ -406,15 +348,17 @@ func TestDoesNotFit(t *testing.T) {
 // TestRefusedUntouched: a model that is far too large is refused, and smaller ones are
 // found, without as much memory as any of them has.
 func TestRefusedUntouched(t *testing.T) {
-	data, err := graph.Open(block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 2_000, 8_000 }))
+	data, err := graph.Open(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 2_000, 8_000 }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer data.Close()
 	s := quick("")
 	s.MemoryCheck, s.Hidden, s.Layers, s.CacheFirst = true, 16384, 3, "off"
-	s.complete()
-	s.resolve(&data.Meta, "auto")
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	s.ForData(&data.Meta, "auto")
 	before := heapTaken()
 	p, err := plan(&s, data)
 	if err != nil {
@@ -424,7 +368,8 @@ func TestRefusedUntouched(t *testing.T) {
 	if p.Needed() < 16*weights {
 		t.Errorf("planned %d for %d weights", p.Needed(), weights)
 	}
-	if err := s.fits(p, data, p.Needed()/10); !isMistake(err, "memory") || !strings.Contains(err.Error(), "would fit: ") {
+	if err := fitsMemory(&s, p, data, p.Needed()/10); !isMistake(err, "memory") ||
+		!strings.Contains(err.Error(), "would fit: ") {
 		t.Error(err)
 	}
 	if took := heapTaken() - before; took > weights {
@@ -437,38 +382,4 @@ func heapTaken() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.TotalAlloc)
-}
-
-func TestNumbers(t *testing.T) {
-	in := []Number{0.1, Number(math.NaN()), 1e-320, Number(math.Inf(1)), 0.30000000000000004}
-	b, err := json.Marshal(in)
-	if err != nil || string(b) != "[0.1,null,1e-320,null,0.30000000000000004]" {
-		t.Fatal(string(b), err)
-	}
-	var out []Number
-	if err := json.Unmarshal(b, &out); err != nil || out[0] != in[0] || out[4] != in[4] || !math.IsNaN(float64(out[1])) {
-		t.Fatal(out, err)
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"gnc", "gcn", 1}, {"modle", "model", 1}, {"ab", "ba", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		v    []float64
-		want float64
-	}{{[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2, 3}, 2}, {[]float64{9, 4, 1, 2, 3}, 2.5}} {
-		if got := median(c.v); got != c.want {
-			t.Errorf("%v: %g, want %g", c.v, got, c.want)
-		}
-	}
 }

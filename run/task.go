@@ -1,109 +1,189 @@
 package run
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"slices"
-	"strings"
+	"time"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/partition"
+	"starling/report"
+	"starling/run/watch"
+	"starling/spec"
+	"starling/tensor"
+	"starling/train"
+	"starling/wire"
 )
 
-// checkTask checks the name of the task; whether the data is fit for it, settleTask.
-func (s *Spec) checkTask() error {
-	known := append([]string{"auto"}, nn.Tasks...)
-	if !slices.Contains(known, s.Task) {
-		return mistake("--task", fmt.Sprintf("%q", s.Task), "one of "+strings.Join(known, ", "), suggest(s.Task, known))
-	}
-	if s.ofPairs() {
-		return s.oneWorker("--task", s.Task, "pairs")
-	}
-	return nil
+// task is what every worker of a run is told, beside its rank.
+type task struct {
+	Spec  spec.Spec   `json:"spec"`
+	Data  graph.Meta  `json:"data"`
+	Parts string      `json:"parts"` // the partition's folder
+	ID    string      `json:"id"`    // and its id
+	From  *checkpoint `json:"from,omitempty"`
+	Infer *inference  `json:"infer,omitempty"` // nil: it trains
+
+	watch *watch.Reporter // of this worker
+	here  int             // workers on this host, each a process; 0: all in this one
 }
 
-// oneWorker refuses several workers for a setting that is of one, and names what made it
-// several.
-func (s *Spec) oneWorker(flag, value, what string) error {
-	later := ": " + what + " on several workers are not available yet in this version"
-	switch dir := s.partitionFolder(); {
-	case !s.distributed():
-		return nil
-	case dir != "":
-		return mistake(flag, fmt.Sprintf("%s with %s, a partition", value, dir), "one worker, and a dataset folder", "give the dataset that it was cut from"+later)
-	case s.NoLaunch:
-		return mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Workers), "one worker", "start a single task, or give --launcher none"+later)
-	case s.Workers > 1:
-		return mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Workers), "one worker", "leave out --workers, --hosts and --strategy"+later)
-	}
-	return mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)
+// share is what one worker ended with.
+type share struct {
+	History    history          `json:"history"`
+	Metric     string           `json:"metric"`
+	Reason     string           `json:"reason"`
+	Val        report.Number    `json:"val"`
+	Test       report.Number    `json:"test"`
+	Parameters int              `json:"parameters"`
+	PeakBytes  int64            `json:"peak_bytes"`
+	PeakRSS    int64            `json:"peak_rss"`
+	Threads    int              `json:"threads"`
+	Metered    watch.Metered    `json:"metered"`
+	Traffic    []report.Traffic `json:"traffic"`
+	AtMost     bool             `json:"at_most,omitempty"` // the plan is an upper bound
+	Deviation  float64          `json:"deviation,omitempty"`
+	Rows       train.RowCounts  `json:"rows"`
+	CPU        cpuUse           `json:"cpu"`
+
+	best []nn.Tensor
 }
 
-// ofVertices tells whether vertices are predicted, from their labels.
-func (s *Spec) ofVertices() bool {
-	return s.Task != nn.TaskLink && s.Task != nn.TaskUnsupervised
+// timeoutOf bounds every wait of a worker for another.
+func timeoutOf(s *spec.Spec) time.Duration { return time.Duration(s.Timeout) * time.Second }
+
+// heartbeatOf is how long a worker may be silent.
+func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat) * time.Second }
+
+// work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
+// same epoch.
+func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
+	keep func(*train.State) error, events event.Listener) (*share, error) {
+	if t.Infer != nil {
+		return t.infer(ctx, part, end, threads, from)
+	}
+	s := t.Spec
+	s.Threads = threads
+	opt, err := s.Options(&t.Data)
+	if err != nil {
+		return nil, err
+	}
+	opt.Resume = from
+	dev := newDevice(&s)
+	defer dev.Close()
+	m := watch.NewMeter(end.Ledger())
+	events = event.All(m, t.watch, event.Func(freeAfterPreparation), ownEvents(end.Rank(), events))
+	if midway, last := savesState(&s); midway || last {
+		opt.Save, opt.MidwayOnly = t.watch.Saving(keep), !last
+		opt.SaveEvery, opt.SaveSteps = saveEvery(&s)
+	}
+	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
+	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
+	used := measureCPU(t.here)
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
+	if err != nil {
+		return nil, err
+	}
+	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
+		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(),
+		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), best: r.Best}, nil
 }
 
-// settleTask finds out what auto is, and refuses a task that the labels are not for.
-func (s *Spec) settleTask(data *graph.Meta) error {
-	if !s.ofVertices() {
-		return nil
+// plannedBytes is what the plan says that a run sends which went as r did.
+func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
+	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
+	if from != nil {
+		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
 	}
-	is := nn.TaskOf(data.Task)
-	if s.Task == "auto" {
-		s.Task = is
+	begun := epochs
+	if r.Reason == "interrupted" {
+		begun++
 	}
-	if s.Task != is {
-		return mistake("--task", s.Task, fmt.Sprintf("%s, which the labels of %s are for (%s)", is, data.Name, data.Task), "leave out --task, or import the dataset with other labels")
-	}
-	return nil
+	return r.Plan.Total(first, epochs, evaluated, begun)
 }
 
-// outputs is how many numbers the model gives for a vertex.
-func (s *Spec) outputs(data *graph.Meta) int {
-	if s.ofPairs() {
-		return s.Embedding
+// freeAfterPreparation returns what the strategy needed to prepare, before matrices are
+// allocated.
+func freeAfterPreparation(e event.Event) {
+	if _, ok := e.(event.Started); ok {
+		debug.FreeOSMemory()
 	}
-	return data.Classes
 }
 
-// taskOnPaper is the task without its labels, to plan with.
-func (s *Spec) taskOnPaper(outputs int) nn.Task {
-	switch s.Task {
-	case nn.TaskMultiLabel:
-		return nn.MultiLabel{}
-	case nn.TaskRegression:
-		return nn.Regress{Targets: outputs}
-	}
-	return nn.Classify{}
-}
-
-// Measures are a task's own measures of the test split after the best epoch. Those of
-// other tasks are left out.
-type Measures struct {
-	MicroF1 *Number `json:"micro_f1,omitempty"` // multilabel
-	R2      *Number `json:"r2,omitempty"`       // regression
-	MSE     *Number `json:"mse,omitempty"`
-	AUC     *Number `json:"auc,omitempty"` // link, unsupervised
-	MRR     *Number `json:"mrr,omitempty"`
-	// Hits are by k: how many of the ranks are at most that.
-	Hits map[string]Number `json:"hits,omitempty"`
-}
-
-// measuresOf picks them by name.
-func measuresOf(m map[string]float64) (out Measures) {
-	for name, to := range map[string]**Number{"micro_f1": &out.MicroF1, "r2": &out.R2, "mse": &out.MSE, "auc": &out.AUC, "mrr": &out.MRR} {
-		if x, ok := m[name]; ok {
-			n := Number(x)
-			*to = &n
-		}
-	}
-	for name, x := range m {
-		if k, ok := strings.CutPrefix(name, "hits@"); ok {
-			if out.Hits == nil {
-				out.Hits = map[string]Number{}
+// ownEvents is the listener of a rank: rank 0 tells what is the same on all, the others only
+// what is their own.
+func ownEvents(rank int, events event.Listener) event.Listener {
+	return event.Func(func(e event.Event) {
+		switch x := e.(type) {
+		case event.Span:
+			x.Worker = rank
+			events.On(x)
+		case event.Note:
+			events.On(e)
+		default:
+			if rank == 0 {
+				events.On(e)
 			}
-			out.Hits[k] = Number(x)
+		}
+	})
+}
+
+// openPart maps the part of a rank: in the run's partition or, if dir is given, in a partition
+// there, a folder of some parts, or the folder of the part itself.
+func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) {
+	if dir == "" {
+		dir = t.Parts
+	}
+	if part, err = partition.OpenPart(dir, rank); err != nil && !partition.IsPartition(dir) {
+		part, err = partition.OpenPartFolder(dir, partition.OpenOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if part.Book.ID != t.ID || part.Meta.Part != rank {
+		defer part.Close()
+		return nil, &graph.InputError{File: part.Dir,
+			Found: fmt.Sprintf("part %d of partition %s", part.Meta.Part, part.Book.ID),
+			Want:  fmt.Sprintf("part %d of %s", rank, t.ID),
+			Fix:   "copy the right part to this host, or name its folder with --part-dir"}
+	}
+	regroup(&t.Spec, part)
+	return part, nil
+}
+
+// regroup makes strategies group workers by --servers, whatever the partition was made for.
+func regroup(s *spec.Spec, part *partition.Part) {
+	if s.Servers > 0 {
+		part.Book.Servers = s.Servers
+	}
+}
+
+// joinShares joins what the workers ended with. They must agree on all that was all-reduced.
+func joinShares(shares []*share) (*train.Result, error) {
+	first := shares[0]
+	for r, s := range shares {
+		if !s.agrees(first) {
+			return nil, fmt.Errorf("rank %d ended with %d epochs (%s) and best epoch %d, rank 0 with %d (%s) and %d: "+
+				"they have diverged, which is a bug", r, len(s.History.Loss), s.Reason, s.History.BestEpoch,
+				len(first.History.Loss), first.Reason, first.History.BestEpoch)
 		}
 	}
-	return out
+	out := &train.Result{History: first.History.floats(), Metric: first.Metric, Reason: first.Reason,
+		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.best}
+	for _, s := range shares {
+		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
+	}
+	return out, nil
+}
+
+func (s *share) agrees(o *share) bool {
+	same := func(a, b report.Number) bool { return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) }
+	return s.Reason == o.Reason && s.History.BestEpoch == o.History.BestEpoch &&
+		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }

@@ -2,8 +2,9 @@ package run
 
 import "runtime/debug"
 
-// release is the name of a release, set by the linker: -X starling/run.release=v1.2.3.
-var release string
+// release is the name of a release and commit what it was built from, set by the linker:
+// -X starling/run.release=v1.2.3 -X starling/run.commit=0123456789ab.
+var release, commit string
 
 // Version is that of a release, else the module's, or the commit a working copy was
 // built from. All workers of a run must have the same.
@@ -15,14 +16,33 @@ func Version() string {
 	if !ok {
 		return "unknown"
 	}
-	v, changed := info.Main.Version, ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && v == "(devel)":
-			v = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true" && info.Main.Version == "(devel)":
-			changed = "+changes"
+	if v := info.Main.Version; v != "(devel)" || Commit() == "" {
+		return v
+	}
+	return Commit()
+}
+
+// shortCommit is how much of a commit's name is shown.
+const shortCommit = 12
+
+// Commit is what the program was built from, with "+changes" where files differed from it; "": not known.
+func Commit() string {
+	if commit != "" {
+		return commit
+	}
+	name, changed := "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				name = s.Value[:min(shortCommit, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = "+changes"
+			}
 		}
 	}
-	return v + changed
+	if name == "" {
+		return ""
+	}
+	return name + changed
 }

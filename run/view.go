@@ -8,6 +8,8 @@ import (
 
 	"starling/disk"
 	"starling/event"
+	"starling/report"
+	"starling/train"
 )
 
 // Listener and View are package event's, for the command.
@@ -22,7 +24,25 @@ func NewView(f *os.File, plain io.Writer) View { return event.NewView(f, plain) 
 // NewSparseView is the same for many runs, with fewer lines of each.
 func NewSparseView(f *os.File, plain io.Writer) View { return event.NewSparseView(f, plain) }
 
-// Silent shows what went wrong only, and with nil nothing.
+// Announce shows a line that is not of the run: above the bar of a view, else on w.
+func Announce(v View, w io.Writer, text string) {
+	if b, ok := v.(*event.Bar); ok {
+		b.On(event.Note{Text: text})
+		return
+	}
+	fmt.Fprintln(w, text)
+}
+
+// Colors, Width, Size, Wrap and Wrapped are of terminals.
+type Colors = event.Colors
+
+func ColorsOf(f *os.File) Colors                { return event.ColorsOf(f) }
+func Size(f *os.File) (columns, rows int)       { return event.Size(f) }
+func Wrap(s string, width int) string           { return event.Wrap(s, width) }
+func Width(f *os.File) int                      { return event.Width(f) }
+func Wrapped(w io.Writer, f *os.File) io.Writer { return event.Wrapped(w, f) }
+
+// Silent shows failures only; with nil, nothing.
 func Silent(w io.Writer) View { return silent{w} }
 
 type silent struct{ w io.Writer }
@@ -35,18 +55,15 @@ func (s silent) On(e event.Event) {
 
 func (silent) Close() {}
 
-// Counted is how many there are of something, which is named in the singular.
+// Counted is a number and a noun, which is given in the singular.
 func Counted(n int, one string) string { return event.Counted(n, one) }
 
-// Suggest names what was perhaps meant by a word, or "".
-func Suggest(word string, known []string) string { return suggest(word, known) }
+// Suggest names the known word that was perhaps meant; "": none.
+func Suggest(word string, known []string) string { return train.Suggest(word, known) }
 
-// UserError is a mistake on the command line itself.
-func UserError(field, found, want, fix string) error { return mistake(field, found, want, fix) }
-
-// untilInterrupted runs work, which writes a file or folder out through a hidden one
-// beside it, or nothing where out is empty. When ctx ends first, what is hidden is removed
-// and the work abandoned: the process is about to exit, and out is there whole or as it was.
+// untilInterrupted runs work, which writes a file or folder out through a hidden one beside it, or
+// nothing if out is empty. When ctx ends first, the hidden one is removed and the work is
+// abandoned: the process is about to exit, and out is complete or unchanged.
 func untilInterrupted[T any](ctx context.Context, out string, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -62,7 +79,7 @@ func untilInterrupted[T any](ctx context.Context, out string, work func() (T, er
 		return o.value, o.err
 	case <-ctx.Done():
 	}
-	disk.Discard(out) // but not what has appeared by now
+	disk.Discard(out) // but not out itself, if it is complete by now
 	var none T
-	return none, ErrInterrupted
+	return none, report.ErrInterrupted
 }

@@ -22,7 +22,7 @@ func TestSilent(t *testing.T) {
 	if out.String() != "lost rank 1\n" {
 		t.Errorf("showed %q", &out)
 	}
-	Silent(nil).On(event.Note{Text: "nobody listens"})
+	Silent(nil).On(event.Note{Text: "without a listener"})
 }
 
 // TestInterruptedReplacing: who is interrupted while a folder is replaced has the old one or

@@ -7,7 +7,7 @@ import (
 	"starling/rng"
 )
 
-// Batch is what one training step needs to know of the graph. Its arrays are
+// Batch is the part of the graph that one training step needs. Its arrays are
 // reused: a sampler that fills it again overwrites them.
 type Batch struct {
 	Epoch, Number int
@@ -15,16 +15,16 @@ type Batch struct {
 	Vertices []uint32
 	// Blocks are the layers', from the first to the last; or one for all of them.
 	Blocks []Block
-	// Roots are the rows of the last layer whose loss is learnt from.
-	Roots []uint32
-	// RootWeights are what the roots' losses count; empty: one each.
-	RootWeights []float32
-	// Scale is what the weighted sum of the roots' losses is multiplied by. In the
-	// mean over an epoch every training vertex then counts alike, also those in a
+	// Seeds are the rows of the last layer that the loss is computed on.
+	Seeds []uint32
+	// SeedWeights multiply the losses of the seeds; empty: one each.
+	SeedWeights []float32
+	// Scale multiplies the weighted sum of the seeds' losses. In the
+	// mean over an epoch every training vertex then counts equally, also those in a
 	// last batch that is smaller.
 	Scale float64
-	// Of batches of pairs: the rows of their ends. The first Positives pairs belong
-	// together, the others are negatives.
+	// Of batches of pairs: the rows of their ends. The first Positives pairs
+	// are positives, the others negatives.
 	Left, Right []uint32
 	Positives   int
 }
@@ -42,7 +42,7 @@ type Block struct {
 	// Places are the edges' positions in the graph; only if edges have features there.
 	Places []uint32
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
-	// first block may be so: features are then read where they lie.
+	// first block may be so: features are then read in place.
 	ByID bool
 	// OwnDegrees: degrees are those in the block, not in the whole graph.
 	OwnDegrees bool
@@ -70,6 +70,21 @@ func (b *Batch) Block(layer int) *Block {
 	return &b.Blocks[layer]
 }
 
+// OwnDegree is a destination's in its block, with and without loops.
+func (x *Block) OwnDegree(i int) (all, noLoops float64) {
+	for e := x.Indptr[i]; e < x.Indptr[i+1]; e++ {
+		w := 1.0
+		if len(x.Weights) > 0 {
+			w = float64(x.Weights[e])
+		}
+		all += w
+		if x.Indices[e] != uint32(i) {
+			noLoops += w
+		}
+	}
+	return all, noLoops
+}
+
 // Edges is how many all blocks have together.
 func (b *Batch) Edges() (n int) {
 	for i := range b.Blocks {
@@ -78,10 +93,10 @@ func (b *Batch) Edges() (n int) {
 	return n
 }
 
-// reset empties a batch, keeping its memory.
-func (b *Batch) reset(epoch, number, blocks int) {
+// Reset empties a batch, keeping its memory.
+func (b *Batch) Reset(epoch, number, blocks int) {
 	b.Epoch, b.Number, b.Scale = epoch, number, 1
-	b.Vertices, b.Roots, b.RootWeights = b.Vertices[:0], b.Roots[:0], b.RootWeights[:0]
+	b.Vertices, b.Seeds, b.SeedWeights = b.Vertices[:0], b.Seeds[:0], b.SeedWeights[:0]
 	b.Left, b.Right, b.Positives = b.Left[:0], b.Right[:0], 0
 	if cap(b.Blocks) < blocks {
 		b.Blocks = append(b.Blocks[:cap(b.Blocks)], make([]Block, blocks-cap(b.Blocks))...)
@@ -89,19 +104,20 @@ func (b *Batch) reset(epoch, number, blocks int) {
 	b.Blocks = b.Blocks[:blocks]
 	for i := range b.Blocks {
 		x := &b.Blocks[i]
-		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0], RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
+		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0],
+			RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
 	}
 }
 
-// firstRoots makes the roots the first n rows.
-func (b *Batch) firstRoots(n int) {
-	b.Roots = slices.Grow(b.Roots, n)
+// FirstSeeds makes the seeds the first n rows.
+func (b *Batch) FirstSeeds(n int) {
+	b.Seeds = slices.Grow(b.Seeds, n)
 	for i := range n {
-		b.Roots = append(b.Roots, uint32(i))
+		b.Seeds = append(b.Seeds, uint32(i))
 	}
 }
 
-// The uses that keys of the same seed are told apart by.
+// Keys of different uses under one seed. Changing a text changes every draw.
 var (
 	useOrder  = hash("order of roots")
 	useSample = hash("sample")
@@ -114,13 +130,16 @@ var (
 	useWalks     = hash("walks")
 )
 
+// Use is the key of a use that other packages have for the same seed.
+func Use(name string) uint64 { return hash(name) }
+
 func hash(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return h.Sum64()
 }
 
-// batchKey is that of all draws for a batch.
-func batchKey(seed uint64, epoch, number int) rng.Key {
+// BatchKey is that of all draws for a batch.
+func BatchKey(seed uint64, epoch, number int) rng.Key {
 	return rng.New(seed).Fold(useSample).Fold(uint64(epoch)).Fold(uint64(number))
 }

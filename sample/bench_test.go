@@ -7,7 +7,7 @@ import (
 	"starling/graph"
 )
 
-// BenchmarkNeighbour draws batches of 1024 roots with fanout 15, 10, 5 from the
+// BenchmarkNeighbour draws batches of 1024 seeds with fanout 15, 10, 5 from the
 // dataset that STARLING_BENCH names. On the arxiv-sized one, relabelled blocks.
 func BenchmarkNeighbour(b *testing.B) {
 	dir := os.Getenv("STARLING_BENCH")
@@ -25,7 +25,8 @@ func BenchmarkNeighbour(b *testing.B) {
 			name = "by id"
 		}
 		b.Run(name, func(b *testing.B) {
-			n := &Neighbour{Graph: d.Graph, Roots: d.Splits.Train, Size: 1024, Fanouts: []int{15, 10, 5}, ByID: byID, Seed: 1}
+			n := &Neighbour{Graph: d.Graph, SeedVertices: d.Splits.Train, Size: 1024, Fanouts: []int{15, 10, 5},
+				ByID: byID, Seed: 1}
 			m, err := n.Prepare()
 			if err != nil {
 				b.Fatal(err)

@@ -10,10 +10,25 @@ import (
 
 // chooser picks some of a vertex's in-edges. Positions are of edges in the graph.
 type chooser struct {
-	g    *graph.CSR
-	seen []uint64 // a bit for every place in a long list of neighbours
-	sums []float64
-	best []priority
+	g     *graph.CSR
+	order *graph.RowOrder // positions are in this order of rows; nil: in the graph's own
+	byPos []float32
+	seen  []uint64 // a bit for every place in a long list of neighbours
+	sums  []float64
+	best  []priority
+}
+
+// weights are those of a vertex's edges, by position.
+func (c *chooser) weights(first int64, degree int) []float32 {
+	w := c.g.Weights[first : first+int64(degree)]
+	if c.order == nil {
+		return w
+	}
+	c.byPos = c.byPos[:0]
+	for i := range degree {
+		c.byPos = append(c.byPos, w[c.order.At(first+int64(i))])
+	}
+	return c.byPos
 }
 
 // all takes every edge.
@@ -25,7 +40,7 @@ func (c *chooser) all(to []uint32, first int64, degree int) []uint32 {
 }
 
 // distinct takes k of degree edges, every such set with the same probability, by
-// Floyd's method: one draw an edge, and no list to shuffle. Which places are
+// Floyd's method: one draw per edge, and no list to shuffle. Which positions are
 // taken is kept in a register, or in bits that are cleared after.
 func (c *chooser) distinct(to []uint32, key rng.Key, first int64, degree, k int) []uint32 {
 	if degree > 64 {
@@ -62,7 +77,7 @@ func (c *chooser) distinctOfMany(to []uint32, key rng.Key, first int64, degree, 
 	return to
 }
 
-// repeated takes k of degree edges, each at random, whatever the others are.
+// repeated takes k of degree edges with replacement.
 func (c *chooser) repeated(to []uint32, key rng.Key, first int64, degree, k int) []uint32 {
 	for i := range k {
 		to = append(to, uint32(first)+uint32(key.IntN(uint64(i), degree)))
@@ -75,7 +90,7 @@ func (c *chooser) repeated(to []uint32, key rng.Key, first int64, degree, k int)
 func (c *chooser) repeatedByWeight(to []uint32, key rng.Key, first int64, degree, k int) ([]uint32, float64) {
 	c.sums = c.sums[:0]
 	total := 0.0
-	for _, w := range c.g.Weights[first : first+int64(degree)] {
+	for _, w := range c.weights(first, degree) {
 		total += float64(w)
 		c.sums = append(c.sums, total)
 	}
@@ -88,7 +103,7 @@ func (c *chooser) repeatedByWeight(to []uint32, key rng.Key, first int64, degree
 	return to, total
 }
 
-// priority is an edge's in priority sampling.
+// priority is that of an edge in priority sampling.
 type priority struct {
 	value float64
 	at    uint32
@@ -99,9 +114,11 @@ type priority struct {
 // the k highest are taken, and each counts max(w_e, τ), where τ is the next
 // highest. These are unbiased estimates of the weights, edge by edge. An edge
 // without weight is never taken, so there may be fewer.
-func (c *chooser) distinctByWeight(to []uint32, counts []float32, key rng.Key, first int64, degree, k int) ([]uint32, []float32) {
+func (c *chooser) distinctByWeight(to []uint32, counts []float32, key rng.Key, first int64, degree, k int) ([]uint32,
+	[]float32) {
 	c.best = c.best[:0]
-	for i, w := range c.g.Weights[first : first+int64(degree)] {
+	weights := c.weights(first, degree)
+	for i, w := range weights {
 		if w > 0 {
 			c.offer(priority{float64(w) / (1 - key.Float64(uint64(i))), uint32(i)}, k+1)
 		}
@@ -114,7 +131,7 @@ func (c *chooser) distinctByWeight(to []uint32, counts []float32, key rng.Key, f
 	}
 	for _, p := range c.best {
 		to = append(to, uint32(first)+p.at)
-		counts = append(counts, float32(math.Max(float64(c.g.Weights[first+int64(p.at)]), threshold)))
+		counts = append(counts, float32(math.Max(float64(weights[p.at]), threshold)))
 	}
 	return to, counts
 }

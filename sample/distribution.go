@@ -7,42 +7,43 @@ import (
 	"starling/rng"
 )
 
-// distribution draws numbers with given probabilities: it keeps their sums.
-type distribution struct{ sums []float64 }
+// Distribution draws numbers with given probabilities: it keeps their sums.
+type Distribution struct{ sums []float64 }
 
-// newDistribution is of weights, which need not add up to one. It takes them over.
-func newDistribution(weights []float64) *distribution {
+// NewDistribution has probabilities in proportion to weights. It overwrites them.
+func NewDistribution(weights []float64) *Distribution {
 	total := 0.0
 	for i, w := range weights {
 		total += w
 		weights[i] = total
 	}
-	return &distribution{weights}
+	return &Distribution{weights}
 }
 
-func (d *distribution) total() float64 {
+// Total is the sum of all weights.
+func (d *Distribution) Total() float64 {
 	if len(d.sums) == 0 {
 		return 0
 	}
 	return d.sums[len(d.sums)-1]
 }
 
-// probability is that of number i.
-func (d *distribution) probability(i uint32) float64 {
+// Probability is that of number i.
+func (d *Distribution) Probability(i uint32) float64 {
 	w := d.sums[i]
 	if i > 0 {
 		w -= d.sums[i-1]
 	}
-	return w / d.total()
+	return w / d.Total()
 }
 
-// draw is draw i of a key.
-func (d *distribution) draw(key rng.Key, i uint64) uint32 {
-	return uint32(below(d.sums, key.Float64(i)*d.total()))
+// Draw is draw i of a key.
+func (d *Distribution) Draw(key rng.Key, i uint64) uint32 {
+	return uint32(below(d.sums, key.Float64(i)*d.Total()))
 }
 
-// below is the first place whose sum is over x. Rounding may put x at the total,
-// which is in the last place that weighs anything.
+// below is the first position whose sum is above x. Rounding may put x at the total,
+// which belongs to the last position with a weight.
 func below(sums []float64, x float64) int {
 	at := sort.Search(len(sums), func(i int) bool { return sums[i] > x })
 	if at == len(sums) {
@@ -51,25 +52,33 @@ func below(sums []float64, x float64) int {
 	return at
 }
 
-// columnNorms are the squared norms of the columns of GCN's normalised adjacency
+// columnNorms are the squared norms of the columns of GCN's normalized adjacency
 // Â = D^-1/2 (A+I) D^-1/2, by which FastGCN and GraphSAINT draw vertices:
 //
 //	‖Â(:,u)‖² = Σ over v with u in N(v), and u itself, of w_vu² / ((d_v+1)(d_u+1))
 func columnNorms(g *graph.CSR, degrees []float64) []float64 {
-	norms := make([]float64, g.Nodes())
-	for v := range norms {
-		norms[v] += 1 / (degrees[v] + 1)
+	sums, norms := ColumnSums(g, degrees), make([]float64, g.Nodes())
+	for u := range norms {
+		norms[u] = sums[u].Float64() / (degrees[u] + 1)
+	}
+	return norms
+}
+
+// ColumnSums are the norms without the factor 1/(d_u+1). Of a part of a graph, whose vertices
+// after the rows that g has are in-neighbours only, they are the sums over these rows, to be
+// added to those of other parts.
+func ColumnSums(g *graph.CSR, degrees []float64) []Sum {
+	sums := make([]Sum, len(degrees))
+	for v := range g.Nodes() {
+		sums[v].Add(1 / (degrees[v] + 1))
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			if u := g.Indices[e]; u != uint32(v) {
 				w := weight(g, e)
-				norms[u] += w * w / (degrees[v] + 1)
+				sums[u].Add(w * w / (degrees[v] + 1))
 			}
 		}
 	}
-	for u := range norms {
-		norms[u] /= degrees[u] + 1
-	}
-	return norms
+	return sums
 }
 
 // degrees are sums of the weights of in-edges, without loops.

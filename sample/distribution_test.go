@@ -124,36 +124,36 @@ func TestLayerwiseInclusion(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, l := fast.Sampler().(*fastGCN), ladiesMethod.Sampler().(*ladies)
-	var all, near [30]float64 // probabilities of one draw, up to a factor
-	var sumAll, sumNear float64
+	var all, local [30]float64 // probabilities of one draw, up to a factor
+	var sumAll, sumLocal float64
 	for u := range 30 {
 		for v := range 30 {
 			all[u] += a[v][u] * a[v][u]
 		}
 		// LADIES draws among neighbours; the loop that GCN adds is not sampled.
 		for _, v := range dst {
-			near[u] += neighbourPart(g, v, uint32(u), a)
+			local[u] += neighbourPart(g, v, uint32(u), a)
 		}
-		sumAll, sumNear = sumAll+all[u], sumNear+near[u]
+		sumAll, sumLocal = sumAll+all[u], sumLocal+local[u]
 	}
 	var times [2][30]float64
 	for i := range draws {
-		f.take(rng.New(3).Fold(uint64(i)), f.q, nil, t0)
-		for _, u := range f.drawn {
+		f.layers.take(rng.New(3).Fold(uint64(i)), f.q, nil, t0)
+		for _, u := range f.layers.Vertices {
 			times[0][u]++
 		}
 		l.draw(rng.New(4).Fold(uint64(i)), dst, t0)
-		for _, u := range l.drawn {
+		for _, u := range l.layers.Vertices {
 			times[1][u]++
 		}
 	}
 	for u := range 30 {
 		within(t, fmt.Sprintf("fastgcn %d", u), times[0][u], times[0][u], 1-math.Pow(1-all[u]/sumAll, t0), draws)
-		within(t, fmt.Sprintf("ladies %d", u), times[1][u], times[1][u], 1-math.Pow(1-near[u]/sumNear, t0), draws)
+		within(t, fmt.Sprintf("ladies %d", u), times[1][u], times[1][u], 1-math.Pow(1-local[u]/sumLocal, t0), draws)
 	}
 }
 
-// dense is GCN's normalised adjacency, repeated edges' squares kept apart by adding
+// dense is GCN's normalized adjacency, repeated edges' squares kept apart by adding
 // them in quadrature.
 func dense(g *graph.CSR) [][]float64 {
 	n := g.Nodes()
@@ -221,10 +221,11 @@ func TestSAINTProbabilities(t *testing.T) {
 			}
 		}
 		for v := range uint32(25) {
-			within(t, fmt.Sprintf("%s: vertex %d", name, v), seen[v], seen[v], m.draw.vertex(v), draws)
+			within(t, fmt.Sprintf("%s: vertex %d", name, v), seen[v], seen[v], m.draw.Vertex(v), draws)
 			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 				if u := g.Indices[e]; u != v {
-					within(t, fmt.Sprintf("%s: edge %d-%d", name, u, v), together[e], together[e], m.draw.edge(u, v, e), draws)
+					within(t, fmt.Sprintf("%s: edge %d-%d", name, u, v), together[e], together[e],
+						m.draw.Edge(u, v, e), draws)
 				}
 			}
 		}
@@ -234,9 +235,8 @@ func TestSAINTProbabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := walk.draw.(*saintWalks)
-	few := [2][]uint32{slices.Clone(w.seen), slices.Clone(w.together)}
 	again, _ := NewSAINTWalks(g, nil, 3, 2, 1)
-	if o := again.draw.(*saintWalks); !slices.Equal(o.seen, few[0]) || !slices.Equal(o.together, few[1]) {
+	if o := again.draw.(*saintWalks); !slices.Equal(o.again, w.again) || !slices.Equal(o.apart, w.apart) {
 		t.Error("counts of walks depend on who counts")
 	}
 }
@@ -253,8 +253,8 @@ func TestEstimatesAreUnbiased(t *testing.T) {
 			}
 			if name == "saint-walk" {
 				w := m.(*SAINT).draw.(*saintWalks)
-				clear(w.seen)
-				clear(w.together)
+				clear(w.again)
+				clear(w.apart)
 				w.count(rng.New(1), 40000) // the method's own estimate is from fewer
 			}
 			estimate(t, fmt.Sprintf("%s, weights %v", name, weighted), g, m, draws)
@@ -288,10 +288,10 @@ func estimate(t *testing.T, name string, g *graph.CSR, m Method, draws int) {
 			sum[v], squares[v], times[v] = sum[v]+got, squares[v]+got*got, times[v]+1
 		}
 		l := 0.0
-		for k, row := range b.Roots {
+		for k, row := range b.Seeds {
 			w := 1.0
-			if len(b.RootWeights) > 0 {
-				w = float64(b.RootWeights[k])
+			if len(b.SeedWeights) > 0 {
+				w = float64(b.SeedWeights[k])
 			}
 			l += b.Scale * w * x(b.Vertices[row])
 		}
@@ -311,9 +311,9 @@ func estimate(t *testing.T, name string, g *graph.CSR, m Method, draws int) {
 		}
 	}
 	if _, ok := m.(*SAINT); ok {
-		want, roots := 0.0, everyThird(n)
-		for _, v := range roots {
-			want += x(v) / float64(len(roots))
+		want, seeds := 0.0, everyThird(n)
+		for _, v := range seeds {
+			want += x(v) / float64(len(seeds))
 		}
 		within(t, name+": loss", loss, lossSquares, want, draws)
 	}

@@ -14,29 +14,30 @@ import (
 // independent of each other, so on sparse graphs many draws have no edge to a
 // destination, and those are left out.
 type FastGCN struct {
-	layerwise
-	q *distribution
+	layers *layerwise
+	q      *Distribution
 }
 
 // NewFastGCN draws draws[0] sources for the last layer, draws[1] for the one before.
-func NewFastGCN(g *graph.CSR, roots []uint32, size int, draws []int, seed uint64) (*FastGCN, error) {
-	f := &FastGCN{layerwise: layerwise{Graph: g, Roots: roots, Size: size, Draws: draws, Seed: seed}}
-	if err := f.prepare(); err != nil {
+func NewFastGCN(g *graph.CSR, seeds []uint32, size int, draws []int, seed uint64) (*FastGCN, error) {
+	l, err := newLayerwise(g, seeds, size, draws, seed)
+	if err != nil {
 		return nil, err
 	}
-	f.q = newDistribution(columnNorms(g, f.degrees))
-	return f, nil
+	return &FastGCN{layers: l, q: NewDistribution(columnNorms(g, l.degrees))}, nil
 }
+
+func (f *FastGCN) Batches() int { return f.layers.order.Batches() }
+
+func (f *FastGCN) Sampler() Sampler { return &fastGCN{f.layers.sampler(), f.q} }
 
 type fastGCN struct {
-	drawing
-	q *distribution
+	layers *layerSampler
+	q      *Distribution
 }
 
-func (f *FastGCN) Sampler() Sampler { return &fastGCN{f.drawing(), f.q} }
-
 func (s *fastGCN) Sample(b *Batch, epoch, number int) {
-	s.sample(b, epoch, number,
-		func(key rng.Key, _ []uint32, t int) { s.take(key, s.q, nil, t) },
+	s.layers.sample(b, epoch, number,
+		func(key rng.Key, _ []uint32, t int) { s.layers.take(key, s.q, nil, t) },
 		func(*Block, []uint32) {})
 }

@@ -21,46 +21,66 @@ func (p *Pairs) add(u, v uint32) { p.U, p.V = append(p.U, u), append(p.V, v) }
 
 // EdgeSplit is a graph of which some edges are held out, to be predicted from the
 // rest. An edge, its reverse and its repeats are one pair, the smaller id first,
-// and are held out together. Loops are no pairs: they stay in the graph.
+// and are held out together. Self-loops are not pairs: they stay in the graph.
 type EdgeSplit struct {
 	// Graph is what messages may pass over: no edge of Val or Test, in either direction.
 	Graph            *graph.CSR
 	Train, Val, Test Pairs
 }
 
-// lookUp is how many vertices, or pairs, are gone through between two looks at whether
-// anybody still waits for the outcome.
-const lookUp = 1 << 12
+// EdgeSets is which pairs are held out: a function of the seed and of a pair's ids.
+type EdgeSets struct {
+	key       rng.Key
+	val, test float64
+}
 
-// HoldOut holds out about the given shares of a graph's pairs, each by a draw of
-// its own, keyed by the seed and the pair: whether an edge is held out depends on
+// The sets of pairs.
+const (
+	TrainEdges = iota
+	ValEdges
+	TestEdges
+)
+
+// NewEdgeSets holds out about the given shares.
+func NewEdgeSets(val, test float64, seed uint64) EdgeSets {
+	return EdgeSets{rng.New(seed).Fold(useHoldOut), val, test}
+}
+
+// Of is the set that the edges between u and v belong to.
+func (s EdgeSets) Of(u, v uint32) int {
+	switch x := s.key.Fold(uint64(min(u, v))).Float64(uint64(max(u, v))); {
+	case u == v:
+		return TrainEdges
+	case x < s.val:
+		return ValEdges
+	case x < s.val+s.test:
+		return TestEdges
+	}
+	return TrainEdges
+}
+
+// checkEvery is how many vertices, or pairs, are processed between two checks of the
+// context.
+const checkEvery = 1 << 12
+
+// HoldOut holds out about the given shares of a graph's pairs, each by its own draw,
+// keyed by the seed and the pair: whether an edge is held out depends on
 // nothing else in the graph. It ends early with ctx.
 func HoldOut(ctx context.Context, g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 	if !(val >= 0 && test >= 0 && val+test < 1) {
 		return nil, fmt.Errorf("shares %g and %g of the edges to hold out: they must not be negative, and leave some to learn from", val, test)
 	}
 	g = ascending(g)
-	key := rng.New(seed).Fold(useHoldOut)
-	part := func(u, v uint32) int {
-		switch x := key.Fold(uint64(u)).Float64(uint64(v)); {
-		case u == v:
-			return 0
-		case x < val:
-			return 1
-		case x < val+test:
-			return 2
-		}
-		return 0
-	}
+	sets := NewEdgeSets(val, test, seed)
 	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1), EdgeDim: g.EdgeDim}}
 	parts := [3]*Pairs{&s.Train, &s.Val, &s.Test}
 	for v := range uint32(g.Nodes()) {
-		if v%lookUp == 0 && ctx.Err() != nil {
+		if v%checkEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			u := g.Indices[e]
-			to := part(min(u, v), max(u, v))
+			to := sets.Of(u, v)
 			if to == 0 {
 				copyEdge(s.Graph, g, e)
 			}
@@ -73,7 +93,7 @@ func HoldOut(ctx context.Context, g *graph.CSR, val, test float64, seed uint64) 
 	return s, s.check(val, test)
 }
 
-// copyEdge appends an edge of g with all that it has.
+// copyEdge appends an edge of g with its weight and features.
 func copyEdge(to, g *graph.CSR, e int64) {
 	to.Indices = append(to.Indices, g.Indices[e])
 	if g.Weights != nil {
@@ -88,7 +108,8 @@ func (s *EdgeSplit) check(val, test float64) error {
 	case s.Train.Len() == 0:
 		return fmt.Errorf("a graph of %d edges between different vertices leaves none to learn from", all)
 	case val > 0 && s.Val.Len() == 0 || test > 0 && s.Test.Len() == 0:
-		return fmt.Errorf("shares %g and %g of %d edges hold out %d and %d: give larger shares, or another seed", val, test, all, s.Val.Len(), s.Test.Len())
+		return fmt.Errorf("shares %g and %g of %d edges hold out %d and %d: give larger shares, or another seed", val,
+			test, all, s.Val.Len(), s.Test.Len())
 	}
 	return nil
 }
@@ -100,8 +121,8 @@ func linked(g *graph.CSR, u, v uint32) bool {
 	return i < len(row) && row[i] == u
 }
 
-// ascending is a graph with every row in ascending order: g itself, unless someone
-// else's program wrote it otherwise.
+// ascending is a graph with every row in ascending order: g itself, unless another
+// program wrote it otherwise.
 func ascending(g *graph.CSR) *graph.CSR {
 	sorted := true
 	for v := range uint32(g.Nodes()) {

@@ -24,7 +24,8 @@ func unordered(g *graph.CSR) map[[2]uint32]bool {
 // TestHoldOut: every pair is in one part, and the graph that is left has every edge
 // of the training pairs and the loops, as often as before, and no other.
 func TestHoldOut(t *testing.T) {
-	for name, g := range map[string]*graph.CSR{"directed": odd(t, 200, 1500, false), "weighted": odd(t, 200, 1500, true), "both ways": bothWays(t, odd(t, 200, 1500, false))} {
+	for name, g := range map[string]*graph.CSR{"directed": odd(t, 200, 1500, false),
+		"weighted": odd(t, 200, 1500, true), "both ways": bothWays(t, odd(t, 200, 1500, false))} {
 		s, err := HoldOut(t.Context(), g, 0.1, 0.2, 7)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +35,7 @@ func TestHoldOut(t *testing.T) {
 			for i := range pairs.U {
 				p := [2]uint32{pairs.U[i], pairs.V[i]}
 				if _, twice := part[p]; twice || p[0] >= p[1] {
-					t.Fatalf("%s: pair %v comes twice, or turned round", name, p)
+					t.Fatalf("%s: pair %v comes twice, or reversed", name, p)
 				}
 				part[p] = k
 			}
@@ -44,7 +45,8 @@ func TestHoldOut(t *testing.T) {
 			t.Fatalf("%s: %d pairs, want %d", name, len(part), len(all))
 		}
 		for i, want := range []float64{0.1, 0.2} {
-			if share := float64([]Pairs{s.Val, s.Test}[i].Len()) / float64(len(all)); share < want*0.7 || share > want*1.4 {
+			if share := float64([]Pairs{s.Val, s.Test}[i].Len()) / float64(len(all)); share < want*0.7 ||
+				share > want*1.4 {
 				t.Errorf("%s: a share of %.3f, want about %.1f", name, share, want)
 			}
 		}
@@ -59,7 +61,8 @@ func TestHoldOut(t *testing.T) {
 				t.Fatalf("%s: vertex %d keeps %v, want %v", name, v, s.Graph.Neighbors(v), want)
 			}
 		}
-		if (g.Weights == nil) != (s.Graph.Weights == nil) || s.Graph.Weights != nil && len(s.Graph.Weights) != len(s.Graph.Indices) {
+		if (g.Weights == nil) != (s.Graph.Weights == nil) || s.Graph.Weights != nil &&
+			len(s.Graph.Weights) != len(s.Graph.Indices) {
 			t.Errorf("%s: %d weights of %d edges", name, len(s.Graph.Weights), len(s.Graph.Indices))
 		}
 	}
@@ -73,11 +76,11 @@ func TestHoldOutOneByOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turned := &graph.CSR{Indptr: g.Indptr, Indices: slices.Clone(g.Indices)}
+	reversed := &graph.CSR{Indptr: g.Indptr, Indices: slices.Clone(g.Indices)}
 	for v := range uint32(g.Nodes()) {
-		slices.Reverse(turned.Neighbors(v))
+		slices.Reverse(reversed.Neighbors(v))
 	}
-	again, err := HoldOut(t.Context(), turned, 0.1, 0.1, 3)
+	again, err := HoldOut(t.Context(), reversed, 0.1, 0.1, 3)
 	if err != nil || !slices.Equal(again.Val.U, s.Val.U) || !slices.Equal(again.Graph.Indices, s.Graph.Indices) {
 		t.Errorf("the order of neighbours changes what is held out (%v)", err)
 	}
@@ -106,8 +109,11 @@ func TestHoldOutRefuses(t *testing.T) {
 	loops := &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []uint32{0, 1}}
 	edge := &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []uint32{1, 0}}
 	for name, f := range map[string]func() (*EdgeSplit, error){
-		"only loops":   func() (*EdgeSplit, error) { return HoldOut(t.Context(), loops, 0, 0, 1) },
-		"no edges":     func() (*EdgeSplit, error) { return HoldOut(t.Context(), &graph.CSR{Indptr: []int64{0}}, 0, 0, 1) },
+		"only loops": func() (*EdgeSplit, error) { return HoldOut(t.Context(), loops, 0, 0, 1) },
+		"no edges": func() (*EdgeSplit,
+			error) {
+			return HoldOut(t.Context(), &graph.CSR{Indptr: []int64{0}}, 0, 0, 1)
+		},
 		"all of them":  func() (*EdgeSplit, error) { return HoldOut(t.Context(), edge, 0.5, 0.5, 1) },
 		"none to test": func() (*EdgeSplit, error) { return HoldOut(t.Context(), edge, 0, 1e-9, 1) },
 	} {
@@ -129,7 +135,7 @@ func bothWays(t *testing.T, g *graph.CSR) *graph.CSR {
 			src, dst = append(src, u), append(dst, v)
 		}
 	}
-	both, err := graph.FromEdges(g.Nodes(), src, dst, nil, graph.BuildOptions{Symmetrise: true})
+	both, err := graph.FromEdges(g.Nodes(), src, dst, nil, graph.BuildOptions{Symmetrize: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +144,10 @@ func bothWays(t *testing.T, g *graph.CSR) *graph.CSR {
 
 // TestHoldOutKeepsFeaturesOfEdges, of a graph whose rows do not ascend too.
 func TestHoldOutKeepsFeaturesOfEdges(t *testing.T) {
-	for _, turned := range []bool{false, true} {
+	for _, reversed := range []bool{false, true} {
 		g := odd(t, 60, 400, false)
 		for v := range uint32(g.Nodes()) {
-			if turned {
+			if reversed {
 				slices.Reverse(g.Indices[g.Indptr[v]:g.Indptr[v+1]])
 			}
 			for _, u := range g.Neighbors(v) {

@@ -11,65 +11,74 @@ import (
 //	p(u) ∝ Σ over v in S of Â(v,u)²
 //
 // and edges from a source count 1/(t·p(u)). Then every destination's edges are
-// normalised by their sum, here to the degree it has in the whole graph, so that a
+// normalized by their sum, here to the degree it has in the whole graph, so that a
 // mean is one of the sources drawn. That makes the estimate biased and much
 // less noisy.
-type LADIES struct{ layerwise }
+type LADIES struct{ layers *layerwise }
 
 // NewLADIES draws draws[0] sources for the last layer, draws[1] for the one before.
-func NewLADIES(g *graph.CSR, roots []uint32, size int, draws []int, seed uint64) (*LADIES, error) {
-	l := &LADIES{layerwise{Graph: g, Roots: roots, Size: size, Draws: draws, Seed: seed}}
-	return l, l.prepare()
+func NewLADIES(g *graph.CSR, seeds []uint32, size int, draws []int, seed uint64) (*LADIES, error) {
+	l, err := newLayerwise(g, seeds, size, draws, seed)
+	return &LADIES{l}, err
+}
+
+func (l *LADIES) Batches() int { return l.layers.order.Batches() }
+
+func (l *LADIES) Sampler() Sampler {
+	return &ladies{layers: l.layers.sampler(), place: newTable(l.layers.graph.Nodes())}
 }
 
 type ladies struct {
-	drawing
-	near  *table
-	there []uint32 // neighbours of the destinations
-	norms []float64
-}
-
-func (l *LADIES) Sampler() Sampler {
-	return &ladies{drawing: l.drawing(), near: newTable(l.Graph.Nodes())}
+	layers     *layerSampler
+	place      *table   // in neighbours
+	neighbours []uint32 // of the destinations
+	norms      []float64
 }
 
 func (s *ladies) Sample(b *Batch, epoch, number int) {
-	s.sample(b, epoch, number, s.draw, s.normalise)
+	s.layers.sample(b, epoch, number, s.draw, s.normalize)
 }
 
 func (s *ladies) draw(key rng.Key, dst []uint32, t int) {
-	s.there, s.norms = s.there[:0], s.norms[:0]
-	s.near.begin()
+	g, degrees := s.layers.of.graph, s.layers.of.degrees
+	s.neighbours, s.norms = s.neighbours[:0], s.norms[:0]
+	s.place.begin()
 	for _, v := range dst {
-		for e := s.Graph.Indptr[v]; e < s.Graph.Indptr[v+1]; e++ {
-			u := s.Graph.Indices[e]
-			at, longer := s.near.add(s.there, u)
-			if len(longer) > len(s.there) {
-				s.there, s.norms = longer, append(s.norms, 0)
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u := g.Indices[e]
+			at, longer := s.place.add(s.neighbours, u)
+			if len(longer) > len(s.neighbours) {
+				s.neighbours, s.norms = longer, append(s.norms, 0)
 			}
-			w := weight(s.Graph, e)
-			s.norms[at] += w * w / ((s.degrees[v] + 1) * (s.degrees[u] + 1))
+			w := weight(g, e)
+			s.norms[at] += w * w / ((degrees[v] + 1) * (degrees[u] + 1))
 		}
 	}
-	s.take(key, newDistribution(s.norms), s.there, t)
+	s.layers.take(key, NewDistribution(s.norms), s.neighbours, t)
 }
 
-// normalise scales the edges of each destination so that they add up to its degree.
-func (s *ladies) normalise(x *Block, dst []uint32) {
+// normalize scales the edges of each destination so that they add up to its degree.
+func (s *ladies) normalize(x *Block, dst []uint32) {
+	g := s.layers.of.graph
 	for i, v := range dst {
-		edges := x.Weights[x.Indptr[i]:x.Indptr[i+1]]
-		sum, all := 0.0, 0.0
-		for _, w := range edges {
-			sum += float64(w)
+		all := 0.0
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			all += weight(g, e)
 		}
-		for e := s.Graph.Indptr[v]; e < s.Graph.Indptr[v+1]; e++ {
-			all += weight(s.Graph, e)
-		}
-		if sum == 0 { // none drawn, or none that weighs anything
-			continue
-		}
-		for j := range edges {
-			edges[j] = float32(float64(edges[j]) * all / sum)
-		}
+		AddUpTo(x.Weights[x.Indptr[i]:x.Indptr[i+1]], all)
+	}
+}
+
+// AddUpTo scales what edges count so that they add up to all.
+func AddUpTo(edges []float32, all float64) {
+	sum := 0.0
+	for _, w := range edges {
+		sum += float64(w)
+	}
+	if sum == 0 { // none drawn, or all of weight zero
+		return
+	}
+	for j := range edges {
+		edges[j] = float32(float64(edges[j]) * all / sum)
 	}
 }

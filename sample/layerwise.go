@@ -7,121 +7,126 @@ import (
 	"starling/rng"
 )
 
-// layerwise is what FastGCN and LADIES share: a layer's sources are drawn
+// layerwise is what FastGCN and LADIES share: the sources of a layer are drawn
 // together, independently of each other, from a distribution q over vertices, and
-// every edge from one of them to a destination is used. A source drawn c times of t
-// makes its edges count c/(t·q): the estimate is unbiased. The destinations
-// themselves are sources too, so that a vertex's own row is always there.
+// every edge from one of them to a destination is used. The edges of a source drawn c
+// times in t draws count c/(t·q): the estimate is unbiased. The destinations themselves
+// are sources too, so that a vertex's own row is always available.
 type layerwise struct {
-	Graph *graph.CSR
-	// Roots are the training vertices, Size how many make a batch.
-	Roots []uint32
-	Size  int
-	// Draws are those of the layers from the last one, the roots', to the first.
-	Draws []int
-	Seed  uint64
-
+	graph   *graph.CSR
+	draws   []int // per layer, from the last one, that of the seed vertices, to the first
+	seed    uint64
 	degrees []float64
-	order   *order
+	order   *Order
 }
 
-func (l *layerwise) prepare() error {
-	for _, t := range l.Draws {
+func newLayerwise(g *graph.CSR, seeds []uint32, size int, draws []int, seed uint64) (*layerwise, error) {
+	for _, t := range draws {
 		if t < 1 {
-			return fmt.Errorf("fanout %d: a layer needs at least 1 draw", t)
+			return nil, fmt.Errorf("fanout %d: a layer needs at least 1 draw", t)
 		}
 	}
-	if l.Graph.Weights != nil {
-		if err := checkWeights(l.Graph); err != nil {
-			return err
+	if g.Weights != nil {
+		if err := CheckWeights(g); err != nil {
+			return nil, err
 		}
 	}
-	l.degrees = degrees(l.Graph)
-	l.order = newOrder(l.Roots, l.Size, l.Seed)
-	return nil
+	return &layerwise{graph: g, draws: draws, seed: seed, degrees: degrees(g), order: NewOrder(seeds, size, seed)}, nil
 }
 
-func (l *layerwise) Batches() int { return l.order.batches() }
-
-// drawing is a sampler's memory for layers drawn together.
-type drawing struct {
-	*layerwise
-	rows  *table
-	mine  *table    // of the vertices drawn
-	drawn []uint32  // distinct
-	count []float32 // what the edges from them count
-	times []int
+// layerSampler draws the blocks of a batch for a layer-wise method.
+type layerSampler struct {
+	of    *layerwise
+	rows  *table // of the batch
+	place *table // in the sources
+	Sources
 }
 
-func (l *layerwise) drawing() drawing {
-	return drawing{layerwise: l, rows: newTable(l.Graph.Nodes()), mine: newTable(l.Graph.Nodes())}
+func (l *layerwise) sampler() *layerSampler {
+	return &layerSampler{of: l, rows: newTable(l.graph.Nodes()), place: newTable(l.graph.Nodes())}
 }
 
-// sample draws the blocks from the last to the first; draw fills drawn and count for
-// the destinations.
-func (d *drawing) sample(b *Batch, epoch, number int, draw func(key rng.Key, dst []uint32, t int), after func(x *Block, dst []uint32)) {
-	layers := len(d.Draws)
-	b.reset(epoch, number, layers)
-	d.rows.begin()
-	for _, v := range d.order.batch(epoch, number) {
-		_, b.Vertices = d.rows.add(b.Vertices, v)
+// sample draws the blocks from the last to the first; draw fills the sources for
+// the destinations of a layer, after may change the block made of them.
+func (s *layerSampler) sample(b *Batch, epoch, number int, draw func(key rng.Key, dst []uint32, t int),
+	after func(x *Block, dst []uint32)) {
+	layers := len(s.of.draws)
+	b.Reset(epoch, number, layers)
+	s.rows.begin()
+	for _, v := range s.of.order.Batch(epoch, number) {
+		_, b.Vertices = s.rows.add(b.Vertices, v)
 	}
-	b.firstRoots(len(b.Vertices))
-	key := batchKey(d.Seed, epoch, number)
-	for hop, t := range d.Draws {
+	b.FirstSeeds(len(b.Vertices))
+	key := BatchKey(s.of.seed, epoch, number)
+	for hop, t := range s.of.draws {
 		layer := layers - 1 - hop
 		dst := b.Vertices
 		draw(key.Fold(uint64(layer)), dst, t)
 		x := &b.Blocks[layer]
-		d.connect(b, x, dst)
+		s.connect(b, x, dst)
 		after(x, dst)
 	}
-	b.Scale = 1 / float64(d.order.size)
+	b.Scale = 1 / float64(s.of.order.size)
 }
 
-// take draws t vertices from q, whose numbers are places in list (nil: vertices).
-func (d *drawing) take(key rng.Key, q *distribution, list []uint32, t int) {
-	d.drawn, d.times, d.count = d.drawn[:0], d.times[:0], d.count[:0]
-	d.mine.begin()
-	if q.total() == 0 {
+// take draws t vertices from q, whose numbers are positions in list (nil: vertices).
+func (s *layerSampler) take(key rng.Key, q *Distribution, list []uint32, t int) {
+	s.place.begin()
+	s.Take(key, q, list, t, s.place.add)
+}
+
+// Sources are the vertices that a layer draws, and what edges from them count.
+type Sources struct {
+	Vertices []uint32 // distinct
+	Count    []float32
+	times    []int
+}
+
+// Take draws t vertices from q, whose numbers are positions in list (nil: vertices). add is the
+// place of a vertex in some, at whose end it is put if it was not there.
+func (s *Sources) Take(key rng.Key, q *Distribution, list []uint32, t int,
+	add func(to []uint32, v uint32) (place uint32, longer []uint32)) {
+	s.Vertices, s.times, s.Count = s.Vertices[:0], s.times[:0], s.Count[:0]
+	if q.Total() == 0 {
 		return
 	}
 	for i := range t {
-		n := q.draw(key, uint64(i))
+		n := q.Draw(key, uint64(i))
 		u := n
 		if list != nil {
 			u = list[n]
 		}
-		at, longer := d.mine.add(d.drawn, u)
-		if len(longer) > len(d.drawn) {
-			d.drawn = longer
-			d.times = append(d.times, 0)
-			d.count = append(d.count, float32(1/(float64(t)*q.probability(n))))
+		at, longer := add(s.Vertices, u)
+		if len(longer) > len(s.Vertices) {
+			s.Vertices = longer
+			s.times = append(s.times, 0)
+			s.Count = append(s.Count, float32(1/(float64(t)*q.Probability(n))))
 		}
-		d.times[at]++
+		s.times[at]++
 	}
-	for i, n := range d.times {
-		d.count[i] *= float32(n)
+	for i, n := range s.times {
+		s.Count[i] *= float32(n)
 	}
 }
 
-// connect finds the edges from vertices drawn to destinations.
-func (d *drawing) connect(b *Batch, x *Block, dst []uint32) {
+// connect finds the edges from drawn vertices to destinations.
+func (s *layerSampler) connect(b *Batch, x *Block, dst []uint32) {
+	g := s.of.graph
 	x.Dst = len(dst)
 	for _, v := range dst {
-		for e := d.Graph.Indptr[v]; e < d.Graph.Indptr[v+1]; e++ {
-			u := d.Graph.Indices[e]
-			at, ok := d.mine.find(u)
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u := g.Indices[e]
+			at, ok := s.place.find(u)
 			if !ok {
 				continue
 			}
 			var row uint32
-			row, b.Vertices = d.rows.add(b.Vertices, u)
+			row, b.Vertices = s.rows.add(b.Vertices, u)
 			x.Indices = append(x.Indices, row)
-			if d.Graph.EdgeDim > 0 {
+			if g.EdgeDim > 0 {
 				x.Places = append(x.Places, uint32(e))
 			}
-			x.Weights = append(x.Weights, d.count[at]*float32(weight(d.Graph, e)))
+			x.Weights = append(x.Weights, s.Count[at]*float32(weight(g, e)))
 		}
 		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
 	}

@@ -9,52 +9,74 @@ import (
 	"starling/rng"
 )
 
-// Negatives draws vertices that stand against an edge's end: with u kept, the pair
-// (u, w) is one that should score lower than (u, v).
+// Negatives draws vertices w that replace the end v of an edge (u, v): the pair
+// (u, w) should score lower than (u, v).
 //
-//	uniform         every vertex alike
+//	uniform         all vertices equally likely
 //	by degree       P(w) ~ degree(w)^power; 0.75 is that of word2vec (Mikolov et al.,
 //	                NeurIPS 2013) and of GraphSAGE. A vertex without edges is never drawn.
 //
 // A draw is a function of seed, epoch, batch, edge and k.
 type Negatives struct {
-	g        *graph.CSR
-	byDegree *distribution // nil: uniform
-	avoid    bool
+	nodes    int
+	byDegree *Distribution          // nil: uniform
+	taken    func(u, w uint32) bool // nil: nothing is avoided
 	key      rng.Key
-	free     sync.Map // by vertex that is linked with most others: those it is not, ascending
+	free     sync.Map // by vertex that is linked with most others: the remaining ones, ascending
 }
 
 // tries is how often a draw that hit an edge is drawn again. A vertex that is
 // linked with half of all others then fails once in 65536 times.
 const tries = 16
 
-// NewNegatives draws by degree to a power, uniformly where that is 0. With avoid no
-// draw is the vertex itself or linked with it in g, as long as there is any other.
+// NewNegatives draws by degree to a power, uniformly if it is 0. With avoid no
+// draw is the vertex itself or linked with it in g, as long as there are others.
 func NewNegatives(g *graph.CSR, power float64, avoid bool, seed uint64) (*Negatives, error) {
 	g = ascending(g)
-	n := &Negatives{g: g, avoid: avoid, key: rng.New(seed).Fold(useNegatives)}
-	if power == 0 || g.Edges() == 0 {
-		return n, nil
+	var taken func(u, w uint32) bool
+	if avoid {
+		taken = func(u, w uint32) bool { return u == w || linked(g, u, w) || linked(g, w, u) }
 	}
-	weights := make([]float64, g.Nodes())
+	if g.Edges() == 0 {
+		power = 0
+	}
+	return NegativesOf(g.Nodes(), power, func(v uint32) int { return g.Degree(v) }, taken, seed), nil
+}
+
+// NegativesOf draws of n vertices with the given degrees, which only a power above 0 needs. It
+// avoids what is taken; nil: nothing.
+func NegativesOf(n int, power float64, degree func(v uint32) int, taken func(u, w uint32) bool, seed uint64) *Negatives {
+	out := &Negatives{nodes: n, taken: taken, key: rng.New(seed).Fold(useNegatives)}
+	if power == 0 {
+		return out
+	}
+	weights := make([]float64, n)
 	for v := range weights {
-		if d := g.Degree(uint32(v)); d > 0 {
+		if d := degree(uint32(v)); d > 0 {
 			weights[v] = math.Pow(float64(d), power)
 		}
 	}
-	n.byDegree = newDistribution(weights)
-	return n, nil
+	out.byDegree = NewDistribution(weights)
+	return out
 }
 
 // Draw is negative k for vertex u, which an edge of a batch keeps.
 func (n *Negatives) Draw(epoch, batch, edge, k int, u uint32) uint32 {
-	return n.draw(n.key.Fold(uint64(epoch)).Fold(uint64(batch)).Fold(uint64(edge)).Fold(uint64(k)), u)
+	return n.ByKey(n.Key(epoch, batch, edge).Fold(uint64(k)), u)
 }
 
-func (n *Negatives) draw(key rng.Key, u uint32) uint32 {
+// Key is that of an edge's negatives; folded with k that of negative k.
+func (n *Negatives) Key(epoch, batch, edge int) rng.Key {
+	return n.key.Fold(uint64(epoch)).Fold(uint64(batch)).Fold(uint64(edge))
+}
+
+// Avoids reports whether draws depend on the edges of the vertex that they are for.
+func (n *Negatives) Avoids() bool { return n.taken != nil }
+
+// ByKey is the draw of a key for vertex u.
+func (n *Negatives) ByKey(key rng.Key, u uint32) uint32 {
 	w := n.any(key, 0)
-	if !n.avoid {
+	if n.taken == nil {
 		return w
 	}
 	for i := uint64(1); i < tries && n.taken(u, w); i++ {
@@ -63,7 +85,7 @@ func (n *Negatives) draw(key rng.Key, u uint32) uint32 {
 	if !n.taken(u, w) {
 		return w
 	}
-	// Whoever is linked with nearly all others gets the next one that is free.
+	// A vertex that is linked with nearly all others gets the next one that is free.
 	free := n.freeOf(u)
 	if len(free) == 0 {
 		return w
@@ -72,14 +94,14 @@ func (n *Negatives) draw(key rng.Key, u uint32) uint32 {
 	return free[at%len(free)]
 }
 
-// freeOf are the vertices that u is not linked with. They are looked for once: a hub's
-// negatives would take as many steps each as there are vertices.
+// freeOf are the vertices that u is not linked with. They are computed once: each of a hub's
+// negatives would take as many steps as there are vertices.
 func (n *Negatives) freeOf(u uint32) []uint32 {
 	if known, ok := n.free.Load(u); ok {
 		return known.([]uint32)
 	}
 	var free []uint32
-	for w := range uint32(n.g.Nodes()) {
+	for w := range uint32(n.nodes) {
 		if !n.taken(u, w) {
 			free = append(free, w)
 		}
@@ -88,14 +110,10 @@ func (n *Negatives) freeOf(u uint32) []uint32 {
 	return free
 }
 
-// any is draw i of a key, whatever it hits.
+// any is draw i of a key, linked or not.
 func (n *Negatives) any(key rng.Key, i uint64) uint32 {
 	if n.byDegree != nil {
-		return n.byDegree.draw(key, i)
+		return n.byDegree.Draw(key, i)
 	}
-	return uint32(key.IntN(i, n.g.Nodes()))
-}
-
-func (n *Negatives) taken(u, w uint32) bool {
-	return u == w || linked(n.g, u, w) || linked(n.g, w, u)
+	return uint32(key.IntN(i, n.nodes))
 }

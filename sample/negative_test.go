@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"starling/graph"
+	"starling/internal/testdeadline"
 )
 
 // TestNegativesDistribution: vertices are drawn as often as the formula says.
@@ -86,16 +88,18 @@ func TestNegativesOfHubs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := n.Draw(0, 0, 0, 0, 0); w != 700 {
-			t.Errorf("power %g: drew %d, only 700 is free", power, w)
-		}
+		testdeadline.Do(t, time.Minute, "drawing the only free vertex", func() {
+			if w := n.Draw(0, 0, 0, 0, 0); w != 700 {
+				t.Errorf("power %g: drew %d, only 700 is free", power, w)
+			}
+		})
 	}
 	pair := &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []uint32{1, 0}}
 	n, err := NewNegatives(pair, 0.75, true, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Draw(0, 0, 0, 0, 1)
+	testdeadline.Do(t, time.Minute, "drawing where no vertex is free", func() { n.Draw(0, 0, 0, 0, 1) })
 }
 
 // TestRanked: nothing to be ranked against is an edge, and another seed gives others.
@@ -139,7 +143,7 @@ func TestRanked(t *testing.T) {
 	}
 }
 
-// TestNegativesBesideSlowTwin: whoever is linked with nearly all others gets the next one that is
+// TestNegativesBesideSlowTwin: a vertex linked with nearly all others gets the next one that is
 // free after the last draw, as a walk over all of them finds it.
 func TestNegativesBesideSlowTwin(t *testing.T) {
 	const n = 60
@@ -166,7 +170,7 @@ func TestNegativesBesideSlowTwin(t *testing.T) {
 		for negatives.taken(u, want) {
 			want = (want + 1) % (n + 3)
 		}
-		if got := negatives.draw(key, u); got != want {
+		if got := negatives.ByKey(key, u); got != want {
 			t.Fatalf("draw %d for %d: %d, want %d", i, u, got, want)
 		}
 	}
@@ -174,7 +178,7 @@ func TestNegativesBesideSlowTwin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if negatives, err = NewNegatives(whole, 0, true, 3); err != nil || negatives.draw(negatives.key, 0) > 1 {
-		t.Error("nobody is free, and yet somebody is drawn", err)
+	if negatives, err = NewNegatives(whole, 0, true, 3); err != nil || negatives.ByKey(negatives.key, 0) > 1 {
+		t.Error("no vertex is free, and yet one is drawn", err)
 	}
 }

@@ -25,10 +25,10 @@ const All = -1
 // all, and their mean that of the mean.
 type Neighbour struct {
 	Graph *graph.CSR
-	// Roots are the training vertices, Size how many make a batch.
-	Roots []uint32
-	Size  int
-	// Fanouts are those of the layers from the last one, the roots', to the first;
+	// SeedVertices are the training vertices, Size how many make a batch.
+	SeedVertices []uint32
+	Size         int
+	// Fanouts are per layer, from the last one, that of the seeds, to the first;
 	// All takes every neighbour.
 	Fanouts  []int
 	Replace  bool
@@ -36,8 +36,12 @@ type Neighbour struct {
 	// ByID leaves the ids of the first block's sources as they are.
 	ByID bool
 	Seed uint64
+	// IDs are the dataset's ids of the graph's rows, and Order its order of their entries,
+	// where the graph is a part: draws are then those of the dataset. nil: it is the dataset's.
+	IDs   []uint32
+	Order *graph.RowOrder
 
-	order *order
+	order *Order
 }
 
 // Prepare checks the settings and makes the method ready.
@@ -48,15 +52,16 @@ func (n *Neighbour) Prepare() (Method, error) {
 		}
 	}
 	if n.Weighted {
-		if err := checkWeights(n.Graph); err != nil {
+		if err := CheckWeights(n.Graph); err != nil {
 			return nil, err
 		}
 	}
-	n.order = newOrder(n.Roots, n.Size, n.Seed)
+	n.order = NewOrder(n.SeedVertices, n.Size, n.Seed)
 	return n, nil
 }
 
-func checkWeights(g *graph.CSR) error {
+// CheckWeights refuses a graph whose edges cannot be drawn by weight.
+func CheckWeights(g *graph.CSR) error {
 	if g.Weights == nil {
 		return fmt.Errorf("the graph has no weights to draw by")
 	}
@@ -68,55 +73,64 @@ func checkWeights(g *graph.CSR) error {
 	return nil
 }
 
-func (n *Neighbour) Batches() int { return n.order.batches() }
+func (n *Neighbour) Batches() int { return n.order.Batches() }
 
-// chunk is how many destinations go through each step together: their loads then
-// overlap, where one destination after the other would wait for each.
+// chunk is how many destinations each loop processes: their cache misses then
+// overlap.
 const chunk = 64
 
 // neighbours is a sampler of n.
 type neighbours struct {
-	*Neighbour
-	chooser
+	of     *Neighbour
+	choose chooser
 	table  *table
 	first  [chunk]int64
 	degree [chunk]int32
 	picked []uint32
-	// without are edges that are not drawn, as if they were not in the graph.
+	// without are edges that are never drawn, as if the graph did not have them.
 	without without
 }
 
 func (n *Neighbour) Sampler() Sampler { return n.sampler() }
 
 func (n *Neighbour) sampler() *neighbours {
-	return &neighbours{Neighbour: n, chooser: chooser{g: n.Graph}, table: newTable(n.Graph.Nodes())}
+	return &neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}, table: newTable(n.Graph.Nodes())}
+}
+
+// SeedSampler draws batches of given seed vertices, which are distinct.
+type SeedSampler interface {
+	SampleSeeds(b *Batch, seeds []uint32, epoch, number int)
+}
+
+func (s *neighbours) SampleSeeds(b *Batch, seeds []uint32, epoch, number int) {
+	s.blocks(b, seeds, epoch, number)
 }
 
 func (s *neighbours) Sample(b *Batch, epoch, number int) {
-	s.blocks(b, s.order.batch(epoch, number), epoch, number)
-	b.Scale = 1 / float64(s.order.size)
+	s.blocks(b, s.of.order.Batch(epoch, number), epoch, number)
+	b.Scale = 1 / float64(s.of.order.size)
 }
 
-// blocks fills b with the blocks of the given roots, which are distinct.
-func (s *neighbours) blocks(b *Batch, roots []uint32, epoch, number int) {
-	layers := len(s.Fanouts)
-	b.reset(epoch, number, layers)
+// blocks fills b with the blocks of the given seeds, which are distinct.
+func (s *neighbours) blocks(b *Batch, seeds []uint32, epoch, number int) {
+	layers := len(s.of.Fanouts)
+	b.Reset(epoch, number, layers)
 	s.table.begin()
-	for _, v := range roots {
+	for _, v := range seeds {
 		_, b.Vertices = s.table.add(b.Vertices, v)
 	}
-	b.firstRoots(len(roots))
-	key := batchKey(s.Seed, epoch, number)
-	for hop, fanout := range s.Fanouts {
+	b.FirstSeeds(len(seeds))
+	key := BatchKey(s.of.Seed, epoch, number)
+	for hop, fanout := range s.of.Fanouts {
 		layer := layers - 1 - hop
 		s.block(b, layer, fanout, key.Fold(uint64(layer)))
 	}
 }
 
-// block draws the edges of one layer for all vertices there are so far.
+// block draws the edges of one layer for all vertices of the batch so far.
 func (s *neighbours) block(b *Batch, layer, fanout int, key rng.Key) {
 	x := &b.Blocks[layer]
-	x.Dst, x.ByID = len(b.Vertices), s.ByID && layer == 0
+	x.Dst, x.ByID = len(b.Vertices), s.of.ByID && layer == 0
 	x.Indptr = slices.Grow(x.Indptr, x.Dst)
 	if fanout != All {
 		x.Indices = slices.Grow(x.Indices, x.Dst*min(fanout, 64))
@@ -124,7 +138,7 @@ func (s *neighbours) block(b *Batch, layer, fanout int, key rng.Key) {
 	}
 	for lo := 0; lo < x.Dst; lo += chunk {
 		dst := b.Vertices[lo:min(lo+chunk, x.Dst)]
-		s.look(dst)
+		s.locate(dst)
 		s.pick(x, dst, fanout, key)
 		if x.ByID {
 			s.copyIDs(x)
@@ -135,11 +149,11 @@ func (s *neighbours) block(b *Batch, layer, fanout int, key rng.Key) {
 	x.Src = len(b.Vertices)
 }
 
-// look reads where the destinations' edges are.
-func (s *neighbours) look(dst []uint32) {
+// locate reads where the destinations' edges are.
+func (s *neighbours) locate(dst []uint32) {
 	for i, v := range dst {
-		s.first[i] = s.Graph.Indptr[v]
-		s.degree[i] = int32(s.Graph.Indptr[v+1] - s.first[i])
+		s.first[i] = s.of.Graph.Indptr[v]
+		s.degree[i] = int32(s.of.Graph.Indptr[v+1] - s.first[i])
 	}
 }
 
@@ -148,24 +162,32 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 	s.picked = s.picked[:0]
 	done := int64(len(x.Indices))
 	for i, v := range dst {
-		first, degree := s.first[i], int(s.degree[i])
+		first, degree, from := s.first[i], int(s.degree[i]), len(s.picked)
+		if s.of.IDs != nil {
+			v = s.of.IDs[v]
+		}
 		var counts float32
 		if gone := s.without.of(len(x.Indptr) - 1); len(gone) > 0 {
 			counts = s.pickOthers(key, v, first, degree, fanout, gone)
 		} else {
 			counts = s.pickOf(x, key, v, first, degree, fanout)
 		}
+		if s.of.Order != nil {
+			for k, e := range s.picked[from:] {
+				s.picked[from+k] = uint32(first) + s.of.Order.At(int64(e))
+			}
+		}
 		if fanout != All {
 			x.RowWeights = append(x.RowWeights, counts)
 		}
 		x.Indptr = append(x.Indptr, done+int64(len(s.picked)))
 	}
-	if s.Graph.EdgeDim > 0 {
+	if s.of.Graph.EdgeDim > 0 {
 		x.Places = append(x.Places, s.picked...)
 	}
-	if s.Graph.Weights != nil && !s.Weighted {
+	if s.of.Graph.Weights != nil && !s.of.Weighted {
 		for _, e := range s.picked {
-			x.Weights = append(x.Weights, s.Graph.Weights[e])
+			x.Weights = append(x.Weights, s.of.Graph.Weights[e])
 		}
 	}
 }
@@ -175,22 +197,22 @@ func (s *neighbours) pickOf(x *Block, key rng.Key, v uint32, first int64, degree
 	few := fanout == All || degree <= fanout
 	switch {
 	case degree == 0:
-	case s.Weighted && s.Replace && fanout != All:
+	case s.of.Weighted && s.of.Replace && fanout != All:
 		var total float64
-		s.picked, total = s.repeatedByWeight(s.picked, key.Fold(uint64(v)), first, degree, fanout)
+		s.picked, total = s.choose.repeatedByWeight(s.picked, key.Fold(uint64(v)), first, degree, fanout)
 		return float32(total / float64(fanout))
-	case s.Weighted && few:
-		s.picked = s.all(s.picked, first, degree)
-		x.Weights = append(x.Weights, s.Graph.Weights[first:first+int64(degree)]...)
-	case s.Weighted:
-		s.picked, x.Weights = s.distinctByWeight(s.picked, x.Weights, key.Fold(uint64(v)), first, degree, fanout)
-	case s.Replace && fanout != All:
-		s.picked = s.repeated(s.picked, key.Fold(uint64(v)), first, degree, fanout)
+	case s.of.Weighted && few:
+		s.picked = s.choose.all(s.picked, first, degree)
+		x.Weights = append(x.Weights, s.choose.weights(first, degree)...)
+	case s.of.Weighted:
+		s.picked, x.Weights = s.choose.distinctByWeight(s.picked, x.Weights, key.Fold(uint64(v)), first, degree, fanout)
+	case s.of.Replace && fanout != All:
+		s.picked = s.choose.repeated(s.picked, key.Fold(uint64(v)), first, degree, fanout)
 		return float32(degree) / float32(fanout)
 	case few:
-		s.picked = s.all(s.picked, first, degree)
+		s.picked = s.choose.all(s.picked, first, degree)
 	default:
-		s.picked = s.distinct(s.picked, key.Fold(uint64(v)), first, degree, fanout)
+		s.picked = s.choose.distinct(s.picked, key.Fold(uint64(v)), first, degree, fanout)
 		return float32(degree) / float32(fanout)
 	}
 	return 1
@@ -200,7 +222,7 @@ func (s *neighbours) pickOf(x *Block, key rng.Key, v uint32, first int64, degree
 func (s *neighbours) copyIDs(x *Block) {
 	from := len(x.Indices)
 	x.Indices = slices.Grow(x.Indices, len(s.picked))[:from+len(s.picked)]
-	to, sources := x.Indices[from:], s.Graph.Indices
+	to, sources := x.Indices[from:], s.of.Graph.Indices
 	for i, e := range s.picked {
 		to[i] = sources[e]
 	}

@@ -6,9 +6,9 @@ import (
 	"starling/rng"
 )
 
-// order deals out the training vertices in batches: a slice each of a permutation
+// Order divides the training vertices into batches: slices of a permutation
 // keyed by the epoch.
-type order struct {
+type Order struct {
 	ids  []uint32
 	size int
 	seed uint64
@@ -25,20 +25,25 @@ type shuffled struct {
 	ids   []uint32
 }
 
-func newOrder(ids []uint32, size int, seed uint64) *order {
-	return &order{ids: ids, size: max(1, min(size, len(ids))), seed: seed}
+// NewOrder is that of so many per batch.
+func NewOrder(ids []uint32, size int, seed uint64) *Order {
+	return &Order{ids: ids, size: max(1, min(size, len(ids))), seed: seed}
 }
 
-func (o *order) batches() int { return (len(o.ids) + o.size - 1) / o.size }
+// Batches is how many there are in an epoch.
+func (o *Order) Batches() int { return (len(o.ids) + o.size - 1) / o.size }
 
-// batch is the ids of one. Every one counts 1/size, so that those of a smaller last
-// batch weigh no more than others.
-func (o *order) batch(epoch, number int) []uint32 {
+// Size is how many make a batch.
+func (o *Order) Size() int { return o.size }
+
+// Batch is the ids of one. Each counts 1/size, so that those of a smaller last
+// batch count no more than others.
+func (o *Order) Batch(epoch, number int) []uint32 {
 	all := o.epoch(epoch)
 	return all[number*o.size : min((number+1)*o.size, len(all))]
 }
 
-func (o *order) epoch(n int) []uint32 {
+func (o *Order) epoch(n int) []uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := &o.mu.epochs[n%2]

@@ -19,7 +19,8 @@ func pairBatches(t *testing.T, g *graph.CSR, fanouts []int) (*EdgeSplit, *PairBa
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &PairBatches{Graph: s.Graph, Source: &Edges{s.Train, 5}, Size: 50, Fanouts: fanouts, Negatives: n, PerPair: 3, Without: true, Seed: 5}
+	p := &PairBatches{Graph: s.Graph, Source: &Edges{s.Train, 5}, Size: 50, Fanouts: fanouts, Negatives: n,
+		PerPair: 3, Without: true, Seed: 5}
 	if _, err := p.Prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func TestPairBatchesDraw(t *testing.T) {
 						t.Fatalf("batch %d: a message over its own pair %d, %d", number, b.Vertices[j], v)
 					}
 				}
-				if sum := float32(len(drawn)) * x.RowWeights[i]; sum < float32(left)*0.999 || sum > float32(left)*1.001 {
+				if sum := float32(len(drawn)) * x.RowWeights[i]; sum < float32(left)*0.999 ||
+					sum > float32(left)*1.001 {
 					t.Fatalf("vertex %d: edges that count %g, want %d", v, sum, left)
 				}
 			}

@@ -6,54 +6,57 @@ import (
 )
 
 // SAINT is GraphSAINT (Zeng et al., ICLR 2020, alg. 1): a batch is the subgraph
-// of vertices drawn at random, and what is computed on it is made unbiased. With
+// of vertices drawn at random, weighted so that sums and losses are unbiased. With
 // p_v the probability that v is in a batch and p_uv that both ends of an edge are,
 //
 //	an edge from u to v counts  p_v / p_uv      (the paper's 1/α_uv)
 //	the loss of v counts        1 / p_v         (1/λ_v)
 //
-// The three ways to draw vertices are in files of their own. A vertex that can never
-// be drawn is never learnt from.
+// Three ways to draw vertices are in files of their own. A vertex that can never
+// be drawn does not take part in training.
 type SAINT struct {
-	subgraph
+	sub     subgraph
 	draw    drawer
 	batches int
 }
 
 // drawer is a way to draw the vertices of a batch.
 type drawer interface {
-	// vertices calls take for every vertex drawn, perhaps several times.
-	vertices(key rng.Key, take func(v uint32))
-	// vertex and edge are the probabilities that v is drawn, and that u and v both are.
-	vertex(v uint32) float64
-	edge(u, v uint32, edge int64) float64
+	// Vertices calls take for every vertex drawn, perhaps several times.
+	Vertices(key rng.Key, take func(v uint32))
+	// Vertex and Edge are the probabilities that v is drawn, and that u and v both are.
+	Vertex(v uint32) float64
+	Edge(u, v uint32, edge int64) float64
 }
 
-// newSAINT has as many batches in an epoch as make the vertices drawn, a batch,
+// newSAINT has so many batches per epoch that drawn vertices per batch make about
 // as many as the graph has.
-func newSAINT(g *graph.CSR, roots []uint32, d drawer, drawn int, seed uint64) *SAINT {
-	n := (g.Nodes() + drawn - 1) / max(drawn, 1)
-	return &SAINT{subgraph: newSubgraph(g, roots, seed), draw: d, batches: max(1, n)}
+func newSAINT(g *graph.CSR, seeds []uint32, d drawer, drawn int, seed uint64) *SAINT {
+	return &SAINT{sub: newSubgraph(g, seeds, seed), draw: d, batches: SAINTBatches(g.Nodes(), drawn)}
 }
+
+// SAINTBatches is how many an epoch has, of so many drawn vertices each.
+func SAINTBatches(nodes, drawn int) int { return max(1, (nodes+drawn-1)/max(drawn, 1)) }
 
 func (s *SAINT) Batches() int { return s.batches }
 
 type saint struct {
-	*SAINT
+	of    *SAINT
 	table *table
 }
 
-func (s *SAINT) Sampler() Sampler { return &saint{s, newTable(s.graph.Nodes())} }
+func (s *SAINT) Sampler() Sampler { return &saint{s, newTable(s.sub.graph.Nodes())} }
 
 func (s *saint) Sample(b *Batch, epoch, number int) {
-	b.reset(epoch, number, 1)
+	b.Reset(epoch, number, 1)
 	s.table.begin()
-	s.draw.vertices(batchKey(s.seed, epoch, number), func(v uint32) { _, b.Vertices = s.table.add(b.Vertices, v) })
-	s.induce(b, s.table, s.count)
-	for _, i := range b.Roots {
-		b.RootWeights = append(b.RootWeights, float32(1/s.draw.vertex(b.Vertices[i])))
+	s.of.draw.Vertices(BatchKey(s.of.sub.seed, epoch, number),
+		func(v uint32) { _, b.Vertices = s.table.add(b.Vertices, v) })
+	s.of.sub.induce(b, s.table, s.count)
+	for _, i := range b.Seeds {
+		b.SeedWeights = append(b.SeedWeights, float32(1/s.of.draw.Vertex(b.Vertices[i])))
 	}
-	b.Scale = 1 / float64(s.roots)
+	b.Scale = 1 / float64(s.of.sub.seeds)
 }
 
 // count is what an edge of the graph counts in a batch that has both its ends.
@@ -61,5 +64,5 @@ func (s *saint) count(u, v uint32, edge int64) float64 {
 	if u == v {
 		return 1
 	}
-	return s.draw.vertex(v) / s.draw.edge(u, v, edge)
+	return s.of.draw.Vertex(v) / s.of.draw.Edge(u, v, edge)
 }

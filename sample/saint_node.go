@@ -7,23 +7,29 @@ import (
 	"starling/rng"
 )
 
-// saintNodes is GraphSAINT's node sampler: n independent draws with q(u) ∝ ‖Â(:,u)‖².
+// SAINTNodeDraws is GraphSAINT's node sampler: n independent draws with q(u) ∝ ‖Â(:,u)‖².
 // With n draws
 //
 //	p_v  = 1 - (1-q_v)^n
 //	p_uv = 1 - (1-q_u)^n - (1-q_v)^n + (1-q_u-q_v)^n
-type saintNodes struct {
-	q *distribution
+type SAINTNodeDraws struct {
+	q *Distribution
 	n int
 }
 
-// NewSAINTNodes draws size vertices a batch.
-func NewSAINTNodes(g *graph.CSR, roots []uint32, size int, seed uint64) (*SAINT, error) {
+// NewSAINTNodeDraws draws n vertices with probabilities in proportion to norms, which it
+// overwrites.
+func NewSAINTNodeDraws(norms []float64, n int) *SAINTNodeDraws {
+	return &SAINTNodeDraws{q: NewDistribution(norms), n: n}
+}
+
+// NewSAINTNodes draws size vertices per batch.
+func NewSAINTNodes(g *graph.CSR, seeds []uint32, size int, seed uint64) (*SAINT, error) {
 	if err := nonNegative(g); err != nil {
 		return nil, err
 	}
-	d := &saintNodes{q: newDistribution(columnNorms(g, degrees(g))), n: size}
-	return newSAINT(g, roots, d, size, seed), nil
+	d := NewSAINTNodeDraws(columnNorms(g, degrees(g)), size)
+	return newSAINT(g, seeds, d, size, seed), nil
 }
 
 // nonNegative checks the weights, if there are any.
@@ -31,19 +37,22 @@ func nonNegative(g *graph.CSR) error {
 	if g.Weights == nil {
 		return nil
 	}
-	return checkWeights(g)
+	return CheckWeights(g)
 }
 
-func (s *saintNodes) vertices(key rng.Key, take func(uint32)) {
+// Vertices calls take for every vertex drawn.
+func (s *SAINTNodeDraws) Vertices(key rng.Key, take func(uint32)) {
 	for i := range s.n {
-		take(s.q.draw(key, uint64(i)))
+		take(s.q.Draw(key, uint64(i)))
 	}
 }
 
-func (s *saintNodes) vertex(v uint32) float64 { return 1 - never(s.q.probability(v), s.n) }
+// Vertex is the probability that v is drawn.
+func (s *SAINTNodeDraws) Vertex(v uint32) float64 { return 1 - never(s.q.Probability(v), s.n) }
 
-func (s *saintNodes) edge(u, v uint32, _ int64) float64 {
-	return both(s.q.probability(u), s.q.probability(v), 0, s.n)
+// Edge is the probability that u and v both are.
+func (s *SAINTNodeDraws) Edge(u, v uint32, _ int64) float64 {
+	return both(s.q.Probability(u), s.q.Probability(v), 0, s.n)
 }
 
 // never is the probability that none of n draws is of something with probability q.

@@ -60,7 +60,7 @@ func everyThird(n int) (ids []uint32) {
 // methods are all there are, on one graph.
 func methods(t testing.TB, g *graph.CSR, size int) map[string]Method {
 	t.Helper()
-	roots := everyThird(g.Nodes())
+	seeds := everyThird(g.Nodes())
 	list := map[string]Method{}
 	add := func(name string, m Method, err error) {
 		if err != nil {
@@ -73,21 +73,22 @@ func methods(t testing.TB, g *graph.CSR, size int) map[string]Method {
 			if weighted && g.Weights == nil {
 				continue
 			}
-			m, err := (&Neighbour{Graph: g, Roots: roots, Size: size, Fanouts: []int{4, 3}, Replace: replace, Weighted: weighted, Seed: 5}).Prepare()
+			m, err := (&Neighbour{Graph: g, SeedVertices: seeds, Size: size, Fanouts: []int{4, 3}, Replace: replace,
+				Weighted: weighted, Seed: 5}).Prepare()
 			add(fmt.Sprintf("neighbour replace=%v weighted=%v", replace, weighted), m, err)
 		}
 	}
-	fast, err := NewFastGCN(g, roots, size, []int{30, 30}, 5)
+	fast, err := NewFastGCN(g, seeds, size, []int{30, 30}, 5)
 	add("fastgcn", fast, err)
-	ladies, err := NewLADIES(g, roots, size, []int{30, 30}, 5)
+	ladies, err := NewLADIES(g, seeds, size, []int{30, 30}, 5)
 	add("ladies", ladies, err)
-	cluster, err := NewCluster(context.Background(), g, roots, 8, 3, 5)
+	cluster, err := NewCluster(context.Background(), g, seeds, 8, 3, 5)
 	add("cluster", cluster, err)
-	node, err := NewSAINTNodes(g, roots, size, 5)
+	node, err := NewSAINTNodes(g, seeds, size, 5)
 	add("saint-node", node, err)
-	edge, err := NewSAINTEdges(g, roots, size, 5)
+	edge, err := NewSAINTEdges(g, seeds, size, 5)
 	add("saint-edge", edge, err)
-	walk, err := NewSAINTWalks(g, roots, size/4+1, 3, 5)
+	walk, err := NewSAINTWalks(g, seeds, size/4+1, 3, 5)
 	add("saint-walk", walk, err)
 	return list
 }
@@ -95,7 +96,7 @@ func methods(t testing.TB, g *graph.CSR, size int) map[string]Method {
 // copyOf keeps what a sampler would overwrite.
 func copyOf(b *Batch) *Batch {
 	c := *b
-	c.Vertices, c.Roots, c.RootWeights = slices.Clone(b.Vertices), slices.Clone(b.Roots), slices.Clone(b.RootWeights)
+	c.Vertices, c.Seeds, c.SeedWeights = slices.Clone(b.Vertices), slices.Clone(b.Seeds), slices.Clone(b.SeedWeights)
 	c.Blocks = slices.Clone(b.Blocks)
 	for i := range c.Blocks {
 		x := &c.Blocks[i]
@@ -134,8 +135,10 @@ func checkBatch(t *testing.T, name string, g *graph.CSR, b *Batch) {
 	}
 	for l := range b.Blocks {
 		x := &b.Blocks[l]
-		if len(x.Indptr) != x.Dst+1 || x.Dst > x.Src || x.Src > len(b.Vertices) || int(x.Indptr[x.Dst]) != len(x.Indices) {
-			t.Fatalf("%s: block %d of %d x %d has %d offsets to %d edges, last %d", name, l, x.Dst, x.Src, len(x.Indptr), len(x.Indices), x.Indptr[x.Dst])
+		if len(x.Indptr) != x.Dst+1 || x.Dst > x.Src || x.Src > len(b.Vertices) ||
+			int(x.Indptr[x.Dst]) != len(x.Indices) {
+			t.Fatalf("%s: block %d of %d x %d has %d offsets to %d edges, last %d", name, l, x.Dst, x.Src,
+				len(x.Indptr), len(x.Indices), x.Indptr[x.Dst])
 		}
 		if l > 0 && b.Blocks[l-1].Dst != x.Src {
 			t.Fatalf("%s: layer %d has %d sources, the one before %d destinations", name, l, x.Src, b.Blocks[l-1].Dst)
@@ -149,16 +152,17 @@ func checkBatch(t *testing.T, name string, g *graph.CSR, b *Batch) {
 		for i := range x.Dst {
 			for _, row := range x.Indices[x.Indptr[i]:x.Indptr[i+1]] {
 				if int(row) >= x.Src || !slices.Contains(g.Neighbors(b.Vertices[i]), b.Vertices[row]) {
-					t.Fatalf("%s: layer %d has an edge from row %d of %d to vertex %d", name, l, row, x.Src, b.Vertices[i])
+					t.Fatalf("%s: layer %d has an edge from row %d of %d to vertex %d", name, l, row, x.Src,
+						b.Vertices[i])
 				}
 			}
 		}
 	}
 }
 
-// TestAnyoneSamplesTheSame: batches are functions of their numbers, whoever
-// samples them, after whichever others.
-func TestAnyoneSamplesTheSame(t *testing.T) {
+// TestSamplersAgree: batches are functions of their numbers, whichever sampler draws
+// them, and after whichever others.
+func TestSamplersAgree(t *testing.T) {
 	g := odd(t, 300, 2000, true)
 	for name, m := range methods(t, g, 16) {
 		n := m.Batches()
@@ -196,7 +200,8 @@ func TestAllNeighbours(t *testing.T) {
 	g := odd(t, 80, 500, true)
 	for _, fanout := range []int{All, 1000} {
 		for _, byID := range []bool{false, true} {
-			m, err := (&Neighbour{Graph: g, Roots: everyThird(80), Size: 5, Fanouts: []int{fanout, fanout}, ByID: byID}).Prepare()
+			m, err := (&Neighbour{Graph: g, SeedVertices: everyThird(80), Size: 5, Fanouts: []int{fanout, fanout},
+				ByID: byID}).Prepare()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +231,8 @@ func sameAsGraph(t *testing.T, g *graph.CSR, b *Batch, x *Block) {
 				ids = append(ids, b.Vertices[row])
 			}
 		}
-		if !slices.Equal(ids, g.Neighbors(v)) || !slices.Equal(x.Weights[x.Indptr[i]:x.Indptr[i+1]], g.Weights[g.Indptr[v]:g.Indptr[v+1]]) {
+		if !slices.Equal(ids, g.Neighbors(v)) ||
+			!slices.Equal(x.Weights[x.Indptr[i]:x.Indptr[i+1]], g.Weights[g.Indptr[v]:g.Indptr[v+1]]) {
 			t.Fatalf("vertex %d has the edges %v, in the graph %v", v, ids, g.Neighbors(v))
 		}
 	}
@@ -236,7 +242,8 @@ func sameAsGraph(t *testing.T, g *graph.CSR, b *Batch, x *Block) {
 func TestByIDIsTheSameBatch(t *testing.T) {
 	g := odd(t, 200, 3000, false)
 	draw := func(byID bool) *Batch {
-		m, err := (&Neighbour{Graph: g, Roots: everyThird(200), Size: 10, Fanouts: []int{5, 4, 3}, ByID: byID, Seed: 2}).Prepare()
+		m, err := (&Neighbour{Graph: g, SeedVertices: everyThird(200), Size: 10, Fanouts: []int{5, 4, 3}, ByID: byID,
+			Seed: 2}).Prepare()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +252,8 @@ func TestByIDIsTheSameBatch(t *testing.T) {
 		return &b
 	}
 	rows, ids := draw(false), draw(true)
-	if !reflect.DeepEqual(rows.Blocks[1:], ids.Blocks[1:]) || !slices.Equal(ids.Vertices, rows.Vertices[:len(ids.Vertices)]) {
+	if !reflect.DeepEqual(rows.Blocks[1:], ids.Blocks[1:]) ||
+		!slices.Equal(ids.Vertices, rows.Vertices[:len(ids.Vertices)]) {
 		t.Fatal("later layers differ")
 	}
 	for k, row := range rows.Blocks[0].Indices {
@@ -255,10 +263,10 @@ func TestByIDIsTheSameBatch(t *testing.T) {
 	}
 }
 
-// TestEveryRootOnceAnEpoch, and every one counts alike.
-func TestEveryRootOnceAnEpoch(t *testing.T) {
+// TestEverySeedOncePerEpoch: and every one counts equally.
+func TestEverySeedOncePerEpoch(t *testing.T) {
 	g := odd(t, 100, 500, false)
-	roots := everyThird(100) // 34
+	seeds := everyThird(100) // 34
 	for name, m := range methods(t, g, 10) {
 		switch m.(type) {
 		case *SAINT:
@@ -266,7 +274,7 @@ func TestEveryRootOnceAnEpoch(t *testing.T) {
 		case *Cluster:
 		default:
 			if m.Batches() != 4 {
-				t.Errorf("%s: %d batches of 10 for %d roots", name, m.Batches(), len(roots))
+				t.Errorf("%s: %d batches of 10 for %d seeds", name, m.Batches(), len(seeds))
 			}
 		}
 		var got []uint32
@@ -276,13 +284,13 @@ func TestEveryRootOnceAnEpoch(t *testing.T) {
 		for i := range m.Batches() {
 			s.Sample(&b, 3, i)
 			scales[b.Scale] = true
-			for _, row := range b.Roots {
+			for _, row := range b.Seeds {
 				got = append(got, b.Vertices[row])
 			}
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, roots) || len(scales) != 1 {
-			t.Errorf("%s: the roots of an epoch are %v at scales %v", name, got, scales)
+		if !slices.Equal(got, seeds) || len(scales) != 1 {
+			t.Errorf("%s: the seeds of an epoch are %v at scales %v", name, got, scales)
 		}
 	}
 }
@@ -325,8 +333,10 @@ func TestEdgeCases(t *testing.T) {
 		}
 	}
 	for _, n := range []*Neighbour{
-		{Graph: lonely, Fanouts: []int{0}}, {Graph: lonely, Fanouts: []int{-2}}, {Graph: lonely, Fanouts: []int{2}, Weighted: true},
-		{Graph: &graph.CSR{Indptr: []int64{0, 1}, Indices: []uint32{0}, Weights: []float32{-1}}, Fanouts: []int{2}, Weighted: true},
+		{Graph: lonely, Fanouts: []int{0}}, {Graph: lonely, Fanouts: []int{-2}}, {Graph: lonely, Fanouts: []int{2},
+			Weighted: true},
+		{Graph: &graph.CSR{Indptr: []int64{0, 1}, Indices: []uint32{0}, Weights: []float32{-1}}, Fanouts: []int{2},
+			Weighted: true},
 	} {
 		if _, err := n.Prepare(); err == nil {
 			t.Errorf("fanouts %v, weighted %v: no error", n.Fanouts, n.Weighted)
@@ -346,7 +356,8 @@ func TestWeightsOfZero(t *testing.T) {
 		}
 	}
 	finite := func(list []float32) bool {
-		return !slices.ContainsFunc(list, func(w float32) bool { return math.IsNaN(float64(w)) || math.IsInf(float64(w), 0) })
+		return !slices.ContainsFunc(list,
+			func(w float32) bool { return math.IsNaN(float64(w)) || math.IsInf(float64(w), 0) })
 	}
 	for name, m := range methods(t, g, 4) {
 		s := m.Sampler()
@@ -355,7 +366,8 @@ func TestWeightsOfZero(t *testing.T) {
 			s.Sample(&b, 0, i)
 			for k := range b.Blocks {
 				if !finite(b.Blocks[k].Weights) || !finite(b.Blocks[k].RowWeights) {
-					t.Fatalf("%s, batch %d, block %d: weights %v, of rows %v", name, i, k, b.Blocks[k].Weights, b.Blocks[k].RowWeights)
+					t.Fatalf("%s, batch %d, block %d: weights %v, of rows %v", name, i, k, b.Blocks[k].Weights,
+						b.Blocks[k].RowWeights)
 				}
 			}
 		}

@@ -4,30 +4,30 @@ import "starling/graph"
 
 // subgraph is what Cluster-GCN and GraphSAINT share: a batch is some vertices and
 // all edges between them, one block for every layer; the training vertices among
-// them are the roots.
+// them are the seeds.
 type subgraph struct {
 	graph    *graph.CSR
 	training []bool
-	roots    int
+	seeds    int
 	seed     uint64
 }
 
-func newSubgraph(g *graph.CSR, roots []uint32, seed uint64) subgraph {
-	s := subgraph{graph: g, training: make([]bool, g.Nodes()), roots: len(roots), seed: seed}
-	for _, v := range roots {
+func newSubgraph(g *graph.CSR, seeds []uint32, seed uint64) subgraph {
+	s := subgraph{graph: g, training: make([]bool, g.Nodes()), seeds: len(seeds), seed: seed}
+	for _, v := range seeds {
 		s.training[v] = true
 	}
 	return s
 }
 
-// induce finds the edges between the vertices of b, and the roots. weigh, if given,
+// induce finds the edges between the vertices of b, and the seeds. weigh, if given,
 // is what an edge from u to v counts beside its own weight.
 func (s *subgraph) induce(b *Batch, t *table, weigh func(u, v uint32, edge int64) float64) {
 	x := &b.Blocks[0]
 	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
 	for i, v := range b.Vertices {
 		if s.training[v] {
-			b.Roots = append(b.Roots, uint32(i))
+			b.Seeds = append(b.Seeds, uint32(i))
 		}
 		for e := s.graph.Indptr[v]; e < s.graph.Indptr[v+1]; e++ {
 			u := s.graph.Indices[e]

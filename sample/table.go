@@ -1,8 +1,8 @@
 package sample
 
-// table gives vertices the rows of a list, in the order they first come. It has
-// eight bytes for every vertex of the graph, its row beside the number of the list
-// it is for, so that a new list clears nothing. A hash map of a batch's vertices
+// table numbers the vertices of a batch in the order they are first added. It has
+// eight bytes per vertex of the graph, its row and the number of the list
+// it is for, so that a new list needs no clearing. A hash map of a batch's vertices
 // needs less memory and is several times slower.
 type table struct {
 	entry []uint64 // list<<32 | row
@@ -36,10 +36,10 @@ func (t *table) add(rows []uint32, v uint32) (row uint32, longer []uint32) {
 }
 
 // addAll turns ids into rows, in place, and puts new ones at the end of rows,
-// which must have room for all of them. Whether a vertex is new cannot be foreseen,
-// and a processor that guesses wrong waits for the read it guessed about: so a
+// which must have capacity for all of them. Whether a vertex is new is unpredictable,
+// and a mispredicted branch waits for the load it depends on: so a
 // first pass only reads, and the second has no branch (the row after the last is
-// written in any case and counts only if it is new). Together they take half the
+// always written and counts only if it is new). Together they take half the
 // time of a loop over add.
 func (t *table) addAll(rows, ids []uint32) (longer []uint32) {
 	var seen uint64

@@ -36,13 +36,17 @@ func (w *without) of(row int) []uint32 {
 	return w.sources[w.ptr[row]:w.ptr[row+1]]
 }
 
-// pickOthers draws edges of v but for those from the sources that are gone, and
+// pickOthers draws edges of v except those from excluded sources, and
 // returns what all of them count: the sum is an estimate of that over the edges left.
-func (s *neighbours) pickOthers(key rng.Key, v uint32, first int64, degree, fanout int, gone []uint32) float32 {
+func (s *neighbours) pickOthers(key rng.Key, v uint32, first int64, degree, fanout int, excluded []uint32) float32 {
 	w := &s.without
 	w.allowed = w.allowed[:0]
 	for e := first; e < first+int64(degree); e++ {
-		if _, is := slices.BinarySearch(gone, s.Graph.Indices[e]); !is {
+		at := e
+		if s.of.Order != nil {
+			at = first + int64(s.of.Order.At(e))
+		}
+		if _, is := slices.BinarySearch(excluded, s.of.Graph.Indices[at]); !is {
 			w.allowed = append(w.allowed, uint32(e))
 		}
 	}
@@ -52,7 +56,7 @@ func (s *neighbours) pickOthers(key rng.Key, v uint32, first int64, degree, fano
 		return 1
 	}
 	from := len(s.picked)
-	s.picked = s.distinct(s.picked, key.Fold(uint64(v)), 0, left, fanout)
+	s.picked = s.choose.distinct(s.picked, key.Fold(uint64(v)), 0, left, fanout)
 	for i, at := range s.picked[from:] {
 		s.picked[from+i] = w.allowed[at]
 	}

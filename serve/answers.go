@@ -8,26 +8,27 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
+	"starling/tensor/cpu"
 )
 
-// Answers is a model and a graph, made ready to be asked about single vertices or
-// pairs. It keeps what one forward pass over the graph computed: probabilities, and the
-// input of every layer that looks at neighbours (for new vertices) and of the last
+// Answers is a model and a graph, prepared for queries about single vertices or
+// pairs. It keeps the results of one forward pass over the graph: probabilities, and the
+// input of every layer that aggregates (for new vertices) and of the last one
 // (embeddings). That is vertices x (classes + width of layers) numbers. Of a model of
 // pairs it keeps the embeddings alone.
 //
-// It may be asked by many at once.
+// It is safe for concurrent use.
 type Answers struct {
 	trained  *Trained
 	data     *graph.Dataset
-	features *graph.Features
-	task     string // one of nn.Tasks
+	features *graph.Features // nil: answers are about the graph's own vertices only
+	task     string          // one of nn.Tasks
 	names    *names
 	inputs   []rows
-	chances  rows      // or, of regression, numbers; of a model of pairs, embeddings
-	lengths  []float32 // of embeddings, or none in a model of one layer
+	outputs  rows      // probabilities; values of regression; embeddings of a model of pairs
+	norms    []float32 // of embeddings; none in a model of one layer
 	degrees  *nn.Degrees
-	models   chan *nn.Model // each for one new vertex at a time
+	models   chan *nn.Model // each serves one new vertex at a time
 	dev      tensor.Device  // of the models' weights
 }
 
@@ -36,28 +37,54 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
-	a := &Answers{trained: t, data: d, features: t.features(d), task: t.task(d), names: namesOf(d), dev: dev}
-	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return !t.ofPairs() && (m.Gathers(i) || i == m.Stages()-1) })
+	features, err := t.features(d)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answers{trained: t, data: d, features: features, task: t.task(d), names: namesOf(d), dev: dev}
+	out, err := t.forward(dev, d, a.features,
+		func(m *nn.Model, i int) bool { return !t.ofPairs() && (m.Gathers(i) || i == m.Stages()-1) })
 	if err != nil {
 		return nil, err
 	}
 	if a.task != nn.TaskRegression && !t.ofPairs() {
 		probabilities(out.logits, a.task)
 	}
-	a.inputs, a.chances, a.degrees = out.inputs, out.logits, degreesOf(d.Graph)
+	a.inputs, a.outputs, a.degrees = out.inputs, out.logits, degreesOf(d.Graph)
+	return a, a.begin()
+}
+
+// AnswersFromRows are answers about the vertices of a graph whose edges are elsewhere, and about no
+// new ones: from probabilities, or values of regression, and the input of the last stage, none
+// in a model of one.
+func AnswersFromRows(dev tensor.Device, t *Trained, d *graph.Dataset, outputs, embeddings *Predictions) (*Answers,
+	error) {
+	a := &Answers{trained: t, data: d, task: t.task(d), names: namesOf(d), dev: dev, inputs: make([]rows, 1),
+		outputs: rows{outputs.Width, outputs.Values}}
+	if embeddings != nil {
+		a.inputs = append(a.inputs, rows{embeddings.Width, embeddings.Values})
+	}
+	return a, a.begin()
+}
+
+// begin makes what answers need beside the rows.
+func (a *Answers) begin() error {
 	if _, ok := a.embeddings(); ok {
 		a.measure()
 	}
 	a.models = make(chan *nn.Model, runtime.GOMAXPROCS(0))
 	for range cap(a.models) {
-		m, err := t.Model(dev)
+		m, err := a.trained.Model(a.dev)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a.models <- m
 	}
-	return a, nil
+	return nil
 }
+
+// withoutEdges: there is nothing to compute new vertices from.
+func (a *Answers) withoutEdges() bool { return a.features == nil }
 
 // Vertices is how many the graph has.
 func (a *Answers) Vertices() int { return a.data.Graph.Nodes() }
@@ -66,7 +93,7 @@ func (a *Answers) Vertices() int { return a.data.Graph.Nodes() }
 // stage; in a model of one stage there are none.
 func (a *Answers) embeddings() (rows, bool) {
 	if a.trained.ofPairs() {
-		return a.chances, true
+		return a.outputs, true
 	}
 	return a.inputs[len(a.inputs)-1], len(a.inputs) > 1
 }
@@ -75,33 +102,33 @@ func (a *Answers) embeddings() (rows, bool) {
 func (a *Answers) Score(left, right []uint32) []float32 {
 	model := <-a.models
 	defer func() { a.models <- model }()
-	dev := tensor.NewCPU(1) // all it hands out is gone with it
+	dev := cpu.New(1) // Close frees all its matrices
 	defer dev.Close()
-	return score(dev, model, a.chances, left, right)
+	return score(dev, model, a.outputs, left, right)
 }
 
-// Prediction is what the model says of one vertex.
+// Prediction is the model's output for one vertex.
 type Prediction struct {
-	Values        []float32 // of regression the numbers, and nothing else
-	Label         int32     // the likeliest class,
-	Labels        []int32   // or those more likely than not, where there may be several
+	Values        []float32 // of regression, and nothing else
+	Label         int32     // the most likely class,
+	Labels        []int32   // or those of probability above ½, if a vertex may have several
 	Probabilities []float32 // of every class
 }
 
 // Predict is for a vertex of the graph.
-func (a *Answers) Predict(v uint32) Prediction { return decide(a.chances.of(v), a.task) }
+func (a *Answers) Predict(v uint32) Prediction { return decide(a.outputs.of(v), a.task) }
 
-func decide(chances []float32, task string) Prediction {
-	p := Prediction{Probabilities: chances, Label: -1}
+func decide(outputs []float32, task string) Prediction {
+	p := Prediction{Probabilities: outputs, Label: -1}
 	switch task {
 	case nn.TaskRegression:
-		return Prediction{Values: chances, Label: -1}
+		return Prediction{Values: outputs, Label: -1}
 	case nn.TaskClassify:
-		p.Label = largest(chances)
+		p.Label = largest(outputs)
 		return p
 	}
 	p.Labels = []int32{}
-	for c, x := range chances {
+	for c, x := range outputs {
 		if x > 0.5 {
 			p.Labels = append(p.Labels, int32(c))
 		}
@@ -109,23 +136,24 @@ func decide(chances []float32, task string) Prediction {
 	return p
 }
 
-// PredictNew is for a vertex that is not in the graph, from its features and the
-// vertices that send to it (each with a weight, or one).
+// PredictNew is for a vertex that is not in the graph, from its features, as they were before
+// the dataset was standardized, and the vertices that send to it (each with a weight, or one).
 //
 // Layer by layer its row is computed from its own and its neighbours' inputs of that
-// layer, which are those of the forward pass: a neighbour does not hear of the new
-// vertex, and its degree stays what it is. For a graph in which the new vertex only
-// receives this is exact.
+// layer, which are those of the forward pass: the rows of its neighbours do not depend on
+// the new vertex, and their degrees stay the same. If the new vertex has no out-edges,
+// this is exact.
 func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []float32) Prediction {
 	model := <-a.models
 	defer func() { a.models <- model }()
-	dev := tensor.NewCPU(1) // all it hands out is gone with it
+	dev := cpu.New(1) // Close frees all its matrices
 	defer dev.Close()
 	p := &nn.Pass{Dev: dev, Agg: a.around(dev, neighbours, weights)}
-	own := features
+	own := slices.Clone(features)
+	a.trained.Config.scale().Apply(own)
 	if a.trained.Config.RowNormalize {
-		one := graph.Features{Rows: 1, Cols: len(features), F32: features}
-		own = one.RowNormalise().F32
+		one := graph.Features{Rows: 1, Cols: len(own), F32: own}
+		own = one.RowNormalize().F32
 	}
 	for i := range model.Stages() {
 		block := slices.Clone(own)
@@ -164,7 +192,7 @@ type star struct {
 }
 
 func (s star) Rows(int) (dst, src int) { return 1, s.src }
-func (s star) Room(int) int            { return s.src }
+func (s star) MessageRows(int) int     { return s.src }
 
 func (a *Answers) around(dev tensor.Device, neighbours []uint32, weights []float32) star {
 	k := len(neighbours)
@@ -187,7 +215,7 @@ func (a *Answers) around(dev tensor.Device, neighbours []uint32, weights []float
 	return star{nn.NewLocal(nn.NewPart(dev, in, 1+k, of.Slice(0, 1), of, true), false), 1 + k}
 }
 
-// degreesOf adds up the weights of in-edges.
+// degreesOf sums the weights of in-edges.
 func degreesOf(g *graph.CSR) *nn.Degrees {
 	d := &nn.Degrees{All: make([]float64, g.Nodes()), NoLoops: make([]float64, g.Nodes())}
 	graph.Parallel(int64(g.Nodes()), 1<<14, func(lo, hi int64) {
@@ -207,14 +235,14 @@ func degreesOf(g *graph.CSR) *nn.Degrees {
 	return d
 }
 
-// measure notes the lengths of embeddings, for cosines.
+// measure computes the norms of embeddings, for cosines.
 func (a *Answers) measure() {
 	e, _ := a.embeddings()
-	a.lengths = make([]float32, a.Vertices())
+	a.norms = make([]float32, a.Vertices())
 	graph.Parallel(int64(a.Vertices()), 1<<12, func(lo, hi int64) {
 		for v := lo; v < hi; v++ {
 			row := e.of(uint32(v))
-			a.lengths[v] = float32(math.Sqrt(float64(dot(row, row))))
+			a.norms[v] = float32(math.Sqrt(float64(dot(row, row))))
 		}
 	})
 }

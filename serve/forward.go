@@ -6,7 +6,7 @@ import (
 	"starling/tensor"
 )
 
-// rows are numbers of all vertices, row by row.
+// rows is a dense matrix with one row per vertex.
 type rows struct {
 	width int
 	data  []float32
@@ -15,15 +15,16 @@ type rows struct {
 // of is the row of a vertex.
 func (r rows) of(v uint32) []float32 { return r.data[int(v)*r.width : (int(v)+1)*r.width] }
 
-// pass is what a forward pass over the whole graph left.
+// pass is the result of a forward pass over the whole graph.
 type pass struct {
 	inputs []rows // of each stage, where it was to be kept
 	logits rows
 }
 
 // forward runs the model over the whole graph and keeps the inputs of the stages
-// that keep names. That of the first is the features, which are the dataset's.
-func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features, keep func(m *nn.Model, stage int) bool) (*pass, error) {
+// that keep selects. That of the first stage is the dataset's features.
+func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features,
+	keep func(m *nn.Model, stage int) bool) (*pass, error) {
 	model, err := t.Model(dev)
 	if err != nil {
 		return nil, err
@@ -48,28 +49,61 @@ func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features
 
 func download(dev tensor.Device, m tensor.Matrix) rows {
 	r := rows{m.Cols, make([]float32, m.Rows*m.Cols)}
-	dev.Download32(r.data, m)
+	dev.Download(r.data, m)
 	return r
 }
 
-// input puts features on the device: sparse rows stay sparse, and singles are used
-// where they lie, which is what given says.
+// input puts features on the device: sparse rows stay sparse, and float32 rows are used
+// in place, in which case given is true.
 func input(dev tensor.Device, f *graph.Features) (x nn.Input, given bool) {
 	switch f.Kind() {
 	case graph.Sparse:
-		return nn.Input{Sparse: dev.SparseMatrix(f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)}, true
+		return nn.Input{Sparse: tensor.NewSparse(dev, f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)}, true
 	case graph.BFloat16:
 		m := dev.Scratch(dev.Type(), f.Rows, f.Cols)
-		dev.Copy(m, dev.FromHostBF16(f.Rows, f.Cols, f.BF16))
+		dev.Copy(m, dev.FromHost(f.Rows, f.Cols, f.BF16))
 		return nn.Input{Matrix: m}, false
 	}
 	return nn.Input{Matrix: dev.FromHost(f.Rows, f.Cols, f.F32)}, true
 }
 
-// features are the dataset's, prepared as in training.
-func (t *Trained) features(d *graph.Dataset) *graph.Features {
-	if t.Config.RowNormalize {
-		return d.Features.RowNormalise()
+// features are the dataset's, prepared as in training: by the scale of the data the model was
+// trained on, whatever the dataset itself was standardized by.
+func (t *Trained) features(d *graph.Dataset) (*graph.Features, error) {
+	if d.Features == nil { // it has learnt rows alone
+		return t.withEmbeddings(&graph.Features{Rows: d.Graph.Nodes()}), nil
 	}
-	return d.Features
+	f, err := d.Features.Rescaled(scaleOf(d), t.Config.scale())
+	if err != nil {
+		return nil, graph.InFile(d.Dir, err)
+	}
+	if t.Config.RowNormalize {
+		f = f.RowNormalize()
+	}
+	return t.withEmbeddings(f), nil
+}
+
+// withEmbeddings are features with the learnt rows of vertices beside them, if there are any.
+func (t *Trained) withEmbeddings(f *graph.Features) *graph.Features {
+	width := t.learnt()
+	if width == 0 {
+		return f
+	}
+	out := &graph.Features{Rows: f.Rows, Cols: f.Cols + width, F32: make([]float32, f.Rows*(f.Cols+width))}
+	learnt := t.Embeddings.Numbers()
+	for v := range f.Rows {
+		row := out.F32[v*out.Cols : (v+1)*out.Cols]
+		f.CopyRow(row, uint32(v))
+		for c, x := range learnt[v*width : (v+1)*width] {
+			row[f.Cols+c] = float32(x)
+		}
+	}
+	return out
+}
+
+func scaleOf(d *graph.Dataset) *graph.Scale {
+	if d.Meta.Features == nil {
+		return nil
+	}
+	return d.Meta.Features.Scale
 }

@@ -18,10 +18,10 @@ import (
 	"starling/tensor"
 )
 
-// Scores is what a model of pairs predicts, beside Embeddings.
+// Scores is a prediction of a model of pairs, as Embeddings is.
 const Scores = "scores"
 
-// PairScores are the pairs that were asked about, by the vertices' names before
+// PairScores are pairs of vertices, by their names before
 // import, and how likely each is an edge.
 type PairScores struct {
 	Left, Right []string
@@ -30,8 +30,8 @@ type PairScores struct {
 	Values []float32
 }
 
-// ofPairs reports whether the model's rows are embeddings that a decoder scores
-// pairs by.
+// ofPairs reports whether the model's outputs are embeddings of which a decoder scores
+// pairs.
 func (t *Trained) ofPairs() bool { return t.Config.Model.Decoder != "" }
 
 // Scores reads pairs from a file and scores them, over the whole graph of a dataset.
@@ -40,11 +40,12 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 		return nil, err
 	}
 	if !t.ofPairs() {
-		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d), Want: "a model of pairs, for scores", Fix: "train one with --task link"}
+		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d),
+			Want: "a model of pairs, for scores", Fix: "train one with --task link"}
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a file of pairs, one a line"}
+		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a file of pairs, one per line"}
 	}
 	if err != nil {
 		return nil, err
@@ -55,7 +56,11 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	if err != nil {
 		return nil, graph.InFile(path, err)
 	}
-	out, err := t.forward(dev, d, t.features(d), func(*nn.Model, int) bool { return false })
+	features, err := t.features(d)
+	if err != nil {
+		return nil, err
+	}
+	out, err := t.forward(dev, d, features, func(*nn.Model, int) bool { return false })
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +72,15 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	return p, nil
 }
 
-// score decodes pairs of embeddings, piece by piece.
+// score decodes pairs of embeddings, a block at a time.
 func score(dev tensor.Device, model *nn.Model, embeddings rows, left, right []uint32) []float32 {
 	z := dev.FromHost(len(embeddings.data)/embeddings.width, embeddings.width, embeddings.data)
 	out := make([]float32, len(left))
-	const piece = 1 << 14
-	for lo := 0; lo < len(left); lo += piece {
-		hi := min(lo+piece, len(left))
-		s := model.Decoder.Score(&nn.Pass{Dev: dev}, z, dev.Indices(left[lo:hi]), dev.Indices(right[lo:hi]))
-		dev.Download32(out[lo:hi], s)
+	const block = 1 << 14
+	for lo := 0; lo < len(left); lo += block {
+		hi := min(lo+block, len(left))
+		s := model.Decoder.Score(&nn.Pass{Dev: dev}, z, tensor.Indices(dev, left[lo:hi]), tensor.Indices(dev, right[lo:hi]))
+		dev.Download(out[lo:hi], s)
 		dev.Free(s)
 	}
 	for i, s := range out {
@@ -87,7 +92,7 @@ func score(dev tensor.Device, model *nn.Model, embeddings rows, left, right []ui
 // longestLine bounds a line of a file of pairs.
 const longestLine = 1 << 16
 
-// read takes pairs of names: two a line, with a comma or space between them. Empty
+// read takes pairs of names: two per line, with a comma or space between them. Empty
 // lines and those that begin with # are left out.
 func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (left, right []uint32, err error) {
 	lines := bufio.NewScanner(r)
@@ -109,7 +114,8 @@ func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (le
 			names[i] = strings.TrimSpace(names[i])
 			v, ok := find(vertexName(names[i]))
 			if !ok {
-				return nil, nil, bad(fmt.Sprintf("%.80q", names[i]), "a vertex of the dataset", "vertices have the names they had before import")
+				return nil, nil, bad(fmt.Sprintf("%.80q", names[i]), "a vertex of the dataset",
+					"vertices have the names they had before import")
 			}
 			ends[i] = v
 		}
@@ -117,10 +123,10 @@ func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (le
 		p.Left, p.Right = append(p.Left, names[0]), append(p.Right, names[1])
 	}
 	if lines.Err() != nil {
-		return nil, nil, &graph.InputError{Found: lines.Err().Error(), Want: "two vertices a line"}
+		return nil, nil, &graph.InputError{Found: graph.Sentence(lines.Err().Error()), Want: "two vertices per line"}
 	}
 	if len(left) == 0 {
-		return nil, nil, &graph.InputError{Found: "no pairs", Want: "two vertices a line"}
+		return nil, nil, &graph.InputError{Found: "no pairs", Want: "two vertices per line"}
 	}
 	return left, right, nil
 }
@@ -139,8 +145,8 @@ func splitPair(text string) []string {
 	return names
 }
 
-// Write writes the scores to a file that appears whole or not at all: .npy, a number
-// for every pair in order, or .csv with both names before it.
+// Write writes the scores to a file that appears complete or not at all: .npy, one number
+// per pair in order, or .csv with both names before it.
 func (p *PairScores) Write(path string) error {
 	if filepath.Ext(path) != ".csv" {
 		return graph.WriteNPY(path, p.Values)

@@ -20,7 +20,7 @@ func (p *Predictions) measure(d *graph.Dataset, task string) {
 	}
 }
 
-// measurer is the task and what its metric is made of, as nn counts it on a device.
+// measurer is the task, and a function for the counts that its metric is computed from.
 func (p *Predictions) measurer(l *graph.Labels, task string) (nn.Task, func(ids []uint32) []float64) {
 	switch task {
 	case nn.TaskMultiLabel:
@@ -29,15 +29,36 @@ func (p *Predictions) measurer(l *graph.Labels, task string) (nn.Task, func(ids 
 		of := nn.Regress{Targets: p.Width}
 		return of, func(ids []uint32) []float64 { return p.squares(l, ids, of.Width()) }
 	}
+	same := sameClasses(p.ClassNames, l)
 	return nn.Classify{}, func(ids []uint32) []float64 {
 		right := 0.0
 		for _, v := range ids {
-			if p.Class[v] == l.Class[v] {
+			if p.Class[v] == same(l.Class[v]) {
 				right++
 			}
 		}
 		return []float64{right, float64(len(ids))}
 	}
+}
+
+// sameClasses is the model's class for one of the dataset: the one of the same name where both
+// have names, as another dataset may number them otherwise; -1 if the model has none.
+func sameClasses(names []string, l *graph.Labels) func(class int32) int32 {
+	if len(names) == 0 || len(l.Names) == 0 {
+		return func(class int32) int32 { return class }
+	}
+	of := map[string]int32{}
+	for c, name := range names {
+		of[name] = int32(c)
+	}
+	to := make([]int32, len(l.Names))
+	for c, name := range l.Names {
+		to[c] = -1
+		if at, ok := of[name]; ok {
+			to[c] = at
+		}
+	}
+	return func(class int32) int32 { return to[class] }
 }
 
 func (p *Predictions) marked(l *graph.Labels, ids []uint32) []float64 {

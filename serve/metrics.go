@@ -22,7 +22,7 @@ type metrics struct {
 }
 
 type histogram struct {
-	counts []int64 // by bucket; the last is of those beyond
+	counts []int64 // by bucket; the last is of slower ones
 	sum    float64
 }
 
@@ -47,7 +47,7 @@ func (m *metrics) note(path string, status int, took time.Duration) {
 	h.sum += seconds
 }
 
-// page is the text Prometheus reads.
+// page is the text for Prometheus.
 func (m *metrics) page(active int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,8 @@ func (m *metrics) page(active int) string {
 		}
 		slices.Sort(statuses)
 		for _, s := range statuses {
-			fmt.Fprintf(&b, "starling_serve_requests_total{path=%q,status=\"%d\"} %d\n", path, s, m.mu.statuses[path][s])
+			fmt.Fprintf(&b, "starling_serve_requests_total{path=%q,status=\"%d\"} %d\n", path, s,
+				m.mu.statuses[path][s])
 		}
 	}
 	fmt.Fprintf(&b, "# HELP starling_serve_requests_active Requests being answered.\n# TYPE starling_serve_requests_active gauge\nstarling_serve_requests_active %d\n", active)

@@ -26,7 +26,7 @@ func (n *vertexName) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// names find vertices by what they were called before import.
+// names finds vertices by their names before import.
 type names struct {
 	data  *graph.Dataset
 	texts map[string]uint32
@@ -45,7 +45,7 @@ func namesOf(d *graph.Dataset) *names {
 	default:
 		n.ints = make(map[int64]uint32, d.Graph.Nodes())
 		for v := range d.Graph.Nodes() {
-			id, _ := strconv.ParseInt(d.ID(uint32(v)), 10, 64) // numbers are what they were written from
+			id, _ := strconv.ParseInt(d.ID(uint32(v)), 10, 64) // they were written from numbers
 			n.ints[id] = uint32(v)
 		}
 	}
@@ -75,6 +75,6 @@ func (n *names) of(v uint32) json.RawMessage {
 	if n.texts == nil {
 		return json.RawMessage(name)
 	}
-	b, _ := json.Marshal(name) // a text always is JSON
+	b, _ := json.Marshal(name) // a string is always valid JSON
 	return b
 }

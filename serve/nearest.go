@@ -9,32 +9,32 @@ import (
 	"starling/graph"
 )
 
-// Near is a vertex and how alike its embedding is: the cosine of the angle between
-// the two, 0 where one of them is all zeros.
-type Near struct {
+// Similar is a vertex and the similarity of its embedding: the cosine of the angle between
+// the two, 0 if one of them is all zeros.
+type Similar struct {
 	Vertex uint32
 	Cosine float32
 }
 
-// Nearest are the k vertices whose embeddings are most like v's, the most alike
-// first, v itself left out; of equals the lower number comes first. It looks at all
+// Nearest are the k vertices whose embeddings are most similar to v's, the most similar
+// first, without v itself; of equals the lower number comes first. It compares all
 // vertices, on all cores: exact, at the cost of reading every embedding.
-func (a *Answers) Nearest(v uint32, k int) []Near {
+func (a *Answers) Nearest(v uint32, k int) []Similar {
 	e, _ := a.embeddings()
-	of, length := e.of(v), a.lengths[v]
+	of, norm := e.of(v), a.norms[v]
 	var all struct {
 		sync.Mutex
-		near []Near
+		best []Similar
 	}
 	graph.Parallel(int64(a.Vertices()), 1<<14, func(lo, hi int64) {
-		best := make([]Near, 0, 2*k+16)
-		least := float32(math.Inf(-1)) // below it nobody comes among the k best
+		best := make([]Similar, 0, 2*k+16)
+		least := float32(math.Inf(-1)) // below it none is among the k best
 		for u := lo; u < hi; u++ {
 			if uint32(u) == v {
 				continue
 			}
-			n := Near{Vertex: uint32(u)}
-			if l := length * a.lengths[u]; l > 0 {
+			n := Similar{Vertex: uint32(u)}
+			if l := norm * a.norms[u]; l > 0 {
 				n.Cosine = dot(of, e.of(uint32(u))) / l
 			}
 			if n.Cosine <= least { // of equals the earlier stay
@@ -46,21 +46,21 @@ func (a *Answers) Nearest(v uint32, k int) []Near {
 			}
 		}
 		all.Lock()
-		all.near = nearest(append(all.near, best...), k)
+		all.best = nearest(append(all.best, best...), k)
 		all.Unlock()
 	})
-	return all.near
+	return all.best
 }
 
 // nearest are the k best, in order.
-func nearest(n []Near, k int) []Near {
-	slices.SortFunc(n, func(a, b Near) int {
+func nearest(n []Similar, k int) []Similar {
+	slices.SortFunc(n, func(a, b Similar) int {
 		return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), cmp.Compare(a.Vertex, b.Vertex))
 	})
 	return n[:min(k, len(n))]
 }
 
-// dot is in four sums, which the processor can add at the same time.
+// dot has four partial sums, for instruction-level parallelism.
 func dot(a, b []float32) float32 {
 	var s [4]float32
 	b = b[:len(a)]

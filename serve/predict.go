@@ -6,11 +6,13 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
+	"starling/tensor/cpu"
 )
 
-// What a prediction is of.
+// What can be predicted.
 const (
-	Labels        = "labels"        // the likeliest class; of several labels a 0 or 1 a class; of regression the numbers
+	// the most likely class; of several labels a 0 or 1 per class; of regression the numbers
+	Labels        = "labels"
 	Probabilities = "probabilities" // of each class: softmax, or of several labels a sigmoid each
 	Embeddings    = "embeddings"    // the input of the last layer; of pairs, its output
 )
@@ -22,68 +24,104 @@ var Whats = []string{Labels, Probabilities, Embeddings}
 type Predictions struct {
 	What     string
 	Vertices int
-	Width    int // numbers a row; 1 for single labels
+	Width    int // numbers per row; 1 for single labels
 
-	Class  []int32   // Labels
-	Marks  []uint8   // Labels, where a vertex has several
-	Values []float32 // Probabilities, Embeddings, Labels of regression
+	Class []int32 // Labels
+	// Probability is of the class of each vertex, beside Class.
+	Probability []float32
+	Marks       []uint8   // Labels, where a vertex has several
+	Values      []float32 // Probabilities, Embeddings, Labels of regression
 	// Metric is the name of what Measured is by split: labels compared with the
 	// dataset's. Without labels of the same kind there is none.
 	Metric   string
 	Measured map[string]float64
+	// ClassNames are what the classes are called; none: their numbers.
+	ClassNames []string
 }
 
 // Predict runs the model over the whole graph.
 func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Predictions, error) {
-	if err := t.suits(d); err != nil {
+	if err := t.Suits(d, what); err != nil {
 		return nil, err
 	}
-	if err := t.predicts(d, what); err != nil {
-		return nil, err
-	}
-	last := func(m *nn.Model, stage int) bool { return what == Embeddings && stage == m.Stages()-1 }
-	if what == Embeddings && !t.ofPairs() && t.Config.Model.Layers < 2 && t.stages() < 2 {
-		return nil, &graph.InputError{File: t.Dir, Found: "a model of one layer", Want: "two or more, for embeddings", Fix: "the input of its only layer is the features themselves"}
-	}
-	out, err := t.forward(dev, d, t.features(d), last)
+	features, err := t.features(d)
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictions{What: what, Vertices: d.Graph.Nodes()}
-	task := t.task(d)
-	switch what {
-	case Embeddings:
-		e := out.logits
-		if !t.ofPairs() {
-			e = out.inputs[len(out.inputs)-1]
-		}
-		p.Width, p.Values = e.width, e.data
-	case Probabilities:
-		probabilities(out.logits, task)
-		p.Width, p.Values = out.logits.width, out.logits.data
-	default:
-		p.label(out.logits, task)
-		p.measure(d, task)
+	last := func(m *nn.Model, stage int) bool { return t.LeftOut(what) > 0 && stage == m.Stages()-1 }
+	out, err := t.forward(dev, d, features, last)
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
+	e := out.logits
+	if t.LeftOut(what) > 0 {
+		e = out.inputs[len(out.inputs)-1]
+	}
+	return t.FromRows(d, what, d.Graph.Nodes(), e.width, e.data), nil
 }
 
-// predicts refuses what a task has none of.
+// Suits refuses a dataset that the model was not trained for, and what it cannot predict. It
+// looks at no edge and no feature.
+func (t *Trained) Suits(d *graph.Dataset, what string) error {
+	if err := t.suits(d); err != nil {
+		return err
+	}
+	if err := t.predicts(d, what); err != nil {
+		return err
+	}
+	if what == Embeddings && !t.ofPairs() && t.Config.Model.Layers < 2 && t.stages() < 2 {
+		return &graph.InputError{File: t.Dir, Found: "a model of one layer", Want: "two or more, for embeddings",
+			Fix: "the input of its only layer is the features themselves"}
+	}
+	return nil
+}
+
+// LeftOut is how many of the model's last stages are not computed.
+func (t *Trained) LeftOut(what string) int {
+	if what == Embeddings && !t.ofPairs() {
+		return 1
+	}
+	return 0
+}
+
+// FromRows are the predictions that follow from what the model computes for every vertex, which
+// they change: its output, or for embeddings the input of its last stage.
+func (t *Trained) FromRows(d *graph.Dataset, what string, vertices, width int, data []float32) *Predictions {
+	p, task, all := &Predictions{What: what, Vertices: vertices}, t.task(d), rows{width, data}
+	if !t.ofPairs() && what != Embeddings {
+		p.ClassNames = t.Config.ClassNames
+	}
+	switch what {
+	case Embeddings:
+		p.Width, p.Values = width, data
+	case Probabilities:
+		probabilities(all, task)
+		p.Width, p.Values = width, data
+	default:
+		p.label(all, task)
+		p.measure(d, task)
+	}
+	return p
+}
+
+// predicts refuses what the task does not have.
 func (t *Trained) predicts(d *graph.Dataset, what string) error {
 	task := t.task(d)
-	if what == Embeddings || task == nn.TaskClassify || task == nn.TaskMultiLabel || what == Labels && task == nn.TaskRegression {
+	if what == Embeddings || task == nn.TaskClassify || task == nn.TaskMultiLabel || what == Labels &&
+		task == nn.TaskRegression {
 		return nil
 	}
 	fix := "ask for embeddings"
 	if task == nn.TaskRegression {
 		fix = "its labels are the numbers it predicts"
 	}
-	return &graph.InputError{File: t.Dir, Field: "task", Found: task, Want: "a task with classes, for " + what, Fix: fix}
+	return &graph.InputError{File: t.Dir, Field: "task", Found: task, Want: "a task with classes, for " + what,
+		Fix: fix}
 }
 
 // stages is how many the model has.
 func (t *Trained) stages() int {
-	dev := tensor.NewCPU(1)
+	dev := cpu.New(1)
 	defer dev.Close()
 	return nn.New(dev, t.Config.Model, 0).Stages()
 }
@@ -95,10 +133,13 @@ func (p *Predictions) label(logits rows, task string) {
 		p.Width, p.Values = logits.width, logits.data
 		return
 	case nn.TaskClassify:
-		p.Class = make([]int32, p.Vertices)
+		p.Class, p.Probability = make([]int32, p.Vertices), make([]float32, p.Vertices)
 		graph.Parallel(int64(p.Vertices), 1<<12, func(lo, hi int64) {
 			for v := lo; v < hi; v++ {
-				p.Class[v] = largest(logits.of(uint32(v)))
+				row := logits.of(uint32(v))
+				p.Class[v] = largest(row)
+				probability(row, task)
+				p.Probability[v] = row[p.Class[v]]
 			}
 		})
 		return
@@ -111,7 +152,7 @@ func (p *Predictions) label(logits rows, task string) {
 	}
 }
 
-// largest is the first place of the largest number.
+// largest is the first position of the largest number.
 func largest(row []float32) int32 {
 	best := 0
 	for i, x := range row {
@@ -122,7 +163,7 @@ func largest(row []float32) int32 {
 	return int32(best)
 }
 
-// probabilities turns logits into them, in place.
+// probabilities computes them from logits, in place.
 func probabilities(logits rows, task string) {
 	n := 0
 	if logits.width > 0 {
@@ -135,7 +176,7 @@ func probabilities(logits rows, task string) {
 	})
 }
 
-// probability does so to one row.
+// probability does so for one row.
 func probability(row []float32, task string) {
 	if task == nn.TaskMultiLabel {
 		for i, x := range row {

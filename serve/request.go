@@ -31,7 +31,7 @@ type (
 	}
 )
 
-// list is a list of bounded length. It is counted before memory is taken for it, which
+// list is a list of bounded length. It is counted before memory is allocated for it, which
 // is many times that of the text.
 type list[T any] struct {
 	field string
@@ -124,9 +124,10 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// readBody reads all of a request. One that says that it will be too large is not waited for.
+// readBody reads a whole request. One that announces too large a body is refused at once.
 func readBody(r io.Reader, said, most int64) ([]byte, error) {
-	tooLarge := refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time", most)
+	tooLarge := refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time",
+		most)
 	if said > most {
 		return nil, tooLarge
 	}
@@ -144,7 +145,7 @@ func readBody(r io.Reader, said, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// unknownField is how encoding/json begins to tell of one, for which it has no type of error.
+// unknownField begins the error of encoding/json, which has no type for it.
 const unknownField = "json: unknown field "
 
 // decode reads one JSON object into a request; unknown fields are mistakes.
@@ -167,7 +168,8 @@ func decode(b []byte, into any) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse(http.StatusBadRequest, "body: found its end in the middle of a JSON object")
 	case err != nil && strings.HasPrefix(err.Error(), unknownField):
-		return refuse(http.StatusBadRequest, "body: found the field %.80s, which such a request does not have", strings.TrimPrefix(err.Error(), unknownField))
+		return refuse(http.StatusBadRequest, "body: found the field %.80s, which such a request does not have",
+			strings.TrimPrefix(err.Error(), unknownField))
 	case err != nil:
 		return refuse(http.StatusBadRequest, "body: %v", err)
 	}
@@ -177,7 +179,7 @@ func decode(b []byte, into any) error {
 	return nil
 }
 
-// named is a list of vertices, of as many as a request may name.
+// named is a list of vertices, at most as many as a request may name.
 func (s *Server) named(field string) list[vertexName] {
 	return list[vertexName]{field: field, most: s.limits.Vertices}
 }
@@ -261,15 +263,22 @@ func (s *Server) askedNearest(body []byte) (v uint32, k int, err error) {
 
 func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32, weights []float32, err error) {
 	want := s.answers.trained.Config.Model.In
-	q := newRequest{list[number]{field: "features", most: want + s.limits.Vertices}, s.named("neighbours"), list[number]{field: "weights", most: s.limits.Vertices}}
+	q := newRequest{list[number]{field: "features", most: want + s.limits.Vertices}, s.named("neighbours"),
+		list[number]{field: "weights", most: s.limits.Vertices}}
 	if err := decode(body, &q); err != nil {
 		return nil, nil, nil, err
 	}
+	if s.answers.trained.Embeddings != nil {
+		return nil, nil, nil, refuse(http.StatusBadRequest,
+			"new vertices: found a model with embeddings of the vertices it was trained on, want one without")
+	}
 	if s.answers.trained.Config.Model.EdgeDim > 0 {
-		return nil, nil, nil, refuse(http.StatusBadRequest, "new vertices: found a model that looks at features of edges, want one that does not")
+		return nil, nil, nil, refuse(http.StatusBadRequest,
+			"new vertices: found a model that looks at features of edges, want one that does not")
 	}
 	if n := len(q.Features.all); n != want {
-		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d, want %d, as the vertices of the graph have", n, want)
+		return nil, nil, nil, refuse(http.StatusBadRequest,
+			"features: found %d, want %d, as the vertices of the graph have", n, want)
 	}
 	if neighbours, err = s.findAll(q.Neighbours); err != nil {
 		return nil, nil, nil, err
@@ -277,16 +286,19 @@ func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32,
 	seen := make(map[uint32]bool, len(neighbours))
 	for i, u := range neighbours {
 		if seen[u] {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "neighbours[%d]: found %.80q again, want each once", i, string(q.Neighbours.all[i]))
+			return nil, nil, nil, refuse(http.StatusBadRequest, "neighbours[%d]: found %.80q again, want each once",
+				i, string(q.Neighbours.all[i]))
 		}
 		seen[u] = true
 	}
 	if q.Weights.all != nil {
 		if s.answers.data.Graph.Weights == nil {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found some, want none: the graph has no weights")
+			return nil, nil, nil, refuse(http.StatusBadRequest,
+				"weights: found some, want none: the graph has no weights")
 		}
 		if n := len(q.Weights.all); n != len(neighbours) {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found %d, want one a neighbour (%d)", n, len(neighbours))
+			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found %d, want one per neighbour (%d)", n,
+				len(neighbours))
 		}
 		weights = floats(q.Weights.all)
 	}

@@ -19,6 +19,8 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/ref"
 )
 
 // models are all kinds, with settings that matter to prediction.
@@ -84,7 +86,7 @@ func opened(t testing.TB, dir string) *graph.Dataset {
 func trained(t testing.TB, c nn.Config, d *graph.Dataset) *Trained {
 	t.Helper()
 	c.Hidden, c.In, c.Out, c.Dropout = 16, d.Features.Cols, d.Meta.Classes, 0.5
-	dev := tensor.NewCPU(1)
+	dev := cpu.New(1)
 	defer dev.Close()
 	state := nn.New(dev, c, 5).State(dev)
 	for i := range state { // statistics that are not those of an untrained model
@@ -94,7 +96,8 @@ func trained(t testing.TB, c nn.Config, d *graph.Dataset) *Trained {
 			}
 		}
 	}
-	return &Trained{Dir: "run", Config: Config{Format: "starling-run", Version: 1, Model: c, Dataset: d.Meta.Name}, Weights: state}
+	return &Trained{Dir: "run", Config: Config{Format: "starling-run", Version: 1, Model: c, Dataset: d.Meta.Name},
+		Weights: state}
 }
 
 // written is the folder of a run.
@@ -118,7 +121,7 @@ func written(t testing.TB, r *Trained) string {
 
 func predicted(t testing.TB, r *Trained, d *graph.Dataset, what string) *Predictions {
 	t.Helper()
-	dev := tensor.NewCPU(2)
+	dev := cpu.New(2)
 	defer dev.Close()
 	p, err := r.Predict(dev, d, what)
 	if err != nil {
@@ -130,12 +133,15 @@ func predicted(t testing.TB, r *Trained, d *graph.Dataset, what string) *Predict
 // twin is the model's own forward pass in double precision.
 func twin(t testing.TB, r *Trained, d *graph.Dataset) [][]float64 {
 	t.Helper()
-	dev := tensor.NewRef()
+	dev := ref.New()
 	m, err := r.Model(dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := r.features(d)
+	f, err := r.features(d)
+	if err != nil {
+		t.Fatal(err)
+	}
 	x := dev.New(tensor.F64, f.Rows, f.Cols)
 	host, row := make([]float64, 0, f.Rows*f.Cols), make([]float32, f.Cols)
 	for v := range f.Rows {
@@ -145,7 +151,8 @@ func twin(t testing.TB, r *Trained, d *graph.Dataset) [][]float64 {
 		}
 	}
 	dev.Upload(x, host)
-	y := m.Forward(&nn.Pass{Dev: dev, Rows: tensor.F64, Agg: nn.NewLocal(nn.NewTopology(dev, d.Graph), false)}, nn.Input{Matrix: x})
+	y := m.Forward(&nn.Pass{Dev: dev, Rows: tensor.F64, Agg: nn.NewLocal(nn.NewTopology(dev, d.Graph), false)},
+		nn.Input{Matrix: x})
 	flat := make([]float64, y.Rows*y.Cols)
 	dev.Download(flat, y)
 	return slices.Collect(slices.Chunk(flat, y.Cols))
@@ -184,7 +191,7 @@ func TestPredictionsEqualTheModels(t *testing.T) {
 				t.Error("no accuracy of the test split")
 			}
 			if name == "gcn-one" {
-				dev := tensor.NewCPU(1)
+				dev := cpu.New(1)
 				defer dev.Close()
 				if _, err := r.Predict(dev, d, Embeddings); !errors.Is(err, graph.ErrInput) {
 					t.Errorf("embeddings of one layer: %v", err)
@@ -198,7 +205,7 @@ func TestPredictionsEqualTheModels(t *testing.T) {
 	}
 }
 
-// TestFeatureForms: sparse, dense, and bfloat16 features, normalised or not.
+// TestFeatureForms: sparse, dense, and bfloat16 features, normalized or not.
 func TestFeatureForms(t *testing.T) {
 	d := block(t)
 	sparse := &graph.Features{Rows: d.Features.Rows, Cols: d.Features.Cols, Indptr: []int64{0}}
@@ -256,9 +263,10 @@ func TestRegression(t *testing.T) {
 	if p.Width != 4 || p.Class != nil || p.Metric != "" {
 		t.Fatalf("%+v", p)
 	}
-	dev := tensor.NewCPU(1)
+	dev := cpu.New(1)
 	defer dev.Close()
-	if _, err := r.Predict(dev, d, Probabilities); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "regression") {
+	if _, err := r.Predict(dev, d, Probabilities); !errors.Is(err, graph.ErrInput) ||
+		!strings.Contains(err.Error(), "regression") {
 		t.Error(err)
 	}
 	d.Labels = &graph.Labels{Classes: 4, Values: p.Values}
@@ -272,8 +280,9 @@ func TestRegression(t *testing.T) {
 	if got := a.Predict(7); !slices.Equal(got.Values, p.Values[28:32]) || got.Probabilities != nil {
 		t.Errorf("%+v", got)
 	}
-	text, _ := json.Marshal(a.Predict(7).reply(json.RawMessage("7")))
-	if s := string(text); !strings.Contains(s, `"values":[`) || strings.Contains(s, "label") || strings.Contains(s, "probabilities") {
+	text, _ := json.Marshal(a.Predict(7).reply(json.RawMessage("7"), nil))
+	if s := string(text); !strings.Contains(s, `"values":[`) || strings.Contains(s, "label") ||
+		strings.Contains(s, "probabilities") {
 		t.Error(s)
 	}
 	path := filepath.Join(t.TempDir(), "values.parquet")
@@ -338,7 +347,8 @@ func TestFiles(t *testing.T) {
 			t.Fatalf("%s.npy: %v %v", what, h, err)
 		}
 		got := make([]float32, len(p.Values))
-		if err := binary.Read(bytes.NewReader(b[h.Offset:]), binary.LittleEndian, got); err != nil || !slices.Equal(got, p.Values) {
+		if err := binary.Read(bytes.NewReader(b[h.Offset:]), binary.LittleEndian, got); err != nil ||
+			!slices.Equal(got, p.Values) {
 			t.Fatalf("%s.npy: other numbers, or %v", what, err)
 		}
 	}
@@ -382,7 +392,9 @@ func TestBadRuns(t *testing.T) {
 			path := filepath.Join(dir, configFile)
 			return errors.Join(os.Remove(path), os.Mkdir(path, 0o755))
 		},
-		"no JSON":       func(dir string) error { return os.WriteFile(filepath.Join(dir, configFile), []byte("{"), 0o644) },
+		"no JSON": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, configFile), []byte("{"), 0o644)
+		},
 		"another model": replaced(config, `"hidden":16`, `"hidden":24`),
 		"huge":          replaced(config, `"in":12`, `"in":2000000000`),
 		"future":        replaced(config, `"version":1`, `"version":9`),
@@ -419,7 +431,7 @@ func TestAnotherDataset(t *testing.T) {
 	d := block(t)
 	r := trained(t, models["gcn"], d)
 	r.Config.Model.In = 13
-	dev := tensor.NewCPU(1)
+	dev := cpu.New(1)
 	defer dev.Close()
 	if _, err := r.Predict(dev, d, Labels); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "13") {
 		t.Error(err)

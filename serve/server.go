@@ -14,14 +14,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"starling/graph"
 )
 
 // Limits bound what requests may cost.
 type Limits struct {
 	Body     int64         // bytes of a request
-	Vertices int           // in one request: asked for, or neighbours of a new one
+	Vertices int           // in one request: queried, or neighbours of a new one
 	AtOnce   int           // requests being answered; others wait
-	Wait     time.Duration // how long they wait, before they are sent away
+	Wait     time.Duration // how long they wait before they are refused
 }
 
 // DefaultLimits suit a small machine.
@@ -36,30 +38,33 @@ func DefaultLimits() Limits {
 //	POST /nearest      {"vertex": v, "k": 10}                  by cosine of embeddings
 //	POST /predict_new  {"features": [..], "neighbours": [..]}  for a vertex not in the graph
 //	POST /score        {"pairs": [[u, v], ..]}                 how likely each is an edge
-//	GET  /healthz      for whoever watches the process
+//	GET  /healthz      for liveness probes
 //	GET  /metrics      for Prometheus
 //
-// A model of pairs has embeddings and scores, others all but scores. Mistakes get a status from 400 to 499 and {"error": ".."}.
+// A model of pairs has embeddings and scores, others all but scores. Mistakes get a status from 400
+// to 499 and {"error": ".."}.
 type Server struct {
 	answers *Answers
 	limits  Limits
 	token   []byte
-	places  chan struct{}
-	held    atomic.Int64 // bytes of requests and answers on their way
+	slots   chan struct{}
+	held    atomic.Int64 // bytes of requests and answers in flight
 	most    int64        // of held
 	metrics *metrics
 }
 
-// NewServer answers from a; with a token only those who send it, as
+// NewServer serves a; with a token, only requests that carry it, as
 // "Authorization: Bearer TOKEN".
 func NewServer(a *Answers, limits Limits, token []byte) *Server {
-	return &Server{answers: a, limits: limits, token: token, places: make(chan struct{}, limits.AtOnce), most: mostHeld, metrics: newMetrics(endpoints())}
+	return &Server{answers: a, limits: limits, token: token, slots: make(chan struct{}, limits.AtOnce),
+		most: mostHeld, metrics: newMetrics(endpoints())}
 }
 
-// answer is an endpoint's work: the body of a request in, what becomes JSON out.
+// answer is an endpoint: from the body of a request to a value that becomes JSON.
 type answer func(s *Server, body []byte) (any, error)
 
-var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": near, "/predict_new": predictNew, "/score": scores}
+var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": nearestTo,
+	"/predict_new": predictNew, "/score": scores}
 
 func endpoints() (paths []string) {
 	for path := range answers {
@@ -68,28 +73,32 @@ func endpoints() (paths []string) {
 	return paths
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	work, ok := answers[r.URL.Path]
 	switch {
 	case r.URL.Path == "/healthz":
-		s.get(w, r, "application/json", fmt.Sprintf("{\"status\":\"ok\",\"model\":%q,\"vertices\":%d}\n", s.answers.trained.Config.Model.Model, s.answers.Vertices()))
-	case !s.known(r):
+		s.get(w, r, "application/json", fmt.Sprintf("{\"status\":\"ok\",\"model\":%q,\"vertices\":%d}\n",
+			s.answers.trained.Config.Model.Model, s.answers.Vertices()))
+	case !s.authorised(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		reply(w, nil, refuse(http.StatusUnauthorized, "no such token; send the secret as Authorization: Bearer TOKEN"))
 	case r.URL.Path == "/metrics":
-		s.get(w, r, "text/plain; version=0.0.4; charset=utf-8", s.metrics.page(len(s.places)))
+		s.get(w, r, "text/plain; version=0.0.4; charset=utf-8", s.metrics.page(len(s.slots)))
 	case !ok:
-		reply(w, nil, refuse(http.StatusNotFound, "path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /score, /healthz or /metrics", r.URL.Path))
+		reply(w, nil, refuse(http.StatusNotFound,
+			"path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /score, /healthz or /metrics",
+			r.URL.Path))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		reply(w, nil, refuse(http.StatusMethodNotAllowed, "method: found %.20q, want POST with a JSON object", r.Method))
+		reply(w, nil, refuse(http.StatusMethodNotAllowed, "method: found %.20q, want POST with a JSON object",
+			r.Method))
 	default:
 		s.measured(w, r, work)
 	}
 }
 
-// get answers whoever only looks.
+// get serves a GET request.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, kind, text string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", http.MethodGet)
@@ -100,9 +109,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, kind, text string) 
 	fmt.Fprint(w, text)
 }
 
-// known reports whether whoever asks may. Hashes are compared, so that the time it takes says
-// nothing, not even about the secret's length.
-func (s *Server) known(r *http.Request) bool {
+// authorised reports whether a request carries the token. Hashes are compared, so that the
+// time reveals nothing, not even the secret's length.
+func (s *Server) authorised(r *http.Request) bool {
 	if s.token == nil {
 		return true
 	}
@@ -111,8 +120,8 @@ func (s *Server) known(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// measured answers when there is a place, and notes how long it took. Only work has a
-// place: those who send or take slowly keep nobody else waiting, and what they may hold
+// measured answers when there is a slot, and records the time. Only computing takes a
+// slot: slow senders and receivers do not block others, and the memory of all of them
 // together is bounded instead.
 func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 	start := time.Now()
@@ -125,7 +134,7 @@ func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 	}
 	status, b := encode(out, err)
 	if !in.hold(len(b)) {
-		status, b = encode(nil, errCrowded)
+		status, b = encode(nil, errBusy)
 	}
 	write(w, status, b)
 	s.metrics.note(r.URL.Path, status, time.Since(start))
@@ -133,31 +142,33 @@ func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 
 func (s *Server) placed(w http.ResponseWriter, r *http.Request, body []byte, work answer) (any, error) {
 	select {
-	case s.places <- struct{}{}:
+	case s.slots <- struct{}{}:
 	default:
 		late := time.NewTimer(s.limits.Wait)
 		defer late.Stop()
 		select {
-		case s.places <- struct{}{}:
+		case s.slots <- struct{}{}:
 		case <-r.Context().Done():
 			return nil, refuse(http.StatusServiceUnavailable, "the client went away")
 		case <-late.C:
 			w.Header().Set("Retry-After", "1")
-			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered; ask again later", s.limits.AtOnce)
+			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered; ask again later",
+				s.limits.AtOnce)
 		}
 	}
-	defer func() { <-s.places }()
+	defer func() { <-s.slots }()
 	return s.guarded(body, work)
 }
 
-// guarded answers, and says so where a file of the dataset, which is mapped, is no longer
-// as long as it was: the system would end the program.
+// guarded answers, and returns an error if a mapped file of the dataset was
+// truncated: the system would end the program.
 func (s *Server) guarded(body []byte, work answer) (out any, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		e := recover()
 		if _, fault := e.(interface{ Addr() uintptr }); fault {
-			err = refuse(http.StatusInternalServerError, "the dataset's files were changed while they were in use; start the server again")
+			err = refuse(http.StatusInternalServerError,
+				"the dataset's files were changed while they were in use; start the server again")
 		} else if e != nil {
 			panic(e)
 		}
@@ -165,19 +176,20 @@ func (s *Server) guarded(body []byte, work answer) (out any, err error) {
 	return work(s, body)
 }
 
-// counted is a request's bytes, which count until it is answered.
+// counted is the bytes of a request and its answer, which count until it is sent.
 type counted struct {
 	from io.Reader
 	s    *Server
 	n    int64
 }
 
-var errCrowded = refuse(http.StatusServiceUnavailable, "requests and answers on their way take too much memory; ask for fewer at a time, or later")
+var errBusy = refuse(http.StatusServiceUnavailable,
+	"requests and answers on their way take too much memory; ask for fewer at a time, or later")
 
-// mostHeld is how many bytes of requests and answers may be on their way together.
+// mostHeld bounds the bytes of all requests and answers in flight.
 const mostHeld = 512 << 20
 
-// hold counts n bytes more. Whoever is alone may have as many as other limits allow.
+// hold counts n bytes more. A single request may have as many as other limits allow.
 func (c *counted) hold(n int) bool {
 	c.n += int64(n)
 	all := c.s.held.Add(int64(n))
@@ -189,7 +201,7 @@ func (c *counted) release() { c.s.held.Add(-c.n) }
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
 	if !c.hold(n) {
-		return n, errCrowded
+		return n, errBusy
 	}
 	return n, err
 }
@@ -212,7 +224,7 @@ func encode(out any, err error) (status int, b []byte) {
 		out = map[string]string{"error": err.Error()}
 	}
 	b, err = json.Marshal(out)
-	if err != nil { // numbers that are no JSON: a model that has learnt NaN
+	if err != nil { // NaN or infinity, which JSON does not have
 		status, b = http.StatusInternalServerError, []byte(`{"error":"the model's answer is not finite"}`)
 	}
 	return status, append(b, '\n')
@@ -227,26 +239,38 @@ func write(w http.ResponseWriter, status int, b []byte) {
 type predictionReply struct {
 	Vertex        json.RawMessage `json:"vertex,omitempty"`
 	Label         *int32          `json:"label,omitempty"`
+	Class         string          `json:"class,omitempty"` // the label's name, where classes have names
 	Labels        []int32         `json:"labels,omitzero"` // where a vertex may have several
+	Classes       []string        `json:"classes,omitzero"`
 	Probabilities []float32       `json:"probabilities,omitempty"`
 	Values        []float32       `json:"values,omitempty"` // of regression, instead
 }
 
-func (p Prediction) reply(vertex json.RawMessage) predictionReply {
+func (p Prediction) reply(vertex json.RawMessage, names []string) predictionReply {
 	out := predictionReply{Vertex: vertex, Labels: p.Labels, Probabilities: p.Probabilities, Values: p.Values}
 	if p.Labels == nil && p.Values == nil {
 		out.Label = &p.Label
 	}
+	if len(names) == 0 {
+		return out
+	}
+	if out.Label != nil {
+		out.Class = graph.ClassName(names, int(p.Label))
+	}
+	for _, c := range p.Labels {
+		out.Classes = append(out.Classes, graph.ClassName(names, int(c)))
+	}
 	return out
 }
 
-// ofPairs refuses what the model is not for.
+// ofPairs refuses queries that the model is not for.
 func (s *Server) ofPairs(want bool) error {
 	switch {
 	case want == s.answers.trained.ofPairs():
 		return nil
 	case want:
-		return refuse(http.StatusNotFound, "the model is of vertices: ask /predict; one trained with --task link scores pairs")
+		return refuse(http.StatusNotFound,
+			"the model is of vertices: ask /predict; one trained with --task link scores pairs")
 	}
 	return refuse(http.StatusNotFound, "the model is of pairs: ask /score, /embeddings or /nearest")
 }
@@ -261,7 +285,7 @@ func predict(s *Server, body []byte) (any, error) {
 	}
 	out := make([]predictionReply, len(vertices))
 	for i, v := range vertices {
-		out[i] = s.answers.Predict(v).reply(s.answers.names.of(v))
+		out[i] = s.answers.Predict(v).reply(s.answers.names.of(v), s.answers.trained.Config.ClassNames)
 	}
 	return map[string]any{"predictions": out}, nil
 }
@@ -270,6 +294,10 @@ func predictNew(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(false); err != nil {
 		return nil, err
 	}
+	if s.answers.withoutEdges() {
+		return nil, refuse(http.StatusBadRequest,
+			"new vertices: the server was started on a partition; start it on the dataset to have them answered")
+	}
 	features, neighbours, weights, err := s.askedNew(body)
 	if err != nil {
 		return nil, err
@@ -277,10 +305,11 @@ func predictNew(s *Server, body []byte) (any, error) {
 	p := s.answers.PredictNew(features, neighbours, weights)
 	for _, x := range slices.Concat(p.Probabilities, p.Values) {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return nil, refuse(http.StatusBadRequest, "features: with these the model's answer is not finite; want numbers as the vertices of the graph have")
+			return nil, refuse(http.StatusBadRequest,
+				"features: with these the model's answer is not finite; want numbers as the vertices of the graph have")
 		}
 	}
-	return p.reply(nil), nil
+	return p.reply(nil, s.answers.trained.Config.ClassNames), nil
 }
 
 type embeddingReply struct {
@@ -292,7 +321,8 @@ type embeddingReply struct {
 func (s *Server) hasEmbeddings() (rows, error) {
 	e, ok := s.answers.embeddings()
 	if !ok {
-		return e, refuse(http.StatusNotFound, "a model of one layer has no embeddings: the input of its only layer is the features")
+		return e, refuse(http.StatusNotFound,
+			"a model of one layer has no embeddings: the input of its only layer is the features")
 	}
 	return e, nil
 }
@@ -318,7 +348,7 @@ type nearReply struct {
 	Cosine float32         `json:"cosine"`
 }
 
-func near(s *Server, body []byte) (any, error) {
+func nearestTo(s *Server, body []byte) (any, error) {
 	if _, err := s.hasEmbeddings(); err != nil {
 		return nil, err
 	}

@@ -15,15 +15,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"starling/graph"
+	"starling/internal/testdeadline"
 	"starling/nn"
-	"starling/tensor"
+	"starling/tensor/cpu"
 )
 
 func answersFor(t testing.TB, model string, d *graph.Dataset) *Answers {
 	t.Helper()
-	dev := tensor.NewCPU(2)
+	dev := cpu.New(2)
 	t.Cleanup(dev.Close)
 	a, err := NewAnswers(dev, trained(t, models[model], d), d)
 	if err != nil {
@@ -60,10 +62,12 @@ type predictionsReply struct{ Predictions []predictionReply }
 // TestServedEqualsPredicted: to the bit, in any kind of ids.
 func TestServedEqualsPredicted(t *testing.T) {
 	ints, texts := called()
-	for name, d := range map[string]*graph.Dataset{"numbers": block(t), "integers": named(t, ints, nil), "texts": named(t, nil, texts)} {
+	for name, d := range map[string]*graph.Dataset{"numbers": block(t), "integers": named(t, ints, nil),
+		"texts": named(t, nil, texts)} {
 		t.Run(name, func(t *testing.T) {
 			s := serverFor(t, "gat", d)
-			want, labels := predicted(t, s.answers.trained, d, Probabilities), predicted(t, s.answers.trained, d, Labels)
+			want, labels := predicted(t, s.answers.trained, d, Probabilities), predicted(t, s.answers.trained, d,
+				Labels)
 			var list []json.RawMessage
 			for v := range 200 {
 				list = append(list, s.answers.names.of(uint32(v)))
@@ -71,7 +75,8 @@ func TestServedEqualsPredicted(t *testing.T) {
 			b, _ := json.Marshal(map[string]any{"vertices": list})
 			got := asked[predictionsReply](t, s, "/predict", string(b)).Predictions
 			for v, p := range got {
-				if string(p.Vertex) != string(list[v]) || *p.Label != labels.Class[v] || !slices.Equal(p.Probabilities, want.Values[v*want.Width:(v+1)*want.Width]) {
+				if string(p.Vertex) != string(list[v]) || *p.Label != labels.Class[v] ||
+					!slices.Equal(p.Probabilities, want.Values[v*want.Width:(v+1)*want.Width]) {
 					t.Fatalf("vertex %d: %+v", v, p)
 				}
 			}
@@ -116,7 +121,8 @@ func TestNewVertexLikeAnOldOne(t *testing.T) {
 					}
 					for i, x := range s.answers.Predict(v).Probabilities {
 						if math.Abs(float64(got.Probabilities[i]-x)) > 1e-5 {
-							t.Errorf("%s, weights %v, vertex %d: %v, want %v", name, d.Graph.Weights != nil, v, got.Probabilities, s.answers.Predict(v).Probabilities)
+							t.Errorf("%s, weights %v, vertex %d: %v, want %v", name, d.Graph.Weights != nil, v,
+								got.Probabilities, s.answers.Predict(v).Probabilities)
 							return
 						}
 					}
@@ -132,14 +138,14 @@ func TestNearestEqualsSlowTwin(t *testing.T) {
 	e, _ := a.embeddings()
 	for _, k := range []int{1, 7, 199, 1000} {
 		for v := uint32(0); v < 200; v += 37 {
-			var want []Near
+			var want []Similar
 			for u := range uint32(200) {
 				if u == v {
 					continue
 				}
-				want = append(want, Near{u, dot(e.of(v), e.of(u)) / (a.lengths[v] * a.lengths[u])})
+				want = append(want, Similar{u, dot(e.of(v), e.of(u)) / (a.norms[v] * a.norms[u])})
 			}
-			slices.SortStableFunc(want, func(x, y Near) int {
+			slices.SortStableFunc(want, func(x, y Similar) int {
 				switch {
 				case x.Cosine > y.Cosine:
 					return -1
@@ -190,7 +196,7 @@ func TestBadRequests(t *testing.T) {
 		{"/nearest", `{}`, 400, "vertex"},
 		{"/nearest", `{"vertex":1,"k":0}`, 400, "k: found 0"},
 		{"/nearest", `{"vertex":1,"k":100000}`, 400, "100000"},
-		{"/nearest", `{"vertex":"nobody"}`, 404, "nobody"},
+		{"/nearest", `{"vertex":"absent"}`, 404, "absent"},
 		{"/predict_new", `{"features":[1],"neighbours":[]}`, 400, "want 12"},
 		{"/predict_new", `{"features":[` + features[:len(features)-1] + `null]}`, 400, "null"},
 		{"/predict_new", `{"features":[` + features[:len(features)-1] + `1e39]}`, 400, "1e39"},
@@ -201,21 +207,24 @@ func TestBadRequests(t *testing.T) {
 	} {
 		status, text := post(s, c.path, c.body)
 		var e struct{ Error string }
-		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status || !strings.Contains(e.Error, c.says) || strings.Contains(e.Error, "serve.") {
+		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status ||
+			!strings.Contains(e.Error, c.says) || strings.Contains(e.Error, "serve.") {
 			t.Errorf("%s %.60s: %d %s, want %d and %q", c.path, c.body, status, text, c.status, c.says)
 		}
 	}
 	for _, c := range []struct {
 		method, path string
 		status       int
-	}{{"GET", "/predict", 405}, {"POST", "/healthz", 405}, {"DELETE", "/metrics", 405}, {"GET", "/healthz", 200}, {"HEAD", "/metrics", 200}} {
+	}{{"GET", "/predict", 405}, {"POST", "/healthz", 405}, {"DELETE", "/metrics", 405}, {"GET", "/healthz",
+		200}, {"HEAD", "/metrics", 200}} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
 		if w.Code != c.status {
 			t.Errorf("%s %s: %d", c.method, c.path, w.Code)
 		}
 	}
-	if status, text := post(serverFor(t, "gcn-one", block(t)), "/nearest", `{"vertex":1}`); status != 404 || !strings.Contains(text, "one layer") {
+	if status, text := post(serverFor(t, "gcn-one", block(t)), "/nearest", `{"vertex":1}`); status != 404 ||
+		!strings.Contains(text, "one layer") {
 		t.Error(status, text)
 	}
 }
@@ -239,15 +248,16 @@ func TestTokenPlacesAndMetrics(t *testing.T) {
 		}
 	}
 	if status, _ := ask("/healthz", "GET", ""); status != 200 {
-		t.Error("whoever watches needs no token")
+		t.Error("a liveness probe needs no token")
 	}
-	s.places <- struct{}{} // somebody is being answered
+	s.slots <- struct{}{} // a request is being answered
 	if status, text := ask("/predict", "POST", "sixteen letters!"); status != 503 {
 		t.Error(status, text)
 	}
-	<-s.places
+	<-s.slots
 	_, page := ask("/metrics", "GET", "sixteen letters!")
-	for _, want := range []string{`requests_total{path="/predict",status="200"} 1`, `requests_total{path="/predict",status="503"} 1`,
+	for _, want := range []string{`requests_total{path="/predict",status="200"} 1`,
+		`requests_total{path="/predict",status="503"} 1`,
 		`request_seconds_count{path="/predict"} 2`, `request_seconds_bucket{path="/nearest",le="+Inf"} 0`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
@@ -255,7 +265,7 @@ func TestTokenPlacesAndMetrics(t *testing.T) {
 	}
 }
 
-// TestSlowClients: who sends slowly keeps nobody waiting, and all of them together
+// TestSlowClients: slow senders block no other request, and all of them together
 // cannot hold more than so much.
 func TestSlowClients(t *testing.T) {
 	l := DefaultLimits()
@@ -271,18 +281,21 @@ func TestSlowClients(t *testing.T) {
 		s.ServeHTTP(slow, httptest.NewRequest("POST", "/predict", body))
 	}()
 	n, _ := sender.Write([]byte(`{"vertices":[1` + strings.Repeat(" ", 500)))
-	for s.held.Load() < int64(n) { // all of it was taken, and will be counted
-		runtime.Gosched()
-	}
+	testdeadline.Do(t, time.Minute, "counting the bytes of a slow sender", func() {
+		for s.held.Load() < int64(n) {
+			runtime.Gosched()
+		}
+	})
 	if status, text := post(s, "/predict", `{"vertices":[1]}`); status != 200 {
 		t.Error(status, text)
 	}
-	if status, text := post(s, "/predict", `{"vertices":[1]`+strings.Repeat(" ", 500)+"}"); status != 503 || !strings.Contains(text, "memory") {
+	if status, text := post(s, "/predict", `{"vertices":[1]`+strings.Repeat(" ", 500)+"}"); status != 503 ||
+		!strings.Contains(text, "memory") {
 		t.Error(status, text)
 	}
 	sender.Write([]byte("]}" + strings.Repeat(" ", 1000))) // alone it may have more
 	sender.Close()
-	<-done
+	testdeadline.Do(t, time.Minute, "answering the slow sender", func() { <-done })
 	if slow.Code != 200 || s.held.Load() != 0 {
 		t.Error(slow.Code, slow.Body.String(), s.held.Load())
 	}
@@ -302,7 +315,9 @@ func TestFilesCutOff(t *testing.T) {
 	if err := os.Truncate(filepath.Join(d.Dir, "features.npy"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := post(s, "/predict_new", `{"features":[1,1,1,1,1,1,1,1,1,1,1,1],"neighbours":[3]}`); status != 500 || !strings.Contains(text, "changed") {
+	if status, text := post(s, "/predict_new",
+		`{"features":[1,1,1,1,1,1,1,1,1,1,1,1],"neighbours":[3]}`); status != 500 ||
+		!strings.Contains(text, "changed") {
 		t.Error(status, text)
 	}
 	if status, text := post(s, "/predict", `{"vertices":[3]}`); status != 200 {
@@ -312,7 +327,8 @@ func TestFilesCutOff(t *testing.T) {
 
 // TestElements: lists are counted as they are decoded.
 func TestElements(t *testing.T) {
-	for _, text := range []string{`[]`, `[ ]`, `[1]`, `[1,2 , 3]`, `["a,b","\"],[",""]`, `[[],[1,2],{"a":[1,2],"b":"\\"}]`, `[[]]`, `[{}]`, `[null,"\\\",",true]`} {
+	for _, text := range []string{`[]`, `[ ]`, `[1]`, `[1,2 , 3]`, `["a,b","\"],[",""]`,
+		`[[],[1,2],{"a":[1,2],"b":"\\"}]`, `[[]]`, `[{}]`, `[null,"\\\",",true]`} {
 		var all []json.RawMessage
 		if err := json.Unmarshal([]byte(text), &all); err != nil || elements([]byte(text)) != len(all) {
 			t.Errorf("%s: %d, want %d, %v", text, elements([]byte(text)), len(all), err)
@@ -324,7 +340,7 @@ func TestServedSeveralLabels(t *testing.T) {
 	d := block(t)
 	r := trained(t, models["gcn"], d)
 	r.Config.Task = nn.TaskMultiLabel
-	dev := tensor.NewCPU(1)
+	dev := cpu.New(1)
 	defer dev.Close()
 	a, err := NewAnswers(dev, r, d)
 	if err != nil {
@@ -346,7 +362,7 @@ func pairsServer(t testing.TB, decoder string, d *graph.Dataset) *Server {
 	t.Helper()
 	c := models["sage"]
 	c.Decoder = decoder
-	dev := tensor.NewCPU(2)
+	dev := cpu.New(2)
 	t.Cleanup(dev.Close)
 	a, err := NewAnswers(dev, trained(t, c, d), d)
 	if err != nil {
@@ -372,32 +388,38 @@ func TestServedPairs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := asked[struct{ Scores []scoreReply }](t, s, "/score", fmt.Sprintf(`{"pairs":[[%s,%s],[%s,%s]]}`, u, v, v, v)).Scores
+		got := asked[struct{ Scores []scoreReply }](t, s, "/score",
+			fmt.Sprintf(`{"pairs":[[%s,%s],[%s,%s]]}`, u, v, v, v)).Scores
 		for i, x := range got {
 			if math.Abs(float64(x.Score-want.Values[i])) > 1e-6 || string(x.Target) != string(v) {
 				t.Errorf("%s: pair %d: %+v, want %v", decoder, i, x, want.Values[i])
 			}
 		}
 		e := predicted(t, s.answers.trained, d, Embeddings)
-		emb := asked[struct{ Embeddings []embeddingReply }](t, s, "/embeddings", fmt.Sprintf(`{"vertices":[%s]}`, v)).Embeddings
+		emb := asked[struct{ Embeddings []embeddingReply }](t, s, "/embeddings",
+			fmt.Sprintf(`{"vertices":[%s]}`, v)).Embeddings
 		if !slices.Equal(emb[0].Embedding, e.Values[7*e.Width:8*e.Width]) {
 			t.Errorf("%s: the embedding differs", decoder)
 		}
-		if near := asked[struct{ Nearest []nearReply }](t, s, "/nearest", fmt.Sprintf(`{"vertex":%s,"k":3}`, v)).Nearest; len(near) != 3 {
+		if near := asked[struct{ Nearest []nearReply }](t, s, "/nearest",
+			fmt.Sprintf(`{"vertex":%s,"k":3}`, v)).Nearest; len(near) != 3 {
 			t.Error(near)
 		}
 		s.limits.Vertices = 4
-		for body, says := range map[string]string{`{}`: "found none", `{"pairs":[[1,2,3]]}`: "want two vertices", `{"pairs":[5]}`: "want two vertices", `{"pairs":[["nobody","x"]]}`: "pairs[0][0]",
+		for body, says := range map[string]string{`{}`: "found none", `{"pairs":[[1,2,3]]}`: "want two vertices",
+			`{"pairs":[5]}`: "want two vertices", `{"pairs":[["absent","x"]]}`: "pairs[0][0]",
 			`{"pairs":[[1,2],[1,2],[1,2]]}`: "at most 2"} {
 			if status, text := post(s, "/score", body); status < 400 || status > 499 || !strings.Contains(text, says) {
 				t.Errorf("%s: %d %s", body, status, text)
 			}
 		}
-		if status, text := post(s, "/predict", fmt.Sprintf(`{"vertices":[%s]}`, v)); status != 404 || !strings.Contains(text, "/score") {
+		if status, text := post(s, "/predict", fmt.Sprintf(`{"vertices":[%s]}`, v)); status != 404 ||
+			!strings.Contains(text, "/score") {
 			t.Error(status, text)
 		}
 	}
-	if status, text := post(serverFor(t, "gcn", d), "/score", `{"pairs":[[1,2]]}`); status != 404 || !strings.Contains(text, "--task link") {
+	if status, text := post(serverFor(t, "gcn", d), "/score", `{"pairs":[[1,2]]}`); status != 404 ||
+		!strings.Contains(text, "--task link") {
 		t.Error(status, text)
 	}
 }
@@ -406,7 +428,9 @@ func TestServedPairs(t *testing.T) {
 func FuzzRequests(f *testing.F) {
 	servers := []*Server{serverFor(f, "sage", block(f)), pairsServer(f, "mlp", block(f))}
 	paths := slices.Sorted(slices.Values(endpoints()))
-	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`, `{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, `{"pairs":[[1,2]]}`, "{\"vertices\":[\"\\u0000\"]}"} {
+	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`,
+		`{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, `{"pairs":[[1,2]]}`,
+		"{\"vertices\":[\"\\u0000\"]}"} {
 		for j := range paths {
 			f.Add(byte(i+j), []byte(body))
 			f.Add(byte(len(paths)+i+j), []byte(body))
@@ -430,7 +454,7 @@ func (e endless) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestTooLargeIsNotWaitedFor: whoever says that a large body follows is answered at once.
+// TestTooLargeIsNotWaitedFor: a request that announces a large body is answered at once.
 func TestTooLargeIsNotWaitedFor(t *testing.T) {
 	s := serverFor(t, "gcn", block(t))
 	r := httptest.NewRequest("POST", "/predict", endless{t})

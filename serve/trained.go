@@ -15,6 +15,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
+	"starling/tensor/cpu"
 )
 
 // The files of a run's folder.
@@ -23,10 +24,11 @@ const (
 	configFile  = "config.json"
 )
 
-// maxConfig bounds config.json, so that a wrong file is not read whole.
-const maxConfig = 1 << 20
+// maxConfig bounds config.json, so that a wrong file is not read completely.
+const maxConfig = 64 << 20
 
-// Config is what config.json says that prediction and export need.
+// Config is config.json. Prediction and export need only the first part; the second is there so
+// that an unknown key is found.
 type Config struct {
 	Format       string    `json:"format"`
 	Version      int       `json:"version"`
@@ -38,13 +40,73 @@ type Config struct {
 	Task string `json:"task"`
 	// WeightsCRC32C is the checksum of model.safetensors; empty: it is not checked.
 	WeightsCRC32C string `json:"weights_crc32c"`
+	// ClassNames are what the classes are called; none: their numbers.
+	ClassNames []string `json:"class_names,omitempty"`
+	// Features are those it was trained on: their columns, and what they were standardized by.
+	Features *graph.FeatureMeta `json:"features,omitempty"`
+
+	Classes      int             `json:"classes"`
+	Metric       string          `json:"metric"`
+	BestEpoch    int             `json:"best_epoch"`
+	ValAccuracy  json.RawMessage `json:"val_accuracy"`
+	TestAccuracy json.RawMessage `json:"test_accuracy"`
+	MicroF1      json.RawMessage `json:"micro_f1,omitempty"`
+	R2           json.RawMessage `json:"r2,omitempty"`
+	MSE          json.RawMessage `json:"mse,omitempty"`
+	AUC          json.RawMessage `json:"auc,omitempty"`
+	MRR          json.RawMessage `json:"mrr,omitempty"`
+	Hits         json.RawMessage `json:"hits,omitempty"`
+	Spec         json.RawMessage `json:"spec"`
+	// CRC32C is the checksum of this file with these eight digits as zeros; empty: it is not checked.
+	CRC32C string `json:"crc32c,omitempty"`
 }
 
-// Trained is a run's folder, read.
+// scale is what the model's features were standardized by; nil: they were not.
+func (c *Config) scale() *graph.Scale {
+	if c.Features == nil {
+		return nil
+	}
+	return c.Features.Scale
+}
+
+// Trained is the contents of a run's folder.
 type Trained struct {
 	Dir     string
 	Config  Config
 	Weights []nn.Tensor
+	// Embeddings are those of the vertices it was trained on, [vertices, width]; nil: none.
+	Embeddings *nn.Tensor
+}
+
+// embeddingTable is the name of learnt rows of vertices among the weights.
+const embeddingTable = "embeddings.weight"
+
+// takeEmbeddings puts learnt rows of vertices apart from the weights of layers.
+func (t *Trained) takeEmbeddings() {
+	at := slices.IndexFunc(t.Weights, func(w nn.Tensor) bool { return w.Name == embeddingTable && len(w.Shape) == 2 })
+	if at >= 0 {
+		table := t.Weights[at]
+		t.Embeddings, t.Weights = &table, slices.Delete(slices.Clone(t.Weights), at, at+1)
+	}
+}
+
+// learnt is the width of learnt rows.
+func (t *Trained) learnt() int {
+	if t.Embeddings == nil {
+		return 0
+	}
+	return t.Embeddings.Shape[1]
+}
+
+// knows refuses a dataset that has other vertices than those with embeddings.
+func (t *Trained) knows(d *graph.Dataset) error {
+	if t.Embeddings == nil || t.Embeddings.Shape[0] == d.Graph.Nodes() {
+		return nil
+	}
+	return &graph.InputError{File: d.Dir, Field: "nodes", Found: fmt.Sprint(d.Graph.Nodes()),
+		Want: fmt.Sprintf("the %d vertices that the model has embeddings of (--learn-embeddings, dataset %q)",
+			t.Embeddings.Shape[0], t.Config.Dataset),
+		Fix: "name the dataset of the run; a model with embeddings knows nothing of new vertices"}
 }
 
 // Open reads a run's folder and checks that its weights fit its model.
@@ -55,7 +117,8 @@ func Open(dir string) (*Trained, error) {
 		if err := graph.MovedAside(dir); err != nil {
 			return nil, err
 		}
-		return nil, &graph.InputError{File: dir, Found: "no " + configFile, Want: "the folder of a trained model", Fix: "write one with starling train DIR --out RUN"}
+		return nil, &graph.InputError{File: dir, Found: "no " + configFile, Want: "the folder of a trained model",
+			Fix: "write one with starling train DIR --out RUN"}
 	}
 	if err != nil {
 		return nil, err
@@ -72,16 +135,18 @@ func Open(dir string) (*Trained, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("no such file")
 		}
-		return nil, &graph.InputError{File: path, Found: err.Error(), Want: "the weights of the run", Fix: "copy the run's folder again, or train again"}
+		return nil, &graph.InputError{File: path, Found: graph.Sentence(err.Error()), Want: "the weights of the run",
+			Fix: "copy the run's folder again, or train again"}
 	}
-	dev := tensor.NewCPU(1)
+	t.takeEmbeddings()
+	dev := cpu.New(1)
 	defer dev.Close()
 	_, err = t.Model(dev)
 	return t, err
 }
 
-// checkWeights compares the checksum of the weights, where config.json has one. What else may
-// be wrong with the file is for its reader to say.
+// checkWeights compares the checksum of the weights, if config.json has one. Other damage
+// is found when the file is parsed.
 func (t *Trained) checkWeights(path string) error {
 	want := t.Config.WeightsCRC32C
 	if want == "" {
@@ -109,8 +174,9 @@ func WeightsSum(dir string) (string, error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
-		return nil, &graph.InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file", Fix: "name the folder that starling train --out wrote"}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe would block
+		return nil, &graph.InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file",
+			Fix: "name the folder that starling train --out wrote"}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -128,26 +194,47 @@ func readBounded(path string) ([]byte, error) {
 func parseConfig(b []byte) (Config, error) {
 	var c Config
 	bad := func(field, found, want string) (Config, error) {
-		return c, &graph.InputError{Field: field, Found: found, Want: want, Fix: "name the folder that starling train --out wrote"}
+		return c, &graph.InputError{Field: field, Found: found, Want: want,
+			Fix: "name the folder that starling train --out wrote"}
 	}
-	if err := json.Unmarshal(b, &c); err != nil {
-		return bad("", err.Error(), "JSON")
+	var kind struct{ Format string }
+	if json.Unmarshal(b, &kind) == nil && kind.Format != "starling-run" {
+		return bad("format", fmt.Sprintf("%q", kind.Format), `"starling-run"`)
+	}
+	if err := graph.UnsealJSON(b, &c, &c.CRC32C); err != nil {
+		return c, damagedConfig(err)
 	}
 	switch {
 	case c.Format != "starling-run":
 		return bad("format", fmt.Sprintf("%q", c.Format), `"starling-run"`)
 	case c.Version != 1:
 		return bad("version", fmt.Sprint(c.Version), "1, which this program reads")
+	case len(c.ClassNames) > 0 && len(c.ClassNames) != c.Model.Out:
+		return bad("class_names", fmt.Sprint(len(c.ClassNames)), fmt.Sprintf("%d, the outputs of the model", c.Model.Out))
+	case c.scale() != nil && c.scale().Validate(c.Model.In) != nil:
+		return bad("features.scale", graph.Sentence(c.scale().Validate(c.Model.In).Error()), "")
 	case c.Task != "" && !slices.Contains(nn.Tasks, c.Task):
 		return bad("task", fmt.Sprintf("%q", c.Task), "one of "+strings.Join(nn.Tasks, ", "))
 	}
 	if err := c.Model.Validate(); err != nil {
-		return bad("model", err.Error(), "")
+		return bad("model", graph.Sentence(err.Error()), "")
 	}
 	return c, c.sane()
 }
 
-// mostWeights bounds what a config may ask for, before memory is taken for it.
+// damagedConfig says what can be done about config.json that was damaged or changed.
+func damagedConfig(err error) error {
+	var in *graph.InputError
+	if errors.As(err, &in) {
+		named := *in
+		named.File = ""
+		named.Fix = "copy the run's folder again; if you changed the file yourself, remove its last field, crc32c"
+		return &named
+	}
+	return err
+}
+
+// mostWeights bounds the model of a config before memory is allocated for it.
 const mostWeights = 1 << 32
 
 func (c *Config) sane() error {
@@ -155,7 +242,8 @@ func (c *Config) sane() error {
 	widest := max(m.Hidden, 1) * max(m.Heads, 1)
 	if m.In > 1<<26 || m.Out > 1<<24 || m.Heads > 1<<12 || m.OutHeads > 1<<12 ||
 		int64(m.In+m.Out*max(m.OutHeads, 1)+m.Layers*m.Hidden) > mostWeights/int64(widest) {
-		return &graph.InputError{Field: "model", Found: "sizes of more than 2^32 weights", Want: "a model that fits this machine"}
+		return &graph.InputError{Field: "model", Found: "sizes of more than 2^32 weights",
+			Want: "a model that fits this machine"}
 	}
 	return nil
 }
@@ -164,21 +252,56 @@ func (c *Config) sane() error {
 func (t *Trained) Model(dev tensor.Device) (*nn.Model, error) {
 	m := nn.New(dev, t.Config.Model, 0)
 	if err := m.Load(dev, t.Weights); err != nil {
-		return nil, &graph.InputError{File: filepath.Join(t.Dir, weightsFile), Found: "weights of another model: " + err.Error(), Want: "those of " + configFile, Fix: "copy the run's folder again, or train again"}
+		return nil, &graph.InputError{File: filepath.Join(t.Dir, weightsFile), Found: "weights of another model: " +
+			err.Error(), Want: "those of " + configFile, Fix: "copy the run's folder again, or train again"}
 	}
 	return m, nil
 }
 
-// suits checks that the model can be asked about a dataset.
+// suits checks that the model fits a dataset.
 func (t *Trained) suits(d *graph.Dataset) error {
-	if d.Features == nil {
-		return &graph.InputError{File: d.Dir, Found: "no features", Want: fmt.Sprintf("%d a vertex", t.Config.Model.In), Fix: "import the dataset with features"}
+	if err := t.knows(d); err != nil {
+		return err
+	}
+	in, cols := t.Config.Model.In-t.learnt(), 0
+	if d.Features != nil {
+		cols = d.Features.Cols
+	}
+	if d.Features == nil && in > 0 {
+		return &graph.InputError{File: d.Dir, Found: "no features",
+			Want: fmt.Sprintf("%d per vertex", in), Fix: "import the dataset with features"}
 	}
 	if want := t.Config.Model.EdgeDim; want > 0 && d.Graph.EdgeDim != want {
-		return &graph.InputError{File: d.Dir, Field: "edge_features", Found: fmt.Sprintf("%d numbers an edge", d.Graph.EdgeDim), Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", want, t.Config.Dataset), Fix: "name the dataset that goes with the run"}
+		return &graph.InputError{File: d.Dir, Field: "edge_features",
+			Found: fmt.Sprintf("%d numbers per edge", d.Graph.EdgeDim),
+			Want:  fmt.Sprintf("%d, which the model was trained on (dataset %q)", want, t.Config.Dataset),
+			Fix:   "name the dataset that goes with the run"}
 	}
-	if d.Features.Cols != t.Config.Model.In {
-		return &graph.InputError{File: d.Dir, Field: "features", Found: fmt.Sprint(d.Features.Cols), Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", t.Config.Model.In, t.Config.Dataset), Fix: "name the dataset that goes with the run"}
+	if err := t.sameColumns(d); err != nil {
+		return err
+	}
+	if cols != in {
+		return &graph.InputError{File: d.Dir, Field: "features", Found: fmt.Sprint(cols),
+			Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", in, t.Config.Dataset),
+			Fix:  "name the dataset that goes with the run"}
+	}
+	return nil
+}
+
+// sameColumns refuses features that have other names than those of the training data: words
+// that were not the same in both give other columns.
+func (t *Trained) sameColumns(d *graph.Dataset) error {
+	if t.Config.Features == nil || d.Meta.Features == nil {
+		return nil
+	}
+	want, have := t.Config.Features.Columns, d.Meta.Features.Columns
+	for c := range min(len(want), len(have)) {
+		if want[c] != have[c] {
+			return &graph.InputError{File: d.Dir, Field: fmt.Sprintf("column %d of the features", c),
+				Found: fmt.Sprintf("%.60q", have[c]),
+				Want:  fmt.Sprintf("%.60q, as in the data that the model was trained on (%q)", want[c], t.Config.Dataset),
+				Fix:   "give both datasets the same columns, in the same order, and the same words of --one-hot"}
+		}
 	}
 	return nil
 }
@@ -191,7 +314,7 @@ func (t *Trained) task(d *graph.Dataset) string {
 	return t.taskOr(nn.TaskClassify)
 }
 
-// taskOr is what config.json says, or another where it says nothing.
+// taskOr is the task in config.json, or another if it has none.
 func (t *Trained) taskOr(other string) string {
 	if t.Config.Task != "" {
 		return t.Config.Task

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -14,8 +15,13 @@ import (
 )
 
 // WriteNPY writes the predictions as an array: row v is vertex v of the dataset.
-// The file appears whole or not at all.
+// The file appears complete or not at all. Where classes have names, ClassesFile lists them.
 func (p *Predictions) WriteNPY(path string) error {
+	if file := p.ClassesFile(path); file != "" {
+		if err := p.writeClasses(file); err != nil {
+			return err
+		}
+	}
 	n, wide := int64(p.Vertices), int64(p.Width)
 	switch {
 	case p.Class != nil:
@@ -26,16 +32,33 @@ func (p *Predictions) WriteNPY(path string) error {
 	return graph.WriteNPY(path, p.Values, n, wide)
 }
 
-// WriteParquet writes a table of two columns: id, the vertices' names before import
-// (whole numbers, or text where they were that), and label, labels, value, values,
-// probabilities or embedding. The file appears whole or not at all.
+// ClassesFile is the file beside an array that names class c on line c, from 0; "": classes
+// have no names.
+func (p *Predictions) ClassesFile(path string) string {
+	if len(p.ClassNames) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(path, ".npy") + ".classes.txt"
+}
+
+func (p *Predictions) writeClasses(path string) error {
+	return disk.Write(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Join(p.ClassNames, "\n")+"\n")
+		return err
+	})
+}
+
+// WriteParquet writes a table: id, the vertices' names before import (whole numbers, or text
+// where they were that), and label with its probability (and class, its name, where classes
+// have names), labels, value, values, probabilities or embedding. The file appears complete
+// or not at all.
 func (p *Predictions) WriteParquet(path string, d *graph.Dataset) error {
 	return disk.Write(path, func(w io.Writer) error {
 		if textIDs(d) {
 			return writeTable(w, p, d.ID)
 		}
 		return writeTable(w, p, func(v uint32) int64 {
-			id, _ := strconv.ParseInt(d.ID(v), 10, 64) // numbers are what they were written from
+			id, _ := strconv.ParseInt(d.ID(v), 10, 64) // they were written from numbers
 			return id
 		})
 	})
@@ -54,8 +77,16 @@ type vertexID interface{ int64 | string }
 
 // The rows of tables.
 type labelRow[I vertexID] struct {
-	ID    I     `parquet:"id"`
-	Label int32 `parquet:"label"`
+	ID          I       `parquet:"id"`
+	Label       int32   `parquet:"label"`
+	Probability float32 `parquet:"probability"`
+}
+
+type namedRow[I vertexID] struct {
+	ID          I       `parquet:"id"`
+	Label       int32   `parquet:"label"`
+	Class       string  `parquet:"class,dict"`
+	Probability float32 `parquet:"probability"`
 }
 
 type marksRow[I vertexID] struct {
@@ -86,8 +117,12 @@ type embeddingRow[I vertexID] struct {
 func writeTable[I vertexID](w io.Writer, p *Predictions, id func(v uint32) I) error {
 	row := func(v uint32) []float32 { return rows{p.Width, p.Values}.of(v) }
 	switch {
+	case p.Class != nil && len(p.ClassNames) > 0:
+		return writeRows(w, p.Vertices, func(v uint32) namedRow[I] {
+			return namedRow[I]{id(v), p.Class[v], graph.ClassName(p.ClassNames, int(p.Class[v])), p.Probability[v]}
+		})
 	case p.Class != nil:
-		return writeRows(w, p.Vertices, func(v uint32) labelRow[I] { return labelRow[I]{id(v), p.Class[v]} })
+		return writeRows(w, p.Vertices, func(v uint32) labelRow[I] { return labelRow[I]{id(v), p.Class[v], p.Probability[v]} })
 	case p.Marks != nil:
 		return writeRows(w, p.Vertices, func(v uint32) marksRow[I] {
 			marks := make([]int32, p.Width)
@@ -106,7 +141,7 @@ func writeTable[I vertexID](w io.Writer, p *Predictions, id func(v uint32) I) er
 	return writeRows(w, p.Vertices, func(v uint32) probabilitiesRow[I] { return probabilitiesRow[I]{id(v), row(v)} })
 }
 
-// groupRows is how many rows a row group has: as a reader holds one, not too many.
+// groupRows is the rows per row group: readers hold a whole group in memory.
 const groupRows = 1 << 17
 
 func writeRows[R any](w io.Writer, n int, row func(v uint32) R) error {

@@ -6,12 +6,18 @@ package tensor
 // an input only where that is said ("in place"); views that overlap in part are
 // never allowed. Sizes that do not fit are a bug of the caller and panic.
 //
+// Operations take effect in the order of their calls, but one may still be running when its
+// call returns. What an operation computes stays on the device, single numbers too. The host
+// waits where memory of its own is written: in Download and Pack, and in Sync. Host slices
+// that an operation reads may be reused when it returns, but for those of FromHost. One
+// goroutine at a time calls a device.
+//
 // Numbers of a device: parameters, their gradients and the optimiser's state are
 // of the device's own Type (float32, or float64 on the reference device). Rows
 // of vertices (features, activations and their gradients) may be of that type or
-// bfloat16. Sums over columns for batch norm are always float64.
+// bfloat16. Sums over rows (of columns, of losses) are always float64.
 type Device interface {
-	Memory
+	Allocator
 	Dense
 	Graphs
 	Edgewise
@@ -19,12 +25,11 @@ type Device interface {
 	Norms
 	Losses
 	Optimisers
-	Packing
-	Zeros
+	Packer
 }
 
-// Memory makes, fills and frees matrices.
-type Memory interface {
+// Allocator makes, fills and frees matrices.
+type Allocator interface {
 	// Type is the type of parameters: F32 or F64.
 	Type() DType
 	// RowType is the type rows of vertices get when the user asked for t: BF16 stays
@@ -35,48 +40,36 @@ type Memory interface {
 	New(t DType, rows, cols int) Matrix
 	// Scratch is a matrix of any content, for results that are overwritten at once.
 	Scratch(t DType, rows, cols int) Matrix
-	// Free gives the memory of a matrix made by New or Scratch back for reuse. A
+	// Free gives the memory of a matrix made by New, Scratch or Staging back for reuse. A
 	// view must not be freed, nor a matrix used after.
 	Free(Matrix)
 
-	// FromHost is a matrix of host numbers (float32, or bfloat16 as uint16),
-	// without a copy where the device can see host memory: host must stay as it is
-	// while the matrix is in use. This is how mapped features larger than memory are used.
-	FromHost(rows, cols int, host []float32) Matrix
-	FromHostBF16(rows, cols int, host []uint16) Matrix
-	// Upload fills dst with host numbers, rounding to its type; Download reads m, row by row.
-	Upload(dst Matrix, host []float64)
-	Download(host []float64, m Matrix)
-	// Upload32 and Download32 are the same in single precision.
-	Upload32(dst Matrix, host []float32)
-	Download32(host []float32, m Matrix)
+	// FromHost is a matrix of a host slice ([]float32, []uint16 for bfloat16, []uint32 or
+	// []int64), without a copy where the device can see host memory: the slice must stay as
+	// it is while the matrix is in use. This is how mapped features larger than memory are
+	// used. The matrix is not freed: its memory goes back when no handle is left.
+	FromHost(rows, cols int, host any) Matrix
+	// Upload fills dst with the numbers of a host slice ([]float64 or []float32, rounded to
+	// dst's type; []uint16, []uint32 and []int64 if they are of its type). Download reads m,
+	// row by row, and waits for all that was called before.
+	Upload(dst Matrix, host any)
+	Download(host any, m Matrix)
+	// Staging is host memory of any content for what goes over a wire; Free the matrix
+	// after use.
+	Staging(bytes int) (Matrix, []byte)
 
-	// Bytes are the numbers of a matrix without gaps, as they go over a wire: the memory it
-	// lives in, where the host can see that. Where it cannot they are nil, and rows are
-	// packed into a room before they leave, and unpacked from one when they have come.
-	Bytes(m Matrix) []byte
-	// Room is host memory of any content for what goes over a wire; Free the matrix after use.
-	Room(bytes int) (Matrix, []byte)
-
-	// Indices is a list of row numbers on the device.
-	Indices(host []uint32) Index
-	// SparseMatrix is a CSR matrix on the device. value may be nil (all ones). The slices
-	// must stay as they are while it is in use.
-	SparseMatrix(rows, cols int, ptr []int64, index []uint32, value []float32) *Sparse
-	// SparseTranspose is the transpose of s given its structure and, for each of
-	// its entries, the entry of s it stands for; values are carried over.
-	SparseTranspose(s *Sparse, ptr []int64, index []uint32, perm []uint32) *Sparse
-
-	// InUse and Peak are the bytes of matrices made by New and Scratch.
-	InUse() int64
-	Peak() int64
+	// Usage is the bytes of matrices made by New, Scratch and Staging, and by FromHost where
+	// that copies: now, and at most.
+	Usage() (inUse, peak int64)
+	// Sync waits until all operations called before are done.
+	Sync()
 	// Close frees all memory and stops the device's threads.
 	Close()
 }
 
 // Dense is matrix multiplication.
 type Dense interface {
-	// MatMul: dst = after(op(a)·op(b)), or with Add dst = after(dst + op(a)·op(b)).
+	// MatMul: dst = epilogue(op(a)·op(b)), or with Add dst = epilogue(dst + op(a)·op(b)).
 	// The shapes that matter: tall times small (a: vertices x in, b: in x out, with
 	// or without TransB) and, with TransA, tall-transposed times tall
 	// (a: vertices x in, b: vertices x out, dst: in x out).
@@ -89,20 +82,29 @@ type Dense interface {
 type MatMul struct {
 	TransA, TransB bool
 	Add            bool // add to what dst holds
-	After          After
+	// ZerosA and ZerosB are the shares of zeros that a and b are expected to have, from how
+	// they were made: 0 where nothing is known. They are for speed only.
+	ZerosA, ZerosB float32
+	Epilogue       Epilogue
 }
 
-// After is what is done to a row right after it was computed: dst =
+// Epilogue is what is done to a row right after it was computed: dst =
 // dropout(act(x + bias)). Kernels that produce rows do it while the row is in
 // cache, which saves a pass over memory.
-type After struct {
+type Epilogue struct {
 	Bias    Matrix // 1 x cols, or none
 	Act     Act
 	Dropout Dropout
 }
 
 // Empty reports whether there is nothing to do.
-func (a After) Empty() bool { return a.Bias.IsZero() && a.Act == NoAct && a.Dropout.P == 0 }
+func (e Epilogue) Empty() bool { return e.Bias.IsZero() && e.Act == NoAct && e.Dropout.P == 0 }
+
+// Slice is the same for rows lo to hi of the matrix it was made for.
+func (e Epilogue) Slice(lo, hi int) Epilogue {
+	e.Dropout = e.Dropout.Slice(lo, hi)
+	return e
+}
 
 // Act is an activation function.
 type Act uint8
@@ -116,9 +118,9 @@ const (
 
 func (a Act) String() string { return [...]string{"none", "relu", "elu", "leaky_relu"}[a] }
 
-// Dropout zeroes each number with probability P, rounded to a multiple of 1/65536,
-// and scales the others by 1/(1-P). The draw for (row, column) is a function of Key, the row's vertex id
-// and the column: see dropout.go. P = 0 is no dropout.
+// Dropout zeroes each number with probability P, rounded to a multiple of 1/65536, and
+// scales the others by 1/(1-P). The draw for (row, column) is a function of Key, the row's
+// vertex id and the column: see dropout.go. P = 0 is no dropout.
 type Dropout struct {
 	P   float32
 	Key uint64
@@ -162,9 +164,10 @@ type Graphs interface {
 	// stat (rows x 2·heads) keeps row maximum and reciprocal sum for the backward pass.
 	// A row with no entry is zero.
 	Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op Attention)
-	// AttendGrad: from ddst: dz (overwritten), dleft, dright (overwritten). adjT is
-	// the transpose of adj made by SparseTranspose. dst is what Attend computed; dz may be
-	// in its place.
+	// AttendGrad: from ddst: dz (overwritten), dleft, dright (overwritten). adjT is adj's
+	// Transpose. dst is what Attend computed; dz may be in its place. Where α_ij is exactly 1
+	// (a row of one entry, saturated scores) the gradient of e_ij is exactly zero: it is the
+	// difference of two equal terms, which are summed in different orders.
 	AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention)
 
 	// GatherRows: dst_k = src_rows[k]. ScatterAdd: dst_rows[k] += src_k, in order of k.
@@ -217,61 +220,78 @@ type Elements interface {
 	Copy(dst, src Matrix)
 	// Combine: dst = a·x + b·y; in place of x or y. y may be none.
 	Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix)
-	// Multiply: dst = x·y, place by place; in place of x or y.
+	// Multiply: dst = x·y, number by number; in place of x or y.
 	Multiply(dst, x, y Matrix)
 	// Activate: dst = dropout(act(src + bias)); in place.
-	Activate(dst, src Matrix, after After)
+	Activate(dst, src Matrix, op Epilogue)
 	// ActivateGrad: dx = the gradient before Activate, from dy after it and the
 	// result y; in place of dy. dbias, if given, gets the column sums of dx added.
-	ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix)
-	// Dot is the sum of products of equal places, in float64.
-	Dot(x, y Matrix) float64
-	// Finite reports whether all numbers are finite.
-	Finite(m Matrix) bool
+	ActivateGrad(dx, dy, y Matrix, op Epilogue, dbias Matrix)
+	// Dot: dst (1 x 1, F64) = the sum of products of corresponding numbers.
+	Dot(dst, x, y Matrix)
 }
 
 // Norms are batch and layer norm. Batch norm is in steps, so that between them
-// the sums of several workers can be added. eps is above zero: without it, equal numbers are divided by
-// their deviation of none, which is NaN, as it is in torch.
+// the sums of several workers can be added. eps is above zero: without it, equal numbers are
+// divided by their deviation of none, which is NaN, as it is in torch.
 type Norms interface {
 	// ColumnSums: sums (2 x cols, F64) = sum of x, sum of x².
 	ColumnSums(sums, x Matrix)
 	// Moments: mv (2 x cols, F64) = mean and biased variance from sums over count rows.
-	Moments(mv, sums Matrix, count int64)
-	// Running: running (2 x cols, F64) moves by momentum towards mv's mean and unbiased variance.
-	Running(running, mv Matrix, count int64, momentum float64)
-	// BatchNorm: y = after(gamma·(x-mean)/sqrt(var+eps) + beta); in place. after.Bias must be none.
-	BatchNorm(y, x, mv, gamma, beta Matrix, eps float64, after After)
+	// running (likewise), if given, moves by momentum towards the mean and the unbiased
+	// variance.
+	Moments(mv, running, sums Matrix, count int64, momentum float64)
+	// BatchNorm: y = epilogue(gamma·(x-mean)/sqrt(var+eps) + beta); in place. Its bias must be none.
+	BatchNorm(y, x, mv, gamma, beta Matrix, eps float64, op Epilogue)
 	// BatchNormSums: gs (2 x cols, F64) = sum of dy, sum of dy·xhat.
 	BatchNormSums(gs, dy, x, mv Matrix, eps float64)
 	// BatchNormGrad: dx = gamma/sqrt(var+eps) · (dy - gs0/count - xhat·gs1/count); in place of dy.
 	BatchNormGrad(dx, dy, x, mv, gs, gamma Matrix, count int64, eps float64)
 
-	// LayerNorm: y = after(gamma·(x-mean)/sqrt(var+eps) + beta) over each row; in place
+	// LayerNorm: y = epilogue(gamma·(x-mean)/sqrt(var+eps) + beta) over each row; in place
 	// not allowed. stat (rows x 2, device type) keeps mean and reciprocal deviation.
-	LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After)
+	LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, op Epilogue)
 	// LayerNormGrad: dx overwritten (in place of dy), dgamma and dbeta added to.
 	LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix)
 }
 
-// Losses compare predictions with what was known. A loss is the sum over the
-// given rows, times scale; its gradient goes into those rows of dlogits, and
-// other rows are set to zero. dlogits may be none (evaluation), or logits itself.
+// Losses compare predictions with what was known.
 type Losses interface {
-	// CrossEntropy: -log softmax(logits_r)[label_r]. labels has one entry a row of
-	// logits. correct counts rows whose largest logit (the first of equals) is the label.
-	CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale float64) (loss float64, correct int)
-	// BCE: binary cross-entropy with logits against targets in [0,1], of the same shape as logits.
-	BCE(dlogits, logits, targets Matrix, rows Index, scale float64) float64
-	// SquaredError: the square of logits less targets, of the same shape.
-	SquaredError(dlogits, logits, targets Matrix, rows Index, scale float64) float64
-	// CountMarks counts, over rows, the logits above 0, the targets above ½, and the
-	// places where both are.
-	CountMarks(logits, targets Matrix, rows Index) (predicted, known, both int)
+	// Loss: sums (1 x 2, F64) = the loss over the given rows, times scale, and, of
+	// cross-entropy, how many of them are right: their largest logit (the first of equals)
+	// is the label. The gradient goes into those rows of dlogits, and other rows are set to
+	// zero. dlogits may be none (evaluation), or logits itself.
+	Loss(sums, dlogits, logits Matrix, op Loss)
+	// CountMarks: counts (1 x 3, F64) = over rows, the logits above 0, the targets above ½,
+	// and where both are.
+	CountMarks(counts, logits, targets Matrix, rows Index)
 	// Softmax of each row; in place.
 	Softmax(dst, src Matrix)
 	// Argmax: the column of the largest number of each row, the first of equals.
-	Argmax(dst []uint32, src Matrix)
+	Argmax(dst Index, src Matrix)
+}
+
+// LossKind is one of the losses.
+type LossKind uint8
+
+const (
+	// CrossEntropy: -log softmax(logits_r)[label_r].
+	CrossEntropy LossKind = iota
+	// BCE: binary cross-entropy with logits against targets in [0,1], of the shape of logits.
+	BCE
+	// SquaredError: the square of logits less targets, of the same shape.
+	SquaredError
+)
+
+func (k LossKind) String() string { return [...]string{"CrossEntropy", "BCE", "SquaredError"}[k] }
+
+// Loss says which loss over which rows.
+type Loss struct {
+	Kind    LossKind
+	Labels  Index  // of cross-entropy: one entry per row of logits
+	Targets Matrix // of the others
+	Rows    Index  // distinct; none: all rows
+	Scale   float64
 }
 
 // Optimisers update a parameter from its gradient.

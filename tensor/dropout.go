@@ -3,7 +3,7 @@ package tensor
 import (
 	"math"
 
-	"starling/tensor/simd"
+	"starling/tensor/draw"
 )
 
 // Dropout's draws. A draw must be the same on any worker, thread and device, and
@@ -11,7 +11,7 @@ import (
 // 1/65536, and never all: threshold is P·2^16 rounded. What is kept is scaled by the
 // inverse of that.
 //
-// A half, what most models drop, takes one bit a number, so that 64 columns take one
+// A half, what most models drop, takes one bit per number, so that 64 columns take one
 // hash: column j is kept where bit j mod 64 of the row's block j div 64 is set,
 //
 //	bits(block) = mix(key + (2^32·block + id+1)·2^64/φ)
@@ -19,7 +19,7 @@ import (
 // Any other P takes 16 bits, two of a 32-bit hash that vector units compute sixteen at
 // a time, and a number is kept when its draw is at least threshold:
 //
-//	k     = bits(0)                              64 bits, once a row
+//	k     = bits(0)                              64 bits, once per row
 //	x     = low(k) + pair·c0
 //	x     = (x ^ x>>16)·c1
 //	hash  = (x ^ x>>15 ^ high(k))·c2
@@ -27,45 +27,36 @@ import (
 // The draws of columns 2i and 2i+1 are the lower and the upper half of the hash of
 // pair i. Attention coefficients take 16 bits whatever P is: the draw for (destination,
 // source, head) is the upper half of the hash of pair = source·cs + head·ch. Hashes and
-// constants are in simd/draw.go.
+// constants are in package draw.
 
-// rowDraws are the draws of one row.
-type rowDraws struct {
+// Draws are those of one row.
+type Draws struct {
 	key, own uint64 // the dropout's key and the row's
 	id       uint32
 	least    uint16
 }
 
-// anyRow has yet to be told which row, by of.
-func (d Dropout) anyRow() rowDraws { return rowDraws{key: d.Key, least: d.threshold()} }
+// Draws are those of a row that Of has yet to name.
+func (d Dropout) Draws() Draws { return Draws{key: d.Key, least: d.Threshold()} }
 
-func (d Dropout) row(i int) rowDraws { return d.anyRow().of(d.id(i)) }
-
-// of are the draws of the row with an id.
-func (r rowDraws) of(id uint32) rowDraws {
-	r.id, r.own = id, simd.RowKey(r.key, id)
+// Of are the draws of the row with an id.
+func (r Draws) Of(id uint32) Draws {
+	r.id, r.own = id, draw.RowKey(r.key, id)
 	return r
 }
 
-func (r rowDraws) keeps(column uint32) bool {
+// Keeps reports whether the number of a column is kept.
+func (r Draws) Keeps(column uint32) bool {
 	switch {
-	case r.least != simd.HalfDropped:
-		return simd.Draw(r.own, column) >= r.least
+	case r.least != draw.Half:
+		return draw.Column(r.own, column) >= r.least
 	case column < 64:
 		return r.own>>column&1 != 0
 	}
-	return simd.RowBits(r.key, r.id, column/64)>>(column%64)&1 != 0
+	return draw.RowBits(r.key, r.id, column/64)>>(column%64)&1 != 0
 }
 
-// threshold is the least draw that keeps a number; scale is what kept ones are multiplied by.
-func (d Dropout) threshold() uint16 { return uint16(min(math.Round(float64(d.P)*0x1p16), 0xffff)) }
+// Threshold is the least draw that keeps a number; Scale is what kept ones are multiplied by.
+func (d Dropout) Threshold() uint16 { return uint16(min(math.Round(float64(d.P)*0x1p16), 0xffff)) }
 
-func (d Dropout) scale() float64 { return 0x1p16 / (0x1p16 - float64(d.threshold())) }
-
-// id is the vertex id of row i.
-func (d Dropout) id(i int) uint32 {
-	if d.IDs.v != nil {
-		return d.IDs.v[i]
-	}
-	return d.First + uint32(i)
-}
+func (d Dropout) Scale() float64 { return 0x1p16 / (0x1p16 - float64(d.Threshold())) }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"testing"
 
-	"starling/tensor/simd"
+	"starling/tensor/draw"
 )
 
 // evenly fails unless count of so many draws is what a share of them is, to five deviations.
@@ -22,13 +22,13 @@ func TestDrawsAreEven(t *testing.T) {
 	const rows, cols = 1 << 16, 32
 	for _, p := range []float32{0.1, 0.4999, 0.6} {
 		d := Dropout{P: p, Key: 11}
-		keep := 1 / d.scale()
+		keep := 1 / d.Scale()
 		var kept [cols]float64
 		var both [cols][cols]float64
 		for i := range rows {
-			draws, on := d.row(i), [cols]bool{}
+			draws, on := RowDraws(d, i), [cols]bool{}
 			for j := range on {
-				on[j] = draws.keeps(uint32(j))
+				on[j] = draws.Keeps(uint32(j))
 				if !on[j] {
 					continue
 				}
@@ -49,7 +49,8 @@ func TestDrawsAreEven(t *testing.T) {
 	}
 }
 
-// TestBitsAreEven is that of a half, where each bit of a hash decides a number: any bit is set half of the time, and is as
+// TestBitsAreEven is that of a half, where each bit of a hash decides a number: any bit is set
+// half of the time, and is as
 // any other of its block, of other blocks and of the next row in as many rows as not.
 func TestBitsAreEven(t *testing.T) {
 	const rows = 1 << 16
@@ -75,7 +76,8 @@ func TestBitsAreEven(t *testing.T) {
 			for n, o := range others {
 				for k := range 64 {
 					if n > 0 || k != j {
-						evenly(t, same[n][j][k], rows, 0.5, "key %d: bit %d as bit %d of block %d, %d rows on", key, j, k, o.block, o.row)
+						evenly(t, same[n][j][k], rows, 0.5, "key %d: bit %d as bit %d of block %d, %d rows on", key, j,
+							k, o.block, o.row)
 					}
 				}
 			}
@@ -84,13 +86,13 @@ func TestBitsAreEven(t *testing.T) {
 }
 
 // bitsOf64 are the bits of a block of 64 rows, each bit's of all rows side by side.
-func bitsOf64(key uint64, id, block uint32) (turned [64]uint64) {
+func bitsOf64(key uint64, id, block uint32) (transposed [64]uint64) {
 	for i := range uint32(64) {
-		for j, x := 0, simd.RowBits(key, id+i, block); j < 64; j++ {
-			turned[j] |= x >> j & 1 << i
+		for j, x := 0, draw.RowBits(key, id+i, block); j < 64; j++ {
+			transposed[j] |= x >> j & 1 << i
 		}
 	}
-	return turned
+	return transposed
 }
 
 // TestHalfTakesABit: column j of a row is bit j%64 of its block j/64, also of the last ids there are.
@@ -101,7 +103,7 @@ func TestHalfTakesABit(t *testing.T) {
 			z := d.Key + (uint64(d.First)+uint64(i)+1+uint64(j/64)<<32)*0x9e3779b97f4a7c15
 			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 			z = (z ^ z>>27) * 0x94d049bb133111eb
-			if want := (z^z>>31)>>(j%64)&1 == 1; d.row(i).keeps(j) != want {
+			if want := (z^z>>31)>>(j%64)&1 == 1; RowDraws(d, i).Keeps(j) != want {
 				t.Fatalf("row %d, column %d: kept %t, want %t", i, j, !want, want)
 			}
 		}
@@ -117,16 +119,15 @@ func TestOtherSharesTake16Bits(t *testing.T) {
 	}
 	head, headFactor := uint32(3), uint32(0xc2b2ae35)
 	d := Dropout{P: 0.3, Key: 5, First: 1<<32 - 4}
-	op := Attention{Dropout: d}
 	for i := range 4 {
-		k := simd.RowBits(d.Key, d.First+uint32(i), 0)
+		k := draw.RowBits(d.Key, d.First+uint32(i), 0)
 		for j := range uint32(200) {
-			draw := uint16(hash(k, j/2) >> (16 * (j % 2)))
-			if want := draw >= d.threshold(); d.row(i).keeps(j) != want {
+			bits := uint16(hash(k, j/2) >> (16 * (j % 2)))
+			if want := bits >= d.Threshold(); RowDraws(d, i).Keeps(j) != want {
 				t.Fatalf("row %d, column %d: kept %t, want %t", i, j, !want, want)
 			}
-			draw = uint16(hash(k, j*0x85ebca6b+headFactor*head) >> 16)
-			if want := draw >= d.threshold(); op.coefficientFactor(i, int(j), int(head)) != 0 != want {
+			bits = uint16(hash(k, j*0x85ebca6b+headFactor*head) >> 16)
+			if want := bits >= d.Threshold(); keepsEdge(k, j, int(head), d) != want {
 				t.Fatalf("destination %d, source %d: kept %t, want %t", i, j, !want, want)
 			}
 		}
@@ -139,8 +140,13 @@ func TestDropoutRounding(t *testing.T) {
 		threshold uint16
 	}{{0.5, 1 << 15}, {0.25, 1 << 14}, {0.6, 39322}, {1e-6, 0}, {0.9999999, 0xffff}} {
 		d := Dropout{P: c.p}
-		if got, scale := d.threshold(), 0x1p16/(0x1p16-float64(c.threshold)); got != c.threshold || d.scale() != scale {
-			t.Errorf("P %g: threshold %d, scale %g; want %d, %g", c.p, got, d.scale(), c.threshold, scale)
+		if got, scale := d.Threshold(), 0x1p16/(0x1p16-float64(c.threshold)); got != c.threshold || d.Scale() != scale {
+			t.Errorf("P %g: threshold %d, scale %g; want %d, %g", c.p, got, d.Scale(), c.threshold, scale)
 		}
 	}
+}
+
+// keepsEdge reports whether the coefficient of a source is kept by a destination with this key.
+func keepsEdge(key uint64, source uint32, head int, d Dropout) bool {
+	return draw.Attention(key, source, head) >= d.Threshold()
 }

@@ -9,14 +9,15 @@ type Edgewise interface {
 	// at once; with edges, t_e = features_e · weight, else 0:
 	//   e_ij = a · leaky(z_j + right_i + t_e);  α_ij = softmax over row i of e_ij
 	//   dst_i = sum over j of drop(α_ij) · z_j       (per head)
-	// alpha (entries x heads), if given, keeps α for the way back. z is Cols x
+	// alpha (entries x heads), if given, keeps α for the backward pass. z is Cols x
 	// (heads·width), right Rows x (heads·width), a 1 x (heads·width). A row with no
 	// entry is zero.
 	DynamicAttend(dst, alpha Matrix, adj *Sparse, z, right, a Matrix, op Attention, edges EdgeInput)
 	// DynamicAttendGrad: from ddst: dz, dright (overwritten), da and edges' DWeight
-	// (added to). adjT is made by SparseTranspose with places. alpha is overwritten; dz may be
+	// (added to). adjT is a Transpose with its permutation. alpha is overwritten; dz may be
 	// in the place of dst.
-	DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse, z, right, a, alpha, dst, ddst Matrix, op Attention, edges EdgeInput)
+	DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse, z, right, a, alpha, dst, ddst Matrix,
+		op Attention, edges EdgeInput)
 
 	// FilmMean: dst_i = mean over entries (i,j) of relu(γ_i · z_j + β_i), number by
 	// number, or added to dst; zero where row i has none. film is Rows x 2·width: β,
@@ -27,8 +28,8 @@ type Edgewise interface {
 
 	// EdgeSum: dst_i = sum over entries e = (i,j) of relu(src_j + features_e · weight + bias).
 	EdgeSum(dst Matrix, adj *Sparse, src Matrix, edges EdgeInput)
-	// EdgeSumGrad: from ddst: dsrc (overwritten), DWeight and DBias (added to). adjT is
-	// made by SparseTranspose with places.
+	// EdgeSumGrad: from ddst: dsrc (overwritten), DWeight and DBias (added to). adjT is a
+	// Transpose with its permutation.
 	EdgeSumGrad(dsrc Matrix, adj, adjT *Sparse, src, ddst Matrix, edges EdgeInput)
 }
 
@@ -38,6 +39,6 @@ type EdgeInput struct {
 	Features Matrix // entries x d
 	Weight   Matrix // d x width
 	Bias     Matrix // 1 x width, or none
-	// Gradients, on the way back.
+	// Gradients, of the backward pass.
 	DWeight, DBias Matrix
 }

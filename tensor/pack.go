@@ -1,6 +1,11 @@
 package tensor
 
-// Packed is a form of rows with fewer bytes, for the wire.
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// Packed is a form of rows on the wire.
 type Packed uint8
 
 const (
@@ -11,19 +16,26 @@ const (
 	// PackInt8: a float32 scale s, the largest size of the row over 127, then every
 	// number x as the integer next to x/s.
 	PackInt8
+	// PackNonZero: one bit per number that says whether it is not zero (-0 and NaN are not),
+	// each row in whole words of 32 (BitBytes); then the numbers whose bits are set, row
+	// after row. Nothing is rounded.
+	PackNonZero
 )
 
-func (f Packed) String() string { return [...]string{"none", "bf16", "int8"}[f] }
+func (f Packed) String() string { return [...]string{"none", "bf16", "int8", "non-zero"}[f] }
 
-// BytesOf is what the rows of m take.
+// BytesOf is what the rows of m take; of PackNonZero, what they may take.
 func (f Packed) BytesOf(m Matrix) int {
-	if f == Unpacked {
+	switch f {
+	case Unpacked:
 		return int(m.Bytes())
+	case PackNonZero:
+		return BitBytes(m.Rows, m.Cols) + int(m.Bytes())
 	}
 	return m.Rows * f.RowBytes(m.Cols)
 }
 
-// RowBytes is what a row of numbers takes. REQUIRES: f is not Unpacked.
+// RowBytes is what a row of numbers takes. REQUIRES: f is PackBF16 or PackInt8.
 func (f Packed) RowBytes(cols int) int {
 	if f == PackInt8 {
 		return 4 + cols
@@ -31,36 +43,52 @@ func (f Packed) RowBytes(cols int) int {
 	return 2 * cols
 }
 
-// tiny is the largest number of a row that int8 sends as zeros: below it the
-// reciprocal of the scale may not be finite. Error feedback keeps such rows anyway.
-const tiny = 1e-30
-
-// Packing makes rows smaller for the wire, and keeps account of what that costs.
-type Packing interface {
-	// Pack: dst = src + rest, rounded to f; rest = what rounding took away. Row k of
-	// src goes with row at[k] of rest, or with row k where at is none. rest is of the
-	// device's type, or none: then what is taken away is forgotten. Rows that are not
-	// finite arrive as not finite. Unpacked rows are copied as they are, and rest is none.
-	Pack(dst []byte, f Packed, src, rest Matrix, at Index)
-	// Unpack: dst = the rows that Pack wrote to src.
-	Unpack(dst Matrix, f Packed, src []byte)
+// Packer makes rows smaller for the wire, and keeps account of what that costs. The bytes
+// are host memory: Pack returns when they are written, how many there are, and Unpack when
+// they may be reused.
+type Packer interface {
+	Pack(dst []byte, src Matrix, p Packing) int
+	// Unpack: dst = the rows that Pack wrote to src. REQUIRES: src has just these, and, of
+	// PackNonZero, no bit is beyond the last column (see CountBits).
+	Unpack(dst Matrix, src []byte, p Packing)
 }
 
-func needPacked(op string, bytes []byte, f Packed, m Matrix) {
-	need(len(bytes) == f.BytesOf(m), "%s: %d bytes of %v for %v", op, len(bytes), f, m)
+// Packing says how rows travel.
+type Packing struct {
+	Form Packed
+	// Residual is what earlier rounding took away: it is added to the rows, and becomes what
+	// rounding takes from these. Row k goes with row At[k], or with row k where At is none.
+	// It is of the device's type, or none: then what is taken away is forgotten. Rows that
+	// are not finite arrive as not finite. REQUIRES: Form is PackBF16 or PackInt8.
+	Residual Matrix
+	At       Index
+	// Mask, of PackNonZero, is bits that both sides have: only the numbers whose bits are
+	// set travel.
+	Mask []byte
 }
 
-func needRest(f Packed, src, rest Matrix, at Index) {
-	need(rest.IsZero() || f != Unpacked, "Pack: a rest of rows as they are")
-	need(rest.IsZero() || rest.Cols == src.Cols, "Pack: rest is %v beside %v", rest, src)
-	need(rest.IsZero() || !at.IsZero() || rest.Rows == src.Rows, "Pack: rest is %v beside %v", rest, src)
-	need(at.IsZero() || at.Len() == src.Rows, "Pack: %d places for %v", at.Len(), src)
-}
+// Tiny is the largest number of a row that int8 sends as zeros: below it the reciprocal of
+// the scale may not be finite. Error feedback keeps such rows anyway.
+const Tiny = 1e-30
 
-// place is the row of rest that goes with row k.
-func (x Index) place(k int) int {
-	if x.v == nil {
-		return k
+// BitBytes is what the bits of rows take, each in whole words of 32.
+func BitBytes(rows, cols int) int { return 4 * rows * BitWords(cols) }
+
+// BitWords is how many words the bits of a row take.
+func BitWords(cols int) int { return (cols + 31) / 32 }
+
+// CountBits is how many bits of rows are set. ok is false where one is beyond the last column.
+func CountBits(mask []byte, cols int) (n int, ok bool) {
+	words := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(mask))), len(mask)/4)
+	if cols%32 != 0 {
+		for last := BitWords(cols) - 1; last < len(words); last += BitWords(cols) {
+			if words[last]>>(cols%32) != 0 {
+				return 0, false
+			}
+		}
 	}
-	return int(x.v[k])
+	for _, w := range words {
+		n += bits.OnesCount32(w)
+	}
+	return n, true
 }

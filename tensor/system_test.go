@@ -33,9 +33,10 @@ func TestMemoryLimits(t *testing.T) {
 			"proc/self/cgroup":                        "5:devices:/\n4:cpu,memory:/job\n0::/\n",
 			"groups/memory/job/memory.limit_in_bytes": "1073741824\n",
 			"groups/memory/job/memory.usage_in_bytes": "805306368\n",
-			"groups/memory/job/memory.stat":           "cache 1\ninactive_file 7\ntotal_inactive_file 134217728\ntotal_active_file 134217728\n",
-			"groups/memory/memory.limit_in_bytes":     "9223372036854771712\n",
-			"groups/unified/memory.max":               "max\n",
+			"groups/memory/job/memory.stat": "cache 1\ninactive_file 7\ntotal_inactive_file " +
+				"134217728\ntotal_active_file 134217728\n",
+			"groups/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"groups/unified/memory.max":           "max\n",
 		}, 1 * gib, gib / 2},
 		{"a container that sees its own group at the top", map[string]string{
 			"proc/self/cgroup":      "0::/host/name/of/it\n",

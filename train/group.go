@@ -11,13 +11,13 @@ import (
 	"starling/wire"
 )
 
-// Group is the workers of a run, joined by collectives. Sums are made in a fixed
-// order, so that they are the same bits on every worker and in every run.
+// Group is the workers of a run, joined by collectives. Sums are made in a fixed order,
+// so that they have the same bits on every worker and in every run.
 type Group struct {
 	ctx  context.Context
 	comm *collective.Comm
 	dev  tensor.Device
-	// servers of equally many workers each: gradients are added up inside them first.
+	// servers of equally many workers each: gradients are reduced inside them first.
 	servers int
 
 	buckets *collective.Buckets
@@ -25,43 +25,45 @@ type Group struct {
 }
 
 // NewGroup is the group of an endpoint's workers, for gradients on dev. They are on so
-// many servers, as many on each, in the order of ranks.
+// many servers, equally many on each, in rank order.
 func NewGroup(ctx context.Context, end wire.Endpoint, dev tensor.Device, servers int) *Group {
 	return &Group{ctx: ctx, comm: collective.New(end), dev: dev, servers: servers}
 }
 
-func (g *Group) AddUp(epoch int, v []float64) error {
-	id := coflow.ID{Epoch: uint32(epoch), Type: coflow.Control, Layer: -1}
+func (g *Group) AllReduce(epoch, batch int, v []float64) error {
+	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(batch), Type: coflow.Control, Layer: -1}
 	return g.comm.AllReduce64(g.ctx, id, wire.Control, v, collective.Ordered)
 }
 
 // Gradients travel in buckets, each as soon as the backward pass has filled it.
-func (g *Group) Gradients(epoch int, params []*nn.Param) (Gradients, error) {
+func (g *Group) Gradients(epoch, batch int, params []*nn.Param) (Gradients, error) {
 	if g.buckets == nil {
 		g.buckets, g.place = gradientBuckets(g.comm, g.dev, g.servers, params)
 	}
-	id := coflow.ID{Epoch: uint32(epoch), Type: coflow.Params, Layer: -1, Backward: true}
-	return underWay{g}, g.buckets.Begin(g.ctx, id)
+	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(batch), Type: coflow.Params, Layer: -1, Backward: true}
+	return inFlight{g}, g.buckets.Begin(g.ctx, id)
 }
 
 // gradientBuckets packs the gradients in the order of the backward pass.
-func gradientBuckets(comm *collective.Comm, dev tensor.Device, servers int, params []*nn.Param) (*collective.Buckets, map[*nn.Param]int) {
+func gradientBuckets(comm *collective.Comm, dev tensor.Device, servers int, params []*nn.Param) (*collective.Buckets,
+	map[*nn.Param]int) {
 	var grads []tensor.Matrix
 	place := map[*nn.Param]int{}
 	for _, p := range slices.Backward(params) {
 		place[p] = len(grads)
 		grads = append(grads, p.Grad)
 	}
-	return collective.NewBuckets(comm, dev, wire.Parameter, collective.Among(servers), collective.BucketBytes, grads), place
+	return collective.NewBuckets(comm, dev, wire.Parameter, collective.Among(servers), collective.BucketBytes,
+		grads), place
 }
 
-// underWay is the sum of an epoch's gradients.
-type underWay struct{ *Group }
+// inFlight is the all-reduce of a step's gradients.
+type inFlight struct{ *Group }
 
-func (g underWay) Ready(params []*nn.Param) {
+func (g inFlight) Ready(params []*nn.Param) {
 	for _, p := range slices.Backward(params) {
 		g.buckets.Ready(g.place[p])
 	}
 }
 
-func (g underWay) Wait() error { return g.buckets.Wait(g.ctx) }
+func (g inFlight) Wait() error { return g.buckets.Wait(g.ctx) }

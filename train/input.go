@@ -6,17 +6,17 @@ import (
 	"starling/tensor"
 )
 
-// input puts features on the device in the form the first layer uses: sparse rows
-// stay sparse; dense ones are used where they lie, unless they must change type or scale.
-func input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
-	if opt.RowNormalise {
-		f = f.RowNormalise()
+// Input puts features on the device in the form the first layer uses: sparse rows stay
+// sparse; dense ones are used in place, unless they must change type or scale.
+func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
+	if opt.RowNormalize {
+		f = f.RowNormalize()
 	}
 	switch f.Kind() {
 	case graph.Sparse:
 		return sparseInput(dev, f)
 	case graph.BFloat16:
-		return dense(dev, dev.FromHostBF16(f.Rows, f.Cols, f.BF16), opt.Rows)
+		return dense(dev, dev.FromHost(f.Rows, f.Cols, f.BF16), opt.Rows)
 	}
 	return dense(dev, dev.FromHost(f.Rows, f.Cols, f.F32), opt.Rows)
 }
@@ -30,15 +30,15 @@ func dense(dev tensor.Device, m tensor.Matrix, rows tensor.DType) nn.Input {
 	return nn.Input{Matrix: m, Constant: true}
 }
 
-// sparseInput is a feature matrix in both orientations: forwards rows of vertices
-// meet the weights, backwards columns meet the gradient.
+// sparseInput is a feature matrix in both orientations: forward rows of vertices
+// are multiplied with the weights, backward columns with the gradient.
 func sparseInput(dev tensor.Device, f *graph.Features) nn.Input {
-	s := dev.SparseMatrix(f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)
+	s := tensor.NewSparse(dev, f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)
 	ptr, index, perm := graph.TransposeRows(f.Cols, f.Indptr, f.Indices)
-	return nn.Input{Sparse: s, SparseT: dev.SparseTranspose(s, ptr, index, perm), Constant: true}
+	return nn.Input{Sparse: s, SparseT: tensor.Transpose(dev, s, ptr, index, perm), Constant: true}
 }
 
 // splits puts the three lists on the device.
 func splits(dev tensor.Device, s *graph.Splits) [3]tensor.Index {
-	return [3]tensor.Index{dev.Indices(s.Train), dev.Indices(s.Val), dev.Indices(s.Test)}
+	return [3]tensor.Index{tensor.Indices(dev, s.Train), tensor.Indices(dev, s.Val), tensor.Indices(dev, s.Test)}
 }

@@ -33,22 +33,49 @@ type LinkOptions struct {
 	PerPositive bool
 	// Val and Test are what is measured on; nil: nothing.
 	Val, Test *sample.Ranked
-	// Mini, if set, is how batches of pairs are drawn. Else an epoch is one step over
-	// the whole graph and all pairs.
-	Mini *MiniOptions
-	// Without leaves a batch's own pairs out of its messages.
-	Without bool
-
-	unranked bool // a rehearsal
+	// Unranked leaves out the ranks at the end: of a memory dry run.
+	Unranked bool
 }
 
-// Link trains a model whose rows a decoder can tell pairs by, in this process. The
-// metric is the area under the curve of the pairs of Val and Test against their
-// negatives; ranks are measured once, at the best weights.
-func Link(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, link LinkOptions, events event.Listener) (*Result, error) {
-	if events == nil {
-		events = event.All()
+// PairOptions say which pairs several workers learn from, before they know their graph: the
+// edges that are not held out, or with Walks pairs that meet on walks, as sample.Walks has them.
+type PairOptions struct {
+	ValEdges, TestEdges float64 // shares of edges that are held out
+	Walks, WalkLength   int     // per vertex and epoch; 0 walks: edges
+	// Negatives: how many there are of a pair, by degree to a power (0: uniform), whether they
+	// avoid training edges, and whether a worker draws them among its own vertices only.
+	PerPair int
+	Power   float64
+	Avoid   bool
+	Local   bool
+	// RankNegatives is how many a pair is ranked among.
+	RankNegatives int
+}
+
+// Link trains a model whose rows a decoder can tell pairs by, in this process: an epoch
+// is one step over the whole graph and all pairs. The metric is the area under the curve
+// of the pairs of Val and Test against their negatives; ranks are measured once, at the
+// best weights.
+func Link(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, link LinkOptions,
+	events event.Listener) (*Result, error) {
+	l, err := NewLinks(dev, data, opt, link, events)
+	if err != nil {
+		return nil, err
 	}
+	return l.Run(ctx, data)
+}
+
+// Links is a loop's training on pairs.
+type Links struct {
+	*Loop
+	link  LinkOptions
+	drawn sample.Drawn
+	all   []uint32 // 0, 1, 2, ...
+}
+
+// NewLinks puts the graph and the features on the device.
+func NewLinks(dev tensor.Device, data *graph.Dataset, opt Options, link LinkOptions, events event.Listener) (*Links,
+	error) {
 	switch {
 	case data.Features == nil:
 		return nil, fmt.Errorf("dataset %s: training needs features", data.Dir)
@@ -57,24 +84,30 @@ func Link(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	case opt.Inductive:
 		return nil, fmt.Errorf("inductive training is of vertices; pairs are held out instead")
 	}
+	if events == nil {
+		events = event.All()
+	}
 	on := local{nn.NewLocal(nn.NewTopology(dev, link.Graph), opt.CacheFirst)}
-	n := int64(link.Graph.Nodes())
-	f, err := newLoop(dev, share{x: input(dev, data.Features, opt), task: pairTask{}, trainOn: on, measureOn: on, vertices: n}, alone{}, opt, events)
+	f, err := NewLoop(dev, Share{X: Input(dev, data.Features, opt), Task: pairTask{}, TrainOn: on, MeasureOn: on,
+		Vertices: int64(link.Graph.Nodes())}, Alone{}, opt, events)
 	if err != nil {
 		return nil, err
 	}
-	l := &links{loop: f, link: link}
-	f.train, f.measure = l.epoch, l.measureLinks
-	if link.Mini != nil {
-		if err := l.inBatches(data); err != nil {
-			return nil, err
-		}
-		defer l.mini.ahead.stop()
-		f.train = l.batches
-	}
-	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1, Vertices: n, Edges: link.Graph.Edges(),
-		Parameters: f.model.Size(), FirstEpoch: f.state.Epoch, Epochs: opt.Epochs, Metric: f.task.Name()})
-	r, unsaved := f.run(ctx)
+	l := &Links{Loop: f, link: link}
+	f.TrainEpoch, f.Measure = l.epoch, l.measureLinks
+	return l, nil
+}
+
+// LinksOn is a loop's training on pairs, which the caller draws: of link only the negatives per
+// pair and what a loss is a mean over are used.
+func LinksOn(f *Loop, link LinkOptions) *Links { return &Links{Loop: f, link: link} }
+
+// Run trains, and ranks at the best weights.
+func (l *Links) Run(ctx context.Context, data *graph.Dataset) (*Result, error) {
+	l.Events.On(event.Started{Dataset: data.Meta.Name, Model: l.Opt.Model.Model, Strategy: "none", Workers: 1,
+		Vertices: l.Vertices, Edges: l.link.Graph.Edges(), Parameters: l.Model.Size(),
+		FirstEpoch: l.State.Epoch, Epochs: l.Opt.Epochs, Metric: l.Task.Name()})
+	r, unsaved := l.Loop.Run(ctx)
 	if r == nil {
 		return nil, unsaved
 	}
@@ -90,40 +123,34 @@ type pairTask struct{ nn.Task }
 
 func (pairTask) Name() string { return "auc" }
 
-// links is a loop's training on pairs.
-type links struct {
-	*loop
-	link  LinkOptions
-	mini  *mini // nil: the whole graph at once
-	drawn sample.Drawn
-	all   []uint32 // 0, 1, 2, ...
-}
+// Width is of counts that workers sum; there are none.
+func (pairTask) Width() int { return 0 }
 
 // epoch is one step over the whole graph and all pairs.
-func (l *links) epoch(epoch int, lr float64) (float64, error) {
+func (l *Links) epoch(epoch int, lr float64) (float64, error) {
 	l.drawn.Draw(l.link.Pairs, l.link.Negatives, l.link.PerPair, epoch, 0, l.upTo(l.link.Pairs.Len()))
 	if l.drawn.Positives == 0 {
-		return 0, mistaken("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
+		return 0, Mistake("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
 	}
-	p := l.pass(l.trainOn, true, epoch)
-	l.model.ZeroGrad(l.dev)
-	end := l.spans("step")("forward")
-	z := l.model.Forward(p, l.x)
+	p := l.Pass(l.TrainOn, true, epoch)
+	l.Model.ZeroGrad(l.Dev)
+	end := l.Span("step")("forward")
+	z := l.Model.Forward(p, l.X)
 	end()
-	dz, loss := l.learn(p, z, l.drawn.Left, l.drawn.Right, l.drawn.Positives, l.scale(l.drawn.Positives))
-	l.dev.Free(z)
-	p.Span = l.spans("backward")
-	end = l.spans("step")("backward")
-	l.model.Backward(p, dz)
+	dz, losses := l.Backward(p, z, l.drawn.Left, l.drawn.Right, l.drawn.Positives, l.Scale(l.drawn.Positives))
+	l.Dev.Free(z)
+	p.Span = l.Span("backward")
+	end = l.Span("step")("backward")
+	l.Model.Backward(p, dz)
 	end()
-	end = l.spans("step")("update")
-	l.optim.Step(lr)
+	end = l.Span("step")("update")
+	l.Optim.Step(lr)
 	end()
-	return loss, nil
+	return nn.TakeLoss(l.Dev, losses), nil
 }
 
-// scale is what a pair's loss counts among so many positives.
-func (l *links) scale(positives int) float64 {
+// Scale is what a pair's loss counts among so many positives.
+func (l *Links) Scale(positives int) float64 {
 	if l.link.PerPositive {
 		return 1 / float64(positives)
 	}
@@ -131,7 +158,7 @@ func (l *links) scale(positives int) float64 {
 }
 
 // upTo is 0, 1, ..., n-1.
-func (l *links) upTo(n int) []uint32 {
+func (l *Links) upTo(n int) []uint32 {
 	for i := len(l.all); i < n; i++ {
 		l.all = append(l.all, uint32(i))
 	}
@@ -145,101 +172,107 @@ const pairBytes = 8 << 20
 // piece is how many pairs of rows are scored at a time.
 func piece(cols int) int { return max(64, pairBytes/(4*max(1, cols))) }
 
-// learn returns the gradient of the rows z, of their type, and adds to those of the
-// decoder. The first pairs are positives.
-func (l *links) learn(p *nn.Pass, z tensor.Matrix, left, right []uint32, positives int, scale float64) (dz tensor.Matrix, loss float64) {
-	end := l.spans("step")("pairs")
+// Backward returns the gradient of the rows z, of their type, and the losses (nn.TakeLoss),
+// and adds to the gradients of the decoder. The first pairs are positives.
+func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, positives int,
+	scale float64) (dz, losses tensor.Matrix) {
+	end := l.Span("step")("pairs")
 	defer end()
 	own, made := l.own(z)
-	dz = l.dev.New(own.Type(), own.Rows, own.Cols)
+	dz = l.Dev.New(own.Type(), own.Rows, own.Cols)
+	losses = l.Dev.New(tensor.F64, max(1, (len(left)+piece(z.Cols)-1)/piece(z.Cols)), 2)
 	for lo := 0; lo < len(left); lo += piece(z.Cols) {
 		hi := min(lo+piece(z.Cols), len(left))
 		target := make([]float64, hi-lo)
 		for i := range min(hi, positives) - min(lo, positives) {
 			target[i] = 1
 		}
-		targets := l.dev.Scratch(l.dev.Type(), hi-lo, 1)
-		l.dev.Upload(targets, target)
-		scores := l.model.Decoder.Score(p, own, l.dev.Indices(left[lo:hi]), l.dev.Indices(right[lo:hi]))
-		loss += l.dev.BCE(scores, scores, targets, l.dev.Indices(l.upTo(hi-lo)), scale)
-		l.model.Decoder.Backward(p, dz, scores)
-		l.dev.Free(scores)
-		l.dev.Free(targets)
+		targets := l.Dev.Scratch(l.Dev.Type(), hi-lo, 1)
+		l.Dev.Upload(targets, target)
+		scores := l.Model.Decoder.Score(p, own, tensor.Indices(l.Dev, left[lo:hi]), tensor.Indices(l.Dev, right[lo:hi]))
+		k := lo / piece(z.Cols)
+		l.Dev.Loss(losses.Slice(k, k+1), scores, scores, tensor.Loss{Kind: tensor.BCE, Targets: targets,
+			Rows: tensor.Indices(l.Dev, l.upTo(hi-lo)), Scale: scale})
+		l.Model.Decoder.Backward(p, dz, scores)
+		l.Dev.Free(scores)
+		l.Dev.Free(targets)
 	}
 	if made {
-		l.dev.Free(own)
-		half := l.dev.Scratch(z.Type(), z.Rows, z.Cols)
-		l.dev.Copy(half, dz)
-		l.dev.Free(dz)
+		l.Dev.Free(own)
+		half := l.Dev.Scratch(z.Type(), z.Rows, z.Cols)
+		l.Dev.Copy(half, dz)
+		l.Dev.Free(dz)
 		dz = half
 	}
-	return dz, loss
+	return dz, losses
 }
 
 // own is rows in the device's own type, which may have to be made.
-func (l *links) own(z tensor.Matrix) (own tensor.Matrix, made bool) {
-	if z.Type() == l.dev.Type() {
+func (l *Links) own(z tensor.Matrix) (own tensor.Matrix, made bool) {
+	if z.Type() == l.Dev.Type() {
 		return z, false
 	}
-	own = l.dev.Scratch(l.dev.Type(), z.Rows, z.Cols)
-	l.dev.Copy(own, z)
+	own = l.Dev.Scratch(l.Dev.Type(), z.Rows, z.Cols)
+	l.Dev.Copy(own, z)
 	return own, true
 }
 
 // measureLinks takes the area under the curve of both sets.
-func (l *links) measureLinks(e *event.Epoch) error {
-	end := l.spans("step")("evaluate")
+func (l *Links) measureLinks(e *event.Epoch) error {
+	end := l.Span("step")("evaluate")
 	defer end()
-	z := l.rows(e.Epoch)
-	defer l.dev.Free(z)
+	z := l.AllRows(e.Epoch)
+	defer l.Dev.Free(z)
 	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), l.area(z, l.link.Val), l.area(z, l.link.Test)
-	l.remember(e)
+	l.Remember(e)
 	return nil
 }
 
-// rows are those of all vertices at the weights of now, which the caller frees.
-func (l *links) rows(epoch int) tensor.Matrix {
-	z := l.model.Forward(l.pass(l.measureOn, false, epoch), l.x)
+// AllRows are those of all vertices of this worker at the weights of now, which the caller frees.
+func (l *Links) AllRows(epoch int) tensor.Matrix {
+	z := l.Model.Forward(l.Pass(l.MeasureOn, false, epoch), l.measured())
 	own, made := l.own(z)
 	if made {
-		l.dev.Free(z)
+		l.Dev.Free(z)
 	}
 	return own
 }
 
-func (l *links) area(z tensor.Matrix, on *sample.Ranked) float64 {
+func (l *Links) area(z tensor.Matrix, on *sample.Ranked) float64 {
 	if on == nil {
 		return math.NaN()
 	}
-	return areaUnderCurve(l.scores(z, on.U, on.V), l.scores(z, on.Against.U, on.Against.V))
+	return AreaUnderCurve(l.Scores(z, on.U, on.V), l.Scores(z, on.Against.U, on.Against.V))
 }
 
-// scores are those of pairs.
-func (l *links) scores(z tensor.Matrix, left, right []uint32) []float64 {
+// Scores are those of pairs of rows.
+func (l *Links) Scores(z tensor.Matrix, left, right []uint32) []float64 {
 	out := make([]float64, len(left))
 	for lo := 0; lo < len(left); lo += piece(z.Cols) {
 		hi := min(lo+piece(z.Cols), len(left))
-		s := l.model.Decoder.Score(&nn.Pass{Dev: l.dev}, z, l.dev.Indices(left[lo:hi]), l.dev.Indices(right[lo:hi]))
-		l.dev.Download(out[lo:hi], s)
-		l.dev.Free(s)
+		s := l.Model.Decoder.Score(&nn.Pass{Dev: l.Dev}, z, tensor.Indices(l.Dev, left[lo:hi]),
+			tensor.Indices(l.Dev, right[lo:hi]))
+		l.Dev.Download(out[lo:hi], s)
+		l.Dev.Free(s)
 	}
 	return out
 }
 
 // rank adds all that is measured of the test pairs, or of the validation pairs where
 // there are no others, at the best weights.
-func (l *links) rank(r *Result) error {
+func (l *Links) rank(r *Result) error {
 	on := l.link.ranked()
-	if on == nil || l.link.unranked {
+	if on == nil || l.link.Unranked || r.Best == nil {
 		return nil
 	}
-	if err := l.model.Load(l.dev, r.Best); err != nil {
+	if err := l.Model.Load(l.Dev, r.Best); err != nil {
 		return err
 	}
-	z := l.rows(r.BestEpoch)
-	defer l.dev.Free(z)
+	z := l.AllRows(r.BestEpoch)
+	defer l.Dev.Free(z)
 	r.Measures = map[string]float64{"auc": l.area(z, on)}
-	maps.Copy(r.Measures, rankMeasures(l.scores(z, on.Kept, on.Other), l.scoresOfEnds(z, on), on.K))
+	maps.Copy(r.Measures, RankMeasures(Ranks(l.Scores(z, on.Kept, on.Other), l.ScoresOfEnds(z, on.Kept, on.Ends, on.K),
+		on.K), on.K))
 	return nil
 }
 
@@ -251,20 +284,20 @@ func (o *LinkOptions) ranked() *sample.Ranked {
 	return o.Val
 }
 
-// scoresOfEnds are those of every kept end with each of its negatives.
-func (l *links) scoresOfEnds(z tensor.Matrix, on *sample.Ranked) []float64 {
-	out := make([]float64, 0, len(on.Ends))
-	step := max(1, piece(z.Cols)/max(1, on.K))
+// ScoresOfEnds are those of every kept end with each of its k negatives.
+func (l *Links) ScoresOfEnds(z tensor.Matrix, keptEnds, ends []uint32, k int) []float64 {
+	out := make([]float64, 0, len(ends))
+	step := max(1, piece(z.Cols)/max(1, k))
 	var kept []uint32
-	for lo := 0; lo < on.Len(); lo += step {
-		hi := min(lo+step, on.Len())
+	for lo := 0; lo < len(keptEnds); lo += step {
+		hi := min(lo+step, len(keptEnds))
 		kept = kept[:0]
-		for _, u := range on.Kept[lo:hi] {
-			for range on.K {
+		for _, u := range keptEnds[lo:hi] {
+			for range k {
 				kept = append(kept, u)
 			}
 		}
-		out = append(out, l.scores(z, kept, on.Ends[lo*on.K:hi*on.K])...)
+		out = append(out, l.Scores(z, kept, ends[lo*k:hi*k])...)
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 // hitsAt are the k of hits@k.
 var hitsAt = []int{1, 3, 10}
 
-// areaUnderCurve is the probability that a positive scores higher than a negative,
+// AreaUnderCurve is the probability that a positive scores higher than a negative,
 // ties counting half: Mann and Whitney's rank statistic, exactly. It is NaN without
 // either of them.
-func areaUnderCurve(pos, neg []float64) float64 {
+func AreaUnderCurve(pos, neg []float64) float64 {
 	if len(pos) == 0 || len(neg) == 0 {
 		return math.NaN()
 	}
@@ -48,33 +48,41 @@ func areaUnderCurve(pos, neg []float64) float64 {
 	return wins / float64(len(pos)) / float64(len(neg))
 }
 
-// rankMeasures are the mean of 1/rank of every positive among its k negatives, and
-// how many ranks are at most 1, 3 and 10. The rank of a tie is in the middle.
-func rankMeasures(pos, neg []float64, k int) map[string]float64 {
+// Ranks are those of every positive among its k negatives. The rank of a tie is in the middle.
+func Ranks(pos, neg []float64, k int) []float64 {
+	ranks := make([]float64, len(pos))
+	for i, s := range pos {
+		ranks[i] = 1
+		for _, other := range neg[i*k : (i+1)*k] {
+			switch {
+			case other > s:
+				ranks[i]++
+			case other == s:
+				ranks[i] += 0.5
+			}
+		}
+	}
+	return ranks
+}
+
+// RankMeasures are the mean of 1/rank, and how many ranks are at most 1, 3 and 10, of ranks among
+// k others.
+func RankMeasures(ranks []float64, k int) map[string]float64 {
 	m := map[string]float64{"mrr": math.NaN()}
 	for _, at := range hitsAt {
 		m[hitsName(at)] = math.NaN()
 	}
-	if len(pos) == 0 || k == 0 {
+	if len(ranks) == 0 || k == 0 {
 		return m
 	}
 	for name := range m {
 		m[name] = 0
 	}
-	for i, s := range pos {
-		rank := 1.0
-		for _, other := range neg[i*k : (i+1)*k] {
-			switch {
-			case other > s:
-				rank++
-			case other == s:
-				rank += 0.5
-			}
-		}
-		m["mrr"] += 1 / rank / float64(len(pos))
+	for _, rank := range ranks {
+		m["mrr"] += 1 / rank / float64(len(ranks))
 		for _, at := range hitsAt {
 			if rank <= float64(at) {
-				m[hitsName(at)] += 1 / float64(len(pos))
+				m[hitsName(at)] += 1 / float64(len(ranks))
 			}
 		}
 	}

@@ -5,114 +5,86 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"starling/event"
 	"starling/nn"
 	"starling/rng"
 	"starling/tensor"
+	"starling/wire"
 )
 
-// loop is full-graph training as one worker sees it: every epoch is one step over
-// all its vertices, and what concerns all workers is added up. It is the same for
-// one worker and for many, and for every strategy.
-type loop struct {
-	opt    Options
-	dev    tensor.Device
-	events event.Listener
-	peers  Peers
-	share
+// Loop is training as one worker sees it: epochs, measurements, checkpoints, and when to
+// stop. It is the same for one worker and for many, and for every strategy. An epoch is
+// one step over all vertices of the worker, unless TrainEpoch is another.
+type Loop struct {
+	Share
+	Opt    Options
+	Dev    tensor.Device
+	Events event.Listener
+	Peers  Peers
+	First  bool // this is rank 0, or the only one
+	Rank   int
+	Ranks  int // at least 1
+	Clock  wire.Clock
 
-	model *nn.Model
-	optim *nn.Optimiser
-	state State
-	// train is an epoch's training, which returns the mean loss.
-	train func(epoch int, lr float64) (float64, error)
-	// measure takes the metric of the splits.
-	measure func(e *event.Epoch) error
+	Model *nn.Model
+	Optim *nn.Optimiser
+	State State
+	// TrainEpoch trains for an epoch and returns the mean loss.
+	TrainEpoch func(epoch int, lr float64) (float64, error)
+	// Measure takes the metric of the splits.
+	Measure func(e *event.Epoch) error
+
+	began time.Time // the epoch, here
 }
 
-// share is a worker's share of the data, on its device.
-type share struct {
-	x      nn.Input
-	task   nn.Task
-	splits [3]tensor.Index // train, validation, test: rows of this worker
-	ids    tensor.Index    // vertex ids of the rows; none: row i is vertex i
-	own    int             // rows that are not copies of other workers'; 0: all
-	copies bool            // workers compute copies of others' rows
-	// trainOn and measureOn bring rows from neighbours; they differ for inductive training.
-	trainOn, measureOn Strategy
-	vertices           int64 // of all workers
-	training           int64 // training vertices of all workers
-}
-
-// measured is what measuring passes start from: copies are of the strategy that trains.
-func (s *share) measured() nn.Input {
-	x := s.x
-	switch {
-	case s.own == 0 || s.measureOn == s.trainOn:
-	case x.Sparse != nil:
-		x.Sparse = x.Sparse.Slice(0, s.own)
-	default:
-		x.Matrix = x.Slice(0, s.own)
+// NewLoop is a loop at its first epoch, or where opt.Resume ended. From weights alone it starts at
+// the first epoch, with a new optimiser.
+func NewLoop(dev tensor.Device, s Share, peers Peers, opt Options, events event.Listener) (*Loop, error) {
+	f := &Loop{Opt: opt, Dev: dev, Events: events, Peers: peers, Share: s, First: true, Ranks: 1}
+	if f.Clock = opt.Clock; f.Clock == nil {
+		f.Clock = wire.Real
 	}
-	return x
-}
-
-// Peers are the other workers, for what is not rows of vertices.
-type Peers interface {
-	// AddUp adds numbers over all workers, in place, to the same bits on each.
-	AddUp(epoch int, v []float64) error
-	// Gradients begins to add up the gradients of all parameters.
-	Gradients(epoch int, params []*nn.Param) (Gradients, error)
-}
-
-// Gradients are being added up over all workers, in place.
-type Gradients interface {
-	// Ready says that those of some parameters are final here.
-	Ready(params []*nn.Param)
-	// Wait returns when all are added up. All must be Ready before.
-	Wait() error
-}
-
-// alone is a worker without others.
-type alone struct{}
-
-func (alone) AddUp(int, []float64) error                    { return nil }
-func (alone) Gradients(int, []*nn.Param) (Gradients, error) { return alone{}, nil }
-func (alone) Ready([]*nn.Param)                             {}
-func (alone) Wait() error                                   { return nil }
-
-func newLoop(dev tensor.Device, s share, peers Peers, opt Options, events event.Listener) (*loop, error) {
-	f := &loop{opt: opt, dev: dev, events: events, peers: peers, share: s}
-	f.model = nn.New(dev, opt.Model, opt.Seed)
-	f.optim = nn.NewOptimiser(dev, f.model.Params, opt.Optim)
-	f.state.History.BestEpoch = -1
-	f.train, f.measure = f.step, f.measureSplits
+	f.Model = nn.New(dev, opt.Model, opt.Seed)
+	f.Optim = nn.NewOptimiser(dev, f.Model.Params, opt.Optim)
+	f.State.History.BestEpoch = -1
+	f.TrainEpoch, f.Measure = f.step, f.measureSplits
 	if opt.Resume != nil {
 		return f, f.resume(opt.Resume)
 	}
 	return f, nil
 }
 
-func (f *loop) resume(s *State) error {
-	if err := f.model.Load(f.dev, s.Model); err != nil {
+func (f *Loop) resume(s *State) error {
+	if err := f.Model.Load(f.Dev, s.Model); err != nil {
 		return fmt.Errorf("the checkpoint does not fit the model: %w", err)
 	}
-	if err := f.optim.Load(s.Optim, s.Steps); err != nil {
+	if s.warmStart() {
+		return nil
+	}
+	if err := f.Optim.Load(s.Optim, s.Steps); err != nil {
 		return fmt.Errorf("the checkpoint does not fit the optimiser: %w", err)
 	}
-	f.state = *s
-	f.state.Caches = nil
-	f.state.History = s.History.apart()
+	f.State = *s
+	f.State.Caches = nil
+	f.State.History = s.History.apart()
 	return nil
 }
 
-// run trains until the epochs are done, patience is out, or ctx ends. There is a result beside
+// Diverged is the reason of a run whose last weights are not finite. Its result has the best finite
+// weights, or none.
+const Diverged = "diverged"
+
+// Run trains until the epochs are done, patience is out, or ctx ends. There is a result beside
 // the error if only the last state could not be saved.
-func (f *loop) run(ctx context.Context) (*Result, error) {
+func (f *Loop) Run(ctx context.Context) (*Result, error) {
 	reason := "finished"
-	for f.state.Epoch < f.opt.Epochs {
+	if err := f.saveChoice(); err != nil {
+		return nil, err
+	}
+	for f.State.Epoch < f.Opt.Epochs {
 		if f.outOfPatience() {
 			reason = "early stop"
 			break
@@ -129,7 +101,10 @@ func (f *loop) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	if f.opt.MidwayOnly {
+	if !finite(f.Model.State(f.Dev)) { // and so on all workers, whose weights are the same
+		return f.result(Diverged), nil
+	}
+	if f.Opt.MidwayOnly {
 		return f.result(reason), nil
 	}
 	err := f.save(true)
@@ -137,157 +112,167 @@ func (f *loop) run(ctx context.Context) (*Result, error) {
 }
 
 // askedToStop reports whether ctx has ended on any worker; all see the same answer.
-func (f *loop) askedToStop(ctx context.Context) (bool, error) {
+func (f *Loop) askedToStop(ctx context.Context) (bool, error) {
 	v := []float64{0}
 	if ctx.Err() != nil {
 		v[0] = 1
 	}
-	err := f.peers.AddUp(f.state.Epoch, v)
+	err := f.Peers.AllReduce(f.State.Epoch, 0, v)
 	return v[0] > 0, err
 }
 
 // outOfPatience reports whether validation has not improved for too long.
-func (f *loop) outOfPatience() bool {
-	h := &f.state.History
-	return f.opt.Patience > 0 && h.BestEpoch >= 0 && f.state.Epoch-1-h.BestEpoch >= f.opt.Patience
+func (f *Loop) outOfPatience() bool {
+	h := &f.State.History
+	return f.Opt.Patience > 0 && h.BestEpoch >= 0 && f.State.Epoch-1-h.BestEpoch >= f.Opt.Patience
 }
 
 // epoch trains one epoch, measures if it is time to, and saves if it is time to.
-func (f *loop) epoch() (err error) {
-	n := f.state.Epoch
-	e := event.Epoch{Epoch: n, LR: f.opt.Schedule.Rate(f.opt.Optim.LR, n)}
-	start := time.Now()
-	if e.Loss, err = f.train(n, e.LR); err != nil {
+func (f *Loop) epoch() (err error) {
+	n := f.State.Epoch
+	e := event.Epoch{Epoch: n, LR: f.Opt.Schedule.Rate(f.Opt.Optim.LR, n)}
+	start := f.Clock.Now()
+	f.began = start
+	if e.Loss, err = f.TrainEpoch(n, e.LR); err != nil {
 		return err
 	}
-	e.Seconds = time.Since(start).Seconds()
+	e.Seconds = f.State.Seconds + wire.Since(f.Clock, start).Seconds()
 	if math.IsNaN(e.Loss) || math.IsInf(e.Loss, 0) {
-		return fmt.Errorf("the loss is %g in epoch %d: training has diverged; try a lower --lr (now %g), and check the features with 'starling info'", e.Loss, n, e.LR)
+		return fmt.Errorf("the loss is %g in epoch %d: training has diverged; try a lower --lr (now %g), and check "+
+			"the features with 'starling info'", e.Loss, n, e.LR)
 	}
-	h := &f.state.History
+	h := &f.State.History
 	h.Loss, h.EpochSeconds = append(h.Loss, e.Loss), append(h.EpochSeconds, e.Seconds)
-	f.state.Epoch++
+	f.State.Epoch++
+	f.State.Batch, f.State.Partial, f.State.Seconds = 0, nil, 0
 	if f.timeToMeasure(n) {
-		start = time.Now()
-		if err := f.measure(&e); err != nil {
+		start = f.Clock.Now()
+		if err := f.Measure(&e); err != nil {
 			return err
 		}
-		e.Eval = time.Since(start).Seconds()
+		e.Eval = wire.Since(f.Clock, start).Seconds()
 	}
-	f.events.On(e)
+	f.Events.On(e)
 	return f.save(false)
 }
 
-func (f *loop) timeToMeasure(epoch int) bool {
-	last := epoch == f.opt.Epochs-1
-	return last || f.opt.EvalEvery > 0 && (epoch+1)%f.opt.EvalEvery == 0
+func (f *Loop) timeToMeasure(epoch int) bool {
+	last := epoch == f.Opt.Epochs-1
+	return last || f.Opt.EvalEvery > 0 && (epoch+1)%f.Opt.EvalEvery == 0
 }
 
-// pass is the setting of a run through the model.
-func (f *loop) pass(on Strategy, training bool, epoch int) *nn.Pass {
-	on.Begin(epoch, training)
+// Pass is the setting of a run through the model.
+func (f *Loop) Pass(on Strategy, training bool, epoch int) *nn.Pass {
+	on.Begin(epoch, 0, training)
 	kind := "evaluate"
 	if training {
 		kind = "forward"
 	}
-	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Fewer: f.copies && training, Masked: f.opt.Strategy.masks(), Rows: f.opt.Rows, IDs: f.ids,
-		Key: rng.New(f.opt.Seed).Fold(uint64(epoch)), Span: f.spans(kind)}
+	return &nn.Pass{Dev: f.Dev, Agg: on, Train: training, Key: rng.New(f.Opt.Seed).Fold(uint64(epoch)),
+		Vertices: f.Vertices, Own: f.Own, Fewer: f.Replicas && training, Masked: masks(on), Rows: f.Opt.Rows,
+		IDs: f.IDs, Span: f.Span(kind)}
 }
 
-// spans reports parts of a pass as events.
-func (f *loop) spans(kind string) func(string) func() {
+// Span reports parts of a pass as events of a kind.
+func (f *Loop) Span(kind string) func(string) func() {
 	return func(name string) func() {
-		start := time.Now()
-		return func() { f.events.On(event.Span{Name: name, Kind: kind, Start: start, Dur: time.Since(start)}) }
+		start := f.Clock.Now()
+		return func() {
+			f.Events.On(event.Span{Name: name, Kind: kind, Start: start, Dur: wire.Since(f.Clock, start)})
+		}
 	}
 }
 
 // step is forward, backward and update over the whole graph. It returns the mean
 // loss of all training vertices.
-func (f *loop) step(epoch int, lr float64) (float64, error) {
-	p := f.pass(f.trainOn, true, epoch)
-	f.model.ZeroGrad(f.dev)
-	end := f.spans("step")("forward")
+func (f *Loop) step(epoch int, lr float64) (float64, error) {
+	p := f.Pass(f.TrainOn, true, epoch)
+	f.Model.ZeroGrad(f.Dev)
+	end := f.Span("step")("forward")
 	logits := f.forward(p)
 	end()
-	// The loss's gradient takes the place of the logits, which nobody needs after.
-	loss := []float64{f.task.Loss(f.dev, logits, logits, f.splits[0], 1/float64(f.training))}
-	grads, err := f.peers.Gradients(epoch, f.model.Params)
+	// The loss's gradient takes the place of the logits, which are not needed after.
+	lost := f.Task.Loss(f.Dev, logits, logits, f.Splits[0], 1/float64(f.Training))
+	grads, err := f.Peers.Gradients(epoch, 0, f.Model.Params)
 	if err != nil {
 		return 0, err
 	}
-	p.Span, p.Ready = f.spans("backward"), grads.Ready
-	clip, clips := f.trainOn.(clipping)
+	p.Span, p.Ready = f.Span("backward"), grads.Ready
+	clip, clips := as[Clipping](f.TrainOn)
 	if clips {
 		p.Ready = nil
 	}
-	end = f.spans("step")("backward")
+	end = f.Span("step")("backward")
 	f.backward(p, logits)
 	if clips {
-		clip.clip(f.model.Params)
-		grads.Ready(f.model.Params)
+		clip.Clip(f.Model.Params)
+		grads.Ready(f.Model.Params)
 	}
 	end()
-	if err := f.trainOn.Err(); err != nil {
+	if err := f.TrainOn.Err(); err != nil {
 		return 0, err
 	}
-	end = f.spans("step")("update")
+	end = f.Span("step")("update")
 	defer end()
-	wait := f.spans("wait")("gradients")
-	err = errors.Join(grads.Wait(), f.peers.AddUp(epoch, loss))
+	loss := []float64{nn.TakeLoss(f.Dev, lost)}
+	wait := f.Span("wait")("gradients")
+	err = errors.Join(grads.Wait(), f.Peers.AllReduce(epoch, 0, loss))
 	wait()
 	if err != nil {
 		return 0, err
 	}
-	f.optim.Step(lr)
+	f.Optim.Step(lr)
 	return loss[0], nil
 }
 
-// forward and backward go through the model, unless the strategy does.
-func (f *loop) forward(p *nn.Pass) tensor.Matrix {
-	if d, ok := f.trainOn.(driving); ok {
-		return d.Forward(f.model, p, f.x)
-	}
-	return f.model.Forward(p, f.x)
+// masks reports whether gradients of a strategy's rows are masked.
+func masks(on Strategy) bool {
+	m, ok := as[Masking](on)
+	return ok && m.Masks()
 }
 
-func (f *loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
-	if d, ok := f.trainOn.(driving); ok {
-		d.Backward(f.model, p, dlogits)
-		f.dev.Free(dlogits)
+// forward and backward go through the model, unless the strategy does.
+func (f *Loop) forward(p *nn.Pass) tensor.Matrix {
+	if d, ok := as[Driving](f.TrainOn); ok {
+		return d.Forward(f.Model, p, f.X)
+	}
+	return f.Model.Forward(p, f.X)
+}
+
+func (f *Loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
+	if d, ok := as[Driving](f.TrainOn); ok {
+		d.Backward(f.Model, p, dlogits)
+		f.Dev.Free(dlogits)
 		return
 	}
-	f.model.Backward(p, dlogits)
+	f.Model.Backward(p, dlogits)
 }
 
 // measureSplits computes the metric on the three splits and keeps the best weights.
-func (f *loop) measureSplits(e *event.Epoch) error {
-	end := f.spans("step")("evaluate")
+func (f *Loop) measureSplits(e *event.Epoch) error {
+	end := f.Span("step")("evaluate")
 	defer end()
-	logits := f.model.Forward(f.pass(f.measureOn, false, e.Epoch), f.measured())
-	var counts []float64
-	for _, rows := range f.splits {
-		counts = append(counts, f.task.Counts(f.dev, logits, rows)...)
-	}
-	f.dev.Free(logits)
-	if err := f.measureOn.Err(); err != nil {
+	logits := f.Model.Forward(f.Pass(f.MeasureOn, false, e.Epoch), f.measured())
+	counts := slices.Concat(f.Task.Counts(f.Dev, logits, f.Splits[:]...)...)
+	f.Dev.Free(logits)
+	if err := f.MeasureOn.Err(); err != nil {
 		return err
 	}
-	if err := f.peers.AddUp(e.Epoch, counts); err != nil {
+	if err := f.Peers.AllReduce(e.Epoch, 0, counts); err != nil {
 		return err
 	}
-	each := len(counts) / len(f.splits)
-	metric := func(i int) float64 { return f.task.Metric(counts[i*each : (i+1)*each]) }
+	each := len(counts) / len(f.Splits)
+	metric := func(i int) float64 { return f.Task.Metric(counts[i*each : (i+1)*each]) }
 	e.Measured, e.Train, e.Val, e.Test = true, metric(0), metric(1), metric(2)
-	if f.remember(e); e.Best {
-		f.state.History.Measures = f.task.Measures(counts[2*each:])
+	if f.Remember(e); e.Best {
+		f.State.History.Measures = f.Task.Measures(counts[2*each:])
 	}
 	return nil
 }
 
-// remember adds a measurement to the history and keeps the weights if it is the best.
-func (f *loop) remember(e *event.Epoch) {
-	h := &f.state.History
+// Remember adds a measurement to the history and keeps the weights if it is the best.
+func (f *Loop) Remember(e *event.Epoch) {
+	h := &f.State.History
 	best := math.Inf(-1)
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {
@@ -297,35 +282,118 @@ func (f *loop) remember(e *event.Epoch) {
 	h.Measured = append(h.Measured, e.Epoch)
 	h.Train, h.Val, h.Test = append(h.Train, e.Train), append(h.Val, e.Val), append(h.Test, e.Test)
 	// Without a validation split the last weights are the best there are.
-	if e.Best = e.Val > best || math.IsNaN(e.Val); e.Best {
-		h.BestEpoch = e.Epoch
-		f.state.Best = f.model.State(f.dev)
+	if e.Best = e.Val > best || math.IsNaN(e.Val); !e.Best {
+		return
 	}
+	weights := f.Model.State(f.Dev)
+	if e.Best = finite(weights); e.Best {
+		h.BestEpoch, f.State.Best = e.Epoch, weights
+	}
+}
+
+// finite reports whether weights are numbers, none of them infinite.
+func finite(weights []nn.Tensor) bool {
+	for _, t := range weights {
+		for _, x := range t.Data {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // save hands the state out, every SaveEvery epochs or when now is set.
-func (f *loop) save(now bool) error {
-	midway := f.opt.SaveEvery > 0 && f.state.Epoch%f.opt.SaveEvery == 0 && f.state.Epoch < f.opt.Epochs
-	if f.opt.Save == nil || !now && !midway {
+func (f *Loop) save(now bool) error {
+	midway := f.Opt.SaveEvery > 0 && f.State.Epoch%f.Opt.SaveEvery == 0 && f.State.Epoch < f.Opt.Epochs
+	if f.Opt.Save == nil || !now && !midway {
 		return nil
 	}
-	end := f.spans("step")("save")
-	defer end()
-	s := f.state
-	s.Model, s.Optim, s.Steps, s.Caches = f.model.State(f.dev), f.optim.State(), f.optim.Steps, f.trainOn.Caches()
-	return f.opt.Save(&s)
+	return f.saveState(f.State)
 }
 
-func (f *loop) result(reason string) *Result {
-	h := f.state.History
-	r := &Result{History: h, Metric: f.task.Name(), Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
-		PeakBytes: f.dev.Peak(), Parameters: f.model.Size(), Final: f.model.State(f.dev), Best: f.state.Best}
+// Choosing is a strategy that may choose what it does from measured rates.
+type Choosing interface{ Chosen() bool }
+
+// saveChoice saves the state before the first epoch if the strategy has made a choice: a run that
+// starts again, however early, must not choose otherwise.
+func (f *Loop) saveChoice() error {
+	c, ok := as[Choosing](f.TrainOn)
+	resumed := f.Opt.Resume != nil && !f.Opt.Resume.warmStart()
+	if f.Opt.Save == nil || resumed || !ok || !c.Chosen() {
+		return nil
+	}
+	return f.saveState(f.State)
+}
+
+// StepDone tells the loop that a step of an epoch of several is done, and this worker's sums of
+// the epoch so far. Where the state is saved, it has those of all workers, each apart, so that
+// a resumed epoch adds them up in the same order.
+func (f *Loop) StepDone(epoch, batch int, sums []float64) error {
+	if !saves(&f.Opt, f.Optim.Steps) {
+		return nil
+	}
+	all := make([]float64, len(sums)*f.Ranks)
+	copy(all[len(sums)*f.Rank:], sums)
+	if err := f.Peers.AllReduce(epoch, batch, all); err != nil {
+		return err
+	}
+	s := f.State
+	s.Batch, s.Partial, s.Seconds = batch+1, all, f.Elapsed()
+	return f.saveState(s)
+}
+
+// Elapsed is how many seconds the epoch has taken so far, those before a restart among them.
+func (f *Loop) Elapsed() float64 { return f.State.Seconds + wire.Since(f.Clock, f.began).Seconds() }
+
+// saves reports whether the state is saved after so many steps.
+func saves(o *Options, steps int) bool {
+	return o.SaveSteps > 0 && o.Save != nil && steps%o.SaveSteps == 0
+}
+
+// Resumed are the step that an epoch begins with, and this worker's sums so far, as StepDone
+// had them. If another number of workers had them, the first takes over all.
+func (f *Loop) Resumed(epoch int, sums []float64) (batch int) {
+	if epoch != f.State.Epoch || f.State.Batch == 0 {
+		return 0
+	}
+	if all := f.State.Partial; len(all) == len(sums)*f.Ranks {
+		copy(sums, all[len(sums)*f.Rank:])
+	} else if f.First {
+		for i, x := range all {
+			sums[i%len(sums)] += x
+		}
+	}
+	return f.State.Batch
+}
+
+// saveState saves s, with weights and caches as they are now.
+func (f *Loop) saveState(s State) error {
+	end := f.Span("step")("save")
+	defer end()
+	s.Model, s.Optim, s.Steps, s.Caches = f.Model.State(f.Dev), f.Optim.State(), f.Optim.Steps, f.TrainOn.Caches()
+	if !finite(s.Model) {
+		after := fmt.Sprintf("epoch %d", s.Epoch-1)
+		if s.Batch > 0 {
+			after = fmt.Sprintf("%d steps of epoch %d", s.Batch, s.Epoch)
+		}
+		return fmt.Errorf("weights are not finite after %s: training has diverged; try a lower --lr (now %g)", after,
+			f.Opt.Optim.LR)
+	}
+	return f.Opt.Save(&s)
+}
+
+func (f *Loop) result(reason string) *Result {
+	h := f.State.History
+	_, peak := f.Dev.Usage()
+	r := &Result{History: h, Metric: f.Task.Name(), Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
+		PeakBytes: peak, Parameters: f.Model.Size(), Final: f.Model.State(f.Dev), Best: f.State.Best}
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {
 			r.ValMetric, r.TestMetric = h.Val[i], h.Test[i]
 		}
 	}
-	if r.Best == nil {
+	if r.Best == nil && reason != Diverged {
 		r.Best = r.Final
 	}
 	return r

@@ -1,6 +1,6 @@
 //go:build !race
 
-package train
+package train_test
 
-// heapAnEpoch is the bytes that an epoch may take from the heap.
-const heapAnEpoch = 100 << 10
+// heapPerEpoch is the bytes that an epoch may take from the heap.
+const heapPerEpoch = 100 << 10

@@ -1,7 +1,7 @@
 //go:build race
 
-package train
+package train_test
 
-// heapAnEpoch under the race detector, which makes pools forget a quarter of what they
+// heapPerEpoch under the race detector, which makes pools forget a quarter of what they
 // are given: far from the matrices of an epoch still.
-const heapAnEpoch = 2 << 20
+const heapPerEpoch = 2 << 20

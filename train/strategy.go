@@ -3,8 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"starling/event"
@@ -15,92 +13,141 @@ import (
 	"starling/wire"
 )
 
-// Strategy is an aggregator with the life of a run: what a worker does to get
-// the rows, or the sums, of vertices that live elsewhere.
+// Strategy is an aggregator with the lifetime of a run: what a worker does to get the
+// rows, or the sums, of vertices that other workers own. A strategy may also be one of
+// the optional interfaces below, or an event.Listener of the run, or have Unwrap()
+// Strategy, of one that is.
 type Strategy interface {
 	nn.Aggregator
 	// Begin opens a pass through the model.
-	Begin(epoch int, training bool)
+	Begin(epoch, batch int, training bool)
 	// Err is the failure that has made rows since then meaningless.
 	Err() error
-	// Caches are what the next epoch needs from this one, beside the weights; nil: no worker
-	// has any.
+	// Caches are what the next epoch needs from this one, beside the weights; nil: no
+	// worker has any.
 	Caches() []nn.Tensor
-	// Finish ends the run: nothing is on its way after it.
+	// Plan is what this worker will send for the strategy's sake. What the loop sends,
+	// sums and gradients of parameters, is not part of it.
+	Plan(m *nn.Model) *wire.Plan
+	// Finish ends the run: nothing is in flight after it.
 	Finish() error
 }
 
-// planned is a strategy that sends something, and says what before it does.
-type planned interface {
-	Strategy
-	// Plan is what this worker will send.
-	Plan(m *nn.Model, task nn.Task) *Plan
+// Replicating is a strategy whose worker also computes replicas of other workers'
+// vertices. They follow its own rows in all matrices of a pass.
+type Replicating interface {
+	// Replicas are the ids and the features of own vertices and replicas together.
+	Replicas() (ids []uint32, features *graph.Features)
 }
 
-// copying is a strategy whose worker computes vertices of other workers too. They
-// follow its own ones in all matrices of a pass.
-type copying interface {
-	// Copies are the ids and the features of own and copied vertices together.
-	Copies() (ids []uint32, features *graph.Features)
-}
-
-// driving is a strategy that takes training passes through the model itself, in an
-// order of its own.
-type driving interface {
+// Driving is a strategy that runs training passes through the model itself, in an order
+// of its own.
+type Driving interface {
 	Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix
 	Backward(m *nn.Model, p *nn.Pass, dlogits tensor.Matrix)
 }
 
-// site is what a worker's strategy stands on.
-type site struct {
-	ctx    context.Context
-	dev    tensor.Device
-	part   *partition.Part
-	end    wire.Endpoint
-	peers  Peers
-	opt    Options
-	events event.Listener
-	paper  bool        // to plan only: there is nobody at the other ends
-	known  []nn.Tensor // figures that the strategy was chosen from
-	// rehearsed: only memory matters, not what is in it.
-	rehearsed bool
+// Clipping is a strategy that changes the gradients of a worker's parameters before they
+// are all-reduced, which then waits for the end of the backward pass.
+type Clipping interface {
+	Clip(params []*nn.Param)
 }
 
-// strategies make the strategy of a worker, by name.
-var strategies = map[string]func(s *site) (planned, error){
-	"cagnet":      newCAGNET,
-	"bns":         newBNS,
-	"g3":          newG3,
-	"halo":        newHalo,
-	"pipegcn":     newPipeGCN,
-	"granndis":    newGranndis,
-	"sancus":      newSancus,
-	"skipg":       newSkipG,
-	"neutronstar": newNeutronStar,
+// Masking is a strategy whose gradients of rows travel only where the rows are not zero:
+// see nn.Pass.Masked.
+type Masking interface {
+	Masks() bool
 }
 
-// Strategies are the names a Choice may have.
-func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
-
-// newStrategy is the strategy that the options choose; halo if they do not.
-func newStrategy(s *site) (planned, error) {
-	if s.opt.Strategy.Name == "" {
-		s.opt.Strategy.Name = "halo"
-	}
-	make, ok := strategies[s.opt.Strategy.Name]
-	if !ok {
-		return nil, fmt.Errorf("strategy %q is not one of %s", s.opt.Strategy.Name, strings.Join(Strategies(), ", "))
-	}
-	if err := s.checkRelay(); err != nil {
-		return nil, err
-	}
-	if err := s.checkSparse(); err != nil {
-		return nil, err
-	}
-	return make(s)
+// Measuring is a strategy that measures another way than it trains.
+type Measuring interface {
+	Measuring() Strategy
 }
 
-// mistaken is a choice of the user's that cannot be: what it is and what to do.
-func mistaken(text string, values ...any) error {
+// Batching is a strategy that trains on mini-batches: an epoch is a step for each.
+type Batching interface {
+	// Steps is how many an epoch has.
+	Steps() int
+	// Train is what trains for an epoch of a loop and returns the mean loss.
+	Train(f *Loop) func(epoch int, lr float64) (float64, error)
+}
+
+// Ranking is a strategy that measures more of the result's best weights when a run has ended.
+type Ranking interface {
+	Rank(f *Loop, r *Result) error
+}
+
+// RowCounts are rows of features that the batches of a worker needed.
+type RowCounts struct {
+	Needed int64 `json:"needed"`
+	Remote int64 `json:"remote"` // of these, rows that other hosts own
+	Cached int64 `json:"cached"` // of these, rows that were in a cache
+}
+
+// Counting is a strategy that counts the rows its batches need.
+type Counting interface {
+	RowCounts() RowCounts
+}
+
+// Keeping is a strategy that says how many bytes Caches will have.
+type Keeping interface {
+	Kept() int64
+}
+
+// Site is what a worker's strategy is built on.
+type Site struct {
+	Ctx    context.Context
+	Dev    tensor.Device
+	Part   *partition.Part
+	End    wire.Endpoint
+	Peers  Peers
+	Opt    Options
+	Events event.Listener
+	// Alone: there are no peers (a dry run). What would need them is wire.ErrUnplanned.
+	Alone bool
+	// MemoryOnly: the device counts memory and computes nothing, and rows never travel.
+	MemoryOnly bool
+}
+
+// as is the strategy itself, or one that it wraps, as an optional interface.
+func as[T any](s Strategy) (t T, ok bool) {
+	for s != nil {
+		if t, ok = s.(T); ok {
+			return t, true
+		}
+		w, wraps := s.(interface{ Unwrap() Strategy })
+		if !wraps {
+			break
+		}
+		s = w.Unwrap()
+	}
+	return t, false
+}
+
+// Unplanned is wire.ErrUnplanned with what was asked for.
+func Unplanned(what string) error { return fmt.Errorf("%s: %w", what, wire.ErrUnplanned) }
+
+// Mistake is a choice of the user's that cannot be: what it is and what to do.
+func Mistake(text string, values ...any) error {
 	return &graph.InputError{Field: fmt.Sprintf(text, values...)}
+}
+
+// newStrategy is the strategy that the options choose.
+func newStrategy(s *Site) (Strategy, error) {
+	if s.Opt.Strategy.Descriptor == nil {
+		c, err := Choose(Default().Name, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.Opt.Strategy = c
+	}
+	if d := s.Opt.Strategy.Descriptor; s.Opt.Pairs != nil && !d.Pairs {
+		return nil, Mistake("strategy %s learns from labels of vertices; use %s for pairs", d.Name,
+			strings.Join(NamesOfPairs(), ", "))
+	}
+	if d := s.Opt.Strategy.Descriptor; s.Opt.Embeddings != nil && !d.Pairs {
+		return nil, Mistake("strategy %s does not learn embeddings; use --mode mini and %s", d.Name,
+			strings.Join(NamesOfPairs(), ", "))
+	}
+	return s.Opt.Strategy.Descriptor.New(s)
 }

@@ -1,5 +1,7 @@
-// Package train is the training loop. A strategy decides what leaves a worker and
-// when; the loop is the same for all of them.
+// Package train is the training loop. A strategy decides what leaves a worker, and when;
+// the loop is the same for all of them. Strategies live in train/full (a step goes over
+// the whole graph) and train/mini (over a batch); each describes itself (Descriptor) and
+// stands in its package's list.
 package train
 
 import (
@@ -7,15 +9,23 @@ import (
 
 	"starling/nn"
 	"starling/tensor"
+	"starling/wire"
 )
 
 // Options are what the loop needs to know beyond the data and the device.
 type Options struct {
-	Strategy Choice    // of several workers
-	Model    nn.Config // In and Out filled in
-	Optim    nn.OptimConfig
-	Schedule nn.Schedule
-	Epochs   int
+	Strategy Choice // of several workers
+	// Batches are the settings of mini-batches, in the type of the package that has their
+	// strategies; nil: training goes over the whole graph.
+	Batches any
+	// Pairs, if set, is what several workers learn from instead of the labels of vertices.
+	Pairs *PairOptions
+	// Embeddings, if set, are learnt of every vertex beside the features.
+	Embeddings *EmbeddingOptions
+	Model      nn.Config // In and Out filled in
+	Optim      nn.OptimConfig
+	Schedule   nn.Schedule
+	Epochs     int
 	// EvalEvery measures the task's metric every so many epochs; 0 only after the last.
 	EvalEvery int
 	// Patience stops after so many epochs without a better validation metric; 0 never.
@@ -27,32 +37,57 @@ type Options struct {
 	Rows tensor.DType
 	// CacheFirst keeps the first layer's sum over constant features.
 	CacheFirst bool
-	// RowNormalise scales each vertex's features to sum to one.
-	RowNormalise bool
+	// RowNormalize scales each vertex's features to sum to one.
+	RowNormalize bool
+
+	// Clock is what a single worker's epochs are timed by; nil: the host's. Several workers
+	// read their endpoints'.
+	Clock wire.Clock
 
 	// Resume, if set, is where to go on from. Its Caches are forgotten as they are used, so
 	// each worker has a State of its own.
 	Resume *State
 	// Save, if set, is called every SaveEvery epochs and, unless MidwayOnly is set, at the
 	// end and when the run is interrupted.
-	Save       func(*State) error
-	SaveEvery  int
+	Save      func(*State) error
+	SaveEvery int
+	// SaveSteps saves also every so many steps, where an epoch has several; 0: never.
+	SaveSteps  int
 	MidwayOnly bool
+}
+
+// EmbeddingOptions say how rows of vertices are learnt.
+type EmbeddingOptions struct {
+	Dim     int
+	Adagrad bool // else Adam
+	// Async: owners update rows when gradients arrive, in any order.
+	Async bool
 }
 
 // State is everything that a run needs to go on exactly as if it had never
 // stopped. Random draws are functions of the seed and the epoch, so no generator
 // is part of it.
 type State struct {
-	Epoch   int // epochs done
+	Epoch int // epochs done
+	// Batch is how many steps of the epoch that is under way are done, where an epoch has
+	// several; Partial are its sums so far, of one worker after the other, and Seconds what
+	// it has taken.
+	Batch   int
+	Partial []float64
+	Seconds float64
 	Model   []nn.Tensor
 	Optim   []nn.Tensor
 	Steps   int
 	Best    []nn.Tensor // the weights of the best epoch
 	History History
 	// Caches are what this worker's strategy needs from the epochs before; nil: no worker
-	// has any. They are read from where they lie, while the state is being saved.
+	// has any. They are read in place, while the state is being saved.
 	Caches []nn.Tensor
+}
+
+// warmStart reports whether the state is the weights of another run, and nothing of this one.
+func (s *State) warmStart() bool {
+	return s.Steps == 0 && s.Epoch == 0 && s.Optim == nil && s.Caches == nil
 }
 
 // History is what was measured so far.
@@ -84,11 +119,12 @@ func (h History) apart() History {
 type Result struct {
 	History
 	Metric      string // its name
-	Reason      string // finished, early stop, interrupted
+	Reason      string // finished, early stop, interrupted, or Diverged
 	TestMetric  float64
 	ValMetric   float64
 	PeakBytes   int64 // of matrices on the device
 	Parameters  int
 	Best, Final []nn.Tensor
-	Plan        *Plan // what this worker meant to send
+	Plan        *wire.Plan // what this worker meant to send
+	Rows        RowCounts  // that this worker's batches needed
 }

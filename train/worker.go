@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"starling/event"
+	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
@@ -13,22 +14,24 @@ import (
 // Worker trains as one of several workers, on its own part. All workers call it
 // with the same options; all return the same result, and the first failure
 // anywhere ends all of them.
-func Worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wire.Endpoint, peers Peers, opt Options, events event.Listener) (*Result, error) {
+func Worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wire.Endpoint, peers Peers, opt Options,
+	events event.Listener) (*Result, error) {
 	if events == nil {
 		events = event.All()
 	}
-	// Whoever is asked to stop still finishes the epoch, so waits do not end with ctx.
-	s := &site{ctx: context.WithoutCancel(ctx), dev: dev, part: used(part, opt), end: end, peers: peers, opt: opt, events: events}
+	// A worker that is asked to stop still finishes the epoch, so waits do not end with ctx.
+	s := &Site{Ctx: context.WithoutCancel(ctx), Dev: dev, Part: used(part, opt), End: end, Peers: peers, Opt: opt,
+		Events: events}
 	r, err := s.train(ctx)
 	if err != nil {
-		end.Fail(err) // so that nobody waits for us
+		end.Fail(err) // so that no peer waits for this worker
 		return nil, err
 	}
 	return r, nil
 }
 
-// used is a part without features of edges if the model looks at none, so that nobody
-// carries them about.
+// used is a part without features of edges if the model looks at none, so that they
+// are neither sent nor copied.
 func used(part *partition.Part, opt Options) *partition.Part {
 	if opt.Model.EdgeDim > 0 || part.In.EdgeDim == 0 {
 		return part
@@ -39,18 +42,22 @@ func used(part *partition.Part, opt Options) *partition.Part {
 	return &less
 }
 
-func (s *site) train(ctx context.Context) (*Result, error) {
+func (s *Site) train(ctx context.Context) (*Result, error) {
 	f, on, plan, err := s.loop()
 	if err != nil {
 		return nil, err
 	}
-	book := s.part.Book
-	s.events.On(event.Started{Dataset: book.Dataset, Model: s.opt.Model.Model, Strategy: s.opt.Strategy.Name, Workers: s.end.Size(),
-		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.model.Size(),
-		FirstEpoch: f.state.Epoch, Epochs: s.opt.Epochs, Metric: f.task.Name()})
-	r, err := f.run(ctx)
+	book := s.Part.Book
+	s.Events.On(event.Started{Dataset: book.Dataset, Model: s.Opt.Model.Model, Strategy: s.Opt.Strategy.Name(),
+		Workers:  s.End.Size(),
+		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.Model.Size(),
+		FirstEpoch: f.State.Epoch, Epochs: s.Opt.Epochs, Metric: f.Task.Name()})
+	r, err := f.Run(ctx)
+	if k, ok := as[Ranking](on); ok && err == nil {
+		err = k.Rank(f, r)
+	}
 	if err != nil {
-		s.end.Fail(err) // so that nobody waits for us, nor we for what is on its way
+		s.End.Fail(err) // so that no peer waits for this worker, nor it for what is in flight
 	}
 	if last := on.Finish(); err == nil {
 		err = last
@@ -59,59 +66,81 @@ func (s *site) train(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	r.Plan = plan
+	if c, ok := as[Counting](on); ok {
+		r.Rows = c.RowCounts()
+	}
 	return r, nil
 }
 
-// loop is the worker's, with its strategy and what that will send.
-func (s *site) loop() (*loop, planned, *Plan, error) {
+// loop is the worker's, with its strategy and what it will send.
+func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 	if err := s.check(); err != nil {
-		return nil, nil, nil, err
-	}
-	measure, told, err := s.inductive()
-	if err != nil {
 		return nil, nil, nil, err
 	}
 	on, err := newStrategy(s)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	mine := s.share(on)
-	if measure != nil {
-		mine.measureOn = measure
+	events := s.Events
+	if l, ok := as[event.Listener](on); ok {
+		events = event.All(events, l)
 	}
-	f, err := newLoop(s.dev, mine, s.peers, s.opt, s.events)
+	opt := s.Opt
+	opt.Clock = s.End.Clock()
+	f, err := NewLoop(s.Dev, s.share(on), s.Peers, opt, events)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	plan := on.Plan(f.model, f.task)
-	if measure != nil {
-		plan = inductivePlan(plan, measure, told, f.model, f.task)
+	f.Rank, f.Ranks = s.End.Rank(), s.End.Size()
+	f.First = f.Rank == 0
+	if b, ok := as[Batching](on); ok {
+		f.State.Batch = min(f.State.Batch, b.Steps()) // of another number of workers it may be more
+		f.TrainEpoch = b.Train(f)
 	}
-	return f, on, plan, nil
+	return f, on, s.plan(on, f.Model, f.Task), nil
 }
 
 // check refuses what cannot be trained.
-func (s *site) check() error {
-	switch part := s.part; {
-	case part.Book.Parts != s.end.Size():
-		return fmt.Errorf("the partition has %d parts and there are %d workers; start one worker a part", part.Book.Parts, s.end.Size())
-	case part.Features == nil || part.Labels == nil:
-		return fmt.Errorf("part %s: training needs features and labels", part.Dir)
-	case s.opt.Model.EdgeDim > 0 && part.In.EdgeDim != s.opt.Model.EdgeDim:
-		return fmt.Errorf("part %s has %d numbers an edge and the model looks at %d (--edge-features); partition the dataset again", part.Dir, part.In.EdgeDim, s.opt.Model.EdgeDim)
-	case part.Book.Train == 0:
+func (s *Site) check() error {
+	switch part := s.Part; {
+	case part.Book.Parts != s.End.Size():
+		return fmt.Errorf("the partition has %d parts and there are %d workers; start one worker per part",
+			part.Book.Parts, s.End.Size())
+	case part.Features == nil && s.Opt.Embeddings == nil:
+		return fmt.Errorf("part %s: training needs features", part.Dir)
+	case part.Labels == nil && s.Opt.Pairs == nil:
+		return fmt.Errorf("part %s: training needs labels", part.Dir)
+	case s.Opt.Model.EdgeDim > 0 && part.In.EdgeDim != s.Opt.Model.EdgeDim:
+		return fmt.Errorf("part %s has %d numbers per edge and the model looks at %d (--edge-features); partition "+
+			"the dataset again", part.Dir, part.In.EdgeDim, s.Opt.Model.EdgeDim)
+	case part.Book.Train == 0 && s.Opt.Pairs == nil:
 		return fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
 	}
 	return nil
 }
 
 // share puts a part on the device.
-func (s *site) share(on Strategy) share {
-	ids, features := s.part.IDs[:s.part.Core()], s.part.Features
-	c, copies := on.(copying)
-	if copies {
-		ids, features = c.Copies()
+func (s *Site) share(on Strategy) Share {
+	ids, features := s.Part.IDs[:s.Part.Core()], s.Part.Features
+	r, replicas := as[Replicating](on)
+	if replicas {
+		ids, features = r.Replicas()
 	}
-	return share{x: input(s.dev, features, s.opt), task: taskOf(s.dev, s.part.Labels), splits: splits(s.dev, &s.part.Splits),
-		ids: s.dev.Indices(ids), own: s.part.Core(), copies: copies, vertices: s.part.Book.Nodes, training: s.part.Book.Train, trainOn: on, measureOn: on}
+	var task nn.Task = pairTask{}
+	if s.Opt.Pairs == nil {
+		task = taskOf(s.Dev, s.Part.Labels)
+	}
+	var x nn.Input
+	if s.Opt.Embeddings != nil { // filled before rows are measured
+		x = nn.Input{Matrix: s.Dev.New(s.Dev.RowType(s.Opt.Rows), s.Part.Core(), s.Opt.Model.In)}
+	} else {
+		x = Input(s.Dev, features, s.Opt)
+	}
+	out := Share{X: x, Task: task,
+		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
+		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
+	if m, ok := as[Measuring](on); ok {
+		out.MeasureOn = m.Measuring()
+	}
+	return out
 }

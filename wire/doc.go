@@ -4,7 +4,7 @@
 // Key, which says what it is (a coflow and a step), and a Kind, for the ledger.
 // Everything above (collectives, strategies) sees that interface only, and runs
 // unchanged over goroutines (NewGroup), processes and hosts (Join), the system's
-// MPI (JoinMPI), or a simulator.
+// MPI (JoinMPI), or a transport of another package (NewEndpoint), such as a simulator.
 //
 // # Frames
 //
@@ -12,36 +12,60 @@
 // which may go over different connections and arrive in any order; between two
 // chunks a more urgent message may overtake. Numbers are little-endian.
 //
-//	 0      magic "SWF" and version 1
+//	 0      magic "SWF" and version 2
 //	 4      kind u8 | type u8 | backward u8 | frame u8
 //	 8      from u16 | to u16
 //	12      epoch u32
-//	16      batch u16 | layer i16
-//	20      step u32
-//	24      message length u64
-//	32      offset of this chunk u64
-//	40      chunk length u32
-//	44      CRC32C of the chunk
-//	48      number of the message u32
-//	52      CRC32C of bytes 0 to 51
-//	56      chunk
+//	16      batch u32
+//	20      layer i16 | service u16
+//	24      step u32
+//	28      number of the message u32
+//	32      message length u64
+//	40      offset of this chunk u64
+//	48      chunk length u32
+//	52      CRC32C of the chunk
+//	56      limit of the response u32
+//	60      CRC32C of bytes 0 to 59
 //
-// The frame byte is 0 for a message, 1 for goodbye (nothing follows on this
-// connection), 2 for a failure (step is the rank that failed first, the chunk the
-// cause in words), 3 for a sign of life. The number tells apart two messages that
-// were given the same name by mistake. Inside shared memory the chunk's checksum
-// is left out: those bytes travel no farther than a variable does. There, a large
-// message is one frame of type 4, an offer, whose chunk is the address at which the
-// message lies in the sender's process; the receiver reads it from there and answers
-// with a frame of type 5, which has the message's number.
+// On a socket the link's header follows, then the chunk. It lets a sender see how long frames
+// take on a connection, and what to send again on another when the connection fails.
 //
-// A version number is never used again for another layout. Every length is
-// checked against a bound before memory is taken for it.
+//	64      time of sending u64: nanoseconds on the sender's clock, never 0
+//	72      echo u64: the time of sending of the last frame that has arrived; 0: none
+//	80      sequence of this frame on this connection u32, from 1
+//	84      acknowledged u32: frames of the other direction that have arrived
+//	88      zero u32
+//	92      CRC32C of bytes 64 to 91
+//	96      chunk
+//
+// The frame byte is
+//
+//	0  message
+//	1  goodbye: nothing follows on this connection
+//	2  failure: step is the rank that failed first, the chunk the text of the cause
+//	3  sign of life
+//	4  taken, in shared memory: the message of that number was read
+//	5  request: a call of a service; step is the number of the call
+//	6  response: the answer to the call of that number
+//	7  refusal: there is no answer; the chunk says why
+//	8  cancel: the answer to the call of that number is not waited for any more
+//	9  want: the chunk is the name of a service that is to be called
+//	10 served: service is its number; the chunk has the longest request u32, the longest
+//	   response u32, how many calls per peer may be under way u32, and the name
+//
+// The number tells apart two messages that were given the same name by mistake. Inside shared
+// memory the chunk's checksum is left out: those bytes travel no farther than a variable does.
+// There, a large message (request, response) is one frame with 128 added to the frame byte, an
+// offer, whose chunk is the address of the message in the sender's process; the receiver reads
+// it from there and answers with a frame of type 4.
+//
+// A version number is never used again for another layout; version 1 had a batch of 16 bits
+// and no calls. Every length is checked against a bound before memory is taken for it.
 //
 // # Endings
 //
 // A connection ends with a goodbye or a failure; one that just ends means that
 // the peer's process has died. An endpoint that fails tells every peer the root,
-// which rank and why, and they fail with it and tell it on; so every rank of a run
-// names the same culprit.
+// which rank and why, and they fail with it and pass it on; so every rank of a run
+// names the same cause.
 package wire

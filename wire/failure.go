@@ -11,28 +11,35 @@ import (
 // ErrClosed is the cause of an endpoint that was closed in good order.
 var ErrClosed = errors.New("the endpoint is closed")
 
-// errGone is the cause of what is pending with a peer that closed in good order.
-var errGone = errors.New("it has closed its end")
+// ErrPeerClosed is the cause of what is pending with a peer that closed in good order.
+var ErrPeerClosed = errors.New("it has closed its end")
 
-// errVanished is the cause of a peer whose connection ended without a goodbye:
+// errNoGoodbye is the cause of a peer whose connection ended without a goodbye:
 // its process has died.
-var errVanished = errors.New("its connection ended without a goodbye")
+var errNoGoodbye = errors.New("its connection ended without a goodbye")
 
-// errDeaf is the cause of what a peer has not taken in time when this end was closed.
-var errDeaf = errors.New("it did not take what was sent to it")
+// errNotReceived is the cause of what a peer has not taken in time when this end was closed.
+var errNotReceived = errors.New("it did not receive what was sent to it")
 
 // Timeout is the error of a wait that took too long: who waited for whom, and for what.
 type Timeout struct {
 	Rank, Peer int
 	PeerAddr   string // empty where there is none
-	What       string // "to receive from" or "to send to"
+	What       string // "to receive from", "to send to", "for an answer from"
+	Service    string // of a call; empty: it was for a message
 	Key        Key
 	Kind       Kind
 	Waited     time.Duration
+	detail     string // of a call
 }
 
 func (t *Timeout) Error() string {
-	return fmt.Sprintf("rank %d waited %v %s %s: %v (%v)", t.Rank, t.Waited.Round(time.Millisecond), t.What, name(t.Peer, t.PeerAddr), t.Kind, t.Key)
+	what := t.detail
+	if what == "" {
+		what = fmt.Sprintf("%v (%v)", t.Kind, t.Key)
+	}
+	return fmt.Sprintf("rank %d waited %v %s %s: %s", t.Rank, t.Waited.Round(time.Millisecond), t.What,
+		name(t.Peer, t.PeerAddr), what)
 }
 
 // Unwrap makes a Timeout a context.DeadlineExceeded.
@@ -52,7 +59,7 @@ func (e *PeerLost) Error() string {
 func (e *PeerLost) Unwrap() error { return e.Cause }
 
 // Failure is the error of every rank when one has failed: which one, and why.
-// It is told from rank to rank unchanged, so all of them name the same root.
+// It is passed from rank to rank unchanged, so all of them name the same root.
 type Failure struct {
 	Rank  int
 	Cause error
@@ -74,13 +81,13 @@ func root(rank int, err error) *Failure {
 	return &Failure{Rank: rank, Cause: err}
 }
 
-// told is a cause that came over the wire, where only its words travel.
-type told string
+// remoteCause is a cause that came over the wire, of which only the text travels.
+type remoteCause string
 
-func (t told) Error() string { return string(t) }
+func (c remoteCause) Error() string { return string(c) }
 
-// words is a cause cut to what a frame of failure may hold.
-func words(err error) string {
+// causeText is the text of a cause, cut to what a frame may hold.
+func causeText(err error) string {
 	return strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxCause)], "")
 }
 

@@ -18,13 +18,15 @@ func TestTimeoutInFakeTime(t *testing.T) {
 		defer closeAll(eps)
 		k := Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 12, Layer: 1}}
 		err := eps[2].Recv(0, k, Activation, make([]byte, 8)).Wait(context.Background())
-		if want := "rank 2 waited 1m0s to receive from rank 0: activation (rows, epoch 12, layer 1, step 0)"; err.Error() != want {
+		want := "rank 2 waited 1m0s to receive from rank 0: activation (rows, epoch 12, layer 1, step 0)"
+		if err.Error() != want {
 			t.Errorf("%v\nexpected %s", err, want)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		begin := time.Now()
-		if err := eps[2].Recv(1, k, Activation, nil).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Hour {
+		if err := eps[2].Recv(1, k, Activation, nil).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(begin) != time.Hour {
 			t.Error(err, time.Since(begin))
 		}
 	})
@@ -32,28 +34,30 @@ func TestTimeoutInFakeTime(t *testing.T) {
 
 // pipes joins two nodes by unbuffered connections, on which nothing moves unless
 // the other side reads.
-func pipes(t *testing.T, opt Options, connections int) (a, b *node) {
+func pipes(t *testing.T, opt Options, connections int) (a, b *endpoint) {
 	t.Helper()
 	far := []Link{SameProcess, SameHost}
-	a, b = newNode(0, far, opt), newNode(1, far, opt)
+	a, b = newEndpoint(0, far, opt), newEndpoint(1, far, opt)
 	var left, right []net.Conn
 	for range connections {
 		l, r := net.Pipe()
 		left, right = append(left, l), append(right, r)
 	}
 	pa, pb := newTCPPeer(a, 1, left), newTCPPeer(b, 0, right)
-	a.carriers[0], a.carriers[1] = newInProcess(a, a), pa
-	b.carriers[0], b.carriers[1] = pb, newInProcess(b, b)
+	a.transport, b.transport = over(nil, pa), over(pb, nil)
 	pa.start()
 	pb.start()
 	return a, b
 }
 
+// over is a transport of carriers, by rank.
+func over(to ...carrier) *carriers { return &carriers{to: to, release: func() {}} }
+
 // A peer that has stopped holds Close up for no longer than Linger.
 func TestLingerInFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt := DefaultOptions()
-		opt.EarlyLimit = 1
+		opt.UnexpectedLimit = 1
 		a, b := pipes(t, opt, 2)
 		for i := range 10 { // b does not ask, so its readers stand still
 			a.Send(1, key(i), Feature, make([]byte, 1<<20))
@@ -93,7 +97,7 @@ func TestCloseInFakeTime(t *testing.T) {
 				closeAll([]Endpoint{a, b})
 			}
 			if d := time.Since(begin); d > 0 {
-				t.Errorf("closing took %v, though nobody had to wait", d)
+				t.Errorf("closing took %v, though neither had to wait", d)
 			}
 		})
 	}

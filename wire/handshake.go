@@ -12,21 +12,28 @@ import (
 )
 
 // The handshake opens every connection. The dialer proves first that it knows the
-// token, so that a stranger who dials learns nothing to guess it from; the token
-// itself never travels. Both proofs cover both random numbers, so an old
-// handshake is of no use to anybody. All sizes are fixed.
+// token, so that an unauthenticated peer learns nothing to guess it from; the token
+// itself is never sent. Both proofs cover both random numbers, so a recorded
+// handshake cannot be replayed. All sizes are fixed. The cookie in the hello, which only a process
+// with the token can make, lets the acceptor tell peers from a flood of connections before it
+// answers, and so before it waits for a proof.
 //
 //	hello   dialer    "SWH" version u8 | rank u16 | to u16 | size u16 | index u8 | wants u8 |
-//	                  connections u8 | zero [3] | SHA-256 of the job [32] | random [32]
+//	                  connections u8 | zero [3] | SHA-256 of the job [32] | random [32] |
+//	                  cookie [16]: the first bytes of HMAC-SHA256(token; "cookie", what is before it)
 //	reply   acceptor  "SWR" verdict u8 | random [32] | length u16 | reason [250]
 //	proof   dialer    HMAC-SHA256(token; "dialer", hello, random)
-//	reply   acceptor  the same, with HMAC-SHA256(token; "acceptor", hello, random) and an
-//	                  invitation (to share memory) in place of the random number and the reason
+//	reply   acceptor  the same, with HMAC-SHA256(token; "acceptor", hello, random) and
+//	                  the name of a socket for sharing memory, or none, in place of the random number and the reason
 const (
-	helloSize = 80
-	replySize = 4 + 32 + 2 + maxReason
-	proofSize = sha256.Size
-	maxReason = 250
+	// helloVersion is that of the handshake; version 3 has the cookie.
+	helloVersion = 3
+	helloSize    = claimSize + cookieSize
+	claimSize    = 80
+	cookieSize   = 16
+	replySize    = 4 + 32 + 2 + maxReason
+	proofSize    = sha256.Size
+	maxReason    = 250
 )
 
 const (
@@ -44,10 +51,11 @@ type hello struct {
 	random             [32]byte
 }
 
+// put is the hello without its cookie.
 func (h *hello) put() []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, helloSize), "SWH"...)
-	b = append(b, version)
+	b = append(b, helloVersion)
 	b = le.AppendUint16(b, uint16(h.rank))
 	b = le.AppendUint16(b, uint16(h.to))
 	b = le.AppendUint16(b, uint16(h.size))
@@ -64,7 +72,7 @@ func (h *hello) parse(b []byte) {
 	copy(h.random[:], b[48:])
 }
 
-// Refusal is the error of a connection that was not let in.
+// Refusal is the error of a connection that was refused.
 type Refusal struct {
 	Reason string
 	Final  bool // trying again would not help
@@ -83,13 +91,15 @@ type identity struct {
 	token                   []byte
 }
 
-// greet is the dialer's side. It returns the acceptor's invitation.
-func (id *identity) greet(conn net.Conn, to, index int, wantsMemory bool) (invitation string, err error) {
-	h := hello{rank: id.rank, to: to, size: id.size, index: index, connections: id.connections, wantsMemory: wantsMemory, job: id.job}
+// authenticate is the dialer's side. It returns the acceptor's socket for sharing memory, if any.
+func (id *identity) authenticate(conn net.Conn, to, index int, wantsMemory bool) (memorySocket string, err error) {
+	h := hello{rank: id.rank, to: to, size: id.size, index: index, connections: id.connections,
+		wantsMemory: wantsMemory, job: id.job}
 	if _, err := rand.Read(h.random[:]); err != nil {
 		return "", err
 	}
 	said := h.put()
+	said = append(said, id.cookie(said)...)
 	if _, err := conn.Write(said); err != nil {
 		return "", err
 	}
@@ -100,48 +110,46 @@ func (id *identity) greet(conn net.Conn, to, index int, wantsMemory bool) (invit
 	if _, err := conn.Write(id.proof("dialer", said, random)); err != nil {
 		return "", err
 	}
-	proof, invitation, err := readReply(conn)
+	proof, memorySocket, err := readReply(conn)
 	if err != nil {
 		return "", err
 	}
 	if !hmac.Equal(proof, id.proof("acceptor", said, random)) {
 		return "", refuse("it does not know the job's token")
 	}
-	return invitation, nil
+	return memorySocket, nil
 }
 
-// guest is a dialer that has proved who it is, and waits to be told to come in.
-type guest struct {
+// candidate is a dialer that has authenticated, and waits to be admitted.
+type candidate struct {
 	hello
 	conn  net.Conn
 	proof []byte
 }
 
-// challenge is the acceptor's side, up to the dialer's proof. A *Refusal has been
-// said to the dialer.
-func (id *identity) challenge(conn net.Conn) (*guest, error) {
+// challenge is the acceptor's side, up to the dialer's proof. It calls promising as soon as the
+// dialer has shown a cookie, or a certificate. A *Refusal has been sent to the dialer.
+func (id *identity) challenge(conn net.Conn, promising func(cookie string)) (*candidate, error) {
 	if secure, ok := conn.(interface{ Handshake() error }); ok {
 		if err := secure.Handshake(); err != nil {
-			return nil, err // who it is was not proved
+			return nil, err // it has not authenticated
 		}
+		promising("")
 	}
-	said := make([]byte, helloSize)
-	if _, err := io.ReadFull(conn, said[:4]); err != nil {
-		return nil, fmt.Errorf("it said nothing: %w", err)
+	said, err := readHello(conn)
+	if err != nil {
+		return nil, err
 	}
-	if string(said[:3]) != "SWH" {
-		return nil, fmt.Errorf("it does not speak our language: it starts with %q", said[:4])
-	}
-	if said[3] != version {
-		return nil, turnAway(conn, refuse("version %d of the protocol, this build speaks %d; run the same build on every host", said[3], version))
-	}
-	if _, err := io.ReadFull(conn, said[4:]); err != nil {
-		return nil, fmt.Errorf("its hello is cut off: %w", err)
-	}
-	g := &guest{conn: conn}
+	g := &candidate{conn: conn}
 	g.parse(said)
-	if r := id.judge(&g.hello); r != nil {
-		return nil, turnAway(conn, r)
+	if r := id.check(&g.hello); r != nil {
+		return nil, sendRefusal(conn, r)
+	}
+	if len(id.token) > 0 { // without one, everybody can make a cookie
+		if !hmac.Equal(said[claimSize:], id.cookie(said[:claimSize])) {
+			return nil, sendRefusal(conn, errWrongToken)
+		}
+		promising(string(said[claimSize:]))
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -155,21 +163,42 @@ func (id *identity) challenge(conn net.Conn) (*guest, error) {
 		return nil, fmt.Errorf("it gave no proof that it knows the job's token: %w", err)
 	}
 	if !hmac.Equal(proof, id.proof("dialer", said, random)) {
-		return nil, turnAway(conn, refuse("wrong token; give every worker the same one"))
+		return nil, sendRefusal(conn, errWrongToken)
 	}
 	g.proof = id.proof("acceptor", said, random)
 	return g, nil
 }
 
-// judge says what is wrong with a hello.
-func (id *identity) judge(h *hello) *Refusal {
+var errWrongToken = refuse("wrong token; give every worker the same one")
+
+// readHello reads a hello of this build's version.
+func readHello(conn net.Conn) ([]byte, error) {
+	said := make([]byte, helloSize)
+	if _, err := io.ReadFull(conn, said[:4]); err != nil {
+		return nil, fmt.Errorf("it sent no hello: %w", err)
+	}
+	if string(said[:3]) != "SWH" {
+		return nil, fmt.Errorf("it does not speak Starling's protocol: it starts with %q", said[:4])
+	}
+	if said[3] != helloVersion {
+		return nil, sendRefusal(conn, refuse("version %d of the protocol, this build speaks %d; run the same build "+
+			"on every host", said[3], helloVersion))
+	}
+	if _, err := io.ReadFull(conn, said[4:]); err != nil {
+		return nil, fmt.Errorf("its hello is incomplete: %w", err)
+	}
+	return said, nil
+}
+
+// check says what is wrong with a hello.
+func (id *identity) check(h *hello) *Refusal {
 	switch {
 	case h.job != id.job:
 		return refuse("another job's worker")
 	case h.size != id.size:
-		return refuse("it counts %d workers, there are %d", h.size, id.size)
+		return refuse("its job has %d workers, this one has %d", h.size, id.size)
 	case h.to != id.rank:
-		return refuse("it looks for rank %d, this is rank %d", h.to, id.rank)
+		return refuse("it dialled rank %d, this is rank %d", h.to, id.rank)
 	case h.rank <= id.rank || h.rank >= id.size:
 		return refuse("rank %d does not dial rank %d of %d", h.rank, id.rank, id.size)
 	case h.connections != id.connections || h.index >= id.connections:
@@ -178,19 +207,24 @@ func (id *identity) judge(h *hello) *Refusal {
 	return nil
 }
 
-// letIn ends the handshake well.
-func (g *guest) letIn(invitation string) error {
-	return writeReply(g.conn, verdictGo, g.proof, invitation)
+// accept ends the handshake well.
+func (g *candidate) accept(memorySocket string) error {
+	return writeReply(g.conn, verdictGo, g.proof, memorySocket)
 }
 
-// turnAway tells a dialer why it is not let in.
-func turnAway(conn net.Conn, r *Refusal) *Refusal {
+// sendRefusal tells a dialer why it is refused.
+func sendRefusal(conn net.Conn, r *Refusal) *Refusal {
 	verdict := byte(verdictLater)
 	if r.Final {
 		verdict = verdictNever
 	}
-	writeReply(conn, verdict, nil, r.Reason) // whether or not it listens
+	writeReply(conn, verdict, nil, r.Reason) // whether or not it reads it
 	return r
+}
+
+// cookie shows that the dialer knows the token, unless the same hello was sent before.
+func (id *identity) cookie(claim []byte) []byte {
+	return id.proof("cookie", claim, nil)[:cookieSize]
 }
 
 // proof that one side knows the token.
@@ -217,13 +251,13 @@ func readReply(conn net.Conn) (body []byte, text string, err error) {
 	b := make([]byte, replySize)
 	if _, err := io.ReadFull(conn, b); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = &Refusal{Reason: "it hung up"}
+			err = &Refusal{Reason: "it closed the connection"}
 		}
 		return nil, "", err
 	}
 	n := int(binary.LittleEndian.Uint16(b[36:]))
 	if string(b[:3]) != "SWR" || n > maxReason {
-		return nil, "", refuse("what answers there is no worker of ours")
+		return nil, "", refuse("the process that answers there is not a Starling worker")
 	}
 	text = string(b[38 : 38+n])
 	if b[3] != verdictGo {

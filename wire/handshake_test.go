@@ -11,31 +11,33 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"starling/internal/testdeadline"
 )
 
-// visitors collects what a door has refused.
-type visitors struct {
+// refusals collects what a listener has refused.
+type refusals struct {
 	sync.Mutex
 	reasons []string
 }
 
-func (v *visitors) refused(_ net.Addr, reason error) {
+func (v *refusals) refused(_ net.Addr, reason error) {
 	v.Lock()
 	defer v.Unlock()
 	v.reasons = append(v.reasons, reason.Error())
 }
 
-func (v *visitors) said(want string) bool {
+func (v *refusals) said(want string) bool {
 	v.Lock()
 	defer v.Unlock()
 	return strings.Contains(strings.Join(v.reasons, "\n"), want)
 }
 
-// Strangers are refused with a reason, before, during and after the run comes
+// Unauthenticated peers are refused with a reason, before, during and after the run comes
 // together, and the run goes on.
-func TestStrangersAreRefused(t *testing.T) {
+func TestUnauthenticatedPeersAreRefused(t *testing.T) {
 	noLeaks(t)
-	var v visitors
+	var v refusals
 	var addr, job string
 	eps := joinAll(t, 2, func(c *Config) {
 		c.NoSharedMemory, c.Refused = true, v.refused
@@ -43,7 +45,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	})
 	defer closeAll(eps)
 	good := identity{rank: 1, size: 2, connections: 2, token: []byte("secret"), job: sha256.Sum256([]byte(job))}
-	knock := func(change func(*identity)) error {
+	dial := func(change func(*identity)) error {
 		id := good
 		change(&id)
 		conn, err := net.Dial("tcp", addr)
@@ -52,7 +54,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		}
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(time.Minute))
-		_, err = id.greet(conn, 0, 0, false)
+		_, err = id.authenticate(conn, 0, 0, false)
 		return err
 	}
 	for _, c := range []struct {
@@ -62,18 +64,18 @@ func TestStrangersAreRefused(t *testing.T) {
 		{"wrong token", func(id *identity) { id.token = []byte("guess") }},
 		{"wrong token", func(id *identity) { id.token = nil }},
 		{"another job's worker", func(id *identity) { id.job[0]++ }},
-		{"it counts 3 workers, there are 2", func(id *identity) { id.size = 3 }},
+		{"its job has 3 workers, this one has 2", func(id *identity) { id.size = 3 }},
 		{"rank 0 does not dial rank 0 of 2", func(id *identity) { id.rank = 0 }},
 		{"rank 2 does not dial rank 0 of 2", func(id *identity) { id.rank = 2 }},
 		{"connection 0 of 5, this worker uses 2", func(id *identity) { id.connections = 5 }},
 		{"rank 1 is connected already", func(id *identity) {}},
 	} {
 		var r *Refusal
-		if err := knock(c.change); !errors.As(err, &r) || !strings.Contains(r.Reason, c.want) {
+		if err := dial(c.change); !errors.As(err, &r) || !strings.Contains(r.Reason, c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
 	}
-	for _, bytes := range []string{"GET / HTTP/1.1\r\n\r\n", "SWH\x09", "SWF\x01", "", "SWH\x01short"} {
+	for _, bytes := range []string{"GET / HTTP/1.1\r\n\r\n", "SWH\x09", "SWF\x02", "", "SWH\x03short"} {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -86,9 +88,10 @@ func TestStrangersAreRefused(t *testing.T) {
 	into := make([]byte, 1<<20)
 	eps[0].Send(1, key(0), Feature, payload(0, 1, 0, 1<<20))
 	if err := eps[1].Recv(0, key(0), Feature, into).Wait(soon(t)); err != nil {
-		t.Error("strangers disturbed the run:", err)
+		t.Error("unauthenticated peers disturbed the run:", err)
 	}
-	for _, want := range []string{"wrong token", "another job", `it starts with "GET `, "version 9 of the protocol", "it said nothing", "its hello is cut off"} {
+	for _, want := range []string{"wrong token", "another job", `it starts with "GET `, "version 9 of the protocol",
+		"it sent no hello", "its hello is incomplete"} {
 		for end := time.Now().Add(time.Minute); !v.said(want); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("nothing in the log says %q: %q", want, v.reasons)
@@ -116,58 +119,58 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
-// Who says nothing, or says it slowly, is sent away in time, and holds nobody up;
-// when too many come, who came first is sent away.
-func TestSlowStrangers(t *testing.T) {
+// A connection that sends nothing, or sends slowly, is closed in time and delays no other;
+// when too many come, the oldest is closed.
+func TestSlowUnauthenticatedPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var v visitors
+		var v refusals
 		l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 		id := &identity{size: 2, connections: 1}
-		d := newDoor(l, id, func(g *guest) error { return g.letIn("come in") }, v.refused)
-		visit := func() net.Conn {
+		d := newListener(l, id, func(g *candidate) error { return g.accept("memory") }, v.refused)
+		connect := func() net.Conn {
 			a, b := net.Pipe()
 			l.conns <- b
 			return a
 		}
 		var waiting []net.Conn
-		for range d.doorway.places {
-			waiting = append(waiting, visit())
+		for range d.pool.limit {
+			waiting = append(waiting, connect())
 		}
 		go func() {
-			for i := range 10 { // a byte a second is not fast enough
+			for i := range 10 { // one byte per second is not fast enough
 				time.Sleep(time.Second)
-				waiting[1].Write([]byte("SWH\x01567890")[i : i+1])
+				waiting[1].Write([]byte("SWH\x03567890")[i : i+1])
 			}
 		}()
 		synctest.Wait()
 		mate := identity{rank: 1, size: 2, connections: 1}
-		if text, err := mate.greet(visit(), 0, 0, false); err != nil || text != "come in" {
-			t.Error("a worker could not get through the crowd:", err)
+		if text, err := mate.authenticate(connect(), 0, 0, false); err != nil || text != "memory" {
+			t.Error("a worker could not join while the pool was full:", err)
 		}
 		synctest.Wait()
-		if len(v.reasons) != 1 || !v.said("crowded") {
+		if len(v.reasons) != 1 || !v.said("too many unauthenticated") {
 			t.Error(v.reasons)
 		}
 		time.Sleep(handshakeTime + time.Second)
 		synctest.Wait()
-		if len(v.reasons) != d.doorway.places || !v.said("cut off") || !v.said("said nothing") {
-			t.Errorf("%d of %d were sent away: %q", len(v.reasons), d.doorway.places, v.reasons)
+		if len(v.reasons) != d.pool.limit || !v.said("incomplete") || !v.said("sent no hello") {
+			t.Errorf("%d of %d were closed: %q", len(v.reasons), d.pool.limit, v.reasons)
 		}
-		if text, err := mate.greet(visit(), 0, 0, false); err != nil || text != "come in" {
-			t.Error("a worker could not get past the strangers:", err)
+		if text, err := mate.authenticate(connect(), 0, 0, false); err != nil || text != "memory" {
+			t.Error("a worker could not join beside unauthenticated peers:", err)
 		}
 		d.close()
 		time.Sleep(10 * time.Second)
 	})
 }
 
-// What was said in one handshake opens no other door.
+// A recorded handshake cannot be replayed.
 func TestReplay(t *testing.T) {
 	acceptor := &identity{rank: 0, size: 2, connections: 1, token: []byte("secret")}
 	dialer := &identity{rank: 1, size: 2, connections: 1, token: []byte("secret")}
 	record := handshake(t, acceptor, func(conn net.Conn) ([]byte, error) {
 		tape := &recorder{Conn: conn}
-		_, err := dialer.greet(tape, 0, 0, false)
+		_, err := dialer.authenticate(tape, 0, 0, false)
 		return tape.said, err
 	}, true)
 	handshake(t, acceptor, func(conn net.Conn) ([]byte, error) {
@@ -189,7 +192,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// handshake lets a dialer meet an acceptor, and checks how it ends.
+// handshake connects a dialer and an acceptor, and checks how it ends.
 func handshake(t *testing.T, acceptor *identity, dial func(net.Conn) ([]byte, error), good bool) []byte {
 	t.Helper()
 	a, b := net.Pipe()
@@ -197,19 +200,19 @@ func handshake(t *testing.T, acceptor *identity, dial func(net.Conn) ([]byte, er
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer b.Close()
-		g, err := acceptor.challenge(b)
+		g, err := acceptor.challenge(b, func(string) {})
 		if (err == nil) != good {
 			t.Errorf("the acceptor says %v", err)
 		}
 		if err == nil {
-			g.letIn("")
+			g.accept("")
 		}
 	})
 	said, err := dial(a)
 	if (err == nil) != good {
 		t.Errorf("the dialer hears %v", err)
 	}
-	wg.Wait()
+	testdeadline.Wait(t, &wg, "the acceptor")
 	return said
 }
 
@@ -225,7 +228,7 @@ func TestImpostor(t *testing.T) {
 		io.ReadFull(b, make([]byte, proofSize)) // whatever it is
 		writeReply(b, verdictGo, impostor.proof("acceptor", said, make([]byte, 32)), "")
 	}()
-	if _, err := dialer.greet(a, 0, 0, false); err == nil || err.Error() != "it does not know the job's token" {
+	if _, err := dialer.authenticate(a, 0, 0, false); err == nil || err.Error() != "it does not know the job's token" {
 		t.Error(err)
 	}
 }

@@ -38,12 +38,12 @@ type Config struct {
 	ringsOnly bool
 	// Dial opens a connection to a peer; nil: TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// Refused is told of everybody who was not let in. Nil: nobody is told.
+	// Refused, if set, is told of every connection that was refused.
 	Refused func(from net.Addr, reason error)
 }
 
 // Join connects this worker with all its peers: it dials those of lower rank and
-// lets in those of higher rank. It returns when all are connected, or fails when
+// admits those of higher rank. It returns when all are connected, or fails when
 // ctx ends, or, if that has no deadline, after Options.Timeout, and names the ranks
 // that are missing.
 func Join(ctx context.Context, cfg Config) (Endpoint, error) {
@@ -64,7 +64,7 @@ func Join(ctx context.Context, cfg Config) (Endpoint, error) {
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		ctx, cancel = WithTimeout(ctx, cfg.Clock, cfg.Timeout)
 		defer cancel()
 	}
 	return newMesh(&cfg).join(ctx)
@@ -87,7 +87,8 @@ func (c *Config) validate() error {
 	case c.Listener == nil:
 		return errors.New("wire: Listener is missing")
 	case len(c.Token) == 0 && !c.Insecure && !onLoopback(c.Listener.Addr()):
-		return fmt.Errorf("wire: rank %d listens on %v, which others can reach, without a token; give all workers one, or listen on 127.0.0.1", c.Rank, c.Listener.Addr())
+		return fmt.Errorf("wire: rank %d listens on %v, which others can reach, without a token; give all workers "+
+			"one, or listen on 127.0.0.1", c.Rank, c.Listener.Addr())
 	}
 	return nil
 }
@@ -119,26 +120,27 @@ func (c *Config) sameHost(p int) bool {
 
 func (c *Config) sharesMemory(p int) bool { return !c.NoSharedMemory && p != c.Rank && c.sameHost(p) }
 
-// seat is for one connection of one peer.
-type seat struct {
-	taken bool
-	conn  net.Conn // nil while the handshake ends
-	spare bool     // not needed: there is shared memory
+// connSlot is for one connection of one peer.
+type connSlot struct {
+	taken    bool
+	conn     net.Conn // nil while the handshake ends
+	unneeded bool     // not needed: there is shared memory
 }
 
 // mesh is the connections as they come together.
 type mesh struct {
-	cfg  *Config
-	id   *identity
-	node *node
-	hub  *hub   // nil: no shared memory
-	sock string // where peers of this host exchange memory
+	cfg      *Config
+	id       *identity
+	endpoint *endpoint
+	carriers *carriers
+	hub      *hub   // nil: no shared memory
+	sock     string // where peers of this host exchange memory
 
 	mu struct {
 		sync.Mutex
-		peers   [][]seat
-		missing int     // seats that are empty
-		over    bool    // nobody is let in any more
+		peers   [][]connSlot
+		missing int     // slots that are empty
+		over    bool    // no peer is admitted any more
 		why     []error // the last attempt to dial each peer failed
 		memory  []*memory
 	}
@@ -146,13 +148,15 @@ type mesh struct {
 }
 
 func newMesh(cfg *Config) *mesh {
-	m := &mesh{cfg: cfg, node: newNode(cfg.Rank, cfg.links(), cfg.Options), complete: make(chan struct{})}
-	m.id = &identity{rank: cfg.Rank, size: cfg.Size, connections: cfg.Connections, job: sha256.Sum256([]byte(cfg.Job)), token: cfg.Token}
-	m.node.addrs = cfg.Addrs
-	m.node.carriers[cfg.Rank] = newInProcess(m.node, m.node)
-	m.mu.peers, m.mu.why, m.mu.memory = make([][]seat, cfg.Size), make([]error, cfg.Size), make([]*memory, cfg.Size)
+	m := &mesh{cfg: cfg, endpoint: newEndpoint(cfg.Rank, cfg.links(), cfg.Options), complete: make(chan struct{})}
+	m.id = &identity{rank: cfg.Rank, size: cfg.Size, connections: cfg.Connections, job: sha256.Sum256([]byte(cfg.Job)),
+		token: cfg.Token}
+	m.endpoint.addrs = cfg.Addrs
+	m.carriers = newCarriers(cfg.Size)
+	m.endpoint.transport = m.carriers
+	m.mu.peers, m.mu.why, m.mu.memory = make([][]connSlot, cfg.Size), make([]error, cfg.Size), make([]*memory, cfg.Size)
 	for p := range m.mu.peers {
-		m.mu.peers[p] = make([]seat, cfg.Connections)
+		m.mu.peers[p] = make([]connSlot, cfg.Connections)
 	}
 	m.mu.missing = (cfg.Size - 1) * cfg.Connections
 	if m.mu.missing == 0 {
@@ -164,8 +168,13 @@ func newMesh(cfg *Config) *mesh {
 func (m *mesh) join(ctx context.Context) (Endpoint, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	closeSock := m.openMemory()
-	door := newDoor(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
-	m.node.release = append(m.node.release, door.close)
+	listener := newListener(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
+	m.carriers.release = sync.OnceFunc(func() {
+		listener.close()
+		if m.hub != nil {
+			m.hub.close()
+		}
+	})
 	var dials sync.WaitGroup
 	for p := range m.cfg.Rank {
 		dials.Go(func() {
@@ -185,22 +194,22 @@ func (m *mesh) join(ctx context.Context) (Endpoint, error) {
 	closeSock()
 	m.start()
 	if err != nil {
-		m.node.Fail(err)
-		m.node.Close()
+		m.endpoint.Fail(err)
+		m.endpoint.Close()
 		return nil, err
 	}
-	return m.node, nil
+	return m.endpoint, nil
 }
 
-// start makes carriers of the connections, and lets nobody in after. When joining
+// start makes carriers of the connections, and admits no peer after. When joining
 // has failed there may be fewer than wanted, enough to tell the peers.
 func (m *mesh) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.over = true
-	for p, seats := range m.mu.peers {
+	for p, slots := range m.mu.peers {
 		var conns []net.Conn
-		for _, s := range seats {
+		for _, s := range slots {
 			if s.conn != nil {
 				s.conn.SetDeadline(time.Time{})
 				conns = append(conns, s.conn)
@@ -213,17 +222,16 @@ func (m *mesh) start() {
 			}
 			continue
 		}
-		peer := newTCPPeer(m.node, p, conns)
-		m.node.carriers[p] = peer
+		peer := newTCPPeer(m.endpoint, p, conns)
+		m.carriers.to[p] = peer
 		defer peer.start()
 		if mem != nil {
 			mem.lends = mem.lends && !m.cfg.ringsOnly
-			m.node.carriers[p] = m.hub.add(peer, mem)
+			m.carriers.to[p] = m.hub.add(peer, mem)
 		}
 	}
 	if m.hub != nil {
 		m.hub.start()
-		m.node.release = append(m.node.release, m.hub.close)
 	}
 }
 
@@ -235,8 +243,11 @@ func (m *mesh) explain(cause error) error {
 		return cause
 	}
 	var who []string
-	for p, seats := range m.mu.peers {
-		if p == m.cfg.Rank || !slices.ContainsFunc(seats, func(s seat) bool { return s.conn == nil && !s.spare }) {
+	for p, slots := range m.mu.peers {
+		if p == m.cfg.Rank || !slices.ContainsFunc(slots, func(s connSlot) bool {
+			return s.conn == nil &&
+				!s.unneeded
+		}) {
 			continue
 		}
 		text := name(p, m.cfg.Addrs[p])
@@ -251,13 +262,13 @@ func (m *mesh) explain(cause error) error {
 // dialPeer opens all connections to one peer.
 func (m *mesh) dialPeer(ctx context.Context, p int) error {
 	for i := range m.cfg.Connections {
-		conn, invitation, err := m.dial(ctx, p, i)
+		conn, memorySocket, err := m.dial(ctx, p, i)
 		if err != nil {
 			return fmt.Errorf("rank %d cannot connect with %s: %w", m.cfg.Rank, name(p, m.cfg.Addrs[p]), err)
 		}
 		shared := false
-		if invitation != "" {
-			if shared, err = m.offer(conn, p, invitation); err != nil {
+		if memorySocket != "" {
+			if shared, err = m.offer(conn, p, memorySocket); err != nil {
 				conn.Close()
 				return fmt.Errorf("rank %d cannot connect with %s: %w", m.cfg.Rank, name(p, m.cfg.Addrs[p]), err)
 			}
@@ -265,7 +276,7 @@ func (m *mesh) dialPeer(ctx context.Context, p int) error {
 		m.reserve(p, i)
 		m.fill(p, i, conn)
 		if shared {
-			m.spare(p)
+			m.skipRest(p)
 			return nil
 		}
 	}
@@ -276,9 +287,9 @@ func (m *mesh) dialPeer(ctx context.Context, p int) error {
 // listening yet.
 func (m *mesh) dial(ctx context.Context, p, index int) (net.Conn, string, error) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		conn, invitation, err := m.dialOnce(ctx, p, index)
+		conn, memorySocket, err := m.dialOnce(ctx, p, index)
 		if err == nil {
-			return conn, invitation, nil
+			return conn, memorySocket, nil
 		}
 		var r *Refusal
 		if errors.As(err, &r) && r.Final {
@@ -287,24 +298,22 @@ func (m *mesh) dial(ctx context.Context, p, index int) (net.Conn, string, error)
 		m.mu.Lock()
 		m.mu.why[p] = err
 		m.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return nil, "", context.Cause(ctx)
-		case <-time.After(wait):
+		if err := Sleep(ctx, m.endpoint.clock, wait); err != nil {
+			return nil, "", err
 		}
 	}
 }
 
 func (m *mesh) dialOnce(ctx context.Context, p, index int) (net.Conn, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	ctx, cancel := WithTimeout(ctx, m.endpoint.clock, handshakeTime)
 	defer cancel()
 	conn, err := m.cfg.Dial(ctx, m.cfg.Addrs[p])
 	if err != nil {
 		return nil, "", err
 	}
 	// The handshake ends with ctx, however far it has come.
-	unwatch := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	invitation, err := m.id.greet(conn, p, index, index == 0 && m.hub != nil && m.cfg.sharesMemory(p))
+	unwatch := context.AfterFunc(ctx, func() { conn.SetDeadline(SocketPast) })
+	memorySocket, err := m.id.authenticate(conn, p, index, index == 0 && m.hub != nil && m.cfg.sharesMemory(p))
 	if !unwatch() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -312,11 +321,11 @@ func (m *mesh) dialOnce(ctx context.Context, p, index int) (net.Conn, string, er
 		conn.Close()
 		return nil, "", err
 	}
-	return conn, invitation, nil
+	return conn, memorySocket, nil
 }
 
 // admit takes in a connection from a peer of higher rank.
-func (m *mesh) admit(g *guest) error {
+func (m *mesh) admit(g *candidate) error {
 	if !m.reserve(g.rank, g.index) {
 		return &Refusal{Reason: fmt.Sprintf("rank %d is connected already", g.rank)}
 	}
@@ -327,12 +336,12 @@ func (m *mesh) admit(g *guest) error {
 	}
 	m.fill(g.rank, g.index, g.conn)
 	if shared {
-		m.spare(g.rank)
+		m.skipRest(g.rank)
 	}
 	return nil
 }
 
-// reserve keeps a seat while its handshake ends.
+// reserve takes a slot until its handshake has ended.
 func (m *mesh) reserve(p, index int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -344,18 +353,18 @@ func (m *mesh) reserve(p, index int) bool {
 	return true
 }
 
-// fill takes a reserved seat, or with nil gives it back.
+// fill puts a connection into a reserved slot, or with nil frees the slot.
 func (m *mesh) fill(p, index int, conn net.Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.mu.peers[p][index]
-	if s.spare { // since it was reserved; it is counted already
+	if s.unneeded { // since it was reserved; it is counted already
 		if conn != nil {
 			conn.Close()
 		}
 		return
 	}
-	*s = seat{taken: conn != nil, conn: conn}
+	*s = connSlot{taken: conn != nil, conn: conn}
 	if conn == nil {
 		return
 	}
@@ -366,19 +375,19 @@ func (m *mesh) fill(p, index int, conn net.Conn) {
 	m.filled()
 }
 
-// spare marks the other connections of a peer as not needed.
-func (m *mesh) spare(p int) {
+// skipRest marks the other connections of a peer as not needed.
+func (m *mesh) skipRest(p int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.mu.peers[p] {
 		if s := &m.mu.peers[p][i]; s.conn == nil {
-			s.taken, s.spare = true, true
+			s.taken, s.unneeded = true, true
 			m.filled()
 		}
 	}
 }
 
-// filled counts a seat.
+// filled counts a slot.
 // REQUIRES: mu held.
 func (m *mesh) filled() {
 	if m.mu.missing--; m.mu.missing == 0 {

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
-	"time"
 )
 
 // Peers of one host agree on shared memory over their first connection: the
-// acceptor's invitation names a socket; the dialer goes there, and they exchange
+// acceptor names a socket; the dialer connects to it, and they exchange
 // memory; the dialer then says by one byte whether that went well. If not, for
 // whatever reason (containers that share a host but not this), they use TCP.
 const (
@@ -27,7 +26,7 @@ func (m *mesh) openMemory() func() {
 	if !shares {
 		return func() {}
 	}
-	hub, err := newHub(m.node)
+	hub, err := newHub(m.endpoint)
 	if err != nil {
 		return func() {}
 	}
@@ -40,13 +39,13 @@ func (m *mesh) openMemory() func() {
 		return func() {}
 	}
 	m.hub, m.sock = hub, sock
-	return newDoor(l, m.id, m.admitMemory, m.cfg.Refused).close
+	return newListener(l, m.id, m.admitMemory, m.cfg.Refused).close
 }
 
 // admitMemory exchanges memory with a peer of higher rank.
-func (m *mesh) admitMemory(g *guest) error {
+func (m *mesh) admitMemory(g *candidate) error {
 	conn := g.conn.(*net.UnixConn)
-	if err := g.letIn(""); err != nil {
+	if err := g.accept(""); err != nil {
 		return err
 	}
 	mem, err := swap(conn, &m.hub.bell)
@@ -84,26 +83,26 @@ func (m *mesh) unshare(p int) {
 	}
 }
 
-// offer is the dialer's side: it follows the invitation, and tells how that went.
-func (m *mesh) offer(conn net.Conn, p int, invitation string) (shared bool, err error) {
+// offer is the dialer's side: it connects to the socket, and tells whether that worked.
+func (m *mesh) offer(conn net.Conn, p int, memorySocket string) (shared bool, err error) {
 	says := byte(saysMemory)
-	if mem, err := m.fetch(p, invitation); err == nil {
+	if mem, err := m.fetch(p, memorySocket); err == nil {
 		m.share(p, mem)
 	} else {
 		says = saysTCP
 	}
-	conn.SetDeadline(time.Now().Add(handshakeTime))
+	conn.SetDeadline(SocketTime(handshakeTime))
 	_, err = conn.Write([]byte{says})
 	return says == saysMemory, err
 }
 
-func (m *mesh) fetch(p int, invitation string) (*memory, error) {
-	conn, err := dialMemory(invitation)
+func (m *mesh) fetch(p int, memorySocket string) (*memory, error) {
+	conn, err := dialMemory(memorySocket)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	if _, err := m.id.greet(conn, p, 0, true); err != nil {
+	if _, err := m.id.authenticate(conn, p, 0, true); err != nil {
 		return nil, err
 	}
 	mem, err := swap(conn, &m.hub.bell)
@@ -117,14 +116,14 @@ func (m *mesh) fetch(p int, invitation string) (*memory, error) {
 	return mem, nil
 }
 
-// welcome is the acceptor's side: it lets the guest in, and hears whether memory
+// welcome is the acceptor's side: it accepts the candidate, and reads whether memory
 // is shared.
-func (m *mesh) welcome(g *guest) (shared bool, err error) {
-	invite := g.wantsMemory && g.index == 0 && m.hub != nil && m.cfg.sharesMemory(g.rank)
-	if !invite {
-		return false, g.letIn("")
+func (m *mesh) welcome(g *candidate) (shared bool, err error) {
+	share := g.wantsMemory && g.index == 0 && m.hub != nil && m.cfg.sharesMemory(g.rank)
+	if !share {
+		return false, g.accept("")
 	}
-	if err := g.letIn(m.sock); err != nil {
+	if err := g.accept(m.sock); err != nil {
 		return false, err
 	}
 	var says [1]byte

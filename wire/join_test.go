@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"starling/internal/testdeadline"
 )
 
 // halfJoin is a worker that exchanges memory with rank 0, and dies before it says so.
@@ -21,19 +23,19 @@ func halfJoin(t *testing.T, cfg Config) {
 		t.Skip("this system has no memory to share")
 	}
 	defer m.hub.bell.close()
-	conn, invitation, err := m.dial(soon(t), 0, 0)
+	conn, memorySocket, err := m.dial(soon(t), 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	mem, err := m.fetch(0, invitation)
+	mem, err := m.fetch(0, memorySocket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mem.close()
 }
 
-// A worker that dies while it joins, and is started again, is met with its new memory,
+// A worker that dies while it joins, and is started again, is joined with its new memory,
 // not with what the dead one left.
 func TestJoinAfterDeath(t *testing.T) {
 	noLeaks(t)
@@ -75,18 +77,18 @@ func TestJoinFailsAfterDeath(t *testing.T) {
 	halfJoin(t, cfgs[1])
 	cfgs[1].Listener.Close()
 	cancel()
-	<-failed
+	testdeadline.Receive(t, failed, "Join after its cancellation")
 }
 
-// A connection that comes in while shared memory makes it needless is counted once: all
+// A connection that is accepted while shared memory makes it unneeded is counted once: all
 // other peers are still waited for.
-func TestSpareConnection(t *testing.T) {
+func TestUnneededConnection(t *testing.T) {
 	m := newMesh(&Config{Rank: 0, Size: 3, Connections: 2, Addrs: make([]string, 3)})
 	a, b := net.Pipe()
 	m.reserve(1, 0)
 	m.reserve(1, 1)
 	m.fill(1, 0, a)
-	m.spare(1)
+	m.skipRest(1)
 	m.fill(1, 1, b)
 	if m.mu.missing != 2 {
 		t.Errorf("%d connections are missing, expected both of rank 2", m.mu.missing)

@@ -37,7 +37,7 @@ func (c Counts) Sub(earlier Counts) Counts {
 	return out
 }
 
-// Sum adds up the counts that a test accepts.
+// Sum sums the counts that a test accepts.
 func (c Counts) Sum(accept func(Entry) bool) (total Count) {
 	for e, n := range c {
 		if accept(e) {
@@ -47,12 +47,12 @@ func (c Counts) Sum(accept func(Entry) bool) (total Count) {
 	return total
 }
 
-// ByKind adds up what was sent, or received, by the names of kinds.
+// ByKind sums what was sent, or received, by the names of kinds.
 func (c Counts) ByKind(sent bool) map[string]Count {
 	return c.by(sent, func(e Entry) string { return e.Kind.String() })
 }
 
-// ByLink adds up what was sent, or received, by the names of links.
+// ByLink sums what was sent, or received, by the names of links.
 func (c Counts) ByLink(sent bool) map[string]Count {
 	return c.by(sent, func(e Entry) string { return e.Link.String() })
 }
@@ -63,7 +63,7 @@ type Channel struct {
 	Link Link
 }
 
-// Channels adds up all bytes sent, and received, by channel.
+// Channels sums all bytes sent, and received, by channel.
 func (l *Ledger) Channels() (sent, received map[Channel]int64) {
 	sent, received = map[Channel]int64{}, map[Channel]int64{}
 	l.mu.Lock()
@@ -138,6 +138,13 @@ func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
 	}
 }
 
+// AddSent counts payload, and what headers and repetitions have added to it, that left
+// another way than through the endpoint, such as to a switch that adds rows.
+func (l *Ledger) AddSent(kind Kind, link Link, key Key, bytes, overhead int) {
+	l.add(true, kind, link, key, bytes)
+	l.addOverhead(overhead)
+}
+
 func index(sent bool) int {
 	if sent {
 		return 1
@@ -191,7 +198,7 @@ func (l *Ledger) Overhead() int64 {
 	return l.mu.overhead
 }
 
-// Sum adds up the counts that a test accepts.
+// Sum sums the counts that a test accepts.
 func (l *Ledger) Sum(accept func(Entry) bool) Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,10 +19,10 @@ import (
 // checksum, which is left to MPI.
 //
 // Frames have one tag and MPI keeps their order. A receive for the next frame of
-// every peer is always posted; where there is no room for a message, that of its
+// every peer is always posted; where a message does not fit, that of its
 // peer is not posted again until there is, and the peer stops after a window of
 // frames, because the last of a window is sent so that it ends only when received.
-// A frame of type 5 says that its sender will receive nothing more.
+// A frame of type 4 says that its sender will receive nothing more.
 const (
 	// mpiInline is how much of a message its frame holds: what MPI sends at once
 	// anyway.
@@ -56,7 +56,7 @@ type mpi interface {
 // mpiWorld is this process's place among those that mpirun has started.
 type mpiWorld struct {
 	mpi
-	sync.Mutex // held by whoever calls MPI
+	sync.Mutex // held by the goroutine that calls MPI
 	rank, size int
 	library    string
 	turn       int  // how many endpoints there were
@@ -93,7 +93,8 @@ func openMPI(ctx context.Context) (*mpiWorld, error) {
 	case o := <-done:
 		return o.mpiWorld, o.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("MPI could not be initialised: %w; have all processes of the launcher come this far?", context.Cause(ctx))
+		return nil, fmt.Errorf("MPI could not be initialised: %w; have all processes of the launcher started?",
+			context.Cause(ctx))
 	}
 }
 
@@ -107,7 +108,8 @@ func openWorld() (*mpiWorld, *mpiLib, error) {
 		return nil, nil, err
 	}
 	if want := launchedSize(); want > 1 && size == 1 {
-		return nil, nil, fmt.Errorf("the launcher has started %d processes but %s sees one: it is not the launcher's library; name that in STARLING_MPI", want, lib.library())
+		return nil, nil, fmt.Errorf("the launcher has started %d processes but %s sees one: it is not the "+
+			"launcher's library; name that in STARLING_MPI", want, lib.library())
 	}
 	return &mpiWorld{mpi: lib, rank: rank, size: size, library: lib.library()}, lib, nil
 }
@@ -126,6 +128,8 @@ func launchedSize() int {
 // not at all, because MPI's end waits for everybody; the launcher sees a process end
 // without it, and ends the others. All ranks must call it, with no endpoint open.
 func CloseMPI(within time.Duration) error {
+	late, timer := Alarm(Real, within)
+	defer timer.Stop()
 	theWorld.Lock()
 	defer theWorld.Unlock()
 	w := &theWorld
@@ -142,7 +146,7 @@ func CloseMPI(within time.Duration) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(within):
+	case <-late:
 		return fmt.Errorf("rank %d waited %v for the other ranks to end MPI", w.rank, within)
 	}
 }
@@ -159,7 +163,7 @@ func JoinMPI(ctx context.Context, cfg Config) (Endpoint, error) {
 	cfg.Options = cfg.Options.withDefaults()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		ctx, cancel = WithTimeout(ctx, cfg.Clock, cfg.Timeout)
 		defer cancel()
 	}
 	w, err := openMPI(ctx)
@@ -167,7 +171,8 @@ func JoinMPI(ctx context.Context, cfg Config) (Endpoint, error) {
 		return nil, err
 	}
 	if cfg.Size != 0 && (cfg.Size != w.size || cfg.Rank != w.rank) {
-		return nil, fmt.Errorf("rank %d of %d is rank %d of %d to MPI (%s): start as many processes as there are workers, each with MPI's rank", cfg.Rank, cfg.Size, w.rank, w.size, w.library)
+		return nil, fmt.Errorf("rank %d of %d is rank %d of %d to MPI (%s): start as many processes as there are "+
+			"workers, each with MPI's rank", cfg.Rank, cfg.Size, w.rank, w.size, w.library)
 	}
 	return w.join(ctx, cfg)
 }
@@ -185,12 +190,12 @@ func (w *mpiWorld) join(ctx context.Context, cfg Config) (Endpoint, error) {
 		return nil, err
 	}
 	h := newMPIHub(w, &cfg)
-	if err := h.meet(ctx); err != nil {
-		h.node.Fail(err)
-		h.node.Close()
-		return nil, h.node.Err()
+	if err := h.connect(ctx); err != nil {
+		h.endpoint.Fail(err)
+		h.endpoint.Close()
+		return nil, h.endpoint.Err()
 	}
-	return h.node, nil
+	return h.endpoint, nil
 }
 
 func (c *Config) validateMPI() error {
@@ -203,20 +208,21 @@ func (c *Config) validateMPI() error {
 		}
 	}
 	if len(c.Job) > maxCause/8 || c.Size > 1<<16-1 {
-		return fmt.Errorf("wire: a Job of %d bytes and %d ranks, expected at most %d and %d", len(c.Job), c.Size, maxCause/8, 1<<16-1)
+		return fmt.Errorf("wire: a Job of %d bytes and %d ranks, expected at most %d and %d", len(c.Job), c.Size,
+			maxCause/8, 1<<16-1)
 	}
 	return nil
 }
 
-// meet says hello to all peers and waits until they have.
-func (h *mpiHub) meet(ctx context.Context) error {
+// connect sends a hello to all peers and waits for theirs.
+func (h *mpiHub) connect(ctx context.Context) error {
 	text, _ := json.Marshal(mpiHello{Version: version, Turn: h.turn, Job: h.job})
 	h.start(text)
 	select {
 	case <-h.greeted:
 		return nil
-	case <-h.node.Done():
-		return h.node.Err()
+	case <-h.endpoint.Done():
+		return h.endpoint.Err()
 	case <-ctx.Done():
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
@@ -226,11 +232,11 @@ func (h *mpiHub) meet(ctx context.Context) error {
 	h.world.Lock()
 	for _, p := range h.peers {
 		if !p.greeted {
-			who = append(who, name(p.peer, h.node.addr(p.peer)))
+			who = append(who, name(p.peer, h.endpoint.addr(p.peer)))
 		}
 	}
 	h.world.Unlock()
-	return fmt.Errorf("rank %d waited too long to meet %s over MPI", h.node.rank, strings.Join(who, ", "))
+	return fmt.Errorf("rank %d waited too long to connect with %s over MPI", h.endpoint.rank, strings.Join(who, ", "))
 }
 
 // greet checks a peer's hello.
@@ -238,10 +244,11 @@ func (p *mpiPeer) greet(text []byte) error {
 	var hello mpiHello
 	h := p.hub
 	if err := json.Unmarshal(text, &hello); err != nil {
-		return fmt.Errorf("%w: a hello that makes no sense: %w", ErrFrame, err)
+		return fmt.Errorf("%w: an invalid hello: %w", ErrFrame, err)
 	}
 	if hello.Version != version || hello.Turn != h.turn || hello.Job != h.job {
-		return fmt.Errorf("it is of another run: version %d, turn %d, job %q; here version %d, turn %d, job %q", hello.Version, hello.Turn, hello.Job, version, h.turn, h.job)
+		return fmt.Errorf("it is of another run: version %d, turn %d, job %q; here version %d, turn %d, job %q",
+			hello.Version, hello.Turn, hello.Job, version, h.turn, h.job)
 	}
 	p.greeted = true
 	if h.missing--; h.missing == 0 {

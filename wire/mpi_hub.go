@@ -10,34 +10,34 @@ import (
 	"unsafe"
 )
 
-// mpiHub is MPI as one endpoint sees it. MPI moves things only while it is called,
-// and cannot wake anybody. So whoever waits for a message calls it himself for a
-// while, on his own goroutine; and another goroutine calls it now and then, so that
-// things move while everybody computes.
+// mpiHub is MPI as one endpoint sees it. MPI moves messages only while it is called,
+// and cannot wake a goroutine. So a goroutine that waits for a message calls it itself for a
+// while; and another goroutine calls it now and then, so that
+// messages move while all compute.
 type mpiHub struct {
-	node  *node
-	world *mpiWorld
-	peers []*mpiPeer
-	job   string
-	turn  int
+	endpoint *endpoint
+	world    *mpiWorld
+	peers    []*mpiPeer
+	job      string
+	turn     int
 
 	// Guarded by the world's lock:
 	reqs    []mpiRequest // under way
 	ops     []*mpiOp     // what each is for
 	done    []*mpiOp     // those that have just ended
-	spare   [][]byte     // frames that can be used again
+	pool    [][]byte     // of frame buffers
 	missing int          // peers that have not said hello
 	over    int          // peers that have ended
 
-	greeted  chan struct{}
-	crowded  bool // more processes than processors
-	looking  atomic.Bool
-	spins    atomic.Int64 // how long a waiter looks, in nanoseconds
-	looks    atomic.Int64
-	moving   atomic.Bool // messages are under way
-	roomMade atomic.Bool
-	wake     chan struct{}
-	ended    chan struct{}
+	greeted        chan struct{}
+	oversubscribed bool // more processes than processors
+	looking        atomic.Bool
+	spins          atomic.Int64 // how long a waiter looks, in nanoseconds
+	looks          atomic.Int64
+	moving         atomic.Bool // messages are under way
+	roomMade       atomic.Bool
+	wake           chan struct{}
+	ended          chan struct{}
 }
 
 // mpiOp is what a request is for.
@@ -46,7 +46,7 @@ type mpiOp struct {
 	kind  mpiOpKind
 	buf   []byte
 	sync  bool      // of a frame sent: it ends only when received
-	chunk chunk     // of a piece sent
+	chunk Chunk     // of a piece sent
 	in    *incoming // of a piece received
 	pin   runtime.Pinner
 
@@ -64,12 +64,14 @@ const (
 )
 
 func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
-	n := newNode(w.rank, cfg.links(), cfg.Options)
+	n := newEndpoint(w.rank, cfg.links(), cfg.Options)
 	n.addrs = cfg.Addrs
-	n.carriers[w.rank] = newInProcess(n, n)
+	to := newCarriers(w.size)
+	n.transport = to
 	w.Lock()
 	defer w.Unlock()
-	h := &mpiHub{node: n, world: w, job: cfg.Job, turn: w.turn, missing: w.size - 1, greeted: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	h := &mpiHub{endpoint: n, world: w, job: cfg.Job, turn: w.turn, missing: w.size - 1, greeted: make(chan struct{}),
+		wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	w.turn++
 	here := 0
 	for r := range w.size {
@@ -77,13 +79,13 @@ func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
 			here++
 		}
 	}
-	h.crowded = here > runtime.NumCPU()
+	h.oversubscribed = here > runtime.NumCPU()
 	h.spins.Store(mostSpins)
 	for r := range w.size {
 		if r != w.rank {
 			p := newMPIPeer(h, r)
 			h.peers = append(h.peers, p)
-			n.carriers[r] = p
+			to.to[r] = p
 		}
 	}
 	return h
@@ -91,16 +93,16 @@ func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
 
 // start sends hello and sets the endpoint going.
 func (h *mpiHub) start(hello []byte) {
-	n := h.node
-	n.poll = func(s sought) bool { return h.look(s.found) }
-	n.box.room = func() {
+	n := h.endpoint
+	n.poller = h
+	n.inbox.OnSpace(func() {
 		h.roomMade.Store(true)
 		h.nudge()
-	}
-	n.release = append(n.release, func() {
+	})
+	n.transport.(*carriers).release = func() {
 		h.nudge()
 		<-h.ended
-	})
+	}
 	h.world.Lock()
 	for _, p := range h.peers {
 		p.say(&header{frame: frameAlive}, hello)
@@ -116,34 +118,38 @@ func (h *mpiHub) start(hello []byte) {
 // While something is under way MPI is called without a pause, as programs of MPI do,
 // for so long after anything has moved; then, and while nothing is, now and then,
 // because an idle worker should cost next to nothing. A sleep takes a millisecond
-// whatever one asks for, which is why it is not for what somebody waits for.
+// whatever one asks for, which is why it is not used for messages that are waited for.
 const (
 	busyTime = 5 * time.Millisecond
-	idleTime = 50 * time.Microsecond // whoever has nudged may not have begun to wait
+	idleTime = 50 * time.Microsecond // the goroutine that nudged may not have begun to wait
 	idleRest = time.Millisecond
 )
 
-// attend calls MPI when nobody else does, until all peers have ended.
+// attend calls MPI when no other goroutine does, until all peers have ended.
 func (h *mpiHub) attend() {
 	defer close(h.ended)
-	last := time.Now()
+	last := monotonic()
 	for {
 		moved, over := h.work()
 		switch {
 		case over:
 			return
 		case moved:
-			last = time.Now()
-		case !h.looking.Load() && time.Since(last) < h.patience():
+			last = monotonic()
+		case !h.looking.Load() && time.Duration(monotonic()-last) < h.patience():
 			yield()
 			runtime.Gosched()
 		default:
 			if h.rest(idleRest) {
-				last = time.Now()
+				last = monotonic()
 			}
 		}
 	}
 }
+
+func (h *mpiHub) poll(s sought) bool { return h.look(s.found) }
+func (h *mpiHub) posted(int)         {}
+func (h *mpiHub) hasten(int)         {}
 
 // patience is how long to go on calling MPI since anything has moved.
 func (h *mpiHub) patience() time.Duration {
@@ -158,24 +164,24 @@ func (h *mpiHub) busy() bool {
 	if h.moving.Load() {
 		return true
 	}
-	h.node.waits.Lock()
-	defer h.node.waits.Unlock()
-	return len(h.node.waits.all) > 0
+	h.endpoint.waits.Lock()
+	defer h.endpoint.waits.Unlock()
+	return len(h.endpoint.waits.all) > 0
 }
 
 // rest sleeps, unless nudged, which it says.
 func (h *mpiHub) rest(d time.Duration) bool {
-	timer := time.NewTimer(d)
+	due, timer := Alarm(Real, d)
 	defer timer.Stop()
 	select {
 	case <-h.wake:
 		return true
-	case <-timer.C:
+	case <-due:
 		return false
 	}
 }
 
-// nudge makes whoever attends look again. It never waits.
+// nudge makes the attending goroutine look again. It never waits.
 func (h *mpiHub) nudge() {
 	select {
 	case h.wake <- struct{}{}:
@@ -195,21 +201,21 @@ func (h *mpiHub) look(done func() bool) (found bool) {
 			h.nudge()
 		}
 	}()
-	begin, spins := time.Now(), h.spins.Load()
+	begin, spins := monotonic(), h.spins.Load()
 	if h.looks.Add(1)%tryEvery == 0 {
 		spins = mostSpins
 	}
 	for i := 1; !done(); i++ {
 		if moved, _ := h.work(); moved {
-			h.spins.Store(min(max(h.spins.Load(), 4*int64(time.Since(begin))), mostSpins))
-			begin = time.Now()
+			h.spins.Store(min(max(h.spins.Load(), 4*(monotonic()-begin)), mostSpins))
+			begin = monotonic()
 			continue
 		}
-		if int64(time.Since(begin)) > spins {
+		if monotonic()-begin > spins {
 			h.spins.Store(h.spins.Load() * 3 / 4)
 			return done()
 		}
-		if h.crowded || i > 64 {
+		if h.oversubscribed || i > 64 {
 			yield() // the peer may be waiting for this very processor
 		}
 		if i%256 == 0 {
@@ -225,7 +231,7 @@ func (h *mpiHub) work() (moved, over bool) {
 	h.world.Lock()
 	defer h.world.Unlock()
 	if h.over == len(h.peers) {
-		return false, h.node.Err() != nil
+		return false, h.endpoint.Err() != nil
 	}
 	if h.roomMade.CompareAndSwap(true, false) {
 		for _, p := range h.peers {
@@ -237,7 +243,7 @@ func (h *mpiHub) work() (moved, over bool) {
 	}
 	moved = h.test() || moved
 	h.moving.Store(len(h.reqs) > len(h.peers)) // more than a receive for the next frame of each
-	if h.node.Err() != nil || h.parting() {
+	if h.endpoint.Err() != nil || h.parting() {
 		for _, p := range h.peers {
 			p.wind()
 		}
@@ -281,7 +287,7 @@ func (h *mpiHub) test() bool {
 func (h *mpiHub) settle(op *mpiOp, lost error) {
 	op.pin.Unpin()
 	if op.kind == frameOut {
-		h.spare = append(h.spare, op.buf)
+		h.pool = append(h.pool, op.buf)
 	}
 	op.peer.settle(op, lost)
 }
@@ -302,8 +308,8 @@ func (h *mpiHub) compact() {
 // newFrame is one to be sent.
 func (h *mpiHub) newFrame(p *mpiPeer) *mpiOp {
 	op := &mpiOp{peer: p, kind: frameOut}
-	if last := len(h.spare) - 1; last >= 0 {
-		op.buf, h.spare = h.spare[last], h.spare[:last]
+	if last := len(h.pool) - 1; last >= 0 {
+		op.buf, h.pool = h.pool[last], h.pool[:last]
 	} else {
 		op.buf = make([]byte, mpiFrame)
 	}
@@ -370,7 +376,7 @@ func (h *mpiHub) abandon(p *mpiPeer, cause error, kinds ...mpiOpKind) {
 // broken ends the endpoint when MPI does.
 func (h *mpiHub) broken(err error) {
 	h.world.broken = true
-	h.node.Fail(err)
+	h.endpoint.Fail(err)
 	for _, p := range h.peers {
 		p.finish()
 	}

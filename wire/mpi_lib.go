@@ -76,7 +76,8 @@ func mpiNames() []string {
 // have registered, and notice through the C library when pages are given back; Go
 // gives pages back without it. And Go needs the signals of faults for itself.
 var mpiManners = [][2]string{
-	{"OMPI_MCA_mpi_leave_pinned", "0"}, {"UCX_MEM_EVENTS", "n"}, {"FI_MR_CACHE_MONITOR", "disabled"}, {"UCX_ERROR_SIGNALS", ""},
+	{"OMPI_MCA_mpi_leave_pinned", "0"}, {"UCX_MEM_EVENTS", "n"}, {"FI_MR_CACHE_MONITOR",
+		"disabled"}, {"UCX_ERROR_SIGNALS", ""},
 }
 
 func openMPILibrary() (*mpiLib, error) {
@@ -96,7 +97,8 @@ func openMPILibrary() (*mpiLib, error) {
 		l := &mpiLib{name: name, out: &mpiOut{}}
 		return l, l.find(handle)
 	}
-	return nil, fmt.Errorf("no MPI library was found: install Open MPI or MPICH, or name the library in %s (%s)", mpiLibraryNamed, strings.Join(tried, "; "))
+	return nil, fmt.Errorf("no MPI library was found: install Open MPI or MPICH, or name the library in %s (%s)",
+		mpiLibraryNamed, strings.Join(tried, "; "))
 }
 
 // find looks up functions and handles.
@@ -108,8 +110,10 @@ func (l *mpiLib) find(handle uintptr) (err error) {
 		}
 		return at
 	}
-	for name, at := range map[string]*uintptr{"MPI_Init_thread": &l.init, "MPI_Comm_rank": &l.rank, "MPI_Comm_size": &l.size,
-		"MPI_Comm_set_errhandler": &l.handler, "MPI_Error_string": &l.words, "MPI_Isend": &l.isend, "MPI_Issend": &l.issend, "MPI_Irecv": &l.irecv,
+	for name, at := range map[string]*uintptr{"MPI_Init_thread": &l.init, "MPI_Comm_rank": &l.rank,
+		"MPI_Comm_size":           &l.size,
+		"MPI_Comm_set_errhandler": &l.handler, "MPI_Error_string": &l.words,
+		"MPI_Isend": &l.isend, "MPI_Issend": &l.issend, "MPI_Irecv": &l.irecv,
 		"MPI_Testsome": &l.testsome, "MPI_Cancel": &l.cancel, "MPI_Finalize": &l.finalize,
 		"MPI_Get_library_version": &l.version} {
 		*at = symbol(name)
@@ -148,7 +152,8 @@ func (l *mpiLib) start() (rank, size int, err error) {
 		return 0, 0, err
 	}
 	if *given < mpiSerialized {
-		return 0, 0, errors.New("this MPI library lets only the main thread call it; we need MPI_THREAD_SERIALIZED: use one that was built with threads")
+		return 0, 0, errors.New("this MPI library lets only the main thread call it; we need MPI_THREAD_SERIALIZED: " +
+			"use one that was built with threads")
 	}
 	if err := l.call("MPI_Comm_set_errhandler", l.handler, l.world, l.returns); err != nil {
 		return 0, 0, err
@@ -178,12 +183,14 @@ func (l *mpiLib) send(buf []byte, to, tag int, sync bool) (mpiRequest, error) {
 	if sync {
 		name, fn = "MPI_Issend", l.issend
 	}
-	err := l.call(name, fn, address(unsafe.SliceData(buf)), uintptr(len(buf)), l.byte, uintptr(to), uintptr(tag), l.world, address(&l.out.request))
+	err := l.call(name, fn, address(unsafe.SliceData(buf)), uintptr(len(buf)), l.byte, uintptr(to), uintptr(tag),
+		l.world, address(&l.out.request))
 	return l.request(), err
 }
 
 func (l *mpiLib) receive(buf []byte, from, tag int) (mpiRequest, error) {
-	err := l.call("MPI_Irecv", l.irecv, address(unsafe.SliceData(buf)), uintptr(len(buf)), l.byte, uintptr(from), uintptr(tag), l.world, address(&l.out.request))
+	err := l.call("MPI_Irecv", l.irecv, address(unsafe.SliceData(buf)), uintptr(len(buf)), l.byte, uintptr(from),
+		uintptr(tag), l.world, address(&l.out.request))
 	return l.request(), err
 }
 
@@ -211,7 +218,8 @@ func (l *mpiLib) test(reqs []mpiRequest) ([]int32, error) {
 		}
 		at = address(&o.packed[0])
 	}
-	err := l.call("MPI_Testsome", l.testsome, uintptr(len(reqs)), at, address(&o.ints[0]), address(&o.indices[0]), l.ignore)
+	err := l.call("MPI_Testsome", l.testsome, uintptr(len(reqs)), at, address(&o.ints[0]), address(&o.indices[0]),
+		l.ignore)
 	runtime.KeepAlive(reqs)
 	if n := int(o.ints[0]); err == nil && n > 0 { // negative: none of them was active
 		return o.indices[:n], nil

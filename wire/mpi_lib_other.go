@@ -5,7 +5,8 @@ package wire
 import "errors"
 
 func openMPILibrary() (*mpiLib, error) {
-	return nil, errors.New("this build of starling opens no libraries: take one for Linux or macOS, on amd64 or arm64, made without -tags static")
+	return nil, errors.New("this build of starling opens no libraries: take one for Linux or macOS, on amd64 or " +
+		"arm64, made without -tags static")
 }
 
 type mpiLib struct{ mpi }

@@ -16,13 +16,13 @@ type mpiPeer struct {
 	syncs  int // those of them that end only when received
 	plain  int // frames since the last such
 	tags   []int
-	sends  map[*message]*outgoing
+	sends  map[*Message]*outgoing
 
 	// Receiving:
 	greeted  bool
 	frame    []byte // the last that came
 	head     header // its header
-	held     bool   // there is no room for it
+	held     bool   // it does not fit
 	incoming map[int]*incoming
 
 	// Ending:
@@ -54,7 +54,8 @@ type incoming struct {
 const syncEvery, mostSyncs = mpiWindow / 2, 2
 
 func newMPIPeer(h *mpiHub, peer int) *mpiPeer {
-	p := &mpiPeer{hub: h, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), sends: map[*message]*outgoing{}, incoming: map[int]*incoming{}, frame: make([]byte, mpiFrame)}
+	p := &mpiPeer{hub: h, peer: peer, queue: newSendQueue(h.endpoint.opt.Order), ended: make(chan struct{}),
+		sends: map[*Message]*outgoing{}, incoming: map[int]*incoming{}, frame: make([]byte, mpiFrame)}
 	p.queue.quiet = true
 	for tag := 1; tag < mpiTags; tag++ {
 		p.tags = append(p.tags, tag)
@@ -65,8 +66,8 @@ func newMPIPeer(h *mpiHub, peer int) *mpiPeer {
 // tag is MPI's, of ours: 0 for frames, others for pieces.
 func (p *mpiPeer) tag(of int) int { return p.hub.turn%mpiTurns*mpiTags + of }
 
-// carry queues a message and sends it at once, if nobody else calls MPI just now.
-func (p *mpiPeer) carry(m *message) {
+// carry queues a message and sends it at once, if no other goroutine calls MPI just now.
+func (p *mpiPeer) carry(m *Message) {
 	p.queue.put(m)
 	if w := p.hub.world; w.TryLock() {
 		p.pump()
@@ -79,15 +80,15 @@ func (p *mpiPeer) carry(m *message) {
 
 func (p *mpiPeer) gone() <-chan struct{} { return p.ended }
 
-// fail may be called by whoever holds the world's lock, and so leaves the rest to
-// wind; part likewise.
+// fail may be called with the world's lock held, and so leaves the rest to
+// wind; close likewise.
 func (p *mpiPeer) fail(cause error) {
 	p.queue.end(broken, cause)
 	p.hub.nudge()
 }
 
-func (p *mpiPeer) part() {
-	p.queue.end(parting, ErrClosed)
+func (p *mpiPeer) close() {
+	p.queue.end(draining, ErrClosed)
 	p.hub.nudge()
 }
 
@@ -109,14 +110,14 @@ func (p *mpiPeer) pump() (moved bool) {
 }
 
 // cut takes the next chunk that may leave.
-func (p *mpiPeer) cut() (c chunk, ok bool) {
+func (p *mpiPeer) cut() (c Chunk, ok bool) {
 	q := p.queue
 	q.Lock()
 	defer q.Unlock()
-	if len(q.heap) == 0 {
+	if q.empty() {
 		return c, false
 	}
-	switch m := q.heap[0]; {
+	switch m := q.first(); {
 	case m.next > 0 && p.pieces < mpiPieces:
 		return q.take(mpiPiece), true
 	case m.next > 0 || p.syncs == mostSyncs || m.length > mpiInline && len(p.tags) == 0:
@@ -126,7 +127,7 @@ func (p *mpiPeer) cut() (c chunk, ok bool) {
 }
 
 // sendFrame sends the first bytes of a message.
-func (p *mpiPeer) sendFrame(c *chunk) {
+func (p *mpiPeer) sendFrame(c *Chunk) {
 	h := c.header()
 	if rest := h.length - int64(h.chunk); rest > 0 {
 		out := &outgoing{tag: p.tags[0], left: rest}
@@ -140,8 +141,8 @@ func (p *mpiPeer) sendFrame(c *chunk) {
 
 // say sends a frame. Its bytes are copied, so they can be used again.
 func (p *mpiPeer) say(h *header, text []byte) {
-	h.from, h.to = p.hub.node.rank, p.peer
-	if h.frame != frameMessage {
+	h.from, h.to = p.hub.endpoint.rank, p.peer
+	if !h.frame.hasBody() {
 		h.length, h.chunk = int64(len(text)), len(text)
 	}
 	op := p.hub.newFrame(p)
@@ -152,23 +153,23 @@ func (p *mpiPeer) say(h *header, text []byte) {
 		p.syncs++
 	}
 	p.frames++
-	p.hub.node.ledger.addOverhead(headerSize)
+	p.hub.endpoint.ledger.addOverhead(headerSize)
 	p.hub.send(op, op.buf[:n], p.tag(0))
 }
 
-func (p *mpiPeer) sendPiece(c *chunk) {
+func (p *mpiPeer) sendPiece(c *Chunk) {
 	p.pieces++
 	p.hub.send(&mpiOp{peer: p, kind: pieceOut, buf: c.bytes, chunk: *c}, c.bytes, p.tag(p.sends[c.m].tag))
 }
 
-func (p *mpiPeer) written(c *chunk, err error) {
+func (p *mpiPeer) written(c *Chunk, err error) {
 	p.queue.Lock()
 	defer p.queue.Unlock()
 	p.queue.written(c, err)
 }
 
 // pieceSent gives back the tag after the last piece. It is the last to be used again.
-func (p *mpiPeer) pieceSent(c *chunk) {
+func (p *mpiPeer) pieceSent(c *Chunk) {
 	out := p.sends[c.m]
 	if out.left -= int64(len(c.bytes)); out.left == 0 {
 		delete(p.sends, c.m)
@@ -205,28 +206,28 @@ func (p *mpiPeer) settle(op *mpiOp, lost error) {
 		}
 	case pieceIn:
 		if lost == nil {
-			lost = p.hub.node.Err() // it may have been stopped half-way
+			lost = p.hub.endpoint.Err() // it may have been stopped half-way
 		}
 		op.in.posted--
-		p.hub.node.box.release(op.at, &op.head, lost)
+		p.hub.endpoint.inbox.release(op.at, &op.head, lost)
 		p.receivePieces(op.in)
 	}
 }
 
 // take deals with the frame that has come, and says whether to listen for the next.
 func (p *mpiPeer) take() bool {
-	n, h := p.hub.node, &p.head
+	n, h := p.hub.endpoint, &p.head
 	err := h.parse(p.frame)
 	text := p.frame[headerSize:]
 	switch {
 	case err != nil:
 	case h.belongs(p.peer, n.rank) != nil:
 		err = h.belongs(p.peer, n.rank)
-	case h.chunk > mpiInline || h.offset != 0:
+	case h.chunk > mpiInline || h.offset != 0 || h.offered:
 		err = ErrFrame
 	case h.frame == frameAlive && !p.greeted:
 		err = p.greet(text[:h.chunk])
-	case h.frame == frameMessage && p.greeted:
+	case h.frame.hasBody() && p.greeted:
 		return p.accept()
 	case h.frame == frameGoodbye:
 		p.goodbye = true
@@ -241,6 +242,10 @@ func (p *mpiPeer) take() bool {
 			n.Fail(f)
 			return false
 		}
+	case p.greeted && h.frame > frameRequest:
+		if err := n.calls.control(h, text[:h.chunk]); err != nil {
+			n.Fail(err)
+		}
 	default:
 		err = ErrFrame
 	}
@@ -251,9 +256,9 @@ func (p *mpiPeer) take() bool {
 }
 
 // accept puts the first bytes of a message in place and posts receives for the
-// rest. It is false if there is no room yet.
+// rest. It is false if there is no space yet.
 func (p *mpiPeer) accept() bool {
-	n, h := p.hub.node, p.head
+	n, h := p.hub.endpoint, p.head
 	rest := int64(h.chunk) < h.length
 	tag := int(h.sum)
 	if rest && (tag < 1 || tag >= mpiTags) {
@@ -266,9 +271,9 @@ func (p *mpiPeer) accept() bool {
 		p.held = true
 		return false
 	}
-	at, err := n.box.place(&h, false, nil)
+	at, err := n.inbox.place(&h, false, nil)
 	switch {
-	case err == errNoRoom:
+	case err == ErrNoSpace:
 		p.held = true
 		return false
 	case err != nil:
@@ -276,7 +281,7 @@ func (p *mpiPeer) accept() bool {
 		return true
 	}
 	at.put(0, p.frame[headerSize:][:h.chunk])
-	n.box.release(at, &h, nil)
+	n.inbox.release(at, &h, nil)
 	if rest {
 		in := &incoming{head: h, tag: tag, next: int64(h.chunk)}
 		p.incoming[tag] = in
@@ -285,7 +290,7 @@ func (p *mpiPeer) accept() bool {
 	return true
 }
 
-// retry looks whether there is room now.
+// retry looks whether it fits now.
 func (p *mpiPeer) retry() bool {
 	if !p.held || p.over {
 		return false
@@ -300,18 +305,18 @@ func (p *mpiPeer) retry() bool {
 
 // receivePieces posts receives into the places of the next pieces.
 func (p *mpiPeer) receivePieces(in *incoming) {
-	n := p.hub.node
+	n := p.hub.endpoint
 	for in.next < in.head.length && in.posted < mpiPieces && n.Err() == nil {
 		h := in.head
 		h.offset, h.chunk = in.next, int(min(mpiPiece, h.length-in.next))
-		at, err := n.box.place(&h, false, nil)
+		at, err := n.inbox.place(&h, false, nil)
 		if err != nil {
 			n.Fail(err)
 			break
 		}
 		in.posted++
 		in.next += int64(h.chunk)
-		into := n.box.space(&at)
+		into := n.inbox.space(&at)
 		p.hub.receive(&mpiOp{peer: p, kind: pieceIn, buf: into, in: in, at: at, head: h}, p.tag(in.tag))
 	}
 	if in.posted > 0 || in.next < in.head.length && n.Err() == nil {
@@ -331,20 +336,20 @@ func (p *mpiPeer) farewell() {
 		return
 	}
 	p.deaf, p.heard = true, true
-	n := p.hub.node
-	gone := n.lost(p.peer, errGone)
-	n.box.endPeer(p.peer, gone)
+	n := p.hub.endpoint
+	gone := n.lost(p.peer, ErrPeerClosed)
+	n.inbox.endPeer(p.peer, gone)
 	p.queue.end(broken, gone)
 }
 
 // wind is called again and again while the peer, or this endpoint, ends: what was
 // queued leaves, or is given up; then we say goodbye, and wait for the peer's.
 func (p *mpiPeer) wind() {
-	n := p.hub.node
+	n := p.hub.endpoint
 	if p.over || n.Err() == nil && !p.deaf {
 		return
 	}
-	now := time.Now()
+	now := n.clock.Now()
 	if p.limit.IsZero() {
 		p.limit = now.Add(n.opt.Linger)
 		if n.Err() == ErrClosed {
@@ -355,7 +360,7 @@ func (p *mpiPeer) wind() {
 		p.stopReceiving()
 	}
 	if p.deaf || now.After(p.limit) {
-		cause := n.lost(p.peer, errGone)
+		cause := n.lost(p.peer, ErrPeerClosed)
 		if n.Err() != nil {
 			cause = n.Err()
 		}
@@ -370,16 +375,16 @@ func (p *mpiPeer) wind() {
 	}
 }
 
-// stopReceiving takes back the receives of what nobody waits for any more, tells the
-// peer, who might wait for us to receive while we wait for him, and goes on listening
-// for his last word only.
+// stopReceiving takes back the receives that are not waited for any more, tells the
+// peer, which might wait for us to receive while we wait for it, and goes on receiving
+// its end only.
 func (p *mpiPeer) stopReceiving() {
 	p.stopped = true
 	// The carrier may not have been told yet, and nothing may follow the last word.
-	if err := p.hub.node.Err(); err != ErrClosed {
+	if err := p.hub.endpoint.Err(); err != ErrClosed {
 		p.queue.end(broken, err)
 		p.sayEnding()
-	} else if p.queue.end(parting, ErrClosed); !p.heard && (p.queue.waiting() || p.pieces > 0) {
+	} else if p.queue.end(draining, ErrClosed); !p.heard && (p.queue.waiting() || p.pieces > 0) {
 		p.say(&header{frame: frameTaken}, nil)
 	}
 	p.hub.stop(p, pieceIn)
@@ -394,11 +399,11 @@ func (p *mpiPeer) sayEnding() {
 	if p.said {
 		return
 	}
-	p.said, p.limit = true, time.Now().Add(p.hub.node.opt.Linger)
+	p.said, p.limit = true, p.hub.endpoint.clock.Now().Add(p.hub.endpoint.opt.Linger)
 	h, text := header{frame: frameGoodbye}, ""
-	if err := p.hub.node.Err(); err != nil && err != ErrClosed {
-		f := root(p.hub.node.rank, err)
-		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), words(f.Cause)
+	if err := p.hub.endpoint.Err(); err != nil && err != ErrClosed {
+		f := root(p.hub.endpoint.rank, err)
+		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), causeText(f.Cause)
 	}
 	p.say(&h, []byte(text))
 }
@@ -411,6 +416,6 @@ func (p *mpiPeer) finish() {
 	p.over = true
 	p.hub.over++
 	p.hub.stop(p, frameIn)
-	p.hub.abandon(p, p.hub.node.Err(), frameOut, pieceOut, pieceIn, frameIn)
+	p.hub.abandon(p, p.hub.endpoint.Err(), frameOut, pieceOut, pieceIn, frameIn)
 	close(p.ended)
 }

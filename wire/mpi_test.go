@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,15 +15,16 @@ import (
 	"time"
 )
 
-// Whoever does not come is named.
+// A rank that does not join is named.
 func TestMPIMissing(t *testing.T) {
 	noLeaks(t)
 	f := newFakeMPI(3)
 	w := &mpiWorld{mpi: f.ranks[1], rank: 1, size: 3}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := w.join(ctx, Config{Options: Options{Timeout: time.Second, EarlyLimit: 1, Linger: 10 * time.Millisecond}})
-	if err == nil || err.Error() != "rank 1 waited too long to meet rank 0, rank 2 over MPI" {
+	_, err := w.join(ctx, Config{Options: Options{Timeout: time.Second, UnexpectedLimit: 1,
+		Linger: 10 * time.Millisecond}})
+	if err == nil || err.Error() != "rank 1 waited too long to connect with rank 0, rank 2 over MPI" {
 		t.Error(err)
 	}
 }
@@ -173,6 +175,9 @@ var mpiRoles = map[string]func(ctx context.Context, e Endpoint, turn int) error{
 		if err := exchangeAlone(ctx, e, uint64(turn)); err != nil {
 			return err
 		}
+		if err := callAll(ctx, e); err != nil {
+			return err
+		}
 		return waitTooLong(e)
 	},
 	"failure": func(ctx context.Context, e Endpoint, turn int) error {
@@ -184,7 +189,7 @@ var mpiRoles = map[string]func(ctx context.Context, e Endpoint, turn int) error{
 		}
 		// Everybody waits for something that never comes.
 		if err := e.Recv((e.Rank()+1)%e.Size(), key(1000), Feature, make([]byte, 3<<20)).Wait(ctx); err == nil {
-			return errors.New("something came from nobody")
+			return errors.New("a message came from no rank")
 		}
 		fmt.Printf("rank %d saw that %v\n", e.Rank(), root(e.Rank(), e.Err()))
 		return e.Err()
@@ -210,7 +215,8 @@ func exchangeAlone(ctx context.Context, e Endpoint, seed uint64) error {
 	into := map[op][]byte{}
 	for _, o := range ops {
 		if o.send {
-			pending = append(pending, e.Send(o.peer, key(o.step), Activation, payload(me, o.peer, o.step, sizes[o.step])))
+			pending = append(pending, e.Send(o.peer, key(o.step), Activation,
+				payload(me, o.peer, o.step, sizes[o.step])))
 			continue
 		}
 		into[o] = make([]byte, sizes[o.step])
@@ -232,6 +238,38 @@ func exchangeAlone(ctx context.Context, e Endpoint, seed uint64) error {
 	}
 	if got := e.Ledger().Sent(); got != want {
 		return fmt.Errorf("sent %+v, expected %+v", got, want)
+	}
+	return nil
+}
+
+// callAll calls all ranks, and ends when all have been called.
+func callAll(ctx context.Context, e Endpoint) error {
+	_, err := e.Serve(Service{Name: "rows"}, func(_ context.Context, r *Request) (Response, error) {
+		return Response{Kind: Feature, Body: payload(e.Rank(), r.From, 0, int(binary.LittleEndian.Uint32(r.Body)))}, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range sizes {
+		var replies []*Reply
+		for p := range e.Size() {
+			replies = append(replies, e.Call(p, Call{Service: "rows",
+				Request: binary.LittleEndian.AppendUint32(nil, uint32(n)), Kind: Topology}))
+		}
+		for p, r := range replies {
+			if b, err := r.Wait(ctx); err != nil || !bytes.Equal(b, payload(p, e.Rank(), 0, n)) {
+				return fmt.Errorf("%d bytes of %d called from rank %d: %w", len(b), n, p, err)
+			}
+		}
+	}
+	var pending []*Pending
+	for p := range e.Size() {
+		pending = append(pending, e.Send(p, key(3000), Control, nil), e.Recv(p, key(3000), Control, nil))
+	}
+	for _, p := range pending {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

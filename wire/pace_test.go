@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// write is a large one to a link of so many bytes a second.
+// write is a large one to a link of so many bytes per second.
 func (p *pace) write(rate float64, trip time.Duration) {
 	const n = chunkSize
 	if p.wrote(n, time.Duration(n/rate*float64(time.Second))) {
@@ -17,9 +17,9 @@ func TestPace(t *testing.T) {
 	const lan = 100 * time.Microsecond
 	for _, c := range []struct {
 		name     string
-		rate     float64 // bytes a second
+		rate     float64 // bytes per second
 		trip     time.Duration
-		from, to int // of the room
+		from, to int // of the window
 	}{
 		{"a quarter of 100 Mbit/s", 3e6, lan, leastHeld, leastHeld},
 		{"half of 100 Mbit/s", 6.2e6, lan, leastHeld, leastHeld},
@@ -32,13 +32,13 @@ func TestPace(t *testing.T) {
 	} {
 		var p pace
 		if c.to > mostHeld/2 {
-			p.room = leastHeld
+			p.window = leastHeld
 		}
 		for range 20000 {
 			p.write(c.rate, c.trip)
 		}
-		if p.room < c.from || p.room > c.to || p.slow() != (c.to > 0) {
-			t.Errorf("%s: room for %d bytes, expected %d to %d", c.name, p.room, c.from, c.to)
+		if p.window < c.from || p.window > c.to || p.slow() != (c.to > 0) {
+			t.Errorf("%s: a window of %d bytes, expected %d to %d", c.name, p.window, c.from, c.to)
 		}
 	}
 }
@@ -57,14 +57,14 @@ func TestPaceStays(t *testing.T) {
 		quick.write(8e6, lan)
 	}
 	if !slow.slow() || quick.slow() {
-		t.Errorf("rooms for %d and %d bytes, expected some and none", slow.room, quick.room)
+		t.Errorf("windows of %d and %d bytes, expected some and none", slow.window, quick.window)
 	}
 	for range 1000 {
 		slow.write(100e6, lan)
 		quick.write(0.1e6, lan)
 	}
 	if slow.slow() || !quick.slow() {
-		t.Errorf("rooms for %d and %d bytes, expected none and some", slow.room, quick.room)
+		t.Errorf("windows of %d and %d bytes, expected none and some", slow.window, quick.window)
 	}
 }
 
@@ -72,6 +72,6 @@ func TestPaceStays(t *testing.T) {
 func TestPaceStandsStill(t *testing.T) {
 	var p pace
 	if !p.wrote(-1, time.Minute) || p.judge(0, time.Millisecond) || p.slow() {
-		t.Errorf("a peer that stands still is taken for a slow link, with room for %d bytes", p.room)
+		t.Errorf("a peer that stands still is taken for a slow link, with a window of %d bytes", p.window)
 	}
 }

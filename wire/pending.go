@@ -9,7 +9,7 @@ import (
 // Pending is a message on its way.
 type Pending struct {
 	ending atomic.Bool
-	// done is nil until somebody asks for the channel: most waits end in looking, and
+	// done is nil until Done asks for the channel: most waits end in polling, and
 	// a channel for each message would cost as much as sending a small one.
 	done atomic.Pointer[signal]
 	err  error
@@ -18,11 +18,12 @@ type Pending struct {
 	bytes int
 
 	// For the error of who waits for what.
-	node *node
-	what string
-	peer int
-	key  Key
-	kind Kind
+	endpoint *endpoint
+	what     string
+	peer     int
+	key      Key
+	kind     Kind
+	call     *Reply // nil: it is a message
 }
 
 type signal struct{ c chan struct{} }
@@ -34,9 +35,9 @@ var ended = func() *signal {
 	return s
 }()
 
-// Settled is a Pending that is done: of a message that exists on paper only.
+// Settled is a Pending that is done: of a message in a dry run.
 func Settled() *Pending {
-	p := &Pending{at: time.Now()}
+	p := &Pending{}
 	p.ending.Store(true)
 	p.done.Store(ended)
 	return p
@@ -53,7 +54,7 @@ func (p *Pending) Done() <-chan struct{} {
 // Err is the failure of a Pending that is done.
 func (p *Pending) Err() error { return p.err }
 
-// At is when a Pending that is done ended.
+// At is when a Pending that is done ended, on the endpoint's clock.
 func (p *Pending) At() time.Time { return p.at }
 
 // Bytes is how long the message is of a receive that is done and has not failed.
@@ -69,17 +70,18 @@ func (p *Pending) isDone() bool { return p.done.Load() == ended }
 // ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
 // timed out still belongs to the wire, until the endpoint is closed.
 func (p *Pending) Wait(ctx context.Context) error {
-	if p.isDone() || p.node.spin(sought{one: p}) {
+	if p.isDone() || p.endpoint.poll(sought{one: p}) {
 		return p.err
 	}
-	start := time.Now()
-	p.node.waits.begin(p, start)
-	defer p.node.waits.end(p)
-	var late <-chan time.Time
+	n := p.endpoint
+	start := n.clock.Now()
+	n.waits.begin(p, start)
+	defer n.waits.end(p)
+	var late <-chan struct{}
 	if _, ok := ctx.Deadline(); !ok {
-		timer := time.NewTimer(p.node.opt.Timeout)
+		due, timer := Alarm(n.clock, n.opt.Timeout)
 		defer timer.Stop()
-		late = timer.C
+		late = due
 	}
 	select {
 	case <-p.Done():
@@ -93,17 +95,24 @@ func (p *Pending) Wait(ctx context.Context) error {
 	return p.timeout(start)
 }
 
-// Poll takes in what lies ready, as far as that takes no time. It is for who will not
-// wait soon: who waits does more.
+// Poll takes in what is ready, as far as that takes no time. It is for callers that will
+// not wait soon: Wait does more.
 func (p *Pending) Poll() {
-	if p.node.hasten != nil && !p.isDone() {
-		p.node.hasten(p.peer)
+	if p.endpoint.poller != nil && !p.isDone() {
+		p.endpoint.poller.hasten(p.peer)
 	}
 }
 
 // timeout is the error of a wait that began at start and was in vain.
 func (p *Pending) timeout(start time.Time) error {
-	return &Timeout{Rank: p.node.rank, Peer: p.peer, PeerAddr: p.node.addr(p.peer), What: p.what, Key: p.key, Kind: p.kind, Waited: time.Since(start)}
+	n := p.endpoint
+	t := &Timeout{Rank: n.rank, Peer: p.peer, PeerAddr: n.addr(p.peer), What: p.what, Key: p.key, Kind: p.kind,
+		Waited: Since(n.clock, start)}
+	if p.call != nil {
+		t.Service = p.call.call.Service
+		t.What, t.detail = p.call.blocked()
+	}
+	return t
 }
 
 // finish ends the wait. Only the first call counts.
@@ -111,7 +120,7 @@ func (p *Pending) finish(err error) {
 	if !p.ending.CompareAndSwap(false, true) {
 		return
 	}
-	p.err, p.at = err, time.Now()
+	p.err, p.at = err, p.endpoint.clock.Now()
 	if s := p.done.Swap(ended); s != nil {
 		close(s.c)
 	}

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"starling/coflow"
+	"starling/internal/testdeadline"
 )
 
 // part is what a worker process plays in a test: the test binary, started again.
@@ -72,7 +75,8 @@ func (p *part) config(l net.Listener) Config {
 	for r := range hosts {
 		hosts[r] = "this host"
 	}
-	return Config{Options: Options{EarlyLimit: p.Early}, Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs, HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
+	return Config{Options: Options{UnexpectedLimit: p.Early}, Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs,
+		HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
 }
 
 // readyKey is of the message that says that all is prepared.
@@ -85,6 +89,23 @@ var roles = map[string]func(e Endpoint, p part){
 		streamIn(e, p.N, into)
 	},
 	"pingpong": func(e Endpoint, p part) { pingPong(e, 0, p.N, false) },
+	// serve answers calls until rank 0 says that it has no more.
+	"serve": func(e Endpoint, p part) {
+		e.Serve(Service{Name: "rows", MaxResponse: 64 << 20}, func(_ context.Context, r *Request) (Response, error) {
+			n := binary.LittleEndian.Uint32(r.Body)
+			return Response{Kind: Feature, Body: payload(e.Rank(), r.From, 0, int(n))}, nil
+		})
+		ended := make(chan struct{}, 1)
+		e.Serve(Service{Name: "slow"}, func(ctx context.Context, r *Request) (Response, error) {
+			e.Send(0, key(0), Control, []byte("inside"))
+			<-ctx.Done()
+			ended <- struct{}{}
+			return Response{}, nil
+		})
+		if e.Recv(0, key(1), Control, nil).Wait(context.Background()) == nil {
+			<-ended
+		}
+	},
 	// idle waits to be killed, with a message on its way.
 	"idle": func(e Endpoint, p part) {
 		e.Send(0, key(0), Control, []byte("ready"))
@@ -197,6 +218,51 @@ func TestKilled(t *testing.T) {
 	})
 }
 
+// A server process is called, by many and for much; a call to a slow handler is cancelled;
+// and one ends when the server is killed, with its name.
+func TestServerProcess(t *testing.T) {
+	forEachProcess(t, func(t *testing.T, p part) {
+		p.Size, p.Role = 3, "serve"
+		c := start(t, p)
+		rows := func(to, n int) []byte {
+			t.Helper()
+			into := make([]byte, n)
+			_, err := c.Call(to, Call{Service: "rows", Request: binary.LittleEndian.AppendUint32(nil, uint32(n)),
+				Into: func(n int) []byte { return into[:n] }}).Wait(soon(t))
+			if err != nil {
+				t.Error(err)
+			}
+			return into
+		}
+		for i, n := range []int{0, 1, 1000, offerFrom, 1 << 20, 16 << 20} {
+			if to := 1 + i%2; !bytes.Equal(rows(to, n), payload(to, 0, 0, n)) {
+				t.Errorf("%d bytes are not what rank %d has", n, to)
+			}
+		}
+		slow := []*Reply{c.Call(1, Call{Service: "slow"}), c.Call(2, Call{Service: "slow"})}
+		for r := range slow {
+			if err := c.Recv(r+1, key(0), Control, make([]byte, 6)).Wait(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slow[0].Cancel()
+		if err := c.Send(1, key(1), Control, nil).Wait(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.kids[0].Wait(); err != nil { // when the handler's context has ended
+			t.Error(err)
+		}
+		c.kids[1].Process.Kill()
+		_, err := slow[1].Wait(soon(t))
+		if lost, ok := errors.AsType[*PeerLost](err); !ok || lost.Peer != 2 {
+			t.Errorf("the server was killed: %v", err)
+		}
+		t.Log(err)
+		c.Close()
+		c.kids[1].Wait()
+	})
+}
+
 // Close ends when the process dies that did not take what was sent to it.
 func TestKilledWhileClosing(t *testing.T) {
 	forEachProcess(t, func(t *testing.T, p part) {
@@ -230,7 +296,7 @@ func TestFailureAcrossProcesses(t *testing.T) {
 	forEachProcess(t, func(t *testing.T, p part) {
 		p.Size, p.Role = 4, "fails"
 		c := start(t, p)
-		<-c.Done()
+		testdeadline.Receive(t, c.Done(), "the failure of rank 3")
 		if got, want := c.Err().Error(), "rank 3 failed: loss is not a number in epoch 3"; got != want {
 			t.Errorf("%q, expected %q", got, want)
 		}

@@ -1,48 +1,19 @@
 package wire
 
 import (
-	"container/heap"
 	"sync"
 	"sync/atomic"
 
 	"starling/coflow"
 )
 
-// message is one to be sent.
-type message struct {
-	header
-	payload []byte
-	pending *Pending
-
-	// Guarded by the lock of the queue it is in.
-	order  uint64 // in which it came
-	next   int64  // the first byte that no chunk has
-	flying int    // chunks being written
-	cut    bool   // no more chunks will be taken
-	failed error  // meanwhile: whoever is writing ends the wait
-}
-
-// chunk is a piece of a message, being written.
-type chunk struct {
-	m      *message
-	offset int64
-	bytes  []byte
-}
-
-// header is the chunk's, without its checksum.
-func (c *chunk) header() header {
-	h := c.m.header
-	h.offset, h.chunk = c.offset, len(c.bytes)
-	return h
-}
-
 // ending is how a queue ends.
 type ending uint8
 
 const (
-	open    ending = iota
-	parting        // what is queued still leaves
-	broken         // nothing leaves any more
+	open     ending = iota
+	draining        // what is queued still leaves
+	broken          // nothing leaves any more
 )
 
 // sendQueue holds the messages to one peer, the most urgent coflow first. It is
@@ -50,66 +21,72 @@ const (
 // under way.
 type sendQueue struct {
 	sync.Mutex
-	wake  sync.Cond
-	aside sync.Cond // for connections after the first, while the link is slow
-	slow  bool
-	heap  urgency
-	order uint64
-	state ending
-	cause error // of broken, and of messages that come too late
-	// flying is how many chunks are being written; count how many messages wait,
-	// to be looked at without the lock.
-	flying int
-	count  atomic.Int32
-	// quiet: whoever puts a message also sends it, so nobody is woken.
+	wake   sync.Cond
+	others sync.Cond // for connections after the first, while the link is slow
+	slow   bool
+	heap   urgency[*Message]
+	state  ending
+	cause  error // of broken, and of messages that come too late
+	// inFlight is how many chunks are being written; count how many messages wait,
+	// to be read without the lock.
+	inFlight int
+	count    atomic.Int32
+	// gone are messages that have left, and whose owners are to be told.
+	gone []*Message
+	// quiet: the goroutine that puts a message also sends it, so none is woken.
 	quiet bool
 }
 
-func newSendQueue() *sendQueue {
+func newSendQueue(order coflow.Order) *sendQueue {
 	q := &sendQueue{}
-	q.wake.L, q.aside.L = &q.Mutex, &q.Mutex
+	q.heap.order = order
+	q.wake.L, q.others.L = &q.Mutex, &q.Mutex
 	return q
 }
 
-// wakeAll tells whoever sends that the queue ends, or that the link is another.
+// wakeAll tells the senders that the queue ends, or that the link is slow or no longer so.
 // REQUIRES: the lock held.
 func (q *sendQueue) wakeAll() {
 	q.wake.Broadcast()
-	q.aside.Broadcast()
+	q.others.Broadcast()
 }
 
 // put adds a message; it fails at once if the queue has ended.
-func (q *sendQueue) put(m *message) {
+func (q *sendQueue) put(m *Message) {
 	q.Lock()
 	defer q.Unlock()
 	if q.state != open {
-		m.pending.finish(q.cause)
+		q.leave(m, q.cause)
 		return
 	}
-	q.order++
-	m.order = q.order
-	heap.Push(&q.heap, m)
+	q.heap.put(m, m.key.Coflow)
 	q.count.Add(1)
 	if !q.quiet {
 		q.wake.Signal()
 	}
 }
 
-// waiting says whether any message has chunks to be taken.
+// waiting reports whether any message has chunks to be taken.
 func (q *sendQueue) waiting() bool { return q.count.Load() > 0 }
+
+// empty reports whether no message has chunks to be taken, first is the next that has.
+// REQUIRES: the lock held.
+func (q *sendQueue) empty() bool { return q.heap.empty() }
+
+func (q *sendQueue) first() *Message { return q.heap.first() }
 
 // take cuts the next chunk, of at most max bytes.
 // REQUIRES: the lock held, and the queue not empty.
-func (q *sendQueue) take(max int) chunk {
-	m := q.heap[0]
+func (q *sendQueue) take(max int) Chunk {
+	m := q.first()
 	n := min(int64(max), m.length-m.next)
-	c := chunk{m: m, offset: m.next, bytes: m.payload[m.next : m.next+n]}
+	c := Chunk{m: m, offset: m.next, bytes: m.payload[m.next : m.next+n]}
 	m.next += n
-	m.flying++
-	q.flying++
+	m.inFlight++
+	q.inFlight++
 	if m.next == m.length {
 		m.cut = true
-		heap.Pop(&q.heap)
+		q.heap.take()
 		q.count.Add(-1)
 	}
 	return c
@@ -117,22 +94,44 @@ func (q *sendQueue) take(max int) chunk {
 
 // written says that a chunk has left, or failed to.
 // REQUIRES: the lock held.
-func (q *sendQueue) written(c *chunk, err error) {
+func (q *sendQueue) written(c *Chunk, err error) {
 	m := c.m
-	m.flying--
-	q.flying--
+	m.inFlight--
+	q.inFlight--
 	if q.state != open {
-		q.wakeAll() // whoever waits for the last to leave
+		q.wakeAll() // those that wait for the last to leave
 	}
 	if err != nil && m.failed == nil {
 		m.failed = err
 	}
-	if m.cut && m.flying == 0 {
-		m.pending.finish(m.failed)
+	if m.cut && m.inFlight == 0 {
+		q.leave(m, m.failed)
 	}
 }
 
-// end stops the queue: parting lets what is queued leave, broken does not. Those
+// leave says that a message has left. Its owner may run code of users, which comes
+// with Unlock.
+// REQUIRES: the lock held.
+func (q *sendQueue) leave(m *Message, err error) {
+	if m.owner == nil {
+		m.Left(err)
+		return
+	}
+	m.failed = err
+	q.gone = append(q.gone, m)
+}
+
+// Unlock unlocks the queue, and tells the owners of messages that have left.
+func (q *sendQueue) Unlock() {
+	gone := q.gone
+	q.gone = nil
+	q.Mutex.Unlock()
+	for _, m := range gone {
+		m.Left(m.failed)
+	}
+}
+
+// end stops the queue: draining lets what is queued leave, broken does not. Those
 // whose buffers are being written from end when that has stopped.
 func (q *sendQueue) end(state ending, cause error) {
 	q.Lock()
@@ -145,38 +144,52 @@ func (q *sendQueue) end(state ending, cause error) {
 	if state != broken {
 		return
 	}
-	for _, m := range q.heap {
+	for _, m := range q.heap.clear() {
 		m.cut = true
 		m.failed = cause
-		if m.flying == 0 {
-			m.pending.finish(cause)
+		if m.inFlight == 0 {
+			q.leave(m, cause)
 		}
 	}
-	q.heap = nil
 	q.count.Store(0)
 }
 
-// urgency is a heap of messages, in the order of coflows and then as they came.
-type urgency []*message
+// Queue holds the messages to one peer, for transports outside this package: the most
+// urgent first, cut into chunks, so that an urgent message overtakes a large one.
+type Queue struct{ q *sendQueue }
 
-func (u urgency) Len() int { return len(u) }
+// NewQueue is an empty queue.
+func NewQueue(opt Options) *Queue { return &Queue{newSendQueue(opt.withDefaults().Order)} }
 
-func (u urgency) Less(i, j int) bool {
-	a, b := u[i], u[j]
-	if coflow.Before(a.key.Coflow, b.key.Coflow) {
-		return true
+// Put adds a message. When the queue has ended the message fails at once.
+func (q *Queue) Put(m *Message) { q.q.put(m) }
+
+// Take cuts a chunk of at most max bytes off the most urgent message, if there is one.
+func (q *Queue) Take(max int) (Chunk, bool) {
+	q.q.Lock()
+	defer q.q.Unlock()
+	if q.q.empty() {
+		return Chunk{}, false
 	}
-	return a.order < b.order && !coflow.Before(b.key.Coflow, a.key.Coflow)
+	return q.q.take(max), true
 }
 
-func (u urgency) Swap(i, j int) { u[i], u[j] = u[j], u[i] }
+// Sent says that the bytes of a chunk were sent, and may change, or why they were not.
+func (q *Queue) Sent(c Chunk, err error) {
+	q.q.Lock()
+	defer q.q.Unlock()
+	q.q.written(&c, err)
+}
 
-func (u *urgency) Push(m any) { *u = append(*u, m.(*message)) }
+// Close makes the queue take no more messages. Those in it can still be taken.
+func (q *Queue) Close() { q.q.end(draining, ErrClosed) }
 
-func (u *urgency) Pop() any {
-	last := len(*u) - 1
-	m := (*u)[last]
-	(*u)[last] = nil
-	*u = (*u)[:last]
-	return m
+// Fail ends the queue and all messages in it.
+func (q *Queue) Fail(cause error) { q.q.end(broken, cause) }
+
+// Drained reports whether all messages were sent, or have failed.
+func (q *Queue) Drained() bool {
+	q.q.Lock()
+	defer q.q.Unlock()
+	return q.q.empty() && q.q.inFlight == 0
 }

@@ -8,26 +8,30 @@ import (
 	"testing"
 
 	"starling/coflow"
+	"starling/internal/testdeadline"
 )
 
 // The twin of the queue is a list in which the most urgent message is looked for
 // from the beginning, for every chunk.
 func TestQueueOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		q := newSendQueue()
-		var twin []*message
+	for i := range 200 {
+		order := coflow.Orders()[i%len(coflow.Orders())]
+		q := newSendQueue(order)
+		var twin []*Message
 		for step := range 60 {
 			if r.IntN(2) == 0 {
-				id := coflow.ID{Type: coflow.Type(r.IntN(4)), Layer: int16(r.IntN(3)), Epoch: uint32(r.IntN(2)), Backward: r.IntN(2) == 0}
+				id := coflow.ID{Type: coflow.Type(r.IntN(4)), Layer: int16(r.IntN(3)), Epoch: uint32(r.IntN(2)),
+					Backward: r.IntN(2) == 0}
 				size := r.IntN(4) * 100
-				m := &message{header: header{key: Key{id, uint32(step)}, length: int64(size)}, payload: make([]byte, size), pending: &Pending{}}
+				m := &Message{header: header{key: Key{id, uint32(step)}, length: int64(size)},
+					payload: make([]byte, size), pending: newTestPending()}
 				q.put(m)
 				twin = append(twin, m)
 			} else if len(twin) > 0 {
 				first := 0
 				for i := range twin {
-					if coflow.Before(twin[i].key.Coflow, twin[first].key.Coflow) {
+					if order.Before(twin[i].key.Coflow, twin[first].key.Coflow) {
 						first = i
 					}
 				}
@@ -55,25 +59,25 @@ func TestQueueOrder(t *testing.T) {
 
 // A message that is being written when the queue ends is not done before that stops.
 func TestQueueEnds(t *testing.T) {
-	q := newSendQueue()
-	var ms []*message
+	q := newSendQueue(coflow.ByType)
+	var ms []*Message
 	for range 3 {
-		m := &message{header: header{length: 10}, payload: make([]byte, 10), pending: &Pending{}}
+		m := &Message{header: header{length: 10}, payload: make([]byte, 10), pending: newTestPending()}
 		ms = append(ms, m)
 		q.put(m)
 	}
 	q.Lock()
 	c := q.take(5)
 	q.Unlock()
-	q.end(broken, errGone)
+	q.end(broken, ErrPeerClosed)
 	q.put(ms[2])
-	if ms[0].pending.isDone() || ms[1].pending.Err() != errGone || ms[2].pending.Err() != errGone {
+	if ms[0].pending.isDone() || ms[1].pending.Err() != ErrPeerClosed || ms[2].pending.Err() != ErrPeerClosed {
 		t.Error("ended at the wrong time")
 	}
 	q.Lock()
 	q.written(&c, nil)
 	q.Unlock()
-	if !ms[0].pending.isDone() || ms[0].pending.Err() != errGone {
+	if !ms[0].pending.isDone() || ms[0].pending.Err() != ErrPeerClosed {
 		t.Error("not ended")
 	}
 }
@@ -81,7 +85,7 @@ func TestQueueEnds(t *testing.T) {
 // On a slow link all goes by the first connection, and the others end with it.
 func TestSlowQueueHasOneConnection(t *testing.T) {
 	for _, slow := range []bool{false, true} {
-		p := newTCPPeer(newNode(0, []Link{SameProcess, SameHost}, DefaultOptions()), 1, make([]net.Conn, 3))
+		p := newTCPPeer(newEndpoint(0, []Link{SameProcess, SameHost}, DefaultOptions()), 1, make([]net.Conn, 3))
 		p.queue.slow = slow
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -103,12 +107,12 @@ func TestSlowQueueHasOneConnection(t *testing.T) {
 		const size = 64 * chunkSize
 		var pending []*Pending
 		for range 20 {
-			m := &message{header: header{length: size}, payload: make([]byte, size), pending: &Pending{}}
+			m := &Message{header: header{length: size}, payload: make([]byte, size), pending: newTestPending()}
 			pending = append(pending, m.pending)
 			p.queue.put(m)
 		}
-		p.queue.end(parting, ErrClosed)
-		all.Wait()
+		p.queue.end(draining, ErrClosed)
+		testdeadline.Wait(t, &all, "connections")
 		for _, one := range pending {
 			if !one.isDone() {
 				t.Error("a message was left behind")

@@ -46,7 +46,7 @@ func (r *reader) read(b []byte) error {
 		return err
 	}
 	for len(b) > 0 {
-		n, err := r.both(b, r.buf[:headerSize])
+		n, err := r.both(b, r.buf[:frameHead])
 		if err != nil {
 			return err
 		}

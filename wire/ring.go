@@ -11,29 +11,29 @@ import (
 // them. Each of the two counts its bytes from the beginning of time; the counts
 // modulo the size are places. Only the writer moves head, only the reader tail.
 //
-//	   0  magic "SWM" and version 1 | size of the data u32, a power of two
+//	   0  magic "SWM" and version 2 | size of the data u32, a power of two
 //	  64  head u64: bytes written
 //	 128  tail u64: bytes read
 //	 192  asleep u32: the reader wants the bell when there is something to read
-//	 256  starved u32: the writer wants the bell when there is room
+//	 256  starved u32: the writer wants the bell when there is space
 //	 320  withdrawn u32: what the writer has offered is no longer there
-//	 384  seat u32: the processor that the writer looks from, and 1; 0: not known
-//	4096  data: records, each a frame header, padded to 64 bytes, and a chunk, padded too
+//	 384  writer CPU u32: the processor that the writer polls from, plus 1; 0: not known
+//	4096  data: records, each a frame header and a chunk, padded to a multiple of 64 bytes
 //
 // What one process finds there is checked before it is believed, as from a socket.
 type ring struct {
-	mem             []byte
-	data            []byte
-	head, tail      *atomic.Uint64
-	asleep, starved *atomic.Uint32
-	withdrawn, seat *atomic.Uint32
-	mine            uint64 // head of the writer, tail of the reader: not taken from the other
-	seen            uint64 // the tail, when the writer last looked
+	mem                  []byte
+	data                 []byte
+	head, tail           *atomic.Uint64
+	asleep, starved      *atomic.Uint32
+	withdrawn, writerCPU *atomic.Uint32
+	mine                 uint64 // head of the writer, tail of the reader: not taken from the other
+	seen                 uint64 // the tail, when the writer last looked
 }
 
 const (
 	ringHeader = 4096
-	recordHead = 64
+	recordHead = headerSize
 	minRing    = 4 * recordHead
 	maxRing    = 1 << 26
 )
@@ -61,20 +61,21 @@ func openRing(mem []byte) (*ring, error) {
 func viewRing(mem []byte) *ring {
 	u64 := func(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&mem[at])) }
 	u32 := func(at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&mem[at])) }
-	return &ring{mem: mem, data: mem[ringHeader:], head: u64(64), tail: u64(128), asleep: u32(192), starved: u32(256), withdrawn: u32(320), seat: u32(384)}
+	return &ring{mem: mem, data: mem[ringHeader:], head: u64(64), tail: u64(128), asleep: u32(192), starved: u32(256),
+		withdrawn: u32(320), writerCPU: u32(384)}
 }
 
-// room is the longest chunk that can be pushed now, or less than 0.
-func (r *ring) room() int {
+// space is the longest chunk that can be pushed now, or less than 0.
+func (r *ring) space() int {
 	r.seen = r.tail.Load()
-	return r.knownRoom()
+	return r.knownSpace()
 }
 
-// knownRoom is the room there was when the writer last looked. There is at least as
+// knownSpace is the space there was when the writer last looked. There is at least as
 // much now, and to look would take the line of memory that the reader is writing.
-func (r *ring) knownRoom() int { return len(r.data) - int(r.mine-r.seen) - recordHead }
+func (r *ring) knownSpace() int { return len(r.data) - int(r.mine-r.seen) - recordHead }
 
-// push writes a record. There must be room.
+// push writes a record. There must be space.
 func (r *ring) push(h *header, chunk []byte) {
 	at := int(r.mine) & (len(r.data) - 1)
 	h.put(r.data[at:])

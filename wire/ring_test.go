@@ -30,7 +30,7 @@ func TestRing(t *testing.T) {
 	}
 	var queue []record // the twin
 	for i := range 20000 {
-		if size := rnd.IntN(5000); rnd.IntN(2) == 0 && size <= w.room() {
+		if size := rnd.IntN(5000); rnd.IntN(2) == 0 && size <= w.space() {
 			h := header{from: 1, number: uint32(i), length: int64(size), chunk: size}
 			data := payload(0, 1, i, size)
 			w.push(&h, data)
@@ -59,7 +59,7 @@ func TestRingBetweenGoroutines(t *testing.T) {
 	wg.Go(func() {
 		for i := 0; i < count; {
 			size := i % 1000
-			if size <= w.room() {
+			if size <= w.space() {
 				h := header{number: uint32(i), length: int64(size), chunk: size}
 				w.push(&h, bytes.Repeat([]byte{byte(i)}, size))
 				i++

@@ -14,37 +14,37 @@ const ringSize = 1 << 20
 // hub is the shared memory of one endpoint: a pair of rings with every peer on
 // this host, and one bell that they all ring.
 //
-// Whoever waits for a message looks for it himself for a while, on his own
-// goroutine, which is what makes a round trip take less than waking anybody would.
-// When nobody looks, the rings say so, and the peers ring the bell; a goroutine that
-// listens for it does the work then. But who has found what he looked for will soon
-// look again, and a bell for every message would cost more than the message: so the
-// listener is told to watch, and only when nobody has looked for a while do the
+// A goroutine that waits for a message polls for it itself for a while, on its own
+// goroutine, so a round trip takes less than waking a goroutine would.
+// When none polls, the rings say so, and the peers ring the bell; a goroutine that
+// listens for it does the work then. But a goroutine that has found its message will soon
+// poll again, and a bell for every message would cost more than the message: so the
+// listener is told to watch, and only when none has polled for a while do the
 // rings say so.
 type hub struct {
-	node  *node
-	peers []*memPeer
-	bell  bell
-	born  time.Time
-	spins atomic.Int64 // how long a waiter looks, in nanoseconds
-	// crowded: there are more workers here than processors.
-	crowded bool
-	// single: this process runs one goroutine at a time, so that whoever looks keeps
+	endpoint *endpoint
+	peers    []*memPeer
+	of       []*memPeer // by rank; nil: no shared memory with it
+	bell     bell
+	spins    atomic.Int64 // how long a waiter looks, in nanoseconds
+	// oversubscribed: there are more workers here than processors.
+	oversubscribed bool
+	// single: this process runs one goroutine at a time, so that a goroutine that polls keeps
 	// those from running who do what the peer waits for, unless it lets them.
 	single bool
-	// Of whoever looks:
-	seat  int   // the processor that it looked from
+	// Of the goroutine that polls:
+	cpu   int   // the processor that it looked from
 	moved int64 // when it last thought of moving
 
 	looking  atomic.Bool
-	listener atomic.Bool // it is the listener who looks
+	listener atomic.Bool // it is the listener that polls
 	relief   atomic.Bool // a waiter wants to look in its place
 	looks    atomic.Int64
-	watching atomic.Bool // the listener will see to it that somebody looks
-	awake    atomic.Bool // the rings say that somebody looks
+	watching atomic.Bool // the listener will poll when no other goroutine does
+	awake    atomic.Bool // the rings say that a goroutine polls
 	closed   atomic.Bool
 	lazy     atomic.Bool // the timer runs
-	timer    *time.Timer // for offers that nobody has asked for
+	timer    Timer       // for offers without a receive
 	ended    sync.WaitGroup
 }
 
@@ -59,12 +59,12 @@ type memPeer struct {
 	out     *ring
 	reading sync.Mutex // guards in
 	in      *ring
-	stalled atomic.Bool // there is no room for what is next in
+	stalled atomic.Bool // the next message in does not fit
 
 	// Of messages that one side reads from the other's memory:
 	pid    int              // the peer, if we can read its memory
 	lends  bool             // it can read ours
-	lent   map[uint32]chunk // by number, until the peer has read them; under the queue's lock
+	lent   map[uint32]Chunk // by number, until the peer has read them; under the queue's lock
 	owed   []uint32         // answers, likewise
 	owing  atomic.Int32     // how many
 	offers []offer          // under reading
@@ -74,20 +74,21 @@ type memPeer struct {
 }
 
 // newHub makes the bell. Peers are added, then start is called.
-func newHub(n *node) (*hub, error) {
+func newHub(n *endpoint) (*hub, error) {
 	b, err := newBell()
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{node: n, bell: b, born: time.Now(), seat: -1}
-	h.timer = time.AfterFunc(time.Hour, h.takeEarly)
+	h := &hub{endpoint: n, bell: b, cpu: -1}
+	h.timer = Real.AfterFunc(time.Hour, h.takeEarly)
 	h.timer.Stop()
 	return h, nil
 }
 
 // add makes a peer of a connection and the memory shared with it.
 func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
-	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out, pid: m.pid, lends: m.lends, lent: map[uint32]chunk{}}
+	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out, pid: m.pid, lends: m.lends,
+		lent: map[uint32]Chunk{}}
 	control.control, control.queue.quiet = true, true
 	control.drain, control.left = p.drain, p.withdraw
 	h.peers = append(h.peers, p)
@@ -101,41 +102,45 @@ func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
 const (
 	mostSpins = int64(200 * time.Microsecond)
 	tryEvery  = 32
-	// listenerSpins is the most for the listener, for whom nobody waits.
+	// listenerSpins is the most for the listener, which is not waited for.
 	listenerSpins = int64(20 * time.Microsecond)
 	// mostTries is how often a waiter tries to look in the listener's place.
 	mostTries = 256
-	// watchTime is how long nobody looks before the listener does.
+	// watchTime is how long no goroutine polls before the listener does.
 	watchTime = time.Millisecond
 )
 
 func (h *hub) start() {
 	h.spins.Store(mostSpins)
 	h.single = runtime.GOMAXPROCS(0) == 1
-	h.crowded = len(h.peers)+1 > runtime.NumCPU()
-	h.node.poll = func(s sought) bool { return h.look(s, mostSpins) }
-	h.node.box.room = func() {
+	h.oversubscribed = len(h.peers)+1 > runtime.NumCPU()
+	h.endpoint.inbox.OnSpace(func() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
 		}
 		h.bell.ring()
-		h.beLazy()
-	}
-	of := make([]*memPeer, h.node.Size())
+		h.takeUnclaimed()
+	})
+	h.of = make([]*memPeer, h.endpoint.Size())
 	for _, p := range h.peers {
-		of[p.peer] = p
+		h.of[p.peer] = p
 	}
-	h.node.asked = func(peer int) {
-		if p := of[peer]; p != nil && p.kept.Load() > 0 {
-			h.beLazy()
-		}
-	}
-	h.node.hasten = func(peer int) {
-		if p := of[peer]; p != nil && p.kept.Load() > 0 {
-			p.hasten()
-		}
-	}
+	h.endpoint.poller = h
 	h.ended.Go(h.listen)
+}
+
+func (h *hub) poll(s sought) bool { return h.look(s, mostSpins) }
+
+func (h *hub) posted(peer int) {
+	if p := h.of[peer]; p != nil && p.kept.Load() > 0 {
+		h.takeUnclaimed()
+	}
+}
+
+func (h *hub) hasten(peer int) {
+	if p := h.of[peer]; p != nil && p.kept.Load() > 0 {
+		p.hasten()
+	}
 }
 
 // close frees the memory. The carriers have ended before.
@@ -156,7 +161,7 @@ func (h *hub) close() {
 	}
 }
 
-// listen does the work when nobody else does.
+// listen polls when no other goroutine does.
 func (h *hub) listen() {
 	for !h.closed.Load() {
 		h.look(sought{}, listenerSpins)
@@ -167,7 +172,7 @@ func (h *hub) listen() {
 	}
 }
 
-// watch returns when nobody has looked for a while.
+// watch returns when no goroutine has polled for a while.
 func (h *hub) watch() {
 	defer h.watching.Store(false)
 	for !h.closed.Load() {
@@ -215,7 +220,7 @@ func (h *hub) relieve(s sought) bool {
 	if s.nothing() {
 		return false
 	}
-	h.relief.Store(false) // or the listener would leave, and nobody look
+	h.relief.Store(false) // or the listener would leave, and none would poll
 	return h.looking.CompareAndSwap(false, true)
 }
 
@@ -228,7 +233,7 @@ func (h *hub) over(s sought) bool {
 }
 
 // lookFor is look.
-// REQUIRES: looking is true, by whoever calls this.
+// REQUIRES: the caller has set looking.
 func (h *hub) lookFor(s sought, most int64) bool {
 	if !h.awake.Load() {
 		h.say(true)
@@ -238,24 +243,30 @@ func (h *hub) lookFor(s sought, most int64) bool {
 	if h.looks.Add(1)%tryEvery == 0 {
 		spins = most
 	}
+	started := h.endpoint.calls.started.Load()
 	for i := 1; !h.over(s); i++ {
 		switch {
 		case h.work():
 			h.foundAfter(begin)
 			begin = 0
+			if now := h.endpoint.calls.started.Load(); now != started {
+				started = now
+				runtime.Gosched() // a handler may have no processor but this
+			}
 		case begin == 0:
-			begin = h.clock()
-		case i%16 == 0 || h.crowded:
-			if h.clock()-begin > spins {
+			begin = monotonic()
+		case i%16 == 0 || h.oversubscribed:
+			if monotonic()-begin > spins {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return h.over(s)
 			}
-			if h.single || i%256 == 0 && !h.crowded { // seldom: this wakes idle threads, which take the peer's processor
+			// seldom: this wakes idle threads, which take the peer's processor
+			if h.single || i%256 == 0 && !h.oversubscribed {
 				runtime.Gosched()
 			}
 			switch {
-			case h.crowded:
-				begin += h.stepAside(s)
+			case h.oversubscribed:
+				begin += h.yieldProcessor(s)
 			case i > 64:
 				yield() // the peer may be waiting for this very processor
 			}
@@ -264,16 +275,16 @@ func (h *hub) lookFor(s sought, most int64) bool {
 	return true
 }
 
-// stepAside lets others have the processor, and says how long they had it: that time
-// was not spent looking. Who slept instead would be woken wherever his waker is, which
-// costs more, and crowds processors.
-func (h *hub) stepAside(s sought) int64 {
+// yieldProcessor lets others have the processor, and says how long they had it: that time
+// was not spent polling. A goroutine that slept instead would be woken on its waker's
+// processor, which costs more, and overloads processors.
+func (h *hub) yieldProcessor(s sought) int64 {
 	if !s.nothing() {
-		h.takeSeat()
+		h.placeThread()
 	}
-	before := h.clock()
+	before := monotonic()
 	yield()
-	return h.clock() - before
+	return monotonic() - before
 }
 
 // foundAfter learns from something that was found, and looked for since begin.
@@ -281,17 +292,14 @@ func (h *hub) foundAfter(begin int64) {
 	if begin == 0 {
 		return
 	}
-	if spins := min(4*(h.clock()-begin), mostSpins); spins > h.spins.Load() {
+	if spins := min(4*(monotonic()-begin), mostSpins); spins > h.spins.Load() {
 		h.spins.Store(spins)
 	}
 }
 
-// clock is nanoseconds since the hub was made.
-func (h *hub) clock() int64 { return int64(time.Since(h.born)) }
-
-// leave ends looking. Who has found what he looked for leaves a watch behind.
-// Otherwise the rings say that nobody looks, and he looks once more: something may
-// have come before that was said. If so there may be more, for whoever listens.
+// leave ends polling. A goroutine that has found its message leaves a watch behind.
+// Otherwise the rings say that none polls, and it polls once more: something may
+// have come before that was said. If so there may be more, for the listener.
 func (h *hub) leave(found bool) {
 	if found {
 		h.looking.Store(false)
@@ -304,7 +312,7 @@ func (h *hub) leave(found bool) {
 	h.looking.Store(false)
 	any := false
 	for _, p := range h.peers {
-		p.reading.Lock() // whoever has it now may have looked before that was said
+		p.reading.Lock() // the holder may have polled before that was said
 		any = p.takeAll() || any
 		p.reading.Unlock()
 		any = p.pump(ringSize) || any
@@ -315,7 +323,7 @@ func (h *hub) leave(found bool) {
 }
 
 // say tells the peers whether anybody looks; if not they ring.
-// REQUIRES: looking is true, by whoever calls this.
+// REQUIRES: the caller has set looking.
 func (h *hub) say(awake bool) {
 	h.awake.Store(awake)
 	asleep := uint32(1)
@@ -341,8 +349,8 @@ func (h *hub) work() bool {
 	return any
 }
 
-// carry queues a message, and moves what there is room for at once.
-func (p *memPeer) carry(m *message) {
+// carry queues a message, and moves what fits at once.
+func (p *memPeer) carry(m *Message) {
 	p.queue.put(m)
 	if p.pump(ringSize/2) && p.queue.waiting() {
 		p.hub.bell.ring() // the rest is not the sender's business

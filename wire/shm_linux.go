@@ -22,8 +22,8 @@ type bell struct {
 	file *os.File
 }
 
-// ringer rings somebody's bell. Its lock is so that nobody rings when it is
-// closed, and its number perhaps somebody else's.
+// ringer rings a peer's bell. Its lock keeps a goroutine from ringing when it is
+// closed, and its descriptor perhaps another file's.
 type ringer struct {
 	mu struct {
 		sync.Mutex
@@ -58,7 +58,7 @@ func (b *bell) wait() {
 
 // waitFor is wait for some time; it says whether the bell has rung.
 func (b *bell) waitFor(d time.Duration) bool {
-	b.file.SetReadDeadline(time.Now().Add(d))
+	b.file.SetReadDeadline(SocketTime(d))
 	defer b.file.SetReadDeadline(time.Time{})
 	var count [8]byte
 	_, err := b.file.Read(count[:])
@@ -102,7 +102,7 @@ func (m *memory) close() {
 }
 
 // listenMemory opens the socket through which peers of this host exchange memory.
-// Its name is in no folder; whoever guesses it must still pass the handshake.
+// Its name is in no folder; a process that guesses it must still pass the handshake.
 func listenMemory(name string) (net.Listener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: "@" + name, Net: "unix"})
 }
@@ -112,7 +112,7 @@ func dialMemory(name string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Now().Add(handshakeTime))
+	conn.SetDeadline(SocketTime(handshakeTime))
 	return conn.(*net.UnixConn), nil
 }
 
@@ -127,7 +127,7 @@ func swap(conn *net.UnixConn, own *bell) (*memory, error) {
 	unix.Close(fd)
 	if err == nil {
 		var m *memory
-		if m, err = receive(conn); err == nil {
+		if m, err = receivePeer(conn); err == nil {
 			m.in = in
 			if m.lends, err = agree(conn, m.pid != 0); err == nil {
 				return m, nil
@@ -167,8 +167,8 @@ func sealed(fd int) ([]byte, error) {
 	return unix.Mmap(fd, 0, ringHeader+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-// receive takes the peer's ring and bell.
-func receive(conn *net.UnixConn) (*memory, error) {
+// receivePeer takes the peer's ring and bell.
+func receivePeer(conn *net.UnixConn) (*memory, error) {
 	hello := make([]byte, len(introduction()))
 	oob := make([]byte, unix.CmsgSpace(2*4))
 	n, oobn, _, _, err := conn.ReadMsgUnix(hello, oob)
@@ -183,7 +183,7 @@ func receive(conn *net.UnixConn) (*memory, error) {
 		closeAllFDs(fds)
 		return nil, fmt.Errorf("%w: %d bytes and %d descriptors", ErrFrame, n, len(fds))
 	}
-	unix.SetNonblock(fds[1], true) // a bell is; what is none must not hold up who rings
+	unix.SetNonblock(fds[1], true) // a bell is; another descriptor must not block the ringing goroutine
 	out, err := mapRing(fds[0])
 	unix.Close(fds[0])
 	if err != nil {

@@ -50,7 +50,8 @@ func readable(conn *net.UnixConn, hello []byte) int {
 		return 0
 	}
 	var number [8]byte
-	if readFrom(int(who.Pid), binary.LittleEndian.Uint64(hello[1:]), number[:]) != nil || string(number[:]) != string(hello[9:]) {
+	if readFrom(int(who.Pid), binary.LittleEndian.Uint64(hello[1:]), number[:]) != nil ||
+		string(number[:]) != string(hello[9:]) {
 		return 0
 	}
 	return int(who.Pid)
@@ -71,18 +72,19 @@ func agree(conn *net.UnixConn, can bool) (bool, error) {
 }
 
 // readFrom fills into from the memory of a process. Go's scheduler is not told: a
-// step takes less than it would take to hand this processor to somebody else.
+// step takes less than it would take to hand this processor to another goroutine.
 func readFrom(pid int, at uint64, into []byte) error {
 	for len(into) > 0 {
 		local := unix.Iovec{Base: unsafe.SliceData(into)}
 		local.SetLen(len(into))
 		remote := unix.RemoteIovec{Base: uintptr(at), Len: len(into)}
-		n, _, err := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		n, _, err := unix.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1,
+			uintptr(unsafe.Pointer(&remote)), 1, 0)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err == unix.ESRCH:
-			return errVanished
+			return errNoGoodbye
 		case err != 0:
 			return err
 		case n == 0:

@@ -21,13 +21,13 @@ const (
 // tcpPeer carries messages to one peer over several connections. Each has a
 // goroutine that takes chunks from the one queue, so that large messages are
 // striped over all of them unless the link is slow, and one that reads straight into
-// the buffers of those who asked.
+// the buffers of posted receives.
 type tcpPeer struct {
-	node  *node
-	peer  int
-	queue *sendQueue
-	conns []*tcpConn
-	ended chan struct{}
+	endpoint *endpoint
+	peer     int
+	queue    *sendQueue
+	conns    []*tcpConn
+	ended    chan struct{}
 	// drain is called when the peer has said goodbye on all connections, before
 	// what was expected of it fails.
 	drain func()
@@ -35,9 +35,9 @@ type tcpPeer struct {
 	left func(cause error)
 	// control: messages travel by shared memory, and only the ending here.
 	control bool
-	// late runs from part on, for a peer that takes nothing: a write to it may not
+	// late runs from close on, for a peer that takes nothing: a write to it may not
 	// even have begun.
-	late *time.Timer
+	late Timer
 
 	goodbyes atomic.Int32
 	running  atomic.Int32 // goroutines
@@ -61,18 +61,23 @@ type tcpConn struct {
 	kernel *kernel // nil: not known
 	paced  bool    // by what the link takes, because it leaves the host
 	pace   pace
-	heads  [batchFrames * headerSize]byte
-	chunks []chunk
+	out    linkHeader    // of the last frame written
+	last   atomic.Uint64 // when the last frame that was read had been sent
+	frames atomic.Uint32 // the sequence of that frame
+	heads  [batchFrames * frameHead]byte
+	chunks []Chunk
 	vec    net.Buffers
 }
 
-func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
-	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}, left: func(error) {}}
-	p.late = time.AfterFunc(time.Hour, func() { p.giveUp(n.lost(peer, errDeaf)) })
+func newTCPPeer(n *endpoint, peer int, conns []net.Conn) *tcpPeer {
+	p := &tcpPeer{endpoint: n, peer: peer, queue: newSendQueue(n.opt.Order), ended: make(chan struct{}),
+		drain: func() {}, left: func(error) {}}
+	p.late = n.clock.AfterFunc(time.Hour, func() { p.giveUp(n.lost(peer, errNotReceived)) })
 	p.late.Stop()
 	for i, c := range conns {
 		k := kernelOf(c)
-		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0, piece: chunkSize, kernel: k, paced: k != nil && leaves(c)})
+		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0,
+			piece: chunkSize, kernel: k, paced: k != nil && leaves(c)})
 	}
 	return p
 }
@@ -94,7 +99,7 @@ func (p *tcpPeer) start() {
 	}
 }
 
-func (p *tcpPeer) carry(m *message) { p.queue.put(m) }
+func (p *tcpPeer) carry(m *Message) { p.queue.put(m) }
 
 func (p *tcpPeer) gone() <-chan struct{} { return p.ended }
 
@@ -102,19 +107,18 @@ func (p *tcpPeer) gone() <-chan struct{} { return p.ended }
 // buffers, the writer so that it says why instead of what was queued.
 func (p *tcpPeer) fail(cause error) {
 	p.queue.end(broken, cause)
-	now := time.Now()
 	for _, c := range p.conns {
-		c.conn.SetWriteDeadline(now.Add(p.node.opt.Linger))
-		c.conn.SetReadDeadline(now)
+		c.conn.SetWriteDeadline(SocketTime(p.endpoint.opt.Linger))
+		c.conn.SetReadDeadline(SocketPast)
 		close(c.cutoff)
 	}
 }
 
-func (p *tcpPeer) part() {
-	p.queue.end(parting, ErrClosed)
-	p.late.Reset(p.node.opt.Timeout)
+func (p *tcpPeer) close() {
+	p.queue.end(draining, ErrClosed)
+	p.late.Reset(p.endpoint.opt.Timeout)
 	for _, c := range p.conns {
-		c.conn.SetWriteDeadline(time.Now().Add(p.node.opt.Timeout))
+		c.conn.SetWriteDeadline(SocketTime(p.endpoint.opt.Timeout))
 	}
 }
 
@@ -143,7 +147,7 @@ func (c *tcpConn) write() {
 		err := c.writeBatch()
 		var lost error
 		if err != nil {
-			lost = c.node.lost(c.peer, err)
+			lost = c.endpoint.lost(c.peer, err)
 		}
 		c.queue.Lock()
 		if slow := c.pace.slow(); c.first && slow != c.queue.slow {
@@ -167,8 +171,8 @@ func (c *tcpConn) takeBatch() bool {
 	q := c.queue
 	q.Lock()
 	defer q.Unlock()
-	for len(q.heap) == 0 || c.control || !c.first && q.slow {
-		if q.state != open && len(q.heap) == 0 && (q.flying == 0 || !c.control) {
+	for q.empty() || c.control || !c.first && q.slow {
+		if q.state != open && q.empty() && (q.inFlight == 0 || !c.control) {
 			return false
 		}
 		if c.first || !q.slow {
@@ -176,16 +180,16 @@ func (c *tcpConn) takeBatch() bool {
 			continue
 		}
 		q.wake.Signal() // if it was this one that was woken
-		q.aside.Wait()
+		q.others.Wait()
 	}
 	clear(c.chunks)
 	c.chunks = c.chunks[:0]
-	for bytes := 0; len(q.heap) > 0 && bytes < c.piece && len(c.chunks) < batchFrames; {
+	for bytes := 0; !q.empty() && bytes < c.piece && len(c.chunks) < batchFrames; {
 		piece := q.take(c.piece)
-		bytes += len(piece.bytes) + headerSize
+		bytes += len(piece.bytes) + frameHead
 		c.chunks = append(c.chunks, piece)
 	}
-	if len(q.heap) > 0 {
+	if !q.empty() {
 		q.wake.Signal() // a message that is large is for the other connections too
 	}
 	return true
@@ -193,29 +197,30 @@ func (c *tcpConn) takeBatch() bool {
 
 // writeBatch sends the chunks taken in one system call.
 func (c *tcpConn) writeBatch() error {
-	vec, bytes := c.vec[:0], 0
+	vec, bytes, now := c.vec[:0], 0, c.endpoint.stamp()
 	for i := range c.chunks {
 		piece := &c.chunks[i]
 		h := piece.header()
 		h.sum = checksum(piece.bytes)
-		head := c.heads[i*headerSize:][:headerSize]
+		head := c.heads[i*frameHead:][:frameHead]
 		h.put(head)
+		c.stamp(head[headerSize:], now)
 		vec = append(vec, head)
 		if len(piece.bytes) > 0 {
 			vec = append(vec, piece.bytes)
 		}
-		bytes += headerSize + len(piece.bytes)
+		bytes += frameHead + len(piece.bytes)
 	}
 	c.vec = vec
-	c.node.ledger.addOverhead(len(c.chunks) * headerSize)
+	c.endpoint.ledger.addOverhead(len(c.chunks) * frameHead)
 	tells := c.paced && bytes >= chunkSize // a small one tells more of the system call
 	before := 0
 	if tells {
 		before = c.kernel.unacked()
 	}
-	begin := time.Now()
+	begin := monotonic()
 	n, err := vec.WriteTo(c.conn)
-	took := time.Since(begin)
+	took := time.Duration(monotonic() - begin)
 	switch {
 	case took > longWrite:
 		c.piece = max(c.piece/2, chunkSize)
@@ -228,13 +233,31 @@ func (c *tcpConn) writeBatch() error {
 	return err
 }
 
+// stamp fills the link's part of a frame's header.
+func (c *tcpConn) stamp(b []byte, now uint64) {
+	c.out.sequence++
+	c.out.sent, c.out.acked, c.out.echo = now, c.frames.Load(), c.last.Load()
+	c.out.put(b)
+}
+
+// arrived takes in the link's part of a frame's header.
+func (c *tcpConn) arrived(b []byte) error {
+	var l linkHeader
+	if err := l.parse(b); err != nil {
+		return err
+	}
+	c.last.Store(l.sent)
+	c.frames.Store(l.sequence)
+	return nil
+}
+
 // settle judges the link, and tells the kernel.
 func (c *tcpConn) settle() {
 	least, now := c.kernel.trips()
 	if !c.pace.judge(least, now) {
 		return
 	}
-	c.kernel.hold(c.pace.room)
+	c.kernel.hold(c.pace.window)
 	if c.pace.slow() && least < covered {
 		c.kernel.plain()
 	}
@@ -246,26 +269,27 @@ func (c *tcpConn) writeFailed(err error) {
 	c.mu.Lock()
 	c.mu.writing = err
 	c.mu.Unlock()
-	c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+	c.conn.SetReadDeadline(SocketTime(c.endpoint.opt.Linger))
 }
 
-// writeEnding says the last word, and that it was the last.
+// writeEnding sends the goodbye or the cause of a failure, the last frame.
 func (c *tcpConn) writeEnding() {
-	h := header{frame: frameGoodbye, from: c.node.rank, to: c.peer}
+	h := header{frame: frameGoodbye, from: c.endpoint.rank, to: c.peer}
 	var text string
-	if err := c.node.Err(); err != nil && err != ErrClosed {
-		f := root(c.node.rank, err)
-		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), words(f.Cause)
+	if err := c.endpoint.Err(); err != nil && err != ErrClosed {
+		f := root(c.endpoint.rank, err)
+		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), causeText(f.Cause)
 		h.length, h.chunk, h.sum = int64(len(text)), len(text), checksum([]byte(text))
 	}
-	var head [headerSize]byte
+	var head [frameHead]byte
 	h.put(head[:])
-	c.conn.Write(append(head[:], text...)) // whoever does not hear it sees the connection end
+	c.stamp(head[headerSize:], c.endpoint.stamp())
+	c.conn.Write(append(head[:], text...)) // a peer that does not read it sees the connection end
 	if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
 	if h.frame == frameGoodbye {
-		c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+		c.conn.SetReadDeadline(SocketTime(c.endpoint.opt.Linger))
 	}
 }
 
@@ -276,15 +300,15 @@ func (c *tcpConn) read() {
 	if err == nil {
 		return // nothing comes after a goodbye
 	}
-	lost := c.node.lost(c.peer, c.cause(err))
-	c.node.Fail(lost)
-	if c.node.Err() == ErrClosed {
+	lost := c.endpoint.lost(c.peer, c.cause(err))
+	c.endpoint.Fail(lost)
+	if c.endpoint.Err() == ErrClosed {
 		c.giveUp(lost) // or we have said goodbye, and waited long enough
 		return
 	}
 	// Closing with bytes unread would destroy the cause on its way to the peer.
 	<-c.cutoff
-	c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+	c.conn.SetReadDeadline(SocketTime(c.endpoint.opt.Linger))
 	io.Copy(io.Discard, c.conn)
 }
 
@@ -296,7 +320,7 @@ func (c *tcpConn) cause(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.mu.writing != nil:
 		return c.mu.writing
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errVanished
+		return errNoGoodbye
 	}
 	return err
 }
@@ -305,28 +329,33 @@ func (c *tcpConn) cause(err error) error {
 func (c *tcpConn) readFrames() error {
 	var h header
 	for {
-		head, err := c.in.take(headerSize)
+		head, err := c.in.take(frameHead)
 		if err != nil {
 			return err
 		}
 		if err := h.parse(head); err != nil {
 			return err
 		}
-		if err := h.belongs(c.peer, c.node.rank); err != nil {
+		if err := c.arrived(head[headerSize:]); err != nil {
 			return err
 		}
-		switch h.frame {
-		case frameMessage:
+		if err := h.belongs(c.peer, c.endpoint.rank); err != nil {
+			return err
+		}
+		switch {
+		case h.offered:
+			err = ErrFrame
+		case h.frame.hasBody():
 			err = c.readMessage(&h)
-		case frameGoodbye:
+		case h.frame == frameGoodbye:
 			c.goodbye()
 			return nil
-		case frameFailure:
+		case h.frame == frameFailure:
 			err = c.readFailure(&h)
-		case frameAlive:
+		case h.frame == frameAlive:
 			err = c.in.skip(h.chunk)
 		default:
-			err = ErrFrame
+			err = c.readControl(&h)
 		}
 		if err != nil {
 			return err
@@ -334,19 +363,34 @@ func (c *tcpConn) readFrames() error {
 	}
 }
 
+// readControl reads a frame of calls that is no message.
+func (c *tcpConn) readControl(h *header) error {
+	text, err := c.in.take(h.chunk)
+	if err == nil {
+		err = h.check(text)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.endpoint.calls.control(h, text); err != nil {
+		c.endpoint.Fail(err)
+	}
+	return nil // to see what else the peer has to say
+}
+
 // readMessage reads a chunk to its place.
 func (c *tcpConn) readMessage(h *header) error {
-	at, err := c.node.box.place(h, true, nil)
+	at, err := c.endpoint.inbox.place(h, true, nil)
 	if err != nil {
-		c.node.Fail(err)
+		c.endpoint.Fail(err)
 		return c.in.skip(h.chunk) // to see what else the peer has to say
 	}
-	into := c.node.box.space(&at)
+	into := c.endpoint.inbox.space(&at)
 	err = c.in.read(into)
 	if err == nil {
 		err = h.check(into)
 	}
-	c.node.box.release(at, h, err)
+	c.endpoint.inbox.release(at, h, err)
 	return err
 }
 
@@ -358,9 +402,9 @@ func (c *tcpConn) readFailure(h *header) error {
 	if err := h.check(text); err != nil {
 		return err
 	}
-	f, err := h.failure(text, c.node.Size())
+	f, err := h.failure(text, c.endpoint.Size())
 	if err == nil {
-		c.node.Fail(f)
+		c.endpoint.Fail(f)
 	}
 	return err
 }
@@ -372,10 +416,10 @@ func (c *tcpConn) goodbye() {
 		return
 	}
 	for _, other := range c.conns {
-		other.conn.SetWriteDeadline(time.Now().Add(c.node.opt.Linger)) // it listens no longer than that
+		other.conn.SetWriteDeadline(SocketTime(c.endpoint.opt.Linger)) // it reads no longer than that
 	}
 	c.drain()
-	gone := c.node.lost(c.peer, errGone)
-	c.node.box.endPeer(c.peer, gone)
+	gone := c.endpoint.lost(c.peer, ErrPeerClosed)
+	c.endpoint.inbox.endPeer(c.peer, gone)
 	c.giveUp(gone)
 }

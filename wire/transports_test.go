@@ -12,21 +12,18 @@ import (
 	"time"
 )
 
-// transport is one to be put through the tests that all must pass.
+// transport is one to be measured.
 type transport struct {
 	name string
 	open func(t testing.TB, n int, opt Options) []Endpoint
-	// streams: messages take time, so that one may overtake another, and a peer may
-	// die with one half-way.
-	streams bool
 }
 
 var transports = []transport{
-	{name: "inprocess", open: func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
-	{name: "tcp", open: openTCP, streams: true},
-	{name: "shm", open: openMemory, streams: true},
-	{name: "rings", open: openRings, streams: true},
-	{name: "mpi", open: openFakeMPI, streams: true},
+	{"inprocess", func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
+	{"tcp", openTCP},
+	{"shm", openMemory},
+	{"rings", openRings},
+	{"mpi", openFakeMPI},
 }
 
 func openTCP(t testing.TB, n int, opt Options) []Endpoint {
@@ -51,7 +48,8 @@ func configs(t testing.TB, n int) []Config {
 			t.Fatal(err)
 		}
 		addrs[r], hosts[r] = l.Addr().String(), "this host"
-		cfgs[r] = Config{Rank: r, Size: n, Job: hex.EncodeToString(job), Addrs: addrs, HostIDs: hosts, Listener: l, Token: []byte("secret")}
+		cfgs[r] = Config{Rank: r, Size: n, Job: hex.EncodeToString(job), Addrs: addrs, HostIDs: hosts, Listener: l,
+			Token: []byte("secret")}
 	}
 	return cfgs
 }
@@ -75,24 +73,6 @@ func joinAll(t testing.TB, n int, change func(*Config)) []Endpoint {
 	return out
 }
 
-// forEach runs a test over every transport, and sees that it leaves nothing behind.
-func forEach(t *testing.T, test func(t *testing.T, tr transport)) {
-	for _, tr := range transports {
-		t.Run("transport="+tr.name, func(t *testing.T) {
-			noLeaks(t)
-			test(t, tr)
-		})
-	}
-}
-
-// group opens n endpoints, which are closed when the test ends.
-func (tr transport) group(t *testing.T, n int, opt Options) []Endpoint {
-	t.Helper()
-	eps := tr.open(t, n, opt)
-	t.Cleanup(func() { closeAll(eps) })
-	return eps
-}
-
 func closeAll(eps []Endpoint) {
 	var wg sync.WaitGroup
 	for _, e := range eps {
@@ -113,7 +93,8 @@ func noLeaks(t *testing.T) {
 		// A goroutine that has told everybody that it ends may still be ending.
 		for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 			after := held()
-			if after.goroutines <= before.goroutines && after.descriptors <= before.descriptors && after.mapped <= before.mapped {
+			if after.goroutines <= before.goroutines && after.descriptors <= before.descriptors &&
+				after.mapped <= before.mapped {
 				return
 			}
 			if time.Now().After(end) {

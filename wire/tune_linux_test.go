@@ -34,7 +34,7 @@ func (k *kernel) congestion(t *testing.T) (name string) {
 func TestPlainWithinHost(t *testing.T) {
 	eps := openTCP(t, 2, Options{})
 	defer closeAll(eps)
-	for _, c := range eps[0].(*node).carriers[1].(*tcpPeer).conns {
+	for _, c := range eps[0].(*endpoint).transport.(*carriers).to[1].(*tcpPeer).conns {
 		if got := c.kernel.congestion(t); got != "reno" {
 			t.Errorf("congestion control within this host is %q", got)
 		}
@@ -61,11 +61,11 @@ func TestKernelHolds(t *testing.T) {
 		t.Errorf("%d bytes may wait, expected %d", got, unsent)
 	}
 	held := 0
-	for _, room := range []int{leastHeld, mostHeld} {
-		k.hold(room)
+	for _, window := range []int{leastHeld, mostHeld} {
+		k.hold(window)
 		held = k.option(t, unix.SOL_SOCKET, unix.SO_SNDBUF)
-		if held > 2*room { // the kernel counts its own part too
-			t.Errorf("the kernel holds %d bytes, was told %d", held, room)
+		if held > 2*window { // the kernel counts its own part too
+			t.Errorf("the kernel holds %d bytes, was told %d", held, window)
 		}
 	}
 	k.hold(0)

@@ -11,13 +11,15 @@ import (
 	"starling/coflow"
 )
 
-// Wait is what somebody on this rank waits for.
+// Wait is what a goroutine of this rank waits for.
 type Wait struct {
 	Peer  int
-	What  string // "to receive from", "to send to"
+	What  string // "to receive from", "to send to", "for an answer from"
 	Key   Key
 	Kind  Kind
 	Since time.Time
+	// Service that was called; empty: it is a message that is waited for.
+	Service string
 }
 
 // Reason is what is waited for as people say it: "activation rows, layer 1".
@@ -25,6 +27,8 @@ func (w Wait) Reason() string {
 	id := w.Key.Coflow
 	s := w.Kind.String()
 	switch {
+	case w.Service != "":
+		return fmt.Sprintf("to answer %q", w.Service)
 	case id.Type == coflow.Rows && w.Kind == Gradient:
 		s = "gradients of rows"
 	case id.Type == coflow.Rows:
@@ -84,20 +88,21 @@ func (w *waits) end(p *Pending) {
 // Messages that have arrived already end it at once.
 func WaitAny(ctx context.Context, list []*Pending) error {
 	which := sought{any: list}
-	if len(list) == 0 || which.found() || list[0].node.spin(which) {
+	if len(list) == 0 || which.found() || list[0].endpoint.poll(which) {
 		return nil
 	}
-	start, n := time.Now(), list[0].node
+	n := list[0].endpoint
+	start := n.clock.Now()
 	var cases []reflect.SelectCase
 	for _, p := range list {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
 		n.waits.begin(p, start)
 		defer n.waits.end(p)
 	}
-	late := time.NewTimer(n.opt.Timeout)
-	defer late.Stop()
+	late, timer := Alarm(n.clock, n.opt.Timeout)
+	defer timer.Stop()
 	over := len(cases)
-	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(late.C)},
+	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(late)},
 		reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())})
 	switch i, _, _ := reflect.Select(cases); {
 	case i < over:
@@ -108,12 +113,17 @@ func WaitAny(ctx context.Context, list []*Pending) error {
 	return list[0].timeout(start)
 }
 
-func (n *node) Waits() []Wait {
+func (n *endpoint) Waits() []Wait {
 	n.waits.Lock()
 	defer n.waits.Unlock()
 	var out []Wait
 	for p, x := range n.waits.all {
-		out = append(out, Wait{Peer: p.peer, What: p.what, Key: p.key, Kind: p.kind, Since: x.since})
+		w := Wait{Peer: p.peer, What: p.what, Key: p.key, Kind: p.kind, Since: x.since}
+		if p.call != nil {
+			w.Service = p.call.call.Service
+			w.What, _ = p.call.blocked()
+		}
+		out = append(out, w)
 	}
 	slices.SortFunc(out, func(a, b Wait) int { return a.Since.Compare(b.Since) })
 	return out

@@ -27,7 +27,8 @@ func TestWaits(t *testing.T) {
 		go eps[0].Recv(1, sum, Parameter, make([]byte, 8)).Wait(context.Background())
 		synctest.Wait()
 		got := eps[0].Waits()
-		if len(got) != 2 || got[0] != (Wait{Peer: 2, What: "to receive from", Key: rows, Kind: Activation, Since: begin}) ||
+		if len(got) != 2 || got[0] != (Wait{Peer: 2, What: "to receive from", Key: rows, Kind: Activation,
+			Since: begin}) ||
 			got[1].Peer != 1 || got[1].Since.Sub(begin) != time.Second {
 			t.Fatalf("%+v", got)
 		}
@@ -49,7 +50,8 @@ func TestWaits(t *testing.T) {
 			t.Error(got)
 		}
 		sent, received := eps[0].Ledger().Channels()
-		if len(sent) != 0 || received[Channel{Activation, SameProcess}] != 8 || received[Channel{Parameter, SameProcess}] != 8 {
+		if len(sent) != 0 || received[Channel{Activation, SameProcess}] != 8 ||
+			received[Channel{Parameter, SameProcess}] != 8 {
 			t.Error(sent, received)
 		}
 	})
@@ -81,7 +83,8 @@ func TestWaitAny(t *testing.T) {
 		list = list[:1]
 		begin := time.Now()
 		wait(context.Background())
-		if err := <-ended; err == nil || !strings.HasPrefix(err.Error(), "rank 0 waited 1m0s to receive from rank 2") || time.Since(begin) != time.Minute {
+		if err := <-ended; err == nil || !strings.HasPrefix(err.Error(), "rank 0 waited 1m0s to receive from rank 2") ||
+			time.Since(begin) != time.Minute {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

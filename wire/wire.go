@@ -10,7 +10,7 @@ import (
 type Kind uint8
 
 const (
-	Control    Kind = iota // barriers, sums, words between workers
+	Control    Kind = iota // barriers, sums, coordination
 	Feature                // rows of input features
 	Activation             // rows of layers, forwards
 	Gradient               // rows of layers, backwards
@@ -65,11 +65,11 @@ type Endpoint interface {
 	// Link is how far a peer is.
 	Link(peer int) Link
 	// Send puts a message on its way and returns without waiting for the peer. The
-	// payload must not change until the Pending is done. A message that the peer
-	// has not asked for still leaves, up to the peer's Options.EarlyLimit.
+	// payload must not change until the Pending is done. A message without
+	// a receive still leaves, up to the peer's Options.UnexpectedLimit.
 	Send(to int, key Key, kind Kind, payload []byte) *Pending
-	// Recv asks for a message of exactly len(into) bytes. One that is asked for
-	// before it comes arrives in place, without a copy.
+	// Recv posts a receive of exactly len(into) bytes. A message that comes after its
+	// receive was posted arrives in place, without a copy.
 	Recv(from int, key Key, kind Kind, into []byte) *Pending
 	// RecvAtMost is Recv of a message that may be shorter than into: Bytes of the Pending
 	// says how long it is.
@@ -79,20 +79,28 @@ type Endpoint interface {
 	// pieces of both, which begin at a multiple of 8 bytes, from any goroutine, and
 	// perhaps for several pieces at once.
 	RecvAdd(from int, key Key, kind Kind, into []byte, add func(into, part []byte)) *Pending
+	// Serve answers calls of peers, and of this rank itself, until stop. stop ends the
+	// contexts of handlers and returns when they have returned.
+	Serve(s Service, h Handler) (stop func() error, err error)
+	// Call sends a request to a service of a peer, without waiting. One that is not served
+	// yet is waited for.
+	Call(to int, c Call) *Reply
 	// Ledger counts what was sent and received.
 	Ledger() *Ledger
+	// Clock is the run's: whatever is built over an endpoint takes its time from here.
+	Clock() Clock
 	// Waits are those of this rank that are under way, the longest first.
 	Waits() []Wait
 	// Fail ends the endpoint with a cause: everything pending, and everything
 	// after, fails with it. The first cause stays, and the peers are told, so that
-	// they fail with the same. It does not wait for them to hear; Close does.
+	// they fail with the same. It does not wait until they have received it; Close does.
 	Fail(cause error)
 	// Done is closed when the endpoint has failed or was closed; Err says why.
 	Done() <-chan struct{}
 	Err() error
 	// Close lets what was sent leave, says goodbye to the peers and frees
-	// everything. It waits for peers to hear, but never long. To the peers it is
-	// no failure: only what they still send here or ask from here fails. It
+	// everything. It waits for peers to receive that, but never long. To the peers it is
+	// no failure: only what they still send here or expect from here fails. It
 	// returns the cause if the endpoint had failed.
 	Close() error
 }

@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/run"
+	"starling/bench"
+	"starling/spec"
 )
 
 func benchSampleCommand() *cobra.Command {
-	spec := run.Default()
+	s := spec.Default()
 	var graph benchGraph
 	var batches int
 	var json string
@@ -21,15 +22,15 @@ func benchSampleCommand() *cobra.Command {
 		Args: arguments(0, 1, "a dataset folder, or --like NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if batches < 1 {
-				return run.UserError("--batches", fmt.Sprint(batches), "1 or more", "")
+				return spec.Mistake("--batches", fmt.Sprint(batches), "1 or more", "")
 			}
 			dir, done, err := graph.folder(c, args)
 			if err != nil {
 				return err
 			}
 			defer done()
-			spec.Dataset, spec.Mode = dir, "mini"
-			b, err := run.BenchSample(c.Context(), spec, batches)
+			s.Dataset, s.Mode = dir, "mini"
+			b, err := bench.TimeSamples(c.Context(), s, batches)
 			if err != nil {
 				return err
 			}
@@ -37,12 +38,12 @@ func benchSampleCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&spec.Sampler, "sampler", spec.Sampler, "how batches are drawn, as for starling train")
-	f.StringVar(&spec.Fanout, "fanout", spec.Fanout, "neighbours drawn for a vertex, one number a layer")
-	f.IntVar(&spec.BatchSize, "batch-size", spec.BatchSize, "training vertices of a batch")
-	f.IntVar(&spec.Layers, "layers", spec.Layers, "number of layers")
-	f.BoolVar(&spec.Replace, "replace", spec.Replace, "draw neighbours with replacement")
-	f.IntVar(&spec.Threads, "threads", spec.Threads, "threads that draw at once; 0: one a core")
+	f.StringVar(&s.Sampler, "sampler", s.Sampler, "how batches are drawn, as for starling train")
+	f.StringVar(&s.Fanout, "fanout", s.Fanout, "neighbours drawn per vertex, one number per layer")
+	f.IntVar(&s.BatchSize, "batch-size", s.BatchSize, "seed vertices per batch")
+	f.IntVar(&s.Layers, "layers", s.Layers, "number of layers")
+	f.BoolVar(&s.Replace, "replace", s.Replace, "draw neighbours with replacement")
+	f.IntVar(&s.Threads, "threads", s.Threads, "threads that draw at once; 0: one per core")
 	f.IntVar(&batches, "batches", 200, "batches to draw")
 	graph.flags(f)
 	jsonFlag(c, &json)

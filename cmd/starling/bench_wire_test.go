@@ -9,7 +9,8 @@ import (
 // A benchmark has a row for each operation, size and transport, and leaves nothing.
 func TestBenchWire(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // where no other run leaves anything
-	out := works(t, t.TempDir(), "bench", "wire", "--workers", "3", "--sizes", "4096,65536", "--seconds", "0.01", "--json", "-").stdout
+	out := works(t, t.TempDir(), "bench", "wire", "--workers", "3", "--sizes", "4096,65536", "--seconds", "0.01",
+		"--json", "-").stdout
 	var got struct {
 		Workers int
 		Rows    []struct {
@@ -22,7 +23,7 @@ func TestBenchWire(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Workers != 3 || len(got.Rows) != 2*2*4 {
+	if got.Workers != 3 || len(got.Rows) != 2*2*8 {
 		t.Fatalf("%d workers, %d rows: %s", got.Workers, len(got.Rows), out)
 	}
 	for _, r := range got.Rows {

@@ -15,12 +15,12 @@ func certsCommand() *cobra.Command {
 	var renew bool
 	c := &cobra.Command{
 		Use:   "certs --hosts A,B,C",
-		Short: "Make certificates, so that only your hosts can join a run",
+		Short: "Make certificates so that only your hosts can join a run",
 		Long: `Make certificates for the hosts of a cluster, and the small authority that signs them.
 
-Copy OUT/HOST to each host and give it to starling train and starling worker as --tls:
-then both sides of every connection prove who they are, and nobody else can read along.
-The authority's key, ca-key.pem, stays here: whoever has it can make members.`,
+Copy OUT/HOST to each host and give it to starling train and starling worker as --tls: then
+both sides of every connection authenticate each other, and the connection is encrypted.
+Keep the authority's key, ca-key.pem, secret: it can make certificates for other hosts.`,
 		Example: `  starling certs --hosts alpha,beta
   scp -r certs/beta beta:
   starling train parts --listen 10.0.0.1:7000 --no-launch --tls certs/alpha
@@ -39,9 +39,9 @@ The authority's key, ca-key.pem, stays here: whoever has it can make members.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&out, "out", "certs", "folder of the authority, with a folder for each host in it")
+	f.StringVar(&out, "out", "certs", "folder of the authority, with a folder per host")
 	f.StringSliceVar(&hosts, "hosts", nil, "names of the hosts")
 	f.IntVar(&days, "days", 365, "days that the certificates are valid")
-	f.BoolVar(&renew, "renew", false, "make new certificates for hosts that have some")
+	f.BoolVar(&renew, "renew", false, "make new certificates for hosts that already have some")
 	return c
 }

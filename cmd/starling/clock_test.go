@@ -14,7 +14,7 @@ import (
 
 // jumping is the command with a wall clock that jumps an hour ahead three seconds
 // after the start of every process, and two hours back after six. The clock that only
-// ever goes on is left as it is: a host's time that somebody sets.
+// ever goes on is left as it is: a host's time that a user sets.
 func jumping(t *testing.T) string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -31,10 +31,12 @@ func jumping(t *testing.T) string {
 		t.Skip("this version of Go tells the time otherwise, so its clock cannot be made to jump")
 	}
 	dir := t.TempDir()
-	changed, overlay, path := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "starling")
+	changed, overlay, path := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir,
+		"starling")
 	jumps := line + "\tif mono > 6e9 {\n\t\tsec -= 3600\n\t} else if mono > 3e9 {\n\t\tsec += 3600\n\t}\n"
 	list, _ := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
-	for name, b := range map[string][]byte{changed: []byte(strings.Replace(string(text), line, jumps, 1)), overlay: list} {
+	for name, b := range map[string][]byte{changed: []byte(strings.Replace(string(text), line, jumps, 1)),
+		overlay: list} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,7 @@ func jumping(t *testing.T) string {
 	return path
 }
 
-// A clock that jumps an hour in mid-run, ahead and back, changes nothing: nobody is
+// A clock that jumps an hour in mid-run, ahead and back, changes nothing: no worker is
 // taken for dead, nothing times out, and the result is the same.
 func TestClockJumps(t *testing.T) {
 	if os.Getenv("STARLING_CLOCK") == "" {
@@ -57,7 +59,8 @@ func TestClockJumps(t *testing.T) {
 	real := binary
 	binary = path // of everything that runs from here on; tests that do not run beside others
 	began := time.Now()
-	s.do("start run starling train graph --workers 3 --epochs 1000000 --layers 2 --hidden 16 --eval-every 0 --checkpoint-dir ck --checkpoint-every 50 --tls certs/alpha --json got.json")
+	s.do("start run starling train graph --workers 3 --epochs 1000000 --layers 2 --hidden 16 --eval-every 0 " +
+		"--checkpoint-dir ck --checkpoint-every 50 --tls certs/alpha --json got.json")
 	binary = real
 	s.do("await run ^epoch")
 	time.Sleep(10*time.Second - time.Since(began)) // it is the jumps that are waited for
@@ -78,7 +81,8 @@ func TestClockJumps(t *testing.T) {
 			t.Fatalf("an epoch took %v s", seconds)
 		}
 	}
-	s.do(fmt.Sprintf("starling train graph --workers 3 --epochs %v --layers 2 --hidden 16 --eval-every 0 --quiet --json want.json", got["epochs"]))
+	s.do(fmt.Sprintf("starling train graph --workers 3 --epochs %v --layers 2 --hidden 16 --eval-every 0 --quiet "+
+		"--json want.json", got["epochs"]))
 	if same := s.same("got.json", "want.json"); same != "the same losses\n" {
 		t.Error(same)
 	}

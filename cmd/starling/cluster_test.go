@@ -101,9 +101,9 @@ func TestWorkersEqualOne(t *testing.T) {
 	}{
 		{1, "graph", "--workers 1 --strategy halo"},
 		{2, "graph", "--workers 2"},
-		{4, "graph", "--workers 4 --servers 2 --transport tcp"},
+		{4, "graph", "--workers 4 --servers 2 --transport tcp --send-order fifo"},
 		{2, "graph", "--workers 2 --transport shm --partitioner random"},
-		{3, "graph", "--workers 3 --in-process"},
+		{3, "graph", "--workers 3 --in-process --send-order fifo"},
 		{2, "graph", "--parts 2 --partition hash --in-process"},
 		{3, "parts", "--parts 3"},
 		{3, "graph", "--partition parts --transport inprocess"},
@@ -113,13 +113,15 @@ func TestWorkersEqualOne(t *testing.T) {
 		m := result(t, o.stdout)
 		sameLosses(t, c.dir+" "+c.args, losses(t, m), want)
 		b := m["bytes"].(map[string]any)
-		if m["workers"] != c.workers || m["strategy"] != "halo" || b["total"] != b["planned"] || c.workers > 1 && !(b["total"].(float64) > 0) {
+		if m["workers"] != c.workers || m["strategy"] != "halo" || b["total"] != b["planned"] || c.workers > 1 &&
+			!(b["total"].(float64) > 0) {
 			t.Errorf("%s: %v workers, strategy %v, bytes %v", c.args, m["workers"], m["strategy"], b)
 		}
 		if c.workers > 1 && !strings.Contains(o.stderr, "gradient") {
 			t.Errorf("%s: no table of traffic in %s", c.args, o.stderr)
 		}
-		if links := b["by_link"].(map[string]any); strings.Contains(c.args, "--servers") && (links["between_servers"] == nil || links["same_host"] == nil) {
+		if links := b["by_link"].(map[string]any); strings.Contains(c.args, "--servers") &&
+			(links["between_servers"] == nil || links["same_host"] == nil) {
 			t.Errorf("%s: links %v", c.args, links)
 		}
 	}
@@ -184,7 +186,8 @@ var endless = []string{"--epochs", "100000", "--eval-every", "0"}
 // A worker that is killed stops all; the last line names it.
 func TestKilledWorker(t *testing.T) {
 	for _, transport := range []string{"tcp", "auto"} {
-		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop", "--transport", transport)...)...)
+		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop", "--transport",
+			transport)...)...)
 		s.until(t, `^epoch `)
 		pids := workersOf(t)
 		if len(pids) != 3 {
@@ -218,7 +221,8 @@ func TestKilledCoordinator(t *testing.T) {
 // A worker that is lost while all are about to stop, or just before, does not make a
 // failure of a Ctrl-C.
 func TestInterruptWhileAWorkerIsLost(t *testing.T) {
-	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--heartbeat", fmt.Sprint(hang.Seconds()))...)...)
+	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--heartbeat",
+		fmt.Sprint(hang.Seconds()))...)...)
 	s.until(t, `^epoch `)
 	pids := workersOf(t)
 	if len(pids) != 3 {
@@ -253,7 +257,8 @@ func TestInterruptWorkers(t *testing.T) {
 	for i, go_ := range []string{"--workers 2", "--workers 4 --in-process", "--workers 1"} {
 		epochs := fmt.Sprint(int(m["epochs"].(float64)) + 3*(i+1))
 		more := []string{"--epochs", epochs, "--eval-every", "0", "--norm", "batch", "--json", "r.json", "--quiet"}
-		works(t, dir, trainArgs(append(more, append(strings.Fields(go_), "--checkpoint-dir", "ck", "--resume")...)...)...)
+		works(t, dir, trainArgs(append(more, append(strings.Fields(go_), "--checkpoint-dir", "ck",
+			"--resume")...)...)...)
 		got := result(t, readFile(t, dir, "r.json"))
 		works(t, dir, trainArgs(more...)...)
 		sameLosses(t, "resumed on "+go_, losses(t, got), losses(t, result(t, readFile(t, dir, "r.json"))))
@@ -278,7 +283,8 @@ func TestTerminalCloses(t *testing.T) {
 	s := start(t, dir, trainArgs(append(endless, "--workers", "2", "--checkpoint-dir", "ck", "--json", "r.json")...)...)
 	s.until(t, `^epoch `)
 	for range 2 {
-		if err := s.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may be quick
+		// it may be quick
+		if err := s.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 	}
@@ -292,17 +298,19 @@ func TestTerminalCloses(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestNobodyReads: a run whose output goes nowhere any more, as over a connection that was lost, is stopped and saved.
-func TestNobodyReads(t *testing.T) {
+// TestOutputWithoutReader: a run whose output goes nowhere any more, as over a connection that
+// was lost, is stopped and saved.
+func TestOutputWithoutReader(t *testing.T) {
 	dir := small(t)
 	for _, workers := range []string{"1", "2"} {
-		s := start(t, dir, trainArgs(append(endless, "--workers", workers, "--checkpoint-dir", "ck"+workers, "--out", "run"+workers)...)...)
+		s := start(t, dir, trainArgs(append(endless, "--workers", workers, "--checkpoint-dir", "ck"+workers, "--out",
+			"run"+workers)...)...)
 		s.until(t, `^epoch `)
 		s.unread.Close()
-		if status := s.end(); status != 130 || !strings.Contains(s.stderr.String(), "nobody reads") {
+		if status := s.end(); status != 130 || !strings.Contains(s.stderr.String(), "no reader") {
 			t.Fatalf("%s workers: status %d, %s", workers, status, s.stderr.String())
 		}
-		works(t, dir, "predict", "run"+workers, "graph", "--out", "labels.npy")
+		works(t, dir, "predict", "run"+workers, "graph", "--out", "labels"+workers+".npy")
 		if saved, err := filepath.Glob(filepath.Join(dir, "ck"+workers, "epoch-*")); len(saved) == 0 {
 			t.Error("nothing was saved: ", err)
 		}
@@ -319,7 +327,8 @@ func TestWorkersByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	works(t, dir, "train", "parts", "--dry-run")
-	s := start(t, dir, "train", "parts", "--layers", "2", "--hidden", "16", "--epochs", "10", "--no-launch", "--token-file", "token", "--json", "r.json", "--out", "run", "--trace", "trace.json")
+	s := start(t, dir, "train", "parts", "--layers", "2", "--hidden", "16", "--epochs", "10", "--no-launch",
+		"--token-file", "token", "--json", "r.json", "--out", "run", "--trace", "trace.json")
 	addr := s.until(t, `--join (\S+)`)[1]
 	join := []string{"worker", "--join", addr, "--timeout", "20"}
 	refuses(t, dir, []string{"refused", "wrong token"}, join...)
@@ -328,10 +337,12 @@ func TestWorkersByHand(t *testing.T) {
 	one := start(t, dir, append(join, "--token-file", "token", "--rank", "1", "--part-dir", "parts/part1")...)
 	any := start(t, dir, append(join, "--token-file", "token")...)
 	if a, b, c := s.end(), one.end(), any.end(); a != 0 || b != 0 || c != 0 {
-		t.Fatalf("status %d, workers %d and %d\n%s%s%s", a, b, c, s.stderr.String(), one.stderr.String(), any.stderr.String())
+		t.Fatalf("status %d, workers %d and %d\n%s%s%s", a, b, c, s.stderr.String(), one.stderr.String(),
+			any.stderr.String())
 	}
 	works(t, dir, trainArgs("--json", "one.json", "--quiet")...)
-	sameLosses(t, "by hand", losses(t, result(t, readFile(t, dir, "r.json"))), losses(t, result(t, readFile(t, dir, "one.json"))))
+	sameLosses(t, "by hand", losses(t, result(t, readFile(t, dir, "r.json"))),
+		losses(t, result(t, readFile(t, dir, "one.json"))))
 	if len(readFile(t, dir, "run/model.safetensors")) < 1000 {
 		t.Error("no weights")
 	}
@@ -362,7 +373,8 @@ func TestMissingWorker(t *testing.T) {
 			continue // the machine was too slow for it to come in time
 		}
 		const want = "missing rank 0, 2"
-		if a != 1 || b != 1 || !strings.Contains(s.stderr.String(), want) || !strings.Contains(w.stderr.String(), want) {
+		if a != 1 || b != 1 || !strings.Contains(s.stderr.String(), want) ||
+			!strings.Contains(w.stderr.String(), want) {
 			t.Errorf("status %d and %d: %s%s", a, b, s.stderr.String(), w.stderr.String())
 		}
 		break
@@ -385,7 +397,8 @@ func TestWrongPart(t *testing.T) {
 		t.Errorf("the worker's status is %d, %s", its, text)
 	}
 	lines := strings.Split(strings.TrimSpace(s.stderr.String()), "\n")
-	if last := lines[len(lines)-1]; status != 2 || !strings.HasPrefix(last, "starling: rank 2 ") || !strings.Contains(last, "found part 1 of") {
+	if last := lines[len(lines)-1]; status != 2 || !strings.HasPrefix(last, "starling: rank 2 ") ||
+		!strings.Contains(last, "found part 1 of") {
 		t.Errorf("status %d, %s", status, s.stderr.String())
 	}
 	nothingLeft(t)
@@ -401,7 +414,8 @@ func TestDamagedPart(t *testing.T) {
 	for _, how := range []string{"--transport=auto", "--in-process"} {
 		o := starling(t, dir, "train", "parts", how)
 		lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
-		if last := lines[len(lines)-1]; o.status != 2 || !strings.Contains(last, "rank 2") || !strings.Contains(last, "indices.npy") {
+		if last := lines[len(lines)-1]; o.status != 2 || !strings.Contains(last, "rank 2") ||
+			!strings.Contains(last, "indices.npy") {
 			t.Errorf("%s: status %d, %s", how, o.status, o.stderr)
 		}
 	}

@@ -10,54 +10,79 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/run"
+	"starling/spec"
 )
 
 // notCompared are the settings of training that belong to a single run.
-var notCompared = []string{"strategy", "mode", "batch-size", "fanout", "sampler", "replace", "weighted", "clusters", "walk-length",
-	"decoder", "embedding", "val-edges", "test-edges", "negatives", "negatives-each", "avoid-edges", "rank-negatives", "walks",
-	"launcher", "rendezvous", "hosts", "ssh-command", "listen", "no-launch", "token-file", "tls", "insecure", "metrics-listen",
-	"checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any", "json", "events", "trace", "out"}
+var notCompared = []string{
+	"strategy", "init-from", "clusters", "walk-length",
+	"decoder", "embedding", "val-edges", "test-edges", "negatives", "negatives-each", "avoid-edges",
+	"rank-negatives", "walks",
+	"launcher", "rendezvous", "hosts", "ssh-command", "listen", "no-launch", "token-file", "tls", "insecure",
+	"metrics-listen", "checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any",
+	"json", "events", "trace", "out", "overwrite",
+}
+
+var compareLong = `Train with several strategies on the same parts of a dataset, and compare the time of
+their epochs, the bytes sent, memory and accuracy, one row per strategy. Strategies:
+
+  ` + strings.Join(spec.StrategyNames(), ", ") + `
+
+each with an option, as in bns:0.1, sancus:epoch:2, g3:inter, granndis:2 or granndis:eas1,15,
+and with suffixes, as in halo+bf16 or g3+relay+bf16: the type in which rows are sent, +relay
+to send them once per server, +sparse to leave out their zeros, and +means to correct the
+mean of stale ones. Speed-ups are relative to halo, or distdgl with --mode mini, or to the
+first strategy. A strategy that fails is a row with its error.
+
+Models, samplers, partitioners and full-graph against mini-batch training are compared
+likewise; of several lists, every choice is a row. Without any list, --workers compares
+typical strategies, and a single worker the models gcn, sage, gat and gin.
+
+--from compares results that starling train --json wrote instead, from any cluster;
+several results of one strategy are rounds of it.`
+
+const compareExample = `  starling compare graph
+  starling compare graph --models gcn,sage --modes full,mini --html models.html
+  starling compare graph --samplers cluster,ladies,saint-walk --model sage
+  starling compare graph --workers 4 --partitioners multilevel,fennel,hash
+  starling compare graph --strategies halo,bns:0.1 --workers 4
+  starling compare parts --strategies halo,bns:0.1,bns:0.5 --rounds 3 --html compare.html
+  starling compare parts --mode mini --strategies distdgl,salient,bytegnn,hopgnn
+  starling compare --from halo.json --from bns.json --json -`
 
 func compareCommand() *cobra.Command {
-	s := run.DefaultCompare()
+	s := spec.DefaultCompare()
 	var strategies string
 	c := &cobra.Command{
-		Use:   "compare DIR --strategies A,B,… --workers N",
-		Short: "Train with several strategies in turn: a row of seconds, bytes and accuracy each",
-		Long: `Train with several strategies on the same parts of a dataset, one after the other, and
-set their epochs, bytes, memory and accuracy beside each other. Strategies:
-
-  ` + strings.Join(run.Strategies(), ", ") + `
-
-each with its setting as in bns:0.1, sancus:epoch:2, g3:inter, granndis:2 or granndis:eas1,15,
-and, as in halo+bf16 or g3+relay+bf16, the type its rows travel in, +relay to send them once a server,
-+sparse to leave out their zeros, and +means to put late or old ones right on average.
-Speed-ups are over halo, or the first. A strategy that fails is a row with its error.
-
---from takes results that starling train --json wrote instead, from whichever cluster;
-several of one strategy are rounds of it.`,
-		Example: `  starling compare graph --strategies halo,bns:0.1 --workers 4
-  starling compare parts --strategies halo,bns:0.1,bns:0.5 --rounds 3 --html compare.html
-  starling compare --from halo.json --from bns.json --json -`,
-		Args: arguments(0, 1, "one dataset or partition folder"),
+		Use:     "compare DIR [--strategies A,B,… --workers N]",
+		Short:   "Train with several strategies, models or samplers and compare seconds, bytes and accuracy",
+		Long:    compareLong,
+		Example: compareExample,
+		Args:    arguments(0, 1, "one dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := compareArguments(c, &s, args); err != nil {
 				return err
 			}
-			if c.Flags().Changed("strategies") {
-				s.Strategies = run.SplitStrategies(strategies)
+			s.Strategies = spec.SplitStrategies(strategies)
+			if c.Flags().Changed("strategies") && len(s.Strategies) == 0 {
+				return spec.Mistake("--strategies", "none", "at least one of "+strings.Join(spec.StrategyNames(), ", "), "")
 			}
 			return compare(c, s)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&strategies, "strategies", strings.Join(s.Strategies, ","), "what to compare, separated by commas")
-	f.IntVar(&s.Rounds, "rounds", s.Rounds, "times that each runs, in turn with the others")
-	f.BoolVar(&s.VarySeed, "vary-seed", s.VarySeed, "start each round from the next seed; accuracies are means then")
-	f.StringArrayVar(&s.From, "from", nil, "compare this result of starling train --json instead of running; again for each")
+	f.StringVar(&strategies, "strategies", "", "strategies to compare, separated by commas")
+	f.StringSliceVar(&s.Models, "models", nil, "models to compare")
+	f.StringSliceVar(&s.Modes, "modes", nil, "modes to compare: full,mini, each with its strategies")
+	f.StringSliceVar(&s.Samplers, "samplers", nil, "samplers of mini-batches to compare")
+	f.StringSliceVar(&s.Partitioners, "partitioners", nil, "methods to cut the graph with to compare")
+	f.IntVar(&s.Rounds, "rounds", s.Rounds, "runs per strategy, interleaved with those of the others")
+	f.BoolVar(&s.VarySeed, "vary-seed", s.VarySeed, "use the next seed in each round; accuracies are then means")
+	f.StringArrayVar(&s.From, "from", nil, "compare this result of starling train --json instead of running; may be "+
+		"repeated")
 	f.StringVar(&s.JSON, "json", "", "write the comparison to this file, - for standard output")
-	f.StringVar(&s.HTML, "html", "", "write a page with bars and curves to this file")
-	f.BoolVar(&s.Papers, "papers", s.Papers, "set the papers' figures beside ours")
+	f.StringVar(&s.HTML, "html", "", "write a page with charts to this file")
+	f.BoolVar(&s.Papers, "papers", s.Papers, "show the papers' figures beside ours")
 	training := pflag.NewFlagSet("", pflag.ContinueOnError)
 	training.SortFlags = false
 	s.Flags(training)
@@ -67,11 +92,12 @@ several of one strategy are rounds of it.`,
 		}
 	})
 	f.SortFlags = false
+	completeValues(c, settingValues())
 	return c
 }
 
 // compareArguments takes either a folder to train on or results.
-func compareArguments(c *cobra.Command, s *run.CompareSpec, args []string) error {
+func compareArguments(c *cobra.Command, s *spec.Compare, args []string) error {
 	if len(s.From) == 0 {
 		if len(args) == 1 {
 			s.Dataset = args[0]
@@ -79,16 +105,17 @@ func compareArguments(c *cobra.Command, s *run.CompareSpec, args []string) error
 		return nil
 	}
 	if len(args) > 0 || c.Flags().Changed("strategies") {
-		return run.UserError("--from", "results together with something to run", "one of the two", "leave out DIR and --strategies, or --from")
+		return spec.Mistake("--from", "results together with something to run", "one of the two",
+			"leave out DIR and --strategies, or --from")
 	}
 	return nil
 }
 
 // compare runs s and writes what came of it, be it interrupted.
-func compare(c *cobra.Command, s run.CompareSpec) error {
+func compare(c *cobra.Command, s spec.Compare) error {
 	v := run.Silent(os.Stderr)
 	if !s.Quiet {
-		v = run.NewSparseView(screen(s.JSON), words(s.JSON))
+		v = share(run.NewSparseView(screen(s.JSON), words(s.JSON)))
 	}
 	result, err := run.Compare(c.Context(), s, v)
 	v.Close()

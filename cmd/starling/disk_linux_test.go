@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A disk that fills up while results are written: status 1, and nothing
-// half-written stays.
+// A disk that weights or checkpoints do not fit on is refused before training; one that fills up while results are
+// written, with status 1. Nothing half-written stays.
 func TestFullDisk(t *testing.T) {
 	dir := small(t)
 	disk := filepath.Join(dir, "disk")
@@ -29,7 +31,11 @@ func TestFullDisk(t *testing.T) {
 		{"--trace", "disk/trace.json"},
 	} {
 		o := starling(t, dir, trainArgs(append(args, "--layers", "3", "--hidden", "256", "--epochs", "60")...)...)
-		if o.status != 1 || !strings.Contains(o.stderr, "no space left") {
+		status, says := 2, "on a disk with 64.0 KiB free"
+		if args[0] == "--trace" {
+			status, says = 1, "no space left"
+		}
+		if o.status != status || !strings.Contains(o.stderr, says) {
 			t.Errorf("%v: status %d, %s", args, o.status, o.stderr)
 		}
 		left := 0
@@ -50,16 +56,80 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := starling(t, dir, "import", "edgelist", "edges.txt", "--out", "disk/g", "--quiet")
-	if entries, _ := os.ReadDir(disk); o.status != 1 || !strings.Contains(o.stderr, "no space left") || len(entries) > 0 {
+	if entries, _ := os.ReadDir(disk); o.status != 1 || !strings.Contains(o.stderr, "no space left") ||
+		len(entries) > 0 {
 		t.Errorf("status %d, left %v, %s", o.status, entries, o.stderr)
 	}
 }
 
-// A graph that the disk has no room for is refused before anything is drawn.
+// A disk that others fill while a model is trained: the model is kept elsewhere, it is said where, and it works.
+func TestDiskFillsWhileTraining(t *testing.T) {
+	for _, more := range [][]string{nil, {"--workers", "2"}} {
+		dir := small(t)
+		disk, home := filepath.Join(dir, "disk"), filepath.Join(dir, "home")
+		if err := errors.Join(os.Mkdir(disk, 0o755), os.Mkdir(home, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+			t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
+		}
+		t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+		c := exec.Command(binary, trainArgs(append(more, "--hidden", "128", "--epochs", "100000000", "--out",
+			"disk/run")...)...)
+		c.Dir, c.Env = dir, append(os.Environ(), "HOME="+home)
+		var said strings.Builder
+		c.Stderr = &said
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "epoch") {
+		}
+		os.WriteFile(filepath.Join(disk, "others"), make([]byte, 2<<20), 0o644) // as much as fits
+		c.Process.Signal(os.Interrupt)
+		for lines.Scan() {
+		}
+		c.Wait()
+		kept, _ := filepath.Glob(filepath.Join(home, "run-of-*"))
+		if len(kept) != 1 || c.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), kept[0]) ||
+			!strings.Contains(said.String(), "no space left") {
+			t.Fatalf("%v: status %d, kept in %v: %s", more, c.ProcessState.ExitCode(), kept, &said)
+		}
+		works(t, dir, "predict", kept[0], "graph", "--out", "labels.csv")
+	}
+}
+
+// Files that are there already are replaced only by who says so; a run that is resumed replaces its own.
+func TestOverwrite(t *testing.T) {
+	t.Parallel()
+	dir := smallGraph(t)
+	train := trainArgs("--quiet", "--out", "run", "--epochs", "3")
+	predict := []string{"predict", "run", "graph", "--out", "labels.csv"}
+	export := []string{"export", "run", "--out", "exported"}
+	for _, args := range [][]string{train, predict, export} {
+		works(t, dir, args...)
+		refuses(t, dir, []string{"--out: found ", ", which exists", "--overwrite"}, args...)
+		works(t, dir, append(args, "--overwrite")...)
+	}
+	resumed := trainArgs("--quiet", "--out", "again", "--checkpoint-dir", "ck", "--epochs")
+	works(t, dir, append(resumed, "3")...)
+	works(t, dir, append(resumed, "5", "--resume")...)
+	works(t, dir, "predict", "run", "graph", "--out", "labels.npy")
+	works(t, dir, "predict", "run", "graph", "--what", "embeddings")
+	refuses(t, dir, []string{"embeddings.npy, which exists"}, "predict", "run", "graph", "--what", "embeddings")
+}
+
+// A graph that does not fit on the disk is refused before anything is drawn.
 func TestGenerateMoreThanTheDiskHolds(t *testing.T) {
 	dir := t.TempDir()
-	refuses(t, dir, []string{"--out", "room for"}, "generate", "er", "--nodes", "4000000000", "--edges", "1000", "--features", "1000000", "--out", "g")
-	refuses(t, dir, []string{"--nodes"}, "generate", "er", "--nodes", "5000000000", "--features", "1000000", "--out", "g")
+	refuses(t, dir, []string{"--out", "free space"}, "generate", "er", "--nodes", "4000000000", "--edges", "1000",
+		"--features", "1000000", "--out", "g")
+	refuses(t, dir, []string{"--nodes"}, "generate", "er", "--nodes", "5000000000", "--features", "1000000", "--out",
+		"g")
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v was left", left)
 	}
@@ -85,7 +155,8 @@ func TestFullDiskBehindStandardOutput(t *testing.T) {
 		var said strings.Builder
 		c.Dir, c.Stdout, c.Stderr = dir, full, &said
 		c.Run()
-		if got := c.ProcessState.ExitCode(); got != 1 || !strings.Contains(said.String(), "starling: write /dev/stdout: no space left on device; the disk is full") {
+		if got := c.ProcessState.ExitCode(); got != 1 || !strings.Contains(said.String(),
+			"starling: write /dev/stdout: no space left on device; the disk is full") {
 			t.Errorf("%v: status %d, %s", args, got, &said)
 		}
 	}

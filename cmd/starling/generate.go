@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func generateCommand() *cobra.Command {
 	p := run.DefaultParams()
 	var out, like string
 	var scale float64
-	var symmetrise, quiet bool
+	var symmetrize, quiet bool
 	c := &cobra.Command{
 		Use:   "generate KIND --out DIR",
 		Short: "Draw a graph: sbm, rmat or er",
@@ -30,17 +31,17 @@ The same seed gives the same bytes on any machine.
 --like NAME takes the published numbers of a public dataset, times --scale; flags
 given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 		Example: `  starling generate sbm --nodes 100000 --edges 2000000 --classes 16 --out graph
-  starling generate sbm --like ogbn-arxiv --symmetrise --out arxiv-like
+  starling generate sbm --like ogbn-arxiv --symmetrize --out arxiv-like
   starling generate rmat --like reddit --scale 0.1 --out small`,
 		Args: arguments(1, 1, "one kind: "+strings.Join(run.Kinds(), ", ")),
 		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
-				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
+				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
 			}
 			if err := ofKind(c.Flags(), args[0]); err != nil {
 				return err
 			}
-			if err := likeParams(c.Flags(), &p, like, scale, symmetrise); err != nil {
+			if err := likeParams(c.Flags(), &p, like, scale, symmetrize); err != nil {
 				return err
 			}
 			if err := ofFeatures(c.Flags(), p); err != nil {
@@ -55,10 +56,11 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 	f.StringVar(&out, "out", "", "folder to write (required)")
 	f.StringVar(&like, "like", "", "take the shape of a public dataset")
 	f.Float64Var(&scale, "scale", 1, "with --like: times the published vertices and edges")
-	f.BoolVar(&symmetrise, "symmetrise", false, "with --like: add the reverse of edges published one way")
+	f.BoolVar(&symmetrize, "symmetrize", false, "with --like: add the reverse of edges published one way")
 	generatorFlags(f, &p)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
+	completeArgument(c, run.Kinds())
 	return c
 }
 
@@ -67,7 +69,7 @@ func ofKind(f *pflag.FlagSet, kind string) (err error) {
 	of := map[string]string{"homophily": "sbm", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat", "c": "rmat"}
 	f.Visit(func(f *pflag.Flag) {
 		if of[f.Name] != "" && of[f.Name] != kind && slices.Contains(run.Kinds(), kind) {
-			err = run.UserError("--"+f.Name, "a setting without effect on "+kind, "it only for "+of[f.Name], "")
+			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+of[f.Name], "")
 		}
 	})
 	return err
@@ -77,7 +79,7 @@ func ofKind(f *pflag.FlagSet, kind string) (err error) {
 func ofFeatures(f *pflag.FlagSet, p run.Params) error {
 	for _, name := range []string{"bf16", "signal"} {
 		if f.Changed(name) && p.Features == 0 {
-			return run.UserError("--"+name, "a setting without effect on vertices without features", "--features above 0", "")
+			return spec.Mistake("--"+name, "a setting without effect on vertices without features", "--features above 0", "")
 		}
 	}
 	return nil
@@ -93,7 +95,7 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.BoolVar(&p.BFloat16, "bf16", p.BFloat16, "store features as bfloat16")
 	f.IntVar(&p.EdgeFeatures, "edge-feature-width", p.EdgeFeatures, "features of an edge; 0: none")
 	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
-	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes a vertex) or regression (a number)")
+	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes per vertex) or regression (a number)")
 	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
 	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm)")
 	f.IntVar(&p.Communities, "communities", p.Communities, "communities; 0: one a class (sbm)")
@@ -110,18 +112,18 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 }
 
 // likeParams sets p to a public dataset's shape, and then again to what flags say.
-func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, symmetrise bool) error {
+func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, symmetrize bool) error {
 	if like == "" {
-		for _, name := range []string{"scale", "symmetrise"} {
+		for _, name := range []string{"scale", "symmetrize"} {
 			if f.Changed(name) {
-				return run.UserError("--"+name, "a setting without effect", "", "it belongs to --like NAME")
+				return spec.Mistake("--"+name, "a setting without effect", "", "it belongs to --like NAME")
 			}
 		}
 		return nil
 	}
 	said := map[string]string{}
 	f.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })
-	shape, err := run.Like(like, scale, symmetrise)
+	shape, err := run.Like(like, scale, symmetrize)
 	if err != nil {
 		return err
 	}
@@ -148,8 +150,8 @@ func writeDataset(quiet bool, write func(v run.View) (run.Summary, error)) error
 
 // printSummary tells what a new folder holds.
 func printSummary(s run.Summary) {
-	fmt.Fprintf(stdout, "%s: %s\n", s.Dir, run.InWords(s))
+	fmt.Fprintf(text, "%s: %s\n", s.Dir, run.InWords(s))
 	for _, n := range s.Notes {
-		fmt.Fprintf(stdout, "  note: %s\n", n)
+		fmt.Fprintf(text, "  note: %s\n", n)
 	}
 }

@@ -24,8 +24,9 @@ func getCommand() *cobra.Command {
 A download that is cut off goes on where it was when the command is given again.
 Files are compared with their SHA-256 where it is known; where it is not, the sum is
 shown, and with --keep kept to compare later ones with. A mirror has the files as MIRROR/NAME/FILE.`,
-		Example: `  starling get cora
-  starling get ogbn-arxiv --symmetrise --out arxiv
+		Example: `  starling get demo
+  starling get cora
+  starling get ogbn-arxiv --symmetrize --out arxiv
   starling get ogbn-products --mirror http://files.local/graphs`,
 		Args: arguments(1, 1, "the name of a dataset"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,8 +40,8 @@ shown, and with --keep kept to compare later ones with. A mirror has the files a
 	f.StringVar(&opt.Mirror, "mirror", "", "address to download from, instead of the files' own places")
 	f.StringVar(&opt.Cache, "cache", "", "folder for downloads (default: starling in your cache folder)")
 	f.BoolVar(&opt.Keep, "keep", false, "leave the downloads in the cache")
-	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge")
-	f.BoolVar(&opt.Standardise, "standardise", false, "features to mean 0 and variance 1 over the training vertices (flickr, yelp, amazon)")
+	f.BoolVar(&opt.Symmetrize, "symmetrize", false, "add the reverse of every edge")
+	f.BoolVar(&opt.Standardize, "standardize", false, "features to mean 0 and variance 1 over the training vertices")
 	f.BoolVar(&opt.Overwrite, "overwrite", false, "replace an existing dataset")
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func importCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func importCommand() *cobra.Command {
   npz         SRC is a gnn-benchmark file (adj_data, attr_data, labels)
   ogb         SRC is the folder of an ogbn dataset, with raw and split (CSV, or the
               binary files of papers100M); the reverse of every edge is added to
-              products and proteins, as ogb does; give --symmetrise for the others
+              products and proteins, as ogb does; give --symmetrize for the others
   saint       SRC is a GraphSAINT folder (adj_full.npz, feats.npy, role.json, class_map.json)
   dgl-reddit  SRC is the folder with reddit_data.npz and reddit_graph.npz
   dgl         SRC is a folder of dgl.distributed.partition_graph, or its NAME.json
@@ -36,13 +37,15 @@ func importCommand() *cobra.Command {
 Edges are never held in memory: they go through nameless files beside DIR, which need
 up to 16 bytes an edge until the import is done.`,
 		Example: `  starling import planetoid planetoid/ --name cora --out cora
-  starling import ogb dataset/ogbn_arxiv --symmetrise --out arxiv
+  starling import ogb dataset/ogbn_arxiv --symmetrize --out arxiv
   starling import parquet tables/ --out graph
-  starling import edgelist web.txt.gz --symmetrise --labels labels.csv --features features.npy --out web`,
+  starling import edgelist web.txt.gz --symmetrize --labels labels.csv --features features.npy --out web
+  starling import edgelist users.csv --features people.csv --one-hot country --missing mean --standardize --out users
+  starling import metis 4elt.graph --features-from position --out 4elt`,
 		Args: arguments(2, 2, "a format ("+strings.Join(run.Formats(), ", ")+") and a source"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
-				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
+				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
 			}
 			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
 				return run.Import(c.Context(), args[0], args[1], opt, out, v)
@@ -54,21 +57,27 @@ up to 16 bytes an edge until the import is done.`,
 	importFlags(f, &opt)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
+	completeArgument(c, run.Formats())
 	return c
 }
 
 func importFlags(f *pflag.FlagSet, opt *run.ImportOptions) {
 	f.StringVar(&opt.Name, "name", "", "name of the dataset; planetoid also finds its files by it")
-	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (planetoid, npz: always done)")
+	f.BoolVar(&opt.Symmetrize, "symmetrize", false, "add the reverse of every edge (planetoid, npz: always done)")
 	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
 	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
-	f.BoolVar(&opt.Weights, "weights", false, "edges have weights: the column weight, or the third (edgelist)")
+	f.BoolVar(&opt.Weights, "weights", false, "edges have weights: the column weight, or the third (edgelist, parquet)")
+	f.BoolVar(&opt.NegativeWeights, "negative-weights", false, "keep weights below 0, which gcn cannot take")
 	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist)")
 	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist, parquet)")
 	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
-	f.StringVar(&opt.Features, "features", "", ".npy with a row a vertex, or a file of id,x,y,... lines (edgelist)")
+	f.StringVar(&opt.Splits, "splits", "", "file of id,split lines: train, val or test (edgelist)")
+	f.StringVar(&opt.Features, "features", "", ".npy with a row per vertex, or a file of id,x,y,... lines (edgelist)")
+	f.StringSliceVar(&opt.OneHot, "one-hot", nil, "columns of words, each word to be a feature of 0 and 1: names, or numbers from 2 on (edgelist, parquet)")
+	f.StringVar(&opt.Missing, "missing", "", "what becomes of missing features: error, zero, or mean (of the column over the training vertices)")
+	f.StringVar(&opt.FeaturesFrom, "features-from", "", "make features where there are none: degree, one-hot, random[:WIDTH] or position[:WIDTH]")
 	f.StringVar(&opt.Task, "task", "", "what labels are for: classify, regression (numbers to predict), or empty to look: those with fractions are numbers (npz, parquet, edgelist)")
-	f.BoolVar(&opt.Standardise, "standardise", false, "features to mean 0 and variance 1 over the training vertices, as GraphSAINT's authors do (saint)")
+	f.BoolVar(&opt.Standardize, "standardize", false, "features to mean 0 and variance 1 over the training vertices; the scale is kept and applied to new ones")
 	f.Float64Var(&opt.Split.Train, "train", 0, "share of labelled vertices to train on, where the files have no splits")
 	f.Float64Var(&opt.Split.Val, "val", 0, "share to validate on")
 	f.Float64Var(&opt.Split.Test, "test", 0, "share to test on")

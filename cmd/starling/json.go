@@ -6,27 +6,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/run"
+	"starling/spec"
 )
 
-// finding is what a command found: a text for people, an object for programs.
+// finding is the result of a command: a text, or a JSON object.
 type finding interface {
 	fmt.Stringer
 	JSON(path string, stdout io.Writer) error
 }
 
-// jsonFlag gives a command --json. A place where nothing can be written is refused before
-// the work is done.
+// jsonFlag adds --json to a command. A file that cannot be written is refused before the work is
+// done.
 func jsonFlag(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "json", "", "write one JSON object to this file, - for standard output")
-	c.PreRunE = func(*cobra.Command, []string) error { return run.CheckFile("--json", *path) }
+	c.PreRunE = func(*cobra.Command, []string) error { return spec.CheckFile("--json", *path) }
 }
 
-// show writes a finding where --json says, or else for people.
+// show writes a finding to --json, or else as text.
 func show(f finding, json string) error {
 	if json != "" {
 		return f.JSON(json, stdout)
 	}
-	_, err := fmt.Fprint(stdout, f)
+	_, err := fmt.Fprint(text, f)
 	return err
 }

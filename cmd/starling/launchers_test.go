@@ -15,7 +15,8 @@ import (
 )
 
 // ofLaunchers are the variables that would make this test's own commands tasks.
-var ofLaunchers = []string{"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX", "STARLING_SIZE", "STARLING_MASTER", "STARLING_TOKEN"}
+var ofLaunchers = []string{"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+	"RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX", "STARLING_SIZE", "STARLING_MASTER", "STARLING_TOKEN"}
 
 // launched is a small graph in four parts, and the losses of one worker.
 func launched(t *testing.T) (dir string, want []float64) {
@@ -58,7 +59,8 @@ func task(t *testing.T, dir string, env []string, args ...string) *started {
 }
 
 func taskArgs(more ...string) []string {
-	return append(append([]string{"train", "parts", "--json", "r.json", "--timeout", fmt.Sprint(hang.Seconds())}, quick...), more...)
+	return append(append([]string{"train", "parts", "--json", "r.json", "--timeout", fmt.Sprint(hang.Seconds())},
+		quick...), more...)
 }
 
 // The same command in every task: one coordinates, all train.
@@ -69,13 +71,16 @@ func TestTasks(t *testing.T) {
 	}
 	for _, c := range []struct{ name, env, args string }{
 		{"mpich, in the working folder", "PMI_RANK=%d PMI_SIZE=4", ""},
-		{"slurm on one host", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=here", ""},
-		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + freePort() + " STARLING_TOKEN=correct-horse-battery-staple", ""},
+		{"slurm on one host", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 " +
+			"SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=here", ""},
+		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + freePort() +
+			" STARLING_TOKEN=correct-horse-battery-staple", ""},
 		{"pods, in a folder that is given", "JOB_COMPLETION_INDEX=%d STARLING_SIZE=4", "--rendezvous file:meet"},
 	} {
 		var tasks []*started
 		for _, rank := range []int{2, 1, 3, 0} { // in any order
-			tasks = append(tasks, task(t, dir, strings.Fields(fmt.Sprintf(c.env, rank)), taskArgs(strings.Fields(c.args)...)...))
+			tasks = append(tasks, task(t, dir, strings.Fields(fmt.Sprintf(c.env, rank)),
+				taskArgs(strings.Fields(c.args)...)...))
 		}
 		for _, s := range tasks {
 			if status := s.end(); status != 0 {
@@ -89,14 +94,15 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// Tasks on two hosts: with a secret they meet where the launcher says that the first is,
+// Tasks on two hosts: with a secret the rendezvous is where the launcher says that the first is,
 // without in the working folder, which has one.
 func TestTasksOnTwoHosts(t *testing.T) {
 	newCluster(t, "--hosts", "2")
 	dir, want := launched(t)
 	for _, c := range []struct{ name, env string }{
 		{"mpich", "PMI_RANK=%d PMI_SIZE=4 MPI_LOCALNRANKS=2"},
-		{"slurm", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=10.77.0.[1-2] STARLING_TOKEN=correct-horse-battery-staple"},
+		{"slurm", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 " +
+			"SLURM_STEP_NODELIST=10.77.0.[1-2] STARLING_TOKEN=correct-horse-battery-staple"},
 	} {
 		var tasks []*exec.Cmd
 		var said [4]bytes.Buffer
@@ -114,7 +120,8 @@ func TestTasksOnTwoHosts(t *testing.T) {
 				t.Errorf("%s: rank %d: %v\n%s", c.name, rank, err, said[rank].String())
 			}
 		}
-		if where := map[string]string{"mpich": "file:" + dir, "slurm": "tcp:10.77.0.1:"}[c.name]; !strings.Contains(said[0].String(), where) {
+		if where := map[string]string{"mpich": "file:" + dir,
+			"slurm": "tcp:10.77.0.1:"}[c.name]; !strings.Contains(said[0].String(), where) {
 			t.Errorf("%s: no %s in %s", c.name, where, said[0].String())
 		}
 		trained(t, c.name, dir, want)
@@ -158,7 +165,8 @@ func TestKilledTask(t *testing.T) {
 	dir, want := launched(t)
 	var tasks []*started
 	for _, rank := range []int{1, 2, 3, 0} {
-		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"}, append(taskArgs(), endless...)...))
+		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"},
+			append(taskArgs(), endless...)...))
 	}
 	first := tasks[3]
 	first.until(t, `^epoch `)
@@ -199,7 +207,8 @@ func TestTerminatedTasks(t *testing.T) {
 	dir, _ := launched(t)
 	var tasks []*started
 	for _, rank := range []int{1, 2, 3, 0} {
-		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"}, append(taskArgs("--heartbeat", fmt.Sprint(hang.Seconds())), endless...)...))
+		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"},
+			append(taskArgs("--heartbeat", fmt.Sprint(hang.Seconds())), endless...)...))
 	}
 	first := tasks[3]
 	first.until(t, `^epoch `)
@@ -239,7 +248,8 @@ func TestTaskMistakes(t *testing.T) {
 	refusesAs("PMI_RANK=4 PMI_SIZE=4", "PMI_RANK")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "the tasks that mpich has started", "--workers", "3")
 	refusesAs("PMI_RANK=0 PMI_SIZE=3", "the parts of parts")
-	refusesAs("PMI_RANK=1 PMI_SIZE=3", "the parts of parts", "--timeout", fmt.Sprint(2*hang.Seconds())) // it does not wait for rank 0
+	// it does not wait for rank 0
+	refusesAs("PMI_RANK=1 PMI_SIZE=3", "the parts of parts", "--timeout", fmt.Sprint(2*hang.Seconds()))
 	refusesAs("JOB_COMPLETION_INDEX=1 STARLING_SIZE=4", "STARLING_MASTER")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--rendezvous", "--rendezvous", "zookeeper:x")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--model", "--model", "gnc")
@@ -254,10 +264,12 @@ func TestTaskMistakes(t *testing.T) {
 	// A task whose coordinator never comes gives up.
 	t.Setenv("PMI_RANK", "1")
 	t.Setenv("PMI_SIZE", "4")
-	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 || !strings.Contains(o.stderr, "found no run in ") {
+	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 ||
+		!strings.Contains(o.stderr, "no run in ") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
 	}
-	refuses(t, dir, []string{"DIR", "a dataset", "starling partition graph --parts 4"}, "train", "graph", "--timeout", fmt.Sprint(2*hang.Seconds()))
+	refuses(t, dir, []string{"DIR", "a dataset", "starling partition graph --parts 4"}, "train", "graph", "--timeout",
+		fmt.Sprint(2*hang.Seconds()))
 	t.Setenv("PMI_RANK", "0")
 	works(t, dir, "train", "graph", "--launcher", "none", "--epochs", "1", "--quiet")
 }
@@ -267,7 +279,8 @@ func TestMPILaunchers(t *testing.T) {
 	dir, want := launched(t)
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-	for _, c := range []struct{ launcher, args, from string }{{"mpirun.openmpi", "-n 4 --oversubscribe", "openmpi-bin"}, {"mpiexec.mpich", "-n 4", "mpich"}} {
+	for _, c := range []struct{ launcher, args, from string }{{"mpirun.openmpi", "-n 4 --oversubscribe", "openmpi-bin"},
+		{"mpiexec.mpich", "-n 4", "mpich"}} {
 		t.Run(c.launcher, func(t *testing.T) {
 			path, err := exec.LookPath(c.launcher)
 			if err != nil {
@@ -287,15 +300,17 @@ func TestMPILaunchers(t *testing.T) {
 func TestMeetingInEtcd(t *testing.T) {
 	path, err := exec.LookPath("etcd")
 	if err != nil {
-		t.Skip("etcd is not installed: no run met through it (Debian's package is etcd-server)")
+		t.Skip("etcd is not installed: no run used it (Debian's package is etcd-server)")
 	}
 	dir, want := launched(t)
 	var urls [2]string
 	for i := range urls {
 		urls[i] = "http://127.0.0.1:" + freePort()
 	}
-	server := exec.Command(path, "--data-dir", inMemory(t), "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
-		"--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1], "--initial-cluster", "default="+urls[1], "--log-level", "error")
+	server := exec.Command(path, "--data-dir", inMemory(t), "--listen-client-urls", urls[0], "--advertise-client-urls",
+		urls[0],
+		"--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1],
+		"--initial-cluster", "default="+urls[1], "--log-level", "error")
 	var said bytes.Buffer
 	server.Stdout, server.Stderr = &said, &said
 	if err := server.Start(); err != nil {
@@ -320,7 +335,8 @@ func TestMeetingInEtcd(t *testing.T) {
 	t.Setenv("STARLING_TOKEN", "correct horse battery staple")
 	var all []*started
 	for rank := range 4 {
-		all = append(all, start(t, dir, "worker", "--rendezvous", at, "--rank", fmt.Sprint(rank), "--timeout", fmt.Sprint(hang.Seconds())))
+		all = append(all, start(t, dir, "worker", "--rendezvous", at, "--rank", fmt.Sprint(rank), "--timeout",
+			fmt.Sprint(hang.Seconds())))
 	}
 	all = append(all, start(t, dir, taskArgs("--no-launch", "--rendezvous", at)...))
 	for _, s := range all {
@@ -332,7 +348,7 @@ func TestMeetingInEtcd(t *testing.T) {
 }
 
 // inMemory is a folder on no disk, if there is one: a server that waits for a busy disk
-// answers nobody meanwhile.
+// does not answer meanwhile.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "etcd-")
@@ -347,7 +363,8 @@ func inMemory(t *testing.T) string {
 func TestHosts(t *testing.T) {
 	dir, want := launched(t)
 	for name, text := range map[string]string{
-		"ssh":   "#!/bin/sh\necho \"$1: $2\" >> calls\n[ \"$1\" != gone ] || { echo 'ssh: no such host' >&2; exit 255; }\nshift\nexec sh -c \"$*\"\n",
+		"ssh": "#!/bin/sh\necho \"$1: $2\" >> calls\n[ \"$1\" != gone ] || { echo 'ssh: no such host' >&2; exit " +
+			"255; }\nshift\nexec sh -c \"$*\"\n",
 		"hosts": "127.0.0.1 slots=3 dir=copy\nlocalhost slots=2\n",
 		"lost":  "127.0.0.1 slots=3\ngone\n",
 	} {
@@ -361,10 +378,12 @@ func TestHosts(t *testing.T) {
 	works(t, dir, taskArgs("--hosts", "hosts", "--ssh-command", "./ssh", "--quiet")...)
 	trained(t, "hosts", dir, want)
 	calls := readFile(t, dir, "calls")
-	if strings.Count(calls, "127.0.0.1: ") != 3 || strings.Count(calls, "localhost: ") != 1 || strings.Count(calls, "--part-dir") != 3 || strings.Contains(calls, "TOKEN=") {
+	if strings.Count(calls, "127.0.0.1: ") != 3 || strings.Count(calls, "localhost: ") != 1 ||
+		strings.Count(calls, "--part-dir") != 3 || strings.Contains(calls, "TOKEN=") {
 		t.Error(calls)
 	}
-	o := starling(t, dir, taskArgs("--hosts", "lost", "--ssh-command", "./ssh", "--listen", "127.0.0.1:0", "--on-failure", "stop")...)
+	o := starling(t, dir, taskArgs("--hosts", "lost", "--ssh-command", "./ssh", "--listen", "127.0.0.1:0",
+		"--on-failure", "stop")...)
 	if o.status != 1 || !strings.Contains(o.stderr, "ssh: no such host") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
 	}
@@ -377,10 +396,12 @@ func TestResumeIfAny(t *testing.T) {
 	dir := small(t)
 	again := func(epochs string) map[string]any {
 		t.Helper()
-		return result(t, works(t, dir, trainArgs("--epochs", epochs, "--checkpoint-dir", "ck", "--resume-if-any", "--json", "-", "--quiet")...).stdout)
+		return result(t, works(t, dir, trainArgs("--epochs", epochs, "--checkpoint-dir", "ck", "--resume-if-any",
+			"--json", "-", "--quiet")...).stdout)
 	}
 	again("4")
 	got := again("10")
-	sameLosses(t, "resumed", losses(t, got), losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout)))
+	sameLosses(t, "resumed", losses(t, got), losses(t, result(t,
+		works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout)))
 	refuses(t, dir, []string{"--resume-if-any", "--checkpoint-dir"}, trainArgs("--resume-if-any")...)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -17,24 +18,40 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func main() {
-	err := root(os.Args[1:]).ExecuteContext(interruptible())
+	if len(os.Args) < 2 || os.Args[1] != "serve" { // which goes on
+		run.ExitOnFault()
+	}
+	err := protected(func() error { return root(os.Args[1:]).ExecuteContext(interruptible()) })
 	if err == nil {
 		err = stdout.err
 	}
 	if err != nil && !errors.Is(err, run.ErrInterrupted) {
-		fmt.Fprintln(os.Stderr, "starling:", run.Message(err))
+		announce(run.ColorsOf(os.Stderr).Red("starling:") + " " + run.Message(err))
 	}
 	os.Exit(run.Status(err))
 }
 
-// interruptible ends the context at the first Ctrl-C, so that the epoch is
-// finished and all is saved, and the process at the second. A launcher's SIGTERM is as
-// good as a Ctrl-C, and so is a terminal that is closed, unless nohup says otherwise. But
-// only people are in a hurry: Slurm tells every process of a task, whose own worker is
-// then told by the task too.
+// protected makes an error of a panic: a fault of the program must not end with the exit status of
+// a user's mistake, as Go's own does.
+func protected(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
+	return do()
+}
+
+// interruptible ends the context at the first Ctrl-C, so that the epoch is finished and
+// everything is saved, and the process at the second. A launcher's SIGTERM has the effect of a
+// Ctrl-C, and so has a terminal that is closed, unless under nohup. But only a second Ctrl-C
+// ends the process: Slurm signals every process of a task, and the task then signals its own
+// worker too.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -44,7 +61,7 @@ func interruptible() context.Context {
 	}
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "starling: stopping as soon as what is under way is finished; press Ctrl-C again to stop at once")
+		announce("starling: stopping as soon as what is under way is finished; press Ctrl-C again to stop at once")
 		cancel()
 		for s := range signals {
 			if s == os.Interrupt {
@@ -55,7 +72,7 @@ func interruptible() context.Context {
 	return ctx
 }
 
-// commands stand in the order of use.
+// commands are in the order of use.
 var commands = []struct {
 	name string
 	make func() *cobra.Command
@@ -72,14 +89,16 @@ var commands = []struct {
 	{"serve", serveCommand},
 	{"compare", compareCommand},
 	{"worker", workerCommand},
+	{"switch", switchCommand},
+	{"simulate", simulateCommand},
 	{"top", topCommand},
 	{"certs", certsCommand},
 	{"bench", benchCommand},
 	{"version", versionCommand},
 }
 
-// add gives c the command that is called, or all of them if none is, as for help: making
-// the flags of all takes as long as the rest of a short command.
+// add adds the command that is called to c, or all of them if none is, as for help: making the
+// flags of all takes as long as the rest of a short command.
 func add(c *cobra.Command, args []string) {
 	for _, one := range commands {
 		if len(args) > 0 && args[0] == one.name {
@@ -116,15 +135,16 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 			return c.Help()
 		},
 	}
-	c.CompletionOptions.HiddenDefaultCmd = true
-	c.SetOut(stdout)
+	c.SetOut(text)
 	c.SetFlagErrorFunc(flagError)
 	c.SetHelpCommand(helpCommand())
-	cobra.EnableCommandSorting = false // they stand in the order of use
+	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("byTopic", byTopic)
-	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{byTopic .LocalFlags}}", 1))
+	const flags = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
+	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), flags, "{{byTopic .LocalFlags}}", 1))
 	c.SetVersionTemplate("{{.Version}}\n")
 	add(c, args)
+	c.SetGlobalNormalizationFunc(spelling)
 	return c
 }
 
@@ -135,14 +155,15 @@ func unknownCommand(c *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return run.UserError("command", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "), run.Suggest(name, known))
+	return spec.Mistake("command", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "),
+		run.Suggest(name, known))
 }
 
 // helpCommand shows a command's help; cobra's own takes any word for a command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Say what a command does, and its flags",
+		Short: "Show what a command does, and its flags",
 		RunE: func(c *cobra.Command, args []string) error {
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -153,14 +174,17 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// byTopic lists flags for people: those of the command itself, then those of a run's
-// settings under what they are about.
+// byTopic is the help of flags: those of the command itself, then those of a run's settings
+// under their headings.
 func byTopic(all *pflag.FlagSet) string {
-	const width = 110
+	width := 110
+	if w := run.Width(os.Stdout); w > 0 {
+		width = min(width, w)
+	}
 	topics, of := []string{"Flags"}, map[string]*pflag.FlagSet{}
 	all.VisitAll(func(f *pflag.Flag) {
 		topic := topics[0]
-		if a := f.Annotations[run.FlagTopic]; len(a) > 0 {
+		if a := f.Annotations[spec.FlagTopic]; len(a) > 0 {
 			topic = a[0]
 		}
 		if of[topic] == nil {
@@ -181,13 +205,15 @@ func byTopic(all *pflag.FlagSet) string {
 	return strings.Join(list, "\n\n")
 }
 
-// takes is what the flags of a type take. Any text will do for those that are not here.
+// takes is what the flags of a type take. Those that are not here take any text.
 var takes = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false",
-	"ints": "whole numbers, separated by commas", "intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, such as 10ms",
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
+	"bool": "true or false", "ints": "whole numbers, separated by commas",
+	"intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, such as 10ms",
+	"interval": "a number of epochs, or of steps, as 500steps",
 }
 
-// flagError makes what pflag says a user's mistake, with a suggestion.
+// flagError is an error of pflag as a user's mistake, with a suggestion.
 func flagError(c *cobra.Command, err error) error {
 	var absent *pflag.NotExistError
 	if errors.As(err, &absent) {
@@ -198,35 +224,27 @@ func flagError(c *cobra.Command, err error) error {
 		if fix == "" {
 			fix = "see " + c.CommandPath() + " --help"
 		}
-		return run.UserError("flag", name, "a flag of "+c.CommandPath(), fix)
+		return spec.Mistake("flag", name, "a flag of "+c.CommandPath(), fix)
 	}
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
 		f := wrong.GetFlag()
-		return run.UserError("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), takes[f.Value.Type()], "")
+		return spec.Mistake("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), takes[f.Value.Type()], "")
 	}
 	var lacking *pflag.ValueRequiredError
 	if errors.As(err, &lacking) {
-		return run.UserError("--"+lacking.GetSpecifiedName(), "nothing after it", "a value", "see "+c.CommandPath()+" --help")
+		return spec.Mistake("--"+lacking.GetSpecifiedName(), "nothing after it", "a value", "see "+c.CommandPath()+
+			" --help")
 	}
-	return run.UserError(c.CommandPath(), err.Error(), "", "see "+c.CommandPath()+" --help")
+	return spec.Mistake(c.CommandPath(), spec.Sentence(err), "", "see "+c.CommandPath()+" --help")
 }
 
-// arguments checks how many there are and says what they should be.
+// arguments checks their number; want says what they should be.
 func arguments(least, most int, want string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
 			return nil
 		}
-		return run.UserError(c.CommandPath(), run.Counted(len(args), "argument"), want, "see "+c.CommandPath()+" --help")
+		return spec.Mistake(c.CommandPath(), run.Counted(len(args), "argument"), want, "see "+c.CommandPath()+" --help")
 	}
-}
-
-// view shows progress on standard output, or on standard error where standard
-// output carries JSON.
-func view(quiet bool, json string) run.View {
-	if quiet {
-		return run.Silent(os.Stderr)
-	}
-	return run.NewView(screen(json), words(json))
 }

@@ -18,12 +18,14 @@ import (
 func TestLargerThanMemory(t *testing.T) {
 	const limit = 96 << 20
 	dir := t.TempDir()
-	works(t, dir, "generate", "sbm", "--nodes", "60000", "--edges", "300000", "--features", "1000", "--classes", "4", "--out", "g", "--quiet")
+	works(t, dir, "generate", "sbm", "--nodes", "60000", "--edges", "300000", "--features", "1000", "--classes", "4",
+		"--out", "g", "--quiet")
 	features, err := os.Stat(filepath.Join(dir, "g/features.npy"))
 	if err != nil || features.Size() < 2*limit {
 		t.Fatalf("features of %v bytes do not show anything (%v)", features, err)
 	}
-	run := []string{"train", "g", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "2", "--cache-first", "off", "--threads", "2", "--quiet", "--json", "-"}
+	run := []string{"train", "g", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "2", "--cache-first",
+		"off", "--threads", "2", "--quiet", "--json", "-"}
 	ample := works(t, dir, run...)
 	forget(t, filepath.Join(dir, "g"))
 	tight := inGroup(t, dir, limit, run...)
@@ -36,9 +38,40 @@ func TestLargerThanMemory(t *testing.T) {
 	}
 
 	// What does not fit is refused, by the group's memory and not the machine's.
-	o := inGroup(t, dir, limit, "train", "g", "--model", "gcn", "--layers", "3", "--hidden", "512", "--epochs", "1", "--quiet")
+	o := inGroup(t, dir, limit, "train", "g", "--model", "gcn", "--layers", "3", "--hidden", "512", "--epochs", "1",
+		"--quiet")
 	if o.status != 2 || !strings.Contains(o.stderr, "memory") {
 		t.Errorf("a run that cannot fit: status %d, %s", o.status, o.stderr)
+	}
+}
+
+// So does it in batches on two workers that have less than the features together, and pull rows
+// of each other's mapped files.
+func TestBatchesLargerThanMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads more than there is memory for")
+	}
+	const limit = 256 << 20
+	dir := t.TempDir()
+	works(t, dir, "generate", "sbm", "--nodes", "60000", "--edges", "300000", "--features", "2400", "--classes", "4",
+		"--train", "0.05", "--out", "g", "--quiet")
+	works(t, dir, "partition", "g", "--parts", "2", "--servers", "2", "--method", "random", "--out", "parts", "--quiet")
+	features, err := os.Stat(filepath.Join(dir, "parts/part0/features.npy"))
+	if err != nil || features.Size() < limit {
+		t.Fatalf("features of %v bytes do not show anything (%v)", features, err)
+	}
+	run := []string{"train", "parts", "--mode", "mini", "--model", "sage", "--norm", "none", "--layers", "2", "--hidden",
+		"16", "--batch-size", "100", "--fanout", "3,3", "--epochs", "1", "--threads", "1", "--quiet", "--json", "-"}
+	ample := works(t, dir, run...)
+	forget(t, filepath.Join(dir, "parts/part0"))
+	forget(t, filepath.Join(dir, "parts/part1"))
+	tight := inGroup(t, dir, limit, run...)
+	if tight.status != 0 {
+		t.Fatalf("in %d MiB: status %d, %s", limit>>20, tight.status, tight.stderr)
+	}
+	want, got := result(t, ample.stdout), result(t, tight.stdout)
+	if !reflect.DeepEqual(got["loss"], want["loss"]) {
+		t.Errorf("losses %v in little memory, %v in ample", got["loss"], want["loss"])
 	}
 }
 
@@ -75,7 +108,8 @@ func inGroup(t *testing.T, dir string, limit int64, args ...string) output {
 func memoryGroup(t *testing.T) (group, limit string) {
 	t.Helper()
 	var err error
-	for top, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
+	for top, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes",
+		"/sys/fs/cgroup": "memory.max"} {
 		if _, e := os.Stat(filepath.Join(top, "cgroup.procs")); e != nil {
 			continue // not mounted, or not of this version
 		}

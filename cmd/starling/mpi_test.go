@@ -50,7 +50,8 @@ func TestMPIEqualsInProcess(t *testing.T) {
 		t.Run("launcher="+l[0], func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), hang)
 			defer cancel()
-			c := exec.CommandContext(ctx, l[0], slices.Concat(l[1:], []string{binary}, args, []string{"--transport", "mpi"})...)
+			c := exec.CommandContext(ctx, l[0], slices.Concat(l[1:], []string{binary}, args,
+				[]string{"--transport", "mpi"})...)
 			c.Dir = dir
 			c.WaitDelay = time.Second
 			var out, says bytes.Buffer
@@ -74,5 +75,6 @@ func TestMPIEqualsInProcess(t *testing.T) {
 
 // Without a launcher there is no MPI to go over.
 func TestMPIAlone(t *testing.T) {
-	refuses(t, small(t), []string{"--transport", "mpirun -n 4 starling train"}, trainArgs("--workers", "2", "--transport", "mpi")...)
+	refuses(t, small(t), []string{"--transport", "mpirun -n 4 starling train"},
+		trainArgs("--workers", "2", "--transport", "mpi")...)
 }

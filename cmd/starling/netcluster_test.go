@@ -39,8 +39,10 @@ func needNamespaces(t *testing.T) {
 		t.Skipf("no network namespaces can be made here: %s", out)
 	}
 	defer exec.Command("ip", "netns", "delete", name).Run()
-	for _, step := range []string{"ip link add near type veth peer name far", "ip link add middle type bridge", "tc qdisc replace dev near root tbf rate 1gbit burst 256kb latency 50ms"} {
-		if out, err := exec.Command("ip", append([]string{"netns", "exec", name}, strings.Fields(step)...)...).CombinedOutput(); err != nil && lacking.Match(out) {
+	for _, step := range []string{"ip link add near type veth peer name far", "ip link add middle type bridge",
+		"tc qdisc replace dev near root tbf rate 1gbit burst 256kb latency 50ms"} {
+		if out, err := exec.Command("ip", append([]string{"netns", "exec", name},
+			strings.Fields(step)...)...).CombinedOutput(); err != nil && lacking.Match(out) {
 			t.Skipf("no shaped links can be made here: %s: %s", step, out)
 		}
 	}
@@ -60,7 +62,8 @@ func newCluster(t *testing.T, args ...string) {
 				t.Errorf("%v: %s", err, out)
 			}
 		}
-		if out, _ := exec.Command("ip", "netns", "list").Output(); strings.Contains(string(out), fmt.Sprintf("stt%d-", os.Getpid())) {
+		if out, _ := exec.Command("ip", "netns", "list").Output(); strings.Contains(string(out),
+			fmt.Sprintf("stt%d-", os.Getpid())) {
 			t.Errorf("namespaces were left behind:\n%s", out)
 		}
 	})
@@ -80,7 +83,8 @@ func TestTwoHosts(t *testing.T) {
 	m := result(t, readFile(t, dir, "r.json"))
 	sameLosses(t, "two hosts", losses(t, m), want)
 	b := m["bytes"].(map[string]any)
-	if links := b["by_link"].(map[string]any); b["total"] != b["planned"] || links["between_servers"] == nil || links["same_host"] == nil {
+	if links := b["by_link"].(map[string]any); b["total"] != b["planned"] || links["between_servers"] == nil ||
+		links["same_host"] == nil {
 		t.Errorf("bytes %v", b)
 	}
 	nothingLeft(t)
@@ -97,7 +101,7 @@ func TestCutOff(t *testing.T) {
 		if status == 1 && strings.Contains(says, "rank 0 waited") && strings.Contains(says, "rank 1 (10.77.0.2") {
 			break
 		}
-		if within > 60 { // else somebody may have waited so long for a slow machine
+		if within > 60 { // else a worker may have waited so long on a slow machine
 			t.Fatalf("status %d: %s", status, says)
 		}
 	}
@@ -113,7 +117,8 @@ func TestCutOff(t *testing.T) {
 func cutOff(t *testing.T, dir string, within int) (status int, says string) {
 	t.Helper()
 	os.Remove(filepath.Join(dir, "events"))
-	run := netcluster("run", append([]string{"graph", "--timeout", fmt.Sprint(within), "--heartbeat", "300", "--on-failure", "stop", "--events", "events"}, append(quick, endless...)...)...)
+	run := netcluster("run", append([]string{"graph", "--timeout", fmt.Sprint(within), "--heartbeat", "300",
+		"--on-failure", "stop", "--events", "events"}, append(quick, endless...)...)...)
 	var stderr strings.Builder
 	run.Dir, run.Stderr = dir, &stderr
 	if err := run.Start(); err != nil {

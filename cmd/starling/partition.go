@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func partitionCommand() *cobra.Command {
-	s := run.DefaultPartition()
+	s := spec.DefaultPartition()
 	names, about := run.PartitionMethods()
 	var list strings.Builder
 	for i, name := range names {
@@ -20,7 +21,7 @@ func partitionCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "partition DIR --parts K --out DIR",
-		Short: "Cut a graph into parts, one a worker",
+		Short: "Cut a graph into parts, one per worker",
 		Long: `Cut the graph of a dataset folder into parts, write each as a folder that a worker
 maps, and say what training on them will move and need. Methods:
 
@@ -53,31 +54,32 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 				}
 			}
 			if s.JSON != "-" && !s.Quiet {
-				_, err = fmt.Fprint(stdout, report)
+				_, err = fmt.Fprint(text, report)
 			}
 			return err
 		},
 	}
 	partitionFlags(c.Flags(), &s, names)
 	c.Flags().SortFlags = false
+	completeValues(c, settingValues())
 	return c
 }
 
 // verifyPartition is what a partition folder, rather than a dataset, asks for.
-func verifyPartition(ctx context.Context, dir string, s run.PartitionSpec) error {
+func verifyPartition(ctx context.Context, dir string, s spec.Partition) error {
 	if !s.Verify {
-		return run.UserError("DIR", dir+", a partition", "a dataset folder", "to check the partition, add --verify")
+		return spec.Mistake("DIR", dir+", a partition", "a dataset folder", "to check the partition, add --verify")
 	}
 	if err := run.VerifyPartition(ctx, dir); err != nil {
 		return err
 	}
 	if !s.Quiet {
-		fmt.Fprintf(stdout, "%s: sound\n", dir)
+		fmt.Fprintf(text, "%s: sound\n", dir)
 	}
 	return nil
 }
 
-func partitionFlags(f *pflag.FlagSet, s *run.PartitionSpec, names []string) {
+func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.IntVar(&s.Parts, "parts", s.Parts, "number of parts")
 	f.StringVar(&s.Method, "method", s.Method, "one of "+strings.Join(names, ", "))
 	f.StringVar(&s.Out, "out", s.Out, "folder to write; none: only the report")
@@ -96,7 +98,7 @@ func partitionFlags(f *pflag.FlagSet, s *run.PartitionSpec, names []string) {
 	f.BoolVar(&s.Overwrite, "overwrite", s.Overwrite, "replace an existing partition")
 	f.StringVar(&s.HTML, "html", s.HTML, "write a page with the traffic between parts and what other methods give")
 	f.StringVar(&s.JSON, "json", s.JSON, "write one JSON object to this file, - for standard output")
-	f.StringVar(&s.Model, "model", s.Model, "model whose traffic and memory are foreseen")
+	f.StringVar(&s.Model, "model", s.Model, "model whose traffic and memory are planned")
 	f.IntVar(&s.Layers, "layers", s.Layers, "its layers")
 	f.IntVar(&s.Hidden, "hidden", s.Hidden, "its width")
 	f.IntVar(&s.Heads, "heads", s.Heads, "its heads (gat)")

@@ -10,13 +10,16 @@ import (
 
 func TestPartition(t *testing.T) {
 	dir := t.TempDir()
-	works(t, dir, "generate", "sbm", "--nodes", "2000", "--edges", "20000", "--features", "8", "--classes", "4", "--out", "g", "--quiet")
-	o := works(t, dir, "partition", "g", "--servers", "2", "--workers", "2", "--method", "fennel", "--out", "p", "--verify", "--html", "p.html", "--json", "-", "--quiet")
+	works(t, dir, "generate", "sbm", "--nodes", "2000", "--edges", "20000", "--features", "8", "--classes", "4",
+		"--out", "g", "--quiet")
+	o := works(t, dir, "partition", "g", "--servers", "2", "--workers", "2", "--method", "fennel", "--out", "p",
+		"--verify", "--html", "p.html", "--json", "-", "--quiet")
 	var r map[string]any
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err, o.stdout)
 	}
-	for _, field := range []string{"parts", "edge_cut", "comm_volume", "balance", "remote_max_over_min", "seconds", "peak_rss_bytes"} {
+	for _, field := range []string{"parts", "edge_cut", "comm_volume", "balance", "remote_max_over_min", "seconds",
+		"peak_rss_bytes"} {
 		if _, ok := r[field]; !ok {
 			t.Errorf("the report has no %s", field)
 		}
@@ -35,7 +38,8 @@ func TestPartition(t *testing.T) {
 		t.Error(o.stdout)
 	}
 	// The same seed writes the same bytes, on one core too.
-	works(t, dir, "partition", "g", "--servers", "2", "--workers", "2", "--method", "fennel", "--threads", "1", "--out", "again", "--quiet")
+	works(t, dir, "partition", "g", "--servers", "2", "--workers", "2", "--method", "fennel", "--threads", "1", "--out",
+		"again", "--quiet")
 	for _, name := range []string{"book.json", "part3/meta.json"} {
 		a, _ := os.ReadFile(filepath.Join(dir, "p", name))
 		b, _ := os.ReadFile(filepath.Join(dir, "again", name))

@@ -19,9 +19,13 @@ func predictCommand() *cobra.Command {
 		Long: `Predict for all vertices of a dataset folder with the model that starling train
 --out RUN wrote: one forward pass over the whole graph.
 
+A .csv file has a line per vertex: its id, as it was before import, its label (the
+name of the class, where classes have names) and how probable that is. A .parquet file
+has the same columns.
+
 Row i of an .npy file is vertex i of the dataset; where vertices had other names
-before import, DIR/ids.npy or DIR/ids.txt lists them in the same order. A .parquet
-file has these names in its column id.
+before import, DIR/ids.npy or DIR/ids.txt lists them in the same order. Where classes
+have names, line c of a .classes.txt beside the file is the name of class c.
 
 Labels are the likeliest class; of a multilabel model a 0 or 1 for every class, of a
 regression the numbers. Probabilities are of every class, and need not add up to one
@@ -33,15 +37,21 @@ two vertices a line, by their names before import, with a comma or space between
 them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
 names too.
 
+DIR may be a partition: then one worker per part, each a process of its own, computes
+the rows of its vertices layer by layer, and none of them holds the whole graph.
+Vertices have the numbers of the dataset that was partitioned.
+
 Ctrl-C ends it at once and leaves nothing half-written: the file is there whole, as it
 was before, or not at all.`,
 		Example: `  starling train cora --out run
+  starling predict run cora --out labels.csv
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet
+  starling predict run parts --out labels.npy                # a worker per part
 
   starling train cora --task link --out links
   starling predict links cora --what scores --pairs pairs.txt --out scores.csv`,
-		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
+		Args: arguments(2, 2, "the folder of a run, and a dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
 			p, err := run.Predict(c.Context(), o)
@@ -49,7 +59,7 @@ was before, or not at all.`,
 				return err
 			}
 			if !quiet {
-				fmt.Fprint(screen(json), p)
+				fmt.Fprint(words(json), p)
 			}
 			if json != "" {
 				return p.JSON(json, stdout)
@@ -57,10 +67,13 @@ was before, or not at all.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&o.Out, "out", "", "file to write: .npy, .parquet, or .csv of scores (default WHAT.npy in this folder)")
+	c.Flags().StringVar(&o.Out, "out", "", "file to write: .csv, .parquet or .npy (default WHAT.npy in this folder)")
+	c.Flags().BoolVar(&o.Overwrite, "overwrite", false, "replace an existing file")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
-	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use; 0: all")
+	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use, of each worker; 0: all")
+	c.Flags().IntVar(&o.Workers, "workers", 0, "workers over a partition, one per part; 0: as many as it has parts")
+	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")
 	return c

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whileRead ends a context when nobody reads what the command shows any more: the connection
-// that it was started over is lost, or head has seen enough. Such a command would be killed;
-// a run stops and saves instead, as at the end of a terminal.
+// whileRead ends a context when the command's output has no reader any more: the connection that
+// it was started over is lost, or head has seen enough. The command would be killed; a run stops
+// and saves instead, as when its terminal is closed.
 func whileRead(ctx context.Context) (context.Context, func()) {
 	if signal.Ignored(syscall.SIGPIPE) {
 		return ctx, func() {}
@@ -23,18 +22,18 @@ func whileRead(ctx context.Context) (context.Context, func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)
 	go func() {
-		for range signals { // also of sockets, whose other ends are for others to mind
+		for range signals { // also of sockets, which are handled elsewhere
 			if unread() {
-				fmt.Fprintln(os.Stderr, "starling: nobody reads the output any more; stopping as soon as what is under way is finished")
+				announce("starling: the output has no reader any more; stopping as soon as what is under way is finished")
 				cancel()
-				return // what more of them come are dropped
+				return // further signals are dropped
 			}
 		}
 	}()
 	return ctx, cancel
 }
 
-// unread tells whether standard output or error lead nowhere.
+// unread reports whether standard output or error has no reader.
 func unread() bool {
 	ends := []unix.PollFd{{Fd: 1}, {Fd: 2}}
 	if _, err := unix.Poll(ends, 0); err != nil {

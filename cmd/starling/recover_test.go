@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"starling/internal/testseed"
 )
 
 // undisturbed is the result of a run on workers that nothing happens to.
@@ -29,18 +30,23 @@ var faults = map[string]func(pid int) error{
 func TestRecovery(t *testing.T) {
 	dir := small(t)
 	for _, c := range []struct{ fault, strategy, model, says string }{
-		{"stopped", "pipegcn", "gcn --hidden 64 --heartbeat 3", "nothing was heard of it for 3s"},
+		{"stopped", "pipegcn", "gcn --hidden 64 --heartbeat 3", "it sent nothing for 3s"},
 		{"killed", "halo", "ressage+ --layers 28 --hidden 32 --heartbeat 60", "its process was killed (signal 9"},
+		{"killed", "hopgnn", "sage --layers 2 --hidden 16 --mode mini --batch-size 64 --merge 1 --servers 3 --heartbeat 60",
+			"its process was killed (signal 9"},
+		{"killed", "bytegnn", "sage --layers 2 --hidden 16 --mode mini --batch-size 64 --servers 3 --heartbeat 60",
+			"its process was killed (signal 9"},
 	} {
 		t.Run(c.fault+" "+c.strategy+" "+c.model, func(t *testing.T) {
-			common := append(strings.Fields("--workers 3 --eval-every 0 --strategy "+c.strategy+" --model "+c.model), "--json", "r.json")
+			common := append(strings.Fields("--workers 3 --eval-every 0 --strategy "+c.strategy+" --model "+c.model),
+				"--json", "r.json")
 			s := start(t, dir, trainArgs(append(append(common, "--checkpoint-every", "5"), endless...)...)...)
 			s.until(t, `^epoch `)
 			pids := workersOf(t)
 			if len(pids) != 3 {
 				t.Fatalf("workers %v", pids)
 			}
-			victim := pids[rand.IntN(3)]
+			victim := pids[testseed.Rand(t).IntN(3)]
 			if err := faults[c.fault](victim); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +58,8 @@ func TestRecovery(t *testing.T) {
 			}
 			status := s.end()
 			text := s.stdout.String() + s.stderr.String()
-			if status != 130 || !strings.Contains(text, fmt.Sprintf("(pid %d ", victim)) || !strings.Contains(text, c.says) {
+			if status != 130 || !strings.Contains(text, fmt.Sprintf("(pid %d ", victim)) ||
+				!strings.Contains(text, c.says) {
 				t.Fatalf("status %d, of pid %d: %s", status, victim, tail(text))
 			}
 			nothingLeft(t)
@@ -117,7 +124,8 @@ func TestWorkersOverTLS(t *testing.T) {
 	}
 	refuses(t, dir, []string{"--tls", "starling certs"}, trainArgs("--workers", "2", "--tls", "nowhere")...)
 	refuses(t, dir, []string{"--hosts", "slashes"}, "certs", "--hosts", "a/b")
-	refuses(t, dir, []string{"--days: found 99999999, want 1 to 3650"}, "certs", "--hosts", "beta", "--days", "99999999")
+	refuses(t, dir, []string{"--days: found 99999999, want 1 to 3650"}, "certs", "--hosts", "beta", "--days",
+		"99999999")
 	if err := os.Remove(filepath.Join(dir, "certs/ca.pem")); err != nil {
 		t.Fatal(err)
 	}

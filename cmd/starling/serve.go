@@ -17,18 +17,21 @@ func serveCommand() *cobra.Command {
 		Long: `Answer questions about a graph with the model that starling train --out RUN wrote:
 HTTP and JSON, in the dataset's own vertex ids. docs/serving.md describes the requests.
 
+DIR may be a partition: one worker per part computes the rows of its vertices once, and
+ends; the server then answers about vertices of the graph, not about new ones.
+
 It listens on loopback. Beyond that it wants a secret in --token-file, which clients
 send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is under way.`,
 		Example: `  starling serve run cora
   curl -d '{"vertices":[0,1]}' http://127.0.0.1:8080/predict
   curl -d '{"vertex":0,"k":5}' http://127.0.0.1:8080/nearest
   curl -d '{"pairs":[[0,1]]}' http://127.0.0.1:8080/score    # a model of --task link`,
-		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
+		Args: arguments(2, 2, "the folder of a run, and a dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
 			return run.Serve(c.Context(), o, func(addr string, vertices int) {
 				if !quiet {
-					fmt.Fprintf(stdout, "answering for %s on http://%s\n", run.Counted(vertices, "vertex"), addr)
+					fmt.Fprintf(text, "answering for %s on http://%s\n", run.Counted(vertices, "vertex"), addr)
 				}
 			})
 		},
@@ -36,7 +39,7 @@ send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is u
 	f := c.Flags()
 	f.StringVar(&o.Listen, "listen", o.Listen, "address to listen on")
 	f.StringVar(&o.TokenFile, "token-file", "", "file with the secret that clients send")
-	f.BoolVar(&o.Insecure, "insecure", false, "listen beyond 127.0.0.1 without a secret: whoever reaches the port is answered")
+	f.BoolVar(&o.Insecure, "insecure", false, "listen beyond 127.0.0.1 without a secret: anyone who reaches the port is answered")
 	f.IntVar(&o.Threads, "threads", 0, "cores the first pass uses; 0: all")
 	f.Int64Var(&o.Limits.Body, "max-body", o.Limits.Body, "most bytes of a request")
 	f.IntVar(&o.Limits.Vertices, "max-vertices", o.Limits.Vertices, "most vertices of a request")

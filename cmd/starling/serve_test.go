@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestServeEnds: a server is stopped by a terminal, by whoever started it, and by the terminal's end.
+// TestServeEnds: a server is stopped by a terminal, by its parent process, and by the terminal's end.
 func TestServeEnds(t *testing.T) {
 	passHangUpsOn(t)
 	dir := small(t)

@@ -19,6 +19,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(toyVar) != "" {
+		main()
+	}
 	dir, err := os.MkdirTemp("", "starling-test-*")
 	if err != nil {
 		panic(err)
@@ -41,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // beside has more tests run beside each other than there are cores: those that may mostly
-// wait, until somebody is missed or a handshake is too slow.
+// wait, until a worker is missed or a handshake is too slow.
 func beside() {
 	const tests = 6
 	flag.Parse()
@@ -71,6 +74,12 @@ func command(t *testing.T, dir, program string, args ...string) output {
 	t.Helper()
 	c := exec.Command(program, args...)
 	c.Dir = dir
+	return finish(t, c)
+}
+
+// finish runs a command to its end.
+func finish(t *testing.T, c *exec.Cmd) output {
+	t.Helper()
 	var out, err bytes.Buffer
 	c.Stdout, c.Stderr = &out, &err
 	if e := c.Run(); e != nil {
@@ -116,7 +125,8 @@ func small(t *testing.T) string {
 func smallGraph(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out", "graph", "--quiet")
+	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out",
+		"graph", "--quiet")
 	return dir
 }
 
@@ -139,7 +149,9 @@ func result(t *testing.T, text string) map[string]any {
 func timeless(t *testing.T, text string) string {
 	t.Helper()
 	m := result(t, text)
-	for _, k := range []string{"epoch_seconds", "median_epoch_seconds", "epoch_seconds_spread", "seconds", "peak_rss_bytes", "device_peak_bytes", "memory_planned_bytes"} {
+	for _, k := range []string{"spec", "made", "epoch_seconds", "median_epoch_seconds", "epoch_seconds_spread",
+		"seconds",
+		"peak_rss_bytes", "device_peak_bytes", "memory_planned_bytes"} {
 		delete(m, k)
 	}
 	b, _ := json.Marshal(m)
@@ -150,7 +162,8 @@ func TestTrainToJSON(t *testing.T) {
 	dir := small(t)
 	o := works(t, dir, trainArgs("--json", "-")...)
 	m := result(t, o.stdout)
-	for _, k := range []string{"dataset", "model", "strategy", "workers", "epochs", "loss", "val_accuracy", "test_accuracy", "best_epoch",
+	for _, k := range []string{"dataset", "model", "strategy", "workers", "epochs", "loss", "val_accuracy",
+		"test_accuracy", "best_epoch",
 		"epoch_seconds", "peak_rss_bytes", "bytes"} {
 		if m[k] == nil {
 			t.Errorf("the result has no %s", k)
@@ -159,7 +172,8 @@ func TestTrainToJSON(t *testing.T) {
 	if len(m["loss"].([]any)) != 10 || m["test_accuracy"].(float64) < 0.5 || m["peak_rss_bytes"].(float64) < 1<<20 {
 		t.Error(o.stdout)
 	}
-	if b := m["bytes"].(map[string]any); b["total"] != 0.0 || b["planned"] != 0.0 || b["by_kind"] == nil || b["by_link"] == nil {
+	if b := m["bytes"].(map[string]any); b["total"] != 0.0 || b["planned"] != 0.0 || b["by_kind"] == nil ||
+		b["by_link"] == nil {
 		t.Error(b)
 	}
 	if !strings.Contains(o.stderr, "epoch 10/10") {
@@ -174,7 +188,8 @@ func TestTrainToJSON(t *testing.T) {
 
 func TestInfoAndVersion(t *testing.T) {
 	dir := small(t)
-	if o := works(t, dir, "info", "graph"); !strings.Contains(o.stdout, "homophily") || !strings.Contains(o.stdout, "400") {
+	if o := works(t, dir, "info", "graph"); !strings.Contains(o.stdout, "homophily") ||
+		!strings.Contains(o.stdout, "400") {
 		t.Error(o.stdout)
 	}
 	m := result(t, works(t, dir, "info", "graph", "--verify", "--json", "-").stdout)
@@ -184,7 +199,8 @@ func TestInfoAndVersion(t *testing.T) {
 	if o := works(t, dir, "version"); !strings.HasPrefix(o.stdout, "starling ") {
 		t.Error(o.stdout)
 	}
-	for _, args := range [][]string{nil, {"--help"}, {"train", "--help"}, {"generate", "--help"}, {"import", "--help"}, {"bench", "epoch", "--help"}} {
+	for _, args := range [][]string{nil, {"--help"}, {"train", "--help"}, {"generate", "--help"}, {"import", "--help"},
+		{"bench", "epoch", "--help"}} {
 		if o := works(t, dir, args...); !strings.Contains(o.stdout, "Examples:") {
 			t.Errorf("no examples in the help of %v", args)
 		}
@@ -214,9 +230,12 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--strategy", "halo"}, trainArgs("--workers", "4", "--strategy", "none")},
 		{[]string{"--workers", "401"}, trainArgs("--workers", "401")},
 		{[]string{"--servers"}, trainArgs("--workers", "4", "--servers", "3")},
-		{[]string{"--partitioner", "did you mean multilevel?"}, trainArgs("--workers", "2", "--partitioner", "multilevl")},
+		{[]string{"--send-order", "did you mean fifo?"}, trainArgs("--workers", "2", "--send-order", "fif")},
+		{[]string{"--partitioner", "did you mean multilevel?"},
+			trainArgs("--workers", "2", "--partitioner", "multilevl")},
 		{[]string{"--transport"}, trainArgs("--workers", "2", "--transport", "pigeon")},
-		{[]string{"--listen", "--token-file", "--insecure"}, trainArgs("--workers", "2", "--listen", "0.0.0.0:0", "--no-launch")},
+		{[]string{"--listen", "--token-file", "--insecure"},
+			trainArgs("--workers", "2", "--listen", "0.0.0.0:0", "--no-launch")},
 		{[]string{"starling partition graph"}, trainArgs("--workers", "2", "--no-launch")},
 		{[]string{"--join"}, []string{"worker"}},
 		{[]string{"--token-file", "--insecure"}, []string{"worker", "--join", "192.0.2.1:7000"}},
@@ -228,14 +247,16 @@ func TestMistakes(t *testing.T) {
 		{[]string{"2 arguments"}, []string{"train", "graph", "graph"}},
 		{[]string{"--json", "no/such"}, trainArgs("--json", "no/such/r.json")},
 		{[]string{"--json: found graph/meta.json, which is part of a dataset"}, trainArgs("--json", "graph/meta.json")},
-		{[]string{"--trace: found graph/train.npy, which is part of a dataset"}, trainArgs("--trace", "graph/train.npy")},
+		{[]string{"--trace: found graph/train.npy, which is part of a dataset"},
+			trainArgs("--trace", "graph/train.npy")},
 		{[]string{"--config: found no such file as none.yaml"}, trainArgs("--config", "none.yaml")},
 		{[]string{"--config: found graph: is a directory"}, trainArgs("--config", "graph")},
 		{[]string{"--from: found graph: is a directory"}, []string{"compare", "--from", "graph"}},
 		{[]string{"--join: found 127.0.0.1, want host:port"}, []string{"worker", "--join", "127.0.0.1"}},
 		{[]string{"--lr: found 1e+07, want above 0, and at most"}, trainArgs("--lr", "1e7")},
 		{[]string{"--from: found no such file as none.json"}, []string{"compare", "--from", "none.json"}},
-		{[]string{"--token-file: found no such file as none"}, []string{"worker", "--join", "10.0.0.1:1", "--token-file", "none"}},
+		{[]string{"--token-file: found no such file as none"},
+			[]string{"worker", "--join", "10.0.0.1:1", "--token-file", "none"}},
 		{[]string{"--seed", "from 0 on"}, trainArgs("--seed", "-1")},
 		{[]string{"--out"}, []string{"generate", "sbm"}},
 		{[]string{"KIND", "did you mean sbm?"}, []string{"generate", "sbn", "--out", "x"}},
@@ -249,30 +270,45 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--events: found -, want a file"}, trainArgs("--events", "-")},
 		{[]string{"--trace: found -, want a file"}, trainArgs("--trace", "-")},
 		{[]string{`"0.1:cache" makes no sense`, "bns:0.1:cached"}, trainArgs("--workers", "2", "--strategy", "bns:0.1:cache")},
-		{[]string{"--partitioner: found chunk beside --partition hash"}, trainArgs("--workers", "2", "--partition", "hash", "--partitioner", "chunk")},
+		{[]string{"--partitioner: found chunk beside --partition hash"},
+			trainArgs("--workers", "2", "--partition", "hash", "--partitioner", "chunk")},
 		{[]string{"--rank: found -5"}, []string{"worker", "--join", "127.0.0.1:1", "--rank", "-5"}},
-		{[]string{"--join: found 127.0.0.1:1 beside --rendezvous file:."}, []string{"worker", "--join", "127.0.0.1:1", "--rendezvous", "file:."}},
-		{[]string{"--homophily: found a setting without effect on rmat"}, []string{"generate", "rmat", "--homophily", "0.5", "--out", "x"}},
-		{[]string{"--a: found a setting without effect on sbm"}, []string{"generate", "sbm", "--a", "0.5", "--out", "x"}},
-		{[]string{"--bf16: found a setting without effect"}, []string{"generate", "sbm", "--bf16", "--features", "0", "--out", "x"}},
-		{[]string{"--symmetrise: found a setting without effect", "--like"}, []string{"generate", "sbm", "--symmetrise", "--out", "x"}},
-		{[]string{"--val-count: found a setting without effect"}, []string{"import", "edgelist", "none.txt", "--val-count", "3", "--out", "x"}},
-		{[]string{"--per-class: found it beside shares"}, []string{"import", "edgelist", "none.txt", "--per-class", "3", "--train", "0.5", "--out", "x"}},
-		{[]string{"--test-count: found -1"}, []string{"import", "edgelist", "none.txt", "--per-class", "3", "--test-count", "-1", "--out", "x"}},
-		{[]string{"graph: found a folder", "name the file inside it"}, []string{"import", "npz", "graph", "--out", "x"}},
-		{[]string{"--passes: found a setting without effect", "fennel"}, []string{"partition", "graph", "--parts", "2", "--passes", "3"}},
-		{[]string{"--hops: found a setting without effect", "bytegnn"}, []string{"partition", "graph", "--parts", "2", "--hops", "3"}},
-		{[]string{"--objective: found a setting without effect", "multilevel"}, []string{"partition", "graph", "--parts", "2", "--method", "hash", "--objective", "volume"}},
+		{[]string{"--join: found 127.0.0.1:1 beside --rendezvous file:."},
+			[]string{"worker", "--join", "127.0.0.1:1", "--rendezvous", "file:."}},
+		{[]string{"--homophily: found a setting without effect on rmat"},
+			[]string{"generate", "rmat", "--homophily", "0.5", "--out", "x"}},
+		{[]string{"--a: found a setting without effect on sbm"},
+			[]string{"generate", "sbm", "--a", "0.5", "--out", "x"}},
+		{[]string{"--bf16: found a setting without effect"},
+			[]string{"generate", "sbm", "--bf16", "--features", "0", "--out", "x"}},
+		{[]string{"--symmetrize: found a setting without effect", "--like"},
+			[]string{"generate", "sbm", "--symmetrize", "--out", "x"}},
+		{[]string{"--val-count: found a setting without effect"},
+			[]string{"import", "edgelist", "none.txt", "--val-count", "3", "--out", "x"}},
+		{[]string{"--per-class: found it beside shares"}, []string{"import", "edgelist", "none.txt", "--per-class", "3",
+			"--train", "0.5", "--out", "x"}},
+		{[]string{"--test-count: found -1"}, []string{"import", "edgelist", "none.txt", "--per-class", "3",
+			"--test-count", "-1", "--out", "x"}},
+		{[]string{"graph: found a folder", "name the file inside it"},
+			[]string{"import", "npz", "graph", "--out", "x"}},
+		{[]string{"--passes: found a setting without effect", "fennel"},
+			[]string{"partition", "graph", "--parts", "2", "--passes", "3"}},
+		{[]string{"--hops: found a setting without effect", "bytegnn"},
+			[]string{"partition", "graph", "--parts", "2", "--hops", "3"}},
+		{[]string{"--objective: found a setting without effect", "multilevel"},
+			[]string{"partition", "graph", "--parts", "2", "--method", "hash", "--objective", "volume"}},
 		{[]string{"--threads: found -1"}, []string{"partition", "graph", "--parts", "2", "--threads", "-1"}},
 		{[]string{"--threads: found -1"}, []string{"predict", "run", "graph", "--threads", "-1"}},
 		{[]string{"--threads: found -1"}, []string{"serve", "run", "graph", "--threads", "-1"}},
 		{[]string{"--max-wait: found -1s"}, []string{"serve", "run", "graph", "--max-wait", "-1s"}},
-		{[]string{"--listen: found listen tcp: address nowhere: missing port"}, []string{"serve", "run", "graph", "--listen", "nowhere"}},
+		{[]string{"--listen: listen tcp: address nowhere: missing port"},
+			[]string{"serve", "run", "graph", "--listen", "nowhere"}},
 		{[]string{"--keep: found graph, which holds features.npy"}, []string{"demo", "--keep", "graph"}},
 		{[]string{"--json", "no/such"}, []string{"info", "graph", "--json", "no/such/i.json"}},
 		{[]string{"--json", "no/such"}, []string{"bench", "kernels", "--json", "no/such/i.json"}},
-		{[]string{"--out: found graph/meta.json"}, []string{"certs", "--hosts", "a", "--out", "graph/meta.json/x"}},
-		{[]string{"--cache: found graph/meta.json"}, []string{"get", "cora", "--out", "x", "--cache", "graph/meta.json/x"}},
+		{[]string{"--out: graph/meta.json"}, []string{"certs", "--hosts", "a", "--out", "graph/meta.json/x"}},
+		{[]string{"--cache: graph/meta.json"}, []string{"get", "cora", "--out", "x", "--cache",
+			"graph/meta.json/x"}},
 		{[]string{"--seconds: found NaN"}, []string{"bench", "wire", "--seconds", "nan"}},
 		{[]string{"one of gcn, sage,"}, []string{"partition", "graph", "--parts", "2", "--model", "x"}},
 		{[]string{"memory"}, trainArgs("--model", "gat", "--heads", "64", "--hidden", "65472", "--layers", "900")},
@@ -368,7 +404,8 @@ func TestDryRunReadsBack(t *testing.T) {
 	if settings(first) != settings(second) {
 		t.Errorf("read back as\n%s\nwant\n%s", second, first)
 	}
-	if o := works(t, dir, "train", "--config", "starling.yaml", "--lr", "0.5", "--dry-run"); !strings.Contains(o.stdout, "lr: 0.5") {
+	if o := works(t, dir, "train", "--config", "starling.yaml", "--lr", "0.5", "--dry-run"); !strings.Contains(o.stdout,
+		"lr: 0.5") {
 		t.Error("a flag did not win over the file")
 	}
 	a := works(t, dir, "train", "--config", "starling.yaml", "--json", "-").stdout
@@ -411,10 +448,11 @@ func TestTraceAndRunFolder(t *testing.T) {
 	}
 	for _, want := range []string{"forward", "backward", "update", "evaluate"} {
 		if spans[want] != 10 {
-			t.Errorf("%d spans %q, want one an epoch", spans[want], want)
+			t.Errorf("%d spans %q, want one per epoch", spans[want], want)
 		}
 	}
-	if m := result(t, readFile(t, dir, "run/config.json")); m["test_accuracy"] == nil || m["model"].(map[string]any)["in"] != 16.0 {
+	if m := result(t, readFile(t, dir, "run/config.json")); m["test_accuracy"] == nil ||
+		m["model"].(map[string]any)["in"] != 16.0 {
 		t.Error(m)
 	}
 	if len(readFile(t, dir, "run/model.safetensors")) < 1000 {
@@ -477,7 +515,8 @@ func TestInterruptAndResume(t *testing.T) {
 	works(t, dir, trainArgs(append(recipe, more...)...)...)
 	whole := readFile(t, dir, "r.json")
 	if timeless(t, resumed) != timeless(t, whole) {
-		t.Errorf("interrupted after %v epochs and resumed\n%s\nundisturbed\n%s", partial["epochs"], timeless(t, resumed), timeless(t, whole))
+		t.Errorf("interrupted after %v epochs and resumed\n%s\nundisturbed\n%s", partial["epochs"],
+			timeless(t, resumed), timeless(t, whole))
 	}
 	refuses(t, dir, []string{"--seed"}, trainArgs(append(args, "--resume", "--seed", "9")...)...)
 }
@@ -491,8 +530,9 @@ func TestImportEdgeList(t *testing.T) {
 	}
 	badFile(t, dir, "edges.csv", edges.String())
 	badFile(t, dir, "labels.csv", labels.String())
-	works(t, dir, "import", "edgelist", "edges.csv", "--symmetrise", "--labels", "labels.csv", "--out", "g")
-	if m := result(t, works(t, dir, "info", "g", "--json", "-").stdout); m["vertices"] != 40.0 || m["edges"] != 80.0 || m["classes"] != 2.0 {
+	works(t, dir, "import", "edgelist", "edges.csv", "--symmetrize", "--labels", "labels.csv", "--out", "g")
+	if m := result(t, works(t, dir, "info", "g", "--json", "-").stdout); m["vertices"] != 40.0 || m["edges"] != 80.0 ||
+		m["classes"] != 2.0 {
 		t.Error(m)
 	}
 	refuses(t, dir, []string{"no features"}, "train", "g")
@@ -503,7 +543,8 @@ func name(i int) string { return "v" + string(rune('a'+i%26)) + string(rune('a'+
 // Ctrl-C while a dataset is written leaves no trace of it.
 func TestInterruptedGenerate(t *testing.T) {
 	dir := t.TempDir()
-	c := exec.Command(binary, "generate", "sbm", "--nodes", "1000000", "--edges", "20000000", "--features", "64", "--out", "graph")
+	c := exec.Command(binary, "generate", "sbm", "--nodes", "1000000", "--edges", "20000000", "--features", "64",
+		"--out", "graph")
 	c.Dir = dir
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"starling/run"
 )
 
-// stdout is standard output for all that commands say. What could not be written there,
-// since the disk behind it is full, is an error of the command, whoever wrote it: cobra's
-// help tells nobody.
+// stdout is standard output for all commands. A write that fails, because the disk behind it is
+// full, is an error of the command, even if the writer ignores it, as cobra's help does.
 var stdout = &lasting{to: os.Stdout}
 
 // lasting keeps the first error of writing to a file.
@@ -20,13 +21,16 @@ type lasting struct {
 
 func (l *lasting) Write(b []byte) (int, error) {
 	n, err := l.to.Write(b)
-	if l.err == nil && !errors.Is(err, syscall.EPIPE) { // whoever read it has seen enough
+	if l.err == nil && !errors.Is(err, syscall.EPIPE) { // the reader has seen enough
 		l.err = err
 	}
 	return n, err
 }
 
-// screen is where people are told things: standard output, unless that carries JSON.
+// text is standard output for what people read: on a terminal, long lines break between words. JSON goes to stdout.
+var text = run.Wrapped(stdout, os.Stdout)
+
+// screen is where text is shown: standard output, unless that carries JSON.
 func screen(json string) *os.File {
 	if json == "-" {
 		return os.Stderr
@@ -34,10 +38,10 @@ func screen(json string) *os.File {
 	return os.Stdout
 }
 
-// words is the same, for words whose loss is an error.
+// words is the same, for text whose loss is an error.
 func words(json string) io.Writer {
 	if json == "-" {
-		return os.Stderr
+		return run.Wrapped(os.Stderr, os.Stderr)
 	}
-	return stdout
+	return text
 }

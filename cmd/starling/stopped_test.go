@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// whenStopped takes away what would outlive tests that somebody stops, whose own cleanups
+// whenStopped takes away what would outlive tests that a user stops, whose own cleanups
 // are not run then: hosts of clusters with all that runs there, and the tests' folders.
 func whenStopped(dir string) {
 	told := make(chan os.Signal, 1)

@@ -22,7 +22,9 @@ func TestTop(t *testing.T) {
 			s.do("starling certs --hosts alpha --out certs")
 			s.do("write token " + rightToken)
 			addr := "127.0.0.1:" + s.port
-			s.do(fmt.Sprintf("start run starling train graph --workers 3 --epochs 1000000 --layers 2 --hidden 16 --eval-every 0 --heartbeat 60 --checkpoint-dir ck --strategy %s --listen %s %s", c.strategy, addr, c.with))
+			s.do(fmt.Sprintf("start run starling train graph --workers 3 --epochs 1000000 --layers 2 --hidden 16 "+
+				"--eval-every 0 --heartbeat 60 --checkpoint-dir ck --strategy %s --listen %s %s",
+				c.strategy, addr, c.with))
 			s.do("await run ^epoch")
 			top := func() string { return s.do("starling top " + addr + " --once " + c.with) }
 			lines := fmt.Sprintf(`(?s)gcn on graph, strategy %s, 3 workers: epoch \d+/1000000, loss .*since the start, checkpoint of epoch N written T ago`, c.strategy)
@@ -38,7 +40,7 @@ func TestTop(t *testing.T) {
 			victim := s.pid([]string{"run", "1"})
 			s.do("stop run 1")
 			waits := `has waited T for rank \d \(…\)\n`
-			s.shows(top, `(?m)^ *0 .* `+waits+` *1 .* has said nothing for T\n *2 .* `+waits)
+			s.shows(top, `(?m)^ *0 .* `+waits+` *1 .* has reported nothing for T\n *2 .* `+waits)
 			s.await(s.run("run"), regexp.QuoteMeta("all wait for rank 1 (pid "+fmt.Sprint(victim)+" on "))
 			s.do("cont run 1")
 			s.await(s.run("run"), `^epoch \d+ is done after`)

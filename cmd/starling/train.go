@@ -8,71 +8,98 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/run"
+	"starling/spec"
 )
 
-func trainCommand() *cobra.Command {
-	spec := run.Default()
-	var config string
-	var dry bool
-	c := &cobra.Command{
-		Use:   "train DIR",
-		Short: "Train a model on a dataset folder",
-		Long: `Train a model on a dataset folder, made by starling import or starling generate.
+const trainLong = `Train a model on a dataset folder, made by starling import or starling generate.
 
-What is learnt follows from the labels: a class a vertex, several (by micro-averaged
-F1), or numbers (by R²). --task link and unsupervised need no labels: docs/tasks.md.
+The labels decide what is learnt: one class per vertex, several (measured by
+micro-averaged F1), or numbers (by R²). --task link and unsupervised need no labels:
+docs/tasks.md.
 
-Every setting can also stand in a file given with --config, under the flag's name
-with underscores (--weight-decay is weight_decay); flags win over the file.
---dry-run prints such a file, completed with defaults, and what the run will need.
+Every setting can also be in a file given with --config, under the flag's name with
+underscores (--weight-decay is weight_decay); flags win over the file. --dry-run prints
+such a file, completed with defaults, and the plan: memory, and bytes that will be sent.
 
-Ctrl-C finishes the epoch, saves a checkpoint if --checkpoint-dir is given, writes
-what was asked for, and exits with status 130. --resume goes on from the latest
-checkpoint to exactly the result of an undisturbed run.
+Ctrl-C finishes the epoch, saves a checkpoint if there is a --checkpoint-dir, writes the
+requested output, and exits with status 130. --resume continues from the newest
+checkpoint to exactly the result of an uninterrupted run.
 
-Under srun, mpirun, mpiexec, torchrun or a Kubernetes indexed Job the same command
-runs in every task, and each is a worker: docs/launchers.md.`,
-		Example: `  # the GCN paper's setting
+Under srun, mpirun, mpiexec, torchrun or a Kubernetes indexed Job the same command runs in
+every task, and each task is a worker: docs/launchers.md.`
+
+const trainExample = `  # the settings of the GCN paper
   starling train cora --layers 2 --hidden 16 --weight-decay 5e-4 --decay-first --row-normalize --input-dropout
 
   # GraphSAGE with checkpoints; run the second line after an interruption
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json --resume
 
-  # which vertices are linked, and embeddings without labels: docs/tasks.md
+  # link prediction, and embeddings without labels: docs/tasks.md
   starling train graph --task link --model sage --decoder mlp --mode mini --out links
   starling train graph --task unsupervised --model sage --mode mini --dropout 0 --out embed
 
-  # on four hosts of a Slurm cluster, a worker each
+  # ten seeds: mean ± deviation; a grid of settings, which --resume continues
+  starling train cora --model gat --seeds 10
+  starling train cora --sweep lr=0.1,0.01 hidden=64,256 --seeds 3 --checkpoint-dir sweep
+
+  # continue from the weights of another run with other rates
+  starling train graph --model sage --out first
+  starling train graph --model sage --init-from first --lr 0.001 --out second
+
+  # on four hosts of a Slurm cluster, one worker per host
   srun -N 4 starling train parts --json result.json
 
   # half the memory, a timeline, the best weights
-  starling train graph --dtype bf16 --trace trace.json --out run`,
-		Args: arguments(0, 1, "one dataset folder"),
+  starling train graph --dtype bf16 --trace trace.json --out run`
+
+func trainCommand() *cobra.Command {
+	several := spec.Sweep{Spec: spec.Default(), Seeds: 1}
+	s := &several.Spec
+	var config string
+	var dry bool
+	c := &cobra.Command{
+		Use:     "train DIR",
+		Short:   "Train a model on a dataset folder",
+		Long:    trainLong,
+		Example: trainExample,
+		Args:    cobra.ArbitraryArgs, // the values of --sweep, and one folder
 		RunE: func(c *cobra.Command, args []string) error {
+			args = several.TakeValues(args)
+			if err := arguments(0, 1, "one dataset folder")(c, args); err != nil {
+				return err
+			}
 			if config != "" {
-				if err := spec.LoadFile(config, c.Flags()); err != nil {
+				if err := s.LoadFile(config, c.Flags()); err != nil {
 					return err
 				}
 			}
 			if len(args) > 0 {
-				spec.Dataset = args[0]
+				s.Dataset = args[0]
 			}
-			if dry {
-				return dryRun(spec)
+			switch {
+			case dry:
+				return dryRun(*s)
+			case several.Several():
+				return sweep(c, several)
 			}
-			return train(c, spec)
+			return train(c, *s)
 		},
 	}
-	spec.Flags(c.Flags())
+	s.Flags(c.Flags())
 	c.Flags().StringVar(&config, "config", "", "read settings from this file (starling.yaml)")
+	c.Flags().IntVar(&several.Seeds, "seeds", 1, "train with this many seeds, from --seed on: mean ± deviation")
+	c.Flags().StringArrayVar(&several.Over, "sweep", nil, "train with each value of settings, as in --sweep "+
+		"lr=0.1,0.01 hidden=64,256; with --checkpoint-dir, --resume continues")
 	c.Flags().BoolVar(&dry, "dry-run", false, "print the settings and the plan, and stop")
 	c.Flags().SortFlags = false
+	shortHelp(c)
+	completeValues(c, settingValues())
 	return c
 }
 
-func dryRun(spec run.Spec) error {
-	full, plan, err := run.DryRun(spec, run.Silent(os.Stderr))
+func dryRun(s spec.Spec) error {
+	full, plan, err := run.DryRun(s, run.Silent(os.Stderr))
 	if err != nil {
 		return err
 	}
@@ -80,25 +107,55 @@ func dryRun(spec run.Spec) error {
 	return err
 }
 
-// train runs spec and writes its report.
-func train(c *cobra.Command, spec run.Spec) error {
-	place, err := run.PlaceOf(&spec, os.Getenv)
+// sweep trains with several seeds or settings, and writes the table, be it interrupted.
+func sweep(c *cobra.Command, s spec.Sweep) error {
+	place, err := run.PlaceOf(&s.Spec, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if place != nil {
+		return spec.Mistake("--sweep", "a run that a launcher starts", "one process that starts all runs",
+			"start starling train without the launcher, or give it --launcher none")
+	}
+	ctx, done := whileRead(c.Context())
+	defer done()
+	v := run.Silent(os.Stderr)
+	if !s.Quiet {
+		v = run.NewSparseView(screen(s.JSON), words(s.JSON))
+	}
+	result, err := run.Sweep(ctx, s, v)
+	v.Close()
+	if result == nil {
+		return err
+	}
+	if s.JSON != "-" || !s.Quiet {
+		fmt.Fprint(words(s.JSON), "\n", result)
+	}
+	if s.JSON != "" {
+		err = errors.Join(err, result.Write(s.JSON, stdout))
+	}
+	return errors.Join(err, result.Err())
+}
+
+// train runs s and writes its report.
+func train(c *cobra.Command, s spec.Spec) error {
+	place, err := run.PlaceOf(&s, os.Getenv)
 	if err != nil {
 		return err
 	}
 	ctx, done := whileRead(c.Context())
 	defer done()
-	v := view(spec.Quiet || place != nil && place.Rank > 0, spec.JSON)
-	report, err := run.TrainAt(ctx, spec, place, v)
+	v := view(s.Quiet || place != nil && place.Rank > 0, s.JSON)
+	report, err := run.TrainAt(ctx, s, place, v)
 	v.Close()
 	if report == nil {
 		return err
 	}
-	if report.Strategy != "none" && !spec.Quiet {
-		fmt.Fprint(words(spec.JSON), report.Traffic())
+	if report.Strategy != "none" && !s.Quiet {
+		fmt.Fprint(words(s.JSON), report.Traffic())
 	}
-	if spec.JSON != "" {
-		err = errors.Join(err, report.Write(spec.JSON, stdout))
+	if s.JSON != "" {
+		err = errors.Join(err, report.Write(s.JSON, stdout))
 	}
 	if err == nil && report.Reason == "interrupted" {
 		return run.ErrInterrupted

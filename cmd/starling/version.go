@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 
@@ -12,12 +13,14 @@ import (
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say which starling this is",
+		Short: "Show the version",
 		Args:  arguments(0, 0, "no arguments"),
-		Run:   func(*cobra.Command, []string) { fmt.Fprintln(stdout, version()) },
+		Run:   func(*cobra.Command, []string) { fmt.Fprintln(text, version()) },
 	}
 }
 
 func version() string {
-	return fmt.Sprintf("starling %s %s %s/%s", run.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("starling %s (commit %s) %s %s/%s", run.Version(), cmp.Or(run.Commit(), "unknown"),
+		runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }

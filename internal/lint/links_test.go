@@ -76,7 +76,8 @@ func TestLinks(t *testing.T) {
 
 func TestDeadLinksAreFound(t *testing.T) {
 	root := t.TempDir()
-	text := "# Sums, `a` & b\n[a](#sums-a--b) [b](#other) [c](gone.md)\n[two\nlines](here.md#sums-a--b) [d](https://x.org/gone.md)\n    [code](gone.md)\n"
+	text := "# Sums, `a` & b\n[a](#sums-a--b) [b](#other) [c](gone.md)\n[two\nlines](here.md#sums-a--b) " +
+		"[d](https://x.org/gone.md)\n    [code](gone.md)\n"
 	if err := os.WriteFile(filepath.Join(root, "here.md"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

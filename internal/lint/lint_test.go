@@ -18,33 +18,63 @@ import (
 	"testing"
 )
 
-// rooms is the import table of docs/design.md. A room's subpackages belong to it
-// and may import each other. If a package wants an import that is not here, the room is wrong
-// or the table is: change whichever is, on purpose, and say so in the commit.
+// rooms is the import table of docs/design.md. A room's subpackages belong to it, unless
+// they are rooms of their own, and may import each other. If a package wants an import that
+// is not here, the room is wrong or the table is: change whichever is, on purpose, and say
+// so in the commit.
 var rooms = map[string][]string{
-	"rng":          {},
-	"disk":         {},
-	"event":        {"disk"},
-	"graph":        {"disk"},
-	"tensor":       {},
-	"coflow":       {},
-	"dataset":      {"graph", "rng"},
-	"partition":    {"disk", "graph", "rng"},
-	"nn":           {"disk", "tensor", "graph", "rng"},
-	"sample":       {"graph", "partition", "rng"},
-	"wire":         {"coflow", "event"},
-	"collective":   {"tensor", "wire", "coflow"},
-	"innet":        {"wire"},
-	"store":        {"graph", "partition", "sample", "tensor", "wire"},
-	"netsim":       {"wire", "coflow", "innet", "event"},
-	"train":        {"graph", "partition", "tensor", "nn", "sample", "store", "collective", "wire", "coflow", "event", "rng"},
-	"cluster":      {"disk", "wire", "nn", "event"},
-	"serve":        {"disk", "graph", "tensor", "nn", "sample", "store"},
-	"web":          {"event"},
-	"run":          {"rng", "disk", "event", "graph", "tensor", "coflow", "dataset", "partition", "nn", "sample", "wire", "collective", "innet", "store", "netsim", "train", "cluster", "serve", "web"},
-	"cmd/starling": {"run"},
-	// Tests of the whole belong to no room.
-	"internal/lint": {},
+	"rng":        {},
+	"disk":       {},
+	"event":      {"disk"},
+	"graph":      {"disk"},
+	"tensor":     {},
+	"tensor/ref": {"tensor"},
+	"tensor/cpu": {"tensor"},
+	// What every device must pass, and a device for tests.
+	"tensor/devicetest": {"tensor", "tensor/ref", "tensor/cpu", "internal/testseed"},
+	"coflow":            {},
+	"dataset":           {"graph", "rng"},
+	"partition":         {"disk", "graph", "rng"},
+	"nn":                {"disk", "tensor", "graph", "rng"},
+	"sample":            {"graph", "partition", "rng"},
+	"wire":              {"coflow", "event"},
+	"collective":        {"tensor", "wire", "coflow"},
+	"innet":             {"wire"},
+	"store":             {"graph", "partition", "sample", "tensor", "wire", "coflow", "rng"},
+	"netsim":            {"wire", "coflow", "innet", "event", "rng"},
+	"exchange":          {"nn", "partition", "tensor", "collective", "wire", "coflow", "graph", "event"},
+	"cost":              {"graph", "nn", "partition", "wire", "tensor", "rng"},
+	"train": {"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event",
+		"rng"},
+	"train/full": {"train", "exchange", "store", "cost", "innet",
+		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
+	"train/mini": {"train", "train/full", "exchange", "store", "cost",
+		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
+	"train/traintest": {"train", "train/full", "exchange", "dataset",
+		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
+	"cluster": {"disk", "wire", "nn", "event"},
+	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},
+	// A spec has the lists that its values are from (models, methods, instruction sets, orders,
+	// launchers), and becomes the options of training and of partitioning.
+	"spec": {"disk", "graph", "partition", "tensor", "tensor/cpu", "nn", "sample", "coflow", "cluster", "train",
+		"train/mini"},
+	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
+	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
+	"bench": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
+		"nn", "sample", "wire",
+		"collective", "innet", "store", "netsim",
+		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report"},
+	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
+		"nn", "sample", "wire",
+		"collective", "innet", "store", "netsim",
+		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report", "bench"},
+	"cmd/starling": {"run", "spec", "report", "bench"},
+	// Tests of the whole, and what tests of any room may use, belong to no room.
+	"internal/lint":         {},
+	"internal/testseed":     {},
+	"internal/testdeadline": {},
+	"internal/testflood":    {},
+	"internal/testsummary":  {},
 }
 
 // TestStaticNeedsNoLoader: what opens shared libraries makes the binary need the system's
@@ -87,7 +117,8 @@ func walk(t *testing.T, ending string, visit func(path string)) (root string) {
 			return err
 		}
 		rel, _ := filepath.Rel(root, path)
-		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "build" || rel == "bin" || ownModule(path)) {
+		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "build" ||
+			rel == "bin" || ownModule(path)) {
 			return fs.SkipDir
 		}
 		if !d.IsDir() && strings.HasSuffix(path, ending) {
@@ -134,20 +165,29 @@ func TestImports(t *testing.T) {
 	})
 }
 
+// forTests is what tests of any room may import: devices, random numbers, generated graphs, what tests
+// of training share, and the strategies, which are registered by importing them.
+var forTests = []string{"tensor/cpu", "tensor/ref", "tensor/devicetest", "rng", "dataset", "train/full",
+	"train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
+
 // allowed checks one import of a file in a room.
 func allowed(from, name, path string) error {
 	pkg, ours := strings.CutPrefix(name, "starling/")
 	if !ours {
 		return nil
 	}
-	to := roomOf(pkg)
+	to, test := roomOf(pkg), strings.HasSuffix(path, "_test.go")
 	switch {
 	case to == "":
 		return fmt.Errorf("%s is in no room of the table", name)
+	case to == "train/traintest" && from != to && !test:
+		return fmt.Errorf("%s is for tests", name)
 	case to == from || slices.Contains(rooms[from], to):
 		return nil
-	case to == "dataset" && strings.HasSuffix(path, "_test.go"): // tests of any room may generate graphs
+	case test && slices.Contains(forTests, to):
 		return nil
+	case test && to == "train" && slices.Contains(rooms["train/full"], from):
+		return nil // what a strategy is made of is tested by training
 	}
 	return fmt.Errorf("room %s may not import %s (only %v)", from, name, rooms[from])
 }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"starling/internal/testflood"
+)
+
+// TestFlood: 5,000 silent connections per second to the coordinator, and 1,000 to a worker, while four
+// workers join by hand through 20 ms of delay in each direction, and one that is killed comes back.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t)
+	s.do("starling partition graph --parts 4 --out four --quiet")
+	s.do("write token " + rightToken)
+	control, data := "127.0.0.1:"+s.port, "127.0.0.1:"+freePort()
+	s.do("start run starling train four --epochs 1000000 --eval-every 0 --checkpoint-every 1 --no-launch --listen " +
+		control + " --token-file token " + attackedModel)
+	s.do("await run ^waiting")
+	far := testflood.Far(t, control, 20*time.Millisecond)
+	floods := []*testflood.Flood{testflood.Start(control, 5000), testflood.Start(data, 1000)}
+	join := func(name string, rank int, more string) {
+		s.do(fmt.Sprintf("start %s starling worker --join %s --rank %d --token-file token %s", name, far, rank, more))
+	}
+	began := time.Now()
+	for rank, more := range []string{"--listen " + data, "", "", ""} {
+		join(fmt.Sprint("rank", rank), rank, more)
+	}
+	s.do("await run ^epoch")
+	joined := time.Since(began)
+	began = time.Now()
+	names := []string{"rank0", "rank1", "rank2", "rank3"}
+	const kills = 3
+	for i := range kills {
+		s.run(names[3]).Process.Signal(syscall.SIGKILL)
+		names[3] = fmt.Sprint("again", i)
+		join(names[3], 3, "")
+		s.do(fmt.Sprintf("await run (?s)(^training goes on.*){%d}", i+1))
+	}
+	n, perSecond := floods[0].Stop()
+	floods[1].Stop()
+	t.Logf("%d connections, %.0f per second; four workers trained after %.1f s, and again %.1f s after one was killed",
+		n, perSecond, joined.Seconds(), time.Since(began).Seconds()/kills)
+	s.run("run").Process.Signal(syscall.SIGINT)
+	for _, name := range names {
+		if text := s.do("end " + name); !strings.HasSuffix(text, "exit 0\n") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if text := s.do("end run"); !strings.HasSuffix(text, "exit 130\n") {
+		t.Error(text)
+	}
+}

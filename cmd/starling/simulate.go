@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func simulateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "simulate",
+		Short: "Train over a simulated network, in virtual time",
+		Long: `Simulate networks that are not at hand. docs/simulator.md describes the model and
+what it was compared with.`,
+		Args: arguments(0, 0, "a subcommand"),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(simulateLLMCommand())
+	return c
+}
+
+func simulateLLMCommand() *cobra.Command {
+	o := run.DefaultLLM()
+	var json string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "llm",
+		Short: "Compare orders of transfers in LLM training",
+		Long: `Simulate iterations of LLM training with data, pipeline, tensor and expert parallelism, and
+compare in which order transfers leave: Hermod's beside those of Megatron-LM (fifo), Lina and
+ByteScheduler. Lists make one row for each combination.`,
+		Example: `  starling simulate llm --model gpt3-175b --gpus 1024
+  starling simulate llm --model gpt3-175b,mixtral-8x22b --gpus 512,1024 --rate 40Gbps,100Gbps`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(o.Schedulers) == 1 && o.Schedulers[0] == "all" {
+				o.Schedulers = run.LLMSchedulers()
+			}
+			t, err := run.SimulateLLM(c.Context(), o, func(r run.LLMRow) {
+				if !quiet {
+					fmt.Fprint(os.Stderr, r)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			return show(t, json)
+		},
+	}
+	f := c.Flags()
+	f.StringSliceVar(&o.Models, "model", o.Models, "models: "+strings.Join(run.LLMModels(), ", "))
+	f.StringSliceVar(&o.Schedulers, "scheduler", o.Schedulers, "orders of transfers, or all: "+
+		strings.Join(run.LLMSchedulers(), ", "))
+	f.IntSliceVar(&o.GPUs, "gpus", o.GPUs, "numbers of GPUs, eight per server")
+	f.StringSliceVar(&o.Rates, "rate", o.Rates, "rates of a server's links")
+	f.IntVar(&o.Links, "links", o.Links, "links of a server")
+	f.IntVar(&o.PP, "pp", 0, "pipeline stages (0: the model's)")
+	f.IntVar(&o.TP, "tp", 0, "tensor parallelism (0: the model's)")
+	f.IntVar(&o.EP, "ep", 0, "expert parallelism (0: the model's)")
+	f.IntVar(&o.VirtualStages, "virtual-stages", 0, "chunks of layers per stage; above 1: interleaved 1F1B")
+	f.IntVar(&o.Layers, "layers", 0, "layers (0: the model's)")
+	f.IntVar(&o.Sequence, "sequence", 0, "tokens per sequence (0: the model's)")
+	f.IntVar(&o.Microbatch, "microbatch", 0, "sequences per microbatch (0: the model's)")
+	f.IntVar(&o.Microbatches, "microbatches", 0, "microbatches per iteration (0: twice the stages)")
+	f.IntVar(&o.Iterations, "iterations", o.Iterations, "iterations; the last one is reported")
+	f.Float64Var(&o.TeraFLOPS, "tflops", o.TeraFLOPS, "10^12 floating-point operations per second that a GPU reaches")
+	f.Float64Var(&o.Inside, "inside", o.Inside, "GB/s between two GPUs of a server")
+	f.StringVar(&o.Piece, "piece", o.Piece, "bytes that a host sends at once, where hosts order transfers")
+	f.Float64Var(&o.Skew, "skew", o.Skew, "how uneven experts are: the deviation of the logarithm of their popularity")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of the experts' popularity")
+	f.BoolVar(&o.PipelineInside, "pipeline-inside", false, "servers have the stages of a pipeline, not replicas of one")
+	f.StringVar(&o.Topology, "topology", "", "another network, with one host per tensor-parallel group; text or file")
+	f.StringVar(&o.Level, "level", o.Level, "flow or packet")
+	f.IntVar(&o.Parallel, "parallel", o.Parallel, "simulations at a time")
+	f.BoolVar(&quiet, "quiet", false, "say nothing until the end")
+	jsonFlag(c, &json)
+	return c
+}

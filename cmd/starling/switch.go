@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func switchCommand() *cobra.Command {
+	o := run.DefaultSwitch()
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "switch",
+		Short: "Add rows of vertices in the network, for --strategy switchgnn",
+		Long: `Be the switch of runs with --strategy switchgnn: workers send each boundary vertex here
+once, and get the sums over their vertices' neighbours back. One switch serves any number
+of runs, as far as its memory goes. docs/strategies/switchgnn.md describes it.
+
+It listens on loopback, TCP and UDP on one port. Beyond that it wants a secret in
+--token-file, which the runs name as --switch-token-file, or --insecure. Ctrl-C or SIGTERM
+ends it; runs go on when another is started at the same address soon enough.`,
+		Example: `  starling switch
+  starling train parts --strategy switchgnn --switch 127.0.0.1:9900
+
+  # for workers of other hosts
+  head -c 32 /dev/urandom | base64 > token        # and copy it to them
+  starling switch --listen 10.0.0.1:9900 --token-file token
+  starling train parts --strategy switchgnn --switch 10.0.0.1:9900 --switch-token-file token`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return run.Switch(c.Context(), o, func(line string) {
+				if !quiet {
+					fmt.Fprintln(text, line)
+				}
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Listen, "listen", o.Listen, "address to listen on")
+	f.StringVar(&o.TokenFile, "token-file", "", "file with the secret that hosts must know")
+	f.BoolVar(&o.Insecure, "insecure", false, "listen beyond 127.0.0.1 without a secret")
+	f.StringVar(&o.Memory, "memory", o.Memory, "memory for aggregators of all runs together")
+	f.DurationVar(&o.Every, "status", o.Every, "time between status lines; 0: none")
+	f.BoolVar(&quiet, "quiet", false, "say nothing")
+	return c
+}

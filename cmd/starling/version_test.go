@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestVersionShowsTheCommit: that of the build, where git is not looked at while building.
+func TestVersionShowsTheCommit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "starling")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X starling/run.commit=0123456789ab", "-o",
+		program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, how := range []string{"version", "--version"} {
+		if o := command(t, dir, program, how); o.status != 0 || !strings.Contains(o.stdout, "(commit 0123456789ab)") {
+			t.Errorf("%s: %+v", how, o)
+		}
+	}
+	make := command(t, "../..", "make", "-n", "build")
+	if !strings.Contains(make.stdout, "-X starling/run.commit=") {
+		t.Errorf("make build does not name the commit: %s", make.stdout)
+	}
+}

@@ -1,0 +1,95 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/graph"
+)
+
+// labelTable is a file of id,label lines.
+type labelTable struct {
+	path   string
+	ids    []string
+	labels []string
+}
+
+func (t *labelTable) add(id string, fields []string) *badCell {
+	if len(t.ids) == 0 && namesColumn(id) {
+		return isHeader
+	}
+	t.ids, t.labels = append(t.ids, id), append(t.labels, fields[0])
+	return nil
+}
+
+// classes turns labels into class numbers: numbers stay, names are numbered in
+// alphabetical order. Vertices without a line, and those labelled -1 or with
+// nothing, have none.
+func (t *labelTable) classes(ids *idMap) (*graph.Labels, error) {
+	l := &graph.Labels{Class: make([]int32, ids.n)}
+	for v := range l.Class {
+		l.Class[v] = -1
+	}
+	class, names, err := t.numbering()
+	if err != nil {
+		return nil, err
+	}
+	l.Names = names
+	for i, id := range t.ids {
+		v, ok := ids.find(id)
+		if !ok {
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q", id), "an id of the graph",
+				"remove it or give a larger --nodes")
+		}
+		c := class[t.labels[i]]
+		if l.Class[v] >= 0 && l.Class[v] != c {
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q with two labels", id), "one", "keep one of its lines")
+		}
+		l.Class[v] = c
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	if l.Classes == 0 {
+		return nil, badFile(t.path, "", "no label", "a label for some vertices", "check the file")
+	}
+	return l, nil
+}
+
+// wholeNumber reads also 3.0, as tables with missing values have it for 3.
+func wholeNumber(s string) (int64, error) {
+	whole, zeros, _ := strings.Cut(s, ".")
+	if strings.Trim(zeros, "0") != "" {
+		whole = s
+	}
+	return strconv.ParseInt(whole, 10, 64)
+}
+
+// numbering is the class of every label, and the names of the classes if they are no numbers.
+func (t *labelTable) numbering() (class map[string]int32, names []string, err error) {
+	class = map[string]int32{}
+	numbers := true
+	for _, s := range t.labels {
+		if s == "" { // no label
+			continue
+		}
+		x, err := wholeNumber(s)
+		if numbers = numbers && err == nil; numbers && (x < -1 || x > maxClasses) {
+			return nil, nil, badFile(t.path, "label", s, fmt.Sprintf("-1 to %d", maxClasses), "number classes from 0")
+		}
+		class[s] = int32(x)
+	}
+	if numbers {
+		class[""] = -1
+		return class, nil, nil
+	}
+	for s := range class {
+		names = append(names, s)
+	}
+	slices.Sort(names)
+	for i, s := range names {
+		class[s] = int32(i)
+	}
+	class[""] = -1
+	return class, names, nil
+}

@@ -1,0 +1,538 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/graph"
+)
+
+// parquetNodes is a vertex table in the order of its rows.
+type parquetNodes struct {
+	path   string
+	ints   []int64                    // ids,
+	called func([]byte, int64) []byte // their names,
+	texts  []string                   // or names
+	labels labelTable
+	marks  []float32
+	cols   int // marks per row
+	split  []string
+	masks  [3][]bool
+	values []float32
+	dim    int
+	unused []string // columns
+
+	missing string     // one of missingChoices
+	oneHot  []string   // columns of words
+	words   []category // their values, in the same order
+	columns []string   // names of the features; nil: they are a list
+}
+
+func readParquetNodes(paths []string, opt ImportOptions) (*parquetNodes, error) {
+	n := &parquetNodes{path: paths[0], missing: opt.Missing, oneHot: opt.OneHot}
+	for _, name := range opt.OneHot {
+		n.words = append(n.words, newCategory(name))
+	}
+	for _, path := range paths {
+		p, err := openParquet(path)
+		if err != nil {
+			return nil, err
+		}
+		err = n.add(p)
+		p.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (n *parquetNodes) rows() int { return max(len(n.ints), len(n.texts)) }
+
+var featureNames = []string{"features", "feat", "feature", "x", "embedding", "embeddings"}
+
+// add reads one table, row group by row group.
+func (n *parquetNodes) add(p *parquetFile) error {
+	id, label, split := p.find("id", "node_id", "node", "vertex", "name"), p.find("label", "labels", "y",
+		"class"), p.find("split", "role")
+	if id == nil || !id.whole() && !id.text() {
+		return p.bad("columns", p.names(), "a column id of whole numbers or text")
+	}
+	masks := [3]*parquetColumn{p.find("train_mask"), p.find("val_mask", "valid_mask"), p.find("test_mask")}
+	used := append([]*parquetColumn{id, label, split}, masks[:]...)
+	words, err := n.wordColumns(p)
+	if err != nil {
+		return err
+	}
+	features, err := n.featureColumns(p, append(used, words...))
+	if err != nil {
+		return err
+	}
+	for g := range p.pf.RowGroups() {
+		before := n.rows()
+		if err := n.addIDs(p, g, id); err != nil {
+			return err
+		}
+		rows := n.rows() - before
+		if label != nil {
+			if err := n.addLabels(p, g, label, rows); err != nil {
+				return err
+			}
+		}
+		if split != nil {
+			if err := p.cells(g, split, func(c parquetCell) error {
+				n.split = append(n.split, splitName(c))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		for i, mask := range masks {
+			if mask == nil {
+				continue
+			}
+			if err := p.cells(g, mask, func(c parquetCell) error {
+				n.masks[i] = append(n.masks[i], !c.missing && c.real != 0)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if err := n.addFeatures(p, g, features, rows); err != nil {
+			return err
+		}
+		if err := n.addWords(p, g, words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wordColumns are those that oneHot names.
+func (n *parquetNodes) wordColumns(p *parquetFile) (out []*parquetColumn, err error) {
+	for _, name := range n.oneHot {
+		c := p.find(name)
+		if c == nil || c.list {
+			return nil, p.bad("--one-hot", fmt.Sprintf("no column %.40q of single values", name), "one of "+p.names())
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// addWords reads the columns of words of a row group.
+func (n *parquetNodes) addWords(p *parquetFile, g int, cols []*parquetColumn) error {
+	for i, c := range cols {
+		if err := p.cells(g, c, func(x parquetCell) error {
+			switch {
+			case x.missing || x.real != x.real:
+				n.words[i].add("")
+			case x.text != nil:
+				n.words[i].add(string(x.text))
+			default:
+				n.words[i].add(strconv.FormatFloat(x.real, 'f', -1, 64))
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feature checks a number of the features. One that is missing is NaN, where that is allowed.
+func (n *parquetNodes) feature(p *parquetFile, c *parquetColumn, row int, x parquetCell) (float32, error) {
+	found, fix := strconv.FormatFloat(x.real, 'g', -1, 64), "correct it"
+	if x.missing || x.real != x.real {
+		if n.missing == missingZero || n.missing == missingMean {
+			return float32(math.NaN()), nil
+		}
+		found, fix = "a missing value", "fill it in, or give --missing zero or --missing mean"
+	} else if math.Abs(x.real) <= math.MaxFloat32 {
+		return float32(x.real), nil
+	}
+	return 0, badFile(p.path, fmt.Sprintf("row %d, column %.40s", row, c.name), found, "a finite number", fix)
+}
+
+// featureColumns is the list of features, or every other column of numbers.
+func (n *parquetNodes) featureColumns(p *parquetFile, used []*parquetColumn) (out []*parquetColumn, err error) {
+	if c := p.find(featureNames...); c != nil && c.list {
+		if out = append(out, c); !c.number() {
+			return nil, p.bad(c.name, fmt.Sprintf("lists of %s", c.kind), "lists of numbers")
+		}
+	}
+	listed := len(out) > 0
+	n.columns = nil
+	for i := range p.cols {
+		switch c := &p.cols[i]; {
+		case slices.Contains(used, c) || slices.Contains(out, c):
+		case !listed && !c.list && c.number():
+			out, n.columns = append(out, c), append(n.columns, c.name)
+		case !slices.Contains(n.unused, c.name):
+			n.unused = append(n.unused, c.name)
+		}
+	}
+	return out, nil
+}
+
+func (n *parquetNodes) addIDs(p *parquetFile, g int, c *parquetColumn) error {
+	if c.whole() && n.texts == nil {
+		n.called = c.id
+		return p.ints(g, c, func(x []int64) error {
+			n.ints = append(n.ints, x...)
+			return nil
+		})
+	}
+	if n.ints != nil || !c.text() {
+		return p.bad(c.name, "numbers in one table and text in another", "one kind of id")
+	}
+	return p.cells(g, c, func(x parquetCell) error {
+		if x.missing || strings.ContainsRune(string(x.text), '\n') {
+			return p.bad(c.name, "a missing value, or a name with a line break", "an id in every row")
+		}
+		n.texts = append(n.texts, string(x.text))
+		return nil
+	})
+}
+
+// lists reads a column of lists, rows of them and each of dim numbers, which is that of
+// the first if it is 0.
+func (p *parquetFile) lists(g int, c *parquetColumn, rows int, dim *int, values *[]float32,
+	number func(row int, x parquetCell) (float32, error)) error {
+	row, width := 0, 0
+	end := func() error {
+		if *dim == 0 {
+			*dim = width
+		}
+		if width != *dim {
+			return p.bad(c.name, fmt.Sprintf("a list of %d", width), fmt.Sprintf("%d, as in the first row", *dim))
+		}
+		width = 0
+		return nil
+	}
+	err := p.cells(g, c, func(x parquetCell) error {
+		if x.first {
+			if row++; row > 1 {
+				if err := end(); err != nil {
+					return err
+				}
+			}
+		}
+		width++
+		y, err := number(row-1, x)
+		*values = append(*values, y)
+		return err
+	})
+	if err == nil && row > 0 {
+		err = end()
+	}
+	if err == nil && row != rows {
+		err = p.bad(c.name, fmt.Sprintf("%d lists", row), fmt.Sprintf("one in each of %d rows", rows))
+	}
+	return err
+}
+
+// addLabels reads classes, their names, or lists of marks. A missing one is no label.
+func (n *parquetNodes) addLabels(p *parquetFile, g int, c *parquetColumn, rows int) error {
+	if c.list {
+		return p.lists(g, c, rows, &n.cols, &n.marks, func(row int, x parquetCell) (float32, error) {
+			if x.missing {
+				return 0, p.bad(c.name, fmt.Sprintf("a missing list or number in row %d", row), "lists of finite numbers")
+			}
+			return float32(x.real), nil
+		})
+	}
+	return p.cells(g, c, func(x parquetCell) error {
+		label := ""
+		switch {
+		case x.missing || x.real != x.real:
+		case x.text != nil:
+			label = string(x.text)
+		default:
+			label = strconv.FormatFloat(x.real, 'f', -1, 64)
+		}
+		n.labels.labels = append(n.labels.labels, label)
+		return nil
+	})
+}
+
+// splitName normalizes the name of a split: train, val, test, or nothing.
+func splitName(c parquetCell) string {
+	if c.missing {
+		return ""
+	}
+	if c.text == nil {
+		if name, ok := map[float64]string{0: "train", 1: "val", 2: "test"}[c.real]; ok {
+			return name
+		}
+		return strconv.FormatFloat(c.real, 'g', -1, 64)
+	}
+	return splitOf(string(c.text))
+}
+
+// addFeatures reads the rows of a row group: one list, or several columns.
+func (n *parquetNodes) addFeatures(p *parquetFile, g int, cols []*parquetColumn, rows int) error {
+	if len(cols) == 0 || rows == 0 {
+		return nil
+	}
+	before := n.rows() - rows
+	if cols[0].list {
+		return p.lists(g, cols[0], rows, &n.dim, &n.values, func(row int, x parquetCell) (float32, error) {
+			return n.feature(p, cols[0], before+row, x)
+		})
+	}
+	if n.dim != 0 && n.dim != len(cols) {
+		return p.bad("columns", fmt.Sprintf("%d of features", len(cols)), fmt.Sprintf("%d, as in other tables", n.dim))
+	}
+	start := len(n.values)
+	n.dim = len(cols)
+	n.values = append(n.values, make([]float32, rows*n.dim)...)
+	for k, c := range cols {
+		row := 0
+		if err := p.cells(g, c, func(x parquetCell) error {
+			y, err := n.feature(p, c, before+row, x)
+			if err != nil {
+				return err
+			}
+			if row < rows {
+				n.values[start+row*n.dim+k] = y
+			}
+			row++
+			return nil
+		}); err != nil {
+			return err
+		}
+		if row != rows {
+			return p.bad(c.name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
+		}
+	}
+	return nil
+}
+
+// small tells whether all ids fit the numbers of edge lists.
+func (n *parquetNodes) small() bool {
+	return !slices.ContainsFunc(n.ints, func(x int64) bool { return uint64(x) >= math.MaxUint32 })
+}
+
+// match refuses ids none of which an edge names.
+func (n *parquetNodes) match(e *edges, inEdges *ranks) error {
+	if e.total == 0 || len(n.ints) == 0 ||
+		slices.ContainsFunc(n.ints, func(x int64) bool { return inEdges.has(uint32(x)) }) {
+		return nil
+	}
+	return badFile(n.path, "id", fmt.Sprintf("%d and %d others, none of which is an id of the edges (as %d is)", n.ints[0],
+		len(n.ints)-1, inEdges.list()[0]), "the same ids as in the edges", "write ids the same way in both tables")
+}
+
+func (n *parquetNodes) numbers() []uint32 {
+	out := make([]uint32, len(n.ints))
+	for i, x := range n.ints {
+		out[i] = uint32(x)
+	}
+	return out
+}
+
+// names is the ids as text.
+func (n *parquetNodes) names() []string {
+	if n.texts != nil {
+		return n.texts
+	}
+	out := make([]string, len(n.ints))
+	for i, x := range n.ints {
+		out[i] = string(n.called(nil, x))
+	}
+	return out
+}
+
+// attach sorts rows by vertex.
+func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
+	vertex, err := n.vertices(ids)
+	if err != nil {
+		return err
+	}
+	for name, rows := range map[string]int{"label": len(n.labels.labels), "split": len(n.split),
+		"train_mask": len(n.masks[0]), "val_mask": len(n.masks[1]), "test_mask": len(n.masks[2])} {
+		if rows != 0 && rows != len(vertex) {
+			return badFile(n.path, name, fmt.Sprintf("%d values", rows), fmt.Sprintf("one per row (%d)", len(vertex)),
+				"give every table the same columns")
+		}
+	}
+	if n.dim > 0 && len(n.values) != len(vertex)*n.dim {
+		return badFile(n.path, "features", fmt.Sprintf("%d numbers", len(n.values)), fmt.Sprintf("%d per row", n.dim),
+			"give every table the same columns")
+	}
+	if err := n.attachFeatures(r, vertex, ids.n); err != nil {
+		return err
+	}
+	if len(n.unused) > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("columns that are not used: %.200s", strings.Join(n.unused, ", ")))
+	}
+	if err := n.attachLabels(r, vertex, ids.n, opt.Task); err != nil {
+		return err
+	}
+	return n.attachSplits(r, vertex, opt)
+}
+
+func (n *parquetNodes) attachFeatures(r *read, vertex []uint32, count int) error {
+	for i := range n.words {
+		if len(n.words[i].codes) != len(vertex) {
+			return badFile(n.path, n.oneHot[i], fmt.Sprintf("%d values", len(n.words[i].codes)),
+				fmt.Sprintf("one per row (%d)", len(vertex)), "give every table the same columns")
+		}
+	}
+	switch {
+	case len(n.words) > 0:
+		return r.attachFeatures(n.path, n.values, n.dim, n.words, n.columns, vertex, count)
+	case n.dim > 0:
+		permuteRows(n.values, n.dim, vertex)
+		r.features, r.columns = &graph.Features{Rows: count, Cols: n.dim, F32: n.values}, n.columns
+	}
+	return nil
+}
+
+// vertices is the vertex of every row; each must have exactly one.
+func (n *parquetNodes) vertices(ids *idMap) ([]uint32, error) {
+	vertex := make([]uint32, n.rows())
+	seen := make([]bool, ids.n)
+	names := n.names()
+	for i := range vertex {
+		name := names[i]
+		v, ok := ids.find(name)
+		if !ok || seen[v] {
+			return nil, badFile(n.path, fmt.Sprintf("row %d", i), fmt.Sprintf("id %.40q", name), "each vertex once",
+				"drop repeats from the table (or give a larger --nodes)")
+		}
+		vertex[i], seen[v] = v, true
+	}
+	return vertex, n.absent(ids, seen)
+}
+
+// absent refuses vertices without a row.
+func (n *parquetNodes) absent(ids *idMap, seen []bool) error {
+	missing, few := 0, []string{}
+	for v, ok := range seen {
+		if !ok {
+			if missing++; missing <= 3 {
+				few = append(few, fmt.Sprintf("%.40q", ids.name(v)))
+			}
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	found := fmt.Sprintf("no row for %d of the vertices that edges name, as %s", missing, strings.Join(few, ", "))
+	return badFile(n.path, "id", found, "a row for every vertex", "add the rows or drop their edges")
+}
+
+// predicted tells whether lists of labels are numbers to predict.
+func (n *parquetNodes) predicted(task string) bool {
+	return task == regression || task == "" &&
+		slices.ContainsFunc(n.marks, func(x float32) bool { return fraction(float64(x)) })
+}
+
+func (n *parquetNodes) attachLabels(r *read, vertex []uint32, count int, task string) (err error) {
+	switch {
+	case n.cols > 0 && n.predicted(task):
+		permuteRows(n.marks, n.cols, vertex)
+		if r.labels = targets(n.marks, n.cols); task == "" {
+			r.notes = append(r.notes, fractions)
+		}
+		return nil
+	case n.cols > 0:
+		permuteRows(n.marks, n.cols, vertex)
+		l := labelRows{file: n.path}
+		if n.cols == 1 {
+			return badFile(n.path, "label", "lists of one", "a number, or a list of 0/1 of several classes",
+				"save the column as numbers")
+		}
+		if err := l.add(n.marks, n.cols, count); err != nil {
+			return err
+		}
+		r.labels, err = l.labels(count)
+		return err
+	case len(n.labels.labels) == 0:
+		return nil
+	}
+	n.labels.path = n.path
+	yes, err := n.labels.regression(task, &r.notes)
+	if err != nil {
+		return err
+	}
+	if yes {
+		x := n.labels.numbers()
+		permuteRows(x, 1, vertex)
+		r.labels = targets(x, 1)
+		return nil
+	}
+	class, names, err := n.labels.numbering()
+	if err != nil {
+		return err
+	}
+	l := &graph.Labels{Class: make([]int32, count), Names: names}
+	for i, v := range vertex {
+		l.Class[v] = class[n.labels.labels[i]]
+		l.Classes = max(l.Classes, int(l.Class[v])+1)
+	}
+	if l.Classes > 0 {
+		r.labels = l
+	}
+	return nil
+}
+
+func (n *parquetNodes) attachSplits(r *read, vertex []uint32, opt ImportOptions) (err error) {
+	in := func(v uint32) bool { return r.labels == nil || r.labels.Has(int(v)) }
+	all := []*[]uint32{&r.splits.Train, &r.splits.Val, &r.splits.Test}
+	for i, v := range vertex {
+		for k, name := range []string{"train", "val", "test"} {
+			if (len(n.split) > 0 && n.split[i] == name || len(n.masks[k]) > 0 && n.masks[k][i]) && in(v) {
+				*all[k] = append(*all[k], v)
+			}
+		}
+	}
+	for _, ids := range all {
+		slices.Sort(*ids)
+	}
+	if others := n.otherSplits(); len(others) > 0 {
+		if len(r.splits.Train) == 0 {
+			return badFile(n.path, "split", fmt.Sprintf("%.60q and no train", others),
+				"train, val and test, or 0, 1 and 2", "rename them")
+		}
+		r.notes = append(r.notes, fmt.Sprintf("vertices of split %.60q are in none", others))
+	}
+	if r.splits.Empty() && r.labels != nil {
+		r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed)
+	}
+	return err
+}
+
+// otherSplits are values of the column of splits that are not known.
+func (n *parquetNodes) otherSplits() (others []string) {
+	for _, s := range n.split {
+		if s != "train" && s != "val" && s != "test" && s != "" && !slices.Contains(others, s) && len(others) < 5 {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+// permuteRows moves row i to row to[i], following each cycle.
+func permuteRows(x []float32, cols int, to []uint32) {
+	if slices.IsSorted(to) {
+		return
+	}
+	to = slices.Clone(to)
+	row := func(i uint32) []float32 { return x[int(i)*cols : (int(i)+1)*cols] }
+	held := make([]float32, cols)
+	for i := range to {
+		for to[i] != uint32(i) {
+			j := to[i]
+			copy(held, row(j))
+			copy(row(j), row(uint32(i)))
+			copy(row(uint32(i)), held)
+			to[i], to[j] = to[j], j
+		}
+	}
+}

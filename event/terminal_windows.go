@@ -1,0 +1,19 @@
+package event
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// size is that of a console that understands escape sequences; 0: it is none.
+func size(f *os.File) (columns, rows int) {
+	h := windows.Handle(f.Fd())
+	var mode uint32
+	var info windows.ConsoleScreenBufferInfo
+	if windows.GetConsoleMode(h, &mode) != nil || windows.GetConsoleScreenBufferInfo(h, &info) != nil ||
+		windows.SetConsoleMode(h, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) != nil {
+		return 0, 0
+	}
+	return int(info.Size.X), int(info.Window.Bottom-info.Window.Top) + 1
+}

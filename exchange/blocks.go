@@ -1,0 +1,81 @@
+package exchange
+
+import (
+	"starling/nn"
+	"starling/partition"
+	"starling/tensor"
+)
+
+// Blocks moves whole blocks of rows: every worker's to every other, whatever edges need.
+type Blocks struct{ *Rows }
+
+// NewBlocks moves blocks for a worker.
+func NewBlocks(w *Worker) *Blocks { return &Blocks{NewRows(w)} }
+
+// Exchange sends the block in place: gathering would copy it for each peer.
+func (b *Blocks) Exchange(t Tag, h *Halo, into, src tensor.Matrix) Arrival {
+	x := b.Transfer(t, into, src)
+	x.Receive(h.HaloPtr)
+	for _, q := range b.W.Peers() {
+		x.SendTo(q, 0, h.Src)
+	}
+	return x
+}
+
+// PartBlocks is the plan of a partition in which the halo is all vertices of other
+// workers, in order of their numbers.
+func PartBlocks(p *partition.Part) *HaloPlan {
+	me, core, all := p.Meta.Part, p.Meta.Core, int(p.Book.Nodes)
+	l := &HaloPlan{Src: int(core), IDs: make([]uint32, all), SendPtr: []int64{0}}
+	for q, at := range p.Book.Offsets {
+		if q > me {
+			at -= core
+		}
+		l.HaloPtr = append(l.HaloPtr, at)
+	}
+	for q := range p.Book.Parts {
+		if q != me {
+			for v := range uint32(core) {
+				l.Send = append(l.Send, v)
+			}
+		}
+		l.SendPtr = append(l.SendPtr, int64(len(l.Send)))
+	}
+	place := blockPlaces(p)
+	in := *p.In
+	in.Indices = make([]uint32, len(p.In.Indices))
+	l.In = &in
+	for e, u := range p.In.Indices {
+		l.In.Indices[e] = place[u]
+	}
+	l.Degrees = &nn.Degrees{All: make([]float64, all)}
+	if p.GCNDegrees != nil {
+		l.Degrees.NoLoops = make([]float64, all)
+	}
+	// Vertices outside the part's halo have no edge to this worker, so their ids
+	// and degrees are not requested; they stay 0.
+	for u, at := range place {
+		l.IDs[at], l.Degrees.All[at] = p.IDs[u], float64(p.Degrees[u])
+		if p.GCNDegrees != nil {
+			l.Degrees.NoLoops[at] = p.GCNDegrees[u]
+		}
+	}
+	return l
+}
+
+// blockPlaces says for each core and halo vertex which row it is: the core keeps its
+// numbers, and all others follow it.
+func blockPlaces(p *partition.Part) []uint32 {
+	core, end := uint32(p.Meta.Core), uint32(p.Book.Offsets[p.Meta.Part+1])
+	place := make([]uint32, 0, int(core)+len(p.Halo))
+	for v := range core {
+		place = append(place, v)
+	}
+	for _, g := range p.Halo {
+		if g < end { // of a worker before this one
+			g += core
+		}
+		place = append(place, g)
+	}
+	return place
+}

@@ -1,0 +1,67 @@
+package exchange
+
+import "encoding/binary"
+
+// Vertex is what is known of a vertex that others own.
+type Vertex struct {
+	ID        uint32  // in the dataset
+	Degree    uint32  // in-edges in the whole graph
+	GCNDegree float64 // the same by weight and without self-loops
+}
+
+// VertexBytes is what one takes in a message.
+const VertexBytes = 16
+
+// Append writes a vertex to a message.
+func (v Vertex) Append(b []byte) []byte {
+	b, _ = binary.Append(b, binary.LittleEndian, []uint32{v.ID, v.Degree})
+	b, _ = binary.Append(b, binary.LittleEndian, v.GCNDegree)
+	return b
+}
+
+// Vertex is a local vertex, core or halo.
+func (w *Worker) Vertex(local uint32) Vertex {
+	return Vertex{w.Part.IDs[local], w.Part.Degrees[local], w.Part.GCNDegree(local)}
+}
+
+// Vertex is the next vertex of a message.
+func (r *Reader) Vertex() Vertex { return Vertex{r.Number(), r.Number(), take[float64](r, 1)[0]} }
+
+// Reader takes numbers off bytes; short is set once there were too few.
+type Reader struct {
+	b     []byte
+	short bool
+}
+
+// Number is the next number.
+func (r *Reader) Number() uint32 { return take[uint32](r, 1)[0] }
+
+// NewReader reads a message.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// Numbers is a message of numbers.
+func Numbers(b []byte) []uint32 { return take[uint32](&Reader{b: b}, len(b)/4) }
+
+// take is the next n numbers, zeros if there are not so many: callers check short.
+func take[T uint16 | uint32 | uint64 | float32 | float64](r *Reader, n int) []T {
+	size := binary.Size(*new(T))
+	if n > len(r.b)/size {
+		r.short = true
+		return make([]T, min(n, 1))
+	}
+	out := make([]T, n)
+	binary.Decode(r.b, binary.LittleEndian, out)
+	r.b = r.b[n*size:]
+	return out
+}
+
+// Numbers, Floats and Doubles are the next n numbers of a message.
+func (r *Reader) Numbers(n int) []uint32  { return take[uint32](r, n) }
+func (r *Reader) Floats(n int) []float32  { return take[float32](r, n) }
+func (r *Reader) Doubles(n int) []float64 { return take[float64](r, n) }
+
+// Float is the next number.
+func (r *Reader) Float() float32 { return take[float32](r, 1)[0] }
+
+// Short reports whether there was too little.
+func (r *Reader) Short() bool { return r.short }

@@ -1,0 +1,199 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"starling/graph"
+	"starling/partition"
+	"starling/wire"
+)
+
+// Whether rows are relayed inside servers is a choice beside the strategy, for those that
+// exchange the rows of a halo:
+//
+//	bytes between servers = Σ over rows of the servers that need one, not of the workers
+//
+// Which worker a row comes to first is decided once the workers have joined.
+
+// relays reports whether rows are relayed.
+func (w *Worker) relays() bool { return w.Relayed && w.couldRelay() }
+
+// couldRelay reports whether there are rows that could be.
+func (w *Worker) couldRelay() bool {
+	first, last := w.Server()
+	return w.Part.Book.Servers > 1 && last-first > 1
+}
+
+// Relays reports whether rows are relayed inside servers.
+func (w *Worker) Relays() bool { return w.relays() }
+
+// CheckRelay refuses --relay where it makes no sense, and says what it would do where it
+// is off; hint: its rows are those of the halo.
+func (w *Worker) CheckRelay(hint bool) error {
+	switch {
+	case w.Relayed && w.Part.Book.Servers < 2:
+		return &graph.InputError{Field: "--relay", Found: fmt.Sprintf("all %d workers on one server",
+			w.Part.Book.Parts), Want: "several: it relays rows from other servers",
+			Fix: "group the workers with --servers, or leave out --relay"}
+	case w.Relayed && !w.couldRelay():
+		w.Note("--relay has nothing to relay: every server has one worker")
+	case hint && !w.Relayed:
+		if text := RelayHint(BetweenServers(w.Part)); text != "" {
+			w.Note("%s", text)
+		}
+	}
+	return nil
+}
+
+// BetweenServers is how many rows the worker of a part sends to other servers in a layer,
+// and how many these are if each goes to a server once.
+func BetweenServers(p *partition.Part) (rows, once int64) {
+	if p.Book.Servers < 2 {
+		return 0, 0
+	}
+	last := make([]int, p.Core()) // server, and one, that a row went to last
+	for q := range p.Book.Parts { // servers one after the other
+		to := p.Book.Server(q)
+		if to == p.Book.Server(p.Meta.Part) {
+			continue
+		}
+		for _, v := range p.SendTo(q) {
+			if rows++; last[v] != to+1 {
+				last[v] = to + 1
+				once++
+			}
+		}
+	}
+	return rows, once
+}
+
+// RelayHint says what relaying would save of so many rows; nothing if that is little.
+func RelayHint(rows, once int64) string {
+	if saved := rows - once; saved*10 > rows {
+		return fmt.Sprintf("--relay would send %.0f%% fewer rows between servers: each once to a server, whose "+
+			"workers relay it", 100*float64(saved)/float64(rows))
+	}
+	return ""
+}
+
+// OverHalo brings the rows of the part's halo, directly or relayed.
+func OverHalo(w *Worker, policy Policy) (*Aggregator, *HaloPlan, error) {
+	if !w.relays() {
+		plan := PartHalo(w.Part)
+		return NewAggregator(w, policy, NewHalo(w.Dev, plan)), plan, nil
+	}
+	if w.Alone {
+		return nil, nil, fmt.Errorf("relay: %w", wire.ErrUnplanned)
+	}
+	setup := NewSetup(w)
+	plan, err := setup.relayedHalo()
+	if err != nil {
+		return nil, nil, err
+	}
+	a := NewAggregator(w, policy, NewHalo(w.Dev, plan))
+	a.Prepare = setup.Sent
+	return a, plan, nil
+}
+
+// relayedHalo is the plan of a partition where rows from other servers are relayed.
+func (s *Setup) relayedHalo() (*HaloPlan, error) {
+	c := &Replicas{Setup: s, In: s.W.Edges()}
+	c.First, c.Last = s.W.Server()
+	c.number()
+	plan, direct, err := c.plan(0, s.W.Part.Book.Owner)
+	if err != nil {
+		return nil, err
+	}
+	return plan, c.askFor(plan, direct, 0)
+}
+
+// haloRow is a row that a layer needs from another worker.
+type haloRow struct {
+	v, place uint32 // the vertex, and its place after the rows that are here
+	holder   int    // who computes it
+	relay    int    // who relays it; -1: it comes directly
+}
+
+// from is the worker that sends the row here.
+func (r *haloRow) from() int {
+	if r.relay >= 0 {
+		return r.relay
+	}
+	return r.holder
+}
+
+// HaloSources counts where the part's halo rows would come from if rows were relayed:
+// directly from workers of the same server, from other servers, and by way of a worker of
+// the same.
+func (s *Setup) HaloSources() (inside, between, relayed int64, err error) {
+	first, last := s.W.Server()
+	var rows []haloRow
+	for _, v := range s.W.Part.Halo {
+		rows = append(rows, haloRow{v: v, holder: s.W.Part.Book.Owner(v), relay: -1})
+	}
+	_, err = s.relayTo(first, last, rows)
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.relay >= 0:
+			relayed++
+		case r.holder < first || r.holder >= last:
+			between++
+		default:
+			inside++
+		}
+	}
+	return inside, between, relayed, err
+}
+
+// relayTo decides which of a server's workers, first to last-1, relay rows, and returns
+// the vertices that this one relays, by peer.
+func (s *Setup) relayTo(first, last int, rows []haloRow) (relay [][]uint32, err error) {
+	relay = make([][]uint32, s.W.End.Size())
+	if last-first < 2 {
+		return relay, nil
+	}
+	outside := func(q int) bool { return q < first || q >= last }
+	var mine []byte
+	for i := range rows {
+		if outside(rows[i].holder) {
+			mine = binary.LittleEndian.AppendUint32(mine, rows[i].v)
+		}
+	}
+	lists, err := s.TellServer(first, last, mine)
+	if err != nil {
+		return nil, err
+	}
+	needed := map[uint32][]int{} // by which workers, ascending
+	for q, b := range lists {
+		for _, v := range Numbers(b) {
+			needed[v] = append(needed[v], q)
+		}
+	}
+	me := s.W.End.Rank()
+	for i := range rows {
+		if r := &rows[i]; outside(r.holder) {
+			if r.relay = relayer(r.v, needed[r.v]); r.relay == me {
+				r.relay = -1
+			}
+		}
+	}
+	for v, workers := range needed {
+		if relayer(v, workers) != me {
+			continue
+		}
+		for _, q := range workers {
+			if q != me {
+				relay[q] = append(relay[q], v)
+			}
+		}
+	}
+	for _, list := range relay {
+		slices.Sort(list)
+	}
+	return relay, nil
+}
+
+// relayer is one of those that need a vertex, each of them for about as many.
+func relayer(v uint32, workers []int) int { return workers[int(v)%len(workers)] }

@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"fmt"
+	"hash/crc32"
+)
+
+// Contents identify what a dataset has, by kind: a checksum over the checksums (CRC-32C) of its
+// files. Two datasets with equal Contents train alike, whatever their names and notes.
+type Contents struct {
+	Graph    string `json:"graph,omitempty"` // structure, weights and features of edges
+	Features string `json:"features,omitempty"`
+	Labels   string `json:"labels,omitempty"`
+	Splits   string `json:"splits,omitempty"`
+}
+
+// Contents are those of the dataset. A file without a checksum in meta.json is read.
+func (d *Dataset) Contents() Contents {
+	return Contents{
+		Graph: d.sumOf("indptr.npy", "indices.npy", "weights.npy", "edge_features.npy"),
+		Features: d.sumOf("features.npy", "features_indptr.npy", "features_indices.npy",
+			"features_values.npy"),
+		Labels: d.sumOf("labels.npy"),
+		Splits: d.sumOf("train.npy", "val.npy", "test.npy"),
+	}
+}
+
+// sumOf is a checksum over the names and checksums of the files that the dataset has; empty: it
+// has none of them.
+func (d *Dataset) sumOf(names ...string) string {
+	var list []byte
+	for _, name := range names {
+		if b := d.maps[name]; b != nil {
+			sum := d.Meta.Arrays[name].CRC32C
+			if sum == "" {
+				sum = fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli))
+			}
+			list = fmt.Appendln(list, name, sum)
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf("%08x", crc32.Checksum(list, castagnoli))
+}
+
+// Differences name what is not the same in both.
+func (c Contents) Differences(o Contents) (names []string) {
+	for _, f := range []struct{ name, one, other string }{
+		{"graph", c.Graph, o.Graph}, {"features", c.Features, o.Features},
+		{"labels", c.Labels, o.Labels}, {"splits", c.Splits, o.Splits},
+	} {
+		if f.one != f.other {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

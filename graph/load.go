@@ -1,0 +1,217 @@
+package graph
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// mapName maps one file and checks its size against meta.json.
+func (d *Dataset) mapName(name string) ([]byte, error) {
+	path := filepath.Join(d.Dir, name)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &InputError{File: path, Found: "no such file", Want: "the array that meta.json announces",
+			Fix: "copy or make the dataset again"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would block
+		return nil, &InputError{File: path, Found: info.Mode().Type().String(), Want: "a regular file",
+			Fix: "copy or make the dataset again"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if m, ok := d.Meta.Arrays[name]; ok && m.Bytes != info.Size() {
+		return nil, &InputError{File: path, Field: "size", Found: fmt.Sprintf("%d bytes", info.Size()),
+			Want: fmt.Sprintf("%d", m.Bytes),
+			Fix:  "the file was cut off or changed: copy or make the dataset again"}
+	}
+	b, err := mapFile(f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	track(b, path, info)
+	d.maps[name] = b
+	return b, nil
+}
+
+// array maps an npy file of the given shape; a -1 in shape fits any length.
+func array[T element](d *Dataset, name string, shape ...int64) ([]T, error) {
+	b, err := d.mapName(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(d.Dir, name)
+	h, err := ReadNPYHeader(bytes.NewReader(b))
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	bad := func(field, found, want, fix string) error {
+		return &InputError{File: path, Field: field, Found: found, Want: want, Fix: fix}
+	}
+	if want := descrOf[T](); h.Descr != want {
+		return nil, bad("dtype", h.Descr, want, "convert the array with numpy's astype and save it again")
+	}
+	if h.Fortran && len(h.Shape) > 1 {
+		return nil, bad("fortran_order", "True", "False", "save numpy.ascontiguousarray(a)")
+	}
+	if !fits(h.Shape, shape) {
+		return nil, bad("shape", fmt.Sprint(h.Shape), fmt.Sprint(shape)+" (-1: any)",
+			"meta.json and the array disagree: make the dataset again")
+	}
+	if m, ok := d.Meta.Arrays[name]; ok && (m.DType != h.Descr || !slices.Equal(m.Shape, h.Shape)) {
+		return nil, bad("header", fmt.Sprint(h.Descr, h.Shape), fmt.Sprint(m.DType, m.Shape)+" as in meta.json",
+			"make the dataset again")
+	}
+	if got, want := int64(len(b))-h.Offset, h.DataBytes(); got != want {
+		return nil, bad("array", fmt.Sprintf("%d bytes", got), fmt.Sprintf("%d for shape %v", want, h.Shape),
+			"the file was cut off: copy or make it again")
+	}
+	return fromBytes[T](b[h.Offset:]), nil
+}
+
+func fits(shape, want []int64) bool {
+	return slices.EqualFunc(shape, want, func(a, b int64) bool { return a == b || b == -1 })
+}
+
+func (d *Dataset) has(name string) bool {
+	if _, ok := d.Meta.Arrays[name]; ok {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(d.Dir, name))
+	return err == nil && len(d.Meta.Arrays) == 0 // a folder written by hand lists nothing
+}
+
+func (d *Dataset) loadGraph() (err error) {
+	g := &CSR{}
+	d.Graph = g
+	if g.Indptr, err = array[int64](d, "indptr.npy", d.Meta.Nodes+1); err != nil {
+		return err
+	}
+	if g.Indices, err = array[uint32](d, "indices.npy", d.Meta.Edges); err != nil {
+		return err
+	}
+	if d.has("weights.npy") {
+		if g.Weights, err = array[float32](d, "weights.npy", d.Meta.Edges); err != nil {
+			return err
+		}
+	}
+	if d.Meta.EdgeDim > 0 || d.hasFile("edge_features.npy") {
+		return d.loadEdgeFeatures()
+	}
+	return nil
+}
+
+// hasFile reports whether there is such a file, listed or not: one may be added later.
+func (d *Dataset) hasFile(name string) bool {
+	_, err := os.Stat(filepath.Join(d.Dir, name))
+	return err == nil || d.has(name)
+}
+
+func (d *Dataset) loadEdgeFeatures() (err error) {
+	g, dim := d.Graph, int64(-1)
+	if d.Meta.EdgeDim > 0 {
+		dim = int64(d.Meta.EdgeDim)
+	}
+	if g.EdgeFeatures, err = array[float32](d, "edge_features.npy", d.Meta.Edges, dim); err != nil {
+		return err
+	}
+	if d.Meta.Edges > 0 { // else it is what meta.json says
+		d.Meta.EdgeDim = len(g.EdgeFeatures) / int(d.Meta.Edges)
+	}
+	g.EdgeDim = d.Meta.EdgeDim
+	if _, listed := d.Meta.Arrays["edge_features.npy"]; !listed { // and so without a checksum
+		err = inFile(filepath.Join(d.Dir, "edge_features.npy"),
+			checkFinite("edge_features", g.EdgeFeatures, max(g.EdgeDim, 1)))
+	}
+	return err
+}
+
+func (d *Dataset) loadFeatures() (err error) {
+	m := d.Meta.Features
+	if m == nil {
+		return nil
+	}
+	f := &Features{Rows: int(d.Meta.Nodes), Cols: m.Dim}
+	d.Features = f
+	switch m.Kind {
+	case Dense:
+		f.F32, err = array[float32](d, "features.npy", d.Meta.Nodes, int64(m.Dim))
+	case BFloat16:
+		f.BF16, err = array[uint16](d, "features.npy", d.Meta.Nodes, int64(m.Dim))
+	case Sparse:
+		if f.Indptr, err = array[int64](d, "features_indptr.npy", d.Meta.Nodes+1); err != nil {
+			return err
+		}
+		if f.Indices, err = array[uint32](d, "features_indices.npy", -1); err != nil {
+			return err
+		}
+		f.Values, err = array[float32](d, "features_values.npy", int64(len(f.Indices)))
+	}
+	return err
+}
+
+func (d *Dataset) loadLabels() (err error) {
+	if d.Meta.Task == "" {
+		return nil
+	}
+	d.Labels = &Labels{Classes: d.Meta.Classes, Names: d.Meta.ClassNames}
+	switch wide := int64(d.Meta.Classes); d.Meta.Task {
+	case MultiLabel:
+		d.Labels.Multi, err = array[uint8](d, "labels.npy", d.Meta.Nodes, wide)
+		return err
+	case Regression:
+		d.Labels.Values, err = array[float32](d, "labels.npy", d.Meta.Nodes, wide)
+		return err
+	}
+	d.Labels.Class, err = array[int32](d, "labels.npy", d.Meta.Nodes)
+	return err
+}
+
+func (d *Dataset) loadSplits() (err error) {
+	for name, ids := range map[string]*[]uint32{"train": &d.Splits.Train, "val": &d.Splits.Val,
+		"test": &d.Splits.Test} {
+		if !d.has(name + ".npy") {
+			continue
+		}
+		if *ids, err = array[uint32](d, name+".npy", -1); err != nil {
+			return err
+		}
+		if len(*ids) == 0 {
+			return &InputError{File: filepath.Join(d.Dir, name+".npy"), Found: "an empty split",
+				Want: "at least one vertex",
+				Fix:  "fill the split, or make the dataset again with other fractions"}
+		}
+	}
+	return nil
+}
+
+func (d *Dataset) loadIDs() (err error) {
+	if d.has("ids.npy") {
+		d.intIDs, err = array[int64](d, "ids.npy", d.Meta.Nodes)
+		return err
+	}
+	if !d.has("ids.txt") {
+		return nil
+	}
+	if d.text.raw, err = d.mapName("ids.txt"); err != nil {
+		return err
+	}
+	if lines := int64(bytes.Count(d.text.raw, []byte{'\n'})); lines != d.Meta.Nodes {
+		return &InputError{File: filepath.Join(d.Dir, "ids.txt"), Found: fmt.Sprintf("%d lines", lines),
+			Want: fmt.Sprintf("one per vertex (%d)", d.Meta.Nodes), Fix: "copy or make the dataset again"}
+	}
+	return nil
+}

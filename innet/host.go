@@ -1,0 +1,636 @@
+package innet
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Host is one host: a pure step machine. Exchange begins an exchange; until Finished,
+// Receive takes each packet that arrives, and Poll emits what is due and says when to call
+// it again. Times are those of any clock that starts at 0.
+type Host struct {
+	plan  *Plan
+	rank  int
+	units int
+	job   uint64
+	opt   HostOptions
+	own   []*ownBlock // by block, made when first used
+
+	x     *Exchange
+	round uint32
+	last  uint16 // the value agreed on in the round before
+	step  int    // of the exchange: -1 is the opening round
+	shift int
+	r     roundState
+	reply bool          // another host asks whether the round before is over
+	tail  time.Duration // how long the last sum took after the last own row, on average
+	wide  []int64
+	out   []float64
+	Count HostCounts
+}
+
+// HostOptions are the timers of a host.
+type HostOptions struct {
+	// Timeout is how long a host waits, without anything arriving, until it pulls rows. It
+	// doubles with every pull that brings nothing, up to MaxTimeout.
+	Timeout, MaxTimeout time.Duration
+	// Retry is how long after a fetch or a done packet the next follows, at first.
+	Retry time.Duration
+	// PullRows is how many rows are pulled at most at a time.
+	PullRows int
+	Rate     Rate
+	// Gate, if set, reports whether another row may leave now. When it opens again, the
+	// caller polls.
+	Gate func() bool
+}
+
+// DefaultHost has the timers of one data centre.
+var DefaultHost = HostOptions{Timeout: 20 * time.Millisecond, MaxTimeout: time.Second, Retry: 20 * time.Millisecond,
+	PullRows: 1024,
+	Rate:     DefaultRate}
+
+// HostCounts is what a host has sent and received.
+type HostCounts struct {
+	Rows       int64 // that left for the first time in their round
+	RowBytes   int64 // of their bodies, as far as they are columns of the exchange
+	OtherBytes int64 // headers, padding, repeated rows, fetches, ACKs, barriers
+	Sums, Raw  int64 // results: from the switch, added up here
+	Pulls      int64 // rows asked for
+	Resends    int64 // rows sent again without having been asked for
+	Marks      int64 // packets with ECN
+}
+
+// Exchange is rows that leave and sums that arrive, over blocks Lo to Hi of the plan.
+type Exchange struct {
+	Lo, Hi int
+	Width  int
+	// Most is the largest magnitude of any number that this host sends.
+	Most float64
+	// Row is columns lo to hi of a vertex's row; it is read again for resends.
+	Row func(vertex uint32, lo, hi int) []float64
+	// Add adds a sum to columns from lo on of a vertex.
+	Add func(vertex uint32, lo int, sum []float64)
+}
+
+// ErrNotFinite: a number to be sent has no fixed-point form.
+var ErrNotFinite = errors.New("a number is infinite or not a number, which fixed point cannot hold: training has " +
+	"diverged (try a smaller --lr)")
+
+// ownBlock is what a host has to do in a block.
+type ownBlock struct {
+	rows   []uint32 // rows of this host, in sending order
+	lo, hi int      // slots of this host
+}
+
+// roundState is what a round begins without.
+type roundState struct {
+	sent     int                // own rows that have left to be added
+	left     map[uint32]bool    // own rows that left another way first
+	have     bitmap             // own slots whose sums are there
+	missing  int                // own slots whose sums are not
+	rows     map[uint32][]int32 // raw rows, shared by all slots here
+	needs    map[uint32]int     // raw rows that slots still need, of slots that have any
+	acked    bitmap             // slots of all hosts
+	newSums  bool               // since the last ACK
+	overflow []uint32           // slots whose rows are to be pulled
+	answers  []answer           // fetched rows to send
+	asked    map[answer]bool    // those in answers
+
+	timeout                         time.Duration
+	pullAt, ackAt, resendAt, doneAt time.Duration
+	doneSent                        int
+	sentAt                          time.Duration   // when the last own row left
+	pulled                          map[uint32]bool // rows asked for that have not come
+	pulls, retries                  int             // fetches in this round; of those, in vain since the last answer
+	resendFrom                      int
+	started                         bool
+}
+
+// answer is a raw row for one host, for the sake of a slot.
+type answer struct {
+	row, slot uint32
+	to        uint16
+}
+
+// NewHost is host rank of a plan.
+func NewHost(p *Plan, rank, units int, job uint64, opt HostOptions) *Host {
+	return &Host{plan: p, rank: rank, units: units, job: job, opt: opt, own: make([]*ownBlock, len(p.Blocks)), round: 1}
+}
+
+// Begin starts an exchange. REQUIRES: the one before is finished.
+func (h *Host) Begin(x *Exchange) {
+	h.x, h.step = x, -1
+	h.r = roundState{}
+}
+
+// Finished reports whether the exchange is over for all hosts.
+func (h *Host) Finished() bool { return h.x == nil }
+
+// Err is why the exchange cannot go on: a number of some host has no fixed-point form.
+func (h *Host) Err() error {
+	if h.last == notFinite {
+		return ErrNotFinite
+	}
+	return nil
+}
+
+// Shift is the fractional bits of the last exchange.
+func (h *Host) Shift() int { return h.shift }
+
+// Waiting says what is waited for.
+func (h *Host) Waiting() string {
+	switch {
+	case h.x == nil:
+		return "nothing"
+	case h.step < 0:
+		return "all hosts to begin the exchange"
+	case h.r.missing > 0:
+		return fmt.Sprintf("%d of %d sums of block %d", h.r.missing, h.ownBlock().hi-h.ownBlock().lo, h.blockNumber())
+	}
+	return fmt.Sprintf("all hosts to have the sums of block %d", h.blockNumber())
+}
+
+func (h *Host) lanes() int { return h.units * UnitLanes }
+
+// blockNumber is the plan's block of this round: blocks change faster than columns.
+func (h *Host) blockNumber() int {
+	if h.step < 0 {
+		return h.x.Lo
+	}
+	return h.x.Lo + h.step%(h.x.Hi-h.x.Lo)
+}
+
+func (h *Host) block() *Block { return h.plan.Blocks[h.blockNumber()] }
+
+// columns are those of this round.
+func (h *Host) columns() (lo, hi int) {
+	lo = h.step / (h.x.Hi - h.x.Lo) * h.lanes()
+	return lo, min(lo+h.lanes(), h.x.Width)
+}
+
+// rowLanes is the lanes of a packet of this round: its columns, in whole units.
+func (h *Host) rowLanes() int {
+	lo, hi := h.columns()
+	return (hi - lo + UnitLanes - 1) / UnitLanes * UnitLanes
+}
+
+// steps is how many rounds follow the opening one.
+func (h *Host) steps() int { return (h.x.Hi - h.x.Lo) * ((h.x.Width + h.lanes() - 1) / h.lanes()) }
+
+func (h *Host) ownBlock() *ownBlock {
+	i := h.blockNumber()
+	if h.own[i] == nil {
+		b, o := h.plan.Blocks[i], &ownBlock{}
+		for r, host := range b.RowHost {
+			if int(host) == h.rank {
+				o.rows = append(o.rows, uint32(r))
+			}
+		}
+		for o.lo < len(b.SlotHost) && int(b.SlotHost[o.lo]) < h.rank {
+			o.lo++
+		}
+		for o.hi = o.lo; o.hi < len(b.SlotHost) && int(b.SlotHost[o.hi]) == h.rank; o.hi++ {
+		}
+		h.own[i] = o
+	}
+	return h.own[i]
+}
+
+// start opens the state of a round.
+func (h *Host) start(now time.Duration) {
+	if h.r.started {
+		return
+	}
+	h.r = roundState{started: true, timeout: h.opt.Timeout, doneAt: now, sentAt: now}
+	if h.step < 0 {
+		return
+	}
+	b, o := h.block(), h.ownBlock()
+	h.r.have, h.r.acked = newBitmap(o.hi-o.lo), newBitmap(len(b.Slots))
+	h.r.missing = o.hi - o.lo
+	h.r.left, h.r.asked = map[uint32]bool{}, map[answer]bool{}
+	h.r.rows, h.r.needs, h.r.pulled = map[uint32][]int32{}, map[uint32]int{}, map[uint32]bool{}
+	h.progress(now)
+	h.r.resendAt = now + h.allowance() + 2*h.r.timeout
+}
+
+// allowance is how long all rows of a block take at this host's rate, or would if it had an
+// even share of them.
+func (h *Host) allowance() time.Duration {
+	rows := max(len(h.ownBlock().rows), len(h.block().Rows)/h.plan.Hosts)
+	return time.Duration(float64(rows*(HeaderBytes+4*h.rowLanes())) / h.opt.Rate.Current() * float64(time.Second))
+}
+
+// progress puts timers off: something has arrived.
+func (h *Host) progress(now time.Duration) {
+	h.r.timeout = min(h.opt.Timeout+4*h.tail, h.opt.MaxTimeout)
+	h.r.pullAt = now + h.allowance() + h.r.timeout
+	if h.r.ackAt == 0 {
+		h.r.ackAt = h.r.pullAt
+	}
+}
+
+// finish goes on to the next round; value is what was agreed on.
+func (h *Host) finish(value uint16) {
+	h.round++
+	h.last = value
+	if h.step < 0 {
+		h.shift = shiftOf(value, h.plan.MaxNeed(h.x.Lo, h.x.Hi))
+	}
+	h.step++
+	h.r = roundState{}
+	if h.step == h.steps() || value == notFinite {
+		h.x = nil
+	}
+}
+
+// Receive takes a packet.
+func (h *Host) Receive(now time.Duration, p *Packet) {
+	if p.Job != h.job {
+		return
+	}
+	if p.Has(ECN) {
+		h.Count.Marks++
+		h.opt.Rate.Congested(now)
+	}
+	if p.Flags&^ECN == Done|Fetch {
+		h.reply = h.reply || p.Round == h.round-1
+		return
+	}
+	if h.x != nil && p.Round == h.round+1 && (h.step >= 0 || h.r.started) {
+		h.finish(p.Last) // the barrier was passed
+	}
+	if h.x == nil || p.Round != h.round || p.Flags == ECN {
+		return
+	}
+	h.start(now)
+	switch {
+	case p.Has(Done):
+		h.finish(p.Value)
+	case h.step < 0 || int(p.Block) != h.blockNumber():
+	case p.Has(ACK):
+		h.acknowledged(p)
+	case p.Has(Fetch):
+		h.fetched(p)
+	case p.Has(Resend):
+		h.raw(now, p)
+	case p.Has(Sum):
+		h.sum(now, p)
+	}
+}
+
+// slotOf is a slot of this host's own, from 0.
+func (h *Host) slotOf(slot uint32) (i int, ok bool) {
+	o := h.ownBlock()
+	i = int(slot) - o.lo
+	return i, i >= 0 && int(slot) < o.hi
+}
+
+// sum is a result of the switch.
+func (h *Host) sum(now time.Duration, p *Packet) {
+	i, ok := h.slotOf(p.Destination)
+	if !ok || h.r.have.has(i) || p.Count != h.block().Need[p.Destination] {
+		return
+	}
+	if h.r.pulls > 0 { // too early: the switch was still at work
+		h.tail = max(h.tail, (now-h.r.sentAt)/4)
+	}
+	h.progress(now)
+	if p.Has(Overflow) {
+		h.r.overflow = append(h.r.overflow, p.Destination)
+		return
+	}
+	if len(p.Body) != h.rowLanes() {
+		return
+	}
+	h.Count.Sums++
+	h.wide = h.wide[:0]
+	for _, x := range p.Body {
+		h.wide = append(h.wide, int64(x))
+	}
+	h.deliver(p.Destination, h.wide)
+	if h.r.missing == 0 && h.r.pulls == 0 {
+		h.tail += (now - h.r.sentAt - h.tail) / 8
+	}
+}
+
+// raw is a row that bypassed the aggregators. It serves all slots of this host that need it.
+func (h *Host) raw(now time.Duration, p *Packet) {
+	b := h.block()
+	if int(p.Source) >= len(b.Rows) || len(p.Body) != h.rowLanes() || h.r.rows[p.Source] != nil || h.r.missing == 0 {
+		return
+	}
+	h.progress(now)
+	h.r.rows[p.Source] = append([]int32(nil), p.Body...)
+	h.r.pullAt = now + h.retry(h.r.retries)
+	if h.r.pulled[p.Source] {
+		if delete(h.r.pulled, p.Source); len(h.r.pulled) == 0 {
+			h.r.pullAt, h.r.retries = now, 0 // the next ones
+		}
+	}
+	for _, slot := range b.Into[b.Ptr[p.Source]:b.Ptr[p.Source+1]] {
+		i, ok := h.slotOf(slot)
+		if !ok || h.r.have.has(i) {
+			continue
+		}
+		if _, known := h.r.needs[slot]; !known {
+			h.r.needs[slot] = int(b.Need[slot])
+		}
+		if h.r.needs[slot]--; h.r.needs[slot] == 0 {
+			h.Count.Raw++
+			h.deliver(slot, h.addUp(slot))
+		}
+	}
+}
+
+// addUp is the sum of a slot's raw rows.
+func (h *Host) addUp(slot uint32) []int64 {
+	b, sum := h.block(), make([]int64, h.rowLanes())
+	for _, row := range b.From[b.InPtr[slot]:b.InPtr[slot+1]] {
+		for c, x := range h.r.rows[row] {
+			sum[c] += int64(x)
+		}
+	}
+	return sum
+}
+
+// deliver gives a finished sum to the exchange.
+func (h *Host) deliver(slot uint32, sum []int64) {
+	i, _ := h.slotOf(slot)
+	h.r.have.set(i)
+	h.r.missing--
+	h.r.newSums = true
+	lo, hi := h.columns()
+	h.out = append(h.out[:0], make([]float64, hi-lo)...)
+	dequantise(h.out, sum, h.shift)
+	h.x.Add(h.block().Slots[slot], lo, h.out)
+}
+
+// acknowledged is which slots of another host have their sums.
+func (h *Host) acknowledged(p *Packet) {
+	for w, word := range p.Body {
+		for set := uint32(word); set != 0; set &= set - 1 {
+			if slot := int(p.Destination) + 32*w + bits.TrailingZeros32(set); slot < len(h.block().Slots) {
+				h.r.acked.set(slot)
+			}
+		}
+	}
+}
+
+// fetched is a request for own rows.
+func (h *Host) fetched(p *Packet) {
+	b := h.block()
+	for i := 0; i+1 < len(p.Body); i += 2 {
+		a := answer{uint32(p.Body[i]), uint32(p.Body[i+1]), p.From}
+		if int(a.row) < len(b.Rows) && int(b.RowHost[a.row]) == h.rank && int(a.slot) < len(b.Slots) {
+			h.answer(a)
+		}
+	}
+}
+
+// answer queues a raw row, once.
+func (h *Host) answer(a answer) {
+	if !h.r.asked[a] {
+		h.r.asked[a] = true
+		h.r.answers = append(h.r.answers, a)
+	}
+}
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
+
+// Poll emits what is due and returns when to call it again, unless a packet comes before.
+func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration) {
+	if h.reply {
+		h.reply = false
+		h.emitOther(&Packet{Header: Header{Flags: ACK, From: uint16(h.rank), Last: h.last, Round: h.round, Job: h.job}}, emit)
+	}
+	if h.x == nil {
+		return never
+	}
+	h.start(now)
+	if h.step < 0 {
+		return h.sendDone(now, exponentOf(h.x.Most), emit)
+	}
+	next = h.sendRows(now, emit)
+	if h.r.missing == 0 {
+		next = min(next, h.sendDone(now, 0, emit))
+	} else {
+		next = min(next, h.pull(now, emit))
+	}
+	return min(next, h.sendACK(now, emit), h.resend(now))
+}
+
+// header is that of a packet of this round.
+func (h *Host) header(flags uint8) Header {
+	return Header{Flags: flags, Block: uint16(h.blockNumber()), Units: uint8(h.units), From: uint16(h.rank), Last: h.last,
+		Round: h.round, Job: h.job}
+}
+
+func (h *Host) sendDone(now time.Duration, value uint16, emit func(p *Packet)) time.Duration {
+	if now >= h.r.doneAt {
+		p := &Packet{Header: h.header(Done)}
+		p.Value = value
+		h.emitOther(p, emit)
+		if h.r.doneSent > 1 { // a switch that lost its registers does not know who is further
+			probe := &Packet{Header: h.header(Done | Fetch)}
+			h.emitOther(probe, emit)
+		}
+		h.r.doneSent++
+		h.r.doneAt = now + h.retry(h.r.doneSent)
+	}
+	return h.r.doneAt
+}
+
+func (h *Host) emitOther(p *Packet, emit func(p *Packet)) {
+	h.Count.OtherBytes += int64(p.Bytes())
+	emit(p)
+}
+
+// sendRows emits answers and rows as fast as the rate allows.
+func (h *Host) sendRows(now time.Duration, emit func(p *Packet)) time.Duration {
+	o, size := h.ownBlock(), HeaderBytes+4*h.rowLanes()
+	body := make([]int32, h.rowLanes())
+	for len(h.r.answers) > 0 || h.r.sent < len(o.rows) {
+		if h.opt.Gate != nil && !h.opt.Gate() {
+			return never
+		}
+		if ok, next := h.opt.Rate.Allow(now, size); !ok {
+			return next
+		}
+		if len(h.r.answers) > 0 {
+			a := h.r.answers[0]
+			h.r.answers = h.r.answers[1:]
+			delete(h.r.asked, a)
+			h.emitRaw(a, body, emit)
+			continue
+		}
+		row := o.rows[h.r.sent]
+		h.r.sent++
+		h.r.sentAt = now
+		h.emitRow(&Packet{Header: h.rowHeader(row), Body: h.fixed(row, body)}, emit)
+	}
+	return never
+}
+
+func (h *Host) rowHeader(row uint32) Header {
+	head, b := h.header(0), h.block()
+	head.Source = row
+	head.Count = uint16(min(b.Ptr[row+1]-b.Ptr[row], maxNeed))
+	return head
+}
+
+// emitRaw sends a row to one host, past the aggregators.
+func (h *Host) emitRaw(a answer, body []int32, emit func(p *Packet)) {
+	p := &Packet{Header: h.rowHeader(a.row), Body: h.fixed(a.row, body)}
+	p.Flags, p.Destination, p.To = Resend, a.slot, a.to
+	h.emitRow(p, emit)
+}
+
+// emitRow sends a row. The first time that it leaves in a round it is counted as such.
+func (h *Host) emitRow(p *Packet, emit func(p *Packet)) {
+	lo, hi := h.columns()
+	if useful := int64(4 * (hi - lo)); h.r.left[p.Source] {
+		h.Count.OtherBytes += int64(p.Bytes())
+	} else {
+		h.r.left[p.Source] = true
+		h.Count.Rows++
+		h.Count.RowBytes += useful
+		h.Count.OtherBytes += int64(p.Bytes()) - useful
+	}
+	emit(p)
+}
+
+// fixed is a row of this round in fixed point.
+func (h *Host) fixed(row uint32, body []int32) []int32 {
+	lo, hi := h.columns()
+	quantise(body, h.x.Row(h.block().Rows[row], lo, hi), h.shift)
+	return body
+}
+
+// pull asks for the rows of slots whose sums did not come.
+func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
+	if len(h.r.overflow) > 0 {
+		h.ask(h.r.overflow, emit)
+		h.r.overflow = nil
+	}
+	o := h.ownBlock()
+	if h.r.sent < len(o.rows) { // others are likely to be sending too
+		h.r.pullAt = max(h.r.pullAt, now+h.r.timeout)
+		h.r.resendAt = max(h.r.resendAt, now+2*h.r.timeout)
+	}
+	if now < h.r.pullAt {
+		return h.r.pullAt
+	}
+	var slots []uint32
+	for slot := o.lo; slot < o.hi && len(slots) < h.opt.PullRows; slot++ {
+		if !h.r.have.has(slot - o.lo) {
+			slots = append(slots, uint32(slot))
+		}
+	}
+	if len(h.r.pulled) > 0 { // some of the last ones did not come
+		h.opt.Rate.Congested(now)
+		h.r.retries++
+		clear(h.r.pulled)
+	}
+	h.r.pulls++
+	h.ask(slots, emit)
+	h.r.pullAt = now + h.retry(h.r.retries)
+	return h.r.pullAt
+}
+
+// retry is the wait after so many attempts.
+func (h *Host) retry(attempts int) time.Duration {
+	return min(h.opt.Retry<<min(attempts, 20), h.opt.MaxTimeout)
+}
+
+// ask sends the owners of rows a list of those that slots need and that are not here.
+func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
+	b, asked, lists, rows := h.block(), map[uint32]bool{}, make([][]int32, h.plan.Hosts), 0
+	for _, slot := range slots {
+		for _, row := range b.From[b.InPtr[slot]:b.InPtr[slot+1]] {
+			if h.r.rows[row] == nil && !asked[row] {
+				asked[row] = true
+				rows++
+				h.r.pulled[row] = true
+				lists[b.RowHost[row]] = append(lists[b.RowHost[row]], int32(row), int32(slot))
+			}
+		}
+		if rows >= h.opt.PullRows {
+			break
+		}
+	}
+	h.Count.Pulls += int64(rows)
+	for host, list := range lists {
+		for len(list) > 0 {
+			n := min(len(list), h.lanes()) // an even number
+			p := &Packet{Header: h.header(Fetch), Body: list[:n]}
+			p.To = uint16(host)
+			h.emitOther(p, emit)
+			list = list[n:]
+		}
+	}
+}
+
+// sendACK tells all hosts which slots have their sums, where a block takes so long that
+// rows might be sent again.
+func (h *Host) sendACK(now time.Duration, emit func(p *Packet)) time.Duration {
+	switch {
+	case !h.r.newSums:
+		return never
+	case now < h.r.ackAt:
+		return h.r.ackAt
+	}
+	o, words := h.ownBlock(), h.r.have.words()
+	for at := 0; at < len(words); at += h.lanes() {
+		p := &Packet{Header: h.header(ACK), Body: words[at:min(at+h.lanes(), len(words))]}
+		p.Destination = uint32(o.lo + 32*at)
+		h.emitOther(p, emit)
+	}
+	h.r.newSums, h.r.ackAt = false, now+h.opt.Timeout
+	return never
+}
+
+// resend sends rows again to hosts that have not acknowledged all slots that need them.
+func (h *Host) resend(now time.Duration) time.Duration {
+	o := h.ownBlock()
+	if h.r.sent < len(o.rows) || len(o.rows) == 0 {
+		return never
+	}
+	if now < h.r.resendAt {
+		return h.r.resendAt
+	}
+	for n, budget := 0, h.opt.PullRows; n < len(o.rows) && budget > 0; n++ {
+		row := o.rows[h.r.resendFrom%len(o.rows)]
+		h.r.resendFrom++
+		for _, a := range h.unacknowledged(row) {
+			h.Count.Resends++
+			h.answer(a)
+			budget--
+		}
+	}
+	h.r.resendAt = now + 4*h.opt.MaxTimeout
+	return now // they leave as the rate allows
+}
+
+// unacknowledged is where a row is still needed: one slot per host.
+func (h *Host) unacknowledged(row uint32) (list []answer) {
+	b, hosts := h.block(), map[uint16]bool{}
+	for _, slot := range b.Into[b.Ptr[row]:b.Ptr[row+1]] {
+		if host := b.SlotHost[slot]; !h.r.acked.has(int(slot)) && !hosts[host] {
+			hosts[host] = true
+			list = append(list, answer{row, slot, host})
+		}
+	}
+	return list
+}
+
+// bitmap is bits, in the words that packets carry.
+type bitmap []int32
+
+func newBitmap(n int) bitmap    { return make(bitmap, (n+31)/32) }
+func (b bitmap) set(i int)      { b[i/32] |= 1 << (i % 32) }
+func (b bitmap) has(i int) bool { return b[i/32]&(1<<(i%32)) != 0 }
+func (b bitmap) words() []int32 { return b }

@@ -1,0 +1,223 @@
+package innet
+
+import (
+	"fmt"
+	"math"
+)
+
+// Table is what the control plane writes into one switch. Ports are the hosts and switches
+// that it is connected to.
+type Table struct {
+	Job    uint64
+	Units  int      // that a packet carries
+	Route  []uint16 // the port towards each host
+	Below  []uint16 // ports of hosts and switches below, whose done packets are counted
+	Above  int      // the port of the switch above; none: NoPort
+	Blocks []TableBlock
+}
+
+// NoPort is the port above the root.
+const NoPort = -1
+
+// TableBlock is one block of a table.
+type TableBlock struct {
+	Port  []uint16 // row r comes from this port
+	Ptr   []uint32 // and is added to slots Into[Ptr[r]:Ptr[r+1]]
+	Into  []uint32
+	Slots []TableSlot
+	// Index is the slot of each slot of the plan's block, noSlot: not here; nil: the same.
+	Index []uint32
+}
+
+// TableSlot is one aggregator.
+type TableSlot struct {
+	Need uint16 // rows that make the sum complete here
+	Port uint16 // where it goes then
+	Host uint16 // that it is for
+	Next uint32 // the plan's slot, for a host; the row of the next switch's table
+}
+
+const noSlot = math.MaxUint32
+
+// Bytes of registers, per aggregator of one unit, beside its lanes: the round, and the count
+// with the overflow bit; per row: the round it was last added in.
+const (
+	slotBytes = 8
+	rowBytes  = 4
+)
+
+// Aggregators is how many destinations a block may have, in so many bytes of registers, when
+// packets carry so many units. Rows of a block are at most twice as many on average; their
+// registers are counted with them.
+func Aggregators(memory int64, units int) int {
+	return int(memory / int64(units*UnitBytes+slotBytes+2*rowBytes))
+}
+
+// Registers is the bytes of registers that a table needs.
+func (t *Table) Registers() int64 {
+	rows, slots := t.most()
+	return int64(slots)*int64(t.Units*UnitBytes+slotBytes) + int64(rows)*rowBytes
+}
+
+// Bytes is the size of the table itself: what on hardware is match-action memory.
+func (t *Table) Bytes() (bytes int64) {
+	for i := range t.Blocks {
+		b := &t.Blocks[i]
+		bytes += int64(2*len(b.Port) + 4*len(b.Ptr) + 4*len(b.Into) + 10*len(b.Slots) + 4*len(b.Index))
+	}
+	return bytes
+}
+
+// most is the rows and the slots of the blocks that have most of them.
+func (t *Table) most() (rows, slots int) {
+	for i := range t.Blocks {
+		rows, slots = max(rows, len(t.Blocks[i].Port)), max(slots, len(t.Blocks[i].Slots))
+	}
+	return rows, slots
+}
+
+// Check refuses tables that do not fit together, or do not fit into so many bytes of
+// registers.
+func (t *Table) Check(memory int64) error {
+	switch {
+	case t.Units < 1 || t.Units > MaxUnits:
+		return fmt.Errorf("packets of %d units, want 1 to %d", t.Units, MaxUnits)
+	case len(t.Below) == 0 || len(t.Route) == 0 || len(t.Blocks) > maxBlocks+1:
+		return fmt.Errorf("a table of %d hosts and %d blocks", len(t.Route), len(t.Blocks))
+	case t.Registers() > memory:
+		return fmt.Errorf("the table needs %d bytes of registers, the switch has %d", t.Registers(), memory)
+	}
+	for i := range t.Blocks {
+		if err := t.Blocks[i].check(); err != nil {
+			return fmt.Errorf("block %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (b *TableBlock) check() error {
+	if len(b.Ptr) != len(b.Port)+1 || b.Ptr[0] != 0 || int(b.Ptr[len(b.Port)]) != len(b.Into) {
+		return fmt.Errorf("rows and their slots do not agree")
+	}
+	for r := range b.Port {
+		if b.Ptr[r] > b.Ptr[r+1] {
+			return fmt.Errorf("row %d ends before it begins", r)
+		}
+	}
+	for _, s := range b.Into {
+		if int(s) >= len(b.Slots) {
+			return fmt.Errorf("slot %d of %d", s, len(b.Slots))
+		}
+	}
+	for _, s := range b.Index {
+		if s != noSlot && int(s) >= len(b.Slots) {
+			return fmt.Errorf("slot %d of %d", s, len(b.Slots))
+		}
+	}
+	return nil
+}
+
+// Table is that of a single switch, whose ports are the hosts.
+func (p *Plan) Table(job uint64, units int) *Table {
+	t := &Table{Job: job, Units: units, Route: ports(p.Hosts), Below: ports(p.Hosts), Above: NoPort}
+	for _, b := range p.Blocks {
+		own := TableBlock{Port: b.RowHost, Ptr: b.Ptr, Into: b.Into}
+		for s, host := range b.SlotHost {
+			own.Slots = append(own.Slots, TableSlot{b.Need[s], host, host, uint32(s)})
+		}
+		t.Blocks = append(t.Blocks, own)
+	}
+	return t
+}
+
+func ports(n int) (list []uint16) {
+	for i := range n {
+		list = append(list, uint16(i))
+	}
+	return list
+}
+
+// Tables are those of two levels (§4): leaf k has the hosts that leafOf says, and one root
+// joins the leaves. A leaf adds up the rows of its own hosts. A sum whose rows and whose
+// destination are all below one leaf is finished there; of others the root adds the leaves'
+// partial sums. On a leaf, ports are the hosts, and the number of hosts is the root's; on
+// the root, ports are the leaves.
+func (p *Plan) Tables(job uint64, units int, leafOf []int, leaves int) (below []*Table, root *Table) {
+	root = &Table{Job: job, Units: units, Below: ports(leaves), Above: NoPort}
+	for k := range leaves {
+		t := &Table{Job: job, Units: units, Above: p.Hosts}
+		for h, leaf := range leafOf {
+			to := uint16(p.Hosts)
+			if leaf == k {
+				to = uint16(h)
+				t.Below = append(t.Below, to)
+			}
+			t.Route = append(t.Route, to)
+		}
+		below = append(below, t)
+	}
+	for _, leaf := range leafOf {
+		root.Route = append(root.Route, uint16(leaf))
+	}
+	for _, b := range p.Blocks {
+		up := newTableBlock(len(b.Slots))
+		for k, t := range below {
+			t.Blocks = append(t.Blocks, leafBlock(b, k, leafOf, p.Hosts, up))
+		}
+		root.Blocks = append(root.Blocks, *up)
+	}
+	return below, root
+}
+
+func newTableBlock(slots int) *TableBlock {
+	b := &TableBlock{Ptr: []uint32{0}, Index: make([]uint32, slots)}
+	for s := range b.Index {
+		b.Index[s] = noSlot
+	}
+	return b
+}
+
+// leafBlock is what a leaf has of a block. Partial sums become rows of the root's block up.
+func leafBlock(b *Block, leaf int, leafOf []int, rootPort int, up *TableBlock) TableBlock {
+	own := newTableBlock(len(b.Slots))
+	// All rows have an entry, so that hosts name a row alike everywhere; those of other
+	// leaves' hosts come from no port.
+	for r, host := range b.RowHost {
+		if leafOf[host] == leaf {
+			for _, s := range b.Into[b.Ptr[r]:b.Ptr[r+1]] {
+				own.Into = append(own.Into, own.slot(s))
+				own.Slots[own.Index[s]].Need++
+			}
+			own.Port = append(own.Port, host)
+		} else {
+			own.Port = append(own.Port, uint16(rootPort))
+		}
+		own.Ptr = append(own.Ptr, uint32(len(own.Into)))
+	}
+	for s, at := range own.Index {
+		if at == noSlot {
+			continue
+		}
+		slot, host := &own.Slots[at], b.SlotHost[s]
+		slot.Host = host
+		if leafOf[host] == leaf && slot.Need == b.Need[s] {
+			slot.Port, slot.Next = host, uint32(s)
+			continue
+		}
+		slot.Port, slot.Next = uint16(rootPort), uint32(len(up.Port))
+		up.Into = append(up.Into, up.slot(uint32(s)))
+		up.Slots[up.Index[s]] = TableSlot{b.Need[s], uint16(leafOf[host]), host, uint32(s)}
+		up.Port = append(up.Port, uint16(leaf))
+		up.Ptr = append(up.Ptr, uint32(len(up.Into)))
+	}
+	return *own
+}
+
+// slot is the place of a plan's slot, made when first asked for.
+func (b *TableBlock) slot(s uint32) uint32 {
+	if b.Index[s] == noSlot {
+		b.Index[s] = uint32(len(b.Slots))
+		b.Slots = append(b.Slots, TableSlot{})
+	}
+	return b.Index[s]
+}

@@ -1,0 +1,59 @@
+//go:build !linux
+
+package udp
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// batchSize is how many packets a batch has where a system call takes one.
+const batchSize = 64
+
+type batch struct {
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	n       int
+	sizes   [batchSize]int
+	from    [batchSize]netip.AddrPort
+	buffers [batchSize][]byte
+}
+
+func newBatch(c *net.UDPConn) (*batch, error) {
+	b := &batch{conn: c}
+	for i := range b.buffers {
+		b.buffers[i] = make([]byte, bufferSize)
+	}
+	return b, nil
+}
+
+func (b *batch) read() (err error) {
+	b.n = 1
+	b.sizes[0], b.from[0], err = b.conn.ReadFromUDPAddrPort(b.buffers[0])
+	b.from[0] = netip.AddrPortFrom(b.from[0].Addr().Unmap(), b.from[0].Port())
+	return err
+}
+
+func (b *batch) write() error {
+	for i := range b.n {
+		if _, err := b.conn.WriteToUDPAddrPort(b.buffers[i][:b.sizes[i]], b.from[i]); err != nil && closedSocket(err) {
+			return err
+		}
+	}
+	b.n = 0
+	return nil
+}
+
+func (b *batch) to(addr netip.AddrPort) (buffer []byte) {
+	b.from[b.n] = addr
+	return b.buffers[b.n][:0]
+}
+
+func queued(syscall.RawConn) float64 { return 0 }
+
+func bufferBytes(c *net.UDPConn, bytes int) int {
+	c.SetReadBuffer(bytes)
+	c.SetWriteBuffer(bytes)
+	return bytes / 4
+}

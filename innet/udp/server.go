@@ -1,0 +1,428 @@
+package udp
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"starling/innet"
+	"starling/wire"
+)
+
+// ServerOptions bound what a switch takes.
+type ServerOptions struct {
+	Listen  string
+	Token   []byte
+	Memory  int64 // bytes of registers, of all jobs together
+	Table   int64 // bytes of tables, of all jobs together
+	Hosts   int   // connections at most
+	Buffer  int   // bytes of the socket's receive buffer
+	Timeout time.Duration
+	// Fault, if set, says of each packet that arrives or leaves how often it does: once,
+	// unless a test injects faults.
+	Fault func() int
+}
+
+// DefaultServer has as much memory as the switches of the paper's simulations.
+var DefaultServer = ServerOptions{Listen: "127.0.0.1:0", Memory: 100 << 20, Table: 1 << 30, Hosts: 1024,
+	Buffer: 8 << 20, Timeout: 10 * time.Second}
+
+// Server is a switch for several jobs at a time.
+type Server struct {
+	opt    ServerOptions
+	conn   *net.UDPConn
+	ln     net.Listener
+	window int
+	wg     sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		jobs    map[uint64]*job
+		members map[netip.AddrPort]*member
+		conns   map[net.Conn]bool
+		memory  int64
+		table   int64
+		stats   Stats
+		closed  bool
+	}
+}
+
+// Stats is what a switch has done.
+type Stats struct {
+	Packets, Bytes int64 // received
+	Sent           int64
+	Dropped        int64 // duplicates, late or unexpected ones
+	Recirculated   int64 // passes that hardware would need beyond one per packet
+	Jobs, Hosts    int
+	Registers      int64 // bytes in use
+}
+
+// job is the hosts that share a table.
+type job struct {
+	id      uint64
+	units   int
+	hosts   []*member
+	there   int
+	table   *innet.Table
+	bytes   int64 // of the table
+	sw      *innet.Switch
+	waiting []*member // to be told that all are there
+}
+
+// member is a connected host.
+type member struct {
+	job      *job
+	rank     int
+	addr     netip.AddrPort
+	conn     net.Conn
+	tags     *tagger
+	received uint32
+	credited uint32 // of received, told
+}
+
+// Listen starts a switch; Close ends it.
+func Listen(opt ServerOptions) (*Server, error) {
+	ln, err := net.Listen("tcp", opt.Listen)
+	if err != nil {
+		return nil, err
+	}
+	addr := ln.Addr().(*net.TCPAddr)
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone})
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	s := &Server{opt: opt, conn: conn, ln: ln}
+	// The kernel charges a packet of 1 KiB about 2.3 KB.
+	s.window = bufferBytes(conn, opt.Buffer) / 2304 / 2
+	s.mu.jobs, s.mu.members, s.mu.conns = map[uint64]*job{}, map[netip.AddrPort]*member{}, map[net.Conn]bool{}
+	s.wg.Go(s.accept)
+	s.wg.Go(s.switchPackets)
+	return s, nil
+}
+
+// Addr is where hosts connect to.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Stats is what it has done so far.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.mu.stats
+	out.Jobs, out.Hosts, out.Registers = len(s.mu.jobs), len(s.mu.members), s.mu.memory
+	return out
+}
+
+// Close ends all connections and waits for the server's goroutines.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.mu.closed = true
+	for c := range s.mu.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	err := errors.Join(s.ln.Close(), s.conn.Close())
+	s.wg.Wait()
+	return err
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.ln.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		full := s.mu.closed || len(s.mu.conns) >= s.opt.Hosts
+		if !full {
+			s.mu.conns[c] = true
+		}
+		s.mu.Unlock()
+		if full {
+			c.Close()
+			continue
+		}
+		s.wg.Go(func() { s.serve(c) })
+	}
+}
+
+// serve is one host's connection.
+func (s *Server) serve(c net.Conn) {
+	defer s.leave(c)
+	m, err := s.greet(c)
+	if err != nil {
+		return
+	}
+	for { // until the host has gone; tables come at any time
+		var length uint64
+		if binary.Read(c, binary.LittleEndian, &length) != nil {
+			return
+		}
+		if err := s.install(m, c, length); err != nil {
+			refuse(c, err)
+			return
+		}
+	}
+}
+
+// greet lets a host in that knows the token.
+func (s *Server) greet(c net.Conn) (*member, error) {
+	c.SetDeadline(wire.SocketTime(s.opt.Timeout))
+	var challenge [nonceBytes]byte
+	rand.Read(challenge[:])
+	head := append(binary.LittleEndian.AppendUint32([]byte(magic), version), challenge[:]...)
+	if _, err := c.Write(head); err != nil {
+		return nil, err
+	}
+	var h hello
+	if err := binary.Read(c, binary.LittleEndian, &h); err != nil {
+		return nil, err
+	}
+	if want := proof(s.opt.Token, "host", challenge, h.Challenge); !hmac.Equal(h.Proof[:], want[:]) {
+		return nil, ErrToken
+	}
+	answer := welcome{Proof: proof(s.opt.Token, "switch", challenge, h.Challenge), Registers: uint64(s.opt.Memory),
+		Window: uint32(max(s.window/max(int(h.Hosts), 1), 4))}
+	if err := binary.Write(c, binary.LittleEndian, &answer); err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Time{})
+	from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	m := &member{rank: int(h.Host), conn: c, addr: netip.AddrPortFrom(from, h.Port),
+		tags: newTagger(s.opt.Token, challenge, h.Challenge)}
+	if err := s.join(m, &h); err != nil {
+		refuse(c, err)
+		return nil, err
+	}
+	return m, nil
+}
+
+// refuse says why it cannot be.
+func refuse(c net.Conn, err error) {
+	text := err.Error()
+	c.SetWriteDeadline(wire.SocketTime(time.Second))
+	c.Write(append(binary.LittleEndian.AppendUint16([]byte{0}, uint16(len(text))), text...))
+}
+
+// join makes a host one of its job's.
+func (s *Server) join(m *member, h *hello) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.mu.jobs[h.Job]
+	switch {
+	case h.Hosts == 0 || h.Host >= h.Hosts || int(h.Hosts) > s.opt.Hosts || h.Units == 0 || h.Units > innet.MaxUnits:
+		return fmt.Errorf("host %d of %d with packets of %d units", h.Host, h.Hosts, h.Units)
+	case j == nil:
+		j = &job{id: h.Job, units: int(h.Units), hosts: make([]*member, h.Hosts)}
+		s.mu.jobs[h.Job] = j
+	case len(j.hosts) != int(h.Hosts) || j.units != int(h.Units):
+		return fmt.Errorf("job %x has %d hosts and packets of %d units, not %d and %d", h.Job, len(j.hosts), j.units,
+			h.Hosts, h.Units)
+	}
+	old := j.hosts[m.rank]
+	if other := s.mu.members[m.addr]; other != nil && other != old {
+		return fmt.Errorf("%v is the address of another host", m.addr)
+	}
+	if old != nil { // it has connected again
+		delete(s.mu.members, old.addr)
+		old.conn.Close()
+	} else {
+		j.there++
+	}
+	m.job, j.hosts[m.rank] = j, m
+	s.mu.members[m.addr] = m
+	j.waiting = append(j.waiting, m)
+	s.tellReady(j)
+	return nil
+}
+
+// tellReady tells hosts that all are there, if they are.
+// REQUIRES: mu held.
+func (s *Server) tellReady(j *job) {
+	if j.there < len(j.hosts) || j.sw == nil {
+		return
+	}
+	for _, m := range j.waiting {
+		m.conn.SetWriteDeadline(wire.SocketTime(time.Second))
+		m.conn.Write([]byte{1})
+	}
+	j.waiting = nil
+}
+
+// install reads a table and makes the job's switch.
+func (s *Server) install(m *member, c net.Conn, length uint64) error {
+	if length > uint64(s.opt.Table) {
+		return fmt.Errorf("a table of %d bytes, the switch has %d", length, s.opt.Table)
+	}
+	b, err := io.ReadAll(io.LimitReader(c, int64(length))) // grows as bytes come
+	if err != nil || uint64(len(b)) != length {
+		return io.ErrUnexpectedEOF
+	}
+	t, err := decodeTable(b, m.job.id, m.job.units, len(m.job.hosts))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := m.job
+	if j.sw != nil {
+		return nil // the same, from a host that has connected again
+	}
+	if err := t.Check(s.opt.Memory - s.mu.memory); err != nil {
+		return err
+	}
+	if t.Bytes() > s.opt.Table-s.mu.table {
+		return fmt.Errorf("a table of %d bytes, the switch has %d left", t.Bytes(), s.opt.Table-s.mu.table)
+	}
+	j.table, j.bytes, j.sw = t, t.Bytes(), innet.NewSwitch(t)
+	s.mu.memory += t.Registers()
+	s.mu.table += j.bytes
+	s.tellReady(j)
+	return nil
+}
+
+// leave ends a connection, and a job with its last.
+func (s *Server) leave(c net.Conn) {
+	c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.conns, c)
+	for addr, m := range s.mu.members {
+		if m.conn != c {
+			continue
+		}
+		delete(s.mu.members, addr)
+		j := m.job
+		j.hosts[m.rank] = nil
+		if j.there--; j.there == 0 {
+			delete(s.mu.jobs, j.id)
+			if j.sw != nil {
+				s.mu.memory -= j.table.Registers()
+				s.mu.table -= j.bytes
+			}
+		}
+		return
+	}
+}
+
+// congestedShare is how full the socket's buffer is when packets are marked: fuller than the
+// windows of all hosts can make it.
+const congestedShare = 0.6
+
+// switchPackets is the data plane.
+func (s *Server) switchPackets() {
+	in, err := newBatch(s.conn)
+	if err != nil {
+		return
+	}
+	out, err := newBatch(s.conn)
+	if err != nil {
+		return
+	}
+	for {
+		if in.read() != nil {
+			return
+		}
+		mark := uint8(0)
+		if in.n == batchSize && queued(in.raw) > congestedShare {
+			mark = innet.ECN
+		}
+		s.mu.Lock()
+		for i := range in.n {
+			for range s.times() {
+				s.packet(in.buffers[i][:in.sizes[i]], in.from[i], mark, out)
+			}
+		}
+		s.credit(in, mark, out)
+		s.mu.Unlock()
+		if out.write() != nil {
+			return
+		}
+	}
+}
+
+// packet handles one.
+// REQUIRES: mu held.
+func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
+	s.mu.stats.Packets++
+	s.mu.stats.Bytes += int64(len(b))
+	m := s.mu.members[from]
+	if m == nil || m.job.sw == nil {
+		s.mu.stats.Dropped++
+		return
+	}
+	b, ok := m.tags.open(b)
+	var p innet.Packet
+	if !ok || p.Parse(b) != nil {
+		s.mu.stats.Dropped++
+		return
+	}
+	m.received++
+	took := m.job.sw.Handle(m.rank, &p, func(port int, p *innet.Packet) { s.emit(m.job, port, p, mark, out) })
+	s.mu.stats.Recirculated += int64(took.Recirculated)
+	if took.Dropped {
+		s.mu.stats.Dropped++
+	}
+}
+
+// emit writes a packet for a port of a job.
+func (s *Server) emit(j *job, port int, p *innet.Packet, mark uint8, out *batch) {
+	if port >= len(j.hosts) || j.hosts[port] == nil {
+		return
+	}
+	m, flags := j.hosts[port], p.Flags
+	p.Flags |= mark
+	for range s.times() {
+		if out.n == batchSize {
+			out.write()
+		}
+		b := m.tags.close(p.Append(out.to(m.addr)))
+		out.sizes[out.n] = len(b)
+		out.n++
+		s.mu.stats.Sent++
+	}
+	p.Flags = flags
+}
+
+// times is how often a packet arrives or leaves.
+func (s *Server) times() int {
+	if s.opt.Fault == nil {
+		return 1
+	}
+	return s.opt.Fault()
+}
+
+// credit tells the hosts of a batch how many of their packets have come: when the socket is
+// empty, or a quarter of their window has come since.
+// REQUIRES: mu held.
+func (s *Server) credit(in *batch, mark uint8, out *batch) {
+	for i := range in.n {
+		m := s.mu.members[in.from[i]]
+		if m == nil || m.received == m.credited {
+			continue
+		}
+		if in.n == batchSize && int(m.received-m.credited) < s.window/len(m.job.hosts)/4 && mark == 0 {
+			continue
+		}
+		m.credited = m.received
+		head := innet.Header{Flags: creditFlag, Sequence: m.received, Job: m.job.id}
+		s.emit(m.job, m.rank, &innet.Packet{Header: head}, mark, out)
+	}
+}
+
+// closedSocket reports whether an error is of a socket that was closed.
+func closedSocket(err error) bool { return errors.Is(err, net.ErrClosed) }
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return s.Close()
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// module writes a module with the given test files.
+func module(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files["go.mod"] = "module m\n\ngo 1.24\n"
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// sumUp runs the tests of a module, and returns what is shown and the exit status.
+func sumUp(t *testing.T, dir string) (string, int) {
+	t.Helper()
+	old := os.Stdout
+	defer func() { os.Stdout = old }()
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout = f
+	status, err := run([]string{"go", "-C", dir, "test", "-json", "./..."}, "> ", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`\(?[0-9.]+s\)?`).ReplaceAllString(string(text), "T"), status
+}
+
+func TestSummary(t *testing.T) {
+	got, status := sumUp(t, module(t, map[string]string{
+		"good/a_test.go": `package good
+import "testing"
+func TestOne(t *testing.T) { t.Log("not shown") }
+func TestTwo(t *testing.T) { t.Skip("no such tool: install it") }
+func TestTwoAgain(t *testing.T) { t.Skip("no such tool: install it") }
+func TestThree(t *testing.T) { t.Run("part", func(t *testing.T) { t.SkipNow() }) }
+`,
+		"bad/a_test.go": `package bad
+import "testing"
+func TestFine(t *testing.T) { t.Log("not shown") }
+func TestBroken(t *testing.T) { t.Error("this is wrong") }
+func TestSkipped(t *testing.T) { t.Skip("too long") }
+`,
+		"panics/a_test.go": `package panics
+import "testing"
+func TestPanics(t *testing.T) { panic("invariant") }
+`,
+		"unbuilt/a_test.go": "package unbuilt\nvar x int = \"text\"\n",
+		"empty/a.go":        "package empty\n",
+	}))
+	if status != 1 {
+		t.Errorf("status %d", status)
+	}
+	for _, want := range []string{
+		"> ok  \tm/good\tT\n", "> ?   \tm/empty\t[no test files]\n", "> --- FAIL: TestBroken T\n", "this is wrong\n",
+		"> FAIL\tm/bad\tT\n", "invariant", "cannot use \"text\"",
+		"> skipped tests: 4\n",
+		">   m/bad TestSkipped: too long\n>   m/good TestThree/part: no reason given\n" +
+			">   m/good TestTwo, TestTwoAgain: no such tool: install it\n",
+		"> FAILED packages: 3\n>   m/bad: TestBroken\n>   m/panics: TestPanics\n>   m/unbuilt: see its output above\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "not shown") || strings.Contains(got, "=== RUN") {
+		t.Errorf("it shows what -v shows:\n%s", got)
+	}
+}
+
+func TestSummaryOfSuccess(t *testing.T) {
+	got, status := sumUp(t, module(t, map[string]string{
+		"a_test.go": "package m\nimport \"testing\"\nfunc TestOne(t *testing.T) {}\n"}))
+	if status != 0 || got != "> ok  \tm\tT\n> no package failed\n" {
+		t.Errorf("status %d:\n%s", status, got)
+	}
+}
+
+func TestManyNames(t *testing.T) {
+	if got := named([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d and 1 more" {
+		t.Error(got)
+	}
+}
+
+func TestOtherLinesAreShown(t *testing.T) {
+	var b bytes.Buffer
+	if err := newResults(&prefixed{w: &b}).read(strings.NewReader("warning\n{\"x\":1}\n")); err != nil ||
+		b.String() != "warning\n{\"x\":1}\n" {
+		t.Errorf("%q %v", b.String(), err)
+	}
+}

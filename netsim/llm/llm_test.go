@@ -1,0 +1,173 @@
+package llm
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"starling/netsim"
+)
+
+func options(t *testing.T, model string, gpus int, policy string) Options {
+	t.Helper()
+	o := DefaultOptions()
+	var err error
+	if o.Model, err = Named(model); err != nil {
+		t.Fatal(err)
+	}
+	if o.Policy, err = PolicyNamed(policy); err != nil {
+		t.Fatal(err)
+	}
+	o.GPUs = gpus
+	o.Topology = o.Network(100*netsim.Gbps, 1)
+	return o
+}
+
+func simulate(t *testing.T, o Options) *Result {
+	t.Helper()
+	r, err := Simulate(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Every stage does every pass once, the backward pass of a chunk after its forward pass, and has
+// no more microbatches under way than 1F1B allows.
+func TestPasses(t *testing.T) {
+	for stages := 1; stages <= 5; stages++ {
+		for chunks := 1; chunks <= 3; chunks++ {
+			for stage := range stages {
+				n := 2 * stages
+				seen := map[pass]bool{}
+				under, most := 0, 0
+				for _, p := range passes(stage, stages, n, chunks) {
+					if seen[p] || p.microbatch >= n || p.chunk >= chunks {
+						t.Fatalf("stage %d of %d, %d chunks: %+v twice or outside", stage, stages, chunks, p)
+					}
+					seen[p] = true
+					if under++; p.backward {
+						under -= 2
+						if !seen[pass{p.microbatch, p.chunk, false}] {
+							t.Fatalf("%+v before its forward pass", p)
+						}
+					}
+					most = max(most, under)
+				}
+				if len(seen) != 2*n*chunks {
+					t.Errorf("stage %d of %d: %d passes, want %d", stage, stages, len(seen), 2*n*chunks)
+				}
+				if chunks == 1 && most > stages-stage {
+					t.Errorf("stage %d of %d: %d microbatches under way", stage, stages, most)
+				}
+			}
+		}
+	}
+}
+
+// A pipeline alone takes (m + p - 1) / m of its computing where links are fast.
+func TestPipelineBubble(t *testing.T) {
+	o := options(t, "gpt3-13b", 16, "fifo")
+	o.Microbatches, o.Topology = 8, o.Network(100000*netsim.Gbps, 1)
+	got := simulate(t, o).Computing
+	if want := 8. / (8 + 3); math.Abs(got-want) > 0.01 {
+		t.Errorf("computing %.3f of the time, want %.3f", got, want)
+	}
+}
+
+// Bytes per iteration are what formulas give.
+func TestBytes(t *testing.T) {
+	o := options(t, "mixtral-8x7b", 32, "hermod-order")
+	o.Layers, o.Microbatches, o.Skew = 4, 2, 0
+	r := simulate(t, o)
+	replicas, layers, micro := 16., 4., 2.
+	activations := 2 * o.Model.tokens() * float64(o.Hidden)
+	want := map[string]float64{
+		"pp":                2 * activations * micro * replicas,
+		"ep":                4 * activations * 2 * 7 / 8 * micro * layers * replicas,
+		"dp reduce-scatter": 4 * layers * (replicas*o.Model.attention()*15/16 + replicas*o.block()*1/2),
+	}
+	want["dp all-gather"] = want["dp reduce-scatter"] / 2
+	for kind, bytes := range want {
+		if got := float64(r.Bytes[kind]); math.Abs(got/bytes-1) > 1e-6 {
+			t.Errorf("%s: %.0f bytes per iteration, want %.0f", kind, got, bytes)
+		}
+	}
+}
+
+// Random models end under every policy, with the same bytes, and twice in the same time.
+func TestRandomModels(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	for range 5 {
+		pp, ep := 1+r.IntN(4), 1<<r.IntN(3)
+		o := options(t, "mixtral-8x7b", 0, "fifo")
+		o.PP, o.EP, o.TP, o.VirtualStages = pp, ep, 1+r.IntN(2), 1+r.IntN(2)
+		o.Layers, o.Microbatches = pp*o.VirtualStages*(1+r.IntN(2)), pp*(1+r.IntN(2))
+		o.GPUs = 2 * pp * o.TP * ep
+		o.PipelineInside = r.IntN(2) == 0
+		o.Topology = o.Network(netsim.Rate(1+r.IntN(400))*netsim.Gbps, 1+r.IntN(2))
+		var bytes map[string]int64
+		for _, p := range Policies() {
+			o.Policy = p
+			one := simulate(t, o)
+			if bytes == nil {
+				bytes = one.Bytes
+			}
+			if !reflect.DeepEqual(one.Bytes, bytes) {
+				t.Errorf("%s sends %v, fifo %v", p.Name, one.Bytes, bytes)
+			}
+			if again := simulate(t, o); again.Seconds != one.Seconds {
+				t.Errorf("%s: %v s, then %v s", p.Name, one.Seconds, again.Seconds)
+			}
+		}
+	}
+}
+
+// Table 5.2's order, and Hermod at least as good as any: where a dense model's gradients
+// and activations meet.
+func TestOrderOfSchedulers(t *testing.T) {
+	seconds := map[string]float64{}
+	for _, p := range Policies() {
+		seconds[p.Name] = simulate(t, options(t, "gpt3-175b", 512, p.Name)).Seconds
+	}
+	t.Log(seconds)
+	for _, pair := range [][2]string{{"fifo", "dp-first"}, {"pp-first", "fifo"}, {"hermod", "fifo"},
+		{"hermod", "lina"}} {
+		if seconds[pair[0]] >= seconds[pair[1]] {
+			t.Errorf("%s takes %.3f s, %s %.3f", pair[0], seconds[pair[0]], pair[1], seconds[pair[1]])
+		}
+	}
+}
+
+// The packet level agrees with the flow level where transfers are long.
+func TestPacketLevel(t *testing.T) {
+	for _, policy := range []string{"fifo", "hermod-order"} {
+		o := options(t, "gpt3-13b", 32, policy)
+		o.Layers, o.Microbatch, o.Sequence, o.Microbatches = 4, 1, 512, 4
+		o.Hidden, o.Inner = 1024, 4096
+		flow := simulate(t, o).Seconds
+		o.Level, o.Topology.Window, o.Topology.ECN = "packet", 512<<10, 128<<10 // so that no transfer leaves at once
+		packet := simulate(t, o).Seconds
+		if math.Abs(packet/flow-1) > 0.15 {
+			t.Errorf("%s: %.6f s at packet level, %.6f at flow level", policy, packet, flow)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"GPUs":       func(o *Options) { o.GPUs = 100 },
+		"layers":     func(o *Options) { o.Layers = 7 },
+		"experts":    func(o *Options) { o.EP = 3 },
+		"iterations": func(o *Options) { o.Iterations = 1 },
+		"hosts":      func(o *Options) { o.Topology = netsim.DefaultTopology() },
+		"rate":       func(o *Options) { o.FLOPS = 0 },
+	} {
+		o := options(t, "mixtral-8x22b", 512, "fifo")
+		change(&o)
+		if _, err := Simulate(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

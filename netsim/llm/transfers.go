@@ -1,0 +1,124 @@
+package llm
+
+import "starling/netsim"
+
+// group is a coflow under way.
+type group struct {
+	traits
+	began netsim.Time
+	left  int // flows
+	done  func()
+}
+
+// flow is bytes from a GPU to another; done may be nil.
+type flow struct {
+	from, to int
+	bytes    int64
+	done     func()
+}
+
+// start begins a coflow's flows. done is called when all have ended.
+func (r *run) start(t traits, flows []flow, done func()) {
+	g := &group{traits: t, began: r.net.Now(), left: len(flows), done: done}
+	if len(flows) == 0 {
+		r.net.At(r.net.Now(), done)
+		return
+	}
+	for i := range flows {
+		r.bytes[t.kind] += flows[i].bytes
+		r.submit(g, flows[i])
+	}
+}
+
+// end counts a flow that has ended.
+func (r *run) end(g *group, f *flow) {
+	g.left--
+	if g.left == 0 {
+		r.took[g.kind] += (r.net.Now() - g.began).Seconds()
+		r.count[g.kind]++
+	}
+	if f.done != nil {
+		f.done()
+	}
+	if g.left == 0 && g.done != nil {
+		g.done()
+	}
+}
+
+// submit hands a flow to the network, or to its host's queue where hosts order transfers.
+func (r *run) submit(g *group, f flow) {
+	turn := -1
+	if r.Policy.turn != nil {
+		turn = r.Policy.turn(r, g.traits)
+	}
+	if turn < 0 {
+		r.transmit(g, &f, f.bytes, func() { r.end(g, &f) })
+		return
+	}
+	h := &r.hosts[f.from]
+	h.waiting = append(h.waiting, &queued{g, f, f.bytes, turn})
+	r.release(h)
+}
+
+func (r *run) transmit(g *group, f *flow, bytes int64, done func()) {
+	var urgency uint8
+	if r.Policy.urgency != nil {
+		urgency = r.Policy.urgency(r, g.traits)
+	}
+	netsim.Begin(r.net, &netsim.Transfer{From: f.from, To: f.to, Bytes: bytes, DSCP: urgency, Start: r.net.Now(),
+		Done: done})
+}
+
+// host has the transfers of a GPU that wait for their turn.
+type host struct {
+	waiting []*queued
+	active  []int // turns of pieces under way
+}
+
+type queued struct {
+	*group
+	flow
+	rest int64
+	turn int
+}
+
+// release hands the network a piece of every transfer that nothing more urgent is before.
+func (r *run) release(h *host) {
+	first := int(^uint(0) >> 1)
+	for _, t := range h.active {
+		first = min(first, t)
+	}
+	for _, q := range h.waiting {
+		first = min(first, q.turn)
+	}
+	var still []*queued
+	for _, q := range h.waiting {
+		if q.turn > first {
+			still = append(still, q)
+			continue
+		}
+		r.piece(h, q)
+	}
+	h.waiting = still
+}
+
+func (r *run) piece(h *host, q *queued) {
+	bytes := min(q.rest, r.Piece)
+	q.rest -= bytes
+	h.active = append(h.active, q.turn)
+	r.transmit(q.group, &q.flow, bytes, func() {
+		for i, t := range h.active {
+			if t == q.turn {
+				h.active = append(h.active[:i], h.active[i+1:]...)
+				break
+			}
+		}
+		if q.rest > 0 {
+			h.waiting = append(h.waiting, q)
+		}
+		r.release(h)
+		if q.rest == 0 {
+			r.end(q.group, &q.flow)
+		}
+	})
+}

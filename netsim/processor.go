@@ -1,0 +1,54 @@
+package netsim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"starling/wire"
+)
+
+// Processor charges computing to the virtual time of a worker. Computing on a simulated worker
+// takes no virtual time by itself; whatever runs it calls Charge with the seconds that it
+// would take, measured on other hosts or given. For a run, wrap the worker's tensor.Device:
+//
+//	type charged struct {
+//		tensor.Device
+//		p *netsim.Processor
+//	}
+//
+//	func (d charged) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {
+//		d.Device.MatMul(dst, a, b, op)
+//		d.p.Charge(secondsPerFlop * 2 * float64(a.Rows) * float64(a.Cols) * float64(b.Cols))
+//	}
+//
+// Goroutines of one worker that compute at the same time take their turns, as on one device.
+type Processor struct {
+	clock wire.Clock
+	mu    struct {
+		sync.Mutex
+		free time.Time // when the work charged so far ends
+		rest float64   // seconds below a nanosecond
+	}
+}
+
+// NewProcessor is the processor of a worker with this clock: that of its endpoint.
+func NewProcessor(clock wire.Clock) *Processor { return &Processor{clock: clock} }
+
+// Charge returns when so many seconds of computing, and what was charged before, have passed.
+func (p *Processor) Charge(seconds float64) {
+	p.mu.Lock()
+	now := p.clock.Now()
+	p.mu.rest += seconds
+	whole := time.Duration(p.mu.rest * 1e9)
+	p.mu.rest -= whole.Seconds()
+	if p.mu.free.Before(now) {
+		p.mu.free = now
+	}
+	p.mu.free = p.mu.free.Add(whole)
+	wait := p.mu.free.Sub(now)
+	p.mu.Unlock()
+	if wait > 0 {
+		_ = wire.Sleep(context.Background(), p.clock, wait) // a background context never ends
+	}
+}

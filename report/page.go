@@ -1,0 +1,120 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"sync"
+
+	"starling/event"
+)
+
+//go:embed compare.html
+var comparePage string
+
+// compareTemplate is parsed when it is first used, not whenever the program starts.
+var compareTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("compare").Parse(comparePage))
+})
+
+// HTML is the comparison as one page without any other files.
+func (c *Comparison) HTML() []byte {
+	var b bytes.Buffer
+	if err := compareTemplate().Execute(&b, c.page()); err != nil {
+		panic(err) // the template and its data are both ours
+	}
+	return b.Bytes()
+}
+
+// WriteHTML writes the page to a file, whole or not at all.
+func (c *Comparison) WriteHTML(path string) error { return writeFile(path, c.HTML()) }
+
+// page is the data of the template.
+type page struct {
+	*Comparison
+	Tables   []pageTable
+	Times    []bar
+	Bytes    []bar
+	Accuracy *accuracyChart // nil: nothing was measured
+	Plots    []*plot
+	Failed   []CompareRow
+	Beside   []claim
+	Shared   []Setting
+}
+
+type pageTable struct {
+	Heads []string
+	Cells [][]string
+}
+
+// bar is a row of a bar chart: two parts of one bar, as percent of the longest.
+type bar struct {
+	Name, Text    string
+	First, Second float64
+}
+
+// largeSpread is half the distance of the quartiles, as a share of the median, from which on the
+// chart of times shows it too.
+const largeSpread = 0.1
+
+func (c *Comparison) page() *page {
+	p := &page{Comparison: c, Beside: c.claims(), Shared: c.sharedSettings()}
+	var slowest, most float64
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Error != "" {
+			p.Failed = append(p.Failed, *r)
+		}
+		if r.Rounds > 0 {
+			slowest, most = max(slowest, float64(r.MeanSeconds)), max(most, float64(r.Bytes.Total))
+		}
+	}
+	for i := range c.Rows {
+		if r := &c.Rows[i]; r.Rounds > 0 {
+			p.addBars(r, slowest, most)
+		}
+	}
+	if len(p.Times) > 0 {
+		p.Tables = []pageTable{c.pageTable(c.speedColumns()), c.pageTable(c.kindColumns())}
+	}
+	p.Accuracy = c.accuracyChart()
+	p.Plots = c.plots()
+	return p
+}
+
+func (c *Comparison) pageTable(columns []column) (t pageTable) {
+	t.Heads = []string{"strategy"}
+	for _, col := range columns {
+		t.Heads = append(t.Heads, col.head)
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Rounds == 0 {
+			continue
+		}
+		line := []string{r.Strategy}
+		for _, col := range columns {
+			line = append(line, col.cell(r))
+		}
+		t.Cells = append(t.Cells, line)
+	}
+	return t
+}
+
+func (p *page) addBars(r *CompareRow, slowest, most float64) {
+	s, waited := float64(r.MeanSeconds), float64(r.WaitShare)
+	length := 100 * s / slowest
+	text := fmt.Sprintf("%s, %s waiting", Seconds(s), wholePercent(r.WaitShare))
+	if spread := r.quartileShare(); spread > largeSpread {
+		text += fmt.Sprintf(", spread ±%.0f%%", 100*spread)
+	}
+	p.Times = append(p.Times, bar{r.Strategy, text, length * (1 - waited), length * waited})
+	between := r.betweenServers()
+	text = event.Bytes(r.Bytes.Total)
+	if between > 0 {
+		text += ", " + event.Bytes(between) + " between servers"
+	}
+	scale := 100 / max(most, 1)
+	p.Bytes = append(p.Bytes, bar{r.Strategy, text, scale * float64(r.insideServers()), scale * float64(between)})
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"io"
+
+	"starling/spec"
+	"starling/train"
+)
+
+// Run is the result of a training run, one JSON object. Epochs are counted from 0, so that
+// loss[best_epoch] is the loss of the best epoch; val_accuracy[i] was measured after epoch
+// measured[i].
+type Run struct {
+	Dataset      string   `json:"dataset"`
+	Task         string   `json:"task"`
+	Model        string   `json:"model"`
+	Strategy     string   `json:"strategy"`
+	Workers      int      `json:"workers"`
+	Epochs       int      `json:"epochs"` // trained
+	Loss         []Number `json:"loss"`
+	ValAccuracy  []Number `json:"val_accuracy"`
+	TestAccuracy Number   `json:"test_accuracy"` // of the best epoch
+	BestEpoch    int      `json:"best_epoch"`    // -1: none was evaluated
+	EpochSeconds []Number `json:"epoch_seconds"`
+	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+	Bytes        Bytes    `json:"bytes"`
+
+	// Metric names the accuracies of this task: accuracy, micro_f1, r2, ...
+	Metric string `json:"metric"`
+	Measures
+
+	Reason             string   `json:"reason"` // finished, early stop, interrupted
+	Measured           []int    `json:"measured"`
+	TrainAccuracy      []Number `json:"train_accuracy"`
+	TestAccuracies     []Number `json:"test_accuracies"`
+	BestValAccuracy    Number   `json:"best_val_accuracy"`
+	MedianEpochSeconds Number   `json:"median_epoch_seconds"`
+	EpochSecondsSpread Spread   `json:"epoch_seconds_spread"`
+	Seconds            float64  `json:"seconds"` // of this process
+	Vertices           int64    `json:"vertices"`
+	Edges              int64    `json:"edges"`
+	Parameters         int      `json:"parameters"`
+	DevicePeakBytes    int64    `json:"device_peak_bytes"`
+	DevicePlannedBytes int64    `json:"device_planned_bytes"`
+	MemoryPlannedBytes int64    `json:"memory_planned_bytes"` // of the run, without mapped files
+	DType              string   `json:"dtype"`
+	SIMD               string   `json:"simd"`
+	CacheFirst         string   `json:"cache_first"`
+	Threads            int      `json:"threads"`
+	Seed               uint64   `json:"seed"`
+
+	// Spec has every setting, defaults too.
+	Spec *spec.Spec `json:"spec,omitempty"`
+	Made *Made      `json:"made,omitempty"`
+
+	// Of several workers:
+	Servers          int            `json:"servers,omitempty"`
+	Restarts         []Restart      `json:"restarts,omitempty"`
+	StrategySettings map[string]any `json:"strategy_settings,omitempty"`
+	// Chosen are the settings that the run's own choices follow from, as what it measured: a run
+	// that is given them chooses the same.
+	Chosen map[string]string `json:"chosen,omitempty"`
+	// WaitShare is the share of the epochs' time that workers waited for each other.
+	WaitShare Number `json:"wait_share,omitempty"`
+	// TransferSeconds is how long, per epoch, rows were on their way to a worker.
+	TransferSeconds Number `json:"transfer_seconds,omitempty"`
+	// HiddenShare is the share of that in which the worker did not wait for them.
+	HiddenShare Number `json:"hidden_share"`
+	// Rows are the rows of features that mini-batches of all workers needed, and SamplesPerSecond
+	// how many training vertices a second of training took in.
+	Rows               *train.RowCounts `json:"rows,omitempty"`
+	SamplesPerSecond   Number           `json:"samples_per_second,omitempty"`
+	WorkerPeakRSSBytes []int64          `json:"worker_peak_rss_bytes,omitempty"`
+	// CPUShare is the share of the processors' time that workers used, evaluation included.
+	CPUShare Number `json:"cpu_share,omitempty"`
+}
+
+// Restart is the loss of a worker that the run recovered from.
+type Restart struct {
+	Epoch   int     `json:"epoch"`          // that the run continued from
+	Step    int     `json:"step,omitempty"` // of that epoch
+	Seconds float64 `json:"seconds"`        // from noticing the loss to training again
+}
+
+// Write writes the result to a file, or for "-" to stdout.
+func (r *Run) Write(path string, stdout io.Writer) error { return WriteJSON(r, path, stdout) }

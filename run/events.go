@@ -1,0 +1,62 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"starling/event"
+	"starling/report"
+	"starling/spec"
+)
+
+// eventFiles adds the files of --events and --trace to the listeners; finish completes them.
+func eventFiles(ctx context.Context, s *spec.Spec, events event.Listener) (
+	all event.Listener, finish func() error, err error) {
+	list := []event.Listener{events}
+	var ends []func() error
+	finish = func() (err error) {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+	if s.Trace != "" {
+		trace, err := event.NewTrace(s.Trace)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, ends = append(list, trace), append(ends, trace.Close)
+	}
+	if s.Events != "" {
+		f, err := createEvents(ctx, s.Events, events)
+		if err != nil {
+			return nil, nil, errors.Join(err, finish())
+		}
+		lines := event.NewJSONLines(f)
+		list = append(list, lines)
+		ends = append(ends, func() error { return errors.Join(lines.Err(), f.Close()) })
+	}
+	return event.Locked(event.All(list...)), finish, nil
+}
+
+// createEvents opens the file of --events, for writing only: a pipe that is also open for
+// reading never reports that its reader has gone, and blocks the run when it is full.
+func createEvents(ctx context.Context, path string, events event.Listener) (*os.File, error) {
+	for waits := false; ; waits = true {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
+		if info, e := os.Stat(path); !errors.Is(err, syscall.ENXIO) || e != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			return f, err
+		}
+		if !waits {
+			events.On(event.Note{Text: "waiting for a reader of " + path + " (--events)"})
+		}
+		select {
+		case <-ctx.Done():
+			return nil, report.ErrInterrupted
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

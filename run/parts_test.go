@@ -1,0 +1,76 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/dataset/generate"
+	"starling/event"
+	"starling/spec"
+)
+
+// TestTrainCutsAsPartition: starling partition and train --workers, both without other flags, make
+// the same parts: losses, planned and counted bytes are equal to the bit.
+func TestTrainCutsAsPartition(t *testing.T) {
+	dir := powerLaw(t, 600, 6000)
+	for _, servers := range []int{1, 2} {
+		for _, partitioner := range []string{"multilevel", "g3", "fennel", "bytegnn"} {
+			s := quick(dir)
+			s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Quiet = 4, servers, true, partitioner, true
+			direct := trained(t, onFewThreads(s), event.All())
+
+			cut := spec.DefaultPartition()
+			cut.Parts, cut.Servers, cut.Method, cut.Out = 4, servers, partitioner, filepath.Join(t.TempDir(), "parts")
+			if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+				t.Fatal(err)
+			}
+			s.Dataset, s.Partitioner = cut.Out, spec.Default().Partitioner
+			folder := trained(t, onFewThreads(s), event.All())
+			if !slices.Equal(direct.Loss, folder.Loss) {
+				t.Errorf("%s, %d servers: losses %v, on the parts %v", partitioner, servers, direct.Loss, folder.Loss)
+			}
+			if direct.Bytes.Total == 0 || !reflect.DeepEqual(direct.Bytes, folder.Bytes) {
+				t.Errorf("%s, %d servers: bytes %+v, on the parts %+v", partitioner, servers, direct.Bytes, folder.Bytes)
+			}
+		}
+	}
+}
+
+// TestTrainNamesItsPartition: the note of train --workers is the command that gives the same parts,
+// and its doubts about them are shown.
+func TestTrainNamesItsPartition(t *testing.T) {
+	dir := powerLaw(t, 12, 60)
+	s := quick(dir)
+	s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Seed = 12, 2, true, "fennel", 7
+	var notes []event.Note
+	trained(t, onFewThreads(s), event.Func(func(e event.Event) {
+		if n, ok := e.(event.Note); ok {
+			notes = append(notes, n)
+		}
+	}))
+	named := func(text string) bool {
+		return slices.ContainsFunc(notes, func(n event.Note) bool { return strings.Contains(n.Text, text) })
+	}
+	for _, text := range []string{"starling partition " + dir + " --parts 12 --servers 2 --method fennel --seed 7 --out PARTS",
+		"small parts: 12 of 12"} {
+		if !named(text) {
+			t.Errorf("no note has %q: %v", text, notes)
+		}
+	}
+}
+
+// powerLaw is a dataset whose degrees vary much: by vertices alone its parts would differ.
+func powerLaw(t *testing.T, nodes, edges int64) string {
+	t.Helper()
+	p := generate.DefaultParams()
+	p.Nodes, p.Edges, p.Features, p.Classes = nodes, edges, 12, 4
+	dir := filepath.Join(t.TempDir(), "rmat")
+	if _, err := generate.Dataset("rmat", p, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,84 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+	"starling/spec"
+)
+
+// savedData identifies what a run was trained on: in a checkpoint, and of a run that resumes.
+type savedData struct {
+	Data        dataMark `json:"data"`
+	PartitionID string   `json:"cut,omitempty"` // of several workers
+}
+
+// dataMark distinguishes datasets.
+type dataMark struct {
+	Nodes    int64  `json:"nodes"`
+	Edges    int64  `json:"edges"`
+	Checksum string `json:"checksum"` // of meta.json, if the run was given the dataset
+	// Contents are those of the dataset, also if the run was given a partition of it.
+	Contents graph.Contents `json:"contents,omitzero"`
+}
+
+// identity is that of a dataset.
+func identity(d *graph.Dataset) savedData {
+	return savedData{Data: dataMark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C, d.Contents()}}
+}
+
+// identity is that of a partition and of the dataset it was made from.
+func (p *parts) identity() savedData {
+	return savedData{dataMark{p.meta.Nodes, p.meta.Edges, p.meta.CRC32C, p.book.Contents}, p.book.ID}
+}
+
+// sameAs refuses to resume on other data than the checkpoint's, and names what differs. The cut
+// may be another one: any number of workers may continue a run.
+func (before savedData) sameAs(now savedData) error {
+	differ := before.differences(now)
+	if len(differ) == 0 {
+		return nil
+	}
+	return spec.Mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%v): its %s differ", before,
+		strings.Join(differ, ", ")), now.String(), "give the dataset or the --checkpoint-dir of that run")
+}
+
+// differences name what is known to differ. Checkpoints and partitions of earlier versions do not
+// have all checksums; without any in common, the data count as different.
+func (before savedData) differences(now savedData) []string {
+	a, b, unknown := before.Data, now.Data, graph.Contents{}
+	switch {
+	case a.Nodes != b.Nodes || a.Edges != b.Edges:
+		return []string{"numbers of vertices and edges"}
+	case a.Contents != unknown && b.Contents != unknown:
+		return a.Contents.Differences(b.Contents)
+	case a.Checksum != "" && b.Checksum != "":
+		return unless(a.Checksum == b.Checksum, "checksums of meta.json")
+	}
+	return unless(before.PartitionID != "" && before.PartitionID == now.PartitionID,
+		"partitions, which are of a version that kept no checksums of the data,")
+}
+
+// unless is the name of a difference where there is one.
+func unless(same bool, name string) []string {
+	if same {
+		return nil
+	}
+	return []string{name}
+}
+
+func (d savedData) String() string {
+	m := d.Data
+	text := event.Counted(m.Nodes, "vertex") + ", " + event.Counted(m.Edges, "edge")
+	for _, s := range []struct{ name, sum string }{
+		{"graph", m.Contents.Graph}, {"features", m.Contents.Features}, {"labels", m.Contents.Labels},
+		{"splits", m.Contents.Splits}, {"meta.json", m.Checksum}, {"cut", d.PartitionID},
+	} {
+		if s.sum != "" {
+			text += ", " + s.name + " " + s.sum
+		}
+	}
+	return text
+}

@@ -1,0 +1,27 @@
+package run
+
+import (
+	"starling/event"
+	"starling/graph"
+)
+
+// ExitOnFault makes a mapped file that is shortened while it is in use end the process with status 1 and a
+// line that names it: see graph.ExitOnFault.
+func ExitOnFault() (stop func()) { return graph.ExitOnFault() }
+
+// orShrunk is a result and its error. Where a mapped file was shortened meanwhile, that is the error that others
+// followed from; a run that came to its end all the same did not need what is missing, or got zeros of the
+// file's last page, and says so.
+func orShrunk[T any](result *T, err error) func(events event.Listener) (*T, error) {
+	return func(events event.Listener) (*T, error) {
+		lost := graph.Shrunk()
+		switch {
+		case lost == nil:
+			return result, err
+		case err != nil:
+			return nil, lost
+		}
+		events.On(event.Note{Text: "warning: " + lost.Error() + "; if it was read after that, the results are wrong"})
+		return result, nil
+	}
+}

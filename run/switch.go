@@ -1,0 +1,85 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"starling/exchange"
+	"starling/graph"
+	"starling/innet/udp"
+	"starling/spec"
+	"starling/wire"
+)
+
+// SwitchOptions say what a switch listens on, and what it may take.
+type SwitchOptions struct {
+	Listen    string
+	TokenFile string
+	Insecure  bool
+	Memory    string
+	Every     time.Duration // between status lines; 0: none
+}
+
+// DefaultSwitch listens on loopback.
+func DefaultSwitch() SwitchOptions {
+	return SwitchOptions{Listen: "127.0.0.1:9900", Memory: "100MiB", Every: 10 * time.Second}
+}
+
+// Switch adds rows for hosts of any number of jobs until ctx ends. status is told the address
+// once it listens, and then what the switch has done.
+func Switch(ctx context.Context, o SwitchOptions, status func(line string)) error {
+	opt, err := o.options()
+	if err != nil {
+		return err
+	}
+	s, err := udp.Listen(opt)
+	if err != nil {
+		return spec.Mistake("--listen", graph.Sentence(err.Error()), "a free port of an address of this host", "port 0 is any")
+	}
+	defer s.Close()
+	status(fmt.Sprintf("switching on %s, %s of aggregators", s.Addr(), o.Memory))
+	before := s.Stats()
+	for o.Every > 0 && wire.Sleep(ctx, wire.Real, o.Every) == nil {
+		now := s.Stats()
+		status(switchLine(before, now, o.Every))
+		before = now
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// options checks what was asked for.
+func (o *SwitchOptions) options() (udp.ServerOptions, error) {
+	opt := udp.DefaultServer
+	memory := exchange.BudgetOption{MemoryBudget: o.Memory}
+	if err := memory.Validate(); err != nil || o.Memory == "" {
+		return opt, spec.Mistake("--memory", fmt.Sprintf("%q", o.Memory), "an amount of memory", "for example 100MiB")
+	}
+	if o.TokenFile != "" {
+		var err error
+		if opt.Token, err = spec.ReadToken(o.TokenFile); err != nil {
+			return opt, err
+		}
+	}
+	switch {
+	case opt.Token != nil && o.Insecure:
+		return opt, spec.Mistake("--insecure", "it with --token-file", "one of the two", "")
+	case spec.Exposed(o.Listen) && opt.Token == nil && !o.Insecure:
+		return opt, spec.Mistake("--listen", o.Listen+", which others can reach",
+			"--token-file, or an address of 127.0.0.1", "or switch for every host that connects with --insecure")
+	case o.Every < 0:
+		return opt, spec.Mistake("--status", o.Every.String(), "0 or more", "")
+	}
+	opt.Listen, opt.Memory = o.Listen, memory.Bytes()
+	return opt, nil
+}
+
+// switchLine is what a switch did in an interval.
+func switchLine(before, now udp.Stats, in time.Duration) string {
+	rate := func(a, b int64) float64 { return float64(b-a) / in.Seconds() }
+	return fmt.Sprintf("%d jobs, %d hosts, %.1f MB of aggregators; %.0f packets/s in (%.3f GB/s), %.0f out, "+
+		"%.0f dropped, %.0f recirculations/s",
+		now.Jobs, now.Hosts, float64(now.Registers)/1e6, rate(before.Packets, now.Packets), rate(before.Bytes, now.Bytes)/1e9,
+		rate(before.Sent, now.Sent), rate(before.Dropped, now.Dropped), rate(before.Recirculated, now.Recirculated))
+}

@@ -1,0 +1,85 @@
+package watch
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"starling/event"
+	"starling/wire"
+)
+
+var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func at(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+
+func span(kind, name string, from, to int) event.Span {
+	return event.Span{Kind: kind, Name: name, Start: at(from), Dur: at(to).Sub(at(from))}
+}
+
+// TestMeter: overlapping transfers count once, waits outside transfers are not theirs,
+// evaluations do not count, and a transfer may be reported an epoch later.
+func TestMeter(t *testing.T) {
+	m := NewMeter(wire.NewLedger())
+	for _, e := range []event.Event{
+		event.Started{},
+		span("transfer", "rows", 0, 100), span("transfer", "rows", 50, 200), span("wait", "rows", 150, 210),
+		span("step", "forward", 0, 220),
+		span("wait", "gradients", 300, 340),
+		span("step", "update", 300, 350),
+		span("transfer", "rows", 400, 500), span("wait", "rows", 400, 500),
+		span("step", "evaluate", 400, 500),
+		event.Epoch{Seconds: 0.35},
+		span("transfer", "stale rows", 330, 620),
+		span("step", "forward", 600, 700), span("step", "update", 700, 850),
+		event.Epoch{Seconds: 0.25},
+	} {
+		m.On(e)
+	}
+	got := m.Total()
+	if got.Epochs != 2 || !near(got.Trained, 0.6) || !near(got.Waited, 0.1) || !near(got.Transfer, 0.24) ||
+		!near(got.Exposed, 0.05) {
+		t.Errorf("%+v", got)
+	}
+	wait, transfer, hidden := Means([]Metered{got, {Epochs: 2, Trained: 0.6}})
+	if !near(wait, 0.1/0.6/2) || !near(transfer, 0.06) || !near(hidden, 1-0.05/0.24) {
+		t.Error(wait, transfer, hidden)
+	}
+}
+
+func near(x, want float64) bool { return x > want-1e-9 && x < want+1e-9 }
+
+// TestStretches against counting milliseconds one by one.
+func TestStretches(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		draw := func() (list []stretch, on [100]bool) {
+			for range rnd.IntN(6) {
+				from := rnd.IntN(90)
+				to := from + rnd.IntN(10)
+				list = append(list, stretch{at(from), at(to)})
+				for i := from; i < to; i++ {
+					on[i] = true
+				}
+			}
+			return merge(list), on
+		}
+		a, onA := draw()
+		b, onB := draw()
+		var inA, both float64
+		for i := range onA {
+			if onA[i] {
+				inA++
+				if onB[i] {
+					both++
+				}
+			}
+		}
+		if d := length(a) - inA/1000; d > 1e-9 || d < -1e-9 {
+			t.Fatalf("seed %d: length %g, want %g", seed, length(a), inA/1000)
+		}
+		if d := overlap(a, b) - both/1000; d > 1e-9 || d < -1e-9 {
+			t.Fatalf("seed %d: overlap %g, want %g", seed, overlap(a, b), both/1000)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package watch
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"starling/event"
+)
+
+// At most mostRefusals are told one by one within refusalsEvery; the others are counted, so
+// that a peer that connects again and again does not fill the disk with messages.
+const (
+	mostRefusals  = 20
+	refusalsEvery = 10 * time.Second
+)
+
+// Refusals tells of peers that were refused.
+type Refusals struct {
+	who    string // refused them, as a prefix
+	events event.Listener
+	mu     struct {
+		sync.Mutex
+		told, untold int
+		timer        *time.Timer // while there were some lately
+		over         bool
+	}
+}
+
+func NewRefusals(who string, events event.Listener) *Refusals {
+	return &Refusals{who: who, events: events}
+}
+
+// Refused takes a refusal.
+func (r *Refusals) Refused(from, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.mu.over:
+		return
+	case r.mu.told == mostRefusals:
+		r.mu.untold++
+		return
+	case r.mu.told == 0:
+		r.mu.timer = time.AfterFunc(refusalsEvery, r.again)
+	}
+	r.mu.told++
+	r.events.On(event.Note{Text: fmt.Sprintf("%srefused %s: %s", r.who, from, reason)})
+}
+
+// RefusedPeer is Refused for a worker's own listener.
+func (r *Refusals) RefusedPeer(from net.Addr, reason error) {
+	name := "an unknown address"
+	if from != nil {
+		name = from.String()
+	}
+	r.Refused(name, reason.Error())
+}
+
+// again tells how many were only counted, and starts a new interval.
+func (r *Refusals) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.over {
+		r.sum()
+	}
+}
+
+// REQUIRES: mu held.
+func (r *Refusals) sum() {
+	if r.mu.untold > 0 {
+		r.events.On(event.Note{Text: fmt.Sprintf("%srefused %d others within %v", r.who, r.mu.untold, refusalsEvery)})
+	}
+	r.mu.told, r.mu.untold = 0, 0
+}
+
+// Close tells of the rest; nothing is told after it.
+func (r *Refusals) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sum()
+	r.mu.over = true
+	if r.mu.timer != nil {
+		r.mu.timer.Stop()
+	}
+}

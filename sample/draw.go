@@ -1,0 +1,38 @@
+package sample
+
+import (
+	"slices"
+
+	"starling/rng"
+)
+
+// LayerKey is that of all draws of a layer of a batch.
+func LayerKey(seed uint64, epoch, number, layer int) rng.Key {
+	return BatchKey(seed, epoch, number).Fold(uint64(layer))
+}
+
+// Drawer draws in-edges of rows of a graph, as a layer of Neighbour does.
+type Drawer struct{ n neighbours }
+
+// Drawer makes one, with memory of its own. Of n only Graph, IDs, Order, Replace and
+// Weighted matter.
+func (n *Neighbour) Drawer() *Drawer {
+	return &Drawer{neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}}}
+}
+
+// Draw fills x with the edges that rows draw, from sources as the graph numbers them. It draws as
+// if the graph had none of the edges without: row<<32 | source, ascending.
+func (d *Drawer) Draw(x *Block, rows []uint32, fanout int, key rng.Key, without []uint64) {
+	if d.n.without.reset(); len(without) > 0 {
+		d.n.without.fill(without)
+	}
+	*x = Block{Dst: len(rows), ByID: true, Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0],
+		Weights: x.Weights[:0], RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
+	x.Indptr = slices.Grow(x.Indptr, x.Dst)
+	for lo := 0; lo < len(rows); lo += chunk {
+		some := rows[lo:min(lo+chunk, len(rows))]
+		d.n.locate(some)
+		d.n.pick(x, some, fanout, key)
+		d.n.copyIDs(x)
+	}
+}

@@ -1,0 +1,146 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"starling/graph"
+	"starling/train"
+)
+
+// The text forms of a spec, YAML and JSON, list the options of strategies beside its own
+// settings. A form is a struct of all of them, made once the strategies are registered, so
+// that both encoders see one ordinary type.
+
+// form is a pointer to a struct of all settings with their values.
+func (s *Spec) form() reflect.Value {
+	list := s.fields()
+	fields := make([]reflect.StructField, len(list))
+	for i, f := range list {
+		tag := fmt.Sprintf("json:%q yaml:%q", f.name, f.name)
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: f.value.Type(), Tag: reflect.StructTag(tag)}
+	}
+	form := reflect.New(reflect.StructOf(fields))
+	for i, f := range list {
+		form.Elem().Field(i).Set(f.value)
+	}
+	return form
+}
+
+// fromForm sets s to the values of a form.
+func (s *Spec) fromForm(form reflect.Value) {
+	for i, f := range s.fields() {
+		value := form.Elem().Field(i)
+		if f.option != nil {
+			s.Settings = s.Settings.With(f.option, value.Interface())
+		} else {
+			f.value.Set(value)
+		}
+	}
+}
+
+func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form().Interface()) }
+
+// UnmarshalJSON leaves settings that are not in b as they are.
+func (s *Spec) UnmarshalJSON(b []byte) error {
+	form := s.form()
+	if err := json.Unmarshal(b, form.Interface()); err != nil {
+		return err
+	}
+	s.fromForm(form)
+	return nil
+}
+
+// String is the text form, YAML.
+func (s Spec) String() string {
+	b, err := yaml.Marshal(s.form().Interface())
+	if err != nil {
+		panic(fmt.Sprintf("spec: a spec that is no YAML: %v", err)) // plain fields always are
+	}
+	return string(b)
+}
+
+// Parse reads the text form: settings that are left out have their defaults, unknown ones
+// are refused.
+func Parse(b []byte) (Spec, error) {
+	s := Default()
+	if err := checkLimits(b); err != nil {
+		return s, err
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return s, nil
+	}
+	in, form := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()), s.form()
+	if err := in.Decode(form.Interface()); err != nil && err != io.EOF { // EOF: only comments
+		text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
+		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them",
+			Fix: s.suggest(text)}
+	}
+	s.fromForm(form)
+	var more any
+	if err := in.Decode(&more); more != nil || err != nil && err != io.EOF {
+		return s, &graph.InputError{Found: "more settings after ---", Want: "one document",
+			Fix: "only the first would count: merge them"}
+	}
+	return s, wholeNumbers(&s, b)
+}
+
+// suggest names a setting that resembles the unknown one of a decoder's message, as
+// weight_decay for weight-decay.
+func (s *Spec) suggest(message string) string {
+	_, name, _ := strings.Cut(message, "unknown field \"")
+	name, _, ok := strings.Cut(name, "\"")
+	if !ok {
+		return ""
+	}
+	var known []string
+	for _, f := range s.fields() {
+		known = append(known, f.name)
+	}
+	return train.Suggest(strings.ReplaceAll(name, "-", "_"), known)
+}
+
+// wholeNumbers refuses 1.5 layers, which the YAML decoder would truncate to 1.
+func wholeNumbers(s *Spec, b []byte) error {
+	var given map[string]any
+	if err := yaml.Unmarshal(b, &given); err != nil {
+		return &graph.InputError{Found: "no settings", Want: "name: value lines"}
+	}
+	for _, f := range s.fields() {
+		x, ok := given[f.name].(float64)
+		if kind := f.value.Kind(); ok && (kind == reflect.Int || kind == reflect.Uint64) {
+			return &graph.InputError{Field: f.name, Found: fmt.Sprint(x), Want: "a whole number"}
+		}
+	}
+	return nil
+}
+
+// SameRun names the first setting in which s differs from the spec of a run that it
+// resumes, and that decides the result. Another strategy may continue a run, with options
+// of its own.
+func (s *Spec) SameRun(before *Spec) error {
+	old, sameStrategy := before.fields(), s.StrategyName() == before.StrategyName()
+	for i, f := range s.fields() {
+		free := f.free || !sameStrategy && f.option != nil
+		if free || reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
+			continue
+		}
+		return Mistake(f.flag(), f.text(), old[i].text()+", as the checkpoint in --checkpoint-dir was trained with",
+			"give the same setting, or another --checkpoint-dir without --resume")
+	}
+	return nil
+}
+
+// text is the setting's value in a message.
+func (f field) text() string {
+	if text := fmt.Sprint(f.value); text != "" {
+		return text
+	}
+	return "none"
+}

@@ -1,0 +1,66 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"starling/graph"
+	"starling/train"
+)
+
+// Mistake is a flag, argument or file that a user has to correct: what was found there,
+// what is expected and what to do.
+func Mistake(field, found, want, fix string) error {
+	return &graph.InputError{Field: field, Found: found, Want: want, Fix: fix}
+}
+
+// Sentence is an error as what was found: its text is no thing.
+func Sentence(err error) string { return graph.Sentence(err.Error()) }
+
+// NotOneOf is a value that is none of those known, with the one that was perhaps meant.
+func NotOneOf(field, value string, known []string) error {
+	return Mistake(field, fmt.Sprintf("%q", value), "one of "+strings.Join(known, ", "), train.Suggest(value, known))
+}
+
+// Renamed is a mistake that names other flags, for a command whose flags differ from
+// those of the settings behind them.
+func Renamed(err error, flags map[string]string) error {
+	var in *graph.InputError
+	if !errors.As(err, &in) || flags[in.Field] == "" {
+		return err
+	}
+	named := *in
+	named.Field = flags[in.Field]
+	return &named
+}
+
+// ReadFile reads at most limit bytes of the file that a flag names.
+func ReadFile(flag, path string, limit int64, want, fix string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Mistake(flag, notOpened(err), want, fix)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return nil, Mistake(flag, notOpened(err), want, fix)
+	}
+	return b, nil
+}
+
+// notOpened says which file could not be opened, and why, without the name of the system
+// call.
+func notOpened(err error) string {
+	var at *fs.PathError
+	switch {
+	case !errors.As(err, &at):
+		return err.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return "no such file as " + at.Path
+	}
+	return at.Path + ": " + at.Err.Error()
+}

@@ -1,0 +1,47 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// otherWords for values mean the same: British spellings, and the names of papers and other libraries.
+var otherWords = map[string]string{
+	"graphsage": "sage", "graphsage-pool": "sage-pool", "gatv2conv": "gatv2", "gcnconv": "gcn", "sageconv": "sage",
+	"gatconv": "gat", "ginconv": "gin", "gnn-film": "film",
+	"neighbor": "neighbour", "neighbors": "neighbour", "neighbours": "neighbour", "node-wise": "neighbour",
+	"cluster-gcn": "cluster", "clustergcn": "cluster", "minibatch": "mini", "mini-batch": "mini", "full-graph": "full",
+	"classification": "classify", "multi-label": "multilabel", "link-prediction": "link", "float32": "f32",
+	"bfloat16": "bf16", "float64": "f64",
+}
+
+// Canonical is a value as a list has it, whichever way it is spelled; any other value stays as it is.
+func Canonical(value string, values []string) string {
+	lower := strings.ToLower(value)
+	for _, word := range []string{value, lower, otherWords[lower]} {
+		if slices.Contains(values, word) {
+			return word
+		}
+	}
+	return value
+}
+
+// canonical replaces values that are spelled in other ways.
+func (s *Spec) canonical() {
+	choices := s.choices()
+	for _, f := range s.fields() {
+		if values := choices.of(f.name); values != nil && f.option == nil && f.value.Kind() == reflect.String {
+			f.value.SetString(Canonical(f.value.String(), values))
+		}
+	}
+}
+
+// Values are those of the settings that have one of a few, by flag, for the completion of a shell.
+func (s *Spec) Values() map[string][]string {
+	out := map[string][]string{}
+	for _, c := range s.choices() {
+		out[field{name: c.name}.flag()[2:]] = c.values
+	}
+	return out
+}

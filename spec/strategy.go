@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+
+	"starling/graph"
+	"starling/train"
+)
+
+// Distributed reports whether the run is of workers that communicate, be it a single one.
+func (s *Spec) Distributed() bool { return s.Strategy != "none" }
+
+// Goroutines reports whether workers are goroutines of this process.
+func (s *Spec) Goroutines() bool { return s.InProcess || s.Transport == "inprocess" }
+
+// Processes reports whether every worker is a process of its own.
+func (s *Spec) Processes() bool { return s.Distributed() && !s.Goroutines() }
+
+// StrategyName is the strategy without its options.
+func (s *Spec) StrategyName() string { return train.NameOf(s.Strategy) }
+
+// Choice is the strategy of several workers with its options; the zero one for a single
+// worker.
+func (s *Spec) Choice() (train.Choice, error) {
+	if s.Strategy == "none" || s.Strategy == "auto" {
+		return train.Choice{}, nil
+	}
+	return train.Choose(s.Strategy, s.Settings)
+}
+
+// given are the options of strategies that were set, other than to their defaults.
+func (s *Spec) given() (list []*train.Option) {
+	for _, o := range train.AllOptions() {
+		if _, ok := s.Settings[o.Name]; ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// checkOptions refuses options that the run's strategy does not have.
+func (s *Spec) checkOptions() error {
+	for _, o := range s.given() {
+		if slices.Contains(o.Strategies, s.StrategyName()) {
+			continue
+		}
+		fix := "only for --strategy " + strings.Join(o.Strategies, ", ")
+		if !s.Distributed() && len(o.Strategies) == len(train.Strategies()) {
+			fix = "one worker sends nothing"
+		}
+		return &graph.InputError{Field: o.Flag(), Found: noEffect, Fix: fix}
+	}
+	return nil
+}
+
+// ForStrategy is s with another strategy, as users write it, without options that only
+// others have. Options after the name win over those given elsewhere.
+func (s Spec) ForStrategy(text string) Spec {
+	s.Strategy = text
+	given := train.Settings{}
+	for _, o := range s.given() {
+		if slices.Contains(o.Strategies, s.StrategyName()) {
+			given = given.With(o, s.Settings.Get(o))
+		}
+	}
+	s.Settings = given.Under(text)
+	return s
+}
+
+// StrategyNames are the strategies of several workers.
+func StrategyNames() []string { return train.Names() }
+
+// StrategyNamesOf are those of a --mode.
+func StrategyNamesOf(mode string) []string { return train.NamesOf(train.Mode(mode)) }

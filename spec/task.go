@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/train"
+)
+
+// LearnsPairs reports whether the run learns from pairs of vertices (link, unsupervised)
+// instead of the labels of vertices.
+func (s *Spec) LearnsPairs() bool { return s.Task == nn.TaskLink || s.Task == nn.TaskUnsupervised }
+
+// checkTask checks the task's workers; whether the labels are for the task, ForLabels.
+func (s *Spec) checkTask() error {
+	if s.LearnsPairs() && s.Mode == "full" {
+		return s.oneWorker("--task", s.Task+" with --mode full", "pairs of the whole graph", "use --mode mini")
+	}
+	if c, err := s.Choice(); s.LearnsPairs() && err == nil && c.Descriptor != nil && !c.Descriptor.Pairs {
+		return Mistake("--strategy", c.Name()+" with --task "+s.Task, "a strategy that learns from pairs",
+			"use "+strings.Join(train.NamesOfPairs(), ", "))
+	}
+	return nil
+}
+
+// oneWorker refuses several workers for a setting that works with one, and names the flag
+// that made it several.
+func (s *Spec) oneWorker(flag, value, what, instead string) error {
+	const one = "one worker"
+	later := ": " + what + " are for one worker"
+	if instead != "" {
+		later += "; " + instead + " with several"
+	}
+	switch dir := s.PartitionFolder(); {
+	case !s.Distributed():
+		return nil
+	case dir != "":
+		return Mistake(flag, fmt.Sprintf("%s with %s, a partition", value, dir), "one worker, and a dataset folder",
+			"give the dataset that it was cut from"+later)
+	case s.NoLaunch:
+		return Mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Workers), one,
+			"start a single task, or give --launcher none"+later)
+	case s.Workers > 1:
+		return Mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Workers), one,
+			"leave out --workers, --hosts and --strategy"+later)
+	}
+	return Mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)
+}
+
+// ForLabels sets a task of auto to that of the dataset's labels, and refuses a task that
+// they are not for.
+func (s *Spec) ForLabels(data *graph.Meta) error {
+	if s.LearnsPairs() {
+		return nil
+	}
+	is := nn.TaskOf(data.Task)
+	if s.Task == "auto" {
+		s.Task = is
+	}
+	if s.Task != is {
+		want := fmt.Sprintf("%s, which the labels of %s are for (%s)", is, data.Name, data.Task)
+		return Mistake("--task", s.Task, want, "leave out --task, or import the dataset with other labels")
+	}
+	return nil
+}
+
+// outputs is how many numbers the model computes per vertex.
+func (s *Spec) outputs(data *graph.Meta) int {
+	if s.LearnsPairs() {
+		return s.Embedding
+	}
+	return data.Classes
+}

@@ -1,0 +1,96 @@
+package spec
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+
+	"starling/cluster"
+	"starling/graph"
+)
+
+// TokenVariable is the environment variable that holds the workers' secret.
+const TokenVariable = "STARLING_TOKEN"
+
+const (
+	shortestToken, longestToken = 16, 4096
+
+	makeToken = "make one: (umask 077; head -c 32 /dev/urandom | base64 > token)"
+)
+
+// ReadToken reads the secret that workers share from a file, or from standard input if
+// path is "-".
+func ReadToken(path string) (token []byte, err error) {
+	var b []byte
+	if path == "-" {
+		b, err = io.ReadAll(io.LimitReader(os.Stdin, longestToken+1))
+	} else {
+		if err := checkPrivate("--token-file", path); err != nil {
+			return nil, err
+		}
+		b, err = ReadFile("--token-file", path, longestToken+1, "a file with the secret that workers share", makeToken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checkToken("--token-file", b)
+}
+
+// checkPrivate refuses a file of a secret that other users can read or write, as ssh does: who
+// can read it can join the run, who can write it can have workers join theirs. Pipes, such as a
+// shell's <(command), have no such bits.
+func checkPrivate(flag, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return nil // what cannot be opened is told when it is
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return Mistake(flag, fmt.Sprintf("%s with mode %04o: other users can read or write it", path, mode),
+			"a file that only its owner can read, mode 0600",
+			"chmod 600 "+path+", and make a new secret if others use this host")
+	}
+	return nil
+}
+
+// GivenToken is the secret of a file, if path names one, or else that of the environment;
+// nil: none is given.
+func GivenToken(path string) ([]byte, error) {
+	switch text := os.Getenv(TokenVariable); {
+	case path != "":
+		return ReadToken(path)
+	case text != "":
+		return checkToken(TokenVariable, []byte(text))
+	}
+	return nil, nil
+}
+
+func checkToken(from string, b []byte) ([]byte, error) {
+	b = bytes.TrimSpace(b)
+	if len(b) < shortestToken || len(b) > longestToken {
+		return nil, Mistake(from, fmt.Sprintf("%d characters", len(b)),
+			fmt.Sprintf("%d to %d", shortestToken, longestToken),
+			makeToken)
+	}
+	return b, nil
+}
+
+// Exposed reports whether other hosts can reach an address that is listened on.
+func Exposed(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	return err == nil && !cluster.Loopback(addr)
+}
+
+// Identity is the certificate in the folder of --tls; nil: none is given.
+func Identity(dir string) (*cluster.Identity, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	id, err := cluster.LoadIdentity(dir)
+	if err != nil {
+		return nil, Mistake("--tls", graph.Sentence(err.Error()), "", "")
+	}
+	return id, nil
+}

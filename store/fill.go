@@ -1,0 +1,95 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"starling/coflow"
+	"starling/graph"
+)
+
+// CacheRows is how many rows of features fit into so many bytes, 0 where features are sparse,
+// whose rows are not kept.
+func (s *Store) CacheRows(bytes int64) int {
+	if s.Part.Features.Kind() == graph.Sparse || s.Part.Features.Cols == 0 {
+		return 0
+	}
+	return int(bytes / int64(max(s.rowBytes(), 1)))
+}
+
+func (s *Store) rowBytes() int {
+	size := 4
+	if s.Part.Features.Kind() == graph.BFloat16 {
+		size = 2
+	}
+	return s.Part.Features.Cols * size
+}
+
+// UseS3FIFO keeps so many rows of those that were pulled last.
+func (s *Store) UseS3FIFO(rows int) {
+	if rows > 0 {
+		s.cache = &counted{Cache: newS3FIFO(rows, s.rowBytes())}
+	}
+}
+
+// Learns reports whether the cache begins empty and keeps what was pulled, so that what it
+// will save is not known before.
+func (s *Store) Learns() bool {
+	if s.cache == nil {
+		return false
+	}
+	_, ok := s.cache.Cache.(*s3fifo)
+	return ok
+}
+
+// UseStatic pulls and keeps the rows of the vertices with the highest scores, at most so
+// many, without those that are read in place. Equal scores go by number.
+func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float64) error {
+	var chosen []uint32
+	for v := range scores {
+		if !s.InPlace(s.Book.Owner(v)) {
+			chosen = append(chosen, v)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(scores[b], scores[a]),
+			cmp.Compare(a, b))
+	})
+	chosen = chosen[:min(rows, len(chosen))]
+	if len(chosen) == 0 {
+		return nil
+	}
+	c, p := newStatic(chosen, s.rowBytes()), s.Puller()
+	var f graph.Features
+	for some := range slices.Chunk(chosen, max(1, pullBytes/max(s.rowBytes(), 1))) {
+		if err := p.Features(ctx, coflow.ID{Type: coflow.Bulk, Layer: -1}, &f, some); err != nil {
+			return err
+		}
+		for i, v := range some {
+			c.put(v, featureBytes(&f)[i*c.width:(i+1)*c.width])
+		}
+	}
+	s.cache = &counted{Cache: c}
+	s.rows.needed.Store(0) // of batches only
+	s.rows.remote.Store(0)
+	return nil
+}
+
+// HaloDegrees scores the vertices of the part's halo by their degrees.
+func (s *Store) HaloDegrees() map[uint32]float64 {
+	out, core := map[uint32]float64{}, s.Part.Core()
+	for i, v := range s.Part.Halo {
+		out[v] = float64(s.Part.Degrees[core+i])
+	}
+	return out
+}
+
+// Rows are how many rows of features were pulled, how many of these other hosts own, and how
+// many of those the cache had.
+func (s *Store) Rows() (needed, remote, cached int64) {
+	if s.cache != nil {
+		cached = s.cache.hits.Load()
+	}
+	return s.rows.needed.Load(), s.rows.remote.Load(), cached
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"starling/graph"
+	"starling/partition"
+	"starling/sample"
+	"starling/wire"
+)
+
+// Options say how vertices draw.
+type Options struct {
+	Replace, Weighted bool
+	// Rows is the type that rows of features of other hosts travel in.
+	Rows Packed
+	// RemoteOnly: parts of peers on this host are asked for by calls too.
+	RemoteOnly bool
+	// DrawByCalls: peers on this host draw edges by calls, since their graphs are not those of
+	// their folders: edges are held out. Rows are read in place.
+	DrawByCalls bool
+}
+
+// Store is all parts, as one worker sees them. Its methods may be called from any goroutine.
+type Store struct {
+	Part *partition.Part
+	Book *partition.Book
+
+	ctx       context.Context
+	end       wire.Endpoint
+	here      []*Owner // by part; nil: it is elsewhere
+	draws     []*Owner // likewise, where edges are drawn
+	tables    []*Rows
+	tablesMu  sync.Mutex
+	negatives func(method byte, entries []byte) ([]uint32, error)
+	opened    []*partition.Part
+	traffic   []traffic
+	rows      struct{ needed, remote atomic.Int64 } // of features
+	cache     *counted                              // nil: none
+	packed    Packed                                // rows of features travel so
+	buffers   sync.Pool
+	shared    sharing
+	stops     []func() error
+}
+
+// Open serves a worker's part to its peers, and gives access to theirs. All workers call it.
+func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Options) (*Store, error) {
+	s := &Store{Part: part, Book: part.Book, ctx: ctx, end: end, here: make([]*Owner, part.Book.Parts)}
+	if f := part.Features; f != nil && f.Kind() == graph.Dense {
+		s.packed = opt.Rows
+	}
+	s.traffic = make([]traffic, part.Book.Parts)
+	s.buffers.New = func() any { return new([]byte) }
+	own, err := newOwner(part, opt)
+	if err != nil {
+		return nil, err
+	}
+	s.here[part.Meta.Part] = own
+	if !opt.RemoteOnly {
+		s.mapPeers(opt)
+	}
+	s.draws = s.here
+	if opt.DrawByCalls {
+		s.draws = make([]*Owner, len(s.here))
+		s.draws[part.Meta.Part] = own
+	}
+	for _, service := range []struct {
+		name    string
+		request int
+		handler wire.Handler
+	}{{pullService, maxRequest, s.servePull}, {drawService, maxRequest, s.serveDraw},
+		{pushService, maxRequest, s.servePush}, {followService, maxRequest, s.serveFollow},
+		{countService, maxShared, s.serveCount}, {sumService, maxShared, s.serveSums},
+		{tableService, maxRequest, s.serveTable}} {
+		stop, err := end.Serve(wire.Service{Name: service.name, MaxRequest: service.request, MaxResponse: maxResponse,
+			Handlers: 2}, service.handler)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.stops = append(s.stops, stop)
+	}
+	return s, nil
+}
+
+const (
+	maxRequest  = 4 << 20
+	maxResponse = 1 << 30
+	maxShared   = 1 << 30 // of what is shared once
+)
+
+// mapPeers maps the parts of peers on this host, if their folders are beside this one's.
+func (s *Store) mapPeers(opt Options) {
+	for q := range s.here {
+		if s.here[q] != nil || s.end.Link(q) == wire.BetweenServers || s.Part.Dir == "" {
+			continue
+		}
+		p, err := partition.OpenPart(filepath.Dir(s.Part.Dir), q)
+		if err != nil {
+			continue // a host of its own, by another name; it answers calls
+		}
+		if !slices.Equal(p.Book.Offsets, s.Book.Offsets) || p.DatasetOrder == nil {
+			p.Close()
+			continue
+		}
+		if s.here[q], err = newOwner(p, opt); err == nil {
+			s.opened = append(s.opened, p)
+		}
+	}
+}
+
+// Close ends the services. Peers must not ask any more.
+func (s *Store) Close() (err error) {
+	for _, stop := range s.stops {
+		err = errors.Join(err, stop())
+	}
+	for _, p := range s.opened {
+		err = errors.Join(err, p.Close())
+	}
+	s.stops, s.opened = nil, nil
+	return err
+}
+
+// InPlace reports whether rows of a part are read without asking its owner.
+func (s *Store) InPlace(part int) bool { return s.here[part] != nil }
+
+// Owner is a part that is here.
+type Owner struct {
+	part    *partition.Part
+	first   uint32 // number of its first vertex
+	degrees []float64
+	drawers sync.Pool
+	counts  *walkCounts // nil: walks were not counted
+}
+
+func newOwner(p *partition.Part, opt Options) (*Owner, error) {
+	if p.DatasetOrder == nil {
+		return nil, &graph.InputError{File: p.Dir, Field: "dataset_order.npy", Found: "no such file",
+			Want: "the order that the dataset has edges in, which draws depend on", Fix: "make the partition again " +
+				"with starling partition"}
+	}
+	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In)}
+	n := &sample.Neighbour{Graph: p.In, IDs: p.IDs, Order: p.DatasetOrder, Replace: opt.Replace, Weighted: opt.Weighted}
+	if opt.Weighted {
+		if err := sample.CheckWeights(p.In); err != nil {
+			return nil, err
+		}
+	}
+	o.drawers.New = func() any { return n.Drawer() }
+	return o, nil
+}
+
+// weightedDegrees sums the weights of in-edges; nil: all are one.
+func weightedDegrees(g *graph.CSR) []float64 {
+	if g.Weights == nil {
+		return nil
+	}
+	d := make([]float64, g.Nodes())
+	for v := range d {
+		for _, w := range g.Weights[g.Indptr[v]:g.Indptr[v+1]] {
+			d[v] += float64(w)
+		}
+	}
+	return d
+}
+
+// number is a local vertex's in the partition.
+func (o *Owner) number(local uint32) uint32 {
+	if core := uint32(o.part.Core()); local >= core {
+		return o.part.Halo[local-core]
+	}
+	return o.first + local
+}
+
+// local turns numbers into the part's own, and refuses those of others.
+func (o *Owner) local(to, numbers []uint32) ([]uint32, error) {
+	for _, v := range numbers {
+		if v-o.first >= uint32(o.part.Core()) {
+			return nil, fmt.Errorf("vertex %d is not of part %d; do all workers have parts of the same partition?", v,
+				o.part.Meta.Part)
+		}
+		to = append(to, v-o.first)
+	}
+	return to, nil
+}
+
+// split is which of some numbers each part owns: their places in the list, by part.
+type split struct{ places [][]uint32 }
+
+func (s *Store) split(by *split, offsets []int64, numbers []uint32) {
+	for len(by.places) < len(s.here) {
+		by.places = append(by.places, nil)
+	}
+	for q := range by.places {
+		by.places[q] = by.places[q][:0]
+	}
+	for i, v := range numbers {
+		q := ownerOf(offsets, v)
+		by.places[q] = append(by.places[q], uint32(i))
+	}
+}
+
+// ownerOf is the part whose range a number is in.
+func ownerOf(offsets []int64, number uint32) int {
+	return sort.Search(len(offsets)-2, func(k int) bool { return int64(number) < offsets[k+1] })
+}
+
+// drawsHere and rowsHere report whether the vertices of a part draw in place, and whether its rows
+// are read so.
+func (s *Store) drawsHere(part int) bool { return s.draws[part] != nil }
+func (s *Store) rowsHere(part int) bool  { return s.here[part] != nil }
+func (s *Store) isOwn(part int) bool     { return part == s.Part.Meta.Part }
+
+// remoteFirst calls ask for every part that is elsewhere and has some of the numbers, then
+// copy for those that are here.
+func (s *Store) remoteFirst(by *split, here func(part int) bool, ask, copy func(part int, places []uint32) error) error {
+	me := s.Part.Meta.Part
+	for i := range s.here { // beginning after itself, so that not all ask part 0 first
+		q := (me + 1 + i) % len(s.here)
+		if len(by.places[q]) > 0 && !here(q) {
+			if err := ask(q, by.places[q]); err != nil {
+				return err
+			}
+		}
+	}
+	for q := range s.here {
+		if here(q) && len(by.places[q]) > 0 {
+			if err := copy(q, by.places[q]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// buffer is memory of at least n bytes for a response, and what gives it back.
+func (s *Store) buffer(n int) (b []byte, release func()) {
+	p := s.buffers.Get().(*[]byte)
+	if cap(*p) < n {
+		*p = make([]byte, n)
+	}
+	return (*p)[:n], func() { s.buffers.Put(p) }
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"starling/graph"
+	"starling/sample"
+	"starling/wire"
+)
+
+// Traffic is bytes between this worker and the owner of a part.
+type Traffic struct {
+	Requests, Edges, Rows int64 // Requests are sent, the others received
+	// Embeddings are rows of them that were received, and those that were pushed.
+	Embeddings, Pushed int64
+}
+
+// Since is what was sent and received after before.
+func (t Traffic) Since(before Traffic) Traffic {
+	return Traffic{t.Requests - before.Requests, t.Edges - before.Edges, t.Rows - before.Rows,
+		t.Embeddings - before.Embeddings, t.Pushed - before.Pushed}
+}
+
+// traffic is the same, counted while others ask too.
+type traffic struct{ requests, edges, rows, embeddings, pushed atomic.Int64 }
+
+// Traffic is what was sent and received so far, by owner.
+func (s *Store) Traffic() []Traffic {
+	out := make([]Traffic, len(s.traffic))
+	for q := range out {
+		t := &s.traffic[q]
+		out[q] = Traffic{t.requests.Load(), t.edges.Load(), t.rows.Load(), t.embeddings.Load(), t.pushed.Load()}
+	}
+	return out
+}
+
+// received counts the bytes of a table's rows.
+func (s *Store) received(part int, t Table) *atomic.Int64 {
+	count := &s.traffic[part]
+	r, err := s.added(t)
+	switch {
+	case err != nil || r.Kind == wire.Feature:
+		return &count.rows
+	case r.Kind == wire.Embedding:
+		return &count.embeddings
+	}
+	return &count.edges
+}
+
+// Drawn is what was sent and received, by owner, for the edges drawn since it was last called.
+func (m *Sampler) Drawn() []Traffic         { return m.draws.drawn() }
+func (m *LayerSampler) Drawn() []Traffic    { return m.draws.drawn() }
+func (m *SubgraphSampler) Drawn() []Traffic { return m.draws.drawn() }
+
+// Traffic is what a batch, which the sampler has just drawn, costs by owner: what was sent
+// and received for its edges, and what pulling its rows will take as the cache is now.
+func (m *Sampler) Traffic(b *sample.Batch) []Traffic         { return m.draws.traffic(b) }
+func (m *LayerSampler) Traffic(b *sample.Batch) []Traffic    { return m.draws.traffic(b) }
+func (m *SubgraphSampler) Traffic(b *sample.Batch) []Traffic { return m.draws.traffic(b) }
+
+func (w *draws) drawn() []Traffic {
+	out := make([]Traffic, len(w.s.here))
+	for q := range w.sent {
+		out[q].Requests, out[q].Edges = w.sent[q], w.received[q]
+		w.sent[q], w.received[q] = 0, 0
+	}
+	return out
+}
+
+func (w *draws) traffic(b *sample.Batch) []Traffic {
+	out := w.drawn()
+	var by split
+	w.s.split(&by, w.s.Book.Offsets, b.Vertices)
+	for q := range out {
+		if w.s.here[q] == nil {
+			out[q].addRows(w.s, b.Vertices, by.places[q])
+		}
+	}
+	return out
+}
+
+func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
+	n := int64(len(places))
+	if c, ok := s.cached().(*static); ok {
+		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot[numbers[i]]; return ok }))
+	}
+	if n == 0 {
+		return
+	}
+	width := int64(s.packed.rowBytes(s.rowBytes()))
+	if f := s.Part.Features; f.Kind() == graph.Sparse {
+		width = 4 + 8*f.Indptr[f.Rows]/int64(max(f.Rows, 1))
+	}
+	t.Requests += 4*n + (n*width+pullBytes-1)/pullBytes
+	t.Rows += n * width
+}
+
+func (s *Store) cached() Cache {
+	if s.cache == nil {
+		return nil
+	}
+	return s.cache.Cache
+}
+
+func countIf(places []uint32, f func(uint32) bool) int {
+	return len(places) - len(slices.DeleteFunc(slices.Clone(places), f))
+}

@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"starling/tensor"
+	"starling/tensor/cpu/simd"
+	"starling/tensor/devicetest"
+)
+
+// TestFarKernels: prefetches and non-temporal stores, which only large matrices have, are
+// checked as all small ones are. Loops for these are others, of which a few large shapes
+// would tell little.
+func TestFarKernels(t *testing.T) {
+	near, result := streamBytes, farResult
+	streamBytes, farResult = 1, 1
+	defer func() { streamBytes, farResult = near, result }()
+	for _, level := range levels() {
+		if level == simd.Generic || level == simd.AMX && simd.Supported() > level {
+			continue // its loops are those of others
+		}
+		t.Run(level.String(), func(t *testing.T) {
+			devicetest.Run(t, func() tensor.Device { return newLevel(2, level) })
+		})
+	}
+	t.Run("results without gaps", testFarWidths)
+	t.Run("attention", TestAttention)
+}
+
+// testFarWidths has every width that fills a vector, a tile or a byte, and its neighbours, with
+// rows as training has them.
+func testFarWidths(t *testing.T) {
+	widths := []int{1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 47, 48, 49, 64, 100, 128, 255, 256, 257}
+	for _, level := range levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			c := newLevel(2, level)
+			defer c.Close()
+			r := rand.New(rand.NewPCG(4, uint64(level)))
+			for i, k := range widths {
+				for j, n := range widths {
+					if testing.Short() && (i+j)%8 > 0 {
+						continue
+					}
+					types := typeCases[(i+j)%2]
+					dst, a, b := randomProduct(c, r, 65+(i+j)%3*16, k, n, MatMul{TransB: j%2 == 0}, types, false)
+					checkProduct(t, c, dst, a, b, MatMul{TransB: j%2 == 0})
+					dst, a, b = randomProduct(c, r, k, 67, n, MatMul{TransA: true}, types, false)
+					checkProduct(t, c, dst, a, b, MatMul{TransA: true})
+				}
+			}
+		})
+	}
+}

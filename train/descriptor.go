@@ -1,0 +1,207 @@
+package train
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Mode is what a step of training goes over.
+type Mode string
+
+const (
+	FullGraph Mode = "full" // the whole graph
+	MiniBatch Mode = "mini" // a batch of training vertices
+)
+
+// Descriptor is a strategy as it describes itself: flags, YAML, --help, comparisons, plans
+// and tables in the docs are derived from it. Make one with Describe and list it in its
+// package's list; nothing else knows its name.
+type Descriptor struct {
+	Name  string
+	Mode  Mode
+	Paper *Paper // nil: none of its own
+
+	// The strategy's row in the table of docs/strategies: with which settings it is
+	// exact, what an epoch sends beside gradients of parameters, when to use it.
+	Exact, Sends, UseWhen string
+
+	// Typical: a comparison that names no strategies has this one.
+	Typical bool
+	// HaloRows: it exchanges the rows of the halo, or the same share of all of them, so
+	// that relaying them inside servers saves what BetweenServers counts.
+	HaloRows bool
+	// Pairs: it learns from pairs of vertices too (--task link, unsupervised), and rows of vertices
+	// (--learn-embeddings).
+	Pairs bool
+	// WholeInput: it cannot drop entries of the input (--input-dropout), which is no default with it.
+	WholeInput bool
+	// Baseline is the strategy that its paper compares with, where that is not the default.
+	Baseline string
+	// ReplicaBytes is the memory that a worker, one of so many on its host, may fill with
+	// replicas that it chooses itself; nil: it never does.
+	ReplicaBytes func(c Choice, workers int) int64
+	// WarmUp is how many epochs beyond the first two pass until all is held that the
+	// strategy will hold; nil: none.
+	WarmUp func(c Choice) int
+
+	// New builds the strategy of a worker.
+	New func(s *Site) (Strategy, error)
+
+	options func() any // a pointer to the strategy's options with their defaults
+}
+
+// Paper is what a strategy's paper claims, and why figures of a run here differ.
+type Paper struct {
+	Title string `json:"title"` // with authors and venue, short
+	Claim string `json:"claim"` // its headline figure, and over what
+	Why   string `json:"why"`   // reasons for another figure here
+}
+
+// Describe completes a descriptor with the strategy's options and its constructor. O is
+// a struct whose exported fields are the options, with these tags:
+//
+//	json     the name in YAML, JSON and, with dashes, on the command line
+//	help     what it does, for --help
+//	values   the values it may have, separated by commas; none: any
+//	flag:"-" it is given after the strategy's name only
+//	main     it follows the name and a colon
+//	suffix   what a comparison appends to the name with a +; * is the value itself
+//	resume:"free" it may differ when a run is resumed
+//	omit:"default" reports leave it out where it has its default
+//
+// Fields of embedded structs, of exported types, are options too. If *O has Validate()
+// error, that checks them. Where several options follow the name, *O has Parse(text string)
+// error to read what does, and Setting() string to write it.
+func Describe[O any](d Descriptor, defaults O, build func(s *Site, o O) (Strategy, error)) Descriptor {
+	d.options = func() any {
+		o := defaults
+		return &o
+	}
+	d.New = func(s *Site) (Strategy, error) { return build(s, *s.Opt.Strategy.Options.(*O)) }
+	return d
+}
+
+// registry is all strategies, in the order of the lists that registered them.
+var registry []*Descriptor
+
+// Register adds strategies. The first of all is the default for several workers.
+func Register(list ...Descriptor) {
+	for i := range list {
+		d := &list[i]
+		if Find(d.Name) != nil {
+			panic(fmt.Sprintf("train: two strategies are called %s", d.Name))
+		}
+		registry = append(registry, d)
+	}
+}
+
+// Strategies are all that are registered.
+func Strategies() []*Descriptor { return registry }
+
+// Names are those of all strategies.
+func Names() (names []string) {
+	for _, d := range registry {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// NamesOf are those of a mode.
+func NamesOf(m Mode) (names []string) {
+	for _, d := range registry {
+		if d.Mode == m {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// NamesOfPairs are those of the strategies that learn from pairs of vertices.
+func NamesOfPairs() (names []string) {
+	for _, d := range registry {
+		if d.Pairs {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// TypicalOf are those of a mode that a comparison has where none are named.
+func TypicalOf(m Mode) (names []string) {
+	for _, d := range registry {
+		if d.Mode == m && d.Typical {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// Find is the strategy of a name, or nil. What follows a colon, plus or space is not of it.
+func Find(text string) *Descriptor {
+	name := NameOf(text)
+	for _, d := range registry {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// NameOf is the name in a strategy as users write it.
+func NameOf(text string) string {
+	if i := strings.IndexAny(text, ":+ "); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// Default is the strategy of several workers where none is chosen.
+func Default() *Descriptor { return DefaultOf(FullGraph) }
+
+// DefaultOf is the one of a mode, the first that was registered.
+func DefaultOf(m Mode) *Descriptor {
+	for _, d := range registry {
+		if d.Mode == m {
+			return d
+		}
+	}
+	return nil
+}
+
+// Choice is a strategy with its options. The zero Choice is that of one worker.
+type Choice struct {
+	Descriptor *Descriptor
+	Options    any // a pointer to the strategy's own struct
+}
+
+// Name is the strategy's; none of the zero Choice.
+func (c Choice) Name() string {
+	if c.Descriptor == nil {
+		return ""
+	}
+	return c.Descriptor.Name
+}
+
+// OptionOf is the part of a choice's options of a type: the struct itself, or one embedded
+// in it. ok is false where there is none.
+func OptionOf[O any](c Choice) (o O, ok bool) {
+	if c.Options == nil {
+		return o, false
+	}
+	return find[O](reflect.ValueOf(c.Options).Elem())
+}
+
+func find[O any](v reflect.Value) (o O, ok bool) {
+	if o, ok := v.Interface().(O); ok {
+		return o, true
+	}
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Anonymous && f.Type.Kind() == reflect.Struct {
+			if o, ok := find[O](v.Field(i)); ok {
+				return o, true
+			}
+		}
+	}
+	return o, false
+}

@@ -1,0 +1,267 @@
+// Package bns is boundary node sampling.
+package bns
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/exchange"
+	"starling/rng"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/full/site"
+)
+
+// Strategy is boundary node sampling (Wan et al., "BNS-GCN", MLSys 2022, §3.2). Every
+// epoch keeps each pair of a halo vertex and a part that needs it with probability p, and
+// forgets the others:
+//
+//	z_halo = s·mask·z
+//
+// for all layers of the epoch, forward and backward alike. The paper has s = 1/p, so that
+// sums and gradients are right on average: bns:P:unbiased. Ours is less and misses them by
+// less, see weight. Attention weighs its rows itself: a vertex that is not kept takes no
+// part in the softmax, and one that is kept is not scaled.
+//
+// What is kept is a function of seed, epoch, receiving part and vertex, so both ends know
+// it without a message. An epoch moves a share p of halo's rows. Features that never
+// change travel once, all of them, and measuring is exact. bns:P:cached is the same with a
+// cache of stale rows: see cached.go.
+//
+// Where rows are relayed inside servers, the parts of a server keep the same vertices of
+// other servers. Each pair is kept as often as before, and a row that travels serves all
+// parts that need it.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "bns", Mode: train.FullGraph, Typical: true, HaloRows: true,
+	Paper: &train.Paper{Title: "BNS-GCN, Wan et al., MLSys 2022", Claim: "up to 16.2x throughput, 58% less memory",
+		Why: "its largest figures are over ROC and CAGNET, with GPUs, where moving rows is nearly all of an epoch; " +
+			"ours is over an exchange that already overlaps, with processors that compute longer"},
+	Exact:   "P = 1",
+	Sends:   "a share P of the halo, drawn anew, scaled up",
+	UseWhen: "slow link, a little noise does no harm",
+}, options{Keep: 0.1, RowOptions: exchange.DefaultRows}, build)
+
+type options struct {
+	Keep     float64 `json:"keep" flag:"-" main:"" help:"share of halo vertices kept"`
+	Cached   bool    `json:"cached" flag:"-" main:"" help:"vertices that are not kept count as they last came"`
+	Unbiased bool    `json:"unbiased" flag:"-" main:"" omit:"default" help:"those kept are scaled by 1/P, as in the paper"`
+	exchange.MeanOption
+	exchange.RelayOption
+	exchange.RowOptions
+}
+
+// Parse reads P, cached or unbiased, or P and one of them, as in bns:0.1:cached.
+func (o *options) Parse(text string) (err error) {
+	share := ":" + text
+	if share, o.Cached = strings.CutSuffix(share, ":cached"); !o.Cached {
+		share, o.Unbiased = strings.CutSuffix(share, ":unbiased")
+	}
+	if share != "" {
+		o.Keep, err = strconv.ParseFloat(share[1:], 64)
+	}
+	if err != nil {
+		return fmt.Errorf("setting %q makes no sense; it is one as in bns:0.1, bns:0.1:cached or bns:0.1:unbiased",
+			text)
+	}
+	return nil
+}
+
+// Setting writes what Parse reads.
+func (o *options) Setting() string {
+	text := fmt.Sprint(o.Keep)
+	switch {
+	case o.Cached:
+		text += ":cached"
+	case o.Unbiased:
+		text += ":unbiased"
+	}
+	return text
+}
+
+func (o *options) Validate() error {
+	switch {
+	case !(o.Keep > 0 && o.Keep <= 1):
+		return fmt.Errorf("bns keeps a share of halo vertices above 0 and at most 1, not %g", o.Keep)
+	case o.Means && !o.Cached:
+		return fmt.Errorf("--means corrects stale rows, and plain bns has none; use bns:%g:cached", o.Keep)
+	}
+	return o.RowOptions.Validate()
+}
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
+	if err != nil {
+		return nil, err
+	}
+	w.Masked = o.SparseRows && !o.Cached
+	d := &draws{w: w, p: o.Keep, all: -1, key: rng.New(w.Seed).Fold(drawKey)}
+	d.now.epoch, d.plan.epoch = -1, -1
+	var policy exchange.Policy
+	if o.Cached {
+		policy = newCached(d, o.MeanOption)
+	} else {
+		policy = &sampled{Rows: exchange.NewRows(w), draws: d, weight: o.weight, absent: map[int]tensor.Matrix{}}
+		if err := check(w, o.Keep); err != nil {
+			return nil, err
+		}
+	}
+	a, whole, err := exchange.OverHalo(w, policy)
+	if err != nil {
+		return nil, err
+	}
+	d.whole = whole
+	return a, nil
+}
+
+// weight is what a kept row counts in a halo.
+func (o *options) weight(h *exchange.HaloPlan) float64 {
+	if o.Unbiased {
+		return 1 / o.Keep
+	}
+	return weight(o.Keep, remoteDegree(h))
+}
+
+// weight is what a kept row counts where vertices have so many remote neighbours, F. Of the
+// sum of their rows, those kept and scaled by s miss, in mean squares,
+//
+//	(1-s·p)²·|Σz|² + s²·p·(1-p)·Σ|z|²        least at   s = 1/(p + (1-p)/r),   r = |Σz|²/Σ|z|²
+//
+// r is F where rows are all alike, and 1 where they have nothing in common. We take √F, halfway:
+// s is 1 for a single neighbour, and near 1/p only for very many. (To make up for what does
+// not come by the means of all rows, or by the rows that a vertex does have, was no better:
+// see docs/strategies/bns.md.)
+func weight(p, remote float64) float64 { return 1 / (p + (1-p)/math.Sqrt(remote)) }
+
+// remoteDegree is how many remote neighbours a vertex has that has any, on average; 1 if
+// none has.
+func remoteDegree(h *exchange.HaloPlan) float64 {
+	rows, edges := 0, 0
+	for v := range h.In.Nodes() {
+		before := edges
+		for _, u := range h.In.Neighbors(uint32(v)) {
+			if int(u) >= h.Src {
+				edges++
+			}
+		}
+		if edges > before {
+			rows++
+		}
+	}
+	return float64(max(edges, 1)) / float64(max(rows, 1))
+}
+
+// check refuses models that need every row.
+func check(w *exchange.Worker, p float64) error {
+	m := &w.Model
+	if p < 1 && slices.Contains(needAll, m.Model) {
+		return train.Mistake("bns leaves out halo rows, and %s cannot tell that a row is missing; use --strategy "+
+			"bns:%g:cached or %s, or one of the models gcn, sage, gat, gin", m.Model, p, train.Default().Name)
+	}
+	if p < 1 && m.Model == "gin" && m.EdgeDim > 0 {
+		return train.Mistake("bns leaves out halo rows, and with --edge-features gin makes messages of rows that "+
+			"are missing too; use --strategy bns:%g:cached or %s, or --model gat", p, train.Default().Name)
+	}
+	return nil
+}
+
+// needAll are models whose layers have no way to leave a row out: no score to lower, and
+// no sum in which others could stand for it.
+var needAll = []string{"gatv2", "sage-pool", "film"}
+
+// sampled moves the rows that are kept in an epoch.
+type sampled struct {
+	*exchange.Rows
+	draws  *draws
+	weight func(*exchange.HaloPlan) float64
+	scale  float64               // s, of a kept row; 0: not computed yet
+	absent map[int]tensor.Matrix // scores of rows that are not there, by heads
+}
+
+// thins reports whether a transfer moves fewer rows than halo's.
+func (m *sampled) thins(t exchange.Tag, training bool) bool {
+	return training && t.Layer >= 0 && m.draws.p < 1
+}
+
+func (m *sampled) RowsTo(t exchange.Tag, h *exchange.Halo, peer, epoch int, training bool) int64 {
+	if m.thins(t, training) {
+		h = &m.draws.plan.draw(m.draws, epoch).Halo
+	}
+	return m.Rows.RowsTo(t, h, peer, epoch, training)
+}
+
+func (m *sampled) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.Matrix) exchange.Arrival {
+	if !m.thins(t, m.Training) {
+		return m.Rows.Exchange(t, h, into, src)
+	}
+	dev, d := m.W.Dev, m.draws.now.draw(m.draws, m.Epoch)
+	rows := dev.Scratch(src.Type(), len(d.kept), src.Cols)
+	return &scattered{Arrival: m.Rows.Exchange(t, &d.Halo, rows, src), dev: dev, rows: rows, arrived: func() {
+		m.rescale(t, rows)
+		dev.Zero(into)
+		dev.ScatterAdd(into, rows, d.keptAt)
+		if t.Scores {
+			dev.ScatterAdd(into, m.never(into).Slice(0, len(d.left)), d.leftAt)
+		}
+	}}
+}
+
+func (m *sampled) Reverse(t exchange.Tag, h *exchange.Halo, grads, dst tensor.Matrix) exchange.Arrival {
+	if !m.thins(t, m.Training) {
+		return m.Rows.Reverse(t, h, grads, dst)
+	}
+	dev, d := m.W.Dev, m.draws.now.draw(m.draws, m.Epoch)
+	kept := dev.Scratch(grads.Type(), len(d.kept), grads.Cols)
+	dev.GatherRows(kept, grads, d.keptAt)
+	m.rescale(t, kept)
+	return &scattered{Arrival: m.Rows.Reverse(t, &d.Halo, kept, dst), dev: dev, rows: kept}
+}
+
+// rescale makes rows stand for those that were not kept too.
+func (m *sampled) rescale(t exchange.Tag, rows tensor.Matrix) {
+	if t.EdgeOp {
+		return
+	}
+	if m.scale == 0 {
+		m.scale = m.weight(m.draws.whole)
+	}
+	m.W.Dev.Combine(rows, m.scale, rows, 0, tensor.Matrix{})
+}
+
+// never are scores so low that the softmax gives their rows exactly nothing. They are
+// finite, because a row's own loop must win over them without an infinity less another.
+func (m *sampled) never(like tensor.Matrix) tensor.Matrix {
+	low, ok := m.absent[like.Cols]
+	if !ok {
+		v := make([]float64, like.Rows*like.Cols)
+		for i := range v {
+			v[i] = -1e30
+		}
+		low = m.W.Dev.Scratch(like.Type(), like.Rows, like.Cols)
+		m.W.Dev.Upload(low, v)
+		m.absent[like.Cols] = low
+	}
+	return low
+}
+
+// scattered is an exchange of kept rows, which then take their places among all.
+type scattered struct {
+	exchange.Arrival
+	dev     tensor.Device
+	rows    tensor.Matrix
+	arrived func()
+}
+
+func (s *scattered) Wait() {
+	s.Arrival.Wait()
+	if s.arrived != nil {
+		s.arrived()
+	}
+}
+
+func (s *scattered) Done() {
+	s.Arrival.Done()
+	s.dev.Free(s.rows)
+}

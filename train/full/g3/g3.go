@@ -1,0 +1,268 @@
+// Package g3 is G3: full-graph training as a pipeline of bins.
+package g3
+
+import (
+	"slices"
+
+	"starling/event"
+	"starling/exchange"
+	"starling/nn"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/full/site"
+	"starling/wire"
+)
+
+// Strategy is exact full-graph training as a pipeline (Wan et al., "Scalable and Efficient
+// Full-Graph GNN Training for Large Graphs", SIGMOD 2023). A worker's rows are cut into
+// bins, those that peers need first. With z the rows a layer sends and b a bin,
+//
+//	y_b = A_local,b·z_local + A_halo,b·z_halo    z_local [own, w], z_halo [halo, w], y_b [bin, w]
+//
+// A bin goes through the dense part of a layer, and its rows leave at once for the peers
+// that need them, while the next bins are computed (the intra-layer pipeline). A bin whose
+// halo rows are there goes on through the next layer, whatever others wait for (the
+// inter-layer pipeline). Backward the gradients of halo rows are computed first and return
+// bin by bin; rows whose own gradients have arrived go on. Gradients of weights fill the
+// time that is left, bins in ascending order: every bit is the same whatever came first.
+//
+// What is sent is what halo sends, in more messages: one per peer, layer and bin. Where
+// rows are relayed inside servers, a bin's are when they have arrived, and the gradients of
+// relayed ones are added to the relaying worker's before these return. Batch norm is a
+// barrier. Attention waits for all halo rows of a bin; its backward pass is computed whole,
+// and all its gradients leave then.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "g3", Mode: train.FullGraph, Typical: true, HaloRows: true,
+	Paper: &train.Paper{Title: "G3, Wan et al., SIGMOD 2023",
+		Claim: "1.08x to 2.24x over BNS-GCN (p=1) and NeutronStar; the pipeline alone up to 11.7x",
+		Why: "its baseline waits at every layer; halo here already computes local sums while halo rows travel, so " +
+			"less is left to hide"},
+	Exact:   "yes",
+	Sends:   "`halo`'s rows in bins, each as soon as it is computed",
+	UseWhen: "computing and sending take about as long",
+}, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
+
+type options struct {
+	Pipeline string `json:"g3_pipeline" main:"" values:"none,inter,intra,both" resume:"free" help:"what overlaps: none, inter (layers), intra (a layer), or both"`
+	exchange.BudgetOption
+	exchange.RelayOption
+	exchange.RowOptions
+}
+
+func (o *options) Validate() error {
+	if err := o.BudgetOption.Validate(); err != nil {
+		return err
+	}
+	return o.RowOptions.Validate()
+}
+
+// g3 is a worker's pipeline.
+type g3 struct {
+	*exchange.Aggregator // measuring passes, and constant features
+	rows                 *exchange.Rows
+	halo                 *exchange.Halo
+	bins                 *bins
+	// How rows travel: owned always backward, needed where that lets bins go on.
+	owned, needed *order
+	// early: rows leave when their bin is done, not when all are (intra); eager: bins
+	// start the next layer before all rows are there (inter).
+	early, eager bool
+
+	run    *nn.Ranges
+	flows  []*flow // of the synchronisation points, in the direction of the pass
+	coming []arriving
+	// leaving are flows that are done but for what they sent.
+	leaving []*flow
+}
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
+	if err != nil {
+		return nil, err
+	}
+	w.Masked = o.SparseRows
+	rows := exchange.NewRows(w)
+	a, plan, err := exchange.OverHalo(w, rows)
+	if err != nil {
+		return nil, err
+	}
+	g := &g3{Aggregator: a, rows: rows, halo: a.Halo(0)}
+	g.early, g.eager = o.Pipeline != "none" && o.Pipeline != "inter", o.Pipeline != "none" && o.Pipeline != "intra"
+	m := &w.Model
+	bytes := w.Dev.RowType(w.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
+	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, o.Bytes())) }
+	g.bins = newBins(w.Part, bound(w.Part.Core()))
+	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound)}
+	g.owned = cut.order(cut.byOwner())
+	g.owned.remote = g.halo.Remote
+	switch n := g.waveCount(); {
+	case !g.eager:
+	case n > 1:
+		g.owned.waves = g.newWaves(g.owned, n)
+	case w.Part.Book.Symmetric:
+		send, halo, err := cut.byNeed(a.Prepare)
+		if err != nil {
+			return nil, err
+		}
+		g.needed = cut.order(send, halo)
+		g.needed.returnsAs(g.owned)
+		g.needed.remote = plan.RemoteAt(w.Dev, g.needed.haloAt)
+	}
+	return g, nil
+}
+
+// workPerByte is the multiplications and additions for which a byte more is not worth
+// computing earlier: 60 Gflop/s beside 1 Gbit/s.
+const workPerByte = 500
+
+// order is that of the rows of a synchronisation point, the same on all workers.
+func (g *g3) order(point int) *order {
+	if g.needed == nil || g.run.SyncPoint(point) != nn.SumPoint {
+		return g.owned
+	}
+	book := g.W.Part.Book
+	row := float64(g.run.Width(point) * g.W.Dev.RowType(g.W.Rows).Size())
+	bytes := row * float64(book.CommVolume) / float64(book.Nodes)
+	if bytes*workPerByte < 2*float64(g.run.Weights(point)) {
+		return g.owned
+	}
+	return g.needed
+}
+
+// Forward is a training pass; measuring passes are halo's.
+func (g *g3) Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix {
+	g.run = m.Ranges(p, x)
+	g.flows = make([]*flow, g.run.Phases())
+	g.drive(g.forward(p))
+	return g.run.Logits()
+}
+
+// Backward goes back through the pass that Forward made.
+func (g *g3) Backward(_ *nn.Model, p *nn.Pass, dlogits tensor.Matrix) {
+	g.flows = make([]*flow, g.run.Phases())
+	g.run.BeginGrad(dlogits)
+	g.drive(g.backward(p))
+	g.run = nil
+}
+
+// drive runs a schedule: the most urgent task that is ready or, where there is none,
+// it waits for rows.
+func (g *g3) drive(s *schedule) {
+	g.coming = g.coming[:0]
+	for s.left > 0 {
+		g.look(s)
+		if !s.step() && s.left > 0 {
+			g.await()
+		}
+		g.leaving = slices.DeleteFunc(g.leaving, func(f *flow) bool {
+			left := f.left()
+			if left {
+				f.close()
+			}
+			return left
+		})
+	}
+	for _, f := range g.leaving {
+		f.close()
+	}
+	g.leaving = g.leaving[:0]
+}
+
+// look takes what has arrived.
+func (g *g3) look(s *schedule) {
+	g.coming = slices.DeleteFunc(g.coming, func(c arriving) bool {
+		for _, p := range c.pending {
+			select {
+			case <-p.Done():
+			default:
+				return false
+			}
+		}
+		for _, p := range c.pending {
+			if err := p.Err(); err != nil {
+				g.rows.Fail(err)
+			}
+		}
+		c.flow.land(c)
+		s.finish(c.flow.arrivals[c.i])
+		return true
+	})
+	if g.rows.Err() != nil {
+		s.giveUp() // go on with rows that mean nothing, as all strategies do after a failure
+	}
+}
+
+// await waits until something arrives.
+func (g *g3) await() {
+	if len(g.coming) == 0 {
+		return
+	}
+	start := g.W.Now()
+	var missing []*wire.Pending
+	for _, c := range g.coming {
+		before := len(missing)
+		for _, p := range c.pending {
+			select {
+			case <-p.Done():
+			default:
+				missing = append(missing, p)
+			}
+		}
+		if len(missing) == before {
+			return // it has arrived since look: others may be waiting for what it lets go on
+		}
+	}
+	if err := wire.WaitAny(g.W.Ctx, missing); err != nil {
+		g.rows.Fail(err)
+	}
+	g.W.Events.On(event.Span{Name: g.coming[0].flow.t.String(), Kind: "wait", Start: start, Dur: g.W.Now().Sub(start)})
+}
+
+// The kinds of tasks, the most urgent first: what lets others go on, then what makes
+// rows that leave, then the rest.
+const (
+	urgentEnd = iota
+	urgentSend
+	urgentRows
+	urgentSum
+	urgentSelf
+	urgentWeights
+)
+
+// urgency orders tasks by kind, then by place in the pass, then by bin.
+func urgency(kind, place, bin int) int64 { return int64(kind)<<48 | int64(place)<<24 | int64(bin) }
+
+// eachBin makes one task per bin.
+func (g *g3) eachBin(f func(b, lo, hi int) int) []int {
+	out := make([]int, g.bins.count())
+	for b := range out {
+		out[b] = f(b, g.bins.at[b], g.bins.at[b+1])
+	}
+	return out
+}
+
+// arrivals are those of a flow's chunks.
+func arrivals(s *schedule, chunks int) []int {
+	out := make([]int, chunks)
+	for i := range out {
+		out[i] = s.arrival()
+	}
+	return out
+}
+
+// pick are the tasks at some places of a list.
+func pick(tasks []int, at []int) []int {
+	out := make([]int, len(at))
+	for i, j := range at {
+		out[i] = tasks[j]
+	}
+	return out
+}
+
+// unlessEager are the tasks that the next layer waits for where it may not start early.
+func (g *g3) unlessEager(tasks []int) []int {
+	if g.eager {
+		return nil
+	}
+	return tasks
+}

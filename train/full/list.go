@@ -1,0 +1,34 @@
+// Package full is the full-graph strategies: an epoch is one step over the whole graph. A
+// strategy is one file here, or one folder, named as users say it, and one line of the
+// list below.
+package full
+
+import (
+	"starling/train"
+	"starling/train/full/bns"
+	"starling/train/full/g3"
+	"starling/train/full/granndis"
+	"starling/train/full/neutronstar"
+	"starling/train/full/sancus"
+	"starling/train/full/switchgnn"
+)
+
+// strategies are all of them. The first is the default of several workers.
+var strategies = []train.Descriptor{
+	halo,
+	bns.Strategy,
+	pipegcn,
+	cagnet,
+	sancus.Strategy,
+	sancus.SkipG,
+	granndis.Strategy,
+	neutronstar.Strategy,
+	g3.Strategy,
+	switchgnn.Strategy,
+}
+
+func init() {
+	for _, d := range strategies {
+		train.Register(inductive(d))
+	}
+}

@@ -1,0 +1,113 @@
+// Package sancus is SANCUS, and SkipG, which its paper compares it with.
+package sancus
+
+import (
+	"fmt"
+	"math"
+
+	"starling/exchange"
+	"starling/nn"
+	"starling/train"
+	"starling/train/full/site"
+	"starling/wire"
+)
+
+// Strategy is CAGNET with stale blocks (Peng et al., "SANCUS: Staleness-Aware
+// Communication-Avoiding Full-Graph Decentralized Training in Large-Scale Graph Neural
+// Networks", VLDB 2022, §4). A worker keeps the last block of every peer and layer, and a
+// block that is not too stale, or has hardly changed, is not sent again:
+//
+//	y_i = Σ_j A_ij·z̃_j       z̃_j = z_j where it came this epoch, else as it came last
+//
+// Three rules say when a block leaves (Definitions 1 to 3):
+//
+//	epoch:K      every (K+1)-th epoch
+//	adaptive:K   to each receiver before its copy is older than K epochs
+//	variation:X  when ‖z_j - z̃_j‖ > X·‖z̃_j‖, in the Frobenius norm; X = 0: always
+//
+// Workers share the all-reduce of every epoch, so none of them runs ahead, and the versions
+// of Algorithm 5 are known to both ends: under adaptive receivers take turns. Under
+// variation an announcement of one byte tells a receiver whether the block comes.
+//
+// Backward the same is done to gradients: a block's gradient returns in the epoch in which
+// the block came, and until the next the owner adds what was returned last. (To take a
+// stale block for a constant instead, and add nothing, costs accuracy: see
+// docs/strategies/sancus.md.) So both directions move the same share of CAGNET's rows. With
+// --means, where a block or gradient does not come, its mean does (exchange.Means).
+//
+// With --clip c each worker's gradients of parameters are clipped to c·√workers before they
+// are all-reduced (§4.3.2). With bound 0 and no clipping all is exact, as are measuring,
+// features that never change, and what exchange.Tag.AlwaysFresh names of attention.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "sancus", Mode: train.FullGraph, Typical: true, Baseline: "cagnet",
+	Paper: &train.Paper{Title: "SANCUS, Peng et al., PVLDB 2022",
+		Claim: "35% to 74% less communication than without skipping, accuracy within 0.5 points",
+		Why:   "it saves broadcasts of whole blocks, as cagnet's: halo sends fewer rows to begin with"},
+	Exact:   "`epoch:0`",
+	Sends:   "`cagnet`'s rows, while they have changed enough",
+	UseWhen: "rows change slowly, all are needed",
+}, options{Staleness: "epoch:2", RowOptions: exchange.DefaultRows}, build)
+
+type options struct {
+	Staleness string  `json:"staleness" main:"" help:"how stale rows may be: epoch:K, adaptive:K or variation:X"`
+	Clip      float64 `json:"clip" help:"norm that a worker's gradients are clipped to; 0: not"`
+	exchange.MeanOption
+	exchange.RowOptions
+}
+
+func (o *options) Validate() error {
+	if !(o.Clip >= 0) {
+		return fmt.Errorf("sancus clips gradients to a norm above 0, or with 0 not at all; not to %g", o.Clip)
+	}
+	if _, err := parseStaleness(o.Staleness); err != nil {
+		return err
+	}
+	return o.RowOptions.Validate()
+}
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
+	if err != nil {
+		return nil, err
+	}
+	bound, err := parseStaleness(o.Staleness)
+	if err != nil {
+		return nil, err
+	}
+	blocks := exchange.NewBlocks(w)
+	m := &skipping{Blocks: blocks, stale: exchange.NewStale(w), means: exchange.NewMeans(blocks.Rows, o.MeanOption),
+		bound: bound, turns: map[int]*turn{}}
+	x := &sancus{exchange.NewAggregator(w, m, exchange.NewHalo(w.Dev, exchange.PartBlocks(w.Part))), m}
+	if o.Clip > 0 {
+		return &clipped{x, o.Clip * math.Sqrt(float64(w.End.Size())), w.Dev}, nil
+	}
+	return x, nil
+}
+
+type sancus struct {
+	*exchange.Aggregator
+	policy *skipping
+}
+
+// Plan adds the announcements of variation, whose blocks depend on what they hold.
+func (x *sancus) Plan(model *nn.Model) *wire.Plan {
+	p := x.Aggregator.Plan(model)
+	if x.policy.bound.rule != "variation" {
+		return p
+	}
+	p.AtMost = p.AtMost || x.policy.bound.change > 0
+	traffic := model.Traffic(x.W.Part.Features.Indptr != nil, x.W.CacheFirst, true)
+	rows := p.Epoch
+	p.Epoch = func(epoch int) wire.Bytes {
+		out := rows(epoch)
+		for _, t := range traffic {
+			if t.Forward.Rows > 0 && x.Halo(t.Layer).Src > 0 && !x.W.LastAttention(t.Layer) {
+				for _, q := range x.W.Peers() {
+					out.Add(x.W.Class(wire.Control, t.Layer, q), 1)
+				}
+			}
+		}
+		return out
+	}
+	return p
+}

@@ -1,0 +1,85 @@
+package sancus
+
+import (
+	"math"
+
+	"starling/coflow"
+	"starling/exchange"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// changed reports whether the own block has changed so much since it was last sent that
+// it must be sent again: by more than the bound's share of its norm.
+func (m *skipping) changed(layer int, src tensor.Matrix) bool {
+	if m.bound.change == 0 {
+		return true
+	}
+	dev := m.W.Dev
+	last, fresh := m.stale.Rows(exchange.StaleKey{Layer: layer, What: "sent"}, src.Type(), src.Rows, src.Cols)
+	if !fresh {
+		diff := dev.Scratch(src.Type(), src.Rows, src.Cols)
+		dev.Combine(diff, 1, src, -1, last)
+		squares := tensor.Dots(dev, [2]tensor.Matrix{diff, diff}, [2]tensor.Matrix{last, last})
+		gap, size := math.Sqrt(squares[0]), math.Sqrt(squares[1])
+		dev.Free(diff)
+		if gap <= m.bound.change*size {
+			return false
+		}
+	}
+	dev.Copy(last, src)
+	return true
+}
+
+// announcements tell the receivers of a layer's blocks which of them come: one byte per
+// peer.
+type announcements struct {
+	said   []byte
+	coming []*wire.Pending
+}
+
+// announce tells all peers whether the block comes, and asks for their announcements. These
+// are more urgent than rows, so that none is behind a block that no peer has requested.
+func (m *skipping) announce(layer int, h *exchange.Halo, d *turn, goes bool) {
+	word := []byte{0}
+	if goes {
+		word[0] = 1
+	}
+	d.announced = &announcements{said: make([]byte, m.W.End.Size())}
+	key := wire.Key{Coflow: m.Coflow(exchange.Tag{Layer: layer}, coflow.Control)}
+	for _, q := range m.W.Peers() {
+		if d.goes[q] = goes; h.Src > 0 {
+			m.W.End.Send(q, key, wire.Control, word)
+		}
+		if h.HaloPtr[q] < h.HaloPtr[q+1] {
+			d.announced.coming = append(d.announced.coming, m.W.End.Recv(q, key, wire.Control, d.announced.said[q:q+1]))
+		}
+	}
+}
+
+// hear waits for the announcements of all peers.
+func (m *skipping) hear(d *turn) {
+	for _, p := range d.announced.coming {
+		if err := p.Wait(m.W.Ctx); err != nil {
+			m.Fail(err)
+			return
+		}
+	}
+	for q, word := range d.announced.said {
+		d.comes[q] = word == 1
+	}
+}
+
+// announced is an exchange whose senders say first whether they send.
+type announced struct {
+	*exchange.Transfer
+	m       *skipping
+	d       *turn
+	receive func()
+}
+
+func (x *announced) Wait() {
+	x.m.hear(x.d)
+	x.receive()
+	x.Transfer.Wait()
+}

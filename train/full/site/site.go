@@ -1,0 +1,39 @@
+// Package site joins what the training loop gives a full-graph strategy (train.Site) with
+// what rows are exchanged by (exchange.Worker).
+package site
+
+import (
+	"starling/exchange"
+	"starling/train"
+)
+
+// Worker is what the exchanges of a strategy work with. It refuses options that make no
+// sense for the model and the servers.
+func Worker(s *train.Site, rows exchange.RowOptions, relay exchange.RelayOption) (*exchange.Worker, error) {
+	d := s.Opt.Strategy.Descriptor
+	w := &exchange.Worker{Ctx: s.Ctx, Dev: s.Dev, Part: s.Part, End: s.End, Events: s.Events, AllReduce: allReduce(s),
+		Strategy: d.Name, Model: s.Opt.Model, Seed: s.Opt.Seed, Rows: s.Opt.Rows, CacheFirst: s.Opt.CacheFirst,
+		RowOptions: rows, Relayed: relay.Relay, Saved: &exchange.Saved{}, Alone: s.Alone, MemoryOnly: s.MemoryOnly}
+	if from := s.Opt.Resume; from != nil {
+		w.Saved = &exchange.Saved{Resumed: true, Epoch: from.Epoch, Tensors: from.Caches}
+	}
+	return w, w.Check(d.HaloRows)
+}
+
+// allReduce is that of the site's peers; of a dry run there are none.
+func allReduce(s *train.Site) func(epoch, batch int, v []float64) error {
+	if s.Peers == nil {
+		return train.Alone{}.AllReduce
+	}
+	return s.Peers.AllReduce
+}
+
+// Halo is the aggregator that moves every row of the part's halo in every pass: the
+// strategy halo, and what others do where they have nothing of their own to do.
+func Halo(w *exchange.Worker) (train.Strategy, error) {
+	a, _, err := exchange.OverHalo(w, exchange.NewRows(w))
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}

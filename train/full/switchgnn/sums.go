@@ -1,0 +1,347 @@
+package switchgnn
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"starling/coflow"
+	"starling/event"
+	"starling/exchange"
+	"starling/innet"
+	"starling/innet/udp"
+	"starling/nn"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// strategy is the aggregator of rows inside a server, and adds to its sums those of the
+// switch.
+type strategy struct {
+	*exchange.Aggregator
+	w     *exchange.Worker
+	setup *exchange.Setup
+
+	degrees           *nn.Degrees // of own vertices
+	forward, backward *side
+	server            *udp.Server // that this worker has started
+	client            *udp.Client
+	ctx               context.Context // ends with the endpoint
+	cancel            context.CancelFunc
+
+	applied map[nn.Reduction]bool // sums of the switch are in the constant of Aggregator
+	sent    innet.HostCounts      // counted in the ledger
+	epoch   int
+	batch   int
+	failed  error
+}
+
+// silence is how long the switch may say nothing.
+const silence = 30 * time.Second
+
+// prepare joins the switch and makes the plan with all workers.
+func (s *strategy) prepare(o options) error {
+	s.ctx, s.cancel = context.WithCancel(s.w.Ctx)
+	go func() {
+		select {
+		case <-s.w.End.Done():
+			s.cancel()
+		case <-s.ctx.Done():
+		}
+	}()
+	b, err := gather(s.setup)
+	if err != nil {
+		return err
+	}
+	if err := s.connect(o); err != nil {
+		return err
+	}
+	registers, err := o.memory()
+	if err != nil {
+		return err
+	}
+	if s.client != nil {
+		registers = s.client.Registers
+	}
+	if err := b.divide(s.ctx, s.setup, innet.Aggregators(registers, o.SwitchUnits)); err != nil {
+		return err
+	}
+	if s.client != nil {
+		if err := s.client.Install(s.ctx, b.plan); err != nil {
+			return err
+		}
+	}
+	plan := inside(s.w)
+	s.Aggregator = exchange.NewAggregator(s.w, exchange.NewRows(s.w), exchange.NewHalo(s.w.Dev, plan))
+	s.Prepare = s.setup.Sent
+	s.degrees = plan.Degrees.Slice(0, plan.Src)
+	s.forward, s.backward = b.side(s.w, b.forward), b.side(s.w, b.backward)
+	s.w.Note("%d boundary vertices pass the switch in %d blocks, forward, and %d, backward", len(b.vertices),
+		b.forward[1]-b.forward[0], b.backward[1]-b.backward[0])
+	return nil
+}
+
+// connect joins the switch that was given, or one that worker 0 starts. A memory dry run
+// joins none.
+func (s *strategy) connect(o options) error {
+	w := s.w
+	if w.MemoryOnly {
+		return nil
+	}
+	token, err := o.token()
+	if err != nil {
+		return err
+	}
+	job, addr, err := s.meet(o)
+	if err != nil {
+		return err
+	}
+	if o.Switch == "" {
+		token = ownToken(job)
+	}
+	s.client, err = udp.Connect(s.ctx, udp.ClientOptions{Addr: addr, Token: token, Job: job, Rank: w.End.Rank(),
+		Hosts: w.End.Size(), Units: o.SwitchUnits, Timeout: silence, Host: udp.DefaultHost})
+	if err != nil && o.Switch == "" {
+		return fmt.Errorf("%w; the run's own switch is for workers of one host: start a starling switch and give its "+
+			"address as --switch", err)
+	}
+	return err
+}
+
+// ownToken is the secret of a switch that the run starts itself, for its own workers: they alone know
+// the random number of the job, so that other users of the host cannot use or disturb the switch.
+func ownToken(job uint64) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "switch of job %x", job))
+	return sum[:]
+}
+
+// meet tells all workers which job this is, and where its switch listens.
+func (s *strategy) meet(o options) (job uint64, addr string, err error) {
+	out := make([][]byte, s.w.End.Size())
+	if s.w.End.Rank() == 0 {
+		var id [8]byte
+		rand.Read(id[:])
+		if addr = o.Switch; addr == "" {
+			opt := udp.DefaultServer
+			opt.Memory, _ = o.memory()
+			opt.Token = ownToken(binary.LittleEndian.Uint64(id[:]))
+			if s.server, err = udp.Listen(opt); err != nil {
+				return 0, "", err
+			}
+			addr = s.server.Addr()
+		}
+		for q := range out {
+			out[q] = append(id[:], addr...)
+		}
+	}
+	in, err := s.setup.Swap(wire.Control, out)
+	if err != nil {
+		return 0, "", err
+	}
+	if len(in[0]) <= 8 {
+		return 0, "", fmt.Errorf("worker 0 says nothing of the switch")
+	}
+	return binary.LittleEndian.Uint64(in[0]), string(in[0][8:]), nil
+}
+
+func (s *strategy) Begin(epoch, batch int, training bool) {
+	s.epoch, s.batch = epoch, batch
+	s.Aggregator.Begin(epoch, batch, training)
+}
+
+func (s *strategy) Err() error { return errors.Join(s.failed, s.Aggregator.Err()) }
+
+// Finish leaves the switch; the worker that has started it waits for the others to.
+func (s *strategy) Finish() error {
+	err := s.Aggregator.Finish()
+	if s.client != nil {
+		n := s.client.Counts()
+		s.w.Note("worker 0 received %d sums of the switch and made %d of rows that it pulled (%d); it sent %d rows, "+
+			"%d again; %d marks of congestion", n.Sums, n.Raw, n.Pulls, n.Rows, n.Resends, n.Marks)
+	}
+	s.close()
+	return err
+}
+
+func (s *strategy) close() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.server != nil {
+		for range 500 {
+			if s.server.Stats().Hosts == 0 || s.ctx.Err() != nil {
+				break
+			}
+			wire.Sleep(s.ctx, wire.Real, 10*time.Millisecond)
+		}
+		s.server.Close()
+	}
+	s.cancel()
+}
+
+func (s *strategy) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
+	wait := s.exchange(s.forward, wire.Activation, layer, src, s.sources(r.Kind))
+	s.Aggregator.Sum(layer, r, dst, src)
+	wait(dst, s.degrees.Factors(r.Kind))
+}
+
+func (s *strategy) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
+	wait := s.exchange(s.backward, wire.Gradient, layer, ddst, s.degrees.Factors(r.Kind))
+	s.Aggregator.SumGrad(layer, r, dsrc, ddst)
+	wait(dsrc, s.sources(r.Kind))
+}
+
+// Constant is the sum of Aggregator, with that of the switch added when it is made.
+func (s *strategy) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
+	if !s.w.CacheFirst {
+		return tensor.Matrix{}, false
+	}
+	if s.applied[r] {
+		return s.Aggregator.Constant(r, src)
+	}
+	s.applied[r] = true
+	wait := s.exchange(s.forward, wire.Feature, -1, src, s.sources(r.Kind))
+	sum, ok := s.Aggregator.Constant(r, src)
+	wait(sum, s.degrees.Factors(r.Kind))
+	return sum, ok
+}
+
+// sources are the factors of source rows; nil: none.
+func (s *strategy) sources(k nn.Kind) []float64 {
+	if k == nn.Symmetric {
+		return s.degrees.Factors(k)
+	}
+	return nil
+}
+
+// exchange sends rows of m through the switch, each times its factor. The function that it
+// returns waits for the sums and adds them, times their factors, to another matrix.
+func (s *strategy) exchange(side *side, kind wire.Kind, layer int, m tensor.Matrix,
+	factor []float64) (finish func(into tensor.Matrix, factor []float64)) {
+	if s.client == nil || s.failed != nil || side.lo == side.hi {
+		return func(tensor.Matrix, []float64) {}
+	}
+	width, start := m.Cols, s.w.Now()
+	rows := s.download(m, side)
+	most := scale(rows, width, side.sendsLocal, factor)
+	sums := make([]float64, len(side.recvLocal)*width)
+	wait := s.client.Start(&innet.Exchange{Lo: side.lo, Hi: side.hi, Width: width, Most: most,
+		Row: func(v uint32, lo, hi int) []float64 {
+			at := int(side.place[v]) * width
+			return rows[at+lo : at+hi]
+		},
+		Add: func(v uint32, lo int, sum []float64) {
+			into := sums[int(side.recvPlace[v])*width+lo:]
+			for c, x := range sum {
+				into[c] += x
+			}
+		}})
+	return func(into tensor.Matrix, factor []float64) {
+		waiting := s.w.Now()
+		if err := wait(s.ctx); err != nil {
+			s.fail(err)
+			return
+		}
+		s.count(kind, layer)
+		s.report(kind, layer, start, waiting)
+		scale(sums, width, side.recvLocal, factor)
+		s.add(into, sums, side)
+	}
+}
+
+// download is the rows of m that are sent, on the host.
+func (s *strategy) download(m tensor.Matrix, side *side) []float64 {
+	rows := make([]float64, len(side.sendsLocal)*m.Cols)
+	out := s.w.Dev.Scratch(m.Type(), len(side.sendsLocal), m.Cols)
+	s.w.Dev.GatherRows(out, m, side.sends)
+	s.w.Dev.Download(rows, out)
+	s.w.Dev.Free(out)
+	return rows
+}
+
+// add adds sums to rows of a matrix.
+func (s *strategy) add(into tensor.Matrix, sums []float64, side *side) {
+	in := s.w.Dev.Scratch(into.Type(), len(side.recvLocal), into.Cols)
+	s.w.Dev.Upload(in, sums)
+	s.w.Dev.ScatterAdd(into, in, side.receives)
+	s.w.Dev.Free(in)
+}
+
+// scale multiplies rows by the factors of their vertices, and is the largest magnitude.
+func scale(rows []float64, width int, local []uint32, factor []float64) (most float64) {
+	for i, v := range local {
+		row := rows[i*width : (i+1)*width]
+		for c := range row {
+			if factor != nil {
+				row[c] *= factor[v]
+			}
+			if x := math.Abs(row[c]); x > most || x != x {
+				most = x
+			}
+		}
+	}
+	return most
+}
+
+// fail keeps the first failure, and tells the other workers.
+func (s *strategy) fail(err error) {
+	if end := s.w.End.Err(); end != nil {
+		err = end // of another worker, which ended the wait
+	}
+	if s.failed == nil {
+		s.failed = err
+		s.w.End.Fail(err)
+	}
+}
+
+// count adds what has left since the last exchange to the ledger: rows, each once, as what
+// they are, and all else as overhead.
+func (s *strategy) count(kind wire.Kind, layer int) {
+	now := s.client.Counts()
+	key := wire.Key{Coflow: coflow.ID{Epoch: uint32(s.epoch), Batch: uint32(s.batch), Layer: int16(layer)}}
+	if rows := now.RowBytes - s.sent.RowBytes; rows > 0 {
+		s.w.End.Ledger().AddSent(kind, wire.BetweenServers, key, int(rows), int(now.OtherBytes-s.sent.OtherBytes))
+	}
+	s.sent = now
+}
+
+// report puts an exchange on the timeline.
+func (s *strategy) report(kind wire.Kind, layer int, start, waiting time.Time) {
+	name, now := fmt.Sprintf("%v sums of layer %d", kind, layer), s.w.Now()
+	s.w.Events.On(event.Span{Name: name, Kind: "transfer", Lane: 1, Start: start, Dur: now.Sub(start)})
+	s.w.Events.On(event.Span{Name: name, Kind: "wait", Start: waiting, Dur: now.Sub(waiting)})
+}
+
+// Plan is the rows that travel inside the server, and those that leave for the switch: each
+// boundary vertex once per block, layer and direction.
+func (s *strategy) Plan(model *nn.Model) *wire.Plan {
+	p := s.Aggregator.Plan(model)
+	if s.client == nil {
+		return p
+	}
+	sparse := s.w.Part.Book.Features != nil && s.w.Part.Features.Indptr != nil
+	training, measuring := model.Traffic(sparse, s.w.CacheFirst, true), model.Traffic(sparse, s.w.CacheFirst, false)
+	add := func(to wire.Bytes, kind wire.Kind, layer int, side *side, width int) {
+		to.Add(wire.Class{Kind: kind, Layer: int16(layer), Link: wire.BetweenServers}, 4*side.rows*int64(width))
+	}
+	for i, t := range training {
+		add(p.Once, wire.Feature, -1, s.forward, t.Once)
+		add(p.OnceMeasured, wire.Feature, -1, s.forward, measuring[i].Once-t.Once)
+		add(p.Measure, wire.Activation, t.Layer, s.forward, measuring[i].Forward.Rows)
+	}
+	rows := p.Epoch
+	p.Epoch = func(epoch int) wire.Bytes {
+		out := rows(epoch)
+		for _, t := range training {
+			add(out, wire.Activation, t.Layer, s.forward, t.Forward.Rows)
+			add(out, wire.Gradient, t.Layer, s.backward, t.Backward.Rows)
+		}
+		return out
+	}
+	return p
+}

@@ -1,0 +1,355 @@
+package mini
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"starling/graph"
+	"starling/sample"
+	"starling/store"
+	"starling/train"
+	"starling/wire"
+)
+
+// bytegnn keeps every core busy while batches are sampled (Zheng et al., "ByteGNN: Efficient
+// Graph Neural Network Training at Large Scale", VLDB 2022). The sampling of a batch is a graph
+// of small tasks:
+//
+//	seeds ─▶ hop 1 ─▶ hop 2 ─▶ … ─▶ hop L ─▶ end
+//	  └▶ fetch 0  └▶ fetch 1           └▶ fetch L ─▶┘
+//
+// A hop draws the edges of all vertices so far, and the rows of the vertices it found are
+// fetched while the next hop draws. Many such graphs are under way. Two schedulers decide:
+//
+//	coarse  when to launch another batch, by a score that is looked at every 5 ms: launch.go
+//	fine    which ready task runs next: older batches first, then cheaper tasks: tasks.go;
+//	        requests to other workers leave and are served in the order of their batches
+//
+// Tasks wait for the network outside the threads that compute. Batches, seed vertices and
+// gradients are distdgl's. Where the paper has a parameter server, gradients are all-reduced.
+var bytegnn = train.Describe(train.Descriptor{
+	Name: "bytegnn", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Paper: &train.Paper{Title: "ByteGNN, Zheng et al., VLDB 2022",
+		Claim: "2.1x to 3.5x over DistDGL, 3 to 6 times its CPU use",
+		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
+	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s",
+	UseWhen: "sampling over a slow network leaves cores idle",
+}, byteOptions{RootsOption: RootsOption{"owner"}, LaunchScore: 0.3}, newByte)
+
+type byteOptions struct {
+	RootsOption
+	LaunchScore float64 `json:"launch_score" omit:"default" resume:"free" help:"bytegnn: launch the sampling of another batch at this score"`
+}
+
+// Validate refuses a threshold that would launch never or always.
+func (o *byteOptions) Validate() error {
+	if !(o.LaunchScore > 0) {
+		return train.Mistake("bytegnn's launch score is above 0, not %g", o.LaunchScore)
+	}
+	return nil
+}
+
+func newByte(s *train.Site, o byteOptions) (train.Strategy, error) {
+	if err := neighbourOnly(s); err != nil {
+		return nil, err
+	}
+	d, err := newDistributed(s, distributedBy(o.Roots, "none"))
+	if err != nil {
+		return nil, err
+	}
+	return &byteStrategy{d.(*distributed), o}, nil
+}
+
+type byteStrategy struct {
+	*distributed
+	opt byteOptions
+}
+
+// Train is the loop's training of an epoch.
+func (b *byteStrategy) Train(f *train.Loop) func(epoch int, lr float64) (float64, error) {
+	return b.trainOn(f, func(ctx context.Context, host *hostSide) source {
+		return newDAGs(ctx, b.distributed, host, f, b.opt.LaunchScore)
+	})
+}
+
+// dags samples batches as graphs of tasks. Batches come out in order.
+type dags struct {
+	ctx   context.Context
+	of    *distributed
+	queue *taskQueue
+	clock wire.Clock
+	first int64 // number of the first batch, over all epochs
+	total int64
+
+	free      chan *dag
+	done      chan *dag // finished, in any order
+	given     int64     // batches that training took
+	early     map[int64]*dag
+	end       chan struct{}
+	wg        sync.WaitGroup
+	waits     sync.WaitGroup // for the network
+	wait      atomic.Int64   // finished batches that training did not take
+	threshold float64
+
+	mu struct {
+		sync.Mutex
+		sampling, training average
+	}
+	since time.Time // training took the batch at hand
+}
+
+func newDAGs(ctx context.Context, d *distributed, host *hostSide, f *train.Loop, threshold float64) *dags {
+	threads := d.opt.threads()
+	s := &dags{ctx: ctx, of: d, queue: newTaskQueue(threads), clock: f.Clock, end: make(chan struct{}),
+		early: map[int64]*dag{}, threshold: threshold}
+	s.first = int64(f.State.Epoch*d.roots.batches() + f.State.Batch)
+	s.total = max(0, int64(f.Opt.Epochs*d.roots.batches())-s.first)
+	depth := max(1, min(int64(4*threads+1), s.total)) // so many are under way or wait at most
+	s.free, s.done = make(chan *dag, depth), make(chan *dag, depth)
+	for range depth {
+		g := &dag{s: s, sampler: d.store.Sampler(d.opt.Fanouts, d.site.Opt.Seed, d.draws())}
+		g.batch.hostSide, g.batch.pulled, g.batch.dag, g.next = host, &pulled{}, g, d.seeder()
+		for range len(d.opt.Fanouts) + 1 {
+			g.fetches = append(g.fetches, fetch{puller: d.store.Puller()})
+		}
+		s.free <- g
+	}
+	s.wg.Go(s.launch)
+	return s
+}
+
+// launch is the coarse scheduler.
+func (s *dags) launch() {
+	var load cpuLoad
+	last := s.clock.Now()
+	for next := int64(0); next < s.total; {
+		var g *dag
+		select {
+		case g = <-s.free:
+		case <-s.end:
+			return
+		}
+		for !s.due(&load, last) {
+			due, timer := wire.Alarm(s.clock, launchEvery)
+			select {
+			case <-due:
+			case <-s.end:
+				timer.Stop()
+				return
+			}
+		}
+		last = s.clock.Now()
+		g.start(next)
+		next++
+	}
+}
+
+// due reports whether another batch is launched now. The batch that training waits for always
+// is.
+func (s *dags) due(load *cpuLoad, last time.Time) bool {
+	s.mu.Lock()
+	sampling, training := s.mu.sampling.of, s.mu.training.of
+	s.mu.Unlock()
+	waiting := int(s.wait.Load())
+	if waiting == 0 {
+		return true
+	}
+	return launchScore(wire.Since(s.clock, last), sampling, training, load.percent(), waiting) >= s.threshold
+}
+
+// next is the next batch, to be given back with release.
+func (s *dags) next() *batch {
+	for s.early[s.given] == nil {
+		g := <-s.done
+		s.early[g.number] = g
+	}
+	g := s.early[s.given]
+	delete(s.early, s.given)
+	s.given++
+	s.wait.Add(-1)
+	s.since = s.clock.Now()
+	return &g.batch
+}
+
+func (s *dags) release(b *batch) {
+	s.mu.Lock()
+	s.mu.training.add(wire.Since(s.clock, s.since))
+	s.mu.Unlock()
+	s.free <- b.dag
+}
+
+func (s *dags) fill() {}
+
+// stop ends everything. The context that calls wait by must have ended.
+func (s *dags) stop() {
+	close(s.end)
+	s.wg.Wait()
+	s.queue.close()
+	s.waits.Wait()
+}
+
+// dag is the sampling of a batch.
+type dag struct {
+	s       *dags
+	batch   batch
+	number  int64 // counted from the first that is sampled
+	seeds   []uint32
+	next    func(ctx context.Context, m *store.Sampler, epoch, number int) (*seedBatch, error)
+	sampler *store.Sampler
+	fetches []fetch
+	began   time.Time
+	left    atomic.Int32 // tasks until the end
+	failed  atomic.Pointer[error]
+}
+
+// fetch is the rows of the vertices that a hop found.
+type fetch struct {
+	puller   *store.Puller
+	features graph.Features
+}
+
+func (g *dag) start(number int64) {
+	s, d := g.s, g.s.of
+	g.number, g.began = number, s.clock.Now()
+	g.failed.Store(nil)
+	at := s.first + number
+	epoch, n := int(at)/d.roots.batches(), int(at)%d.roots.batches()
+	if d.pairs != nil { // positives and negatives come over the network
+		var seeds *seedBatch
+		g.apart(func(ctx context.Context) (err error) {
+			seeds, err = g.next(ctx, g.sampler, epoch, n)
+			return err
+		}, func() { g.begin(seeds, epoch, n) })
+		return
+	}
+	seeds, _ := g.next(s.ctx, g.sampler, epoch, n)
+	g.begin(seeds, epoch, n)
+}
+
+// begin starts the tasks of a batch whose seed vertices are known; nil: they could not be drawn.
+func (g *dag) begin(seeds *seedBatch, epoch, n int) {
+	if seeds == nil {
+		seeds = &seedBatch{complete: func(*sample.Batch) {}}
+	}
+	d := g.s.of
+	g.seeds = seeds.vertices
+	g.sampler.Begin(&g.batch.Batch, &g.batch.pulled.known, seeds.vertices, epoch, n)
+	seeds.complete(&g.batch.Batch)
+	g.left.Store(int32(len(d.opt.Fanouts) + 1)) // fetches, of which the last starts after the last hop
+	g.fetch(0, 0)
+	g.hop(0)
+}
+
+func (g *dag) fail(err error) {
+	if err != nil {
+		g.failed.CompareAndSwap(nil, &err)
+	}
+}
+
+// apart waits for the network outside the threads that compute, and then continues.
+func (g *dag) apart(wait func(context.Context) error, then func()) {
+	g.s.waits.Go(func() {
+		g.fail(wait(g.s.ctx))
+		then()
+	})
+}
+
+// hop draws the edges of a hop, and then fetches what it found and starts the next.
+func (g *dag) hop(hop int) {
+	vertices := g.batch.Vertices
+	g.s.queue.put(g.number, int64(len(vertices))*int64(max(1, g.sampler.Fanouts[hop])), func() {
+		if g.failed.Load() == nil {
+			g.fail(g.sampler.Ask(hop))
+		}
+		g.apart(g.sampler.Wait, func() {
+			g.s.queue.put(g.number, int64(len(vertices)), func() { g.stitch(hop, len(vertices)) })
+		})
+	})
+}
+
+func (g *dag) stitch(hop, before int) {
+	if g.failed.Load() == nil {
+		g.fail(g.sampler.Stitch(hop))
+	}
+	g.fetch(hop+1, before)
+	if hop+1 < len(g.sampler.Fanouts) {
+		g.hop(hop + 1)
+	}
+}
+
+// fetch brings the rows of the vertices from one on, which are final.
+func (g *dag) fetch(i, from int) {
+	vertices := g.batch.Vertices[from:len(g.batch.Vertices):len(g.batch.Vertices)]
+	f := &g.fetches[i]
+	width := g.s.of.site.Part.Features.Cols
+	if g.sparse() || g.failed.Load() != nil {
+		g.arrived()
+		return
+	}
+	g.s.queue.put(g.number, int64(len(vertices)*width), func() {
+		g.fail(f.puller.AskFeatures(g.batch.pulls(), &f.features, vertices))
+		g.apart(f.puller.Wait, func() {
+			g.s.queue.put(g.number, int64(len(vertices)), func() {
+				if g.failed.Load() == nil {
+					g.fail(f.puller.Take())
+				}
+				g.arrived()
+			})
+		})
+	})
+}
+
+func (g *dag) sparse() bool { return g.s.of.site.Part.Features.Kind() == graph.Sparse }
+
+// arrived counts fetches; after the last comes the end.
+func (g *dag) arrived() {
+	if g.left.Add(-1) == 0 {
+		g.s.queue.put(g.number, 0, g.finish)
+	}
+}
+
+// finish joins the rows and prepares the batch.
+func (g *dag) finish() {
+	if g.failed.Load() == nil {
+		g.fail(g.join())
+	}
+	g.batch.err = nil
+	if err := g.failed.Load(); err != nil {
+		g.batch.err = *err
+	}
+	s := g.s
+	s.mu.Lock()
+	s.mu.sampling.add(wire.Since(s.clock, g.began))
+	s.mu.Unlock()
+	s.wait.Add(1)
+	s.done <- g
+}
+
+func (g *dag) join() error {
+	p, site, puller := g.batch.pulled, g.s.of.site, g.fetches[0].puller
+	id := g.batch.pulls()
+	if g.sparse() {
+		if err := puller.Features(g.s.ctx, id, &p.features, g.batch.Vertices); err != nil {
+			return err
+		}
+	} else {
+		f := &p.features
+		f.Rows, f.Cols, f.F32, f.BF16 = len(g.batch.Vertices), site.Part.Features.Cols, f.F32[:0], f.BF16[:0]
+		for i := range g.fetches {
+			f.F32, f.BF16 = append(f.F32, g.fetches[i].features.F32...), append(f.BF16, g.fetches[i].features.BF16...)
+		}
+	}
+	p.normalized = nil
+	if site.Opt.RowNormalize {
+		p.normalized = p.features.RowNormalize()
+	}
+	if g.batch.hostSide.labels != nil {
+		if err := puller.Labels(g.s.ctx, id, &p.labels, g.seeds); err != nil {
+			return err
+		}
+	}
+	g.batch.prepare()
+	return nil
+}

@@ -1,0 +1,254 @@
+package mini
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"starling/coflow"
+	"starling/collective"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/store"
+	"starling/tensor"
+	"starling/train"
+	"starling/wire"
+)
+
+// embeddings are learnt rows of vertices, which stand beside the features of a batch's vertices:
+// the input of a vertex is [features | embedding]. A step pulls the rows of its vertices, and
+// after the backward pass pushes their gradients: see store.Embeddings.
+type embeddings struct {
+	*store.Embeddings
+	d      *distributed
+	async  bool
+	puller *store.Puller
+	best   []byte // this worker's rows at the best epoch
+	pushed chan error
+
+	// Of the batch at hand; memory is reused.
+	rows []byte
+	host []float64
+}
+
+// Names of what a worker keeps of its rows in a checkpoint, and of the table in a model.
+const (
+	keptRows       = "embeddings.rows"
+	keptFirst      = "embeddings.first_moment"
+	keptSecond     = "embeddings.second_moment"
+	keptSteps      = "embeddings.steps"
+	keptBest       = "embeddings.best"
+	EmbeddingTable = "embeddings.weight"
+)
+
+// noFeatures are those of a graph that has none: rows of no columns.
+func noFeatures(rows int) *graph.Features { return &graph.Features{Rows: rows, F32: []float32{}} }
+
+// addEmbeddings makes the table, or takes it from a checkpoint.
+func (d *distributed) addEmbeddings() error {
+	s := d.site
+	o := s.Opt.Embeddings
+	switch {
+	case s.Part.Features.Kind() == graph.Sparse:
+		return train.Mistake("--learn-embeddings stands beside dense features, and these are sparse; import them as " +
+			"dense ones, or leave them out")
+	case s.Opt.Model.InputDropout:
+		return train.Mistake("--learn-embeddings and --input-dropout: embeddings are not dropped; leave one of them " +
+			"out")
+	}
+	table, err := d.store.AddEmbeddings(o.Dim, size(s.Dev), o.Adagrad, s.Opt.Seed)
+	if err != nil {
+		return err
+	}
+	d.embeddings = &embeddings{Embeddings: table, d: d, async: o.Async, puller: d.store.Puller()}
+	if o.Async && s.End.Rank() == 0 {
+		s.Events.On(event.Note{Text: "--async-embeddings: rows are updated in the order in which gradients arrive, " +
+			"so this run is not repeatable"})
+	}
+	if s.Opt.Resume == nil {
+		return nil
+	}
+	return d.embeddings.restore(s.Opt.Resume.Caches)
+}
+
+// restore takes what kept has.
+func (e *embeddings) restore(list []nn.Tensor) error {
+	kept := map[string][]float64{}
+	for _, t := range list {
+		kept[t.Name] = t.Numbers()
+	}
+	if len(kept[keptSteps]) != 1 {
+		return train.Mistake("the checkpoint has no embeddings of this worker: a run with --learn-embeddings goes on " +
+			"with the same partition and workers")
+	}
+	if best, ok := kept[keptBest]; ok {
+		e.best = e.bytes(best)
+	}
+	return e.Restore(kept[keptRows], [2][]float64{kept[keptFirst], kept[keptSecond]}, int(kept[keptSteps][0]))
+}
+
+// kept is what a checkpoint has of this worker.
+func (e *embeddings) kept() []nn.Tensor {
+	rows, moments := e.Own()
+	tensor := func(name string, b []byte) nn.Tensor {
+		return nn.Tensor{Name: name, Shape: []int{len(b) / e.Size / e.Dim, e.Dim}, F64: e.Size == 8, Data: e.Numbers(b)}
+	}
+	out := []nn.Tensor{tensor(keptRows, rows), tensor(keptFirst, moments[0]), tensor(keptSecond, moments[1]),
+		{Name: keptSteps, Shape: []int{1}, F64: true, Data: []float64{float64(e.Steps)}}}
+	if e.best != nil {
+		out = append(out, tensor(keptBest, e.best))
+	}
+	return out
+}
+
+func (e *embeddings) bytes(numbers []float64) []byte {
+	b := make([]byte, 0, len(numbers)*e.Size)
+	for _, x := range numbers {
+		b = appendNumber(b, x, e.Size)
+	}
+	return b
+}
+
+// input is the rows of a batch, features and embeddings, on the device.
+func (e *embeddings) input(b *batch, all nn.Input) (nn.Input, error) {
+	n := len(b.Vertices)
+	e.rows = slices.Grow(e.rows[:0], n*e.Dim*e.Size)[:n*e.Dim*e.Size]
+	if err := e.Pull(e.d.site.Ctx, e.puller, b.pulls(), e.rows, b.Vertices); err != nil {
+		return nn.Input{}, err
+	}
+	x := e.d.site.Dev.Scratch(all.Type(), n, all.Cols)
+	e.put(x, b.pulled.rows(), 0, e.rows)
+	return nn.Input{Matrix: x}, nil
+}
+
+// put fills x with features from a row on and the embeddings in b.
+func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b []byte) {
+	if x.Rows == 0 {
+		return
+	}
+	e.host = slices.Grow(e.host[:0], x.Rows*x.Cols)[:x.Rows*x.Cols]
+	learnt, row := e.Numbers(b), make([]float32, features.Cols)
+	for i := range x.Rows {
+		to := e.host[i*x.Cols : (i+1)*x.Cols]
+		features.CopyRow(row, uint32(from+i))
+		for c, f := range row {
+			to[c] = float64(f)
+		}
+		copy(to[len(row):], learnt[i*e.Dim:(i+1)*e.Dim])
+	}
+	e.d.site.Dev.Upload(x, e.host)
+}
+
+// measured fills the rows that are measured on, of all vertices of this worker.
+func (e *embeddings) measured(x tensor.Matrix, b []byte) error {
+	if err := e.flush(); err != nil {
+		return err
+	}
+	if b == nil {
+		b, _ = e.Own()
+	}
+	f, each := e.d.site.Part.Features, e.Dim*e.Size
+	if e.d.site.Opt.RowNormalize {
+		f = f.RowNormalize()
+	}
+	const piece = 1 << 14
+	for lo := 0; lo < x.Rows; lo += piece {
+		hi := min(lo+piece, x.Rows)
+		e.put(x.Slice(lo, hi), f, lo, b[lo*each:hi*each])
+	}
+	return nil
+}
+
+// step pushes the gradients of a batch's rows, of which the last columns are those of embeddings.
+func (e *embeddings) step(b *batch, dx tensor.Matrix, step int, lr float64) error {
+	all := make([]float64, dx.Rows*dx.Cols)
+	if len(all) > 0 {
+		e.d.site.Dev.Download(all, dx)
+	}
+	gradients := make([]float64, 0, dx.Rows*e.Dim)
+	for i := range dx.Rows {
+		gradients = append(gradients, all[(i+1)*dx.Cols-e.Dim:(i+1)*dx.Cols]...)
+	}
+	ctx, id := e.d.site.Ctx, b.pulls()
+	if !e.async {
+		return e.Step(ctx, id, step, lr, b.Vertices, gradients)
+	}
+	if err := e.flush(); err != nil {
+		return err
+	}
+	vertices, done := slices.Clone(b.Vertices), make(chan error, 1)
+	e.pushed = done
+	go func() { done <- e.Async(ctx, id, lr, vertices, gradients) }()
+	return nil
+}
+
+// flush waits for what was pushed.
+func (e *embeddings) flush() error {
+	if e.pushed == nil {
+		return nil
+	}
+	err := <-e.pushed
+	e.pushed = nil
+	return err
+}
+
+// measure is a loop's, with embeddings in its input and those of the best epoch kept.
+func (e *embeddings) measure(f *train.Loop) func(*event.Epoch) error {
+	measure := f.Measure
+	return func(m *event.Epoch) error {
+		err := e.flush()
+		if err == nil && e.async { // others' gradients
+			err = f.Peers.AllReduce(m.Epoch, 0, []float64{0})
+		}
+		if err == nil {
+			err = e.measured(f.X.Matrix, nil)
+		}
+		if err == nil {
+			err = measure(m)
+		}
+		if err == nil && m.Best {
+			e.best, _ = e.Own()
+		}
+		return err
+	}
+}
+
+// gather adds the table of all workers at the best epoch to the weights of rank 0, by vertex.
+func (e *embeddings) gather(ctx context.Context, end wire.Endpoint, r *train.Result) error {
+	mine := e.best
+	if mine == nil {
+		mine, _ = e.Own()
+	}
+	part, each := e.d.site.Part, e.Dim*e.Size
+	out, in := make([][]byte, end.Size()), make([][]byte, end.Size())
+	for v := range part.Core() {
+		out[0] = binary.LittleEndian.AppendUint32(out[0], part.IDs[v])
+	}
+	out[0] = append(out[0], mine...)
+	if end.Rank() == 0 {
+		for q := range in {
+			in[q] = make([]byte, int(part.Book.Size(q))*(4+each))
+		}
+	}
+	id := coflow.ID{Epoch: uint32(len(r.Loss)), Batch: 1<<30 + 1, Layer: -1, Type: coflow.Bulk}
+	if err := collective.New(end).AllToAll(ctx, id, wire.Embedding, out, in); err != nil || end.Rank() > 0 {
+		return err
+	}
+	table := make([]float64, int(part.Book.Nodes)*e.Dim)
+	for q, b := range in {
+		n := int(part.Book.Size(q))
+		values := e.Numbers(b[4*n:])
+		for i := range n {
+			v := int(binary.LittleEndian.Uint32(b[4*i:]))
+			if v >= int(part.Book.Nodes) {
+				return fmt.Errorf("worker %d has an embedding of vertex %d of %d", q, v, part.Book.Nodes)
+			}
+			copy(table[v*e.Dim:], values[i*e.Dim:(i+1)*e.Dim])
+		}
+	}
+	r.Best = append(slices.Clip(r.Best), nn.Tensor{Name: EmbeddingTable, Shape: []int{int(part.Book.Nodes), e.Dim},
+		F64: e.Size == 8, Data: table})
+	return nil
+}

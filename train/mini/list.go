@@ -1,0 +1,15 @@
+package mini
+
+import "starling/train"
+
+// strategies are those that train on mini-batches. The first is the default of several
+// workers.
+var strategies = []train.Descriptor{
+	distdgl,
+	salient,
+	bytegnn,
+	hopgnn,
+	p3,
+}
+
+func init() { train.Register(strategies...) }

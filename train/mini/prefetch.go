@@ -1,0 +1,106 @@
+package mini
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"starling/sample"
+	"starling/train"
+)
+
+// source gives batches in order, each to be given back with release.
+type source interface {
+	next() *batch
+	release(*batch)
+	// fill waits until all buffers have held a batch, for a dry run.
+	fill()
+	stop()
+}
+
+// drawer draws batches and prepares them, one at a time.
+type drawer interface {
+	draw(b *batch, epoch, number int) error
+}
+
+// localDrawer draws from a graph that is all here.
+type localDrawer struct{ sample.Sampler }
+
+func (d localDrawer) draw(b *batch, epoch, number int) error {
+	d.Sample(&b.Batch, epoch, number)
+	b.prepare()
+	return nil
+}
+
+// prefetcher samples batches before they are needed, on several goroutines, in a bounded
+// number of buffers that are reused. Batches come out in order.
+type prefetcher struct {
+	free  chan *batch
+	slots []chan *batch // batch i arrives in slot i mod len
+	taken atomic.Int64  // batches that someone samples or has sampled
+	total int64
+	given int64 // batches returned by next
+
+	done chan struct{}
+	wg   sync.WaitGroup
+}
+
+// newPrefetcher samples the batches, so many per epoch, from where a run is to the end of epoch
+// last-1, with a drawer per thread.
+func newPrefetcher(batches int, drawers []drawer, host *hostSide, at train.State, last int) *prefetcher {
+	first := at.Epoch*batches + at.Batch
+	threads, total := len(drawers), max(int64(last)*int64(batches)-int64(first), 0)
+	// Each thread samples one while another is prepared, and one is trained on.
+	depth := max(1, min(2*int64(threads)+1, total))
+	a := &prefetcher{free: make(chan *batch, depth), done: make(chan struct{}), total: total}
+	for range depth {
+		a.free <- &batch{hostSide: host}
+		a.slots = append(a.slots, make(chan *batch, 1))
+	}
+	for _, d := range drawers {
+		a.wg.Go(func() { a.work(batches, d, first) })
+	}
+	return a
+}
+
+// work takes a buffer before it takes a number, so that the lowest number under
+// way always has one and no wait is for ever.
+func (a *prefetcher) work(batches int, d drawer, first int) {
+	for {
+		var b *batch
+		select {
+		case b = <-a.free:
+		case <-a.done:
+			return
+		}
+		i := a.taken.Add(1) - 1
+		if i >= a.total {
+			return
+		}
+		b.err = d.draw(b, (first+int(i))/batches, (first+int(i))%batches)
+		a.slots[i%int64(len(a.slots))] <- b
+	}
+}
+
+// next is the next batch, to be given back with release.
+func (a *prefetcher) next() *batch {
+	b := <-a.slots[a.given%int64(len(a.slots))]
+	a.given++
+	return b
+}
+
+func (a *prefetcher) release(b *batch) { a.free <- b }
+
+// fill waits until all that can be prefetched is there. Buffers are reused, so each of
+// them has then held a batch. The batch at hand must have been released.
+func (a *prefetcher) fill() {
+	for i := a.given; i < min(a.given+int64(len(a.slots)), a.total); i++ {
+		slot := a.slots[i%int64(len(a.slots))]
+		slot <- <-slot // no other goroutine fills it: this takes the buffer which is in it
+	}
+}
+
+// stop ends the goroutines.
+func (a *prefetcher) stop() {
+	close(a.done)
+	a.wg.Wait()
+}

@@ -1,0 +1,186 @@
+package mini
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"starling/event"
+	"starling/exchange"
+	"starling/sample"
+	"starling/store"
+	"starling/train"
+	"starling/wire"
+)
+
+// How many batches are drawn before training: to know what batches cost, and to choose the
+// rows that a cache keeps.
+const (
+	plannedBatches = 8
+	countedBatches = 64
+)
+
+// probe draws batches of an epoch and gives each to f.
+func (d *distributed) probe(epoch, most int,
+	f func(m remoteSampler, b *sample.Batch, known *store.Known)) error {
+	m := d.newSampler()
+	var b sample.Batch
+	var known store.Known
+	for number := range min(most, d.steps()) {
+		if _, err := m.sample(d.site.Ctx, &b, &known, epoch, number); err != nil {
+			return err
+		}
+		f(m, &b, &known)
+	}
+	return nil
+}
+
+// frequencies count how often batches need vertices.
+func (d *distributed) frequencies() (map[uint32]float64, error) {
+	count := map[uint32]float64{}
+	err := d.probe(0, countedBatches, func(_ remoteSampler, b *sample.Batch, _ *store.Known) {
+		for _, v := range b.Vertices {
+			count[v]++
+		}
+	})
+	return count, err
+}
+
+// fillCache makes the cache that was asked for.
+func (d *distributed) fillCache(o *CacheOptions) (err error) {
+	rows := d.store.CacheRows(o.bytes())
+	var scores map[uint32]float64
+	switch {
+	case o.Cache == "none" || rows == 0:
+		return nil
+	case o.Cache == "s3fifo":
+		d.store.UseS3FIFO(rows)
+		return nil
+	case o.Cache == "degree":
+		scores = d.store.HaloDegrees()
+	default:
+		if scores, err = d.frequencies(); err != nil {
+			return err
+		}
+	}
+	return d.store.UseStatic(d.site.Ctx, rows, scores)
+}
+
+// estimate is one of a kind of bytes per epoch.
+type estimate struct{ mean, variance float64 }
+
+// expect draws a few batches and learns from other workers what this one will send for
+// theirs: requests of its own, and edges and rows that they ask for.
+func (d *distributed) expect(setup *exchange.Setup,
+	traffic func(m remoteSampler, b *sample.Batch, known *store.Known) []store.Traffic) error {
+	perBatch := make([][][3]float64, setup.W.End.Size()) // by owner
+	// Of another epoch than the cache was chosen by, which knows the first too well.
+	err := d.probe(1, plannedBatches, func(m remoteSampler, b *sample.Batch, known *store.Known) {
+		for q, t := range traffic(m, b, known) {
+			perBatch[q] = append(perBatch[q], [3]float64{float64(t.Requests), float64(t.Edges), float64(t.Rows)})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	out := make([][]byte, len(perBatch))
+	mine, before := make([]estimate, len(perBatch)), d.store.Traffic()
+	for q, batches := range perBatch {
+		mine[q] = d.perEpoch(batches, 0)
+		out[q], _ = binary.Append(out[q], binary.LittleEndian,
+			[]float64{float64(before[q].Edges), float64(before[q].Rows)})
+		for kind := 1; kind <= 2; kind++ {
+			e := d.perEpoch(batches, kind)
+			out[q], _ = binary.Append(out[q], binary.LittleEndian, []float64{e.mean, e.variance})
+		}
+	}
+	in, err := setup.Swap(wire.Control, out)
+	if err != nil {
+		return err
+	}
+	add := func(kind wire.Kind, q int, e estimate) { d.drawn.add(setup.W.Class(kind, -1, q), e) }
+	for q, b := range in {
+		if len(b) != 48 {
+			return fmt.Errorf("worker %d tells what it expects in %d bytes, expected 48", q, len(b))
+		}
+		var v [6]float64
+		binary.Decode(b, binary.LittleEndian, v[:])
+		if q != setup.W.End.Rank() {
+			setup.Sent.Add(setup.W.Class(wire.Topology, -1, q), before[q].Requests+int64(v[0]))
+			setup.Sent.Add(setup.W.Class(wire.Feature, -1, q), int64(v[1]))
+			add(wire.Topology, q, mine[q])
+			add(wire.Topology, q, estimate{v[2], v[3]})
+			add(wire.Feature, q, estimate{v[4], v[5]})
+		}
+	}
+	return nil
+}
+
+// allTraffic is that of drawing a batch and of pulling its rows.
+func allTraffic(m remoteSampler, b *sample.Batch, _ *store.Known) []store.Traffic {
+	return m.Traffic(b)
+}
+
+// expected is bytes per epoch by class, and of all together how uncertain they are.
+type expected struct {
+	bytes wire.Bytes
+	total estimate
+}
+
+func (x *expected) add(c wire.Class, e estimate) {
+	if x.bytes == nil {
+		x.bytes = wire.Bytes{}
+	}
+	x.bytes.Add(c, int64(math.Round(e.mean)))
+	x.total.mean, x.total.variance = x.total.mean+e.mean, x.total.variance+e.variance
+}
+
+// deviation is relative.
+func (x *expected) deviation() float64 {
+	if x.total.mean == 0 {
+		return 0
+	}
+	return math.Sqrt(x.total.variance) / x.total.mean
+}
+
+// perEpoch is what an epoch is expected to take, from some of its batches: the mean of n
+// batches times all B, which is off by B·s/√n and an epoch by itself by √B·s.
+func (d *distributed) perEpoch(batches [][3]float64, kind int) (e estimate) {
+	n, all := float64(len(batches)), float64(d.steps())
+	if n == 0 {
+		return e
+	}
+	for _, b := range batches {
+		e.mean += b[kind] / n
+	}
+	for _, b := range batches {
+		e.variance += (b[kind] - e.mean) * (b[kind] - e.mean) / max(n-1, 1)
+	}
+	e.mean, e.variance = e.mean*all, e.variance*(all*all/n+all)
+	return e
+}
+
+// RowCounts are of the rows that this worker's batches needed.
+func (d *distributed) RowCounts() train.RowCounts {
+	needed, remote, cached := d.store.Rows()
+	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached}
+}
+
+// reportRows says where rows came from.
+func (d *distributed) reportRows() {
+	r := d.RowCounts()
+	if r.Needed == 0 || d.site.End.Rank() > 0 {
+		return
+	}
+	text := fmt.Sprintf("other hosts own %.1f%% of the %d rows of features that worker 0's batches needed",
+		100*float64(r.Remote)/float64(r.Needed), r.Needed)
+	if r.Cached > 0 {
+		text += fmt.Sprintf("; the cache had %.1f%% of these", 100*float64(r.Cached)/float64(r.Remote))
+	}
+	d.site.Events.On(event.Note{Minor: true, Text: text})
+	if asked := d.shared.asked.Load(); asked > 0 {
+		d.site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 asked for %d in-edges to know the "+
+			"probabilities of ladies; its own destinations have %.1f%% of them", asked,
+			100*float64(d.shared.needed.Load())/float64(asked))})
+	}
+}

@@ -1,0 +1,170 @@
+package mini
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"starling/exchange"
+	"starling/partition"
+	"starling/rng"
+	"starling/sample"
+)
+
+// roots says which seed vertices of a batch this worker computes: --roots.
+//
+//	owner   each where it is owned; what is more than slack times an even share moves to
+//	        workers with less. The batch is that of one worker.
+//	random  the batch is divided at random and evenly. The batch is that of one worker.
+//	local   training vertices are split evenly into ranges, each for the worker that owns most
+//	        of it, which permutes them by itself (DistDGL as published)
+type roots interface {
+	batches() int
+	// seeds are this worker's, by number in the partition; scale is what each counts.
+	seeds(epoch, number int) (list []uint32, scale float64)
+}
+
+// RootsOption is of strategies whose seed vertices may be divided in any of these ways.
+type RootsOption struct {
+	Roots string `json:"roots" values:"owner,random,local" suffix:"*" omit:"default" help:"who computes the seed vertices of a batch: their owners, workers at random, or each worker its own (DistDGL as published, other batches than one worker's)"`
+}
+
+// slack is how many times its even share of a batch a worker computes at most.
+const slack = 1.1
+
+var useDeal = sample.Use("deal of seed vertices")
+
+func newRoots(kind string, book *partition.Book, rank int, training []uint32, size int, seed uint64) roots {
+	if kind == "local" {
+		sorted := slices.Sorted(slices.Values(training))
+		lo, hi := len(sorted)*rank/book.Parts, len(sorted)*(rank+1)/book.Parts
+		most := (len(sorted) + book.Parts - 1) / book.Parts
+		each := max(1, min(size, len(sorted))/book.Parts)
+		return &localRoots{order: sample.NewOrder(sorted[lo:hi], each, uint64(rng.New(seed).Fold(uint64(rank)))),
+			count: (most + each - 1) / each, scale: 1 / float64(each*book.Parts)}
+	}
+	return &globalRoots{book: book, rank: rank, random: kind == "random", seed: seed,
+		order: sample.NewOrder(training, size, seed)}
+}
+
+// fewRoots are the first batches of others, for a dry run of memory.
+type fewRoots struct {
+	roots
+	count int
+}
+
+func (r fewRoots) batches() int { return r.count }
+
+// globalRoots divides the batches of one worker.
+type globalRoots struct {
+	book   *partition.Book
+	rank   int
+	random bool
+	seed   uint64
+	order  *sample.Order
+}
+
+func (r *globalRoots) batches() int { return r.order.Batches() }
+
+func (r *globalRoots) seeds(epoch, number int) (list []uint32, scale float64) {
+	return r.divide(r.order.Batch(epoch, number), epoch, number), 1 / float64(r.order.Size())
+}
+
+// divide is this worker's share of a batch's seed vertices.
+func (r *globalRoots) divide(all []uint32, epoch, number int) (list []uint32) {
+	if r.random {
+		return deal(all, r.book.Parts, r.seed, epoch, number)[r.rank]
+	}
+	for i, q := range balanced(all, r.book.Owner, r.book.Parts) {
+		if q == r.rank {
+			list = append(list, all[i])
+		}
+	}
+	return list
+}
+
+// balanced is who computes each vertex of a batch: its owner, unless that has too many; then
+// the worker that has the fewest.
+func balanced(all []uint32, owner func(uint32) int, workers int) []int {
+	most := int(slack*float64(len(all))/float64(workers)) + 1
+	who, has := make([]int, len(all)), make([]int, workers)
+	var surplus []int
+	for i, v := range all {
+		if who[i] = owner(v); has[who[i]] < most {
+			has[who[i]]++
+		} else {
+			surplus = append(surplus, i)
+		}
+	}
+	for _, i := range surplus {
+		q := slices.Index(has, slices.Min(has))
+		who[i] = q
+		has[q]++
+	}
+	return who
+}
+
+// localRoots permutes the worker's own.
+type localRoots struct {
+	order *sample.Order
+	count int
+	scale float64
+}
+
+func (r *localRoots) batches() int { return r.count }
+
+func (r *localRoots) seeds(epoch, number int) ([]uint32, float64) {
+	if number >= r.order.Batches() {
+		return nil, r.scale
+	}
+	return r.order.Batch(epoch, number), r.scale
+}
+
+// trainingList is all training vertices by number in the partition, in the order of the
+// dataset's list, which workers learn from each other.
+func trainingList(s *exchange.Setup) ([]uint32, error) {
+	p := s.W.Part
+	var mine []byte
+	for _, v := range p.Splits.Train {
+		mine = binary.LittleEndian.AppendUint32(mine, p.IDs[v])
+		mine = binary.LittleEndian.AppendUint32(mine, s.W.Global(v))
+	}
+	lists, err := s.TellServer(0, s.W.End.Size(), mine)
+	if err != nil {
+		return nil, err
+	}
+	var pairs [][2]uint32
+	for q, b := range lists {
+		numbers := exchange.Numbers(b)
+		if len(numbers)%2 != 0 {
+			return nil, fmt.Errorf("worker %d tells of its training vertices in %d bytes", q, len(b))
+		}
+		for at := range slices.Chunk(numbers, 2) {
+			pairs = append(pairs, [2]uint32(at))
+		}
+	}
+	if int64(len(pairs)) != p.Book.Train {
+		return nil, fmt.Errorf("workers have %d training vertices, the partition says %d; do all workers have parts "+
+			"of the same partition?", len(pairs), p.Book.Train)
+	}
+	slices.SortFunc(pairs, func(a, b [2]uint32) int { return int(a[0]) - int(b[0]) })
+	out := make([]uint32, len(pairs))
+	for i, p := range pairs {
+		out[i] = p[1]
+	}
+	return out, nil
+}
+
+// anyLoops reports whether any worker's part has self-loops.
+func anyLoops(s *exchange.Setup) (bool, error) {
+	found := 0.0
+	in := s.W.Part.In
+	for v := range uint32(in.Nodes()) {
+		if slices.Contains(in.Neighbors(v), v) {
+			found = 1
+			break
+		}
+	}
+	all, err := s.Share(found)
+	return slices.ContainsFunc(all, func(v []float64) bool { return v[0] > 0 }), err
+}

@@ -1,0 +1,63 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// Full trains on a whole graph in this process. It returns early, with what was
+// reached and Reason "interrupted", when ctx ends.
+func Full(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, events event.Listener) (*Result,
+	error) {
+	if events == nil {
+		events = event.All()
+	}
+	s, err := WholeGraph(dev, data, opt)
+	if err != nil {
+		return nil, err
+	}
+	f, err := NewLoop(dev, s, Alone{}, opt, events)
+	if err != nil {
+		return nil, err
+	}
+	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
+		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
+	return f.Run(ctx)
+}
+
+// WholeGraph puts graph, features, labels and splits on the device.
+func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, err error) {
+	if data.Features == nil || data.Labels == nil || len(data.Splits.Train) == 0 {
+		return s, fmt.Errorf("dataset %s: training needs features, labels and a train split", data.Dir)
+	}
+	s.X = Input(dev, data.Features, opt)
+	s.Task = taskOf(dev, data.Labels)
+	s.Splits = splits(dev, &data.Splits)
+	s.Vertices, s.Training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))
+	s.MeasureOn = local{nn.NewLocal(nn.NewTopology(dev, data.Graph), opt.CacheFirst)}
+	s.TrainOn = s.MeasureOn
+	if opt.Inductive {
+		seen := make([]bool, data.Graph.Nodes())
+		for _, v := range data.Splits.Train {
+			seen[v] = true
+		}
+		s.TrainOn = local{nn.NewLocal(nn.NewTopology(dev, data.Graph.Subgraph(seen)), opt.CacheFirst)}
+	}
+	return s, nil
+}
+
+// local is the strategy of a graph that is all here.
+type local struct{ *nn.Local }
+
+func (local) Begin(int, int, bool)      {}
+func (local) Err() error                { return nil }
+func (local) Finish() error             { return nil }
+func (local) Caches() []nn.Tensor       { return nil }
+func (local) Plan(*nn.Model) *wire.Plan { return wire.NewPlan() }

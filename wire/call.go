@@ -1,0 +1,406 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"starling/coflow"
+)
+
+// Call is a request to a service of a peer, and where its response goes.
+type Call struct {
+	// Service is the name of what the peer serves.
+	Service string
+	// Coflow orders the request among what leaves here, and the response among what leaves there.
+	Coflow coflow.ID
+	// Kind of the request, for the ledger; that of the response is the server's to say.
+	Kind Kind
+	// Request must not change until the Reply is done.
+	Request []byte
+	// Limit is the most bytes that the response may have; 0: as many as the service may answer.
+	Limit int
+	// Into, if set, returns where a response of so many bytes goes, which it then does without
+	// a copy. It may be called from any goroutine, and must not block.
+	Into func(bytes int) []byte
+	// Each, if set, is given the response part by part, for callers that keep it in several places:
+	// an offset and bytes, which are only there during the call. Parts come in any order,
+	// from any goroutine, and perhaps several at once; offsets are multiples of 8.
+	Each func(offset int64, part []byte)
+}
+
+// Reply is a call under way.
+type Reply struct {
+	call    Call
+	pending Pending
+	message Message // the request
+	receive receive // of the response
+	calls   *calls
+	remote  *remote
+	queued  turn
+
+	// free counts what the wire still uses: the request's buffer, and the response's.
+	free     atomic.Int32
+	answered atomic.Bool // the outcome is known
+	body     []byte
+	err      error
+
+	// Guarded by the lock of calls.
+	number  uint32
+	service uint16
+	limit   int // of the response
+	state   callState
+	giveUp  error // why it is to be cancelled when it was sent
+}
+
+// callState is how far a call has come.
+type callState uint8
+
+const (
+	callWaits   callState = iota // for the service, or its window
+	callLeaves                   // it is being handed to the transport
+	callSent                     // its answer is to come
+	callDropped                  // likewise, but it is not waited for
+	callOver
+)
+
+// remote is a service of a peer. It is guarded by the lock of calls.
+type remote struct {
+	name   string
+	peer   int
+	known  bool // it is served
+	number uint16
+	limits
+	underWay int
+	waiting  urgency[*Reply]
+}
+
+// CallError is the error of a call that the peer did not answer with a response.
+type CallError struct {
+	Rank, Peer int
+	PeerAddr   string
+	Service    string
+	Cause      error
+}
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("%s did not answer %q for rank %d: %v", name(e.Peer, e.PeerAddr), e.Service, e.Rank, e.Cause)
+}
+
+func (e *CallError) Unwrap() error { return e.Cause }
+
+func (r *Reply) turn() *turn { return &r.queued }
+
+// Done is closed when the call has ended and the wire uses none of its buffers any more.
+func (r *Reply) Done() <-chan struct{} { return r.pending.Done() }
+
+// Pending is the call's, for WaitAny.
+func (r *Reply) Pending() *Pending { return &r.pending }
+
+// Wait returns the response. When ctx ends before, or, if it has no deadline, after the
+// endpoint's timeout, the call is cancelled. Then the buffers of request and response may
+// still be in use until Done is closed.
+func (r *Reply) Wait(ctx context.Context) ([]byte, error) {
+	if err := r.pending.Wait(ctx); err != nil && !r.pending.isDone() {
+		r.calls.cancel(r, err)
+		return nil, err
+	}
+	return r.body, r.pending.err
+}
+
+// errCancelled is the cause of a call that its caller has cancelled.
+var errCancelled = errors.New("the call was cancelled")
+
+// errNoPlace is the cause of a call whose caller has no buffer for the response.
+var errNoPlace = errors.New("there is no buffer for a response of this length")
+
+// Cancel ends the call, if it has not ended.
+func (r *Reply) Cancel() { r.calls.cancel(r, errCancelled) }
+
+func (e *endpoint) Call(to int, call Call) *Reply {
+	r := &Reply{call: call, calls: e.calls}
+	r.free.Store(2)
+	r.pending.call = r
+	if !e.begin(&r.pending, "", to, Key{Coflow: call.Coflow}, call.Kind) {
+		return r
+	}
+	if err := call.check(); err != nil {
+		r.unsent(err)
+		return r
+	}
+	e.calls.start(r)
+	return r
+}
+
+func (c *Call) check() error {
+	switch {
+	case c.Service == "" || len(c.Service) > maxServiceName:
+		return fmt.Errorf("wire: a call of %q, expected a name of 1 to %d bytes", c.Service, maxServiceName)
+	case len(c.Request) > maxBody || c.Limit < 0:
+		return fmt.Errorf("wire: a call of %q with %d bytes and a limit of %d, expected at most %d bytes", c.Service,
+			len(c.Request), c.Limit, maxBody)
+	case c.Into != nil && c.Each != nil:
+		return fmt.Errorf("wire: a call of %q with both Into and Each", c.Service)
+	}
+	return nil
+}
+
+// start queues a call and sends what may be sent.
+func (c *calls) start(r *Reply) {
+	to, name := r.pending.peer, r.call.Service
+	c.mu.Lock()
+	p := c.peer(to)
+	if err := cmp.Or(c.mu.failed, p.gone); err != nil {
+		c.mu.Unlock()
+		r.unsent(err)
+		return
+	}
+	m, known := p.remotes[name]
+	if !known {
+		m = &remote{name: name, peer: to}
+		m.waiting.order = c.endpoint.opt.Order
+		p.remotes[name] = m
+	}
+	r.remote = m
+	m.waiting.put(r, r.call.Coflow)
+	c.mu.Unlock()
+	if !known {
+		c.tell(to, header{frame: frameWant}, []byte(name))
+	}
+	c.sendNext(m)
+}
+
+// sendNext sends the calls of a service that its window allows.
+func (c *calls) sendNext(m *remote) {
+	for r, err := c.next(m); r != nil; r, err = c.next(m) {
+		if err != nil {
+			r.unsent(err)
+			continue
+		}
+		c.send(r)
+	}
+}
+
+// next takes a call that may be sent, and gives it a number; or, with an error, one that is
+// too long.
+func (c *calls) next(m *remote) (*Reply, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(m.peer)
+	if !m.known || m.waiting.empty() || m.underWay >= m.window {
+		return nil, nil
+	}
+	if r := m.waiting.first(); len(r.call.Request) > m.maxRequest {
+		r.state = callOver
+		return m.waiting.take(), fmt.Errorf("wire: a request of %d bytes to %q of rank %d, which takes at most %d",
+			len(r.call.Request), m.name, m.peer, m.maxRequest)
+	}
+	if len(p.free) == 0 {
+		if len(p.slots) == maxCalls {
+			return nil, nil
+		}
+		p.slots, p.free = append(p.slots, callSlot{}), append(p.free, len(p.slots))
+	}
+	r := m.waiting.take()
+	slot := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.slots[slot].generation++
+	p.slots[slot].reply = r
+	r.number = p.slots[slot].generation<<slotBits | uint32(slot)
+	r.state, r.service, r.limit = callLeaves, m.number, m.maxResponse
+	if r.call.Limit > 0 {
+		r.limit = min(r.limit, r.call.Limit)
+	}
+	m.underWay++
+	return r, nil
+}
+
+// send posts the receive of the response and sends the request.
+func (c *calls) send(r *Reply) {
+	e, m := c.endpoint, r.remote
+	r.receive = receive{call: r, pending: &r.pending, limit: r.limit}
+	e.inbox.postResponse(m.peer, r.number, &r.receive)
+	e.ledger.add(true, r.call.Kind, e.links[m.peer], r.pending.key, len(r.call.Request))
+	h := header{frame: frameRequest, kind: r.call.Kind, from: e.rank, to: m.peer, service: r.service,
+		limit: uint32(r.limit),
+		key:   Key{r.call.Coflow, r.number}, length: int64(len(r.call.Request))}
+	r.message = Message{header: h, payload: r.call.Request, owner: (*requestOwner)(r)}
+	e.carry(&r.message)
+	c.mu.Lock()
+	cause := r.giveUp
+	if r.state == callLeaves {
+		r.state = callSent
+	}
+	c.mu.Unlock()
+	if cause != nil {
+		c.cancel(r, cause)
+	}
+}
+
+// requestOwner is told when a request has left.
+type requestOwner Reply
+
+func (o *requestOwner) left(err error) {
+	r := (*Reply)(o)
+	if err != nil {
+		r.calls.endpoint.inbox.endResponse(r.remote.peer, r.number, err)
+	}
+	r.release()
+}
+
+// release says that one of the call's buffers is no longer used.
+func (r *Reply) release() {
+	if r.free.Add(-1) == 0 {
+		r.pending.bytes = len(r.body)
+		r.pending.finish(r.err)
+	}
+}
+
+// ended is the outcome of a call whose response the wire does not write any more. The
+// first counts.
+func (r *Reply) ended(body []byte, err error) {
+	if r.answered.CompareAndSwap(false, true) {
+		r.body, r.err = body, err
+		r.release()
+	}
+}
+
+// unsent is the outcome of a call whose request never left.
+func (r *Reply) unsent(err error) {
+	r.ended(nil, err)
+	r.release()
+}
+
+// cancel ends a call whose outcome is not waited for. What is still to come is dropped.
+func (c *calls) cancel(r *Reply, cause error) {
+	c.mu.Lock()
+	was, number := r.state, r.number
+	switch was {
+	case callWaits:
+		if r.remote == nil || !r.remote.waiting.remove(r) {
+			was = callOver // it has ended already
+		}
+		r.state = callOver
+	case callLeaves:
+		r.giveUp = cause
+	case callSent:
+		r.state = callDropped
+	}
+	c.mu.Unlock()
+	switch was {
+	case callWaits:
+		r.unsent(cause)
+	case callSent:
+		c.endpoint.inbox.dropResponse(r.remote.peer, number, cause)
+		c.tell(r.remote.peer, header{frame: frameCancel, key: callKey(number)}, nil)
+	}
+}
+
+// over frees a call's place in the window. It returns the services whose next calls may
+// leave: where the peer had no slot left, any.
+func (c *calls) over(r *Reply) []*remote {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, next := r.remote, []*remote{r.remote}
+	p, slot := c.peer(m.peer), int(r.number%maxCalls)
+	if len(p.free) == 0 && len(p.slots) == maxCalls {
+		next = slices.Collect(maps.Values(p.remotes))
+	}
+	p.slots[slot].reply = nil
+	p.free = append(p.free, slot)
+	m.underWay--
+	r.state = callOver
+	return next
+}
+
+// responded ends a call whose response has come whole.
+func (c *calls) responded(r *Reply, body []byte, err error) {
+	next := c.over(r)
+	r.ended(body, err)
+	for _, m := range next {
+		c.sendNext(m)
+	}
+}
+
+// served takes in what a peer tells of a service.
+func (c *calls) served(h *header, text []byte) error {
+	l, name, err := parseLimits(text)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	m := c.peer(h.from).remotes[name]
+	if m == nil || m.known || h.service == 0 {
+		c.mu.Unlock()
+		return badCall("service %.20q, which was not wanted", name)
+	}
+	m.known, m.number, m.limits = true, h.service, l
+	c.mu.Unlock()
+	c.sendNext(m)
+	return nil
+}
+
+// Refusals begin with a byte that says whether the service is served at all.
+const (
+	refusedCall    = 0
+	refusedService = 1
+)
+
+// refused takes in that there is no response to a call.
+func (c *calls) refused(h *header, text []byte) error {
+	if len(text) == 0 || text[0] > refusedService {
+		return badCall("a refusal without a reason")
+	}
+	r := c.underWay(h.from, h.key.Step)
+	if r == nil || !c.endpoint.inbox.takeResponse(h.from, h.key.Step) {
+		return badCall("a refusal of call %d, which is not under way", h.key.Step)
+	}
+	if text[0] == refusedService {
+		c.forget(r.remote)
+	}
+	e := c.endpoint
+	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.from, PeerAddr: e.addr(h.from), Service: r.call.Service,
+		Cause: remoteCause(text[1:])})
+	return nil
+}
+
+// underWay is the call of a number that was sent to a peer, or nil.
+func (c *calls) underWay(peer int, number uint32) *Reply {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(peer)
+	slot := int(number % maxCalls)
+	if slot >= len(p.slots) || p.slots[slot].reply == nil || p.slots[slot].reply.number != number {
+		return nil
+	}
+	return p.slots[slot].reply
+}
+
+// forget makes a service wanted again that the peer serves no longer.
+func (c *calls) forget(m *remote) {
+	c.mu.Lock()
+	was := m.known
+	m.known = false
+	c.mu.Unlock()
+	if was {
+		c.tell(m.peer, header{frame: frameWant}, []byte(m.name))
+	}
+}
+
+// blocked says what a call waits for.
+func (r *Reply) blocked() (what, detail string) {
+	r.calls.mu.Lock()
+	defer r.calls.mu.Unlock()
+	switch m := r.remote; {
+	case r.state != callWaits || m == nil:
+		return "for an answer from", fmt.Sprintf("%q, %v (%v)", r.call.Service, r.call.Kind, r.call.Coflow)
+	case !m.known:
+		return "for a service of", fmt.Sprintf("%q is not served there", r.call.Service)
+	default:
+		return "for a call to end with", fmt.Sprintf("%d calls of %q are under way", m.underWay, r.call.Service)
+	}
+}

@@ -1,0 +1,197 @@
+package wire
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// endpoint is the Endpoint of every transport.
+type endpoint struct {
+	rank      int
+	links     []Link
+	addrs     []string // nil: none
+	opt       Options
+	clock     Clock
+	start     time.Time // from which frames count their time
+	transport Transport
+	poller    poller // the transport, if it is one
+	inbox     *Inbox
+	calls     *calls
+	ledger    *Ledger
+	waits     waits
+
+	numbers []atomic.Uint32 // of the last message to each peer
+	ending  atomic.Bool     // Fail or Close was called
+	done    chan struct{}
+	err     error
+}
+
+func newEndpoint(rank int, links []Link, opt Options) *endpoint {
+	opt = opt.withDefaults()
+	e := &endpoint{rank: rank, links: links, opt: opt, clock: opt.Clock, start: opt.Clock.Now(), ledger: NewLedger(),
+		numbers: make([]atomic.Uint32, len(links)), done: make(chan struct{})}
+	e.inbox, e.calls = newInbox(e), newCalls(e)
+	return e
+}
+
+var _ Endpoint = (*endpoint)(nil)
+
+func (e *endpoint) Rank() int             { return e.rank }
+func (e *endpoint) Size() int             { return len(e.links) }
+func (e *endpoint) Link(peer int) Link    { return e.links[peer] }
+func (e *endpoint) Ledger() *Ledger       { return e.ledger }
+func (e *endpoint) Clock() Clock          { return e.clock }
+func (e *endpoint) Done() <-chan struct{} { return e.done }
+
+func (e *endpoint) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
+
+func (e *endpoint) addr(peer int) string {
+	if peer < len(e.addrs) && peer != e.rank {
+		return e.addrs[peer]
+	}
+	return ""
+}
+
+func (e *endpoint) poll(s sought) bool { return e.poller != nil && e.poller.poll(s) }
+
+// sought is what a waiter polls for: a message, or any of several.
+type sought struct {
+	one *Pending
+	any []*Pending
+}
+
+func (s sought) nothing() bool { return s.one == nil && s.any == nil }
+
+func (s sought) found() bool {
+	if s.one != nil {
+		return s.one.isDone()
+	}
+	for _, p := range s.any {
+		if p.isDone() {
+			return true
+		}
+	}
+	return false
+}
+
+// sending and receiving are what a message needs on its two ends, allocated in one piece.
+type sending struct {
+	Pending
+	Message
+}
+
+type receiving struct {
+	Pending
+	receive
+}
+
+// begin makes p a new wait, unless there is no such peer: then it has failed.
+func (e *endpoint) begin(p *Pending, what string, peer int, key Key, kind Kind) bool {
+	p.endpoint, p.what, p.peer, p.key, p.kind = e, what, peer, key, kind
+	if peer < 0 || peer >= len(e.links) {
+		p.finish(fmt.Errorf("wire: there is no rank %d among %d", peer, len(e.links)))
+		return false
+	}
+	return true
+}
+
+func (e *endpoint) Send(to int, key Key, kind Kind, payload []byte) *Pending {
+	s := &sending{}
+	p := &s.Pending
+	if !e.begin(p, "to send to", to, key, kind) {
+		return p
+	}
+	if err := e.Err(); err != nil {
+		p.finish(err)
+		return p
+	}
+	h := header{kind: kind, from: e.rank, to: to, key: key, length: int64(len(payload))}
+	s.Message = Message{header: h, payload: payload, pending: p}
+	e.ledger.add(true, kind, e.links[to], key, len(payload))
+	e.carry(&s.Message)
+	return p
+}
+
+// carry numbers a message and puts it on its way.
+func (e *endpoint) carry(m *Message) {
+	m.number = e.numbers[m.to].Add(1)
+	if m.to == e.rank {
+		e.inbox.Hand(m)
+		return
+	}
+	e.transport.Carry(m)
+}
+
+func (e *endpoint) Recv(from int, key Key, kind Kind, into []byte) *Pending {
+	return e.post(from, key, receive{into: into, kind: kind})
+}
+
+func (e *endpoint) RecvAtMost(from int, key Key, kind Kind, into []byte) *Pending {
+	return e.post(from, key, receive{into: into, kind: kind, atMost: true})
+}
+
+func (e *endpoint) RecvAdd(from int, key Key, kind Kind, into []byte, add func(into, part []byte)) *Pending {
+	return e.post(from, key, receive{into: into, kind: kind, add: add})
+}
+
+func (e *endpoint) post(from int, key Key, r receive) *Pending {
+	a := &receiving{receive: r}
+	p := &a.Pending
+	if !e.begin(p, "to receive from", from, key, r.kind) {
+		return p
+	}
+	a.receive.pending = p
+	if err := e.inbox.post(from, key, &a.receive); err != nil {
+		e.Fail(err)
+	}
+	if e.poller != nil {
+		e.poller.posted(from)
+	}
+	return p
+}
+
+// stamp is the time for the headers of frames that leave now; never 0.
+func (e *endpoint) stamp() uint64 { return uint64(Since(e.clock, e.start)) | 1 }
+
+// received counts a message that is whole.
+func (e *endpoint) received(h *header) {
+	e.ledger.add(false, h.kind, e.links[h.from], h.key, int(h.length))
+}
+
+// lost is the error of a peer that has gone.
+func (e *endpoint) lost(peer int, cause error) error {
+	return &PeerLost{Rank: e.rank, Peer: peer, PeerAddr: e.addr(peer), Cause: cause}
+}
+
+func (e *endpoint) Fail(cause error) { e.end(cause, func(t Transport) { t.Fail(cause) }) }
+
+// end makes cause the endpoint's, if it is the first.
+func (e *endpoint) end(cause error, stop func(Transport)) {
+	if !e.ending.CompareAndSwap(false, true) {
+		return
+	}
+	e.err = cause
+	close(e.done)
+	e.inbox.fail(cause)
+	e.calls.fail(cause)
+	stop(e.transport)
+}
+
+func (e *endpoint) Close() error {
+	e.end(ErrClosed, Transport.Close)
+	<-e.done
+	e.calls.wait()
+	e.transport.Wait()
+	if e.err == ErrClosed {
+		return nil
+	}
+	return e.err
+}

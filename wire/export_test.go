@@ -1,0 +1,10 @@
+package wire
+
+// For tests of package wire_test, which can import wiretest.
+var (
+	OpenTCP     = openTCP
+	OpenMemory  = openMemory
+	OpenRings   = openRings
+	OpenFakeMPI = openFakeMPI
+	NoLeaks     = noLeaks
+)

@@ -1,0 +1,525 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Inbox is where a transport puts what arrives for an endpoint. It matches messages with
+// receives. Chunks of a message for which a receive was posted go straight into the
+// receiver's buffer; unexpected ones are held in buffers of the pool, up to a limit per
+// peer, beyond which the transport stops reading from that peer until a receive is posted.
+type Inbox struct {
+	limit    int64
+	endpoint *endpoint
+	// onSpace is called when a transport that was told ErrNoSpace should try again.
+	onSpace func()
+	posts   atomic.Uint64 // how many receives were posted
+	pool    bufferPool
+	mu      struct {
+		sync.Mutex
+		slots      map[slot]*receive
+		unexpected map[int]int64 // bytes held for which no receive was posted, by peer
+		gone       map[int]error // peers from which nothing more will come
+		full       bool          // a transport was told ErrNoSpace, or waits
+		freed      uint64        // how many times space was made since
+		change     sync.Cond     // of anything that makes space
+		failed     error
+	}
+}
+
+// slot is the name of what arrives.
+type slot struct {
+	from  int
+	frame frameType
+	key   Key
+}
+
+// slotOf is that of a chunk. Requests and responses are named by the number of their call.
+func slotOf(h *header) slot {
+	if h.frame == frameMessage {
+		return slot{h.from, frameMessage, h.key}
+	}
+	return slot{h.from, h.frame, callKey(h.key.Step)}
+}
+
+// receive is one that was posted, or of a message that has begun to arrive, or both.
+type receive struct {
+	into    []byte                  // the receiver's
+	atMost  bool                    // the message may be shorter than into
+	kind    Kind                    // expected
+	add     func(into, part []byte) // nil: bytes are written over what is there
+	pending *Pending                // nil: no receive was posted yet
+	call    *Reply                  // whose response this is; nil: a message
+	limit   int                     // how long that may be
+
+	head    header   // of a message that has begun to arrive
+	begun   bool     // something has arrived
+	early   []byte   // ours, for what arrives before a receive is posted
+	held    []extent // what of it has arrived
+	joined  bool     // a receive was posted meanwhile: the rest goes to it
+	handed  *Message // the sender's own, in this process, for which there was no space
+	placed  int64    // bytes that have a place
+	arrived int64    // bytes that are there
+	writing int      // chunks that transports are copying
+	landing bool     // a call is asked where its response goes
+	dropped error    // why the rest of the response goes nowhere
+	failed  error    // set while they do: the last of them ends the wait
+}
+
+// extent is a part of a message.
+type extent struct{ lo, hi int64 }
+
+// ErrNoSpace tells a transport that an unexpected message must wait: it delivers the chunk
+// again when the function given to OnSpace is called.
+var ErrNoSpace = errors.New("no space for a message without a receive")
+
+func newInbox(e *endpoint) *Inbox {
+	in := &Inbox{limit: e.opt.UnexpectedLimit, endpoint: e, onSpace: func() {}}
+	in.mu.slots, in.mu.unexpected, in.mu.gone = map[slot]*receive{}, map[int]int64{}, map[int]error{}
+	in.mu.change.L = &in.mu.Mutex
+	return in
+}
+
+// Options are the endpoint's, completed with defaults.
+func (in *Inbox) Options() Options { return in.endpoint.opt }
+
+// OnSpace sets what is called, from any goroutine and with locks held, when there is space
+// after ErrNoSpace. It must not block, nor call the Inbox.
+func (in *Inbox) OnSpace(f func()) { in.onSpace = f }
+
+// Hand takes a whole message from a sender in this process, and calls its Left. It is
+// copied now if a receive was posted or there is space, otherwise when a receive is posted.
+func (in *Inbox) Hand(m *Message) {
+	h := m.header
+	h.chunk = int(h.length)
+	if h.frame != frameMessage && h.frame != frameResponse {
+		in.handCall(&h, m)
+		return
+	}
+	at, err := in.place(&h, false, m)
+	switch to := in.endpoint; {
+	case err == nil:
+		at.put(0, m.payload)
+		in.release(at, &h, nil)
+		m.Left(nil)
+	case err == ErrNoSpace: // the goroutine that posts the receive copies
+	case to.Err() != nil:
+		in.bounce(m)
+	default: // the two do not agree what the message is
+		m.Left(err)
+		to.Fail(err)
+	}
+}
+
+// bounce ends a message to an endpoint that has ended.
+func (in *Inbox) bounce(m *Message) {
+	switch err := in.endpoint.Err(); {
+	case m.from == m.to:
+		m.Left(err)
+	case err == ErrClosed:
+		m.Left(&PeerLost{Rank: m.from, Peer: m.to, Cause: ErrPeerClosed})
+	default:
+		m.Left(&PeerLost{Rank: m.from, Peer: m.to, Cause: err})
+	}
+}
+
+// handCall takes a request of a caller in this process, which the handler sees where it is,
+// or another frame of calls.
+func (in *Inbox) handCall(h *header, m *Message) {
+	to := in.endpoint
+	if to.Err() != nil {
+		in.bounce(m)
+		return
+	}
+	var err error
+	if h.frame != frameRequest {
+		err = to.calls.control(h, m.payload)
+		m.Left(err)
+	} else if err = to.calls.violation(h.from, to.calls.admit(h)); err == nil {
+		to.received(h)
+		to.calls.arrived(h, &inbound{Request: Request{Body: m.payload}, message: m})
+	} else {
+		m.Left(err)
+	}
+	if err != nil {
+		to.Fail(err)
+	}
+}
+
+// Deliver takes a chunk and copies its bytes. After ErrNoSpace the chunk is to be delivered
+// again; after any other error it is dropped, and the endpoint has ended if it was the peer's fault.
+func (in *Inbox) Deliver(h *Header, chunk []byte) error {
+	if h.from < 0 || h.from >= in.endpoint.Size() || h.to != in.endpoint.rank {
+		return fmt.Errorf("%w: from rank %d to rank %d, for rank %d of %d", ErrFrame, h.from, h.to, in.endpoint.rank,
+			in.endpoint.Size())
+	}
+	if !h.frame.hasBody() {
+		err := in.endpoint.calls.control(&h.header, chunk)
+		if err != nil {
+			in.endpoint.Fail(err)
+		}
+		return err
+	}
+	at, err := in.place(&h.header, false, nil)
+	switch {
+	case err == ErrNoSpace:
+		return err
+	case err != nil:
+		in.endpoint.Fail(err)
+		return err
+	}
+	at.put(0, chunk)
+	in.release(at, &h.header, nil)
+	return nil
+}
+
+// PeerClosed says that a peer has closed its endpoint: nothing more comes from it. What
+// was handed and has not been copied is copied now, whatever the limit.
+func (in *Inbox) PeerClosed(peer int) {
+	in.takeHanded(peer)
+	in.endPeer(peer, in.endpoint.lost(peer, ErrPeerClosed))
+}
+
+// PeerFailed says that a peer has failed: this endpoint fails with the same root. What was
+// handed and has not been copied is given back.
+func (in *Inbox) PeerFailed(peer int, cause error) {
+	in.withdraw(peer, cause)
+	in.endpoint.Fail(root(peer, cause))
+}
+
+// PeerLost says that a peer cannot be reached any more, and why: this endpoint fails.
+func (in *Inbox) PeerLost(peer int, cause error) { in.endpoint.Fail(in.endpoint.lost(peer, cause)) }
+
+// post posts a receive. An error is one that ends the endpoint; the wait is then ended
+// with the endpoint.
+func (in *Inbox) post(from int, key Key, r *receive) error {
+	p := r.pending
+	in.mu.Lock()
+	s := slot{from, frameMessage, key}
+	l := in.mu.slots[s]
+	var done *receive
+	var err error
+	switch {
+	case in.mu.failed != nil:
+		p.finish(in.mu.failed)
+	case l == nil && in.mu.gone[from] != nil:
+		p.finish(in.mu.gone[from])
+	case l == nil:
+		in.mu.slots[s] = r
+		in.spaceMade()
+	case l.pending != nil:
+		p.finish(fmt.Errorf("wire: two receives for one message from rank %d: %v", from, key))
+	default:
+		// Chunks that arrive from now on go to the receiver. Those before are copied when
+		// all are in, because a transport may still be writing them.
+		l.into, l.atMost, l.kind, l.add, l.pending = r.into, r.atMost, r.kind, r.add, p
+		if err = l.fits(); err == nil {
+			l.joined = true
+			done = in.takeIfWhole(s, l)
+		}
+	}
+	in.mu.Unlock()
+	in.posts.Add(1)
+	in.finish(done)
+	return err
+}
+
+// wanted reports whether a message has a place already, or no message will have one.
+func (in *Inbox) wanted(h *header) bool {
+	if h.frame != frameMessage {
+		return true
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.mu.failed != nil || in.mu.slots[slotOf(h)] != nil
+}
+
+// place returns where the chunk of h belongs, to be filled before release is
+// called with it. Where there is no space for it yet: with wait it waits; without, it returns
+// ErrNoSpace, and keeps m, if given, until a receive is posted.
+func (in *Inbox) place(h *header, wait bool, m *Message) (place, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := slotOf(h)
+	if s.frame != frameMessage {
+		return in.placeCall(s, h)
+	}
+	r := in.mu.slots[s]
+	for ; ; r = in.mu.slots[s] {
+		if in.mu.failed != nil {
+			return place{}, in.mu.failed
+		}
+		if r != nil || in.mu.unexpected[h.from]+h.length <= in.limit {
+			break
+		}
+		if !wait {
+			in.keep(s, h, m)
+			return place{}, ErrNoSpace
+		}
+		in.mu.full = true
+		in.mu.change.Wait()
+	}
+	if r == nil {
+		r = &receive{early: in.pool.take(int(h.length))}
+		in.mu.unexpected[h.from] += h.length
+		in.mu.slots[s] = r
+	}
+	if err := r.begin(h); err != nil {
+		return place{}, err
+	}
+	r.placed += int64(h.chunk)
+	r.writing++
+	return r.at(h), nil
+}
+
+// keep remembers that there was no space.
+// REQUIRES: mu held.
+func (in *Inbox) keep(s slot, h *header, m *Message) {
+	if m == nil {
+		in.mu.full = true
+		return
+	}
+	in.mu.slots[s] = &receive{head: *h, begun: true, handed: m, placed: h.length}
+}
+
+// begin checks that the chunk of h belongs to this message.
+func (r *receive) begin(h *header) error {
+	if !r.begun {
+		r.head, r.begun = *h, true
+		if r.pending != nil {
+			if err := r.fits(); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case r.head.number != h.number || r.head.length != h.length || r.placed+int64(h.chunk) > h.length:
+		return fmt.Errorf("wire: two messages from rank %d to rank %d have the same key: %v %v",
+			h.from, h.to, h.kind, h.key)
+	case r.add != nil:
+		return r.between(h.offset)
+	}
+	return nil
+}
+
+// between checks that a chunk that is added begins between two numbers.
+func (r *receive) between(offset int64) error {
+	if offset%numberSize != 0 {
+		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, r.head.from, offset)
+	}
+	return nil
+}
+
+// fits checks what has begun to arrive against the receive that was posted. They differ
+// only by a mistake in the program above, which must not go unseen.
+func (r *receive) fits() error {
+	h := &r.head
+	switch {
+	case r.atMost && h.length > int64(len(r.into)):
+		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for at most %d: %v (%v)",
+			h.from, h.length, h.to, len(r.into), r.kind, h.key)
+	case !r.atMost && h.length != int64(len(r.into)):
+		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)",
+			h.from, h.length, h.to, len(r.into), r.kind, h.key)
+	case h.kind != r.kind:
+		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.from, h.kind, h.to, r.kind, h.key)
+	}
+	for _, e := range r.held {
+		if err := r.between(e.lo); r.add != nil && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release says that the chunk of h is in its place, or, with an error, that it
+// will not come.
+func (in *Inbox) release(p place, h *header, err error) {
+	in.settle(&p, err)
+	in.mu.Lock()
+	s, r := slotOf(h), p.receive
+	r.writing--
+	var done *receive
+	switch {
+	case r.failed != nil:
+		if r.writing == 0 {
+			delete(in.mu.slots, s)
+			r.end(r.failed)
+		}
+	case err == nil:
+		r.arrived += int64(h.chunk)
+		if r.whole() {
+			in.endpoint.received(h)
+		}
+		done = in.takeIfWhole(s, r)
+	}
+	if r.dropped != nil && r.writing == 0 {
+		r.call.ended(nil, r.dropped)
+	}
+	in.mu.Unlock()
+	in.finish(done)
+}
+
+func (r *receive) whole() bool {
+	return r.begun && r.arrived == r.head.length && r.writing == 0
+}
+
+// takeIfWhole takes out a message that was received and is all there, for finish.
+// REQUIRES: mu held.
+func (in *Inbox) takeIfWhole(s slot, r *receive) *receive {
+	if s.frame != frameRequest && r.pending == nil || r.handed == nil && !r.whole() {
+		return nil
+	}
+	delete(in.mu.slots, s)
+	if r.early != nil && s.frame == frameMessage {
+		in.mu.unexpected[s.from] -= r.head.length
+		in.spaceMade()
+	}
+	return r
+}
+
+// finish ends the waits of a message that was taken out. The copy of what came
+// early is made here, without the lock.
+func (in *Inbox) finish(r *receive) {
+	switch {
+	case r == nil:
+		return
+	case r.head.frame == frameRequest:
+		in.endpoint.calls.arrived(&r.head, &inbound{Request: Request{Body: r.early}, pool: true})
+		return
+	case r.call != nil:
+		in.endpoint.calls.responded(r.call, r.into, nil)
+		return
+	}
+	r.pending.bytes = int(r.head.length)
+	whole := place{into: r.into, add: r.add}
+	if r.early != nil {
+		for _, e := range r.held {
+			whole.put(int(e.lo), r.early[e.lo:e.hi])
+		}
+		in.pool.give(r.early)
+	}
+	if r.handed != nil {
+		whole.put(0, r.handed.payload)
+		in.endpoint.received(&r.head)
+	}
+	r.end(nil)
+}
+
+func (r *receive) end(err error) {
+	if r.call != nil {
+		r.call.ended(nil, err)
+		return
+	}
+	if r.pending != nil {
+		r.pending.finish(err)
+	}
+	if r.handed != nil {
+		r.handed.Left(err)
+	}
+}
+
+// spaceMade wakes those who had no space.
+// REQUIRES: mu held.
+func (in *Inbox) spaceMade() {
+	if in.mu.full {
+		in.mu.full = false
+		in.mu.freed++
+		in.mu.change.Broadcast()
+		in.onSpace()
+	}
+}
+
+// changes counts the times that space was made, for await.
+func (in *Inbox) changes() uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.mu.freed
+}
+
+// await returns when space was made since, or the endpoint has failed.
+func (in *Inbox) await(seen uint64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for in.mu.freed == seen && in.mu.failed == nil {
+		in.mu.change.Wait()
+	}
+}
+
+// takeHanded copies what a peer in this process was kept waiting with, whatever the limit:
+// it is the last that comes from it.
+func (in *Inbox) takeHanded(from int) {
+	in.eachHanded(from, func(r *receive) {
+		r.early, r.held = bytes.Clone(r.handed.payload), []extent{{0, r.head.length}}
+		r.arrived = r.head.length
+		in.mu.unexpected[from] += r.head.length
+		in.endpoint.received(&r.head)
+		r.handed.Left(nil)
+		r.handed = nil
+	})
+}
+
+// withdraw gives back what a peer in this process was kept waiting with.
+func (in *Inbox) withdraw(from int, cause error) {
+	in.eachHanded(from, func(r *receive) { r.end(cause) })
+}
+
+func (in *Inbox) eachHanded(from int, do func(*receive)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for s, r := range in.mu.slots {
+		if s.from != from || r.handed == nil {
+			continue
+		}
+		if do(r); r.handed != nil {
+			delete(in.mu.slots, s)
+		}
+	}
+}
+
+// endPeer ends what is expected of a peer from which nothing more will come.
+// What came whole can still be received.
+func (in *Inbox) endPeer(from int, cause error) {
+	defer in.endpoint.calls.endPeer(from, cause)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.mu.gone[from] = cause
+	for s, r := range in.mu.slots {
+		if s.from == from && !r.whole() {
+			if r.early != nil && s.frame == frameMessage {
+				in.mu.unexpected[from] -= r.head.length
+			}
+			in.drop(s, r, cause)
+		}
+	}
+	in.spaceMade()
+}
+
+// fail ends every receive.
+func (in *Inbox) fail(cause error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.mu.failed != nil {
+		return
+	}
+	in.mu.failed = cause
+	for s, r := range in.mu.slots {
+		in.drop(s, r, cause)
+	}
+	in.mu.change.Broadcast()
+}
+
+// drop ends a receive, at once or when no transport writes into its buffer any more.
+// REQUIRES: mu held.
+func (in *Inbox) drop(s slot, r *receive, cause error) {
+	if r.writing > 0 {
+		r.failed = cause
+		return
+	}
+	delete(in.mu.slots, s)
+	r.end(cause)
+}

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+)
+
+// newTestBox is a mailbox of rank 1 of two.
+func newTestBox() *Inbox { return newEndpoint(1, make([]Link, 2), DefaultOptions()).inbox }
+
+func newTestPending() *Pending { return &Pending{endpoint: newTestBox().endpoint} }
+
+// receiveInPieces places chunks of a message in any order, some at a time, and asks for it
+// before one of them. It returns what the asker has.
+func receiveInPieces(t *testing.T, rnd *rand.Rand, data []byte, askBefore int, add func(into, part []byte)) []byte {
+	t.Helper()
+	b := newTestBox()
+	into := make([]byte, len(data))
+	for i := range into {
+		into[i] = 1
+	}
+	p := &Pending{endpoint: b.endpoint}
+	ask := func() {
+		if err := b.post(0, Key{}, &receive{into: into, add: add, pending: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type open struct {
+		at place
+		h  header
+	}
+	var writing []open
+	const chunk = 64
+	for i, k := range rnd.Perm(len(data) / chunk) {
+		if i == askBefore {
+			ask()
+		}
+		h := header{to: 1, length: int64(len(data)), offset: int64(k * chunk), chunk: chunk}
+		at, err := b.place(&h, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing = append(writing, open{at, h})
+		for len(writing) > rnd.IntN(4) {
+			w := writing[0]
+			writing = writing[1:]
+			w.at.put(0, data[w.h.offset:w.h.offset+chunk])
+			b.release(w.at, &w.h, nil)
+		}
+	}
+	for _, w := range writing {
+		w.at.put(0, data[w.h.offset:w.h.offset+chunk])
+		b.release(w.at, &w.h, nil)
+	}
+	if !p.isDone() {
+		if askBefore < len(data)/chunk {
+			t.Fatal("all has come, but the message is not done")
+		}
+		ask()
+	}
+	if err := p.Err(); !p.isDone() || err != nil {
+		t.Fatal(p.isDone(), err)
+	}
+	return into
+}
+
+// A message that is asked for before, while or after it comes is the same message.
+func TestAskedWhileItComes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	sum := func(into, part []byte) {
+		for i := range into {
+			into[i] += part[i]
+		}
+	}
+	for range 300 {
+		chunks := 1 + rnd.IntN(12)
+		data := payload(0, 1, chunks, 64*chunks)
+		ask := rnd.IntN(chunks + 1)
+		if got := receiveInPieces(t, rnd, data, ask, nil); !bytes.Equal(got, data) {
+			t.Fatalf("%d chunks, asked for before %d: other bytes", chunks, ask)
+		}
+		got := receiveInPieces(t, rnd, data, ask, sum)
+		for i := range got {
+			if got[i] != data[i]+1 {
+				t.Fatalf("%d chunks, asked for before %d: byte %d is %d, expected %d", chunks, ask, i, got[i], data[i]+
+					1)
+			}
+		}
+	}
+}
+
+// A chunk that begins within a number is refused also when it came before the asker
+// who wants it added.
+func TestAskToAddWithinNumber(t *testing.T) {
+	b := newTestBox()
+	h := header{to: 1, length: 16, offset: 4, chunk: 12}
+	if _, err := b.place(&h, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := b.post(0, Key{}, &receive{into: make([]byte, 16), add: func(_, _ []byte) {},
+		pending: &Pending{endpoint: b.endpoint}})
+	if !errors.Is(err, ErrFrame) {
+		t.Errorf("error %v, expected %v", err, ErrFrame)
+	}
+}
