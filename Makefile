@@ -33,7 +33,8 @@ test: lint-go
 # Vetted before, and in internal/lint. The package that takes longest begins first.
 test-go: test-tools
 	@mkdir -p build
-	$(GO) run ./internal/testsummary -summary build/test-go.txt $(GO) test -json -vet=off -timeout 20m ./train ./...
+	$(GO) run ./internal/testsummary -summary build/test-go.txt -again 3 \
+		$(GO) test -json -vet=off -timeout 20m ./train ./...
 
 # The programs that tests run against, as METIS and Open MPI, where they may be installed.
 test-tools:

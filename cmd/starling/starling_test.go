@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(toyVar) != "" {
 		main()
 	}
+	if built := os.Getenv(ownHostVar); built != "" {
+		binary = built
+		os.Exit(m.Run())
+	}
 	dir, err := os.MkdirTemp("", "starling-test-*")
 	if err != nil {
 		panic(err)

@@ -27,6 +27,9 @@ type results struct {
 	failing map[string][]string            // tests, by package
 	failed  []string                       // packages, in the order they ended
 	skipped map[reason][]string            // tests
+	cutOff  map[string]bool                // packages whose tests did not all end
+	// passedAgain are packages with tests that failed at first only.
+	passedAgain []string
 }
 
 // reason is why tests of a package were skipped.
@@ -34,7 +37,7 @@ type reason struct{ pkg, text string }
 
 func newResults(out *prefixed) *results {
 	return &results{out: out, output: map[string]map[string][]string{}, failing: map[string][]string{},
-		skipped: map[reason][]string{}}
+		skipped: map[reason][]string{}, cutOff: map[string]bool{}}
 }
 
 // read handles all events. Lines that are not JSON are shown as they are.
@@ -105,6 +108,9 @@ func (r *results) end(e event) {
 	// output and no result: it is shown too.
 	tests := slices.Sorted(maps.Keys(r.output[e.Package]))
 	for _, test := range tests {
+		if cutOffBy.MatchString(strings.Join(r.output[e.Package][test], "")) {
+			r.cutOff[e.Package] = true
+		}
 		if test != "" {
 			r.show(r.output[e.Package][test])
 		}
@@ -155,6 +161,9 @@ func (r *results) summary(w *prefixed) error {
 	})
 	for _, why := range reasons {
 		w.line("  %s %s: %s", why.pkg, named(r.skipped[why]), why.text)
+	}
+	for _, tests := range r.passedAgain {
+		w.line("FAILED at first, passed alone: %s", tests)
 	}
 	if len(r.failed) == 0 {
 		return w.line("no package failed")

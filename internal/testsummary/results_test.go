@@ -27,7 +27,7 @@ func module(t *testing.T, files map[string]string) string {
 }
 
 // sumUp runs the tests of a module, and returns what is shown and the exit status.
-func sumUp(t *testing.T, dir string) (string, int) {
+func sumUp(t *testing.T, dir string, again int) (string, int) {
 	t.Helper()
 	old := os.Stdout
 	defer func() { os.Stdout = old }()
@@ -36,7 +36,7 @@ func sumUp(t *testing.T, dir string) (string, int) {
 		t.Fatal(err)
 	}
 	os.Stdout = f
-	status, err := run([]string{"go", "-C", dir, "test", "-json", "./..."}, "> ", "")
+	status, err := run([]string{"go", "-C", dir, "test", "-json", "./..."}, "> ", "", again)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestPanics(t *testing.T) { panic("invariant") }
 `,
 		"unbuilt/a_test.go": "package unbuilt\nvar x int = \"text\"\n",
 		"empty/a.go":        "package empty\n",
-	}))
+	}), 3)
 	if status != 1 {
 		t.Errorf("status %d", status)
 	}
@@ -91,7 +91,7 @@ func TestPanics(t *testing.T) { panic("invariant") }
 
 func TestSummaryOfSuccess(t *testing.T) {
 	got, status := sumUp(t, module(t, map[string]string{
-		"a_test.go": "package m\nimport \"testing\"\nfunc TestOne(t *testing.T) {}\n"}))
+		"a_test.go": "package m\nimport \"testing\"\nfunc TestOne(t *testing.T) {}\n"}), 3)
 	if status != 0 || got != "> ok  \tm\tT\n> no package failed\n" {
 		t.Errorf("status %d:\n%s", status, got)
 	}
@@ -108,5 +108,39 @@ func TestOtherLinesAreShown(t *testing.T) {
 	if err := newResults(&prefixed{w: &b}).read(strings.NewReader("warning\n{\"x\":1}\n")); err != nil ||
 		b.String() != "warning\n{\"x\":1}\n" {
 		t.Errorf("%q %v", b.String(), err)
+	}
+}
+
+// onceOnly is a package with a test that fails the first time it runs, one that passes, and one more.
+func onceOnly(more string) map[string]string {
+	return map[string]string{"a_test.go": `package m
+import ("os"; "testing")
+func TestFine(t *testing.T) {}
+func TestFirst(t *testing.T) { t.Run("part", func(t *testing.T) {
+	if os.Mkdir("been", 0o755) == nil { t.Error("the first time") } }) }
+` + more}
+}
+
+func TestFailuresRunAgain(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		again      int
+		status     int
+		want       string
+	}{
+		{"passes", "", 1, 0, "> FAILED at first, passed alone: m TestFirst\n> no package failed\n"},
+		{"not wanted", "", 0, 1, "> FAILED packages: 1\n>   m: TestFirst, TestFirst/part\n"},
+		{"fails again", "func TestBad(t *testing.T) { t.Error() }\n", 2, 1, "> FAILED packages: 1\n>   m: TestBad\n"},
+		{"too many", "func TestBad(t *testing.T) { t.Error() }\n", 1, 1,
+			"> FAILED packages: 1\n>   m: TestBad, TestFirst, TestFirst/part\n"},
+		{"cut off", "func TestZ(t *testing.T) { panic(1) }\n", 3, 1, "> FAILED packages: 1\n"},
+	} {
+		got, status := sumUp(t, module(t, onceOnly(c.more)), c.again)
+		if status != c.status || !strings.HasSuffix(got, c.want) && !strings.Contains(c.name, "cut off") {
+			t.Errorf("%s: status %d:\n%s", c.name, status, got)
+		}
+		if c.name == "cut off" && strings.Contains(got, "again, alone") {
+			t.Errorf("a package that was cut off ran again:\n%s", got)
+		}
 	}
 }
