@@ -60,7 +60,7 @@ class Folder:
         return x
 
 
-def row_normalise(x):
+def row_normalize(x):
     """Rows divided by their sum, as Kipf's GCN prepares citation data; zero rows stay zero."""
     total = x.sum(axis=1, keepdims=True)
     return x / np.where(total == 0, 1, total)

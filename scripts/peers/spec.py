@@ -20,7 +20,7 @@ def parser(doc):
     p.add_argument("--input-dropout", type=float, default=0.0, help="on the features")
     p.add_argument("--attention-dropout", type=float, default=0.0, help="on gat's edge weights")
     p.add_argument("--lr", type=float, default=0.01, help="of Adam")
-    p.add_argument("--row-normalise", action="store_true", help="divide each feature row by its sum")
+    p.add_argument("--row-normalize", action="store_true", help="divide each feature row by its sum")
     p.add_argument("--adjacency", choices=["csr", "cached", "coo"],
                    help="PyG only: how the graph is held (see pyg_models.py); the fastest by default")
     p.add_argument("--allocator", choices=["huge", "plain"], default="huge",
@@ -62,8 +62,8 @@ def tensors(data, args):
     import torch
     import folder
     x = data.features()
-    if args.row_normalise:
-        x = folder.row_normalise(x)
+    if args.row_normalize:
+        x = folder.row_normalize(x)
     splits = {k: torch.from_numpy(v) for k, v in data.splits.items()}
     return torch.from_numpy(x), torch.from_numpy(data.labels), splits
 

@@ -2,7 +2,7 @@
 """Trains PyG or DGL to convergence on a Starling dataset folder, over several seeds.
 
     build/peers/pyg/bin/python scripts/peers/train.py --data DIR --model gcn --layers 2 --hidden 16 \\
-        --input-dropout .5 --weight-decay 5e-4 --decay-first-only --row-normalise --epochs 200 --seeds 10
+        --input-dropout .5 --weight-decay 5e-4 --decay-first-only --row-normalize --epochs 200 --seeds 10
 
 Prints one JSON object: mean and standard deviation of the metric on the test vertices at the epoch with
 the best on the validation vertices (the first of equals), and at the last epoch. The metric is that of the
