@@ -205,21 +205,21 @@ func TestColors(t *testing.T) {
 // ownHostVar has the command that tests in a network namespace of their own use.
 const ownHostVar = "STARLING_OWN_HOST"
 
-// onAHostOfItsOwn runs a test again in a network namespace, where no other run of this machine can be seen, and says
-// whether it did.
+// onAHostOfItsOwn runs a test again in namespaces of its own, where no other run of this machine can be seen by its
+// socket or its process, and says whether it did.
 func onAHostOfItsOwn(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownHostVar) != "" {
 		return false
 	}
-	unshare := []string{"--user", "--map-root-user", "--net"}
+	unshare := []string{"--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if os.Geteuid() == 0 {
 		unshare = unshare[2:]
 	}
 	if out, err := exec.Command("unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no network namespace, and without one runs of other tests would be in the list: %v, %s", err, out)
+		t.Skipf("no namespaces, and without them runs of other tests would be in the list: %v, %s", err, out)
 	}
-	c := exec.Command("unshare", append(unshare, "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0],
+	c := exec.Command("unshare", append(unshare, "sh", "-c", `ip link set lo up && "$0" "$@"`, os.Args[0],
 		"-test.run=^"+t.Name()+"$", "-test.v")...)
 	c.Env = append(os.Environ(), ownHostVar+"="+binary)
 	if out, err := c.CombinedOutput(); err != nil {
