@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/graph"
+	"starling/internal/yamltext"
 	"starling/train"
 )
 
@@ -96,7 +97,8 @@ func (s *Spec) Set(name, text string) error {
 // LoadFile sets s to the defaults with the settings of the file at path, and then again
 // to those of the command line: flags win over the file.
 func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
-	b, err := ReadFile("--config", path, maxBytes+1, "a starling.yaml", "starling train DIR --dry-run prints one")
+	b, err := ReadFile("--config", path, yamltext.MaxBytes+1, "a starling.yaml",
+		"starling train DIR --dry-run prints one")
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,13 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/internal/yamltext"
+)
+
+const (
+	maxBytes, maxNodes  = yamltext.MaxBytes, yamltext.MaxNodes
+	maxDepth, maxIndent = yamltext.MaxDepth, yamltext.MaxIndent
+	maxAliases          = yamltext.MaxAliases
 )
 
 // laughs is a list of lists of lists: levels of nine aliases each.

@@ -38,6 +38,7 @@ var rooms = map[string][]string{
 	"nn":                {"disk", "tensor", "graph", "rng"},
 	"sample":            {"graph", "partition", "rng"},
 	"wire":              {"coflow", "event"},
+	"wire/paths":        {"wire", "coflow", "internal/yamltext"},
 	"collective":        {"tensor", "wire", "coflow"},
 	"innet":             {"wire"},
 	"store":             {"graph", "partition", "sample", "tensor", "wire", "coflow", "rng"},
@@ -57,7 +58,7 @@ var rooms = map[string][]string{
 	// A spec has the lists that its values are from (models, methods, instruction sets, orders,
 	// launchers), and becomes the options of training and of partitioning.
 	"spec": {"disk", "graph", "partition", "tensor", "tensor/cpu", "nn", "sample", "coflow", "cluster", "train",
-		"train/mini"},
+		"train/mini", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
 	"bench": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
@@ -69,6 +70,8 @@ var rooms = map[string][]string{
 		"collective", "innet", "store", "netsim",
 		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report", "bench"},
 	"cmd/starling": {"run", "spec", "report", "bench"},
+	// YAML is bounded before it is decoded, wherever it is read.
+	"internal/yamltext": {},
 	// Tests of the whole, and what tests of any room may use, belong to no room.
 	"internal/lint":         {},
 	"internal/testseed":     {},

@@ -15,7 +15,7 @@ import (
 var plainRooms = []string{
 	"rng", "disk", "event", "graph", "dataset", "partition", "sample", "serve", "tensor", "nn",
 	"train", "exchange", "cost", "internal/testseed", "internal/testdeadline", "internal/testflood",
-	"internal/testsummary",
+	"internal/testsummary", "internal/yamltext",
 	"spec", "report", "bench", "run", "cmd/starling",
 	"wire", "coflow", "collective", "cluster", "docs/wire.md", "docs/mpi.md", "docs/security.md", "docs/failures.md",
 	"docs/launchers.md", "docs/watching.md",

@@ -1,0 +1,97 @@
+package paths
+
+// streak is the heuristic of 6.2.2 to the letter: the path with the least k·toll + base (6.5). k counts, for each path,
+// the requests in a row that took longer inside hosts than their base time: a queue exists, and one more request on
+// this path will delay about as many as those.
+type streak struct {
+	plan  *Plan
+	k     []float64 // by path
+	slack float64
+}
+
+// Slack is by how much of its base time a request may be slower without counting as slow: what rounding adds in exact
+// time. A host's clock and processor have more noise.
+const Slack = 1e-9
+
+// NewStreak starts with empty queues: k is 0, and requests take the path of the least base time.
+func NewStreak(p *Plan, slack float64) Policy {
+	return &streak{plan: p, k: make([]float64, len(p.File.Paths)), slack: slack}
+}
+
+func (*streak) Name() string { return "leo-streak" }
+
+func (l *streak) Choose(_ float64, kind int) int {
+	choices := l.plan.Types[kind].Choices
+	best, least := 0, 0.0
+	for i := range choices {
+		c := &choices[i]
+		if total := l.k[c.Path]*c.Toll + c.Base; i == 0 || total < least {
+			best, least = i, total
+		}
+	}
+	return best
+}
+
+func (*streak) Took(float64, int, int) Mark { return Mark{} }
+
+func (l *streak) Finished(_ float64, f Finished) {
+	c := &l.plan.Types[f.Kind].Choices[f.Choice]
+	if f.Host > c.Base*(1+l.slack) {
+		l.k[c.Path]++
+	} else {
+		l.k[c.Path] = 0
+	}
+}
+
+// leo takes the path with the least k·toll + base too, but counts in k the requests that are under way. The streak of
+// slow requests is known a round trip late: with a hundred requests under way it grows long after a path was left, and
+// the path stands idle. Here each request on a path adds its toll to the path's queue, and the queue drains with time,
+// as in 6.1 and 6.2; a finished request tells how long it did wait, and by what the estimate was wrong for it the
+// estimate is corrected since. k·toll is then the queue that a request will find.
+type leo struct {
+	plan  *Plan
+	paths []leoPath
+}
+
+// leoPath is the estimate of one path.
+type leoPath struct {
+	queue     float64 // seconds of work that a request will find before it
+	at        float64 // when that was so
+	corrected float64 // sum of all corrections
+}
+
+// NewLEO starts with empty queues: requests take the path of the least base time.
+func NewLEO(p *Plan) Policy { return &leo{plan: p, paths: make([]leoPath, len(p.File.Paths))} }
+
+func (*leo) Name() string { return "leo" }
+
+func (l *leo) Choose(now float64, kind int) int {
+	choices := l.plan.Types[kind].Choices
+	best, least := 0, 0.0
+	for i := range choices {
+		c := &choices[i]
+		if total := l.paths[c.Path].left(now) + c.Base; i == 0 || total < least {
+			best, least = i, total
+		}
+	}
+	return best
+}
+
+// left is the queue at a later time.
+func (p *leoPath) left(now float64) float64 { return max(p.queue-(now-p.at), 0) }
+
+func (l *leo) Took(now float64, kind, choice int) Mark {
+	c := &l.plan.Types[kind].Choices[choice]
+	p := &l.paths[c.Path]
+	m := Mark{p.left(now), p.corrected}
+	p.queue, p.at = m.Queue+c.Slowest, now
+	return m
+}
+
+func (l *leo) Finished(now float64, f Finished) {
+	c := &l.plan.Types[f.Kind].Choices[f.Choice]
+	p := &l.paths[c.Path]
+	wrong := f.Host - c.Base - f.Mark.Queue - (p.corrected - f.Mark.Corrected)
+	p.corrected += wrong
+	p.queue, p.at = max(p.left(now)+wrong, 0), now
+}

@@ -1,0 +1,95 @@
+package paths
+
+import "fmt"
+
+// Policy chooses a path for each request. It is pure: what it returns follows from the calls made before, and from
+// nothing else. Times are seconds.
+type Policy interface {
+	Name() string
+	// Choose is the choice for a request of a type that begins now: a place in Plan.Types[kind].Choices.
+	Choose(now float64, kind int) int
+	// Took tells which choice a request was given: the policy's, or that of a request on which it depends. The mark
+	// comes back when the request has finished.
+	Took(now float64, kind, choice int) Mark
+	// Finished tells how long a request took.
+	Finished(now float64, f Finished)
+}
+
+// Finished is a request that has completed.
+type Finished struct {
+	Kind, Choice int
+	// Host is the time inside hosts, EndToEnd that with the network.
+	Host, EndToEnd float64
+	Mark           Mark
+}
+
+// Mark is what a policy notes of a request in the request state table.
+type Mark struct{ Queue, Corrected float64 }
+
+// stateless is embedded by policies that need not be told.
+type stateless struct{}
+
+func (stateless) Took(float64, int, int) Mark { return Mark{} }
+func (stateless) Finished(float64, Finished)  {}
+
+// singlePath takes one path always, or where a type does not have it, the first that the type has.
+type singlePath struct {
+	stateless
+	plan *Plan
+	path int
+	name string
+}
+
+// NewSinglePath takes the path of that name.
+func NewSinglePath(p *Plan, path string) (Policy, error) {
+	at := p.File.path(path)
+	if at < 0 {
+		return nil, fmt.Errorf("found path %q, want one of the file's", path)
+	}
+	return &singlePath{plan: p, path: at, name: path}, nil
+}
+
+func (s *singlePath) Name() string { return "path " + s.name }
+
+func (s *singlePath) Choose(_ float64, kind int) int { return max(s.plan.Choice(kind, s.path), 0) }
+
+// roundRobin takes one path after the other, per type.
+type roundRobin struct {
+	plan *Plan
+	next []int
+}
+
+// NewRoundRobin spreads requests evenly, whatever the paths can do.
+func NewRoundRobin(p *Plan) Policy { return &roundRobin{p, make([]int, len(p.Types))} }
+
+func (*roundRobin) Name() string { return "round-robin" }
+
+func (r *roundRobin) Choose(_ float64, kind int) int { return r.next[kind] }
+
+func (r *roundRobin) Took(_ float64, kind, _ int) Mark {
+	r.next[kind] = (r.next[kind] + 1) % len(r.plan.Types[kind].Choices)
+	return Mark{}
+}
+
+func (*roundRobin) Finished(float64, Finished) {}
+
+// random takes any path, with equal chances (figure 6.3).
+type random struct {
+	plan *Plan
+	draw func(i uint64, n int) int
+	i    uint64
+}
+
+// NewRandom draws choices: draw is a number below n, a function of i.
+func NewRandom(p *Plan, draw func(i uint64, n int) int) Policy { return &random{plan: p, draw: draw} }
+
+func (*random) Name() string { return "random" }
+
+func (r *random) Choose(_ float64, kind int) int { return r.draw(r.i, len(r.plan.Types[kind].Choices)) }
+
+func (r *random) Took(float64, int, int) Mark {
+	r.i++
+	return Mark{}
+}
+
+func (*random) Finished(float64, Finished) {}
