@@ -10,9 +10,22 @@ import (
 
 // HTML is the result as one page that needs nothing else: the tiers of links, and the charted
 // ports' queue and utilisation over time.
-func (r *Result) HTML() []byte {
+func (r *Result) HTML() []byte { return Page([]Section{{Result: r}}) }
+
+// Section is a result on a page of several.
+type Section struct {
+	Title string // "": none
+	*Result
+}
+
+// Page is results as one page, one below the other.
+func Page(list []Section) []byte {
+	var views []*view
+	for _, s := range list {
+		views = append(views, s.view())
+	}
 	var b bytes.Buffer
-	if err := page().Execute(&b, r.view()); err != nil {
+	if err := page().Execute(&b, views); err != nil {
 		panic(err) // a bug: the template and its data are part of the program
 	}
 	return b.Bytes()
@@ -20,7 +33,7 @@ func (r *Result) HTML() []byte {
 
 // view is a result and its charts.
 type view struct {
-	*Result
+	Section
 	Plots []plot
 }
 
@@ -37,8 +50,8 @@ type line struct {
 
 const plotWidth, plotHeight, plotColours = 900, 220, 8
 
-func (r *Result) view() *view {
-	v := &view{Result: r}
+func (r Section) view() *view {
+	v := &view{Section: r}
 	if len(r.Charts) == 0 {
 		return v
 	}
@@ -104,7 +117,7 @@ var page = sync.OnceValue(func() *template.Template {
 
 const pageText = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{{.Workers}} simulated workers</title>
+<meta name="color-scheme" content="light dark"><title>Simulated workers</title>
 <style>
 :root{--text:#223;--quiet:#567;--line:#e4e8ef;--page:#fff}
 @media(prefers-color-scheme:dark){:root{--text:#dde3ea;--quiet:#9ab;--line:#333c48;--page:#14181e}}
@@ -121,7 +134,7 @@ text{font-size:12px;fill:var(--quiet)}.key span{margin-right:1.2em;white-space:n
 .c3{stroke:#b5489a;color:#b5489a}.c4{stroke:#8a7a2f;color:#8a7a2f}.c5{stroke:#6a5acd;color:#6a5acd}
 .c6{stroke:#2a9d9d;color:#2a9d9d}.c7{stroke:#c0504d;color:#c0504d}
 </style></head><body>
-<h1>{{.Workers}} workers on a simulated network</h1>
+{{range .}}<h1>{{with .Title}}{{.}}: {{end}}{{.Workers}} workers on a simulated network</h1>
 <table class="facts">
 <tr><td>network</td><td>{{.Topology}}</td></tr>
 <tr><td>hosts, level</td><td>{{.Hosts}}, {{.Level}}</td></tr>
@@ -145,5 +158,5 @@ points="{{.Points}}"><title>{{.Name}}</title></polyline>{{end}}
 <text x="4" y="8">{{.Top}}</text><text x="4" y="236">0</text>
 <text x="896" y="236" text-anchor="end">{{.End}}</text></svg>
 <p class="key">{{range .Lines}}<span class="c{{.Colour}}">■ {{.Name}}</span>{{end}}</p>
-{{end}}</body></html>
+{{end}}{{end}}</body></html>
 `

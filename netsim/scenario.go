@@ -21,6 +21,7 @@ type Scenario struct {
 	Options    Options
 	// Charted is for how many ports the result has queue and utilisation over time.
 	Charted int
+	Links   bool // the result has every direction of a link by itself
 }
 
 // Validate reports what of a scenario cannot be run.
@@ -100,6 +101,7 @@ type Result struct {
 	Resent   int64   `json:"resent"`
 	// Tiers has the links by where they are, such as host to leaf.
 	Tiers      []Tier            `json:"tiers"`
+	Links      []PortStats       `json:"links,omitempty"`
 	Background *BackgroundResult `json:"background,omitempty"`
 	Charts     []Chart           `json:"charts,omitempty"`
 }
@@ -139,6 +141,9 @@ func (s *Scenario) result(n Network, t *Traffic, seconds float64) *Result {
 		Events: st.Events, Packets: st.Packets, Drops: st.Drops, Marks: st.Marks, Resent: st.Resent, Tiers: tiers(st)}
 	if r.Level == "" {
 		r.Level = Levels[0]
+	}
+	if s.Links {
+		r.Links = st.Ports
 	}
 	if t.Load > 0 {
 		t.Sizes = nil // they are not part of a result

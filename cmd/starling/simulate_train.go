@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"starling/run"
+	"starling/spec"
+)
+
+// notSimulated are the settings of training that are about real hosts and processes.
+var notSimulated = append([]string{"transport", "in-process", "timeout", "heartbeat", "recover", "threads",
+	"memory-check"}, notCompared...)
+
+const simulateTrainLong = `Train on simulated workers, each with its part of a real graph, over a simulated network in
+virtual time, and compare strategies: seconds per epoch, bytes, utilisation and queues of
+links. Strategies run unchanged, so the bytes and losses are those of starling train.
+
+Computing is charged to the virtual clock at rates that are measured on this machine, or
+given with --computing: with given rates two runs take exactly the same virtual time.
+--skip-computing leaves out the numbers, for large graphs and many workers.`
+
+const simulateTrainExample = `  starling simulate train graph --workers 32 --strategies halo,g3,sancus
+  starling simulate train graph --workers 128 --topology "leaf-spine leaves=8 spines=8 hosts=16 ecn=100KB" \
+      --rate 25Gbps --background 0.3 --html network.html
+  starling simulate train parts --level flow --computing "gemm=500 spmm=20 memory=100 op=5us" --skip-computing`
+
+func simulateTrainCommand() *cobra.Command {
+	o := run.DefaultSimulate()
+	var strategies string
+	c := &cobra.Command{
+		Use:     "train DIR [--strategies A,B,… --workers N]",
+		Short:   "Train on simulated workers over a simulated network",
+		Long:    simulateTrainLong,
+		Example: simulateTrainExample,
+		Args:    arguments(1, 1, "one dataset or partition folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Dataset, o.Strategies = args[0], spec.SplitStrategies(strategies)
+			return simulateTrain(c, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&strategies, "strategies", "", "strategies to compare, separated by commas; none: typical ones")
+	f.StringVar(&o.Topology, "topology", o.Topology, "the network, as text or a file: star, leaf-spine, fat-tree or "+
+		"rail with settings")
+	f.StringVar(&o.Rate, "rate", o.Rate, "rate of links to hosts, such as 25Gbps; none: the topology's")
+	f.StringVar(&o.Delay, "delay", o.Delay, "delay of every link, such as 1us; none: the topology's")
+	f.StringVar(&o.Level, "level", o.Level, "packet or flow")
+	f.Float64Var(&o.Background, "background", 0, "load of other traffic, below 1")
+	f.Uint64Var(&o.BackgroundSeed, "background-seed", 1, "seed of that traffic")
+	f.StringVar(&o.Computing, "computing", o.Computing, "what computing is charged: measured, none, or rates such as "+
+		"\"gemm=40 spmm=2 memory=8 op=2us\"")
+	f.BoolVar(&o.SkipComputing, "skip-computing", false, "do not compute the numbers")
+	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
+	f.StringVar(&o.JSON, "json", "", "write the result to this file, - for standard output")
+	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")
+	training := pflag.NewFlagSet("", pflag.ContinueOnError)
+	training.SortFlags = false
+	o.Flags(training)
+	training.VisitAll(func(t *pflag.Flag) {
+		if !slices.Contains(notSimulated, t.Name) && f.Lookup(t.Name) == nil {
+			f.AddFlag(t)
+		}
+	})
+	f.SortFlags = false
+	completeValues(c, settingValues())
+	return c
+}
+
+// simulateTrain simulates and writes what came of it.
+func simulateTrain(c *cobra.Command, o run.SimulateOptions) error {
+	v := run.Silent(os.Stderr)
+	if !o.Quiet {
+		v = share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	}
+	result, err := run.SimulateTrain(c.Context(), o, v)
+	v.Close()
+	if result == nil {
+		return err
+	}
+	fmt.Fprint(words(o.JSON), "\n", strings.TrimSuffix(result.String(), "\n"), "\n")
+	if o.JSON != "" {
+		if err := result.JSON(o.JSON, stdout); err != nil {
+			return err
+		}
+	}
+	if o.HTML != "" {
+		if err := result.WriteHTML(o.HTML); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return result.Err()
+}

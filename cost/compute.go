@@ -1,0 +1,156 @@
+package cost
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"starling/rng"
+	"starling/tensor"
+)
+
+// Compute is how fast a worker's device is: what the simulator charges for operations
+// (Charged). Zero rates charge nothing. Its text form is
+//
+//	gemm=40 spmm=2.5 memory=8 op=2us
+//
+// where gemm is 10^9 floating-point operations per second of dense products, spmm 10^9
+// numbers per second that sums over neighbours read, memory 10^9 bytes per second of all
+// else, and op is what every operation takes beside.
+type Compute struct {
+	GEMM   float64 // floating-point operations per second
+	SpMM   float64 // numbers of neighbours' rows per second
+	Memory float64 // bytes per second
+	Op     float64 // seconds
+}
+
+// String is the text form, with three digits.
+func (c Compute) String() string {
+	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+	return fmt.Sprintf("gemm=%s spmm=%s memory=%s op=%sus", short(c.GEMM/1e9), short(c.SpMM/1e9), short(c.Memory/1e9),
+		short(c.Op*1e6))
+}
+
+// ParseCompute reads the text form. All four rates must be there.
+func ParseCompute(text string) (c Compute, err error) {
+	rates := []struct {
+		name   string
+		to     *float64
+		factor float64
+	}{{"gemm", &c.GEMM, 1e9}, {"spmm", &c.SpMM, 1e9}, {"memory", &c.Memory, 1e9}}
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+	seen := map[string]bool{}
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		if seen[name] {
+			return c, fmt.Errorf("found %s twice, want it once", name)
+		}
+		seen[name] = true
+		if name == "op" {
+			d, err := time.ParseDuration(value)
+			if err != nil || d < 0 {
+				return c, fmt.Errorf("found op=%s, want a time such as op=2us", value)
+			}
+			c.Op = d.Seconds()
+			continue
+		}
+		at := 0
+		for at < len(rates) && rates[at].name != name {
+			at++
+		}
+		if at == len(rates) {
+			return c, fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=", w)
+		}
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x > 0 && x < 1e9) {
+			return c, fmt.Errorf("found %s=%s, want a number above 0, in 10^9 per second", name, value)
+		}
+		*rates[at].to = x * rates[at].factor
+	}
+	if len(seen) < 4 {
+		return c, fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=", text)
+	}
+	return c, nil
+}
+
+// Shape is what rates are measured on: the rows and in-edges of a worker, and widths of the
+// model.
+type Shape struct {
+	Rows, Degree int
+	In, Hidden   int
+	Type         tensor.DType
+}
+
+// timedSeconds is how long each operation is timed for.
+const timedSeconds = 0.03
+
+// MeasureCompute times the kernels that training spends most time in, on matrices of the
+// run's shape.
+func MeasureCompute(dev tensor.Device, s Shape, now func() time.Time) Compute {
+	s.Rows = max(64, min(s.Rows, timedRows))
+	s.Degree, s.In, s.Hidden = max(1, min(s.Degree, 256)), max(1, s.In), max(1, s.Hidden)
+	t := dev.RowType(s.Type)
+	x, y := filled(dev, t, s.Rows, s.In), dev.New(t, s.Rows, s.Hidden)
+	z, w := dev.New(t, s.Rows, s.Hidden), filled(dev, dev.Type(), s.In, s.Hidden)
+	one := dev.New(dev.Type(), 1, 1)
+	defer func() {
+		for _, m := range []tensor.Matrix{x, y, z, w, one} {
+			dev.Free(m)
+		}
+	}()
+	adj := random(dev, s.Rows, s.Degree)
+	c := Compute{Op: each(dev, now, func() { dev.Zero(one) })}
+	rate := func(amount float64, f func()) float64 { return amount / max(each(dev, now, f)-c.Op, 1e-9) }
+	c.GEMM = rate(2*float64(s.Rows)*float64(s.In)*float64(s.Hidden), func() { dev.MatMul(y, x, w, tensor.MatMul{}) })
+	c.SpMM = rate(float64(adj.Entries())*float64(s.Hidden), func() { dev.Aggregate(z, adj, y, tensor.Aggregate{}) })
+	c.Memory = rate(float64(3*y.Bytes()), func() { dev.Combine(z, 0.5, y, 0.5, z) })
+	return c
+}
+
+// each is the seconds of a call: the median of several groups of calls.
+func each(dev tensor.Device, now func() time.Time, f func()) float64 {
+	f()
+	dev.Sync()
+	var list []float64
+	for calls, spent := 1, 0.0; spent < timedSeconds || len(list) < 3; {
+		begin := now()
+		for range calls {
+			f()
+		}
+		dev.Sync()
+		took := now().Sub(begin).Seconds()
+		if spent += took; took < timedSeconds/10 && calls < 1<<20 {
+			calls *= 2
+			continue
+		}
+		list = append(list, took/float64(calls))
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// filled is a matrix of small numbers.
+func filled(dev tensor.Device, t tensor.DType, rows, cols int) tensor.Matrix {
+	m, numbers := dev.Scratch(t, rows, cols), make([]float64, rows*cols)
+	key := rng.New(1)
+	for i := range numbers {
+		numbers[i] = key.Float64(uint64(i)) - 0.5
+	}
+	dev.Upload(m, numbers)
+	return m
+}
+
+// random is a graph in which each vertex has neighbours at random places.
+func random(dev tensor.Device, rows, degree int) *tensor.Sparse {
+	ptr, index := make([]int64, rows+1), make([]uint32, rows*degree)
+	key := rng.New(2)
+	for v := range rows {
+		ptr[v+1] = int64((v + 1) * degree)
+		for k := range degree {
+			index[v*degree+k] = uint32(key.IntN(uint64(v*degree+k), rows))
+		}
+	}
+	return tensor.NewSparse(dev, rows, rows, ptr, index, nil)
+}

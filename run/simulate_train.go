@@ -1,0 +1,343 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"starling/coflow"
+	"starling/cost"
+	"starling/event"
+	"starling/graph"
+	"starling/netsim"
+	"starling/partition"
+	"starling/report"
+	"starling/run/watch"
+	"starling/spec"
+	"starling/tensor"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+	"starling/wire"
+)
+
+// SimulateOptions say which strategies train over which simulated network.
+type SimulateOptions struct {
+	spec.Compare
+	Topology       string // text form or a file
+	Rate, Delay    string // of links; "": the topology's
+	Level          string
+	Background     float64 // load
+	BackgroundSeed uint64
+	// Computing is measured, none, or the text form of cost.Compute.
+	Computing string
+	// SkipComputing leaves out the numbers: times and bytes are those of a run that computes.
+	SkipComputing bool
+	Charts        int // ports whose queue and utilisation over time are kept
+	Simulated     func(SimulatedRow)
+}
+
+// DefaultSimulate trains eight workers on a star.
+func DefaultSimulate() SimulateOptions {
+	o := SimulateOptions{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
+		Charts: 8}
+	o.Workers, o.Epochs, o.Papers = 8, 3, false
+	return o
+}
+
+// forever is the timeout of a simulated wait: where nothing can happen any more, it passes at
+// once.
+const forever = 10 * 24 * time.Hour
+
+// SimulateTrain trains one case after the other on simulated workers, in virtual time.
+func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener) (*Simulated, error) {
+	events = event.Locked(minorNotesOnce(onlyNotes(event.All(events))))
+	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
+		if err := spec.CheckFile(f.flag, f.path); err != nil {
+			return nil, err
+		}
+	}
+	if partition.IsPartition(o.Dataset) || o.Partition != "" {
+		o.Workers = 0 // as many as there are parts
+	}
+	o.InProcess = true // no processes, no listeners
+	cases, err := o.Cases()
+	if err != nil {
+		return nil, err
+	}
+	remove, err := cutForCases(ctx, cases, events)
+	defer remove()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.measureOnce(ctx, &cases[0].Spec, events); err != nil {
+		return nil, err
+	}
+	out := &Simulated{}
+	for i := range cases {
+		if ctx.Err() != nil {
+			return out, report.ErrInterrupted
+		}
+		row := o.row(ctx, &cases[i], events)
+		if out.Rows = append(out.Rows, row); o.Simulated != nil {
+			o.Simulated(row)
+		}
+	}
+	return out, nil
+}
+
+// onlyNotes leaves out epochs: their rate would be of virtual time.
+func onlyNotes(l event.Listener) event.Listener {
+	return event.Func(func(e event.Event) {
+		if _, ok := e.(event.Note); ok {
+			l.On(e)
+		}
+	})
+}
+
+// row simulates one case. A case that fails is a row with its error.
+func (o *SimulateOptions) row(ctx context.Context, c *spec.Case, events event.Listener) SimulatedRow {
+	row := SimulatedRow{Strategy: c.Name}
+	if err := o.simulate(ctx, c, &row, events); err != nil {
+		row.Error, row.err = err.Error(), err
+	}
+	return row
+}
+
+func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *SimulatedRow, events event.Listener) error {
+	s, err := o.prepare(ctx, c.Spec, events)
+	if err != nil {
+		return err
+	}
+	defer s.parts.remove()
+	began := time.Now()
+	var shares []*share
+	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
+		shares, err = s.train(ctx, ends, events)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r, err := joinShares(shares)
+	if err != nil {
+		return err
+	}
+	row.Run, row.Computing = s.report(shares, r, time.Since(began)), o.Computing
+	return nil
+}
+
+// simulation is a run over simulated links.
+type simulation struct {
+	clusterRun
+	scenario netsim.Scenario
+	rates    cost.Compute
+	skip     bool
+}
+
+// prepare checks all that can be checked before the workers start.
+func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
+	s := &simulation{clusterRun: clusterRun{spec: one}, skip: o.SkipComputing}
+	if err := checkSpec(&s.spec); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.parts, err = findParts(ctx, &s.spec, events); err != nil {
+		return nil, err
+	}
+	s.spec.ForData(&s.parts.meta, simd.Best().String())
+	err = s.checkData()
+	if err == nil {
+		s.scenario, err = o.scenario(&s.spec, s.servers())
+	}
+	if err == nil {
+		s.rates, err = o.rates()
+	}
+	if err == nil && s.skip {
+		err = s.checkSkipped()
+	}
+	if err != nil {
+		s.parts.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkSkipped refuses strategies that send what depends on the numbers.
+func (s *simulation) checkSkipped() error {
+	part, err := s.task().openPart(0, "")
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	opt, err := s.spec.Options(&s.parts.meta)
+	if err != nil {
+		return err
+	}
+	var p Plan
+	if err := s.addSent(&p, part, s.dryEndpoint(0), opt); err != nil || !p.AtMost {
+		return err
+	}
+	return spec.Mistake("--skip-computing", "it with "+s.spec.Strategy+" and these settings",
+		"a strategy whose bytes do not depend on the numbers", "leave the flag out")
+}
+
+// scenario is the network of a run. Workers of one server are at one host where there are as
+// many hosts as servers; else each has a host of its own.
+func (o *SimulateOptions) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error) {
+	top, err := o.topology(s.Workers)
+	if err != nil {
+		return netsim.Scenario{}, err
+	}
+	opt := wire.DefaultOptions()
+	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.SendOrder)
+	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Workers, Charted: o.Charts, Links: true,
+		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt}}
+	switch hosts := top.HostCount(); {
+	case hosts >= s.Workers:
+	case servers != nil && hosts == s.Servers:
+		out.Hosts = servers
+	default:
+		return out, spec.Mistake("--topology", fmt.Sprintf("a network of %d hosts", hosts),
+			fmt.Sprintf("one with a host for each of %d workers", s.Workers), "docs/simulator.md lists networks; a plain "+
+				"star is as large as needed")
+	}
+	if err := out.Validate(); err != nil {
+		return out, spec.Mistake("--level, --background", graph.Sentence(err.Error()), "a simulation", "")
+	}
+	return out, nil
+}
+
+// topology is the network with the rate and the delay that were given.
+func (o *SimulateOptions) topology(workers int) (netsim.Topology, error) {
+	text := o.Topology
+	if words := strings.Fields(text); len(words) > 0 && words[0] == "star" && !strings.Contains(text, "hosts=") {
+		text += fmt.Sprintf(" hosts=%d", workers)
+	}
+	t, err := netsim.ReadTopology(text)
+	if err != nil {
+		return t, spec.Mistake("--topology", graph.Sentence(err.Error()), "a network", "docs/simulator.md lists them")
+	}
+	if o.Rate != "" {
+		if t.Rate, err = netsim.ParseRate(o.Rate); err != nil {
+			return t, spec.Mistake("--rate", fmt.Sprintf("%q", o.Rate), "a rate", "for example 25Gbps")
+		}
+	}
+	if o.Delay != "" {
+		if t.Delay, err = netsim.ParseTime(o.Delay); err != nil {
+			return t, spec.Mistake("--delay", fmt.Sprintf("%q", o.Delay), "a time", "for example 1us")
+		}
+	}
+	return t, nil
+}
+
+// measureOnce replaces "measured" by the rates of this machine, with the shapes of the first
+// case, so that all cases are charged alike.
+func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, events event.Listener) error {
+	if o.Computing != "measured" {
+		return nil
+	}
+	p, err := findParts(ctx, first, events)
+	if err != nil {
+		return err
+	}
+	defer p.remove()
+	s := *first
+	s.ForData(&p.meta, simd.Best().String())
+	dev := newDevice(&s)
+	defer dev.Close()
+	book := p.book
+	o.Computing = cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
+		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now).String()
+	return nil
+}
+
+// rates are what computing is charged by.
+func (o *SimulateOptions) rates() (cost.Compute, error) {
+	if o.Computing == "none" {
+		return cost.Compute{}, nil
+	}
+	c, err := cost.ParseCompute(o.Computing)
+	if err != nil {
+		return c, spec.Mistake("--computing", graph.Sentence(err.Error()), "measured, none or rates",
+			`for example "gemm=40 spmm=2 memory=8 op=2us"`)
+	}
+	return c, nil
+}
+
+// train is the workers, one goroutine each. It runs in virtual time.
+func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events event.Listener) ([]*share, error) {
+	shares, errs := make([]*share, len(ends)), make([]error, len(ends))
+	var wg sync.WaitGroup
+	for r, end := range ends {
+		wg.Go(func() {
+			if shares[r], errs[r] = s.worker(ctx, end, events); errs[r] != nil {
+				end.Fail(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	return shares, firstError(errs)
+}
+
+// worker trains as the rank of an endpoint.
+func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*share, error) {
+	part, err := s.task().openPart(end.Rank(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close()
+	opt, err := s.spec.Options(&s.parts.meta)
+	if err != nil {
+		return nil, err
+	}
+	dev := s.device(end)
+	defer dev.Close()
+	m := watch.NewMeter(end.Ledger())
+	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, event.All(m, ownEvents(end.Rank(), events)))
+	if err != nil {
+		return nil, err
+	}
+	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, Threads: 1,
+		Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
+		Traffic: report.NewTraffic(plannedBytes(nil, r), end.Ledger().SentBytes()), best: r.Best}, nil
+}
+
+// device is that of a worker: it computes on one thread, or not at all, and takes virtual time.
+func (s *simulation) device(end wire.Endpoint) tensor.Device {
+	one := s.spec
+	one.Threads = 1
+	var dev tensor.Device
+	if s.skip {
+		dev = newDryDevice(&one)
+	} else {
+		dev = newDevice(&one)
+	}
+	return cost.Charged(dev, s.rates, netsim.NewProcessor(end.Clock()).Charge)
+}
+
+// WriteHTML draws all networks on one page.
+func (t *Simulated) WriteHTML(path string) error {
+	var list []netsim.Section
+	for _, r := range t.Rows {
+		if r.Network != nil {
+			list = append(list, netsim.Section{Title: r.Strategy, Result: r.Network})
+		}
+	}
+	return os.WriteFile(path, netsim.Page(list), 0o644)
+}
+
+// Err is that of the first case that failed.
+func (t *Simulated) Err() error {
+	i := slices.IndexFunc(t.Rows, func(r SimulatedRow) bool { return r.err != nil })
+	if i < 0 {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s: %w", t.Rows[i].Strategy, t.Rows[i].err))
+}
