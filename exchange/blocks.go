@@ -6,24 +6,48 @@ import (
 	"starling/tensor"
 )
 
-// Blocks moves whole blocks of rows: every worker's to every other, whatever edges need.
-type Blocks struct{ *Rows }
+// Blocks moves whole blocks of rows: every worker's to every other, whatever edges need,
+// over a ring: see ring.go.
+type Blocks struct {
+	*Rows
+	ring *ring
+	all  []bool
+}
 
 // NewBlocks moves blocks for a worker.
-func NewBlocks(w *Worker) *Blocks { return &Blocks{NewRows(w)} }
-
-// Exchange sends the block in place: gathering would copy it for each peer.
-func (b *Blocks) Exchange(t Tag, h *Halo, into, src tensor.Matrix) Arrival {
-	x := b.Transfer(t, into, src)
-	x.Receive(h.HaloPtr)
-	for _, q := range b.W.Peers() {
-		x.SendTo(q, 0, h.Src)
+func NewBlocks(w *Worker) *Blocks {
+	b := &Blocks{NewRows(w), newRing(w), make([]bool, w.End.Size())}
+	for q := range b.all {
+		b.all[q] = true
 	}
+	return b
+}
+
+// Exchange sends the block in place: gathering would copy it.
+func (b *Blocks) Exchange(t Tag, h *Halo, into, src tensor.Matrix) Arrival {
+	x := b.Broadcast(t, h, into, src)
+	x.Receive(b.all)
+	x.Leave()
 	return x
 }
 
+// Reverse adds what all others have for the own block to dst.
+func (b *Blocks) Reverse(t Tag, h *Halo, grads, dst tensor.Matrix) Arrival {
+	return b.Reduce(t, h, grads, b.all, func(sum tensor.Matrix) { b.W.Dev.Combine(dst, 1, dst, 1, sum) })
+}
+
+// RowsTo is how many rows leave for a peer if all blocks travel.
+func (b *Blocks) RowsTo(t Tag, _ *Halo, peer, _ int, _ bool) int64 {
+	return b.RowsOf(t, peer, func(int) bool { return true })
+}
+
+// RowsOf is how many rows leave for a peer if the blocks of some owners travel.
+func (b *Blocks) RowsOf(t Tag, peer int, travels func(owner int) bool) int64 {
+	return b.ring.rowsTo(peer, t.Backward, travels)
+}
+
 // PartBlocks is the plan of a partition in which the halo is all vertices of other
-// workers, in order of their numbers.
+// workers, in order of their numbers. Rows leave as a block, so that Send lists none.
 func PartBlocks(p *partition.Part) *HaloPlan {
 	me, core, all := p.Meta.Part, p.Meta.Core, int(p.Book.Nodes)
 	l := &HaloPlan{Src: int(core), IDs: make([]uint32, all), SendPtr: []int64{0}}
@@ -34,12 +58,9 @@ func PartBlocks(p *partition.Part) *HaloPlan {
 		l.HaloPtr = append(l.HaloPtr, at)
 	}
 	for q := range p.Book.Parts {
-		if q != me {
-			for v := range uint32(core) {
-				l.Send = append(l.Send, v)
-			}
+		if l.SendPtr = append(l.SendPtr, l.SendPtr[q]); q != me {
+			l.SendPtr[q+1] += core
 		}
-		l.SendPtr = append(l.SendPtr, int64(len(l.Send)))
 	}
 	place := blockPlaces(p)
 	in := *p.In

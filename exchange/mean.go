@@ -182,6 +182,23 @@ func (c *Correction) Apply(rows tensor.Matrix) {
 	c.m.Exchange(t, c.h.Relay.halo(), rows.Slice(0, n)).Apply(rows.Slice(n, rows.Rows))
 }
 
+// ApplySum moves rows that are sums over peers to the sum of their means; nothing where no
+// mean comes.
+func (c *Correction) ApplySum(rows tensor.Matrix) {
+	if c == nil {
+		return
+	}
+	c.means.Wait()
+	if len(c.received.list) > 0 {
+		dev := c.m.rows.W.Dev
+		sum := dev.Scratch(dev.Type(), 1, rows.Cols)
+		dev.ColumnSum(sum, c.means.In, false)
+		moveTo(dev, sum, rows)
+		dev.Free(sum)
+	}
+	c.means.Done()
+}
+
 // moveTo gives rows a mean. A row moves by its share in the mean they have. Where that is
 // small beside them, shares are large, and all rows move alike instead: by 1, the mean of
 // all shares.

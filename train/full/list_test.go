@@ -106,9 +106,9 @@ func TestDifferencesAreFound(t *testing.T) {
 // chooses the same.
 func TestTextOfEveryStrategy(t *testing.T) {
 	settings := map[string][]string{
-		"bns":      {"0.1", "1", "0.5:cached", "cached", "0.25:unbiased"},
+		"bns":      {"0.1", "1", "0.5:cached", "cached", "0.25:shrunk"},
 		"pipegcn":  {"0", "1"},
-		"sancus":   {"epoch:0", "epoch:2", "adaptive:3", "variation:0.05"},
+		"sancus":   {"epoch:0", "epoch:2", "adaptive:3", "variation:0.05", "relative:0.5"},
 		"skipg":    {"0", "1", "7"},
 		"granndis": {"auto", "0", "3", "eas", "eas2,9", "2:eas", "2:eas1,9"},
 		"g3":       {"none", "inter", "intra", "both"},

@@ -15,7 +15,7 @@ import (
 // attention's scores, its last layer, and gradients of both fresh in every epoch.
 func TestScoresAreNeverStale(t *testing.T) {
 	parts := traintest.Cut(t, traintest.Communities(t, 60, false), "random", 3)
-	for _, text := range []string{"pipegcn", "sancus:epoch:2", "sancus:adaptive:2", "sancus:variation:0.6", "skipg:2",
+	for _, text := range []string{"pipegcn", "sancus:epoch:2", "sancus:adaptive:2", "sancus:relative:0.6", "skipg:2",
 		"bns:0.3:cached"} {
 		o := traintest.Small("gat")
 		o.Model.Layers, o.Strategy = 3, traintest.Strategy(t, text)

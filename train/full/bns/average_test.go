@@ -73,15 +73,15 @@ func meanOf(x train.Strategy, part *partition.Part, r nn.Reduction, epochs int) 
 }
 
 // TestIsRightOnAverage: over many epochs, sums over neighbours and gradients of rows have
-// halo's for their mean if unbiased, however sums are normalized; else what local rows give
-// and a share of what halo rows add to it. With a cache they are halo's in every epoch,
+// halo's for their mean, however sums are normalized; with the shrunk scale what local rows
+// give and a share of what halo rows add to it. With a cache they are halo's in every epoch,
 // while rows do not change.
 func TestIsRightOnAverage(t *testing.T) {
 	const keep = 0.3
 	parts := traintest.Cut(t, traintest.Communities(t, 40, false), "random", 2)
 	var shares [2]float64 // of halo rows, by who receives them
 	for k, part := range parts {
-		shares[k] = keep * weight(keep, remoteDegree(exchange.PartHalo(part)))
+		shares[k] = keep * shrunk(keep, remoteDegree(exchange.PartHalo(part)))
 	}
 	for _, kind := range []nn.Kind{nn.Sum, nn.Mean, nn.MeanSelf, nn.Symmetric} {
 		halo := aggregate(t, parts, options{Keep: 1}, kind, 1)
@@ -89,12 +89,12 @@ func TestIsRightOnAverage(t *testing.T) {
 		for _, run := range []struct {
 			options
 			epochs int
-		}{{options{Keep: keep}, 800}, {options{Keep: keep, Unbiased: true}, 800},
+		}{{options{Keep: keep}, 800}, {options{Keep: keep, Shrunk: true}, 800},
 			{options{Keep: keep, Cached: true}, 20}} {
 			for k, got := range aggregate(t, parts, run.options, kind, run.epochs) {
 				what := fmt.Sprintf("reduction %v, %+v, worker %d", kind, run.options, k)
 				for i, w := range halo[k].mean {
-					if !run.Cached && !run.Unbiased {
+					if run.Shrunk {
 						to := k
 						if i >= parts[k].Core() {
 							to = 1 - k // of which the gradients come

@@ -21,10 +21,10 @@ import (
 //
 //	z_halo = s·mask·z
 //
-// for all layers of the epoch, forward and backward alike. The paper has s = 1/p, so that
-// sums and gradients are right on average: bns:P:unbiased. Ours is less and misses them by
-// less, see weight. Attention weighs its rows itself: a vertex that is not kept takes no
-// part in the softmax, and one that is kept is not scaled.
+// for all layers of the epoch, forward and backward alike. s = 1/p, so that sums and
+// gradients are right on average. bns:P:shrunk has a smaller s, which is wrong on average
+// and misses by less in each epoch, see shrunk. Attention weighs its rows itself: a vertex
+// that is not kept takes no part in the softmax, and one that is kept is not scaled.
 //
 // What is kept is a function of seed, epoch, receiving part and vertex, so both ends know
 // it without a message. An epoch moves a share p of halo's rows. Features that never
@@ -40,30 +40,37 @@ var Strategy = train.Describe(train.Descriptor{
 		Why: "its largest figures are over ROC and CAGNET, with GPUs, where moving rows is nearly all of an epoch; " +
 			"ours is over an exchange that already overlaps, with processors that compute longer"},
 	Exact:   "P = 1",
-	Sends:   "a share P of the halo, drawn anew, scaled up",
+	Sends:   "a share P of the halo, drawn anew, scaled by 1/P",
 	UseWhen: "slow link, a little noise does no harm",
 }, options{Keep: 0.1, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Keep     float64 `json:"keep" flag:"-" main:"" help:"share of halo vertices kept"`
-	Cached   bool    `json:"cached" flag:"-" main:"" help:"vertices that are not kept count as they last came"`
-	Unbiased bool    `json:"unbiased" flag:"-" main:"" omit:"default" help:"those kept are scaled by 1/P, as in the paper"`
+	Keep   float64 `json:"keep" flag:"-" main:"" help:"share of halo vertices kept"`
+	Cached bool    `json:"cached" flag:"-" main:"" help:"vertices that are not kept count as they last came"`
+	Shrunk bool    `json:"shrunk" flag:"-" main:"" omit:"default" help:"those kept are scaled by less than 1/P where vertices have few remote neighbours"`
 	exchange.MeanOption
 	exchange.RelayOption
 	exchange.RowOptions
 }
 
-// Parse reads P, cached or unbiased, or P and one of them, as in bns:0.1:cached.
+// Parse reads P, cached or shrunk, or P and one of them, as in bns:0.1:cached. Before P
+// alone meant the paper's scale it was called unbiased, and may be still.
 func (o *options) Parse(text string) (err error) {
-	share := ":" + text
-	if share, o.Cached = strings.CutSuffix(share, ":cached"); !o.Cached {
-		share, o.Unbiased = strings.CutSuffix(share, ":unbiased")
+	share, cut := ":"+text, false
+	for _, s := range []struct {
+		suffix string
+		set    *bool
+	}{{":cached", &o.Cached}, {":shrunk", &o.Shrunk}, {":unbiased", new(bool)}} {
+		if share, cut = strings.CutSuffix(share, s.suffix); cut {
+			*s.set = true
+			break
+		}
 	}
 	if share != "" {
 		o.Keep, err = strconv.ParseFloat(share[1:], 64)
 	}
 	if err != nil {
-		return fmt.Errorf("setting %q makes no sense; it is one as in bns:0.1, bns:0.1:cached or bns:0.1:unbiased",
+		return fmt.Errorf("setting %q makes no sense; it is one as in bns:0.1, bns:0.1:cached or bns:0.1:shrunk",
 			text)
 	}
 	return nil
@@ -75,8 +82,8 @@ func (o *options) Setting() string {
 	switch {
 	case o.Cached:
 		text += ":cached"
-	case o.Unbiased:
-		text += ":unbiased"
+	case o.Shrunk:
+		text += ":shrunk"
 	}
 	return text
 }
@@ -118,13 +125,13 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 
 // weight is what a kept row counts in a halo.
 func (o *options) weight(h *exchange.HaloPlan) float64 {
-	if o.Unbiased {
-		return 1 / o.Keep
+	if o.Shrunk {
+		return shrunk(o.Keep, remoteDegree(h))
 	}
-	return weight(o.Keep, remoteDegree(h))
+	return 1 / o.Keep
 }
 
-// weight is what a kept row counts where vertices have so many remote neighbours, F. Of the
+// shrunk is what a kept row counts where vertices have so many remote neighbours, F. Of the
 // sum of their rows, those kept and scaled by s miss, in mean squares,
 //
 //	(1-s·p)²·|Σz|² + s²·p·(1-p)·Σ|z|²        least at   s = 1/(p + (1-p)/r),   r = |Σz|²/Σ|z|²
@@ -133,7 +140,7 @@ func (o *options) weight(h *exchange.HaloPlan) float64 {
 // s is 1 for a single neighbour, and near 1/p only for very many. (To make up for what does
 // not come by the means of all rows, or by the rows that a vertex does have, was no better:
 // see docs/strategies/bns.md.)
-func weight(p, remote float64) float64 { return 1 / (p + (1-p)/math.Sqrt(remote)) }
+func shrunk(p, remote float64) float64 { return 1 / (p + (1-p)/math.Sqrt(remote)) }
 
 // remoteDegree is how many remote neighbours a vertex has that has any, on average; 1 if
 // none has.

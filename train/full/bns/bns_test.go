@@ -94,7 +94,9 @@ func TestRefusesWhatNeedsAllRows(t *testing.T) {
 func TestSettings(t *testing.T) {
 	for text, want := range map[string]string{
 		"bns":              "map[cached:false keep:0.1]",
-		"bns:0.3:unbiased": "map[cached:false keep:0.3 unbiased:true]",
+		"bns:0.3:shrunk":   "map[cached:false keep:0.3 shrunk:true]",
+		"bns:shrunk":       "map[cached:false keep:0.1 shrunk:true]",
+		"bns:0.3:unbiased": "map[cached:false keep:0.3]", // what it was called
 		"bns:cached":       "map[cached:true keep:0.1]",
 		"bns:0.3:cached":   "map[cached:true keep:0.3]",
 	} {
@@ -103,7 +105,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"bns:", "bns:cache", "bns:0.1:", "bns:cached:0.1", "bns:0:cached",
-		"bns:0.1:cached:cached", "bns:0.1:unbiased:cached"} {
+		"bns:0.1:cached:cached", "bns:0.1:shrunk:cached", "bns:0.1:unbiased:shrunk"} {
 		if _, err := train.Choose(text, nil); err == nil {
 			t.Errorf("%s makes sense", text)
 		}

@@ -89,7 +89,7 @@ func TestIsMasking(t *testing.T) {
 	})
 	for i, model := range traintest.FamilyModels {
 		for j, keep := range []float64{0.02, 0.3, 0.9, 0.3} {
-			c := options{Keep: keep, Unbiased: j == 3, RowOptions: exchange.DefaultRows}
+			c := options{Keep: keep, Shrunk: j == 3, RowOptions: exchange.DefaultRows}
 			c.Relay = (i+j)%2 == 0
 			parts := traintest.SomeServers(t, i%2 == 0, c.Relay)
 			o := traintest.Small(model)

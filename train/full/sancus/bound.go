@@ -8,12 +8,12 @@ import (
 
 // staleness is how old sancus lets a block become at those that keep it.
 type staleness struct {
-	rule   string  // epoch, adaptive or variation
+	rule   string  // epoch, adaptive, variation or relative
 	epochs int     // of epoch and adaptive
-	change float64 // of variation
+	change float64 // of variation and relative
 }
 
-// parseStaleness reads epoch:K, adaptive:K or variation:X.
+// parseStaleness reads epoch:K, adaptive:K, variation:X or relative:X.
 func parseStaleness(text string) (s staleness, err error) {
 	rule, bound, _ := strings.Cut(text, ":")
 	s.rule = rule
@@ -24,23 +24,32 @@ func parseStaleness(text string) (s staleness, err error) {
 				"from 0, as in %s:2; not %q", text, rule, rule, bound)
 		}
 	case "variation":
-		if s.change, err = strconv.ParseFloat(bound, 64); err != nil || !(s.change >= 0 && s.change <= 1e6) {
-			return s, fmt.Errorf("staleness %q: after variation: comes the relative change that rows may have gone "+
-				"through, a number from 0, as in variation:0.5; not %q", text, bound)
+		if s.change, err = parseChange(bound); err != nil {
+			return s, fmt.Errorf("staleness %q: after variation: comes the norm of the change that a worker's rows "+
+				"may have gone through, a number from 0, as in variation:5; not %q (a share of their own norm is "+
+				"relative:X)", text, bound)
+		}
+	case "relative":
+		if s.change, err = parseChange(bound); err != nil {
+			return s, fmt.Errorf("staleness %q: after relative: comes the change that rows may have gone through, "+
+				"as a share of their norm, a number from 0, as in relative:0.5; not %q", text, bound)
 		}
 	default:
-		return s, fmt.Errorf("staleness %q is not one of epoch:K, adaptive:K, variation:X; for example epoch:2", text)
+		return s, fmt.Errorf("staleness %q is not one of epoch:K, adaptive:K, variation:X, relative:X; for example "+
+			"epoch:2", text)
 	}
 	return s, nil
 }
 
-// due reports whether a block is sent in an epoch, for the rules that know without
-// looking at it. The first epoch of a run has nothing to fall back on. What lies
-// distance ranks apart takes turns under adaptive, so that every worker sends to some
-// peers in every epoch instead of to all peers in some.
-func (s staleness) due(first, epoch, distance int) bool {
-	if s.rule == "epoch" {
-		distance = 0
+// parseChange reads a norm, or a share of one.
+func parseChange(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(x >= 0 && x <= 1e12) {
+		err = strconv.ErrRange
 	}
-	return epoch == first || (epoch+distance)%(s.epochs+1) == 0
+	return x, err
 }
+
+// looks reports whether the rule looks at rows: then only their owner knows whether they
+// travel, and says so.
+func (s staleness) looks() bool { return s.rule == "variation" || s.rule == "relative" }

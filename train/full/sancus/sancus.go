@@ -19,25 +19,29 @@ import (
 //
 //	y_i = Σ_j A_ij·z̃_j       z̃_j = z_j where it came this epoch, else as it came last
 //
-// Three rules say when a block leaves (Definitions 1 to 3):
+// A worker whose block travels is ACTIVE and broadcasts to all, over a ring that crosses a
+// server link once per block (exchange.Blocks); one that is STALE sends nothing and still
+// receives. Three bounds say who is ACTIVE (Definitions 1 to 3), each checked locally:
 //
-//	epoch:K      every (K+1)-th epoch
-//	adaptive:K   to each receiver before its copy is older than K epochs
-//	variation:X  when ‖z_j - z̃_j‖ > X·‖z̃_j‖, in the Frobenius norm; X = 0: always
+//	epoch:K      all, every (K+1)-th epoch
+//	adaptive:K   whose block, by the versions that workers keep, would be over K epochs old
+//	variation:X  who finds ‖z_j - z̃_j‖ > X, in the Frobenius norm; X = 0: always
+//	relative:X   the same with X·‖z̃_j‖, which is not in the paper
 //
-// Workers share the all-reduce of every epoch, so none of them runs ahead, and the versions
-// of Algorithm 5 are known to both ends: under adaptive receivers take turns. Under
-// variation an announcement of one byte tells a receiver whether the block comes.
+// For the first two the versions of Algorithms 4 and 5 are the same everywhere (versions.go).
+// Under the others an announcement of one byte tells a receiver whether the block comes.
 //
-// Backward the same is done to gradients: a block's gradient returns in the epoch in which
-// the block came, and until the next the owner adds what was returned last. (To take a
-// stale block for a constant instead, and add nothing, costs accuracy: see
-// docs/strategies/sancus.md.) So both directions move the same share of CAGNET's rows. With
-// --means, where a block or gradient does not come, its mean does (exchange.Means).
+// Backward the same is done to gradients, on which the paper has no bound: those of a block
+// return, added up on their way, in the epochs in which the block came, and until the next
+// the owner adds what was returned last. (To take a stale block for a constant instead, and
+// add nothing, costs accuracy: see docs/strategies/sancus.md.) So both directions move the
+// same share of CAGNET's rows. With --means, where a block or gradient does not come, its
+// mean does (exchange.Means).
 //
-// With --clip c each worker's gradients of parameters are clipped to c·√workers before they
-// are all-reduced (§4.3.2). With bound 0 and no clipping all is exact, as are measuring,
-// features that never change, and what exchange.Tag.AlwaysFresh names of attention.
+// With --clip c the gradients that a worker sends in a layer (Algorithm 3), and its
+// gradients of parameters before they are all-reduced, are clipped to c·√workers (§4.3.2).
+// With bound 0 and no clipping all is exact, as are measuring, features that never change,
+// and what exchange.Tag.AlwaysFresh names of attention.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "sancus", Mode: train.FullGraph, Typical: true, Baseline: "cagnet",
 	Paper: &train.Paper{Title: "SANCUS, Peng et al., PVLDB 2022",
@@ -49,8 +53,8 @@ var Strategy = train.Describe(train.Descriptor{
 }, options{Staleness: "epoch:2", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Staleness string  `json:"staleness" main:"" help:"how stale rows may be: epoch:K, adaptive:K or variation:X"`
-	Clip      float64 `json:"clip" help:"norm that a worker's gradients are clipped to; 0: not"`
+	Staleness string  `json:"staleness" main:"" help:"how stale rows may be: epoch:K, adaptive:K, variation:X (norm of the change) or relative:X (share of the norm)"`
+	Clip      float64 `json:"clip" help:"norm, per root of workers, that a worker's gradients are clipped to; 0: not"`
 	exchange.MeanOption
 	exchange.RowOptions
 }
@@ -76,10 +80,11 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	}
 	blocks := exchange.NewBlocks(w)
 	m := &skipping{Blocks: blocks, stale: exchange.NewStale(w), means: exchange.NewMeans(blocks.Rows, o.MeanOption),
-		bound: bound, turns: map[int]*turn{}}
+		bound: bound, limit: o.Clip * math.Sqrt(float64(w.End.Size())), turns: map[int]*turn{}}
+	m.now, m.plan = newVersions(bound, w.End.Size(), m.stale.First), newVersions(bound, w.End.Size(), m.stale.First)
 	x := &sancus{exchange.NewAggregator(w, m, exchange.NewHalo(w.Dev, exchange.PartBlocks(w.Part))), m}
 	if o.Clip > 0 {
-		return &clipped{x, o.Clip * math.Sqrt(float64(w.End.Size())), w.Dev}, nil
+		return &clipped{x, m.limit, w.Dev}, nil
 	}
 	return x, nil
 }
@@ -89,10 +94,10 @@ type sancus struct {
 	policy *skipping
 }
 
-// Plan adds the announcements of variation, whose blocks depend on what they hold.
+// Plan adds the announcements of bounds by which blocks depend on what they hold.
 func (x *sancus) Plan(model *nn.Model) *wire.Plan {
 	p := x.Aggregator.Plan(model)
-	if x.policy.bound.rule != "variation" {
+	if !x.policy.bound.looks() {
 		return p
 	}
 	p.AtMost = p.AtMost || x.policy.bound.change > 0

@@ -22,7 +22,7 @@ func stale(t *testing.T, bound string, options ...string) train.Choice {
 }
 
 func TestWithoutStalenessIsExact(t *testing.T) {
-	for _, bound := range []string{"epoch:0", "adaptive:0", "variation:0"} {
+	for _, bound := range []string{"epoch:0", "adaptive:0", "variation:0", "relative:0"} {
 		t.Run(bound, func(t *testing.T) { traintest.ExactEverywhere(t, stale(t, bound)) })
 	}
 }
@@ -42,7 +42,7 @@ func TestOnOddParts(t *testing.T) {
 }
 
 func TestStopsTogether(t *testing.T) {
-	for _, bound := range []string{"epoch:1", "adaptive:1", "variation:0.5"} {
+	for _, bound := range []string{"epoch:1", "adaptive:1", "variation:0.5", "relative:0.5"} {
 		traintest.AllStop(t, stale(t, bound))
 	}
 }
@@ -115,15 +115,18 @@ func TestVariationSkipsWhatHardlyChanges(t *testing.T) {
 	for _, model := range []string{"gcn", "gat"} {
 		o := traintest.Options(model)
 		o.Model.Dropout, o.Model.AttentionDropout, o.Optim.LR = 0, 0, 0.02
-		var sent []int64
-		for _, x := range []string{"1000", "0.2", "0.000001"} {
-			o.Strategy = stale(t, "variation:"+x)
-			sent = append(sent, sentRows(t, parts, o))
-		}
-		each, fresh := float64(sent[2])/float64(o.Epochs), freshShare(model)
-		once := each * (1 + fresh*float64(o.Epochs-1))
-		if !(sent[0] < sent[1] && sent[1] < sent[2]) || math.Abs(float64(sent[0])-once) > 0.5 {
-			t.Errorf("%s: rows sent %v in %d epochs", model, sent, o.Epochs)
+		for _, x := range [][]string{{"relative:1000", "relative:0.2", "relative:0.000001"},
+			{"variation:1000000", "variation:4", "variation:0.000001"}} {
+			var sent []int64
+			for _, bound := range x {
+				o.Strategy = stale(t, bound)
+				sent = append(sent, sentRows(t, parts, o))
+			}
+			each, fresh := float64(sent[2])/float64(o.Epochs), freshShare(model)
+			once := each * (1 + fresh*float64(o.Epochs-1))
+			if !(sent[0] < sent[1] && sent[1] < sent[2]) || math.Abs(float64(sent[0])-once) > 0.5 {
+				t.Errorf("%s, %s: rows sent %v in %d epochs", model, x[1], sent, o.Epochs)
+			}
 		}
 	}
 }
@@ -203,7 +206,10 @@ func TestBadStaleness(t *testing.T) {
 		"sancus:variation:":     "a number from 0",
 		"sancus:variation:NaN":  "a number from 0",
 		"sancus:variation:-0.1": "not \"-0.1\"",
-		"sancus:sometimes:2":    "not one of epoch:K, adaptive:K, variation:X",
+		"sancus:variation:x":    "relative:X",
+		"sancus:relative:NaN":   "a number from 0",
+		"sancus:relative:2x":    "as in relative:0.5",
+		"sancus:sometimes:2":    "not one of epoch:K, adaptive:K, variation:X, relative:X",
 		"sancus:":               "not one of epoch:K",
 		"skipg:-1":              "from 0, not -1",
 		"skipg:often":           "a whole number",
@@ -213,8 +219,8 @@ func TestBadStaleness(t *testing.T) {
 			t.Errorf("%s: %v, want a word of %q", text, err, want)
 		}
 	}
-	for _, text := range []string{"sancus", "sancus:epoch:0", "sancus:adaptive:3", "sancus:variation:0.05", "skipg",
-		"skipg:2", "cagnet"} {
+	for _, text := range []string{"sancus", "sancus:epoch:0", "sancus:adaptive:3", "sancus:variation:0.05",
+		"sancus:relative:0.05", "skipg", "skipg:2", "cagnet"} {
 		if _, err := train.Choose(text, nil); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

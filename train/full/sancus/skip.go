@@ -5,13 +5,17 @@ import (
 	"starling/tensor"
 )
 
-// skipping moves the blocks that are due, and keeps them for when they are not.
+// skipping broadcasts the blocks of workers that are ACTIVE, and keeps them for when they
+// are not.
 type skipping struct {
 	*exchange.Blocks
 	stale *exchange.Stale
 	means *exchange.Means
 	bound staleness
-	turns map[int]*turn // of each layer, in this epoch
+	limit float64 // norm of the gradients that a worker sends in a layer; 0: any
+	// now is the tracker of the run, plan that of epochs being planned.
+	now, plan *versions
+	turns     map[int]*turn // of each layer, in this epoch
 }
 
 // Save lists every matrix that outlives a pass.
@@ -22,42 +26,31 @@ func (m *skipping) Begin(epoch, batch int, training bool) {
 	m.stale.Note()
 }
 
-// turn is who sends a layer's block to whom in an epoch.
+// turn is whose blocks of a layer travel in an epoch.
 type turn struct {
-	comes, goes []bool         // by peer
-	announced   *announcements // that say what comes; nil: known without
+	active    []bool         // by owner
+	announced *announcements // that say so; nil: known without
 }
 
-// turn decides who sends a layer's block to whom.
+// turn decides whose blocks of a layer travel.
 func (m *skipping) turn(t exchange.Tag, h *exchange.Halo, src tensor.Matrix) *turn {
-	n, me := m.W.End.Size(), m.W.End.Rank()
-	d := &turn{comes: make([]bool, n), goes: make([]bool, n)}
+	d := &turn{}
 	m.turns[t.Layer] = d
-	if m.bound.rule == "variation" {
+	if m.bound.looks() {
+		d.active = make([]bool, m.W.End.Size())
 		m.announce(t.Layer, h, d, m.changed(t.Layer, src))
 		return d
 	}
-	for q := range n {
-		d.comes[q], d.goes[q] = m.due(q, me, m.Epoch), m.due(me, q, m.Epoch)
-	}
+	d.active = m.now.at(m.Epoch)
 	return d
 }
 
-// due reports whether a worker's block goes to another in an epoch.
-func (m *skipping) due(from, to, epoch int) bool {
-	n := m.W.End.Size()
-	return m.bound.due(m.stale.First, epoch, (to-from+n)%n)
-}
-
 func (m *skipping) RowsTo(t exchange.Tag, h *exchange.Halo, peer, epoch int, training bool) int64 {
-	from, to := m.W.End.Rank(), peer
-	if t.Backward {
-		from, to = to, from
+	if t.AlwaysFresh(training) || m.bound.looks() {
+		return m.Blocks.RowsTo(t, h, peer, epoch, training)
 	}
-	if !t.AlwaysFresh(training) && m.bound.rule != "variation" && !m.due(from, to, epoch) {
-		return 0
-	}
-	return m.Blocks.RowsTo(t, h, peer, epoch, training)
+	active := m.plan.at(epoch)
+	return m.RowsOf(t, peer, func(owner int) bool { return active[owner] })
 }
 
 func (m *skipping) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.Matrix) exchange.Arrival {
@@ -66,9 +59,9 @@ func (m *skipping) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.M
 	}
 	d := m.turn(t, h, src)
 	kept, _ := m.stale.Rows(exchange.StaleKey{Layer: t.Layer, What: "halo"}, into.Type(), into.Rows, into.Cols)
-	x := m.Transfer(t, kept, src)
+	x := m.Broadcast(t, h, kept, src)
 	receive := func() {
-		m.receiveFrom(x, d.comes, h.HaloPtr)
+		x.Receive(d.active)
 		now := m.meansOf(t, h, d, src)
 		x.Arrived = func() {
 			now.Apply(kept)
@@ -78,10 +71,8 @@ func (m *skipping) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.M
 	if d.announced == nil {
 		receive()
 	}
-	for _, q := range m.W.Peers() {
-		if d.goes[q] {
-			x.SendTo(q, 0, h.Src)
-		}
+	if d.active[m.W.End.Rank()] {
+		x.Leave()
 	}
 	if d.announced != nil {
 		return &announced{x, m, d, receive}
@@ -90,51 +81,56 @@ func (m *skipping) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.M
 }
 
 func (m *skipping) Reverse(t exchange.Tag, h *exchange.Halo, grads, dst tensor.Matrix) exchange.Arrival {
+	if m.Training && m.limit > 0 {
+		clip(m.W.Dev, m.limit, grads)
+	}
 	if t.AlwaysFresh(m.Training) {
 		return m.Blocks.Reverse(t, h, grads, dst)
 	}
 	d := m.turns[t.Layer]
-	kept, _ := m.stale.Rows(exchange.StaleKey{Layer: t.Layer, What: "returned"}, grads.Type(), h.Send.Len(), grads.Cols)
-	x := m.Transfer(t, kept, grads)
+	kept, _ := m.stale.Rows(exchange.StaleKey{Layer: t.Layer, What: "returned"}, grads.Type(), dst.Rows, grads.Cols)
 	now := m.meansOf(t, h, d, grads)
-	x.Arrived = func() {
-		now.Apply(kept)
-		m.AddReturned(h, dst, kept)
-	}
-	m.receiveFrom(x, d.goes, h.SendPtr)
-	for _, q := range m.W.Peers() {
-		if d.comes[q] {
-			x.SendTo(q, int(h.HaloPtr[q]), int(h.HaloPtr[q+1]))
-		}
-	}
-	return x
+	return &returned{m.Reduce(t, h, grads, d.active, func(sum tensor.Matrix) { m.W.Dev.Copy(kept, sum) }), func() {
+		now.ApplySum(kept)
+		m.W.Dev.Combine(dst, 1, dst, 1, kept)
+	}}
+}
+
+// returned is gradients on their way, and what is done with those of the own block: they
+// are the last that came.
+type returned struct {
+	*exchange.Reduction
+	use func()
+}
+
+func (r *returned) Wait() {
+	r.Reduction.Wait()
+	r.use()
 }
 
 // meansOf begins to bring the means of blocks, or gradients, that do not come.
 func (m *skipping) meansOf(t exchange.Tag, h *exchange.Halo, d *turn, rows tensor.Matrix) *exchange.Correction {
-	switch {
-	case m.means == nil:
+	if m.means == nil {
 		return nil
-	case t.Backward:
-		return m.means.Swap(t, rows, h.Received().But(d.comes), h.Sent().But(d.goes))
 	}
-	return m.means.Swap(t, rows, h.Sent().Whole(h.Src).But(d.goes), h.Received().But(d.comes))
+	mine := make([]bool, len(d.active)) // whether the own block goes, to each
+	for q := range mine {
+		mine[q] = d.active[m.W.End.Rank()]
+	}
+	if t.Backward {
+		return m.means.Swap(t, rows, h.Received().But(d.active), h.Sent().But(mine))
+	}
+	return m.means.Swap(t, rows, h.Sent().Whole(h.Src).But(mine), h.Received().But(d.active))
 }
 
 // MeansTo: means go where rows do not.
 func (m *skipping) MeansTo(t exchange.Tag, h *exchange.Halo, peer, epoch int) int64 {
-	exact := m.bound.rule == "variation" && m.bound.change == 0
-	if exact || m.bound.rule != "variation" && m.RowsTo(t, h, peer, epoch, true) > 0 {
+	owner := m.W.End.Rank()
+	if t.Backward {
+		owner = peer
+	}
+	if exact := m.bound.looks() && m.bound.change == 0; exact || !m.bound.looks() && m.plan.at(epoch)[owner] {
 		return 0
 	}
 	return m.means.To(t, h, peer)
-}
-
-// receiveFrom asks some of the peers for their rows.
-func (m *skipping) receiveFrom(x *exchange.Transfer, some []bool, ptr []int64) {
-	for _, q := range m.W.Peers() {
-		if lo, hi := int(ptr[q]), int(ptr[q+1]); some[q] && lo < hi {
-			x.ReceiveFrom(q, lo, hi)
-		}
-	}
 }

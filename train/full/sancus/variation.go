@@ -10,7 +10,8 @@ import (
 )
 
 // changed reports whether the own block has changed so much since it was last sent that
-// it must be sent again: by more than the bound's share of its norm.
+// it must be sent again: by more than the bound (Definition 3), or than that share of its
+// norm.
 func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 	if m.bound.change == 0 {
 		return true
@@ -21,9 +22,12 @@ func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 		diff := dev.Scratch(src.Type(), src.Rows, src.Cols)
 		dev.Combine(diff, 1, src, -1, last)
 		squares := tensor.Dots(dev, [2]tensor.Matrix{diff, diff}, [2]tensor.Matrix{last, last})
-		gap, size := math.Sqrt(squares[0]), math.Sqrt(squares[1])
 		dev.Free(diff)
-		if gap <= m.bound.change*size {
+		bound := m.bound.change
+		if m.bound.rule == "relative" {
+			bound *= math.Sqrt(squares[1])
+		}
+		if math.Sqrt(squares[0]) <= bound {
 			return false
 		}
 	}
@@ -47,8 +51,9 @@ func (m *skipping) announce(layer int, h *exchange.Halo, d *turn, goes bool) {
 	}
 	d.announced = &announcements{said: make([]byte, m.W.End.Size())}
 	key := wire.Key{Coflow: m.Coflow(exchange.Tag{Layer: layer}, coflow.Control)}
+	d.active[m.W.End.Rank()] = goes
 	for _, q := range m.W.Peers() {
-		if d.goes[q] = goes; h.Src > 0 {
+		if h.Src > 0 {
 			m.W.End.Send(q, key, wire.Control, word)
 		}
 		if h.HaloPtr[q] < h.HaloPtr[q+1] {
@@ -66,13 +71,15 @@ func (m *skipping) hear(d *turn) {
 		}
 	}
 	for q, word := range d.announced.said {
-		d.comes[q] = word == 1
+		if q != m.W.End.Rank() {
+			d.active[q] = word == 1
+		}
 	}
 }
 
 // announced is an exchange whose senders say first whether they send.
 type announced struct {
-	*exchange.Transfer
+	*exchange.Broadcast
 	m       *skipping
 	d       *turn
 	receive func()
@@ -81,5 +88,5 @@ type announced struct {
 func (x *announced) Wait() {
 	x.m.hear(x.d)
 	x.receive()
-	x.Transfer.Wait()
+	x.Broadcast.Wait()
 }
