@@ -18,10 +18,10 @@ const (
 	Rows
 	// Params: gradients of parameters; the end of the step waits for them.
 	Params
-	// Inputs: what a batch to come is made from (draws of neighbours, rows of features); that
-	// batch waits for them.
+	// Inputs: what a batch or epoch to come is made from (draws of neighbours, rows of features,
+	// rows that will be an epoch stale); that one waits for them.
 	Inputs
-	// Bulk: no step waits for it (checkpoints, topology, constant rows).
+	// Bulk: no step waits for it (topology before the first step, checkpoints).
 	Bulk
 	types
 )

@@ -87,19 +87,19 @@ const (
 // key is that of a transfer in this pass.
 func (r *Rows) key(t Tag) wire.Key {
 	if t.Layer < 0 { // once in a run, for training or for measuring
-		return wire.Key{Step: r.step(t, stepRows), Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}}
+		return wire.Key{Step: r.step(t, stepRows), Coflow: coflow.ID{Type: coflow.Inputs, Layer: -1}}
 	}
-	step, urgency := stepRows, coflow.Rows
+	step, id := stepRows, r.Coflow(t, coflow.Rows)
 	if t.Scores {
 		step = stepScores
 	}
 	switch {
 	case t.mean:
-		step, urgency = stepMeans, coflow.Control
-	case t.Stale:
-		urgency = coflow.Bulk
+		step, id.Type = stepMeans, coflow.Control
+	case t.Stale: // what the next epoch begins with
+		id.Type, id.Epoch = coflow.Inputs, id.Epoch+1
 	}
-	return wire.Key{Step: r.step(t, step), Coflow: r.Coflow(t, urgency)}
+	return wire.Key{Step: r.step(t, step), Coflow: id}
 }
 
 // Coflow is the group of a transfer in this pass.

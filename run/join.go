@@ -191,7 +191,8 @@ func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, e
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.Order = timeoutOf(s), coflow.OrderNamed(s.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
-		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil, NoSharedMemory: s.Transport == "tcp"}
+		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil, NoSharedMemory: s.Transport == "tcp",
+		DSCP: s.DSCP}
 	me := m.Peers[m.Rank]
 	for _, p := range m.Peers {
 		cfg.Addrs, cfg.HostIDs = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host)

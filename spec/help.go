@@ -103,7 +103,9 @@ var help = map[string]string{
 	"partitioner": "method to cut the dataset with if it is not a partition: {}",
 	"in_process":  "run the workers as goroutines of this process",
 	"transport":   "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp",
-	"send_order":  "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent",
+	"send_order": "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, hermod: " +
+		"what is consumed first",
+	"dscp": "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer",
 	"on_failure": "when a worker is lost: restart it, or wait for it to be started by hand, and continue from " +
 		"the newest checkpoint; or stop",
 	"heartbeat": "seconds of silence after which a worker counts as dead",

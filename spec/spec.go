@@ -92,6 +92,7 @@ type Spec struct {
 	InProcess   bool   `json:"in_process" resume:"free"`
 	Transport   string `json:"transport" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`
+	DSCP        bool   `json:"dscp" resume:"free"`
 	OnFailure   string `json:"on_failure" resume:"free"`
 	Heartbeat   int    `json:"heartbeat" resume:"free"`
 	Timeout     int    `json:"timeout" resume:"free"`

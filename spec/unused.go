@@ -82,6 +82,8 @@ func (s *Spec) workerEffects() []effect {
 		{"--in-process", s.InProcess, distributed, "one worker always is"},
 		{"--transport", s.Transport != "auto", distributed, "one worker sends nothing"},
 		{"--send-order", s.SendOrder != "type", distributed, "one worker sends nothing"},
+		{"--dscp", s.DSCP, processes && s.Transport != "shm" && s.Transport != "mpi",
+			"no bytes of this run leave by TCP"},
 		{"--on-failure", s.OnFailure != d.OnFailure, processes, "there are no processes to lose in this run"},
 		{"--heartbeat", s.Heartbeat != d.Heartbeat, processes, "there are no processes to lose in this run"},
 	}

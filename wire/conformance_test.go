@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 	for _, tr := range []wiretest.Transport{
 		{Name: "inprocess", Open: inProcess},
 		{Name: "tcp", Open: wire.OpenTCP, Streams: true},
+		{Name: "classes", Open: wire.OpenClasses, Streams: true},
 		{Name: "shm", Open: wire.OpenMemory, Streams: true},
 		{Name: "rings", Open: wire.OpenRings, Streams: true},
 		{Name: "mpi", Open: wire.OpenFakeMPI, Streams: true},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"starling/coflow"
 )
 
 // Config is what a worker needs to know to join its peers. Where the addresses
@@ -30,8 +32,11 @@ type Config struct {
 	Token []byte
 	// Insecure allows listening beyond loopback without a token.
 	Insecure bool
-	// Connections to each peer over TCP; 0: 2.
+	// Connections to each peer over TCP; 0: 2, or with DSCP one per class.
 	Connections int
+	// DSCP gives each class of coflows (coflow.Classes) a connection of its own, whose packets
+	// have the mark of the class, for networks that look at it.
+	DSCP bool
 	// NoSharedMemory makes ranks of one host use TCP too.
 	NoSharedMemory bool
 	// ringsOnly keeps the peers from reading this rank's memory, as kernels may.
@@ -50,6 +55,9 @@ func Join(ctx context.Context, cfg Config) (Endpoint, error) {
 	cfg.Options = cfg.Options.withDefaults()
 	if cfg.Connections == 0 {
 		cfg.Connections = 2
+		if cfg.DSCP {
+			cfg.Connections = len(coflow.Classes())
+		}
 	}
 	if err := cfg.validate(); err != nil {
 		if cfg.Listener != nil {
@@ -84,6 +92,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("wire: ServerOf has %d entries for %d ranks", len(c.ServerOf), c.Size)
 	case c.Connections < 1 || c.Connections > 64:
 		return fmt.Errorf("wire: Connections is %d, expected 1 to 64", c.Connections)
+	case c.DSCP && c.Connections != len(coflow.Classes()):
+		return fmt.Errorf("wire: Connections is %d, expected %d: one per class", c.Connections, len(coflow.Classes()))
 	case c.Listener == nil:
 		return errors.New("wire: Listener is missing")
 	case len(c.Token) == 0 && !c.Insecure && !onLoopback(c.Listener.Addr()):
@@ -192,6 +202,9 @@ func (m *mesh) join(ctx context.Context) (Endpoint, error) {
 	stop(context.Canceled)
 	dials.Wait()
 	closeSock()
+	if err == nil && m.cfg.DSCP {
+		err = m.mark()
+	}
 	m.start()
 	if err != nil {
 		m.endpoint.Fail(err)
@@ -223,6 +236,9 @@ func (m *mesh) start() {
 			continue
 		}
 		peer := newTCPPeer(m.endpoint, p, conns)
+		if m.cfg.DSCP && len(conns) == m.cfg.Connections {
+			peer.queue.divide()
+		}
 		m.carriers.to[p] = peer
 		defer peer.start()
 		if mem != nil {
@@ -233,6 +249,26 @@ func (m *mesh) start() {
 	if m.hub != nil {
 		m.hub.start()
 	}
+}
+
+// mark gives the packets of each connection the mark of its class. What peers send each
+// other through memory has none.
+func (m *mesh) mark() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	codes := coflow.Classes()
+	for p, slots := range m.mu.peers {
+		for i, s := range slots {
+			if s.conn == nil {
+				continue
+			}
+			if err := kernelOf(s.conn).mark(codes[i]); err != nil {
+				return fmt.Errorf("rank %d cannot mark packets to %s: %w; run without --dscp", m.cfg.Rank,
+					name(p, m.cfg.Addrs[p]), err)
+			}
+		}
+	}
+	return nil
 }
 
 // explain says who is missing, and as far as is known, why.

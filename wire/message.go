@@ -74,6 +74,9 @@ type Chunk struct {
 // Header says where the bytes belong; the receiver's Inbox takes both.
 func (c *Chunk) Header() Header { return Header{c.header()} }
 
+// Coflow is the group of the message.
+func (c *Chunk) Coflow() coflow.ID { return c.m.key.Coflow }
+
 // Bytes are those of the message's payload.
 func (c *Chunk) Bytes() []byte { return c.bytes }
 

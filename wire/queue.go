@@ -24,9 +24,11 @@ type sendQueue struct {
 	wake   sync.Cond
 	others sync.Cond // for connections after the first, while the link is slow
 	slow   bool
-	heap   urgency[*Message]
-	state  ending
-	cause  error // of broken, and of messages that come too late
+	// class are for connections that carry one class of coflows each; nil: all carry all.
+	class []sync.Cond
+	heap  urgency[*Message]
+	state ending
+	cause error // of broken, and of messages that come too late
 	// inFlight is how many chunks are being written; count how many messages wait,
 	// to be read without the lock.
 	inFlight int
@@ -44,11 +46,33 @@ func newSendQueue(order coflow.Order) *sendQueue {
 	return q
 }
 
+// divide makes a message leave only by the connection of its class.
+func (q *sendQueue) divide() {
+	q.class = make([]sync.Cond, len(coflow.Classes()))
+	for i := range q.class {
+		q.class[i].L = &q.Mutex
+	}
+}
+
 // wakeAll tells the senders that the queue ends, or that the link is slow or no longer so.
 // REQUIRES: the lock held.
 func (q *sendQueue) wakeAll() {
 	q.wake.Broadcast()
 	q.others.Broadcast()
+	for i := range q.class {
+		q.class[i].Broadcast()
+	}
+}
+
+// signal wakes a sender that may take the next message. Of classes that is one: those of
+// other classes wait until nothing more urgent is queued.
+// REQUIRES: the lock held, and the queue not empty.
+func (q *sendQueue) signal() {
+	if q.class == nil {
+		q.wake.Signal()
+		return
+	}
+	q.class[coflow.Class(q.first().key.Coflow)].Signal()
 }
 
 // put adds a message; it fails at once if the queue has ended.
@@ -62,7 +86,7 @@ func (q *sendQueue) put(m *Message) {
 	q.heap.put(m, m.key.Coflow)
 	q.count.Add(1)
 	if !q.quiet {
-		q.wake.Signal()
+		q.signal()
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"starling/coflow"
 )
 
 const (
@@ -57,6 +59,7 @@ type tcpConn struct {
 	}
 
 	first  bool    // of the connections to the peer
+	class  int     // of the messages that it carries, if the queue is divided
 	piece  int     // bytes in a write: from chunkSize to maxChunk, by what the link can do
 	kernel *kernel // nil: not known
 	paced  bool    // by what the link takes, because it leaves the host
@@ -76,7 +79,7 @@ func newTCPPeer(n *endpoint, peer int, conns []net.Conn) *tcpPeer {
 	p.late.Stop()
 	for i, c := range conns {
 		k := kernelOf(c)
-		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0,
+		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0, class: i,
 			piece: chunkSize, kernel: k, paced: k != nil && leaves(c)})
 	}
 	return p
@@ -150,7 +153,7 @@ func (c *tcpConn) write() {
 			lost = c.endpoint.lost(c.peer, err)
 		}
 		c.queue.Lock()
-		if slow := c.pace.slow(); c.first && slow != c.queue.slow {
+		if slow := c.pace.slow(); c.first && c.queue.class == nil && slow != c.queue.slow {
 			c.queue.slow = slow
 			c.queue.wakeAll()
 		}
@@ -171,28 +174,51 @@ func (c *tcpConn) takeBatch() bool {
 	q := c.queue
 	q.Lock()
 	defer q.Unlock()
-	for q.empty() || c.control || !c.first && q.slow {
+	for !c.mayTake() {
 		if q.state != open && q.empty() && (q.inFlight == 0 || !c.control) {
 			return false
 		}
-		if c.first || !q.slow {
-			q.wake.Wait()
-			continue
-		}
-		q.wake.Signal() // if it was this one that was woken
-		q.others.Wait()
+		c.pause()
 	}
 	clear(c.chunks)
 	c.chunks = c.chunks[:0]
-	for bytes := 0; !q.empty() && bytes < c.piece && len(c.chunks) < batchFrames; {
+	for bytes := 0; c.mayTake() && bytes < c.piece && len(c.chunks) < batchFrames; {
 		piece := q.take(c.piece)
 		bytes += len(piece.bytes) + frameHead
 		c.chunks = append(c.chunks, piece)
 	}
 	if !q.empty() {
-		q.wake.Signal() // a message that is large is for the other connections too
+		q.signal() // a message that is large is for the other connections too
 	}
 	return true
+}
+
+// mayTake reports whether the next chunk is for this connection.
+// REQUIRES: the queue's lock held.
+func (c *tcpConn) mayTake() bool {
+	q := c.queue
+	switch {
+	case q.empty() || c.control:
+		return false
+	case q.class != nil:
+		return coflow.Class(q.first().key.Coflow) == c.class
+	}
+	return c.first || !q.slow
+}
+
+// pause waits until there may be something to take.
+// REQUIRES: the queue's lock held.
+func (c *tcpConn) pause() {
+	q := c.queue
+	switch {
+	case q.class != nil:
+		q.class[c.class].Wait()
+	case c.first || !q.slow:
+		q.wake.Wait()
+	default:
+		q.wake.Signal() // if it was this one that was woken
+		q.others.Wait()
+	}
 }
 
 // writeBatch sends the chunks taken in one system call.

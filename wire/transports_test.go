@@ -21,6 +21,7 @@ type transport struct {
 var transports = []transport{
 	{"inprocess", func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
 	{"tcp", openTCP},
+	{"classes", openClasses},
 	{"shm", openMemory},
 	{"rings", openRings},
 	{"mpi", openFakeMPI},
@@ -28,6 +29,11 @@ var transports = []transport{
 
 func openTCP(t testing.TB, n int, opt Options) []Endpoint {
 	return joinAll(t, n, func(c *Config) { c.Options, c.NoSharedMemory = opt, true })
+}
+
+// openClasses is TCP with a connection for each class of coflows.
+func openClasses(t testing.TB, n int, opt Options) []Endpoint {
+	return joinAll(t, n, func(c *Config) { c.Options, c.NoSharedMemory, c.DSCP = opt, true, true })
 }
 
 // openRings is shared memory where the kernel does not let ranks read each other's.

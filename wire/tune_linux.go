@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"net"
 	"syscall"
 	"time"
@@ -81,4 +82,24 @@ func (k *kernel) trips() (least, now time.Duration) {
 		}
 	})
 	return least, now
+}
+
+// mark gives packets a code point (RFC 2474), in the field of IPv4, IPv6 or, on a socket of
+// both, the one that the connection uses.
+func (k *kernel) mark(code uint8) error {
+	if k == nil {
+		return errors.New("the connection is no socket of the kernel's")
+	}
+	var v4, v6 error
+	err := k.raw.Control(func(fd uintptr) {
+		v4 = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, int(code)<<2)
+		v6 = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(code)<<2)
+	})
+	switch {
+	case err != nil:
+		return err
+	case v4 != nil && v6 != nil:
+		return v4
+	}
+	return nil
 }

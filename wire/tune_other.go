@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -17,3 +18,4 @@ func (*kernel) hold(int)                          {}
 func (*kernel) plain()                            {}
 func (*kernel) unacked() int                      { return 0 }
 func (*kernel) trips() (least, now time.Duration) { return 0, 0 }
+func (*kernel) mark(uint8) error                  { return errors.New("marks are set on Linux only") }

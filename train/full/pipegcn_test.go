@@ -215,7 +215,7 @@ type holding struct {
 }
 
 func (e holding) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wire.Pending {
-	if *e.hold && key.Coflow.Type == coflow.Bulk {
+	if *e.hold && key.Coflow.Type == coflow.Inputs {
 		*e.held = append(*e.held, func() { e.Endpoint.Send(to, key, kind, payload) })
 		return wire.Settled()
 	}

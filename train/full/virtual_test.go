@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"starling/coflow"
 	"starling/train"
 	"starling/train/traintest"
 	"starling/wire"
@@ -67,5 +68,46 @@ func checkVirtual(t *testing.T, got, want *traintest.Trained, clock wire.Clock, 
 		if span.Start.Before(wire.VirtualStart) || wire.Since(clock, span.Start) < span.Dur {
 			t.Errorf("%q at %v for %v is not in virtual time", span.Name, span.Start, span.Dur)
 		}
+	}
+}
+
+// TestNobodyWaitsForBulk: with bulk transfers that take an hour of virtual time each, and all
+// others a second, no epoch takes an hour: what a step waits for is of another type. Only
+// what is told before the first may wait.
+func TestNobodyWaitsForBulk(t *testing.T) {
+	const workers, latency, bulk = 4, time.Second, time.Hour
+	parts := traintest.CutForServers(t, traintest.Communities(t, 90, false), "random", workers, 2)
+	for _, name := range []string{"halo", "halo+relay", "cagnet", "pipegcn", "pipegcn+means", "sancus", "skipg", "g3",
+		"g3+relay", "bns", "bns:cached", "granndis", "granndis:eas", "neutronstar"} {
+		t.Run(name, func(t *testing.T) {
+			o := traintest.Options("gcn")
+			o.Epochs = 4
+			var err error
+			if o.Strategy, err = train.Choose(name, nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				opt := wire.DefaultOptions()
+				opt.Timeout = 1000 * time.Hour
+				for k := range parts {
+					opt.ServerOf = append(opt.ServerOf, parts[0].Book.Server(k))
+				}
+				delay := func(id coflow.ID) time.Duration {
+					if id.Type == coflow.Bulk {
+						return bulk
+					}
+					return 0
+				}
+				ends := wiretest.Simulate(t, workers, opt, func(int, int) wiretest.SimulatedLink {
+					return wiretest.SimulatedLink{Latency: latency, Delay: delay}
+				})
+				r := traintest.Observe(t, ends, parts, traintest.Ref, o).Results[0]
+				for epoch, s := range r.EpochSeconds {
+					if s < latency.Seconds() || s >= bulk.Seconds() {
+						t.Errorf("epoch %d took %g s: transfers take %v, bulk ones %v", epoch, s, latency, bulk)
+					}
+				}
+			})
+		})
 	}
 }

@@ -153,7 +153,7 @@ func (b *pairBatches) drawer() *pairDrawer {
 // draw draws this worker's pairs of a batch and their negatives.
 func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	b := d.of
-	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: -1, Type: coflow.Bulk}
+	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: -1, Type: coflow.Inputs}
 	d.left, d.right, d.edge, d.excluded = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0]
 	var mine []uint32
 	mine, d.scale = b.roots.seeds(epoch, number)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/coflow"
 	"starling/wire"
 )
 
@@ -14,6 +15,8 @@ type SimulatedLink struct {
 	Rate    float64 // payload bytes per second; 0: transmission takes no time
 	// Jitter, if set, is added to the latency of each chunk, so that chunks overtake each other.
 	Jitter func() time.Duration
+	// Delay, if set, is added to the latency of a group's chunks.
+	Delay func(coflow.ID) time.Duration
 }
 
 // transmission is how long a chunk occupies the link.
@@ -25,11 +28,15 @@ func (l SimulatedLink) transmission(bytes int) time.Duration {
 }
 
 // propagation is how long it takes from its last byte until it has arrived.
-func (l SimulatedLink) propagation() time.Duration {
-	if l.Jitter == nil {
-		return l.Latency
+func (l SimulatedLink) propagation(id coflow.ID) time.Duration {
+	d := l.Latency
+	if l.Jitter != nil {
+		d += l.Jitter()
 	}
-	return l.Latency + l.Jitter()
+	if l.Delay != nil {
+		d += l.Delay(id)
+	}
+	return d
 }
 
 // Uniform gives all links the same latency and rate.
@@ -220,7 +227,7 @@ func (l *simulatedLink) send() {
 	l.undelivered++
 	l.net.clock.AfterFunc(l.speed.transmission(len(c.Bytes())), func() {
 		l.occupied = false
-		l.net.clock.AfterFunc(l.speed.propagation(), func() { l.arrive(c) })
+		l.net.clock.AfterFunc(l.speed.propagation(c.Coflow()), func() { l.arrive(c) })
 		l.send()
 	})
 }
