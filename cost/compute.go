@@ -33,6 +33,12 @@ func (c Compute) String() string {
 		short(c.Op*1e6))
 }
 
+// Shared is what each of so many workers has of a machine.
+func (c Compute) Shared(workers int) Compute {
+	n := float64(workers)
+	return Compute{GEMM: c.GEMM / n, SpMM: c.SpMM / n, Memory: c.Memory / n, Op: c.Op * n}
+}
+
 // ParseCompute reads the text form. All four rates must be there.
 func ParseCompute(text string) (c Compute, err error) {
 	rates := []struct {

@@ -64,3 +64,10 @@ func TestMeasureCompute(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestShared: each of two workers has half a machine.
+func TestShared(t *testing.T) {
+	if got := (Compute{GEMM: 4, SpMM: 6, Memory: 8, Op: 1}).Shared(2); got != (Compute{2, 3, 4, 2}) {
+		t.Errorf("%+v", got)
+	}
+}

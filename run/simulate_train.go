@@ -37,14 +37,16 @@ type SimulateOptions struct {
 	Computing string
 	// SkipComputing leaves out the numbers: times and bytes are those of a run that computes.
 	SkipComputing bool
-	Charts        int // ports whose queue and utilisation over time are kept
-	Simulated     func(SimulatedRow)
+	// Sharing is how many workers have the machine that rates are measured on: each has its part.
+	Sharing   int
+	Charts    int // ports whose queue and utilisation over time are kept
+	Simulated func(SimulatedRow)
 }
 
 // DefaultSimulate trains eight workers on a star.
 func DefaultSimulate() SimulateOptions {
 	o := SimulateOptions{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
-		Charts: 8}
+		Charts: 8, Sharing: 1}
 	o.Workers, o.Epochs, o.Papers = 8, 3, false
 	return o
 }
@@ -56,6 +58,9 @@ const forever = 10 * 24 * time.Hour
 // SimulateTrain trains one case after the other on simulated workers, in virtual time.
 func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener) (*Simulated, error) {
 	events = event.Locked(minorNotesOnce(onlyNotes(event.All(events))))
+	if o.Sharing < 1 {
+		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
+	}
 	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return nil, err
@@ -251,8 +256,9 @@ func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, eve
 	dev := newDevice(&s)
 	defer dev.Close()
 	book := p.book
-	o.Computing = cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
-		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now).String()
+	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
+		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now)
+	o.Computing = c.Shared(o.Sharing).String()
 	return nil
 }
 

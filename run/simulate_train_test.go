@@ -135,6 +135,7 @@ func TestSimulateMistakes(t *testing.T) {
 		"--delay":               func(o *SimulateOptions) { o.Delay = "long" },
 		"--computing":           func(o *SimulateOptions) { o.Computing = "some" },
 		"--level, --background": func(o *SimulateOptions) { o.Background = 2 },
+		"--sharing":             func(o *SimulateOptions) { o.Sharing = 0 },
 		"--skip-computing": func(o *SimulateOptions) {
 			o.SkipComputing, o.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
 		},

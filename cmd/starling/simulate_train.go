@@ -55,6 +55,7 @@ func simulateTrainCommand() *cobra.Command {
 	f.Uint64Var(&o.BackgroundSeed, "background-seed", 1, "seed of that traffic")
 	f.StringVar(&o.Computing, "computing", o.Computing, "what computing is charged: measured, none, or rates such as "+
 		"\"gemm=40 spmm=2 memory=8 op=2us\"")
+	f.IntVar(&o.Sharing, "sharing", o.Sharing, "workers that share a machine like this one: measured rates are divided by it")
 	f.BoolVar(&o.SkipComputing, "skip-computing", false, "do not compute the numbers")
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.JSON, "json", "", "write the result to this file, - for standard output")
