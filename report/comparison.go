@@ -55,10 +55,12 @@ type CompareRow struct {
 	// CPUShare is the share of the processors' time that workers used, mean over rounds.
 	CPUShare Number `json:"cpu_share,omitempty"`
 	// Of mini-batches: training vertices per second, the share of rows of features that other hosts
-	// own, and the share of those that a cache had.
+	// own, the share of those that a cache had, and the rows of all workers' shares of a batch over the
+	// distinct ones.
 	SamplesPerSecond Number `json:"samples_per_second,omitempty"`
 	MissRate         Number `json:"miss_rate,omitempty"`
 	CacheHits        Number `json:"cache_hits,omitempty"`
+	Redundancy       Number `json:"redundancy,omitempty"`
 
 	TestAccuracy Number `json:"test_accuracy"` // at the best epoch by validation, mean over rounds
 	TestSpread   Number `json:"test_accuracy_deviation"`
@@ -197,6 +199,7 @@ func (row *CompareRow) setBytes(r *Run) {
 	if r.Rows != nil {
 		row.SamplesPerSecond = r.SamplesPerSecond
 		row.MissRate = Number(float64(r.Rows.Remote) / float64(r.Rows.Needed))
+		row.Redundancy = Number(r.Rows.Redundancy)
 		row.CacheHits = Number(float64(r.Rows.Cached) / float64(max(r.Rows.Remote, 1)))
 	}
 	if b.PerEpoch != nil {

@@ -69,6 +69,7 @@ func (c *Comparison) speedColumns() []column {
 			column{"samples/s", func(r *CompareRow) string { return fmt.Sprintf("%.0f", float64(r.SamplesPerSecond)) }},
 			column{"remote", func(r *CompareRow) string { return wholePercent(r.MissRate) }},
 			column{"cached", func(r *CompareRow) string { return wholePercent(r.CacheHits) }},
+			column{"redundant", func(r *CompareRow) string { return times(r.Redundancy) }},
 			column{"cpu", func(r *CompareRow) string { return wholePercent(r.CPUShare) }})
 	}
 	return append(list,

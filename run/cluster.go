@@ -74,6 +74,9 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 			return err
 		}
 	}
+	if err := c.batchIfTooLarge(events); err != nil {
+		return err
+	}
 	if c.from, err = startOf(s, c.parts.identity, &c.parts.meta, events); err != nil {
 		return err
 	}
@@ -211,7 +214,7 @@ func rowCounts(shares []*share) *train.RowCounts {
 	sum := &train.RowCounts{}
 	for _, s := range shares {
 		sum.Needed, sum.Remote = sum.Needed+s.Rows.Needed, sum.Remote+s.Rows.Remote
-		sum.Cached += s.Rows.Cached
+		sum.Cached, sum.Redundancy = sum.Cached+s.Rows.Cached, s.Rows.Redundancy // of all workers
 	}
 	if sum.Needed == 0 {
 		return nil

@@ -41,6 +41,9 @@ type Descriptor struct {
 	// ReplicaBytes is the memory that a worker, one of so many on its host, may fill with
 	// replicas that it chooses itself; nil: it never does.
 	ReplicaBytes func(c Choice, workers int) int64
+	// TakesOver is, of a strategy of mini-batches, how users would write it where it takes over from a
+	// full-graph strategy with BatchOption whose batch does not fit memory; nil: it never does.
+	TakesOver func(from Choice) string
 	// WarmUp is how many epochs beyond the first two pass until all is held that the
 	// strategy will hold; nil: none.
 	WarmUp func(c Choice) int
@@ -80,6 +83,38 @@ func Describe[O any](d Descriptor, defaults O, build func(s *Site, o O) (Strateg
 	}
 	d.New = func(s *Site) (Strategy, error) { return build(s, *s.Opt.Strategy.Options.(*O)) }
 	return d
+}
+
+// BatchOption is of full-graph strategies that leave a batch that does not fit memory to a strategy of
+// mini-batches, which TakesOver.
+type BatchOption struct {
+	Batch string `json:"batch" values:"full,auto" suffix:"*" omit:"default" help:"the full batch, or auto: cooperative batches where the full batch does not fit memory"`
+}
+
+// TakingOver is the strategy that takes over from one whose full batch does not fit, as users write it;
+// ok is false where that is not wanted.
+func TakingOver(from Choice) (text string, ok bool) {
+	if o, has := OptionOf[BatchOption](from); !has || o.Batch != "auto" {
+		return "", false
+	}
+	for _, d := range registry {
+		if d.TakesOver != nil {
+			return d.TakesOver(from), true
+		}
+	}
+	return "", false
+}
+
+// Setting is an option's value by name, empty where the strategy has none of it.
+func (c Choice) Setting(name string) string {
+	if c.Descriptor != nil {
+		for _, o := range c.Descriptor.Options() {
+			if o.Name == name {
+				return fmt.Sprint(c.Get(o))
+			}
+		}
+	}
+	return ""
 }
 
 // registry is all strategies, in the order of the lists that registered them.

@@ -35,6 +35,7 @@ var faultSettings = map[string][]string{
 		"--cache s3fifo --cache-budget 4KiB"},
 	"salient": {"--roots owner", "--roots random --cache-budget 4KiB", "--roots local"},
 	"bytegnn": {"--roots owner", "--roots random", "--roots local"},
+	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node"},
 	"hopgnn":  {"--merge 0", "--merge 1", "--merge 1 --merge-order random --pre-gather=false"},
 }
 

@@ -21,6 +21,7 @@ var inMini = map[string]string{
 	"salient":    "--workers 3 --servers 3 --strategy salient --transport tcp",
 	"bytegnn":    "--workers 3 --servers 3 --strategy bytegnn",
 	"hopgnn":     "--workers 3 --servers 3 --strategy hopgnn --merge 1",
+	"cobatch":    "--workers 3 --strategy cobatch",
 }
 
 // A run whose worker is killed between two steps, and that is then killed itself and resumed

@@ -68,6 +68,10 @@ type batch struct {
 	steps     []*batch
 	itinerary *itinerary
 
+	// share is this worker's of a batch that its server's workers compute together; nil: it computes
+	// the batch by itself.
+	share *coShare
+
 	// pulled is what came from owners; nil: the whole graph is here.
 	pulled *pulled
 
@@ -114,6 +118,11 @@ func (r *batch) prepare() {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
 	}
+	if r.share != nil {
+		for _, x := range r.share.blocks {
+			x.prepare()
+		}
+	}
 	if r.labels != nil {
 		r.gatherLabels()
 	}
@@ -156,6 +165,9 @@ func (r *batch) edgeRow(block int, x *sample.Block) func(k int64) []float32 {
 
 // outputs are the rows of the last layer.
 func (r *batch) outputs() int {
+	if r.share != nil {
+		return r.share.outputs()
+	}
 	if len(r.Blocks) == 0 {
 		return len(r.Vertices)
 	}

@@ -126,6 +126,14 @@ func (a *onBlocks) end() {
 	a.taken, a.batch = a.taken[:0], nil
 }
 
+// failed is why the rows of the batch at hand mean nothing.
+func (a *onBlocks) failed() error {
+	if s := a.batch.split; s != nil {
+		return s.err
+	}
+	return nil
+}
+
 // of is a layer's block.
 func (a *onBlocks) of(layer int) (*sample.Block, *onDevice) {
 	if len(a.batch.Blocks) == 1 {

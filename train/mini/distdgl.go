@@ -86,6 +86,7 @@ type distributed struct {
 	told           wire.Bytes
 	drawn          expected // what an epoch sends for batches
 	newSampler     func() remoteSampler
+	redundancy     float64                              // of the workers' shares of a batch: rows over distinct ones
 	count          int                                  // batches of an epoch, where roots do not say
 	shared         struct{ asked, needed atomic.Int64 } // edges that LADIES' probabilities were made of
 
@@ -94,6 +95,8 @@ type distributed struct {
 	evaluation *pairEvaluation
 	model      *nn.Model
 	embeddings *embeddings // nil: none are learnt
+	// together computes batches that are shared in a server; nil: none are.
+	together *coBlocks
 
 	cancel   context.CancelFunc
 	prefetch source
@@ -265,7 +268,8 @@ func (d *distributed) trainOn(f *train.Loop, from func(context.Context, *hostSid
 	}
 	host := newHostSide(f, d.site.Part.In, d.site.Part.Features, labels, d.loops)
 	d.prefetch = from(ctx, host)
-	m := &batches{Loop: f, count: d.steps(), on: on, joined: true, prefetch: d.prefetch, embeddings: d.embeddings}
+	m := &batches{Loop: f, count: d.steps(), on: on, joined: true, prefetch: d.prefetch, embeddings: d.embeddings,
+		together: d.together}
 	if d.pairs == nil {
 		if d.embeddings != nil {
 			f.Measure = d.embeddings.measure(f)

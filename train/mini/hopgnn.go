@@ -82,6 +82,7 @@ func newHop(s *train.Site, o hopOptions) (train.Strategy, error) {
 		return nil, err
 	}
 	h := &hop{distributed: d.(*distributed), opt: o}
+	h.redundancy = 0 // what was measured is of models that stay
 	h.merging.begin(o, s.End.Size())
 	if from := s.Opt.Resume; from != nil {
 		h.merging.resume(from.Caches)

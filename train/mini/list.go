@@ -10,6 +10,7 @@ var strategies = []train.Descriptor{
 	bytegnn,
 	hopgnn,
 	p3,
+	cobatch,
 }
 
 func init() { train.Register(strategies...) }

@@ -24,7 +24,8 @@ func TestMetamorphicBatches(t *testing.T) {
 		n := uint64(0)
 		pick := func(from ...string) string { n++; return from[key.IntN(n, len(from))] }
 		sampler := pick("neighbour", "neighbour", "fastgcn", "ladies", "saint-node", "saint-edge", "saint-walk")
-		model, strategy := pick("gcn", "sage", "gat", "gin"), pick("distdgl", "salient", "bytegnn", "hopgnn", "p3")
+		model, strategy := pick("gcn", "sage", "gat", "gin"), pick("distdgl", "salient", "bytegnn", "hopgnn", "p3",
+			"cobatch")
 		hopByHop := strategy == "bytegnn" || strategy == "hopgnn"
 		if model == "gat" && strategy == "p3" || sampler != "neighbour" && hopByHop {
 			strategy = "distdgl"
@@ -32,7 +33,7 @@ func TestMetamorphicBatches(t *testing.T) {
 		partitioner, transport := pick("random", "chunk", "fennel", "multilevel"), pick("inprocess", "tcp", "shm")
 		workers, shape := 1+key.IntN(100, 6), pick("dense", "sparse", "loops", "multilabel")
 		var options []string
-		if strategy == "distdgl" || strategy == "salient" {
+		if strategy == "distdgl" || strategy == "salient" || strategy == "cobatch" {
 			options = append(options, "cache="+pick(store.Caches...), "cache_budget="+pick("1KB", "1MB"))
 		}
 		if strategy != "hopgnn" {

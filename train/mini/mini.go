@@ -216,6 +216,7 @@ type batches struct {
 	joined   bool // other workers have batches too: all take every step
 	prefetch source
 	on       *onBlocks
+	together *coBlocks // of batches that workers of a server compute together
 	// embeddings are learnt beside the features; nil: none.
 	embeddings *embeddings
 }
@@ -325,9 +326,27 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 func (m *batches) trainOn(b *batch, lr float64) (float64, error) {
 	sum, err := m.step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
 		loss = b.task(m.Dev).Loss(m.Dev, logits, logits, tensor.Indices(m.Dev, b.Seeds), b.Scale)
-		return m.on.weigh(logits), loss
+		return m.over(b).weigh(logits), loss
 	})
 	return sum / b.Scale, err
+}
+
+// over is what the layers of a batch's step go over.
+func (m *batches) over(b *batch) stepAggregator {
+	if b.share != nil {
+		return m.together
+	}
+	return m.on
+}
+
+// stepAggregator is an aggregator of the batches of steps.
+type stepAggregator interface {
+	nn.Aggregator
+	begin(b *batch)
+	end()
+	weigh(dlogits tensor.Matrix) tensor.Matrix
+	// failed is why the rows of the step mean nothing.
+	failed() error
 }
 
 // step is forward, backward and update over a batch. grad returns the gradient of
@@ -335,15 +354,16 @@ func (m *batches) trainOn(b *batch, lr float64) (float64, error) {
 // step is done.
 func (m *batches) step(b *batch, lr float64,
 	grad func(p *nn.Pass, rows tensor.Matrix) (drows, loss tensor.Matrix)) (float64, error) {
-	m.on.begin(b)
-	defer m.on.end()
+	on := m.over(b)
+	on.begin(b)
+	defer on.end()
 	gather := m.Span("step")("gather")
 	x, err := m.input(b)
 	gather()
 	if err != nil {
 		return 0, err
 	}
-	p := &nn.Pass{Dev: m.Dev, Agg: m.on, Train: true, Fewer: true, Rows: m.Opt.Rows,
+	p := &nn.Pass{Dev: m.Dev, Agg: on, Train: true, Fewer: true, Rows: m.Opt.Rows,
 		IDs: tensor.Indices(m.Dev, b.ids()),
 		Key: passKey(m.Opt.Seed, b.Epoch, b.Number)}
 	m.Model.ZeroGrad(m.Dev)
@@ -369,8 +389,8 @@ func (m *batches) step(b *batch, lr float64,
 	}
 	end()
 	b.freeInput(m.Dev, x)
-	if b.split != nil && b.split.err != nil {
-		return 0, b.split.err
+	if err := on.failed(); err != nil {
+		return 0, err
 	}
 	end = m.Span("step")("update")
 	defer end()

@@ -48,7 +48,9 @@ type modelParallel struct {
 }
 
 // RowCounts are the vertices that batches had: no row of theirs is pulled.
-func (p *modelParallel) RowCounts() train.RowCounts { return train.RowCounts{Needed: p.sampled.Load()} }
+func (p *modelParallel) RowCounts() train.RowCounts {
+	return train.RowCounts{Needed: p.sampled.Load(), Redundancy: p.redundancy}
+}
 
 func newP3(s *train.Site, o p3Options) (train.Strategy, error) {
 	if err := checkP3(s); err != nil {

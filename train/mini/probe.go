@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"starling/event"
 	"starling/exchange"
@@ -74,13 +75,20 @@ type estimate struct{ mean, variance float64 }
 func (d *distributed) expect(setup *exchange.Setup,
 	traffic func(m remoteSampler, b *sample.Batch, known *store.Known) []store.Traffic) error {
 	perBatch := make([][][3]float64, setup.W.End.Size()) // by owner
+	var first []uint32                                   // vertices of one batch
 	// Of another epoch than the cache was chosen by, which knows the first too well.
 	err := d.probe(1, plannedBatches, func(m remoteSampler, b *sample.Batch, known *store.Known) {
+		if len(perBatch[0]) == 0 {
+			first = slices.Clone(b.Vertices)
+		}
 		for q, t := range traffic(m, b, known) {
 			perBatch[q] = append(perBatch[q], [3]float64{float64(t.Requests), float64(t.Edges), float64(t.Rows)})
 		}
 	})
 	if err != nil {
+		return err
+	}
+	if err := d.measureRedundancy(setup, first); err != nil {
 		return err
 	}
 	out := make([][]byte, len(perBatch))
@@ -114,6 +122,35 @@ func (d *distributed) expect(setup *exchange.Setup,
 		}
 	}
 	return nil
+}
+
+// measureRedundancy has the owners of vertices count how often the workers need each for one batch.
+func (d *distributed) measureRedundancy(setup *exchange.Setup, vertices []uint32) error {
+	out := make([][]byte, setup.W.End.Size())
+	for _, v := range vertices {
+		q := d.site.Part.Book.Owner(v)
+		out[q] = binary.LittleEndian.AppendUint32(out[q], v)
+	}
+	in, err := setup.Swap(wire.Topology, out)
+	if err != nil {
+		return err
+	}
+	seen, needed := map[uint32]bool{}, 0
+	for _, b := range in {
+		for _, v := range exchange.Numbers(b) {
+			seen[v] = true
+			needed++
+		}
+	}
+	all, err := setup.Share(float64(needed), float64(len(seen)))
+	sum := [2]float64{}
+	for _, v := range all {
+		sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
+	}
+	if sum[1] > 0 {
+		d.redundancy = sum[0] / sum[1]
+	}
+	return err
 }
 
 // allTraffic is that of drawing a batch and of pulling its rows.
@@ -163,7 +200,7 @@ func (d *distributed) perEpoch(batches [][3]float64, kind int) (e estimate) {
 // RowCounts are of the rows that this worker's batches needed.
 func (d *distributed) RowCounts() train.RowCounts {
 	needed, remote, cached := d.store.Rows()
-	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached}
+	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Redundancy: d.redundancy}
 }
 
 // reportRows says where rows came from.
@@ -176,6 +213,9 @@ func (d *distributed) reportRows() {
 		100*float64(r.Remote)/float64(r.Needed), r.Needed)
 	if r.Cached > 0 {
 		text += fmt.Sprintf("; the cache had %.1f%% of these", 100*float64(r.Cached)/float64(r.Remote))
+	}
+	if d.redundancy > 0 {
+		text += fmt.Sprintf("; the workers' shares of a batch need each row %.2f times", d.redundancy)
 	}
 	d.site.Events.On(event.Note{Minor: true, Text: text})
 	if asked := d.shared.asked.Load(); asked > 0 {

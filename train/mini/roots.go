@@ -43,8 +43,15 @@ func newRoots(kind string, book *partition.Book, rank int, training []uint32, si
 		return &localRoots{order: sample.NewOrder(sorted[lo:hi], each, uint64(rng.New(seed).Fold(uint64(rank)))),
 			count: (most + each - 1) / each, scale: 1 / float64(each*book.Parts)}
 	}
-	return &globalRoots{book: book, rank: rank, random: kind == "random", seed: seed,
+	return &globalRoots{owner: book.Owner, shares: book.Parts, mine: rank, random: kind == "random", seed: seed,
 		order: sample.NewOrder(training, size, seed)}
+}
+
+// byServers divides batches over servers instead.
+func (r *globalRoots) byServers(book *partition.Book) {
+	owner, rank := r.owner, r.mine
+	r.owner = func(v uint32) int { return book.Server(owner(v)) }
+	r.shares, r.mine = max(book.Servers, 1), book.Server(rank)
 }
 
 // fewRoots are the first batches of others, for a dry run of memory.
@@ -57,8 +64,9 @@ func (r fewRoots) batches() int { return r.count }
 
 // globalRoots divides the batches of one worker.
 type globalRoots struct {
-	book   *partition.Book
-	rank   int
+	owner  func(v uint32) int
+	shares int // that a batch is divided into
+	mine   int
 	random bool
 	seed   uint64
 	order  *sample.Order
@@ -73,10 +81,10 @@ func (r *globalRoots) seeds(epoch, number int) (list []uint32, scale float64) {
 // divide is this worker's share of a batch's seed vertices.
 func (r *globalRoots) divide(all []uint32, epoch, number int) (list []uint32) {
 	if r.random {
-		return deal(all, r.book.Parts, r.seed, epoch, number)[r.rank]
+		return deal(all, r.shares, r.seed, epoch, number)[r.mine]
 	}
-	for i, q := range balanced(all, r.book.Owner, r.book.Parts) {
-		if q == r.rank {
+	for i, q := range balanced(all, r.owner, r.shares) {
+		if q == r.mine {
 			list = append(list, all[i])
 		}
 	}

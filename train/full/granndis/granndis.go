@@ -47,15 +47,18 @@ var Strategy = train.Describe(train.Descriptor{
 		}
 		return o.BudgetOption.ReplicaBytes(workers)
 	},
-}, options{Preload: "auto", RowOptions: exchange.DefaultRows}, build)
+}, options{Preload: "auto", BatchOption: train.BatchOption{Batch: "full"}, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
 	Preload string `json:"preload" main:"" resume:"free" help:"layers whose remote vertices a server computes itself: a number, or auto: by cost, within --memory-budget, with --eas all"`
 	EAS     string `json:"eas" main:"" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+	train.BatchOption
 	cost.RatesOption
 	exchange.BudgetOption
 	exchange.RowOptions
 }
+
+const defaultEAS = "1,15" // of the paper
 
 // Parse reads K, eas or easH,F, or both, as in granndis:2:eas1,15.
 func (o *options) Parse(text string) error {
@@ -64,7 +67,7 @@ func (o *options) Parse(text string) error {
 		o.Preload = preload[1:]
 	}
 	if sampled {
-		o.EAS = cmp.Or(sample, "1,15")
+		o.EAS = cmp.Or(sample, defaultEAS)
 	}
 	return nil
 }

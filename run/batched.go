@@ -1,0 +1,73 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+
+	"starling/event"
+	"starling/exchange"
+	"starling/graph"
+	"starling/spec"
+	"starling/tensor"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+)
+
+// leastBatch is the smallest batch that is tried.
+const leastBatch = 64
+
+// batchIfTooLarge turns a run of the full batch that does not fit into one of mini-batches, where its
+// strategy has one that takes over and the user wants that: of the largest batches that fit.
+func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
+	s := &c.spec
+	choice, err := s.Choice()
+	strategy, wanted := train.TakingOver(choice)
+	if err != nil || !wanted {
+		return err
+	}
+	memory, _ := train.OptionOf[exchange.BudgetOption](choice)
+	budget := memory.Bytes()
+	if remoteWorkers(s) {
+		return spec.Mistake("--batch", "auto with workers on other hosts, whose memory is not known here", "full",
+			"or give the batches yourself: --mode mini --strategy "+strategy)
+	}
+	full, err := c.planOf(*s, events)
+	if err != nil || fits(full, budget) {
+		return err
+	}
+	var need *Plan
+	for size := int(c.parts.book.Train) / 2; size >= leastBatch; size /= 2 {
+		batched := s.ForStrategy(strategy)
+		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
+		if need, err = c.planOf(batched, events); err != nil {
+			return err
+		}
+		if fits(need, budget) {
+			*s = batched
+			events.On(event.Note{Text: fmt.Sprintf("the full batch needs %s per worker, which does not fit; training on "+
+				"cooperative batches instead, which need %s: --mode mini --strategy %s --batch-size %d",
+				event.Bytes(full.largest()), event.Bytes(need.largest()), strategy, size)})
+			return nil
+		}
+	}
+	if need == nil { // too few training vertices to divide
+		need = full
+	}
+	return &graph.InputError{Field: "--batch", Found: fmt.Sprintf("auto, with a full batch that needs %s per worker "+
+		"and batches that need %s", event.Bytes(full.largest()), event.Bytes(need.largest())),
+		Want: fmt.Sprintf("at most %s", event.Bytes(cmp.Or(budget, tensor.MemoryFree()))),
+		Fix:  "use more workers, a larger --memory-budget, fewer --layers or a smaller --hidden"}
+}
+
+// planOf is the plan of the run with another spec.
+func (c *clusterRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
+	other := &clusterRun{spec: s, parts: c.parts}
+	other.spec.ForData(&c.parts.meta, simd.Best().String())
+	return other.plan(events)
+}
+
+// fits reports whether workers fit a budget each (0: none), and all of them what is free.
+func fits(p *Plan, budget int64) bool {
+	free := tensor.MemoryFree()
+	return (budget == 0 || p.largest() <= budget) && (free == 0 || p.Needed() <= free)
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+
+	"starling/coflow"
+	"starling/sample"
+)
+
+// Hops draws neighbours one hop at a time, for vertices of the caller's choice, by the keys of Sampler:
+// a vertex draws the edges of a layer whoever asks for it. It is used by one goroutine.
+type Hops struct {
+	Seed uint64
+
+	draws draws
+	opt   Options
+	at    rowTable
+}
+
+// Hops makes one, with memory of its own.
+func (s *Store) Hops(seed uint64, opt Options) *Hops {
+	return &Hops{Seed: seed, opt: opt, draws: newDraws(s)}
+}
+
+// Hop is the edges of a hop. Indices are places in the lists of sources.
+type Hop struct {
+	sample.Block
+	Sources []uint32  // by number in the partition
+	IDs     []uint32  // of sources, in the dataset
+	NoLoops []float64 // of sources, degrees without loops
+	All     []float64 // of destinations, degrees
+	// Of destinations, where that was asked for.
+	OwnIDs       []uint32
+	OwnNoLoops   []float64
+	EdgeFeatures []float32
+}
+
+// Draw fills h with the edges of some vertices. seeds: their ids and degrees are not known yet.
+func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, layer int, seeds bool, epoch,
+	number int) error {
+	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: int16(layer), Type: coflow.Inputs}
+	weights := m.draws.s.Book.Weighted && !(m.opt.Weighted && m.opt.Replace && fanout != sample.All)
+	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds}
+	if err := m.draws.ask(id, vertices, q, weights); err != nil {
+		m.draws.wait(ctx)
+		return err
+	}
+	if err := m.draws.wait(ctx); err != nil {
+		return err
+	}
+	if err := m.draws.take(); err != nil {
+		return err
+	}
+	m.stitch(h, vertices)
+	return nil
+}
+
+// stitch joins what the parts drew, in the order of the vertices.
+func (m *Hops) stitch(h *Hop, vertices []uint32) {
+	h.Block = sample.Block{Dst: len(vertices), Indptr: append(h.Indptr[:0], 0), Indices: h.Indices[:0],
+		Weights: h.Weights[:0], RowWeights: h.RowWeights[:0]}
+	h.Sources, h.IDs, h.NoLoops, h.All = h.Sources[:0], h.IDs[:0], h.NoLoops[:0], h.All[:0]
+	h.OwnIDs, h.OwnNoLoops, h.EdgeFeatures = h.OwnIDs[:0], h.OwnNoLoops[:0], h.EdgeFeatures[:0]
+	dim := m.draws.s.Part.In.EdgeDim
+	m.at.begin()
+	m.draws.each(vertices, func(_ int, d *drawn, k int) {
+		h.All = append(h.All, d.all[k])
+		if len(d.own) > 0 {
+			h.OwnIDs, h.OwnNoLoops = append(h.OwnIDs, d.own[k]), append(h.OwnNoLoops, d.ownNoLoops[k])
+		}
+		lo, hi := d.Indptr[k], d.Indptr[k+1]
+		for _, at := range d.Indices[lo:hi] {
+			row, longer := m.at.add(h.Sources, d.number[at])
+			if h.Sources = longer; len(longer) > len(h.IDs) {
+				h.IDs, h.NoLoops = append(h.IDs, d.id[at]), append(h.NoLoops, d.noLoops[at])
+			}
+			h.Indices = append(h.Indices, row)
+		}
+		if len(d.Weights) > 0 {
+			h.Weights = append(h.Weights, d.Weights[lo:hi]...)
+		}
+		if len(d.RowWeights) > 0 {
+			h.RowWeights = append(h.RowWeights, d.RowWeights[k])
+		}
+		h.EdgeFeatures = append(h.EdgeFeatures, d.features[int(lo)*dim:int(hi)*dim]...)
+		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+	})
+	h.Src = len(h.Sources)
+}
+
+// Drawn is what was sent and received, by owner, for the edges drawn since it was last called.
+func (m *Hops) Drawn() []Traffic { return m.draws.drawn() }
+
+// Traffic is that, and what pulling the rows of a batch will take.
+func (m *Hops) Traffic(b *sample.Batch) []Traffic { return m.draws.traffic(b) }
