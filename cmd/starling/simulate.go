@@ -19,7 +19,7 @@ what it was compared with.`,
 		Args: arguments(0, 0, "a subcommand"),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(simulateTrainCommand(), simulateLLMCommand())
+	c.AddCommand(simulateTrainCommand(), simulateLLMCommand(), simulatePathsCommand())
 	return c
 }
 

@@ -23,7 +23,7 @@ var plainRooms = []string{
 	"docs/mini-batches.md", "docs/glossary.md",
 	"README.md", "CHANGELOG.md", "docs/design.md", "docs/benchmarks.md", "docs/compare.md", "docs/memory.md",
 	"docs/training-on-many-workers.md", "docs/strategies",
-	"netsim", "docs/simulator.md",
+	"netsim", "docs/simulator.md", "docs/paths.md",
 	"innet", "train/full/switchgnn",
 }
 

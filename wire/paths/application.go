@@ -34,7 +34,9 @@ func (d Dependency) String() string { return dependencyNames[d] }
 type RequestType struct {
 	Name       string
 	Dependency Dependency
-	Options    []Option
+	// ReadOnly requests follow those that they depend on, and none follows them.
+	ReadOnly bool
+	Options  []Option
 	// Share of the requests that are of this type, for simulations.
 	Share float64
 }

@@ -305,7 +305,7 @@ func (f *File) stops(v value) (names []string, err error) {
 
 func (f *File) readRequests(v value) error {
 	return v.each(1, func(v value) error {
-		parts, err := v.need([]string{"type", "paths"}, []string{"dependency", "share"})
+		parts, err := v.need([]string{"type", "paths"}, []string{"dependency", "read_only", "share"})
 		if err != nil {
 			return err
 		}
@@ -324,6 +324,13 @@ func (f *File) readRequests(v value) error {
 				return err
 			}
 			r.Dependency = Dependency(d)
+		}
+		if x, ok := parts["read_only"]; ok {
+			yes, err := x.oneOf([]string{"false", "true"})
+			if err != nil {
+				return err
+			}
+			r.ReadOnly = yes == 1
 		}
 		if x, ok := parts["share"]; ok {
 			if r.Share, err = x.share(); err != nil {

@@ -19,6 +19,7 @@ type Resource struct {
 type TypePlan struct {
 	Name       string
 	Dependency Dependency
+	ReadOnly   bool
 	Choices    []Choice
 	byPath     []int // choice of each path; -1: none
 }
@@ -47,7 +48,8 @@ type Stage struct {
 func NewPlan(f *File) *Plan {
 	p := &Plan{File: f}
 	for _, r := range f.Requests {
-		t := TypePlan{Name: r.Name, Dependency: r.Dependency, byPath: make([]int, len(f.Paths))}
+		t := TypePlan{Name: r.Name, Dependency: r.Dependency, ReadOnly: r.ReadOnly,
+			byPath: make([]int, len(f.Paths))}
 		for i := range t.byPath {
 			t.byPath[i] = -1
 		}

@@ -43,7 +43,7 @@ func (s *Selector) Begin(now float64, a *Arrival) (id int32, choice int) {
 		choice = s.policy.Choose(now, a.Kind)
 	}
 	mark := s.policy.Took(now, a.Kind, choice)
-	if keyed {
+	if keyed = keyed && !t.ReadOnly; keyed {
 		s.keys.add(key, t.Choices[choice].Path)
 	}
 	return s.put(row{key, now, mark, int32(a.Kind), int32(choice), keyed}), choice

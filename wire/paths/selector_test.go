@@ -11,8 +11,8 @@ import (
 	"starling/rng"
 )
 
-// TestDependentsKeepTheirPath: a get of an address that is being put takes the path of the put; a put of an address
-// that is being read by the accelerator waits, for it may not go there.
+// TestDependentsKeepTheirPath: a get of an address that is being put takes the path of the put, and a get changes
+// nothing for others.
 func TestDependentsKeepTheirPath(t *testing.T) {
 	p := example(t)
 	s := NewSelector(p, NewLEO(p))
@@ -21,24 +21,46 @@ func TestDependentsKeepTheirPath(t *testing.T) {
 	if choice != 0 {
 		t.Fatal("a put has one path")
 	}
-	id2, choice := s.Begin(0, &get)
-	if choice != 0 {
+	if _, choice := s.Begin(0, &get); choice != 0 {
 		t.Errorf("a get of the same address takes path %d", choice)
 	}
 	if _, choice := s.Begin(0, &other); choice != 1 {
 		t.Errorf("a get of another address takes path %d", choice)
 	}
-	s.End(1, id, 1)
-	if _, choice := s.Begin(1, &get); choice != 0 {
-		t.Errorf("one get is still under way, the next takes path %d", choice)
-	}
-	s.Drop(id2)
 	put.Address = 8
-	if _, choice := s.Begin(1, &put); choice != Wait {
-		t.Errorf("a put after a get at the accelerator: %d, want that it waits", choice)
+	id2, choice := s.Begin(0, &put)
+	if choice != 0 {
+		t.Errorf("a put after a get waits: %d", choice)
 	}
-	if n := s.InProgress(); n != 2 {
-		t.Errorf("%d in progress, want 2", n)
+	s.End(1, id, p.Types[1].Choices[0].Base)
+	s.Drop(id2)
+	for _, a := range []Arrival{get, other} {
+		if _, choice := s.Begin(1, &a); choice != 1 {
+			t.Errorf("no put is under way any more, a get takes path %d", choice)
+		}
+	}
+	if n := s.InProgress(); n != 4 {
+		t.Errorf("%d in progress, want 4", n)
+	}
+}
+
+// TestDependentWaits: a request that may not take the path of one that it depends on waits.
+func TestDependentWaits(t *testing.T) {
+	p := planOf(t, strings.NewReplacer("type: r\n", "type: r\n    dependency: message\n",
+		"only-b,", "only-b, dependency: message,").Replace(twoPaths))
+	s := NewSelector(p, NewLEO(p))
+	first, second := Arrival{Message: 1}, Arrival{Kind: 1, Message: 1}
+	id, _ := s.Begin(0, &first)
+	if _, choice := s.Begin(0, &second); choice != Wait {
+		t.Errorf("choice %d", choice)
+	}
+	s.End(2, id, 2)
+	if _, choice := s.Begin(2, &second); choice != 0 {
+		t.Errorf("choice %d", choice)
+	}
+	o := Replay(p, NewLEO(p), Load{Trace: Trace{{At: 0, Message: 1}, {At: 0, Kind: 1, Message: 1}, {At: 1, Message: 2}}})
+	if want := []float64{0, 2, 2}; !reflect.DeepEqual(o.Begin, want) {
+		t.Errorf("begun at %v, want %v", o.Begin, want)
 	}
 }
 
@@ -96,14 +118,16 @@ func TestReplayRepeats(t *testing.T) {
 	if !reflect.DeepEqual(first, second) {
 		t.Error("the same trace gave another outcome")
 	}
-	paths := map[uint64]int{} // of the requests under way
+	paths := map[uint64]int{} // of the last put
 	ends := map[uint64]float64{}
 	for i, a := range trace {
 		path := p.Types[a.Kind].Choices[first.Choices[i]].Path
 		if before, ok := paths[a.Address]; ok && first.Begin[i] < ends[a.Address] && before != path {
 			t.Fatalf("request %d of address %d left its path", i, a.Address)
 		}
-		paths[a.Address], ends[a.Address] = path, max(ends[a.Address], first.End[i])
+		if !p.Types[a.Kind].ReadOnly {
+			paths[a.Address], ends[a.Address] = path, max(ends[a.Address], first.End[i])
+		}
 	}
 }
 
