@@ -67,9 +67,10 @@ bench-peers: build
 	scripts/bench-peers
 	scripts/bench-mini
 
-# Rewrites the committed assembly from its generator.
+# Rewrites the committed assembly from its generator, and the object of the XDP switch from its source
+# (clang and llvm-strip).
 generate:
-	$(GO) generate ./tensor/cpu/simd
+	$(GO) generate ./tensor/cpu/simd ./innet/xdp
 
 clean:
 	rm -rf bin build

@@ -2,12 +2,16 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"starling/exchange"
 	"starling/graph"
 	"starling/innet/udp"
+	"starling/innet/xdp"
 	"starling/spec"
 	"starling/wire"
 )
@@ -18,6 +22,7 @@ type SwitchOptions struct {
 	TokenFile string
 	Insecure  bool
 	Memory    string
+	XDP       []string      // devices whose packets are switched in the kernel
 	Every     time.Duration // between status lines; 0: none
 }
 
@@ -33,12 +38,22 @@ func Switch(ctx context.Context, o SwitchOptions, status func(line string)) erro
 	if err != nil {
 		return err
 	}
+	opt.Log = status
 	s, err := udp.Listen(opt)
+	where := ""
+	if len(o.XDP) > 0 {
+		where = ", in the kernel on " + strings.Join(o.XDP, ", ")
+	}
+	if errors.Is(err, udp.ErrPlane) {
+		status(fmt.Sprintf("%v; the process switches them", err))
+		opt.Plane, where = nil, ""
+		s, err = udp.Listen(opt)
+	}
 	if err != nil {
 		return spec.Mistake("--listen", graph.Sentence(err.Error()), "a free port of an address of this host", "port 0 is any")
 	}
 	defer s.Close()
-	status(fmt.Sprintf("switching on %s, %s of aggregators", s.Addr(), o.Memory))
+	status(fmt.Sprintf("switching on %s, %s of aggregators%s", s.Addr(), o.Memory, where))
 	before := s.Stats()
 	for o.Every > 0 && wire.Sleep(ctx, wire.Real, o.Every) == nil {
 		now := s.Stats()
@@ -72,7 +87,26 @@ func (o *SwitchOptions) options() (udp.ServerOptions, error) {
 		return opt, spec.Mistake("--status", o.Every.String(), "0 or more", "")
 	}
 	opt.Listen, opt.Memory = o.Listen, memory.Bytes()
-	return opt, nil
+	if len(o.XDP) > 0 {
+		opt.Plane = func(port uint16, send udp.Send) (udp.Plane, error) { return xdp.Open(o.XDP, port, send) }
+	}
+	return opt, o.checkDevices(opt.Token != nil)
+}
+
+// checkDevices refuses devices that are not there, and a token: programs in the kernel do not
+// check tags.
+func (o *SwitchOptions) checkDevices(token bool) error {
+	if token && len(o.XDP) > 0 {
+		return spec.Mistake("--xdp", "it with --token-file", "one of the two",
+			"programs in the kernel do not check tags: with --insecure, packets are those of their addresses")
+	}
+	for _, name := range o.XDP {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return spec.Mistake("--xdp", fmt.Sprintf("%q, which is no device of this host", name), "a network device",
+				"ip link shows them")
+		}
+	}
+	return nil
 }
 
 // switchLine is what a switch did in an interval.

@@ -20,14 +20,21 @@ of runs, as far as its memory goes. docs/strategies/switchgnn.md describes it.
 
 It listens on loopback, TCP and UDP on one port. Beyond that it wants a secret in
 --token-file, which the runs name as --switch-token-file, or --insecure. Ctrl-C or SIGTERM
-ends it; runs go on when another is started at the same address soon enough.`,
+ends it; runs go on when another is started at the same address soon enough.
+
+With --xdp packets that arrive on these devices are switched in the kernel, which needs root
+and a driver that takes such programs; without a token. Where the kernel refuses, it says why,
+and switches in the process.`,
 		Example: `  starling switch
   starling train parts --strategy switchgnn --switch 127.0.0.1:9900
 
   # for workers of other hosts
   head -c 32 /dev/urandom | base64 > token        # and copy it to them
   starling switch --listen 10.0.0.1:9900 --token-file token
-  starling train parts --strategy switchgnn --switch 10.0.0.1:9900 --switch-token-file token`,
+  starling train parts --strategy switchgnn --switch 10.0.0.1:9900 --switch-token-file token
+
+  # in the kernel, on a network of hosts that trust each other
+  starling switch --listen 10.0.0.1:9900 --xdp eth0 --insecure`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return run.Switch(c.Context(), o, func(line string) {
@@ -42,6 +49,7 @@ ends it; runs go on when another is started at the same address soon enough.`,
 	f.StringVar(&o.TokenFile, "token-file", "", "file with the secret that hosts must know")
 	f.BoolVar(&o.Insecure, "insecure", false, "listen beyond 127.0.0.1 without a secret")
 	f.StringVar(&o.Memory, "memory", o.Memory, "memory for aggregators of all runs together")
+	f.StringSliceVar(&o.XDP, "xdp", nil, "devices whose packets are switched in the kernel, by an XDP program")
 	f.DurationVar(&o.Every, "status", o.Every, "time between status lines; 0: none")
 	f.BoolVar(&quiet, "quiet", false, "say nothing")
 	return c

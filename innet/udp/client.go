@@ -60,7 +60,8 @@ type Client struct {
 		heard    time.Duration // when the switch was last heard
 		moved    time.Duration // when a credit last came
 		sent     uint32        // packets
-		credited uint32
+		credited uint32        // of those, told to have come
+		lost     uint32        // taken for lost: neither
 		finished chan struct{} // closed when the exchange is
 		failed   error
 		closed   bool
@@ -138,8 +139,8 @@ func (c *Client) greet(conn net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Registers, c.window = int64(w.Registers), max(w.Window, 1)
-	c.mu.control, c.mu.tags, c.mu.credited = conn, newTagger(c.opt.Token, head.Challenge, h.Challenge), 0
-	c.mu.sent = 0
+	c.mu.control, c.mu.tags = conn, newTagger(c.opt.Token, head.Challenge, h.Challenge)
+	c.mu.sent, c.mu.credited, c.mu.lost = 0, 0, 0
 	conn.SetDeadline(time.Time{})
 	return nil
 }
@@ -316,13 +317,17 @@ func (c *Client) now() time.Duration { return wire.Since(c.opt.Clock, c.start) }
 // gate reports whether another row may leave: rows on their way are within the window.
 // REQUIRES: mu held.
 func (c *Client) gate() bool {
-	if int32(c.mu.sent-c.mu.credited) < int32(c.window) { // duplicates may have come beside what was sent
+	underWay := int32(c.mu.sent - c.mu.lost - c.mu.credited)
+	if underWay < 0 { // some were late, or came twice
+		c.mu.lost, underWay = c.mu.sent-c.mu.credited, 0
+	}
+	if underWay < int32(c.window) {
 		return true
 	}
 	if c.now()-c.mu.moved < creditTimeout {
 		return false
 	}
-	c.mu.credited, c.mu.moved = c.mu.sent, c.now() // packets or credits were lost
+	c.mu.lost, c.mu.moved = c.mu.sent-c.mu.credited, c.now()
 	return true
 }
 

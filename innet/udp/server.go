@@ -29,7 +29,34 @@ type ServerOptions struct {
 	// Fault, if set, says of each packet that arrives or leaves how often it does: once,
 	// unless a test injects faults.
 	Fault func() int
+	// Plane, if set, makes one for the port that was chosen. Tags are checked by the process
+	// alone: with a token there is none.
+	Plane func(port uint16, send Send) (Plane, error)
+	// Log, if set, is told why the process switches a job that a plane was there for.
+	Log func(line string)
 }
+
+// Plane takes packets before the socket does: programs in the kernel. It may pass any packet
+// to the socket; of a job that it has, the process sends those for all hosts on, and takes
+// the job over when another comes.
+type Plane interface {
+	// Install takes a job, with empty registers, whose hosts have a window of so many packets.
+	Install(t *innet.Table, window int) error
+	// Join lets packets from an address be a host's, Leave ends that.
+	Join(job uint64, rank int, addr netip.AddrPort) error
+	Leave(addr netip.AddrPort)
+	// Remove ends a job, and is how many packets of each host have come.
+	Remove(job uint64) (received []uint32)
+	Stats() Stats
+	Close() error
+}
+
+// Send takes a packet that a plane has made for a port of a job, and has the socket send it; it
+// may wait for others as long as more come.
+type Send func(job uint64, port int, packet []byte, more bool)
+
+// ErrPlane: there is none.
+var ErrPlane = errors.New("packets cannot be switched below the socket")
 
 // DefaultServer has as much memory as the switches of the paper's simulations.
 var DefaultServer = ServerOptions{Listen: "127.0.0.1:0", Memory: 100 << 20, Table: 1 << 30, Hosts: 1024,
@@ -41,6 +68,7 @@ type Server struct {
 	conn   *net.UDPConn
 	ln     net.Listener
 	window int
+	plane  Plane // nil: none
 	wg     sync.WaitGroup
 
 	mu struct {
@@ -62,6 +90,7 @@ type Stats struct {
 	Dropped        int64 // duplicates, late or unexpected ones
 	Recirculated   int64 // passes that hardware would need beyond one per packet
 	Jobs, Hosts    int
+	Below, Passed  int64 // of those received: handled by a Plane, passed on by it
 	Registers      int64 // bytes in use
 }
 
@@ -72,9 +101,10 @@ type job struct {
 	hosts   []*member
 	there   int
 	table   *innet.Table
-	bytes   int64 // of the table
-	sw      *innet.Switch
-	waiting []*member // to be told that all are there
+	bytes   int64         // of the table
+	sw      *innet.Switch // nil: before the table comes, and below
+	below   bool          // the plane has it
+	waiting []*member     // to be told that all are there
 }
 
 // member is a connected host.
@@ -103,11 +133,51 @@ func Listen(opt ServerOptions) (*Server, error) {
 	s := &Server{opt: opt, conn: conn, ln: ln}
 	// The kernel charges a packet of 1 KiB about 2.3 KB.
 	s.window = bufferBytes(conn, opt.Buffer) / 2304 / 2
+	if opt.Plane != nil && len(opt.Token) == 0 {
+		if s.plane, err = s.newPlane(uint16(addr.Port)); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrPlane, err), ln.Close(), conn.Close())
+		}
+		s.window = min(s.window, planeWindow)
+	}
 	s.mu.jobs, s.mu.members, s.mu.conns = map[uint64]*job{}, map[netip.AddrPort]*member{}, map[net.Conn]bool{}
 	s.wg.Go(s.accept)
 	s.wg.Go(s.switchPackets)
 	return s, nil
 }
+
+// newPlane makes the plane, which has a batch of its own to send with.
+func (s *Server) newPlane(port uint16) (Plane, error) {
+	out, err := newBatch(s.conn)
+	if err != nil {
+		return nil, err
+	}
+	return s.opt.Plane(port, func(job uint64, port int, packet []byte, more bool) {
+		if addr, ok := s.addressOf(job, port); ok {
+			b := append(out.to(addr), packet...)
+			out.sizes[out.n] = len(b)
+			out.n++
+		}
+		if !more || out.n == batchSize {
+			out.write()
+		}
+	})
+}
+
+// addressOf is that of a host, if it is there; what is sent to it is counted.
+func (s *Server) addressOf(id uint64, port int) (netip.AddrPort, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.mu.jobs[id]
+	if j == nil || port >= len(j.hosts) || j.hosts[port] == nil {
+		return netip.AddrPort{}, false
+	}
+	s.mu.stats.Sent++
+	return j.hosts[port].addr, true
+}
+
+// planeWindow is how many packets of all hosts may be on their way to a plane: a veth keeps at
+// most 256, and nothing holds back what would be more.
+const planeWindow = 192
 
 // Addr is where hosts connect to.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
@@ -117,8 +187,21 @@ func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.mu.stats
+	if s.plane != nil {
+		out.add(s.plane.Stats())
+	}
 	out.Jobs, out.Hosts, out.Registers = len(s.mu.jobs), len(s.mu.members), s.mu.memory
 	return out
+}
+
+// add adds what a plane has done. Packets that it passed on are counted there and here.
+func (s *Stats) add(p Stats) {
+	s.Packets += p.Packets - p.Passed
+	s.Bytes += p.Bytes
+	s.Sent += p.Sent
+	s.Dropped += p.Dropped
+	s.Recirculated += p.Recirculated
+	s.Below = p.Packets - p.Passed
 }
 
 // Close ends all connections and waits for the server's goroutines.
@@ -131,6 +214,10 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	err := errors.Join(s.ln.Close(), s.conn.Close())
 	s.wg.Wait()
+	if s.plane != nil {
+		err = errors.Join(err, s.plane.Close())
+		s.plane = nil
+	}
 	return err
 }
 
@@ -238,6 +325,10 @@ func (s *Server) join(m *member, h *hello) error {
 		j.there++
 	}
 	m.job, j.hosts[m.rank] = j, m
+	if old != nil && j.below {
+		s.plane.Leave(old.addr)
+	}
+	s.joinBelow(m)
 	s.mu.members[m.addr] = m
 	j.waiting = append(j.waiting, m)
 	s.tellReady(j)
@@ -247,7 +338,7 @@ func (s *Server) join(m *member, h *hello) error {
 // tellReady tells hosts that all are there, if they are.
 // REQUIRES: mu held.
 func (s *Server) tellReady(j *job) {
-	if j.there < len(j.hosts) || j.sw == nil {
+	if j.there < len(j.hosts) || j.table == nil {
 		return
 	}
 	for _, m := range j.waiting {
@@ -273,7 +364,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := m.job
-	if j.sw != nil {
+	if j.table != nil {
 		return nil // the same, from a host that has connected again
 	}
 	if err := t.Check(s.opt.Memory - s.mu.memory); err != nil {
@@ -282,11 +373,72 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 	if t.Bytes() > s.opt.Table-s.mu.table {
 		return fmt.Errorf("a table of %d bytes, the switch has %d left", t.Bytes(), s.opt.Table-s.mu.table)
 	}
-	j.table, j.bytes, j.sw = t, t.Bytes(), innet.NewSwitch(t)
+	j.table, j.bytes = t, t.Bytes()
 	s.mu.memory += t.Registers()
 	s.mu.table += j.bytes
+	s.begin(j)
 	s.tellReady(j)
 	return nil
+}
+
+// begin gives a job to the plane, or makes its switch.
+// REQUIRES: mu held.
+func (s *Server) begin(j *job) {
+	if s.plane == nil {
+		j.sw = innet.NewSwitch(j.table)
+		return
+	}
+	j.below = true
+	if err := s.plane.Install(j.table, max(s.window/len(j.hosts), 4)); err != nil {
+		s.takeOver(j, err.Error())
+		return
+	}
+	for _, m := range j.hosts {
+		if m != nil {
+			s.joinBelow(m)
+		}
+	}
+}
+
+// joinBelow makes a host known to the plane, where that has its job.
+// REQUIRES: mu held.
+func (s *Server) joinBelow(m *member) {
+	if !m.job.below {
+		return
+	}
+	if err := s.plane.Join(m.job.id, m.rank, m.addr); err != nil {
+		s.takeOver(m.job, err.Error())
+	}
+}
+
+// takeOver makes a job of the plane one of the process. For its hosts the switch has lost its
+// registers.
+// REQUIRES: mu held.
+func (s *Server) takeOver(j *job, why string) {
+	s.removeBelow(j)
+	j.sw = innet.NewSwitch(j.table)
+	if s.opt.Log != nil {
+		s.opt.Log(fmt.Sprintf("job %x is switched by the process: %s", j.id, why))
+	}
+}
+
+// removeBelow ends what the plane has of a job.
+// REQUIRES: mu held.
+func (s *Server) removeBelow(j *job) {
+	if !j.below {
+		return
+	}
+	j.below = false
+	for _, m := range j.hosts {
+		if m != nil {
+			s.plane.Leave(m.addr)
+		}
+	}
+	for rank, n := range s.plane.Remove(j.id) {
+		if m := j.hosts[rank]; m != nil {
+			m.received, m.credited = n, n
+		}
+	}
 }
 
 // leave ends a connection, and a job with its last.
@@ -301,10 +453,14 @@ func (s *Server) leave(c net.Conn) {
 		}
 		delete(s.mu.members, addr)
 		j := m.job
+		if j.below {
+			s.plane.Leave(addr)
+		}
 		j.hosts[m.rank] = nil
 		if j.there--; j.there == 0 {
 			delete(s.mu.jobs, j.id)
-			if j.sw != nil {
+			s.removeBelow(j)
+			if j.table != nil {
 				s.mu.memory -= j.table.Registers()
 				s.mu.table -= j.bytes
 			}
@@ -355,7 +511,7 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 	s.mu.stats.Packets++
 	s.mu.stats.Bytes += int64(len(b))
 	m := s.mu.members[from]
-	if m == nil || m.job.sw == nil {
+	if m == nil || m.job.table == nil {
 		s.mu.stats.Dropped++
 		return
 	}
@@ -365,12 +521,33 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 		s.mu.stats.Dropped++
 		return
 	}
+	if m.job.below {
+		if s.fromBelow(m, &p, out) {
+			return
+		}
+		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, or not reached through it", m.rank))
+	}
 	m.received++
 	took := m.job.sw.Handle(m.rank, &p, func(port int, p *innet.Packet) { s.emit(m.job, port, p, mark, out) })
 	s.mu.stats.Recirculated += int64(took.Recirculated)
 	if took.Dropped {
 		s.mu.stats.Dropped++
 	}
+}
+
+// fromBelow sends on what the plane has passed for all hosts but its own. False: it has
+// passed something else.
+// REQUIRES: mu held.
+func (s *Server) fromBelow(m *member, p *innet.Packet, out *batch) bool {
+	if what := p.Flags &^ innet.ECN; what != innet.Done|innet.Fetch && what != innet.ACK {
+		return false
+	}
+	for port := range m.job.hosts {
+		if port != m.rank {
+			s.emit(m.job, port, p, 0, out)
+		}
+	}
+	return true
 }
 
 // emit writes a packet for a port of a job.
@@ -406,7 +583,7 @@ func (s *Server) times() int {
 func (s *Server) credit(in *batch, mark uint8, out *batch) {
 	for i := range in.n {
 		m := s.mu.members[in.from[i]]
-		if m == nil || m.received == m.credited {
+		if m == nil || m.job.below || m.received == m.credited {
 			continue
 		}
 		if in.n == batchSize && int(m.received-m.credited) < s.window/len(m.job.hosts)/4 && mark == 0 {
