@@ -397,3 +397,31 @@ func (s *skipEnd) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) { s.dy = dy }
 func (s *skipEnd) makeDX(*Pass) tensor.Matrix { return s.dy }
 
 func (s *skipEnd) finishGrad(*Pass, int, int) {}
+
+// Kept are the matrices that a phase makes for the backward pass. The forward pass uses them
+// last two phases later, around a residual block; the backward pass in this phase and the
+// next.
+func (r *Ranges) Kept(phase int) (list []tensor.Matrix) {
+	from, to := r.bounds(phase)
+	add := func(m tensor.Matrix) {
+		for _, other := range list {
+			if tensor.Same(m, other) {
+				return // made in place of another
+			}
+		}
+		if !m.IsZero() && m.Rows*m.Cols > 0 {
+			list = append(list, m)
+		}
+	}
+	for i := max(from, 0); i < min(to, len(r.steps)-1); i++ {
+		if _, around := r.steps[i].(*skipStart); !around {
+			add(r.y[i])
+		}
+	}
+	if from >= 0 {
+		if c, ok := r.steps[from].(*sumConv); ok && c.keepsSum() && !c.constant {
+			add(c.sum)
+		}
+	}
+	return list
+}

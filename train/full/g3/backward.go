@@ -13,6 +13,7 @@ import (
 //	b_s+1 → f_s → sent      b_s+1 → n_s,i      n_s,i, ↓_s,i, l_s+2 → b_s,i → l_s,i
 func (g *g3) backward(p *nn.Pass) *schedule {
 	s, last := &schedule{}, g.run.Phases()-1
+	g.waiting = g.waiting[:0]
 	var after *passage // the synchronisation point that a phase comes back from
 	ended := make([][]int, last+1+weightsBehind)
 	for phase := last; phase >= 0; phase-- {
@@ -55,6 +56,7 @@ func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passa
 			if leave && g.flows[next.point] == nil {
 				g.flows[next.point] = g.backwardFlow(next.point, next.coming)
 			}
+			g.spill.need(phase)
 			end := p.Span(fmt.Sprintf("phase %d, bin %d", phase, b))
 			if f := g.flows[phase]; f != nil {
 				f.addReturned(b)
@@ -86,7 +88,10 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 		if after != nil { // all workers meet here, and some may wait for those
 			waits = append(waits, after.halos)
 		}
-		j.sums = []int{s.add(urgency(urgentSum, place, 0), func() { g.run.WholeGrad(j.point) }, waits...)}
+		j.sums = []int{s.add(urgency(urgentSum, place, 0), func() {
+			g.spill.need(j.point)
+			g.run.WholeGrad(j.point)
+		}, waits...)}
 		return
 	}
 	j.self = g.eachBin(func(b, lo, hi int) int {

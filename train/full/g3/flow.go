@@ -24,6 +24,7 @@ type flow struct {
 	arrivals []int // tasks of coming
 	leaving  []*wire.Pending
 	owned    []tensor.Matrix
+	ready    *ready // of the point's vertices, or nil
 
 	missing     int // chunks on their way to us
 	first, last time.Time
@@ -181,6 +182,7 @@ func (f *flow) land(c arriving) {
 			f.last = at
 		}
 	}
+	f.ready.arrived(c.i)
 	if f.missing--; f.missing == 0 {
 		// Neighbouring layers may be on their way at the same time.
 		f.g.W.Events.On(event.Span{Name: f.t.String(), Kind: "transfer", Lane: 1 + max(f.t.Layer, 0)%2, Start: f.first,

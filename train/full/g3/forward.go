@@ -14,6 +14,7 @@ import (
 // What of r_s+1,b needs no neighbours fills the time until these have arrived.
 func (g *g3) forward(p *nn.Pass) *schedule {
 	s, last := &schedule{}, g.run.Phases()-1
+	g.waiting = g.waiting[:0]
 	var before *passage
 	for phase := range last + 1 {
 		var next *passage
@@ -25,11 +26,14 @@ func (g *g3) forward(p *nn.Pass) *schedule {
 		if before != nil {
 			done = append(done, before.relayed)
 		}
+		prior := before
 		s.add(urgency(urgentEnd, phase, 0), func() {
 			g.run.EndForward(phase)
 			if phase > 0 {
 				g.close(phase - 1)
+				prior.ready.end()
 			}
+			g.spill.ended(g.run, phase)
 		}, done...)
 		if next != nil {
 			next.rows = rows
@@ -50,6 +54,7 @@ type passage struct {
 	halos              []int // backward: the gradients of halo rows
 	self               []int // what needs a bin's own rows only
 	relayed            []int // forward: the chunks that are relayed
+	ready              *ready
 }
 
 // forwardRows takes the bins through a phase, and lets their rows leave.
@@ -59,21 +64,29 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 		next.order = g.order(phase)
 		next.coming = arrivals(s, len(next.order.halos))
 	}
+	run := g.forwardRun(p, phase, before)
+	begin := func(lo, hi int) {
+		if leave && g.flows[phase] == nil {
+			g.flows[phase] = g.forwardFlow(phase, next.coming)
+			g.flows[phase].ready = next.ready
+		}
+		run(lo, hi)
+	}
+	var r *ready
+	if before != nil && before.kind == nn.SumPoint && before.order.waves == nil && g.eager {
+		r = g.track(before, begin)
+	}
 	rows := g.eachBin(func(b, lo, hi int) int {
 		var waits [][]int
 		if before != nil {
 			waits = g.forwardWaits(before, b)
 		}
 		return s.add(urgency(urgentRows, phase, b), func() {
-			if leave && g.flows[phase] == nil {
-				g.flows[phase] = g.forwardFlow(phase, next.coming)
+			if r == nil {
+				begin(lo, hi)
+				return
 			}
-			end := p.Span(fmt.Sprintf("phase %d, bin %d", phase, b))
-			if before != nil {
-				g.complete(before, b, lo, hi)
-			}
-			g.run.Forward(phase, lo, hi)
-			end()
+			r.rest(b, lo, hi)
 		}, waits...)
 	})
 	if leave {
@@ -124,10 +137,10 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 	return [][]int{j.sums}
 }
 
-// complete does what of a synchronisation point needs halo rows, for a bin.
-func (g *g3) complete(j *passage, b, lo, hi int) {
+// complete does what of a synchronisation point needs halo rows, for rows of a bin.
+func (g *g3) complete(j *passage, lo, hi int) {
 	switch {
-	case j.kind == nn.SumPoint && j.order.waves == nil && len(j.order.halosOf[b]) > 0:
+	case j.kind == nn.SumPoint && j.order.waves == nil && len(j.order.halosOf[binOf(g.bins.at, lo)]) > 0:
 		sums := g.run.Sums(j.point)
 		j.order.remote.SumRows(sums.Reduce, sums.Dst, g.flows[j.point].parts[0].in, lo, hi, true)
 	case j.kind == nn.EdgePoint:

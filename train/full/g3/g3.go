@@ -2,6 +2,7 @@
 package g3
 
 import (
+	"fmt"
 	"slices"
 
 	"starling/event"
@@ -44,6 +45,7 @@ var Strategy = train.Describe(train.Descriptor{
 
 type options struct {
 	Pipeline string `json:"g3_pipeline" main:"" values:"none,inter,intra,both" resume:"free" help:"what overlaps: none, inter (layers), intra (a layer), or both"`
+	Spill    string `json:"spill" resume:"free" omit:"default" help:"folder to which finished rows leave until the backward pass, where they take more than --memory-budget"`
 	exchange.BudgetOption
 	exchange.RelayOption
 	exchange.RowOptions
@@ -52,6 +54,9 @@ type options struct {
 func (o *options) Validate() error {
 	if err := o.BudgetOption.Validate(); err != nil {
 		return err
+	}
+	if o.Spill != "" && o.Bytes() == 0 {
+		return fmt.Errorf("--spill %s has no effect without --memory-budget, beyond which rows leave", o.Spill)
 	}
 	return o.RowOptions.Validate()
 }
@@ -68,9 +73,12 @@ type g3 struct {
 	// start the next layer before all rows are there (inter).
 	early, eager bool
 
-	run    *nn.Ranges
-	flows  []*flow // of the synchronisation points, in the direction of the pass
-	coming []arriving
+	spill *spill // nil: all stays
+	run   *nn.Ranges
+	flows []*flow // of the synchronisation points, in the direction of the pass
+	// waiting are the points of which vertices may be ready before their bins.
+	waiting []*ready
+	coming  []arriving
 	// leaving are flows that are done but for what they sent.
 	leaving []*flow
 }
@@ -88,6 +96,9 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	}
 	g := &g3{Aggregator: a, rows: rows, halo: a.Halo(0)}
 	g.early, g.eager = o.Pipeline != "none" && o.Pipeline != "inter", o.Pipeline != "none" && o.Pipeline != "intra"
+	if g.spill, err = newSpill(w.Dev, o.Spill, o.Bytes(), rows.Fail); err != nil {
+		return nil, err
+	}
 	m := &w.Model
 	bytes := w.Dev.RowType(w.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
 	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, o.Bytes())) }
@@ -133,6 +144,7 @@ func (g *g3) order(point int) *order {
 func (g *g3) Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix {
 	g.run = m.Ranges(p, x)
 	g.flows = make([]*flow, g.run.Phases())
+	g.spill.begin(g.run.Phases())
 	g.drive(g.forward(p))
 	return g.run.Logits()
 }
@@ -145,13 +157,19 @@ func (g *g3) Backward(_ *nn.Model, p *nn.Pass, dlogits tensor.Matrix) {
 	g.run = nil
 }
 
+// Finish says what left memory.
+func (g *g3) Finish() error {
+	g.spill.close(g.W.Note)
+	return g.Aggregator.Finish()
+}
+
 // drive runs a schedule: the most urgent task that is ready or, where there is none,
 // it waits for rows.
 func (g *g3) drive(s *schedule) {
 	g.coming = g.coming[:0]
 	for s.left > 0 {
 		g.look(s)
-		if !s.step() && s.left > 0 {
+		if !s.step() && s.left > 0 && !g.packReady(s) {
 			g.await()
 		}
 		g.leaving = slices.DeleteFunc(g.leaving, func(f *flow) bool {

@@ -36,6 +36,7 @@ type order struct {
 	haloAt, sendAt     []uint32
 	haloBack, sendBack []uint32
 
+	needs *needs // of vertices
 	waves *waves // or nil: a bin's halo rows are summed all at once
 	span  int    // above all numbers of chunks
 }
@@ -140,15 +141,22 @@ func (o *order) relay(c *cutting, halo []int, haloAt []uint32) {
 	}
 }
 
+// chunkAt is the halo chunk of each halo row.
+func (o *order) chunkAt(rows int) []int {
+	at := make([]int, rows)
+	for i, k := range o.halos {
+		for row := k.lo; row < k.hi; row++ {
+			at[row] = i
+		}
+	}
+	return at
+}
+
 // need lists which halo chunks the sums of a bin need.
 func (o *order) need(c *cutting, haloAt []uint32) {
 	needed := pairs(c.bins.count(), len(o.halos))
-	chunkAt := make([]int, len(haloAt))
-	for i, k := range o.halos {
-		for row := k.lo; row < k.hi; row++ {
-			chunkAt[row] = i
-		}
-	}
+	chunkAt := o.chunkAt(len(haloAt))
+	o.needs = c.needs(o, haloAt)
 	for v := range c.plan.Src {
 		for _, u := range c.plan.In.Neighbors(uint32(v)) {
 			if int(u) >= c.plan.Src {

@@ -57,6 +57,16 @@ func (s *schedule) finish(id int) {
 	}
 }
 
+// done reports whether tasks have been run.
+func (s *schedule) done(ids []int) bool {
+	for _, id := range ids {
+		if !s.tasks[id].done {
+			return false
+		}
+	}
+	return true
+}
+
 // step runs the most urgent task that is ready; it reports whether there was one.
 func (s *schedule) step() bool {
 	if len(s.ready.ids) == 0 {

@@ -1,0 +1,112 @@
+package g3
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/exchange"
+	"starling/train/traintest"
+	"starling/wire"
+	"starling/wire/wiretest"
+)
+
+// TestReadyVertices: whatever arrives first, a vertex is computed once, and not before all
+// chunks that it needs have arrived; packs are runs of blocks.
+func TestReadyVertices(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		vertices, chunks := 1+rnd.IntN(900), 1+rnd.IntN(12)
+		n := &needs{users: make([][]uint32, chunks), count: make([]int32, vertices)}
+		for v := range vertices {
+			for c := range chunks {
+				if rnd.IntN(100) < 1+v*12/vertices*rnd.IntN(2) { // the first vertices need little
+					n.users[c] = append(n.users[c], uint32(v))
+					n.count[v]++
+				}
+			}
+		}
+		at := cutBins(vertices, 1+rnd.IntN(400))
+		arrived, times := make([]bool, chunks), make([]int, vertices)
+		s := &schedule{}
+		local := s.add(0, func() {})
+		r := &ready{needs: n, missing: slices.Clone(n.count), done: make([]bool, vertices),
+			ran: make([]bool, len(at)-1)}
+		r.run = func(lo, hi int) {
+			b := binOf(at, lo)
+			if hi > at[b+1] {
+				t.Fatalf("rows %d to %d are of two bins of %v", lo, hi, at)
+			}
+			for v := lo; v < hi; v++ {
+				times[v]++
+				for c, users := range n.users {
+					if !arrived[c] && slices.Contains(users, uint32(v)) {
+						t.Fatalf("vertex %d is computed before chunk %d has arrived", v, c)
+					}
+				}
+			}
+		}
+		for range len(at) - 1 {
+			r.local = append(r.local, []int{local})
+		}
+		if r.pack(s, at, at[1]) > 0 {
+			t.Fatal("vertices are computed before their local sums")
+		}
+		s.step()
+		for _, c := range rnd.Perm(chunks) {
+			arrived[c] = true
+			r.arrived(c)
+			for r.pack(s, at, at[1]) > 0 {
+			}
+		}
+		for b := range len(at) - 1 {
+			r.rest(b, at[b], at[b+1])
+		}
+		for v, n := range times {
+			if n != 1 {
+				t.Fatalf("vertex %d was computed %d times", v, n)
+			}
+		}
+	}
+}
+
+// TestVerticesGoOnBeforeTheirBins: on a link so slow that a worker waits for each message,
+// vertices are computed that are ready before the rest of their bin, with the losses of one
+// worker, and with the bits of a run in which none is.
+func TestVerticesGoOnBeforeTheirBins(t *testing.T) {
+	d := traintest.Communities(t, 3000, false)
+	parts := traintest.Cut(t, d, "multilevel", 2)
+	o := traintest.Options("sage")
+	o.Model.Layers, o.Epochs, o.EvalEvery, o.Model.Hidden = 3, 2, 0, 32
+	want := traintest.Full(t, traintest.CPU(t, 1), d, o)
+	o.Strategy = traintest.Made(Strategy, options{Pipeline: "both", RowOptions: exchange.DefaultRows})
+	prompt := traintest.Observe(t, traintest.Ends(2), parts, traintest.Single, o)
+	synctest.Test(t, func(t *testing.T) {
+		opt := wire.DefaultOptions()
+		opt.Timeout = 1000 * time.Hour
+		ends := wiretest.Simulate(t, 2, opt, wiretest.Uniform(time.Second, 1000))
+		r := traintest.Observe(t, ends, parts, traintest.Single, o)
+		traintest.SameCurve(t, "g3", r.Results[0].Loss, want.Loss, 1e-4)
+		if !slices.Equal(r.Results[0].Loss, prompt.Results[0].Loss) {
+			t.Errorf("losses %v, on a prompt link %v", r.Results[0].Loss, prompt.Results[0].Loss)
+		}
+		at, early := cutBins(parts[0].Core(), binRows(parts[0].Core(), 4*(d.Features.Cols+32), 0)), 0
+		for _, span := range r.Spans {
+			var phase, lo, hi int
+			if !strings.HasPrefix(span.Name, "phase") {
+				continue
+			}
+			if n, _ := fmt.Sscanf(span.Name, "phase %d, rows %d to %d", &phase, &lo, &hi); n == 3 &&
+				(!slices.Contains(at, lo) || !slices.Contains(at, hi)) {
+				early++
+			}
+		}
+		if t.Logf("%d runs of rows were not whole bins", early); early == 0 {
+			t.Error("no vertex was computed before its bin")
+		}
+	})
+}
