@@ -20,3 +20,9 @@ func newDevice(s *spec.Spec) tensor.Device {
 	}
 	return cpu.NewWith(o)
 }
+
+// hostDevice makes devices of one thread for what runs beside training.
+func hostDevice(s spec.Spec) func() tensor.Device {
+	s.Threads = 1
+	return func() tensor.Device { return newDevice(&s) }
+}

@@ -73,7 +73,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err != nil {
 		return nil, err
 	}
-	opt.Resume = from
+	opt.Resume, opt.HostDevice = from, hostDevice(s)
 	dev := newDevice(&s)
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())

@@ -21,8 +21,10 @@ func (n *Neighbour) Drawer() *Drawer {
 }
 
 // Draw fills x with the edges that rows draw, from sources as the graph numbers them. It draws as
-// if the graph had none of the edges without: row<<32 | source, ascending.
-func (d *Drawer) Draw(x *Block, rows []uint32, fanout int, key rng.Key, without []uint64) {
+// if the graph had none of the edges without: row<<32 | source, ascending. guide, if any, says which
+// sources are preferred.
+func (d *Drawer) Draw(x *Block, rows []uint32, fanout int, key rng.Key, without []uint64, guide *Guide) {
+	d.n.guided.of = guide
 	if d.n.without.reset(); len(without) > 0 {
 		d.n.without.fill(without)
 	}

@@ -89,6 +89,7 @@ type neighbours struct {
 	picked []uint32
 	// without are edges that are never drawn, as if the graph did not have them.
 	without without
+	guided  guided
 }
 
 func (n *Neighbour) Sampler() Sampler { return n.sampler() }
@@ -100,7 +101,11 @@ func (n *Neighbour) sampler() *neighbours {
 // SeedSampler draws batches of given seed vertices, which are distinct.
 type SeedSampler interface {
 	SampleSeeds(b *Batch, seeds []uint32, epoch, number int)
+	// Guide has the next batches drawn by a guide, whose sources are ids; nil: by none.
+	Guide(g *Guide)
 }
+
+func (s *neighbours) Guide(g *Guide) { s.guided.of = g }
 
 func (s *neighbours) SampleSeeds(b *Batch, seeds []uint32, epoch, number int) {
 	s.blocks(b, seeds, epoch, number)
@@ -212,7 +217,9 @@ func (s *neighbours) pickOf(x *Block, key rng.Key, v uint32, first int64, degree
 	case few:
 		s.picked = s.choose.all(s.picked, first, degree)
 	default:
-		s.picked = s.choose.distinct(s.picked, key.Fold(uint64(v)), first, degree, fanout)
+		if !s.pickGuided(key, v, first, degree, fanout) {
+			s.picked = s.choose.distinct(s.picked, key.Fold(uint64(v)), first, degree, fanout)
+		}
 		return float32(degree) / float32(fanout)
 	}
 	return 1

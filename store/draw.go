@@ -33,7 +33,7 @@ type drawn struct {
 // of a vertex << 32 | local number of a source, ascending.
 func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
 	drawer := o.drawers.Get().(*sample.Drawer)
-	drawer.Draw(&d.Block, local, q.fanout, q.key, without)
+	drawer.Draw(&d.Block, local, q.fanout, q.key, without, q.guide)
 	o.drawers.Put(drawer)
 	if q.only != nil {
 		o.filter(d, local, q)
@@ -85,6 +85,9 @@ type query struct {
 	set  map[uint32]bool
 	// counted: what was counted at edges by walks is asked for too. REQUIRES: only.
 	counted bool
+	// masks is the version that draws go by; 0: none. guide is that, where it is drawn.
+	masks uint32
+	guide *sample.Guide
 }
 
 // may reports whether edges may have a source.
@@ -132,9 +135,10 @@ const (
 	askedWithout = 2
 	askedOnly    = 4
 	askedCounted = 8
+	askedGuided  = 16
 )
 
-// A request to draw is a query, in 16 bytes; if edges may have some sources only, how many and
+// A request to draw is a query, in 16 bytes; the version of masks that it goes by, if any; if edges may have some sources only, how many and
 // these; and numbers; where edges are excluded, how many
 // numbers there are, the numbers, and then for each such edge the place of its destination among
 // them and the number of its source. The response has these lists one after the other, all of
@@ -164,7 +168,13 @@ func (q *query) request(numbers, places []uint32) []byte {
 	if q.counted {
 		flags |= askedCounted
 	}
+	if q.masks > 0 {
+		flags |= askedGuided
+	}
 	b = binary.LittleEndian.AppendUint32(b, flags)
+	if q.masks > 0 {
+		b = binary.LittleEndian.AppendUint32(b, q.masks)
+	}
 	if q.only != nil {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(q.only)))
 		b = append(b, bytesOf(q.only)...)
@@ -191,6 +201,12 @@ func parseQuery(b []byte) (q query, numbers []uint32, err error) {
 	q = query{key: rng.Key(binary.LittleEndian.Uint64(b)), fanout: int(int32(binary.LittleEndian.Uint32(b[8:]))),
 		seeds: flags&askedSeeds != 0, counted: flags&askedCounted != 0}
 	numbers = numbersOf(b[16:])
+	if flags&askedGuided != 0 {
+		if len(numbers) == 0 || numbers[0] == 0 {
+			return q, nil, fmt.Errorf("a request of %d bytes without the version of its masks", len(b))
+		}
+		q.masks, numbers = numbers[0], numbers[1:]
+	}
 	if flags&askedOnly != 0 {
 		if len(numbers) == 0 || int(numbers[0]) >= len(numbers) {
 			return q, nil, fmt.Errorf("a request of %d bytes for edges from some sources", len(b))
@@ -219,6 +235,9 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 	own := s.here[s.Part.Meta.Part]
 	if q.counted && own.counts == nil {
 		return wire.Response{}, fmt.Errorf("walks were not counted")
+	}
+	if q.guide, err = own.guideFor(r.From, q.masks); err != nil {
+		return wire.Response{}, err
 	}
 	local, err := own.local(nil, numbers)
 	if err != nil {
@@ -416,6 +435,11 @@ func (w *draws) ask(id coflow.ID, numbers []uint32, query *query, weights bool) 
 			w.local = append(w.local, numbers[i]-w.s.here[q].first)
 		}
 		o := w.s.here[q]
+		guide, err := o.guideFor(w.s.Part.Meta.Part, query.masks)
+		if err != nil {
+			return err
+		}
+		query.guide = guide
 		o.draw(&w.parts[q], w.local, query, o.sources(query.without.of(numbers, places)))
 		return nil
 	})

@@ -76,6 +76,15 @@ func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float
 	return nil
 }
 
+// FeaturesOnce pulls rows of features that are needed beside batches.
+func (s *Store) FeaturesOnce(ctx context.Context, to *graph.Features, numbers []uint32) error {
+	needed, remote := s.rows.needed.Load(), s.rows.remote.Load()
+	err := s.Puller().Features(ctx, coflow.ID{Type: coflow.Bulk, Layer: -1}, to, numbers)
+	s.rows.needed.Store(needed) // of batches only
+	s.rows.remote.Store(remote)
+	return err
+}
+
 // HaloDegrees scores the vertices of the part's halo by their degrees.
 func (s *Store) HaloDegrees() map[uint32]float64 {
 	out, core := map[uint32]float64{}, s.Part.Core()

@@ -23,11 +23,12 @@ const (
 	added // the first of AddRows
 )
 
-// A request to pull is a byte for the table, which may have the flag of a range of columns and
-// the form that rows travel in; the first byte of the range and the one after it, if there is
-// one; and numbers.
+// A request to pull is a byte for the table, which may have the flag of a range of columns, that of
+// some columns and the form that rows travel in; the first byte of the range and the one after it,
+// or the bits of columns, if there are any; and numbers.
 const (
 	pullColumns = 8
+	pullSome    = 64
 	mostTables  = 8
 )
 
@@ -48,6 +49,7 @@ type Puller struct {
 	width   int
 	numbers []uint32
 	columns [2]int // bytes of a row from the first on and before the second; both 0: all
+	keep    *Columns
 }
 
 // Puller makes one.
@@ -215,6 +217,12 @@ func (p *Puller) cache() *counted {
 
 // askRows calls an owner for rows that go to some places.
 func (p *Puller) askRows(id coflow.ID, q int, places []uint32) {
+	if p.table == Features && p.keep != nil {
+		size := p.s.rowBytes() / p.keep.all
+		p.request(id, q, p.table, p.numbers, places,
+			p.s.packed.rowBytes(size*len(p.keep.list))*len(places)).call(p.s.end)
+		return
+	}
 	if p.table == Features && p.s.packed != Unpacked {
 		p.request(id, q, p.table, p.numbers, places, p.s.packed.rowBytes(p.width)*len(places)).call(p.s.end)
 		return
@@ -279,11 +287,16 @@ func (p *Puller) take() error {
 			return fmt.Errorf("worker %d answered a pull of %d rows with %d bytes, expected %d", c.part, len(c.places),
 				came, c.bytes)
 		}
-		if c.each == nil {
+		switch {
+		case p.table == Features && p.keep != nil: // no cache keeps such rows
+			p.scatterKept(c.places, c.body)
+			continue
+		case c.each == nil:
 			p.s.packed.unpack(p.to, p.width, c.places, c.body)
 		}
 		p.cache().keep(p.to, p.width, p.numbers, c.places)
 	}
+	p.clearOthers()
 	return nil
 }
 
@@ -309,6 +322,10 @@ func (p *Puller) request(id coflow.ID, q int, t Table, numbers, places []uint32,
 		request = binary.LittleEndian.AppendUint32(request, uint32(p.columns[0]))
 		request = binary.LittleEndian.AppendUint32(request, uint32(p.columns[1]))
 	}
+	if t == Features && p.keep != nil {
+		request[0] |= pullSome
+		request = append(request, bytesOf(p.keep.bits)...)
+	}
 	for _, i := range places {
 		request = binary.LittleEndian.AppendUint32(request, numbers[i])
 	}
@@ -329,7 +346,7 @@ func (s *Store) servePull(_ context.Context, r *wire.Request) (wire.Response, er
 	if len(r.Body)%4 != 1 {
 		return wire.Response{}, fmt.Errorf("a request of %d bytes", len(r.Body))
 	}
-	t, packed, numbers := Table(r.Body[0]&7), Packed(r.Body[0]>>4), numbersOf(r.Body[1:])
+	t, packed, numbers := Table(r.Body[0]&7), Packed(r.Body[0]>>4&3), numbersOf(r.Body[1:])
 	if packed > Int8 || packed != Unpacked && (t != Features || s.Part.Features.Kind() != graph.Dense) {
 		return wire.Response{}, fmt.Errorf("rows of table %d in form %d", t, packed)
 	}
@@ -344,10 +361,23 @@ func (s *Store) servePull(_ context.Context, r *wire.Request) (wire.Response, er
 	if t >= added {
 		return s.serveRows(t, numbers)
 	}
+	var some *Columns
+	if r.Body[0]&pullSome != 0 {
+		var err error
+		if t != Features || columns[1] > 0 {
+			return wire.Response{}, fmt.Errorf("some columns of table %d", t)
+		}
+		if some, numbers, err = columnsFrom(numbers, s.Part.Features.Cols); err != nil {
+			return wire.Response{}, err
+		}
+	}
 	own := s.here[s.Part.Meta.Part]
 	local, err := own.local(nil, numbers)
 	if err != nil {
 		return wire.Response{}, err
+	}
+	if some != nil {
+		return s.serveKept(some, packed, local)
 	}
 	if t == Features && s.Part.Features.Kind() == graph.Sparse {
 		return wire.Response{Kind: wire.Feature, Body: appendSparse(nil, s.Part.Features, local)}, nil

@@ -31,6 +31,7 @@ type Sampler struct {
 	rows  rowTable
 
 	without *exclusions
+	masks   uint32
 }
 
 // Sampler makes one, with memory of its own.
@@ -40,6 +41,10 @@ func (s *Store) Sampler(fanouts []int, seed uint64, opt Options) *Sampler {
 
 // Exclude has the next batches drawn as if the graph did not have some edges. The list is sorted.
 func (m *Sampler) Exclude(list []Excluded) { m.without = newExclusions(list) }
+
+// Guide has the next batches drawn by a version of this worker's masks, which TellMasks has told; 0:
+// by none.
+func (m *Sampler) Guide(version uint32) { m.masks = version }
 
 // Sample fills b with the blocks of some seed vertices, which are distinct, and known with
 // what was learned.
@@ -80,7 +85,7 @@ func (m *Sampler) Ask(hop int) error {
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	weights := m.draws.s.Book.Weighted && !(m.opt.Weighted && m.opt.Replace && fanout != sample.All)
 	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
-		seeds: hop == 0, without: m.without}, weights)
+		seeds: hop == 0, without: m.without, masks: m.masks}, weights)
 }
 
 // Wait waits for what was asked.

@@ -69,6 +69,9 @@ func (p *Puller) sparse(ctx context.Context, id coflow.ID, to *graph.Features, n
 		o := p.s.here[q]
 		for _, i := range places {
 			rows[i] = sparseRow{o.part.Features, numbers[i] - o.first}
+			if p.keep.missing(q, p.s.Part.Meta.Part) {
+				rows[i] = sparseRow{p.keep.sparse(o.part.Features, []uint32{rows[i].at}), 0}
+			}
 		}
 		return nil
 	})

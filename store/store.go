@@ -45,6 +45,7 @@ type Store struct {
 	rows      struct{ needed, remote atomic.Int64 } // of features
 	cache     *counted                              // nil: none
 	packed    Packed                                // rows of features travel so
+	planned   int                                   // columns of rows that plans go by; 0: all
 	buffers   sync.Pool
 	shared    sharing
 	stops     []func() error
@@ -137,6 +138,7 @@ type Owner struct {
 	degrees []float64
 	drawers sync.Pool
 	counts  *walkCounts // nil: walks were not counted
+	guides  guides
 }
 
 func newOwner(p *partition.Part, opt Options) (*Owner, error) {

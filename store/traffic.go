@@ -88,9 +88,14 @@ func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
 	if n == 0 {
 		return
 	}
-	width := int64(s.packed.rowBytes(s.rowBytes()))
-	if f := s.Part.Features; f.Kind() == graph.Sparse {
-		width = 4 + 8*f.Indptr[f.Rows]/int64(max(f.Rows, 1))
+	f, kept := s.Part.Features, s.Part.Features.Cols
+	if s.planned > 0 {
+		kept = s.planned
+		t.Requests += int64(4 * ((f.Cols + 31) / 32)) // bits of columns
+	}
+	width := int64(s.packed.rowBytes(s.rowBytes() * kept / max(f.Cols, 1)))
+	if f.Kind() == graph.Sparse {
+		width = 4 + 8*f.Indptr[f.Rows]/int64(max(f.Rows, 1))*int64(kept)/int64(max(f.Cols, 1))
 	}
 	t.Requests += 4*n + (n*width+pullBytes-1)/pullBytes
 	t.Rows += n * width

@@ -92,6 +92,20 @@ type Counting interface {
 	RowCounts() RowCounts
 }
 
+// ExplainerUse is what the explainer of a worker took, which runs beside training.
+type ExplainerUse struct {
+	Explanations int64   `json:"explanations"`
+	Epochs       int64   `json:"epochs"`      // of all explanations
+	Vertices     int64   `json:"vertices"`    // remote ones that have masks
+	CPUSeconds   float64 `json:"cpu_seconds"` // of its threads
+	Bytes        int64   `json:"bytes"`       // memory, at most
+}
+
+// Explaining is a strategy that may explain the model while it is trained.
+type Explaining interface {
+	Explained() ExplainerUse
+}
+
 // Keeping is a strategy that says how many bytes Caches will have.
 type Keeping interface {
 	Kept() int64

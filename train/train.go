@@ -40,6 +40,9 @@ type Options struct {
 	// RowNormalize scales each vertex's features to sum to one.
 	RowNormalize bool
 
+	// HostDevice makes a device of one thread for what runs beside training; nil: nothing does.
+	HostDevice func() tensor.Device
+
 	// Clock is what a single worker's epochs are timed by; nil: the host's. Several workers
 	// read their endpoints'.
 	Clock wire.Clock
@@ -127,4 +130,5 @@ type Result struct {
 	Best, Final []nn.Tensor
 	Plan        *wire.Plan // what this worker meant to send
 	Rows        RowCounts  // that this worker's batches needed
+	Explainer   ExplainerUse
 }

@@ -69,6 +69,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if c, ok := as[Counting](on); ok {
 		r.Rows = c.RowCounts()
 	}
+	if x, ok := as[Explaining](on); ok {
+		r.Explainer = x.Explained()
+	}
 	return r, nil
 }
 

@@ -36,10 +36,11 @@ var bytegnn = train.Describe(train.Descriptor{
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s",
 	UseWhen: "sampling over a slow network leaves cores idle",
-}, byteOptions{RootsOption: RootsOption{"owner"}, LaunchScore: 0.3}, newByte)
+}, byteOptions{RootsOption: RootsOption{"owner"}, DGSOptions: noDGS, LaunchScore: 0.3}, newByte)
 
 type byteOptions struct {
 	RootsOption
+	DGSOptions
 	LaunchScore float64 `json:"launch_score" omit:"default" resume:"free" help:"bytegnn: launch the sampling of another batch at this score"`
 }
 
@@ -48,14 +49,16 @@ func (o *byteOptions) Validate() error {
 	if !(o.LaunchScore > 0) {
 		return train.Mistake("bytegnn's launch score is above 0, not %g", o.LaunchScore)
 	}
-	return nil
+	return o.DGSOptions.validate()
 }
 
 func newByte(s *train.Site, o byteOptions) (train.Strategy, error) {
 	if err := neighbourOnly(s); err != nil {
 		return nil, err
 	}
-	d, err := newDistributed(s, distributedBy(o.Roots, "none"))
+	all := distributedBy(o.Roots, "none")
+	all.DGSOptions = o.DGSOptions
+	d, err := newDistributed(s, all)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +228,22 @@ func (g *dag) start(number int64) {
 		return
 	}
 	seeds, _ := g.next(s.ctx, g.sampler, epoch, n)
-	g.begin(seeds, epoch, n)
+	if d.dgs == nil && d.guided.DropFeatures == 0 {
+		g.begin(seeds, epoch, n)
+		return
+	}
+	g.apart(func(ctx context.Context) error { return g.guide(ctx, epoch, n) }, func() { g.begin(seeds, epoch, n) })
+}
+
+// guide waits for what the batch is drawn and fetched by.
+func (g *dag) guide(ctx context.Context, epoch, n int) error {
+	by, err := g.s.of.guidance(ctx, epoch, n)
+	for i := range g.fetches {
+		if err == nil {
+			err = by.apply(g.sampler, g.fetches[i].puller)
+		}
+	}
+	return err
 }
 
 // begin starts the tasks of a batch whose seed vertices are known; nil: they could not be drawn.

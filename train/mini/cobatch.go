@@ -77,7 +77,11 @@ func (o *cobatchOptions) Validate() error {
 			return err
 		}
 	}
-	return o.CacheOptions.Validate()
+	if o.DGS && o.nodes() {
+		return train.Mistake("cobatch has the workers of a server draw one batch together, and --dgs masks of " +
+			"neighbours are each worker's own; use --dgs-masks features")
+	}
+	return o.distOptions.Validate()
 }
 
 // cooperative is training on batches that the workers of a server share.
@@ -110,7 +114,13 @@ func newCobatch(s *train.Site, o cobatchOptions) (train.Strategy, error) {
 	if err := c.joinSampler(); err != nil {
 		return nil, err
 	}
+	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
+		return nil, err
+	}
 	if err := d.fillCache(&o.CacheOptions); err != nil {
+		return nil, err
+	}
+	if err := d.openDGS(setup, &o.DGSOptions); err != nil {
 		return nil, err
 	}
 	if err := c.expect(setup); err != nil {
@@ -274,6 +284,13 @@ type coDrawer struct {
 func (r *coDrawer) draw(b *batch, epoch, number int) error {
 	if b.share == nil {
 		b.share = &coShare{}
+	}
+	g, err := r.of.guidance(r.ctx, epoch, number)
+	if err == nil {
+		err = g.apply(nil, r.puller) // a server's workers draw alike
+	}
+	if err != nil {
+		return err
 	}
 	r.sampler.into(b.share, r.blocks)
 	if err := b.drawFrom(r.ctx, r.sampler, epoch, number); err != nil {

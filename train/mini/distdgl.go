@@ -48,13 +48,22 @@ var salient = train.Describe(train.Descriptor{
 
 type distOptions struct {
 	RootsOption
+	DGSOptions
 	PullDType string `json:"pull_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
 	CacheOptions
 }
 
 // distributedBy are the options with rows that travel as they are.
 func distributedBy(roots, cache string) distOptions {
-	return distOptions{RootsOption{roots}, "none", CacheOptions{Cache: cache, CacheBudget: "256MiB"}}
+	return distOptions{RootsOption{roots}, noDGS, "none", CacheOptions{Cache: cache, CacheBudget: "256MiB"}}
+}
+
+// Validate refuses settings that make no sense.
+func (o *distOptions) Validate() error {
+	if err := o.DGSOptions.validate(); err != nil {
+		return err
+	}
+	return o.CacheOptions.Validate()
 }
 
 // CacheOptions are those of a cache of rows of features that other hosts own.
@@ -86,7 +95,9 @@ type distributed struct {
 	told           wire.Bytes
 	drawn          expected // what an epoch sends for batches
 	newSampler     func() remoteSampler
-	redundancy     float64                              // of the workers' shares of a batch: rows over distinct ones
+	redundancy     float64 // of the workers' shares of a batch: rows over distinct ones
+	guided         DGSOptions
+	dgs            *dgs                                 // nil: nothing is explained
 	count          int                                  // batches of an epoch, where roots do not say
 	shared         struct{ asked, needed atomic.Int64 } // edges that LADIES' probabilities were made of
 
@@ -107,7 +118,13 @@ func newDistributed(s *train.Site, o distOptions) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
+		return nil, err
+	}
 	if err := d.fillCache(&o.CacheOptions); err != nil {
+		return nil, err
+	}
+	if err := d.openDGS(setup, &o.DGSOptions); err != nil {
 		return nil, err
 	}
 	if err := d.expect(setup, allTraffic); err != nil {
@@ -240,12 +257,15 @@ func (d *distributed) draws() store.Options {
 		DrawByCalls: d.pairs != nil && d.pairs.opt.Walks == 0}
 }
 
-// Caches are what the next epoch needs of this worker: the embeddings of its vertices.
+// Caches are what the next epoch needs of this worker: the embeddings of its vertices, or masks.
 func (d *distributed) Caches() []nn.Tensor {
-	if d.embeddings == nil {
-		return d.Strategy.Caches()
+	switch {
+	case d.embeddings != nil:
+		return d.embeddings.kept()
+	case d.dgs != nil:
+		return d.dgs.kept()
 	}
-	return d.embeddings.kept()
+	return d.Strategy.Caches()
 }
 
 // Steps is how many an epoch has.
@@ -267,9 +287,10 @@ func (d *distributed) trainOn(f *train.Loop, from func(context.Context, *hostSid
 		labels = nil
 	}
 	host := newHostSide(f, d.site.Part.In, d.site.Part.Features, labels, d.loops)
+	d.dgs.begin(f)
 	d.prefetch = from(ctx, host)
 	m := &batches{Loop: f, count: d.steps(), on: on, joined: true, prefetch: d.prefetch, embeddings: d.embeddings,
-		together: d.together}
+		together: d.together, stepped: d.dgs.stepped}
 	if d.pairs == nil {
 		if d.embeddings != nil {
 			f.Measure = d.embeddings.measure(f)
@@ -327,6 +348,7 @@ func (d *distributed) Plan(m *nn.Model) *wire.Plan {
 	p.Measure, p.OnceMeasured = measure.Measure, measure.OnceMeasured
 	p.OnceMeasured.AddAll(measure.Once, 1)
 	p.Drawn, p.Deviation = d.drawn.bytes, d.drawn.deviation()
+	d.planDGS(p)
 	if d.embeddings != nil && d.embeddings.async {
 		d.planSums(p.Measure, 1) // all gradients have arrived
 	}
@@ -343,7 +365,9 @@ func (d *distributed) Finish() error {
 		d.cancel()
 		d.prefetch.stop()
 		d.reportRows()
+		d.reportDGS()
 	}
+	d.dgs.stop()
 	err := d.Strategy.Finish()
 	if d.store == nil {
 		return err
@@ -373,6 +397,13 @@ type remoteDrawer struct {
 }
 
 func (r *remoteDrawer) draw(b *batch, epoch, number int) error {
+	g, err := r.of.guidance(r.ctx, epoch, number)
+	if err == nil {
+		err = g.apply(r.sampler, r.puller)
+	}
+	if err != nil {
+		return err
+	}
 	if err := b.drawFrom(r.ctx, r.sampler, epoch, number); err != nil {
 		return err
 	}

@@ -47,9 +47,10 @@ var hopgnn = train.Describe(train.Descriptor{
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-}, hopOptions{PreGather: true, Merge: "auto", MergeOrder: "fewest"}, newHop)
+}, hopOptions{DGSOptions: noDGS, PreGather: true, Merge: "auto", MergeOrder: "fewest"}, newHop)
 
 type hopOptions struct {
+	DGSOptions
 	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
 	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, one more per epoch as long as epochs get shorter"`
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
@@ -60,7 +61,7 @@ func (o *hopOptions) Validate() error {
 	if n, err := strconv.Atoi(o.Merge); o.Merge != "auto" && (err != nil || n < 0) {
 		return train.Mistake("hopgnn merges a number of time steps from 0, or auto, not %q", o.Merge)
 	}
-	return nil
+	return o.DGSOptions.validate()
 }
 
 // hop is training on models that migrate.
@@ -77,7 +78,9 @@ func newHop(s *train.Site, o hopOptions) (train.Strategy, error) {
 	if err := neighbourOnly(s); err != nil {
 		return nil, err
 	}
-	d, err := newDistributed(s, distributedBy("random", "none"))
+	all := distributedBy("random", "none")
+	all.DGSOptions = o.DGSOptions
+	d, err := newDistributed(s, all)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +133,8 @@ func (h *hop) Caches() []nn.Tensor {
 	if h.settled {
 		settled = 1
 	}
-	return []nn.Tensor{{Name: "merging", Shape: []int{3}, F64: true,
-		Data: []float64{float64(h.merged), settled, h.last}}}
+	return append(h.distributed.Caches(), nn.Tensor{Name: "merging", Shape: []int{3}, F64: true,
+		Data: []float64{float64(h.merged), settled, h.last}})
 }
 
 func (m *merging) resume(caches []nn.Tensor) {
@@ -146,7 +149,8 @@ func (m *merging) resume(caches []nn.Tensor) {
 func (h *hop) Train(f *train.Loop) func(epoch int, lr float64) (float64, error) {
 	h.host = newHostSide(f, h.site.Part.In, h.site.Part.Features, h.site.Part.Labels, h.loops)
 	h.batches = &batches{Loop: f, count: h.steps(), joined: true,
-		on: &onBlocks{dev: f.Dev, loops: h.loops, features: f.X.Matrix}}
+		on: &onBlocks{dev: f.Dev, loops: h.loops, features: f.X.Matrix}, stepped: h.dgs.stepped}
+	h.dgs.begin(f)
 	h.prefetchFrom(f.State)
 	return h.epoch
 }
@@ -180,6 +184,7 @@ func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 			sum[1] += float64(len(step.Seeds))
 		}
 		sum[0] += loss
+		m.done(epoch, b.Number)
 		return m.StepDone(epoch, b.Number, sum)
 	})
 	if err != nil {
@@ -344,6 +349,13 @@ type hopDrawer struct {
 
 func (r *hopDrawer) draw(b *batch, epoch, number int) error {
 	h := r.of
+	g, err := h.guidance(r.ctx, epoch, number)
+	if err == nil {
+		err = g.apply(r.sampler, r.puller)
+	}
+	if err != nil {
+		return err
+	}
 	b.itinerary = h.itinerary(epoch, number, r.merged)
 	b.Epoch, b.Number = epoch, number
 	for len(b.steps) < len(b.itinerary.at) {

@@ -219,6 +219,8 @@ type batches struct {
 	together *coBlocks // of batches that workers of a server compute together
 	// embeddings are learnt beside the features; nil: none.
 	embeddings *embeddings
+	// stepped, if set, is told of every step that is done.
+	stepped func(epoch, number int)
 }
 
 func newBatches(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Dataset, mo Options) (*batches, error) {
@@ -282,6 +284,7 @@ func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 			return err
 		}
 		sum[0], sum[1] = sum[0]+loss, sum[1]+float64(len(b.Seeds))
+		m.done(epoch, b.Number)
 		return m.StepDone(epoch, b.Number, sum)
 	})
 	if err == nil {
@@ -296,6 +299,13 @@ func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 		return 0, train.Mistake("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
 	}
 	return 0, nil
+}
+
+// done tells of a step.
+func (m *batches) done(epoch, number int) {
+	if m.stepped != nil {
+		m.stepped(epoch, number)
+	}
 }
 
 // each is what an epoch does: it waits for its batches from one on, one after the other.

@@ -56,7 +56,7 @@ func newP3(s *train.Site, o p3Options) (train.Strategy, error) {
 	if err := checkP3(s); err != nil {
 		return nil, err
 	}
-	d, setup, err := open(s, distOptions{RootsOption: o.RootsOption, PullDType: "none"})
+	d, setup, err := open(s, distOptions{RootsOption: o.RootsOption, DGSOptions: noDGS, PullDType: "none"})
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,9 @@ func Work(part *partition.Part, end wire.Endpoint, device func() tensor.Device, 
 	dev := device()
 	defer dev.Close()
 	ctx := context.Background()
+	if o.HostDevice == nil {
+		o.HostDevice = device
+	}
 	return train.Worker(ctx, dev, part, end, train.NewGroup(ctx, end, dev, part.Book.Servers), o, events)
 }
 

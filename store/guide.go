@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"starling/coflow"
+	"starling/sample"
+	"starling/wire"
+)
+
+// Masks guide the draws of a worker wherever vertices are owned (sample.Guide): its owner draws the
+// in-edges of a vertex by the masks of the worker that asks. Workers tell owners once which
+// vertices their masks are of, and then the masks, one byte m for m/255, of every version:
+//
+//	guide   0, missing, deviation float64, numbers [n] uint32 → nothing
+//	guide   version > 0, missing, masks [n] bytes → nothing
+//
+// Version and missing are uint32; missing is the mask of other remote vertices. A request to draw
+// names its version. Owners keep the last two: a worker that has told a version asks for that one
+// and, in batches that it began before, the one before it.
+const (
+	guideService = "guide"
+	guideHead    = 8
+	keptVersions = 2
+
+	// LatestMasks draws by the last version that was told.
+	LatestMasks = 1<<32 - 1
+)
+
+// guide is the masks of one worker, at one owner.
+type guide struct {
+	deviation float64
+	vertices  int
+	place     []int32 // by vertex of the owner's part: its mask's, or one of the following
+
+	mu struct {
+		sync.Mutex
+		versions [keptVersions]maskVersion // the newest first
+	}
+}
+
+const (
+	atHand   = -1 // of the worker that asks
+	maskless = -2
+)
+
+type maskVersion struct {
+	number  uint32
+	missing byte
+	masks   []byte
+}
+
+// newGuide finds the places of masks for a part's vertices, for a worker that owns another.
+func (o *Owner) newGuide(asker int, deviation float64, vertices []uint32) *guide {
+	place := make(map[uint32]int32, len(vertices))
+	for i, v := range vertices {
+		place[v] = int32(i)
+	}
+	g := &guide{deviation: deviation, vertices: len(vertices), place: make([]int32, len(o.part.IDs))}
+	for v := range g.place {
+		number := o.number(uint32(v))
+		at, ok := place[number]
+		switch {
+		case o.part.Book.Owner(number) == asker:
+			at = atHand
+		case !ok:
+			at = maskless
+		}
+		g.place[v] = at
+	}
+	return g
+}
+
+// tell takes a version in.
+func (g *guide) tell(v maskVersion) error {
+	if len(v.masks) != g.vertices || v.number == 0 {
+		return fmt.Errorf("version %d of masks has %d of them, expected %d", v.number, len(v.masks), g.vertices)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v.number != g.mu.versions[0].number {
+		copy(g.mu.versions[1:], g.mu.versions[:])
+	}
+	g.mu.versions[0] = v
+	return nil
+}
+
+// of is a version, for draws.
+func (g *guide) of(number uint32) (*sample.Guide, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.mu.versions {
+		if v.number > 0 && (v.number == number || number == LatestMasks) {
+			return &sample.Guide{Deviation: g.deviation, Mask: func(source uint32) (float64, bool) {
+				switch at := g.place[source]; at {
+				case atHand:
+					return 1, false
+				case maskless:
+					return float64(v.missing) / 255, true
+				default:
+					return float64(v.masks[at]) / 255, true
+				}
+			}}, nil
+		}
+	}
+	return nil, fmt.Errorf("masks of version %d are not here; they are told before draws ask for them", number)
+}
+
+// guides are the masks that draws of a part go by, by the worker that asks.
+type guides struct {
+	mu   sync.Mutex
+	list map[int]*guide
+}
+
+func (g *guides) set(asker int, to *guide) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.list == nil {
+		g.list = map[int]*guide{}
+	}
+	g.list[asker] = to
+}
+
+func (g *guides) of(asker int) (*guide, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.list[asker] == nil {
+		return nil, fmt.Errorf("worker %d has not said which vertices its masks are of", asker)
+	}
+	return g.list[asker], nil
+}
+
+// guideFor is what a query's draws at a part prefer; nil: nothing.
+func (o *Owner) guideFor(asker int, version uint32) (*sample.Guide, error) {
+	if version == 0 {
+		return nil, nil
+	}
+	g, err := o.guides.of(asker)
+	if err != nil {
+		return nil, err
+	}
+	return g.of(version)
+}
+
+// ServeGuides has draws of other workers go by their masks. All workers call it before any tells
+// of its masks.
+func (s *Store) ServeGuides() error {
+	stop, err := s.end.Serve(wire.Service{Name: guideService, MaxRequest: maxShared, MaxResponse: maxRequest, Handlers: 2},
+		s.serveGuide)
+	if err == nil {
+		s.stops = append(s.stops, stop)
+	}
+	return err
+}
+
+func (s *Store) serveGuide(_ context.Context, r *wire.Request) (wire.Response, error) {
+	if len(r.Body) < guideHead {
+		return wire.Response{}, fmt.Errorf("masks in %d bytes", len(r.Body))
+	}
+	return wire.Response{Kind: wire.Topology}, s.takeGuide(s.here[s.Part.Meta.Part], r.From, r.Body)
+}
+
+// takeGuide takes a worker's message in, at an owner.
+func (s *Store) takeGuide(o *Owner, asker int, body []byte) error {
+	version, missing := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
+	rest := body[guideHead:]
+	if version > 0 {
+		g, err := o.guides.of(asker)
+		if err != nil {
+			return err
+		}
+		return g.tell(maskVersion{version, byte(missing), append([]byte(nil), rest...)})
+	}
+	if len(rest) < 8 || len(rest)%4 != 0 {
+		return fmt.Errorf("vertices of masks in %d bytes", len(body))
+	}
+	deviation := math.Float64frombits(binary.LittleEndian.Uint64(rest))
+	if !(deviation >= 0 && deviation <= 1) {
+		return fmt.Errorf("a deviation of %g, expected 0 to 1", deviation)
+	}
+	o.guides.set(asker, o.newGuide(asker, deviation, numbersOf(rest[8:])))
+	return nil
+}
+
+// GuideBy says which remote vertices this worker's masks are of, and the deviation of its draws.
+func (s *Store) GuideBy(ctx context.Context, vertices []uint32, deviation float64) error {
+	body := binary.LittleEndian.AppendUint64(make([]byte, guideHead, guideHead+8+4*len(vertices)),
+		math.Float64bits(deviation))
+	return s.tellGuide(ctx, append(body, bytesOf(vertices)...))
+}
+
+// TellMasks gives a version of masks, in the order of GuideBy's vertices, to all owners. When it
+// returns draws may ask for it.
+func (s *Store) TellMasks(ctx context.Context, version uint32, masks []byte, missing byte) error {
+	body := binary.LittleEndian.AppendUint32(make([]byte, 0, guideHead+len(masks)), version)
+	body = binary.LittleEndian.AppendUint32(body, uint32(missing))
+	return s.tellGuide(ctx, append(body, masks...))
+}
+
+// MaskBytes is what a version of masks takes on its way to an owner.
+func (s *Store) MaskBytes(masks int) int { return guideHead + masks }
+
+// tellGuide sends a message to the owners of all parts, and takes it in for those that are here.
+func (s *Store) tellGuide(ctx context.Context, body []byte) (err error) {
+	var calls []*wire.Reply
+	for q := range s.here {
+		if s.here[q] == nil {
+			s.traffic[q].requests.Add(int64(len(body)))
+			calls = append(calls, s.end.Call(q, wire.Call{Service: guideService, Coflow: guidesTold, Kind: wire.Topology,
+				Request: body}))
+		}
+	}
+	for _, o := range s.here {
+		if o != nil {
+			err = errors.Join(err, s.takeGuide(o, s.Part.Meta.Part, body))
+		}
+	}
+	for _, c := range calls {
+		_, failed := c.Wait(ctx)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+var guidesTold = coflow.ID{Type: coflow.Bulk, Layer: -1, Batch: 2}
