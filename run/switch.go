@@ -61,6 +61,8 @@ func Switch(ctx context.Context, o SwitchOptions, status func(line string)) erro
 		before = now
 	}
 	<-ctx.Done()
+	n := s.Stats()
+	status(fmt.Sprintf("switched %d packets (%d in the kernel), sent %d", n.Packets, n.Below, n.Sent))
 	return nil
 }
 

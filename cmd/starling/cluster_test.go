@@ -141,8 +141,15 @@ type started struct {
 
 func start(t *testing.T, dir string, args ...string) *started {
 	t.Helper()
-	s := &started{Cmd: exec.Command(binary, args...)}
-	s.Dir = dir
+	c := exec.Command(binary, args...)
+	c.Dir = dir
+	return startCommand(t, c)
+}
+
+// startCommand starts any command.
+func startCommand(t *testing.T, c *exec.Cmd) *started {
+	t.Helper()
+	s := &started{Cmd: c}
 	pipe, err := s.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type ServerOptions struct {
 	Hosts   int   // connections at most
 	Buffer  int   // bytes of the socket's receive buffer
 	Timeout time.Duration
+	Clock   wire.Clock // nil: the host's
 	// Fault, if set, says of each packet that arrives or leaves how often it does: once,
 	// unless a test injects faults.
 	Fault func() int
@@ -116,6 +117,7 @@ type member struct {
 	tags     *tagger
 	received uint32
 	credited uint32 // of received, told
+	below    time.Time
 }
 
 // Listen starts a switch; Close ends it.
@@ -130,6 +132,7 @@ func Listen(opt ServerOptions) (*Server, error) {
 		ln.Close()
 		return nil, err
 	}
+	opt.Clock = wire.OrReal(opt.Clock)
 	s := &Server{opt: opt, conn: conn, ln: ln}
 	// The kernel charges a packet of 1 KiB about 2.3 KB.
 	s.window = bufferBytes(conn, opt.Buffer) / 2304 / 2
@@ -406,6 +409,7 @@ func (s *Server) joinBelow(m *member) {
 	if !m.job.below {
 		return
 	}
+	m.below = s.opt.Clock.Now()
 	if err := s.plane.Join(m.job.id, m.rank, m.addr); err != nil {
 		s.takeOver(m.job, err.Error())
 	}
@@ -525,6 +529,10 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 		if s.fromBelow(m, &p, out) {
 			return
 		}
+		if wire.Since(s.opt.Clock, m.below) < strayTime {
+			s.mu.stats.Dropped++
+			return
+		}
 		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, or not reached through it", m.rank))
 	}
 	m.received++
@@ -534,6 +542,9 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 		s.mu.stats.Dropped++
 	}
 }
+
+// strayTime is how long packets may be in the socket from before the plane had their job.
+const strayTime = time.Second
 
 // fromBelow sends on what the plane has passed for all hosts but its own. False: it has
 // passed something else.

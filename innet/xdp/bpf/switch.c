@@ -17,7 +17,7 @@ enum { ACK = 1, FETCH = 2, ECN = 4, RESEND = 8, SUM = 16, DONE = 32, OVERFLOW = 
 enum { HEADER = 40, LANES = 32, UNIT = 4 * LANES, UNITS_MOST = 11, HOSTS_MOST = 256 };
 
 /* Once more than so many answers did not reach a host, the job is left to the process. */
-enum { UNHEARD = 16 };
+enum { UNHEARD = 8 };
 
 /* Constants of a job. */
 volatile const u64 JOB = 0;
