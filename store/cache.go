@@ -23,26 +23,20 @@ type counted struct {
 	hits, misses atomic.Int64
 }
 
-func (c *counted) get(v uint32, row []byte) bool {
-	if c.Cache.get(v, row) {
-		c.hits.Add(1)
-		return true
-	}
-	c.misses.Add(1)
-	return false
-}
-
 // take copies the rows that are there, and returns the places of the others.
 func (c *counted) take(to []byte, width int, numbers, places []uint32) []uint32 {
 	if c == nil {
 		return places
 	}
 	left := places[:0]
+	all := int64(len(places))
 	for _, i := range places {
 		if !c.get(numbers[i], to[int(i)*width:(int(i)+1)*width]) {
 			left = append(left, i)
 		}
 	}
+	c.hits.Add(all - int64(len(left)))
+	c.misses.Add(int64(len(left)))
 	return left
 }
 
@@ -56,49 +50,33 @@ func (c *counted) keep(rows []byte, width int, numbers, places []uint32) {
 	}
 }
 
-// static keeps the rows of vertices that were chosen beforehand, from the first time each is
-// pulled, or from Fill on.
+// static keeps the rows of vertices that were chosen beforehand and pulled before it is used.
 type static struct {
 	width int
-	slot  map[uint32]int // never changes
+	slot  rowTable // never changes
 	rows  []byte
-	mu    sync.RWMutex
-	have  []bool // by slot; guarded by mu
 }
 
+// newStatic makes place for rows, in the order of their vertices.
 func newStatic(vertices []uint32, width int) *static {
-	s := &static{width: width, slot: make(map[uint32]int, len(vertices)), rows: make([]byte, len(vertices)*width),
-		have: make([]bool, len(vertices))}
-	for i, v := range vertices {
-		s.slot[v] = i
+	s := &static{width: width, rows: make([]byte, len(vertices)*width)}
+	s.slot.begin()
+	list := make([]uint32, 0, len(vertices))
+	for _, v := range vertices {
+		_, list = s.slot.add(list, v)
 	}
 	return s
 }
 
 func (s *static) get(v uint32, row []byte) bool {
-	i, ok := s.slot[v]
-	if !ok {
-		return false
+	i, ok := s.slot.find(v)
+	if ok {
+		copy(row, s.rows[int(i)*s.width:(int(i)+1)*s.width])
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if !s.have[i] {
-		return false
-	}
-	copy(row, s.rows[i*s.width:(i+1)*s.width])
-	return true
+	return ok
 }
 
-func (s *static) put(v uint32, row []byte) {
-	i, ok := s.slot[v]
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	copy(s.rows[i*s.width:(i+1)*s.width], row)
-	s.have[i] = true
-}
+func (s *static) put(uint32, []byte) {}
 
 // s3fifo evicts by S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction",
 // SOSP 2023): new rows enter a small queue, a tenth of the cache; those that are asked for

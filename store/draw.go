@@ -17,7 +17,8 @@ const drawService = "draw edges"
 // drawn is what the vertices of one part drew: their edges come from sources that are
 // described once each.
 type drawn struct {
-	sample.Block           // its Indices are places in the lists below
+	sample.Block           // its Indices are places in the lists below, or local numbers of from
+	from         *Owner    // that drew here, in place; nil: sources are described
 	number       []uint32  // of a source, in the partition
 	id           []uint32  // in the dataset
 	noLoops      []float64 // its degree without loops, by weight
@@ -26,7 +27,7 @@ type drawn struct {
 	ownNoLoops   []float64 // and its degree without loops
 	features     []float32 // of edges
 	apart        []int32   // of edges, what walks counted
-	seen         map[uint32]uint32
+	seen         rowTable  // of sources
 }
 
 // draw fills d with the edges that some vertices of the part draw, never those of without: place
@@ -35,24 +36,11 @@ func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
 	drawer := o.drawers.Get().(*sample.Drawer)
 	drawer.Draw(&d.Block, local, q.fanout, q.key, without, q.guide)
 	o.drawers.Put(drawer)
+	d.from = o
+	d.number, d.id, d.noLoops, d.all, d.features = d.number[:0], d.id[:0], d.noLoops[:0], d.all[:0], d.features[:0]
+	d.own, d.ownNoLoops, d.apart = d.own[:0], d.ownNoLoops[:0], d.apart[:0]
 	if q.only != nil {
 		o.filter(d, local, q)
-	}
-	d.number, d.id, d.noLoops, d.all, d.features = d.number[:0], d.id[:0], d.noLoops[:0], d.all[:0], d.features[:0]
-	d.own, d.ownNoLoops = d.own[:0], d.ownNoLoops[:0]
-	if d.seen == nil {
-		d.seen = map[uint32]uint32{}
-	}
-	clear(d.seen)
-	for k, u := range d.Indices {
-		at, ok := d.seen[u]
-		if !ok {
-			at = uint32(len(d.number))
-			d.seen[u] = at
-			d.number = append(d.number, o.number(u))
-			d.id, d.noLoops = append(d.id, o.part.IDs[u]), append(d.noLoops, o.part.GCNDegree(u))
-		}
-		d.Indices[k] = at
 	}
 	for _, v := range local {
 		d.all = append(d.all, o.degree(v))
@@ -63,6 +51,38 @@ func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
 	for _, e := range d.Places {
 		d.features = append(d.features, o.part.In.EdgeRows(int64(e), int64(e)+1)...)
 	}
+}
+
+// describe lists the sources of a draw, each once, for a worker that does not have the part.
+func (o *Owner) describe(d *drawn) {
+	d.from = nil
+	d.seen.begin()
+	for k, u := range d.Indices {
+		at, longer := d.seen.add(d.number, u)
+		if len(longer) > len(d.number) {
+			d.id, d.noLoops = append(d.id, o.part.IDs[u]), append(d.noLoops, o.part.GCNDegree(u))
+		}
+		d.number, d.Indices[k] = longer, at
+	}
+	for i, u := range d.number {
+		d.number[i] = o.number(u)
+	}
+}
+
+// source is the number of an edge's source.
+func (d *drawn) source(at uint32) uint32 {
+	if d.from != nil {
+		return d.from.number(at)
+	}
+	return d.number[at]
+}
+
+// about is the id of an edge's source and its degree without loops.
+func (d *drawn) about(at uint32) (id uint32, noLoops float64) {
+	if d.from != nil {
+		return d.from.part.IDs[at], d.from.part.GCNDegree(at)
+	}
+	return d.id[at], d.noLoops[at]
 }
 
 // degree is a vertex's in the whole graph, by weight.
@@ -104,7 +124,6 @@ func (q *query) may(number uint32) bool {
 // filter leaves the edges of a draw that have the sources of a query.
 func (o *Owner) filter(d *drawn, local []uint32, q *query) {
 	n, begin, weighted := 0, d.Indptr[0], len(d.Weights) > 0
-	d.apart = d.apart[:0]
 	for i, v := range local {
 		end := d.Indptr[i+1]
 		for k := begin; k < end; k++ {
@@ -243,12 +262,26 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 	if err != nil {
 		return wire.Response{}, err
 	}
-	var d drawn
-	own.draw(&d, local, &q, own.sources(without))
-	return wire.Response{Kind: wire.Topology, Body: d.encode(s.Book.Weighted)}, nil
+	d := s.served.Get().(*drawn)
+	defer s.served.Put(d)
+	own.draw(d, local, &q, own.sources(without))
+	own.describe(d)
+	body, release := s.buffer(d.encodedBytes(s.Book.Weighted))
+	return wire.Response{Kind: wire.Topology, Body: d.encode(body[:0], s.Book.Weighted), Release: release}, nil
 }
 
-func (d *drawn) encode(weighted bool) (b []byte) {
+// encodedBytes is how many encode appends.
+func (d *drawn) encodedBytes(weighted bool) int {
+	degree := 4
+	if weighted {
+		degree = 8
+	}
+	lists := d.Dst + len(d.RowWeights) + len(d.own) + 1 + 2*len(d.number) + len(d.Indices) + len(d.Weights) +
+		len(d.features) + len(d.apart)
+	return 4*lists + degree*(len(d.all)+len(d.ownNoLoops)+len(d.noLoops))
+}
+
+func (d *drawn) encode(b []byte, weighted bool) []byte {
 	put := binary.LittleEndian
 	for i := range d.Dst {
 		b = put.AppendUint32(b, uint32(d.Indptr[i+1]-d.Indptr[i]))
@@ -280,7 +313,7 @@ func appendDegrees(b []byte, degrees []float64, weighted bool) []byte {
 func (d *drawn) decode(b []byte, n int, shape drawShape) error {
 	r := reader{b: b}
 	d.Block = sample.Block{Dst: n, Indptr: append(d.Indptr[:0], 0)}
-	d.own, d.ownNoLoops = nil, nil
+	d.from, d.own, d.ownNoLoops = nil, nil, nil
 	edges := int64(0)
 	for _, c := range r.numbers(n) {
 		edges += int64(c)

@@ -62,13 +62,12 @@ func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float
 	}
 	c, p := newStatic(chosen, s.rowBytes()), s.Puller()
 	var f graph.Features
+	left := c.rows
 	for some := range slices.Chunk(chosen, max(1, pullBytes/max(s.rowBytes(), 1))) {
 		if err := p.Features(ctx, coflow.ID{Type: coflow.Bulk, Layer: -1}, &f, some); err != nil {
 			return err
 		}
-		for i, v := range some {
-			c.put(v, featureBytes(&f)[i*c.width:(i+1)*c.width])
-		}
+		left = left[copy(left, featureBytes(&f)):]
 	}
 	s.cache = &counted{Cache: c}
 	s.rows.needed.Store(0) // of batches only

@@ -139,12 +139,13 @@ func (m *LayerSampler) probabilities(dst []uint32, known *Known, layer int) {
 			own = d.ownNoLoops[k]
 		}
 		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			at, longer := m.among.add(m.neighbours, d.number[d.Indices[e]])
+			at, longer := m.among.add(m.neighbours, d.source(d.Indices[e]))
 			if len(longer) > len(m.neighbours) {
 				m.neighbours, m.norms = longer, append(m.norms, 0)
 			}
 			w := float64(d.weight(e))
-			m.norms[at] += w * w / ((own + 1) * (d.noLoops[d.Indices[e]] + 1))
+			_, noLoops := d.about(d.Indices[e])
+			m.norms[at] += w * w / ((own + 1) * (noLoops + 1))
 		}
 	})
 }
@@ -167,14 +168,14 @@ func (m *LayerSampler) connect(b *sample.Batch, known *Known, layer int) {
 		known.destination(i, d, k)
 		all, from := 0.0, len(x.Weights)
 		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			u := d.Indices[e]
+			u, number := d.Indices[e], d.source(d.Indices[e])
 			all += float64(d.weight(e))
-			at, ok := m.place.find(d.number[u])
+			at, ok := m.place.find(number)
 			if !ok {
 				continue
 			}
 			var row uint32
-			row, b.Vertices = m.rows.add(b.Vertices, d.number[u])
+			row, b.Vertices = m.rows.add(b.Vertices, number)
 			known.source(row, d, u)
 			x.Indices, x.Weights = append(x.Indices, row), append(x.Weights, m.sources.Count[at]*d.weight(e))
 			features = append(features, d.features[int(e)*dim:(int(e)+1)*dim]...)
@@ -211,7 +212,7 @@ func (k *Known) source(row uint32, d *drawn, at uint32) {
 	if int(row) >= len(k.IDs) {
 		k.grow(int(row) + 1)
 	}
-	k.IDs[row], k.NoLoops[row] = d.id[at], d.noLoops[at]
+	k.IDs[row], k.NoLoops[row] = d.about(at)
 }
 
 // restriction leaves of a batch, and of what is known of it, what some seeds need.

@@ -113,19 +113,13 @@ func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
 		q := w.s.Book.Owner(b.Vertices[i])
 		d, k := &w.parts[q], w.next[q]
 		w.next[q]++
-		if i == len(known.All) {
-			known.All = append(known.All, d.all[k])
-		}
-		if len(d.own) > 0 {
-			known.IDs[i], known.NoLoops[i] = d.own[k], d.ownNoLoops[k]
-		}
+		known.destination(i, d, k)
 		lo, hi := d.Indptr[k], d.Indptr[k+1]
 		for _, at := range d.Indices[lo:hi] {
-			row, longer := m.rows.add(b.Vertices, d.number[at])
+			row, longer := m.rows.add(b.Vertices, d.source(at))
 			if b.Vertices = longer; int(row) >= len(known.IDs) {
-				known.grow(len(b.Vertices))
+				known.source(row, d, at)
 			}
-			known.IDs[row], known.NoLoops[row] = d.id[at], d.noLoops[at]
 			x.Indices = append(x.Indices, row)
 		}
 		if len(d.Weights) > 0 {

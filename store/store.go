@@ -47,6 +47,7 @@ type Store struct {
 	packed    Packed                                // rows of features travel so
 	planned   int                                   // columns of rows that plans go by; 0: all
 	buffers   sync.Pool
+	served    sync.Pool // of *drawn
 	shared    sharing
 	stops     []func() error
 }
@@ -59,6 +60,7 @@ func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Opti
 	}
 	s.traffic = make([]traffic, part.Book.Parts)
 	s.buffers.New = func() any { return new([]byte) }
+	s.served.New = func() any { return new(drawn) }
 	own, err := newOwner(part, opt)
 	if err != nil {
 		return nil, err
@@ -130,6 +132,11 @@ func (s *Store) Close() (err error) {
 
 // InPlace reports whether rows of a part are read without asking its owner.
 func (s *Store) InPlace(part int) bool { return s.here[part] != nil }
+
+// AllInPlace reports whether no part is asked for anything.
+func (s *Store) AllInPlace() bool {
+	return !slices.Contains(s.here, nil) && !slices.Contains(s.draws, nil)
+}
 
 // Owner is a part that is here.
 type Owner struct {

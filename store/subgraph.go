@@ -81,7 +81,7 @@ func (m *SubgraphSampler) induce(b *sample.Batch, known *Known) {
 	m.draws.each(b.Vertices, func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			row, _ := m.rows.find(d.number[d.Indices[e]])
+			row, _ := m.rows.find(d.source(d.Indices[e]))
 			x.Indices = append(x.Indices, row)
 			if len(d.Weights) > 0 {
 				x.Weights = append(x.Weights, d.Weights[e])

@@ -83,7 +83,7 @@ func (w *draws) traffic(b *sample.Batch) []Traffic {
 func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
 	n := int64(len(places))
 	if c, ok := s.cached().(*static); ok {
-		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot[numbers[i]]; return ok }))
+		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot.find(numbers[i]); return ok }))
 	}
 	if n == 0 {
 		return

@@ -73,7 +73,8 @@ type batch struct {
 	share *coShare
 
 	// pulled is what came from owners; nil: the whole graph is here.
-	pulled *pulled
+	pulled  *pulled
+	inPlace bool // its rows are the input where they are
 
 	// firsts are the first blocks of all workers' batches, where features are split.
 	firsts []*firstBlock
@@ -281,18 +282,23 @@ func (r *batch) input(dev tensor.Device, all nn.Input, opt train.Options) nn.Inp
 		return nn.Input{Sparse: s, SparseT: tensor.Transpose(dev, s, r.featuresBack.ptr, r.featuresBack.index,
 			r.featuresPlace), Constant: true}
 	}
-	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
 	if r.pulled != nil {
-		dev.Copy(x, r.pulled.onHost(dev))
+		rows := r.pulled.onHost(dev)
+		if r.inPlace = rows.Type() == all.Type(); r.inPlace {
+			return nn.Input{Matrix: rows, Constant: true}
+		}
+		x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
+		dev.Copy(x, rows)
 		return nn.Input{Matrix: x, Constant: true}
 	}
+	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
 	dev.GatherRows(x, all.Matrix, tensor.Indices(dev, r.Vertices))
 	return nn.Input{Matrix: x, Constant: true}
 }
 
 func (r *batch) freeInput(dev tensor.Device, x nn.Input) {
-	if x.Split != nil {
-		return // by then it is
+	if x.Split != nil || r.inPlace {
+		return // by then it is, or is not the device's
 	}
 	if x.Sparse != nil {
 		dev.Free(x.SparseT.Values())

@@ -330,13 +330,25 @@ type seedBatch struct {
 	complete func(b *sample.Batch)
 }
 
+// waiting is how many more batches than threads are drawn at a time where other hosts own some of
+// their vertices: a batch waits for answers once per hop and once for rows, and others draw meanwhile.
+const waiting = 2
+
+// atOnce is how many batches are drawn at a time.
+func (d *distributed) atOnce() int {
+	if d.store.AllInPlace() {
+		return d.opt.threads()
+	}
+	return d.opt.threads() + waiting
+}
+
 // prefetcher draws batches on some threads.
 func (d *distributed) prefetcher(ctx context.Context, host *hostSide, f *train.Loop) *prefetcher {
 	var drawers []drawer
-	for range d.opt.threads() {
+	for range d.atOnce() {
 		drawers = append(drawers, &remoteDrawer{ctx: ctx, of: d, puller: d.store.Puller(), sampler: d.newSampler()})
 	}
-	return newPrefetcher(d.steps(), drawers, host, f.State, f.Opt.Epochs)
+	return newPrefetcher(d.steps(), d.opt.threads(), drawers, host, f.State, f.Opt.Epochs)
 }
 
 // Plan is measuring's: what batches need depends on draws.

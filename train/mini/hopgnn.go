@@ -164,11 +164,12 @@ func (h *hop) prefetchFrom(at train.State) {
 	var ctx context.Context
 	ctx, h.cancel = context.WithCancel(h.site.Ctx)
 	var drawers []drawer
-	for range h.distributed.opt.threads() {
+	for range h.atOnce() {
 		drawers = append(drawers, &hopDrawer{ctx: ctx, of: h, merged: h.merged, puller: h.store.Puller(),
 			sampler: h.store.Sampler(h.distributed.opt.Fanouts, h.site.Opt.Seed, h.draws())})
 	}
-	h.prefetch = newPrefetcher(h.batches.count, drawers, h.host, at, h.batches.Opt.Epochs)
+	h.prefetch = newPrefetcher(h.batches.count, h.distributed.opt.threads(), drawers, h.host, at,
+		h.batches.Opt.Epochs)
 	h.batches.prefetch = h.prefetch
 }
 

@@ -257,7 +257,7 @@ func onMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	for range mo.threads() {
 		drawers = append(drawers, localDrawer{method.Sampler()})
 	}
-	m.prefetch = newPrefetcher(method.Batches(), drawers, host, f.State, max(f.Opt.Epochs, mo.dry))
+	m.prefetch = newPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, max(f.Opt.Epochs, mo.dry))
 	return m
 }
 

@@ -135,11 +135,11 @@ func (p *modelParallel) Train(f *train.Loop) func(epoch int, lr float64) (float6
 	return p.trainOn(f, func(ctx context.Context, host *hostSide) source {
 		host.split = p.split
 		var drawers []drawer
-		for range p.opt.threads() {
+		for range p.atOnce() {
 			drawers = append(drawers, &splitDrawer{ctx: ctx, of: p, puller: p.store.Puller(),
 				sampler: p.newSampler()})
 		}
-		return newPrefetcher(p.steps(), drawers, host, f.State, f.Opt.Epochs)
+		return newPrefetcher(p.steps(), p.opt.threads(), drawers, host, f.State, f.Opt.Epochs)
 	})
 }
 

@@ -45,12 +45,12 @@ type prefetcher struct {
 }
 
 // newPrefetcher samples the batches, so many per epoch, from where a run is to the end of epoch
-// last-1, with a drawer per thread.
-func newPrefetcher(batches int, drawers []drawer, host *hostSide, at train.State, last int) *prefetcher {
+// last-1, a drawer one at a time: as many as there are threads, and more where drawing also waits.
+func newPrefetcher(batches, threads int, drawers []drawer, host *hostSide, at train.State, last int) *prefetcher {
 	first := at.Epoch*batches + at.Batch
-	threads, total := len(drawers), max(int64(last)*int64(batches)-int64(first), 0)
-	// Each thread samples one while another is prepared, and one is trained on.
-	depth := max(1, min(2*int64(threads)+1, total))
+	total := max(int64(last)*int64(batches)-int64(first), 0)
+	// Each drawer samples one while others, one per thread, are prepared, and one is trained on.
+	depth := max(1, min(int64(len(drawers)+threads)+1, total))
 	a := &prefetcher{free: make(chan *batch, depth), done: make(chan struct{}), total: total}
 	for range depth {
 		a.free <- &batch{hostSide: host}
