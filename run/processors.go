@@ -26,9 +26,14 @@ func limitProcessors(m *cluster.Member, threads int) {
 //
 // Where workers outnumber processors, one is a little faster on a machine without other
 // programs, but two or three times slower beside some. Where some workers are on other hosts,
-// their messages would wait for the goroutine that computes.
+// their messages would wait for the goroutine that computes: there it is two at least, also on
+// one processor, which the kernel then gives to a message as soon as it comes. (Mini-batches on
+// two hosts of a processor each, 1 Gbit/s between them: 2.7 batches per second, then 3.7.)
 func atATime(all, here, workers, threads int) int {
-	if threads == 1 && here == all && here == workers {
+	switch {
+	case here < workers:
+		return max(all, 2)
+	case threads == 1 && here == all:
 		return 1
 	}
 	return all

@@ -14,6 +14,7 @@ func TestAtATime(t *testing.T) {
 		{4, 2, 2, 2, 4, "two processors and threads each"},
 		{2, 2, 2, 2, 2, "more threads than processors, as asked for"},
 		{2, 2, 4, 1, 2, "two more on another host"},
+		{1, 1, 2, 1, 2, "one more on another host"},
 		{8, 1, 1, 1, 8, "one worker"},
 	} {
 		if got := atATime(c.all, c.here, c.workers, c.threads); got != c.want {

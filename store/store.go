@@ -112,6 +112,10 @@ func (s *Store) mapPeers(opt Options) {
 			p.Close()
 			continue
 		}
+		if s.Part.In.EdgeDim == 0 && p.In.EdgeDim > 0 { // no one looks at them
+			in := *p.In
+			in.EdgeDim, in.EdgeFeatures, p.In = 0, nil, &in
+		}
 		if s.here[q], err = newOwner(p, opt); err == nil {
 			s.opened = append(s.opened, p)
 		}

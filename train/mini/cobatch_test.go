@@ -106,7 +106,7 @@ func (u *unionOfExpansions) Sampler() sample.Sampler { return u }
 
 func (u *unionOfExpansions) Sample(b *sample.Batch, epoch, number int) {
 	all := u.order.Batch(epoch, number)
-	who := balanced(all, u.owner, u.servers)
+	who := balanced(all, u.owner, u.servers, u.servers)
 	b.Reset(epoch, number, 1)
 	x := &b.Blocks[0]
 	for s := range u.servers {

@@ -2,6 +2,7 @@ package mini
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"starling/exchange"
@@ -142,8 +143,6 @@ func open(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
 	case !ok:
 		return nil, nil, train.Mistake("strategy %s trains on mini-batches; use --mode mini, or --strategy %s",
 			s.Opt.Strategy.Name(), train.Default().Name)
-	case s.Opt.Inductive:
-		return nil, nil, train.Mistake("--inductive with mini-batches is for one worker")
 	case s.Opt.Model.Norm == "batch":
 		return nil, nil, train.Mistake("batch norm would be over the rows of each worker's batch by itself; use " +
 			"--norm layer or none with several workers")
@@ -159,6 +158,10 @@ func open(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
 			s.Part = &part
 		}
 	}
+	if g := seen(s.Part.In, s.Opt); g != s.Part.In { // features of edges would be sent for nothing
+		part := *s.Part
+		part.In, s.Part = g, &part
+	}
 	w, err := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	if err != nil {
 		return nil, nil, err
@@ -172,7 +175,26 @@ func open(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
 	if d.Strategy, err = site.Halo(w); err != nil {
 		return nil, nil, err
 	}
+	if s.Opt.Inductive {
+		if err := d.seeTraining(setup, training); err != nil {
+			return nil, nil, err
+		}
+	}
 	return d, setup, d.join(setup, training)
+}
+
+// seeTraining has batches drawn from the edges between training vertices, as graph.Subgraph has
+// them, of which a worker has those of its part. Measuring goes over all edges.
+func (d *distributed) seeTraining(setup *exchange.Setup, training []uint32) error {
+	seen, w := marked(int(d.site.Part.Book.Nodes), training), *setup.W
+	setup.W = &w
+	part, err := reduced(setup, func(u, v uint32) bool { return seen[w.Global(u)] && seen[w.Global(v)] }, false)
+	if err != nil {
+		return fmt.Errorf("inductive training: %w", err)
+	}
+	on := *d.site
+	on.Part, w.Part, d.site = part, part, &on
+	return nil
 }
 
 // seedVertices learns from the other workers what batches are made of: the training vertices,
@@ -254,7 +276,7 @@ func (d *distributed) steps() int {
 
 func (d *distributed) draws() store.Options {
 	return store.Options{Replace: d.opt.Replace, Weighted: d.opt.Weighted, Rows: d.rows,
-		DrawByCalls: d.pairs != nil && d.pairs.opt.Walks == 0}
+		DrawByCalls: d.pairs != nil && d.pairs.opt.Walks == 0 || d.site.Opt.Inductive}
 }
 
 // Caches are what the next epoch needs of this worker: the embeddings of its vertices, or masks.

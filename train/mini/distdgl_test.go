@@ -172,16 +172,58 @@ func TestCachesSaveBytes(t *testing.T) {
 	}
 }
 
-// TestBalanced: no worker has more than its slack, and each vertex is computed once.
+// TestBalanced: a server has at most slack times its share, its workers have even ones, each vertex
+// is computed once, and on its owner's server unless that has too many.
 func TestBalanced(t *testing.T) {
-	all := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 80, 90}
-	who := balanced(all, func(v uint32) int { return int(v / 50) }, 3)
-	has := make([]int, 3)
-	for _, q := range who {
-		has[q]++
+	all := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 50, 100, 101, 150} // owners: 8, 1, 2 and 1
+	for _, c := range []struct {
+		servers int
+		want    []int
+		moved   int // to another server
+	}{
+		{4, []int{4, 3, 3, 2}, 4},
+		{2, []int{4, 3, 3, 2}, 2}, // 9 on one server, which takes 7
+		{1, []int{3, 3, 3, 3}, 0},
+	} {
+		book := &partition.Book{Parts: 4, Servers: c.servers, Offsets: []int64{0, 50, 100, 150, 200}}
+		who, has, moved := balanced(all, book.Owner, 4, c.servers), make([]int, 4), 0
+		for i, q := range who {
+			has[q]++
+			if book.Server(q) != book.Server(book.Owner(all[i])) {
+				moved++
+			}
+		}
+		slices.SortFunc(has, func(a, b int) int { return b - a })
+		if !slices.Equal(has, c.want) || moved != c.moved {
+			t.Errorf("%d servers: workers have %v, want %v; %d moved, want %d", c.servers, has, c.want, moved, c.moved)
+		}
 	}
-	if !slices.Equal(has, []int{4, 3, 3}) {
-		t.Errorf("workers have %v", has)
+}
+
+// TestTrainersOfAServer: workers of a server share its seed vertices evenly and read each other's
+// parts in place; the loss curve is one worker's.
+func TestTrainersOfAServer(t *testing.T) {
+	d := traintest.Communities(t, 200, false)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+	m := Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 1}
+	one := mustMini(t, traintest.Ref(), d, o, m)
+	remote := map[int]int64{}
+	for _, servers := range []int{1, 2, 4} {
+		opt := wire.DefaultOptions()
+		for k := range 4 {
+			opt.ServerOf = append(opt.ServerOf, k*servers/4)
+		}
+		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), m
+		parts := traintest.CutForServers(t, d, "fennel", 4, servers)
+		r := traintest.Observe(t, wire.NewGroup(4, opt), parts, traintest.Ref, o)
+		sameCurve(t, r.Results[0], one)
+		for _, w := range r.Results {
+			remote[servers] += w.Rows.Remote
+		}
+	}
+	if remote[1] != 0 || remote[2] == 0 || remote[4] <= remote[2] {
+		t.Errorf("rows of other servers with 1, 2 and 4 of them: %v", remote)
 	}
 }
 
@@ -245,5 +287,35 @@ func TestResumedInsideAnEpoch(t *testing.T) {
 					states[i].Epoch, got.Loss, want.Loss)
 			}
 		}
+	}
+}
+
+// TestDistributedInductive: batches are drawn from the edges between training vertices, with their
+// degrees there, and accuracy is that of the whole graph, as with one worker.
+func TestDistributedInductive(t *testing.T) {
+	for i, c := range []struct{ strategy, model, shape, sampler string }{
+		{"distdgl", "gcn", "dense", "neighbour"}, {"distdgl", "sage", "weighted", "fastgcn"},
+		{"distdgl", "gat", "loops", "ladies"}, {"distdgl", "sage", "sparse", "saint-node"},
+		{"salient", "gin", "loops", "saint-walk"}, {"bytegnn", "gcn", "weighted", "neighbour"},
+		{"p3", "sage", "dense", "neighbour"}, {"hopgnn", "sage", "dense", "neighbour"},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			t.Parallel()
+			d := traintest.Communities(t, 150, c.shape == "sparse")
+			if c.shape == "loops" || c.shape == "weighted" {
+				d = traintest.WithLoops(t, d, c.shape == "weighted")
+			}
+			o := traintest.Options(c.model)
+			o.Epochs, o.Model.Layers, o.Model.Norm, o.Inductive = 3, 2, "none", true
+			m := samplerOptions(c.sampler, 2)
+			one := mustMini(t, traintest.Ref(), d, o, m)
+			whole := o
+			whole.Inductive = false
+			if all := mustMini(t, traintest.Ref(), d, whole, m); slices.Equal(all.Loss, one.Loss) {
+				t.Fatalf("losses %v with and without edges of other vertices", one.Loss)
+			}
+			parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], 2+i%3)
+			sameCurve(t, batchesOver(t, parts, o, m, i%2 == 0, c.strategy).Results[0], one)
+		})
 	}
 }

@@ -49,7 +49,7 @@ const (
 // newPairBatches makes batches of a worker's pairs. Its store must have been opened on l's part.
 func newPairBatches(setup *exchange.Setup, l *linkParts, s *train.Site, mo Options, roots string) *pairBatches {
 	b := &pairBatches{opt: s.Opt.Pairs, parts: l, seed: s.Opt.Seed}
-	book := &partition.Book{Parts: l.part.Book.Parts}
+	book := &partition.Book{Parts: l.part.Book.Parts, Servers: l.part.Book.Servers}
 	var order []uint32
 	if w := b.opt.Walks; w > 0 {
 		for _, first := range l.part.Book.Offsets {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"starling/exchange"
-	"starling/graph"
 	"starling/partition"
 	"starling/sample"
 	"starling/train"
@@ -315,74 +314,6 @@ func (l *linkParts) linked(local, id uint32, trained bool) bool {
 // withoutHeldOut is this worker's part without the edges that are held out, which no message
 // passes over. Rows are drawn from by ascending id, as HoldOut's are.
 func (l *linkParts) withoutHeldOut(s *exchange.Setup) (*partition.Part, error) {
-	old := s.W.Part
-	p, in := *old, &graph.CSR{Indptr: []int64{0}, EdgeDim: old.In.EdgeDim}
-	p.In, p.Degrees, p.GCNDegrees = in, slices.Clone(old.Degrees), nil
-	gcn := make([]float64, len(p.Degrees))
-	order := &graph.RowOrder{}
-	type entry struct{ id, place uint32 }
-	var row []entry
-	for v := range uint32(p.Core()) {
-		lo := old.In.Indptr[v]
-		place := make(map[uint32]uint32, old.In.Degree(v)) // of entries that stay
-		for e := lo; e < old.In.Indptr[v+1]; e++ {
-			u := old.In.Indices[e]
-			if l.sets.Of(p.IDs[u], p.IDs[v]) != sample.TrainEdges {
-				continue
-			}
-			place[uint32(e-lo)] = uint32(len(in.Indices)) - uint32(in.Indptr[v])
-			w := 1.0
-			in.Indices = append(in.Indices, u)
-			if old.In.Weights != nil {
-				in.Weights = append(in.Weights, old.In.Weights[e])
-				w = float64(old.In.Weights[e])
-			}
-			in.EdgeFeatures = append(in.EdgeFeatures, old.In.EdgeRows(e, e+1)...)
-			if u != v {
-				gcn[v] += w
-			}
-		}
-		in.Indptr = append(in.Indptr, int64(len(in.Indices)))
-		p.Degrees[v] = uint32(in.Degree(v))
-		row = row[:0]
-		for k := range int64(old.In.Degree(v)) {
-			at := old.DatasetOrder.At(lo + k)
-			if to, stays := place[at]; stays {
-				row = append(row, entry{p.IDs[old.In.Indices[lo+int64(at)]], to})
-			}
-		}
-		slices.SortStableFunc(row, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
-		for _, x := range row {
-			order.U32 = append(order.U32, x.place)
-		}
-	}
-	p.DatasetOrder, p.GCNDegrees = order, gcn
-	return &p, haloDegrees(s, &p)
-}
-
-// haloDegrees learns the degrees of halo vertices from their owners.
-func haloDegrees(s *exchange.Setup, p *partition.Part) error {
-	out := make([][]byte, s.W.End.Size())
-	for q := range out {
-		for _, v := range p.SendTo(q) {
-			out[q] = binary.LittleEndian.AppendUint32(out[q], p.Degrees[v])
-			out[q] = binary.LittleEndian.AppendUint64(out[q], math.Float64bits(p.GCNDegrees[v]))
-		}
-	}
-	in, err := s.Swap(wire.Topology, out)
-	if err != nil {
-		return err
-	}
-	for q, b := range in {
-		halo := p.HaloOf(q)
-		if len(b) != 12*len(halo) {
-			return fmt.Errorf("worker %d tells %d degrees in %d bytes", q, len(halo), len(b))
-		}
-		at := p.Core() + int(p.HaloPtr[q])
-		for i := range halo {
-			p.Degrees[at+i] = binary.LittleEndian.Uint32(b[12*i:])
-			p.GCNDegrees[at+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[12*i+4:]))
-		}
-	}
-	return nil
+	ids := s.W.Part.IDs
+	return reduced(s, func(u, v uint32) bool { return l.sets.Of(ids[u], ids[v]) == sample.TrainEdges }, true)
 }

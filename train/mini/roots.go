@@ -3,6 +3,7 @@ package mini
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"starling/exchange"
@@ -13,8 +14,10 @@ import (
 
 // roots says which seed vertices of a batch this worker computes: --roots.
 //
-//	owner   each where it is owned; what is more than slack times an even share moves to
-//	        workers with less. The batch is that of one worker.
+//	owner   two levels, as in DistDGL: each on the server where it is owned; what is more than
+//	        slack times an even share moves to servers with less. On a server, whose workers read
+//	        each other's parts in place, they are divided evenly, to their owners as far as that
+//	        goes. The batch is that of one worker.
 //	random  the batch is divided at random and evenly. The batch is that of one worker.
 //	local   training vertices are split evenly into ranges, each for the worker that owns most
 //	        of it, which permutes them by itself (DistDGL as published)
@@ -29,7 +32,7 @@ type RootsOption struct {
 	Roots string `json:"roots" values:"owner,random,local" suffix:"*" omit:"default" help:"who computes the seed vertices of a batch: their owners, workers at random, or each worker its own (DistDGL as published, other batches than one worker's)"`
 }
 
-// slack is how many times its even share of a batch a worker computes at most.
+// slack is how many times its even share of a batch a server computes at most.
 const slack = 1.1
 
 var useDeal = sample.Use("deal of seed vertices")
@@ -43,15 +46,15 @@ func newRoots(kind string, book *partition.Book, rank int, training []uint32, si
 		return &localRoots{order: sample.NewOrder(sorted[lo:hi], each, uint64(rng.New(seed).Fold(uint64(rank)))),
 			count: (most + each - 1) / each, scale: 1 / float64(each*book.Parts)}
 	}
-	return &globalRoots{owner: book.Owner, shares: book.Parts, mine: rank, random: kind == "random", seed: seed,
-		order: sample.NewOrder(training, size, seed)}
+	return &globalRoots{owner: book.Owner, shares: book.Parts, servers: max(book.Servers, 1), mine: rank,
+		random: kind == "random", seed: seed, order: sample.NewOrder(training, size, seed)}
 }
 
 // byServers divides batches over servers instead.
 func (r *globalRoots) byServers(book *partition.Book) {
 	owner, rank := r.owner, r.mine
 	r.owner = func(v uint32) int { return book.Server(owner(v)) }
-	r.shares, r.mine = max(book.Servers, 1), book.Server(rank)
+	r.shares, r.mine = r.servers, book.Server(rank)
 }
 
 // fewRoots are the first batches of others, for a dry run of memory.
@@ -64,12 +67,13 @@ func (r fewRoots) batches() int { return r.count }
 
 // globalRoots divides the batches of one worker.
 type globalRoots struct {
-	owner  func(v uint32) int
-	shares int // that a batch is divided into
-	mine   int
-	random bool
-	seed   uint64
-	order  *sample.Order
+	owner   func(v uint32) int
+	shares  int // that a batch is divided into
+	servers int // each of which has as many shares
+	mine    int
+	random  bool
+	seed    uint64
+	order   *sample.Order
 }
 
 func (r *globalRoots) batches() int { return r.order.Batches() }
@@ -83,7 +87,7 @@ func (r *globalRoots) divide(all []uint32, epoch, number int) (list []uint32) {
 	if r.random {
 		return deal(all, r.shares, r.seed, epoch, number)[r.mine]
 	}
-	for i, q := range balanced(all, r.owner, r.shares) {
+	for i, q := range balanced(all, r.owner, r.shares, r.servers) {
 		if q == r.mine {
 			list = append(list, all[i])
 		}
@@ -91,25 +95,51 @@ func (r *globalRoots) divide(all []uint32, epoch, number int) (list []uint32) {
 	return list
 }
 
-// balanced is who computes each vertex of a batch: its owner, unless that has too many; then
-// the worker that has the fewest.
-func balanced(all []uint32, owner func(uint32) int, workers int) []int {
-	most := int(slack*float64(len(all))/float64(workers)) + 1
-	who, has := make([]int, len(all)), make([]int, workers)
-	var surplus []int
+// balanced is which share each vertex of a batch belongs to: a server, and of its shares one.
+func balanced(all []uint32, owner func(uint32) int, shares, servers int) []int {
+	owners, each := make([]int, len(all)), shares/servers
 	for i, v := range all {
-		if who[i] = owner(v); has[who[i]] < most {
-			has[who[i]]++
+		owners[i] = owner(v)
+	}
+	at := divided(owners, func(owner int) int { return owner / each }, servers, slack)
+	on := make([][]int, servers) // places
+	for i, server := range at {
+		on[server] = append(on[server], i)
+	}
+	who := make([]int, len(all))
+	for server, places := range on {
+		first := server * each
+		theirs := make([]int, len(places))
+		for k, i := range places {
+			theirs[k] = owners[i] - first
+		}
+		for k, q := range divided(theirs, func(owner int) int { return owner }, each, 1) {
+			who[places[k]] = first + q
+		}
+	}
+	return who
+}
+
+// divided is which of some groups each of a list belongs to: the one that it prefers, if there is
+// such and it has fewer than slack even shares; otherwise the one that has the fewest.
+func divided(list []int, prefers func(int) int, groups int, slack float64) []int {
+	most := int(math.Ceil(slack * float64(len(list)) / float64(groups)))
+	to, has := make([]int, len(list)), make([]int, groups)
+	var surplus []int
+	for i, x := range list {
+		if q := prefers(x); q >= 0 && q < groups && has[q] < most {
+			to[i] = q
+			has[q]++
 		} else {
 			surplus = append(surplus, i)
 		}
 	}
 	for _, i := range surplus {
 		q := slices.Index(has, slices.Min(has))
-		who[i] = q
+		to[i] = q
 		has[q]++
 	}
-	return who
+	return to
 }
 
 // localRoots permutes the worker's own.
