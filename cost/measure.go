@@ -141,7 +141,7 @@ func (s *Step) seconds(c Cluster, g *graph.CSR) ([]float64, error) {
 	}
 	w.seconds = make([]float64, s.Model.Convs())
 	var forward, all float64
-	for all < 0.1 && g.Nodes() > 0 {
+	for (all < 0.1 || w.steps < leastSteps && all < mostSeconds) && g.Nodes() > 0 {
 		f, b := s.run(w, p, x)
 		forward, all = forward+f, all+f+b
 		w.steps++
@@ -155,8 +155,14 @@ func (s *Step) seconds(c Cluster, g *graph.CSR) ([]float64, error) {
 	return w.seconds, nil
 }
 
-// mostSteps ends timing where no time seems to pass.
-const mostSteps = 16
+const (
+	// leastSteps: of one step of a deep model, what else the host did meanwhile may be most.
+	leastSteps = 4
+	// mostSeconds is enough, whatever the number of steps.
+	mostSeconds = 2.0
+	// mostSteps ends timing where no time seems to pass.
+	mostSteps = 16
+)
 
 // run is the seconds of a forward and a backward pass.
 func (s *Step) run(w *stopwatch, p *nn.Pass, x nn.Input) (forward, backward float64) {
@@ -209,23 +215,31 @@ func (w *stopwatch) span(string) func() {
 	}
 }
 
-// timedBytes is what a worker sends to time a link.
-const timedBytes = 2 << 20
+const (
+	// timedBytes is what a worker sends to time a link, and timedTimes how often: of one
+	// transfer inside a host, waking up may be most.
+	timedBytes = 1 << 20
+	timedTimes = 3
+)
 
 // timeLinks is the seconds of a byte between workers of a server and between servers, when
 // all send at once; 0 where there is no such pair.
 func timeLinks(c Cluster) (inside, between float64, err error) {
 	for _, others := range []bool{false, true} {
-		var rate float64
-		for _, bytes := range []int{timedBytes / 32, timedBytes} { // the first opens windows
-			if rate, err = timeBytes(c, c.Peers(others), bytes); err != nil {
+		var rates []float64
+		for range timedTimes + 1 {
+			rate, err := timeBytes(c, c.Peers(others), timedBytes)
+			if err != nil {
 				return 0, 0, err
 			}
+			rates = append(rates, rate)
 		}
-		if others {
-			between = rate
+		rates = rates[1:] // the first opens windows and takes the memory
+		slices.Sort(rates)
+		if median := rates[timedTimes/2]; others {
+			between = median
 		} else {
-			inside = rate
+			inside = median
 		}
 	}
 	return inside, between, nil

@@ -16,6 +16,8 @@ type Setup struct {
 	W    *Worker
 	Sent wire.Bytes // planned from the sizes of lists, as they become known
 	comm *collective.Comm
+	// timed are the buffers of Exchange.
+	timed []byte
 }
 
 // NewSetup is that of a worker.
@@ -71,11 +73,15 @@ func (s *Setup) Share(mine ...float64) ([][]float64, error) {
 	return out, nil
 }
 
-// Exchange sends so many bytes to each of some peers, which all do the same.
+// Exchange sends so many bytes to each of some peers, which all do the same. Its buffers are
+// those of the exchange before, so that a second one of as many bytes times the link alone.
 func (s *Setup) Exchange(peers []int, bytes int) error {
+	if need := 2 * bytes * len(peers); len(s.timed) < need {
+		s.timed = make([]byte, need)
+	}
 	out, in := make([][]byte, s.W.End.Size()), make([][]byte, s.W.End.Size())
-	for _, q := range peers {
-		out[q], in[q] = make([]byte, bytes), make([]byte, bytes)
+	for i, q := range peers {
+		out[q], in[q] = s.timed[2*i*bytes:][:bytes], s.timed[(2*i+1)*bytes:][:bytes]
 	}
 	return s.allToAll(wire.Control, out, in)
 }
