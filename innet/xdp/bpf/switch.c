@@ -140,6 +140,7 @@ struct aggregator {
 	u32 round;
 	u16 count;
 	u8 overflow, zero;
+	u32 zero2;
 	s32 lanes[LANES];
 };
 
@@ -475,17 +476,19 @@ INLINE void release(struct pass *p, struct block *b, u32 slot)
 	}
 }
 
-/* add_lanes adds b to a, and is negative where a lane overflowed. */
-INLINE s32 add_lanes(s32 *a, s32 *b)
+/* add_lanes adds b to a, and reports whether a lane overflowed: two lanes at a time, whose
+ * highest bits are added apart, so that nothing is carried from one into the other. */
+INLINE int add_lanes(s32 *a, s32 *b)
 {
-	s32 over = 0;
+	const u64 high = 0x8000000080000000ULL;
+	u64 over = 0, *to = (void *)a, *from = (void *)b;
 #pragma unroll
-	for (int i = 0; i < LANES; i++) {
-		s32 x = a[i], y = b[i], sum = (u32)x + (u32)y;
+	for (int i = 0; i < LANES / 2; i++) {
+		u64 x = to[i], y = from[i], sum = ((x & ~high) + (y & ~high)) ^ ((x ^ y) & high);
 		over |= (x ^ sum) & (y ^ sum);
-		a[i] = sum;
+		to[i] = sum;
 	}
-	return over;
+	return !!(over & high);
 }
 
 /* next_slot finds the aggregator that is next in the table. */
@@ -556,7 +559,7 @@ static long add_unit(u32 i, struct pass *p)
 			if (first(p, a))
 				__builtin_memcpy(a->lanes, body, UNIT);
 			else if (!a->overflow)
-				a->overflow = add_lanes(a->lanes, body) < 0;
+				a->overflow = add_lanes(a->lanes, body);
 			full = count_row(p, a);
 		}
 		spin_unlock(&a->lock);
