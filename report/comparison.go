@@ -61,6 +61,10 @@ type CompareRow struct {
 	MissRate         Number `json:"miss_rate,omitempty"`
 	CacheHits        Number `json:"cache_hits,omitempty"`
 	Redundancy       Number `json:"redundancy,omitempty"`
+	// Of runs with --dgs: the explainers' share of the workers' processor time, mean over rounds, and the
+	// memory of the largest.
+	ExplainerCPU   Number `json:"explainer_cpu_share,omitempty"`
+	ExplainerBytes int64  `json:"explainer_bytes,omitempty"`
 
 	TestAccuracy Number `json:"test_accuracy"` // at the best epoch by validation, mean over rounds
 	TestSpread   Number `json:"test_accuracy_deviation"`
@@ -124,6 +128,10 @@ func (r *Rounds) row() CompareRow {
 	for _, x := range r.Runs {
 		row.DevicePeakBytes = max(row.DevicePeakBytes, x.DevicePeakBytes)
 		row.CPUShare += x.CPUShare / Number(len(r.Runs))
+		if x.Explainer != nil {
+			row.ExplainerCPU += x.Explainer.CPUShare / Number(len(r.Runs))
+			row.ExplainerBytes = max(row.ExplainerBytes, x.Explainer.Bytes)
+		}
 		for _, rss := range x.WorkerPeakRSSBytes {
 			row.WorkerPeakRSSBytes = max(row.WorkerPeakRSSBytes, rss)
 		}

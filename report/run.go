@@ -73,6 +73,15 @@ type Run struct {
 	WorkerPeakRSSBytes []int64          `json:"worker_peak_rss_bytes,omitempty"`
 	// CPUShare is the share of the processors' time that workers used, evaluation included.
 	CPUShare Number `json:"cpu_share,omitempty"`
+	// Explainer is what the explainers of all workers took (--dgs).
+	Explainer *Explainer `json:"explainer,omitempty"`
+}
+
+// Explainer is what explainers took together; Bytes of the largest.
+type Explainer struct {
+	train.ExplainerUse
+	// CPUShare is their share of the workers' processor time.
+	CPUShare Number `json:"cpu_share"`
 }
 
 // Restart is the loss of a worker that the run recovered from.

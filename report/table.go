@@ -49,6 +49,14 @@ func (c *Comparison) Title() string {
 	return s
 }
 
+// explainer is its share of the processor time, and its memory.
+func (r *CompareRow) explainer() string {
+	if r.ExplainerBytes == 0 {
+		return ""
+	}
+	return wholePercent(r.ExplainerCPU) + " " + memory(r.ExplainerBytes)
+}
+
 // speedColumns are those of the first table.
 func (c *Comparison) speedColumns() []column {
 	list := []column{
@@ -71,6 +79,9 @@ func (c *Comparison) speedColumns() []column {
 			column{"cached", func(r *CompareRow) string { return wholePercent(r.CacheHits) }},
 			column{"redundant", func(r *CompareRow) string { return times(r.Redundancy) }},
 			column{"cpu", func(r *CompareRow) string { return wholePercent(r.CPUShare) }})
+	}
+	if slices.ContainsFunc(c.Rows, func(r CompareRow) bool { return r.ExplainerBytes > 0 }) {
+		list = append(list, column{"explainer", func(r *CompareRow) string { return r.explainer() }})
 	}
 	return append(list,
 		column{"plan", func(r *CompareRow) string {

@@ -191,10 +191,11 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.spec.LearnsPairs() {
 		out.SamplesPerSecond = report.Number(float64(c.parts.book.Train) / float64(out.MedianEpochSeconds))
 	}
-	out.CPUShare = cpuShare(shares)
+	measured := shares
 	if c.spec.Goroutines() { // each measured the process of all
-		out.CPUShare = cpuShare(shares[:1])
+		measured = shares[:1]
 	}
+	out.CPUShare, out.Explainer = cpuShare(measured), explainers(shares, measured)
 	var metered []watch.Metered
 	for _, s := range shares {
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
@@ -220,6 +221,27 @@ func rowCounts(shares []*share) *train.RowCounts {
 		return nil
 	}
 	return sum
+}
+
+// explainers are what those of all workers took, beside the processor time that was measured; nil:
+// there were none.
+func explainers(shares, measured []*share) *report.Explainer {
+	sum, used := report.Explainer{}, 0.0
+	for _, s := range shares {
+		sum.Explanations += s.Explainer.Explanations
+		sum.Epochs += s.Explainer.Epochs
+		sum.Vertices += s.Explainer.Vertices
+		sum.CPUSeconds += s.Explainer.CPUSeconds
+		sum.Bytes = max(sum.Bytes, s.Explainer.Bytes)
+	}
+	if sum.Explanations == 0 {
+		return nil
+	}
+	for _, s := range measured {
+		used += s.CPU.Seconds
+	}
+	sum.CPUShare = report.Number(sum.CPUSeconds / used)
+	return &sum
 }
 
 // sentBytes is what all workers sent.

@@ -51,6 +51,8 @@ type share struct {
 	Rows       train.RowCounts  `json:"rows"`
 	CPU        cpuUse           `json:"cpu"`
 
+	Explainer train.ExplainerUse `json:"explainer"`
+
 	best []nn.Tensor
 }
 
@@ -91,7 +93,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	}
 	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
 		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
-		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(),
+		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(), Explainer: r.Explainer,
 		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), best: r.Best}, nil
 }
 

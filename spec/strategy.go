@@ -46,6 +46,9 @@ func (s *Spec) checkOptions() error {
 			continue
 		}
 		fix := "only for --strategy " + strings.Join(o.Strategies, ", ")
+		if o.Why != "" {
+			fix += ": " + o.Why
+		}
 		if !s.Distributed() && len(o.Strategies) == len(train.Strategies()) {
 			fix = "one worker sends nothing"
 		}

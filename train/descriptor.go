@@ -70,6 +70,7 @@ type Paper struct {
 //	flag:"-" it is given after the strategy's name only
 //	main     it follows the name and a colon
 //	suffix   what a comparison appends to the name with a +; * is the value itself
+//	why      other strategies do not have it, for the error that says so
 //	resume:"free" it may differ when a run is resumed
 //	omit:"default" reports leave it out where it has its default
 //

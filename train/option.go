@@ -20,9 +20,10 @@ type Option struct {
 	Suffix     string
 	Main       bool
 	HasFlag    bool
-	Free       bool // may differ when a run is resumed
-	Omit       bool // of reports, where it has its default
-	Default    any  // a string, an int, a float64 or a bool
+	Free       bool   // may differ when a run is resumed
+	Omit       bool   // of reports, where it has its default
+	Default    any    // a string, an int, a float64 or a bool
+	Why        string // other strategies do not have it
 	Strategies []string
 
 	index []int // of the field in the strategy's struct
@@ -60,7 +61,7 @@ func optionsIn(v reflect.Value, index []int, strategy string) (list []*Option) {
 			continue
 		}
 		o := &Option{Name: f.Tag.Get("json"), Help: f.Tag.Get("help"), Suffix: f.Tag.Get("suffix"),
-			HasFlag: f.Tag.Get("flag") != "-", Free: f.Tag.Get("resume") == "free",
+			Why: f.Tag.Get("why"), HasFlag: f.Tag.Get("flag") != "-", Free: f.Tag.Get("resume") == "free",
 			Omit: f.Tag.Get("omit") == "default", Default: v.Field(i).Interface(),
 			Strategies: []string{strategy}, index: at}
 		_, o.Main = f.Tag.Lookup("main")

@@ -87,7 +87,7 @@ func (d *distributed) checkDGS(o *DGSOptions, c *CacheOptions) error {
 	case s.Opt.Model.EdgeDim > 0:
 		return train.Mistake("--dgs links pooled vertices, whose edges have no features; leave out --dgs or " +
 			"--edge-features")
-	case s.Opt.HostDevice == nil:
+	case s.Opt.HostDevice == nil && !s.MemoryOnly:
 		return train.Mistake("--dgs needs a device of the host for its explainer, and this run has none")
 	}
 	return nil
