@@ -268,7 +268,7 @@ func (c *cooperative) Train(f *train.Loop) func(epoch int, lr float64) (float64,
 			drawers = append(drawers, &coDrawer{ctx: ctx, of: c, puller: c.store.Puller(),
 				sampler: c.newSampler().(shareSampler), blocks: hostOfShares(host)})
 		}
-		return newPrefetcher(c.steps(), drawers, host, f.State, f.Opt.Epochs)
+		return newPrefetcher(c.steps(), c.opt.threads(), drawers, host, f.State, f.Opt.Epochs)
 	})
 }
 

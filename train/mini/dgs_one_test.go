@@ -66,7 +66,7 @@ func (g *guidedAlone) epoch(epoch int, lr float64) (float64, error) {
 		g.Model.ZeroGrad(g.Dev)
 		all := order.Batch(epoch, number)
 		owner := func(v uint32) int { return g.parts[0].Book.Owner(g.number[v]) }
-		for i, k := range balanced(all, owner, len(g.parts)) {
+		for i, k := range balanced(all, owner, len(g.parts), max(1, g.parts[0].Book.Servers)) {
 			all[i] |= uint32(k) << 24 // small graphs
 		}
 		for k := range g.parts {
