@@ -60,7 +60,7 @@ func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, s
 func (m *Expansion) expand(last []uint32) []uint32 {
 	m.draws.each(last, func(i int, d *drawn, k int) {
 		for _, at := range d.Indices[d.Indptr[k]:d.Indptr[k+1]] {
-			if u := d.number[at]; u != last[i] {
+			if u := d.source(at); u != last[i] {
 				m.pick.Link(u)
 			}
 		}
@@ -71,7 +71,8 @@ func (m *Expansion) expand(last []uint32) []uint32 {
 		d, k := &m.draws.parts[q], m.draws.next[q]
 		m.draws.next[q]++
 		for _, at := range d.Indices[d.Indptr[k]:d.Indptr[k+1]] {
-			add(sample.Candidate{Vertex: d.number[at], ID: d.id[at], Degree: d.noLoops[at]})
+			id, noLoops := d.about(at)
+			add(sample.Candidate{Vertex: d.source(at), ID: id, Degree: noLoops})
 		}
 	})
 }
@@ -86,7 +87,7 @@ func (m *Expansion) induce(b *sample.Batch, known *Known) {
 		known.destination(i, d, k)
 		kept := 0.0
 		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			row, _ := m.rows.find(d.number[d.Indices[e]])
+			row, _ := m.rows.find(d.source(d.Indices[e]))
 			x.Indices = append(x.Indices, row)
 			w := 1.0
 			if len(d.Weights) > 0 {

@@ -92,7 +92,7 @@ func (f *followers) follow(ctx context.Context, id coflow.ID, how, step uint32, 
 		reply  *wire.Reply
 	}
 	var calls []asked
-	err := s.remoteFirst(&f.by, s.rowsHere, func(q int, places []uint32) error {
+	err := s.remoteFirst(&f.by, s.drawsHere, func(q int, places []uint32) error {
 		for some := range slices.Chunk(places, (maxRequest-8)/12) {
 			body, _ := binary.Append(nil, binary.LittleEndian, []uint32{how, step})
 			for _, i := range some {

@@ -70,9 +70,10 @@ func (m *Hops) stitch(h *Hop, vertices []uint32) {
 		}
 		lo, hi := d.Indptr[k], d.Indptr[k+1]
 		for _, at := range d.Indices[lo:hi] {
-			row, longer := m.at.add(h.Sources, d.number[at])
+			row, longer := m.at.add(h.Sources, d.source(at))
 			if h.Sources = longer; len(longer) > len(h.IDs) {
-				h.IDs, h.NoLoops = append(h.IDs, d.id[at]), append(h.NoLoops, d.noLoops[at])
+				id, noLoops := d.about(at)
+				h.IDs, h.NoLoops = append(h.IDs, id), append(h.NoLoops, noLoops)
 			}
 			h.Indices = append(h.Indices, row)
 		}

@@ -315,7 +315,9 @@ func TestDistributedInductive(t *testing.T) {
 				t.Fatalf("losses %v with and without edges of other vertices", one.Loss)
 			}
 			parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], 2+i%3)
-			sameCurve(t, batchesOver(t, parts, o, m, i%2 == 0, c.strategy).Results[0], one)
+			for _, remote := range []bool{true, false} {
+				sameCurve(t, batchesOver(t, parts, o, m, remote, c.strategy).Results[0], one)
+			}
 		})
 	}
 }
