@@ -199,13 +199,15 @@ func (p *Puller) ask(id coflow.ID, t Table, to []byte, numbers []uint32) error {
 			p.s.rows.remote.Add(int64(len(places)))
 		}
 		places = p.cache().take(to, p.width, numbers, places)
-		most := max(1, min(pullBytes/max(p.width, 1), (maxRequest-1)/4))
-		for some := range slices.Chunk(places, most) {
+		for some := range slices.Chunk(places, mostRows(p.width)) {
 			p.askRows(id, q, some)
 		}
 		return nil
 	}, p.copyRows)
 }
+
+// mostRows is how many rows one call asks for.
+func mostRows(width int) int { return max(1, min(pullBytes/max(width, 1), (maxRequest-1)/4)) }
 
 // cache is that of the rows that are pulled.
 func (p *Puller) cache() *counted {

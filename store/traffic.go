@@ -16,6 +16,12 @@ type Traffic struct {
 	Embeddings, Pushed int64
 }
 
+// Add adds another's.
+func (t *Traffic) Add(o Traffic) {
+	t.Requests, t.Edges, t.Rows = t.Requests+o.Requests, t.Edges+o.Edges, t.Rows+o.Rows
+	t.Embeddings, t.Pushed = t.Embeddings+o.Embeddings, t.Pushed+o.Pushed
+}
+
 // Since is what was sent and received after before.
 func (t Traffic) Since(before Traffic) Traffic {
 	return Traffic{t.Requests - before.Requests, t.Edges - before.Edges, t.Rows - before.Rows,
@@ -70,14 +76,22 @@ func (w *draws) drawn() []Traffic {
 
 func (w *draws) traffic(b *sample.Batch) []Traffic {
 	out := w.drawn()
+	w.s.AddFeatures(out, b.Vertices)
+	return out
+}
+
+// AddFeatures adds what pulling rows of features costs, by owner, as the cache is now.
+func (s *Store) AddFeatures(to []Traffic, numbers []uint32) {
+	if f := s.Part.Features; f == nil || f.Cols == 0 {
+		return
+	}
 	var by split
-	w.s.split(&by, w.s.Book.Offsets, b.Vertices)
-	for q := range out {
-		if w.s.here[q] == nil {
-			out[q].addRows(w.s, b.Vertices, by.places[q])
+	s.split(&by, s.Book.Offsets, numbers)
+	for q := range to {
+		if s.here[q] == nil {
+			to[q].addRows(s, numbers, by.places[q])
 		}
 	}
-	return out
 }
 
 func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
@@ -97,8 +111,66 @@ func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
 	if f.Kind() == graph.Sparse {
 		width = 4 + 8*f.Indptr[f.Rows]/int64(max(f.Rows, 1))*int64(kept)/int64(max(f.Cols, 1))
 	}
-	t.Requests += 4*n + (n*width+pullBytes-1)/pullBytes
+	t.Requests += pullRequests(n, int64(s.rowBytes()))
 	t.Rows += n * width
+}
+
+// AddLabels adds what pulling labels costs, by owner.
+func (s *Store) AddLabels(to []Traffic, numbers []uint32) {
+	l := s.Part.Labels
+	if l == nil {
+		return
+	}
+	width := int64(len(labelBytes(l)) / max(s.Part.Core(), 1))
+	s.eachRemote(Labels, numbers, func(q int, n int64) {
+		to[q].Requests += pullRequests(n, width)
+		to[q].Rows += n * width
+	})
+}
+
+// AddStep adds what a batch's embeddings cost, by owner: pulling its rows and pushing their gradients.
+func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
+	if !async { // owners wait for all workers, also for those without a row of theirs
+		for q := range to {
+			if !e.s.isOwn(q) {
+				to[q].Pushed += stepHead
+			}
+		}
+	}
+	width, pushed := int64(e.rows.Width), int64(4+e.rows.Width)
+	if async {
+		pushed = int64(4 + e.rows.PushWidth)
+	}
+	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
+		to[q].Requests += pullRequests(n, width)
+		to[q].Embeddings += n * width
+		to[q].Pushed += n * pushed
+		if async {
+			most := max(1, (maxRequest-1)/pushed)
+			to[q].Pushed += (n + most - 1) / most
+		}
+	})
+}
+
+// OwnBytes is how many this worker's rows take with their vertices' numbers.
+func (e *Embeddings) OwnBytes() int64 { return int64(e.s.Part.Core() * (4 + e.rows.Width)) }
+
+// eachRemote calls f with how many rows of a table are asked of each owner.
+func (s *Store) eachRemote(t Table, numbers []uint32, f func(q int, n int64)) {
+	var by split
+	offsets, here := s.placement(t)
+	s.split(&by, offsets, numbers)
+	for q, places := range by.places {
+		if !here(q) && len(places) > 0 {
+			f(q, int64(len(places)))
+		}
+	}
+}
+
+// pullRequests is the bytes of the requests for n rows.
+func pullRequests(n, width int64) int64 {
+	most := int64(mostRows(int(width)))
+	return 4*n + (n+most-1)/most
 }
 
 func (s *Store) cached() Cache {

@@ -169,10 +169,14 @@ func (r *batch) outputs() int {
 	if r.share != nil {
 		return r.share.outputs()
 	}
-	if len(r.Blocks) == 0 {
-		return len(r.Vertices)
+	return outputs(&r.Batch)
+}
+
+func outputs(b *sample.Batch) int {
+	if len(b.Blocks) == 0 {
+		return len(b.Vertices)
 	}
-	return r.Blocks[len(r.Blocks)-1].Dst
+	return b.Blocks[len(b.Blocks)-1].Dst
 }
 
 // reform copies a block's edges with other loops.

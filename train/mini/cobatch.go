@@ -204,16 +204,16 @@ type shareSampler interface {
 
 // expect is what an epoch will send, from a few batches.
 func (c *cooperative) expect(setup *exchange.Setup) error {
-	var sent, back [][][][3]float64 // by block, rank and batch
+	var sent, back [][][][kinds]float64 // by block, rank and batch
 	err := c.distributed.expect(setup, func(m remoteSampler, b *sample.Batch, _ *store.Known) []store.Traffic {
 		for i, x := range m.(shareSampler).drawn().blocks {
 			if i == len(sent) {
-				sent, back = append(sent, make([][][3]float64, c.at.workers)),
-					append(back, make([][][3]float64, c.at.workers))
+				sent, back = append(sent, make([][][kinds]float64, c.at.workers)),
+					append(back, make([][][kinds]float64, c.at.workers))
 			}
 			for q := range c.at.workers {
-				sent[i][q] = append(sent[i][q], [3]float64{float64(x.sendPtr[q+1] - x.sendPtr[q])})
-				back[i][q] = append(back[i][q], [3]float64{float64(x.haloPtr[q+1] - x.haloPtr[q])})
+				sent[i][q] = append(sent[i][q], [kinds]float64{float64(x.sendPtr[q+1] - x.sendPtr[q])})
+				back[i][q] = append(back[i][q], [kinds]float64{float64(x.haloPtr[q+1] - x.haloPtr[q])})
 			}
 		}
 		return m.Traffic(b)
@@ -264,7 +264,7 @@ func (c *cooperative) Train(f *train.Loop) func(epoch int, lr float64) (float64,
 	c.together = newCoBlocks(c.worker, f.Dev, c.loops)
 	return c.trainOn(f, func(ctx context.Context, host *hostSide) source {
 		var drawers []drawer
-		for range c.opt.threads() {
+		for range c.atOnce() {
 			drawers = append(drawers, &coDrawer{ctx: ctx, of: c, puller: c.store.Puller(),
 				sampler: c.newSampler().(shareSampler), blocks: hostOfShares(host)})
 		}

@@ -115,24 +115,30 @@ type distributed struct {
 }
 
 func newDistributed(s *train.Site, o distOptions) (train.Strategy, error) {
-	d, setup, err := open(s, o)
+	d, setup, err := prepared(s, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
-		return nil, err
-	}
-	if err := d.fillCache(&o.CacheOptions); err != nil {
-		return nil, err
-	}
-	if err := d.openDGS(setup, &o.DGSOptions); err != nil {
-		return nil, err
-	}
-	if err := d.expect(setup, allTraffic); err != nil {
+	if err := d.expect(setup, d.allTraffic); err != nil {
 		return nil, err
 	}
 	d.told = setup.Sent
 	return d, nil
+}
+
+// prepared is a strategy that has all but what an epoch is expected to send.
+func prepared(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
+	d, setup, err := open(s, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
+		return nil, nil, err
+	}
+	if err := d.fillCache(&o.CacheOptions); err != nil {
+		return nil, nil, err
+	}
+	return d, setup, d.openDGS(setup, &o.DGSOptions)
 }
 
 // open is a strategy whose workers know what batches are made of and draw from each other's
@@ -383,6 +389,9 @@ func (d *distributed) Plan(m *nn.Model) *wire.Plan {
 	p.OnceMeasured.AddAll(measure.Once, 1)
 	p.Drawn, p.Deviation = d.drawn.bytes, d.drawn.deviation()
 	d.planDGS(p)
+	if d.embeddings != nil && d.site.End.Rank() > 0 { // the table goes to rank 0, once, when the run ends
+		p.Prepare.Add(wire.Class{Kind: wire.Embedding, Layer: -1, Link: d.site.End.Link(0)}, d.embeddings.OwnBytes())
+	}
 	if d.embeddings != nil && d.embeddings.async {
 		d.planSums(p.Measure, 1) // all gradients have arrived
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -80,17 +81,52 @@ func newHop(s *train.Site, o hopOptions) (train.Strategy, error) {
 	}
 	all := distributedBy("random", "none")
 	all.DGSOptions = o.DGSOptions
-	d, err := newDistributed(s, all)
+	d, setup, err := prepared(s, all)
 	if err != nil {
 		return nil, err
 	}
-	h := &hop{distributed: d.(*distributed), opt: o}
-	h.redundancy = 0 // what was measured is of models that stay
+	h := &hop{distributed: d, opt: o}
 	h.merging.begin(o, s.End.Size())
 	if from := s.Opt.Resume; from != nil {
 		h.merging.resume(from.Caches)
 	}
+	if err := d.expectFrom(setup, h.traffic); err != nil {
+		return nil, err
+	}
+	d.told = setup.Sent
 	return h, nil
+}
+
+// traffic is that of the time steps of a few batches, with as many merged as now.
+func (h *hop) traffic(epoch, most int, add func(vertices []uint32, batch []store.Traffic)) error {
+	n, me := h.site.End.Size(), h.site.End.Rank()
+	m := h.store.Sampler(h.distributed.opt.Fanouts, h.site.Opt.Seed, h.draws())
+	var b sample.Batch
+	var known store.Known
+	for number := range min(most, h.steps()) {
+		it, sum := h.itinerary(epoch, number, h.merged), make([]store.Traffic, n)
+		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
+		for j := range it.at {
+			seeds := it.seeds[j][it.model(j, me, n)]
+			if err := m.Sample(h.site.Ctx, &b, &known, seeds, epoch, number); err != nil {
+				return err
+			}
+			for q, t := range m.Drawn() {
+				sum[q].Add(t)
+			}
+			h.store.AddLabels(sum, seeds)
+			if !h.opt.PreGather {
+				h.store.AddFeatures(sum, b.Vertices)
+				continue
+			}
+			for _, v := range b.Vertices {
+				all[v] = true
+			}
+		}
+		h.store.AddFeatures(sum, slices.Collect(maps.Keys(all)))
+		add(nil, sum)
+	}
+	return nil
 }
 
 // merging is how many time steps are merged: of an epoch, by how long earlier ones took.
@@ -309,7 +345,7 @@ func (h *hop) Plan(m *nn.Model) *wire.Plan {
 		bytes += q.Value.Bytes() + q.Grad.Bytes()
 	}
 	n, me, merged := h.site.End.Size(), h.site.End.Rank(), h.merged
-	p.AtMost = true // models go to where rows are, so that fewer are pulled than for the same seeds elsewhere
+	p.AtMost = !h.settled // models migrate less, the more steps are merged
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
 		for q, t := range collective.AllReduceSent(collective.Ordered, me, n, 1, 8) { // how long the epoch took

@@ -85,11 +85,13 @@ func checkP3(s *train.Site) error {
 
 // expect is what an epoch will send, from a few batches.
 func (p *modelParallel) expect(setup *exchange.Setup) error {
-	var counts [][3]float64
+	var counts [][kinds]float64
 	err := p.distributed.expect(setup, func(m remoteSampler, b *sample.Batch, known *store.Known) []store.Traffic {
 		bytes := len(encodeFirst(nil, b, known))
-		counts = append(counts, [3]float64{float64(b.Blocks[0].Dst), float64(8 + bytes)})
-		return m.Drawn()
+		counts = append(counts, [kinds]float64{float64(b.Blocks[0].Dst), float64(8 + bytes)})
+		t := m.Drawn()
+		p.store.AddLabels(t, b.Vertices[:outputs(b)])
+		return t
 	})
 	if err != nil {
 		return err

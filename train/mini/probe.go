@@ -70,19 +70,46 @@ func (d *distributed) fillCache(o *CacheOptions) (err error) {
 // estimate is one of a kind of bytes per epoch.
 type estimate struct{ mean, variance float64 }
 
-// expect draws a few batches and learns from other workers what this one will send for
-// theirs: requests of its own, and edges and rows that they ask for.
+// kinds of a batch's bytes: those that this worker sends to an owner, requests and gradients of
+// embeddings, and those that the owner sends back.
+const (
+	requests = iota
+	pushed
+	edgeBytes
+	rowBytes
+	embeddingBytes
+	kinds
+)
+
+func kindsOf(t store.Traffic) [kinds]float64 {
+	return [kinds]float64{float64(t.Requests), float64(t.Pushed), float64(t.Edges), float64(t.Rows),
+		float64(t.Embeddings)}
+}
+
+// expect draws a few batches and learns from other workers what this one will send for theirs:
+// requests of its own, and edges and rows that they ask for.
 func (d *distributed) expect(setup *exchange.Setup,
 	traffic func(m remoteSampler, b *sample.Batch, known *store.Known) []store.Traffic) error {
-	perBatch := make([][][3]float64, setup.W.End.Size()) // by owner
-	var first []uint32                                   // vertices of one batch
+	return d.expectFrom(setup, func(epoch, most int, add func([]uint32, []store.Traffic)) error {
+		return d.probe(epoch, most, func(m remoteSampler, b *sample.Batch, known *store.Known) {
+			add(b.Vertices, traffic(m, b, known))
+		})
+	})
+}
+
+// expectFrom is the same with batches that draw draws, of which it gives to add the vertices and what
+// they cost, by owner.
+func (d *distributed) expectFrom(setup *exchange.Setup,
+	draw func(epoch, most int, add func(vertices []uint32, batch []store.Traffic)) error) error {
+	perBatch := make([][][kinds]float64, setup.W.End.Size()) // by owner
+	var first []uint32                                       // vertices of one batch
 	// Of another epoch than the cache was chosen by, which knows the first too well.
-	err := d.probe(1, plannedBatches, func(m remoteSampler, b *sample.Batch, known *store.Known) {
+	err := draw(1, plannedBatches, func(vertices []uint32, batch []store.Traffic) {
 		if len(perBatch[0]) == 0 {
-			first = slices.Clone(b.Vertices)
+			first = slices.Clone(vertices)
 		}
-		for q, t := range traffic(m, b, known) {
-			perBatch[q] = append(perBatch[q], [3]float64{float64(t.Requests), float64(t.Edges), float64(t.Rows)})
+		for q, t := range batch {
+			perBatch[q] = append(perBatch[q], kindsOf(t))
 		}
 	})
 	if err != nil {
@@ -91,34 +118,36 @@ func (d *distributed) expect(setup *exchange.Setup,
 	if err := d.measureRedundancy(setup, first); err != nil {
 		return err
 	}
-	out := make([][]byte, len(perBatch))
-	mine, before := make([]estimate, len(perBatch)), d.store.Traffic()
+	out, before := make([][]byte, len(perBatch)), d.store.Traffic()
 	for q, batches := range perBatch {
-		mine[q] = d.perEpoch(batches, 0)
-		out[q], _ = binary.Append(out[q], binary.LittleEndian,
-			[]float64{float64(before[q].Edges), float64(before[q].Rows)})
-		for kind := 1; kind <= 2; kind++ {
+		told := []float64{float64(before[q].Edges), float64(before[q].Rows)}
+		for kind := edgeBytes; kind < kinds; kind++ {
 			e := d.perEpoch(batches, kind)
-			out[q], _ = binary.Append(out[q], binary.LittleEndian, []float64{e.mean, e.variance})
+			told = append(told, e.mean, e.variance)
 		}
+		out[q], _ = binary.Append(nil, binary.LittleEndian, told)
 	}
 	in, err := setup.Swap(wire.Control, out)
 	if err != nil {
 		return err
 	}
-	add := func(kind wire.Kind, q int, e estimate) { d.drawn.add(setup.W.Class(kind, -1, q), e) }
 	for q, b := range in {
-		if len(b) != 48 {
-			return fmt.Errorf("worker %d tells what it expects in %d bytes, expected 48", q, len(b))
+		var v [8]float64
+		if n, err := binary.Decode(b, binary.LittleEndian, v[:]); err != nil || n != len(b) {
+			return fmt.Errorf("worker %d tells what it expects in %d bytes, expected %d", q, len(b), 8*len(v))
 		}
-		var v [6]float64
-		binary.Decode(b, binary.LittleEndian, v[:])
-		if q != setup.W.End.Rank() {
-			setup.Sent.Add(setup.W.Class(wire.Topology, -1, q), before[q].Requests+int64(v[0]))
-			setup.Sent.Add(setup.W.Class(wire.Feature, -1, q), int64(v[1]))
-			add(wire.Topology, q, mine[q])
-			add(wire.Topology, q, estimate{v[2], v[3]})
-			add(wire.Feature, q, estimate{v[4], v[5]})
+		if q == setup.W.End.Rank() {
+			continue
+		}
+		add := func(kind wire.Kind, e estimate) { d.drawn.add(setup.W.Class(kind, -1, q), e) }
+		setup.Sent.Add(setup.W.Class(wire.Topology, -1, q), before[q].Requests+int64(v[0]))
+		setup.Sent.Add(setup.W.Class(wire.Feature, -1, q), int64(v[1]))
+		add(wire.Topology, d.perEpoch(perBatch[q], requests))
+		add(wire.Topology, estimate{v[2], v[3]})
+		add(wire.Feature, estimate{v[4], v[5]})
+		if d.embeddings != nil {
+			add(wire.Embedding, d.perEpoch(perBatch[q], pushed))
+			add(wire.Embedding, estimate{v[6], v[7]})
 		}
 	}
 	return nil
@@ -153,9 +182,16 @@ func (d *distributed) measureRedundancy(setup *exchange.Setup, vertices []uint32
 	return err
 }
 
-// allTraffic is that of drawing a batch and of pulling its rows.
-func allTraffic(m remoteSampler, b *sample.Batch, _ *store.Known) []store.Traffic {
-	return m.Traffic(b)
+// allTraffic is that of drawing a batch, of pulling its rows and labels, and of its embeddings.
+func (d *distributed) allTraffic(m remoteSampler, b *sample.Batch, _ *store.Known) []store.Traffic {
+	t := m.Traffic(b)
+	if d.pairs == nil {
+		d.store.AddLabels(t, b.Vertices[:outputs(b)])
+	}
+	if d.embeddings != nil {
+		d.embeddings.AddStep(t, b.Vertices, d.embeddings.async)
+	}
+	return t
 }
 
 // expected is bytes per epoch by class, and of all together how uncertain they are.
@@ -182,7 +218,7 @@ func (x *expected) deviation() float64 {
 
 // perEpoch is what an epoch is expected to take, from some of its batches: the mean of n
 // batches times all B, which is off by B·s/√n and an epoch by itself by √B·s.
-func (d *distributed) perEpoch(batches [][3]float64, kind int) (e estimate) {
+func (d *distributed) perEpoch(batches [][kinds]float64, kind int) (e estimate) {
 	n, all := float64(len(batches)), float64(d.steps())
 	if n == 0 {
 		return e
