@@ -12,7 +12,7 @@
 //	push   numbers [n], values [n, cols] → rows that their owner updates
 //
 // Further tables have a placement of their own (AddRows): rows of edges, or learnt rows of vertices
-// (Embeddings). Owners also draw negatives for their vertices and take the steps of walks (ask.go).
+// (Embeddings). Owners also draw negatives for their vertices (ask.go) and take the steps of walks (follow.go).
 //
 // A row or a draw does not depend on who asks: features do not change, and a draw is a
 // function of (seed, epoch, batch, layer, vertex) over the vertex's in-edges in the dataset's

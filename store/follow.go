@@ -16,7 +16,8 @@ import (
 	"starling/wire"
 )
 
-// GraphSAINT's walks and draws of edges follow an in-edge of a vertex, which its owner chooses:
+// Walks, of GraphSAINT and of unsupervised pairs, and GraphSAINT's draws of edges follow an in-edge
+// of a vertex, which its owner chooses:
 //
 //	follow edges    how, step, numbers [n] uint32, what each chooses by [n] uint64 → numbers [n]
 //	count walks     of each walk how many vertices it visits and their numbers → nothing
@@ -139,30 +140,62 @@ func (w *draws) count(q, sent, received int) {
 	w.s.traffic[q].edges.Add(int64(received))
 }
 
-// walk is the paths of walks that begin at some vertices (numbers), one after the other, in out.
-func (f *followers) walk(ctx context.Context, id coflow.ID, begin []uint32, keys []uint64, length int) ([][]uint32,
-	error) {
-	paths, at := make([][]uint32, len(begin)), slices.Clone(begin)
-	going := make([]uint32, len(begin)) // walks that have not ended
-	for i := range paths {
-		paths[i], going[i] = append(make([]uint32, 0, length+1), begin[i]), uint32(i)
+// walk goes along walks that begin at some vertices (numbers), so many steps of each or until one
+// has no in-edges, and gives visit where each comes by.
+func (f *followers) walk(ctx context.Context, id coflow.ID, begin []uint32, keys []uint64, steps func(walk int) int,
+	visit func(walk int, number uint32)) error {
+	at, by := slices.Clone(begin), slices.Clone(keys)
+	going := make([]int, len(begin)) // walks that have not ended
+	for i := range going {
+		going[i] = i
 	}
-	by := slices.Clone(keys)
-	for step := range length {
-		if err := f.follow(ctx, id, byWalk, uint32(step), at, by); err != nil {
-			return nil, err
-		}
+	keep := func(stays func(k int) bool) {
 		n := 0
-		for k, v := range at {
-			if v != nowhere {
-				paths[going[k]] = append(paths[going[k]], v)
-				going[n], at[n], by[n] = going[k], v, by[k]
+		for k := range going {
+			if stays(k) {
+				going[n], at[n], by[n] = going[k], at[k], by[k]
 				n++
 			}
 		}
 		going, at, by = going[:n], at[:n], by[:n]
 	}
-	return paths, nil
+	for step := 0; ; step++ {
+		if keep(func(k int) bool { return steps(going[k]) > step }); len(going) == 0 {
+			return nil
+		}
+		if err := f.follow(ctx, id, byWalk, uint32(step), at, by); err != nil {
+			return err
+		}
+		keep(func(k int) bool { return at[k] != nowhere })
+		for k, v := range at {
+			visit(going[k], v)
+		}
+	}
+}
+
+// paths are those of walks of equal length, each from where it begins.
+func (f *followers) paths(ctx context.Context, id coflow.ID, begin []uint32, keys []uint64, length int) ([][]uint32,
+	error) {
+	out := make([][]uint32, len(begin))
+	for i, v := range begin {
+		out[i] = append(make([]uint32, 0, length+1), v)
+	}
+	err := f.walk(ctx, id, begin, keys, func(int) int { return length },
+		func(walk int, v uint32) { out[walk] = append(out[walk], v) })
+	return out, err
+}
+
+// Walks is where walks from some vertices end, after so many steps of each or at a vertex without
+// in-edges: step i by draw 1+i of its key.
+func (s *Store) Walks(ctx context.Context, id coflow.ID, from []uint32, keys []rng.Key, steps []int) ([]uint32, error) {
+	by, ends := make([]uint64, len(keys)), slices.Clone(from)
+	for i, key := range keys {
+		by[i] = uint64(key)
+	}
+	f := &followers{w: &draws{s: s}}
+	err := f.walk(ctx, id, from, by, func(walk int) int { return steps[walk] },
+		func(walk int, v uint32) { ends[walk] = v })
+	return ends, err
 }
 
 // walkCounts are what GraphSAINT's probabilities need to know of walks that were drawn before
@@ -288,7 +321,7 @@ func (s *Store) countSome(ctx context.Context, f *followers, ids *Vertices, key 
 			begin, keys = append(begin, ids.Number[v]), append(keys, uint64(walk))
 		}
 	}
-	paths, err := f.walk(ctx, sharedOnce, begin, keys, length)
+	paths, err := f.paths(ctx, sharedOnce, begin, keys, length)
 	if err != nil {
 		return err
 	}

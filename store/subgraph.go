@@ -304,7 +304,7 @@ func (d *walkDraws) draw(ctx context.Context, m *SubgraphSampler, epoch, number 
 		begin[i], keys[i] = d.numbers[v], uint64(walk)
 	}
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: 0, Type: coflow.Inputs}
-	paths, err := m.follow.walk(ctx, id, begin, keys, d.Length)
+	paths, err := m.follow.paths(ctx, id, begin, keys, d.Length)
 	for _, path := range paths {
 		for _, v := range path {
 			take(v)

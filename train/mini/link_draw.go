@@ -74,8 +74,6 @@ func (b *pairBatches) serve(s *store.Store) error {
 	if b.opt.Walks == 0 {
 		b.table = s.AddRows(&store.Rows{Name: "pairs", Width: pairWidth, Offsets: l.offsets(sample.TrainEdges),
 			Kind: wire.Topology, Data: l.pairs[sample.TrainEdges].bytes()})
-	} else if err := s.ServeWalks(); err != nil {
-		return err
 	}
 	ids := l.vertices.ids
 	var taken func(u, w uint32) bool // by ids, u of an own vertex
