@@ -215,7 +215,8 @@ func rowCounts(shares []*share) *train.RowCounts {
 	sum := &train.RowCounts{}
 	for _, s := range shares {
 		sum.Needed, sum.Remote = sum.Needed+s.Rows.Needed, sum.Remote+s.Rows.Remote
-		sum.Cached, sum.Redundancy = sum.Cached+s.Rows.Cached, s.Rows.Redundancy // of all workers
+		sum.Cached, sum.Requests = sum.Cached+s.Rows.Cached, sum.Requests+s.Rows.Requests
+		sum.Redundancy = s.Rows.Redundancy // of all workers
 	}
 	if sum.Needed == 0 {
 		return nil

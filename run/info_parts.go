@@ -12,11 +12,16 @@ import (
 	"starling/report"
 )
 
-// PartsInfo is what there is to say about a partition folder: its book.
-type PartsInfo struct{ book *partition.Book }
+// PartsInfo is what there is to say about a partition folder: its book, and where asked for the locality
+// of batches.
+type PartsInfo struct {
+	book     *partition.Book
+	locality *PartsLocality // nil: not measured
+}
 
-// DescribeParts opens the book of a partition, and all of its parts to verify them.
-func DescribeParts(ctx context.Context, dir string, verify bool) (*PartsInfo, error) {
+// DescribeParts opens the book of a partition, and all of its parts to verify them or to measure the
+// locality of batches (nil: not).
+func DescribeParts(ctx context.Context, dir string, verify bool, locality *LocalityOptions) (*PartsInfo, error) {
 	return untilInterrupted(ctx, "", func() (*PartsInfo, error) {
 		if verify {
 			if err := partition.Verify(dir); err != nil {
@@ -24,13 +29,20 @@ func DescribeParts(ctx context.Context, dir string, verify bool) (*PartsInfo, er
 			}
 		}
 		b, err := partition.OpenBook(dir)
-		return &PartsInfo{b}, err
+		p := &PartsInfo{book: b}
+		if err == nil && locality != nil {
+			p.locality, err = measureLocality(dir, b, *locality)
+		}
+		return p, err
 	})
 }
 
 // JSON writes the book to a file, or to stdout for -.
 func (p *PartsInfo) JSON(path string, stdout io.Writer) error {
-	return report.WriteJSON(p.book, path, stdout)
+	return report.WriteJSON(struct {
+		*partition.Book
+		Locality *PartsLocality `json:"locality,omitempty"`
+	}{p.book, p.locality}, path, stdout)
 }
 
 // String is the book for people.
@@ -53,6 +65,10 @@ func (p *PartsInfo) String() string {
 	}
 	if b.Task != "" {
 		line("task", "%s, %d classes or numbers; train %s, validation %s, test %s", b.Task, b.Classes, event.Count(b.Train), event.Count(b.Val), event.Count(b.Test))
+	}
+	if l := p.locality; l != nil {
+		line("locality", "R_micro %.1f%%, R_sub %.1f%%: vertices with the seed vertex that needs them, of micrographs and "+
+			"of batches, over %s", 100*l.Micro, 100*l.Sub, event.Counted(l.Seeds, "seed vertex"))
 	}
 	for k := range b.Parts {
 		line(fmt.Sprintf("part %d", k), "%s", event.Counted(b.Size(k), "vertex"))

@@ -30,10 +30,25 @@ func (s *Spec) fanouts() (list []int, err error) {
 	if s.Fanout == "auto" {
 		return s.autoFanouts(), nil
 	}
-	for word := range strings.SplitSeq(s.Fanout, ",") {
+	if list, err = readFanouts(s.Fanout, s.Sampler == "neighbour"); err != nil {
+		return nil, err
+	}
+	if len(list) != s.Layers {
+		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), s.Fanout),
+			fmt.Sprintf("one for each of the %d layers", s.Layers),
+			"the first is the last layer's, the seed vertices' own; or change --layers")
+	}
+	return list, nil
+}
+
+// Fanouts reads neighbours per layer, of as many layers as there are numbers.
+func Fanouts(text string) ([]int, error) { return readFanouts(text, true) }
+
+func readFanouts(text string, orAll bool) (list []int, err error) {
+	for word := range strings.SplitSeq(text, ",") {
 		f, err := strconv.Atoi(strings.TrimSpace(word))
 		all := strings.TrimSpace(word) == "all" || err == nil && f == sample.All
-		if all && s.Sampler == "neighbour" {
+		if all && orAll {
 			f = sample.All
 		} else if err != nil || f < 1 || f > 1<<24 {
 			return nil, Mistake("--fanout", fmt.Sprintf("%q", word),
@@ -41,11 +56,6 @@ func (s *Spec) fanouts() (list []int, err error) {
 				"for example --fanout 15,10,5")
 		}
 		list = append(list, f)
-	}
-	if len(list) != s.Layers {
-		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), s.Fanout),
-			fmt.Sprintf("one for each of the %d layers", s.Layers),
-			"the first is the last layer's, the seed vertices' own; or change --layers")
 	}
 	return list, nil
 }

@@ -101,3 +101,6 @@ func (s *Store) Rows() (needed, remote, cached int64) {
 	}
 	return s.rows.needed.Load(), s.rows.remote.Load(), cached
 }
+
+// Requests is how many requests for rows were sent to other hosts.
+func (s *Store) Requests() int64 { return s.rows.requests.Load() }

@@ -332,6 +332,7 @@ func (p *Puller) request(id coflow.ID, q int, t Table, numbers, places []uint32,
 		request = binary.LittleEndian.AppendUint32(request, numbers[i])
 	}
 	p.s.traffic[q].requests.Add(int64(len(request)))
+	p.s.rows.requests.Add(1)
 	c := &pulling{part: q, id: id, places: places, request: request, bytes: bytes}
 	p.calls = append(p.calls, c)
 	return c

@@ -42,10 +42,10 @@ type Store struct {
 	negatives func(method byte, entries []byte) ([]uint32, error)
 	opened    []*partition.Part
 	traffic   []traffic
-	rows      struct{ needed, remote atomic.Int64 } // of features
-	cache     *counted                              // nil: none
-	packed    Packed                                // rows of features travel so
-	planned   int                                   // columns of rows that plans go by; 0: all
+	rows      struct{ needed, remote, requests atomic.Int64 } // of features
+	cache     *counted                                        // nil: none
+	packed    Packed                                          // rows of features travel so
+	planned   int                                             // columns of rows that plans go by; 0: all
 	buffers   sync.Pool
 	served    sync.Pool // of *drawn
 	shared    sharing

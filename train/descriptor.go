@@ -229,8 +229,10 @@ func OptionOf[O any](c Choice) (o O, ok bool) {
 }
 
 func find[O any](v reflect.Value) (o O, ok bool) {
-	if o, ok := v.Interface().(O); ok {
-		return o, true
+	if v.CanInterface() { // embedded structs may be of types that are not exported
+		if o, ok := v.Interface().(O); ok {
+			return o, true
+		}
 	}
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.Anonymous && f.Type.Kind() == reflect.Struct {

@@ -82,6 +82,8 @@ type RowCounts struct {
 	Needed int64 `json:"needed"`
 	Remote int64 `json:"remote"` // of these, rows that other hosts own
 	Cached int64 `json:"cached"` // of these, rows that were in a cache
+	// Requests is how many requests for rows were sent to other hosts.
+	Requests int64 `json:"requests,omitempty"`
 	// Redundancy is the rows that the workers' shares of a batch need over the distinct ones among them;
 	// 0: unknown.
 	Redundancy float64 `json:"redundancy,omitempty"`

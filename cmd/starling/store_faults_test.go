@@ -34,7 +34,7 @@ func stopOwner(t *testing.T) (pid int) {
 // An owner that dies while others pull rows from it ends the run, which names it; no worker is
 // left.
 func TestStoreDiesInMidPull(t *testing.T) {
-	for _, strategy := range []string{"distdgl", "bytegnn", "hopgnn", "cobatch"} {
+	for _, strategy := range []string{"distdgl", "bytegnn", "hopgnn", "naive-hop", "cobatch"} {
 		s := start(t, small(t), trainArgs(slices.Concat(remote, endless, []string{"--strategy", strategy,
 			"--on-failure", "stop", "--heartbeat", fmt.Sprint(hang.Seconds())})...)...)
 		s.until(t, `^epoch `)

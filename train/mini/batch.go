@@ -40,8 +40,17 @@ type hostSide struct {
 	labels   *graph.Labels   // likewise
 	form     form
 	graph    *graph.CSR // whose edges have features that the model looks at, or nil
-	split    *split     // features whose columns are divided over workers, or nil
+	split    firstLayer // computes the first layer with other workers, or nil
 	first    bool       // batches are first blocks alone
+}
+
+// firstLayer computes the first layers of batches with other workers, which have the features.
+type firstLayer interface {
+	nn.Split
+	// begin is the input of a batch's step.
+	begin(b *batch) nn.Input
+	// failure is why the layer's rows mean nothing.
+	failure() error
 }
 
 func newHostSide(f *train.Loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *hostSide {
@@ -279,7 +288,7 @@ func (r *batch) prepareFeatures() {
 // input puts the features of the batch's vertices on the device.
 func (r *batch) input(dev tensor.Device, all nn.Input, opt train.Options) nn.Input {
 	if r.split != nil {
-		return r.split.begin(dev, r, opt)
+		return r.split.begin(r)
 	}
 	if f := r.hostSide.features; f.Kind() == graph.Sparse {
 		s := tensor.NewSparse(dev, len(r.Vertices), f.Cols, r.features.ptr, r.features.index, r.features.value)

@@ -129,7 +129,7 @@ func (a *onBlocks) end() {
 // failed is why the rows of the batch at hand mean nothing.
 func (a *onBlocks) failed() error {
 	if s := a.batch.split; s != nil {
-		return s.err
+		return s.failure()
 	}
 	return nil
 }

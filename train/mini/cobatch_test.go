@@ -217,3 +217,18 @@ func TestCobatchSharesInsideServers(t *testing.T) {
 		t.Errorf("gradients of rows: %d bytes between servers, %d inside", between, inside)
 	}
 }
+
+// TestCobatchOptions: options of structs that others embed are found, also where their types are not
+// exported, and looking for those that it does not have finds none.
+func TestCobatchOptions(t *testing.T) {
+	c := traintest.Strategy(t, "cobatch", "cache_budget=3MiB", "eas=2,7")
+	if o, ok := train.OptionOf[CacheOptions](c); !ok || o.CacheBudget != "3MiB" {
+		t.Errorf("%v, %v", o, ok)
+	}
+	if _, ok := train.OptionOf[train.BatchOption](c); ok {
+		t.Error("cobatch is a full-graph strategy")
+	}
+	if text, ok := train.TakingOver(c); ok {
+		t.Errorf("%s takes over", text)
+	}
+}

@@ -107,6 +107,23 @@ func TestHopIsOneWorker(t *testing.T) {
 	}
 }
 
+// TestHopWithoutSampling: with all neighbours and one batch, models that migrate train on the full graph
+// (figure 21 of the paper): the curve is that of full-graph training on one worker, which is what
+// neutronstar's is, and with smaller batches that of one worker with all neighbours.
+func TestHopWithoutSampling(t *testing.T) {
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		d := traintest.Communities(t, 120, false)
+		o := traintest.Options(model)
+		o.Epochs = 4
+		parts := traintest.Cut(t, d, "multilevel", 3)
+		all := everything(o)
+		hop := batchesOver(t, parts, o, all, true, "hopgnn", "merge=1").Results[0]
+		traintest.SameCurve(t, model, hop.Loss, traintest.Full(t, traintest.Ref(), d, o).Loss, 1e-9)
+		all.Size = 25
+		sameCurve(t, batchesOver(t, parts, o, all, true, "hopgnn").Results[0], mustMini(t, traintest.Ref(), d, o, all))
+	}
+}
+
 // TestHopMovesFewerRows: fewer rows of features travel than with model-centric training, and
 // fewer with pre-gathering than without; models travel instead.
 func TestHopMovesFewerRows(t *testing.T) {

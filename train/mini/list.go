@@ -9,6 +9,7 @@ var strategies = []train.Descriptor{
 	salient,
 	bytegnn,
 	hopgnn,
+	naiveHop,
 	p3,
 	cobatch,
 }

@@ -71,11 +71,17 @@ func newP3(s *train.Site, o p3Options) (train.Strategy, error) {
 	return p, nil
 }
 
-// checkP3 refuses models whose first layer is no sum of products with columns.
-func checkP3(s *train.Site) error {
+// sumsFirst reports whether the first layer is a sum over rows of features as they are.
+func sumsFirst(s *train.Site) bool {
 	m := nn.New(s.Dev, s.Opt.Model, s.Opt.Seed)
 	defer m.Free(s.Dev)
-	if _, ok := m.SplitFirst(); !ok || s.Opt.Model.EdgeDim > 0 {
+	_, ok := m.SplitFirst()
+	return ok && s.Opt.Model.EdgeDim == 0
+}
+
+// checkP3 refuses models whose first layer is no sum of products with columns.
+func checkP3(s *train.Site) error {
+	if !sumsFirst(s) {
 		return train.Mistake("p3 divides the columns of features, so the first layer must be a sum over neighbours "+
 			"of whole rows: gcn, sage, or gin, without --input-dropout, --train-eps and --edge-features, and not %s "+
 			"as given; use --strategy distdgl", s.Opt.Model.Model)

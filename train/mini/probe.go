@@ -236,7 +236,8 @@ func (d *distributed) perEpoch(batches [][kinds]float64, kind int) (e estimate) 
 // RowCounts are of the rows that this worker's batches needed.
 func (d *distributed) RowCounts() train.RowCounts {
 	needed, remote, cached := d.store.Rows()
-	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Redundancy: d.redundancy}
+	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Requests: d.store.Requests(),
+		Redundancy: d.redundancy}
 }
 
 // reportRows says where rows came from.

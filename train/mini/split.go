@@ -241,10 +241,12 @@ func waitAll(ctx context.Context, pending []*wire.Pending) (err error) {
 }
 
 // begin is the input of a batch's step.
-func (s *split) begin(_ tensor.Device, b *batch, _ train.Options) nn.Input {
+func (s *split) begin(b *batch) nn.Input {
 	s.batch = b
 	return nn.Input{Split: s}
 }
+
+func (s *split) failure() error { return s.err }
 
 // slice is the rows of a first layer's weights that the columns meet.
 func (s *split) slice(m tensor.Matrix) tensor.Matrix { return m.Slice(s.columns.lo, s.columns.hi) }
