@@ -3,6 +3,7 @@ package innet
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -10,6 +11,8 @@ import (
 type Graph struct {
 	Host     []uint16 // of each vertex
 	Src, Dst []uint32 // edges; one may be there several times
+	// Shuffled rows leave in a random order, the same on all hosts, instead of Order's.
+	Shuffled bool
 }
 
 // Cut divides a graph of so many vertices into parts of at most limit vertices: the part of
@@ -153,7 +156,11 @@ func newBlock(g *Graph, e edgeList) (b *Block, over edgeList) {
 	e, over = countable(e)
 	b = &Block{Slots: distinct(e.dst)}
 	slices.SortStableFunc(b.Slots, func(x, y uint32) int { return int(g.Host[x]) - int(g.Host[y]) })
-	b.Rows = sendOrder(e)
+	if b.Rows = sendOrder(e); g.Shuffled {
+		rand.New(rand.NewPCG(1, uint64(len(b.Rows)))).Shuffle(len(b.Rows), func(i, j int) {
+			b.Rows[i], b.Rows[j] = b.Rows[j], b.Rows[i]
+		})
+	}
 	for _, v := range b.Rows {
 		b.RowHost = append(b.RowHost, g.Host[v])
 	}

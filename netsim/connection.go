@@ -246,6 +246,7 @@ func (c *conn) arrived(i int32) {
 			done, s.arrived = s.arrived, nil
 		}
 	}
+	marked := p.marked
 	if c.timed {
 		n.sendBack(c.way, i)
 	} else {
@@ -253,6 +254,7 @@ func (c *conn) arrived(i int32) {
 		n.release(i)
 	}
 	if done != nil {
+		n.marked = marked
 		done()
 	}
 	c.reuse()

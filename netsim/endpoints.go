@@ -21,6 +21,9 @@ type Options struct {
 	// Messages between two ranks with different ones have connections of their own. nil:
 	// TypeDSCP, or one for all where Order is coflow.FIFO.
 	DSCP func(coflow.ID) uint8
+	// Switch, if set, makes the switches of the network add rows (package innet): endpoints
+	// are an innet.Fabric.
+	Switch *SwitchOptions
 }
 
 // frameBytes is what precedes each chunk on a connection, as over TCP.
@@ -62,6 +65,9 @@ func Endpoints(n Network, hosts []int, ranks int, opt Options) ([]wire.Endpoint,
 	for r := range eps {
 		eps[r] = wire.NewEndpoint(r, c.distances(r), c.opt.Options,
 			func(in *wire.Inbox) wire.Transport { return c.join(r, in) })
+		if opt.Switch != nil {
+			eps[r] = &onFabric{eps[r], c, r}
+		}
 	}
 	go c.drive()
 	return eps, nil
@@ -76,14 +82,18 @@ type cluster struct {
 	clock   *wire.Virtual
 	inboxes []*wire.Inbox
 	ranks   []*rank
-	running int       // ranks that have not ended
-	arrived []arrival // at this time, not delivered yet
-	timer   bool      // a timer of the clock is due
+	running int             // ranks that have not ended
+	arrived []arrival       // at this time, not delivered yet
+	timer   bool            // a timer of the clock is due
+	adding  *adding         // switches that add
+	over    []chan struct{} // exchanges through them that are over at this time
 	mu      struct {
 		sync.Mutex
 		sent   []*wire.Message
 		ended  []func()
-		spaces []int // ranks whose inboxes have space again
+		spaces []int         // ranks whose inboxes have space again
+		begun  []*switchHost // that begin an exchange
+		shared *shared
 	}
 }
 
@@ -164,7 +174,7 @@ func (c *cluster) advance() bool {
 		if !c.net.Step() {
 			return false
 		}
-		if c.timer || len(c.arrived) > 0 {
+		if c.timer || len(c.arrived) > 0 || len(c.over) > 0 {
 			c.timer = false
 			c.clock.AdvanceTo(wire.VirtualStart.Add(c.net.Now().Duration()))
 			c.deliver()
@@ -180,15 +190,23 @@ func (c *cluster) deliver() {
 	}
 	clear(c.arrived)
 	c.arrived = c.arrived[:0]
+	for _, over := range c.over {
+		close(over)
+	}
+	c.over = c.over[:0]
 }
 
 // take puts into the network what ranks want, in an order that does not depend on theirs,
 // and reports whether a rank was woken by that.
 func (c *cluster) take() (woken bool) {
 	c.mu.Lock()
-	sent, ended, spaces := c.mu.sent, c.mu.ended, c.mu.spaces
-	c.mu.sent, c.mu.ended, c.mu.spaces = nil, nil, nil
+	sent, ended, spaces, begun := c.mu.sent, c.mu.ended, c.mu.spaces, c.mu.begun
+	c.mu.sent, c.mu.ended, c.mu.spaces, c.mu.begun = nil, nil, nil, nil
 	c.mu.Unlock()
+	slices.SortFunc(begun, func(a, b *switchHost) int { return a.rank - b.rank })
+	for _, h := range begun {
+		h.begin()
+	}
 	slices.SortFunc(sent, func(a, b *wire.Message) int { return a.Compare(b, c.opt.Order) })
 	for _, m := range sent {
 		c.ranks[m.From()].to[m.To()].put(m)

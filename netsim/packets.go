@@ -31,6 +31,7 @@ type Packets struct {
 	segments []segment
 	freeSeg  []int32
 	total    struct{ arrived, drops, marks, resent int64 }
+	marked   bool // the packet that has arrived last
 	record   bool
 	spray    bool
 	shared   int64 // bytes that the ports of a switch share; 0: they do not
@@ -141,8 +142,12 @@ func (n *Packets) forward(at int32, i int32) {
 	default:
 		out = choose(ports, p.hash, at)
 	}
-	o := &n.ports[out]
-	if o.busyUntil <= n.now && !o.called {
+	n.put(out, i)
+}
+
+// put transmits a packet by a switch's port, or lets it wait there.
+func (n *Packets) put(out, i int32) {
+	if o := &n.ports[out]; o.busyUntil <= n.now && !o.called {
 		n.transmit(out, i)
 		return
 	}
@@ -236,7 +241,7 @@ func (n *Packets) arrive(in int32) {
 	if next := o.inFlight.first; next != 0 {
 		n.schedule(n.packets[next].at, eventArrive, in, 0)
 	}
-	if n.isHost(o.to) {
+	if o.to == n.packets[i].to { // a host, or the end of a hop
 		n.total.arrived++
 		n.conns[n.packets[i].conn].arrived(i)
 		return

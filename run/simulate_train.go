@@ -38,7 +38,11 @@ type SimulateOptions struct {
 	// SkipComputing leaves out the numbers: times and bytes are those of a run that computes.
 	SkipComputing bool
 	// Sharing is how many workers have the machine that rates are measured on: each has its part.
-	Sharing   int
+	Sharing int
+	// Passes is how many packets per second pass the pipeline of a switch that adds; Steady hosts
+	// do not slow down when packets are marked. Both are of switchgnn.
+	Passes    float64
+	Steady    bool
 	Charts    int // ports whose queue and utilisation over time are kept
 	Simulated func(SimulatedRow)
 }
@@ -46,7 +50,7 @@ type SimulateOptions struct {
 // DefaultSimulate trains eight workers on a star.
 func DefaultSimulate() SimulateOptions {
 	o := SimulateOptions{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
-		Charts: 8, Sharing: 1}
+		Charts: 8, Sharing: 1, Passes: netsim.DefaultPasses}
 	o.Workers, o.Epochs, o.Papers = 8, 3, false
 	return o
 }
@@ -201,7 +205,8 @@ func (o *SimulateOptions) scenario(s *spec.Spec, servers []int) (netsim.Scenario
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.SendOrder)
 	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Workers, Charted: o.Charts, Links: true,
-		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt}}
+		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt,
+			Switch: &netsim.SwitchOptions{Passes: o.Passes, Steady: o.Steady}}}
 	switch hosts := top.HostCount(); {
 	case hosts >= s.Workers:
 	case servers != nil && hosts == s.Servers:

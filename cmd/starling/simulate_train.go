@@ -57,6 +57,9 @@ func simulateTrainCommand() *cobra.Command {
 		"\"gemm=40 spmm=2 memory=8 op=2us\"")
 	f.IntVar(&o.Sharing, "sharing", o.Sharing, "workers that share a machine like this one: measured rates are divided by it")
 	f.BoolVar(&o.SkipComputing, "skip-computing", false, "do not compute the numbers")
+	f.Float64Var(&o.Passes, "switch-passes", o.Passes, "packets per second through the pipeline of a switch that adds "+
+		"(switchgnn); 0: any number")
+	f.BoolVar(&o.Steady, "steady", false, "hosts of switchgnn send at the rate of their link, whatever is marked")
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")

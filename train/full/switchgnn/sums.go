@@ -30,7 +30,7 @@ type strategy struct {
 	degrees           *nn.Degrees // of own vertices
 	forward, backward *side
 	server            *udp.Server // that this worker has started
-	client            *udp.Client
+	client            innet.Client
 	ctx               context.Context // ends with the endpoint
 	cancel            context.CancelFunc
 
@@ -66,9 +66,10 @@ func (s *strategy) prepare(o options) error {
 		return err
 	}
 	if s.client != nil {
-		registers = s.client.Registers
+		registers = s.client.Memory()
 	}
-	if err := b.divide(s.ctx, s.setup, innet.Aggregators(registers, o.SwitchUnits)); err != nil {
+	b.graph.Shuffled = o.SwitchOrder == "random"
+	if b, err = s.divided(b, innet.Aggregators(registers, o.SwitchUnits)); err != nil {
 		return err
 	}
 	if s.client != nil {
@@ -81,10 +82,42 @@ func (s *strategy) prepare(o options) error {
 	s.Prepare = s.setup.Sent
 	s.degrees = plan.Degrees.Slice(0, plan.Src)
 	s.forward, s.backward = b.side(s.w, b.forward), b.side(s.w, b.backward)
-	s.w.Note("%d boundary vertices pass the switch in %d blocks, forward, and %d, backward", len(b.vertices),
-		b.forward[1]-b.forward[0], b.backward[1]-b.backward[0])
+	s.note(b, innet.Aggregators(registers, o.SwitchUnits))
 	return nil
 }
+
+// divided is the boundary with its blocks. Workers of a simulated network share one.
+func (s *strategy) divided(b *boundary, limit int) (*boundary, error) {
+	f, ok := s.w.End.(innet.Fabric)
+	if !ok {
+		return b, errors.Join(b.divide(s.ctx, s.setup, limit), b.compare(s.setup))
+	}
+	one, err := f.Shared(func() (any, error) { return b, b.divide(s.ctx, s.setup, limit) })
+	if err != nil {
+		return nil, err
+	}
+	return one.(*boundary), nil
+}
+
+// note tells of the blocks, and what they are there for.
+func (s *strategy) note(b *boundary, limit int) {
+	if s.w.End.Rank() != 0 {
+		return
+	}
+	rows, sums := 0, 0
+	for _, k := range b.plan.Blocks[b.forward[0]:b.forward[1]] {
+		rows, sums = rows+len(k.Rows), sums+len(k.Slots)
+	}
+	w := innet.Strawman(b.graph, limit)
+	s.w.Note("%d boundary vertices pass the switch in %d blocks, forward, and %d, backward: %d rows in and %d sums "+
+		"out forward; without blocks %d rows in, and %d sums and %d single rows out", len(b.vertices),
+		b.forward[1]-b.forward[0], b.backward[1]-b.backward[0], rows, sums, w.Rows, w.Sums, w.Raw)
+}
+
+// udpClient is a host that reaches the switch through sockets.
+type udpClient struct{ *udp.Client }
+
+func (c udpClient) Memory() int64 { return c.Registers }
 
 // connect joins the switch that was given, or one that worker 0 starts. A memory dry run
 // joins none.
@@ -92,6 +125,9 @@ func (s *strategy) connect(o options) error {
 	w := s.w
 	if w.MemoryOnly {
 		return nil
+	}
+	if f, ok := w.End.(innet.Fabric); ok {
+		return s.joinSimulated(f, o)
 	}
 	token, err := o.token()
 	if err != nil {
@@ -104,12 +140,28 @@ func (s *strategy) connect(o options) error {
 	if o.Switch == "" {
 		token = ownToken(job)
 	}
-	s.client, err = udp.Connect(s.ctx, udp.ClientOptions{Addr: addr, Token: token, Job: job, Rank: w.End.Rank(),
+	c, err := udp.Connect(s.ctx, udp.ClientOptions{Addr: addr, Token: token, Job: job, Rank: w.End.Rank(),
 		Hosts: w.End.Size(), Units: o.SwitchUnits, Timeout: silence, Host: udp.DefaultHost})
-	if err != nil && o.Switch == "" {
+	switch {
+	case err == nil:
+		s.client = udpClient{c}
+	case o.Switch == "":
 		return fmt.Errorf("%w; the run's own switch is for workers of one host: start a starling switch and give its "+
 			"address as --switch", err)
 	}
+	return err
+}
+
+// joinSimulated joins the switches of a simulated network, when all workers do.
+func (s *strategy) joinSimulated(f innet.Fabric, o options) (err error) {
+	memory, err := o.memory()
+	if err == nil {
+		s.client, err = f.JoinSwitch(innet.JoinOptions{Units: o.SwitchUnits, Memory: memory})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.setup.Share(0)
 	return err
 }
 

@@ -35,19 +35,23 @@ var Strategy = train.Describe(train.Descriptor{
 			"few parts need the same vertex"},
 	Exact: "yes, to the resolution of fixed point", Sends: "every boundary row once to a switch, which sends sums",
 	UseWhen: "there is a switch that adds; or to see what one would save",
-}, options{SwitchMemory: "100MiB", SwitchUnits: 8}, build)
+}, options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs"}, build)
 
 type options struct {
 	Switch          string `json:"switch" resume:"free" omit:"default" help:"address of a running starling switch; none: the run starts one on its own host"`
 	SwitchTokenFile string `json:"switch_token_file" resume:"free" omit:"default" help:"file with the secret of the switch; needed beyond 127.0.0.1"`
 	SwitchMemory    string `json:"switch_memory" resume:"free" help:"memory for aggregators of the switch that the run starts, such as 100MiB"`
 	SwitchUnits     int    `json:"switch_units" resume:"free" help:"128-byte units of a row in a packet, 1 to 11; hardware has 1"`
+	SwitchOrder     string `json:"switch_order" resume:"free" omit:"default" help:"order in which rows leave: bfs, breadth first with more neighbours first, or random, to see what that order gains"`
 }
 
 // Validate checks sizes.
 func (o *options) Validate() error {
 	if _, err := o.memory(); err != nil {
 		return err
+	}
+	if o.SwitchOrder != "bfs" && o.SwitchOrder != "random" {
+		return train.Mistake("--switch-order is %q; it must be bfs or random", o.SwitchOrder)
 	}
 	if o.SwitchUnits < 1 || o.SwitchUnits > innet.MaxUnits {
 		return train.Mistake("--switch-units is %d; it must be from 1 to %d", o.SwitchUnits, innet.MaxUnits)

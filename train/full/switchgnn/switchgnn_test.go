@@ -120,7 +120,7 @@ func compareSums(s *train.Site, seed uint64) (wire.Bytes, error) {
 			if err := errors.Join(x.Err(), h.Err()); err != nil {
 				return nil, err
 			}
-			shift := x.client.Shift()
+			shift := x.client.(udpClient).Shift()
 			a, b := numbers(dev, got), numbers(dev, want)
 			for i := range a {
 				rows := count[i/40]

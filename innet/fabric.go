@@ -1,0 +1,31 @@
+package innet
+
+import "context"
+
+// Client is a host that has joined a switch, whatever carries its packets.
+type Client interface {
+	// Memory is the bytes of registers that the switch has for the job.
+	Memory() int64
+	// Install begins a plan, the same on all hosts. It returns when all hosts have.
+	Install(ctx context.Context, p *Plan) error
+	// Start begins an exchange; wait returns when it is over.
+	Start(x *Exchange) (wait func(ctx context.Context) error)
+	// Counts is what the host has sent and received.
+	Counts() HostCounts
+	Close() error
+}
+
+// Fabric is an endpoint's network, where that has switches which add: a simulated one. Without
+// it hosts reach a switch through sockets.
+type Fabric interface {
+	// JoinSwitch joins the switches between the hosts.
+	JoinSwitch(o JoinOptions) (Client, error)
+	// Shared is what make returns, made once for all hosts of the process, which share it.
+	Shared(make func() (any, error)) (any, error)
+}
+
+// JoinOptions are what a host says of its job.
+type JoinOptions struct {
+	Units  int   // of a row in a packet
+	Memory int64 // bytes of registers that a switch may use
+}
