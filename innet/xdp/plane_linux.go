@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
@@ -58,6 +60,9 @@ func Open(devices []string, port uint16, send udp.Send) (*Plane, error) {
 
 // load loads what all jobs share.
 func load(port uint16) (*Plane, error) {
+	if err := features.HaveProgramHelper(ebpf.XDP, asm.FnLoop); err != nil {
+		return nil, fmt.Errorf("programs that loop need Linux 5.17, and rights to load them: %w", err)
+	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("the kernel does not allow locked memory, which programs need: %w", err)
 	}

@@ -52,7 +52,7 @@ func loaded(t testing.TB) *Plane {
 		t.Skip("loading programs into the kernel needs root")
 	}
 	p, err := load(testPort)
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, ebpf.ErrNotSupported) {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errors.ErrUnsupported) {
 		t.Skipf("this kernel, or this container, takes no programs: %v", err)
 	}
 	if err != nil {
