@@ -68,11 +68,11 @@ func newNaiveHop(s *train.Site, _ struct{}) (train.Strategy, error) {
 
 // expect is what an epoch will send, from a few batches.
 func (h *naive) expect(setup *exchange.Setup) error {
-	var counts [][3]float64
+	var counts [][kinds]float64
 	err := h.distributed.expect(setup, func(m remoteSampler, b *sample.Batch, _ *store.Known) []store.Traffic {
 		x := &b.Blocks[0]
 		bytes := topologyBytes(x.Dst, len(x.Indices), len(x.Weights))
-		counts = append(counts, [3]float64{float64(x.Dst), float64(8 + bytes)})
+		counts = append(counts, [kinds]float64{float64(x.Dst), float64(8 + bytes)})
 		return m.Drawn()
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *naive) Train(f *train.Loop) func(epoch int, lr float64) (float64, error
 		for range h.opt.threads() {
 			drawers = append(drawers, &naiveDrawer{ctx: ctx, of: h, puller: h.store.Puller(), sampler: h.newSampler()})
 		}
-		return newPrefetcher(h.steps(), drawers, host, f.State, f.Opt.Epochs)
+		return newPrefetcher(h.steps(), h.opt.threads(), drawers, host, f.State, f.Opt.Epochs)
 	})
 }
 
