@@ -97,8 +97,16 @@ func (id *Identity) Server(conn net.Conn) net.Conn {
 // Dial opens a connection and shows the certificate.
 func (id *Identity) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil || id == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return id.Client(ctx, conn)
+}
+
+// Client is the dialling side of a connection: it shows the certificate.
+func (id *Identity) Client(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	if id == nil {
+		return conn, nil
 	}
 	secure := tls.Client(conn, id.config)
 	if err := secure.HandshakeContext(ctx); err != nil {

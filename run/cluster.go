@@ -45,6 +45,9 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if err := checkSpec(&c.spec); err != nil {
 		return nil, err
 	}
+	if err := checkPaths(&c.spec); err != nil {
+		return nil, err
+	}
 	if c.id, err = spec.Identity(c.spec.TLS); err != nil {
 		return nil, err
 	}

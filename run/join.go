@@ -193,6 +193,11 @@ func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, e
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
 		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil, NoSharedMemory: s.Transport == "tcp",
 		DSCP: s.DSCP}
+	if s.Paths != "" {
+		if err := w.severalPaths(&cfg, m.Listener, s.Paths); err != nil {
+			return cfg, err
+		}
+	}
 	me := m.Peers[m.Rank]
 	for _, p := range m.Peers {
 		cfg.Addrs, cfg.HostIDs = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host)

@@ -106,6 +106,8 @@ var help = map[string]string{
 	"send_order": "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, hermod: " +
 		"what is consumed first",
 	"dscp": "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer",
+	"paths": "use every link between hosts: auto (one path per network of this host) or a FILE, on every host, that " +
+		"describes them",
 	"on_failure": "when a worker is lost: restart it, or wait for it to be started by hand, and continue from " +
 		"the newest checkpoint; or stop",
 	"heartbeat": "seconds of silence after which a worker counts as dead",

@@ -93,6 +93,7 @@ type Spec struct {
 	Transport   string `json:"transport" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`
 	DSCP        bool   `json:"dscp" resume:"free"`
+	Paths       string `json:"paths" resume:"free"`
 	OnFailure   string `json:"on_failure" resume:"free"`
 	Heartbeat   int    `json:"heartbeat" resume:"free"`
 	Timeout     int    `json:"timeout" resume:"free"`

@@ -84,6 +84,7 @@ func (s *Spec) workerEffects() []effect {
 		{"--send-order", s.SendOrder != "type", distributed, "one worker sends nothing"},
 		{"--dscp", s.DSCP, processes && s.Transport != "shm" && s.Transport != "mpi",
 			"no bytes of this run leave by TCP"},
+		{"--paths", s.Paths != "", processes && s.Transport != "shm", "no bytes of this run leave by TCP"},
 		{"--on-failure", s.OnFailure != d.OnFailure, processes, "there are no processes to lose in this run"},
 		{"--heartbeat", s.Heartbeat != d.Heartbeat, processes, "there are no processes to lose in this run"},
 	}

@@ -125,6 +125,8 @@ func (s *Spec) checkTogether() error {
 	switch {
 	case s.InProcess && s.Transport != "auto" && s.Transport != "inprocess":
 		return Mistake("--transport", s.Transport, "inprocess with --in-process", "leave out one of the two")
+	case s.Transport == "mpi" && s.Paths != "":
+		return Mistake("--paths", s.Paths+" with --transport mpi", "tcp or auto", "MPI carries a whole run by itself")
 	case s.Transport == "mpi" && !s.NoLaunch:
 		return Mistake("--transport", "mpi in a process that was not started by MPI", "an MPI launcher",
 			"start the run as mpirun -n 4 starling train ...; see docs/mpi.md")

@@ -91,6 +91,7 @@ var commands = []struct {
 	{"worker", workerCommand},
 	{"switch", switchCommand},
 	{"simulate", simulateCommand},
+	{"paths", pathsCommand},
 	{"top", topCommand},
 	{"certs", certsCommand},
 	{"bench", benchCommand},

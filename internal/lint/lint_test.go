@@ -70,6 +70,8 @@ var rooms = map[string][]string{
 		"collective", "innet", "store", "netsim",
 		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report", "bench"},
 	"cmd/starling": {"run", "spec", "report", "bench"},
+	// Programs that show how packages are used.
+	"examples": {"wire", "wire/paths"},
 	// YAML is bounded before it is decoded, wherever it is read.
 	"internal/yamltext": {},
 	// Tests of the whole, and what tests of any room may use, belong to no room.

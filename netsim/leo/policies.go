@@ -89,6 +89,9 @@ func (i *ipipe) Choose(_ float64, kind int) int {
 	return at
 }
 
+// Avoid implements paths.Policy. No path fails here.
+func (*ipipe) Avoid(int, bool) {}
+
 func (*ipipe) Took(float64, int, int) paths.Mark { return paths.Mark{} }
 
 // Finished compares with the mean of what the network adds, as a profile of an idle system would have it.

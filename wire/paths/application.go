@@ -5,6 +5,8 @@ type File struct {
 	Hardware Hardware
 	Paths    []Path
 	Requests []RequestType
+	// Policy chooses paths in runs; "": leo.
+	Policy string
 }
 
 // Path is the stops that a request makes, from the requester and back.

@@ -3,6 +3,7 @@ package paths
 // greedy takes the path whose last request of this type took the least time. Paths that were not taken yet count with
 // their base time. It is the optimum over one request (k = 1) with what was last seen of the queues.
 type greedy struct {
+	avoided
 	plan     *Plan
 	endToEnd bool
 	last     [][]float64 // by type and choice
@@ -32,13 +33,13 @@ func (g *greedy) Name() string {
 }
 
 func (g *greedy) Choose(_ float64, kind int) int {
-	best := 0
+	best := -1
 	for i, x := range g.last[kind] {
-		if x < g.last[kind][best] {
+		if !g.avoids(g.plan.Types[kind].Choices[i].Path) && (best < 0 || x < g.last[kind][best]) {
 			best = i
 		}
 	}
-	return best
+	return max(best, 0)
 }
 
 func (*greedy) Took(float64, int, int) Mark { return Mark{} }

@@ -4,6 +4,7 @@ package paths
 // the requests in a row that took longer inside hosts than their base time: a queue exists, and one more request on
 // this path will delay about as many as those.
 type streak struct {
+	avoided
 	plan  *Plan
 	k     []float64 // by path
 	slack float64
@@ -22,14 +23,14 @@ func (*streak) Name() string { return "leo-streak" }
 
 func (l *streak) Choose(_ float64, kind int) int {
 	choices := l.plan.Types[kind].Choices
-	best, least := 0, 0.0
+	best, least := -1, 0.0
 	for i := range choices {
 		c := &choices[i]
-		if total := l.k[c.Path]*c.Toll + c.Base; i == 0 || total < least {
+		if total := l.k[c.Path]*c.Toll + c.Base; !l.avoids(c.Path) && (best < 0 || total < least) {
 			best, least = i, total
 		}
 	}
-	return best
+	return max(best, 0)
 }
 
 func (*streak) Took(float64, int, int) Mark { return Mark{} }
@@ -47,8 +48,10 @@ func (l *streak) Finished(_ float64, f Finished) {
 // slow requests is known a round trip late: with a hundred requests under way it grows long after a path was left, and
 // the path stands idle. Here each request on a path adds its toll to the path's queue, and the queue drains with time,
 // as in 6.1 and 6.2; a finished request tells how long it did wait, and by what the estimate was wrong for it the
-// estimate is corrected since. k·toll is then the queue that a request will find.
+// estimate is corrected since. k·toll is then the queue that a request will find. From the time between two that
+// finish while others wait, it learns how much slower than its profile a path is.
 type leo struct {
+	avoided
 	plan  *Plan
 	paths []leoPath
 }
@@ -58,7 +61,15 @@ type leoPath struct {
 	queue     float64 // seconds of work that a request will find before it
 	at        float64 // when that was so
 	corrected float64 // sum of all corrections
+	slower    float64 // by what part of the profiled time requests take longer than that
+	ended     float64 // when the last request finished
 }
+
+// learning is how much of a difference one request teaches, mostSlower a bound on what is learnt.
+const (
+	learning   = 1.0 / 32
+	mostSlower = 100
+)
 
 // NewLEO starts with empty queues: requests take the path of the least base time.
 func NewLEO(p *Plan) Policy { return &leo{plan: p, paths: make([]leoPath, len(p.File.Paths))} }
@@ -67,14 +78,15 @@ func (*leo) Name() string { return "leo" }
 
 func (l *leo) Choose(now float64, kind int) int {
 	choices := l.plan.Types[kind].Choices
-	best, least := 0, 0.0
+	best, least := -1, 0.0
 	for i := range choices {
 		c := &choices[i]
-		if total := l.paths[c.Path].left(now) + c.Base; i == 0 || total < least {
+		p := &l.paths[c.Path]
+		if total := p.left(now) + c.Base + p.slower*c.Slowest; !l.avoids(c.Path) && (best < 0 || total < least) {
 			best, least = i, total
 		}
 	}
-	return best
+	return max(best, 0)
 }
 
 // left is the queue at a later time.
@@ -84,14 +96,19 @@ func (l *leo) Took(now float64, kind, choice int) Mark {
 	c := &l.plan.Types[kind].Choices[choice]
 	p := &l.paths[c.Path]
 	m := Mark{p.left(now), p.corrected}
-	p.queue, p.at = m.Queue+c.Slowest, now
+	p.queue, p.at = m.Queue+c.Slowest*(1+p.slower), now
 	return m
 }
 
 func (l *leo) Finished(now float64, f Finished) {
 	c := &l.plan.Types[f.Kind].Choices[f.Choice]
 	p := &l.paths[c.Path]
-	wrong := f.Host - c.Base - f.Mark.Queue - (p.corrected - f.Mark.Corrected)
+	if waited := f.Host - c.Base; waited > c.Slowest && now-f.EndToEnd < p.ended { // for those that finished before it
+		seen := (now-p.ended)/c.Slowest - 1
+		p.slower = min(max(p.slower+learning*(seen-p.slower), 0), mostSlower)
+	}
+	p.ended = now
+	wrong := f.Host - c.Base - p.slower*c.Slowest - f.Mark.Queue - (p.corrected - f.Mark.Corrected)
 	p.corrected += wrong
 	p.queue, p.at = max(p.left(now)+wrong, 0), now
 }

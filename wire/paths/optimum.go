@@ -13,6 +13,7 @@ import "math"
 // bound over the choices gives the same optimum: a branch is left when its cost, with what the rest would cost over
 // empty queues, is no better than the best known.
 type optimum struct {
+	avoided // it is for simulations, where no path fails
 	plan    *Plan
 	trace   Trace
 	horizon int

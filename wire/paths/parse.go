@@ -14,7 +14,7 @@ func Parse(text []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := root.need([]string{"hardware", "paths", "requests"}, nil)
+	parts, err := root.need([]string{"hardware", "paths", "requests"}, []string{"policy"})
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +26,13 @@ func Parse(text []byte) (*File, error) {
 		if err := step.read(parts[step.field]); err != nil {
 			return nil, err
 		}
+	}
+	if v, ok := parts["policy"]; ok {
+		i, err := v.oneOf(PolicyNames())
+		if err != nil {
+			return nil, err
+		}
+		f.Policy = PolicyNames()[i]
 	}
 	return f, nil
 }

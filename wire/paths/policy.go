@@ -13,7 +13,56 @@ type Policy interface {
 	Took(now float64, kind, choice int) Mark
 	// Finished tells how long a request took.
 	Finished(now float64, f Finished)
+	// Avoid takes a path out of the choice, for as long as there is another, or back into it.
+	Avoid(path int, avoid bool)
 }
+
+// online are the policies that runs can have, by name.
+var online = []struct {
+	name string
+	make func(p *Plan) Policy
+}{
+	{"leo", NewLEO},
+	{"leo-streak", func(p *Plan) Policy { return NewStreak(p, noise) }},
+	{"greedy-e2e", func(p *Plan) Policy { return NewGreedy(p, true) }},
+	{"greedy-host", func(p *Plan) Policy { return NewGreedy(p, false) }},
+	{"round-robin", NewRoundRobin},
+	{"first", func(p *Plan) Policy { return &singlePath{plan: p, name: p.File.Paths[0].Name} }},
+}
+
+// noise is the slack of a host: what its clock and processor add to a request.
+const noise = 0.1
+
+// PolicyNames are the policies that a file can name.
+func PolicyNames() (names []string) {
+	for _, o := range online {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// NewPolicy is the one that the plan's file names.
+func NewPolicy(p *Plan) Policy {
+	for _, o := range online {
+		if o.name == p.File.Policy {
+			return o.make(p)
+		}
+	}
+	return NewLEO(p)
+}
+
+// avoided are the paths that are not to be taken. Policies embed it.
+type avoided struct{ paths []bool }
+
+// Avoid implements Policy.
+func (a *avoided) Avoid(path int, avoid bool) {
+	for len(a.paths) <= path {
+		a.paths = append(a.paths, false)
+	}
+	a.paths[path] = avoid
+}
+
+func (a *avoided) avoids(path int) bool { return path < len(a.paths) && a.paths[path] }
 
 // Finished is a request that has completed.
 type Finished struct {
@@ -27,7 +76,7 @@ type Finished struct {
 type Mark struct{ Queue, Corrected float64 }
 
 // stateless is embedded by policies that need not be told.
-type stateless struct{}
+type stateless struct{ avoided }
 
 func (stateless) Took(float64, int, int) Mark { return Mark{} }
 func (stateless) Finished(float64, Finished)  {}
@@ -51,30 +100,48 @@ func NewSinglePath(p *Plan, path string) (Policy, error) {
 
 func (s *singlePath) Name() string { return "path " + s.name }
 
-func (s *singlePath) Choose(_ float64, kind int) int { return max(s.plan.Choice(kind, s.path), 0) }
+func (s *singlePath) Choose(_ float64, kind int) int {
+	at := max(s.plan.Choice(kind, s.path), 0)
+	for i, c := range s.plan.Types[kind].Choices {
+		if s.avoids(s.plan.Types[kind].Choices[at].Path) && !s.avoids(c.Path) {
+			return i
+		}
+	}
+	return at
+}
 
 // roundRobin takes one path after the other, per type.
 type roundRobin struct {
+	avoided
 	plan *Plan
 	next []int
 }
 
 // NewRoundRobin spreads requests evenly, whatever the paths can do.
-func NewRoundRobin(p *Plan) Policy { return &roundRobin{p, make([]int, len(p.Types))} }
+func NewRoundRobin(p *Plan) Policy { return &roundRobin{plan: p, next: make([]int, len(p.Types))} }
 
 func (*roundRobin) Name() string { return "round-robin" }
 
-func (r *roundRobin) Choose(_ float64, kind int) int { return r.next[kind] }
+func (r *roundRobin) Choose(_ float64, kind int) int {
+	choices := r.plan.Types[kind].Choices
+	for i := range choices {
+		if at := (r.next[kind] + i) % len(choices); !r.avoids(choices[at].Path) {
+			return at
+		}
+	}
+	return r.next[kind]
+}
 
-func (r *roundRobin) Took(_ float64, kind, _ int) Mark {
-	r.next[kind] = (r.next[kind] + 1) % len(r.plan.Types[kind].Choices)
+func (r *roundRobin) Took(_ float64, kind, choice int) Mark {
+	r.next[kind] = (choice + 1) % len(r.plan.Types[kind].Choices)
 	return Mark{}
 }
 
 func (*roundRobin) Finished(float64, Finished) {}
 
-// random takes any path, with equal chances (figure 6.3).
+// random takes any path, with equal chances (figure 6.3), also one that is to be avoided.
 type random struct {
+	avoided
 	plan *Plan
 	draw func(i uint64, n int) int
 	i    uint64

@@ -1,0 +1,139 @@
+// Command keyvalue is a small key-value store over every path between two hosts.
+//
+//	keyvalue -paths links.yaml -listen 10.0.1.1:7070              serves
+//	keyvalue -paths links.yaml -to 10.0.1.1:7070 put name value
+//	keyvalue -paths links.yaml -to 10.0.1.1:7070 get name
+//	keyvalue -paths links.yaml -to 10.0.1.1:7070 -size 1048576 -count 500 pull    measures reads of its memory
+//
+// Anyone who reaches the address can read and write: it is an example, for networks that are trusted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"starling/wire"
+	"starling/wire/paths"
+)
+
+var (
+	file   = flag.String("paths", "", "description of the paths; starling paths probe writes one")
+	listen = flag.String("listen", "", "address to serve at")
+	to     = flag.String("to", "", "address of a server")
+	size   = flag.Int("size", 1<<20, "bytes per pull")
+	count  = flag.Int("count", 200, "pulls")
+	rows   = flag.Int("rows", 64<<20, "bytes of memory that the server shares")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "keyvalue:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		return err
+	}
+	f, err := paths.Parse(text)
+	if err != nil {
+		return err
+	}
+	at := *listen
+	if at == "" {
+		at = "0.0.0.0:0"
+	}
+	base, err := net.Listen("tcp", at)
+	if err != nil {
+		return err
+	}
+	c, err := paths.Init(paths.NewPlan(f), base, wire.Real)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if *listen != "" {
+		return serve(c)
+	}
+	return ask(c)
+}
+
+// serve has the table, and memory to be read by peers without a function.
+func serve(c *paths.Context) error {
+	table := map[string][]byte{}
+	c.Register("put", func(request []byte) ([]byte, error) {
+		key, value, ok := strings.Cut(string(request), "\n")
+		if !ok {
+			return nil, errors.New("found no value, want a key, a line break and a value")
+		}
+		table[key] = []byte(value)
+		return nil, nil
+	})
+	c.Register("get", func(key []byte) ([]byte, error) {
+		value, ok := table[string(key)]
+		if !ok {
+			return nil, fmt.Errorf("found no key %q", key)
+		}
+		return value, nil
+	})
+	c.Share("rows", make([]byte, *rows))
+	return c.Handle()
+}
+
+// ask is one call of the command line.
+func ask(c *paths.Context) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	p, err := c.Dial(ctx, *to)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	switch args := flag.Args(); {
+	case len(args) == 3 && args[0] == "put":
+		err = p.Send("put", []byte(args[1]+"\n"+args[2]))
+	case len(args) == 2 && args[0] == "get":
+		err = p.Send("get", []byte(args[1]))
+	case len(args) == 1 && args[0] == "pull":
+		return pull(p)
+	default:
+		return errors.New("found no call, want put KEY VALUE, get KEY or pull")
+	}
+	if err != nil {
+		return err
+	}
+	value, err := p.Receive()
+	if err == nil && len(value) > 0 {
+		fmt.Println(string(value))
+	}
+	return err
+}
+
+// pull reads the server's memory again and again.
+func pull(p *paths.Peer) error {
+	begin, longest := time.Now(), time.Duration(0)
+	for i := range *count {
+		one := time.Now()
+		b, err := p.Read("rows", i**size%(*rows-*size+1), *size)
+		if err != nil {
+			return err
+		}
+		if len(b) != *size {
+			return fmt.Errorf("found %d bytes, want %d", len(b), *size)
+		}
+		longest = max(longest, time.Since(one))
+	}
+	took := time.Since(begin)
+	fmt.Printf("%d pulls of %d bytes in %v: %.1f Mbit/s, the longest took %v\n", *count, *size, took.Round(time.Millisecond),
+		float64(*count)*float64(*size)*8/1e6/took.Seconds(), longest.Round(time.Millisecond))
+	return nil
+}

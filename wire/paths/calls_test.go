@@ -1,0 +1,66 @@
+package paths
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"starling/wire"
+)
+
+// TestCalls: functions, memory and the errors of both.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	plan := links(t, 2)
+	plan.File.Paths[0].Address, plan.File.Paths[1].Address = "127.0.0.1/32", "127.0.0.2/32"
+	open := func() *Context {
+		base, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Init(plan, base, wire.Real)
+		if err != nil {
+			t.Skip("no second loopback address:", err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	server, client := open(), open()
+	server.Register("upper", func(b []byte) ([]byte, error) { return bytes.ToUpper(b), nil })
+	server.Share("rows", make([]byte, 1<<20))
+	go server.Handle()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	p, err := client.Dial(ctx, server.host.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, word := range []string{"one", "two"} {
+		if err := p.Send("upper", []byte(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, word := range []string{"ONE", "TWO"} {
+		if got, err := p.Receive(); err != nil || string(got) != word {
+			t.Errorf("%q, %v, want %s", got, err, word)
+		}
+	}
+	rows := text(300000, 5)
+	if err := p.Write("rows", 1000, rows); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Read("rows", 1000, len(rows)); err != nil || !bytes.Equal(got, rows) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if _, err := p.Read("rows", 1<<20-1, 2); err == nil || !strings.Contains(err.Error(), "1048576") {
+		t.Errorf("past the end: %v", err)
+	}
+	p.Send("lower", nil)
+	if _, err := p.Receive(); err == nil || !strings.Contains(err.Error(), "lower") {
+		t.Errorf("an unknown function: %v", err)
+	}
+}

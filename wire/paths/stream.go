@@ -1,0 +1,236 @@
+package paths
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	// segmentSize is what a stream is cut into. A segment goes by one path.
+	segmentSize = 64 << 10
+	// window is how many bytes a receiver holds that were not read yet.
+	window = 8 << 20
+	// flightTime is how long the bytes under way on a path may take, beyond a few segments: more would wait in the
+	// kernel, where an urgent message cannot overtake them.
+	flightTime, flightSegments = 10e-3, 4
+)
+
+// errStream is what a peer sent that is no part of the stream.
+var errStream = errors.New("not a valid segment")
+
+// segment is a part of the stream, until it was acknowledged.
+type segment struct {
+	offset uint64
+	data   []byte
+	id     int32 // in the request state table
+	sent   float64
+}
+
+// sender has one direction of a stream over several paths: which segment goes where, and what has to go again. It is
+// pure: time is an argument, and what is to be sent is fetched. Every call is made with the connection's lock held.
+type sender struct {
+	paths    []sendPath
+	chooser  *chooser
+	next     uint64     // the offset of the next byte
+	limit    uint64     // the first offset for which the receiver has no space yet
+	stranded []*segment // of paths that have failed, while there is no other
+	ended    bool       // nothing is written after next
+}
+
+// sendPath is one path's part.
+type sendPath struct {
+	up      bool
+	most    int        // bytes under way
+	bytes   int        // of both lists
+	waiting []*segment // to be sent
+	flight  []*segment // sent, in their order, and not acknowledged
+	acked   uint32     // how many were acknowledged since the path is up
+}
+
+// newSender has no path yet.
+func newSender(c *chooser) *sender {
+	s := &sender{chooser: c, paths: make([]sendPath, len(c.plan.File.Paths)), limit: window}
+	for i := range s.paths {
+		s.paths[i].most = flightSegments * segmentSize
+		if at := c.plan.Choice(0, i); at >= 0 {
+			s.paths[i].most = max(s.paths[i].most, int(flightTime*segmentSize*c.plan.Capacity(0, at)))
+		}
+	}
+	return s
+}
+
+// write takes a segment if it can be sent soon. It keeps data until it is acknowledged.
+func (s *sender) write(now float64, data []byte) bool {
+	if s.next+uint64(len(data)) > s.limit || !s.anyUp() {
+		return false
+	}
+	if p := &s.paths[s.chooser.preferred(now, s.paths)]; p.bytes > 0 && p.bytes+len(data) > p.most {
+		return false
+	}
+	s.assign(now, &segment{offset: s.next, data: data})
+	s.next += uint64(len(data))
+	return true
+}
+
+func (s *sender) anyUp() bool {
+	return slices.ContainsFunc(s.paths, func(p sendPath) bool { return p.up })
+}
+
+// assign gives a segment a path.
+func (s *sender) assign(now float64, g *segment) {
+	path := 0
+	path, g.id = s.chooser.begin(now, s.paths)
+	g.sent = now
+	p := &s.paths[path]
+	p.waiting = append(p.waiting, g)
+	p.bytes += len(g.data)
+}
+
+// take are the segments to be sent on a path now, at most so many bytes of them but at least one.
+func (s *sender) take(path, most int, into []*segment) []*segment {
+	p := &s.paths[path]
+	n := 0
+	for bytes := 0; n < len(p.waiting) && (n == 0 || bytes+len(p.waiting[n].data) <= most); n++ {
+		bytes += len(p.waiting[n].data)
+	}
+	into = append(into, p.waiting[:n]...)
+	p.flight = append(p.flight, p.waiting[:n]...)
+	p.waiting = slices.Delete(p.waiting, 0, n)
+	return into
+}
+
+// acknowledged is told how many segments have arrived since the path is up, and up to where the receiver has space.
+// drop is given each segment that is done with.
+func (s *sender) acknowledged(now float64, path int, count uint32, limit uint64, drop func(*segment)) error {
+	p := &s.paths[path]
+	n := int(count - p.acked)
+	if n > len(p.flight) {
+		return fmt.Errorf("%w: %d segments acknowledged of %d", errStream, n, len(p.flight))
+	}
+	for _, g := range p.flight[:n] {
+		s.chooser.end(now, g.id, now-g.sent, path)
+		p.bytes -= len(g.data)
+		drop(g)
+	}
+	p.flight = slices.Delete(p.flight, 0, n)
+	p.acked = count
+	s.limit = max(s.limit, limit)
+	return nil
+}
+
+// down is told that a path has failed: what it did not acknowledge goes by others, before anything newer.
+func (s *sender) down(now float64, path int) {
+	p := &s.paths[path]
+	if !p.up {
+		return
+	}
+	lost := append(p.flight, p.waiting...)
+	*p = sendPath{most: p.most}
+	for _, g := range lost {
+		s.chooser.drop(g.id)
+	}
+	s.stranded = append(s.stranded, lost...)
+	s.resend(now)
+}
+
+// raise is told that a path works (again).
+func (s *sender) raise(now float64, path int) {
+	p := &s.paths[path]
+	*p = sendPath{up: true, most: p.most}
+	s.resend(now)
+}
+
+// resend gives stranded segments a path, if there is one.
+func (s *sender) resend(now float64) {
+	if len(s.stranded) == 0 || !s.anyUp() {
+		return
+	}
+	newer := make([]int, len(s.paths)) // how many wait already
+	for i := range s.paths {
+		newer[i] = len(s.paths[i].waiting)
+	}
+	slices.SortFunc(s.stranded, func(a, b *segment) int { return int(int64(a.offset - b.offset)) })
+	for _, g := range s.stranded {
+		s.assign(now, g)
+	}
+	s.stranded = nil
+	for i := range s.paths { // the receiver waits for the oldest
+		w := s.paths[i].waiting
+		s.paths[i].waiting = append(slices.Clone(w[newer[i]:]), w[:newer[i]]...)
+	}
+}
+
+// abandon drops everything: the connection has failed.
+func (s *sender) abandon() {
+	for i := range s.paths {
+		for _, g := range append(s.paths[i].flight, s.paths[i].waiting...) {
+			s.chooser.drop(g.id)
+		}
+		s.paths[i] = sendPath{most: s.paths[i].most}
+	}
+	s.stranded = nil
+}
+
+// idle tells whether everything was acknowledged.
+func (s *sender) idle() bool {
+	return len(s.stranded) == 0 &&
+		!slices.ContainsFunc(s.paths, func(p sendPath) bool { return len(p.waiting)+len(p.flight) > 0 })
+}
+
+// receiver puts the segments of all paths into one order.
+type receiver struct {
+	next     uint64            // the first byte that has not come
+	consumed uint64            // the first that was not read
+	held     map[uint64][]byte // segments that came before others, by offset
+	ready    [][]byte          // those to be read
+	end      uint64            // where the stream ends, once that is known
+	ended    bool
+}
+
+// arrived takes a segment. What came before is dropped, and it says whether the buffer was kept.
+func (r *receiver) arrived(offset uint64, data []byte) (kept bool, err error) {
+	switch {
+	case offset+uint64(len(data)) > r.consumed+window || offset+uint64(len(data)) < offset:
+		return false, fmt.Errorf("%w: bytes %d to %d, of which %d can be held", errStream, offset,
+			offset+uint64(len(data)), r.consumed+window)
+	case r.ended && offset+uint64(len(data)) > r.end:
+		return false, fmt.Errorf("%w: bytes up to %d after the end at %d", errStream, offset+uint64(len(data)), r.end)
+	case offset < r.next || r.held[offset] != nil || len(data) == 0:
+		return false, nil
+	case offset > r.next:
+		if r.held == nil {
+			r.held = map[uint64][]byte{}
+		}
+		r.held[offset] = data
+		return true, nil
+	}
+	for data != nil {
+		r.ready = append(r.ready, data)
+		r.next += uint64(len(data))
+		data = r.held[r.next]
+		delete(r.held, r.next)
+	}
+	return true, nil
+}
+
+// read copies what is ready. drop is given each buffer that is done with.
+func (r *receiver) read(into []byte, drop func([]byte)) (n int) {
+	for n < len(into) && len(r.ready) > 0 {
+		first := r.ready[0]
+		k := copy(into[n:], first)
+		n += k
+		r.consumed += uint64(k)
+		if k < len(first) {
+			r.ready[0] = first[k:]
+			break
+		}
+		drop(first)
+		r.ready[0] = nil
+		r.ready = r.ready[1:]
+	}
+	return n
+}
+
+// finished tells whether everything up to the end was read.
+func (r *receiver) finished() bool { return r.ended && r.consumed == r.end }
