@@ -152,7 +152,7 @@ func (w *WorkerSpec) retryFor(err error, in cluster.JoinRequest) time.Duration {
 // Connect connects with the other workers of a job over a transport.
 func (w *WorkerSpec) Connect(ctx context.Context, m *cluster.Member, transport string, timeout time.Duration) (
 	wire.Endpoint, error) {
-	s := spec.Spec{Timeout: int(timeout / time.Second), Transport: transport}
+	s := spec.Spec{Timeout: int(timeout / time.Second), Transport: transport, Paths: w.Paths}
 	return w.connect(ctx, m, &s, nil)
 }
 

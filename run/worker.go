@@ -32,6 +32,8 @@ type WorkerSpec struct {
 	Insecure                  bool
 	Timeout                   int // seconds
 	Heartbeat                 int // seconds
+	// Paths is that of a benchmark's worker; a run's are in its spec.
+	Paths string
 
 	id     *cluster.Identity
 	at     cluster.Rendezvous

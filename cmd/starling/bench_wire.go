@@ -59,6 +59,7 @@ hand, on any host, with --join.`,
 	f.StringVar(&w.Addr, "join", "", "work in the benchmark at this address")
 	f.IntVar(&w.Rank, "rank", -1, "with --join: rank of this worker; -1: any")
 	f.StringVar(&w.Job, "job", "", "with --join: only the job of this id")
+	f.StringVar(&w.Paths, "paths", "", "with --join: use every link between hosts, auto or a FILE; see docs/paths.md")
 	f.StringVar(&s.TokenFile, "token-file", "",
 		"file with the secret that all workers share; required beyond 127.0.0.1")
 	f.BoolVar(&s.Insecure, "insecure", false, "do without a secret")

@@ -28,6 +28,7 @@ var (
 	to     = flag.String("to", "", "address of a server")
 	size   = flag.Int("size", 1<<20, "bytes per pull")
 	count  = flag.Int("count", 200, "pulls")
+	ahead  = flag.Int("ahead", 4, "pulls under way at a time")
 	rows   = flag.Int("rows", 64<<20, "bytes of memory that the server shares")
 )
 
@@ -91,7 +92,7 @@ func serve(c *paths.Context) error {
 
 // ask is one call of the command line.
 func ask(c *paths.Context) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	p, err := c.Dial(ctx, *to)
 	if err != nil {
@@ -104,7 +105,7 @@ func ask(c *paths.Context) error {
 	case len(args) == 2 && args[0] == "get":
 		err = p.Send("get", []byte(args[1]))
 	case len(args) == 1 && args[0] == "pull":
-		return pull(p)
+		return pull(ctx, c)
 	default:
 		return errors.New("found no call, want put KEY VALUE, get KEY or pull")
 	}
@@ -118,21 +119,35 @@ func ask(c *paths.Context) error {
 	return err
 }
 
-// pull reads the server's memory again and again.
-func pull(p *paths.Peer) error {
+// pull reads the server's memory again and again, over several connections.
+func pull(ctx context.Context, c *paths.Context) error {
 	begin, longest := time.Now(), time.Duration(0)
-	for i := range *count {
-		one := time.Now()
-		b, err := p.Read("rows", i**size%(*rows-*size+1), *size)
-		if err != nil {
+	results := make(chan error)
+	times := make(chan time.Duration, *count)
+	for k := range *ahead {
+		go func() {
+			p, err := c.Dial(ctx, *to)
+			for i := k; i < *count && err == nil; i += *ahead {
+				one := time.Now()
+				var b []byte
+				if b, err = p.Read("rows", i**size%(*rows-*size+1), *size); err == nil && len(b) != *size {
+					err = fmt.Errorf("found %d bytes, want %d", len(b), *size)
+				}
+				times <- time.Since(one)
+			}
+			results <- err
+		}()
+	}
+	for range *ahead {
+		if err := <-results; err != nil {
 			return err
 		}
-		if len(b) != *size {
-			return fmt.Errorf("found %d bytes, want %d", len(b), *size)
-		}
-		longest = max(longest, time.Since(one))
 	}
 	took := time.Since(begin)
+	close(times)
+	for t := range times {
+		longest = max(longest, t)
+	}
 	fmt.Printf("%d pulls of %d bytes in %v: %.1f Mbit/s, the longest took %v\n", *count, *size, took.Round(time.Millisecond),
 		float64(*count)*float64(*size)*8/1e6/took.Seconds(), longest.Round(time.Millisecond))
 	return nil
