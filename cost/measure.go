@@ -98,15 +98,30 @@ func (s *Step) time(c Cluster) (row, edge []float64, err error) {
 		return nil, nil, err
 	}
 	full, err := s.seconds(c, g)
+	share := edgeShare(bare, full)
 	for i := range row {
 		if n > 0 {
 			row[i] = bare[i] / float64(n)
 		}
 		if g.Edges() > 0 && err == nil {
-			edge[i] = max(0, full[i]-bare[i]) / float64(g.Edges())
+			edge[i] = share * max(0, full[i]-bare[i]) / float64(g.Edges())
 		}
 	}
 	return row, edge, err
+}
+
+// edgeShare is by how much the differences that are above 0 have to be scaled so that their
+// sum is that of all: a difference below 0 is noise, and so is as much of the others. Without,
+// the edges of a deep model cost several times what they do.
+func edgeShare(bare, full []float64) float64 {
+	var all, above float64
+	for i := range min(len(bare), len(full)) {
+		all, above = all+full[i]-bare[i], above+max(0, full[i]-bare[i])
+	}
+	if above == 0 {
+		return 0
+	}
+	return max(0, all) / above
 }
 
 // folded is the first n vertices of a graph with all their in-edges, from vertices folded

@@ -169,3 +169,26 @@ func TestFirstRows(t *testing.T) {
 		}
 	}
 }
+
+// TestEdgeShare: the edges of all layers cost what a step with edges takes more than one
+// without, however noise divides it.
+func TestEdgeShare(t *testing.T) {
+	for _, c := range []struct {
+		bare, full []float64
+		want       float64
+	}{
+		{[]float64{1, 1}, []float64{2, 3}, 3},
+		{[]float64{1, 3}, []float64{4, 2}, 2},
+		{[]float64{3, 3}, []float64{2, 1}, 0},
+		{[]float64{5, 1}, []float64{1, 2}, 0},
+		{nil, nil, 0},
+	} {
+		share, sum := edgeShare(c.bare, c.full), 0.0
+		for i := range c.full {
+			sum += share * max(0, c.full[i]-c.bare[i])
+		}
+		if math.Abs(sum-c.want) > 1e-12 {
+			t.Errorf("%v and %v: edges cost %g, want %g", c.bare, c.full, sum, c.want)
+		}
+	}
+}
