@@ -67,10 +67,12 @@ bench-peers: build
 	scripts/bench-peers
 	scripts/bench-mini
 
-# Rewrites the committed assembly from its generator, and the object of the XDP switch from its source
-# (clang and llvm-strip).
+# Rewrites the committed assembly from its generator, the object of the XDP switch from its source
+# (clang and llvm-strip), and the code of CUDA kernels from theirs.
 generate:
 	$(GO) generate ./tensor/cpu/simd ./innet/xdp
+	scripts/nvrtc
+	$(GO) run ./tensor/cuda/generate
 
 clean:
 	rm -rf bin build

@@ -23,13 +23,14 @@ import (
 // is not here, the room is wrong or the table is: change whichever is, on purpose, and say
 // so in the commit.
 var rooms = map[string][]string{
-	"rng":        {},
-	"disk":       {},
-	"event":      {"disk"},
-	"graph":      {"disk"},
-	"tensor":     {},
-	"tensor/ref": {"tensor"},
-	"tensor/cpu": {"tensor"},
+	"rng":         {},
+	"disk":        {},
+	"event":       {"disk"},
+	"graph":       {"disk"},
+	"tensor":      {},
+	"tensor/ref":  {"tensor"},
+	"tensor/cuda": {"tensor"},
+	"tensor/cpu":  {"tensor"},
 	// What every device must pass, and a device for tests.
 	"tensor/devicetest": {"tensor", "tensor/ref", "tensor/cpu", "internal/testseed"},
 	"coflow":            {},
@@ -65,7 +66,8 @@ var rooms = map[string][]string{
 		"nn", "sample", "wire",
 		"collective", "innet", "store", "netsim",
 		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report"},
-	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
+	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "tensor/cuda",
+		"coflow", "dataset", "partition",
 		"nn", "sample", "wire", "wire/paths", "internal/yamltext",
 		"collective", "innet", "store", "netsim",
 		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report", "bench"},

@@ -1,0 +1,135 @@
+package cuda
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// cublasNamed is the variable that names cuBLAS's library; none: do without.
+const cublasNamed = "STARLING_CUBLAS"
+
+// blas is cuBLAS with a handle on a stream.
+type blas struct {
+	*blasLibrary
+	handle uintptr
+}
+
+// blasLibrary is cuBLAS's, by the addresses of its functions.
+type blasLibrary struct {
+	path                                    string
+	create, destroy, setStream, gemm, space uintptr
+}
+
+var foundBLAS struct {
+	once sync.Once
+	lib  *blasLibrary
+}
+
+// findBLAS opens the first library that can be opened; nil where there is none.
+func findBLAS() *blasLibrary {
+	foundBLAS.once.Do(func() {
+		for _, path := range blasCandidates() {
+			if l := loadBLAS(path); l != nil {
+				foundBLAS.lib = l
+				return
+			}
+		}
+	})
+	return foundBLAS.lib
+}
+
+// blasPath is where cuBLAS was found; "" where it was not.
+func blasPath() string {
+	if l := findBLAS(); l != nil {
+		return l.path
+	}
+	return ""
+}
+
+func loadBLAS(path string) *blasLibrary {
+	if dir, name := filepath.Split(path); dir != "" { // its other half is beside it
+		lt := "libcublasLt" + name[len("libcublas"):]
+		openLibrary(filepath.Join(dir, lt), nil)
+	}
+	l := &blasLibrary{path: path}
+	err := openLibrary(path, map[string]*uintptr{"cublasCreate_v2": &l.create, "cublasDestroy_v2": &l.destroy,
+		"cublasSetStream_v2": &l.setStream, "cublasGemmEx": &l.gemm, "cublasSetWorkspace_v2": &l.space})
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+// blasCandidates are where cuBLAS may be: where the loader looks, in the CUDA toolkit, and in the Python
+// packages that bring it (nvidia-cublas, torch).
+func blasCandidates() []string {
+	if name := os.Getenv(cublasNamed); name == "none" {
+		return nil
+	} else if name != "" {
+		return []string{name}
+	}
+	all := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
+	var patterns []string
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if dir := os.Getenv(v); dir != "" {
+			patterns = append(patterns, filepath.Join(dir, "lib64/libcublas.so.1?"))
+		}
+	}
+	patterns = append(patterns, "/usr/local/cuda*/lib64/libcublas.so.1?", "/opt/cuda*/lib64/libcublas.so.1?")
+	for _, dir := range sitePackages() {
+		patterns = append(patterns, filepath.Join(dir, "nvidia/*/lib/libcublas.so.1?"), filepath.Join(dir,
+			"torch/lib/libcublas.so.1?"))
+	}
+	for _, p := range patterns {
+		found, _ := filepath.Glob(p)
+		slices.Sort(found)
+		slices.Reverse(found) // the newest first
+		all = append(all, found...)
+	}
+	return all
+}
+
+// sitePackages are the folders of Python's packages: of the environment that is active, of the python3
+// that is found first, and of the user and system.
+func sitePackages() (all []string) {
+	var roots []string
+	if dir := os.Getenv("VIRTUAL_ENV"); dir != "" {
+		roots = append(roots, dir)
+	}
+	if python, err := exec.LookPath("python3"); err == nil {
+		roots = append(roots, filepath.Dir(filepath.Dir(python)))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		roots = append(roots, filepath.Join(home, ".local"))
+	}
+	for _, root := range append(roots, "/usr/local", "/usr") {
+		for _, kind := range []string{"site-packages", "dist-packages"} {
+			found, _ := filepath.Glob(filepath.Join(root, "lib/python3*", kind))
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
+// openBLAS is a handle on a stream; nil without cuBLAS. REQUIRES: the thread is the card's.
+func openBLAS(stream uintptr) *blas {
+	l := findBLAS()
+	if l == nil {
+		return nil
+	}
+	b := &blas{blasLibrary: l}
+	if call(l.create, address(&b.handle)) != 0 || call(l.setStream, b.handle, stream) != 0 {
+		return nil
+	}
+	return b
+}
+
+func (l *blas) close() { call(l.destroy, l.handle) }
+
+func blasStatus(code uintptr) string {
+	return strconv.Itoa(int(code))
+}

@@ -1,0 +1,236 @@
+package cuda
+
+import (
+	"runtime"
+	"unsafe"
+
+	"starling/tensor"
+)
+
+// The handles and options of package tensor, by their own names.
+type (
+	Matrix    = tensor.Matrix
+	Index     = tensor.Index
+	Sparse    = tensor.Sparse
+	DType     = tensor.DType
+	Epilogue  = tensor.Epilogue
+	Dropout   = tensor.Dropout
+	Attention = tensor.Attention
+	EdgeInput = tensor.EdgeInput
+)
+
+const (
+	F32  = tensor.F32
+	BF16 = tensor.BF16
+	F64  = tensor.F64
+	U32  = tensor.U32
+)
+
+// Options are how a device computes.
+type Options struct {
+	Number int  // of the card
+	TF32   bool // products of float32 may round their factors to 10 bits
+	Plain  bool // products without cuBLAS
+}
+
+// Device is one worker's share of a card.
+type Device struct {
+	card    *card
+	options Options
+	stream  uintptr
+	blas    *blas // nil where cuBLAS was not found
+
+	memory  memory
+	profile *profile // nil unless it is asked for
+}
+
+var _ tensor.Device = (*Device)(nil)
+
+// Open is a device on a card.
+func Open(o Options) (d *Device, err error) {
+	c, err := cardOf(o.Number)
+	if err != nil {
+		return nil, err
+	}
+	d = &Device{card: c, options: o, profile: newProfile()}
+	d.memory.staging, d.memory.live = map[int][]uintptr{}, map[uintptr]int{}
+	err = c.onThread(c.context, func() error {
+		const nonBlocking = 1
+		if code := call(c.streamCreate, address(&d.stream), nonBlocking); code != 0 {
+			return c.failure("cuStreamCreate", code)
+		}
+		if !o.Plain {
+			d.blas = openBLAS(d.stream)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Info is what the driver says of the device's card.
+func (d *Device) Info() Info {
+	i := d.card.Info
+	if d.blas != nil {
+		i.CuBLAS = d.blas.path
+	}
+	return i
+}
+
+func (d *Device) Type() DType { return F32 }
+
+// RowType is what was asked for, of those that kernels know.
+func (d *Device) RowType(t DType) DType {
+	if t == BF16 {
+		return BF16
+	}
+	return F32
+}
+
+// enter makes this thread the card's until leave, and gives back what is no longer reachable.
+func (d *Device) enter() {
+	runtime.LockOSThread()
+	d.must("cuCtxSetCurrent", call(d.card.contextSet, d.card.context))
+	d.memory.drain(d)
+}
+
+func (d *Device) leave() { runtime.UnlockOSThread() }
+
+// must panics with the error of a call.
+func (d *Device) must(name string, code uintptr) {
+	if code != 0 {
+		panic(d.card.failure(name, code))
+	}
+}
+
+// Sync waits for the stream.
+func (d *Device) Sync() {
+	d.enter()
+	defer d.leave()
+	d.sync()
+}
+
+func (d *Device) sync() { d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream)) }
+
+// size3 is a number of blocks or threads in each direction.
+type size3 struct{ x, y, z int }
+
+// launch queues a kernel. Its arguments are one struct, which the driver copies.
+func launch[A any](d *Device, module, name string, grid, block size3, args *A) {
+	if grid.x <= 0 || grid.y < 0 {
+		return
+	}
+	f := d.card.function(module, name)
+	defer d.timed(name)()
+	params := [1]unsafe.Pointer{unsafe.Pointer(args)}
+	code := call(d.card.launch, f, uintptr(grid.x), uintptr(max(grid.y, 1)), uintptr(max(grid.z, 1)), uintptr(block.x),
+		uintptr(max(block.y, 1)), uintptr(max(block.z, 1)), 0, d.stream, address(&params[0]), 0)
+	runtime.KeepAlive(args)
+	runtime.KeepAlive(&params)
+	if code != 0 {
+		panic(d.card.failure("cuLaunchKernel of "+name, code))
+	}
+}
+
+const threads = 256
+
+// blocks is how many blocks of threads there are for n threads.
+func blocks(n int) size3 { return size3{x: (n + threads - 1) / threads} }
+
+// warps is how many blocks there are for n warps.
+func warps(n int) size3 { return blocks(32 * n) }
+
+var oneBlock = size3{x: threads}
+
+// mat is a matrix as kernels have it.
+type mat struct {
+	p                        uintptr
+	stride, rows, cols, kind int64
+}
+
+func of(m Matrix) mat {
+	if m.IsZero() {
+		return mat{}
+	}
+	return mat{at(m), int64(m.Stride()), int64(m.Rows), int64(m.Cols), int64(m.Type())}
+}
+
+// at is the address of a matrix on the card; 0 of none.
+func at(m Matrix) uintptr {
+	if m.IsZero() {
+		return 0
+	}
+	return uintptr(tensor.Address(m))
+}
+
+func atIndex(x Index) uintptr { return at(x.Matrix()) }
+
+// drop and epi are as in kernels/common.cuh.
+type drop struct {
+	key              uint64
+	ids              uintptr
+	first, threshold int64
+	scale            float64
+}
+
+func dropOf(d Dropout) drop {
+	return drop{d.Key, atIndex(d.IDs), int64(d.First), int64(d.Threshold()), d.Scale()}
+}
+
+type epi struct {
+	bias uintptr
+	act  int64
+	drop drop
+}
+
+func epiOf(e Epilogue) epi {
+	if !e.Bias.IsZero() {
+		tensor.NeedShape("a bias", e.Bias, 1, e.Bias.Cols, F32)
+	}
+	return epi{at(e.Bias), int64(e.Act), dropOf(e.Dropout)}
+}
+
+// column is a vector of the device's type without gaps, one number per row; 0 of none.
+func column(name string, m Matrix, rows int) uintptr {
+	if m.IsZero() {
+		return 0
+	}
+	tensor.NeedShape(name, m, rows, 1, F32)
+	tensor.Need(m.Contiguous(), "%s has gaps", name)
+	return at(m)
+}
+
+// vector is a row of the device's type; 0 of none.
+func vector(name string, m Matrix, cols int) uintptr {
+	if m.IsZero() {
+		return 0
+	}
+	tensor.NeedShape(name, m, 1, cols, F32)
+	return at(m)
+}
+
+// vectorOf is how many numbers kernels take at once of matrices: at most so many, or 4, or 1.
+func vectorOf(most int, ms ...Matrix) int {
+	for _, v := range []int{most, 4} {
+		if aligned(v, ms...) {
+			return v
+		}
+	}
+	return 1
+}
+
+// aligned is whether matrices allow vectors of n numbers: where they begin, and how rows follow each other.
+func aligned(n int, ms ...Matrix) bool {
+	for _, m := range ms {
+		if m.IsZero() {
+			continue
+		}
+		bytes := uintptr(min(16, n*m.Type().Size()))
+		if m.Cols%n != 0 || m.Stride()%n != 0 || at(m)%bytes != 0 {
+			return false
+		}
+	}
+	return true
+}

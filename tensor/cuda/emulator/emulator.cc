@@ -1,0 +1,342 @@
+// A driver for tests: the functions of libcuda.so.1 that starling calls, on the host's memory, with the
+// kernels compiled for the host. Threads of a block are fibers that take turns where they wait for each other,
+// so that a kernel whose threads would wait for ever, or read what no thread has written, is found here.
+//
+//   g++ -std=c++17 -O1 -shared -fPIC -o libcuda.so.1 emulator.cc
+//
+// What a call returns can be set: EMULATOR_VERSION, EMULATOR_CARDS, EMULATOR_CAPABILITY (major), EMULATOR_MEMORY
+// (bytes), EMULATOR_FAIL=name:n:code (call n of a function and all calls after it fail with a code).
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#if !defined(__x86_64__)
+#error "fibers are for x86-64"
+#endif
+
+// What CUDA C has.
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __shared__ static
+
+struct dim { unsigned x, y, z; };
+static dim threadIdx, blockIdx, blockDim, gridDim;
+
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static float2 make_float2(float x, float y) { return {x, y}; }
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
+static unsigned __float_as_uint(float f) { unsigned x; memcpy(&x, &f, 4); return x; }
+
+// Fibers.
+enum State { running, atWarp, atBlock, done };
+
+struct Fiber {
+	void *sp;
+	State state;
+	unsigned mask;
+	uint64_t slot[2]; // what it shows to others of its warp, and the time before
+	unsigned turn;
+	dim thread;
+	std::vector<char> stack;
+};
+
+static std::vector<Fiber> fibers;
+static Fiber *current;
+static void *scheduler;
+static void (*body)(const void *);
+static const void *arguments;
+
+extern "C" void fiber_switch(void **save, void *to);
+asm(".text\n.globl fiber_switch\n.hidden fiber_switch\nfiber_switch:\n"
+	"push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
+	"mov %rsp, (%rdi); mov %rsi, %rsp\n"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\n");
+
+static void fiber_main() {
+	body(arguments);
+	current->state = done;
+	fiber_switch(&current->sp, scheduler);
+	abort();
+}
+
+static void __attribute__((noinline)) waitAs(State s) {
+	current->state = s;
+	fiber_switch(&current->sp, scheduler);
+}
+
+static void start(Fiber &f, unsigned t) {
+	const size_t bytes = 64 << 10;
+	if (f.stack.empty()) f.stack.resize(bytes);
+	void **top = (void **)(((uintptr_t)f.stack.data() + bytes) & ~(uintptr_t)63);
+	top -= 2;
+	*top = (void *)fiber_main; // where the first switch returns to; the stack is then as after a call
+	f.sp = top - 6;
+	f.state = running, f.turn = 0;
+	f.thread = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+}
+
+static bool release(size_t lo, size_t hi) {
+	bool any = false;
+	for (size_t i = lo; i < hi; i++) {
+		if (fibers[i].state != atWarp) continue;
+		unsigned mask = fibers[i].mask, there = 0, alive = 0;
+		for (size_t k = lo; k < hi; k++) {
+			if (fibers[k].state != done) alive |= 1u << (k - lo);
+			if (fibers[k].state == atWarp && fibers[k].mask == mask) there |= 1u << (k - lo);
+		}
+		if ((there & mask) != (mask & alive)) continue;
+		for (size_t k = lo; k < hi; k++)
+			if (mask >> (k - lo) & 1 && fibers[k].state == atWarp) fibers[k].state = running, any = true;
+	}
+	return any;
+}
+
+static void runBlock() {
+	size_t n = (size_t)blockDim.x * blockDim.y * blockDim.z;
+	if (fibers.size() < n) fibers.resize(n);
+	for (size_t t = 0; t < n; t++) start(fibers[t], t);
+	for (;;) {
+		bool any = false;
+		size_t finished = 0, waiting = 0;
+		for (size_t t = 0; t < n; t++) {
+			if (fibers[t].state == running) {
+				current = &fibers[t];
+				threadIdx = current->thread;
+				fiber_switch(&scheduler, current->sp);
+				any = true;
+			}
+			finished += fibers[t].state == done, waiting += fibers[t].state == atBlock;
+		}
+		if (finished == n) return;
+		for (size_t w = 0; w < n; w += 32) any = release(w, w + 32 < n ? w + 32 : n) || any;
+		if (waiting > 0 && waiting + finished == n) {
+			for (size_t t = 0; t < n; t++)
+				if (fibers[t].state == atBlock) fibers[t].state = running;
+			any = true;
+		}
+		if (!any) {
+			fprintf(stderr, "emulator: threads of a block wait for each other for ever\n");
+			abort();
+		}
+	}
+}
+
+static void __syncthreads() {
+	waitAs(atBlock);
+	threadIdx = current->thread;
+}
+
+template <class T> static T exchange(unsigned mask, T x, size_t lane) {
+	Fiber *me = current;
+	unsigned turn = me->turn++ & 1;
+	memcpy(&me->slot[turn], &x, sizeof x);
+	me->mask = mask;
+	waitAs(atWarp);
+	threadIdx = current->thread;
+	size_t i = me - fibers.data(), from = i / 32 * 32 + lane;
+	if (from < fibers.size() && (mask >> from % 32 & 1)) memcpy(&x, &fibers[from].slot[turn], sizeof x);
+	else fprintf(stderr, "emulator: a lane reads from one that takes no part\n"), abort();
+	return x;
+}
+
+static size_t lane() { return (current - fibers.data()) % 32; }
+
+template <class T> static T __shfl_xor_sync(unsigned mask, T x, int other) { return exchange(mask, x, lane() ^ other); }
+
+template <class T> static T __shfl_sync(unsigned mask, T x, int from, int width) {
+	return exchange(mask, x, lane() / width * width + from % width);
+}
+
+// Kernels.
+typedef void (*Body)(const void *);
+static std::map<std::string, Body> &kernels() {
+	static std::map<std::string, Body> all;
+	return all;
+}
+struct Kernel {
+	Kernel(const char *name, Body b) { kernels()[name] = b; }
+};
+
+#define HOST_BUILD
+#define KERNEL(name, Args) \
+	static void name(const Args &a); \
+	static Kernel kernel_##name(#name, [](const void *p) { name(*(const Args *)p); }); \
+	static void name(const Args &a)
+
+#include "../kernels/common.cuh"
+#include "../kernels/group.cuh"
+namespace aggregates {
+#include "../kernels/aggregate.cu"
+}
+namespace attentions {
+#include "../kernels/attention.cu"
+}
+namespace edges {
+#include "../kernels/edgewise.cu"
+}
+namespace numbers {
+#include "../kernels/elements.cu"
+}
+namespace products {
+#include "../kernels/product.cu"
+}
+namespace rowwise {
+#include "../kernels/rows.cu"
+}
+
+// The driver.
+static std::recursive_mutex lock;
+static std::map<uintptr_t, size_t> blocks;
+static size_t used;
+static int broken;
+
+static long setting(const char *name, long otherwise) {
+	const char *v = getenv(name);
+	return v && *v ? atol(v) : otherwise;
+}
+
+// fails counts calls and says what this one returns.
+static int fails(const char *name) {
+	static std::map<std::string, long> counts;
+	static std::string which;
+	static long at, code;
+	static bool read;
+	if (!read) {
+		read = true;
+		if (const char *v = getenv("EMULATOR_FAIL")) {
+			char text[64];
+			if (sscanf(v, "%63[^:]:%ld:%ld", text, &at, &code) == 3) which = text;
+		}
+	}
+	if (broken) return broken;
+	if (which == name && ++counts[which] >= at) {
+		if (code >= 700) broken = code; // such errors stay
+		return code;
+	}
+	return 0;
+}
+
+#define CALL(name) \
+	std::lock_guard<std::recursive_mutex> guard(lock); \
+	if (int code = fails(#name)) return code;
+
+static const uint64_t canary = 0x5eed5eed5eed5eedull;
+
+extern "C" {
+int cuInit(unsigned) { CALL(cuInit) return setting("EMULATOR_CARDS", 1) ? 0 : 100; }
+int cuDriverGetVersion(int *v) { *v = setting("EMULATOR_VERSION", 12040); return 0; }
+int cuDeviceGetCount(int *n) { CALL(cuDeviceGetCount) *n = setting("EMULATOR_CARDS", 1); return 0; }
+int cuDeviceGet(int *d, int i) { CALL(cuDeviceGet) *d = i; return 0; }
+int cuDeviceGetName(char *name, int n, int) { snprintf(name, n, "Emulated card"); return 0; }
+int cuDeviceTotalMem_v2(size_t *n, int) { *n = setting("EMULATOR_MEMORY", 1l << 32); return 0; }
+int cuDeviceGetAttribute(int *v, int which, int) {
+	*v = which == 16 ? 2 : which == 75 ? setting("EMULATOR_CAPABILITY", 9) : 0;
+	return 0;
+}
+int cuDevicePrimaryCtxRetain(void **c, int) { CALL(cuDevicePrimaryCtxRetain) *c = &lock; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxSetCurrent(void *) { CALL(cuCtxSetCurrent) return 0; }
+int cuModuleLoadData(void **m, const char *ptx) {
+	CALL(cuModuleLoadData)
+	*m = &lock;
+	return strstr(ptx, ".version") ? 0 : 218;
+}
+int cuModuleGetFunction(void **f, void *, const char *name) {
+	CALL(cuModuleGetFunction)
+	auto k = kernels().find(name);
+	if (k == kernels().end()) return 500;
+	*f = (void *)k->second;
+	return 0;
+}
+int cuStreamCreate(void **s, unsigned) { CALL(cuStreamCreate) *s = &lock; return 0; }
+int cuStreamDestroy_v2(void *) { return 0; }
+int cuStreamSynchronize(void *) { CALL(cuStreamSynchronize) return 0; }
+int cuDeviceGetDefaultMemPool(void **p, int) { *p = &lock; return 0; }
+int cuMemPoolSetAttribute(void *, int, void *) { return 0; }
+int cuMemPoolTrimTo(void *, size_t) { return 0; }
+
+// Memory is full of what is not a number, and ends with a mark that nobody may write.
+int cuMemAllocAsync(void **p, size_t n, void *) {
+	CALL(cuMemAllocAsync)
+	if (used + n > (size_t)setting("EMULATOR_MEMORY", 1l << 32)) return 2;
+	if (posix_memalign(p, 256, n + 256)) return 2;
+	memset(*p, 0xff, n);
+	memcpy((char *)*p + n, &canary, 8);
+	blocks[(uintptr_t)*p] = n;
+	used += n;
+	return 0;
+}
+int cuMemFreeAsync(void *p, void *) {
+	CALL(cuMemFreeAsync)
+	auto b = blocks.find((uintptr_t)p);
+	if (b == blocks.end()) return 1;
+	if (memcmp((char *)p + b->second, &canary, 8)) {
+		fprintf(stderr, "emulator: a kernel wrote beyond %zu bytes\n", b->second);
+		abort();
+	}
+	memset(p, 0xff, b->second);
+	used -= b->second;
+	blocks.erase(b);
+	free(p);
+	return 0;
+}
+int cuMemGetInfo_v2(size_t *freed, size_t *total) {
+	*total = setting("EMULATOR_MEMORY", 1l << 32), *freed = *total - used;
+	return 0;
+}
+int cuMemAllocHost_v2(void **p, size_t n) { CALL(cuMemAllocHost) *p = malloc(n); return 0; }
+int cuMemFreeHost(void *p) { free(p); return 0; }
+int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyHtoD) memcpy(to, from, n); return 0; }
+int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyDtoH) memcpy(to, from, n); return 0; }
+
+struct Copy2D {
+	size_t srcX, srcY, srcKind;
+	char *srcHost, *srcCard, *srcArray;
+	size_t srcPitch, dstX, dstY, dstKind;
+	char *dstHost, *dstCard, *dstArray;
+	size_t dstPitch, bytes, rows;
+};
+int cuMemcpy2DAsync_v2(const Copy2D *c, void *) {
+	CALL(cuMemcpy2D)
+	const char *from = (c->srcKind & 0xffffffff) == 1 ? c->srcHost : c->srcCard;
+	char *to = (c->dstKind & 0xffffffff) == 1 ? c->dstHost : c->dstCard;
+	for (size_t i = 0; i < c->rows; i++) memcpy(to + i * c->dstPitch, from + i * c->srcPitch, c->bytes);
+	return 0;
+}
+int cuMemsetD8Async(void *p, unsigned char v, size_t n, void *) { CALL(cuMemsetD8) memset(p, v, n); return 0; }
+int cuMemsetD2D8Async(char *p, size_t pitch, unsigned char v, size_t w, size_t h, void *) {
+	CALL(cuMemsetD2D8)
+	for (size_t i = 0; i < h; i++) memset(p + i * pitch, v, w);
+	return 0;
+}
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
+	void *, void **params, void **) {
+	CALL(cuLaunchKernel)
+	if (bx * by * bz > 1024 || gy > 65535 || gz > 65535 || !gx || !gy || !gz) return 1;
+	body = (Body)f, arguments = params[0];
+	gridDim = {gx, gy, gz}, blockDim = {bx, by, bz};
+	for (unsigned z = 0; z < gz; z++)
+		for (unsigned y = 0; y < gy; y++)
+			for (unsigned x = 0; x < gx; x++) {
+				blockIdx = {x, y, z};
+				runBlock();
+			}
+	return 0;
+}
+int cuGetErrorName(int code, const char **s) { *s = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR"; return 0; }
+int cuGetErrorString(int code, const char **s) { *s = code == 2 ? "out of memory" : "an error of the emulator"; return 0; }
+}

@@ -1,0 +1,389 @@
+package cuda
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"starling/tensor"
+)
+
+// memory keeps account of a device's. On the card it comes from the driver's pool, in the order of the
+// stream: what is freed may be used by the next operation that is queued.
+type memory struct {
+	inUse, peak atomic.Int64
+	live        map[uintptr]int   // what was taken on the card, and how much
+	staging     map[int][]uintptr // host memory that was freed, by size
+
+	mu struct {
+		sync.Mutex
+		lost   []lost // by the garbage collector's doing, to be freed
+		closed bool
+	}
+	ring  ring
+	fresh int64 // bytes of FromHost since the collector was last asked to look
+}
+
+// lost is memory whose last handle is gone.
+type lost struct {
+	p     uintptr
+	bytes int
+}
+
+// block owns a buffer.
+type block struct {
+	p     uintptr
+	bytes int
+	host  bool // staging
+	freed bool
+	from  any // the host's slice of FromHost
+	cache cache
+}
+
+func (d *Device) Usage() (inUse, peak int64) { return d.memory.inUse.Load(), d.memory.peak.Load() }
+
+func (d *Device) note(n int) {
+	d.memory.peak.Store(max(d.memory.peak.Load(), d.memory.inUse.Add(int64(n))))
+}
+
+// rounded is a size in whole pieces of 256 bytes.
+func rounded(n int) int { return (n + 255) &^ 255 }
+
+// take is n bytes on the card. Where there are none left, what the collector has not yet found is looked for.
+// REQUIRES: the thread is the card's.
+func (d *Device) take(n int) (p uintptr) {
+	n = rounded(n)
+	for try := 0; ; try++ {
+		code := call(d.card.alloc, address(&p), uintptr(n), d.stream)
+		if code == 0 {
+			d.note(n)
+			d.memory.live[p] = n
+			return p
+		}
+		if code != outOfMemory || try == 2 {
+			panic(d.card.failure("cuMemAllocAsync", code))
+		}
+		runtime.GC()
+		d.sync()
+		d.memory.drain(d)
+	}
+}
+
+func (d *Device) give(p uintptr, n int) {
+	d.memory.inUse.Add(-int64(rounded(n)))
+	delete(d.memory.live, p)
+	d.must("cuMemFreeAsync", call(d.card.free, p, d.stream))
+}
+
+// drain frees what the collector has found. REQUIRES: the thread is the card's.
+func (m *memory) drain(d *Device) {
+	m.mu.Lock()
+	all := m.mu.lost
+	m.mu.lost = nil
+	m.mu.Unlock()
+	for _, l := range all {
+		d.give(l.p, l.bytes)
+	}
+}
+
+// lose is called by the collector.
+func (m *memory) lose(l lost) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.mu.closed {
+		m.mu.lost = append(m.mu.lost, l)
+	}
+}
+
+// pointer is an address on the card, or of the driver's host memory, which Go's collector does not know.
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+func none(t DType, rows, cols int) Matrix {
+	return tensor.MakeMatrix(tensor.HostBuffer[byte](nil), 0, t, rows, cols, cols)
+}
+
+func (d *Device) New(t DType, rows, cols int) Matrix {
+	m := d.Scratch(t, rows, cols)
+	d.Zero(m)
+	return m
+}
+
+func (d *Device) Scratch(t DType, rows, cols int) Matrix {
+	if rows*cols == 0 {
+		return none(t, rows, cols)
+	}
+	d.enter()
+	defer d.leave()
+	return d.scratch(t, rows, cols)
+}
+
+// scratch is Scratch on the card's thread.
+func (d *Device) scratch(t DType, rows, cols int) Matrix {
+	n := rows * cols * t.Size()
+	if n == 0 {
+		return none(t, rows, cols)
+	}
+	b := &block{p: d.take(n), bytes: n}
+	return tensor.MakeMatrix(tensor.NewBuffer(pointer(b.p), n, false, b), 0, t, rows, cols, cols)
+}
+
+func (d *Device) Free(m Matrix) {
+	if m.Rows*m.Cols == 0 {
+		return
+	}
+	d.enter()
+	defer d.leave()
+	d.release(m)
+}
+
+// release is Free on the card's thread.
+func (d *Device) release(m Matrix) {
+	if m.Rows*m.Cols == 0 {
+		return
+	}
+	b, ok := tensor.BufferOf(m).Owner().(*block)
+	tensor.Need(ok && !b.freed && b.from == nil, "cuda: Free of %v, which New did not make, or twice", m)
+	b.freed = true
+	if b.host {
+		d.memory.inUse.Add(-int64(b.bytes))
+		d.memory.staging[b.bytes] = append(d.memory.staging[b.bytes], b.p)
+		return
+	}
+	d.give(b.p, b.bytes)
+}
+
+// collectEvery is how many bytes of FromHost may wait for the collector before it is asked to look.
+const collectEvery = 1 << 30
+
+// FromHost copies. Its memory is freed when the collector finds that no handle is left.
+func (d *Device) FromHost(rows, cols int, host any) Matrix {
+	from := hostMatrix(rows, cols, host)
+	n := int(from.Bytes())
+	if n == 0 {
+		return from
+	}
+	d.enter()
+	defer d.leave()
+	if d.memory.fresh += int64(n); d.memory.fresh > collectEvery && n < collectEvery {
+		d.memory.fresh = 0
+		runtime.GC()
+		d.memory.drain(d)
+	}
+	b := &block{p: d.take(n), bytes: n, from: host}
+	buf := tensor.NewBuffer(pointer(b.p), n, false, b)
+	runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
+	m := tensor.MakeMatrix(buf, 0, from.Type(), rows, cols, cols)
+	d.copyIn(at(m), unsafe.Pointer(unsafe.SliceData(tensor.Memory(from))), n)
+	runtime.KeepAlive(host)
+	return m
+}
+
+// hostMatrix is a host slice as a matrix.
+func hostMatrix(rows, cols int, host any) Matrix {
+	switch h := host.(type) {
+	case []float32:
+		return tensor.FromSlice(rows, cols, h)
+	case []uint16:
+		return tensor.FromSlice(rows, cols, h)
+	case []uint32:
+		return tensor.FromSlice(rows, cols, h)
+	case []int64:
+		return tensor.FromSlice(rows, cols, h)
+	}
+	tensor.Need(false, "FromHost of a %T", host)
+	return Matrix{}
+}
+
+// ring is memory of the host that the card reads by itself, through which what is handed over goes: the driver
+// would wait for the stream before it reads other memory.
+type ring struct {
+	p    uintptr
+	used int
+}
+
+// A ring is waited for when it is full. What is larger than most goes the driver's way.
+const (
+	ringBytes = 64 << 20
+	ringMost  = 16 << 20
+)
+
+// through is where bytes of the host can be read by the card when it comes to that: in the ring, or where they are.
+func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
+	r := &d.memory.ring
+	if n > ringMost {
+		return from
+	}
+	if r.p == 0 {
+		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringBytes))
+	}
+	if r.used+n > ringBytes {
+		d.sync()
+		r.used = 0
+	}
+	to := unsafe.Add(pointer(r.p), r.used)
+	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+	r.used += rounded(n)
+	return to
+}
+
+// copyIn queues a copy to the card, and is done with the host's memory when it returns.
+func (d *Device) copyIn(to uintptr, from unsafe.Pointer, n int) {
+	own := d.through(from, n)
+	if own == from {
+		defer d.sync()
+	}
+	d.queueIn(to, own, n)
+}
+
+func (d *Device) queueIn(to uintptr, from unsafe.Pointer, n int) {
+	defer d.timed("copy in")()
+	d.must("cuMemcpyHtoDAsync", call(d.card.copyIn, to, uintptr(from), uintptr(n), d.stream))
+}
+
+// copyOut waits.
+func (d *Device) copyOut(to unsafe.Pointer, from uintptr, n int) {
+	d.must("cuMemcpyDtoHAsync", call(d.card.copyOut, uintptr(to), from, uintptr(n), d.stream))
+	d.sync()
+}
+
+// copy2D is the driver's CUDA_MEMCPY2D.
+type copy2D struct {
+	srcX, srcY               uintptr
+	srcKind                  uint64
+	srcHost, srcCard, srcArr uintptr
+	srcPitch                 uintptr
+	dstX, dstY               uintptr
+	dstKind                  uint64
+	dstHost, dstCard, dstArr uintptr
+	dstPitch                 uintptr
+	bytes, rows              uintptr
+}
+
+const kindHost, kindCard = 1, 2
+
+// moveRows copies rows between the host, where they have no gaps, and the card.
+func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
+	size := m.Type().Size()
+	row := uintptr(m.Cols * size)
+	if m.Contiguous() {
+		if n := int(m.Bytes()); in {
+			d.copyIn(at(m), host, n)
+		} else {
+			d.copyOut(host, at(m), n)
+		}
+		return
+	}
+	if in {
+		host = d.through(host, int(m.Bytes()))
+	}
+	pitch := uintptr(m.Stride() * size)
+	c := &copy2D{bytes: row, rows: uintptr(m.Rows)}
+	if in {
+		c.srcKind, c.srcHost, c.srcPitch, c.dstKind, c.dstCard, c.dstPitch = kindHost, uintptr(host), row, kindCard, at(m), pitch
+	} else {
+		c.dstKind, c.dstHost, c.dstPitch, c.srcKind, c.srcCard, c.srcPitch = kindHost, uintptr(host), row, kindCard, at(m), pitch
+	}
+	d.must("cuMemcpy2DAsync", call(d.card.copyRows, address(c), d.stream))
+	runtime.KeepAlive(c)
+	if !in || m.Bytes() > ringMost {
+		d.sync()
+	}
+}
+
+// hostBytes is memory of the host for the rows of m.
+func hostBytes(m Matrix) (Matrix, unsafe.Pointer) {
+	b := make([]uint64, (m.Bytes()+7)/8)
+	buf := tensor.HostBuffer(b)
+	return tensor.MakeMatrix(buf, 0, m.Type(), m.Rows, m.Cols, m.Cols), buf.Addr()
+}
+
+func (d *Device) Upload(dst Matrix, host any) {
+	if dst.Rows*dst.Cols == 0 {
+		return
+	}
+	d.enter()
+	defer d.leave()
+	h, p := hostBytes(dst)
+	tensor.CopyIn(h, host)
+	d.moveRows(dst, p, true)
+	runtime.KeepAlive(h)
+}
+
+func (d *Device) Download(host any, m Matrix) {
+	d.enter()
+	defer d.leave()
+	if m.Rows*m.Cols == 0 {
+		d.sync()
+		return
+	}
+	h, p := hostBytes(m)
+	d.moveRows(m, p, false)
+	tensor.CopyOut(host, h)
+}
+
+// Staging is memory of the host that the card reads and writes without the driver's copying it first.
+func (d *Device) Staging(bytes int) (Matrix, []byte) {
+	d.enter()
+	defer d.leave()
+	n := 4096
+	for n < bytes {
+		n *= 2
+	}
+	var p uintptr
+	if free := d.memory.staging[n]; len(free) > 0 {
+		p, d.memory.staging[n] = free[len(free)-1], free[:len(free)-1]
+	} else {
+		d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
+	}
+	d.note(n)
+	b := &block{p: p, bytes: n, host: true}
+	m := tensor.MakeMatrix(tensor.NewBuffer(pointer(p), n, true, b), 0, F64, n/8, 1, 1)
+	return m, tensor.Memory(m)[:bytes]
+}
+
+// Close waits for the stream and gives all memory back.
+func (d *Device) Close() {
+	runtime.LockOSThread()
+	defer d.leave()
+	call(d.card.contextSet, d.card.context) // errors have been told before, or are beyond repair
+	call(d.card.streamSync, d.stream)
+	d.profile.write()
+	d.memory.mu.Lock()
+	d.memory.mu.closed = true
+	d.memory.mu.Unlock()
+	for p := range d.memory.live {
+		call(d.card.free, p, d.stream)
+	}
+	for _, free := range d.memory.staging {
+		for _, p := range free {
+			call(d.card.freeHost, p)
+		}
+	}
+	if d.memory.ring.p != 0 {
+		call(d.card.freeHost, d.memory.ring.p)
+	}
+	if d.blas != nil {
+		d.blas.close()
+	}
+	call(d.card.streamDestroy, d.stream)
+}
+
+// copyOfHost is the host's slice that an index or the starts of rows were made of, from where m begins; nil
+// where the card made it.
+func copyOfHost[T any](m Matrix) []T {
+	if m.IsZero() || m.Rows*m.Cols == 0 {
+		return nil
+	}
+	b, ok := tensor.BufferOf(m).Owner().(*block)
+	if !ok {
+		return nil
+	}
+	h, ok := b.from.([]T)
+	if !ok {
+		return nil
+	}
+	first := tensor.Offset(m) / m.Type().Size()
+	return slices.Clip(h[first : first+m.Rows])
+}

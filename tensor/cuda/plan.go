@@ -1,0 +1,169 @@
+package cuda
+
+import (
+	"math"
+	"slices"
+
+	"starling/tensor"
+)
+
+// A row of more than longRow entries is cut in pieces of pieceOf, so that a vertex with millions of
+// neighbours does not hold up the rest.
+const (
+	longRow = 512
+	pieceOf = 256
+)
+
+// plan is which rows of a sparse matrix are long.
+type plan struct {
+	pieces   Matrix // row, first entry, end
+	longs    Matrix // row, first piece, how many
+	wholes   Matrix // of long rows: row, first entry, end
+	n, nLong int
+}
+
+// cache is what was found out about the host's slice that a block was made of.
+type cache struct {
+	plans   map[[2]int]*plan
+	sorted  map[[2]int]Index
+	targets map[[3]int]*targets
+}
+
+// planOf is the plan of a matrix, made once; nil where no row is long.
+func (d *Device) planOf(s *Sparse) *plan {
+	ptr := tensor.PartsOf(s).Ptr
+	starts := copyOfHost[int64](ptr)
+	if starts == nil || s.Entries() <= longRow {
+		return nil
+	}
+	b := tensor.BufferOf(ptr).Owner().(*block)
+	key := [2]int{tensor.Offset(ptr), s.Rows}
+	p, ok := b.cache.plans[key]
+	if !ok {
+		if b.cache.plans == nil {
+			b.cache.plans = map[[2]int]*plan{}
+		}
+		p = d.cut(starts)
+		b.cache.plans[key] = p
+	}
+	return p
+}
+
+func (d *Device) cut(starts []int64) *plan {
+	var pieces, longs, wholes []int64
+	for i := range len(starts) - 1 {
+		lo, hi := starts[i], starts[i+1]
+		if hi-lo <= longRow {
+			continue
+		}
+		first := len(pieces) / 3
+		wholes = append(wholes, int64(i), lo, hi)
+		for ; lo < hi; lo += pieceOf {
+			pieces = append(pieces, int64(i), lo, min(lo+pieceOf, hi))
+		}
+		longs = append(longs, int64(i), int64(first), int64(len(pieces)/3-first))
+	}
+	if longs == nil {
+		return nil
+	}
+	return &plan{pieces: d.FromHost(len(pieces), 1, pieces), longs: d.FromHost(len(longs), 1, longs),
+		wholes: d.FromHost(len(wholes), 1, wholes), n: len(pieces) / 3, nLong: len(longs) / 3}
+}
+
+// rowArgs is Rows of kernels/common.cuh.
+type rowArgs struct {
+	ptr, index, segs, part uintptr
+	n, limit               int64
+}
+
+// rowsOf are all rows of a matrix but the long ones.
+func (d *Device) rowsOf(s *Sparse) (rowArgs, *plan) {
+	parts, p := tensor.PartsOf(s), d.planOf(s)
+	r := rowArgs{ptr: at(parts.Ptr), index: atIndex(parts.Index), n: int64(s.Rows), limit: math.MaxInt64}
+	if p != nil {
+		r.limit = longRow
+	}
+	return r, p
+}
+
+// overRows runs a kernel over all rows of a matrix: the short ones, and pieces of the long ones, which join
+// puts together from a matrix of their own.
+func (d *Device) overRows(s *Sparse, cols int, run func(rowArgs), join func(p *plan, part uintptr)) {
+	r, p := d.rowsOf(s)
+	run(r)
+	if p == nil {
+		return
+	}
+	part := d.scratch(F32, p.n, cols)
+	r.segs, r.part, r.n = at(p.pieces), at(part), int64(p.n)
+	run(r)
+	join(p, at(part))
+	d.release(part)
+}
+
+// joinArgs is JoinArgs of kernels/aggregate.cu.
+type joinArgs struct {
+	part, longs  uintptr
+	n, cols, max int64
+	args, arg    uintptr
+	to           aggregateArgs
+}
+
+// join adds up the pieces of long rows.
+func (d *Device) join(p *plan, a joinArgs) {
+	const most = 65535 // blocks in the second direction
+	for lo := 0; lo < p.nLong; lo += most {
+		n := min(most, p.nLong-lo)
+		a.longs, a.n = at(p.longs)+uintptr(24*lo), int64(n)
+		launch(d, "aggregate", "join_rows", size3{x: blocks(int(a.cols)).x, y: n}, oneBlock, &a)
+	}
+}
+
+// joinTo is join into a matrix.
+func (d *Device) joinTo(dst Matrix, add bool) func(*plan, uintptr) {
+	return func(p *plan, part uintptr) {
+		d.join(p, joinArgs{part: part, cols: int64(dst.Cols), to: aggregateArgs{dst: of(dst), add: number(add)}})
+	}
+}
+
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// layout is one of LAYOUTS in kernels/group.cuh: numbers of a vector, lanes of a group, vectors of a lane.
+type layout struct{ v, g, k int }
+
+func (l layout) columns() int { return l.v * l.g * l.k }
+
+var layouts = map[DType][]layout{
+	F32:  {{4, 4, 1}, {4, 8, 1}, {4, 16, 1}, {4, 32, 1}, {4, 32, 2}, {2, 32, 4}, {1, 8, 1}, {1, 32, 1}, {1, 32, 2}},
+	BF16: {{4, 8, 1}, {8, 8, 1}, {8, 16, 1}, {8, 32, 1}, {2, 32, 4}, {1, 8, 1}, {1, 32, 1}, {1, 32, 2}},
+}
+
+var typeNames = map[DType]string{F32: "f32", BF16: "bf16"}
+
+// layoutFor is the layout for heads of a width whose numbers are in these matrices: the one that covers
+// the width in the fewest passes, with the fewest lanes idle.
+func layoutFor(t DType, width int, ms ...Matrix) layout {
+	var best layout
+	for _, l := range layouts[t] {
+		if width%l.v != 0 || !aligned(l.v, ms...) {
+			continue
+		}
+		if best.v == 0 || slices.Compare([]int{l.tiles(width), l.columns(), -l.v},
+			[]int{best.tiles(width), best.columns(), -best.v}) < 0 {
+			best = l
+		}
+	}
+	return best
+}
+
+func (l layout) tiles(width int) int { return (width + l.columns() - 1) / l.columns() }
+
+// grid is the blocks for tasks, each of a group of lanes, and of a width.
+func (l layout) grid(tasks, width int) size3 {
+	return size3{x: blocks(tasks * l.g).x, y: l.tiles(width)}
+}
