@@ -43,6 +43,7 @@ type Run struct {
 	DevicePeakBytes    int64    `json:"device_peak_bytes"`
 	DevicePlannedBytes int64    `json:"device_planned_bytes"`
 	MemoryPlannedBytes int64    `json:"memory_planned_bytes"` // of the run, without mapped files
+	Device             string   `json:"device"`
 	DType              string   `json:"dtype"`
 	SIMD               string   `json:"simd"`
 	CacheFirst         string   `json:"cache_first"`

@@ -94,6 +94,9 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	if err := checkDiskRoom(s, c.plans.Parameters); err != nil {
 		return err
 	}
+	if err := chooseDevice(s, c.plans, events); err != nil || s.OnCard() {
+		return err
+	}
 	return c.fitsMemory(c.plans, tensor.MemoryFree())
 }
 

@@ -1,18 +1,34 @@
 package run
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"starling/event"
+	"starling/graph"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu"
 	"starling/tensor/cpu/simd"
+	"starling/tensor/cuda"
 	"starling/tensor/ref"
 )
 
-// newDevice is what the run computes with.
-func newDevice(s *spec.Spec) tensor.Device {
-	if s.DType == "f64" {
-		return ref.New()
+// newDevice is what a worker of the run computes with.
+func newDevice(s *spec.Spec, rank int) (tensor.Device, error) {
+	if s.Device == "cpu" || s.DType == "f64" {
+		return onHost(s), nil
 	}
+	d, err := openCard(s, rank)
+	if s.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) { // a worker of another host chooses for itself
+		return newCPU(s), nil
+	}
+	return d, err
+}
+
+func newCPU(s *spec.Spec) tensor.Device {
 	o := cpu.Options{Threads: s.Threads, Level: simd.Best(), PlainMatMul: s.MatMul == "f32"}
 	if level, err := simd.ParseLevel(s.SIMD); err == nil {
 		// Validate refuses what this host lacks, but a worker may be on another.
@@ -21,8 +37,113 @@ func newDevice(s *spec.Spec) tensor.Device {
 	return cpu.NewWith(o)
 }
 
-// hostDevice makes devices of one thread for what runs beside training.
+// hostDevice makes devices of one thread for what runs beside training, on the host.
 func hostDevice(s spec.Spec) func() tensor.Device {
 	s.Threads = 1
-	return func() tensor.Device { return newDevice(&s) }
+	return func() tensor.Device { return onHost(&s) }
+}
+
+// onHost is a device of the host, whatever --device says.
+func onHost(s *spec.Spec) tensor.Device {
+	if s.DType == "f64" {
+		return ref.New()
+	}
+	return newCPU(s)
+}
+
+// openCard is a device on the card that --device names, or on one of this worker's own.
+func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
+	number := s.Card()
+	if number < 0 {
+		cards, err := cuda.Cards()
+		if err != nil {
+			return nil, err
+		}
+		number = localRank(rank) % len(cards)
+	}
+	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32"})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// localRank is the worker's number among those of its host, as launchers tell it; else its rank.
+func localRank(rank int) int {
+	for _, v := range []string{"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "LOCAL_RANK"} {
+		if n, err := strconv.Atoi(os.Getenv(v)); err == nil && n >= 0 {
+			return n
+		}
+	}
+	return rank
+}
+
+// chooseDevice settles --device auto, and checks that a card is there and has the memory.
+func chooseDevice(s *spec.Spec, p *Plan, events event.Listener) error {
+	if s.Device == "cpu" || s.DType == "f64" {
+		if s.Device == "auto" {
+			s.Device = "cpu"
+		}
+		return nil
+	}
+	err := fitsCard(s, p)
+	switch {
+	case err == nil && s.Device == "auto":
+		s.Device = "cuda"
+		events.On(event.Note{Text: "computing on a card (--device cuda)", Minor: true})
+	case err != nil && s.Device == "auto":
+		s.Device = "cpu"
+		events.On(event.Note{Text: "computing on the CPU (--device cpu): " + err.Error()})
+		return nil
+	case errors.Is(err, cuda.ErrUnavailable):
+		return spec.Mistake("--device", s.Device, "a device that this host has", err.Error())
+	}
+	return err
+}
+
+// fitsCard refuses a run whose matrices do not fit the memory of its card.
+func fitsCard(s *spec.Spec, p *Plan) error {
+	cards, err := cuda.Cards()
+	if err != nil {
+		return err
+	}
+	number := max(0, s.Card())
+	if number >= len(cards) {
+		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
+			"see starling devices")
+	}
+	card, need := cards[number], p.onCard()
+	if !s.MemoryCheck || need <= card.Free {
+		return nil
+	}
+	return &graph.InputError{Field: "memory of " + card.Name, Found: "a run that needs about " + event.Bytes(need),
+		Want: fmt.Sprintf("at most the %s that are free there", event.Bytes(card.Free)),
+		Fix:  "try --dtype bf16, --cache-first off, a smaller --hidden or --mode mini; --memory-check=false tries anyway"}
+}
+
+// onCard is what a run takes there: its matrices, and copies of features and edges, which are there in both
+// directions.
+func (p *Plan) onCard() int64 { return p.Matrices + 2*p.Mapped }
+
+// deviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
+func deviceFailure(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *cuda.Error:
+		*err = errors.Join(*err, r)
+	default:
+		panic(r)
+	}
+}
+
+// deviceName is the device of a run, in a report.
+func deviceName(s *spec.Spec) string {
+	if !s.OnCard() {
+		return "cpu"
+	}
+	cards, err := cuda.Cards()
+	if n := max(0, s.Card()); err == nil && n < len(cards) {
+		return s.Device + " " + cards[n].Name
+	}
+	return s.Device
 }

@@ -66,7 +66,10 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 // default run does.
 func timeEpochs(ctx context.Context, s spec.Spec, d *graph.Dataset) (report.Number, error) {
 	s.Epochs = 3
-	dev := newDevice(&s)
+	dev, err := newDevice(&s, 0)
+	if err != nil {
+		return 0, err
+	}
 	defer dev.Close()
 	opt, err := s.Options(&d.Meta)
 	if err != nil {

@@ -223,7 +223,10 @@ func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	}
 	rescaled := *part
 	rescaled.Features = own
-	dev := newDevice(&s)
+	dev, err := newDevice(&s, end.Rank())
+	if err != nil {
+		return nil, err
+	}
 	defer dev.Close()
 	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: tensor.F32}
 	if opt.Strategy, err = s.Choice(); err != nil {

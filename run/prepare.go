@@ -116,6 +116,9 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if err := checkDiskRoom(s, p.plan.Parameters); err != nil {
 		return err
 	}
+	if err := chooseDevice(s, p.plan, events); err != nil || s.OnCard() {
+		return err
+	}
 	return fitsMemory(s, p.plan, p.data, tensor.MemoryFree())
 }
 

@@ -294,7 +294,10 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev := newDevice(&s)
+		dev, err := newDevice(&s, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		r, err := train.Full(context.Background(), dev, data, opt, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -258,7 +258,7 @@ func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, eve
 	defer p.remove()
 	s := *first
 	s.ForData(&p.meta, simd.Best().String())
-	dev := newDevice(&s)
+	dev := onHost(&s)
 	defer dev.Close()
 	book := p.book
 	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
@@ -328,7 +328,7 @@ func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	if s.skip {
 		dev = newDryDevice(&one)
 	} else {
-		dev = newDevice(&one)
+		dev = onHost(&one)
 	}
 	return cost.Charged(dev, s.rates, netsim.NewProcessor(end.Clock()).Charge)
 }

@@ -65,7 +65,8 @@ func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat)
 // work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
 func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
-	keep func(*train.State) error, events event.Listener) (*share, error) {
+	keep func(*train.State) error, events event.Listener) (_ *share, err error) {
+	defer deviceFailure(&err)
 	if t.Infer != nil {
 		return t.infer(ctx, part, end, threads, from)
 	}
@@ -76,7 +77,10 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return nil, err
 	}
 	opt.Resume, opt.HostDevice = from, hostDevice(s)
-	dev := newDevice(&s)
+	dev, err := newDevice(&s, end.Rank())
+	if err != nil {
+		return nil, err
+	}
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())
 	events = event.All(m, t.watch, event.Func(freeAfterPreparation), ownEvents(end.Rank(), events))

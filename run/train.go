@@ -93,9 +93,13 @@ func divergence(s *spec.Spec, r *train.Result) error {
 }
 
 // train runs the loop, with checkpoints if they are asked for.
-func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Result, error) {
+func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.Result, err error) {
+	defer deviceFailure(&err)
 	s := &p.spec
-	dev := newDevice(s)
+	dev, err := newDevice(s, 0)
+	if err != nil {
+		return nil, err
+	}
 	defer dev.Close()
 	opt, err := s.Options(&p.data.Meta)
 	if err != nil {

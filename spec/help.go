@@ -84,12 +84,13 @@ var help = map[string]string{
 		"restart runs",
 
 	// This machine.
-	"dtype": "storage type of features and activations: {}; f64 is the slow reference device",
+	"device": "what computes: {}; cuda:1 is the second card; auto: the card if there is one and the run fits it",
+	"dtype":  "storage type of features and activations: {}; f64 is the slow reference device",
 	"cache_first": "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
 		"features: {}",
 	"simd": "instruction set: {}",
 	"matmul": "dense products: {}; split is the fastest (with AMX, float32 as half-precision parts, and bfloat16 " +
-		"with weights rounded to it), f32 uses float32 FMA only",
+		"with weights rounded to it), f32 uses float32 FMA only; tf32, on a card, rounds factors to 10 bits",
 	"threads":      "cores per worker; 0: all, shared by the workers of a host",
 	"memory_check": "refuse to start if the planned memory does not fit",
 

@@ -76,7 +76,8 @@ type Spec struct {
 	Resume          bool     `json:"resume" resume:"free"`
 	ResumeIfAny     bool     `json:"resume_if_any" resume:"free"`
 
-	DType       string `json:"dtype" topic:"This machine"`
+	Device      string `json:"device" resume:"free" topic:"This machine"`
+	DType       string `json:"dtype"`
 	CacheFirst  string `json:"cache_first"`
 	SIMD        string `json:"simd"`
 	MatMul      string `json:"matmul"`
@@ -122,7 +123,7 @@ func Default() Spec {
 		AvoidEdges: true, RankNegatives: 100, Walks: 5, EmbeddingOptimizer: "adam",
 		Optimizer: "adam", LR: Auto, WeightDecay: Auto, Schedule: "none",
 		Epochs: Auto, EvalEvery: 1, Seed: 1,
-		DType: "f32", CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true,
+		Device: "cpu", DType: "f32", CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true,
 		Partitioner: "multilevel", Transport: "auto", SendOrder: "type", Timeout: 60,
 		OnFailure: "restart", Heartbeat: 7,
 		Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",

@@ -49,7 +49,7 @@ func (s *Spec) checkMachine() error {
 	if level, err := simd.ParseLevel(s.SIMD); err == nil && level > simd.Supported() {
 		return Mistake("--simd", s.SIMD, "at most "+simd.Supported().String()+" on this processor", "use --simd auto")
 	}
-	return nil
+	return s.checkDevice()
 }
 
 // bound is the range of a whole number.

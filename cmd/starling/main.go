@@ -94,6 +94,7 @@ var commands = []struct {
 	{"paths", pathsCommand},
 	{"top", topCommand},
 	{"certs", certsCommand},
+	{"devices", devicesCommand},
 	{"bench", benchCommand},
 	{"version", versionCommand},
 }
