@@ -37,6 +37,7 @@ def arguments():
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batches", type=int, default=60, help="counted, after five to warm up; the epoch's time is what they take times how many it has")
+    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="PyG only: where the features are and the model is trained")
     p.add_argument("--json", action="store_true")
     return p.parse_args()
 
@@ -122,9 +123,12 @@ def trained(args, data, torch, batches):
     else:
         from torch_geometric.nn import SAGEConv
         convs = [SAGEConv(a, b) for a, b in zip(widths, widths[1:])]
-    net = torch.nn.ModuleList(convs)
+    net = torch.nn.ModuleList(convs).to(args.device)
+    x, labels = x.to(args.device), labels.to(args.device)
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for inputs, outputs, blocks, edges in batches:
+        if args.device == "cuda":
+            inputs, blocks = inputs.cuda(non_blocking=True), blocks.cuda(non_blocking=True)
         h = x[inputs]
         for l, conv in enumerate(net):
             h = conv(blocks[l], h) if args.framework == "dgl" else pyg_layer(conv, h, blocks, l, len(net))
