@@ -114,6 +114,7 @@ func newDAGs(ctx context.Context, d *distributed, host *hostSide, f *train.Loop,
 	for range depth {
 		g := &dag{s: s, sampler: d.store.Sampler(d.opt.Fanouts, d.site.Opt.Seed, d.draws())}
 		g.batch.hostSide, g.batch.pulled, g.batch.dag, g.next = host, &pulled{}, g, d.seeder()
+		g.labels = d.store.Puller()
 		for range len(d.opt.Fanouts) + 1 {
 			g.fetches = append(g.fetches, fetch{puller: d.store.Puller()})
 		}
@@ -202,6 +203,7 @@ type dag struct {
 	next    func(ctx context.Context, m *store.Sampler, epoch, number int) (*seedBatch, error)
 	sampler *store.Sampler
 	fetches []fetch
+	labels  *store.Puller
 	began   time.Time
 	left    atomic.Int32 // tasks until the end
 	failed  atomic.Pointer[error]
@@ -255,7 +257,8 @@ func (g *dag) begin(seeds *seedBatch, epoch, n int) {
 	g.seeds = seeds.vertices
 	g.sampler.Begin(&g.batch.Batch, &g.batch.pulled.known, seeds.vertices, epoch, n)
 	seeds.complete(&g.batch.Batch)
-	g.left.Store(int32(len(d.opt.Fanouts) + 1)) // fetches, of which the last starts after the last hop
+	g.left.Store(int32(len(d.opt.Fanouts) + 2)) // labels and fetches, of which the last starts after the last hop
+	g.apart(g.fetchLabels, g.arrived)
 	g.fetch(0, 0)
 	g.hop(0)
 }
@@ -319,19 +322,41 @@ func (g *dag) fetch(i, from int) {
 	})
 }
 
+// fetchLabels brings the labels of the seed vertices.
+func (g *dag) fetchLabels(ctx context.Context) error {
+	if g.batch.hostSide.labels == nil || g.failed.Load() != nil {
+		return nil
+	}
+	return g.labels.Labels(ctx, g.batch.pulls(), &g.batch.pulled.labels, g.seeds)
+}
+
+// fetchSparse brings sparse rows, which cannot be joined, when all vertices are known.
+func (g *dag) fetchSparse(ctx context.Context) error {
+	if g.failed.Load() != nil {
+		return nil
+	}
+	return g.fetches[0].puller.Features(ctx, g.batch.pulls(), &g.batch.pulled.features, g.batch.Vertices)
+}
+
 func (g *dag) sparse() bool { return g.s.of.site.Part.Features.Kind() == graph.Sparse }
 
 // arrived counts fetches; after the last comes the end.
 func (g *dag) arrived() {
-	if g.left.Add(-1) == 0 {
-		g.s.queue.put(g.number, 0, g.finish)
+	if g.left.Add(-1) > 0 {
+		return
 	}
+	end := func() { g.s.queue.put(g.number, 0, g.finish) }
+	if g.sparse() {
+		g.apart(g.fetchSparse, end)
+		return
+	}
+	end()
 }
 
 // finish joins the rows and prepares the batch.
 func (g *dag) finish() {
 	if g.failed.Load() == nil {
-		g.fail(g.join())
+		g.join()
 	}
 	g.batch.err = nil
 	if err := g.failed.Load(); err != nil {
@@ -345,14 +370,9 @@ func (g *dag) finish() {
 	s.done <- g
 }
 
-func (g *dag) join() error {
-	p, site, puller := g.batch.pulled, g.s.of.site, g.fetches[0].puller
-	id := g.batch.pulls()
-	if g.sparse() {
-		if err := puller.Features(g.s.ctx, id, &p.features, g.batch.Vertices); err != nil {
-			return err
-		}
-	} else {
+func (g *dag) join() {
+	p, site := g.batch.pulled, g.s.of.site
+	if !g.sparse() {
 		f := &p.features
 		f.Rows, f.Cols, f.F32, f.BF16 = len(g.batch.Vertices), site.Part.Features.Cols, f.F32[:0], f.BF16[:0]
 		for i := range g.fetches {
@@ -363,11 +383,5 @@ func (g *dag) join() error {
 	if site.Opt.RowNormalize {
 		p.normalized = p.features.RowNormalize()
 	}
-	if g.batch.hostSide.labels != nil {
-		if err := puller.Labels(g.s.ctx, id, &p.labels, g.seeds); err != nil {
-			return err
-		}
-	}
 	g.batch.prepare()
-	return nil
 }
