@@ -119,7 +119,7 @@ func (t *PathsTable) String() string {
 			if r.Figure != "" {
 				fmt.Fprintf(&b, "%s, figure %s. Paper: %s.\n", r.Case, r.Figure, leo.Paper(r.Case))
 			}
-			fmt.Fprintf(&b, "%-52s %-16s %22s %9s %10s %10s\n", "setting", "policy", "value", "leo over", "median us",
+			fmt.Fprintf(&b, "%-52s %-16s %22s %9s %10s %10s\n", "setting", "policy", "value", "ours over", "median us",
 				"p99 us")
 			before = r.Case
 		}

@@ -13,7 +13,7 @@ func (r *runner) keyValue() error {
 		name string
 		puts float64
 	}{{"YCSB-C", 0}, {"YCSB-B", 0.05}} {
-		makers := []maker{onePath("drtm-kv", "cpu"), onePath("one-path", "acc"), leo}
+		makers := []maker{onePath("drtm-kv", "cpu"), onePath("one-path", "acc"), leoQueue}
 		for _, rate := range []float64{1e6, 2e6, 3e6, 4e6, 5e6, 6e6, 7e6, 8e6} {
 			t := poisson(r.opt.Requests, rate, w.puts, r.key)
 			var rows []Row
@@ -58,7 +58,7 @@ func (r *runner) sustained(name, figure, setting string, makers []maker, p *path
 // idle is the median latency while each request is alone.
 func (r *runner) idle(p *paths.Plan) float64 {
 	t := poisson(1000, 1e4, 0, r.key)
-	o := paths.Replay(p, paths.NewLEO(p), paths.Load{Trace: t, Delay: jitter(r.key.Fold(6))})
+	o := paths.Replay(p, paths.NewLEOQueue(p), paths.Load{Trace: t, Delay: jitter(r.key.Fold(6))})
 	return quantile(t, o, 0.5)
 }
 
@@ -100,7 +100,7 @@ func (r *runner) policies() error {
 		{"accelerator 25% slower than profiled", plan("kvs", "800ns", "1us"), arrive},
 	} {
 		var rows []Row
-		for _, m := range []maker{roundRobin, greedyE2E, greedyHost, streak, leo, optimum} {
+		for _, m := range []maker{roundRobin, greedyE2E, greedyHost, leo, leoQueue, optimum} {
 			load := r.bear(w.plan, profiled, m, bound, w.load)
 			rows = append(rows, Row{Case: "policy", Figure: "6.14", Policy: m.name, Unit: "Mrps", Value: load / 1e6,
 				Setting: fmt.Sprintf("%s, median %.1f us", w.name, bound*1e6), Median: bound * 1e6})

@@ -39,8 +39,8 @@ func TestHeuristicBetweenGreedyAndOptimum(t *testing.T) {
 	rows := simulate(t, 2500, "policy")
 	for _, setting := range []string{"Poisson", "bursts", "accelerator 25% slower"} {
 		v := values(rows, setting)
-		if len(v) != 6 || v["leo"] < 1.18*v["greedy-e2e"] || v["leo"] < 1.18*v["greedy-host"] ||
-			v["leo"] < 0.9*v["optimum"] {
+		if len(v) != 6 || v["leo-queue"] < 1.18*v["greedy-e2e"] || v["leo-queue"] < 1.18*v["greedy-host"] ||
+			v["leo-queue"] < 0.9*v["optimum"] {
 			t.Errorf("%s: %v", setting, v)
 		}
 	}
@@ -59,17 +59,17 @@ func TestCaseStudies(t *testing.T) {
 			}
 		}
 	}
-	above("YCSB-C, median", "drtm-kv", "one-path", "leo")
-	above("YCSB-B, median", "drtm-kv", "one-path", "leo")
-	above("1 cores", "doca", "cpu", "leo")
-	above("8 cores", "doca", "cpu", "leo")
-	above("read-64KB, 4 cores", "cpu", "solar", "ipipe", "leo")
-	above("read-4KB, 3 cores", "cpu", "solar", "ipipe", "leo")
-	above("64 MiB", "open-mpi", "nccl", "leo")
-	above("4 KiB", "nccl", "leo")
+	above("YCSB-C, median", "drtm-kv", "one-path", "leo-queue")
+	above("YCSB-B, median", "drtm-kv", "one-path", "leo-queue")
+	above("1 cores", "doca", "cpu", "leo-queue")
+	above("8 cores", "doca", "cpu", "leo-queue")
+	above("read-64KB, 4 cores", "cpu", "solar", "ipipe", "leo-queue")
+	above("read-4KB, 3 cores", "cpu", "solar", "ipipe", "leo-queue")
+	above("64 MiB", "open-mpi", "nccl", "leo-queue")
+	above("4 KiB", "nccl", "leo-queue")
 	v := values(rows[:5], "")
 	sum := v["cpu"] + v["smartnic"]
-	if v["random-weighted"] < 0.95*sum || v["leo"] < 0.95*sum || v["random"] > 0.95*sum {
+	if v["random-weighted"] < 0.95*sum || v["leo-queue"] < 0.95*sum || v["random"] > 0.95*sum {
 		t.Errorf("figure 6.3: %v", v)
 	}
 }
@@ -101,7 +101,8 @@ func TestRecordedTrace(t *testing.T) {
 	for _, r := range rows {
 		median[r.Policy] = r.Median
 	}
-	if len(rows) != len(online) || median["leo"] > 1.1*median["optimum"] || median["leo"] > median["greedy-host"] {
+	if ours := median["leo-queue"]; len(rows) != len(online) || ours > 1.1*median["optimum"] ||
+		ours > median["greedy-host"] {
 		t.Errorf("medians %v", median)
 	}
 	if rows := Custom(p, nil, Options{Requests: 200}, func(Row) {}); len(rows) != 5*len(online) {

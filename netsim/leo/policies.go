@@ -35,8 +35,8 @@ func of(name string, make func(p *paths.Plan) paths.Policy) maker {
 }
 
 var (
-	leo        = of("leo", paths.NewLEO)
-	streak     = of("leo-streak", func(p *paths.Plan) paths.Policy { return paths.NewStreak(p, paths.Slack) })
+	leoQueue   = of("leo-queue", paths.NewLEOQueue)
+	leo        = of("leo", func(p *paths.Plan) paths.Policy { return paths.NewLEO(p, paths.Slack) })
 	greedyE2E  = of("greedy-e2e", func(p *paths.Plan) paths.Policy { return paths.NewGreedy(p, true) })
 	greedyHost = of("greedy-host", func(p *paths.Plan) paths.Policy { return paths.NewGreedy(p, false) })
 	roundRobin = of("round-robin", paths.NewRoundRobin)

@@ -102,12 +102,12 @@ type runner struct {
 func (r *runner) setting(rows []Row) error {
 	best := 0.0
 	for _, x := range rows {
-		if x.Policy == leo.name {
+		if x.Policy == leoQueue.name {
 			best = x.Value
 		}
 	}
 	for _, x := range rows {
-		if best > 0 && x.Value > 0 && x.Policy != leo.name {
+		if best > 0 && x.Value > 0 && x.Policy != leoQueue.name {
 			x.Over = best / x.Value
 		}
 		r.rows = append(r.rows, x)

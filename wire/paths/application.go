@@ -5,7 +5,7 @@ type File struct {
 	Hardware Hardware
 	Paths    []Path
 	Requests []RequestType
-	// Policy chooses paths in runs; "": leo.
+	// Policy chooses paths in runs; "": leo-queue.
 	Policy string
 }
 

@@ -1,9 +1,9 @@
 package paths
 
-// streak is the heuristic of 6.2.2 to the letter: the path with the least k·toll + base (6.5). k counts, for each path,
+// leo is the heuristic of 6.2.2 to the letter: the path with the least k·toll + base (6.5). k counts, for each path,
 // the requests in a row that took longer inside hosts than their base time: a queue exists, and one more request on
 // this path will delay about as many as those.
-type streak struct {
+type leo struct {
 	avoided
 	plan  *Plan
 	k     []float64 // by path
@@ -14,14 +14,14 @@ type streak struct {
 // time. A host's clock and processor have more noise.
 const Slack = 1e-9
 
-// NewStreak starts with empty queues: k is 0, and requests take the path of the least base time.
-func NewStreak(p *Plan, slack float64) Policy {
-	return &streak{plan: p, k: make([]float64, len(p.File.Paths)), slack: slack}
+// NewLEO starts with empty queues: k is 0, and requests take the path of the least base time.
+func NewLEO(p *Plan, slack float64) Policy {
+	return &leo{plan: p, k: make([]float64, len(p.File.Paths)), slack: slack}
 }
 
-func (*streak) Name() string { return "leo-streak" }
+func (*leo) Name() string { return "leo" }
 
-func (l *streak) Choose(_ float64, kind int) int {
+func (l *leo) Choose(_ float64, kind int) int {
 	choices := l.plan.Types[kind].Choices
 	best, least := -1, 0.0
 	for i := range choices {
@@ -33,9 +33,9 @@ func (l *streak) Choose(_ float64, kind int) int {
 	return max(best, 0)
 }
 
-func (*streak) Took(float64, int, int) Mark { return Mark{} }
+func (*leo) Took(float64, int, int) Mark { return Mark{} }
 
-func (l *streak) Finished(_ float64, f Finished) {
+func (l *leo) Finished(_ float64, f Finished) {
 	c := &l.plan.Types[f.Kind].Choices[f.Choice]
 	if f.Host > c.Base*(1+l.slack) {
 		l.k[c.Path]++
@@ -44,13 +44,13 @@ func (l *streak) Finished(_ float64, f Finished) {
 	}
 }
 
-// leo takes the path with the least k·toll + base too, but counts in k the requests that are under way. The streak of
-// slow requests is known a round trip late: with a hundred requests under way it grows long after a path was left, and
+// leoQueue takes the path with the least k·toll + base too, but counts in k the requests that are under way. The streak
+// of slow requests is known a round trip late: with a hundred requests under way it grows long after a path was left, and
 // the path stands idle. Here each request on a path adds its toll to the path's queue, and the queue drains with time,
 // as in 6.1 and 6.2; a finished request tells how long it did wait, and by what the estimate was wrong for it the
 // estimate is corrected since. k·toll is then the queue that a request will find. From the time between two that
 // finish while others wait, it learns how much slower than its profile a path is.
-type leo struct {
+type leoQueue struct {
 	avoided
 	plan  *Plan
 	paths []leoPath
@@ -71,12 +71,14 @@ const (
 	mostSlower = 100
 )
 
-// NewLEO starts with empty queues: requests take the path of the least base time.
-func NewLEO(p *Plan) Policy { return &leo{plan: p, paths: make([]leoPath, len(p.File.Paths))} }
+// NewLEOQueue starts with empty queues: requests take the path of the least base time.
+func NewLEOQueue(p *Plan) Policy {
+	return &leoQueue{plan: p, paths: make([]leoPath, len(p.File.Paths))}
+}
 
-func (*leo) Name() string { return "leo" }
+func (*leoQueue) Name() string { return "leo-queue" }
 
-func (l *leo) Choose(now float64, kind int) int {
+func (l *leoQueue) Choose(now float64, kind int) int {
 	choices := l.plan.Types[kind].Choices
 	best, least := -1, 0.0
 	for i := range choices {
@@ -92,7 +94,7 @@ func (l *leo) Choose(now float64, kind int) int {
 // left is the queue at a later time.
 func (p *leoPath) left(now float64) float64 { return max(p.queue-(now-p.at), 0) }
 
-func (l *leo) Took(now float64, kind, choice int) Mark {
+func (l *leoQueue) Took(now float64, kind, choice int) Mark {
 	c := &l.plan.Types[kind].Choices[choice]
 	p := &l.paths[c.Path]
 	m := Mark{p.left(now), p.corrected}
@@ -100,7 +102,7 @@ func (l *leo) Took(now float64, kind, choice int) Mark {
 	return m
 }
 
-func (l *leo) Finished(now float64, f Finished) {
+func (l *leoQueue) Finished(now float64, f Finished) {
 	c := &l.plan.Types[f.Kind].Choices[f.Choice]
 	p := &l.paths[c.Path]
 	if waited := f.Host - c.Base; waited > c.Slowest && now-f.EndToEnd < p.ended { // for those that finished before it

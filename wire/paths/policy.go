@@ -22,8 +22,8 @@ var online = []struct {
 	name string
 	make func(p *Plan) Policy
 }{
-	{"leo", NewLEO},
-	{"leo-streak", func(p *Plan) Policy { return NewStreak(p, noise) }},
+	{"leo-queue", NewLEOQueue},
+	{"leo", func(p *Plan) Policy { return NewLEO(p, noise) }},
 	{"greedy-e2e", func(p *Plan) Policy { return NewGreedy(p, true) }},
 	{"greedy-host", func(p *Plan) Policy { return NewGreedy(p, false) }},
 	{"round-robin", NewRoundRobin},
@@ -48,7 +48,7 @@ func NewPolicy(p *Plan) Policy {
 			return o.make(p)
 		}
 	}
-	return NewLEO(p)
+	return NewLEOQueue(p)
 }
 
 // avoided are the paths that are not to be taken. Policies embed it.

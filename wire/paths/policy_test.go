@@ -34,7 +34,7 @@ func arrivals(at ...float64) (t Trace) {
 // TestStreakByHand: k grows by one per slow request and is 0 after one that was not (6.5).
 func TestStreakByHand(t *testing.T) {
 	p := planOf(t, twoPaths)
-	l := NewStreak(p, Slack)
+	l := NewLEO(p, Slack)
 	for i, step := range []struct {
 		host float64 // of a request that finishes on path a; 0: none
 		want int
@@ -55,7 +55,7 @@ func TestStreakByHand(t *testing.T) {
 // TestLEOByHand: requests under way count, time drains them, and a finished request corrects the estimate.
 func TestLEOByHand(t *testing.T) {
 	p := planOf(t, twoPaths)
-	l := NewLEO(p)
+	l := NewLEOQueue(p)
 	var marks []Mark
 	for i, want := range []int{0, 0, 0, 0, 1, 0, 0, 1} {
 		// Queue of a, of b: 0,0 1,0 2,0 3,0 (5 against 5: the first) 4,0 4,2 5,2 6,2 (8 against 7)
@@ -70,7 +70,7 @@ func TestLEOByHand(t *testing.T) {
 	}
 	// At 4 s path a has 2 s left and b none. The first request of a was 1.5 s slower than base: the estimate moves by
 	// that, once, though the second tells the same.
-	a := l.(*leo)
+	a := l.(*leoQueue)
 	l.Finished(4, Finished{Kind: 0, Choice: 0, Host: 3.5, Mark: marks[0]})
 	l.Finished(4, Finished{Kind: 0, Choice: 0, Host: 4.5, Mark: marks[1]})
 	if q := a.paths[0].left(4); q != 3.5 {
@@ -182,7 +182,7 @@ func TestHeuristicNearOptimum(t *testing.T) {
 		}
 		return sum / float64(len(trace))
 	}
-	leo, best, greedy := mean(NewLEO(p)), mean(NewOptimum(p, trace, 6)), mean(NewGreedy(p, false))
+	leo, best, greedy := mean(NewLEOQueue(p)), mean(NewOptimum(p, trace, 6)), mean(NewGreedy(p, false))
 	if leo > 1.1*best || greedy < 1.18*leo {
 		t.Errorf("mean latency: leo %v, optimum %v, greedy %v", leo, best, greedy)
 	}
@@ -191,7 +191,7 @@ func TestHeuristicNearOptimum(t *testing.T) {
 // TestChoiceDoesNotAllocate: beginning and ending a request takes no memory, for every policy that runs online.
 func TestChoiceDoesNotAllocate(t *testing.T) {
 	p := example(t)
-	for _, policy := range []Policy{NewLEO(p), NewStreak(p, Slack), NewGreedy(p, true), NewRoundRobin(p)} {
+	for _, policy := range []Policy{NewLEOQueue(p), NewLEO(p, Slack), NewGreedy(p, true), NewRoundRobin(p)} {
 		s := NewSelector(p, policy)
 		step := requests(s)
 		for range 1000 {
@@ -222,7 +222,7 @@ func requests(s *Selector) func() {
 // 2 GHz that was busy with other work; the paper has 1.5 µs.
 func BenchmarkChoice(b *testing.B) {
 	p := example(b)
-	for _, policy := range []Policy{NewLEO(p), NewStreak(p, Slack), NewGreedy(p, false), NewRoundRobin(p)} {
+	for _, policy := range []Policy{NewLEOQueue(p), NewLEO(p, Slack), NewGreedy(p, false), NewRoundRobin(p)} {
 		b.Run("policy="+policy.Name(), func(b *testing.B) {
 			step := requests(NewSelector(p, policy))
 			b.ReportAllocs()

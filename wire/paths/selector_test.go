@@ -15,7 +15,7 @@ import (
 // nothing for others.
 func TestDependentsKeepTheirPath(t *testing.T) {
 	p := example(t)
-	s := NewSelector(p, NewLEO(p))
+	s := NewSelector(p, NewLEOQueue(p))
 	get, put, other := Arrival{Address: 7}, Arrival{Kind: 1, Address: 7}, Arrival{Address: 8}
 	id, choice := s.Begin(0, &put)
 	if choice != 0 {
@@ -48,7 +48,7 @@ func TestDependentsKeepTheirPath(t *testing.T) {
 func TestDependentWaits(t *testing.T) {
 	p := planOf(t, strings.NewReplacer("type: r\n", "type: r\n    dependency: message\n",
 		"only-b,", "only-b, dependency: message,").Replace(twoPaths))
-	s := NewSelector(p, NewLEO(p))
+	s := NewSelector(p, NewLEOQueue(p))
 	first, second := Arrival{Message: 1}, Arrival{Kind: 1, Message: 1}
 	id, _ := s.Begin(0, &first)
 	if _, choice := s.Begin(0, &second); choice != Wait {
@@ -58,7 +58,7 @@ func TestDependentWaits(t *testing.T) {
 	if _, choice := s.Begin(2, &second); choice != 0 {
 		t.Errorf("choice %d", choice)
 	}
-	o := Replay(p, NewLEO(p), Load{Trace: Trace{{At: 0, Message: 1}, {At: 0, Kind: 1, Message: 1}, {At: 1, Message: 2}}})
+	o := Replay(p, NewLEOQueue(p), Load{Trace: Trace{{At: 0, Message: 1}, {At: 0, Kind: 1, Message: 1}, {At: 1, Message: 2}}})
 	if want := []float64{0, 2, 2}; !reflect.DeepEqual(o.Begin, want) {
 		t.Errorf("begun at %v, want %v", o.Begin, want)
 	}
@@ -90,7 +90,7 @@ func TestKeyTable(t *testing.T) {
 // TestReplayByHand: two paths, three requests.
 func TestReplayByHand(t *testing.T) {
 	p := planOf(t, twoPaths)
-	o := Replay(p, NewLEO(p), Load{Trace: arrivals(0, 0, 0.5)})
+	o := Replay(p, NewLEOQueue(p), Load{Trace: arrivals(0, 0, 0.5)})
 	// a: 1 s at the cpu and 1 s of delay each; the second waits 1 s, the third 1.5 s.
 	if want := []float64{2, 3, 4}; !reflect.DeepEqual(o.End, want) || !reflect.DeepEqual(o.Host, []float64{2, 3, 3.5}) {
 		t.Errorf("ends %v, host times %v, want %v", o.End, o.Host, want)
@@ -114,7 +114,7 @@ func TestReplayRepeats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := Replay(p, NewLEO(p), Load{Trace: trace}), Replay(p, NewLEO(p), Load{Trace: again})
+	first, second := Replay(p, NewLEOQueue(p), Load{Trace: trace}), Replay(p, NewLEOQueue(p), Load{Trace: again})
 	if !reflect.DeepEqual(first, second) {
 		t.Error("the same trace gave another outcome")
 	}

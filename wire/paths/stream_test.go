@@ -162,8 +162,8 @@ func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 	for seed := range uint64(runs) {
 		draw := rand.New(rand.NewPCG(seed, 29))
 		plan := plans[draw.IntN(len(plans))]
-		policy := []func() Policy{func() Policy { return NewLEO(plan) }, func() Policy { return NewRoundRobin(plan) },
-			func() Policy { return NewGreedy(plan, true) }, func() Policy { return NewStreak(plan, 0.1) }}[draw.IntN(4)]()
+		policy := []func() Policy{func() Policy { return NewLEOQueue(plan) }, func() Policy { return NewRoundRobin(plan) },
+			func() Policy { return NewGreedy(plan, true) }, func() Policy { return NewLEO(plan, 0.1) }}[draw.IntN(4)]()
 		n := len(plan.File.Paths)
 		w := &world{t: t, draw: draw, paths: make([]worldPath, n),
 			out: newSender(newChooser(plan, policy))}
@@ -212,7 +212,7 @@ func difference(a, b []byte) int {
 // TestWindows: a sender does not exceed what the receiver holds, nor what a path may have under way.
 func TestWindows(t *testing.T) {
 	plan := links(t, 2)
-	s := newSender(newChooser(plan, NewLEO(plan)))
+	s := newSender(newChooser(plan, NewLEOQueue(plan)))
 	s.paths[0].most = flightSegments * segmentSize
 	if s.write(0, make([]byte, 10)) {
 		t.Error("it sends without a path")
