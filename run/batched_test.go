@@ -43,7 +43,7 @@ func TestTooLargeTurnsToBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	less := fmt.Sprint(plan.largest() * 4 / 5)
+	less := fmt.Sprint(plan.largest() * 9 / 10)
 	if strategy, notes, err := budget("4GiB"); err != nil || strategy != "granndis:0" {
 		t.Errorf("4 GiB: %s, %v: %s", strategy, err, notes)
 	}

@@ -223,9 +223,9 @@ func TestCompareOverMore(t *testing.T) {
 func TestCompareTypical(t *testing.T) {
 	dir := block(t, nil)
 	for want, change := range map[string]func(s *spec.Compare){
-		"gcn; sage; gat; gin":               func(s *spec.Compare) { s.Workers, s.InProcess = 0, false },
-		"halo; bns; pipegcn; sancus; g3":    func(s *spec.Compare) {},
-		"distdgl; salient; bytegnn; hopgnn": func(s *spec.Compare) { s.Mode = "mini" },
+		"gcn; sage; gat; gin":                        func(s *spec.Compare) { s.Workers, s.InProcess = 0, false },
+		"halo; bns; pipegcn; sancus; g3":             func(s *spec.Compare) {},
+		"distdgl; salient; bytegnn; hopgnn; cobatch": func(s *spec.Compare) { s.Mode = "mini" },
 	} {
 		s := comparing(dir)
 		s.Epochs = 2

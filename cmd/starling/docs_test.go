@@ -15,7 +15,7 @@ import (
 
 var (
 	flagName = regexp.MustCompile(`(^|[^\w-])--([a-z][a-z0-9-]*)`)
-	called   = regexp.MustCompile(`(?:^|[\s/(])starling ((?:bench |simulate )?[a-z]+)((?: [^|;&)]*)?)`)
+	called   = regexp.MustCompile(`(?:^|[\s/(])starling ((?:bench |simulate |paths )?[a-z]+)((?: [^|;&)]*)?)`)
 	quoted   = regexp.MustCompile("`[^`]*`")
 	joined   = regexp.MustCompile(`\\\n\s*`)
 )
