@@ -9,9 +9,10 @@ import (
 )
 
 // PreAuthPlaces is how many connections may be unauthenticated at once beyond those of the peers
-// themselves. A peer's first message follows its connection at once, so at 5,000 connections per
-// second a place is held ten times as long as that message takes.
-const PreAuthPlaces = 256
+// themselves. Addresses share places evenly, so where a flood of 5,000 connections per second comes from
+// nine of them, half of it from the host of a peer, the peer's connection keeps its place for 90 ms. Its
+// first message follows it at once, and has to arrive by then.
+const PreAuthPlaces = 2048
 
 // rememberedCookies bounds the memory for replays: a job has far fewer handshakes.
 const rememberedCookies = 1 << 16
@@ -31,12 +32,37 @@ type PreAuthPool struct {
 	mu    struct {
 		sync.Mutex
 		conns  []*PreAuthConn // in the order of arrival
+		places [2]places      // of the class without and with a cookie
 		closed bool
 		// cookies that were used, and the same in order: a recorded first message that is sent
 		// again has no advantage.
 		used  map[string]bool
 		order []string
 	}
+}
+
+// places counts the connections of a class, in all and by address.
+type places struct {
+	taken int
+	by    map[netip.Prefix]int
+}
+
+func (p *places) add(from netip.Prefix, n int) {
+	p.taken += n
+	if p.by[from] += n; p.by[from] == 0 {
+		delete(p.by, from)
+	}
+}
+
+// busiest is the address that has most; of several, any.
+func (p *places) busiest() (from netip.Prefix) {
+	most := 0
+	for a, n := range p.by {
+		if n > most {
+			from, most = a, n
+		}
+	}
+	return from
 }
 
 // PreAuthConn is a connection in the pool.
@@ -53,6 +79,9 @@ type PreAuthConn struct {
 func NewPreAuthPool(limit int) *PreAuthPool {
 	p := &PreAuthPool{limit: limit}
 	p.mu.used = map[string]bool{}
+	for i := range p.mu.places {
+		p.mu.places[i].by = map[netip.Prefix]int{}
+	}
 	return p
 }
 
@@ -66,6 +95,7 @@ func (p *PreAuthPool) Add(conn net.Conn) *PreAuthConn {
 	p.makeRoom(false)
 	c := &PreAuthConn{Conn: conn, pool: p, from: networkOf(conn.RemoteAddr())}
 	p.mu.conns = append(p.mu.conns, c)
+	p.class(false).add(c.from, 1)
 	return c
 }
 
@@ -85,31 +115,38 @@ func networkOf(a net.Addr) netip.Prefix {
 	return network
 }
 
+// class has the places of connections with or without a cookie. REQUIRES: mu held.
+func (p *PreAuthPool) class(promising bool) *places {
+	if promising {
+		return &p.mu.places[1]
+	}
+	return &p.mu.places[0]
+}
+
 // makeRoom closes a connection if the class is full. REQUIRES: mu held.
 func (p *PreAuthPool) makeRoom(promising bool) {
-	var class []*PreAuthConn
-	for _, c := range p.mu.conns {
-		if c.promising == promising && !c.authenticated {
-			class = append(class, c)
-		}
-	}
-	if len(class) < p.limit {
+	class := p.class(promising)
+	if class.taken < p.limit {
 		return
 	}
-	count, busiest := map[netip.Prefix]int{}, class[0].from
-	for _, c := range class {
-		if count[c.from]++; count[c.from] > count[busiest] {
-			busiest = c.from
-		}
-	}
-	oldest := class[slices.IndexFunc(class, func(c *PreAuthConn) bool { return c.from == busiest })]
+	busiest := class.busiest()
+	oldest := p.mu.conns[slices.IndexFunc(p.mu.conns, func(c *PreAuthConn) bool {
+		return c.promising == promising && !c.authenticated && c.from == busiest
+	})]
 	oldest.evict(errPoolFull)
 	p.remove(oldest)
 }
 
 // REQUIRES: mu held.
 func (p *PreAuthPool) remove(c *PreAuthConn) {
-	p.mu.conns = slices.DeleteFunc(p.mu.conns, func(o *PreAuthConn) bool { return o == c })
+	i := slices.Index(p.mu.conns, c)
+	if i < 0 {
+		return
+	}
+	p.mu.conns = slices.Delete(p.mu.conns, i, i+1)
+	if !c.authenticated {
+		p.class(c.promising).add(c.from, -1)
+	}
 }
 
 // Close closes the connections in the pool; Add takes no more.
@@ -139,6 +176,8 @@ func (c *PreAuthConn) Promising(cookie string) {
 		return
 	}
 	p.makeRoom(true)
+	p.class(false).add(c.from, -1)
+	p.class(true).add(c.from, 1)
 	c.promising = true
 }
 
@@ -164,7 +203,10 @@ func (c *PreAuthConn) Authenticated(err error) error {
 	if c.evicted != nil {
 		return c.evicted
 	}
-	c.authenticated = err == nil
+	if err == nil && !c.authenticated {
+		c.authenticated = true
+		c.pool.class(c.promising).add(c.from, -1)
+	}
 	return err
 }
 
