@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"sync"
 
 	"starling/coflow"
 	"starling/collective"
@@ -88,7 +89,8 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	if d := opt.Strategy.Descriptor; d != nil && d.WarmUp != nil {
 		opt.Epochs += min(d.WarmUp(opt.Strategy), epochs, 100)
 	}
-	none := &unsent{Endpoint: end, asked: map[asking]int64{}}
+	none := &unsent{Endpoint: end}
+	none.mu.asked = map[asking]int64{}
 	s := &Site{Ctx: ctx, Dev: dev, Part: used(part, opt), End: none, Opt: opt, Events: events, Alone: peers == nil,
 		MemoryOnly: true,
 		Peers:      &unsummed{real: peers, end: end, dev: dev, servers: part.Book.Servers}}
@@ -98,8 +100,8 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	}
 	measure := f.Measure
 	f.Measure = func(e *event.Epoch) error {
-		none.measuring = true
-		defer func() { none.measuring = false }()
+		none.measure(true)
+		defer none.measure(false)
 		return measure(e)
 	}
 	if _, err := f.Run(ctx); err != nil {
@@ -109,7 +111,7 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	if k, ok := as[Keeping](on); ok {
 		r.Kept = k.Kept()
 	}
-	for _, bytes := range none.asked {
+	for _, bytes := range none.mu.asked {
 		r.Early = max(r.Early, bytes)
 	}
 	return r, on.Finish()
@@ -119,8 +121,17 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 // before training.
 type unsent struct {
 	wire.Endpoint
-	asked     map[asking]int64 // bytes
-	measuring bool
+	mu struct {
+		sync.Mutex                  // batches are drawn on several cores
+		asked      map[asking]int64 // bytes
+		measuring  bool
+	}
+}
+
+func (e *unsent) measure(begins bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.measuring = begins
 }
 
 func (e *unsent) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wire.Pending {
@@ -139,7 +150,9 @@ func (e *unsent) Recv(from int, key wire.Key, kind wire.Kind, into []byte) *wire
 			into[i] = 1
 		}
 	}
-	e.asked[asking{key.Coflow, e.measuring}] += int64(len(into))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.asked[asking{key.Coflow, e.mu.measuring}] += int64(len(into))
 	return wire.Settled()
 }
 
