@@ -60,7 +60,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Errorf("%s was admitted", name)
 		}
 	}
-	for g.turned() < len(outsiders) { // they hear of it before the coordinator is told
+	for g.refusals() < len(outsiders) { // they hear of it before the coordinator is told
 		time.Sleep(time.Millisecond)
 	}
 	var wg sync.WaitGroup

@@ -59,7 +59,7 @@ func gather(t *testing.T, ctx context.Context, cfg Config) *gathering {
 }
 
 // turned is how many were turned away so far.
-func (g *gathering) turned() int {
+func (g *gathering) refusals() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.refused)
@@ -202,7 +202,7 @@ func TestUnauthenticatedPeers(t *testing.T) {
 			t.Errorf("%s was answered %q", what, answer)
 		}
 	}
-	for g.turned() < 9 { // they hear of it before the coordinator is told
+	for g.refusals() < 9 { // they hear of it before the coordinator is told
 		time.Sleep(time.Millisecond)
 	}
 	m, err := g.join(t, 0, "secret")

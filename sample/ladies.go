@@ -57,7 +57,7 @@ func (s *ladies) draw(key rng.Key, dst []uint32, t int) {
 	s.layers.take(key, NewDistribution(s.norms), s.neighbours, t)
 }
 
-// normalize scales the edges of each destination so that they add up to its degree.
+// normalize scales the edges of each destination so that they sum to its degree.
 func (s *ladies) normalize(x *Block, dst []uint32) {
 	g := s.layers.of.graph
 	for i, v := range dst {
@@ -65,12 +65,12 @@ func (s *ladies) normalize(x *Block, dst []uint32) {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			all += weight(g, e)
 		}
-		AddUpTo(x.Weights[x.Indptr[i]:x.Indptr[i+1]], all)
+		SumTo(x.Weights[x.Indptr[i]:x.Indptr[i+1]], all)
 	}
 }
 
-// AddUpTo scales what edges count so that they add up to all.
-func AddUpTo(edges []float32, all float64) {
+// SumTo scales what edges count so that they sum to all.
+func SumTo(edges []float32, all float64) {
 	sum := 0.0
 	for _, w := range edges {
 		sum += float64(w)

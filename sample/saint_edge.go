@@ -43,7 +43,7 @@ func (s *SAINTEdgeDraws) Draws() int {
 }
 
 // Draw is the vertex whose in-edge draw i is, and where among them: the first at which their
-// weights add up to over x.
+// weights sum to over x.
 func (s *SAINTEdgeDraws) Draw(key rng.Key, i uint64) (v uint32, x float64) {
 	v = s.ends.Draw(key, 2*i)
 	return v, key.Float64(2*i+1) * s.ends.Probability(v) * s.total
@@ -121,7 +121,7 @@ func (s *saintEdges) Vertices(key rng.Key, take func(uint32)) {
 	}
 }
 
-// source is that of v's in-edges at which their weights add up to over x, v itself where there is none.
+// source is that of v's in-edges at which their weights sum to over x, v itself where there is none.
 func (s *saintEdges) source(v uint32, x float64) uint32 {
 	row := s.g.Neighbors(v)
 	if len(row) == 0 {

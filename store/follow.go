@@ -29,7 +29,7 @@ const (
 // How an in-edge is chosen.
 const (
 	byWalk   uint32 = iota // by the walk's key
-	byWeight               // where weights add up to over a float64
+	byWeight               // where weights sum to over a float64
 )
 
 const nowhere = math.MaxUint32 // after a vertex without in-edges

@@ -181,7 +181,7 @@ func (m *LayerSampler) connect(b *sample.Batch, known *Known, layer int) {
 			features = append(features, d.features[int(e)*dim:(int(e)+1)*dim]...)
 		}
 		if m.q == nil {
-			sample.AddUpTo(x.Weights[from:], all)
+			sample.SumTo(x.Weights[from:], all)
 		}
 		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
 	})
