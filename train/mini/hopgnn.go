@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -144,13 +145,17 @@ func (m *merging) begin(o hopOptions, servers int) {
 	}
 }
 
-// after takes in how long an epoch took: the first with no step merged, and then as long as it
-// is shorter than the one before one more.
+// after takes in how long an epoch took: the second with no step merged, and then as long as it
+// is shorter than the one before one more. The first, in which pages and connections are met for
+// the first time, would make any other look short.
 func (m *merging) after(seconds float64) (changed bool) {
 	switch {
 	case m.settled:
 		return false
-	case m.last > 0 && seconds >= m.last:
+	case m.last == 0:
+		m.last = math.MaxFloat64
+		return false
+	case seconds >= m.last:
 		m.settled = true
 		m.merged--
 		return true
