@@ -11,7 +11,7 @@ COMMIT := $(shell git describe --always --abbrev=12 --exclude '*' --dirty=+chang
 LDFLAGS := -X starling/run.commit=$(COMMIT)
 export STARLING_PYTHON ?= $(CURDIR)/build/python/bin/python
 
-.PHONY: build static demo test test-go test-tools test-arm64 lint lint-go lint-arm64 fuzz bench bench-peers generate clean
+.PHONY: build static demo test test-go test-tools test-arm64 lint lint-go vet lint-arm64 fuzz bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/starling
@@ -26,15 +26,15 @@ demo: build
 
 # Many tests wait rather than compute, so the emulated ones run beside them. At the end: which tests were
 # skipped and why, and which packages failed, of both.
-test: lint-go
+test: vet
 	@mkdir -p build && rm -f build/test-*.txt
 	@status=0; $(MAKE) --no-print-directory -j2 test-go test-arm64 || status=$$?; cat build/test-*.txt; exit $$status
 
-# Vetted before, and in internal/lint. The package that takes longest begins first.
+# Vetted before. The packages that take longest begin first.
 test-go: test-tools
 	@mkdir -p build
 	$(GO) run ./internal/testsummary -summary build/test-go.txt -again 3 \
-		$(GO) test -json -vet=off -timeout 20m ./train ./...
+		$(GO) test -json -vet=off -timeout 20m ./cmd/starling ./train ./...
 
 # The programs that tests run against, as METIS and Open MPI, where they may be installed.
 test-tools:
@@ -46,11 +46,13 @@ test-arm64: test-tools lint-arm64
 
 lint: lint-go lint-arm64
 
-lint-go:
+lint-go: vet
+	$(GO) test -vet=off ./internal/lint
+
+vet:
 	$(GO) vet ./...
 	$(GO) vet -tags static ./wire ./partition
 	$(GO) vet -tags openblas ./tensor
-	$(GO) test -vet=off ./internal/lint
 
 lint-arm64:
 	GOARCH=arm64 $(GO) vet ./...

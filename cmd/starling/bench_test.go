@@ -7,6 +7,7 @@ import (
 )
 
 func TestBenchKernels(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o := works(t, dir, "bench", "kernels", "--rows", "500", "--width", "16", "--rounds", "1", "--only", "softmax",
 		"--json", "-")
@@ -23,6 +24,7 @@ func TestBenchKernels(t *testing.T) {
 }
 
 func TestBenchPartition(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	o := works(t, dir, "bench", "partition", "graph", "--parts", "3", "--methods", "hash,multilevel")
 	lines := strings.Split(strings.TrimSpace(o.stdout), "\n")

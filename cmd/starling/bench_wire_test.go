@@ -8,8 +8,9 @@ import (
 
 // A benchmark has a row for each operation, size and transport, and leaves nothing.
 func TestBenchWire(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // where no other run leaves anything
-	out := works(t, t.TempDir(), "bench", "wire", "--workers", "3", "--sizes", "4096,65536", "--seconds", "0.01",
+	t.Parallel()
+	dir := t.TempDir()
+	out := works(t, dir, "bench", "wire", "--workers", "3", "--sizes", "4096,65536", "--seconds", "0.01",
 		"--json", "-").stdout
 	var got struct {
 		Workers int
@@ -31,10 +32,11 @@ func TestBenchWire(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 func TestBenchWireMistakes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"--ops all-reduc", "all-reduce"},
 		{"--sizes 10", "--sizes"},

@@ -14,7 +14,7 @@ func TestChosenSettings(t *testing.T) {
 	for _, c := range []string{"--workers 3 --strategy neutronstar", "--workers 4 --servers 2 --strategy granndis"} {
 		t.Run(strings.Fields(c)[len(strings.Fields(c))-1], func(t *testing.T) {
 			t.Parallel()
-			dir := smallGraph(t)
+			dir := small(t)
 			args := trainArgs(append(strings.Fields(c), "--quiet", "--json", "-", "--out", "out")...)
 			weights := func(out output) (map[string]any, string) {
 				b, err := os.ReadFile(filepath.Join(dir, "out", "model.safetensors"))
@@ -47,7 +47,7 @@ func TestChosenSettings(t *testing.T) {
 			}
 		})
 	}
-	dir := smallGraph(t)
+	dir := small(t)
 	refuses(t, dir, []string{"--rates", "row:S"}, trainArgs("--workers", "2", "--strategy", "neutronstar", "--rates",
 		"fast")...)
 	refuses(t, dir, []string{"--rates", "2 layers"}, trainArgs("--workers", "2", "--strategy", "neutronstar", "--rates",

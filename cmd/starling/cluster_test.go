@@ -42,8 +42,8 @@ func sameLosses(t *testing.T, what string, got, want []float64) {
 	}
 }
 
-// workersOf are the pids of our worker processes.
-func workersOf(t *testing.T) (pids []int) {
+// workersOf are the pids of our worker processes that run in a folder, in the order of their start.
+func workersOf(t *testing.T, dir string) (pids []int) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
 		t.Skip("there is no /proc here to look for processes in")
@@ -51,29 +51,29 @@ func workersOf(t *testing.T) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		b, _ := os.ReadFile(f)
-		if args := strings.Split(string(b), "\x00"); args[0] == binary && len(args) > 1 && args[1] == "worker" {
+		in, err := os.Readlink(filepath.Join(filepath.Dir(f), "cwd"))
+		if args := strings.Split(string(b), "\x00"); args[0] == binary && len(args) > 1 && args[1] == "worker" &&
+			err == nil && strings.HasPrefix(in+"/", dir+"/") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			pids = append(pids, pid)
 		}
 	}
+	slices.Sort(pids)
 	return pids
 }
 
-// nothingLeft fails if a worker or a temporary partition has outlived its run. Memory
-// that workers share has no name, and goes with them.
-func nothingLeft(t *testing.T) {
+// nothingLeft fails if a worker or a temporary partition has outlived its run in a folder.
+// Memory that workers share has no name, and goes with them.
+func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
-	nothingLeftOf(t, "/", os.TempDir())
+	nothingLeftOf(t, dir, temporary(dir))
 }
 
-// nothingLeftOf is nothingLeft for runs in a folder.
+// nothingLeftOf is nothingLeft for runs with temporary files elsewhere.
 func nothingLeftOf(t *testing.T, dir, tmp string) {
 	t.Helper()
 	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
-		pids := slices.DeleteFunc(workersOf(t), func(pid int) bool {
-			in, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-			return err != nil || !strings.HasPrefix(in, dir)
-		})
+		pids := workersOf(t, dir)
 		if len(pids) == 0 {
 			break
 		}
@@ -90,6 +90,7 @@ func nothingLeftOf(t *testing.T, dir, tmp string) {
 // Every number of workers, as processes over each transport and as goroutines,
 // follows the loss of one.
 func TestWorkersEqualOne(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	model := []string{"--model", "sage", "--norm", "batch", "--json", "-"}
 	want := losses(t, result(t, works(t, dir, trainArgs(append(model, "--quiet")...)...).stdout))
@@ -127,7 +128,7 @@ func TestWorkersEqualOne(t *testing.T) {
 	}
 	refuses(t, dir, []string{"--parts", "workers"}, trainArgs("--parts", "2", "--workers", "3")...)
 	refuses(t, dir, []string{"--workers", "3, the parts of parts"}, "train", "parts", "--parts", "2")
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // started is a command under way.
@@ -141,9 +142,7 @@ type started struct {
 
 func start(t *testing.T, dir string, args ...string) *started {
 	t.Helper()
-	c := exec.Command(binary, args...)
-	c.Dir = dir
-	return startCommand(t, c)
+	return startCommand(t, in(t, dir, exec.Command(binary, args...)))
 }
 
 // startCommand starts any command.
@@ -192,11 +191,13 @@ var endless = []string{"--epochs", "100000", "--eval-every", "0"}
 
 // A worker that is killed stops all; the last line names it.
 func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	dir := small(t)
 	for _, transport := range []string{"tcp", "auto"} {
-		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop", "--transport",
+		s := start(t, dir, trainArgs(append(endless, "--workers", "3", "--on-failure", "stop", "--transport",
 			transport)...)...)
 		s.until(t, `^epoch `)
-		pids := workersOf(t)
+		pids := workersOf(t, dir)
 		if len(pids) != 3 {
 			t.Fatalf("workers %v", pids)
 		}
@@ -209,29 +210,33 @@ func TestKilledWorker(t *testing.T) {
 		if want := regexp.MustCompile(fmt.Sprintf(`^starling: rank \d \(pid %d .*\): .*killed \(signal 9`, pids[1])); status != 1 || !want.MatchString(last) {
 			t.Errorf("%s: status %d, the last line is %q", transport, status, last)
 		}
-		nothingLeft(t)
+		nothingLeft(t, dir)
 	}
 }
 
 // Workers end with their parent, however it ends.
 func TestKilledCoordinator(t *testing.T) {
-	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop")...)...)
+	t.Parallel()
+	dir := small(t)
+	s := start(t, dir, trainArgs(append(endless, "--workers", "3", "--on-failure", "stop")...)...)
 	s.until(t, `^epoch `)
-	if n := len(workersOf(t)); n != 3 {
+	if n := len(workersOf(t, dir)); n != 3 {
 		t.Fatalf("%d workers", n)
 	}
 	s.Process.Kill()
 	s.end()
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // A worker that is lost while all are about to stop, or just before, does not make a
 // failure of a Ctrl-C.
 func TestInterruptWhileAWorkerIsLost(t *testing.T) {
-	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--heartbeat",
+	t.Parallel()
+	dir := small(t)
+	s := start(t, dir, trainArgs(append(endless, "--workers", "3", "--heartbeat",
 		fmt.Sprint(hang.Seconds()))...)...)
 	s.until(t, `^epoch `)
-	pids := workersOf(t)
+	pids := workersOf(t, dir)
 	if len(pids) != 3 {
 		t.Fatalf("workers %v", pids)
 	}
@@ -242,12 +247,13 @@ func TestInterruptWhileAWorkerIsLost(t *testing.T) {
 	if status := s.end(); status != 130 {
 		t.Errorf("status %d\n%s%s", status, s.stdout.String(), s.stderr.String())
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Ctrl-C makes all stop after the same epoch, with a checkpoint that any number of
 // workers goes on from to the result of an undisturbed run.
 func TestInterruptWorkers(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	common := []string{"--norm", "batch", "--checkpoint-dir", "ck", "--json", "r.json"}
 	s := start(t, dir, trainArgs(append(endless, append(common, "--workers", "3")...)...)...)
@@ -260,7 +266,7 @@ func TestInterruptWorkers(t *testing.T) {
 	if b := m["bytes"].(map[string]any); status != 130 || m["reason"] != "interrupted" || b["total"] != b["planned"] {
 		t.Fatalf("status %d, reason %v, bytes %v, %s", status, m["reason"], b, s.stderr.String())
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 	for i, go_ := range []string{"--workers 2", "--workers 4 --in-process", "--workers 1"} {
 		epochs := fmt.Sprint(int(m["epochs"].(float64)) + 3*(i+1))
 		more := []string{"--epochs", epochs, "--eval-every", "0", "--norm", "batch", "--json", "r.json", "--quiet"}
@@ -285,6 +291,7 @@ func passHangUpsOn(t *testing.T) {
 
 // TestTerminalCloses: that is a Ctrl-C, also where it is said twice.
 func TestTerminalCloses(t *testing.T) {
+	t.Parallel()
 	passHangUpsOn(t)
 	dir := small(t)
 	s := start(t, dir, trainArgs(append(endless, "--workers", "2", "--checkpoint-dir", "ck", "--json", "r.json")...)...)
@@ -302,12 +309,13 @@ func TestTerminalCloses(t *testing.T) {
 	if saved, err := filepath.Glob(filepath.Join(dir, "ck", "epoch-*")); len(saved) == 0 {
 		t.Error("nothing was saved: ", err)
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // TestOutputWithoutReader: a run whose output goes nowhere any more, as over a connection that
 // was lost, is stopped and saved.
 func TestOutputWithoutReader(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for _, workers := range []string{"1", "2"} {
 		s := start(t, dir, trainArgs(append(endless, "--workers", workers, "--checkpoint-dir", "ck"+workers, "--out",
@@ -322,12 +330,13 @@ func TestOutputWithoutReader(t *testing.T) {
 			t.Error("nothing was saved: ", err)
 		}
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Workers started by hand: one of another job is refused, the others train, each
 // with no more than a copy of its own part.
 func TestWorkersByHand(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "2", "--out", "parts", "--quiet")
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("correct horse battery staple"), 0o600); err != nil {
@@ -364,11 +373,12 @@ func TestWorkersByHand(t *testing.T) {
 	if len(seen) != 2 || seen[1] < 10 {
 		t.Errorf("spans of workers %v, want 0 and 1", seen)
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Workers that never come are named, and those that came are told so and sent home.
 func TestMissingWorker(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	for within := 1; ; within *= 2 {
@@ -386,11 +396,12 @@ func TestMissingWorker(t *testing.T) {
 		}
 		break
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // A worker's own mistake is the last line, its own too, not what followed from it.
 func TestWrongPart(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	s := start(t, dir, "train", "parts", "--no-launch")
@@ -408,11 +419,12 @@ func TestWrongPart(t *testing.T) {
 		!strings.Contains(last, "found part 1 of") {
 		t.Errorf("status %d, %s", status, s.stderr.String())
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // A part that cannot be read is named with its rank before anything starts.
 func TestDamagedPart(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	if err := os.Truncate(filepath.Join(dir, "parts/part2/indices.npy"), 300); err != nil {
@@ -426,5 +438,5 @@ func TestDamagedPart(t *testing.T) {
 			t.Errorf("%s: status %d, %s", how, o.status, o.stderr)
 		}
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }

@@ -7,6 +7,7 @@ import (
 )
 
 func TestCompareCommand(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	help := works(t, dir, "compare", "--help").stdout
 	for _, want := range []string{"--strategies", "--rounds", "--from", "--html", "--workers", "halo"} {
@@ -45,12 +46,13 @@ func TestCompareCommand(t *testing.T) {
 		!strings.Contains(out, "1.00x") {
 		t.Error(out)
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Strategies of mini-batches are rated over distdgl, wherever it stands in the list, with
 // figures of their own.
 func TestCompareMini(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	args := strings.Fields("compare graph --mode mini --sampler neighbour --model sage --norm none --batch-size 40 " +
 		"--fanout 4,4 --workers 2 --servers 2 --strategies salient,distdgl,bytegnn,hopgnn --json - --html c.html")

@@ -40,6 +40,7 @@ func members(t *testing.T) string {
 
 // The way of a table of people: imported, looked at, trained on, predicted, served.
 func TestOwnTables(t *testing.T) {
+	t.Parallel()
 	dir := members(t)
 	from := []string{"import", "edgelist", "edges.csv", "--labels", "labels.csv", "--features", "people.csv", "--splits", "splits.csv"}
 	with := func(more ...string) []string { return append(append([]string{}, from...), more...) }
@@ -112,6 +113,7 @@ func servesNames(t *testing.T, dir string) {
 
 // A graph alone learns from its edges; what is missing is named together with what makes it.
 func TestGraphAlone(t *testing.T) {
+	t.Parallel()
 	dir := members(t)
 	works(t, dir, "import", "edgelist", "edges.csv", "--out", "alone", "--quiet")
 	refuses(t, dir, []string{"no features", "--features-from degree, one-hot, random or position"}, "train", "alone", "--task", "link")
@@ -123,6 +125,7 @@ func TestGraphAlone(t *testing.T) {
 }
 
 func TestWeightsThatAreNotLookedAt(t *testing.T) {
+	t.Parallel()
 	dir := members(t)
 	badFile(t, dir, "minus.csv", "source,target,weight\n0,1,-1\n1,2,1\n2,0,1\n")
 	with := []string{"--weights", "--labels", "labels.csv", "--features-from", "random", "--out", "g", "--overwrite", "--quiet"}
@@ -147,6 +150,7 @@ func TestWeightsThatAreNotLookedAt(t *testing.T) {
 
 // The first run needs no network.
 func TestDemoDataset(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	works(t, dir, "get", "demo", "--quiet")
 	m := result(t, works(t, dir, "train", "demo", "--epochs", "100", "--json", "-", "--quiet").stdout)

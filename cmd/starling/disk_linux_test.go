@@ -16,6 +16,7 @@ import (
 // A disk that weights or checkpoints do not fit on is refused before training; one that fills up while results are
 // written, with status 1. Nothing half-written stays.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	disk := filepath.Join(dir, "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
@@ -64,6 +65,7 @@ func TestFullDisk(t *testing.T) {
 
 // A disk that others fill while a model is trained: the model is kept elsewhere, it is said where, and it works.
 func TestDiskFillsWhileTraining(t *testing.T) {
+	t.Parallel()
 	for _, more := range [][]string{nil, {"--workers", "2"}} {
 		dir := small(t)
 		disk, home := filepath.Join(dir, "disk"), filepath.Join(dir, "home")
@@ -106,7 +108,7 @@ func TestDiskFillsWhileTraining(t *testing.T) {
 // Files that are there already are replaced only by who says so; a run that is resumed replaces its own.
 func TestOverwrite(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	train := trainArgs("--quiet", "--out", "run", "--epochs", "3")
 	predict := []string{"predict", "run", "graph", "--out", "labels.csv"}
 	export := []string{"export", "run", "--out", "exported"}
@@ -125,6 +127,7 @@ func TestOverwrite(t *testing.T) {
 
 // A graph that does not fit on the disk is refused before anything is drawn.
 func TestGenerateMoreThanTheDiskHolds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	refuses(t, dir, []string{"--out", "free space"}, "generate", "er", "--nodes", "4000000000", "--edges", "1000",
 		"--features", "1000000", "--out", "g")
@@ -139,7 +142,7 @@ func TestGenerateMoreThanTheDiskHolds(t *testing.T) {
 // tells that it was not.
 func TestFullDiskBehindStandardOutput(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

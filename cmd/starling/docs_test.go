@@ -91,6 +91,7 @@ func codeOf(page string) (code string) {
 // where it is listed, of another program; and where it is typed, as in our help's examples, the
 // command exists and has it.
 func TestPagesNameFlags(t *testing.T) {
+	t.Parallel()
 	flags := map[string]map[string]bool{}
 	top := root(nil)
 	top.InitDefaultHelpCmd()

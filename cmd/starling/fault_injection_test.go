@@ -358,7 +358,7 @@ func (r *faultedRun) pid(rank int) int {
 
 // started are the workers' processes that the run has started.
 func (r *faultedRun) started() (pids []int) {
-	for _, pid := range workersOf(r.t) {
+	for _, pid := range workersOf(r.t, r.dir) {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		if after := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(after) > 1 &&
 			after[1] == fmt.Sprint(r.main.Process.Pid) {

@@ -42,7 +42,7 @@ func TestShortHelp(t *testing.T) {
 // TestWordsOfUsers: flags and values of other libraries, and of other Englishes, are understood.
 func TestWordsOfUsers(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	o := works(t, dir, "train", "graph", "--dry-run", "--model", "GraphSAGE", "--learning-rate", "0.5", "--optimiser",
 		"ADAM",
 		"--num-layers", "2", "--mode", "mini", "--sampler", "neighbors", "--num-neighbors", "4,3", "--row-normalise")

@@ -14,16 +14,13 @@ import (
 	"time"
 )
 
-// ofLaunchers are the variables that would make this test's own commands tasks.
+// ofLaunchers are the variables that would make these tests' own commands tasks.
 var ofLaunchers = []string{"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
 	"RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX", "STARLING_SIZE", "STARLING_MASTER", "STARLING_TOKEN"}
 
 // launched is a small graph in four parts, and the losses of one worker.
 func launched(t *testing.T) (dir string, want []float64) {
 	t.Helper()
-	for _, name := range ofLaunchers {
-		t.Setenv(name, "")
-	}
 	dir = small(t)
 	works(t, dir, "partition", "graph", "--parts", "4", "--out", "parts", "--quiet")
 	return dir, losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout))
@@ -40,8 +37,8 @@ func trained(t *testing.T, what, dir string, want []float64) {
 	if err := os.Remove(filepath.Join(dir, "r.json")); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t)
-	for _, d := range []string{dir, filepath.Join(os.TempDir(), fmt.Sprint("starling-", os.Getuid()))} {
+	nothingLeft(t, dir)
+	for _, d := range []string{dir, filepath.Join(temporary(dir), fmt.Sprint("starling-", os.Getuid()))} {
 		if left, _ := filepath.Glob(filepath.Join(d, ".starling-*")); len(left) > 0 {
 			t.Errorf("%s: %v was left", what, left)
 		}
@@ -51,11 +48,13 @@ func trained(t *testing.T, what, dir string, want []float64) {
 // task is a command with a launcher's variables.
 func task(t *testing.T, dir string, env []string, args ...string) *started {
 	t.Helper()
-	for _, e := range env {
-		name, value, _ := strings.Cut(e, "=")
-		t.Setenv(name, value)
-	}
-	return start(t, dir, args...)
+	return startCommand(t, withEnv(in(t, dir, exec.Command(binary, args...)), env...))
+}
+
+// withEnv gives a command more variables.
+func withEnv(c *exec.Cmd, env ...string) *exec.Cmd {
+	c.Env = append(c.Environ(), env...)
+	return c
 }
 
 func taskArgs(more ...string) []string {
@@ -65,6 +64,7 @@ func taskArgs(more ...string) []string {
 
 // The same command in every task: one coordinates, all train.
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	dir, want := launched(t)
 	if err := os.Mkdir(filepath.Join(dir, "meet"), 0o755); err != nil {
 		t.Fatal(err)
@@ -87,9 +87,6 @@ func TestTasks(t *testing.T) {
 				t.Errorf("%s: status %d\n%s", c.name, status, s.stderr.String())
 			}
 		}
-		for _, name := range ofLaunchers {
-			t.Setenv(name, "")
-		}
 		trained(t, c.name, dir, want)
 	}
 }
@@ -108,7 +105,7 @@ func TestTasksOnTwoHosts(t *testing.T) {
 		var said [4]bytes.Buffer
 		for rank := range 4 {
 			cmd := netcluster("exec", append([]string{fmt.Sprint(rank / 2), binary}, taskArgs()...)...)
-			cmd.Dir, cmd.Env = dir, append(cmd.Env, strings.Fields(fmt.Sprintf(c.env, rank))...)
+			withEnv(in(t, dir, cmd), strings.Fields(fmt.Sprintf(c.env, rank))...)
 			cmd.Stdout, cmd.Stderr = &said[rank], &said[rank]
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -130,6 +127,7 @@ func TestTasksOnTwoHosts(t *testing.T) {
 
 // The manifest says everywhere how many pods there are, and what they are told is right.
 func TestManifest(t *testing.T) {
+	t.Parallel()
 	b, err := os.ReadFile(filepath.FromSlash("../../deploy/kubernetes.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +160,7 @@ func TestManifest(t *testing.T) {
 
 // A worker's process that is killed is started again by its own task.
 func TestKilledTask(t *testing.T) {
+	t.Parallel()
 	dir, want := launched(t)
 	var tasks []*started
 	for _, rank := range []int{1, 2, 3, 0} {
@@ -170,7 +169,7 @@ func TestKilledTask(t *testing.T) {
 	}
 	first := tasks[3]
 	first.until(t, `^epoch `)
-	pids := workersOf(t)
+	pids := workersOf(t, dir)
 	if len(pids) != 4 {
 		t.Fatalf("workers %v", pids)
 	}
@@ -198,12 +197,13 @@ func TestKilledTask(t *testing.T) {
 	got := losses(t, m)
 	n := min(len(got), len(want)) // a slow machine has done fewer
 	sameLosses(t, "the first epochs", got[:n], want[:n])
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Slurm ends a job by telling every process of it, and a task tells its own worker too:
 // that is no second Ctrl-C, all stop after the same epoch and save.
 func TestTerminatedTasks(t *testing.T) {
+	t.Parallel()
 	dir, _ := launched(t)
 	var tasks []*started
 	for _, rank := range []int{1, 2, 3, 0} {
@@ -212,7 +212,7 @@ func TestTerminatedTasks(t *testing.T) {
 	}
 	first := tasks[3]
 	first.until(t, `^epoch `)
-	pids := workersOf(t)
+	pids := workersOf(t, dir)
 	for _, s := range tasks {
 		pids = append(pids, s.Process.Pid)
 	}
@@ -229,21 +229,20 @@ func TestTerminatedTasks(t *testing.T) {
 	if m := result(t, readFile(t, dir, "r.json")); m["reason"] != "interrupted" {
 		t.Errorf("reason %v", m["reason"])
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 func TestTaskMistakes(t *testing.T) {
+	t.Parallel()
 	dir, _ := launched(t)
+	as := func(env string, args ...string) output {
+		t.Helper()
+		return finish(t, withEnv(in(t, dir, exec.Command(binary, args...)), strings.Fields(env)...))
+	}
 	refusesAs := func(env, want string, args ...string) {
 		t.Helper()
-		for _, e := range strings.Fields(env) {
-			name, value, _ := strings.Cut(e, "=")
-			t.Setenv(name, value)
-		}
-		refuses(t, dir, []string{want}, append([]string{"train", "parts", "--timeout", "1"}, args...)...)
-		for _, name := range ofLaunchers {
-			t.Setenv(name, "")
-		}
+		args = append([]string{"train", "parts", "--timeout", "1"}, args...)
+		refused(t, as(env, args...), []string{want}, args)
 	}
 	refusesAs("PMI_RANK=4 PMI_SIZE=4", "PMI_RANK")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "the tasks that mpich has started", "--workers", "3")
@@ -262,23 +261,21 @@ func TestTaskMistakes(t *testing.T) {
 	}
 	refusesAs("", "3 slots", "--hosts", "hosts")
 	// A task whose coordinator never comes gives up.
-	t.Setenv("PMI_RANK", "1")
-	t.Setenv("PMI_SIZE", "4")
-	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 ||
+	if o := as("PMI_RANK=1 PMI_SIZE=4", "train", "parts", "--timeout", "1"); o.status != 2 ||
 		!strings.Contains(o.stderr, "no run in ") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
 	}
-	refuses(t, dir, []string{"DIR", "a dataset", "starling partition graph --parts 4"}, "train", "graph", "--timeout",
-		fmt.Sprint(2*hang.Seconds()))
-	t.Setenv("PMI_RANK", "0")
-	works(t, dir, "train", "graph", "--launcher", "none", "--epochs", "1", "--quiet")
+	args := []string{"train", "graph", "--timeout", fmt.Sprint(2 * hang.Seconds())}
+	refused(t, as("PMI_RANK=1 PMI_SIZE=4", args...), []string{"DIR", "a dataset", "starling partition graph --parts 4"}, args)
+	if o := as("PMI_RANK=0 PMI_SIZE=4", "train", "graph", "--launcher", "none", "--epochs", "1", "--quiet"); o.status != 0 {
+		t.Errorf("status %d, %s", o.status, o.stderr)
+	}
 }
 
 // Under the launchers themselves, where they are installed.
 func TestMPILaunchers(t *testing.T) {
+	t.Parallel()
 	dir, want := launched(t)
-	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
-	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 	for _, c := range []struct{ launcher, args, from string }{{"mpirun.openmpi", "-n 4 --oversubscribe", "openmpi-bin"},
 		{"mpiexec.mpich", "-n 4", "mpich"}} {
 		t.Run(c.launcher, func(t *testing.T) {
@@ -287,7 +284,7 @@ func TestMPILaunchers(t *testing.T) {
 				t.Skipf("%s is not installed: nothing was run under it (Debian's package is %s)", c.launcher, c.from)
 			}
 			cmd := exec.Command(path, append(append(strings.Fields(c.args), binary), taskArgs()...)...)
-			cmd.Dir = dir
+			withEnv(in(t, dir, cmd), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -298,6 +295,7 @@ func TestMPILaunchers(t *testing.T) {
 
 // Workers that know where etcd is, and nothing else.
 func TestMeetingInEtcd(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("etcd")
 	if err != nil {
 		t.Skip("etcd is not installed: no run used it (Debian's package is etcd-server)")
@@ -332,13 +330,13 @@ func TestMeetingInEtcd(t *testing.T) {
 	}
 	at := "etcd:" + urls[0] + "/test"
 	refuses(t, dir, []string{"--listen", "--token-file"}, "train", "parts", "--no-launch", "--rendezvous", at)
-	t.Setenv("STARLING_TOKEN", "correct horse battery staple")
+	token := []string{"STARLING_TOKEN=correct horse battery staple"}
 	var all []*started
 	for rank := range 4 {
-		all = append(all, start(t, dir, "worker", "--rendezvous", at, "--rank", fmt.Sprint(rank), "--timeout",
+		all = append(all, task(t, dir, token, "worker", "--rendezvous", at, "--rank", fmt.Sprint(rank), "--timeout",
 			fmt.Sprint(hang.Seconds())))
 	}
-	all = append(all, start(t, dir, taskArgs("--no-launch", "--rendezvous", at)...))
+	all = append(all, task(t, dir, token, taskArgs("--no-launch", "--rendezvous", at)...))
 	for _, s := range all {
 		if status := s.end(); status != 0 {
 			t.Errorf("status %d\n%s", status, s.stderr.String())
@@ -361,6 +359,7 @@ func inMemory(t *testing.T) string {
 
 // A hosts file, with a command in ssh's place that stays here.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	dir, want := launched(t)
 	for name, text := range map[string]string{
 		"ssh": "#!/bin/sh\necho \"$1: $2\" >> calls\n[ \"$1\" != gone ] || { echo 'ssh: no such host' >&2; exit " +
@@ -387,12 +386,13 @@ func TestHosts(t *testing.T) {
 	if o.status != 1 || !strings.Contains(o.stderr, "ssh: no such host") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 	refuses(t, dir, []string{"--parts 5"}, "train", "graph", "--hosts", "hosts")
 }
 
 // A run that a launcher starts again goes on where it was.
 func TestResumeIfAny(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	again := func(epochs string) map[string]any {
 		t.Helper()

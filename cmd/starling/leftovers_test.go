@@ -9,9 +9,10 @@ import (
 // A run that is killed leaves its temporary partition behind; the next one removes it,
 // and leaves that of a run under way alone.
 func TestLeftovers(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	folders := func() []string {
-		list, _ := filepath.Glob(filepath.Join(os.TempDir(), "starling-parts-*"))
+		list, _ := filepath.Glob(filepath.Join(temporary(dir), "starling-parts-*"))
 		return list
 	}
 	args := trainArgs(append(endless, "--workers", "2")...)
@@ -37,5 +38,5 @@ func TestLeftovers(t *testing.T) {
 	if status := running.end(); status != 130 {
 		t.Errorf("status %d: %s", status, running.stderr.String())
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }

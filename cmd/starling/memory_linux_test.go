@@ -16,6 +16,7 @@ import (
 // same losses: they are mapped from disk and read in passes. The kernel ends the
 // process if it needs more than the control group has.
 func TestLargerThanMemory(t *testing.T) {
+	t.Parallel()
 	const limit = 96 << 20
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "60000", "--edges", "300000", "--features", "1000", "--classes", "4",
@@ -48,6 +49,7 @@ func TestLargerThanMemory(t *testing.T) {
 // So does it in batches on two workers that have less than the features together, and pull rows
 // of each other's mapped files.
 func TestBatchesLargerThanMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it reads more than there is memory for")
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -36,13 +35,12 @@ func mpiLaunchers() (out [][]string) {
 // Over MPI the losses are those of workers in one process, to the bit, and so is what
 // they send.
 func TestMPIEqualsInProcess(t *testing.T) {
+	t.Parallel()
 	launchers := mpiLaunchers()
 	if len(launchers) == 0 {
 		t.Skip("there is no mpirun here: install Open MPI (openmpi-bin) or MPICH (mpich) to run this test")
 	}
-	tmp := os.TempDir()
 	dir := small(t)
-	t.Setenv("TMPDIR", tmp) // MPI has sockets there, whose names must be short
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	args := append([]string{"train", "parts", "--model", "sage", "--norm", "batch", "--json", "-"}, quick...)
 	want := result(t, works(t, dir, append(args, "--in-process")...).stdout)
@@ -52,7 +50,7 @@ func TestMPIEqualsInProcess(t *testing.T) {
 			defer cancel()
 			c := exec.CommandContext(ctx, l[0], slices.Concat(l[1:], []string{binary}, args,
 				[]string{"--transport", "mpi"})...)
-			c.Dir = dir
+			c.Dir = dir // with the temporary files of all tests: MPI has sockets there, whose names must be short
 			c.WaitDelay = time.Second
 			var out, says bytes.Buffer
 			c.Stdout, c.Stderr = &out, &says
@@ -75,6 +73,7 @@ func TestMPIEqualsInProcess(t *testing.T) {
 
 // Without a launcher there is no MPI to go over.
 func TestMPIAlone(t *testing.T) {
+	t.Parallel()
 	refuses(t, small(t), []string{"--transport", "mpirun -n 4 starling train"},
 		trainArgs("--workers", "2", "--transport", "mpi")...)
 }

@@ -74,8 +74,7 @@ func TestTwoHosts(t *testing.T) {
 	newCluster(t, "--hosts", "2", "--slow", "1gbit")
 	dir := small(t)
 	want := losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout))
-	run := netcluster("run", append([]string{"--workers", "4", "graph", "--json", "r.json"}, quick...)...)
-	run.Dir = dir
+	run := in(t, dir, netcluster("run", append([]string{"--workers", "4", "graph", "--json", "r.json"}, quick...)...))
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -87,7 +86,7 @@ func TestTwoHosts(t *testing.T) {
 		links["same_host"] == nil {
 		t.Errorf("bytes %v", b)
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // A host that is cut off ends the run with a word about who waited for whom; after
@@ -97,7 +96,7 @@ func TestCutOff(t *testing.T) {
 	dir := small(t)
 	for within := 2; ; within *= 2 {
 		status, says := cutOff(t, dir, within)
-		nothingLeft(t)
+		nothingLeft(t, dir)
 		if status == 1 && strings.Contains(says, "rank 0 waited") && strings.Contains(says, "rank 1 (10.77.0.2") {
 			break
 		}
@@ -105,8 +104,7 @@ func TestCutOff(t *testing.T) {
 			t.Fatalf("status %d: %s", status, says)
 		}
 	}
-	again := netcluster("run", append([]string{"graph"}, quick...)...)
-	again.Dir = dir
+	again := in(t, dir, netcluster("run", append([]string{"graph"}, quick...)...))
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("after the link is back: %v: %s", err, out)
 	}
@@ -120,7 +118,7 @@ func cutOff(t *testing.T, dir string, within int) (status int, says string) {
 	run := netcluster("run", append([]string{"graph", "--timeout", fmt.Sprint(within), "--heartbeat", "300",
 		"--on-failure", "stop", "--events", "events"}, append(quick, endless...)...)...)
 	var stderr strings.Builder
-	run.Dir, run.Stderr = dir, &stderr
+	in(t, dir, run).Stderr = &stderr
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}

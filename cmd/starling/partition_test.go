@@ -9,6 +9,7 @@ import (
 )
 
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "2000", "--edges", "20000", "--features", "8", "--classes", "4",
 		"--out", "g", "--quiet")

@@ -13,6 +13,7 @@ import (
 
 // A prediction on one worker per part is that on the dataset.
 func TestPredictOverParts(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	for _, model := range []string{"gcn", "sage", "gat --heads 2"} {
@@ -30,7 +31,7 @@ func TestPredictOverParts(t *testing.T) {
 				t.Errorf("%s: %s, want %s", model, parts, whole)
 			}
 		}
-		nothingLeft(t)
+		nothingLeft(t, dir)
 	}
 	refuses(t, dir, []string{"--workers", "3, one per part"}, "predict", "run", "parts", "--workers", "2")
 	refuses(t, dir, []string{"--workers", "starling partition graph"}, "predict", "run", "graph", "--workers", "2")
@@ -69,6 +70,7 @@ func sameTable(t *testing.T, what, a, b string) {
 
 // A server of a partition answers as that of the dataset about vertices, and refuses new ones.
 func TestServeOverParts(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "2", "--out", "parts", "--quiet")
 	works(t, dir, trainArgs("--out", "run", "--quiet")...)

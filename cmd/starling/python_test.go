@@ -25,6 +25,7 @@ func pyg(t *testing.T) string {
 
 // TestExportsInPyG runs the code of docs/export.md with every model, and compares.
 func TestExportsInPyG(t *testing.T) {
+	t.Parallel()
 	c := exec.Command("python3", filepath.Join("..", "..", "scripts", "peers", "export-check"), "pyg")
 	c.Env = append(os.Environ(), "STARLING_PYG="+pyg(t), "STARLING="+binary)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -35,6 +36,7 @@ func TestExportsInPyG(t *testing.T) {
 // TestFoldersInPyG runs the loader of docs/data.md on dense, bfloat16 and sparse features and trains PyG's GCN on
 // what it gives.
 func TestFoldersInPyG(t *testing.T) {
+	t.Parallel()
 	python := pyg(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "data.md"))
 	if err != nil {
@@ -81,6 +83,7 @@ assert (a - b).abs().max() < 0.05 and (a - b).abs().max() > 0
 
 // TestEdgeFeaturesFromPython runs the code of docs/data.md that adds features to edges, and trains on them.
 func TestEdgeFeaturesFromPython(t *testing.T) {
+	t.Parallel()
 	python := cmp.Or(os.Getenv("STARLING_PYTHON"), "python3")
 	if err := exec.Command(python, "-c", "import numpy").Run(); err != nil {
 		t.Skipf("%s has no numpy, so this is not checked here: %v", python, err)

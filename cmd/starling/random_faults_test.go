@@ -55,7 +55,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	t.Logf("STARLING_FAULTS_SEED=%d", seed)
 	lanes := min(6, (n+9)/10)
-	all := &results{dir: smallGraph(t), wants: map[string]wanted{}}
+	all := &results{dir: small(t), wants: map[string]wanted{}}
 	all.prepare(t)
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {

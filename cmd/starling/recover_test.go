@@ -28,7 +28,7 @@ var faults = map[string]func(pid int) error{
 // the losses of an undisturbed one. It has no end of its own, so that none comes before
 // the fault, however fast or busy the machine is.
 func TestRecovery(t *testing.T) {
-	dir := small(t)
+	t.Parallel()
 	for _, c := range []struct{ fault, strategy, model, says string }{
 		{"stopped", "pipegcn", "gcn --hidden 64 --heartbeat 3", "it sent nothing for 3s"},
 		{"killed", "halo", "ressage+ --layers 28 --hidden 32 --heartbeat 60", "its process was killed (signal 9"},
@@ -38,11 +38,13 @@ func TestRecovery(t *testing.T) {
 			"its process was killed (signal 9"},
 	} {
 		t.Run(c.fault+" "+c.strategy+" "+c.model, func(t *testing.T) {
+			t.Parallel()
+			dir := small(t)
 			common := append(strings.Fields("--workers 3 --eval-every 0 --strategy "+c.strategy+" --model "+c.model),
 				"--json", "r.json")
 			s := start(t, dir, trainArgs(append(append(common, "--checkpoint-every", "5"), endless...)...)...)
 			s.until(t, `^epoch `)
-			pids := workersOf(t)
+			pids := workersOf(t, dir)
 			if len(pids) != 3 {
 				t.Fatalf("workers %v", pids)
 			}
@@ -62,7 +64,7 @@ func TestRecovery(t *testing.T) {
 				!strings.Contains(text, c.says) {
 				t.Fatalf("status %d, of pid %d: %s", status, victim, tail(text))
 			}
-			nothingLeft(t)
+			nothingLeft(t, dir)
 			m := result(t, readFile(t, dir, "r.json"))
 			list, _ := m["restarts"].([]any)
 			if len(list) == 0 { // there are more where the machine is so slow that another seems lost
@@ -89,13 +91,14 @@ func tail(text string) string { return text[max(0, len(text)-3000):] }
 
 // A worker that dies at the same place again and again ends the run, which says so.
 func TestNoEndlessRestarts(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	s := start(t, dir, trainArgs(append(endless, "--workers", "2", "--checkpoint-every", "0")...)...)
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
 		for {
-			if pids := workersOf(t); len(pids) > 0 {
+			if pids := workersOf(t, dir); len(pids) > 0 {
 				syscall.Kill(pids[0], syscall.SIGKILL)
 			}
 			select {
@@ -108,11 +111,12 @@ func TestNoEndlessRestarts(t *testing.T) {
 	if status := s.end(); status != 1 || !strings.Contains(s.stderr.String(), "there will be no other") {
 		t.Errorf("status %d: %s", status, tail(s.stderr.String()))
 	}
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // Workers that show certificates of the same authority train as others do.
 func TestWorkersOverTLS(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "certs", "--hosts", "alpha")
 	want := losses(t, undisturbed(t, dir, "--workers", "2"))

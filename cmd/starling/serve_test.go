@@ -8,6 +8,7 @@ import (
 
 // TestServeEnds: a server is stopped by a terminal, by its parent process, and by the terminal's end.
 func TestServeEnds(t *testing.T) {
+	t.Parallel()
 	passHangUpsOn(t)
 	dir := small(t)
 	works(t, dir, trainArgs("--out", "run", "--quiet")...)

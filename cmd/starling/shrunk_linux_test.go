@@ -15,6 +15,7 @@ import (
 // in a worker's, ends the run with status 1 and a line that names it. Checkpoints are there, and the run goes on when
 // the file is.
 func TestDataIsCutOffWhileTraining(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "5000", "--edges", "100000", "--features", "64", "--classes", "4", "--out", "graph", "--quiet")
 	works(t, dir, "partition", "graph", "--parts", "2", "--out", "parts", "--quiet")
@@ -68,6 +69,7 @@ func TestDataIsCutOffWhileTraining(t *testing.T) {
 
 // A run that comes to its end without the bytes that are gone warns.
 func TestDataIsCutOffAndNotRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "2000", "--edges", "20000", "--features", "16", "--classes", "4", "--out", "graph", "--quiet")
 	run := start(t, dir, "train", "graph", "--epochs", "1000000")

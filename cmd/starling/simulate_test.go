@@ -10,6 +10,7 @@ import (
 
 // TestSimulateTrain: a table, a page and an object of two strategies on simulated workers.
 func TestSimulateTrain(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	out := works(t, dir, "simulate", "train", "graph", "--workers", "4", "--strategies", "halo,bns:0.5", "--epochs", "2",
 		"--hidden", "8", "--topology", "star buffer=100KB", "--rate", "1Gbps", "--delay", "5us", "--computing",
@@ -44,6 +45,7 @@ func TestSimulateTrain(t *testing.T) {
 
 // TestSimulateLLM: the command with all its defaults but the number of GPUs and of layers.
 func TestSimulateLLM(t *testing.T) {
+	t.Parallel()
 	out := works(t, t.TempDir(), "simulate", "llm", "--gpus", "64", "--pp", "1", "--layers", "2", "--microbatches", "2")
 	for _, want := range []string{"mixtral-8x22b", "fifo", "lina", "hermod", "100Gbps"} {
 		if !strings.Contains(out.stdout, want) {

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(toyVar) != "" {
 		main()
 	}
+	for _, name := range ofLaunchers {
+		os.Setenv(name, "") // of what runs these tests
+	}
 	if built := os.Getenv(ownHostVar); built != "" {
 		binary = built
 		os.Exit(m.Run())
@@ -76,10 +79,22 @@ func starling(t *testing.T, dir string, args ...string) output {
 // command runs a program to its end.
 func command(t *testing.T, dir, program string, args ...string) output {
 	t.Helper()
-	c := exec.Command(program, args...)
-	c.Dir = dir
-	return finish(t, c)
+	return finish(t, in(t, dir, exec.Command(program, args...)))
 }
+
+// in has a command work in a folder, with temporary files beside it: what a run leaves behind is looked for where
+// no other test's is.
+func in(t *testing.T, dir string, c *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	if err := os.MkdirAll(temporary(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Dir, c.Env = dir, append(c.Environ(), "TMPDIR="+temporary(dir))
+	return c
+}
+
+// temporary is where commands in a test's folder have their temporary files. It goes with the folder.
+func temporary(dir string) string { return dir + ".tmp" }
 
 // finish runs a command to its end.
 func finish(t *testing.T, c *exec.Cmd) output {
@@ -107,7 +122,12 @@ func works(t *testing.T, dir string, args ...string) output {
 // refuses fails unless the command calls it a mistake, in one line with these words.
 func refuses(t *testing.T, dir string, words []string, args ...string) {
 	t.Helper()
-	o := starling(t, dir, args...)
+	refused(t, starling(t, dir, args...), words, args)
+}
+
+// refused fails unless a command called it a mistake, in one line with these words.
+func refused(t *testing.T, o output, words, args []string) {
+	t.Helper()
 	if o.status != 2 || strings.Count(o.stderr, "\n") != 1 || !strings.HasPrefix(o.stderr, "starling: ") {
 		t.Errorf("starling %s: status %d, want 2 and one line:\n%s", strings.Join(args, " "), o.status, o.stderr)
 	}
@@ -120,13 +140,6 @@ func refuses(t *testing.T, dir string, words []string, args ...string) {
 
 // small makes a graph and returns the folder it is in, under the name "graph".
 func small(t *testing.T) string {
-	t.Helper()
-	// What a run leaves behind is looked for where no other package's tests run.
-	t.Setenv("TMPDIR", t.TempDir())
-	return smallGraph(t)
-}
-
-func smallGraph(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out",
@@ -163,6 +176,7 @@ func timeless(t *testing.T, text string) string {
 }
 
 func TestTrainToJSON(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	o := works(t, dir, trainArgs("--json", "-")...)
 	m := result(t, o.stdout)
@@ -191,6 +205,7 @@ func TestTrainToJSON(t *testing.T) {
 }
 
 func TestInfoAndVersion(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	if o := works(t, dir, "info", "graph"); !strings.Contains(o.stdout, "homophily") ||
 		!strings.Contains(o.stdout, "400") {
@@ -212,6 +227,7 @@ func TestInfoAndVersion(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for _, c := range []struct {
 		words []string
@@ -334,6 +350,7 @@ func onlyGraph(t *testing.T, dir string) {
 }
 
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(t *testing.T, file string){
 		"features.npy": func(t *testing.T, file string) { // a NaN
 			write(t, file, 200, []byte{0, 0, 0xc0, 0x7f})
@@ -394,6 +411,7 @@ func dropChecksums(t *testing.T, dir string) {
 }
 
 func TestDryRunReadsBack(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	first := works(t, dir, trainArgs("--model", "sage", "--lr", "0.02", "--dry-run")...).stdout
 	if !strings.Contains(first, "# plan:") || !strings.Contains(first, "lr: 0.02") {
@@ -429,6 +447,7 @@ func badFile(t *testing.T, dir, name, text string) string {
 }
 
 func TestTraceAndRunFolder(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, trainArgs("--trace", "trace.json", "--events", "events.jsonl", "--out", "run/")...)
 	b, err := os.ReadFile(filepath.Join(dir, "trace.json"))
@@ -479,6 +498,7 @@ func readFile(t *testing.T, dir, name string) string {
 
 // Ctrl-C in the middle of a run saves and leaves; --resume ends as if nothing had happened.
 func TestInterruptAndResume(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	recipe := []string{"--norm", "batch", "--schedule", "cosine:2000", "--json", "r.json", "--quiet"}
 	args := append(recipe, "--checkpoint-dir", "ck", "--checkpoint-every", "100")
@@ -526,6 +546,7 @@ func TestInterruptAndResume(t *testing.T) {
 }
 
 func TestImportEdgeList(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var edges, labels strings.Builder
 	for i := range 40 {
@@ -546,6 +567,7 @@ func name(i int) string { return "v" + string(rune('a'+i%26)) + string(rune('a'+
 
 // Ctrl-C while a dataset is written leaves no trace of it.
 func TestInterruptedGenerate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := exec.Command(binary, "generate", "sbm", "--nodes", "1000000", "--edges", "20000000", "--features", "64",
 		"--out", "graph")
@@ -586,6 +608,7 @@ func TestCommandIsMadeByItsName(t *testing.T) {
 
 // What writes a folder does not take - for its name, which elsewhere is standard output.
 func TestFolderIsNotStandardOutput(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for _, args := range [][]string{
 		{"generate", "er", "--nodes", "10", "--edges", "20"},

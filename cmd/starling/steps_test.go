@@ -28,14 +28,16 @@ var inMini = map[string]string{
 // inside the epoch, has the losses and the weights of an undisturbed one, which writes no
 // checkpoints, to the bit.
 func TestResumedInsideAnEpoch(t *testing.T) {
+	t.Parallel()
 	for name, args := range inMini {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := small(t)
-			args := strings.Fields(args + " --mode mini --model sage --norm none --batch-size 1 --fanout 3,3 --eval-every 0")
+			args := strings.Fields(args + " --mode mini --model sage --norm none --batch-size 4 --fanout 3,3 --eval-every 0")
 			checkpoints := []string{"--checkpoint-dir", "ck", "--checkpoint-every", "7steps"}
 			s := start(t, dir, trainArgs(slices.Concat(args, checkpoints, endless)...)...)
 			untilStep(t, filepath.Join(dir, "ck"))
-			if pids := workersOf(t); name != "one worker" {
+			if pids := workersOf(t, dir); name != "one worker" {
 				if err := syscall.Kill(pids[testseed.Rand(t).IntN(3)], syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +45,7 @@ func TestResumedInsideAnEpoch(t *testing.T) {
 			}
 			s.Process.Kill()
 			s.end()
-			nothingLeftOf(t, "/", t.TempDir()) // but its partition
+			nothingLeftOf(t, dir, t.TempDir()) // but its partition
 			at := untilStep(t, filepath.Join(dir, "ck"))
 			epochs := []string{"--epochs", fmt.Sprint(at + 2), "--quiet"}
 			works(t, dir, trainArgs(slices.Concat(args, checkpoints, epochs,
@@ -82,6 +84,7 @@ func untilStep(t *testing.T, dir string) (epoch int) {
 
 // Settings of checkpoints that are none are refused.
 func TestCheckpointEvery(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for _, every := range []string{"0steps", "-1", "5 days", "steps", "1e3"} {
 		o := starling(t, dir, trainArgs("--checkpoint-every="+every)...)

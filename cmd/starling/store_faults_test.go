@@ -18,9 +18,9 @@ var remote = strings.Fields("--mode mini --model sage --norm none --batch-size 8
 	"--transport tcp --eval-every 0")
 
 // stopOwner stops one of three workers, so that the others wait in mid-pull.
-func stopOwner(t *testing.T) (pid int) {
+func stopOwner(t *testing.T, dir string) (pid int) {
 	t.Helper()
-	pids := workersOf(t)
+	pids := workersOf(t, dir)
 	if len(pids) != 3 {
 		t.Fatalf("workers %v", pids)
 	}
@@ -34,11 +34,13 @@ func stopOwner(t *testing.T) (pid int) {
 // An owner that dies while others pull rows from it ends the run, which names it; no worker is
 // left.
 func TestStoreDiesInMidPull(t *testing.T) {
+	t.Parallel()
+	dir := small(t)
 	for _, strategy := range []string{"distdgl", "bytegnn", "hopgnn", "naive-hop", "cobatch"} {
-		s := start(t, small(t), trainArgs(slices.Concat(remote, endless, []string{"--strategy", strategy,
+		s := start(t, dir, trainArgs(slices.Concat(remote, endless, []string{"--strategy", strategy,
 			"--on-failure", "stop", "--heartbeat", fmt.Sprint(hang.Seconds())})...)...)
 		s.until(t, `^epoch `)
-		pid := stopOwner(t)
+		pid := stopOwner(t, dir)
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -46,33 +48,36 @@ func TestStoreDiesInMidPull(t *testing.T) {
 		if status != 1 || !strings.Contains(says, fmt.Sprintf("(pid %d ", pid)) || !strings.Contains(says, "killed") {
 			t.Errorf("%s: status %d, of pid %d: %s", strategy, status, pid, tail(says))
 		}
-		nothingLeft(t)
+		nothingLeft(t, dir)
 	}
 }
 
 // An owner that answers too late ends the run when --timeout has passed; the error says who
 // waited for whom, how long and for what.
 func TestSlowOwner(t *testing.T) {
-	s := start(t, small(t), trainArgs(slices.Concat(remote, endless, []string{"--on-failure", "stop", "--timeout", "3",
+	t.Parallel()
+	dir := small(t)
+	s := start(t, dir, trainArgs(slices.Concat(remote, endless, []string{"--on-failure", "stop", "--timeout", "3",
 		"--heartbeat", fmt.Sprint(hang.Seconds())})...)...)
 	s.until(t, `^epoch `)
-	pid := stopOwner(t)
+	pid := stopOwner(t, dir)
 	waited := regexp.MustCompile(`rank \d .*waited 3.*s .*rank \d`)
 	status, says := s.end(), s.stderr.String()
 	if status != 1 || !waited.MatchString(says) {
 		t.Errorf("status %d: %s", status, tail(says))
 	}
 	syscall.Kill(pid, syscall.SIGCONT)
-	nothingLeft(t)
+	nothingLeft(t, dir)
 }
 
 // An owner that is slow for a while changes nothing.
 func TestOwnerStoppedForAWhile(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	args := slices.Concat(remote, []string{"--epochs", "40", "--json", "r.json", "--heartbeat", fmt.Sprint(hang.Seconds())})
 	s := start(t, dir, trainArgs(args...)...)
 	s.until(t, `^epoch `)
-	syscall.Kill(stopOwner(t), syscall.SIGCONT)
+	syscall.Kill(stopOwner(t, dir), syscall.SIGCONT)
 	if status := s.end(); status != 0 {
 		t.Fatalf("status %d: %s", status, s.stderr.String())
 	}
@@ -85,6 +90,7 @@ func TestOwnerStoppedForAWhile(t *testing.T) {
 
 // A file of rows that is damaged is named, with what to do.
 func TestCorruptRows(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
 	files, _ := filepath.Glob(filepath.Join(dir, "parts", "*", "features.npy"))
@@ -105,7 +111,7 @@ func TestCorruptRows(t *testing.T) {
 		if o.status == 0 || !strings.Contains(o.stderr, in) || !strings.Contains(o.stderr, "again") {
 			t.Errorf("%s: status %d: %s", name, o.status, o.stderr)
 		}
-		nothingLeft(t)
+		nothingLeft(t, dir)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // TestSwitchCommand: runs train through a switch process, with the plan kept to the byte,
 // as through one of their own; it ends on SIGTERM.
 func TestSwitchCommand(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	refuses(t, dir, []string{"--listen", "--token-file"}, "switch", "--listen", "0.0.0.0:0")
 	refuses(t, dir, []string{"--memory", "100MiB"}, "switch", "--memory", "much")

@@ -132,7 +132,7 @@ func edgeLines(n int) string {
 // TestInterruptedOnATerminal: what Ctrl-C says stays, above the bar and the result.
 func TestInterruptedOnATerminal(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	for _, more := range []string{"", " --workers 2", " --json - > /dev/null"} {
 		m := newTerminal(t, dir, 60)
 		m.types("starling train graph --epochs 10000000 --hidden 16" + more)
@@ -151,7 +151,7 @@ func TestInterruptedOnATerminal(t *testing.T) {
 // TestWrappedOnATerminal: no word is broken at the edge of a narrow terminal, in whatever a command says.
 func TestWrappedOnATerminal(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	m := newTerminal(t, dir, 60)
 	for _, line := range []string{"starling train graph --mdoel gcn", "starling train graph --epochs 2",
 		"starling train graph --workers 2 --epochs 2", "starling partition graph --parts 2 --out parts --overwrite",
@@ -182,7 +182,7 @@ func TestWrappedOnATerminal(t *testing.T) {
 // TestColors: a terminal gets colors, unless its user wants none; nothing else does.
 func TestColors(t *testing.T) {
 	t.Parallel()
-	dir := smallGraph(t)
+	dir := small(t)
 	const wrong, right = "starling train graph --mdoel gcn", "starling train graph --epochs 2 --hidden 8"
 	colored := func(m *terminal, line string) bool {
 		m.run(line)
@@ -234,7 +234,7 @@ func TestTopOnATerminal(t *testing.T) {
 	if onAHostOfItsOwn(t) {
 		return
 	}
-	dir := smallGraph(t)
+	dir := small(t)
 	m, other := newTerminal(t, dir, 100), newTerminal(t, dir, 100)
 	other.types("starling train graph --epochs 100000000 --hidden 16 --model gcn & one=$!")
 	other.await(`epoch \d+/100000000`)

@@ -39,6 +39,7 @@ func toyWorks(t *testing.T, dir string, args ...string) output {
 
 // TestToyStrategy: a strategy that one file adds is known wherever users see strategies.
 func TestToyStrategy(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	t.Run("help", func(t *testing.T) {
 		for command, flag := range map[string]string{"train": "--help-all", "compare": "--help"} {
