@@ -74,8 +74,8 @@ func TestMergingFollowsEpochTimes(t *testing.T) {
 	for _, c := range []struct {
 		seconds []float64
 		merged  int
-	}{{[]float64{9, 4, 3, 2, 3, 9}, 2}, {[]float64{9, 4, 5, 1}, 0}, {[]float64{1, 4, 3, 2, 1, 1}, 3}, {[]float64{9, 4}, 1},
-		{[]float64{9}, 0}} {
+	}{{[]float64{9, 4, 3, 2, 3, 9}, 2}, {[]float64{9, 4, 5, 1}, 0}, {[]float64{1, 4, 3, 2, 1, 1}, 3},
+		{[]float64{9, 4}, 1}, {[]float64{9}, 0}} {
 		m := merging{}
 		m.begin(hopOptions{Merge: "auto"}, 4)
 		for _, s := range c.seconds {
