@@ -14,38 +14,59 @@ import (
 // Compute is how fast a worker's device is: what the simulator charges for operations
 // (Charged). Zero rates charge nothing. Its text form is
 //
-//	gemm=40 spmm=2.5 memory=8 op=2us
+//	gemm=40 spmm=2.5 memory=8 op=2us send=1.5 recv=1.5 message=8us
 //
 // where gemm is 10^9 floating-point operations per second of dense products, spmm 10^9
 // numbers per second that sums over neighbours read, memory 10^9 bytes per second of all
-// else, and op is what every operation takes beside.
+// else, and op is what every operation takes beside. The last three may be left out: send and
+// recv are 10^9 bytes per second that a worker's processors can send and receive, whatever the
+// link does, and message is what every message takes them beside, at either end.
 type Compute struct {
 	GEMM   float64 // floating-point operations per second
 	SpMM   float64 // numbers of neighbours' rows per second
 	Memory float64 // bytes per second
 	Op     float64 // seconds
+
+	Send, Recv float64 // bytes per second that processors handle
+	Message    float64 // seconds at either end
 }
 
 // String is the text form, with three digits.
 func (c Compute) String() string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
-	return fmt.Sprintf("gemm=%s spmm=%s memory=%s op=%sus", short(c.GEMM/1e9), short(c.SpMM/1e9), short(c.Memory/1e9),
+	out := fmt.Sprintf("gemm=%s spmm=%s memory=%s op=%sus", short(c.GEMM/1e9), short(c.SpMM/1e9), short(c.Memory/1e9),
 		short(c.Op*1e6))
+	if c.Send > 0 {
+		out += " send=" + short(c.Send/1e9)
+	}
+	if c.Recv > 0 {
+		out += " recv=" + short(c.Recv/1e9)
+	}
+	if c.Message > 0 {
+		out += " message=" + short(c.Message*1e6) + "us"
+	}
+	return out
+}
+
+// WithSending adds what moving messages takes a host of so many cores.
+func (c Compute) WithSending(s Sending, cores int) Compute {
+	n := float64(cores)
+	if s.Byte > 0 {
+		c.Send, c.Recv = n/s.Byte, n/s.Byte
+	}
+	c.Message = s.Message / n
+	return c
 }
 
 // Shared is what each of so many workers has of a machine.
 func (c Compute) Shared(workers int) Compute {
 	n := float64(workers)
-	return Compute{GEMM: c.GEMM / n, SpMM: c.SpMM / n, Memory: c.Memory / n, Op: c.Op * n}
+	return Compute{GEMM: c.GEMM / n, SpMM: c.SpMM / n, Memory: c.Memory / n, Op: c.Op * n, Send: c.Send / n,
+		Recv: c.Recv / n, Message: c.Message * n}
 }
 
-// ParseCompute reads the text form. All four rates must be there.
+// ParseCompute reads the text form. The first four rates must be there.
 func ParseCompute(text string) (c Compute, err error) {
-	rates := []struct {
-		name   string
-		to     *float64
-		factor float64
-	}{{"gemm", &c.GEMM, 1e9}, {"spmm", &c.SpMM, 1e9}, {"memory", &c.Memory, 1e9}}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -54,31 +75,42 @@ func ParseCompute(text string) (c Compute, err error) {
 			return c, fmt.Errorf("found %s twice, want it once", name)
 		}
 		seen[name] = true
-		if name == "op" {
-			d, err := time.ParseDuration(value)
-			if err != nil || d < 0 {
-				return c, fmt.Errorf("found op=%s, want a time such as op=2us", value)
-			}
-			c.Op = d.Seconds()
-			continue
+		if err := c.set(name, value); err != nil {
+			return c, err
 		}
-		at := 0
-		for at < len(rates) && rates[at].name != name {
-			at++
-		}
-		if at == len(rates) {
-			return c, fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=", w)
-		}
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(x > 0 && x < 1e9) {
-			return c, fmt.Errorf("found %s=%s, want a number above 0, in 10^9 per second", name, value)
-		}
-		*rates[at].to = x * rates[at].factor
 	}
-	if len(seen) < 4 {
-		return c, fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=", text)
+	for _, name := range []string{"gemm", "spmm", "memory", "op"} {
+		if !seen[name] {
+			return c, fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=", text)
+		}
 	}
 	return c, nil
+}
+
+// set reads one word.
+func (c *Compute) set(name, value string) error {
+	rates := map[string]*float64{"gemm": &c.GEMM, "spmm": &c.SpMM, "memory": &c.Memory, "send": &c.Send,
+		"recv": &c.Recv}
+	times := map[string]*float64{"op": &c.Op, "message": &c.Message}
+	if to := times[name]; to != nil {
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 {
+			return fmt.Errorf("found %s=%s, want a time such as %s=2us", name, value, name)
+		}
+		*to = d.Seconds()
+		return nil
+	}
+	to := rates[name]
+	if to == nil {
+		return fmt.Errorf("found %q, want gemm=, spmm=, memory= and op=, and perhaps send=, recv= and message=",
+			name+"="+value)
+	}
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(x > 0 && x < 1e9) {
+		return fmt.Errorf("found %s=%s, want a number above 0, in 10^9 per second", name, value)
+	}
+	*to = x * 1e9
+	return nil
 }
 
 // Shape is what rates are measured on: the rows and in-edges of a worker, and widths of the

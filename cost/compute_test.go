@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,12 @@ func TestComputeText(t *testing.T) {
 	if got, err := ParseCompute(c.String()); err != nil || got != c {
 		t.Errorf("%q reads as %+v, %v", c.String(), got, err)
 	}
-	for _, text := range []string{"", "gemm=1", "gemm=0 spmm=1 memory=1 op=1us", "gemm=1 gemm=1 memory=1 op=1us",
+	c.Send, c.Recv, c.Message = 1.5e9, 1.25e9, 8e-6
+	if got, err := ParseCompute(c.String()); err != nil || got != c {
+		t.Errorf("%q reads as %+v, %v", c.String(), got, err)
+	}
+	for _, text := range []string{"", "gemm=1", "gemm=1 spmm=1 memory=1 op=1us send=0", "gemm=1 spmm=1 memory=1 send=1",
+		"gemm=0 spmm=1 memory=1 op=1us", "gemm=1 gemm=1 memory=1 op=1us",
 		"gemm=1 spmm=1 memory=1 op=1", "gemm=1 spmm=1 memory=x op=1us", "flops=1 spmm=1 memory=1 op=1us"} {
 		if _, err := ParseCompute(text); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%q: %v", text, err)
@@ -67,7 +73,30 @@ func TestMeasureCompute(t *testing.T) {
 
 // TestShared: each of two workers has half a machine.
 func TestShared(t *testing.T) {
-	if got := (Compute{GEMM: 4, SpMM: 6, Memory: 8, Op: 1}).Shared(2); got != (Compute{2, 3, 4, 2}) {
+	whole := Compute{GEMM: 4, SpMM: 6, Memory: 8, Op: 1, Send: 10, Recv: 12, Message: 3}
+	if got := whole.Shared(2); got != (Compute{2, 3, 4, 2, 5, 6, 6}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSending: a host of two cores sends twice what one does, and the parts of a byte and a
+// message add up to the times they were taken from; measured over loopback both are there.
+func TestSending(t *testing.T) {
+	want := 10e-6 + float64(longMessage-shortMessage)*1e-9
+	s := fromTimes(10e-6, want)
+	if long := 2 * (s.Message + longMessage*s.Byte); math.Abs(long-want) > 1e-12 {
+		t.Errorf("%+v: a long message takes %g s, want %g", s, long, want)
+	}
+	c := Compute{GEMM: 1}.WithSending(Sending{Byte: 0.5, Message: 4}, 2)
+	if c != (Compute{GEMM: 1, Send: 4, Recv: 4, Message: 2}) {
+		t.Errorf("%+v", c)
+	}
+	now := 0.0
+	got, err := MeasureSending(t.Context(), func() float64 {
+		now += float64(shortCount)
+		return now
+	})
+	if want := fromTimes(1, float64(shortCount)/longCount); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }

@@ -24,6 +24,8 @@ type Options struct {
 	// Switch, if set, makes the switches of the network add rows (package innet): endpoints
 	// are an innet.Fabric.
 	Switch *SwitchOptions
+	// Host is what messages take beside what the network does.
+	Host HostOptions
 }
 
 // frameBytes is what precedes each chunk on a connection, as over TCP.
@@ -116,6 +118,9 @@ func (c *cluster) prepare(ranks int) error {
 		if h < 0 || h >= c.net.Hosts() {
 			return fmt.Errorf("netsim: rank %d: found host %d, want 0 to %d", r, h, c.net.Hosts()-1)
 		}
+	}
+	if list := c.opt.Host.Processors; list != nil && len(list) != ranks {
+		return fmt.Errorf("netsim: found %d processors, want one for each of %d ranks", len(list), ranks)
 	}
 	if c.opt.Chunk == 0 {
 		c.opt.Chunk = 64 << 10

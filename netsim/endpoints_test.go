@@ -134,6 +134,55 @@ func TestProcessor(t *testing.T) {
 	})
 }
 
+// Messages take the processors of both ends their time, urgent ones first, and computing that
+// is under way so much longer: 1 MB at 1 GB/s, in chunks that the next one waits for.
+func TestHostTakesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := network(t, "packet", "star hosts=2 rate=100Gbps delay=1us")
+		list := []*Processor{NewProcessor(nil), NewProcessor(nil)}
+		opt := Options{Options: wire.DefaultOptions(), Host: HostOptions{Send: 1e9, Recv: 2e9,
+			Message: 10 * time.Microsecond, Processors: list}}
+		eps, err := Endpoints(n, nil, 2, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := eps[0].Clock()
+		bulk, row := wire.Key{Coflow: coflow.ID{Type: coflow.Bulk}}, wire.Key{Coflow: coflow.ID{Type: coflow.Rows}}
+		var computed, urgent, all time.Duration
+		traintest.Each(3, func(i int) {
+			switch i {
+			case 0:
+				eps[0].Send(1, bulk, wire.Feature, make([]byte, 1e6))
+				_ = wire.Sleep(t.Context(), clock, 100*time.Microsecond)
+				eps[0].Send(1, row, wire.Activation, make([]byte, 1000))
+			case 1:
+				list[0].Charge(500e-6)
+				computed = wire.Since(clock, wire.VirtualStart)
+			case 2:
+				p := eps[1].Recv(0, row, wire.Activation, make([]byte, 1000))
+				q := eps[1].Recv(0, bulk, wire.Feature, make([]byte, 1e6))
+				if err := p.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				urgent = wire.Since(clock, wire.VirtualStart)
+				if err := q.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				all = wire.Since(clock, wire.VirtualStart)
+			}
+		})
+		between := func(what string, got, least, most time.Duration) {
+			if got < least || got > most {
+				t.Errorf("%s took %v, want %v to %v", what, got, least, most)
+			}
+		}
+		between("1 MB of bulk", all, 1010*time.Microsecond, 1120*time.Microsecond)
+		between("an urgent message", urgent, 110*time.Microsecond, 260*time.Microsecond)
+		between("500 us of computing beside sending", computed, 900*time.Microsecond, 1600*time.Microsecond)
+		traintest.Close(eps)
+	})
+}
+
 // Workers train over simulated networks as they do in a process: the curve is the same, the
 // bytes are those planned, and two runs take the same virtual time.
 func TestTrains(t *testing.T) {

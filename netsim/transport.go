@@ -12,12 +12,13 @@ type rank struct {
 	number  int
 	to      []*link // by rank; that to itself is not used
 	open    int     // links that have not ended
+	host    *host
 	ended   chan struct{}
 }
 
 // join adds a rank.
 func (c *cluster) join(number int, in *wire.Inbox) wire.Transport {
-	r := &rank{cluster: c, number: number, open: len(c.hosts) - 1, ended: make(chan struct{})}
+	r := &rank{cluster: c, number: number, open: len(c.hosts) - 1, host: c.newHost(number), ended: make(chan struct{})}
 	c.opt.Timeout = in.Options().Timeout
 	c.inboxes[number] = in
 	for to := range c.hosts {
@@ -119,6 +120,7 @@ func (l *link) lane(dscp uint8) *lane {
 	if from, to := c.hosts[l.rank.number], c.hosts[l.peer]; from == to {
 		a.conn = &loopback{c.net, a.supply}
 	} else {
+		a.between = l.rank.host.charges()
 		a.conn = c.net.Connect(from, to, dscp, a.supply)
 	}
 	l.lanes = append(l.lanes, a)
@@ -182,6 +184,8 @@ type lane struct {
 	queue *wire.Queue
 	conn  Connection
 	held  []wire.Chunk // that have arrived, but the inbox has no space for them
+	// between hosts whose processors take time for messages
+	between bool
 }
 
 // supply gives the connection the next chunk, unless the peer has no space.
@@ -190,12 +194,21 @@ func (a *lane) supply() (int64, func(), bool) {
 		return 0, nil, false
 	}
 	l, c := a.link, a.link.rank.cluster
+	if a.between && !a.queue.Drained() && l.rank.host.busy(a) {
+		return 0, nil, false
+	}
 	chunk, ok := a.queue.Take(c.opt.Chunk)
 	if !ok {
 		return 0, nil, false
 	}
 	l.undelivered++
-	return int64(len(chunk.Bytes())) + frameBytes, func() { c.arrived = append(c.arrived, arrival{a, chunk}) }, true
+	deliver := func() { c.arrived = append(c.arrived, arrival{a, chunk}) }
+	arrived := deliver
+	if a.between {
+		l.rank.host.sent(&chunk)
+		arrived = func() { c.ranks[l.peer].host.received(&chunk, deliver) }
+	}
+	return int64(len(chunk.Bytes())) + frameBytes, arrived, true
 }
 
 // arrive delivers a chunk, or holds it until there is space.

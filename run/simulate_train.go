@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -166,6 +167,9 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 	if err == nil {
 		s.rates, err = o.rates()
 	}
+	if err == nil {
+		s.scenario.Options.Host = hostOptions(s.rates, s.spec.Workers)
+	}
 	if err == nil && s.skip {
 		err = s.checkSkipped()
 	}
@@ -263,8 +267,22 @@ func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, eve
 	book := p.book
 	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
 		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now)
-	o.Computing = c.Shared(o.Sharing).String()
+	sending, err := cost.MeasureSending(ctx, tensor.CPUSeconds)
+	if err != nil {
+		return spec.Mistake("--computing measured", graph.Sentence(err.Error()), "a host with a loopback device",
+			"give rates, as docs/simulator.md has them")
+	}
+	o.Computing = c.WithSending(sending, runtime.GOMAXPROCS(0)).Shared(o.Sharing).String()
 	return nil
+}
+
+// hostOptions are what messages take of the workers' processors at these rates.
+func hostOptions(c cost.Compute, workers int) netsim.HostOptions {
+	h := netsim.HostOptions{Send: c.Send, Recv: c.Recv, Message: time.Duration(c.Message * 1e9)}
+	for range workers {
+		h.Processors = append(h.Processors, netsim.NewProcessor(nil))
+	}
+	return h
 }
 
 // rates are what computing is charged by.
@@ -275,7 +293,7 @@ func (o *SimulateOptions) rates() (cost.Compute, error) {
 	c, err := cost.ParseCompute(o.Computing)
 	if err != nil {
 		return c, spec.Mistake("--computing", graph.Sentence(err.Error()), "measured, none or rates",
-			`for example "gemm=40 spmm=2 memory=8 op=2us"`)
+			`for example "gemm=40 spmm=2 memory=8 op=2us send=2 recv=2 message=8us"`)
 	}
 	return c, nil
 }
@@ -330,7 +348,7 @@ func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	} else {
 		dev = onHost(&one)
 	}
-	return cost.Charged(dev, s.rates, netsim.NewProcessor(end.Clock()).Charge)
+	return cost.Charged(dev, s.rates, s.scenario.Options.Host.Processors[end.Rank()].Charge)
 }
 
 // WriteHTML draws all networks on one page.

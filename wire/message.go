@@ -77,6 +77,9 @@ func (c *Chunk) Header() Header { return Header{c.header()} }
 // Coflow is the group of the message.
 func (c *Chunk) Coflow() coflow.ID { return c.m.key.Coflow }
 
+// First reports whether the message begins with it.
+func (c *Chunk) First() bool { return c.offset == 0 }
+
 // Bytes are those of the message's payload.
 func (c *Chunk) Bytes() []byte { return c.bytes }
 
