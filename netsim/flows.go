@@ -112,7 +112,9 @@ func (n *Flows) Step() bool {
 				n.shareOut()
 			}
 		case eventEnded:
-			n.endDue()
+			if n.now >= n.wakes { // else an earlier or later one has taken its place
+				n.endDue()
+			}
 		}
 	}
 	return true
