@@ -39,20 +39,45 @@ const (
 	maxLevels = 12
 )
 
-// Blocks divides the edges of a graph into blocks of at most limit aggregators (§3.3): the
-// graph is cut into parts of as many vertices, edges inside a part are a block, and the cut
+// Blocks divides the edges of a graph into blocks that fit a switch (§3.3): the graph is cut into
+// parts of as many vertices as there are aggregators, edges inside a part are a block, and the cut
 // edges make a new graph, which is divided the same way. Where cutting keeps no edge inside
-// parts, or has gone on for many levels, what is left is divided by destination.
-func Blocks(g *Graph, limit int, cut Cut) (blocks []*Block, err error) {
-	if limit < 1 {
+// parts, or has gone on for many levels, what is left is divided by destination and source. Where
+// fewer rows and sums pass the switch if all is, as in a dense graph, all is.
+func Blocks(g *Graph, room Budget, cut Cut) (blocks []*Block, err error) {
+	if !room.fits(1, 1) {
 		return nil, fmt.Errorf("a switch with no memory for a single aggregator")
 	}
+	all := edgeList{g.Src, g.Dst}
+	if slots, rows := all.counts(); room.fits(slots, rows) {
+		return blocksWithin(g, caps{slots, rows}, nil)
+	} else if blocks, err = blocksWithin(g, room.forGrid(slots, rows), nil); cut == nil || room.Aggregators() < 2 {
+		return blocks, err
+	}
+	inParts, failed := blocksWithin(g, room.forCut(), cut)
+	if failed == nil && (err != nil || passing(inParts) <= passing(blocks)) {
+		return inParts, nil
+	}
+	return blocks, err
+}
+
+// passing is how many rows and sums pass the switch.
+func passing(blocks []*Block) (n int) {
+	for _, b := range blocks {
+		n += len(b.Rows) + len(b.Slots)
+	}
+	return n
+}
+
+// blocksWithin are blocks that keep to caps.
+func blocksWithin(g *Graph, room caps, cut Cut) (blocks []*Block, err error) {
 	edges := edgeList{g.Src, g.Dst}
 	for level := 0; len(edges.src) > 0; level++ {
 		if len(blocks) > maxBlocks {
-			return nil, fmt.Errorf("more than %d blocks: the switch has memory for only %d aggregators", maxBlocks, limit)
+			return nil, fmt.Errorf("more than %d blocks: the switch has memory for only %d aggregators", maxBlocks,
+				room.slots)
 		}
-		groups, rest, err := divide(edges, limit, level, cut)
+		groups, rest, err := divide(edges, room, level, cut)
 		if err != nil {
 			return nil, err
 		}
@@ -73,18 +98,17 @@ func (e edgeList) and(o edgeList) edgeList {
 	return edgeList{append(e.src, o.src...), append(e.dst, o.dst...)}
 }
 
-// divide is one level: groups of edges with at most limit destinations each, and the rest.
-func divide(e edgeList, limit, level int, cut Cut) (groups []edgeList, rest edgeList, err error) {
-	if len(distinct(e.dst)) <= limit {
-		return []edgeList{e}, rest, nil
-	}
-	if level >= maxLevels || limit < 2 || cut == nil {
-		return byDestination(e, limit), rest, nil
+func (e edgeList) counts() (slots, rows int) { return len(distinct(e.dst)), len(distinct(e.src)) }
+
+// divide is one level: groups of edges that fit each, and the rest.
+func divide(e edgeList, room caps, level int, cut Cut) (groups []edgeList, rest edgeList, err error) {
+	if level >= maxLevels || cut == nil || room.fit(e.counts()) {
+		return inGrid(e, room), rest, nil
 	}
 	vertices := distinct(e.src, e.dst)
 	local := edgeList{places(vertices, e.src), places(vertices, e.dst)}
-	parts := (len(vertices) + limit - 1) / limit
-	part, err := cut(len(vertices), local.src, local.dst, parts, limit)
+	parts := ceil(len(vertices), room.slots)
+	part, err := cut(len(vertices), local.src, local.dst, parts, room.slots)
 	if err != nil {
 		return nil, rest, err
 	}
@@ -97,26 +121,30 @@ func divide(e edgeList, limit, level int, cut Cut) (groups []edgeList, rest edge
 		}
 	}
 	for _, in := range inside {
-		switch {
-		case len(in.src) == 0:
-		case len(distinct(in.dst)) <= limit:
-			groups = append(groups, in)
-		default:
-			groups = append(groups, byDestination(in, limit)...)
+		if len(in.src) > 0 {
+			groups = append(groups, inGrid(in, room)...)
 		}
 	}
 	if len(groups) == 0 || len(rest.src) > len(e.src)*9/10 { // hardly anything is inside parts
-		return byDestination(e, limit), edgeList{}, nil
+		return inGrid(e, room), edgeList{}, nil
 	}
 	return groups, rest, nil
 }
 
-// byDestination are groups of limit destinations each, with all their edges.
-func byDestination(e edgeList, limit int) []edgeList {
-	slots := distinct(e.dst)
-	groups := make([]edgeList, (len(slots)+limit-1)/limit)
-	for i, place := range places(slots, e.dst) {
-		groups[int(place)/limit].add(e.src[i], e.dst[i])
+// inGrid are groups of destinations and sources that fit, with all their edges.
+func inGrid(e edgeList, room caps) (groups []edgeList) {
+	slots, rows := distinct(e.dst), distinct(e.src)
+	across, down := ceil(len(slots), room.slots), ceil(len(rows), min(room.rows, len(rows)))
+	all := make([]edgeList, across*down)
+	slot, row := places(slots, e.dst), places(rows, e.src)
+	wide, tall := ceil(len(slots), across), ceil(len(rows), down)
+	for i := range e.src {
+		all[int(slot[i])/wide*down+int(row[i])/tall].add(e.src[i], e.dst[i])
+	}
+	for _, one := range all {
+		if len(one.src) > 0 {
+			groups = append(groups, one)
+		}
 	}
 	return groups
 }

@@ -6,6 +6,8 @@ import "context"
 type Client interface {
 	// Memory is the bytes of registers that the switch has for the job.
 	Memory() int64
+	// Leaves is how many switches there are below the root; 1: the root is the only one.
+	Leaves() int
 	// Install begins a plan, the same on all hosts. It returns when all hosts have.
 	Install(ctx context.Context, p *Plan) error
 	// Start begins an exchange; wait returns when it is over.

@@ -96,7 +96,7 @@ func TestBlocks(t *testing.T) {
 			want[[2]uint32{u, v}]++
 		}
 		limit := 1 + r.IntN(n)
-		blocks, err := Blocks(g, limit, []Cut{randomCut(r), badCut(r), nil}[r.IntN(3)])
+		blocks, err := Blocks(g, Slots(limit), []Cut{randomCut(r), badCut(r), nil}[r.IntN(3)])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,6 +126,62 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// TestBlocksFit: whatever the shape of a graph, tables fit the registers they were made for, of one
+// switch and of two levels; a dense graph has far more rows than aggregators.
+func TestBlocksFit(t *testing.T) {
+	r := testseed.Rand(t)
+	for range 100 {
+		n, hosts, units := 2+r.IntN(80), 2+r.IntN(6), 1+r.IntN(4)
+		g := &Graph{}
+		for range n {
+			g.Host = append(g.Host, uint16(r.IntN(hosts)))
+		}
+		for range r.IntN(n * n / 2) {
+			g.Src, g.Dst = append(g.Src, uint32(r.IntN(n))), append(g.Dst, uint32(r.IntN(n)))
+		}
+		leafOf, leaves := make([]int, hosts), 1+r.IntN(3)
+		for h := range leafOf {
+			leafOf[h] = r.IntN(leaves)
+		}
+		room := Registers(int64(600+r.IntN(8000)), units, leaves)
+		blocks, err := Blocks(g, room, []Cut{randomCut(r), badCut(r), nil}[r.IntN(3)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Plan{Blocks: blocks, Hosts: hosts}
+		tables, root := p.Tables(1, units, leafOf, leaves)
+		for i, table := range append(tables, root, p.Table(1, units)) {
+			if got := table.Registers(); got > room.Bytes {
+				t.Fatalf("table %d of %d leaves takes %d bytes of %d", i, leaves, got, room.Bytes)
+			}
+		}
+	}
+}
+
+// TestGrid: fewest rows and sums of all divisions that fit, against trying them all.
+func TestGrid(t *testing.T) {
+	r := testseed.Rand(t)
+	for range 200 {
+		slots, rows := 1+r.IntN(60), 1+r.IntN(60)
+		b := Budget{Bytes: int64(1 + r.IntN(400)), Slot: int64(1 + r.IntN(30)), Row: int64(r.IntN(8))}
+		best := 0
+		for across := 1; across <= slots; across++ {
+			for down := 1; down <= rows; down++ {
+				if n := across*rows + down*slots; b.fits(ceil(slots, across), ceil(rows, down)) && (best == 0 || n < best) {
+					best = n
+				}
+			}
+		}
+		c, got := b.forGrid(slots, rows), 0
+		if c.slots > 0 {
+			got = ceil(slots, c.slots)*rows + ceil(rows, c.rows)*slots
+		}
+		if got != best || !b.fits(c.slots, c.rows) {
+			t.Fatalf("%d slots, %d rows, %+v: %+v takes %d, want %d", slots, rows, b, c, got, best)
+		}
+	}
+}
+
 // badCut keeps no limit.
 func badCut(r *rand.Rand) Cut {
 	return func(vertices int, _, _ []uint32, parts, _ int) ([]uint32, error) {
@@ -143,7 +199,7 @@ func TestManyRowsOfOneSlot(t *testing.T) {
 	for range maxNeed + 10 {
 		g.Src, g.Dst = append(g.Src, 0), append(g.Dst, 1)
 	}
-	blocks, err := Blocks(g, 4, nil)
+	blocks, err := Blocks(g, Slots(4), nil)
 	if err != nil || len(blocks) != 2 || blocks[0].Need[0] != maxNeed || blocks[1].Need[0] != 10 {
 		t.Fatal(err, len(blocks))
 	}

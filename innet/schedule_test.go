@@ -161,7 +161,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 			g.Src, g.Dst = append(g.Src, u), append(g.Dst, v)
 		}
 	}
-	blocks, err := Blocks(g, 1+r.IntN(vertices), randomCut(r))
+	blocks, err := Blocks(g, Slots(1+r.IntN(vertices)), randomCut(r))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 func pair(t testing.TB) *Plan {
 	t.Helper()
 	g := &Graph{Host: []uint16{0, 0, 1, 1}, Src: []uint32{0, 0, 1, 1, 2}, Dst: []uint32{2, 3, 2, 3, 0}}
-	blocks, err := Blocks(g, 8, nil)
+	blocks, err := Blocks(g, Slots(8), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestOverflowIsPulled(t *testing.T) {
 	for v := uint32(1); v <= 3000; v++ {
 		g.Src, g.Dst = append(g.Src, v), append(g.Dst, 0)
 	}
-	blocks, _ := Blocks(g, 8, nil)
+	blocks, _ := Blocks(g, Slots(8), nil)
 	s := &schedule{graph: g, plan: &Plan{Blocks: blocks, Hosts: 2}, width: 2,
 		network: &network{rand: newRand(1), delay: time.Microsecond, due: make([]time.Duration, 2)}}
 	s.tables = []*Table{s.plan.Table(1, 1)}
@@ -123,7 +123,7 @@ func TestTableMemory(t *testing.T) {
 	if need := table.Registers(); table.Check(need) != nil || table.Check(need-1) == nil {
 		t.Error("the budget is not kept")
 	}
-	if n := Aggregators(10<<20, 1); n != 10<<20/144 {
+	if n := Registers(10<<20, 1, 1).Aggregators(); n != 10<<20/144 {
 		t.Errorf("%d aggregators of 128 bytes in 10 MiB", n)
 	}
 }
@@ -204,7 +204,7 @@ func BenchmarkSwitch(b *testing.B) {
 					g.Src, g.Dst = append(g.Src, u), append(g.Dst, rows+(u+k)%rows)
 				}
 			}
-			blocks, _ := Blocks(g, rows, nil)
+			blocks, _ := Blocks(g, Slots(rows), nil)
 			p := &Plan{Blocks: blocks, Hosts: 2}
 			s, body := NewSwitch(p.Table(1, c.units)), make([]int32, c.units*UnitLanes)
 			b.SetBytes(int64(4 * len(body)))

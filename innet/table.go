@@ -46,13 +46,6 @@ const (
 	rowBytes  = 4
 )
 
-// Aggregators is how many destinations a block may have, in so many bytes of registers, when
-// packets carry so many units. Rows of a block are at most twice as many on average; their
-// registers are counted with them.
-func Aggregators(memory int64, units int) int {
-	return int(memory / int64(units*UnitBytes+slotBytes+2*rowBytes))
-}
-
 // Registers is the bytes of registers that a table needs.
 func (t *Table) Registers() int64 {
 	rows, slots := t.most()

@@ -232,6 +232,19 @@ type switchHost struct {
 
 func (h *switchHost) Memory() int64 { return h.a.memory }
 
+// Leaves are those that have workers.
+func (h *switchHost) Leaves() int {
+	top := h.a.net.top
+	if top.Kind == "star" {
+		return 1
+	}
+	used := map[int]bool{}
+	for _, host := range h.a.c.hosts {
+		used[host/top.Hosts] = true
+	}
+	return len(used)
+}
+
 // Install makes the switches with the first host's plan; all have the same.
 func (h *switchHost) Install(_ context.Context, p *innet.Plan) error {
 	a := h.a

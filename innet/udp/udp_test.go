@@ -56,7 +56,7 @@ func newJob(t testing.TB, r *rand.Rand, hosts, vertices, edges, width, limit int
 			j.graph.Src, j.graph.Dst = append(j.graph.Src, u), append(j.graph.Dst, v)
 		}
 	}
-	blocks, err := innet.Blocks(j.graph, limit, nil)
+	blocks, err := innet.Blocks(j.graph, innet.Slots(limit), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

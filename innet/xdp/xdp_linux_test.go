@@ -223,7 +223,7 @@ func randomPlan(t testing.TB, r *rand.Rand) *innet.Plan {
 	if len(g.Src) == 0 {
 		g.Src, g.Dst = []uint32{0}, []uint32{1}
 	}
-	blocks, err := innet.Blocks(g, 1+r.IntN(len(g.Host)), nil)
+	blocks, err := innet.Blocks(g, innet.Slots(1+r.IntN(len(g.Host))), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

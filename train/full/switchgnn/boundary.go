@@ -127,13 +127,13 @@ func (b *boundary) numbers(list []uint32) []uint32 {
 	return out
 }
 
-// divide makes the blocks of both directions, with at most so many aggregators each. All
-// workers make the same ones.
-func (b *boundary) divide(ctx context.Context, s *exchange.Setup, limit int) error {
+// divide makes the blocks of both directions, each of which fits the switch. All workers make the
+// same ones.
+func (b *boundary) divide(ctx context.Context, s *exchange.Setup, room innet.Budget) error {
 	cut := func(vertices int, src, dst []uint32, parts, limit int) ([]uint32, error) {
 		return cutBy(ctx, vertices, src, dst, parts, limit)
 	}
-	blocks, err := innet.Blocks(b.graph, limit, cut)
+	blocks, err := innet.Blocks(b.graph, room, cut)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (b *boundary) divide(ctx context.Context, s *exchange.Setup, limit int) err
 	b.backward = b.forward
 	if !mirrored(b.graph) {
 		reverse := &innet.Graph{Host: b.graph.Host, Src: b.graph.Dst, Dst: b.graph.Src, Shuffled: b.graph.Shuffled}
-		more, err := innet.Blocks(reverse, limit, cut)
+		more, err := innet.Blocks(reverse, room, cut)
 		if err != nil {
 			return err
 		}

@@ -61,15 +61,17 @@ func (s *strategy) prepare(o options) error {
 	if err := s.connect(o); err != nil {
 		return err
 	}
-	registers, err := o.memory()
+	memory, err := o.memory()
 	if err != nil {
 		return err
 	}
+	leaves := 1
 	if s.client != nil {
-		registers = s.client.Memory()
+		memory, leaves = s.client.Memory(), s.client.Leaves()
 	}
+	room := innet.Registers(memory, o.SwitchUnits, leaves)
 	b.graph.Shuffled = o.SwitchOrder == "random"
-	if b, err = s.divided(b, innet.Aggregators(registers, o.SwitchUnits)); err != nil {
+	if b, err = s.divided(b, room); err != nil {
 		return err
 	}
 	if s.client != nil {
@@ -82,17 +84,17 @@ func (s *strategy) prepare(o options) error {
 	s.Prepare = s.setup.Sent
 	s.degrees = plan.Degrees.Slice(0, plan.Src)
 	s.forward, s.backward = b.side(s.w, b.forward), b.side(s.w, b.backward)
-	s.note(b, innet.Aggregators(registers, o.SwitchUnits))
+	s.note(b, room.Aggregators())
 	return nil
 }
 
 // divided is the boundary with its blocks. Workers of a simulated network share one.
-func (s *strategy) divided(b *boundary, limit int) (*boundary, error) {
+func (s *strategy) divided(b *boundary, room innet.Budget) (*boundary, error) {
 	f, ok := s.w.End.(innet.Fabric)
 	if !ok {
-		return b, errors.Join(b.divide(s.ctx, s.setup, limit), b.compare(s.setup))
+		return b, errors.Join(b.divide(s.ctx, s.setup, room), b.compare(s.setup))
 	}
-	one, err := f.Shared(func() (any, error) { return b, b.divide(s.ctx, s.setup, limit) })
+	one, err := f.Shared(func() (any, error) { return b, b.divide(s.ctx, s.setup, room) })
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +120,8 @@ func (s *strategy) note(b *boundary, limit int) {
 type udpClient struct{ *udp.Client }
 
 func (c udpClient) Memory() int64 { return c.Registers }
+
+func (c udpClient) Leaves() int { return 1 }
 
 // connect joins the switch that was given, or one that worker 0 starts. A memory dry run
 // joins none.
