@@ -64,14 +64,14 @@ func workWire(ctx context.Context, w Worker, m *cluster.Member) (rows []WireRow,
 		return nil, 0, fmt.Errorf("the job's task is invalid: %w", err)
 	}
 	timeout = time.Duration(t.Timeout) * time.Second
+	memory := cpu.New(1)
+	defer memory.Close() // after the endpoint, which may still send from it
 	end, err := w.Connect(ctx, m, t.Transport, timeout)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer end.Close()
 	defer failWithJob(ctx, m, end)()
-	memory := cpu.New(1)
-	defer memory.Close()
 	b := newWireRank(ctx, end, &t, memory)
 	if b.host, _, err = net.SplitHostPort(m.Peers[m.Rank].Addr); err != nil {
 		return nil, 0, err
@@ -154,6 +154,9 @@ func (b *wireRank) timeAll() (rows []WireRow, err error) {
 			rows = append(rows, WireRow{Transport: b.task.Transport, Op: op.name, Bytes: size,
 				Seconds: turns[len(turns)/2], Best: turns[0], SentBytes: op.sent(size, b.end.Size())})
 		}
+	}
+	if err := b.comm.Barrier(b.ctx, coflow.ID{}); err != nil { // or a rank would leave that others still call
+		return nil, err
 	}
 	return rows, b.closeTable()
 }
