@@ -19,9 +19,12 @@ func (w *WorkerSpec) severalPaths(cfg *wire.Config, base net.Listener, from stri
 	if exposed := plan.File.Exposed(); len(cfg.Token) == 0 && !cfg.Insecure && exposed != "" {
 		return spec.Mistake("--paths", exposed+", which others can reach, without a token", "--tls or a --token-file", "")
 	}
-	host, err := paths.NewHost(plan, paths.NewPolicy(plan), base, wire.Real)
+	host, err := paths.NewHost(plan, base, wire.Real)
 	if err != nil {
 		return spec.Mistake("--paths", graph.Sentence(err.Error()), "", "")
+	}
+	if !cfg.DSCP {
+		cfg.Connections = 1 // it has all paths; two would end at different times, and an exchange with the later one
 	}
 	cfg.Listener = w.id.Listen(host)
 	cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func SimulatePaths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*P
 	}
 	var trace paths.Trace
 	if o.Trace != "" {
-		if trace, err = readTrace(o.Trace, plan); err != nil {
+		if trace, plan, err = readTrace(o.Trace, plan); err != nil {
 			return nil, err
 		}
 	}
@@ -80,17 +81,23 @@ func ReadPathsFile(flag, path string) (*paths.Plan, error) {
 	return paths.NewPlan(f), nil
 }
 
-func readTrace(path string, plan *paths.Plan) (paths.Trace, error) {
+// readTrace reads requests and the plan that they are of: that of the file, or for one that a run recorded, the plan
+// of its segments.
+func readTrace(path string, plan *paths.Plan) (paths.Trace, *paths.Plan, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, spec.Mistake("--trace", graph.Sentence(err.Error()), "a recorded trace", "")
+		return nil, nil, spec.Mistake("--trace", graph.Sentence(err.Error()), "a recorded trace", "")
 	}
 	defer f.Close()
-	trace, err := paths.ReadTrace(f, plan)
-	if err == nil && len(trace) == 0 {
-		return nil, &graph.InputError{File: path, Found: "no requests", Want: "at least one"}
+	in := bufio.NewReader(f)
+	if paths.Recorded(in) {
+		plan = paths.Segments(plan)
 	}
-	return trace, pathsMistake(path, err)
+	trace, err := paths.ReadTrace(in, plan)
+	if err == nil && len(trace) == 0 {
+		return nil, nil, &graph.InputError{File: path, Found: "no requests", Want: "at least one"}
+	}
+	return trace, plan, pathsMistake(path, err)
 }
 
 // pathsMistake is an error of a file as that of a user.

@@ -245,7 +245,7 @@ func (c *tcpConn) writeBatch() error {
 		before = c.kernel.unacked()
 	}
 	begin := monotonic()
-	n, err := vec.WriteTo(c.conn)
+	n, err := c.writeAll(vec)
 	took := time.Duration(monotonic() - begin)
 	switch {
 	case took > longWrite:
@@ -257,6 +257,16 @@ func (c *tcpConn) writeBatch() error {
 		c.settle()
 	}
 	return err
+}
+
+// writeAll writes what lies in several places: at once, if the connection can.
+func (c *tcpConn) writeAll(vec net.Buffers) (int64, error) {
+	if several, ok := c.conn.(interface {
+		WriteBuffers(*net.Buffers) (int64, error)
+	}); ok {
+		return several.WriteBuffers(&vec)
+	}
+	return vec.WriteTo(c.conn)
 }
 
 // stamp fills the link's part of a frame's header.

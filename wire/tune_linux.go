@@ -9,11 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent is how much the kernel may hold of a connection beyond what the network
-// has in flight. Left alone it takes megabytes, which an urgent message would have
-// to wait behind.
-const unsent = 2 * chunkSize
-
 // kernel is the kernel's end of a connection. It is nil where there is none.
 type kernel struct {
 	raw    syscall.RawConn
@@ -44,7 +39,10 @@ func (k *kernel) set(level, option, value int) {
 }
 
 // tune keeps the kernel's queue short.
-func (k *kernel) tune() { k.set(unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent) }
+func (k *kernel) tune() { k.holdUnsent(unsent) }
+
+// holdUnsent bounds what the kernel holds beyond what the network has in flight.
+func (k *kernel) holdUnsent(bytes int) { k.set(unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes) }
 
 // hold bounds what the kernel holds of the connection, in flight or not; 0: no longer.
 func (k *kernel) hold(bytes int) {

@@ -14,6 +14,7 @@ type kernel struct{}
 func kernelOf(net.Conn) *kernel { return nil }
 
 func (*kernel) tune()                             {}
+func (*kernel) holdUnsent(int)                    {}
 func (*kernel) hold(int)                          {}
 func (*kernel) plain()                            {}
 func (*kernel) unacked() int                      { return 0 }

@@ -7,6 +7,8 @@ type File struct {
 	Requests []RequestType
 	// Policy chooses paths in runs; "": leo-queue.
 	Policy string
+	// Record is where runs write the segments that they sent, one file per process; "": nowhere.
+	Record string
 }
 
 // Path is the stops that a request makes, from the requester and back.
@@ -16,6 +18,14 @@ type Path struct {
 	// Addresses are where workers are reached on this path: a prefix of addresses (10.0.1.0/24), or the name of a
 	// network interface. Empty: a path that carries no sockets.
 	Address string
+}
+
+// Find is the path of a name; nil: there is none.
+func (f *File) Find(name string) *Path {
+	if at := f.path(name); at >= 0 {
+		return &f.Paths[at]
+	}
+	return nil
 }
 
 // Dependency says which requests must stay in their order.

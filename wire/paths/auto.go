@@ -14,6 +14,9 @@ import (
 // run starts from: what a path takes is learnt.
 const defaultRate = 125e6
 
+// defaultLatency is a round trip's until it was measured.
+const defaultLatency = 100e-6
+
 // Auto describes the networks that this host is in, one path each. Hosts call a network by its prefix, so that they
 // agree on its name.
 func Auto() (*File, error) {
@@ -32,7 +35,7 @@ func Auto() (*File, error) {
 		}
 		for _, a := range addrs {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.IsSingleIP() {
-				found = append(found, Attachment{nic.Name, p.Masked(), speedOf(nic.Name)})
+				found = append(found, Attachment{p.Masked(), speedOf(nic.Name), defaultLatency})
 			}
 		}
 	}
@@ -44,9 +47,9 @@ func Auto() (*File, error) {
 
 // Attachment is a network that a host is in.
 type Attachment struct {
-	Interface string
-	Prefix    netip.Prefix
-	Rate      float64 // bytes per second
+	Prefix  netip.Prefix
+	Rate    float64 // bytes per second
+	Latency float64 // seconds there and back
 }
 
 // speedOf is the rate that the system has for an interface.
@@ -67,10 +70,10 @@ func Attached(all []Attachment) *File {
 		nic := fmt.Sprintf("nic%d", i)
 		f.Hardware.Nodes = append(f.Hardware.Nodes, Node{Name: nic, Capacity: 1})
 		f.Hardware.Links = append(f.Hardware.Links, Link{"cpu", nic, a.Rate, 0})
-		f.Hardware.Network = append(f.Hardware.Network, Network{Node: nic, Latency: 100e-6})
+		f.Hardware.Network = append(f.Hardware.Network, Network{Node: nic, Latency: a.Latency})
 		f.Paths = append(f.Paths, Path{Name: strings.ReplaceAll(a.Prefix.String(), ".", "-"), Address: a.Prefix.String(),
 			Stops: []string{Requester + ".cpu", Responder + "." + nic}})
-		r.Options = append(r.Options, Option{Path: i, Sizes: []float64{segmentSize}, Compute: []float64{0, 0}})
+		r.Options = append(r.Options, Option{Path: i, Sizes: []float64{nominalSize}, Compute: []float64{0, 0}})
 	}
 	f.Requests = []RequestType{r}
 	return f

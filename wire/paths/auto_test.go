@@ -7,8 +7,8 @@ import (
 
 // TestAttachedIsAFile: what probe writes is what Parse reads.
 func TestAttachedIsAFile(t *testing.T) {
-	f := Attached([]Attachment{{"eth0", netip.MustParsePrefix("10.0.1.0/24"), 125e6},
-		{"eth1", netip.MustParsePrefix("10.0.2.0/24"), 37.5e6}})
+	f := Attached([]Attachment{{netip.MustParsePrefix("10.0.1.0/24"), 125e6, 1e-4},
+		{netip.MustParsePrefix("10.0.2.0/24"), 37.5e6, 2e-4}})
 	again, err := Parse([]byte(f.YAML()))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, f.YAML())

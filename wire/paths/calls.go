@@ -28,7 +28,7 @@ type Context struct {
 
 // Init listens on every path of the plan, and at base.
 func Init(plan *Plan, base net.Listener, clock wire.Clock) (*Context, error) {
-	h, err := NewHost(plan, NewPolicy(plan), base, clock)
+	h, err := NewHost(plan, base, clock)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ const (
 	closeTime = 2 * time.Second
 	// batchBytes is what one write has at most.
 	batchBytes = 4 * segmentSize
+	// mostBuffers is how many a connection keeps for later.
+	mostBuffers = 64
 )
 
 // Conn is a connection over several paths. To its user it is like one TCP connection: what is written is read, once and
@@ -32,14 +34,15 @@ const (
 // connection's.
 type Conn struct {
 	clock   wire.Clock
-	start   time.Time
+	start   time.Time // of the process's paths
 	local   net.Addr
 	remote  net.Addr
 	onClose func(*Conn)
 
 	mu struct {
 		sync.Mutex
-		changed   sync.Cond // of anything that a reader or writer waits for
+		readable  sync.Cond // there may be something to read, or a reason not to wait for it
+		writable  sync.Cond // the same of space, and of what Close waits for
 		out       *sender
 		in        receiver
 		links     []*link // by path; nil: down
@@ -80,10 +83,10 @@ type deadline struct {
 }
 
 func newConn(clock wire.Clock, c *chooser, local, remote net.Addr) *Conn {
-	k := &Conn{clock: clock, start: clock.Now(), local: local, remote: remote, onClose: func(*Conn) {}}
-	k.mu.changed.L = &k.mu.Mutex
+	k := &Conn{clock: clock, start: c.start, local: local, remote: remote, onClose: func(*Conn) {}}
+	k.mu.readable.L, k.mu.writable.L = &k.mu.Mutex, &k.mu.Mutex
 	k.mu.out, k.mu.links, k.mu.told = newSender(c), make([]*link, len(c.plan.File.Paths)), window
-	k.mu.without = k.start
+	k.mu.without = clock.Now()
 	k.timer = clock.AfterFunc(tick, k.look)
 	return k
 }
@@ -104,21 +107,29 @@ func (k *Conn) attach(path int, conn net.Conn) bool {
 	l.wake.L = &k.mu.Mutex
 	k.mu.links[path] = l
 	k.mu.out.raise(k.now(), path)
-	k.mu.changed.Broadcast()
-	k.wakeLinks()
+	k.wakeAll()
+	wire.TunePath(conn, k.mu.out.paths[path].most/2)
 	go l.write()
 	go l.read()
 	return true
 }
 
-// wakeLinks tells the writers of all paths that there may be something to send.
+// wakeLinks tells the writers of those paths that have something to send.
 // REQUIRES: mu held.
 func (k *Conn) wakeLinks() {
 	for _, l := range k.mu.links {
-		if l != nil {
+		if l != nil && l.due() {
 			l.wake.Signal()
 		}
 	}
+}
+
+// wakeAll lets everybody look at what has become of the connection.
+// REQUIRES: mu held.
+func (k *Conn) wakeAll() {
+	k.mu.readable.Broadcast()
+	k.mu.writable.Broadcast()
+	k.wakeLinks()
 }
 
 // lose takes a path away. What it did not acknowledge goes by another.
@@ -142,8 +153,7 @@ func (k *Conn) lose(l *link, cause error) {
 			k.fail(io.EOF)
 		}
 	}
-	k.mu.changed.Broadcast()
-	k.wakeLinks()
+	k.wakeAll()
 }
 
 // REQUIRES: mu held.
@@ -172,7 +182,7 @@ func (k *Conn) fail(cause error) {
 		}
 	}
 	k.mu.out.abandon()
-	k.mu.changed.Broadcast()
+	k.wakeAll()
 	go k.onClose(k)
 }
 
@@ -252,7 +262,7 @@ func (k *Conn) Read(b []byte) (int, error) {
 		case k.mu.read.expired:
 			return 0, os.ErrDeadlineExceeded
 		}
-		k.mu.changed.Wait()
+		k.mu.readable.Wait()
 	}
 }
 
@@ -268,29 +278,57 @@ func (k *Conn) answerAll() {
 }
 
 // Write implements net.Conn. It returns when all of b is on its way or waits for a path: b may change then.
-func (k *Conn) Write(b []byte) (n int, err error) {
+func (k *Conn) Write(b []byte) (int, error) {
+	one := net.Buffers{b}
+	n, err := k.WriteBuffers(&one)
+	return int(n), err
+}
+
+// WriteBuffers is Write for what lies in several places, such as a head and its data, so that they need not be segments
+// of their own. It consumes v.
+func (k *Conn) WriteBuffers(v *net.Buffers) (n int64, err error) {
+	left := 0
+	for _, b := range *v {
+		left += len(b)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for n < len(b) {
-		switch {
-		case k.mu.closed || k.mu.ended:
-			return n, net.ErrClosed
-		case k.mu.cause != nil:
-			return n, k.mu.cause
-		case k.mu.write.expired:
-			return n, os.ErrDeadlineExceeded
+	for left > 0 {
+		if err := k.writeError(); err != nil {
+			return n, err
 		}
-		size := min(len(b)-n, segmentSize)
-		data := append(k.buffer()[:0], b[n:n+size]...)
-		if k.mu.out.write(k.now(), data) {
-			n += size
-			k.wakeLinks()
+		size := evenly(left)
+		if !k.mu.out.takes(k.now(), size) {
+			k.mu.writable.Wait()
 			continue
 		}
-		k.give(data)
-		k.mu.changed.Wait()
+		data := k.buffer()[:size]
+		v.Read(data)
+		k.mu.out.put(k.now(), data)
+		k.wakeLinks()
+		left, n = left-size, n+int64(size)
 	}
 	return n, nil
+}
+
+// evenly is the first part of so many bytes, cut into as few segments as possible of about the same size.
+func evenly(bytes int) int {
+	parts := (bytes + segmentSize - 1) / segmentSize
+	return (bytes + parts - 1) / parts
+}
+
+// writeError is why nothing can be written.
+// REQUIRES: mu held.
+func (k *Conn) writeError() error {
+	switch {
+	case k.mu.closed || k.mu.ended:
+		return net.ErrClosed
+	case k.mu.cause != nil:
+		return k.mu.cause
+	case k.mu.write.expired:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
 }
 
 // buffer is one for a segment.
@@ -304,10 +342,10 @@ func (k *Conn) buffer() []byte {
 	return make([]byte, segmentSize)
 }
 
-// give takes a buffer back. Those that were read in part have lost their beginning, and are left to the collector.
+// give takes a buffer back.
 // REQUIRES: mu held.
 func (k *Conn) give(b []byte) {
-	if cap(b) == segmentSize && len(k.mu.bufferSet) < 64 {
+	if cap(b) == segmentSize && len(k.mu.bufferSet) < mostBuffers {
 		k.mu.bufferSet = append(k.mu.bufferSet, b[:segmentSize])
 	}
 }
@@ -329,8 +367,7 @@ func (k *Conn) Close() error {
 		return net.ErrClosed
 	}
 	k.mu.closed, k.mu.ended = true, true
-	k.wakeLinks()
-	k.mu.changed.Broadcast()
+	k.wakeAll()
 	if k.mu.cause != nil {
 		return nil
 	}
@@ -348,7 +385,7 @@ func (k *Conn) leave(late wire.Timer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.mu.cause == nil && !(k.mu.out.idle() && k.endSent()) {
-		k.mu.changed.Wait()
+		k.mu.writable.Wait()
 	}
 	late.Stop()
 	k.fail(net.ErrClosed)
@@ -399,13 +436,13 @@ func (k *Conn) setDeadline(d *deadline, t time.Time) error {
 				defer k.mu.Unlock()
 				if d.timer == *timer {
 					d.expired = true
-					k.mu.changed.Broadcast()
+					k.wakeAll()
 				}
 			})
 			d.timer = *timer
 		}
 	}
-	k.mu.changed.Broadcast()
+	k.wakeAll()
 	return nil
 }
 
@@ -431,7 +468,7 @@ func (l *link) write() {
 		if l.dead {
 			return
 		}
-		segments = k.mu.out.take(l.path, batchBytes, segments[:0])
+		segments = k.mu.out.take(k.now(), l.path, batchBytes, segments[:0])
 		heads, vec = l.frames(segments, heads[:0], vec[:0])
 		k.mu.Unlock()
 		_, err := vec.WriteTo(l.conn)
@@ -440,14 +477,16 @@ func (l *link) write() {
 			k.lose(l, err)
 			return
 		}
-		k.mu.changed.Broadcast()
+		if k.mu.ended {
+			k.mu.writable.Broadcast() // leave waits for the end
+		}
 	}
 }
 
 // due tells whether there is anything to send.
 // REQUIRES: mu held.
 func (l *link) due() bool {
-	return len(l.c.mu.out.paths[l.path].waiting) > 0 || l.asked || l.answer || l.c.mu.ended && !l.ended
+	return l.c.mu.out.due(l.c.now(), l.path) || l.asked || l.answer || l.c.mu.ended && !l.ended
 }
 
 // frames are the heads and data of segments, and whatever else is to be said.
@@ -538,8 +577,13 @@ func (l *link) take(h *frameHead, data []byte) error {
 		return net.ErrClosed
 	}
 	l.heard = k.clock.Now()
-	if err := k.mu.out.acknowledged(k.now(), l.path, h.acked, h.limit, func(g *segment) { k.give(g.data) }); err != nil {
+	before := k.mu.out.limit
+	done, err := k.mu.out.acknowledged(k.now(), l.path, h.acked, h.limit, func(g *segment) { k.give(g.data) })
+	if err != nil {
 		return err
+	}
+	if done > 0 || k.mu.out.limit > before {
+		k.mu.writable.Broadcast()
 	}
 	switch h.kind {
 	case frameData:
@@ -552,6 +596,9 @@ func (l *link) take(h *frameHead, data []byte) error {
 		if !kept {
 			k.give(data)
 		}
+		if len(k.mu.in.ready) > 0 {
+			k.mu.readable.Broadcast()
+		}
 	case framePing:
 		l.answer = true
 	case frameEnd:
@@ -559,8 +606,8 @@ func (l *link) take(h *frameHead, data []byte) error {
 			return fmt.Errorf("%w: an end at %d", errStream, h.offset)
 		}
 		k.mu.in.ended, k.mu.in.end = true, h.offset
+		k.wakeAll()
 	}
-	k.mu.changed.Broadcast()
 	k.wakeLinks()
 	return nil
 }

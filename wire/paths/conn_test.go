@@ -23,7 +23,7 @@ func twoHosts(t *testing.T) (a, b *Host) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := NewHost(plan, NewLEOQueue(plan), base, wire.Real)
+		h, err := NewHost(plan, base, wire.Real)
 		if err != nil {
 			t.Skip("no second loopback address:", err)
 		}

@@ -7,7 +7,7 @@ import (
 
 // A connection of a path carries frames of this layout, little-endian, in both directions:
 //
-//	0   magic "SP" | version 1 | type u8
+//	0   magic "SP" | version 2 | type u8
 //	4   bytes that follow u32
 //	8   offset in the stream u64: of the data; of the end, in a frame of type end
 //	16  segments that have arrived on this connection u32
@@ -16,7 +16,7 @@ import (
 //	32  data
 const (
 	frameSize    = 32
-	frameVersion = 1
+	frameVersion = 2 // 1 had segments of 64 KiB at most
 )
 
 const (

@@ -63,6 +63,7 @@ type leoPath struct {
 	corrected float64 // sum of all corrections
 	slower    float64 // by what part of the profiled time requests take longer than that
 	ended     float64 // when the last request finished
+	longest   float64 // what a request of the longest type adds to the queue
 }
 
 // learning is how much of a difference one request teaches, mostSlower a bound on what is learnt.
@@ -73,7 +74,13 @@ const (
 
 // NewLEOQueue starts with empty queues: requests take the path of the least base time.
 func NewLEOQueue(p *Plan) Policy {
-	return &leoQueue{plan: p, paths: make([]leoPath, len(p.File.Paths))}
+	l := &leoQueue{plan: p, paths: make([]leoPath, len(p.File.Paths))}
+	for _, t := range p.Types {
+		for _, c := range t.Choices {
+			l.paths[c.Path].longest = max(l.paths[c.Path].longest, c.Slowest)
+		}
+	}
+	return l
 }
 
 func (*leoQueue) Name() string { return "leo-queue" }
@@ -105,9 +112,11 @@ func (l *leoQueue) Took(now float64, kind, choice int) Mark {
 func (l *leoQueue) Finished(now float64, f Finished) {
 	c := &l.plan.Types[f.Kind].Choices[f.Choice]
 	p := &l.paths[c.Path]
-	if waited := f.Host - c.Base; waited > c.Slowest && now-f.EndToEnd < p.ended { // for those that finished before it
-		seen := (now-p.ended)/c.Slowest - 1
-		p.slower = min(max(p.slower+learning*(seen-p.slower), 0), mostSlower)
+	// It waited for those that finished before it.
+	if waited := f.Host - c.Base; p.longest > 0 && waited > c.Slowest && now-f.EndToEnd < p.ended {
+		// As a part of the longest type's time: what a clock adds to a short request says nothing.
+		off := (now - p.ended - c.Slowest*(1+p.slower)) / p.longest
+		p.slower = min(max(p.slower+learning*off, 0), mostSlower)
 	}
 	p.ended = now
 	wrong := f.Host - c.Base - p.slower*c.Slowest - f.Mark.Queue - (p.corrected - f.Mark.Corrected)

@@ -47,10 +47,11 @@ type Host struct {
 }
 
 // NewHost listens on the address that this host has on each path of the plan, beside base, whose address the peers
-// know. Its first request type is a segment.
-func NewHost(plan *Plan, policy Policy, base net.Listener, clock wire.Clock) (*Host, error) {
-	h := &Host{clock: clock, chooser: newChooser(plan, policy), base: base, accepted: make(chan net.Conn),
-		done: make(chan struct{}), hellos: make(chan struct{}, mostHellos)}
+// know. Its first request type is a segment; the policy is the one that the file names.
+func NewHost(plan *Plan, base net.Listener, clock wire.Clock) (*Host, error) {
+	plan = Segments(plan)
+	h := &Host{clock: clock, chooser: newChooser(plan, NewPolicy(plan), clock.Now()), base: base,
+		accepted: make(chan net.Conn), done: make(chan struct{}), hellos: make(chan struct{}, mostHellos)}
 	h.stop = sync.OnceFunc(func() { close(h.done) })
 	h.mu.conns = map[[16]byte]*Conn{}
 	if len(plan.File.Paths) > maxPaths {
@@ -91,6 +92,11 @@ func NewHost(plan *Plan, policy Policy, base net.Listener, clock wire.Clock) (*H
 		return nil, errors.New("found no address of this host on any path, want one on each; name its interfaces or " +
 			"prefixes as the paths' addresses")
 	}
+	var err error
+	if h.chooser.mu.record, err = newRecorder(plan); err != nil {
+		h.Close()
+		return nil, err
+	}
 	for _, l := range append(h.listeners, base) {
 		go h.serve(l)
 	}
@@ -123,6 +129,9 @@ func ownAddress(where string) (netip.Addr, error) {
 	all, err := nic.Addrs()
 	return within(all, netip.Prefix{}), err
 }
+
+// Own is this host's address on a path; invalid: it has none.
+func (p *Path) Own() (netip.Addr, error) { return ownAddress(p.Address) }
 
 // within is the first address in a prefix, or of version 4 if there is none.
 func within(all []net.Addr, prefix netip.Prefix) netip.Addr {
@@ -343,13 +352,14 @@ func (h *Host) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops listening on all paths. Connections stay, but take no path back that fails.
+// Close stops listening on all paths, and writes the record if there is one. Connections stay, but take no path back
+// that fails.
 func (h *Host) Close() error {
 	h.stop()
 	for _, l := range h.listeners {
 		l.Close()
 	}
-	return h.base.Close()
+	return errors.Join(h.base.Close(), h.chooser.close())
 }
 
 // Addr is that by which peers know this host.

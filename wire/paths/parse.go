@@ -14,7 +14,7 @@ func Parse(text []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := root.need([]string{"hardware", "paths", "requests"}, []string{"policy"})
+	parts, err := root.need([]string{"hardware", "paths", "requests"}, []string{"policy", "record"})
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,11 @@ func Parse(text []byte) (*File, error) {
 			return nil, err
 		}
 		f.Policy = PolicyNames()[i]
+	}
+	if v, ok := parts["record"]; ok {
+		if f.Record, err = v.text(); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }

@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// segmentSize is what a stream is cut into. A segment goes by one path.
-	segmentSize = 64 << 10
+	// segmentSize is the most that a segment has: what a stream is cut into, and what goes by one path. A chunk of
+	// 64 KiB of package wire fits with its head. Files describe segments of nominalSize.
+	segmentSize = nominalSize + 1<<10
+	nominalSize = 64 << 10
 	// window is how many bytes a receiver holds that were not read yet.
 	window = 8 << 20
 	// flightTime is how long the bytes under way on a path may take, beyond a few segments: more would wait in the
@@ -23,7 +25,8 @@ var errStream = errors.New("not a valid segment")
 type segment struct {
 	offset uint64
 	data   []byte
-	id     int32 // in the request state table
+	stream uint64 // which of the process's
+	id     int32  // in the request state table
 	sent   float64
 }
 
@@ -32,10 +35,12 @@ type segment struct {
 type sender struct {
 	paths    []sendPath
 	chooser  *chooser
+	stream   uint64     // which of the process's
 	next     uint64     // the offset of the next byte
 	limit    uint64     // the first offset for which the receiver has no space yet
 	stranded []*segment // of paths that have failed, while there is no other
 	ended    bool       // nothing is written after next
+	moves    bool       // a segment that waits may still take another path
 }
 
 // sendPath is one path's part.
@@ -50,27 +55,30 @@ type sendPath struct {
 
 // newSender has no path yet.
 func newSender(c *chooser) *sender {
-	s := &sender{chooser: c, paths: make([]sendPath, len(c.plan.File.Paths)), limit: window}
+	s := &sender{chooser: c, stream: c.streams.Add(1), paths: make([]sendPath, len(c.plan.File.Paths)), limit: window,
+		moves: c.moves()}
 	for i := range s.paths {
 		s.paths[i].most = flightSegments * segmentSize
 		if at := c.plan.Choice(0, i); at >= 0 {
-			s.paths[i].most = max(s.paths[i].most, int(flightTime*segmentSize*c.plan.Capacity(0, at)))
+			s.paths[i].most = max(s.paths[i].most, int(flightTime*nominalSize*c.plan.Capacity(0, at)))
 		}
 	}
 	return s
 }
 
-// write takes a segment if it can be sent soon. It keeps data until it is acknowledged.
-func (s *sender) write(now float64, data []byte) bool {
-	if s.next+uint64(len(data)) > s.limit || !s.anyUp() {
+// takes tells whether a segment of so many bytes can be sent soon.
+func (s *sender) takes(now float64, size int) bool {
+	if s.next+uint64(size) > s.limit || !s.anyUp() {
 		return false
 	}
-	if p := &s.paths[s.chooser.preferred(now, s.paths)]; p.bytes > 0 && p.bytes+len(data) > p.most {
-		return false
-	}
-	s.assign(now, &segment{offset: s.next, data: data})
+	p := &s.paths[s.chooser.preferred(now, size, s.paths)]
+	return p.bytes == 0 || p.bytes+size <= p.most
+}
+
+// put takes a segment. It keeps data until it is acknowledged.
+func (s *sender) put(now float64, data []byte) {
+	s.assign(now, &segment{stream: s.stream, offset: s.next, data: data})
 	s.next += uint64(len(data))
-	return true
 }
 
 func (s *sender) anyUp() bool {
@@ -79,17 +87,55 @@ func (s *sender) anyUp() bool {
 
 // assign gives a segment a path.
 func (s *sender) assign(now float64, g *segment) {
-	path := 0
-	path, g.id = s.chooser.begin(now, s.paths)
-	g.sent = now
-	p := &s.paths[path]
+	p := &s.paths[s.chooser.begin(now, g, s.paths)]
 	p.waiting = append(p.waiting, g)
 	p.bytes += len(g.data)
 }
 
-// take are the segments to be sent on a path now, at most so many bytes of them but at least one.
-func (s *sender) take(path, most int, into []*segment) []*segment {
+// due tells whether there is something to send on a path.
+func (s *sender) due(now float64, path int) bool {
+	return len(s.paths[path].waiting) > 0 || s.behind(now, path) >= 0
+}
+
+// behind is a path of which an idle one takes a segment over, because the policy would now give it that: what waits
+// longest. -1: there is none.
+func (s *sender) behind(now float64, path int) int {
 	p := &s.paths[path]
+	if !s.moves || !p.up || p.bytes > nominalSize {
+		return -1
+	}
+	most, other := 0, -1
+	for i := range s.paths {
+		if n := len(s.paths[i].waiting); i != path && n > most {
+			most, other = n, i
+		}
+	}
+	if other >= 0 && s.chooser.preferred(now, len(s.paths[other].waiting[0].data), s.paths) != path {
+		return -1
+	}
+	return other
+}
+
+// takeOver moves the oldest segment that waits for another path.
+func (s *sender) takeOver(now float64, path int) {
+	other := s.behind(now, path)
+	if other < 0 {
+		return
+	}
+	p := &s.paths[other]
+	g := p.waiting[0]
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+	p.bytes -= len(g.data)
+	s.chooser.drop(g.id)
+	s.assign(now, g)
+}
+
+// take are the segments to be sent on a path now, at most so many bytes of them but at least one.
+func (s *sender) take(now float64, path, most int, into []*segment) []*segment {
+	p := &s.paths[path]
+	if len(p.waiting) == 0 {
+		s.takeOver(now, path)
+	}
 	n := 0
 	for bytes := 0; n < len(p.waiting) && (n == 0 || bytes+len(p.waiting[n].data) <= most); n++ {
 		bytes += len(p.waiting[n].data)
@@ -101,22 +147,22 @@ func (s *sender) take(path, most int, into []*segment) []*segment {
 }
 
 // acknowledged is told how many segments have arrived since the path is up, and up to where the receiver has space.
-// drop is given each segment that is done with.
-func (s *sender) acknowledged(now float64, path int, count uint32, limit uint64, drop func(*segment)) error {
+// drop is given each segment that is done with; their number is returned.
+func (s *sender) acknowledged(now float64, path int, count uint32, limit uint64, drop func(*segment)) (int, error) {
 	p := &s.paths[path]
 	n := int(count - p.acked)
 	if n > len(p.flight) {
-		return fmt.Errorf("%w: %d segments acknowledged of %d", errStream, n, len(p.flight))
+		return 0, fmt.Errorf("%w: %d segments acknowledged of %d", errStream, n, len(p.flight))
 	}
 	for _, g := range p.flight[:n] {
-		s.chooser.end(now, g.id, now-g.sent, path)
+		s.chooser.end(now, g, path)
 		p.bytes -= len(g.data)
 		drop(g)
 	}
 	p.flight = slices.Delete(p.flight, 0, n)
 	p.acked = count
 	s.limit = max(s.limit, limit)
-	return nil
+	return n, nil
 }
 
 // down is told that a path has failed: what it did not acknowledge goes by others, before anything newer.
@@ -184,6 +230,7 @@ type receiver struct {
 	consumed uint64            // the first that was not read
 	held     map[uint64][]byte // segments that came before others, by offset
 	ready    [][]byte          // those to be read
+	begun    int               // bytes of the first that were
 	end      uint64            // where the stream ends, once that is known
 	ended    bool
 }
@@ -218,15 +265,14 @@ func (r *receiver) arrived(offset uint64, data []byte) (kept bool, err error) {
 func (r *receiver) read(into []byte, drop func([]byte)) (n int) {
 	for n < len(into) && len(r.ready) > 0 {
 		first := r.ready[0]
-		k := copy(into[n:], first)
+		k := copy(into[n:], first[r.begun:])
 		n += k
 		r.consumed += uint64(k)
-		if k < len(first) {
-			r.ready[0] = first[k:]
+		if r.begun += k; r.begun < len(first) {
 			break
 		}
 		drop(first)
-		r.ready[0] = nil
+		r.ready[0], r.begun = nil, 0
 		r.ready = r.ready[1:]
 	}
 	return n

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // links is a file with n paths of unequal rate between two hosts.
@@ -20,7 +21,7 @@ func links(t testing.TB, n int) *Plan {
 		f.Hardware.Links = append(f.Hardware.Links, Link{"cpu", nic, 125e6 / float64(i+1), 0})
 		f.Hardware.Network = append(f.Hardware.Network, Network{Node: nic, Latency: 1e-4})
 		f.Paths = append(f.Paths, Path{Name: nic, Stops: []string{"requester.cpu", "responder." + nic}})
-		r.Options = append(r.Options, Option{Path: i, Sizes: []float64{segmentSize}, Compute: []float64{0, 0}})
+		r.Options = append(r.Options, Option{Path: i, Sizes: []float64{nominalSize}, Compute: []float64{0, 0}})
 	}
 	f.Requests = []RequestType{r}
 	return NewPlan(f)
@@ -87,7 +88,8 @@ func (w *world) step() {
 		for k := range data {
 			data[k] = byte(len(w.sent) + k + (len(w.sent)+k)>>8)
 		}
-		if w.out.write(w.now, data) {
+		if w.out.takes(w.now, n) {
+			w.out.put(w.now, data)
 			w.sent = append(w.sent, data...)
 		}
 	case 6, 7, 8:
@@ -101,7 +103,7 @@ func (w *world) step() {
 // send puts what waits for a path on it; where the path has broken unnoticed, it is lost.
 func (w *world) send(i int) {
 	p := &w.paths[i]
-	for _, g := range w.out.take(i, 1500, nil) {
+	for _, g := range w.out.take(w.now, i, 1500, nil) {
 		if p.open {
 			p.data = append(p.data, worldFrame{at: w.now, g: segment{offset: g.offset, data: bytes.Clone(g.data)}})
 		}
@@ -139,7 +141,7 @@ func (w *world) acknowledge(i int, f worldFrame) {
 	if !w.paths[i].known {
 		return
 	}
-	if err := w.out.acknowledged(w.now, i, f.count, f.limit, func(*segment) {}); err != nil {
+	if _, err := w.out.acknowledged(w.now, i, f.count, f.limit, func(*segment) {}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -150,15 +152,21 @@ func (w *world) read() {
 }
 
 // TestNothingLostTwiceOrOutOfOrder: 10,000 runs of random delays and failures of paths, with each policy. What was
-// written is what is read, byte by byte; nothing is acknowledged that did not arrive; and when one path heals, all of
-// it arrives. STARLING_RUNS sets another number of runs.
+// written is what is read, byte by byte; nothing is acknowledged that did not arrive; when one path heals, all of
+// it arrives; and where a stream's segments depend on each other, those in progress are all on one path. STARLING_RUNS
+// sets another number of runs.
 func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 	t.Parallel()
 	runs := 10000
 	if n, err := strconv.Atoi(os.Getenv("STARLING_RUNS")); err == nil {
 		runs = n
 	}
-	plans := []*Plan{links(t, 1), links(t, 2), links(t, 3), links(t, 4)}
+	var plans []*Plan
+	for n := range 4 {
+		free, bound := links(t, n+1), links(t, n+1)
+		bound.File.Requests[0].Dependency = Message
+		plans = append(plans, Segments(free), Segments(bound))
+	}
 	for seed := range uint64(runs) {
 		draw := rand.New(rand.NewPCG(seed, 29))
 		plan := plans[draw.IntN(len(plans))]
@@ -166,9 +174,12 @@ func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 			func() Policy { return NewGreedy(plan, true) }, func() Policy { return NewLEO(plan, 0.1) }}[draw.IntN(4)]()
 		n := len(plan.File.Paths)
 		w := &world{t: t, draw: draw, paths: make([]worldPath, n),
-			out: newSender(newChooser(plan, policy))}
+			out: newSender(newChooser(plan, policy, time.Time{}))}
 		for range 120 {
 			w.step()
+			if plan.Types[0].Dependency == Message && w.out.used() > 1 {
+				t.Fatalf("seed %d: messages that depend on each other take %d paths", seed, w.out.used())
+			}
 		}
 		w.finish()
 		if !bytes.Equal(w.got, w.sent) || w.out.chooser.mu.selector.InProgress() != 0 {
@@ -176,6 +187,16 @@ func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 				len(w.sent), len(w.got), difference(w.sent, w.got), w.out.chooser.mu.selector.InProgress())
 		}
 	}
+}
+
+// used is how many paths have segments in progress.
+func (s *sender) used() (n int) {
+	for _, p := range s.paths {
+		if len(p.waiting)+len(p.flight) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // finish heals the first path, lets the others fail, and everything arrive.
@@ -209,17 +230,46 @@ func difference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
+// TestIdlePathTakesOver: a segment that still waits for a slow path goes by the quick one when that has nothing to
+// send, the oldest first, and only with a policy that knows of queues.
+func TestIdlePathTakesOver(t *testing.T) {
+	plan := Segments(links(t, 2))
+	for _, c := range []struct {
+		policy Policy
+		want   bool
+	}{{NewLEOQueue(plan), true}, {NewRoundRobin(plan), false}} {
+		s := newSender(newChooser(plan, c.policy, time.Time{}))
+		s.raise(0, 0)
+		s.raise(0, 1)
+		for len(s.paths[1].waiting) < 2 {
+			s.put(0, make([]byte, segmentSize))
+		}
+		oldest := s.paths[1].waiting[0]
+		sent := s.take(0, 0, 1<<30, nil)
+		if _, err := s.acknowledged(1e-3, 0, uint32(len(sent)), 0, func(*segment) {}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.due(1e-3, 0); got != c.want {
+			t.Errorf("%s: the idle path has something to send: %v", c.policy.Name(), got)
+		}
+		if got := s.take(1e-3, 0, 1<<30, nil); c.want && (len(got) != 1 || got[0] != oldest) || !c.want && len(got) > 0 {
+			t.Errorf("%s: %d segments", c.policy.Name(), len(got))
+		}
+	}
+}
+
 // TestWindows: a sender does not exceed what the receiver holds, nor what a path may have under way.
 func TestWindows(t *testing.T) {
-	plan := links(t, 2)
-	s := newSender(newChooser(plan, NewLEOQueue(plan)))
+	plan := Segments(links(t, 2))
+	s := newSender(newChooser(plan, NewLEOQueue(plan), time.Time{}))
 	s.paths[0].most = flightSegments * segmentSize
-	if s.write(0, make([]byte, 10)) {
+	if s.takes(0, 10) {
 		t.Error("it sends without a path")
 	}
 	s.raise(0, 0)
 	n := 0
-	for s.write(0, make([]byte, segmentSize)) {
+	for s.takes(0, segmentSize) {
+		s.put(0, make([]byte, segmentSize))
 		n++
 	}
 	if n != flightSegments {
@@ -227,10 +277,10 @@ func TestWindows(t *testing.T) {
 	}
 	s.limit = s.next
 	s.raise(0, 1)
-	if s.write(0, make([]byte, 10)) {
+	if s.takes(0, 10) {
 		t.Error("it sends what the receiver cannot hold")
 	}
-	if err := s.acknowledged(0, 0, 1, 0, func(*segment) {}); err == nil {
+	if _, err := s.acknowledged(0, 0, 1, 0, func(*segment) {}); err == nil {
 		t.Error("what was not sent was acknowledged")
 	}
 	var r receiver
