@@ -8,10 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-
-	"starling/graph"
-	"starling/spec"
-	"starling/wire/paths"
 )
 
 // probeTime is how long each link is measured.
@@ -20,13 +16,13 @@ const probeTime = 300 * time.Millisecond
 // ProbePaths describes the networks of this host as a file for --paths. A link's rate is the one that the system tells
 // for its interface, or less where TCP through the host itself is slower than that.
 func ProbePaths(ctx context.Context) (string, error) {
-	f, err := paths.Auto()
+	f, err := autoPaths()
 	if err != nil {
-		return "", spec.Mistake("probe", graph.Sentence(err.Error()), "", "bring a network interface up")
+		return "", err
 	}
 	var note strings.Builder
 	for i, p := range f.Paths {
-		own, err := ownIn(p.Address)
+		own, err := p.Own()
 		if err != nil {
 			return "", err
 		}
@@ -41,24 +37,6 @@ func ProbePaths(ctx context.Context) (string, error) {
 		f.Hardware.Network[i].Latency = trip.Seconds()
 	}
 	return note.String() + f.YAML(), nil
-}
-
-// ownIn is this host's address in a prefix.
-func ownIn(prefix string) (netip.Addr, error) {
-	want, err := netip.ParsePrefix(prefix)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && want.Contains(p.Addr()) {
-			return p.Addr(), nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("found no address of this host in %s any more", prefix)
 }
 
 // measure sends to this host itself at an address: bytes per second, and the shortest round trip.

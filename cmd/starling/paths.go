@@ -23,14 +23,36 @@ func pathsCommand() *cobra.Command {
 }
 
 func pathsProbeCommand() *cobra.Command {
-	var out string
+	var out, tokenFile string
+	o := run.ProbeOptions{Timeout: 60}
 	c := &cobra.Command{
-		Use:     "probe",
-		Short:   "Measure this host's links and write them as a file for --paths",
-		Example: `  starling paths probe --out links.yaml`,
-		Args:    arguments(0, 0, "no arguments"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			text, err := run.ProbePaths(c.Context())
+		Use:   "probe",
+		Short: "Measure links and write them as a file for --paths",
+		Long: `Measure the networks of this host, or with --peer the links to another host, on which the same command
+runs with --listen. That host answers one prober and ends; what it hears of is the same as that of workers: beyond
+127.0.0.1 it wants --tls or a --token-file on both hosts, or --insecure.`,
+		Example: `  starling paths probe --out links.yaml
+  starling paths probe --listen 10.0.1.1:7000 --token-file token                      # on one host
+  starling paths probe --peer 10.0.1.1:7000 --token-file token --out links.yaml       # on another`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			o.Token = []byte(os.Getenv(spec.TokenVariable))
+			if tokenFile != "" {
+				if o.Token, err = spec.ReadToken(tokenFile); err != nil {
+					return err
+				}
+			}
+			text := ""
+			switch {
+			case o.Listen != "" && o.Peer != "":
+				return spec.Mistake("--peer", o.Peer+" with --listen", "one of them", "")
+			case o.Listen != "":
+				return run.AnswerProbe(c.Context(), o)
+			case o.Peer != "":
+				text, err = run.ProbePeer(c.Context(), o)
+			default:
+				text, err = run.ProbePaths(c.Context())
+			}
 			if err != nil || out == "" {
 				fmt.Print(text)
 				return err
@@ -41,6 +63,14 @@ func pathsProbeCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "file to write (default: stdout)")
+	f := c.Flags()
+	f.StringVar(&out, "out", "", "file to write (default: stdout)")
+	f.StringVar(&o.Peer, "peer", "", "measure the links to the host that answers at this address")
+	f.StringVar(&o.Listen, "listen", "", "answer one prober at this address")
+	f.StringVar(&tokenFile, "token-file", "", "file with the secret that both hosts share")
+	f.StringVar(&o.TLS, "tls", "", "folder with this host's certificate, from starling certs")
+	f.BoolVar(&o.Insecure, "insecure", false, "do without a secret")
+	f.IntVar(&o.Timeout, "timeout", o.Timeout, "seconds of the whole")
+	f.SortFlags = false
 	return c
 }
