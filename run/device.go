@@ -61,7 +61,7 @@ func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
 		}
 		number = localRank(rank) % len(cards)
 	}
-	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32"})
+	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32", Exact: s.MatMul == "f32"})
 	if err != nil {
 		return nil, err
 	}

@@ -54,8 +54,11 @@ func normal(d *cuda.Device, t tensor.DType, rows, cols int) tensor.Matrix {
 	m := d.Scratch(t, rows, cols)
 	x := make([]float32, rows*cols)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range x {
+	for i := range min(len(x), 1<<20) {
 		x[i] = r.Float32() - 0.5
+	}
+	for lo := 1 << 20; lo < len(x); lo += 1 << 20 {
+		copy(x[lo:], x[:1<<20])
 	}
 	d.Upload(m, x)
 	return m
@@ -100,20 +103,27 @@ func BenchmarkAggregate(b *testing.B) {
 
 func BenchmarkMatMul(b *testing.B) {
 	const rows = 232965
-	for _, plain := range []bool{false, true} {
-		for name, t := range types {
-			for _, s := range [][2]int{{256, 256}, {602, 256}, {256, 41}} {
-				b.Run(fmt.Sprintf("plain=%v/%s/%dx%d", plain, name, s[0], s[1]), func(b *testing.B) {
-					d := card(b, cuda.Options{Plain: plain})
-					x, w, y := normal(d, t, rows, s[0]), normal(d, tensor.F32, s[0], s[1]), d.Scratch(t, rows, s[1])
-					loop(b, d, 0, 2*rows*float64(s[0]*s[1]), func() { d.MatMul(y, x, w, tensor.MatMul{}) })
-				})
-				b.Run(fmt.Sprintf("plain=%v/%s/%dx%d/gradient", plain, name, s[0], s[1]), func(b *testing.B) {
-					d := card(b, cuda.Options{Plain: plain})
-					x, w, y := normal(d, t, rows, s[0]), d.Scratch(tensor.F32, s[0], s[1]), normal(d, t, rows, s[1])
-					loop(b, d, 0, 2*rows*float64(s[0]*s[1]), func() { d.MatMul(w, x, y, tensor.MatMul{TransA: true}) })
+	for _, k := range []struct {
+		name string
+		t    tensor.DType
+		o    cuda.Options
+	}{
+		{"f32-cublas", tensor.F32, cuda.Options{Exact: true}}, {"f32-own", tensor.F32, cuda.Options{Exact: true, Plain: true}},
+		{"split-own", tensor.F32, cuda.Options{}}, {"tf32-cublas", tensor.F32, cuda.Options{TF32: true}},
+		{"tf32-own", tensor.F32, cuda.Options{TF32: true, Plain: true}}, {"bf16-cublas", tensor.BF16, cuda.Options{}},
+		{"bf16-own", tensor.BF16, cuda.Options{Plain: true}},
+	} {
+		for _, s := range [][2]int{{256, 256}, {602, 256}, {100, 256}, {256, 47}} {
+			run := func(what string, op func(d *cuda.Device, x, w, y tensor.Matrix)) {
+				b.Run(fmt.Sprintf("%s/%dx%d/%s", k.name, s[0], s[1], what), func(b *testing.B) {
+					d := card(b, k.o)
+					x, w, y := normal(d, k.t, rows, s[0]), normal(d, tensor.F32, s[0], s[1]), normal(d, k.t, rows, s[1])
+					loop(b, d, 0, 2*rows*float64(s[0]*s[1]), func() { op(d, x, w, y) })
 				})
 			}
+			run("forward", func(d *cuda.Device, x, w, y tensor.Matrix) { d.MatMul(y, x, w, tensor.MatMul{}) })
+			run("backward", func(d *cuda.Device, x, w, y tensor.Matrix) { d.MatMul(x, y, w, tensor.MatMul{TransB: true}) })
+			run("weights", func(d *cuda.Device, x, w, y tensor.Matrix) { d.MatMul(w, x, y, tensor.MatMul{TransA: true}) })
 		}
 	}
 }

@@ -128,6 +128,22 @@ func openBLAS(stream uintptr) *blas {
 	return b
 }
 
+// workspaceBytes is what cuBLAS wants on the largest cards. It has it of us: its own could not be captured in a graph.
+const workspaceBytes = 32 << 20
+
+// giveWorkspace gives cuBLAS memory to work in.
+func (d *Device) giveWorkspace() {
+	if d.blas == nil {
+		return
+	}
+	d.enter()
+	defer d.leave()
+	p := d.take(&d.memory.own, workspaceBytes)
+	if call(d.blas.space, d.blas.handle, p, workspaceBytes) != 0 {
+		d.queue.off = true
+	}
+}
+
 func (l *blas) close() { call(l.destroy, l.handle) }
 
 func blasStatus(code uintptr) string {

@@ -202,7 +202,7 @@ func (c *card) load(module string) (m uintptr) {
 }
 
 // Modules are the names of the kernels' files.
-var Modules = []string{"aggregate", "attention", "edgewise", "elements", "product", "rows"}
+var Modules = []string{"aggregate", "attention", "edgewise", "elements", "mma", "product", "rows"}
 
 // PTX is the committed code of a module.
 func PTX(module string) []byte {

@@ -30,6 +30,7 @@ const (
 type Options struct {
 	Number int  // of the card
 	TF32   bool // products of float32 may round their factors to 10 bits
+	Exact  bool // products of float32 are sums of float32 products: else each factor may be split in two of 10 bits
 	Plain  bool // products without cuBLAS
 }
 
@@ -40,8 +41,12 @@ type Device struct {
 	stream  uintptr
 	blas    *blas // nil where cuBLAS was not found
 
-	memory  memory
-	profile *profile // nil unless it is asked for
+	memory    memory
+	queue     queue
+	functions map[string]uintptr // kernels that were used
+	depth     int                // of enter
+	bound     bool               // the thread is the card's
+	profile   *profile           // nil unless it is asked for
 }
 
 var _ tensor.Device = (*Device)(nil)
@@ -52,8 +57,8 @@ func Open(o Options) (d *Device, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d = &Device{card: c, options: o, profile: newProfile()}
-	d.memory.staging, d.memory.live = map[int][]uintptr{}, map[uintptr]int{}
+	d = &Device{card: c, options: o, profile: newProfile(), memory: newMemory(), functions: map[string]uintptr{}}
+	d.queue = newQueue(d.profile != nil)
 	err = c.onThread(c.context, func() error {
 		const nonBlocking = 1
 		if code := call(c.streamCreate, address(&d.stream), nonBlocking); code != 0 {
@@ -67,6 +72,7 @@ func Open(o Options) (d *Device, err error) {
 	if err != nil {
 		return nil, err
 	}
+	d.giveWorkspace()
 	return d, nil
 }
 
@@ -89,14 +95,30 @@ func (d *Device) RowType(t DType) DType {
 	return F32
 }
 
-// enter makes this thread the card's until leave, and gives back what is no longer reachable.
+// enter begins an operation, and gives back what is no longer reachable. One that is held back needs no thread.
 func (d *Device) enter() {
-	runtime.LockOSThread()
-	d.must("cuCtxSetCurrent", call(d.card.contextSet, d.card.context))
-	d.memory.drain(d)
+	if d.depth++; !d.queue.held {
+		d.bind()
+	}
+	d.memory.drain()
 }
 
-func (d *Device) leave() { runtime.UnlockOSThread() }
+// bind makes this thread the card's until leave.
+func (d *Device) bind() {
+	if d.bound {
+		return
+	}
+	runtime.LockOSThread()
+	d.bound = true
+	d.must("cuCtxSetCurrent", call(d.card.contextSet, d.card.context))
+}
+
+func (d *Device) leave() {
+	if d.depth--; d.depth == 0 && d.bound {
+		d.bound = false
+		runtime.UnlockOSThread()
+	}
+}
 
 // must panics with the error of a call.
 func (d *Device) must(name string, code uintptr) {
@@ -112,7 +134,13 @@ func (d *Device) Sync() {
 	d.sync()
 }
 
-func (d *Device) sync() { d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream)) }
+func (d *Device) sync() {
+	d.settle()
+	d.wait()
+}
+
+// wait is for what has been queued on the stream.
+func (d *Device) wait() { d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream)) }
 
 // size3 is a number of blocks or threads in each direction.
 type size3 struct{ x, y, z int }
@@ -122,16 +150,21 @@ func launch[A any](d *Device, module, name string, grid, block size3, args *A) {
 	if grid.x <= 0 || grid.y < 0 {
 		return
 	}
-	f := d.card.function(module, name)
-	defer d.timed(name)()
-	params := [1]unsafe.Pointer{unsafe.Pointer(args)}
-	code := call(d.card.launch, f, uintptr(grid.x), uintptr(max(grid.y, 1)), uintptr(max(grid.z, 1)), uintptr(block.x),
-		uintptr(max(block.y, 1)), uintptr(max(block.z, 1)), 0, d.stream, address(&params[0]), 0)
-	runtime.KeepAlive(args)
-	runtime.KeepAlive(&params)
-	if code != 0 {
-		panic(d.card.failure("cuLaunchKernel of "+name, code))
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(args)), unsafe.Sizeof(*args)/8)
+	d.enqueue(operation{name: name, f: d.function(module, name), kernel: true, shape: [6]uint32{
+		uint32(grid.x), uint32(max(grid.y, 1)), uint32(max(grid.z, 1)), uint32(block.x), uint32(max(block.y, 1)),
+		uint32(max(block.z, 1))}}, words)
+}
+
+// function is a kernel by its name.
+func (d *Device) function(module, name string) uintptr {
+	f := d.functions[name]
+	if f == 0 {
+		d.bind()
+		f = d.card.function(module, name)
+		d.functions[name] = f
 	}
+	return f
 }
 
 const threads = 256

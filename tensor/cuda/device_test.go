@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		if emulated != "" {
 			os.Setenv("STARLING_CUDA_DRIVER", emulated)
 			os.Setenv("STARLING_CUBLAS", "none")
+			os.Setenv("STARLING_CUDA_STRICT", "1")
 			if os.Getenv(asked) == "" {
 				os.Unsetenv("CUDA_VISIBLE_DEVICES")
 			}

@@ -26,6 +26,9 @@ type driver struct {
 	allocHost, freeHost                                                              uintptr
 	copyIn, copyOut, copyRows, fill, fillRows                                        uintptr
 	launch, errorName, errorString                                                   uintptr
+
+	// Of graphs, which a driver may lack.
+	captureBegin, captureEnd, captureInfo, graphInstantiate, graphLaunch, graphUpdate, graphDestroy, execDestroy uintptr
 }
 
 func (d *driver) symbols() map[string]*uintptr {
@@ -43,6 +46,16 @@ func (d *driver) symbols() map[string]*uintptr {
 		"cuMemcpyHtoDAsync_v2": &d.copyIn, "cuMemcpyDtoHAsync_v2": &d.copyOut,
 		"cuMemcpy2DAsync_v2": &d.copyRows, "cuMemsetD8Async": &d.fill, "cuMemsetD2D8Async": &d.fillRows,
 		"cuLaunchKernel": &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
+	}
+}
+
+// graphSymbols are those of captured graphs.
+func (d *driver) graphSymbols() map[string]*uintptr {
+	return map[string]*uintptr{
+		"cuStreamBeginCapture_v2": &d.captureBegin, "cuStreamEndCapture": &d.captureEnd,
+		"cuStreamGetCaptureInfo_v2": &d.captureInfo, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
+		"cuGraphLaunch": &d.graphLaunch, "cuGraphExecKernelNodeSetParams": &d.graphUpdate,
+		"cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.execDestroy,
 	}
 }
 

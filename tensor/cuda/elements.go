@@ -29,10 +29,10 @@ func (d *Device) zero(m Matrix) {
 	switch size := m.Type().Size(); {
 	case m.Rows*m.Cols == 0:
 	case m.Contiguous():
-		d.must("cuMemsetD8Async", call(d.card.fill, at(m), 0, uintptr(m.Bytes()), d.stream))
+		d.libraryCall("cuMemsetD8Async", d.card.fill, uint64(at(m)), 0, uint64(m.Bytes()), uint64(d.stream))
 	default:
-		d.must("cuMemsetD2D8Async", call(d.card.fillRows, at(m), uintptr(m.Stride()*size), 0, uintptr(m.Cols*size),
-			uintptr(m.Rows), d.stream))
+		d.libraryCall("cuMemsetD2D8Async", d.card.fillRows, uint64(at(m)), uint64(m.Stride()*size), 0,
+			uint64(m.Cols*size), uint64(m.Rows), uint64(d.stream))
 	}
 }
 

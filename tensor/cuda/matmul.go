@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"runtime"
+	"fmt"
 
 	"starling/tensor"
 )
@@ -23,12 +23,17 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 			d.zero(dst)
 		}
 		d.after(dst, op.Epilogue)
-	case d.blas != nil:
+	case d.blas != nil && !d.splits(a, b):
 		d.multiplyBLAS(dst, a, b, op, depth)
 		d.after(dst, op.Epilogue)
 	default:
 		d.multiply(dst, a, b, op, depth)
 	}
+}
+
+// splits reports whether a product of float32 is made of three of tf32, which cuBLAS does not do.
+func (d *Device) splits(a, b Matrix) bool {
+	return a.Type() == F32 && b.Type() == F32 && !d.options.TF32 && !d.options.Exact
 }
 
 // after does what follows a product that could not do it itself.
@@ -44,9 +49,7 @@ func (d *Device) multiplyBLAS(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	if a.Type() != b.Type() {
 		x, y = d.asBF16(a), d.asBF16(b)
 	}
-	done := d.timed("cublas")
-	d.blas.multiply(dst, x, y, op, depth, d.options.TF32)
-	done()
+	d.gemm(dst, x, y, op, depth)
 	for _, pair := range [][2]Matrix{{x, a}, {y, b}} {
 		if pair[0] != pair[1] {
 			d.release(pair[0])
@@ -64,43 +67,68 @@ func (d *Device) asBF16(m Matrix) Matrix {
 	return c
 }
 
-// productArgs is ProductArgs of kernels/product.cu.
+// productArgs is ProductArgs of kernels/product.cuh.
 type productArgs struct {
-	a, b           uintptr
-	ai, ak, bk, bj int64
-	m, n, k, piece int64
-	part           uintptr
-	dst            mat
-	add            int64
-	epi            epi
+	a, b                       uintptr
+	ai, ak, bk, bj             int64
+	m, n, k, piece             int64
+	part                       uintptr
+	dst                        mat
+	add                        int64
+	epi                        epi
+	tiles, fastA, fastB, pairs int64
 }
 
 // multiply is the product by our own kernel, what follows it included. A sum over very many rows is cut in
 // pieces where there are fewer tiles than the card has processors.
 func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
-	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols),
-		k: int64(depth), dst: of(dst), add: number(op.Add), epi: epiOf(op.Epilogue)}
+	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols), k: int64(depth), dst: of(dst),
+		add: number(op.Add), epi: epiOf(op.Epilogue), fastA: number(begins(a, 4)), fastB: number(begins(b, 4)),
+		pairs: number(begins(dst, 2))}
 	p.ai, p.ak = strides(a, op.TransA)
 	p.bk, p.bj = strides(b, op.TransB)
-	grid := size3{(dst.Rows + 127) / 128, (dst.Cols + 127) / 128, 1}
-	if want := 2 * d.card.Processors / (grid.x * grid.y); want > 1 && depth > 1024 {
-		grid.z = min(want, (depth+511)/512)
+	module, name, wide := d.productKernel(a, b, dst.Cols)
+	rows, cols := (dst.Rows+127)/128, (dst.Cols+wide-1)/wide
+	p.tiles = int64(cols)
+	pieces := 1
+	if want := 2 * d.card.Processors / (rows * cols); want > 1 && depth > 1024 {
+		pieces = min(want, (depth+511)/512)
 	}
-	p.piece = int64((depth + grid.z - 1) / grid.z)
-	p.piece = (p.piece + 15) &^ 15
-	grid.z = (depth + int(p.piece) - 1) / int(p.piece)
+	p.piece = int64((depth+pieces-1)/pieces+31) &^ 31
+	pieces = (depth + int(p.piece) - 1) / int(p.piece)
 	var part Matrix
-	if grid.z > 1 {
-		part = d.scratch(F32, grid.z*dst.Rows, dst.Cols)
+	if pieces > 1 {
+		part = d.scratch(F32, pieces*dst.Rows, dst.Cols)
 		p.part = at(part)
 	}
-	launch(d, "product", "product_"+typeNames[a.Type()]+"_"+typeNames[b.Type()], grid, oneBlock, &p)
-	if grid.z > 1 {
-		p.k = int64(grid.z)
+	launch(d, module, name, size3{rows * cols, 1, pieces}, oneBlock, &p)
+	if pieces > 1 {
+		p.k = int64(pieces)
 		launch(d, "product", "product_join", blocks(dst.Rows*dst.Cols), oneBlock, &p)
 		d.release(part)
 	}
 }
+
+// productKernel is the kernel of a product, and how wide its tiles are: 64 where that leaves less of them empty.
+func (d *Device) productKernel(a, b Matrix, cols int) (module, name string, wide int) {
+	if wide = 128; cols%128 > 0 && cols%128 <= 64 {
+		wide = 64
+	}
+	switch {
+	case a.Type() != F32 || b.Type() != F32:
+		name = "mma_" + typeNames[a.Type()] + "_" + typeNames[b.Type()]
+	case d.options.Exact:
+		return "product", "product_f32_f32", 128
+	case d.options.TF32:
+		name = "mma_tf32"
+	default:
+		name = "mma_split"
+	}
+	return "mma", fmt.Sprintf("%s_%d", name, wide), wide
+}
+
+// begins reports whether each row of a matrix begins where n of its numbers can be read at once.
+func begins(m Matrix, n int) bool { return at(m)%uintptr(n*m.Type().Size()) == 0 && m.Stride()%n == 0 }
 
 // strides are how far apart the rows and columns of a factor are.
 func strides(m Matrix, transposed bool) (row, col int64) {
@@ -110,29 +138,32 @@ func strides(m Matrix, transposed bool) (row, col int64) {
 	return int64(m.Stride()), 1
 }
 
-// multiply queues a product. cuBLAS has columns where we have rows: it computes the transpose, of the
-// factors the other way round.
-func (l *blas) multiply(dst, a, b Matrix, op tensor.MatMul, depth int, tf32 bool) {
+// gemmName is the call of cuBLAS that multiplies.
+const gemmName = "cublasGemmEx"
+
+// Factors of products, at addresses that stay.
+var zero32, one32 = new(float32), func() *float32 { x := float32(1); return &x }()
+
+// gemm queues a product by cuBLAS, which has columns where we have rows: it computes the transpose, of the factors
+// the other way round.
+func (d *Device) gemm(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	const plain, fastTF32, standard = 68, 77, -1
-	trans := func(t bool) uintptr { return uintptr(number(t)) }
-	scale := &[2]float32{1, float32(number(op.Add))}
-	compute := uintptr(plain)
-	if tf32 && a.Type() == F32 {
+	trans := func(t bool) uint64 { return uint64(number(t)) }
+	add, compute, algorithm := zero32, uint64(plain), int64(standard)
+	if op.Add {
+		add = one32
+	}
+	if d.options.TF32 && a.Type() == F32 {
 		compute = fastTF32
 	}
-	algorithm := int64(standard)
-	code := call(l.gemm, l.handle, trans(op.TransB), trans(op.TransA), uintptr(dst.Cols), uintptr(dst.Rows), uintptr(depth),
-		address(&scale[0]), at(b), blasType(b), uintptr(max(1, b.Stride())), at(a), blasType(a), uintptr(max(1, a.Stride())),
-		address(&scale[1]), at(dst), blasType(dst), uintptr(max(1, dst.Stride())), compute, uintptr(algorithm))
-	runtime.KeepAlive(scale)
-	if code != 0 {
-		panic(&Error{Call: "cublasGemmEx", Code: int(code), Name: "status " + blasStatus(code), Text: "in " + l.path,
-			Advice: "set STARLING_CUBLAS=none to do without cuBLAS, or use --device cpu"})
-	}
+	d.libraryCall(gemmName, d.blas.gemm, uint64(d.blas.handle), trans(op.TransB), trans(op.TransA), uint64(dst.Cols),
+		uint64(dst.Rows), uint64(depth), uint64(address(one32)), uint64(at(b)), blasType(b), uint64(max(1, b.Stride())),
+		uint64(at(a)), blasType(a), uint64(max(1, a.Stride())), uint64(address(add)), uint64(at(dst)), blasType(dst),
+		uint64(max(1, dst.Stride())), compute, uint64(algorithm))
 }
 
 // blasType is cuBLAS's name of a type.
-func blasType(m Matrix) uintptr {
+func blasType(m Matrix) uint64 {
 	if m.Type() == BF16 {
 		return 14
 	}

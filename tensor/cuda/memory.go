@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -10,11 +11,15 @@ import (
 	"starling/tensor"
 )
 
-// memory keeps account of a device's. On the card it comes from the driver's pool, in the order of the
-// stream: what is freed may be used by the next operation that is queued.
+// memory keeps account of a device's. On the card it comes from the driver's pool, in large numbers of pieces of the
+// same few sizes, and stays with the device for the next that asks (pool).
 type memory struct {
 	inUse, peak atomic.Int64
-	live        map[uintptr]int   // what was taken on the card, and how much
+	strict      bool
+	held        int64             // taken of the driver, and for staging
+	live        map[uintptr]int   // the same, piece by piece
+	own, handed pool              // pieces that are free: of New and Scratch, and of FromHost
+	times       int               // that the host has waited
 	staging     map[int][]uintptr // host memory that was freed, by size
 
 	mu struct {
@@ -24,6 +29,11 @@ type memory struct {
 	}
 	ring  ring
 	fresh int64 // bytes of FromHost since the collector was last asked to look
+}
+
+func newMemory() memory {
+	return memory{strict: os.Getenv(strictNamed) != "", staging: map[int][]uintptr{}, live: map[uintptr]int{}, own: pool{map[int][]piece{}},
+		handed: pool{map[int][]piece{}}}
 }
 
 // lost is memory whose last handle is gone.
@@ -42,49 +52,90 @@ type block struct {
 	cache cache
 }
 
+// Usage is what is in use, and how much was taken of the card at most.
 func (d *Device) Usage() (inUse, peak int64) { return d.memory.inUse.Load(), d.memory.peak.Load() }
 
-func (d *Device) note(n int) {
-	d.memory.peak.Store(max(d.memory.peak.Load(), d.memory.inUse.Add(int64(n))))
+// take is n bytes on the card, of a pool or of the driver.
+func (d *Device) take(from *pool, n int) uintptr {
+	size := d.memory.sizeOf(n)
+	p := from.take(size)
+	if p == 0 {
+		p = d.takeNew(size)
+	}
+	d.memory.inUse.Add(int64(size))
+	return p
 }
 
-// rounded is a size in whole pieces of 256 bytes.
-func rounded(n int) int { return (n + 255) &^ 255 }
-
-// take is n bytes on the card. Where there are none left, what the collector has not yet found is looked for.
-// REQUIRES: the thread is the card's.
-func (d *Device) take(n int) (p uintptr) {
-	n = rounded(n)
+// takeNew is memory of the driver. Where there is none left, what is free here goes back, and what the collector has
+// not yet found is looked for.
+func (d *Device) takeNew(size int) (p uintptr) {
+	d.bind()
+	m := &d.memory
 	for try := 0; ; try++ {
-		code := call(d.card.alloc, address(&p), uintptr(n), d.stream)
+		code := call(d.card.alloc, address(&p), uintptr(size), d.stream)
 		if code == 0 {
-			d.note(n)
-			d.memory.live[p] = n
+			m.live[p] = size
+			m.hold(size)
 			return p
 		}
 		if code != outOfMemory || try == 2 {
 			panic(d.card.failure("cuMemAllocAsync", code))
 		}
-		runtime.GC()
+		if try == 1 {
+			runtime.GC()
+			m.drain()
+		}
 		d.sync()
-		d.memory.drain(d)
+		d.trim(m.times + 1)
 	}
 }
 
-func (d *Device) give(p uintptr, n int) {
-	d.memory.inUse.Add(-int64(rounded(n)))
-	delete(d.memory.live, p)
-	d.must("cuMemFreeAsync", call(d.card.free, p, d.stream))
+// hold counts what was taken.
+func (m *memory) hold(n int) {
+	m.held += int64(n)
+	m.peak.Store(max(m.peak.Load(), m.held))
 }
 
-// drain frees what the collector has found. REQUIRES: the thread is the card's.
-func (m *memory) drain(d *Device) {
+// keepFor is how many times the host waits before memory that was not taken again goes back to the driver.
+const keepFor = 256
+
+// tidy gives back what was not taken for a while. REQUIRES: nothing is held back.
+func (d *Device) tidy() {
+	if d.memory.times++; d.memory.times%keepFor == 0 {
+		d.trim(d.memory.times - keepFor)
+	}
+}
+
+// trim gives what has been free since before some time back to the driver. REQUIRES: nothing is held back.
+func (d *Device) trim(before int) {
+	m := &d.memory
+	for _, l := range append(m.own.old(before), m.handed.old(before)...) {
+		d.must("cuMemFreeAsync", call(d.card.free, l.p, d.stream))
+		delete(m.live, l.p)
+		m.held -= int64(l.bytes)
+	}
+}
+
+// give has n bytes be used by the next that asks.
+func (d *Device) give(to *pool, p uintptr, n int) {
+	size := d.memory.sizeOf(n)
+	d.memory.inUse.Add(-int64(size))
+	if d.memory.strict {
+		d.libraryCall("cuMemsetD8Async", d.card.fill, uint64(p), 0xff, uint64(size), uint64(d.stream))
+	}
+	to.give(p, size, d.memory.times)
+}
+
+// drain takes back what the collector has found.
+func (m *memory) drain() {
 	m.mu.Lock()
 	all := m.mu.lost
 	m.mu.lost = nil
 	m.mu.Unlock()
 	for _, l := range all {
-		d.give(l.p, l.bytes)
+		size := m.sizeOf(l.bytes)
+		m.inUse.Add(-int64(size))
+		m.handed.give(l.p, size, m.times)
 	}
 }
 
@@ -125,7 +176,7 @@ func (d *Device) scratch(t DType, rows, cols int) Matrix {
 	if n == 0 {
 		return none(t, rows, cols)
 	}
-	b := &block{p: d.take(n), bytes: n}
+	b := &block{p: d.take(&d.memory.own, n), bytes: n}
 	return tensor.MakeMatrix(tensor.NewBuffer(pointer(b.p), n, false, b), 0, t, rows, cols, cols)
 }
 
@@ -148,10 +199,11 @@ func (d *Device) release(m Matrix) {
 	b.freed = true
 	if b.host {
 		d.memory.inUse.Add(-int64(b.bytes))
+		d.memory.hold(-b.bytes)
 		d.memory.staging[b.bytes] = append(d.memory.staging[b.bytes], b.p)
 		return
 	}
-	d.give(b.p, b.bytes)
+	d.give(&d.memory.own, b.p, b.bytes)
 }
 
 // collectEvery is how many bytes of FromHost may wait for the collector before it is asked to look.
@@ -169,9 +221,9 @@ func (d *Device) FromHost(rows, cols int, host any) Matrix {
 	if d.memory.fresh += int64(n); d.memory.fresh > collectEvery && n < collectEvery {
 		d.memory.fresh = 0
 		runtime.GC()
-		d.memory.drain(d)
+		d.memory.drain()
 	}
-	b := &block{p: d.take(n), bytes: n, from: host}
+	b := &block{p: d.take(&d.memory.handed, n), bytes: n, from: host}
 	buf := tensor.NewBuffer(pointer(b.p), n, false, b)
 	runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
 	m := tensor.MakeMatrix(buf, 0, from.Type(), rows, cols, cols)
@@ -196,6 +248,9 @@ func hostMatrix(rows, cols int, host any) Matrix {
 	return Matrix{}
 }
 
+// rounded is a size in whole pieces of 256 bytes.
+func rounded(n int) int { return (n + 255) &^ 255 }
+
 // ring is memory of the host that the card reads by itself, through which what is handed over goes: the driver
 // would wait for the stream before it reads other memory.
 type ring struct {
@@ -219,7 +274,7 @@ func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
 		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringBytes))
 	}
 	if r.used+n > ringBytes {
-		d.sync()
+		d.wait()
 		r.used = 0
 	}
 	to := unsafe.Add(pointer(r.p), r.used)
@@ -230,9 +285,10 @@ func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
 
 // copyIn queues a copy to the card, and is done with the host's memory when it returns.
 func (d *Device) copyIn(to uintptr, from unsafe.Pointer, n int) {
+	d.settle()
 	own := d.through(from, n)
 	if own == from {
-		defer d.sync()
+		defer d.wait()
 	}
 	d.queueIn(to, own, n)
 }
@@ -244,8 +300,9 @@ func (d *Device) queueIn(to uintptr, from unsafe.Pointer, n int) {
 
 // copyOut waits.
 func (d *Device) copyOut(to unsafe.Pointer, from uintptr, n int) {
+	d.settle()
 	d.must("cuMemcpyDtoHAsync", call(d.card.copyOut, uintptr(to), from, uintptr(n), d.stream))
-	d.sync()
+	d.wait()
 }
 
 // copy2D is the driver's CUDA_MEMCPY2D.
@@ -275,6 +332,7 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 		}
 		return
 	}
+	d.settle()
 	if in {
 		host = d.through(host, int(m.Bytes()))
 	}
@@ -288,7 +346,7 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 	d.must("cuMemcpy2DAsync", call(d.card.copyRows, address(c), d.stream))
 	runtime.KeepAlive(c)
 	if !in || m.Bytes() > ringMost {
-		d.sync()
+		d.wait()
 	}
 }
 
@@ -335,9 +393,11 @@ func (d *Device) Staging(bytes int) (Matrix, []byte) {
 	if free := d.memory.staging[n]; len(free) > 0 {
 		p, d.memory.staging[n] = free[len(free)-1], free[:len(free)-1]
 	} else {
+		d.bind()
 		d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
 	}
-	d.note(n)
+	d.memory.inUse.Add(int64(n))
+	d.memory.hold(n)
 	b := &block{p: p, bytes: n, host: true}
 	m := tensor.MakeMatrix(tensor.NewBuffer(pointer(p), n, true, b), 0, F64, n/8, 1, 1)
 	return m, tensor.Memory(m)[:bytes]
@@ -346,13 +406,14 @@ func (d *Device) Staging(bytes int) (Matrix, []byte) {
 // Close waits for the stream and gives all memory back.
 func (d *Device) Close() {
 	runtime.LockOSThread()
-	defer d.leave()
+	defer runtime.UnlockOSThread()
 	call(d.card.contextSet, d.card.context) // errors have been told before, or are beyond repair
 	call(d.card.streamSync, d.stream)
 	d.profile.write()
 	d.memory.mu.Lock()
 	d.memory.mu.closed = true
 	d.memory.mu.Unlock()
+	d.dropGraphs()
 	for p := range d.memory.live {
 		call(d.card.free, p, d.stream)
 	}

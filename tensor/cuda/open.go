@@ -20,6 +20,12 @@ func (d *driver) open(name string) error {
 				symbol)
 		}
 	}
+	for symbol, to := range d.graphSymbols() {
+		if *to, err = purego.Dlsym(handle, symbol); err != nil {
+			d.captureBegin = 0 // without one of them there are no graphs
+			break
+		}
+	}
 	return nil
 }
 

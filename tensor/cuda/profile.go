@@ -37,10 +37,10 @@ func (d *Device) timed(name string) func() {
 	if d.profile == nil {
 		return func() {}
 	}
-	d.sync()
+	d.wait()
 	start := time.Now()
 	return func() {
-		d.sync()
+		d.wait()
 		s := d.profile.of[name]
 		if s == nil {
 			s = &spent{}

@@ -5,12 +5,13 @@
 //   g++ -std=c++17 -O1 -shared -fPIC -o libcuda.so.1 emulator.cc
 //
 // What a call returns can be set: EMULATOR_VERSION, EMULATOR_CARDS, EMULATOR_CAPABILITY (major), EMULATOR_MEMORY
-// (bytes), EMULATOR_FAIL=name:n:code (call n of a function and all calls after it fail with a code).
+// (bytes), EMULATOR_NO_CAPTURE, EMULATOR_FAIL=name:n:code (call n of a function and all after it fail with a code).
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -49,6 +50,7 @@ struct Fiber {
 	State state;
 	unsigned mask;
 	uint64_t slot[2]; // what it shows to others of its warp, and the time before
+	unsigned words[2][6]; // likewise of a product
 	unsigned turn;
 	dim thread;
 	std::vector<char> stack;
@@ -161,20 +163,57 @@ template <class T> static T __shfl_sync(unsigned mask, T x, int from, int width)
 	return exchange(mask, x, lane() / width * width + from % width);
 }
 
+// Products of a warp. Lane 4g + t has words t and t + 4 of rows g and g + 8 of the left side, and of column g of the
+// right one, and gets columns 2t and 2t + 1 of these rows. each is what the words of one step multiply to.
+template <class F> static void warpProduct(float *c, const unsigned *a, const unsigned *b, F each) {
+	Fiber *me = current;
+	unsigned turn = me->turn++ & 1;
+	memcpy(me->words[turn], a, 16), memcpy(me->words[turn] + 4, b, 8);
+	me->mask = 0xffffffffu;
+	waitAs(atWarp);
+	threadIdx = current->thread;
+	size_t i = me - fibers.data(), g = i % 32 / 4, t = i % 4;
+	Fiber *warp = &fibers[i / 32 * 32];
+	for (int n = 0; n < 4; n++) {
+		double sum = c[n];
+		for (size_t k = 0; k < 8; k++)
+			sum += each(warp[4 * g + k % 4].words[turn][k / 4 * 2 + n / 2], warp[4 * (2 * t + n % 2) + k % 4].words[turn][4 + k / 4]);
+		c[n] = sum;
+	}
+}
+static float wordFloat(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
+static void mma8(float *c, const unsigned *a, const unsigned *b) {
+	warpProduct(c, a, b, [](unsigned x, unsigned y) { return (double)wordFloat(x & 0xffffe000u) * wordFloat(y & 0xffffe000u); });
+}
+static void mma16(float *c, const unsigned *a, const unsigned *b) {
+	warpProduct(c, a, b, [](unsigned x, unsigned y) {
+		return (double)wordFloat(x << 16) * wordFloat(y << 16) + (double)wordFloat(x & 0xffff0000u) * wordFloat(y & 0xffff0000u);
+	});
+}
+static unsigned round10(float x) {
+	unsigned b;
+	memcpy(&b, &x, 4);
+	return x != x || std::isinf(x) ? b : (b + 0x1000) & 0xffffe000u;
+}
+
 // Kernels.
 typedef void (*Body)(const void *);
 static std::map<std::string, Body> &kernels() {
 	static std::map<std::string, Body> all;
 	return all;
 }
+static std::map<Body, size_t> &sizes() {
+	static std::map<Body, size_t> all;
+	return all;
+}
 struct Kernel {
-	Kernel(const char *name, Body b) { kernels()[name] = b; }
+	Kernel(const char *name, Body b, size_t n) { kernels()[name] = b, sizes()[b] = n; }
 };
 
 #define HOST_BUILD
 #define KERNEL(name, Args) \
 	static void name(const Args &a); \
-	static Kernel kernel_##name(#name, [](const void *p) { name(*(const Args *)p); }); \
+	static Kernel kernel_##name(#name, [](const void *p) { name(*(const Args *)p); }, sizeof(Args)); \
 	static void name(const Args &a)
 
 #include "../kernels/common.cuh"
@@ -191,8 +230,12 @@ namespace edges {
 namespace numbers {
 #include "../kernels/elements.cu"
 }
+#include "../kernels/product.cuh"
 namespace products {
 #include "../kernels/product.cu"
+}
+namespace tensorcores {
+#include "../kernels/mma.cu"
 }
 namespace rowwise {
 #include "../kernels/rows.cu"
@@ -234,6 +277,23 @@ static int fails(const char *name) {
 	std::lock_guard<std::recursive_mutex> guard(lock); \
 	if (int code = fails(#name)) return code;
 
+// A stream runs what it is given at once, or adds it to a graph.
+struct Node {
+	std::function<int(const void *)> run;
+	std::vector<char> args; // of a kernel
+};
+struct Graph {
+	std::vector<Node *> nodes;
+};
+struct Stream {
+	Graph *captured = nullptr;
+	int queue(std::function<int(const void *)> run, const void *args = nullptr, size_t n = 0) {
+		if (!captured) return run(args);
+		captured->nodes.push_back(new Node{run, {(const char *)args, (const char *)args + n}});
+		return 0;
+	}
+};
+
 static const uint64_t canary = 0x5eed5eed5eed5eedull;
 
 extern "C" {
@@ -262,9 +322,45 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
 	*f = (void *)k->second;
 	return 0;
 }
-int cuStreamCreate(void **s, unsigned) { CALL(cuStreamCreate) *s = &lock; return 0; }
-int cuStreamDestroy_v2(void *) { return 0; }
-int cuStreamSynchronize(void *) { CALL(cuStreamSynchronize) return 0; }
+int cuStreamCreate(Stream **s, unsigned) { CALL(cuStreamCreate) *s = new Stream; return 0; }
+int cuStreamDestroy_v2(Stream *s) { delete s; return 0; }
+int cuStreamSynchronize(Stream *s) { CALL(cuStreamSynchronize) return s->captured ? 900 : 0; }
+int cuStreamBeginCapture_v2(Stream *s, int) { CALL(cuStreamBeginCapture) if (getenv("EMULATOR_NO_CAPTURE")) return 900; s->captured = new Graph; return 0; }
+int cuStreamEndCapture(Stream *s, Graph **g) { CALL(cuStreamEndCapture) *g = s->captured, s->captured = nullptr; return 0; }
+int cuStreamGetCaptureInfo_v2(Stream *s, int *status, uint64_t *id, Graph **g, Node ***nodes, size_t *n) {
+	CALL(cuStreamGetCaptureInfo)
+	*status = 1, *id = 1, *g = s->captured, *n = 1;
+	*nodes = &s->captured->nodes.back();
+	return 0;
+}
+int cuGraphInstantiateWithFlags(Graph **e, Graph *g, uint64_t) {
+	CALL(cuGraphInstantiate)
+	*e = g; // graphs are made and destroyed together
+	return 0;
+}
+int cuGraphLaunch(Graph *e, Stream *) {
+	CALL(cuGraphLaunch)
+	for (Node *n : e->nodes)
+		if (int code = n->run(n->args.data())) return code;
+	return 0;
+}
+struct NodeParams {
+	void *f;
+	unsigned shape[6], shared;
+	void **params, **extra;
+};
+int cuGraphExecKernelNodeSetParams(Graph *, Node *n, const NodeParams *p) {
+	CALL(cuGraphExecKernelNodeSetParams)
+	if (n->args.size() != sizes()[(Body)p->f]) return 1;
+	memcpy(n->args.data(), p->params[0], n->args.size());
+	return 0;
+}
+int cuGraphExecDestroy(Graph *) { return 0; }
+int cuGraphDestroy(Graph *g) {
+	for (Node *n : g->nodes) delete n;
+	delete g;
+	return 0;
+}
 int cuDeviceGetDefaultMemPool(void **p, int) { *p = &lock; return 0; }
 int cuMemPoolSetAttribute(void *, int, void *) { return 0; }
 int cuMemPoolTrimTo(void *, size_t) { return 0; }
@@ -317,25 +413,32 @@ int cuMemcpy2DAsync_v2(const Copy2D *c, void *) {
 	for (size_t i = 0; i < c->rows; i++) memcpy(to + i * c->dstPitch, from + i * c->srcPitch, c->bytes);
 	return 0;
 }
-int cuMemsetD8Async(void *p, unsigned char v, size_t n, void *) { CALL(cuMemsetD8) memset(p, v, n); return 0; }
-int cuMemsetD2D8Async(char *p, size_t pitch, unsigned char v, size_t w, size_t h, void *) {
+int cuMemsetD8Async(void *p, unsigned char v, size_t n, Stream *s) {
+	CALL(cuMemsetD8)
+	return s->queue([=](const void *) { memset(p, v, n); return 0; });
+}
+int cuMemsetD2D8Async(char *p, size_t pitch, unsigned char v, size_t w, size_t h, Stream *s) {
 	CALL(cuMemsetD2D8)
-	for (size_t i = 0; i < h; i++) memset(p + i * pitch, v, w);
-	return 0;
+	return s->queue([=](const void *) {
+		for (size_t i = 0; i < h; i++) memset(p + i * pitch, v, w);
+		return 0;
+	});
 }
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
-	void *, void **params, void **) {
+	Stream *s, void **params, void **) {
 	CALL(cuLaunchKernel)
 	if (bx * by * bz > 1024 || gy > 65535 || gz > 65535 || !gx || !gy || !gz) return 1;
-	body = (Body)f, arguments = params[0];
-	gridDim = {gx, gy, gz}, blockDim = {bx, by, bz};
-	for (unsigned z = 0; z < gz; z++)
-		for (unsigned y = 0; y < gy; y++)
-			for (unsigned x = 0; x < gx; x++) {
-				blockIdx = {x, y, z};
-				runBlock();
-			}
-	return 0;
+	return s->queue([=](const void *args) {
+		body = (Body)f, arguments = args;
+		gridDim = {gx, gy, gz}, blockDim = {bx, by, bz};
+		for (unsigned z = 0; z < gz; z++)
+			for (unsigned y = 0; y < gy; y++)
+				for (unsigned x = 0; x < gx; x++) {
+					blockIdx = {x, y, z};
+					runBlock();
+				}
+		return 0;
+	}, params[0], sizes()[(Body)f]);
 }
 int cuGetErrorName(int code, const char **s) { *s = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR"; return 0; }
 int cuGetErrorString(int code, const char **s) { *s = code == 2 ? "out of memory" : "an error of the emulator"; return 0; }

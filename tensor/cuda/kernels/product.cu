@@ -1,23 +1,7 @@
-// Products of matrices, where cuBLAS is not found: tiles of 128 x 128 by 256 threads, each of 8 x 8 numbers.
+// Products of float32 without tensor cores, where cuBLAS is not found: tiles of 128 x 128 by 256 threads, each of 8 x 8 numbers.
 // Element (i, k) of the left side is at i·ai + k·ak, so that all four transpositions are one kernel. Where
 // there are few tiles, the sum is split in pieces that are joined in order.
-#include "common.cuh"
-
-struct ProductArgs {
-	const char *a, *b;
-	i64 ai, ak, bk, bj; // strides
-	i64 m, n, k, piece;
-	float *part; // pieces x m x n, or none
-	Mat dst;
-	i64 add;
-	Epi epi;
-};
-
-static __device__ __noinline__ void finishProduct(const ProductArgs &a, i64 i, i64 j, float x) {
-	if (a.add) x += get(a.dst, i, j);
-	Draws d = drawsOf(a.epi.drop, i);
-	put(a.dst, i, j, finish(a.epi, d, (u32)j, x));
-}
+#include "product.cuh"
 
 // What a thread brings of a tile of 128 lines and 16 steps: eight numbers, along the direction in which they
 // lie beside each other.
@@ -53,7 +37,7 @@ template <class T> struct Tile {
 // The next tile is on its way while this one is multiplied.
 template <class A, class B> DEV void product(const ProductArgs &a) {
 	__shared__ float as[2][16][132], bs[2][16][132];
-	i64 i0 = blockIdx.x * 128ll, j0 = blockIdx.y * 128ll, k0 = blockIdx.z * a.piece, k1 = k0 + a.piece;
+	i64 i0 = blockIdx.x / a.tiles * 128, j0 = blockIdx.x % a.tiles * 128, k0 = blockIdx.z * a.piece, k1 = k0 + a.piece;
 	if (k1 > a.k) k1 = a.k;
 	Tile<A> ta = {(const A *)a.a, a.ai, a.ak, a.ak == 1, i0, a.m};
 	Tile<B> tb = {(const B *)a.b, a.bj, a.bk, a.bk == 1, j0, a.n};
@@ -99,9 +83,6 @@ template <class A, class B> DEV void product(const ProductArgs &a) {
 }
 
 KERNEL(product_f32_f32, ProductArgs) { product<float, float>(a); }
-KERNEL(product_bf16_f32, ProductArgs) { product<bf16, float>(a); }
-KERNEL(product_f32_bf16, ProductArgs) { product<float, bf16>(a); }
-KERNEL(product_bf16_bf16, ProductArgs) { product<bf16, bf16>(a); }
 
 // The sums of pieces, in order. k is how many there are.
 KERNEL(product_join, ProductArgs) {

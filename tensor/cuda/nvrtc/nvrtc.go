@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"unsafe"
 
@@ -62,6 +63,9 @@ func Open(path string) (*Compiler, error) {
 	return c, nil
 }
 
+// callCount is a comment in which the compiler counts the calls of all it has compiled so far.
+var callCount = regexp.MustCompile(` // callseq [0-9, ]+`)
+
 // Compile is the PTX of a file, whose headers are the .cuh files beside it.
 func (c *Compiler) Compile(file string) ([]byte, error) {
 	src, err := os.ReadFile(file)
@@ -96,7 +100,7 @@ func (c *Compiler) Compile(file string) ([]byte, error) {
 	if code != 0 {
 		return nil, fmt.Errorf("nvrtc: %s", read(program, c.logSize, c.log))
 	}
-	return read(program, c.ptxSize, c.ptx), nil
+	return callCount.ReplaceAll(read(program, c.ptxSize, c.ptx), nil), nil
 }
 
 // read is a text of a program.
