@@ -28,13 +28,6 @@ func newBatch(c *net.UDPConn) (*batch, error) {
 	return b, nil
 }
 
-func (b *batch) read() (err error) {
-	b.n = 1
-	b.sizes[0], b.from[0], err = b.conn.ReadFromUDPAddrPort(b.buffers[0])
-	b.from[0] = netip.AddrPortFrom(b.from[0].Addr().Unmap(), b.from[0].Port())
-	return err
-}
-
 func (b *batch) write() error {
 	for i := range b.n {
 		if _, err := b.conn.WriteToUDPAddrPort(b.buffers[i][:b.sizes[i]], b.from[i]); err != nil && closedSocket(err) {
@@ -48,6 +41,25 @@ func (b *batch) write() error {
 func (b *batch) to(addr netip.AddrPort) (buffer []byte) {
 	b.from[b.n] = addr
 	return b.buffers[b.n][:0]
+}
+
+// arrivals is one packet at a time.
+type arrivals struct {
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	packets []arrived
+	full    bool
+	buffer  []byte
+}
+
+func newArrivals(c *net.UDPConn) (*arrivals, error) {
+	return &arrivals{conn: c, buffer: make([]byte, bufferSize)}, nil
+}
+
+func (a *arrivals) read() error {
+	n, from, err := a.conn.ReadFromUDPAddrPort(a.buffer)
+	a.packets = append(a.packets[:0], arrived{a.buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port())})
+	return err
 }
 
 func queued(syscall.RawConn) float64 { return 0 }

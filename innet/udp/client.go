@@ -33,7 +33,7 @@ type ClientOptions struct {
 // DefaultHost has the timers of hosts of a software switch, which takes a while for a block.
 var DefaultHost = func() innet.HostOptions {
 	o := innet.DefaultHost
-	o.Timeout, o.MaxTimeout = 200*time.Millisecond, 2*time.Second
+	o.Timeout, o.MaxTimeout = 100*time.Millisecond, 2*time.Second
 	return o
 }()
 
@@ -340,7 +340,7 @@ const longestWait = 10 * time.Millisecond
 
 // receive takes packets until the socket is closed.
 func (c *Client) receive() {
-	in, err := newBatch(c.conn)
+	in, err := newArrivals(c.conn)
 	if err != nil {
 		c.fail(err)
 		return
@@ -351,9 +351,9 @@ func (c *Client) receive() {
 			return
 		}
 		c.mu.Lock()
-		for i := range in.n {
-			if in.from[i] == c.server {
-				c.packet(in.buffers[i][:in.sizes[i]])
+		for _, p := range in.packets {
+			if p.from == c.server {
+				c.packet(p.bytes)
 			}
 		}
 		c.poll()

@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net/netip"
 
 	"starling/innet"
 )
@@ -42,6 +43,12 @@ const (
 	bufferSize = innet.MaxBytes + tagBytes
 	creditFlag = innet.Done | innet.ACK
 )
+
+// arrived is a packet and where it comes from; its bytes are there until the next ones are read.
+type arrived struct {
+	bytes []byte
+	from  netip.AddrPort
+}
 
 // ErrToken: the other side does not know the token.
 var ErrToken = errors.New("the switch and its hosts have different tokens")

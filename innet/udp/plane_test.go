@@ -61,6 +61,7 @@ func (p *aside) Close() error {
 // TestPlane: a job that a plane refuses, or whose packets it does not see, is switched by the
 // process, which says why; nothing of it is left in the plane.
 func TestPlane(t *testing.T) {
+	t.Parallel()
 	testdeadline.Do(t, time.Minute, "exchanges", func() {
 		t.Run("refused", func(t *testing.T) { testPlane(t, errors.New("much too large"), "much too large") })
 		t.Run("unseen", func(t *testing.T) { testPlane(t, nil, "not on a device with the program") })

@@ -479,7 +479,7 @@ const congestedShare = 0.6
 
 // switchPackets is the data plane.
 func (s *Server) switchPackets() {
-	in, err := newBatch(s.conn)
+	in, err := newArrivals(s.conn)
 	if err != nil {
 		return
 	}
@@ -492,13 +492,13 @@ func (s *Server) switchPackets() {
 			return
 		}
 		mark := uint8(0)
-		if in.n == batchSize && queued(in.raw) > congestedShare {
+		if in.full && queued(in.raw) > congestedShare {
 			mark = innet.ECN
 		}
 		s.mu.Lock()
-		for i := range in.n {
+		for _, p := range in.packets {
 			for range s.times() {
-				s.packet(in.buffers[i][:in.sizes[i]], in.from[i], mark, out)
+				s.packet(p.bytes, p.from, mark, out)
 			}
 		}
 		s.credit(in, mark, out)
@@ -591,13 +591,13 @@ func (s *Server) times() int {
 // credit tells the hosts of a batch how many of their packets have come: when the socket is
 // empty, or a quarter of their window has come since.
 // REQUIRES: mu held.
-func (s *Server) credit(in *batch, mark uint8, out *batch) {
-	for i := range in.n {
-		m := s.mu.members[in.from[i]]
+func (s *Server) credit(in *arrivals, mark uint8, out *batch) {
+	for _, p := range in.packets {
+		m := s.mu.members[p.from]
 		if m == nil || m.job.below || m.received == m.credited {
 			continue
 		}
-		if in.n == batchSize && int(m.received-m.credited) < s.window/len(m.job.hosts)/4 && mark == 0 {
+		if in.full && int(m.received-m.credited) < s.window/len(m.job.hosts)/4 && mark == 0 {
 			continue
 		}
 		m.credited = m.received

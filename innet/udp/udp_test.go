@@ -24,6 +24,7 @@ type testJob struct {
 	rows    [][]float64
 	sums    [][]float64
 	width   int
+	host    innet.HostOptions
 }
 
 func listen(t testing.TB, change func(o *ServerOptions)) *Server {
@@ -42,7 +43,7 @@ func listen(t testing.TB, change func(o *ServerOptions)) *Server {
 
 func newJob(t testing.TB, r *rand.Rand, hosts, vertices, edges, width, limit int) *testJob {
 	t.Helper()
-	j := &testJob{graph: &innet.Graph{}, width: width}
+	j := &testJob{graph: &innet.Graph{}, width: width, host: DefaultHost}
 	for v := range vertices {
 		j.graph.Host = append(j.graph.Host, uint16(v%hosts))
 		row := make([]float64, width)
@@ -71,7 +72,7 @@ func (j *testJob) connect(t testing.TB, addr string, units int, token []byte) {
 	job := rand.Uint64()
 	for k := range j.plan.Hosts {
 		o := ClientOptions{Addr: addr, Token: token, Job: job, Rank: k, Hosts: j.plan.Hosts, Units: units,
-			Timeout: 20 * time.Second, Host: DefaultHost}
+			Timeout: 20 * time.Second, Host: j.host}
 		c, err := Connect(ctx, o)
 		if err != nil {
 			t.Fatal(err)
@@ -144,6 +145,7 @@ func (j *testJob) check(t testing.TB) {
 // TestExchange: sums are right through a real switch, with several blocks, with a token, and
 // whatever is lost or repeated; without faults every row leaves once.
 func TestExchange(t *testing.T) {
+	t.Parallel()
 	testdeadline.Do(t, time.Minute, "exchanges", func() { testExchange(t) })
 }
 
@@ -174,6 +176,9 @@ func testExchange(t *testing.T) {
 			})
 			const vertices = 200
 			j := newJob(t, r, 4, vertices, 600, 70, (vertices+c.blocks-1)/c.blocks)
+			if c.loss > 0 {
+				j.host.Timeout = innet.DefaultHost.Timeout // so that lost sums are pulled soon
+			}
 			j.connect(t, s.Addr(), 1, c.token)
 			for range 3 {
 				j.exchange(t)
@@ -199,19 +204,20 @@ func testRestart(t *testing.T) {
 	r := testseed.Rand(t)
 	s := listen(t, nil)
 	addr := s.Addr()
-	j := newJob(t, r, 3, 3000, 20000, 200, 1000)
+	j := newJob(t, r, 3, 1200, 6000, 96, 400)
 	j.connect(t, addr, 1, nil)
 	j.exchange(t)
+	before := s.Stats().Packets
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for s.Stats().Packets < 8000 {
+		for s.Stats().Packets < before+before/4 {
 			time.Sleep(time.Millisecond) // until the exchange is under way
 		}
 		s.Close()
 		listen(t, func(o *ServerOptions) { o.Listen = addr })
 	}()
-	for range 3 {
+	for range 2 {
 		j.exchange(t)
 		j.check(t)
 	}
