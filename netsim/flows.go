@@ -3,6 +3,7 @@ package netsim
 import (
 	"container/heap"
 	"math"
+	"slices"
 )
 
 // Flows is a simulation of whole transfers: each has a rate, which is shared out again
@@ -142,6 +143,16 @@ func (c *fluid) Wake() {
 	if !c.busy {
 		c.begin()
 	}
+}
+
+// through are the switches on the connection's paths.
+func (c *fluid) through() (list []int32) {
+	for _, s := range c.path {
+		if node := c.net.ports[s.port].to; !c.net.isHost(node) && !slices.Contains(list, node-int32(c.net.hosts)) {
+			list = append(list, node-int32(c.net.hosts))
+		}
+	}
+	return list
 }
 
 // Close has nothing to do: nothing refers to a connection without a transfer.

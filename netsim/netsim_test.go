@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -230,4 +231,17 @@ func checkPaths(t *testing.T, f *fabric, a, b int32, hops int) {
 		}
 	}
 	near(t, "what arrives of a sprayed flow", into, 1, 1e-12)
+}
+
+// A transfer that is traced knows its switches: both leaves and one spine, or all where packets are sprayed.
+func TestThrough(t *testing.T) {
+	for routing, spines := range map[string]int{"ecmp": 1, "spray": 4} {
+		n := network(t, "flow", "leaf-spine leaves=3 spines=4 hosts=2 routing="+routing)
+		x := &Transfer{From: 0, To: 3, Bytes: 1000, Traced: true}
+		Begin(n, x)
+		slices.Sort(x.Through)
+		if len(x.Through) != 2+spines || x.Through[0] != 0 || x.Through[1] != 1 || x.Through[2] < 3 {
+			t.Errorf("%s: through %v", routing, x.Through)
+		}
+	}
 }

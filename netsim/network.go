@@ -52,6 +52,11 @@ type Transfer struct {
 	End Time
 	// Done, if set, is called then.
 	Done func()
+	// Traced makes Through known when it has begun.
+	Traced bool
+	// Through are the switches that it passes, each once, by number from 0: all that its packets
+	// are sprayed over. Known at flow level only.
+	Through []int32
 }
 
 // Seconds is how long the transfer took.
@@ -77,6 +82,9 @@ func Begin(n Network, t *Transfer) {
 			}
 		}, true
 	})
+	if f, ok := c.(*fluid); ok && t.Traced {
+		t.Through = f.through()
+	}
 	c.Wake()
 }
 

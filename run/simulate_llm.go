@@ -167,8 +167,12 @@ func (r LLMRow) String() string {
 	if r.Over > 0 {
 		over = fmt.Sprintf("%.2fx", r.Over)
 	}
-	return fmt.Sprintf("%-14s %5d %8s  %-17s %12.3f %12.0f %8s %9.0f%%\n", r.Model, r.Result.GPUs, r.Rate, r.Scheduler,
+	line := fmt.Sprintf("%-14s %5d %8s  %-17s %12.3f %12.0f %8s %9.0f%%", r.Model, r.Result.GPUs, r.Rate, r.Scheduler,
 		r.Seconds, r.Tokens, over, 100*r.Computing)
+	if c := r.Core; c != nil {
+		line += fmt.Sprintf("  %.1f coflows at a spine, at most %d", c.Mean, c.Most)
+	}
+	return line + "\n"
 }
 
 // LLMModels and LLMSchedulers are the names that there are.

@@ -75,6 +75,7 @@ ByteScheduler. Lists make one row for each combination.`,
 	f.BoolVar(&o.PipelineInside, "pipeline-inside", false, "servers have the stages of a pipeline, not replicas of one")
 	f.StringVar(&o.Topology, "topology", "", "another network, with one host per tensor-parallel group; text or file")
 	f.StringVar(&o.Level, "level", o.Level, "flow or packet")
+	f.BoolVar(&o.CountCore, "count-coflows", false, "count the coflows that meet at a spine, of leaf-spine at flow level")
 	f.IntVar(&o.Parallel, "parallel", o.Parallel, "simulations at a time")
 	f.BoolVar(&quiet, "quiet", false, "say nothing until the end")
 	jsonFlag(c, &json)

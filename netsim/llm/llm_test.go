@@ -155,6 +155,23 @@ func TestPacketLevel(t *testing.T) {
 	}
 }
 
+// Coflows at core switches, counted by hand: two coflows over two spines, the second with a transfer
+// over both.
+func TestCoreCoflows(t *testing.T) {
+	c, a, b := newCore(&netsim.Topology{Leaves: 3, Spines: 2}), &group{}, &group{}
+	at := func(s int) netsim.Time { return netsim.Time(s) * netsim.Second }
+	c.begin(a, []int32{0, 3, 1}, at(0))
+	c.begin(a, []int32{0, 3, 1}, at(1)) // the same coflow
+	c.begin(b, []int32{0, 3, 4, 1}, at(2))
+	c.end(a, []int32{0, 3, 1}, at(3))
+	c.end(a, []int32{0, 3, 1}, at(4))
+	c.end(b, []int32{0, 3, 4, 1}, at(6))
+	// Spine 3 has 1, 1, 2, 2, 1, 1 coflows in six seconds, spine 4 has 1 in the last four.
+	if got := *c.result(at(6)); got != (CoreCoflows{Mean: 1, Most: 2}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"GPUs":       func(o *Options) { o.GPUs = 100 },
@@ -163,6 +180,7 @@ func TestMistakes(t *testing.T) {
 		"iterations": func(o *Options) { o.Iterations = 1 },
 		"hosts":      func(o *Options) { o.Topology = netsim.DefaultTopology() },
 		"rate":       func(o *Options) { o.FLOPS = 0 },
+		"core":       func(o *Options) { o.CountCore, o.Level = true, "packet" },
 	} {
 		o := options(t, "mixtral-8x22b", 512, "fifo")
 		change(&o)

@@ -110,13 +110,13 @@ func byteTurn(_ *run, t traits) int {
 }
 
 // hermodUrgency packs the factors. Microbatches and layers share the few values that there are evenly.
+// Transfers of DP have the last microbatch's (§5.3.1, conflicts), those of parameters too: as
+// the first of the next iteration they would pass what this one still waits for, and experts on
+// several servers would lose a tenth of the time.
 func hermodUrgency(r *run, t traits) uint8 {
 	layer := t.layer * 4 / r.Layers
-	switch t.kind {
-	case scatter:
+	if t.kind == scatter || t.kind == gather {
 		return coflow.HermodDSCP(7, false, layer)
-	case gather:
-		return coflow.HermodDSCP(0, true, layer)
 	}
 	interleaved := t.kind == pipeline && r.VirtualStages > 1
 	return coflow.HermodDSCP(min(6, t.microbatch*8/max(8, r.Microbatches)), !interleaved, layer)

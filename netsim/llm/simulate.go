@@ -23,6 +23,8 @@ type Options struct {
 	// PipelineInside numbers GPUs by stage before replica, so that a server has the stages of a
 	// pipeline rather than replicas of a stage.
 	PipelineInside bool
+	// CountCore counts the coflows that meet at core switches, at flow level, on leaf-spine.
+	CountCore bool
 }
 
 // DefaultOptions are those of the paper's simulator where it names them: 100 Gbps. Rates of
@@ -57,6 +59,7 @@ type Result struct {
 	Took      map[string]float64 `json:"mean_seconds"`    // from the beginning of a coflow to its end, by kind
 	Coflows   int64              `json:"coflows"`
 	Events    uint64             `json:"events"`
+	Core      *CoreCoflows       `json:"core_coflows,omitempty"`
 }
 
 // run is a simulation under way.
@@ -71,6 +74,7 @@ type run struct {
 	gathered  map[parameters]bool
 	waiting   map[parameters][]*worker
 	hosts     []host
+	core      *core // nil: not counted
 	// Seconds of a layer's forward pass for one microbatch.
 	attention, feedForward float64
 	bytes                  [kinds]int64
@@ -103,6 +107,9 @@ func Simulate(o Options) (*Result, error) {
 		ready: map[parameters]int{}, gathered: map[parameters]bool{}, waiting: map[parameters][]*worker{},
 		hosts: make([]host, n.Hosts()), ends: make([]netsim.Time, o.Iterations)}
 	r.rates()
+	if o.CountCore {
+		r.core = newCore(&o.Topology)
+	}
 	if o.EP > 1 {
 		r.tokens = drawTokens(&o.Model, o.Skew, o.Seed)
 	}
@@ -129,6 +136,9 @@ func (o *Options) validate() error {
 	case o.FLOPS <= 0 || o.Inside <= 0 || o.Piece <= 0:
 		return fmt.Errorf("found rates of %g FLOPS, %g B/s inside a server, pieces of %d bytes; want all above 0",
 			o.FLOPS, o.Inside, o.Piece)
+	case o.CountCore && (o.Level != "flow" || o.Topology.Kind != "leaf-spine"):
+		return fmt.Errorf("coflows at core switches: found a %s at %s level, want leaf-spine at flow level",
+			o.Topology.Kind, o.Level)
 	}
 	return nil
 }
@@ -190,6 +200,9 @@ func (r *run) result() (*Result, error) {
 			out.Took[k.String()] = r.took[k] / float64(r.count[k])
 			out.Coflows += r.count[k]
 		}
+	}
+	if r.core != nil {
+		out.Core = r.core.result(r.net.Now())
 	}
 	return out, nil
 }

@@ -65,8 +65,17 @@ func (r *run) transmit(g *group, f *flow, bytes int64, done func()) {
 	if r.Policy.urgency != nil {
 		urgency = r.Policy.urgency(r, g.traits)
 	}
-	netsim.Begin(r.net, &netsim.Transfer{From: f.from, To: f.to, Bytes: bytes, DSCP: urgency, Start: r.net.Now(),
-		Done: done})
+	t := &netsim.Transfer{From: f.from, To: f.to, Bytes: bytes, DSCP: urgency, Start: r.net.Now(), Done: done}
+	if r.core != nil {
+		t.Traced, t.Done = true, func() {
+			r.core.end(g, t.Through, r.net.Now())
+			done()
+		}
+	}
+	netsim.Begin(r.net, t)
+	if r.core != nil {
+		r.core.begin(g, t.Through, r.net.Now())
+	}
 }
 
 // host has the transfers of a GPU that wait for their turn.
