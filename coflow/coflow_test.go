@@ -17,6 +17,11 @@ func TestByType(t *testing.T) {
 		{Type: Rows, Epoch: 2, Layer: 0},
 		{Type: Params, Epoch: 0, Layer: 2, Backward: true},
 		{Type: Params, Epoch: 0, Layer: 1, Backward: true},
+		{Type: Inputs, Epoch: 1, Batch: 3, Layer: 0}, // drawn before rows come, also those of older batches
+		{Type: Inputs, Epoch: 1, Batch: 3, Layer: 1},
+		{Type: Inputs, Epoch: 1, Batch: 4, Layer: 1},
+		{Type: Inputs, Epoch: 1, Batch: 2, Layer: -1},
+		{Type: Inputs, Epoch: 1, Batch: 3, Layer: -1},
 		{Type: Bulk},
 	}
 	for i := range want {
@@ -26,7 +31,10 @@ func TestByType(t *testing.T) {
 			}
 		}
 	}
-	shuffled := []ID{want[5], want[9], want[0], want[3], want[8], want[1], want[7], want[2], want[6], want[4]}
+	shuffled := slices.Clone(want)
+	rand.New(rand.NewPCG(1, 3)).Shuffle(len(shuffled), func(i, j int) {
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	})
 	slices.SortFunc(shuffled, func(a, b ID) int {
 		if ByType.Before(a, b) {
 			return -1

@@ -48,6 +48,10 @@ func (fifo) String() string      { return "fifo" }
 // byType has the more urgent type first; within a type the older epoch and batch, and
 // within a batch the layer that is needed first, which is the lowest in the forward
 // pass and the highest in the backward pass.
+//
+// Of inputs, what is drawn (of a layer) comes before rows (of none), also those of an older batch: a batch draws hop
+// after hop and can ask for its rows only then. Behind the rows of the batch before, which take the link by
+// themselves, it would draw when they have come, and the link would be idle meanwhile.
 type byType struct{}
 
 func (byType) String() string { return "type" }
@@ -56,6 +60,8 @@ func (byType) Before(a, b ID) bool {
 	switch {
 	case a.Type != b.Type:
 		return a.Type < b.Type
+	case a.Type == Inputs && (a.Layer < 0) != (b.Layer < 0):
+		return b.Layer < 0
 	case a.Epoch != b.Epoch:
 		return a.Epoch < b.Epoch
 	case a.Batch != b.Batch:

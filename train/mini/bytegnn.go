@@ -94,6 +94,7 @@ type dags struct {
 	wg        sync.WaitGroup
 	waits     sync.WaitGroup // for the network
 	wait      atomic.Int64   // finished batches that training did not take
+	least     int            // so many are under way, wait or are trained on, whatever the score is
 	threshold float64
 
 	mu struct {
@@ -106,10 +107,10 @@ type dags struct {
 func newDAGs(ctx context.Context, d *distributed, host *hostSide, f *train.Loop, threshold float64) *dags {
 	threads := d.opt.threads()
 	s := &dags{ctx: ctx, of: d, queue: newTaskQueue(threads), clock: f.Clock, end: make(chan struct{}),
-		early: map[int64]*dag{}, threshold: threshold}
+		early: map[int64]*dag{}, least: d.atOnce() + 1, threshold: threshold}
 	s.first = int64(f.State.Epoch*d.roots.batches() + f.State.Batch)
 	s.total = max(0, int64(f.Opt.Epochs*d.roots.batches())-s.first)
-	depth := max(1, min(int64(4*threads+1), s.total)) // so many are under way or wait at most
+	depth := max(1, min(int64(4*threads+1), s.total)) // so many are at most
 	s.free, s.done = make(chan *dag, depth), make(chan *dag, depth)
 	for range depth {
 		g := &dag{s: s, sampler: d.store.Sampler(d.opt.Fanouts, d.site.Opt.Seed, d.draws())}
@@ -150,9 +151,13 @@ func (s *dags) launch() {
 	}
 }
 
-// due reports whether another batch is launched now. The batch that training waits for always
-// is.
+// due reports whether another batch is launched now. The batch that training waits for always is, and
+// those that distdgl would have under way: the score of a processor that training keeps busy is 0, and batches
+// launched only when none waits come too late, all at once.
 func (s *dags) due(load *cpuLoad, last time.Time) bool {
+	if launched := cap(s.free) - len(s.free) - 1; launched < s.least {
+		return true
+	}
 	s.mu.Lock()
 	sampling, training := s.mu.sampling.of, s.mu.training.of
 	s.mu.Unlock()
@@ -209,7 +214,8 @@ type dag struct {
 	failed  atomic.Pointer[error]
 }
 
-// fetch is the rows of the vertices that a hop found.
+// fetch is the rows of the vertices that a hop found: in their place among the batch's if its memory is
+// large enough for them, as it mostly is after the first.
 type fetch struct {
 	puller   *store.Puller
 	features graph.Features
@@ -303,12 +309,14 @@ func (g *dag) stitch(hop, before int) {
 // fetch brings the rows of the vertices from one on, which are final.
 func (g *dag) fetch(i, from int) {
 	vertices := g.batch.Vertices[from:len(g.batch.Vertices):len(g.batch.Vertices)]
-	f := &g.fetches[i]
+	f, all := &g.fetches[i], &g.batch.pulled.features
 	width := g.s.of.site.Part.Features.Cols
 	if g.sparse() || g.failed.Load() != nil {
 		g.arrived()
 		return
 	}
+	end := len(g.batch.Vertices)
+	f.features.F32, f.features.BF16 = placed(all.F32, from*width, end*width), placed(all.BF16, from*width, end*width)
 	g.s.queue.put(g.number, int64(len(vertices)*width), func() {
 		g.fail(f.puller.AskFeatures(g.batch.pulls(), &f.features, vertices))
 		g.apart(f.puller.Wait, func() {
@@ -374,14 +382,41 @@ func (g *dag) join() {
 	p, site := g.batch.pulled, g.s.of.site
 	if !g.sparse() {
 		f := &p.features
-		f.Rows, f.Cols, f.F32, f.BF16 = len(g.batch.Vertices), site.Part.Features.Cols, f.F32[:0], f.BF16[:0]
-		for i := range g.fetches {
-			f.F32, f.BF16 = append(f.F32, g.fetches[i].features.F32...), append(f.BF16, g.fetches[i].features.BF16...)
-		}
+		f.Rows, f.Cols = len(g.batch.Vertices), site.Part.Features.Cols
+		f.F32 = joined(f.F32, g.fetches, func(x *graph.Features) []float32 { return x.F32 })
+		f.BF16 = joined(f.BF16, g.fetches, func(x *graph.Features) []uint16 { return x.BF16 })
 	}
 	p.normalized = nil
 	if site.Opt.RowNormalize {
 		p.normalized = p.features.RowNormalize()
 	}
 	g.batch.prepare()
+}
+
+// placed is part of a slice's memory; nil: it is not so large.
+func placed[T any](all []T, lo, hi int) []T {
+	if hi > cap(all) {
+		return nil
+	}
+	return all[:hi][lo:hi:hi]
+}
+
+// joined is what was fetched, one after another, in the memory of all. What is in its place is not copied.
+func joined[T any](all []T, fetches []fetch, of func(*graph.Features) []T) []T {
+	n := 0
+	for i := range fetches {
+		n += len(of(&fetches[i].features))
+	}
+	if cap(all) < n {
+		all = make([]T, n+n/8) // the next batch may be a little larger
+	}
+	all, n = all[:n], 0
+	for i := range fetches {
+		part := of(&fetches[i].features)
+		if len(part) > 0 && &part[0] != &all[n] {
+			copy(all[n:], part)
+		}
+		n += len(part)
+	}
+	return all
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"starling/graph"
 	"starling/train/traintest"
+	"starling/wire"
 )
 
 // TestLaunchScore against values by hand: f(0) = 100, f(100) = 0, f(50) = 101 - √101.
@@ -32,6 +34,51 @@ func TestLaunchScore(t *testing.T) {
 			got != c.want {
 			t.Errorf("%+v: %g", c, got)
 		}
+	}
+}
+
+// TestLaunchedAhead: so many batches as distdgl draws at a time are launched whatever the score is, beyond them
+// none while one waits.
+func TestLaunchedAhead(t *testing.T) {
+	const depth, least = 5, 3
+	s := &dags{free: make(chan *dag, depth), least: least, threshold: math.Inf(1), clock: wire.OrReal(nil)}
+	s.mu.training.add(time.Second)
+	s.wait.Store(1)
+	for free := range depth {
+		if got, want := s.due(&cpuLoad{}, s.clock.Now()), depth-1-free < least; got != want {
+			t.Errorf("%d are free: %v", free, got)
+		}
+		s.free <- nil
+	}
+	for range depth {
+		<-s.free
+	}
+	s.wait.Store(0)
+	if !s.due(&cpuLoad{}, s.clock.Now()) {
+		t.Error("the batch that training waits for is not launched")
+	}
+}
+
+// TestJoined: rows that were fetched to their place stay there, others are copied to it.
+func TestJoined(t *testing.T) {
+	of := func(f *graph.Features) []float32 { return f.F32 }
+	fetches := make([]fetch, 2)
+	fetches[0].features.F32, fetches[1].features.F32 = []float32{1, 2}, []float32{3}
+	all := joined(nil, fetches, of)
+	if !slices.Equal(all, []float32{1, 2, 3}) {
+		t.Fatal(all)
+	}
+	fetches[0].features.F32, fetches[1].features.F32 = placed(all, 0, 1), placed(all, 1, 3)
+	fetches[0].features.F32[0], fetches[1].features.F32[1] = 7, 9
+	if again := joined(all, fetches, of); !slices.Equal(again, []float32{7, 2, 9}) || &again[0] != &all[0] {
+		t.Error(again)
+	}
+	if placed(all, 2, cap(all)+1) != nil || placed[float32](nil, 0, 0) != nil {
+		t.Error("a place beyond the memory")
+	}
+	fetches[1].features.F32 = []float32{5, 5, 5, 5, 5, 5, 5}
+	if longer := joined(all, fetches, of); len(longer) != 8 || longer[0] != 7 || longer[7] != 5 {
+		t.Error(longer)
 	}
 }
 
