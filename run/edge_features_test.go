@@ -66,7 +66,7 @@ func TestEdgeFeatures(t *testing.T) {
 	for _, model := range []string{"gat", "gatv2", "gin"} {
 		for _, inductive := range []bool{false, true} {
 			s := quick(dir)
-			s.Model, s.EdgeFeatures, s.Inductive = model, true, inductive
+			s.Model, s.EdgeFeatures, s.Inductive, s.Epochs = model, true, inductive, 1
 			with := trained(t, s, nil)
 			s.EdgeFeatures = false
 			if without := trained(t, s, nil); with.Loss[0] == without.Loss[0] {
@@ -77,11 +77,11 @@ func TestEdgeFeatures(t *testing.T) {
 	for _, change := range []func(*spec.Spec){
 		func(s *spec.Spec) { s.Mode = "mini" },
 		func(s *spec.Spec) { s.Mode, s.Model, s.Sampler = "mini", "gin", "cluster" },
-		func(s *spec.Spec) { s.Task, s.EvalEvery = "link", 5 },
-		func(s *spec.Spec) { s.Task, s.EvalEvery, s.Mode = "link", 5, "mini" },
+		func(s *spec.Spec) { s.Task, s.EvalEvery = "link", 0 },
+		func(s *spec.Spec) { s.Task, s.EvalEvery, s.Mode = "link", 0, "mini" },
 	} {
 		s := quick(dir)
-		s.Model, s.EdgeFeatures = "gat", true
+		s.Model, s.EdgeFeatures, s.Epochs = "gat", true, 1
 		change(&s)
 		with := trained(t, s, nil)
 		s.EdgeFeatures = false

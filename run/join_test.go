@@ -15,6 +15,7 @@ import (
 // TestRankTaken: a worker whose rank is taken tries again a few times, less and less often, since
 // the end of the other may not have been noticed yet; then it gives up and says why.
 func TestRankTaken(t *testing.T) {
+	t.Parallel() // it waits
 	var refused atomic.Int32
 	co, err := cluster.Listen(cluster.Config{Workers: 2, Job: "j", Version: Version(), Token: []byte("secret"), Again: true,
 		Silence: 2 * time.Second,

@@ -128,8 +128,8 @@ func TestRandomModels(t *testing.T) {
 // and activations meet.
 func TestOrderOfSchedulers(t *testing.T) {
 	seconds := map[string]float64{}
-	for _, p := range Policies() {
-		seconds[p.Name] = simulate(t, options(t, "gpt3-175b", 512, p.Name)).Seconds
+	for _, name := range []string{"fifo", "dp-first", "pp-first", "lina", "hermod"} {
+		seconds[name] = simulate(t, options(t, "gpt3-175b", 512, name)).Seconds
 	}
 	t.Log(seconds)
 	for _, pair := range [][2]string{{"fifo", "dp-first"}, {"pp-first", "fifo"}, {"hermod", "fifo"},

@@ -62,19 +62,19 @@ func halfZeros(f func(*rand.Rand, int, float64) float64) func(*rand.Rand, int, f
 // finite numbers are multiplied, on every instruction set.
 func TestProductsKeepFloat32sPromise(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.New(t), 1))
+	shapes := [][3]int{{130, 96, 80}, {70, 24, 64}, {40, 700, 49}}
 	for _, level := range levels() {
 		c := newLevel(2, level)
-		for _, x := range adversarial {
-			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {Add: true}, {TransA: true, Add: true}} {
-				for _, s := range [][3]int{{130, 96, 80}, {70, 24, 64}, {40, 700, 49}} {
-					if op.TransA {
-						s = [3]int{s[1], 13 * s[0], s[2]}
-					}
-					dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, typeCases[0], false)
-					adverse(r, a, op.TransA, x.a)
-					adverse(r, b, !op.TransB, x.b)
-					checkPromise(t, c, x.name, dst, a, b, op, s[1])
+		for i, x := range adversarial {
+			for j, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {Add: true}, {TransA: true, Add: true}} {
+				s := shapes[(i+j)%len(shapes)] // every one with every operation and with all numbers
+				if op.TransA {
+					s = [3]int{s[1], 13 * s[0], s[2]}
 				}
+				dst, a, b := randomProduct(c, r, s[0], s[1], s[2], op, typeCases[0], false)
+				adverse(r, a, op.TransA, x.a)
+				adverse(r, b, !op.TransB, x.b)
+				checkPromise(t, c, x.name, dst, a, b, op, s[1])
 			}
 		}
 		c.Close()
