@@ -135,6 +135,58 @@ func TestPathIsTakenBack(t *testing.T) {
 	waitFor(t, func() bool { return a.has(1) && b.has(1) })
 }
 
+// TestSilentPathIsLeft: a path over which nothing comes back, though it stays open, is left within a second of the
+// clock, and what was under way on it arrives by the other.
+func TestSilentPathIsLeft(t *testing.T) {
+	t.Parallel()
+	clock, plan := wire.NewVirtual(), Segments(links(t, 2))
+	open := func() *Conn {
+		k := newConn(clock, newChooser(plan, &singlePath{plan: plan, path: 1}, clock.Now()), nil, nil)
+		t.Cleanup(func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.fail(net.ErrClosed)
+		})
+		return k
+	}
+	a, b := open(), open()
+	here, there := net.Pipe()
+	a.attach(0, here)
+	b.attach(0, there)
+	silent, drain := net.Pipe()
+	go io.Copy(io.Discard, drain)
+	a.attach(1, silent)
+	data, read := text(300000, 7), make(chan []byte, 1)
+	if _, err := a.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		got := make([]byte, len(data))
+		io.ReadFull(b, got)
+		read <- got
+	}()
+	for passed := time.Duration(0); a.has(1); passed += tick {
+		if passed >= time.Second {
+			t.Fatal("the path is still there")
+		}
+		waitFor(t, func() bool { return a.silence(0) <= pingAfter+tick && b.silence(0) <= pingAfter+tick })
+		clock.Advance(tick)
+	}
+	if !bytes.Equal(<-read, data) || !a.has(0) {
+		t.Error("something else was read, or the other path was left too")
+	}
+}
+
+// silence is for how long nothing was heard of a path.
+func (k *Conn) silence(path int) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.links[path] == nil {
+		return 0
+	}
+	return wire.Since(k.clock, k.mu.links[path].heard)
+}
+
 // TestLastPath: the connection fails when all paths have and none comes back, and reads and writes say so.
 func TestLastPath(t *testing.T) {
 	t.Parallel()

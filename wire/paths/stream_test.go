@@ -29,15 +29,15 @@ func links(t testing.TB, n int) *Plan {
 
 // world is a stream over paths that delay, fail and heal at random, in its own time.
 type world struct {
-	t      *testing.T
-	draw   *rand.Rand
-	now    float64
-	out    *sender
-	in     receiver
-	paths  []worldPath
-	sent   []byte // what was written
-	got    []byte // what was read
-	maxGap float64
+	t     *testing.T
+	draw  *rand.Rand
+	now   float64
+	out   *sender
+	in    receiver
+	paths []worldPath
+	sent  []byte // what was written
+	got   []byte // what was read
+	into  [2000]byte
 }
 
 // worldPath is a connection: in order, until it breaks, and then what is under way is lost. Both ends learn of that at
@@ -147,7 +147,7 @@ func (w *world) acknowledge(i int, f worldFrame) {
 }
 
 func (w *world) read() {
-	into := make([]byte, 1+w.draw.IntN(2000))
+	into := w.into[:1+w.draw.IntN(len(w.into))]
 	w.got = append(w.got, into[:w.in.read(into, func([]byte) {})]...)
 }
 
@@ -167,13 +167,14 @@ func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 		bound.File.Requests[0].Dependency = Message
 		plans = append(plans, Segments(free), Segments(bound))
 	}
+	var sent, got []byte // of the run before, whose memory serves again
 	for seed := range uint64(runs) {
 		draw := rand.New(rand.NewPCG(seed, 29))
 		plan := plans[draw.IntN(len(plans))]
 		policy := []func() Policy{func() Policy { return NewLEOQueue(plan) }, func() Policy { return NewRoundRobin(plan) },
 			func() Policy { return NewGreedy(plan, true) }, func() Policy { return NewLEO(plan, 0.1) }}[draw.IntN(4)]()
 		n := len(plan.File.Paths)
-		w := &world{t: t, draw: draw, paths: make([]worldPath, n),
+		w := &world{t: t, draw: draw, paths: make([]worldPath, n), sent: sent[:0], got: got[:0],
 			out: newSender(newChooser(plan, policy, time.Time{}))}
 		for range 120 {
 			w.step()
@@ -186,6 +187,7 @@ func TestNothingLostTwiceOrOutOfOrder(t *testing.T) {
 			t.Fatalf("seed %d: %d bytes were written, %d read; the first difference is at %d; %d in progress", seed,
 				len(w.sent), len(w.got), difference(w.sent, w.got), w.out.chooser.mu.selector.InProgress())
 		}
+		sent, got = w.sent, w.got
 	}
 }
 
