@@ -324,11 +324,14 @@ func (h *Host) raw(now time.Duration, p *Packet) {
 	}
 	h.progress(now)
 	h.r.rows[p.Source] = append([]int32(nil), p.Body...)
+	asked := h.r.pulled[p.Source]
+	if asked {
+		h.r.retries = 0 // not in vain: what is missing is asked for again soon
+		delete(h.r.pulled, p.Source)
+	}
 	h.r.pullAt = now + h.retry(h.r.retries)
-	if h.r.pulled[p.Source] {
-		if delete(h.r.pulled, p.Source); len(h.r.pulled) == 0 {
-			h.r.pullAt, h.r.retries = now, 0 // the next ones
-		}
+	if asked && len(h.r.pulled) == 0 {
+		h.r.pullAt = now // the next ones
 	}
 	for _, slot := range b.Into[b.Ptr[p.Source]:b.Ptr[p.Source+1]] {
 		i, ok := h.slotOf(slot)

@@ -155,6 +155,30 @@ func TestPacketLevel(t *testing.T) {
 	}
 }
 
+// A transfer in pieces ends once, with its last piece: not before its bytes have passed the link.
+func TestPieces(t *testing.T) {
+	o := options(t, "gpt3-13b", 16, "bytescheduler")
+	o.Policy.turn = func(*run, traits) int { return 0 }
+	o.Piece = 1 << 20
+	n, err := netsim.New(netsim.DefaultTopology(), "flow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Options: &o, net: n, hosts: make([]host, n.Hosts())}
+	for _, bytes := range []int64{1 << 19, 1 << 20, 2 << 20, 7 << 19} {
+		ended, begin, took := 0, n.Now(), 0.0
+		r.start(traits{kind: scatter}, []flow{{from: 0, to: 1, bytes: bytes}}, func() {
+			ended++
+			took = (n.Now() - begin).Seconds()
+		})
+		for n.Step() {
+		}
+		if least := float64(8*bytes) / float64(n.Topology().Rate); ended != 1 || took < least {
+			t.Errorf("%d bytes end %d times, in %g s, want at least %g", bytes, ended, took, least)
+		}
+	}
+}
+
 // Coflows at core switches, counted by hand: two coflows over two spines, the second with a transfer
 // over both.
 func TestCoreCoflows(t *testing.T) {

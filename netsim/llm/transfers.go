@@ -122,11 +122,12 @@ func (r *run) piece(h *host, q *queued) {
 				break
 			}
 		}
-		if q.rest > 0 {
+		last := q.rest == 0 // release may hand over the rest
+		if !last {
 			h.waiting = append(h.waiting, q)
 		}
 		r.release(h)
-		if q.rest == 0 {
+		if last {
 			r.end(q.group, &q.flow)
 		}
 	})
