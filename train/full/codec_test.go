@@ -23,7 +23,7 @@ func TestRoundedRowsTrainAlike(t *testing.T) {
 		}
 		for _, model := range []string{"gcn", "sage", "gat"} {
 			o := traintest.Small(model)
-			o.Epochs = 12
+			o.Epochs = 8
 			o.Strategy = traintest.Strategy(t, name)
 			whole := traintest.TrainParts(t, parts, traintest.Single, o)[0]
 			for dtype, tol := range map[string]float64{"bf16": 0.01, "int8": 0.05} {
