@@ -65,13 +65,6 @@ func newChooser(p *Plan, policy Policy, start time.Time) *chooser {
 	return c
 }
 
-// moves tells whether what the policy would choose later is better than what it chose: where it knows of queues, and
-// requests do not have to keep a path.
-func (c *chooser) moves() bool {
-	_, ok := c.mu.policy.(*leoQueue)
-	return ok && c.plan.Types[0].Dependency == None
-}
-
 // preferred is the path that a segment would take now, of those that are up. REQUIRES: one is.
 func (c *chooser) preferred(now float64, size int, paths []sendPath) int {
 	kind := kindOf(size)

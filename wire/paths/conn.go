@@ -468,7 +468,7 @@ func (l *link) write() {
 		if l.dead {
 			return
 		}
-		segments = k.mu.out.take(k.now(), l.path, batchBytes, segments[:0])
+		segments = k.mu.out.take(l.path, batchBytes, segments[:0])
 		heads, vec = l.frames(segments, heads[:0], vec[:0])
 		k.mu.Unlock()
 		_, err := vec.WriteTo(l.conn)
@@ -486,7 +486,7 @@ func (l *link) write() {
 // due tells whether there is anything to send.
 // REQUIRES: mu held.
 func (l *link) due() bool {
-	return l.c.mu.out.due(l.c.now(), l.path) || l.asked || l.answer || l.c.mu.ended && !l.ended
+	return len(l.c.mu.out.paths[l.path].waiting) > 0 || l.asked || l.answer || l.c.mu.ended && !l.ended
 }
 
 // frames are the heads and data of segments, and whatever else is to be said.

@@ -129,8 +129,8 @@ func (x *exchange) write(end, i int) {
 		v.acked, v.limit = l.arrived, e.in.consumed+window
 		heap.Push(&x.events, v)
 	}
-	for e.out.due(x.now, i) && l.free-x.now < exchangeHeld/x.rates[i] {
-		for _, g := range e.out.take(x.now, i, batchBytes, nil) {
+	for len(e.out.paths[i].waiting) > 0 && l.free-x.now < exchangeHeld/x.rates[i] {
+		for _, g := range e.out.take(i, batchBytes, nil) {
 			send(exchangeEvent{data: g.data, offset: g.offset}, frameSize+len(g.data))
 			l.answer = false
 		}

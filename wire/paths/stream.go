@@ -40,7 +40,6 @@ type sender struct {
 	limit    uint64     // the first offset for which the receiver has no space yet
 	stranded []*segment // of paths that have failed, while there is no other
 	ended    bool       // nothing is written after next
-	moves    bool       // a segment that waits may still take another path
 }
 
 // sendPath is one path's part.
@@ -55,8 +54,7 @@ type sendPath struct {
 
 // newSender has no path yet.
 func newSender(c *chooser) *sender {
-	s := &sender{chooser: c, stream: c.streams.Add(1), paths: make([]sendPath, len(c.plan.File.Paths)), limit: window,
-		moves: c.moves()}
+	s := &sender{chooser: c, stream: c.streams.Add(1), paths: make([]sendPath, len(c.plan.File.Paths)), limit: window}
 	for i := range s.paths {
 		s.paths[i].most = flightSegments * segmentSize
 		if at := c.plan.Choice(0, i); at >= 0 {
@@ -92,50 +90,9 @@ func (s *sender) assign(now float64, g *segment) {
 	p.bytes += len(g.data)
 }
 
-// due tells whether there is something to send on a path.
-func (s *sender) due(now float64, path int) bool {
-	return len(s.paths[path].waiting) > 0 || s.behind(now, path) >= 0
-}
-
-// behind is a path of which an idle one takes a segment over, because the policy would now give it that: what waits
-// longest. -1: there is none.
-func (s *sender) behind(now float64, path int) int {
-	p := &s.paths[path]
-	if !s.moves || !p.up || p.bytes > nominalSize {
-		return -1
-	}
-	most, other := 0, -1
-	for i := range s.paths {
-		if n := len(s.paths[i].waiting); i != path && n > most {
-			most, other = n, i
-		}
-	}
-	if other >= 0 && s.chooser.preferred(now, len(s.paths[other].waiting[0].data), s.paths) != path {
-		return -1
-	}
-	return other
-}
-
-// takeOver moves the oldest segment that waits for another path.
-func (s *sender) takeOver(now float64, path int) {
-	other := s.behind(now, path)
-	if other < 0 {
-		return
-	}
-	p := &s.paths[other]
-	g := p.waiting[0]
-	p.waiting = slices.Delete(p.waiting, 0, 1)
-	p.bytes -= len(g.data)
-	s.chooser.drop(g.id)
-	s.assign(now, g)
-}
-
 // take are the segments to be sent on a path now, at most so many bytes of them but at least one.
-func (s *sender) take(now float64, path, most int, into []*segment) []*segment {
+func (s *sender) take(path, most int, into []*segment) []*segment {
 	p := &s.paths[path]
-	if len(p.waiting) == 0 {
-		s.takeOver(now, path)
-	}
 	n := 0
 	for bytes := 0; n < len(p.waiting) && (n == 0 || bytes+len(p.waiting[n].data) <= most); n++ {
 		bytes += len(p.waiting[n].data)

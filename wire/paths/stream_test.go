@@ -103,7 +103,7 @@ func (w *world) step() {
 // send puts what waits for a path on it; where the path has broken unnoticed, it is lost.
 func (w *world) send(i int) {
 	p := &w.paths[i]
-	for _, g := range w.out.take(w.now, i, 1500, nil) {
+	for _, g := range w.out.take(i, 1500, nil) {
 		if p.open {
 			p.data = append(p.data, worldFrame{at: w.now, g: segment{offset: g.offset, data: bytes.Clone(g.data)}})
 		}
@@ -230,34 +230,6 @@ func difference(a, b []byte) int {
 		}
 	}
 	return min(len(a), len(b))
-}
-
-// TestIdlePathTakesOver: a segment that still waits for a slow path goes by the quick one when that has nothing to
-// send, the oldest first, and only with a policy that knows of queues.
-func TestIdlePathTakesOver(t *testing.T) {
-	plan := Segments(links(t, 2))
-	for _, c := range []struct {
-		policy Policy
-		want   bool
-	}{{NewLEOQueue(plan), true}, {NewRoundRobin(plan), false}} {
-		s := newSender(newChooser(plan, c.policy, time.Time{}))
-		s.raise(0, 0)
-		s.raise(0, 1)
-		for len(s.paths[1].waiting) < 2 {
-			s.put(0, make([]byte, segmentSize))
-		}
-		oldest := s.paths[1].waiting[0]
-		sent := s.take(0, 0, 1<<30, nil)
-		if _, err := s.acknowledged(1e-3, 0, uint32(len(sent)), 0, func(*segment) {}); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.due(1e-3, 0); got != c.want {
-			t.Errorf("%s: the idle path has something to send: %v", c.policy.Name(), got)
-		}
-		if got := s.take(1e-3, 0, 1<<30, nil); c.want && (len(got) != 1 || got[0] != oldest) || !c.want && len(got) > 0 {
-			t.Errorf("%s: %d segments", c.policy.Name(), len(got))
-		}
-	}
 }
 
 // TestWindows: a sender does not exceed what the receiver holds, nor what a path may have under way.
