@@ -24,8 +24,8 @@ func TestResumeIsExact(t *testing.T) {
 					o.Strategy = traintest.Strategy(t, strategy, "wire_dtype="+dtype, smooth)
 					at := []int{1, 4}[(i+j+k)%2] // either with each model and with each type of rows
 					if want, got := traintest.Resumed(t, parts, o, at, true); !slices.Equal(got.Loss, want.Loss) {
-						t.Errorf("%s %s %s %s, saved after %d: %v, never stopped %v", model, strategy, dtype, smooth, at,
-							got.Loss, want.Loss)
+						t.Errorf("%s %s %s %s, saved after %d: %v, never stopped %v", model, strategy, dtype, smooth,
+							at, got.Loss, want.Loss)
 					}
 				}
 			}
