@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"starling/graph"
 	"starling/partition"
 	"starling/wire"
 )
@@ -29,22 +28,11 @@ func (w *Worker) couldRelay() bool {
 // Relays reports whether rows are relayed inside servers.
 func (w *Worker) Relays() bool { return w.relays() }
 
-// CheckRelay refuses --relay where it makes no sense, and says what it would do where it
-// is off; hint: its rows are those of the halo.
-func (w *Worker) CheckRelay(hint bool) error {
-	switch {
-	case w.Relayed && w.Part.Book.Servers < 2:
-		return &graph.InputError{Field: "--relay", Found: fmt.Sprintf("all %d workers on one server",
-			w.Part.Book.Parts), Want: "several: it relays rows from other servers",
-			Fix: "group the workers with --servers, or leave out --relay"}
-	case w.Relayed && !w.couldRelay():
-		w.Note("--relay has nothing to relay: every server has one worker")
-	case hint && !w.Relayed:
-		if text := RelayHint(BetweenServers(w.Part)); text != "" {
-			w.Note("%s", text)
-		}
+// HintRelay says what --relay would do where it is off, and rows are those of the halo.
+func (w *Worker) HintRelay() {
+	if text := RelayHint(BetweenServers(w.Part)); text != "" && !w.Relayed {
+		w.Note("%s", text)
 	}
-	return nil
 }
 
 // BetweenServers is how many rows the worker of a part sends to other servers in a layer,

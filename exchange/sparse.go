@@ -22,15 +22,6 @@ import (
 // one pass. Where gradients are stale, or blocks are sent whole, they travel as they are:
 // Worker.Masked is false.
 
-// checkSparse refuses models whose rows have no zeros.
-func (w *Worker) checkSparse() error {
-	if !w.SparseRows || sendsZeros(&w.Model) {
-		return nil
-	}
-	return mistake("--sparse-rows leaves out the zeros of hidden layers' rows, and %s of %d layers sends no such "+
-		"rows; it is for gcn and sage from 3 layers on, gin, resgcn+ and ressage+", w.Model.Model, w.Model.Layers)
-}
-
 // sendsZeros reports whether some layer of a model does.
 func sendsZeros(c *nn.Config) bool {
 	for layer := range c.Layers {

@@ -49,8 +49,8 @@ type Worker struct {
 
 // RowOptions say how rows travel: options of every strategy that exchanges rows.
 type RowOptions struct {
-	SparseRows bool   `json:"sparse_rows" suffix:"sparse" resume:"free" omit:"default" help:"send hidden rows without their zeros, and gradients only where the rows are not zero; nothing is rounded (gcn and sage from 3 layers on, gin, resgcn+, ressage+)"`
-	WireDType  string `json:"wire_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
+	SparseRows bool   `json:"sparse_rows" suffix:"sparse" resume:"free" omit:"default" why:"switchgnn sends fixed point, and strategies of mini-batches send features or sums, which no ReLU has made zeros of" help:"send hidden rows without their zeros, and gradients only where the rows are not zero; nothing is rounded (gcn and sage from 3 layers on, gin, resgcn+, ressage+)"`
+	WireDType  string `json:"wire_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" why:"switchgnn sends fixed point, strategies of mini-batches pull rows by --pull-dtype, and of these p3 and naive-hop send no rows of features" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
 }
 
 // DefaultRows sends rows as they are.
@@ -59,29 +59,40 @@ var DefaultRows = RowOptions{WireDType: "none"}
 // Validate refuses what does not go together.
 func (o *RowOptions) Validate() error {
 	if o.SparseRows && o.WireDType != "none" {
-		return fmt.Errorf("rows travel without their zeros (--sparse-rows) or as %s (--wire-dtype), not both: the "+
-			"error-feedback residual fills the zeros", o.WireDType)
+		return graph.Apart("--sparse-rows", "--wire-dtype "+o.WireDType, "the error-feedback residual of rounded rows "+
+			"fills the zeros that would be left out", "leave out one of the two")
 	}
 	return nil
 }
 
 // RelayOption is of strategies that can relay rows inside servers.
 type RelayOption struct {
-	Relay bool `json:"relay" suffix:"relay" resume:"free" omit:"default" help:"send a row that several workers of a server need between servers once; the workers relay it to each other"`
+	Relay bool `json:"relay" suffix:"relay" resume:"free" omit:"default" why:"granndis, switchgnn and the rings of cagnet, sancus and skipg cross to a server once anyway, and strategies of mini-batches pull rows from their owners" help:"send a row that several workers of a server need between servers once; the workers relay it to each other"`
 }
 
-// mistake is a choice of the user's that cannot be: what it is and what to do.
-func mistake(text string, values ...any) error {
-	return &graph.InputError{Field: fmt.Sprintf(text, values...)}
-}
-
-// Check refuses options that make no sense for the model and the servers, and says what
-// --relay would do; hint: it would, since the rows are those of the halo.
-func (w *Worker) Check(hint bool) error {
-	if err := w.CheckRelay(hint); err != nil {
-		return err
+// Check refuses what a model's rows cannot do.
+func (o *RowOptions) Check(m *nn.Config) error {
+	if !o.SparseRows || sendsZeros(m) {
+		return nil
 	}
-	return w.checkSparse()
+	return graph.Apart("--sparse-rows", fmt.Sprintf("--model %s of %d layers", m.Model, m.Layers),
+		"it leaves out the zeros of hidden layers' rows, and no such rows are sent",
+		"leave it out; it is for gcn and sage from 3 layers on, gin, resgcn+ and ressage+")
+}
+
+// Check refuses to relay where there is nothing to.
+func (o *RelayOption) Check(workers, servers int) error {
+	switch {
+	case !o.Relay:
+	case servers < 2:
+		return graph.Apart("--relay", fmt.Sprintf("all %d workers on one server", workers),
+			"it relays rows that come from other servers", "group the workers with --servers, or leave out --relay")
+	case workers <= servers:
+		return graph.Apart("--relay", fmt.Sprintf("--servers %d of %d workers", servers, workers),
+			"it relays rows to the other workers of a server, and each has one worker",
+			"give fewer --servers, or leave out --relay")
+	}
+	return nil
 }
 
 // Now is the run's clock.

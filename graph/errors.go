@@ -54,6 +54,12 @@ const sentence = "\x00"
 // stand before it.
 func Sentence(text string) string { return sentence + text }
 
+// Apart is the refusal of two settings that do not go together: which they are, why, and what to
+// use instead.
+func Apart(one, other, why, instead string) error {
+	return &InputError{Field: one + " with " + other, Found: Sentence(why), Fix: instead}
+}
+
 // Is makes errors.Is(err, ErrInput) true.
 func (e *InputError) Is(target error) bool { return target == ErrInput }
 

@@ -29,3 +29,14 @@ func (m *Model) SplitFirst() (width int, ok bool) {
 	}
 	return c.outWidth(), true
 }
+
+// SplitsFirst reports whether the first layer of a model's input may be Split, without making the model.
+func (c *Config) SplitsFirst() bool {
+	switch {
+	case c.InputDropout && c.Dropout > 0:
+		return false
+	case c.Model == "gin":
+		return c.EdgeDim == 0 && !c.TrainEps
+	}
+	return c.Model == "gcn" || c.Model == "sage"
+}

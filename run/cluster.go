@@ -112,7 +112,10 @@ func (c *clusterRun) checkData() error {
 			Want:  "edge_features.npy in its parts",
 			Fix:   "add the file to the dataset (see docs/data.md) and partition it again, or leave the flag out"}
 	}
-	return s.ForLabels(&c.parts.meta)
+	if err := s.ForLabels(&c.parts.meta); err != nil {
+		return err
+	}
+	return s.CheckData(&c.parts.meta, c.parts.book.Weighted)
 }
 
 // workerToken is the secret that workers share. Workers that this run starts get a new one; others

@@ -3,6 +3,8 @@ package spec
 import (
 	"strconv"
 	"strings"
+
+	"starling/graph"
 )
 
 // DeviceNames are the values of --device; cuda may be followed by the number of a card.
@@ -32,10 +34,11 @@ func (s *Spec) OnCard() bool { return deviceKind(s.Device) == "cuda" }
 func (s *Spec) checkDevice() error {
 	switch {
 	case s.OnCard() && s.DType == "f64":
-		return Mistake("--device", s.Device+" with --dtype f64", "f32 or bf16 on a card",
-			"the reference device of f64 is --device cpu")
+		return graph.Apart("--device "+s.Device, "--dtype f64", "kernels of a card are of f32 and bf16",
+			"use --dtype f32 or bf16, or --device cpu, whose reference device has f64")
 	case s.Device == "cpu" && s.MatMul == "tf32":
-		return Mistake("--matmul", "tf32 with --device cpu", "a card", "use --device cuda, or --matmul split")
+		return graph.Apart("--matmul tf32", "--device cpu", "only cards have tf32",
+			"use --device cuda, or --matmul split")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"strings"
 
 	"starling/train"
 )
@@ -38,8 +37,7 @@ func (s *Spec) checkEmbeddings() error {
 	c, err := s.Choice()
 	switch {
 	case err == nil && c.Descriptor != nil && !c.Descriptor.Pairs:
-		return Mistake("--strategy", c.Name()+" with --learn-embeddings", "a strategy that learns rows of vertices",
-			"use "+strings.Join(train.NamesOfPairs(), ", "))
+		return apart(c.Name(), "--learn-embeddings", "it learns no rows of vertices", train.NamesOfPairs())
 	case s.InputDropout:
 		return Mistake("--input-dropout", "it with --learn-embeddings", "one of them", "learnt rows are not dropped")
 	}

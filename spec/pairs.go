@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/graph"
 	"starling/nn"
 	"starling/train"
 )
@@ -86,9 +87,8 @@ func (s *Spec) checkPairs() error {
 		return Mistake("--inductive", "it with --task "+s.Task, "a task of vertices",
 			"edges are held out instead: --val-edges, --test-edges")
 	case s.Mode == "mini" && (s.Sampler != "neighbour" || s.Replace || s.Weighted):
-		return Mistake("--sampler", "another than neighbour, or --replace or --weighted", "neighbour for --task "+
-			s.Task,
-			"batches of pairs are drawn no other way")
+		return graph.Apart("--sampler other than neighbour, --replace or --weighted", "--task "+s.Task,
+			"batches of pairs are drawn no other way", "use --sampler neighbour without them")
 	case s.Patience > 0 && s.Task == nn.TaskLink && s.ValEdges == 0:
 		return Mistake("--patience", fmt.Sprint(s.Patience), "0 without validation edges", "give --val-edges")
 	}

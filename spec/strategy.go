@@ -45,14 +45,16 @@ func (s *Spec) checkOptions() error {
 		if slices.Contains(o.Strategies, s.StrategyName()) {
 			continue
 		}
-		fix := "only for --strategy " + strings.Join(o.Strategies, ", ")
+		if !s.Distributed() {
+			return graph.Apart(o.Flag(), "one worker", "it is of strategies, and one worker sends nothing",
+				"give --workers, or leave it out")
+		}
+		why := "a setting without effect"
 		if o.Why != "" {
-			fix += ": " + o.Why
+			why += ": " + o.Why
 		}
-		if !s.Distributed() && len(o.Strategies) == len(train.Strategies()) {
-			fix = "one worker sends nothing"
-		}
-		return &graph.InputError{Field: o.Flag(), Found: noEffect, Fix: fix}
+		return graph.Apart(o.Flag(), "--strategy "+s.StrategyName(), why, "it is only for --strategy "+
+			strings.Join(o.Strategies, ", "))
 	}
 	return nil
 }

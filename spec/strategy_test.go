@@ -32,7 +32,7 @@ func TestForStrategy(t *testing.T) {
 		"g3+relay+sparse":          "map[g3_pipeline:both relay:true sparse_rows:true]",
 	} {
 		s := s
-		s.Workers, s.Servers = 4, 2
+		s.Workers, s.Servers, s.Layers = 4, 2, 3
 		c := s.ForStrategy(text)
 		if err := c.Validate(); err != nil || fmt.Sprint(chosen(t, c)) != want {
 			t.Errorf("%s: %v, %v", text, chosen(t, c), err)

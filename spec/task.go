@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"strings"
 
 	"starling/graph"
 	"starling/nn"
@@ -19,8 +18,8 @@ func (s *Spec) checkTask() error {
 		return s.oneWorker("--task", s.Task+" with --mode full", "pairs of the whole graph", "use --mode mini")
 	}
 	if c, err := s.Choice(); s.LearnsPairs() && err == nil && c.Descriptor != nil && !c.Descriptor.Pairs {
-		return Mistake("--strategy", c.Name()+" with --task "+s.Task, "a strategy that learns from pairs",
-			"use "+strings.Join(train.NamesOfPairs(), ", "))
+		return apart(c.Name(), "--task "+s.Task, "it learns from labels of vertices, not from pairs",
+			train.NamesOfPairs())
 	}
 	return nil
 }

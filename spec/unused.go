@@ -74,17 +74,24 @@ func (s *Spec) trainingEffects() []effect {
 func (s *Spec) workerEffects() []effect {
 	d, distributed, processes := Default(), s.Distributed(), s.Processes()
 	cut := distributed && s.PartitionFolder() == ""
+	const alone = "one worker sends nothing: give --workers, or leave it out"
+	nothingCut := "nothing is partitioned in this run"
+	if cut && (s.NoLaunch || s.Hosts != "") {
+		cut = false
+		nothingCut = "workers that are started elsewhere need a partition: make one with starling partition --method"
+	}
 	return []effect{
-		{"--servers", s.Servers > 0, distributed, "one worker has no others to be grouped with"},
+		{"--servers", s.Servers > 0, distributed,
+			"one worker has no others to be grouped with: give --workers, or leave it out"},
 		{"--partition", s.Partition != "", distributed, "it needs a --strategy of several workers, as " +
 			train.Default().Name},
-		{"--partitioner", s.Partitioner != d.Partitioner, cut, "nothing is partitioned in this run"},
+		{"--partitioner", s.Partitioner != d.Partitioner, cut, nothingCut},
 		{"--in-process", s.InProcess, distributed, "one worker always is"},
-		{"--transport", s.Transport != "auto", distributed, "one worker sends nothing"},
-		{"--send-order", s.SendOrder != "type", distributed, "one worker sends nothing"},
+		{"--transport", s.Transport != "auto", distributed, alone},
+		{"--send-order", s.SendOrder != "type", distributed, alone},
 		{"--dscp", s.DSCP, processes && s.Transport != "shm" && s.Transport != "mpi",
 			"no bytes of this run leave by TCP"},
-		{"--paths", s.Paths != "", processes && s.Transport != "shm", "no bytes of this run leave by TCP"},
+		{"--paths", s.Paths != "", distributed, alone},
 		{"--on-failure", s.OnFailure != d.OnFailure, processes, "there are no processes to lose in this run"},
 		{"--heartbeat", s.Heartbeat != d.Heartbeat, processes, "there are no processes to lose in this run"},
 	}
@@ -94,7 +101,7 @@ func (s *Spec) workerEffects() []effect {
 func (s *Spec) joinEffects() []effect {
 	d, processes := Default(), s.Processes()
 	exposed := s.Listen != "" && s.TokenFile == "" || s.MetricsListen != ""
-	const none = "no processes join this run"
+	const none = "no processes join this run: give --workers without --in-process, or leave it out"
 	return []effect{
 		{"--listen", s.Listen != "", processes, none},
 		{"--no-launch", s.NoLaunch, processes, "there is nothing to launch in this run"},

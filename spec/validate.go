@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"starling/graph"
 	"starling/nn"
 	"starling/tensor/cpu/simd"
 	"starling/train"
@@ -15,13 +16,14 @@ import (
 func (s *Spec) Validate() error {
 	completed := *s
 	completed.completeModel(dataset{})
+	completed.completePairs()
 	return completed.validate()
 }
 
 func (s *Spec) validate() error {
 	for _, check := range []func() error{
 		s.choices().check, s.checkStrategy, s.checkMachine, s.checkTask, s.checkBatches, s.checkNumbers, s.checkPairs,
-		s.checkEmbeddings, s.checkUnused, s.checkTogether, s.checkFiles,
+		s.checkEmbeddings, s.checkTransport, s.checkUnused, s.checkTogether, s.checkComposition, s.checkFiles,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -39,8 +41,8 @@ func (s *Spec) checkStrategy() error {
 	if err != nil || c.Descriptor == nil || string(c.Descriptor.Mode) == s.Mode {
 		return err
 	}
-	fix := "use --mode " + string(c.Descriptor.Mode) + ", or a strategy of this mode: "
-	return Mistake("--strategy", c.Name()+" with --mode "+s.Mode, "a strategy of the mode", fix+
+	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode", "use --mode "+
+		string(c.Descriptor.Mode)+", or a strategy of this mode: "+
 		strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "))
 }
 
@@ -123,10 +125,6 @@ func CheckThreads(n int) error { return checkBounds([]bound{{"--threads", n, 0, 
 // checkTogether refuses settings that contradict each other.
 func (s *Spec) checkTogether() error {
 	switch {
-	case s.InProcess && s.Transport != "auto" && s.Transport != "inprocess":
-		return Mistake("--transport", s.Transport, "inprocess with --in-process", "leave out one of the two")
-	case s.Transport == "mpi" && s.Paths != "":
-		return Mistake("--paths", s.Paths+" with --transport mpi", "tcp or auto", "MPI carries a whole run by itself")
 	case s.Transport == "mpi" && !s.NoLaunch:
 		return Mistake("--transport", "mpi in a process that was not started by MPI", "an MPI launcher",
 			"start the run as mpirun -n 4 starling train ...; see docs/mpi.md")

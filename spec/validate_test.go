@@ -16,7 +16,7 @@ func TestValidate(t *testing.T) {
 		"no strategy":         func(s *Spec) { s.Task, s.Strategy = "link", "halo" },
 		"a single task":       func(s *Spec) { s.Task, s.Workers, s.NoLaunch = "link", 2, true },
 		"--task":              func(s *Spec) { s.Task, s.Workers = "link", 2 },
-		"learns from pairs":   func(s *Spec) { s.Task, s.Mode, s.Workers, s.Strategy = "link", "mini", 2, "hopgnn" },
+		"not from pairs":      func(s *Spec) { s.Task, s.Mode, s.Workers, s.Strategy = "link", "mini", 2, "hopgnn" },
 		"--negatives-from":    func(s *Spec) { s.Task, s.NegativesFrom = "link", "local" },
 		"--batch-size":        func(s *Spec) { s.BatchSize = 64 },
 		"1 to 1073741824":     func(s *Spec) { s.Mode, s.BatchSize = "mini", 0 },

@@ -48,7 +48,12 @@ type Descriptor struct {
 	// strategy will hold; nil: none.
 	WarmUp func(c Choice) int
 
-	// New builds the strategy of a worker.
+	// Check refuses what does not go together with the strategy, as graph.Apart says it; nil: all does.
+	// It is called by Check, with facts that may not be known yet, and must not depend on
+	// anything else.
+	Check func(o *Options, f Facts) error
+
+	// New builds the strategy of a worker. Check has refused what it is not for.
 	New func(s *Site) (Strategy, error)
 
 	options func() any // a pointer to the strategy's options with their defaults

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"starling/graph"
 )
@@ -32,8 +33,26 @@ type Option struct {
 // Flag is the option on the command line.
 func (o *Option) Flag() string { return "--" + strings.ReplaceAll(o.Name, "_", "-") }
 
-// AllOptions are those of all strategies, each name once, in the order of registration.
-func AllOptions() (list []*Option) {
+// AllOptions are those of all strategies, each name once, in the order of registration. They are
+// asked for often, and must not be changed.
+func AllOptions() []*Option {
+	known := allOptions.Load()
+	if known == nil || known.of != len(registry) {
+		known = &optionList{len(registry), joinOptions()}
+		allOptions.Store(known)
+	}
+	return known.list
+}
+
+// allOptions are the options of the strategies that were registered when they were last asked for.
+var allOptions atomic.Pointer[optionList]
+
+type optionList struct {
+	of   int // strategies
+	list []*Option
+}
+
+func joinOptions() (list []*Option) {
 	byName := map[string]*Option{}
 	for _, d := range registry {
 		for _, o := range d.Options() {

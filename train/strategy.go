@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"starling/event"
 	"starling/graph"
@@ -160,13 +159,8 @@ func newStrategy(s *Site) (Strategy, error) {
 		}
 		s.Opt.Strategy = c
 	}
-	if d := s.Opt.Strategy.Descriptor; s.Opt.Pairs != nil && !d.Pairs {
-		return nil, Mistake("strategy %s learns from labels of vertices; use %s for pairs", d.Name,
-			strings.Join(NamesOfPairs(), ", "))
-	}
-	if d := s.Opt.Strategy.Descriptor; s.Opt.Embeddings != nil && !d.Pairs {
-		return nil, Mistake("strategy %s does not learn embeddings; use --mode mini and %s", d.Name,
-			strings.Join(NamesOfPairs(), ", "))
+	if err := Check(&s.Opt, FactsOf(s.Part.Book)); err != nil {
+		return nil, err
 	}
 	return s.Opt.Strategy.Descriptor.New(s)
 }

@@ -31,9 +31,6 @@ var cagnet = train.Describe(train.Descriptor{
 type cagnetOptions struct{ exchange.RowOptions }
 
 func newCAGNET(s *train.Site, o cagnetOptions) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 	return exchange.NewAggregator(w, exchange.NewBlocks(w), exchange.NewHalo(w.Dev, exchange.PartBlocks(w.Part))), nil
 }

@@ -31,10 +31,7 @@ type haloOptions struct {
 }
 
 func newHalo(s *train.Site, o haloOptions) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	w.Masked = o.SparseRows
 	return site.Halo(w)
 }

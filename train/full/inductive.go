@@ -48,10 +48,7 @@ func newSeen(s *train.Site, build func(*train.Site) (train.Strategy, error)) (tr
 	}
 	rows, _ := train.OptionOf[exchange.RowOptions](s.Opt.Strategy)
 	relay, _ := train.OptionOf[exchange.RelayOption](s.Opt.Strategy)
-	w, err := site.Worker(s, rows, relay)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, rows, relay)
 	told := exchange.NewSetup(w)
 	seen, err := seenPart(told)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"starling/train/full/granndis"
 	"starling/train/full/neutronstar"
 	"starling/train/full/sancus"
+	"starling/train/full/site"
 	"starling/train/full/switchgnn"
 )
 
@@ -27,8 +28,20 @@ var strategies = []train.Descriptor{
 	switchgnn.Strategy,
 }
 
+// checked is a strategy that also refuses what its rows cannot do.
+func checked(d train.Descriptor) train.Descriptor {
+	own := d.Check
+	d.Check = func(o *train.Options, f train.Facts) error {
+		if err := site.Check(o, f); err != nil || own == nil {
+			return err
+		}
+		return own(o, f)
+	}
+	return d
+}
+
 func init() {
 	for _, d := range strategies {
-		train.Register(inductive(d))
+		train.Register(inductive(checked(d)))
 	}
 }

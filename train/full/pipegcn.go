@@ -59,10 +59,7 @@ func (o *pipeOptions) Validate() error {
 }
 
 func newPipeGCN(s *train.Site, o pipeOptions) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	if o.Stale == 0 {
 		w.Masked = o.SparseRows
 		return site.Halo(w)

@@ -91,10 +91,7 @@ func (a *afterwards) Wait() { a.Arrival.Wait(); a.change() }
 func TestPipeGCNIsDelay(t *testing.T) {
 	twin := train.Describe(train.Descriptor{Name: "delayed"}, pipeOptions{},
 		func(s *train.Site, o pipeOptions) (train.Strategy, error) {
-			w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-			if err != nil {
-				return nil, err
-			}
+			w := site.Worker(s, o.RowOptions, o.RelayOption)
 			m := &delayed{exchange.NewRows(w), o, map[exchange.Tag][]float64{}, map[exchange.Tag][]float64{}}
 			a, _, err := exchange.OverHalo(w, m)
 			return a, err
@@ -150,10 +147,7 @@ func pipelines(t *testing.T, parts []*partition.Part, ends []wire.Endpoint, mean
 	t.Helper()
 	o := train.Options{Strategy: traintest.Strategy(t, "pipegcn")}
 	for k := range p {
-		w, err := site.Worker(traintest.Site(parts[k], ends[k], o), exchange.DefaultRows, exchange.RelayOption{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := site.Worker(traintest.Site(parts[k], ends[k], o), exchange.DefaultRows, exchange.RelayOption{})
 		p[k] = newPipeline(w, pipeOptions{Stale: 1, MeanOption: exchange.MeanOption{Means: means}})
 		h[k] = exchange.NewHalo(w.Dev, exchange.PartHalo(w.Part))
 	}

@@ -36,11 +36,11 @@ var bytegnn = train.Describe(train.Descriptor{
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s",
 	UseWhen: "sampling over a slow network leaves cores idle",
-}, byteOptions{RootsOption: RootsOption{"owner"}, DGSOptions: noDGS, LaunchScore: 0.3}, newByte)
+	Check:   refusing(neighbourOnly),
+}, byteOptions{distributedBy("owner", "none"), 0.3}, newByte)
 
 type byteOptions struct {
-	RootsOption
-	DGSOptions
+	distOptions
 	LaunchScore float64 `json:"launch_score" omit:"default" resume:"free" help:"bytegnn: launch the sampling of another batch at this score"`
 }
 
@@ -49,16 +49,11 @@ func (o *byteOptions) Validate() error {
 	if !(o.LaunchScore > 0) {
 		return train.Mistake("bytegnn's launch score is above 0, not %g", o.LaunchScore)
 	}
-	return o.DGSOptions.validate()
+	return o.distOptions.Validate()
 }
 
 func newByte(s *train.Site, o byteOptions) (train.Strategy, error) {
-	if err := neighbourOnly(s); err != nil {
-		return nil, err
-	}
-	all := distributedBy(o.Roots, "none")
-	all.DGSOptions = o.DGSOptions
-	d, err := newDistributed(s, all)
+	d, err := newDistributed(s, o.distOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +261,9 @@ func (g *dag) begin(seeds *seedBatch, epoch, n int) {
 	g.left.Store(int32(len(d.opt.Fanouts) + 2)) // labels and fetches, of which the last starts after the last hop
 	g.apart(g.fetchLabels, g.arrived)
 	g.fetch(0, 0)
-	g.hop(0)
+	if len(d.opt.Fanouts) > 0 { // else the model has no graph layers
+		g.hop(0)
+	}
 }
 
 func (g *dag) fail(err error) {

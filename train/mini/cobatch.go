@@ -38,6 +38,7 @@ var cobatch = train.Describe(train.Descriptor{
 	Sends: "features of a server's batch once, rows of every layer inside servers",
 	UseWhen: "workers of a server draw the same vertices: large batches, many layers, several workers per " +
 		"server",
+	Check: refusing(cooperates),
 	TakesOver: func(from train.Choice) string {
 		return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
 	},
@@ -69,8 +70,9 @@ func (o *cobatchOptions) Setting() string {
 // Validate refuses batches that are each worker's own.
 func (o *cobatchOptions) Validate() error {
 	if o.Roots == "local" {
-		return train.Mistake("cobatch divides the batches of all workers over servers, and --roots local gives each " +
-			"worker its own; use --roots owner or random")
+		return graph.Apart("--strategy cobatch", "--roots local",
+			"it divides the batches of all workers over servers, "+
+				"and local gives each worker its own", "use --roots owner or random")
 	}
 	if o.EAS != "" {
 		if _, err := newExpansion(o.EAS); err != nil {
@@ -78,8 +80,8 @@ func (o *cobatchOptions) Validate() error {
 		}
 	}
 	if o.DGS && o.nodes() {
-		return train.Mistake("cobatch has the workers of a server draw one batch together, and --dgs masks of " +
-			"neighbours are each worker's own; use --dgs-masks features")
+		return graph.Apart("--strategy cobatch", "--dgs masks of neighbours", "the workers of a server draw one batch "+
+			"together, and masks are each worker's own", "use --dgs-masks features, or --strategy distdgl")
 	}
 	return o.distOptions.Validate()
 }
@@ -97,9 +99,6 @@ type cooperative struct {
 }
 
 func newCobatch(s *train.Site, o cobatchOptions) (train.Strategy, error) {
-	if err := checkCobatch(s, &o); err != nil {
-		return nil, err
-	}
 	d, setup, err := open(s, o.distOptions)
 	if err != nil {
 		return nil, err
@@ -114,9 +113,6 @@ func newCobatch(s *train.Site, o cobatchOptions) (train.Strategy, error) {
 	if err := c.joinSampler(); err != nil {
 		return nil, err
 	}
-	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
-		return nil, err
-	}
 	if err := d.fillCache(&o.CacheOptions); err != nil {
 		return nil, err
 	}
@@ -128,24 +124,6 @@ func newCobatch(s *train.Site, o cobatchOptions) (train.Strategy, error) {
 	}
 	d.told = setup.Sent
 	return c, nil
-}
-
-// checkCobatch refuses what a server cannot share.
-func checkCobatch(s *train.Site, o *cobatchOptions) error {
-	opt, ok := s.Opt.Batches.(Options)
-	switch {
-	case !ok: // which open says better
-	case opt.Sampler == "cluster-local":
-		return train.Mistake("cobatch has one batch per server, and --sampler cluster-local one per worker; use " +
-			"--sampler cluster, or --strategy distdgl")
-	case o.EAS != "" && opt.Sampler != "neighbour":
-		return train.Mistake("--eas draws batches by itself, beside --sampler %s; leave out one of the two",
-			opt.Sampler)
-	case o.EAS != "" && s.Opt.Model.Model == "gin" && s.Opt.Model.EdgeDim > 0:
-		return train.Mistake("--eas makes kept edges heavier, and with --edge-features gin does not weigh its edges; " +
-			"leave out --eas, or use --model gat")
-	}
-	return nil
 }
 
 // joinSampler has samplers draw a worker's share of its server's batch.

@@ -47,8 +47,8 @@ func (o *DGSOptions) validate() error {
 	case !(o.DropFeatures >= 0 && o.DropFeatures < 1):
 		return train.Mistake("--drop-features is %g; it must be at least 0 and below 1", o.DropFeatures)
 	case o.DGS && o.DropFeatures > 0:
-		return train.Mistake("--dgs chooses columns by what it learns, --drop-features at random; leave one of " +
-			"them out")
+		return graph.Apart("--dgs", "--drop-features", "one chooses columns by what it learns, the other at random",
+			"leave out one of the two")
 	}
 	_, err := exchange.ParseBytes("--dgs-memory", o.DGSMemory)
 	return err
@@ -63,34 +63,12 @@ func (o *DGSOptions) bytes() int64 {
 	return bytes
 }
 
-// checkDGS refuses what does not go together with a run's batches.
-func (d *distributed) checkDGS(o *DGSOptions, c *CacheOptions) error {
-	opt, s := &d.opt, d.site
-	learns := c.Cache == "s3fifo"
-	switch {
-	case learns && (o.DGS && o.columns() || o.DropFeatures > 0):
-		return train.Mistake("--cache s3fifo keeps rows as they were pulled, and the columns that are pulled change; " +
-			"use --cache frequency or degree")
-	case !o.DGS:
-		return nil
-	case opt.Sampler != "neighbour":
-		return train.Mistake("--dgs guides the draws of --sampler neighbour, and %s has probabilities of its own; "+
-			"leave one of them out", opt.Sampler)
-	case o.nodes() && (opt.Replace || opt.Weighted):
-		return train.Mistake("--dgs draws neighbours by their masks, without replacement; use --dgs-masks features " +
-			"with --replace or --weighted")
-	case s.Opt.Pairs != nil:
-		return train.Mistake("--dgs explains predictions of vertices, and pairs are learnt without any; leave it out")
-	case s.Opt.Embeddings != nil:
-		return train.Mistake("--dgs explains by features, which embeddings stand beside; leave out --dgs or " +
-			"--learn-embeddings")
-	case s.Opt.Model.EdgeDim > 0:
-		return train.Mistake("--dgs links pooled vertices, whose edges have no features; leave out --dgs or " +
-			"--edge-features")
-	case s.Opt.HostDevice == nil && !s.MemoryOnly:
-		return train.Mistake("--dgs needs a device of the host for its explainer, and this run has none")
+// what names the option by which columns change.
+func (o *DGSOptions) what() string {
+	if o.DGS {
+		return "--dgs"
 	}
-	return nil
+	return "--drop-features"
 }
 
 var useDrop = sample.Use("columns dropped")

@@ -287,7 +287,7 @@ func TestDGSRefuses(t *testing.T) {
 		mentions(t, err, want)
 	}
 	_, err := traintest.Choose("hopgnn", "dgs", "drop_features=0.1")
-	mentions(t, err, "leave one")
+	mentions(t, err, "leave out one")
 	_, err = traintest.Choose("cobatch", "dgs")
 	mentions(t, err, "--dgs-masks features")
 	if _, err := traintest.Choose("p3", "dgs"); err == nil {

@@ -32,6 +32,7 @@ var distdgl = train.Describe(train.Descriptor{
 		Why:   "the gain of a partition is what fewer remote rows save, which depends on the link"},
 	Exact: "`--roots owner` and `random`", Sends: "sampled edges and the features of a batch's remote vertices",
 	UseWhen: "the full graph does not fit, or many small steps learn faster",
+	Check:   refusing(),
 }, distributedBy("owner", "none"), newDistributed)
 
 // salient is distdgl with a cache of the rows that batches need most often, measured before
@@ -45,18 +46,20 @@ var salient = train.Describe(train.Descriptor{
 			"link would have taken"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
 	UseWhen: "the link is the limit and a host has memory for rows",
+	Check:   refusing(),
 }, distributedBy("owner", "frequency"), newDistributed)
 
 type distOptions struct {
 	RootsOption
 	DGSOptions
-	PullDType string `json:"pull_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
+	PullOptions
 	CacheOptions
 }
 
 // distributedBy are the options with rows that travel as they are.
 func distributedBy(roots, cache string) distOptions {
-	return distOptions{RootsOption{roots}, noDGS, "none", CacheOptions{Cache: cache, CacheBudget: "256MiB"}}
+	return distOptions{RootsOption{roots}, noDGS, PullOptions{"none"},
+		CacheOptions{Cache: cache, CacheBudget: "256MiB"}}
 }
 
 // Validate refuses settings that make no sense.
@@ -67,9 +70,14 @@ func (o *distOptions) Validate() error {
 	return o.CacheOptions.Validate()
 }
 
+// PullOptions say how rows of features travel.
+type PullOptions struct {
+	PullDType string `json:"pull_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" why:"full-graph strategies send rows by --wire-dtype, and p3 and naive-hop send no rows of features" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
+}
+
 // CacheOptions are those of a cache of rows of features that other hosts own.
 type CacheOptions struct {
-	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
+	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
 	CacheBudget string `json:"cache_budget" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
 }
 
@@ -77,6 +85,16 @@ type CacheOptions struct {
 func (o *CacheOptions) Validate() error {
 	_, err := exchange.ParseBytes("--cache-budget", o.CacheBudget)
 	return err
+}
+
+// given reports whether a cache was asked for, and is not just what the strategy does.
+func (o *CacheOptions) given(c train.Choice) bool {
+	for _, option := range c.Descriptor.Options() {
+		if option.Name == "cache" {
+			return o.Cache != "none" && o.Cache != option.Default
+		}
+	}
+	return false
 }
 
 func (o *CacheOptions) bytes() int64 {
@@ -132,9 +150,6 @@ func prepared(s *train.Site, o distOptions) (*distributed, *exchange.Setup, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := d.checkDGS(&o.DGSOptions, &o.CacheOptions); err != nil {
-		return nil, nil, err
-	}
 	if err := d.fillCache(&o.CacheOptions); err != nil {
 		return nil, nil, err
 	}
@@ -144,15 +159,7 @@ func prepared(s *train.Site, o distOptions) (*distributed, *exchange.Setup, erro
 // open is a strategy whose workers know what batches are made of and draw from each other's
 // parts.
 func open(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
-	opt, ok := s.Opt.Batches.(Options)
-	switch {
-	case !ok:
-		return nil, nil, train.Mistake("strategy %s trains on mini-batches; use --mode mini, or --strategy %s",
-			s.Opt.Strategy.Name(), train.Default().Name)
-	case s.Opt.Model.Norm == "batch":
-		return nil, nil, train.Mistake("batch norm would be over the rows of each worker's batch by itself; use " +
-			"--norm layer or none with several workers")
-	}
+	opt := s.Opt.Batches.(Options)
 	if s.Alone {
 		return nil, nil, train.Unplanned(s.Opt.Strategy.Name())
 	}
@@ -168,10 +175,7 @@ func open(s *train.Site, o distOptions) (*distributed, *exchange.Setup, error) {
 		part := *s.Part
 		part.In, s.Part = g, &part
 	}
-	w, err := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
-	if err != nil {
-		return nil, nil, err
-	}
+	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	d := &distributed{site: s, opt: opt, rows: store.PackedOf(o.PullDType)}
 	setup := exchange.NewSetup(w)
 	training, err := d.seedVertices(setup, o.Roots)
@@ -253,15 +257,6 @@ func (d *distributed) join(setup *exchange.Setup, training []uint32) (err error)
 		}
 	}
 	return d.joinSampler(setup, training)
-}
-
-// neighbourOnly refuses other samplers, for strategies that draw hop by hop.
-func neighbourOnly(s *train.Site) error {
-	if opt, ok := s.Opt.Batches.(Options); ok && opt.Sampler != "neighbour" {
-		return train.Mistake("strategy %s draws with --sampler neighbour, not %s; use --strategy distdgl",
-			s.Opt.Strategy.Name(), opt.Sampler)
-	}
-	return nil
 }
 
 // global are the batches of all workers together.

@@ -50,14 +50,6 @@ func noFeatures(rows int) *graph.Features { return &graph.Features{Rows: rows, F
 func (d *distributed) addEmbeddings() error {
 	s := d.site
 	o := s.Opt.Embeddings
-	switch {
-	case s.Part.Features.Kind() == graph.Sparse:
-		return train.Mistake("--learn-embeddings stands beside dense features, and these are sparse; import them as " +
-			"dense ones, or leave them out")
-	case s.Opt.Model.InputDropout:
-		return train.Mistake("--learn-embeddings and --input-dropout: embeddings are not dropped; leave one of them " +
-			"out")
-	}
 	table, err := d.store.AddEmbeddings(o.Dim, size(s.Dev), o.Adagrad, s.Opt.Seed)
 	if err != nil {
 		return err

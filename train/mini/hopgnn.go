@@ -49,10 +49,17 @@ var hopgnn = train.Describe(train.Descriptor{
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-}, hopOptions{DGSOptions: noDGS, PreGather: true, Merge: "auto", MergeOrder: "fewest"}, newHop)
+	Check:   refusing(neighbourOnly),
+}, hopOptions{DGSOptions: noDGS, PullOptions: models.PullOptions, CacheOptions: models.CacheOptions, PreGather: true,
+	Merge: "auto", MergeOrder: "fewest"}, newHop)
+
+// models have a random share of a batch each.
+var models = distributedBy("random", "none")
 
 type hopOptions struct {
 	DGSOptions
+	PullOptions
+	CacheOptions
 	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
 	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, one more per epoch as long as epochs get shorter"`
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
@@ -63,7 +70,10 @@ func (o *hopOptions) Validate() error {
 	if n, err := strconv.Atoi(o.Merge); o.Merge != "auto" && (err != nil || n < 0) {
 		return train.Mistake("hopgnn merges a number of time steps from 0, or auto, not %q", o.Merge)
 	}
-	return o.DGSOptions.validate()
+	if err := o.DGSOptions.validate(); err != nil {
+		return err
+	}
+	return o.CacheOptions.Validate()
 }
 
 // hop is training on models that migrate.
@@ -77,13 +87,17 @@ type hop struct {
 }
 
 func newHop(s *train.Site, o hopOptions) (train.Strategy, error) {
-	if err := neighbourOnly(s); err != nil {
+	d, setup, err := open(s, distOptions{models.RootsOption, o.DGSOptions, o.PullOptions, o.CacheOptions})
+	if err != nil {
 		return nil, err
 	}
-	all := distributedBy("random", "none")
-	all.DGSOptions = o.DGSOptions
-	d, setup, err := prepared(s, all)
-	if err != nil {
+	// What is computed here, and pulled, is of seed vertices that are owned here.
+	d.global().random = false
+	if err := d.fillCache(&o.CacheOptions); err != nil {
+		return nil, err
+	}
+	d.global().random = true
+	if err := d.openDGS(setup, &o.DGSOptions); err != nil {
 		return nil, err
 	}
 	h := &hop{distributed: d, opt: o}
@@ -350,7 +364,7 @@ func (h *hop) Plan(m *nn.Model) *wire.Plan {
 		bytes += q.Value.Bytes() + q.Grad.Bytes()
 	}
 	n, me, merged := h.site.End.Size(), h.site.End.Rank(), h.merged
-	p.AtMost = !h.settled // models migrate less, the more steps are merged
+	p.AtMost = p.AtMost || !h.settled // models migrate less, the more steps are merged
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
 		for q, t := range collective.AllReduceSent(collective.Ordered, me, n, 1, 8) { // how long the epoch took

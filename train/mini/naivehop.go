@@ -29,6 +29,7 @@ var naiveHop = train.Describe(train.Descriptor{
 		"training", Why: "it depends on how many rows the first layer adds up for each of its sums"},
 	Exact: "always", Sends: "the model, its first block and partial sums of features N times per batch",
 	UseWhen: "as a baseline",
+	Check:   refusing(neighbourOnly, sumsFirst),
 }, struct{}{}, newNaiveHop)
 
 // naive is training on models that carry partial sums.
@@ -46,14 +47,6 @@ func (h *naive) RowCounts() train.RowCounts {
 }
 
 func newNaiveHop(s *train.Site, _ struct{}) (train.Strategy, error) {
-	if err := neighbourOnly(s); err != nil {
-		return nil, err
-	}
-	if !sumsFirst(s) {
-		return nil, train.Mistake("naive-hop carries partial sums of features, so the first layer must be a sum over "+
-			"neighbours: gcn, sage, or gin, without --input-dropout, --train-eps and --edge-features, and not %s as "+
-			"given; use --strategy hopgnn", s.Opt.Model.Model)
-	}
 	d, setup, err := open(s, distributedBy("random", "none"))
 	if err != nil {
 		return nil, err

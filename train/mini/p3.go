@@ -33,6 +33,7 @@ var p3 = train.Describe(train.Descriptor{
 			"has sources more than destinations; here weights of the first layer are all-reduced too"},
 	Exact: "always", Sends: "columns of features once, edges of first blocks, partial sums of the first layer",
 	UseWhen: "features are wide, hidden layers narrow, and links slow",
+	Check:   refusing(sumsFirst),
 }, p3Options{RootsOption{"owner"}}, newP3)
 
 type p3Options struct{ RootsOption }
@@ -53,10 +54,7 @@ func (p *modelParallel) RowCounts() train.RowCounts {
 }
 
 func newP3(s *train.Site, o p3Options) (train.Strategy, error) {
-	if err := checkP3(s); err != nil {
-		return nil, err
-	}
-	d, setup, err := open(s, distOptions{RootsOption: o.RootsOption, DGSOptions: noDGS, PullDType: "none"})
+	d, setup, err := open(s, distributedBy(o.Roots, "none"))
 	if err != nil {
 		return nil, err
 	}
@@ -69,24 +67,6 @@ func newP3(s *train.Site, o p3Options) (train.Strategy, error) {
 	}
 	d.told = setup.Sent
 	return p, nil
-}
-
-// sumsFirst reports whether the first layer is a sum over rows of features as they are.
-func sumsFirst(s *train.Site) bool {
-	m := nn.New(s.Dev, s.Opt.Model, s.Opt.Seed)
-	defer m.Free(s.Dev)
-	_, ok := m.SplitFirst()
-	return ok && s.Opt.Model.EdgeDim == 0
-}
-
-// checkP3 refuses models whose first layer is no sum of products with columns.
-func checkP3(s *train.Site) error {
-	if !sumsFirst(s) {
-		return train.Mistake("p3 divides the columns of features, so the first layer must be a sum over neighbours "+
-			"of whole rows: gcn, sage, or gin, without --input-dropout, --train-eps and --edge-features, and not %s "+
-			"as given; use --strategy distdgl", s.Opt.Model.Model)
-	}
-	return nil
 }
 
 // expect is what an epoch will send, from a few batches.

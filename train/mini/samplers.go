@@ -8,7 +8,6 @@ import (
 	"starling/exchange"
 	"starling/sample"
 	"starling/store"
-	"starling/train"
 )
 
 // remoteSampler draws this worker's share of batches from the owners of vertices. It is used by
@@ -35,7 +34,7 @@ type remoteSampler interface {
 //	saint-walk   batches that are counted, and how often each vertex was in one, once
 func (d *distributed) joinSampler(setup *exchange.Setup, training []uint32) (err error) {
 	opt, ctx, seed := &d.opt, d.site.Ctx, d.site.Opt.Seed
-	if err := d.checkSampler(); err != nil {
+	if err := d.checkData(); err != nil {
 		return err
 	}
 	switch opt.Sampler {
@@ -58,25 +57,16 @@ func (d *distributed) joinSampler(setup *exchange.Setup, training []uint32) (err
 	return nil
 }
 
-// checkSampler refuses what the sampler cannot do.
-func (d *distributed) checkSampler() error {
-	opt, s, book := &d.opt, d.site, d.site.Part.Book
-	_, local := d.roots.(*localRoots)
+// checkData refuses graphs that the sampler cannot draw from.
+func (d *distributed) checkData() error {
+	book := d.site.Part.Book
 	switch {
-	case d.pairs != nil && opt.Sampler != "neighbour":
-		return train.Mistake("pairs are learnt with --sampler neighbour, not %s", opt.Sampler)
-	case local && opt.Sampler != "neighbour" && opt.Sampler != "fastgcn":
-		return train.Mistake("--roots local divides training vertices, and --sampler %s draws batches of all workers "+
-			"together; use --roots owner", opt.Sampler)
-	case opt.layered() && len(opt.Fanouts) != s.Opt.Model.GraphLayers():
-		return train.Mistake("%d fanouts for a model of %d graph layers; give one per layer", len(opt.Fanouts),
-			s.Opt.Model.GraphLayers())
-	case opt.Sampler == "saint-edge" && book.Edges == 0:
+	case d.opt.Sampler == "saint-edge" && book.Edges == 0:
 		return errNoEdges()
-	case book.Weighted && slices.Contains([]string{"fastgcn", "ladies", "saint-node"}, opt.Sampler):
-		return sample.CheckWeights(s.Part.In)
+	case book.Weighted && slices.Contains([]string{"fastgcn", "ladies", "saint-node"}, d.opt.Sampler):
+		return sample.CheckWeights(d.site.Part.In)
 	}
-	return opt.checkWeighs(s.Opt)
+	return nil
 }
 
 // joinSubgraphs prepares samplers whose batches are subgraphs.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"starling/store"
 	"starling/train/traintest"
 )
 
@@ -35,7 +34,7 @@ func TestDistributedSamplersAreOneWorkers(t *testing.T) {
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				options := []string{"roots=" + []string{"owner", "random"}[(i+j/2)%2]}
 				if strategy != "p3" {
-					options = append(options, "cache="+store.Caches[(i+j)%len(store.Caches)], "cache_budget=1KB")
+					options = append(options, cacheFor(d, i+j), "cache_budget=1KB")
 				}
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				sameCurve(t, batchesOver(t, parts, o, m, j%2 == 0, strategy, options...).Results[0], one)
@@ -73,8 +72,8 @@ func TestSamplersRefuse(t *testing.T) {
 	d := traintest.Communities(t, 60, false)
 	parts := traintest.Cut(t, d, "random", 2)
 	for _, c := range []struct{ strategy, option, sampler, want string }{
-		{"hopgnn", "", "fastgcn", "use --strategy distdgl"},
-		{"bytegnn", "", "cluster", "use --strategy distdgl"},
+		{"hopgnn", "", "fastgcn", "use --sampler neighbour"},
+		{"bytegnn", "", "cluster", "use --sampler neighbour"},
 		{"distdgl", "roots=local", "ladies", "use --roots owner"},
 	} {
 		o := traintest.Options("gcn")

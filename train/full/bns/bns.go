@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"starling/exchange"
+	"starling/graph"
 	"starling/rng"
 	"starling/tensor"
 	"starling/train"
@@ -42,6 +43,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "P = 1",
 	Sends:   "a share P of the halo, drawn anew, scaled by 1/P",
 	UseWhen: "slow link, a little noise does no harm",
+	Check:   check,
 }, options{Keep: 0.1, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
@@ -99,10 +101,7 @@ func (o *options) Validate() error {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	w.Masked = o.SparseRows && !o.Cached
 	d := &draws{w: w, p: o.Keep, all: -1, key: rng.New(w.Seed).Fold(drawKey)}
 	d.now.epoch, d.plan.epoch = -1, -1
@@ -111,9 +110,6 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 		policy = newCached(d, o.MeanOption)
 	} else {
 		policy = &sampled{Rows: exchange.NewRows(w), draws: d, weight: o.weight, absent: map[int]tensor.Matrix{}}
-		if err := check(w, o.Keep); err != nil {
-			return nil, err
-		}
 	}
 	a, whole, err := exchange.OverHalo(w, policy)
 	if err != nil {
@@ -161,15 +157,22 @@ func remoteDegree(h *exchange.HaloPlan) float64 {
 }
 
 // check refuses models that need every row.
-func check(w *exchange.Worker, p float64) error {
-	m := &w.Model
-	if p < 1 && slices.Contains(needAll, m.Model) {
-		return train.Mistake("bns leaves out halo rows, and %s cannot tell that a row is missing; use --strategy "+
-			"bns:%g:cached or %s, or one of the models gcn, sage, gat, gin", m.Model, p, train.Default().Name)
+func check(o *train.Options, _ train.Facts) error {
+	c, _ := train.OptionOf[options](o.Strategy)
+	if c.Cached || c.Keep == 1 {
+		return nil
 	}
-	if p < 1 && m.Model == "gin" && m.EdgeDim > 0 {
-		return train.Mistake("bns leaves out halo rows, and with --edge-features gin makes messages of rows that "+
-			"are missing too; use --strategy bns:%g:cached or %s, or --model gat", p, train.Default().Name)
+	name := fmt.Sprintf("--strategy bns:%g", c.Keep)
+	instead := fmt.Sprintf("use --strategy bns:%g:cached or %s, or one of the models gcn, sage, gat, gin", c.Keep,
+		train.Default().Name)
+	switch m := &o.Model; {
+	case slices.Contains(needAll, m.Model):
+		return graph.Apart(name, "--model "+m.Model, "it leaves out halo rows, and "+m.Model+" cannot tell that a row "+
+			"is missing", instead)
+	case m.Model == "gin" && m.EdgeDim > 0:
+		return graph.Apart(name, "--edge-features of gin", "it leaves out halo rows, and messages would be made of "+
+			"rows that are missing too", fmt.Sprintf("use --strategy bns:%g:cached or %s, or --model gat", c.Keep,
+			train.Default().Name))
 	}
 	return nil
 }

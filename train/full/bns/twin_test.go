@@ -18,10 +18,7 @@ import (
 func twin(policy func(d *draws, o options) exchange.Policy) train.Descriptor {
 	return train.Describe(train.Descriptor{Name: "twin"}, options{},
 		func(s *train.Site, o options) (train.Strategy, error) {
-			w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-			if err != nil {
-				return nil, err
-			}
+			w := site.Worker(s, o.RowOptions, o.RelayOption)
 			plan := exchange.PartHalo(w.Part)
 			d := &draws{w: w, whole: plan, p: o.Keep, all: -1, key: rng.New(w.Seed).Fold(drawKey)}
 			if o.Cached {

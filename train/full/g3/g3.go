@@ -7,6 +7,7 @@ import (
 
 	"starling/event"
 	"starling/exchange"
+	"starling/graph"
 	"starling/nn"
 	"starling/tensor"
 	"starling/train"
@@ -41,6 +42,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "`halo`'s rows in bins, each as soon as it is computed",
 	UseWhen: "computing and sending take about as long",
+	Check:   check,
 }, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
@@ -59,6 +61,15 @@ func (o *options) Validate() error {
 		return fmt.Errorf("--spill %s has no effect without --memory-budget, beyond which rows leave", o.Spill)
 	}
 	return o.RowOptions.Validate()
+}
+
+// check refuses what a card cannot do.
+func check(o *train.Options, f train.Facts) error {
+	if c, _ := train.OptionOf[options](o.Strategy); c.Spill != "" && f.OnCard {
+		return graph.Apart("--spill", "--device cuda", "rows in the memory of a card do not leave it",
+			"use --device cpu, or leave out --spill")
+	}
+	return nil
 }
 
 // g3 is a worker's pipeline.
@@ -84,10 +95,7 @@ type g3 struct {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	w.Masked = o.SparseRows
 	rows := exchange.NewRows(w)
 	a, plan, err := exchange.OverHalo(w, rows)

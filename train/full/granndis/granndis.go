@@ -10,6 +10,7 @@ import (
 	"starling/cost"
 	"starling/event"
 	"starling/exchange"
+	"starling/graph"
 	"starling/train"
 	"starling/train/full/site"
 )
@@ -40,6 +41,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "yes; not with `eas`",
 	Sends:   "nothing between servers in K layers, computed twice",
 	UseWhen: "slow between servers, idle cores",
+	Check:   check,
 	ReplicaBytes: func(c train.Choice, workers int) int64 {
 		o, _ := train.OptionOf[options](c)
 		if o.Preload != "auto" || o.EAS != "" {
@@ -101,6 +103,16 @@ func (o *options) Validate() error {
 	return o.RowOptions.Validate()
 }
 
+// check refuses models that cannot weigh the edges that sampling keeps.
+func check(o *train.Options, _ train.Facts) error {
+	if c, _ := train.OptionOf[options](o.Strategy); c.EAS == "" || o.Model.Model != "gin" || o.Model.EdgeDim == 0 {
+		return nil
+	}
+	return graph.Apart("--eas", "--edge-features of gin",
+		"sampling makes kept edges heavier, and gin with features of "+
+			"edges does not weigh them", "leave out --eas, or use --model gat")
+}
+
 // layers is how many of a model's layers to preload; -1: to be chosen.
 func (o *options) layers(of int) (int, error) {
 	if o.Preload == "auto" {
@@ -117,10 +129,7 @@ func (o *options) layers(of int) (int, error) {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 	w.Masked = o.SparseRows
 	layers := w.Model.GraphLayers()
 	k, err := o.layers(layers)

@@ -249,10 +249,7 @@ func TestGrowthCountsWhatHalosHave(t *testing.T) {
 		parts := traintest.CutForServers(t, traintest.Communities(t, 100, false), "fennel", shape[0], shape[1])
 		traintest.OnAll(t, parts, func(s *train.Site) (wire.Bytes, error) {
 			s.Opt.Model, s.Opt.Strategy = traintest.Options("gcn").Model, with("", "")
-			w, err := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
-			if err != nil {
-				return nil, err
-			}
+			w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 			l := exchange.NewSetup(w)
 			n, err := newNeighbourhood(l, site.NewCosts(s, l), layers, nil)
 			if err != nil {
@@ -382,10 +379,7 @@ func TestReceivesAShare(t *testing.T) {
 func received(k int, share float64) train.Descriptor {
 	return train.Describe(train.Descriptor{Name: "received"}, options{},
 		func(s *train.Site, o options) (train.Strategy, error) {
-			w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-			if err != nil {
-				return nil, err
-			}
+			w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 			l := exchange.NewSetup(w)
 			n, err := newNeighbourhood(l, site.NewCosts(s, l), k, nil)
 			if err != nil {

@@ -176,10 +176,6 @@ func newSampled(s *train.Site, w *exchange.Worker, o options, k, layers int) (tr
 		return nil, err
 	case layers == 0:
 		return site.Halo(w)
-	case w.Model.Model == "gin" && w.Model.EdgeDim > 0:
-		return nil, train.Mistake("granndis with sampling makes kept edges heavier, and with --edge-features gin "+
-			"does not weigh its edges; use --strategy granndis without sampling or %s, or --model gat",
-			train.Default().Name)
 	case w.Alone:
 		return nil, train.Unplanned("granndis with sampling")
 	}

@@ -61,10 +61,7 @@ func (o *options) Validate() error {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	w.Masked = o.SparseRows
 	switch {
 	case w.Model.GraphLayers() == 0:

@@ -17,10 +17,7 @@ import (
 func priced(row, edge, byteSeconds float64) train.Descriptor {
 	return train.Describe(train.Descriptor{Name: "priced"}, options{},
 		func(s *train.Site, o options) (train.Strategy, error) {
-			w, err := site.Worker(s, o.RowOptions, o.RelayOption)
-			if err != nil {
-				return nil, err
-			}
+			w := site.Worker(s, o.RowOptions, o.RelayOption)
 			l := exchange.NewSetup(w)
 			c := site.NewCosts(s, l).Unmeasured()
 			c.Inside, c.Between = byteSeconds, byteSeconds

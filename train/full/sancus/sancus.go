@@ -70,10 +70,7 @@ func (o *options) Validate() error {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 	bound, err := parseStaleness(o.Staleness)
 	if err != nil {
 		return nil, err

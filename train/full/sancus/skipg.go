@@ -44,10 +44,7 @@ func (o *skipOptions) Validate() error {
 }
 
 func buildSkipG(s *train.Site, o skipOptions) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 	m := &skipg{Blocks: exchange.NewBlocks(w), every: o.Skipped + 1, kept: map[exchange.Tag]tensor.Matrix{}}
 	if w.Saved.Resumed && len(w.Saved.Tensors) == 0 {
 		m.first = w.Saved.Epoch

@@ -7,9 +7,18 @@ import (
 	"starling/train"
 )
 
-// Worker is what the exchanges of a strategy work with. It refuses options that make no
-// sense for the model and the servers.
-func Worker(s *train.Site, rows exchange.RowOptions, relay exchange.RelayOption) (*exchange.Worker, error) {
+// Check refuses what the rows of a strategy cannot do with the model and the servers.
+func Check(o *train.Options, f train.Facts) error {
+	rows, _ := train.OptionOf[exchange.RowOptions](o.Strategy)
+	relay, _ := train.OptionOf[exchange.RelayOption](o.Strategy)
+	if err := rows.Check(&o.Model); err != nil {
+		return err
+	}
+	return relay.Check(f.Workers, f.Servers)
+}
+
+// Worker is what the exchanges of a strategy work with.
+func Worker(s *train.Site, rows exchange.RowOptions, relay exchange.RelayOption) *exchange.Worker {
 	d := s.Opt.Strategy.Descriptor
 	w := &exchange.Worker{Ctx: s.Ctx, Dev: s.Dev, Part: s.Part, End: s.End, Events: s.Events, AllReduce: allReduce(s),
 		Strategy: d.Name, Model: s.Opt.Model, Seed: s.Opt.Seed, Rows: s.Opt.Rows, CacheFirst: s.Opt.CacheFirst,
@@ -17,7 +26,10 @@ func Worker(s *train.Site, rows exchange.RowOptions, relay exchange.RelayOption)
 	if from := s.Opt.Resume; from != nil {
 		w.Saved = &exchange.Saved{Resumed: true, Epoch: from.Epoch, Tensors: from.Caches}
 	}
-	return w, w.Check(d.HaloRows)
+	if d.HaloRows {
+		w.HintRelay()
+	}
+	return w
 }
 
 // allReduce is that of the site's peers; of a dry run there are none.

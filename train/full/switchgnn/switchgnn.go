@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"starling/exchange"
+	"starling/graph"
 	"starling/innet"
 	"starling/nn"
 	"starling/train"
@@ -35,6 +36,7 @@ var Strategy = train.Describe(train.Descriptor{
 			"few parts need the same vertex"},
 	Exact: "yes, to the resolution of fixed point", Sends: "every boundary row once to a switch, which sends sums",
 	UseWhen: "there is a switch that adds; or to see what one would save",
+	Check:   check,
 }, options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs"}, build)
 
 type options struct {
@@ -78,34 +80,31 @@ func (o *options) token() ([]byte, error) {
 	return bytes.TrimSpace(token), nil
 }
 
-// refuse names what a switch that can only add cannot do.
-func refuse(s *train.Site) error {
-	m := &s.Opt.Model
-	switch {
+// check refuses what a switch that can only add cannot do.
+func check(o *train.Options, f train.Facts) error {
+	const name, other = "--strategy switchgnn", "use gcn, sage or gin, or another --strategy"
+	switch m := &o.Model; {
 	case m.Attends():
-		return train.Mistake("--model %s: its attention weighs every edge, and a switch can only add rows; use gcn, "+
-			"sage or gin, or another --strategy", m.Model)
+		return graph.Apart(name, "--model "+m.Model, "its attention weighs every edge, and a switch can only add rows",
+			other)
 	case m.Model == "sage-pool":
-		return train.Mistake("--model sage-pool takes maxima over neighbours, and a switch can only add rows; use " +
-			"sage, or another --strategy")
-	case m.Model == "film" || m.EdgeDim > 0:
-		return train.Mistake("--model %s computes something per edge, and a switch can only add rows; use gcn, "+
-			"sage or gin without --edge-features, or another --strategy", m.Model)
-	case s.Part.Book.Weighted:
-		return train.Mistake("the edges of %s have weights, and a switch can only add rows; use another --strategy",
-			s.Part.Book.Dataset)
+		return graph.Apart(name, "--model sage-pool", "it takes maxima over neighbours, and a switch can only add rows",
+			other)
+	case m.Model == "film":
+		return graph.Apart(name, "--model film", "it computes something per edge, and a switch can only add rows",
+			other)
+	case m.EdgeDim > 0:
+		return graph.Apart(name, "--edge-features", "messages are made per edge, and a switch can only add rows",
+			"leave them out, or use another --strategy")
+	case f.Weighted:
+		return graph.Apart(name, "a graph whose edges have weights", "a switch can only add rows",
+			"use another --strategy")
 	}
 	return nil
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	if err := refuse(s); err != nil {
-		return nil, err
-	}
-	w, err := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	if s.Alone {
 		return nil, train.Unplanned("which rows pass the switch together")
 	}

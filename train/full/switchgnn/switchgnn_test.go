@@ -94,10 +94,7 @@ func compareSums(s *train.Site, seed uint64) (wire.Bytes, error) {
 		return nil, err
 	}
 	x := made.(*strategy)
-	w, err := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	h, err := site.Halo(w)
 	if err != nil {
 		return nil, err

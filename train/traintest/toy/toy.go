@@ -20,6 +20,7 @@ var toy = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "what halo does",
 	UseWhen: "something is to be tried",
+	Check:   site.Check,
 }, options{Laps: 1, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
@@ -35,10 +36,7 @@ func (o *options) Validate() error {
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	w, err := site.Worker(s, o.RowOptions, exchange.RelayOption{})
-	if err != nil {
-		return nil, err
-	}
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
 	w.Masked = o.SparseRows
 	w.Note("toy: %d laps per epoch", o.Laps)
 	return site.Halo(w)

@@ -1,0 +1,206 @@
+// Package composition is what goes together: the dimensions in which runs differ, for every pair of
+// their values whether a run may have both, and runs that have every pair that may be. All of it is
+// asked of the spec's validation, which asks the strategies' descriptors: nothing is listed here
+// that they do not say.
+package composition
+
+import (
+	"slices"
+
+	"starling/coflow"
+	"starling/nn"
+	"starling/partition"
+	"starling/spec"
+	"starling/train"
+)
+
+// Dimension is something that runs differ in.
+type Dimension struct {
+	Name, Flag string
+	Values     []Value
+}
+
+// Value is a choice in a dimension, other than to leave it at its default.
+type Value struct {
+	Name string
+	set  func(s *spec.Spec)
+}
+
+// The names of dimensions that others depend on.
+const (
+	Strategy = "strategy"
+	Sampler  = "sampler"
+)
+
+// One is the strategy of one worker.
+const One = "one worker"
+
+// Dimensions are all of them. A value stands for its flag as users give it, with what it cannot do
+// without: --relay has servers, and rows without zeros a model that sends some.
+func Dimensions() []Dimension {
+	return []Dimension{
+		{Strategy, "--strategy", strategies()},
+		{"model", "--model", each(nn.Models, func(s *spec.Spec, v string) { s.Model = v })},
+		{"task", "--task", each(nn.Tasks, func(s *spec.Spec, v string) { s.Task = v })},
+		{Sampler, "--sampler", each(but(spec.Samplers(), "neighbour"), func(s *spec.Spec, v string) { s.Sampler = v })},
+		{"dtype", "--dtype", each([]string{"f32", "bf16", "f64"}, func(s *spec.Spec, v string) { s.DType = v })},
+		{"device", "--device", each([]string{"cpu", "cuda"}, func(s *spec.Spec, v string) { s.Device = v })},
+		{"codec", "--wire-dtype, --pull-dtype, --sparse-rows", codecs()},
+		{"columns", "--dgs, --drop-features", columns()},
+		{"cache", "--cache", each([]string{"degree", "frequency", "s3fifo"}, option("cache"))},
+		{"relay", "--relay", []Value{{"relay", func(s *spec.Spec) { s.Servers = 2; option("relay")(s, "true") }}}},
+		{"partitioner", "--partitioner", each(partition.Names(), func(s *spec.Spec, v string) { s.Partitioner = v })},
+		{"transport", "--transport", transports()},
+		{"send order", "--send-order", each(coflow.OrderNames(), func(s *spec.Spec, v string) { s.SendOrder = v })},
+		{"paths", "--paths", []Value{{"paths", func(s *spec.Spec) { s.Paths = "auto" }}}},
+		{"trust", "--token-file, --tls", []Value{{"token", func(s *spec.Spec) { s.TokenFile = "token" }},
+			{"tls", func(s *spec.Spec) { s.TLS = "certs" }}}},
+	}
+}
+
+// strategies are those of four workers, and last that of one.
+func strategies() (out []Value) {
+	for _, d := range train.Strategies() {
+		out = append(out, Value{d.Name, func(s *spec.Spec) {
+			s.Strategy, s.Mode, s.Workers = d.Name, string(d.Mode), 4
+		}})
+	}
+	return append(out, Value{One, func(s *spec.Spec) { s.Strategy, s.Workers = "none", 1 }})
+}
+
+// codecs are the forms in which rows travel, by the option that the strategy has for it.
+func codecs() (out []Value) {
+	for _, form := range []string{"bf16", "int8"} {
+		out = append(out, Value{form, func(s *spec.Spec) {
+			if name := "pull_dtype"; has(s, name) {
+				option(name)(s, form)
+				return
+			}
+			option("wire_dtype")(s, form)
+		}})
+	}
+	return append(out, Value{"sparse", func(s *spec.Spec) {
+		s.Layers = 3
+		option("sparse_rows")(s, "true")
+	}})
+}
+
+func columns() []Value {
+	return []Value{
+		{"dgs", func(s *spec.Spec) { option("dgs")(s, "true") }},
+		{"dgs of features", func(s *spec.Spec) { option("dgs")(s, "true"); option("dgs_masks")(s, "features") }},
+		{"drop features", func(s *spec.Spec) { option("drop_features")(s, "0.5") }},
+	}
+}
+
+// transports are of processes, but for inprocess; MPI starts them.
+func transports() []Value {
+	return each([]string{"tcp", "shm", "inprocess", "mpi"}, func(s *spec.Spec, v string) {
+		s.Transport, s.NoLaunch = v, s.NoLaunch || v == "mpi"
+	})
+}
+
+func each(values []string, set func(s *spec.Spec, value string)) (out []Value) {
+	for _, v := range values {
+		out = append(out, Value{v, func(s *spec.Spec) { set(s, v) }})
+	}
+	return out
+}
+
+func but(list []string, left string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == left })
+}
+
+// option sets one of strategies.
+func option(name string) func(s *spec.Spec, value string) {
+	return func(s *spec.Spec, value string) {
+		for _, o := range train.AllOptions() {
+			if v, err := o.Parse(value); o.Name == name && err == nil {
+				s.Settings = s.Settings.With(o, v)
+			}
+		}
+	}
+}
+
+// has reports whether the strategy has an option.
+func has(s *spec.Spec, name string) bool {
+	d := train.Find(s.StrategyName())
+	return d != nil && slices.ContainsFunc(d.Options(), func(o *train.Option) bool { return o.Name == name })
+}
+
+// Run is a value of some of the dimensions, by their index; -1: its default.
+type Run []int
+
+// Spec is that of a run. Strategies go first, since others depend on them.
+func (r Run) Spec(dims []Dimension) spec.Spec {
+	s := spec.Default()
+	s.Workers, s.Strategy = 1, "none"
+	for d, v := range r {
+		if v >= 0 {
+			dims[d].Values[v].set(&s)
+		}
+	}
+	if s.Strategy == "none" && r[at(dims, Sampler)] >= 0 {
+		s.Mode = string(train.MiniBatch)
+	}
+	return s
+}
+
+func at(dims []Dimension, name string) int {
+	return slices.IndexFunc(dims, func(d Dimension) bool { return d.Name == name })
+}
+
+// Check is why a run may not be; nil: it may.
+func (r Run) Check(dims []Dimension) error {
+	s := r.Spec(dims)
+	return s.Validate()
+}
+
+// Pair is a value of each of two dimensions.
+type Pair struct{ A, U, B, V int }
+
+// run has the pair, and a strategy if none is in it.
+func (p Pair) run(dims []Dimension, strategy int) Run {
+	r := make(Run, len(dims))
+	for i := range r {
+		r[i] = -1
+	}
+	r[at(dims, Strategy)] = strategy
+	r[p.A], r[p.B] = p.U, p.V
+	return r
+}
+
+// Refused is why no run has both values of a pair; nil: one does. Where several strategies refuse
+// it, the reason is that of one that has most of the pair's values by themselves.
+func (p Pair) Refused(dims []Dimension) (reason error) {
+	strategy := at(dims, Strategy)
+	if p.A == strategy || p.B == strategy {
+		return p.run(dims, -1).Check(dims)
+	}
+	most := -1
+	for v := range dims[strategy].Values {
+		err := p.run(dims, v).Check(dims)
+		if err == nil {
+			return nil
+		}
+		has := 0
+		for _, one := range []Pair{{p.A, p.U, p.A, p.U}, {p.B, p.V, p.B, p.V}} {
+			if one.run(dims, v).Check(dims) == nil {
+				has++
+			}
+		}
+		if has > most {
+			reason, most = err, has
+		}
+	}
+	return reason
+}
+
+// Each calls do for every pair of values of two dimensions.
+func Each(dims []Dimension, a, b int, do func(p Pair)) {
+	for u := range dims[a].Values {
+		for v := range dims[b].Values {
+			do(Pair{a, u, b, v})
+		}
+	}
+}
