@@ -87,6 +87,15 @@ func chooseDevice(s *spec.Spec, p *Plan, events event.Listener) error {
 		return nil
 	}
 	err := fitsCard(s, p)
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" && s.FeaturesOn == "auto" {
+		host := *s
+		host.FeaturesOn = "host"
+		if p.Features > 0 && fitsCard(&host, p) == nil {
+			err, s.FeaturesOn = nil, "host"
+			events.On(event.Note{Text: fmt.Sprintf("features do not fit the card: their %s stay in the host's memory "+
+				"(--features-on host)", event.Bytes(p.Features))})
+		}
+	}
 	switch {
 	case err == nil && s.Device == "auto":
 		s.Device = "cuda"
@@ -112,18 +121,24 @@ func fitsCard(s *spec.Spec, p *Plan) error {
 		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
 			"see starling devices")
 	}
-	card, need := cards[number], p.onCard()
+	card, need := cards[number], p.onCard(s)
 	if !s.MemoryCheck || need <= card.Free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory of " + card.Name, Found: "a run that needs about " + event.Bytes(need),
 		Want: fmt.Sprintf("at most the %s that are free there", event.Bytes(card.Free)),
-		Fix:  "try --dtype bf16, --cache-first off, a smaller --hidden or --mode mini; --memory-check=false tries anyway"}
+		Fix: "try --dtype bf16, --cache-first off, a smaller --hidden or --mode mini (then --features-on host may help); " +
+			"--memory-check=false tries anyway"}
 }
 
 // onCard is what a run takes there: its matrices, and copies of features and edges, which are there in both
-// directions.
-func (p *Plan) onCard() int64 { return p.Matrices + 2*p.Mapped }
+// directions, unless features stay on the host.
+func (p *Plan) onCard(s *spec.Spec) int64 {
+	if s.FeaturesOn == "host" {
+		return p.Matrices + 2*(p.Mapped-p.Features)
+	}
+	return p.Matrices + 2*p.Mapped
+}
 
 // deviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
 func deviceFailure(err *error) {

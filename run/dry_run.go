@@ -123,9 +123,12 @@ func mappedBytes(d *graph.Dataset) (n int64) {
 	if l := d.Labels; l != nil {
 		n += 4*int64(len(l.Class)) + int64(len(l.Multi)) + 4*int64(len(l.Values))
 	}
-	n += 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
+	n += denseBytes(f)
 	return n + 8*int64(len(f.Indptr)) + 4*int64(len(f.Indices)) + 4*int64(len(f.Values))
 }
+
+// denseBytes is the size of dense features.
+func denseBytes(f *graph.Features) int64 { return 4*int64(len(f.F32)) + 2*int64(len(f.BF16)) }
 
 // afterFirstEpoch calls f at the end of the first epoch.
 func afterFirstEpoch(f func()) event.Listener {

@@ -33,6 +33,8 @@ type Plan struct {
 	// Mapped is the size of the dataset's files in use. The kernel may drop and reread
 	// their pages, so they need not fit.
 	Mapped int64
+	// Features is those of the mapped bytes that are dense features of one worker.
+	Features int64
 	// Peak is the most of Matrices in use at once, of the worker with most.
 	Peak int64
 	// CacheFirst is whether the first layer's aggregation is kept.
@@ -120,7 +122,8 @@ func (p *Plan) sends() string {
 
 // plan makes a dry run of s.
 func plan(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
-	p := &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mappedBytes(data), Processes: processBytes}
+	p := &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data.Features),
+		Processes: processBytes}
 	n, err := dryRun(s, dryRunAlone(s, data), &data.Meta)
 	if large := tooLarge(0); errors.As(err, &large) {
 		p.Matrices, p.AtLeast = int64(large), true

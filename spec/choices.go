@@ -42,6 +42,7 @@ func (s *Spec) choices() choiceList {
 		{"optimizer", s.Optimizer, nn.Optimisers},
 		{"device", deviceKind(s.Device), DeviceNames},
 		{"dtype", s.DType, []string{"f32", "bf16", "f64"}},
+		{"features_on", s.FeaturesOn, []string{"auto", "card", "host"}},
 		{"cache_first", s.CacheFirst, []string{"auto", "on", "off"}},
 		{"simd", s.SIMD, SIMDNames},
 		{"matmul", s.MatMul, []string{"split", "f32", "tf32"}},

@@ -17,7 +17,8 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 	}
 	opt := train.Options{Model: s.ModelConfig(data), Optim: s.optimConfig(), Schedule: schedule, Epochs: s.Epochs,
 		EvalEvery: s.EvalEvery, Patience: s.Patience, Seed: s.Seed, Inductive: s.Inductive, Rows: s.RowType(),
-		CacheFirst: s.CacheFirst == "on", RowNormalize: s.RowNormalize, Embeddings: s.Embeddings()}
+		CacheFirst: s.CacheFirst == "on", RowNormalize: s.RowNormalize, Embeddings: s.Embeddings(),
+		HostFeatures: s.FeaturesOn == "host"}
 	if opt.Strategy, err = s.Choice(); err != nil {
 		return opt, err
 	}

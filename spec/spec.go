@@ -78,6 +78,7 @@ type Spec struct {
 
 	Device      string `json:"device" resume:"free" topic:"This machine"`
 	DType       string `json:"dtype"`
+	FeaturesOn  string `json:"features_on"`
 	CacheFirst  string `json:"cache_first"`
 	SIMD        string `json:"simd"`
 	MatMul      string `json:"matmul"`
@@ -123,7 +124,7 @@ func Default() Spec {
 		AvoidEdges: true, RankNegatives: 100, Walks: 5, EmbeddingOptimizer: "adam",
 		Optimizer: "adam", LR: Auto, WeightDecay: Auto, Schedule: "none",
 		Epochs: Auto, EvalEvery: 1, Seed: 1,
-		Device: "cpu", DType: "f32", CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true,
+		Device: "cpu", DType: "f32", FeaturesOn: "auto", CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true,
 		Partitioner: "multilevel", Transport: "auto", SendOrder: "type", Timeout: 60,
 		OnFailure: "restart", Heartbeat: 7,
 		Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",

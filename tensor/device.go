@@ -67,6 +67,12 @@ type Allocator interface {
 	Close()
 }
 
+// HostReader is a device that can read rows of the host's memory where its own is too small for them: HostRows is a
+// matrix of a host slice, in a type, which operations read and none writes. It is not freed.
+type HostReader interface {
+	HostRows(t DType, rows, cols int, host any) Matrix
+}
+
 // Dense is matrix multiplication.
 type Dense interface {
 	// MatMul: dst = epilogue(op(a)·op(b)), or with Add dst = epilogue(dst + op(a)·op(b)).

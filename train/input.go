@@ -12,17 +12,23 @@ func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
 	if opt.RowNormalize {
 		f = f.RowNormalize()
 	}
-	switch f.Kind() {
-	case graph.Sparse:
+	if f.Kind() == graph.Sparse {
 		return sparseInput(dev, f)
-	case graph.BFloat16:
-		return dense(dev, dev.FromHost(f.Rows, f.Cols, f.BF16), opt.Rows)
 	}
-	return dense(dev, dev.FromHost(f.Rows, f.Cols, f.F32), opt.Rows)
+	var host any = f.F32
+	t := dev.RowType(opt.Rows)
+	if f.Kind() == graph.BFloat16 {
+		host = f.BF16
+	}
+	if far, ok := dev.(tensor.HostReader); ok && opt.HostFeatures && (f.Kind() != graph.BFloat16 || t == tensor.BF16) {
+		return nn.Input{Matrix: far.HostRows(t, f.Rows, f.Cols, host), Constant: true}
+	}
+	return dense(dev, dev.FromHost(f.Rows, f.Cols, host), t)
 }
 
-func dense(dev tensor.Device, m tensor.Matrix, rows tensor.DType) nn.Input {
-	if t := dev.RowType(rows); m.Type() != t {
+// dense is features as rows of a type.
+func dense(dev tensor.Device, m tensor.Matrix, t tensor.DType) nn.Input {
+	if m.Type() != t {
 		other := dev.Scratch(t, m.Rows, m.Cols)
 		dev.Copy(other, m)
 		m = other

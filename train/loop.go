@@ -343,6 +343,9 @@ func (f *Loop) StepDone(epoch, batch int, sums []float64) error {
 	return f.saveState(s)
 }
 
+// SavesNow reports whether StepDone would save the state after the steps that were taken.
+func (f *Loop) SavesNow() bool { return saves(&f.Opt, f.Optim.Steps) }
+
 // Elapsed is how many seconds the epoch has taken so far, those before a restart among them.
 func (f *Loop) Elapsed() float64 { return f.State.Seconds + wire.Since(f.Clock, f.began).Seconds() }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Inductive bool
 	// Rows is the storage type of features and activations.
 	Rows tensor.DType
+	// HostFeatures has dense features stay in the host's memory, where the device can read them there.
+	HostFeatures bool
 	// CacheFirst keeps the first layer's sum over constant features.
 	CacheFirst bool
 	// RowNormalize scales each vertex's features to sum to one.

@@ -30,7 +30,7 @@ const (
 type Options struct {
 	Number int  // of the card
 	TF32   bool // products of float32 may round their factors to 10 bits
-	Exact  bool // products of float32 are sums of float32 products: else each factor may be split in two of 10 bits
+	Exact  bool // our own products of float32 are sums of float32 products: else factors are split in two of 10 bits
 	Plain  bool // products without cuBLAS
 }
 
@@ -139,8 +139,11 @@ func (d *Device) sync() {
 	d.wait()
 }
 
-// wait is for what has been queued on the stream.
-func (d *Device) wait() { d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream)) }
+// wait is for what has been queued on the stream. REQUIRES: nothing is held back.
+func (d *Device) wait() {
+	d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream))
+	d.tidy()
+}
 
 // size3 is a number of blocks or threads in each direction.
 type size3 struct{ x, y, z int }

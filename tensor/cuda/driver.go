@@ -25,6 +25,7 @@ type driver struct {
 	alloc, free, memoryInfo, defaultPool, poolSet, poolTrim                          uintptr
 	allocHost, freeHost                                                              uintptr
 	copyIn, copyOut, copyRows, fill, fillRows                                        uintptr
+	eventCreate, eventRecord, eventSync, eventDestroy                                uintptr
 	launch, errorName, errorString                                                   uintptr
 
 	// Of graphs, which a driver may lack.
@@ -45,7 +46,9 @@ func (d *driver) symbols() map[string]*uintptr {
 		"cuMemAllocHost_v2": &d.allocHost, "cuMemFreeHost": &d.freeHost,
 		"cuMemcpyHtoDAsync_v2": &d.copyIn, "cuMemcpyDtoHAsync_v2": &d.copyOut,
 		"cuMemcpy2DAsync_v2": &d.copyRows, "cuMemsetD8Async": &d.fill, "cuMemsetD2D8Async": &d.fillRows,
-		"cuLaunchKernel": &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
+		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSync,
+		"cuEventDestroy_v2": &d.eventDestroy,
+		"cuLaunchKernel":    &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
 	}
 }
 

@@ -143,6 +143,10 @@ func (d *Device) GatherRows(dst, src Matrix, rows Index) {
 	d.enter()
 	defer d.leave()
 	tensor.NeedShape("GatherRows: dst", dst, rows.Len(), src.Cols)
+	if f := farOf(src); f != nil {
+		d.gatherFar(dst, src, rows, f)
+		return
+	}
 	d.rowsKernel("gather", dst, src, rows)
 }
 

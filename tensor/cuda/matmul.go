@@ -23,17 +23,12 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 			d.zero(dst)
 		}
 		d.after(dst, op.Epilogue)
-	case d.blas != nil && !d.splits(a, b):
+	case d.blas != nil:
 		d.multiplyBLAS(dst, a, b, op, depth)
 		d.after(dst, op.Epilogue)
 	default:
 		d.multiply(dst, a, b, op, depth)
 	}
-}
-
-// splits reports whether a product of float32 is made of three of tf32, which cuBLAS does not do.
-func (d *Device) splits(a, b Matrix) bool {
-	return a.Type() == F32 && b.Type() == F32 && !d.options.TF32 && !d.options.Exact
 }
 
 // after does what follows a product that could not do it itself.

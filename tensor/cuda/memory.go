@@ -16,6 +16,7 @@ import (
 type memory struct {
 	inUse, peak atomic.Int64
 	strict      bool
+	pinned      []uintptr         // host memory of HostRows
 	held        int64             // taken of the driver, and for staging
 	live        map[uintptr]int   // the same, piece by piece
 	own, handed pool              // pieces that are free: of New and Scratch, and of FromHost
@@ -49,6 +50,7 @@ type block struct {
 	host  bool // staging
 	freed bool
 	from  any // the host's slice of FromHost
+	far   *farRows
 	cache cache
 }
 
@@ -71,6 +73,9 @@ func (d *Device) take(from *pool, n int) uintptr {
 func (d *Device) takeNew(size int) (p uintptr) {
 	d.bind()
 	m := &d.memory
+	if size >= largePiece {
+		d.trim(m.times - 1) // what was used neither in this step nor in the one before makes room
+	}
 	for try := 0; ; try++ {
 		code := call(d.card.alloc, address(&p), uintptr(size), d.stream)
 		if code == 0 {
@@ -89,6 +94,9 @@ func (d *Device) takeNew(size int) (p uintptr) {
 		d.trim(m.times + 1)
 	}
 }
+
+// largePiece is a size that is worth giving back.
+const largePiece = 1 << 20
 
 // hold counts what was taken.
 func (m *memory) hold(n int) {
@@ -195,7 +203,7 @@ func (d *Device) release(m Matrix) {
 		return
 	}
 	b, ok := tensor.BufferOf(m).Owner().(*block)
-	tensor.Need(ok && !b.freed && b.from == nil, "cuda: Free of %v, which New did not make, or twice", m)
+	tensor.Need(ok && !b.freed && b.from == nil && b.far == nil, "cuda: Free of %v, which New did not make, or twice", m)
 	b.freed = true
 	if b.host {
 		d.memory.inUse.Add(-int64(b.bytes))
@@ -252,35 +260,50 @@ func hostMatrix(rows, cols int, host any) Matrix {
 func rounded(n int) int { return (n + 255) &^ 255 }
 
 // ring is memory of the host that the card reads by itself, through which what is handed over goes: the driver
-// would wait for the stream before it reads other memory.
+// would wait for the stream before it reads other memory. It has parts, each with an event that tells when the card has
+// read it, so that the host fills one while the card is at those before.
 type ring struct {
-	p    uintptr
-	used int
+	p      uintptr
+	part   int
+	used   int // of the part
+	events [ringParts]uintptr
 }
 
-// A ring is waited for when it is full. What is larger than most goes the driver's way.
+// What is larger than a part goes the driver's way.
 const (
-	ringBytes = 64 << 20
-	ringMost  = 16 << 20
+	ringParts = 4
+	ringBytes = 16 << 20 // of a part
 )
 
 // through is where bytes of the host can be read by the card when it comes to that: in the ring, or where they are.
 func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
 	r := &d.memory.ring
-	if n > ringMost {
+	if n > ringBytes {
 		return from
 	}
 	if r.p == 0 {
-		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringBytes))
+		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringParts*ringBytes))
 	}
 	if r.used+n > ringBytes {
-		d.wait()
-		r.used = 0
+		d.turn(r)
 	}
-	to := unsafe.Add(pointer(r.p), r.used)
+	to := unsafe.Add(pointer(r.p), r.part*ringBytes+r.used)
 	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
 	r.used += rounded(n)
 	return to
+}
+
+// turn goes on to the ring's next part, when the card has read what was there.
+func (d *Device) turn(r *ring) {
+	const noTiming = 2
+	if r.events[r.part] == 0 {
+		d.must("cuEventCreate", call(d.card.eventCreate, address(&r.events[r.part]), noTiming))
+	}
+	d.must("cuEventRecord", call(d.card.eventRecord, r.events[r.part], d.stream))
+	r.part, r.used = (r.part+1)%ringParts, 0
+	if e := r.events[r.part]; e != 0 {
+		d.must("cuEventSynchronize", call(d.card.eventSync, e))
+	}
 }
 
 // copyIn queues a copy to the card, and is done with the host's memory when it returns.
@@ -345,7 +368,7 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 	}
 	d.must("cuMemcpy2DAsync", call(d.card.copyRows, address(c), d.stream))
 	runtime.KeepAlive(c)
-	if !in || m.Bytes() > ringMost {
+	if !in || m.Bytes() > ringBytes {
 		d.wait()
 	}
 }
@@ -422,8 +445,16 @@ func (d *Device) Close() {
 			call(d.card.freeHost, p)
 		}
 	}
+	for _, p := range d.memory.pinned {
+		call(d.card.freeHost, p)
+	}
 	if d.memory.ring.p != 0 {
 		call(d.card.freeHost, d.memory.ring.p)
+	}
+	for _, e := range d.memory.ring.events {
+		if e != 0 {
+			call(d.card.eventDestroy, e)
+		}
 	}
 	if d.blas != nil {
 		d.blas.close()

@@ -7,12 +7,21 @@ import (
 	"starling/tensor"
 )
 
-// A row of more than longRow entries is cut in pieces of pieceOf, so that a vertex with millions of
-// neighbours does not hold up the rest.
+// A row of far more entries than others is cut in pieces of half as many, so that a vertex with millions of
+// neighbours does not hold up the rest: of more than eight times the mean, and than leastLong, or of mostLong.
 const (
-	longRow = 512
-	pieceOf = 256
+	leastLong = 64
+	mostLong  = 512
 )
+
+// longRow is the most entries of a row that is not cut.
+func longRow(rows int, entries int64) int64 {
+	long := int64(leastLong)
+	for long < mostLong && long*int64(rows) < 8*entries {
+		long *= 2
+	}
+	return long
+}
 
 // plan is which rows of a sparse matrix are long.
 type plan struct {
@@ -20,6 +29,7 @@ type plan struct {
 	longs    Matrix // row, first piece, how many
 	wholes   Matrix // of long rows: row, first entry, end
 	n, nLong int
+	limit    int64 // entries of a row that is not long
 }
 
 // cache is what was found out about the host's slice that a block was made of.
@@ -33,7 +43,7 @@ type cache struct {
 func (d *Device) planOf(s *Sparse) *plan {
 	ptr := tensor.PartsOf(s).Ptr
 	starts := copyOfHost[int64](ptr)
-	if starts == nil || s.Entries() <= longRow {
+	if starts == nil || s.Entries() <= leastLong {
 		return nil
 	}
 	b := tensor.BufferOf(ptr).Owner().(*block)
@@ -51,15 +61,17 @@ func (d *Device) planOf(s *Sparse) *plan {
 
 func (d *Device) cut(starts []int64) *plan {
 	var pieces, longs, wholes []int64
+	rows := len(starts) - 1
+	limit := longRow(rows, starts[rows]-starts[0])
 	for i := range len(starts) - 1 {
 		lo, hi := starts[i], starts[i+1]
-		if hi-lo <= longRow {
+		if hi-lo <= limit {
 			continue
 		}
 		first := len(pieces) / 3
 		wholes = append(wholes, int64(i), lo, hi)
-		for ; lo < hi; lo += pieceOf {
-			pieces = append(pieces, int64(i), lo, min(lo+pieceOf, hi))
+		for ; lo < hi; lo += limit / 2 {
+			pieces = append(pieces, int64(i), lo, min(lo+limit/2, hi))
 		}
 		longs = append(longs, int64(i), int64(first), int64(len(pieces)/3-first))
 	}
@@ -67,7 +79,8 @@ func (d *Device) cut(starts []int64) *plan {
 		return nil
 	}
 	return &plan{pieces: d.FromHost(len(pieces), 1, pieces), longs: d.FromHost(len(longs), 1, longs),
-		wholes: d.FromHost(len(wholes), 1, wholes), n: len(pieces) / 3, nLong: len(longs) / 3}
+		wholes: d.FromHost(len(wholes), 1, wholes), n: len(pieces) / 3, nLong: len(longs) / 3,
+		limit: limit}
 }
 
 // rowArgs is Rows of kernels/common.cuh.
@@ -81,7 +94,7 @@ func (d *Device) rowsOf(s *Sparse) (rowArgs, *plan) {
 	parts, p := tensor.PartsOf(s), d.planOf(s)
 	r := rowArgs{ptr: at(parts.Ptr), index: atIndex(parts.Index), n: int64(s.Rows), limit: math.MaxInt64}
 	if p != nil {
-		r.limit = longRow
+		r.limit = p.limit
 	}
 	return r, p
 }

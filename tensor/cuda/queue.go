@@ -47,7 +47,7 @@ type operation struct {
 // A sequence is cut so that the card has something to do while the host goes on: after leastCut operations, and then
 // after twice as many each time. What is shorter than leastReplay is not worth a graph.
 const (
-	leastCut    = 32
+	leastCut    = 8
 	leastReplay = 4
 	mostGraphs  = 64
 	mostSeen    = 1024
@@ -95,7 +95,6 @@ func (d *Device) settle() {
 	d.bind()
 	d.endSequence()
 	d.queue.most = leastCut
-	d.tidy()
 }
 
 // endSequence launches what is held back, and remembers the sequence.

@@ -112,7 +112,10 @@ func (l *links) trainOn(b *batch, lr float64) (float64, error) {
 	loss, err := l.batches.step(b, lr, func(p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
 		return l.Backward(p, z, b.Left, b.Right, b.Positives, scale)
 	})
-	return loss / b.Scale, err
+	if err != nil {
+		return 0, err
+	}
+	return nn.TakeLoss(l.Dev, loss) / b.Scale, nil
 }
 
 // takeOut makes the degrees those of the graph without the batch's own pairs, which

@@ -264,7 +264,7 @@ func onMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 // readsDirectly reports whether the first layer only sums features that are the
 // same in every batch: they are then read in place, not gathered.
 func readsDirectly(f *train.Loop) bool {
-	if f.X.Sparse != nil {
+	if f.X.Sparse != nil || f.Opt.HostFeatures { // each row goes over the bus once
 		return false
 	}
 	t := f.Model.Traffic(false, true, true)
@@ -275,6 +275,7 @@ func readsDirectly(f *train.Loop) bool {
 // the weights of its step.
 func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 	sum := []float64{0, 0} // losses, and of how many seed vertices
+	var late losses
 	err := m.each(epoch, m.Resumed(epoch, sum), func(b *batch) error {
 		if b.empty || len(b.Seeds) == 0 && !m.few && !m.joined {
 			return nil
@@ -283,11 +284,16 @@ func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 		if err != nil {
 			return err
 		}
-		sum[0], sum[1] = sum[0]+loss, sum[1]+float64(len(b.Seeds))
+		late = append(late, lossOf{loss, b.Scale})
+		sum[1] += float64(len(b.Seeds))
 		m.done(epoch, b.Number)
+		if m.SavesNow() || len(late) == mostLate {
+			late = late.read(m.Dev, &sum[0])
+		}
 		return m.StepDone(epoch, b.Number, sum)
 	})
 	if err == nil {
+		late.read(m.Dev, &sum[0])
 		err = m.Peers.AllReduce(epoch, 0, sum)
 	}
 	switch {
@@ -299,6 +305,25 @@ func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 		return 0, train.Mistake("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
 	}
 	return 0, nil
+}
+
+// losses are those of steps that a device may not have done yet: it has the next step by the time the host reads them.
+type losses []lossOf
+
+type lossOf struct {
+	sums  tensor.Matrix
+	scale float64
+}
+
+// mostLate is how many steps the host is ahead of a device at most.
+const mostLate = 32
+
+// read adds losses to a sum, in order, and frees them.
+func (l losses) read(dev tensor.Device, sum *float64) losses {
+	for _, x := range l {
+		*sum += nn.TakeLoss(dev, x.sums) / x.scale
+	}
+	return l[:0]
 }
 
 // done tells of a step.
@@ -332,13 +357,12 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 	return nil
 }
 
-// trainOn is one step. It returns the sum of the seed vertices' losses.
-func (m *batches) trainOn(b *batch, lr float64) (float64, error) {
-	sum, err := m.step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
+// trainOn is one step. It returns the sum of the seed vertices' losses, times the batch's scale, on the device.
+func (m *batches) trainOn(b *batch, lr float64) (tensor.Matrix, error) {
+	return m.step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
 		loss = b.task(m.Dev).Loss(m.Dev, logits, logits, tensor.Indices(m.Dev, b.Seeds), b.Scale)
 		return m.over(b).weigh(logits), loss
 	})
-	return sum / b.Scale, err
 }
 
 // over is what the layers of a batch's step go over.
@@ -360,10 +384,9 @@ type stepAggregator interface {
 }
 
 // step is forward, backward and update over a batch. grad returns the gradient of
-// the last layer's rows, which may be in their place, and the loss, which is read when the
-// step is done.
+// the last layer's rows, which may be in their place, and the loss, which step returns.
 func (m *batches) step(b *batch, lr float64,
-	grad func(p *nn.Pass, rows tensor.Matrix) (drows, loss tensor.Matrix)) (float64, error) {
+	grad func(p *nn.Pass, rows tensor.Matrix) (drows, loss tensor.Matrix)) (none tensor.Matrix, err error) {
 	on := m.over(b)
 	on.begin(b)
 	defer on.end()
@@ -371,7 +394,7 @@ func (m *batches) step(b *batch, lr float64,
 	x, err := m.input(b)
 	gather()
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	p := &nn.Pass{Dev: m.Dev, Agg: on, Train: true, Fewer: true, Rows: m.Opt.Rows,
 		IDs: tensor.Indices(m.Dev, b.ids()),
@@ -386,7 +409,7 @@ func (m *batches) step(b *batch, lr float64,
 	}
 	grads, err := m.Peers.Gradients(b.Epoch, b.Number, m.Model.Params)
 	if err != nil {
-		return 0, err
+		return loss, err
 	}
 	grads.Ready(m.Model.DecoderParams())
 	p.Ready = grads.Ready
@@ -400,21 +423,21 @@ func (m *batches) step(b *batch, lr float64,
 	end()
 	b.freeInput(m.Dev, x)
 	if err := on.failed(); err != nil {
-		return 0, err
+		return loss, err
 	}
 	end = m.Span("step")("update")
 	defer end()
 	if err := grads.Wait(); err != nil {
-		return 0, err
+		return loss, err
 	}
 	if m.embeddings != nil {
 		if err := m.embeddings.step(b, dx, m.Optim.Steps, lr); err != nil {
-			return 0, err
+			return loss, err
 		}
 		m.Dev.Free(dx)
 	}
 	m.Optim.Step(lr)
-	return nn.TakeLoss(m.Dev, loss), nil
+	return loss, nil
 }
 
 // input is the rows of a batch's vertices, on the device.

@@ -323,6 +323,10 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
 	return 0;
 }
 int cuStreamCreate(Stream **s, unsigned) { CALL(cuStreamCreate) *s = new Stream; return 0; }
+int cuEventCreate(void **e, unsigned) { CALL(cuEventCreate) *e = &lock; return 0; }
+int cuEventRecord(void *, Stream *) { CALL(cuEventRecord) return 0; }
+int cuEventSynchronize(void *) { CALL(cuEventSynchronize) return 0; }
+int cuEventDestroy_v2(void *) { return 0; }
 int cuStreamDestroy_v2(Stream *s) { delete s; return 0; }
 int cuStreamSynchronize(Stream *s) { CALL(cuStreamSynchronize) return s->captured ? 900 : 0; }
 int cuStreamBeginCapture_v2(Stream *s, int) { CALL(cuStreamBeginCapture) if (getenv("EMULATOR_NO_CAPTURE")) return 900; s->captured = new Graph; return 0; }

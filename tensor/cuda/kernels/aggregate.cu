@@ -23,15 +23,15 @@ template <class T, int V, int G, int K> DEV void aggregate(const AggregateArgs &
 	const T *src = (const T *)a.src.p;
 	float acc[K][V];
 	g.clear(acc);
-	// Every lane finds the row and the weight of one entry; then all lanes go through these rows together.
+	// Every lane finds the row and the weight of one entry; then all lanes go through these rows together. The next
+	// entries are on their way meanwhile: a row of many is a chain of waits otherwise.
+	u32 next = s.lo + g.lane < s.hi ? a.rows.index[s.lo + g.lane] : 0;
 	for (i64 e = s.lo; e < s.hi; e += G) {
 		int n = s.hi - e < G ? (int)(s.hi - e) : G;
-		u32 j = 0;
+		u32 j = next;
 		float w = 0;
-		if (g.lane < n) {
-			j = a.rows.index[e + g.lane];
-			w = (a.value ? a.value[e + g.lane] : 1.f) * (a.colScale ? a.colScale[j] : 1.f);
-		}
+		if (e + G + g.lane < s.hi) next = a.rows.index[e + G + g.lane];
+		if (g.lane < n) w = (a.value ? a.value[e + g.lane] : 1.f) * (a.colScale ? a.colScale[j] : 1.f);
 		g.sum(acc, n, j, w, src, a.src.stride);
 	}
 	if (a.rows.segs) {

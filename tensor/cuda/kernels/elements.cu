@@ -168,6 +168,26 @@ template <int V> DEV void gather(const GatherArgs &a) {
 KERNEL(gather_4, GatherArgs) { gather<4>(a); }
 KERNEL(gather_1, GatherArgs) { gather<1>(a); }
 
+// Rows of the host's memory, some of which the card has as well.
+struct FarArgs {
+	GatherArgs to;
+	Mat cache;
+	const u32 *place; // of each row in the cache
+};
+
+template <int V> DEV void gatherFar(const FarArgs &a) {
+	each<V>(a.to.n, a.to.cols, [&](i64 r, i64 c) {
+		u32 row = a.to.rows[r], at = a.place[row];
+		float x[V];
+		if (at != ~0u) loadFrom<V>(x, a.cache, at, c);
+		else loadFrom<V>(x, a.to.src, row, c);
+		storeTo<V>(a.to.dst, r, c, x);
+	});
+}
+
+KERNEL(gather_far_4, FarArgs) { gatherFar<4>(a); }
+KERNEL(gather_far_1, FarArgs) { gatherFar<1>(a); }
+
 // Rows that are all different.
 template <int V> DEV void scatter(const GatherArgs &a) {
 	each<V>(a.n, a.cols, [&](i64 r, i64 c) {
