@@ -33,6 +33,9 @@ type Status struct {
 	Waited float64   `json:"waited"`          // since it joined
 
 	RSS      int64   `json:"rss"`
+	Card     string  `json:"card,omitempty"`      // that it computes on
+	CardUsed int64   `json:"card_used,omitempty"` // by all processes
+	CardSize int64   `json:"card_size,omitempty"`
 	Sent     []Moved `json:"sent,omitempty"`
 	Received []Moved `json:"received,omitempty"`
 

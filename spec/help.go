@@ -86,8 +86,8 @@ var help = map[string]string{
 	// This machine.
 	"device": "what computes: {}; cuda:1 is the second card; auto: the card if there is one and the run fits it",
 	"dtype":  "storage type of features and activations: {}; f64 is the slow reference device",
-	"features_on": "where dense features are when a card computes (--mode mini): {}; host: in pinned memory, the rows " +
-		"read most often also on the card; auto: the card if they fit",
+	"features_on": "where dense features are when a card computes (--mode mini): {}; host: in pinned memory, the " +
+		"rows read most often also on the card; auto: the card if they fit",
 	"cache_first": "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
 		"features: {}",
 	"simd": "instruction set: {}",

@@ -11,6 +11,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/tensor"
+	"starling/tensor/cuda"
 	"starling/train"
 	"starling/wire"
 )
@@ -117,6 +118,7 @@ func (r *Reporter) Status() cluster.Status {
 	}
 	r.mu.Unlock()
 	st.RSS = tensor.RSS()
+	st.Card, st.CardUsed, st.CardSize = cuda.InUse()
 	if r.end == nil {
 		return st
 	}

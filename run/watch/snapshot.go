@@ -118,13 +118,22 @@ func (s *Snapshot) links() (out []string) {
 	return out
 }
 
+// memory is the worker's, and its card's.
+func (r *RankSnapshot) memory() string {
+	text := event.Bytes(r.RSS)
+	if r.CardSize > 0 {
+		text += fmt.Sprintf(", card %s of %s", event.Bytes(r.CardUsed), event.Bytes(r.CardSize))
+	}
+	return text
+}
+
 func (r *RankSnapshot) row(links []string) []string {
 	row := []string{fmt.Sprint(r.Rank)}
 	if r.Age < 0 {
 		row = append(row, slices.Repeat([]string{"-"}, 5+len(links))...)
 		return append(row, "has reported nothing yet")
 	}
-	row = append(row, r.Host, fmt.Sprint(r.PID), fmt.Sprint(r.Epoch), event.Bytes(r.RSS))
+	row = append(row, r.Host, fmt.Sprint(r.PID), fmt.Sprint(r.Epoch), r.memory())
 	for _, link := range links {
 		row = append(row, event.Bytes(int64(r.Rates[link]))+"/s")
 	}

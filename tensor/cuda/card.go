@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 //go:embed kernels/ptx/*.ptx.gz
@@ -35,6 +36,7 @@ type card struct {
 	Info
 	context uintptr
 	handle  int32
+	devices atomic.Int32 // that are open
 
 	mu struct {
 		sync.Mutex
@@ -165,6 +167,23 @@ func (c *card) freeMemory() (n int64) {
 		return nil
 	})
 	return n
+}
+
+// InUse is the name of the card that this process computes on, how much of its memory all processes use, and how much
+// it has; zeros without one. Of several it is the first.
+func InUse() (name string, used, size int64) {
+	cards.Lock()
+	var c *card
+	for _, x := range cards.of {
+		if x.devices.Load() > 0 && (c == nil || x.Number < c.Number) {
+			c = x
+		}
+	}
+	cards.Unlock()
+	if c == nil {
+		return "", 0, 0
+	}
+	return c.Name, c.Memory - c.freeMemory(), c.Memory
 }
 
 // function is a kernel by its name, of a module that is compiled when one of it is first asked for.

@@ -73,6 +73,7 @@ func Open(o Options) (d *Device, err error) {
 		return nil, err
 	}
 	d.giveWorkspace()
+	c.devices.Add(1)
 	return d, nil
 }
 

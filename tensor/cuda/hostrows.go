@@ -22,7 +22,7 @@ type farRows struct {
 const watched = 32
 
 // HostRows is a matrix of a host slice, copied to memory of the host that the card can read. Gathers read it through
-// a cache on the card, which takes at most as much memory as options allow; other operations read it over the bus.
+// a cache on the card (keepHot); other operations read it over the bus.
 func (d *Device) HostRows(t DType, rows, cols int, host any) Matrix {
 	n := rows * cols * t.Size()
 	if n == 0 {

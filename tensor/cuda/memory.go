@@ -74,7 +74,7 @@ func (d *Device) takeNew(size int) (p uintptr) {
 	d.bind()
 	m := &d.memory
 	if size >= largePiece {
-		d.trim(m.times - 1) // what was used neither in this step nor in the one before makes room
+		d.trim(m.times - 1) // what was used neither in this step nor in the one before is given back first
 	}
 	for try := 0; ; try++ {
 		code := call(d.card.alloc, address(&p), uintptr(size), d.stream)
@@ -460,6 +460,7 @@ func (d *Device) Close() {
 		d.blas.close()
 	}
 	call(d.card.streamDestroy, d.stream)
+	d.card.devices.Add(-1)
 }
 
 // copyOfHost is the host's slice that an index or the starts of rows were made of, from where m begins; nil

@@ -32,15 +32,24 @@ DEV u32 round10(float x) {
 }
 #endif
 
-// Words of numbers that follow each other along the sum.
-DEV u32 wordOf(const float *x, int kind, bool exact) {
-	if (kind == TF32) return round10(x[0]);
-	if (kind == SPLIT) return __float_as_uint(x[0]);
-	return exact ? __float_as_uint(x[0]) >> 16 | (__float_as_uint(x[1]) & 0xffff0000u) : pair(x[0], x[1]);
+// Words of numbers that follow each other along the sum, as they came from memory.
+DEV u32 wordOf(int kind, float x, float y) {
+	if (kind == TF32) return round10(x);
+	return kind == SPLIT ? __float_as_uint(x) : pair(x, y);
 }
 
-template <class T> struct Exact { static const bool value = false; };
-template <> struct Exact<bf16> { static const bool value = true; };
+DEV u32 wordOf(int, bf16 x, bf16 y) { return (u32)x.bits | (u32)y.bits << 16; }
+
+// Four numbers beside each other.
+DEV void four(float *x, const float *p) { load<4>(x, p); }
+
+DEV void four(bf16 *x, const bf16 *p) {
+	uint2 v = *(const uint2 *)p;
+	x[0].bits = (u16)v.x, x[1].bits = (u16)(v.x >> 16), x[2].bits = (u16)v.y, x[3].bits = (u16)(v.y >> 16);
+}
+
+DEV float zeroOf(float) { return 0.f; }
+DEV bf16 zeroOf(bf16) { bf16 z = {0}; return z; }
 
 const int pitch = 20; // words from one line of a tile to the next: fragments are then in 32 different banks
 
@@ -53,53 +62,31 @@ template <class T, int kind, int L> struct Panel {
 	i64 line, step; // strides
 	bool along, fast;
 	i64 first, lines;
-	u32 w[units][4];
+	T x[units][steps][4]; // as they came: they are made words when the tile before has been used
 
 	__device__ void place(int q, int &i, int &word) const {
 		int u = q * 256 + threadIdx.x;
 		i = along ? u / 4 : u / 16 * 4;
 		word = along ? u % 4 * 4 : u % 16;
 	}
+	// Four numbers from line r and step c on, in the direction in which they are beside each other.
+	__device__ void fetchFour(T *to, i64 r, i64 c, i64 end) const {
+		const T *from = along ? p + r * line + c : p + c * step + r;
+		i64 left = along ? end - c : lines - r;
+		bool any = along ? r < lines : c < end;
+		if (fast && any && left >= 4) four(to, from);
+		else
+#pragma unroll
+			for (int n = 0; n < 4; n++) to[n] = any && n < left ? from[n] : zeroOf(T());
+	}
 	__device__ void fetch(i64 k, i64 end) {
 #pragma unroll
 		for (int q = 0; q < units; q++) {
 			int i, word;
 			place(q, i, word);
-			i64 r = first + i, c = k + word * steps;
-			if (along) fetchAlong(w[q], r, c, end);
-			else fetchAcross(w[q], r, c, end);
-		}
-	}
-	__device__ void fetchAlong(u32 *to, i64 r, i64 c, i64 end) const {
-		float x[4 * steps];
-		if (fast && r < lines && c + 4 * steps <= end) load<4>(x, p + r * line + c);
-		else
 #pragma unroll
-			for (int n = 0; n < 4; n++) x[n] = r < lines && c + n < end ? tofloat(p[r * line + c + n]) : 0.f;
-		if (steps == 2) {
-			float *y = x + 4 * (steps - 1);
-			if (fast && r < lines && c + 8 <= end) load<4>(y, p + r * line + c + 4);
-			else
-#pragma unroll
-				for (int n = 0; n < 4; n++) y[n] = r < lines && c + 4 + n < end ? tofloat(p[r * line + c + 4 + n]) : 0.f;
-		}
-#pragma unroll
-		for (int j = 0; j < 4; j++) to[j] = wordOf(x + j * steps, kind, Exact<T>::value);
-	}
-	__device__ void fetchAcross(u32 *to, i64 r, i64 c, i64 end) const {
-		float x[2][4];
-#pragma unroll
-		for (int s = 0; s < steps; s++) {
-			const T *from = p + (c + s) * step + r;
-			if (fast && c + s < end && r + 4 <= lines) load<4>(x[s], from);
-			else
-#pragma unroll
-				for (int j = 0; j < 4; j++) x[s][j] = c + s < end && r + j < lines ? tofloat(from[j]) : 0.f;
-		}
-#pragma unroll
-		for (int j = 0; j < 4; j++) {
-			float y[2] = {x[0][j], x[steps - 1][j]};
-			to[j] = wordOf(y, kind, Exact<T>::value);
+			for (int s = 0; s < steps; s++)
+				fetchFour(x[q][s], first + i, k + word * steps + (along ? 4 * s : s), end);
 		}
 	}
 	__device__ void keep(u32 (*to)[pitch]) const {
@@ -107,10 +94,15 @@ template <class T, int kind, int L> struct Panel {
 		for (int q = 0; q < units; q++) {
 			int i, word;
 			place(q, i, word);
-			if (along) *(uint4 *)&to[i][word] = make_uint4(w[q][0], w[q][1], w[q][2], w[q][3]);
+			const T *y = x[q][0]; // steps · 4 numbers
+			u32 w[4];
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				w[j] = along ? wordOf(kind, y[j * steps], y[j * steps + steps - 1]) : wordOf(kind, y[j], y[(steps - 1) * 4 + j]);
+			if (along) *(uint4 *)&to[i][word] = make_uint4(w[0], w[1], w[2], w[3]);
 			else
 #pragma unroll
-				for (int j = 0; j < 4; j++) to[i + j][word] = w[q][j];
+				for (int j = 0; j < 4; j++) to[i + j][word] = w[j];
 		}
 	}
 };
@@ -168,27 +160,27 @@ template <int kind, int MT, int NT> DEV void tile(float (*acc)[NT][4], u32 (*as)
 // What follows two numbers beside each other. It is called: in place it would be there 32 times.
 __device__ __noinline__ void finishPair(const ProductArgs &a, i64 r, i64 c, float x, float y) {
 	bool both = c + 1 < a.n;
-	if (a.part) {
-		float *to = a.part + (blockIdx.z * a.m + r) * a.n + c;
-		to[0] = x;
-		if (both) to[1] = y;
-		return;
-	}
 	if (a.add) {
 		x += get(a.dst, r, c);
 		if (both) y += get(a.dst, r, c + 1);
 	}
-	float f[2], z[2];
+	float f[2];
 	factors<2>(f, a.epi.drop, r, (u32)c);
 	if (a.epi.bias) {
 		x += a.epi.bias[c];
 		if (both) y += a.epi.bias[c + 1];
 	}
-	z[0] = activate(a.epi.act, x) * f[0], z[1] = activate(a.epi.act, y) * f[1];
-	if (both && a.pairs) storeTo<2>(a.dst, r, c, z);
+	put(a.dst, r, c, activate(a.epi.act, x) * f[0]);
+	if (both) put(a.dst, r, c + 1, activate(a.epi.act, y) * f[1]);
+}
+
+// Two numbers that nothing follows.
+template <class T> DEV void storePair(T *to, bool both, bool pairs, float x, float y) {
+	float z[2] = {x, y};
+	if (both && pairs) store<2>(to, z);
 	else {
-		put(a.dst, r, c, z[0]);
-		if (both) put(a.dst, r, c + 1, z[1]);
+		store<1>(to, z);
+		if (both) store<1>(to + 1, z + 1);
 	}
 }
 
@@ -219,11 +211,18 @@ template <class A, class B, int kind, int MT, int NT, int WM, int WN> DEV void p
 		__syncthreads();
 	}
 	if (idle) return;
+	bool plain = !a.add && !a.epi.bias && !a.epi.act && !a.epi.drop.threshold && a.dst.type != F64;
 #pragma unroll
 	for (int i = 0; i < MT * NT * 2; i++) {
 		int m = i / 2 / NT, n = i / 2 % NT, h = i % 2;
 		i64 r = i0 + wi + 16 * m + 8 * h + g, c = j0 + wj + 8 * n + 2 * t;
-		if (r < a.m && c < a.n) finishPair(a, r, c, acc[m][n][2 * h], acc[m][n][2 * h + 1]);
+		float x = acc[m][n][2 * h], y = acc[m][n][2 * h + 1];
+		bool both = c + 1 < a.n;
+		if (r >= a.m || c >= a.n) continue;
+		if (a.part) storePair(a.part + (blockIdx.z * a.m + r) * a.n + c, both, a.n % 2 == 0, x, y);
+		else if (!plain) finishPair(a, r, c, x, y);
+		else if (a.dst.type == F32) storePair(a.dst.f32(r) + c, both, a.pairs, x, y);
+		else storePair((bf16 *)a.dst.bf16(r) + c, both, a.pairs, x, y);
 	}
 }
 
