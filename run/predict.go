@@ -16,7 +16,6 @@ import (
 	"starling/serve"
 	"starling/spec"
 	"starling/tensor"
-	"starling/tensor/cpu"
 )
 
 // PredictOptions say what to predict, and where to.
@@ -26,7 +25,8 @@ type PredictOptions struct {
 	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
 	Pairs        string // a file of them, for scores
 	Threads      int
-	Overwrite    bool // replace an existing file
+	Device       string // cpu, cuda or cuda:N; empty: cpu
+	Overwrite    bool   // replace an existing file
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool
@@ -75,7 +75,18 @@ func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 	return untilInterrupted(ctx, o.Out, o.predict)
 }
 
-func (o PredictOptions) predict() (*Predicted, error) {
+// onDevice is a spec with the device of a prediction.
+func (o *PredictOptions) onDevice() spec.Spec {
+	s := spec.Default()
+	s.Threads = o.Threads
+	if o.Device != "" {
+		s.Device = o.Device
+	}
+	return s
+}
+
+func (o PredictOptions) predict() (_ *Predicted, err error) {
+	defer deviceFailure(&err)
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {
@@ -86,7 +97,11 @@ func (o PredictOptions) predict() (*Predicted, error) {
 		return nil, err
 	}
 	defer d.Close()
-	dev := cpu.New(o.Threads)
+	s := o.onDevice()
+	dev, err := newDevice(&s, 0)
+	if err != nil {
+		return nil, err
+	}
 	defer dev.Close()
 	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: d.Graph.Nodes()}
 	if o.What == serve.Scores {
@@ -130,6 +145,9 @@ func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
 func (o *PredictOptions) settle() error {
 	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
+	}
+	if s := o.onDevice(); s.Device != "cpu" && !s.OnCard() {
+		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
 	if !slices.Contains(PredictWhats, o.What) {
 		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))

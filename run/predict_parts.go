@@ -110,8 +110,8 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := spec.Default()
-	s.Workers, s.Partition, s.Servers, s.Threads, s.InProcess = book.Parts, dir, book.Servers, o.Threads, o.InProcess
+	s := o.onDevice()
+	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
 	c := &clusterRun{spec: s, parts: partsOf(dir, book), from: &start{State: &train.State{Model: t.Weights}},
 		token: []byte(cluster.NewSecret()), infer: &inference{Model: t.Config.Model,

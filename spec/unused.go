@@ -65,8 +65,8 @@ func (s *Spec) trainingEffects() []effect {
 		{"--resume", s.Resume, s.CheckpointDir != "", "it needs the --checkpoint-dir to continue from"},
 		{"--resume-if-any", s.ResumeIfAny, s.CheckpointDir != "", "it needs the --checkpoint-dir to continue from"},
 		{"--threads", s.Threads > 1, s.DType != "f64", "the reference device of --dtype f64 uses one core"},
-		{"--features-on", s.FeaturesOn != "auto", s.Device != "cpu" && s.Mode == "mini", "it is for --device cuda and " +
-			"--mode mini"},
+		{"--features-on", s.FeaturesOn != "auto", s.Device != "cpu" && s.Mode == "mini",
+			"it is for --device cuda and --mode mini"},
 		{"--matmul", s.MatMul != "split", s.DType != "f64", "the reference device of --dtype f64 has float64 products"},
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
 	}

@@ -72,6 +72,7 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use, of each worker; 0: all")
+	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second card")
 	c.Flags().IntVar(&o.Workers, "workers", 0, "workers over a partition, one per part; 0: as many as it has parts")
 	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
