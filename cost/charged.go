@@ -8,39 +8,45 @@ import "starling/tensor"
 // Uploads and downloads are free. A device below that computes nothing is not told from
 // others: what is charged for depends on the structure of graphs, so that must be there.
 func Charged(dev tensor.Device, rates Compute, charge func(seconds float64)) tensor.Device {
-	return &charged{dev, rates, charge}
+	return &charged{dev, func(w Work) { charge(rates.Seconds(w)) }}
 }
+
+// Counted is a device whose operations are counted: after each, count is called with its work.
+func Counted(dev tensor.Device, count func(w Work)) tensor.Device {
+	if _, dry := dev.(interface{ DryRun() }); dry { // edges need only be as many: see nn.Topology
+		return &dryCounted{charged{dev, count}}
+	}
+	return &charged{dev, count}
+}
+
+// dryCounted computes nothing.
+type dryCounted struct{ charged }
+
+func (*dryCounted) DryRun() {}
 
 type charged struct {
 	tensor.Device
-	rates  Compute
-	charge func(seconds float64)
+	count func(w Work)
 }
 
-func per(amount, rate float64) float64 {
-	if rate == 0 {
-		return 0
-	}
-	return amount / rate
-}
-
-// dense charges a product.
+// dense counts a product.
 func (d *charged) dense(rows, inner, cols int) {
-	d.charge(d.rates.Op + per(2*float64(rows)*float64(inner)*float64(cols), d.rates.GEMM))
+	d.count(Work{Calls: 1, Dense: 2 * float64(rows) * float64(inner) * float64(cols)})
 }
 
-// edges charges so many numbers of each entry.
+// edges counts so many numbers of each entry.
 func (d *charged) edges(adj *tensor.Sparse, numbers int) {
-	d.charge(d.rates.Op + per(float64(adj.Entries())*float64(numbers), d.rates.SpMM))
+	entries := float64(adj.Entries())
+	d.count(Work{Calls: 1, Entries: entries, Sparse: entries * float64(numbers)})
 }
 
-// bytes charges reading or writing matrices.
+// bytes counts reading or writing matrices.
 func (d *charged) bytes(list ...tensor.Matrix) {
 	var n int64
 	for _, m := range list {
 		n += m.Bytes()
 	}
-	d.charge(d.rates.Op + per(float64(n), d.rates.Memory))
+	d.count(Work{Calls: 1, Memory: float64(n)})
 }
 
 func (d *charged) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {

@@ -59,10 +59,15 @@ func (c Compute) WithSending(s Sending, cores int) Compute {
 }
 
 // Shared is what each of so many workers has of a machine.
-func (c Compute) Shared(workers int) Compute {
-	n := float64(workers)
-	return Compute{GEMM: c.GEMM / n, SpMM: c.SpMM / n, Memory: c.Memory / n, Op: c.Op * n, Send: c.Send / n,
-		Recv: c.Recv / n, Message: c.Message * n}
+func (c Compute) Shared(workers int) Compute { return c.times(1 / float64(workers)) }
+
+// Slower is a machine on which all takes so many times as long.
+func (c Compute) Slower(by float64) Compute { return c.times(1 / by) }
+
+// times is a machine that is so many times as fast.
+func (c Compute) times(by float64) Compute {
+	return Compute{GEMM: c.GEMM * by, SpMM: c.SpMM * by, Memory: c.Memory * by, Op: c.Op / by, Send: c.Send * by,
+		Recv: c.Recv * by, Message: c.Message / by}
 }
 
 // ParseCompute reads the text form. The first four rates must be there.

@@ -66,7 +66,7 @@ func Measure(c Cluster, s *Step) (Rates, error) {
 		}
 		mine[i] = sum / max(n, 1)
 	}
-	return FromNumbers(mine).rounded(), nil
+	return FromNumbers(mine).Rounded(), nil
 }
 
 // Numbers are rates as a list, and FromNumbers the other way round.

@@ -37,8 +37,8 @@ func (o RatesOption) Given(layers int) ([]float64, error) {
 	return r.Numbers(), err
 }
 
-// rounded is r with three digits, so that its text form is short and exact.
-func (r Rates) rounded() Rates {
+// Rounded is r with three digits, so that its text form is short and exact.
+func (r Rates) Rounded() Rates {
 	v := r.Numbers()
 	for i, x := range v {
 		v[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)

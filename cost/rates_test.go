@@ -16,7 +16,7 @@ func TestRatesText(t *testing.T) {
 		for i := range v {
 			v[i] = draw.ExpFloat64() * 1e-9
 		}
-		r := FromNumbers(v).rounded()
+		r := FromNumbers(v).Rounded()
 		got, err := ParseRates(r.String())
 		if err != nil || !reflect.DeepEqual(got.Numbers(), r.Numbers()) {
 			t.Fatalf("%s: %v, %v", r, got, err)

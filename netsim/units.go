@@ -85,6 +85,11 @@ func ParseTime(s string) (Time, error) {
 
 // ParseRate reads a number and a unit: 25Gbps, 100Mbps.
 func ParseRate(s string) (Rate, error) {
+	for _, u := range []string{"kbit", "mbit", "gbit", "tbit"} { // as tc writes them
+		if number, ok := strings.CutSuffix(s, u); ok {
+			s = number + strings.ToUpper(u[:1]) + "bps"
+		}
+	}
 	n, err := parseScaled(s, rateUnits, "a rate such as 25Gbps or 100Mbps")
 	if err == nil && n == 0 {
 		err = fmt.Errorf("found a rate of %s, want more than 0bps", s)

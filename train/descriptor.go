@@ -53,10 +53,27 @@ type Descriptor struct {
 	// anything else.
 	Check func(o *Options, f Facts) error
 
+	// Approximate: it does not follow the loss curve of one worker, whatever its options.
+	Approximate bool
+	// Needs names what a run must have beside workers, as a switch; "": nothing. Plans leave it out where that
+	// is not given.
+	Needs string
+	// Overlap is how much of its transfers it hides.
+	Overlap Overlap
+
 	// New builds the strategy of a worker. Check has refused what it is not for.
 	New func(s *Site) (Strategy, error)
 
 	options func() any // a pointer to the strategy's options with their defaults
+}
+
+// Overlap is what of a strategy's transfers goes on while workers compute, for predictions of its epochs.
+type Overlap struct {
+	// Rows and Gradients are the shares of an epoch's computing that rows of vertices, and gradients of
+	// parameters, may travel under.
+	Rows, Gradients float64
+	// Ahead: what a batch needs is drawn and fetched while others are trained on.
+	Ahead bool
 }
 
 // Paper is what a strategy's paper claims, and why figures of a run here differ.
@@ -78,6 +95,8 @@ type Paper struct {
 //	why      other strategies do not have it, for the error that says so
 //	resume:"free" it may differ when a run is resumed
 //	omit:"default" reports leave it out where it has its default
+//	exact    the values, separated by commas, with which an exact strategy stays so; none: all
+//	try      the values that starling plan tries beside the default
 //
 // Fields of embedded structs, of exported types, are options too. If *O has Validate()
 // error, that checks them. Where several options follow the name, *O has Parse(text string)

@@ -40,7 +40,15 @@ type Needs struct {
 	Early int64
 	// Ranking is the bytes of ends that pairs are ranked among, and of their scores.
 	Ranking int64
+	// Plan is what the worker will send; nil: it is the only one.
+	Plan *wire.Plan
+	// Steps is how many an epoch of the run has, and DrySteps how many the dry run took.
+	Steps, DrySteps int
 }
+
+// Phased is a device that is told when an epoch's training begins and ends, so that it can count
+// what belongs to training.
+type Phased interface{ Training(begins bool) }
 
 // DryRunFull is the memory dry run of Full. The last epoch is told when everything is there.
 func DryRunFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options,
@@ -94,10 +102,11 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	s := &Site{Ctx: ctx, Dev: dev, Part: used(part, opt), End: none, Opt: opt, Events: events, Alone: peers == nil,
 		MemoryOnly: true,
 		Peers:      &unsummed{real: peers, end: end, dev: dev, servers: part.Book.Servers}}
-	f, on, _, err := s.loop()
+	f, on, plan, err := s.loop()
 	if err != nil {
 		return nil, err
 	}
+	tellPhases(f, dev)
 	measure := f.Measure
 	f.Measure = func(e *event.Epoch) error {
 		none.measure(true)
@@ -107,7 +116,10 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	if _, err := f.Run(ctx); err != nil {
 		return nil, err
 	}
-	r := &Needs{Parameters: f.Model.Size()}
+	r := &Needs{Parameters: f.Model.Size(), Plan: plan, Steps: 1, DrySteps: 1}
+	if b, ok := as[Batching](on); ok {
+		r.Steps, r.DrySteps = allSteps(on, b), b.Steps()
+	}
 	if k, ok := as[Keeping](on); ok {
 		r.Kept = k.Kept()
 	}
@@ -115,6 +127,20 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 		r.Early = max(r.Early, bytes)
 	}
 	return r, on.Finish()
+}
+
+// tellPhases tells a device that is Phased when the loop trains.
+func tellPhases(f *Loop, dev tensor.Device) {
+	p, ok := dev.(Phased)
+	if !ok {
+		return
+	}
+	trainEpoch := f.TrainEpoch
+	f.TrainEpoch = func(epoch int, lr float64) (float64, error) {
+		p.Training(true)
+		defer p.Training(false)
+		return trainEpoch(epoch, lr)
+	}
 }
 
 // unsent is an endpoint whose messages have always arrived, but for what is looked up

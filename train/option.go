@@ -25,6 +25,7 @@ type Option struct {
 	Omit       bool   // of reports, where it has its default
 	Default    any    // a string, an int, a float64 or a bool
 	Why        string // other strategies do not have it
+	Exact, Try []string
 	Strategies []string
 
 	index []int // of the field in the strategy's struct
@@ -84,12 +85,35 @@ func optionsIn(v reflect.Value, index []int, strategy string) (list []*Option) {
 			Omit: f.Tag.Get("omit") == "default", Default: v.Field(i).Interface(),
 			Strategies: []string{strategy}, index: at}
 		_, o.Main = f.Tag.Lookup("main")
-		if values := f.Tag.Get("values"); values != "" {
-			o.Values = strings.Split(values, ",")
-		}
+		o.Values = listed(f.Tag.Get("values"))
+		o.Exact, o.Try = listed(f.Tag.Get("exact")), listed(f.Tag.Get("try"))
 		list = append(list, o)
 	}
 	return list
+}
+
+// listed are the words of a tag; - is the empty one.
+func listed(tag string) []string {
+	switch tag {
+	case "":
+		return nil
+	case "-":
+		return []string{""}
+	}
+	return strings.Split(tag, ",")
+}
+
+// Exact reports whether a choice follows the loss curve of one worker.
+func (c Choice) Exact() bool {
+	if c.Descriptor == nil {
+		return true
+	}
+	for _, o := range c.Descriptor.Options() {
+		if o.Exact != nil && !slices.Contains(o.Exact, fmt.Sprint(c.Get(o))) {
+			return false
+		}
+	}
+	return !c.Descriptor.Approximate
 }
 
 // Settings are values of options by name, as flags and files give them; what is not there

@@ -37,7 +37,7 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 	steps := 1
 	b, batches := as[Batching](on)
 	if batches {
-		steps = b.Steps()
+		steps = allSteps(on, b)
 		s.planSums(always, 1)             // seed vertices
 		s.planSums(saved, 2*s.End.Size()) // of an epoch so far
 	}

@@ -71,6 +71,17 @@ type Batching interface {
 	Train(f *Loop) func(epoch int, lr float64) (float64, error)
 }
 
+// Shortened is a strategy of mini-batches whose dry run takes fewer steps than an epoch has.
+type Shortened interface{ AllSteps() int }
+
+// allSteps is how many steps an epoch has, be this a dry run.
+func allSteps(on Strategy, b Batching) int {
+	if s, ok := as[Shortened](on); ok {
+		return s.AllSteps()
+	}
+	return b.Steps()
+}
+
 // Ranking is a strategy that measures more of the result's best weights when a run has ended.
 type Ranking interface {
 	Rank(f *Loop, r *Result) error

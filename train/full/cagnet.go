@@ -26,6 +26,7 @@ var cagnet = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "every row of every worker to every other",
 	UseWhen: "as a baseline",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 }, cagnetOptions{exchange.DefaultRows}, newCAGNET)
 
 type cagnetOptions struct{ exchange.RowOptions }

@@ -23,6 +23,7 @@ var halo = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "every halo row, forward and backward, in every layer",
 	UseWhen: "first: it is the default",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 }, haloOptions{RowOptions: exchange.DefaultRows}, newHalo)
 
 type haloOptions struct {

@@ -38,10 +38,11 @@ var pipegcn = train.Describe(train.Descriptor{
 	Exact:   "`:0`",
 	Sends:   "`halo`'s rows, an epoch stale, so no worker waits",
 	UseWhen: "computing and sending take about as long",
+	Overlap: train.Overlap{Rows: 1, Gradients: 0.3},
 }, pipeOptions{Stale: 1, RowOptions: exchange.DefaultRows}, newPipeGCN)
 
 type pipeOptions struct {
-	Stale  int     `json:"stale" flag:"-" main:"" help:"epochs that rows are stale, 0 or 1"`
+	Stale  int     `json:"stale" flag:"-" main:"" exact:"0" help:"epochs that rows are stale, 0 or 1"`
 	Smooth float64 `json:"smooth" help:"weight of the past in the moving average of stale rows; 0: none"`
 	exchange.MeanOption
 	exchange.RelayOption

@@ -37,6 +37,7 @@ var bytegnn = train.Describe(train.Descriptor{
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s",
 	UseWhen: "sampling over a slow network leaves cores idle",
 	Check:   refusing(neighbourOnly),
+	Overlap: train.Overlap{Ahead: true},
 }, byteOptions{distributedBy("owner", "none"), 0.3}, newByte)
 
 type byteOptions struct {

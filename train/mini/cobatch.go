@@ -38,7 +38,8 @@ var cobatch = train.Describe(train.Descriptor{
 	Sends: "features of a server's batch once, rows of every layer inside servers",
 	UseWhen: "workers of a server draw the same vertices: large batches, many layers, several workers per " +
 		"server",
-	Check: refusing(cooperates),
+	Check:   refusing(cooperates),
+	Overlap: train.Overlap{Ahead: true},
 	TakesOver: func(from train.Choice) string {
 		return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
 	},
@@ -46,7 +47,7 @@ var cobatch = train.Describe(train.Descriptor{
 
 type cobatchOptions struct {
 	distOptions
-	EAS string `json:"eas" main:"" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+	EAS string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
 }
 
 // Parse reads eas or easH,F.

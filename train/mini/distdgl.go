@@ -33,6 +33,7 @@ var distdgl = train.Describe(train.Descriptor{
 	Exact: "`--roots owner` and `random`", Sends: "sampled edges and the features of a batch's remote vertices",
 	UseWhen: "the full graph does not fit, or many small steps learn faster",
 	Check:   refusing(),
+	Overlap: train.Overlap{Ahead: true},
 }, distributedBy("owner", "none"), newDistributed)
 
 // salient is distdgl with a cache of the rows that batches need most often, measured before
@@ -47,6 +48,7 @@ var salient = train.Describe(train.Descriptor{
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
 	UseWhen: "the link is the limit and a host has memory for rows",
 	Check:   refusing(),
+	Overlap: train.Overlap{Ahead: true},
 }, distributedBy("owner", "frequency"), newDistributed)
 
 type distOptions struct {
@@ -72,12 +74,12 @@ func (o *distOptions) Validate() error {
 
 // PullOptions say how rows of features travel.
 type PullOptions struct {
-	PullDType string `json:"pull_dtype" values:"none,bf16,int8" suffix:"*" omit:"default" why:"full-graph strategies send rows by --wire-dtype, and p3 and naive-hop send no rows of features" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
+	PullDType string `json:"pull_dtype" values:"none,bf16,int8" exact:"none" try:"bf16,int8" suffix:"*" omit:"default" why:"full-graph strategies send rows by --wire-dtype, and p3 and naive-hop send no rows of features" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
 }
 
 // CacheOptions are those of a cache of rows of features that other hosts own.
 type CacheOptions struct {
-	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
+	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" try:"none,degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
 	CacheBudget string `json:"cache_budget" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
 }
 
@@ -118,6 +120,7 @@ type distributed struct {
 	guided         DGSOptions
 	dgs            *dgs                                 // nil: nothing is explained
 	count          int                                  // batches of an epoch, where roots do not say
+	all            int                                  // the same where this is no dry run
 	shared         struct{ asked, needed atomic.Int64 } // edges that LADIES' probabilities were made of
 
 	// Where pairs are learnt.
@@ -234,6 +237,7 @@ func (d *distributed) join(setup *exchange.Setup, training []uint32) (err error)
 		return err
 	}
 	s := d.site
+	d.all = d.roots.batches()
 	if s.MemoryOnly {
 		d.roots = fewRoots{d.roots, min(4, d.roots.batches())}
 	}
@@ -293,6 +297,9 @@ func (d *distributed) Caches() []nn.Tensor {
 
 // Steps is how many an epoch has.
 func (d *distributed) Steps() int { return d.steps() }
+
+// AllSteps is how many an epoch of the run has: a dry run has a few.
+func (d *distributed) AllSteps() int { return d.all }
 
 // Train is the loop's training of an epoch.
 func (d *distributed) Train(f *train.Loop) func(epoch int, lr float64) (float64, error) {

@@ -97,7 +97,7 @@ func (h *naive) Plan(m *nn.Model) *wire.Plan {
 			sent.add(class(wire.Feature), h.rows[q].times(width))
 		}
 		plan.Epoch = func(epoch int) wire.Bytes {
-			steps := h.steps() - h.site.Opt.Resume.StepsOf(epoch)
+			steps := h.all - h.site.Opt.Resume.StepsOf(epoch)
 			return wire.Bytes{class(wire.Parameter): int64(n) * int64(steps) * model}
 		}
 	}

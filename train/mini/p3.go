@@ -34,6 +34,7 @@ var p3 = train.Describe(train.Descriptor{
 	Exact: "always", Sends: "columns of features once, edges of first blocks, partial sums of the first layer",
 	UseWhen: "features are wide, hidden layers narrow, and links slow",
 	Check:   refusing(sumsFirst),
+	Overlap: train.Overlap{Ahead: true},
 }, p3Options{RootsOption{"owner"}}, newP3)
 
 type p3Options struct{ RootsOption }

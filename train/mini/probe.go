@@ -219,7 +219,7 @@ func (x *expected) deviation() float64 {
 // perEpoch is what an epoch is expected to take, from some of its batches: the mean of n
 // batches times all B, which is off by B·s/√n and an epoch by itself by √B·s.
 func (d *distributed) perEpoch(batches [][kinds]float64, kind int) (e estimate) {
-	n, all := float64(len(batches)), float64(d.steps())
+	n, all := float64(len(batches)), float64(d.all)
 	if n == 0 {
 		return e
 	}

@@ -44,10 +44,11 @@ var Strategy = train.Describe(train.Descriptor{
 	Sends:   "a share P of the halo, drawn anew, scaled by 1/P",
 	UseWhen: "slow link, a little noise does no harm",
 	Check:   check,
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 }, options{Keep: 0.1, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Keep   float64 `json:"keep" flag:"-" main:"" help:"share of halo vertices kept"`
+	Keep   float64 `json:"keep" flag:"-" main:"" exact:"1" help:"share of halo vertices kept"`
 	Cached bool    `json:"cached" flag:"-" main:"" help:"vertices that are not kept count as they last came"`
 	Shrunk bool    `json:"shrunk" flag:"-" main:"" omit:"default" help:"those kept are scaled by less than 1/P where vertices have few remote neighbours"`
 	exchange.MeanOption

@@ -43,6 +43,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Sends:   "`halo`'s rows in bins, each as soon as it is computed",
 	UseWhen: "computing and sending take about as long",
 	Check:   check,
+	Overlap: train.Overlap{Rows: 0.3, Gradients: 0.3},
 }, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {

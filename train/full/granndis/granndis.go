@@ -42,6 +42,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Sends:   "nothing between servers in K layers, computed twice",
 	UseWhen: "slow between servers, idle cores",
 	Check:   check,
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	ReplicaBytes: func(c train.Choice, workers int) int64 {
 		o, _ := train.OptionOf[options](c)
 		if o.Preload != "auto" || o.EAS != "" {
@@ -52,8 +53,8 @@ var Strategy = train.Describe(train.Descriptor{
 }, options{Preload: "auto", BatchOption: train.BatchOption{Batch: "full"}, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Preload string `json:"preload" main:"" resume:"free" help:"layers whose remote vertices a server computes itself: a number, or auto: by cost, within --memory-budget, with --eas all"`
-	EAS     string `json:"eas" main:"" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+	Preload string `json:"preload" main:"" try:"1,2" resume:"free" help:"layers whose remote vertices a server computes itself: a number, or auto: by cost, within --memory-budget, with --eas all"`
+	EAS     string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
 	train.BatchOption
 	cost.RatesOption
 	exchange.BudgetOption

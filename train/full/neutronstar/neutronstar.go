@@ -37,6 +37,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "halo rows that cost more to recompute than to receive",
 	UseWhen: "sparse graph or halo, slow link",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	ReplicaBytes: func(c train.Choice, workers int) int64 {
 		o, _ := train.OptionOf[options](c)
 		return o.BudgetOption.ReplicaBytes(workers)

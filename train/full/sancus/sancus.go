@@ -50,11 +50,12 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "`epoch:0`",
 	Sends:   "`cagnet`'s rows, while they have changed enough",
 	UseWhen: "rows change slowly, all are needed",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 }, options{Staleness: "epoch:2", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Staleness string  `json:"staleness" main:"" help:"how stale rows may be: epoch:K, adaptive:K, variation:X (norm of the change) or relative:X (share of the norm)"`
-	Clip      float64 `json:"clip" help:"norm, per root of workers, that a worker's gradients are clipped to; 0: not"`
+	Staleness string  `json:"staleness" main:"" exact:"epoch:0" help:"how stale rows may be: epoch:K, adaptive:K, variation:X (norm of the change) or relative:X (share of the norm)"`
+	Clip      float64 `json:"clip" exact:"0" help:"norm, per root of workers, that a worker's gradients are clipped to; 0: not"`
 	exchange.MeanOption
 	exchange.RowOptions
 }

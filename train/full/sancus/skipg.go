@@ -25,6 +25,7 @@ var SkipG = train.Describe(train.Descriptor{
 	Exact:   "`:0`",
 	Sends:   "`cagnet`'s; gradients only every K+1 epochs",
 	UseWhen: "as a baseline",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	WarmUp: func(c train.Choice) int { // until gradients come that are kept already
 		o, _ := train.OptionOf[skipOptions](c)
 		return o.Skipped
@@ -32,7 +33,7 @@ var SkipG = train.Describe(train.Descriptor{
 }, skipOptions{Skipped: 1, RowOptions: exchange.DefaultRows}, buildSkipG)
 
 type skipOptions struct {
-	Skipped int `json:"skipped" flag:"-" main:"" help:"epochs in a row without gradients of rows"`
+	Skipped int `json:"skipped" flag:"-" main:"" exact:"0" help:"epochs in a row without gradients of rows"`
 	exchange.RowOptions
 }
 

@@ -35,6 +35,8 @@ var Strategy = train.Describe(train.Descriptor{
 		Why: "the switch here is a process that shares the hosts' cores, not a Tofino at line rate; with few workers " +
 			"few parts need the same vertex"},
 	Exact: "yes, to the resolution of fixed point", Sends: "every boundary row once to a switch, which sends sums",
+	Needs:   "a switch that adds (--switch)",
+	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	UseWhen: "there is a switch that adds; or to see what one would save",
 	Check:   check,
 }, options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs"}, build)
