@@ -61,6 +61,8 @@ type Run struct {
 	// Chosen are the settings that the run's own choices follow from, as what it measured: a run
 	// that is given them chooses the same.
 	Chosen map[string]string `json:"chosen,omitempty"`
+	// Predicted is what --strategy auto chose by.
+	Predicted *Predicted `json:"predicted,omitempty"`
 	// WaitShare is the share of the epochs' time that workers waited for each other.
 	WaitShare Number `json:"wait_share,omitempty"`
 	// TransferSeconds is how long, per epoch, rows were on their way to a worker.
@@ -83,6 +85,20 @@ type Explainer struct {
 	train.ExplainerUse
 	// CPUShare is their share of the workers' processor time.
 	CPUShare Number `json:"cpu_share"`
+}
+
+// Predicted is what was predicted of a run that chose its strategy itself, beside what was measured.
+type Predicted struct {
+	Choice          string `json:"choice"`
+	Why             string `json:"why"`
+	EpochSeconds    Number `json:"epoch_seconds"`
+	ComputeSeconds  Number `json:"compute_seconds"`
+	ExposedSeconds  Number `json:"exposed_seconds"`
+	WaitingSeconds  Number `json:"waiting_seconds"`
+	EpochBytes      int64  `json:"epoch_bytes"`
+	MemoryBytes     int64  `json:"memory_bytes"` // of the largest worker
+	MeasuredSeconds Number `json:"measured_seconds"`
+	Stale           string `json:"stale,omitempty"` // why the two cannot be compared
 }
 
 // Restart is the loss of a worker that the run recovered from.

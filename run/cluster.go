@@ -33,6 +33,7 @@ type clusterRun struct {
 	restarts []report.Restart
 	watch    *watch.Watcher
 	chosen   chosen
+	counts   []*workCounter // of the workers' dry runs; nil: not counted
 }
 
 // prepareCluster checks all that can be checked before the workers start.

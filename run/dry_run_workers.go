@@ -8,6 +8,7 @@ import (
 	"starling/event"
 	"starling/partition"
 	"starling/spec"
+	"starling/tensor"
 	"starling/tensor/cpu"
 	"starling/train"
 	"starling/wire"
@@ -62,7 +63,7 @@ func (c *clusterRun) replicaBytes() (int64, error) {
 func (c *clusterRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []*need, err error) {
 	for r, part := range parts {
 		loop := func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error) {
-			return train.DryRun(context.Background(), dev, part, c.dryEndpoint(r), nil, opt, events)
+			return train.DryRun(context.Background(), c.counting(r, dev), part, c.dryEndpoint(r), nil, opt, events)
 		}
 		n, err := dryRun(s, loop, &c.parts.meta)
 		if err != nil {
@@ -83,7 +84,7 @@ func (c *clusterRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*n
 	defer g.close()
 	before := liveHeap()
 	for r := range parts {
-		g.all.Go(func() { g.run(r, c.dryEndpoint(r), opt) })
+		g.all.Go(func() { g.run(r, c.counting(r, g.devs[r]), c.dryEndpoint(r), opt) })
 	}
 	g.first.Wait()
 	heap := liveHeap() - before
@@ -115,7 +116,7 @@ func newDryGroup(parts []*partition.Part, s *spec.Spec) *dryGroup {
 }
 
 // run is the worker of a rank. planned has the links of the run.
-func (g *dryGroup) run(r int, planned dryEndpoint, opt train.Options) {
+func (g *dryGroup) run(r int, dev tensor.Device, planned dryEndpoint, opt train.Options) {
 	ended := sync.OnceFunc(g.first.Done)
 	defer ended()
 	defer func() {
@@ -125,12 +126,12 @@ func (g *dryGroup) run(r int, planned dryEndpoint, opt train.Options) {
 	}()
 	ctx, part := context.Background(), g.parts[r]
 	planned.Endpoint = g.ends[r]
-	peers := train.NewGroup(ctx, g.ends[r], g.devs[r], part.Book.Servers)
+	peers := train.NewGroup(ctx, g.ends[r], dev, part.Book.Servers)
 	wait := afterFirstEpoch(func() {
 		ended()
 		<-g.measured
 	})
-	g.done[r], g.errs[r] = train.DryRun(ctx, g.devs[r], part, planned, peers, opt, wait)
+	g.done[r], g.errs[r] = train.DryRun(ctx, dev, part, planned, peers, opt, wait)
 }
 
 // needs are those of the workers: of the heap, what belongs to no device is shared equally.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 
 	"starling/event"
@@ -23,6 +24,10 @@ type prepared struct {
 // DryRun is the spec completed with defaults, and what the run would need.
 func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
 	if err := s.Complete(); err != nil {
+		return s, nil, err
+	}
+	s, _, err := decide(context.Background(), s, event.All(events))
+	if err != nil {
 		return s, nil, err
 	}
 	if s.Distributed() {

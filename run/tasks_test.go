@@ -75,7 +75,7 @@ func TestTaskResumesExactly(t *testing.T) {
 		want := trained(t, s, nil)
 		for _, workers := range []int{1, 3} {
 			s := s
-			s.Workers, s.InProcess, s.Strategy = workers, workers > 1, "auto"
+			s.Workers, s.InProcess, s.Strategy = workers, workers > 1, "default"
 			s.CheckpointDir, s.CheckpointEvery, s.Epochs = t.TempDir(), 1, 3
 			trained(t, s, nil)
 			s.Resume, s.Epochs = true, 6

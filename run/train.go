@@ -31,8 +31,14 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
+	s, decided, err := decide(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
 	if s.Distributed() {
-		return trainCluster(ctx, s, at, events)
+		r, err := trainCluster(ctx, s, at, events)
+		decided.conclude(r, events)
+		return r, err
 	}
 	p, err := prepare(s, events)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Spec) completeFromBook(dir string) error {
 	if s.Workers == 0 {
 		s.Workers = book.Parts
 	}
-	if s.Strategy == "auto" {
+	if s.Strategy == "default" {
 		s.Strategy = s.defaultStrategy()
 	}
 	switch {
@@ -65,7 +65,7 @@ func (s *Spec) complete(data dataset) {
 	if s.Workers == 0 {
 		s.Workers = 1
 	}
-	if s.Strategy == "auto" {
+	if s.Strategy == "default" || s.Undecided() && s.Workers == 1 {
 		s.Strategy = "none"
 		if s.Workers > 1 {
 			s.Strategy = s.defaultStrategy()

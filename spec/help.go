@@ -99,7 +99,8 @@ var help = map[string]string{
 	// Several workers.
 	"workers": "number of workers; 0: one per part of a partition, else one",
 	"strategy": "which rows workers send, and when: none (one worker) or {}, with an option as in NAME:VALUE " +
-		"(docs/strategies); auto: none or, for several workers, the first",
+		"(docs/strategies); default: none or, for several workers, the first; auto or auto:RATE: the fastest exact " +
+		"one that starling plan predicts, with links of that rate between servers",
 	"servers":     "group the workers, in rank order, into this many servers; 0: every host is a server",
 	"partition":   "folder of a partition, one part per worker; or a method, as in --partitioner",
 	"parts":       "parts to cut the dataset into: the same as --workers",

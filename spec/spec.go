@@ -117,7 +117,7 @@ type Spec struct {
 // Default is the spec of a run without any flag.
 func Default() Spec {
 	return Spec{
-		Task: "auto", Model: "gcn", Mode: "full", Strategy: "auto",
+		Task: "auto", Model: "gcn", Mode: "full", Strategy: "default",
 		Layers: Auto, Hidden: Auto, Heads: Auto, OutHeads: 1, Dropout: Auto, Norm: "auto", Aggregator: "mean",
 		BatchSize: 1024, Fanout: "auto", Sampler: "neighbour",
 		Decoder: "dot", ValEdges: 0.05, TestEdges: 0.1, Negatives: "auto", NegativesFrom: "global",

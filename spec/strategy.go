@@ -11,6 +11,9 @@ import (
 // Distributed reports whether the run is of workers that communicate, be it a single one.
 func (s *Spec) Distributed() bool { return s.Strategy != "none" }
 
+// Undecided reports whether the strategy is still to be chosen by a plan.
+func (s *Spec) Undecided() bool { return s.StrategyName() == "auto" }
+
 // Goroutines reports whether workers are goroutines of this process.
 func (s *Spec) Goroutines() bool { return s.InProcess || s.Transport == "inprocess" }
 
@@ -23,8 +26,12 @@ func (s *Spec) StrategyName() string { return train.NameOf(s.Strategy) }
 // Choice is the strategy of several workers with its options; the zero one for a single
 // worker.
 func (s *Spec) Choice() (train.Choice, error) {
-	if s.Strategy == "none" || s.Strategy == "auto" {
+	if s.Strategy == "none" || s.Strategy == "default" {
 		return train.Choice{}, nil
+	}
+	if s.Undecided() {
+		return train.Choice{}, Mistake("--strategy", s.Strategy, "a strategy for this command",
+			"starling train chooses one; starling plan shows what it would choose")
 	}
 	return train.Choose(s.Strategy, s.Settings)
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"starling/run"
+	"starling/spec"
+)
+
+// notPlanned are the settings of training that a plan chooses, or has no use for.
+var notPlanned = append([]string{"quiet"}, notCompared...)
+
+const planLong = `Predict what an epoch takes with every strategy and its options, on the workers and links that
+are given, and rank them: seconds, bytes between servers, memory, why, and the command that
+runs each. Exact choices come first; those that follow another loss curve stand apart, and
+are picked only with --allow-approximate. What cannot fit or does not go together is listed
+with the reason.
+
+Rates of this machine are measured in about a second, and kept in a file. The rate of the
+links between servers is --rate. docs/planner.md says how far predictions were off.`
+
+const planExample = `  starling plan graph --workers 4 --servers 2 --rate 1gbit --model sage
+  starling plan parts --rate 100mbit --mode mini --memory 4GiB --html plan.html
+  starling plan graph --workers 4 --servers 2 --rate 1gbit --partitioners multilevel,hash --json plan.json
+  starling plan --like ogbn-papers100M --hosts 128 --rate 25gbit --cut 0.2`
+
+func planCommand() *cobra.Command {
+	o := run.DefaultPlan()
+	var strategies string
+	var what run.WhatIfOptions
+	c := &cobra.Command{
+		Use:     "plan DIR [--workers N --servers S --rate R]",
+		Short:   "Predict and rank what strategies would take",
+		Long:    planLong,
+		Example: planExample,
+		Args:    arguments(0, 1, "one dataset or partition folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Dataset = args[0]
+			}
+			if what.Like != "" {
+				what.PlanOptions = o
+				return planWhatIf(c, what)
+			}
+			o.Strategies = spec.SplitStrategies(strategies)
+			o.Given = givenFlags(c, planOnly)
+			return plan(c, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Rate, "rate", "", "rate of the links between servers, such as 1gbit; none: as measured")
+	f.StringVar(&o.Delay, "delay", "", "delay of these links, one way, such as 50us; none: as measured")
+	f.IntVar(&o.Sharing, "sharing", 0, "workers that share one machine like this one; 0: those of a server")
+	f.StringVar(&o.Memory, "memory", "", "memory of a worker, such as 4GiB; none: what is free here, shared")
+	f.StringVar(&o.RatesFile, "rates-file", "", "file that keeps measured rates; none: starling/rates.json of the user's caches")
+	f.BoolVar(&o.Measure, "measure", false, "measure the rates of this machine again")
+	f.BoolVar(&o.Approximate, "allow-approximate", false, "let the pick be one that follows another loss curve")
+	f.StringSliceVar(&o.Partitioners, "partitioners", nil, "methods to cut a dataset with; none: --partitioner")
+	f.StringVar(&strategies, "strategies", "", "plan only these, separated by commas, as in halo+relay,g3; none: all")
+	f.StringVar(&what.Like, "like", "", "plan for a graph that is not here, shaped as this public dataset, or as vertices=2e9,edges=2e12")
+	f.IntVar(&what.Hosts, "hosts", 0, "with --like: hosts, one worker each")
+	f.Float64Var(&what.Cut, "cut", 0, "with --like: share of edges between hosts; 0: a random cut")
+	f.StringVar(&what.Computing, "computing", "", "with --like: rates of a host, as starling simulate takes them; none: this "+
+		"machine's")
+	f.StringVar(&o.JSON, "json", "", "write the plan to this file, - for standard output")
+	f.StringVar(&o.HTML, "html", "", "write a page with bars to this file")
+	training := pflag.NewFlagSet("", pflag.ContinueOnError)
+	training.SortFlags = false
+	o.Flags(training)
+	training.VisitAll(func(t *pflag.Flag) {
+		if !slices.Contains(notPlanned, t.Name) && f.Lookup(t.Name) == nil {
+			f.AddFlag(t)
+		}
+	})
+	f.SortFlags = false
+	completeValues(c, settingValues())
+	return c
+}
+
+// planOnly are the flags that training does not have.
+var planOnly = []string{"rate", "delay", "sharing", "memory", "rates-file", "measure", "allow-approximate", "partitioners",
+	"strategies", "like", "cut", "computing", "json", "html"}
+
+// givenFlags are the flags that were given, but for some, as words of a command.
+func givenFlags(c *cobra.Command, without []string) string {
+	var words []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(without, f.Name) {
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func plan(c *cobra.Command, o run.PlanOptions) error {
+	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
+		if err := spec.CheckFile(f.flag, f.path); err != nil {
+			return err
+		}
+	}
+	v := share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	result, err := run.PlanChoices(c.Context(), o, v)
+	v.Close()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(words(o.JSON), result)
+	if o.JSON != "" {
+		if err := result.JSON(o.JSON, os.Stdout); err != nil {
+			return err
+		}
+	}
+	if o.HTML != "" {
+		return result.WriteHTML(o.HTML)
+	}
+	return nil
+}
+
+func planWhatIf(c *cobra.Command, o run.WhatIfOptions) error {
+	if len(c.Flags().Args()) > 0 {
+		return spec.Mistake("--like", "it beside DIR", "one graph", "leave out one of the two")
+	}
+	v := share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	result, err := run.PlanWhatIf(o, v)
+	v.Close()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(words(o.JSON), result)
+	if o.JSON != "" {
+		return result.JSON(o.JSON, os.Stdout)
+	}
+	return nil
+}

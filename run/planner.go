@@ -1,0 +1,373 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/cost"
+	"starling/event"
+	"starling/exchange"
+	"starling/graph"
+	"starling/netsim"
+	"starling/partition"
+	"starling/spec"
+	"starling/tensor"
+	"starling/train"
+)
+
+// PlanOptions say what to plan for.
+type PlanOptions struct {
+	spec.Spec
+	Rate, Delay  string   // of links between servers; "": as measured
+	Sharing      int      // workers on one machine; 0: those of a server
+	Memory       string   // of a worker; "": what is free here, shared
+	RatesFile    string   // "": that of this user
+	Measure      bool     // the rates again
+	Approximate  bool     // may be picked
+	Partitioners []string // to try with a dataset
+	Strategies   []string // only these, as comparisons write them; none: all with the options that plans try
+	HTML         string
+	Given        string // flags of training as they were given, for commands
+
+	slowness float64 // of the model's steps, where a test gives it
+}
+
+// DefaultPlan is a plan without any flag.
+func DefaultPlan() PlanOptions { return PlanOptions{Spec: spec.Default()} }
+
+// PlanChoices predicts what every strategy and its options would take, and ranks them.
+func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Choices, error) {
+	events = event.All(events)
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	known, err := o.rates(events)
+	if err != nil {
+		return nil, err
+	}
+	out := &Choices{Model: o.Model, Mode: o.Mode, Workers: o.Workers, Servers: max(o.Servers, 1), Machine: known.Machine,
+		Between: known.Between}
+	for _, method := range o.methods() {
+		if err := o.planCut(ctx, method, known, out, events); err != nil {
+			return nil, err
+		}
+	}
+	out.rank(&o)
+	return out, nil
+}
+
+// complete checks the settings that a plan is for.
+func (o *PlanOptions) complete() error {
+	if err := o.Complete(); err != nil {
+		return err
+	}
+	if o.Workers < 2 {
+		return spec.Mistake("--workers", fmt.Sprint(o.Workers), "how many workers to plan for",
+			"for example --workers 4 --servers 2, or a partition folder")
+	}
+	if o.Sharing == 0 {
+		o.Sharing = o.Workers / max(o.Servers, 1)
+	}
+	if o.Sharing < 1 || o.Sharing > o.Workers {
+		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine", o.Workers), "")
+	}
+	return nil
+}
+
+// methods are how the dataset is cut; one empty: it is a partition already.
+func (o *PlanOptions) methods() []string {
+	switch {
+	case o.PartitionFolder() != "":
+		return []string{""}
+	case len(o.Partitioners) > 0:
+		return o.Partitioners
+	}
+	return []string{o.Partitioner}
+}
+
+// planner predicts choices on the parts of one cut.
+type planner struct {
+	*PlanOptions
+	known    *cost.Known
+	parts    *parts
+	open     []*partition.Part
+	method   string // "": the only one
+	slowness float64
+	memory   int64 // of a worker; 0: unknown
+	rates    cost.Rates
+	done     map[string]*dryRunOf // dry runs, by what tells them apart
+}
+
+// planCut plans all candidates on the parts that a method cuts.
+func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Known, out *Choices,
+	events event.Listener) error {
+	p := &planner{PlanOptions: o, known: known, done: map[string]*dryRunOf{}}
+	one := o.Spec
+	if method != "" {
+		one.Partitioner = method
+	}
+	if len(o.Partitioners) > 1 {
+		p.method = method
+	}
+	var err error
+	if p.parts, err = findParts(ctx, &one, events); err != nil {
+		return err
+	}
+	defer p.parts.remove()
+	if err := p.openParts(); err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.calibrate(events); err != nil {
+		return err
+	}
+	if p.memory, err = p.workerMemory(); err != nil {
+		return err
+	}
+	began := time.Now()
+	sending := cost.Sending{Byte: p.known.HostByte / 2, Message: p.known.HostMessage / 2}
+	out.Computing = p.known.Compute.Slower(p.slowness).WithSending(sending, p.known.Cores).String()
+	out.Dataset, out.Vertices, out.Edges = p.parts.book.Dataset, p.parts.book.Nodes, p.parts.book.Edges
+	for _, s := range p.candidates(out) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.add(s, out)
+	}
+	out.Seconds += time.Since(began).Seconds()
+	return nil
+}
+
+func (p *planner) openParts() error {
+	for r := range p.Workers {
+		part, err := partition.OpenPart(p.parts.dir, r)
+		if err != nil {
+			p.close()
+			return fmt.Errorf("rank %d: %w", r, err)
+		}
+		regroup(&p.Spec, part)
+		p.open = append(p.open, part)
+	}
+	return nil
+}
+
+func (p *planner) close() {
+	for _, part := range p.open {
+		part.Close()
+	}
+}
+
+// workerMemory is what a worker may use.
+func (p *planner) workerMemory() (int64, error) {
+	if p.Memory != "" {
+		return exchange.ParseBytes("--memory", p.Memory)
+	}
+	return tensor.MemoryFree() / int64(p.Sharing), nil
+}
+
+// candidates are the strategies of the mode with every combination of the options that plans try. What is left out
+// is told with its reason.
+func (p *planner) candidates(out *Choices) (list []spec.Spec) {
+	for _, text := range p.Strategies {
+		one, err := plainly(p.Spec.ForStrategy(text))
+		if err != nil {
+			out.drop(text, p.method, reason(err))
+			continue
+		}
+		list = append(list, one)
+	}
+	if len(p.Strategies) > 0 {
+		return list
+	}
+	for _, d := range train.Strategies() {
+		switch {
+		case d.Mode != train.Mode(p.Mode):
+			continue
+		case d.Needs != "" && p.Settings["switch"] == nil:
+			out.drop(d.Name, p.method, "needs "+d.Needs)
+			continue
+		}
+		for _, given := range p.settingsOf(d) {
+			one := p.Spec.ForStrategy(d.Name)
+			for name, value := range given {
+				one.Settings = one.Settings.With(optionNamed(d, name), value)
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// plainly is s with the options that follow its strategy's name among the settings.
+func plainly(s spec.Spec) (spec.Spec, error) {
+	choice, err := s.Choice()
+	if err != nil || choice.Descriptor == nil {
+		return s, err
+	}
+	s.Strategy = choice.Name()
+	for _, o := range choice.Descriptor.Options() {
+		s.Settings = s.Settings.With(o, choice.Get(o))
+	}
+	return s, nil
+}
+
+// settingsOf are the combinations of the values that plans try.
+func (p *planner) settingsOf(d *train.Descriptor) []train.Settings {
+	list := []train.Settings{{}}
+	for _, o := range d.Options() {
+		if _, given := p.Settings[o.Name]; given || o.Try == nil {
+			continue
+		}
+		next := slices.Clone(list)
+		for _, text := range o.Try {
+			value, err := o.Parse(text)
+			if err != nil || value == o.Default {
+				continue
+			}
+			for _, s := range list {
+				next = append(next, s.With(o, value))
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+func optionNamed(d *train.Descriptor, name string) *train.Option {
+	all := d.Options()
+	return all[slices.IndexFunc(all, func(o *train.Option) bool { return o.Name == name })]
+}
+
+// add predicts a candidate, or tells why it cannot be.
+func (p *planner) add(s spec.Spec, out *Choices) {
+	name := candidateName(&s)
+	choice, err := s.Choice()
+	if err != nil {
+		out.drop(name, p.method, reason(err))
+		return
+	}
+	demands, err := p.demands(&s)
+	if err != nil {
+		out.drop(name, p.method, reason(err))
+		return
+	}
+	at := cost.Site{Workers: p.Workers, Servers: max(p.Servers, 1), Sharing: p.Sharing}
+	predicted := cost.Predict(p.known, at, demands, cost.Overlap(choice.Descriptor.Overlap), p.slowness)
+	kind := learntKind(&s)
+	predicted = predicted.Scaled(p.known.Factor(kind))
+	if p.memory > 0 && predicted.Memory > p.memory {
+		out.drop(name, p.method, fmt.Sprintf("needs %s per worker, and there are %s", event.Bytes(predicted.Memory),
+			event.Bytes(p.memory)))
+		return
+	}
+	out.Rows = append(out.Rows, Planned{Name: name, Partitioner: p.method, Exact: choice.Exact(),
+		Published: choice.Descriptor.Paper != nil && len(s.Settings.Without("rates").Without("memory_budget")) == 0,
+		Predicted: predicted, Strategy: s.Strategy, Settings: s.Settings, Command: p.command(&s)})
+}
+
+// learntKind is what predictions are corrected by, once runs have been seen.
+func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model + " " + s.StrategyName() }
+
+// decide gives a strategy that chooses by rates those of this plan, so that it will choose what was planned.
+func (p *planner) decide(c *clusterRun) {
+	if chooses, err := c.chooses(); err != nil || !chooses {
+		return
+	}
+	choice, err := c.spec.Choice()
+	if err != nil {
+		return
+	}
+	budget := p.memory / 4
+	for _, o := range choice.Descriptor.Options() {
+		switch o.Name {
+		case "rates":
+			c.spec.Settings = c.spec.Settings.With(o, p.rates.String())
+		case "memory_budget":
+			c.spec.Settings = c.spec.Settings.With(o, fmt.Sprintf("%dMiB", max(budget>>20, 1)))
+		}
+	}
+}
+
+// candidateName is a strategy with what differs from its defaults, as comparisons write it.
+func candidateName(s *spec.Spec) string {
+	name := s.StrategyName()
+	for _, o := range train.Find(name).Options() {
+		value, ok := s.Settings[o.Name]
+		switch {
+		case !ok || o.Name == "rates" || o.Name == "memory_budget":
+		case o.Suffix == "*":
+			name += "+" + fmt.Sprint(value)
+		case o.Suffix != "":
+			name += "+" + o.Suffix
+		case o.Main:
+			name += ":" + fmt.Sprint(value)
+		}
+	}
+	return name
+}
+
+// command runs a candidate.
+func (p *planner) command(s *spec.Spec) string {
+	words := []string{"starling", "train", p.Dataset}
+	if p.Dataset == "" {
+		words = []string{"starling", "train", p.Partition}
+	}
+	if p.Given != "" {
+		words = append(words, p.Given)
+	}
+	if p.method != "" && p.method != spec.Default().Partitioner {
+		words = append(words, "--partitioner", p.method)
+	}
+	words = append(words, "--strategy", s.StrategyName())
+	choice, _ := s.Choice()
+	for _, o := range choice.Descriptor.Options() {
+		value, ok := s.Settings[o.Name]
+		switch {
+		case !ok:
+		case value == true:
+			words = append(words, o.Flag())
+		default:
+			words = append(words, o.Flag(), fmt.Sprint(value))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// reason is an error in one line.
+func reason(err error) string {
+	var input *graph.InputError
+	text := err.Error()
+	if errors.As(err, &input) {
+		text = strings.TrimSpace(input.Field + " " + cmp.Or(input.Fix, input.Found))
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// linkOf is a link of a given rate and delay.
+func linkOf(rate, delay string, l cost.Link) (cost.Link, error) {
+	if rate != "" {
+		r, err := netsim.ParseRate(rate)
+		if err != nil {
+			return l, spec.Mistake("--rate", fmt.Sprintf("%q", rate), "a rate", "for example 25gbit")
+		}
+		l.Rate = float64(r) / 8
+	}
+	if delay != "" {
+		d, err := netsim.ParseTime(delay)
+		if err != nil {
+			return l, spec.Mistake("--delay", fmt.Sprintf("%q", delay), "a time", "for example 50us")
+		}
+		l.Delay = float64(d) / float64(netsim.Second)
+	}
+	if math.IsNaN(l.Rate) || l.Rate <= 0 {
+		return l, spec.Mistake("--rate", "none, and workers on several servers", "the rate of the links between them",
+			"for example --rate 1gbit")
+	}
+	return l, nil
+}

@@ -1,0 +1,189 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"starling/cost"
+	"starling/event"
+	"starling/exchange"
+	"starling/spec"
+	"starling/tensor/cpu/simd"
+	"starling/wire"
+)
+
+// dryRunOf is a dry run that several candidates share: what differs between them follows from its counts.
+type dryRunOf struct {
+	demands  []cost.Demand
+	settings map[string]any // that were decided for it
+	err      error
+}
+
+// travels are the options that change how rows travel and nothing that is computed. A dry run for each would take
+// most of a plan's time.
+var travels = []string{"relay", "sparse_rows", "wire_dtype", "pull_dtype"}
+
+// demands are what the workers do in an epoch of a candidate.
+func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	plain := *s
+	for _, name := range travels {
+		plain.Settings = plain.Settings.Without(name)
+	}
+	key := plain.Strategy + fmt.Sprint(plain.Settings)
+	if p.done[key] == nil {
+		one := &dryRunOf{}
+		one.demands, one.err = p.dryRun(&plain)
+		one.settings = plain.Settings
+		p.done[key] = one
+	}
+	base := p.done[key]
+	if base.err != nil {
+		return nil, base.err
+	}
+	if len(s.Settings) > len(plain.Settings) {
+		if err := p.buildable(s); err != nil {
+			return nil, err
+		}
+	}
+	settings := maps.Clone(base.settings)
+	maps.Copy(settings, s.Settings)
+	s.Settings = settings
+	list := slices.Clone(base.demands)
+	for r := range list {
+		list[r].Work.Memory += packing(s) * float64(rowBytes(list[r].Sent))
+		list[r].Sent = p.travelling(s, r, list[r].Sent)
+	}
+	return list, nil
+}
+
+// buildable refuses options that a strategy turns down when it is made.
+func (p *planner) buildable(s *spec.Spec) error {
+	opt, err := s.Options(&p.parts.meta)
+	if err != nil {
+		return err
+	}
+	c := &clusterRun{spec: *s, parts: p.parts}
+	if _, err = planSends(s, p.open[0], c.dryEndpoint(0), opt); errors.Is(err, wire.ErrUnplanned) {
+		return nil
+	}
+	return err
+}
+
+// dryRun is the dry run of a candidate, and s with what was decided for it.
+func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, error) {
+	c := &clusterRun{spec: *s, parts: p.parts, counts: make([]*workCounter, p.Workers)}
+	p.decide(c)
+	c.spec.ForData(&c.parts.meta, simd.Best().String())
+	if err := c.checkData(); err != nil {
+		return nil, err
+	}
+	all := &Plan{}
+	needs, err := c.dryRuns(p.open, all, event.All())
+	if err != nil {
+		return nil, err
+	}
+	if all.AtLeast {
+		return nil, errors.New("what it does is known only once its workers have joined")
+	}
+	list := make([]cost.Demand, len(needs))
+	for r, n := range needs {
+		work := c.counts[r].epoch().Times(float64(n.Steps) / float64(max(n.DrySteps, 1)))
+		list[r] = cost.Demand{Work: work, Sent: epochBytes(n.Plan, p.Epochs), Steps: n.Steps,
+			Memory: n.matrices + n.graph(s.Mode == "mini") + n.Early + n.weights() + processBytes, Mapped: p.mapped(r)}
+	}
+	s.Settings = c.spec.Settings
+	return list, nil
+}
+
+// mapped is the size of a part's files.
+func (p *planner) mapped(rank int) (bytes int64) {
+	for _, a := range p.open[rank].Meta.Arrays {
+		bytes += a.Bytes
+	}
+	return bytes
+}
+
+// epochBytes is what a worker sends in an epoch's training, the mean of a dozen.
+func epochBytes(plan *wire.Plan, epochs int) wire.Bytes {
+	sent := meanEpoch(plan, max(epochs, 1))
+	sent.AddAll(plan.Begin, 1)
+	sent.AddAll(plan.Drawn, 1)
+	return sent
+}
+
+// travelling are the bytes of a worker whose rows travel as s says.
+func (p *planner) travelling(s *spec.Spec, rank int, sent wire.Bytes) wire.Bytes {
+	out := wire.Bytes{}
+	for class, bytes := range sent {
+		if isRow(class.Kind) {
+			bytes = int64(float64(bytes) * p.rowShare(s, class))
+		}
+		out.Add(class, bytes)
+	}
+	if s.Settings["relay"] == true {
+		return p.relayed(rank, out)
+	}
+	return out
+}
+
+// packing is how often the bytes of rows are read or written to make them smaller, and large again.
+func packing(s *spec.Spec) float64 {
+	for _, name := range travels[1:] {
+		if v, ok := s.Settings[name]; ok && v != "none" && v != false {
+			return 4
+		}
+	}
+	return 0
+}
+
+// rowBytes are those of rows of vertices.
+func rowBytes(sent wire.Bytes) (sum int64) {
+	for class, bytes := range sent {
+		if isRow(class.Kind) {
+			sum += bytes
+		}
+	}
+	return sum
+}
+
+// isRow reports whether bytes of a kind are rows of vertices.
+func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation || k == wire.Gradient }
+
+// rowShare is what is left of a row's bytes.
+func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
+	for _, name := range []string{"wire_dtype", "pull_dtype"} {
+		switch s.Settings[name] {
+		case "bf16":
+			return 0.5
+		case "int8": // and a scale per row
+			return 0.25 + 4.0/(4*float64(max(s.Hidden, 1)))
+		}
+	}
+	if s.Settings["sparse_rows"] == true && class.Layer > 0 && class.Kind != wire.Feature {
+		return 1.0/32 + 0.5*(1-max(s.Dropout, 0)) // about half of what a ReLU gives is zero
+	}
+	return 1
+}
+
+// relayed sends rows that several workers of a server need there once, and from there on inside the server.
+func (p *planner) relayed(rank int, sent wire.Bytes) wire.Bytes {
+	rows, once := exchange.BetweenServers(p.open[rank])
+	if rows == 0 {
+		return sent
+	}
+	out := wire.Bytes{}
+	for class, bytes := range sent {
+		if class.Link == wire.BetweenServers && isRow(class.Kind) {
+			left := bytes * once / rows
+			out.Add(wire.Class{Kind: class.Kind, Layer: class.Layer, Link: wire.SameHost}, bytes-left)
+			bytes = left
+		}
+		out.Add(class, bytes)
+	}
+	return out
+}
