@@ -23,7 +23,7 @@ var (
 // othersFlags are those of programs beside ours that pages show.
 var othersFlags = []string{
 	"bind-to", "oversubscribe", // mpirun
-	"cpus-per-task", "mpi", // srun
+	"cpus-per-task", "gpus-per-task", "mpi", // srun, sbatch
 	"no-python", "nproc-per-node", // torchrun
 	"bidir",        // iperf3
 	"from-literal", // kubectl
