@@ -14,7 +14,8 @@ const head = `# What goes together
 Made by the test of package run from the strategies' descriptors and the validation of specs, which refuse
 a run before anything is started: "go test ./run -run TestCompositionPage -update" writes it anew. What
 is left at its default goes together with everything, and has no column. A pair that has no strategy in it
-goes together if some strategy has both.
+goes together if some strategy has both. That runs of pairs that are not refused give the losses of one worker,
+or learn where they are approximate, is a test too: TestEveryPairTrains.
 
 `
 

@@ -44,6 +44,9 @@ func checkSampler(o *train.Options, b *Options, _ train.Facts) error {
 	case o.Pairs != nil && b.Sampler != "neighbour":
 		return graph.Apart("--sampler "+b.Sampler, "pairs of vertices", "batches of pairs are drawn no other way",
 			"use --sampler neighbour")
+	case o.Model.GraphLayers() == 0 && b.Sampler != "neighbour":
+		return graph.Apart("--sampler "+b.Sampler, "--model "+o.Model.Model+" on several workers",
+			"it draws what graph layers look at, and there are none", "use --sampler neighbour")
 	case b.layered() && len(b.Fanouts) != o.Model.GraphLayers():
 		return train.Mistake("%d fanouts for a model of %d graph layers; give one per layer", len(b.Fanouts),
 			o.Model.GraphLayers())

@@ -1,0 +1,311 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"starling/cluster"
+	"starling/coflow"
+	"starling/event"
+	"starling/graph"
+	"starling/internal/testseed"
+	"starling/partition"
+	"starling/run/watch"
+	"starling/spec"
+	"starling/spec/composition"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+	"starling/train/traintest"
+	"starling/wire"
+	"starling/wire/paths"
+)
+
+// exactSettings make strategies exact that are not by default.
+var exactSettings = map[string]string{"bns": "bns:1", "pipegcn": "pipegcn:0", "sancus": "sancus:epoch:0",
+	"skipg": "skipg:0"}
+
+// TestEveryPairTrains: runs that together have every pair of values that is not refused. An exact one
+// follows the loss curve of one worker; in an approximate one the loss falls. Cards are tested in
+// tensor/cuda, and MPI needs its launcher. To save time it is a third of them, drawn by the seed;
+// STARLING_RUNS=all is all.
+func TestEveryPairTrains(t *testing.T) {
+	dims := composition.Dimensions()
+	runs := composition.Cover(dims, func(dim, value string) bool {
+		return value != "cuda" && value != "mpi" && value != "metis" && value != composition.One
+	})
+	c := &composed{t: t, dims: dims, dir: t.TempDir(), parts: map[string]string{}, curves: map[string][]float64{}}
+	c.prepare()
+	third := int(testseed.New(t) % 3)
+	for i, r := range runs {
+		if i%3 == third || os.Getenv("STARLING_RUNS") == "all" {
+			c.run(i, r)
+		}
+	}
+	t.Logf("%d runs, %d of them exact, on %d partitions", len(runs), c.exact, len(c.parts))
+}
+
+// composed is the runs of a test, and what they share.
+type composed struct {
+	t      *testing.T
+	dims   []composition.Dimension
+	dir    string
+	data   map[string]*graph.Dataset // by task
+	parts  map[string]string
+	curves map[string][]float64 // of one worker
+	exact  int
+}
+
+// twoPaths are two addresses of this host.
+func twoPaths() string {
+	return paths.Attached([]paths.Attachment{{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Rate: 1e9},
+		{Prefix: netip.MustParsePrefix("127.0.0.2/32"), Rate: 1e9}}).YAML()
+}
+
+// prepare writes what runs name: certificates, paths, and a graph for every task.
+func (c *composed) prepare() {
+	if _, err := MakeCerts(filepath.Join(c.dir, "certs"), []string{"here"}, 1, false); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "paths.yaml"), []byte(twoPaths()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	plain := traintest.Communities(c.t, 64, false)
+	c.data = map[string]*graph.Dataset{"": plain, "classify": plain, "link": plain, "unsupervised": plain}
+	for _, kind := range traintest.Tasks {
+		c.data[map[string]string{graph.MultiLabel: "multilabel", graph.Regression: "regression"}[kind]] =
+			traintest.WithTask(c.t, kind)
+	}
+}
+
+// names are the values of a run by dimension.
+func (c *composed) names(r composition.Run) map[string]string {
+	out := map[string]string{}
+	for d, v := range r {
+		if v >= 0 {
+			out[c.dims[d].Name] = c.dims[d].Values[v].Name
+		}
+	}
+	return out
+}
+
+func (c *composed) run(i int, r composition.Run) {
+	is := c.names(r)
+	s := c.small(i, r, is)
+	exact := is["codec"] != "bf16" && is["codec"] != "int8" && is["columns"] == "" &&
+		!strings.HasPrefix(is["sampler"], "cluster") // of which workers make their own
+	if text, ok := exactSettings[is["strategy"]]; ok && exact {
+		if exact = i%2 == 0; exact {
+			s.Strategy = text
+		}
+	}
+	what := fmt.Sprintf("run %d: %v", i, is)
+	loss, err := c.train(&s, is)
+	switch {
+	case err != nil:
+		c.t.Errorf("%s: %v", what, err)
+	case !exact:
+		if last := slices.Min(loss[1:]); !(last < loss[0]) {
+			c.t.Errorf("%s: losses %v", what, loss)
+		}
+	default:
+		c.exact++
+		want, tol := c.alone(s, is["task"]), tolerance(&s, is)
+		for e := range want {
+			if d := math.Abs(loss[e] - want[e]); !(d <= tol*math.Abs(want[e])) {
+				c.t.Errorf("%s: losses %v, one worker's %v", what, loss, want)
+				break
+			}
+		}
+	}
+}
+
+// small is the spec of a run on a graph of a few vertices.
+func (c *composed) small(i int, r composition.Run, is map[string]string) spec.Spec {
+	s := r.Spec(c.dims)
+	s.Hidden, s.Dropout, s.LR, s.EvalEvery, s.Epochs, s.Seed = 8, 0, 0.02, 0, 4, uint64(i)
+	s.Quiet, s.Threads = true, 1
+	if s.Mode == "mini" {
+		s.BatchSize = 24
+	}
+	if s.Layers == spec.Auto {
+		s.Layers = 2
+	}
+	if is["dtype"] == "f64" {
+		s.Threads = 0
+	}
+	if s.Servers == 0 {
+		s.Workers, s.Servers = 2, 2
+	}
+	if is["strategy"] == "cobatch" {
+		s.Workers = 4
+	}
+	if is["paths"] != "" {
+		s.Paths = filepath.Join(c.dir, "paths.yaml")
+	}
+	if is["trust"] == "tls" {
+		s.TLS = filepath.Join(c.dir, "certs", "here")
+	}
+	return s
+}
+
+// tolerance is how near an exact run comes to one worker's losses.
+func tolerance(s *spec.Spec, is map[string]string) float64 {
+	switch {
+	case s.DType == "bf16":
+		return 5e-2
+	case is["strategy"] == "switchgnn" || s.DType == "f32":
+		return 5e-3
+	}
+	return 1e-9
+}
+
+// cut is a partition of the task's graph, made once.
+func (c *composed) cut(s *spec.Spec, task string) (dir string) {
+	key := fmt.Sprintf("%s %s %d %d", task, s.Partitioner, s.Workers, s.Servers)
+	if c.parts[key] != "" {
+		return c.parts[key]
+	}
+	d := c.data[task]
+	of, err := partition.Hierarchical(context.Background(), s.Partitioner, &partition.Problem{Graph: d.Graph,
+		Parts: s.Workers, Seed: 1, Splits: d.Splits}, s.Servers)
+	if of == nil {
+		c.t.Fatal(key, err)
+	}
+	dir = filepath.Join(c.dir, strings.ReplaceAll(key, " ", "-"))
+	q := partition.Measure(d.Graph, of, s.Workers, nil, true, 0)
+	if err := partition.Write(context.Background(), d, of, s.Workers, q,
+		partition.WriteOptions{Dir: dir, Servers: s.Servers}); err != nil {
+		c.t.Fatal(key, err)
+	}
+	c.parts[key] = dir
+	return dir
+}
+
+// train runs a spec's workers in this process, over the transport that it names, and returns the losses.
+func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	dir := c.cut(s, is["task"])
+	book, err := partition.OpenBook(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := partsOf(dir, book)
+	s.Partition, s.Partitioner = dir, spec.Default().Partitioner
+	if err := s.Complete(); err != nil {
+		return nil, err
+	}
+	run := &clusterRun{spec: *s, parts: p}
+	if err := errors.Join(checkPaths(s), run.checkData()); err != nil {
+		return nil, err
+	}
+	run.spec.ForData(&p.meta, simd.Best().String())
+	ends, err := c.ends(run)
+	if err != nil {
+		return nil, err
+	}
+	shares, errs := make([]*share, s.Workers), make([]error, s.Workers)
+	traintest.Each(s.Workers, func(r int) {
+		if shares[r], errs[r] = c.work(run, ends[r]); errs[r] != nil {
+			ends[r].Fail(errs[r])
+		}
+	})
+	traintest.Close(ends)
+	if err := firstError(errs); err != nil {
+		return nil, err
+	}
+	result, err := joinShares(shares)
+	if err != nil {
+		return nil, err
+	}
+	return result.Loss, nil
+}
+
+// work is a worker of a run.
+func (c *composed) work(run *clusterRun, end wire.Endpoint) (*share, error) {
+	one := *run.task()
+	part, err := one.openPart(end.Rank(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close()
+	one.watch = watch.NewReporter(end.Rank(), end)
+	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, func(*train.State) error { return nil },
+		event.All())
+}
+
+// ends are the endpoints of a run: in this process, or as its processes would join.
+func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
+	s, n := &run.spec, run.spec.Workers
+	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
+		opt := wire.DefaultOptions()
+		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.SendOrder)
+		return wire.NewGroup(n, opt), nil
+	}
+	id, err := spec.Identity(s.TLS)
+	if err != nil {
+		return nil, err
+	}
+	members := make([]*cluster.Member, n)
+	var peers []cluster.Peer
+	for r := range members {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		members[r] = &cluster.Member{Rank: r, Job: "test", Listener: l}
+		peers = append(peers, cluster.Peer{Rank: r, Addr: l.Addr().String(), Host: "here", Server: serverOf(s, r)})
+	}
+	ends, errs := make([]wire.Endpoint, n), make([]error, n)
+	var wg sync.WaitGroup
+	for r, m := range members {
+		m.Peers = peers
+		w := &WorkerSpec{Rank: r, id: id, Token: []byte("secret of the test")}
+		wg.Go(func() {
+			cfg, err := w.wireConfig(m, s)
+			if err == nil {
+				ends[r], err = wire.Join(context.Background(), cfg)
+			}
+			errs[r] = err
+		})
+	}
+	wg.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// alone is the curve of one worker with what decides the result.
+func (c *composed) alone(s spec.Spec, task string) []float64 {
+	one := spec.Default()
+	one.Task, one.Model, one.Mode, one.Layers, one.Hidden, one.Heads = s.Task, s.Model, s.Mode, s.Layers, s.Hidden, s.Heads
+	one.Dropout, one.LR, one.EvalEvery, one.Epochs, one.Seed = s.Dropout, s.LR, s.EvalEvery, s.Epochs, s.Seed
+	one.BatchSize, one.Sampler, one.DType, one.Threads = s.BatchSize, s.Sampler, s.DType, s.Threads
+	one.Norm, one.WeightDecay, one.InputDropout, one.Embedding = s.Norm, s.WeightDecay, s.InputDropout, s.Embedding
+	one.Workers, one.Strategy = 1, "none"
+	key := one.String()
+	if c.curves[key] != nil {
+		return c.curves[key]
+	}
+	data := c.data[task]
+	if err := errors.Join(one.Complete(), one.Validate(), one.ForLabels(&data.Meta)); err != nil {
+		c.t.Fatal(err)
+	}
+	p := &prepared{spec: one, data: data}
+	p.spec.ForData(&data.Meta, simd.Best().String())
+	r, err := p.train(context.Background(), event.All())
+	if err != nil {
+		c.t.Fatal(key, err)
+	}
+	c.curves[key] = r.Loss
+	return r.Loss
+}
