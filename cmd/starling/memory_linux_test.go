@@ -56,7 +56,7 @@ func TestBatchesLargerThanMemory(t *testing.T) {
 	const limit = 256 << 20
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "60000", "--edges", "300000", "--features", "2400", "--classes", "4",
-		"--train", "0.05", "--out", "g", "--quiet")
+		"--train", "0.02", "--out", "g", "--quiet")
 	works(t, dir, "partition", "g", "--parts", "2", "--servers", "2", "--method", "random", "--out", "parts", "--quiet")
 	features, err := os.Stat(filepath.Join(dir, "parts/part0/features.npy"))
 	if err != nil || features.Size() < limit {
