@@ -241,8 +241,8 @@ func (c *composed) work(run *clusterRun, end wire.Endpoint) (*share, error) {
 	}
 	defer part.Close()
 	one.watch = watch.NewReporter(end.Rank(), end)
-	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, func(*train.State) error { return nil },
-		event.All())
+	keep := func(*train.State) error { return nil }
+	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
 }
 
 // ends are the endpoints of a run: in this process, or as its processes would join.
@@ -287,7 +287,8 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 // alone is the curve of one worker with what decides the result.
 func (c *composed) alone(s spec.Spec, task string) []float64 {
 	one := spec.Default()
-	one.Task, one.Model, one.Mode, one.Layers, one.Hidden, one.Heads = s.Task, s.Model, s.Mode, s.Layers, s.Hidden, s.Heads
+	one.Task, one.Model, one.Mode, one.Layers = s.Task, s.Model, s.Mode, s.Layers
+	one.Hidden, one.Heads = s.Hidden, s.Heads
 	one.Dropout, one.LR, one.EvalEvery, one.Epochs, one.Seed = s.Dropout, s.LR, s.EvalEvery, s.Epochs, s.Seed
 	one.BatchSize, one.Sampler, one.DType, one.Threads = s.BatchSize, s.Sampler, s.DType, s.Threads
 	one.Norm, one.WeightDecay, one.InputDropout, one.Embedding = s.Norm, s.WeightDecay, s.InputDropout, s.Embedding
