@@ -45,11 +45,6 @@ func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
 	if base.err != nil {
 		return nil, base.err
 	}
-	if len(s.Settings) > len(plain.Settings) {
-		if err := p.buildable(s); err != nil {
-			return nil, err
-		}
-	}
 	settings := maps.Clone(base.settings)
 	maps.Copy(settings, s.Settings)
 	s.Settings = settings
@@ -59,19 +54,6 @@ func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
 		list[r].Sent = p.travelling(s, r, list[r].Sent)
 	}
 	return list, nil
-}
-
-// buildable refuses options that a strategy turns down when it is made.
-func (p *planner) buildable(s *spec.Spec) error {
-	opt, err := s.Options(&p.parts.meta)
-	if err != nil {
-		return err
-	}
-	c := &clusterRun{spec: *s, parts: p.parts}
-	if _, err = planSends(s, p.open[0], c.dryEndpoint(0), opt); errors.Is(err, wire.ErrUnplanned) {
-		return nil
-	}
-	return err
 }
 
 // dryRun is the dry run of a candidate, and s with what was decided for it.
