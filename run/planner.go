@@ -1,9 +1,7 @@
 package run
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -70,6 +68,10 @@ func (o *PlanOptions) complete() error {
 	if o.Workers < 2 {
 		return spec.Mistake("--workers", fmt.Sprint(o.Workers), "how many workers to plan for",
 			"for example --workers 4 --servers 2, or a partition folder")
+	}
+	if o.Servers < 2 && (o.Rate != "" || o.Delay != "") {
+		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Workers),
+			"it is that of the links between servers, and there are none", "group the workers with --servers, or leave it out")
 	}
 	if o.Sharing == 0 {
 		o.Sharing = o.Workers / max(o.Servers, 1)
@@ -341,12 +343,7 @@ func (p *planner) command(s *spec.Spec) string {
 
 // reason is an error in one line.
 func reason(err error) string {
-	var input *graph.InputError
-	text := err.Error()
-	if errors.As(err, &input) {
-		text = strings.TrimSpace(input.Field + " " + cmp.Or(input.Fix, input.Found))
-	}
-	return strings.ReplaceAll(text, "\n", " ")
+	return strings.ReplaceAll(err.Error(), "\n", " ")
 }
 
 // linkOf is a link of a given rate and delay.

@@ -38,7 +38,7 @@ func (o *PlanOptions) rates(events event.Listener) (*cost.Known, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, cost.ErrStale):
 		return nil, err
 	case errors.Is(err, cost.ErrStale):
-		events.On(event.Note{Text: graph.Sentence(path+": "+err.Error()) + "; they are measured again"})
+		events.On(event.Note{Text: path + ": " + err.Error() + "; they are measured again"})
 		known = nil
 	}
 	if known == nil || o.Measure {
@@ -50,12 +50,10 @@ func (o *PlanOptions) rates(events event.Listener) (*cost.Known, error) {
 		}
 		events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
 	}
-	if o.Servers > 1 {
-		if o.Rate == "" && known.Between.Rate == 0 {
-			known.Between = known.Inside
-		}
-		known.Between, err = linkOf(o.Rate, o.Delay, known.Between)
+	if o.Rate == "" && known.Between.Rate == 0 {
+		known.Between = known.Inside
 	}
+	known.Between, err = linkOf(o.Rate, o.Delay, known.Between)
 	return known, err
 }
 

@@ -129,8 +129,12 @@ const shownRows = 12
 // String is a table, the commands of the first choices, and what was dropped.
 func (c *Choices) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s: %s on %s, %s between servers, planned in %.2f s\n", c.Dataset, c.Model,
-		event.Counted(c.Workers, "worker"), event.Counted(c.Servers, "server"), rateText(c.Between.Rate), c.Seconds)
+	links := ""
+	if c.Servers > 1 {
+		links = rateText(c.Between.Rate) + " between servers, "
+	}
+	fmt.Fprintf(&b, "%s, %s: %s on %s, %splanned in %.2f s\n", c.Dataset, c.Model,
+		event.Counted(c.Workers, "worker"), event.Counted(c.Servers, "server"), links, c.Seconds)
 	c.table(&b, "exact: the loss curve of one worker", true)
 	c.table(&b, "approximate: another loss curve; picked with --allow-approximate only", false)
 	if c.Pick != nil {
@@ -169,7 +173,7 @@ func (c *Choices) table(b *strings.Builder, title string, exact bool) {
 			continue
 		}
 		if shown == 0 {
-			fmt.Fprintf(b, "\n%s\n  %-34s %9s %9s %9s %9s %10s %10s  %s\n", title, "", "s/epoch", "compute", "exposed", "waiting",
+			fmt.Fprintf(b, "\n%s\n  %-34s %9s %9s %9s %10s %10s %10s  %s\n", title, "", "epoch", "compute", "exposed", "waiting",
 				"between", "memory", "why")
 		}
 		if shown == shownRows {
@@ -178,8 +182,8 @@ func (c *Choices) table(b *strings.Builder, title string, exact bool) {
 		}
 		shown++
 		p := &r.Predicted
-		fmt.Fprintf(b, "  %-34s %9.3g %9.3g %9.3g %9.3g %10s %10s  %s\n", named(r.Name, r.Partitioner), p.Seconds, p.Compute,
-			p.Exposed, p.Waiting, event.Bytes(p.Between), event.Bytes(p.Memory), r.Why)
+		fmt.Fprintf(b, "  %-34s %9s %9s %9s %10s %10s %10s  %s\n", named(r.Name, r.Partitioner), report.Seconds(p.Seconds),
+			report.Seconds(p.Compute), report.Seconds(p.Exposed), report.Seconds(p.Waiting), event.Bytes(p.Between), event.Bytes(p.Memory), r.Why)
 	}
 	if more > 0 {
 		fmt.Fprintf(b, "  and %d more: --json has all\n", more)

@@ -142,6 +142,7 @@ func TestPlanMistakes(t *testing.T) {
 	for want, change := range map[string]func(o *PlanOptions){
 		"--workers": func(o *PlanOptions) { o.Workers = 1 }, "--sharing": func(o *PlanOptions) { o.Sharing = 9 },
 		"--rate": func(o *PlanOptions) { o.Rate = "fast" }, "--delay": func(o *PlanOptions) { o.Delay = "soon" },
+		"--rate with all 4 workers on one server": func(o *PlanOptions) { o.Servers = 1 },
 		"compute.GEMM": func(o *PlanOptions) { o.RatesFile = wrong },
 	} {
 		o := DefaultPlan()

@@ -50,6 +50,18 @@ const compareExample = `  starling compare graph
   starling compare parts --mode mini --strategies distdgl,salient,bytegnn,hopgnn
   starling compare --from halo.json --from bns.json --json -`
 
+// addTrainingFlags adds the settings of training to a command's flags, but for some, and for those it has already.
+func addTrainingFlags(f *pflag.FlagSet, settings func(*pflag.FlagSet), without []string) {
+	training := pflag.NewFlagSet("", pflag.ContinueOnError)
+	training.SortFlags, f.SortFlags = false, false
+	settings(training)
+	training.VisitAll(func(t *pflag.Flag) {
+		if !slices.Contains(without, t.Name) && f.Lookup(t.Name) == nil {
+			f.AddFlag(t)
+		}
+	})
+}
+
 func compareCommand() *cobra.Command {
 	s := spec.DefaultCompare()
 	var strategies string
@@ -83,15 +95,7 @@ func compareCommand() *cobra.Command {
 	f.StringVar(&s.JSON, "json", "", "write the comparison to this file, - for standard output")
 	f.StringVar(&s.HTML, "html", "", "write a page with charts to this file")
 	f.BoolVar(&s.Papers, "papers", s.Papers, "show the papers' figures beside ours")
-	training := pflag.NewFlagSet("", pflag.ContinueOnError)
-	training.SortFlags = false
-	s.Flags(training)
-	training.VisitAll(func(t *pflag.Flag) {
-		if !slices.Contains(notCompared, t.Name) {
-			f.AddFlag(t)
-		}
-	})
-	f.SortFlags = false
+	addTrainingFlags(f, s.Flags, notCompared)
 	completeValues(c, settingValues())
 	return c
 }

@@ -70,15 +70,7 @@ func planCommand() *cobra.Command {
 		"machine's")
 	f.StringVar(&o.JSON, "json", "", "write the plan to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with bars to this file")
-	training := pflag.NewFlagSet("", pflag.ContinueOnError)
-	training.SortFlags = false
-	o.Flags(training)
-	training.VisitAll(func(t *pflag.Flag) {
-		if !slices.Contains(notPlanned, t.Name) && f.Lookup(t.Name) == nil {
-			f.AddFlag(t)
-		}
-	})
-	f.SortFlags = false
+	addTrainingFlags(f, o.Flags, notPlanned)
 	completeValues(c, settingValues())
 	return c
 }

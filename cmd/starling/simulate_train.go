@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"starling/run"
 	"starling/spec"
@@ -63,15 +61,7 @@ func simulateTrainCommand() *cobra.Command {
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")
-	training := pflag.NewFlagSet("", pflag.ContinueOnError)
-	training.SortFlags = false
-	o.Flags(training)
-	training.VisitAll(func(t *pflag.Flag) {
-		if !slices.Contains(notSimulated, t.Name) && f.Lookup(t.Name) == nil {
-			f.AddFlag(t)
-		}
-	})
-	f.SortFlags = false
+	addTrainingFlags(f, o.Flags, notSimulated)
 	completeValues(c, settingValues())
 	return c
 }
