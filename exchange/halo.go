@@ -147,8 +147,20 @@ func (p *HaloPlan) weighted(d *nn.Degrees) *nn.Degrees {
 // Split separates the edges from local rows and from halo rows, which are numbered from 0
 // again.
 func (p *HaloPlan) Split() (local, remote *graph.CSR) {
-	g, n := p.In, p.In.Nodes()
-	local, remote = &graph.CSR{Indptr: make([]int64, n+1)}, &graph.CSR{Indptr: make([]int64, n+1)}
+	g, n, near := p.In, p.In.Nodes(), 0
+	for _, u := range g.Indices {
+		if int(u) < p.Src {
+			near++
+		}
+	}
+	list := func(edges int) *graph.CSR {
+		out := &graph.CSR{Indptr: make([]int64, n+1), Indices: make([]uint32, 0, edges)}
+		if g.Weights != nil {
+			out.Weights = make([]float32, 0, edges)
+		}
+		return out
+	}
+	local, remote = list(near), list(len(g.Indices)-near)
 	for v := range n {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			to, u := local, g.Indices[e]

@@ -1,6 +1,9 @@
 package exchange
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Vertex is what is known of a vertex that others own.
 type Vertex struct {
@@ -14,9 +17,9 @@ const VertexBytes = 16
 
 // Append writes a vertex to a message.
 func (v Vertex) Append(b []byte) []byte {
-	b, _ = binary.Append(b, binary.LittleEndian, []uint32{v.ID, v.Degree})
-	b, _ = binary.Append(b, binary.LittleEndian, v.GCNDegree)
-	return b
+	b = binary.LittleEndian.AppendUint32(b, v.ID)
+	b = binary.LittleEndian.AppendUint32(b, v.Degree)
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(v.GCNDegree))
 }
 
 // Vertex is a local vertex, core or halo.
@@ -25,7 +28,16 @@ func (w *Worker) Vertex(local uint32) Vertex {
 }
 
 // Vertex is the next vertex of a message.
-func (r *Reader) Vertex() Vertex { return Vertex{r.Number(), r.Number(), take[float64](r, 1)[0]} }
+func (r *Reader) Vertex() Vertex {
+	id, degree := r.Number(), r.Number()
+	if len(r.b) < 8 {
+		r.short = true
+		return Vertex{ID: id, Degree: degree}
+	}
+	out := Vertex{id, degree, math.Float64frombits(binary.LittleEndian.Uint64(r.b))}
+	r.b = r.b[8:]
+	return out
+}
 
 // Reader takes numbers off bytes; short is set once there were too few.
 type Reader struct {
@@ -34,7 +46,15 @@ type Reader struct {
 }
 
 // Number is the next number.
-func (r *Reader) Number() uint32 { return take[uint32](r, 1)[0] }
+func (r *Reader) Number() uint32 {
+	if len(r.b) < 4 {
+		r.short = true
+		return 0
+	}
+	x := binary.LittleEndian.Uint32(r.b)
+	r.b = r.b[4:]
+	return x
+}
 
 // NewReader reads a message.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }

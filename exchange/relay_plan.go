@@ -90,6 +90,9 @@ func (s *Setup) relayedHalo() (*HaloPlan, error) {
 	c := &Replicas{Setup: s, In: s.W.Edges()}
 	c.First, c.Last = s.W.Server()
 	c.number()
+	if err := c.describeAll(); err != nil {
+		return nil, err
+	}
 	plan, direct, err := c.plan(0, s.W.Part.Book.Owner)
 	if err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func (r *haloRow) from() int {
 // the same.
 func (s *Setup) HaloSources() (inside, between, relayed int64, err error) {
 	first, last := s.W.Server()
-	var rows []haloRow
+	rows := make([]haloRow, 0, len(s.W.Part.Halo))
 	for _, v := range s.W.Part.Halo {
 		rows = append(rows, haloRow{v: v, holder: s.W.Part.Book.Owner(v), relay: -1})
 	}
@@ -153,21 +156,17 @@ func (s *Setup) relayTo(first, last int, rows []haloRow) (relay [][]uint32, err 
 	if err != nil {
 		return nil, err
 	}
-	needed := map[uint32][]int{} // by which workers, ascending
-	for q, b := range lists {
-		for _, v := range Numbers(b) {
-			needed[v] = append(needed[v], q)
-		}
-	}
+	needed := newNeeds(lists)
 	me := s.W.End.Rank()
 	for i := range rows {
 		if r := &rows[i]; outside(r.holder) {
-			if r.relay = relayer(r.v, needed[r.v]); r.relay == me {
+			if r.relay = relayer(r.v, needed.by(r.v)); r.relay == me {
 				r.relay = -1
 			}
 		}
 	}
-	for v, workers := range needed {
+	for _, v := range needed.IDs {
+		workers := needed.by(v)
 		if relayer(v, workers) != me {
 			continue
 		}
@@ -181,6 +180,47 @@ func (s *Setup) relayTo(first, last int, rows []haloRow) (relay [][]uint32, err 
 		slices.Sort(list)
 	}
 	return relay, nil
+}
+
+// needs are the workers that need vertices.
+type needs struct {
+	Numbering
+	first   []int // by number: where a vertex's workers begin
+	workers []int
+}
+
+// newNeeds are those of the workers that sent lists of vertices.
+func newNeeds(lists [][]byte) *needs {
+	n := &needs{first: []int{0}}
+	each := make([][]uint32, len(lists)) // numbers of the vertices
+	for q, b := range lists {
+		each[q] = Numbers(b)
+		for i, v := range each[q] {
+			at, fresh := n.Put(v)
+			if each[q][i] = at; fresh {
+				n.first = append(n.first, 0)
+			}
+			n.first[at+1]++
+		}
+	}
+	for i := range n.IDs {
+		n.first[i+1] += n.first[i]
+	}
+	n.workers = make([]int, n.first[len(n.IDs)])
+	next := slices.Clone(n.first)
+	for q, list := range each {
+		for _, at := range list {
+			n.workers[next[at]] = q
+			next[at]++
+		}
+	}
+	return n
+}
+
+// by are the workers that need a vertex, ascending.
+func (n *needs) by(v uint32) []int {
+	at, _ := n.At(v)
+	return n.workers[n.first[at]:n.first[at+1]]
 }
 
 // relayer is one of those that need a vertex, each of them for about as many.

@@ -21,56 +21,73 @@ import (
 // more: a layer is masked by how many rows it has, and no row is ever moved.
 type Replicas struct {
 	*Setup
-	Owners *Lookup           // of vertices that are not here; nil: nothing is looked up
-	IDs    []uint32          // by number in the partition; within a depth ascending
-	Depth  []int             // falling
-	In     *graph.CSR        // in-edges of own vertices and of replicas with a depth, by number in the partition
-	Share  []float64         // of its in-edges that In has of each row; nil: all
-	Known  map[uint32]Vertex // that are not in the part
+	Owners *Lookup    // of vertices that are not here; nil: nothing is looked up
+	IDs    []uint32   // by number in the partition; within a depth ascending
+	Depth  []int      // falling
+	In     *graph.CSR // in-edges of own vertices and of replicas with a depth, by number in the partition
+	Share  []float64  // of its in-edges that In has of each row; nil: all
+	Known  *Vertices  // that are not in the part; nil: none
 	// Workers First to Last-1 are a server, and relay to each other what comes from other
 	// servers; Last 0: rows come directly from their holders.
 	First, Last int
 
-	all   []uint32          // own vertices, replicas, then the others that In names
-	place map[uint32]uint32 // where those that are not own stand in all
-	from  []uint32          // In's indices as places in all
+	all      []uint32  // own vertices, replicas, then the others that In names
+	others   Numbering // of those that are not own: their places in all after own ones
+	vertices []Vertex  // by place in all
+	from     []uint32  // In's indices as places in all
 }
 
 // number gives every vertex that occurs its place in one list.
 func (c *Replicas) number() {
-	c.place = make(map[uint32]uint32, len(c.IDs))
-	for v := range uint32(c.W.Part.Core()) {
-		c.all = append(c.all, c.W.Global(v))
-	}
-	put := func(v uint32) uint32 {
-		at, ok := c.at(v)
-		if !ok {
-			at = uint32(len(c.all))
-			c.place[v], c.all = at, append(c.all, v)
-		}
-		return at
-	}
+	core := uint32(c.W.Part.Core())
 	for _, v := range c.IDs {
-		put(v)
+		c.others.Put(v)
 	}
 	c.from = make([]uint32, len(c.In.Indices))
 	for e, v := range c.In.Indices {
-		c.from[e] = put(v)
+		own, ok := c.W.Own(v)
+		if !ok {
+			own, _ = c.others.Put(v)
+			own += core
+		}
+		c.from[e] = own
 	}
+	c.all = make([]uint32, core, int(core)+len(c.others.IDs))
+	for v := range core {
+		c.all[v] = c.W.Global(v)
+	}
+	c.all = append(c.all, c.others.IDs...)
 }
 
-// lookUpAll looks up the vertices that are not known.
-func (c *Replicas) lookUpAll() error {
-	var ask []uint32
-	for _, v := range c.all[c.W.Part.Core():] {
-		if _, ok := c.vertex(v); !ok {
-			ask = append(ask, v)
+// describeAll finds what is known of all vertices that occur, and looks up those of which nothing is.
+func (c *Replicas) describeAll() error {
+	part := c.W.Part
+	core, seen := part.Core(), make([]bool, len(c.all))
+	c.vertices = make([]Vertex, len(c.all))
+	for v := range core {
+		c.vertices[v], seen[v] = c.W.Vertex(uint32(v)), true
+	}
+	for i, v := range part.Halo {
+		if at, ok := c.others.At(v); ok {
+			c.vertices[core+int(at)], seen[core+int(at)] = c.W.Vertex(uint32(core+i)), true
 		}
+	}
+	var ask []uint32
+	for i := core; i < len(c.all); i++ {
+		if m, ok := c.Known.Of(c.all[i]); ok {
+			c.vertices[i] = m
+		} else if !seen[i] {
+			ask = append(ask, c.all[i])
+		}
+	}
+	if len(ask) == 0 {
+		return nil
 	}
 	slices.Sort(ask)
 	got, err := c.Owners.Vertices(ask)
 	for i, m := range got {
-		c.Known[ask[i]] = m
+		at, _ := c.others.At(ask[i])
+		c.vertices[core+int(at)] = m
 	}
 	return err
 }
@@ -80,8 +97,8 @@ func (c *Replicas) at(v uint32) (uint32, bool) {
 	if own, ok := c.W.Own(v); ok {
 		return own, true
 	}
-	at, ok := c.place[v]
-	return at, ok
+	at, ok := c.others.At(v)
+	return at + uint32(c.W.Part.Core()), ok
 }
 
 // rows is how many rows have a depth of at least d.
@@ -94,7 +111,7 @@ func (c *Replicas) rows(d int) int {
 // of a layer, where this one does not.
 func (c *Replicas) Halos(layers int, holder func(layer int, v uint32) int) ([]*Halo, error) {
 	c.number()
-	if err := c.lookUpAll(); err != nil {
+	if err := c.describeAll(); err != nil {
 		return nil, err
 	}
 	out := make([]*Halo, layers)
@@ -136,6 +153,7 @@ func (c *Replicas) plan(layer int, holder func(v uint32) int) (*HaloPlan, []uint
 	if err != nil {
 		return nil, nil, err
 	}
+	halo = bySender(halo, c.W.End.Size())
 	p := &HaloPlan{Src: src, In: &graph.CSR{Indptr: c.In.Indptr[:dst+1], Indices: make([]uint32, edges)}}
 	if c.In.Weights != nil {
 		p.In.Weights = c.In.Weights[:edges]
@@ -156,33 +174,28 @@ func (c *Replicas) plan(layer int, holder func(v uint32) int) (*HaloPlan, []uint
 func (c *Replicas) describe(p *HaloPlan, halo []haloRow, dst int) {
 	n := p.Src + len(halo)
 	p.Degrees = &nn.Degrees{All: make([]float64, n), NoLoops: make([]float64, n)}
-	p.IDs = make([]uint32, n)
-	rows := slices.Clone(c.all[:p.Src])
-	for i := range halo {
-		rows = append(rows, halo[i].v)
-	}
-	for i, v := range rows {
-		m, _ := c.vertex(v)
+	p.IDs, p.Halo = make([]uint32, n), make([]uint32, len(halo))
+	put := func(i int, m *Vertex) {
 		p.IDs[i], p.Degrees.All[i], p.Degrees.NoLoops[i] = m.ID, float64(m.Degree), m.GCNDegree
 	}
-	p.Halo = rows[p.Src:]
+	for i := range p.Src {
+		put(i, &c.vertices[i])
+	}
+	for i := range halo {
+		p.Halo[i] = halo[i].v
+		put(p.Src+i, &c.vertices[p.Src+int(halo[i].place)])
+	}
 	if c.Share != nil {
 		p.Scales = keptDegrees(p.Degrees.Slice(0, dst), c.Share)
 	}
 }
 
-// order sorts halo rows, direct ones first, each by who sends them, and lists where
-// senders begin and what is relayed. It returns where each row, by its place, stands, and
-// the vertices that come directly.
+// order lists where the senders of halo rows begin, which are by sender, and what is relayed. It returns where
+// each row, by its place, stands, and the vertices that come directly.
 func (c *Replicas) order(p *HaloPlan, halo []haloRow, relay [][]uint32) (at, direct []uint32) {
-	slices.SortFunc(halo, func(a, b haloRow) int {
-		return cmp.Or(cmp.Compare(min(a.relay, 0), min(b.relay, 0)), cmp.Compare(a.from(), b.from()),
-			cmp.Compare(a.v, b.v))
-	})
 	n := c.W.End.Size()
 	at = make([]uint32, len(c.all)-p.Src)
 	p.HaloPtr, p.Relay = make([]int64, n+1), &RelayPlan{SendPtr: make([]int64, n+1), HaloPtr: make([]int64, n+1)}
-	place := map[uint32]uint32{} // of direct rows
 	for i := range halo {
 		r := &halo[i]
 		at[r.place] = uint32(i)
@@ -192,18 +205,45 @@ func (c *Replicas) order(p *HaloPlan, halo []haloRow, relay [][]uint32) (at, dir
 			continue
 		}
 		p.HaloPtr[r.holder+1]++
-		place[r.v], direct = uint32(i), append(direct, r.v)
+		direct = append(direct, r.v)
 	}
 	for q := range n {
 		for _, v := range relay[q] {
-			p.Relay.Send = append(p.Relay.Send, place[v])
-			p.Relay.sendHolders = append(p.Relay.sendHolders, halo[place[v]].holder)
+			place, _ := c.at(v)
+			row := at[int(place)-p.Src]
+			p.Relay.Send = append(p.Relay.Send, row)
+			p.Relay.sendHolders = append(p.Relay.sendHolders, halo[row].holder)
 		}
 		p.HaloPtr[q+1] += p.HaloPtr[q]
 		p.Relay.HaloPtr[q+1] += p.Relay.HaloPtr[q]
 		p.Relay.SendPtr[q+1] = int64(len(p.Relay.Send))
 	}
 	return at, direct
+}
+
+// bySender are rows with the direct ones first, each by who sends them, of n workers; rows of one sender stay in
+// their order.
+func bySender(rows []haloRow, n int) []haloRow {
+	group := func(r *haloRow) int {
+		if r.relay >= 0 {
+			return n + r.relay
+		}
+		return r.holder
+	}
+	next := make([]int, 2*n+1)
+	for i := range rows {
+		next[group(&rows[i])+1]++
+	}
+	for i := range 2 * n {
+		next[i+1] += next[i]
+	}
+	out := make([]haloRow, len(rows))
+	for i := range rows {
+		at := &next[group(&rows[i])]
+		out[*at] = rows[i]
+		*at++
+	}
+	return out
 }
 
 // keptDegrees are the degrees that make kept edges count for those left out: means are over
@@ -219,36 +259,22 @@ func keptDegrees(d *nn.Degrees, kept []float64) *nn.Degrees {
 	return out
 }
 
-// needed lists what edges need beyond the first src rows, by holder and vertex.
+// needed lists what edges need beyond the first src rows, by vertex.
 func (c *Replicas) needed(edges int64, src int, holder func(v uint32) int) (rows []haloRow) {
-	seen := make([]bool, len(c.all)-src)
+	seen, count := make([]bool, len(c.all)-src), 0
 	for _, p := range c.from[:edges] {
 		if p := int(p) - src; p >= 0 && !seen[p] {
 			seen[p] = true
-			v := c.all[src+p]
+			count++
+		}
+	}
+	rows = make([]haloRow, 0, count)
+	for v, at := range c.others.Ascending() {
+		if p := c.W.Part.Core() + int(at) - src; p >= 0 && seen[p] {
 			rows = append(rows, haloRow{v: v, place: uint32(p), holder: holder(v), relay: -1})
 		}
 	}
-	slices.SortFunc(rows, func(a, b haloRow) int {
-		return cmp.Or(cmp.Compare(a.holder, b.holder),
-			cmp.Compare(a.v, b.v))
-	})
 	return rows
-}
-
-// vertex is what is known of a vertex, if anything is.
-func (c *Replicas) vertex(v uint32) (Vertex, bool) {
-	if own, ok := c.W.Own(v); ok {
-		return c.W.Vertex(own), true
-	}
-	if m, ok := c.Known[v]; ok {
-		return m, true
-	}
-	at, ok := slices.BinarySearch(c.W.Part.Halo, v)
-	if !ok {
-		return Vertex{}, false
-	}
-	return c.W.Vertex(uint32(c.W.Part.Core() + at)), true
 }
 
 // askFor tells holders which rows this worker needs, and learns which they need.
@@ -341,9 +367,8 @@ func appendRows[T any](dst, src []T, at []int, cols int) []T {
 // datasetIDs are those of own vertices and replicas.
 func (c *Replicas) datasetIDs() []uint32 {
 	ids := slices.Clone(c.W.Part.IDs[:c.W.Part.Core()])
-	for _, v := range c.IDs {
-		m, _ := c.vertex(v)
-		ids = append(ids, m.ID)
+	for i := range c.IDs {
+		ids = append(ids, c.vertices[c.W.Part.Core()+i].ID)
 	}
 	return ids
 }

@@ -39,8 +39,11 @@ func (g *growth) add(n *neighbourhood) {
 	}
 	var remote int64
 	for _, u := range before.in.Indices {
-		if _, own := n.w.Own(u); !own && !n.needed[u] && n.holder(u) != n.w.End.Rank() {
-			n.needed[u] = true
+		if _, own := n.w.Own(u); own {
+			continue
+		}
+		if _, seen := n.needed.At(u); !seen && n.holder(u) != n.w.End.Rank() {
+			n.needed.Put(u)
 			remote++
 		}
 	}

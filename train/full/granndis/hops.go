@@ -1,7 +1,6 @@
 package granndis
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -20,19 +19,21 @@ type neighbourhood struct {
 	costs       *site.Costs
 	first, last int // workers of this server: first to last-1
 	hops        []hop
-	where       map[uint32]int // which worker of this server has a vertex of other servers
-	hopOf       map[uint32]int
-	known       map[uint32]exchange.Vertex // those vertices
-	size        []size                     // of the workers of the server
-	works       []work                     // of layers
-	k           int                        // layers that will be preloaded; -1: not known yet
+	placed      []place           // where vertices of other servers are, as known numbers them
+	known       exchange.Vertices // those vertices
+	size        []size            // of the workers of the server
+	works       []work            // of layers
+	k           int               // layers that will be preloaded; -1: not known yet
 	// by worker of the server, the share of its hop 1 that is received all the same
 	received []float64
 	links    map[uint32]int64 // edges into the server that were seen, for sampling
 	pick     *sampling        // nil: everything
 	grown    growth
-	needed   map[uint32]bool // rows of other workers of the server
+	needed   exchange.Numbering // rows of other workers of the server
 }
+
+// place is the worker of this server that has a vertex, and the hop that it is of.
+type place struct{ worker, hop int32 }
 
 // hop is this worker's share of one; hop 0 are its own vertices.
 type hop struct {
@@ -52,9 +53,8 @@ func newNeighbourhood(l *exchange.Setup, costs *site.Costs, k int, pick *samplin
 		return nil, err
 	}
 	first, last := l.W.Server()
-	n := &neighbourhood{Lookup: owners, w: l.W, costs: costs, first: first, last: last, where: map[uint32]int{},
-		hopOf: map[uint32]int{}, known: map[uint32]exchange.Vertex{},
-		links: map[uint32]int64{}, k: k, works: works(l.W), pick: pick, needed: map[uint32]bool{}}
+	n := &neighbourhood{Lookup: owners, w: l.W, costs: costs, first: first, last: last, links: map[uint32]int64{}, k: k,
+		works: works(l.W), pick: pick}
 	own := hop{in: l.W.Edges()}
 	for v := range uint32(l.W.Part.Core()) {
 		own.ids = append(own.ids, l.W.Global(v))
@@ -78,10 +78,18 @@ func (n *neighbourhood) remote(v uint32) bool {
 
 // holder is the worker that computes a vertex for this server.
 func (n *neighbourhood) holder(v uint32) int {
-	if q, ok := n.where[v]; ok {
-		return q
+	if at, ok := n.at(v); ok {
+		return int(at.worker)
 	}
 	return n.w.Part.Book.Owner(v)
+}
+
+// at is where a vertex of other servers is, if this server has it.
+func (n *neighbourhood) at(v uint32) (place, bool) {
+	if i, ok := n.known.At(v); ok {
+		return n.placed[i], true
+	}
+	return place{}, false
 }
 
 // next finds one more hop. It reports whether any server has grown by it.
@@ -134,18 +142,28 @@ const findingBytes = 8 + exchange.VertexBytes
 
 // fresh are the vertices that a hop's edges lead to for the first time, ascending.
 func (n *neighbourhood) fresh(h *hop) (out []finding) {
-	need := map[uint32]uint32{}
+	var found exchange.Numbering
+	var need []uint32
 	for _, u := range h.in.Indices {
-		if n.remote(u) {
-			need[u]++
+		if !n.remote(u) {
+			continue
 		}
-	}
-	for v, edges := range need {
-		if _, ok := n.where[v]; !ok {
-			out = append(out, finding{v: v, need: edges})
+		i, fresh := found.Put(u)
+		if fresh {
+			need = append(need, 0)
 		}
+		need[i]++
 	}
-	slices.SortFunc(out, func(a, b finding) int { return cmp.Compare(a.v, b.v) })
+	ids := slices.DeleteFunc(slices.Clone(found.IDs), func(v uint32) bool {
+		_, ok := n.at(v)
+		return ok
+	})
+	slices.Sort(ids)
+	out = make([]finding, 0, len(ids))
+	for _, v := range ids {
+		i, _ := found.At(v)
+		out = append(out, finding{v: v, need: need[i]})
+	}
 	return out
 }
 
@@ -170,30 +188,53 @@ func (n *neighbourhood) described(f []finding) ([]finding, error) {
 // tell tells the other workers of the server what this one found, and returns what
 // all of them found, by vertex and worker.
 func (n *neighbourhood) tell(mine []finding) (all []finding, err error) {
-	var b []byte
+	b := make([]byte, 0, findingBytes*len(mine))
 	for _, f := range mine {
-		b, _ = binary.Append(b, binary.LittleEndian, []uint32{f.v, f.need})
-		b = f.Vertex.Append(b)
+		b = binary.LittleEndian.AppendUint32(b, f.v)
+		b = f.Vertex.Append(binary.LittleEndian.AppendUint32(b, f.need))
 	}
 	in, err := n.TellServer(n.first, n.last, b)
 	if err != nil {
 		return nil, err
 	}
 	for q, b := range in {
-		r := exchange.NewReader(b)
-		for range len(b) / findingBytes {
-			all = append(all, finding{v: r.Number(), need: r.Number(), worker: q - n.first, Vertex: r.Vertex()})
+		r, theirs := exchange.NewReader(b), make([]finding, len(b)/findingBytes)
+		for i := range theirs {
+			theirs[i] = finding{v: r.Number(), need: r.Number(), worker: q - n.first, Vertex: r.Vertex()}
+		}
+		all = merged(all, theirs)
+	}
+	return all, nil
+}
+
+// merged are two lists by vertex as one; of equal vertices those of a are first.
+func merged(a, b []finding) []finding {
+	if len(a) == 0 || len(b) == 0 {
+		return append(a, b...)
+	}
+	out := make([]finding, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].v <= b[0].v {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
 		}
 	}
-	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.v, b.v) })
-	return all, nil
+	return append(append(out, a...), b...)
 }
 
 // replicas are those of this worker if k layers are preloaded.
 func (n *neighbourhood) replicas(k int) *exchange.Replicas {
-	c := &exchange.Replicas{Setup: n.Setup, Owners: n.Lookup, Known: n.known, First: n.first, Last: n.last,
+	c := &exchange.Replicas{Setup: n.Setup, Owners: n.Lookup, Known: &n.known, First: n.first, Last: n.last,
 		In: &graph.CSR{Indptr: []int64{0}, EdgeDim: n.w.Part.In.EdgeDim}}
 	own := &n.hops[0]
+	edges := len(own.in.Indices)
+	for _, h := range n.hops[1:min(max(k, 1), len(n.hops))] {
+		if h.in != nil {
+			edges += len(h.in.Indices)
+		}
+	}
+	c.In.Indices = make([]uint32, 0, edges)
 	for i := range own.ids {
 		addEdges(c, own, i)
 	}

@@ -50,8 +50,9 @@ func (n *neighbourhood) loads(k int) []int64 {
 	for w, z := range n.size {
 		out[w] = n.workOf(len(n.works), z.vertices, z.edges)
 	}
-	for v, q := range n.where {
-		out[q-n.first] += n.workOf(k-n.hopOf[v], 1, int64(n.known[v].Degree))
+	for i, at := range n.placed {
+		m, _ := n.known.Of(n.known.IDs[i])
+		out[int(at.worker)-n.first] += n.workOf(k-int(at.hop), 1, int64(m.Degree))
 	}
 	for w, z := range n.size {
 		if z.vertices == 0 {
@@ -70,12 +71,13 @@ func (n *neighbourhood) place(all []finding) (mine []uint32) {
 	if k < 0 {
 		k = hop + 1
 	}
-	var wanted []want
+	wanted := make([]want, 0, len(all))
+	workers := len(n.size)
+	needs := make([]uint32, workers*len(all)) // one piece per vertex
 	for i, f := range all {
 		if i == 0 || f.v != all[i-1].v {
 			wanted = append(wanted, want{weight: n.workOf(k-hop, 1, int64(f.Degree)) + 1,
-				need: make([]uint32, len(n.size))})
-			n.known[f.v] = f.Vertex
+				need: needs[len(wanted)*workers:][:workers]})
 		}
 		wanted[len(wanted)-1].need[f.worker] = f.need
 	}
@@ -86,8 +88,10 @@ func (n *neighbourhood) place(all []finding) (mine []uint32) {
 			continue
 		}
 		i++
-		n.where[f.v], n.hopOf[f.v] = n.first+at[i], hop
-		if n.where[f.v] == n.w.End.Rank() {
+		to := place{worker: int32(n.first + at[i]), hop: int32(hop)}
+		n.known.Know(f.v, f.Vertex)
+		n.placed = append(n.placed, to)
+		if int(to.worker) == n.w.End.Rank() {
 			mine = append(mine, f.v)
 		}
 	}

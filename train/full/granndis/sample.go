@@ -158,8 +158,8 @@ func (n *neighbourhood) keeps(j int, u uint32) bool {
 	if !n.remote(u) {
 		return true
 	}
-	hop, ok := n.hopOf[u]
-	return ok && hop <= j+1
+	at, ok := n.at(u)
+	return ok && int(at.hop) <= j+1
 }
 
 // sampled trains on what was sampled and measures on everything.
@@ -199,7 +199,7 @@ func newSampled(s *train.Site, w *exchange.Worker, o options, k, layers int) (tr
 		return nil, err
 	}
 	w.Note("granndis samples at most %d hops and %d neighbours beyond a server: the first has %d vertices of others",
-		pick.hops, pick.fanout, len(n.where))
+		pick.hops, pick.fanout, len(n.placed))
 	measuring := exchange.NewAggregator(w, exchange.NewRows(w), exchange.NewHalo(w.Dev, exchange.PartHalo(w.Part)))
 	return &sampled{Aggregator: on.Aggregator, training: on, measuring: measuring}, nil
 }

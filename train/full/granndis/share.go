@@ -22,9 +22,9 @@ func (n *neighbourhood) receive(share float64) {
 	}
 	count := make([]float64, n.last-n.first)
 	all := 0.0
-	for v, q := range n.where {
-		if n.hopOf[v] == 1 {
-			count[q-n.first]++
+	for _, at := range n.placed {
+		if at.hop == 1 {
+			count[int(at.worker)-n.first]++
 			all++
 		}
 	}
@@ -36,7 +36,10 @@ func (n *neighbourhood) receive(share float64) {
 // receives reports whether a vertex of hop 1 is received in layer k-1.
 func (n *neighbourhood) receives(v uint32) bool {
 	const steps = 1 << 16
-	return n.received != nil && n.remote(v) && float64(v*2654435761>>16) < n.received[n.where[v]-n.first]*steps
+	if n.received == nil || !n.remote(v) {
+		return false
+	}
+	return float64(v*2654435761>>16) < n.received[n.holder(v)-n.first]*steps
 }
 
 // countLocal counts the edges that are summed over while rows come.

@@ -79,6 +79,16 @@ func (d *dependencies) raise(v uint32, depth int) (r raised) {
 	return r
 }
 
+// seconds is what having v at a depth takes. (Most halo vertices are asked for their features alone, and gain
+// nothing: they are not worth the maps of raise.)
+func (d *dependencies) seconds(v uint32, depth int) float64 {
+	if depth > 0 || d.isOwn(v) || d.depthOf(v) >= 0 {
+		return d.raise(v, depth).seconds
+	}
+	seconds, _ := d.step(0, d.degree[v])
+	return seconds
+}
+
 // step is what one more layer of a replica takes: to depth j, from one less.
 func (d *dependencies) step(j int, degree int64) (seconds float64, bytes int64) {
 	if j < len(d.costs.Layers) && d.costs.Layers[j].TransformFirst {
@@ -113,7 +123,7 @@ func (d *dependencies) saves(c candidate, depth int) (seconds float64) {
 func (d *dependencies) greedy(candidates []candidate, depth int) (taken int) {
 	first := make(map[uint32]float64, len(candidates))
 	for _, c := range candidates {
-		first[c.v] = d.raise(c.v, depth).seconds
+		first[c.v] = d.seconds(c.v, depth)
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(first[a.v], first[b.v]), cmp.Compare(a.v, b.v))

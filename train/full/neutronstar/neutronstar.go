@@ -85,8 +85,7 @@ func newHybrid(l *exchange.Setup, c *cost.Epoch, budget int64) (train.Strategy, 
 	if err != nil {
 		return nil, err
 	}
-	h := &hybrid{Lookup: owners, w: l.W, dependencies: newDependencies(c, own, budget),
-		known: map[uint32]exchange.Vertex{}}
+	h := &hybrid{Lookup: owners, w: l.W, dependencies: newDependencies(c, own, budget)}
 	if err := h.choose(); err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ type hybrid struct {
 	*exchange.Lookup
 	*dependencies
 	w     *exchange.Worker
-	known map[uint32]exchange.Vertex
+	known exchange.Vertices
 }
 
 // choose goes through the layers, until none has anything to recompute on any worker.
@@ -147,7 +146,7 @@ func (h *hybrid) candidates(layer int) (out []candidate) {
 		if h.w.Part.Book.Server(h.w.Part.Book.Owner(v)) == h.w.Part.Book.Server(h.w.End.Rank()) {
 			c.byteSeconds = h.costs.Inside
 		}
-		if r := h.raise(v, layer); r.seconds < h.saves(c, layer) {
+		if h.seconds(v, layer) < h.saves(c, layer) {
 			out = append(out, c)
 		}
 	}
@@ -184,7 +183,8 @@ func (h *hybrid) lookUp(candidates []candidate, layer int) error {
 	ids = sorted(unknown)
 	vertices, err := h.Vertices(ids)
 	for i, m := range vertices {
-		h.known[ids[i]], h.degree[ids[i]] = m, int64(m.Degree)
+		h.known.Know(ids[i], m)
+		h.degree[ids[i]] = int64(m.Degree)
 	}
 	return err
 }
@@ -192,7 +192,7 @@ func (h *hybrid) lookUp(candidates []candidate, layer int) error {
 // replicas are what was chosen, in the order that halos want.
 func (h *hybrid) replicas() *exchange.Replicas {
 	part := h.w.Part.In
-	c := &exchange.Replicas{Setup: h.Setup, Owners: h.Lookup, Known: h.known,
+	c := &exchange.Replicas{Setup: h.Setup, Owners: h.Lookup, Known: &h.known,
 		In: &graph.CSR{Indptr: slices.Clone(part.Indptr), Weights: slices.Clone(part.Weights),
 			EdgeDim: part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
 	for _, u := range h.w.Part.In.Indices {
