@@ -92,8 +92,7 @@ type scene struct {
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{t: t, dir: t.TempDir(), port: freePort(), runs: map[string]*scene{}}
 	s.env = append(os.Environ(), "TMPDIR="+t.TempDir(), "STARLING="+binary)
-	s.do("starling generate sbm --nodes 400 --edges 3000 --features 16 --classes 4 --out graph --quiet")
-	s.do("starling partition graph --parts 2 --out parts --quiet")
+	copyInto(t, s.dir, "graph", "parts")
 	return s
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -142,9 +144,37 @@ func refused(t *testing.T, o output, words, args []string) {
 func small(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out",
-		"graph", "--quiet")
+	copyInto(t, dir, "graph")
 	return dir
+}
+
+// made has the folders that many tests begin with: graph, and parts with two parts of it.
+var made = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "made"); err != nil {
+		return "", err
+	}
+	for _, line := range []string{
+		"generate sbm --nodes 400 --edges 3000 --features 16 --classes 4 --out graph --quiet",
+		"partition graph --parts 2 --out parts --quiet"} {
+		c := exec.Command(binary, strings.Fields(line)...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("starling %s: %w: %s", line, err, out)
+		}
+	}
+	return dir, nil
+})
+
+// copyInto copies folders of made into a test's.
+func copyInto(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	from, err := made()
+	for _, name := range names {
+		err = errors.Join(err, os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(from, name))))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 var quick = []string{"--layers", "2", "--hidden", "16", "--epochs", "10"}

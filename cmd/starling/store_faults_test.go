@@ -74,15 +74,18 @@ func TestSlowOwner(t *testing.T) {
 func TestOwnerStoppedForAWhile(t *testing.T) {
 	t.Parallel()
 	dir := small(t)
-	args := slices.Concat(remote, []string{"--epochs", "40", "--json", "r.json", "--heartbeat", fmt.Sprint(hang.Seconds())})
-	s := start(t, dir, trainArgs(args...)...)
+	args := slices.Concat(remote, []string{"--json", "r.json", "--heartbeat", fmt.Sprint(hang.Seconds())})
+	s := start(t, dir, trainArgs(slices.Concat(args, endless)...)...)
 	s.until(t, `^epoch `)
 	syscall.Kill(stopOwner(t, dir), syscall.SIGCONT)
-	if status := s.end(); status != 0 {
+	s.until(t, `^epoch `)
+	s.Process.Signal(syscall.SIGINT)
+	if status := s.end(); status != 130 {
 		t.Fatalf("status %d: %s", status, s.stderr.String())
 	}
-	got := losses(t, result(t, readFile(t, dir, "r.json")))
-	works(t, dir, trainArgs(append(args, "--quiet")...)...)
+	m := result(t, readFile(t, dir, "r.json"))
+	got := losses(t, m)
+	works(t, dir, trainArgs(append(args, "--quiet", "--epochs", fmt.Sprint(m["epochs"]))...)...)
 	if want := losses(t, result(t, readFile(t, dir, "r.json"))); !slices.Equal(got, want) {
 		t.Errorf("losses %v, undisturbed %v", got, want)
 	}

@@ -303,6 +303,7 @@ func TestUnauthenticatedPeers(t *testing.T) {
 				}
 			}
 			j := s.attackedJob(with)
+			faster := slowed(t, s.run("two").Process.Pid)
 			var wg sync.WaitGroup
 			for _, p := range j.ports {
 				if secured == "token" {
@@ -314,6 +315,7 @@ func TestUnauthenticatedPeers(t *testing.T) {
 			}
 			wg.Wait()
 			j.flood(with)
+			faster()
 			j.finish(with)
 		})
 	}
