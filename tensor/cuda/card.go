@@ -221,7 +221,8 @@ func (c *card) load(module string) (m uintptr) {
 }
 
 // Modules are the names of the kernels' files.
-var Modules = []string{"aggregate", "attention", "edgewise", "elements", "mma", "product", "rows"}
+var Modules = []string{"aggregate", "attention", "edgewise", "elements", "mma_bf16", "mma_split", "mma_tf32",
+	"product", "rows"}
 
 // PTX is the committed code of a module.
 func PTX(module string) []byte {

@@ -17,17 +17,28 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 	if op.TransA {
 		depth = a.Rows
 	}
-	switch {
-	case depth == 0:
+	if depth == 0 {
 		if !op.Add {
 			d.zero(dst)
 		}
 		d.after(dst, op.Epilogue)
-	case d.blas != nil:
-		d.multiplyBLAS(dst, a, b, op, depth)
+		return
+	}
+	t := F32
+	if a.Type() == BF16 || b.Type() == BF16 {
+		t = BF16
+	}
+	x, y := d.factor(a, t), d.factor(b, t)
+	if d.blas != nil {
+		d.gemm(dst, x, y, op, depth)
 		d.after(dst, op.Epilogue)
-	default:
-		d.multiply(dst, a, b, op, depth)
+	} else {
+		d.multiply(dst, x, y, op, depth)
+	}
+	for _, pair := range [][2]Matrix{{x, a}, {y, b}} {
+		if pair[0] != pair[1] {
+			d.release(pair[0])
+		}
 	}
 }
 
@@ -38,65 +49,59 @@ func (d *Device) after(dst Matrix, e Epilogue) {
 	}
 }
 
-// multiplyBLAS has cuBLAS multiply. It wants both factors in one type: bfloat16 where one is.
-func (d *Device) multiplyBLAS(dst, a, b Matrix, op tensor.MatMul, depth int) {
-	x, y := a, b
-	if a.Type() != b.Type() {
-		x, y = d.asBF16(a), d.asBF16(b)
-	}
-	d.gemm(dst, x, y, op, depth)
-	for _, pair := range [][2]Matrix{{x, a}, {y, b}} {
-		if pair[0] != pair[1] {
-			d.release(pair[0])
-		}
-	}
-}
-
-// asBF16 is a matrix in bfloat16: itself, or a copy that is released after use.
-func (d *Device) asBF16(m Matrix) Matrix {
-	if m.Type() == BF16 {
+// factor is a factor in the type of both: itself, or a copy that is released after use. Our own kernels copy four bytes
+// at least, so rows of an odd number of bfloat16 are copied first.
+func (d *Device) factor(m Matrix, t DType) Matrix {
+	if m.Type() == t && (d.blas != nil || begins(m, 4/t.Size())) {
 		return m
 	}
-	c := d.scratch(BF16, m.Rows, m.Cols)
+	c := d.scratch(t, m.Rows, (m.Cols+7)&^7).Columns(0, m.Cols)
 	d.each("combine", c, &elementArgs{dst: of(c), x: of(m), a: 1}, m)
 	return c
 }
 
 // productArgs is ProductArgs of kernels/product.cuh.
 type productArgs struct {
-	a, b                       uintptr
-	ai, ak, bk, bj             int64
-	m, n, k, piece             int64
-	part                       uintptr
-	dst                        mat
-	add                        int64
-	epi                        epi
-	tiles, fastA, fastB, pairs int64
+	a, b                uintptr
+	ai, ak, bk, bj      int64
+	m, n, k, piece      int64
+	part                uintptr
+	dst                 mat
+	add                 int64
+	epi                 epi
+	tiles, area, pieces int64
+	follows             int64
+	unitA, unitB, wide  int64
 }
 
 // multiply is the product by our own kernel, what follows it included. A sum over very many rows is cut in
-// pieces where there are fewer tiles than the card has processors.
+// pieces where there are fewer tiles than the card runs blocks.
 func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols), k: int64(depth), dst: of(dst),
-		add: number(op.Add), epi: epiOf(op.Epilogue), fastA: number(begins(a, 4)), fastB: number(begins(b, 4)),
-		pairs: number(begins(dst, 2))}
+		add: number(op.Add), epi: epiOf(op.Epilogue), follows: number(op.Add || !op.Epilogue.Empty()),
+		unitA: unit(a), unitB: unit(b), wide: number(unit(dst) == 16)}
 	p.ai, p.ak = strides(a, op.TransA)
 	p.bk, p.bj = strides(b, op.TransB)
-	module, name, wide := d.productKernel(a, b, dst.Cols)
-	rows, cols := (dst.Rows+127)/128, (dst.Cols+wide-1)/wide
-	p.tiles = int64(cols)
+	module, name, wide := d.productKernel(a.Type(), op, dst.Cols)
+	cols := (dst.Cols + wide - 1) / wide
+	area, blocksAtOnce := (dst.Rows+127)/128*cols, 2*max(1, d.card.Processors)
 	pieces := 1
-	if want := 2 * d.card.Processors / (rows * cols); want > 1 && depth > 1024 {
-		pieces = min(want, (depth+511)/512)
+	if depth > 1024 {
+		pieces = max(1, min(blocksAtOnce/area, (depth+511)/512))
 	}
 	p.piece = int64((depth+pieces-1)/pieces+31) &^ 31
 	pieces = (depth + int(p.piece) - 1) / int(p.piece)
+	p.tiles, p.area, p.pieces = int64(cols), int64(area), int64(pieces)
 	var part Matrix
 	if pieces > 1 {
 		part = d.scratch(F32, pieces*dst.Rows, dst.Cols)
 		p.part = at(part)
 	}
-	launch(d, module, name, size3{rows * cols, 1, pieces}, oneBlock, &p)
+	if module == "product" {
+		launch(d, module, name, size3{area, 1, pieces}, oneBlock, &p)
+	} else {
+		launch(d, module, name, size3{x: min(area*pieces, blocksAtOnce)}, size3{x: 128}, &p)
+	}
 	if pieces > 1 {
 		p.k = int64(pieces)
 		launch(d, "product", "product_join", blocks(dst.Rows*dst.Cols), oneBlock, &p)
@@ -105,25 +110,34 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 }
 
 // productKernel is the kernel of a product, and how wide its tiles are: 64 where that leaves less of them empty.
-func (d *Device) productKernel(a, b Matrix, cols int) (module, name string, wide int) {
-	if wide = 128; cols%128 > 0 && cols%128 <= 64 {
+func (d *Device) productKernel(t DType, op tensor.MatMul, cols int) (module, name string, wide int) {
+	if wide = 128; cols%128 > 0 && cols%128 <= 64 || op.TransA && op.TransB {
 		wide = 64
 	}
 	switch {
-	case a.Type() != F32 || b.Type() != F32:
-		name = "mma_" + typeNames[a.Type()] + "_" + typeNames[b.Type()]
+	case t == BF16:
+		module = "mma_bf16"
 	case d.options.Exact:
 		return "product", "product_f32_f32", 128
 	case d.options.TF32:
-		name = "mma_tf32"
+		module = "mma_tf32"
 	default:
-		name = "mma_split"
+		module = "mma_split"
 	}
-	return "mma", fmt.Sprintf("%s_%d", name, wide), wide
+	letter := map[bool]string{false: "n", true: "t"}
+	return module, fmt.Sprintf("%s_%s%s_%d", module, letter[op.TransA], letter[op.TransB], wide), wide
 }
 
 // begins reports whether each row of a matrix begins where n of its numbers can be read at once.
 func begins(m Matrix, n int) bool { return at(m)%uintptr(n*m.Type().Size()) == 0 && m.Stride()%n == 0 }
+
+// unit is how many bytes of a matrix can be read at once.
+func unit(m Matrix) int64 {
+	if begins(m, 16/m.Type().Size()) {
+		return 16
+	}
+	return 4
+}
 
 // strides are how far apart the rows and columns of a factor are.
 func strides(m Matrix, transposed bool) (row, col int64) {

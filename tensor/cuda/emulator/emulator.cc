@@ -45,12 +45,21 @@ static unsigned __float_as_uint(float f) { unsigned x; memcpy(&x, &f, 4); return
 // Fibers.
 enum State { running, atWarp, atBlock, done };
 
+// A copy to shared memory that is made when its thread waits for it.
+struct Copy {
+	uintptr_t to;
+	const void *from;
+	int size, bytes, group;
+};
+
 struct Fiber {
 	void *sp;
 	State state;
 	unsigned mask;
 	uint64_t slot[2]; // what it shows to others of its warp, and the time before
 	unsigned words[2][6]; // likewise of a product
+	std::vector<Copy> copies;
+	int group;
 	unsigned turn;
 	dim thread;
 	std::vector<char> stack;
@@ -87,7 +96,8 @@ static void start(Fiber &f, unsigned t) {
 	top -= 2;
 	*top = (void *)fiber_main; // where the first switch returns to; the stack is then as after a call
 	f.sp = top - 6;
-	f.state = running, f.turn = 0;
+	f.state = running, f.turn = 0, f.group = 0;
+	f.copies.clear();
 	f.thread = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
 }
 
@@ -163,30 +173,73 @@ template <class T> static T __shfl_sync(unsigned mask, T x, int from, int width)
 	return exchange(mask, x, lane() / width * width + from % width);
 }
 
-// Products of a warp. Lane 4g + t has words t and t + 4 of rows g and g + 8 of the left side, and of column g of the
-// right one, and gets columns 2t and 2t + 1 of these rows. each is what the words of one step multiply to.
-template <class F> static void warpProduct(float *c, const unsigned *a, const unsigned *b, F each) {
+// Copies to shared memory, in groups.
+typedef uintptr_t Place;
+static Place placeOf(void *p) { return (Place)p; }
+static void copyLater(Place to, const void *from, int size, int bytes) {
+	if (to % size || (bytes && (uintptr_t)from % size))
+		fprintf(stderr, "emulator: a copy of %d bytes is not aligned\n", size), abort();
+	current->copies.push_back({to, from, size, bytes, current->group});
+}
+static void copy16(Place to, const void *from, int bytes) { copyLater(to, from, 16, bytes); }
+static void copy4(Place to, const void *from, int bytes) { copyLater(to, from, 4, bytes); }
+static void endCopies() { current->group++; }
+template <int N> static void waitCopies() {
+	std::vector<Copy> later;
+	for (const Copy &c : current->copies)
+		if (c.group + N >= current->group) later.push_back(c);
+		else memset((char *)c.to + c.bytes, 0, c.size - c.bytes), memcpy((void *)c.to, c.from, c.bytes);
+	current->copies.swap(later);
+}
+static unsigned wordAt(Place p) { return *(const unsigned *)p; }
+
+// What all lanes of this one's warp have shown: each has its own in a place of its fiber.
+template <class F> static Fiber *together(F show) {
 	Fiber *me = current;
 	unsigned turn = me->turn++ & 1;
-	memcpy(me->words[turn], a, 16), memcpy(me->words[turn] + 4, b, 8);
+	show(turn);
 	me->mask = 0xffffffffu;
 	waitAs(atWarp);
 	threadIdx = current->thread;
-	size_t i = me - fibers.data(), g = i % 32 / 4, t = i % 4;
-	Fiber *warp = &fibers[i / 32 * 32];
+	return &fibers[(me - fibers.data()) / 32 * 32];
+}
+template <class F> static void rowsOfWarp(unsigned *r, Place p, F word) {
+	unsigned turn = 0;
+	Fiber *warp = together([&](unsigned k) { turn = k, current->slot[k] = p; });
+	for (int q = 0; q < 4; q++) r[q] = word([&](size_t row) { return (const char *)warp[8 * q + row].slot[turn]; });
+}
+static void matrices(unsigned *r, Place p) {
+	rowsOfWarp(r, p, [](auto row) { return *(const unsigned *)(row(lane() / 4) + lane() % 4 * 4); });
+}
+static void matricesTurned(unsigned *r, Place p) {
+	rowsOfWarp(r, p, [](auto row) {
+		size_t g = lane() / 4, t = lane() % 4;
+		return *(const uint16_t *)(row(2 * t) + 2 * g) | *(const uint16_t *)(row(2 * t + 1) + 2 * g) << 16;
+	});
+}
+
+// Products of a warp. Lane 4g + t has words t and t + 4 of rows g and g + 8 of the left side, and of column g of the
+// right one, and gets columns 2t and 2t + 1 of these rows. each is what the words of one step multiply to.
+template <class F> static void warpProduct(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c, F each) {
+	unsigned turn = 0;
+	Fiber *warp = together([&](unsigned k) {
+		turn = k;
+		memcpy(current->words[k], a, 16), current->words[k][4] = b0, current->words[k][5] = b1;
+	});
+	size_t g = lane() / 4, t = lane() % 4;
 	for (int n = 0; n < 4; n++) {
 		double sum = c[n];
 		for (size_t k = 0; k < 8; k++)
 			sum += each(warp[4 * g + k % 4].words[turn][k / 4 * 2 + n / 2], warp[4 * (2 * t + n % 2) + k % 4].words[turn][4 + k / 4]);
-		c[n] = sum;
+		d[n] = sum;
 	}
 }
 static float wordFloat(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
-static void mma8(float *c, const unsigned *a, const unsigned *b) {
-	warpProduct(c, a, b, [](unsigned x, unsigned y) { return (double)wordFloat(x & 0xffffe000u) * wordFloat(y & 0xffffe000u); });
+static void mma8(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c) {
+	warpProduct(d, a, b0, b1, c, [](unsigned x, unsigned y) { return (double)wordFloat(x & 0xffffe000u) * wordFloat(y & 0xffffe000u); });
 }
-static void mma16(float *c, const unsigned *a, const unsigned *b) {
-	warpProduct(c, a, b, [](unsigned x, unsigned y) {
+static void mma16(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c) {
+	warpProduct(d, a, b0, b1, c, [](unsigned x, unsigned y) {
 		return (double)wordFloat(x << 16) * wordFloat(y << 16) + (double)wordFloat(x & 0xffff0000u) * wordFloat(y & 0xffff0000u);
 	});
 }
@@ -234,8 +287,11 @@ namespace numbers {
 namespace products {
 #include "../kernels/product.cu"
 }
+#include "../kernels/mma.cuh"
 namespace tensorcores {
-#include "../kernels/mma.cu"
+#include "../kernels/mma_bf16.cu"
+#include "../kernels/mma_split.cu"
+#include "../kernels/mma_tf32.cu"
 }
 namespace rowwise {
 #include "../kernels/rows.cu"

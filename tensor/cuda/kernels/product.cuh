@@ -10,8 +10,9 @@ struct ProductArgs {
 	Mat dst;
 	i64 add;
 	Epi epi;
-	i64 tiles;               // in the direction of columns
-	i64 fastA, fastB, pairs; // four numbers may be read at once of the factors, two written to dst
+	i64 tiles, area, pieces; // tiles in the direction of columns, and in all; pieces of the sum
+	i64 follows;             // something is added, or the epilogue is not empty
+	i64 unitA, unitB, wide;  // bytes of the factors that may be copied at once; rows of dst begin at 16 bytes
 };
 
 __device__ __noinline__ void finishProduct(const ProductArgs &a, i64 i, i64 j, float x) {

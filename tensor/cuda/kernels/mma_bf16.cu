@@ -1,0 +1,3 @@
+#include "mma.cuh"
+
+PRODUCTS(mma_bf16, HALF)

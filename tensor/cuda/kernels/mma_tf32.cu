@@ -1,0 +1,3 @@
+#include "mma.cuh"
+
+PRODUCTS(mma_tf32, TF32)
