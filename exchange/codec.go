@@ -91,8 +91,11 @@ func (x *Transfer) open(e *encoding, m tensor.Matrix) {
 func (x *Transfer) encode(lo, hi int) []byte {
 	x.open(&x.encodedOut, x.Out)
 	for _, r := range x.encodedOut.rows {
-		if r.lo == lo && r.hi == hi {
+		switch {
+		case r.lo == lo && r.hi == hi:
 			return r.bytes
+		case r.lo <= lo && hi <= r.hi && x.sparse == nil:
+			return x.encodedOut.of(lo, hi)
 		}
 	}
 	bytes := x.encodedOut.of(lo, hi)
@@ -137,6 +140,19 @@ func (x *Transfer) Decode(lo, hi int, arrived *wire.Pending) {
 		x.restoreZeros(lo, hi, arrived)
 	case e.bytes != nil:
 		x.rows.W.Dev.Unpack(x.In.Slice(lo, hi), e.of(lo, hi), tensor.Packing{Form: e.codec})
+	}
+}
+
+// decodeAll makes rows of all that has arrived. Rows that follow each other are made together.
+func (x *Transfer) decodeAll() {
+	e := &x.encodedIn
+	for i := 0; i < len(e.rows); {
+		first, next := e.rows[i], i+1
+		for hi := first.hi; x.sparse == nil && next < len(e.rows) && e.rows[next].lo == hi; next++ {
+			hi = e.rows[next].hi
+		}
+		x.Decode(first.lo, e.rows[next-1].hi, x.arriving[i])
+		i = next
 	}
 }
 

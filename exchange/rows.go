@@ -17,6 +17,7 @@ type Rows struct {
 	failure   error
 	residuals map[Tag]tensor.Matrix  // what rounding took: see codec.go
 	bits      map[forwardKey]*sparse // whose gradients are to come: see sparse.go
+	lent      []loan                 // rows that others may still read: see link.go
 }
 
 // NewRows moves rows for a worker.
@@ -47,8 +48,13 @@ func (r *Rows) Exchange(t Tag, h *Halo, into, src tensor.Matrix) Arrival {
 
 // direct is the exchange of rows with the workers that compute them.
 func (r *Rows) direct(t Tag, h *Halo, into, src tensor.Matrix) *Transfer {
-	x := r.Transfer(t, into, r.W.Dev.Scratch(src.Type(), int(h.SendPtr[len(h.SendPtr)-1]), src.Cols))
-	x.slots, x.owned = h.SendSlots, append(x.owned, x.Out)
+	link := r.linkFor(t, src.Type(), src.Cols)
+	x := r.Transfer(t, into, r.outgoing(link, src.Type(), int(h.SendPtr[len(h.SendPtr)-1]), src.Cols))
+	if x.slots, x.link = h.SendSlots, link; link != nil {
+		x.loan.rows = x.Out
+	} else {
+		x.owned = append(x.owned, x.Out)
+	}
 	x.Receive(h.HaloPtr)
 	r.W.Dev.GatherRows(x.Out, src, h.Send)
 	x.Send(h.SendPtr)
@@ -79,7 +85,7 @@ func (r *Rows) BeginReverse(t Tag, h *Halo, grads tensor.Matrix, use func(theirs
 // takeBack receives the gradients of local rows; those of halo rows have not left.
 func (r *Rows) takeBack(t Tag, h *Halo, grads tensor.Matrix, use func(theirs tensor.Matrix)) *Transfer {
 	x := r.Transfer(t, r.W.Dev.Scratch(grads.Type(), int(h.SendPtr[len(h.SendPtr)-1]), grads.Cols), grads)
-	x.slots, x.owned = h.HaloSlots, append(x.owned, x.In)
+	x.slots, x.owned, x.link = h.HaloSlots, append(x.owned, x.In), r.linkFor(t, grads.Type(), grads.Cols)
 	x.Receive(h.SendPtr)
 	x.Arrived = func() { use(x.In) }
 	return x

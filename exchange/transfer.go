@@ -32,6 +32,11 @@ type Transfer struct {
 	// Where rows travel in another form than they are in: see codec.go and sparse.go.
 	encodedIn, encodedOut encoding
 	sparse                *sparse
+
+	// Where devices read each other's rows: see link.go.
+	link    tensor.Linker // nil: they do not
+	loan    loan
+	fetches []fetch
 }
 
 // Transfer begins one. Nothing is received or sent yet.
@@ -52,6 +57,10 @@ func (x *Transfer) Receive(ptr []int64) {
 
 // ReceiveFrom asks a peer for rows lo to hi of In.
 func (x *Transfer) ReceiveFrom(peer, lo, hi int) {
+	if x.linked(peer, lo, hi, x.In) {
+		x.receiveRef(peer, lo, hi)
+		return
+	}
 	x.arriving = append(x.arriving, x.Ask(peer, x.key, lo, hi))
 }
 
@@ -64,13 +73,20 @@ func (x *Transfer) Ask(peer int, key wire.Key, lo, hi int) *wire.Pending {
 }
 
 // Send sends each peer its rows, at ptr[peer] to ptr[peer+1] of Out.
-func (x *Transfer) Send(ptr []int64) { x.sendAs(ptr, x.Bytes) }
+func (x *Transfer) Send(ptr []int64) {
+	if x.link != nil {
+		x.lend(ptr)
+	} else if x.sparse == nil && x.Out.HostBytes() == nil {
+		x.encode(0, x.Out.Rows) // a device with memory of its own is waited for once
+	}
+	x.sendAs(ptr, x.Bytes)
+}
 
 // sendAs sends rows as given bytes.
 func (x *Transfer) sendAs(ptr []int64, bytes func(lo, hi int) []byte) {
 	w := x.rows.W
 	for _, q := range append(w.Peers(), w.End.Rank()) {
-		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
+		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi && !x.linked(q, lo, hi, x.Out) {
 			x.leaving = append(x.leaving, w.End.Send(q, x.key, x.Tag.Kind, bytes(lo, hi)))
 		}
 	}
@@ -106,12 +122,12 @@ func (x *Transfer) inPlace(m tensor.Matrix) bool {
 }
 
 func (x *Transfer) Wait() {
-	if err := x.rows.W.await(x.Tag.String(), x.start, x.arriving); err != nil {
+	if err := x.rows.W.await(x.Tag.String(), x.start, x.coming()); err != nil {
 		x.rows.Fail(err)
+	} else {
+		x.fetch()
 	}
-	for i, r := range x.encodedIn.rows {
-		x.Decode(r.lo, r.hi, x.arriving[i])
-	}
+	x.decodeAll()
 	if x.Arrived != nil {
 		x.Arrived()
 	}
@@ -124,6 +140,7 @@ func (x *Transfer) Done() {
 			x.rows.Fail(err)
 		}
 	}
+	x.keepLoan()
 	x.Free()
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"starling/collective"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
@@ -90,9 +91,15 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	}
 	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
+	if err := meetCards(context.WithoutCancel(ctx), &s, dev, end, events); err != nil {
+		return nil, err
+	}
 	used := measureCPU(t.here)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
 	if err != nil {
+		return nil, err
+	}
+	if err := collective.Part(context.WithoutCancel(ctx), dev, end); err != nil {
 		return nil, err
 	}
 	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),

@@ -45,7 +45,8 @@ func (f Packed) RowBytes(cols int) int {
 
 // Packer makes rows smaller for the wire, and keeps account of what that costs. The bytes
 // are host memory: Pack returns when they are written, how many there are, and Unpack when
-// they may be reused.
+// they may be reused; those of Staging only when they are freed, so that a device reads them
+// where they are.
 type Packer interface {
 	Pack(dst []byte, src Matrix, p Packing) int
 	// Unpack: dst = the rows that Pack wrote to src. REQUIRES: src has just these, and, of

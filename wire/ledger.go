@@ -99,6 +99,7 @@ type Ledger struct {
 		newest   int32
 		folded   int32 // the newest epoch when old ones were last added together
 		overhead int64
+		lent     int64
 	}
 }
 
@@ -143,6 +144,32 @@ func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
 func (l *Ledger) AddSent(kind Kind, link Link, key Key, bytes, overhead int) {
 	l.add(true, kind, link, key, bytes)
 	l.addOverhead(overhead)
+}
+
+// Stand says that a message of so many bytes, which was sent or has arrived, stood for others that went another way,
+// such as from card to card: they are counted in its place, and it as overhead.
+func (l *Ledger) Stand(sent bool, kind Kind, link Link, key Key, message, bytes int) {
+	e := Entry{Sent: sent, Kind: kind, Link: link, Layer: key.Coflow.Layer, Epoch: int32(key.Coflow.Epoch)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Epoch < l.mu.folded-epochsKept {
+		e.Epoch = -1
+	}
+	l.settle()
+	if c := l.mu.counts[e].plus(Count{0, int64(bytes - message)}); c.Bytes != 0 || c.Messages != 0 {
+		l.mu.counts[e] = c
+	}
+	if sent {
+		l.mu.overhead += int64(message)
+		l.mu.lent += int64(bytes)
+	}
+}
+
+// Lent is the bytes sent for which a message stood.
+func (l *Ledger) Lent() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.lent
 }
 
 func index(sent bool) int {

@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
 	"train/mini": {"train", "train/full", "exchange", "store", "cost",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
-	"train/traintest": {"train", "train/full", "exchange", "dataset",
+	"train/traintest": {"train", "train/full", "exchange", "collective", "dataset",
 		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
 	"cluster": {"disk", "wire", "nn", "event"},
 	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},

@@ -37,6 +37,7 @@ type card struct {
 	context uintptr
 	handle  int32
 	devices atomic.Int32 // that are open
+	retired retired
 
 	mu struct {
 		sync.Mutex

@@ -42,6 +42,7 @@ type Device struct {
 	blas    *blas // nil where cuBLAS was not found
 
 	memory    memory
+	link      link
 	queue     queue
 	functions map[string]uintptr // kernels that were used
 	depth     int                // of enter
@@ -143,6 +144,7 @@ func (d *Device) sync() {
 // wait is for what has been queued on the stream. REQUIRES: nothing is held back.
 func (d *Device) wait() {
 	d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream))
+	d.memory.reread()
 	d.tidy()
 }
 

@@ -30,6 +30,9 @@ type driver struct {
 
 	// Of graphs, which a driver may lack.
 	captureBegin, captureEnd, captureInfo, graphInstantiate, graphLaunch, graphUpdate, graphDestroy, execDestroy uintptr
+
+	// Of memory that others read, which a driver may lack.
+	allocShared, freeShared, shareHandle, openHandle, closeHandle, copyCards uintptr
 }
 
 func (d *driver) symbols() map[string]*uintptr {
@@ -59,6 +62,14 @@ func (d *driver) graphSymbols() map[string]*uintptr {
 		"cuStreamGetCaptureInfo_v2": &d.captureInfo, "cuGraphInstantiateWithFlags": &d.graphInstantiate,
 		"cuGraphLaunch": &d.graphLaunch, "cuGraphExecKernelNodeSetParams": &d.graphUpdate,
 		"cuGraphDestroy": &d.graphDestroy, "cuGraphExecDestroy": &d.execDestroy,
+	}
+}
+
+// linkSymbols are those of memory that others read.
+func (d *driver) linkSymbols() map[string]*uintptr {
+	return map[string]*uintptr{
+		"cuMemAlloc_v2": &d.allocShared, "cuMemFree_v2": &d.freeShared, "cuMemcpyDtoDAsync_v2": &d.copyCards,
+		"cuIpcGetMemHandle": &d.shareHandle, "cuIpcOpenMemHandle_v2": &d.openHandle, "cuIpcCloseMemHandle": &d.closeHandle,
 	}
 }
 

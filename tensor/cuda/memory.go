@@ -22,6 +22,8 @@ type memory struct {
 	own, handed pool              // pieces that are free: of New and Scratch, and of FromHost
 	times       int               // that the host has waited
 	staging     map[int][]uintptr // host memory that was freed, by size
+	reading     []*block          // the same, while the card may still read it
+	stagings    map[uintptr]int   // all of it, by address
 
 	mu struct {
 		sync.Mutex
@@ -33,7 +35,8 @@ type memory struct {
 }
 
 func newMemory() memory {
-	return memory{strict: os.Getenv(strictNamed) != "", staging: map[int][]uintptr{}, live: map[uintptr]int{}, own: pool{map[int][]piece{}},
+	return memory{strict: os.Getenv(strictNamed) != "", staging: map[int][]uintptr{},
+		stagings: map[uintptr]int{}, live: map[uintptr]int{}, own: pool{map[int][]piece{}},
 		handed: pool{map[int][]piece{}}}
 }
 
@@ -51,6 +54,7 @@ type block struct {
 	freed bool
 	from  any // the host's slice of FromHost
 	far   *farRows
+	lent  *region // of Lend
 	cache cache
 }
 
@@ -208,7 +212,11 @@ func (d *Device) release(m Matrix) {
 	if b.host {
 		d.memory.inUse.Add(-int64(b.bytes))
 		d.memory.hold(-b.bytes)
-		d.memory.staging[b.bytes] = append(d.memory.staging[b.bytes], b.p)
+		d.memory.reading = append(d.memory.reading, b)
+		return
+	}
+	if b.lent != nil {
+		d.takeBack(b.lent)
 		return
 	}
 	d.give(&d.memory.own, b.p, b.bytes)
@@ -275,11 +283,34 @@ const (
 	ringBytes = 16 << 20 // of a part
 )
 
-// through is where bytes of the host can be read by the card when it comes to that: in the ring, or where they are.
-func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
+// isStaging reports whether the host's memory at an address is of Staging.
+func (m *memory) isStaging(at uintptr) bool {
+	for p, n := range m.stagings {
+		if at >= p && at < p+uintptr(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// reread has staging buffers be used again that the card has read: all before a time that the host has waited for.
+func (m *memory) reread() {
+	for _, b := range m.reading {
+		m.staging[b.bytes] = append(m.staging[b.bytes], b.p)
+	}
+	clear(m.reading)
+	m.reading = m.reading[:0]
+}
+
+// through is where bytes of the host can be read by the card when it comes to that: in the ring, or where they are;
+// wait: the card has to read them before they change. Staging stays as it is until it is freed.
+func (d *Device) through(from unsafe.Pointer, n int) (own unsafe.Pointer, wait bool) {
 	r := &d.memory.ring
-	if n > ringBytes {
-		return from
+	switch {
+	case d.memory.isStaging(uintptr(from)):
+		return from, false
+	case n > ringBytes:
+		return from, true
 	}
 	if r.p == 0 {
 		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringParts*ringBytes))
@@ -290,7 +321,7 @@ func (d *Device) through(from unsafe.Pointer, n int) unsafe.Pointer {
 	to := unsafe.Add(pointer(r.p), r.part*ringBytes+r.used)
 	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
 	r.used += rounded(n)
-	return to
+	return to, false
 }
 
 // turn goes on to the ring's next part, when the card has read what was there.
@@ -309,8 +340,8 @@ func (d *Device) turn(r *ring) {
 // copyIn queues a copy to the card, and is done with the host's memory when it returns.
 func (d *Device) copyIn(to uintptr, from unsafe.Pointer, n int) {
 	d.settle()
-	own := d.through(from, n)
-	if own == from {
+	own, wait := d.through(from, n)
+	if wait {
 		defer d.wait()
 	}
 	d.queueIn(to, own, n)
@@ -356,8 +387,9 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 		return
 	}
 	d.settle()
+	wait := !in
 	if in {
-		host = d.through(host, int(m.Bytes()))
+		host, wait = d.through(host, int(m.Bytes()))
 	}
 	pitch := uintptr(m.Stride() * size)
 	c := &copy2D{bytes: row, rows: uintptr(m.Rows)}
@@ -368,7 +400,7 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 	}
 	d.must("cuMemcpy2DAsync", call(d.card.copyRows, address(c), d.stream))
 	runtime.KeepAlive(c)
-	if !in || m.Bytes() > ringBytes {
+	if wait {
 		d.wait()
 	}
 }
@@ -418,6 +450,7 @@ func (d *Device) Staging(bytes int) (Matrix, []byte) {
 	} else {
 		d.bind()
 		d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
+		d.memory.stagings[p] = n
 	}
 	d.memory.inUse.Add(int64(n))
 	d.memory.hold(n)
@@ -437,9 +470,11 @@ func (d *Device) Close() {
 	d.memory.mu.closed = true
 	d.memory.mu.Unlock()
 	d.dropGraphs()
+	d.link.close(d)
 	for p := range d.memory.live {
 		call(d.card.free, p, d.stream)
 	}
+	d.memory.reread()
 	for _, free := range d.memory.staging {
 		for _, p := range free {
 			call(d.card.freeHost, p)

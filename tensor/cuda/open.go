@@ -26,6 +26,12 @@ func (d *driver) open(name string) error {
 			break
 		}
 	}
+	for symbol, to := range d.linkSymbols() {
+		if *to, err = purego.Dlsym(handle, symbol); err != nil {
+			d.allocShared = 0 // without one of them others cannot read
+			break
+		}
+	}
 	return nil
 }
 

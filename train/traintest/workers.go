@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"starling/collective"
 	"starling/event"
 	"starling/nn"
 	"starling/partition"
@@ -95,7 +96,17 @@ func Work(part *partition.Part, end wire.Endpoint, device func() tensor.Device, 
 	if o.HostDevice == nil {
 		o.HostDevice = device
 	}
-	return train.Worker(ctx, dev, part, end, train.NewGroup(ctx, end, dev, part.Book.Servers), o, events)
+	_, linked := dev.(tensor.Linker)
+	if not := (*collective.NotMet)(nil); linked {
+		if _, _, err := collective.Meet(ctx, dev, end); err != nil && !errors.As(err, &not) {
+			return nil, err
+		}
+	}
+	r, err := train.Worker(ctx, dev, part, end, train.NewGroup(ctx, end, dev, part.Book.Servers), o, events)
+	if linked && err == nil {
+		err = collective.Part(ctx, dev, end)
+	}
+	return r, err
 }
 
 // TrainParts trains on a worker for each part.
@@ -240,6 +251,12 @@ func (f *failing) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wi
 // No worker waits longer than the endpoints' deadline.
 func StopsTogether(t testing.TB, parts []*partition.Part, o train.Options, at int) {
 	t.Helper()
+	StopsTogetherOn(t, parts, Ref, o, at)
+}
+
+// StopsTogetherOn is StopsTogether on devices of the caller's.
+func StopsTogetherOn(t testing.TB, parts []*partition.Part, device func() tensor.Device, o train.Options, at int) {
+	t.Helper()
 	ends := Ends(len(parts))
 	defer Close(ends)
 	errs := make([]error, len(parts))
@@ -248,7 +265,7 @@ func StopsTogether(t testing.TB, parts []*partition.Part, o train.Options, at in
 		if k == 1 {
 			end = Failing(end, at)
 		}
-		_, errs[k] = Work(parts[k], end, Ref, o, nil)
+		_, errs[k] = Work(parts[k], end, device, o, nil)
 	})
 	for k, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), ErrUnplugged.Error()) {

@@ -5,7 +5,8 @@
 //   g++ -std=c++17 -O1 -shared -fPIC -o libcuda.so.1 emulator.cc
 //
 // What a call returns can be set: EMULATOR_VERSION, EMULATOR_CARDS, EMULATOR_CAPABILITY (major), EMULATOR_MEMORY
-// (bytes), EMULATOR_NO_CAPTURE, EMULATOR_FAIL=name:n:code (call n of a function and all after it fail with a code).
+// (bytes), EMULATOR_NO_CAPTURE, EMULATOR_NO_IPC, EMULATOR_FAIL=name:n:code (call n of a function and all after it fail
+// with a code).
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +17,10 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #if !defined(__x86_64__)
 #error "fibers are for x86-64"
@@ -450,6 +455,59 @@ int cuMemFreeAsync(void *p, void *) {
 	free(p);
 	return 0;
 }
+
+// Memory that other processes can open is a file without a name, which ends with its last process.
+struct Handle {
+	char text[64];
+};
+static std::map<uintptr_t, std::pair<int, size_t>> shared;
+
+static int mapped(void **p, int fd, size_t n) {
+	*p = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*p == MAP_FAILED) return 1;
+	shared[(uintptr_t)*p] = {fd, n};
+	return 0;
+}
+int cuMemAlloc_v2(void **p, size_t n) {
+	CALL(cuMemAlloc)
+	if (used + n > (size_t)setting("EMULATOR_MEMORY", 1l << 32)) return 2;
+	int fd = memfd_create("emulated card", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, n) || mapped(p, fd, n)) return 2;
+	used += n;
+	return 0;
+}
+int cuMemFree_v2(void *p) {
+	CALL(cuMemFree)
+	auto b = shared.find((uintptr_t)p);
+	if (b == shared.end()) return 1;
+	used -= b->second.second;
+	munmap(p, b->second.second), close(b->second.first);
+	shared.erase(b);
+	return 0;
+}
+int cuIpcGetMemHandle(Handle *h, void *p) {
+	CALL(cuIpcGetMemHandle)
+	auto b = shared.find((uintptr_t)p);
+	if (b == shared.end() || getenv("EMULATOR_NO_IPC")) return 801;
+	memset(h, 0, sizeof *h);
+	snprintf(h->text, sizeof h->text, "/proc/%d/fd/%d", getpid(), b->second.first);
+	return 0;
+}
+int cuIpcOpenMemHandle_v2(void **p, Handle h, unsigned flags) {
+	CALL(cuIpcOpenMemHandle)
+	int fd = flags == 1 && strnlen(h.text, sizeof h.text) < sizeof h.text ? open(h.text, O_RDWR | O_CLOEXEC) : -1;
+	if (fd < 0) return 400;
+	return mapped(p, fd, lseek(fd, 0, SEEK_END));
+}
+int cuIpcCloseMemHandle(void *p) {
+	CALL(cuIpcCloseMemHandle)
+	auto b = shared.find((uintptr_t)p);
+	if (b == shared.end()) return 400;
+	munmap(p, b->second.second), close(b->second.first);
+	shared.erase(b);
+	return 0;
+}
+int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyDtoD) memcpy(to, from, n); return 0; }
 int cuMemGetInfo_v2(size_t *freed, size_t *total) {
 	*total = setting("EMULATOR_MEMORY", 1l << 32), *freed = *total - used;
 	return 0;

@@ -1,0 +1,131 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"starling/coflow"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// The steps in which devices meet, of a coflow of their own.
+const (
+	stepHello = iota
+	stepMet
+	stepParting
+)
+
+func meeting(step uint32) wire.Key {
+	return wire.Key{Step: step, Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1, Epoch: 1 << 31}}
+}
+
+// Meet has the devices of workers meet, so that rows need not go through the host's memory. All workers of a run call
+// it, also those whose devices cannot. n is how many peers this worker reads, of those that are near; err why not all.
+func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, near int, err error) {
+	link, _ := dev.(tensor.Linker)
+	var hello []byte
+	if link != nil {
+		hello = link.Hello()
+	}
+	hellos, err := tellNear(ctx, end, stepHello, func(int) []byte { return hello })
+	if err != nil {
+		return 0, 0, err
+	}
+	var why error
+	met := make([]byte, end.Size())
+	for q := range hellos {
+		if link == nil || hello == nil || hellos[q] == nil {
+			continue
+		}
+		near++
+		if err := link.Meet(q, hellos[q]); err == nil {
+			met[q] = 1
+		} else if why == nil {
+			why = &NotMet{q, err}
+		}
+	}
+	answers, err := tellNear(ctx, end, stepMet, func(q int) []byte { return met[q : q+1] })
+	if err != nil {
+		return 0, near, err
+	}
+	for q, a := range answers {
+		switch {
+		case met[q] == 1 && len(a) == 1 && a[0] == 1:
+			n++
+		case met[q] == 1:
+			link.Part(q)
+			if why == nil {
+				why = &NotMet{q, errors.New("it cannot read this one's")}
+			}
+		}
+	}
+	return n, near, why
+}
+
+// NotMet: the memory of a worker's device cannot be read.
+type NotMet struct {
+	Peer  int
+	Cause error
+}
+
+func (e *NotMet) Error() string { return fmt.Sprintf("the card of worker %d: %v", e.Peer, e.Cause) }
+func (e *NotMet) Unwrap() error { return e.Cause }
+
+// Part returns when no worker reads another's memory any more: it may be freed then.
+func Part(ctx context.Context, dev tensor.Device, end wire.Endpoint) error {
+	link, ok := dev.(tensor.Linker)
+	if !ok {
+		return nil
+	}
+	dev.Sync()
+	var waits []*wire.Pending
+	for q := range end.Size() {
+		if q != end.Rank() && link.Met(q) {
+			waits = append(waits, end.Recv(q, meeting(stepParting), wire.Control, nil),
+				end.Send(q, meeting(stepParting), wire.Control, nil))
+		}
+	}
+	for _, p := range waits {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostHello bounds what a peer may say.
+const mostHello = 1 << 10
+
+// tellNear gives every worker of this host its bytes, and returns theirs by rank; nil of those that are farther.
+func tellNear(ctx context.Context, end wire.Endpoint, step uint32, to func(peer int) []byte) ([][]byte, error) {
+	in := make([][]byte, end.Size())
+	waits, sent := make([]*wire.Pending, end.Size()), []*wire.Pending(nil)
+	for q := range in {
+		if q == end.Rank() || end.Link(q) == wire.BetweenServers {
+			continue
+		}
+		in[q] = make([]byte, mostHello)
+		waits[q] = end.RecvAtMost(q, meeting(step), wire.Control, in[q])
+		out := to(q)
+		sent = append(sent, end.Send(q, meeting(step), wire.Control, out))
+		end.Ledger().Stand(true, wire.Control, end.Link(q), meeting(step), len(out), 0)
+	}
+	for q, p := range waits {
+		if p == nil {
+			continue
+		}
+		if err := p.Wait(ctx); err != nil {
+			return nil, err
+		}
+		in[q] = in[q][:p.Bytes()]
+		end.Ledger().Stand(false, wire.Control, end.Link(q), meeting(step), p.Bytes(), 0)
+	}
+	for _, p := range sent {
+		if err := p.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
