@@ -8,6 +8,8 @@ type Local struct {
 	// CacheFirst keeps the sum over the input features, which is the same in every
 	// epoch, instead of computing it again: one matrix of vertices x features more.
 	CacheFirst bool
+	// Done, if set, is told that the sum over features is kept, after which nothing reads these.
+	Done func(features tensor.Matrix)
 
 	cache map[Reduction]tensor.Matrix
 }
@@ -38,6 +40,9 @@ func (l *Local) Constant(r Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 		sum = l.dev.Scratch(src.Type(), src.Rows, src.Cols)
 		l.Sum(0, r, sum, src)
 		l.cache[r] = sum
+		if l.Done != nil {
+			l.Done(src)
+		}
 	}
 	return sum, true
 }

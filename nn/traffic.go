@@ -64,5 +64,12 @@ func (m *Model) NormSums() (widths []int) {
 	return widths
 }
 
+// OnlySums reports whether the model reads nothing of features that are dense and constant but their sum over
+// neighbours, which an aggregator may keep.
+func (m *Model) OnlySums() bool {
+	c, ok := m.modules[0].(*sumConv)
+	return ok && c.r == nil && c.eps == nil && !m.dropsInput()
+}
+
 // dropsInput reports whether training passes draw dropout on the features.
 func (m *Model) dropsInput() bool { return m.Config.InputDropout && m.Config.Dropout > 0 }

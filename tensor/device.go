@@ -73,6 +73,12 @@ type HostReader interface {
 	HostRows(t DType, rows, cols int, host any) Matrix
 }
 
+// Returner is a device whose FromHost copies. Return gives the memory of such a matrix, or of one of New or Scratch,
+// back at once, where nothing will read it again.
+type Returner interface {
+	Return(Matrix)
+}
+
 // Dense is matrix multiplication.
 type Dense interface {
 	// MatMul: dst = epilogue(op(a)·op(b)), or with Add dst = epilogue(dst + op(a)·op(b)).

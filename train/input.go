@@ -23,6 +23,9 @@ func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
 	if far, ok := dev.(tensor.HostReader); ok && opt.HostFeatures && (f.Kind() != graph.BFloat16 || t == tensor.BF16) {
 		return nn.Input{Matrix: far.HostRows(t, f.Rows, f.Cols, host), Constant: true}
 	}
+	if d, ok := dev.(tensor.Returner); ok && (t == tensor.BF16) != (f.Kind() == graph.BFloat16) {
+		return nn.Input{Matrix: converted(dev, d, f, t), Constant: true}
+	}
 	return dense(dev, dev.FromHost(f.Rows, f.Cols, host), t)
 }
 
@@ -34,6 +37,28 @@ func dense(dev tensor.Device, m tensor.Matrix, t tensor.DType) nn.Input {
 		m = other
 	}
 	return nn.Input{Matrix: m, Constant: true}
+}
+
+// convertedAtOnce is how many bytes of features are on a device in both types.
+const convertedAtOnce = 64 << 20
+
+// converted is features in another type than the host's, on a device that would hold all of both.
+func converted(dev tensor.Device, back tensor.Returner, f *graph.Features, t tensor.DType) tensor.Matrix {
+	m := dev.Scratch(t, f.Rows, f.Cols)
+	step := max(1, convertedAtOnce/max(1, 4*f.Cols))
+	for lo := 0; lo < f.Rows; lo += step {
+		hi := min(lo+step, f.Rows)
+		var host any
+		if f.Kind() == graph.BFloat16 {
+			host = f.BF16[lo*f.Cols : hi*f.Cols]
+		} else {
+			host = f.F32[lo*f.Cols : hi*f.Cols]
+		}
+		part := dev.FromHost(hi-lo, f.Cols, host)
+		dev.Copy(m.Slice(lo, hi), part)
+		back.Return(part)
+	}
+	return m
 }
 
 // sparseInput is a feature matrix in both orientations: forward rows of vertices

@@ -26,10 +26,21 @@ func Full(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	if err != nil {
 		return nil, err
 	}
+	f.dropFeatures()
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
 		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
 		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
 	return f.Run(ctx)
+}
+
+// dropFeatures has a device with a copy of the features free it when their sum over neighbours is kept, where the
+// model reads nothing else of them.
+func (f *Loop) dropFeatures() {
+	on, ok := f.TrainOn.(local)
+	back, copies := f.Dev.(tensor.Returner)
+	if ok && copies && on.CacheFirst && f.TrainOn == f.MeasureOn && f.X.Sparse == nil && f.Model.OnlySums() {
+		on.Done = back.Return
+	}
 }
 
 // WholeGraph puts graph, features, labels and splits on the device.

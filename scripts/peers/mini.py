@@ -37,7 +37,9 @@ def arguments():
     p.add_argument("--workers", type=int, default=0)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batches", type=int, default=60, help="counted, after five to warm up; the epoch's time is what they take times how many it has")
-    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="PyG only: where the features are and the model is trained")
+    p.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="PyG only: where the model is trained")
+    p.add_argument("--features", choices=["card", "host"], default="card", help="with --device cuda: on the card, or on the host, where the "
+                   "loader gathers them into pinned memory")
     p.add_argument("--json", action="store_true")
     return p.parse_args()
 
@@ -106,10 +108,18 @@ def pyg_batches(args, data, torch):
     target = np.repeat(np.arange(data.nodes), np.diff(data.indptr))
     edges = torch.from_numpy(np.stack([data.sources().astype(np.int64), target]))
     graph = Data(edge_index=edges, num_nodes=data.nodes)
-    loader = NeighborLoader(graph, num_neighbors=args.fanouts, batch_size=args.batch_size, shuffle=True,
-                            input_nodes=torch.from_numpy(data.splits["train"]), num_workers=args.workers)
+    if gathered(args):
+        graph.x = torch.from_numpy(data.features())
+    loader = NeighborLoader(graph, num_neighbors=args.fanouts, batch_size=args.batch_size, shuffle=True, is_sorted=True,
+                            input_nodes=torch.from_numpy(data.splits["train"]), num_workers=args.workers,
+                            pin_memory=args.device == "cuda", persistent_workers=args.workers > 0)
     for batch in forever(loader):
         yield batch.n_id, batch.input_id, batch, batch.edge_index.shape[1]
+
+
+def gathered(args):
+    """Whether the loader brings the features of a batch."""
+    return args.framework == "pyg" and args.what == "epoch" and args.device == "cuda" and args.features == "host"
 
 
 def trained(args, data, torch, batches):
@@ -124,12 +134,14 @@ def trained(args, data, torch, batches):
         from torch_geometric.nn import SAGEConv
         convs = [SAGEConv(a, b) for a, b in zip(widths, widths[1:])]
     net = torch.nn.ModuleList(convs).to(args.device)
-    x, labels = x.to(args.device), labels.to(args.device)
+    labels = labels.to(args.device)
+    x = None if gathered(args) else x.to(args.device)
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for inputs, outputs, blocks, edges in batches:
         if args.device == "cuda":
-            inputs, blocks = inputs.cuda(non_blocking=True), blocks.cuda(non_blocking=True)
-        h = x[inputs]
+            blocks = blocks.cuda(non_blocking=True)
+            inputs = blocks.n_id
+        h = blocks.x if gathered(args) else x[inputs]
         for l, conv in enumerate(net):
             h = conv(blocks[l], h) if args.framework == "dgl" else pyg_layer(conv, h, blocks, l, len(net))
             if l < len(net) - 1:

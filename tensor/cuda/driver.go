@@ -28,6 +28,9 @@ type driver struct {
 	eventCreate, eventRecord, eventSync, eventDestroy                                uintptr
 	launch, errorName, errorString                                                   uintptr
 
+	// Of memory that is put under addresses, which a driver may lack.
+	reserveAddresses, freeAddresses, createMemory, releaseMemory, mapMemory, unmapMemory, allowAccess uintptr
+
 	// Of graphs, which a driver may lack.
 	captureBegin, captureEnd, captureInfo, graphInstantiate, graphLaunch, graphUpdate, graphDestroy, execDestroy uintptr
 
@@ -52,6 +55,15 @@ func (d *driver) symbols() map[string]*uintptr {
 		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSync,
 		"cuEventDestroy_v2": &d.eventDestroy,
 		"cuLaunchKernel":    &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
+	}
+}
+
+// mapSymbols are those of memory that is put under addresses.
+func (d *driver) mapSymbols() map[string]*uintptr {
+	return map[string]*uintptr{
+		"cuMemAddressReserve": &d.reserveAddresses, "cuMemAddressFree": &d.freeAddresses, "cuMemCreate": &d.createMemory,
+		"cuMemRelease": &d.releaseMemory, "cuMemMap": &d.mapMemory, "cuMemUnmap": &d.unmapMemory,
+		"cuMemSetAccess": &d.allowAccess,
 	}
 }
 

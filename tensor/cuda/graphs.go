@@ -37,7 +37,7 @@ func (d *Device) Aggregate(dst Matrix, adj *Sparse, src Matrix, op tensor.Aggreg
 func (d *Device) aggregate(adj *Sparse, src, dst Matrix, a aggregateArgs) {
 	l := layoutFor(src.Type(), src.Cols, src, dst)
 	name := kernelOf("aggregate", src.Type(), l)
-	d.overRows(adj, src.Cols, func(r rowArgs) {
+	d.overGroups(adj, src.Cols, partBytes, func(r rowArgs) {
 		a.rows = r
 		launch(d, "aggregate", name, l.grid(int(r.n), src.Cols), oneBlock, &a)
 	}, func(p *plan, part uintptr) { d.join(p, joinArgs{part: part, cols: int64(src.Cols), to: a}) })

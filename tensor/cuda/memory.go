@@ -11,15 +11,16 @@ import (
 	"starling/tensor"
 )
 
-// memory keeps account of a device's. On the card it comes from the driver's pool, in large numbers of pieces of the
-// same few sizes, and stays with the device for the next that asks (pool).
+// memory keeps account of a device's. On the card it comes from the driver, and stays with the device for the next that
+// asks: large pieces share an arena, small ones are kept by size (pool).
 type memory struct {
 	inUse, peak atomic.Int64
 	strict      bool
 	pinned      []uintptr         // host memory of HostRows
 	held        int64             // taken of the driver, and for staging
-	live        map[uintptr]int   // the same, piece by piece
-	own, handed pool              // pieces that are free: of New and Scratch, and of FromHost
+	arena       arena             // large pieces
+	live        map[uintptr]int   // small pieces
+	own, handed pool              // those that are free: of New and Scratch, and of FromHost
 	times       int               // that the host has waited
 	staging     map[int][]uintptr // host memory that was freed, by size
 	reading     []*block          // the same, while the card may still read it
@@ -53,6 +54,7 @@ type block struct {
 	host  bool // staging
 	freed bool
 	from  any // the host's slice of FromHost
+	lost  runtime.Cleanup
 	far   *farRows
 	lent  *region // of Lend
 	cache cache
@@ -61,25 +63,26 @@ type block struct {
 // Usage is what is in use, and how much was taken of the card at most.
 func (d *Device) Usage() (inUse, peak int64) { return d.memory.inUse.Load(), d.memory.peak.Load() }
 
-// take is n bytes on the card, of a pool or of the driver.
+// take is n bytes on the card, of the arena, a pool or the driver.
 func (d *Device) take(from *pool, n int) uintptr {
 	size := d.memory.sizeOf(n)
-	p := from.take(size)
-	if p == 0 {
-		p = d.takeNew(size)
-	}
 	d.memory.inUse.Add(int64(size))
-	return p
+	if d.memory.large(size) {
+		return d.takeLarge(size)
+	}
+	if p := from.take(size); p != 0 {
+		return p
+	}
+	return d.takeSmall(size)
 }
 
-// takeNew is memory of the driver. Where there is none left, what is free here goes back, and what the collector has
-// not yet found is looked for.
-func (d *Device) takeNew(size int) (p uintptr) {
+// large reports whether a piece is of the arena. Tests have every piece of the driver, which knows where it ends.
+func (m *memory) large(size int) bool { return size >= largePiece && !m.strict }
+
+// takeSmall is memory of the driver.
+func (d *Device) takeSmall(size int) (p uintptr) {
 	d.bind()
 	m := &d.memory
-	if size >= largePiece {
-		d.trim(m.times - 1) // what was used neither in this step nor in the one before is given back first
-	}
 	for try := 0; ; try++ {
 		code := call(d.card.alloc, address(&p), uintptr(size), d.stream)
 		if code == 0 {
@@ -90,17 +93,21 @@ func (d *Device) takeNew(size int) (p uintptr) {
 		if code != outOfMemory || try == 2 {
 			panic(d.card.failure("cuMemAllocAsync", code))
 		}
-		if try == 1 {
-			runtime.GC()
-			m.drain()
-		}
-		d.sync()
-		d.trim(m.times + 1)
+		d.makeRoom(try)
 	}
 }
 
-// largePiece is a size that is worth giving back.
-const largePiece = 1 << 20
+// makeRoom gives what is free here back to the driver, and looks for what the collector has not yet found.
+func (d *Device) makeRoom(try int) {
+	m := &d.memory
+	if try == 1 {
+		runtime.GC()
+		m.drain()
+	}
+	d.sync()
+	d.trim(m.times + 1)
+	d.shrinkArena(0)
+}
 
 // hold counts what was taken.
 func (m *memory) hold(n int) {
@@ -111,10 +118,13 @@ func (m *memory) hold(n int) {
 // keepFor is how many times the host waits before memory that was not taken again goes back to the driver.
 const keepFor = 256
 
-// tidy gives back what was not taken for a while. REQUIRES: nothing is held back.
+// tidy gives back what was not taken for a while. REQUIRES: nothing is held back, and the stream was waited for.
 func (d *Device) tidy() {
-	if d.memory.times++; d.memory.times%keepFor == 0 {
-		d.trim(d.memory.times - keepFor)
+	m := &d.memory
+	if m.times++; m.times%keepFor == 0 {
+		d.trim(m.times - keepFor)
+		d.shrinkArena(m.arena.high)
+		m.arena.high = 0
 	}
 }
 
@@ -135,7 +145,16 @@ func (d *Device) give(to *pool, p uintptr, n int) {
 	if d.memory.strict {
 		d.libraryCall("cuMemsetD8Async", d.card.fill, uint64(p), 0xff, uint64(size), uint64(d.stream))
 	}
-	to.give(p, size, d.memory.times)
+	d.memory.put(to, p, size)
+}
+
+// put puts a piece where it came from.
+func (m *memory) put(to *pool, p uintptr, size int) {
+	if m.large(size) {
+		m.arena.give(p, size)
+		return
+	}
+	to.give(p, size, m.times)
 }
 
 // drain takes back what the collector has found.
@@ -147,7 +166,7 @@ func (m *memory) drain() {
 	for _, l := range all {
 		size := m.sizeOf(l.bytes)
 		m.inUse.Add(-int64(size))
-		m.handed.give(l.p, size, m.times)
+		m.put(&m.handed, l.p, size)
 	}
 }
 
@@ -241,11 +260,29 @@ func (d *Device) FromHost(rows, cols int, host any) Matrix {
 	}
 	b := &block{p: d.take(&d.memory.handed, n), bytes: n, from: host}
 	buf := tensor.NewBuffer(pointer(b.p), n, false, b)
-	runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
+	b.lost = runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
 	m := tensor.MakeMatrix(buf, 0, from.Type(), rows, cols, cols)
 	d.copyIn(at(m), unsafe.Pointer(unsafe.SliceData(tensor.Memory(from))), n)
 	runtime.KeepAlive(host)
 	return m
+}
+
+// Return is for matrices of FromHost what Free is for others.
+func (d *Device) Return(m Matrix) {
+	if m.Rows*m.Cols == 0 {
+		return
+	}
+	d.enter()
+	defer d.leave()
+	b, ok := tensor.BufferOf(m).Owner().(*block)
+	if ok && b.from == nil {
+		d.release(m)
+		return
+	}
+	tensor.Need(ok && !b.freed, "cuda: Return of %v, which FromHost did not make, or twice", m)
+	b.freed = true
+	b.lost.Stop()
+	d.give(&d.memory.handed, b.p, b.bytes)
 }
 
 // hostMatrix is a host slice as a matrix.
@@ -475,6 +512,7 @@ func (d *Device) Close() {
 		call(d.card.free, p, d.stream)
 	}
 	d.memory.reread()
+	d.closeArena()
 	for _, free := range d.memory.staging {
 		for _, p := range free {
 			call(d.card.freeHost, p)

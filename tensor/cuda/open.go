@@ -20,19 +20,23 @@ func (d *driver) open(name string) error {
 				symbol)
 		}
 	}
-	for symbol, to := range d.graphSymbols() {
-		if *to, err = purego.Dlsym(handle, symbol); err != nil {
-			d.captureBegin = 0 // without one of them there are no graphs
-			break
-		}
-	}
-	for symbol, to := range d.linkSymbols() {
-		if *to, err = purego.Dlsym(handle, symbol); err != nil {
-			d.allocShared = 0 // without one of them others cannot read
-			break
-		}
-	}
+	optional(handle, d.graphSymbols(), &d.captureBegin)
+	optional(handle, d.mapSymbols(), &d.reserveAddresses)
+	optional(handle, d.linkSymbols(), &d.allocShared)
 	return nil
+}
+
+// optional finds functions that a driver may lack: without one of them, the first is none.
+func optional(handle uintptr, symbols map[string]*uintptr, first *uintptr) {
+	all := true
+	for symbol, to := range symbols {
+		var err error
+		*to, err = purego.Dlsym(handle, symbol)
+		all = all && err == nil
+	}
+	if !all {
+		*first = 0
+	}
 }
 
 // call calls a function of a library.

@@ -29,6 +29,7 @@ type plan struct {
 	longs    Matrix // row, first piece, how many
 	wholes   Matrix // of long rows: row, first entry, end
 	n, nLong int
+	first    int   // of its pieces, among those of all long rows
 	limit    int64 // entries of a row that is not long
 }
 
@@ -102,16 +103,49 @@ func (d *Device) rowsOf(s *Sparse) (rowArgs, *plan) {
 // overRows runs a kernel over all rows of a matrix: the short ones, and pieces of the long ones, which join
 // puts together from a matrix of their own.
 func (d *Device) overRows(s *Sparse, cols int, run func(rowArgs), join func(p *plan, part uintptr)) {
+	d.overGroups(s, cols, math.MaxInt, run, join)
+}
+
+// partBytes is how much the sums of pieces take at once: those of all long rows can be more than a layer's matrices.
+var partBytes = 64 << 20
+
+// overGroups is overRows with long rows in groups, whose pieces take so many bytes.
+func (d *Device) overGroups(s *Sparse, cols, bytes int, run func(rowArgs), join func(p *plan, part uintptr)) {
 	r, p := d.rowsOf(s)
 	run(r)
 	if p == nil {
 		return
 	}
-	part := d.scratch(F32, p.n, cols)
-	r.segs, r.part, r.n = at(p.pieces), at(part), int64(p.n)
-	run(r)
-	join(p, at(part))
+	groups := p.groups(bytes / (4 * cols))
+	most := 0
+	for _, g := range groups {
+		most = max(most, g.n)
+	}
+	part := d.scratch(F32, most, cols)
+	for _, g := range groups {
+		r.segs, r.part, r.n = at(g.pieces), at(part), int64(g.n)
+		run(r)
+		join(g, at(part)-uintptr(4*g.first*cols)) // rows know their pieces by number
+	}
 	d.release(part)
+}
+
+// groups are long rows in order, of at most so many pieces, or one row.
+func (p *plan) groups(pieces int) (all []*plan) {
+	if p.n <= pieces {
+		return []*plan{p}
+	}
+	longs := copyOfHost[int64](p.longs)
+	for lo := 0; lo < p.nLong; {
+		g := &plan{first: int(longs[3*lo+1])}
+		hi := lo
+		for ; hi < p.nLong && (hi == lo || g.n+int(longs[3*hi+2]) <= pieces); hi++ {
+			g.n += int(longs[3*hi+2])
+		}
+		g.nLong, g.longs, g.pieces = hi-lo, p.longs.Slice(3*lo, 3*hi), p.pieces.Slice(3*g.first, 3*(g.first+g.n))
+		all, lo = append(all, g), hi
+	}
+	return all
 }
 
 // joinArgs is JoinArgs of kernels/aggregate.cu.

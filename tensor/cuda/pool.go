@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// pool is memory of the card that is free. Operations run in the order of their calls, so what is freed may be used
+// pool is small pieces of the card's memory that are free. Operations run in the order of their calls, so what is freed may be used
 // by the next operation. The lowest address that fits is taken: a step that comes again has the matrices of the one
 // before in the same places, and its graph needs no new arguments.
 type pool struct {
@@ -22,15 +22,11 @@ type piece struct {
 // they are freed, so that tests find who reads or writes what is not theirs.
 const strictNamed = "STARLING_CUDA_STRICT"
 
-// sizeOf is how much is taken for n bytes: a multiple of 256, of 16 sizes between two powers of two, so that batches
-// of about the same size use the same pieces; from 1 GiB on to the next 2 MiB.
+// sizeOf is how much is taken for n bytes: a multiple of 256; of small pieces one of 16 sizes between two powers of
+// two, so that batches of about the same size use the same pieces.
 func (m *memory) sizeOf(n int) int {
 	step := 256
-	switch {
-	case m.strict:
-	case n >= 1<<30:
-		step = 2 << 20
-	default:
+	if !m.strict && n < largePiece {
 		step = max(step, 1<<bits.Len(uint(n-1))>>5)
 	}
 	return (n + step - 1) / step * step

@@ -508,6 +508,41 @@ int cuIpcCloseMemHandle(void *p) {
 	return 0;
 }
 int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyDtoD) memcpy(to, from, n); return 0; }
+
+// Memory that is put under addresses.
+int cuMemAddressReserve(void **p, size_t n, size_t, void *, uint64_t) {
+	CALL(cuMemAddressReserve)
+	const size_t grain = 2 << 20;
+	char *at = (char *)mmap(nullptr, n + grain, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED) return 2;
+	*p = (void *)(((uintptr_t)at + grain - 1) & ~(uintptr_t)(grain - 1)); // the rest is never freed
+	return 0;
+}
+int cuMemAddressFree(void *p, size_t n) { return munmap(p, n) ? 1 : 0; }
+int cuMemCreate(size_t *handle, size_t n, const void *, uint64_t) {
+	CALL(cuMemCreate)
+	if (n % (2 << 20)) return 1;
+	if (used + n > (size_t)setting("EMULATOR_MEMORY", 1l << 32)) return 2;
+	used += n, *handle = n;
+	return 0;
+}
+int cuMemRelease(size_t) { return 0; }
+int cuMemMap(void *p, size_t n, size_t, size_t handle, uint64_t) {
+	CALL(cuMemMap)
+	return n == handle ? 0 : 1;
+}
+int cuMemSetAccess(void *p, size_t n, const void *, size_t) {
+	CALL(cuMemSetAccess)
+	if (mprotect(p, n, PROT_READ | PROT_WRITE)) return 1;
+	memset(p, 0xff, n);
+	return 0;
+}
+int cuMemUnmap(void *p, size_t n) {
+	CALL(cuMemUnmap)
+	if (madvise(p, n, MADV_DONTNEED) || mprotect(p, n, PROT_NONE)) return 1;
+	used -= n;
+	return 0;
+}
 int cuMemGetInfo_v2(size_t *freed, size_t *total) {
 	*total = setting("EMULATOR_MEMORY", 1l << 32), *freed = *total - used;
 	return 0;

@@ -1,0 +1,251 @@
+package cuda
+
+import (
+	"runtime"
+	"slices"
+)
+
+// arena is memory of the card for large pieces. Addresses are reserved once, and memory of the driver is put under
+// them as more is needed, so that pieces of all sizes share it: what is freed is joined with its neighbours. (Pieces
+// kept by size hold the most of each size that was ever in use, although an epoch never needs these at once: a
+// seventh of a run's memory on arxiv, a third on reddit.)
+//
+// The smallest hole that fits is taken, and of those the lowest: a step that comes again has its matrices in the same
+// places, and its graph needs no new arguments.
+type arena struct {
+	base, limit uintptr // addresses that are reserved; 0: the driver cannot, and segments are apart
+	end         uintptr // memory is under those below
+	high        uintptr // the highest that was used since it was last asked
+	segments    []span  // memory of the driver, in order of addresses
+	free        []span  // holes, in order of addresses
+}
+
+// span is n bytes from an address on.
+type span struct {
+	p uintptr
+	n int
+}
+
+func (s span) end() uintptr { return s.p + uintptr(s.n) }
+
+const (
+	largePiece  = 1 << 20 // what is smaller is kept by size
+	leastGrowth = 8 << 20
+	grain       = 2 << 20 // the driver's, of memory that is put under addresses
+)
+
+func below(s span, p uintptr) int {
+	switch {
+	case s.p < p:
+		return -1
+	case s.p > p:
+		return 1
+	}
+	return 0
+}
+
+// take is the best hole's first bytes; 0 where none is large enough.
+func (a *arena) take(n int) uintptr {
+	best := -1
+	for i, s := range a.free {
+		if s.n >= n && (best < 0 || s.n < a.free[best].n) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return 0
+	}
+	s := &a.free[best]
+	p := s.p
+	if s.p, s.n = s.p+uintptr(n), s.n-n; s.n == 0 {
+		a.free = slices.Delete(a.free, best, best+1)
+	}
+	a.high = max(a.high, p+uintptr(n))
+	return p
+}
+
+// give joins a piece that was freed with the holes beside it.
+func (a *arena) give(p uintptr, n int) {
+	i, _ := slices.BinarySearchFunc(a.free, p, below)
+	a.free = slices.Insert(a.free, i, span{p, n})
+	if i+1 < len(a.free) && a.touch(a.free[i], a.free[i+1]) {
+		a.free[i].n += a.free[i+1].n
+		a.free = slices.Delete(a.free, i+1, i+2)
+	}
+	if i > 0 && a.touch(a.free[i-1], a.free[i]) {
+		a.free[i-1].n += a.free[i].n
+		a.free = slices.Delete(a.free, i, i+1)
+	}
+}
+
+// touch reports whether a piece may lie over both: where addresses are not reserved, segments are apart even if
+// their addresses follow each other.
+func (a *arena) touch(s, t span) bool {
+	if s.end() != t.p {
+		return false
+	}
+	if a.base != 0 {
+		return true
+	}
+	_, begins := slices.BinarySearchFunc(a.segments, t.p, below)
+	return !begins
+}
+
+// growth is how much more is needed for n bytes: the hole at the end is a part of it.
+func (a *arena) growth(n int) int {
+	if last := len(a.free) - 1; a.base != 0 && last >= 0 && a.free[last].end() == a.end {
+		n -= a.free[last].n
+	}
+	return (max(n, leastGrowth) + grain - 1) &^ (grain - 1)
+}
+
+// grow adds a segment.
+func (a *arena) grow(s span) {
+	i, _ := slices.BinarySearchFunc(a.segments, s.p, below)
+	a.segments = slices.Insert(a.segments, i, s)
+	a.end = max(a.end, s.end())
+	a.give(s.p, s.n)
+}
+
+// unused takes out segments in which nothing is, and of those above an address only where addresses are reserved:
+// those below may be holes for a moment.
+func (a *arena) unused(above uintptr) (all []span) {
+	for i := len(a.segments) - 1; i >= 0; i-- {
+		s := a.segments[i]
+		k, _ := slices.BinarySearchFunc(a.free, s.p+1, below)
+		if k--; k < 0 || a.free[k].end() < s.end() || s.p < above {
+			if a.base != 0 {
+				break // addresses stay in one piece
+			}
+			continue
+		}
+		hole := a.free[k]
+		a.free = slices.Delete(a.free, k, k+1)
+		for _, rest := range []span{{hole.p, int(s.p - hole.p)}, {s.end(), int(hole.end() - s.end())}} {
+			if rest.n > 0 {
+				i, _ := slices.BinarySearchFunc(a.free, rest.p, below)
+				a.free = slices.Insert(a.free, i, rest)
+			}
+		}
+		a.segments = slices.Delete(a.segments, i, i+1)
+		if a.base != 0 {
+			a.end = s.p
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// accessDesc is the driver's CUmemAccessDesc, allocationProp its CUmemAllocationProp.
+type accessDesc struct{ kind, id, flags int32 }
+
+type allocationProp struct {
+	kind, handles       int32
+	location            struct{ kind, id int32 }
+	security            uintptr
+	compression, direct uint8
+	usage               uint16
+	_                   [4]uint8
+}
+
+const onDevice, pinnedMemory, readWrite = 1, 1, 3
+
+// takeLarge is memory of the arena.
+func (d *Device) takeLarge(n int) uintptr {
+	a := &d.memory.arena
+	for try := 0; ; try++ {
+		if p := a.take(n); p != 0 {
+			return p
+		}
+		d.bind()
+		if a.end == 0 {
+			d.reserve(a)
+		}
+		code := d.growArena(a, a.growth(n))
+		if code == 0 {
+			continue
+		}
+		if code != outOfMemory || try >= 2 {
+			panic(d.card.failure("cuMemCreate", code))
+		}
+		d.makeRoom(try)
+	}
+}
+
+// reserve asks for addresses: twice as many as the card has memory.
+func (d *Device) reserve(a *arena) {
+	if d.card.reserveAddresses == 0 {
+		return
+	}
+	n := uintptr(2*d.card.Memory+grain-1) &^ (grain - 1)
+	if call(d.card.reserveAddresses, address(&a.base), n, grain, 0, 0) != 0 {
+		a.base = 0
+		return
+	}
+	a.end, a.limit = a.base, a.base+n
+}
+
+// growArena takes a segment of the driver.
+func (d *Device) growArena(a *arena, n int) (code uintptr) {
+	var p uintptr
+	if a.base == 0 {
+		if code = call(d.card.alloc, address(&p), uintptr(n), d.stream); code == 0 {
+			a.grow(span{p, n})
+			d.memory.hold(n)
+		}
+		return code
+	}
+	if a.end+uintptr(n) > a.limit {
+		return outOfMemory
+	}
+	var handle uint64
+	prop := &allocationProp{kind: pinnedMemory}
+	prop.location.kind, prop.location.id = onDevice, d.card.handle
+	if code = call(d.card.createMemory, address(&handle), uintptr(n), address(prop), 0); code != 0 {
+		return code
+	}
+	runtime.KeepAlive(prop)
+	code = call(d.card.mapMemory, a.end, uintptr(n), 0, uintptr(handle), 0)
+	call(d.card.releaseMemory, uintptr(handle)) // it is there as long as it is under addresses
+	if code != 0 {
+		return code
+	}
+	access := &accessDesc{onDevice, d.card.handle, readWrite}
+	if code = call(d.card.allowAccess, a.end, uintptr(n), address(access), 1); code != 0 {
+		call(d.card.unmapMemory, a.end, uintptr(n))
+		return code
+	}
+	runtime.KeepAlive(access)
+	a.grow(span{a.end, n})
+	d.memory.hold(n)
+	return 0
+}
+
+// shrinkArena gives segments above an address, in which nothing is, back to the driver. REQUIRES: the stream was
+// waited for.
+func (d *Device) shrinkArena(above uintptr) {
+	a := &d.memory.arena
+	for _, s := range a.unused(above) {
+		d.giveSegment(s)
+		d.memory.held -= int64(s.n)
+	}
+}
+
+func (d *Device) giveSegment(s span) {
+	if d.memory.arena.base == 0 {
+		call(d.card.free, s.p, d.stream)
+		return
+	}
+	call(d.card.unmapMemory, s.p, uintptr(s.n))
+}
+
+// closeArena gives all back.
+func (d *Device) closeArena() {
+	a := &d.memory.arena
+	for _, s := range a.segments {
+		d.giveSegment(s)
+	}
+	if a.base != 0 {
+		call(d.card.freeAddresses, a.base, a.limit-a.base)
+	}
+}
