@@ -23,11 +23,13 @@ type Site struct {
 
 // Demand is what a worker does in an epoch of training: exactly as its plan has it.
 type Demand struct {
-	Work   Work
-	Sent   wire.Bytes
-	Steps  int
-	Memory int64
-	Mapped int64 // files that it reads
+	Work Work
+	Sent wire.Bytes
+	// Messages are those of rows that it sends; among many workers they take longer than their bytes.
+	Messages float64
+	Steps    int
+	Memory   int64
+	Mapped   int64 // files that it reads
 }
 
 // Prediction is what an epoch takes. Seconds is the sum of its parts: of computing that of the mean worker,
@@ -119,8 +121,11 @@ func (p Prediction) Scaled(by float64) Prediction {
 	return p
 }
 
-// rounds is how many messages follow each other in an all-reduce of gradients.
-func rounds(at Site) int { return 2 * max(at.Servers-1, 0) }
+// rounds is how many messages follow each other in an all-reduce of gradients: in the first of two rounds every worker
+// adds its share, in the second it has the others'. Each is a message to every other server (reductions).
+func rounds(at Site) int { return 2 * min(at.Servers-1, 1) }
+
+func reductions(at Site) float64 { return 2 * float64(max(at.Servers-1, 0)) }
 
 // drawn is the seconds that drawing batches takes of each machine's cores.
 func drawn(k *Known, at Site, d []Demand) float64 {
@@ -152,7 +157,8 @@ type phase struct {
 func transfers(k *Known, at Site, d []Demand) (t moved) {
 	perServer, perWorker := map[phase][]float64{}, map[phase][]float64{}
 	servers, sharing := max(at.Servers, 1), max(at.Sharing, 1)
-	handled := make([]float64, (len(d)+sharing-1)/sharing)
+	machines := (len(d) + sharing - 1) / sharing
+	handled, messages := make([]float64, machines), make([]float64, machines)
 	add := func(to map[phase][]float64, p phase, i, n int, bytes float64) {
 		if to[p] == nil {
 			to[p] = make([]float64, n)
@@ -160,6 +166,7 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 		to[p][i] += bytes
 	}
 	for r, one := range d {
+		messages[r/sharing] += one.Messages + float64(max(one.Steps, 1))*reductions(at)
 		for c, bytes := range one.Sent {
 			p, b := phase{c.Kind, c.Layer}, float64(bytes)
 			handled[r/sharing] += b
@@ -180,8 +187,8 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 			t.rows += seconds
 		}
 	}
-	for _, bytes := range handled {
-		t.host = max(t.host, packets*bytes*k.HostByte/float64(max(k.Cores, 1)))
+	for i, bytes := range handled {
+		t.host = max(t.host, (packets*bytes*k.HostByte+messages[i]*k.HostMessage)/float64(max(k.Cores, 1)))
 	}
 	return t
 }

@@ -70,6 +70,29 @@ func TestPredictHost(t *testing.T) {
 	}
 }
 
+// TestPredictMessages: among many workers messages take longer than their bytes; those of a machine share its cores, as
+// in a simulation that is given the same.
+func TestPredictMessages(t *testing.T) {
+	k := known()
+	k.HostMessage = 1e-5
+	d := []Demand{{Messages: 100, Steps: 1}, {Messages: 300, Steps: 1}}
+	for sharing, want := range map[int]float64{1: 300 * 1e-5 / 2, 2: 400 * 1e-5 / 2} {
+		p := Predict(k, Site{Workers: 2, Servers: 1, Sharing: sharing}, d, Overlap{}, 1)
+		if math.Abs(p.Compute-want) > 1e-12 {
+			t.Errorf("%d share a machine: %g s, want %g", sharing, p.Compute, want)
+		}
+	}
+	many := Site{Workers: 9, Servers: 9, Sharing: 1} // an all-reduce is two rounds of eight messages
+	if p := Predict(k, many, make([]Demand, 9), Overlap{}, 1); math.Abs(p.Compute-16*1e-5/2) > 1e-12 ||
+		math.Abs(p.Exposed-2*1e-5) > 1e-12 {
+		t.Errorf("nine servers: %+v", p)
+	}
+	k.HostByte = 1e-9
+	if h := k.Handling(); h.Message != k.HostMessage/2 || h.Byte != packets*k.HostByte/2 {
+		t.Errorf("each end takes %+v", h)
+	}
+}
+
 // TestPredictBatches: of batches that come ahead the longer of computing and links decides, and a part of the shorter;
 // else their sum.
 func TestPredictBatches(t *testing.T) {

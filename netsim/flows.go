@@ -72,6 +72,7 @@ type fluid struct {
 	class  uint8
 	path   []share
 	links  []int32 // of one path
+	flow   *flow   // its transfers, one after the other
 	last   Time    // of the last arrival
 	busy   bool
 	awake  bool
@@ -161,8 +162,11 @@ func (c *fluid) Close() {}
 // begin starts the next transfer.
 func (c *fluid) begin() {
 	n := c.net
-	f := &flow{conn: c, at: make([]int32, len(c.path))}
-	if !f.fill() {
+	if c.flow == nil {
+		c.flow = &flow{conn: c, at: make([]int32, len(c.path))}
+	}
+	f := c.flow
+	if f.rate = 0; !f.fill() {
 		return
 	}
 	heap.Push(&n.ends, f)

@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"slices"
 	"time"
 
 	"starling/wire"
@@ -57,28 +58,38 @@ func (h *host) busy(a *lane) bool {
 	if h.free <= h.net.Now() {
 		return false
 	}
-	at := 0
-	for at < len(h.waiting) && h.waiting[at] != a && h.waiting[at].dscp >= a.dscp {
-		at++
+	if !a.waits {
+		a.waits = true
+		at := len(h.waiting)
+		for at > 0 && h.waiting[at-1].dscp < a.dscp {
+			at--
+		}
+		h.waiting = slices.Insert(h.waiting, at, a)
 	}
-	if at == len(h.waiting) || h.waiting[at] != a {
-		h.waiting = append(h.waiting, nil)
-		copy(h.waiting[at+1:], h.waiting[at:])
-		h.waiting[at] = a
-	}
+	h.wakeLater()
+	return true
+}
+
+// wakeLater lets lanes that wait ask again when the processors are free.
+func (h *host) wakeLater() {
 	if !h.woken {
 		h.woken = true
 		h.net.At(h.free, h.wake)
 	}
-	return true
 }
 
-// wake lets the lanes that wait ask again.
+// wake lets the lanes that wait ask again, until one of them has something to move: the others keep their places. All
+// of them asking for each message of one would make an exchange among n workers cost n*n*n.
 func (h *host) wake() {
 	h.woken = false
-	list := h.waiting
-	h.waiting = nil
-	for _, a := range list {
+	for len(h.waiting) > 0 {
+		if h.free > h.net.Now() {
+			h.wakeLater()
+			return
+		}
+		a := h.waiting[0]
+		h.waiting = slices.Delete(h.waiting, 0, 1)
+		a.waits = false
 		a.conn.Wake()
 	}
 }

@@ -186,6 +186,7 @@ type lane struct {
 	held  []wire.Chunk // that have arrived, but the inbox has no space for them
 	// between hosts whose processors take time for messages
 	between bool
+	waits   bool // until those of the sender are free
 }
 
 // supply gives the connection the next chunk, unless the peer has no space.

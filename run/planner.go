@@ -133,10 +133,11 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		return err
 	}
 	began := time.Now()
-	sending := cost.Sending{Byte: p.known.HostByte / 2, Message: p.known.HostMessage / 2}
-	out.Computing = p.known.Compute.Slower(p.slowness).WithSending(sending, p.known.Cores).String()
+	out.Computing = p.known.Compute.Slower(p.slowness).WithSending(p.known.Handling(), p.known.Cores).String()
 	out.Dataset, out.Vertices, out.Edges = p.parts.book.Dataset, p.parts.book.Nodes, p.parts.book.Edges
-	for _, s := range p.candidates(out) {
+	candidates := p.candidates(out)
+	events.On(event.Note{Minor: true, Text: "planning " + Counted(len(candidates), "choice")})
+	for _, s := range candidates {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

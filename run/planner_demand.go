@@ -51,6 +51,7 @@ func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
 	list := slices.Clone(base.demands)
 	for r := range list {
 		list[r].Work.Memory += packing(s) * float64(rowBytes(list[r].Sent))
+		list[r].Messages = p.messages(s, r, list[r].Sent)
 		list[r].Sent = p.travelling(s, r, list[r].Sent)
 	}
 	return list, nil

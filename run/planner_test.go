@@ -13,6 +13,8 @@ import (
 	"starling/cost"
 	"starling/event"
 	"starling/spec"
+	"starling/train"
+	"starling/wire"
 )
 
 // roundRates is a file of rates of this machine, so that nothing is measured.
@@ -105,6 +107,34 @@ func TestPlanBytes(t *testing.T) {
 		if got := float64(p.Between + p.Inside); math.Abs(got/counted-1) > within {
 			t.Errorf("%s: %g bytes planned, %g counted", name, got, counted)
 		}
+	}
+}
+
+// TestPlanMessages: one to each peer for each layer and direction; g3's bins are several.
+func TestPlanMessages(t *testing.T) {
+	o := DefaultPlan()
+	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = block(t, nil), 4, 2, 16, 3, "full"
+	parts, err := findParts(context.Background(), &o.Spec, event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.remove()
+	p := &planner{PlanOptions: &o, parts: parts}
+	if err := p.openParts(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	sent := wire.Bytes{{Kind: wire.Activation, Layer: 1, Link: wire.BetweenServers}: 1, {Kind: wire.Activation, Layer: 1}: 1,
+		{Kind: wire.Gradient, Layer: 1, Link: wire.SameHost}: 1, {Kind: wire.Parameter, Layer: -1}: 1}
+	for strategy, each := range map[string]float64{"halo": 1, "g3": train.Find("g3").Messages(p.parts.book, 4*2*16)} {
+		s := o.Spec.ForStrategy(strategy)
+		if got := p.messages(&s, 1, sent); got != each*2*3 {
+			t.Errorf("%s: %g messages, want %g to each of 3 peers, twice", strategy, got, each)
+		}
+	}
+	s := o.Spec.ForStrategy("distdgl")
+	if s.Mode = "mini"; p.messages(&s, 1, sent) != 0 {
+		t.Error("batches have messages of rows")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"starling/partition"
 )
 
 // Mode is what a step of training goes over.
@@ -60,6 +62,9 @@ type Descriptor struct {
 	Needs string
 	// Overlap is how much of its transfers it hides.
 	Overlap Overlap
+	// Messages is how many it sends to a peer for what it exchanges at once, of a part and rows of so many bytes in
+	// the widest layer; nil: one.
+	Messages func(b *partition.Book, row int) float64
 
 	// New builds the strategy of a worker. Check has refused what it is not for.
 	New func(s *Site) (Strategy, error)

@@ -105,7 +105,7 @@ func (r *Reply) Pending() *Pending { return &r.pending }
 // endpoint's timeout, the call is cancelled. Then the buffers of request and response may
 // still be in use until Done is closed.
 func (r *Reply) Wait(ctx context.Context) ([]byte, error) {
-	if err := r.pending.Wait(ctx); err != nil && !r.pending.isDone() {
+	if err := r.pending.Wait(ctx); err != nil && !r.pending.IsDone() {
 		r.calls.cancel(r, err)
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func TestNobodyWaitsForBulk(t *testing.T) {
 			t.Fatalf("class %d: %q, %v", class, word, err)
 		}
 	}
-	if left.isDone() {
+	if left.IsDone() {
 		t.Error("the bulk transfer was not held up: the test shows nothing")
 	}
 	close(goOn)

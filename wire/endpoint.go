@@ -72,10 +72,10 @@ func (s sought) nothing() bool { return s.one == nil && s.any == nil }
 
 func (s sought) found() bool {
 	if s.one != nil {
-		return s.one.isDone()
+		return s.one.IsDone()
 	}
 	for _, p := range s.any {
-		if p.isDone() {
+		if p.IsDone() {
 			return true
 		}
 	}

@@ -54,14 +54,14 @@ func receiveInPieces(t *testing.T, rnd *rand.Rand, data []byte, askBefore int, a
 		w.at.put(0, data[w.h.offset:w.h.offset+chunk])
 		b.release(w.at, &w.h, nil)
 	}
-	if !p.isDone() {
+	if !p.IsDone() {
 		if askBefore < len(data)/chunk {
 			t.Fatal("all has come, but the message is not done")
 		}
 		ask()
 	}
-	if err := p.Err(); !p.isDone() || err != nil {
-		t.Fatal(p.isDone(), err)
+	if err := p.Err(); !p.IsDone() || err != nil {
+		t.Fatal(p.IsDone(), err)
 	}
 	return into
 }

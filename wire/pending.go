@@ -63,14 +63,14 @@ func (p *Pending) Bytes() int { return p.bytes }
 // Peer is the rank that the message goes to or comes from.
 func (p *Pending) Peer() int { return p.peer }
 
-// isDone is Done without waiting.
-func (p *Pending) isDone() bool { return p.done.Load() == ended }
+// IsDone is Done without waiting.
+func (p *Pending) IsDone() bool { return p.done.Load() == ended }
 
 // Wait returns when the message has left or arrived. No wait is for ever: where
 // ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
 // timed out still belongs to the wire, until the endpoint is closed.
 func (p *Pending) Wait(ctx context.Context) error {
-	if p.isDone() || p.endpoint.poll(sought{one: p}) {
+	if p.IsDone() || p.endpoint.poll(sought{one: p}) {
 		return p.err
 	}
 	n := p.endpoint
@@ -98,7 +98,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 // Poll takes in what is ready, as far as that takes no time. It is for callers that will
 // not wait soon: Wait does more.
 func (p *Pending) Poll() {
-	if p.endpoint.poller != nil && !p.isDone() {
+	if p.endpoint.poller != nil && !p.IsDone() {
 		p.endpoint.poller.hasten(p.peer)
 	}
 }

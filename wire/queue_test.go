@@ -46,7 +46,7 @@ func TestQueueOrder(t *testing.T) {
 				if whole {
 					twin = slices.Delete(twin, first, first+1)
 				}
-				if c.m.pending.isDone() != whole {
+				if c.m.pending.IsDone() != whole {
 					t.Fatal("a message is done before its last chunk, or not after it")
 				}
 			}
@@ -71,13 +71,13 @@ func TestQueueEnds(t *testing.T) {
 	q.Unlock()
 	q.end(broken, ErrPeerClosed)
 	q.put(ms[2])
-	if ms[0].pending.isDone() || ms[1].pending.Err() != ErrPeerClosed || ms[2].pending.Err() != ErrPeerClosed {
+	if ms[0].pending.IsDone() || ms[1].pending.Err() != ErrPeerClosed || ms[2].pending.Err() != ErrPeerClosed {
 		t.Error("ended at the wrong time")
 	}
 	q.Lock()
 	q.written(&c, nil)
 	q.Unlock()
-	if !ms[0].pending.isDone() || ms[0].pending.Err() != ErrPeerClosed {
+	if !ms[0].pending.IsDone() || ms[0].pending.Err() != ErrPeerClosed {
 		t.Error("not ended")
 	}
 }
@@ -114,7 +114,7 @@ func TestSlowQueueHasOneConnection(t *testing.T) {
 		p.queue.end(draining, ErrClosed)
 		testdeadline.Wait(t, &all, "connections")
 		for _, one := range pending {
-			if !one.isDone() {
+			if !one.IsDone() {
 				t.Error("a message was left behind")
 			}
 		}

@@ -74,7 +74,7 @@ func TestWaitAny(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		eps[1].Send(0, key(7), Feature, make([]byte, 8))
-		if err := <-ended; err != nil || !list[1].isDone() || len(eps[0].Waits()) != 0 {
+		if err := <-ended; err != nil || !list[1].IsDone() || len(eps[0].Waits()) != 0 {
 			t.Error(err)
 		}
 		if err := WaitAny(context.Background(), list); err != nil {

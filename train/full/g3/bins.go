@@ -18,21 +18,29 @@ type bins struct {
 const (
 	// mostBins: more make a finer pipeline, but smaller messages and products.
 	mostBins = 16
-	// leastBin is the bytes of a bin below which a message costs more than its bytes do.
-	leastBin = 64 << 10
+	// leastBin is the bytes of a bin below which a message costs more than its bytes do, and leastMessage those
+	// of the part of it that goes to one of many peers: among 64 workers messages of 3 KiB would take twice the
+	// time of the whole epoch.
+	leastBin     = 64 << 10
+	leastMessage = 16 << 10
 	// leastRows: products of fewer rows spend their time on bringing in the weights.
 	leastRows = 112
 )
 
 // binRows is how many rows make a bin where a row takes so many bytes in the widest
-// layer. A bin takes at most half of the budget, so that one can be computed while
+// layer, and a peer needs one row in so many. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.
-func binRows(rows, bytes int, budget int64) int {
-	n := max((rows+mostBins-1)/mostBins, leastBin/bytes, leastRows)
+func binRows(rows, bytes int, peer float64, budget int64) int {
+	n := max((rows+mostBins-1)/mostBins, leastBin/bytes, int(leastMessage*peer)/bytes, leastRows)
 	if budget > 0 {
 		n = int(min(int64(n), budget/2/int64(bytes)))
 	}
 	return max(n, 1)
+}
+
+// perPeer is how many rows there are for each that one of the peers needs, in the mean.
+func perPeer(b *partition.Book) float64 {
+	return float64(b.Nodes) * float64(b.Parts-1) / float64(max(b.CommVolume, 1))
 }
 
 // cutBins are the bounds of bins of so many rows; there is at least one bin.

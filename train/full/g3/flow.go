@@ -192,14 +192,7 @@ func (f *flow) land(c arriving) {
 
 // left reports whether all that was sent has left.
 func (f *flow) left() bool {
-	for _, p := range f.leaving {
-		select {
-		case <-p.Done():
-		default:
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.leaving, func(p *wire.Pending) bool { return !p.IsDone() })
 }
 
 // close waits until all has left, and frees.

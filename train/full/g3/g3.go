@@ -9,6 +9,7 @@ import (
 	"starling/exchange"
 	"starling/graph"
 	"starling/nn"
+	"starling/partition"
 	"starling/tensor"
 	"starling/train"
 	"starling/train/full/site"
@@ -44,6 +45,10 @@ var Strategy = train.Describe(train.Descriptor{
 	UseWhen: "computing and sending take about as long",
 	Check:   check,
 	Overlap: train.Overlap{Rows: 0.3, Gradients: 0.3},
+	Messages: func(b *partition.Book, row int) float64 {
+		rows := int(b.Nodes) / b.Parts
+		return float64(len(cutBins(rows, binRows(rows, row, perPeer(b), 0))) - 1)
+	},
 }, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
@@ -84,6 +89,7 @@ type g3 struct {
 	// early: rows leave when their bin is done, not when all are (intra); eager: bins
 	// start the next layer before all rows are there (inter).
 	early, eager bool
+	relays       bool // rows leave as soon as they have arrived
 
 	spill *spill // nil: all stays
 	run   *nn.Ranges
@@ -110,11 +116,12 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	}
 	m := &w.Model
 	bytes := w.Dev.RowType(w.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
-	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, o.Bytes())) }
+	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, perPeer(w.Part.Book), o.Bytes())) }
 	g.bins = newBins(w.Part, bound(w.Part.Core()))
 	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound)}
 	g.owned = cut.order(cut.byOwner())
 	g.owned.remote = g.halo.Remote
+	g.relays = slices.ContainsFunc(g.owned.relays, func(sends []int) bool { return len(sends) > 0 })
 	switch n := g.waveCount(); {
 	case !g.eager:
 	case n > 1:
@@ -177,7 +184,9 @@ func (g *g3) Finish() error {
 func (g *g3) drive(s *schedule) {
 	g.coming = g.coming[:0]
 	for s.left > 0 {
-		g.look(s)
+		if g.relays || !s.sendsNext() {
+			g.look(s)
+		}
 		if !s.step() && s.left > 0 && !g.packReady(s) {
 			g.await()
 		}
@@ -198,12 +207,8 @@ func (g *g3) drive(s *schedule) {
 // look takes what has arrived.
 func (g *g3) look(s *schedule) {
 	g.coming = slices.DeleteFunc(g.coming, func(c arriving) bool {
-		for _, p := range c.pending {
-			select {
-			case <-p.Done():
-			default:
-				return false
-			}
+		if slices.ContainsFunc(c.pending, func(p *wire.Pending) bool { return !p.IsDone() }) {
+			return false
 		}
 		for _, p := range c.pending {
 			if err := p.Err(); err != nil {
@@ -229,9 +234,7 @@ func (g *g3) await() {
 	for _, c := range g.coming {
 		before := len(missing)
 		for _, p := range c.pending {
-			select {
-			case <-p.Done():
-			default:
+			if !p.IsDone() {
 				missing = append(missing, p)
 			}
 		}

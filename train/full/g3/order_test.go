@@ -72,7 +72,7 @@ func TestOrders(t *testing.T) {
 func TestBinsCoverAllRows(t *testing.T) {
 	for _, rows := range []int{0, 1, 5, 16, 17, 1000, 123456} {
 		for _, budget := range []int64{0, 1, 1 << 10, 1 << 30} {
-			each := binRows(rows, 100, budget)
+			each := binRows(rows, 100, 1, budget)
 			at := cutBins(rows, each)
 			if budget >= 200 && int64(each)*100 > budget/2 || at[0] != 0 || at[len(at)-1] != rows || budget == 0 &&
 				len(at)-1 > mostBins {
@@ -84,6 +84,20 @@ func TestBinsCoverAllRows(t *testing.T) {
 					t.Fatalf("%d rows, budget %d: bin %d of %v", rows, budget, b, at)
 				}
 			}
+		}
+	}
+}
+
+// TestBinsAmongManyWorkers: a bin has so many rows that the message for one of many peers is worth sending;
+// among a few, the number of bins decides.
+func TestBinsAmongManyWorkers(t *testing.T) {
+	for _, c := range []struct {
+		rows    int
+		perPeer float64
+		want    int
+	}{{1562, 18.5, 296}, {781, 28, 448}, {25000, 3, 1563}, {1562, 3, leastRows}} {
+		if n := binRows(c.rows, 1024, c.perPeer, 0); n != c.want {
+			t.Errorf("%d rows, one in %g for a peer: %d per bin, want %d", c.rows, c.perPeer, n, c.want)
 		}
 	}
 }

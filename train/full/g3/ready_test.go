@@ -94,7 +94,8 @@ func TestVerticesGoOnBeforeTheirBins(t *testing.T) {
 		if !slices.Equal(r.Results[0].Loss, prompt.Results[0].Loss) {
 			t.Errorf("losses %v, on a prompt link %v", r.Results[0].Loss, prompt.Results[0].Loss)
 		}
-		at, early := cutBins(parts[0].Core(), binRows(parts[0].Core(), 4*(d.Features.Cols+32), 0)), 0
+		rows, early := parts[0].Core(), 0
+		at := cutBins(rows, binRows(rows, 4*(d.Features.Cols+32), perPeer(parts[0].Book), 0))
 		for _, span := range r.Spans {
 			var phase, lo, hi int
 			if !strings.HasPrefix(span.Name, "phase") {

@@ -67,6 +67,13 @@ func (s *schedule) done(ids []int) bool {
 	return true
 }
 
+// sendsNext reports whether the next task lets rows leave. Unless rows are relayed, what has arrived
+// meanwhile lets nothing more urgent run, so that looking can wait: there are as many such tasks as arrivals, and each
+// look is at all of these.
+func (s *schedule) sendsNext() bool {
+	return len(s.ready.ids) > 0 && s.tasks[s.ready.ids[0]].urgency>>48 == urgentSend
+}
+
 // step runs the most urgent task that is ready; it reports whether there was one.
 func (s *schedule) step() bool {
 	if len(s.ready.ids) == 0 {
