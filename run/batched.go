@@ -39,6 +39,9 @@ func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
 	for size := int(c.parts.book.Train) / 2; size >= leastBatch; size /= 2 {
 		batched := s.ForStrategy(strategy)
 		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
+		if err := c.checkBatched(batched); err != nil {
+			return err
+		}
 		if need, err = c.planOf(batched, events); err != nil {
 			return err
 		}
@@ -57,6 +60,24 @@ func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
 		"and batches that need %s", event.Bytes(full.largest()), event.Bytes(need.largest())),
 		Want: fmt.Sprintf("at most %s", event.Bytes(cmp.Or(budget, tensor.MemoryFree()))),
 		Fix:  "use more workers, a larger --memory-budget, fewer --layers or a smaller --hidden"}
+}
+
+// checkBatched refuses batches that would not go together with what the run was given for the full batch.
+func (c *clusterRun) checkBatched(s spec.Spec) error {
+	other := &clusterRun{spec: s, parts: c.parts}
+	err := other.spec.Validate()
+	if err == nil {
+		err = other.checkData()
+	}
+	if err == nil {
+		_, err = other.spec.Options(&c.parts.meta)
+	}
+	if err == nil {
+		return nil
+	}
+	return &graph.InputError{Field: "--batch", Found: "auto, with a full batch that does not fit and batches that do not go " +
+		"together with the other settings: " + err.Error(), Want: "settings that --strategy " + s.Strategy + " has too",
+		Fix: "change them, or use --batch full with more workers"}
 }
 
 // planOf is the plan of the run with another spec.

@@ -13,7 +13,8 @@ import (
 )
 
 // TestTooLargeTurnsToBatches: with --batch auto a full batch that does not fit becomes cooperative batches
-// of the largest size that does, and the run says so; what fits stays, and what fits in no way is refused.
+// of the largest size that does, and the run says so; what fits stays, and what fits in no way, or does not go together with
+// batches, is refused.
 func TestTooLargeTurnsToBatches(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 30_000, 16 })
 	s := onFewThreads(quick(dir))
@@ -53,5 +54,10 @@ func TestTooLargeTurnsToBatches(t *testing.T) {
 	}
 	if _, _, err := budget("4MiB"); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "per worker") {
 		t.Errorf("4 MiB: %v", err)
+	}
+	auto.Norm = "batch" // of which cooperative batches have none
+	if _, _, err := budget(less); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "--batch") ||
+		!strings.Contains(err.Error(), "--norm batch") {
+		t.Errorf("%s bytes with --norm batch: %v", less, err)
 	}
 }

@@ -73,6 +73,7 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 		return err
 	}
 	noteWeights(s, c.parts.book.Weighted, events)
+	notePulled(s, events)
 	if s.CheckpointDir != "" { // rank 0 writes there, wherever it is started
 		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
 			return err

@@ -52,3 +52,17 @@ func noteWeights(s *spec.Spec, weighted bool, events event.Listener) {
 			" does not look at the weights of edges, which this graph has; gcn, sage and gin do"})
 	}
 }
+
+// notePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:
+// the same command is for one host and for many.
+func notePulled(s *spec.Spec, events event.Listener) {
+	if remoteWorkers(s) || s.Servers > 1 {
+		return
+	}
+	for _, name := range []string{"cache", "pull_dtype"} {
+		if value, ok := s.Settings[name]; ok && value != "none" {
+			events.On(event.Note{Text: fmt.Sprintf("warning: --%s %v has no effect here: all workers are on this host and "+
+				"read each other's rows in place; --servers groups them as hosts would be", strings.ReplaceAll(name, "_", "-"), value)})
+		}
+	}
+}

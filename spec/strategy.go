@@ -67,7 +67,7 @@ func (s *Spec) checkOptions() error {
 }
 
 // ForStrategy is s with another strategy, as users write it, without options that only
-// others have. Options after the name win over those given elsewhere.
+// others have, or that have no effect with it. Options after the name win over those given elsewhere.
 func (s Spec) ForStrategy(text string) Spec {
 	s.Strategy = text
 	given := train.Settings{}
@@ -76,7 +76,7 @@ func (s Spec) ForStrategy(text string) Spec {
 			given = given.With(o, s.Settings.Get(o))
 		}
 	}
-	s.Settings = given.Under(text)
+	s.Settings = given.InForce(text)
 	return s
 }
 

@@ -25,6 +25,7 @@ type Option struct {
 	Omit       bool   // of reports, where it has its default
 	Default    any    // a string, an int, a float64 or a bool
 	Why        string // other strategies do not have it
+	Of         string // the option without which it has no effect
 	Exact, Try []string
 	Strategies []string
 
@@ -81,7 +82,8 @@ func optionsIn(v reflect.Value, index []int, strategy string) (list []*Option) {
 			continue
 		}
 		o := &Option{Name: f.Tag.Get("json"), Help: f.Tag.Get("help"), Suffix: f.Tag.Get("suffix"),
-			Why: f.Tag.Get("why"), HasFlag: f.Tag.Get("flag") != "-", Free: f.Tag.Get("resume") == "free",
+			Why: f.Tag.Get("why"), Of: f.Tag.Get("of"), HasFlag: f.Tag.Get("flag") != "-",
+			Free: f.Tag.Get("resume") == "free",
 			Omit: f.Tag.Get("omit") == "default", Default: v.Field(i).Interface(),
 			Strategies: []string{strategy}, index: at}
 		_, o.Main = f.Tag.Lookup("main")
@@ -200,7 +202,43 @@ func Choose(text string, given Settings) (Choice, error) {
 			return c, wrong(text, err)
 		}
 	}
-	return c, nil
+	return c, c.checkUnused()
+}
+
+// checkUnused refuses an option of another that is off: a user who gives one expects an effect.
+func (c Choice) checkUnused() error {
+	for _, o := range c.Descriptor.Options() {
+		if of := c.idle(o); of != nil && c.Get(o) != o.Default {
+			return &graph.InputError{Field: o.Flag(), Found: fmt.Sprintf("%v, a setting without effect", c.Get(o)),
+				Fix: fmt.Sprintf("it is for %s, which is %v: set that too, or leave this out", of.Flag(), c.Get(of))}
+		}
+	}
+	return nil
+}
+
+// idle is the option that another is for, if it is off; nil: the other has its effect.
+func (c Choice) idle(o *Option) *Option {
+	for _, of := range c.Descriptor.Options() {
+		if of.Name == o.Of && slices.Contains([]string{"false", "0", "none"}, fmt.Sprint(c.Get(of))) {
+			return of
+		}
+	}
+	return nil
+}
+
+// InForce are the settings that have an effect with a strategy as users write it.
+func (s Settings) InForce(text string) Settings {
+	out := s.Under(text)
+	c, err := read(text, out)
+	if err != nil {
+		return out
+	}
+	for _, o := range c.Descriptor.Options() {
+		if c.idle(o) != nil {
+			out = out.Without(o.Name)
+		}
+	}
+	return out
 }
 
 // Under are the settings that a strategy as users write it leaves in force: what follows

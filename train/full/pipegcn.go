@@ -43,7 +43,7 @@ var pipegcn = train.Describe(train.Descriptor{
 
 type pipeOptions struct {
 	Stale  int     `json:"stale" flag:"-" main:"" exact:"0" help:"epochs that rows are stale, 0 or 1"`
-	Smooth float64 `json:"smooth" help:"weight of the past in the moving average of stale rows; 0: none"`
+	Smooth float64 `json:"smooth" of:"stale" help:"weight of the past in the moving average of stale rows; 0: none"`
 	exchange.MeanOption
 	exchange.RelayOption
 	exchange.RowOptions
@@ -55,6 +55,8 @@ func (o *pipeOptions) Validate() error {
 		return fmt.Errorf("pipegcn's rows are 0 or 1 epochs stale, not %d", o.Stale)
 	case !(o.Smooth >= 0 && o.Smooth < 1):
 		return fmt.Errorf("pipegcn's smoothing is at least 0 and below 1, not %g", o.Smooth)
+	case o.Means && o.Stale == 0:
+		return fmt.Errorf("--means corrects stale rows, and pipegcn:0 has none; use pipegcn:1, or leave it out")
 	}
 	return o.RowOptions.Validate()
 }

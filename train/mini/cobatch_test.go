@@ -221,7 +221,7 @@ func TestCobatchSharesInsideServers(t *testing.T) {
 // TestCobatchOptions: options of structs that others embed are found, also where their types are not
 // exported, and looking for those that it does not have finds none.
 func TestCobatchOptions(t *testing.T) {
-	c := traintest.Strategy(t, "cobatch", "cache_budget=3MiB", "eas=2,7")
+	c := traintest.Strategy(t, "cobatch", "cache=degree", "cache_budget=3MiB", "eas=2,7")
 	if o, ok := train.OptionOf[CacheOptions](c); !ok || o.CacheBudget != "3MiB" {
 		t.Errorf("%v, %v", o, ok)
 	}

@@ -14,17 +14,17 @@ import (
 // DGSOptions are of strategies that may ask the model which neighbours and columns matter.
 type DGSOptions struct {
 	DGS         bool    `json:"dgs" exact:"false" suffix:"dgs" omit:"default" why:"p3 divides columns itself, and full-graph strategies sample nothing" help:"explain the model in the background (DGS), and draw remote neighbours and fetch columns by the masks it learns"`
-	DGSMasks    string  `json:"dgs_masks" values:"both,nodes,features" suffix:"*" omit:"default" help:"dgs: masks of nodes and of features, or of one of them only"`
-	DGSEvery    int     `json:"dgs_every" omit:"default" help:"dgs: explain the weights every so many batches; masks take effect as many batches later"`
-	DGSEpsilon  float64 `json:"dgs_epsilon" omit:"default" help:"dgs: share of a vertex's draws that moves from local neighbours back to remote ones, up to their even share"`
-	DGSFeatures float64 `json:"dgs_features" omit:"default" help:"dgs: share of columns that are fetched of remote rows, those of the highest masks"`
-	DGSEpochs   int     `json:"dgs_epochs" omit:"default" help:"dgs: epochs of an explanation at most; 0: masks stay at one"`
-	DGSLoss     float64 `json:"dgs_loss" omit:"default" help:"dgs: an explanation ends at this loss"`
-	DGSMemory   string  `json:"dgs_memory" omit:"default" help:"dgs: memory of a worker's explainer, as 64MiB; remote vertices that it does not fit have no masks"`
-	DGSAsync    bool    `json:"dgs_async" suffix:"async" omit:"default" help:"dgs: masks take effect whenever they are ready, as published; such runs are not repeatable"`
+	DGSMasks    string  `json:"dgs_masks" of:"dgs" values:"both,nodes,features" suffix:"*" omit:"default" help:"dgs: masks of nodes and of features, or of one of them only"`
+	DGSEvery    int     `json:"dgs_every" of:"dgs" omit:"default" help:"dgs: explain the weights every so many batches; masks take effect as many batches later"`
+	DGSEpsilon  float64 `json:"dgs_epsilon" of:"dgs" omit:"default" help:"dgs: share of a vertex's draws that moves from local neighbours back to remote ones, up to their even share"`
+	DGSFeatures float64 `json:"dgs_features" of:"dgs" omit:"default" help:"dgs: share of columns that are fetched of remote rows, those of the highest masks"`
+	DGSEpochs   int     `json:"dgs_epochs" of:"dgs" omit:"default" help:"dgs: epochs of an explanation at most; 0: masks stay at one"`
+	DGSLoss     float64 `json:"dgs_loss" of:"dgs" omit:"default" help:"dgs: an explanation ends at this loss"`
+	DGSMemory   string  `json:"dgs_memory" of:"dgs" omit:"default" help:"dgs: memory of a worker's explainer, as 64MiB; remote vertices that it does not fit have no masks"`
+	DGSAsync    bool    `json:"dgs_async" of:"dgs" suffix:"async" omit:"default" help:"dgs: masks take effect whenever they are ready, as published; such runs are not repeatable"`
 
 	DropFeatures   float64 `json:"drop_features" exact:"0" omit:"default" why:"p3 divides columns itself, and full-graph strategies fetch no rows" help:"share of columns, drawn anew for every batch, that owners leave out of rows before they travel (0: none)"`
-	DropFeaturesOf string  `json:"drop_features_of" values:"remote,all" omit:"default" help:"which rows --drop-features leaves columns out of: those of other workers, or all"`
+	DropFeaturesOf string  `json:"drop_features_of" of:"drop_features" values:"remote,all" omit:"default" help:"which rows --drop-features leaves columns out of: those of other workers, or all"`
 }
 
 // noDGS are the options with DGS off and its defaults as published.

@@ -56,12 +56,20 @@ func sameCurve(t *testing.T, got, want *train.Result) {
 	}
 }
 
-// cacheFor is a cache as an option, of all in turn; none of sparse features.
-func cacheFor(d *graph.Dataset, i int) string {
+// cacheFor is a cache of a few rows as options, of all in turn; none of sparse features.
+func cacheFor(d *graph.Dataset, i int) []string {
 	if d.Features.Kind() == graph.Sparse {
-		return "cache=none"
+		return []string{"cache=none"}
 	}
-	return "cache=" + store.Caches[i%len(store.Caches)]
+	return cacheOf(store.Caches[i%len(store.Caches)], "1KB")
+}
+
+// cacheOf is a cache with a budget, which none has no use for.
+func cacheOf(cache, budget string) []string {
+	if cache == "none" {
+		return []string{"cache=none"}
+	}
+	return []string{"cache=" + cache, "cache_budget=" + budget}
 }
 
 // TestDistributedBatchesAreOneWorkers: with the same global batch the loss curve is one
@@ -89,8 +97,8 @@ func TestDistributedBatchesAreOneWorkers(t *testing.T) {
 				m := Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
-				sameCurve(t, distributedOver(t, parts, o, m, j%2 == 0, "roots="+roots, cacheFor(d, i+j),
-					"cache_budget=1KB").Results[0], one)
+				options := append(cacheFor(d, i+j), "roots="+roots)
+				sameCurve(t, distributedOver(t, parts, o, m, j%2 == 0, options...).Results[0], one)
 			})
 		}
 	}
@@ -151,7 +159,7 @@ func TestCachesSaveBytes(t *testing.T) {
 	for _, cache := range store.Caches {
 		before := int64(1 << 62)
 		for _, budget := range []string{"1KB", "4KB", "1MB"} {
-			r := distributedOver(t, parts, o, m, true, "cache="+cache, "cache_budget="+budget)
+			r := distributedOver(t, parts, o, m, true, cacheOf(cache, budget)...)
 			if loss == nil {
 				loss = r.Results[0].Loss
 			}

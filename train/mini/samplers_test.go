@@ -34,7 +34,7 @@ func TestDistributedSamplersAreOneWorkers(t *testing.T) {
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				options := []string{"roots=" + []string{"owner", "random"}[(i+j/2)%2]}
 				if strategy != "p3" {
-					options = append(options, cacheFor(d, i+j), "cache_budget=1KB")
+					options = append(options, cacheFor(d, i+j)...)
 				}
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				sameCurve(t, batchesOver(t, parts, o, m, j%2 == 0, strategy, options...).Results[0], one)

@@ -50,6 +50,9 @@ func parseChange(text string) (float64, error) {
 	return x, err
 }
 
+// skips reports whether rows may be stale at all.
+func (s staleness) skips() bool { return s.epochs > 0 || s.change > 0 }
+
 // looks reports whether the rule looks at rows: then only their owner knows whether they
 // travel, and says so.
 func (s staleness) looks() bool { return s.rule == "variation" || s.rule == "relative" }

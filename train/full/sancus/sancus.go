@@ -64,8 +64,13 @@ func (o *options) Validate() error {
 	if !(o.Clip >= 0) {
 		return fmt.Errorf("sancus clips gradients to a norm above 0, or with 0 not at all; not to %g", o.Clip)
 	}
-	if _, err := parseStaleness(o.Staleness); err != nil {
+	bound, err := parseStaleness(o.Staleness)
+	if err != nil {
 		return err
+	}
+	if o.Means && !bound.skips() {
+		return fmt.Errorf("--means corrects stale rows, and sancus:%s has none; use sancus:epoch:2, or leave it out",
+			o.Staleness)
 	}
 	return o.RowOptions.Validate()
 }
