@@ -119,6 +119,7 @@ func tryChoices(ctx context.Context, s spec.Spec, plan *Choices, events event.Li
 		}
 		trial := measuring(one.told(s))
 		trial.Epochs, trial.Quiet = triedEpochs, true
+		events.On(event.Note{Minor: true, Text: "--strategy auto tries " + one.Name})
 		r, failed := trainCluster(ctx, trial, nil, event.All())
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("trying %s: %w", one.Name, failed))

@@ -42,6 +42,7 @@ func (o *PlanOptions) rates(events event.Listener) (*cost.Known, error) {
 		known = nil
 	}
 	if known == nil || o.Measure {
+		events.On(event.Note{Minor: true, Text: "measuring the rates of this machine, which takes about a second"})
 		if known, err = measureRates(); err != nil {
 			return nil, err
 		}
