@@ -19,6 +19,8 @@ type Overlap struct {
 type Site struct {
 	Workers, Servers int
 	Sharing          int // workers on one machine
+	// Crossing is how many times as long rows take between servers as the busiest link does; below 1: not longer.
+	Crossing float64
 }
 
 // Demand is what a worker does in an epoch of training: exactly as its plan has it.
@@ -180,11 +182,11 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(perServer), before) { // so that sums are the same to the bit
-		seconds := max(per(busiest(perServer[p])*frame, k.Between.Rate), per(slices.Max(perWorker[p]), k.Inside.Rate))
+		between, inside := k.BusiestLink(perServer[p]), per(slices.Max(perWorker[p]), k.Inside.Rate)
 		if p.kind == wire.Parameter || p.kind == wire.Control {
-			t.gradients += seconds
+			t.gradients += max(between, inside)
 		} else {
-			t.rows += seconds
+			t.rows += max(between*max(at.Crossing, 1), inside)
 		}
 	}
 	for i, bytes := range handled {

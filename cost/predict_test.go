@@ -70,6 +70,17 @@ func TestPredictHost(t *testing.T) {
 	}
 }
 
+// TestPredictCrossing: rows between servers take longer than on the busiest link, gradients do not.
+func TestPredictCrossing(t *testing.T) {
+	d := []Demand{{Sent: sends(1e8, 1e8), Steps: 1}, {Sent: sends(1e8, 1e8), Steps: 1}}
+	for crossing, want := range map[float64]float64{0: 2 * frame, 0.5: 2 * frame, 1.5: 2.5 * frame} {
+		p := Predict(known(), Site{Workers: 2, Servers: 2, Sharing: 1, Crossing: crossing}, d, Overlap{}, 1)
+		if math.Abs(p.Transfer-want) > 1e-9 {
+			t.Errorf("%g times: %g s, want %g", crossing, p.Transfer, want)
+		}
+	}
+}
+
 // TestPredictMessages: among many workers messages take longer than their bytes; those of a machine share its cores, as
 // in a simulation that is given the same.
 func TestPredictMessages(t *testing.T) {

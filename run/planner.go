@@ -28,6 +28,7 @@ type PlanOptions struct {
 	RatesFile    string   // "": that of this user
 	Measure      bool     // the rates again
 	Approximate  bool     // may be picked
+	Ways         bool     // also the cards and networks of this host that were not asked for
 	Partitioners []string // to try with a dataset
 	Strategies   []string // only these, as comparisons write them; none: all with the options that plans try
 	HTML         string
@@ -104,6 +105,8 @@ type planner struct {
 	memory   int64 // of a worker; 0: unknown
 	rates    cost.Rates
 	done     map[string]*dryRunOf // dry runs, by what tells them apart
+	crossing float64              // of links between many servers, that are used at once
+	all      []way
 }
 
 // planCut plans all candidates on the parts that a method cuts.
@@ -133,8 +136,14 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		return err
 	}
 	began := time.Now()
+	if p.crossing, err = p.simulateLinks(); err != nil {
+		return err
+	}
 	out.Computing = p.known.Compute.Slower(p.slowness).WithSending(p.known.Handling(), p.known.Cores).String()
 	out.Dataset, out.Vertices, out.Edges = p.parts.book.Dataset, p.parts.book.Nodes, p.parts.book.Edges
+	if p.all, err = p.ways(out); err != nil {
+		return err
+	}
 	candidates := p.candidates(out)
 	events.On(event.Note{Minor: true, Text: "planning " + Counted(len(candidates), "choice")})
 	for _, s := range candidates {
@@ -260,18 +269,37 @@ func (p *planner) add(s spec.Spec, out *Choices) {
 		out.drop(name, p.method, reason(err))
 		return
 	}
-	at := cost.Site{Workers: p.Workers, Servers: max(p.Servers, 1), Sharing: p.Sharing}
-	predicted := cost.Predict(p.known, at, demands, cost.Overlap(choice.Descriptor.Overlap), p.slowness)
-	kind := learntKind(&s)
-	predicted = predicted.Scaled(p.known.Factor(kind))
-	if p.memory > 0 && predicted.Memory > p.memory {
-		out.drop(name, p.method, fmt.Sprintf("needs %s per worker, and there are %s", event.Bytes(predicted.Memory),
-			event.Bytes(p.memory)))
+	for i := range p.all {
+		p.addWay(&p.all[i], s, name, demands, choice, out)
+	}
+}
+
+// addWay predicts a candidate that computes and sends in one of the ways.
+func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand, choice train.Choice, out *Choices) {
+	if w.flags != "" {
+		name += " " + w.flags
+	}
+	s, err := w.goes(s)
+	if err != nil {
+		out.drop(name, p.method, reason(err))
 		return
 	}
-	out.Rows = append(out.Rows, Planned{Name: name, Partitioner: p.method, Exact: choice.Exact(),
+	at := cost.Site{Workers: p.Workers, Servers: max(p.Servers, 1), Sharing: p.Sharing}
+	if choice.Descriptor.HaloRows {
+		at.Crossing = p.crossing
+	}
+	known, slowness := w.known(p.known, p.slowness)
+	predicted := cost.Predict(known, at, demands, cost.Overlap(choice.Descriptor.Overlap), slowness)
+	if w.computes == nil {
+		predicted = predicted.Scaled(p.known.Factor(learntKind(&s)))
+	}
+	if short := p.fits(w, &predicted); short != "" {
+		out.drop(name, p.method, short)
+		return
+	}
+	out.Rows = append(out.Rows, Planned{Name: name, Partitioner: p.method, Exact: choice.Exact(), Flags: w.flags,
 		Published: choice.Descriptor.Paper != nil && len(s.Settings.Without("rates").Without("memory_budget")) == 0,
-		Predicted: predicted, Strategy: s.Strategy, Settings: s.Settings, Command: p.command(&s)})
+		Predicted: predicted, Strategy: s.Strategy, Settings: s.Settings, Command: p.command(&s, w.flags)})
 }
 
 // learntKind is what predictions are corrected by, once runs have been seen.
@@ -316,7 +344,7 @@ func candidateName(s *spec.Spec) string {
 }
 
 // command runs a candidate.
-func (p *planner) command(s *spec.Spec) string {
+func (p *planner) command(s *spec.Spec, more string) string {
 	words := []string{"starling", "train", p.Dataset}
 	if p.Dataset == "" {
 		words = []string{"starling", "train", p.Partition}
@@ -326,6 +354,9 @@ func (p *planner) command(s *spec.Spec) string {
 	}
 	if p.method != "" && p.method != spec.Default().Partitioner {
 		words = append(words, "--partitioner", p.method)
+	}
+	if more != "" {
+		words = append(words, more)
 	}
 	words = append(words, "--strategy", s.StrategyName())
 	choice, _ := s.Choice()

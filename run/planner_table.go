@@ -46,6 +46,7 @@ type Planned struct {
 	Command     string          `json:"command"`
 	Strategy    string          `json:"strategy"`
 	Settings    train.Settings  `json:"settings,omitempty"`
+	Flags       string          `json:"flags,omitempty"` // of training, beside its strategy's: another device, or paths
 }
 
 // Dropped is a choice that cannot be.

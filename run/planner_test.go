@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"starling/cost"
+	"starling/dataset/generate"
 	"starling/event"
 	"starling/spec"
 	"starling/train"
@@ -135,6 +136,80 @@ func TestPlanMessages(t *testing.T) {
 	s := o.Spec.ForStrategy("distdgl")
 	if s.Mode = "mini"; p.messages(&s, 1, sent) != 0 {
 		t.Error("batches have messages of rows")
+	}
+}
+
+// TestPlanCrossing: among many servers the time of links is that of a simulation: of flows between all pairs it is that of
+// the busiest link, and longer where one server receives more than the others.
+func TestPlanCrossing(t *testing.T) {
+	o := DefaultPlan()
+	o.Dataset, o.Workers, o.Servers, o.Hidden = block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
+	parts, err := findParts(context.Background(), &o.Spec, event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.remove()
+	p := &planner{PlanOptions: &o, parts: parts, known: &cost.Known{Between: cost.Link{Rate: 1e8}}}
+	if err := p.openParts(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	out, most := make([]int64, 9), int64(0)
+	for s, row := range p.haloRows() {
+		in := int64(0)
+		for q, rows := range row {
+			out[s] += rows
+			in += p.haloRows()[q][s]
+		}
+		most = max(most, out[s], in)
+	}
+	x, err := p.simulateLinks()
+	if least := float64(most) / float64(slices.Max(out)); err != nil || x < 0.99*least || x > 2 {
+		t.Errorf("%g times the busiest link, want %g at least, %v", x, least, err)
+	}
+	p.Servers = 8
+	if x, err = p.simulateLinks(); x != 0 || err != nil {
+		t.Errorf("eight servers are simulated: %g, %v", x, err)
+	}
+}
+
+// TestPlanWays: links of a file of paths add up; what this host has no cards or networks for is left out with the reason,
+// and so are orders of sending. A run that chooses by itself is not told of them.
+func TestPlanWays(t *testing.T) {
+	one := planned(t, func(o *PlanOptions) { o.Strategies = []string{"halo"} })
+	if len(one.Rows) != 1 || len(one.Dropped) > 0 {
+		t.Errorf("%+v, left out %+v", one.Rows, one.Dropped)
+	}
+	file := filepath.Join(t.TempDir(), "paths.yaml")
+	if err := os.WriteFile(file, []byte(twoPaths()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	two := planned(t, func(o *PlanOptions) { o.Strategies, o.Paths = []string{"halo"}, file })
+	a, b := one.Rows[0].Predicted.Transfer, two.Rows[0].Predicted.Transfer
+	if math.Abs(a/b-2) > 0.05 {
+		t.Errorf("transfers take %g s, on two paths %g s", a, b)
+	}
+	c := planned(t, func(o *PlanOptions) { o.Strategies, o.Ways = []string{"halo"}, true })
+	for _, flag := range []string{"--send-order fifo, hermod", "--device cuda", "--paths auto"} {
+		dropped := slices.IndexFunc(c.Dropped, func(d Dropped) bool { return strings.Contains(d.Name, flag) })
+		planned := slices.IndexFunc(c.Rows, func(r Planned) bool { return strings.Contains(r.Flags, flag) })
+		switch {
+		case dropped >= 0 && c.Dropped[dropped].Reason != "":
+		case planned < 0 || !strings.Contains(c.Rows[planned].Command, flag):
+			t.Errorf("%s is neither planned nor left out with a reason: %+v, %+v", flag, c.Rows, c.Dropped)
+		}
+	}
+	if i := slices.IndexFunc(c.Rows, func(r Planned) bool { return r.Flags == "" }); c.Rows[i].Predicted.Seconds !=
+		one.Rows[0].Predicted.Seconds {
+		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
+	}
+	w := way{links: 2, computes: &cost.Compute{GEMM: 7}, memory: 10}
+	k, slowness := w.known(&cost.Known{Between: cost.Link{Rate: 3}}, 5)
+	if k.Between.Rate != 6 || k.Compute.GEMM != 7 || slowness != 1 {
+		t.Errorf("a card on two links has %+v, %g times as slow", k, slowness)
+	}
+	if short := (&planner{memory: 100}).fits(&w, &cost.Prediction{Memory: 11}); !strings.Contains(short, "of a card") {
+		t.Errorf("11 bytes on a card of 10: %q", short)
 	}
 }
 

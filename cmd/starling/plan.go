@@ -49,7 +49,7 @@ func planCommand() *cobra.Command {
 				return planWhatIf(c, what)
 			}
 			o.Strategies = spec.SplitStrategies(strategies)
-			o.Given = givenFlags(c, planOnly)
+			o.Given, o.Ways = givenFlags(c, planOnly), true
 			return plan(c, o)
 		},
 	}
