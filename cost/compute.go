@@ -27,6 +27,11 @@ type Compute struct {
 	Memory float64 // bytes per second
 	Op     float64 // seconds
 
+	// Int8 and BF16 are bytes per second of rows that are rounded to travel, and made rows again. The text form does
+	// not have them.
+	Int8 float64 `json:",omitempty"`
+	BF16 float64 `json:",omitempty"`
+
 	Send, Recv float64 // bytes per second that processors handle
 	Message    float64 // seconds at either end
 }
@@ -66,8 +71,8 @@ func (c Compute) Slower(by float64) Compute { return c.times(1 / by) }
 
 // times is a machine that is so many times as fast.
 func (c Compute) times(by float64) Compute {
-	return Compute{GEMM: c.GEMM * by, SpMM: c.SpMM * by, Memory: c.Memory * by, Op: c.Op / by, Send: c.Send * by,
-		Recv: c.Recv * by, Message: c.Message / by}
+	return Compute{GEMM: c.GEMM * by, SpMM: c.SpMM * by, Memory: c.Memory * by, Op: c.Op / by, Int8: c.Int8 * by,
+		BF16: c.BF16 * by, Send: c.Send * by, Recv: c.Recv * by, Message: c.Message / by}
 }
 
 // ParseCompute reads the text form. The first four rates must be there.
@@ -150,6 +155,24 @@ func MeasureCompute(dev tensor.Device, s Shape, now func() time.Time) Compute {
 	c.SpMM = rate(float64(adj.Entries())*float64(s.Hidden), func() { dev.Aggregate(z, adj, y, tensor.Aggregate{}) })
 	c.Memory = rate(float64(3*y.Bytes()), func() { dev.Combine(z, 0.5, y, 0.5, z) })
 	return c
+}
+
+// MeasurePacking times how rows are rounded to travel, with error feedback, and made rows again: bytes of rows per
+// second in int8 and in bfloat16.
+func MeasurePacking(dev tensor.Device, s Shape, now func() time.Time) (int8, bf16 float64) {
+	x := filled(dev, dev.Type(), s.Rows, s.Hidden)
+	left := dev.New(dev.Type(), s.Rows, s.Hidden)
+	defer dev.Free(x)
+	defer dev.Free(left)
+	rate := func(form tensor.Packed) float64 {
+		staging, buffer := dev.Staging(s.Rows * form.RowBytes(s.Hidden))
+		defer dev.Free(staging)
+		return float64(x.Bytes()) / each(dev, now, func() {
+			dev.Pack(buffer, x, tensor.Packing{Form: form, Residual: left})
+			dev.Unpack(x, buffer, tensor.Packing{Form: form})
+		})
+	}
+	return rate(tensor.PackInt8), rate(tensor.PackBF16)
 }
 
 // each is the seconds of a call: the median of several groups of calls.

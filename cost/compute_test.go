@@ -73,8 +73,9 @@ func TestMeasureCompute(t *testing.T) {
 
 // TestShared: each of two workers has half a machine.
 func TestShared(t *testing.T) {
-	whole := Compute{GEMM: 4, SpMM: 6, Memory: 8, Op: 1, Send: 10, Recv: 12, Message: 3}
-	if got := whole.Shared(2); got != (Compute{2, 3, 4, 2, 5, 6, 6}) {
+	whole := Compute{GEMM: 4, SpMM: 6, Memory: 8, Op: 1, Int8: 14, BF16: 16, Send: 10, Recv: 12, Message: 3}
+	if got := whole.Shared(2); got != (Compute{GEMM: 2, SpMM: 3, Memory: 4, Op: 2, Int8: 7, BF16: 8, Send: 5, Recv: 6,
+		Message: 6}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Known are the rates of a cluster of machines of one kind, as its file has them.
@@ -20,10 +21,16 @@ type Known struct {
 	HostMessage float64 `json:"host_message_seconds"`
 	// Draw is the processor seconds per edge of batches, as Work counts them: drawing, asking, gathering.
 	Draw float64 `json:"draw_seconds,omitempty"`
+	// PullInt8 and PullBF16 are the processor seconds per byte of features' rows that owners round to these types, and
+	// batches make rows again.
+	PullInt8 float64 `json:"pull_int8_seconds,omitempty"`
+	PullBF16 float64 `json:"pull_bf16_seconds,omitempty"`
 	// Inside and Between are links between workers of a server, and between servers; of each pair of
 	// servers the slowest that was measured.
 	Inside  Link `json:"inside"`
 	Between Link `json:"between"`
+	// Links are those of each pair of servers, where workers of a cluster have measured them.
+	Links []ServerLink `json:"links,omitempty"`
 	// Slowness is by how much the steps of a model take longer than Compute says, by model and shape.
 	Slowness map[string]float64 `json:"slowness,omitempty"`
 	// Learned is by how much epochs took longer than predicted, by strategy and mode.
@@ -37,7 +44,7 @@ type Link struct {
 }
 
 // KnownFormat is that of files of rates.
-const KnownFormat = "starling-rates-1"
+const KnownFormat = "starling-rates-2"
 
 // mostKnown bounds a file of rates.
 const mostKnown = 4096
@@ -48,7 +55,11 @@ func ParseKnown(text []byte) (*Known, error) {
 	if err := json.Unmarshal(text, k); err != nil {
 		return nil, fmt.Errorf("found no JSON of rates (%v), want what starling plan --measure writes", err)
 	}
-	if k.Format != KnownFormat {
+	switch {
+	case k.Format == KnownFormat:
+	case strings.HasPrefix(k.Format, "starling-rates-"):
+		return nil, fmt.Errorf("%w: found format %q, want %s", ErrStale, k.Format, KnownFormat)
+	default:
 		return nil, fmt.Errorf("found format %q, want %s", k.Format, KnownFormat)
 	}
 	return k, k.validate()
@@ -71,7 +82,9 @@ func (k *Known) validate() error {
 		{"compute.Memory", k.Compute.Memory, 1e6, 1e16}, {"compute.Op", k.Compute.Op, 0, 1},
 		{"cores", float64(k.Cores), 1, 1 << 16},
 		{"host_byte_seconds", k.HostByte, 0, 1e-4}, {"host_message_seconds", k.HostMessage, 0, 1},
-		{"draw_seconds", k.Draw, 0, 1},
+		{"draw_seconds", k.Draw, 0, 1}, {"compute.Int8", k.Compute.Int8, 0, 1e16},
+		{"compute.BF16", k.Compute.BF16, 0, 1e16}, {"pull_int8_seconds", k.PullInt8, 0, 1e-3},
+		{"pull_bf16_seconds", k.PullBF16, 0, 1e-3},
 		{"inside.bytes_per_second", k.Inside.Rate, 0, 1e15}, {"inside.delay_seconds", k.Inside.Delay, 0, 60},
 		{"between.bytes_per_second", k.Between.Rate, 0, 1e15}, {"between.delay_seconds", k.Between.Delay, 0, 60},
 	} {
@@ -88,6 +101,9 @@ func (k *Known) validate() error {
 				return fmt.Errorf("found %s %g, want %g to %g", name, x, leastFactor, mostFactor)
 			}
 		}
+	}
+	if err := k.checkLinks(); err != nil {
+		return err
 	}
 	return k.contradiction()
 }

@@ -30,6 +30,7 @@ type Demand struct {
 	// Messages are those of rows that it sends; among many workers they take longer than their bytes.
 	Messages float64
 	Steps    int
+	Host     float64 // seconds of one processor beside, for bytes that travel
 	Memory   int64
 	Mapped   int64 // files that it reads
 }
@@ -160,7 +161,7 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 	perServer, perWorker := map[phase][]float64{}, map[phase][]float64{}
 	servers, sharing := max(at.Servers, 1), max(at.Sharing, 1)
 	machines := (len(d) + sharing - 1) / sharing
-	handled, messages := make([]float64, machines), make([]float64, machines)
+	handled, messages := make([]float64, machines), make([]float64, machines) // handled: seconds of one processor
 	add := func(to map[phase][]float64, p phase, i, n int, bytes float64) {
 		if to[p] == nil {
 			to[p] = make([]float64, n)
@@ -169,9 +170,10 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 	}
 	for r, one := range d {
 		messages[r/sharing] += one.Messages + float64(max(one.Steps, 1))*reductions(at)
+		handled[r/sharing] += one.Host
 		for c, bytes := range one.Sent {
 			p, b := phase{c.Kind, c.Layer}, float64(bytes)
-			handled[r/sharing] += b
+			handled[r/sharing] += packets * b * k.HostByte
 			add(perServer, p, r*servers/len(d), servers, b*boolean(c.Link == wire.BetweenServers))
 			add(perWorker, p, r, len(d), b*boolean(c.Link != wire.BetweenServers))
 			if c.Link == wire.BetweenServers {
@@ -182,15 +184,15 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(perServer), before) { // so that sums are the same to the bit
-		between, inside := k.BusiestLink(perServer[p]), per(slices.Max(perWorker[p]), k.Inside.Rate)
+		between, inside := k.linkSeconds(perServer[p]), per(slices.Max(perWorker[p]), k.Inside.Rate)
 		if p.kind == wire.Parameter || p.kind == wire.Control {
 			t.gradients += max(between, inside)
 		} else {
 			t.rows += max(between*max(at.Crossing, 1), inside)
 		}
 	}
-	for i, bytes := range handled {
-		t.host = max(t.host, (packets*bytes*k.HostByte+messages[i]*k.HostMessage)/float64(max(k.Cores, 1)))
+	for i, seconds := range handled {
+		t.host = max(t.host, (seconds+messages[i]*k.HostMessage)/float64(max(k.Cores, 1)))
 	}
 	return t
 }

@@ -36,10 +36,10 @@ type need struct {
 // are counted once, among the matrices.
 func (n *need) graph(mini bool) int64 {
 	if mini {
-		live := n.heap + n.small
+		live := n.heap + n.small + n.Unfilled
 		return withGarbage(live+live/4) - n.small + n.matrices/16
 	}
-	return withGarbage(n.heap)
+	return withGarbage(n.heap + n.Unfilled)
 }
 
 // weights are what states of the model take, in float64: the best one and the one that replaces

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -46,7 +47,7 @@ func PlanWhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
 		return nil, spec.Mistake("--cut", fmt.Sprint(o.Cut), "a share of edges below 1", "0 is a random cut")
 	}
 	o.Servers = o.Hosts
-	known, err := o.rates(event.All(events))
+	known, err := o.rates(context.Background(), event.All(events))
 	if err != nil {
 		return nil, err
 	}

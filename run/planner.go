@@ -14,6 +14,7 @@ import (
 	"starling/graph"
 	"starling/netsim"
 	"starling/partition"
+	"starling/sample"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -31,10 +32,13 @@ type PlanOptions struct {
 	Ways         bool     // also the cards and networks of this host that were not asked for
 	Partitioners []string // to try with a dataset
 	Strategies   []string // only these, as comparisons write them; none: all with the options that plans try
+	Links        LinkOptions
 	HTML         string
 	Given        string // flags of training as they were given, for commands
 
-	slowness float64 // of the model's steps, where a test gives it
+	slowness float64           // of the model's steps, where a test gives it
+	links    []cost.ServerLink // that the file has
+	given    train.Settings    // of strategies: each choice takes those that are for it
 }
 
 // DefaultPlan is a plan without any flag.
@@ -46,7 +50,7 @@ func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Ch
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	known, err := o.rates(events)
+	known, err := o.rates(ctx, events)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +67,14 @@ func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Ch
 
 // complete checks the settings that a plan is for.
 func (o *PlanOptions) complete() error {
+	o.given, o.Settings = o.Settings, nil
 	if err := o.Complete(); err != nil {
+		return err
+	}
+	of := o.Spec
+	of.Settings = o.given
+	o.Settings = of.ForStrategy(o.Strategy).Settings
+	if err := o.checkSettings(); err != nil {
 		return err
 	}
 	if o.Workers < 2 {
@@ -79,6 +90,18 @@ func (o *PlanOptions) complete() error {
 	}
 	if o.Sharing < 1 || o.Sharing > o.Workers {
 		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine", o.Workers), "")
+	}
+	return nil
+}
+
+// checkSettings refuses options that no strategy of the mode has.
+func (o *PlanOptions) checkSettings() error {
+	for _, option := range train.AllOptions() {
+		of := func(name string) bool { return slices.Contains(train.NamesOf(train.Mode(o.Mode)), name) }
+		if _, given := o.given[option.Name]; given && !slices.ContainsFunc(option.Strategies, of) {
+			return graph.Apart(option.Flag(), "--mode "+o.Mode, "a setting without effect", "it is only for --strategy "+
+				strings.Join(option.Strategies, ", "))
+		}
 	}
 	return nil
 }
@@ -107,12 +130,15 @@ type planner struct {
 	done     map[string]*dryRunOf // dry runs, by what tells them apart
 	crossing float64              // of links between many servers, that are used at once
 	all      []way
+	caches   map[string]*cached // by policy and what else decides
+	accesses map[string][]*sample.Access
 }
 
 // planCut plans all candidates on the parts that a method cuts.
 func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Known, out *Choices,
 	events event.Listener) error {
-	p := &planner{PlanOptions: o, known: known, done: map[string]*dryRunOf{}}
+	p := &planner{PlanOptions: o, known: known, done: map[string]*dryRunOf{}, caches: map[string]*cached{},
+		accesses: map[string][]*sample.Access{}}
 	one := o.Spec
 	if method != "" {
 		one.Partitioner = method
@@ -186,8 +212,10 @@ func (p *planner) workerMemory() (int64, error) {
 // candidates are the strategies of the mode with every combination of the options that plans try. What is left out
 // is told with its reason.
 func (p *planner) candidates(out *Choices) (list []spec.Spec) {
+	all := p.Spec
+	all.Settings = p.given
 	for _, text := range p.Strategies {
-		one, err := plainly(p.Spec.ForStrategy(text))
+		one, err := plainly(all.ForStrategy(text))
 		if err != nil {
 			out.drop(text, p.method, reason(err))
 			continue
@@ -201,16 +229,16 @@ func (p *planner) candidates(out *Choices) (list []spec.Spec) {
 		switch {
 		case d.Mode != train.Mode(p.Mode):
 			continue
-		case d.Needs != "" && p.Settings["switch"] == nil:
+		case d.Needs != "" && p.given["switch"] == nil:
 			out.drop(d.Name, p.method, "needs "+d.Needs)
 			continue
 		}
 		for _, given := range p.settingsOf(d) {
-			one := p.Spec.ForStrategy(d.Name)
+			one := all // first, since what is given may be for options that are tried
 			for name, value := range given {
 				one.Settings = one.Settings.With(optionNamed(d, name), value)
 			}
-			list = append(list, one)
+			list = append(list, one.ForStrategy(d.Name))
 		}
 	}
 	return list
@@ -233,7 +261,7 @@ func plainly(s spec.Spec) (spec.Spec, error) {
 func (p *planner) settingsOf(d *train.Descriptor) []train.Settings {
 	list := []train.Settings{{}}
 	for _, o := range d.Options() {
-		if _, given := p.Settings[o.Name]; given || o.Try == nil {
+		if _, given := p.given[o.Name]; given || o.Try == nil {
 			continue
 		}
 		next := slices.Clone(list)

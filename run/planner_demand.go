@@ -11,13 +11,14 @@ import (
 	"starling/exchange"
 	"starling/spec"
 	"starling/tensor/cpu/simd"
+	"starling/train"
 	"starling/wire"
 )
 
 // dryRunOf is a dry run that several candidates share: what differs between them follows from its counts.
 type dryRunOf struct {
 	demands  []cost.Demand
-	settings map[string]any // that were decided for it
+	settings train.Settings // that were decided for it
 	err      error
 }
 
@@ -30,48 +31,85 @@ func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
 	if err := checkSpec(s); err != nil {
 		return nil, err
 	}
-	plain := *s
-	for _, name := range travels {
-		plain.Settings = plain.Settings.Without(name)
+	choice, err := s.Choice()
+	if err != nil {
+		return nil, err
 	}
+	predicted := p.predicted(s, choice.Descriptor)
+	plain := p.plain(s, choice, predicted)
 	key := plain.Strategy + fmt.Sprint(plain.Settings)
 	if p.done[key] == nil {
 		one := &dryRunOf{}
-		one.demands, one.err = p.dryRun(&plain)
-		one.settings = plain.Settings
+		one.demands, one.settings, one.err = p.dryRun(&plain)
 		p.done[key] = one
 	}
 	base := p.done[key]
 	if base.err != nil {
 		return nil, base.err
 	}
+	var cache *cached
+	if predicted {
+		if cache, err = p.cache(s, choice, base.demands[0].Steps); err != nil {
+			return nil, err
+		}
+	}
 	settings := maps.Clone(base.settings)
 	maps.Copy(settings, s.Settings)
 	s.Settings = settings
 	list := slices.Clone(base.demands)
 	for r := range list {
-		list[r].Work.Memory += packing(s) * float64(rowBytes(list[r].Sent))
+		cache.applyTo(&list[r], r)
+		p.pack(&list[r], s)
 		list[r].Messages = p.messages(s, r, list[r].Sent)
 		list[r].Sent = p.travelling(s, r, list[r].Sent)
 	}
 	return list, nil
 }
 
-// dryRun is the dry run of a candidate, and s with what was decided for it.
-func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, error) {
+// plain is the candidate whose dry run s shares: rows travel as they are, nothing is
+// cached where what that saves is predicted, and of strategies that differ in their defaults alone it is one.
+func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec {
+	plain, on := *s, c.Descriptor
+	if like := train.Find(on.Like); like != nil {
+		plain.Strategy, on = like.Name, like
+	}
+	plain.Settings = maps.Clone(s.Settings)
+	for _, o := range c.Descriptor.Options() {
+		plain.Settings = plain.Settings.Without(o.Name)
+		value := c.Get(o)
+		switch {
+		case slices.Contains(travels, o.Name), predicted && o.Name == "cache_budget":
+			continue
+		case predicted && o.Name == "cache":
+			value = "none"
+		}
+		plain.Settings = plain.Settings.With(optionNamed(on, o.Name), value)
+	}
+	return plain
+}
+
+// dryRun is the dry run of a candidate, and the settings that were decided for it.
+func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
 	c := &clusterRun{spec: *s, parts: p.parts, counts: make([]*workCounter, p.Workers)}
+	c.spec.Threads = s.CoresOf(p.Sharing)
 	p.decide(c)
+	decided := train.Settings{}
+	for name, value := range c.spec.Settings {
+		if _, given := s.Settings[name]; !given {
+			decided[name] = value
+		}
+	}
 	c.spec.ForData(&c.parts.meta, simd.Best().String())
 	if err := c.checkData(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all := &Plan{}
 	needs, err := c.dryRuns(p.open, all, event.All())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if all.AtLeast {
-		return nil, errors.New("what it does is known only once its workers have joined")
+		return nil, nil, errors.New("what it does is known only once its workers have joined")
 	}
 	list := make([]cost.Demand, len(needs))
 	for r, n := range needs {
@@ -79,8 +117,7 @@ func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, error) {
 		list[r] = cost.Demand{Work: work, Sent: epochBytes(n.Plan, p.Epochs), Steps: n.Steps,
 			Memory: n.matrices + n.graph(s.Mode == "mini") + n.Early + n.weights() + processBytes, Mapped: p.mapped(r)}
 	}
-	s.Settings = c.spec.Settings
-	return list, nil
+	return list, decided, nil
 }
 
 // mapped is the size of a part's files.
@@ -114,14 +151,27 @@ func (p *planner) travelling(s *spec.Spec, rank int, sent wire.Bytes) wire.Bytes
 	return out
 }
 
-// packing is how often the bytes of rows are read or written to make them smaller, and large again.
-func packing(s *spec.Spec) float64 {
-	for _, name := range travels[1:] {
-		if v, ok := s.Settings[name]; ok && v != "none" && v != false {
-			return 4
-		}
+// sparsePasses is how often the bytes of rows are read or written to leave their zeros out, and put them in again.
+const sparsePasses = 4
+
+// pack adds what making rows smaller takes, and making them large again.
+func (p *planner) pack(d *cost.Demand, s *spec.Spec) {
+	rows := float64(rowBytes(d.Sent))
+	switch s.Settings["wire_dtype"] {
+	case "int8":
+		d.Work.Int8 += rows
+	case "bf16":
+		d.Work.BF16 += rows
 	}
-	return 0
+	switch s.Settings["pull_dtype"] {
+	case "int8":
+		d.Host += rows * p.known.PullInt8
+	case "bf16":
+		d.Host += rows * p.known.PullBF16
+	}
+	if s.Settings["sparse_rows"] == true {
+		d.Work.Memory += sparsePasses * rows
+	}
 }
 
 // rowBytes are those of rows of vertices.
@@ -139,18 +189,26 @@ func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation 
 
 // rowShare is what is left of a row's bytes.
 func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
-	for _, name := range []string{"wire_dtype", "pull_dtype"} {
+	for name, width := range map[string]int{"wire_dtype": s.Hidden, "pull_dtype": p.featureDim()} {
 		switch s.Settings[name] {
 		case "bf16":
 			return 0.5
 		case "int8": // and a scale per row
-			return 0.25 + 4.0/(4*float64(max(s.Hidden, 1)))
+			return 0.25 + 1/float64(max(width, 1))
 		}
 	}
 	if s.Settings["sparse_rows"] == true && class.Layer > 0 && class.Kind != wire.Feature {
 		return 1.0/32 + 0.5*(1-max(s.Dropout, 0)) // about half of what a ReLU gives is zero
 	}
 	return 1
+}
+
+// featureDim is how wide rows of features are; 0: there are none.
+func (p *planner) featureDim() int {
+	if f := p.parts.book.Features; f != nil {
+		return f.Dim
+	}
+	return 0
 }
 
 // relayed sends rows that several workers of a server need there once, and from there on inside the server.

@@ -22,13 +22,14 @@ import (
 	"starling/nn"
 	"starling/sample"
 	"starling/spec"
+	"starling/store"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 )
 
 // rates are those of the file, measured where there are none of this machine.
-func (o *PlanOptions) rates(events event.Listener) (*cost.Known, error) {
+func (o *PlanOptions) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
 	path, err := o.ratesPath()
 	if err != nil {
 		return nil, err
@@ -51,10 +52,21 @@ func (o *PlanOptions) rates(events event.Listener) (*cost.Known, error) {
 		}
 		events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
 	}
+	if o.Links.Measure {
+		if err := o.measureLinks(ctx, known, events); err != nil {
+			return nil, err
+		}
+		if err := writeRates(path, known); err != nil {
+			return nil, err
+		}
+	}
+	o.links = known.Links
 	if o.Rate == "" && known.Between.Rate == 0 {
 		known.Between = known.Inside
 	}
-	known.Between, err = linkOf(o.Rate, o.Delay, known.Between)
+	if known.Between, err = linkOf(o.Rate, o.Delay, known.Between); err == nil {
+		o.useLinks(known, events)
+	}
 	return known, err
 }
 
@@ -85,7 +97,10 @@ func readRates(path string) (*cost.Known, error) {
 		return nil, err
 	}
 	known, err := cost.ParseKnown(text)
-	if err != nil {
+	switch {
+	case errors.Is(err, cost.ErrStale):
+		return nil, err
+	case err != nil:
 		return nil, &graph.InputError{File: path, Found: graph.Sentence(err.Error()), Fix: "delete the file, or measure again with " +
 			"starling plan --measure"}
 	}
@@ -128,7 +143,9 @@ func measureRates() (*cost.Known, error) {
 	defer dev.Close()
 	k := &cost.Known{Format: cost.KnownFormat, Machine: fingerprint(), Cores: runtime.NumCPU()}
 	k.Compute = cost.MeasureCompute(dev, cost.Shape{Rows: 8192, Degree: 16, In: 128, Hidden: 128}, time.Now)
+	k.Compute.Int8, k.Compute.BF16 = cost.MeasurePacking(dev, cost.Shape{Rows: 8192, Hidden: 128}, time.Now)
 	k.Draw = measureDrawing()
+	k.PullInt8, k.PullBF16 = measurePulling(store.Int8), measurePulling(store.BF16)
 	sending, err := cost.MeasureSending(context.Background(), tensor.CPUSeconds)
 	if err != nil {
 		return nil, err
@@ -169,6 +186,25 @@ func measureDrawing() float64 {
 		edges += b.Edges()
 	}
 	return time.Since(began).Seconds() / float64(max(edges, 1))
+}
+
+// measurePulling is the processor seconds per byte of rows of features that travel in another form.
+func measurePulling(form store.Packed) float64 {
+	const rows, cols = 2048, 128
+	f := &graph.Features{Rows: rows, Cols: cols, F32: make([]float32, rows*cols)}
+	list := make([]uint32, rows)
+	for i := range f.F32 {
+		f.F32[i] = float32(i%1013) - 500
+	}
+	for v := range list {
+		list[v] = uint32(v)
+	}
+	form.RoundTrip(f, list) // takes the memory
+	times, began := 0, time.Now()
+	for ; time.Since(began) < 30*time.Millisecond; times++ {
+		form.RoundTrip(f, list)
+	}
+	return time.Since(began).Seconds() / float64(times*4*rows*cols)
 }
 
 // Sizes of what a socket is timed with.
@@ -292,18 +328,15 @@ func (o *PlanOptions) keep(known *cost.Known) error {
 	if o.Rate != "" {
 		kept.Between = cost.Link{}
 	}
+	kept.SetLinks(o.links)
 	return writeRates(path, &kept)
 }
 
 // shapeKey is what a model's slowness depends on.
 func (p *planner) shapeKey(s *spec.Spec) string {
 	book := p.parts.book
-	dim := 0
-	if book.Features != nil {
-		dim = book.Features.Dim
-	}
 	return fmt.Sprintf("%s %s layers=%d in=%d hidden=%d out=%d degree=2^%d rows=2^%d cache=%s sharing=%d threads=%d", s.Model,
-		s.DType, s.Layers, dim, s.Hidden, book.Classes, bits.Len64(uint64(book.Edges/max(book.Nodes, 1))),
+		s.DType, s.Layers, p.featureDim(), s.Hidden, book.Classes, bits.Len64(uint64(book.Edges/max(book.Nodes, 1))),
 		min(bits.Len64(uint64(book.Nodes/int64(book.Parts))), 14), s.CacheFirst, p.Sharing, s.CoresOf(p.Sharing))
 }
 

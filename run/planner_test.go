@@ -241,7 +241,7 @@ func TestPlanMemory(t *testing.T) {
 func TestPlanMistakes(t *testing.T) {
 	dir, rates := block(t, nil), roundRates(t)
 	wrong := filepath.Join(t.TempDir(), "rates.json")
-	if err := os.WriteFile(wrong, []byte(`{"format":"starling-rates-1","cores":2}`), 0o644); err != nil {
+	if err := os.WriteFile(wrong, []byte(`{"format":"starling-rates-2","cores":2}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(o *PlanOptions){

@@ -23,6 +23,18 @@ func PackedOf(name string) Packed {
 	return Packed(max(0, slices.Index([]string{"none", "bf16", "int8"}, name)))
 }
 
+// RoundTrip packs rows of f and unpacks them again, as an owner and who asked it do, to be timed.
+func (p Packed) RoundTrip(f *graph.Features, rows []uint32) {
+	width := 4 * f.Cols
+	packed, to := make([]byte, len(rows)*p.rowBytes(width)), make([]byte, len(rows)*width)
+	p.pack(packed, f, rows)
+	places := make([]uint32, len(rows))
+	for i := range places {
+		places[i] = uint32(i)
+	}
+	p.unpack(to, width, places, packed)
+}
+
 // rowBytes is what a row takes whose numbers take width bytes.
 func (p Packed) rowBytes(width int) int {
 	switch p {

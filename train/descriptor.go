@@ -40,6 +40,8 @@ type Descriptor struct {
 	WholeInput bool
 	// Baseline is the strategy that its paper compares with, where that is not the default.
 	Baseline string
+	// Like is the strategy that it is but for the defaults of its options; "": none.
+	Like string
 	// ReplicaBytes is the memory that a worker, one of so many on its host, may fill with
 	// replicas that it chooses itself; nil: it never does.
 	ReplicaBytes func(c Choice, workers int) int64

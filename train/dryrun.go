@@ -38,6 +38,8 @@ type Needs struct {
 	// Early is the bytes of the largest exchange that may arrive before they are asked
 	// for, when other workers are ahead of this one.
 	Early int64
+	// Unfilled is the bytes of buffers of batches that the dry run had no batches for.
+	Unfilled int64
 	// Ranking is the bytes of ends that pairs are ranked among, and of their scores.
 	Ranking int64
 	// Plan is what the worker will send; nil: it is the only one.
@@ -119,6 +121,9 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	r := &Needs{Parameters: f.Model.Size(), Plan: plan, Steps: 1, DrySteps: 1}
 	if b, ok := as[Batching](on); ok {
 		r.Steps, r.DrySteps = allSteps(on, b), b.Steps()
+	}
+	if b, ok := as[Buffering](on); ok {
+		r.Unfilled = b.Unfilled()
 	}
 	if k, ok := as[Keeping](on); ok {
 		r.Kept = k.Kept()

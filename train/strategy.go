@@ -74,6 +74,9 @@ type Batching interface {
 // Shortened is a strategy of mini-batches whose dry run takes fewer steps than an epoch has.
 type Shortened interface{ AllSteps() int }
 
+// Buffering is a strategy of mini-batches that has buffers of batches which its dry run does not fill.
+type Buffering interface{ Unfilled() int64 }
+
 // allSteps is how many steps an epoch has, be this a dry run.
 func allSteps(on Strategy, b Batching) int {
 	if s, ok := as[Shortened](on); ok {

@@ -23,17 +23,21 @@ are picked only with --allow-approximate. What cannot fit or does not go togethe
 with the reason.
 
 Rates of this machine are measured in about a second, and kept in a file. The rate of the
-links between servers is --rate. docs/planner.md says how far predictions were off.`
+links between servers is --rate, or as the hosts of the run measure it with --measure-links.
+docs/planner.md says how far predictions were off.`
 
 const planExample = `  starling plan graph --workers 4 --servers 2 --rate 1gbit --model sage
   starling plan parts --rate 100mbit --mode mini --memory 4GiB --html plan.html
   starling plan graph --workers 4 --servers 2 --rate 1gbit --partitioners multilevel,hash --json plan.json
+  starling plan parts --measure-links --listen 10.0.0.1:7000 --token-file token   # and on each host:
+  starling plan --join 10.0.0.1:7000 --rank 0 --token-file token
   starling plan --like ogbn-papers100M --hosts 128 --rate 25gbit --cut 0.2`
 
 func planCommand() *cobra.Command {
 	o := run.DefaultPlan()
 	var strategies string
 	var what run.WhatIfOptions
+	w := run.WorkerSpec{Heartbeat: o.Heartbeat}
 	c := &cobra.Command{
 		Use:     "plan DIR [--workers N --servers S --rate R]",
 		Short:   "Predict and rank what strategies would take",
@@ -41,9 +45,13 @@ func planCommand() *cobra.Command {
 		Example: planExample,
 		Args:    arguments(0, 1, "one dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if w.Addr != "" {
+				return joinPlan(c, w, &o)
+			}
 			if len(args) == 1 {
 				o.Dataset = args[0]
 			}
+			o.Links.Timeout = o.Timeout
 			if what.Like != "" {
 				what.PlanOptions = o
 				return planWhatIf(c, what)
@@ -60,6 +68,14 @@ func planCommand() *cobra.Command {
 	f.StringVar(&o.Memory, "memory", "", "memory of a worker, such as 4GiB; none: what is free here, shared")
 	f.StringVar(&o.RatesFile, "rates-file", "", "file that keeps measured rates; none: starling/rates.json of the user's caches")
 	f.BoolVar(&o.Measure, "measure", false, "measure the rates of this machine again")
+	f.BoolVar(&o.Links.Measure, "measure-links", false, "let a process on every host, started with --join, measure the links "+
+		"between them; they are kept with the rates")
+	f.StringVar(&w.Addr, "join", "", "measure links for the plan at this address")
+	f.IntVar(&w.Rank, "rank", -1, "with --join: rank of the worker that will be here; -1: any")
+	f.StringVar(&o.Links.Listen, "listen", "", "with --measure-links: address where they join; none: any port of 127.0.0.1")
+	f.StringVar(&o.Links.TokenFile, "token-file", "", "file with the secret of all who measure; required beyond 127.0.0.1")
+	f.StringVar(&o.Links.TLS, "tls", "", "folder with this host's certificate, instead of a secret")
+	f.BoolVar(&o.Links.Insecure, "insecure", false, "measure without a secret")
 	f.BoolVar(&o.Approximate, "allow-approximate", false, "let the pick be one that follows another loss curve")
 	f.StringSliceVar(&o.Partitioners, "partitioners", nil, "methods to cut a dataset with; none: --partitioner")
 	f.StringVar(&strategies, "strategies", "", "plan only these, separated by commas, as in halo+relay,g3; none: all")
@@ -77,6 +93,7 @@ func planCommand() *cobra.Command {
 
 // planOnly are the flags that training does not have.
 var planOnly = []string{"rate", "delay", "sharing", "memory", "rates-file", "measure", "allow-approximate", "partitioners",
+	"measure-links", "join", "rank", "listen", "token-file", "tls", "insecure",
 	"strategies", "like", "cut", "computing", "json", "html"}
 
 // givenFlags are the flags that were given, but for some, as words of a command.
@@ -112,6 +129,15 @@ func plan(c *cobra.Command, o run.PlanOptions) error {
 		return result.WriteHTML(o.HTML)
 	}
 	return nil
+}
+
+// joinPlan measures links with others, for a plan elsewhere.
+func joinPlan(c *cobra.Command, w run.WorkerSpec, o *run.PlanOptions) (err error) {
+	w.TLS, w.Insecure, w.Timeout = o.Links.TLS, o.Links.Insecure, o.Timeout
+	if w.Token, err = spec.GivenToken(o.Links.TokenFile); err != nil {
+		return err
+	}
+	return run.JoinLinks(c.Context(), &w)
 }
 
 func planWhatIf(c *cobra.Command, o run.WhatIfOptions) error {

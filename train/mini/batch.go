@@ -110,6 +110,23 @@ type edges struct {
 	features []float32
 }
 
+// bytes is about what the batch holds on the host: its blocks both ways, what is known of its vertices, and rows.
+func (r *batch) bytes() (n int64) {
+	n = 4 * int64(cap(r.Vertices))
+	for i := range r.Blocks {
+		b := &r.Blocks[i]
+		n += 2 * (8*int64(cap(b.Indptr)) + 4*int64(cap(b.Indices)+cap(b.Weights)+cap(b.RowWeights)))
+	}
+	if p := r.pulled; p != nil {
+		n += 4*int64(cap(p.known.IDs)) + 8*int64(cap(p.known.NoLoops)+cap(p.known.All))
+		n += 4*int64(cap(p.features.F32)+cap(p.features.Values)+cap(p.features.Indices)) + 2*int64(cap(p.features.BF16))
+	}
+	for _, step := range r.steps {
+		n += step.bytes()
+	}
+	return n
+}
+
 // prepare makes what the block's layers need.
 func (r *batch) prepare() {
 	for len(r.edges) < len(r.Blocks) {

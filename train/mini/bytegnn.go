@@ -91,6 +91,7 @@ type dags struct {
 	waits     sync.WaitGroup // for the network
 	wait      atomic.Int64   // finished batches that training did not take
 	least     int            // so many are under way, wait or are trained on, whatever the score is
+	most      int64          // that may be
 	threshold float64
 
 	mu struct {
@@ -106,7 +107,11 @@ func newDAGs(ctx context.Context, d *distributed, host *hostSide, f *train.Loop,
 		early: map[int64]*dag{}, least: d.atOnce() + 1, threshold: threshold}
 	s.first = int64(f.State.Epoch*d.roots.batches() + f.State.Batch)
 	s.total = max(0, int64(f.Opt.Epochs*d.roots.batches())-s.first)
-	depth := max(1, min(int64(4*threads+1), s.total)) // so many are at most
+	s.most = int64(4*threads + 1)
+	depth := max(1, min(s.most, s.total))
+	if d.site.MemoryOnly { // all buffers have a batch sooner or later
+		s.least = int(depth)
+	}
 	s.free, s.done = make(chan *dag, depth), make(chan *dag, depth)
 	for range depth {
 		g := &dag{s: s, sampler: d.store.Sampler(d.opt.Fanouts, d.site.Opt.Seed, d.draws())}
@@ -185,7 +190,15 @@ func (s *dags) release(b *batch) {
 	s.free <- b.dag
 }
 
-func (s *dags) fill() {}
+// fill waits until all that can be sampled before training takes more is there.
+func (s *dags) fill() {
+	for want := min(int64(cap(s.free)), s.total-s.given); int64(len(s.early)) < want; {
+		g := <-s.done
+		s.early[g.number] = g
+	}
+}
+
+func (s *dags) unfilled(batches int) int { return int(min(s.most, int64(batches))) - cap(s.free) }
 
 // stop ends everything. The context that calls wait by must have ended.
 func (s *dags) stop() {

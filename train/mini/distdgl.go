@@ -40,7 +40,7 @@ var distdgl = train.Describe(train.Descriptor{
 // training, on every worker (Kaler et al., "Communication-Efficient Graph Neural Networks with
 // Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var salient = train.Describe(train.Descriptor{
-	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl", Like: "distdgl",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
 		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +
@@ -133,6 +133,7 @@ type distributed struct {
 
 	cancel   context.CancelFunc
 	prefetch source
+	batches  *batches // that are trained on
 }
 
 func newDistributed(s *train.Site, o distOptions) (train.Strategy, error) {
@@ -239,7 +240,7 @@ func (d *distributed) join(setup *exchange.Setup, training []uint32) (err error)
 	s := d.site
 	d.all = d.roots.batches()
 	if s.MemoryOnly {
-		d.roots = fewRoots{d.roots, min(4, d.roots.batches())}
+		d.roots = fewRoots{d.roots, min(dryBatches, d.roots.batches())}
 	}
 	if d.store, err = store.Open(s.Ctx, s.Part, s.End, d.draws()); err != nil {
 		return err
@@ -295,6 +296,14 @@ func (d *distributed) Caches() []nn.Tensor {
 	return d.Strategy.Caches()
 }
 
+// Unfilled is what buffers of batches take that a dry run, of a few batches, did not have.
+func (d *distributed) Unfilled() int64 {
+	if d.batches == nil || d.prefetch == nil {
+		return 0
+	}
+	return int64(max(0, d.prefetch.unfilled(2*d.all))) * d.batches.held
+}
+
 // Steps is how many an epoch has.
 func (d *distributed) Steps() int { return d.steps() }
 
@@ -319,8 +328,10 @@ func (d *distributed) trainOn(f *train.Loop, from func(context.Context, *hostSid
 	host := newHostSide(f, d.site.Part.In, d.site.Part.Features, labels, d.loops)
 	d.dgs.begin(f)
 	d.prefetch = from(ctx, host)
-	m := &batches{Loop: f, count: d.steps(), on: on, joined: true, prefetch: d.prefetch, embeddings: d.embeddings,
-		together: d.together, stepped: d.dgs.stepped}
+	m := &batches{Loop: f, count: d.steps(), on: on, joined: true, dry: d.site.MemoryOnly, prefetch: d.prefetch,
+		embeddings: d.embeddings,
+		together:   d.together, stepped: d.dgs.stepped}
+	d.batches = m
 	if d.pairs == nil {
 		if d.embeddings != nil {
 			f.Measure = d.embeddings.measure(f)

@@ -203,8 +203,9 @@ func (m *merging) resume(caches []nn.Tensor) {
 // Train is the loop's training of an epoch.
 func (h *hop) Train(f *train.Loop) func(epoch int, lr float64) (float64, error) {
 	h.host = newHostSide(f, h.site.Part.In, h.site.Part.Features, h.site.Part.Labels, h.loops)
-	h.batches = &batches{Loop: f, count: h.steps(), joined: true,
+	h.batches = &batches{Loop: f, count: h.steps(), joined: true, dry: h.site.MemoryOnly,
 		on: &onBlocks{dev: f.Dev, loops: h.loops, features: f.X.Matrix}, stepped: h.dgs.stepped}
+	h.distributed.batches = h.batches
 	h.dgs.begin(f)
 	h.prefetchFrom(f.State)
 	return h.epoch

@@ -212,8 +212,10 @@ func marked(n int, ids []uint32) []bool {
 type batches struct {
 	*train.Loop
 	count    int
-	few      bool // a memory dry run: batches without seed vertices take memory as well
-	joined   bool // other workers have batches too: all take every step
+	few      bool  // a memory dry run: batches without seed vertices take memory as well
+	joined   bool  // other workers have batches too: all take every step
+	dry      bool  // the same of several workers: all buffers are filled
+	held     int64 // bytes of the largest batch in a buffer, of such
 	prefetch source
 	on       *onBlocks
 	together *coBlocks // of batches that workers of a server compute together
@@ -349,9 +351,12 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 		if err := do(b); err != nil {
 			return err
 		}
+		if m.dry {
+			m.held = max(m.held, b.bytes())
+		}
 		m.prefetch.release(b)
 	}
-	if m.few {
+	if m.few || m.dry {
 		m.prefetch.fill()
 	}
 	return nil

@@ -176,6 +176,7 @@ func columnsOf(setup *exchange.Setup, normalize bool) (*columns, error) {
 	}
 	me := w.End.Rank()
 	c := &columns{lo: f.Cols * me / n, hi: f.Cols * (me + 1) / n, all: f.Cols, kind: f.Kind()}
+	c.grow(int(w.Part.Book.Nodes))
 	for q, b := range in {
 		rows := w.Part.Book.Offsets[q+1] - w.Part.Book.Offsets[q]
 		if err := c.append(b, int(rows)); err != nil {

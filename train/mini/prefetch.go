@@ -14,6 +14,8 @@ type source interface {
 	release(*batch)
 	// fill waits until all buffers have held a batch, for a dry run.
 	fill()
+	// unfilled is how many buffers a run of so many batches has more than this, of which a dry run has a few.
+	unfilled(batches int) int
 	stop()
 }
 
@@ -39,6 +41,7 @@ type prefetcher struct {
 	taken atomic.Int64  // batches that someone samples or has sampled
 	total int64
 	given int64 // batches returned by next
+	most  int64 // buffers, where there are batches enough
 
 	done chan struct{}
 	wg   sync.WaitGroup
@@ -50,8 +53,9 @@ func newPrefetcher(batches, threads int, drawers []drawer, host *hostSide, at tr
 	first := at.Epoch*batches + at.Batch
 	total := max(int64(last)*int64(batches)-int64(first), 0)
 	// Each drawer samples one while others, one per thread, are prepared, and one is trained on.
-	depth := max(1, min(int64(len(drawers)+threads)+1, total))
-	a := &prefetcher{free: make(chan *batch, depth), done: make(chan struct{}), total: total}
+	most := int64(len(drawers)+threads) + 1
+	depth := max(1, min(most, total))
+	a := &prefetcher{free: make(chan *batch, depth), done: make(chan struct{}), total: total, most: most}
 	for range depth {
 		a.free <- &batch{hostSide: host}
 		a.slots = append(a.slots, make(chan *batch, 1))
@@ -97,6 +101,10 @@ func (a *prefetcher) fill() {
 		slot := a.slots[i%int64(len(a.slots))]
 		slot <- <-slot // no other goroutine fills it: this takes the buffer which is in it
 	}
+}
+
+func (a *prefetcher) unfilled(batches int) int {
+	return int(min(a.most, int64(batches))) - len(a.slots)
 }
 
 // stop ends the goroutines.

@@ -15,10 +15,12 @@ import (
 )
 
 // How many batches are drawn before training: to know what batches cost, and to choose the
-// rows that a cache keeps.
+// rows that a cache keeps. An epoch of a dry run has dryBatches: they differ by a few percent, and all workers draw
+// theirs.
 const (
 	plannedBatches = 8
-	countedBatches = 64
+	CountedBatches = 64
+	dryBatches     = 2
 )
 
 // probe draws batches of an epoch and gives each to f.
@@ -39,7 +41,7 @@ func (d *distributed) probe(epoch, most int,
 // frequencies count how often batches need vertices.
 func (d *distributed) frequencies() (map[uint32]float64, error) {
 	count := map[uint32]float64{}
-	err := d.probe(0, countedBatches, func(_ remoteSampler, b *sample.Batch, _ *store.Known) {
+	err := d.probe(0, CountedBatches, func(_ remoteSampler, b *sample.Batch, _ *store.Known) {
 		for _, v := range b.Vertices {
 			count[v]++
 		}

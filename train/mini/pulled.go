@@ -46,6 +46,12 @@ func (p *pulled) take(from *graph.Features, vertices []uint32, at map[uint32]uin
 	f := &p.features
 	f.Rows, f.Cols, p.normalized = len(vertices), from.Cols, nil
 	f.F32, f.BF16 = f.F32[:0], f.BF16[:0]
+	switch { // at once
+	case from.BF16 != nil:
+		f.BF16 = slices.Grow(f.BF16, f.Rows*f.Cols)
+	case from.Indptr == nil:
+		f.F32 = slices.Grow(f.F32, f.Rows*f.Cols)
+	}
 	if from.Indptr != nil {
 		f.Indptr, f.Indices, f.Values = append(f.Indptr[:0], 0), f.Indices[:0], f.Values[:0]
 	}

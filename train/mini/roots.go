@@ -171,24 +171,24 @@ func trainingList(s *exchange.Setup) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pairs [][2]uint32
+	pairs := make([]uint64, 0, p.Book.Train) // by id
 	for q, b := range lists {
 		numbers := exchange.Numbers(b)
 		if len(numbers)%2 != 0 {
 			return nil, fmt.Errorf("worker %d tells of its training vertices in %d bytes", q, len(b))
 		}
 		for at := range slices.Chunk(numbers, 2) {
-			pairs = append(pairs, [2]uint32(at))
+			pairs = append(pairs, uint64(at[0])<<32|uint64(at[1]))
 		}
 	}
 	if int64(len(pairs)) != p.Book.Train {
 		return nil, fmt.Errorf("workers have %d training vertices, the partition says %d; do all workers have parts "+
 			"of the same partition?", len(pairs), p.Book.Train)
 	}
-	slices.SortFunc(pairs, func(a, b [2]uint32) int { return int(a[0]) - int(b[0]) })
+	slices.Sort(pairs)
 	out := make([]uint32, len(pairs))
 	for i, p := range pairs {
-		out[i] = p[1]
+		out[i] = uint32(p)
 	}
 	return out, nil
 }

@@ -150,7 +150,7 @@ func (d *distributed) joinOwnClusters(setup *exchange.Setup, training []bool, se
 func (d *distributed) useSubgraphs(count int, sampler func() remoteSampler) {
 	d.newSampler, d.count, d.all = sampler, count, count
 	if d.site.MemoryOnly {
-		d.count = min(4, count)
+		d.count = min(dryBatches, count)
 	}
 }
 

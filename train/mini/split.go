@@ -27,6 +27,12 @@ type columns struct {
 // columns and values.
 func encodeColumns(f *graph.Features, lo, hi int) (b []byte) {
 	put := binary.LittleEndian
+	switch f.Kind() {
+	case graph.BFloat16:
+		b = make([]byte, 0, 2*f.Rows*(hi-lo))
+	case graph.Dense:
+		b = make([]byte, 0, 4*f.Rows*(hi-lo))
+	}
 	for v := range f.Rows {
 		switch f.Kind() {
 		case graph.Sparse:
@@ -53,6 +59,16 @@ func appendColumns(b []byte, f *graph.Features, v int, lo, hi uint32) []byte {
 	}
 	binary.LittleEndian.PutUint32(b[at:], n)
 	return b
+}
+
+// grow takes memory for rows of dense features.
+func (c *columns) grow(rows int) {
+	switch n := rows * (c.hi - c.lo); c.kind {
+	case graph.BFloat16:
+		c.rows.BF16 = make([]uint16, 0, n)
+	case graph.Dense:
+		c.rows.F32 = make([]float32, 0, n)
+	}
 }
 
 // append adds rows that encodeColumns wrote.
