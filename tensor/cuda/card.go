@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -206,6 +207,12 @@ func (c *card) function(module, name string) uintptr {
 	runtime.KeepAlive(text)
 	if code != 0 {
 		panic(c.failure("cuModuleGetFunction of "+name, code))
+	}
+	if strings.HasPrefix(module, "mma_") {
+		const mostShared = 8 // bytes of shared memory; more than 48 KiB have to be asked for
+		if code := call(c.functionSet, f, mostShared, uintptr(productShared(128))); code != 0 {
+			panic(c.failure("cuFuncSetAttribute of "+name, code))
+		}
 	}
 	c.mu.functions[name] = f
 	return f

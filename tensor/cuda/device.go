@@ -153,11 +153,16 @@ type size3 struct{ x, y, z int }
 
 // launch queues a kernel. Its arguments are one struct, which the driver copies.
 func launch[A any](d *Device, module, name string, grid, block size3, args *A) {
+	launchShared(d, module, name, grid, block, 0, args)
+}
+
+// launchShared is launch with bytes of shared memory that the kernel does not name itself.
+func launchShared[A any](d *Device, module, name string, grid, block size3, shared int, args *A) {
 	if grid.x <= 0 || grid.y < 0 {
 		return
 	}
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(args)), unsafe.Sizeof(*args)/8)
-	d.enqueue(operation{name: name, f: d.function(module, name), kernel: true, shape: [6]uint32{
+	d.enqueue(operation{name: name, f: d.function(module, name), kernel: true, shared: uint32(shared), shape: [6]uint32{
 		uint32(grid.x), uint32(max(grid.y, 1)), uint32(max(grid.z, 1)), uint32(block.x), uint32(max(block.y, 1)),
 		uint32(max(block.z, 1))}}, words)
 }

@@ -20,7 +20,7 @@ const leastVersion = 11080
 type driver struct {
 	init, version, deviceCount, deviceGet, deviceName, deviceMemory, deviceAttribute uintptr
 	contextRetain, contextRelease, contextSet                                        uintptr
-	moduleLoad, moduleFunction                                                       uintptr
+	moduleLoad, moduleFunction, functionSet                                          uintptr
 	streamCreate, streamDestroy, streamSync                                          uintptr
 	alloc, free, memoryInfo, defaultPool, poolSet, poolTrim                          uintptr
 	allocHost, freeHost                                                              uintptr
@@ -45,7 +45,8 @@ func (d *driver) symbols() map[string]*uintptr {
 		"cuDeviceGetAttribute": &d.deviceAttribute, "cuDevicePrimaryCtxRetain": &d.contextRetain,
 		"cuDevicePrimaryCtxRelease_v2": &d.contextRelease, "cuCtxSetCurrent": &d.contextSet,
 		"cuModuleLoadData": &d.moduleLoad, "cuModuleGetFunction": &d.moduleFunction,
-		"cuStreamCreate": &d.streamCreate, "cuStreamDestroy_v2": &d.streamDestroy,
+		"cuFuncSetAttribute": &d.functionSet,
+		"cuStreamCreate":     &d.streamCreate, "cuStreamDestroy_v2": &d.streamDestroy,
 		"cuStreamSynchronize": &d.streamSync, "cuMemAllocAsync": &d.alloc, "cuMemFreeAsync": &d.free,
 		"cuMemGetInfo_v2": &d.memoryInfo, "cuDeviceGetDefaultMemPool": &d.defaultPool,
 		"cuMemPoolSetAttribute": &d.poolSet, "cuMemPoolTrimTo": &d.poolTrim,

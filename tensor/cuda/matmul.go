@@ -100,7 +100,7 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	if module == "product" {
 		launch(d, module, name, size3{area, 1, pieces}, oneBlock, &p)
 	} else {
-		launch(d, module, name, size3{x: min(area*pieces, blocksAtOnce)}, size3{x: 128}, &p)
+		launchShared(d, module, name, size3{x: min(area*pieces, blocksAtOnce)}, size3{x: 128}, productShared(wide), &p)
 	}
 	if pieces > 1 {
 		p.k = int64(pieces)
@@ -108,6 +108,9 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 		d.release(part)
 	}
 }
+
+// productShared is the shared memory of a block that makes tiles of a width: three steps of 128 bytes a line.
+func productShared(wide int) int { return 3 * 128 * (128 + wide) }
 
 // productKernel is the kernel of a product, and how wide its tiles are: 64 where that leaves less of them empty.
 func (d *Device) productKernel(t DType, op tensor.MatMul, cols int) (module, name string, wide int) {

@@ -41,6 +41,7 @@ type operation struct {
 	f      uintptr
 	kernel bool
 	shape  [6]uint32 // blocks and threads of a kernel
+	shared uint32    // bytes of shared memory that go with its name
 	lo, hi int       // its arguments
 }
 
@@ -161,7 +162,7 @@ func (d *Device) start(op operation, args []uint64) uintptr {
 	params := &[1]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(args))}
 	s := op.shape
 	code := call(d.card.launch, op.f, uintptr(s[0]), uintptr(s[1]), uintptr(s[2]), uintptr(s[3]), uintptr(s[4]),
-		uintptr(s[5]), 0, d.stream, address(&params[0]), 0)
+		uintptr(s[5]), uintptr(op.shared), d.stream, address(&params[0]), 0)
 	runtime.KeepAlive(params)
 	return code
 }

@@ -89,7 +89,7 @@ func (g *replay) update(d *Device, i int) bool {
 		return false
 	}
 	args := &[1]unsafe.Pointer{unsafe.Pointer(&g.args[op.lo])}
-	p := &nodeParams{f: op.f, shape: op.shape, params: address(&args[0])}
+	p := &nodeParams{f: op.f, shape: op.shape, shared: op.shared, params: address(&args[0])}
 	code := call(d.card.graphUpdate, g.exec, g.nodes[i], address(p))
 	runtime.KeepAlive(args)
 	return code == 0

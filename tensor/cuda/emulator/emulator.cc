@@ -208,6 +208,9 @@ template <class F> static Fiber *together(F show) {
 	threadIdx = current->thread;
 	return &fibers[(me - fibers.data()) / 32 * 32];
 }
+static void __syncwarp() {
+	together([](unsigned) {});
+}
 template <class F> static void rowsOfWarp(unsigned *r, Place p, F word) {
 	unsigned turn = 0;
 	Fiber *warp = together([&](unsigned k) { turn = k, current->slot[k] = p; });
@@ -225,7 +228,7 @@ static void matricesTurned(unsigned *r, Place p) {
 
 // Products of a warp. Lane 4g + t has words t and t + 4 of rows g and g + 8 of the left side, and of column g of the
 // right one, and gets columns 2t and 2t + 1 of these rows. each is what the words of one step multiply to.
-template <class F> static void warpProduct(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c, F each) {
+template <class F> static void warpProduct(float *c, const unsigned *a, unsigned b0, unsigned b1, F each) {
 	unsigned turn = 0;
 	Fiber *warp = together([&](unsigned k) {
 		turn = k;
@@ -236,15 +239,15 @@ template <class F> static void warpProduct(float *d, const unsigned *a, unsigned
 		double sum = c[n];
 		for (size_t k = 0; k < 8; k++)
 			sum += each(warp[4 * g + k % 4].words[turn][k / 4 * 2 + n / 2], warp[4 * (2 * t + n % 2) + k % 4].words[turn][4 + k / 4]);
-		d[n] = sum;
+		c[n] = sum;
 	}
 }
 static float wordFloat(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
-static void mma8(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c) {
-	warpProduct(d, a, b0, b1, c, [](unsigned x, unsigned y) { return (double)wordFloat(x & 0xffffe000u) * wordFloat(y & 0xffffe000u); });
+static void mma8(float *c, const unsigned *a, unsigned b0, unsigned b1) {
+	warpProduct(c, a, b0, b1, [](unsigned x, unsigned y) { return (double)wordFloat(x & 0xffffe000u) * wordFloat(y & 0xffffe000u); });
 }
-static void mma16(float *d, const unsigned *a, unsigned b0, unsigned b1, const float *c) {
-	warpProduct(d, a, b0, b1, c, [](unsigned x, unsigned y) {
+static void mma16(float *c, const unsigned *a, unsigned b0, unsigned b1) {
+	warpProduct(c, a, b0, b1, [](unsigned x, unsigned y) {
 		return (double)wordFloat(x << 16) * wordFloat(y << 16) + (double)wordFloat(x & 0xffff0000u) * wordFloat(y & 0xffff0000u);
 	});
 }
@@ -269,6 +272,8 @@ struct Kernel {
 };
 
 #define HOST_BUILD
+#define SPARED(idle) (idle)
+#define SHARED(name, bytes) alignas(256) static u8 name[bytes]
 #define KERNEL(name, Args) \
 	static void name(const Args &a); \
 	static Kernel kernel_##name(#name, [](const void *p) { name(*(const Args *)p); }, sizeof(Args)); \
@@ -381,6 +386,13 @@ int cuModuleGetFunction(void **f, void *, const char *name) {
 	auto k = kernels().find(name);
 	if (k == kernels().end()) return 500;
 	*f = (void *)k->second;
+	return 0;
+}
+static std::map<void *, unsigned> allowed; // bytes of shared memory, where they are more than 48 KiB
+int cuFuncSetAttribute(void *f, int which, int v) {
+	CALL(cuFuncSetAttribute)
+	if (which != 8 || v > 99 << 10) return 1;
+	allowed[f] = v;
 	return 0;
 }
 int cuStreamCreate(Stream **s, unsigned) { CALL(cuStreamCreate) *s = new Stream; return 0; }
@@ -577,9 +589,10 @@ int cuMemsetD2D8Async(char *p, size_t pitch, unsigned char v, size_t w, size_t h
 		return 0;
 	});
 }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 	Stream *s, void **params, void **) {
 	CALL(cuLaunchKernel)
+	if (shared > (allowed.count(f) ? allowed[f] : 48 << 10)) return 1;
 	if (bx * by * bz > 1024 || gy > 65535 || gz > 65535 || !gx || !gy || !gz) return 1;
 	return s->queue([=](const void *args) {
 		body = (Body)f, arguments = args;

@@ -95,7 +95,15 @@ template <int V> DEV void load(float *x, const bf16 *p) {
 		for (int i = 0; i < V; i++) x[i] = widen(p[i].bits);
 }
 
-DEV u32 pair(float lo, float hi) { return (u32)narrow(lo) | (u32)narrow(hi) << 16; }
+DEV u32 pair(float lo, float hi) {
+#ifdef HOST_BUILD
+	return (u32)narrow(lo) | (u32)narrow(hi) << 16;
+#else
+	u32 x;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(hi), "f"(lo));
+	return x;
+#endif
+}
 
 template <int V> DEV void store(float *p, const float *x) {
 	if (V % 4 == 0)

@@ -19,6 +19,9 @@ enum Kind { TF32, SPLIT, HALF };
 #undef KERNEL
 #define KERNEL(name, Args) extern "C" __global__ void name(const __grid_constant__ Args a)
 
+#define SPARED(idle) false // the emulator is spared what is not used
+#define SHARED(name, bytes) extern __shared__ __align__(256) u8 name[] // as many as the launch says
+
 typedef u32 Place; // in shared memory
 
 DEV Place placeOf(void *p) { return (u32)__cvta_generic_to_shared(p); }
@@ -55,16 +58,16 @@ DEV void matricesTurned(u32 *r, Place p) {
 		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p));
 }
 
-DEV void mma8(float *d, const u32 *a, u32 b0, u32 b1, const float *c) {
-	asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-		: "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+DEV void mma8(float *c, const u32 *a, u32 b0, u32 b1) {
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-DEV void mma16(float *d, const u32 *a, u32 b0, u32 b1, const float *c) {
-	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-		: "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+DEV void mma16(float *c, const u32 *a, u32 b0, u32 b1) {
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 DEV u32 round10(float x) {
@@ -74,263 +77,276 @@ DEV u32 round10(float x) {
 }
 #endif
 
-const int lineBytes = 64, stages = 3; // bytes of a step along the sum; steps in shared memory
+const int lineBytes = 128, stages = 3; // bytes of a step along the sum; steps in shared memory
 
 // A factor's part of a step: L lines (rows of the left factor, columns of the right one), of which the numbers are of
 // `size` bytes and lie beside each other along the sum, or else along the lines. In shared memory it is as in memory, its
 // 16 bytes swapped within rows so that what a warp reads at once is in different banks.
-template <int size, bool along, int L, int threads> struct Panel {
+template <int size, bool along, bool right, int L, int threads> struct Panel {
 	static const int depth = lineBytes / size, rowBytes = along ? lineBytes : L * size, rows = along ? L : depth;
 	static const int chunks = rowBytes / 16, pass = threads / chunks; // rows that all threads copy at once
 	const char *p;
 	i64 stride, unit, lines; // bytes from row to row; bytes that may be copied at once
+	const char *from;        // what this thread copies next
+	int left, bytes;         // rows and bytes of a row from there to the end
 
 	static __device__ int swap(int row) {
 		if (!along && size == 4) return row % 4 * 2;
 		return along && lineBytes == 64 ? row / 2 % 4 : row % 8;
 	}
 
-	// Copies lines from `first` on of the steps from k on.
-	__device__ void fetch(Place to, i64 first, i64 k, i64 end) const {
+	// Goes to the lines from `first` on and the steps from k on.
+	__device__ void seek(i64 first, i64 k, i64 end) {
 		int r = threadIdx.x / chunks, c = threadIdx.x % chunks;
 		i64 row = (along ? first : k) + r, at = (along ? k : first) * size + c * 16;
-		i64 left = (along ? lines : end) - row, bytes = (along ? end : lines) * size - at;
-		const char *from = p + row * stride + at;
-		int n = bytes < 0 ? 0 : bytes < 16 ? (int)bytes : 16;
+		from = p + row * stride + at;
+		left = (int)((along ? lines : end) - row), bytes = (int)((along ? end : lines) * size - at);
+	}
+
+	// Copies a step, and goes to the next.
+	__device__ void fetch(Place to) {
+		int r = threadIdx.x / chunks, c = threadIdx.x % chunks, n = bytes < 0 ? 0 : bytes < 16 ? bytes : 16;
 		to += r * rowBytes + ((c ^ swap(r)) << 4);
+		const char *x = from;
+		if (unit == 16)
 #pragma unroll
-		for (int q = 0; q < rows / pass; q++) {
-			int there = q * pass < left ? n : 0;
-			if (unit == 16) copy16(to + q * pass * rowBytes, from, there);
-			else
-				for (int i = 0; i < 16; i += 4)
-					copy4(to + q * pass * rowBytes + i, from + i, there < i ? 0 : there - i < 4 ? there - i : 4);
-			from += pass * stride;
-		}
+			for (int q = 0; q < rows / pass; q++, x += pass * stride)
+				copy16(to + q * pass * rowBytes, x, q * pass < left ? n : 0);
+		else
+#pragma unroll 1
+			for (int q = 0; q < rows / pass; q++, x += pass * stride)
+#pragma unroll
+				for (int i = 0; i < 16; i += 4) {
+					int there = q * pass < left ? n - i : 0;
+					copy4(to + q * pass * rowBytes + i, x + i, there < 0 ? 0 : there < 4 ? there : 4);
+				}
+		from += along ? lineBytes : depth * stride;
+		if (along) bytes -= lineBytes;
+		else left -= depth;
 	}
 
 	// Where a lane reads from, of the lines from w on.
 	static __device__ Place begin(Place p, int w) {
 		int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-		if (along) return p + (w + lane % 16) * lineBytes + ((lane / 16 ^ swap(lane % 8)) << 4);
+		int upper = lane / 8 % 2, later = lane / 16; // lines 8 to 15, and words 4 to 7
+		if (right) later = lane / 8 % 2, upper = lane / 16;
+		if (along) return p + (w + lane % 8 + 8 * upper) * lineBytes + ((later ^ swap(lane % 8)) << 4);
 		if (size == 4) return p + t * rowBytes + ((w / 4 + g / 4 ^ swap(t)) << 4) + g % 4 * 4;
-		return p + (lane % 8 + lane / 16 * 8) * rowBytes + ((w / 8 + lane / 8 % 2 ^ swap(lane % 8)) << 4);
+		return p + (lane % 8 + 8 * later) * rowBytes + ((w / 8 + upper ^ swap(lane % 8)) << 4);
 	}
 
-	// Fragment m: lane 4g + t gets words t of lines 16m + g and 16m + g + 8, and words t + 4, of the 8 words s.
+	// Fragment m, of the 8 words s: lane 4g + t gets words t and t + 4 of lines 16m + g and 16m + g + 8. Words of one line
+	// follow each other on the right side, those of one place on the left one.
 	static __device__ void fragment(u32 *r, Place p, int s, int m) {
 		if (along) matrices(r, p + m * 16 * lineBytes ^ s << 5);
 		else if (size == 2) matricesTurned(r, p + s * 16 * rowBytes ^ m << 5);
 		else
 #pragma unroll
-			for (int i = 0; i < 4; i++) r[i] = wordAt(p + (8 * s + i / 2 * 4) * rowBytes ^ m << 6 ^ i % 2 << 5);
+			for (int i = 0; i < 4; i++) {
+				int upper = right ? i / 2 : i % 2, later = right ? i % 2 : i / 2;
+				r[i] = wordAt(p + (8 * s + 4 * later) * rowBytes ^ m << 6 ^ upper << 5);
+			}
 	}
 };
 
-DEV void split(u32 *hi, u32 *lo) {
+// Makes a fragment what is multiplied, and with SPLIT what is left of it.
+template <int kind> DEV void ready(u32 *x, u32 *low) {
 #pragma unroll
 	for (int i = 0; i < 4; i++) {
-		u32 x = hi[i];
-		hi[i] = x & 0xffffe000u;
-		lo[i] = __float_as_uint(__uint_as_float(x) - __uint_as_float(hi[i]));
+		float f = __uint_as_float(x[i]);
+		if (kind == TF32) x[i] = round10(f);
+		if (kind != SPLIT) continue;
+		x[i] &= 0xffffe000u;
+		low[i] = __float_as_uint(f - __uint_as_float(x[i]));
 	}
 }
 
-// Adds the products of 8 words of a warp's lines: MT fragments of the left side, four of the right one.
-template <int kind, int MT> DEV void multiply(float (*acc)[8][4], u32 (*a)[4], u32 (*b)[4]) {
-	u32 low[4][4];
+// Adds the products of a fragment of the left side and four of the right one.
+template <bool half> DEV void terms(float (*c)[4], const u32 *a, u32 (*b)[4]) {
 #pragma unroll
-	for (int n = 0; n < 4; n++) {
-		if (kind == SPLIT) split(b[n], low[n]);
-		if (kind == TF32)
-#pragma unroll
-			for (int i = 0; i < 4; i++) b[n][i] = round10(__uint_as_float(b[n][i]));
-	}
-#pragma unroll
-	for (int m = 0; m < MT; m++) {
-		u32 al[4];
-		if (kind == SPLIT) split(a[m], al);
-		if (kind == TF32)
-#pragma unroll
-			for (int i = 0; i < 4; i++) a[m][i] = round10(__uint_as_float(a[m][i]));
-#pragma unroll
-		for (int n = 0; n < 8; n++) {
-			const u32 *y = b[n / 2] + n % 2, *yl = low[n / 2] + n % 2;
-			float *c = acc[m][n];
-			if (kind == HALF) mma16(c, a[m], y[0], y[2], c);
-			if (kind == TF32) mma8(c, a[m], y[0], y[2], c);
-			if (kind == SPLIT) {
-				float sum[4] = {0.f, 0.f, 0.f, 0.f};
-				mma8(sum, al, y[0], y[2], sum);
-				mma8(sum, a[m], yl[0], yl[2], sum);
-				mma8(sum, a[m], y[0], y[2], sum);
-#pragma unroll
-				for (int i = 0; i < 4; i++) c[i] += sum[i];
-			}
-		}
+	for (int n = 0; n < 8; n++) {
+		const u32 *y = b[n / 2] + n % 2 * 2;
+		if (half) mma16(c[n], a, y[0], y[1]);
+		else mma8(c[n], a, y[0], y[1]);
 	}
 }
 
-// What follows the product, of columns c + 8n and c + 8n + 1 of row r.
-DEV void follow(const ProductArgs &a, i64 r, int c, float *x) {
-	const Drop &d = a.epi.drop;
-	bool coin = d.threshold == 1 << 15; // all of the 64 columns are in one block of bits
-	u64 bits = d.threshold ? rowBits(d.key, rowId(d, r), coin ? c / 64 : 0) : 0;
-	float scale = (float)d.scale;
+// The same, of fragments as they were read.
+template <int kind> DEV void multiply(float (*acc)[4], u32 *a, u32 (*b)[4], u32 (*low)[4]) {
+	u32 al[4];
+	ready<kind>(a, al);
+	if (kind != SPLIT) return terms<kind == HALF>(acc, a, b);
+	float sum[8][4];
 #pragma unroll
-	for (int i = 0; i < 16; i++) {
-		int at = c + i / 2 * 8 + i % 2;
-		if (at >= (int)a.n) break;
-		if (a.add) x[i] += get(a.dst, r, at);
-		if (a.epi.bias) x[i] += a.epi.bias[at];
-		x[i] = activate(a.epi.act, x[i]);
-		if (d.threshold == 0) continue;
-		bool kept = coin ? bits >> at % 64 & 1 : (hash(bits, at / 2) >> at % 2 * 16 & 0xffff) >= (u32)d.threshold;
-		x[i] *= kept ? scale : 0.f;
-	}
+	for (int i = 0; i < 32; i++) sum[i / 4][i % 4] = 0.f;
+	terms<false>(sum, al, b), terms<false>(sum, a, low), terms<false>(sum, a, b);
+#pragma unroll
+	for (int i = 0; i < 32; i++) acc[i / 4][i % 4] += sum[i / 4][i % 4];
 }
 
-// Lane t of four gets word t of each.
-DEV void turn(u32 *x) {
-	int t = threadIdx.x % 4;
-#pragma unroll
-	for (int o = 1; o < 4; o *= 2)
+__device__ __noinline__ float elu(float x) { return expm1f(x); } // called: in place it would be there many times
+
+// Stores four numbers of a row, with what follows the product.
+DEV void storeFour(const ProductArgs &a, const Mat &to, bool wide, i64 r, int c, float *x) {
+	int left = (int)a.n - c;
+	if (r >= a.m || left <= 0) return;
+	wide = wide && left >= 4;
+	if (a.follows && !a.part) {
+		float f[4], y[4];
+		factors<4>(f, a.epi.drop, r, (u32)c);
+		if (a.add && wide) loadFrom<4>(y, to, r, c);
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
-			if (i & o) continue;
-			u32 y = __shfl_xor_sync(0xffffffffu, t & o ? x[i] : x[i + o], o);
-			if (t & o) x[i] = y;
-			else x[i + o] = y;
+			if (i >= left) break;
+			if (a.add) x[i] += wide ? y[i] : get(to, r, c + i);
+			if (a.epi.bias) x[i] += a.epi.bias[c + i];
+			if (x[i] <= 0 && a.epi.act) x[i] = a.epi.act == 2 ? elu(x[i]) : a.epi.act == 3 ? 0.01f * x[i] : 0.f;
+			x[i] *= f[i];
 		}
-}
-
-DEV void storeFloats(float *to, int left, bool pairs, const float *x) {
-#pragma unroll
-	for (int n = 0; n < 8; n++)
-		if (pairs && 8 * n + 1 < left) store<2>(to + 8 * n, x + 2 * n);
-		else {
-			if (8 * n < left) to[8 * n] = x[2 * n];
-			if (8 * n + 1 < left) to[8 * n + 1] = x[2 * n + 1];
-		}
-}
-
-// All lanes of a warp take part; there says whether there is such a row.
-DEV void storeHalves(bf16 *to, bool there, int left, bool wide, const float *x) {
-	int t = threadIdx.x % 4;
-#pragma unroll
-	for (int n = 0; n < 8; n += 4) {
-		u32 w[4];
-#pragma unroll
-		for (int i = 0; i < 4; i++) w[i] = pair(x[2 * (n + i)], x[2 * (n + i) + 1]);
-		turn(w); // this lane's columns are 8 (n + t) and those after it now
-		int from = 8 * (n + t);
-		if (!there || from >= left) continue;
-		if (wide && from + 8 <= left) *(uint4 *)(to + from) = make_uint4(w[0], w[1], w[2], w[3]);
-		else
-#pragma unroll
-			for (int i = 0; i < 8; i++)
-				if (from + i < left) to[from + i].bits = (u16)(w[i / 2] >> i % 2 * 16);
 	}
-}
-
-// Sixteen numbers of a row: columns 8n + 2t and 8n + 2t + 1 of lane 4g + t.
-struct Sixteen {
-	float x[16];
-};
-
-// Stores 64 columns of row r from c on. It is called: in place it would be there eight times.
-__device__ __noinline__ void storeRow(const ProductArgs &a, i64 piece, i64 r, int c, Sixteen s) {
-	int own = c + threadIdx.x % 4 * 2, left = (int)a.n - own;
-	bool there = r < a.m;
-	if (a.part) {
-		if (there) storeFloats(a.part + (piece * a.m + r) * a.n + own, left, a.n % 2 == 0, s.x);
-		return;
-	}
-	if (there && a.follows) follow(a, r, own, s.x);
-	if (a.dst.type == BF16) storeHalves((bf16 *)a.dst.bf16(r) + c, there, (int)a.n - c, a.wide, s.x);
-	else if (there && a.dst.type == F32) storeFloats(a.dst.f32(r) + own, left, a.wide, s.x);
-	else if (there)
-		for (int i = 0; i < 16; i++)
-			if (i / 2 * 8 + i % 2 < left) put(a.dst, r, own + i / 2 * 8 + i % 2, s.x[i]);
+	if (wide) storeTo<4>(to, r, c, x);
+	else
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			if (i < left) put(to, r, c + i, x[i]);
 }
 
 // A tile and a range of the sum.
 struct Task {
-	u32 number;
 	i64 i, j, k, end, piece;
 
-	__device__ void find(const ProductArgs &a, u32 n, int M, int N) {
-		number = n;
+	__device__ Task(const ProductArgs &a, u32 n, int M, int N) {
 		u32 tiles = (u32)a.area, columns = (u32)a.tiles;
 		piece = n / tiles;
 		i = (i64)(n % tiles / columns) * M, j = (i64)(n % tiles % columns) * N;
 		k = piece * a.piece, end = k + a.piece < a.k ? k + a.piece : a.k;
 	}
+	__device__ int steps(int depth) const { return (int)((end - k + depth - 1) / depth); }
 };
+
+// Stores a warp's numbers from row i and column j on. They change places in 4 KiB of shared memory, so that lanes that
+// are beside each other store what is beside each other; there too, 32 bytes are swapped for the sake of banks.
+template <int MT> DEV void storeTile(const ProductArgs &a, i64 piece, i64 i, i64 j, float *slab, const float (*acc)[8][4]) {
+	int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	Mat to = a.dst;
+	bool wide = a.wide;
+	if (a.part) {
+		to.p = (char *)(a.part + piece * a.m * a.n), to.stride = a.n, to.type = F32;
+		wide = a.n % 4 == 0;
+	}
+	int size = to.type == F32 ? 4 : 2;
+	bool whole = wide && to.type != F64 && (a.part || !a.follows) && i + 16 * MT <= a.m && j + 64 <= a.n;
+#pragma unroll
+	for (int m = 0; m < MT; m++) {
+#pragma unroll
+		for (int n = 0; n < 16; n++) // rows g, columns 8n + 2t; and rows g + 8
+			store<2>(slab + (g + n / 8 * 8) * 64 + (n % 8 ^ g) * 8 + 2 * t, acc[m][n % 8] + n / 8 * 2);
+		__syncwarp();
+		const float *from = slab + lane / 16 * 64;
+		int c = lane % 16 * 4;
+		i64 r = i + 16 * m + lane / 16;
+		char *at = to.p + (r * to.stride + j + c) * size;
+		if (whole)
+#pragma unroll
+			for (int q = 0; q < 8; q++, at += 2 * to.stride * size) {
+				float x[4];
+				load<4>(x, from + 128 * q + ((c / 8 ^ (lane / 16 + 2 * q) % 8) * 8 + c % 8));
+				if (size == 4) store<4>((float *)at, x);
+				else store<4>((bf16 *)at, x);
+			}
+		else
+#pragma unroll 1
+			for (int q = 0; q < 8; q++) {
+				float x[4];
+				load<4>(x, from + 128 * q + ((c / 8 ^ (lane / 16 + 2 * q) % 8) * 8 + c % 8));
+				storeFour(a, to, wide, r + 2 * q, (int)j + c, x);
+			}
+		__syncwarp();
+	}
+}
 
 // A warp has 16·MT x 64 numbers, a block WM x WN warps.
 template <int kind, bool alongA, bool alongB, int MT, int WM, int WN> DEV void product(const ProductArgs &a) {
 	const int M = 16 * MT * WM, N = 64 * WN, size = kind == HALF ? 2 : 4, slot = (M + N) * lineBytes;
-	typedef Panel<size, alongA, M, 32 * WM * WN> Left;
-	typedef Panel<size, alongB, N, 32 * WM * WN> Right;
-	alignas(256) __shared__ u8 memory[stages * slot];
+	const int deep = lineBytes / 32;   // multiplications of a step
+	const bool ahead = kind != SPLIT;  // the next fragments are read while these are multiplied; it has no registers left
+	typedef Panel<size, alongA, false, M, 32 * WM * WN> Left;
+	typedef Panel<size, alongB, true, N, 32 * WM * WN> Right;
+	SHARED(memory, stages * slot);
 	Place ring = placeOf(memory);
 	Left left = {a.a, (alongA ? a.ai : a.ak) * size, a.unitA, a.m};
 	Right right = {a.b, (alongB ? a.bj : a.bk) * size, a.unitB, a.n};
 	u32 tasks = (u32)(a.area * a.pieces);
-	Task next, now;
-	int to = 0, from = 0; // slots
+	u32 next = blockIdx.x;            // the task whose steps are copied
+	int steps, to = 0, from = 0, before; // how many of them are left; slots
+	auto seek = [&]() {
+		steps = 0;
+		if (next >= tasks) return;
+		Task t(a, next, M, N);
+		steps = t.steps(Left::depth);
+		left.seek(t.i, t.k, t.end), right.seek(t.j, t.k, t.end);
+	};
 	auto fetch = [&]() {
-		if (next.number < tasks) {
-			left.fetch(ring + to * slot, next.i, next.k, next.end);
-			right.fetch(ring + to * slot + M * lineBytes, next.j, next.k, next.end);
-			next.k += Left::depth;
-			if (next.k >= next.end) next.find(a, next.number + gridDim.x, M, N);
+		if (steps > 0) {
+			left.fetch(ring + to * slot), right.fetch(ring + to * slot + M * lineBytes);
+			if (--steps == 0) next += gridDim.x, seek();
 		}
 		endCopies();
 		to = to + 1 < stages ? to + 1 : 0;
 	};
-	next.find(a, blockIdx.x, M, N);
-#pragma unroll
-	for (int s = 0; s < stages - 1; s++) fetch();
 	int warp = threadIdx.x / 32, wi = warp / WN * 16 * MT, wj = warp % WN * 64;
 	Place pa = Left::begin(ring, wi), pb = Right::begin(ring + M * lineBytes, wj);
-	for (now.find(a, blockIdx.x, M, N); now.number < tasks; now.find(a, now.number + gridDim.x, M, N)) {
-		bool idle = now.i + wi >= a.m || now.j + wj >= a.n;
+	u32 fa[2][MT][4], fb[2][4][4];
+	auto readA = [&](int s, int m) { Left::fragment(fa[s % 2][m], pa + from * slot, s % deep, m); };
+	auto read = [&](int s) {
+#pragma unroll
+		for (int m = 0; m < (ahead ? MT : 0); m++) readA(s, m);
+#pragma unroll
+		for (int n = 0; n < 4; n++) Right::fragment(fb[s % 2][n], pb + from * slot, s % deep, n);
+	};
+	auto arrive = [&]() { // the next step is there, and nobody reads this one any more
+		waitCopies<stages - 2>();
+		__syncthreads();
+	};
+	seek();
+#pragma unroll
+	for (int s = 0; s < stages - 1; s++) fetch();
+	arrive();
+	if (ahead) read(0);
+	for (u32 now = blockIdx.x; now < tasks; now += gridDim.x) {
+		Task t(a, now, M, N);
+		i64 i = t.i + wi, j = t.j + wj;
+		bool idle = i >= a.m || j >= a.n; // a card multiplies all the same, to have no branch there
 		float acc[MT][8][4];
 #pragma unroll
-		for (int i = 0; i < MT * 32; i++) acc[i / 32][i / 4 % 8][i % 4] = 0.f;
-		for (; now.k < now.end; now.k += Left::depth) {
-			waitCopies<stages - 2>();
-			__syncthreads(); // this slot is there, and nobody reads the one before
-			fetch();
-			if (!idle) {
-				u32 fa[2][MT][4], fb[2][4][4];
-				auto read = [&](int s) {
+		for (int n = 0; n < MT * 32; n++) acc[n / 32][n / 4 % 8][n % 4] = 0.f;
+		for (int rest = t.steps(Left::depth); rest > 0; rest--) {
 #pragma unroll
-					for (int m = 0; m < MT; m++) Left::fragment(fa[s % 2][m], pa + from * slot, s, m);
-#pragma unroll
-					for (int n = 0; n < 4; n++) Right::fragment(fb[s % 2][n], pb + from * slot, s, n);
+			for (int s = 0; s < deep; s++) {
+				bool last = s + 1 == deep;
+				u32 low[4][4];
+				if (!ahead) read(s);
+				if (s == 0) fetch();
+				auto arriveLast = [&]() {
+					if (!last) return;
+					arrive();
+					before = from, from = from + 1 < stages ? from + 1 : 0;
 				};
-				read(0);
+				if (ahead) arriveLast(), read(s + 1);
+				if (!SPARED(idle)) {
 #pragma unroll
-				for (int s = 0; s < lineBytes / 32; s++) {
-					if (s + 1 < lineBytes / 32) read(s + 1);
-					multiply<kind, MT>(acc, fa[s % 2], fb[s % 2]);
+					for (int n = 0; n < 4; n++) ready<kind>(fb[s % 2][n], low[n]);
+#pragma unroll
+					for (int m = 0; m < MT; m++) {
+						if (!ahead) readA(s, m);
+						multiply<kind>(acc[m], fa[s % 2][m], fb[s % 2], low);
+					}
 				}
+				if (!ahead) arriveLast();
 			}
-			from = from + 1 < stages ? from + 1 : 0;
 		}
-		if (idle) continue;
-#pragma unroll
-		for (int m = 0; m < MT; m++)
-#pragma unroll
-			for (int h = 0; h < 2; h++) {
-				Sixteen s;
-#pragma unroll
-				for (int i = 0; i < 16; i++) s.x[i] = acc[m][i / 2][2 * h + i % 2];
-				storeRow(a, now.piece, now.i + wi + 16 * m + 8 * h + threadIdx.x % 32 / 4, (int)now.j + wj, s);
-			}
+		if (!idle) storeTile<MT>(a, t.piece, i, j, (float *)(memory + before * slot) + warp * 1024, acc);
+		__syncthreads(); // the next step is copied to where that was
 	}
 }
 
