@@ -79,7 +79,7 @@ type productArgs struct {
 func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols), k: int64(depth), dst: of(dst),
 		add: number(op.Add), epi: epiOf(op.Epilogue), follows: number(op.Add || !op.Epilogue.Empty()),
-		unitA: unit(a), unitB: unit(b), wide: number(unit(dst) == 16)}
+		unitA: unit(a), unitB: unit(b), wide: numbersAtOnce(dst)}
 	p.ai, p.ak = strides(a, op.TransA)
 	p.bk, p.bj = strides(b, op.TransB)
 	module, name, wide := d.productKernel(a.Type(), op, dst.Cols)
@@ -109,7 +109,7 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	}
 }
 
-// productShared is the shared memory of a block that makes tiles of a width: three steps of 128 bytes a line.
+// productShared is the shared memory of a block that makes tiles of a width: three steps of 128 bytes per line.
 func productShared(wide int) int { return 3 * 128 * (128 + wide) }
 
 // productKernel is the kernel of a product, and how wide its tiles are: 64 where that leaves less of them empty.
@@ -136,10 +136,19 @@ func begins(m Matrix, n int) bool { return at(m)%uintptr(n*m.Type().Size()) == 0
 
 // unit is how many bytes of a matrix can be read at once.
 func unit(m Matrix) int64 {
-	if begins(m, 16/m.Type().Size()) {
+	if numbersAtOnce(m)*int64(m.Type().Size()) == 16 {
 		return 16
 	}
 	return 4
+}
+
+// numbersAtOnce is how many numbers of a matrix can be stored at once: up to 16 bytes.
+func numbersAtOnce(m Matrix) int64 {
+	n := 16 / m.Type().Size()
+	for !begins(m, n) {
+		n /= 2
+	}
+	return int64(n)
 }
 
 // strides are how far apart the rows and columns of a factor are.

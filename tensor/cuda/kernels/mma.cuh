@@ -2,8 +2,8 @@
 // Element (i, k) of the left factor is at i·stride + k, or at k·stride + i; likewise column j of the right one. Long
 // sums are split in pieces.
 //
-// A block goes through its tiles as one stream of steps, each of 64 bytes along the sum: copies of the next steps are on
-// their way while one is multiplied, also those of the next tile while this one is stored.
+// A block goes through its tiles as one stream of steps, each of 128 bytes along the sum: copies of the next steps are
+// on their way while one is multiplied, also those of the next tile while this one is stored.
 //
 //   TF32   factors are rounded to 10 bits
 //   SPLIT  x = hi + lo, each of 10 bits: hi·hi + hi·lo + lo·hi has the error of float32's own products (2^-21 of a
@@ -15,10 +15,6 @@
 enum Kind { TF32, SPLIT, HALF };
 
 #ifndef HOST_BUILD
-// Arguments that functions read which are called stay where they are.
-#undef KERNEL
-#define KERNEL(name, Args) extern "C" __global__ void name(const __grid_constant__ Args a)
-
 #define SPARED(idle) false // the emulator is spared what is not used
 #define SHARED(name, bytes) extern __shared__ __align__(256) u8 name[] // as many as the launch says
 
@@ -46,8 +42,8 @@ DEV u32 wordAt(Place p) {
 	return x;
 }
 
-// Four matrices of 8 rows of 16 bytes, whose addresses lanes 0-7, 8-15, … have. Lane 4g + t gets word t of row g of each;
-// or, turned, the numbers of 2 bytes g of rows 2t and 2t + 1.
+// Four matrices of 8 rows of 16 bytes, whose addresses lanes 0-7, 8-15, … have. Lane 4g + t gets word t of row g of
+// each; or, turned, the numbers of 2 bytes g of rows 2t and 2t + 1.
 DEV void matrices(u32 *r, Place p) {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
 		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(p));
@@ -80,8 +76,8 @@ DEV u32 round10(float x) {
 const int lineBytes = 128, stages = 3; // bytes of a step along the sum; steps in shared memory
 
 // A factor's part of a step: L lines (rows of the left factor, columns of the right one), of which the numbers are of
-// `size` bytes and lie beside each other along the sum, or else along the lines. In shared memory it is as in memory, its
-// 16 bytes swapped within rows so that what a warp reads at once is in different banks.
+// `size` bytes and lie beside each other along the sum, or else along the lines. In shared memory it is as in memory,
+// its 16 bytes swapped within rows so that what a warp reads at once is in different banks.
 template <int size, bool along, bool right, int L, int threads> struct Panel {
 	static const int depth = lineBytes / size, rowBytes = along ? lineBytes : L * size, rows = along ? L : depth;
 	static const int chunks = rowBytes / 16, pass = threads / chunks; // rows that all threads copy at once
@@ -187,24 +183,25 @@ template <int kind> DEV void multiply(float (*acc)[4], u32 *a, u32 (*b)[4], u32 
 __device__ __noinline__ float elu(float x) { return expm1f(x); } // called: in place it would be there many times
 
 // Stores four numbers of a row, with what follows the product.
-DEV void storeFour(const ProductArgs &a, const Mat &to, bool wide, i64 r, int c, float *x) {
+DEV void storeFour(const ProductArgs &a, const Mat &to, int wide, i64 r, int c, float *x) {
 	int left = (int)a.n - c;
 	if (r >= a.m || left <= 0) return;
-	wide = wide && left >= 4;
+	if (left < 4) wide = 1;
 	if (a.follows && !a.part) {
 		float f[4], y[4];
 		factors<4>(f, a.epi.drop, r, (u32)c);
-		if (a.add && wide) loadFrom<4>(y, to, r, c);
+		if (a.add && wide == 4) loadFrom<4>(y, to, r, c);
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
 			if (i >= left) break;
-			if (a.add) x[i] += wide ? y[i] : get(to, r, c + i);
+			if (a.add) x[i] += wide == 4 ? y[i] : get(to, r, c + i);
 			if (a.epi.bias) x[i] += a.epi.bias[c + i];
 			if (x[i] <= 0 && a.epi.act) x[i] = a.epi.act == 2 ? elu(x[i]) : a.epi.act == 3 ? 0.01f * x[i] : 0.f;
 			x[i] *= f[i];
 		}
 	}
-	if (wide) storeTo<4>(to, r, c, x);
+	if (wide == 4) storeTo<4>(to, r, c, x);
+	else if (wide == 2) storeTo<2>(to, r, c, x), storeTo<2>(to, r, c + 2, x + 2);
 	else
 #pragma unroll
 		for (int i = 0; i < 4; i++)
@@ -224,18 +221,50 @@ struct Task {
 	__device__ int steps(int depth) const { return (int)((end - k + depth - 1) / depth); }
 };
 
+// Lane t of four gets word t of each.
+DEV void turn(u32 *x) {
+	int t = threadIdx.x % 4;
+#pragma unroll
+	for (int o = 1; o < 4; o *= 2)
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			if (i & o) continue;
+			u32 y = __shfl_xor_sync(0xffffffffu, t & o ? x[i] : x[i + o], o);
+			if (t & o) x[i] = y;
+			else x[i + o] = y;
+		}
+}
+
+// Stores a warp's numbers in bfloat16, where all of them are in the matrix and nothing follows: 16 bytes a lane.
+template <int MT> DEV void storeHalves(bf16 *at, i64 stride, const float (*acc)[8][4]) {
+	int lane = threadIdx.x % 32;
+	at += lane / 4 * stride + lane % 4 * 8;
+#pragma unroll
+	for (int q = 0; q < 4 * MT; q++) { // 16 rows of m, 8 rows of h, 32 columns of n
+		int m = q / 4, h = q / 2 % 2, n = q % 2 * 4;
+		u32 w[4];
+#pragma unroll
+		for (int i = 0; i < 4; i++) w[i] = pair(acc[m][n + i][2 * h], acc[m][n + i][2 * h + 1]);
+		turn(w);
+		*(uint4 *)(at + 8 * n) = make_uint4(w[0], w[1], w[2], w[3]);
+		if (n) at += 8 * stride;
+	}
+}
+
 // Stores a warp's numbers from row i and column j on. They change places in 4 KiB of shared memory, so that lanes that
 // are beside each other store what is beside each other; there too, 32 bytes are swapped for the sake of banks.
-template <int MT> DEV void storeTile(const ProductArgs &a, i64 piece, i64 i, i64 j, float *slab, const float (*acc)[8][4]) {
+template <int MT>
+DEV void storeTile(const ProductArgs &a, i64 piece, i64 i, i64 j, float *slab, const float (*acc)[8][4]) {
 	int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	Mat to = a.dst;
-	bool wide = a.wide;
+	int wide = (int)a.wide;
 	if (a.part) {
 		to.p = (char *)(a.part + piece * a.m * a.n), to.stride = a.n, to.type = F32;
-		wide = a.n % 4 == 0;
+		wide = a.n % 4 == 0 ? 4 : a.n % 2 == 0 ? 2 : 1;
 	}
-	int size = to.type == F32 ? 4 : 2;
-	bool whole = wide && to.type != F64 && (a.part || !a.follows) && i + 16 * MT <= a.m && j + 64 <= a.n;
+	bool whole = wide >= 4 && to.type != F64 && (a.part || !a.follows) && i + 16 * MT <= a.m && j + 64 <= a.n;
+	if (whole && wide == 8 && to.type == BF16) return storeHalves<MT>((bf16 *)to.bf16(i) + j, to.stride, acc);
+	if (wide > 4) wide = 4;
 #pragma unroll
 	for (int m = 0; m < MT; m++) {
 #pragma unroll
@@ -245,14 +274,13 @@ template <int MT> DEV void storeTile(const ProductArgs &a, i64 piece, i64 i, i64
 		const float *from = slab + lane / 16 * 64;
 		int c = lane % 16 * 4;
 		i64 r = i + 16 * m + lane / 16;
-		char *at = to.p + (r * to.stride + j + c) * size;
-		if (whole)
+		char *at = to.p + (r * to.stride + j + c) * 4;
+		if (whole && to.type == F32)
 #pragma unroll
-			for (int q = 0; q < 8; q++, at += 2 * to.stride * size) {
+			for (int q = 0; q < 8; q++, at += 2 * to.stride * 4) {
 				float x[4];
 				load<4>(x, from + 128 * q + ((c / 8 ^ (lane / 16 + 2 * q) % 8) * 8 + c % 8));
-				if (size == 4) store<4>((float *)at, x);
-				else store<4>((bf16 *)at, x);
+				store<4>((float *)at, x);
 			}
 		else
 #pragma unroll 1
@@ -268,8 +296,8 @@ template <int MT> DEV void storeTile(const ProductArgs &a, i64 piece, i64 i, i64
 // A warp has 16·MT x 64 numbers, a block WM x WN warps.
 template <int kind, bool alongA, bool alongB, int MT, int WM, int WN> DEV void product(const ProductArgs &a) {
 	const int M = 16 * MT * WM, N = 64 * WN, size = kind == HALF ? 2 : 4, slot = (M + N) * lineBytes;
-	const int deep = lineBytes / 32;   // multiplications of a step
-	const bool ahead = kind != SPLIT;  // the next fragments are read while these are multiplied; it has no registers left
+	const int deep = lineBytes / 32;  // multiplications of a step
+	const bool ahead = kind != SPLIT; // fragments are read while those before are multiplied; it has no registers left
 	typedef Panel<size, alongA, false, M, 32 * WM * WN> Left;
 	typedef Panel<size, alongB, true, N, 32 * WM * WN> Right;
 	SHARED(memory, stages * slot);
@@ -277,7 +305,7 @@ template <int kind, bool alongA, bool alongB, int MT, int WM, int WN> DEV void p
 	Left left = {a.a, (alongA ? a.ai : a.ak) * size, a.unitA, a.m};
 	Right right = {a.b, (alongB ? a.bj : a.bk) * size, a.unitB, a.n};
 	u32 tasks = (u32)(a.area * a.pieces);
-	u32 next = blockIdx.x;            // the task whose steps are copied
+	u32 next = blockIdx.x;               // the task whose steps are copied
 	int steps, to = 0, from = 0, before; // how many of them are left; slots
 	auto seek = [&]() {
 		steps = 0;
@@ -350,7 +378,7 @@ template <int kind, bool alongA, bool alongB, int MT, int WM, int WN> DEV void p
 	}
 }
 
-// By how the numbers of the factors lie (n: as in memory, t: transposed), and the width of tiles. Both transposed is rare.
+// By how the factors are given (n: as they are, t: transposed) and the width of tiles. Both transposed is rare.
 #define PRODUCTS(name, kind) \
 	KERNEL(name##_nn_128, ProductArgs) { product<kind, true, false, 4, 2, 2>(a); } \
 	KERNEL(name##_nt_128, ProductArgs) { product<kind, true, true, 4, 2, 2>(a); } \

@@ -89,6 +89,7 @@ KERNEL(product_join, ProductArgs) {
 	i64 t = threadId();
 	if (t >= a.m * a.n) return;
 	double sum = 0;
-	for (i64 p = 0; p < a.k; p++) sum += a.part[p * a.m * a.n + t];
+#pragma unroll 16
+	for (int p = 0; p < (int)a.k; p++) sum += a.part[p * a.m * a.n + t]; // many are on their way
 	finishProduct(a, t / a.n, t % a.n, (float)sum);
 }

@@ -2,6 +2,12 @@
 #pragma once
 #include "common.cuh"
 
+#ifndef HOST_BUILD
+// Arguments that functions read which are called stay where they are.
+#undef KERNEL
+#define KERNEL(name, Args) extern "C" __global__ void name(const __grid_constant__ Args a)
+#endif
+
 struct ProductArgs {
 	const char *a, *b;
 	i64 ai, ak, bk, bj; // strides
@@ -12,7 +18,7 @@ struct ProductArgs {
 	Epi epi;
 	i64 tiles, area, pieces; // tiles in the direction of columns, and in all; pieces of the sum
 	i64 follows;             // something is added, or the epilogue is not empty
-	i64 unitA, unitB, wide;  // bytes of the factors that may be copied at once; rows of dst begin at 16 bytes
+	i64 unitA, unitB, wide;  // bytes of the factors that may be copied at once; numbers of dst that may be stored at once
 };
 
 __device__ __noinline__ void finishProduct(const ProductArgs &a, i64 i, i64 j, float x) {
