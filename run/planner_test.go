@@ -14,6 +14,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/spec"
+	"starling/tensor/cuda"
 	"starling/train"
 	"starling/wire"
 )
@@ -202,6 +203,12 @@ func TestPlanWays(t *testing.T) {
 	if i := slices.IndexFunc(c.Rows, func(r Planned) bool { return r.Flags == "" }); c.Rows[i].Predicted.Seconds !=
 		one.Rows[0].Predicted.Seconds {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
+	}
+	if cards, err := cuda.Cards(); err != nil || len(cards) == 0 {
+		c = planned(t, func(o *PlanOptions) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
+		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
+			t.Errorf("with a card elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
+		}
 	}
 	w := way{links: 2, computes: &cost.Compute{GEMM: 7}, memory: 10}
 	k, slowness := w.known(&cost.Known{Between: cost.Link{Rate: 3}}, 5)

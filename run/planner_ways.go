@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,7 +35,11 @@ func (p *planner) ways(out *Choices) ([]way, error) {
 		given.links = socketPaths(f.File)
 	}
 	if strings.HasPrefix(p.Device, "cuda") {
-		if err := p.onCard(&given); err != nil {
+		err := p.onCard(&given)
+		switch {
+		case errors.Is(err, cuda.ErrUnavailable): // the workers' hosts may have some
+			out.drop("rates of --device "+p.Device, p.method, "those of processors take their place: "+reason(err))
+		case err != nil:
 			return nil, err
 		}
 	}
