@@ -48,6 +48,9 @@ func drawsFor(want int64, rates []float64) (int64, error) {
 	}
 	lo, hi := 1.0, float64(most)
 	for range 60 {
+		if math.Round(lo*float64(want)) == math.Round(hi*float64(want)) {
+			break // closer bounds would not change the number
+		}
 		if mid := (lo + hi) / 2; kept(mid) < 1 {
 			lo = mid
 		} else {

@@ -15,7 +15,7 @@ func TestScoreSumsIgnoreThreads(t *testing.T) {
 	g := randomEdges(rand.New(rand.NewPCG(2, 3)), 2*pieceRows+100, 300, 12, 0)
 	heads := []int{1, 3, 4, 8}
 	if testing.Short() {
-		heads = heads[:2]
+		heads = heads[1:2]
 	}
 	for _, heads := range heads {
 		var first []float32

@@ -30,9 +30,9 @@ func attentionResults(d *Device, ref *ref.Device, r *rand.Rand, g *edges, heads,
 }
 
 func TestAttention(t *testing.T) {
-	graphs := 4
+	graphs, grouped := 4, []int{1, 2, 4, 7, 8, 20}
 	if testing.Short() {
-		graphs = 1
+		graphs, grouped = 1, []int{1, 4, 7}
 	}
 	everyLevel(t, func(t *testing.T, d *Device) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -47,7 +47,7 @@ func TestAttention(t *testing.T) {
 		for _, g := range graphSizes {
 			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
 		}
-		for _, heads := range []int{1, 2, 4, 7, 8, 20} { // so many entries that gradients are summed by groups
+		for _, heads := range grouped { // so many entries that gradients are summed by groups
 			testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), heads, 20)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 32)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 8)
@@ -69,9 +69,13 @@ func TestAttentionOfWholeLines(t *testing.T) {
 
 // Rows of a megabyte and more are prefetched, in loops of their own.
 func TestAttentionOfManyRows(t *testing.T) {
+	shapes := [][2]int{{4, 32}, {1, 41}}
+	if testing.Short() {
+		shapes = shapes[:1]
+	}
 	everyLevel(t, func(t *testing.T, d *Device) {
 		r := rand.New(rand.NewPCG(5, 6))
-		for _, shape := range [][2]int{{4, 32}, {1, 41}} {
+		for _, shape := range shapes {
 			n := 1<<20/(shape[0]*shape[1]*BF16.Size()) + 1
 			testAttentionOf(t, d, r, randomEdges(r, n, n, 2, 50), shape[0], shape[1], BF16, 0)
 		}

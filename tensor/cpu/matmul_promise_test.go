@@ -63,6 +63,9 @@ func halfZeros(f func(*rand.Rand, int, float64) float64) func(*rand.Rand, int, f
 func TestProductsKeepFloat32sPromise(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.New(t), 1))
 	shapes := [][3]int{{130, 96, 80}, {70, 24, 64}, {40, 700, 49}}
+	if testing.Short() {
+		shapes = [][3]int{{33, 24, 20}, {18, 12, 16}, {10, 175, 13}}
+	}
 	for _, level := range levels() {
 		c := newLevel(2, level)
 		for i, x := range adversarial {

@@ -231,6 +231,10 @@ func TestDropoutValues(t *testing.T) {
 
 // Any number of threads gives the same bits.
 func TestGraphKernelsIgnoreThreads(t *testing.T) {
+	width, heads := 300, 4
+	if testing.Short() {
+		width, heads = 40, 1
+	}
 	var first []Matrix
 	for threads := 1; threads <= 3; threads++ {
 		r := rand.New(rand.NewPCG(13, 14))
@@ -238,11 +242,11 @@ func TestGraphKernelsIgnoreThreads(t *testing.T) {
 		defer d.Close()
 		g := randomEdges(r, 2000, 2000, 20, 20000)
 		s := g.sparse(d, true)
-		src, _ := twin(r, d, ref, F32, g.cols, 300, 0)
-		dst := d.New(F32, g.rows, 300)
+		src, _ := twin(r, d, ref, F32, g.cols, width, 0)
+		dst := d.New(F32, g.rows, width)
 		d.Aggregate(dst, s, src, Aggregate{})
 		got := []Matrix{dst}
-		got = append(got, attentionResults(d, ref, r, g, 4, 30)...)
+		got = append(got, attentionResults(d, ref, r, g, heads, 30)...)
 		if first == nil {
 			first = got
 			continue
