@@ -24,10 +24,11 @@ func TestRoundedRowsTrainAlike(t *testing.T) {
 		for _, model := range []string{"gcn", "sage", "gat"} {
 			o := traintest.Small(model)
 			o.Epochs = 8
-			o.Strategy = traintest.Strategy(t, name)
+			rates := traintest.Rated(name, o.Model.Layers)
+			o.Strategy = traintest.Strategy(t, name, rates)
 			whole := traintest.TrainParts(t, parts, traintest.Single, o)[0]
 			for dtype, tol := range map[string]float64{"bf16": 0.01, "int8": 0.05} {
-				o.Strategy = traintest.Strategy(t, name, "wire_dtype="+dtype)
+				o.Strategy = traintest.Strategy(t, name, "wire_dtype="+dtype, rates)
 				device := traintest.Single
 				if model == "gcn" {
 					device = traintest.Ref

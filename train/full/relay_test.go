@@ -22,7 +22,7 @@ func relayed(t *testing.T, model, strategy string, relay bool, options ...string
 	if train.NameOf(strategy) == "g3" {
 		options = append(options, "memory_budget=2KiB") // bins of a few vertices
 	}
-	o.Strategy = traintest.Strategy(t, strategy, options...)
+	o.Strategy = traintest.Strategy(t, strategy, append(options, traintest.Rated(strategy, o.Model.Layers))...)
 	return o
 }
 

@@ -24,7 +24,7 @@ func sparseOptions(t *testing.T, model, strategy string, options ...string) trai
 	if train.NameOf(strategy) == "g3" {
 		options = append(options, "memory_budget=2KiB") // bins of a few vertices
 	}
-	o.Strategy = traintest.Strategy(t, strategy, options...)
+	o.Strategy = traintest.Strategy(t, strategy, append(options, traintest.Rated(strategy, o.Model.Layers))...)
 	return o
 }
 
