@@ -70,7 +70,7 @@ func serve(t *testing.T, e wire.Endpoint, s wire.Service, h wire.Handler) func()
 // testCalls: requests and responses of all sizes, between all ranks and each with itself,
 // many at once, land where the caller says, and are counted on both ends.
 func testCalls(t *testing.T, tr Transport) {
-	const n = 3
+	const n, calls = 3, 27 * 3 // each rank calls each with all pairs of sizes that callOnce has
 	eps := tr.group(t, n, wire.DefaultOptions())
 	ctx := soon(t)
 	servers := make([]*sized, n)
@@ -78,7 +78,7 @@ func testCalls(t *testing.T, tr Transport) {
 	for rank, e := range eps {
 		servers[rank] = &sized{rank: rank}
 		wg.Go(func() {
-			for i := range 40 * n {
+			for i := range calls {
 				callOnce(t, ctx, e, i%n, i/n)
 			}
 		})
@@ -86,14 +86,14 @@ func testCalls(t *testing.T, tr Transport) {
 	}
 	wg.Wait()
 	for rank, s := range servers {
-		if s.answered.Load() != 40*n {
+		if s.answered.Load() != calls {
 			t.Errorf("rank %d answered %d calls", rank, s.answered.Load())
 		}
 	}
 	closeAll(eps)
 	for rank, s := range servers {
-		if s.out.Load() != 0 || s.released.Load() != 40*n {
-			t.Errorf("rank %d: %d bytes and %d of %d responses released", rank, s.out.Load(), s.released.Load(), 40*n)
+		if s.out.Load() != 0 || s.released.Load() != calls {
+			t.Errorf("rank %d: %d bytes and %d of %d responses released", rank, s.out.Load(), s.released.Load(), calls)
 		}
 	}
 	sameOnBothEnds(t, eps)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -96,18 +97,12 @@ func key(step int) wire.Key {
 
 // payload is bytes that depend on everything that could be mixed up.
 func payload(from, to, step, size int) []byte {
-	b := make([]byte, size)
-	r := rand.NewPCG(uint64(from)<<32|uint64(to), uint64(step))
-	for i := 0; i+8 <= size; i += 8 {
-		x := r.Uint64()
-		for j := range 8 {
-			b[i+j] = byte(x >> (8 * j))
-		}
+	b := make([]byte, size+8)
+	x := rand.NewPCG(uint64(from)<<32|uint64(to), uint64(step)).Uint64() | 1
+	for i := 0; i < size; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], x*uint64(i+1))
 	}
-	for i := size &^ 7; i < size; i++ {
-		b[i] = byte(r.Uint64())
-	}
-	return b
+	return b[:size:size]
 }
 
 // hang is how long a test waits for what must come: a slow machine takes its time.
