@@ -15,6 +15,9 @@ const (
 	stepHello = iota
 	stepMet
 	stepParting
+	stepReducers
+	stepName
+	stepJoined
 )
 
 func meeting(step uint32) wire.Key {
@@ -22,14 +25,15 @@ func meeting(step uint32) wire.Key {
 }
 
 // Meet has the devices of workers meet, so that rows need not go through the host's memory. All workers of a run call
-// it, also those whose devices cannot. n is how many peers this worker reads, of those that are near; err why not all.
-func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, near int, err error) {
+// it, also those whose devices cannot. n is how many peers this worker reads, of those of this
+// host; err why not all.
+func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, of int, err error) {
 	link, _ := dev.(tensor.Linker)
 	var hello []byte
 	if link != nil {
 		hello = link.Hello()
 	}
-	hellos, err := tellNear(ctx, end, stepHello, func(int) []byte { return hello })
+	hellos, err := tell(ctx, end, stepHello, near, func(int) []byte { return hello })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -39,16 +43,16 @@ func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, near in
 		if link == nil || hello == nil || hellos[q] == nil {
 			continue
 		}
-		near++
+		of++
 		if err := link.Meet(q, hellos[q]); err == nil {
 			met[q] = 1
 		} else if why == nil {
 			why = &NotMet{q, err}
 		}
 	}
-	answers, err := tellNear(ctx, end, stepMet, func(q int) []byte { return met[q : q+1] })
+	answers, err := tell(ctx, end, stepMet, near, func(q int) []byte { return met[q : q+1] })
 	if err != nil {
-		return 0, near, err
+		return 0, of, err
 	}
 	for q, a := range answers {
 		switch {
@@ -61,7 +65,7 @@ func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, near in
 			}
 		}
 	}
-	return n, near, why
+	return n, of, why
 }
 
 // NotMet: the memory of a worker's device cannot be read.
@@ -98,17 +102,25 @@ func Part(ctx context.Context, dev tensor.Device, end wire.Endpoint) error {
 // mostHello bounds what a peer may say.
 const mostHello = 1 << 10
 
-// tellNear gives every worker of this host its bytes, and returns theirs by rank; nil of those that are farther.
-func tellNear(ctx context.Context, end wire.Endpoint, step uint32, to func(peer int) []byte) ([][]byte, error) {
+// near is whether a peer is on this host.
+func near(end wire.Endpoint, peer int) bool { return end.Link(peer) != wire.BetweenServers }
+
+// all is every peer.
+func all(wire.Endpoint, int) bool { return true }
+
+// tell gives each of some workers its bytes, and returns theirs by rank; nil of the others. The ledger has them as
+// overhead: how workers reach each other is no part of what a strategy sends.
+func tell(ctx context.Context, end wire.Endpoint, step uint32, whom func(wire.Endpoint, int) bool,
+	what func(peer int) []byte) ([][]byte, error) {
 	in := make([][]byte, end.Size())
 	waits, sent := make([]*wire.Pending, end.Size()), []*wire.Pending(nil)
 	for q := range in {
-		if q == end.Rank() || end.Link(q) == wire.BetweenServers {
+		if q == end.Rank() || !whom(end, q) {
 			continue
 		}
 		in[q] = make([]byte, mostHello)
 		waits[q] = end.RecvAtMost(q, meeting(step), wire.Control, in[q])
-		out := to(q)
+		out := what(q)
 		sent = append(sent, end.Send(q, meeting(step), wire.Control, out))
 		end.Ledger().Stand(true, wire.Control, end.Link(q), meeting(step), len(out), 0)
 	}

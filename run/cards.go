@@ -9,6 +9,7 @@ import (
 	"starling/event"
 	"starling/spec"
 	"starling/tensor"
+	"starling/train"
 	"starling/wire"
 )
 
@@ -29,6 +30,26 @@ func meetCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.En
 		return err
 	case n > 0 && end.Rank() == 0:
 		events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 reads the rows of %d workers on their cards", n)})
+	}
+	return nil
+}
+
+// reduceByCards has NCCL sum gradients where --all-reduce asks for it and all workers can, and tells why not.
+func reduceByCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, g *train.Group,
+	events event.Listener) error {
+	if s.AllReduce != "nccl" || end.Size() < 2 {
+		return nil
+	}
+	r, err := collective.JoinReducer(ctx, dev, end, timeoutOf(s))
+	switch {
+	case collective.IsNoReducer(err):
+		if end.Rank() == 0 {
+			events.On(event.Note{Text: fmt.Sprintf("gradients are summed by the hosts (--all-reduce host): %v", err)})
+		}
+	case err != nil:
+		return err
+	default:
+		g.ReduceBy(r, timeoutOf(s))
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type DeviceList struct {
 	} `json:"cpu"`
 	Cards   []cuda.Info `json:"cards"`
 	NoCards string      `json:"no_cards,omitempty"` // why there are none
+	NCCL    string      `json:"nccl,omitempty"`     // where it was found
 }
 
 // Devices lists what this host can compute with.
@@ -31,6 +32,8 @@ func Devices() *DeviceList {
 	var err error
 	if d.Cards, err = cuda.Cards(); err != nil {
 		d.Cards, d.NoCards = []cuda.Info{}, err.Error()
+	} else {
+		d.NCCL = cuda.NCCL()
 	}
 	return d
 }
@@ -50,6 +53,9 @@ func (d *DeviceList) String() string {
 		}
 		fmt.Fprintf(&b, "cuda:%-3d %s, %s of memory (%s free), compute capability %s, %s, %s\n", c.Number, c.Name,
 			event.Bytes(c.Memory), event.Bytes(c.Free), c.Capability, c.DriverVersion, products)
+	}
+	if d.NCCL != "" {
+		fmt.Fprintf(&b, "nccl     %s\n", d.NCCL)
 	}
 	if d.NoCards != "" {
 		fmt.Fprintln(&b, d.NoCards)

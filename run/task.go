@@ -94,6 +94,9 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err := meetCards(context.WithoutCancel(ctx), &s, dev, end, events); err != nil {
 		return nil, err
 	}
+	if err := reduceByCards(context.WithoutCancel(ctx), &s, dev, end, peers, events); err != nil {
+		return nil, err
+	}
 	used := measureCPU(t.here)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
 	if err != nil {

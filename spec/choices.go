@@ -49,6 +49,7 @@ func (s *Spec) choices() choiceList {
 		{"strategy", "", train.Names()},
 		{"transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess", "mpi"}},
 		{"send_order", s.SendOrder, coflow.OrderNames()},
+		{"all_reduce", s.AllReduce, []string{"host", "nccl"}},
 		{"partitioner", s.Partitioner, partition.Names()},
 		{"on_failure", s.OnFailure, []string{"restart", "wait", "stop"}},
 		{"launcher", s.Launcher, append([]string{"auto", "none"}, cluster.Launchers...)},

@@ -109,6 +109,8 @@ var help = map[string]string{
 	"transport":   "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp",
 	"send_order": "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, hermod: " +
 		"what is consumed first",
+	"all_reduce": "who sums gradients over workers: {}; host: in the order of ranks; nccl: NCCL between cards, one " +
+		"per worker, in its own order, so that losses differ in the last bits",
 	"dscp": "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer",
 	"paths": "use every link between hosts: auto (one path per network of this host) or a FILE, on every host, that " +
 		"describes them",

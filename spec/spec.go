@@ -94,6 +94,7 @@ type Spec struct {
 	InProcess   bool   `json:"in_process" resume:"free"`
 	Transport   string `json:"transport" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`
+	AllReduce   string `json:"all_reduce" resume:"free"`
 	DSCP        bool   `json:"dscp" resume:"free"`
 	Paths       string `json:"paths" resume:"free"`
 	OnFailure   string `json:"on_failure" resume:"free"`
@@ -126,7 +127,7 @@ func Default() Spec {
 		Epochs: Auto, EvalEvery: 1, Seed: 1,
 		Device: "cpu", DType: "f32", FeaturesOn: "auto",
 		CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true,
-		Partitioner: "multilevel", Transport: "auto", SendOrder: "type", Timeout: 60,
+		Partitioner: "multilevel", Transport: "auto", SendOrder: "type", AllReduce: "host", Timeout: 60,
 		OnFailure: "restart", Heartbeat: 7,
 		Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",
 		CheckpointEvery: 10, KeepCheckpoints: 3,

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"slices"
+	"time"
 
 	"starling/coflow"
 	"starling/collective"
@@ -20,6 +21,10 @@ type Group struct {
 	// servers of equally many workers each: gradients are reduced inside them first.
 	servers int
 
+	// reducer sums gradients on the devices themselves; nil: the hosts do, in order of ranks.
+	reducer tensor.Reducer
+	within  time.Duration
+
 	buckets *collective.Buckets
 	place   map[*nn.Param]int // in the buckets
 }
@@ -30,6 +35,9 @@ func NewGroup(ctx context.Context, end wire.Endpoint, dev tensor.Device, servers
 	return &Group{ctx: ctx, comm: collective.New(end), dev: dev, servers: servers}
 }
 
+// ReduceBy has gradients be summed by the devices, with a deadline for each step. The order of additions is theirs.
+func (g *Group) ReduceBy(r tensor.Reducer, within time.Duration) { g.reducer, g.within = r, within }
+
 func (g *Group) AllReduce(epoch, batch int, v []float64) error {
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(batch), Type: coflow.Control, Layer: -1}
 	return g.comm.AllReduce64(g.ctx, id, wire.Control, v, collective.Ordered)
@@ -37,6 +45,9 @@ func (g *Group) AllReduce(epoch, batch int, v []float64) error {
 
 // Gradients travel in buckets, each as soon as the backward pass has filled it.
 func (g *Group) Gradients(epoch, batch int, params []*nn.Param) (Gradients, error) {
+	if g.reducer != nil {
+		return onDevices{g, params}, nil
+	}
 	if g.buckets == nil {
 		g.buckets, g.place = gradientBuckets(g.comm, g.dev, g.servers, params)
 	}
@@ -67,3 +78,24 @@ func (g inFlight) Ready(params []*nn.Param) {
 }
 
 func (g inFlight) Wait() error { return g.buckets.Wait(g.ctx) }
+
+// onDevices is the all-reduce of a step's gradients by the devices themselves.
+type onDevices struct {
+	*Group
+	params []*nn.Param
+}
+
+func (onDevices) Ready([]*nn.Param) {}
+
+func (g onDevices) Wait() error {
+	var all []tensor.Matrix
+	for _, p := range slices.Backward(g.params) {
+		all = append(all, p.Grad)
+	}
+	end := g.comm.Endpoint()
+	err := g.reducer.Reduce(all, end.Done(), g.within)
+	if err != nil && end.Err() != nil {
+		return end.Err() // which was first
+	}
+	return err
+}

@@ -31,7 +31,11 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 	s.planSums(p.Measure, 3*task.Width())
 	always, step, saved := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}
 	buckets, _ := gradientBuckets(collective.New(s.End), s.Dev, s.Part.Book.Servers, model.Params)
-	for q, t := range buckets.Plan() {
+	reduced := buckets.Plan()
+	if g, ok := s.Peers.(*Group); ok && g.reducer != nil {
+		reduced = nil // what a library sends, it does not tell
+	}
+	for q, t := range reduced {
 		step.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: s.End.Link(q)}, t.Bytes)
 	}
 	steps := 1

@@ -64,25 +64,29 @@ func loadBLAS(path string) *blasLibrary {
 	return l
 }
 
-// blasCandidates are where cuBLAS may be: where the loader looks, in the CUDA toolkit, and in the Python
-// packages that bring it (nvidia-cublas, torch).
+// blasCandidates are where cuBLAS may be.
 func blasCandidates() []string {
-	if name := os.Getenv(cublasNamed); name == "none" {
+	return candidates(cublasNamed, []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}, "libcublas.so.1?")
+}
+
+// candidates are where a library may be: the file that a variable names, or none; where the loader looks, in the CUDA
+// toolkit, and in the Python packages that bring it (NVIDIA's own, torch).
+func candidates(variable string, loader []string, pattern string) []string {
+	if name := os.Getenv(variable); name == "none" {
 		return nil
 	} else if name != "" {
 		return []string{name}
 	}
-	all := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
+	all := loader
 	var patterns []string
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if dir := os.Getenv(v); dir != "" {
-			patterns = append(patterns, filepath.Join(dir, "lib64/libcublas.so.1?"))
+			patterns = append(patterns, filepath.Join(dir, "lib64", pattern))
 		}
 	}
-	patterns = append(patterns, "/usr/local/cuda*/lib64/libcublas.so.1?", "/opt/cuda*/lib64/libcublas.so.1?")
+	patterns = append(patterns, "/usr/local/cuda*/lib64/"+pattern, "/opt/cuda*/lib64/"+pattern)
 	for _, dir := range sitePackages() {
-		patterns = append(patterns, filepath.Join(dir, "nvidia/*/lib/libcublas.so.1?"), filepath.Join(dir,
-			"torch/lib/libcublas.so.1?"))
+		patterns = append(patterns, filepath.Join(dir, "nvidia/*/lib", pattern), filepath.Join(dir, "torch/lib", pattern))
 	}
 	for _, p := range patterns {
 		found, _ := filepath.Glob(p)

@@ -43,6 +43,7 @@ type Device struct {
 
 	memory    memory
 	link      link
+	reduction *communicator // nil: none
 	queue     queue
 	functions map[string]uintptr // kernels that were used
 	depth     int                // of enter

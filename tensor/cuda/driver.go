@@ -36,6 +36,8 @@ type driver struct {
 
 	// Of memory that others read, which a driver may lack.
 	allocShared, freeShared, shareHandle, openHandle, closeHandle, copyCards uintptr
+
+	deviceUUID uintptr // 0: the driver lacks it
 }
 
 func (d *driver) symbols() map[string]*uintptr {

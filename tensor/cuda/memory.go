@@ -501,6 +501,7 @@ func (d *Device) Close() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	call(d.card.contextSet, d.card.context) // errors have been told before, or are beyond repair
+	d.LeaveReduction()
 	call(d.card.streamSync, d.stream)
 	d.profile.write()
 	d.memory.mu.Lock()

@@ -23,6 +23,7 @@ func (d *driver) open(name string) error {
 	optional(handle, d.graphSymbols(), &d.captureBegin)
 	optional(handle, d.mapSymbols(), &d.reserveAddresses)
 	optional(handle, d.linkSymbols(), &d.allocShared)
+	d.deviceUUID, _ = purego.Dlsym(handle, "cuDeviceGetUuid_v2")
 	return nil
 }
 
@@ -43,6 +44,12 @@ func optional(handle uintptr, symbols map[string]*uintptr, first *uintptr) {
 func call(f uintptr, args ...uintptr) uintptr {
 	code, _, _ := purego.SyscallN(f, args...)
 	return code & 0xffffffff
+}
+
+// call64 is call of a function that returns an address.
+func call64(f uintptr, args ...uintptr) uintptr {
+	p, _, _ := purego.SyscallN(f, args...)
+	return p
 }
 
 // openLibrary opens another library, and finds its functions.

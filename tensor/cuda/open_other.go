@@ -15,6 +15,8 @@ func (d *driver) open(string) error {
 
 func call(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
 
+func call64(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
+
 func openLibrary(string, map[string]*uintptr) error {
 	return errors.New("this build opens no libraries")
 }
