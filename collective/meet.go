@@ -43,8 +43,11 @@ func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, of int,
 		if link == nil || hello == nil || hellos[q] == nil {
 			continue
 		}
-		of++
-		if err := link.Meet(q, hellos[q]); err == nil {
+		err := link.Meet(q, hellos[q])
+		if errors.Is(err, tensor.ErrElsewhere) { // hosts that --servers made one of
+			continue
+		}
+		if of++; err == nil {
 			met[q] = 1
 		} else if why == nil {
 			why = &NotMet{q, err}

@@ -76,13 +76,13 @@ func agree(ctx context.Context, end wire.Endpoint, step uint32, mine word) ([]st
 		return nil, err
 	}
 	theirs[end.Rank()] = mine.bytes()
-	said, reasons := make([]string, len(theirs)), []string(nil)
+	said, reasons, known := make([]string, len(theirs)), []string(nil), map[string]bool{}
 	for q, b := range theirs {
-		if len(b) == 0 || b[0] != 1 {
-			reasons = append(reasons, fmt.Sprintf("worker %d cannot: %s", q, b[min(1, len(b)):]))
-			continue
+		said[q] = string(b[min(1, len(b)):])
+		if (len(b) == 0 || b[0] != 1) && !known[said[q]] {
+			known[said[q]] = true
+			reasons = append(reasons, fmt.Sprintf("worker %d cannot: %s", q, said[q]))
 		}
-		said[q] = string(b[1:])
 	}
 	if reasons != nil {
 		return nil, &NoReducer{strings.Join(reasons, "; ")}

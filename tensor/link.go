@@ -1,5 +1,7 @@
 package tensor
 
+import "errors"
+
 // Linker is a device whose matrices the devices of other workers of the host can read where they are, without a way
 // through the host's memory. Two devices meet once; then one lends matrices and the other fetches them:
 //
@@ -11,7 +13,8 @@ package tensor
 type Linker interface {
 	// Hello is what another device must know to read this one's memory; nil where none can.
 	Hello() []byte
-	// Meet takes the hello of a worker and reads its memory once. An error says why rows of it cannot be fetched.
+	// Meet takes the hello of a worker and reads its memory once. An error says why rows of it cannot be fetched; it is
+	// ErrElsewhere where that is as it should be.
 	Meet(peer int, hello []byte) error
 	// Part forgets a worker; Met reports whether rows can be fetched from it.
 	Part(peer int)
@@ -29,3 +32,6 @@ type Linker interface {
 
 // ReferenceBytes is what a reference to a matrix takes.
 const ReferenceBytes = 96
+
+// ErrElsewhere: a device is on another host.
+var ErrElsewhere = errors.New("it is on another host")

@@ -185,10 +185,9 @@ func (d *Device) Hello() []byte {
 
 // Why a worker's memory cannot be read.
 var (
-	errNoHello   = errors.New("it has no card, or " + linkNamed + "=off")
-	errOtherHost = errors.New("it is on another host")
-	errNoHandle  = errors.New("its driver gives no handles of memory")
-	errDiffers   = errors.New("its memory has other numbers than it wrote")
+	errNoHello  = errors.New("it has no card, or " + linkNamed + "=off")
+	errNoHandle = errors.New("its driver gives no handles of memory")
+	errDiffers  = errors.New("its memory has other numbers than it wrote")
 )
 
 func (d *Device) Meet(peer int, hello []byte) error {
@@ -197,7 +196,7 @@ func (d *Device) Meet(peer int, hello []byte) error {
 	case d.Hello() == nil || len(hello) != helloBytes:
 		return errNoHello
 	case !bytes.Equal(hello[:16], id.host[:]):
-		return errOtherHost
+		return tensor.ErrElsewhere
 	}
 	here := bytes.Equal(hello[16:32], id.process[:])
 	d.link.abroad = d.link.abroad || !here
