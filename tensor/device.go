@@ -79,6 +79,27 @@ type Returner interface {
 	Return(Matrix)
 }
 
+// Feeder is a device that copies and gathers what the next step reads while it computes this one. Ahead calls f, which
+// makes matrices (FromHost, Upload, Scratch, GatherRows): operations that are called after it must not use them before
+// Join. What was called before Ahead is done before them.
+type Feeder interface {
+	Ahead(f func()) Fed
+	NewParcel() Parcel
+}
+
+// Fed is what was made ahead. Join has the operations that are called after it wait for that; Free gives back what
+// FromHost made, when the step is over.
+type Fed interface {
+	Join()
+	Free()
+}
+
+// Parcel has copies of host slices where the device can read them while others compute. Pack copies them in place of
+// those before; FromHost of the same slices, ahead, is then quick. Any goroutine may call it, one at a time.
+type Parcel interface {
+	Pack(slices ...any)
+}
+
 // Dense is matrix multiplication.
 type Dense interface {
 	// MatMul: dst = epilogue(op(a)·op(b)), or with Add dst = epilogue(dst + op(a)·op(b)).

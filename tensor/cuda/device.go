@@ -44,6 +44,8 @@ type Device struct {
 	memory    memory
 	link      link
 	reduction *communicator // nil: none
+	lane      lane
+	packing   packing
 	queue     queue
 	functions map[string]uintptr // kernels that were used
 	depth     int                // of enter
@@ -60,7 +62,7 @@ func Open(o Options) (d *Device, err error) {
 		return nil, err
 	}
 	d = &Device{card: c, options: o, profile: newProfile(), memory: newMemory(), functions: map[string]uintptr{}}
-	d.queue = newQueue(d.profile != nil)
+	d.queue, d.packing.of = newQueue(d.profile != nil), map[unsafe.Pointer]packed{}
 	err = c.onThread(c.context, func() error {
 		const nonBlocking = 1
 		if code := call(c.streamCreate, address(&d.stream), nonBlocking); code != 0 {
@@ -145,8 +147,10 @@ func (d *Device) sync() {
 // wait is for what has been queued on the stream. REQUIRES: nothing is held back.
 func (d *Device) wait() {
 	d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream))
-	d.memory.reread()
-	d.tidy()
+	if !d.ahead() {
+		d.memory.reread()
+		d.tidy()
+	}
 }
 
 // size3 is a number of blocks or threads in each direction.

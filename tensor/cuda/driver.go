@@ -25,7 +25,7 @@ type driver struct {
 	alloc, free, memoryInfo, defaultPool, poolSet, poolTrim                          uintptr
 	allocHost, freeHost                                                              uintptr
 	copyIn, copyOut, copyRows, fill, fillRows                                        uintptr
-	eventCreate, eventRecord, eventSync, eventDestroy                                uintptr
+	eventCreate, eventRecord, eventSync, eventDestroy, waitEvent                     uintptr
 	launch, errorName, errorString                                                   uintptr
 
 	// Of memory that is put under addresses, which a driver may lack.
@@ -56,8 +56,8 @@ func (d *driver) symbols() map[string]*uintptr {
 		"cuMemcpyHtoDAsync_v2": &d.copyIn, "cuMemcpyDtoHAsync_v2": &d.copyOut,
 		"cuMemcpy2DAsync_v2": &d.copyRows, "cuMemsetD8Async": &d.fill, "cuMemsetD2D8Async": &d.fillRows,
 		"cuEventCreate": &d.eventCreate, "cuEventRecord": &d.eventRecord, "cuEventSynchronize": &d.eventSync,
-		"cuEventDestroy_v2": &d.eventDestroy,
-		"cuLaunchKernel":    &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
+		"cuEventDestroy_v2": &d.eventDestroy, "cuStreamWaitEvent": &d.waitEvent,
+		"cuLaunchKernel": &d.launch, "cuGetErrorName": &d.errorName, "cuGetErrorString": &d.errorString,
 	}
 }
 

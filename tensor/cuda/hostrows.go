@@ -105,4 +105,13 @@ func (d *Device) keepHot(src Matrix, f *farRows) {
 	cache := d.scratch(src.Type(), len(hot), src.Cols)
 	d.rowsKernel("gather", cache, src, tensor.Indices(d, hot))
 	f.place, f.cache = tensor.Indices(d, place), cache
+	d.keepHanded(f.place.Matrix())
+}
+
+// keepHanded has a matrix of FromHost outlive the step that it was made ahead of.
+func (d *Device) keepHanded(m Matrix) {
+	if b, ok := tensor.BufferOf(m).Owner().(*block); ok && d.ahead() {
+		t := d.lane.fed
+		t.blocks = slices.DeleteFunc(t.blocks, func(x *block) bool { return x == b })
+	}
 }

@@ -105,6 +105,9 @@ func (d *Device) makeRoom(try int) {
 		m.drain()
 	}
 	d.sync()
+	if d.ahead() {
+		d.must("cuStreamSynchronize", call(d.card.streamSync, d.lane.computes))
+	}
 	d.trim(m.times + 1)
 	d.shrinkArena(0)
 }
@@ -144,6 +147,11 @@ func (d *Device) give(to *pool, p uintptr, n int) {
 	d.memory.inUse.Add(-int64(size))
 	if d.memory.strict {
 		d.libraryCall("cuMemsetD8Async", d.card.fill, uint64(p), 0xff, uint64(size), uint64(d.stream))
+	}
+	if d.ahead() {
+		t := d.lane.fed
+		t.freed = append(t.freed, released{to, p, size})
+		return
 	}
 	d.memory.put(to, p, size)
 }
@@ -244,6 +252,15 @@ func (d *Device) release(m Matrix) {
 // collectEvery is how many bytes of FromHost may wait for the collector before it is asked to look.
 const collectEvery = 1 << 30
 
+// collect has the collector look for memory of FromHost now and then.
+func (d *Device) collect(n int) {
+	if d.memory.fresh += int64(n); d.memory.fresh > collectEvery && n < collectEvery {
+		d.memory.fresh = 0
+		runtime.GC()
+		d.memory.drain()
+	}
+}
+
 // FromHost copies. Its memory is freed when the collector finds that no handle is left.
 func (d *Device) FromHost(rows, cols int, host any) Matrix {
 	from := hostMatrix(rows, cols, host)
@@ -253,16 +270,23 @@ func (d *Device) FromHost(rows, cols int, host any) Matrix {
 	}
 	d.enter()
 	defer d.leave()
-	if d.memory.fresh += int64(n); d.memory.fresh > collectEvery && n < collectEvery {
-		d.memory.fresh = 0
-		runtime.GC()
-		d.memory.drain()
+	if !d.ahead() {
+		d.collect(n)
 	}
 	b := &block{p: d.take(&d.memory.handed, n), bytes: n, from: host}
 	buf := tensor.NewBuffer(pointer(b.p), n, false, b)
-	b.lost = runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
+	if d.ahead() { // the lane may use it when no handle is left: it goes when the step is over
+		d.lane.fed.blocks = append(d.lane.fed.blocks, b)
+	} else {
+		b.lost = runtime.AddCleanup(buf, func(l lost) { d.memory.lose(l) }, lost{b.p, n})
+	}
 	m := tensor.MakeMatrix(buf, 0, from.Type(), rows, cols, cols)
-	d.copyIn(at(m), unsafe.Pointer(unsafe.SliceData(tensor.Memory(from))), n)
+	source := unsafe.Pointer(unsafe.SliceData(tensor.Memory(from)))
+	if copied, ok := d.packedCopy(source, n); ok {
+		d.queueIn(at(m), pointer(copied), n)
+	} else {
+		d.copyIn(at(m), source, n)
+	}
 	runtime.KeepAlive(host)
 	return m
 }
@@ -280,6 +304,11 @@ func (d *Device) Return(m Matrix) {
 		return
 	}
 	tensor.Need(ok && !b.freed, "cuda: Return of %v, which FromHost did not make, or twice", m)
+	d.unhand(b)
+}
+
+// unhand gives the memory of FromHost back.
+func (d *Device) unhand(b *block) {
 	b.freed = true
 	b.lost.Stop()
 	d.give(&d.memory.handed, b.p, b.bytes)
@@ -371,6 +400,17 @@ func (d *Device) turn(r *ring) {
 	r.part, r.used = (r.part+1)%ringParts, 0
 	if e := r.events[r.part]; e != 0 {
 		d.must("cuEventSynchronize", call(d.card.eventSync, e))
+	}
+}
+
+func (r *ring) close(d *Device) {
+	if r.p != 0 {
+		call(d.card.freeHost, r.p)
+	}
+	for _, e := range r.events {
+		if e != 0 {
+			call(d.card.eventDestroy, e)
+		}
 	}
 }
 
@@ -503,6 +543,10 @@ func (d *Device) Close() {
 	call(d.card.contextSet, d.card.context) // errors have been told before, or are beyond repair
 	d.LeaveReduction()
 	call(d.card.streamSync, d.stream)
+	if d.lane.stream != 0 {
+		call(d.card.streamSync, d.lane.stream)
+	}
+	d.closeLane()
 	d.profile.write()
 	d.memory.mu.Lock()
 	d.memory.mu.closed = true
@@ -522,14 +566,7 @@ func (d *Device) Close() {
 	for _, p := range d.memory.pinned {
 		call(d.card.freeHost, p)
 	}
-	if d.memory.ring.p != 0 {
-		call(d.card.freeHost, d.memory.ring.p)
-	}
-	for _, e := range d.memory.ring.events {
-		if e != 0 {
-			call(d.card.eventDestroy, e)
-		}
-	}
+	d.memory.ring.close(d)
 	if d.blas != nil {
 		d.blas.close()
 	}

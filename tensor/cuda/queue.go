@@ -66,6 +66,10 @@ func mixed(sum, word uint64) uint64 {
 
 // enqueue launches an operation, now or as part of a sequence.
 func (d *Device) enqueue(op operation, args []uint64) {
+	if d.ahead() {
+		d.issue(op, args)
+		return
+	}
 	q := &d.queue
 	q.sum = mixed(q.sum, uint64(op.f))
 	if op.kernel {

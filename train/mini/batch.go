@@ -42,6 +42,10 @@ type hostSide struct {
 	graph    *graph.CSR // whose edges have features that the model looks at, or nil
 	split    firstLayer // computes the first layer with other workers, or nil
 	first    bool       // batches are first blocks alone
+
+	kind    *nn.Kind             // of all layers' sums, if that is known, with
+	degrees *nn.Degrees          // of the whole graph
+	parcels func() tensor.Parcel // where batches are laid ahead
 }
 
 // firstLayer computes the first layers of batches with other workers, which have the features.
@@ -68,8 +72,11 @@ type batch struct {
 	*hostSide
 	edges []edges
 	known batchLabels
+	laid  *laid // on the device already
 	err   error
-	empty bool // no worker has a seed vertex
+
+	parcel tensor.Parcel
+	empty  bool // no worker has a seed vertex
 
 	dag *dag // that samples it, if any does
 
@@ -106,6 +113,8 @@ type edges struct {
 	back  sparseRows
 	place []uint32 // of the entries of back, in in
 	own   sparseRows
+	// rowScale and colScale are factors of the layer's sums, made with the batch; empty: when they are needed.
+	rowScale, colScale []float32
 	// features are those of in's edges, where the model looks at them.
 	features []float32
 }
@@ -144,6 +153,7 @@ func (r *batch) prepare() {
 		if !x.ByID && !r.forwardOnly(i) {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
+		r.factorsOf(blockSizes{x.Dst, x.Src, x.OwnDegrees || len(x.RowWeights) > 0 || r.pulled != nil}, e)
 	}
 	if r.share != nil {
 		for _, x := range r.share.blocks {
@@ -156,6 +166,7 @@ func (r *batch) prepare() {
 	if r.split == nil && r.hostSide.features.Kind() == graph.Sparse {
 		r.prepareFeatures()
 	}
+	r.pack()
 }
 
 // forwardOnly reports whether nothing goes back over a block: the first, where features are

@@ -38,6 +38,7 @@ type onDevice struct {
 	features       tensor.Matrix  // of edges
 	kind           nn.Kind
 	scaled         bool
+	made           *edges        // the block's, as they were prepared
 	rows, own, col tensor.Matrix // factors of edges' rows, of own rows, of columns; none: one
 	host           []float64
 }
@@ -72,12 +73,17 @@ func degreesOf(g *graph.CSR) (d *nn.Degrees, loops bool) {
 // begin puts a batch's blocks on the device.
 func (a *onBlocks) begin(b *batch) {
 	a.batch = b
+	if l := b.laid; l != nil {
+		a.made, a.taken = l.made, append(a.taken, l.taken...)
+		l.fed.Join()
+		return
+	}
 	for len(a.made) < len(b.Blocks) {
 		a.made = append(a.made, onDevice{})
 	}
 	for i := range b.Blocks {
 		x, e, m := &b.Blocks[i], &b.edges[i], &a.made[i]
-		m.scaled = false
+		m.scaled, m.made = false, e
 		cols := x.Src
 		if x.ByID {
 			cols = a.features.Rows
@@ -86,7 +92,7 @@ func (a *onBlocks) begin(b *batch) {
 		if x.ByID || b.forwardOnly(i) {
 			continue
 		}
-		m.out = tensor.Transpose(a.dev, m.in, e.back.ptr, e.back.index, e.place)
+		m.out = tensor.Transpose(a.dev, m.in, e.back.ptr, e.back.index, b.places(e))
 		if v := m.out.Values(); !v.IsZero() {
 			a.taken = append(a.taken, v)
 		}
@@ -94,6 +100,14 @@ func (a *onBlocks) begin(b *batch) {
 			a.putFeatures(m, x, e)
 		}
 	}
+}
+
+// places are those of a block's transposed edges, where a layer asks for them.
+func (r *batch) places(e *edges) []uint32 {
+	if r.hostSide != nil && r.kind != nil && len(e.in.value) == 0 {
+		return nil // layers only sum
+	}
+	return e.place
 }
 
 // putFeatures puts those of a block's edges on the device.
@@ -122,6 +136,9 @@ func orNil(v []float32) []float32 {
 func (a *onBlocks) end() {
 	for _, m := range a.taken {
 		a.dev.Free(m)
+	}
+	if l := a.batch.laid; l != nil {
+		l.fed.Free()
 	}
 	a.taken, a.batch = a.taken[:0], nil
 }
@@ -265,6 +282,14 @@ func (a *onBlocks) scale(x *sample.Block, m *onDevice, k nn.Kind) {
 		return
 	}
 	m.scaled, m.kind, m.rows, m.own, m.col = true, k, tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}
+	if e := m.made; len(e.rowScale) > 0 && *a.batch.kind == k {
+		m.own = a.dev.FromHost(len(e.rowScale), 1, e.rowScale)
+		m.rows = m.own
+		if k == nn.Symmetric {
+			m.col = a.dev.FromHost(len(e.colScale), 1, e.colScale)
+		}
+		return
+	}
 	if k != nn.Sum {
 		m.own = a.upload(a.factors(x, m, k, x.Dst))
 		m.rows = m.own

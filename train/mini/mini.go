@@ -218,7 +218,8 @@ type batches struct {
 	held     int64 // bytes of the largest batch in a buffer, of such
 	prefetch source
 	on       *onBlocks
-	together *coBlocks // of batches that workers of a server compute together
+	feeder   tensor.Feeder // brings the next batch while this one is computed; nil: none does
+	together *coBlocks     // of batches that workers of a server compute together
 	// embeddings are learnt beside the features; nil: none.
 	embeddings *embeddings
 	// stepped, if set, is told of every step that is done.
@@ -251,7 +252,11 @@ func onMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	}
 	on := newBlocks(f.Dev, g, f.X.Matrix)
 	host := newHostSide(f, g, features, labels, on.loops)
+	host.kind, host.degrees = kindOf(f), on.degrees
 	m := &batches{Loop: f, count: method.Batches(), few: mo.dry > 0, on: on}
+	if labels != nil {
+		m.feeds(host)
+	}
 	if m.few {
 		m.count = min(m.count, 32)
 	}
@@ -290,7 +295,9 @@ func (m *batches) epoch(epoch int, lr float64) (float64, error) {
 		sum[1] += float64(len(b.Seeds))
 		m.done(epoch, b.Number)
 		if m.SavesNow() || len(late) == mostLate {
+			wait := m.Span("wait")("losses")
 			late = late.read(m.Dev, &sum[0])
+			wait()
 		}
 		return m.StepDone(epoch, b.Number, sum)
 	})
@@ -341,10 +348,14 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 	if m.few && epoch > 0 { // it only shows what is there beside a batch
 		count = 1
 	}
-	for range count - from {
-		wait := m.Span("wait")("batch")
-		b := m.prefetch.next()
-		wait()
+	var b, after *batch
+	for i := range count - from {
+		if b = after; b == nil {
+			b = m.next()
+		}
+		if after = nil; m.feeder != nil && i+1 < count-from {
+			after = m.next()
+		}
 		if b.err != nil {
 			return b.err
 		}
@@ -354,6 +365,7 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 		if m.dry {
 			m.held = max(m.held, b.bytes())
 		}
+		b.laid = nil
 		m.prefetch.release(b)
 	}
 	if m.few || m.dry {
@@ -362,10 +374,27 @@ func (m *batches) each(epoch, from int, do func(b *batch) error) error {
 	return nil
 }
 
+// next waits for a batch, and has the device begin with it.
+func (m *batches) next() *batch {
+	wait := m.Span("wait")("batch")
+	b := m.prefetch.next()
+	wait()
+	if m.feeder != nil {
+		end := m.Span("step")("ahead")
+		m.lay(b)
+		end()
+	}
+	return b
+}
+
 // trainOn is one step. It returns the sum of the seed vertices' losses, times the batch's scale, on the device.
 func (m *batches) trainOn(b *batch, lr float64) (tensor.Matrix, error) {
 	return m.step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
-		loss = b.task(m.Dev).Loss(m.Dev, logits, logits, tensor.Indices(m.Dev, b.Seeds), b.Scale)
+		if l := b.laid; l != nil {
+			loss = l.task.Loss(m.Dev, logits, logits, l.seeds, b.Scale)
+		} else {
+			loss = b.task(m.Dev).Loss(m.Dev, logits, logits, tensor.Indices(m.Dev, b.Seeds), b.Scale)
+		}
 		return m.over(b).weigh(logits), loss
 	})
 }
@@ -401,8 +430,7 @@ func (m *batches) step(b *batch, lr float64,
 	if err != nil {
 		return none, err
 	}
-	p := &nn.Pass{Dev: m.Dev, Agg: on, Train: true, Fewer: true, Rows: m.Opt.Rows,
-		IDs: tensor.Indices(m.Dev, b.ids()),
+	p := &nn.Pass{Dev: m.Dev, Agg: on, Train: true, Fewer: true, Rows: m.Opt.Rows, IDs: b.idsOn(m.Dev),
 		Key: passKey(m.Opt.Seed, b.Epoch, b.Number)}
 	m.Model.ZeroGrad(m.Dev)
 	end := m.Span("step")("forward")
@@ -447,6 +475,9 @@ func (m *batches) step(b *batch, lr float64,
 
 // input is the rows of a batch's vertices, on the device.
 func (m *batches) input(b *batch) (nn.Input, error) {
+	if b.laid != nil {
+		return b.laid.input, nil
+	}
 	if m.embeddings != nil {
 		return m.embeddings.input(b, m.X)
 	}

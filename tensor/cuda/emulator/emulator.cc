@@ -7,6 +7,7 @@
 // What a call returns can be set: EMULATOR_VERSION, EMULATOR_CARDS, EMULATOR_CAPABILITY (major), EMULATOR_MEMORY
 // (bytes), EMULATOR_NO_CAPTURE, EMULATOR_NO_IPC, EMULATOR_FAIL=name:n:code (call n of a function and all after it fail
 // with a code).
+// With EMULATOR_LATE streams run as late as they may: when the host or another stream waits for them.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -353,11 +354,33 @@ struct Graph {
 };
 struct Stream {
 	Graph *captured = nullptr;
+	std::vector<std::function<int()>> late;
+	size_t ran = 0; // how many since the beginning
 	int queue(std::function<int(const void *)> run, const void *args = nullptr, size_t n = 0) {
-		if (!captured) return run(args);
-		captured->nodes.push_back(new Node{run, {(const char *)args, (const char *)args + n}});
+		if (captured) {
+			captured->nodes.push_back(new Node{run, {(const char *)args, (const char *)args + n}});
+			return 0;
+		}
+		std::vector<char> copy((const char *)args, (const char *)args + n);
+		return later([=] { return run(copy.data()); });
+	}
+	int later(std::function<int()> run) {
+		if (!setting("EMULATOR_LATE", 0)) return ran++, run();
+		late.push_back(run);
 		return 0;
 	}
+	int catchUp(size_t until) {
+		int code = 0;
+		size_t n = 0;
+		for (; n < late.size() && ran < until; n++, ran++)
+			if (int c = late[n]()) code = c;
+		late.erase(late.begin(), late.begin() + n);
+		return code;
+	}
+};
+struct Event {
+	Stream *of = nullptr;
+	size_t at = 0;
 };
 
 static const uint64_t canary = 0x5eed5eed5eed5eedull;
@@ -397,12 +420,18 @@ int cuFuncSetAttribute(void *f, int which, int v) {
 	return 0;
 }
 int cuStreamCreate(Stream **s, unsigned) { CALL(cuStreamCreate) *s = new Stream; return 0; }
-int cuEventCreate(void **e, unsigned) { CALL(cuEventCreate) *e = &lock; return 0; }
-int cuEventRecord(void *, Stream *) { CALL(cuEventRecord) return 0; }
-int cuEventSynchronize(void *) { CALL(cuEventSynchronize) return 0; }
-int cuEventDestroy_v2(void *) { return 0; }
+int cuEventCreate(Event **e, unsigned) { CALL(cuEventCreate) *e = new Event; return 0; }
+int cuEventRecord(Event *e, Stream *s) { CALL(cuEventRecord) e->of = s, e->at = s->ran + s->late.size(); return 0; }
+int cuEventSynchronize(Event *e) { CALL(cuEventSynchronize) return e->of ? e->of->catchUp(e->at) : 0; }
+int cuEventDestroy_v2(Event *e) { delete e; return 0; }
+int cuStreamWaitEvent(Stream *s, Event *e, unsigned) {
+	CALL(cuStreamWaitEvent)
+	Stream *of = e->of;
+	size_t at = e->at;
+	return of ? s->later([=] { return of->catchUp(at); }) : 0;
+}
 int cuStreamDestroy_v2(Stream *s) { delete s; return 0; }
-int cuStreamSynchronize(Stream *s) { CALL(cuStreamSynchronize) return s->captured ? 900 : 0; }
+int cuStreamSynchronize(Stream *s) { CALL(cuStreamSynchronize) return s->captured ? 900 : s->catchUp(~(size_t)0); }
 int cuStreamBeginCapture_v2(Stream *s, int) { CALL(cuStreamBeginCapture) if (getenv("EMULATOR_NO_CAPTURE")) return 900; s->captured = new Graph; return 0; }
 int cuStreamEndCapture(Stream *s, Graph **g) { CALL(cuStreamEndCapture) *g = s->captured, s->captured = nullptr; return 0; }
 int cuStreamGetCaptureInfo_v2(Stream *s, int *status, uint64_t *id, Graph **g, Node ***nodes, size_t *n) {
@@ -416,10 +445,10 @@ int cuGraphInstantiateWithFlags(Graph **e, Graph *g, uint64_t) {
 	*e = g; // graphs are made and destroyed together
 	return 0;
 }
-int cuGraphLaunch(Graph *e, Stream *) {
+int cuGraphLaunch(Graph *e, Stream *s) {
 	CALL(cuGraphLaunch)
 	for (Node *n : e->nodes)
-		if (int code = n->run(n->args.data())) return code;
+		if (int code = s->queue(n->run, n->args.data(), n->args.size())) return code;
 	return 0;
 }
 struct NodeParams {
@@ -454,8 +483,7 @@ int cuMemAllocAsync(void **p, size_t n, void *) {
 	used += n;
 	return 0;
 }
-int cuMemFreeAsync(void *p, void *) {
-	CALL(cuMemFreeAsync)
+static int giveUp(void *p) {
 	auto b = blocks.find((uintptr_t)p);
 	if (b == blocks.end()) return 1;
 	if (memcmp((char *)p + b->second, &canary, 8)) {
@@ -467,6 +495,10 @@ int cuMemFreeAsync(void *p, void *) {
 	blocks.erase(b);
 	free(p);
 	return 0;
+}
+int cuMemFreeAsync(void *p, Stream *s) {
+	CALL(cuMemFreeAsync)
+	return s->later([=] { return giveUp(p); });
 }
 
 // Memory that other processes can open is a file without a name, which ends with its last process.
@@ -520,7 +552,10 @@ int cuIpcCloseMemHandle(void *p) {
 	shared.erase(b);
 	return 0;
 }
-int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyDtoD) memcpy(to, from, n); return 0; }
+int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t n, Stream *s) {
+	CALL(cuMemcpyDtoD)
+	return s->later([=] { memcpy(to, from, n); return 0; });
+}
 
 // Memory that is put under addresses.
 int cuMemAddressReserve(void **p, size_t n, size_t, void *, uint64_t) {
@@ -562,8 +597,14 @@ int cuMemGetInfo_v2(size_t *freed, size_t *total) {
 }
 int cuMemAllocHost_v2(void **p, size_t n) { CALL(cuMemAllocHost) *p = malloc(n); return 0; }
 int cuMemFreeHost(void *p) { free(p); return 0; }
-int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyHtoD) memcpy(to, from, n); return 0; }
-int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t n, void *) { CALL(cuMemcpyDtoH) memcpy(to, from, n); return 0; }
+int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t n, Stream *s) {
+	CALL(cuMemcpyHtoD)
+	return s->later([=] { memcpy(to, from, n); return 0; });
+}
+int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t n, Stream *s) {
+	CALL(cuMemcpyDtoH)
+	return s->later([=] { memcpy(to, from, n); return 0; });
+}
 
 struct Copy2D {
 	size_t srcX, srcY, srcKind;
@@ -572,12 +613,15 @@ struct Copy2D {
 	char *dstHost, *dstCard, *dstArray;
 	size_t dstPitch, bytes, rows;
 };
-int cuMemcpy2DAsync_v2(const Copy2D *c, void *) {
+int cuMemcpy2DAsync_v2(const Copy2D *p, Stream *s) {
 	CALL(cuMemcpy2D)
-	const char *from = (c->srcKind & 0xffffffff) == 1 ? c->srcHost : c->srcCard;
-	char *to = (c->dstKind & 0xffffffff) == 1 ? c->dstHost : c->dstCard;
-	for (size_t i = 0; i < c->rows; i++) memcpy(to + i * c->dstPitch, from + i * c->srcPitch, c->bytes);
-	return 0;
+	Copy2D c = *p;
+	return s->later([=] {
+		const char *from = (c.srcKind & 0xffffffff) == 1 ? c.srcHost : c.srcCard;
+		char *to = (c.dstKind & 0xffffffff) == 1 ? c.dstHost : c.dstCard;
+		for (size_t i = 0; i < c.rows; i++) memcpy(to + i * c.dstPitch, from + i * c.srcPitch, c.bytes);
+		return 0;
+	});
 }
 int cuMemsetD8Async(void *p, unsigned char v, size_t n, Stream *s) {
 	CALL(cuMemsetD8)
