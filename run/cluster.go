@@ -96,7 +96,7 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	if err := checkDiskRoom(s, c.plans.Parameters); err != nil {
 		return err
 	}
-	if err := chooseDevice(s, c.plans, events); err != nil || s.OnCard() {
+	if err := chooseDevice(s, c.plans, nil, events); err != nil || s.OnCard() {
 		return err
 	}
 	return c.fitsMemory(c.plans, tensor.MemoryFree())

@@ -121,7 +121,8 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if err := checkDiskRoom(s, p.plan.Parameters); err != nil {
 		return err
 	}
-	if err := chooseDevice(s, p.plan, events); err != nil || s.OnCard() {
+	again := func(other *spec.Spec) (*Plan, error) { return plan(other, p.data) }
+	if err := chooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
 		return err
 	}
 	return fitsMemory(s, p.plan, p.data, tensor.MemoryFree())
