@@ -23,12 +23,15 @@ var mostTogether int64 = 32 << 20
 const quietTogether = 1 << 20
 
 // dryRuns are what workers need: one after the other if they can do without peers, else all
-// together. If measured rates decide what they will do, or the graph is large, it is what the
-// default strategy needs, and the replicas that they choose are added.
+// together, as those of plans are. If measured rates decide what they will do, or the graph is
+// large, it is what the default strategy needs, and the replicas that they choose are added.
 func (c *clusterRun) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
 	s := c.spec
 	s.Threads = s.CoresOf(s.Workers)
-	needs, err := c.dryRunEach(parts, &s)
+	needs, err := []*need(nil), wire.ErrUnplanned
+	if c.counts == nil || c.parts.meta.Edges > mostTogether { // a plan of many choices has all cores for each
+		needs, err = c.dryRunEach(parts, &s)
+	}
 	if errors.Is(err, wire.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
 		if c.parts.meta.Edges > quietTogether {
 			events.On(event.Note{Minor: true,

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"starling/exchange"
+	"starling/graph"
 	"starling/nn"
 	"starling/sample"
 	"starling/store"
@@ -167,6 +168,9 @@ func columnsOf(setup *exchange.Setup, normalize bool) (*columns, error) {
 		f = f.RowNormalize()
 	}
 	out, n := make([][]byte, w.End.Size()), w.End.Size()
+	if w.MemoryOnly && f.Kind() != graph.Sparse {
+		return unreadColumns(setup, f), nil
+	}
 	for q := range out {
 		out[q] = encodeColumns(f, f.Cols*q/n, f.Cols*(q+1)/n)
 	}
@@ -184,6 +188,26 @@ func columnsOf(setup *exchange.Setup, normalize bool) (*columns, error) {
 		}
 	}
 	return c, nil
+}
+
+// unreadColumns are as many columns, which nothing is in, and what sending them would have taken.
+func unreadColumns(setup *exchange.Setup, f *graph.Features) *columns {
+	w, n, me := setup.W, setup.W.End.Size(), setup.W.End.Rank()
+	c := &columns{lo: f.Cols * me / n, hi: f.Cols * (me + 1) / n, all: f.Cols, kind: f.Kind()}
+	rows, size := int(w.Part.Book.Nodes), 4
+	c.grow(rows)
+	c.rows.Rows, c.rows.Cols = rows, c.hi-c.lo
+	c.rows.F32, c.rows.BF16 = c.rows.F32[:cap(c.rows.F32)], c.rows.BF16[:cap(c.rows.BF16)]
+	if f.Kind() == graph.BFloat16 {
+		size = 2
+	}
+	for q := range n {
+		if q != me {
+			width := f.Cols*(q+1)/n - f.Cols*q/n
+			setup.Sent.Add(w.Class(wire.Feature, -1, q), int64(8+size*f.Rows*width)) // after how many they are
+		}
+	}
+	return c
 }
 
 // encodeFirst writes the first block of a batch: its sizes, the numbers of its vertices, their
