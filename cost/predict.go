@@ -161,7 +161,7 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 	perServer, perWorker := map[phase][]float64{}, map[phase][]float64{}
 	servers, sharing := max(at.Servers, 1), max(at.Sharing, 1)
 	machines := (len(d) + sharing - 1) / sharing
-	handled, messages := make([]float64, machines), make([]float64, machines) // handled: seconds of one processor
+	handled, busy := make([]float64, machines), make([]float64, machines) // bytes, and seconds of one processor beside
 	add := func(to map[phase][]float64, p phase, i, n int, bytes float64) {
 		if to[p] == nil {
 			to[p] = make([]float64, n)
@@ -169,11 +169,10 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 		to[p][i] += bytes
 	}
 	for r, one := range d {
-		messages[r/sharing] += one.Messages + float64(max(one.Steps, 1))*reductions(at)
-		handled[r/sharing] += one.Host
+		busy[r/sharing] += one.Host + k.HostMessage*(one.Messages+float64(max(one.Steps, 1))*reductions(at))
 		for c, bytes := range one.Sent {
 			p, b := phase{c.Kind, c.Layer}, float64(bytes)
-			handled[r/sharing] += packets * b * k.HostByte
+			handled[r/sharing] += b // whole numbers, whose sum is the same in any order
 			add(perServer, p, r*servers/len(d), servers, b*boolean(c.Link == wire.BetweenServers))
 			add(perWorker, p, r, len(d), b*boolean(c.Link != wire.BetweenServers))
 			if c.Link == wire.BetweenServers {
@@ -191,8 +190,8 @@ func transfers(k *Known, at Site, d []Demand) (t moved) {
 			t.rows += max(between*max(at.Crossing, 1), inside)
 		}
 	}
-	for i, seconds := range handled {
-		t.host = max(t.host, (seconds+messages[i]*k.HostMessage)/float64(max(k.Cores, 1)))
+	for i, bytes := range handled {
+		t.host = max(t.host, (packets*bytes*k.HostByte+busy[i])/float64(max(k.Cores, 1)))
 	}
 	return t
 }
