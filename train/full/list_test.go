@@ -102,6 +102,12 @@ func TestDifferencesAreFound(t *testing.T) {
 	}
 }
 
+// withoutStaleRows reports whether a text chooses what has no stale rows, which --means would correct.
+func withoutStaleRows(text string) bool {
+	plain := strings.HasPrefix(text, "bns") && !strings.Contains(text, "cached")
+	return plain || text == "pipegcn:0" || text == "sancus:epoch:0"
+}
+
 // TestTextOfEveryStrategy: what is chosen by a text has a label, which is a text that
 // chooses the same.
 func TestTextOfEveryStrategy(t *testing.T) {
@@ -125,7 +131,7 @@ func TestTextOfEveryStrategy(t *testing.T) {
 					for _, v := range o.Values {
 						texts = append(texts, text+"+"+v)
 					}
-				case o.Suffix != "" && !(o.Name == "means" && d.Name == "bns" && !strings.Contains(text, "cached")):
+				case o.Suffix != "" && !(o.Name == "means" && withoutStaleRows(text)):
 					texts = append(texts, text+"+"+o.Suffix)
 				}
 			}
