@@ -13,6 +13,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
+	"starling/tensor/cuda"
 	"starling/train"
 )
 
@@ -24,6 +25,8 @@ type Estimate struct {
 	Memory       int64         `json:"memory_bytes"`
 	Mapped       int64         `json:"mapped_bytes"`
 	Available    int64         `json:"available_bytes"`
+	OnCard       int64         `json:"on_card_bytes"`
+	Cards        []cuda.Info   `json:"cards,omitempty"` // of this host
 	EpochSeconds report.Number `json:"epoch_seconds"`
 	RunSeconds   report.Number `json:"run_seconds"`
 	Timed        string        `json:"timed"` // what the time was taken from
@@ -49,7 +52,8 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Memory, e.Mapped = p.Needed(), p.Mapped
+	e.Memory, e.Mapped, e.OnCard = p.Needed(), p.Mapped, p.onCard(&s)
+	e.Cards, _ = cuda.Cards() // none: starling devices says why
 	if e.EpochSeconds, err = timeEpochs(ctx, s, part); err != nil {
 		return nil, err
 	}

@@ -48,11 +48,19 @@ func (s *Spec) fields() []field {
 func (s *Spec) optionFields(topic string) (out []field) {
 	for _, o := range train.AllOptions() {
 		if o.HasFlag {
-			value := reflect.ValueOf(s.Settings.Get(o))
+			value := reflect.ValueOf(s.setting(o))
 			out = append(out, field{name: o.Name, help: helpOf(o), topic: topic, free: o.Free, value: value, option: o})
 		}
 	}
 	return out
+}
+
+// setting is the value of an option: as given, or the strategy's default.
+func (s *Spec) setting(o *train.Option) any {
+	if v, ok := s.Settings[o.Name]; ok {
+		return v
+	}
+	return o.DefaultOf(s.StrategyName())
 }
 
 // helpOf is the help of an option, with the strategies that have it, unless all do.

@@ -33,14 +33,32 @@ func (s *Spec) form() reflect.Value {
 	return form
 }
 
-// fromForm sets s to the values of a form.
-func (s *Spec) fromForm(form reflect.Value) {
+// unread is a form to read a text into. Options whose default a strategy decides, which the text may name, are empty.
+func (s *Spec) unread() reflect.Value {
+	form := s.form()
 	for i, f := range s.fields() {
+		if _, given := s.Settings[f.name]; f.option != nil && f.option.Varies() && !given {
+			form.Elem().Field(i).SetZero()
+		}
+	}
+	return form
+}
+
+// fromForm sets s to the values of a form that was read.
+func (s *Spec) fromForm(form reflect.Value) {
+	list := s.fields()
+	for i, f := range list {
 		value := form.Elem().Field(i)
-		if f.option != nil {
-			s.Settings = s.Settings.With(f.option, value.Interface())
-		} else {
+		switch {
+		case f.option == nil:
 			f.value.Set(value)
+		case !f.option.Varies() || !value.IsZero():
+			s.Settings = s.Settings.With(f.option, value.Interface())
+		}
+	}
+	for _, f := range list {
+		if f.option != nil && s.Settings[f.name] == f.option.DefaultOf(s.StrategyName()) {
+			s.Settings = s.Settings.Without(f.name)
 		}
 	}
 }
@@ -49,7 +67,7 @@ func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form().Inter
 
 // UnmarshalJSON leaves settings that are not in b as they are.
 func (s *Spec) UnmarshalJSON(b []byte) error {
-	form := s.form()
+	form := s.unread()
 	if err := json.Unmarshal(b, form.Interface()); err != nil {
 		return err
 	}
@@ -76,7 +94,7 @@ func Parse(b []byte) (Spec, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return s, nil
 	}
-	in, form := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()), s.form()
+	in, form := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()), s.unread()
 	if err := in.Decode(form.Interface()); err != nil && err != io.EOF { // EOF: only comments
 		text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them",

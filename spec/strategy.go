@@ -39,7 +39,7 @@ func (s *Spec) Choice() (train.Choice, error) {
 // given are the options of strategies that were set, other than to their defaults.
 func (s *Spec) given() (list []*train.Option) {
 	for _, o := range train.AllOptions() {
-		if _, ok := s.Settings[o.Name]; ok {
+		if v, ok := s.Settings[o.Name]; ok && v != o.DefaultOf(s.StrategyName()) {
 			list = append(list, o)
 		}
 	}

@@ -29,7 +29,8 @@ type Option struct {
 	Exact, Try []string
 	Strategies []string
 
-	index []int // of the field in the strategy's struct
+	index  []int          // of the field in the strategy's struct
+	others map[string]any // defaults that are not Default, by strategy
 }
 
 // Flag is the option on the command line.
@@ -59,7 +60,7 @@ func joinOptions() (list []*Option) {
 	for _, d := range registry {
 		for _, o := range d.Options() {
 			if known, ok := byName[o.Name]; ok {
-				known.Strategies = append(known.Strategies, d.Name)
+				known.join(d.Name, o.Default)
 				continue
 			}
 			byName[o.Name] = o
@@ -67,6 +68,28 @@ func joinOptions() (list []*Option) {
 		}
 	}
 	return list
+}
+
+func (o *Option) join(strategy string, value any) {
+	o.Strategies = append(o.Strategies, strategy)
+	if value == o.Default {
+		return
+	}
+	if o.others == nil {
+		o.others = map[string]any{}
+	}
+	o.others[strategy] = value
+}
+
+// Varies reports whether strategies have different defaults of it.
+func (o *Option) Varies() bool { return o.others != nil }
+
+// DefaultOf is the default that it has with a strategy.
+func (o *Option) DefaultOf(strategy string) any {
+	if v, ok := o.others[strategy]; ok {
+		return v
+	}
+	return o.Default
 }
 
 // Options are the strategy's own, those of embedded structs among them.
@@ -130,13 +153,13 @@ func (s Settings) Get(o *Option) any {
 	return o.Default
 }
 
-// With is s with another value of an option; its default is the same as none.
+// With is s with another value of an option; its default is the same as none, unless strategies have different ones.
 func (s Settings) With(o *Option, value any) Settings {
 	out := maps.Clone(s)
 	if out == nil {
 		out = Settings{}
 	}
-	if out[o.Name] = value; value == o.Default {
+	if out[o.Name] = value; value == o.Default && !o.Varies() {
 		delete(out, o.Name)
 	}
 	return out

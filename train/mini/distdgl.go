@@ -79,7 +79,7 @@ type PullOptions struct {
 
 // CacheOptions are those of a cache of rows of features that other hosts own.
 type CacheOptions struct {
-	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" try:"none,degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
+	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" try:"degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
 	CacheBudget string `json:"cache_budget" of:"cache" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
 }
 
