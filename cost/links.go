@@ -107,7 +107,7 @@ func (k *Known) checkLinks() error {
 // the server's fastest does.
 func (k *Known) linkSeconds(sent []float64) (most float64) {
 	if len(k.Links) == 0 || len(sent) < 2 {
-		return per(busiest(sent)*frame, k.Between.Rate)
+		return k.BusiestLink(sent)
 	}
 	fastest := make([]float64, len(sent))
 	for _, l := range k.Links {

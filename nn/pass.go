@@ -118,6 +118,21 @@ const (
 	Symmetric
 )
 
+// Sums is the Kind of all layers of a model that has nothing but sums over neighbours.
+func (c *Config) Sums() (k Kind, ok bool) {
+	switch {
+	case c.EdgeDim > 0:
+		return 0, false
+	case c.Model == "gcn" || c.Model == "resgcn+":
+		return Symmetric, true
+	case (c.Model == "sage" || c.Model == "ressage+") && c.Aggregator == "gcn":
+		return MeanSelf, true
+	case c.Model == "sage" || c.Model == "ressage+":
+		return Mean, true
+	}
+	return 0, false
+}
+
 // Reduction is a Kind with the weight of a vertex's own row (Sum only).
 type Reduction struct {
 	Kind Kind

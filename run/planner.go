@@ -236,7 +236,7 @@ func (p *planner) candidates(out *Choices) (list []spec.Spec) {
 		for _, given := range p.settingsOf(d) {
 			one := all // first, since what is given may be for options that are tried
 			for name, value := range given {
-				one.Settings = one.Settings.With(optionNamed(d, name), value)
+				one.Settings = one.Settings.With(d.Option(name), value)
 			}
 			list = append(list, one.ForStrategy(d.Name))
 		}
@@ -277,11 +277,6 @@ func (p *planner) settingsOf(d *train.Descriptor) []train.Settings {
 		list = next
 	}
 	return list
-}
-
-func optionNamed(d *train.Descriptor, name string) *train.Option {
-	all := d.Options()
-	return all[slices.IndexFunc(all, func(o *train.Option) bool { return o.Name == name })]
 }
 
 // add predicts a candidate, or tells why it cannot be.

@@ -32,30 +32,16 @@ type cached struct {
 // predicted reports whether what a candidate's cache saves is computed.
 func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
 	return s.Mode == string(train.MiniBatch) && s.Sampler == "neighbour" && !s.LearnsPairs() && s.LearnEmbeddings == 0 &&
-		hasOption(d, "cache") && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
-}
-
-func hasOption(d *train.Descriptor, name string) bool {
-	return slices.ContainsFunc(d.Options(), func(o *train.Option) bool { return o.Name == name })
-}
-
-// valueOf is that of an option, given or not; "": the strategy has no such option.
-func valueOf(c train.Choice, name string) string {
-	for _, o := range c.Descriptor.Options() {
-		if o.Name == name {
-			return fmt.Sprint(c.Get(o))
-		}
-	}
-	return ""
+		d.Option("cache") != nil && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
 }
 
 // cache is what that of a candidate does; nil: there is none.
 func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
-	policy, roots := valueOf(c, "cache"), valueOf(c, "roots")
+	policy, roots := c.Setting("cache"), c.Setting("roots")
 	if policy == "none" || max(p.Servers, 1) == 1 {
 		return nil, nil
 	}
-	budget, err := exchange.ParseBytes("--cache-budget", valueOf(c, "cache_budget"))
+	budget, err := exchange.ParseBytes("--cache-budget", c.Setting("cache_budget"))
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +118,7 @@ func (p *planner) newCached(access []*sample.Access, policy string, budget int64
 		kept, rows := p.keptRows(r, a, policy, most)
 		c.rows[r] = rows
 		for q := range n {
-			if p.serverOf(q) == p.serverOf(r) { // read in place
+			if serverOf(&p.Spec, q) == serverOf(&p.Spec, r) { // read in place
 				continue
 			}
 			for v := p.parts.book.Offsets[q]; v < p.parts.book.Offsets[q+1]; v++ {
@@ -164,7 +150,7 @@ func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64
 		}
 	}
 	for q := range p.open {
-		for v := p.parts.book.Offsets[q]; v < p.parts.book.Offsets[q+1] && p.serverOf(q) != p.serverOf(rank); v++ {
+		for v := p.parts.book.Offsets[q]; v < p.parts.book.Offsets[q+1] && serverOf(&p.Spec, q) != serverOf(&p.Spec, rank); v++ {
 			if score[v] > 0 {
 				list = append(list, uint32(v))
 			}
@@ -198,8 +184,6 @@ func (p *planner) featureBytes() int64 {
 	}
 	return 4 * int64(f.Cols)
 }
-
-func (p *planner) serverOf(rank int) int { return rank * max(p.Servers, 1) / p.Workers }
 
 // applyTo makes a worker's demands those with a cache.
 func (c *cached) applyTo(d *cost.Demand, rank int) {

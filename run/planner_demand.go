@@ -83,7 +83,7 @@ func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec 
 		case predicted && o.Name == "cache":
 			value = "none"
 		}
-		plain.Settings = plain.Settings.With(optionNamed(on, o.Name), value)
+		plain.Settings = plain.Settings.With(on.Option(o.Name), value)
 	}
 	return plain
 }

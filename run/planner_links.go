@@ -114,7 +114,6 @@ func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) 
 // takeLinks makes of what workers found the links inside servers and between them.
 func (o *PlanOptions) takeLinks(known *cost.Known, found []linkReport, events event.Listener) error {
 	servers := max(o.Servers, 1)
-	serverOf := func(rank int) int { return rank * servers / o.Workers }
 	between, inside := map[[2]int]cost.ServerLink{}, cost.Link{}
 	for r, one := range found {
 		for _, l := range one.Links {
@@ -122,7 +121,7 @@ func (o *PlanOptions) takeLinks(known *cost.Known, found []linkReport, events ev
 				return fmt.Errorf("measuring links: rank %d tells of one to rank %d of %g bytes per second, want a later "+
 					"rank and a rate above 0", r, l.Peer, l.Rate)
 			}
-			if a, b := serverOf(r), serverOf(l.Peer); a != b {
+			if a, b := serverOf(&o.Spec, r), serverOf(&o.Spec, l.Peer); a != b {
 				key, next := [2]int{a, b}, cost.ServerLink{A: a, B: b, Link: l.Link, Hosts: [2]string{one.Host, found[l.Peer].Host}}
 				if old, ok := between[key]; !ok || next.Rate < old.Rate {
 					between[key] = next

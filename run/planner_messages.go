@@ -25,11 +25,7 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 		}
 	}
 	if d := train.Find(s.StrategyName()); d.Messages != nil {
-		in := 0
-		if f := p.parts.meta.Features; f != nil {
-			in = f.Dim
-		}
-		each = d.Messages(part.Book, 4*(max(in, s.Hidden)+s.Hidden))
+		each = d.Messages(part.Book, 4*(max(p.featureDim(), s.Hidden)+s.Hidden))
 	}
 	return each * float64(len(exchanges)*peers)
 }

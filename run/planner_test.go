@@ -13,6 +13,7 @@ import (
 	"starling/cost"
 	"starling/dataset/generate"
 	"starling/event"
+	"starling/report"
 	"starling/spec"
 	"starling/tensor/cuda"
 	"starling/train"
@@ -323,6 +324,24 @@ func same(t *testing.T, what string, a, b any) {
 	y, _ := json.Marshal(b)
 	if string(x) != string(y) {
 		t.Errorf("%s: %s and %s", what, x, y)
+	}
+}
+
+// TestStalePrediction: where a worker was lost, what was predicted is marked, and rates learn nothing from the run.
+func TestStalePrediction(t *testing.T) {
+	d := &decision{options: DefaultPlan()}
+	d.options.RatesFile, d.options.Workers = roundRates(t), 2
+	d.choice = Planned{Name: "halo", Strategy: "halo", Predicted: cost.Prediction{Seconds: 1}}
+	for _, c := range []struct {
+		restarts []report.Restart
+		learnt   int
+	}{{[]report.Restart{{}}, 0}, {nil, 1}} {
+		r := &report.Run{Restarts: c.restarts, EpochSeconds: []report.Number{3, 3, 3}, MedianEpochSeconds: 3}
+		d.conclude(r, event.All())
+		k, err := readRates(d.options.RatesFile)
+		if err != nil || len(k.Learned) != c.learnt || (r.Predicted.Stale != "") != (c.restarts != nil) {
+			t.Errorf("%d workers lost: %v, stale %q, learnt %v", len(c.restarts), err, r.Predicted.Stale, k.Learned)
+		}
 	}
 }
 

@@ -1,62 +1,59 @@
 package spec
 
 import (
-	"strings"
 	"testing"
 
-	"starling/train"
+	"github.com/spf13/pflag"
+
+	"starling/nn"
 )
 
-// TestDefaultsOfStrategies: salient has a cache where distdgl has none, and --cache none turns it off, given before
-// the strategy or after, and in a text.
-func TestDefaultsOfStrategies(t *testing.T) {
-	read := func(text string) *Spec {
-		s, err := Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &s
-	}
-	flags := func(strategy, cache string) *Spec {
-		s := Default()
-		if err := s.Set("cache", cache); err != nil {
-			t.Fatal(err)
-		}
-		s.Strategy = strategy
-		return &s
-	}
-	for _, c := range []struct {
-		s    *Spec
-		want string
-	}{
-		{read("strategy: salient"), "frequency"}, {read("strategy: salient\ncache: none"), "none"},
-		{read("cache: none\nstrategy: salient"), "none"}, {read("strategy: distdgl"), "none"},
-		{flags("salient", "none"), "none"}, {flags("salient", "degree"), "degree"}, {flags("distdgl", "none"), "none"},
-	} {
-		for _, s := range []*Spec{c.s, read(c.s.String())} { // as written, and as a worker reads it
-			text := s.String()
-			if !strings.Contains(text, "cache: "+c.want+"\n") {
-				t.Errorf("found no cache: %s in\n%s", c.want, text)
-			}
-			choice, err := s.Choice()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := cacheOf(choice); got != c.want {
-				t.Errorf("%s, cache %v, want %s", s.Strategy, got, c.want)
+// TestDefaults: whatever the model and the graph, no setting is left auto, and all make sense.
+func TestDefaults(t *testing.T) {
+	for _, model := range nn.Models {
+		for _, data := range []dataset{{}, {true, 140}, {false, 140}, {true, manyLabels}, {false, manyLabels}} {
+			for _, task := range append([]string{"auto"}, nn.Tasks...) {
+				s := Default()
+				s.Model, s.Task = model, task
+				s.complete(data)
+				for _, f := range s.fields() {
+					if f.auto && (autoFlag{f.value}).String() == "auto" {
+						t.Errorf("%s, %+v: --%s is auto", model, data, f.name)
+					}
+				}
+				if err := s.Validate(); err != nil {
+					t.Errorf("%s, %+v: %v", model, data, err)
+				}
 			}
 		}
-	}
-	if halo := flags("halo", "none"); halo.checkOptions() != nil {
-		t.Error("halo refuses the cache that it does not have anyway")
 	}
 }
 
-func cacheOf(c train.Choice) any {
-	for _, o := range c.Descriptor.Options() {
-		if o.Name == "cache" {
-			return c.Get(o)
+// TestGivenSettingsWin: a setting that is given stays, be it the one that would be chosen.
+func TestGivenSettingsWin(t *testing.T) {
+	s := Default()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.Flags(fs)
+	for _, arg := range []string{"layers", "hidden", "epochs", "dropout", "lr", "weight-decay"} {
+		if got := fs.Lookup(arg).DefValue; got != "auto" {
+			t.Errorf("--%s is %s by default, want auto", arg, got)
 		}
 	}
-	return nil
+	if err := fs.Parse([]string{"--layers", "5", "--dropout=0", "--weight-decay", "0", "--lr", "0.3", "--hidden=7",
+		"--epochs", "1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.complete(dataset{sparse: true})
+	if s.Layers != 5 || s.Dropout != 0 || s.WeightDecay != 0 || s.LR != 0.3 || s.Hidden != 7 || s.Epochs != 1 {
+		t.Errorf("%+v", s)
+	}
+	if err := fs.Parse([]string{"--layers", "auto", "--dropout", "auto"}); err != nil || s.Layers != Auto ||
+		s.Dropout != Auto {
+		t.Errorf("%v, %d layers, dropout %g", err, s.Layers, s.Dropout)
+	}
+	for _, bad := range []string{"--layers=two", "--lr=fast", "--hidden=1.5"} {
+		if fs.Parse([]string{bad}) == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
 }

@@ -140,10 +140,8 @@ func TakingOver(from Choice) (text string, ok bool) {
 // Setting is an option's value by name, empty where the strategy has none of it.
 func (c Choice) Setting(name string) string {
 	if c.Descriptor != nil {
-		for _, o := range c.Descriptor.Options() {
-			if o.Name == name {
-				return fmt.Sprint(c.Get(o))
-			}
+		if o := c.Descriptor.Option(name); o != nil {
+			return fmt.Sprint(c.Get(o))
 		}
 	}
 	return ""

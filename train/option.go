@@ -97,6 +97,16 @@ func (d *Descriptor) Options() []*Option {
 	return optionsIn(reflect.ValueOf(d.options()).Elem(), nil, d.Name)
 }
 
+// Option is that of a name; nil: the strategy has none of it.
+func (d *Descriptor) Option(name string) *Option {
+	for _, o := range d.Options() {
+		if o.Name == name {
+			return o
+		}
+	}
+	return nil
+}
+
 func optionsIn(v reflect.Value, index []int, strategy string) (list []*Option) {
 	for i := range v.NumField() {
 		f, at := v.Type().Field(i), append(slices.Clone(index), i)

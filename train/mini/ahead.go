@@ -92,18 +92,8 @@ func (r *batch) pack() {
 
 // kindOf is the sum of all layers of a model that has nothing but sums over neighbours; nil of others.
 func kindOf(f *train.Loop) *nn.Kind {
-	c := &f.Opt.Model
-	k := nn.Sum
-	switch {
-	case f.Dev.Type() != tensor.F32 || c.EdgeDim > 0:
-		return nil
-	case c.Model == "gcn" || c.Model == "resgcn+":
-		k = nn.Symmetric
-	case (c.Model == "sage" || c.Model == "ressage+") && c.Aggregator == "gcn":
-		k = nn.MeanSelf
-	case c.Model == "sage" || c.Model == "ressage+":
-		k = nn.Mean
-	default:
+	k, ok := f.Opt.Model.Sums()
+	if !ok || f.Dev.Type() != tensor.F32 {
 		return nil
 	}
 	return &k

@@ -109,14 +109,7 @@ func AllStop(t testing.TB, choice train.Choice) {
 }
 
 // relays reports whether a choice relays rows inside servers.
-func relays(c train.Choice) bool {
-	for _, o := range c.Descriptor.Options() {
-		if o.Name == "relay" {
-			return c.Get(o) == true
-		}
-	}
-	return false
-}
+func relays(c train.Choice) bool { return c.Setting("relay") == "true" }
 
 // Learns compares the accuracy of a strategy, chosen for each model, with one worker's,
 // which it may fall short of by so much.
