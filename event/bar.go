@@ -42,7 +42,7 @@ func NewSparseView(f *os.File, plain io.Writer) View {
 // of a terminal; other lines scroll away above it. Its methods may be called at once.
 //
 // A bar that is full stays, and so does that of training. Any other is replaced by the next
-// one, or goes away: what was begun and not finished has failed, which is said elsewhere.
+// one, or goes away: what was begun and not finished has failed, and the error is printed elsewhere.
 type Bar struct {
 	out    io.Writer
 	width  func() int
@@ -67,7 +67,7 @@ const (
 	drawEvery = 100 * time.Millisecond
 )
 
-// NewBar draws on out, a terminal of so many columns.
+// NewBar returns a bar that draws on out, a terminal whose columns width returns.
 func NewBar(out io.Writer, width func() int) *Bar {
 	return &Bar{out: out, width: width, val: math.NaN(), kept: map[string]bool{}}
 }

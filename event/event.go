@@ -14,7 +14,7 @@ import (
 // Event is one of the types below.
 type Event interface{ event() }
 
-// Listener is told every event of a run.
+// Listener receives every event of a run.
 type Listener interface{ On(Event) }
 
 // Func makes a function a Listener.

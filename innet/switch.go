@@ -21,7 +21,7 @@ type Switch struct {
 	state  []aggregator
 	lanes  []int32 // of all aggregators
 	passes passes
-	begun  bool // a packet has said which round it is
+	begun  bool // a packet has announced the round
 
 	below []uint64 // a bit per port below
 }
@@ -120,7 +120,7 @@ func (s *Switch) begin(round uint32, last uint16) {
 }
 
 // late is a packet of a round that is over. All hosts have what they needed of it; one that
-// is still done with it has not heard that the others are.
+// is still done with it has not received that the others are.
 func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 	switch {
 	case p.Has(Done) && port == s.table.Above: // for hosts below

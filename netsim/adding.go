@@ -22,7 +22,7 @@ type SwitchOptions struct {
 	Steady bool
 }
 
-// DefaultPasses are those of a switch with four pipelines of 1.25 GHz.
+// DefaultPasses is the passes per second of a switch with four pipelines of 1.25 GHz.
 const DefaultPasses = 5e9
 
 // onFabric is an endpoint in a network whose switches add.

@@ -260,7 +260,7 @@ func (c *conn) arrived(i int32) {
 	c.reuse()
 }
 
-// dropped is told of a packet that a switch dropped. A sender of datagrams never learns of it.
+// dropped handles a packet that a switch dropped. A sender of datagrams is not notified.
 func (c *conn) dropped(i int32) {
 	if p := &c.net.packets[i]; !c.timed {
 		c.net.settle(p.segment, p.version, p.bit)

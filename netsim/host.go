@@ -52,8 +52,8 @@ func (h *host) spend(bytes int, rate float64, begins bool) Time {
 	return h.free
 }
 
-// busy reports whether the processors still move what was begun; a lane that is told so is woken
-// when they are free.
+// busy reports whether the processors still move what was begun; if so the lane is woken when
+// they are free.
 func (h *host) busy(a *lane) bool {
 	if h.free <= h.net.Now() {
 		return false

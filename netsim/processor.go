@@ -39,7 +39,7 @@ type Processor struct {
 // NewProcessor is the processor of a worker with this clock: that of its endpoint.
 func NewProcessor(clock wire.Clock) *Processor { return &Processor{clock: clock} }
 
-// Charge returns when so many seconds of computing, what was charged before, and messages that
+// Charge returns when these seconds of computing, what was charged before, and messages that
 // were moved meanwhile have passed.
 func (p *Processor) Charge(seconds float64) {
 	p.mu.Lock()

@@ -105,7 +105,7 @@ func (l *link) put(m *wire.Message) {
 	lane.conn.Wake()
 }
 
-// lane is that of a code point, opened with the first message.
+// lane returns the lane of a code point, which the first message opens.
 func (l *link) lane(dscp uint8) *lane {
 	for _, a := range l.lanes {
 		if a.dscp == dscp {

@@ -18,8 +18,8 @@
 //
 // Vertices are renumbered so that each part is one range: part k owns
 // offsets[k] to offsets[k+1]-1. Owner and local number of a vertex are a binary
-// search and a subtraction. Inside a part any order is valid; Write's is that of
-// order.go, boundary vertices first.
+// search and a subtraction. Inside a part any order is valid; Write uses the one
+// of order.go, boundary vertices first.
 //
 //	book.json              the offsets, sizes, method, servers: the Book
 //	part0/ part1/ …        each complete by itself: it may be copied to another

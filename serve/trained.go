@@ -74,7 +74,7 @@ type Trained struct {
 	Dir     string
 	Config  Config
 	Weights []nn.Tensor
-	// Embeddings are those of the vertices it was trained on, [vertices, width]; nil: none.
+	// Embeddings are the learnt rows of the vertices it was trained on, [vertices, width]; nil: none.
 	Embeddings *nn.Tensor
 }
 

@@ -136,7 +136,7 @@ func encodeTable(t *innet.Table) []byte {
 	return b.Bytes()
 }
 
-// decodeTable reads a table of so many hosts.
+// decodeTable reads a table of this number of hosts.
 func decodeTable(b []byte, job uint64, units, hosts int) (*innet.Table, error) {
 	p := &innet.Plan{Hosts: hosts}
 	t := p.Table(job, units)

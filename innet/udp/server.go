@@ -33,7 +33,7 @@ type ServerOptions struct {
 	// Plane, if set, makes one for the port that was chosen. Tags are checked by the process
 	// alone: with a token there is none.
 	Plane func(port uint16, send Send) (Plane, error)
-	// Log, if set, is told why the process switches a job that a plane was there for.
+	// Log, if set, receives why the process switches a job that a plane was there for.
 	Log func(line string)
 }
 
@@ -41,7 +41,7 @@ type ServerOptions struct {
 // to the socket; of a job that it has, the process sends those for all hosts on, and takes
 // the job over when another comes.
 type Plane interface {
-	// Install takes a job, with empty registers, whose hosts have a window of so many packets.
+	// Install takes a job, with empty registers, whose hosts have a window of this number of packets.
 	Install(t *innet.Table, window int) error
 	// Join lets packets from an address be a host's, Leave ends that.
 	Join(job uint64, rank int, addr netip.AddrPort) error
@@ -56,7 +56,7 @@ type Plane interface {
 // may wait for others as long as more come.
 type Send func(job uint64, port int, packet []byte, more bool)
 
-// ErrPlane: there is none.
+// ErrPlane: there is no plane.
 var ErrPlane = errors.New("packets cannot be switched below the socket")
 
 // DefaultServer has as much memory as the switches of the paper's simulations.
@@ -105,7 +105,7 @@ type job struct {
 	bytes   int64         // of the table
 	sw      *innet.Switch // nil: before the table comes, and below
 	below   bool          // the plane has it
-	waiting []*member     // to be told that all are there
+	waiting []*member     // to be notified when all have joined
 }
 
 // member is a connected host.
@@ -116,7 +116,7 @@ type member struct {
 	conn     net.Conn
 	tags     *tagger
 	received uint32
-	credited uint32 // of received, told
+	credited uint32 // of received, acknowledged
 	below    time.Time
 }
 
@@ -166,7 +166,7 @@ func (s *Server) newPlane(port uint16) (Plane, error) {
 	})
 }
 
-// addressOf is that of a host, if it is there; what is sent to it is counted.
+// addressOf returns the address of a host, if it has joined; what is sent to it is counted.
 func (s *Server) addressOf(id uint64, port int) (netip.AddrPort, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -101,7 +101,7 @@ func (r *run) reduce(w *worker, layer int) {
 	})
 }
 
-// rings are the flows of a reduce-scatter or an all-gather with so many bytes per parameter:
+// rings returns the flows of a reduce-scatter or an all-gather of width bytes per parameter:
 // each worker sends (n-1)/n of its parameters to the next replica. Experts are replicated in every
 // EP-th replica only.
 func (r *run) rings(stage, width int) (flows []flow) {
