@@ -111,7 +111,7 @@ func (n *parquetNodes) add(p *parquetFile) error {
 	return nil
 }
 
-// wordColumns are those that oneHot names.
+// wordColumns returns the columns that oneHot names.
 func (n *parquetNodes) wordColumns(p *parquetFile) (out []*parquetColumn, err error) {
 	for _, name := range n.oneHot {
 		c := p.find(name)

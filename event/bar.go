@@ -79,7 +79,7 @@ func (b *Bar) On(e Event) {
 	switch e := e.(type) {
 	case Started:
 		b.close() // of a run that failed, where another follows
-		b.say(opening(e))
+		b.print(opening(e))
 		b.metric = e.Metric
 		b.pace.start(e.Epochs)
 		b.task, b.done, b.total = training, int64(e.FirstEpoch), int64(e.Epochs)
@@ -89,10 +89,10 @@ func (b *Bar) On(e Event) {
 	case Progress:
 		b.progress(e)
 	case Note:
-		b.say(b.colors.Note(e.Text))
+		b.print(b.colors.Note(e.Text))
 	case Done:
 		b.close()
-		b.say(closing(e, b.metric))
+		b.print(closing(e, b.metric))
 	}
 }
 
@@ -179,9 +179,9 @@ func (b *Bar) line(width int) string {
 	return line
 }
 
-// say prints a line above the bar.
+// print writes a line above the bar.
 // REQUIRES: mu held.
-func (b *Bar) say(s string) {
+func (b *Bar) print(s string) {
 	fmt.Fprint(b.out, "\r\x1b[K"+Wrap(s+"\n", b.width()))
 	if !b.drawn.IsZero() {
 		b.draw()

@@ -371,7 +371,7 @@ func (h *Host) deliver(slot uint32, sum []int64) {
 	h.x.Add(h.block().Slots[slot], lo, h.out)
 }
 
-// acknowledged is which slots of another host have their sums.
+// acknowledged records which slots of another host have their sums.
 func (h *Host) acknowledged(p *Packet) {
 	for w, word := range p.Body {
 		for set := uint32(word); set != 0; set &= set - 1 {

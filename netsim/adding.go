@@ -232,7 +232,7 @@ type switchHost struct {
 
 func (h *switchHost) Memory() int64 { return h.a.memory }
 
-// Leaves are those that have workers.
+// Leaves returns the leaves that have workers.
 func (h *switchHost) Leaves() int {
 	top := h.a.net.top
 	if top.Kind == "star" {

@@ -12,7 +12,7 @@ import (
 type HostOptions struct {
 	Send, Recv float64       // bytes per second
 	Message    time.Duration // at either end, beside
-	// Processors are those that computing is charged to, by rank; Endpoints gives them their
+	// Processors are charged with computing, by rank; Endpoints gives them their
 	// clock. nil: messages take time, and none from computing.
 	Processors []*Processor
 }

@@ -9,7 +9,7 @@ func (r *run) toNeighbor(w *worker, op *operation) {
 	if to == w { // one stage with several chunks
 		flows = nil
 	}
-	r.start(traits{pipeline, int(op.microbatch), int(op.layer), op.backward}, flows, func() { to.hand(a) })
+	r.start(traits{pipeline, int(op.microbatch), int(op.layer), op.backward}, flows, func() { to.deliver(a) })
 }
 
 // exchange begins the all-to-all of a group when its last member has come.
