@@ -51,7 +51,8 @@ func TestLeftBehind(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	write := func() {
-		must(t, fill(t, filepath.Join(dir, "folder"), "x").Commit(), Write(filepath.Join(dir, "file"), writing("x", nil)))
+		must(t, fill(t, filepath.Join(dir, "folder"), "x").Commit(),
+			Write(filepath.Join(dir, "file"), writing("x", nil)))
 	}
 	write()
 	finished := append(theirs, "folder", "file")

@@ -264,8 +264,8 @@ func edgesBetween(g *graph.CSR, sorted bool, u, v uint32) (first int64, times in
 	return g.Indptr[v] + int64(at), times
 }
 
-// WalkVisits returns Q, from the expected visits and the counted ones after the first. A walk visits a vertex at most once per
-// step, and at its start.
+// WalkVisits returns Q, from the expected visits and the counted ones after the first. A walk visits a vertex at most
+// once per step, and at its start.
 func WalkVisits(visits float64, again uint32, counted float64, length int) float64 {
 	return max(visits-float64(again)/counted, visits/float64(length+1))
 }
