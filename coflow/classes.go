@@ -3,7 +3,7 @@ package coflow
 import "slices"
 
 // classes are the code points of StepDSCP, the most urgent first. Layers from the fourth on
-// share one, and rows of the first layer have that of control.
+// share one, and rows of the first layer have control's.
 var classes = stepClasses()
 
 func stepClasses() (codes []uint8) {

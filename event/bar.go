@@ -41,7 +41,7 @@ func NewSparseView(f *os.File, plain io.Writer) View {
 // Bar shows a run as a progress bar with loss, accuracy, rate and time left, on the last line
 // of a terminal; other lines scroll away above it. Its methods may be called at once.
 //
-// A bar that is full stays, and so does that of training. Any other is replaced by the next
+// A full bar stays, and so does training's. Any other is replaced by the next
 // one, or goes away: what was begun and not finished has failed, and the error is printed elsewhere.
 type Bar struct {
 	out    io.Writer
@@ -195,7 +195,7 @@ func (b *Bar) endLine() {
 	b.drawn = time.Time{}
 }
 
-// close ends the bar: that of training stays, in its last state.
+// close ends the bar; training's stays, in its last state.
 // REQUIRES: mu held.
 func (b *Bar) close() {
 	switch {

@@ -119,7 +119,7 @@ func lastSpace(line string, width int) int {
 	return last
 }
 
-// shown is the number of columns of s: that of its runes, without those that change colors.
+// shown is the number of columns of s: its runes without escape sequences.
 func shown(s string) (n int) {
 	for len(s) > 0 {
 		size, columns := next(s)

@@ -59,7 +59,7 @@ func NewSwitch(t *Table) *Switch {
 func (s *Switch) Round() uint32 { return s.round }
 
 // Occupied is how many aggregators hold rows of the round that is under way. When a round
-// ends, those of the next are none.
+// ends it is 0 until rows of the next arrive.
 func (s *Switch) Occupied() (n int) {
 	for i := range s.state {
 		if s.state[i].count > 0 && s.state[i].round == s.round {

@@ -142,7 +142,7 @@ func (a *adding) build(p *innet.Plan) error {
 	return nil
 }
 
-// rowDSCP is the code point of rows and sums: that of rows on the wire.
+// rowDSCP is the code point of rows and sums, the same as of rows on the wire.
 const rowDSCP = 40
 
 func (a *adding) program(t *innet.Table) (*program, error) {

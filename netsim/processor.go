@@ -36,7 +36,7 @@ type Processor struct {
 	}
 }
 
-// NewProcessor is the processor of a worker with this clock: that of its endpoint.
+// NewProcessor returns the processor of a worker with this clock, its endpoint's.
 func NewProcessor(clock wire.Clock) *Processor { return &Processor{clock: clock} }
 
 // Charge returns when these seconds of computing, what was charged before, and messages that

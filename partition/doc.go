@@ -25,7 +25,7 @@
 //	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //
-// A part is a folder of npy arrays, mapped as those of a dataset are. Local
+// A part is a folder of npy arrays, mapped like a dataset's. Local
 // numbers are 0 to core-1 for the core and core to core+halo-1 for the halo:
 //
 //	meta.json              part, counts, the book, and per file its dtype, shape, bytes, CRC-32C

@@ -142,7 +142,7 @@ func (s *pairSampler) Sample(b *Batch, epoch, number int) {
 	}
 }
 
-// seeds are the distinct ends, those of positives first.
+// seeds are the distinct ends, of positives first.
 func (s *pairSampler) seeds() []uint32 {
 	s.blocks.table.begin()
 	s.ends = s.ends[:0]

@@ -130,7 +130,7 @@ func (r *run) ring(flows []flow, stage, step int, bytes float64) []flow {
 // parameters names a layer's for an iteration.
 type parameters struct{ iteration, layer int }
 
-// parameters reports whether a worker waits for those of a layer.
+// parameters reports whether a worker waits for the parameters of a layer.
 func (r *run) parameters(w *worker, layer int) (waits bool) {
 	key := parameters{w.iteration, layer}
 	if w.iteration == 0 || r.gathered[key] {
