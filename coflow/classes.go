@@ -25,7 +25,7 @@ func Classes() []uint8 { return slices.Clone(classes) }
 // Class is a transfer's place among Classes.
 func Class(id ID) int { return classOf[StepDSCP(id)] }
 
-// classOf is by code point.
+// classOf has the class of each code point.
 var classOf = func() (of [64]int) {
 	for i, code := range classes {
 		of[code] = i

@@ -116,7 +116,7 @@ func (b *Bar) epoch(e Epoch) {
 	b.refresh()
 }
 
-// progress shows a task. That of a full bar is over, whatever its goroutines still report.
+// progress shows a task. A task whose bar is full is over, whatever its goroutines still report.
 // REQUIRES: mu held.
 func (b *Bar) progress(e Progress) {
 	if e.Task == b.task && b.full() {

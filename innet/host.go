@@ -57,8 +57,8 @@ type HostCounts struct {
 	RowBytes   int64 // of their bodies, as far as they are columns of the exchange
 	OtherBytes int64 // headers, padding, repeated rows, fetches, ACKs, barriers
 	Sums, Raw  int64 // results: from the switch, added up here
-	Pulls      int64 // rows asked for
-	Resends    int64 // rows sent again without having been asked for
+	Pulls      int64 // rows pulled
+	Resends    int64 // rows sent again without a pull
 	Marks      int64 // packets with ECN
 }
 
@@ -139,7 +139,7 @@ func (h *Host) Err() error {
 // Shift is the fractional bits of the last exchange.
 func (h *Host) Shift() int { return h.shift }
 
-// Waiting says what is waited for.
+// Waiting describes what the host waits for.
 func (h *Host) Waiting() string {
 	switch {
 	case h.x == nil:
@@ -485,7 +485,7 @@ func (h *Host) rowHeader(row uint32) Header {
 	return head
 }
 
-// emitRaw sends a row to one host, past the aggregators.
+// emitRaw sends a row to one host; it bypasses the aggregators.
 func (h *Host) emitRaw(a answer, body []int32, emit func(p *Packet)) {
 	p := &Packet{Header: h.rowHeader(a.row), Body: h.fixed(a.row, body)}
 	p.Flags, p.Destination, p.To = Resend, a.slot, a.to
@@ -513,7 +513,7 @@ func (h *Host) fixed(row uint32, body []int32) []int32 {
 	return body
 }
 
-// pull asks for the rows of slots whose sums did not come.
+// pull requests the rows of slots whose sums did not come.
 func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
 	if len(h.r.overflow) > 0 {
 		h.ask(h.r.overflow, emit)
@@ -549,7 +549,7 @@ func (h *Host) retry(attempts int) time.Duration {
 	return min(h.opt.Retry<<min(attempts, 20), h.opt.MaxTimeout)
 }
 
-// ask sends the owners of rows a list of those that slots need and that are not here.
+// ask sends each owner the list of its rows that slots need and that are not here.
 func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
 	b, asked, lists, rows := h.block(), map[uint32]bool{}, make([][]int32, h.plan.Hosts), 0
 	for _, slot := range slots {
@@ -577,7 +577,7 @@ func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
 	}
 }
 
-// sendACK tells all hosts which slots have their sums, where a block takes so long that
+// sendACK sends all hosts which slots have their sums, where a block takes so long that
 // rows might be sent again.
 func (h *Host) sendACK(now time.Duration, emit func(p *Packet)) time.Duration {
 	switch {

@@ -32,7 +32,7 @@ type onFabric struct {
 	rank int
 }
 
-// shared is made by one rank for all.
+// shared is a value that one rank makes for all.
 type shared struct {
 	once  sync.Once
 	value any
@@ -171,7 +171,7 @@ type leaving struct {
 	p    *innet.Packet
 }
 
-// handle is a packet that has arrived at the switch. What follows from it leaves when all its
+// handle takes a packet that has arrived at the switch. What follows from it leaves when all its
 // passes are over.
 func (p *program) handle(port int, in *innet.Packet) {
 	var out []leaving

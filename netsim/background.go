@@ -54,7 +54,7 @@ func (s Sizes) At(part float64) int64 {
 	return int64(math.Round(a.Bytes * math.Pow(b.Bytes/a.Bytes, u)))
 }
 
-// Validate reports what cannot be.
+// Validate reports impossible settings.
 func (b *Background) Validate() error {
 	if !(b.Load >= 0 && b.Load < 1) {
 		return fmt.Errorf("background traffic: found a load of %g, want 0 to less than 1 of the hosts' rate", b.Load)

@@ -64,8 +64,7 @@ func (p *Processor) Charge(seconds float64) {
 	}
 }
 
-// take takes the processor away from computing for so long, until all messages have been moved
-// that were begun.
+// take interrupts computing for a duration; all messages that were begun are moved by until.
 func (p *Processor) take(d time.Duration, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

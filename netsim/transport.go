@@ -6,7 +6,7 @@ import (
 	"starling/wire"
 )
 
-// rank is the transport of one.
+// rank is the transport of one rank.
 type rank struct {
 	cluster *cluster
 	number  int
@@ -76,7 +76,7 @@ func (r *rank) end(do func(*link)) {
 	})
 }
 
-// over says that the rank has ended.
+// over records that the rank has ended.
 func (r *rank) over() {
 	r.cluster.running--
 	close(r.ended)

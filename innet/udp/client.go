@@ -246,7 +246,7 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// end wakes up who waits for the exchange.
+// end wakes the goroutine that waits for the exchange.
 // REQUIRES: mu held.
 func (c *Client) end() {
 	if c.mu.finished != nil {
@@ -361,7 +361,7 @@ func (c *Client) receive() {
 	}
 }
 
-// packet takes one.
+// packet handles a packet.
 // REQUIRES: mu held.
 func (c *Client) packet(b []byte) {
 	b, ok := c.mu.tags.open(b)

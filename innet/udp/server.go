@@ -263,7 +263,7 @@ func (s *Server) serve(c net.Conn) {
 	}
 }
 
-// greet lets a host in that knows the token.
+// greet authenticates a host by the token.
 func (s *Server) greet(c net.Conn) (*member, error) {
 	c.SetDeadline(wire.SocketTime(s.opt.Timeout))
 	var challenge [nonceBytes]byte
@@ -295,7 +295,7 @@ func (s *Server) greet(c net.Conn) (*member, error) {
 	return m, nil
 }
 
-// refuse says why it cannot be.
+// refuse sends the reason of a refusal.
 func refuse(c net.Conn, err error) {
 	text := err.Error()
 	c.SetWriteDeadline(wire.SocketTime(time.Second))
@@ -334,13 +334,13 @@ func (s *Server) join(m *member, h *hello) error {
 	s.joinBelow(m)
 	s.mu.members[m.addr] = m
 	j.waiting = append(j.waiting, m)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 
-// tellReady tells hosts that all are there, if they are.
+// notifyReady notifies hosts that all have joined, if they have.
 // REQUIRES: mu held.
-func (s *Server) tellReady(j *job) {
+func (s *Server) notifyReady(j *job) {
 	if j.there < len(j.hosts) || j.table == nil {
 		return
 	}
@@ -380,7 +380,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 	s.mu.memory += t.Registers()
 	s.mu.table += j.bytes
 	s.begin(j)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 
@@ -509,7 +509,7 @@ func (s *Server) switchPackets() {
 	}
 }
 
-// packet handles one.
+// packet handles a packet.
 // REQUIRES: mu held.
 func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 	s.mu.stats.Packets++
@@ -588,7 +588,7 @@ func (s *Server) times() int {
 	return s.opt.Fault()
 }
 
-// credit tells the hosts of a batch how many of their packets have come: when the socket is
+// credit sends the hosts of a batch how many of their packets have come: when the socket is
 // empty, or a quarter of their window has come since.
 // REQUIRES: mu held.
 func (s *Server) credit(in *arrivals, mark uint8, out *batch) {

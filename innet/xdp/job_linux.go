@@ -53,7 +53,7 @@ func keyOf(a netip.AddrPort) address {
 	return address{IP: a.Addr().As4(), Port: networkOrder(a.Port())}
 }
 
-// job is the programs and maps of one.
+// job is the programs and maps of one job.
 type job struct {
 	*ebpf.Collection
 	id   uint64

@@ -204,7 +204,7 @@ func (p *Plane) Join(id uint64, rank int, addr netip.AddrPort) error {
 	return p.common.Maps["members"].Put(keyOf(addr), member{Job: uint32(j.slot), Host: uint32(rank)})
 }
 
-// Leave ends that.
+// Leave ends a Join.
 func (p *Plane) Leave(addr netip.AddrPort) {
 	if addr.Addr().Is4() {
 		p.common.Maps["members"].Delete(keyOf(addr)) // it may not have joined
@@ -246,7 +246,7 @@ func (p *Plane) Stats() (s udp.Stats) {
 	return s
 }
 
-// read hands on what the programs have written, until the ring is closed.
+// read forwards what the programs have written, until the ring is closed.
 func (p *Plane) read(send udp.Send) {
 	var r ringbuf.Record
 	for p.ring.ReadInto(&r) == nil {
