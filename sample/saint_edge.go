@@ -121,8 +121,7 @@ func (s *saintEdges) Vertices(key rng.Key, take func(uint32)) {
 	}
 }
 
-// source returns the source of the first of v's in-edges up to which their weights sum to over x; v if there is
-// none.
+// source returns the source of the first of v's in-edges up to which weights sum to over x; v if there is none.
 func (s *saintEdges) source(v uint32, x float64) uint32 {
 	row := s.g.Neighbors(v)
 	if len(row) == 0 {
