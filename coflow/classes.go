@@ -3,7 +3,7 @@ package coflow
 import "slices"
 
 // classes are the code points of StepDSCP, the most urgent first. Layers from the fourth on
-// share one, and rows of the first layer have that of control.
+// share one, and rows of the first layer have control's.
 var classes = stepClasses()
 
 func stepClasses() (codes []uint8) {
@@ -25,7 +25,7 @@ func Classes() []uint8 { return slices.Clone(classes) }
 // Class is a transfer's place among Classes.
 func Class(id ID) int { return classOf[StepDSCP(id)] }
 
-// classOf is by code point.
+// classOf has the class of each code point.
 var classOf = func() (of [64]int) {
 	for i, code := range classes {
 		of[code] = i

@@ -156,7 +156,7 @@ func widest(a [][]int64) (to []int, least int64) {
 	return to, least
 }
 
-// match is a perfect matching of entries that are at least so large, or nil, by augmenting paths.
+// match returns a perfect matching of entries not below least, or nil, by augmenting paths.
 func match(a [][]int64, least int64) []int {
 	from := make([]int, len(a)) // by receiver: the sender, plus 1
 	seen := make([]int, len(a))

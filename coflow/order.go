@@ -39,7 +39,7 @@ func OrderNamed(name string) Order {
 	return nil
 }
 
-// fifo tells no two transfers apart, so they leave as they were sent.
+// fifo makes all transfers equal, so they leave as they were sent.
 type fifo struct{}
 
 func (fifo) Before(a, b ID) bool { return false }

@@ -20,9 +20,9 @@ func (s *sample) listed() (rows []float32) {
 	return rows
 }
 
-// tellTheirEdges checks features of listed: an edge has those of the first time that it,
+// identifyEdges checks features of listed: an edge has those of the first time that it,
 // or with reverses its reverse, was listed.
-func tellTheirEdges(t *testing.T, s *sample, d *graph.Dataset, opt ImportOptions) {
+func identifyEdges(t *testing.T, s *sample, d *graph.Dataset, opt ImportOptions) {
 	t.Helper()
 	g := d.Graph
 	if g.EdgeDim != 3 || d.Meta.EdgeDim != 3 || d.Meta.Arrays["edge_features.npy"].CRC32C == "" || len(g.Weights) > 0 {
@@ -73,13 +73,13 @@ func TestOGBEdgeFeatures(t *testing.T) {
 		rows := s.listed()
 		files["raw/edge-feat.csv.gz"] = lines(s.src,
 			func(i int) string { return fmt.Sprintf("%g,%g,%g", rows[3*i], rows[3*i+1], rows[3*i+2]) })
-		tellTheirEdges(t, s, imported(t, "ogb", folder(t, files), opt), opt)
+		identifyEdges(t, s, imported(t, "ogb", folder(t, files), opt), opt)
 		binary["raw/data.npz"] = npzOf(t, zip.Deflate, map[string][]byte{
 			"edge_index":     npyOf(fmt.Sprintf("(2, %d)", len(s.src)), append(to64(s.src), to64(s.dst)...)),
 			"num_nodes_list": npyOf("(1,)", []int64{int64(s.n)}),
 			"edge_feat":      npyOf(fmt.Sprintf("(%d, 3)", len(s.src)), rows),
 			"node_feat":      npyOf(fmt.Sprintf("(%d, %d)", s.n, s.cols), s.x)})
-		tellTheirEdges(t, s, imported(t, "ogb", folder(t, binary), opt), opt)
+		identifyEdges(t, s, imported(t, "ogb", folder(t, binary), opt), opt)
 	}
 	for mention, text := range map[string]string{"2 numbers": "1\n2\n", "edge-feat": "1\nnan\n3\n",
 		"line 2": "1\nx\n"} {
@@ -113,7 +113,7 @@ func TestParquetEdgeFeatures(t *testing.T) {
 	}
 	write()
 	for _, opt := range []ImportOptions{keepAll, {Symmetrize: true}} {
-		tellTheirEdges(t, s, imported(t, "parquet", dir, opt), opt)
+		identifyEdges(t, s, imported(t, "parquet", dir, opt), opt)
 	}
 	edges[700].Features = edges[700].Features[:2]
 	write()

@@ -122,7 +122,7 @@ func (z *npz) packedRows(s *graph.Sorter, name string, edges int64, opt ImportOp
 }
 
 // twoRows reads both rows of an array that is stored uncompressed. Their checksums are
-// joined to that of the whole.
+// joined to the whole's.
 func (z *npz) twoRows(s *graph.Sorter, name string, edges int64) error {
 	f := z.find(name)
 	at, err := f.DataOffset()

@@ -132,8 +132,8 @@ func (x *chunk) resize(n int, weighted bool) {
 	}
 }
 
-// inOrder makes chunks 0 to n-1 on all cores and adds them. The error is that of
-// the first chunk that has one.
+// inOrder makes chunks 0 to n-1 on all cores and adds them. It returns the
+// error of the first chunk that has one.
 func inOrder(s *graph.Sorter, n int64, fill func(k int64, x *chunk) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup

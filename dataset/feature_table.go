@@ -229,7 +229,7 @@ func (r *read) attachFeatures(path string, values []float32, dim int, words []ca
 	return nil
 }
 
-// columnNames are those of numbers, or their places, and then of every word.
+// columnNames returns the names of the columns of numbers, or their positions, and then of every word.
 func columnNames(numeric []string, dim int, words []category) (out []string) {
 	if out = slices.Clone(numeric); out == nil {
 		for c := range dim {

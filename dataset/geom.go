@@ -72,7 +72,7 @@ func readGeom(dir string, opt ImportOptions) (*read, error) {
 	return r, r.build(n, src, dst, nil, opt)
 }
 
-// geomFile finds the only file that ends in suffix, or that of a name.
+// geomFile finds the only file that ends in suffix, or the one with a name.
 func geomFile(dir, name, suffix string) (path, prefix string, err error) {
 	found := matching(dir, "*"+suffix)
 	if len(found) > 1 && name != "" {

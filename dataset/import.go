@@ -18,7 +18,7 @@ import (
 	"starling/rng"
 )
 
-// ImportOptions are those of Import.
+// ImportOptions are the options of Import.
 type ImportOptions struct {
 	Name string // of the dataset; planetoid also finds its files by it
 
@@ -59,7 +59,7 @@ type ImportOptions struct {
 // without effect is a mistake.
 func (o ImportOptions) Check(format string) error {
 	if o.Nodes < 0 || o.Nodes > graph.MaxNodes {
-		return badParam("nodes", fmt.Sprint(o.Nodes), "the number of vertices, below 2^32, or 0: as many as there are")
+		return badParam("nodes", fmt.Sprint(o.Nodes), "the number of vertices, below 2^32, or 0: the number found")
 	}
 	for _, x := range []struct {
 		flag  string

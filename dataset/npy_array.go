@@ -14,7 +14,7 @@ import (
 func fromHalf(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
 	switch exponent {
-	case 0: // below the least exponent: so many times 2^-24
+	case 0: // below the least exponent: a multiple of 2^-24
 		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
 	case 31: // infinity, NaN
 		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)

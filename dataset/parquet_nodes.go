@@ -111,7 +111,7 @@ func (n *parquetNodes) add(p *parquetFile) error {
 	return nil
 }
 
-// wordColumns are those that oneHot names.
+// wordColumns returns the columns that oneHot names.
 func (n *parquetNodes) wordColumns(p *parquetFile) (out []*parquetColumn, err error) {
 	for _, name := range n.oneHot {
 		c := p.find(name)
@@ -198,8 +198,8 @@ func (n *parquetNodes) addIDs(p *parquetFile, g int, c *parquetColumn) error {
 	})
 }
 
-// lists reads a column of lists, rows of them and each of dim numbers, which is that of
-// the first if it is 0.
+// lists reads a column of rows lists of dim numbers each. If dim is 0 the first list
+// sets it.
 func (p *parquetFile) lists(g int, c *parquetColumn, rows int, dim *int, values *[]float32,
 	number func(row int, x parquetCell) (float32, error)) error {
 	row, width := 0, 0

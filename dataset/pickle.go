@@ -152,7 +152,7 @@ func (u *unpickler) popN(n int) tuple {
 	return t
 }
 
-// step runs one opcode. The letters are those of Python's pickle module.
+// step runs one opcode. The letters are the opcodes of Python's pickle module.
 func (u *unpickler) step(op byte) {
 	switch op {
 	case 0x80: // PROTO

@@ -85,7 +85,7 @@ func readPlanetoid(dir string, opt ImportOptions) (*read, error) {
 	return r, r.build(n, src, dst, nil, opt)
 }
 
-// planetoidName is the given name, or that of the only dataset in the folder.
+// planetoidName is the given name, or the name of the only dataset in the folder.
 func planetoidName(dir, name string) (string, error) {
 	if name != "" {
 		return name, nil

@@ -114,7 +114,7 @@ func (s *columnStats) add(row []float32, chosen bool) {
 	}
 }
 
-// scale is that of the first columns; the others stay as they are. A constant column is
+// scale returns the scale of the first columns; the others are unchanged. A constant column is
 // only centred.
 func (s *columnStats) scale(columns int) *graph.Scale {
 	out := graph.NewScale(len(s.mean))

@@ -17,7 +17,7 @@ const (
 	regression = "regression"
 )
 
-// targetFormats are those whose labels may be numbers to predict.
+// targetFormats lists the formats whose labels may be numbers to predict.
 var targetFormats = []string{"npz", "parquet", "edgelist"}
 
 func (o ImportOptions) checkTask(format string) error {

@@ -92,7 +92,7 @@ func (t *tables) match(inEdges func(id string) bool, one func() string) error {
 	return nil
 }
 
-// numbers is ids as numbers; errNames if one is none.
+// numbers returns the ids as numbers; errNames if one is not a number.
 func (t tables) numbers() ([]uint32, error) {
 	var out []uint32
 	for _, id := range t.ids() {

@@ -51,7 +51,8 @@ func TestLeftBehind(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	write := func() {
-		must(t, fill(t, filepath.Join(dir, "folder"), "x").Commit(), Write(filepath.Join(dir, "file"), say("x", nil)))
+		must(t, fill(t, filepath.Join(dir, "folder"), "x").Commit(),
+			Write(filepath.Join(dir, "file"), writing("x", nil)))
 	}
 	write()
 	finished := append(theirs, "folder", "file")
@@ -99,7 +100,7 @@ func TestModes(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
 	dir := t.TempDir()
-	must(t, Write(filepath.Join(dir, "f"), say("", nil)), fill(t, filepath.Join(dir, "d"), "x").Commit())
+	must(t, Write(filepath.Join(dir, "f"), writing("", nil)), fill(t, filepath.Join(dir, "d"), "x").Commit())
 	for name, want := range map[string]os.FileMode{"f": 0o640, "d": os.ModeDir | 0o750} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
@@ -116,7 +117,7 @@ func TestOpenElsewhere(t *testing.T) {
 	defer f.Close()
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), link))
-	must(t, Write(link, say("x", nil)))
+	must(t, Write(link, writing("x", nil)))
 	holds(t, path, "x")
 	was, _ := f.Stat()
 	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {

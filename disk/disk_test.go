@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// say writes a text, and fails with err.
-func say(text string, err error) func(io.Writer) error {
+// writing returns a function that writes a text and returns err.
+func writing(text string, err error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		io.WriteString(w, text)
 		return err
@@ -49,12 +49,12 @@ func must(t *testing.T, errs ...error) {
 
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	must(t, Write(path, say("one", nil)))
-	if err := Write(path, say("two", io.ErrShortWrite)); err == nil {
+	must(t, Write(path, writing("one", nil)))
+	if err := Write(path, writing("two", io.ErrShortWrite)); err == nil {
 		t.Error("the error was swallowed")
 	}
 	holds(t, path, "one")
-	must(t, os.Chmod(path, 0o640), Write(path, say("three", nil)))
+	must(t, os.Chmod(path, 0o640), Write(path, writing("three", nil)))
 	holds(t, path, "three")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("permissions have changed: %v %v", info.Mode(), err)
@@ -66,13 +66,13 @@ func TestWriteThroughLinks(t *testing.T) {
 	dir, links := t.TempDir(), t.TempDir()
 	path, link, second := filepath.Join(dir, "f"), filepath.Join(links, "link"), filepath.Join(links, "second")
 	must(t, os.Symlink(path, link), os.Symlink("link", second))
-	must(t, Write(second, say("one", nil))) // where there was nothing
+	must(t, Write(second, writing("one", nil))) // where there was nothing
 	holds(t, path, "one")
-	if err := Write(second, say("half", io.ErrShortWrite)); err == nil {
+	if err := Write(second, writing("half", io.ErrShortWrite)); err == nil {
 		t.Error("the error was swallowed")
 	}
 	holds(t, path, "one")
-	must(t, Write(link, say("two", nil)))
+	must(t, Write(link, writing("two", nil)))
 	holds(t, path, "two")
 	has(t, links, "link", "second")
 	if _, err := os.Readlink(second); err != nil {

@@ -84,7 +84,7 @@ func Write(path string, write func(io.Writer) error) error {
 // in /proc to open files are not followed: /dev/stdout is one, and the file behind it
 // belongs to the process that opened it.
 func Target(path string) string {
-	for range 40 { // as many as the system follows
+	for range 40 { // the number of links that the system follows
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 		if err != nil || inProc(dir) {
 			return path

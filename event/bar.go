@@ -41,8 +41,8 @@ func NewSparseView(f *os.File, plain io.Writer) View {
 // Bar shows a run as a progress bar with loss, accuracy, rate and time left, on the last line
 // of a terminal; other lines scroll away above it. Its methods may be called at once.
 //
-// A bar that is full stays, and so does that of training. Any other is replaced by the next
-// one, or goes away: what was begun and not finished has failed, which is said elsewhere.
+// A full bar stays, and so does training's. Any other is replaced by the next
+// one, or goes away: what was begun and not finished has failed, and the error is printed elsewhere.
 type Bar struct {
 	out    io.Writer
 	width  func() int
@@ -67,7 +67,7 @@ const (
 	drawEvery = 100 * time.Millisecond
 )
 
-// NewBar draws on out, a terminal of so many columns.
+// NewBar returns a bar that draws on out, a terminal whose columns width returns.
 func NewBar(out io.Writer, width func() int) *Bar {
 	return &Bar{out: out, width: width, val: math.NaN(), kept: map[string]bool{}}
 }
@@ -79,7 +79,7 @@ func (b *Bar) On(e Event) {
 	switch e := e.(type) {
 	case Started:
 		b.close() // of a run that failed, where another follows
-		b.say(opening(e))
+		b.print(opening(e))
 		b.metric = e.Metric
 		b.pace.start(e.Epochs)
 		b.task, b.done, b.total = training, int64(e.FirstEpoch), int64(e.Epochs)
@@ -89,10 +89,10 @@ func (b *Bar) On(e Event) {
 	case Progress:
 		b.progress(e)
 	case Note:
-		b.say(b.colors.Note(e.Text))
+		b.print(b.colors.Note(e.Text))
 	case Done:
 		b.close()
-		b.say(closing(e, b.metric))
+		b.print(closing(e, b.metric))
 	}
 }
 
@@ -116,7 +116,7 @@ func (b *Bar) epoch(e Epoch) {
 	b.refresh()
 }
 
-// progress shows a task. That of a full bar is over, whatever its goroutines still report.
+// progress shows a task. A task whose bar is full is over, whatever its goroutines still report.
 // REQUIRES: mu held.
 func (b *Bar) progress(e Progress) {
 	if e.Task == b.task && b.full() {
@@ -179,9 +179,9 @@ func (b *Bar) line(width int) string {
 	return line
 }
 
-// say prints a line above the bar.
+// print writes a line above the bar.
 // REQUIRES: mu held.
-func (b *Bar) say(s string) {
+func (b *Bar) print(s string) {
 	fmt.Fprint(b.out, "\r\x1b[K"+Wrap(s+"\n", b.width()))
 	if !b.drawn.IsZero() {
 		b.draw()
@@ -195,7 +195,7 @@ func (b *Bar) endLine() {
 	b.drawn = time.Time{}
 }
 
-// close ends the bar: that of training stays, in its last state.
+// close ends the bar; training's stays, in its last state.
 // REQUIRES: mu held.
 func (b *Bar) close() {
 	switch {

@@ -14,7 +14,7 @@ import (
 // Event is one of the types below.
 type Event interface{ event() }
 
-// Listener is told every event of a run.
+// Listener receives every event of a run.
 type Listener interface{ On(Event) }
 
 // Func makes a function a Listener.
@@ -22,7 +22,7 @@ type Func func(Event)
 
 func (f Func) On(e Event) { f(e) }
 
-// All tells several listeners each event, in order. Nil ones are left out.
+// All passes each event to several listeners, in order. Nil ones are left out.
 func All(listeners ...Listener) Listener {
 	return Func(func(e Event) {
 		for _, l := range listeners {
@@ -80,8 +80,8 @@ type Saved struct {
 type Note struct {
 	Text  string
 	Minor bool `json:",omitempty"`
-	// Settings are what the run has chosen itself, by what it measured: with them, another
-	// chooses the same.
+	// Settings are what the run chose by measuring. A run that is given them chooses the
+	// same.
 	Settings map[string]string `json:",omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 //
 //	{"event":"epoch","time":"2025-01-01T00:00:00Z","epoch":3,"loss":1.25,…}
 //
-// Names are those of the fields, in lower case with underscores; a number that
+// Names are the fields' names, in lower case with underscores; a number that
 // is not finite is null. Spans are left out: the trace file is for them.
 type JSONLines struct {
 	w   io.Writer

@@ -14,7 +14,7 @@ func Width(f *os.File) int {
 	return columns
 }
 
-// Size is that of a terminal, in columns and rows.
+// Size returns the columns and rows of a terminal.
 func Size(f *os.File) (columns, rows int) {
 	if os.Getenv("TERM") == "dumb" {
 		return 0, 0
@@ -25,7 +25,7 @@ func Size(f *os.File) (columns, rows int) {
 // Colors are the colors of text on a terminal; the zero value has none.
 type Colors bool
 
-// ColorsOf are those of f: none if it is no terminal, or with NO_COLOR (no-color.org).
+// ColorsOf returns the colors for f: none if it is no terminal, or if NO_COLOR is set (no-color.org).
 func ColorsOf(f *os.File) Colors { return Colors(os.Getenv("NO_COLOR") == "" && Width(f) > 0) }
 
 func (c Colors) Bold(s string) string   { return c.paint("1", s) }
@@ -119,7 +119,7 @@ func lastSpace(line string, width int) int {
 	return last
 }
 
-// shown is the number of columns of s: that of its runes, without those that change colors.
+// shown is the number of columns of s: its runes without escape sequences.
 func shown(s string) (n int) {
 	for len(s) > 0 {
 		size, columns := next(s)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// size is that of a terminal; 0: it is none.
+// size returns the columns and rows of a terminal; 0 if f is not one.
 func size(f *os.File) (columns, rows int) {
 	s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

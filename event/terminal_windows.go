@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// size is that of a console that understands escape sequences; 0: it is none.
+// size returns the columns and rows of a console that understands escape sequences; 0 if f is not one.
 func size(f *os.File) (columns, rows int) {
 	h := windows.Handle(f.Fd())
 	var mode uint32

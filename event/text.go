@@ -119,7 +119,7 @@ func (p *pace) start(total int) {
 	p.times = append(p.times[:0], p.now())
 }
 
-// tick records that so many epochs are done. ok is false until a rate is known.
+// tick records the number of epochs that are done. ok is false until a rate is known.
 func (p *pace) tick(done int) (perSecond float64, left time.Duration, ok bool) {
 	if len(p.times) == 0 {
 		return 0, 0, false

@@ -46,7 +46,7 @@ func FromEdges(n int, src, dst []uint32, weights []float32, opt BuildOptions) (*
 //
 // It is a stable counting sort by target. Each of several blocks of edges counts
 // and places its own edges, so no two cores write the same counter and the result
-// is that of one core. Rows are then sorted separately, in cache.
+// equals one core's. Rows are then sorted separately, in cache.
 func FromSource(n int, m int64, weighted bool, source EdgeSource, opt BuildOptions) (*CSR, error) {
 	stored := m
 	if opt.Symmetrize {

@@ -62,7 +62,7 @@ func (l *Labels) Has(v int) bool {
 // Row is the marks of vertex v, when there are several labels per vertex.
 func (l *Labels) Row(v int) []uint8 { return l.Multi[v*l.Classes : (v+1)*l.Classes] }
 
-// Numbers are those of vertex v to be predicted, when labels are numbers.
+// Numbers returns the values of vertex v to be predicted, when labels are numbers.
 func (l *Labels) Numbers(v int) []float32 { return l.Values[v*l.Classes : (v+1)*l.Classes] }
 
 // Len is the number of vertices.

@@ -48,7 +48,7 @@ func faults(read func() int64) (fault bool) {
 	return read() < 0
 }
 
-// A file that was replaced by another is none that was cut off.
+// A file that was replaced by another does not count as truncated.
 func TestReplacedIsNotShrunk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	write(t, dir, small(Dense), nil)

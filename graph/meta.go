@@ -156,7 +156,7 @@ func (m *Meta) validate() error {
 	return m.Features.validate()
 }
 
-// validate checks that columns and scale are as many as there are features.
+// validate checks that there is one column and one scale per feature.
 func (f *FeatureMeta) validate() error {
 	switch {
 	case f == nil:

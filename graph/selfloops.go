@@ -3,7 +3,7 @@ package graph
 // WithSelfLoops returns the graph with exactly one self-loop per vertex, which is
 // what PyG's GCNConv and GATConv do before they aggregate. In a weighted graph a
 // vertex keeps the weight of the (last) loop it had; a new loop weighs 1. The features
-// of a loop are the mean of those of the vertex's other in-edges, zeros without any.
+// of a loop are the mean over the vertex's other in-edges, zeros without any.
 // Rows that were in ascending order stay so.
 func (g *CSR) WithSelfLoops() *CSR {
 	return g.rebuild(func(v uint32, u uint32) bool { return u != v }, true)

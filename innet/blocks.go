@@ -15,8 +15,8 @@ type Graph struct {
 	Shuffled bool
 }
 
-// Cut divides a graph of so many vertices into parts of at most limit vertices: the part of
-// each. Edges are as in Graph. Limits that are not kept cost time, not correctness.
+// Cut divides a graph into parts of at most limit vertices and returns the part of each
+// vertex. Edges are as in Graph. Limits that are not kept cost time, not correctness.
 type Cut func(vertices int, src, dst []uint32, parts, limit int) ([]uint32, error)
 
 // Block is rows and aggregators that pass the switch together.

@@ -46,7 +46,7 @@
 //     it was last added (one register). Duplicated packets are dropped.
 //   - An aggregator keeps the round it is of. The first row of another round resets it, so
 //     that no aggregator is lost, whatever was left in it.
-//   - A sum leaves when the count of its rows is that of the table. Since rows are added at
+//   - A sum leaves when the count of its rows equals the table's. Since rows are added at
 //     most once, it is the sum of exactly those, whatever was lost, repeated or released.
 //   - A packet with the resend flag is never added. It releases the aggregator that it names
 //     and goes to its host as it is. Hosts add such rows themselves, as the same integers:

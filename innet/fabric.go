@@ -26,7 +26,7 @@ type Fabric interface {
 	Shared(make func() (any, error)) (any, error)
 }
 
-// JoinOptions are what a host says of its job.
+// JoinOptions describe a host's job to the switch.
 type JoinOptions struct {
 	Units  int   // of a row in a packet
 	Memory int64 // bytes of registers that a switch may use

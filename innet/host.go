@@ -9,7 +9,7 @@ import (
 
 // Host is one host: a pure step machine. Exchange begins an exchange; until Finished,
 // Receive takes each packet that arrives, and Poll emits what is due and says when to call
-// it again. Times are those of any clock that starts at 0.
+// it again. Times are of any clock that starts at 0.
 type Host struct {
 	plan  *Plan
 	rank  int
@@ -57,8 +57,8 @@ type HostCounts struct {
 	RowBytes   int64 // of their bodies, as far as they are columns of the exchange
 	OtherBytes int64 // headers, padding, repeated rows, fetches, ACKs, barriers
 	Sums, Raw  int64 // results: from the switch, added up here
-	Pulls      int64 // rows asked for
-	Resends    int64 // rows sent again without having been asked for
+	Pulls      int64 // rows pulled
+	Resends    int64 // rows sent again without a pull
 	Marks      int64 // packets with ECN
 }
 
@@ -139,7 +139,7 @@ func (h *Host) Err() error {
 // Shift is the fractional bits of the last exchange.
 func (h *Host) Shift() int { return h.shift }
 
-// Waiting says what is waited for.
+// Waiting describes what the host waits for.
 func (h *Host) Waiting() string {
 	switch {
 	case h.x == nil:
@@ -164,7 +164,7 @@ func (h *Host) blockNumber() int {
 
 func (h *Host) block() *Block { return h.plan.Blocks[h.blockNumber()] }
 
-// columns are those of this round.
+// columns returns the columns of this round.
 func (h *Host) columns() (lo, hi int) {
 	lo = h.step / (h.x.Hi - h.x.Lo) * h.lanes()
 	return lo, min(lo+h.lanes(), h.x.Width)
@@ -371,7 +371,7 @@ func (h *Host) deliver(slot uint32, sum []int64) {
 	h.x.Add(h.block().Slots[slot], lo, h.out)
 }
 
-// acknowledged is which slots of another host have their sums.
+// acknowledged records which slots of another host have their sums.
 func (h *Host) acknowledged(p *Packet) {
 	for w, word := range p.Body {
 		for set := uint32(word); set != 0; set &= set - 1 {
@@ -426,7 +426,7 @@ func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration
 	return min(next, h.sendACK(now, emit), h.resend(now))
 }
 
-// header is that of a packet of this round.
+// header returns the header of a packet of this round.
 func (h *Host) header(flags uint8) Header {
 	return Header{Flags: flags, Block: uint16(h.blockNumber()), Units: uint8(h.units), From: uint16(h.rank), Last: h.last,
 		Round: h.round, Job: h.job}
@@ -485,7 +485,7 @@ func (h *Host) rowHeader(row uint32) Header {
 	return head
 }
 
-// emitRaw sends a row to one host, past the aggregators.
+// emitRaw sends a row to one host; it bypasses the aggregators.
 func (h *Host) emitRaw(a answer, body []int32, emit func(p *Packet)) {
 	p := &Packet{Header: h.rowHeader(a.row), Body: h.fixed(a.row, body)}
 	p.Flags, p.Destination, p.To = Resend, a.slot, a.to
@@ -513,7 +513,7 @@ func (h *Host) fixed(row uint32, body []int32) []int32 {
 	return body
 }
 
-// pull asks for the rows of slots whose sums did not come.
+// pull requests the rows of slots whose sums did not come.
 func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
 	if len(h.r.overflow) > 0 {
 		h.ask(h.r.overflow, emit)
@@ -544,12 +544,12 @@ func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
 	return h.r.pullAt
 }
 
-// retry is the wait after so many attempts.
+// retry returns the wait after this number of attempts.
 func (h *Host) retry(attempts int) time.Duration {
 	return min(h.opt.Retry<<min(attempts, 20), h.opt.MaxTimeout)
 }
 
-// ask sends the owners of rows a list of those that slots need and that are not here.
+// ask sends each owner the list of its rows that slots need and that are not here.
 func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
 	b, asked, lists, rows := h.block(), map[uint32]bool{}, make([][]int32, h.plan.Hosts), 0
 	for _, slot := range slots {
@@ -577,7 +577,7 @@ func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
 	}
 }
 
-// sendACK tells all hosts which slots have their sums, where a block takes so long that
+// sendACK sends all hosts which slots have their sums, where a block takes so long that
 // rows might be sent again.
 func (h *Host) sendACK(now time.Duration, emit func(p *Packet)) time.Duration {
 	switch {

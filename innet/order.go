@@ -32,7 +32,7 @@ func Order(ptr, adj []uint32) []uint32 {
 	return order
 }
 
-// byDegree are the vertices, those of most neighbours first, equal ones by number.
+// byDegree returns the vertices, by descending number of neighbours, equal ones by number.
 func byDegree(n int, degree func(v uint32) uint32) []uint32 {
 	most := uint32(0)
 	for v := range uint32(n) {

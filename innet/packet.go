@@ -39,7 +39,7 @@ type Header struct {
 	Job                 uint64
 }
 
-// Packet is one packet. Who is given one may use Body until the call returns.
+// Packet is one packet. A function that receives one may use Body until it returns.
 type Packet struct {
 	Header
 	Body []int32

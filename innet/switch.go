@@ -21,12 +21,12 @@ type Switch struct {
 	state  []aggregator
 	lanes  []int32 // of all aggregators
 	passes passes
-	begun  bool // a packet has said which round it is
+	begun  bool // a packet has announced the round
 
 	below []uint64 // a bit per port below
 }
 
-// aggregator is what there is of one beside its lanes.
+// aggregator is the state of an aggregator beside its lanes.
 type aggregator struct {
 	round    uint32
 	count    uint16
@@ -59,7 +59,7 @@ func NewSwitch(t *Table) *Switch {
 func (s *Switch) Round() uint32 { return s.round }
 
 // Occupied is how many aggregators hold rows of the round that is under way. When a round
-// ends, those of the next are none.
+// ends it is 0 until rows of the next arrive.
 func (s *Switch) Occupied() (n int) {
 	for i := range s.state {
 		if s.state[i].count > 0 && s.state[i].round == s.round {
@@ -103,7 +103,7 @@ func (s *Switch) Handle(port int, p *Packet, emit Emit) Took {
 	return Took{}
 }
 
-// begin goes on to a round. What was left in registers is of others.
+// begin starts a round. What was left in registers belongs to other rounds.
 func (s *Switch) begin(round uint32, last uint16) {
 	if !s.begun { // 0 in a register must be the number of no round near this one
 		s.begun = true
@@ -120,11 +120,11 @@ func (s *Switch) begin(round uint32, last uint16) {
 }
 
 // late is a packet of a round that is over. All hosts have what they needed of it; one that
-// is still done with it has not heard that the others are.
+// is still done with it has not received that the others are.
 func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 	switch {
 	case p.Has(Done) && port == s.table.Above: // for hosts below
-		s.tell(p, emit)
+		s.announce(p, emit)
 	case p.Has(Done) && p.Round == s.round-1:
 		emit(port, &Packet{Header: Header{Flags: Done, Round: p.Round, Value: s.last, Job: p.Job}})
 	default:
@@ -136,7 +136,7 @@ func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 // barrier counts the hosts, or switches below, that are done.
 func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
 	if port == s.table.Above {
-		s.tell(p, emit)
+		s.announce(p, emit)
 		s.begin(s.round+1, p.Value)
 		return Took{}
 	}
@@ -157,19 +157,19 @@ func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
 		emit(s.table.Above, all)
 		return Took{}
 	}
-	s.tell(all, emit)
+	s.announce(all, emit)
 	s.begin(s.round+1, s.value)
 	return Took{}
 }
 
-// tell multicasts that a round is over.
-func (s *Switch) tell(p *Packet, emit Emit) {
+// announce multicasts that a round is over.
+func (s *Switch) announce(p *Packet, emit Emit) {
 	for _, port := range s.table.Below {
 		emit(int(port), p)
 	}
 }
 
-// multicast sends a packet to all ports but that it came from.
+// multicast sends a packet to all ports but the one it came from.
 func (s *Switch) multicast(from int, p *Packet, emit Emit) {
 	for _, port := range s.table.Below {
 		if int(port) != from {

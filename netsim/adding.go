@@ -22,7 +22,7 @@ type SwitchOptions struct {
 	Steady bool
 }
 
-// DefaultPasses are those of a switch with four pipelines of 1.25 GHz.
+// DefaultPasses is the passes per second of a switch with four pipelines of 1.25 GHz.
 const DefaultPasses = 5e9
 
 // onFabric is an endpoint in a network whose switches add.
@@ -32,7 +32,7 @@ type onFabric struct {
 	rank int
 }
 
-// shared is made by one rank for all.
+// shared is a value that one rank makes for all.
 type shared struct {
 	once  sync.Once
 	value any
@@ -142,7 +142,7 @@ func (a *adding) build(p *innet.Plan) error {
 	return nil
 }
 
-// rowDSCP is the code point of rows and sums: that of rows on the wire.
+// rowDSCP is the code point of rows and sums, the same as of rows on the wire.
 const rowDSCP = 40
 
 func (a *adding) program(t *innet.Table) (*program, error) {
@@ -171,7 +171,7 @@ type leaving struct {
 	p    *innet.Packet
 }
 
-// handle is a packet that has arrived at the switch. What follows from it leaves when all its
+// handle takes a packet that has arrived at the switch. What follows from it leaves when all its
 // passes are over.
 func (p *program) handle(port int, in *innet.Packet) {
 	var out []leaving
@@ -232,7 +232,7 @@ type switchHost struct {
 
 func (h *switchHost) Memory() int64 { return h.a.memory }
 
-// Leaves are those that have workers.
+// Leaves returns the leaves that have workers.
 func (h *switchHost) Leaves() int {
 	top := h.a.net.top
 	if top.Kind == "star" {

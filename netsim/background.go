@@ -24,7 +24,7 @@ type Background struct {
 // two points the logarithm of the size is uniform.
 type Sizes []SizePoint
 
-// SizePoint says that this part of all transfers has at most so many bytes.
+// SizePoint is a point of a distribution: this part of all transfers has at most these bytes.
 type SizePoint struct {
 	Bytes float64
 	Part  float64
@@ -54,7 +54,7 @@ func (s Sizes) At(part float64) int64 {
 	return int64(math.Round(a.Bytes * math.Pow(b.Bytes/a.Bytes, u)))
 }
 
-// Validate reports what cannot be.
+// Validate reports impossible settings.
 func (b *Background) Validate() error {
 	if !(b.Load >= 0 && b.Load < 1) {
 		return fmt.Errorf("background traffic: found a load of %g, want 0 to less than 1 of the hosts' rate", b.Load)
@@ -119,7 +119,7 @@ func (t *Traffic) ended(x *Transfer) {
 	t.Slowdown = append(t.Slowdown, float64(x.End-x.Start)/float64(alone))
 }
 
-// Quantile is that of some values, which it sorts; 0 of none.
+// Quantile returns a quantile of values, which it sorts; 0 if there are none.
 func Quantile(values []float64, part float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -30,7 +30,7 @@ func TestHadoopSizes(t *testing.T) {
 	}
 }
 
-// The arrivals are those of the load, they are Poisson, and the seed decides them.
+// The arrivals make the load, they are Poisson, and the seed decides them.
 func TestBackground(t *testing.T) {
 	run := func(seed uint64) (*Traffic, *Stats) {
 		n := network(t, "packet", "leaf-spine leaves=4 spines=4 hosts=4 rate=10Gbps ecn=60KB")

@@ -131,7 +131,7 @@ func (f *fabric) joinAll(a, b []int32) {
 	}
 }
 
-// buildFatTree is that of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008): k pods of k/2 edge
+// buildFatTree builds the fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008): k pods of k/2 edge
 // and k/2 aggregation switches, k*k/4 core switches, k/2 hosts per edge switch.
 func (f *fabric) buildFatTree() {
 	half := f.top.K / 2

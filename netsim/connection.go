@@ -9,9 +9,9 @@ type Supply func() (bytes int64, arrived func(), ok bool)
 
 // Connection sends bytes from one host to another.
 type Connection interface {
-	// Wake says that there are bytes to send.
+	// Wake notifies the connection that there are bytes to send.
 	Wake()
-	// Close says that nothing more will be: what the connection has in memory is used again.
+	// Close ends sending: the memory of the connection is used again.
 	Close()
 }
 
@@ -116,7 +116,7 @@ func (n *Packets) Connect(from, to int, dscp uint8, supply Supply) Connection {
 	return c
 }
 
-// newConn is a connection that was closed, or a new one.
+// newConn returns a connection that was closed, or a new one.
 func (n *Packets) newConn() *conn {
 	if k := len(n.closed); k > 0 {
 		c := n.closed[k-1]
@@ -235,7 +235,7 @@ func (c *conn) make(a attempt) int32 {
 	return i
 }
 
-// arrived is a packet at its destination.
+// arrived handles a packet at its destination.
 func (c *conn) arrived(i int32) {
 	n, p := c.net, &c.net.packets[i]
 	s := &n.segments[p.segment]
@@ -260,7 +260,7 @@ func (c *conn) arrived(i int32) {
 	c.reuse()
 }
 
-// dropped is told of a packet that a switch dropped. A sender of datagrams never learns of it.
+// dropped handles a packet that a switch dropped. A sender of datagrams is not notified.
 func (c *conn) dropped(i int32) {
 	if p := &c.net.packets[i]; !c.timed {
 		c.net.settle(p.segment, p.version, p.bit)

@@ -188,7 +188,7 @@ func (c *cluster) advance() bool {
 	}
 }
 
-// deliver hands over what has arrived.
+// deliver gives ranks what has arrived.
 func (c *cluster) deliver() {
 	for _, a := range c.arrived {
 		a.lane.arrive(a.chunk)

@@ -184,7 +184,7 @@ func TestHostTakesTime(t *testing.T) {
 }
 
 // Workers train over simulated networks as they do in a process: the curve is the same, the
-// bytes are those planned, and two runs take the same virtual time.
+// bytes are as planned, and two runs take the same virtual time.
 func TestTrains(t *testing.T) {
 	const workers = 8
 	parts := traintest.CutForServers(t, traintest.Communities(t, 90, false), "random", workers, workers)

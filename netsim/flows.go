@@ -215,7 +215,7 @@ func (f *flow) setEnd() {
 }
 
 // slack is how much later than a change of rates they may be shared out, for a transfer
-// that takes so long. With few flows there is none.
+// of this duration. With few flows it is 0.
 func (n *Flows) slack(takes Time) Time {
 	if len(n.ends) <= manyFlows {
 		return 0

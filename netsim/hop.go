@@ -35,8 +35,8 @@ func (h *hop) next() (int64, func(), bool) {
 	return d.bytes, func() { d.arrived(h.net.marked) }, true
 }
 
-// send sends a datagram. arrived is told whether a queue marked it; of one that is dropped,
-// nothing is told.
+// send sends a datagram. arrived receives whether a queue marked it; it is not called for one
+// that is dropped.
 func (h *hop) send(bytes int64, arrived func(marked bool)) {
 	n := h.net
 	if bytes > n.top.Payload {

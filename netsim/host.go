@@ -12,7 +12,7 @@ import (
 type HostOptions struct {
 	Send, Recv float64       // bytes per second
 	Message    time.Duration // at either end, beside
-	// Processors are those that computing is charged to, by rank; Endpoints gives them their
+	// Processors are charged with computing, by rank; Endpoints gives them their
 	// clock. nil: messages take time, and none from computing.
 	Processors []*Processor
 }
@@ -52,8 +52,8 @@ func (h *host) spend(bytes int, rate float64, begins bool) Time {
 	return h.free
 }
 
-// busy reports whether the processors still move what was begun; a lane that is told so is woken
-// when they are free.
+// busy reports whether the processors still move what was begun; if so the lane is woken when
+// they are free.
 func (h *host) busy(a *lane) bool {
 	if h.free <= h.net.Now() {
 		return false

@@ -12,7 +12,7 @@ type Network interface {
 	Alone(from, to int, bytes int64) Time
 	// MaxChunk is the most bytes that a Supply may give at once.
 	MaxChunk() int64
-	// Now is the time of the simulation, Next that of the next event or Never.
+	// Now is the time of the simulation, Next the time of the next event or Never.
 	Now() Time
 	Next() Time
 	// At calls f at a time.

@@ -101,7 +101,7 @@ func (s *scenarioNS3) run(t *testing.T, program string, transfers []*Transfer) (
 	return r
 }
 
-// ours is the same with netsim. The header is that of UDP, IP and PPP.
+// ours is the same with netsim. The header is the sum of UDP's, IP's and PPP's.
 func (s *scenarioNS3) ours(t *testing.T, transfers []*Transfer) (r resultNS3) {
 	t.Helper()
 	text := fmt.Sprintf("star hosts=%d", s.perLeaf)
@@ -126,7 +126,7 @@ func (s *scenarioNS3) ours(t *testing.T, transfers []*Transfer) (r resultNS3) {
 	return r
 }
 
-// TestAgainstNS3: completion times, queue peaks and drops of UDP are those of ns-3 within 5%.
+// TestAgainstNS3: completion times, queue peaks and drops of UDP agree with ns-3 within 5%.
 func TestAgainstNS3(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling against ns-3 takes 15 s")

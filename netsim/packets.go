@@ -1,6 +1,6 @@
 package netsim
 
-// packet is one on its way, or waiting to be sent again.
+// packet is a packet on its way, or waiting to be sent again.
 type packet struct {
 	next    int32 // in a list
 	conn    int32

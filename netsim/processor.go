@@ -36,10 +36,10 @@ type Processor struct {
 	}
 }
 
-// NewProcessor is the processor of a worker with this clock: that of its endpoint.
+// NewProcessor returns the processor of a worker with this clock, its endpoint's.
 func NewProcessor(clock wire.Clock) *Processor { return &Processor{clock: clock} }
 
-// Charge returns when so many seconds of computing, what was charged before, and messages that
+// Charge returns when these seconds of computing, what was charged before, and messages that
 // were moved meanwhile have passed.
 func (p *Processor) Charge(seconds float64) {
 	p.mu.Lock()
@@ -64,8 +64,7 @@ func (p *Processor) Charge(seconds float64) {
 	}
 }
 
-// take takes the processor away from computing for so long, until all messages have been moved
-// that were begun.
+// take interrupts computing for a duration; all messages that were begun are moved by until.
 func (p *Processor) take(d time.Duration, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

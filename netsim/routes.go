@@ -3,7 +3,7 @@ package netsim
 import "math/bits"
 
 // routes has, for each host that something was sent to, the shortest paths from all
-// switches. They are found when they are first asked for, so that memory goes with what is in
+// switches. They are computed on first use, so that memory grows with what is in
 // use. Hosts do not forward.
 type routes struct {
 	f       *fabric

@@ -51,7 +51,7 @@ type Topology struct {
 // Kinds are the topologies that there are.
 var Kinds = []string{"star", "leaf-spine", "fat-tree", "rail"}
 
-// DefaultTopology is a star of 8 hosts at 25 Gbps. The header is that of TCP over Ethernet.
+// DefaultTopology is a star of 8 hosts at 25 Gbps. The header has the size of TCP's over Ethernet.
 func DefaultTopology() Topology {
 	return Topology{Kind: "star", Hosts: 8, Rate: 25 * Gbps, Delay: Microsecond, Queues: 8, Routing: "ecmp",
 		Payload: 1460, Header: 78, Window: 1 << 20, Control: "dctcp"}
@@ -134,7 +134,7 @@ type setting struct {
 	bytes bool   // it is an amount of bytes
 }
 
-// settings are those of the text form, in the order in which String writes them.
+// settings returns the settings of the text form, in the order in which String writes them.
 func (t *Topology) settings() []setting {
 	return []setting{
 		{"hosts", "star leaf-spine", &t.Hosts, false}, {"leaves", "leaf-spine", &t.Leaves, false},

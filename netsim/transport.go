@@ -6,7 +6,7 @@ import (
 	"starling/wire"
 )
 
-// rank is the transport of one.
+// rank is the transport of one rank.
 type rank struct {
 	cluster *cluster
 	number  int
@@ -76,7 +76,7 @@ func (r *rank) end(do func(*link)) {
 	})
 }
 
-// over says that the rank has ended.
+// over records that the rank has ended.
 func (r *rank) over() {
 	r.cluster.running--
 	close(r.ended)
@@ -105,7 +105,7 @@ func (l *link) put(m *wire.Message) {
 	lane.conn.Wake()
 }
 
-// lane is that of a code point, opened with the first message.
+// lane returns the lane of a code point, which the first message opens.
 func (l *link) lane(dscp uint8) *lane {
 	for _, a := range l.lanes {
 		if a.dscp == dscp {

@@ -156,7 +156,7 @@ func preferential(r *rand.Rand, n, degree int) *graph.CSR {
 	return s.graph()
 }
 
-// equalBlocks is a planted partition: every vertex has so many edges inside its block and outside.
+// equalBlocks is a planted partition: inside and outside are the edges of a vertex in its block and to others.
 func equalBlocks(r *rand.Rand, n, blocks int, inside, outside float64) *graph.CSR {
 	s := newEdgeSet(n)
 	place := r.Perm(n)

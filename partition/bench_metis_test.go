@@ -31,14 +31,13 @@ import (
 // STARLING_BENCH_DIR keeps the generated graphs between runs; STARLING_BENCH_GRAPHS
 // (block,rmat,mesh), STARLING_BENCH_PARTS (4,16,64) and STARLING_BENCH_SEEDS (3)
 // choose a part of it. Every run is a process of its own, so that its peak memory
-// is its own. Ratios are ours over gpmetis's, best of the seeds: time-ratio is that of
-// the call alone on both sides (gpmetis's own figure), process-time-ratio that of
-// whole processes, where gpmetis reads text and ours what it has: the same text of
-// the mesh, our own files of the others. memory-ratio is that of whole processes too,
-// growth-ratio that of what each holds beyond what it holds for a ring of 64 vertices.
-// command-time-ratio and command-memory-ratio are those of starling partition, which reads
-// our own files and reports what the parts mean for training, to gpmetis, which reads text
-// and writes the parts.
+// is its own. Ratios are ours over gpmetis's, best of the seeds: time-ratio compares the
+// calls alone (gpmetis's own figure), process-time-ratio whole processes, where gpmetis
+// reads text and ours the same text of the mesh, our own files of the others. memory-ratio
+// compares whole processes too, growth-ratio the memory beyond what each holds for a ring
+// of 64 vertices. command-time-ratio and command-memory-ratio compare starling partition,
+// which reads our own files and reports what the parts mean for training, with gpmetis,
+// which reads text and writes the parts.
 func BenchmarkMultilevel(b *testing.B) {
 	metis, err := exec.LookPath("gpmetis")
 	if err != nil {

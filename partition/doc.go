@@ -18,14 +18,14 @@
 //
 // Vertices are renumbered so that each part is one range: part k owns
 // offsets[k] to offsets[k+1]-1. Owner and local number of a vertex are a binary
-// search and a subtraction. Inside a part any order is valid; Write's is that of
-// order.go, boundary vertices first.
+// search and a subtraction. Inside a part any order is valid; Write uses the one
+// of order.go, boundary vertices first.
 //
 //	book.json              the offsets, sizes, method, servers: the Book
 //	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //
-// A part is a folder of npy arrays, mapped as those of a dataset are. Local
+// A part is a folder of npy arrays, mapped like a dataset's. Local
 // numbers are 0 to core-1 for the core and core to core+halo-1 for the halo:
 //
 //	meta.json              part, counts, the book, and per file its dtype, shape, bytes, CRC-32C

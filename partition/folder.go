@@ -105,7 +105,7 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 // holds is what is in a folder, by the file that marks it.
 var holds = map[string][]string{bookFile: {bookFile, "part[0-9]*"}, partFile: {partFile, "*.npy"}}
 
-// free refuses to replace anything but a partition, and that only when told to.
+// free refuses to replace anything but a partition, and does that only with overwrite.
 func free(dir, marker string, overwrite bool) error {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {

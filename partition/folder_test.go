@@ -277,7 +277,7 @@ func TestPartsLiveAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
-		t.Fatal("written over without being told to:", err)
+		t.Fatal("replaced without overwrite:", err)
 	}
 	opt.Overwrite = true
 	for _, in := range []string{opt.Dir, dirs[1]} {

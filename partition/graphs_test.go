@@ -121,7 +121,7 @@ func open(t testing.TB, dir string) *graph.Dataset {
 	return d
 }
 
-// blocks is a graph with so many communities, shuffled among the vertices.
+// blocks is a graph of communities that are shuffled among the vertices.
 func blocks(r *rand.Rand, n, communities, degree int, inside float64) *graph.CSR {
 	home := make([]int, n)
 	members := make([][]uint32, communities)

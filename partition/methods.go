@@ -69,8 +69,8 @@ func find(name string) (entry, error) {
 }
 
 // By partitions with the named method. Every part gets at least one vertex. A
-// constraint that cannot be met is an Unbalanced error, beside which the parts
-// are those of the best found.
+// constraint that cannot be met is an Unbalanced error, and the parts
+// beside it are the best found.
 func By(ctx context.Context, method string, p *Problem) ([]uint32, error) {
 	e, err := find(method)
 	if err != nil {

@@ -192,7 +192,7 @@ func TestG3NeverWorsensRemoteBalance(t *testing.T) {
 	})
 }
 
-// The counts that swaps keep in O(degree) are those of a recount, after any moves.
+// The counts that swaps keep in O(degree) equal a recount, after any moves.
 func TestG3CountsStayExact(t *testing.T) {
 	seeds(t, 30, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 5+r.IntN(60))
@@ -219,7 +219,7 @@ func TestG3CountsStayExact(t *testing.T) {
 			}
 			here, there := s.remote[s.side[side]]-was[s.side[side]], s.remote[s.side[1-side]]-was[s.side[1-side]]
 			if there != int64(to) || here > int64(from) { // repeated edges make leaving look dearer than it is
-				t.Fatalf("cost said %d, %d; it was %d, %d", from, to, here, there)
+				t.Fatalf("cost returned %d, %d; it was %d, %d", from, to, here, there)
 			}
 		}
 	})

@@ -147,7 +147,7 @@ func TestMultilevelMeshTuning(t *testing.T) {
 	}
 }
 
-// A graph said to be symmetric is partitioned as one that is found to be.
+// A graph declared symmetric is partitioned as one that is found to be.
 func TestMultilevelTrustsSymmetric(t *testing.T) {
 	g := graphtest.Mesh(t, 40, 30)
 	p := &Problem{Graph: g, Parts: 5, Seed: 3}

@@ -35,8 +35,8 @@ type Block struct {
 	// The in-edges of destination i come from Indices[Indptr[i]:Indptr[i+1]].
 	Indptr  []int64
 	Indices []uint32
-	// Weights are those of edges, RowWeights of all edges of a destination; they
-	// multiply. Empty: one each.
+	// Weights has one number per edge, RowWeights one per destination for all its
+	// edges; they multiply. Empty: all are one.
 	Weights    []float32
 	RowWeights []float32
 	// Places are the edges' positions in the graph; only if edges have features there.
@@ -62,7 +62,7 @@ type Sampler interface {
 	Sample(b *Batch, epoch, number int)
 }
 
-// Block is that of a layer.
+// Block returns the block of a layer.
 func (b *Batch) Block(layer int) *Block {
 	if len(b.Blocks) == 1 {
 		return &b.Blocks[0]
@@ -139,7 +139,7 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// BatchKey is that of all draws for a batch.
+// BatchKey returns the key of all draws for a batch.
 func BatchKey(seed uint64, epoch, number int) rng.Key {
 	return rng.New(seed).Fold(useSample).Fold(uint64(epoch)).Fold(uint64(number))
 }

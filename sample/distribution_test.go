@@ -87,7 +87,7 @@ func TestWeightedInclusion(t *testing.T) {
 		key := rng.New(9).Fold(uint64(i))
 		got, sum := c.repeatedByWeight(nil, key, 0, 12, 3)
 		if math.Abs(sum-total) > 1e-9 {
-			t.Fatalf("the weights sum to %g, said %g", total, sum)
+			t.Fatalf("the weights sum to %g, not %g", total, sum)
 		}
 		for _, e := range got {
 			times[e]++

@@ -10,7 +10,7 @@ import (
 	"starling/rng"
 )
 
-// oneVertex has so many in-edges, from vertices 1 on.
+// oneVertex is a graph whose vertex 0 has degree in-edges, from vertices 1 on.
 func oneVertex(degree int) *graph.CSR {
 	g := &graph.CSR{Indptr: make([]int64, degree+2)}
 	for u := range degree {

@@ -28,7 +28,7 @@ type EdgeSplit struct {
 	Train, Val, Test Pairs
 }
 
-// EdgeSets is which pairs are held out: a function of the seed and of a pair's ids.
+// EdgeSets decides which pairs are held out: a function of the seed and of a pair's ids.
 type EdgeSets struct {
 	key       rng.Key
 	val, test float64

@@ -14,7 +14,7 @@ import (
 // are sources too, so that a vertex's own row is always available.
 type layerwise struct {
 	graph   *graph.CSR
-	draws   []int // per layer, from the last one, that of the seed vertices, to the first
+	draws   []int // per layer, from the last one, which has the seed vertices, to the first
 	seed    uint64
 	degrees []float64
 	order   *Order

@@ -28,7 +28,7 @@ type Neighbour struct {
 	// SeedVertices are the training vertices, Size how many make a batch.
 	SeedVertices []uint32
 	Size         int
-	// Fanouts are per layer, from the last one, that of the seeds, to the first;
+	// Fanouts are per layer, from the last one, which has the seeds, to the first;
 	// All takes every neighbour.
 	Fanouts  []int
 	Replace  bool
@@ -37,7 +37,7 @@ type Neighbour struct {
 	ByID bool
 	Seed uint64
 	// IDs are the dataset's ids of the graph's rows, and Order its order of their entries,
-	// where the graph is a part: draws are then those of the dataset. nil: it is the dataset's.
+	// where the graph is a part: draws then equal the dataset's. nil: it is the dataset's.
 	IDs   []uint32
 	Order *graph.RowOrder
 

@@ -67,8 +67,8 @@ func (w *Walks) Pair(epoch, i int) (start, met uint32, ok bool) {
 	return start, met, met != start
 }
 
-// WalkKey is that of walk k from a vertex: draw 0 of it says how many steps there are, draw 1+i
-// where step i goes.
+// WalkKey returns the key of walk k from a vertex: its draw 0 is the number of steps, its draw 1+i
+// the direction of step i.
 func WalkKey(seed uint64, epoch int, start uint32, k int) rng.Key {
 	return rng.New(seed).Fold(useWalks).Fold(uint64(epoch)).Fold(uint64(start)).Fold(uint64(k))
 }
@@ -142,7 +142,7 @@ func (s *pairSampler) Sample(b *Batch, epoch, number int) {
 	}
 }
 
-// seeds are the distinct ends, those of positives first.
+// seeds are the distinct ends, of positives first.
 func (s *pairSampler) seeds() []uint32 {
 	s.blocks.table.begin()
 	s.ends = s.ends[:0]

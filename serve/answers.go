@@ -140,7 +140,7 @@ func decide(outputs []float32, task string) Prediction {
 // the dataset was standardized, and the vertices that send to it (each with a weight, or one).
 //
 // Layer by layer its row is computed from its own and its neighbours' inputs of that
-// layer, which are those of the forward pass: the rows of its neighbours do not depend on
+// layer, which the forward pass computed: the rows of its neighbours do not depend on
 // the new vertex, and their degrees stay the same. If the new vertex has no out-edges,
 // this is exact.
 func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []float32) Prediction {

@@ -64,7 +64,7 @@ func graphConv(_ *nn.Config, in, out int, _ bool) Layer {
 	return Layer{Class: "GraphConv", Args: map[string]any{"in_channels": in, "out_channels": out, "aggr": "add"}}
 }
 
-// weightedGIN is of docs/export.md: PyG's GINConv takes no weights.
+// weightedGIN is the module of docs/export.md: PyG's GINConv takes no weights.
 func weightedGIN(c *nn.Config, in, out int, _ bool) Layer {
 	return Layer{Class: "WeightedGIN", Args: map[string]any{}, MLP: []int{in, c.Hidden, out}}
 }

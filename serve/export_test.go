@@ -62,13 +62,13 @@ func TestExportNames(t *testing.T) {
 	}
 }
 
-// TestExportOfWeighted: weights of edges are told, or the model refused where a library's
+// TestExportOfWeighted: the export names weights of edges, or refuses the model where a library's
 // layer would not look at them as ours does.
 func TestExportOfWeighted(t *testing.T) {
 	d := block(t)
 	for _, c := range []struct {
 		model, library string
-		told, refused  bool
+		named, refused bool
 	}{
 		{"gcn", "pyg", true, false}, {"gin", "dgl", true, false}, {"gat", "pyg", false, false}, {"film", "pyg", false,
 			false}, {"sage-pool", "dgl", false, false},
@@ -80,7 +80,7 @@ func TestExportOfWeighted(t *testing.T) {
 		run := trained(t, models[c.model], d)
 		run.Config.EdgeWeights = true
 		e, err := run.Export(c.library, filepath.Join(t.TempDir(), "export"))
-		if errors.Is(err, graph.ErrInput) != c.refused || err == nil && e.EdgeWeights != c.told {
+		if errors.Is(err, graph.ErrInput) != c.refused || err == nil && e.EdgeWeights != c.named {
 			t.Errorf("%s for %s: %+v, %v", c.model, c.library, e, err)
 		}
 	}

@@ -20,14 +20,14 @@ const (
 // Whats are all of them.
 var Whats = []string{Labels, Probabilities, Embeddings}
 
-// Predictions are of all vertices of a dataset: row v is vertex v.
+// Predictions holds predictions for all vertices of a dataset: row v is vertex v.
 type Predictions struct {
 	What     string
 	Vertices int
 	Width    int // numbers per row; 1 for single labels
 
 	Class []int32 // Labels
-	// Probability is of the class of each vertex, beside Class.
+	// Probability is the probability of the class of each vertex, beside Class.
 	Probability []float32
 	Marks       []uint8   // Labels, where a vertex has several
 	Values      []float32 // Probabilities, Embeddings, Labels of regression

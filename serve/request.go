@@ -125,10 +125,10 @@ func refuse(status int, format string, args ...any) error {
 }
 
 // readBody reads a whole request. One that announces too large a body is refused at once.
-func readBody(r io.Reader, said, most int64) ([]byte, error) {
+func readBody(r io.Reader, announced, most int64) ([]byte, error) {
 	tooLarge := refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time",
 		most)
-	if said > most {
+	if announced > most {
 		return nil, tooLarge
 	}
 	b, err := io.ReadAll(r)
@@ -179,7 +179,7 @@ func decode(b []byte, into any) error {
 	return nil
 }
 
-// named is a list of vertices, at most as many as a request may name.
+// named returns a list of vertices, no longer than a request may name.
 func (s *Server) named(field string) list[vertexName] {
 	return list[vertexName]{field: field, most: s.limits.Vertices}
 }

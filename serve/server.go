@@ -189,7 +189,7 @@ var errBusy = refuse(http.StatusServiceUnavailable,
 // mostHeld bounds the bytes of all requests and answers in flight.
 const mostHeld = 512 << 20
 
-// hold counts n bytes more. A single request may have as many as other limits allow.
+// hold counts n bytes more. Other limits bound a single request.
 func (c *counted) hold(n int) bool {
 	c.n += int64(n)
 	all := c.s.held.Add(int64(n))

@@ -42,7 +42,7 @@ type Config struct {
 	WeightsCRC32C string `json:"weights_crc32c"`
 	// ClassNames are what the classes are called; none: their numbers.
 	ClassNames []string `json:"class_names,omitempty"`
-	// Features are those it was trained on: their columns, and what they were standardized by.
+	// Features describes the features it was trained on: their columns, and what they were standardized by.
 	Features *graph.FeatureMeta `json:"features,omitempty"`
 
 	Classes      int             `json:"classes"`
@@ -74,7 +74,7 @@ type Trained struct {
 	Dir     string
 	Config  Config
 	Weights []nn.Tensor
-	// Embeddings are those of the vertices it was trained on, [vertices, width]; nil: none.
+	// Embeddings are the learnt rows of the vertices it was trained on, [vertices, width]; nil: none.
 	Embeddings *nn.Tensor
 }
 

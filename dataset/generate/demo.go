@@ -126,7 +126,7 @@ func (d *demo) addWords(text string) {
 	}
 }
 
-// ids are like those of a library's catalogue.
+// ids look like a library catalogue's.
 func (d *demo) ids() []string {
 	ids, draw := make([]string, demoPapers), d.key.Fold(scrambleStream)
 	for v := range ids {

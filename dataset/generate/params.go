@@ -34,7 +34,7 @@ type Params struct {
 	Exponent    float64 // of the power law of degrees; above 2
 	MaxDegree   float64 // 0: chosen from the size
 
-	// R-MAT only: the probabilities of three quadrants; that of the fourth is what is left of 1.
+	// R-MAT only: the probabilities of three quadrants; the fourth has the rest to 1.
 	A, B, C float64
 
 	Notes     []string

@@ -12,7 +12,7 @@ import (
 // afterwards, so that they do not correlate with degrees.
 //
 // D. Chakrabarti, Y. Zhan, C. Faloutsos: R-MAT, a recursive model for graph
-// mining, 2004. The defaults are those of Graph500.
+// mining, 2004. The defaults are Graph500's.
 type rmat struct {
 	n      uint64
 	levels int

@@ -298,8 +298,8 @@ func queued(raw syscall.RawConn) (share float64) {
 	return share
 }
 
-// bufferBytes sets a socket's buffers to so many bytes, or to what is allowed, and is what
-// the receive buffer has become.
+// bufferBytes sets a socket's buffers to this number of bytes, or to what is allowed, and
+// returns the size of the receive buffer.
 func bufferBytes(c *net.UDPConn, bytes int) (got int) {
 	c.SetReadBuffer(bytes)
 	c.SetWriteBuffer(bytes)

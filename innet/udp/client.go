@@ -57,10 +57,10 @@ type Client struct {
 		host     *innet.Host
 		out      *batch
 		timer    wire.Timer
-		heard    time.Duration // when the switch was last heard
+		received time.Duration // when a packet of the switch last came
 		moved    time.Duration // when a credit last came
 		sent     uint32        // packets
-		credited uint32        // of those, told to have come
+		credited uint32        // of those, acknowledged
 		lost     uint32        // taken for lost: neither
 		finished chan struct{} // closed when the exchange is
 		failed   error
@@ -203,7 +203,7 @@ func answer(conn net.Conn) error {
 // keep watches the control connection and makes another when the switch has been restarted.
 func (c *Client) keep() {
 	for {
-		err := answer(c.control()) // nothing is said unless something is wrong
+		err := answer(c.control()) // an answer comes only if something is wrong
 		if c.isClosed() {
 			return
 		}
@@ -246,7 +246,7 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// end wakes up who waits for the exchange.
+// end wakes the goroutine that waits for the exchange.
 // REQUIRES: mu held.
 func (c *Client) end() {
 	if c.mu.finished != nil {
@@ -260,7 +260,7 @@ func (c *Client) Start(x *innet.Exchange) (wait func(ctx context.Context) error)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	finished := make(chan struct{})
-	c.mu.finished, c.mu.heard = finished, c.now()
+	c.mu.finished, c.mu.received = finished, c.now()
 	if c.mu.failed != nil {
 		c.end()
 	} else {
@@ -361,7 +361,7 @@ func (c *Client) receive() {
 	}
 }
 
-// packet takes one.
+// packet handles a packet.
 // REQUIRES: mu held.
 func (c *Client) packet(b []byte) {
 	b, ok := c.mu.tags.open(b)
@@ -370,7 +370,7 @@ func (c *Client) packet(b []byte) {
 		return
 	}
 	now := c.now()
-	c.mu.heard = now
+	c.mu.received = now
 	if p.Flags&^innet.ECN == creditFlag {
 		if p.Job == c.opt.Job && int32(p.Sequence-c.mu.credited) > 0 {
 			c.mu.credited, c.mu.moved = p.Sequence, now
@@ -384,8 +384,8 @@ func (c *Client) packet(b []byte) {
 // REQUIRES: mu held.
 func (c *Client) poll() {
 	now := c.now()
-	if c.mu.finished != nil && now-c.mu.heard > c.opt.Timeout && c.mu.failed == nil {
-		c.mu.failed = fmt.Errorf("host %d heard nothing from switch %s for %v, waiting for %s", c.opt.Rank, c.opt.Addr,
+	if c.mu.finished != nil && now-c.mu.received > c.opt.Timeout && c.mu.failed == nil {
+		c.mu.failed = fmt.Errorf("host %d received nothing from switch %s for %v, waiting for %s", c.opt.Rank, c.opt.Addr,
 			c.opt.Timeout, c.mu.host.Waiting())
 		c.end()
 	}

@@ -53,7 +53,7 @@ type arrived struct {
 // ErrToken: the other side does not know the token.
 var ErrToken = errors.New("the switch and its hosts have different tokens")
 
-// hello is what a host says of itself.
+// hello is a host's first message.
 type hello struct {
 	Challenge [nonceBytes]byte
 	Proof     [sha256.Size]byte
@@ -72,7 +72,7 @@ type welcome struct {
 	Window    uint32
 }
 
-// proof is what a side shows to know the token.
+// proof is how a side proves that it knows the token.
 func proof(token []byte, side string, challenges ...[nonceBytes]byte) (out [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, token)
 	io.WriteString(mac, side)
@@ -136,7 +136,7 @@ func encodeTable(t *innet.Table) []byte {
 	return b.Bytes()
 }
 
-// decodeTable reads a table of so many hosts.
+// decodeTable reads a table of this number of hosts.
 func decodeTable(b []byte, job uint64, units, hosts int) (*innet.Table, error) {
 	p := &innet.Plan{Hosts: hosts}
 	t := p.Table(job, units)

@@ -97,7 +97,7 @@ func testPlane(t *testing.T, refuse error, why string) {
 	}
 }
 
-// TestNoPlane: where there is none, that is said; with a token none is asked for.
+// TestNoPlane: where there is none, a line says so; with a token none is requested.
 func TestNoPlane(t *testing.T) {
 	o := DefaultServer
 	o.Plane = func(uint16, Send) (Plane, error) { return nil, errors.New("no such thing") }

@@ -33,7 +33,7 @@ type ServerOptions struct {
 	// Plane, if set, makes one for the port that was chosen. Tags are checked by the process
 	// alone: with a token there is none.
 	Plane func(port uint16, send Send) (Plane, error)
-	// Log, if set, is told why the process switches a job that a plane was there for.
+	// Log, if set, receives why the process switches a job that a plane was there for.
 	Log func(line string)
 }
 
@@ -41,7 +41,7 @@ type ServerOptions struct {
 // to the socket; of a job that it has, the process sends those for all hosts on, and takes
 // the job over when another comes.
 type Plane interface {
-	// Install takes a job, with empty registers, whose hosts have a window of so many packets.
+	// Install takes a job, with empty registers, whose hosts have a window of this number of packets.
 	Install(t *innet.Table, window int) error
 	// Join lets packets from an address be a host's, Leave ends that.
 	Join(job uint64, rank int, addr netip.AddrPort) error
@@ -56,7 +56,7 @@ type Plane interface {
 // may wait for others as long as more come.
 type Send func(job uint64, port int, packet []byte, more bool)
 
-// ErrPlane: there is none.
+// ErrPlane: there is no plane.
 var ErrPlane = errors.New("packets cannot be switched below the socket")
 
 // DefaultServer has as much memory as the switches of the paper's simulations.
@@ -105,7 +105,7 @@ type job struct {
 	bytes   int64         // of the table
 	sw      *innet.Switch // nil: before the table comes, and below
 	below   bool          // the plane has it
-	waiting []*member     // to be told that all are there
+	waiting []*member     // to be notified when all have joined
 }
 
 // member is a connected host.
@@ -116,7 +116,7 @@ type member struct {
 	conn     net.Conn
 	tags     *tagger
 	received uint32
-	credited uint32 // of received, told
+	credited uint32 // of received, acknowledged
 	below    time.Time
 }
 
@@ -166,7 +166,7 @@ func (s *Server) newPlane(port uint16) (Plane, error) {
 	})
 }
 
-// addressOf is that of a host, if it is there; what is sent to it is counted.
+// addressOf returns the address of a host, if it has joined; what is sent to it is counted.
 func (s *Server) addressOf(id uint64, port int) (netip.AddrPort, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +263,7 @@ func (s *Server) serve(c net.Conn) {
 	}
 }
 
-// greet lets a host in that knows the token.
+// greet authenticates a host by the token.
 func (s *Server) greet(c net.Conn) (*member, error) {
 	c.SetDeadline(wire.SocketTime(s.opt.Timeout))
 	var challenge [nonceBytes]byte
@@ -295,7 +295,7 @@ func (s *Server) greet(c net.Conn) (*member, error) {
 	return m, nil
 }
 
-// refuse says why it cannot be.
+// refuse sends the reason of a refusal.
 func refuse(c net.Conn, err error) {
 	text := err.Error()
 	c.SetWriteDeadline(wire.SocketTime(time.Second))
@@ -334,13 +334,13 @@ func (s *Server) join(m *member, h *hello) error {
 	s.joinBelow(m)
 	s.mu.members[m.addr] = m
 	j.waiting = append(j.waiting, m)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 
-// tellReady tells hosts that all are there, if they are.
+// notifyReady notifies hosts that all have joined, if they have.
 // REQUIRES: mu held.
-func (s *Server) tellReady(j *job) {
+func (s *Server) notifyReady(j *job) {
 	if j.there < len(j.hosts) || j.table == nil {
 		return
 	}
@@ -380,7 +380,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 	s.mu.memory += t.Registers()
 	s.mu.table += j.bytes
 	s.begin(j)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 
@@ -509,7 +509,7 @@ func (s *Server) switchPackets() {
 	}
 }
 
-// packet handles one.
+// packet handles a packet.
 // REQUIRES: mu held.
 func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 	s.mu.stats.Packets++
@@ -588,7 +588,7 @@ func (s *Server) times() int {
 	return s.opt.Fault()
 }
 
-// credit tells the hosts of a batch how many of their packets have come: when the socket is
+// credit sends the hosts of a batch how many of their packets have come: when the socket is
 // empty, or a quarter of their window has come since.
 // REQUIRES: mu held.
 func (s *Server) credit(in *arrivals, mark uint8, out *batch) {

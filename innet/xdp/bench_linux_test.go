@@ -19,7 +19,7 @@ import (
 	"starling/innet"
 )
 
-// BenchmarkSwitch is rows of one host, each for so many aggregators, and sums of 16 rows for
+// BenchmarkSwitch measures rows of one host, each for d aggregators, and sums of 16 rows for
 // another: on one CPU, without hosts. device=none is the programs alone; device=veth has the
 // kernel make frames that pass a veth, with the programs where they arrive. sent/op leave in
 // the frame of the row that completed them, ring/op are read by the process.
@@ -35,7 +35,7 @@ func BenchmarkSwitch(b *testing.B) {
 
 const benchRows = 1024
 
-// benchTable is that of rows of host 0 and sums for host 1.
+// benchTable returns a table with rows of host 0 and sums for host 1.
 func benchTable(units, d int) *innet.Table {
 	t := (&innet.Plan{Hosts: 2}).Table(1, units)
 	k := innet.TableBlock{Ptr: []uint32{0}}
@@ -67,7 +67,7 @@ func benchmark(b *testing.B, device string, units, d int) {
 	row := (&innet.Packet{Header: innet.Header{Job: 1, Units: uint8(units)}, Body: make([]int32, units*innet.UnitLanes)}).Append(nil)
 	options.Data = frameOf(0, row)
 	flood := flooder(b, options.Data, last)
-	x.inKernel(b, 1, (&innet.Packet{Header: innet.Header{Job: 1, Flags: innet.Done, Round: 1}}).Append(nil)) // it is heard
+	x.inKernel(b, 1, (&innet.Packet{Header: innet.Header{Job: 1, Flags: innet.Done, Round: 1}}).Append(nil)) // its address is known now
 	sums := 0
 	x.plane.wg.Go(func() { x.plane.read(func(uint64, int, []byte, bool) { sums++ }) })
 	before := x.plane.Stats()

@@ -53,7 +53,7 @@ func keyOf(a netip.AddrPort) address {
 	return address{IP: a.Addr().As4(), Port: networkOrder(a.Port())}
 }
 
-// job is the programs and maps of one.
+// job is the programs and maps of one job.
 type job struct {
 	*ebpf.Collection
 	id   uint64
@@ -76,7 +76,7 @@ func fits(t *innet.Table) error {
 	for i := range t.Blocks {
 		b := &t.Blocks[i]
 		if b.Index != nil {
-			return fmt.Errorf("slots that are not those of the plan")
+			return fmt.Errorf("slots differ from the plan's")
 		}
 		for r := range b.Port {
 			if passes := int(b.Ptr[r+1]-b.Ptr[r]) * t.Units; passes > maxPasses {

@@ -13,7 +13,7 @@ import (
 var wallClock = regexp.MustCompile(`\.Round\(0\)|\.UnixNano\(\)|\.UnixMilli\(\)|\.Unix\(\)|\.ModTime\(\)|` +
 	`time\.Unix\(([^1]|1[^,])`)
 
-// meant marks a line whose clock is that of files, which all hosts of a folder share.
+// meant marks a line that reads the file system's clock, which all hosts of a folder share.
 const meant = "// the file system's clock"
 
 // TestClocks: deadlines, waits and ages are never reckoned in the time of day. What is

@@ -12,8 +12,8 @@ import (
 // columns is the most a line of Go or of a page may have; a tab counts four.
 const columns = 120
 
-// narrowRooms are the packages and pages whose lines keep to columns, as plainRooms are those
-// that keep to the glossary. A package is added here once it does; a page by its path.
+// narrowRooms are the packages and pages whose lines keep to columns. A package is added here
+// once it does; a page by its path.
 var narrowRooms = []string{
 	"rng", "disk", "event", "coflow", "collective", "wire/wiretest", "partition/multilevel", "train", "exchange",
 	"cost", "spec", "report", "bench", "run/watch", "internal", "deploy",

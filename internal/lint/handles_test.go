@@ -36,7 +36,7 @@ func TestHandlesAreOpaque(t *testing.T) {
 	})
 }
 
-// exportedFunctions are those of a file, without methods.
+// exportedFunctions returns the exported functions of a file, without methods.
 func exportedFunctions(t *testing.T, path string) map[string]bool {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {

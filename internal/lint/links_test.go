@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,5 +84,72 @@ func TestDeadLinksAreFound(t *testing.T) {
 	}
 	if got := strings.Join(deadLinks(root, "here.md", text), " "); got != "#other gone.md" {
 		t.Errorf("dead links: %s", got)
+	}
+}
+
+// linksOf returns the pages that a page links to, by their paths from the root.
+func linksOf(from, text string) (to []string) {
+	for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+		u, err := url.Parse(m[1])
+		if err == nil && u.Scheme == "" && strings.HasSuffix(u.Path, ".md") {
+			to = append(to, path.Join(path.Dir(from), u.Path))
+		}
+	}
+	return to
+}
+
+// unreachable returns the pages that no chain of links leads to from the starts.
+func unreachable(pages map[string]string, starts ...string) (lost []string) {
+	seen := map[string]bool{}
+	var follow func(string)
+	follow = func(page string) {
+		if text, ok := pages[page]; ok && !seen[page] {
+			seen[page] = true
+			for _, to := range linksOf(page, text) {
+				follow(to)
+			}
+		}
+	}
+	for _, start := range starts {
+		follow(start)
+	}
+	for page := range pages {
+		if !seen[page] {
+			lost = append(lost, page)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// TestPagesAreReachable: links lead from README.md or docs/README.md to every page of the repository, and
+// docs/README.md itself lists every page of its folder.
+func TestPagesAreReachable(t *testing.T) {
+	const index = "docs/README.md"
+	pages := map[string]string{}
+	root, _ := filepath.Abs("../..")
+	walk(t, ".md", func(from string) {
+		text, err := os.ReadFile(filepath.Join(root, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[from] = string(text)
+	})
+	for _, page := range unreachable(pages, "README.md", index) {
+		t.Errorf("no link leads from README.md or %s to %s", index, page)
+	}
+	listed := linksOf(index, pages[index])
+	for page := range pages {
+		if path.Dir(page) == "docs" && page != index && !slices.Contains(listed, page) {
+			t.Errorf("%s does not list %s", index, page)
+		}
+	}
+}
+
+func TestUnreachablePagesAreFound(t *testing.T) {
+	pages := map[string]string{"README.md": "[a](pages/a.md#top)", "pages/a.md": "[b](b.md) `[c](c.md)`",
+		"pages/b.md": "[a](a.md)", "pages/c.md": ""}
+	if got := strings.Join(unreachable(pages, "README.md"), " "); got != "pages/c.md" {
+		t.Errorf("unreachable: %s", got)
 	}
 }

@@ -69,7 +69,7 @@ func Paper(name string) string {
 	return ""
 }
 
-// Simulate runs the cases; done is told every row.
+// Simulate runs the cases; done receives every row.
 func Simulate(ctx context.Context, o Options, done func(Row)) ([]Row, error) {
 	r := &runner{ctx: ctx, opt: o, key: rng.New(o.Seed).Fold(0x1e0), done: done}
 	for _, name := range o.Cases {
@@ -119,7 +119,7 @@ func (r *runner) setting(rows []Row) error {
 //go:embed cases
 var files embed.FS
 
-// plan is that of a case, with some words replaced.
+// plan returns the plan of a case, with some words replaced.
 func plan(name string, replace ...string) *paths.Plan {
 	text, err := files.ReadFile("cases/" + name + ".yaml")
 	if err != nil {
@@ -132,7 +132,7 @@ func plan(name string, replace ...string) *paths.Plan {
 	return paths.NewPlan(f)
 }
 
-// closed is how many requests per second are done with so many outstanding.
+// closed returns the requests per second that are done with this number outstanding.
 func (r *runner) closed(p *paths.Plan, m maker, kind, n, outstanding int) float64 {
 	t := make(paths.Trace, n)
 	for i := range t {

@@ -9,7 +9,7 @@ func (r *run) toNeighbor(w *worker, op *operation) {
 	if to == w { // one stage with several chunks
 		flows = nil
 	}
-	r.start(traits{pipeline, int(op.microbatch), int(op.layer), op.backward}, flows, func() { to.hand(a) })
+	r.start(traits{pipeline, int(op.microbatch), int(op.layer), op.backward}, flows, func() { to.deliver(a) })
 }
 
 // exchange begins the all-to-all of a group when its last member has come.
@@ -101,7 +101,7 @@ func (r *run) reduce(w *worker, layer int) {
 	})
 }
 
-// rings are the flows of a reduce-scatter or an all-gather with so many bytes per parameter:
+// rings returns the flows of a reduce-scatter or an all-gather of width bytes per parameter:
 // each worker sends (n-1)/n of its parameters to the next replica. Experts are replicated in every
 // EP-th replica only.
 func (r *run) rings(stage, width int) (flows []flow) {
@@ -130,7 +130,7 @@ func (r *run) ring(flows []flow, stage, step int, bytes float64) []flow {
 // parameters names a layer's for an iteration.
 type parameters struct{ iteration, layer int }
 
-// parameters reports whether a worker waits for those of a layer.
+// parameters reports whether a worker waits for the parameters of a layer.
 func (r *run) parameters(w *worker, layer int) (waits bool) {
 	key := parameters{w.iteration, layer}
 	if w.iteration == 0 || r.gathered[key] {

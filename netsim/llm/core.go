@@ -55,7 +55,7 @@ type CoreCoflows struct {
 	Most int     `json:"most"`
 }
 
-// result is that of a simulation until now.
+// result returns the result of a simulation until now.
 func (c *core) result(now netsim.Time) *CoreCoflows {
 	var area float64
 	for k := range c.area {

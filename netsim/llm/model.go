@@ -22,7 +22,7 @@ type Model struct {
 	VirtualStages int  // chunks of layers per stage: 1, or more where 1F1B is interleaved
 }
 
-// Models are those of table 5.5. Layers, experts, degrees, sequence and microbatch are the
+// Models returns the models of table 5.5. Layers, experts, degrees, sequence and microbatch are the
 // table's, widths those that the models' authors published.
 func Models() []Model {
 	return []Model{

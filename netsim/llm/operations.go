@@ -6,7 +6,7 @@ type operation struct {
 	backward   bool
 	back       uint8 // of an exchange: 1: from the experts to the tokens' owners
 	microbatch int16
-	layer      int16 // of send and recv: that of the activations' consumer
+	layer      int16 // of send and recv: the layer that consumes the activations
 	seconds    float64
 	experts    bool // compute: seconds are for the mean load of experts
 }

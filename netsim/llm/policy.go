@@ -44,7 +44,7 @@ type Policy struct {
 	matchings bool
 }
 
-// Policies are those that are compared, the baseline first.
+// Policies returns the policies that are compared, the baseline first.
 func Policies() []Policy {
 	return []Policy{
 		{Name: "fifo", Paper: "Megatron-LM: all transfers share links evenly"},

@@ -27,7 +27,7 @@ type Options struct {
 	CountCore bool
 }
 
-// DefaultOptions are those of the paper's simulator where it names them: 100 Gbps. Rates of
+// DefaultOptions returns the options of the paper's simulator where it names them: 100 Gbps. Rates of
 // computing are an A100's: 45% of 312 TFLOPS, NVLink at 300 GB/s per direction.
 func DefaultOptions() Options {
 	return Options{GPUs: 512, Level: "flow", Iterations: 3, FLOPS: 140e12, Inside: 300e9, Piece: 64 << 20, Skew: 0.3}

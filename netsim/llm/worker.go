@@ -73,8 +73,8 @@ func (w *worker) receive(a arrival) (waits bool) {
 	return true
 }
 
-// hand gives a worker what its neighbor sent.
-func (w *worker) hand(a arrival) {
+// deliver gives a worker what its neighbor sent.
+func (w *worker) deliver(a arrival) {
 	if w.waits != nil && *w.waits == a {
 		w.waits = nil
 		w.step()

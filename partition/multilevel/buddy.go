@@ -19,7 +19,7 @@ type buddyArena struct {
 
 // arenaChunk is memory of 1<<chunkBits bytes at a multiple of that.
 //
-// The number of a block is that of its chunk and, in the lower bits, the unit it begins at.
+// The number of a block is its chunk's number and, in the lower bits, the unit it begins at.
 // A free block keeps the numbers of its neighbours in the free list, each plus one, in its
 // own first words.
 type arenaChunk struct {

@@ -38,7 +38,7 @@ func idleCores() int {
 // maxSpinners is how many threads small graphs have work for, beside the caller's.
 const maxSpinners = 3
 
-// startPool starts a pool for r with at most so many threads.
+// startPool starts a pool for r with at most this number of threads.
 func (r *run) startPool(most int) {
 	size := min(r.threads-1, maxSpinners, most)
 	if size == 0 {

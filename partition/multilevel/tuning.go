@@ -1,6 +1,6 @@
 package multilevel
 
-// tuning is what the stages are told, by the kind of graph.
+// tuning holds the settings of the stages for a kind of graph.
 type tuning struct {
 	maxCluster      int64 // the most vertices that become one in a level
 	rounds          int   // of label propagation
@@ -81,7 +81,7 @@ func (g *levelGraph) skewed() bool {
 }
 
 // regular tells whether nearly all vertices have equal degrees, as in a mesh: the variance
-// is below a tenth of the mean, which is that of a random graph.
+// is below a tenth of the mean, to which it is equal in a random graph.
 func (g *levelGraph) regular() bool {
 	squares := 0
 	for v := range uint32(g.n) {

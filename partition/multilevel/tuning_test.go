@@ -64,7 +64,7 @@ func denseStar(star *graph.CSR) *graph.CSR {
 	return g
 }
 
-// repeated is so many copies of a graph side by side.
+// repeated returns copies of a graph side by side.
 func repeated(one *graph.CSR, copies int) *graph.CSR {
 	g := &graph.CSR{Indptr: []int64{0}}
 	for c := range uint32(copies) {

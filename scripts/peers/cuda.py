@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times full-graph training epochs of PyG on a card, on a Starling dataset folder.
+"""Times full-graph training epochs of PyG on a GPU, on a Starling dataset folder.
 
     python3 scripts/peers/cuda.py --data DIR --model gcn --json
 
 As epoch.py, which is for processors: forward, cross-entropy on the training rows, backward and the Adam
-step. The graph is put in order on the card. Forms of the adjacency are those of pyg_models.py; the memory
+step. The graph is put in order on the GPU. Forms of the adjacency are defined in pyg_models.py; the memory
 is what torch's allocator had at most after the data was there.
 """
 
@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore")
 
 
 def adjacency(folder, args):
-    """pyg_models.adjacency, on the card."""
+    """pyg_models.adjacency, on the GPU."""
     import torch
     from torch_geometric import EdgeIndex
     n = folder.nodes

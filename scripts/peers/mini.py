@@ -38,7 +38,7 @@ def arguments():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batches", type=int, default=60, help="counted, after five to warm up; the epoch's time is what they take times how many it has")
     p.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="PyG only: where the model is trained")
-    p.add_argument("--features", choices=["card", "host"], default="card", help="with --device cuda: on the card, or on the host, where the "
+    p.add_argument("--features", choices=["card", "host"], default="card", help="with --device cuda: on the GPU, or on the host, where the "
                    "loader gathers them into pinned memory")
     p.add_argument("--json", action="store_true")
     return p.parse_args()
