@@ -183,7 +183,7 @@ func allowed(from, name, path string) error {
 	if !ours {
 		return nil
 	}
-	to, test := roomOf(pkg), strings.HasSuffix(path, "_test.go")
+	to, test := roomOf(pkg), ofTests(path)
 	switch {
 	case to == "":
 		return fmt.Errorf("%s is in no room of the table", name)
