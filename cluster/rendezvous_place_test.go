@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,11 +170,16 @@ func TestRendezvousAtAddress(t *testing.T) {
 	}
 }
 
+// ports counts the ports that were given to tests, from a start that differs between processes.
+var ports atomic.Uint32
+
+func init() { ports.Store(uint32(os.Getpid()) * 89) }
+
 // freePort is a port without a listener. It is below the range from which the system
 // assigns ports, so that no other process is given it.
 func freePort() int {
 	for {
-		port := 10000 + rand.IntN(20000)
+		port := 10000 + int(ports.Add(1)%20000)
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			l.Close()
 			return port

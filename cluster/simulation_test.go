@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"starling/internal/testseed"
 	"starling/wire"
 )
 
@@ -34,9 +35,9 @@ func TestSimulation(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("STARLING_SIMULATIONS")); err == nil {
 		runs = n
 	}
-	seed := uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64); err == nil {
-		seed, runs = n, 1
+	seed := testseed.New(t)
+	if _, given := testseed.Given(t); given {
+		runs = 1
 	}
 	ends := map[string]int{}
 	faults, longest := 0, time.Duration(0)

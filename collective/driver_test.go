@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"starling/coflow"
+	"starling/internal/testseed"
 	"starling/wire"
 )
 
@@ -129,9 +129,9 @@ func (e *slowEndpoint) RecvAdd(from int, key wire.Key, kind wire.Kind, b []byte,
 // TestSchedules: the driver and the wire together, under random schedules of
 // goroutines and with hardly any space for early messages, always finish.
 func TestSchedules(t *testing.T) {
-	first, count := uint64(0), runs(t, "STARLING_RUNS", 10000)/5
-	if os.Getenv("STARLING_SEED") != "" {
-		first, count = runs(t, "STARLING_SEED", 0), 1
+	first, count := uint64(0), runs(t, 10000)/5
+	if seed, given := testseed.Given(t); given {
+		first, count = seed, 1
 	}
 	for seed := first; seed < first+count; seed++ {
 		synctest.Test(t, func(t *testing.T) { randomSchedule(t, seed) })

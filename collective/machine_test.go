@@ -6,11 +6,14 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"starling/internal/testseed"
 )
 
-// runs is how many random clusters TestAlwaysFinish makes, from the environment
+// runs is the number of random clusters that TestAlwaysFinish makes, from the environment
 // variable STARLING_RUNS; a seed that failed is run alone with STARLING_SEED.
-func runs(t *testing.T, name string, usual uint64) uint64 {
+func runs(t *testing.T, usual uint64) uint64 {
+	const name = "STARLING_RUNS"
 	s := os.Getenv(name)
 	if s == "" && testing.Short() {
 		return usual / 5
@@ -29,9 +32,9 @@ func runs(t *testing.T, name string, usual uint64) uint64 {
 // with the right result.
 func TestAlwaysFinish(t *testing.T) {
 	t.Parallel()
-	first, count := uint64(0), runs(t, "STARLING_RUNS", 10000)
-	if os.Getenv("STARLING_SEED") != "" {
-		first, count = runs(t, "STARLING_SEED", 0), 1
+	first, count := uint64(0), runs(t, 10000)
+	if seed, given := testseed.Given(t); given {
+		first, count = seed, 1
 	}
 	for seed := first; seed < first+count; seed++ {
 		if err := randomCluster(seed); err != nil {

@@ -189,7 +189,7 @@ func readHeader(r io.Reader, size int64) (*graph.NPYHeader, error) {
 	}
 	switch {
 	case h.Descr == "|O":
-		return nil, fmt.Errorf("Python objects, which are not read")
+		return nil, fmt.Errorf("objects of Python, which are not read")
 	case h.Descr[:min(1, len(h.Descr))] == ">":
 		return nil, fmt.Errorf("a big-endian array (save a.astype(a.dtype.newbyteorder('<')) instead)")
 	case h.ItemSize() == 0:

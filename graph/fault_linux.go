@@ -18,18 +18,24 @@ type sigaction struct {
 }
 
 // goHandler is the runtime's handler of SIGBUS, where everything else goes.
+//
+//lint:ignore U1000 onBus, which is assembly, calls it
 var goHandler uintptr
 
 // exitOnFault is above 0 while faults end the process.
 var exitOnFault uintptr
 
 // faulted is 1 when a thread has found a fault.
+//
+//lint:ignore U1000 onBus sets it
 var faulted uintptr
 
 // onBus is the signal handler. The kernel calls it on the thread that faulted, with a C ABI.
+//
+//lint:ignore U1000 onBusAddress returns where it begins
 func onBus()
 
-// onBusAddress is where it begins; Go's own pointer to it would lead to a wrapper.
+// onBusAddress is where onBus begins; Go's own pointer to it would lead to a wrapper.
 func onBusAddress() uintptr
 
 var installFault = sync.OnceFunc(func() {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"starling/dataset/generate"
 	"starling/event"
+	"starling/internal/testseed"
 	"starling/partition"
 	"starling/spec"
 )
@@ -42,12 +41,7 @@ func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // model, so that a run that will not fit is refused before it starts. STARLING_SEED repeats
 // what was drawn.
 func TestDryRunsFindTheMemory(t *testing.T) {
-	seed, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("STARLING_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := testseed.Rand(t)
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
 	out := filepath.Join(t.TempDir(), "parts")
 	cut := spec.DefaultPartition()

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"starling/coflow"
+	"starling/internal/testseed"
 	"starling/wire"
 	"starling/wire/wiretest"
 )
@@ -25,12 +24,9 @@ import (
 // time, fail and panic, by callers that give up, while a rank may end; and compares every
 // outcome with what the model says of it. STARLING_SEED repeats one.
 func TestRandomCalls(t *testing.T) {
-	seeds := 60
-	first, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64)
-	if err == nil {
+	first, seeds := testseed.New(t), 60
+	if _, given := testseed.Given(t); given {
 		seeds = 1
-	} else {
-		first = rand.Uint64N(1 << 40)
 	}
 	for i := range seeds {
 		seed := first + uint64(i)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"starling/internal/testseed"
 )
 
 const faultHeartbeat = 3 // seconds
@@ -41,19 +43,15 @@ var onePlace = placement{"one process", []string{"paused", "coordinator", "coord
 
 // TestRandomFaults injects faults at random moments, as many as STARLING_FAULTS says: no hang, no
 // wrong result, and no more epochs repeated than documented. scripts/faults injects 1,000.
-// STARLING_FAULTS_SEED repeats what was drawn. Most of the time a loss is about to be noticed, so
+// STARLING_SEED repeats what was drawn. Most of the time a loss is about to be noticed, so
 // several runs share the machine.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
-	seed, err := strconv.ParseUint(os.Getenv("STARLING_FAULTS_SEED"), 10, 64)
-	if err != nil {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testseed.New(t)
 	if n == 0 {
 		n = 3
 	}
-	t.Logf("STARLING_FAULTS_SEED=%d", seed)
 	lanes := min(6, (n+9)/10)
 	all := &results{dir: small(t), wants: map[string]wanted{}}
 	all.prepare(t)

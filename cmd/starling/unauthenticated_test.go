@@ -360,10 +360,10 @@ func (j *attackedJob) current(p *port) {
 	}
 }
 
-// ports counts the ports that were given to tests, from a random start.
+// ports counts the ports that were given to tests, from a start that differs between processes.
 var ports atomic.Uint32
 
-func init() { ports.Store(rand.Uint32N(20000)) }
+func init() { ports.Store(uint32(os.Getpid()) * 97) }
 
 // freePort is a port without a listener that no other test was given. It is below the
 // range from which the system assigns ports, so that no other process is given it.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,11 +66,14 @@ func newJob(t testing.TB, r *rand.Rand, hosts, vertices, edges, width, limit int
 	return j
 }
 
+// jobs numbers the jobs of this process.
+var jobs atomic.Uint64
+
 // connect joins all hosts to a switch.
 func (j *testJob) connect(t testing.TB, addr string, units int, token []byte) {
 	t.Helper()
 	ctx := context.Background()
-	job := rand.Uint64()
+	job := jobs.Add(1)
 	for k := range j.plan.Hosts {
 		o := ClientOptions{Addr: addr, Token: token, Job: job, Rank: k, Hosts: j.plan.Hosts, Units: units,
 			Timeout: 20 * time.Second, Host: j.host}

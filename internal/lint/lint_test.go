@@ -48,11 +48,12 @@ var rooms = map[string][]string{
 	"cost":              {"graph", "nn", "partition", "wire", "tensor", "rng"},
 	"train": {"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event",
 		"rng"},
-	"train/full": {"train", "exchange", "store", "cost", "innet",
+	"train/site": {"train", "exchange", "cost", "graph", "nn", "collective", "wire"},
+	"train/full": {"train", "train/site", "exchange", "store", "cost", "innet",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
-	"train/mini": {"train", "train/full", "exchange", "store", "cost",
+	"train/mini": {"train", "train/site", "exchange", "store", "cost",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
-	"train/traintest": {"train", "train/full", "exchange", "collective", "dataset",
+	"train/traintest": {"train", "train/site", "exchange", "collective", "dataset",
 		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
 	"cluster": {"disk", "wire", "nn", "event"},
 	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},
@@ -183,7 +184,7 @@ func allowed(from, name, path string) error {
 	if !ours {
 		return nil
 	}
-	to, test := roomOf(pkg), strings.HasSuffix(path, "_test.go")
+	to, test := roomOf(pkg), ofTests(path)
 	switch {
 	case to == "":
 		return fmt.Errorf("%s is in no room of the table", name)

@@ -118,6 +118,7 @@ func TestPagesTellOfWhatIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		text = goBlock.ReplaceAll(text, nil) // files to write
 		for _, name := range strayNames(string(text), files) {
 			t.Errorf("%s tells of %s, which is not there", page, name)
 		}

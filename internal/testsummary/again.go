@@ -1,47 +1,115 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// runAgain runs the tests that failed once more, package after package, if they are few and nothing else
-// went wrong. The status is that of what failed both times.
+// mostUnsteady is the number of unsteady tests that a run may have and still succeed.
+const mostUnsteady = 1
+
+// failure is a top-level test that failed, with its output and that of its subtests.
+type failure struct {
+	pkg, test, output string
+	seeds             []string // those that it logged, to be repeated
+}
+
+func (f failure) String() string {
+	if len(f.seeds) == 0 {
+		return f.pkg + " " + f.test
+	}
+	return fmt.Sprintf("%s %s (%s=%s)", f.pkg, f.test, seedVar, strings.Join(f.seeds, ", "))
+}
+
+// seedVar is the variable that repeats what a test drew (internal/testseed).
+const seedVar = "STARLING_SEED"
+
+var seed = regexp.MustCompile(seedVar + `=(\d+)`)
+
+// failures are the top-level tests of a package that failed. A test that tries one seed after another logs
+// the one that fails last.
+func (r *results) failures(pkg string) (list []failure) {
+	for _, top := range topLevel(r.failing[pkg]) {
+		f := failure{pkg: pkg, test: top}
+		for _, test := range slices.Sorted(maps.Keys(r.output[pkg])) {
+			if name, _, _ := strings.Cut(test, "/"); name != top {
+				continue
+			}
+			text := strings.Join(r.output[pkg][test], "")
+			f.output += text
+			if found := seed.FindAllStringSubmatch(text, -1); found != nil {
+				f.seeds = append(f.seeds, found[len(found)-1][1])
+			}
+		}
+		slices.Sort(f.seeds)
+		f.seeds = slices.Compact(f.seeds)
+		list = append(list, f)
+	}
+	return list
+}
+
+// runAgain runs each test that failed once more, alone, if they are few and nothing else went wrong. One that
+// passes is unsteady. The status is that of what failed both times, or 1 where too many are unsteady.
 func (r *results) runAgain(command []string, most, status int) (int, error) {
-	failing := r.failing
+	first := r.first
 	if !r.few(most) {
 		return status, nil
 	}
-	r.failing, r.failed = map[string][]string{}, nil
+	r.failing, r.failed, r.first = map[string][]string{}, nil, nil
 	left := 0
-	for _, pkg := range slices.Sorted(maps.Keys(failing)) {
-		tests := topLevel(failing[pkg])
-		r.out.line("again, alone: %s %s", pkg, strings.Join(tests, ", "))
-		got, err := r.run(alone(command, pkg, tests))
+	for _, f := range slices.SortedFunc(slices.Values(first), func(a, b failure) int {
+		return cmp.Compare(a.String(), b.String())
+	}) {
+		got, err := r.repeat(command, f)
 		if err != nil {
 			return status, err
 		}
 		if left = max(left, got); got == 0 {
-			r.passedAgain = append(r.passedAgain, pkg+" "+strings.Join(tests, ", "))
+			r.unsteady = append(r.unsteady, f)
 		}
+	}
+	if len(r.unsteady) > mostUnsteady {
+		left = max(left, 1)
 	}
 	return left, nil
 }
 
-// few says whether failing tests account for every package that failed, and are at most so many. A package
-// without one did not build, or was cut off.
+// repeat runs a test with every seed that it failed with, or once, if it logged none.
+func (r *results) repeat(command []string, f failure) (status int, err error) {
+	r.out.line("again, alone: %v", f)
+	if len(f.seeds) == 0 {
+		return r.run(alone(command, f))
+	}
+	for _, s := range f.seeds {
+		got, err := r.run(alone(command, f), seedVar+"="+s)
+		if err != nil {
+			return got, err
+		}
+		status = max(status, got)
+	}
+	return status, nil
+}
+
+// few says whether failing tests account for every package that failed, and are at most the given number. A
+// package without one did not build, or was cut off; a data race is found by chance and is an error whenever it is.
 func (r *results) few(most int) bool {
-	n := 0
-	for _, pkg := range r.failed {
-		tests := topLevel(r.failing[pkg])
-		if len(tests) == 0 || r.cutOff[pkg] {
+	tests := map[string]int{}
+	for _, f := range r.first {
+		tests[f.pkg]++
+		if strings.Contains(f.output, "WARNING: DATA RACE") {
 			return false
 		}
-		n += len(tests)
 	}
-	return n > 0 && n <= most
+	for _, pkg := range r.failed {
+		if tests[pkg] == 0 || r.cutOff[pkg] {
+			return false
+		}
+	}
+	return len(r.first) > 0 && len(r.first) <= most
 }
 
 // topLevel are the tests that stand by themselves, without their parts.
@@ -54,17 +122,14 @@ func topLevel(tests []string) (out []string) {
 	return slices.Compact(out)
 }
 
-// alone is the command for some tests of a package. Its packages begin with a dot.
-func alone(command []string, pkg string, tests []string) (out []string) {
+// alone is the command for one test of a package. The packages of the command begin with a dot.
+func alone(command []string, f failure) (out []string) {
 	for _, word := range command {
 		if !strings.HasPrefix(word, "./") {
 			out = append(out, word)
 		}
 	}
-	for i, t := range tests {
-		tests[i] = regexp.QuoteMeta(t)
-	}
-	return append(out, "-count=1", "-run", "^("+strings.Join(tests, "|")+")$", pkg)
+	return append(out, "-count=1", "-run", "^"+regexp.QuoteMeta(f.test)+"$", f.pkg)
 }
 
 // cutOffBy is in the output of a package whose tests did not all end.

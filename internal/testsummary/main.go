@@ -5,11 +5,12 @@
 // It shows what go test shows without -v and -json: a line per package, and the output of
 // failing tests. At the end come the tests that were skipped, with their reasons, over all
 // packages, and the packages that failed; with -summary they are written to a file instead,
-// so that several runs can be summed up together. Its exit status is that of the command.
+// so that several runs can be summed up together. Its exit status is the command's.
 //
-// With -again, up to N tests that failed are run once more, with nothing beside them. What passes then
-// does not fail the run, since two cores that do six things at once can make a deadline of a test pass,
-// but it is named in the summary: such a test depends on what runs beside it, and has to be put right.
+// With -again, if at most N tests failed, each is run once more, with nothing beside it and with the seed that it
+// logged (internal/testseed). One that fails again is an error that can be repeated, and fails the run. One that
+// passes is unsteady: it depends on what runs beside it, and has to be put right. The summary lists it with the
+// output of its failure; a second unsteady test fails the run. A data race is never run again.
 package main
 
 import (
@@ -19,12 +20,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 func main() {
 	prefix := flag.String("prefix", "", "begins every line")
 	file := flag.String("summary", "", "write the summary to this file instead of the end of the output")
-	again := flag.Int("again", 0, "run so many failing tests, at most, a second time, alone")
+	again := flag.Int("again", 0, "if at most this number of tests fail, run each of them again, alone")
 	flag.Parse()
 	status, err := run(flag.Args(), *prefix, *file, *again)
 	if err != nil {
@@ -46,10 +48,10 @@ func run(command []string, prefix, file string, again int) (status int, err erro
 	return status, errors.Join(err, writeSummary(results, prefix, file))
 }
 
-// run runs a command, handles its events, and returns its exit status.
-func (r *results) run(command []string) (status int, err error) {
+// run runs a command with more environment variables, handles its events, and returns its exit status.
+func (r *results) run(command []string, env ...string) (status int, err error) {
 	c := exec.Command(command[0], command[1:]...)
-	c.Stderr = os.Stderr
+	c.Stderr, c.Env = os.Stderr, append(os.Environ(), env...)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return 1, err
@@ -88,4 +90,13 @@ type prefixed struct {
 func (p *prefixed) line(format string, a ...any) error {
 	_, err := fmt.Fprintf(p.w, "%s%s\n", p.prefix, fmt.Sprintf(format, a...))
 	return err
+}
+
+// output writes the lines of a test's output that go test prints without -v, each indented.
+func (p *prefixed) output(indent, text string) {
+	for line := range strings.Lines(text) {
+		if !verboseOnly.MatchString(line) {
+			p.line("%s%s", indent, strings.TrimRight(line, "\n"))
+		}
+	}
 }

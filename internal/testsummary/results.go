@@ -28,8 +28,9 @@ type results struct {
 	failed  []string                       // packages, in the order they ended
 	skipped map[reason][]string            // tests
 	cutOff  map[string]bool                // packages whose tests did not all end
-	// passedAgain are packages with tests that failed at first only.
-	passedAgain []string
+	first   []failure                      // all tests that failed, each as it did the first time
+	// unsteady are tests that failed, and passed when they were run again.
+	unsteady []failure
 }
 
 // reason is why tests of a package were skipped.
@@ -104,6 +105,7 @@ func (r *results) end(e event) {
 		return
 	}
 	r.failed = append(r.failed, e.Package)
+	r.first = append(r.first, r.failures(e.Package)...)
 	// A test that did not end, as one that the panic of another or the time limit cut off, has
 	// output and no result: it is shown too.
 	tests := slices.Sorted(maps.Keys(r.output[e.Package]))
@@ -119,13 +121,7 @@ func (r *results) end(e event) {
 }
 
 // show prints output without the lines that -v adds.
-func (r *results) show(output []string) {
-	for line := range strings.Lines(strings.Join(output, "")) {
-		if !verboseOnly.MatchString(line) {
-			r.out.line("%s", strings.TrimRight(line, "\n"))
-		}
-	}
-}
+func (r *results) show(output []string) { r.out.output("", strings.Join(output, "")) }
 
 // verboseOnly are lines that go test prints with -v only.
 var verboseOnly = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)\b|PASS$)`)
@@ -147,7 +143,7 @@ func reasonOf(output []string) string {
 	return strings.Join(text, " ")
 }
 
-// summary lists skipped tests by package and reason, then failed packages.
+// summary lists skipped tests by package and reason, then unsteady tests and failed packages.
 func (r *results) summary(w *prefixed) error {
 	count := 0
 	for _, tests := range r.skipped {
@@ -162,13 +158,18 @@ func (r *results) summary(w *prefixed) error {
 	for _, why := range reasons {
 		w.line("  %s %s: %s", why.pkg, named(r.skipped[why]), why.text)
 	}
-	for _, tests := range r.passedAgain {
-		w.line("FAILED at first, passed alone: %s", tests)
+	for _, f := range r.unsteady {
+		w.line("UNSTEADY, failed and then passed alone: %v", f)
+		w.output("    ", f.output)
+	}
+	if n := len(r.unsteady); n > mostUnsteady {
+		w.line("FAILED: %d unsteady tests, of which there may be %d", n, mostUnsteady)
 	}
 	if len(r.failed) == 0 {
 		return w.line("no package failed")
 	}
 	slices.Sort(r.failed)
+	r.failed = slices.Compact(r.failed)
 	err := w.line("FAILED packages: %d", len(r.failed))
 	for _, pkg := range r.failed {
 		text := named(r.failing[pkg])
@@ -184,6 +185,7 @@ func (r *results) summary(w *prefixed) error {
 func named(tests []string) string {
 	const most = 4
 	slices.Sort(tests)
+	tests = slices.Compact(tests)
 	if len(tests) <= most {
 		return strings.Join(tests, ", ")
 	}

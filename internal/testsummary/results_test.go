@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,25 +123,63 @@ func TestFirst(t *testing.T) { t.Run("part", func(t *testing.T) {
 }
 
 func TestFailuresRunAgain(t *testing.T) {
+	const unsteady = "> UNSTEADY, failed and then passed alone: m TestFirst\n>     --- FAIL: TestFirst T\n" +
+		">         a_test.go:5: the first time\n>     --- FAIL: TestFirst/part T\n"
 	for _, c := range []struct {
 		name, more string
 		again      int
 		status     int
 		want       string
 	}{
-		{"passes", "", 1, 0, "> FAILED at first, passed alone: m TestFirst\n> no package failed\n"},
+		{"passes", "", 1, 0, unsteady + "> no package failed\n"},
 		{"not wanted", "", 0, 1, "> FAILED packages: 1\n>   m: TestFirst, TestFirst/part\n"},
-		{"fails again", "func TestBad(t *testing.T) { t.Error() }\n", 2, 1, "> FAILED packages: 1\n>   m: TestBad\n"},
+		{"fails again", "func TestBad(t *testing.T) { t.Error() }\n", 2, 1,
+			unsteady + "> FAILED packages: 1\n>   m: TestBad\n"},
+		{"two pass", "func TestZ(t *testing.T) { if os.Mkdir(\"z\", 0o755) == nil { t.Error() } }\n", 3, 1,
+			"> FAILED: 2 unsteady tests, of which there may be 1\n> no package failed\n"},
 		{"too many", "func TestBad(t *testing.T) { t.Error() }\n", 1, 1,
 			"> FAILED packages: 1\n>   m: TestBad, TestFirst, TestFirst/part\n"},
 		{"cut off", "func TestZ(t *testing.T) { panic(1) }\n", 3, 1, "> FAILED packages: 1\n"},
+		{"race", "func TestZ(t *testing.T) { t.Error(\"WARNING: DATA RACE\") }\n", 3, 1, "> FAILED packages: 1\n"},
 	} {
 		got, status := sumUp(t, module(t, onceOnly(c.more)), c.again)
-		if status != c.status || !strings.HasSuffix(got, c.want) && !strings.Contains(c.name, "cut off") {
+		final := c.name == "cut off" || c.name == "race"
+		if status != c.status || !strings.HasSuffix(got, c.want) && !final {
 			t.Errorf("%s: status %d:\n%s", c.name, status, got)
 		}
-		if c.name == "cut off" && strings.Contains(got, "again, alone") {
-			t.Errorf("a package that was cut off ran again:\n%s", got)
+		if final && strings.Contains(got, "again, alone") {
+			t.Errorf("%s: it ran again:\n%s", c.name, got)
+		}
+	}
+}
+
+// TestSeedIsKept: a test that fails with what it drew is run again with the same seed, the last that it logged,
+// and fails again; one that passes with the same seed is unsteady.
+func TestSeedIsKept(t *testing.T) {
+	const draws = `package m
+import ("os"; "testing")
+func TestDraws(t *testing.T) { t.Run("part", func(t *testing.T) {
+	given := os.Getenv("STARLING_SEED")
+	if given != "" && given != "7" { return }
+	t.Log("STARLING_SEED=6")
+	t.Log("STARLING_SEED=7")
+	%s
+}) }
+`
+	for _, c := range []struct {
+		fails  string
+		status int
+		want   string
+	}{
+		{`t.Error("seed " + given)`, 1, "seed 7\n> --- FAIL"},
+		{`if given == "" { t.Error("seed " + given) }`, 0,
+			"> UNSTEADY, failed and then passed alone: m TestDraws (STARLING_SEED=7)\n"},
+	} {
+		t.Setenv("STARLING_SEED", "")
+		got, status := sumUp(t, module(t, map[string]string{"a_test.go": fmt.Sprintf(draws, c.fails)}), 3)
+		if status != c.status || !strings.Contains(got, "> again, alone: m TestDraws (STARLING_SEED=7)\n") ||
+			!strings.Contains(got, c.want) {
+			t.Errorf("%s: status %d:\n%s", c.fails, status, got)
 		}
 	}
 }

@@ -2,10 +2,9 @@ package cpu
 
 import (
 	"bytes"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
+
+	"starling/internal/testseed"
 )
 
 // TestBlocksServeAgain: memory that came back serves again, what is counted is what is in
@@ -57,12 +56,7 @@ func TestSmallBlocksKeepTheirSize(t *testing.T) {
 // TestRegionTwin: blocks of random sizes never share a byte, lie where the first gap of a
 // plain map of bytes is, and are one gap in the end. STARLING_SEED repeats what was drawn.
 func TestRegionTwin(t *testing.T) {
-	seed, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("STARLING_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := testseed.Rand(t)
 	const size = 300
 	g := &region{bytes: make([]byte, size), ready: size}
 	var blocks [][]byte

@@ -3,7 +3,7 @@ package full
 import (
 	"starling/exchange"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // cagnet is CAGNET's one-dimensional algorithm (Tripathy, Yelick and Buluç, "Reducing

@@ -3,7 +3,7 @@ package full
 import (
 	"starling/exchange"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // halo is exact full-graph training on many workers. A worker's core vertices have

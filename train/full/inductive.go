@@ -10,7 +10,7 @@ import (
 	"starling/nn"
 	"starling/partition"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 	"starling/train/full/granndis"
 	"starling/train/full/neutronstar"
 	"starling/train/full/sancus"
-	"starling/train/full/site"
 	"starling/train/full/switchgnn"
+	"starling/train/site"
 )
 
 // strategies are all of them. The first is the default of several workers.

@@ -7,7 +7,7 @@ import (
 	"starling/exchange"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // pipegcn is training with halo rows and gradients of halo rows that are one epoch stale

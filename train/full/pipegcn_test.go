@@ -13,7 +13,7 @@ import (
 	"starling/rng"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/train/traintest"
 	"starling/wire"
 )

@@ -10,7 +10,7 @@ import (
 	"starling/sample"
 	"starling/store"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/wire"
 )
 

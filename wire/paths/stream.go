@@ -39,7 +39,6 @@ type sender struct {
 	next     uint64     // the offset of the next byte
 	limit    uint64     // the first offset for which the receiver has no space yet
 	stranded []*segment // of paths that have failed, while there is no other
-	ended    bool       // nothing is written after next
 }
 
 // sendPath is one path's part.

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"starling/coflow"
+	"starling/internal/testseed"
 	"starling/wire"
 )
 
@@ -118,11 +117,7 @@ func soon(t testing.TB) context.Context {
 // testRandomOrder: messages come whole, in whatever order they are sent and asked for.
 // STARLING_SEED repeats an order.
 func testRandomOrder(t *testing.T, tr Transport) {
-	seed, err := strconv.ParseUint(os.Getenv("STARLING_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("STARLING_SEED=%d", seed)
+	seed := testseed.New(t)
 	for _, n := range []int{1, 2, 3, 5} {
 		exchange(t, tr.group(t, n, wire.DefaultOptions()), rand.New(rand.NewPCG(seed, uint64(n))))
 	}

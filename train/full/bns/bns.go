@@ -13,7 +13,7 @@ import (
 	"starling/rng"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // Strategy is boundary node sampling (Wan et al., "BNS-GCN", MLSys 2022, §3.2). Every

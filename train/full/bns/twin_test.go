@@ -9,7 +9,7 @@ import (
 	"starling/rng"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/train/traintest"
 )
 

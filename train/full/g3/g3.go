@@ -12,7 +12,7 @@ import (
 	"starling/partition"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/wire"
 )
 

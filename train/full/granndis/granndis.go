@@ -12,7 +12,7 @@ import (
 	"starling/exchange"
 	"starling/graph"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // Strategy is GraNNDIS (Song et al., "GraNNDIS: Fast Distributed Graph Neural Network

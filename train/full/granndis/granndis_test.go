@@ -11,7 +11,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/train/traintest"
 	"starling/wire"
 )

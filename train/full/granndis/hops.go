@@ -6,7 +6,7 @@ import (
 
 	"starling/exchange"
 	"starling/graph"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // neighbourhood is the k-hop in-neighbourhood of a server, hop by hop: hop 1 are the

@@ -15,7 +15,7 @@ import (
 	"starling/nn"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/wire"
 )
 

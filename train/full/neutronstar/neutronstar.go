@@ -10,7 +10,7 @@ import (
 	"starling/exchange"
 	"starling/graph"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // Strategy is NeutronStar (Wang et al., "NeutronStar: Distributed GNN Training with Hybrid

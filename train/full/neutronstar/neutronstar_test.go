@@ -7,7 +7,7 @@ import (
 	"starling/exchange"
 	"starling/nn"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/train/traintest"
 	"starling/wire"
 )

@@ -8,7 +8,7 @@ import (
 	"starling/exchange"
 	"starling/nn"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"starling/exchange"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // SkipG sends gradients of rows seldom instead of rows: the baseline "SkipG" of SANCUS (§6

@@ -10,7 +10,7 @@ import (
 	"starling/innet"
 	"starling/nn"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 // Strategy is SwitchGNN (Li et al., "Accelerating Distributed Graph Learning by Using

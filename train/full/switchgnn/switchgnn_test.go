@@ -19,7 +19,7 @@ import (
 	"starling/partition"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 	"starling/train/traintest"
 	"starling/wire"
 )

@@ -7,7 +7,7 @@ import (
 
 	"starling/exchange"
 	"starling/train"
-	"starling/train/full/site"
+	"starling/train/site"
 )
 
 func init() { train.Register(toy) }

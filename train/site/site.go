@@ -1,5 +1,5 @@
-// Package site joins what the training loop gives a full-graph strategy (train.Site) with
-// what rows are exchanged by (exchange.Worker).
+// Package site joins what the training loop gives a strategy (train.Site) with
+// what rows are exchanged by (exchange.Worker), in both modes.
 package site
 
 import (
