@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // A whole cluster in one process and in fake time: the coordinator, members and wire
@@ -480,5 +481,5 @@ func (s *simulation) connect(p *process, m *Member) (wire.Endpoint, error) {
 		case <-joined:
 		}
 	}()
-	return wire.Join(ctx, cfg)
+	return tcp.Join(ctx, cfg)
 }

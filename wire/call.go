@@ -169,7 +169,7 @@ func (c *calls) start(r *Reply) {
 	m.waiting.put(r, r.call.Coflow)
 	c.mu.Unlock()
 	if !known {
-		c.tell(to, header{frame: frameWant}, []byte(name))
+		c.tell(to, Header{Frame: FrameWant}, []byte(name))
 	}
 	c.sendNext(m)
 }
@@ -225,10 +225,10 @@ func (c *calls) send(r *Reply) {
 	r.receive = receive{call: r, pending: &r.pending, limit: r.limit}
 	e.inbox.postResponse(m.peer, r.number, &r.receive)
 	e.ledger.add(true, r.call.Kind, e.links[m.peer], r.pending.key, len(r.call.Request))
-	h := header{frame: frameRequest, kind: r.call.Kind, from: e.rank, to: m.peer, service: r.service,
-		limit: uint32(r.limit),
-		key:   Key{r.call.Coflow, r.number}, length: int64(len(r.call.Request))}
-	r.message = Message{header: h, payload: r.call.Request, owner: (*requestOwner)(r)}
+	h := Header{Frame: FrameRequest, Kind: r.call.Kind, From: e.rank, To: m.peer, Service: r.service,
+		Limit: uint32(r.limit),
+		Key:   Key{r.call.Coflow, r.number}, Length: int64(len(r.call.Request))}
+	r.message = Message{head: h, payload: r.call.Request, owner: (*requestOwner)(r)}
 	e.carry(&r.message)
 	c.mu.Lock()
 	cause := r.giveUp
@@ -296,7 +296,7 @@ func (c *calls) cancel(r *Reply, cause error) {
 		r.unsent(cause)
 	case callSent:
 		c.endpoint.inbox.dropResponse(r.remote.peer, number, cause)
-		c.tell(r.remote.peer, header{frame: frameCancel, key: callKey(number)}, nil)
+		c.tell(r.remote.peer, Header{Frame: FrameCancel, Key: callKey(number)}, nil)
 	}
 }
 
@@ -327,18 +327,18 @@ func (c *calls) responded(r *Reply, body []byte, err error) {
 }
 
 // served takes in what a peer tells of a service.
-func (c *calls) served(h *header, text []byte) error {
+func (c *calls) served(h *Header, text []byte) error {
 	l, name, err := parseLimits(text)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	m := c.peer(h.from).remotes[name]
-	if m == nil || m.known || h.service == 0 {
+	m := c.peer(h.From).remotes[name]
+	if m == nil || m.known || h.Service == 0 {
 		c.mu.Unlock()
 		return badCall("service %.20q, which was not wanted", name)
 	}
-	m.known, m.number, m.limits = true, h.service, l
+	m.known, m.number, m.limits = true, h.Service, l
 	c.mu.Unlock()
 	c.sendNext(m)
 	return nil
@@ -351,19 +351,19 @@ const (
 )
 
 // refused takes in that there is no response to a call.
-func (c *calls) refused(h *header, text []byte) error {
+func (c *calls) refused(h *Header, text []byte) error {
 	if len(text) == 0 || text[0] > refusedService {
 		return badCall("a refusal without a reason")
 	}
-	r := c.underWay(h.from, h.key.Step)
-	if r == nil || !c.endpoint.inbox.takeResponse(h.from, h.key.Step) {
-		return badCall("a refusal of call %d, which is not under way", h.key.Step)
+	r := c.underWay(h.From, h.Key.Step)
+	if r == nil || !c.endpoint.inbox.takeResponse(h.From, h.Key.Step) {
+		return badCall("a refusal of call %d, which is not under way", h.Key.Step)
 	}
 	if text[0] == refusedService {
 		c.forget(r.remote)
 	}
 	e := c.endpoint
-	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.from, PeerAddr: e.addr(h.from), Service: r.call.Service,
+	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.From, PeerAddr: e.addr(h.From), Service: r.call.Service,
 		Cause: remoteCause(text[1:])})
 	return nil
 }
@@ -387,7 +387,7 @@ func (c *calls) forget(m *remote) {
 	m.known = false
 	c.mu.Unlock()
 	if was {
-		c.tell(m.peer, header{frame: frameWant}, []byte(m.name))
+		c.tell(m.peer, Header{Frame: FrameWant}, []byte(m.name))
 	}
 }
 

@@ -108,27 +108,27 @@ func (c *calls) peer(rank int) *callPeer {
 }
 
 // tell sends a frame that is no message.
-func (c *calls) tell(to int, h header, text []byte) {
-	h.from, h.to, h.length = c.endpoint.rank, to, int64(len(text))
-	c.endpoint.carry(&Message{header: h, payload: text})
+func (c *calls) tell(to int, h Header, text []byte) {
+	h.From, h.To, h.Length = c.endpoint.rank, to, int64(len(text))
+	c.endpoint.carry(&Message{head: h, payload: text})
 }
 
 // control takes in a frame of calls that is no message. An error ends the endpoint.
-func (c *calls) control(h *header, text []byte) error {
+func (c *calls) control(h *Header, text []byte) error {
 	var err error
-	switch h.frame {
-	case frameWant:
-		err = c.wanted(h.from, string(text))
-	case frameServed:
+	switch h.Frame {
+	case FrameWant:
+		err = c.wanted(h.From, string(text))
+	case FrameServed:
 		err = c.served(h, text)
-	case frameCancel:
-		err = c.cancelled(h.from, h.key.Step)
-	case frameRefusal:
+	case FrameCancel:
+		err = c.cancelled(h.From, h.Key.Step)
+	case FrameRefusal:
 		err = c.refused(h, text)
 	default:
-		err = fmt.Errorf("%w: of type %d", ErrFrame, h.frame)
+		err = fmt.Errorf("%w: of type %d", ErrFrame, h.Frame)
 	}
-	return c.violation(h.from, err)
+	return c.violation(h.From, err)
 }
 
 // violation is the error of a peer that does not keep to the protocol.

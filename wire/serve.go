@@ -157,7 +157,7 @@ func (e *endpoint) Serve(s Service, h Handler) (stop func() error, err error) {
 }
 
 func (c *calls) announce(to int, s *service) {
-	c.tell(to, header{frame: frameServed, service: s.number}, s.limits())
+	c.tell(to, Header{Frame: FrameServed, Service: s.number}, s.limits())
 }
 
 // stop ends a service. It returns when no handler of it runs any more.
@@ -249,36 +249,36 @@ func (p *callPeer) slotOf(number uint32) (*seenSlot, callAge, error) {
 
 // admit takes in that a request begins to arrive. An error is a violation: a caller knows the
 // limits.
-func (c *calls) admit(h *header) error {
+func (c *calls) admit(h *Header) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.peer(h.from)
-	if int(h.service) == 0 || int(h.service) > len(c.mu.numbered) {
-		return badCall("a request to service %d of %d", h.service, len(c.mu.numbered))
+	p := c.peer(h.From)
+	if int(h.Service) == 0 || int(h.Service) > len(c.mu.numbered) {
+		return badCall("a request to service %d of %d", h.Service, len(c.mu.numbered))
 	}
-	s := c.mu.numbered[h.service-1]
-	slot, age, err := p.slotOf(h.key.Step)
+	s := c.mu.numbered[h.Service-1]
+	slot, age, err := p.slotOf(h.Key.Step)
 	switch {
 	case err != nil:
 		return err
 	case age != callNext:
-		return badCall("call %d a second time", h.key.Step)
-	case h.length > int64(s.MaxRequest):
-		return badCall("a request of %d bytes to %q, which takes at most %d", h.length, s.Name, s.MaxRequest)
+		return badCall("call %d a second time", h.Key.Step)
+	case h.Length > int64(s.MaxRequest):
+		return badCall("a request of %d bytes to %q, which takes at most %d", h.Length, s.Name, s.MaxRequest)
 	case p.of(s).underWay == s.Window:
 		return badCall("more than %d calls of %q under way", s.Window, s.Name)
 	}
-	slot.generation, slot.arriving = h.key.Step>>slotBits, s
+	slot.generation, slot.arriving = h.Key.Step>>slotBits, s
 	p.of(s).underWay++
 	return nil
 }
 
 // arrived takes in a request that is whole.
-func (c *calls) arrived(h *header, in *inbound) {
-	in.Request.From, in.Coflow, in.Kind = h.from, h.key.Coflow, h.kind
-	in.number, in.limit, in.inbox = h.key.Step, int(h.limit), c.endpoint.inbox
+func (c *calls) arrived(h *Header, in *inbound) {
+	in.Request.From, in.Coflow, in.Kind = h.From, h.Key.Coflow, h.Kind
+	in.number, in.limit, in.inbox = h.Key.Step, int(h.Limit), c.endpoint.inbox
 	c.mu.Lock()
-	p := c.peer(h.from)
+	p := c.peer(h.From)
 	slot := &p.seen[in.number%maxCalls]
 	s := slot.arriving
 	in.service = s
@@ -452,14 +452,14 @@ func (a *answer) left(error) {
 // sendResponse sends a response.
 func (c *calls) sendResponse(in *inbound, a *answer) {
 	e, body := c.endpoint, a.response.Body
-	h := header{frame: frameResponse, kind: a.response.Kind, from: e.rank, to: in.From,
-		key: Key{in.Coflow, in.number}, length: int64(len(body))}
-	a.Message = Message{header: h, payload: body, owner: a}
+	h := Header{Frame: FrameResponse, Kind: a.response.Kind, From: e.rank, To: in.From,
+		Key: Key{in.Coflow, in.number}, Length: int64(len(body))}
+	a.Message = Message{head: h, payload: body, owner: a}
 	if err := e.Err(); err != nil {
 		a.left(err)
 		return
 	}
-	e.ledger.add(true, h.kind, e.links[in.From], h.key, len(body))
+	e.ledger.add(true, h.Kind, e.links[in.From], h.Key, len(body))
 	e.carry(&a.Message)
 }
 
@@ -475,8 +475,8 @@ func (c *calls) refuse(in *inbound, code byte, why error) {
 
 func (c *calls) tellRefusal(in *inbound, code byte, why error) {
 	text := append([]byte{code}, causeText(why)...)
-	text = text[:min(len(text), maxCause)]
-	c.tell(in.From, header{frame: frameRefusal, key: Key{in.Coflow, in.number}}, text)
+	text = text[:min(len(text), MaxCause)]
+	c.tell(in.From, Header{Frame: FrameRefusal, Key: Key{in.Coflow, in.number}}, text)
 }
 
 // cancelled takes in that a caller does not wait for an answer any more. A cancel may
