@@ -15,7 +15,7 @@ type endpoint struct {
 	transport Transport
 	poller    Poller // nil: waiting does not move messages
 	inbox     *Inbox
-	calls     *calls
+	calls     *endpointCalls
 	ledger    *Ledger
 	waits     waits
 

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
 const (
@@ -17,9 +18,8 @@ const (
 	ChunkSize = 64 << 10
 	// maxChunk is what it is cut into where links are so fast that this takes no longer.
 	MaxChunk = 4 * ChunkSize
-	// maxMessage bounds the length of a message, maxBody that of a request or response.
+	// maxMessage bounds the length of a message.
 	maxMessage = 1 << 36
-	maxBody    = 1 << 30
 	// maxCause bounds the text of a failure, and of other frames that are not messages.
 	MaxCause = 4 << 10
 	// offerSize is the length of an offer's chunk: an address.
@@ -135,7 +135,7 @@ func (h *Header) bounds() error {
 		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, h.Length)
 	case h.Offered && (!h.Frame.HasBody() || h.Chunk != OfferSize || h.Offset != 0):
 		return fmt.Errorf("%w: an offer of %d bytes at %d", ErrFrame, n, h.Offset)
-	case (h.Frame == FrameRequest || h.Frame == FrameResponse) && h.Length > maxBody:
+	case (h.Frame == FrameRequest || h.Frame == FrameResponse) && h.Length > calls.MaxBody:
 		return fmt.Errorf("%w: a call with %d bytes", ErrFrame, h.Length)
 	case !h.Frame.HasBody() && (h.Length != n || n > MaxCause):
 		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, h.Frame, h.Length)

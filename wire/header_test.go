@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
 var sampleHeaders = []Header{
@@ -19,7 +20,7 @@ var sampleHeaders = []Header{
 	{Frame: FrameAlive},
 	{Frame: FrameRequest, Kind: Topology, From: 1, Key: Key{coflow.ID{Batch: 1 << 20}, 77}, Service: 65535,
 		Limit: 1<<32 - 1, Length: 12, Chunk: 12},
-	{Frame: FrameResponse, Offered: true, From: 1, Length: maxBody, Chunk: OfferSize},
+	{Frame: FrameResponse, Offered: true, From: 1, Length: calls.MaxBody, Chunk: OfferSize},
 	{Frame: FrameRefusal, From: 1, Length: 3, Chunk: 3},
 	{Frame: FrameServed, From: 1, Service: 9, Length: 20, Chunk: 20},
 }

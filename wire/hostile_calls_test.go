@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"starling/wire/calls"
 )
 
 // victim is an endpoint that serves, and calls, a peer which sends any frames.
@@ -29,8 +31,8 @@ func newVictim(t *testing.T) *victim {
 		t.Fatal(err)
 	}
 	v.reply = v.Call(1, Call{Service: "p", Limit: 50})
-	v.gets(Header{Frame: FrameServed, Service: 1}, (&service{Service: Service{Name: "p", MaxRequest: 10,
-		MaxResponse: 100, Window: 1}}).limits())
+	v.gets(Header{Frame: FrameServed, Service: 1}, calls.Limits{MaxRequest: 10, MaxResponse: 100,
+		Window: 1}.Append("p"))
 	if v.calls.underWay(1, first) == nil {
 		t.Fatal("the call was not sent")
 	}
@@ -38,7 +40,7 @@ func newVictim(t *testing.T) *victim {
 }
 
 // first is the number of the first call between two ranks.
-const first = 1 << slotBits
+const first = calls.First
 
 // gets delivers a frame of the peer.
 func (v *victim) gets(h Header, chunk []byte) {
@@ -73,7 +75,7 @@ func TestHostileCalls(t *testing.T) {
 			func(v *victim) { v.gets(request(first), make([]byte, 101)) }},
 		{"a gibibyte", "a request of 1073741824 bytes", func(v *victim) {
 			h := request(first)
-			h.Length = maxBody
+			h.Length = calls.MaxBody
 			v.gets(h, make([]byte, 10))
 		}},
 		{"beyond the window", "more than 2 calls of \"s\" under way", func(v *victim) {
@@ -85,7 +87,7 @@ func TestHostileCalls(t *testing.T) {
 			v.gets(request(first), nil)
 			v.gets(request(first), nil)
 		}},
-		{"out of turn", "call 20480 out of sequence", func(v *victim) { v.gets(request(5<<slotBits), nil) }},
+		{"out of turn", "call 20480 out of sequence", func(v *victim) { v.gets(request(5*first), nil) }},
 		{"two messages of a call", "two messages of call 4096", func(v *victim) {
 			h := request(first)
 			h.Length = 10
@@ -121,7 +123,7 @@ func TestHostileCalls(t *testing.T) {
 			}
 		}},
 		{"cancel out of turn", "call 28672 out of sequence",
-			func(v *victim) { v.gets(Header{Frame: FrameCancel, Key: callKey(7 << slotBits)}, nil) }},
+			func(v *victim) { v.gets(Header{Frame: FrameCancel, Key: callKey(7 * first)}, nil) }},
 	} {
 		v := newVictim(t)
 		c.do(v)
