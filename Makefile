@@ -51,7 +51,7 @@ lint-go: vet
 
 vet:
 	$(GO) vet ./...
-	$(GO) vet -tags static ./wire ./partition
+	$(GO) vet -tags static ./wire/... ./partition
 	$(GO) vet -tags openblas ./tensor
 
 lint-arm64:

@@ -13,6 +13,7 @@ import (
 	"starling/event"
 	"starling/report"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // localWorker is a worker over TCP on this host.
@@ -36,7 +37,7 @@ func (w localWorker) Connect(ctx context.Context, m *cluster.Member, _ string, t
 		cfg.Addrs, cfg.HostIDs = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host)
 		cfg.ServerOf = append(cfg.ServerOf, p.Server)
 	}
-	return wire.Join(ctx, cfg)
+	return tcp.Join(ctx, cfg)
 }
 
 // TestWireIsInterrupted: Ctrl-C while workers measure is an interruption, not the failure that

@@ -18,6 +18,7 @@ import (
 	"starling/tensor"
 	"starling/tensor/cpu"
 	"starling/wire"
+	"starling/wire/mpi"
 )
 
 // wireTask is what the workers of a benchmark are told.
@@ -50,7 +51,7 @@ func WorkWire(ctx context.Context, w Worker) error {
 	if err := m.Done(body, nil); err != nil {
 		return err
 	}
-	return wire.CloseMPI(timeout)
+	return mpi.Close(timeout)
 }
 
 // workWire connects with the other workers and times everything.

@@ -14,6 +14,7 @@ import (
 
 	"starling/event"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // Config is what a coordinator needs to know.
@@ -85,7 +86,7 @@ type Coordinator struct {
 	done     chan struct{}
 	conns    map[int]*caller // the loop's
 	next     int
-	preAuth  *wire.PreAuthPool
+	preAuth  *tcp.PreAuthPool
 	wg       sync.WaitGroup
 }
 
@@ -123,7 +124,7 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{cfg: cfg, listener: l, preAuth: wire.NewPreAuthPool(cfg.Workers + wire.PreAuthPlaces)}
+	c := &Coordinator{cfg: cfg, listener: l, preAuth: tcp.NewPreAuthPool(cfg.Workers + tcp.PreAuthPlaces)}
 	c.Next(cfg.Task, cfg.Blob, cfg.Own, nil)
 	return c, nil
 }
@@ -316,7 +317,7 @@ func (c *Coordinator) tellRefused(from string, reason error) {
 }
 
 // serve authenticates one dialer and, if it is admitted, reads its messages until it leaves.
-func (c *Coordinator) serve(v *wire.PreAuthConn) {
+func (c *Coordinator) serve(v *tcp.PreAuthConn) {
 	conn := c.cfg.Identity.Server(v.Conn)
 	defer conn.Close()
 	stop := c.closeWith(conn)

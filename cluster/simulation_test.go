@@ -20,6 +20,7 @@ import (
 
 	"starling/internal/testseed"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // A whole cluster in one process and in fake time: the coordinator, members and wire
@@ -481,5 +482,5 @@ func (s *simulation) connect(p *process, m *Member) (wire.Endpoint, error) {
 		case <-joined:
 		}
 	}()
-	return wire.Join(ctx, cfg)
+	return tcp.Join(ctx, cfg)
 }

@@ -11,6 +11,7 @@ import (
 
 	"starling/coflow"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // transports are the ways to join n ranks, all in this process.
@@ -37,7 +38,7 @@ func joined(t testing.TB, n int, hosts []string) []*Comm {
 	var all sync.WaitGroup
 	for r := range n {
 		all.Go(func() {
-			ep, err := wire.Join(context.Background(), wire.Config{Rank: r, Size: n, Job: "collective", Addrs: addrs,
+			ep, err := tcp.Join(context.Background(), wire.Config{Rank: r, Size: n, Job: "collective", Addrs: addrs,
 				HostIDs: hosts, Listener: listeners[r]})
 			if err != nil {
 				t.Error(err)

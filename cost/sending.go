@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // Sending is what a host's processors take to move messages over TCP: copies, checks, system
@@ -76,7 +77,7 @@ func loopbackPair(ctx context.Context) (a, b wire.Endpoint, err error) {
 	var errs [2]error
 	var wg sync.WaitGroup
 	for r := range cfg {
-		wg.Go(func() { ends[r], errs[r] = wire.Join(ctx, cfg[r]) })
+		wg.Go(func() { ends[r], errs[r] = tcp.Join(ctx, cfg[r]) })
 	}
 	wg.Wait()
 	for r, e := range errs {

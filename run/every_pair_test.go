@@ -28,6 +28,7 @@ import (
 	"starling/train/traintest"
 	"starling/wire"
 	"starling/wire/paths"
+	"starling/wire/tcp"
 )
 
 // exactSettings make strategies exact that are not by default.
@@ -275,7 +276,7 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 		wg.Go(func() {
 			cfg, err := w.wireConfig(m, s)
 			if err == nil {
-				ends[r], err = wire.Join(context.Background(), cfg)
+				ends[r], err = tcp.Join(context.Background(), cfg)
 			}
 			errs[r] = err
 		})

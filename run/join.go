@@ -16,6 +16,8 @@ import (
 	"starling/report"
 	"starling/spec"
 	"starling/wire"
+	"starling/wire/mpi"
+	"starling/wire/tcp"
 )
 
 // findAndJoin finds the run and joins it. The entry at the rendezvous may be of a run that has
@@ -181,9 +183,9 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spe
 		}
 	}()
 	if s.Transport == "mpi" {
-		return wire.JoinMPI(ctx, cfg)
+		return mpi.Join(ctx, cfg)
 	}
-	return wire.Join(ctx, cfg)
+	return tcp.Join(ctx, cfg)
 }
 
 // wireConfig is how a member of a job connects with its peers.

@@ -15,6 +15,7 @@ import (
 	"starling/spec"
 	"starling/wire"
 	"starling/wire/paths"
+	"starling/wire/tcp"
 )
 
 // ProbeOptions say between which hosts links are measured.
@@ -156,7 +157,7 @@ func (p *prober) join(ctx context.Context, l net.Listener, addr string, own neti
 		Insecure: p.Insecure || p.id != nil, Connections: 1, NoSharedMemory: true}
 	if l != nil {
 		cfg.Listener = p.id.Listen(l)
-		return wire.Join(ctx, cfg)
+		return tcp.Join(ctx, cfg)
 	}
 	none, err := net.Listen("tcp", "127.0.0.1:0") // the lower rank does not dial
 	if err != nil {
@@ -174,7 +175,7 @@ func (p *prober) join(ctx context.Context, l net.Listener, addr string, own neti
 		}
 		return p.id.Client(ctx, conn)
 	}
-	return wire.Join(ctx, cfg)
+	return tcp.Join(ctx, cfg)
 }
 
 // dialogue is messages between the two ranks, one after the other.

@@ -17,6 +17,7 @@ import (
 	"starling/spec"
 	"starling/wire"
 	"starling/wire/paths"
+	"starling/wire/tcp"
 )
 
 // twoLoopbacks describes two paths of this host, and where segments are recorded.
@@ -61,7 +62,7 @@ func exchanged(t *testing.T, id *cluster.Identity, sameHost bool) (sum [2]int) {
 		}
 		go func() {
 			var err error
-			ends[i], err = wire.Join(ctx, cfg)
+			ends[i], err = tcp.Join(ctx, cfg)
 			joined <- err
 		}()
 	}

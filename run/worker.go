@@ -18,6 +18,7 @@ import (
 	"starling/run/watch"
 	"starling/spec"
 	"starling/wire"
+	"starling/wire/mpi"
 )
 
 // WorkerSpec is everything a user can say to starling worker.
@@ -90,7 +91,7 @@ func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
 		}
 		if !again {
 			if err == nil {
-				err = wire.CloseMPI(w.timeout())
+				err = mpi.Close(w.timeout())
 			}
 			return err
 		}

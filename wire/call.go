@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
 // Call is a request to a service of a peer, and where its response goes.
@@ -39,7 +40,7 @@ type Reply struct {
 	pending Pending
 	message Message // the request
 	receive receive // of the response
-	calls   *calls
+	calls   *endpointCalls
 	remote  *remote
 	queued  turn
 
@@ -70,11 +71,11 @@ const (
 
 // remote is a service of a peer. It is guarded by the lock of calls.
 type remote struct {
-	name   string
-	peer   int
-	known  bool // it is served
-	number uint16
-	limits
+	name     string
+	peer     int
+	known    bool // it is served
+	number   uint16
+	limits   calls.Limits
 	underWay int
 	waiting  urgency[*Reply]
 }
@@ -138,11 +139,11 @@ func (e *endpoint) Call(to int, call Call) *Reply {
 
 func (c *Call) check() error {
 	switch {
-	case c.Service == "" || len(c.Service) > maxServiceName:
-		return fmt.Errorf("wire: a call of %q, expected a name of 1 to %d bytes", c.Service, maxServiceName)
-	case len(c.Request) > maxBody || c.Limit < 0:
+	case c.Service == "" || len(c.Service) > calls.MaxName:
+		return fmt.Errorf("wire: a call of %q, expected a name of 1 to %d bytes", c.Service, calls.MaxName)
+	case len(c.Request) > calls.MaxBody || c.Limit < 0:
 		return fmt.Errorf("wire: a call of %q with %d bytes and a limit of %d, expected at most %d bytes", c.Service,
-			len(c.Request), c.Limit, maxBody)
+			len(c.Request), c.Limit, calls.MaxBody)
 	case c.Into != nil && c.Each != nil:
 		return fmt.Errorf("wire: a call of %q with both Into and Each", c.Service)
 	}
@@ -150,7 +151,7 @@ func (c *Call) check() error {
 }
 
 // start queues a call and sends what may be sent.
-func (c *calls) start(r *Reply) {
+func (c *endpointCalls) start(r *Reply) {
 	to, name := r.pending.peer, r.call.Service
 	c.mu.Lock()
 	p := c.peer(to)
@@ -169,13 +170,13 @@ func (c *calls) start(r *Reply) {
 	m.waiting.put(r, r.call.Coflow)
 	c.mu.Unlock()
 	if !known {
-		c.tell(to, header{frame: frameWant}, []byte(name))
+		c.tell(to, Header{Frame: FrameWant}, []byte(name))
 	}
 	c.sendNext(m)
 }
 
 // sendNext sends the calls of a service that its window allows.
-func (c *calls) sendNext(m *remote) {
+func (c *endpointCalls) sendNext(m *remote) {
 	for r, err := c.next(m); r != nil; r, err = c.next(m) {
 		if err != nil {
 			r.unsent(err)
@@ -187,31 +188,24 @@ func (c *calls) sendNext(m *remote) {
 
 // next takes a call that may be sent, and gives it a number; or, with an error, one that is
 // too long.
-func (c *calls) next(m *remote) (*Reply, error) {
+func (c *endpointCalls) next(m *remote) (*Reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peer(m.peer)
-	if !m.known || m.waiting.empty() || m.underWay >= m.window {
+	if !m.known || m.waiting.empty() || m.underWay >= m.limits.Window {
 		return nil, nil
 	}
-	if r := m.waiting.first(); len(r.call.Request) > m.maxRequest {
+	if r := m.waiting.first(); len(r.call.Request) > m.limits.MaxRequest {
 		r.state = callOver
 		return m.waiting.take(), fmt.Errorf("wire: a request of %d bytes to %q of rank %d, which takes at most %d",
-			len(r.call.Request), m.name, m.peer, m.maxRequest)
+			len(r.call.Request), m.name, m.peer, m.limits.MaxRequest)
 	}
-	if len(p.free) == 0 {
-		if len(p.slots) == maxCalls {
-			return nil, nil
-		}
-		p.slots, p.free = append(p.slots, callSlot{}), append(p.free, len(p.slots))
+	if p.caller.Full() {
+		return nil, nil
 	}
 	r := m.waiting.take()
-	slot := p.free[len(p.free)-1]
-	p.free = p.free[:len(p.free)-1]
-	p.slots[slot].generation++
-	p.slots[slot].reply = r
-	r.number = p.slots[slot].generation<<slotBits | uint32(slot)
-	r.state, r.service, r.limit = callLeaves, m.number, m.maxResponse
+	r.number = p.caller.Begin(r)
+	r.state, r.service, r.limit = callLeaves, m.number, m.limits.MaxResponse
 	if r.call.Limit > 0 {
 		r.limit = min(r.limit, r.call.Limit)
 	}
@@ -220,15 +214,15 @@ func (c *calls) next(m *remote) (*Reply, error) {
 }
 
 // send posts the receive of the response and sends the request.
-func (c *calls) send(r *Reply) {
+func (c *endpointCalls) send(r *Reply) {
 	e, m := c.endpoint, r.remote
 	r.receive = receive{call: r, pending: &r.pending, limit: r.limit}
 	e.inbox.postResponse(m.peer, r.number, &r.receive)
 	e.ledger.add(true, r.call.Kind, e.links[m.peer], r.pending.key, len(r.call.Request))
-	h := header{frame: frameRequest, kind: r.call.Kind, from: e.rank, to: m.peer, service: r.service,
-		limit: uint32(r.limit),
-		key:   Key{r.call.Coflow, r.number}, length: int64(len(r.call.Request))}
-	r.message = Message{header: h, payload: r.call.Request, owner: (*requestOwner)(r)}
+	h := Header{Frame: FrameRequest, Kind: r.call.Kind, From: e.rank, To: m.peer, Service: r.service,
+		Limit: uint32(r.limit),
+		Key:   Key{r.call.Coflow, r.number}, Length: int64(len(r.call.Request))}
+	r.message = Message{head: h, payload: r.call.Request, owner: (*requestOwner)(r)}
 	e.carry(&r.message)
 	c.mu.Lock()
 	cause := r.giveUp
@@ -276,7 +270,7 @@ func (r *Reply) unsent(err error) {
 }
 
 // cancel ends a call whose outcome is not waited for. What is still to come is dropped.
-func (c *calls) cancel(r *Reply, cause error) {
+func (c *endpointCalls) cancel(r *Reply, cause error) {
 	c.mu.Lock()
 	was, number := r.state, r.number
 	switch was {
@@ -296,29 +290,28 @@ func (c *calls) cancel(r *Reply, cause error) {
 		r.unsent(cause)
 	case callSent:
 		c.endpoint.inbox.dropResponse(r.remote.peer, number, cause)
-		c.tell(r.remote.peer, header{frame: frameCancel, key: callKey(number)}, nil)
+		c.tell(r.remote.peer, Header{Frame: FrameCancel, Key: callKey(number)}, nil)
 	}
 }
 
 // over frees a call's place in the window. It returns the services whose next calls may
 // leave: where the peer had no slot left, any.
-func (c *calls) over(r *Reply) []*remote {
+func (c *endpointCalls) over(r *Reply) []*remote {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, next := r.remote, []*remote{r.remote}
-	p, slot := c.peer(m.peer), int(r.number%maxCalls)
-	if len(p.free) == 0 && len(p.slots) == maxCalls {
+	p := c.peer(m.peer)
+	if p.caller.Full() {
 		next = slices.Collect(maps.Values(p.remotes))
 	}
-	p.slots[slot].reply = nil
-	p.free = append(p.free, slot)
+	p.caller.End(r.number)
 	m.underWay--
 	r.state = callOver
 	return next
 }
 
 // responded ends a call whose response has come whole.
-func (c *calls) responded(r *Reply, body []byte, err error) {
+func (c *endpointCalls) responded(r *Reply, body []byte, err error) {
 	next := c.over(r)
 	r.ended(body, err)
 	for _, m := range next {
@@ -327,18 +320,18 @@ func (c *calls) responded(r *Reply, body []byte, err error) {
 }
 
 // served takes in what a peer tells of a service.
-func (c *calls) served(h *header, text []byte) error {
-	l, name, err := parseLimits(text)
+func (c *endpointCalls) served(h *Header, text []byte) error {
+	l, name, err := calls.ParseLimits(text)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	m := c.peer(h.from).remotes[name]
-	if m == nil || m.known || h.service == 0 {
+	m := c.peer(h.From).remotes[name]
+	if m == nil || m.known || h.Service == 0 {
 		c.mu.Unlock()
 		return badCall("service %.20q, which was not wanted", name)
 	}
-	m.known, m.number, m.limits = true, h.service, l
+	m.known, m.number, m.limits = true, h.Service, l
 	c.mu.Unlock()
 	c.sendNext(m)
 	return nil
@@ -351,43 +344,38 @@ const (
 )
 
 // refused takes in that there is no response to a call.
-func (c *calls) refused(h *header, text []byte) error {
+func (c *endpointCalls) refused(h *Header, text []byte) error {
 	if len(text) == 0 || text[0] > refusedService {
 		return badCall("a refusal without a reason")
 	}
-	r := c.underWay(h.from, h.key.Step)
-	if r == nil || !c.endpoint.inbox.takeResponse(h.from, h.key.Step) {
-		return badCall("a refusal of call %d, which is not under way", h.key.Step)
+	r := c.underWay(h.From, h.Key.Step)
+	if r == nil || !c.endpoint.inbox.takeResponse(h.From, h.Key.Step) {
+		return badCall("a refusal of call %d, which is not under way", h.Key.Step)
 	}
 	if text[0] == refusedService {
 		c.forget(r.remote)
 	}
 	e := c.endpoint
-	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.from, PeerAddr: e.addr(h.from), Service: r.call.Service,
+	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.From, PeerAddr: e.addr(h.From), Service: r.call.Service,
 		Cause: remoteCause(text[1:])})
 	return nil
 }
 
 // underWay is the call of a number that was sent to a peer, or nil.
-func (c *calls) underWay(peer int, number uint32) *Reply {
+func (c *endpointCalls) underWay(peer int, number uint32) *Reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.peer(peer)
-	slot := int(number % maxCalls)
-	if slot >= len(p.slots) || p.slots[slot].reply == nil || p.slots[slot].reply.number != number {
-		return nil
-	}
-	return p.slots[slot].reply
+	return c.peer(peer).caller.UnderWay(number)
 }
 
 // forget makes a service wanted again that the peer serves no longer.
-func (c *calls) forget(m *remote) {
+func (c *endpointCalls) forget(m *remote) {
 	c.mu.Lock()
 	was := m.known
 	m.known = false
 	c.mu.Unlock()
 	if was {
-		c.tell(m.peer, header{frame: frameWant}, []byte(m.name))
+		c.tell(m.peer, Header{Frame: FrameWant}, []byte(m.name))
 	}
 }
 

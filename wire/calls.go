@@ -2,23 +2,17 @@ package wire
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
-// calls are those of one endpoint, in both directions.
-//
-// A caller first wants a service; the server answers when it serves it, with the service's
-// number and limits. From then on the caller has at most Window calls of it under way;
-// further ones wait at the caller, the most urgent first. So whatever callers do, a server
-// has memory for every request that arrives, and no reader of a connection ever waits for
-// a handler. Every request is answered once, by a response or a refusal, also one that was
-// cancelled: that frees the caller's place in the window.
-type calls struct {
+// endpointCalls are the calls of one endpoint, in both directions; package calls has their protocol.
+type endpointCalls struct {
 	endpoint *endpoint
 	life     context.Context // of all handlers
 	endLife  context.CancelCauseFunc
@@ -41,13 +35,12 @@ type callPeer struct {
 
 	// Calls to the peer:
 	remotes map[string]*remote
-	slots   []callSlot
-	free    []int // of the slots
+	caller  calls.Caller[Reply]
 
 	// Calls from the peer:
-	seen  []seenSlot
-	loads map[*service]*load
-	wants map[string]bool
+	server calls.Server[service, inbound]
+	loads  map[*service]*load
+	wants  map[string]bool
 }
 
 // load is what a peer makes of a service.
@@ -67,30 +60,8 @@ func (p *callPeer) of(s *service) *load {
 	return l
 }
 
-// The number of a call is that of a slot and its generation. A slot has one call at a time,
-// so both sides know of every number whether it is of the call under way, of one before,
-// or of the next, and the tables are bounded.
-const (
-	slotBits = 12
-	maxCalls = 1 << slotBits // under way per peer
-)
-
-// callSlot is the caller's.
-type callSlot struct {
-	generation uint32
-	reply      *Reply // nil: none is under way
-}
-
-// seenSlot is the server's.
-type seenSlot struct {
-	generation uint32
-	request    *inbound // nil: it has not come whole, or was answered
-	arriving   *service // nil: likewise, or there is the request
-	cancelled  bool     // the next, or the one that arrives
-}
-
-func newCalls(e *endpoint) *calls {
-	c := &calls{endpoint: e}
+func newCalls(e *endpoint) *endpointCalls {
+	c := &endpointCalls{endpoint: e}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	c.mu.peers, c.mu.services = map[int]*callPeer{}, map[string]*service{}
 	return c
@@ -98,7 +69,7 @@ func newCalls(e *endpoint) *calls {
 
 // peer is what is known of a peer.
 // REQUIRES: mu held.
-func (c *calls) peer(rank int) *callPeer {
+func (c *endpointCalls) peer(rank int) *callPeer {
 	p := c.mu.peers[rank]
 	if p == nil {
 		p = &callPeer{remotes: map[string]*remote{}, loads: map[*service]*load{}, wants: map[string]bool{}}
@@ -108,33 +79,36 @@ func (c *calls) peer(rank int) *callPeer {
 }
 
 // tell sends a frame that is no message.
-func (c *calls) tell(to int, h header, text []byte) {
-	h.from, h.to, h.length = c.endpoint.rank, to, int64(len(text))
-	c.endpoint.carry(&Message{header: h, payload: text})
+func (c *endpointCalls) tell(to int, h Header, text []byte) {
+	h.From, h.To, h.Length = c.endpoint.rank, to, int64(len(text))
+	c.endpoint.carry(&Message{head: h, payload: text})
 }
 
 // control takes in a frame of calls that is no message. An error ends the endpoint.
-func (c *calls) control(h *header, text []byte) error {
+func (c *endpointCalls) control(h *Header, text []byte) error {
 	var err error
-	switch h.frame {
-	case frameWant:
-		err = c.wanted(h.from, string(text))
-	case frameServed:
+	switch h.Frame {
+	case FrameWant:
+		err = c.wanted(h.From, string(text))
+	case FrameServed:
 		err = c.served(h, text)
-	case frameCancel:
-		err = c.cancelled(h.from, h.key.Step)
-	case frameRefusal:
+	case FrameCancel:
+		err = c.cancelled(h.From, h.Key.Step)
+	case FrameRefusal:
 		err = c.refused(h, text)
 	default:
-		err = fmt.Errorf("%w: of type %d", ErrFrame, h.frame)
+		err = fmt.Errorf("%w: of type %d", ErrFrame, h.Frame)
 	}
-	return c.violation(h.from, err)
+	return c.violation(h.From, err)
 }
 
 // violation is the error of a peer that does not keep to the protocol.
-func (c *calls) violation(peer int, err error) error {
-	if err == nil {
+func (c *endpointCalls) violation(peer int, err error) error {
+	switch {
+	case err == nil:
 		return nil
+	case !errors.Is(err, ErrFrame):
+		err = badCall("%w", err)
 	}
 	return c.endpoint.lost(peer, err)
 }
@@ -145,7 +119,7 @@ func badCall(format string, args ...any) error {
 }
 
 // fail ends all calls, and the handlers' contexts.
-func (c *calls) fail(cause error) {
+func (c *endpointCalls) fail(cause error) {
 	c.mu.Lock()
 	c.mu.failed = cause
 	var waiting []*Reply
@@ -173,7 +147,7 @@ func (c *calls) fail(cause error) {
 }
 
 // endPeer ends the calls with a peer from which nothing more comes.
-func (c *calls) endPeer(peer int, cause error) {
+func (c *endpointCalls) endPeer(peer int, cause error) {
 	c.mu.Lock()
 	p := c.peer(peer)
 	p.gone = cause
@@ -182,10 +156,10 @@ func (c *calls) endPeer(peer int, cause error) {
 		waiting = append(waiting, r.waiting.clear()...)
 	}
 	var requests []*inbound
-	for i := range p.seen {
-		if in := p.seen[i].request; in != nil && c.unqueue(in) {
+	for in := range p.server.Requests() {
+		if c.unqueue(in) {
 			requests = append(requests, in)
-		} else if in != nil {
+		} else {
 			in.cancel(cause)
 		}
 	}
@@ -199,7 +173,7 @@ func (c *calls) endPeer(peer int, cause error) {
 }
 
 // wait returns when no handler runs any more, or after a while.
-func (c *calls) wait() {
+func (c *endpointCalls) wait() {
 	c.mu.Lock()
 	idle := c.mu.idle
 	if idle == nil && c.mu.handlers > 0 {
@@ -217,31 +191,6 @@ func (c *calls) wait() {
 	case <-idle:
 	case <-late:
 	}
-}
-
-// limits are what a server tells of a service.
-type limits struct{ maxRequest, maxResponse, window int }
-
-const limitsSize = 12
-
-func (s *service) limits() []byte {
-	le := binary.LittleEndian
-	b := le.AppendUint32(nil, uint32(s.MaxRequest))
-	b = le.AppendUint32(b, uint32(s.MaxResponse))
-	b = le.AppendUint32(b, uint32(s.Window))
-	return append(b, s.Name...)
-}
-
-func parseLimits(b []byte) (l limits, name string, err error) {
-	if len(b) <= limitsSize || len(b) > limitsSize+maxServiceName {
-		return l, "", badCall("limits of %d bytes", len(b))
-	}
-	le := binary.LittleEndian
-	request, response, window := le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
-	if request > maxBody || response > maxBody || window < 1 || window > maxCalls {
-		return l, "", badCall("limits of %d and %d bytes and %d calls", request, response, window)
-	}
-	return limits{int(request), int(response), int(window)}, string(b[limitsSize:]), nil
 }
 
 // callKey names a request or response among what arrives.

@@ -38,4 +38,4 @@ var processStart = time.Now()
 
 // monotonic is nanoseconds since the process began. It is for what is about the host
 // itself, whatever the run's clock says: how long to poll a ring, how fast a socket takes bytes.
-func monotonic() int64 { return int64(time.Since(processStart)) }
+func Monotonic() int64 { return int64(time.Since(processStart)) }

@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
 // endpoint is the Endpoint of every transport.
@@ -13,11 +12,10 @@ type endpoint struct {
 	addrs     []string // nil: none
 	opt       Options
 	clock     Clock
-	start     time.Time // from which frames count their time
 	transport Transport
-	poller    poller // the transport, if it is one
+	poller    Poller // nil: waiting does not move messages
 	inbox     *Inbox
-	calls     *calls
+	calls     *endpointCalls
 	ledger    *Ledger
 	waits     waits
 
@@ -29,7 +27,7 @@ type endpoint struct {
 
 func newEndpoint(rank int, links []Link, opt Options) *endpoint {
 	opt = opt.withDefaults()
-	e := &endpoint{rank: rank, links: links, opt: opt, clock: opt.Clock, start: opt.Clock.Now(), ledger: NewLedger(),
+	e := &endpoint{rank: rank, links: links, opt: opt, clock: opt.Clock, ledger: NewLedger(),
 		numbers: make([]atomic.Uint32, len(links)), done: make(chan struct{})}
 	e.inbox, e.calls = newInbox(e), newCalls(e)
 	return e
@@ -60,21 +58,23 @@ func (e *endpoint) addr(peer int) string {
 	return ""
 }
 
-func (e *endpoint) poll(s sought) bool { return e.poller != nil && e.poller.poll(s) }
+func (e *endpoint) poll(a Awaited) bool { return e.poller != nil && e.poller.Poll(a) }
 
-// sought is what a waiter polls for: a message, or any of several.
-type sought struct {
+// Awaited is what a goroutine waits for: a message, or any of several.
+type Awaited struct {
 	one *Pending
 	any []*Pending
 }
 
-func (s sought) nothing() bool { return s.one == nil && s.any == nil }
+// Nothing reports whether no message is awaited.
+func (a Awaited) Nothing() bool { return a.one == nil && a.any == nil }
 
-func (s sought) found() bool {
-	if s.one != nil {
-		return s.one.IsDone()
+// Done reports whether the message, or one of several, has left or arrived, or failed.
+func (a Awaited) Done() bool {
+	if a.one != nil {
+		return a.one.IsDone()
 	}
-	for _, p := range s.any {
+	for _, p := range a.any {
 		if p.IsDone() {
 			return true
 		}
@@ -113,8 +113,8 @@ func (e *endpoint) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 		p.finish(err)
 		return p
 	}
-	h := header{kind: kind, from: e.rank, to: to, key: key, length: int64(len(payload))}
-	s.Message = Message{header: h, payload: payload, pending: p}
+	h := Header{Kind: kind, From: e.rank, To: to, Key: key, Length: int64(len(payload))}
+	s.Message = Message{head: h, payload: payload, pending: p}
 	e.ledger.add(true, kind, e.links[to], key, len(payload))
 	e.carry(&s.Message)
 	return p
@@ -122,8 +122,8 @@ func (e *endpoint) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 
 // carry numbers a message and puts it on its way.
 func (e *endpoint) carry(m *Message) {
-	m.number = e.numbers[m.to].Add(1)
-	if m.to == e.rank {
+	m.head.Number = e.numbers[m.head.To].Add(1)
+	if m.head.To == e.rank {
 		e.inbox.Hand(m)
 		return
 	}
@@ -153,17 +153,14 @@ func (e *endpoint) post(from int, key Key, r receive) *Pending {
 		e.Fail(err)
 	}
 	if e.poller != nil {
-		e.poller.posted(from)
+		e.poller.Posted(from)
 	}
 	return p
 }
 
-// stamp is the time for the headers of frames that leave now; never 0.
-func (e *endpoint) stamp() uint64 { return uint64(Since(e.clock, e.start)) | 1 }
-
 // received counts a message that is whole.
-func (e *endpoint) received(h *header) {
-	e.ledger.add(false, h.kind, e.links[h.from], h.key, int(h.length))
+func (e *endpoint) received(h *Header) {
+	e.ledger.add(false, h.Kind, e.links[h.From], h.Key, int(h.Length))
 }
 
 // lost is the error of a peer that has gone.

@@ -14,13 +14,6 @@ var ErrClosed = errors.New("the endpoint is closed")
 // ErrPeerClosed is the cause of what is pending with a peer that closed in good order.
 var ErrPeerClosed = errors.New("it has closed its end")
 
-// errNoGoodbye is the cause of a peer whose connection ended without a goodbye:
-// its process has died.
-var errNoGoodbye = errors.New("its connection ended without a goodbye")
-
-// errNotReceived is the cause of what a peer has not taken in time when this end was closed.
-var errNotReceived = errors.New("it did not receive what was sent to it")
-
 // Timeout is the error of a wait that took too long: who waited for whom, and for what.
 type Timeout struct {
 	Rank, Peer int
@@ -88,7 +81,7 @@ func (c remoteCause) Error() string { return string(c) }
 
 // causeText is the text of a cause, cut to what a frame may hold.
 func causeText(err error) string {
-	return strings.ToValidUTF8(err.Error()[:min(len(err.Error()), maxCause)], "")
+	return strings.ToValidUTF8(err.Error()[:min(len(err.Error()), MaxCause)], "")
 }
 
 func name(rank int, addr string) string {

@@ -7,44 +7,43 @@ import (
 	"hash/crc32"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
 const (
-	headerSize = 64
-	linkSize   = 32
-	// frameHead is what precedes a chunk on a socket.
-	frameHead = headerSize + linkSize
-	version   = 2
+	HeaderSize = 64
+	Version    = 2
 	// chunkSize is what a large message is cut into: small enough that an urgent
 	// message waits less than a millisecond behind one on a gigabit link.
-	chunkSize = 64 << 10
+	ChunkSize = 64 << 10
 	// maxChunk is what it is cut into where links are so fast that this takes no longer.
-	maxChunk = 4 * chunkSize
-	// maxMessage bounds the length of a message, maxBody that of a request or response.
+	MaxChunk = 4 * ChunkSize
+	// maxMessage bounds the length of a message.
 	maxMessage = 1 << 36
-	maxBody    = 1 << 30
-	// maxCause bounds the text of a failure, and of other frames that are no messages.
-	maxCause = 4 << 10
+	// maxCause bounds the text of a failure, and of other frames that are not messages.
+	MaxCause = 4 << 10
+	// offerSize is the length of an offer's chunk: an address.
+	OfferSize = 8
 )
 
 // ErrFrame is the error of bytes that are not a valid frame.
 var ErrFrame = errors.New("not a valid frame")
 
 // frameType says what a frame is.
-type frameType uint8
+type FrameType uint8
 
 const (
-	frameMessage  frameType = iota
-	frameGoodbye            // nothing follows: the peer closes in good order
-	frameFailure            // the run has failed: step is the rank that did, the chunk says why
-	frameAlive              // a sign of life, or an acknowledgement where there is nothing to send
-	frameTaken              // in shared memory only: the message of this number was read
-	frameRequest            // a call: step is its number
-	frameResponse           // the answer to the call of that number
-	frameRefusal            // instead of an answer: the chunk says why there is none
-	frameCancel             // the answer to the call of that number is not waited for any more
-	frameWant               // the chunk is the name of a service that is to be called
-	frameServed             // the answer: service is its number, the chunk its limits and name
+	FrameMessage  FrameType = iota
+	FrameGoodbye            // nothing follows: the peer closes in good order
+	FrameFailure            // the run has failed: step is the rank that did, the chunk says why
+	FrameAlive              // a sign of life, or an acknowledgement where there is nothing to send
+	FrameTaken              // in shared memory only: the message of this number was read
+	FrameRequest            // a call: step is its number
+	FrameResponse           // the answer to the call of that number
+	FrameRefusal            // instead of an answer: the chunk says why there is none
+	FrameCancel             // the answer to the call of that number is not waited for any more
+	FrameWant               // the chunk is the name of a service that is to be called
+	FrameServed             // the answer: service is its number, the chunk its limits and name
 	frameTypes
 )
 
@@ -52,152 +51,113 @@ const (
 const frameOffered = 0x80
 
 // hasBody says whether frames of a type carry chunks of something large.
-func (t frameType) hasBody() bool {
-	return t == frameMessage || t == frameRequest || t == frameResponse
+func (t FrameType) HasBody() bool {
+	return t == FrameMessage || t == FrameRequest || t == FrameResponse
 }
 
 // header is a frame's, in memory.
-type header struct {
-	frame    frameType
-	offered  bool // in shared memory only: the chunk is the address of the message
-	kind     Kind
-	from, to int
-	key      Key
-	service  uint16 // of a request: which; of frameServed: its number
-	limit    uint32 // of a request: how long the response may be
-	number   uint32 // of the message, between these two ranks
-	length   int64  // of the message
-	offset   int64  // of the chunk in it
-	chunk    int    // bytes that follow
-	sum      uint32
+type Header struct {
+	Frame    FrameType
+	Offered  bool // in shared memory only: the chunk is the address of the message
+	Kind     Kind
+	From, To int
+	Key      Key
+	Service  uint16 // of a request: which; of frameServed: its number
+	Limit    uint32 // of a request: how long the response may be
+	Number   uint32 // of the message, between these two ranks
+	Length   int64  // of the message
+	Offset   int64  // of the chunk in it
+	Chunk    int    // bytes that follow
+	Sum      uint32
 }
 
 // put writes h to b, which has headerSize bytes.
-func (h *header) put(b []byte) {
-	_ = b[headerSize-1]
+func (h *Header) Put(b []byte) {
+	_ = b[HeaderSize-1]
 	le := binary.LittleEndian
-	id := &h.key.Coflow
+	id := &h.Key.Coflow
 	copy(b, "SWF")
-	b[3] = version
-	b[4], b[5], b[6], b[7] = byte(h.kind), byte(id.Type), flag(id.Backward), byte(h.frame)|frameOffered*flag(h.offered)
-	le.PutUint16(b[8:], uint16(h.from))
-	le.PutUint16(b[10:], uint16(h.to))
+	b[3] = Version
+	b[4], b[5], b[6], b[7] = byte(h.Kind), byte(id.Type), flag(id.Backward), byte(h.Frame)|frameOffered*flag(h.Offered)
+	le.PutUint16(b[8:], uint16(h.From))
+	le.PutUint16(b[10:], uint16(h.To))
 	le.PutUint32(b[12:], id.Epoch)
 	le.PutUint32(b[16:], id.Batch)
 	le.PutUint16(b[20:], uint16(id.Layer))
-	le.PutUint16(b[22:], h.service)
-	le.PutUint32(b[24:], h.key.Step)
-	le.PutUint32(b[28:], h.number)
-	le.PutUint64(b[32:], uint64(h.length))
-	le.PutUint64(b[40:], uint64(h.offset))
-	le.PutUint32(b[48:], uint32(h.chunk))
-	le.PutUint32(b[52:], h.sum)
-	le.PutUint32(b[56:], h.limit)
+	le.PutUint16(b[22:], h.Service)
+	le.PutUint32(b[24:], h.Key.Step)
+	le.PutUint32(b[28:], h.Number)
+	le.PutUint64(b[32:], uint64(h.Length))
+	le.PutUint64(b[40:], uint64(h.Offset))
+	le.PutUint32(b[48:], uint32(h.Chunk))
+	le.PutUint32(b[52:], h.Sum)
+	le.PutUint32(b[56:], h.Limit)
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
 
 // parse reads a header and checks everything that can be checked before the chunk is read.
-func (h *header) parse(b []byte) error {
-	_ = b[headerSize-1]
+func (h *Header) Parse(b []byte) error {
+	_ = b[HeaderSize-1]
 	le := binary.LittleEndian
 	switch {
 	case string(b[:3]) != "SWF":
 		return fmt.Errorf("%w: it starts with %q", ErrFrame, b[:3])
-	case b[3] != version:
+	case b[3] != Version:
 		return fmt.Errorf("%w: version %d, this build speaks %d; run the same build on every host", ErrFrame, b[3],
-			version)
+			Version)
 	case le.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli):
 		return fmt.Errorf("%w: the header's checksum is wrong", ErrFrame)
 	}
-	h.kind, h.frame, h.offered = Kind(b[4]), frameType(b[7]&^frameOffered), b[7]&frameOffered != 0
-	h.key.Coflow = coflow.ID{Type: coflow.Type(b[5]), Backward: b[6] != 0, Epoch: le.Uint32(b[12:]),
+	h.Kind, h.Frame, h.Offered = Kind(b[4]), FrameType(b[7]&^frameOffered), b[7]&frameOffered != 0
+	h.Key.Coflow = coflow.ID{Type: coflow.Type(b[5]), Backward: b[6] != 0, Epoch: le.Uint32(b[12:]),
 		Batch: le.Uint32(b[16:]), Layer: int16(le.Uint16(b[20:]))}
-	h.from, h.to = int(le.Uint16(b[8:])), int(le.Uint16(b[10:]))
-	h.service, h.key.Step, h.number = le.Uint16(b[22:]), le.Uint32(b[24:]), le.Uint32(b[28:])
-	h.length, h.offset = int64(le.Uint64(b[32:])), int64(le.Uint64(b[40:]))
-	h.chunk, h.sum, h.limit = int(le.Uint32(b[48:])), le.Uint32(b[52:]), le.Uint32(b[56:])
+	h.From, h.To = int(le.Uint16(b[8:])), int(le.Uint16(b[10:]))
+	h.Service, h.Key.Step, h.Number = le.Uint16(b[22:]), le.Uint32(b[24:]), le.Uint32(b[28:])
+	h.Length, h.Offset = int64(le.Uint64(b[32:])), int64(le.Uint64(b[40:]))
+	h.Chunk, h.Sum, h.Limit = int(le.Uint32(b[48:])), le.Uint32(b[52:]), le.Uint32(b[56:])
 	switch {
-	case h.frame >= frameTypes:
+	case h.Frame >= frameTypes:
 		return fmt.Errorf("%w: of type %d", ErrFrame, b[7])
-	case h.kind >= kinds || b[5] > byte(coflow.Bulk) || b[6] > 1:
+	case h.Kind >= kinds || b[5] > byte(coflow.Bulk) || b[6] > 1:
 		return fmt.Errorf("%w: kind %d, type %d", ErrFrame, b[4], b[5])
 	}
 	return h.bounds()
 }
 
 // bounds checks the lengths that a header tells.
-func (h *header) bounds() error {
-	n := int64(h.chunk)
+func (h *Header) bounds() error {
+	n := int64(h.Chunk)
 	switch {
-	case h.length < 0 || h.length > maxMessage || h.offset < 0 || h.offset > h.length || n > h.length-h.offset ||
-		n > maxChunk:
-		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, n, h.offset, h.length)
-	case n == 0 && h.length > 0:
-		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, h.length)
-	case h.offered && (!h.frame.hasBody() || h.chunk != offerSize || h.offset != 0):
-		return fmt.Errorf("%w: an offer of %d bytes at %d", ErrFrame, n, h.offset)
-	case (h.frame == frameRequest || h.frame == frameResponse) && h.length > maxBody:
-		return fmt.Errorf("%w: a call with %d bytes", ErrFrame, h.length)
-	case !h.frame.hasBody() && (h.length != n || n > maxCause):
-		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, h.frame, h.length)
+	case h.Length < 0 || h.Length > maxMessage || h.Offset < 0 || h.Offset > h.Length || n > h.Length-h.Offset ||
+		n > MaxChunk:
+		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, n, h.Offset, h.Length)
+	case n == 0 && h.Length > 0:
+		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, h.Length)
+	case h.Offered && (!h.Frame.HasBody() || h.Chunk != OfferSize || h.Offset != 0):
+		return fmt.Errorf("%w: an offer of %d bytes at %d", ErrFrame, n, h.Offset)
+	case (h.Frame == FrameRequest || h.Frame == FrameResponse) && h.Length > calls.MaxBody:
+		return fmt.Errorf("%w: a call with %d bytes", ErrFrame, h.Length)
+	case !h.Frame.HasBody() && (h.Length != n || n > MaxCause):
+		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, h.Frame, h.Length)
 	}
 	return nil
 }
 
 // belongs checks who a frame says it is from, and for whom.
-func (h *header) belongs(from, to int) error {
-	if h.from != from || h.to != to {
-		return fmt.Errorf("%w: from rank %d to rank %d, on the connection of ranks %d and %d", ErrFrame, h.from, h.to,
+func (h *Header) Belongs(from, to int) error {
+	if h.From != from || h.To != to {
+		return fmt.Errorf("%w: from rank %d to rank %d, on the connection of ranks %d and %d", ErrFrame, h.From, h.To,
 			from, to)
 	}
 	return nil
 }
 
-// failure is what a frame of failure tells, among so many ranks.
-func (h *header) failure(text []byte, size int) (*Failure, error) {
-	if int64(h.key.Step) >= int64(size) {
-		return nil, fmt.Errorf("%w: a failure of rank %d of %d", ErrFrame, h.key.Step, size)
-	}
-	return &Failure{Rank: int(h.key.Step), Cause: remoteCause(text)}, nil
-}
-
 // check reports whether the chunk is what the header says.
-func (h *header) check(chunk []byte) error {
-	if checksum(chunk) != h.sum {
+func (h *Header) Check(chunk []byte) error {
+	if Checksum(chunk) != h.Sum {
 		return fmt.Errorf("%w: the checksum of a %v chunk from rank %d is wrong: bytes were changed on the way",
-			ErrFrame, h.kind, h.from)
+			ErrFrame, h.Kind, h.From)
 	}
-	return nil
-}
-
-// linkHeader follows the header on a socket. From it a sender sees how long frames take on
-// this connection, and what has to be sent again on another when it fails.
-type linkHeader struct {
-	sequence uint32 // of this frame on this connection
-	acked    uint32 // all frames of the other direction up to this one have arrived
-	sent     uint64 // nanoseconds on the sender's clock
-	echo     uint64 // sent of the last frame that has arrived
-}
-
-// put writes l to b, which has linkSize bytes.
-func (l *linkHeader) put(b []byte) {
-	_ = b[linkSize-1]
-	le := binary.LittleEndian
-	le.PutUint64(b, l.sent)
-	le.PutUint64(b[8:], l.echo)
-	le.PutUint32(b[16:], l.sequence)
-	le.PutUint32(b[20:], l.acked)
-	le.PutUint32(b[24:], 0)
-	le.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
-}
-
-func (l *linkHeader) parse(b []byte) error {
-	_ = b[linkSize-1]
-	le := binary.LittleEndian
-	if le.Uint32(b[28:]) != crc32.Checksum(b[:28], castagnoli) || le.Uint32(b[24:]) != 0 {
-		return fmt.Errorf("%w: the checksum of the link's header is wrong", ErrFrame)
-	}
-	l.sent, l.echo, l.sequence, l.acked = le.Uint64(b), le.Uint64(b[8:]), le.Uint32(b[16:]), le.Uint32(b[20:])
 	return nil
 }
 

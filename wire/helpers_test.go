@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // sizes are those at which something changes.
-var sizes = []int{0, 1, 55, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7, maxChunk, maxChunk + 1,
+var sizes = []int{0, 1, 55, 1000, ChunkSize - 1, ChunkSize, ChunkSize + 1, 3*ChunkSize + 7, MaxChunk, MaxChunk + 1,
 	1 << 20, 8 << 20}
 
 func key(step int) Key {
@@ -38,27 +39,18 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// exposeCalls makes an endpoint serve rank 1, and call it, for what it may send.
-func exposeCalls(e *endpoint) {
-	e.Serve(Service{Name: "s", MaxRequest: 1000, MaxResponse: 1000, Window: 4},
-		func(_ context.Context, r *Request) (Response, error) {
-			return Response{Body: r.Body}, nil
-		})
-	for range 3 {
-		e.Call(1, Call{Service: "p", Limit: 1000, Request: make([]byte, 10)})
+func closeAll(eps []Endpoint) {
+	var wg sync.WaitGroup
+	for _, e := range eps {
+		wg.Go(func() { e.Close() })
 	}
+	wg.Wait()
 }
 
-// callFrames are seeds for those who send anything.
-var callFrames = []struct {
-	h     header
-	chunk []byte
-}{
-	{header{frame: frameServed, service: 1}, (&service{Service: Service{Name: "p", MaxRequest: 100, MaxResponse: 100,
-		Window: 2}}).limits()},
-	{header{frame: frameResponse, key: callKey(first)}, make([]byte, 100)},
-	{header{frame: frameRefusal, key: callKey(first + 1)}, []byte("\x00no")},
-	{header{frame: frameRequest, service: 1, key: callKey(first)}, make([]byte, 30)},
-	{header{frame: frameCancel, key: callKey(first)}, nil},
-	{header{frame: frameWant}, []byte("s")},
-}
+// discard is a Transport from which nothing arrives.
+type discard struct{}
+
+func (discard) Carry(m *Message) { m.Left(nil) }
+func (discard) Fail(error)       {}
+func (discard) Close()           {}
+func (discard) Wait()            {}

@@ -34,16 +34,16 @@ type Inbox struct {
 // slot is the name of what arrives.
 type slot struct {
 	from  int
-	frame frameType
+	frame FrameType
 	key   Key
 }
 
 // slotOf is that of a chunk. Requests and responses are named by the number of their call.
-func slotOf(h *header) slot {
-	if h.frame == frameMessage {
-		return slot{h.from, frameMessage, h.key}
+func slotOf(h *Header) slot {
+	if h.Frame == FrameMessage {
+		return slot{h.From, FrameMessage, h.Key}
 	}
-	return slot{h.from, h.frame, callKey(h.key.Step)}
+	return slot{h.From, h.Frame, callKey(h.Key.Step)}
 }
 
 // receive is one that was posted, or of a message that has begun to arrive, or both.
@@ -56,7 +56,7 @@ type receive struct {
 	call    *Reply                  // whose response this is; nil: a message
 	limit   int                     // how long that may be
 
-	head    header   // of a message that has begun to arrive
+	head    Header   // of a message that has begun to arrive
 	begun   bool     // something has arrived
 	early   []byte   // ours, for what arrives before a receive is posted
 	held    []extent // what of it has arrived
@@ -84,9 +84,6 @@ func newInbox(e *endpoint) *Inbox {
 	return in
 }
 
-// Options are the endpoint's, completed with defaults.
-func (in *Inbox) Options() Options { return in.endpoint.opt }
-
 // OnSpace sets what is called, from any goroutine and with locks held, when there is space
 // after ErrNoSpace. It must not block, nor call the Inbox.
 func (in *Inbox) OnSpace(f func()) { in.onSpace = f }
@@ -94,17 +91,17 @@ func (in *Inbox) OnSpace(f func()) { in.onSpace = f }
 // Hand takes a whole message from a sender in this process, and calls its Left. It is
 // copied now if a receive was posted or there is space, otherwise when a receive is posted.
 func (in *Inbox) Hand(m *Message) {
-	h := m.header
-	h.chunk = int(h.length)
-	if h.frame != frameMessage && h.frame != frameResponse {
+	h := m.head
+	h.Chunk = int(h.Length)
+	if h.Frame != FrameMessage && h.Frame != FrameResponse {
 		in.handCall(&h, m)
 		return
 	}
 	at, err := in.place(&h, false, m)
 	switch to := in.endpoint; {
 	case err == nil:
-		at.put(0, m.payload)
-		in.release(at, &h, nil)
+		at.Put(0, m.payload)
+		in.Release(at, &h, nil)
 		m.Left(nil)
 	case err == ErrNoSpace: // the goroutine that posts the receive copies
 	case to.Err() != nil:
@@ -118,28 +115,28 @@ func (in *Inbox) Hand(m *Message) {
 // bounce ends a message to an endpoint that has ended.
 func (in *Inbox) bounce(m *Message) {
 	switch err := in.endpoint.Err(); {
-	case m.from == m.to:
+	case m.From() == m.To():
 		m.Left(err)
 	case err == ErrClosed:
-		m.Left(&PeerLost{Rank: m.from, Peer: m.to, Cause: ErrPeerClosed})
+		m.Left(&PeerLost{Rank: m.From(), Peer: m.To(), Cause: ErrPeerClosed})
 	default:
-		m.Left(&PeerLost{Rank: m.from, Peer: m.to, Cause: err})
+		m.Left(&PeerLost{Rank: m.From(), Peer: m.To(), Cause: err})
 	}
 }
 
 // handCall takes a request of a caller in this process, which the handler sees where it is,
 // or another frame of calls.
-func (in *Inbox) handCall(h *header, m *Message) {
+func (in *Inbox) handCall(h *Header, m *Message) {
 	to := in.endpoint
 	if to.Err() != nil {
 		in.bounce(m)
 		return
 	}
 	var err error
-	if h.frame != frameRequest {
+	if h.Frame != FrameRequest {
 		err = to.calls.control(h, m.payload)
 		m.Left(err)
-	} else if err = to.calls.violation(h.from, to.calls.admit(h)); err == nil {
+	} else if err = to.calls.violation(h.From, to.calls.admit(h)); err == nil {
 		to.received(h)
 		to.calls.arrived(h, &inbound{Request: Request{Body: m.payload}, message: m})
 	} else {
@@ -153,18 +150,14 @@ func (in *Inbox) handCall(h *header, m *Message) {
 // Deliver takes a chunk and copies its bytes. After ErrNoSpace the chunk is to be delivered
 // again; after any other error it is dropped, and the endpoint has ended if it was the peer's fault.
 func (in *Inbox) Deliver(h *Header, chunk []byte) error {
-	if h.from < 0 || h.from >= in.endpoint.Size() || h.to != in.endpoint.rank {
-		return fmt.Errorf("%w: from rank %d to rank %d, for rank %d of %d", ErrFrame, h.from, h.to, in.endpoint.rank,
+	if h.From < 0 || h.From >= in.endpoint.Size() || h.To != in.endpoint.rank {
+		return fmt.Errorf("%w: from rank %d to rank %d, for rank %d of %d", ErrFrame, h.From, h.To, in.endpoint.rank,
 			in.endpoint.Size())
 	}
-	if !h.frame.hasBody() {
-		err := in.endpoint.calls.control(&h.header, chunk)
-		if err != nil {
-			in.endpoint.Fail(err)
-		}
-		return err
+	if !h.Frame.HasBody() {
+		return in.Control(h, chunk)
 	}
-	at, err := in.place(&h.header, false, nil)
+	at, err := in.place(h, false, nil)
 	switch {
 	case err == ErrNoSpace:
 		return err
@@ -172,8 +165,8 @@ func (in *Inbox) Deliver(h *Header, chunk []byte) error {
 		in.endpoint.Fail(err)
 		return err
 	}
-	at.put(0, chunk)
-	in.release(at, &h.header, nil)
+	at.Put(0, chunk)
+	in.Release(at, h, nil)
 	return nil
 }
 
@@ -199,7 +192,7 @@ func (in *Inbox) PeerLost(peer int, cause error) { in.endpoint.Fail(in.endpoint.
 func (in *Inbox) post(from int, key Key, r *receive) error {
 	p := r.pending
 	in.mu.Lock()
-	s := slot{from, frameMessage, key}
+	s := slot{from, FrameMessage, key}
 	l := in.mu.slots[s]
 	var done *receive
 	var err error
@@ -228,9 +221,9 @@ func (in *Inbox) post(from int, key Key, r *receive) error {
 	return err
 }
 
-// wanted reports whether a message has a place already, or no message will have one.
-func (in *Inbox) wanted(h *header) bool {
-	if h.frame != frameMessage {
+// Wanted reports whether a message has a place already, or no message will have one.
+func (in *Inbox) Wanted(h *Header) bool {
+	if h.Frame != FrameMessage {
 		return true
 	}
 	in.mu.Lock()
@@ -238,56 +231,61 @@ func (in *Inbox) wanted(h *header) bool {
 	return in.mu.failed != nil || in.mu.slots[slotOf(h)] != nil
 }
 
-// place returns where the chunk of h belongs, to be filled before release is
-// called with it. Where there is no space for it yet: with wait it waits; without, it returns
-// ErrNoSpace, and keeps m, if given, until a receive is posted.
-func (in *Inbox) place(h *header, wait bool, m *Message) (place, error) {
+// Place returns where the chunk of h belongs, to be filled before Release is called with it,
+// or ErrNoSpace.
+func (in *Inbox) Place(h *Header) (Place, error) { return in.place(h, false, nil) }
+
+// AwaitPlace is Place, but waits until there is space.
+func (in *Inbox) AwaitPlace(h *Header) (Place, error) { return in.place(h, true, nil) }
+
+// place is Place or AwaitPlace. Without space it keeps m, if given, until a receive is posted.
+func (in *Inbox) place(h *Header, wait bool, m *Message) (Place, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := slotOf(h)
-	if s.frame != frameMessage {
+	if s.frame != FrameMessage {
 		return in.placeCall(s, h)
 	}
 	r := in.mu.slots[s]
 	for ; ; r = in.mu.slots[s] {
 		if in.mu.failed != nil {
-			return place{}, in.mu.failed
+			return Place{}, in.mu.failed
 		}
-		if r != nil || in.mu.unexpected[h.from]+h.length <= in.limit {
+		if r != nil || in.mu.unexpected[h.From]+h.Length <= in.limit {
 			break
 		}
 		if !wait {
 			in.keep(s, h, m)
-			return place{}, ErrNoSpace
+			return Place{}, ErrNoSpace
 		}
 		in.mu.full = true
 		in.mu.change.Wait()
 	}
 	if r == nil {
-		r = &receive{early: in.pool.take(int(h.length))}
-		in.mu.unexpected[h.from] += h.length
+		r = &receive{early: in.pool.take(int(h.Length))}
+		in.mu.unexpected[h.From] += h.Length
 		in.mu.slots[s] = r
 	}
 	if err := r.begin(h); err != nil {
-		return place{}, err
+		return Place{}, err
 	}
-	r.placed += int64(h.chunk)
+	r.placed += int64(h.Chunk)
 	r.writing++
 	return r.at(h), nil
 }
 
 // keep remembers that there was no space.
 // REQUIRES: mu held.
-func (in *Inbox) keep(s slot, h *header, m *Message) {
+func (in *Inbox) keep(s slot, h *Header, m *Message) {
 	if m == nil {
 		in.mu.full = true
 		return
 	}
-	in.mu.slots[s] = &receive{head: *h, begun: true, handed: m, placed: h.length}
+	in.mu.slots[s] = &receive{head: *h, begun: true, handed: m, placed: h.Length}
 }
 
 // begin checks that the chunk of h belongs to this message.
-func (r *receive) begin(h *header) error {
+func (r *receive) begin(h *Header) error {
 	if !r.begun {
 		r.head, r.begun = *h, true
 		if r.pending != nil {
@@ -297,11 +295,11 @@ func (r *receive) begin(h *header) error {
 		}
 	}
 	switch {
-	case r.head.number != h.number || r.head.length != h.length || r.placed+int64(h.chunk) > h.length:
+	case r.head.Number != h.Number || r.head.Length != h.Length || r.placed+int64(h.Chunk) > h.Length:
 		return fmt.Errorf("wire: two messages from rank %d to rank %d have the same key: %v %v",
-			h.from, h.to, h.kind, h.key)
+			h.From, h.To, h.Kind, h.Key)
 	case r.add != nil:
-		return r.between(h.offset)
+		return r.between(h.Offset)
 	}
 	return nil
 }
@@ -309,7 +307,7 @@ func (r *receive) begin(h *header) error {
 // between checks that a chunk that is added begins between two numbers.
 func (r *receive) between(offset int64) error {
 	if offset%numberSize != 0 {
-		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, r.head.from, offset)
+		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, r.head.From, offset)
 	}
 	return nil
 }
@@ -319,14 +317,14 @@ func (r *receive) between(offset int64) error {
 func (r *receive) fits() error {
 	h := &r.head
 	switch {
-	case r.atMost && h.length > int64(len(r.into)):
+	case r.atMost && h.Length > int64(len(r.into)):
 		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for at most %d: %v (%v)",
-			h.from, h.length, h.to, len(r.into), r.kind, h.key)
-	case !r.atMost && h.length != int64(len(r.into)):
+			h.From, h.Length, h.To, len(r.into), r.kind, h.Key)
+	case !r.atMost && h.Length != int64(len(r.into)):
 		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)",
-			h.from, h.length, h.to, len(r.into), r.kind, h.key)
-	case h.kind != r.kind:
-		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.from, h.kind, h.to, r.kind, h.key)
+			h.From, h.Length, h.To, len(r.into), r.kind, h.Key)
+	case h.Kind != r.kind:
+		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.From, h.Kind, h.To, r.kind, h.Key)
 	}
 	for _, e := range r.held {
 		if err := r.between(e.lo); r.add != nil && err != nil {
@@ -336,9 +334,9 @@ func (r *receive) fits() error {
 	return nil
 }
 
-// release says that the chunk of h is in its place, or, with an error, that it
+// Release says that the chunk of h is in its place, or, with an error, that it
 // will not come.
-func (in *Inbox) release(p place, h *header, err error) {
+func (in *Inbox) Release(p Place, h *Header, err error) {
 	in.settle(&p, err)
 	in.mu.Lock()
 	s, r := slotOf(h), p.receive
@@ -351,7 +349,7 @@ func (in *Inbox) release(p place, h *header, err error) {
 			r.end(r.failed)
 		}
 	case err == nil:
-		r.arrived += int64(h.chunk)
+		r.arrived += int64(h.Chunk)
 		if r.whole() {
 			in.endpoint.received(h)
 		}
@@ -365,18 +363,18 @@ func (in *Inbox) release(p place, h *header, err error) {
 }
 
 func (r *receive) whole() bool {
-	return r.begun && r.arrived == r.head.length && r.writing == 0
+	return r.begun && r.arrived == r.head.Length && r.writing == 0
 }
 
 // takeIfWhole takes out a message that was received and is all there, for finish.
 // REQUIRES: mu held.
 func (in *Inbox) takeIfWhole(s slot, r *receive) *receive {
-	if s.frame != frameRequest && r.pending == nil || r.handed == nil && !r.whole() {
+	if s.frame != FrameRequest && r.pending == nil || r.handed == nil && !r.whole() {
 		return nil
 	}
 	delete(in.mu.slots, s)
-	if r.early != nil && s.frame == frameMessage {
-		in.mu.unexpected[s.from] -= r.head.length
+	if r.early != nil && s.frame == FrameMessage {
+		in.mu.unexpected[s.from] -= r.head.Length
 		in.spaceMade()
 	}
 	return r
@@ -388,23 +386,23 @@ func (in *Inbox) finish(r *receive) {
 	switch {
 	case r == nil:
 		return
-	case r.head.frame == frameRequest:
+	case r.head.Frame == FrameRequest:
 		in.endpoint.calls.arrived(&r.head, &inbound{Request: Request{Body: r.early}, pool: true})
 		return
 	case r.call != nil:
 		in.endpoint.calls.responded(r.call, r.into, nil)
 		return
 	}
-	r.pending.bytes = int(r.head.length)
-	whole := place{into: r.into, add: r.add}
+	r.pending.bytes = int(r.head.Length)
+	whole := Place{into: r.into, add: r.add}
 	if r.early != nil {
 		for _, e := range r.held {
-			whole.put(int(e.lo), r.early[e.lo:e.hi])
+			whole.Put(int(e.lo), r.early[e.lo:e.hi])
 		}
 		in.pool.give(r.early)
 	}
 	if r.handed != nil {
-		whole.put(0, r.handed.payload)
+		whole.Put(0, r.handed.payload)
 		in.endpoint.received(&r.head)
 	}
 	r.end(nil)
@@ -434,15 +432,15 @@ func (in *Inbox) spaceMade() {
 	}
 }
 
-// changes counts the times that space was made, for await.
-func (in *Inbox) changes() uint64 {
+// SpaceMade counts the times that space was made, for AwaitSpace.
+func (in *Inbox) SpaceMade() uint64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.mu.freed
 }
 
-// await returns when space was made since, or the endpoint has failed.
-func (in *Inbox) await(seen uint64) {
+// AwaitSpace returns when space was made since, or the endpoint has failed.
+func (in *Inbox) AwaitSpace(seen uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for in.mu.freed == seen && in.mu.failed == nil {
@@ -454,9 +452,9 @@ func (in *Inbox) await(seen uint64) {
 // it is the last that comes from it.
 func (in *Inbox) takeHanded(from int) {
 	in.eachHanded(from, func(r *receive) {
-		r.early, r.held = bytes.Clone(r.handed.payload), []extent{{0, r.head.length}}
-		r.arrived = r.head.length
-		in.mu.unexpected[from] += r.head.length
+		r.early, r.held = bytes.Clone(r.handed.payload), []extent{{0, r.head.Length}}
+		r.arrived = r.head.Length
+		in.mu.unexpected[from] += r.head.Length
 		in.endpoint.received(&r.head)
 		r.handed.Left(nil)
 		r.handed = nil
@@ -490,8 +488,8 @@ func (in *Inbox) endPeer(from int, cause error) {
 	in.mu.gone[from] = cause
 	for s, r := range in.mu.slots {
 		if s.from == from && !r.whole() {
-			if r.early != nil && s.frame == frameMessage {
-				in.mu.unexpected[from] -= r.head.length
+			if r.early != nil && s.frame == FrameMessage {
+				in.mu.unexpected[from] -= r.head.Length
 			}
 			in.drop(s, r, cause)
 		}

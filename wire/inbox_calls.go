@@ -4,23 +4,23 @@ package wire
 // and how long they may be was agreed on before. An error is that of a peer that does not
 // keep to it.
 // REQUIRES: mu held.
-func (in *Inbox) placeCall(s slot, h *header) (place, error) {
+func (in *Inbox) placeCall(s slot, h *Header) (Place, error) {
 	if in.mu.failed != nil {
-		return place{}, in.mu.failed
+		return Place{}, in.mu.failed
 	}
 	r, calls := in.mu.slots[s], in.endpoint.calls
-	if r == nil && s.frame == frameRequest {
-		if err := calls.violation(h.from, calls.admit(h)); err != nil {
-			return place{}, err
+	if r == nil && s.frame == FrameRequest {
+		if err := calls.violation(h.From, calls.admit(h)); err != nil {
+			return Place{}, err
 		}
-		r = &receive{head: *h, begun: true, early: in.pool.take(int(h.length))}
+		r = &receive{head: *h, begun: true, early: in.pool.take(int(h.Length))}
 		in.mu.slots[s] = r
 	}
 	switch {
 	case r == nil:
-		return place{}, calls.violation(h.from, badCall("a response to call %d, which is not under way", s.key.Step))
-	case r.call != nil && h.length > int64(r.limit):
-		return place{}, calls.violation(h.from, badCall("a response of %d bytes, where %d are allowed", h.length,
+		return Place{}, calls.violation(h.From, badCall("a response to call %d, which is not under way", s.key.Step))
+	case r.call != nil && h.Length > int64(r.limit):
+		return Place{}, calls.violation(h.From, badCall("a response of %d bytes, where %d are allowed", h.Length,
 			r.limit))
 	}
 	if !r.begun {
@@ -30,17 +30,17 @@ func (in *Inbox) placeCall(s slot, h *header) (place, error) {
 		in.mu.change.Wait()
 	}
 	switch {
-	case r.head.number != h.number || r.head.length != h.length || r.placed+int64(h.chunk) > h.length:
-		return place{}, calls.violation(h.from, badCall("two messages of call %d", s.key.Step))
+	case r.head.Number != h.Number || r.head.Length != h.Length || r.placed+int64(h.Chunk) > h.Length:
+		return Place{}, calls.violation(h.From, badCall("two messages of call %d", s.key.Step))
 	}
-	r.placed += int64(h.chunk)
+	r.placed += int64(h.Chunk)
 	r.writing++
 	return r.at(h), nil
 }
 
 // land asks a call where its response goes, without the lock.
 // REQUIRES: mu held.
-func (in *Inbox) land(r *receive, h *header) {
+func (in *Inbox) land(r *receive, h *Header) {
 	r.head, r.begun = *h, true
 	call := &r.call.call
 	if call.Each != nil || r.dropped != nil {
@@ -49,13 +49,13 @@ func (in *Inbox) land(r *receive, h *header) {
 	r.landing = true
 	r.writing++ // so that it does not end meanwhile
 	in.mu.Unlock()
-	into := landing(call, int(h.length))
+	into := landing(call, int(h.Length))
 	in.mu.Lock()
 	r.into, r.landing = into, false
 	r.writing--
 	in.mu.change.Broadcast()
-	if len(into) != int(h.length) && r.dropped == nil {
-		r.dropped = &CallError{Rank: h.to, Peer: h.from, PeerAddr: in.endpoint.addr(h.from), Service: call.Service,
+	if len(into) != int(h.Length) && r.dropped == nil {
+		r.dropped = &CallError{Rank: h.To, Peer: h.From, PeerAddr: in.endpoint.addr(h.From), Service: call.Service,
 			Cause: errNoPlace}
 	}
 }
@@ -78,7 +78,7 @@ func (in *Inbox) postResponse(from int, number uint32, r *receive) {
 	case in.mu.gone[from] != nil:
 		r.end(in.mu.gone[from])
 	default:
-		in.mu.slots[slot{from, frameResponse, callKey(number)}] = r
+		in.mu.slots[slot{from, FrameResponse, callKey(number)}] = r
 	}
 }
 
@@ -86,7 +86,7 @@ func (in *Inbox) postResponse(from int, number uint32, r *receive) {
 func (in *Inbox) endResponse(from int, number uint32, cause error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	s := slot{from, frameResponse, callKey(number)}
+	s := slot{from, FrameResponse, callKey(number)}
 	if r := in.mu.slots[s]; r != nil {
 		in.drop(s, r, cause)
 	}
@@ -96,7 +96,7 @@ func (in *Inbox) endResponse(from int, number uint32, cause error) {
 func (in *Inbox) dropResponse(from int, number uint32, cause error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	r := in.mu.slots[slot{from, frameResponse, callKey(number)}]
+	r := in.mu.slots[slot{from, FrameResponse, callKey(number)}]
 	if r == nil || r.dropped != nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (in *Inbox) dropResponse(from int, number uint32, cause error) {
 func (in *Inbox) takeResponse(from int, number uint32) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	s := slot{from, frameResponse, callKey(number)}
+	s := slot{from, FrameResponse, callKey(number)}
 	r := in.mu.slots[s]
 	if r == nil || r.begun {
 		return false

@@ -28,8 +28,8 @@ func receiveInPieces(t *testing.T, rnd *rand.Rand, data []byte, askBefore int, a
 		}
 	}
 	type open struct {
-		at place
-		h  header
+		at Place
+		h  Header
 	}
 	var writing []open
 	const chunk = 64
@@ -37,8 +37,8 @@ func receiveInPieces(t *testing.T, rnd *rand.Rand, data []byte, askBefore int, a
 		if i == askBefore {
 			ask()
 		}
-		h := header{to: 1, length: int64(len(data)), offset: int64(k * chunk), chunk: chunk}
-		at, err := b.place(&h, false, nil)
+		h := Header{To: 1, Length: int64(len(data)), Offset: int64(k * chunk), Chunk: chunk}
+		at, err := b.Place(&h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,13 +46,13 @@ func receiveInPieces(t *testing.T, rnd *rand.Rand, data []byte, askBefore int, a
 		for len(writing) > rnd.IntN(4) {
 			w := writing[0]
 			writing = writing[1:]
-			w.at.put(0, data[w.h.offset:w.h.offset+chunk])
-			b.release(w.at, &w.h, nil)
+			w.at.Put(0, data[w.h.Offset:w.h.Offset+chunk])
+			b.Release(w.at, &w.h, nil)
 		}
 	}
 	for _, w := range writing {
-		w.at.put(0, data[w.h.offset:w.h.offset+chunk])
-		b.release(w.at, &w.h, nil)
+		w.at.Put(0, data[w.h.Offset:w.h.Offset+chunk])
+		b.Release(w.at, &w.h, nil)
 	}
 	if !p.IsDone() {
 		if askBefore < len(data)/chunk {
@@ -95,8 +95,8 @@ func TestAskedWhileItComes(t *testing.T) {
 // who wants it added.
 func TestAskToAddWithinNumber(t *testing.T) {
 	b := newTestBox()
-	h := header{to: 1, length: 16, offset: 4, chunk: 12}
-	if _, err := b.place(&h, false, nil); err != nil {
+	h := Header{To: 1, Length: 16, Offset: 4, Chunk: 12}
+	if _, err := b.Place(&h); err != nil {
 		t.Fatal(err)
 	}
 	err := b.post(0, Key{}, &receive{into: make([]byte, 16), add: func(_, _ []byte) {},

@@ -8,7 +8,7 @@ import (
 
 // Message is one on its way to a peer.
 type Message struct {
-	header
+	head    Header
 	payload []byte
 	pending *Pending // ends when the message has left
 	owner   owner    // is told so; nil: the pending is
@@ -22,31 +22,37 @@ type Message struct {
 }
 
 // From and To are the ranks that a message goes between.
-func (m *Message) From() int { return m.from }
+func (m *Message) From() int { return m.head.From }
 
 // To is the rank that the message is for.
-func (m *Message) To() int { return m.to }
+func (m *Message) To() int { return m.head.To }
 
 // Coflow is the group of transfers that the message belongs to.
-func (m *Message) Coflow() coflow.ID { return m.key.Coflow }
+func (m *Message) Coflow() coflow.ID { return m.head.Key.Coflow }
 
 // Len is how many bytes the message has.
 func (m *Message) Len() int { return len(m.payload) }
+
+// Number tells apart messages between the same two ranks.
+func (m *Message) Number() uint32 { return m.head.Number }
+
+// Rest is how many bytes of the message are in no chunk yet.
+func (m *Message) Rest() int64 { return m.head.Length - m.next }
 
 // Compare orders messages that were sent at one time, for transports in virtual time: by
 // ranks, then by what they are, so that it has no influence which goroutine ran first. Only
 // those that are alike in everything are in the order of sending; with coflow.FIFO all are.
 func (m *Message) Compare(o *Message, order coflow.Order) int {
-	first := 0
+	h, x, first := &m.head, &o.head, 0
 	if order == coflow.FIFO {
-		first = cmp.Compare(m.number, o.number)
+		first = cmp.Compare(h.Number, x.Number)
 	}
-	a, b := &m.key.Coflow, &o.key.Coflow
-	return cmp.Or(cmp.Compare(m.from, o.from), cmp.Compare(m.to, o.to), first, cmp.Compare(a.Type, b.Type),
+	a, b := &h.Key.Coflow, &x.Key.Coflow
+	return cmp.Or(cmp.Compare(h.From, x.From), cmp.Compare(h.To, x.To), first, cmp.Compare(a.Type, b.Type),
 		cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Batch, b.Batch), cmp.Compare(flag(a.Backward), flag(b.Backward)),
-		cmp.Compare(a.Layer, b.Layer), cmp.Compare(m.frame, o.frame), cmp.Compare(m.kind, o.kind),
-		cmp.Compare(m.service, o.service), cmp.Compare(m.length, o.length), cmp.Compare(m.key.Step, o.key.Step),
-		cmp.Compare(m.number, o.number))
+		cmp.Compare(a.Layer, b.Layer), cmp.Compare(h.Frame, x.Frame), cmp.Compare(h.Kind, x.Kind),
+		cmp.Compare(h.Service, x.Service), cmp.Compare(h.Length, x.Length), cmp.Compare(h.Key.Step, x.Key.Step),
+		cmp.Compare(h.Number, x.Number))
 }
 
 // Left says that the message has left, so that its payload may change, or why it never will.
@@ -72,35 +78,20 @@ type Chunk struct {
 }
 
 // Header says where the bytes belong; the receiver's Inbox takes both.
-func (c *Chunk) Header() Header { return Header{c.header()} }
+func (c *Chunk) Header() Header {
+	h := c.m.head
+	h.Offset, h.Chunk = c.offset, len(c.bytes)
+	return h
+}
+
+// Message is the one that the chunk is of.
+func (c *Chunk) Message() *Message { return c.m }
 
 // Coflow is the group of the message.
-func (c *Chunk) Coflow() coflow.ID { return c.m.key.Coflow }
+func (c *Chunk) Coflow() coflow.ID { return c.m.head.Key.Coflow }
 
 // First reports whether the message begins with it.
 func (c *Chunk) First() bool { return c.offset == 0 }
 
 // Bytes are those of the message's payload.
 func (c *Chunk) Bytes() []byte { return c.bytes }
-
-// header is the chunk's, without its checksum.
-func (c *Chunk) header() header {
-	h := c.m.header
-	h.offset, h.chunk = c.offset, len(c.bytes)
-	return h
-}
-
-// Header is that of a chunk on its way.
-type Header struct{ header }
-
-// HeaderSize is how many bytes Put writes.
-const HeaderSize = headerSize
-
-// Put writes the header to b, in the layout of the package comment.
-func (h *Header) Put(b []byte) { h.put(b) }
-
-// Parse reads what Put has written. It checks every length against its bound.
-func (h *Header) Parse(b []byte) error { return h.parse(b) }
-
-// From is the rank that the chunk comes from.
-func (h *Header) From() int { return h.from }

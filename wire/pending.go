@@ -70,7 +70,7 @@ func (p *Pending) IsDone() bool { return p.done.Load() == ended }
 // ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
 // timed out still belongs to the wire, until the endpoint is closed.
 func (p *Pending) Wait(ctx context.Context) error {
-	if p.IsDone() || p.endpoint.poll(sought{one: p}) {
+	if p.IsDone() || p.endpoint.poll(Awaited{one: p}) {
 		return p.err
 	}
 	n := p.endpoint
@@ -99,7 +99,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 // not wait soon: Wait does more.
 func (p *Pending) Poll() {
 	if p.endpoint.poller != nil && !p.IsDone() {
-		p.endpoint.poller.hasten(p.peer)
+		p.endpoint.poller.Hasten(p.peer)
 	}
 }
 

@@ -3,9 +3,9 @@ package wire
 // numberSize is that of the widest numbers that are added: chunks begin between two.
 const numberSize = 8
 
-// place is where a chunk belongs. Transports that hold its bytes put them there; those that
+// Place is where a chunk belongs. Transports that hold its bytes put them there; those that
 // read them from somewhere read them into its space.
-type place struct {
+type Place struct {
 	receive *receive
 	size    int
 	offset  int64                           // of the chunk in its message
@@ -17,9 +17,9 @@ type place struct {
 
 // at is the place of the chunk of h. What comes early is added when the receive is posted.
 // REQUIRES: the inbox's mu held.
-func (r *receive) at(h *header) place {
-	part := extent{h.offset, h.offset + int64(h.chunk)}
-	p := place{receive: r, size: h.chunk, offset: h.offset}
+func (r *receive) at(h *Header) Place {
+	part := extent{h.Offset, h.Offset + int64(h.Chunk)}
+	p := Place{receive: r, size: h.Chunk, offset: h.Offset}
 	switch {
 	case r.dropped != nil || r.failed != nil:
 	case r.call != nil && r.call.call.Each != nil:
@@ -33,14 +33,19 @@ func (r *receive) at(h *header) place {
 	return p
 }
 
-// direct reports whether bytes are read straight into the place.
-func (p *place) direct() bool { return p.into != nil && p.add == nil }
+// Buffer is where bytes are read to that need no Put; nil: they do.
+func (p *Place) Buffer() []byte {
+	if p.add != nil {
+		return nil
+	}
+	return p.into
+}
 
-// dropped reports whether the bytes are not wanted.
-func (p *place) dropped() bool { return p.into == nil && p.each == nil && p.size > 0 }
+// Dropped reports whether the bytes are not wanted.
+func (p *Place) Dropped() bool { return p.into == nil && p.each == nil && p.size > 0 }
 
-// put fills the place from an offset on.
-func (p *place) put(offset int, bytes []byte) {
+// Put fills the place from an offset on.
+func (p *Place) Put(offset int, bytes []byte) {
 	switch {
 	case p.each != nil:
 		p.each(p.offset+int64(offset), bytes)
@@ -52,22 +57,22 @@ func (p *place) put(offset int, bytes []byte) {
 	}
 }
 
-// space is where to read the chunk to.
-func (in *Inbox) space(p *place) []byte {
-	if p.direct() {
-		return p.into
+// Space is where to read the chunk to.
+func (in *Inbox) Space(p *Place) []byte {
+	if into := p.Buffer(); into != nil {
+		return into
 	}
 	p.part = in.pool.take(p.size)
 	return p.part
 }
 
 // settle puts what was read in its place, if it was not read there.
-func (in *Inbox) settle(p *place, err error) {
+func (in *Inbox) settle(p *Place, err error) {
 	if p.part == nil {
 		return
 	}
 	if err == nil {
-		p.put(0, p.part)
+		p.Put(0, p.part)
 	}
 	in.pool.give(p.part)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"starling/coflow"
+	"starling/wire/calls"
 )
 
 // Service is what an endpoint answers calls with. From its limits follows the memory that
@@ -51,9 +52,8 @@ type Response struct {
 }
 
 const (
-	maxServiceName = 64
-	maxServices    = 1<<16 - 1
-	maxWants       = 256 // services per peer that are wanted and not served
+	maxServices = 1<<16 - 1
+	maxWants    = 256 // services per peer that are wanted and not served
 )
 
 // withDefaults fills in what was left at zero, and checks the rest.
@@ -67,15 +67,15 @@ func (s Service) withDefaults() (Service, error) {
 		}
 	}
 	switch {
-	case s.Name == "" || len(s.Name) > maxServiceName:
-		return s, fmt.Errorf("wire: a service named %q, expected 1 to %d bytes", s.Name, maxServiceName)
-	case s.MaxRequest < 0 || s.MaxRequest > maxBody || s.MaxResponse < 0 || s.MaxResponse > maxBody:
+	case s.Name == "" || len(s.Name) > calls.MaxName:
+		return s, fmt.Errorf("wire: a service named %q, expected 1 to %d bytes", s.Name, calls.MaxName)
+	case s.MaxRequest < 0 || s.MaxRequest > calls.MaxBody || s.MaxResponse < 0 || s.MaxResponse > calls.MaxBody:
 		return s, fmt.Errorf("wire: service %q has requests of %d and responses of %d bytes, expected at most %d",
-			s.Name, s.MaxRequest, s.MaxResponse, maxBody)
-	case s.Handlers < 1 || s.Window < 1 || s.Window > maxCalls:
+			s.Name, s.MaxRequest, s.MaxResponse, calls.MaxBody)
+	case s.Handlers < 1 || s.Window < 1 || s.Window > calls.Max:
 		return s, fmt.Errorf("wire: service %q has %d handlers and %d calls per peer, expected at least 1, and at "+
 			"most %d calls",
-			s.Name, s.Handlers, s.Window, maxCalls)
+			s.Name, s.Handlers, s.Window, calls.Max)
 	}
 	return s, nil
 }
@@ -156,12 +156,13 @@ func (e *endpoint) Serve(s Service, h Handler) (stop func() error, err error) {
 	return func() error { return c.stop(svc) }, nil
 }
 
-func (c *calls) announce(to int, s *service) {
-	c.tell(to, header{frame: frameServed, service: s.number}, s.limits())
+func (c *endpointCalls) announce(to int, s *service) {
+	limits := calls.Limits{MaxRequest: s.MaxRequest, MaxResponse: s.MaxResponse, Window: s.Window}
+	c.tell(to, Header{Frame: FrameServed, Service: s.number}, limits.Append(s.Name))
 }
 
 // stop ends a service. It returns when no handler of it runs any more.
-func (c *calls) stop(s *service) error {
+func (c *endpointCalls) stop(s *service) error {
 	c.mu.Lock()
 	if s.stopped {
 		c.mu.Unlock()
@@ -198,8 +199,8 @@ func (c *calls) stop(s *service) error {
 var errStopped = errors.New("it is not served any more")
 
 // wanted takes in that a peer will call a service: it is told when that is served.
-func (c *calls) wanted(peer int, name string) error {
-	if name == "" || len(name) > maxServiceName {
+func (c *endpointCalls) wanted(peer int, name string) error {
+	if name == "" || len(name) > calls.MaxName {
 		return badCall("a service with a name of %d bytes", len(name))
 	}
 	c.mu.Lock()
@@ -218,74 +219,40 @@ func (c *calls) wanted(peer int, name string) error {
 	return nil
 }
 
-// callAge is how a number stands to the call of its slot that the server knows.
-type callAge uint8
-
-const (
-	callBefore callAge = iota // one that was answered
-	callNow
-	callNext
-)
-
-// slotOf is the server's slot of a call.
-// REQUIRES: mu held.
-func (p *callPeer) slotOf(number uint32) (*seenSlot, callAge, error) {
-	slot := int(number % maxCalls)
-	for len(p.seen) <= slot {
-		p.seen = append(p.seen, seenSlot{})
-	}
-	s := &p.seen[slot]
-	const generations = 1 << (32 - slotBits)
-	switch ahead := (number>>slotBits - s.generation) % generations; {
-	case ahead == 0:
-		return s, callNow, nil
-	case ahead == 1 && s.request == nil && s.arriving == nil:
-		return s, callNext, nil
-	case ahead > generations/2:
-		return s, callBefore, nil
-	}
-	return nil, 0, badCall("call %d out of sequence", number)
-}
-
 // admit takes in that a request begins to arrive. An error is a violation: a caller knows the
 // limits.
-func (c *calls) admit(h *header) error {
+func (c *endpointCalls) admit(h *Header) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.peer(h.from)
-	if int(h.service) == 0 || int(h.service) > len(c.mu.numbered) {
-		return badCall("a request to service %d of %d", h.service, len(c.mu.numbered))
+	p := c.peer(h.From)
+	if int(h.Service) == 0 || int(h.Service) > len(c.mu.numbered) {
+		return badCall("a request to service %d of %d", h.Service, len(c.mu.numbered))
 	}
-	s := c.mu.numbered[h.service-1]
-	slot, age, err := p.slotOf(h.key.Step)
-	switch {
-	case err != nil:
+	s := c.mu.numbered[h.Service-1]
+	if err := p.server.Check(h.Key.Step); err != nil {
 		return err
-	case age != callNext:
-		return badCall("call %d a second time", h.key.Step)
-	case h.length > int64(s.MaxRequest):
-		return badCall("a request of %d bytes to %q, which takes at most %d", h.length, s.Name, s.MaxRequest)
+	}
+	switch {
+	case h.Length > int64(s.MaxRequest):
+		return badCall("a request of %d bytes to %q, which takes at most %d", h.Length, s.Name, s.MaxRequest)
 	case p.of(s).underWay == s.Window:
 		return badCall("more than %d calls of %q under way", s.Window, s.Name)
 	}
-	slot.generation, slot.arriving = h.key.Step>>slotBits, s
+	p.server.Begin(h.Key.Step, s)
 	p.of(s).underWay++
 	return nil
 }
 
 // arrived takes in a request that is whole.
-func (c *calls) arrived(h *header, in *inbound) {
-	in.Request.From, in.Coflow, in.Kind = h.from, h.key.Coflow, h.kind
-	in.number, in.limit, in.inbox = h.key.Step, int(h.limit), c.endpoint.inbox
+func (c *endpointCalls) arrived(h *Header, in *inbound) {
+	in.Request.From, in.Coflow, in.Kind = h.From, h.Key.Coflow, h.Kind
+	in.number, in.limit, in.inbox = h.Key.Step, int(h.Limit), c.endpoint.inbox
 	c.mu.Lock()
-	p := c.peer(h.from)
-	slot := &p.seen[in.number%maxCalls]
-	s := slot.arriving
+	p := c.peer(h.From)
+	s, cancelled := p.server.Arrive(in.number, in)
 	in.service = s
 	in.ctx, in.cancel = context.WithCancelCause(c.life)
-	slot.request, slot.arriving = in, nil
-	failed, cancelled, stopped := c.mu.failed, slot.cancelled, s.stopped
-	slot.cancelled = false
+	failed, stopped := c.mu.failed, s.stopped
 	if failed == nil && !cancelled && !stopped {
 		s.ready.put(in, in.Coflow)
 		c.dispatch(s)
@@ -303,7 +270,7 @@ func (c *calls) arrived(h *header, in *inbound) {
 
 // dispatch starts handlers for the requests of a service, as many as may run.
 // REQUIRES: mu held.
-func (c *calls) dispatch(s *service) {
+func (c *endpointCalls) dispatch(s *service) {
 	for len(s.running) < s.Handlers {
 		in := c.pick(s)
 		if in == nil {
@@ -318,7 +285,7 @@ func (c *calls) dispatch(s *service) {
 // pick takes the most urgent request of a service whose response may fit,
 // and makes it run. Others wait until responses to their peer have left.
 // REQUIRES: mu held.
-func (c *calls) pick(s *service) *inbound {
+func (c *endpointCalls) pick(s *service) *inbound {
 	for !s.ready.empty() {
 		in := s.ready.take()
 		l := c.peer(in.From).of(s)
@@ -336,7 +303,7 @@ func (c *calls) pick(s *service) *inbound {
 
 // unqueue takes out a request that no handler has taken.
 // REQUIRES: mu held.
-func (c *calls) unqueue(in *inbound) bool {
+func (c *endpointCalls) unqueue(in *inbound) bool {
 	if in.service.ready.remove(in) {
 		return true
 	}
@@ -356,7 +323,7 @@ func (s *service) unpark(l *load) {
 }
 
 // handle runs a handler, and then for the next request, as long as there are any.
-func (c *calls) handle(in *inbound) {
+func (c *endpointCalls) handle(in *inbound) {
 	for in != nil {
 		response, err := in.answer()
 		in = c.respond(in, response, err)
@@ -388,7 +355,7 @@ func (in *inbound) answer() (response Response, err error) {
 }
 
 // respond sends what a handler has answered, and returns the next request for it.
-func (c *calls) respond(in *inbound, response Response, err error) (next *inbound) {
+func (c *endpointCalls) respond(in *inbound, response Response, err error) (next *inbound) {
 	in.free(nil)
 	in.cancel(nil)
 	s, length := in.service, int64(len(response.Body))
@@ -421,15 +388,15 @@ func (c *calls) respond(in *inbound, response Response, err error) (next *inboun
 // settle makes a call that is about to be answered one that is over, here: its caller may
 // make the next when it has the answer.
 // REQUIRES: mu held.
-func (c *calls) settle(p *callPeer, in *inbound) {
-	p.seen[in.number%maxCalls].request = nil
+func (c *endpointCalls) settle(p *callPeer, in *inbound) {
+	p.server.End(in.number)
 	p.of(in.service).underWay--
 }
 
 // answer is a response on its way.
 type answer struct {
 	Message
-	calls    *calls
+	calls    *endpointCalls
 	peer     int
 	service  *service
 	response Response
@@ -450,21 +417,21 @@ func (a *answer) left(error) {
 }
 
 // sendResponse sends a response.
-func (c *calls) sendResponse(in *inbound, a *answer) {
+func (c *endpointCalls) sendResponse(in *inbound, a *answer) {
 	e, body := c.endpoint, a.response.Body
-	h := header{frame: frameResponse, kind: a.response.Kind, from: e.rank, to: in.From,
-		key: Key{in.Coflow, in.number}, length: int64(len(body))}
-	a.Message = Message{header: h, payload: body, owner: a}
+	h := Header{Frame: FrameResponse, Kind: a.response.Kind, From: e.rank, To: in.From,
+		Key: Key{in.Coflow, in.number}, Length: int64(len(body))}
+	a.Message = Message{head: h, payload: body, owner: a}
 	if err := e.Err(); err != nil {
 		a.left(err)
 		return
 	}
-	e.ledger.add(true, h.kind, e.links[in.From], h.key, len(body))
+	e.ledger.add(true, h.Kind, e.links[in.From], h.Key, len(body))
 	e.carry(&a.Message)
 }
 
 // refuse answers a request that no handler was called for.
-func (c *calls) refuse(in *inbound, code byte, why error) {
+func (c *endpointCalls) refuse(in *inbound, code byte, why error) {
 	in.free(nil)
 	in.cancel(nil)
 	c.mu.Lock()
@@ -473,34 +440,23 @@ func (c *calls) refuse(in *inbound, code byte, why error) {
 	c.tellRefusal(in, code, why)
 }
 
-func (c *calls) tellRefusal(in *inbound, code byte, why error) {
+func (c *endpointCalls) tellRefusal(in *inbound, code byte, why error) {
 	text := append([]byte{code}, causeText(why)...)
-	text = text[:min(len(text), maxCause)]
-	c.tell(in.From, header{frame: frameRefusal, key: Key{in.Coflow, in.number}}, text)
+	text = text[:min(len(text), MaxCause)]
+	c.tell(in.From, Header{Frame: FrameRefusal, Key: Key{in.Coflow, in.number}}, text)
 }
 
-// cancelled takes in that a caller does not wait for an answer any more. A cancel may
-// overtake its request, and be overtaken by the next.
-func (c *calls) cancelled(peer int, number uint32) error {
+// cancelled takes in that a caller does not wait for an answer any more.
+func (c *endpointCalls) cancelled(peer int, number uint32) error {
 	c.mu.Lock()
-	slot, age, err := c.peer(peer).slotOf(number)
-	if err != nil {
-		c.mu.Unlock()
-		return err
-	}
-	in, refuse := slot.request, false
-	switch {
-	case age == callBefore || age == callNow && in == nil && slot.arriving == nil: // it was answered
-	case in == nil:
-		slot.cancelled = true
-	case c.unqueue(in):
-		refuse = true
-	default:
+	in, err := c.peer(peer).server.Cancel(number)
+	refuse := in != nil && c.unqueue(in)
+	if in != nil && !refuse {
 		in.cancel(errCancelled)
 	}
 	c.mu.Unlock()
 	if refuse {
 		c.refuse(in, refusedCall, errCancelled)
 	}
-	return nil
+	return err
 }

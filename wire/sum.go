@@ -9,7 +9,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // long blocks are folded with carry-less multiplication where the processor has
 // the wide form of it (Gopal and others, "Fast CRC computation for generic
 // polynomials using PCLMULQDQ instruction", Intel 2009).
-func checksum(b []byte) uint32 {
+func Checksum(b []byte) uint32 {
 	if !canFold || len(b) < foldFrom {
 		return crc32.Checksum(b, castagnoli)
 	}

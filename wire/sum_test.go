@@ -11,7 +11,7 @@ func TestChecksum(t *testing.T) {
 	for n := 0; n < len(data); n += 1 + n/40 {
 		for _, at := range []int{0, 1, 7} {
 			b := data[at : at+n-min(at, n)]
-			if got, want := checksum(b), crc32.Checksum(b, castagnoli); got != want {
+			if got, want := Checksum(b), crc32.Checksum(b, castagnoli); got != want {
 				t.Fatalf("%d bytes at %d: %08x, expected %08x", len(b), at, got, want)
 			}
 		}
@@ -28,7 +28,7 @@ func BenchmarkChecksum(b *testing.B) {
 		b.Run(fmt.Sprintf("how=fold/size=%d", size), func(b *testing.B) {
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				checksum(data)
+				Checksum(data)
 			}
 		})
 		b.Run(fmt.Sprintf("how=library/size=%d", size), func(b *testing.B) {

@@ -32,52 +32,52 @@ func NewEndpoint(rank int, links []Link, opt Options, open func(*Inbox) Transpor
 	return e
 }
 
-// poller is a transport in which a goroutine that waits for a message helps to move it.
-type poller interface {
-	// poll moves messages on the caller's goroutine until what it seeks is found, which it
-	// reports, or until it gives up.
-	poll(s sought) bool
-	// posted is told that a receive from a peer was posted.
-	posted(peer int)
-	// hasten moves messages of a peer that are ready, for a caller that will not wait soon.
-	hasten(peer int)
+// Poller is a transport in which a goroutine that waits for a message helps to move it.
+type Poller interface {
+	// Poll moves messages on the caller's goroutine until a is done, which it reports, or
+	// until it gives up.
+	Poll(a Awaited) bool
+	// Posted is called after a receive from a peer was posted.
+	Posted(peer int)
+	// Hasten moves messages of a peer that are ready, for a caller that will not wait soon.
+	Hasten(peer int)
 }
 
-// carrier takes messages to one peer; a Transport is made of them where peers are reached
-// in different ways.
-type carrier interface {
-	carry(m *Message)
-	fail(cause error)
-	close()
-	// gone is closed when the carrier has ended and holds nothing any more.
-	gone() <-chan struct{}
+// Carrier takes messages to one peer, as a Transport does to all.
+type Carrier interface {
+	Carry(m *Message)
+	Fail(cause error)
+	Close()
+	// Gone is closed when the carrier has ended and holds nothing any more.
+	Gone() <-chan struct{}
 }
 
-// carriers are a Transport with one carrier per peer.
-type carriers struct {
-	to      []carrier // by rank; nil: none, as to oneself
-	release func()    // frees what the carriers share; may be called more than once
+// Carriers is a Transport with one Carrier per peer.
+type Carriers struct {
+	To      []Carrier // by rank; nil: none, as to oneself
+	Release func()    // frees what the carriers share; may be called more than once
 }
 
-func newCarriers(size int) *carriers {
-	return &carriers{to: make([]carrier, size), release: func() {}}
+// NewCarriers has no carriers yet.
+func NewCarriers(size int) *Carriers {
+	return &Carriers{To: make([]Carrier, size), Release: func() {}}
 }
 
-func (c *carriers) Carry(m *Message) { c.to[m.to].carry(m) }
+func (c *Carriers) Carry(m *Message) { c.To[m.To()].Carry(m) }
 
-func (c *carriers) Fail(cause error) {
-	c.each(func(p carrier) { p.fail(cause) })
+func (c *Carriers) Fail(cause error) {
+	c.each(func(p Carrier) { p.Fail(cause) })
 }
 
-func (c *carriers) Close() { c.each(carrier.close) }
+func (c *Carriers) Close() { c.each(Carrier.Close) }
 
-func (c *carriers) Wait() {
-	c.each(func(p carrier) { <-p.gone() })
-	c.release()
+func (c *Carriers) Wait() {
+	c.each(func(p Carrier) { <-p.Gone() })
+	c.Release()
 }
 
-func (c *carriers) each(do func(carrier)) {
-	for _, p := range c.to {
+func (c *Carriers) each(do func(Carrier)) {
+	for _, p := range c.To {
 		if p != nil {
 			do(p)
 		}

@@ -87,8 +87,8 @@ func (w *waits) end(p *Pending) {
 // with the error of the first when the endpoint's timeout has passed, or ctx ends.
 // Messages that have arrived already end it at once.
 func WaitAny(ctx context.Context, list []*Pending) error {
-	which := sought{any: list}
-	if len(list) == 0 || which.found() || list[0].endpoint.poll(which) {
+	which := Awaited{any: list}
+	if len(list) == 0 || which.Done() || list[0].endpoint.poll(which) {
 		return nil
 	}
 	n := list[0].endpoint

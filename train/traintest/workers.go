@@ -19,6 +19,7 @@ import (
 	"starling/tensor"
 	"starling/train"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // Each calls f for all ranks below n, each in a goroutine of its own.
@@ -60,7 +61,7 @@ func Over(t testing.TB, transport string, n int) []wire.Endpoint {
 			HostIDs: hosts, Listener: l, NoSharedMemory: transport == "tcp"}
 	}
 	ends, errs := make([]wire.Endpoint, n), make([]error, n)
-	Each(n, func(r int) { ends[r], errs[r] = wire.Join(context.Background(), cfgs[r]) })
+	Each(n, func(r int) { ends[r], errs[r] = tcp.Join(context.Background(), cfgs[r]) })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 const (
@@ -108,7 +109,7 @@ func (k *Conn) attach(path int, conn net.Conn) bool {
 	k.mu.links[path] = l
 	k.mu.out.raise(k.now(), path)
 	k.wakeAll()
-	wire.TunePath(conn, k.mu.out.paths[path].most/2)
+	tcp.TunePath(conn, k.mu.out.paths[path].most/2)
 	go l.write()
 	go l.read()
 	return true

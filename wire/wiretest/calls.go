@@ -32,7 +32,7 @@ type sized struct {
 func want(step, bytes, length int) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(step))
 	b = binary.LittleEndian.AppendUint32(b, uint32(bytes))
-	return append(b, payload(0, 0, step, max(length-len(b), 0))...)
+	return append(b, Payload(0, 0, step, max(length-len(b), 0))...)
 }
 
 func (s *sized) handle(_ context.Context, r *wire.Request) (wire.Response, error) {
@@ -41,7 +41,7 @@ func (s *sized) handle(_ context.Context, r *wire.Request) (wire.Response, error
 		return wire.Response{}, fmt.Errorf("request %d of rank %d is not what it sent", step, r.From)
 	}
 	s.answered.Add(1)
-	return wire.Response{Kind: wire.Feature, Body: payload(s.rank, r.From, step, n), Release: s.borrow(n)}, nil
+	return wire.Response{Kind: wire.Feature, Body: Payload(s.rank, r.From, step, n), Release: s.borrow(n)}, nil
 }
 
 // borrow counts bytes until they are released.
@@ -72,7 +72,7 @@ func serve(t *testing.T, e wire.Endpoint, s wire.Service, h wire.Handler) func()
 func testCalls(t *testing.T, tr Transport) {
 	const n, calls = 3, 27 * 3 // each rank calls each with all pairs of sizes that callOnce has
 	eps := tr.group(t, n, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	servers := make([]*sized, n)
 	var wg sync.WaitGroup
 	for rank, e := range eps {
@@ -90,7 +90,7 @@ func testCalls(t *testing.T, tr Transport) {
 			t.Errorf("rank %d answered %d calls", rank, s.answered.Load())
 		}
 	}
-	closeAll(eps)
+	CloseAll(eps)
 	for rank, s := range servers {
 		if s.out.Load() != 0 || s.released.Load() != calls {
 			t.Errorf("rank %d: %d bytes and %d of %d responses released", rank, s.out.Load(), s.released.Load(), calls)
@@ -105,7 +105,7 @@ var callSizes = []int{0, 1, 100, 4 << 10, 5000, 64 << 10, 200 << 10, 1 << 20, 3<
 // into a buffer, or given part by part.
 func callOnce(t *testing.T, ctx context.Context, e wire.Endpoint, to, i int) {
 	n, length := callSizes[i%len(callSizes)], 8+callSizes[(i/3)%len(callSizes)]
-	expect := payload(to, e.Rank(), i, n)
+	expect := Payload(to, e.Rank(), i, n)
 	c := wire.Call{Service: "sized", Coflow: coflow.ID{Type: coflow.Rows, Epoch: 3, Layer: int16(i % 2)},
 		Kind: wire.Topology, Request: want(i, n, length), Limit: n + i%2}
 	into, parts := make([]byte, n), make([]byte, n)
@@ -157,7 +157,7 @@ func testNotServed(t *testing.T, tr Transport) {
 		t.Error(err)
 	}
 	serve(t, eps[1], wire.Service{Name: "late"}, (&sized{rank: 1}).handle)
-	if b, err := r.Wait(soon(t)); err != nil || len(b) != 10 {
+	if b, err := r.Wait(Soon(t)); err != nil || len(b) != 10 {
 		t.Error(len(b), err)
 	}
 }
@@ -166,7 +166,7 @@ func testNotServed(t *testing.T, tr Transport) {
 // its caller gives up, its context ends, and what it answers is dropped.
 func testSlowHandler(t *testing.T, tr Transport) {
 	eps := tr.group(t, 2, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	entered, ended := make(chan struct{}, 10), make(chan error, 10)
 	var freed atomic.Int32
 	serve(t, eps[1], wire.Service{Name: "slow", Handlers: 1, Window: 2},
@@ -204,7 +204,7 @@ func testSlowHandler(t *testing.T, tr Transport) {
 	}
 	<-slow.Done()
 	<-behind.Done()
-	closeAll(eps)
+	CloseAll(eps)
 	if freed.Load() != 2 {
 		t.Errorf("%d of 2 responses released", freed.Load())
 	}
@@ -216,14 +216,14 @@ func callOther(t *testing.T, ctx context.Context, eps []wire.Endpoint) {
 	sized := &sized{rank: 0}
 	stop := serve(t, eps[0], wire.Service{Name: "back"}, sized.handle)
 	for i := range 20 {
-		eps[1].Send(0, key(i), wire.Activation, payload(1, 0, i, 1000))
+		eps[1].Send(0, Key(i), wire.Activation, Payload(1, 0, i, 1000))
 		into := make([]byte, 1000)
-		if err := eps[0].Recv(1, key(i), wire.Activation, into).Wait(ctx); err != nil ||
-			!bytes.Equal(into, payload(1, 0, i, 1000)) {
+		if err := eps[0].Recv(1, Key(i), wire.Activation, into).Wait(ctx); err != nil ||
+			!bytes.Equal(into, Payload(1, 0, i, 1000)) {
 			t.Error("message:", err)
 		}
 		if b, err := eps[0].Call(1, wire.Call{Service: "quick", Request: want(i, 100, 0)}).Wait(ctx); err != nil ||
-			!bytes.Equal(b, payload(1, 0, i, 100)) {
+			!bytes.Equal(b, Payload(1, 0, i, 100)) {
 			t.Error("another service:", err)
 		}
 		if _, err := eps[1].Call(0, wire.Call{Service: "back", Request: want(i, 100, 0)}).Wait(ctx); err != nil {
@@ -267,7 +267,7 @@ func testCallDeadline(t *testing.T, tr Transport) {
 // testCallErrors: what a handler says is wrong reaches the caller, with who said it.
 func testCallErrors(t *testing.T, tr Transport) {
 	eps := tr.group(t, 3, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	serve(t, eps[2], wire.Service{Name: "odd", MaxRequest: 100, MaxResponse: 1000},
 		func(_ context.Context, r *wire.Request) (wire.Response, error) {
 			switch string(r.Body) {
@@ -326,7 +326,7 @@ func testCallBackPressure(t *testing.T, tr Transport) {
 	opt := wire.DefaultOptions()
 	opt.ResponseLimit = 2 << 20
 	eps := tr.group(t, 3, opt)
-	ctx := soon(t)
+	ctx := Soon(t)
 	s := &sized{rank: 0}
 	var running, most atomic.Int32
 	serve(t, eps[0], wire.Service{Name: "large", MaxResponse: 1 << 20, Handlers: 2, Window: 3},
@@ -342,7 +342,7 @@ func testCallBackPressure(t *testing.T, tr Transport) {
 		for i := range 20 {
 			wg.Go(func() {
 				if b, err := e.Call(0, wire.Call{Service: "large", Request: want(i, 1<<20, 0)}).Wait(ctx); err != nil ||
-					!bytes.Equal(b, payload(0, e.Rank(), i, 1<<20)) {
+					!bytes.Equal(b, Payload(0, e.Rank(), i, 1<<20)) {
 					t.Errorf("rank %d: %v", e.Rank(), err)
 				}
 			})
@@ -375,7 +375,7 @@ func testServerEnds(t *testing.T, tr Transport) {
 			t.Error(err)
 		}
 		for i, r := range replies {
-			_, err := r.Wait(soon(t))
+			_, err := r.Wait(Soon(t))
 			lost, closed := errors.AsType[*wire.PeerLost](err)
 			failure, failed := errors.AsType[*wire.Failure](err)
 			switch {
@@ -386,14 +386,14 @@ func testServerEnds(t *testing.T, tr Transport) {
 				t.Errorf("fails=%v, call %d: %v", fails, i, err)
 			}
 		}
-		if _, err := eps[0].Call(2, wire.Call{Service: "slow"}).Wait(soon(t)); err == nil {
+		if _, err := eps[0].Call(2, wire.Call{Service: "slow"}).Wait(Soon(t)); err == nil {
 			t.Error("a rank that has ended answers")
 		}
 		if !fails {
 			serve(t, eps[1], wire.Service{Name: "sized"}, (&sized{rank: 1}).handle)
-			callOnce(t, soon(t), eps[0], 1, 2)
+			callOnce(t, Soon(t), eps[0], 1, 2)
 		}
-		closeAll(eps)
+		CloseAll(eps)
 	}
 }
 
@@ -414,7 +414,7 @@ func testCallerEnds(t *testing.T, tr Transport) {
 		t.Error(err)
 	}
 	<-ended
-	callOnce(t, soon(t), eps[2], 0, 2)
+	callOnce(t, Soon(t), eps[2], 0, 2)
 	if err := eps[0].Err(); err != nil {
 		t.Error(err)
 	}
@@ -423,7 +423,7 @@ func testCallerEnds(t *testing.T, tr Transport) {
 // testServiceStops: calls to a service that was stopped are refused, until it is served anew.
 func testServiceStops(t *testing.T, tr Transport) {
 	eps := tr.group(t, 2, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	s := &sized{rank: 1}
 	for range 3 {
 		entered := make(chan struct{}, 1)
@@ -459,7 +459,7 @@ func testCallOrder(t *testing.T, tr Transport) {
 		opt := wire.DefaultOptions()
 		opt.Order = order
 		eps := tr.group(t, 2, opt)
-		ctx := soon(t)
+		ctx := Soon(t)
 		var mu sync.Mutex
 		var got []string
 		entered, gate := make(chan struct{}), make(chan struct{})
@@ -514,7 +514,7 @@ func testCallOrder(t *testing.T, tr Transport) {
 		if !slices.Equal(got[1:], expect) {
 			t.Errorf("%v: answered %q\nexpected %q", order, got, expect)
 		}
-		closeAll(eps)
+		CloseAll(eps)
 	}
 }
 
@@ -522,7 +522,7 @@ func testCallOrder(t *testing.T, tr Transport) {
 // answered, and the window has all its places afterwards.
 func testCancelStorm(t *testing.T, tr Transport) {
 	eps := tr.group(t, 2, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	s := &sized{rank: 1}
 	serve(t, eps[1], wire.Service{Name: "sized", MaxRequest: 4 << 20, MaxResponse: 4 << 20, Window: 4, Handlers: 2},
 		s.handle)
@@ -541,7 +541,7 @@ func testCancelStorm(t *testing.T, tr Transport) {
 					reply.Cancel()
 				}
 				b, err := reply.Wait(ctx)
-				if err == nil && !bytes.Equal(b, payload(1, 0, i, n)) {
+				if err == nil && !bytes.Equal(b, Payload(1, 0, i, n)) {
 					t.Error("a response is not what was sent")
 				}
 				<-reply.Done()
@@ -552,7 +552,7 @@ func testCancelStorm(t *testing.T, tr Transport) {
 	for i := range 8 {
 		callOnce(t, ctx, eps[0], 1, i*3)
 	}
-	closeAll(eps)
+	CloseAll(eps)
 	if s.out.Load() != 0 || s.released.Load() != s.answered.Load() {
 		t.Errorf("%d bytes left, %d of %d responses released", s.out.Load(), s.released.Load(), s.answered.Load())
 	}

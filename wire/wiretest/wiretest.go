@@ -65,11 +65,12 @@ func Run(t *testing.T, tr Transport) {
 func (tr Transport) group(t *testing.T, n int, opt wire.Options) []wire.Endpoint {
 	t.Helper()
 	eps := tr.Open(t, n, opt)
-	t.Cleanup(func() { closeAll(eps) })
+	t.Cleanup(func() { CloseAll(eps) })
 	return eps
 }
 
-func closeAll(eps []wire.Endpoint) {
+// CloseAll closes endpoints at the same time, as workers do.
+func CloseAll(eps []wire.Endpoint) {
 	var wg sync.WaitGroup
 	for _, e := range eps {
 		wg.Go(func() { e.Close() })
@@ -86,16 +87,17 @@ func isDone(p *wire.Pending) bool {
 	}
 }
 
-// sizes are those at which some transport changes its ways.
-var sizes = []int{0, 1, 55, 1000, 64<<10 - 1, 64 << 10, 64<<10 + 1, 192<<10 + 7, 256 << 10, 256<<10 + 1, 1 << 20,
+// Sizes are those at which some transport changes its ways.
+var Sizes = []int{0, 1, 55, 1000, 64<<10 - 1, 64 << 10, 64<<10 + 1, 192<<10 + 7, 256 << 10, 256<<10 + 1, 1 << 20,
 	8 << 20}
 
-func key(step int) wire.Key {
+// Key is a different one for every step.
+func Key(step int) wire.Key {
 	return wire.Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 1, Layer: int16(step / 4)}, Step: uint32(step)}
 }
 
-// payload is bytes that depend on everything that could be mixed up.
-func payload(from, to, step, size int) []byte {
+// Payload is bytes that depend on everything that could be mixed up.
+func Payload(from, to, step, size int) []byte {
 	b := make([]byte, size+8)
 	x := rand.NewPCG(uint64(from)<<32|uint64(to), uint64(step)).Uint64() | 1
 	for i := 0; i < size; i += 8 {
@@ -107,7 +109,8 @@ func payload(from, to, step, size int) []byte {
 // hang is how long a test waits for what must come: a slow machine takes its time.
 const hang = 3 * time.Minute
 
-func soon(t testing.TB) context.Context {
+// Soon is a context that ends only if a test hangs.
+func Soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := wire.WithTimeout(context.Background(), wire.Real, hang)
 	t.Cleanup(cancel)
@@ -127,16 +130,16 @@ func testRandomOrder(t *testing.T, tr Transport) {
 // so that a goroutine that polls for a message must let the senders run.
 func testOneProcessor(t *testing.T, tr Transport) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	ctx := soon(t)
+	ctx := Soon(t)
 	var wg sync.WaitGroup
 	for me, e := range tr.group(t, 2, wire.DefaultOptions()) {
 		wg.Go(func() {
 			for step := range 30 {
-				size := sizes[step%6]
-				left := e.Send(1-me, key(step), wire.Activation, payload(me, 1-me, step, size))
+				size := Sizes[step%6]
+				left := e.Send(1-me, Key(step), wire.Activation, Payload(me, 1-me, step, size))
 				into := make([]byte, size)
-				err := errors.Join(e.Recv(1-me, key(step), wire.Activation, into).Wait(ctx), left.Wait(ctx))
-				if err != nil || !bytes.Equal(into, payload(1-me, me, step, size)) {
+				err := errors.Join(e.Recv(1-me, Key(step), wire.Activation, into).Wait(ctx), left.Wait(ctx))
+				if err != nil || !bytes.Equal(into, Payload(1-me, me, step, size)) {
 					t.Errorf("rank %d, message %d of %d bytes: %v", me, step, size, err)
 					return
 				}
@@ -150,9 +153,9 @@ func testOneProcessor(t *testing.T, tr Transport) {
 // random order, to be written, with a longer buffer or an exact one, or added, and checks bytes and ledgers.
 func exchange(t *testing.T, eps []wire.Endpoint, r *rand.Rand) {
 	t.Helper()
-	ctx := soon(t)
+	ctx := Soon(t)
 	n := len(eps)
-	sizes := sizes
+	sizes := Sizes
 	if n > 2 {
 		sizes = sizes[:len(sizes)-1] // the largest takes its time
 	}
@@ -179,8 +182,8 @@ func exchange(t *testing.T, eps []wire.Endpoint, r *rand.Rand) {
 			for _, i := range order {
 				o := ops[i%len(ops)]
 				if i < len(ops) && o.from == rank {
-					sends = append(sends, e.Send(o.to, key(o.step), wire.Activation,
-						payload(o.from, o.to, o.step, o.size)))
+					sends = append(sends, e.Send(o.to, Key(o.step), wire.Activation,
+						Payload(o.from, o.to, o.step, o.size)))
 				}
 				if i >= len(ops) && o.to == rank {
 					p, into, expected := ask(t, e, o.from, o.step, o.size)
@@ -205,18 +208,18 @@ func exchange(t *testing.T, eps []wire.Endpoint, r *rand.Rand) {
 // ask asks for a message of exchange, every third one into a longer buffer, and every third to
 // be added to what is there.
 func ask(t *testing.T, e wire.Endpoint, from, step, size int) (p *wire.Pending, into, want []byte) {
-	want = payload(from, e.Rank(), step, size)
+	want = Payload(from, e.Rank(), step, size)
 	switch (from + step) % 3 {
 	case 0:
 		into = make([]byte, size)
-		return e.Recv(from, key(step), wire.Activation, into), into, want
+		return e.Recv(from, Key(step), wire.Activation, into), into, want
 	case 1:
 		into = make([]byte, size+size/3)
-		return e.RecvAtMost(from, key(step), wire.Activation, into), into[:size], want
+		return e.RecvAtMost(from, Key(step), wire.Activation, into), into[:size], want
 	}
-	into = payload(1000, e.Rank(), step, size)
+	into = Payload(1000, e.Rank(), step, size)
 	subtle.XORBytes(want, want, into) // a sum that is quickly made
-	return e.RecvAdd(from, key(step), wire.Activation, into, func(into, part []byte) {
+	return e.RecvAdd(from, Key(step), wire.Activation, into, func(into, part []byte) {
 		if at := cap(into) % 8; size%8 == 0 && at != 0 {
 			t.Errorf("a piece begins %d bytes before a number", at)
 		}
@@ -261,11 +264,11 @@ func testUnexpected(t *testing.T, tr Transport) {
 	opt := wire.DefaultOptions()
 	opt.UnexpectedLimit = 1 << 20
 	eps := tr.group(t, 2, opt)
-	ctx := soon(t)
+	ctx := Soon(t)
 	const size, count = 300 << 10, 40
 	var sends []*wire.Pending
 	for i := range count {
-		sends = append(sends, eps[0].Send(1, key(i), wire.Feature, payload(0, 1, i, size)))
+		sends = append(sends, eps[0].Send(1, Key(i), wire.Feature, Payload(0, 1, i, size)))
 	}
 	if err := sends[0].Wait(ctx); err != nil {
 		t.Fatal("an early message within the limit did not leave:", err)
@@ -273,8 +276,8 @@ func testUnexpected(t *testing.T, tr Transport) {
 	// Asked for in the order of urgency, as a program does.
 	for i := range count {
 		into := make([]byte, size)
-		if err := eps[1].Recv(0, key(i), wire.Feature, into).Wait(ctx); err != nil ||
-			!bytes.Equal(into, payload(0, 1, i, size)) {
+		if err := eps[1].Recv(0, Key(i), wire.Feature, into).Wait(ctx); err != nil ||
+			!bytes.Equal(into, Payload(0, 1, i, size)) {
 			t.Fatal(i, err)
 		}
 	}
@@ -290,15 +293,15 @@ func testLargerThanTheLimit(t *testing.T, tr Transport) {
 	opt := wire.DefaultOptions()
 	opt.UnexpectedLimit = 1000
 	eps := tr.group(t, 2, opt)
-	ctx := soon(t)
-	want := payload(0, 1, 0, 1<<20)
-	sent := eps[0].Send(1, key(0), wire.Feature, want)
-	small := eps[0].Send(1, key(1), wire.Feature, want[:10])
+	ctx := Soon(t)
+	want := Payload(0, 1, 0, 1<<20)
+	sent := eps[0].Send(1, Key(0), wire.Feature, want)
+	small := eps[0].Send(1, Key(1), wire.Feature, want[:10])
 	into := make([]byte, len(want))
-	if err := eps[1].Recv(0, key(0), wire.Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, want) {
+	if err := eps[1].Recv(0, Key(0), wire.Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, want) {
 		t.Fatal(err)
 	}
-	if err := eps[1].Recv(0, key(1), wire.Feature, into[:10]).Wait(ctx); err != nil {
+	if err := eps[1].Recv(0, Key(1), wire.Feature, into[:10]).Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(sent.Wait(ctx), small.Wait(ctx)); err != nil {
@@ -309,31 +312,31 @@ func testLargerThanTheLimit(t *testing.T, tr Transport) {
 // What does not fit is a mistake in the program, and ends all ranks with the same words.
 func testDisagreements(t *testing.T, tr Transport) {
 	send := func(e wire.Endpoint, step, size int, kind wire.Kind) *wire.Pending {
-		return e.Send(1, key(step), kind, make([]byte, size))
+		return e.Send(1, Key(step), kind, make([]byte, size))
 	}
 	cases := []struct {
 		name, want string
 		do         func(a, b wire.Endpoint)
 	}{
 		{"size, asked first", "rank 0 sent 10 bytes where rank 1 asked for 20", func(a, b wire.Endpoint) {
-			b.Recv(0, key(0), wire.Feature, make([]byte, 20))
+			b.Recv(0, Key(0), wire.Feature, make([]byte, 20))
 			send(a, 0, 10, wire.Feature)
 		}},
 		{"size, sent first", "rank 0 sent 10 bytes where rank 1 asked for 0", func(a, b wire.Endpoint) {
 			send(a, 0, 10, wire.Feature).Wait(context.Background())
-			b.Recv(0, key(0), wire.Feature, nil)
+			b.Recv(0, Key(0), wire.Feature, nil)
 		}},
 		{"size, more than the most", "rank 0 sent 10 bytes where rank 1 asked for at most 9", func(a, b wire.Endpoint) {
-			b.RecvAtMost(0, key(0), wire.Feature, make([]byte, 9))
+			b.RecvAtMost(0, Key(0), wire.Feature, make([]byte, 9))
 			send(a, 0, 10, wire.Feature)
 		}},
 		{"size, more than the most, sent first", "rank 0 sent 10 bytes where rank 1 asked for at most 9",
 			func(a, b wire.Endpoint) {
 				send(a, 0, 10, wire.Feature).Wait(context.Background())
-				b.RecvAtMost(0, key(0), wire.Feature, make([]byte, 9))
+				b.RecvAtMost(0, Key(0), wire.Feature, make([]byte, 9))
 			}},
 		{"kind", "rank 0 sent gradient where rank 1 asked for feature", func(a, b wire.Endpoint) {
-			b.Recv(0, key(0), wire.Feature, make([]byte, 10))
+			b.Recv(0, Key(0), wire.Feature, make([]byte, 10))
 			send(a, 0, 10, wire.Gradient)
 		}},
 		{"name", "two messages from rank 0 to rank 1 have the same key", func(a, b wire.Endpoint) {
@@ -351,7 +354,7 @@ func testDisagreements(t *testing.T, tr Transport) {
 		for _, e := range eps {
 			select {
 			case <-e.Done():
-			case <-soon(t).Done():
+			case <-Soon(t).Done():
 				t.Fatalf("%s: rank %d did not notice", c.name, e.Rank())
 			}
 			if !strings.Contains(e.Err().Error(), c.want) {
@@ -367,16 +370,16 @@ func testDisagreements(t *testing.T, tr Transport) {
 
 func testTwoReceives(t *testing.T, tr Transport) {
 	eps := tr.group(t, 2, wire.DefaultOptions())
-	first := eps[1].Recv(0, key(0), wire.Control, make([]byte, 1))
-	if err := eps[1].Recv(0, key(0), wire.Control, make([]byte, 1)).Wait(soon(t)); err == nil ||
+	first := eps[1].Recv(0, Key(0), wire.Control, make([]byte, 1))
+	if err := eps[1].Recv(0, Key(0), wire.Control, make([]byte, 1)).Wait(Soon(t)); err == nil ||
 		!strings.Contains(err.Error(), "two receives for one message from rank 0") {
 		t.Error(err)
 	}
-	eps[0].Send(1, key(0), wire.Control, []byte{7})
-	if err := first.Wait(soon(t)); err != nil {
+	eps[0].Send(1, Key(0), wire.Control, []byte{7})
+	if err := first.Wait(Soon(t)); err != nil {
 		t.Error(err)
 	}
-	if err := eps[0].Send(2, key(0), wire.Control, nil).Wait(soon(t)); err == nil ||
+	if err := eps[0].Send(2, Key(0), wire.Control, nil).Wait(Soon(t)); err == nil ||
 		err.Error() != "wire: there is no rank 2 among 2" {
 		t.Error(err)
 	}
@@ -400,7 +403,7 @@ func testDeadline(t *testing.T, tr Transport) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cause := errors.New("interrupted by the user")
 	cancel(cause)
-	if err := eps[1].Recv(0, key(9), wire.Activation, make([]byte, 8)).Wait(ctx); err != cause {
+	if err := eps[1].Recv(0, Key(9), wire.Activation, make([]byte, 8)).Wait(ctx); err != cause {
 		t.Error(err)
 	}
 }
@@ -408,10 +411,10 @@ func testDeadline(t *testing.T, tr Transport) {
 // A rank that closes in good order is missed only by those who still want something.
 func testPeerCloses(t *testing.T, tr Transport) {
 	eps := tr.group(t, 3, wire.DefaultOptions())
-	ctx := soon(t)
-	last := payload(0, 1, 0, 3<<20)
-	eps[0].Send(1, key(0), wire.Feature, last)
-	missing := eps[1].Recv(0, key(1), wire.Feature, make([]byte, 1))
+	ctx := Soon(t)
+	last := Payload(0, 1, 0, 3<<20)
+	eps[0].Send(1, Key(0), wire.Feature, last)
+	missing := eps[1].Recv(0, Key(1), wire.Feature, make([]byte, 1))
 	if err := eps[0].Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -420,20 +423,20 @@ func testPeerCloses(t *testing.T, tr Transport) {
 		t.Error(err)
 	}
 	into := make([]byte, len(last))
-	if err := eps[1].Recv(0, key(0), wire.Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, last) {
+	if err := eps[1].Recv(0, Key(0), wire.Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, last) {
 		t.Error("the last words of a rank were lost:", err)
 	}
-	if err := eps[1].Recv(0, key(2), wire.Feature, into).Wait(ctx); !errors.Is(err, wire.ErrPeerClosed) {
+	if err := eps[1].Recv(0, Key(2), wire.Feature, into).Wait(ctx); !errors.Is(err, wire.ErrPeerClosed) {
 		t.Error(err)
 	}
-	if err := eps[1].Send(0, key(3), wire.Feature, into).Wait(ctx); !errors.Is(err, wire.ErrPeerClosed) {
+	if err := eps[1].Send(0, Key(3), wire.Feature, into).Wait(ctx); !errors.Is(err, wire.ErrPeerClosed) {
 		t.Error(err)
 	}
-	if err := eps[0].Send(1, key(3), wire.Feature, into).Wait(ctx); err != wire.ErrClosed {
+	if err := eps[0].Send(1, Key(3), wire.Feature, into).Wait(ctx); err != wire.ErrClosed {
 		t.Error(err)
 	}
-	eps[1].Send(2, key(4), wire.Feature, last)
-	if err := eps[2].Recv(1, key(4), wire.Feature, into).Wait(ctx); err != nil {
+	eps[1].Send(2, Key(4), wire.Feature, last)
+	if err := eps[2].Recv(1, Key(4), wire.Feature, into).Wait(ctx); err != nil {
 		t.Error("the others are disturbed:", err)
 	}
 	if err := eps[1].Err(); err != nil {
@@ -448,9 +451,9 @@ func testFailureReachesAll(t *testing.T, tr Transport) {
 		var pending []*wire.Pending
 		for _, e := range eps {
 			for p := range eps {
-				pending = append(pending, e.Recv(p, key(0), wire.Feature, make([]byte, 5<<20)))
+				pending = append(pending, e.Recv(p, Key(0), wire.Feature, make([]byte, 5<<20)))
 				if p != 3 { // a message half-way, or not begun
-					pending = append(pending, e.Send(p, key(1), wire.Feature, make([]byte, 5<<20)))
+					pending = append(pending, e.Send(p, Key(1), wire.Feature, make([]byte, 5<<20)))
 				}
 			}
 		}
@@ -463,7 +466,7 @@ func testFailureReachesAll(t *testing.T, tr Transport) {
 		for _, p := range pending {
 			select {
 			case <-p.Done():
-			case <-soon(t).Done():
+			case <-Soon(t).Done():
 				t.Fatal("something is still pending")
 			}
 		}
@@ -474,7 +477,7 @@ func testFailureReachesAll(t *testing.T, tr Transport) {
 			if err := e.Err(); err.Error() != "rank 3 failed: disk full: part-3/features.npy" {
 				t.Errorf("rank %d: %v", e.Rank(), err)
 			}
-			if err := e.Send(0, key(7), wire.Feature, nil).Wait(soon(t)); err != e.Err() {
+			if err := e.Send(0, Key(7), wire.Feature, nil).Wait(Soon(t)); err != e.Err() {
 				t.Error(err)
 			}
 			if err := e.Close(); err != e.Err() {
@@ -491,7 +494,7 @@ func testOvertaking(t *testing.T, tr Transport) {
 		t.Skip("messages take no time")
 	}
 	eps := tr.group(t, 2, wire.DefaultOptions())
-	ctx := soon(t)
+	ctx := Soon(t)
 	large := make([]byte, 64<<20)
 	for i := range uint32(50) {
 		bulk, urgent := wire.Key{Coflow: coflow.ID{Type: coflow.Bulk},
@@ -520,7 +523,7 @@ func testFIFO(t *testing.T, tr Transport) {
 	opt := wire.DefaultOptions()
 	opt.Order = coflow.FIFO
 	eps := tr.group(t, 2, opt)
-	ctx := soon(t)
+	ctx := Soon(t)
 	large := make([]byte, 64<<20)
 	for i := range uint32(3) {
 		bulk, urgent := wire.Key{Coflow: coflow.ID{Type: coflow.Bulk},
@@ -549,7 +552,7 @@ func testCloseUnread(t *testing.T, tr Transport) {
 	opt.UnexpectedLimit, opt.Timeout, opt.Linger = 1<<10, 50*time.Millisecond, 50*time.Millisecond
 	eps := tr.Open(t, 2, opt)
 	for step := range 8 {
-		eps[0].Send(1, key(step), wire.Feature, make([]byte, 1<<20))
+		eps[0].Send(1, Key(step), wire.Feature, make([]byte, 1<<20))
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -558,8 +561,8 @@ func testCloseUnread(t *testing.T, tr Transport) {
 	}()
 	select {
 	case <-closed:
-		closeAll(eps)
-	case <-soon(t).Done():
+		CloseAll(eps)
+	case <-Soon(t).Done():
 		t.Error("Close waits for ever")
 	}
 }

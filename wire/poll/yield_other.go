@@ -1,0 +1,6 @@
+//go:build !linux
+
+package poll
+
+// Yield does nothing here.
+func Yield() {}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package wire
-
-import "net"
-
-// readBoth is not to be had here.
-func readBoth(net.Conn) func(first, second []byte) (int, error) { return nil }
