@@ -65,15 +65,6 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 	return d.choice.told(s), d, nil
 }
 
-// told is a run that was given the choice.
-func (p *Planned) told(s spec.Spec) spec.Spec {
-	s.Strategy, s.Settings = p.Strategy, p.Settings
-	return s
-}
-
-// strategyWords are the flags of a choice.
-func strategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }
-
 // autoOptions reads what follows auto: the rate of links between servers, and +try.
 func autoOptions(text string) (rate string, try bool, err error) {
 	text, try = strings.CutSuffix(strings.TrimPrefix(text, "auto"), "+try")
@@ -164,15 +155,5 @@ func (d *decision) conclude(r *report.Run, events event.Listener) {
 
 // learn takes the measured epochs into the file of rates.
 func (d *decision) learn(measured float64) error {
-	path, err := d.options.ratesPath()
-	if err != nil {
-		return err
-	}
-	known, err := readRates(path)
-	if err != nil {
-		return err
-	}
-	s := d.choice.told(d.options.Spec)
-	known.Learn(learntKind(&s), d.choice.Predicted.Seconds, measured)
-	return writeRates(path, known)
+	return d.options.learn(d.choice.told(d.options.Spec), d.choice.Predicted.Seconds, measured)
 }

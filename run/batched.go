@@ -18,8 +18,8 @@ const leastBatch = 64
 
 // batchIfTooLarge turns a run of the full batch that does not fit into one of mini-batches, where its
 // strategy has one that takes over and the user wants that: of the largest batches that fit.
-func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
-	s := &c.spec
+func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
+	s := c.spec
 	choice, err := s.Choice()
 	strategy, wanted := train.TakingOver(choice)
 	if err != nil || !wanted {
@@ -63,14 +63,13 @@ func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
 }
 
 // checkBatched refuses batches that would not go together with what the run was given for the full batch.
-func (c *clusterRun) checkBatched(s spec.Spec) error {
-	other := &clusterRun{spec: s, parts: c.parts}
-	err := other.spec.Validate()
+func (c *plannedRun) checkBatched(s spec.Spec) error {
+	err := s.Validate()
 	if err == nil {
-		err = other.checkData()
+		err = c.parts.suits(&s)
 	}
 	if err == nil {
-		_, err = other.spec.Options(&c.parts.meta)
+		_, err = s.Options(&c.parts.meta)
 	}
 	if err == nil {
 		return nil
@@ -81,9 +80,9 @@ func (c *clusterRun) checkBatched(s spec.Spec) error {
 }
 
 // planOf is the plan of the run with another spec.
-func (c *clusterRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
-	other := &clusterRun{spec: s, parts: c.parts}
-	other.spec.ForData(&c.parts.meta, simd.Best().String())
+func (c *plannedRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
+	s.ForData(&c.parts.meta, simd.Best().String())
+	other := &plannedRun{spec: &s, parts: c.parts}
 	return other.plan(events)
 }
 

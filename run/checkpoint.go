@@ -111,3 +111,33 @@ func notSaved(err error) error {
 	}
 	return fmt.Errorf("checkpoint: %w", err)
 }
+
+// savesState reports whether workers send their state while they train, for workers that are
+// restarted, and whether they do so at the end.
+func savesState(s *spec.Spec) (midway, last bool) {
+	last = s.CheckpointDir != ""
+	return last || s.Processes() && s.OnFailure != "stop", last
+}
+
+// statesKept is how many states a keeper has at once: the newest, one that is being received, and one that
+// is being written; fewer in a run that saves less often.
+func statesKept(s *spec.Spec, from *start) int64 {
+	n, done := 0, 0
+	midway, last := savesState(s)
+	if from != nil {
+		n, done = 1, from.Epoch
+	}
+	switch every, steps := saveEvery(s); {
+	case midway && steps > 0:
+		n += 3
+	case midway && every > 0:
+		n += max((s.Epochs-1)/every-done/every, 0)
+	}
+	if last {
+		return int64(min(n+1, 3))
+	}
+	return int64(min(n, 2))
+}
+
+// cachesFile names the caches of a rank on disk.
+func cachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

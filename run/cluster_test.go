@@ -75,12 +75,11 @@ func TestServersOfTheRun(t *testing.T) {
 
 // TestWorkersDoNotFit: refused before they start, with what to do.
 func TestWorkersDoNotFit(t *testing.T) {
-	c := &clusterRun{spec: spec.Default()}
-	p := &Plan{Workers: 4, Matrices: 1000, Graph: 24}
-	if err := c.fitsMemory(p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
+	s, p := spec.Default(), &Plan{Workers: 4, Matrices: 1000, Graph: 24}
+	if err := workersFit(&s, p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
 		t.Error(err)
 	}
-	if err := c.fitsMemory(p, 1024); err != nil {
+	if err := workersFit(&s, p, 1024); err != nil {
 		t.Error(err)
 	}
 }

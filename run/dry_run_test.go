@@ -129,8 +129,8 @@ func TestDryRunTogether(t *testing.T) {
 		}
 		return matrices, graph
 	}
-	aloneMatrices, alone := total(c.dryRunEach(parts, &c.spec))
-	matrices, together := total(c.dryRunTogether(parts, &c.spec))
+	aloneMatrices, alone := total(c.planned().dryRunEach(parts, &c.spec))
+	matrices, together := total(c.planned().dryRunTogether(parts, &c.spec))
 	if matrices != aloneMatrices || math.Abs(float64(together-alone)) > 0.25*float64(alone) {
 		t.Errorf("together: matrices %d, graph %d; each alone: %d, %d", matrices, together, aloneMatrices, alone)
 	}

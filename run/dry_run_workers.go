@@ -25,8 +25,8 @@ const quietTogether = 1 << 20
 // dryRuns are what workers need: one after the other if they can do without peers, else all
 // together, as those of plans are. If measured rates decide what they will do, or the graph is
 // large, it is what the default strategy needs, and the replicas that they choose are added.
-func (c *clusterRun) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
-	s := c.spec
+func (c *plannedRun) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
+	s := *c.spec
 	s.Threads = s.CoresOf(s.Workers)
 	needs, err := []*need(nil), wire.ErrUnplanned
 	if c.counts == nil || c.parts.meta.Edges > mostTogether { // a plan of many choices has all cores for each
@@ -53,8 +53,8 @@ func (c *clusterRun) dryRuns(parts []*partition.Part, all *Plan, events event.Li
 }
 
 // replicaBytes is how much memory a worker may fill with replicas, if it chooses them itself.
-func (c *clusterRun) replicaBytes() (int64, error) {
-	s := &c.spec
+func (c *plannedRun) replicaBytes() (int64, error) {
+	s := c.spec
 	opt, err := s.Options(&c.parts.meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
 		return d.ReplicaBytes(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
@@ -63,7 +63,7 @@ func (c *clusterRun) replicaBytes() (int64, error) {
 }
 
 // dryRunEach makes dry runs of workers without peers, with one part's graph in memory at a time.
-func (c *clusterRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []*need, err error) {
+func (c *plannedRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []*need, err error) {
 	for r, part := range parts {
 		loop := func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error) {
 			return train.DryRun(context.Background(), c.counting(r, dev), part, c.dryEndpoint(r), nil, opt, events)
@@ -78,7 +78,7 @@ func (c *clusterRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []
 }
 
 // dryRunTogether is the same for workers that look at each other's parts first.
-func (c *clusterRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*need, error) {
+func (c *plannedRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*need, error) {
 	opt, err := dryRunOptions(s, &c.parts.meta)
 	if err != nil {
 		return nil, err
@@ -176,12 +176,12 @@ func (e dryEndpoint) Link(peer int) wire.Link { return e.links[peer] }
 func (e dryEndpoint) Clock() wire.Clock { return wire.Real }
 
 // dryEndpoint is the endpoint of a rank before the run.
-func (c *clusterRun) dryEndpoint(rank int) dryEndpoint {
+func (c *plannedRun) dryEndpoint(rank int) dryEndpoint {
 	links := make([]wire.Link, c.spec.Workers)
 	for q := range links {
 		switch {
 		case q == rank:
-		case c.spec.Servers > 1 && serverOf(&c.spec, q) != serverOf(&c.spec, rank):
+		case c.spec.Servers > 1 && serverOf(c.spec, q) != serverOf(c.spec, rank):
 			links[q] = wire.BetweenServers
 		case !c.spec.Goroutines():
 			links[q] = wire.SameHost

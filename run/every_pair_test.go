@@ -207,7 +207,7 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 		return nil, err
 	}
 	run := &clusterRun{spec: *s, parts: p}
-	if err := errors.Join(checkPaths(s), run.checkData()); err != nil {
+	if err := errors.Join(checkPaths(s), p.suits(s)); err != nil {
 		return nil, err
 	}
 	run.spec.ForData(&p.meta, simd.Best().String())
@@ -250,7 +250,7 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 	s, n := &run.spec, run.spec.Workers
 	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
 		opt := wire.DefaultOptions()
-		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.SendOrder)
+		opt.ServerOf, opt.Order = serversOf(s), coflow.OrderNamed(s.SendOrder)
 		return wire.NewGroup(n, opt), nil
 	}
 	id, err := spec.Identity(s.TLS)

@@ -69,3 +69,7 @@ func Status(err error) int {
 	}
 	return Failure
 }
+
+// ExitOnFault makes a mapped file that is shortened while it is in use end the process with status 1 and a
+// line that names it: see graph.ExitOnFault.
+func ExitOnFault() (stop func()) { return graph.ExitOnFault() }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"starling/dataset"
 	"starling/event"
 	"starling/graph"
 	"starling/report"
@@ -35,10 +36,10 @@ type GetOptions struct {
 
 // Get downloads a public dataset, or goes on with a download that was cut off, checks
 // it and imports it.
-func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Summary, error) {
+func Get(ctx context.Context, name string, opt GetOptions, events event.Listener) (dataset.Summary, error) {
 	set, ok := publicSets[name]
 	if !ok {
-		return Summary{}, spec.Mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), train.Suggest(name, PublicNames()))
+		return dataset.Summary{}, spec.Mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), train.Suggest(name, PublicNames()))
 	}
 	if opt.Out == "" {
 		opt.Out = name
@@ -50,23 +51,26 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 	in.Symmetrize, in.Overwrite = in.Symmetrize || opt.Symmetrize, opt.Overwrite
 	in.Standardize = opt.Standardize
 	if err := in.Check(set.format); err != nil {
-		return Summary{}, err
+		return dataset.Summary{}, err
 	}
 	if err := opt.checkOut(); err != nil {
-		return Summary{}, err
+		return dataset.Summary{}, err
 	}
 	dir, err := opt.cacheFolder(name)
 	if err != nil {
-		return Summary{}, err
+		return dataset.Summary{}, err
 	}
 	unpacked := filepath.Join(dir, "unpacked")
 	defer os.RemoveAll(unpacked)
 	locked := event.Locked(event.All(events))
 	src, sums, err := set.fetchAll(ctx, name, dir, unpacked, opt, locked)
 	if err != nil {
-		return Summary{}, set.byHand(name, dir, opt.Mirror, err, locked)
+		return dataset.Summary{}, set.byHand(name, dir, opt.Mirror, err, locked)
 	}
-	sum, err := Import(ctx, set.format, src, in, opt.Out, events)
+	sum, err := inStages(ctx, opt.Out, events, func(report dataset.Progress) (dataset.Summary, error) {
+		in.Progress = report
+		return dataset.Import(set.format, src, in, opt.Out)
+	})
 	switch {
 	case errors.Is(err, graph.ErrInput):
 		return sum, fmt.Errorf("%w (what was downloaded is in %s; remove that to download it again)", err, dir)
@@ -119,7 +123,7 @@ func (o *GetOptions) checkOut() error {
 }
 
 // fetchAll downloads the files and returns what is to be imported, and the sums of files of which none was known.
-func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, opt GetOptions, l Listener) (src string, sums map[string]string, err error) {
+func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, opt GetOptions, l event.Listener) (src string, sums map[string]string, err error) {
 	src, sums = dir, map[string]string{}
 	for _, f := range s.files {
 		path, recorded, err := s.fetch(ctx, name, f, dir, opt, l)
@@ -141,7 +145,7 @@ func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, op
 }
 
 // fetch downloads one file unless it is there already, and checks it.
-func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l Listener) (path, recorded string, err error) {
+func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l event.Listener) (path, recorded string, err error) {
 	address := f.address(name, opt.Mirror)
 	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, most: f.most, sha256: f.sha256, opt: opt.download, events: l}
 	recorded, err = d.run(ctx)
@@ -160,7 +164,7 @@ func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir st
 const maxUnpacked = 200
 
 // unzip unpacks into a folder and returns the one inside it, if there is but one.
-func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
+func unzip(ctx context.Context, path, to string, l event.Listener) (string, error) {
 	bad := func(found, want string) error {
 		return &graph.InputError{File: path, Found: found, Want: want, Fix: "remove the file to download it again, or use another --mirror"}
 	}

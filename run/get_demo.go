@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 
+	"starling/dataset"
 	"starling/dataset/generate"
 	"starling/spec"
 )
@@ -11,15 +12,15 @@ import (
 var demoSet = &publicSet{about: "1,500 papers, 6 subjects; inside the program, no network needed", make: generate.Demo}
 
 // makeHere writes a dataset that is not downloaded.
-func (s *publicSet) makeHere(ctx context.Context, opt GetOptions) (Summary, error) {
+func (s *publicSet) makeHere(ctx context.Context, opt GetOptions) (dataset.Summary, error) {
 	for flag, given := range map[string]bool{"--mirror": opt.Mirror != "", "--cache": opt.Cache != "", "--keep": opt.Keep,
 		"--symmetrize": opt.Symmetrize, "--standardize": opt.Standardize} {
 		if given {
-			return Summary{}, spec.Mistake(flag, "a setting without effect on a dataset that is not downloaded", "it only for others", "leave it out")
+			return dataset.Summary{}, spec.Mistake(flag, "a setting without effect on a dataset that is not downloaded", "it only for others", "leave it out")
 		}
 	}
 	if err := opt.checkOut(); err != nil {
-		return Summary{}, err
+		return dataset.Summary{}, err
 	}
-	return untilInterrupted(ctx, opt.Out, func() (Summary, error) { return s.make(opt.Out, opt.Overwrite) })
+	return untilInterrupted(ctx, opt.Out, func() (dataset.Summary, error) { return s.make(opt.Out, opt.Overwrite) })
 }

@@ -81,7 +81,7 @@ type download struct {
 	most      int64 // bytes it may have where its size is not known; 0: mostDownload
 	sha256    string
 	opt       downloadOptions
-	events    Listener
+	events    event.Listener
 }
 
 // partOf says what a partial file is of: a server that has another one now must

@@ -3,6 +3,8 @@ package run
 import (
 	"maps"
 	"slices"
+
+	"starling/dataset"
 )
 
 // publicSet is a dataset anyone can download: its files and how they are imported.
@@ -11,8 +13,8 @@ type publicSet struct {
 	format  string
 	files   []publicFile
 	single  bool // the one file itself is imported, not its folder
-	options ImportOptions
-	make    func(out string, overwrite bool) (Summary, error) // instead of files
+	options dataset.ImportOptions
+	make    func(out string, overwrite bool) (dataset.Summary, error) // instead of files
 }
 
 // publicFile is one download. Size and SHA-256 are given where they were checked;
@@ -51,7 +53,7 @@ var publicSets = map[string]*publicSet{
 	"ogbn-products":   ogbSet("products", "products.zip", "2.4 million products, 47 classes; 1.4 GB"),
 	"ogbn-proteins":   ogbSet("proteins", "proteins.zip", "132,534 proteins, 112 labels each; 0.2 GB"),
 	"ogbn-papers100M": ogbSet("papers100M", "papers100M-bin.zip", "111 million papers, 172 classes; 57 GB"),
-	"reddit": {about: "232,965 posts, 41 classes; DGL's files", format: "dgl-reddit", options: ImportOptions{Name: "reddit"},
+	"reddit": {about: "232,965 posts, 41 classes; DGL's files", format: "dgl-reddit", options: dataset.ImportOptions{Name: "reddit"},
 		files: []publicFile{{name: "reddit.zip", url: "https://data.dgl.ai/dataset/reddit.zip"}}},
 	"flickr": saintSet("flickr", "89,250 images, 7 classes", "1crmsTbd1-2sEXsGwa2IKnIB7Zd3TmUsy", "1join-XdvX3anJU_MLVtick7MgeAQiWIZ",
 		"1uxIkbtg5drHTsKt-PAsZZ4_yJmgFmle9", "1htXCtuktuCW8TR8KiKfrFDAxUgekQoV7"),
@@ -63,7 +65,7 @@ var publicSets = map[string]*publicSet{
 	"amazon-computers": benchmarkSet("amazon_electronics_computers.npz", "amazon-computers", "13,752 products, 10 classes"),
 	"coauthor-cs":      benchmarkSet("ms_academic_cs.npz", "coauthor-cs", "18,333 authors, 15 classes"),
 	"coauthor-physics": benchmarkSet("ms_academic_phy.npz", "coauthor-physics", "34,493 authors, 5 classes"),
-	"film": {about: "7,600 actors, 5 classes; the first of its ten splits", format: "geom", options: ImportOptions{Name: "film"}, files: []publicFile{
+	"film": {about: "7,600 actors, 5 classes; the first of its ten splits", format: "geom", options: dataset.ImportOptions{Name: "film"}, files: []publicFile{
 		{name: "film_out1_graph_edges.txt", url: geomPlace + "new_data/film/out1_graph_edges.txt", size: 323820, sha256: "997cdce67ea9c29257d3ffe796328391931901cf823830affa453178b60e2c3e"},
 		{name: "film_out1_node_feature_label.txt", url: geomPlace + "new_data/film/out1_node_feature_label.txt", size: 207718, sha256: "1d5cdd094f8b91e770f6decfca85b35cf42f75d1efb51055fd6af16e11820ff8"},
 		{name: "film_split_0.6_0.2_0.npz", url: geomPlace + "splits/film_split_0.6_0.2_0.npz"},
@@ -82,7 +84,7 @@ var coraSums = map[string]publicFile{
 }
 
 func planetoidSet(name, about string, known map[string]publicFile) *publicSet {
-	s := &publicSet{about: about, format: "planetoid", options: ImportOptions{Name: name}}
+	s := &publicSet{about: about, format: "planetoid", options: dataset.ImportOptions{Name: name}}
 	for _, suffix := range []string{"x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"} {
 		f := known[suffix]
 		f.name = "ind." + name + "." + suffix
@@ -93,13 +95,13 @@ func planetoidSet(name, about string, known map[string]publicFile) *publicSet {
 }
 
 func ogbSet(name, file, about string) *publicSet {
-	return &publicSet{about: about, format: "ogb", options: ImportOptions{Name: "ogbn-" + name}, files: []publicFile{{name: file, url: ogbPlace + file, most: 128 << 30}}}
+	return &publicSet{about: about, format: "ogb", options: dataset.ImportOptions{Name: "ogbn-" + name}, files: []publicFile{{name: file, url: ogbPlace + file, most: 128 << 30}}}
 }
 
 // saintSet is GraphSAINT's files where its authors put them: adjacency, features,
 // classes and roles, by the names they have there.
 func saintSet(name, about string, ids ...string) *publicSet {
-	s := &publicSet{about: about, format: "saint", options: ImportOptions{Name: name}}
+	s := &publicSet{about: about, format: "saint", options: dataset.ImportOptions{Name: name}}
 	for i, file := range []string{"adj_full.npz", "feats.npy", "class_map.json", "role.json"} {
 		s.files = append(s.files, publicFile{name: file, url: drivePlace + ids[i]})
 	}
@@ -107,5 +109,5 @@ func saintSet(name, about string, ids ...string) *publicSet {
 }
 
 func benchmarkSet(file, name, about string) *publicSet {
-	return &publicSet{about: about, format: "npz", single: true, options: ImportOptions{Name: name}, files: []publicFile{{name: file, url: benchmarkPlace + file}}}
+	return &publicSet{about: about, format: "npz", single: true, options: dataset.ImportOptions{Name: name}, files: []publicFile{{name: file, url: benchmarkPlace + file}}}
 }

@@ -2,8 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 
 	"starling/coflow"
@@ -17,7 +15,7 @@ import (
 func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
 	n := c.spec.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = timeoutOf(&c.spec), c.servers(), coflow.OrderNamed(c.spec.SendOrder)
+	opt.Timeout, opt.ServerOf, opt.Order = timeoutOf(&c.spec), serversOf(&c.spec), coflow.OrderNamed(c.spec.SendOrder)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -65,19 +63,4 @@ func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, 
 		return nil, err
 	}
 	return orShrunk(t.work(ctx, part, end, threads, from, sendState(end.Rank(), k.keep(end.Rank())), events))(events)
-}
-
-// firstError is the error that caused those of the other ranks.
-func firstError(errs []error) error {
-	var any error
-	for r, err := range errs {
-		switch f, told := errors.AsType[*wire.Failure](err); {
-		case err == nil:
-		case !told || f.Rank == r:
-			return fmt.Errorf("rank %d: %w", r, err)
-		case any == nil:
-			any = fmt.Errorf("rank %d: %w", r, err)
-		}
-	}
-	return any
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"starling/event"
-	"starling/graph"
 	"starling/partition"
 	"starling/report"
 )
@@ -74,12 +73,4 @@ func (p *PartsInfo) String() string {
 		line(fmt.Sprintf("part %d", k), "%s", event.Counted(b.Size(k), "vertex"))
 	}
 	return out.String()
-}
-
-// noPartition refuses a partition where only the whole dataset will do.
-func noPartition(dir string) error {
-	if !partition.IsPartition(dir) {
-		return nil
-	}
-	return &graph.InputError{File: dir, Found: "a partition", Want: "a dataset folder", Fix: "give the dataset that it was cut from"}
 }

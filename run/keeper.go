@@ -40,35 +40,8 @@ type kept struct {
 	own  [][]byte // caches, by rank
 }
 
-// savesState reports whether workers send their state while they train, for workers that are
-// restarted, and whether they do so at the end.
-func savesState(s *spec.Spec) (midway, last bool) {
-	last = s.CheckpointDir != ""
-	return last || s.Processes() && s.OnFailure != "stop", last
-}
-
-// states is how many a keeper has at once: the newest, one that is being received, and one that
-// is being written; fewer in a run that saves less often.
-func (c *clusterRun) states() int64 {
-	s, n, done := &c.spec, 0, 0
-	midway, last := savesState(s)
-	if c.from != nil {
-		n, done = 1, c.from.Epoch
-	}
-	switch every, steps := saveEvery(s); {
-	case midway && steps > 0:
-		n += 3
-	case midway && every > 0:
-		n += max((s.Epochs-1)/every-done/every, 0)
-	}
-	if last {
-		return int64(min(n+1, 3))
-	}
-	return int64(min(n, 2))
-}
-
 func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
-	k := &keeper{spec: &c.spec, data: c.parts.identity(), events: events, stop: stop,
+	k := &keeper{spec: &c.spec, data: partsIdentity(c.parts), events: events, stop: stop,
 		incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
 	var last *cluster.Position
 	if c.from != nil {
@@ -277,9 +250,6 @@ func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
 	}
 	return c, nil
 }
-
-// cachesFile names the caches of a rank on disk.
-func cachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }
 
 // close returns when everything is on disk, with the error of writing it, or else that of the
 // run.

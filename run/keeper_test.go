@@ -57,15 +57,15 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 20, every: 10, dir: "ck", done: 5, want: 3},
 		{epochs: 1, every: -500, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Mode = "mini" }},
 	} {
-		c := &clusterRun{spec: spec.Default()}
-		c.spec.Workers, c.spec.Epochs, c.spec.CheckpointEvery, c.spec.CheckpointDir = 2, x.epochs, x.every, x.dir
+		s, from := spec.Default(), (*start)(nil)
+		s.Workers, s.Epochs, s.CheckpointEvery, s.CheckpointDir = 2, x.epochs, x.every, x.dir
 		if x.change != nil {
-			x.change(&c.spec)
+			x.change(&s)
 		}
 		if x.done > 0 {
-			c.from = &start{State: &train.State{Epoch: x.done}}
+			from = &start{State: &train.State{Epoch: x.done}}
 		}
-		if got := c.states(); got != x.want {
+		if got := statesKept(&s, from); got != x.want {
 			t.Errorf("%+v: %d", x, got)
 		}
 	}

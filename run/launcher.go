@@ -41,28 +41,6 @@ func RankOf(getenv func(string) string) (int, error) {
 	return p.Rank, nil
 }
 
-// TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
-// coordinates, and has the report; that of the others is nil. Without a place it is Train.
-func TrainAt(ctx context.Context, s spec.Spec, p *Place, events event.Listener) (*report.Run, error) {
-	if p == nil {
-		return Train(ctx, s, events)
-	}
-	if err := useTasks(&s, p); err != nil {
-		return nil, err
-	}
-	at, err := newRendezvous(&s, p)
-	if err != nil {
-		return nil, err
-	}
-	if p.Rank == 0 {
-		return trainWith(ctx, s, at, event.All(events))
-	}
-	if err := checkFollower(&s); err != nil {
-		return nil, err
-	}
-	return nil, at.follow(ctx, &s, events)
-}
-
 // checkFollower finds the mistakes that rank 0 finds too, so that no task waits for one that
 // has failed.
 func checkFollower(s *spec.Spec) error {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 
 	"starling/event"
 	"starling/partition"
@@ -31,20 +30,9 @@ func VerifyPartition(ctx context.Context, dir string) error {
 
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
-	opt, err := s.Options()
+	r, err := cut(ctx, dir, s, events)
 	if err != nil {
 		return nil, err
-	}
-	if err := s.CheckOutput(); err != nil {
-		return nil, err
-	}
-	opt.Progress = progress(events)
-	r, err := partition.Run(ctx, dir, opt)
-	if errors.Is(err, context.Canceled) {
-		return nil, report.ErrInterrupted
-	}
-	if err != nil {
-		return nil, spec.PartitionMistake(err)
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
 	if r.Out != "" {
@@ -73,7 +61,7 @@ func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Repor
 		return
 	}
 	t.ForData(&found.meta, simd.Best().String())
-	c := &clusterRun{spec: t, parts: found}
+	c := &plannedRun{spec: &t, parts: found}
 	p, err := c.plan(event.All())
 	if err == nil {
 		r.Plan.Memory = p.Each

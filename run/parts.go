@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
-	"starling/report"
 	"starling/spec"
 )
 
@@ -87,79 +85,21 @@ func partsOf(dir string, book *partition.Book) *parts {
 			ClassNames: book.ClassNames}}
 }
 
-// cutDataset partitions the dataset into a temporary folder.
-func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *parts, err error) {
-	if remoteWorkers(s) {
-		return nil, needsPartition(s)
+// suits refuses settings that the partition is not for.
+func (p *parts) suits(s *spec.Spec) error {
+	switch {
+	case s.Patience > 0 && !s.LearnsPairs() && p.book.Val == 0:
+		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	case s.EdgeFeatures && p.book.EdgeDim == 0:
+		return &graph.InputError{File: p.dir, Field: "--edge-features",
+			Found: "a partition whose edges have none",
+			Want:  "edge_features.npy in its parts",
+			Fix:   "add the file to the dataset (see docs/data.md) and partition it again, or leave the flag out"}
 	}
-	d, err := openForTraining(s)
-	if err != nil {
-		return nil, err
+	if err := s.ForLabels(&p.meta); err != nil {
+		return err
 	}
-	meta := d.Meta
-	err = checkWeights(s, d.Graph)
-	d.Close()
-	if err != nil {
-		return nil, err
-	}
-	tmp, remove, err := partsFolder()
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			remove()
-		}
-	}()
-	opt := spec.DefaultPartition()
-	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed
-	opt.Out = filepath.Join(tmp, "parts")
-	start := time.Now()
-	r, err := Partition(ctx, s.Dataset, opt, events)
-	if err != nil {
-		return nil, workersMistake(err)
-	}
-	if !s.Quiet {
-		noteCut(r, s.Dataset, opt, time.Since(start), events)
-	}
-	if p, err = openParts(opt.Out, s); err != nil {
-		return nil, err
-	}
-	p.meta.CRC32C = meta.CRC32C
-	p.remove = remove
-	return p, nil
-}
-
-// noteCut says how the dataset was partitioned, the command that gives the same parts, and what is doubtful about them.
-func noteCut(r *report.Partition, dataset string, opt spec.Partition, took time.Duration, events event.Listener) {
-	events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %s by %s in %s, %s of edges between parts; to "+
-		"keep them: %s", event.Counted(r.Parts, "part"), r.Method, event.Duration(took),
-		report.Percent(r.EdgeCutShare), partitionCommand(dataset, opt))})
-	for _, text := range r.Notes {
-		events.On(event.Note{Text: text})
-	}
-}
-
-// partitionCommand is the command that partitions the dataset as opt says.
-func partitionCommand(dataset string, opt spec.Partition) string {
-	usual := spec.DefaultPartition()
-	words := fmt.Sprintf("starling partition %s --parts %d", dataset, opt.Parts)
-	if opt.Servers != usual.Servers {
-		words += fmt.Sprintf(" --servers %d", opt.Servers)
-	}
-	if opt.Method != usual.Method {
-		words += " --method " + opt.Method
-	}
-	if opt.Seed != usual.Seed {
-		words += fmt.Sprintf(" --seed %d", opt.Seed)
-	}
-	return words + " --out PARTS"
-}
-
-// needsPartition is the mistake of giving a dataset to workers on other hosts.
-func needsPartition(s *spec.Spec) error {
-	return spec.Mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open",
-		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+	return s.CheckData(&p.meta, p.book.Weighted)
 }
 
 // partsFolder is a temporary folder of this process: if it is killed, the next process that makes
@@ -179,9 +119,4 @@ func partsFolder() (dir string, remove func(), err error) {
 		os.RemoveAll(dir)
 		release()
 	}), nil
-}
-
-// workersMistake is a mistake of partitioning with the flags of starling train.
-func workersMistake(err error) error {
-	return spec.Renamed(err, map[string]string{"--parts": "--workers", "--method": "--partitioner"})
 }

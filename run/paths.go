@@ -2,9 +2,11 @@ package run
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"starling/graph"
+	"starling/internal/yamltext"
 	"starling/spec"
 	"starling/wire"
 	"starling/wire/paths"
@@ -56,4 +58,27 @@ func checkPaths(s *spec.Spec) error {
 	}
 	_, err := planOf(s.Paths)
 	return err
+}
+
+// ReadPathsFile reads a description of paths that a flag names.
+func ReadPathsFile(flag, path string) (*paths.Plan, error) {
+	text, err := spec.ReadFile(flag, path, yamltext.MaxBytes+1, "a description of paths",
+		"starling paths probe writes one")
+	if err != nil {
+		return nil, err
+	}
+	f, err := paths.Parse(text)
+	if err != nil {
+		return nil, pathsMistake(path, err)
+	}
+	return paths.NewPlan(f), nil
+}
+
+// pathsMistake is an error of a file as that of a user.
+func pathsMistake(path string, err error) error {
+	var e *paths.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &graph.InputError{File: path, Field: e.Place(), Found: e.Found, Want: e.Want, Fix: e.Fix}
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -16,29 +15,17 @@ import (
 	"starling/wire"
 )
 
-// dryRunCluster is the spec of a run of several workers, completed, and its plan.
-func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
-	c, err := prepareCluster(context.Background(), s, nil, events)
-	if err != nil {
-		return s, nil, err
-	}
-	defer func() { c.parts.remove() }()
-	with, err := c.choose(context.Background(), c.spec)
-	if err != nil {
-		return s, nil, err
-	}
-	if len(with.Settings) != len(c.spec.Settings) { // now all can be planned
-		c.spec, c.plans = with, nil
-	}
-	if c.plans == nil {
-		c.plans, err = c.plan(events)
-	}
-	return c.spec, c.plans, err
+// plannedRun is a run of several workers that is planned.
+type plannedRun struct {
+	spec   *spec.Spec
+	parts  *parts
+	from   *start         // nil: from the beginning
+	counts []*workCounter // of the workers' dry runs; nil: not counted
 }
 
 // plan is what all workers together will need and send. Their parts must be on this host.
-func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
-	s := &c.spec
+func (c *plannedRun) plan(events event.Listener) (*Plan, error) {
+	s := c.spec
 	opt, err := s.Options(&c.parts.meta)
 	if err != nil {
 		return nil, err
@@ -63,15 +50,15 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for r, part := range parts {
-		if err := c.addSent(all, part, c.dryEndpoint(r), opt); err != nil {
+	for _, part := range parts {
+		if err := c.addSent(all, part, opt); err != nil {
 			return nil, err
 		}
 	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, normalizedBytes(s, parts[r].Features))
-		all.States += keptBytes(n.Kept, c.states())
+		all.States += keptBytes(n.Kept, statesKept(s, c.from))
 	}
 	return all, nil
 }
@@ -103,9 +90,9 @@ func keptBytes(rows, states int64) int64 {
 }
 
 // addSent adds what the worker of a part will send.
-func (c *clusterRun) addSent(all *Plan, part *partition.Part, end wire.Endpoint, opt train.Options) error {
-	s := &c.spec
-	sends, err := planSends(s, part, end, opt)
+func (c *plannedRun) addSent(all *Plan, part *partition.Part, opt train.Options) error {
+	s := c.spec
+	sends, err := planSends(s, part, c.dryEndpoint(part.Meta.Part), opt)
 	if errors.Is(err, wire.ErrUnplanned) {
 		all.Unplanned = true
 		return nil
@@ -167,10 +154,10 @@ func meanEpoch(p *wire.Plan, epochs int) wire.Bytes {
 	return sum
 }
 
-// fitsMemory refuses a run whose workers, all on this host, need more than the free memory
+// workersFit refuses a run whose workers, all on this host, need more than the free memory
 // (0: unknown).
-func (c *clusterRun) fitsMemory(p *Plan, free int64) error {
-	if !c.spec.MemoryCheck || free == 0 || p.Needed() <= free {
+func workersFit(s *spec.Spec, p *Plan, free int64) error {
+	if !s.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory",
@@ -178,4 +165,14 @@ func (c *clusterRun) fitsMemory(p *Plan, free int64) error {
 		Want:  fmt.Sprintf("at most the %s available", event.Bytes(free)),
 		Fix: "spread the workers over several hosts, or try --dtype bf16, --cache-first off or a smaller --hidden; " +
 			"--memory-check=false tries anyway"}
+}
+
+// chooses reports whether the strategy of a run would choose by what it measures: where it can
+// fill memory with replicas, and was not given all that decides.
+func (c *plannedRun) chooses() (bool, error) {
+	replicas, err := c.replicaBytes()
+	given := c.spec.Settings
+	_, rates := given["rates"]
+	_, budget := given["memory_budget"]
+	return err == nil && replicas > 0 && !(rates && budget), err
 }

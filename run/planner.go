@@ -171,7 +171,7 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		return err
 	}
 	candidates := p.candidates(out)
-	events.On(event.Note{Minor: true, Text: "planning " + Counted(len(candidates), "choice")})
+	events.On(event.Note{Minor: true, Text: "planning " + event.Counted(len(candidates), "choice")})
 	for _, s := range candidates {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -329,7 +329,7 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model + " " + s.StrategyName() }
 
 // decide gives a strategy that chooses by rates those of this plan, so that it will choose what was planned.
-func (p *planner) decide(c *clusterRun) {
+func (p *planner) decide(c *plannedRun) {
 	if chooses, err := c.chooses(); err != nil || !chooses {
 		return
 	}

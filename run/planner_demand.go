@@ -90,7 +90,8 @@ func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec 
 
 // dryRun is the dry run of a candidate, and the settings that were decided for it.
 func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
-	c := &clusterRun{spec: *s, parts: p.parts, counts: make([]*workCounter, p.Workers)}
+	one := *s
+	c := &plannedRun{spec: &one, parts: p.parts, counts: make([]*workCounter, p.Workers)}
 	c.spec.Threads = s.CoresOf(p.Sharing)
 	p.decide(c)
 	decided := train.Settings{}
@@ -100,7 +101,7 @@ func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
 		}
 	}
 	c.spec.ForData(&c.parts.meta, simd.Best().String())
-	if err := c.checkData(); err != nil {
+	if err := c.parts.suits(c.spec); err != nil {
 		return nil, nil, err
 	}
 	all := &Plan{}

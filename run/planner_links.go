@@ -176,7 +176,7 @@ func JoinLinks(ctx context.Context, w *WorkerSpec) error {
 	if err != nil {
 		return err
 	}
-	found, err := w.measureLinks(ctx, m)
+	found, err := measureAsMember(ctx, w, m)
 	if err != nil {
 		m.Fail(err, false)
 		return err
@@ -188,7 +188,7 @@ func JoinLinks(ctx context.Context, w *WorkerSpec) error {
 	return m.Done(body, nil)
 }
 
-func (w *WorkerSpec) measureLinks(ctx context.Context, m *cluster.Member) (*linkReport, error) {
+func measureAsMember(ctx context.Context, w *WorkerSpec, m *cluster.Member) (*linkReport, error) {
 	var t linkTask
 	if err := json.Unmarshal(m.Task, &t); err != nil || t.Servers < 1 || t.Timeout < 1 || !(t.Seconds > 0 && t.Seconds < 60) {
 		m.Listener.Close()

@@ -118,6 +118,20 @@ func writeRates(path string, known *cost.Known) error {
 	})
 }
 
+// learn takes the measured epochs of a run that was predicted into the file of rates.
+func (o *PlanOptions) learn(s spec.Spec, predicted, measured float64) error {
+	path, err := o.ratesPath()
+	if err != nil {
+		return err
+	}
+	known, err := readRates(path)
+	if err != nil {
+		return err
+	}
+	known.Learn(learntKind(&s), predicted, measured)
+	return writeRates(path, known)
+}
+
 // fingerprint is this machine: rates of another are not used.
 func fingerprint() string {
 	return fmt.Sprintf("%s, %d cores, %s, rates of %s", processorName(), runtime.NumCPU(), simd.Best(), cost.KnownFormat)

@@ -12,6 +12,7 @@ import (
 	"starling/disk"
 	"starling/event"
 	"starling/report"
+	"starling/spec"
 	"starling/train"
 )
 
@@ -228,3 +229,12 @@ td { padding: 0.3rem 0.6rem; vertical-align: top; } td.b { width: 24rem; } code 
 {{if .Dropped}}<h2>Left out</h2><ul>{{range .Dropped}}<li>{{.Name}} {{.Partitioner}}: {{.Reason}}</li>{{end}}</ul>{{end}}
 </body></html>
 `))
+
+// told is a run that was given the choice.
+func (p *Planned) told(s spec.Spec) spec.Spec {
+	s.Strategy, s.Settings = p.Strategy, p.Settings
+	return s
+}
+
+// strategyWords are the flags of a choice.
+func strategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }

@@ -16,6 +16,7 @@ import (
 	"starling/serve"
 	"starling/spec"
 	"starling/tensor"
+	"starling/train"
 )
 
 // PredictOptions say what to predict, and where to.
@@ -150,7 +151,7 @@ func (o *PredictOptions) settle() error {
 		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
 	if !slices.Contains(PredictWhats, o.What) {
-		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))
+		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), train.Suggest(o.What, PredictWhats))
 	}
 	if o.What == serve.Scores {
 		return o.completeScores()

@@ -5,34 +5,20 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"starling/cluster"
-	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
-	"starling/run/watch"
 	"starling/serve"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
-	"starling/wire"
 )
-
-// inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
-// vertices layer by layer and writes them, in the order of its part, to a file of the folder.
-type inference struct {
-	Model        nn.Config    `json:"model"`
-	RowNormalize bool         `json:"row_normalize"`
-	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
-	LeftOut      int          `json:"left_out"`        // stages at the end
-	Folder       string       `json:"folder"`
-}
 
 // overParts predicts on one worker per part: a process each, which has its part alone.
 func (o PredictOptions) overParts() (*Predicted, error) {
@@ -62,7 +48,7 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if d, err = c.parts.labelled(); err != nil {
+	if d, err = labelledDataset(c.parts); err != nil {
 		return nil, nil, 0, err
 	}
 	if err := trained.Suits(d, o.What); err != nil {
@@ -74,14 +60,15 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 	}
 	defer remove()
 	c.infer.Folder = folder
-	run := c.runProcesses
-	if c.spec.Goroutines() {
-		run = c.runGoroutines
-	}
-	if _, err := run(context.Background(), event.All()); err != nil {
+	events, stop, err := c.watched(event.All())
+	if err != nil {
 		return nil, nil, 0, err
 	}
-	width, data, err := c.gather()
+	defer stop()
+	if _, err := c.work(context.Background(), events); err != nil {
+		return nil, nil, 0, err
+	}
+	width, data, err := gather(c)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -119,12 +106,11 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	if t.Config.Features != nil {
 		c.infer.Scale = t.Config.Features.Scale
 	}
-	c.watch = watch.New(s.Workers, event.All(), time.Now)
 	return c, nil
 }
 
-// labelled is the dataset without edges and features: what predictions are compared with.
-func (p *parts) labelled() (*graph.Dataset, error) {
+// labelledDataset is the dataset without edges and features: what predictions are compared with.
+func labelledDataset(p *parts) (*graph.Dataset, error) {
 	d := &graph.Dataset{Dir: p.dir, Meta: p.meta,
 		Graph:    &graph.CSR{Indptr: make([]int64, p.book.Nodes+1), EdgeDim: p.book.EdgeDim},
 		Features: &graph.Features{Rows: int(p.book.Nodes), Cols: p.book.Features.Dim}}
@@ -174,7 +160,7 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 }
 
 // gather reads the rows that workers wrote.
-func (c *clusterRun) gather() (width int, all []float32, err error) {
+func gather(c *clusterRun) (width int, all []float32, err error) {
 	for k := range c.spec.Workers {
 		part, err := partition.OpenPart(c.parts.dir, k)
 		if err != nil {
@@ -193,11 +179,6 @@ func (c *clusterRun) gather() (width int, all []float32, err error) {
 	return width, all, nil
 }
 
-// inferred is the file of a worker's rows.
-func inferred(folder string, rank int) string {
-	return filepath.Join(folder, fmt.Sprintf("rows-%d", rank))
-}
-
 func readRows(path string) ([]float32, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -210,35 +191,4 @@ func readRows(path string) ([]float32, error) {
 	}
 	rows := make([]float32, info.Size()/4)
 	return rows, binary.Read(bufio.NewReaderSize(f, 1<<20), binary.LittleEndian, rows)
-}
-
-// infer is a worker's share of a prediction.
-func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
-	*share, error) {
-	s := t.Spec
-	s.Threads = threads
-	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
-	if err != nil {
-		return nil, graph.InFile(part.Dir, err)
-	}
-	rescaled := *part
-	rescaled.Features = own
-	dev, err := newDevice(&s, end.Rank())
-	if err != nil {
-		return nil, err
-	}
-	defer dev.Close()
-	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: tensor.F32}
-	if opt.Strategy, err = s.Choice(); err != nil {
-		return nil, err
-	}
-	rows, err := train.Infer(ctx, dev, &rescaled, end, opt, from.Model, t.Infer.LeftOut)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]float32, rows.Rows*rows.Cols)
-	dev.Download(list, rows)
-	return &share{}, disk.Write(inferred(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
-		return binary.Write(w, binary.LittleEndian, list)
-	})
 }

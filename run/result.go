@@ -29,3 +29,12 @@ func newReport(s *spec.Spec, data *graph.Meta, p *Plan, r *train.Result) *report
 		DevicePlannedBytes: p.Peak, MemoryPlannedBytes: p.Needed(), Bytes: report.NoBytes(),
 	}
 }
+
+// strategySettings are the options of the run's strategy, for its result.
+func strategySettings(s *spec.Spec) map[string]any {
+	c, err := s.Choice()
+	if err != nil {
+		return nil
+	}
+	return c.Report()
+}

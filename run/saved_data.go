@@ -29,8 +29,8 @@ func identity(d *graph.Dataset) savedData {
 	return savedData{Data: dataMark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C, d.Contents()}}
 }
 
-// identity is that of a partition and of the dataset it was made from.
-func (p *parts) identity() savedData {
+// partsIdentity is that of a partition and of the dataset it was made from.
+func partsIdentity(p *parts) savedData {
 	return savedData{dataMark{p.meta.Nodes, p.meta.Edges, p.meta.CRC32C, p.book.Contents}, p.book.ID}
 }
 

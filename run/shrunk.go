@@ -5,10 +5,6 @@ import (
 	"starling/graph"
 )
 
-// ExitOnFault makes a mapped file that is shortened while it is in use end the process with status 1 and a
-// line that names it: see graph.ExitOnFault.
-func ExitOnFault() (stop func()) { return graph.ExitOnFault() }
-
 // orShrunk is a result and its error. Where a mapped file was shortened meanwhile, that is the error that others
 // followed from; a run that came to its end all the same did not need what is missing, or got zeros of the
 // file's last page, and says so.

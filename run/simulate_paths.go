@@ -3,7 +3,6 @@ package run
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"starling/graph"
-	"starling/internal/yamltext"
 	"starling/netsim/leo"
 	"starling/report"
 	"starling/spec"
@@ -67,20 +65,6 @@ func SimulatePaths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*P
 	return &PathsTable{leo.Custom(plan, trace, o.Options, tell)}, nil
 }
 
-// ReadPathsFile reads a description of paths that a flag names.
-func ReadPathsFile(flag, path string) (*paths.Plan, error) {
-	text, err := spec.ReadFile(flag, path, yamltext.MaxBytes+1, "a description of paths",
-		"starling paths probe writes one")
-	if err != nil {
-		return nil, err
-	}
-	f, err := paths.Parse(text)
-	if err != nil {
-		return nil, pathsMistake(path, err)
-	}
-	return paths.NewPlan(f), nil
-}
-
 // readTrace reads requests and the plan that they are of: that of the file, or for one that a run recorded, the plan
 // of its segments.
 func readTrace(path string, plan *paths.Plan) (paths.Trace, *paths.Plan, error) {
@@ -98,15 +82,6 @@ func readTrace(path string, plan *paths.Plan) (paths.Trace, *paths.Plan, error) 
 		return nil, nil, &graph.InputError{File: path, Found: "no requests", Want: "at least one"}
 	}
 	return trace, plan, pathsMistake(path, err)
-}
-
-// pathsMistake is an error of a file as that of a user.
-func pathsMistake(path string, err error) error {
-	var e *paths.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	return &graph.InputError{File: path, Field: e.Place(), Found: e.Found, Want: e.Want, Fix: e.Fix}
 }
 
 // JSON writes the rows.

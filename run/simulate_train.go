@@ -137,13 +137,14 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 	if err != nil {
 		return err
 	}
-	row.Run, row.Computing = s.report(shares, r, time.Since(began)), o.Computing
+	row.Run, row.Computing = s.run().report(shares, r, time.Since(began)), o.Computing
 	return nil
 }
 
 // simulation is a run over simulated links.
 type simulation struct {
-	clusterRun
+	spec     spec.Spec
+	parts    *parts
 	scenario netsim.Scenario
 	rates    cost.Compute
 	skip     bool
@@ -151,7 +152,7 @@ type simulation struct {
 
 // prepare checks all that can be checked before the workers start.
 func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
-	s := &simulation{clusterRun: clusterRun{spec: one}, skip: o.SkipComputing}
+	s := &simulation{spec: one, skip: o.SkipComputing}
 	if err := checkSpec(&s.spec); err != nil {
 		return nil, err
 	}
@@ -160,9 +161,9 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 		return nil, err
 	}
 	s.spec.ForData(&s.parts.meta, simd.Best().String())
-	err = s.checkData()
+	err = s.parts.suits(&s.spec)
 	if err == nil {
-		s.scenario, err = o.scenario(&s.spec, s.servers())
+		s.scenario, err = o.scenario(&s.spec, serversOf(&s.spec))
 	}
 	if err == nil {
 		s.rates, err = o.rates()
@@ -180,9 +181,12 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 	return s, nil
 }
 
+// run is the run as it is told to workers and reported.
+func (s *simulation) run() *clusterRun { return &clusterRun{spec: s.spec, parts: s.parts} }
+
 // checkSkipped refuses strategies that send what depends on the numbers.
 func (s *simulation) checkSkipped() error {
-	part, err := s.task().openPart(0, "")
+	part, err := s.run().task().openPart(0, "")
 	if err != nil {
 		return err
 	}
@@ -192,7 +196,7 @@ func (s *simulation) checkSkipped() error {
 		return err
 	}
 	var p Plan
-	if err := s.addSent(&p, part, s.dryEndpoint(0), opt); err != nil || !p.AtMost {
+	if err := (&plannedRun{spec: &s.spec, parts: s.parts}).addSent(&p, part, opt); err != nil || !p.AtMost {
 		return err
 	}
 	return spec.Mistake("--skip-computing", "it with "+s.spec.Strategy+" and these settings",
@@ -315,7 +319,7 @@ func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events eve
 
 // worker trains as the rank of an endpoint.
 func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*share, error) {
-	part, err := s.task().openPart(end.Rank(), "")
+	part, err := s.run().task().openPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}

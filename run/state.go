@@ -3,7 +3,6 @@ package run
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -115,21 +114,4 @@ func sendCheckpoint(send sender, c *checkpoint, state *cluster.Stream) error {
 		return err
 	}
 	return send(text, state)
-}
-
-// unpackShares reads what the workers ended with; the first sends weights too.
-func unpackShares(results []cluster.Result) (shares []*share, err error) {
-	for _, r := range results {
-		s := &share{}
-		if err := json.Unmarshal(r.Body, s); err != nil {
-			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
-		}
-		if len(r.Blob) > 0 {
-			if s.best, err = unpackTensors(r.Blob); err != nil {
-				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
-			}
-		}
-		shares = append(shares, s)
-	}
-	return shares, nil
 }

@@ -199,7 +199,7 @@ func (e *endedRun) identify(s spec.Spec) error {
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = &p.meta, p.identity()
+		meta, e.savedData = &p.meta, partsIdentity(p)
 	} else {
 		m, err := graph.ReadMeta(s.Dataset)
 		if err != nil {

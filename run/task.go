@@ -3,15 +3,11 @@ package run
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime/debug"
-	"slices"
-	"time"
 
 	"starling/collective"
 	"starling/event"
 	"starling/graph"
-	"starling/nn"
 	"starling/partition"
 	"starling/report"
 	"starling/run/watch"
@@ -33,35 +29,6 @@ type task struct {
 	watch *watch.Reporter // of this worker
 	here  int             // workers on this host, each a process; 0: all in this one
 }
-
-// share is what one worker ended with.
-type share struct {
-	History    history          `json:"history"`
-	Metric     string           `json:"metric"`
-	Reason     string           `json:"reason"`
-	Val        report.Number    `json:"val"`
-	Test       report.Number    `json:"test"`
-	Parameters int              `json:"parameters"`
-	PeakBytes  int64            `json:"peak_bytes"`
-	PeakRSS    int64            `json:"peak_rss"`
-	Threads    int              `json:"threads"`
-	Metered    watch.Metered    `json:"metered"`
-	Traffic    []report.Traffic `json:"traffic"`
-	AtMost     bool             `json:"at_most,omitempty"` // the plan is an upper bound
-	Deviation  float64          `json:"deviation,omitempty"`
-	Rows       train.RowCounts  `json:"rows"`
-	CPU        cpuUse           `json:"cpu"`
-
-	Explainer train.ExplainerUse `json:"explainer"`
-
-	best []nn.Tensor
-}
-
-// timeoutOf bounds every wait of a worker for another.
-func timeoutOf(s *spec.Spec) time.Duration { return time.Duration(s.Timeout) * time.Second }
-
-// heartbeatOf is how long a worker may be silent.
-func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat) * time.Second }
 
 // work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
@@ -171,35 +138,4 @@ func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) 
 	}
 	regroup(&t.Spec, part)
 	return part, nil
-}
-
-// regroup makes strategies group workers by --servers, whatever the partition was made for.
-func regroup(s *spec.Spec, part *partition.Part) {
-	if s.Servers > 0 {
-		part.Book.Servers = s.Servers
-	}
-}
-
-// joinShares joins what the workers ended with. They must agree on all that was all-reduced.
-func joinShares(shares []*share) (*train.Result, error) {
-	first := shares[0]
-	for r, s := range shares {
-		if !s.agrees(first) {
-			return nil, fmt.Errorf("rank %d ended with %d epochs (%s) and best epoch %d, rank 0 with %d (%s) and %d: "+
-				"they have diverged, which is a bug", r, len(s.History.Loss), s.Reason, s.History.BestEpoch,
-				len(first.History.Loss), first.Reason, first.History.BestEpoch)
-		}
-	}
-	out := &train.Result{History: first.History.floats(), Metric: first.Metric, Reason: first.Reason,
-		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.best}
-	for _, s := range shares {
-		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
-	}
-	return out, nil
-}
-
-func (s *share) agrees(o *share) bool {
-	same := func(a, b report.Number) bool { return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) }
-	return s.Reason == o.Reason && s.History.BestEpoch == o.History.BestEpoch &&
-		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }

@@ -64,7 +64,8 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 		return nil, errors.Join(err, finish())
 	}
 	weighted := p.data.Graph.Weights != nil
-	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events, p.writeHeldOut)
+	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events,
+		func(dir string) error { return writeHeldOut(&p.spec, p.data, dir) })
 	err = errors.Join(err, written, finish())
 	r := newReport(&p.spec, &p.data.Meta, p.plan, result)
 	r.Seconds = time.Since(start).Seconds()
@@ -131,4 +132,42 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 		return nil, err
 	}
 	return mini.Run(ctx, dev, data, opt, batches, events)
+}
+
+// trainPairs trains on pairs of vertices.
+func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.Dataset, opt train.Options,
+	events event.Listener) (*train.Result, error) {
+	l, err := pairsOf(ctx, s, data)
+	if err != nil && ctx.Err() != nil {
+		return nil, report.ErrInterrupted
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Mode == "mini" {
+		return mini.Link(ctx, dev, data, opt, *l, events)
+	}
+	return train.Link(ctx, dev, data, opt, l.LinkOptions, events)
+}
+
+// TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
+// coordinates, and has the report; that of the others is nil. Without a place it is Train.
+func TrainAt(ctx context.Context, s spec.Spec, p *Place, events event.Listener) (*report.Run, error) {
+	if p == nil {
+		return Train(ctx, s, events)
+	}
+	if err := useTasks(&s, p); err != nil {
+		return nil, err
+	}
+	at, err := newRendezvous(&s, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Rank == 0 {
+		return trainWith(ctx, s, at, event.All(events))
+	}
+	if err := checkFollower(&s); err != nil {
+		return nil, err
+	}
+	return nil, at.follow(ctx, &s, events)
 }

@@ -8,7 +8,6 @@ import (
 	"starling/event"
 	"starling/run/watch"
 	"starling/spec"
-	"starling/wire"
 )
 
 // watchToken is the secret that watchers must know: the one that was given, else that of this
@@ -29,59 +28,16 @@ func (c *clusterRun) watchToken() []byte {
 	return c.token // which no watcher knows
 }
 
-// serveMetrics serves the metrics of the run, if that is asked for.
-func (c *clusterRun) serveMetrics() (*watch.MetricsServer, error) {
+// watched lets starling top watch the run, and serves its metrics if that is asked for, until stop is called.
+func (c *clusterRun) watched(events event.Listener) (all event.Listener, stop func(), err error) {
+	c.watch = watch.New(c.spec.Workers, events, time.Now)
+	all = event.All(c.watch, &c.chosen, events)
 	if c.spec.MetricsListen == "" {
-		return nil, nil
+		return all, func() {}, nil
 	}
-	return watch.ServeRun(c.spec.MetricsListen, c.id, c.spec.Insecure, c.watch.Snapshot)
-}
-
-// watched makes a worker report to the run, and serve its own metrics if that is asked for.
-func (w *WorkerSpec) watched(m *cluster.Member, t *task, end wire.Endpoint) (
-	*watch.Reporter, *watch.MetricsServer, error) {
-	r := watch.NewReporter(m.Rank, end)
-	m.Report(r.Status)
-	if t.Spec.MetricsListen == "" {
-		return r, nil, nil
-	}
-	addr, err := watch.WorkerAddr(t.Spec.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
+	metrics, err := watch.ServeRun(c.spec.MetricsListen, c.id, c.spec.Insecure, c.watch.Snapshot)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Insecure, r)
-	if err == nil {
-		r.Listens(s.Addr)
-	}
-	return r, s, err
-}
-
-// watched lets starling top watch a run of one worker, and serves its metrics if that is asked for, until stop is
-// called.
-func (p *prepared) watched(events event.Listener) (all event.Listener, stop func(), err error) {
-	s := &p.spec
-	w, r := watch.New(1, events, time.Now), watch.NewReporter(0, nil)
-	end := func() {}
-	if s.MetricsListen != "" {
-		server, err := serveMetrics(s, w)
-		if err != nil {
-			return nil, nil, err
-		}
-		end = server.Close
-	}
-	hide, stopPolling := watch.ServeLocal(w.Snapshot), w.Poll([]*watch.Reporter{r})
-	return event.All(r, w, events), func() {
-		stopPolling()
-		hide()
-		end()
-	}, nil
-}
-
-// serveMetrics serves those of a run of one worker.
-func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
-	id, err := spec.Identity(s.TLS)
-	if err != nil {
-		return nil, err
-	}
-	return watch.ServeRun(s.MetricsListen, id, s.Insecure, w.Snapshot)
+	return all, metrics.Close, nil
 }

@@ -230,3 +230,22 @@ func stopWith(ctx context.Context, stop <-chan struct{}) (context.Context, conte
 	}()
 	return ctx, cancel
 }
+
+// watched makes a worker report to the run, and serve its own metrics if that is asked for.
+func (w *WorkerSpec) watched(m *cluster.Member, t *task, end wire.Endpoint) (
+	*watch.Reporter, *watch.MetricsServer, error) {
+	r := watch.NewReporter(m.Rank, end)
+	m.Report(r.Status)
+	if t.Spec.MetricsListen == "" {
+		return r, nil, nil
+	}
+	addr, err := watch.WorkerAddr(t.Spec.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Insecure, r)
+	if err == nil {
+		r.Listens(s.Addr)
+	}
+	return r, s, err
+}

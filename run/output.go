@@ -3,13 +3,56 @@ package run
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"starling/event"
 	"starling/graph"
 	"starling/spec"
 )
+
+// checkSpec is all that can be checked before the data is open.
+func checkSpec(s *spec.Spec) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	for _, f := range []struct{ flag, path string }{
+		{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace},
+	} {
+		if err := spec.CheckFile(f.flag, f.path); err != nil {
+			return err
+		}
+	}
+	return checkModelFolder(s)
+}
+
+// checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run
+// that wrote it is resumed.
+func checkModelFolder(s *spec.Spec) error {
+	dir := s.Out
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return spec.CheckFile("--out", filepath.Clean(dir))
+	}
+	if err != nil {
+		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
+	}
+	for _, e := range entries {
+		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(heldOutFiles, e.Name()) {
+			return spec.Mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run",
+				"choose another name")
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
+}
 
 // checkDiskRoom refuses a run whose weights or checkpoints do not fit on the disk: better now than after training.
 // A checkpoint has two copies of the weights at least, the last and the best.
@@ -39,26 +82,6 @@ func existing(dir string) string {
 	}
 }
 
-// writeElsewhere is for weights that could not be written to --out: a full disk must not cost a trained model. It
-// tries other places, and the error, which has the first one in it, says where they are.
-func writeElsewhere(out string, failed error, write func(out string) error) error {
-	home, _ := os.UserHomeDir()
-	name := fmt.Sprintf("%s-of-%d", filepath.Base(filepath.Clean(out)), os.Getpid())
-	for _, place := range []string{filepath.Dir(filepath.Clean(out)), home, ".", os.TempDir(), "/dev/shm"} {
-		dir, err := filepath.Abs(filepath.Join(place, name))
-		if err != nil || place == "" {
-			continue
-		}
-		if _, err := os.Lstat(dir); err == nil {
-			continue
-		}
-		if write(dir) == nil {
-			return fmt.Errorf("--out %s could not be written, so the trained model is in %s: %w", out, dir, failed)
-		}
-	}
-	return fmt.Errorf("--out %s could not be written, nor any other folder: %w", out, failed)
-}
-
 // overwriteable refuses to replace what is at path without --overwrite. A pipe or a device is not replaced.
 func overwriteable(path, what string, overwrite bool) error {
 	info, err := os.Stat(path)
@@ -68,3 +91,7 @@ func overwriteable(path, what string, overwrite bool) error {
 	return spec.Mistake("--out", path+", which exists", "a new name",
 		"choose another, or replace "+what+" with --overwrite")
 }
+
+// heldOutFiles are the files of a model folder that list held-out edges and their negatives:
+// [n, 2] vertices of the dataset each.
+var heldOutFiles = []string{"val_edges.npy", "val_negatives.npy", "test_edges.npy", "test_negatives.npy"}

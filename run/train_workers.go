@@ -1,0 +1,46 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"starling/event"
+	"starling/report"
+	"starling/spec"
+)
+
+// trainCluster runs s on several workers, as Train does on one.
+func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event.Listener) (*report.Run, error) {
+	began := time.Now()
+	c, err := prepareCluster(ctx, s, at, events)
+	if err != nil {
+		return nil, err
+	}
+	defer c.parts.remove()
+	release, err := claimCheckpoints(&c.spec)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	events, finish, err := eventFiles(ctx, &c.spec, events)
+	if err != nil {
+		return nil, err
+	}
+	events, stop, err := c.watched(events)
+	if err != nil {
+		return nil, errors.Join(err, finish())
+	}
+	defer stop()
+	shares, lost := c.work(ctx, events) // lost: the last state could not be saved
+	if shares == nil {
+		return nil, errors.Join(lost, finish())
+	}
+	r, err := joinShares(shares)
+	if err != nil || lost != nil && r.Reason == "interrupted" && ctx.Err() == nil { // by the full disk
+		return nil, errors.Join(err, lost, finish())
+	}
+	written := conclude(&c.spec, &c.parts.meta, c.parts.book.Weighted, r, began, events,
+		func(dir string) error { return heldOutBeside(&c.spec, dir) })
+	return c.report(shares, r, time.Since(began)), errors.Join(lost, written, finish())
+}
