@@ -13,6 +13,7 @@ import (
 	"starling/cluster"
 	"starling/coflow"
 	"starling/graph"
+	"starling/internal/version"
 	"starling/report"
 	"starling/spec"
 	"starling/wire"
@@ -87,7 +88,7 @@ func (w *WorkerSpec) Join(ctx context.Context) (*cluster.Member, error) {
 		}
 	}
 	m, err := w.joinWithRetries(ctx, cluster.JoinRequest{Coordinator: w.Addr, Rank: w.Rank, Job: w.Job,
-		Version: Version(),
+		Version: version.Name(),
 		Listen:  w.Listen, Token: w.Token, Identity: w.id, Insecure: w.Insecure, Timeout: w.timeout(),
 		Silence: time.Duration(w.Heartbeat) * time.Second})
 	var refused *cluster.Refused

@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/internal/testdeadline"
+	"starling/internal/version"
 )
 
 // TestRankTaken: a worker whose rank is taken tries again a few times, less and less often, since
@@ -17,7 +18,7 @@ import (
 func TestRankTaken(t *testing.T) {
 	t.Parallel() // it waits
 	var refused atomic.Int32
-	co, err := cluster.Listen(cluster.Config{Workers: 2, Job: "j", Version: Version(), Token: []byte("secret"), Again: true,
+	co, err := cluster.Listen(cluster.Config{Workers: 2, Job: "j", Version: version.Name(), Token: []byte("secret"), Again: true,
 		Silence: 2 * time.Second,
 		Refused: func(string, string) { refused.Add(1) }})
 	if err != nil {
@@ -54,7 +55,7 @@ func TestRankTaken(t *testing.T) {
 // TestJobHasEnded: a worker that comes to a job that has ended is refused, which is no mistake of
 // its user.
 func TestJobHasEnded(t *testing.T) {
-	co, err := cluster.Listen(cluster.Config{Workers: 2, Job: "j", Version: Version(), Token: []byte("secret")})
+	co, err := cluster.Listen(cluster.Config{Workers: 2, Job: "j", Version: version.Name(), Token: []byte("secret")})
 	if err != nil {
 		t.Fatal(err)
 	}

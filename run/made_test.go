@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/internal/version"
 	"starling/report"
 	"starling/spec"
 )
@@ -41,7 +42,7 @@ func TestResultsSayHowTheyWereMade(t *testing.T) {
 		if at, err := time.Parse(time.RFC3339, m.Date); err != nil || time.Since(at) > time.Hour {
 			t.Errorf("%s: the date %q, %v", what, m.Date, err)
 		}
-		if m.Version != Version() || m.Machine.Cores < 1 || m.Machine.MemoryBytes < 1<<20 || m.Machine.Host == "" {
+		if m.Version != version.Name() || m.Machine.Cores < 1 || m.Machine.MemoryBytes < 1<<20 || m.Machine.Host == "" {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"starling/cost"
 	"starling/event"
 	"starling/graph"
+	"starling/internal/version"
 	"starling/report"
 	"starling/spec"
 	"starling/wire"
@@ -64,7 +65,7 @@ func (o *PlanOptions) measureLinks(ctx context.Context, known *cost.Known, event
 		return err
 	}
 	co, err := cluster.Listen(cluster.Config{Addr: l.Listen, Workers: o.Workers, Servers: o.Servers,
-		Job: cluster.NewSecret()[:12], Version: Version(), Token: token, Identity: id, Insecure: l.Insecure, Task: task,
+		Job: cluster.NewSecret()[:12], Version: version.Name(), Token: token, Identity: id, Insecure: l.Insecure, Task: task,
 		Timeout: time.Duration(l.Timeout) * time.Second, Events: func(_ int, e event.Event) { events.On(e) },
 		Refused: func(from, reason string) {
 			events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)})

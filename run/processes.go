@@ -11,6 +11,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/graph"
+	"starling/internal/version"
 	"starling/report"
 	"starling/run/watch"
 	"starling/spec"
@@ -89,7 +90,7 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 		return err
 	}
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job,
-		Version: Version(), Token: c.token, Identity: c.id, Insecure: s.Insecure,
+		Version: version.Name(), Token: c.token, Identity: c.id, Insecure: s.Insecure,
 		Timeout: timeoutOf(s), Silence: heartbeatOf(s), Task: task, Blob: from.blob, Own: from.own,
 		Again: s.OnFailure != "stop", Remote: c.slots != nil, State: r.kept.take, Events: r.forwardEvents(),
 		Status: c.watch.Heard, Watch: func() any { return c.watch.Snapshot() }, WatchToken: c.watchToken(),

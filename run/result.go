@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"starling/graph"
+	"starling/internal/version"
 	"starling/report"
 	"starling/spec"
 	"starling/tensor"
@@ -14,7 +15,7 @@ import (
 func newReport(s *spec.Spec, data *graph.Meta, p *Plan, r *train.Result) *report.Run {
 	settings := *s
 	return &report.Run{
-		Spec: &settings, Made: report.NewMade(Version(), Commit(), tensor.MemoryTotal()),
+		Spec: &settings, Made: report.NewMade(version.Name(), version.Commit(), tensor.MemoryTotal()),
 		Dataset: data.Name, Vertices: data.Nodes, Edges: data.Edges,
 		Task: s.Task, Model: s.Model, Strategy: s.Strategy, StrategySettings: strategySettings(s), Workers: s.Workers,
 		Device: deviceName(s), DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.Cores(), Seed: s.Seed,

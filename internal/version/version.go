@@ -1,14 +1,15 @@
-package run
+// Package version says what the program was built from.
+package version
 
 import "runtime/debug"
 
 // release is the name of a release and commit what it was built from, set by the linker:
-// -X starling/run.release=v1.2.3 -X starling/run.commit=0123456789ab.
+// -X starling/internal/version.release=v1.2.3 -X starling/internal/version.commit=0123456789ab.
 var release, commit string
 
-// Version is that of a release, else the module's, or the commit a working copy was
-// built from. All workers of a run must have the same.
-func Version() string {
+// Name is the release, else the module's version, or the commit a working copy was built from. All
+// workers of a run must have the same.
+func Name() string {
 	if release != "" {
 		return release
 	}
