@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -44,7 +45,7 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 	}
 	d := &decision{options: PlanOptions{Spec: s, Rate: rate}}
 	d.options.Strategy = train.DefaultOf(train.Mode(s.Mode)).Name
-	if !remoteWorkers(&s) { // all on this host
+	if !setup.RemoteWorkers(&s) { // all on this host
 		d.options.Sharing = s.Workers
 	}
 	plan, err := PlanChoices(ctx, d.options, events)
@@ -55,7 +56,7 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 		return s, nil, nothingFits(plan)
 	}
 	d.choice = *plan.Pick
-	if try && !remoteWorkers(&s) {
+	if try && !setup.RemoteWorkers(&s) {
 		if d.choice, err = tryChoices(ctx, s, plan, events); err != nil {
 			return s, nil, err
 		}

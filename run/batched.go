@@ -7,6 +7,7 @@ import (
 	"starling/event"
 	"starling/exchange"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -27,7 +28,7 @@ func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
 	}
 	memory, _ := train.OptionOf[exchange.BudgetOption](choice)
 	budget := memory.Bytes()
-	if remoteWorkers(s) {
+	if setup.RemoteWorkers(s) {
 		return spec.Mistake("--batch", "auto with workers on other hosts, whose memory is not known here", "full",
 			"or give the batches yourself: --mode mini --strategy "+strategy)
 	}
@@ -36,7 +37,7 @@ func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
 		return err
 	}
 	var need *Plan
-	for size := int(c.parts.book.Train) / 2; size >= leastBatch; size /= 2 {
+	for size := int(c.parts.Book.Train) / 2; size >= leastBatch; size /= 2 {
 		batched := s.ForStrategy(strategy)
 		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
 		if err := c.checkBatched(batched); err != nil {
@@ -66,10 +67,10 @@ func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
 func (c *plannedRun) checkBatched(s spec.Spec) error {
 	err := s.Validate()
 	if err == nil {
-		err = c.parts.suits(&s)
+		err = c.parts.Suits(&s)
 	}
 	if err == nil {
-		_, err = s.Options(&c.parts.meta)
+		_, err = s.Options(&c.parts.Meta)
 	}
 	if err == nil {
 		return nil
@@ -81,7 +82,7 @@ func (c *plannedRun) checkBatched(s spec.Spec) error {
 
 // planOf is the plan of the run with another spec.
 func (c *plannedRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
-	s.ForData(&c.parts.meta, simd.Best().String())
+	s.ForData(&c.parts.Meta, simd.Best().String())
 	other := &plannedRun{spec: &s, parts: c.parts}
 	return other.plan(events)
 }

@@ -7,6 +7,7 @@ import (
 
 	"starling/dataset/generate"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/train/mini"
 )
@@ -81,7 +82,7 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := plan(&s, data)
-		if err != nil || p.Graph < withGarbage(live) {
+		if err != nil || p.Graph < setup.WithGarbage(live) {
 			t.Errorf("%s: %d bytes planned for the graph, %d for matrices; the heap had %d (%v)", task, p.Graph,
 				p.Matrices, live, err)
 		}

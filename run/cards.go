@@ -7,6 +7,7 @@ import (
 
 	"starling/collective"
 	"starling/event"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -40,7 +41,7 @@ func reduceByCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wir
 	if s.AllReduce != "nccl" || end.Size() < 2 {
 		return nil
 	}
-	r, err := collective.JoinReducer(ctx, dev, end, timeoutOf(s))
+	r, err := collective.JoinReducer(ctx, dev, end, setup.Timeout(s))
 	switch {
 	case collective.IsNoReducer(err):
 		if end.Rank() == 0 {
@@ -49,7 +50,7 @@ func reduceByCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wir
 	case err != nil:
 		return err
 	default:
-		g.ReduceBy(r, timeoutOf(s))
+		g.ReduceBy(r, setup.Timeout(s))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error)
 	if err != nil {
 		return s, nil, err
 	}
-	defer func() { c.parts.remove() }()
+	defer func() { c.parts.Remove() }()
 	with, err := withChoice(context.Background(), c)
 	if err != nil {
 		return s, nil, err

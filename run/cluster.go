@@ -7,16 +7,17 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/report"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
+	"starling/watch"
 )
 
 // clusterRun is a run of several workers that can start.
 type clusterRun struct {
 	spec  spec.Spec
-	parts *parts
+	parts *setup.Parts
 	plans *Plan  // nil: the workers are on other hosts
 	from  *start // nil: from the beginning
 	token []byte
@@ -37,7 +38,7 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if err := c.completeRendezvous(); err != nil {
 		return nil, err
 	}
-	if err := checkSpec(&c.spec); err != nil {
+	if err := setup.Check(&c.spec); err != nil {
 		return nil, err
 	}
 	if err := checkPaths(&c.spec); err != nil {
@@ -49,11 +50,11 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if c.token, err = workerToken(&c.spec, c.at); err != nil {
 		return nil, err
 	}
-	if c.parts, err = findParts(ctx, &c.spec, events); err != nil {
+	if c.parts, err = setup.FindParts(ctx, &c.spec, events); err != nil {
 		return nil, err
 	}
 	if err := c.complete(events); err != nil {
-		c.parts.remove()
+		c.parts.Remove()
 		return nil, err
 	}
 	return c, nil
@@ -63,11 +64,11 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 // plan.
 func (c *clusterRun) complete(events event.Listener) (err error) {
 	s := &c.spec
-	if err := c.parts.suits(s); err != nil {
+	if err := c.parts.Suits(s); err != nil {
 		return err
 	}
-	noteWeights(s, c.parts.book.Weighted, events)
-	notePulled(s, events)
+	setup.NoteWeights(s, c.parts.Book.Weighted, events)
+	setup.NotePulled(s, events)
 	if s.CheckpointDir != "" { // rank 0 writes there, wherever it is started
 		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
 			return err
@@ -76,18 +77,18 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	if err := c.planned().batchIfTooLarge(events); err != nil {
 		return err
 	}
-	if c.from, err = startOf(s, func() savedData { return partsIdentity(c.parts) }, &c.parts.meta, events); err != nil {
+	if c.from, err = startOf(s, func() savedData { return partsIdentity(c.parts) }, &c.parts.Meta, events); err != nil {
 		return err
 	}
-	s.ForData(&c.parts.meta, simd.Best().String())
-	if remoteWorkers(s) { // the parts and the memory are those of other hosts
-		_, err = s.Options(&c.parts.meta)
+	s.ForData(&c.parts.Meta, simd.Best().String())
+	if setup.RemoteWorkers(s) { // the parts and the memory are those of other hosts
+		_, err = s.Options(&c.parts.Meta)
 		return err
 	}
 	if c.plans, err = c.planned().plan(events); err != nil {
 		return err
 	}
-	if err := checkDiskRoom(s, c.plans.Parameters); err != nil {
+	if err := setup.CheckDiskRoom(s, c.plans.Parameters); err != nil {
 		return err
 	}
 	if err := chooseDevice(s, c.plans, nil, events); err != nil || s.OnCard() {
@@ -117,7 +118,7 @@ func workerToken(s *spec.Spec, at *rendezvous) ([]byte, error) {
 		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	}
-	return localSecret()
+	return setup.LocalSecret()
 }
 
 // work runs the workers, in this process or in processes of their own. There are shares beside the error if only the
@@ -131,5 +132,5 @@ func (c *clusterRun) work(ctx context.Context, events event.Listener) ([]*share,
 
 // task is what the workers are told.
 func (c *clusterRun) task() *task {
-	return &task{Spec: c.spec, Data: c.parts.meta, Parts: c.parts.dir, ID: c.parts.book.ID, Infer: c.infer}
+	return &task{Spec: c.spec, Data: c.parts.Meta, Parts: c.parts.Dir, ID: c.parts.Book.ID, Infer: c.infer}
 }

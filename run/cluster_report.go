@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"starling/report"
-	"starling/run/watch"
 	"starling/train"
+	"starling/watch"
 )
 
 // report is the result of the run.
@@ -14,12 +14,12 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 	if p == nil {
 		p = &Plan{}
 	}
-	out := newReport(&c.spec, &c.parts.meta, p, r)
+	out := newReport(&c.spec, &c.parts.Meta, p, r)
 	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
 	out.Bytes, out.Restarts = sentBytes(shares, c.spec.Mode == string(train.MiniBatch)), c.restarts
 	out.Rows, out.Chosen = rowCounts(shares), c.chosen.settings()
 	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.spec.LearnsPairs() {
-		out.SamplesPerSecond = report.Number(float64(c.parts.book.Train) / float64(out.MedianEpochSeconds))
+		out.SamplesPerSecond = report.Number(float64(c.parts.Book.Train) / float64(out.MedianEpochSeconds))
 	}
 	measured := shares
 	if c.spec.Goroutines() { // each measured the process of all

@@ -2,6 +2,7 @@ package run
 
 import (
 	"starling/internal/version"
+	"starling/watch"
 )
 
 // What commands say of the program itself.
@@ -11,3 +12,6 @@ func Version() string { return version.Name() }
 
 // Commit is the commit that the program was built from; "": not known.
 func Commit() string { return version.Commit() }
+
+// Top watches a run: see package watch.
+type Top = watch.Top

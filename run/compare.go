@@ -7,6 +7,7 @@ import (
 
 	"starling/event"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -26,12 +27,12 @@ func Compare(ctx context.Context, s spec.Compare, events event.Listener) (*repor
 	if err != nil {
 		return nil, err
 	}
-	remove, err := cutForCases(ctx, cases, event.All(events))
+	remove, err := setup.CutForCases(ctx, cases, event.All(events))
 	defer remove()
 	if err != nil {
 		return nil, err
 	}
-	all, err := trainRounds(ctx, &s, cases, event.Locked(minorNotesOnce(event.All(events))))
+	all, err := trainRounds(ctx, &s, cases, event.Locked(setup.MinorNotesOnce(event.All(events))))
 	return report.Compare(all), err
 }
 

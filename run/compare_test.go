@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -152,19 +151,6 @@ func TestCompareSaved(t *testing.T) {
 	if err != nil || len(c.Rows) != 1 || c.Rows[0].Rounds != 3 || c.Rows[0].Plan != "equal" || len(c.Notes) != 1 ||
 		!strings.Contains(c.Notes[0], "epochs differ") {
 		t.Fatalf("%v %+v", err, c)
-	}
-}
-
-// TestMinorNotesOnce: the same minor note of several strategies is told once, failures every time.
-func TestMinorNotesOnce(t *testing.T) {
-	var heard []string
-	l := minorNotesOnce(event.Func(func(e event.Event) { heard = append(heard, e.(event.Note).Text) }))
-	for range 2 {
-		l.On(event.Note{Text: "a hint", Minor: true})
-		l.On(event.Note{Text: "lost rank 1"})
-	}
-	if want := []string{"a hint", "lost rank 1", "lost rank 1"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -54,7 +55,7 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 			"about "+event.Bytes(p.DiskBytes())+" of free space", "choose another disk, or fewer --nodes, --edges "+
 				"or --features; --bf16 halves these")
 	}
-	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		p.Progress = report
 		return generate.Dataset(kind, p, out)
 	})
@@ -70,7 +71,7 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
-	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		opt.Progress = report
 		return dataset.Import(format, src, opt, out)
 	})

@@ -9,6 +9,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cpu"
 	"starling/train"
@@ -37,9 +38,9 @@ type need struct {
 func (n *need) graph(mini bool) int64 {
 	if mini {
 		live := n.heap + n.small + n.Unfilled
-		return withGarbage(live+live/4) - n.small + n.matrices/16
+		return setup.WithGarbage(live+live/4) - n.small + n.matrices/16
 	}
-	return withGarbage(n.heap + n.Unfilled)
+	return setup.WithGarbage(n.heap + n.Unfilled)
 }
 
 // weights are what states of the model take, in float64: the best one and the one that replaces
@@ -98,7 +99,7 @@ func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Da
 	events event.Listener) (*train.Needs, error) {
 	few := *s
 	few.RankNegatives = 1
-	l, err := pairsOf(ctx, &few, data)
+	l, err := setup.Pairs(ctx, &few, data)
 	if err != nil {
 		return nil, err
 	}

@@ -112,10 +112,10 @@ func TestDryRunTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.parts.remove()
+	defer c.parts.Remove()
 	parts := make([]*partition.Part, s.Workers)
 	for r := range parts {
-		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
+		if parts[r], err = partition.OpenPart(c.parts.Dir, r); err != nil {
 			t.Fatal(err)
 		}
 		defer parts[r].Close()

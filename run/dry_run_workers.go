@@ -7,6 +7,7 @@ import (
 
 	"starling/event"
 	"starling/partition"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu"
@@ -29,11 +30,11 @@ func (c *plannedRun) dryRuns(parts []*partition.Part, all *Plan, events event.Li
 	s := *c.spec
 	s.Threads = s.CoresOf(s.Workers)
 	needs, err := []*need(nil), wire.ErrUnplanned
-	if c.counts == nil || c.parts.meta.Edges > mostTogether { // a plan of many choices has all cores for each
+	if c.counts == nil || c.parts.Meta.Edges > mostTogether { // a plan of many choices has all cores for each
 		needs, err = c.dryRunEach(parts, &s)
 	}
-	if errors.Is(err, wire.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
-		if c.parts.meta.Edges > quietTogether {
+	if errors.Is(err, wire.ErrUnplanned) && c.parts.Meta.Edges <= mostTogether {
+		if c.parts.Meta.Edges > quietTogether {
 			events.On(event.Note{Minor: true,
 				Text: "planning the memory of the run: a dry run of all workers, which takes some seconds"})
 		}
@@ -55,7 +56,7 @@ func (c *plannedRun) dryRuns(parts []*partition.Part, all *Plan, events event.Li
 // replicaBytes is how much memory a worker may fill with replicas, if it chooses them itself.
 func (c *plannedRun) replicaBytes() (int64, error) {
 	s := c.spec
-	opt, err := s.Options(&c.parts.meta)
+	opt, err := s.Options(&c.parts.Meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
 		return d.ReplicaBytes(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
 	}
@@ -68,7 +69,7 @@ func (c *plannedRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []
 		loop := func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error) {
 			return train.DryRun(context.Background(), c.counting(r, dev), part, c.dryEndpoint(r), nil, opt, events)
 		}
-		n, err := dryRun(s, loop, &c.parts.meta)
+		n, err := dryRun(s, loop, &c.parts.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func (c *plannedRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []
 
 // dryRunTogether is the same for workers that look at each other's parts first.
 func (c *plannedRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*need, error) {
-	opt, err := dryRunOptions(s, &c.parts.meta)
+	opt, err := dryRunOptions(s, &c.parts.Meta)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (c *plannedRun) dryEndpoint(rank int) dryEndpoint {
 	for q := range links {
 		switch {
 		case q == rank:
-		case c.spec.Servers > 1 && serverOf(c.spec, q) != serverOf(c.spec, rank):
+		case c.spec.Servers > 1 && setup.ServerOf(c.spec, q) != setup.ServerOf(c.spec, rank):
 			links[q] = wire.BetweenServers
 		case !c.spec.Goroutines():
 			links[q] = wire.SameHost

@@ -20,12 +20,13 @@ import (
 	"starling/graph"
 	"starling/internal/testseed"
 	"starling/partition"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
 	"starling/spec/composition"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/train/traintest"
+	"starling/watch"
 	"starling/wire"
 	"starling/wire/paths"
 )
@@ -201,16 +202,16 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := partsOf(dir, book)
+	p := setup.PartsOf(dir, book)
 	s.Partition, s.Partitioner = dir, spec.Default().Partitioner
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
 	run := &clusterRun{spec: *s, parts: p}
-	if err := errors.Join(checkPaths(s), p.suits(s)); err != nil {
+	if err := errors.Join(checkPaths(s), p.Suits(s)); err != nil {
 		return nil, err
 	}
-	run.spec.ForData(&p.meta, simd.Best().String())
+	run.spec.ForData(&p.Meta, simd.Best().String())
 	ends, err := c.ends(run)
 	if err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 	s, n := &run.spec, run.spec.Workers
 	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
 		opt := wire.DefaultOptions()
-		opt.ServerOf, opt.Order = serversOf(s), coflow.OrderNamed(s.SendOrder)
+		opt.ServerOf, opt.Order = setup.ServersOf(s), coflow.OrderNamed(s.SendOrder)
 		return wire.NewGroup(n, opt), nil
 	}
 	id, err := spec.Identity(s.TLS)
@@ -265,7 +266,7 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 			return nil, err
 		}
 		members[r] = &cluster.Member{Rank: r, Job: "test", Listener: l}
-		peers = append(peers, cluster.Peer{Rank: r, Addr: l.Addr().String(), Host: "here", Server: serverOf(s, r)})
+		peers = append(peers, cluster.Peer{Rank: r, Addr: l.Addr().String(), Host: "here", Server: setup.ServerOf(s, r)})
 	}
 	ends, errs := make([]wire.Endpoint, n), make([]error, n)
 	var wg sync.WaitGroup

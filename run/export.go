@@ -8,6 +8,7 @@ import (
 
 	"starling/graph"
 	"starling/serve"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -38,7 +39,7 @@ func checkExportFolder(dir string, overwrite bool) error {
 		if err := graph.CheckReplaced(dir, "export", spec.WeightsFile, spec.ConfigFile); err != nil {
 			return err
 		}
-		return overwriteable(dir, "this export", overwrite)
+		return setup.Overwriteable(dir, "this export", overwrite)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {

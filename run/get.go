@@ -16,6 +16,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -67,7 +68,7 @@ func Get(ctx context.Context, name string, opt GetOptions, events event.Listener
 	if err != nil {
 		return dataset.Summary{}, set.byHand(name, dir, opt.Mirror, err, locked)
 	}
-	sum, err := inStages(ctx, opt.Out, events, func(report dataset.Progress) (dataset.Summary, error) {
+	sum, err := setup.InStages(ctx, opt.Out, events, func(report dataset.Progress) (dataset.Summary, error) {
 		in.Progress = report
 		return dataset.Import(set.format, src, in, opt.Out)
 	})

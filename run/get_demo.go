@@ -5,6 +5,7 @@ import (
 
 	"starling/dataset"
 	"starling/dataset/generate"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -22,5 +23,5 @@ func (s *publicSet) makeHere(ctx context.Context, opt GetOptions) (dataset.Summa
 	if err := opt.checkOut(); err != nil {
 		return dataset.Summary{}, err
 	}
-	return untilInterrupted(ctx, opt.Out, func() (dataset.Summary, error) { return s.make(opt.Out, opt.Overwrite) })
+	return setup.UntilInterrupted(ctx, opt.Out, func() (dataset.Summary, error) { return s.make(opt.Out, opt.Overwrite) })
 }

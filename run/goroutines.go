@@ -6,7 +6,8 @@ import (
 
 	"starling/coflow"
 	"starling/event"
-	"starling/run/watch"
+	"starling/setup"
+	"starling/watch"
 	"starling/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
 	n := c.spec.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = timeoutOf(&c.spec), serversOf(&c.spec), coflow.OrderNamed(c.spec.SendOrder)
+	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.spec), setup.ServersOf(&c.spec), coflow.OrderNamed(c.spec.SendOrder)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -62,5 +63,5 @@ func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, 
 	if err != nil {
 		return nil, err
 	}
-	return orShrunk(t.work(ctx, part, end, threads, from, sendState(end.Rank(), k.keep(end.Rank())), events))(events)
+	return setup.OrShrunk(t.work(ctx, part, end, threads, from, sendState(end.Rank(), k.keep(end.Rank())), events))(events)
 }

@@ -8,6 +8,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/sample"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -29,7 +30,7 @@ func writeHeldOut(s *spec.Spec, data *graph.Dataset, dir string) error {
 	if s.Task != nn.TaskLink {
 		return nil
 	}
-	l, err := edgePairs(context.Background(), s, data) // also after a Ctrl-C
+	l, err := setup.EdgePairs(context.Background(), s, data) // also after a Ctrl-C
 	if err != nil {
 		return err
 	}
@@ -43,8 +44,8 @@ func writeHeldOut(s *spec.Spec, data *graph.Dataset, dir string) error {
 			for j := range pairs.U {
 				list = append(list, int64(pairs.U[j]), int64(pairs.V[j]))
 			}
-			if err := graph.PutArray(w, heldOutFiles[2*i+k], list, int64(pairs.Len()), 2); err != nil {
-				return fmt.Errorf("%s: %w", filepath.Join(dir, heldOutFiles[2*i+k]), err)
+			if err := graph.PutArray(w, setup.HeldOutFiles[2*i+k], list, int64(pairs.Len()), 2); err != nil {
+				return fmt.Errorf("%s: %w", filepath.Join(dir, setup.HeldOutFiles[2*i+k]), err)
 			}
 		}
 	}

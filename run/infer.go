@@ -11,6 +11,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/setup"
 	"starling/tensor"
 	"starling/train"
 	"starling/wire"
@@ -42,7 +43,7 @@ func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	}
 	rescaled := *part
 	rescaled.Features = own
-	dev, err := newDevice(&s, end.Rank())
+	dev, err := setup.NewDevice(&s, end.Rank())
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 )
 
 // Info is what can be said about a dataset in one pass over it.
@@ -70,7 +71,7 @@ type Quantiles struct {
 // Describe opens a dataset, with all its checks if verify is set, and looks at it.
 // With guess it also estimates what training takes.
 func Describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {
-	return untilInterrupted(ctx, "", func() (*Info, error) { return describe(ctx, dir, verify, guess) })
+	return setup.UntilInterrupted(ctx, "", func() (*Info, error) { return describe(ctx, dir, verify, guess) })
 }
 
 func describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {

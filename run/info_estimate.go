@@ -10,6 +10,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -70,7 +71,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 // default run does.
 func timeEpochs(ctx context.Context, s spec.Spec, d *graph.Dataset) (report.Number, error) {
 	s.Epochs = 3
-	dev, err := newDevice(&s, 0)
+	dev, err := setup.NewDevice(&s, 0)
 	if err != nil {
 		return 0, err
 	}

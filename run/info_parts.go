@@ -9,6 +9,7 @@ import (
 	"starling/event"
 	"starling/partition"
 	"starling/report"
+	"starling/setup"
 )
 
 // PartsInfo is what there is to say about a partition folder: its book, and where asked for the locality
@@ -21,7 +22,7 @@ type PartsInfo struct {
 // DescribeParts opens the book of a partition, and all of its parts to verify them or to measure the
 // locality of batches (nil: not).
 func DescribeParts(ctx context.Context, dir string, verify bool, locality *LocalityOptions) (*PartsInfo, error) {
-	return untilInterrupted(ctx, "", func() (*PartsInfo, error) {
+	return setup.UntilInterrupted(ctx, "", func() (*PartsInfo, error) {
 		if verify {
 			if err := partition.Verify(dir); err != nil {
 				return nil, err

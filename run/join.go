@@ -15,6 +15,7 @@ import (
 	"starling/graph"
 	"starling/internal/version"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/wire"
 )
@@ -83,7 +84,7 @@ func (w *WorkerSpec) Join(ctx context.Context) (*cluster.Member, error) {
 			return nil, spec.Mistake("--join", w.Addr+", beyond 127.0.0.1", "--tls or a --token-file",
 				"or trust anyone who answers with --insecure")
 		}
-		if w.Token, err = localSecret(); err != nil {
+		if w.Token, err = setup.LocalSecret(); err != nil {
 			return nil, err
 		}
 	}
@@ -190,7 +191,7 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spe
 // wireConfig is how a member of a job connects with its peers.
 func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.Order = timeoutOf(s), coflow.OrderNamed(s.SendOrder)
+	opt.Timeout, opt.Order = setup.Timeout(s), coflow.OrderNamed(s.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
 		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil, NoSharedMemory: s.Transport == "tcp",
 		DSCP: s.DSCP}

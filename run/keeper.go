@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/event"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -78,7 +79,7 @@ func (k *keeper) startFrom(from *start) (err error) {
 // sameCaches reports whether caches of another run can be used in this one: rows that are
 // relayed inside servers are in another order.
 func sameCaches(s, o *spec.Spec) bool {
-	return s.StrategyName() == o.StrategyName() && relays(s) == relays(o) && (!relays(s) || s.Servers == o.Servers)
+	return s.StrategyName() == o.StrategyName() && setup.Relays(s) == setup.Relays(o) && (!setup.Relays(s) || s.Servers == o.Servers)
 }
 
 // keep takes the state of a rank that is in this process.

@@ -12,6 +12,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -48,7 +49,7 @@ func checkFollower(s *spec.Spec) error {
 		return err
 	}
 	if _, err := os.Stat(s.Dataset); err == nil && s.PartitionFolder() == "" {
-		return needsPartition(s)
+		return setup.NeedsPartition(s)
 	}
 	return s.Validate()
 }

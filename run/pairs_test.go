@@ -14,6 +14,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -110,7 +111,7 @@ func TestHeldOutFiles(t *testing.T) {
 	for range 2 {
 		trained(t, s, nil)
 	}
-	for _, name := range heldOutFiles {
+	for _, name := range setup.HeldOutFiles {
 		f, err := os.Open(filepath.Join(s.Out, name))
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +140,7 @@ func TestPairsOnWorkers(t *testing.T) {
 			t.Errorf("%s: %v, AUC %v, MRR %v; one worker %v, %v, %v", name, two.Loss, *two.AUC, *two.MRR, one.Loss,
 				*one.AUC, *one.MRR)
 		}
-		_, err := os.Stat(filepath.Join(s.Out, heldOutFiles[0]))
+		_, err := os.Stat(filepath.Join(s.Out, setup.HeldOutFiles[0]))
 		if (err == nil) != (s.Task == "link") {
 			t.Errorf("%s: %v", name, err)
 		}

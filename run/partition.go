@@ -6,6 +6,7 @@ import (
 	"starling/event"
 	"starling/partition"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -24,13 +25,13 @@ func IsPartition(dir string) bool { return partition.IsPartition(dir) }
 
 // VerifyPartition checks every invariant of the partition in dir.
 func VerifyPartition(ctx context.Context, dir string) error {
-	_, err := untilInterrupted(ctx, "", func() (any, error) { return nil, partition.Verify(dir) })
+	_, err := setup.UntilInterrupted(ctx, "", func() (any, error) { return nil, partition.Verify(dir) })
 	return err
 }
 
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
-	r, err := cut(ctx, dir, s, events)
+	r, err := setup.Cut(ctx, dir, s, events)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +57,11 @@ func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Repor
 	if t.Complete() != nil || t.Validate() != nil {
 		return
 	}
-	found, err := findParts(ctx, &t, event.All())
-	if err != nil || t.ForLabels(&found.meta) != nil {
+	found, err := setup.FindParts(ctx, &t, event.All())
+	if err != nil || t.ForLabels(&found.Meta) != nil {
 		return
 	}
-	t.ForData(&found.meta, simd.Best().String())
+	t.ForData(&found.Meta, simd.Best().String())
 	c := &plannedRun{spec: &t, parts: found}
 	p, err := c.plan(event.All())
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 	"starling/wire"
@@ -18,7 +19,7 @@ import (
 // plannedRun is a run of several workers that is planned.
 type plannedRun struct {
 	spec   *spec.Spec
-	parts  *parts
+	parts  *setup.Parts
 	from   *start         // nil: from the beginning
 	counts []*workCounter // of the workers' dry runs; nil: not counted
 }
@@ -26,18 +27,18 @@ type plannedRun struct {
 // plan is what all workers together will need and send. Their parts must be on this host.
 func (c *plannedRun) plan(events event.Listener) (*Plan, error) {
 	s := c.spec
-	opt, err := s.Options(&c.parts.meta)
+	opt, err := s.Options(&c.parts.Meta)
 	if err != nil {
 		return nil, err
 	}
 	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Workers, Processes: processBytes * int64(processCount(s))}
 	parts := make([]*partition.Part, s.Workers)
 	for r := range parts {
-		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
+		if parts[r], err = partition.OpenPart(c.parts.Dir, r); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
 		defer parts[r].Close()
-		regroup(s, parts[r])
+		setup.Regroup(s, parts[r])
 		for _, a := range parts[r].Meta.Arrays {
 			all.Mapped += a.Bytes
 		}
@@ -101,7 +102,7 @@ func (c *plannedRun) addSent(all *Plan, part *partition.Part, opt train.Options)
 		return err
 	}
 	all.AtMost = all.AtMost || sends.AtMost
-	if d := opt.Strategy.Descriptor; d != nil && d.HaloRows && !relays(s) {
+	if d := opt.Strategy.Descriptor; d != nil && d.HaloRows && !setup.Relays(s) {
 		rows, once := exchange.BetweenServers(part)
 		all.BetweenServers, all.OnceEach = all.BetweenServers+rows, all.OnceEach+once
 	}

@@ -15,6 +15,7 @@ import (
 	"starling/netsim"
 	"starling/partition"
 	"starling/sample"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -121,7 +122,7 @@ func (o *PlanOptions) methods() []string {
 type planner struct {
 	*PlanOptions
 	known    *cost.Known
-	parts    *parts
+	parts    *setup.Parts
 	open     []*partition.Part
 	method   string // "": the only one
 	slowness float64
@@ -147,10 +148,10 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		p.method = method
 	}
 	var err error
-	if p.parts, err = findParts(ctx, &one, events); err != nil {
+	if p.parts, err = setup.FindParts(ctx, &one, events); err != nil {
 		return err
 	}
-	defer p.parts.remove()
+	defer p.parts.Remove()
 	if err := p.openParts(); err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		return err
 	}
 	out.Computing = p.known.Compute.Slower(p.slowness).WithSending(p.known.Handling(), p.known.Cores).String()
-	out.Dataset, out.Vertices, out.Edges = p.parts.book.Dataset, p.parts.book.Nodes, p.parts.book.Edges
+	out.Dataset, out.Vertices, out.Edges = p.parts.Book.Dataset, p.parts.Book.Nodes, p.parts.Book.Edges
 	if p.all, err = p.ways(out); err != nil {
 		return err
 	}
@@ -184,12 +185,12 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 
 func (p *planner) openParts() error {
 	for r := range p.Workers {
-		part, err := partition.OpenPart(p.parts.dir, r)
+		part, err := partition.OpenPart(p.parts.Dir, r)
 		if err != nil {
 			p.close()
 			return fmt.Errorf("rank %d: %w", r, err)
 		}
-		regroup(&p.Spec, part)
+		setup.Regroup(&p.Spec, part)
 		p.open = append(p.open, part)
 	}
 	return nil

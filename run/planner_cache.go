@@ -10,6 +10,7 @@ import (
 	"starling/exchange"
 	"starling/graph"
 	"starling/sample"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cpu/simd"
 	"starling/train"
@@ -62,7 +63,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 		return p.accesses[roots], nil
 	}
 	one := *s
-	one.ForData(&p.parts.meta, simd.Best().String())
+	one.ForData(&p.parts.Meta, simd.Best().String())
 	batches, err := one.Batches()
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 // seeds are the probabilities that a batch of a worker has vertices as seeds: every training vertex is one once in
 // an epoch, on the worker that owns it, or on another where that has more than an even share.
 func (p *planner) seeds(rank int, roots string, steps int) []float32 {
-	book := p.parts.book
+	book := p.parts.Book
 	out := make([]float32, book.Nodes)
 	even, free := float64(book.Train)/float64(p.Workers), 0.0
 	for _, part := range p.open {
@@ -118,10 +119,10 @@ func (p *planner) newCached(access []*sample.Access, policy string, budget int64
 		kept, rows := p.keptRows(r, a, policy, most)
 		c.rows[r] = rows
 		for q := range n {
-			if serverOf(&p.Spec, q) == serverOf(&p.Spec, r) { // read in place
+			if setup.ServerOf(&p.Spec, q) == setup.ServerOf(&p.Spec, r) { // read in place
 				continue
 			}
-			for v := p.parts.book.Offsets[q]; v < p.parts.book.Offsets[q+1]; v++ {
+			for v := p.parts.Book.Offsets[q]; v < p.parts.Book.Offsets[q+1]; v++ {
 				need := float64(a.Batch[v])
 				asked[q] += need
 				c.left[q] += need * (1 - float64(kept[v]))
@@ -150,7 +151,7 @@ func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64
 		}
 	}
 	for q := range p.open {
-		for v := p.parts.book.Offsets[q]; v < p.parts.book.Offsets[q+1] && serverOf(&p.Spec, q) != serverOf(&p.Spec, rank); v++ {
+		for v := p.parts.Book.Offsets[q]; v < p.parts.Book.Offsets[q+1] && setup.ServerOf(&p.Spec, q) != setup.ServerOf(&p.Spec, rank); v++ {
 			if score[v] > 0 {
 				list = append(list, uint32(v))
 			}
@@ -202,5 +203,5 @@ func (c *cached) applyTo(d *cost.Demand, rank int) {
 		sent.Add(class, bytes)
 	}
 	d.Sent = sent
-	d.Memory += withGarbage(c.rows[rank] * c.width)
+	d.Memory += setup.WithGarbage(c.rows[rank] * c.width)
 }

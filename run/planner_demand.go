@@ -9,6 +9,7 @@ import (
 	"starling/cost"
 	"starling/event"
 	"starling/exchange"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cpu/simd"
 	"starling/train"
@@ -28,7 +29,7 @@ var travels = []string{"relay", "sparse_rows", "wire_dtype", "pull_dtype"}
 
 // demands are what the workers do in an epoch of a candidate.
 func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
-	if err := checkSpec(s); err != nil {
+	if err := setup.Check(s); err != nil {
 		return nil, err
 	}
 	choice, err := s.Choice()
@@ -100,8 +101,8 @@ func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
 			decided[name] = value
 		}
 	}
-	c.spec.ForData(&c.parts.meta, simd.Best().String())
-	if err := c.parts.suits(c.spec); err != nil {
+	c.spec.ForData(&c.parts.Meta, simd.Best().String())
+	if err := c.parts.Suits(c.spec); err != nil {
 		return nil, nil, err
 	}
 	all := &Plan{}
@@ -206,7 +207,7 @@ func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
 
 // featureDim is how wide rows of features are; 0: there are none.
 func (p *planner) featureDim() int {
-	if f := p.parts.book.Features; f != nil {
+	if f := p.parts.Book.Features; f != nil {
 		return f.Dim
 	}
 	return 0

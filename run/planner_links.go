@@ -17,6 +17,7 @@ import (
 	"starling/graph"
 	"starling/internal/version"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/wire"
 )
@@ -107,7 +108,7 @@ func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) 
 		err = spec.Mistake("--listen", l.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	case id == nil && !l.Insecure:
-		token, err = localSecret()
+		token, err = setup.LocalSecret()
 	}
 	return token, id, err
 }
@@ -122,7 +123,7 @@ func (o *PlanOptions) takeLinks(known *cost.Known, found []linkReport, events ev
 				return fmt.Errorf("measuring links: rank %d tells of one to rank %d of %g bytes per second, want a later "+
 					"rank and a rate above 0", r, l.Peer, l.Rate)
 			}
-			if a, b := serverOf(&o.Spec, r), serverOf(&o.Spec, l.Peer); a != b {
+			if a, b := setup.ServerOf(&o.Spec, r), setup.ServerOf(&o.Spec, l.Peer); a != b {
 				key, next := [2]int{a, b}, cost.ServerLink{A: a, B: b, Link: l.Link, Hosts: [2]string{one.Host, found[l.Peer].Host}}
 				if old, ok := between[key]; !ok || next.Rate < old.Rate {
 					between[key] = next

@@ -21,6 +21,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/sample"
+	"starling/setup"
 	"starling/spec"
 	"starling/store"
 	"starling/tensor"
@@ -153,7 +154,7 @@ func processorName() string {
 // measureRates times this machine's kernels and sockets, in about a second.
 func measureRates() (*cost.Known, error) {
 	s := spec.Default()
-	dev := newCPU(&s)
+	dev := setup.NewCPU(&s)
 	defer dev.Close()
 	k := &cost.Known{Format: cost.KnownFormat, Machine: fingerprint(), Cores: runtime.NumCPU()}
 	k.Compute = cost.MeasureCompute(dev, cost.Shape{Rows: 8192, Degree: 16, In: 128, Hidden: 128}, time.Now)
@@ -302,7 +303,7 @@ func socketPair() (a, b net.Conn, err error) {
 // a machine. It is kept in the file.
 func (p *planner) calibrate(events event.Listener) error {
 	s := p.Spec
-	s.ForData(&p.parts.meta, simd.Best().String())
+	s.ForData(&p.parts.Meta, simd.Best().String())
 	if p.slowness = p.PlanOptions.slowness; p.slowness > 0 {
 		return p.chooseBy(&s)
 	}
@@ -311,7 +312,7 @@ func (p *planner) calibrate(events event.Listener) error {
 		p.slowness = x
 		return p.chooseBy(&s)
 	}
-	opt, err := s.Options(&p.parts.meta)
+	opt, err := s.Options(&p.parts.Meta)
 	if err != nil {
 		return err
 	}
@@ -348,7 +349,7 @@ func (o *PlanOptions) keep(known *cost.Known) error {
 
 // shapeKey is what a model's slowness depends on.
 func (p *planner) shapeKey(s *spec.Spec) string {
-	book := p.parts.book
+	book := p.parts.Book
 	return fmt.Sprintf("%s %s layers=%d in=%d hidden=%d out=%d degree=2^%d rows=2^%d cache=%s sharing=%d threads=%d", s.Model,
 		s.DType, s.Layers, p.featureDim(), s.Hidden, book.Classes, bits.Len64(uint64(book.Edges/max(book.Nodes, 1))),
 		min(bits.Len64(uint64(book.Nodes/int64(book.Parts))), 14), s.CacheFirst, p.Sharing, s.CoresOf(p.Sharing))
@@ -373,7 +374,7 @@ func (p *planner) timeSteps(s *spec.Spec, opt train.Options) (k cost.Calibrated,
 func (p *planner) timeOne(s *spec.Spec, opt train.Options, r int, meet *meeting) (cost.Calibrated, error) {
 	one := *s
 	one.Threads = s.CoresOf(p.Sharing)
-	counter := newWorkCounter(onHost(&one))
+	counter := newWorkCounter(setup.HostDevice(&one))
 	defer counter.Close()
 	dev := counter.Device
 	part := p.open[0]
@@ -421,7 +422,7 @@ func (*meeting) Now() time.Time            { return time.Now() }
 
 // chooseBy makes the rates that strategies choose by themselves: of a row and an edge of each layer.
 func (p *planner) chooseBy(s *spec.Spec) error {
-	opt, err := s.Options(&p.parts.meta)
+	opt, err := s.Options(&p.parts.Meta)
 	if err != nil {
 		return err
 	}

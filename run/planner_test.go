@@ -14,6 +14,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cuda"
 	"starling/train"
@@ -117,11 +118,11 @@ func TestPlanBytes(t *testing.T) {
 func TestPlanMessages(t *testing.T) {
 	o := DefaultPlan()
 	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = block(t, nil), 4, 2, 16, 3, "full"
-	parts, err := findParts(context.Background(), &o.Spec, event.All())
+	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer parts.remove()
+	defer parts.Remove()
 	p := &planner{PlanOptions: &o, parts: parts}
 	if err := p.openParts(); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestPlanMessages(t *testing.T) {
 	defer p.close()
 	sent := wire.Bytes{{Kind: wire.Activation, Layer: 1, Link: wire.BetweenServers}: 1, {Kind: wire.Activation, Layer: 1}: 1,
 		{Kind: wire.Gradient, Layer: 1, Link: wire.SameHost}: 1, {Kind: wire.Parameter, Layer: -1}: 1}
-	for strategy, each := range map[string]float64{"halo": 1, "g3": train.Find("g3").Messages(p.parts.book, 4*2*16)} {
+	for strategy, each := range map[string]float64{"halo": 1, "g3": train.Find("g3").Messages(p.parts.Book, 4*2*16)} {
 		s := o.Spec.ForStrategy(strategy)
 		if got := p.messages(&s, 1, sent); got != each*2*3 {
 			t.Errorf("%s: %g messages, want %g to each of 3 peers, twice", strategy, got, each)
@@ -146,11 +147,11 @@ func TestPlanMessages(t *testing.T) {
 func TestPlanCrossing(t *testing.T) {
 	o := DefaultPlan()
 	o.Dataset, o.Workers, o.Servers, o.Hidden = block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
-	parts, err := findParts(context.Background(), &o.Spec, event.All())
+	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer parts.remove()
+	defer parts.Remove()
 	p := &planner{PlanOptions: &o, parts: parts, known: &cost.Known{Between: cost.Link{Rate: 1e8}}}
 	if err := p.openParts(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"starling/cost"
 	"starling/event"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cuda"
 	"starling/wire/paths"
@@ -111,12 +112,12 @@ func (p *planner) onCard(w *way) error {
 	if err != nil {
 		return err
 	}
-	dev, err := openCard(&one, 0)
+	dev, err := setup.OpenGPU(&one, 0)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	book, sharing := p.parts.book, (p.Sharing+len(cards)-1)/len(cards)
+	book, sharing := p.parts.Book, (p.Sharing+len(cards)-1)/len(cards)
 	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / p.Workers, Degree: int(book.Edges / max(book.Nodes, 1)),
 		In: one.Hidden, Hidden: one.Hidden, Type: one.RowType()}, time.Now).Shared(sharing)
 	w.computes, w.memory = &c, cards[0].Free/int64(sharing)

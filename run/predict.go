@@ -14,6 +14,7 @@ import (
 	"starling/partition"
 	"starling/report"
 	"starling/serve"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -67,13 +68,13 @@ func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 		return nil, err
 	}
 	if partition.IsPartition(o.Dataset) {
-		return untilInterrupted(ctx, o.Out, o.overParts)
+		return setup.UntilInterrupted(ctx, o.Out, o.overParts)
 	}
 	if o.Workers > 1 {
 		return nil, spec.Mistake("--workers", fmt.Sprint(o.Workers), "a partition of the dataset, with a part per worker",
 			fmt.Sprintf("starling partition %s --parts %d --out PARTS", o.Dataset, o.Workers))
 	}
-	return untilInterrupted(ctx, o.Out, o.predict)
+	return setup.UntilInterrupted(ctx, o.Out, o.predict)
 }
 
 // onDevice is a spec with the device of a prediction.
@@ -87,7 +88,7 @@ func (o *PredictOptions) onDevice() spec.Spec {
 }
 
 func (o PredictOptions) predict() (_ *Predicted, err error) {
-	defer deviceFailure(&err)
+	defer setup.DeviceFailure(&err)
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {
@@ -99,7 +100,7 @@ func (o PredictOptions) predict() (_ *Predicted, err error) {
 	}
 	defer d.Close()
 	s := o.onDevice()
-	dev, err := newDevice(&s, 0)
+	dev, err := setup.NewDevice(&s, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +174,12 @@ func (o *PredictOptions) checkOut() error {
 	if err := spec.CheckFile("--out", o.Out); err != nil {
 		return err
 	}
-	return overwriteable(o.Out, "this file", o.Overwrite)
+	return setup.Overwriteable(o.Out, "this file", o.Overwrite)
 }
 
 // openForPrediction maps a dataset, of which only the edges and features matter.
 func openForPrediction(dir string) (*graph.Dataset, error) {
-	if err := noPartition(dir); err != nil {
+	if err := setup.NoPartition(dir); err != nil {
 		return nil, err
 	}
 	d, err := graph.OpenWith(dir, graph.OpenOptions{CheckFeatures: true})

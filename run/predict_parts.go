@@ -15,6 +15,7 @@ import (
 	"starling/nn"
 	"starling/partition"
 	"starling/serve"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -54,7 +55,7 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 	if err := trained.Suits(d, o.What); err != nil {
 		return nil, nil, 0, err
 	}
-	folder, remove, err := partsFolder()
+	folder, remove, err := setup.TemporaryFolder()
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -91,7 +92,7 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 		return nil, spec.Mistake("DIR", o.Dataset+", a partition, with a model that has embeddings of vertices",
 			"the dataset that it was cut from", "give the dataset's folder")
 	case book.Features == nil:
-		return nil, noFeatures(o.Dataset)
+		return nil, setup.NoFeatures(o.Dataset)
 	}
 	dir, err := filepath.Abs(o.Dataset)
 	if err != nil {
@@ -100,7 +101,7 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	s := o.onDevice()
 	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
-	c := &clusterRun{spec: s, parts: partsOf(dir, book), from: &start{State: &train.State{Model: t.Weights}},
+	c := &clusterRun{spec: s, parts: setup.PartsOf(dir, book), from: &start{State: &train.State{Model: t.Weights}},
 		token: []byte(cluster.NewSecret()), infer: &inference{Model: t.Config.Model,
 			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
 	if t.Config.Features != nil {
@@ -110,12 +111,12 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 }
 
 // labelledDataset is the dataset without edges and features: what predictions are compared with.
-func labelledDataset(p *parts) (*graph.Dataset, error) {
-	d := &graph.Dataset{Dir: p.dir, Meta: p.meta,
-		Graph:    &graph.CSR{Indptr: make([]int64, p.book.Nodes+1), EdgeDim: p.book.EdgeDim},
-		Features: &graph.Features{Rows: int(p.book.Nodes), Cols: p.book.Features.Dim}}
-	for k := range p.book.Parts {
-		part, err := partition.OpenPart(p.dir, k)
+func labelledDataset(p *setup.Parts) (*graph.Dataset, error) {
+	d := &graph.Dataset{Dir: p.Dir, Meta: p.Meta,
+		Graph:    &graph.CSR{Indptr: make([]int64, p.Book.Nodes+1), EdgeDim: p.Book.EdgeDim},
+		Features: &graph.Features{Rows: int(p.Book.Nodes), Cols: p.Book.Features.Dim}}
+	for k := range p.Book.Parts {
+		part, err := partition.OpenPart(p.Dir, k)
 		if err != nil {
 			return nil, err
 		}
@@ -162,14 +163,14 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 // gather reads the rows that workers wrote.
 func gather(c *clusterRun) (width int, all []float32, err error) {
 	for k := range c.spec.Workers {
-		part, err := partition.OpenPart(c.parts.dir, k)
+		part, err := partition.OpenPart(c.parts.Dir, k)
 		if err != nil {
 			return 0, nil, err
 		}
 		rows, err := readRows(inferred(c.infer.Folder, k))
 		if err == nil && len(rows) > 0 {
 			width = len(rows) / part.Core()
-			scatter(&all, rows, part.IDs[:part.Core()], int(c.parts.book.Nodes))
+			scatter(&all, rows, part.IDs[:part.Core()], int(c.parts.Book.Nodes))
 		}
 		part.Close()
 		if err != nil {

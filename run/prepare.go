@@ -6,6 +6,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -43,19 +44,19 @@ func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
 
 // prepare checks all that can be checked before the first epoch.
 func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
-	if err := checkSpec(&s); err != nil {
+	if err := setup.Check(&s); err != nil {
 		return nil, err
 	}
-	data, err := openForTraining(&s)
+	data, err := setup.OpenForTraining(&s)
 	if err != nil {
 		return nil, err
 	}
 	p := &prepared{spec: s, data: data}
-	if err = checkEdges(&s, data); err == nil {
-		err = checkWeights(&s, data.Graph)
+	if err = setup.CheckEdges(&s, data); err == nil {
+		err = setup.CheckWeights(&s, data.Graph)
 	}
 	if err == nil {
-		noteWeights(&s, data.Graph.Weights != nil, event.All(events))
+		setup.NoteWeights(&s, data.Graph.Weights != nil, event.All(events))
 		err = p.complete(events)
 	}
 	if err != nil {
@@ -86,7 +87,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if p.plan, err = plan(s, p.data); err != nil {
 		return err
 	}
-	if err := checkDiskRoom(s, p.plan.Parameters); err != nil {
+	if err := setup.CheckDiskRoom(s, p.plan.Parameters); err != nil {
 		return err
 	}
 	again := func(other *spec.Spec) (*Plan, error) { return plan(other, p.data) }

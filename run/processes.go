@@ -13,8 +13,9 @@ import (
 	"starling/graph"
 	"starling/internal/version"
 	"starling/report"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
+	"starling/watch"
 )
 
 // runProcesses trains with one process per worker. When one is lost, the others wait for its
@@ -91,7 +92,7 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 	}
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job,
 		Version: version.Name(), Token: c.token, Identity: c.id, Insecure: s.Insecure,
-		Timeout: timeoutOf(s), Silence: heartbeatOf(s), Task: task, Blob: from.blob, Own: from.own,
+		Timeout: setup.Timeout(s), Silence: setup.Heartbeat(s), Task: task, Blob: from.blob, Own: from.own,
 		Again: s.OnFailure != "stop", Remote: c.slots != nil, State: r.kept.take, Events: r.forwardEvents(),
 		Status: c.watch.Heard, Watch: func() any { return c.watch.Snapshot() }, WatchToken: c.watchToken(),
 		Refused: refusals.Refused})
@@ -126,7 +127,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	if err != nil {
 		return err
 	}
-	how := "waiting " + timeoutOf(&r.run.spec).String() + " for it to come again"
+	how := "waiting " + setup.Timeout(&r.run.spec).String() + " for it to come again"
 	if r.procs != nil && onFailure == "restart" {
 		how = "starting it again"
 		if err := r.restart(ranks); err != nil {
@@ -190,7 +191,7 @@ func (r *recovery) forwardEvents() func(int, event.Event) {
 
 func (r *recovery) started() {
 	if r.run.spec.OnFailure == "stop" {
-		r.run.parts.remove()
+		r.run.parts.Remove()
 	}
 	if r.lostAt.IsZero() {
 		return
@@ -205,7 +206,7 @@ func (r *recovery) started() {
 func (r *recovery) launch() (*cluster.Processes, error) {
 	s := &r.run.spec
 	if s.NoLaunch {
-		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %s: %s", timeoutOf(s),
+		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %s: %s", setup.Timeout(s),
 			event.Counted(s.Workers, "worker"),
 			r.run.howToJoin(r.co.Addr()))})
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"starling/graph"
 	"starling/internal/version"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -18,7 +19,7 @@ func newReport(s *spec.Spec, data *graph.Meta, p *Plan, r *train.Result) *report
 		Spec: &settings, Made: report.NewMade(version.Name(), version.Commit(), tensor.MemoryTotal()),
 		Dataset: data.Name, Vertices: data.Nodes, Edges: data.Edges,
 		Task: s.Task, Model: s.Model, Strategy: s.Strategy, StrategySettings: strategySettings(s), Workers: s.Workers,
-		Device: deviceName(s), DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.Cores(), Seed: s.Seed,
+		Device: setup.DeviceName(s), DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.Cores(), Seed: s.Seed,
 		Epochs: len(r.Loss), Loss: report.Numbers(r.Loss), Reason: r.Reason,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), Measured: append([]int{}, r.Measured...),
 		TrainAccuracy: report.Numbers(r.Train), ValAccuracy: report.Numbers(r.Val),

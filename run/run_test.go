@@ -15,6 +15,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -294,7 +295,7 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev, err := newDevice(&s, 0)
+		dev, err := setup.NewDevice(&s, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

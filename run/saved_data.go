@@ -6,6 +6,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -30,8 +31,8 @@ func identity(d *graph.Dataset) savedData {
 }
 
 // partsIdentity is that of a partition and of the dataset it was made from.
-func partsIdentity(p *parts) savedData {
-	return savedData{dataMark{p.meta.Nodes, p.meta.Edges, p.meta.CRC32C, p.book.Contents}, p.book.ID}
+func partsIdentity(p *setup.Parts) savedData {
+	return savedData{dataMark{p.Meta.Nodes, p.Meta.Edges, p.Meta.CRC32C, p.Book.Contents}, p.Book.ID}
 }
 
 // sameAs refuses to resume on other data than the checkpoint's, and names what differs. The cut

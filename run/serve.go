@@ -7,6 +7,7 @@ import (
 	"starling/nn"
 	"starling/partition"
 	"starling/serve"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor/cpu"
 )
@@ -39,7 +40,7 @@ func Serve(ctx context.Context, o ServeOptions, ready func(addr string, vertices
 	}
 	defer l.Close()
 	stop := graph.ExitOnFault() // once it answers, a fault is an answer with status 500
-	a, err := untilInterrupted(ctx, "", o.answers)
+	a, err := setup.UntilInterrupted(ctx, "", o.answers)
 	stop()
 	if err != nil {
 		return err

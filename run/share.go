@@ -10,8 +10,8 @@ import (
 	"starling/cluster"
 	"starling/nn"
 	"starling/report"
-	"starling/run/watch"
 	"starling/train"
+	"starling/watch"
 	"starling/wire"
 )
 

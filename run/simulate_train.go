@@ -18,11 +18,12 @@ import (
 	"starling/netsim"
 	"starling/partition"
 	"starling/report"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
+	"starling/watch"
 	"starling/wire"
 )
 
@@ -62,7 +63,7 @@ const forever = 10 * 24 * time.Hour
 
 // SimulateTrain trains one case after the other on simulated workers, in virtual time.
 func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener) (*Simulated, error) {
-	events = event.Locked(minorNotesOnce(onlyNotes(event.All(events))))
+	events = event.Locked(setup.MinorNotesOnce(onlyNotes(event.All(events))))
 	if o.Sharing < 1 {
 		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
 	}
@@ -79,7 +80,7 @@ func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener
 	if err != nil {
 		return nil, err
 	}
-	remove, err := cutForCases(ctx, cases, events)
+	remove, err := setup.CutForCases(ctx, cases, events)
 	defer remove()
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 	if err != nil {
 		return err
 	}
-	defer s.parts.remove()
+	defer s.parts.Remove()
 	began := time.Now()
 	var shares []*share
 	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
@@ -144,7 +145,7 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 // simulation is a run over simulated links.
 type simulation struct {
 	spec     spec.Spec
-	parts    *parts
+	parts    *setup.Parts
 	scenario netsim.Scenario
 	rates    cost.Compute
 	skip     bool
@@ -153,17 +154,17 @@ type simulation struct {
 // prepare checks all that can be checked before the workers start.
 func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
 	s := &simulation{spec: one, skip: o.SkipComputing}
-	if err := checkSpec(&s.spec); err != nil {
+	if err := setup.Check(&s.spec); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.parts, err = findParts(ctx, &s.spec, events); err != nil {
+	if s.parts, err = setup.FindParts(ctx, &s.spec, events); err != nil {
 		return nil, err
 	}
-	s.spec.ForData(&s.parts.meta, simd.Best().String())
-	err = s.parts.suits(&s.spec)
+	s.spec.ForData(&s.parts.Meta, simd.Best().String())
+	err = s.parts.Suits(&s.spec)
 	if err == nil {
-		s.scenario, err = o.scenario(&s.spec, serversOf(&s.spec))
+		s.scenario, err = o.scenario(&s.spec, setup.ServersOf(&s.spec))
 	}
 	if err == nil {
 		s.rates, err = o.rates()
@@ -175,7 +176,7 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 		err = s.checkSkipped()
 	}
 	if err != nil {
-		s.parts.remove()
+		s.parts.Remove()
 		return nil, err
 	}
 	return s, nil
@@ -191,7 +192,7 @@ func (s *simulation) checkSkipped() error {
 		return err
 	}
 	defer part.Close()
-	opt, err := s.spec.Options(&s.parts.meta)
+	opt, err := s.spec.Options(&s.parts.Meta)
 	if err != nil {
 		return err
 	}
@@ -259,16 +260,16 @@ func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, eve
 	if o.Computing != "measured" {
 		return nil
 	}
-	p, err := findParts(ctx, first, events)
+	p, err := setup.FindParts(ctx, first, events)
 	if err != nil {
 		return err
 	}
-	defer p.remove()
+	defer p.Remove()
 	s := *first
-	s.ForData(&p.meta, simd.Best().String())
-	dev := onHost(&s)
+	s.ForData(&p.Meta, simd.Best().String())
+	dev := setup.HostDevice(&s)
 	defer dev.Close()
-	book := p.book
+	book := p.Book
 	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
 		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now)
 	sending, err := cost.MeasureSending(ctx, tensor.CPUSeconds)
@@ -324,7 +325,7 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 		return nil, err
 	}
 	defer part.Close()
-	opt, err := s.spec.Options(&s.parts.meta)
+	opt, err := s.spec.Options(&s.parts.Meta)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +351,7 @@ func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	if s.skip {
 		dev = newDryDevice(&one)
 	} else {
-		dev = onHost(&one)
+		dev = setup.HostDevice(&one)
 	}
 	return cost.Charged(dev, s.rates, s.scenario.Options.Host.Processors[end.Rank()].Charge)
 }

@@ -15,6 +15,7 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -24,7 +25,7 @@ import (
 // combination that fails is a row with its error; when ctx ends, the result is what has run, with
 // ErrInterrupted.
 func Sweep(ctx context.Context, s spec.Sweep, events event.Listener) (*report.Sweep, error) {
-	events = event.Locked(minorNotesOnce(event.All(events)))
+	events = event.Locked(setup.MinorNotesOnce(event.All(events)))
 	runs, err := plannedRuns(&s)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func plannedRuns(s *spec.Sweep) ([]spec.Combination, error) {
 			err = one.Complete()
 		}
 		if err == nil {
-			err = checkSpec(&one)
+			err = setup.Check(&one)
 		}
 		if err != nil {
 			return nil, sweepMistake(err, &runs[i])
@@ -75,18 +76,18 @@ func sharedParts(ctx context.Context, s *spec.Sweep, runs []spec.Combination, ev
 	if !first.Distributed() || first.PartitionFolder() != "" || !cutAlike(runs) {
 		return func() {}, nil
 	}
-	found, err := findParts(ctx, &first, events)
+	found, err := setup.FindParts(ctx, &first, events)
 	if err != nil {
 		return nil, err
 	}
 	for i := range runs {
 		one := &runs[i].Spec
-		one.Partition, one.Partitioner = found.dir, spec.Default().Partitioner // it is partitioned now
+		one.Partition, one.Partitioner = found.Dir, spec.Default().Partitioner // it is partitioned now
 		if partition.IsPartition(one.Dataset) {
 			one.Dataset = ""
 		}
 	}
-	return found.remove, nil
+	return found.Remove, nil
 }
 
 // cutAlike reports whether all runs train on the same parts.
@@ -195,11 +196,11 @@ func (e *endedRun) identify(s spec.Spec) error {
 	}
 	var meta *graph.Meta
 	if dir := s.PartitionFolder(); dir != "" {
-		p, err := openParts(dir, &s)
+		p, err := setup.OpenParts(dir, &s)
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = &p.meta, partsIdentity(p)
+		meta, e.savedData = &p.Meta, partsIdentity(p)
 	} else {
 		m, err := graph.ReadMeta(s.Dataset)
 		if err != nil {

@@ -10,10 +10,11 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/report"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
+	"starling/watch"
 	"starling/wire"
 )
 
@@ -34,7 +35,7 @@ type task struct {
 // same epoch.
 func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
 	keep func(*train.State) error, events event.Listener) (_ *share, err error) {
-	defer deviceFailure(&err)
+	defer setup.DeviceFailure(&err)
 	if t.Infer != nil {
 		return t.infer(ctx, part, end, threads, from)
 	}
@@ -44,8 +45,8 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err != nil {
 		return nil, err
 	}
-	opt.Resume, opt.HostDevice = from, hostDevice(s)
-	dev, err := newDevice(&s, end.Rank())
+	opt.Resume, opt.HostDevice = from, setup.HostDevices(s)
+	dev, err := setup.NewDevice(&s, end.Rank())
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +137,6 @@ func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) 
 			Want:  fmt.Sprintf("part %d of %s", rank, t.ID),
 			Fix:   "copy the right part to this host, or name its folder with --part-dir"}
 	}
-	regroup(&t.Spec, part)
+	setup.Regroup(&t.Spec, part)
 	return part, nil
 }

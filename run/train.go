@@ -9,6 +9,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
@@ -26,7 +27,7 @@ func Train(ctx context.Context, s spec.Spec, events event.Listener) (*report.Run
 // trainWith is Train with workers that join through a rendezvous.
 func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Listener) (*report.Run, error) {
 	start := time.Now()
-	defer limitGarbage()()
+	defer setup.LimitGarbage()()
 	events = event.All(events)
 	if err := s.Complete(); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 		return nil, errors.Join(err, finish())
 	}
 	defer stop()
-	result, err := orShrunk(p.train(ctx, events))(events)
+	result, err := setup.OrShrunk(p.train(ctx, events))(events)
 	if result == nil {
 		return nil, errors.Join(err, finish())
 	}
@@ -101,9 +102,9 @@ func divergence(s *spec.Spec, r *train.Result) error {
 
 // train runs the loop, with checkpoints if they are asked for.
 func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.Result, err error) {
-	defer deviceFailure(&err)
+	defer setup.DeviceFailure(&err)
 	s := &p.spec
-	dev, err := newDevice(s, 0)
+	dev, err := setup.NewDevice(s, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 // trainPairs trains on pairs of vertices.
 func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.Dataset, opt train.Options,
 	events event.Listener) (*train.Result, error) {
-	l, err := pairsOf(ctx, s, data)
+	l, err := setup.Pairs(ctx, s, data)
 	if err != nil && ctx.Err() != nil {
 		return nil, report.ErrInterrupted
 	}

@@ -17,7 +17,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event
 	if err != nil {
 		return nil, err
 	}
-	defer c.parts.remove()
+	defer c.parts.Remove()
 	release, err := claimCheckpoints(&c.spec)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event
 	if err != nil || lost != nil && r.Reason == "interrupted" && ctx.Err() == nil { // by the full disk
 		return nil, errors.Join(err, lost, finish())
 	}
-	written := conclude(&c.spec, &c.parts.meta, c.parts.book.Weighted, r, began, events,
+	written := conclude(&c.spec, &c.parts.Meta, c.parts.Book.Weighted, r, began, events,
 		func(dir string) error { return heldOutBeside(&c.spec, dir) })
 	return c.report(shares, r, time.Since(began)), errors.Join(lost, written, finish())
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/event"
+	"starling/setup"
 )
 
 // TestOptionsWithoutEffect: an option of another that is off is refused, by its name, and so is the correction of stale
@@ -44,7 +45,7 @@ func TestPulledOnOneHost(t *testing.T) {
 		s, said := quick("graph"), 0
 		s.Workers, s.Servers, s.Mode = 2, servers, "mini"
 		set(&s, "cache=degree", "pull_dtype=bf16")
-		notePulled(&s, event.Func(func(e event.Event) {
+		setup.NotePulled(&s, event.Func(func(e event.Event) {
 			if n, ok := e.(event.Note); ok && strings.Contains(n.Text, "has no effect here") {
 				said++
 			}

@@ -6,8 +6,8 @@ import (
 
 	"starling/cluster"
 	"starling/event"
-	"starling/run/watch"
 	"starling/spec"
+	"starling/watch"
 )
 
 // watchToken is the secret that watchers must know: the one that was given, else that of this

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"starling/event"
-	"starling/run/watch"
 	"starling/spec"
+	"starling/watch"
 )
 
 // watched lets starling top watch a run of one worker, and serves its metrics if that is asked for, until stop is

@@ -15,8 +15,9 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
+	"starling/watch"
 	"starling/wire"
 )
 
@@ -79,7 +80,7 @@ func (w *WorkerSpec) args() []string {
 // Work joins a run and trains as one of its workers, again when another worker was lost, or the
 // coordinator was restarted. Its events go to the run's coordinator.
 func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
-	defer limitGarbage()()
+	defer setup.LimitGarbage()()
 	if err := w.complete(); err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	ctx, cancel := stopWith(ctx, m.Stopped())
 	defer cancel()
 	t.here = m.Here()
-	return orShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, sendState(m.Rank, m.Keep), t.forwarded(m)))(m)
+	return setup.OrShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, sendState(m.Rank, m.Keep), t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"starling/graph"
@@ -6,8 +6,8 @@ import (
 	"starling/spec"
 )
 
-// checkEdges refuses settings that need something of the edges that they do not have.
-func checkEdges(s *spec.Spec, data *graph.Dataset) error {
+// CheckEdges refuses settings that need something of the edges that they do not have.
+func CheckEdges(s *spec.Spec, data *graph.Dataset) error {
 	switch {
 	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
 		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none",
@@ -23,9 +23,9 @@ func checkEdges(s *spec.Spec, data *graph.Dataset) error {
 	return nil
 }
 
-// openForTraining maps a dataset and checks what training relies on. A pass over all of it
+// OpenForTraining maps a dataset and checks what training relies on. A pass over all of it
 // costs less than an epoch, which reads it too. Tasks of pairs need no labels.
-func openForTraining(s *spec.Spec) (*graph.Dataset, error) {
+func OpenForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	dir := s.Dataset
 	if dir == "" {
 		return nil, spec.Mistake("DIR", "no dataset", "a dataset folder",
@@ -41,7 +41,7 @@ func openForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	switch {
 	case err != nil:
 	case d.Features == nil && s.LearnEmbeddings == 0:
-		err = noFeatures(dir)
+		err = NoFeatures(dir)
 	case s.LearnsPairs():
 	case d.Labels == nil:
 		err = noLabels(dir, "labels")
@@ -67,8 +67,8 @@ func hasPairs(g *graph.CSR) bool {
 	return false
 }
 
-// noPartition refuses a partition where only the whole dataset will do.
-func noPartition(dir string) error {
+// NoPartition refuses a partition where only the whole dataset will do.
+func NoPartition(dir string) error {
 	if !partition.IsPartition(dir) {
 		return nil
 	}

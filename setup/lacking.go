@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"starling/spec"
 )
 
-// noFeatures is the error of a graph that has none.
-func noFeatures(dir string) error {
+// NoFeatures is the error of a graph that has none.
+func NoFeatures(dir string) error {
 	return &graph.InputError{File: dir, Found: "no features", Want: "a dataset with features",
 		Fix: "import it with --features FILE, or with --features-from " + orList(dataset.FeatureSources()) +
 			", which makes them from the structure; or learn rows of vertices: --mode mini --learn-embeddings 64"}
@@ -28,8 +28,8 @@ func orList(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// checkWeights refuses weights that the model cannot take.
-func checkWeights(s *spec.Spec, g *graph.CSR) error {
+// CheckWeights refuses weights that the model cannot take.
+func CheckWeights(s *spec.Spec, g *graph.CSR) error {
 	if s.Model != "gcn" && s.Model != "resgcn+" {
 		return nil
 	}
@@ -41,8 +41,8 @@ func checkWeights(s *spec.Spec, g *graph.CSR) error {
 	return nil
 }
 
-// noteWeights says that a model does not look at the weights of edges.
-func noteWeights(s *spec.Spec, weighted bool, events event.Listener) {
+// NoteWeights says that a model does not look at the weights of edges.
+func NoteWeights(s *spec.Spec, weighted bool, events event.Listener) {
 	edgeDim := 0
 	if s.EdgeFeatures {
 		edgeDim = 1
@@ -53,10 +53,10 @@ func noteWeights(s *spec.Spec, weighted bool, events event.Listener) {
 	}
 }
 
-// notePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:
+// NotePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:
 // the same command is for one host and for many.
-func notePulled(s *spec.Spec, events event.Listener) {
-	if remoteWorkers(s) || s.Servers > 1 {
+func NotePulled(s *spec.Spec, events event.Listener) {
+	if RemoteWorkers(s) || s.Servers > 1 {
 		return
 	}
 	for _, name := range []string{"cache", "pull_dtype"} {

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"errors"
@@ -13,19 +13,19 @@ import (
 	"starling/tensor/ref"
 )
 
-// newDevice is what a worker of the run computes with.
-func newDevice(s *spec.Spec, rank int) (tensor.Device, error) {
+// NewDevice is what a worker of the run computes with.
+func NewDevice(s *spec.Spec, rank int) (tensor.Device, error) {
 	if s.Device == "cpu" || s.DType == "f64" {
-		return onHost(s), nil
+		return HostDevice(s), nil
 	}
-	d, err := openCard(s, rank)
+	d, err := OpenGPU(s, rank)
 	if s.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) { // a worker of another host chooses for itself
-		return newCPU(s), nil
+		return NewCPU(s), nil
 	}
 	return d, err
 }
 
-func newCPU(s *spec.Spec) tensor.Device {
+func NewCPU(s *spec.Spec) tensor.Device {
 	o := cpu.Options{Threads: s.Threads, Level: simd.Best(), PlainMatMul: s.MatMul == "f32"}
 	if level, err := simd.ParseLevel(s.SIMD); err == nil {
 		// Validate refuses what this host lacks, but a worker may be on another.
@@ -34,22 +34,22 @@ func newCPU(s *spec.Spec) tensor.Device {
 	return cpu.NewWith(o)
 }
 
-// hostDevice makes devices of one thread for what runs beside training, on the host.
-func hostDevice(s spec.Spec) func() tensor.Device {
+// HostDevices makes devices of one thread for what runs beside training, on the host.
+func HostDevices(s spec.Spec) func() tensor.Device {
 	s.Threads = 1
-	return func() tensor.Device { return onHost(&s) }
+	return func() tensor.Device { return HostDevice(&s) }
 }
 
-// onHost is a device of the host, whatever --device says.
-func onHost(s *spec.Spec) tensor.Device {
+// HostDevice is a device of the host, whatever --device says.
+func HostDevice(s *spec.Spec) tensor.Device {
 	if s.DType == "f64" {
 		return ref.New()
 	}
-	return newCPU(s)
+	return NewCPU(s)
 }
 
-// openCard is a device on the card that --device names, or on one of this worker's own.
-func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
+// OpenGPU is a device on the card that --device names, or on one of this worker's own.
+func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
 	number := s.Card()
 	if number < 0 {
 		cards, err := cuda.Cards()
@@ -75,8 +75,8 @@ func localRank(rank int) int {
 	return rank
 }
 
-// deviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
-func deviceFailure(err *error) {
+// DeviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
+func DeviceFailure(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case *cuda.Error:
@@ -86,8 +86,8 @@ func deviceFailure(err *error) {
 	}
 }
 
-// deviceName is the device of a run, in a report.
-func deviceName(s *spec.Spec) string {
+// DeviceName is the device of a run, in a report.
+func DeviceName(s *spec.Spec) string {
 	if !s.OnCard() {
 		return "cpu"
 	}

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"starling/train/mini"
 )
 
-// pairsOf are the pairs to train and to evaluate on, and how batches of them are drawn.
-func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.LinkOptions, err error) {
+// Pairs are the pairs to train and to evaluate on, and how batches of them are drawn.
+func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.LinkOptions, err error) {
 	if s.Task == nn.TaskLink {
-		l, err = edgePairs(ctx, s, data)
+		l, err = EdgePairs(ctx, s, data)
 	} else {
 		l, err = walkPairs(ctx, s, data)
 	}
@@ -24,9 +24,9 @@ func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.Li
 	return l, err
 }
 
-// edgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
+// EdgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
 // would reveal which ones are held out.
-func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
+func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
 	split, err := sample.HoldOut(ctx, data.Graph, s.ValEdges, s.TestEdges, s.Seed)
 	if err != nil {
 		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),

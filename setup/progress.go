@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"starling/event"
 )
 
-// inStages makes a dataset in the folder out.
-func inStages(ctx context.Context, out string, events event.Listener, work func(dataset.Progress) (dataset.Summary, error)) (
+// InStages makes a dataset in the folder out.
+func InStages(ctx context.Context, out string, events event.Listener, work func(dataset.Progress) (dataset.Summary, error)) (
 	dataset.Summary, error) {
 	report, end := stages(events)
-	sum, err := untilInterrupted(ctx, out, func() (dataset.Summary, error) { return work(report) })
+	sum, err := UntilInterrupted(ctx, out, func() (dataset.Summary, error) { return work(report) })
 	if err == nil {
 		end()
 	}

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"os"
@@ -10,8 +10,8 @@ import (
 // which a run has few, costs next to nothing.
 const garbagePercent = 25
 
-// limitGarbage makes this process collect earlier, unless GOGC is set.
-func limitGarbage() (restore func()) {
+// LimitGarbage makes this process collect earlier, unless GOGC is set.
+func LimitGarbage() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
@@ -19,5 +19,5 @@ func limitGarbage() (restore func()) {
 	return func() { debug.SetGCPercent(was) }
 }
 
-// withGarbage is the most that live bytes of the heap grow to before they are collected.
-func withGarbage(live int64) int64 { return live + live*garbagePercent/100 }
+// WithGarbage is the most that live bytes of the heap grow to before they are collected.
+func WithGarbage(live int64) int64 { return live + live*garbagePercent/100 }

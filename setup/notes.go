@@ -1,10 +1,10 @@
-package run
+package setup
 
 import "starling/event"
 
-// minorNotesOnce leaves out minor notes that were shown already: one strategy after the other
+// MinorNotesOnce leaves out minor notes that were shown already: one strategy after the other
 // has the same to say of the same parts. Failures are told again.
-func minorNotesOnce(l event.Listener) event.Listener {
+func MinorNotesOnce(l event.Listener) event.Listener {
 	said := map[string]bool{}
 	return event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok && n.Minor {

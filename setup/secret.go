@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"starling/cluster"
@@ -6,8 +6,8 @@ import (
 	"starling/spec"
 )
 
-// localSecret is that of this user on this host.
-func localSecret() ([]byte, error) {
+// LocalSecret is that of this user on this host.
+func LocalSecret() ([]byte, error) {
 	b, err := cluster.LocalSecret()
 	if err != nil {
 		return nil, spec.Mistake("--token-file", graph.Sentence("none is given, and "+err.Error()), "a file with a secret",

@@ -1,14 +1,14 @@
-package run
+package setup
 
 import (
 	"starling/event"
 	"starling/graph"
 )
 
-// orShrunk is a result and its error. Where a mapped file was shortened meanwhile, that is the error that others
+// OrShrunk is a result and its error. Where a mapped file was shortened meanwhile, that is the error that others
 // followed from; a run that came to its end all the same did not need what is missing, or got zeros of the
 // file's last page, and says so.
-func orShrunk[T any](result *T, err error) func(events event.Listener) (*T, error) {
+func OrShrunk[T any](result *T, err error) func(events event.Listener) (*T, error) {
 	return func(events event.Listener) (*T, error) {
 		lost := graph.Shrunk()
 		switch {

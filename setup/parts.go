@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"context"
@@ -15,22 +15,22 @@ import (
 	"starling/spec"
 )
 
-// parts is a partition that a run trains on.
-type parts struct {
-	dir  string // absolute: workers may be started elsewhere
-	book *partition.Book
-	meta graph.Meta // of the dataset, as far as is known
-	// remove deletes a partition that was made for this run only.
-	remove func()
+// Parts is a partition that a run trains on.
+type Parts struct {
+	Dir  string // absolute: workers may be started elsewhere
+	Book *partition.Book
+	Meta graph.Meta // of the dataset, as far as is known
+	// Remove deletes a partition that was made for this run only.
+	Remove func()
 }
 
-// findParts opens the partition that the user names, or makes one.
-func findParts(ctx context.Context, s *spec.Spec, events event.Listener) (*parts, error) {
+// FindParts opens the partition that the user names, or makes one.
+func FindParts(ctx context.Context, s *spec.Spec, events event.Listener) (*Parts, error) {
 	dir := s.PartitionFolder()
 	if dir == "" {
 		return cutDataset(ctx, s, events)
 	}
-	p, err := openParts(dir, s)
+	p, err := OpenParts(dir, s)
 	if err != nil {
 		return nil, err
 	}
@@ -42,29 +42,29 @@ func findParts(ctx context.Context, s *spec.Spec, events event.Listener) (*parts
 		return nil, err
 	}
 	defer d.Close()
-	if d.Meta.Nodes != p.book.Nodes || d.Meta.Edges != p.book.Edges {
+	if d.Meta.Nodes != p.Book.Nodes || d.Meta.Edges != p.Book.Edges {
 		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir,
-			event.Counted(p.book.Nodes, "vertex"), event.Counted(p.book.Edges, "edge")),
+			event.Counted(p.Book.Nodes, "vertex"), event.Counted(p.Book.Edges, "edge")),
 			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges),
 			"partition the dataset again")
 	}
-	if differ := p.book.Contents.Differences(d.Contents()); p.book.Contents != (graph.Contents{}) && len(differ) > 0 {
+	if differ := p.Book.Contents.Differences(d.Contents()); p.Book.Contents != (graph.Contents{}) && len(differ) > 0 {
 		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a dataset with other %s", dir,
 			strings.Join(differ, ", ")), "a partition of "+s.Dataset, "partition the dataset again")
 	}
-	p.meta.CRC32C = d.Meta.CRC32C
+	p.Meta.CRC32C = d.Meta.CRC32C
 	return p, nil
 }
 
-// openParts reads the book of a partition, which has the features and labels that a run needs.
-func openParts(dir string, s *spec.Spec) (*parts, error) {
+// OpenParts reads the book of a partition, which has the features and labels that a run needs.
+func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
 	book, err := partition.OpenBook(dir)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case book.Features == nil && s.LearnEmbeddings == 0:
-		return nil, noFeatures(dir)
+		return nil, NoFeatures(dir)
 	case book.Task == "" && !s.LearnsPairs():
 		return nil, noLabels(dir, "labels")
 	case book.Train == 0 && !s.LearnsPairs():
@@ -74,37 +74,37 @@ func openParts(dir string, s *spec.Spec) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return partsOf(abs, book), nil
+	return PartsOf(abs, book), nil
 }
 
-// partsOf is an open partition.
-func partsOf(dir string, book *partition.Book) *parts {
-	return &parts{dir: dir, book: book, remove: func() {},
-		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
+// PartsOf is an open partition.
+func PartsOf(dir string, book *partition.Book) *Parts {
+	return &Parts{Dir: dir, Book: book, Remove: func() {},
+		Meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
 			EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes,
 			ClassNames: book.ClassNames}}
 }
 
-// suits refuses settings that the partition is not for.
-func (p *parts) suits(s *spec.Spec) error {
+// Suits refuses settings that the partition is not for.
+func (p *Parts) Suits(s *spec.Spec) error {
 	switch {
-	case s.Patience > 0 && !s.LearnsPairs() && p.book.Val == 0:
+	case s.Patience > 0 && !s.LearnsPairs() && p.Book.Val == 0:
 		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
-	case s.EdgeFeatures && p.book.EdgeDim == 0:
-		return &graph.InputError{File: p.dir, Field: "--edge-features",
+	case s.EdgeFeatures && p.Book.EdgeDim == 0:
+		return &graph.InputError{File: p.Dir, Field: "--edge-features",
 			Found: "a partition whose edges have none",
 			Want:  "edge_features.npy in its parts",
 			Fix:   "add the file to the dataset (see docs/data.md) and partition it again, or leave the flag out"}
 	}
-	if err := s.ForLabels(&p.meta); err != nil {
+	if err := s.ForLabels(&p.Meta); err != nil {
 		return err
 	}
-	return s.CheckData(&p.meta, p.book.Weighted)
+	return s.CheckData(&p.Meta, p.Book.Weighted)
 }
 
-// partsFolder is a temporary folder of this process: if it is killed, the next process that makes
+// TemporaryFolder is a temporary folder of this process: if it is killed, the next process that makes
 // one removes it.
-func partsFolder() (dir string, remove func(), err error) {
+func TemporaryFolder() (dir string, remove func(), err error) {
 	const name = "starling-parts-*"
 	disk.Sweep(filepath.Join(os.TempDir(), name))
 	if dir, err = os.MkdirTemp("", name); err != nil {

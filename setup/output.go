@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"starling/spec"
 )
 
-// checkSpec is all that can be checked before the data is open.
-func checkSpec(s *spec.Spec) error {
+// Check is all that can be checked before the data is open.
+func Check(s *spec.Spec) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func checkModelFolder(s *spec.Spec) error {
 		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
 	}
 	for _, e := range entries {
-		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(heldOutFiles, e.Name()) {
+		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(HeldOutFiles, e.Name()) {
 			return spec.Mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run",
 				"choose another name")
 		}
@@ -51,12 +51,12 @@ func checkModelFolder(s *spec.Spec) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
+	return Overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
 }
 
-// checkDiskRoom refuses a run whose weights or checkpoints do not fit on the disk: better now than after training.
+// CheckDiskRoom refuses a run whose weights or checkpoints do not fit on the disk: better now than after training.
 // A checkpoint has two copies of the weights at least, the last and the best.
-func checkDiskRoom(s *spec.Spec, parameters int) error {
+func CheckDiskRoom(s *spec.Spec, parameters int) error {
 	weights := 4 * int64(parameters)
 	for _, o := range []struct {
 		flag, dir string
@@ -82,8 +82,8 @@ func existing(dir string) string {
 	}
 }
 
-// overwriteable refuses to replace what is at path without --overwrite. A pipe or a device is not replaced.
-func overwriteable(path, what string, overwrite bool) error {
+// Overwriteable refuses to replace what is at path without --overwrite. A pipe or a device is not replaced.
+func Overwriteable(path, what string, overwrite bool) error {
 	info, err := os.Stat(path)
 	if overwrite || errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
@@ -92,6 +92,6 @@ func overwriteable(path, what string, overwrite bool) error {
 		"choose another, or replace "+what+" with --overwrite")
 }
 
-// heldOutFiles are the files of a model folder that list held-out edges and their negatives:
+// HeldOutFiles are the files of a model folder that list held-out edges and their negatives:
 // [n, 2] vertices of the dataset each.
-var heldOutFiles = []string{"val_edges.npy", "val_negatives.npy", "test_edges.npy", "test_negatives.npy"}
+var HeldOutFiles = []string{"val_edges.npy", "val_negatives.npy", "test_edges.npy", "test_negatives.npy"}

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 )
 
 // cutDataset partitions the dataset into a temporary folder.
-func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *parts, err error) {
-	if remoteWorkers(s) {
-		return nil, needsPartition(s)
+func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Parts, err error) {
+	if RemoteWorkers(s) {
+		return nil, NeedsPartition(s)
 	}
-	d, err := openForTraining(s)
+	d, err := OpenForTraining(s)
 	if err != nil {
 		return nil, err
 	}
 	meta := d.Meta
-	err = checkWeights(s, d.Graph)
+	err = CheckWeights(s, d.Graph)
 	d.Close()
 	if err != nil {
 		return nil, err
 	}
-	tmp, remove, err := partsFolder()
+	tmp, remove, err := TemporaryFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -41,23 +41,23 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *pa
 	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed
 	opt.Out = filepath.Join(tmp, "parts")
 	start := time.Now()
-	r, err := cut(ctx, s.Dataset, opt, events)
+	r, err := Cut(ctx, s.Dataset, opt, events)
 	if err != nil {
 		return nil, workersMistake(err)
 	}
 	if !s.Quiet {
 		noteCut(r, s.Dataset, opt, time.Since(start), events)
 	}
-	if p, err = openParts(opt.Out, s); err != nil {
+	if p, err = OpenParts(opt.Out, s); err != nil {
 		return nil, err
 	}
-	p.meta.CRC32C = meta.CRC32C
-	p.remove = remove
+	p.Meta.CRC32C = meta.CRC32C
+	p.Remove = remove
 	return p, nil
 }
 
-// cut partitions the dataset in dir as s says.
-func cut(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*partition.Report, error) {
+// Cut partitions the dataset in dir as s says.
+func Cut(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*partition.Report, error) {
 	opt, err := s.Options()
 	if err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func partitionCommand(dataset string, opt spec.Partition) string {
 	return words + " --out PARTS"
 }
 
-// needsPartition is the mistake of giving a dataset to workers on other hosts.
-func needsPartition(s *spec.Spec) error {
+// NeedsPartition is the mistake of giving a dataset to workers on other hosts.
+func NeedsPartition(s *spec.Spec) error {
 	return spec.Mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open",
 		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
 }
@@ -113,13 +113,13 @@ func workersMistake(err error) error {
 	return spec.Renamed(err, map[string]string{"--parts": "--workers", "--method": "--partitioner"})
 }
 
-// cutForCases cuts the dataset once per partitioner, or opens the partition that was given. remove
+// CutForCases cuts the dataset once per partitioner, or opens the partition that was given. remove
 // deletes what was cut.
-func cutForCases(ctx context.Context, cases []spec.Case, events event.Listener) (remove func(), err error) {
-	found := map[string]*parts{}
+func CutForCases(ctx context.Context, cases []spec.Case, events event.Listener) (remove func(), err error) {
+	found := map[string]*Parts{}
 	remove = func() {
 		for _, p := range found {
-			p.remove()
+			p.Remove()
 		}
 	}
 	for i := range cases {
@@ -129,12 +129,12 @@ func cutForCases(ctx context.Context, cases []spec.Case, events event.Listener) 
 		}
 		by := s.Partitioner
 		if found[by] == nil {
-			if found[by], err = findParts(ctx, s, events); err != nil {
+			if found[by], err = FindParts(ctx, s, events); err != nil {
 				delete(found, by)
 				return remove, err
 			}
 		}
-		s.Partition, s.Partitioner = found[by].dir, spec.Default().Partitioner // it is partitioned now
+		s.Partition, s.Partitioner = found[by].Dir, spec.Default().Partitioner // it is partitioned now
 		if s.Dataset != "" && partition.IsPartition(s.Dataset) {
 			s.Dataset = ""
 		}

@@ -1,4 +1,4 @@
-package run
+package setup
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"starling/report"
 )
 
-// untilInterrupted runs work, which writes a file or folder out through a hidden one beside it, or
+// UntilInterrupted runs work, which writes a file or folder out through a hidden one beside it, or
 // nothing if out is empty. When ctx ends first, the hidden one is removed and the work is
 // abandoned: the process is about to exit, and out is complete or unchanged.
-func untilInterrupted[T any](ctx context.Context, out string, work func() (T, error)) (T, error) {
+func UntilInterrupted[T any](ctx context.Context, out string, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
