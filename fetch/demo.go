@@ -1,4 +1,4 @@
-package run
+package fetch
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 var demoSet = &publicSet{about: "1,500 papers, 6 subjects; inside the program, no network needed", make: generate.Demo}
 
 // makeHere writes a dataset that is not downloaded.
-func (s *publicSet) makeHere(ctx context.Context, opt GetOptions) (dataset.Summary, error) {
+func (s *publicSet) makeHere(ctx context.Context, opt Options) (dataset.Summary, error) {
 	for flag, given := range map[string]bool{"--mirror": opt.Mirror != "", "--cache": opt.Cache != "", "--keep": opt.Keep,
 		"--symmetrize": opt.Symmetrize, "--standardize": opt.Standardize} {
 		if given {

@@ -1,4 +1,4 @@
-package run
+package fetch
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func TestGetOffline(t *testing.T) {
 	gone := "http://" + l.Addr().String()
 	l.Close()
 	dir := t.TempDir()
-	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: gone, download: patience}
+	opt := Options{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: gone, download: patience}
 	var notes []string
 	listen := event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
@@ -108,7 +108,7 @@ func TestGetDemo(t *testing.T) {
 	var sums []string
 	for i := range 2 {
 		out := filepath.Join(dir, fmt.Sprint(i))
-		sum, err := Get(context.Background(), "demo", GetOptions{Out: out}, event.All())
+		sum, err := Get(context.Background(), "demo", Options{Out: out}, event.All())
 		if err != nil || sum.Nodes != 1500 || sum.Classes != 6 {
 			t.Fatalf("%+v %v", sum, err)
 		}
@@ -125,7 +125,7 @@ func TestGetDemo(t *testing.T) {
 	if sums[0] != sums[1] || sums[0] != demoSum {
 		t.Errorf("checksums %v, want %s: the demonstration dataset changed", sums, demoSum)
 	}
-	if _, err := Get(context.Background(), "demo", GetOptions{Out: filepath.Join(dir, "2"), Keep: true}, event.All()); !errors.Is(err, graph.ErrInput) {
+	if _, err := Get(context.Background(), "demo", Options{Out: filepath.Join(dir, "2"), Keep: true}, event.All()); !errors.Is(err, graph.ErrInput) {
 		t.Error(err)
 	}
 }

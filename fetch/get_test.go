@@ -1,4 +1,4 @@
-package run
+package fetch
 
 import (
 	"archive/zip"
@@ -348,7 +348,7 @@ func TestGetFromAMirror(t *testing.T) {
 			notes = append(notes, n.Text)
 		}
 	})
-	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL + "/graphs/", Symmetrize: true, download: patience}
+	opt := Options{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL + "/graphs/", Symmetrize: true, download: patience}
 	sum, err := Get(context.Background(), "ogbn-arxiv", opt, listen)
 	if err != nil || sum.Nodes != 4 || sum.Edges != 6 || sum.Name != "ogbn-arxiv" || sum.Features != 2 || sum.Train != 2 {
 		t.Fatalf("%+v %v", sum, err)
@@ -376,7 +376,7 @@ func TestGetRefusesBadArchives(t *testing.T) {
 	} {
 		s := fileServed(t, func(_ int, w http.ResponseWriter, r *http.Request) { sendWhole(w, r, b, `"a"`) })
 		dir := t.TempDir()
-		_, err := Get(context.Background(), "ogbn-arxiv", GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL, download: patience}, event.All())
+		_, err := Get(context.Background(), "ogbn-arxiv", Options{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL, download: patience}, event.All())
 		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), mention) {
 			t.Errorf("%s: %v", mention, err)
 		}
@@ -418,7 +418,7 @@ func TestGetAfterABadDownload(t *testing.T) {
 	served := bad
 	s := fileServed(t, func(_ int, w http.ResponseWriter, r *http.Request) { sendWhole(w, r, served, `"a"`) })
 	dir := t.TempDir()
-	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL, Keep: true, download: patience}
+	opt := Options{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL, Keep: true, download: patience}
 	if _, err := Get(context.Background(), "ogbn-arxiv", opt, event.All()); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "remove") {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package run
+package fetch
 
 import (
 	"maps"
@@ -26,15 +26,15 @@ type publicFile struct {
 	sha256    string
 }
 
-// PublicNames lists the datasets that Get knows, the one that needs no network first.
-func PublicNames() []string {
+// Names lists the datasets that Get knows, the one that needs no network first.
+func Names() []string {
 	names := slices.Sorted(maps.Keys(publicSets))
 	at := slices.Index(names, "demo")
 	return slices.Concat([]string{"demo"}, names[:at], names[at+1:])
 }
 
-// AboutPublic is a line about a dataset.
-func AboutPublic(name string) string { return publicSets[name].about }
+// About is a line about a dataset.
+func About(name string) string { return publicSets[name].about }
 
 const (
 	planetoidPlace = "https://github.com/kimiyoung/planetoid/raw/master/data/"

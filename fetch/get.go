@@ -1,4 +1,4 @@
-package run
+package fetch
 
 import (
 	"archive/zip"
@@ -21,8 +21,8 @@ import (
 	"starling/train"
 )
 
-// GetOptions says where a public dataset comes from and goes to.
-type GetOptions struct {
+// Options says where a public dataset comes from and goes to.
+type Options struct {
 	Out       string // folder to write; "": the dataset's name
 	Mirror    string // address that has the files as NAME/FILE, instead of their own places
 	Cache     string // folder for downloads; "": starling in the user's cache
@@ -37,10 +37,10 @@ type GetOptions struct {
 
 // Get downloads a public dataset, or goes on with a download that was cut off, checks
 // it and imports it.
-func Get(ctx context.Context, name string, opt GetOptions, events event.Listener) (dataset.Summary, error) {
+func Get(ctx context.Context, name string, opt Options, events event.Listener) (dataset.Summary, error) {
 	set, ok := publicSets[name]
 	if !ok {
-		return dataset.Summary{}, spec.Mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), train.Suggest(name, PublicNames()))
+		return dataset.Summary{}, spec.Mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(Names(), ", "), train.Suggest(name, Names()))
 	}
 	if opt.Out == "" {
 		opt.Out = name
@@ -84,7 +84,7 @@ func Get(ctx context.Context, name string, opt GetOptions, events event.Listener
 }
 
 // cacheFolder makes the folder for downloads of a dataset.
-func (o *GetOptions) cacheFolder(name string) (string, error) {
+func (o *Options) cacheFolder(name string) (string, error) {
 	cache := o.Cache
 	if cache == "" {
 		base, err := os.UserCacheDir()
@@ -111,7 +111,7 @@ func keepSums(sums map[string]string) error {
 }
 
 // checkOut refuses before an hour of downloading, not after.
-func (o *GetOptions) checkOut() error {
+func (o *Options) checkOut() error {
 	if err := spec.CheckNotStdout("--out", o.Out); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (o *GetOptions) checkOut() error {
 }
 
 // fetchAll downloads the files and returns what is to be imported, and the sums of files of which none was known.
-func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, opt GetOptions, l event.Listener) (src string, sums map[string]string, err error) {
+func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, opt Options, l event.Listener) (src string, sums map[string]string, err error) {
 	src, sums = dir, map[string]string{}
 	for _, f := range s.files {
 		path, recorded, err := s.fetch(ctx, name, f, dir, opt, l)
@@ -146,7 +146,7 @@ func (s *publicSet) fetchAll(ctx context.Context, name, dir, unpacked string, op
 }
 
 // fetch downloads one file unless it is there already, and checks it.
-func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l event.Listener) (path, recorded string, err error) {
+func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt Options, l event.Listener) (path, recorded string, err error) {
 	address := f.address(name, opt.Mirror)
 	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, most: f.most, sha256: f.sha256, opt: opt.download, events: l}
 	recorded, err = d.run(ctx)
