@@ -12,6 +12,7 @@ import (
 	"starling/report"
 	"starling/setup"
 	"starling/spec"
+	"starling/resume"
 	"starling/train"
 )
 
@@ -85,7 +86,7 @@ func decidedBefore(s *spec.Spec) *spec.Spec {
 	if err != nil {
 		return nil
 	}
-	_, before, err := fromCheckpoint(c)
+	_, before, err := resume.FromCheckpoint(c)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
+	"starling/resume"
 	"starling/watch"
 )
 
@@ -19,7 +20,7 @@ type clusterRun struct {
 	spec  spec.Spec
 	parts *setup.Parts
 	plans *Plan  // nil: the workers are on other hosts
-	from  *start // nil: from the beginning
+	from  *resume.Start // nil: from the beginning
 	token []byte
 	id    *cluster.Identity
 	at    *rendezvous    // where workers that are started elsewhere find the run; nil: they are told
@@ -77,7 +78,7 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	if err := c.planned().batchIfTooLarge(events); err != nil {
 		return err
 	}
-	if c.from, err = startOf(s, func() savedData { return partsIdentity(c.parts) }, &c.parts.Meta, events); err != nil {
+	if c.from, err = resume.StartOf(s, func() resume.Identity { return resume.PartsIdentity(c.parts) }, &c.parts.Meta, events); err != nil {
 		return err
 	}
 	s.ForData(&c.parts.Meta, simd.Best().String())

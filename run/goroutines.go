@@ -8,6 +8,7 @@ import (
 	"starling/event"
 	"starling/setup"
 	"starling/watch"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -63,5 +64,5 @@ func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, 
 	if err != nil {
 		return nil, err
 	}
-	return setup.OrShrunk(t.work(ctx, part, end, threads, from, sendState(end.Rank(), k.keep(end.Rank())), events))(events)
+	return setup.OrShrunk(t.work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
 }

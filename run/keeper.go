@@ -12,6 +12,7 @@ import (
 	"starling/event"
 	"starling/setup"
 	"starling/spec"
+	"starling/resume"
 	"starling/train"
 )
 
@@ -21,7 +22,7 @@ import (
 // is complete when all have.
 type keeper struct {
 	spec   *spec.Spec
-	data   savedData // caches are of no use with another partition
+	data   resume.Identity // caches are of no use with another partition
 	events event.Listener
 	stop   context.CancelCauseFunc // ends the run when the disk fails
 
@@ -36,13 +37,13 @@ type keeper struct {
 
 // kept is a state as workers sent it.
 type kept struct {
-	from *checkpoint
+	from *resume.StateHeader
 	blob []byte
 	own  [][]byte // caches, by rank
 }
 
 func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
-	k := &keeper{spec: &c.spec, data: partsIdentity(c.parts), events: events, stop: stop,
+	k := &keeper{spec: &c.spec, data: resume.PartsIdentity(c.parts), events: events, stop: stop,
 		incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
 	var last *cluster.Position
 	if c.from != nil {
@@ -58,21 +59,21 @@ func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFun
 }
 
 // startFrom takes a state from disk.
-func (k *keeper) startFrom(from *start) (err error) {
+func (k *keeper) startFrom(from *resume.Start) (err error) {
 	k.newest = &kept{}
 	var blob *cluster.Stream
-	if k.newest.from, blob, err = packState(from.State); err != nil {
+	if k.newest.from, blob, err = resume.PackState(from.State); err != nil {
 		return err
 	}
-	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.caches) == 0 {
+	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.OwnCaches) == 0 {
 		return err
 	}
-	if from.partition != k.data.PartitionID || len(from.caches) != k.spec.Workers || !sameCaches(k.spec, from.spec) {
+	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Workers || !sameCaches(k.spec, from.Spec) {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
 			"the strategy starts as in its first epoch"})
 		return nil
 	}
-	k.newest.own = from.caches
+	k.newest.own = from.OwnCaches
 	return nil
 }
 
@@ -83,7 +84,7 @@ func sameCaches(s, o *spec.Spec) bool {
 }
 
 // keep takes the state of a rank that is in this process.
-func (k *keeper) keep(rank int) sender {
+func (k *keeper) keep(rank int) resume.Sender {
 	return func(body json.RawMessage, state *cluster.Stream) error {
 		blob, err := state.Bytes()
 		if err == nil {
@@ -95,7 +96,7 @@ func (k *keeper) keep(rank int) sender {
 
 // take keeps a state, or the caches of a rank.
 func (k *keeper) take(rank int, body json.RawMessage, blob []byte) {
-	var c checkpoint
+	var c resume.StateHeader
 	if err := json.Unmarshal(body, &c); err != nil {
 		k.events.On(event.Note{Text: fmt.Sprintf("warning: an invalid state was not kept: %v", err)})
 		return
@@ -106,7 +107,7 @@ func (k *keeper) take(rank int, body json.RawMessage, blob []byte) {
 }
 
 // complete adds to the state of a position, and returns it if nothing is missing.
-func (k *keeper) complete(rank int, c *checkpoint, blob []byte) *kept {
+func (k *keeper) complete(rank int, c *resume.StateHeader, blob []byte) *kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := k.incomplete[c.Position]
@@ -192,7 +193,7 @@ func (k *keeper) restore(rank int) (*train.State, error) {
 	if n.own != nil {
 		own = n.own[rank]
 	}
-	return unpackState(n.from, n.blob, own)
+	return resume.UnpackState(n.from, n.blob, own)
 }
 
 // at is how far the newest state is.
@@ -206,7 +207,7 @@ func (k *keeper) at() (at cluster.Position) {
 // save writes states to disk, until close.
 func (k *keeper) save(last *cluster.Position) {
 	defer close(k.done)
-	saver := newSaver(k.spec, last, k.events)
+	saver := resume.NewSaver(k.spec, last, k.events)
 	for n := range k.write {
 		k.tellSkipped()
 		if k.spec.CheckpointDir == "" {
@@ -217,7 +218,7 @@ func (k *keeper) save(last *cluster.Position) {
 			err = errors.Join(saver.Save(c), saver.Wait())
 		}
 		if err != nil {
-			k.failed = notSaved(err)
+			k.failed = resume.NotSaved(err)
 			if n.from.Epoch < k.spec.Epochs { // else there is nothing left to stop
 				k.stop(k.failed)
 			}
@@ -237,17 +238,17 @@ func (n *kept) collect() {
 
 // checkpoint is a state as it is on disk.
 func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
-	st, err := unpackState(n.from, n.blob, nil)
+	st, err := resume.UnpackState(n.from, n.blob, nil)
 	if err != nil {
 		return nil, err
 	}
-	c, err := toCheckpoint(k.spec, k.data, st)
+	c, err := resume.ToCheckpoint(k.spec, k.data, st)
 	if err != nil {
 		return nil, err
 	}
 	c.Files = map[string][]byte{}
 	for rank, own := range n.own {
-		c.Files[cachesFile(rank)] = own
+		c.Files[resume.CachesFile(rank)] = own
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/report"
+	"starling/resume"
 	"starling/spec"
 )
 
@@ -21,14 +22,14 @@ func TestSkippedCheckpoints(t *testing.T) {
 			notes = append(notes, n.Text)
 		}
 	}), write: make(chan *kept, 1), done: make(chan struct{})}
-	blob, err := packTensors(nil, nil)
+	blob, err := resume.PackTensors(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for epoch := 1; epoch <= 5; epoch++ { // the disk takes none of them meanwhile
 		b, _ := blob.Bytes()
-		k.enqueue(&kept{from: &checkpoint{Position: cluster.Position{Epoch: epoch},
-			History: history{Loss: make([]report.Number, epoch)}}, blob: b})
+		k.enqueue(&kept{from: &resume.StateHeader{Position: cluster.Position{Epoch: epoch},
+			History: resume.History{Loss: make([]report.Number, epoch)}}, blob: b})
 	}
 	go k.save(nil)
 	if err := k.close(nil); err != nil {

@@ -13,6 +13,7 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/train"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -20,7 +21,7 @@ import (
 type plannedRun struct {
 	spec   *spec.Spec
 	parts  *setup.Parts
-	from   *start         // nil: from the beginning
+	from   *resume.Start         // nil: from the beginning
 	counts []*workCounter // of the workers' dry runs; nil: not counted
 }
 
@@ -59,7 +60,7 @@ func (c *plannedRun) plan(events event.Listener) (*Plan, error) {
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, normalizedBytes(s, parts[r].Features))
-		all.States += keptBytes(n.Kept, statesKept(s, c.from))
+		all.States += keptBytes(n.Kept, resume.StatesKept(s, c.from))
 	}
 	return all, nil
 }

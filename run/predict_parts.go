@@ -18,6 +18,7 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
+	"starling/resume"
 	"starling/train"
 )
 
@@ -101,7 +102,7 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	s := o.onDevice()
 	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
-	c := &clusterRun{spec: s, parts: setup.PartsOf(dir, book), from: &start{State: &train.State{Model: t.Weights}},
+	c := &clusterRun{spec: s, parts: setup.PartsOf(dir, book), from: &resume.Start{State: &train.State{Model: t.Weights}},
 		token: []byte(cluster.NewSecret()), infer: &inference{Model: t.Config.Model,
 			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
 	if t.Config.Features != nil {

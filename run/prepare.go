@@ -10,6 +10,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
+	"starling/resume"
 	"starling/train"
 )
 
@@ -76,7 +77,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if err := s.ForLabels(&p.data.Meta); err != nil {
 		return err
 	}
-	from, err := startOf(s, func() savedData { return identity(p.data) }, &p.data.Meta, events)
+	from, err := resume.StartOf(s, func() resume.Identity { return resume.DatasetIdentity(p.data) }, &p.data.Meta, events)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"starling/report"
 	"starling/train"
 	"starling/watch"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -23,7 +24,7 @@ func unpackShares(results []cluster.Result) (shares []*share, err error) {
 			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
 		}
 		if len(r.Blob) > 0 {
-			if s.best, err = unpackTensors(r.Blob); err != nil {
+			if s.best, err = resume.UnpackTensors(r.Blob); err != nil {
 				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
 			}
 		}
@@ -34,7 +35,7 @@ func unpackShares(results []cluster.Result) (shares []*share, err error) {
 
 // share is what one worker ended with.
 type share struct {
-	History    history          `json:"history"`
+	History    resume.History          `json:"history"`
 	Metric     string           `json:"metric"`
 	Reason     string           `json:"reason"`
 	Val        report.Number    `json:"val"`
@@ -65,7 +66,7 @@ func joinShares(shares []*share) (*train.Result, error) {
 				len(first.History.Loss), first.Reason, first.History.BestEpoch)
 		}
 	}
-	out := &train.Result{History: first.History.floats(), Metric: first.Metric, Reason: first.Reason,
+	out := &train.Result{History: first.History.Floats(), Metric: first.Metric, Reason: first.Reason,
 		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.best}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)

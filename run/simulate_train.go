@@ -24,6 +24,7 @@ import (
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/watch"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -337,7 +338,7 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 	if err != nil {
 		return nil, err
 	}
-	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+	return &share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
 		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, Threads: 1,
 		Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
 		Traffic: report.NewTraffic(plannedBytes(nil, r), end.Ledger().SentBytes()), best: r.Best}, nil

@@ -16,6 +16,7 @@ import (
 	"starling/partition"
 	"starling/report"
 	"starling/setup"
+	"starling/resume"
 	"starling/spec"
 )
 
@@ -185,7 +186,7 @@ func sweepRun(ctx context.Context, s spec.Spec, name string, events event.Listen
 // endedRun is the file of a run of a sweep that has ended.
 type endedRun struct {
 	file string
-	saved
+	resume.Saved
 	Epochs int
 }
 
@@ -200,13 +201,13 @@ func (e *endedRun) identify(s spec.Spec) error {
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = &p.Meta, partsIdentity(p)
+		meta, e.Identity = &p.Meta, resume.PartsIdentity(p)
 	} else {
 		m, err := graph.ReadMeta(s.Dataset)
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = m, savedData{Data: dataMark{Nodes: m.Nodes, Edges: m.Edges, Checksum: m.CRC32C}}
+		meta, e.Identity = m, resume.Identity{Data: resume.Mark{Nodes: m.Nodes, Edges: m.Edges, Checksum: m.CRC32C}}
 	}
 	err := s.ForLabels(meta)
 	e.Spec, e.Epochs = s, s.Epochs
@@ -215,13 +216,13 @@ func (e *endedRun) identify(s spec.Spec) error {
 
 // sweepFile is the contents of the file.
 type sweepFile struct {
-	Run    saved       `json:"run"`
+	Run    resume.Saved       `json:"run"`
 	Epochs int         `json:"epochs"`
 	Result *report.Run `json:"result"`
 }
 
 func (e *endedRun) write(r *report.Run) error {
-	b, err := json.Marshal(sweepFile{Run: e.saved, Epochs: e.Epochs, Result: r})
+	b, err := json.Marshal(sweepFile{Run: e.Saved, Epochs: e.Epochs, Result: r})
 	if err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (e *endedRun) read() (*report.Run, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	before := sweepFile{Run: saved{Spec: spec.Default()}}
+	before := sweepFile{Run: resume.Saved{Spec: spec.Default()}}
 	if err == nil {
 		err = json.Unmarshal(b, &before)
 	}
@@ -245,7 +246,7 @@ func (e *endedRun) read() (*report.Run, error) {
 		return nil, spec.Mistake("--resume", fmt.Sprintf("%s: %v", e.file, err), "the result of a run of this sweep",
 			"remove the file to train that run again")
 	}
-	setAutoAsBefore(&e.Spec, &before.Run.Spec, func(string) {})
+	resume.SetAutoAsBefore(&e.Spec, &before.Run.Spec, func(string) {})
 	if err := e.Spec.SameRun(&before.Run.Spec); err != nil {
 		return nil, err
 	}
@@ -253,5 +254,5 @@ func (e *endedRun) read() (*report.Run, error) {
 		return nil, spec.Mistake("--epochs", fmt.Sprint(e.Epochs), fmt.Sprintf("%d, as %s was trained with", before.Epochs,
 			e.file), "give the same setting, or another --checkpoint-dir")
 	}
-	return before.Result, before.Run.savedData.sameAs(e.savedData)
+	return before.Result, before.Run.Identity.SameAs(e.Identity)
 }

@@ -15,6 +15,7 @@ import (
 	"starling/tensor"
 	"starling/train"
 	"starling/watch"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -24,7 +25,7 @@ type task struct {
 	Data  graph.Meta  `json:"data"`
 	Parts string      `json:"parts"` // the partition's folder
 	ID    string      `json:"id"`    // and its id
-	From  *checkpoint `json:"from,omitempty"`
+	From  *resume.StateHeader `json:"from,omitempty"`
 	Infer *inference  `json:"infer,omitempty"` // nil: it trains
 
 	watch *watch.Reporter // of this worker
@@ -53,9 +54,9 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())
 	events = event.All(m, t.watch, event.Func(freeAfterPreparation), ownEvents(end.Rank(), events))
-	if midway, last := savesState(&s); midway || last {
+	if midway, last := resume.SavesState(&s); midway || last {
 		opt.Save, opt.MidwayOnly = t.watch.Saving(keep), !last
-		opt.SaveEvery, opt.SaveSteps = saveEvery(&s)
+		opt.SaveEvery, opt.SaveSteps = resume.SaveEvery(&s)
 	}
 	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
@@ -73,7 +74,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err := collective.Part(context.WithoutCancel(ctx), dev, end); err != nil {
 		return nil, err
 	}
-	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+	return &share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
 		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
 		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(), Explainer: r.Explainer,
 		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), best: r.Best}, nil

@@ -13,6 +13,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
+	"starling/resume"
 	"starling/train/mini"
 )
 
@@ -46,7 +47,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 		return nil, err
 	}
 	defer p.data.Close()
-	release, err := claimCheckpoints(&p.spec)
+	release, err := resume.Claim(&p.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.R
 		return nil, err
 	}
 	opt.Resume = p.from
-	saved := saveCheckpoints(s, &opt, p.data, events)
+	saved := resume.SaveCheckpoints(s, &opt, p.data, events)
 	result, err := trainOn(ctx, s, dev, p.data, opt, events)
 	return result, errors.Join(err, saved())
 }

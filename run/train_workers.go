@@ -7,6 +7,7 @@ import (
 
 	"starling/event"
 	"starling/report"
+	"starling/resume"
 	"starling/spec"
 )
 
@@ -18,7 +19,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event
 		return nil, err
 	}
 	defer c.parts.Remove()
-	release, err := claimCheckpoints(&c.spec)
+	release, err := resume.Claim(&c.spec)
 	if err != nil {
 		return nil, err
 	}

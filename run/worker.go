@@ -18,6 +18,7 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/watch"
+	"starling/resume"
 	"starling/wire"
 )
 
@@ -152,7 +153,7 @@ func (w *WorkerSpec) work(ctx context.Context, m *cluster.Member) (body, blob []
 		return nil, nil, err
 	}
 	if m.Rank == 0 && t.Spec.Out != "" {
-		best, err := packTensors(s.best, nil)
+		best, err := resume.PackTensors(s.best, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -172,7 +173,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 		return nil, err
 	}
 	defer part.Close()
-	from, err := unpackState(t.From, m.Blob, m.Own)
+	from, err := resume.UnpackState(t.From, m.Blob, m.Own)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
@@ -194,7 +195,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	ctx, cancel := stopWith(ctx, m.Stopped())
 	defer cancel()
 	t.here = m.Here()
-	return setup.OrShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, sendState(m.Rank, m.Keep), t.forwarded(m)))(m)
+	return setup.OrShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, resume.SendState(m.Rank, m.Keep), t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.

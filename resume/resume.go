@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"encoding/json"
@@ -15,42 +15,42 @@ import (
 	"starling/train"
 )
 
-// start is a state to start from, with the caches of all workers.
-type start struct {
+// Start is a state to start from, with the caches of all workers.
+type Start struct {
 	*train.State
-	caches    [][]byte // safetensors, by rank
-	partition string   // the id of the one that they are of
-	spec      *spec.Spec
+	OwnCaches    [][]byte // safetensors, by rank
+	PartitionID string   // the id of the one that they are of
+	Spec      *spec.Spec
 }
 
-// saved is the spec as a checkpoint has it, with the identity of the data.
-type saved struct {
+// Saved is the spec as a checkpoint has it, with the identity of the data.
+type Saved struct {
 	spec.Spec
-	savedData
+	Identity
 }
 
 // MarshalJSON is both in one object.
-func (s saved) MarshalJSON() ([]byte, error) {
+func (s Saved) MarshalJSON() ([]byte, error) {
 	settings, err := json.Marshal(s.Spec)
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(s.savedData)
+	data, err := json.Marshal(s.Identity)
 	if err != nil {
 		return nil, err
 	}
 	return append(append(settings[:len(settings)-1], ','), data[1:]...), nil
 }
 
-func (s *saved) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &s.savedData); err != nil {
+func (s *Saved) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &s.Identity); err != nil {
 		return err
 	}
 	return json.Unmarshal(b, &s.Spec)
 }
 
-// history is train.History in JSON, where numbers may be unknown.
-type history struct {
+// History is train.History in JSON, where numbers may be unknown.
+type History struct {
 	Loss         []report.Number          `json:"loss"`
 	EpochSeconds []report.Number          `json:"epoch_seconds"`
 	Measured     []int                    `json:"measured"`
@@ -70,8 +70,8 @@ func positionOf(st *train.State) cluster.Position {
 }
 
 // historyIn is what was measured until a state, also of the epoch that is under way.
-func historyIn(st *train.State) history {
-	h := historyOf(&st.History)
+func historyIn(st *train.State) History {
+	h := NewHistory(&st.History)
 	if st.Batch > 0 {
 		h.Partial, h.Seconds = report.Numbers(st.Partial), report.Number(st.Seconds)
 	}
@@ -79,29 +79,29 @@ func historyIn(st *train.State) history {
 }
 
 // state is the inverse of historyIn.
-func (h *history) state(at cluster.Position) *train.State {
-	st := &train.State{Epoch: at.Epoch, Batch: at.Batch, History: h.floats()}
+func (h *History) state(at cluster.Position) *train.State {
+	st := &train.State{Epoch: at.Epoch, Batch: at.Batch, History: h.Floats()}
 	if at.Batch > 0 {
 		st.Partial, st.Seconds = report.Floats(h.Partial), float64(h.Seconds)
 	}
 	return st
 }
 
-func historyOf(h *train.History) history {
-	return history{Loss: report.Numbers(h.Loss), EpochSeconds: report.Numbers(h.EpochSeconds), Measured: h.Measured,
+func NewHistory(h *train.History) History {
+	return History{Loss: report.Numbers(h.Loss), EpochSeconds: report.Numbers(h.EpochSeconds), Measured: h.Measured,
 		Train: report.Numbers(h.Train), Val: report.Numbers(h.Val), Test: report.Numbers(h.Test),
 		BestEpoch: h.BestEpoch, Measures: report.Convert[float64, report.Number](h.Measures)}
 }
 
-func (h *history) floats() train.History {
+func (h *History) Floats() train.History {
 	return train.History{Loss: report.Floats(h.Loss), EpochSeconds: report.Floats(h.EpochSeconds), Measured: h.Measured,
 		Train: report.Floats(h.Train), Val: report.Floats(h.Val), Test: report.Floats(h.Test),
 		BestEpoch: h.BestEpoch, Measures: report.Convert[report.Number, float64](h.Measures)}
 }
 
-// toCheckpoint is the state of a run as it is on disk.
-func toCheckpoint(s *spec.Spec, data savedData, st *train.State) (*cluster.Checkpoint, error) {
-	settings, err := json.Marshal(saved{*s, data})
+// ToCheckpoint is the state of a run as it is on disk.
+func ToCheckpoint(s *spec.Spec, data Identity, st *train.State) (*cluster.Checkpoint, error) {
+	settings, err := json.Marshal(Saved{*s, data})
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +117,10 @@ func toCheckpoint(s *spec.Spec, data savedData, st *train.State) (*cluster.Check
 	return c, nil
 }
 
-// fromCheckpoint is the inverse of toCheckpoint.
-func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
-	before := saved{Spec: spec.Default()}
-	var h history
+// FromCheckpoint is the inverse of ToCheckpoint.
+func FromCheckpoint(c *cluster.Checkpoint) (*train.State, *Saved, error) {
+	before := Saved{Spec: spec.Default()}
+	var h History
 	if err := json.Unmarshal(c.Spec, &before); err != nil {
 		return nil, nil, fmt.Errorf("the checkpoint's spec: %w", err)
 	}
@@ -138,7 +138,7 @@ func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
 
 // resumeFrom reads the newest checkpoint and makes sure that it is of this run. It sets what is
 // auto in s as it was then, so that the continuation computes the same numbers.
-func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, error) {
+func resumeFrom(s *spec.Spec, data Identity, events event.Listener) (*Start, error) {
 	warn := func(text string) { events.On(event.Note{Text: "warning: " + text}) }
 	c, err := cluster.Latest(s.CheckpointDir, warn)
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
@@ -148,14 +148,14 @@ func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, er
 	if err != nil {
 		return nil, err
 	}
-	st, before, err := fromCheckpoint(c)
+	st, before, err := FromCheckpoint(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := before.savedData.sameAs(data); err != nil {
+	if err := before.Identity.SameAs(data); err != nil {
 		return nil, err
 	}
-	setAutoAsBefore(s, &before.Spec, warn)
+	SetAutoAsBefore(s, &before.Spec, warn)
 	if err := s.SameRun(&before.Spec); err != nil {
 		return nil, err
 	}
@@ -163,18 +163,18 @@ func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, er
 		return nil, spec.Mistake("--epochs", fmt.Sprint(s.Epochs),
 			fmt.Sprintf("at least the %d that the checkpoint has trained", st.Epoch), "")
 	}
-	from := &start{State: st, partition: before.PartitionID, spec: &before.Spec}
+	from := &Start{State: st, PartitionID: before.PartitionID, Spec: &before.Spec}
 	for r := 0; ; r++ {
-		list, ok := c.Files[cachesFile(r)]
+		list, ok := c.Files[CachesFile(r)]
 		if !ok {
 			return from, nil
 		}
-		from.caches = append(from.caches, list)
+		from.OwnCaches = append(from.OwnCaches, list)
 	}
 }
 
-// setAutoAsBefore sets what is auto as in the run before, as far as this processor can.
-func setAutoAsBefore(s, before *spec.Spec, warn func(string)) {
+// SetAutoAsBefore sets what is auto as in the run before, as far as this processor can.
+func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	if before.Task == "auto" { // of a version with one task only
 		before.Task = nn.TaskClassify
 	}

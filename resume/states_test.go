@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"testing"
@@ -31,15 +31,15 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 20, every: 10, dir: "ck", done: 5, want: 3},
 		{epochs: 1, every: -500, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Mode = "mini" }},
 	} {
-		s, from := spec.Default(), (*start)(nil)
+		s, from := spec.Default(), (*Start)(nil)
 		s.Workers, s.Epochs, s.CheckpointEvery, s.CheckpointDir = 2, x.epochs, x.every, x.dir
 		if x.change != nil {
 			x.change(&s)
 		}
 		if x.done > 0 {
-			from = &start{State: &train.State{Epoch: x.done}}
+			from = &Start{State: &train.State{Epoch: x.done}}
 		}
-		if got := statesKept(&s, from); got != x.want {
+		if got := StatesKept(&s, from); got != x.want {
 			t.Errorf("%+v: %d", x, got)
 		}
 	}

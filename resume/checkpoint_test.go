@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestClaimCheckpoints(t *testing.T) {
 				t.Fatal(free, err)
 			}
 			defer time.AfterFunc(held, end).Stop()
-			release, err := claimCheckpoints(&s)
+			release, err := Claim(&s)
 			switch {
 			case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("held for %v: %v", held, err)

@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func TestStatePacks(t *testing.T) {
 	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}},
 		Optim:   []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},
 		History: train.History{Loss: []float64{1, 2, math.NaN()}, BestEpoch: -1}}
-	c, packed, err := packState(st)
+	c, packed, err := PackState(st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestStatePacks(t *testing.T) {
 	if err != nil || int64(len(blob)) != packed.Size {
 		t.Fatalf("%d bytes, said to be %d; %v", len(blob), packed.Size, err)
 	}
-	back, err := unpackState(c, blob, nil)
+	back, err := UnpackState(c, blob, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 // TestDataOfEarlierVersions: what such checkpoints and partitions know is compared; where they
 // know nothing in common, the data count as different.
 func TestDataOfEarlierVersions(t *testing.T) {
-	mark := func(meta, graphSum, cut string) savedData {
-		return savedData{dataMark{3, 4, meta, graph.Contents{Graph: graphSum}}, cut}
+	mark := func(meta, graphSum, cut string) Identity {
+		return Identity{Mark{3, 4, meta, graph.Contents{Graph: graphSum}}, cut}
 	}
 	for _, c := range []struct {
-		one, other savedData
+		one, other Identity
 		same       bool
 	}{
 		{mark("a", "", ""), mark("a", "g", ""), true},
@@ -23,7 +23,7 @@ func TestDataOfEarlierVersions(t *testing.T) {
 		{mark("", "", "x"), mark("", "g", "y"), false},
 		{mark("", "", ""), mark("", "", ""), false},
 	} {
-		if got := c.one.sameAs(c.other) == nil; got != c.same {
+		if got := c.one.SameAs(c.other) == nil; got != c.same {
 			t.Errorf("%v and %v: same %v", c.one, c.other, got)
 		}
 	}

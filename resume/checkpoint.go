@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // checkpointToResume reads the checkpoint to resume from, or makes sure that the folder has
 // none of another run; nil: the run starts from the beginning.
-func checkpointToResume(s *spec.Spec, identity func() savedData, events event.Listener) (*start, error) {
+func checkpointToResume(s *spec.Spec, identity func() Identity, events event.Listener) (*Start, error) {
 	if s.CheckpointDir == "" {
 		return nil, nil
 	}
@@ -41,9 +41,9 @@ func checkpointToResume(s *spec.Spec, identity func() savedData, events event.Li
 // memory first.
 const gracePeriod = 3 * time.Second
 
-// claimCheckpoints keeps other runs out of the folder: each would remove the checkpoints of the
+// Claim keeps other runs out of the folder: each would remove the checkpoints of the
 // other.
-func claimCheckpoints(s *spec.Spec) (release func(), err error) {
+func Claim(s *spec.Spec) (release func(), err error) {
 	if s.CheckpointDir == "" {
 		return func() {}, nil
 	}
@@ -62,9 +62,9 @@ func claimCheckpoints(s *spec.Spec) (release func(), err error) {
 	return release, err
 }
 
-// saveCheckpoints has the loop write checkpoints, if they are asked for. saved returns when all
+// SaveCheckpoints has the loop write checkpoints, if they are asked for. saved returns when all
 // are on disk.
-func saveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, events event.Listener) (
+func SaveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, events event.Listener) (
 	saved func() error) {
 	if s.CheckpointDir == "" {
 		return func() error { return nil }
@@ -73,22 +73,22 @@ func saveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, even
 	if from := opt.Resume; from != nil && (from.Epoch > 0 || from.Batch > 0) {
 		last = &cluster.Position{Epoch: from.Epoch, Batch: from.Batch}
 	}
-	saver := newSaver(s, last, events)
-	mark := identity(data)
-	opt.SaveEvery, opt.SaveSteps = saveEvery(s)
+	saver := NewSaver(s, last, events)
+	mark := DatasetIdentity(data)
+	opt.SaveEvery, opt.SaveSteps = SaveEvery(s)
 	opt.Save = func(st *train.State) error {
-		c, err := toCheckpoint(s, mark, st)
+		c, err := ToCheckpoint(s, mark, st)
 		if err != nil {
 			return err
 		}
-		return notSaved(saver.Save(c))
+		return NotSaved(saver.Save(c))
 	}
-	return func() error { return notSaved(saver.Wait()) }
+	return func() error { return NotSaved(saver.Wait()) }
 }
 
-// saveEvery is how many epochs or steps are between checkpoints; 0: it is the other. A step over
+// SaveEvery is how many epochs or steps are between checkpoints; 0: it is the other. A step over
 // the whole graph is an epoch.
-func saveEvery(s *spec.Spec) (epochs, steps int) {
+func SaveEvery(s *spec.Spec) (epochs, steps int) {
 	every := s.CheckpointEvery
 	if s.Mode != "mini" {
 		return every.Epochs() + every.Steps(), 0
@@ -96,38 +96,38 @@ func saveEvery(s *spec.Spec) (epochs, steps int) {
 	return every.Epochs(), every.Steps()
 }
 
-// newSaver writes checkpoints after that of a position.
-func newSaver(s *spec.Spec, last *cluster.Position, events event.Listener) *cluster.Saver {
+// NewSaver writes checkpoints after that of a position.
+func NewSaver(s *spec.Spec, last *cluster.Position, events event.Listener) *cluster.Saver {
 	saved := func(path string, at cluster.Position, bytes int64) {
 		events.On(event.Saved{Path: path, Epoch: at.Epoch, Batch: at.Batch, Bytes: bytes})
 	}
 	return cluster.NewSaver(s.CheckpointDir, s.KeepCheckpoints, last, saved)
 }
 
-// notSaved says that it is a checkpoint that could not be written.
-func notSaved(err error) error {
+// NotSaved says that it is a checkpoint that could not be written.
+func NotSaved(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("checkpoint: %w", err)
 }
 
-// savesState reports whether workers send their state while they train, for workers that are
+// SavesState reports whether workers send their state while they train, for workers that are
 // restarted, and whether they do so at the end.
-func savesState(s *spec.Spec) (midway, last bool) {
+func SavesState(s *spec.Spec) (midway, last bool) {
 	last = s.CheckpointDir != ""
 	return last || s.Processes() && s.OnFailure != "stop", last
 }
 
-// statesKept is how many states a keeper has at once: the newest, one that is being received, and one that
+// StatesKept is how many states a keeper has at once: the newest, one that is being received, and one that
 // is being written; fewer in a run that saves less often.
-func statesKept(s *spec.Spec, from *start) int64 {
+func StatesKept(s *spec.Spec, from *Start) int64 {
 	n, done := 0, 0
-	midway, last := savesState(s)
+	midway, last := SavesState(s)
 	if from != nil {
 		n, done = 1, from.Epoch
 	}
-	switch every, steps := saveEvery(s); {
+	switch every, steps := SaveEvery(s); {
 	case midway && steps > 0:
 		n += 3
 	case midway && every > 0:
@@ -139,5 +139,5 @@ func statesKept(s *spec.Spec, from *start) int64 {
 	return int64(min(n, 2))
 }
 
-// cachesFile names the caches of a rank on disk.
-func cachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }
+// CachesFile names the caches of a rank on disk.
+func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

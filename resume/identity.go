@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"starling/spec"
 )
 
-// savedData identifies what a run was trained on: in a checkpoint, and of a run that resumes.
-type savedData struct {
-	Data        dataMark `json:"data"`
+// Identity identifies what a run was trained on: in a checkpoint, and of a run that resumes.
+type Identity struct {
+	Data        Mark `json:"data"`
 	PartitionID string   `json:"cut,omitempty"` // of several workers
 }
 
-// dataMark distinguishes datasets.
-type dataMark struct {
+// Mark distinguishes datasets.
+type Mark struct {
 	Nodes    int64  `json:"nodes"`
 	Edges    int64  `json:"edges"`
 	Checksum string `json:"checksum"` // of meta.json, if the run was given the dataset
@@ -25,19 +25,19 @@ type dataMark struct {
 	Contents graph.Contents `json:"contents,omitzero"`
 }
 
-// identity is that of a dataset.
-func identity(d *graph.Dataset) savedData {
-	return savedData{Data: dataMark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C, d.Contents()}}
+// DatasetIdentity is that of a dataset.
+func DatasetIdentity(d *graph.Dataset) Identity {
+	return Identity{Data: Mark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C, d.Contents()}}
 }
 
-// partsIdentity is that of a partition and of the dataset it was made from.
-func partsIdentity(p *setup.Parts) savedData {
-	return savedData{dataMark{p.Meta.Nodes, p.Meta.Edges, p.Meta.CRC32C, p.Book.Contents}, p.Book.ID}
+// PartsIdentity is that of a partition and of the dataset it was made from.
+func PartsIdentity(p *setup.Parts) Identity {
+	return Identity{Mark{p.Meta.Nodes, p.Meta.Edges, p.Meta.CRC32C, p.Book.Contents}, p.Book.ID}
 }
 
-// sameAs refuses to resume on other data than the checkpoint's, and names what differs. The cut
+// SameAs refuses to resume on other data than the checkpoint's, and names what differs. The cut
 // may be another one: any number of workers may continue a run.
-func (before savedData) sameAs(now savedData) error {
+func (before Identity) SameAs(now Identity) error {
 	differ := before.differences(now)
 	if len(differ) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (before savedData) sameAs(now savedData) error {
 
 // differences name what is known to differ. Checkpoints and partitions of earlier versions do not
 // have all checksums; without any in common, the data count as different.
-func (before savedData) differences(now savedData) []string {
+func (before Identity) differences(now Identity) []string {
 	a, b, unknown := before.Data, now.Data, graph.Contents{}
 	switch {
 	case a.Nodes != b.Nodes || a.Edges != b.Edges:
@@ -70,7 +70,7 @@ func unless(same bool, name string) []string {
 	return []string{name}
 }
 
-func (d savedData) String() string {
+func (d Identity) String() string {
 	m := d.Data
 	text := event.Counted(m.Nodes, "vertex") + ", " + event.Counted(m.Edges, "edge")
 	for _, s := range []struct{ name, sum string }{

@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"starling/train"
 )
 
-// checkpoint is a state to start from, without its arrays, which are sent beside it.
-type checkpoint struct {
+// StateHeader is a state to start from, without its arrays, which are sent beside it.
+type StateHeader struct {
 	cluster.Position
 	Steps   int     `json:"steps"`
-	History history `json:"history"`
+	History History `json:"history"`
 	Caches  bool    `json:"caches,omitempty"` // every worker sends its own too
 	Only    bool    `json:"only,omitempty"`   // these are a worker's caches, nothing else
 }
 
-// packState is a state as text and arrays. The name of an array starts with that of its group.
-func packState(st *train.State) (*checkpoint, *cluster.Stream, error) {
+// PackState is a state as text and arrays. The name of an array starts with that of its group.
+func PackState(st *train.State) (*StateHeader, *cluster.Stream, error) {
 	var all []nn.Tensor
 	for _, g := range []struct {
 		name string
@@ -33,17 +33,17 @@ func packState(st *train.State) (*checkpoint, *cluster.Stream, error) {
 			all = append(all, t)
 		}
 	}
-	blob, err := packTensors(all, nil)
-	c := &checkpoint{Position: positionOf(st), Steps: st.Steps, History: historyIn(st), Caches: st.Caches != nil}
+	blob, err := PackTensors(all, nil)
+	c := &StateHeader{Position: positionOf(st), Steps: st.Steps, History: historyIn(st), Caches: st.Caches != nil}
 	return c, blob, err
 }
 
-// unpackState is the inverse of packState; own are the worker's caches, if any.
-func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
+// UnpackState is the inverse of PackState; own are the worker's caches, if any.
+func UnpackState(c *StateHeader, blob, own []byte) (st *train.State, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	all, err := unpackTensors(blob)
+	all, err := UnpackTensors(blob)
 	if err != nil {
 		return nil, err
 	}
@@ -70,26 +70,26 @@ func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
 	return st, nil
 }
 
-// packTensors is arrays as the bytes of a safetensors file.
-func packTensors(list []nn.Tensor, metadata map[string]string) (*cluster.Stream, error) {
+// PackTensors is arrays as the bytes of a safetensors file.
+func PackTensors(list []nn.Tensor, metadata map[string]string) (*cluster.Stream, error) {
 	size, err := nn.SafetensorsSize(list, metadata)
 	write := func(w io.Writer) error { return nn.WriteSafetensors(w, list, metadata) }
 	return &cluster.Stream{Size: size, Write: write}, err
 }
 
-func unpackTensors(blob []byte) ([]nn.Tensor, error) {
+func UnpackTensors(blob []byte) ([]nn.Tensor, error) {
 	list, _, err := nn.ReadSafetensors(bytes.NewReader(blob), int64(len(blob)))
 	return list, err
 }
 
-// sender takes a state, or a worker's caches.
-type sender func(body json.RawMessage, state *cluster.Stream) error
+// Sender takes a state, or a worker's caches.
+type Sender func(body json.RawMessage, state *cluster.Stream) error
 
-// sendState sends what of a rank's state has to be kept.
-func sendState(rank int, send sender) func(*train.State) error {
+// SendState sends what of a rank's state has to be kept.
+func SendState(rank int, send Sender) func(*train.State) error {
 	return func(st *train.State) error {
 		if rank == 0 { // all ranks have the same weights
-			c, blob, err := packState(st)
+			c, blob, err := PackState(st)
 			if err == nil {
 				err = sendCheckpoint(send, c, blob)
 			}
@@ -100,15 +100,15 @@ func sendState(rank int, send sender) func(*train.State) error {
 		if st.Caches == nil {
 			return nil
 		}
-		blob, err := packTensors(st.Caches, map[string]string{"epoch": strconv.Itoa(st.Epoch)})
+		blob, err := PackTensors(st.Caches, map[string]string{"epoch": strconv.Itoa(st.Epoch)})
 		if err != nil {
 			return err
 		}
-		return sendCheckpoint(send, &checkpoint{Position: positionOf(st), Only: true}, blob)
+		return sendCheckpoint(send, &StateHeader{Position: positionOf(st), Only: true}, blob)
 	}
 }
 
-func sendCheckpoint(send sender, c *checkpoint, state *cluster.Stream) error {
+func sendCheckpoint(send Sender, c *StateHeader, state *cluster.Stream) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package run
+package resume
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"starling/train"
 )
 
-// startOf is the state that a run starts from: its newest checkpoint with --resume, the weights of
+// StartOf is the state that a run starts from: its newest checkpoint with --resume, the weights of
 // another run with --init-from; nil: random weights.
-func startOf(s *spec.Spec, identity func() savedData, data *graph.Meta, events event.Listener) (*start, error) {
+func StartOf(s *spec.Spec, identity func() Identity, data *graph.Meta, events event.Listener) (*Start, error) {
 	from, err := checkpointToResume(s, identity, events)
 	if from != nil || err != nil || s.InitFrom == "" {
 		return from, err
@@ -30,7 +30,7 @@ func startOf(s *spec.Spec, identity func() savedData, data *graph.Meta, events e
 				"may differ")
 	}
 	st := &train.State{Model: t.Weights, History: train.History{BestEpoch: -1}}
-	return &start{State: st, spec: s}, nil
+	return &Start{State: st, Spec: s}, nil
 }
 
 // shapeDifferences name the settings that give two models other weights.
