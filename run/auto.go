@@ -10,9 +10,9 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
-	"starling/resume"
 	"starling/train"
 )
 

@@ -80,7 +80,7 @@ func (c *plannedRun) checkBatched(s spec.Spec) error {
 		Fix: "change them, or use --batch full with more workers"}
 }
 
-// planOf is the plan of the run with another spec.
+// PlanPaths is the plan of the run with another spec.
 func (c *plannedRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
 	s.ForData(&c.parts.Meta, simd.Best().String())
 	other := &plannedRun{spec: &s, parts: c.parts}

@@ -7,26 +7,27 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
-	"starling/resume"
 	"starling/watch"
+	"starling/worker"
 )
 
 // clusterRun is a run of several workers that can start.
 type clusterRun struct {
 	spec  spec.Spec
 	parts *setup.Parts
-	plans *Plan  // nil: the workers are on other hosts
+	plans *Plan         // nil: the workers are on other hosts
 	from  *resume.Start // nil: from the beginning
 	token []byte
 	id    *cluster.Identity
 	at    *rendezvous    // where workers that are started elsewhere find the run; nil: they are told
 	slots []cluster.Host // of every worker, with --hosts
 
-	infer    *inference // nil: it trains
+	infer    *worker.Inference // nil: it trains
 	restarts []report.Restart
 	watch    *watch.Watcher
 	chosen   chosen
@@ -42,7 +43,7 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if err := setup.Check(&c.spec); err != nil {
 		return nil, err
 	}
-	if err := checkPaths(&c.spec); err != nil {
+	if err := worker.CheckPaths(&c.spec); err != nil {
 		return nil, err
 	}
 	if c.id, err = spec.Identity(c.spec.TLS); err != nil {
@@ -124,7 +125,7 @@ func workerToken(s *spec.Spec, at *rendezvous) ([]byte, error) {
 
 // work runs the workers, in this process or in processes of their own. There are shares beside the error if only the
 // last state could not be saved.
-func (c *clusterRun) work(ctx context.Context, events event.Listener) ([]*share, error) {
+func (c *clusterRun) work(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	if c.spec.Goroutines() {
 		return c.runGoroutines(ctx, events)
 	}
@@ -132,6 +133,6 @@ func (c *clusterRun) work(ctx context.Context, events event.Listener) ([]*share,
 }
 
 // task is what the workers are told.
-func (c *clusterRun) task() *task {
-	return &task{Spec: c.spec, Data: c.parts.Meta, Parts: c.parts.Dir, ID: c.parts.Book.ID, Infer: c.infer}
+func (c *clusterRun) task() *worker.Task {
+	return &worker.Task{Spec: c.spec, Data: c.parts.Meta, Parts: c.parts.Dir, ID: c.parts.Book.ID, Infer: c.infer}
 }

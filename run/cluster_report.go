@@ -6,10 +6,11 @@ import (
 	"starling/report"
 	"starling/train"
 	"starling/watch"
+	"starling/worker"
 )
 
 // report is the result of the run.
-func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration) *report.Run {
+func (c *clusterRun) report(shares []*worker.Share, r *train.Result, took time.Duration) *report.Run {
 	p := c.plans
 	if p == nil {
 		p = &Plan{}
@@ -25,7 +26,7 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 	if c.spec.Goroutines() { // each measured the process of all
 		measured = shares[:1]
 	}
-	out.CPUShare, out.Explainer = cpuShare(measured), explainers(shares, measured)
+	out.CPUShare, out.Explainer = worker.CPUShare(measured), explainers(shares, measured)
 	var metered []watch.Metered
 	for _, s := range shares {
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
@@ -41,7 +42,7 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 }
 
 // rowCounts are the rows that batches of all workers needed; nil: there were none.
-func rowCounts(shares []*share) *train.RowCounts {
+func rowCounts(shares []*worker.Share) *train.RowCounts {
 	sum := &train.RowCounts{}
 	for _, s := range shares {
 		sum.Needed, sum.Remote = sum.Needed+s.Rows.Needed, sum.Remote+s.Rows.Remote
@@ -56,7 +57,7 @@ func rowCounts(shares []*share) *train.RowCounts {
 
 // explainers are what those of all workers took, beside the processor time that was measured; nil:
 // there were none.
-func explainers(shares, measured []*share) *report.Explainer {
+func explainers(shares, measured []*worker.Share) *report.Explainer {
 	sum, used := report.Explainer{}, 0.0
 	for _, s := range shares {
 		sum.Explanations += s.Explainer.Explanations
@@ -76,7 +77,7 @@ func explainers(shares, measured []*share) *report.Explainer {
 }
 
 // sentBytes is what all workers sent.
-func sentBytes(shares []*share, batches bool) report.Bytes {
+func sentBytes(shares []*worker.Share, batches bool) report.Bytes {
 	var sent, perEpoch [][]report.Traffic
 	atMost, deviation := false, 0.0
 	for _, s := range shares {

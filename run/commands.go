@@ -8,6 +8,7 @@ import (
 	"starling/fetch"
 	"starling/internal/version"
 	"starling/watch"
+	"starling/worker"
 )
 
 // Commands see no room but this one. What they need of the others is named here.
@@ -33,4 +34,12 @@ func AboutPublic(name string) string { return fetch.About(name) }
 // Get downloads a public dataset and imports it.
 func Get(ctx context.Context, name string, opt GetOptions, events event.Listener) (dataset.Summary, error) {
 	return fetch.Get(ctx, name, opt, events)
+}
+
+// WorkerSpec is what a user can say to starling worker.
+type WorkerSpec = worker.Spec
+
+// Work joins a run and trains as one of its workers.
+func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
+	return worker.Run(ctx, w, events)
 }

@@ -13,6 +13,7 @@ import (
 	"starling/tensor/cpu"
 	"starling/train"
 	"starling/wire"
+	"starling/worker"
 )
 
 // mostTogether is the number of edges up to which workers make their dry run together: that
@@ -94,7 +95,7 @@ func (c *plannedRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*n
 	heap := liveHeap() - before
 	close(g.measured)
 	g.all.Wait()
-	return g.needs(heap), firstError(g.errs)
+	return g.needs(heap), worker.FirstError(g.errs)
 }
 
 // dryGroup is the workers of a dry run in one process.

@@ -29,6 +29,7 @@ import (
 	"starling/watch"
 	"starling/wire"
 	"starling/wire/paths"
+	"starling/worker"
 )
 
 // exactSettings make strategies exact that are not by default.
@@ -208,7 +209,7 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 		return nil, err
 	}
 	run := &clusterRun{spec: *s, parts: p}
-	if err := errors.Join(checkPaths(s), p.Suits(s)); err != nil {
+	if err := errors.Join(worker.CheckPaths(s), p.Suits(s)); err != nil {
 		return nil, err
 	}
 	run.spec.ForData(&p.Meta, simd.Best().String())
@@ -216,17 +217,17 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	shares, errs := make([]*share, s.Workers), make([]error, s.Workers)
+	shares, errs := make([]*worker.Share, s.Workers), make([]error, s.Workers)
 	traintest.Each(s.Workers, func(r int) {
 		if shares[r], errs[r] = c.work(run, ends[r]); errs[r] != nil {
 			ends[r].Fail(errs[r])
 		}
 	})
 	traintest.Close(ends)
-	if err := firstError(errs); err != nil {
+	if err := worker.FirstError(errs); err != nil {
 		return nil, err
 	}
-	result, err := joinShares(shares)
+	result, err := worker.JoinShares(shares)
 	if err != nil {
 		return nil, err
 	}
@@ -234,16 +235,16 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 }
 
 // work is a worker of a run.
-func (c *composed) work(run *clusterRun, end wire.Endpoint) (*share, error) {
+func (c *composed) work(run *clusterRun, end wire.Endpoint) (*worker.Share, error) {
 	one := *run.task()
-	part, err := one.openPart(end.Rank(), "")
+	part, err := one.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}
 	defer part.Close()
-	one.watch = watch.NewReporter(end.Rank(), end)
+	one.Watch = watch.NewReporter(end.Rank(), end)
 	keep := func(*train.State) error { return nil }
-	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
+	return one.Work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
 }
 
 // ends are the endpoints of a run: in this process, or as its processes would join.
@@ -253,10 +254,6 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 		opt := wire.DefaultOptions()
 		opt.ServerOf, opt.Order = setup.ServersOf(s), coflow.OrderNamed(s.SendOrder)
 		return wire.NewGroup(n, opt), nil
-	}
-	id, err := spec.Identity(s.TLS)
-	if err != nil {
-		return nil, err
 	}
 	members := make([]*cluster.Member, n)
 	var peers []cluster.Peer
@@ -272,9 +269,9 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 	var wg sync.WaitGroup
 	for r, m := range members {
 		m.Peers = peers
-		w := &WorkerSpec{Rank: r, id: id, Token: []byte("secret of the test")}
+		w := &worker.Spec{Rank: r, TLS: s.TLS, Token: []byte("secret of the test")}
 		wg.Go(func() {
-			cfg, err := w.wireConfig(m, s)
+			cfg, err := w.WireConfig(m, s)
 			if err == nil {
 				ends[r], err = wire.Join(context.Background(), cfg)
 			}

@@ -6,15 +6,16 @@ import (
 
 	"starling/coflow"
 	"starling/event"
+	"starling/resume"
 	"starling/setup"
 	"starling/watch"
-	"starling/resume"
 	"starling/wire"
+	"starling/worker"
 )
 
 // runGoroutines trains with the workers in this process. As with runProcesses, there are shares
 // beside the error if only the last state could not be saved.
-func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
+func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	n := c.spec.Workers
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.spec), setup.ServersOf(&c.spec), coflow.OrderNamed(c.spec.SendOrder)
@@ -25,18 +26,18 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	if err != nil {
 		return nil, err
 	}
-	tasks, reporters := make([]task, n), make([]*watch.Reporter, n)
+	tasks, reporters := make([]worker.Task, n), make([]*watch.Reporter, n)
 	for r, end := range ends {
 		tasks[r], reporters[r] = *c.task(), watch.NewReporter(r, end)
-		tasks[r].watch = reporters[r]
+		tasks[r].Watch = reporters[r]
 	}
 	defer c.watch.Poll(reporters)()
 	defer watch.ServeLocal(c.watch.Snapshot)()
-	shares, errs := make([]*share, n), make([]error, n)
+	shares, errs := make([]*worker.Share, n), make([]error, n)
 	var wg sync.WaitGroup
 	for r, end := range ends {
 		wg.Go(func() {
-			shares[r], errs[r] = tasks[r].onGoroutine(ctx, end, c.spec.CoresOf(n), k, events)
+			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.spec.CoresOf(n), k, events)
 			if errs[r] != nil {
 				end.Fail(errs[r])
 			}
@@ -46,16 +47,16 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	for _, end := range ends {
 		end.Close()
 	}
-	if err := firstError(errs); err != nil {
+	if err := worker.FirstError(errs); err != nil {
 		return nil, k.close(err)
 	}
 	return shares, k.close(nil)
 }
 
-// onGoroutine trains as the rank of an endpoint.
-func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, k *keeper, events event.Listener) (
-	*share, error) {
-	part, err := t.openPart(end.Rank(), "")
+// onGoroutine does a task as the rank of an endpoint.
+func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper, events event.Listener) (
+	*worker.Share, error) {
+	part, err := t.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,5 +65,5 @@ func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, 
 	if err != nil {
 		return nil, err
 	}
-	return setup.OrShrunk(t.work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
+	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
 }

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/graph"
 	"starling/spec"
+	"starling/worker"
 )
 
 // hostSlots is the host of every worker, from the file of --hosts. Without --listen, the
@@ -35,7 +36,7 @@ func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
 }
 
 // overSSH is the command that runs a worker on its host.
-func (c *clusterRun) overSSH(w *WorkerSpec) (*exec.Cmd, error) {
+func (c *clusterRun) overSSH(w *worker.Spec) (*exec.Cmd, error) {
 	h := c.slots[w.Rank]
 	w.PartDir = h.Dir
 	binary := h.Binary
@@ -45,6 +46,6 @@ func (c *clusterRun) overSSH(w *WorkerSpec) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	args := append([]string{binary}, w.args()...)
+	args := append([]string{binary}, w.Args()...)
 	return cluster.SSH(c.spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
 }

@@ -14,6 +14,7 @@ import (
 	"starling/report"
 	"starling/setup"
 	"starling/spec"
+	"starling/worker"
 )
 
 // Place is package cluster's, for the command.
@@ -79,7 +80,7 @@ const leaveTime = 5 * time.Second
 
 // startOwnWorker starts the worker of rank 0. The coordinator notices how it ends, and asks it
 // to stop.
-func startOwnWorker(ctx context.Context, s *spec.Spec, w *WorkerSpec, events event.Listener) (leave func()) {
+func startOwnWorker(ctx context.Context, s *spec.Spec, w *worker.Spec, events event.Listener) (leave func()) {
 	ctx = context.WithoutCancel(ctx)
 	kill, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -98,7 +99,7 @@ func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Lis
 	if err != nil {
 		return err
 	}
-	w := workerFor(s, at.place.Rank, token)
+	w := worker.For(s, at.place.Rank, token)
 	w.Rendezvous, w.RendezvousJob = at.text, at.place.Job
 	err = supervise(ctx, context.WithoutCancel(ctx), s, w, events)
 	var e *cluster.Exited
@@ -115,17 +116,17 @@ func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Lis
 
 // supervise runs a worker of this task in a process of its own, which can be killed and
 // restarted; but MPI knows only the process that mpirun has started.
-func supervise(ctx, kill context.Context, s *spec.Spec, w *WorkerSpec, events event.Listener) error {
+func supervise(ctx, kill context.Context, s *spec.Spec, w *worker.Spec, events event.Listener) error {
 	if s.Transport == "mpi" {
-		ctx, cancel := stopWith(ctx, kill.Done())
+		ctx, cancel := worker.StopWith(ctx, kill.Done())
 		defer cancel()
-		return Work(ctx, *w, event.Func(func(event.Event) {}))
+		return worker.Run(ctx, *w, event.Func(func(event.Event) {}))
 	}
 	times := 0
 	if s.OnFailure == "restart" {
 		times = mostTries
 	}
-	return cluster.Supervise(ctx, kill, times, w.command, func(line string) {
+	return cluster.Supervise(ctx, kill, times, w.Command, func(line string) {
 		events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", w.Rank, line)})
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/train"
-	"starling/resume"
 	"starling/wire"
 )
 
@@ -21,7 +21,7 @@ import (
 type plannedRun struct {
 	spec   *spec.Spec
 	parts  *setup.Parts
-	from   *resume.Start         // nil: from the beginning
+	from   *resume.Start  // nil: from the beginning
 	counts []*workCounter // of the workers' dry runs; nil: not counted
 }
 

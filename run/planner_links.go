@@ -20,6 +20,7 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/wire"
+	"starling/worker"
 )
 
 // LinkOptions say that the hosts of a run measure the links between them: a process on each joins the plan.
@@ -173,7 +174,7 @@ func (o *PlanOptions) useLinks(known *cost.Known, events event.Listener) {
 }
 
 // JoinLinks measures links with the other workers of the plan at w.Addr.
-func JoinLinks(ctx context.Context, w *WorkerSpec) error {
+func JoinLinks(ctx context.Context, w *worker.Spec) error {
 	m, err := w.Join(ctx)
 	if err != nil {
 		return err
@@ -190,7 +191,7 @@ func JoinLinks(ctx context.Context, w *WorkerSpec) error {
 	return m.Done(body, nil)
 }
 
-func measureAsMember(ctx context.Context, w *WorkerSpec, m *cluster.Member) (*linkReport, error) {
+func measureAsMember(ctx context.Context, w *worker.Spec, m *cluster.Member) (*linkReport, error) {
 	var t linkTask
 	if err := json.Unmarshal(m.Task, &t); err != nil || t.Servers < 1 || t.Timeout < 1 || !(t.Seconds > 0 && t.Seconds < 60) {
 		m.Listener.Close()

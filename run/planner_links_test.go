@@ -9,6 +9,7 @@ import (
 	"starling/cost"
 	"starling/event"
 	"starling/wire"
+	"starling/worker"
 )
 
 // TestTimePairs: every pair that is to be measured has a rate and a delay, told by its lower rank.
@@ -62,7 +63,7 @@ func TestMeasureLinks(t *testing.T) {
 		mu.Unlock()
 		if _, rest, ok := strings.Cut(n.Text, "--join "); ok {
 			for r := range 2 {
-				w := &WorkerSpec{Addr: strings.Fields(rest)[0], Rank: r, Timeout: 20, Heartbeat: 10}
+				w := &worker.Spec{Addr: strings.Fields(rest)[0], Rank: r, Timeout: 20, Heartbeat: 10}
 				go func() { joined <- JoinLinks(context.Background(), w) }()
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"starling/spec"
 	"starling/tensor/cuda"
 	"starling/wire/paths"
+	"starling/worker"
 )
 
 // way is how the runs of a plan compute and send, whatever their strategy.
@@ -29,7 +30,7 @@ type way struct {
 func (p *planner) ways(out *Choices) ([]way, error) {
 	given := way{set: func(*spec.Spec) {}, links: 1}
 	if p.Paths != "" {
-		f, err := planOf(p.Paths)
+		f, err := worker.PlanPaths(p.Paths)
 		if err != nil {
 			return nil, err
 		}

@@ -14,12 +14,13 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/resume"
 	"starling/serve"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
-	"starling/resume"
 	"starling/train"
+	"starling/worker"
 )
 
 // overParts predicts on one worker per part: a process each, which has its part alone.
@@ -103,7 +104,7 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
 	c := &clusterRun{spec: s, parts: setup.PartsOf(dir, book), from: &resume.Start{State: &train.State{Model: t.Weights}},
-		token: []byte(cluster.NewSecret()), infer: &inference{Model: t.Config.Model,
+		token: []byte(cluster.NewSecret()), infer: &worker.Inference{Model: t.Config.Model,
 			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
 	if t.Config.Features != nil {
 		c.infer.Scale = t.Config.Features.Scale
@@ -168,7 +169,7 @@ func gather(c *clusterRun) (width int, all []float32, err error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		rows, err := readRows(inferred(c.infer.Folder, k))
+		rows, err := readRows(worker.InferredFile(c.infer.Folder, k))
 		if err == nil && len(rows) > 0 {
 			width = len(rows) / part.Core()
 			scatter(&all, rows, part.IDs[:part.Core()], int(c.parts.Book.Nodes))

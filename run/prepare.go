@@ -6,11 +6,11 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
-	"starling/resume"
 	"starling/train"
 )
 

@@ -16,11 +16,12 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/watch"
+	"starling/worker"
 )
 
 // runProcesses trains with one process per worker. When one is lost, the others wait for its
 // replacement, and all continue from the newest state.
-func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*share, error) {
+func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	k, err := newKeeper(c, events, stop)
@@ -51,7 +52,7 @@ type recovery struct {
 // does not fail by accident.
 const mostTries = 3
 
-func (r *recovery) train(ctx context.Context) ([]*share, error) {
+func (r *recovery) train(ctx context.Context) ([]*worker.Share, error) {
 	refusals := watch.NewRefusals("", r.events)
 	defer refusals.Close()
 	if err := r.listen(refusals); err != nil {
@@ -74,7 +75,7 @@ func (r *recovery) train(ctx context.Context) ([]*share, error) {
 	for {
 		results, err := r.co.Run(ctx, r.procs)
 		if err == nil {
-			return unpackShares(results)
+			return worker.UnpackShares(results)
 		}
 		if err := r.again(ctx, err); err != nil {
 			r.stopAll(err)
@@ -226,12 +227,12 @@ func (r *recovery) launch() (*cluster.Processes, error) {
 
 // command starts the worker of a rank.
 func (r *recovery) command(rank int) (*exec.Cmd, error) {
-	w := workerFor(&r.run.spec, rank, r.run.token)
+	w := worker.For(&r.run.spec, rank, r.run.token)
 	w.Addr, w.Job = r.co.Addr(), r.job
 	if r.run.slots != nil {
 		return r.run.overSSH(w)
 	}
-	return w.command()
+	return w.Command()
 }
 
 // jobError is the error of a job. What a worker finds wrong that was started anew was right when the run began, and

@@ -11,6 +11,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/spec"
+	"starling/worker"
 )
 
 // rendezvous is where workers find a run that did not start them.
@@ -110,7 +111,7 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 	if c.at.place == nil {
 		return withdraw, nil
 	}
-	w := workerFor(&c.spec, 0, c.token)
+	w := worker.For(&c.spec, 0, c.token)
 	w.Addr, w.Job = addr, job
 	leave := startOwnWorker(ctx, &c.spec, w, events)
 	return func() {

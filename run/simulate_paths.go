@@ -14,6 +14,7 @@ import (
 	"starling/report"
 	"starling/spec"
 	"starling/wire/paths"
+	"starling/worker"
 )
 
 // PathsOptions say which choices of paths are simulated.
@@ -52,7 +53,7 @@ func SimulatePaths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*P
 		rows, err := leo.Simulate(ctx, o.Options, tell)
 		return &PathsTable{rows}, err
 	}
-	plan, err := ReadPathsFile("--file", o.File)
+	plan, err := worker.ReadPathsFile("--file", o.File)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func readTrace(path string, plan *paths.Plan) (paths.Trace, *paths.Plan, error) 
 	if err == nil && len(trace) == 0 {
 		return nil, nil, &graph.InputError{File: path, Found: "no requests", Want: "at least one"}
 	}
-	return trace, plan, pathsMistake(path, err)
+	return trace, plan, worker.PathsMistake(path, err)
 }
 
 // JSON writes the rows.

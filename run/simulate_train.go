@@ -18,14 +18,15 @@ import (
 	"starling/netsim"
 	"starling/partition"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/watch"
-	"starling/resume"
 	"starling/wire"
+	"starling/worker"
 )
 
 // SimulateOptions say which strategies train over which simulated network.
@@ -127,7 +128,7 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 	}
 	defer s.parts.Remove()
 	began := time.Now()
-	var shares []*share
+	var shares []*worker.Share
 	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
 		shares, err = s.train(ctx, ends, events)
 		return err
@@ -135,7 +136,7 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 	if err != nil {
 		return err
 	}
-	r, err := joinShares(shares)
+	r, err := worker.JoinShares(shares)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (s *simulation) run() *clusterRun { return &clusterRun{spec: s.spec, parts:
 
 // checkSkipped refuses strategies that send what depends on the numbers.
 func (s *simulation) checkSkipped() error {
-	part, err := s.run().task().openPart(0, "")
+	part, err := s.run().task().OpenPart(0, "")
 	if err != nil {
 		return err
 	}
@@ -305,8 +306,8 @@ func (o *SimulateOptions) rates() (cost.Compute, error) {
 }
 
 // train is the workers, one goroutine each. It runs in virtual time.
-func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events event.Listener) ([]*share, error) {
-	shares, errs := make([]*share, len(ends)), make([]error, len(ends))
+func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events event.Listener) ([]*worker.Share, error) {
+	shares, errs := make([]*worker.Share, len(ends)), make([]error, len(ends))
 	var wg sync.WaitGroup
 	for r, end := range ends {
 		wg.Go(func() {
@@ -316,12 +317,12 @@ func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events eve
 		})
 	}
 	wg.Wait()
-	return shares, firstError(errs)
+	return shares, worker.FirstError(errs)
 }
 
 // worker trains as the rank of an endpoint.
-func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*share, error) {
-	part, err := s.run().task().openPart(end.Rank(), "")
+func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*worker.Share, error) {
+	part, err := s.run().task().OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -334,14 +335,14 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
-	r, err := train.Worker(ctx, dev, part, end, peers, opt, event.All(m, ownEvents(end.Rank(), events)))
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, event.All(m, worker.OwnEvents(end.Rank(), events)))
 	if err != nil {
 		return nil, err
 	}
-	return &share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+	return &worker.Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
 		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, Threads: 1,
 		Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
-		Traffic: report.NewTraffic(plannedBytes(nil, r), end.Ledger().SentBytes()), best: r.Best}, nil
+		Traffic: report.NewTraffic(worker.PlannedBytes(nil, r), end.Ledger().SentBytes()), Best: r.Best}, nil
 }
 
 // device is that of a worker: it computes on one thread, or not at all, and takes virtual time.

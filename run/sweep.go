@@ -15,8 +15,8 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/report"
-	"starling/setup"
 	"starling/resume"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -216,9 +216,9 @@ func (e *endedRun) identify(s spec.Spec) error {
 
 // sweepFile is the contents of the file.
 type sweepFile struct {
-	Run    resume.Saved       `json:"run"`
-	Epochs int         `json:"epochs"`
-	Result *report.Run `json:"result"`
+	Run    resume.Saved `json:"run"`
+	Epochs int          `json:"epochs"`
+	Result *report.Run  `json:"result"`
 }
 
 func (e *endedRun) write(r *report.Run) error {

@@ -9,11 +9,11 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
-	"starling/resume"
 	"starling/train/mini"
 )
 

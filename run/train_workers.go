@@ -9,6 +9,7 @@ import (
 	"starling/report"
 	"starling/resume"
 	"starling/spec"
+	"starling/worker"
 )
 
 // trainCluster runs s on several workers, as Train does on one.
@@ -37,7 +38,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event
 	if shares == nil {
 		return nil, errors.Join(lost, finish())
 	}
-	r, err := joinShares(shares)
+	r, err := worker.JoinShares(shares)
 	if err != nil || lost != nil && r.Reason == "interrupted" && ctx.Err() == nil { // by the full disk
 		return nil, errors.Join(err, lost, finish())
 	}

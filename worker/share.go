@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"encoding/json"
@@ -10,21 +10,21 @@ import (
 	"starling/cluster"
 	"starling/nn"
 	"starling/report"
+	"starling/resume"
 	"starling/train"
 	"starling/watch"
-	"starling/resume"
 	"starling/wire"
 )
 
-// unpackShares reads what the workers ended with; the first sends weights too.
-func unpackShares(results []cluster.Result) (shares []*share, err error) {
+// UnpackShares reads what the workers ended with; the first sends weights too.
+func UnpackShares(results []cluster.Result) (shares []*Share, err error) {
 	for _, r := range results {
-		s := &share{}
+		s := &Share{}
 		if err := json.Unmarshal(r.Body, s); err != nil {
 			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
 		}
 		if len(r.Blob) > 0 {
-			if s.best, err = resume.UnpackTensors(r.Blob); err != nil {
+			if s.Best, err = resume.UnpackTensors(r.Blob); err != nil {
 				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
 			}
 		}
@@ -33,9 +33,9 @@ func unpackShares(results []cluster.Result) (shares []*share, err error) {
 	return shares, nil
 }
 
-// share is what one worker ended with.
-type share struct {
-	History    resume.History          `json:"history"`
+// Share is what one worker ended with.
+type Share struct {
+	History    resume.History   `json:"history"`
 	Metric     string           `json:"metric"`
 	Reason     string           `json:"reason"`
 	Val        report.Number    `json:"val"`
@@ -53,11 +53,11 @@ type share struct {
 
 	Explainer train.ExplainerUse `json:"explainer"`
 
-	best []nn.Tensor
+	Best []nn.Tensor `json:"-"` // sent beside it
 }
 
-// joinShares joins what the workers ended with. They must agree on all that was all-reduced.
-func joinShares(shares []*share) (*train.Result, error) {
+// JoinShares joins what the workers ended with. They must agree on all that was all-reduced.
+func JoinShares(shares []*Share) (*train.Result, error) {
 	first := shares[0]
 	for r, s := range shares {
 		if !s.agrees(first) {
@@ -67,21 +67,21 @@ func joinShares(shares []*share) (*train.Result, error) {
 		}
 	}
 	out := &train.Result{History: first.History.Floats(), Metric: first.Metric, Reason: first.Reason,
-		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.best}
+		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.Best}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
 	}
 	return out, nil
 }
 
-func (s *share) agrees(o *share) bool {
+func (s *Share) agrees(o *Share) bool {
 	same := func(a, b report.Number) bool { return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) }
 	return s.Reason == o.Reason && s.History.BestEpoch == o.History.BestEpoch &&
 		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }
 
-// firstError is the error that caused those of the other ranks.
-func firstError(errs []error) error {
+// FirstError is the error that caused those of the other ranks.
+func FirstError(errs []error) error {
 	var any error
 	for r, err := range errs {
 		switch f, told := errors.AsType[*wire.Failure](err); {

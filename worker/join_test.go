@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/graph"
 	"starling/internal/testdeadline"
 	"starling/internal/version"
 )
@@ -34,13 +35,14 @@ func TestRankTaken(t *testing.T) {
 	ends := make(chan error, 2) // one of the two joins, and waits for a rank 1
 	for range 2 {
 		go func() {
-			w := WorkerSpec{Addr: co.Addr(), Rank: 0, Token: []byte("secret"), Timeout: 60, Heartbeat: 2}
+			w := Spec{Addr: co.Addr(), Rank: 0, Token: []byte("secret"), Timeout: 60, Heartbeat: 2}
 			_, err := w.Join(ctx)
 			ends <- err
 		}()
 	}
 	err = testdeadline.Receive(t, ends, "the second worker")
-	if !isMistake(err, "--rank") || !isMistake(err, "rank 0 has joined already") {
+	if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "--rank") ||
+		!strings.Contains(err.Error(), "rank 0 has joined already") {
 		t.Error(err)
 	}
 	// For two heartbeats, with pauses of 0.1, 0.2, 0.4, 0.8, 1.6 and 2 s, however slow the machine is.
@@ -65,9 +67,10 @@ func TestJobHasEnded(t *testing.T) {
 		defer close(over)
 		co.RefuseLate(errors.New("rank 1 was lost"), 2*time.Second)
 	}()
-	w := WorkerSpec{Addr: co.Addr(), Rank: -1, Token: []byte("secret"), Timeout: 60, Heartbeat: 60}
-	if _, err = w.Join(context.Background()); Status(err) != Failure || !strings.Contains(err.Error(), "rank 1 was lost") {
-		t.Errorf("exit status %d: %v", Status(err), err)
+	w := Spec{Addr: co.Addr(), Rank: -1, Token: []byte("secret"), Timeout: 60, Heartbeat: 60}
+	if _, err = w.Join(context.Background()); err == nil || errors.Is(err, graph.ErrInput) ||
+		!strings.Contains(err.Error(), "rank 1 was lost") {
+		t.Error(err)
 	}
 	testdeadline.Receive(t, over, "the coordinator")
 }

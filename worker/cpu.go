@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"time"
@@ -24,8 +24,8 @@ func measureCPU(here int) (end func() cpuUse) {
 	}
 }
 
-// cpuShare is the share of all processors' time that workers used.
-func cpuShare(shares []*share) report.Number {
+// CPUShare is the share of all processors' time that workers used.
+func CPUShare(shares []*Share) report.Number {
 	var used, cores, wall float64
 	for _, s := range shares {
 		used, cores, wall = used+s.CPU.Seconds, cores+s.CPU.Cores, max(wall, s.CPU.Wall)

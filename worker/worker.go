@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/watch"
-	"starling/resume"
 	"starling/wire"
 )
 
-// WorkerSpec is everything a user can say to starling worker.
-type WorkerSpec struct {
+// Spec is everything a user can say to starling worker.
+type Spec struct {
 	Addr, Listen, Job string // of --join, --listen and --job
 	// Rendezvous is where to find the run instead of Addr, with the launcher's RendezvousJob.
 	Rendezvous, RendezvousJob string
@@ -43,25 +43,25 @@ type WorkerSpec struct {
 	byHand bool // it is not restarted by the run
 }
 
-// workerFor is a worker of this run; how it joins is not set yet.
-func workerFor(s *spec.Spec, rank int, token []byte) *WorkerSpec {
-	return &WorkerSpec{Rank: rank, Token: token, TLS: s.TLS, Insecure: s.Insecure, Timeout: s.Timeout,
+// For is a worker of this run; how it joins is not set yet.
+func For(s *spec.Spec, rank int, token []byte) *Spec {
+	return &Spec{Rank: rank, Token: token, TLS: s.TLS, Insecure: s.Insecure, Timeout: s.Timeout,
 		Heartbeat: s.Heartbeat}
 }
 
-// command runs the worker on this host.
-func (w *WorkerSpec) command() (*exec.Cmd, error) {
+// Command runs the worker on this host.
+func (w *Spec) Command() (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, w.args()...)
+	cmd := exec.Command(self, w.Args()...)
 	cmd.Env = append(os.Environ(), spec.TokenVariable+"="+string(w.Token))
 	return cmd, nil
 }
 
-// args are w on a command line, without the token, which must stay secret.
-func (w *WorkerSpec) args() []string {
+// Args are w on a command line, without the token, which must stay secret.
+func (w *Spec) Args() []string {
 	args := []string{"worker", "--rank", fmt.Sprint(w.Rank), "--timeout", fmt.Sprint(w.Timeout),
 		"--heartbeat", fmt.Sprint(w.Heartbeat), "--quiet"}
 	for _, f := range []struct{ flag, value string }{
@@ -78,9 +78,9 @@ func (w *WorkerSpec) args() []string {
 	return args
 }
 
-// Work joins a run and trains as one of its workers, again when another worker was lost, or the
+// Run joins a run and trains as one of its workers, again when another worker was lost, or the
 // coordinator was restarted. Its events go to the run's coordinator.
-func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
+func Run(ctx context.Context, w Spec, events event.Listener) error {
 	defer setup.LimitGarbage()()
 	if err := w.complete(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	}
 }
 
-func (w *WorkerSpec) complete() (err error) {
+func (w *Spec) complete() (err error) {
 	w.byHand = w.Job == ""
 	for addr := range strings.SplitSeq(w.Addr, ",") { // alternatives
 		if _, _, err := net.SplitHostPort(addr); err != nil && w.Addr != "" {
@@ -117,10 +117,10 @@ func (w *WorkerSpec) complete() (err error) {
 	return nil
 }
 
-func (w *WorkerSpec) timeout() time.Duration { return time.Duration(w.Timeout) * time.Second }
+func (w *Spec) timeout() time.Duration { return time.Duration(w.Timeout) * time.Second }
 
 // once joins and trains, and reports whether to join again.
-func (w *WorkerSpec) once(ctx context.Context, events event.Listener) (again bool, err error) {
+func (w *Spec) once(ctx context.Context, events event.Listener) (again bool, err error) {
 	m, err := w.findAndJoin(ctx)
 	if err != nil {
 		return false, err
@@ -142,8 +142,8 @@ func (w *WorkerSpec) once(ctx context.Context, events event.Listener) (again boo
 }
 
 // work trains and packs the result.
-func (w *WorkerSpec) work(ctx context.Context, m *cluster.Member) (body, blob []byte, err error) {
-	var t task
+func (w *Spec) work(ctx context.Context, m *cluster.Member) (body, blob []byte, err error) {
+	var t Task
 	if err := json.Unmarshal(m.Task, &t); err != nil {
 		m.Listener.Close()
 		return nil, nil, fmt.Errorf("the job's task is invalid: %w", err)
@@ -153,7 +153,7 @@ func (w *WorkerSpec) work(ctx context.Context, m *cluster.Member) (body, blob []
 		return nil, nil, err
 	}
 	if m.Rank == 0 && t.Spec.Out != "" {
-		best, err := resume.PackTensors(s.best, nil)
+		best, err := resume.PackTensors(s.Best, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -166,8 +166,8 @@ func (w *WorkerSpec) work(ctx context.Context, m *cluster.Member) (body, blob []
 }
 
 // train opens the part, connects with the other workers and trains.
-func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*share, error) {
-	part, err := t.openPart(m.Rank, w.PartDir)
+func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, error) {
+	part, err := t.OpenPart(m.Rank, w.PartDir)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
@@ -187,15 +187,15 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	}
 	defer end.Close()
 	var metrics *watch.MetricsServer
-	if t.watch, metrics, err = w.watched(m, t, end); err != nil {
+	if t.Watch, metrics, err = w.watched(m, t, end); err != nil {
 		return nil, err
 	}
 	defer metrics.Close()
 	defer failWithJob(m, end)()
-	ctx, cancel := stopWith(ctx, m.Stopped())
+	ctx, cancel := StopWith(ctx, m.Stopped())
 	defer cancel()
 	t.here = m.Here()
-	return setup.OrShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, resume.SendState(m.Rank, m.Keep), t.forwarded(m)))(m)
+	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.CoresOf(t.here), from, resume.SendState(m.Rank, m.Keep), t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.
@@ -212,7 +212,7 @@ func failWithJob(m *cluster.Member, end wire.Endpoint) (stop func()) {
 }
 
 // forwarded are the events for the coordinator: spans only if there is a timeline.
-func (t *task) forwarded(m *cluster.Member) event.Listener {
+func (t *Task) forwarded(m *cluster.Member) event.Listener {
 	return event.Func(func(e event.Event) {
 		if _, span := e.(event.Span); !span || t.Spec.Trace != "" {
 			m.On(e)
@@ -220,8 +220,8 @@ func (t *task) forwarded(m *cluster.Member) event.Listener {
 	})
 }
 
-// stopWith is ctx, ended also by stop.
-func stopWith(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+// StopWith is ctx, ended also by stop.
+func StopWith(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -234,7 +234,7 @@ func stopWith(ctx context.Context, stop <-chan struct{}) (context.Context, conte
 }
 
 // watched makes a worker report to the run, and serve its own metrics if that is asked for.
-func (w *WorkerSpec) watched(m *cluster.Member, t *task, end wire.Endpoint) (
+func (w *Spec) watched(m *cluster.Member, t *Task, end wire.Endpoint) (
 	*watch.Reporter, *watch.MetricsServer, error) {
 	r := watch.NewReporter(m.Rank, end)
 	m.Report(r.Status)

@@ -1,6 +1,7 @@
-package run
+package worker
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -19,12 +20,10 @@ import (
 	"starling/wire/paths"
 )
 
-// twoLoopbacks describes two paths of this host, and where segments are recorded.
-func twoLoopbacks(record string) *paths.File {
-	f := paths.Attached([]paths.Attachment{{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Rate: 125e6, Latency: 1e-4},
+// twoLoopbacks describes two paths of this host.
+func twoLoopbacks() *paths.File {
+	return paths.Attached([]paths.Attachment{{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Rate: 125e6, Latency: 1e-4},
 		{Prefix: netip.MustParsePrefix("127.0.0.2/32"), Rate: 125e6, Latency: 1e-4}})
-	f.Record = record
-	return f
 }
 
 // exchanged is how many bytes of segments a rank has sent by its paths, when 4 MiB were exchanged with the other.
@@ -50,11 +49,11 @@ func exchanged(t *testing.T, id *cluster.Identity, sameHost bool) (sum [2]int) {
 	joined := make(chan error)
 	for i := range ends {
 		file := filepath.Join(folder, fmt.Sprint(i, ".yaml"))
-		text := "record: " + filepath.Join(folder, fmt.Sprint("record", i)) + "\n" + twoLoopbacks("").YAML()
+		text := "record: " + filepath.Join(folder, fmt.Sprint("record", i)) + "\n" + twoLoopbacks().YAML()
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w := &WorkerSpec{id: id}
+		w := &Spec{id: id}
 		cfg := wire.Config{Options: wire.DefaultOptions(), Rank: i, Size: 2, Job: t.Name(), Addrs: addrs, HostIDs: hosts}
 		if err := w.severalPaths(&cfg, listeners[i], file); err != nil {
 			t.Skip("no second loopback address:", err)
@@ -99,8 +98,13 @@ func exchanged(t *testing.T, id *cluster.Identity, sameHost bool) (sum [2]int) {
 // recordedBytes adds up the segments of a record.
 func recordedBytes(t *testing.T, file string) (sum int) {
 	t.Helper()
-	trace, _, err := readTrace(file, paths.NewPlan(twoLoopbacks("")))
-	if err != nil && !strings.Contains(err.Error(), "no requests") {
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	trace, err := paths.ReadTrace(bufio.NewReader(f), paths.Segments(paths.NewPlan(twoLoopbacks())))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range trace {
@@ -144,55 +148,6 @@ func TestPathsRefuseMPI(t *testing.T) {
 	s.Transport, s.Paths = "mpi", "auto"
 	err := s.Validate()
 	if err == nil || !strings.Contains(err.Error(), "--paths") || !strings.Contains(err.Error(), "mpi") {
-		t.Errorf("%v", err)
-	}
-}
-
-// TestProbeBetweenHosts: one side answers, the other finds a rate and a round trip for each path that both have; who
-// does not know the token learns nothing.
-func TestProbeBetweenHosts(t *testing.T) {
-	t.Parallel()
-	answerer := &prober{ProbeOptions: ProbeOptions{Token: []byte("secret"), Timeout: 60}, file: twoLoopbacks("")}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answered := make(chan error, 1)
-	go func() { answered <- answerer.answer(t.Context(), l) }()
-	ask := func(token string) (string, error) {
-		file := twoLoopbacks("")
-		file.Paths = file.Paths[1:] // it is in one of the networks only
-		p := &prober{ProbeOptions: ProbeOptions{Token: []byte(token), Timeout: 60, Peer: l.Addr().String()}, file: file}
-		return p.measure(t.Context())
-	}
-	if _, err := ask("guess"); err == nil || !strings.Contains(err.Error(), "token") {
-		t.Errorf("with a wrong token: %v", err)
-	}
-	text, err := ask("secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := paths.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Paths) != 1 || f.Paths[0].Address != "127.0.0.2/32" || f.Hardware.Links[0].Bandwidth <= 0 ||
-		f.Hardware.Network[0].Latency <= 0 {
-		t.Errorf("found %s", text)
-	}
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
-}
-
-// TestProbeWantsASecret: beyond loopback a host does not answer without one.
-func TestProbeWantsASecret(t *testing.T) {
-	t.Parallel()
-	f, err := paths.Auto()
-	if err != nil {
-		t.Skip("no network beyond 127.0.0.1")
-	}
-	if _, err := newProber(ProbeOptions{Timeout: 60}, f); err == nil || !strings.Contains(err.Error(), "--token-file") {
 		t.Errorf("%v", err)
 	}
 }

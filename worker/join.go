@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 
 // findAndJoin finds the run and joins it. The entry at the rendezvous may be of a run that has
 // ended, or of another: then the next entry is tried.
-func (w *WorkerSpec) findAndJoin(ctx context.Context) (*cluster.Member, error) {
+func (w *Spec) findAndJoin(ctx context.Context) (*cluster.Member, error) {
 	if w.at == nil {
 		return w.Join(ctx)
 	}
@@ -50,7 +50,7 @@ func (w *WorkerSpec) findAndJoin(ctx context.Context) (*cluster.Member, error) {
 }
 
 // joinUntilAnother joins the run of an entry, until another entry replaces it.
-func (w *WorkerSpec) joinUntilAnother(ctx context.Context, e cluster.Entry) (*cluster.Member, error) {
+func (w *Spec) joinUntilAnother(ctx context.Context, e cluster.Entry) (*cluster.Member, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -71,7 +71,7 @@ func (w *WorkerSpec) joinUntilAnother(ctx context.Context, e cluster.Entry) (*cl
 }
 
 // Join joins the run at w.Addr.
-func (w *WorkerSpec) Join(ctx context.Context) (*cluster.Member, error) {
+func (w *Spec) Join(ctx context.Context) (*cluster.Member, error) {
 	if w.Addr == "" {
 		return nil, spec.Mistake("--join", "nothing", "the address that starling train shows", "")
 	}
@@ -107,7 +107,7 @@ func (w *WorkerSpec) Join(ctx context.Context) (*cluster.Member, error) {
 }
 
 // joinWithRetries joins, again while that may help, less and less often.
-func (w *WorkerSpec) joinWithRetries(ctx context.Context, in cluster.JoinRequest) (*cluster.Member, error) {
+func (w *Spec) joinWithRetries(ctx context.Context, in cluster.JoinRequest) (*cluster.Member, error) {
 	start := time.Now()
 	for tries := 0; ; tries++ {
 		m, err := cluster.Join(ctx, in)
@@ -137,7 +137,7 @@ func pause(err error, tries int) time.Duration {
 // the worker before it may not have been noticed yet. A job that closes the connection is
 // between two starts, or its coordinator dies and may be restarted, or it closes this one among
 // a flood of others.
-func (w *WorkerSpec) retryFor(err error, in cluster.JoinRequest) time.Duration {
+func (w *Spec) retryFor(err error, in cluster.JoinRequest) time.Duration {
 	var refused *cluster.Refused
 	lost := errors.Is(err, cluster.ErrLost)
 	closed := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
@@ -152,7 +152,7 @@ func (w *WorkerSpec) retryFor(err error, in cluster.JoinRequest) time.Duration {
 }
 
 // Connect connects with the other workers of a job over a transport.
-func (w *WorkerSpec) Connect(ctx context.Context, m *cluster.Member, transport string, timeout time.Duration) (
+func (w *Spec) Connect(ctx context.Context, m *cluster.Member, transport string, timeout time.Duration) (
 	wire.Endpoint, error) {
 	s := spec.Spec{Timeout: int(timeout / time.Second), Transport: transport, Paths: w.Paths}
 	return w.connect(ctx, m, &s, nil)
@@ -160,12 +160,12 @@ func (w *WorkerSpec) Connect(ctx context.Context, m *cluster.Member, transport s
 
 // connect connects with the other workers of a job. refused, if set, is told of
 // unauthenticated peers.
-func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (
+func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (
 	wire.Endpoint, error) {
 	if s.Transport != "mpi" { // which was not measured with it
 		limitProcessors(m, s.CoresOf(m.Here()))
 	}
-	cfg, err := w.wireConfig(m, s)
+	cfg, err := w.WireConfig(m, s)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
@@ -188,8 +188,14 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spe
 	return wire.Join(ctx, cfg)
 }
 
-// wireConfig is how a member of a job connects with its peers.
-func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
+// WireConfig is how a member of a job connects with its peers.
+func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
+	if w.id == nil {
+		var err error
+		if w.id, err = spec.Identity(w.TLS); err != nil {
+			return wire.Config{}, err
+		}
+	}
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.Order = setup.Timeout(s), coflow.OrderNamed(s.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),

@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -10,32 +10,32 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/report"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
 	"starling/watch"
-	"starling/resume"
 	"starling/wire"
 )
 
-// task is what every worker of a run is told, beside its rank.
-type task struct {
-	Spec  spec.Spec   `json:"spec"`
-	Data  graph.Meta  `json:"data"`
-	Parts string      `json:"parts"` // the partition's folder
-	ID    string      `json:"id"`    // and its id
+// Task is what every worker of a run is told, beside its rank.
+type Task struct {
+	Spec  spec.Spec           `json:"spec"`
+	Data  graph.Meta          `json:"data"`
+	Parts string              `json:"parts"` // the partition's folder
+	ID    string              `json:"id"`    // and its id
 	From  *resume.StateHeader `json:"from,omitempty"`
-	Infer *inference  `json:"infer,omitempty"` // nil: it trains
+	Infer *Inference          `json:"infer,omitempty"` // nil: it trains
 
-	watch *watch.Reporter // of this worker
+	Watch *watch.Reporter `json:"-"` // of this worker
 	here  int             // workers on this host, each a process; 0: all in this one
 }
 
-// work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
+// Work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
-func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
-	keep func(*train.State) error, events event.Listener) (_ *share, err error) {
+func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
+	keep func(*train.State) error, events event.Listener) (_ *Share, err error) {
 	defer setup.DeviceFailure(&err)
 	if t.Infer != nil {
 		return t.infer(ctx, part, end, threads, from)
@@ -53,9 +53,9 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	}
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())
-	events = event.All(m, t.watch, event.Func(freeAfterPreparation), ownEvents(end.Rank(), events))
+	events = event.All(m, t.Watch, event.Func(freeAfterPreparation), OwnEvents(end.Rank(), events))
 	if midway, last := resume.SavesState(&s); midway || last {
-		opt.Save, opt.MidwayOnly = t.watch.Saving(keep), !last
+		opt.Save, opt.MidwayOnly = t.Watch.Saving(keep), !last
 		opt.SaveEvery, opt.SaveSteps = resume.SaveEvery(&s)
 	}
 	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
@@ -74,14 +74,14 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err := collective.Part(context.WithoutCancel(ctx), dev, end); err != nil {
 		return nil, err
 	}
-	return &share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
 		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
 		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(), Explainer: r.Explainer,
-		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), best: r.Best}, nil
+		Traffic: report.NewTraffic(PlannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}, nil
 }
 
-// plannedBytes is what the plan says that a run sends which went as r did.
-func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
+// PlannedBytes is what the plan says that a run sends which went as r did.
+func PlannedBytes(from *train.State, r *train.Result) wire.Bytes {
 	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
 	if from != nil {
 		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
@@ -101,9 +101,9 @@ func freeAfterPreparation(e event.Event) {
 	}
 }
 
-// ownEvents is the listener of a rank: rank 0 tells what is the same on all, the others only
+// OwnEvents is the listener of a rank: rank 0 tells what is the same on all, the others only
 // what is their own.
-func ownEvents(rank int, events event.Listener) event.Listener {
+func OwnEvents(rank int, events event.Listener) event.Listener {
 	return event.Func(func(e event.Event) {
 		switch x := e.(type) {
 		case event.Span:
@@ -119,9 +119,9 @@ func ownEvents(rank int, events event.Listener) event.Listener {
 	})
 }
 
-// openPart maps the part of a rank: in the run's partition or, if dir is given, in a partition
+// OpenPart maps the part of a rank: in the run's partition or, if dir is given, in a partition
 // there, a folder of some parts, or the folder of the part itself.
-func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) {
+func (t *Task) OpenPart(rank int, dir string) (part *partition.Part, err error) {
 	if dir == "" {
 		dir = t.Parts
 	}

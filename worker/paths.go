@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 )
 
 // severalPaths makes the connections with peers use every path of --paths.
-func (w *WorkerSpec) severalPaths(cfg *wire.Config, base net.Listener, from string) error {
-	plan, err := planOf(from)
+func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string) error {
+	plan, err := PlanPaths(from)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (w *WorkerSpec) severalPaths(cfg *wire.Config, base net.Listener, from stri
 	return nil
 }
 
-// planOf is the plan of --paths: of a file, or of what this host has.
-func planOf(from string) (*paths.Plan, error) {
+// PlanPaths is the plan of --paths: of a file, or of what this host has.
+func PlanPaths(from string) (*paths.Plan, error) {
 	if from != "auto" {
 		return ReadPathsFile("--paths", from)
 	}
@@ -51,12 +51,12 @@ func planOf(from string) (*paths.Plan, error) {
 	return paths.NewPlan(f), nil
 }
 
-// checkPaths refuses a file of --paths before workers start.
-func checkPaths(s *spec.Spec) error {
+// CheckPaths refuses a file of --paths before workers start.
+func CheckPaths(s *spec.Spec) error {
 	if s.Paths == "" {
 		return nil
 	}
-	_, err := planOf(s.Paths)
+	_, err := PlanPaths(s.Paths)
 	return err
 }
 
@@ -69,13 +69,13 @@ func ReadPathsFile(flag, path string) (*paths.Plan, error) {
 	}
 	f, err := paths.Parse(text)
 	if err != nil {
-		return nil, pathsMistake(path, err)
+		return nil, PathsMistake(path, err)
 	}
 	return paths.NewPlan(f), nil
 }
 
-// pathsMistake is an error of a file as that of a user.
-func pathsMistake(path string, err error) error {
+// PathsMistake is an error of a file as that of a user.
+func PathsMistake(path string, err error) error {
 	var e *paths.Error
 	if !errors.As(err, &e) {
 		return err

@@ -1,4 +1,4 @@
-package run
+package worker
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"starling/wire"
 )
 
-// inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
+// Inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
 // vertices layer by layer and writes them, in the order of its part, to a file of the folder.
-type inference struct {
+type Inference struct {
 	Model        nn.Config    `json:"model"`
 	RowNormalize bool         `json:"row_normalize"`
 	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
@@ -27,14 +27,14 @@ type inference struct {
 	Folder       string       `json:"folder"`
 }
 
-// inferred is the file of a worker's rows.
-func inferred(folder string, rank int) string {
+// InferredFile is the file of a worker's rows.
+func InferredFile(folder string, rank int) string {
 	return filepath.Join(folder, fmt.Sprintf("rows-%d", rank))
 }
 
 // infer is a worker's share of a prediction.
-func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
-	*share, error) {
+func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
+	*Share, error) {
 	s := t.Spec
 	s.Threads = threads
 	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
@@ -58,7 +58,7 @@ func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	}
 	list := make([]float32, rows.Rows*rows.Cols)
 	dev.Download(list, rows)
-	return &share{}, disk.Write(inferred(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
+	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, list)
 	})
 }
