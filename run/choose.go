@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"starling/event"
+	"starling/plan"
 	"starling/spec"
 	"starling/train"
 )
@@ -13,7 +14,7 @@ import (
 // started for that, and a run that is resumed has its choice.
 func withChoice(ctx context.Context, c *clusterRun) (spec.Spec, error) {
 	s := c.spec
-	if needed, err := c.planned().chooses(); !needed || err != nil || c.from != nil || s.NoLaunch || s.Hosts != "" {
+	if needed, err := c.planned().Chooses(); !needed || err != nil || c.from != nil || s.NoLaunch || s.Hosts != "" {
 		return s, err
 	}
 	r, err := trainCluster(ctx, measuring(s), nil, event.All())
@@ -37,7 +38,7 @@ func measuring(s spec.Spec) spec.Spec {
 }
 
 // dryRunCluster is the spec of a run of several workers, completed, and its plan.
-func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
+func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
 	c, err := prepareCluster(context.Background(), s, nil, events)
 	if err != nil {
 		return s, nil, err
@@ -51,7 +52,7 @@ func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error)
 		c.spec, c.plans = with, nil
 	}
 	if c.plans == nil {
-		c.plans, err = c.planned().plan(events)
+		c.plans, err = c.planned().Plan(events)
 	}
 	return c.spec, c.plans, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/event"
+	"starling/plan"
 	"starling/report"
 	"starling/resume"
 	"starling/setup"
@@ -20,7 +21,7 @@ import (
 type clusterRun struct {
 	spec  spec.Spec
 	parts *setup.Parts
-	plans *Plan         // nil: the workers are on other hosts
+	plans *plan.Plan    // nil: the workers are on other hosts
 	from  *resume.Start // nil: from the beginning
 	token []byte
 	id    *cluster.Identity
@@ -76,7 +77,7 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 			return err
 		}
 	}
-	if err := c.planned().batchIfTooLarge(events); err != nil {
+	if err := c.planned().BatchIfTooLarge(events); err != nil {
 		return err
 	}
 	if c.from, err = resume.StartOf(s, func() resume.Identity { return resume.PartsIdentity(c.parts) }, &c.parts.Meta, events); err != nil {
@@ -87,21 +88,21 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 		_, err = s.Options(&c.parts.Meta)
 		return err
 	}
-	if c.plans, err = c.planned().plan(events); err != nil {
+	if c.plans, err = c.planned().Plan(events); err != nil {
 		return err
 	}
 	if err := setup.CheckDiskRoom(s, c.plans.Parameters); err != nil {
 		return err
 	}
-	if err := chooseDevice(s, c.plans, nil, events); err != nil || s.OnCard() {
+	if err := plan.ChooseDevice(s, c.plans, nil, events); err != nil || s.OnCard() {
 		return err
 	}
-	return workersFit(s, c.plans, tensor.MemoryFree())
+	return plan.WorkersFit(s, c.plans, tensor.MemoryFree())
 }
 
 // planned is the run as far as plans are of it.
-func (c *clusterRun) planned() *plannedRun {
-	return &plannedRun{spec: &c.spec, parts: c.parts, from: c.from}
+func (c *clusterRun) planned() *plan.Run {
+	return &plan.Run{Spec: &c.spec, Parts: c.parts, From: c.from}
 }
 
 // workerToken is the secret that workers share. Workers that this run starts get a new one; others

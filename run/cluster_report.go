@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"starling/plan"
 	"starling/report"
 	"starling/train"
 	"starling/watch"
@@ -13,7 +14,7 @@ import (
 func (c *clusterRun) report(shares []*worker.Share, r *train.Result, took time.Duration) *report.Run {
 	p := c.plans
 	if p == nil {
-		p = &Plan{}
+		p = &plan.Plan{}
 	}
 	out := newReport(&c.spec, &c.parts.Meta, p, r)
 	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads

@@ -7,6 +7,7 @@ import (
 	"starling/event"
 	"starling/fetch"
 	"starling/internal/version"
+	"starling/plan"
 	"starling/watch"
 	"starling/worker"
 )
@@ -43,3 +44,25 @@ type WorkerSpec = worker.Spec
 func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	return worker.Run(ctx, w, events)
 }
+
+// PlanOptions say what to plan for, WhatIfOptions which graph and cluster there are not yet.
+type (
+	PlanOptions   = plan.Options
+	WhatIfOptions = plan.WhatIfOptions
+)
+
+// DefaultPlan is a plan without any flag.
+func DefaultPlan() PlanOptions { return plan.Default() }
+
+// PlanChoices predicts what every strategy and its options would take, and ranks them.
+func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*plan.Choices, error) {
+	return plan.Choose(ctx, o, events)
+}
+
+// PlanWhatIf plans for a graph that is not at hand.
+func PlanWhatIf(o WhatIfOptions, events event.Listener) (*plan.WhatIfPlan, error) {
+	return plan.WhatIf(o, events)
+}
+
+// JoinLinks measures links with the other workers of a plan.
+func JoinLinks(ctx context.Context, w *WorkerSpec) error { return plan.JoinLinks(ctx, w) }

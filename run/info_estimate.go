@@ -9,6 +9,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/plan"
 	"starling/report"
 	"starling/setup"
 	"starling/spec"
@@ -49,11 +50,11 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	s.ForData(&d.Meta, simd.Best().String())
 	part, share := thinned(d)
 	e := &Estimate{Settings: fmt.Sprintf("%s, %s, hidden %d, %s, %s", s.Model, event.Counted(s.Layers, "layer"), s.Hidden, s.DType, event.Counted(s.Epochs, "epoch")), Available: tensor.MemoryFree()}
-	p, err := plan(&s, d)
+	p, err := plan.Alone(&s, d)
 	if err != nil {
 		return nil, err
 	}
-	e.Memory, e.Mapped, e.OnCard = p.Needed(), p.Mapped, p.onCard(&s)
+	e.Memory, e.Mapped, e.OnCard = p.Needed(), p.Mapped, p.OnGPU(&s)
 	e.Cards, _ = cuda.Cards() // none: starling devices says why
 	if e.EpochSeconds, err = timeEpochs(ctx, s, part); err != nil {
 		return nil, err

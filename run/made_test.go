@@ -10,12 +10,13 @@ import (
 
 	"starling/internal/version"
 	"starling/report"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestResultsSayHowTheyWereMade: a result and a comparison have every setting, version, date and machine.
 func TestResultsSayHowTheyWereMade(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Hidden, s.Seed = 12, 77
 	all := strings.Count(s.String(), "\n")
 	check := func(what string, v any) {

@@ -13,8 +13,10 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/plan"
 	"starling/report"
 	"starling/setup"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -23,7 +25,7 @@ func pairSpecs(dir string) map[string]spec.Spec {
 	list := map[string]spec.Spec{}
 	for _, task := range []string{nn.TaskLink, nn.TaskUnsupervised} {
 		for _, mode := range []string{"full", "mini"} {
-			s := quick(dir)
+			s := setuptest.Quick(dir)
 			s.Task, s.Mode, s.Model, s.Epochs, s.BatchSize, s.RankNegatives, s.Walks = task, mode, "sage", 6, 200, 10, 1
 			if mode == "full" {
 				s.BatchSize = spec.Default().BatchSize
@@ -40,7 +42,7 @@ func pairSpecs(dir string) map[string]spec.Spec {
 // TestPairsResume: a run of pairs that was stopped ends as one never disturbed, with
 // its measures.
 func TestPairsResume(t *testing.T) {
-	for name, s := range pairSpecs(block(t, nil)) {
+	for name, s := range pairSpecs(setuptest.Block(t, nil)) {
 		want := trained(t, s, nil)
 		if want.Metric != "auc" || want.AUC == nil || want.MRR == nil || len(want.Hits) != 3 || !(*want.MRR > 0) {
 			t.Fatalf("%s: measures %+v", name, want.Measures)
@@ -60,7 +62,7 @@ func TestPairsResume(t *testing.T) {
 
 // TestPairsPlanTellsTheMemory: what is planned is what the device uses.
 func TestPairsPlanTellsTheMemory(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func TestPairsPlanTellsTheMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.CacheFirst = r.CacheFirst
-		p, err := plan(&s, data)
+		p, err := plan.Alone(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +86,7 @@ func TestPairsPlanTellsTheMemory(t *testing.T) {
 
 // TestPairsNeedNoLabels, nor splits.
 func TestPairsNeedNoLabels(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	d, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +108,7 @@ func TestPairsNeedNoLabels(t *testing.T) {
 // TestHeldOutFiles: a run's folder lists the pairs it was measured on, and may be
 // written again.
 func TestHeldOutFiles(t *testing.T) {
-	s := pairSpecs(block(t, nil))["link full"]
+	s := pairSpecs(setuptest.Block(t, nil))["link full"]
 	s.Out, s.Epochs, s.Overwrite = filepath.Join(t.TempDir(), "run"), 1, true
 	for range 2 {
 		trained(t, s, nil)
@@ -126,7 +128,7 @@ func TestHeldOutFiles(t *testing.T) {
 // TestPairsOnWorkers: two workers report what one does, and write the same files; from a partition
 // without labels too.
 func TestPairsOnWorkers(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for name, s := range pairSpecs(dir) {
 		if s.Mode != "mini" {
 			continue
@@ -148,7 +150,7 @@ func TestPairsOnWorkers(t *testing.T) {
 }
 
 func TestPairsRefuse(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for flag, change := range map[string]func(*spec.Spec){
 		"--decoder":        func(s *spec.Spec) { s.Decoder = "dots" },
 		"--negatives":      func(s *spec.Spec) { s.Negatives = "degree:-1" },
@@ -165,7 +167,7 @@ func TestPairsRefuse(t *testing.T) {
 	} {
 		s := pairSpecs(dir)["link full"]
 		change(&s)
-		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
@@ -176,17 +178,17 @@ func TestPairsRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Dataset = cut.Out
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--task") ||
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--task") ||
 		!strings.Contains(err.Error(), "use --mode mini with several") {
 		t.Error(err)
 	}
 	s.Mode, s.Workers, s.Strategy = "mini", 2, "hopgnn"
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--strategy") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--strategy") {
 		t.Error(err)
 	}
 	s = pairSpecs(dir)["unsupervised full"]
 	s.Decoder = "mlp"
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--decoder") {
 		t.Error(err)
 	}
 }
@@ -208,7 +210,7 @@ func TestPairsOfNoEdges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range pairSpecs(dir) {
-		if _, _, err := DryRun(s, nil); !isMistake(err, "no edge between two vertices") {
+		if _, _, err := DryRun(s, nil); !setuptest.IsMistake(err, "no edge between two vertices") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -218,7 +220,7 @@ func TestPairsOfNoEdges(t *testing.T) {
 func TestPairsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, s := range pairSpecs(block(t, nil)) {
+	for name, s := range pairSpecs(setuptest.Block(t, nil)) {
 		if _, err := Train(ctx, s, nil); !errors.Is(err, report.ErrInterrupted) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -228,7 +230,7 @@ func TestPairsInterrupted(t *testing.T) {
 // TestPredictPairs: a pair scores the same either way round, embeddings are as wide as
 // they were asked to be, and what such a model cannot do is refused.
 func TestPredictPairs(t *testing.T) {
-	dir, tmp := block(t, nil), t.TempDir()
+	dir, tmp := setuptest.Block(t, nil), t.TempDir()
 	for _, task := range []string{"link full", "unsupervised full"} {
 		s := pairSpecs(dir)[task]
 		s.Out, s.Embedding, s.Overwrite = filepath.Join(tmp, "run"), 10, true
@@ -264,7 +266,7 @@ func TestPredictPairs(t *testing.T) {
 			if flag == "--what scores" || flag == "ask for embeddings" {
 				o.Out = filepath.Join(tmp, "x.npy")
 			}
-			if _, err := Predict(context.Background(), o); !isMistake(err, flag) {
+			if _, err := Predict(context.Background(), o); !setuptest.IsMistake(err, flag) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}

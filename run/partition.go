@@ -5,6 +5,7 @@ import (
 
 	"starling/event"
 	"starling/partition"
+	"starling/plan"
 	"starling/report"
 	"starling/setup"
 	"starling/spec"
@@ -62,8 +63,8 @@ func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Repor
 		return
 	}
 	t.ForData(&found.Meta, simd.Best().String())
-	c := &plannedRun{spec: &t, parts: found}
-	p, err := c.plan(event.All())
+	c := &plan.Run{Spec: &t, Parts: found}
+	p, err := c.Plan(event.All())
 	if err == nil {
 		r.Plan.Memory = p.Each
 	}

@@ -12,14 +12,15 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestPredictAfterTraining: a model's accuracy is the same after it was written and
 // read, it can be served and exported, and mistakes are named.
 func TestPredictAfterTraining(t *testing.T) {
-	dir := block(t, nil)
-	s := quick(dir)
+	dir := setuptest.Block(t, nil)
+	s := setuptest.Quick(dir)
 	s.Out = filepath.Join(t.TempDir(), "run")
 	report := trained(t, s, nil)
 	out := filepath.Join(t.TempDir(), "labels.npy")

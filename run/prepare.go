@@ -6,6 +6,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/plan"
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
@@ -19,12 +20,12 @@ import (
 type prepared struct {
 	spec spec.Spec
 	data *graph.Dataset
-	plan *Plan
+	plan *plan.Plan
 	from *train.State // nil: from the beginning
 }
 
 // DryRun is the spec completed with defaults, and what the run would need.
-func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
+func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
 	if err := s.Complete(); err != nil {
 		return s, nil, err
 	}
@@ -85,15 +86,15 @@ func (p *prepared) complete(events event.Listener) (err error) {
 		p.from = from.State
 	}
 	s.ForData(&p.data.Meta, simd.Best().String())
-	if p.plan, err = plan(s, p.data); err != nil {
+	if p.plan, err = plan.Alone(s, p.data); err != nil {
 		return err
 	}
 	if err := setup.CheckDiskRoom(s, p.plan.Parameters); err != nil {
 		return err
 	}
-	again := func(other *spec.Spec) (*Plan, error) { return plan(other, p.data) }
-	if err := chooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
+	again := func(other *spec.Spec) (*plan.Plan, error) { return plan.Alone(other, p.data) }
+	if err := plan.ChooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
 		return err
 	}
-	return fitsMemory(s, p.plan, p.data, tensor.MemoryFree())
+	return plan.Fits(s, p.plan, p.data, tensor.MemoryFree())
 }

@@ -5,6 +5,7 @@ import (
 
 	"starling/graph"
 	"starling/internal/version"
+	"starling/plan"
 	"starling/report"
 	"starling/setup"
 	"starling/spec"
@@ -13,7 +14,7 @@ import (
 )
 
 // newReport is the result of a run of one worker, and what all workers of a run have in common.
-func newReport(s *spec.Spec, data *graph.Meta, p *Plan, r *train.Result) *report.Run {
+func newReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *report.Run {
 	settings := *s
 	return &report.Run{
 		Spec: &settings, Made: report.NewMade(version.Name(), version.Commit(), tensor.MemoryTotal()),

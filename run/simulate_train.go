@@ -17,6 +17,7 @@ import (
 	"starling/graph"
 	"starling/netsim"
 	"starling/partition"
+	"starling/plan"
 	"starling/report"
 	"starling/resume"
 	"starling/setup"
@@ -198,8 +199,8 @@ func (s *simulation) checkSkipped() error {
 	if err != nil {
 		return err
 	}
-	var p Plan
-	if err := (&plannedRun{spec: &s.spec, parts: s.parts}).addSent(&p, part, opt); err != nil || !p.AtMost {
+	var p plan.Plan
+	if err := (&plan.Run{Spec: &s.spec, Parts: s.parts}).AddSent(&p, part, opt); err != nil || !p.AtMost {
 		return err
 	}
 	return spec.Mistake("--skip-computing", "it with "+s.spec.Strategy+" and these settings",
@@ -351,7 +352,7 @@ func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	one.Threads = 1
 	var dev tensor.Device
 	if s.skip {
-		dev = newDryDevice(&one)
+		dev = plan.NewDryDevice(&one)
 	} else {
 		dev = setup.HostDevice(&one)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"starling/dataset/generate"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -18,7 +19,7 @@ const someRates = "gemm=40 spmm=2 memory=8 op=2us"
 // simulated is a simulation that is quick, of strategies on eight workers.
 func simulated(dir string, strategies ...string) SimulateOptions {
 	o := DefaultSimulate()
-	o.Spec = quick(dir)
+	o.Spec = setuptest.Quick(dir)
 	o.Spec.Workers, o.Epochs, o.Strategies, o.Computing, o.Threads = 8, 3, strategies, someRates, 1
 	return o
 }
@@ -44,7 +45,7 @@ func timesAndBytes(r SimulatedRow) string {
 // ordinary run, which are the planned ones; virtual times are the same in every run, whether
 // the numbers are computed or not; computing takes time.
 func TestSimulatedIsTheRun(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, strategy := range []string{"halo", "g3"} {
 		o := simulated(dir, strategy)
 		row := simulate(t, o).Rows[0]
@@ -80,7 +81,7 @@ func TestSimulatedIsTheRun(t *testing.T) {
 // TestSimulatedTables: several strategies make a table, a page with charts and JSON, over
 // other networks and with other traffic.
 func TestSimulatedTables(t *testing.T) {
-	o := simulated(block(t, nil), "halo", "cagnet")
+	o := simulated(setuptest.Block(t, nil), "halo", "cagnet")
 	o.Topology, o.Rate, o.Delay, o.Background = "leaf-spine leaves=2 spines=2 hosts=4 ecn=30KB", "1Gbps", "2us", 0.2
 	r := simulate(t, o)
 	text := r.String()
@@ -117,7 +118,7 @@ func TestSimulated128(t *testing.T) {
 	if testing.Short() {
 		t.Skip("128 workers take some seconds")
 	}
-	o := simulated(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 1000, 4000 }), "distdgl")
+	o := simulated(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 1000, 4000 }), "distdgl")
 	o.Spec.Workers, o.Servers, o.Mode, o.Model, o.BatchSize, o.Epochs = 128, 64, "mini", "sage", 2048, 1
 	o.Topology = "leaf-spine leaves=8 spines=8 hosts=8"
 	row := simulate(t, o).Rows[0]
@@ -128,7 +129,7 @@ func TestSimulated128(t *testing.T) {
 
 // TestSimulateMistakes: what cannot be simulated is named.
 func TestSimulateMistakes(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for flag, change := range map[string]func(*SimulateOptions){
 		"--topology":            func(o *SimulateOptions) { o.Topology = "star hosts=3" },
 		"--rate":                func(o *SimulateOptions) { o.Rate = "fast" },

@@ -7,12 +7,13 @@ import (
 
 	"starling/event"
 	"starling/setup"
+	"starling/setup/setuptest"
 )
 
 // TestStatesOfNoUse: workers give their state away where a checkpoint is asked for; without,
 // those of one process have no worker that could be restarted from it.
 func TestStatesOfNoUse(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.Epochs, s.CheckpointEvery, s.Strategy = 2, true, 4, 2, "pipegcn"
 	for dir, want := range map[string]int64{"": 0, t.TempDir(): 4} {
 		s.CheckpointDir = dir
@@ -30,7 +31,7 @@ func TestStatesOfNoUse(t *testing.T) {
 
 // TestStatesPlannedByEpochs: the plan of a run has the memory of its states.
 func TestStatesPlannedByEpochs(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.Strategy, s.CheckpointEvery = 2, "pipegcn", 1
 	states := func(epochs int) int64 {
 		s.Epochs = epochs
@@ -55,7 +56,7 @@ func TestLittleGarbage(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	before, within, want := percent(), 0, int(setup.WithGarbage(100)-100)
-	trained(t, quick(block(t, nil)), after(1, func() { within = percent() }))
+	trained(t, setuptest.Quick(setuptest.Block(t, nil)), after(1, func() { within = percent() }))
 	if within != want || percent() != before {
 		t.Errorf("%d%% garbage in a run, want %d; %d after, %d before", within, want, percent(), before)
 	}

@@ -14,13 +14,14 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // taskBlock is a block model with labels of a task.
 func taskBlock(t *testing.T, task string) string {
 	t.Helper()
-	return block(t, func(p *generate.Params) { p.Task, p.Signal = task, 3 })
+	return setuptest.Block(t, func(p *generate.Params) { p.Task, p.Signal = task, 3 })
 }
 
 var nodeTasks = map[string]string{nn.TaskMultiLabel: "micro_f1", nn.TaskRegression: "r2"}
@@ -29,7 +30,7 @@ var nodeTasks = map[string]string{nn.TaskMultiLabel: "micro_f1", nn.TaskRegressi
 func TestTaskFromFilesToPredictions(t *testing.T) {
 	for task, metric := range nodeTasks {
 		dir := taskBlock(t, task)
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Epochs, s.Out = 60, filepath.Join(t.TempDir(), "run")
 		r := trained(t, s, nil)
 		if r.Task != task || r.Metric != metric || !(r.TestAccuracy > 0.5) {
@@ -70,7 +71,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 func TestTaskResumesExactly(t *testing.T) {
 	for task := range nodeTasks {
 		dir := taskBlock(t, task)
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Epochs, s.DType, s.Dropout = 6, "f64", 0.3
 		want := trained(t, s, nil)
 		for _, workers := range []int{1, 3} {
@@ -91,7 +92,7 @@ func TestTaskResumesExactly(t *testing.T) {
 					got.TestAccuracy, want.TestAccuracy, got.Bytes.Total, got.Bytes.Planned)
 			}
 			s.Task = map[string]string{nn.TaskMultiLabel: nn.TaskRegression, nn.TaskRegression: nn.TaskMultiLabel}[task]
-			if _, err := Train(context.Background(), s, event.All()); !isMistake(err, "--task") {
+			if _, err := Train(context.Background(), s, event.All()); !setuptest.IsMistake(err, "--task") {
 				t.Errorf("another task: %v", err)
 			}
 		}
@@ -101,15 +102,15 @@ func TestTaskResumesExactly(t *testing.T) {
 // TestTaskDryRun: what auto is, and the task's name in the spec.
 func TestTaskDryRun(t *testing.T) {
 	for _, task := range []string{nn.TaskClassify, nn.TaskMultiLabel, nn.TaskRegression} {
-		s, plan, err := DryRun(quick(taskBlock(t, task)), nil)
+		s, plan, err := DryRun(setuptest.Quick(taskBlock(t, task)), nil)
 		if err != nil || s.Task != task || !strings.Contains(s.String(), "task: "+task) || plan.Needed() == 0 {
 			t.Errorf("%s: %v, %s", task, err, s.Task)
 		}
 	}
-	s := quick(taskBlock(t, nn.TaskClassify))
+	s := setuptest.Quick(taskBlock(t, nn.TaskClassify))
 	for _, bad := range []string{"", "multi-label", nn.TaskRegression} {
 		s.Task = bad
-		if _, _, err := DryRun(s, nil); !isMistake(err, "--task") {
+		if _, _, err := DryRun(s, nil); !setuptest.IsMistake(err, "--task") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestBadTargets(t *testing.T) {
 			t.Fatal(err)
 		}
 		withoutSums(t, dir)
-		_, err = Train(context.Background(), quick(dir), event.All())
+		_, err = Train(context.Background(), setuptest.Quick(dir), event.All())
 		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", task, err)
 		}

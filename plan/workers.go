@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"errors"
@@ -17,25 +17,25 @@ import (
 	"starling/wire"
 )
 
-// plannedRun is a run of several workers that is planned.
-type plannedRun struct {
-	spec   *spec.Spec
-	parts  *setup.Parts
-	from   *resume.Start  // nil: from the beginning
+// Run is a run of several workers that is planned.
+type Run struct {
+	Spec   *spec.Spec
+	Parts  *setup.Parts
+	From   *resume.Start  // nil: from the beginning
 	counts []*workCounter // of the workers' dry runs; nil: not counted
 }
 
-// plan is what all workers together will need and send. Their parts must be on this host.
-func (c *plannedRun) plan(events event.Listener) (*Plan, error) {
-	s := c.spec
-	opt, err := s.Options(&c.parts.Meta)
+// Plan is what all workers together will need and send. Their parts must be on this host.
+func (c *Run) Plan(events event.Listener) (*Plan, error) {
+	s := c.Spec
+	opt, err := s.Options(&c.Parts.Meta)
 	if err != nil {
 		return nil, err
 	}
 	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Workers, Processes: processBytes * int64(processCount(s))}
 	parts := make([]*partition.Part, s.Workers)
 	for r := range parts {
-		if parts[r], err = partition.OpenPart(c.parts.Dir, r); err != nil {
+		if parts[r], err = partition.OpenPart(c.Parts.Dir, r); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
 		defer parts[r].Close()
@@ -53,14 +53,14 @@ func (c *plannedRun) plan(events event.Listener) (*Plan, error) {
 		return nil, err
 	}
 	for _, part := range parts {
-		if err := c.addSent(all, part, opt); err != nil {
+		if err := c.AddSent(all, part, opt); err != nil {
 			return nil, err
 		}
 	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, normalizedBytes(s, parts[r].Features))
-		all.States += keptBytes(n.Kept, resume.StatesKept(s, c.from))
+		all.States += keptBytes(n.Kept, resume.StatesKept(s, c.From))
 	}
 	return all, nil
 }
@@ -91,9 +91,9 @@ func keptBytes(rows, states int64) int64 {
 	return states*rows + rows/4
 }
 
-// addSent adds what the worker of a part will send.
-func (c *plannedRun) addSent(all *Plan, part *partition.Part, opt train.Options) error {
-	s := c.spec
+// AddSent adds what the worker of a part will send.
+func (c *Run) AddSent(all *Plan, part *partition.Part, opt train.Options) error {
+	s := c.Spec
 	sends, err := planSends(s, part, c.dryEndpoint(part.Meta.Part), opt)
 	if errors.Is(err, wire.ErrUnplanned) {
 		all.Unplanned = true
@@ -124,7 +124,7 @@ func sum(b wire.Bytes) (total int64) {
 
 // planSends is what the worker of a part will send, from a dry run.
 func planSends(s *spec.Spec, part *partition.Part, end wire.Endpoint, opt train.Options) (*wire.Plan, error) {
-	dev := newDryDevice(s)
+	dev := NewDryDevice(s)
 	defer dev.Close()
 	model := nn.New(dev, opt.Model, opt.Seed)
 	return train.DryRunBytes(part, end, dev, model, unlabelledTask(s, opt.Model.Out), opt)
@@ -156,9 +156,9 @@ func meanEpoch(p *wire.Plan, epochs int) wire.Bytes {
 	return sum
 }
 
-// workersFit refuses a run whose workers, all on this host, need more than the free memory
+// WorkersFit refuses a run whose workers, all on this host, need more than the free memory
 // (0: unknown).
-func workersFit(s *spec.Spec, p *Plan, free int64) error {
+func WorkersFit(s *spec.Spec, p *Plan, free int64) error {
 	if !s.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
@@ -169,11 +169,11 @@ func workersFit(s *spec.Spec, p *Plan, free int64) error {
 			"--memory-check=false tries anyway"}
 }
 
-// chooses reports whether the strategy of a run would choose by what it measures: where it can
+// Chooses reports whether the strategy of a run would choose by what it measures: where it can
 // fill memory with replicas, and was not given all that decides.
-func (c *plannedRun) chooses() (bool, error) {
+func (c *Run) Chooses() (bool, error) {
 	replicas, err := c.replicaBytes()
-	given := c.spec.Settings
+	given := c.Spec.Settings
 	_, rates := given["rates"]
 	_, budget := given["memory_budget"]
 	return err == nil && replicas > 0 && !(rates && budget), err

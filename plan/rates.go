@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -30,12 +30,12 @@ import (
 )
 
 // rates are those of the file, measured where there are none of this machine.
-func (o *PlanOptions) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
+func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
 	path, err := o.ratesPath()
 	if err != nil {
 		return nil, err
 	}
-	known, err := readRates(path)
+	known, err := ReadRates(path)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, cost.ErrStale):
 		return nil, err
@@ -48,7 +48,7 @@ func (o *PlanOptions) rates(ctx context.Context, events event.Listener) (*cost.K
 		if known, err = measureRates(); err != nil {
 			return nil, err
 		}
-		if err := writeRates(path, known); err != nil {
+		if err := WriteRates(path, known); err != nil {
 			return nil, err
 		}
 		events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
@@ -57,7 +57,7 @@ func (o *PlanOptions) rates(ctx context.Context, events event.Listener) (*cost.K
 		if err := o.measureLinks(ctx, known, events); err != nil {
 			return nil, err
 		}
-		if err := writeRates(path, known); err != nil {
+		if err := WriteRates(path, known); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func (o *PlanOptions) rates(ctx context.Context, events event.Listener) (*cost.K
 }
 
 // ratesPath is the file of rates.
-func (o *PlanOptions) ratesPath() (string, error) {
+func (o *Options) ratesPath() (string, error) {
 	if o.RatesFile != "" {
 		return o.RatesFile, nil
 	}
@@ -86,8 +86,8 @@ func (o *PlanOptions) ratesPath() (string, error) {
 // mostRates bounds the file.
 const mostRates = 1 << 20
 
-// readRates reads the file, and refuses rates of another machine.
-func readRates(path string) (*cost.Known, error) {
+// ReadRates reads the file, and refuses rates of another machine.
+func ReadRates(path string) (*cost.Known, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -105,11 +105,11 @@ func readRates(path string) (*cost.Known, error) {
 		return nil, &graph.InputError{File: path, Found: graph.Sentence(err.Error()), Fix: "delete the file, or measure again with " +
 			"starling plan --measure"}
 	}
-	return known, known.Check(fingerprint())
+	return known, known.Check(Machine())
 }
 
-// writeRates replaces the file in one step.
-func writeRates(path string, known *cost.Known) error {
+// WriteRates replaces the file in one step.
+func WriteRates(path string, known *cost.Known) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -119,22 +119,22 @@ func writeRates(path string, known *cost.Known) error {
 	})
 }
 
-// learn takes the measured epochs of a run that was predicted into the file of rates.
-func (o *PlanOptions) learn(s spec.Spec, predicted, measured float64) error {
+// Learn takes the measured epochs of a run that was predicted into the file of rates.
+func (o *Options) Learn(s spec.Spec, predicted, measured float64) error {
 	path, err := o.ratesPath()
 	if err != nil {
 		return err
 	}
-	known, err := readRates(path)
+	known, err := ReadRates(path)
 	if err != nil {
 		return err
 	}
 	known.Learn(learntKind(&s), predicted, measured)
-	return writeRates(path, known)
+	return WriteRates(path, known)
 }
 
-// fingerprint is this machine: rates of another are not used.
-func fingerprint() string {
+// Machine is this machine: rates of another are not used.
+func Machine() string {
 	return fmt.Sprintf("%s, %d cores, %s, rates of %s", processorName(), runtime.NumCPU(), simd.Best(), cost.KnownFormat)
 }
 
@@ -156,7 +156,7 @@ func measureRates() (*cost.Known, error) {
 	s := spec.Default()
 	dev := setup.NewCPU(&s)
 	defer dev.Close()
-	k := &cost.Known{Format: cost.KnownFormat, Machine: fingerprint(), Cores: runtime.NumCPU()}
+	k := &cost.Known{Format: cost.KnownFormat, Machine: Machine(), Cores: runtime.NumCPU()}
 	k.Compute = cost.MeasureCompute(dev, cost.Shape{Rows: 8192, Degree: 16, In: 128, Hidden: 128}, time.Now)
 	k.Compute.Int8, k.Compute.BF16 = cost.MeasurePacking(dev, cost.Shape{Rows: 8192, Hidden: 128}, time.Now)
 	k.Draw = measureDrawing()
@@ -304,7 +304,7 @@ func socketPair() (a, b net.Conn, err error) {
 func (p *planner) calibrate(events event.Listener) error {
 	s := p.Spec
 	s.ForData(&p.parts.Meta, simd.Best().String())
-	if p.slowness = p.PlanOptions.slowness; p.slowness > 0 {
+	if p.slowness = p.Options.slowness; p.slowness > 0 {
 		return p.chooseBy(&s)
 	}
 	key := p.shapeKey(&s)
@@ -332,9 +332,9 @@ func (p *planner) calibrate(events event.Listener) error {
 }
 
 // keepRates writes what was learnt to the file; links that were given are not of it.
-func (p *planner) keepRates() error { return p.PlanOptions.keep(p.known) }
+func (p *planner) keepRates() error { return p.Options.keep(p.known) }
 
-func (o *PlanOptions) keep(known *cost.Known) error {
+func (o *Options) keep(known *cost.Known) error {
 	path, err := o.ratesPath()
 	if err != nil {
 		return err
@@ -344,7 +344,7 @@ func (o *PlanOptions) keep(known *cost.Known) error {
 		kept.Between = cost.Link{}
 	}
 	kept.SetLinks(o.links)
-	return writeRates(path, &kept)
+	return WriteRates(path, &kept)
 }
 
 // shapeKey is what a model's slowness depends on.
@@ -426,7 +426,7 @@ func (p *planner) chooseBy(s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	dev := newDryDevice(s)
+	dev := NewDryDevice(s)
 	defer dev.Close()
 	model := nn.New(dev, opt.Model, opt.Seed)
 	defer model.Free(dev)

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"starling/train"
 )
 
-// PlanOptions say what to plan for.
-type PlanOptions struct {
+// Options say what to plan for.
+type Options struct {
 	spec.Spec
 	Rate, Delay  string   // of links between servers; "": as measured
 	Sharing      int      // workers on one machine; 0: those of a server
@@ -42,11 +42,11 @@ type PlanOptions struct {
 	given    train.Settings    // of strategies: each choice takes those that are for it
 }
 
-// DefaultPlan is a plan without any flag.
-func DefaultPlan() PlanOptions { return PlanOptions{Spec: spec.Default()} }
+// Default is a plan without any flag.
+func Default() Options { return Options{Spec: spec.Default()} }
 
-// PlanChoices predicts what every strategy and its options would take, and ranks them.
-func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Choices, error) {
+// Choose predicts what every strategy and its options would take, and ranks them.
+func Choose(ctx context.Context, o Options, events event.Listener) (*Choices, error) {
 	events = event.All(events)
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Ch
 }
 
 // complete checks the settings that a plan is for.
-func (o *PlanOptions) complete() error {
+func (o *Options) complete() error {
 	o.given, o.Settings = o.Settings, nil
 	if err := o.Complete(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (o *PlanOptions) complete() error {
 }
 
 // checkSettings refuses options that no strategy of the mode has.
-func (o *PlanOptions) checkSettings() error {
+func (o *Options) checkSettings() error {
 	for _, option := range train.AllOptions() {
 		of := func(name string) bool { return slices.Contains(train.NamesOf(train.Mode(o.Mode)), name) }
 		if _, given := o.given[option.Name]; given && !slices.ContainsFunc(option.Strategies, of) {
@@ -108,7 +108,7 @@ func (o *PlanOptions) checkSettings() error {
 }
 
 // methods are how the dataset is cut; one empty: it is a partition already.
-func (o *PlanOptions) methods() []string {
+func (o *Options) methods() []string {
 	switch {
 	case o.PartitionFolder() != "":
 		return []string{""}
@@ -120,7 +120,7 @@ func (o *PlanOptions) methods() []string {
 
 // planner predicts choices on the parts of one cut.
 type planner struct {
-	*PlanOptions
+	*Options
 	known    *cost.Known
 	parts    *setup.Parts
 	open     []*partition.Part
@@ -136,9 +136,9 @@ type planner struct {
 }
 
 // planCut plans all candidates on the parts that a method cuts.
-func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Known, out *Choices,
+func (o *Options) planCut(ctx context.Context, method string, known *cost.Known, out *Choices,
 	events event.Listener) error {
-	p := &planner{PlanOptions: o, known: known, done: map[string]*dryRunOf{}, caches: map[string]*cached{},
+	p := &planner{Options: o, known: known, done: map[string]*dryRunOf{}, caches: map[string]*cached{},
 		accesses: map[string][]*sample.Access{}}
 	one := o.Spec
 	if method != "" {
@@ -330,11 +330,11 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model + " " + s.StrategyName() }
 
 // decide gives a strategy that chooses by rates those of this plan, so that it will choose what was planned.
-func (p *planner) decide(c *plannedRun) {
-	if chooses, err := c.chooses(); err != nil || !chooses {
+func (p *planner) decide(c *Run) {
+	if chooses, err := c.Chooses(); err != nil || !chooses {
 		return
 	}
-	choice, err := c.spec.Choice()
+	choice, err := c.Spec.Choice()
 	if err != nil {
 		return
 	}
@@ -342,9 +342,9 @@ func (p *planner) decide(c *plannedRun) {
 	for _, o := range choice.Descriptor.Options() {
 		switch o.Name {
 		case "rates":
-			c.spec.Settings = c.spec.Settings.With(o, p.rates.String())
+			c.Spec.Settings = c.Spec.Settings.With(o, p.rates.String())
 		case "memory_budget":
-			c.spec.Settings = c.spec.Settings.With(o, fmt.Sprintf("%dMiB", max(budget>>20, 1)))
+			c.Spec.Settings = c.Spec.Settings.With(o, fmt.Sprintf("%dMiB", max(budget>>20, 1)))
 		}
 	}
 }

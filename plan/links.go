@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -56,7 +56,7 @@ type linkToPeer struct {
 }
 
 // measureLinks waits for as many workers as the plan has, lets them measure, and takes in what they found.
-func (o *PlanOptions) measureLinks(ctx context.Context, known *cost.Known, events event.Listener) error {
+func (o *Options) measureLinks(ctx context.Context, known *cost.Known, events event.Listener) error {
 	l := &o.Links
 	token, id, err := l.secrets()
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) 
 }
 
 // takeLinks makes of what workers found the links inside servers and between them.
-func (o *PlanOptions) takeLinks(known *cost.Known, found []linkReport, events event.Listener) error {
+func (o *Options) takeLinks(known *cost.Known, found []linkReport, events event.Listener) error {
 	servers := max(o.Servers, 1)
 	between, inside := map[[2]int]cost.ServerLink{}, cost.Link{}
 	for r, one := range found {
@@ -155,7 +155,7 @@ func describeLink(l cost.ServerLink) string {
 }
 
 // useLinks keeps measured links for the prediction, or says that what was given contradicts them.
-func (o *PlanOptions) useLinks(known *cost.Known, events event.Listener) {
+func (o *Options) useLinks(known *cost.Known, events event.Listener) {
 	for _, l := range known.Links {
 		if l.B >= max(o.Servers, 1) { // of another cluster
 			known.Links = nil

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"sync"
@@ -56,7 +56,7 @@ func (w *workCounter) sum() cost.Work {
 }
 
 // counting is the device of a rank's dry run: dev itself, unless its work is counted.
-func (c *plannedRun) counting(rank int, dev tensor.Device) tensor.Device {
+func (c *Run) counting(rank int, dev tensor.Device) tensor.Device {
 	if c.counts == nil {
 		return dev
 	}

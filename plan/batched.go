@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"cmp"
@@ -17,10 +17,10 @@ import (
 // leastBatch is the smallest batch that is tried.
 const leastBatch = 64
 
-// batchIfTooLarge turns a run of the full batch that does not fit into one of mini-batches, where its
+// BatchIfTooLarge turns a run of the full batch that does not fit into one of mini-batches, where its
 // strategy has one that takes over and the user wants that: of the largest batches that fit.
-func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
-	s := c.spec
+func (c *Run) BatchIfTooLarge(events event.Listener) error {
+	s := c.Spec
 	choice, err := s.Choice()
 	strategy, wanted := train.TakingOver(choice)
 	if err != nil || !wanted {
@@ -37,7 +37,7 @@ func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
 		return err
 	}
 	var need *Plan
-	for size := int(c.parts.Book.Train) / 2; size >= leastBatch; size /= 2 {
+	for size := int(c.Parts.Book.Train) / 2; size >= leastBatch; size /= 2 {
 		batched := s.ForStrategy(strategy)
 		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
 		if err := c.checkBatched(batched); err != nil {
@@ -64,13 +64,13 @@ func (c *plannedRun) batchIfTooLarge(events event.Listener) error {
 }
 
 // checkBatched refuses batches that would not go together with what the run was given for the full batch.
-func (c *plannedRun) checkBatched(s spec.Spec) error {
+func (c *Run) checkBatched(s spec.Spec) error {
 	err := s.Validate()
 	if err == nil {
-		err = c.parts.Suits(&s)
+		err = c.Parts.Suits(&s)
 	}
 	if err == nil {
-		_, err = s.Options(&c.parts.Meta)
+		_, err = s.Options(&c.Parts.Meta)
 	}
 	if err == nil {
 		return nil
@@ -81,10 +81,10 @@ func (c *plannedRun) checkBatched(s spec.Spec) error {
 }
 
 // PlanPaths is the plan of the run with another spec.
-func (c *plannedRun) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
-	s.ForData(&c.parts.Meta, simd.Best().String())
-	other := &plannedRun{spec: &s, parts: c.parts}
-	return other.plan(events)
+func (c *Run) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
+	s.ForData(&c.Parts.Meta, simd.Best().String())
+	other := &Run{Spec: &s, Parts: c.Parts}
+	return other.Plan(events)
 }
 
 // fits reports whether workers fit a budget each (0: none), and all of them what is free.

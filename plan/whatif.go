@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // WhatIfOptions say which graph and which cluster to plan for without having them.
 type WhatIfOptions struct {
-	PlanOptions
+	Options
 	Like      string // NAME, or vertices=2e9,edges=2e12,features=64,classes=2,train=1e8
 	Hosts     int
 	Cut       float64 // share of edges between hosts; 0: a random cut
@@ -38,8 +38,8 @@ type WhatIfPlan struct {
 	Breaks    []string     `json:"breaks_first"`
 }
 
-// PlanWhatIf plans for a graph that is not at hand.
-func PlanWhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
+// WhatIf plans for a graph that is not at hand.
+func WhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
 	if o.Hosts < 2 || o.Hosts > 1<<20 {
 		return nil, spec.Mistake("--hosts", fmt.Sprint(o.Hosts), "2 to 1048576 hosts, one worker each", "for example --hosts 128")
 	}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"errors"
@@ -92,17 +92,17 @@ func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec 
 // dryRun is the dry run of a candidate, and the settings that were decided for it.
 func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
 	one := *s
-	c := &plannedRun{spec: &one, parts: p.parts, counts: make([]*workCounter, p.Workers)}
-	c.spec.Threads = s.CoresOf(p.Sharing)
+	c := &Run{Spec: &one, Parts: p.parts, counts: make([]*workCounter, p.Workers)}
+	c.Spec.Threads = s.CoresOf(p.Sharing)
 	p.decide(c)
 	decided := train.Settings{}
-	for name, value := range c.spec.Settings {
+	for name, value := range c.Spec.Settings {
 		if _, given := s.Settings[name]; !given {
 			decided[name] = value
 		}
 	}
-	c.spec.ForData(&c.parts.Meta, simd.Best().String())
-	if err := c.parts.Suits(c.spec); err != nil {
+	c.Spec.ForData(&c.Parts.Meta, simd.Best().String())
+	if err := c.Parts.Suits(c.Spec); err != nil {
 		return nil, nil, err
 	}
 	all := &Plan{}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestPlanCaches(t *testing.T) {
 	t.Parallel()
 	small := "distdgl+frequency"
 	of := func(budget string) map[string]Planned {
-		c := planned(t, func(o *PlanOptions) {
+		c := planned(t, func(o *Options) {
 			o.Mode, o.BatchSize, o.Fanout, o.Layers = "mini", 40, "3,3", 2
 			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+frequency"}
 			if budget != "" {

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"errors"
@@ -120,8 +120,8 @@ func (p *Plan) sends() string {
 	return text
 }
 
-// plan makes a dry run of s.
-func plan(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
+// Alone makes a dry run of s.
+func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	p := &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data.Features),
 		Processes: processBytes}
 	n, err := dryRun(s, dryRunAlone(s, data), &data.Meta)
@@ -139,9 +139,9 @@ func plan(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	return p, nil
 }
 
-// fitsMemory refuses a run that needs more than the free memory (0: unknown), and says what
+// Fits refuses a run that needs more than the free memory (0: unknown), and says what
 // would fit.
-func fitsMemory(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
+func Fits(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
 	if !s.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
@@ -154,7 +154,7 @@ func fitsMemory(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
 		if len(fitting) == 3 {
 			break
 		}
-		if q, e := plan(&other.spec, data); e == nil && q.Needed() <= free {
+		if q, e := Alone(&other.spec, data); e == nil && q.Needed() <= free {
 			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.Needed())))
 		}
 	}

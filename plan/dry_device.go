@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"starling/event"
@@ -7,9 +7,9 @@ import (
 	"starling/tensor/cpu"
 )
 
-// newDryDevice is the device of a dry run: it allocates and frees matrices and computes
+// NewDryDevice is the device of a dry run: it allocates and frees matrices and computes
 // nothing.
-func newDryDevice(s *spec.Spec) *cpu.Dry {
+func NewDryDevice(s *spec.Spec) *cpu.Dry {
 	return cpu.NewDry(cpu.DryOptions{F64: s.RowType() == tensor.F64, Cores: s.Cores(), Most: mostAllocated()})
 }
 

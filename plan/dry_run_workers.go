@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -27,15 +27,15 @@ const quietTogether = 1 << 20
 // dryRuns are what workers need: one after the other if they can do without peers, else all
 // together, as those of plans are. If measured rates decide what they will do, or the graph is
 // large, it is what the default strategy needs, and the replicas that they choose are added.
-func (c *plannedRun) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
-	s := *c.spec
+func (c *Run) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
+	s := *c.Spec
 	s.Threads = s.CoresOf(s.Workers)
 	needs, err := []*need(nil), wire.ErrUnplanned
-	if c.counts == nil || c.parts.Meta.Edges > mostTogether { // a plan of many choices has all cores for each
+	if c.counts == nil || c.Parts.Meta.Edges > mostTogether { // a plan of many choices has all cores for each
 		needs, err = c.dryRunEach(parts, &s)
 	}
-	if errors.Is(err, wire.ErrUnplanned) && c.parts.Meta.Edges <= mostTogether {
-		if c.parts.Meta.Edges > quietTogether {
+	if errors.Is(err, wire.ErrUnplanned) && c.Parts.Meta.Edges <= mostTogether {
+		if c.Parts.Meta.Edges > quietTogether {
 			events.On(event.Note{Minor: true,
 				Text: "planning the memory of the run: a dry run of all workers, which takes some seconds"})
 		}
@@ -55,9 +55,9 @@ func (c *plannedRun) dryRuns(parts []*partition.Part, all *Plan, events event.Li
 }
 
 // replicaBytes is how much memory a worker may fill with replicas, if it chooses them itself.
-func (c *plannedRun) replicaBytes() (int64, error) {
-	s := c.spec
-	opt, err := s.Options(&c.parts.Meta)
+func (c *Run) replicaBytes() (int64, error) {
+	s := c.Spec
+	opt, err := s.Options(&c.Parts.Meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
 		return d.ReplicaBytes(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
 	}
@@ -65,12 +65,12 @@ func (c *plannedRun) replicaBytes() (int64, error) {
 }
 
 // dryRunEach makes dry runs of workers without peers, with one part's graph in memory at a time.
-func (c *plannedRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []*need, err error) {
+func (c *Run) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []*need, err error) {
 	for r, part := range parts {
 		loop := func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error) {
 			return train.DryRun(context.Background(), c.counting(r, dev), part, c.dryEndpoint(r), nil, opt, events)
 		}
-		n, err := dryRun(s, loop, &c.parts.Meta)
+		n, err := dryRun(s, loop, &c.Parts.Meta)
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +80,8 @@ func (c *plannedRun) dryRunEach(parts []*partition.Part, s *spec.Spec) (needs []
 }
 
 // dryRunTogether is the same for workers that look at each other's parts first.
-func (c *plannedRun) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*need, error) {
-	opt, err := dryRunOptions(s, &c.parts.Meta)
+func (c *Run) dryRunTogether(parts []*partition.Part, s *spec.Spec) ([]*need, error) {
+	opt, err := dryRunOptions(s, &c.Parts.Meta)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func newDryGroup(parts []*partition.Part, s *spec.Spec) *dryGroup {
 	g := &dryGroup{parts: parts, devs: make([]*cpu.Dry, n), done: make([]*train.Needs, n), errs: make([]error, n),
 		measured: make(chan struct{})}
 	for r, end := range wire.NewGroup(n, wire.DefaultOptions()) {
-		g.ends, g.devs[r] = append(g.ends, end), newDryDevice(s)
+		g.ends, g.devs[r] = append(g.ends, end), NewDryDevice(s)
 	}
 	g.first.Add(n)
 	return g
@@ -178,14 +178,14 @@ func (e dryEndpoint) Link(peer int) wire.Link { return e.links[peer] }
 func (e dryEndpoint) Clock() wire.Clock { return wire.Real }
 
 // dryEndpoint is the endpoint of a rank before the run.
-func (c *plannedRun) dryEndpoint(rank int) dryEndpoint {
-	links := make([]wire.Link, c.spec.Workers)
+func (c *Run) dryEndpoint(rank int) dryEndpoint {
+	links := make([]wire.Link, c.Spec.Workers)
 	for q := range links {
 		switch {
 		case q == rank:
-		case c.spec.Servers > 1 && setup.ServerOf(c.spec, q) != setup.ServerOf(c.spec, rank):
+		case c.Spec.Servers > 1 && setup.ServerOf(c.Spec, q) != setup.ServerOf(c.Spec, rank):
 			links[q] = wire.BetweenServers
-		case !c.spec.Goroutines():
+		case !c.Spec.Goroutines():
 			links[q] = wire.SameHost
 		}
 	}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (n *need, err error)
 	if err != nil {
 		return nil, err
 	}
-	dev := newDryDevice(s)
+	dev := NewDryDevice(s)
 	defer dev.Close()
 	before, after := liveHeap(), int64(0)
 	r, err := run(dev, opt, afterFirstEpoch(func() { after = liveHeap() }))

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"errors"
@@ -14,28 +14,28 @@ import (
 // planFunc is the plan of the same run with other settings.
 type planFunc func(s *spec.Spec) (*Plan, error)
 
-// chooseDevice settles --device auto, and checks that a card is there and has the memory. again plans variants that
+// ChooseDevice settles --device auto, and checks that a card is there and has the memory. again plans variants that
 // may fit; nil: none are looked for.
-func chooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
+func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
 	if s.Device == "cpu" || s.DType == "f64" {
 		if s.Device == "auto" {
 			s.Device = "cpu"
 		}
 		return nil
 	}
-	err := fitsCard(s, p)
+	err := fitsGPU(s, p)
 	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" && s.FeaturesOn == "auto" {
 		host := *s
 		host.FeaturesOn = "host"
-		if p.Features > 0 && fitsCard(&host, p) == nil { // the same count, without features
+		if p.Features > 0 && fitsGPU(&host, p) == nil { // the same count, without features
 			err, s.FeaturesOn = nil, "host"
 			events.On(event.Note{Text: fmt.Sprintf("features do not fit the card: their %s stay in the host's memory "+
 				"(--features-on host)", event.Bytes(p.Features))})
 		}
 	}
 	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Device != "auto" {
-		fits := func(other *spec.Spec, q *Plan) bool { return fitsCard(other, q) == nil }
-		if fix := fittingCard(s, again, fits); fix != "" {
+		fits := func(other *spec.Spec, q *Plan) bool { return fitsGPU(other, q) == nil }
+		if fix := fittingGPU(s, again, fits); fix != "" {
 			tooSmall.Fix = fix
 		}
 	}
@@ -53,8 +53,8 @@ func chooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 	return err
 }
 
-// fitsCard refuses a run whose matrices do not fit the memory of its card.
-func fitsCard(s *spec.Spec, p *Plan) error {
+// fitsGPU refuses a run whose matrices do not fit the memory of its card.
+func fitsGPU(s *spec.Spec, p *Plan) error {
 	cards, err := cuda.Cards()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func fitsCard(s *spec.Spec, p *Plan) error {
 		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
 			"see starling devices")
 	}
-	card, need := cards[number], p.onCard(s)
+	card, need := cards[number], p.OnGPU(s)
 	if !s.MemoryCheck || need <= card.Free {
 		return nil
 	}
@@ -74,18 +74,18 @@ func fitsCard(s *spec.Spec, p *Plan) error {
 			"--memory-check=false tries anyway"}
 }
 
-// fittingCard says which variants of a run fit its card, by the same count; "" where none was found.
-func fittingCard(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool) string {
+// fittingGPU says which variants of a run fit its card, by the same count; "" where none was found.
+func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool) string {
 	if again == nil {
 		return ""
 	}
 	var fitting []string
-	for _, other := range smallerOnCard(s) {
+	for _, other := range smallerOnGPU(s) {
 		if len(fitting) == 3 {
 			break
 		}
 		if q, err := again(&other.spec); err == nil && !q.AtLeast && fits(&other.spec, q) {
-			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.onCard(&other.spec))))
+			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.OnGPU(&other.spec))))
 		}
 	}
 	if fitting == nil {
@@ -94,9 +94,9 @@ func fittingCard(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool
 	return "these would fit: " + strings.Join(fitting, ", ") + "; --memory-check=false tries anyway"
 }
 
-// smallerOnCard lists ways to need less of a card: those of any device, and mini-batches, with features on the host
+// smallerOnGPU lists ways to need less of a card: those of any device, and mini-batches, with features on the host
 // where a whole layer's do not fit.
-func smallerOnCard(s *spec.Spec) []variant {
+func smallerOnGPU(s *spec.Spec) []variant {
 	list := smallerSpecs(s)
 	switch {
 	case s.Mode == "full" && s.Workers <= 1 && !s.LearnsPairs():
@@ -111,9 +111,9 @@ func smallerOnCard(s *spec.Spec) []variant {
 	return list
 }
 
-// onCard is what a run takes there: its matrices, and copies of features and edges, which are there in both
+// OnGPU is what a run takes there: its matrices, and copies of features and edges, which are there in both
 // directions, unless features stay on the host.
-func (p *Plan) onCard(s *spec.Spec) int64 {
+func (p *Plan) OnGPU(s *spec.Spec) int64 {
 	if s.FeaturesOn == "host" {
 		return p.Matrices + 2*(p.Mapped-p.Features)
 	}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"cmp"
@@ -70,7 +70,7 @@ func (c *Choices) drop(name, partitioner, reason string) {
 
 // rank sorts the choices, says why each is where it is, and picks one. Choices that take the same time
 // stay in the order of strategies, plainer settings first.
-func (c *Choices) rank(o *PlanOptions) {
+func (c *Choices) rank(o *Options) {
 	slices.SortStableFunc(c.Rows, func(a, b Planned) int {
 		if a.Exact != b.Exact {
 			if a.Exact {
@@ -230,11 +230,11 @@ td { padding: 0.3rem 0.6rem; vertical-align: top; } td.b { width: 24rem; } code 
 </body></html>
 `))
 
-// told is a run that was given the choice.
-func (p *Planned) told(s spec.Spec) spec.Spec {
+// Told is a run that was given the choice.
+func (p *Planned) Told(s spec.Spec) spec.Spec {
 	s.Strategy, s.Settings = p.Strategy, p.Settings
 	return s
 }
 
-// strategyWords are the flags of a choice.
-func strategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }
+// StrategyWords are the flags of a choice.
+func StrategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }

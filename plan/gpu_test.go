@@ -1,10 +1,11 @@
-package run
+package plan
 
 import (
 	"strings"
 	"testing"
 
 	"starling/event"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -19,7 +20,7 @@ func TestNoCard(t *testing.T) {
 			notes = append(notes, n.Text)
 		}
 	})
-	if err := chooseDevice(&s, &Plan{}, nil, events); err != nil || s.Device != "cpu" {
+	if err := ChooseDevice(&s, &Plan{}, nil, events); err != nil || s.Device != "cpu" {
 		t.Errorf("auto became %s: %v", s.Device, err)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "computing on the CPU") ||
@@ -27,7 +28,7 @@ func TestNoCard(t *testing.T) {
 		t.Errorf("it says %q", notes)
 	}
 	s.Device = "cuda:1"
-	if err := chooseDevice(&s, &Plan{}, nil, events); !isMistake(err, "--device") ||
+	if err := ChooseDevice(&s, &Plan{}, nil, events); !setuptest.IsMistake(err, "--device") ||
 		!strings.Contains(err.Error(), "unset it") {
 		t.Errorf("cuda:1 gives %v", err)
 	}
@@ -58,7 +59,7 @@ func TestFittingCard(t *testing.T) {
 		return p, nil
 	}
 	fits := func(most int64) func(*spec.Spec, *Plan) bool {
-		return func(s *spec.Spec, p *Plan) bool { return p.onCard(s) <= most }
+		return func(s *spec.Spec, p *Plan) bool { return p.OnGPU(s) <= most }
 	}
 	s := spec.Default()
 	s.Device, s.Hidden, s.CacheFirst = "cuda", 256, "off"
@@ -73,7 +74,7 @@ func TestFittingCard(t *testing.T) {
 		{"full", 1 << 10, nil},
 	} {
 		s.Mode = c.mode
-		text := fittingCard(&s, count, fits(c.most))
+		text := fittingGPU(&s, count, fits(c.most))
 		if c.want == nil && text != "" {
 			t.Errorf("%s in %d bytes: %q", c.mode, c.most, text)
 		}

@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func TestTimePairs(t *testing.T) {
 // a --rate that is far from them is named, and so is a host that does not answer.
 func TestMeasureLinks(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	o := DefaultPlan()
+	o := Default()
 	o.Workers, o.Servers, o.RatesFile = 2, 2, roundRates(t)
 	o.Links = LinkOptions{Measure: true, Timeout: 20}
 	joined := make(chan error, 2)
@@ -93,7 +93,7 @@ func TestMeasureLinks(t *testing.T) {
 	if err := again.keep(known); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := readRates(o.RatesFile); err != nil || len(kept.Links) != 1 {
+	if kept, err := ReadRates(o.RatesFile); err != nil || len(kept.Links) != 1 {
 		t.Errorf("what is learnt from a plan with --rate takes away the links: %+v, %v", kept, err)
 	}
 	late := o
@@ -107,7 +107,7 @@ func TestMeasureLinks(t *testing.T) {
 // TestTakeLinks: of several pairs of two servers the slowest counts, and what cannot be is refused.
 func TestTakeLinks(t *testing.T) {
 	t.Parallel()
-	o, k := &PlanOptions{}, &cost.Known{}
+	o, k := &Options{}, &cost.Known{}
 	o.Workers, o.Servers = 4, 2
 	link := func(peer int, rate float64) linkToPeer { return linkToPeer{peer, cost.Link{Rate: rate, Delay: 1e-4}} }
 	found := []linkReport{{"a", []linkToPeer{link(1, 9e9), link(2, 2e8)}}, {"b", []linkToPeer{link(3, 1e8)}},

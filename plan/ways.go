@@ -1,4 +1,4 @@
-package run
+package plan
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func (p *planner) ways(out *Choices) ([]way, error) {
 		given.links = socketPaths(f.File)
 	}
 	if strings.HasPrefix(p.Device, "cuda") {
-		err := p.onCard(&given)
+		err := p.onGPU(&given)
 		switch {
 		case errors.Is(err, cuda.ErrUnavailable): // the workers' hosts may have some
 			out.drop("rates of --device "+p.Device, p.method, "those of processors take their place: "+reason(err))
@@ -56,7 +56,7 @@ func (p *planner) ways(out *Choices) ([]way, error) {
 	if p.Device == "cpu" {
 		card := given
 		card.flags, card.set = "--device cuda", func(s *spec.Spec) { s.Device = "cuda" }
-		if err := p.onCard(&card); err != nil {
+		if err := p.onGPU(&card); err != nil {
 			out.drop(card.flags, p.method, reason(err))
 		} else {
 			list = append(list, card)
@@ -102,8 +102,8 @@ func socketPaths(f *paths.File) (n int) {
 	return n
 }
 
-// onCard gives a way the rates and the memory of this host's cards, which the workers of a machine share.
-func (p *planner) onCard(w *way) error {
+// onGPU gives a way the rates and the memory of this host's cards, which the workers of a machine share.
+func (p *planner) onGPU(w *way) error {
 	one := p.Spec
 	one.Device = "cuda"
 	if err := one.Validate(); err != nil {

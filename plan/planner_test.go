@@ -1,9 +1,9 @@
-package run
+package plan
 
 import (
 	"context"
-	"encoding/json"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,36 +13,36 @@ import (
 	"starling/cost"
 	"starling/dataset/generate"
 	"starling/event"
-	"starling/report"
 	"starling/setup"
-	"starling/spec"
+	"starling/setup/setuptest"
 	"starling/tensor/cuda"
 	"starling/train"
 	"starling/wire"
+	"starling/wire/paths"
 )
 
 // roundRates is a file of rates of this machine, so that nothing is measured.
 func roundRates(t *testing.T) string {
 	t.Helper()
-	k := &cost.Known{Format: cost.KnownFormat, Machine: fingerprint(), Cores: 2, HostByte: 1e-10, Draw: 1e-8,
+	k := &cost.Known{Format: cost.KnownFormat, Machine: Machine(), Cores: 2, HostByte: 1e-10, Draw: 1e-8,
 		Compute: cost.Compute{GEMM: 1e10, SpMM: 1e9, Memory: 1e10, Op: 1e-6}, Inside: cost.Link{Rate: 1e9}}
 	path := filepath.Join(t.TempDir(), "rates.json")
-	if err := writeRates(path, k); err != nil {
+	if err := WriteRates(path, k); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func planned(t *testing.T, change func(o *PlanOptions)) *Choices {
+func planned(t *testing.T, change func(o *Options)) *Choices {
 	t.Helper()
-	o := DefaultPlan()
+	o := Default()
 	o.slowness = 1
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers = block(t, nil), 4, 2, 16, 3
+	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers = setuptest.Block(t, nil), 4, 2, 16, 3
 	o.Rate, o.RatesFile, o.Epochs, o.Strategies = "100mbit", roundRates(t), 3, []string{"g3", "bns", "halo+relay", "halo"}
 	if change != nil {
 		change(&o)
 	}
-	c, err := PlanChoices(context.Background(), o, event.All())
+	c, err := Choose(context.Background(), o, event.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func planned(t *testing.T, change func(o *PlanOptions)) *Choices {
 // TestPlanChoices: exact choices come first, sorted; approximate ones are picked only where that is allowed; the bytes of
 // the default are those that its run counts; what does not go together has its reason.
 func TestPlanChoices(t *testing.T) {
-	c := planned(t, func(o *PlanOptions) { o.Strategies = nil })
+	c := planned(t, func(o *Options) { o.Strategies = nil })
 	exact := slices.IndexFunc(c.Rows, func(r Planned) bool { return !r.Exact })
 	if exact < 5 || c.Pick == nil || !c.Pick.Exact || c.Pick.Name != c.Rows[0].Name {
 		t.Fatalf("%d exact choices, pick %+v", exact, c.Pick)
@@ -82,48 +82,25 @@ func TestPlanChoices(t *testing.T) {
 // TestPlanApproximate: approximate choices stand apart, and are picked only where that is allowed.
 func TestPlanApproximate(t *testing.T) {
 	few := []string{"halo", "bns:0.01"}
-	if c := planned(t, func(o *PlanOptions) { o.Strategies = few }); c.Pick.Name != "halo" || c.Rows[0].Name != "halo" {
+	if c := planned(t, func(o *Options) { o.Strategies = few }); c.Pick.Name != "halo" || c.Rows[0].Name != "halo" {
 		t.Errorf("pick %+v", c.Pick)
 	}
-	c := planned(t, func(o *PlanOptions) { o.Strategies, o.Approximate = few, true })
+	c := planned(t, func(o *Options) { o.Strategies, o.Approximate = few, true })
 	if c.Pick.Exact || c.Rows[0].Name != "halo" {
 		t.Errorf("pick %+v of %+v", c.Pick, c.Rows)
 	}
 }
 
-// TestPlanBytes: the bytes that are planned are those that runs of the choices count per epoch.
-func TestPlanBytes(t *testing.T) {
-	for _, name := range []string{"halo", "halo+relay"} {
-		dir := block(t, nil)
-		c := planned(t, func(o *PlanOptions) { o.Dataset, o.Strategies = dir, []string{name} })
-		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = dir, 4, 2, 16, 3, 3
-		s.InProcess, s.EvalEvery, s.Quiet = true, 0, true
-		r, err := Train(context.Background(), s.ForStrategy(name), event.All())
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := c.Rows[0].Predicted
-		counted, within := float64(r.Bytes.PerEpoch.Total), 1e-9
-		if name == "halo+relay" { // how rows are relayed inside a server is not planned to the byte
-			within = 0.1
-		}
-		if got := float64(p.Between + p.Inside); math.Abs(got/counted-1) > within {
-			t.Errorf("%s: %g bytes planned, %g counted", name, got, counted)
-		}
-	}
-}
-
 // TestPlanMessages: one to each peer for each layer and direction; g3's bins are several.
 func TestPlanMessages(t *testing.T) {
-	o := DefaultPlan()
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = block(t, nil), 4, 2, 16, 3, "full"
+	o := Default()
+	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = setuptest.Block(t, nil), 4, 2, 16, 3, "full"
 	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Remove()
-	p := &planner{PlanOptions: &o, parts: parts}
+	p := &planner{Options: &o, parts: parts}
 	if err := p.openParts(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +122,14 @@ func TestPlanMessages(t *testing.T) {
 // TestPlanCrossing: among many servers the time of links is that of a simulation: of flows between all pairs it is that of
 // the busiest link, and longer where one server receives more than the others.
 func TestPlanCrossing(t *testing.T) {
-	o := DefaultPlan()
-	o.Dataset, o.Workers, o.Servers, o.Hidden = block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
+	o := Default()
+	o.Dataset, o.Workers, o.Servers, o.Hidden = setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
 	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Remove()
-	p := &planner{PlanOptions: &o, parts: parts, known: &cost.Known{Between: cost.Link{Rate: 1e8}}}
+	p := &planner{Options: &o, parts: parts, known: &cost.Known{Between: cost.Link{Rate: 1e8}}}
 	if err := p.openParts(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,20 +156,21 @@ func TestPlanCrossing(t *testing.T) {
 // TestPlanWays: links of a file of paths add up; what this host has no cards or networks for is left out with the reason,
 // and so are orders of sending. A run that chooses by itself is not told of them.
 func TestPlanWays(t *testing.T) {
-	one := planned(t, func(o *PlanOptions) { o.Strategies = []string{"halo"} })
+	one := planned(t, func(o *Options) { o.Strategies = []string{"halo"} })
 	if len(one.Rows) != 1 || len(one.Dropped) > 0 {
 		t.Errorf("%+v, left out %+v", one.Rows, one.Dropped)
 	}
 	file := filepath.Join(t.TempDir(), "paths.yaml")
-	if err := os.WriteFile(file, []byte(twoPaths()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(paths.Attached([]paths.Attachment{{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Rate: 1e9},
+		{Prefix: netip.MustParsePrefix("127.0.0.2/32"), Rate: 1e9}}).YAML()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two := planned(t, func(o *PlanOptions) { o.Strategies, o.Paths = []string{"halo"}, file })
+	two := planned(t, func(o *Options) { o.Strategies, o.Paths = []string{"halo"}, file })
 	a, b := one.Rows[0].Predicted.Transfer, two.Rows[0].Predicted.Transfer
 	if math.Abs(a/b-2) > 0.05 {
 		t.Errorf("transfers take %g s, on two paths %g s", a, b)
 	}
-	c := planned(t, func(o *PlanOptions) { o.Strategies, o.Ways = []string{"halo"}, true })
+	c := planned(t, func(o *Options) { o.Strategies, o.Ways = []string{"halo"}, true })
 	for _, flag := range []string{"--send-order fifo, hermod", "--device cuda", "--paths auto"} {
 		dropped := slices.IndexFunc(c.Dropped, func(d Dropped) bool { return strings.Contains(d.Name, flag) })
 		planned := slices.IndexFunc(c.Rows, func(r Planned) bool { return strings.Contains(r.Flags, flag) })
@@ -207,7 +185,7 @@ func TestPlanWays(t *testing.T) {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
 	}
 	if cards, err := cuda.Cards(); err != nil || len(cards) == 0 {
-		c = planned(t, func(o *PlanOptions) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
+		c = planned(t, func(o *Options) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
 		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
 			t.Errorf("with a card elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
 		}
@@ -224,7 +202,7 @@ func TestPlanWays(t *testing.T) {
 
 // TestPlanMini: strategies of mini-batches are planned from a few batches.
 func TestPlanMini(t *testing.T) {
-	c := planned(t, func(o *PlanOptions) {
+	c := planned(t, func(o *Options) {
 		o.Mode, o.Model, o.Layers, o.BatchSize, o.Fanout = "mini", "sage", 2, 32, "3,3"
 		o.Strategies = []string{"distdgl", "salient", "cobatch"}
 	})
@@ -240,7 +218,7 @@ func TestPlanMini(t *testing.T) {
 
 // TestPlanMemory: what does not fit is left out with its size.
 func TestPlanMemory(t *testing.T) {
-	c := planned(t, func(o *PlanOptions) { o.Memory, o.Strategies = "1MiB", []string{"halo"} })
+	c := planned(t, func(o *Options) { o.Memory, o.Strategies = "1MiB", []string{"halo"} })
 	if len(c.Rows) != 0 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Reason, "per worker") {
 		t.Errorf("%+v", c)
 	}
@@ -248,134 +226,41 @@ func TestPlanMemory(t *testing.T) {
 
 // TestPlanMistakes: what cannot be planned for is named.
 func TestPlanMistakes(t *testing.T) {
-	dir, rates := block(t, nil), roundRates(t)
+	dir, rates := setuptest.Block(t, nil), roundRates(t)
 	wrong := filepath.Join(t.TempDir(), "rates.json")
 	if err := os.WriteFile(wrong, []byte(`{"format":"starling-rates-2","cores":2}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(o *PlanOptions){
-		"--workers": func(o *PlanOptions) { o.Workers = 1 }, "--sharing": func(o *PlanOptions) { o.Sharing = 9 },
-		"--rate": func(o *PlanOptions) { o.Rate = "fast" }, "--delay": func(o *PlanOptions) { o.Delay = "soon" },
-		"--rate with all 4 workers on one server": func(o *PlanOptions) { o.Servers = 1 },
-		"compute.GEMM": func(o *PlanOptions) { o.RatesFile = wrong },
+	for want, change := range map[string]func(o *Options){
+		"--workers": func(o *Options) { o.Workers = 1 }, "--sharing": func(o *Options) { o.Sharing = 9 },
+		"--rate": func(o *Options) { o.Rate = "fast" }, "--delay": func(o *Options) { o.Delay = "soon" },
+		"--rate with all 4 workers on one server": func(o *Options) { o.Servers = 1 },
+		"compute.GEMM": func(o *Options) { o.RatesFile = wrong },
 	} {
-		o := DefaultPlan()
+		o := Default()
 		o.Dataset, o.Workers, o.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"
 		change(&o)
-		if _, err := PlanChoices(context.Background(), o, event.All()); err == nil || !strings.Contains(Message(err), want) {
+		if _, err := Choose(context.Background(), o, event.All()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 }
 
-// TestAuto: a run with --strategy auto, interrupted after any epoch and resumed, equals one that was told the choice, to the
-// bit; its report has the prediction, and the file of rates learns.
-func TestAuto(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	path, err := (&PlanOptions{}).ratesPath()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := os.ReadFile(roundRates(t))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := spec.Default()
-	s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = block(t, nil), 2, 2, 8, 2, 3
-	s.InProcess, s.Quiet, s.Strategy, s.CheckpointEvery, s.Dropout = true, true, "auto:100mbit", 1, 0.3
-	auto, err := Train(context.Background(), s, event.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if auto.Predicted == nil || !(auto.Predicted.EpochSeconds > 0) || auto.Predicted.MeasuredSeconds != auto.MedianEpochSeconds {
-		t.Fatalf("predicted %+v", auto.Predicted)
-	}
-	if k, err := readRates(path); err != nil || len(k.Learned) != 1 {
-		t.Errorf("nothing was learnt: %+v, %v", k, err)
-	}
-	told := *auto.Spec
-	told.CheckpointDir = ""
-	same(t, "told", auto.Loss, trained(t, told, nil).Loss)
-	for stop := 1; stop < s.Epochs; stop++ {
-		one := s
-		one.CheckpointDir, one.Epochs = t.TempDir(), stop
-		told = *trained(t, one, nil).Spec
-		told.CheckpointDir, told.Epochs = "", s.Epochs
-		k, _ := readRates(path) // what is thought now is not what counts
-		k.Learn(learntKind(&told), 1, 100)
-		if err := writeRates(path, k); err != nil {
-			t.Fatal(err)
-		}
-		one.Epochs, one.Resume = s.Epochs, true
-		again := trained(t, one, nil)
-		if again.Strategy != told.StrategyName() && again.Strategy != told.Strategy {
-			t.Errorf("resumed with %s, was %s", again.Strategy, told.Strategy)
-		}
-		same(t, "resumed", trained(t, told, nil).Loss, again.Loss)
-	}
-}
-
-// same compares to the bit.
-func same(t *testing.T, what string, a, b any) {
-	t.Helper()
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	if string(x) != string(y) {
-		t.Errorf("%s: %s and %s", what, x, y)
-	}
-}
-
-// TestStalePrediction: where a worker was lost, what was predicted is marked, and rates learn nothing from the run.
-func TestStalePrediction(t *testing.T) {
-	d := &decision{options: DefaultPlan()}
-	d.options.RatesFile, d.options.Workers = roundRates(t), 2
-	d.choice = Planned{Name: "halo", Strategy: "halo", Predicted: cost.Prediction{Seconds: 1}}
-	for _, c := range []struct {
-		restarts []report.Restart
-		learnt   int
-	}{{[]report.Restart{{}}, 0}, {nil, 1}} {
-		r := &report.Run{Restarts: c.restarts, EpochSeconds: []report.Number{3, 3, 3}, MedianEpochSeconds: 3}
-		d.conclude(r, event.All())
-		k, err := readRates(d.options.RatesFile)
-		if err != nil || len(k.Learned) != c.learnt || (r.Predicted.Stale != "") != (c.restarts != nil) {
-			t.Errorf("%d workers lost: %v, stale %q, learnt %v", len(c.restarts), err, r.Predicted.Stale, k.Learned)
-		}
-	}
-}
-
-// TestAutoOptions: what follows auto.
-func TestAutoOptions(t *testing.T) {
-	for text, want := range map[string]struct {
-		rate string
-		try  bool
-	}{"auto": {}, "auto:1gbit": {"1gbit", false}, "auto+try": {"", true}, "auto:1gbit+try": {"1gbit", true}} {
-		if rate, try, err := autoOptions(text); err != nil || rate != want.rate || try != want.try {
-			t.Errorf("%s: %q %v %v", text, rate, try, err)
-		}
-	}
-	if _, _, err := autoOptions("auto+fast"); err == nil {
-		t.Error("auto+fast is taken")
-	}
-}
-
 // TestPlanWhatIf: a graph by name or by numbers; what breaks first is told.
 func TestPlanWhatIf(t *testing.T) {
-	o := WhatIfOptions{PlanOptions: DefaultPlan(), Like: "ogbn-papers100M", Hosts: 128}
+	o := WhatIfOptions{Options: Default(), Like: "ogbn-papers100M", Hosts: 128}
 	o.RatesFile, o.Rate, o.Memory = roundRates(t), "25gbit", "1GiB"
-	p, err := PlanWhatIf(o, event.All())
+	p, err := WhatIf(o, event.All())
 	if err != nil || p.Vertices != 111_059_956 || !strings.Contains(p.String(), "memory") {
 		t.Fatalf("%v, %v", p, err)
 	}
 	o.Like, o.Cut = "vertices=2e9,edges=2e12", 0.1
-	if p, err = PlanWhatIf(o, event.All()); err != nil || p.Edges != 2e12 || !(p.FullGraph.Seconds > 0) {
+	if p, err = WhatIf(o, event.All()); err != nil || p.Edges != 2e12 || !(p.FullGraph.Seconds > 0) {
 		t.Errorf("%v, %v", p, err)
 	}
 	for _, like := range []string{"nothing", "vertices=2e9", "vertices=x,edges=1", "size=1,edges=1"} {
 		o.Like = like
-		if _, err := PlanWhatIf(o, event.All()); err == nil {
+		if _, err := WhatIf(o, event.All()); err == nil {
 			t.Errorf("%s is taken", like)
 		}
 	}
