@@ -1,68 +1,56 @@
 package run
 
 import (
-	"context"
-
-	"starling/dataset"
-	"starling/event"
 	"starling/fetch"
+	"starling/inspect"
 	"starling/internal/version"
 	"starling/plan"
 	"starling/watch"
 	"starling/worker"
 )
 
-// Commands see no room but this one. What they need of the others is named here.
+// Commands see this room and not those below it. What they call there, as it is, is named here; each has its
+// comment in its own room.
 
-// Version is the release, or what else the program was built from.
-func Version() string { return version.Name() }
+// What the program was built from; what watches a run.
+var Version, Commit = version.Name, version.Commit
 
-// Commit is the commit that the program was built from; "": not known.
-func Commit() string { return version.Commit() }
-
-// Top watches a run: see package watch.
 type Top = watch.Top
 
-// GetOptions say where a public dataset comes from and goes to.
+// starling get.
 type GetOptions = fetch.Options
 
-// PublicNames are the public datasets that Get knows.
-func PublicNames() []string { return fetch.Names() }
+var Get, PublicNames, AboutPublic = fetch.Get, fetch.Names, fetch.About
 
-// AboutPublic is a line about a public dataset.
-func AboutPublic(name string) string { return fetch.About(name) }
-
-// Get downloads a public dataset and imports it.
-func Get(ctx context.Context, name string, opt GetOptions, events event.Listener) (dataset.Summary, error) {
-	return fetch.Get(ctx, name, opt, events)
-}
-
-// WorkerSpec is what a user can say to starling worker.
+// starling worker.
 type WorkerSpec = worker.Spec
 
-// Work joins a run and trains as one of its workers.
-func Work(ctx context.Context, w WorkerSpec, events event.Listener) error {
-	return worker.Run(ctx, w, events)
-}
+var Work = worker.Run
 
-// PlanOptions say what to plan for, WhatIfOptions which graph and cluster there are not yet.
+// starling plan.
 type (
 	PlanOptions   = plan.Options
 	WhatIfOptions = plan.WhatIfOptions
 )
 
-// DefaultPlan is a plan without any flag.
-func DefaultPlan() PlanOptions { return plan.Default() }
+var (
+	DefaultPlan = plan.Default
+	PlanChoices = plan.Choose
+	PlanWhatIf  = plan.WhatIf
+	JoinLinks   = plan.JoinLinks
+)
 
-// PlanChoices predicts what every strategy and its options would take, and ranks them.
-func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*plan.Choices, error) {
-	return plan.Choose(ctx, o, events)
-}
+// starling info, devices and paths.
+type (
+	LocalityOptions = inspect.LocalityOptions
+	ProbeOptions    = inspect.ProbeOptions
+)
 
-// PlanWhatIf plans for a graph that is not at hand.
-func PlanWhatIf(o WhatIfOptions, events event.Listener) (*plan.WhatIfPlan, error) {
-	return plan.WhatIf(o, events)
-}
-
-// JoinLinks measures links with the other workers of a plan.
-func JoinLinks(ctx context.Context, w *WorkerSpec) error { return plan.JoinLinks(ctx, w) }
+var (
+	Describe      = inspect.Describe
+	DescribeParts = inspect.DescribeParts
+	Devices       = inspect.Devices
+	ProbePaths    = inspect.ProbePaths
+	ProbePeer     = inspect.ProbePeer
+	AnswerProbe   = inspect.AnswerProbe
+)

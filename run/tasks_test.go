@@ -13,6 +13,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/inspect"
 	"starling/nn"
 	"starling/setup/setuptest"
 	"starling/spec"
@@ -58,7 +59,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 				t.Errorf("%s has no task", file)
 			}
 		}
-		i, err := Describe(context.Background(), dir, true, true)
+		i, err := inspect.Describe(context.Background(), dir, true, true)
 		if err != nil || i.Estimate == nil || (i.Targets != nil) != (task == nn.TaskRegression) ||
 			!strings.Contains(i.String(), "unlabelled") {
 			t.Errorf("%v: %v", err, i)
