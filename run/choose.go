@@ -6,15 +6,16 @@ import (
 	"starling/event"
 	"starling/plan"
 	"starling/spec"
+	"starling/supervise"
 	"starling/train"
 )
 
 // withChoice is the spec with the settings that the strategy would choose by. They are measured by the
 // workers themselves, in a run of one epoch that writes nothing; workers of other hosts are not
 // started for that, and a run that is resumed has its choice.
-func withChoice(ctx context.Context, c *clusterRun) (spec.Spec, error) {
-	s := c.spec
-	if needed, err := c.planned().Chooses(); !needed || err != nil || c.from != nil || s.NoLaunch || s.Hosts != "" {
+func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
+	s := c.Spec
+	if needed, err := c.Planned().Chooses(); !needed || err != nil || c.From != nil || s.NoLaunch || s.Hosts != "" {
 		return s, err
 	}
 	r, err := trainCluster(ctx, measuring(s), nil, event.All())
@@ -39,20 +40,20 @@ func measuring(s spec.Spec) spec.Spec {
 
 // dryRunCluster is the spec of a run of several workers, completed, and its plan.
 func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
-	c, err := prepareCluster(context.Background(), s, nil, events)
+	c, err := supervise.Prepare(context.Background(), s, nil, events)
 	if err != nil {
 		return s, nil, err
 	}
-	defer func() { c.parts.Remove() }()
+	defer func() { c.Parts.Remove() }()
 	with, err := withChoice(context.Background(), c)
 	if err != nil {
 		return s, nil, err
 	}
-	if len(with.Settings) != len(c.spec.Settings) { // now all can be planned
-		c.spec, c.plans = with, nil
+	if len(with.Settings) != len(c.Spec.Settings) { // now all can be planned
+		c.Spec, c.Plan = with, nil
 	}
-	if c.plans == nil {
-		c.plans, err = c.planned().Plan(events)
+	if c.Plan == nil {
+		c.Plan, err = c.Planned().Plan(events)
 	}
-	return c.spec, c.plans, err
+	return c.Spec, c.Plan, err
 }

@@ -5,6 +5,7 @@ import (
 	"starling/inspect"
 	"starling/internal/version"
 	"starling/plan"
+	"starling/supervise"
 	"starling/watch"
 	"starling/worker"
 )
@@ -54,3 +55,11 @@ var (
 	ProbePeer     = inspect.ProbePeer
 	AnswerProbe   = inspect.AnswerProbe
 )
+
+// starling train: its place among the tasks of a launcher, and a worker that is killed to show how it recovers.
+type (
+	Place = supervise.Place
+	Fault = supervise.Fault
+)
+
+var PlaceOf, RankOf = supervise.PlaceOf, supervise.RankOf

@@ -23,6 +23,7 @@ import (
 	"starling/setup"
 	"starling/spec"
 	"starling/spec/composition"
+	"starling/supervise"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/train/traintest"
@@ -208,11 +209,11 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
-	run := &clusterRun{spec: *s, parts: p}
+	run := &supervise.Run{Spec: *s, Parts: p}
 	if err := errors.Join(worker.CheckPaths(s), p.Suits(s)); err != nil {
 		return nil, err
 	}
-	run.spec.ForData(&p.Meta, simd.Best().String())
+	run.Spec.ForData(&p.Meta, simd.Best().String())
 	ends, err := c.ends(run)
 	if err != nil {
 		return nil, err
@@ -235,8 +236,8 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 }
 
 // work is a worker of a run.
-func (c *composed) work(run *clusterRun, end wire.Endpoint) (*worker.Share, error) {
-	one := *run.task()
+func (c *composed) work(run *supervise.Run, end wire.Endpoint) (*worker.Share, error) {
+	one := *run.Task()
 	part, err := one.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
@@ -244,12 +245,12 @@ func (c *composed) work(run *clusterRun, end wire.Endpoint) (*worker.Share, erro
 	defer part.Close()
 	one.Watch = watch.NewReporter(end.Rank(), end)
 	keep := func(*train.State) error { return nil }
-	return one.Work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
+	return one.Work(context.Background(), part, end, run.Spec.CoresOf(run.Spec.Workers), nil, keep, event.All())
 }
 
 // ends are the endpoints of a run: in this process, or as its processes would join.
-func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
-	s, n := &run.spec, run.spec.Workers
+func (c *composed) ends(run *supervise.Run) ([]wire.Endpoint, error) {
+	s, n := &run.Spec, run.Spec.Workers
 	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
 		opt := wire.DefaultOptions()
 		opt.ServerOf, opt.Order = setup.ServersOf(s), coflow.OrderNamed(s.SendOrder)

@@ -8,14 +8,15 @@ import (
 
 	"starling/graph"
 	"starling/report"
+	"starling/worker"
 )
 
-// The exit statuses of the command.
+// The exit statuses of a command.
 const (
-	OK          = 0
-	Failure     = 1
-	Mistake     = 2   // the user's: a flag, a file
-	Interrupted = 130 // by Ctrl-C; everything was saved
+	OK          = worker.OK
+	Failure     = worker.Failure
+	Mistake     = worker.Mistake     // the user's: a flag, a file
+	Interrupted = worker.Interrupted // by Ctrl-C; everything was saved
 )
 
 // ErrInterrupted is the error of a command that was stopped by a signal, after everything was

@@ -18,6 +18,7 @@ import (
 	"starling/serve"
 	"starling/setup"
 	"starling/spec"
+	"starling/supervise"
 	"starling/tensor"
 	"starling/train"
 	"starling/worker"
@@ -51,7 +52,7 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if d, err = labelledDataset(c.parts); err != nil {
+	if d, err = labelledDataset(c.Parts); err != nil {
 		return nil, nil, 0, err
 	}
 	if err := trained.Suits(d, o.What); err != nil {
@@ -62,24 +63,24 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 		return nil, nil, 0, err
 	}
 	defer remove()
-	c.infer.Folder = folder
-	events, stop, err := c.watched(event.All())
+	c.Infer.Folder = folder
+	events, stop, err := c.Watched(event.All())
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	defer stop()
-	if _, err := c.work(context.Background(), events); err != nil {
+	if _, err := c.Work(context.Background(), events); err != nil {
 		return nil, nil, 0, err
 	}
 	width, data, err := gather(c)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.spec.Workers, nil
+	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Workers, nil
 }
 
 // inferenceOf is the run of workers that a prediction needs.
-func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
+func (o PredictOptions) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	book, err := partition.OpenBook(o.Dataset)
 	if err != nil {
 		return nil, err
@@ -103,11 +104,11 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	s := o.onDevice()
 	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
-	c := &clusterRun{spec: s, parts: setup.PartsOf(dir, book), from: &resume.Start{State: &train.State{Model: t.Weights}},
-		token: []byte(cluster.NewSecret()), infer: &worker.Inference{Model: t.Config.Model,
+	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book), From: &resume.Start{State: &train.State{Model: t.Weights}},
+		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,
 			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
 	if t.Config.Features != nil {
-		c.infer.Scale = t.Config.Features.Scale
+		c.Infer.Scale = t.Config.Features.Scale
 	}
 	return c, nil
 }
@@ -163,16 +164,16 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 }
 
 // gather reads the rows that workers wrote.
-func gather(c *clusterRun) (width int, all []float32, err error) {
-	for k := range c.spec.Workers {
-		part, err := partition.OpenPart(c.parts.Dir, k)
+func gather(c *supervise.Run) (width int, all []float32, err error) {
+	for k := range c.Spec.Workers {
+		part, err := partition.OpenPart(c.Parts.Dir, k)
 		if err != nil {
 			return 0, nil, err
 		}
-		rows, err := readRows(worker.InferredFile(c.infer.Folder, k))
+		rows, err := readRows(worker.InferredFile(c.Infer.Folder, k))
 		if err == nil && len(rows) > 0 {
 			width = len(rows) / part.Core()
-			scatter(&all, rows, part.IDs[:part.Core()], int(c.parts.Book.Nodes))
+			scatter(&all, rows, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
 		}
 		part.Close()
 		if err != nil {

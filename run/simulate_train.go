@@ -22,6 +22,7 @@ import (
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
+	"starling/supervise"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
@@ -141,7 +142,7 @@ func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *Simul
 	if err != nil {
 		return err
 	}
-	row.Run, row.Computing = s.run().report(shares, r, time.Since(began)), o.Computing
+	row.Run, row.Computing = s.run().Report(shares, r, time.Since(began)), o.Computing
 	return nil
 }
 
@@ -186,11 +187,11 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 }
 
 // run is the run as it is told to workers and reported.
-func (s *simulation) run() *clusterRun { return &clusterRun{spec: s.spec, parts: s.parts} }
+func (s *simulation) run() *supervise.Run { return &supervise.Run{Spec: s.spec, Parts: s.parts} }
 
 // checkSkipped refuses strategies that send what depends on the numbers.
 func (s *simulation) checkSkipped() error {
-	part, err := s.run().task().OpenPart(0, "")
+	part, err := s.run().Task().OpenPart(0, "")
 	if err != nil {
 		return err
 	}
@@ -323,7 +324,7 @@ func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events eve
 
 // worker trains as the rank of an endpoint.
 func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*worker.Share, error) {
-	part, err := s.run().task().OpenPart(end.Rank(), "")
+	part, err := s.run().Task().OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
+	"starling/supervise"
 	"starling/tensor"
 	"starling/train"
 	"starling/train/mini"
@@ -26,7 +27,7 @@ func Train(ctx context.Context, s spec.Spec, events event.Listener) (*report.Run
 }
 
 // trainWith is Train with workers that join through a rendezvous.
-func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Listener) (*report.Run, error) {
+func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, events event.Listener) (*report.Run, error) {
 	start := time.Now()
 	defer setup.LimitGarbage()()
 	events = event.All(events)
@@ -69,7 +70,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events,
 		func(dir string) error { return writeHeldOut(&p.spec, p.data, dir) })
 	err = errors.Join(err, written, finish())
-	r := newReport(&p.spec, &p.data.Meta, p.plan, result)
+	r := supervise.NewReport(&p.spec, &p.data.Meta, p.plan, result)
 	r.Seconds = time.Since(start).Seconds()
 	return r, err
 }
@@ -154,22 +155,16 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 
 // TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
 // coordinates, and has the report; that of the others is nil. Without a place it is Train.
-func TrainAt(ctx context.Context, s spec.Spec, p *Place, events event.Listener) (*report.Run, error) {
+func TrainAt(ctx context.Context, s spec.Spec, p *supervise.Place, events event.Listener) (*report.Run, error) {
 	if p == nil {
 		return Train(ctx, s, events)
 	}
-	if err := useTasks(&s, p); err != nil {
-		return nil, err
-	}
-	at, err := newRendezvous(&s, p)
+	at, err := supervise.Meet(&s, p)
 	if err != nil {
 		return nil, err
 	}
 	if p.Rank == 0 {
 		return trainWith(ctx, s, at, event.All(events))
 	}
-	if err := checkFollower(&s); err != nil {
-		return nil, err
-	}
-	return nil, at.follow(ctx, &s, events)
+	return nil, at.Follow(ctx, &s, events)
 }

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 
 // runGoroutines trains with the workers in this process. As with runProcesses, there are shares
 // beside the error if only the last state could not be saved.
-func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
-	n := c.spec.Workers
+func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
+	n := c.Spec.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.spec), setup.ServersOf(&c.spec), coflow.OrderNamed(c.spec.SendOrder)
+	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.Spec), setup.ServersOf(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -28,7 +28,7 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	}
 	tasks, reporters := make([]worker.Task, n), make([]*watch.Reporter, n)
 	for r, end := range ends {
-		tasks[r], reporters[r] = *c.task(), watch.NewReporter(r, end)
+		tasks[r], reporters[r] = *c.Task(), watch.NewReporter(r, end)
 		tasks[r].Watch = reporters[r]
 	}
 	defer c.watch.Poll(reporters)()
@@ -37,7 +37,7 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	var wg sync.WaitGroup
 	for r, end := range ends {
 		wg.Go(func() {
-			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.spec.CoresOf(n), k, events)
+			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.Spec.CoresOf(n), k, events)
 			if errs[r] != nil {
 				end.Fail(errs[r])
 			}

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"starling/worker"
 )
 
-// rendezvous is where workers find a run that did not start them.
-type rendezvous struct {
+// Rendezvous is where workers find a run that did not start them.
+type Rendezvous struct {
 	cluster.Rendezvous
 	text  string // of --rendezvous
 	place *Place // nil: workers are started by hand
@@ -23,7 +23,7 @@ type rendezvous struct {
 
 // newRendezvous chooses where tasks find each other. All of them must choose the same place,
 // from nothing but the spec and the environment.
-func newRendezvous(s *spec.Spec, p *Place) (*rendezvous, error) {
+func newRendezvous(s *spec.Spec, p *Place) (*Rendezvous, error) {
 	text, err := rendezvousText(s, p)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func newRendezvous(s *spec.Spec, p *Place) (*rendezvous, error) {
 	if err != nil {
 		return nil, spec.Mistake("--rendezvous", graph.Sentence(err.Error()), "", "")
 	}
-	m := &rendezvous{at, text, p}
+	m := &Rendezvous{at, text, p}
 	if s.Listen == "" {
 		s.Listen = m.listen()
 	}
@@ -63,7 +63,7 @@ func rendezvousText(s *spec.Spec, p *Place) (string, error) {
 }
 
 // listen is the coordinator's address: on loopback if all are on one host.
-func (at *rendezvous) listen() string {
+func (at *Rendezvous) listen() string {
 	addr, known := strings.CutPrefix(at.String(), "tcp:")
 	switch {
 	case known && cluster.Loopback(addr):
@@ -78,8 +78,8 @@ func (at *rendezvous) listen() string {
 }
 
 // completeRendezvous completes a run whose workers are started elsewhere.
-func (c *clusterRun) completeRendezvous() (err error) {
-	s := &c.spec
+func (c *Run) completeRendezvous() (err error) {
+	s := &c.Spec
 	switch {
 	case s.Hosts != "":
 		c.slots, err = hostSlots(s)
@@ -91,7 +91,7 @@ func (c *clusterRun) completeRendezvous() (err error) {
 
 // publish publishes the address of the run at the rendezvous, and starts the worker of this
 // task.
-func (c *clusterRun) publish(ctx context.Context, addr, job string, events event.Listener) (end func(), err error) {
+func (c *Run) publish(ctx context.Context, addr, job string, events event.Listener) (end func(), err error) {
 	if c.at == nil {
 		return func() {}, nil
 	}
@@ -99,8 +99,8 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 		return nil, err
 	}
 	e := cluster.Entry{Addr: addr, Job: job}
-	if c.at.Secret() && c.spec.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
-		e.Token = string(c.token)
+	if c.at.Secret() && c.Spec.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
+		e.Token = string(c.Token)
 	}
 	withdraw, err := c.at.Publish(ctx, e, func(err error) {
 		events.On(event.Note{Text: "warning: rendezvous: " + err.Error()})
@@ -111,9 +111,9 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 	if c.at.place == nil {
 		return withdraw, nil
 	}
-	w := worker.For(&c.spec, 0, c.token)
+	w := worker.For(&c.Spec, 0, c.Token)
 	w.Addr, w.Job = addr, job
-	leave := startOwnWorker(ctx, &c.spec, w, events)
+	leave := startOwnWorker(ctx, &c.Spec, w, events)
 	return func() {
 		leave()
 		withdraw()
@@ -121,8 +121,8 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 }
 
 // reachable is the address for other hosts of a listener on all addresses of this one.
-func (c *clusterRun) reachable(addr string) (string, error) {
-	host, _, err := net.SplitHostPort(c.spec.Listen)
+func (c *Run) reachable(addr string) (string, error) {
+	host, _, err := net.SplitHostPort(c.Spec.Listen)
 	if err != nil || host != "" && !net.ParseIP(host).IsUnspecified() {
 		return addr, nil
 	}
@@ -134,12 +134,12 @@ func (c *clusterRun) reachable(addr string) (string, error) {
 }
 
 // howToJoin tells users how to start the workers.
-func (c *clusterRun) howToJoin(addr string) string {
+func (c *Run) howToJoin(addr string) string {
 	switch {
 	case c.at == nil:
-		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.spec.Workers-1)
+		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.Spec.Workers-1)
 	case c.at.place == nil:
-		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.spec.Workers-1)
+		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.Spec.Workers-1)
 	}
 	return fmt.Sprintf("the tasks of %s, through %s", c.at.place.Launcher, c.at)
 }

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"context"
@@ -55,6 +55,14 @@ func checkFollower(s *spec.Spec) error {
 	return s.Validate()
 }
 
+// Meet makes every task of a launcher a worker, and chooses where they find each other.
+func Meet(s *spec.Spec, p *Place) (*Rendezvous, error) {
+	if err := useTasks(s, p); err != nil {
+		return nil, err
+	}
+	return newRendezvous(s, p)
+}
+
 // useTasks makes every task a worker.
 func useTasks(s *spec.Spec, p *Place) error {
 	if err := s.CompleteParts(); err != nil {
@@ -93,8 +101,11 @@ func startOwnWorker(ctx context.Context, s *spec.Spec, w *worker.Spec, events ev
 	}
 }
 
-// follow is the task of any rank but 0.
-func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Listener) error {
+// Follow is the task of any rank but 0.
+func (at *Rendezvous) Follow(ctx context.Context, s *spec.Spec, events event.Listener) error {
+	if err := checkFollower(s); err != nil {
+		return err
+	}
 	token, err := spec.GivenToken(s.TokenFile)
 	if err != nil {
 		return err
@@ -106,9 +117,9 @@ func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Lis
 	switch {
 	case !errors.As(err, &e):
 		return err
-	case e.Code == Interrupted:
+	case e.Code == worker.Interrupted:
 		return report.ErrInterrupted
-	case e.Code == Mistake:
+	case e.Code == worker.Mistake:
 		return spec.Mistake(fmt.Sprintf("rank %d", w.Rank), graph.Sentence(e.Error()), "", "")
 	}
 	return fmt.Errorf("rank %d: %w", w.Rank, err)

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
 }
 
 // overSSH is the command that runs a worker on its host.
-func (c *clusterRun) overSSH(w *worker.Spec) (*exec.Cmd, error) {
+func (c *Run) overSSH(w *worker.Spec) (*exec.Cmd, error) {
 	h := c.slots[w.Rank]
 	w.PartDir = h.Dir
 	binary := h.Binary
@@ -47,5 +47,5 @@ func (c *clusterRun) overSSH(w *worker.Spec) (*exec.Cmd, error) {
 		}
 	}
 	args := append([]string{binary}, w.Args()...)
-	return cluster.SSH(c.spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
+	return cluster.SSH(c.Spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
 }

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // runProcesses trains with one process per worker. When one is lost, the others wait for its
 // replacement, and all continue from the newest state.
-func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
+func (c *Run) runProcesses(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	k, err := newKeeper(c, events, stop)
@@ -35,7 +35,7 @@ func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([
 
 // recovery is a run of processes that survives the loss of some.
 type recovery struct {
-	run    *clusterRun
+	run    *Run
 	kept   *keeper
 	events event.Listener
 	job    string
@@ -86,13 +86,13 @@ func (r *recovery) train(ctx context.Context) ([]*worker.Share, error) {
 
 // listen opens the rendezvous of the job.
 func (r *recovery) listen(refusals *watch.Refusals) error {
-	c, s := r.run, &r.run.spec
+	c, s := r.run, &r.run.Spec
 	task, from, err := r.task()
 	if err != nil {
 		return err
 	}
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job,
-		Version: version.Name(), Token: c.token, Identity: c.id, Insecure: s.Insecure,
+		Version: version.Name(), Token: c.Token, Identity: c.id, Insecure: s.Insecure,
 		Timeout: setup.Timeout(s), Silence: setup.Heartbeat(s), Task: task, Blob: from.blob, Own: from.own,
 		Again: s.OnFailure != "stop", Remote: c.slots != nil, State: r.kept.take, Events: r.forwardEvents(),
 		Status: c.watch.Heard, Watch: func() any { return c.watch.Snapshot() }, WatchToken: c.watchToken(),
@@ -105,7 +105,7 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 
 // again prepares another start after a loss, or returns why there is none.
 func (r *recovery) again(ctx context.Context, cause error) error {
-	onFailure := r.run.spec.OnFailure
+	onFailure := r.run.Spec.OnFailure
 	var died *cluster.Died
 	lost := errors.As(cause, &died) && died.Lost()
 	switch {
@@ -128,7 +128,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	if err != nil {
 		return err
 	}
-	how := "waiting " + setup.Timeout(&r.run.spec).String() + " for it to come again"
+	how := "waiting " + setup.Timeout(&r.run.Spec).String() + " for it to come again"
 	if r.procs != nil && onFailure == "restart" {
 		how = "starting it again"
 		if err := r.restart(ranks); err != nil {
@@ -160,14 +160,14 @@ func (r *recovery) stopAll(why error) {
 		r.procs.Stop(time.Second)
 		return
 	}
-	if r.run.spec.OnFailure != "stop" {
+	if r.run.Spec.OnFailure != "stop" {
 		r.co.RefuseLate(why, 2*time.Second)
 	}
 }
 
 // task is what workers are told when they start, and the state that they start from.
 func (r *recovery) task() (json.RawMessage, *kept, error) {
-	t := r.run.task()
+	t := r.run.Task()
 	from := r.kept.state()
 	if from == nil {
 		from = &kept{}
@@ -191,8 +191,8 @@ func (r *recovery) forwardEvents() func(int, event.Event) {
 }
 
 func (r *recovery) started() {
-	if r.run.spec.OnFailure == "stop" {
-		r.run.parts.Remove()
+	if r.run.Spec.OnFailure == "stop" {
+		r.run.Parts.Remove()
 	}
 	if r.lostAt.IsZero() {
 		return
@@ -205,7 +205,7 @@ func (r *recovery) started() {
 
 // launch starts the workers, unless they are started elsewhere.
 func (r *recovery) launch() (*cluster.Processes, error) {
-	s := &r.run.spec
+	s := &r.run.Spec
 	if s.NoLaunch {
 		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %s: %s", setup.Timeout(s),
 			event.Counted(s.Workers, "worker"),
@@ -227,7 +227,7 @@ func (r *recovery) launch() (*cluster.Processes, error) {
 
 // command starts the worker of a rank.
 func (r *recovery) command(rank int) (*exec.Cmd, error) {
-	w := worker.For(&r.run.spec, rank, r.run.token)
+	w := worker.For(&r.run.Spec, rank, r.run.Token)
 	w.Addr, w.Job = r.co.Addr(), r.job
 	if r.run.slots != nil {
 		return r.run.overSSH(w)

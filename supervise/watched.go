@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"os"
@@ -12,30 +12,30 @@ import (
 
 // watchToken is the secret that watchers must know: the one that was given, else that of this
 // user on this host. With certificates a certificate is enough.
-func (c *clusterRun) watchToken() []byte {
-	s := &c.spec
+func (c *Run) watchToken() []byte {
+	s := &c.Spec
 	switch {
 	case s.TokenFile != "" || os.Getenv(spec.TokenVariable) != "":
-		return c.token
+		return c.Token
 	case s.TLS != "" || s.Insecure:
 		return nil
 	case spec.Exposed(s.Listen):
-		return c.token
+		return c.Token
 	}
 	if secret, err := cluster.LocalSecret(); err == nil {
 		return secret
 	}
-	return c.token // which no watcher knows
+	return c.Token // which no watcher knows
 }
 
-// watched lets starling top watch the run, and serves its metrics if that is asked for, until stop is called.
-func (c *clusterRun) watched(events event.Listener) (all event.Listener, stop func(), err error) {
-	c.watch = watch.New(c.spec.Workers, events, time.Now)
+// Watched lets starling top watch the run, and serves its metrics if that is asked for, until stop is called.
+func (c *Run) Watched(events event.Listener) (all event.Listener, stop func(), err error) {
+	c.watch = watch.New(c.Spec.Workers, events, time.Now)
 	all = event.All(c.watch, &c.chosen, events)
-	if c.spec.MetricsListen == "" {
+	if c.Spec.MetricsListen == "" {
 		return all, func() {}, nil
 	}
-	metrics, err := watch.ServeRun(c.spec.MetricsListen, c.id, c.spec.Insecure, c.watch.Snapshot)
+	metrics, err := watch.ServeRun(c.Spec.MetricsListen, c.id, c.Spec.Insecure, c.watch.Snapshot)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"context"
@@ -42,12 +42,12 @@ type kept struct {
 	own  [][]byte // caches, by rank
 }
 
-func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
-	k := &keeper{spec: &c.spec, data: resume.PartsIdentity(c.parts), events: events, stop: stop,
+func newKeeper(c *Run, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
+	k := &keeper{spec: &c.Spec, data: resume.PartsIdentity(c.Parts), events: events, stop: stop,
 		incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
 	var last *cluster.Position
-	if c.from != nil {
-		if err := k.startFrom(c.from); err != nil {
+	if c.From != nil {
+		if err := k.startFrom(c.From); err != nil {
 			return nil, err
 		}
 		if at := k.newest.from.Position; at.Epoch > 0 || at.Batch > 0 {

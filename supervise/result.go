@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"math"
@@ -13,8 +13,8 @@ import (
 	"starling/train"
 )
 
-// newReport is the result of a run of one worker, and what all workers of a run have in common.
-func newReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *report.Run {
+// NewReport is the result of a run of one worker, and what all workers of a run have in common.
+func NewReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *report.Run {
 	settings := *s
 	return &report.Run{
 		Spec: &settings, Made: report.NewMade(version.Name(), version.Commit(), tensor.MemoryTotal()),

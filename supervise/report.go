@@ -1,4 +1,4 @@
-package run
+package supervise
 
 import (
 	"time"
@@ -10,28 +10,28 @@ import (
 	"starling/worker"
 )
 
-// report is the result of the run.
-func (c *clusterRun) report(shares []*worker.Share, r *train.Result, took time.Duration) *report.Run {
-	p := c.plans
+// Report is the result of the run.
+func (c *Run) Report(shares []*worker.Share, r *train.Result, took time.Duration) *report.Run {
+	p := c.Plan
 	if p == nil {
 		p = &plan.Plan{}
 	}
-	out := newReport(&c.spec, &c.parts.Meta, p, r)
-	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
-	out.Bytes, out.Restarts = sentBytes(shares, c.spec.Mode == string(train.MiniBatch)), c.restarts
+	out := NewReport(&c.Spec, &c.Parts.Meta, p, r)
+	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.Spec.Servers, 1), shares[0].Threads
+	out.Bytes, out.Restarts = sentBytes(shares, c.Spec.Mode == string(train.MiniBatch)), c.restarts
 	out.Rows, out.Chosen = rowCounts(shares), c.chosen.settings()
-	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.spec.LearnsPairs() {
-		out.SamplesPerSecond = report.Number(float64(c.parts.Book.Train) / float64(out.MedianEpochSeconds))
+	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.Spec.LearnsPairs() {
+		out.SamplesPerSecond = report.Number(float64(c.Parts.Book.Train) / float64(out.MedianEpochSeconds))
 	}
 	measured := shares
-	if c.spec.Goroutines() { // each measured the process of all
+	if c.Spec.Goroutines() { // each measured the process of all
 		measured = shares[:1]
 	}
 	out.CPUShare, out.Explainer = worker.CPUShare(measured), explainers(shares, measured)
 	var metered []watch.Metered
 	for _, s := range shares {
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
-		if !c.spec.Goroutines() { // else it is that of all together
+		if !c.Spec.Goroutines() { // else it is that of all together
 			out.WorkerPeakRSSBytes = append(out.WorkerPeakRSSBytes, s.PeakRSS)
 		}
 		metered = append(metered, s.Metered)
