@@ -5,6 +5,7 @@ import (
 	"starling/inspect"
 	"starling/internal/version"
 	"starling/plan"
+	"starling/simulate"
 	"starling/supervise"
 	"starling/watch"
 	"starling/worker"
@@ -63,3 +64,22 @@ type (
 )
 
 var PlaceOf, RankOf = supervise.PlaceOf, supervise.RankOf
+
+// starling simulate.
+type (
+	SimulateOptions = simulate.Options
+	LLMRow          = simulate.LLMRow
+	PathsRow        = simulate.PathsRow
+)
+
+var (
+	DefaultSimulate = simulate.Default
+	SimulateTrain   = simulate.Train
+	DefaultLLM      = simulate.DefaultLLM
+	SimulateLLM     = simulate.LLM
+	LLMModels       = simulate.LLMModels
+	LLMSchedulers   = simulate.LLMSchedulers
+	DefaultPaths    = simulate.DefaultPaths
+	SimulatePaths   = simulate.Paths
+	PathsCases      = simulate.PathsCases
+)

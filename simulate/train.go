@@ -1,4 +1,4 @@
-package run
+package simulate
 
 import (
 	"context"
@@ -31,8 +31,8 @@ import (
 	"starling/worker"
 )
 
-// SimulateOptions say which strategies train over which simulated network.
-type SimulateOptions struct {
+// Options say which strategies train over which simulated network.
+type Options struct {
 	spec.Compare
 	Topology       string // text form or a file
 	Rate, Delay    string // of links; "": the topology's
@@ -50,12 +50,12 @@ type SimulateOptions struct {
 	Passes    float64
 	Steady    bool
 	Charts    int // ports whose queue and utilisation over time are kept
-	Simulated func(SimulatedRow)
+	Simulated func(Row)
 }
 
-// DefaultSimulate trains eight workers on a star.
-func DefaultSimulate() SimulateOptions {
-	o := SimulateOptions{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
+// Default trains eight workers on a star.
+func Default() Options {
+	o := Options{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
 		Charts: 8, Sharing: 1, Passes: netsim.DefaultPasses}
 	o.Workers, o.Epochs, o.Papers = 8, 3, false
 	return o
@@ -65,8 +65,8 @@ func DefaultSimulate() SimulateOptions {
 // once.
 const forever = 10 * 24 * time.Hour
 
-// SimulateTrain trains one case after the other on simulated workers, in virtual time.
-func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener) (*Simulated, error) {
+// Train trains one case after the other on simulated workers, in virtual time.
+func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, error) {
 	events = event.Locked(setup.MinorNotesOnce(onlyNotes(event.All(events))))
 	if o.Sharing < 1 {
 		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
@@ -115,15 +115,15 @@ func onlyNotes(l event.Listener) event.Listener {
 }
 
 // row simulates one case. A case that fails is a row with its error.
-func (o *SimulateOptions) row(ctx context.Context, c *spec.Case, events event.Listener) SimulatedRow {
-	row := SimulatedRow{Strategy: c.Name}
+func (o *Options) row(ctx context.Context, c *spec.Case, events event.Listener) Row {
+	row := Row{Strategy: c.Name}
 	if err := o.simulate(ctx, c, &row, events); err != nil {
 		row.Error, row.err = err.Error(), err
 	}
 	return row
 }
 
-func (o *SimulateOptions) simulate(ctx context.Context, c *spec.Case, row *SimulatedRow, events event.Listener) error {
+func (o *Options) simulate(ctx context.Context, c *spec.Case, row *Row, events event.Listener) error {
 	s, err := o.prepare(ctx, c.Spec, events)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ type simulation struct {
 }
 
 // prepare checks all that can be checked before the workers start.
-func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
+func (o *Options) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
 	s := &simulation{spec: one, skip: o.SkipComputing}
 	if err := setup.Check(&s.spec); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (s *simulation) checkSkipped() error {
 
 // scenario is the network of a run. Workers of one server are at one host where there are as
 // many hosts as servers; else each has a host of its own.
-func (o *SimulateOptions) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error) {
+func (o *Options) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error) {
 	top, err := o.topology(s.Workers)
 	if err != nil {
 		return netsim.Scenario{}, err
@@ -236,7 +236,7 @@ func (o *SimulateOptions) scenario(s *spec.Spec, servers []int) (netsim.Scenario
 }
 
 // topology is the network with the rate and the delay that were given.
-func (o *SimulateOptions) topology(workers int) (netsim.Topology, error) {
+func (o *Options) topology(workers int) (netsim.Topology, error) {
 	text := o.Topology
 	if words := strings.Fields(text); len(words) > 0 && words[0] == "star" && !strings.Contains(text, "hosts=") {
 		text += fmt.Sprintf(" hosts=%d", workers)
@@ -260,7 +260,7 @@ func (o *SimulateOptions) topology(workers int) (netsim.Topology, error) {
 
 // measureOnce replaces "measured" by the rates of this machine, with the shapes of the first
 // case, so that all cases are charged alike.
-func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, events event.Listener) error {
+func (o *Options) measureOnce(ctx context.Context, first *spec.Spec, events event.Listener) error {
 	if o.Computing != "measured" {
 		return nil
 	}
@@ -295,7 +295,7 @@ func hostOptions(c cost.Compute, workers int) netsim.HostOptions {
 }
 
 // rates are what computing is charged by.
-func (o *SimulateOptions) rates() (cost.Compute, error) {
+func (o *Options) rates() (cost.Compute, error) {
 	if o.Computing == "none" {
 		return cost.Compute{}, nil
 	}
@@ -373,7 +373,7 @@ func (t *Simulated) WriteHTML(path string) error {
 
 // Err is that of the first case that failed.
 func (t *Simulated) Err() error {
-	i := slices.IndexFunc(t.Rows, func(r SimulatedRow) bool { return r.err != nil })
+	i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.err != nil })
 	if i < 0 {
 		return nil
 	}

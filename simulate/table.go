@@ -1,4 +1,4 @@
-package run
+package simulate
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 
 // Simulated is what simulated runs found.
 type Simulated struct {
-	Rows []SimulatedRow `json:"rows"`
+	Rows []Row `json:"rows"`
 }
 
-// SimulatedRow is one run: its report, in virtual seconds, and what the network saw of it.
-type SimulatedRow struct {
+// Row is one run: its report, in virtual seconds, and what the network saw of it.
+type Row struct {
 	Strategy  string         `json:"strategy"`
 	Computing string         `json:"computing,omitempty"` // the rates that were charged
 	Run       *report.Run    `json:"run,omitempty"`
@@ -48,7 +48,7 @@ func (t *Simulated) String() string {
 }
 
 // line is the row in its table.
-func (r *SimulatedRow) line() string {
+func (r *Row) line() string {
 	if r.Run == nil {
 		return fmt.Sprintf("%-20s failed: %s\n", r.Strategy, r.Error)
 	}
@@ -70,7 +70,7 @@ func (r *SimulatedRow) line() string {
 const busyLinks = 4
 
 // links are the traffic, utilisation and queues of a row's network.
-func (r *SimulatedRow) links() string {
+func (r *Row) links() string {
 	if r.Network == nil {
 		return ""
 	}

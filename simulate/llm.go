@@ -1,4 +1,4 @@
-package run
+package simulate
 
 import (
 	"context"
@@ -51,8 +51,8 @@ type LLMRow struct {
 	Over float64 `json:"speedup"` // over the first scheduler of its model, GPUs and rate
 }
 
-// SimulateLLM runs all simulations, several at a time; done is called after each.
-func SimulateLLM(ctx context.Context, o LLMOptions, done func(LLMRow)) (*LLMTable, error) {
+// LLM runs all simulations, several at a time; done is called after each.
+func LLM(ctx context.Context, o LLMOptions, done func(LLMRow)) (*LLMTable, error) {
 	all, rates, err := o.simulations()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package run
+package simulate
 
 import (
 	"encoding/json"
@@ -10,23 +10,27 @@ import (
 	"testing"
 
 	"starling/dataset/generate"
+	"starling/event"
+	"starling/report"
 	"starling/setup/setuptest"
 	"starling/spec"
+	"starling/supervise"
+	"starling/worker"
 )
 
 const someRates = "gemm=40 spmm=2 memory=8 op=2us"
 
 // simulated is a simulation that is quick, of strategies on eight workers.
-func simulated(dir string, strategies ...string) SimulateOptions {
-	o := DefaultSimulate()
+func simulated(dir string, strategies ...string) Options {
+	o := Default()
 	o.Spec = setuptest.Quick(dir)
 	o.Spec.Workers, o.Epochs, o.Strategies, o.Computing, o.Threads = 8, 3, strategies, someRates, 1
 	return o
 }
 
-func simulate(t *testing.T, o SimulateOptions) *Simulated {
+func simulate(t *testing.T, o Options) *Simulated {
 	t.Helper()
-	r, err := SimulateTrain(t.Context(), o, nil)
+	r, err := Train(t.Context(), o, nil)
 	if err == nil {
 		err = r.Err()
 	}
@@ -36,8 +40,35 @@ func simulate(t *testing.T, o SimulateOptions) *Simulated {
 	return r
 }
 
+// goroutines trains with ordinary workers, of one process.
+func goroutines(t *testing.T, s spec.Spec) *report.Run {
+	t.Helper()
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := supervise.Prepare(t.Context(), s, nil, event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Parts.Remove()
+	events, stop, err := c.Watched(event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	shares, err := c.Work(t.Context(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := worker.JoinShares(shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Report(shares, r, 0)
+}
+
 // timesAndBytes are what two simulations of the same are compared by.
-func timesAndBytes(r SimulatedRow) string {
+func timesAndBytes(r Row) string {
 	return fmt.Sprint(r.Run.EpochSeconds, r.Run.Bytes.Total, r.Run.Bytes.Detail, r.Network.Seconds, r.Network.Tiers)
 }
 
@@ -52,7 +83,7 @@ func TestSimulatedIsTheRun(t *testing.T) {
 		s := o.Spec
 		s.InProcess, s.Strategy = true, ""
 		s = s.ForStrategy(strategy)
-		want := trained(t, s, nil)
+		want := goroutines(t, s)
 		got := row.Run
 		if fmt.Sprint(got.Loss, got.ValAccuracy, got.TestAccuracy) != fmt.Sprint(want.Loss, want.ValAccuracy,
 			want.TestAccuracy) {
@@ -130,20 +161,20 @@ func TestSimulated128(t *testing.T) {
 // TestSimulateMistakes: what cannot be simulated is named.
 func TestSimulateMistakes(t *testing.T) {
 	dir := setuptest.Block(t, nil)
-	for flag, change := range map[string]func(*SimulateOptions){
-		"--topology":            func(o *SimulateOptions) { o.Topology = "star hosts=3" },
-		"--rate":                func(o *SimulateOptions) { o.Rate = "fast" },
-		"--delay":               func(o *SimulateOptions) { o.Delay = "long" },
-		"--computing":           func(o *SimulateOptions) { o.Computing = "some" },
-		"--level, --background": func(o *SimulateOptions) { o.Background = 2 },
-		"--sharing":             func(o *SimulateOptions) { o.Sharing = 0 },
-		"--skip-computing": func(o *SimulateOptions) {
+	for flag, change := range map[string]func(*Options){
+		"--topology":            func(o *Options) { o.Topology = "star hosts=3" },
+		"--rate":                func(o *Options) { o.Rate = "fast" },
+		"--delay":               func(o *Options) { o.Delay = "long" },
+		"--computing":           func(o *Options) { o.Computing = "some" },
+		"--level, --background": func(o *Options) { o.Background = 2 },
+		"--sharing":             func(o *Options) { o.Sharing = 0 },
+		"--skip-computing": func(o *Options) {
 			o.SkipComputing, o.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
 		},
 	} {
 		o := simulated(dir, "halo")
 		change(&o)
-		r, err := SimulateTrain(t.Context(), o, nil)
+		r, err := Train(t.Context(), o, nil)
 		if err == nil {
 			err = r.Err()
 		}
@@ -151,7 +182,7 @@ func TestSimulateMistakes(t *testing.T) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
-	if _, err := SimulateTrain(t.Context(), SimulateOptions{Compare: spec.DefaultCompare()}, nil); err == nil {
+	if _, err := Train(t.Context(), Options{Compare: spec.DefaultCompare()}, nil); err == nil {
 		t.Error("no dataset")
 	}
 }

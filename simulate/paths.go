@@ -1,4 +1,4 @@
-package run
+package simulate
 
 import (
 	"bufio"
@@ -35,8 +35,8 @@ type PathsTable struct {
 	Rows []leo.Row `json:"rows"`
 }
 
-// SimulatePaths runs the case studies, or a file of the user's; done is called after each row.
-func SimulatePaths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*PathsTable, error) {
+// Paths runs the case studies, or a file of the user's; done is called after each row.
+func Paths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*PathsTable, error) {
 	if o.Requests < 100 || o.Requests > 10_000_000 {
 		return nil, spec.Mistake("--requests", fmt.Sprint(o.Requests), "100 to 10000000", "")
 	}
