@@ -5,6 +5,7 @@ import (
 	"starling/inspect"
 	"starling/internal/version"
 	"starling/plan"
+	"starling/predict"
 	"starling/simulate"
 	"starling/supervise"
 	"starling/watch"
@@ -82,4 +83,16 @@ var (
 	DefaultPaths    = simulate.DefaultPaths
 	SimulatePaths   = simulate.Paths
 	PathsCases      = simulate.PathsCases
+)
+
+// starling predict, serve and export.
+type PredictOptions = predict.Options
+
+var (
+	Predict       = predict.Run
+	PredictWhats  = predict.Whats
+	DefaultServe  = predict.DefaultServe
+	Serve         = predict.Serve
+	Export        = predict.Export
+	ExportFormats = predict.Formats
 )

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/dataset/generate"
+	"starling/predict"
 	"starling/setup/setuptest"
 	"starling/spec"
 )
@@ -29,7 +30,7 @@ func TestEmbeddingsOfAGraphWithoutFeatures(t *testing.T) {
 		t.Errorf("accuracy %v, of one worker %v", two.TestAccuracy, one.TestAccuracy)
 	}
 	for dir, good := range map[string]bool{s.Dataset: true, plain(200): false} {
-		_, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+		_, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels",
 			Out: filepath.Join(t.TempDir(), "out.npy"), Threads: 1})
 		if good && err != nil || !good && !setuptest.IsMistake(err, "embeddings") {
 			t.Errorf("%s: %v", dir, err)

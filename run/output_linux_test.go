@@ -12,6 +12,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/predict"
 	"starling/report"
 	"starling/setup/setuptest"
 	"starling/spec"
@@ -152,14 +153,14 @@ func TestInterruptedReading(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	o := PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
-	if _, err := Predict(ctx, o); !errors.Is(err, report.ErrInterrupted) {
+	o := predict.Options{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
+	if _, err := predict.Run(ctx, o); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}
 	pipe(filepath.Join(s.Out, "model.safetensors"))
-	serve := DefaultServe()
+	serve := predict.DefaultServe()
 	serve.Run, serve.Dataset, serve.Listen = s.Out, dir, "127.0.0.1:0"
-	if err := Serve(ctx, serve, nil); !errors.Is(err, report.ErrInterrupted) {
+	if err := predict.Serve(ctx, serve, nil); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}
 }

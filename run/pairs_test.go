@@ -14,6 +14,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/plan"
+	"starling/predict"
 	"starling/report"
 	"starling/setup"
 	"starling/setup/setuptest"
@@ -235,7 +236,7 @@ func TestPredictPairs(t *testing.T) {
 		s := pairSpecs(dir)[task]
 		s.Out, s.Embedding, s.Overwrite = filepath.Join(tmp, "run"), 10, true
 		trained(t, s, nil)
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings",
+		p, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "embeddings",
 			Out: filepath.Join(tmp, "e.npy"), Overwrite: true})
 		if err != nil || p.Width != 10 || p.Vertices != 300 {
 			t.Fatal(p, err)
@@ -244,9 +245,9 @@ func TestPredictPairs(t *testing.T) {
 		if err := os.WriteFile(pairs, []byte("0 1\n1 0\n7,299\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		o := PredictOptions{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv"),
+		o := predict.Options{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv"),
 			Overwrite: true}
-		if p, err = Predict(context.Background(), o); err != nil || p.Pairs != 3 {
+		if p, err = predict.Run(context.Background(), o); err != nil || p.Pairs != 3 {
 			t.Fatal(p, err)
 		}
 		b, err := os.ReadFile(o.Out)
@@ -254,23 +255,23 @@ func TestPredictPairs(t *testing.T) {
 		if err != nil || len(lines) != 5 || lines[1][4:] != lines[2][4:] || !strings.HasPrefix(lines[3], "7,299,0.") {
 			t.Errorf("%q, %v", b, err)
 		}
-		for flag, change := range map[string]func(*PredictOptions){
-			"--pairs":            func(o *PredictOptions) { o.Pairs = "" },
-			"no such file":       func(o *PredictOptions) { o.Pairs = filepath.Join(tmp, "none") },
-			"--out":              func(o *PredictOptions) { o.Out = filepath.Join(tmp, "s.parquet") },
-			"--what scores":      func(o *PredictOptions) { o.What = "embeddings" },
-			"ask for embeddings": func(o *PredictOptions) { o.What, o.Pairs = "labels", "" },
+		for flag, change := range map[string]func(*predict.Options){
+			"--pairs":            func(o *predict.Options) { o.Pairs = "" },
+			"no such file":       func(o *predict.Options) { o.Pairs = filepath.Join(tmp, "none") },
+			"--out":              func(o *predict.Options) { o.Out = filepath.Join(tmp, "s.parquet") },
+			"--what scores":      func(o *predict.Options) { o.What = "embeddings" },
+			"ask for embeddings": func(o *predict.Options) { o.What, o.Pairs = "labels", "" },
 		} {
 			o := o
 			change(&o)
 			if flag == "--what scores" || flag == "ask for embeddings" {
 				o.Out = filepath.Join(tmp, "x.npy")
 			}
-			if _, err := Predict(context.Background(), o); !setuptest.IsMistake(err, flag) {
+			if _, err := predict.Run(context.Background(), o); !setuptest.IsMistake(err, flag) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}
-		if _, err := Export(s.Out, "pyg", filepath.Join(tmp, "export"), true); err != nil {
+		if _, err := predict.Export(s.Out, "pyg", filepath.Join(tmp, "export"), true); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"starling/graph"
 	"starling/inspect"
 	"starling/nn"
+	"starling/predict"
 	"starling/setup/setuptest"
 	"starling/spec"
 )
@@ -46,12 +47,12 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 			t.Errorf("%s: mse %v", task, flat["mse"])
 		}
 		out := filepath.Join(t.TempDir(), "labels.npy")
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+		p, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels", Out: out})
 		if err != nil || p.Metric != metric || math.Abs(float64(p.Accuracy["test"]-r.TestAccuracy)) > 1e-6 {
 			t.Errorf("%s: %v, %+v, want %v", task, err, p, r.TestAccuracy)
 		}
 		to := filepath.Join(t.TempDir(), "export")
-		if e, err := Export(s.Out, "pyg", to, false); err != nil || e.Task != task {
+		if e, err := predict.Export(s.Out, "pyg", to, false); err != nil || e.Task != task {
 			t.Errorf("%v: %+v", err, e)
 		}
 		for _, file := range []string{filepath.Join(s.Out, spec.ConfigFile), filepath.Join(to, spec.ConfigFile)} {

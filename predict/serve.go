@@ -1,4 +1,4 @@
-package run
+package predict
 
 import (
 	"context"
@@ -80,7 +80,7 @@ func (o ServeOptions) answers() (*answers, error) {
 
 // answersOverParts has one worker per part run the model over its vertices, layer by layer.
 func (o ServeOptions) answersOverParts(t *serve.Trained) (*answers, error) {
-	what := PredictOptions{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, What: serve.Probabilities}
+	what := Options{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, What: serve.Probabilities}
 	if t.Config.Task == nn.TaskRegression {
 		what.What = serve.Labels
 	}

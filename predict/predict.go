@@ -1,4 +1,4 @@
-package run
+package predict
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"starling/train"
 )
 
-// PredictOptions say what to predict, and where to.
-type PredictOptions struct {
+// Options say what to predict, and where to.
+type Options struct {
 	Run, Dataset string
 	What         string // one of serve.Whats
 	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
@@ -58,12 +58,12 @@ type Predicted struct {
 	RSS      int64                    `json:"peak_rss_bytes"`
 }
 
-// PredictWhats are what can be predicted.
-var PredictWhats = append(slices.Clone(serve.Whats), serve.Scores)
+// Whats are what can be predicted.
+var Whats = append(slices.Clone(serve.Whats), serve.Scores)
 
-// Predict computes predictions for all vertices of a dataset and writes them. When ctx ends
+// Run computes predictions for all vertices of a dataset and writes them. When ctx ends
 // first, nothing is written.
-func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
+func Run(ctx context.Context, o Options) (*Predicted, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 }
 
 // onDevice is a spec with the device of a prediction.
-func (o *PredictOptions) onDevice() spec.Spec {
+func (o *Options) onDevice() spec.Spec {
 	s := spec.Default()
 	s.Threads = o.Threads
 	if o.Device != "" {
@@ -87,7 +87,7 @@ func (o *PredictOptions) onDevice() spec.Spec {
 	return s
 }
 
-func (o PredictOptions) predict() (_ *Predicted, err error) {
+func (o Options) predict() (_ *Predicted, err error) {
 	defer setup.DeviceFailure(&err)
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
@@ -144,15 +144,15 @@ func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
 	return p.WriteNPY(r.Out)
 }
 
-func (o *PredictOptions) settle() error {
+func (o *Options) settle() error {
 	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
 	}
 	if s := o.onDevice(); s.Device != "cpu" && !s.OnCard() {
 		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
-	if !slices.Contains(PredictWhats, o.What) {
-		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), train.Suggest(o.What, PredictWhats))
+	if !slices.Contains(Whats, o.What) {
+		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(Whats, ", "), train.Suggest(o.What, Whats))
 	}
 	if o.What == serve.Scores {
 		return o.completeScores()
@@ -170,7 +170,7 @@ func (o *PredictOptions) settle() error {
 }
 
 // checkOut makes sure that the file can be written, and replaces none without --overwrite.
-func (o *PredictOptions) checkOut() error {
+func (o *Options) checkOut() error {
 	if err := spec.CheckFile("--out", o.Out); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package run
+package predict
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // completeScores checks and completes the options of scores.
-func (o *PredictOptions) completeScores() error {
+func (o *Options) completeScores() error {
 	switch ext := filepath.Ext(o.Out); {
 	case o.Pairs == "":
 		return spec.Mistake("--pairs", "nothing", "a file of pairs to score, two vertices per line", "")

@@ -1,4 +1,4 @@
-package run
+package predict
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"starling/spec"
 )
 
-// ExportFormats are the libraries that Export writes for.
-var ExportFormats = serve.Formats
+// Formats are the libraries that Export writes for.
+var Formats = serve.Formats
 
 // Export writes a run's model into a folder, as a Python library loads it.
 func Export(dir, format, out string, overwrite bool) (*serve.Exported, error) {

@@ -1,4 +1,4 @@
-package run
+package predict
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 )
 
 // overParts predicts on one worker per part: a process each, which has its part alone.
-func (o PredictOptions) overParts() (*Predicted, error) {
+func (o Options) overParts() (*Predicted, error) {
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {
@@ -46,7 +46,7 @@ func (o PredictOptions) overParts() (*Predicted, error) {
 
 // infer has workers compute what is predicted. It returns the dataset too, without edges and
 // features.
-func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.Dataset,
+func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.Dataset,
 	workers int, err error) {
 	c, err := o.inferenceOf(trained)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 }
 
 // inferenceOf is the run of workers that a prediction needs.
-func (o PredictOptions) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
+func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	book, err := partition.OpenBook(o.Dataset)
 	if err != nil {
 		return nil, err
