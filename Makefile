@@ -8,7 +8,7 @@ BIN := bin/starling
 export CGO_ENABLED = 0
 # What starling version and results show, wherever go itself does not look.
 COMMIT := $(shell git describe --always --abbrev=12 --exclude '*' --dirty=+changes 2>/dev/null)
-LDFLAGS := -X starling/run.commit=$(COMMIT)
+LDFLAGS := -X starling/internal/version.commit=$(COMMIT)
 export STARLING_PYTHON ?= $(CURDIR)/build/python/bin/python
 
 .PHONY: build static demo test test-go test-tools test-arm64 lint lint-go vet lint-arm64 fuzz bench bench-peers generate clean

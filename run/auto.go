@@ -9,15 +9,18 @@ import (
 
 	"starling/cluster"
 	"starling/event"
+	"starling/plan"
 	"starling/report"
+	"starling/resume"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
 
 // decision is what --strategy auto chose, and what was predicted of it.
 type decision struct {
-	choice  Planned
-	options PlanOptions
+	choice  plan.Planned
+	options plan.Options
 }
 
 // triedChoices is how many of the best are tried with auto+try, and triedEpochs for how long each.
@@ -42,37 +45,28 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 	if err != nil {
 		return s, nil, err
 	}
-	d := &decision{options: PlanOptions{Spec: s, Rate: rate}}
+	d := &decision{options: plan.Options{Spec: s, Rate: rate}}
 	d.options.Strategy = train.DefaultOf(train.Mode(s.Mode)).Name
-	if !remoteWorkers(&s) { // all on this host
+	if !setup.RemoteWorkers(&s) { // all on this host
 		d.options.Sharing = s.Workers
 	}
-	plan, err := PlanChoices(ctx, d.options, events)
+	choices, err := plan.Choose(ctx, d.options, events)
 	if err != nil {
 		return s, nil, err
 	}
-	if plan.Pick == nil {
-		return s, nil, nothingFits(plan)
+	if choices.Pick == nil {
+		return s, nil, nothingFits(choices)
 	}
-	d.choice = *plan.Pick
-	if try && !remoteWorkers(&s) {
-		if d.choice, err = tryChoices(ctx, s, plan, events); err != nil {
+	d.choice = *choices.Pick
+	if try && !setup.RemoteWorkers(&s) {
+		if d.choice, err = tryChoices(ctx, s, choices, events); err != nil {
 			return s, nil, err
 		}
 	}
 	events.On(event.Note{Text: fmt.Sprintf("--strategy auto: %s, %s per epoch predicted (%s); to run it again: %s", d.choice.Name,
-		report.Seconds(d.choice.Predicted.Seconds), d.choice.Why, strategyWords(&d.choice))})
-	return d.choice.told(s), d, nil
+		report.Seconds(d.choice.Predicted.Seconds), d.choice.Why, plan.StrategyWords(&d.choice))})
+	return d.choice.Told(s), d, nil
 }
-
-// told is a run that was given the choice.
-func (p *Planned) told(s spec.Spec) spec.Spec {
-	s.Strategy, s.Settings = p.Strategy, p.Settings
-	return s
-}
-
-// strategyWords are the flags of a choice.
-func strategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }
 
 // autoOptions reads what follows auto: the rate of links between servers, and +try.
 func autoOptions(text string) (rate string, try bool, err error) {
@@ -93,7 +87,7 @@ func decidedBefore(s *spec.Spec) *spec.Spec {
 	if err != nil {
 		return nil
 	}
-	_, before, err := fromCheckpoint(c)
+	_, before, err := resume.FromCheckpoint(c)
 	if err != nil {
 		return nil
 	}
@@ -101,23 +95,23 @@ func decidedBefore(s *spec.Spec) *spec.Spec {
 }
 
 // nothingFits names what would have to be otherwise.
-func nothingFits(plan *Choices) error {
+func nothingFits(choices *plan.Choices) error {
 	found := "no exact strategy that can be planned"
-	if len(plan.Dropped) > 0 {
-		found += ": " + plan.Dropped[0].Name + " " + plan.Dropped[0].Reason
+	if len(choices.Dropped) > 0 {
+		found += ": " + choices.Dropped[0].Name + " " + choices.Dropped[0].Reason
 	}
 	return spec.Mistake("--strategy", "auto, and "+found, "one that fits", "starling plan says why of each; more workers need less each")
 }
 
 // tryChoices trains the best choices for two epochs each, from the same start, and keeps the fastest. Nothing of
 // that stays: exact strategies follow one curve, whichever runs.
-func tryChoices(ctx context.Context, s spec.Spec, plan *Choices, events event.Listener) (best Planned, err error) {
+func tryChoices(ctx context.Context, s spec.Spec, choices *plan.Choices, events event.Listener) (best plan.Planned, err error) {
 	least := 0.0
-	for i, one := range plan.Rows[:min(triedChoices, len(plan.Rows))] {
+	for i, one := range choices.Rows[:min(triedChoices, len(choices.Rows))] {
 		if !one.Exact {
 			break
 		}
-		trial := measuring(one.told(s))
+		trial := measuring(one.Told(s))
 		trial.Epochs, trial.Quiet = triedEpochs, true
 		events.On(event.Note{Minor: true, Text: "--strategy auto tries " + one.Name})
 		r, failed := trainCluster(ctx, trial, nil, event.All())
@@ -164,15 +158,5 @@ func (d *decision) conclude(r *report.Run, events event.Listener) {
 
 // learn takes the measured epochs into the file of rates.
 func (d *decision) learn(measured float64) error {
-	path, err := d.options.ratesPath()
-	if err != nil {
-		return err
-	}
-	known, err := readRates(path)
-	if err != nil {
-		return err
-	}
-	s := d.choice.told(d.options.Spec)
-	known.Learn(learntKind(&s), d.choice.Predicted.Seconds, measured)
-	return writeRates(path, known)
+	return d.options.Learn(d.choice.Told(d.options.Spec), d.choice.Predicted.Seconds, measured)
 }

@@ -3,12 +3,14 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/setup/setuptest"
 	"starling/train"
 )
 
@@ -16,8 +18,8 @@ import (
 // of the largest size that does, and the run says so; what fits stays, and what fits in no way, or does not go together with
 // batches, is refused.
 func TestTooLargeTurnsToBatches(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 30_000, 16 })
-	s := onFewThreads(quick(dir))
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 30_000, 16 })
+	s := onFewThreads(setuptest.Quick(dir))
 	s.Model, s.Layers, s.Hidden, s.Norm, s.Epochs = "ressage+", 16, 48, "layer", 1
 	s.Workers, s.Servers, s.InProcess, s.Strategy = 4, 2, true, "granndis:0"
 	auto := s
@@ -44,7 +46,7 @@ func TestTooLargeTurnsToBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	less := fmt.Sprint(plan.largest() * 9 / 10)
+	less := fmt.Sprint(slices.Max(plan.Each) * 9 / 10)
 	if strategy, notes, err := budget("4GiB"); err != nil || strategy != "granndis:0" {
 		t.Errorf("4 GiB: %s, %v: %s", strategy, err, notes)
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"starling/dataset/generate"
+	"starling/setup/setuptest"
 	"starling/train"
 )
 
 // What workers send for mini-batches lies within the error that the plan states, for every
 // strategy; three times the deviation, as compare has it.
 func TestMiniPlanStatesItsError(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2000, 20_000, 32 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2000, 20_000, 32 })
 	list := []string{"distdgl roots=random", "distdgl roots=local", "distdgl cache=s3fifo cache_budget=50KiB",
 		"distdgl cache=degree cache_budget=50KiB", "distdgl pull_dtype=bf16", "hopgnn merge=1"}
 	for _, d := range train.Strategies() {

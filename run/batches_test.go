@@ -3,24 +3,28 @@ package run
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"starling/dataset/generate"
 	"starling/graph"
+	"starling/plan"
+	"starling/setup"
+	"starling/setup/setuptest"
 	"starling/spec"
 	"starling/train/mini"
 )
 
 // miniSpec is quick, in batches of a sampler.
 func miniSpec(dir, sampler string) spec.Spec {
-	s := quick(dir)
+	s := setuptest.Quick(dir)
 	s.Mode, s.Model, s.Sampler, s.BatchSize, s.Epochs = "mini", "sage", sampler, 40, 6
 	return s
 }
 
 // TestMiniResumeIsExact through checkpoints on disk, for every sampler.
 func TestMiniResumeIsExact(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, sampler := range mini.Samplers {
 		s := miniSpec(dir, sampler)
 		want := trained(t, s, nil)
@@ -39,7 +43,7 @@ func TestMiniResumeIsExact(t *testing.T) {
 
 // TestMiniPlanTellsTheMemory: what is planned is never less than the device uses.
 func TestMiniPlanTellsTheMemory(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +58,7 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 			if err := s.Complete(); err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan(&s, data)
+			p, err := plan.Alone(&s, data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +70,7 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 // TestBatchesAheadArePlanned: all buffers of batches count, though a few epochs do not fill
 // them, and their garbage; of pairs too, whose batches gather features.
 func TestBatchesAheadArePlanned(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges = 5000, 40_000 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 5000, 40_000 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -75,18 +79,18 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 	for task, epochs := range map[string]int{"auto": 20, "link": 3} {
 		s := miniSpec(dir, "neighbour")
 		s.Task, s.BatchSize, s.Threads, s.Epochs = task, 1024, 12, epochs
-		before, live := liveHeap(), int64(0)
-		trained(t, s, after(epochs, func() { live = liveHeap() - before }))
+		before, live := heapInUse(), int64(0)
+		trained(t, s, after(epochs, func() { live = heapInUse() - before }))
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan(&s, data)
-		if err != nil || p.Graph < withGarbage(live) {
+		p, err := plan.Alone(&s, data)
+		if err != nil || p.Graph < setup.WithGarbage(live) {
 			t.Errorf("%s: %d bytes planned for the graph, %d for matrices; the heap had %d (%v)", task, p.Graph,
 				p.Matrices, live, err)
 		}
 		s.Epochs = 1
-		short, err := plan(&s, data)
+		short, err := plan.Alone(&s, data)
 		if err != nil || task == "auto" && short.Graph > p.Graph*3/4 {
 			t.Errorf("%s: %d bytes planned for the graph with one epoch, %d with %d (%v)", task, short.Graph, p.Graph,
 				epochs, err)
@@ -96,7 +100,7 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 
 // TestCountsOfWalksArePlanned: one number per edge, which other samplers do not need.
 func TestCountsOfWalksArePlanned(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges = 2000, 200_000 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 2000, 200_000 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func TestCountsOfWalksArePlanned(t *testing.T) {
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan(&s, data)
+		p, err := plan.Alone(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,10 +127,18 @@ func TestCountsOfWalksArePlanned(t *testing.T) {
 // TestFewTrainingVertices: the few batches of the dry run have none of them, those of an
 // epoch have.
 func TestFewTrainingVertices(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Train = 4000, 8000, 0.002 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Train = 4000, 8000, 0.002 })
 	for _, sampler := range []string{"saint-node", "saint-edge", "saint-walk"} {
 		s := miniSpec(dir, sampler)
 		s.BatchSize, s.Epochs, s.EvalEvery = 4, 1, 0
 		trained(t, s, nil)
 	}
+}
+
+// heapInUse is the bytes of the heap that are in use.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

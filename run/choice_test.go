@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"starling/setup/setuptest"
 )
 
 // TestChoiceIsSaved: strategies that choose from measured rates have their choice in a checkpoint
 // before the first epoch, and a run that continues from there is the same to the last bit. Others
 // have no such checkpoint.
 func TestChoiceIsSaved(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, strategy := range []string{"neutronstar", "granndis", "neutronstar,int8", "halo"} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		name, codec, _ := strings.Cut(strategy, ",")
 		s.Workers, s.Servers, s.InProcess, s.Quiet, s.Strategy, s.Epochs = 4, 2, true, true, name, 3
 		s.CheckpointDir, s.CheckpointEvery, s.KeepCheckpoints = filepath.Join(t.TempDir(), "checkpoints"), 0, 5

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,16 +12,15 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
-	"starling/nn"
+	"starling/setup/setuptest"
 	"starling/spec"
-	"starling/train"
 	"starling/wire"
 )
 
 // TestWorkersInProcess: every model of the list follows one worker's loss, its plan
 // of bytes is exact and its plan of memory about right.
 func TestWorkersInProcess(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
 	for name, s := range models(dir) {
 		s.Epochs = 3
 		want := trained(t, s, nil)
@@ -52,7 +50,7 @@ func TestWorkersInProcess(t *testing.T) {
 // TestServersOfTheRun: --servers groups the workers of a partition that was cut for
 // one server, for strategies as for the ledger.
 func TestServersOfTheRun(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 40 })
 	out := filepath.Join(t.TempDir(), "parts")
 	cut := spec.DefaultPartition()
 	cut.Parts, cut.Out, cut.Method = 4, out, "chunk"
@@ -73,39 +71,9 @@ func TestServersOfTheRun(t *testing.T) {
 	}
 }
 
-// TestWorkersDoNotFit: refused before they start, with what to do.
-func TestWorkersDoNotFit(t *testing.T) {
-	c := &clusterRun{spec: spec.Default()}
-	p := &Plan{Workers: 4, Matrices: 1000, Graph: 24}
-	if err := c.fitsMemory(p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
-		t.Error(err)
-	}
-	if err := c.fitsMemory(p, 1024); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestOneFailureIsNamed: the worker that failed, not those that were told.
-func TestOneFailureIsNamed(t *testing.T) {
-	cause := errors.New("broken")
-	echo := func(rank int) error { return &wire.Failure{Rank: rank, Cause: cause} }
-	for want, errs := range map[string][]error{
-		"rank 2: broken":                {echo(2), nil, cause, echo(2)},
-		"rank 1: rank 0 waited":         {echo(1), errors.New("rank 0 waited")},
-		"rank 0: rank 1 failed: broken": {echo(1), nil},
-	} {
-		if err := firstError(errs); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-	if err := firstError(make([]error, 3)); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestFailureStopsWorkers: what goes wrong on all of them is said once.
 func TestFailureStopsWorkers(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.Epochs, s.LR = 3, true, 1000, 1e6
 	s.Optimizer = "sgd"
 	_, err := Train(context.Background(), s, nil)
@@ -114,32 +82,9 @@ func TestFailureStopsWorkers(t *testing.T) {
 	}
 }
 
-// TestStatePacks: what a worker is sent to go on from is what was read.
-func TestStatePacks(t *testing.T) {
-	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}},
-		Optim:   []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},
-		History: train.History{Loss: []float64{1, 2, math.NaN()}, BestEpoch: -1}}
-	c, packed, err := packState(st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blob, err := packed.Bytes()
-	if err != nil || int64(len(blob)) != packed.Size {
-		t.Fatalf("%d bytes, said to be %d; %v", len(blob), packed.Size, err)
-	}
-	back, err := unpackState(c, blob, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(back.Model, back.Optim, back.Best, back.Epoch, back.Steps, back.History.Loss) != fmt.Sprint(st.Model,
-		st.Optim, st.Best, st.Epoch, st.Steps, st.History.Loss) {
-		t.Errorf("%+v, want %+v", back, st)
-	}
-}
-
 // TestInterruptInProcess: stopped at an epoch's end and resumed, with the bytes as planned.
 func TestInterruptInProcess(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.CheckpointDir = 3, true, t.TempDir()
 	whole := s
 	whole.CheckpointDir = ""
@@ -212,7 +157,7 @@ func resumes(t *testing.T, s spec.Spec) {
 // what the others remember is saved all the same.
 func TestResumeBesideAnIdleWorker(t *testing.T) {
 	for joined := range 2 {
-		s := quick(cliques(t, joined))
+		s := setuptest.Quick(cliques(t, joined))
 		s.Workers, s.Partitioner, s.Epochs = 3, "chunk", 6
 		resumes(t, s)
 	}
@@ -221,7 +166,7 @@ func TestResumeBesideAnIdleWorker(t *testing.T) {
 // TestResumeAfterMeasuring: what a strategy remembers of training is saved after a pass that
 // measures, too.
 func TestResumeAfterMeasuring(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.Servers, s.Strategy, s.Epochs = 4, 2, "granndis:eas1,2", 4
 	resumes(t, s)
 }
@@ -229,7 +174,7 @@ func TestResumeAfterMeasuring(t *testing.T) {
 // TestResumeAsAnother: a run goes on with another strategy, or as one worker, whatever
 // settings its own strategy had; with the same one those must be the same.
 func TestResumeAsAnother(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.Servers, s.InProcess, s.Quiet, s.Epochs, s.CheckpointDir = 4, 2, true, true, 2, t.TempDir()
 	s.Strategy = "pipegcn"
 	set(&s, "smooth=0.5", "relay", "wire_dtype=int8")
@@ -244,7 +189,7 @@ func TestResumeAsAnother(t *testing.T) {
 		c.CheckpointDir = copied(t, s.CheckpointDir)
 		change(&c)
 		if _, err := Train(context.Background(), c, nil); flag == "" && err != nil || flag != "" &&
-			!isMistake(err, flag) {
+			!setuptest.IsMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
@@ -273,7 +218,7 @@ func copied(t *testing.T, dir string) string {
 
 // TestStrategyMistakes: what a strategy cannot do is the user's mistake, not a failure.
 func TestStrategyMistakes(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	parts := filepath.Join(t.TempDir(), "parts")
 	cut := spec.DefaultPartition()
 	cut.Parts, cut.Out = 4, parts
@@ -287,10 +232,10 @@ func TestStrategyMistakes(t *testing.T) {
 		"--memory-budget": func(s *spec.Spec) { s.Strategy, s.Servers = "granndis:2", 2; set(s, "memory_budget=1KB") },
 		"--partitioner":   func(s *spec.Spec) { s.Dataset, s.Partitioner = parts, "chunk" },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Workers, s.InProcess, s.Quiet, s.Epochs = 4, true, true, 1
 		change(&s)
-		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

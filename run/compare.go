@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"starling/event"
-	"starling/partition"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -27,42 +27,13 @@ func Compare(ctx context.Context, s spec.Compare, events event.Listener) (*repor
 	if err != nil {
 		return nil, err
 	}
-	remove, err := cutForCases(ctx, cases, event.All(events))
+	remove, err := setup.CutForCases(ctx, cases, event.All(events))
 	defer remove()
 	if err != nil {
 		return nil, err
 	}
-	all, err := trainRounds(ctx, &s, cases, event.Locked(minorNotesOnce(event.All(events))))
+	all, err := trainRounds(ctx, &s, cases, event.Locked(setup.MinorNotesOnce(event.All(events))))
 	return report.Compare(all), err
-}
-
-// cutForCases cuts the dataset once per partitioner, or opens the partition that was given. remove
-// deletes what was cut.
-func cutForCases(ctx context.Context, cases []spec.Case, events event.Listener) (remove func(), err error) {
-	cut := map[string]*parts{}
-	remove = func() {
-		for _, p := range cut {
-			p.remove()
-		}
-	}
-	for i := range cases {
-		s := &cases[i].Spec
-		if !s.Distributed() {
-			continue
-		}
-		by := s.Partitioner
-		if cut[by] == nil {
-			if cut[by], err = findParts(ctx, s, events); err != nil {
-				delete(cut, by)
-				return remove, err
-			}
-		}
-		s.Partition, s.Partitioner = cut[by].dir, spec.Default().Partitioner // it is partitioned now
-		if s.Dataset != "" && partition.IsPartition(s.Dataset) {
-			s.Dataset = ""
-		}
-	}
-	return remove, nil
 }
 
 // trainRounds trains every case, round by round, so that other load on the machine affects all of
@@ -116,19 +87,4 @@ func trainRound(ctx context.Context, one spec.Spec, r *report.Rounds, events eve
 		r.Runs = append(r.Runs, run)
 	}
 	return report.ErrInterrupted
-}
-
-// minorNotesOnce leaves out minor notes that were shown already: one strategy after the other
-// has the same to say of the same parts. Failures are told again.
-func minorNotesOnce(l event.Listener) event.Listener {
-	said := map[string]bool{}
-	return event.Func(func(e event.Event) {
-		if n, ok := e.(event.Note); ok && n.Minor {
-			if said[n.Text] {
-				return
-			}
-			said[n.Text] = true
-		}
-		l.On(e)
-	})
 }

@@ -6,18 +6,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"starling/event"
 	"starling/report"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 func comparing(dir string, strategies ...string) spec.Compare {
 	s := spec.DefaultCompare()
-	s.Spec = quick(dir)
+	s.Spec = setuptest.Quick(dir)
 	s.Strategies, s.Workers, s.InProcess, s.Epochs = strategies, 3, true, 5
 	return s
 }
@@ -25,7 +25,7 @@ func comparing(dir string, strategies ...string) spec.Compare {
 // TestCompare compares real runs.
 func TestCompare(t *testing.T) {
 	names := []string{"halo", "bns:0.5", "pipegcn"}
-	s := comparing(block(t, nil), names...)
+	s := comparing(setuptest.Block(t, nil), names...)
 	s.Rounds, s.Servers, s.Workers, s.Partitioner = 2, 2, 4, "chunk"
 	var notes []string
 	c, err := Compare(context.Background(), s, event.Func(func(e event.Event) {
@@ -70,7 +70,7 @@ func TestCompare(t *testing.T) {
 
 // TestCompareMistakes are named before anything runs.
 func TestCompareMistakes(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for want, change := range map[string]func(*spec.Compare){
 		"--strategies":   func(s *spec.Compare) { s.Strategies = []string{"halo", "holo"} },
 		"did you mean":   func(s *spec.Compare) { s.Strategies = []string{"hallo"} },
@@ -89,7 +89,7 @@ func TestCompareMistakes(t *testing.T) {
 	} {
 		s := comparing(dir, "halo")
 		change(&s)
-		if _, err := Compare(context.Background(), s, nil); !isMistake(err, want) {
+		if _, err := Compare(context.Background(), s, nil); !setuptest.IsMistake(err, want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestCompareMistakes(t *testing.T) {
 
 // TestCompareStops: a comparison that is interrupted is of what was done.
 func TestCompareStops(t *testing.T) {
-	s := comparing(block(t, nil), "halo")
+	s := comparing(setuptest.Block(t, nil), "halo")
 	s.Rounds = 50
 	ctx, cancel := context.WithCancel(context.Background())
 	c, err := Compare(ctx, s, event.Func(func(e event.Event) {
@@ -113,7 +113,7 @@ func TestCompareStops(t *testing.T) {
 // TestVarySeed: rounds of several seeds have a mean accuracy, and the first round's
 // curve.
 func TestVarySeed(t *testing.T) {
-	s := comparing(block(t, nil), "halo")
+	s := comparing(setuptest.Block(t, nil), "halo")
 	s.Rounds, s.VarySeed = 3, true
 	c, err := Compare(context.Background(), s, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestVarySeed(t *testing.T) {
 
 // TestCompareSaved: results of earlier runs make the same table.
 func TestCompareSaved(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.Epochs = 2, true, 4
 	var files []string
 	for i, epochs := range []int{4, 4, 5} {
@@ -155,19 +155,6 @@ func TestCompareSaved(t *testing.T) {
 	}
 }
 
-// TestMinorNotesOnce: the same minor note of several strategies is told once, failures every time.
-func TestMinorNotesOnce(t *testing.T) {
-	var heard []string
-	l := minorNotesOnce(event.Func(func(e event.Event) { heard = append(heard, e.(event.Note).Text) }))
-	for range 2 {
-		l.On(event.Note{Text: "a hint", Minor: true})
-		l.On(event.Note{Text: "lost rank 1"})
-	}
-	if want := []string{"a hint", "lost rank 1", "lost rank 1"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
-	}
-}
-
 // names are the rows of a comparison.
 func names(c *report.Comparison) (list []string) {
 	for _, r := range c.Rows {
@@ -178,7 +165,7 @@ func names(c *report.Comparison) (list []string) {
 
 // TestCompareOverMore: models, modes, samplers and partitioners are compared as strategies are.
 func TestCompareOverMore(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, x := range []struct {
 		change func(s *spec.Compare)
 		want   string
@@ -221,7 +208,7 @@ func TestCompareOverMore(t *testing.T) {
 // TestCompareTypical: without a list, models are compared on one worker, and strategies on several;
 // those that are not for the model are left out.
 func TestCompareTypical(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for want, change := range map[string]func(s *spec.Compare){
 		"gcn; sage; gat; gin":                        func(s *spec.Compare) { s.Workers, s.InProcess = 0, false },
 		"halo; bns; pipegcn; sancus; g3":             func(s *spec.Compare) {},

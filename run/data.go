@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"starling/dataset"
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -55,7 +55,7 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 			"about "+event.Bytes(p.DiskBytes())+" of free space", "choose another disk, or fewer --nodes, --edges "+
 				"or --features; --bf16 halves these")
 	}
-	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		p.Progress = report
 		return generate.Dataset(kind, p, out)
 	})
@@ -71,61 +71,10 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
-	return inStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		opt.Progress = report
 		return dataset.Import(format, src, opt, out)
 	})
-}
-
-// inStages makes a dataset in the folder out.
-func inStages(ctx context.Context, out string, events event.Listener, work func(dataset.Progress) (Summary, error)) (
-	Summary, error) {
-	report, end := stages(events)
-	sum, err := untilInterrupted(ctx, out, func() (Summary, error) { return work(report) })
-	if err == nil {
-		end()
-	}
-	return sum, err
-}
-
-// progress forwards the progress of a partition, from any goroutine.
-func progress(events event.Listener) dataset.Progress {
-	locked := event.Locked(event.All(events))
-	return func(stage string, done, total int64) {
-		locked.On(event.Progress{Task: stage, Done: done, Total: total})
-	}
-}
-
-// stages forwards the progress of work whose stages follow each other: the end of one is known when the next begins,
-// and that of the last when end is called.
-func stages(events event.Listener) (report dataset.Progress, end func()) {
-	events = event.All(events)
-	var mu sync.Mutex
-	var last event.Progress
-	ended := map[string]bool{"": true}
-	finish := func() {
-		if total := max(last.Done, last.Total, 1); !ended[last.Task] {
-			ended[last.Task] = true
-			events.On(event.Progress{Task: last.Task, Done: total, Total: total})
-		}
-	}
-	report = func(stage string, done, total int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		if stage != last.Task {
-			finish()
-		}
-		last = event.Progress{Task: stage, Done: done, Total: total}
-		if !ended[stage] {
-			ended[stage] = total > 0 && done >= total
-			events.On(last)
-		}
-	}
-	return report, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		finish()
-	}
 }
 
 // InWords describes a new dataset.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"starling/nn"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestDivergenceInTheLastEpoch(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		for every, want := range []string{"no weights were written", "best finite weights"} {
-			s := quick(block(t, nil))
+			s := setuptest.Quick(setuptest.Block(t, nil))
 			s.Workers, s.InProcess, s.Epochs, s.EvalEvery, s.Layers, s.Dropout = workers, workers > 1, 4, every, 1, 0
 			s.Optimizer, s.LR, s.WeightDecay = "sgd", 1e6, 1e6
 			s.Out = filepath.Join(t.TempDir(), "out")

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/internal/testseed"
-	"starling/partition"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -42,7 +41,7 @@ func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // what was drawn.
 func TestDryRunsFindTheMemory(t *testing.T) {
 	r := testseed.Rand(t)
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
 	out := filepath.Join(t.TempDir(), "parts")
 	cut := spec.DefaultPartition()
 	cut.Parts, cut.Servers, cut.Out = 4, 2, out
@@ -69,7 +68,7 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 			s.Model, s.DType, rows, sparse, s.Inductive)
 		report := trained(t, onFewThreads(s), nil)
 		sameMemory(t, name, report.DevicePlannedBytes, report.DevicePeakBytes)
-		if report.MemoryPlannedBytes < report.DevicePlannedBytes+processBytes {
+		if report.MemoryPlannedBytes < report.DevicePlannedBytes+10<<20 {
 			t.Errorf("%s: %d planned, for a device that needs %d", name, report.MemoryPlannedBytes,
 				report.DevicePlannedBytes)
 		}
@@ -79,7 +78,7 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 // TestDeepPipeline: g3 keeps what gradients of weights are computed from for a few layers,
 // not for all, so that a deep model takes little more than without its pipeline.
 func TestDeepPipeline(t *testing.T) {
-	s := quick(block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 16 }))
+	s := setuptest.Quick(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 16 }))
 	s.Workers, s.InProcess, s.Model, s.Layers, s.Hidden = 2, true, "ressage+", 28, 64
 	peak := map[string]int64{}
 	for _, strategy := range []string{"g3", "g3:none"} {
@@ -95,48 +94,13 @@ func TestDeepPipeline(t *testing.T) {
 	}
 }
 
-// TestDryRunTogether: workers in one dry run are found to need what each needs alone.
-func TestDryRunTogether(t *testing.T) {
-	s := quick(block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 20_000, 100_000, 40 }))
-	s.Workers, s.InProcess, s.Strategy, s.Hidden = 4, true, "halo", 64
-	if err := s.Complete(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := prepareCluster(context.Background(), s, nil, event.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.parts.remove()
-	parts := make([]*partition.Part, s.Workers)
-	for r := range parts {
-		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
-			t.Fatal(err)
-		}
-		defer parts[r].Close()
-	}
-	total := func(needs []*need, err error) (matrices, graph int64) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range needs {
-			matrices, graph = matrices+n.matrices, graph+n.graph(false)
-		}
-		return matrices, graph
-	}
-	aloneMatrices, alone := total(c.dryRunEach(parts, &c.spec))
-	matrices, together := total(c.dryRunTogether(parts, &c.spec))
-	if matrices != aloneMatrices || math.Abs(float64(together-alone)) > 0.25*float64(alone) {
-		t.Errorf("together: matrices %d, graph %d; each alone: %d, %d", matrices, together, aloneMatrices, alone)
-	}
-}
-
 // TestFarTooLarge: workers of a model that no machine has the memory for are refused.
 func TestFarTooLarge(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.Hidden, s.Layers = 2, true, 1<<16, 1000
 	for _, strategy := range []string{"halo", "granndis:1"} {
 		s.Strategy = strategy
-		if _, err := Train(context.Background(), s, nil); !isMistake(err, "memory") ||
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "memory") ||
 			!strings.Contains(err.Error(), "at least") {
 			t.Errorf("%s: %v", strategy, err)
 		}
@@ -144,14 +108,13 @@ func TestFarTooLarge(t *testing.T) {
 }
 
 // TestClockDecides: where measured rates decide, a dry run measures them, and the plan follows from
-// the choice; what a graph takes that is too large for a dry run of all workers in one process is not
-// known before, and the plan says so.
+// the choice.
 func TestClockDecides(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 500, 2_000, 20 })
-	check := func(strategy string, inductive, atLeast bool) {
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 500, 2_000, 20 })
+	check := func(strategy string) {
 		t.Helper()
 		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.InProcess, s.Inductive = dir, 4, 2, true, inductive
+		s.Dataset, s.Workers, s.Servers, s.InProcess = dir, 4, 2, true
 		relay := false
 		if s.Strategy, _, relay = strings.Cut(strategy, "+"); relay {
 			set(&s, "relay")
@@ -161,28 +124,16 @@ func TestClockDecides(t *testing.T) {
 			set(&s, "memory_budget=3GiB")
 		}
 		completed, p, err := DryRun(s, event.All())
-		if err != nil || p.AtLeast != atLeast || p.Replicas != 0 || len(p.Each) != 4 || p.Needed() <= processBytes {
-			t.Errorf("%s, inductive %v: %+v, %v", strategy, inductive, p, err)
+		if err != nil || p.AtLeast || p.Replicas != 0 || len(p.Each) != 4 || p.Needed() <= p.Processes {
+			t.Errorf("%s: %+v, %v", strategy, p, err)
 			return
 		}
 		if _, measured := completed.Settings["rates"]; measured != chooses {
 			t.Errorf("%s: settings %v", strategy, completed.Settings)
 		}
 	}
-	together := []string{"granndis:1", "halo+relay", "g3+relay"}
-	check("halo", false, false)
-	for _, strategy := range together {
-		check(strategy, false, false)
-	}
-	for _, strategy := range []string{"neutronstar", "granndis:auto", "neutronstar+relay"} {
-		check(strategy, false, false)
-	}
-	was := mostTogether
-	defer func() { mostTogether = was }()
-	mostTogether = 100
-	check("halo", false, false)
-	check("halo", true, true)
-	for _, strategy := range together {
-		check(strategy, true, true)
+	for _, strategy := range []string{"halo", "granndis:1", "halo+relay", "g3+relay", "neutronstar", "granndis:auto",
+		"neutronstar+relay"} {
+		check(strategy)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -56,8 +57,8 @@ func addEdgeFeatures(t *testing.T, dir string) {
 // TestEdgeFeatures: models learn from them, the plan tells their memory, and where they
 // cannot be used they are refused.
 func TestEdgeFeatures(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges = 600, 3000 })
-	missing := quick(dir)
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 600, 3000 })
+	missing := setuptest.Quick(dir)
 	missing.Model, missing.EdgeFeatures = "gat", true
 	if _, err := Train(t.Context(), missing, nil); err == nil || !strings.Contains(err.Error(), "edge_features.npy") {
 		t.Errorf("edges without features: %v", err)
@@ -65,7 +66,7 @@ func TestEdgeFeatures(t *testing.T) {
 	addEdgeFeatures(t, dir)
 	for _, model := range []string{"gat", "gatv2", "gin"} {
 		for _, inductive := range []bool{false, true} {
-			s := quick(dir)
+			s := setuptest.Quick(dir)
 			s.Model, s.EdgeFeatures, s.Inductive, s.Epochs = model, true, inductive, 1
 			with := trained(t, s, nil)
 			s.EdgeFeatures = false
@@ -80,7 +81,7 @@ func TestEdgeFeatures(t *testing.T) {
 		func(s *spec.Spec) { s.Task, s.EvalEvery = "link", 0 },
 		func(s *spec.Spec) { s.Task, s.EvalEvery, s.Mode = "link", 0, "mini" },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Model, s.EdgeFeatures, s.Epochs = "gat", true, 1
 		change(&s)
 		with := trained(t, s, nil)
@@ -95,7 +96,7 @@ func TestEdgeFeatures(t *testing.T) {
 		func(s *spec.Spec) { s.Model, s.Mode, s.Sampler = "gin", "mini", "ladies" },
 		func(s *spec.Spec) { s.Model, s.Mode, s.Weighted = "gin", "mini", true },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Model, s.EdgeFeatures = "gat", true
 		change(&s)
 		if err := s.Complete(); err != nil {
@@ -118,7 +119,7 @@ func workersUseEdgeFeatures(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, model := range []string{"gat", "gatv2", "gin"} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Model, s.EdgeFeatures, s.DType, s.Epochs = model, true, "f64", 3
 		want := trained(t, s, nil)
 		for _, data := range []string{dir, parts} {
@@ -131,13 +132,13 @@ func workersUseEdgeFeatures(t *testing.T, dir string) {
 			}
 		}
 	}
-	s := quick(dir)
+	s := setuptest.Quick(dir)
 	s.Model, s.EdgeFeatures, s.Workers, s.InProcess, s.Strategy = "gin", true, 2, true, "bns:0.5"
 	if _, err := Train(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "--edge-features") ||
 		!strings.Contains(err.Error(), "bns") {
 		t.Errorf("bns: %v", err)
 	}
-	s.Dataset, s.Strategy = block(t, nil), "halo"
+	s.Dataset, s.Strategy = setuptest.Block(t, nil), "halo"
 	if _, err := Train(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "--edge-features") {
 		t.Errorf("a partition without: %v", err)
 	}

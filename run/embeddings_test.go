@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"starling/dataset/generate"
+	"starling/predict"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -13,7 +15,7 @@ import (
 // model's folder; a graph of other vertices is refused.
 func TestEmbeddingsOfAGraphWithoutFeatures(t *testing.T) {
 	plain := func(nodes int) string {
-		return block(t, func(p *generate.Params) {
+		return setuptest.Block(t, func(p *generate.Params) {
 			p.Nodes, p.Edges, p.Features, p.Classes = int64(nodes), 20*int64(nodes), 0, 3
 		})
 	}
@@ -28,14 +30,14 @@ func TestEmbeddingsOfAGraphWithoutFeatures(t *testing.T) {
 		t.Errorf("accuracy %v, of one worker %v", two.TestAccuracy, one.TestAccuracy)
 	}
 	for dir, good := range map[string]bool{s.Dataset: true, plain(200): false} {
-		_, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+		_, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels",
 			Out: filepath.Join(t.TempDir(), "out.npy"), Threads: 1})
-		if good && err != nil || !good && !isMistake(err, "embeddings") {
+		if good && err != nil || !good && !setuptest.IsMistake(err, "embeddings") {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
 	s.Mode = "full"
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--mode mini") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--mode mini") {
 		t.Error(err)
 	}
 }

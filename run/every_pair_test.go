@@ -20,15 +20,18 @@ import (
 	"starling/graph"
 	"starling/internal/testseed"
 	"starling/partition"
-	"starling/run/watch"
+	"starling/setup"
 	"starling/spec"
 	"starling/spec/composition"
+	"starling/supervise"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/train/traintest"
+	"starling/watch"
 	"starling/wire"
 	"starling/wire/paths"
 	"starling/wire/tcp"
+	"starling/worker"
 )
 
 // exactSettings make strategies exact that are not by default.
@@ -202,31 +205,31 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := partsOf(dir, book)
+	p := setup.PartsOf(dir, book)
 	s.Partition, s.Partitioner = dir, spec.Default().Partitioner
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
-	run := &clusterRun{spec: *s, parts: p}
-	if err := errors.Join(checkPaths(s), run.checkData()); err != nil {
+	run := &supervise.Run{Spec: *s, Parts: p}
+	if err := errors.Join(worker.CheckPaths(s), p.Suits(s)); err != nil {
 		return nil, err
 	}
-	run.spec.ForData(&p.meta, simd.Best().String())
+	run.Spec.ForData(&p.Meta, simd.Best().String())
 	ends, err := c.ends(run)
 	if err != nil {
 		return nil, err
 	}
-	shares, errs := make([]*share, s.Workers), make([]error, s.Workers)
+	shares, errs := make([]*worker.Share, s.Workers), make([]error, s.Workers)
 	traintest.Each(s.Workers, func(r int) {
 		if shares[r], errs[r] = c.work(run, ends[r]); errs[r] != nil {
 			ends[r].Fail(errs[r])
 		}
 	})
 	traintest.Close(ends)
-	if err := firstError(errs); err != nil {
+	if err := worker.FirstError(errs); err != nil {
 		return nil, err
 	}
-	result, err := joinShares(shares)
+	result, err := worker.JoinShares(shares)
 	if err != nil {
 		return nil, err
 	}
@@ -234,29 +237,25 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 }
 
 // work is a worker of a run.
-func (c *composed) work(run *clusterRun, end wire.Endpoint) (*share, error) {
-	one := *run.task()
-	part, err := one.openPart(end.Rank(), "")
+func (c *composed) work(run *supervise.Run, end wire.Endpoint) (*worker.Share, error) {
+	one := *run.Task()
+	part, err := one.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}
 	defer part.Close()
-	one.watch = watch.NewReporter(end.Rank(), end)
+	one.Watch = watch.NewReporter(end.Rank(), end)
 	keep := func(*train.State) error { return nil }
-	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
+	return one.Work(context.Background(), part, end, run.Spec.CoresOf(run.Spec.Workers), nil, keep, event.All())
 }
 
 // ends are the endpoints of a run: in this process, or as its processes would join.
-func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
-	s, n := &run.spec, run.spec.Workers
+func (c *composed) ends(run *supervise.Run) ([]wire.Endpoint, error) {
+	s, n := &run.Spec, run.Spec.Workers
 	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
 		opt := wire.DefaultOptions()
-		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.SendOrder)
+		opt.ServerOf, opt.Order = setup.ServersOf(s), coflow.OrderNamed(s.SendOrder)
 		return wire.NewGroup(n, opt), nil
-	}
-	id, err := spec.Identity(s.TLS)
-	if err != nil {
-		return nil, err
 	}
 	members := make([]*cluster.Member, n)
 	var peers []cluster.Peer
@@ -266,15 +265,15 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 			return nil, err
 		}
 		members[r] = &cluster.Member{Rank: r, Job: "test", Listener: l}
-		peers = append(peers, cluster.Peer{Rank: r, Addr: l.Addr().String(), Host: "here", Server: serverOf(s, r)})
+		peers = append(peers, cluster.Peer{Rank: r, Addr: l.Addr().String(), Host: "here", Server: setup.ServerOf(s, r)})
 	}
 	ends, errs := make([]wire.Endpoint, n), make([]error, n)
 	var wg sync.WaitGroup
 	for r, m := range members {
 		m.Peers = peers
-		w := &WorkerSpec{Rank: r, id: id, Token: []byte("secret of the test")}
+		w := &worker.Spec{Rank: r, TLS: s.TLS, Token: []byte("secret of the test")}
 		wg.Go(func() {
-			cfg, err := w.wireConfig(m, s)
+			cfg, err := w.WireConfig(m, s)
 			if err == nil {
 				ends[r], err = tcp.Join(context.Background(), cfg)
 			}

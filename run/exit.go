@@ -8,14 +8,15 @@ import (
 
 	"starling/graph"
 	"starling/report"
+	"starling/worker"
 )
 
-// The exit statuses of the command.
+// The exit statuses of a command.
 const (
-	OK          = 0
-	Failure     = 1
-	Mistake     = 2   // the user's: a flag, a file
-	Interrupted = 130 // by Ctrl-C; everything was saved
+	OK          = worker.OK
+	Failure     = worker.Failure
+	Mistake     = worker.Mistake     // the user's: a flag, a file
+	Interrupted = worker.Interrupted // by Ctrl-C; everything was saved
 )
 
 // ErrInterrupted is the error of a command that was stopped by a signal, after everything was
@@ -69,3 +70,7 @@ func Status(err error) int {
 	}
 	return Failure
 }
+
+// ExitOnFault makes a mapped file that is shortened while it is in use end the process with status 1 and a
+// line that names it: see graph.ExitOnFault.
+func ExitOnFault() (stop func()) { return graph.ExitOnFault() }

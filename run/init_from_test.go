@@ -5,14 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestInitFrom: a run that starts from another's weights begins where that one ended, with other
 // rates, in every mode and on several workers.
 func TestInitFrom(t *testing.T) {
-	dir := block(t, nil)
-	first := quick(dir)
+	dir := setuptest.Block(t, nil)
+	first := setuptest.Quick(dir)
 	first.Epochs, first.Dropout, first.EvalEvery, first.Out = 30, 0, 30, filepath.Join(t.TempDir(), "first")
 	before := trained(t, first, nil)
 	for name, change := range map[string]func(s *spec.Spec){
@@ -20,7 +21,7 @@ func TestInitFrom(t *testing.T) {
 		"mini":    func(s *spec.Spec) { s.Mode, s.Fanout, s.BatchSize = "mini", "all,all", 1<<20 },
 		"workers": func(s *spec.Spec) { s.Workers, s.InProcess = 2, true },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.InitFrom, s.LR, s.Dropout, s.Epochs = first.Out, 1e-9, 0, 2
 		change(&s)
 		r := trained(t, s, nil)
@@ -35,8 +36,8 @@ func TestInitFrom(t *testing.T) {
 
 // TestInitFromOther: weights of another shape are refused, and it is said what differs.
 func TestInitFromOther(t *testing.T) {
-	dir := block(t, nil)
-	first := quick(dir)
+	dir := setuptest.Block(t, nil)
+	first := setuptest.Quick(dir)
 	first.Epochs, first.Out = 1, filepath.Join(t.TempDir(), "first")
 	trained(t, first, nil)
 	for want, change := range map[string]func(s *spec.Spec){
@@ -44,10 +45,10 @@ func TestInitFromOther(t *testing.T) {
 		"its model is gcn":                func(s *spec.Spec) { s.Model = "sage" },
 		"no config.json":                  func(s *spec.Spec) { s.InitFrom = t.TempDir() },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.InitFrom = first.Out
 		change(&s)
-		if _, err := Train(context.Background(), s, nil); !isMistake(err, want) {
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -55,11 +56,11 @@ func TestInitFromOther(t *testing.T) {
 
 // TestInitFromAndCheckpoints: a warm start that is interrupted resumes to the same end.
 func TestInitFromAndCheckpoints(t *testing.T) {
-	dir := block(t, nil)
-	first := quick(dir)
+	dir := setuptest.Block(t, nil)
+	first := setuptest.Quick(dir)
 	first.Epochs, first.Out = 3, filepath.Join(t.TempDir(), "first")
 	trained(t, first, nil)
-	s := quick(dir)
+	s := setuptest.Quick(dir)
 	s.InitFrom, s.Epochs = first.Out, 6
 	want := trained(t, s, nil)
 	s.CheckpointDir, s.CheckpointEvery, s.Epochs = t.TempDir(), 1, 3

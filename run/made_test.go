@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"starling/internal/version"
 	"starling/report"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestResultsSayHowTheyWereMade: a result and a comparison have every setting, version, date and machine.
 func TestResultsSayHowTheyWereMade(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Hidden, s.Seed = 12, 77
 	all := strings.Count(s.String(), "\n")
 	check := func(what string, v any) {
@@ -41,7 +43,7 @@ func TestResultsSayHowTheyWereMade(t *testing.T) {
 		if at, err := time.Parse(time.RFC3339, m.Date); err != nil || time.Since(at) > time.Hour {
 			t.Errorf("%s: the date %q, %v", what, m.Date, err)
 		}
-		if m.Version != Version() || m.Machine.Cores < 1 || m.Machine.MemoryBytes < 1<<20 || m.Machine.Host == "" {
+		if m.Version != version.Name() || m.Machine.Cores < 1 || m.Machine.MemoryBytes < 1<<20 || m.Machine.Host == "" {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}

@@ -1,11 +1,9 @@
 package run
 
 import (
-	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"starling/graph"
 	"starling/nn"
@@ -36,32 +34,6 @@ type modelConfig struct {
 	report.Measures
 	Spec   spec.Spec `json:"spec"`
 	CRC32C string    `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
-}
-
-// checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run
-// that wrote it is resumed.
-func checkModelFolder(s *spec.Spec) error {
-	dir := s.Out
-	if dir == "" {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return spec.CheckFile("--out", filepath.Clean(dir))
-	}
-	if err != nil {
-		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
-	}
-	for _, e := range entries {
-		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(heldOutFiles, e.Name()) {
-			return spec.Mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run",
-				"choose another name")
-		}
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	return overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
 }
 
 // writeModelFolder writes the best weights, config.json and what more writes to a folder that
@@ -108,4 +80,24 @@ func writeModelConfig(path string, c modelConfig) error {
 		return err
 	}
 	return os.WriteFile(path, b, 0o644)
+}
+
+// writeElsewhere is for weights that could not be written to --out: a full disk must not cost a trained model. It
+// tries other places, and the error, which has the first one in it, says where they are.
+func writeElsewhere(out string, failed error, write func(out string) error) error {
+	home, _ := os.UserHomeDir()
+	name := fmt.Sprintf("%s-of-%d", filepath.Base(filepath.Clean(out)), os.Getpid())
+	for _, place := range []string{filepath.Dir(filepath.Clean(out)), home, ".", os.TempDir(), "/dev/shm"} {
+		dir, err := filepath.Abs(filepath.Join(place, name))
+		if err != nil || place == "" {
+			continue
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			continue
+		}
+		if write(dir) == nil {
+			return fmt.Errorf("--out %s could not be written, so the trained model is in %s: %w", out, dir, failed)
+		}
+	}
+	return fmt.Errorf("--out %s could not be written, nor any other folder: %w", out, failed)
 }

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"starling/event"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestUnsaved: what of a run cannot be written when it comes to its end keeps nothing else from
 // being written, and is said, also after Ctrl-C.
 func TestUnsaved(t *testing.T) {
-	data := block(t, nil)
+	data := setuptest.Block(t, nil)
 	for name, change := range map[string]func(*spec.Spec){
 		"one worker":  func(*spec.Spec) {},
 		"two workers": func(s *spec.Spec) { s.Workers, s.InProcess = 2, true },
@@ -25,7 +26,7 @@ func TestUnsaved(t *testing.T) {
 			for _, interrupted := range []bool{false, true} {
 				t.Run(strings.Join([]string{name, lost, map[bool]string{true: "interrupted"}[interrupted]}, " "),
 					func(t *testing.T) {
-						s := quick(data)
+						s := setuptest.Quick(data)
 						tmp, home := t.TempDir(), t.TempDir()
 						t.Setenv("HOME", home)
 						s.CheckpointDir, s.CheckpointEvery, s.Out = filepath.Join(tmp, "ck"), 1000, filepath.Join(tmp,
@@ -76,7 +77,7 @@ func TestUnsaved(t *testing.T) {
 // run.
 func TestUnsavedMidway(t *testing.T) {
 	for _, workers := range []int{1, 2} {
-		s := quick(block(t, nil))
+		s := setuptest.Quick(setuptest.Block(t, nil))
 		s.Epochs, s.CheckpointDir, s.CheckpointEvery = 1000000, filepath.Join(t.TempDir(), "ck"), 3
 		s.Workers, s.InProcess = workers, workers > 1
 		r, err := Train(t.Context(), s, event.Func(func(e event.Event) {

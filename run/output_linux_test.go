@@ -12,7 +12,9 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/predict"
 	"starling/report"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -22,7 +24,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel"); err != nil {
 		t.Skip("there is no /sys, where no user can make files: ", err)
 	}
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for flag, change := range map[string]func(*spec.Spec){
 		"--json":           func(s *spec.Spec) { s.JSON = "/sys/kernel/x.json" },
 		"--trace":          func(s *spec.Spec) { s.Trace = "/sys/kernel/x.json" },
@@ -30,7 +32,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 		"--out":            func(s *spec.Spec) { s.Out = "/sys/kernel/x" },
 		"--checkpoint-dir": func(s *spec.Spec) { s.CheckpointDir = "/sys/kernel/x/y" },
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		change(&s)
 		_, err := Train(t.Context(), s, event.Func(func(e event.Event) {
 			if _, ok := e.(event.Started); ok {
@@ -64,7 +66,7 @@ func TestLinkToNowhere(t *testing.T) {
 // TestCheckpointsOfTwoRuns: while one run writes checkpoints another is kept out, on one
 // worker or many, and afterwards it is not.
 func TestCheckpointsOfTwoRuns(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.CheckpointDir, s.ResumeIfAny = filepath.Join(t.TempDir(), "checkpoints"), true
 	for _, workers := range []int{1, 2} {
 		s.Workers, s.InProcess, s.Epochs = workers, workers > 1, s.Epochs+2
@@ -84,7 +86,7 @@ func TestCheckpointsOfTwoRuns(t *testing.T) {
 
 // TestEventsWithoutReader: a run that waits for the reader of a pipe says so, and can be stopped.
 func TestEventsWithoutReader(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Events = filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(s.Events, 0o600); err != nil {
 		t.Fatal(err)
@@ -117,7 +119,7 @@ func TestReaderOfEventsLeaves(t *testing.T) {
 		f.Close()
 		first <- line
 	}()
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Layers, s.Epochs, s.EvalEvery, s.Events = 1, 500, 500, pipe // more than a pipe holds
 	r, err := Train(t.Context(), s, event.Func(func(event.Event) {}))
 	if !errors.Is(err, syscall.EPIPE) || r == nil || len(r.Loss) != s.Epochs {
@@ -131,8 +133,8 @@ func TestReaderOfEventsLeaves(t *testing.T) {
 // TestInterruptedReading: an interruption ends waits for a model, and for a reader of
 // predictions: here of pipes without a process at the other end.
 func TestInterruptedReading(t *testing.T) {
-	dir := block(t, nil)
-	s := quick(dir)
+	dir := setuptest.Block(t, nil)
+	s := setuptest.Quick(dir)
 	s.Out = filepath.Join(t.TempDir(), "run")
 	trained(t, s, nil)
 	pipe := func(path string) string {
@@ -151,14 +153,14 @@ func TestInterruptedReading(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	o := PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
-	if _, err := Predict(ctx, o); !errors.Is(err, report.ErrInterrupted) {
+	o := predict.Options{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
+	if _, err := predict.Run(ctx, o); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}
 	pipe(filepath.Join(s.Out, "model.safetensors"))
-	serve := DefaultServe()
+	serve := predict.DefaultServe()
 	serve.Run, serve.Dataset, serve.Listen = s.Out, dir, "127.0.0.1:0"
-	if err := Serve(ctx, serve, nil); !errors.Is(err, report.ErrInterrupted) {
+	if err := predict.Serve(ctx, serve, nil); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,11 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/plan"
+	"starling/predict"
 	"starling/report"
+	"starling/setup"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -22,7 +26,7 @@ func pairSpecs(dir string) map[string]spec.Spec {
 	list := map[string]spec.Spec{}
 	for _, task := range []string{nn.TaskLink, nn.TaskUnsupervised} {
 		for _, mode := range []string{"full", "mini"} {
-			s := quick(dir)
+			s := setuptest.Quick(dir)
 			s.Task, s.Mode, s.Model, s.Epochs, s.BatchSize, s.RankNegatives, s.Walks = task, mode, "sage", 6, 200, 10, 1
 			if mode == "full" {
 				s.BatchSize = spec.Default().BatchSize
@@ -39,7 +43,7 @@ func pairSpecs(dir string) map[string]spec.Spec {
 // TestPairsResume: a run of pairs that was stopped ends as one never disturbed, with
 // its measures.
 func TestPairsResume(t *testing.T) {
-	for name, s := range pairSpecs(block(t, nil)) {
+	for name, s := range pairSpecs(setuptest.Block(t, nil)) {
 		want := trained(t, s, nil)
 		if want.Metric != "auc" || want.AUC == nil || want.MRR == nil || len(want.Hits) != 3 || !(*want.MRR > 0) {
 			t.Fatalf("%s: measures %+v", name, want.Measures)
@@ -59,7 +63,7 @@ func TestPairsResume(t *testing.T) {
 
 // TestPairsPlanTellsTheMemory: what is planned is what the device uses.
 func TestPairsPlanTellsTheMemory(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +77,7 @@ func TestPairsPlanTellsTheMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.CacheFirst = r.CacheFirst
-		p, err := plan(&s, data)
+		p, err := plan.Alone(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +87,7 @@ func TestPairsPlanTellsTheMemory(t *testing.T) {
 
 // TestPairsNeedNoLabels, nor splits.
 func TestPairsNeedNoLabels(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	d, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -105,12 +109,12 @@ func TestPairsNeedNoLabels(t *testing.T) {
 // TestHeldOutFiles: a run's folder lists the pairs it was measured on, and may be
 // written again.
 func TestHeldOutFiles(t *testing.T) {
-	s := pairSpecs(block(t, nil))["link full"]
+	s := pairSpecs(setuptest.Block(t, nil))["link full"]
 	s.Out, s.Epochs, s.Overwrite = filepath.Join(t.TempDir(), "run"), 1, true
 	for range 2 {
 		trained(t, s, nil)
 	}
-	for _, name := range heldOutFiles {
+	for _, name := range setup.HeldOutFiles {
 		f, err := os.Open(filepath.Join(s.Out, name))
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +129,7 @@ func TestHeldOutFiles(t *testing.T) {
 // TestPairsOnWorkers: two workers report what one does, and write the same files; from a partition
 // without labels too.
 func TestPairsOnWorkers(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for name, s := range pairSpecs(dir) {
 		if s.Mode != "mini" {
 			continue
@@ -139,7 +143,7 @@ func TestPairsOnWorkers(t *testing.T) {
 			t.Errorf("%s: %v, AUC %v, MRR %v; one worker %v, %v, %v", name, two.Loss, *two.AUC, *two.MRR, one.Loss,
 				*one.AUC, *one.MRR)
 		}
-		_, err := os.Stat(filepath.Join(s.Out, heldOutFiles[0]))
+		_, err := os.Stat(filepath.Join(s.Out, setup.HeldOutFiles[0]))
 		if (err == nil) != (s.Task == "link") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -147,7 +151,7 @@ func TestPairsOnWorkers(t *testing.T) {
 }
 
 func TestPairsRefuse(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for flag, change := range map[string]func(*spec.Spec){
 		"--decoder":        func(s *spec.Spec) { s.Decoder = "dots" },
 		"--negatives":      func(s *spec.Spec) { s.Negatives = "degree:-1" },
@@ -164,7 +168,7 @@ func TestPairsRefuse(t *testing.T) {
 	} {
 		s := pairSpecs(dir)["link full"]
 		change(&s)
-		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
@@ -175,17 +179,17 @@ func TestPairsRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Dataset = cut.Out
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--task") ||
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--task") ||
 		!strings.Contains(err.Error(), "use --mode mini with several") {
 		t.Error(err)
 	}
 	s.Mode, s.Workers, s.Strategy = "mini", 2, "hopgnn"
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--strategy") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--strategy") {
 		t.Error(err)
 	}
 	s = pairSpecs(dir)["unsupervised full"]
 	s.Decoder = "mlp"
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--decoder") {
 		t.Error(err)
 	}
 }
@@ -207,7 +211,7 @@ func TestPairsOfNoEdges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range pairSpecs(dir) {
-		if _, _, err := DryRun(s, nil); !isMistake(err, "no edge between two vertices") {
+		if _, _, err := DryRun(s, nil); !setuptest.IsMistake(err, "no edge between two vertices") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -217,7 +221,7 @@ func TestPairsOfNoEdges(t *testing.T) {
 func TestPairsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, s := range pairSpecs(block(t, nil)) {
+	for name, s := range pairSpecs(setuptest.Block(t, nil)) {
 		if _, err := Train(ctx, s, nil); !errors.Is(err, report.ErrInterrupted) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -227,12 +231,12 @@ func TestPairsInterrupted(t *testing.T) {
 // TestPredictPairs: a pair scores the same either way round, embeddings are as wide as
 // they were asked to be, and what such a model cannot do is refused.
 func TestPredictPairs(t *testing.T) {
-	dir, tmp := block(t, nil), t.TempDir()
+	dir, tmp := setuptest.Block(t, nil), t.TempDir()
 	for _, task := range []string{"link full", "unsupervised full"} {
 		s := pairSpecs(dir)[task]
 		s.Out, s.Embedding, s.Overwrite = filepath.Join(tmp, "run"), 10, true
 		trained(t, s, nil)
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings",
+		p, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "embeddings",
 			Out: filepath.Join(tmp, "e.npy"), Overwrite: true})
 		if err != nil || p.Width != 10 || p.Vertices != 300 {
 			t.Fatal(p, err)
@@ -241,9 +245,9 @@ func TestPredictPairs(t *testing.T) {
 		if err := os.WriteFile(pairs, []byte("0 1\n1 0\n7,299\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		o := PredictOptions{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv"),
+		o := predict.Options{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv"),
 			Overwrite: true}
-		if p, err = Predict(context.Background(), o); err != nil || p.Pairs != 3 {
+		if p, err = predict.Run(context.Background(), o); err != nil || p.Pairs != 3 {
 			t.Fatal(p, err)
 		}
 		b, err := os.ReadFile(o.Out)
@@ -251,23 +255,23 @@ func TestPredictPairs(t *testing.T) {
 		if err != nil || len(lines) != 5 || lines[1][4:] != lines[2][4:] || !strings.HasPrefix(lines[3], "7,299,0.") {
 			t.Errorf("%q, %v", b, err)
 		}
-		for flag, change := range map[string]func(*PredictOptions){
-			"--pairs":            func(o *PredictOptions) { o.Pairs = "" },
-			"no such file":       func(o *PredictOptions) { o.Pairs = filepath.Join(tmp, "none") },
-			"--out":              func(o *PredictOptions) { o.Out = filepath.Join(tmp, "s.parquet") },
-			"--what scores":      func(o *PredictOptions) { o.What = "embeddings" },
-			"ask for embeddings": func(o *PredictOptions) { o.What, o.Pairs = "labels", "" },
+		for flag, change := range map[string]func(*predict.Options){
+			"--pairs":            func(o *predict.Options) { o.Pairs = "" },
+			"no such file":       func(o *predict.Options) { o.Pairs = filepath.Join(tmp, "none") },
+			"--out":              func(o *predict.Options) { o.Out = filepath.Join(tmp, "s.parquet") },
+			"--what scores":      func(o *predict.Options) { o.What = "embeddings" },
+			"ask for embeddings": func(o *predict.Options) { o.What, o.Pairs = "labels", "" },
 		} {
 			o := o
 			change(&o)
 			if flag == "--what scores" || flag == "ask for embeddings" {
 				o.Out = filepath.Join(tmp, "x.npy")
 			}
-			if _, err := Predict(context.Background(), o); !isMistake(err, flag) {
+			if _, err := predict.Run(context.Background(), o); !setuptest.IsMistake(err, flag) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}
-		if _, err := Export(s.Out, "pyg", filepath.Join(tmp, "export"), true); err != nil {
+		if _, err := predict.Export(s.Out, "pyg", filepath.Join(tmp, "export"), true); err != nil {
 			t.Error(err)
 		}
 	}

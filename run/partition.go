@@ -2,11 +2,12 @@ package run
 
 import (
 	"context"
-	"errors"
 
 	"starling/event"
 	"starling/partition"
+	"starling/plan"
 	"starling/report"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -25,26 +26,15 @@ func IsPartition(dir string) bool { return partition.IsPartition(dir) }
 
 // VerifyPartition checks every invariant of the partition in dir.
 func VerifyPartition(ctx context.Context, dir string) error {
-	_, err := untilInterrupted(ctx, "", func() (any, error) { return nil, partition.Verify(dir) })
+	_, err := setup.UntilInterrupted(ctx, "", func() (any, error) { return nil, partition.Verify(dir) })
 	return err
 }
 
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
-	opt, err := s.Options()
+	r, err := setup.Cut(ctx, dir, s, events)
 	if err != nil {
 		return nil, err
-	}
-	if err := s.CheckOutput(); err != nil {
-		return nil, err
-	}
-	opt.Progress = progress(events)
-	r, err := partition.Run(ctx, dir, opt)
-	if errors.Is(err, context.Canceled) {
-		return nil, report.ErrInterrupted
-	}
-	if err != nil {
-		return nil, spec.PartitionMistake(err)
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
 	if r.Out != "" {
@@ -68,13 +58,13 @@ func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Repor
 	if t.Complete() != nil || t.Validate() != nil {
 		return
 	}
-	found, err := findParts(ctx, &t, event.All())
-	if err != nil || t.ForLabels(&found.meta) != nil {
+	found, err := setup.FindParts(ctx, &t, event.All())
+	if err != nil || t.ForLabels(&found.Meta) != nil {
 		return
 	}
-	t.ForData(&found.meta, simd.Best().String())
-	c := &clusterRun{spec: t, parts: found}
-	p, err := c.plan(event.All())
+	t.ForData(&found.Meta, simd.Best().String())
+	c := &plan.Run{Spec: &t, Parts: found}
+	p, err := c.Plan(event.All())
 	if err == nil {
 		r.Plan.Memory = p.Each
 	}

@@ -10,6 +10,7 @@ import (
 
 	"starling/dataset/generate"
 	"starling/event"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -19,7 +20,7 @@ func TestTrainCutsAsPartition(t *testing.T) {
 	dir := powerLaw(t, 600, 6000)
 	for _, servers := range []int{1, 2} {
 		for _, partitioner := range []string{"multilevel", "g3", "fennel", "bytegnn"} {
-			s := quick(dir)
+			s := setuptest.Quick(dir)
 			s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Quiet = 4, servers, true, partitioner, true
 			direct := trained(t, onFewThreads(s), event.All())
 
@@ -44,7 +45,7 @@ func TestTrainCutsAsPartition(t *testing.T) {
 // and its doubts about them are shown.
 func TestTrainNamesItsPartition(t *testing.T) {
 	dir := powerLaw(t, 12, 60)
-	s := quick(dir)
+	s := setuptest.Quick(dir)
 	s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Seed = 12, 2, true, "fennel", 7
 	var notes []event.Note
 	trained(t, onFewThreads(s), event.Func(func(e event.Event) {

@@ -5,15 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"starling/setup/setuptest"
 	"starling/spec"
 	"starling/train"
 )
 
 // TestDryRunOfStrategies: every strategy has a plan, or says when it will have one.
 func TestDryRunOfStrategies(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, name := range train.Names() {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Strategy, s.Mode, s.Workers, s.Servers, s.Quiet = name, string(train.Find(name).Mode), 4, 2, true
 		s.InProcess = true // some measure their workers
 		_, p, err := DryRun(s, nil)
@@ -27,7 +28,7 @@ func TestDryRunOfStrategies(t *testing.T) {
 		}
 	}
 	for _, relay := range []bool{false, true} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Strategy, s.Workers, s.Servers = "halo", 4, 2
 		set(&s, fmt.Sprintf("relay=%t", relay))
 		if _, p, err := DryRun(s, nil); err != nil || p.Unplanned != relay ||
@@ -35,13 +36,13 @@ func TestDryRunOfStrategies(t *testing.T) {
 			t.Errorf("relay %v: %v %v", relay, p, err)
 		}
 	}
-	s := quick(dir)
+	s := setuptest.Quick(dir)
 	s.Strategy, s.Workers, s.Servers, s.Layers = "halo", 4, 2, 3
 	set(&s, "sparse_rows")
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
 		t.Errorf("%v %v", p, err)
 	}
-	s = quick(dir)
+	s = setuptest.Quick(dir)
 	s.Strategy, s.Workers, s.Servers = "sancus", 4, 2
 	set(&s, "staleness=variation:0.1")
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
@@ -51,7 +52,7 @@ func TestDryRunOfStrategies(t *testing.T) {
 
 // TestDryRunIsASpec: what --dry-run prints is a file to train with, to the same bits.
 func TestDryRunIsASpec(t *testing.T) {
-	for _, s := range models(block(t, nil)) {
+	for _, s := range models(setuptest.Block(t, nil)) {
 		s.Epochs = 2
 		completed, _, err := DryRun(s, nil)
 		if err != nil {

@@ -12,18 +12,20 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/predict"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // TestPredictAfterTraining: a model's accuracy is the same after it was written and
 // read, it can be served and exported, and mistakes are named.
 func TestPredictAfterTraining(t *testing.T) {
-	dir := block(t, nil)
-	s := quick(dir)
+	dir := setuptest.Block(t, nil)
+	s := setuptest.Quick(dir)
 	s.Out = filepath.Join(t.TempDir(), "run")
 	report := trained(t, s, nil)
 	out := filepath.Join(t.TempDir(), "labels.npy")
-	p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+	p, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels", Out: out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,27 +33,27 @@ func TestPredictAfterTraining(t *testing.T) {
 		t.Errorf("%+v, trained to %v", p, report.TestAccuracy)
 	}
 	served(t, s.Out, dir)
-	for _, o := range []PredictOptions{
+	for _, o := range []predict.Options{
 		{Run: s.Out, Dataset: dir, What: "label", Out: out},
 		{Run: s.Out, Dataset: dir, What: "labels", Out: "labels.txt"},
 		{Run: dir, Dataset: dir, What: "labels", Out: out},
 		{Run: s.Out, Dataset: s.Out, What: "labels", Out: out},
 	} {
-		if _, err := Predict(context.Background(), o); !errors.Is(err, graph.ErrInput) {
+		if _, err := predict.Run(context.Background(), o); !errors.Is(err, graph.ErrInput) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := Export(s.Out, "pyg", s.Out, false); !errors.Is(err, graph.ErrInput) {
+	if _, err := predict.Export(s.Out, "pyg", s.Out, false); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("an export in the place of the run: %v", err)
 	}
 	to := filepath.Join(t.TempDir(), "export")
 	for range 2 { // the second takes the place of the first
-		if _, err := Export(s.Out, "dgl", to, true); err != nil {
+		if _, err := predict.Export(s.Out, "dgl", to, true); err != nil {
 			t.Error(err)
 		}
 	}
 	os.WriteFile(filepath.Join(to, "load.py"), nil, 0o644)
-	if _, err := Export(s.Out, "dgl", to, true); !errors.Is(err, graph.ErrInput) ||
+	if _, err := predict.Export(s.Out, "dgl", to, true); !errors.Is(err, graph.ErrInput) ||
 		!strings.Contains(err.Error(), "load.py") {
 		t.Errorf("an export that replaces a folder with a user's script in it: %v", err)
 	}
@@ -64,7 +66,7 @@ func TestPredictAfterTraining(t *testing.T) {
 	if err := os.WriteFile(weights, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+	if _, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels",
 		Out: out}); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("damaged weights: %v", err)
 	}
@@ -75,9 +77,9 @@ func served(t *testing.T, run, dir string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	o := DefaultServe()
+	o := predict.DefaultServe()
 	o.Run, o.Dataset, o.Listen = run, dir, "127.0.0.1:0"
-	err := Serve(ctx, o, func(addr string, _ int) {
+	err := predict.Serve(ctx, o, func(addr string, _ int) {
 		defer stop()
 		r, err := http.Post("http://"+addr+"/predict", "application/json", strings.NewReader(`{"vertices":[7]}`))
 		if err != nil {
@@ -93,7 +95,7 @@ func served(t *testing.T, run, dir string) {
 		t.Error(err)
 	}
 	o.Listen = "0.0.0.0:0"
-	if err := Serve(ctx, o, nil); !errors.Is(err, graph.ErrInput) {
+	if err := predict.Serve(ctx, o, nil); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("listens to all without a secret: %v", err)
 	}
 }

@@ -6,6 +6,9 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/plan"
+	"starling/resume"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -17,12 +20,12 @@ import (
 type prepared struct {
 	spec spec.Spec
 	data *graph.Dataset
-	plan *Plan
+	plan *plan.Plan
 	from *train.State // nil: from the beginning
 }
 
 // DryRun is the spec completed with defaults, and what the run would need.
-func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
+func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
 	if err := s.Complete(); err != nil {
 		return s, nil, err
 	}
@@ -41,36 +44,21 @@ func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
 	return p.spec, p.plan, nil
 }
 
-// checkSpec is all that can be checked before the data is open.
-func checkSpec(s *spec.Spec) error {
-	if err := s.Validate(); err != nil {
-		return err
-	}
-	for _, f := range []struct{ flag, path string }{
-		{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace},
-	} {
-		if err := spec.CheckFile(f.flag, f.path); err != nil {
-			return err
-		}
-	}
-	return checkModelFolder(s)
-}
-
 // prepare checks all that can be checked before the first epoch.
 func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
-	if err := checkSpec(&s); err != nil {
+	if err := setup.Check(&s); err != nil {
 		return nil, err
 	}
-	data, err := openForTraining(&s)
+	data, err := setup.OpenForTraining(&s)
 	if err != nil {
 		return nil, err
 	}
 	p := &prepared{spec: s, data: data}
-	if err = checkEdges(&s, data); err == nil {
-		err = checkWeights(&s, data.Graph)
+	if err = setup.CheckEdges(&s, data); err == nil {
+		err = setup.CheckWeights(&s, data.Graph)
 	}
 	if err == nil {
-		noteWeights(&s, data.Graph.Weights != nil, event.All(events))
+		setup.NoteWeights(&s, data.Graph.Weights != nil, event.All(events))
 		err = p.complete(events)
 	}
 	if err != nil {
@@ -78,23 +66,6 @@ func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// checkEdges refuses settings that need something of the edges that they do not have.
-func checkEdges(s *spec.Spec, data *graph.Dataset) error {
-	switch {
-	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
-		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none",
-			Want: "edge_features.npy, one row per edge", Fix: "leave it out, or add the file: see docs/data.md"}
-	case s.LearnsPairs() && !hasPairs(data.Graph):
-		return &graph.InputError{File: s.Dataset, Field: "--task",
-			Found: s.Task + " with a graph that has no edge between two vertices", Want: "edges to learn from",
-			Fix: "import the dataset with its edges"}
-	case s.Weighted && data.Graph.Weights == nil:
-		return &graph.InputError{File: s.Dataset, Field: "--weighted", Found: "a graph without edge weights",
-			Want: "a dataset with weights.npy", Fix: "leave it out, or import the graph with weights"}
-	}
-	return nil
 }
 
 // complete completes the spec from the data, the checkpoints and the machine, and makes the
@@ -107,7 +78,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if err := s.ForLabels(&p.data.Meta); err != nil {
 		return err
 	}
-	from, err := startOf(s, func() savedData { return identity(p.data) }, &p.data.Meta, events)
+	from, err := resume.StartOf(s, func() resume.Identity { return resume.DatasetIdentity(p.data) }, &p.data.Meta, events)
 	if err != nil {
 		return err
 	}
@@ -115,47 +86,15 @@ func (p *prepared) complete(events event.Listener) (err error) {
 		p.from = from.State
 	}
 	s.ForData(&p.data.Meta, simd.Best().String())
-	if p.plan, err = plan(s, p.data); err != nil {
+	if p.plan, err = plan.Alone(s, p.data); err != nil {
 		return err
 	}
-	if err := checkDiskRoom(s, p.plan.Parameters); err != nil {
+	if err := setup.CheckDiskRoom(s, p.plan.Parameters); err != nil {
 		return err
 	}
-	again := func(other *spec.Spec) (*Plan, error) { return plan(other, p.data) }
-	if err := chooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
+	again := func(other *spec.Spec) (*plan.Plan, error) { return plan.Alone(other, p.data) }
+	if err := plan.ChooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
 		return err
 	}
-	return fitsMemory(s, p.plan, p.data, tensor.MemoryFree())
-}
-
-// openForTraining maps a dataset and checks what training relies on. A pass over all of it
-// costs less than an epoch, which reads it too. Tasks of pairs need no labels.
-func openForTraining(s *spec.Spec) (*graph.Dataset, error) {
-	dir := s.Dataset
-	if dir == "" {
-		return nil, spec.Mistake("DIR", "no dataset", "a dataset folder",
-			"make one with starling generate or starling import")
-	}
-	d, err := graph.OpenWith(dir, graph.OpenOptions{CheckFeatures: true})
-	if err != nil {
-		return nil, err
-	}
-	if 4*d.Graph.Edges() > graph.SmallArray {
-		err = graph.InFile(dir, d.Graph.Validate())
-	}
-	switch {
-	case err != nil:
-	case d.Features == nil && s.LearnEmbeddings == 0:
-		err = noFeatures(dir)
-	case s.LearnsPairs():
-	case d.Labels == nil:
-		err = noLabels(dir, "labels")
-	case len(d.Splits.Train) == 0:
-		err = noLabels(dir, "training split")
-	}
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-	return d, nil
+	return plan.Fits(s, p.plan, p.data, tensor.MemoryFree())
 }

@@ -3,43 +3,22 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/plan"
 	"starling/report"
+	"starling/setup"
+	"starling/setup/setuptest"
 	"starling/spec"
 	"starling/train"
 )
-
-// block writes a small block model and returns its folder.
-func block(t *testing.T, change func(*generate.Params)) string {
-	t.Helper()
-	p := generate.DefaultParams()
-	p.Nodes, p.Edges, p.Features, p.Classes = 300, 2400, 12, 4
-	if change != nil {
-		change(&p)
-	}
-	dir := filepath.Join(t.TempDir(), "block")
-	if _, err := generate.Dataset("sbm", p, dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// quick is a spec small enough for tests.
-func quick(dir string) spec.Spec {
-	s := spec.Default()
-	s.Dataset, s.Layers, s.Hidden, s.Epochs = dir, 2, 16, 12
-	return s
-}
 
 func trained(t *testing.T, s spec.Spec, events event.Listener) *report.Run {
 	t.Helper()
@@ -67,7 +46,7 @@ func timeless(r *report.Run) string {
 func models(dir string) map[string]spec.Spec {
 	list := map[string]spec.Spec{}
 	add := func(name string, change func(*spec.Spec)) {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		change(&s)
 		list[name] = s
 	}
@@ -99,7 +78,7 @@ func after(epochs int, stop context.CancelFunc) event.Listener {
 // A run stopped twice and resumed each time ends as one never disturbed, bit for
 // bit: report, weights and all.
 func TestResumeIsExact(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for name, s := range models(dir) {
 		t.Run(name, func(t *testing.T) {
 			tmp := t.TempDir()
@@ -136,8 +115,8 @@ func TestResumeIsExact(t *testing.T) {
 }
 
 func TestSameSeedSameResult(t *testing.T) {
-	dir := block(t, nil)
-	s := quick(dir)
+	dir := setuptest.Block(t, nil)
+	s := setuptest.Quick(dir)
 	first := trained(t, s, nil)
 	if second := trained(t, s, nil); timeless(first) != timeless(second) {
 		t.Error("two runs differ")
@@ -154,7 +133,7 @@ func TestSameSeedSameResult(t *testing.T) {
 }
 
 func TestLearns(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Epochs = 40
 	if r := trained(t, s, nil); r.TestAccuracy < 0.7 || r.Bytes.Total != 0 || r.Epochs != 40 ||
 		len(r.ValAccuracy) != 40 {
@@ -164,8 +143,8 @@ func TestLearns(t *testing.T) {
 
 // Without validation and test vertices metrics are unknown, and still all works.
 func TestNoValidationSplit(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Val, p.Test = 0, 0 })
-	s := quick(dir)
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Val, p.Test = 0, 0 })
+	s := setuptest.Quick(dir)
 	s.CheckpointDir, s.JSON = filepath.Join(t.TempDir(), "ck"), filepath.Join(t.TempDir(), "r.json")
 	want := trained(t, s, nil)
 	if err := want.Write(s.JSON, nil); err != nil {
@@ -180,7 +159,7 @@ func TestNoValidationSplit(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s.Patience = 2
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--patience") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--patience") {
 		t.Error(err)
 	}
 }
@@ -208,16 +187,12 @@ func get(s spec.Spec, name string) any {
 	panic("no option is called " + name)
 }
 
-func isMistake(err error, field string) bool {
-	return errors.Is(err, graph.ErrInput) && strings.Contains(err.Error(), field)
-}
-
 func TestContradictoryResume(t *testing.T) {
-	dir := block(t, nil)
-	s := quick(dir)
+	dir := setuptest.Block(t, nil)
+	s := setuptest.Quick(dir)
 	s.Epochs, s.CheckpointDir = 3, filepath.Join(t.TempDir(), "ck")
 	trained(t, s, nil)
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--checkpoint-dir") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--checkpoint-dir") {
 		t.Error("checkpoints of an earlier run were not noticed:", err)
 	}
 	s.Resume = true
@@ -229,12 +204,12 @@ func TestContradictoryResume(t *testing.T) {
 		"--cache-first":   func(s *spec.Spec) { s.CacheFirst = "off" },
 		"--eval-every":    func(s *spec.Spec) { s.EvalEvery = 2 },
 		"--epochs":        func(s *spec.Spec) { s.Epochs = 2 },
-		"another dataset": func(s *spec.Spec) { s.Dataset = block(t, func(p *generate.Params) { p.Seed = 5 }) },
+		"another dataset": func(s *spec.Spec) { s.Dataset = setuptest.Block(t, func(p *generate.Params) { p.Seed = 5 }) },
 		"no checkpoint":   func(s *spec.Spec) { s.CheckpointDir = t.TempDir() },
 	} {
 		c := s
 		change(&c)
-		if _, err := Train(context.Background(), c, nil); !isMistake(err, flag) {
+		if _, err := Train(context.Background(), c, nil); !setuptest.IsMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
@@ -243,7 +218,7 @@ func TestContradictoryResume(t *testing.T) {
 // The newest checkpoint is damaged: the one before it serves, with a warning, and
 // the result is the same.
 func TestResumePastADamagedCheckpoint(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	want := trained(t, s, nil)
 	s.Epochs, s.CheckpointDir, s.CheckpointEvery = 9, filepath.Join(t.TempDir(), "ck"), 3
 	trained(t, s, nil)
@@ -264,7 +239,7 @@ func TestResumePastADamagedCheckpoint(t *testing.T) {
 
 // The plan's memory is what the device really uses: never less, and not much more.
 func TestPlanTellsTheMemory(t *testing.T) {
-	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 10_000, 40_000, 40 })
+	dir := setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 10_000, 40_000, 40 })
 	data, err := graph.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +261,7 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		}
 		s.ForData(&data.Meta, "auto")
 		s.Epochs = 2
-		p, err := plan(&s, data)
+		p, err := plan.Alone(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +269,7 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dev, err := newDevice(&s, 0)
+		dev, err := setup.NewDevice(&s, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,84 +280,4 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		sameMemory(t, name, p.Peak, r.PeakBytes)
 		dev.Close()
 	}
-}
-
-func TestDoesNotFit(t *testing.T) {
-	data, err := graph.Open(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 20_000, 40_000 }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer data.Close()
-	s := quick("")
-	s.Hidden = 128
-	if err := s.Complete(); err != nil {
-		t.Fatal(err)
-	}
-	s.ForData(&data.Meta, "auto")
-	p, err := plan(&s, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		free int64
-		want string
-	}{
-		{p.Needed() - 1, "would fit: --cache-first off"},
-		{p.Processes + (p.Needed()-p.Processes)/2, "would fit: --cache-first off --dtype bf16 --hidden 64 ("},
-		{p.Needed() / 100, "nothing smaller"},
-	} {
-		if err := fitsMemory(&s, p, data, c.free); !isMistake(err, "memory") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%d free: %v", c.free, err)
-		}
-	}
-	if err := fitsMemory(&s, p, data, p.Needed()); err != nil {
-		t.Error(err)
-	}
-	s.MemoryCheck = false
-	if err := fitsMemory(&s, p, data, 1); err != nil {
-		t.Error(err)
-	}
-	s.Hidden, s.Layers = 1<<16, 1000 // more than there are addresses for
-	if p, err := plan(&s, data); err != nil || !p.AtLeast || p.Needed() < mostAllocated() {
-		t.Error(p, err)
-	}
-}
-
-// TestRefusedUntouched: a model that is far too large is refused, and smaller ones are
-// found, without as much memory as any of them has.
-func TestRefusedUntouched(t *testing.T) {
-	data, err := graph.Open(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 2_000, 8_000 }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer data.Close()
-	s := quick("")
-	s.MemoryCheck, s.Hidden, s.Layers, s.CacheFirst = true, 16384, 3, "off"
-	if err := s.Complete(); err != nil {
-		t.Fatal(err)
-	}
-	s.ForData(&data.Meta, "auto")
-	before := heapTaken()
-	p, err := plan(&s, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights := int64(16384 * 16384)
-	if p.Needed() < 16*weights {
-		t.Errorf("planned %d for %d weights", p.Needed(), weights)
-	}
-	if err := fitsMemory(&s, p, data, p.Needed()/10); !isMistake(err, "memory") ||
-		!strings.Contains(err.Error(), "would fit: ") {
-		t.Error(err)
-	}
-	if took := heapTaken() - before; took > weights {
-		t.Errorf("to refuse %d weights took %d bytes", weights, took)
-	}
-}
-
-// heapTaken is the bytes of all that was ever made on the heap.
-func heapTaken() int64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.TotalAlloc)
 }

@@ -10,6 +10,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
@@ -60,9 +61,9 @@ func changed(t *testing.T, dir, kind string) string {
 // dataset or a partition, other data are refused, and the kind that differs is named. Another cut
 // of the same data, or the dataset itself, continues the run.
 func TestResumeOnOtherData(t *testing.T) {
-	data := block(t, nil)
+	data := setuptest.Block(t, nil)
 	workers := func(dir string, n int) spec.Spec {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Workers, s.InProcess, s.Quiet, s.Epochs = n, n > 1, true, 2
 		return s
 	}
@@ -80,7 +81,7 @@ func TestResumeOnOtherData(t *testing.T) {
 			other := changed(t, data, kind)
 			for where, err := range map[string]error{"dataset": resumed(other, 1),
 				"partition": resumed(cutIn2(t, other, "hash"), 2)} {
-				if !isMistake(err, "its "+kind+" differ") {
+				if !setuptest.IsMistake(err, "its "+kind+" differ") {
 					t.Errorf("of a %s, on a %s with other %s: %v", source, where, kind, err)
 				}
 			}
@@ -96,33 +97,10 @@ func TestResumeOnOtherData(t *testing.T) {
 
 // TestPartitionOfOtherData: --partition with a dataset that it was not made from.
 func TestPartitionOfOtherData(t *testing.T) {
-	data := block(t, nil)
-	s := quick(changed(t, data, "labels"))
+	data := setuptest.Block(t, nil)
+	s := setuptest.Quick(changed(t, data, "labels"))
 	s.Partition, s.Workers, s.InProcess, s.Quiet = cutIn2(t, data, "hash"), 2, true, true
-	if _, err := Train(context.Background(), s, nil); !isMistake(err, "of a dataset with other labels") {
+	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "of a dataset with other labels") {
 		t.Error(err)
-	}
-}
-
-// TestDataOfEarlierVersions: what such checkpoints and partitions know is compared; where they
-// know nothing in common, the data count as different.
-func TestDataOfEarlierVersions(t *testing.T) {
-	mark := func(meta, graphSum, cut string) savedData {
-		return savedData{dataMark{3, 4, meta, graph.Contents{Graph: graphSum}}, cut}
-	}
-	for _, c := range []struct {
-		one, other savedData
-		same       bool
-	}{
-		{mark("a", "", ""), mark("a", "g", ""), true},
-		{mark("a", "", ""), mark("b", "g", ""), false},
-		{mark("a", "g", ""), mark("b", "g", "x"), true},
-		{mark("", "", "x"), mark("", "g", "x"), true},
-		{mark("", "", "x"), mark("", "g", "y"), false},
-		{mark("", "", ""), mark("", "", ""), false},
-	} {
-		if got := c.one.sameAs(c.other) == nil; got != c.same {
-			t.Errorf("%v and %v: same %v", c.one, c.other, got)
-		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/report"
+	"starling/resume"
+	"starling/setup"
 	"starling/spec"
 )
 
@@ -24,7 +26,7 @@ import (
 // combination that fails is a row with its error; when ctx ends, the result is what has run, with
 // ErrInterrupted.
 func Sweep(ctx context.Context, s spec.Sweep, events event.Listener) (*report.Sweep, error) {
-	events = event.Locked(minorNotesOnce(event.All(events)))
+	events = event.Locked(setup.MinorNotesOnce(event.All(events)))
 	runs, err := plannedRuns(&s)
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func plannedRuns(s *spec.Sweep) ([]spec.Combination, error) {
 			err = one.Complete()
 		}
 		if err == nil {
-			err = checkSpec(&one)
+			err = setup.Check(&one)
 		}
 		if err != nil {
 			return nil, sweepMistake(err, &runs[i])
@@ -75,18 +77,18 @@ func sharedParts(ctx context.Context, s *spec.Sweep, runs []spec.Combination, ev
 	if !first.Distributed() || first.PartitionFolder() != "" || !cutAlike(runs) {
 		return func() {}, nil
 	}
-	found, err := findParts(ctx, &first, events)
+	found, err := setup.FindParts(ctx, &first, events)
 	if err != nil {
 		return nil, err
 	}
 	for i := range runs {
 		one := &runs[i].Spec
-		one.Partition, one.Partitioner = found.dir, spec.Default().Partitioner // it is partitioned now
+		one.Partition, one.Partitioner = found.Dir, spec.Default().Partitioner // it is partitioned now
 		if partition.IsPartition(one.Dataset) {
 			one.Dataset = ""
 		}
 	}
-	return found.remove, nil
+	return found.Remove, nil
 }
 
 // cutAlike reports whether all runs train on the same parts.
@@ -184,7 +186,7 @@ func sweepRun(ctx context.Context, s spec.Spec, name string, events event.Listen
 // endedRun is the file of a run of a sweep that has ended.
 type endedRun struct {
 	file string
-	saved
+	resume.Saved
 	Epochs int
 }
 
@@ -195,17 +197,17 @@ func (e *endedRun) identify(s spec.Spec) error {
 	}
 	var meta *graph.Meta
 	if dir := s.PartitionFolder(); dir != "" {
-		p, err := openParts(dir, &s)
+		p, err := setup.OpenParts(dir, &s)
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = &p.meta, p.identity()
+		meta, e.Identity = &p.Meta, resume.PartsIdentity(p)
 	} else {
 		m, err := graph.ReadMeta(s.Dataset)
 		if err != nil {
 			return err
 		}
-		meta, e.savedData = m, savedData{Data: dataMark{Nodes: m.Nodes, Edges: m.Edges, Checksum: m.CRC32C}}
+		meta, e.Identity = m, resume.Identity{Data: resume.Mark{Nodes: m.Nodes, Edges: m.Edges, Checksum: m.CRC32C}}
 	}
 	err := s.ForLabels(meta)
 	e.Spec, e.Epochs = s, s.Epochs
@@ -214,13 +216,13 @@ func (e *endedRun) identify(s spec.Spec) error {
 
 // sweepFile is the contents of the file.
 type sweepFile struct {
-	Run    saved       `json:"run"`
-	Epochs int         `json:"epochs"`
-	Result *report.Run `json:"result"`
+	Run    resume.Saved `json:"run"`
+	Epochs int          `json:"epochs"`
+	Result *report.Run  `json:"result"`
 }
 
 func (e *endedRun) write(r *report.Run) error {
-	b, err := json.Marshal(sweepFile{Run: e.saved, Epochs: e.Epochs, Result: r})
+	b, err := json.Marshal(sweepFile{Run: e.Saved, Epochs: e.Epochs, Result: r})
 	if err != nil {
 		return err
 	}
@@ -236,7 +238,7 @@ func (e *endedRun) read() (*report.Run, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	before := sweepFile{Run: saved{Spec: spec.Default()}}
+	before := sweepFile{Run: resume.Saved{Spec: spec.Default()}}
 	if err == nil {
 		err = json.Unmarshal(b, &before)
 	}
@@ -244,7 +246,7 @@ func (e *endedRun) read() (*report.Run, error) {
 		return nil, spec.Mistake("--resume", fmt.Sprintf("%s: %v", e.file, err), "the result of a run of this sweep",
 			"remove the file to train that run again")
 	}
-	setAutoAsBefore(&e.Spec, &before.Run.Spec, func(string) {})
+	resume.SetAutoAsBefore(&e.Spec, &before.Run.Spec, func(string) {})
 	if err := e.Spec.SameRun(&before.Run.Spec); err != nil {
 		return nil, err
 	}
@@ -252,5 +254,5 @@ func (e *endedRun) read() (*report.Run, error) {
 		return nil, spec.Mistake("--epochs", fmt.Sprint(e.Epochs), fmt.Sprintf("%d, as %s was trained with", before.Epochs,
 			e.file), "give the same setting, or another --checkpoint-dir")
 	}
-	return before.Result, before.Run.savedData.sameAs(e.savedData)
+	return before.Result, before.Run.Identity.SameAs(e.Identity)
 }

@@ -12,16 +12,17 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/report"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 func sweeping(dir string, seeds int, over ...string) spec.Sweep {
-	return spec.Sweep{Spec: quick(dir), Seeds: seeds, Over: over}
+	return spec.Sweep{Spec: setuptest.Quick(dir), Seeds: seeds, Over: over}
 }
 
 // TestSeeds: the mean and the deviation over seeds are those of single runs.
 func TestSeeds(t *testing.T) {
-	s := sweeping(block(t, nil), 3)
+	s := sweeping(setuptest.Block(t, nil), 3)
 	got, err := Sweep(context.Background(), s, nil)
 	if err != nil || len(got.Rows) != 1 || len(got.Rows[0].Runs) != 3 {
 		t.Fatalf("%v %+v", err, got)
@@ -52,7 +53,7 @@ func TestSeeds(t *testing.T) {
 
 // TestSweep: every combination is a row; on several workers the graph is cut once.
 func TestSweep(t *testing.T) {
-	s := sweeping(block(t, nil), 2, "lr=0.1,0.01 hidden=8,16", "model=gcn,sage")
+	s := sweeping(setuptest.Block(t, nil), 2, "lr=0.1,0.01 hidden=8,16", "model=gcn,sage")
 	s.Workers, s.InProcess, s.Epochs = 2, true, 3
 	cuts := 0
 	got, err := Sweep(context.Background(), s, event.Func(func(e event.Event) {
@@ -75,7 +76,7 @@ func TestSweep(t *testing.T) {
 
 // TestSweepResumes: runs that have ended are read, others are trained, and other settings refused.
 func TestSweepResumes(t *testing.T) {
-	s := sweeping(block(t, nil), 2, "lr=0.1,0.01")
+	s := sweeping(setuptest.Block(t, nil), 2, "lr=0.1,0.01")
 	s.CheckpointDir = t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := 0
@@ -108,7 +109,7 @@ func TestSweepResumes(t *testing.T) {
 
 // TestSweepRefusesOtherRuns: a result of other settings or data is not taken for this sweep's.
 func TestSweepRefusesOtherRuns(t *testing.T) {
-	s := sweeping(block(t, nil), 1, "lr=0.1")
+	s := sweeping(setuptest.Block(t, nil), 1, "lr=0.1")
 	s.CheckpointDir = t.TempDir()
 	if _, err := Sweep(context.Background(), s, nil); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func TestSweepRefusesOtherRuns(t *testing.T) {
 	for want, change := range map[string]func(s *spec.Sweep){
 		"--hidden":     func(s *spec.Sweep) { s.Hidden = 24 },
 		"--epochs":     func(s *spec.Sweep) { s.Epochs++ },
-		"another data": func(s *spec.Sweep) { s.Dataset = block(t, func(p *generate.Params) { p.Seed = 77 }) },
+		"another data": func(s *spec.Sweep) { s.Dataset = setuptest.Block(t, func(p *generate.Params) { p.Seed = 77 }) },
 	} {
 		other := s
 		change(&other)
@@ -137,7 +138,7 @@ func TestSweepRefusesOtherRuns(t *testing.T) {
 
 // TestSweepMistakes are named before anything runs.
 func TestSweepMistakes(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for text, want := range map[string]string{
 		"lr":               "lr=0.1,0.01",
 		"lrr=1,2":          "did you mean lr?",
@@ -149,11 +150,11 @@ func TestSweepMistakes(t *testing.T) {
 		"model=gcn,gcnn":   "did you mean gcn",
 		"dropout=0.5,0,2 ": "dropout=2",
 	} {
-		if _, err := Sweep(context.Background(), sweeping(dir, 1, text), nil); !isMistake(err, want) {
+		if _, err := Sweep(context.Background(), sweeping(dir, 1, text), nil); !setuptest.IsMistake(err, want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := Sweep(context.Background(), sweeping(dir, 0), nil); !isMistake(err, "--seeds") {
+	if _, err := Sweep(context.Background(), sweeping(dir, 0), nil); !setuptest.IsMistake(err, "--seeds") {
 		t.Error(err)
 	}
 }

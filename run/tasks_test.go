@@ -13,14 +13,17 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/graph"
+	"starling/inspect"
 	"starling/nn"
+	"starling/predict"
+	"starling/setup/setuptest"
 	"starling/spec"
 )
 
 // taskBlock is a block model with labels of a task.
 func taskBlock(t *testing.T, task string) string {
 	t.Helper()
-	return block(t, func(p *generate.Params) { p.Task, p.Signal = task, 3 })
+	return setuptest.Block(t, func(p *generate.Params) { p.Task, p.Signal = task, 3 })
 }
 
 var nodeTasks = map[string]string{nn.TaskMultiLabel: "micro_f1", nn.TaskRegression: "r2"}
@@ -29,7 +32,7 @@ var nodeTasks = map[string]string{nn.TaskMultiLabel: "micro_f1", nn.TaskRegressi
 func TestTaskFromFilesToPredictions(t *testing.T) {
 	for task, metric := range nodeTasks {
 		dir := taskBlock(t, task)
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Epochs, s.Out = 60, filepath.Join(t.TempDir(), "run")
 		r := trained(t, s, nil)
 		if r.Task != task || r.Metric != metric || !(r.TestAccuracy > 0.5) {
@@ -44,12 +47,12 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 			t.Errorf("%s: mse %v", task, flat["mse"])
 		}
 		out := filepath.Join(t.TempDir(), "labels.npy")
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+		p, err := predict.Run(context.Background(), predict.Options{Run: s.Out, Dataset: dir, What: "labels", Out: out})
 		if err != nil || p.Metric != metric || math.Abs(float64(p.Accuracy["test"]-r.TestAccuracy)) > 1e-6 {
 			t.Errorf("%s: %v, %+v, want %v", task, err, p, r.TestAccuracy)
 		}
 		to := filepath.Join(t.TempDir(), "export")
-		if e, err := Export(s.Out, "pyg", to, false); err != nil || e.Task != task {
+		if e, err := predict.Export(s.Out, "pyg", to, false); err != nil || e.Task != task {
 			t.Errorf("%v: %+v", err, e)
 		}
 		for _, file := range []string{filepath.Join(s.Out, spec.ConfigFile), filepath.Join(to, spec.ConfigFile)} {
@@ -57,7 +60,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 				t.Errorf("%s has no task", file)
 			}
 		}
-		i, err := Describe(context.Background(), dir, true, true)
+		i, err := inspect.Describe(context.Background(), dir, true, true)
 		if err != nil || i.Estimate == nil || (i.Targets != nil) != (task == nn.TaskRegression) ||
 			!strings.Contains(i.String(), "unlabelled") {
 			t.Errorf("%v: %v", err, i)
@@ -70,7 +73,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 func TestTaskResumesExactly(t *testing.T) {
 	for task := range nodeTasks {
 		dir := taskBlock(t, task)
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Epochs, s.DType, s.Dropout = 6, "f64", 0.3
 		want := trained(t, s, nil)
 		for _, workers := range []int{1, 3} {
@@ -91,7 +94,7 @@ func TestTaskResumesExactly(t *testing.T) {
 					got.TestAccuracy, want.TestAccuracy, got.Bytes.Total, got.Bytes.Planned)
 			}
 			s.Task = map[string]string{nn.TaskMultiLabel: nn.TaskRegression, nn.TaskRegression: nn.TaskMultiLabel}[task]
-			if _, err := Train(context.Background(), s, event.All()); !isMistake(err, "--task") {
+			if _, err := Train(context.Background(), s, event.All()); !setuptest.IsMistake(err, "--task") {
 				t.Errorf("another task: %v", err)
 			}
 		}
@@ -101,15 +104,15 @@ func TestTaskResumesExactly(t *testing.T) {
 // TestTaskDryRun: what auto is, and the task's name in the spec.
 func TestTaskDryRun(t *testing.T) {
 	for _, task := range []string{nn.TaskClassify, nn.TaskMultiLabel, nn.TaskRegression} {
-		s, plan, err := DryRun(quick(taskBlock(t, task)), nil)
+		s, plan, err := DryRun(setuptest.Quick(taskBlock(t, task)), nil)
 		if err != nil || s.Task != task || !strings.Contains(s.String(), "task: "+task) || plan.Needed() == 0 {
 			t.Errorf("%s: %v, %s", task, err, s.Task)
 		}
 	}
-	s := quick(taskBlock(t, nn.TaskClassify))
+	s := setuptest.Quick(taskBlock(t, nn.TaskClassify))
 	for _, bad := range []string{"", "multi-label", nn.TaskRegression} {
 		s.Task = bad
-		if _, _, err := DryRun(s, nil); !isMistake(err, "--task") {
+		if _, _, err := DryRun(s, nil); !setuptest.IsMistake(err, "--task") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -135,7 +138,7 @@ func TestBadTargets(t *testing.T) {
 			t.Fatal(err)
 		}
 		withoutSums(t, dir)
-		_, err = Train(context.Background(), quick(dir), event.All())
+		_, err = Train(context.Background(), setuptest.Quick(dir), event.All())
 		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", task, err)
 		}

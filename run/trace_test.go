@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"starling/event"
+	"starling/setup/setuptest"
 )
 
 // TestTraceAgrees: the share of transfers that the report says was hidden is that of the spans
 // of the timeline, computed by looking at every moment.
 func TestTraceAgrees(t *testing.T) {
-	s := quick(block(t, nil))
+	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Workers, s.InProcess, s.Trace = 3, true, t.TempDir()+"/trace.json"
 	spans := make([][]event.Span, 3)
 	r := trained(t, s, event.Func(func(e event.Event) {

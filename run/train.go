@@ -9,7 +9,10 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/resume"
+	"starling/setup"
 	"starling/spec"
+	"starling/supervise"
 	"starling/tensor"
 	"starling/train"
 	"starling/train/mini"
@@ -24,9 +27,9 @@ func Train(ctx context.Context, s spec.Spec, events event.Listener) (*report.Run
 }
 
 // trainWith is Train with workers that join through a rendezvous.
-func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Listener) (*report.Run, error) {
+func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, events event.Listener) (*report.Run, error) {
 	start := time.Now()
-	defer limitGarbage()()
+	defer setup.LimitGarbage()()
 	events = event.All(events)
 	if err := s.Complete(); err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 		return nil, err
 	}
 	defer p.data.Close()
-	release, err := claimCheckpoints(&p.spec)
+	release, err := resume.Claim(&p.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +62,15 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 		return nil, errors.Join(err, finish())
 	}
 	defer stop()
-	result, err := orShrunk(p.train(ctx, events))(events)
+	result, err := setup.OrShrunk(p.train(ctx, events))(events)
 	if result == nil {
 		return nil, errors.Join(err, finish())
 	}
 	weighted := p.data.Graph.Weights != nil
-	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events, p.writeHeldOut)
+	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events,
+		func(dir string) error { return writeHeldOut(&p.spec, p.data, dir) })
 	err = errors.Join(err, written, finish())
-	r := newReport(&p.spec, &p.data.Meta, p.plan, result)
+	r := supervise.NewReport(&p.spec, &p.data.Meta, p.plan, result)
 	r.Seconds = time.Since(start).Seconds()
 	return r, err
 }
@@ -100,9 +104,9 @@ func divergence(s *spec.Spec, r *train.Result) error {
 
 // train runs the loop, with checkpoints if they are asked for.
 func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.Result, err error) {
-	defer deviceFailure(&err)
+	defer setup.DeviceFailure(&err)
 	s := &p.spec
-	dev, err := newDevice(s, 0)
+	dev, err := setup.NewDevice(s, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.R
 		return nil, err
 	}
 	opt.Resume = p.from
-	saved := saveCheckpoints(s, &opt, p.data, events)
+	saved := resume.SaveCheckpoints(s, &opt, p.data, events)
 	result, err := trainOn(ctx, s, dev, p.data, opt, events)
 	return result, errors.Join(err, saved())
 }
@@ -131,4 +135,36 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 		return nil, err
 	}
 	return mini.Run(ctx, dev, data, opt, batches, events)
+}
+
+// trainPairs trains on pairs of vertices.
+func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.Dataset, opt train.Options,
+	events event.Listener) (*train.Result, error) {
+	l, err := setup.Pairs(ctx, s, data)
+	if err != nil && ctx.Err() != nil {
+		return nil, report.ErrInterrupted
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Mode == "mini" {
+		return mini.Link(ctx, dev, data, opt, *l, events)
+	}
+	return train.Link(ctx, dev, data, opt, l.LinkOptions, events)
+}
+
+// TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
+// coordinates, and has the report; that of the others is nil. Without a place it is Train.
+func TrainAt(ctx context.Context, s spec.Spec, p *supervise.Place, events event.Listener) (*report.Run, error) {
+	if p == nil {
+		return Train(ctx, s, events)
+	}
+	at, err := supervise.Meet(&s, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.Rank == 0 {
+		return trainWith(ctx, s, at, event.All(events))
+	}
+	return nil, at.Follow(ctx, &s, events)
 }

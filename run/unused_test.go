@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"starling/event"
+	"starling/setup"
+	"starling/setup/setuptest"
 )
 
 // TestOptionsWithoutEffect: an option of another that is off is refused, by its name, and so is the correction of stale
 // rows where there are none; with the other on, both are taken. A comparison leaves out what a strategy of it would
 // refuse.
 func TestOptionsWithoutEffect(t *testing.T) {
-	dir := block(t, nil)
+	dir := setuptest.Block(t, nil)
 	for _, c := range []struct{ strategy, set, says string }{
 		{"distdgl", "dgs_every=5", "--dgs-every"}, {"distdgl", "dgs,dgs_every=5", ""},
 		{"distdgl", "dgs_masks=nodes", "--dgs-masks"}, {"distdgl", "drop_features_of=all", "--drop-features-of"},
@@ -22,7 +24,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		{"pipegcn", "means", ""}, {"sancus:epoch:0", "means", "--means"}, {"sancus:relative:0", "means", "--means"},
 		{"sancus:epoch:1", "means", ""}, {"bns:0.5", "means", "--means"},
 	} {
-		s := quick(dir)
+		s := setuptest.Quick(dir)
 		s.Workers, s.Servers, s.Strategy = 2, 2, c.strategy
 		if s.StrategyName() == "distdgl" || s.StrategyName() == "salient" || s.StrategyName() == "bytegnn" {
 			s.Mode, s.Model = "mini", "sage"
@@ -41,10 +43,10 @@ func TestOptionsWithoutEffect(t *testing.T) {
 // TestPulledOnOneHost: settings of rows of other hosts are no mistake where there are none, and a warning says so.
 func TestPulledOnOneHost(t *testing.T) {
 	for servers, want := range map[int]int{0: 2, 2: 0} {
-		s, said := quick("graph"), 0
+		s, said := setuptest.Quick("graph"), 0
 		s.Workers, s.Servers, s.Mode = 2, servers, "mini"
 		set(&s, "cache=degree", "pull_dtype=bf16")
-		notePulled(&s, event.Func(func(e event.Event) {
+		setup.NotePulled(&s, event.Func(func(e event.Event) {
 			if n, ok := e.(event.Note); ok && strings.Contains(n.Text, "has no effect here") {
 				said++
 			}

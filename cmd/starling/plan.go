@@ -53,7 +53,7 @@ func planCommand() *cobra.Command {
 			}
 			o.Links.Timeout = o.Timeout
 			if what.Like != "" {
-				what.PlanOptions = o
+				what.Options = o
 				return planWhatIf(c, what)
 			}
 			o.Strategies = spec.SplitStrategies(strategies)

@@ -12,12 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/run"
-	"starling/run/watch"
 	"starling/spec"
 )
 
 func topCommand() *cobra.Command {
-	var t watch.Top
+	var t run.Top
 	var tokenFile string
 	var once bool
 	c := &cobra.Command{
@@ -65,7 +64,7 @@ with --tls, is shown only with the same; that of one process only to its user.`,
 }
 
 // showOnce shows a run, or a list of several.
-func showOnce(ctx context.Context, t *watch.Top, several []string) error {
+func showOnce(ctx context.Context, t *run.Top, several []string) error {
 	if t.Addr == "" {
 		fmt.Fprint(text, t.List(ctx, several))
 		return nil
@@ -84,13 +83,13 @@ const lookAgain = 10 * time.Second
 
 // topScreen is the terminal of starling top.
 type topScreen struct {
-	list *watch.Top
-	runs []string   // on this host, if there are several
-	one  *watch.Top // that is shown; nil: the list
-	seen time.Time  // the run last answered; zero: never
+	list *run.Top
+	runs []string  // on this host, if there are several
+	one  *run.Top  // that is shown; nil: the list
+	seen time.Time // the run last answered; zero: never
 }
 
-func newTopScreen(t *watch.Top, several []string) *topScreen {
+func newTopScreen(t *run.Top, several []string) *topScreen {
 	s := &topScreen{list: t, runs: several}
 	if t.Addr != "" {
 		s.one = t

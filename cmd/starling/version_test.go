@@ -12,7 +12,7 @@ func TestVersionShowsTheCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "starling")
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X starling/run.commit=0123456789ab", "-o",
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X starling/internal/version.commit=0123456789ab", "-o",
 		program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -23,7 +23,7 @@ func TestVersionShowsTheCommit(t *testing.T) {
 		}
 	}
 	make := command(t, "../..", "make", "-n", "build")
-	if !strings.Contains(make.stdout, "-X starling/run.commit=") {
+	if !strings.Contains(make.stdout, "-X starling/internal/version.commit=") {
 		t.Errorf("make build does not name the commit: %s", make.stdout)
 	}
 }

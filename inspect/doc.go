@@ -1,0 +1,11 @@
+// Package inspect says what is there: in a dataset, in a partition, on a host and on the networks between
+// hosts.
+//
+// A reader finds, in this order:
+//
+//	dataset, ranges, targets    what a dataset has, and what is doubtful about it
+//	estimate                    what training on it would take here
+//	parts, locality             what a partition has, and how local batches are on it
+//	devices                     what a host computes with
+//	paths, probe                the networks of a host, and those between two
+package inspect

@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"starling/cost"
+	"starling/exchange"
+	"starling/graph"
+	"starling/sample"
+	"starling/setup"
+	"starling/spec"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+	"starling/train/mini"
+	"starling/wire"
+)
+
+// What a cache of rows saves is computed from how probable it is that batches need a vertex (sample.Access), not
+// drawn: the run chooses by up to mini.CountedBatches batches, which for every policy would take longer than all
+// else of a plan. Batches without a cache are drawn, and what they send is multiplied by the share that is left.
+
+// cached is what a cache does to the bytes of workers.
+type cached struct {
+	left  []float64 // by owner: the share of the rows that others ask it for
+	saved []float64 // by worker: rows of a batch that it does not ask for
+	rows  []int64   // that it keeps
+	width int64     // bytes of a row
+}
+
+// predicted reports whether what a candidate's cache saves is computed.
+func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
+	return s.Mode == string(train.MiniBatch) && s.Sampler == "neighbour" && !s.LearnsPairs() && s.LearnEmbeddings == 0 &&
+		d.Option("cache") != nil && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
+}
+
+// cache is what that of a candidate does; nil: there is none.
+func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
+	policy, roots := c.Setting("cache"), c.Setting("roots")
+	if policy == "none" || max(p.Servers, 1) == 1 {
+		return nil, nil
+	}
+	budget, err := exchange.ParseBytes("--cache-budget", c.Setting("cache_budget"))
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprint(policy, roots, budget)
+	if p.caches[key] == nil {
+		access, err := p.access(s, roots, steps)
+		if err != nil {
+			return nil, err
+		}
+		p.caches[key] = p.newCached(access, policy, budget)
+	}
+	return p.caches[key], nil
+}
+
+// access is how probable it is that the workers' batches need vertices.
+func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Access, error) {
+	if p.accesses[roots] != nil {
+		return p.accesses[roots], nil
+	}
+	one := *s
+	one.ForData(&p.parts.Meta, simd.Best().String())
+	batches, err := one.Batches()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*sample.Access, p.Workers)
+	var all sync.WaitGroup
+	for r := range list {
+		all.Go(func() {
+			list[r] = sample.NewAccess(p.open, p.seeds(r, roots, steps), batches.Fanouts, min(steps, mini.CountedBatches))
+		})
+	}
+	all.Wait()
+	p.accesses[roots] = list
+	return list, nil
+}
+
+// seeds are the probabilities that a batch of a worker has vertices as seeds: every training vertex is one once in
+// an epoch, on the worker that owns it, or on another where that has more than an even share.
+func (p *planner) seeds(rank int, roots string, steps int) []float32 {
+	book := p.parts.Book
+	out := make([]float32, book.Nodes)
+	even, free := float64(book.Train)/float64(p.Workers), 0.0
+	for _, part := range p.open {
+		free += max(0, even-float64(len(part.Splits.Train)))
+	}
+	more := 0.0 // this worker's share of what others have too much of
+	if free > 0 {
+		more = max(0, even-float64(len(p.open[rank].Splits.Train))) / free
+	}
+	for q, part := range p.open {
+		kept := min(1, even/float64(max(len(part.Splits.Train), 1)))
+		share := (1 - kept) * more
+		switch {
+		case roots == "random":
+			share = 1 / float64(p.Workers)
+		case q == rank:
+			share = kept
+		}
+		for _, v := range part.Splits.Train {
+			out[uint32(book.Offsets[q])+v] = float32(share / float64(max(steps, 1)))
+		}
+	}
+	return out
+}
+
+// newCached is what caches of a policy save, of so many bytes each.
+func (p *planner) newCached(access []*sample.Access, policy string, budget int64) *cached {
+	n := len(p.open)
+	c := &cached{left: make([]float64, n), saved: make([]float64, n), rows: make([]int64, n), width: p.featureBytes()}
+	asked := make([]float64, n)
+	most := budget / max(c.width, 1)
+	for r, a := range access {
+		kept, rows := p.keptRows(r, a, policy, most)
+		c.rows[r] = rows
+		for q := range n {
+			if setup.ServerOf(&p.Spec, q) == setup.ServerOf(&p.Spec, r) { // read in place
+				continue
+			}
+			for v := p.parts.Book.Offsets[q]; v < p.parts.Book.Offsets[q+1]; v++ {
+				need := float64(a.Batch[v])
+				asked[q] += need
+				c.left[q] += need * (1 - float64(kept[v]))
+				c.saved[r] += need * float64(kept[v])
+			}
+		}
+	}
+	for q := range c.left {
+		if asked[q] > 0 {
+			c.left[q] /= asked[q]
+		}
+	}
+	return c
+}
+
+// keptRows is how probable it is that a worker's cache has a vertex, and how many rows it has memory for.
+func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64) (kept []float32, rows int64) {
+	kept = make([]float32, len(a.Batch))
+	var list []uint32
+	score, chance := a.Batch, func(v uint32) float32 { return a.Counts[v] }
+	if policy == "degree" {
+		part := p.open[rank]
+		score, chance = make([]float32, len(a.Batch)), func(uint32) float32 { return 1 }
+		for i, v := range part.Halo {
+			score[v] = float32(part.Degrees[part.Core()+i])
+		}
+	}
+	for q := range p.open {
+		for v := p.parts.Book.Offsets[q]; v < p.parts.Book.Offsets[q+1] && setup.ServerOf(&p.Spec, q) != setup.ServerOf(&p.Spec, rank); v++ {
+			if score[v] > 0 {
+				list = append(list, uint32(v))
+			}
+		}
+	}
+	sum := 0.0
+	for _, v := range list {
+		sum += float64(chance(v))
+	}
+	if sum > float64(most) { // those that are needed most often
+		slices.SortFunc(list, func(a, b uint32) int { return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b)) })
+	}
+	sum = 0
+	for _, v := range list {
+		if sum += float64(chance(v)); sum > float64(most) {
+			break
+		}
+		kept[v] = chance(v)
+	}
+	if policy == "s3fifo" { // has its memory from the beginning
+		return kept, most
+	}
+	return kept, min(int64(sum), most)
+}
+
+// featureBytes is those of a row of features.
+func (p *planner) featureBytes() int64 {
+	f := p.open[0].Features
+	if f.Kind() == graph.BFloat16 {
+		return 2 * int64(f.Cols)
+	}
+	return 4 * int64(f.Cols)
+}
+
+// applyTo makes a worker's demands those with a cache.
+func (c *cached) applyTo(d *cost.Demand, rank int) {
+	if c == nil {
+		return
+	}
+	sent := wire.Bytes{}
+	for class, bytes := range d.Sent {
+		switch {
+		case class.Link != wire.BetweenServers:
+		case class.Kind == wire.Feature:
+			bytes = int64(float64(bytes) * c.left[rank])
+		case class.Kind == wire.Topology: // the numbers of rows that are not asked for
+			bytes = max(bytes/8, bytes-int64(4*c.saved[rank]*float64(d.Steps)))
+		}
+		sent.Add(class, bytes)
+	}
+	d.Sent = sent
+	d.Memory += setup.WithGarbage(c.rows[rank] * c.width)
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"starling/cost"
+	"starling/event"
+	"starling/exchange"
+	"starling/setup"
+	"starling/spec"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+	"starling/wire"
+)
+
+// dryRunOf is a dry run that several candidates share: what differs between them follows from its counts.
+type dryRunOf struct {
+	demands  []cost.Demand
+	settings train.Settings // that were decided for it
+	err      error
+}
+
+// travels are the options that change how rows travel and nothing that is computed. A dry run for each would take
+// most of a plan's time.
+var travels = []string{"relay", "sparse_rows", "wire_dtype", "pull_dtype"}
+
+// demands are what the workers do in an epoch of a candidate.
+func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
+	if err := setup.Check(s); err != nil {
+		return nil, err
+	}
+	choice, err := s.Choice()
+	if err != nil {
+		return nil, err
+	}
+	predicted := p.predicted(s, choice.Descriptor)
+	plain := p.plain(s, choice, predicted)
+	key := plain.Strategy + fmt.Sprint(plain.Settings)
+	if p.done[key] == nil {
+		one := &dryRunOf{}
+		one.demands, one.settings, one.err = p.dryRun(&plain)
+		p.done[key] = one
+	}
+	base := p.done[key]
+	if base.err != nil {
+		return nil, base.err
+	}
+	var cache *cached
+	if predicted {
+		if cache, err = p.cache(s, choice, base.demands[0].Steps); err != nil {
+			return nil, err
+		}
+	}
+	settings := maps.Clone(base.settings)
+	maps.Copy(settings, s.Settings)
+	s.Settings = settings
+	list := slices.Clone(base.demands)
+	for r := range list {
+		cache.applyTo(&list[r], r)
+		p.pack(&list[r], s)
+		list[r].Messages = p.messages(s, r, list[r].Sent)
+		list[r].Sent = p.travelling(s, r, list[r].Sent)
+	}
+	return list, nil
+}
+
+// plain is the candidate whose dry run s shares: rows travel as they are, nothing is
+// cached where what that saves is predicted, and of strategies that differ in their defaults alone it is one.
+func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec {
+	plain, on := *s, c.Descriptor
+	if like := train.Find(on.Like); like != nil {
+		plain.Strategy, on = like.Name, like
+	}
+	plain.Settings = maps.Clone(s.Settings)
+	for _, o := range c.Descriptor.Options() {
+		plain.Settings = plain.Settings.Without(o.Name)
+		value := c.Get(o)
+		switch {
+		case slices.Contains(travels, o.Name), predicted && o.Name == "cache_budget":
+			continue
+		case predicted && o.Name == "cache":
+			value = "none"
+		}
+		plain.Settings = plain.Settings.With(on.Option(o.Name), value)
+	}
+	return plain
+}
+
+// dryRun is the dry run of a candidate, and the settings that were decided for it.
+func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
+	one := *s
+	c := &Run{Spec: &one, Parts: p.parts, counts: make([]*workCounter, p.Workers)}
+	c.Spec.Threads = s.CoresOf(p.Sharing)
+	p.decide(c)
+	decided := train.Settings{}
+	for name, value := range c.Spec.Settings {
+		if _, given := s.Settings[name]; !given {
+			decided[name] = value
+		}
+	}
+	c.Spec.ForData(&c.Parts.Meta, simd.Best().String())
+	if err := c.Parts.Suits(c.Spec); err != nil {
+		return nil, nil, err
+	}
+	all := &Plan{}
+	needs, err := c.dryRuns(p.open, all, event.All())
+	if err != nil {
+		return nil, nil, err
+	}
+	if all.AtLeast {
+		return nil, nil, errors.New("what it does is known only once its workers have joined")
+	}
+	list := make([]cost.Demand, len(needs))
+	for r, n := range needs {
+		work := c.counts[r].epoch().Times(float64(n.Steps) / float64(max(n.DrySteps, 1)))
+		list[r] = cost.Demand{Work: work, Sent: epochBytes(n.Plan, p.Epochs), Steps: n.Steps,
+			Memory: n.matrices + n.graph(s.Mode == "mini") + n.Early + n.weights() + processBytes, Mapped: p.mapped(r)}
+	}
+	return list, decided, nil
+}
+
+// mapped is the size of a part's files.
+func (p *planner) mapped(rank int) (bytes int64) {
+	for _, a := range p.open[rank].Meta.Arrays {
+		bytes += a.Bytes
+	}
+	return bytes
+}
+
+// epochBytes is what a worker sends in an epoch's training, the mean of a dozen.
+func epochBytes(plan *wire.Plan, epochs int) wire.Bytes {
+	sent := meanEpoch(plan, max(epochs, 1))
+	sent.AddAll(plan.Begin, 1)
+	sent.AddAll(plan.Drawn, 1)
+	return sent
+}
+
+// travelling are the bytes of a worker whose rows travel as s says.
+func (p *planner) travelling(s *spec.Spec, rank int, sent wire.Bytes) wire.Bytes {
+	out := wire.Bytes{}
+	for class, bytes := range sent {
+		if isRow(class.Kind) {
+			bytes = int64(float64(bytes) * p.rowShare(s, class))
+		}
+		out.Add(class, bytes)
+	}
+	if s.Settings["relay"] == true {
+		return p.relayed(rank, out)
+	}
+	return out
+}
+
+// sparsePasses is how often the bytes of rows are read or written to leave their zeros out, and put them in again.
+const sparsePasses = 4
+
+// pack adds what making rows smaller takes, and making them large again.
+func (p *planner) pack(d *cost.Demand, s *spec.Spec) {
+	rows := float64(rowBytes(d.Sent))
+	switch s.Settings["wire_dtype"] {
+	case "int8":
+		d.Work.Int8 += rows
+	case "bf16":
+		d.Work.BF16 += rows
+	}
+	switch s.Settings["pull_dtype"] {
+	case "int8":
+		d.Host += rows * p.known.PullInt8
+	case "bf16":
+		d.Host += rows * p.known.PullBF16
+	}
+	if s.Settings["sparse_rows"] == true {
+		d.Work.Memory += sparsePasses * rows
+	}
+}
+
+// rowBytes are those of rows of vertices.
+func rowBytes(sent wire.Bytes) (sum int64) {
+	for class, bytes := range sent {
+		if isRow(class.Kind) {
+			sum += bytes
+		}
+	}
+	return sum
+}
+
+// isRow reports whether bytes of a kind are rows of vertices.
+func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation || k == wire.Gradient }
+
+// rowShare is what is left of a row's bytes.
+func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
+	for name, width := range map[string]int{"wire_dtype": s.Hidden, "pull_dtype": p.featureDim()} {
+		switch s.Settings[name] {
+		case "bf16":
+			return 0.5
+		case "int8": // and a scale per row
+			return 0.25 + 1/float64(max(width, 1))
+		}
+	}
+	if s.Settings["sparse_rows"] == true && class.Layer > 0 && class.Kind != wire.Feature {
+		return 1.0/32 + 0.5*(1-max(s.Dropout, 0)) // about half of what a ReLU gives is zero
+	}
+	return 1
+}
+
+// featureDim is how wide rows of features are; 0: there are none.
+func (p *planner) featureDim() int {
+	if f := p.parts.Book.Features; f != nil {
+		return f.Dim
+	}
+	return 0
+}
+
+// relayed sends rows that several workers of a server need there once, and from there on inside the server.
+func (p *planner) relayed(rank int, sent wire.Bytes) wire.Bytes {
+	rows, once := exchange.BetweenServers(p.open[rank])
+	if rows == 0 {
+		return sent
+	}
+	out := wire.Bytes{}
+	for class, bytes := range sent {
+		if class.Link == wire.BetweenServers && isRow(class.Kind) {
+			left := bytes * once / rows
+			out.Add(wire.Class{Kind: class.Kind, Layer: class.Layer, Link: wire.SameHost}, bytes-left)
+			bytes = left
+		}
+		out.Add(class, bytes)
+	}
+	return out
+}

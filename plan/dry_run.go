@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+
+	"starling/event"
+	"starling/graph"
+	"starling/setup"
+	"starling/spec"
+	"starling/tensor/cpu"
+	"starling/train"
+	"starling/train/mini"
+)
+
+// A dry run is the training loop with the strategy and the layers on a device that allocates
+// and frees matrices, and computes nothing (dryDevice). It takes two epochs, and finds the
+// memory of a run to the byte.
+
+// processBytes is what a process takes whatever it does: the runtime, the stacks of its threads,
+// the buffers of the wire.
+const processBytes = 10 << 20
+
+// need is the memory that a worker needs, as found by a dry run.
+type need struct {
+	train.Needs
+	matrices, peak int64 // of its device: altogether, and at once
+	small          int64 // of the matrices, those on the heap
+	heap           int64 // without them
+}
+
+// graph is the heap and its garbage. Buffers of batches grow as larger batches come than the few
+// that the dry run drew, and so do small matrices: by a quarter, as slices do. Small matrices
+// are counted once, among the matrices.
+func (n *need) graph(mini bool) int64 {
+	if mini {
+		live := n.heap + n.small + n.Unfilled
+		return setup.WithGarbage(live+live/4) - n.small + n.matrices/16
+	}
+	return setup.WithGarbage(n.heap + n.Unfilled)
+}
+
+// weights are what states of the model take, in float64: the best one and the one that replaces
+// it, the last, and for a checkpoint the optimiser's two numbers per weight.
+func (n *need) weights() int64 { return 5 * 8 * int64(n.Parameters) }
+
+// dryRunFunc is the loop of a dry run.
+type dryRunFunc func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error)
+
+// dryRun makes a dry run and measures after the first epoch, when everything is allocated: on
+// the device, and on the heap, which has the graph in all forms that were made of it.
+func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (n *need, err error) {
+	defer func() { err = errors.Join(err, planError(recover())) }()
+	opt, err := dryRunOptions(s, data)
+	if err != nil {
+		return nil, err
+	}
+	dev := NewDryDevice(s)
+	defer dev.Close()
+	before, after := liveHeap(), int64(0)
+	r, err := run(dev, opt, afterFirstEpoch(func() { after = liveHeap() }))
+	if err != nil {
+		return nil, err
+	}
+	return newNeed(r, dev, after-before), nil
+}
+
+// dryRunOptions are the options of a dry run. Normalizing features takes a while, and its memory
+// is known: see normalizedBytes.
+func dryRunOptions(s *spec.Spec, data *graph.Meta) (train.Options, error) {
+	opt, err := s.Options(data)
+	opt.RowNormalize = false
+	return opt, err
+}
+
+// dryRunAlone is the loop of one worker in the mode and task of s.
+func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
+	ctx := context.Background()
+	return func(dev *cpu.Dry, opt train.Options, events event.Listener) (*train.Needs, error) {
+		switch {
+		case s.LearnsPairs():
+			return dryRunPairs(ctx, s, dev, data, opt, events)
+		case s.Mode == "full":
+			return train.DryRunFull(ctx, dev, data, opt, events)
+		}
+		batches, err := s.Batches()
+		if err != nil {
+			return nil, err
+		}
+		batches.Weighted = batches.Weighted && data.Graph.Weights != nil // else refused later
+		return mini.DryRun(ctx, dev, data, opt, batches, events)
+	}
+}
+
+func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Dataset, opt train.Options,
+	events event.Listener) (*train.Needs, error) {
+	few := *s
+	few.RankNegatives = 1
+	l, err := setup.Pairs(ctx, &few, data)
+	if err != nil {
+		return nil, err
+	}
+	if s.Mode == "mini" {
+		return mini.DryRunLink(ctx, dev, data, opt, *l, s.RankNegatives, events)
+	}
+	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.RankNegatives, events)
+}
+
+// normalizedBytes is what --row-normalize takes.
+func normalizedBytes(s *spec.Spec, f *graph.Features) int64 {
+	if !s.RowNormalize || f == nil {
+		return 0
+	}
+	return 4*int64(len(f.Values)) + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
+}
+
+// mappedBytes is the size of the arrays that training reads.
+func mappedBytes(d *graph.Dataset) (n int64) {
+	f := d.Features
+	n = 8*int64(len(d.Graph.Indptr)) + 4*int64(len(d.Graph.Indices)) + 4*int64(len(d.Graph.Weights))
+	if l := d.Labels; l != nil {
+		n += 4*int64(len(l.Class)) + int64(len(l.Multi)) + 4*int64(len(l.Values))
+	}
+	n += denseBytes(f)
+	return n + 8*int64(len(f.Indptr)) + 4*int64(len(f.Indices)) + 4*int64(len(f.Values))
+}
+
+// denseBytes is the size of dense features.
+func denseBytes(f *graph.Features) int64 { return 4*int64(len(f.F32)) + 2*int64(len(f.BF16)) }
+
+// afterFirstEpoch calls f at the end of the first epoch.
+func afterFirstEpoch(f func()) event.Listener {
+	return event.Func(func(e event.Event) {
+		if x, ok := e.(event.Epoch); ok && x.Epoch == 0 {
+			f()
+		}
+	})
+}
+
+// planError is the error of a device that panics because a matrix is too large, or because even
+// addresses are refused.
+func planError(r any) error {
+	switch r := r.(type) {
+	case nil:
+		return nil
+	case cpu.TooMuch:
+		return tooLarge(r)
+	}
+	return fmt.Errorf("the plan of this run failed: %v", r)
+}
+
+// newNeed is what a dry run has on its device and on the heap.
+func newNeed(r *train.Needs, dev *cpu.Dry, heap int64) *need {
+	large, small := dev.Footprint()
+	_, peak := dev.Usage()
+	return &need{Needs: *r, matrices: large + small, small: small, peak: peak, heap: max(heap-small, 0)}
+}
+
+// liveHeap is the bytes of the heap that are in use.
+func liveHeap() int64 {
+	runtime.GC()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+	"starling/spec"
+	"starling/tensor/cuda"
+)
+
+// planFunc is the plan of the same run with other settings.
+type planFunc func(s *spec.Spec) (*Plan, error)
+
+// ChooseDevice settles --device auto, and checks that a card is there and has the memory. again plans variants that
+// may fit; nil: none are looked for.
+func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
+	if s.Device == "cpu" || s.DType == "f64" {
+		if s.Device == "auto" {
+			s.Device = "cpu"
+		}
+		return nil
+	}
+	err := fitsGPU(s, p)
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" && s.FeaturesOn == "auto" {
+		host := *s
+		host.FeaturesOn = "host"
+		if p.Features > 0 && fitsGPU(&host, p) == nil { // the same count, without features
+			err, s.FeaturesOn = nil, "host"
+			events.On(event.Note{Text: fmt.Sprintf("features do not fit the card: their %s stay in the host's memory "+
+				"(--features-on host)", event.Bytes(p.Features))})
+		}
+	}
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Device != "auto" {
+		fits := func(other *spec.Spec, q *Plan) bool { return fitsGPU(other, q) == nil }
+		if fix := fittingGPU(s, again, fits); fix != "" {
+			tooSmall.Fix = fix
+		}
+	}
+	switch {
+	case err == nil && s.Device == "auto":
+		s.Device = "cuda"
+		events.On(event.Note{Text: "computing on a card (--device cuda)", Minor: true})
+	case err != nil && s.Device == "auto":
+		s.Device = "cpu"
+		events.On(event.Note{Text: "computing on the CPU (--device cpu): " + err.Error()})
+		return nil
+	case errors.Is(err, cuda.ErrUnavailable):
+		return spec.Mistake("--device", s.Device, "a device that this host has", err.Error())
+	}
+	return err
+}
+
+// fitsGPU refuses a run whose matrices do not fit the memory of its card.
+func fitsGPU(s *spec.Spec, p *Plan) error {
+	cards, err := cuda.Cards()
+	if err != nil {
+		return err
+	}
+	number := max(0, s.Card())
+	if number >= len(cards) {
+		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
+			"see starling devices")
+	}
+	card, need := cards[number], p.OnGPU(s)
+	if !s.MemoryCheck || need <= card.Free {
+		return nil
+	}
+	return &graph.InputError{Field: "memory of " + card.Name, Found: "a run that needs about " + event.Bytes(need),
+		Want: fmt.Sprintf("at most the %s that are free there", event.Bytes(card.Free)),
+		Fix: "try --dtype bf16, --cache-first off, a smaller --hidden or --mode mini (then --features-on host may help); " +
+			"--memory-check=false tries anyway"}
+}
+
+// fittingGPU says which variants of a run fit its card, by the same count; "" where none was found.
+func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool) string {
+	if again == nil {
+		return ""
+	}
+	var fitting []string
+	for _, other := range smallerOnGPU(s) {
+		if len(fitting) == 3 {
+			break
+		}
+		if q, err := again(&other.spec); err == nil && !q.AtLeast && fits(&other.spec, q) {
+			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.OnGPU(&other.spec))))
+		}
+	}
+	if fitting == nil {
+		return ""
+	}
+	return "these would fit: " + strings.Join(fitting, ", ") + "; --memory-check=false tries anyway"
+}
+
+// smallerOnGPU lists ways to need less of a card: those of any device, and mini-batches, with features on the host
+// where a whole layer's do not fit.
+func smallerOnGPU(s *spec.Spec) []variant {
+	list := smallerSpecs(s)
+	switch {
+	case s.Mode == "full" && s.Workers <= 1 && !s.LearnsPairs():
+		batches := *s
+		batches.Mode, batches.FeaturesOn = "mini", "host"
+		return append(list, variant{"--mode mini --features-on host", batches})
+	case s.Mode == "mini" && s.FeaturesOn != "host":
+		host := *s
+		host.FeaturesOn = "host"
+		return append([]variant{{"--features-on host", host}}, list...)
+	}
+	return list
+}
+
+// OnGPU is what a run takes there: its matrices, and copies of features and edges, which are there in both
+// directions, unless features stay on the host.
+func (p *Plan) OnGPU(s *spec.Spec) int64 {
+	if s.FeaturesOn == "host" {
+		return p.Matrices + 2*(p.Mapped-p.Features)
+	}
+	return p.Matrices + 2*p.Mapped
+}

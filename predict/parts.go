@@ -1,0 +1,198 @@
+package predict
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/resume"
+	"starling/serve"
+	"starling/setup"
+	"starling/spec"
+	"starling/supervise"
+	"starling/tensor"
+	"starling/train"
+	"starling/worker"
+)
+
+// overParts predicts on one worker per part: a process each, which has its part alone.
+func (o Options) overParts() (*Predicted, error) {
+	start := time.Now()
+	trained, err := serve.Open(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	p, d, workers, err := o.infer(trained)
+	if err != nil {
+		return nil, err
+	}
+	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
+		Workers: workers}
+	if err := out.write(p, d); err != nil {
+		return nil, err
+	}
+	out.Seconds, out.RSS = time.Since(start).Seconds(), tensor.PeakRSS()
+	return out, nil
+}
+
+// infer has workers compute what is predicted. It returns the dataset too, without edges and
+// features.
+func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.Dataset,
+	workers int, err error) {
+	c, err := o.inferenceOf(trained)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if d, err = labelledDataset(c.Parts); err != nil {
+		return nil, nil, 0, err
+	}
+	if err := trained.Suits(d, o.What); err != nil {
+		return nil, nil, 0, err
+	}
+	folder, remove, err := setup.TemporaryFolder()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer remove()
+	c.Infer.Folder = folder
+	events, stop, err := c.Watched(event.All())
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer stop()
+	if _, err := c.Work(context.Background(), events); err != nil {
+		return nil, nil, 0, err
+	}
+	width, data, err := gather(c)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Workers, nil
+}
+
+// inferenceOf is the run of workers that a prediction needs.
+func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
+	book, err := partition.OpenBook(o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.What == serve.Scores || t.Config.Task == nn.TaskLink || t.Config.Task == nn.TaskUnsupervised:
+		return nil, spec.Mistake("DIR", "a partition, for a model of pairs", "the dataset that it was cut from", "")
+	case o.Workers != 0 && o.Workers != book.Parts:
+		return nil, spec.Mistake("--workers", fmt.Sprint(o.Workers), fmt.Sprintf("%d, one per part", book.Parts),
+			"partition the dataset into as many parts as there are workers")
+	case t.Embeddings != nil:
+		return nil, spec.Mistake("DIR", o.Dataset+", a partition, with a model that has embeddings of vertices",
+			"the dataset that it was cut from", "give the dataset's folder")
+	case book.Features == nil:
+		return nil, setup.NoFeatures(o.Dataset)
+	}
+	dir, err := filepath.Abs(o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	s := o.onDevice()
+	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
+	s.Strategy = train.Default().Name
+	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book), From: &resume.Start{State: &train.State{Model: t.Weights}},
+		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,
+			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
+	if t.Config.Features != nil {
+		c.Infer.Scale = t.Config.Features.Scale
+	}
+	return c, nil
+}
+
+// labelledDataset is the dataset without edges and features: what predictions are compared with.
+func labelledDataset(p *setup.Parts) (*graph.Dataset, error) {
+	d := &graph.Dataset{Dir: p.Dir, Meta: p.Meta,
+		Graph:    &graph.CSR{Indptr: make([]int64, p.Book.Nodes+1), EdgeDim: p.Book.EdgeDim},
+		Features: &graph.Features{Rows: int(p.Book.Nodes), Cols: p.Book.Features.Dim}}
+	for k := range p.Book.Parts {
+		part, err := partition.OpenPart(p.Dir, k)
+		if err != nil {
+			return nil, err
+		}
+		addLabels(d, part)
+		part.Close()
+	}
+	return d, nil
+}
+
+// addLabels adds those of a part, and its splits.
+func addLabels(d *graph.Dataset, part *partition.Part) {
+	from, nodes := part.Labels, int(d.Meta.Nodes)
+	for to, list := range map[*[]uint32][]uint32{&d.Splits.Train: part.Splits.Train, &d.Splits.Val: part.Splits.Val,
+		&d.Splits.Test: part.Splits.Test} {
+		for _, v := range list {
+			*to = append(*to, part.IDs[v])
+		}
+	}
+	if from == nil {
+		return
+	}
+	if d.Labels == nil {
+		d.Labels = &graph.Labels{Classes: from.Classes, Names: from.Names}
+	}
+	scatter(&d.Labels.Class, from.Class, part.IDs[:part.Core()], nodes)
+	scatter(&d.Labels.Multi, from.Multi, part.IDs[:part.Core()], nodes)
+	scatter(&d.Labels.Values, from.Values, part.IDs[:part.Core()], nodes)
+}
+
+// scatter puts the rows of some vertices where they are in a table of all.
+func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
+	if len(rows) == 0 {
+		return
+	}
+	width := len(rows) / len(ids)
+	if *into == nil {
+		*into = make([]T, all*width)
+	}
+	for i, v := range ids {
+		copy((*into)[int(v)*width:], rows[i*width:(i+1)*width])
+	}
+}
+
+// gather reads the rows that workers wrote.
+func gather(c *supervise.Run) (width int, all []float32, err error) {
+	for k := range c.Spec.Workers {
+		part, err := partition.OpenPart(c.Parts.Dir, k)
+		if err != nil {
+			return 0, nil, err
+		}
+		rows, err := readRows(worker.InferredFile(c.Infer.Folder, k))
+		if err == nil && len(rows) > 0 {
+			width = len(rows) / part.Core()
+			scatter(&all, rows, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
+		}
+		part.Close()
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	return width, all, nil
+}
+
+func readRows(path string) ([]float32, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]float32, info.Size()/4)
+	return rows, binary.Read(bufio.NewReaderSize(f, 1<<20), binary.LittleEndian, rows)
+}

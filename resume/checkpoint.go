@@ -1,0 +1,143 @@
+package resume
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"starling/cluster"
+	"starling/disk"
+	"starling/event"
+	"starling/graph"
+	"starling/spec"
+	"starling/train"
+)
+
+// checkpointToResume reads the checkpoint to resume from, or makes sure that the folder has
+// none of another run; nil: the run starts from the beginning.
+func checkpointToResume(s *spec.Spec, identity func() Identity, events event.Listener) (*Start, error) {
+	if s.CheckpointDir == "" {
+		return nil, nil
+	}
+	if err := spec.CheckWritable("--checkpoint-dir", s.CheckpointDir); err != nil {
+		return nil, err
+	}
+	if s.Resume {
+		return resumeFrom(s, identity(), events)
+	}
+	list, err := cluster.Checkpoints(s.CheckpointDir)
+	switch {
+	case err != nil || len(list) == 0:
+		return nil, err
+	case s.ResumeIfAny:
+		return resumeFrom(s, identity(), events)
+	}
+	return nil, spec.Mistake("--checkpoint-dir",
+		fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(list)), "an empty folder",
+		"continue from them with --resume, or choose another folder")
+}
+
+// gracePeriod is how long a run that was killed may still hold its folder: the system frees its
+// memory first.
+const gracePeriod = 3 * time.Second
+
+// Claim keeps other runs out of the folder: each would remove the checkpoints of the
+// other.
+func Claim(s *spec.Spec) (release func(), err error) {
+	if s.CheckpointDir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(s.CheckpointDir, 0o755); err != nil {
+		return nil, spec.Mistake("--checkpoint-dir", graph.Sentence(err.Error()), "a folder, or where one can be made", "")
+	}
+	release, free, err := disk.Claim(s.CheckpointDir)
+	for start := time.Now(); err == nil && !free && time.Since(start) < gracePeriod; {
+		time.Sleep(100 * time.Millisecond)
+		release, free, err = disk.Claim(s.CheckpointDir)
+	}
+	if err == nil && !free {
+		err = spec.Mistake("--checkpoint-dir", s.CheckpointDir+", where another run keeps its checkpoints now",
+			"a folder of its own", "choose another, or wait until that run has ended")
+	}
+	return release, err
+}
+
+// SaveCheckpoints has the loop write checkpoints, if they are asked for. saved returns when all
+// are on disk.
+func SaveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, events event.Listener) (
+	saved func() error) {
+	if s.CheckpointDir == "" {
+		return func() error { return nil }
+	}
+	var last *cluster.Position
+	if from := opt.Resume; from != nil && (from.Epoch > 0 || from.Batch > 0) {
+		last = &cluster.Position{Epoch: from.Epoch, Batch: from.Batch}
+	}
+	saver := NewSaver(s, last, events)
+	mark := DatasetIdentity(data)
+	opt.SaveEvery, opt.SaveSteps = SaveEvery(s)
+	opt.Save = func(st *train.State) error {
+		c, err := ToCheckpoint(s, mark, st)
+		if err != nil {
+			return err
+		}
+		return NotSaved(saver.Save(c))
+	}
+	return func() error { return NotSaved(saver.Wait()) }
+}
+
+// SaveEvery is how many epochs or steps are between checkpoints; 0: it is the other. A step over
+// the whole graph is an epoch.
+func SaveEvery(s *spec.Spec) (epochs, steps int) {
+	every := s.CheckpointEvery
+	if s.Mode != "mini" {
+		return every.Epochs() + every.Steps(), 0
+	}
+	return every.Epochs(), every.Steps()
+}
+
+// NewSaver writes checkpoints after that of a position.
+func NewSaver(s *spec.Spec, last *cluster.Position, events event.Listener) *cluster.Saver {
+	saved := func(path string, at cluster.Position, bytes int64) {
+		events.On(event.Saved{Path: path, Epoch: at.Epoch, Batch: at.Batch, Bytes: bytes})
+	}
+	return cluster.NewSaver(s.CheckpointDir, s.KeepCheckpoints, last, saved)
+}
+
+// NotSaved says that it is a checkpoint that could not be written.
+func NotSaved(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("checkpoint: %w", err)
+}
+
+// SavesState reports whether workers send their state while they train, for workers that are
+// restarted, and whether they do so at the end.
+func SavesState(s *spec.Spec) (midway, last bool) {
+	last = s.CheckpointDir != ""
+	return last || s.Processes() && s.OnFailure != "stop", last
+}
+
+// StatesKept is how many states a keeper has at once: the newest, one that is being received, and one that
+// is being written; fewer in a run that saves less often.
+func StatesKept(s *spec.Spec, from *Start) int64 {
+	n, done := 0, 0
+	midway, last := SavesState(s)
+	if from != nil {
+		n, done = 1, from.Epoch
+	}
+	switch every, steps := SaveEvery(s); {
+	case midway && steps > 0:
+		n += 3
+	case midway && every > 0:
+		n += max((s.Epochs-1)/every-done/every, 0)
+	}
+	if last {
+		return int64(min(n+1, 3))
+	}
+	return int64(min(n, 2))
+}
+
+// CachesFile names the caches of a rank on disk.
+func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"context"
+
+	"starling/event"
+	"starling/plan"
+	"starling/spec"
+	"starling/supervise"
+	"starling/train"
+)
+
+// withChoice is the spec with the settings that the strategy would choose by. They are measured by the
+// workers themselves, in a run of one epoch that writes nothing; workers of other hosts are not
+// started for that, and a run that is resumed has its choice.
+func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
+	s := c.Spec
+	if needed, err := c.Planned().Chooses(); !needed || err != nil || c.From != nil || s.NoLaunch || s.Hosts != "" {
+		return s, err
+	}
+	r, err := trainCluster(ctx, measuring(s), nil, event.All())
+	if err != nil {
+		return s, err
+	}
+	for _, o := range train.AllOptions() {
+		if value, ok := r.Chosen[o.Name]; ok {
+			s.Settings = s.Settings.With(o, value)
+		}
+	}
+	return s, nil
+}
+
+// measuring is a run of one epoch that writes nothing.
+func measuring(s spec.Spec) spec.Spec {
+	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
+	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
+	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
+	return s
+}
+
+// dryRunCluster is the spec of a run of several workers, completed, and its plan.
+func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
+	c, err := supervise.Prepare(context.Background(), s, nil, events)
+	if err != nil {
+		return s, nil, err
+	}
+	defer func() { c.Parts.Remove() }()
+	with, err := withChoice(context.Background(), c)
+	if err != nil {
+		return s, nil, err
+	}
+	if len(with.Settings) != len(c.Spec.Settings) { // now all can be planned
+		c.Spec, c.Plan = with, nil
+	}
+	if c.Plan == nil {
+		c.Plan, err = c.Planned().Plan(events)
+	}
+	return c.Spec, c.Plan, err
+}

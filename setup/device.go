@@ -1,0 +1,99 @@
+package setup
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"starling/spec"
+	"starling/tensor"
+	"starling/tensor/cpu"
+	"starling/tensor/cpu/simd"
+	"starling/tensor/cuda"
+	"starling/tensor/ref"
+)
+
+// NewDevice is what a worker of the run computes with.
+func NewDevice(s *spec.Spec, rank int) (tensor.Device, error) {
+	if s.Device == "cpu" || s.DType == "f64" {
+		return HostDevice(s), nil
+	}
+	d, err := OpenGPU(s, rank)
+	if s.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) { // a worker of another host chooses for itself
+		return NewCPU(s), nil
+	}
+	return d, err
+}
+
+func NewCPU(s *spec.Spec) tensor.Device {
+	o := cpu.Options{Threads: s.Threads, Level: simd.Best(), PlainMatMul: s.MatMul == "f32"}
+	if level, err := simd.ParseLevel(s.SIMD); err == nil {
+		// Validate refuses what this host lacks, but a worker may be on another.
+		o.Level = min(level, simd.Supported())
+	}
+	return cpu.NewWith(o)
+}
+
+// HostDevices makes devices of one thread for what runs beside training, on the host.
+func HostDevices(s spec.Spec) func() tensor.Device {
+	s.Threads = 1
+	return func() tensor.Device { return HostDevice(&s) }
+}
+
+// HostDevice is a device of the host, whatever --device says.
+func HostDevice(s *spec.Spec) tensor.Device {
+	if s.DType == "f64" {
+		return ref.New()
+	}
+	return NewCPU(s)
+}
+
+// OpenGPU is a device on the card that --device names, or on one of this worker's own.
+func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
+	number := s.Card()
+	if number < 0 {
+		cards, err := cuda.Cards()
+		if err != nil {
+			return nil, err
+		}
+		number = localRank(rank) % len(cards)
+	}
+	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32", Exact: s.MatMul == "f32"})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// localRank is the worker's number among those of its host, as launchers tell it; else its rank.
+func localRank(rank int) int {
+	for _, v := range []string{"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "LOCAL_RANK"} {
+		if n, err := strconv.Atoi(os.Getenv(v)); err == nil && n >= 0 {
+			return n
+		}
+	}
+	return rank
+}
+
+// DeviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
+func DeviceFailure(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *cuda.Error:
+		*err = errors.Join(*err, r)
+	default:
+		panic(r)
+	}
+}
+
+// DeviceName is the device of a run, in a report.
+func DeviceName(s *spec.Spec) string {
+	if !s.OnCard() {
+		return "cpu"
+	}
+	cards, err := cuda.Cards()
+	if n := max(0, s.Card()); err == nil && n < len(cards) {
+		return s.Device + " " + cards[n].Name
+	}
+	return s.Device
+}

@@ -1,0 +1,13 @@
+// Package setup turns a spec into what a run is made of: data that is opened and checked, parts of it,
+// devices, and what the spec says of workers.
+//
+// A reader finds, in this order:
+//
+//	workers, secret             what a spec says of workers: servers, time limits, who may join
+//	lacking, output             what is refused before training, and why
+//	open, pairs                 the dataset, and the pairs of tasks that learn from edges
+//	cut, parts                  a partition, given or made for the run
+//	device, garbage             what a worker computes with, and how much garbage it may keep
+//	interrupt, progress,        work that a user may stop, how far it is, notes that are told once, and
+//	notes, shrunk               files that became shorter meanwhile
+package setup

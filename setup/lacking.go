@@ -1,0 +1,68 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+
+	"starling/dataset"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/spec"
+)
+
+// NoFeatures is the error of a graph that has none.
+func NoFeatures(dir string) error {
+	return &graph.InputError{File: dir, Found: "no features", Want: "a dataset with features",
+		Fix: "import it with --features FILE, or with --features-from " + orList(dataset.FeatureSources()) +
+			", which makes them from the structure; or learn rows of vertices: --mode mini --learn-embeddings 64"}
+}
+
+// noLabels is the error of a dataset without labels, or without a training split, where the task needs them.
+func noLabels(dir, what string) error {
+	return &graph.InputError{File: dir, Found: "no " + what, Want: "a dataset with labels and a training split",
+		Fix: "import it with them (--labels FILE, --splits FILE), or learn from edges alone: --task link or --task unsupervised"}
+}
+
+func orList(words []string) string {
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// CheckWeights refuses weights that the model cannot take.
+func CheckWeights(s *spec.Spec, g *graph.CSR) error {
+	if s.Model != "gcn" && s.Model != "resgcn+" {
+		return nil
+	}
+	if least := g.LeastWeight(); least < 0 {
+		return &graph.InputError{File: s.Dataset, Field: "weights", Found: fmt.Sprint(least),
+			Want: "weights of 0 or more for --model " + s.Model + ", which divides by the root of their sum",
+			Fix:  "use --model sage or gin, or import the graph without --weights"}
+	}
+	return nil
+}
+
+// NoteWeights says that a model does not look at the weights of edges.
+func NoteWeights(s *spec.Spec, weighted bool, events event.Listener) {
+	edgeDim := 0
+	if s.EdgeFeatures {
+		edgeDim = 1
+	}
+	if weighted && !s.Weighted && !nn.UsesWeights(s.Model, edgeDim) {
+		events.On(event.Note{Text: "warning: --model " + s.Model +
+			" does not look at the weights of edges, which this graph has; gcn, sage and gin do"})
+	}
+}
+
+// NotePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:
+// the same command is for one host and for many.
+func NotePulled(s *spec.Spec, events event.Listener) {
+	if RemoteWorkers(s) || s.Servers > 1 {
+		return
+	}
+	for _, name := range []string{"cache", "pull_dtype"} {
+		if value, ok := s.Settings[name]; ok && value != "none" {
+			events.On(event.Note{Text: fmt.Sprintf("warning: --%s %v has no effect here: all workers are on this host and "+
+				"read each other's rows in place; --servers groups them as hosts would be", strings.ReplaceAll(name, "_", "-"), value)})
+		}
+	}
+}

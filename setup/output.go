@@ -1,0 +1,97 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"starling/event"
+	"starling/graph"
+	"starling/spec"
+)
+
+// Check is all that can be checked before the data is open.
+func Check(s *spec.Spec) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	for _, f := range []struct{ flag, path string }{
+		{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace},
+	} {
+		if err := spec.CheckFile(f.flag, f.path); err != nil {
+			return err
+		}
+	}
+	return checkModelFolder(s)
+}
+
+// checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run
+// that wrote it is resumed.
+func checkModelFolder(s *spec.Spec) error {
+	dir := s.Out
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return spec.CheckFile("--out", filepath.Clean(dir))
+	}
+	if err != nil {
+		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
+	}
+	for _, e := range entries {
+		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(HeldOutFiles, e.Name()) {
+			return spec.Mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run",
+				"choose another name")
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return Overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
+}
+
+// CheckDiskRoom refuses a run whose weights or checkpoints do not fit on the disk: better now than after training.
+// A checkpoint has two copies of the weights at least, the last and the best.
+func CheckDiskRoom(s *spec.Spec, parameters int) error {
+	weights := 4 * int64(parameters)
+	for _, o := range []struct {
+		flag, dir string
+		bytes     int64
+	}{{"--out", s.Out, weights}, {"--checkpoint-dir", s.CheckpointDir, 2 * weights}} {
+		if o.dir == "" {
+			continue
+		}
+		if free, known := graph.DiskFree(existing(o.dir)); known && free < o.bytes {
+			return spec.Mistake(o.flag, fmt.Sprintf("%s, on a disk with %s free", o.dir, event.Bytes(free)),
+				"at least "+event.Bytes(o.bytes)+" of free space", "choose another disk, or delete files on it")
+		}
+	}
+	return nil
+}
+
+// existing is the innermost folder of a path that exists.
+func existing(dir string) string {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+	}
+}
+
+// Overwriteable refuses to replace what is at path without --overwrite. A pipe or a device is not replaced.
+func Overwriteable(path, what string, overwrite bool) error {
+	info, err := os.Stat(path)
+	if overwrite || errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
+	return spec.Mistake("--out", path+", which exists", "a new name",
+		"choose another, or replace "+what+" with --overwrite")
+}
+
+// HeldOutFiles are the files of a model folder that list held-out edges and their negatives:
+// [n, 2] vertices of the dataset each.
+var HeldOutFiles = []string{"val_edges.npy", "val_negatives.npy", "test_edges.npy", "test_negatives.npy"}

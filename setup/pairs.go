@@ -1,0 +1,86 @@
+package setup
+
+import (
+	"context"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/sample"
+	"starling/spec"
+	"starling/train"
+	"starling/train/mini"
+)
+
+// Pairs are the pairs to train and to evaluate on, and how batches of them are drawn.
+func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.LinkOptions, err error) {
+	if s.Task == nn.TaskLink {
+		l, err = EdgePairs(ctx, s, data)
+	} else {
+		l, err = walkPairs(ctx, s, data)
+	}
+	if err == nil && s.Mode == "mini" {
+		l.Batches, err = s.Batches()
+	}
+	return l, err
+}
+
+// EdgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
+// would reveal which ones are held out.
+func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
+	split, err := sample.HoldOut(ctx, data.Graph, s.ValEdges, s.TestEdges, s.Seed)
+	if err != nil {
+		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),
+			Want: "edges to train and to evaluate on"}
+	}
+	l := &mini.LinkOptions{Without: true}
+	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed},
+		PerPair: s.NegativesEach}
+	if l.Negatives, err = negativesOf(s, split.Graph, s.AvoidEdges); err != nil {
+		return nil, err
+	}
+	for _, set := range []struct {
+		name  string
+		pairs sample.Pairs
+		to    **sample.Ranked
+	}{{"val", split.Val, &l.Val}, {"test", split.Test, &l.Test}} {
+		if set.pairs.Len() > 0 {
+			if *set.to, err = sample.NewRanked(ctx, data.Graph, set.pairs, s.RankNegatives, s.Seed,
+				set.name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l, nil
+}
+
+func negativesOf(s *spec.Spec, g *graph.CSR, avoid bool) (*sample.Negatives, error) {
+	power, err := s.DegreePower()
+	if err != nil {
+		return nil, err
+	}
+	return sample.NewNegatives(g, power, avoid, s.Seed)
+}
+
+// walkPairs pairs vertices that are on the same walk. It evaluates on walks that no epoch draws.
+func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
+	g := data.Graph
+	walks := &sample.Walks{Graph: g, PerVertex: s.Walks, Length: s.WalkLength, Seed: s.Seed}
+	l := &mini.LinkOptions{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.NegativesEach,
+		PerPositive: true}}
+	var err error
+	if l.Negatives, err = negativesOf(s, g, false); err != nil {
+		return nil, err
+	}
+	var evaluated sample.Pairs
+	for v := 0; v < g.Nodes(); v += 1 + g.Nodes()/mini.MostEvaluated {
+		if u, w, ok := walks.Pair(-1, v*s.Walks); ok {
+			evaluated.U, evaluated.V = append(evaluated.U, u), append(evaluated.V, w)
+		}
+	}
+	if evaluated.Len() == 0 {
+		return nil, &graph.InputError{File: data.Dir, Found: "no walk that reaches another vertex",
+			Want: "a graph with edges", Fix: "import the dataset with its edges"}
+	}
+	l.Val, err = sample.NewRanked(ctx, g, evaluated, s.RankNegatives, s.Seed, "val")
+	return l, err
+}

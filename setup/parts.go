@@ -1,0 +1,122 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"starling/disk"
+	"starling/event"
+	"starling/graph"
+	"starling/partition"
+	"starling/spec"
+)
+
+// Parts is a partition that a run trains on.
+type Parts struct {
+	Dir  string // absolute: workers may be started elsewhere
+	Book *partition.Book
+	Meta graph.Meta // of the dataset, as far as is known
+	// Remove deletes a partition that was made for this run only.
+	Remove func()
+}
+
+// FindParts opens the partition that the user names, or makes one.
+func FindParts(ctx context.Context, s *spec.Spec, events event.Listener) (*Parts, error) {
+	dir := s.PartitionFolder()
+	if dir == "" {
+		return cutDataset(ctx, s, events)
+	}
+	p, err := OpenParts(dir, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Dataset == "" || s.Dataset == dir {
+		return p, nil
+	}
+	d, err := graph.Open(s.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if d.Meta.Nodes != p.Book.Nodes || d.Meta.Edges != p.Book.Edges {
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir,
+			event.Counted(p.Book.Nodes, "vertex"), event.Counted(p.Book.Edges, "edge")),
+			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges),
+			"partition the dataset again")
+	}
+	if differ := p.Book.Contents.Differences(d.Contents()); p.Book.Contents != (graph.Contents{}) && len(differ) > 0 {
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a dataset with other %s", dir,
+			strings.Join(differ, ", ")), "a partition of "+s.Dataset, "partition the dataset again")
+	}
+	p.Meta.CRC32C = d.Meta.CRC32C
+	return p, nil
+}
+
+// OpenParts reads the book of a partition, which has the features and labels that a run needs.
+func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
+	book, err := partition.OpenBook(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case book.Features == nil && s.LearnEmbeddings == 0:
+		return nil, NoFeatures(dir)
+	case book.Task == "" && !s.LearnsPairs():
+		return nil, noLabels(dir, "labels")
+	case book.Train == 0 && !s.LearnsPairs():
+		return nil, noLabels(dir, "training split")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return PartsOf(abs, book), nil
+}
+
+// PartsOf is an open partition.
+func PartsOf(dir string, book *partition.Book) *Parts {
+	return &Parts{Dir: dir, Book: book, Remove: func() {},
+		Meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
+			EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes,
+			ClassNames: book.ClassNames}}
+}
+
+// Suits refuses settings that the partition is not for.
+func (p *Parts) Suits(s *spec.Spec) error {
+	switch {
+	case s.Patience > 0 && !s.LearnsPairs() && p.Book.Val == 0:
+		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	case s.EdgeFeatures && p.Book.EdgeDim == 0:
+		return &graph.InputError{File: p.Dir, Field: "--edge-features",
+			Found: "a partition whose edges have none",
+			Want:  "edge_features.npy in its parts",
+			Fix:   "add the file to the dataset (see docs/data.md) and partition it again, or leave the flag out"}
+	}
+	if err := s.ForLabels(&p.Meta); err != nil {
+		return err
+	}
+	return s.CheckData(&p.Meta, p.Book.Weighted)
+}
+
+// TemporaryFolder is a temporary folder of this process: if it is killed, the next process that makes
+// one removes it.
+func TemporaryFolder() (dir string, remove func(), err error) {
+	const name = "starling-parts-*"
+	disk.Sweep(filepath.Join(os.TempDir(), name))
+	if dir, err = os.MkdirTemp("", name); err != nil {
+		return "", nil, err
+	}
+	release, err := disk.Hold(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, sync.OnceFunc(func() {
+		os.RemoveAll(dir)
+		release()
+	}), nil
+}

@@ -1,0 +1,47 @@
+package setup
+
+import (
+	"time"
+
+	"starling/exchange"
+	"starling/partition"
+	"starling/spec"
+	"starling/train"
+)
+
+// ServersOf is the server of each rank; nil: every host is a server.
+func ServersOf(s *spec.Spec) (of []int) {
+	if s.Servers == 0 {
+		return nil
+	}
+	for r := range s.Workers {
+		of = append(of, ServerOf(s, r))
+	}
+	return of
+}
+
+// ServerOf is the server of a rank, if workers are grouped.
+func ServerOf(s *spec.Spec, rank int) int { return rank / (s.Workers / max(s.Servers, 1)) }
+
+// RemoteWorkers reports whether workers may be on other hosts.
+func RemoteWorkers(s *spec.Spec) bool { return s.NoLaunch || s.Hosts != "" }
+
+// Timeout bounds every wait of a worker for another.
+func Timeout(s *spec.Spec) time.Duration { return time.Duration(s.Timeout) * time.Second }
+
+// Heartbeat is how long a worker may be silent.
+func Heartbeat(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat) * time.Second }
+
+// Regroup makes strategies group workers by --servers, whatever the partition was made for.
+func Regroup(s *spec.Spec, part *partition.Part) {
+	if s.Servers > 0 {
+		part.Book.Servers = s.Servers
+	}
+}
+
+// Relays reports whether rows are relayed inside servers.
+func Relays(s *spec.Spec) bool {
+	c, _ := s.Choice()
+	o, _ := train.OptionOf[exchange.RelayOption](c)
+	return o.Relay
+}

@@ -1,0 +1,9 @@
+// Package simulate runs what starling simulate does: training over a simulated network, in virtual time, and
+// the networks' own case studies.
+//
+// A reader finds, in this order:
+//
+//	train, table    strategies that train a real graph over simulated links, and their rows
+//	paths           which of several links requests take
+//	llm             how transfers of language models are scheduled
+package simulate

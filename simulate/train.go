@@ -1,0 +1,381 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"starling/coflow"
+	"starling/cost"
+	"starling/event"
+	"starling/graph"
+	"starling/netsim"
+	"starling/partition"
+	"starling/plan"
+	"starling/report"
+	"starling/resume"
+	"starling/setup"
+	"starling/spec"
+	"starling/supervise"
+	"starling/tensor"
+	"starling/tensor/cpu/simd"
+	"starling/train"
+	"starling/watch"
+	"starling/wire"
+	"starling/worker"
+)
+
+// Options say which strategies train over which simulated network.
+type Options struct {
+	spec.Compare
+	Topology       string // text form or a file
+	Rate, Delay    string // of links; "": the topology's
+	Level          string
+	Background     float64 // load
+	BackgroundSeed uint64
+	// Computing is measured, none, or the text form of cost.Compute.
+	Computing string
+	// SkipComputing leaves out the numbers: times and bytes are those of a run that computes.
+	SkipComputing bool
+	// Sharing is how many workers have the machine that rates are measured on: each has its part.
+	Sharing int
+	// Passes is how many packets per second pass the pipeline of a switch that adds; Steady hosts
+	// do not slow down when packets are marked. Both are of switchgnn.
+	Passes    float64
+	Steady    bool
+	Charts    int // ports whose queue and utilisation over time are kept
+	Simulated func(Row)
+}
+
+// Default trains eight workers on a star.
+func Default() Options {
+	o := Options{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
+		Charts: 8, Sharing: 1, Passes: netsim.DefaultPasses}
+	o.Workers, o.Epochs, o.Papers = 8, 3, false
+	return o
+}
+
+// forever is the timeout of a simulated wait: where nothing can happen any more, it passes at
+// once.
+const forever = 10 * 24 * time.Hour
+
+// Train trains one case after the other on simulated workers, in virtual time.
+func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, error) {
+	events = event.Locked(setup.MinorNotesOnce(onlyNotes(event.All(events))))
+	if o.Sharing < 1 {
+		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
+	}
+	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
+		if err := spec.CheckFile(f.flag, f.path); err != nil {
+			return nil, err
+		}
+	}
+	if partition.IsPartition(o.Dataset) || o.Partition != "" {
+		o.Workers = 0 // as many as there are parts
+	}
+	o.InProcess = true // no processes, no listeners
+	cases, err := o.Cases()
+	if err != nil {
+		return nil, err
+	}
+	remove, err := setup.CutForCases(ctx, cases, events)
+	defer remove()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.measureOnce(ctx, &cases[0].Spec, events); err != nil {
+		return nil, err
+	}
+	out := &Simulated{}
+	for i := range cases {
+		if ctx.Err() != nil {
+			return out, report.ErrInterrupted
+		}
+		row := o.row(ctx, &cases[i], events)
+		if out.Rows = append(out.Rows, row); o.Simulated != nil {
+			o.Simulated(row)
+		}
+	}
+	return out, nil
+}
+
+// onlyNotes leaves out epochs: their rate would be of virtual time.
+func onlyNotes(l event.Listener) event.Listener {
+	return event.Func(func(e event.Event) {
+		if _, ok := e.(event.Note); ok {
+			l.On(e)
+		}
+	})
+}
+
+// row simulates one case. A case that fails is a row with its error.
+func (o *Options) row(ctx context.Context, c *spec.Case, events event.Listener) Row {
+	row := Row{Strategy: c.Name}
+	if err := o.simulate(ctx, c, &row, events); err != nil {
+		row.Error, row.err = err.Error(), err
+	}
+	return row
+}
+
+func (o *Options) simulate(ctx context.Context, c *spec.Case, row *Row, events event.Listener) error {
+	s, err := o.prepare(ctx, c.Spec, events)
+	if err != nil {
+		return err
+	}
+	defer s.parts.Remove()
+	began := time.Now()
+	var shares []*worker.Share
+	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
+		shares, err = s.train(ctx, ends, events)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r, err := worker.JoinShares(shares)
+	if err != nil {
+		return err
+	}
+	row.Run, row.Computing = s.run().Report(shares, r, time.Since(began)), o.Computing
+	return nil
+}
+
+// simulation is a run over simulated links.
+type simulation struct {
+	spec     spec.Spec
+	parts    *setup.Parts
+	scenario netsim.Scenario
+	rates    cost.Compute
+	skip     bool
+}
+
+// prepare checks all that can be checked before the workers start.
+func (o *Options) prepare(ctx context.Context, one spec.Spec, events event.Listener) (*simulation, error) {
+	s := &simulation{spec: one, skip: o.SkipComputing}
+	if err := setup.Check(&s.spec); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.parts, err = setup.FindParts(ctx, &s.spec, events); err != nil {
+		return nil, err
+	}
+	s.spec.ForData(&s.parts.Meta, simd.Best().String())
+	err = s.parts.Suits(&s.spec)
+	if err == nil {
+		s.scenario, err = o.scenario(&s.spec, setup.ServersOf(&s.spec))
+	}
+	if err == nil {
+		s.rates, err = o.rates()
+	}
+	if err == nil {
+		s.scenario.Options.Host = hostOptions(s.rates, s.spec.Workers)
+	}
+	if err == nil && s.skip {
+		err = s.checkSkipped()
+	}
+	if err != nil {
+		s.parts.Remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+// run is the run as it is told to workers and reported.
+func (s *simulation) run() *supervise.Run { return &supervise.Run{Spec: s.spec, Parts: s.parts} }
+
+// checkSkipped refuses strategies that send what depends on the numbers.
+func (s *simulation) checkSkipped() error {
+	part, err := s.run().Task().OpenPart(0, "")
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	opt, err := s.spec.Options(&s.parts.Meta)
+	if err != nil {
+		return err
+	}
+	var p plan.Plan
+	if err := (&plan.Run{Spec: &s.spec, Parts: s.parts}).AddSent(&p, part, opt); err != nil || !p.AtMost {
+		return err
+	}
+	return spec.Mistake("--skip-computing", "it with "+s.spec.Strategy+" and these settings",
+		"a strategy whose bytes do not depend on the numbers", "leave the flag out")
+}
+
+// scenario is the network of a run. Workers of one server are at one host where there are as
+// many hosts as servers; else each has a host of its own.
+func (o *Options) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error) {
+	top, err := o.topology(s.Workers)
+	if err != nil {
+		return netsim.Scenario{}, err
+	}
+	opt := wire.DefaultOptions()
+	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.SendOrder)
+	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Workers, Charted: o.Charts, Links: true,
+		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt,
+			Switch: &netsim.SwitchOptions{Passes: o.Passes, Steady: o.Steady}}}
+	switch hosts := top.HostCount(); {
+	case hosts >= s.Workers:
+	case servers != nil && hosts == s.Servers:
+		out.Hosts = servers
+	default:
+		return out, spec.Mistake("--topology", fmt.Sprintf("a network of %d hosts", hosts),
+			fmt.Sprintf("one with a host for each of %d workers", s.Workers), "docs/simulator.md lists networks; a plain "+
+				"star is as large as needed")
+	}
+	if err := out.Validate(); err != nil {
+		return out, spec.Mistake("--level, --background", graph.Sentence(err.Error()), "a simulation", "")
+	}
+	return out, nil
+}
+
+// topology is the network with the rate and the delay that were given.
+func (o *Options) topology(workers int) (netsim.Topology, error) {
+	text := o.Topology
+	if words := strings.Fields(text); len(words) > 0 && words[0] == "star" && !strings.Contains(text, "hosts=") {
+		text += fmt.Sprintf(" hosts=%d", workers)
+	}
+	t, err := netsim.ReadTopology(text)
+	if err != nil {
+		return t, spec.Mistake("--topology", graph.Sentence(err.Error()), "a network", "docs/simulator.md lists them")
+	}
+	if o.Rate != "" {
+		if t.Rate, err = netsim.ParseRate(o.Rate); err != nil {
+			return t, spec.Mistake("--rate", fmt.Sprintf("%q", o.Rate), "a rate", "for example 25Gbps")
+		}
+	}
+	if o.Delay != "" {
+		if t.Delay, err = netsim.ParseTime(o.Delay); err != nil {
+			return t, spec.Mistake("--delay", fmt.Sprintf("%q", o.Delay), "a time", "for example 1us")
+		}
+	}
+	return t, nil
+}
+
+// measureOnce replaces "measured" by the rates of this machine, with the shapes of the first
+// case, so that all cases are charged alike.
+func (o *Options) measureOnce(ctx context.Context, first *spec.Spec, events event.Listener) error {
+	if o.Computing != "measured" {
+		return nil
+	}
+	p, err := setup.FindParts(ctx, first, events)
+	if err != nil {
+		return err
+	}
+	defer p.Remove()
+	s := *first
+	s.ForData(&p.Meta, simd.Best().String())
+	dev := setup.HostDevice(&s)
+	defer dev.Close()
+	book := p.Book
+	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
+		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now)
+	sending, err := cost.MeasureSending(ctx, tensor.CPUSeconds)
+	if err != nil {
+		return spec.Mistake("--computing measured", graph.Sentence(err.Error()), "a host with a loopback device",
+			"give rates, as docs/simulator.md has them")
+	}
+	o.Computing = c.WithSending(sending, runtime.GOMAXPROCS(0)).Shared(o.Sharing).String()
+	return nil
+}
+
+// hostOptions are what messages take of the workers' processors at these rates.
+func hostOptions(c cost.Compute, workers int) netsim.HostOptions {
+	h := netsim.HostOptions{Send: c.Send, Recv: c.Recv, Message: time.Duration(c.Message * 1e9)}
+	for range workers {
+		h.Processors = append(h.Processors, netsim.NewProcessor(nil))
+	}
+	return h
+}
+
+// rates are what computing is charged by.
+func (o *Options) rates() (cost.Compute, error) {
+	if o.Computing == "none" {
+		return cost.Compute{}, nil
+	}
+	c, err := cost.ParseCompute(o.Computing)
+	if err != nil {
+		return c, spec.Mistake("--computing", graph.Sentence(err.Error()), "measured, none or rates",
+			`for example "gemm=40 spmm=2 memory=8 op=2us send=2 recv=2 message=8us"`)
+	}
+	return c, nil
+}
+
+// train is the workers, one goroutine each. It runs in virtual time.
+func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events event.Listener) ([]*worker.Share, error) {
+	shares, errs := make([]*worker.Share, len(ends)), make([]error, len(ends))
+	var wg sync.WaitGroup
+	for r, end := range ends {
+		wg.Go(func() {
+			if shares[r], errs[r] = s.worker(ctx, end, events); errs[r] != nil {
+				end.Fail(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	return shares, worker.FirstError(errs)
+}
+
+// worker trains as the rank of an endpoint.
+func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*worker.Share, error) {
+	part, err := s.run().Task().OpenPart(end.Rank(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close()
+	opt, err := s.spec.Options(&s.parts.Meta)
+	if err != nil {
+		return nil, err
+	}
+	dev := s.device(end)
+	defer dev.Close()
+	m := watch.NewMeter(end.Ledger())
+	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, event.All(m, worker.OwnEvents(end.Rank(), events)))
+	if err != nil {
+		return nil, err
+	}
+	return &worker.Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
+		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, Threads: 1,
+		Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
+		Traffic: report.NewTraffic(worker.PlannedBytes(nil, r), end.Ledger().SentBytes()), Best: r.Best}, nil
+}
+
+// device is that of a worker: it computes on one thread, or not at all, and takes virtual time.
+func (s *simulation) device(end wire.Endpoint) tensor.Device {
+	one := s.spec
+	one.Threads = 1
+	var dev tensor.Device
+	if s.skip {
+		dev = plan.NewDryDevice(&one)
+	} else {
+		dev = setup.HostDevice(&one)
+	}
+	return cost.Charged(dev, s.rates, s.scenario.Options.Host.Processors[end.Rank()].Charge)
+}
+
+// WriteHTML draws all networks on one page.
+func (t *Simulated) WriteHTML(path string) error {
+	var list []netsim.Section
+	for _, r := range t.Rows {
+		if r.Network != nil {
+			list = append(list, netsim.Section{Title: r.Strategy, Result: r.Network})
+		}
+	}
+	return os.WriteFile(path, netsim.Page(list), 0o644)
+}
+
+// Err is that of the first case that failed.
+func (t *Simulated) Err() error {
+	i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.err != nil })
+	if i < 0 {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s: %w", t.Rows[i].Strategy, t.Rows[i].err))
+}

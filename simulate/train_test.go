@@ -1,0 +1,188 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"starling/dataset/generate"
+	"starling/event"
+	"starling/report"
+	"starling/setup/setuptest"
+	"starling/spec"
+	"starling/supervise"
+	"starling/worker"
+)
+
+const someRates = "gemm=40 spmm=2 memory=8 op=2us"
+
+// simulated is a simulation that is quick, of strategies on eight workers.
+func simulated(dir string, strategies ...string) Options {
+	o := Default()
+	o.Spec = setuptest.Quick(dir)
+	o.Spec.Workers, o.Epochs, o.Strategies, o.Computing, o.Threads = 8, 3, strategies, someRates, 1
+	return o
+}
+
+func simulate(t *testing.T, o Options) *Simulated {
+	t.Helper()
+	r, err := Train(t.Context(), o, nil)
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// goroutines trains with ordinary workers, of one process.
+func goroutines(t *testing.T, s spec.Spec) *report.Run {
+	t.Helper()
+	if err := s.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := supervise.Prepare(t.Context(), s, nil, event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Parts.Remove()
+	events, stop, err := c.Watched(event.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	shares, err := c.Work(t.Context(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := worker.JoinShares(shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Report(shares, r, 0)
+}
+
+// timesAndBytes are what two simulations of the same are compared by.
+func timesAndBytes(r Row) string {
+	return fmt.Sprint(r.Run.EpochSeconds, r.Run.Bytes.Total, r.Run.Bytes.Detail, r.Network.Seconds, r.Network.Tiers)
+}
+
+// TestSimulatedIsTheRun: losses, accuracies and bytes of simulated workers are those of an
+// ordinary run, which are the planned ones; virtual times are the same in every run, whether
+// the numbers are computed or not; computing takes time.
+func TestSimulatedIsTheRun(t *testing.T) {
+	dir := setuptest.Block(t, nil)
+	for _, strategy := range []string{"halo", "g3"} {
+		o := simulated(dir, strategy)
+		row := simulate(t, o).Rows[0]
+		s := o.Spec
+		s.InProcess, s.Strategy = true, ""
+		s = s.ForStrategy(strategy)
+		want := goroutines(t, s)
+		got := row.Run
+		if fmt.Sprint(got.Loss, got.ValAccuracy, got.TestAccuracy) != fmt.Sprint(want.Loss, want.ValAccuracy,
+			want.TestAccuracy) {
+			t.Errorf("%s: simulated %v %v, want %v %v", strategy, got.Loss, got.ValAccuracy, want.Loss, want.ValAccuracy)
+		}
+		if got.Bytes.Total != want.Bytes.Total || !reflect.DeepEqual(got.Bytes.ByKind, want.Bytes.ByKind) ||
+			got.Bytes.Total != got.Bytes.Planned {
+			t.Errorf("%s: simulated bytes %+v, want %+v", strategy, got.Bytes, want.Bytes)
+		}
+		first := timesAndBytes(row)
+		if again := timesAndBytes(simulate(t, o).Rows[0]); again != first {
+			t.Errorf("%s: two runs differ:\n%s\n%s", strategy, first, again)
+		}
+		o.SkipComputing = true
+		if skipped := timesAndBytes(simulate(t, o).Rows[0]); skipped != first {
+			t.Errorf("%s: without computing the numbers:\n%s, want\n%s", strategy, skipped, first)
+		}
+		o.SkipComputing, o.Computing = false, "none"
+		if free := simulate(t, o).Rows[0].Run; free.MedianEpochSeconds >= got.MedianEpochSeconds {
+			t.Errorf("%s: an epoch takes %v s with free computing, %v s else", strategy, free.MedianEpochSeconds,
+				got.MedianEpochSeconds)
+		}
+	}
+}
+
+// TestSimulatedTables: several strategies make a table, a page with charts and JSON, over
+// other networks and with other traffic.
+func TestSimulatedTables(t *testing.T) {
+	o := simulated(setuptest.Block(t, nil), "halo", "cagnet")
+	o.Topology, o.Rate, o.Delay, o.Background = "leaf-spine leaves=2 spines=2 hosts=4 ecn=30KB", "1Gbps", "2us", 0.2
+	r := simulate(t, o)
+	text := r.String()
+	for _, want := range []string{"halo", "cagnet", "leaf to spine", "rate=1Gbps delay=2us", "background:", someRates} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := r.WriteHTML(path); err != nil {
+		t.Fatal(err)
+	}
+	page, _ := os.ReadFile(path)
+	if n := strings.Count(string(page), "<svg"); n != 4 {
+		t.Errorf("the page has %d charts, want 4", n)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Simulated
+	if err := json.Unmarshal(b, &read); err != nil || len(read.Rows[1].Network.Links) != 24 {
+		t.Errorf("%v: %d links", err, len(read.Rows[1].Network.Links))
+	}
+	flow := o
+	flow.Level, flow.Topology, flow.Background = "flow", "fat-tree k=4", 0
+	if s := simulate(t, flow).Rows[0].Network; s.Level != "flow" || s.Hosts != 16 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSimulated128 trains mini-batches on 128 workers, two per host.
+func TestSimulated128(t *testing.T) {
+	if testing.Short() {
+		t.Skip("128 workers take some seconds")
+	}
+	o := simulated(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 1000, 4000 }), "distdgl")
+	o.Spec.Workers, o.Servers, o.Mode, o.Model, o.BatchSize, o.Epochs = 128, 64, "mini", "sage", 2048, 1
+	o.Topology = "leaf-spine leaves=8 spines=8 hosts=8"
+	row := simulate(t, o).Rows[0]
+	if row.Run.Workers != 128 || row.Network.Hosts != 64 || row.Run.Bytes.ByLink["same_host"] == 0 {
+		t.Errorf("%d workers on %d hosts, %v", row.Run.Workers, row.Network.Hosts, row.Run.Bytes.ByLink)
+	}
+}
+
+// TestSimulateMistakes: what cannot be simulated is named.
+func TestSimulateMistakes(t *testing.T) {
+	dir := setuptest.Block(t, nil)
+	for flag, change := range map[string]func(*Options){
+		"--topology":            func(o *Options) { o.Topology = "star hosts=3" },
+		"--rate":                func(o *Options) { o.Rate = "fast" },
+		"--delay":               func(o *Options) { o.Delay = "long" },
+		"--computing":           func(o *Options) { o.Computing = "some" },
+		"--level, --background": func(o *Options) { o.Background = 2 },
+		"--sharing":             func(o *Options) { o.Sharing = 0 },
+		"--skip-computing": func(o *Options) {
+			o.SkipComputing, o.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
+		},
+	} {
+		o := simulated(dir, "halo")
+		change(&o)
+		r, err := Train(t.Context(), o, nil)
+		if err == nil {
+			err = r.Err()
+		}
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	if _, err := Train(t.Context(), Options{Compare: spec.DefaultCompare()}, nil); err == nil {
+		t.Error("no dataset")
+	}
+}

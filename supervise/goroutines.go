@@ -1,0 +1,69 @@
+package supervise
+
+import (
+	"context"
+	"sync"
+
+	"starling/coflow"
+	"starling/event"
+	"starling/resume"
+	"starling/setup"
+	"starling/watch"
+	"starling/wire"
+	"starling/worker"
+)
+
+// runGoroutines trains with the workers in this process. As with runProcesses, there are shares
+// beside the error if only the last state could not be saved.
+func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
+	n := c.Spec.Workers
+	opt := wire.DefaultOptions()
+	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.Spec), setup.ServersOf(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	ends := wire.NewGroup(n, opt)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	k, err := newKeeper(c, events, stop)
+	if err != nil {
+		return nil, err
+	}
+	tasks, reporters := make([]worker.Task, n), make([]*watch.Reporter, n)
+	for r, end := range ends {
+		tasks[r], reporters[r] = *c.Task(), watch.NewReporter(r, end)
+		tasks[r].Watch = reporters[r]
+	}
+	defer c.watch.Poll(reporters)()
+	defer watch.ServeLocal(c.watch.Snapshot)()
+	shares, errs := make([]*worker.Share, n), make([]error, n)
+	var wg sync.WaitGroup
+	for r, end := range ends {
+		wg.Go(func() {
+			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.Spec.CoresOf(n), k, events)
+			if errs[r] != nil {
+				end.Fail(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	for _, end := range ends {
+		end.Close()
+	}
+	if err := worker.FirstError(errs); err != nil {
+		return nil, k.close(err)
+	}
+	return shares, k.close(nil)
+}
+
+// onGoroutine does a task as the rank of an endpoint.
+func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper, events event.Listener) (
+	*worker.Share, error) {
+	part, err := t.OpenPart(end.Rank(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close()
+	from, err := k.restore(end.Rank())
+	if err != nil {
+		return nil, err
+	}
+	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
+}

@@ -1,0 +1,51 @@
+package supervise
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+
+	"starling/cluster"
+	"starling/graph"
+	"starling/spec"
+	"starling/worker"
+)
+
+// hostSlots is the host of every worker, from the file of --hosts. Without --listen, the
+// rendezvous is at the address of this host on the route to them.
+func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
+	hosts, err := spec.ReadHosts(s.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	slots := cluster.Slots(hosts)
+	if s.Workers > len(slots) {
+		return nil, spec.Mistake("--hosts", fmt.Sprintf("%s with %d slots", s.Hosts, len(slots)),
+			fmt.Sprintf("%d, one per worker", s.Workers), "add hosts, or slots=N after their names")
+	}
+	if s.Listen == "" {
+		near, err := cluster.NearHosts(hosts)
+		if err != nil {
+			return nil, spec.Mistake("--hosts", graph.Sentence(err.Error()), "names that this host can look up",
+				"or give the address at which workers reach this host as --listen")
+		}
+		s.Listen = net.JoinHostPort(near.String(), "0")
+	}
+	return slots[:s.Workers], nil
+}
+
+// overSSH is the command that runs a worker on its host.
+func (c *Run) overSSH(w *worker.Spec) (*exec.Cmd, error) {
+	h := c.slots[w.Rank]
+	w.PartDir = h.Dir
+	binary := h.Binary
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	args := append([]string{binary}, w.Args()...)
+	return cluster.SSH(c.Spec.SSHCommand, h, append(args, "--token-file", "-"), w.Token)
+}

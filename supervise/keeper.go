@@ -1,0 +1,265 @@
+package supervise
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/resume"
+	"starling/setup"
+	"starling/spec"
+	"starling/train"
+)
+
+// keeper has the newest state of a run of several workers: in memory, for workers that are
+// restarted, and on disk, if there is a --checkpoint-dir. Rank 0 sends the state; if a strategy
+// needs more than that from one epoch to the next, every worker sends its caches, and the state
+// is complete when all have.
+type keeper struct {
+	spec   *spec.Spec
+	data   resume.Identity // caches are of no use with another partition
+	events event.Listener
+	stop   context.CancelCauseFunc // ends the run when the disk fails
+
+	mu         sync.Mutex
+	newest     *kept
+	incomplete map[cluster.Position]*kept
+	write      chan *kept         // the newest that is not on disk yet
+	skipped    []cluster.Position // of states that a newer one replaced before they were on disk
+	done       chan struct{}
+	failed     error // why states are not on disk; read after done
+}
+
+// kept is a state as workers sent it.
+type kept struct {
+	from *resume.StateHeader
+	blob []byte
+	own  [][]byte // caches, by rank
+}
+
+func newKeeper(c *Run, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
+	k := &keeper{spec: &c.Spec, data: resume.PartsIdentity(c.Parts), events: events, stop: stop,
+		incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
+	var last *cluster.Position
+	if c.From != nil {
+		if err := k.startFrom(c.From); err != nil {
+			return nil, err
+		}
+		if at := k.newest.from.Position; at.Epoch > 0 || at.Batch > 0 {
+			last = &at
+		}
+	}
+	go k.save(last)
+	return k, nil
+}
+
+// startFrom takes a state from disk.
+func (k *keeper) startFrom(from *resume.Start) (err error) {
+	k.newest = &kept{}
+	var blob *cluster.Stream
+	if k.newest.from, blob, err = resume.PackState(from.State); err != nil {
+		return err
+	}
+	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.OwnCaches) == 0 {
+		return err
+	}
+	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Workers || !sameCaches(k.spec, from.Spec) {
+		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
+			"the strategy starts as in its first epoch"})
+		return nil
+	}
+	k.newest.own = from.OwnCaches
+	return nil
+}
+
+// sameCaches reports whether caches of another run can be used in this one: rows that are
+// relayed inside servers are in another order.
+func sameCaches(s, o *spec.Spec) bool {
+	return s.StrategyName() == o.StrategyName() && setup.Relays(s) == setup.Relays(o) && (!setup.Relays(s) || s.Servers == o.Servers)
+}
+
+// keep takes the state of a rank that is in this process.
+func (k *keeper) keep(rank int) resume.Sender {
+	return func(body json.RawMessage, state *cluster.Stream) error {
+		blob, err := state.Bytes()
+		if err == nil {
+			k.take(rank, body, blob)
+		}
+		return err
+	}
+}
+
+// take keeps a state, or the caches of a rank.
+func (k *keeper) take(rank int, body json.RawMessage, blob []byte) {
+	var c resume.StateHeader
+	if err := json.Unmarshal(body, &c); err != nil {
+		k.events.On(event.Note{Text: fmt.Sprintf("warning: an invalid state was not kept: %v", err)})
+		return
+	}
+	if n := k.complete(rank, &c, blob); n != nil {
+		k.enqueue(n)
+	}
+}
+
+// complete adds to the state of a position, and returns it if nothing is missing.
+func (k *keeper) complete(rank int, c *resume.StateHeader, blob []byte) *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.incomplete[c.Position]
+	if n == nil {
+		n = &kept{own: make([][]byte, k.spec.Workers)}
+		k.incomplete[c.Position] = n
+	}
+	if c.Only {
+		n.own[rank] = blob
+	} else {
+		n.from, n.blob = c, blob
+	}
+	if n.from == nil {
+		return nil
+	}
+	for _, own := range n.own {
+		if n.from.Caches && own == nil {
+			return nil
+		}
+	}
+	if !n.from.Caches {
+		n.own = nil
+	}
+	for at := range k.incomplete {
+		if at.Compare(c.Position) <= 0 {
+			delete(k.incomplete, at)
+		}
+	}
+	k.newest = n
+	n.collect()
+	return n
+}
+
+// enqueue has a state written; it replaces one that still waits for the disk.
+func (k *keeper) enqueue(n *kept) {
+	for {
+		select {
+		case k.write <- n:
+			return
+		default:
+		}
+		select {
+		case old := <-k.write:
+			k.mu.Lock()
+			k.skipped = append(k.skipped, old.from.Position)
+			k.mu.Unlock()
+		default:
+		}
+	}
+}
+
+// tellSkipped says which checkpoints will not be on disk, and why.
+func (k *keeper) tellSkipped() {
+	k.mu.Lock()
+	list := k.skipped
+	k.skipped = nil
+	k.mu.Unlock()
+	if len(list) == 0 || k.spec.CheckpointDir == "" {
+		return
+	}
+	which := fmt.Sprintf("the checkpoint of %v was", list[0])
+	if len(list) > 1 {
+		which = fmt.Sprintf("%d checkpoints, of %v to %v, were", len(list), list[0], list[len(list)-1])
+	}
+	k.events.On(event.Note{Text: which + " skipped: newer ones came while the disk was still writing; " +
+		"a larger --checkpoint-every skips none"})
+}
+
+// state is the newest; nil: none yet.
+func (k *keeper) state() *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.newest
+}
+
+// restore is the newest state as a rank starts from it.
+func (k *keeper) restore(rank int) (*train.State, error) {
+	n := k.state()
+	if n == nil {
+		return nil, nil
+	}
+	var own []byte
+	if n.own != nil {
+		own = n.own[rank]
+	}
+	return resume.UnpackState(n.from, n.blob, own)
+}
+
+// at is how far the newest state is.
+func (k *keeper) at() (at cluster.Position) {
+	if n := k.state(); n != nil {
+		at = n.from.Position
+	}
+	return at
+}
+
+// save writes states to disk, until close.
+func (k *keeper) save(last *cluster.Position) {
+	defer close(k.done)
+	saver := resume.NewSaver(k.spec, last, k.events)
+	for n := range k.write {
+		k.tellSkipped()
+		if k.spec.CheckpointDir == "" {
+			continue
+		}
+		c, err := k.checkpoint(n)
+		if err == nil {
+			err = errors.Join(saver.Save(c), saver.Wait())
+		}
+		if err != nil {
+			k.failed = resume.NotSaved(err)
+			if n.from.Epoch < k.spec.Epochs { // else there is nothing left to stop
+				k.stop(k.failed)
+			}
+			return
+		}
+		n.collect()
+	}
+}
+
+// collect returns the memory of older states to the system, if states have caches: these may be
+// as large as everything else, and the next ones may not fit beside them.
+func (n *kept) collect() {
+	if n.own != nil {
+		debug.FreeOSMemory()
+	}
+}
+
+// checkpoint is a state as it is on disk.
+func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
+	st, err := resume.UnpackState(n.from, n.blob, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := resume.ToCheckpoint(k.spec, k.data, st)
+	if err != nil {
+		return nil, err
+	}
+	c.Files = map[string][]byte{}
+	for rank, own := range n.own {
+		c.Files[resume.CachesFile(rank)] = own
+	}
+	return c, nil
+}
+
+// close returns when everything is on disk, with the error of writing it, or else that of the
+// run.
+func (k *keeper) close(err error) error {
+	close(k.write)
+	<-k.done
+	if k.failed != nil {
+		return k.failed
+	}
+	return err
+}

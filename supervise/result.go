@@ -1,0 +1,43 @@
+package supervise
+
+import (
+	"math"
+
+	"starling/graph"
+	"starling/internal/version"
+	"starling/plan"
+	"starling/report"
+	"starling/setup"
+	"starling/spec"
+	"starling/tensor"
+	"starling/train"
+)
+
+// NewReport is the result of a run of one worker, and what all workers of a run have in common.
+func NewReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *report.Run {
+	settings := *s
+	return &report.Run{
+		Spec: &settings, Made: report.NewMade(version.Name(), version.Commit(), tensor.MemoryTotal()),
+		Dataset: data.Name, Vertices: data.Nodes, Edges: data.Edges,
+		Task: s.Task, Model: s.Model, Strategy: s.Strategy, StrategySettings: strategySettings(s), Workers: s.Workers,
+		Device: setup.DeviceName(s), DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.Cores(), Seed: s.Seed,
+		Epochs: len(r.Loss), Loss: report.Numbers(r.Loss), Reason: r.Reason,
+		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), Measured: append([]int{}, r.Measured...),
+		TrainAccuracy: report.Numbers(r.Train), ValAccuracy: report.Numbers(r.Val),
+		TestAccuracies: report.Numbers(r.Test),
+		BestEpoch:      r.BestEpoch, BestValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric),
+		EpochSeconds: report.Numbers(r.EpochSeconds), MedianEpochSeconds: report.Median(r.EpochSeconds),
+		EpochSecondsSpread: report.SpreadOf(r.EpochSeconds), HiddenShare: report.Number(math.NaN()),
+		Parameters: r.Parameters, PeakRSSBytes: tensor.PeakRSS(), DevicePeakBytes: r.PeakBytes,
+		DevicePlannedBytes: p.Peak, MemoryPlannedBytes: p.Needed(), Bytes: report.NoBytes(),
+	}
+}
+
+// strategySettings are the options of the run's strategy, for its result.
+func strategySettings(s *spec.Spec) map[string]any {
+	c, err := s.Choice()
+	if err != nil {
+		return nil
+	}
+	return c.Report()
+}

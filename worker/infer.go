@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"starling/disk"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/setup"
+	"starling/tensor"
+	"starling/train"
+	"starling/wire"
+)
+
+// Inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
+// vertices layer by layer and writes them, in the order of its part, to a file of the folder.
+type Inference struct {
+	Model        nn.Config    `json:"model"`
+	RowNormalize bool         `json:"row_normalize"`
+	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
+	LeftOut      int          `json:"left_out"`        // stages at the end
+	Folder       string       `json:"folder"`
+}
+
+// InferredFile is the file of a worker's rows.
+func InferredFile(folder string, rank int) string {
+	return filepath.Join(folder, fmt.Sprintf("rows-%d", rank))
+}
+
+// infer is a worker's share of a prediction.
+func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
+	*Share, error) {
+	s := t.Spec
+	s.Threads = threads
+	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
+	if err != nil {
+		return nil, graph.InFile(part.Dir, err)
+	}
+	rescaled := *part
+	rescaled.Features = own
+	dev, err := setup.NewDevice(&s, end.Rank())
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: tensor.F32}
+	if opt.Strategy, err = s.Choice(); err != nil {
+		return nil, err
+	}
+	rows, err := train.Infer(ctx, dev, &rescaled, end, opt, from.Model, t.Infer.LeftOut)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]float32, rows.Rows*rows.Cols)
+	dev.Download(list, rows)
+	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
+		return binary.Write(w, binary.LittleEndian, list)
+	})
+}

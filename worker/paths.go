@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"starling/graph"
+	"starling/internal/yamltext"
+	"starling/spec"
+	"starling/wire"
+	"starling/wire/paths"
+)
+
+// severalPaths makes the connections with peers use every path of --paths.
+func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string) error {
+	plan, err := PlanPaths(from)
+	if err != nil {
+		return err
+	}
+	if exposed := plan.File.Exposed(); len(cfg.Token) == 0 && !cfg.Insecure && exposed != "" {
+		return spec.Mistake("--paths", exposed+", which others can reach, without a token", "--tls or a --token-file", "")
+	}
+	host, err := paths.NewHost(plan, base, wire.Real)
+	if err != nil {
+		return spec.Mistake("--paths", graph.Sentence(err.Error()), "", "")
+	}
+	if !cfg.DSCP {
+		cfg.Connections = 1 // it has all paths; two would end at different times, and an exchange with the later one
+	}
+	cfg.Listener = w.id.Listen(host)
+	cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := host.Dial(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		return w.id.Client(ctx, conn)
+	}
+	return nil
+}
+
+// PlanPaths is the plan of --paths: of a file, or of what this host has.
+func PlanPaths(from string) (*paths.Plan, error) {
+	if from != "auto" {
+		return ReadPathsFile("--paths", from)
+	}
+	f, err := paths.Auto()
+	if err != nil {
+		return nil, spec.Mistake("--paths", graph.Sentence(err.Error()), "a network that this host is in", "")
+	}
+	return paths.NewPlan(f), nil
+}
+
+// CheckPaths refuses a file of --paths before workers start.
+func CheckPaths(s *spec.Spec) error {
+	if s.Paths == "" {
+		return nil
+	}
+	_, err := PlanPaths(s.Paths)
+	return err
+}
+
+// ReadPathsFile reads a description of paths that a flag names.
+func ReadPathsFile(flag, path string) (*paths.Plan, error) {
+	text, err := spec.ReadFile(flag, path, yamltext.MaxBytes+1, "a description of paths",
+		"starling paths probe writes one")
+	if err != nil {
+		return nil, err
+	}
+	f, err := paths.Parse(text)
+	if err != nil {
+		return nil, PathsMistake(path, err)
+	}
+	return paths.NewPlan(f), nil
+}
+
+// PathsMistake is an error of a file as that of a user.
+func PathsMistake(path string, err error) error {
+	var e *paths.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &graph.InputError{File: path, Field: e.Place(), Found: e.Found, Want: e.Want, Fix: e.Fix}
+}

@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"starling/cluster"
+	"starling/nn"
+	"starling/report"
+	"starling/resume"
+	"starling/train"
+	"starling/watch"
+	"starling/wire"
+)
+
+// UnpackShares reads what the workers ended with; the first sends weights too.
+func UnpackShares(results []cluster.Result) (shares []*Share, err error) {
+	for _, r := range results {
+		s := &Share{}
+		if err := json.Unmarshal(r.Body, s); err != nil {
+			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
+		}
+		if len(r.Blob) > 0 {
+			if s.Best, err = resume.UnpackTensors(r.Blob); err != nil {
+				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
+			}
+		}
+		shares = append(shares, s)
+	}
+	return shares, nil
+}
+
+// Share is what one worker ended with.
+type Share struct {
+	History    resume.History   `json:"history"`
+	Metric     string           `json:"metric"`
+	Reason     string           `json:"reason"`
+	Val        report.Number    `json:"val"`
+	Test       report.Number    `json:"test"`
+	Parameters int              `json:"parameters"`
+	PeakBytes  int64            `json:"peak_bytes"`
+	PeakRSS    int64            `json:"peak_rss"`
+	Threads    int              `json:"threads"`
+	Metered    watch.Metered    `json:"metered"`
+	Traffic    []report.Traffic `json:"traffic"`
+	AtMost     bool             `json:"at_most,omitempty"` // the plan is an upper bound
+	Deviation  float64          `json:"deviation,omitempty"`
+	Rows       train.RowCounts  `json:"rows"`
+	CPU        cpuUse           `json:"cpu"`
+
+	Explainer train.ExplainerUse `json:"explainer"`
+
+	Best []nn.Tensor `json:"-"` // sent beside it
+}
+
+// JoinShares joins what the workers ended with. They must agree on all that was all-reduced.
+func JoinShares(shares []*Share) (*train.Result, error) {
+	first := shares[0]
+	for r, s := range shares {
+		if !s.agrees(first) {
+			return nil, fmt.Errorf("rank %d ended with %d epochs (%s) and best epoch %d, rank 0 with %d (%s) and %d: "+
+				"they have diverged, which is a bug", r, len(s.History.Loss), s.Reason, s.History.BestEpoch,
+				len(first.History.Loss), first.Reason, first.History.BestEpoch)
+		}
+	}
+	out := &train.Result{History: first.History.Floats(), Metric: first.Metric, Reason: first.Reason,
+		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.Best}
+	for _, s := range shares {
+		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
+	}
+	return out, nil
+}
+
+func (s *Share) agrees(o *Share) bool {
+	same := func(a, b report.Number) bool { return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) }
+	return s.Reason == o.Reason && s.History.BestEpoch == o.History.BestEpoch &&
+		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
+}
+
+// FirstError is the error that caused those of the other ranks.
+func FirstError(errs []error) error {
+	var any error
+	for r, err := range errs {
+		switch f, told := errors.AsType[*wire.Failure](err); {
+		case err == nil:
+		case !told || f.Rank == r:
+			return fmt.Errorf("rank %d: %w", r, err)
+		case any == nil:
+			any = fmt.Errorf("rank %d: %w", r, err)
+		}
+	}
+	return any
+}
