@@ -20,7 +20,7 @@ type Expansion struct {
 // Expansion makes a sampler of at most so many hops beyond seeds, and of so many neighbours of each
 // vertex.
 func (s *Store) Expansion(hops, fanout int) *Expansion {
-	return &Expansion{Hops: hops, Fanout: fanout, draws: newDraws(s)}
+	return &Expansion{Hops: hops, Fanout: fanout, draws: newDraws(s, Options{})}
 }
 
 // Sample fills b with the expansion of some seed vertices, which are distinct, and known with what was
@@ -82,7 +82,6 @@ func (m *Expansion) induce(b *sample.Batch, known *Known) {
 	x, dim := &b.Blocks[0], m.draws.s.Part.In.EdgeDim
 	features := known.EdgeFeatures[0][:0]
 	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
-	clear(m.draws.next)
 	m.draws.each(b.Vertices, func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		kept := 0.0

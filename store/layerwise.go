@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"starling/coflow"
 	"starling/sample"
@@ -40,15 +39,13 @@ type LayerSampler struct {
 
 // FastGCN makes a sampler over norms that were shared, with a distribution of NewFastGCN.
 func (s *Store) FastGCN(v *Vertices, q *sample.Distribution, draws []int, seed uint64) *LayerSampler {
-	return &LayerSampler{Draws: draws, Seed: seed, q: q, numbers: v.Number, draws: newDraws(s)}
+	return &LayerSampler{Draws: draws, Seed: seed, q: q, numbers: v.Number, draws: newDraws(s, Options{})}
 }
 
 // LADIES makes a sampler.
 func (s *Store) LADIES(draws []int, seed uint64) *LayerSampler {
-	return &LayerSampler{Draws: draws, Seed: seed, draws: newDraws(s), lengths: make([][]int64, len(draws))}
+	return &LayerSampler{Draws: draws, Seed: seed, draws: newDraws(s, Options{}), lengths: make([][]int64, len(draws))}
 }
-
-func newDraws(s *Store) draws { return draws{s: s} }
 
 // Sample fills b with the blocks of some seed vertices, which are distinct, and known with what was
 // learned. LADIES takes all seeds of the global batch, and leaves the blocks of those marked; nil:
@@ -115,22 +112,10 @@ func (m *LayerSampler) hop(ctx context.Context, b *sample.Batch, known *Known, h
 	return nil
 }
 
-// fetch has all owners draw, and reads what they answer.
-func (w *draws) fetch(ctx context.Context, id coflow.ID, numbers []uint32, q *query) error {
-	if err := w.ask(id, numbers, q, w.s.Book.Weighted); err != nil {
-		return errors.Join(err, w.wait(ctx))
-	}
-	if err := w.wait(ctx); err != nil {
-		return err
-	}
-	return w.take()
-}
-
 // probabilities are LADIES': of each neighbour of the destinations, the sum of Â(v,u)².
 func (m *LayerSampler) probabilities(dst []uint32, known *Known, layer int) {
 	m.neighbours, m.norms = m.neighbours[:0], m.norms[:0]
 	m.among.begin()
-	clear(m.draws.next)
 	m.lengths[layer] = m.lengths[layer][:0]
 	m.draws.each(dst, func(i int, d *drawn, k int) {
 		m.lengths[layer] = append(m.lengths[layer], d.Indptr[k+1]-d.Indptr[k])
@@ -163,7 +148,6 @@ func (m *LayerSampler) connect(b *sample.Batch, known *Known, layer int) {
 	x, dim := &b.Blocks[layer], m.draws.s.Part.In.EdgeDim
 	x.Dst = len(b.Vertices)
 	features := known.EdgeFeatures[layer][:0]
-	clear(m.draws.next)
 	m.draws.each(b.Vertices[:x.Dst], func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		all, from := 0.0, len(x.Weights)

@@ -27,7 +27,6 @@ type Sampler struct {
 	batch *sample.Batch
 	known *Known
 	draws draws
-	opt   Options
 	rows  rowTable
 
 	without *exclusions
@@ -36,7 +35,7 @@ type Sampler struct {
 
 // Sampler makes one, with memory of its own.
 func (s *Store) Sampler(fanouts []int, seed uint64, opt Options) *Sampler {
-	return &Sampler{Fanouts: fanouts, Seed: seed, opt: opt, draws: draws{s: s}}
+	return &Sampler{Fanouts: fanouts, Seed: seed, draws: newDraws(s, opt)}
 }
 
 // Exclude has the next batches drawn as if the graph did not have some edges. The list is sorted.
@@ -83,9 +82,8 @@ func (m *Sampler) Begin(b *sample.Batch, known *Known, seeds []uint32, epoch, nu
 func (m *Sampler) Ask(hop int) error {
 	b, fanout, layer := m.batch, m.Fanouts[hop], len(m.Fanouts)-1-hop
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
-	weights := m.draws.s.Book.Weighted && !(m.opt.Weighted && m.opt.Replace && fanout != sample.All)
 	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
-		seeds: hop == 0, without: m.without, masks: m.masks}, weights)
+		seeds: hop == 0, without: m.without, masks: m.masks})
 }
 
 // Wait waits for what was asked.
@@ -109,10 +107,7 @@ func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
 	x.Dst = len(b.Vertices)
 	features := known.EdgeFeatures[layer][:0]
 	dim := w.s.Part.In.EdgeDim
-	for i := range x.Dst {
-		q := w.s.Book.Owner(b.Vertices[i])
-		d, k := &w.parts[q], w.next[q]
-		w.next[q]++
+	w.each(b.Vertices, func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		lo, hi := d.Indptr[k], d.Indptr[k+1]
 		for _, at := range d.Indices[lo:hi] {
@@ -130,7 +125,7 @@ func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
 		}
 		features = append(features, d.features[int(lo)*dim:int(hi)*dim]...)
 		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
-	}
+	})
 	x.Src = len(b.Vertices)
 	known.EdgeFeatures[layer] = features
 }

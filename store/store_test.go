@@ -243,7 +243,7 @@ func TestStoreRefuses(t *testing.T) {
 	for _, c := range []struct{ service, request, want string }{
 		{"pull rows", "", "0 bytes"},
 		{"pull rows", "\x00\x01", "2 bytes"},
-		{"pull rows", "\x00\x1d\x00\x00\x00", "vertex 29 is not of part 0"},
+		{"pull rows", "\x00\x1d\x00\x00\x00", "row 29 of features is not worker 0's"},
 		{"pull rows", "\x07\x00\x00\x00\x00", "table 7"},
 		{"pull rows", "\x30\x00\x00\x00\x00", "form 3"},
 		{"pull rows", "\x11\x00\x00\x00\x00", "form 1"},

@@ -39,8 +39,8 @@ type vertexDraws interface {
 }
 
 func (s *Store) subgraph(v vertexDraws, training []bool, layers int, scale float64) *SubgraphSampler {
-	m := &SubgraphSampler{Layers: layers, Scale: scale, vertices: v, training: training, draws: newDraws(s)}
-	m.follow.w = &m.draws
+	m := &SubgraphSampler{Layers: layers, Scale: scale, vertices: v, training: training, draws: newDraws(s, Options{})}
+	m.follow = newFollowers(&m.draws)
 	return m
 }
 
@@ -77,7 +77,6 @@ func (m *SubgraphSampler) induce(b *sample.Batch, known *Known) {
 	features := known.EdgeFeatures[0][:0]
 	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
 	m.apart = m.apart[:0]
-	clear(m.draws.next)
 	m.draws.each(b.Vertices, func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
