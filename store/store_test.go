@@ -243,14 +243,14 @@ func TestStoreRefuses(t *testing.T) {
 	for _, c := range []struct{ service, request, want string }{
 		{"pull rows", "", "0 bytes"},
 		{"pull rows", "\x00\x01", "2 bytes"},
-		{"pull rows", "\x00\x1d\x00\x00\x00", "row 29 of features is not worker 0's"},
+		{"pull rows", "\x00\x1d\x00\x00\x00", "features: row 29 is not worker 0's"},
 		{"pull rows", "\x07\x00\x00\x00\x00", "table 7"},
 		{"pull rows", "\x30\x00\x00\x00\x00", "form 3"},
 		{"pull rows", "\x11\x00\x00\x00\x00", "form 1"},
 		{"draw edges", "short", "5 bytes"},
 		{"draw edges", strings.Repeat("\x00", 16), "a fanout of 0"},
 		{"draw edges", strings.Repeat("\x00", 8) + "\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff",
-			"is not of part 0"},
+			"is not worker 0's"},
 	} {
 		_, err := ends[1].Call(0, wire.Call{Service: c.service, Request: []byte(c.request)}).Wait(context.Background())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
