@@ -88,6 +88,23 @@ func (d *drawn) about(at uint32) (id uint32, noLoops float64) {
 	return d.id[at], d.noLoops[at]
 }
 
+// appendTo appends the edges that vertex k drew to a block, and their features, of dim numbers each. row is the row of
+// a source in the block.
+func (d *drawn) appendTo(x *sample.Block, features []float32, k, dim int, row func(source uint32) uint32) []float32 {
+	lo, hi := d.Indptr[k], d.Indptr[k+1]
+	for _, at := range d.Indices[lo:hi] {
+		x.Indices = append(x.Indices, row(at))
+	}
+	if len(d.Weights) > 0 {
+		x.Weights = append(x.Weights, d.Weights[lo:hi]...)
+	}
+	if len(d.RowWeights) > 0 {
+		x.RowWeights = append(x.RowWeights, d.RowWeights[k])
+	}
+	x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	return append(features, d.features[int(lo)*dim:int(hi)*dim]...)
+}
+
 // degree is a vertex's in the whole graph, by weight.
 func (o *Owner) degree(local uint32) float64 {
 	if o.degrees != nil {

@@ -59,23 +59,14 @@ func (m *Hops) stitch(h *Hop, vertices []uint32) {
 		if len(d.own) > 0 {
 			h.OwnIDs, h.OwnNoLoops = append(h.OwnIDs, d.own[k]), append(h.OwnNoLoops, d.ownNoLoops[k])
 		}
-		lo, hi := d.Indptr[k], d.Indptr[k+1]
-		for _, at := range d.Indices[lo:hi] {
+		h.EdgeFeatures = d.appendTo(&h.Block, h.EdgeFeatures, k, dim, func(at uint32) uint32 {
 			row, longer := m.at.add(h.Sources, d.source(at))
 			if h.Sources = longer; len(longer) > len(h.IDs) {
 				id, noLoops := d.about(at)
 				h.IDs, h.NoLoops = append(h.IDs, id), append(h.NoLoops, noLoops)
 			}
-			h.Indices = append(h.Indices, row)
-		}
-		if len(d.Weights) > 0 {
-			h.Weights = append(h.Weights, d.Weights[lo:hi]...)
-		}
-		if len(d.RowWeights) > 0 {
-			h.RowWeights = append(h.RowWeights, d.RowWeights[k])
-		}
-		h.EdgeFeatures = append(h.EdgeFeatures, d.features[int(lo)*dim:int(hi)*dim]...)
-		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+			return row
+		})
 	})
 	h.Src = len(h.Sources)
 }
