@@ -25,7 +25,8 @@ func (s *Store) Expansion(hops, fanout int) *Expansion {
 
 // Sample fills b with the expansion of some seed vertices, which are distinct, and known with what was
 // learned.
-func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, seeds []uint32, epoch, number int) error {
+func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, seeds []uint32, epoch,
+	number int) error {
 	b.Reset(epoch, number, 1)
 	known.begin(1)
 	m.rows.begin()

@@ -14,7 +14,7 @@ import (
 
 // The owner of the end of a pair that stays draws vertices that replace the other end:
 //
-//	draw negatives   method byte, [n] of kept uint32, key uint64, first uint32, count uint32 → numbers [Σ count] uint32
+//	draw negatives   method byte, [n] of (kept uint32, key uint64, first, count uint32) → numbers [Σ count] uint32
 const (
 	negativeService = "draw negatives"
 	negativeWidth   = 20

@@ -122,8 +122,8 @@ func (r *rowSource) row(v uint32) []byte { return r.rows[int(v)*r.width : (int(v
 func (r *rowSource) local(numbers []uint32) error {
 	for i, v := range numbers {
 		if v-r.first >= r.count {
-			return fmt.Errorf("%s: row %d is not worker %d's; do all workers have parts of the same partition?", r.name, v,
-				r.owner)
+			return fmt.Errorf("%s: row %d is not worker %d's; do all workers have parts of the same partition?",
+				r.name, v, r.owner)
 		}
 		numbers[i] = v - r.first
 	}
