@@ -107,14 +107,6 @@ type haloRow struct {
 	relay    int    // who relays it; -1: it comes directly
 }
 
-// from is the worker that sends the row here.
-func (r *haloRow) from() int {
-	if r.relay >= 0 {
-		return r.relay
-	}
-	return r.holder
-}
-
 // HaloSources counts where the part's halo rows would come from if rows were relayed:
 // directly from workers of the same server, from other servers, and by way of a worker of
 // the same.
