@@ -19,6 +19,8 @@ import (
 // counted; and draws count what a batch's sampler reports.
 func TestPlannedIsCounted(t *testing.T) {
 	seed := testseed.New(t)
+	d := traintest.Communities(t, 90, false)
+	parts := traintest.Cut(t, d, "random", 3)
 	for _, c := range []struct {
 		packed  store.Packed
 		columns int
@@ -26,13 +28,12 @@ func TestPlannedIsCounted(t *testing.T) {
 		bf16    bool
 	}{{}, {packed: store.BF16}, {packed: store.Int8}, {columns: 5}, {packed: store.Int8, columns: 3}, {cache: 9},
 		{cache: 9, packed: store.BF16}, {bf16: true}, {bf16: true, columns: 4}} {
+		if c.bf16 && d.Features.BF16 == nil {
+			d.Features = traintest.Rounded(d.Features)
+			d.Meta.Features.Kind = graph.BFloat16
+			parts = traintest.Cut(t, d, "random", 3)
+		}
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			d := traintest.Communities(t, 90, false)
-			if c.bf16 {
-				d.Features = traintest.Rounded(d.Features)
-				d.Meta.Features.Kind = graph.BFloat16
-			}
-			parts := traintest.Cut(t, d, "random", 3)
 			onStores(t, parts, true, store.Options{Rows: c.packed}, func(s *store.Store, rank int) error {
 				p := s.Puller()
 				if c.cache > 0 {
