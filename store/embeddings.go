@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -25,9 +24,10 @@ import (
 // Gradients are pushed in one of two ways:
 //
 //	Step   all workers push, perhaps nothing, and the owner adds up what they pushed in the
-//	       order of ranks, updates, and only then answers: the rows are those of one worker
+//	       order of ranks, updates, and only then answers: rows are equal to one worker's
+//	       (embeddings_step.go)
 //	Async  the owner updates with each push when it arrives, as DistDGL does (Hogwild): rows
-//	       depend on the order in which pushes happen to arrive
+//	       depend on the order in which pushes happen to arrive (push.go)
 type Embeddings struct {
 	Dim, Size int // numbers of a row, bytes of a number: 4 or 8
 	Adagrad   bool
@@ -37,24 +37,13 @@ type Embeddings struct {
 	rows    *Rows
 	table   Table
 	moments [2][]byte
-	mu      sync.Mutex
-	rounds  map[uint32]*round
+	mu      struct {
+		sync.Mutex
+		rounds map[uint32]*round // of Step, by step
+	}
 }
 
-// round is the pushes of one step.
-type round struct {
-	bodies [][]byte
-	got    int
-	done   chan struct{}
-	err    error
-}
-
-const (
-	beta1, beta2, epsilon = 0.9, 0.999, 1e-8
-
-	stepService = "step embeddings"
-	stepHead    = 16
-)
+const beta1, beta2, epsilon = 0.9, 0.999, 1e-8
 
 var useEmbeddings = sample.Use("embeddings")
 
@@ -62,7 +51,8 @@ var useEmbeddings = sample.Use("embeddings")
 // by seed and id of the vertex. All workers call it.
 func (s *Store) AddEmbeddings(dim, size int, adagrad bool, seed uint64) (*Embeddings, error) {
 	core := s.Part.Core()
-	e := &Embeddings{Dim: dim, Size: size, Adagrad: adagrad, s: s, rounds: map[uint32]*round{}}
+	e := &Embeddings{Dim: dim, Size: size, Adagrad: adagrad, s: s}
+	e.mu.rounds = map[uint32]*round{}
 	e.rows = &Rows{Name: "embeddings", Width: dim * size, PushWidth: (dim + 1) * size, Offsets: s.Book.Offsets,
 		Kind: wire.Embedding, Data: make([]byte, core*dim*size), Apply: e.applyNow}
 	for i := range e.moments {
@@ -76,17 +66,11 @@ func (s *Store) AddEmbeddings(dim, size int, adagrad bool, seed uint64) (*Embedd
 		}
 	}
 	e.table = s.AddRows(e.rows)
-	stop, err := s.end.Serve(wire.Service{Name: stepService, MaxRequest: maxResponse, Handlers: max(2, s.end.Size())},
-		func(ctx context.Context, r *wire.Request) (wire.Response, error) {
-			return wire.Response{Kind: wire.Control}, e.arrive(ctx, r.From, slices.Clone(r.Body))
-		})
-	if err == nil {
-		s.stops = append(s.stops, stop)
-	}
-	return e, err
+	return e, s.serve(wire.Service{Name: stepService, MaxRequest: maxResponse, Handlers: max(2, s.end.Size())},
+		e.serveStep)
 }
 
-// number and putNumber are number i of a table of numbers of some bytes.
+// number and putNumber read and write number i of a table whose numbers have size bytes.
 func number(b []byte, i, size int) float64 {
 	if size == 8 {
 		return math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
@@ -116,14 +100,14 @@ func (e *Embeddings) Pull(ctx context.Context, p *Puller, id coflow.ID, to []byt
 	return p.Rows(ctx, id, e.table, to, numbers)
 }
 
-// Own are copies of this worker's rows and of what the optimiser keeps of them.
+// Own is a copy of this worker's rows, and of the optimizer's moments of them.
 func (e *Embeddings) Own() (rows []byte, moments [2][]byte) {
 	e.rows.mu.RLock()
 	defer e.rows.mu.RUnlock()
 	return slices.Clone(e.rows.Data), [2][]byte{slices.Clone(e.moments[0]), slices.Clone(e.moments[1])}
 }
 
-// Restore takes numbers that Own had, and the steps.
+// Restore takes the numbers that Own returned, and the steps.
 func (e *Embeddings) Restore(rows []float64, moments [2][]float64, steps int) error {
 	for i, list := range [][]float64{rows, moments[0], moments[1]} {
 		to := [][]byte{e.rows.Data, e.moments[0], e.moments[1]}[i]
@@ -138,120 +122,7 @@ func (e *Embeddings) Restore(rows []float64, moments [2][]float64, steps int) er
 	return nil
 }
 
-// Step gives owners the gradients of rows, by this worker, and returns when the rows of all owners
-// have been updated with those of all workers. All workers call it once per step; a number occurs
-// once.
-func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float64, numbers []uint32,
-	gradients []float64) (err error) {
-	var by split
-	e.s.split(&by, e.rows.Offsets, numbers)
-	var calls []*wire.Reply
-	me := e.s.Part.Meta.Part
-	for i := range e.s.here {
-		q := (me + 1 + i) % len(e.s.here)
-		body := e.body(step, lr, numbers, gradients, by.places[q])
-		if q == me {
-			defer func() { err = errors.Join(err, waitAll(ctx, calls)) }()
-			return e.arrive(ctx, me, body)
-		}
-		e.s.traffic[q].pushed.Add(int64(len(body)))
-		calls = append(calls, e.s.end.Call(q, wire.Call{Service: stepService, Coflow: id, Kind: wire.Embedding,
-			Request: body}))
-	}
-	return nil
-}
-
-func waitAll(ctx context.Context, calls []*wire.Reply) (err error) {
-	for _, c := range calls {
-		_, failed := c.Wait(ctx)
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-// body is the gradients at some places: step, rate, numbers, and values.
-func (e *Embeddings) body(step int, lr float64, numbers []uint32, gradients []float64, places []uint32) []byte {
-	b := make([]byte, stepHead, stepHead+len(places)*(4+e.rows.Width))
-	binary.LittleEndian.PutUint32(b, uint32(step))
-	binary.LittleEndian.PutUint64(b[8:], math.Float64bits(lr))
-	for _, i := range places {
-		b = binary.LittleEndian.AppendUint32(b, numbers[i])
-	}
-	at := len(b)
-	b = append(b, make([]byte, len(places)*e.rows.Width)...)
-	for k, i := range places {
-		for c := range e.Dim {
-			putNumber(b[at:], k*e.Dim+c, e.Size, gradients[int(i)*e.Dim+c])
-		}
-	}
-	return b
-}
-
-// arrive takes a worker's push; the last of a step updates the rows.
-func (e *Embeddings) arrive(ctx context.Context, rank int, body []byte) error {
-	if len(body) < stepHead || (len(body)-stepHead)%(4+e.rows.Width) != 0 {
-		return fmt.Errorf("gradients of embeddings in %d bytes", len(body))
-	}
-	step := binary.LittleEndian.Uint32(body)
-	e.mu.Lock()
-	r := e.rounds[step]
-	if r == nil {
-		r = &round{bodies: make([][]byte, len(e.s.here)), done: make(chan struct{})}
-		e.rounds[step] = r
-	}
-	if r.bodies[rank] != nil {
-		e.mu.Unlock()
-		return fmt.Errorf("worker %d pushes gradients of step %d twice", rank, step)
-	}
-	r.bodies[rank] = body
-	if r.got++; r.got == len(r.bodies) {
-		r.err = e.update(r.bodies)
-		delete(e.rounds, step)
-		close(r.done)
-	}
-	e.mu.Unlock()
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// update adds up the gradients of each row in the order of workers, and updates rows in their
-// order. REQUIRES: mu held.
-func (e *Embeddings) update(bodies [][]byte) error {
-	place := map[uint32]int{}
-	var touched []uint32
-	var sums []float64
-	for _, b := range bodies {
-		n := (len(b) - stepHead) / (4 + e.rows.Width)
-		rows, values := numbersOf(b[stepHead:stepHead+4*n]), b[stepHead+4*n:]
-		if err := e.rows.local(rows, e.s.Part.Meta.Part); err != nil {
-			return err
-		}
-		for k, v := range rows {
-			at, ok := place[v]
-			if !ok {
-				at = len(touched)
-				place[v], touched, sums = at, append(touched, v), append(sums, make([]float64, e.Dim)...)
-			}
-			for c := range e.Dim {
-				sums[at*e.Dim+c] += number(values, k*e.Dim+c, e.Size)
-			}
-		}
-	}
-	lr := math.Float64frombits(binary.LittleEndian.Uint64(bodies[0][8:]))
-	e.Steps++
-	e.rows.mu.Lock()
-	defer e.rows.mu.Unlock()
-	for at, v := range touched {
-		e.updateRow(int(v), lr, sums[at*e.Dim:(at+1)*e.Dim])
-	}
-	return nil
-}
-
-// updateRow is a step of the optimiser. REQUIRES: the table's lock held.
+// updateRow is a step of the optimizer. REQUIRES: the table's lock held.
 func (e *Embeddings) updateRow(v int, lr float64, gradient []float64) {
 	m, s := e.moments[0], e.moments[1]
 	first, second := 1-math.Pow(beta1, float64(e.Steps)), 1-math.Pow(beta2, float64(e.Steps))

@@ -20,12 +20,13 @@ type Expansion struct {
 // Expansion makes a sampler of at most so many hops beyond seeds, and of so many neighbours of each
 // vertex.
 func (s *Store) Expansion(hops, fanout int) *Expansion {
-	return &Expansion{Hops: hops, Fanout: fanout, draws: newDraws(s)}
+	return &Expansion{Hops: hops, Fanout: fanout, draws: newDraws(s, Options{})}
 }
 
 // Sample fills b with the expansion of some seed vertices, which are distinct, and known with what was
 // learned.
-func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, seeds []uint32, epoch, number int) error {
+func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, seeds []uint32, epoch,
+	number int) error {
 	b.Reset(epoch, number, 1)
 	known.begin(1)
 	m.rows.begin()
@@ -52,7 +53,14 @@ func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, s
 	if err := m.draws.fetch(ctx, id, b.Vertices, q); err != nil {
 		return err
 	}
-	m.induce(b, known)
+	x := &b.Blocks[0]
+	known.induced(b, &m.draws, &m.rows, func(d *drawn, at int) {
+		kept := 0.0
+		for e := d.Indptr[at]; e < d.Indptr[at+1]; e++ {
+			kept += float64(d.weight(e))
+		}
+		x.RowWeights = append(x.RowWeights, sample.KeptWeight(d.all[at], kept))
+	})
 	return nil
 }
 
@@ -75,32 +83,6 @@ func (m *Expansion) expand(last []uint32) []uint32 {
 			add(sample.Candidate{Vertex: d.source(at), ID: id, Degree: noLoops})
 		}
 	})
-}
-
-// induce makes the block of the edges between the batch's vertices.
-func (m *Expansion) induce(b *sample.Batch, known *Known) {
-	x, dim := &b.Blocks[0], m.draws.s.Part.In.EdgeDim
-	features := known.EdgeFeatures[0][:0]
-	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
-	clear(m.draws.next)
-	m.draws.each(b.Vertices, func(i int, d *drawn, k int) {
-		known.destination(i, d, k)
-		kept := 0.0
-		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			row, _ := m.rows.find(d.source(d.Indices[e]))
-			x.Indices = append(x.Indices, row)
-			w := 1.0
-			if len(d.Weights) > 0 {
-				w = float64(d.Weights[e])
-				x.Weights = append(x.Weights, d.Weights[e])
-			}
-			kept += w
-			features = append(features, d.features[int(e)*dim:(int(e)+1)*dim]...)
-		}
-		x.RowWeights = append(x.RowWeights, sample.KeptWeight(d.all[k], kept))
-		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
-	})
-	known.EdgeFeatures[0] = features
 }
 
 // Drawn is what was sent and received, by owner, for the edges drawn since it was last called.

@@ -13,13 +13,12 @@ type Hops struct {
 	Seed uint64
 
 	draws draws
-	opt   Options
 	at    rowTable
 }
 
 // Hops makes one, with memory of its own.
 func (s *Store) Hops(seed uint64, opt Options) *Hops {
-	return &Hops{Seed: seed, opt: opt, draws: newDraws(s)}
+	return &Hops{Seed: seed, draws: newDraws(s, opt)}
 }
 
 // Hop is the edges of a hop. Indices are places in the lists of sources.
@@ -39,16 +38,8 @@ type Hop struct {
 func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, layer int, seeds bool, epoch,
 	number int) error {
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: int16(layer), Type: coflow.Inputs}
-	weights := m.draws.s.Book.Weighted && !(m.opt.Weighted && m.opt.Replace && fanout != sample.All)
 	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds}
-	if err := m.draws.ask(id, vertices, q, weights); err != nil {
-		m.draws.wait(ctx)
-		return err
-	}
-	if err := m.draws.wait(ctx); err != nil {
-		return err
-	}
-	if err := m.draws.take(); err != nil {
+	if err := m.draws.fetch(ctx, id, vertices, q); err != nil {
 		return err
 	}
 	m.stitch(h, vertices)
@@ -68,23 +59,14 @@ func (m *Hops) stitch(h *Hop, vertices []uint32) {
 		if len(d.own) > 0 {
 			h.OwnIDs, h.OwnNoLoops = append(h.OwnIDs, d.own[k]), append(h.OwnNoLoops, d.ownNoLoops[k])
 		}
-		lo, hi := d.Indptr[k], d.Indptr[k+1]
-		for _, at := range d.Indices[lo:hi] {
+		h.EdgeFeatures = d.appendTo(&h.Block, h.EdgeFeatures, k, dim, func(at uint32) uint32 {
 			row, longer := m.at.add(h.Sources, d.source(at))
 			if h.Sources = longer; len(longer) > len(h.IDs) {
 				id, noLoops := d.about(at)
 				h.IDs, h.NoLoops = append(h.IDs, id), append(h.NoLoops, noLoops)
 			}
-			h.Indices = append(h.Indices, row)
-		}
-		if len(d.Weights) > 0 {
-			h.Weights = append(h.Weights, d.Weights[lo:hi]...)
-		}
-		if len(d.RowWeights) > 0 {
-			h.RowWeights = append(h.RowWeights, d.RowWeights[k])
-		}
-		h.EdgeFeatures = append(h.EdgeFeatures, d.features[int(lo)*dim:int(hi)*dim]...)
-		h.Indptr = append(h.Indptr, int64(len(h.Indices)))
+			return row
+		})
 	})
 	h.Src = len(h.Sources)
 }

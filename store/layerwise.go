@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"starling/coflow"
 	"starling/sample"
@@ -40,15 +39,13 @@ type LayerSampler struct {
 
 // FastGCN makes a sampler over norms that were shared, with a distribution of NewFastGCN.
 func (s *Store) FastGCN(v *Vertices, q *sample.Distribution, draws []int, seed uint64) *LayerSampler {
-	return &LayerSampler{Draws: draws, Seed: seed, q: q, numbers: v.Number, draws: newDraws(s)}
+	return &LayerSampler{Draws: draws, Seed: seed, q: q, numbers: v.Number, draws: newDraws(s, Options{})}
 }
 
 // LADIES makes a sampler.
 func (s *Store) LADIES(draws []int, seed uint64) *LayerSampler {
-	return &LayerSampler{Draws: draws, Seed: seed, draws: newDraws(s), lengths: make([][]int64, len(draws))}
+	return &LayerSampler{Draws: draws, Seed: seed, draws: newDraws(s, Options{}), lengths: make([][]int64, len(draws))}
 }
-
-func newDraws(s *Store) draws { return draws{s: s} }
 
 // Sample fills b with the blocks of some seed vertices, which are distinct, and known with what was
 // learned. LADIES takes all seeds of the global batch, and leaves the blocks of those marked; nil:
@@ -115,22 +112,10 @@ func (m *LayerSampler) hop(ctx context.Context, b *sample.Batch, known *Known, h
 	return nil
 }
 
-// fetch has all owners draw, and reads what they answer.
-func (w *draws) fetch(ctx context.Context, id coflow.ID, numbers []uint32, q *query) error {
-	if err := w.ask(id, numbers, q, w.s.Book.Weighted); err != nil {
-		return errors.Join(err, w.wait(ctx))
-	}
-	if err := w.wait(ctx); err != nil {
-		return err
-	}
-	return w.take()
-}
-
 // probabilities are LADIES': of each neighbour of the destinations, the sum of Â(v,u)².
 func (m *LayerSampler) probabilities(dst []uint32, known *Known, layer int) {
 	m.neighbours, m.norms = m.neighbours[:0], m.norms[:0]
 	m.among.begin()
-	clear(m.draws.next)
 	m.lengths[layer] = m.lengths[layer][:0]
 	m.draws.each(dst, func(i int, d *drawn, k int) {
 		m.lengths[layer] = append(m.lengths[layer], d.Indptr[k+1]-d.Indptr[k])
@@ -163,7 +148,6 @@ func (m *LayerSampler) connect(b *sample.Batch, known *Known, layer int) {
 	x, dim := &b.Blocks[layer], m.draws.s.Part.In.EdgeDim
 	x.Dst = len(b.Vertices)
 	features := known.EdgeFeatures[layer][:0]
-	clear(m.draws.next)
 	m.draws.each(b.Vertices[:x.Dst], func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
 		all, from := 0.0, len(x.Weights)
@@ -187,71 +171,4 @@ func (m *LayerSampler) connect(b *sample.Batch, known *Known, layer int) {
 	})
 	x.Src = len(b.Vertices)
 	known.EdgeFeatures[layer] = features
-}
-
-// begin forgets all vertices.
-func (k *Known) begin(blocks int) {
-	k.IDs, k.NoLoops, k.All = k.IDs[:0], k.NoLoops[:0], k.All[:0]
-	for len(k.EdgeFeatures) < blocks {
-		k.EdgeFeatures = append(k.EdgeFeatures, nil)
-	}
-}
-
-// destination learns of a row from what it drew.
-func (k *Known) destination(row int, d *drawn, at int) {
-	if row == len(k.All) {
-		k.All = append(k.All, d.all[at])
-	}
-	if len(d.own) > 0 {
-		k.IDs[row], k.NoLoops[row] = d.own[at], d.ownNoLoops[at]
-	}
-}
-
-// source learns of a row that is the source of an edge.
-func (k *Known) source(row uint32, d *drawn, at uint32) {
-	if int(row) >= len(k.IDs) {
-		k.grow(int(row) + 1)
-	}
-	k.IDs[row], k.NoLoops[row] = d.about(at)
-}
-
-// restriction leaves of a batch, and of what is known of it, what some seeds need.
-type restriction struct {
-	sample.Restriction
-	old Known
-}
-
-func (r *restriction) restrict(b *sample.Batch, known *Known, mine []bool, layers, dim int) {
-	if len(b.Blocks) == 1 && b.Blocks[0].OwnDegrees {
-		known.ownDegrees(&b.Blocks[0])
-	}
-	edges := r.Restrict(b, mine, layers)
-	r.old.IDs = append(r.old.IDs[:0], known.IDs...)
-	r.old.NoLoops = append(r.old.NoLoops[:0], known.NoLoops...)
-	r.old.All = append(r.old.All[:0], known.All...)
-	known.IDs, known.NoLoops, known.All = known.IDs[:0], known.NoLoops[:0], known.All[:0]
-	dst := 0
-	for i := range b.Blocks {
-		dst = max(dst, b.Blocks[i].Dst)
-	}
-	for i, row := range r.Rows {
-		known.IDs, known.NoLoops = append(known.IDs, r.old.IDs[row]), append(known.NoLoops, r.old.NoLoops[row])
-		if i < dst {
-			known.All = append(known.All, r.old.All[row])
-		}
-	}
-	for l, list := range edges {
-		rows, kept := known.EdgeFeatures[l], make([]float32, 0, len(list)*dim)
-		for _, e := range list {
-			kept = append(kept, rows[int(e)*dim:(int(e)+1)*dim]...)
-		}
-		known.EdgeFeatures[l] = kept
-	}
-}
-
-// ownDegrees makes known degrees those in a block.
-func (k *Known) ownDegrees(x *sample.Block) {
-	for i := range x.Dst {
-		k.All[i], k.NoLoops[i] = x.OwnDegree(i)
-	}
 }

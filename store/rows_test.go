@@ -172,3 +172,25 @@ func TestEmbeddingsAreUpdatedByOwners(t *testing.T) {
 		})
 	}
 }
+
+// TestStepEndsWithTheEndpoint: a worker that waits for the gradients of others stops when its endpoint ends, though its
+// context does not.
+func TestStepEndsWithTheEndpoint(t *testing.T) {
+	parts := traintest.Cut(t, traintest.Communities(t, 30, false), "chunk", 2)
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	defer traintest.Close(ends)
+	s, err := store.Open(context.Background(), parts[0], ends[0], store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.AddEmbeddings(2, 4, false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- e.Step(context.Background(), coflow.ID{}, 0, 0.1, []uint32{1}, make([]float64, 2)) }()
+	ends[0].Close()
+	if err := <-ended; err == nil {
+		t.Error("a step without the gradients of worker 1 succeeds")
+	}
+}

@@ -8,15 +8,6 @@ import (
 	"starling/sample"
 )
 
-// Known is what was learned of the vertices of a batch, row by row.
-type Known struct {
-	IDs     []uint32  // in the dataset
-	NoLoops []float64 // degrees without loops, by weight
-	All     []float64 // degrees, by weight; of destinations only
-	// EdgeFeatures are those of the edges of each block, in its order.
-	EdgeFeatures [][]float32
-}
-
 // Sampler draws batches as sample.Neighbour does, from owners wherever they are: for the same
 // seed vertices and the same key the blocks are those of a sampler that has the whole graph,
 // vertices by their numbers in the partition. It is used by one goroutine.
@@ -27,7 +18,6 @@ type Sampler struct {
 	batch *sample.Batch
 	known *Known
 	draws draws
-	opt   Options
 	rows  rowTable
 
 	without *exclusions
@@ -36,7 +26,7 @@ type Sampler struct {
 
 // Sampler makes one, with memory of its own.
 func (s *Store) Sampler(fanouts []int, seed uint64, opt Options) *Sampler {
-	return &Sampler{Fanouts: fanouts, Seed: seed, opt: opt, draws: draws{s: s}}
+	return &Sampler{Fanouts: fanouts, Seed: seed, draws: newDraws(s, opt)}
 }
 
 // Exclude has the next batches drawn as if the graph did not have some edges. The list is sorted.
@@ -83,9 +73,8 @@ func (m *Sampler) Begin(b *sample.Batch, known *Known, seeds []uint32, epoch, nu
 func (m *Sampler) Ask(hop int) error {
 	b, fanout, layer := m.batch, m.Fanouts[hop], len(m.Fanouts)-1-hop
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
-	weights := m.draws.s.Book.Weighted && !(m.opt.Weighted && m.opt.Replace && fanout != sample.All)
 	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
-		seeds: hop == 0, without: m.without, masks: m.masks}, weights)
+		seeds: hop == 0, without: m.without, masks: m.masks})
 }
 
 // Wait waits for what was asked.
@@ -109,93 +98,16 @@ func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
 	x.Dst = len(b.Vertices)
 	features := known.EdgeFeatures[layer][:0]
 	dim := w.s.Part.In.EdgeDim
-	for i := range x.Dst {
-		q := w.s.Book.Owner(b.Vertices[i])
-		d, k := &w.parts[q], w.next[q]
-		w.next[q]++
+	w.each(b.Vertices, func(i int, d *drawn, k int) {
 		known.destination(i, d, k)
-		lo, hi := d.Indptr[k], d.Indptr[k+1]
-		for _, at := range d.Indices[lo:hi] {
+		features = d.appendTo(x, features, k, dim, func(at uint32) uint32 {
 			row, longer := m.rows.add(b.Vertices, d.source(at))
 			if b.Vertices = longer; int(row) >= len(known.IDs) {
 				known.source(row, d, at)
 			}
-			x.Indices = append(x.Indices, row)
-		}
-		if len(d.Weights) > 0 {
-			x.Weights = append(x.Weights, d.Weights[lo:hi]...)
-		}
-		if len(d.RowWeights) > 0 {
-			x.RowWeights = append(x.RowWeights, d.RowWeights[k])
-		}
-		features = append(features, d.features[int(lo)*dim:int(hi)*dim]...)
-		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
-	}
+			return row
+		})
+	})
 	x.Src = len(b.Vertices)
 	known.EdgeFeatures[layer] = features
-}
-
-// grow makes place for more rows.
-func (k *Known) grow(rows int) {
-	for len(k.IDs) < rows {
-		k.IDs, k.NoLoops = append(k.IDs, 0), append(k.NoLoops, 0)
-	}
-}
-
-// rowTable numbers the vertices of a batch in the order they are first added: a hash table
-// with open addressing, since an array of all vertices, as on one machine, would grow with the
-// graph and not with the batch.
-type rowTable struct {
-	entries []rowEntry
-	used    int
-	list    uint32 // entries of other lists are free
-}
-
-type rowEntry struct{ vertex, row, list uint32 }
-
-func (t *rowTable) begin() {
-	if t.list++; t.list == 0 || t.entries == nil {
-		t.entries, t.list = make([]rowEntry, max(len(t.entries), 1<<10)), 1
-	}
-	t.used = 0
-}
-
-// add is the row of v, which is put at the end of rows if it was not there.
-func (t *rowTable) add(rows []uint32, v uint32) (row uint32, longer []uint32) {
-	if 2*t.used >= len(t.entries) {
-		t.double()
-	}
-	e := t.slot(v)
-	if e.list == t.list {
-		return e.row, rows
-	}
-	t.used++
-	*e = rowEntry{v, uint32(len(rows)), t.list}
-	return e.row, append(rows, v)
-}
-
-// find is the row of v.
-func (t *rowTable) find(v uint32) (row uint32, ok bool) {
-	e := t.slot(v)
-	return e.row, e.list == t.list
-}
-
-// slot is where v is, or would be.
-func (t *rowTable) slot(v uint32) *rowEntry {
-	mask := uint32(len(t.entries) - 1)
-	for at := v * 0x9e3779b1 >> 7 & mask; ; at = (at + 1) & mask {
-		if e := &t.entries[at]; e.list != t.list || e.vertex == v {
-			return e
-		}
-	}
-}
-
-func (t *rowTable) double() {
-	old := t.entries
-	t.entries = make([]rowEntry, 2*len(old))
-	for _, e := range old {
-		if e.list == t.list {
-			*t.slot(e.vertex) = e
-		}
-	}
 }

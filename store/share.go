@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"starling/coflow"
@@ -13,14 +14,15 @@ import (
 	"starling/wire"
 )
 
-// What draws need to know of all vertices is shared once, before training: some numbers of eight
-// bytes for each. Every worker computes those of its own vertices. Where they are sums over edges
-// that others have, these send their parts of the sums first.
+// What draws need to know of all vertices is shared once, before training: columns of numbers of eight
+// bytes. Every worker computes the rows of its own vertices. Where a number is a sum over edges
+// that others have, these send their parts of the sum first.
 //
-//	share sums     table, numbers [n] uint32, sums [n] of 16 bytes
-//	share tables   table → ids [n] uint32, columns [k, n] float64, of all vertices of the part
+//	share sums     table uint32, numbers [n] uint32, sums [n] of 16 bytes → nothing
+//	share tables   table uint32 → ids [n] uint32, columns [k, n] float64, of all vertices of the part
 const (
 	sumService   = "share sums"
+	sumBytes     = 20 // a number and its sum
 	tableService = "share tables"
 	mostShared   = 1 << 16
 )
@@ -91,7 +93,7 @@ func (s *Store) share(ctx context.Context, sums []sample.Sum,
 		t.body = append(t.body, bytesOf(c)...)
 	}
 	close(t.ready)
-	return s.collect(ctx, n, len(own))
+	return s.collect(ctx, n, len(own), t.body)
 }
 
 // addUp adds what all workers have to sums of the part's own vertices; nil: none have any. All
@@ -106,15 +108,8 @@ func (s *Store) addUp(ctx context.Context, sums []sample.Sum) ([]sample.Sum, err
 	if err := s.sendSums(ctx, n, sums); err != nil {
 		return nil, err
 	}
-	select {
-	case <-t.complete:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-s.end.Done():
-		return nil, s.end.Err()
-	}
-	if sums == nil {
-		return nil, nil
+	if err := s.await(ctx, t.complete); err != nil || sums == nil {
+		return nil, err
 	}
 	for v, x := range t.mu.sums {
 		sums[v].AddSum(x)
@@ -123,113 +118,118 @@ func (s *Store) addUp(ctx context.Context, sums []sample.Sum) ([]sample.Sum, err
 }
 
 // sendSums sends the parts of sums of the halo to their owners, and an empty message to all others:
-// a worker knows that it has all once it has heard from every one.
-func (s *Store) sendSums(ctx context.Context, n int, sums []sample.Sum) (err error) {
-	var calls []*wire.Reply
+// a worker has all parts once every other worker has sent one.
+func (s *Store) sendSums(ctx context.Context, n int, sums []sample.Sum) error {
+	calls := s.newCalls(sumService, "sharing sums with")
+	core := int64(s.Part.Core())
 	for q := range s.here {
-		if q == s.Part.Meta.Part {
+		if s.isOwn(q) {
 			continue
 		}
-		body := binary.LittleEndian.AppendUint32(nil, uint32(n))
+		var halo []uint32
+		var theirs []sample.Sum
 		if sums != nil {
 			lo, hi := s.Part.HaloPtr[q], s.Part.HaloPtr[q+1]
-			body = append(body, bytesOf(s.Part.Halo[lo:hi])...)
-			core := int64(s.Part.Core())
-			body = append(body, bytesOf(sums[core+lo:core+hi])...)
+			halo, theirs = s.Part.Halo[lo:hi], sums[core+lo:core+hi]
 		}
-		s.traffic[q].requests.Add(int64(len(body)))
-		calls = append(calls, s.end.Call(q, wire.Call{Service: sumService, Coflow: sharedOnce, Kind: wire.Topology,
-			Request: body}))
+		calls.send(sharedOnce, q, nil, sumsOf(n, halo, theirs))
 	}
-	for _, c := range calls {
-		_, failed := c.Wait(ctx)
-		err = errors.Join(err, failed)
+	return calls.wait(ctx)
+}
+
+// sumsOf is the request with parts of some sums.
+func sumsOf(table int, numbers []uint32, sums []sample.Sum) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(table))
+	return append(append(b, bytesOf(numbers)...), bytesOf(sums)...)
+}
+
+// parseSums reads what sumsOf wrote.
+func parseSums(b []byte) (table int, numbers []uint32, sums []sample.Sum, err error) {
+	r := reader{b: b}
+	table = int(r.one())
+	n := len(r.b) / sumBytes
+	numbers, sums = r.numbers(n), listOf[sample.Sum](r.take(n, sumBytes-4))
+	if r.short || len(r.b) > 0 {
+		err = fmt.Errorf("sums in %d bytes", len(b))
 	}
-	return err
+	return table, numbers, sums, err
 }
 
 var sharedOnce = coflow.ID{Type: coflow.Bulk, Layer: -1, Batch: 1}
 
 func (s *Store) serveSums(_ context.Context, r *wire.Request) (wire.Response, error) {
-	if len(r.Body) < 4 || (len(r.Body)-4)%20 != 0 {
-		return wire.Response{}, fmt.Errorf("sums in %d bytes", len(r.Body))
+	n, numbers, sums, err := parseSums(r.Body)
+	if err == nil {
+		err = s.own().local(numbers)
 	}
-	t, err := s.table(int(binary.LittleEndian.Uint32(r.Body)))
 	if err != nil {
 		return wire.Response{}, err
 	}
-	n := (len(r.Body) - 4) / 20
-	local, err := s.here[s.Part.Meta.Part].local(nil, numbersOf(r.Body[4:4+4*n]))
-	if err != nil {
-		return wire.Response{}, err
+	t, err := s.table(n)
+	if err == nil {
+		err = t.add(numbers, sums, s.Part.Core(), len(s.here)-1)
 	}
-	sums := make([]sample.Sum, n)
-	copy(bytesOf(sums), r.Body[4+4*n:])
+	return wire.Response{Kind: wire.Topology}, err
+}
+
+// add takes the sums of one of the other workers.
+func (t *table) add(local []uint32, sums []sample.Sum, core, others int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n > 0 && t.mu.sums == nil {
-		t.mu.sums = make([]sample.Sum, s.Part.Core())
+	if t.mu.workers == others {
+		return errors.New("sums that a worker has sent before")
+	}
+	if len(local) > 0 && t.mu.sums == nil {
+		t.mu.sums = make([]sample.Sum, core)
 	}
 	for i, v := range local {
 		t.mu.sums[v].AddSum(sums[i])
 	}
-	if t.mu.workers++; t.mu.workers == len(s.here)-1 {
+	if t.mu.workers++; t.mu.workers == others {
 		close(t.complete)
 	}
-	return wire.Response{Kind: wire.Topology}, nil
+	return nil
 }
 
+// serveTable answers with this worker's columns, once they are made.
 func (s *Store) serveTable(ctx context.Context, r *wire.Request) (wire.Response, error) {
 	if len(r.Body) != 4 {
 		return wire.Response{}, fmt.Errorf("a table in %d bytes", len(r.Body))
 	}
 	t, err := s.table(int(binary.LittleEndian.Uint32(r.Body)))
+	if err == nil {
+		err = s.await(ctx, t.ready)
+	}
 	if err != nil {
 		return wire.Response{}, err
 	}
-	select {
-	case <-t.ready:
-		return wire.Response{Kind: wire.Topology, Body: t.body}, nil
-	case <-ctx.Done():
-		return wire.Response{}, ctx.Err()
-	}
+	return wire.Response{Kind: wire.Topology, Body: t.body}, nil
 }
 
-// collect takes all workers' columns.
-func (s *Store) collect(ctx context.Context, n, columns int) (*Vertices, error) {
-	calls := make([]*wire.Reply, len(s.here))
-	request := binary.LittleEndian.AppendUint32(nil, uint32(n))
-	for q := range calls {
-		if q != s.Part.Meta.Part {
-			s.traffic[q].requests.Add(int64(len(request)))
-			calls[q] = s.end.Call(q, wire.Call{Service: tableService, Coflow: sharedOnce, Kind: wire.Topology,
-				Request: request})
+// collect takes all workers' columns; own are this worker's.
+func (s *Store) collect(ctx context.Context, n, columns int, own []byte) (*Vertices, error) {
+	calls := s.newCalls(tableService, "learning about the vertices of")
+	for q := range s.here {
+		if !s.isOwn(q) {
+			calls.send(sharedOnce, q, nil, binary.LittleEndian.AppendUint32(nil, uint32(n)))
 		}
 	}
 	v := &Vertices{Number: make([]uint32, s.Book.Nodes)}
 	for range columns {
 		v.Columns = append(v.Columns, make([]float64, s.Book.Nodes))
 	}
-	var failed error
-	for q, c := range calls {
-		t, _ := s.table(n)
-		body, err := t.body, error(nil)
-		if c != nil {
-			if body, err = c.Wait(ctx); err == nil {
-				s.traffic[q].edges.Add(int64(len(body)))
-			}
-		}
-		if err == nil {
-			err = v.take(body, uint32(s.Book.Offsets[q]), int(s.Book.Offsets[q+1]-s.Book.Offsets[q]))
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("what worker %d knows of its vertices: %w", q, err))
+	if err := calls.wait(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range append(calls.list, &call{part: s.Part.Meta.Part, body: own}) {
+		if err := v.take(c.body, uint32(s.Book.Offsets[c.part]), int(s.Book.Size(c.part))); err != nil {
+			return nil, fmt.Errorf("what worker %d knows of its vertices: %w", c.part, err)
 		}
 	}
-	return v, failed
+	return v, nil
 }
 
-// take reads the table of a part of so many vertices.
+// take reads the table of a part, whose vertices begin at first.
 func (v *Vertices) take(body []byte, first uint32, vertices int) error {
 	if want := vertices * (4 + 8*len(v.Columns)); len(body) != want {
 		return fmt.Errorf("%d bytes, expected %d", len(body), want)
@@ -243,7 +243,7 @@ func (v *Vertices) take(body []byte, first uint32, vertices int) error {
 		v.Number[id] = first + uint32(i)
 	}
 	for _, column := range v.Columns {
-		for i, x := range r.degrees(vertices, true) {
+		for i, x := range r.doubles(vertices) {
 			column[ids[i]] = x
 		}
 	}
@@ -283,8 +283,8 @@ func (s *Store) ShareEdgeSums(ctx context.Context) (*Vertices, error) {
 	})
 }
 
-// ShareClusters cuts every part into clusters, so many in all, and gives all workers the cluster of
-// each vertex: column 0, and how many there are.
+// ShareClusters cuts every part into clusters, the given count in all, and gives all workers the cluster of
+// each vertex: column 0, and the number of clusters.
 func (s *Store) ShareClusters(ctx context.Context, clusters int, seed uint64) (v *Vertices, count int, err error) {
 	mine, err := s.OwnClusters(ctx, clusters, seed)
 	if err != nil {
@@ -299,7 +299,9 @@ func (s *Store) ShareClusters(ctx context.Context, clusters int, seed uint64) (v
 	}
 	of := make([]float64, len(v.Number)) // by number: parts' clusters follow each other
 	for id, n := range v.Number {
-		of[n] = v.Columns[0][id]
+		if of[n] = v.Columns[0][id]; !(of[n] >= 0 && of[n] < float64(len(of)) && of[n] == math.Trunc(of[n])) {
+			return nil, 0, fmt.Errorf("worker %d has vertex %d in cluster %g", s.Book.Owner(n), id, of[n])
+		}
 	}
 	for q := range s.here {
 		most := -1.0
@@ -315,7 +317,7 @@ func (s *Store) ShareClusters(ctx context.Context, clusters int, seed uint64) (v
 	return v, count, nil
 }
 
-// OwnClusters cuts the worker's part into its share of so many clusters, without the edges from
+// OwnClusters cuts the worker's part into its share of all clusters, without the edges from
 // other parts.
 func (s *Store) OwnClusters(ctx context.Context, clusters int, seed uint64) ([]uint32, error) {
 	core, in := s.Part.Core(), s.Part.In

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -12,7 +11,7 @@ import (
 
 	"starling/graph"
 	"starling/partition"
-	"starling/sample"
+	"starling/rng"
 	"starling/wire"
 )
 
@@ -39,7 +38,7 @@ type Store struct {
 	draws     []*Owner // likewise, where edges are drawn
 	tables    []*Rows
 	tablesMu  sync.Mutex
-	negatives func(method byte, entries []byte) ([]uint32, error)
+	negatives []func(key rng.Key, kept uint32) uint32
 	opened    []*partition.Part
 	traffic   []traffic
 	rows      struct{ needed, remote, requests atomic.Int64 } // of features
@@ -82,12 +81,10 @@ func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Opti
 		{pushService, maxRequest, s.servePush}, {followService, maxRequest, s.serveFollow},
 		{countService, maxShared, s.serveCount}, {sumService, maxShared, s.serveSums},
 		{tableService, maxRequest, s.serveTable}} {
-		stop, err := end.Serve(wire.Service{Name: service.name, MaxRequest: service.request, MaxResponse: maxResponse,
-			Handlers: 2}, service.handler)
-		if err != nil {
+		if err := s.serve(wire.Service{Name: service.name, MaxRequest: service.request, MaxResponse: maxResponse,
+			Handlers: 2}, service.handler); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		s.stops = append(s.stops, stop)
 	}
 	return s, nil
 }
@@ -134,73 +131,15 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
+// own is this worker's part.
+func (s *Store) own() *Owner { return s.here[s.Part.Meta.Part] }
+
 // InPlace reports whether rows of a part are read without asking its owner.
 func (s *Store) InPlace(part int) bool { return s.here[part] != nil }
 
 // AllInPlace reports whether no part is asked for anything.
 func (s *Store) AllInPlace() bool {
 	return !slices.Contains(s.here, nil) && !slices.Contains(s.draws, nil)
-}
-
-// Owner is a part that is here.
-type Owner struct {
-	part    *partition.Part
-	first   uint32 // number of its first vertex
-	degrees []float64
-	drawers sync.Pool
-	counts  *walkCounts // nil: walks were not counted
-	guides  guides
-}
-
-func newOwner(p *partition.Part, opt Options) (*Owner, error) {
-	if p.DatasetOrder == nil {
-		return nil, &graph.InputError{File: p.Dir, Field: "dataset_order.npy", Found: "no such file",
-			Want: "the order that the dataset has edges in, which draws depend on", Fix: "make the partition again " +
-				"with starling partition"}
-	}
-	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In)}
-	n := &sample.Neighbour{Graph: p.In, IDs: p.IDs, Order: p.DatasetOrder, Replace: opt.Replace, Weighted: opt.Weighted}
-	if opt.Weighted {
-		if err := sample.CheckWeights(p.In); err != nil {
-			return nil, err
-		}
-	}
-	o.drawers.New = func() any { return n.Drawer() }
-	return o, nil
-}
-
-// weightedDegrees sums the weights of in-edges; nil: all are one.
-func weightedDegrees(g *graph.CSR) []float64 {
-	if g.Weights == nil {
-		return nil
-	}
-	d := make([]float64, g.Nodes())
-	for v := range d {
-		for _, w := range g.Weights[g.Indptr[v]:g.Indptr[v+1]] {
-			d[v] += float64(w)
-		}
-	}
-	return d
-}
-
-// number is a local vertex's in the partition.
-func (o *Owner) number(local uint32) uint32 {
-	if core := uint32(o.part.Core()); local >= core {
-		return o.part.Halo[local-core]
-	}
-	return o.first + local
-}
-
-// local turns numbers into the part's own, and refuses those of others.
-func (o *Owner) local(to, numbers []uint32) ([]uint32, error) {
-	for _, v := range numbers {
-		if v-o.first >= uint32(o.part.Core()) {
-			return nil, fmt.Errorf("vertex %d is not of part %d; do all workers have parts of the same partition?", v,
-				o.part.Meta.Part)
-		}
-		to = append(to, v-o.first)
-	}
-	return to, nil
 }
 
 // split is which of some numbers each part owns: their places in the list, by part.

@@ -39,8 +39,8 @@ type vertexDraws interface {
 }
 
 func (s *Store) subgraph(v vertexDraws, training []bool, layers int, scale float64) *SubgraphSampler {
-	m := &SubgraphSampler{Layers: layers, Scale: scale, vertices: v, training: training, draws: newDraws(s)}
-	m.follow.w = &m.draws
+	m := &SubgraphSampler{Layers: layers, Scale: scale, vertices: v, training: training, draws: newDraws(s, Options{})}
+	m.follow = newFollowers(&m.draws)
 	return m
 }
 
@@ -61,7 +61,12 @@ func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Kn
 	if err := m.draws.fetch(ctx, id, b.Vertices, q); err != nil {
 		return 0, err
 	}
-	m.induce(b, known)
+	m.apart = m.apart[:0]
+	known.induced(b, &m.draws, &m.rows, func(d *drawn, at int) {
+		if m.vertices.counted() {
+			m.apart = append(m.apart, d.apart[d.Indptr[at]:d.Indptr[at+1]]...)
+		}
+	})
 	m.vertices.weigh(m, &b.Blocks[0], known)
 	all := m.seeds(b, known)
 	if divide != nil {
@@ -69,31 +74,6 @@ func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Kn
 	}
 	b.Scale = m.Scale
 	return len(all), nil
-}
-
-// induce makes the block of the edges between the batch's vertices.
-func (m *SubgraphSampler) induce(b *sample.Batch, known *Known) {
-	x, dim := &b.Blocks[0], m.draws.s.Part.In.EdgeDim
-	features := known.EdgeFeatures[0][:0]
-	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
-	m.apart = m.apart[:0]
-	clear(m.draws.next)
-	m.draws.each(b.Vertices, func(i int, d *drawn, k int) {
-		known.destination(i, d, k)
-		for e := d.Indptr[k]; e < d.Indptr[k+1]; e++ {
-			row, _ := m.rows.find(d.source(d.Indices[e]))
-			x.Indices = append(x.Indices, row)
-			if len(d.Weights) > 0 {
-				x.Weights = append(x.Weights, d.Weights[e])
-			}
-			features = append(features, d.features[int(e)*dim:(int(e)+1)*dim]...)
-		}
-		if m.vertices.counted() {
-			m.apart = append(m.apart, d.apart[d.Indptr[k]:d.Indptr[k+1]]...)
-		}
-		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
-	})
-	known.EdgeFeatures[0] = features
 }
 
 // seeds finds the training vertices of a batch.

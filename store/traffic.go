@@ -41,17 +41,16 @@ func (s *Store) Traffic() []Traffic {
 	return out
 }
 
-// received counts the bytes of a table's rows.
-func (s *Store) received(part int, t Table) *atomic.Int64 {
-	count := &s.traffic[part]
+// receivedOf is the counter of a table's rows, by owner.
+func (s *Store) receivedOf(t Table) func(part int) *atomic.Int64 {
 	r, err := s.added(t)
 	switch {
 	case err != nil || r.Kind == wire.Feature:
-		return &count.rows
+		return func(part int) *atomic.Int64 { return &s.traffic[part].rows }
 	case r.Kind == wire.Embedding:
-		return &count.embeddings
+		return func(part int) *atomic.Int64 { return &s.traffic[part].embeddings }
 	}
-	return &count.edges
+	return nil
 }
 
 // Drawn is what was sent and received, by owner, for the edges drawn since it was last called.
@@ -146,7 +145,7 @@ func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
 		to[q].Embeddings += n * width
 		to[q].Pushed += n * pushed
 		if async {
-			most := max(1, (maxRequest-1)/pushed)
+			most := int64(e.rows.mostPushed())
 			to[q].Pushed += (n + most - 1) / most
 		}
 	})

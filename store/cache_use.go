@@ -18,14 +18,6 @@ func (s *Store) CacheRows(bytes int64) int {
 	return int(bytes / int64(max(s.rowBytes(), 1)))
 }
 
-func (s *Store) rowBytes() int {
-	size := 4
-	if s.Part.Features.Kind() == graph.BFloat16 {
-		size = 2
-	}
-	return s.Part.Features.Cols * size
-}
-
 // UseS3FIFO keeps so many rows of those that were pulled last.
 func (s *Store) UseS3FIFO(rows int) {
 	if rows > 0 {

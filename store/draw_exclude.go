@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -13,7 +12,7 @@ type Excluded struct {
 	Weight         float64 // that the edges have together, which the vertex's degree is less
 }
 
-// exclusions are those of a batch, by vertex.
+// exclusions are the excluded edges of a batch, by vertex.
 type exclusions struct {
 	list []Excluded
 	from map[uint32]int // of a vertex: its first in the list
@@ -34,7 +33,7 @@ func newExclusions(list []Excluded) *exclusions {
 	return e
 }
 
-// of are those of the vertices at some places of a list: place among them << 32 | number of a
+// of are the excluded edges of the vertices at some places of a list: place among them << 32 | number of a
 // source.
 func (e *exclusions) of(numbers, places []uint32) (out []uint64) {
 	if e == nil {
@@ -49,7 +48,7 @@ func (e *exclusions) of(numbers, places []uint32) (out []uint64) {
 	return out
 }
 
-// takeOut makes the degrees of a batch's vertices those of a graph without these edges.
+// takeOut takes these edges out of the degrees of a batch's vertices.
 func (e *exclusions) takeOut(known *Known, rowOf func(vertex uint32) (row uint32, ok bool)) {
 	if e == nil {
 		return
@@ -64,25 +63,6 @@ func (e *exclusions) takeOut(known *Known, rowOf func(vertex uint32) (row uint32
 			known.All[row] -= x.Weight
 		}
 	}
-}
-
-// splitWithout divides the numbers of a request where it excludes edges.
-func splitWithout(all []uint32, excludes bool) (numbers []uint32, without []uint64, err error) {
-	if !excludes {
-		return all, nil, nil
-	}
-	if len(all) == 0 || uint64(all[0]) >= uint64(len(all)) || (len(all)-1-int(all[0]))%2 != 0 {
-		return nil, nil, fmt.Errorf("a request of %d numbers with excluded edges", len(all))
-	}
-	n := int(all[0])
-	numbers, all = all[1:1+n], all[1+n:]
-	for pair := range slices.Chunk(all, 2) {
-		if int(pair[0]) >= n {
-			return nil, nil, fmt.Errorf("an excluded edge of vertex %d of %d", pair[0], n)
-		}
-		without = append(without, uint64(pair[0])<<32|uint64(pair[1]))
-	}
-	return numbers, without, nil
 }
 
 // sources turns numbers of sources into the part's own; those it has no edge from are left out.

@@ -76,8 +76,8 @@ func (o *Owner) newGuide(asker int, deviation float64, vertices []uint32) *guide
 	return g
 }
 
-// tell takes a version in.
-func (g *guide) tell(v maskVersion) error {
+// add takes a version in.
+func (g *guide) add(v maskVersion) error {
 	if len(v.masks) != g.vertices || v.number == 0 {
 		return fmt.Errorf("version %d of masks has %d of them, expected %d", v.number, len(v.masks), g.vertices)
 	}
@@ -150,81 +150,100 @@ func (o *Owner) guideFor(asker int, version uint32) (*sample.Guide, error) {
 // ServeGuides has draws of other workers go by their masks. All workers call it before any tells
 // of its masks.
 func (s *Store) ServeGuides() error {
-	stop, err := s.end.Serve(wire.Service{Name: guideService, MaxRequest: maxShared, MaxResponse: maxRequest, Handlers: 2},
+	return s.serve(wire.Service{Name: guideService, MaxRequest: maxShared, MaxResponse: maxRequest, Handlers: 2},
 		s.serveGuide)
-	if err == nil {
-		s.stops = append(s.stops, stop)
-	}
-	return err
 }
 
 func (s *Store) serveGuide(_ context.Context, r *wire.Request) (wire.Response, error) {
-	if len(r.Body) < guideHead {
-		return wire.Response{}, fmt.Errorf("masks in %d bytes", len(r.Body))
+	m, err := parseGuide(r.Body)
+	if err == nil {
+		err = s.own().takeGuide(r.From, m)
 	}
-	return wire.Response{Kind: wire.Topology}, s.takeGuide(s.here[s.Part.Meta.Part], r.From, r.Body)
+	return wire.Response{Kind: wire.Topology}, err
 }
 
-// takeGuide takes a worker's message in, at an owner.
-func (s *Store) takeGuide(o *Owner, asker int, body []byte) error {
-	version, missing := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
-	rest := body[guideHead:]
-	if version > 0 {
-		g, err := o.guides.of(asker)
-		if err != nil {
-			return err
-		}
-		return g.tell(maskVersion{version, byte(missing), append([]byte(nil), rest...)})
+// guideMessage is a version of masks, or with version 0 their vertices.
+type guideMessage struct {
+	version  uint32
+	missing  byte
+	masks    []byte
+	deviates float64
+	vertices []uint32
+}
+
+func (m *guideMessage) encode() []byte {
+	put := binary.LittleEndian
+	b := put.AppendUint32(make([]byte, 0, guideHead+8+len(m.masks)+4*len(m.vertices)), m.version)
+	b = put.AppendUint32(b, uint32(m.missing))
+	if m.version > 0 {
+		return append(b, m.masks...)
+	}
+	return append(put.AppendUint64(b, math.Float64bits(m.deviates)), bytesOf(m.vertices)...)
+}
+
+// parseGuide reads what encode wrote.
+func parseGuide(b []byte) (*guideMessage, error) {
+	if len(b) < guideHead {
+		return nil, fmt.Errorf("masks in %d bytes", len(b))
+	}
+	m := &guideMessage{version: binary.LittleEndian.Uint32(b), missing: b[4]}
+	rest := b[guideHead:]
+	if m.version > 0 {
+		m.masks = append([]byte(nil), rest...)
+		return m, nil
 	}
 	if len(rest) < 8 || len(rest)%4 != 0 {
-		return fmt.Errorf("vertices of masks in %d bytes", len(body))
+		return nil, fmt.Errorf("vertices of masks in %d bytes", len(b))
 	}
-	deviation := math.Float64frombits(binary.LittleEndian.Uint64(rest))
-	if !(deviation >= 0 && deviation <= 1) {
-		return fmt.Errorf("a deviation of %g, expected 0 to 1", deviation)
+	m.deviates, m.vertices = math.Float64frombits(binary.LittleEndian.Uint64(rest)), numbersOf(rest[8:])
+	if !(m.deviates >= 0 && m.deviates <= 1) {
+		return nil, fmt.Errorf("a deviation of %g, expected 0 to 1", m.deviates)
 	}
-	o.guides.set(asker, o.newGuide(asker, deviation, numbersOf(rest[8:])))
-	return nil
+	return m, nil
+}
+
+// takeGuide takes a worker's message in.
+func (o *Owner) takeGuide(asker int, m *guideMessage) error {
+	if m.version == 0 {
+		o.guides.set(asker, o.newGuide(asker, m.deviates, m.vertices))
+		return nil
+	}
+	g, err := o.guides.of(asker)
+	if err != nil {
+		return err
+	}
+	return g.add(maskVersion{m.version, m.missing, m.masks})
 }
 
 // GuideBy says which remote vertices this worker's masks are of, and the deviation of its draws.
 func (s *Store) GuideBy(ctx context.Context, vertices []uint32, deviation float64) error {
-	body := binary.LittleEndian.AppendUint64(make([]byte, guideHead, guideHead+8+4*len(vertices)),
-		math.Float64bits(deviation))
-	return s.tellGuide(ctx, append(body, bytesOf(vertices)...))
+	return s.sendGuide(ctx, &guideMessage{deviates: deviation, vertices: vertices})
 }
 
 // TellMasks gives a version of masks, in the order of GuideBy's vertices, to all owners. When it
 // returns draws may ask for it.
 func (s *Store) TellMasks(ctx context.Context, version uint32, masks []byte, missing byte) error {
-	body := binary.LittleEndian.AppendUint32(make([]byte, 0, guideHead+len(masks)), version)
-	body = binary.LittleEndian.AppendUint32(body, uint32(missing))
-	return s.tellGuide(ctx, append(body, masks...))
+	return s.sendGuide(ctx, &guideMessage{version: version, missing: missing, masks: masks})
 }
 
 // MaskBytes is what a version of masks takes on its way to an owner.
 func (s *Store) MaskBytes(masks int) int { return guideHead + masks }
 
-// tellGuide sends a message to the owners of all parts, and takes it in for those that are here.
-func (s *Store) tellGuide(ctx context.Context, body []byte) (err error) {
-	var calls []*wire.Reply
+// sendGuide sends a message to the owners of all parts, and takes it in for those that are here.
+func (s *Store) sendGuide(ctx context.Context, m *guideMessage) error {
+	calls, body := s.newCalls(guideService, "sending masks to"), m.encode()
 	for q := range s.here {
 		if s.here[q] == nil {
-			s.traffic[q].requests.Add(int64(len(body)))
-			calls = append(calls, s.end.Call(q, wire.Call{Service: guideService, Coflow: guidesTold, Kind: wire.Topology,
-				Request: body}))
+			calls.send(guidesTold, q, nil, body)
 		}
 	}
+	own, err := parseGuide(body)
 	for _, o := range s.here {
-		if o != nil {
-			err = errors.Join(err, s.takeGuide(o, s.Part.Meta.Part, body))
+		if o != nil && err == nil {
+			err = o.takeGuide(s.Part.Meta.Part, own)
 		}
 	}
-	for _, c := range calls {
-		_, failed := c.Wait(ctx)
-		err = errors.Join(err, failed)
-	}
-	return err
+	return errors.Join(err, calls.wait(ctx))
 }
 
 var guidesTold = coflow.ID{Type: coflow.Bulk, Layer: -1, Batch: 2}

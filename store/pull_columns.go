@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"starling/graph"
-	"starling/wire"
 )
 
 // Columns are some columns of rows of features: owners take the others out before bytes leave, and
@@ -20,7 +19,7 @@ type Columns struct {
 	bits   []uint32
 }
 
-// NewColumns are the columns of a list, ascending, out of so many.
+// NewColumns are the columns of a list, ascending, out of all.
 func NewColumns(list []uint32, all int) *Columns {
 	c := &Columns{all: all, list: list, bits: make([]uint32, (all+31)/32)}
 	for _, i := range list {
@@ -63,61 +62,24 @@ func (c *Columns) List() []uint32 { return c.list }
 // missing reports whether rows of a part have these columns only.
 func (c *Columns) missing(part, own int) bool { return c != nil && (c.Everywhere || part != own) }
 
-// PlanColumns has traffic reckoned with so many columns of remote rows.
+// PlanColumns has the planned traffic count n columns of remote rows.
 func (s *Store) PlanColumns(n int) { s.planned = n }
 
-// Keep has Features pull these columns only, from the next pull on; nil: all.
-func (p *Puller) Keep(c *Columns) error {
-	switch {
-	case c != nil && c.all != p.s.Part.Features.Cols:
-		return fmt.Errorf("columns of %d, rows of features have %d", c.all, p.s.Part.Features.Cols)
-	case c != nil && p.columns[1] > 0:
-		return fmt.Errorf("some columns of a range of columns")
-	case c != nil && p.s.Learns():
-		return fmt.Errorf("columns that change, and a cache that keeps rows as they were pulled")
+// appendKept appends these columns of a row.
+func (c *Columns) appendKept(b, row []byte) []byte {
+	size := len(row) / c.all
+	for _, i := range c.list {
+		b = append(b, row[int(i)*size:(int(i)+1)*size]...)
 	}
-	p.keep = c
-	return nil
+	return b
 }
 
-// kept is the features of some rows in these columns alone.
-func (c *Columns) kept(f *graph.Features, rows []uint32) *graph.Features {
-	out := &graph.Features{Rows: len(rows), Cols: len(c.list)}
-	for _, v := range rows {
-		at := int(v) * f.Cols
-		for _, i := range c.list {
-			if f.F32 != nil {
-				out.F32 = append(out.F32, f.F32[at+int(i)])
-			} else {
-				out.BF16 = append(out.BF16, f.BF16[at+int(i)])
-			}
-		}
+// spread writes what appendKept appended to its columns of a row.
+func (c *Columns) spread(row, kept []byte) {
+	size := len(row) / c.all
+	for k, i := range c.list {
+		copy(row[int(i)*size:], kept[k*size:(k+1)*size])
 	}
-	return out
-}
-
-// serveKept answers with some columns of rows.
-func (s *Store) serveKept(c *Columns, packed Packed, local []uint32) (wire.Response, error) {
-	f := s.Part.Features
-	if f.Kind() == graph.Sparse {
-		return wire.Response{Kind: wire.Feature, Body: appendSparse(nil, c.sparse(f, local), count(len(local)))}, nil
-	}
-	some := c.kept(f, local)
-	if packed == Unpacked {
-		return wire.Response{Kind: wire.Feature, Body: featureBytes(some)}, nil
-	}
-	body := make([]byte, packed.rowBytes(4*some.Cols)*some.Rows)
-	packed.pack(body, some, count(some.Rows))
-	return wire.Response{Kind: wire.Feature, Body: body}, nil
-}
-
-// count is 0 to n-1.
-func count(n int) []uint32 {
-	out := make([]uint32, n)
-	for i := range out {
-		out[i] = uint32(i)
-	}
-	return out
 }
 
 // sparse is some sparse rows without the other columns, whose numbers stay.
@@ -134,36 +96,20 @@ func (c *Columns) sparse(f *graph.Features, rows []uint32) *graph.Features {
 	return out
 }
 
-// scatterKept writes the rows of a response that has some columns to places of to.
-func (p *Puller) scatterKept(places []uint32, body []byte) {
-	size := p.s.rowBytes() / p.keep.all
-	if p.s.packed != Unpacked {
-		wide := make([]byte, len(places)*len(p.keep.list)*size)
-		p.s.packed.unpack(wide, len(p.keep.list)*size, count(len(places)), body)
-		body = wide
-	}
-	for _, at := range places {
-		row := p.to[int(at)*p.width : (int(at)+1)*p.width]
-		for _, i := range p.keep.list {
-			copy(row[int(i)*size:(int(i)+1)*size], body[:size])
-			body = body[size:]
-		}
-	}
-}
-
 // clearOthers makes the columns that are not kept zero, in all rows that lack them: those read in
 // place, and those of a cache, which has them whole.
 func (p *Puller) clearOthers() {
-	if p.keep == nil || p.table != Features || len(p.to) == 0 {
+	keep := p.form.keep
+	if keep == nil || len(p.to) == 0 {
 		return
 	}
-	size := p.s.rowBytes() / p.keep.all
+	size := p.width / keep.all
 	for at, v := range p.numbers {
-		if !p.keep.missing(p.s.Book.Owner(v), p.s.Part.Meta.Part) {
+		if !keep.missing(p.s.Book.Owner(v), p.s.Part.Meta.Part) {
 			continue
 		}
 		row := p.to[at*p.width : (at+1)*p.width]
-		for _, i := range p.keep.others {
+		for _, i := range keep.others {
 			clear(row[int(i)*size : (int(i)+1)*size])
 		}
 	}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"starling/coflow"
+	"starling/wire"
+)
+
+// A step of all workers gives every owner the gradients of its rows. An owner answers once it has heard from all
+// workers and has updated its rows:
+//
+//	step embeddings   step, 0 uint32, rate float64, numbers [n] uint32, gradients [n, Dim] of Size bytes → nothing
+const (
+	stepService = "step embeddings"
+	stepHead    = 16
+)
+
+// stepPush is the gradients of one worker for an owner's rows.
+type stepPush struct {
+	step   uint32
+	rate   float64
+	rows   []uint32
+	values []byte
+}
+
+// pushOf is the request with the gradients at some places.
+func (e *Embeddings) pushOf(step int, lr float64, numbers []uint32, gradients []float64, places []uint32) []byte {
+	b := make([]byte, stepHead, stepHead+len(places)*(4+e.rows.Width))
+	binary.LittleEndian.PutUint32(b, uint32(step))
+	binary.LittleEndian.PutUint64(b[8:], math.Float64bits(lr))
+	b = appendAt(b, numbers, places)
+	at := len(b)
+	b = append(b, make([]byte, len(places)*e.rows.Width)...)
+	for k, i := range places {
+		for c := range e.Dim {
+			putNumber(b[at:], k*e.Dim+c, e.Size, gradients[int(i)*e.Dim+c])
+		}
+	}
+	return b
+}
+
+// parsePush reads what pushOf wrote; its rows are this worker's.
+func (e *Embeddings) parsePush(b []byte) (*stepPush, error) {
+	if len(b) < stepHead || (len(b)-stepHead)%(4+e.rows.Width) != 0 {
+		return nil, fmt.Errorf("gradients of embeddings in %d bytes", len(b))
+	}
+	n := (len(b) - stepHead) / (4 + e.rows.Width)
+	p := &stepPush{step: binary.LittleEndian.Uint32(b), rate: math.Float64frombits(binary.LittleEndian.Uint64(b[8:])),
+		rows: numbersOf(b[stepHead : stepHead+4*n]), values: append([]byte(nil), b[stepHead+4*n:]...)}
+	return p, e.rows.source(e.s.Part.Meta.Part).local(p.rows)
+}
+
+func (e *Embeddings) serveStep(ctx context.Context, r *wire.Request) (wire.Response, error) {
+	return wire.Response{Kind: wire.Control}, e.arrive(ctx, r.From, r.Body)
+}
+
+// Step gives owners the gradients of rows, by this worker, and returns when the rows of all owners
+// have been updated with those of all workers. All workers call it once per step; a number occurs
+// once.
+func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float64, numbers []uint32,
+	gradients []float64) error {
+	var by split
+	e.s.split(&by, e.rows.Offsets, numbers)
+	calls := e.s.newCalls(stepService, "updating embeddings of")
+	calls.kind = wire.Embedding
+	me := e.s.Part.Meta.Part
+	for i := 1; i < len(e.s.here); i++ { // all owners, also those without a row of the batch: they wait for all workers
+		q := (me + i) % len(e.s.here)
+		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]))
+	}
+	err := e.arrive(ctx, me, e.pushOf(step, lr, numbers, gradients, by.places[me]))
+	return errors.Join(err, calls.wait(ctx))
+}
+
+// round is the pushes of one step.
+type round struct {
+	pushes []*stepPush // by worker
+	got    int
+	done   chan struct{} // rows have been updated, or err is set
+	err    error
+}
+
+// arrive takes a worker's push, and waits until the last of the step has updated the rows.
+func (e *Embeddings) arrive(ctx context.Context, rank int, body []byte) error {
+	p, err := e.parsePush(body)
+	if p == nil {
+		return err
+	}
+	r, err := e.join(rank, p, err)
+	if err != nil {
+		return err
+	}
+	if err := e.s.await(ctx, r.done); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// join adds a push to its round. The last one ends it: rows are updated, unless a push was refused, which all workers
+// then learn.
+func (e *Embeddings) join(rank int, p *stepPush, refused error) (*round, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.mu.rounds[p.step]
+	if r == nil {
+		r = &round{pushes: make([]*stepPush, len(e.s.here)), done: make(chan struct{})}
+		e.mu.rounds[p.step] = r
+	}
+	if r.pushes[rank] != nil {
+		return nil, fmt.Errorf("worker %d pushes gradients of step %d twice", rank, p.step)
+	}
+	r.pushes[rank] = p
+	if r.err == nil {
+		r.err = refused
+	}
+	if r.got++; r.got == len(r.pushes) {
+		if r.err == nil {
+			e.update(r.pushes)
+		}
+		delete(e.mu.rounds, p.step)
+		close(r.done)
+	}
+	return r, nil
+}
+
+// update adds up the gradients of each row in the order of workers, and updates rows in their
+// order. REQUIRES: mu held.
+func (e *Embeddings) update(pushes []*stepPush) {
+	place := map[uint32]int{}
+	var touched []uint32
+	var sums []float64
+	for _, p := range pushes {
+		for k, v := range p.rows {
+			at, ok := place[v]
+			if !ok {
+				at = len(touched)
+				place[v], touched, sums = at, append(touched, v), append(sums, make([]float64, e.Dim)...)
+			}
+			for c := range e.Dim {
+				sums[at*e.Dim+c] += number(p.values, k*e.Dim+c, e.Size)
+			}
+		}
+	}
+	e.Steps++
+	e.rows.mu.Lock()
+	defer e.rows.mu.Unlock()
+	for at, v := range touched {
+		e.updateRow(int(v), pushes[0].rate, sums[at*e.Dim:(at+1)*e.Dim])
+	}
+}
