@@ -14,7 +14,7 @@ type Contents struct {
 	Splits   string `json:"splits,omitempty"`
 }
 
-// Contents are those of the dataset. A file without a checksum in meta.json is read.
+// Contents are the contents of the dataset. A file without a checksum in meta.json is read.
 func (d *Dataset) Contents() Contents {
 	return Contents{
 		Graph: d.sumOf("indptr.npy", "indices.npy", "weights.npy", "edge_features.npy"),

@@ -34,8 +34,8 @@ func (e *InputError) Error() string {
 	part("", e.File)
 	part(": ", e.Field)
 	comma := ", "
-	if said, ok := strings.CutPrefix(e.Found, sentence); ok {
-		part(": ", said)
+	if rest, ok := strings.CutPrefix(e.Found, sentence); ok {
+		part(": ", rest)
 		comma = "; "
 	} else if e.Found != "" {
 		part(": ", "found "+e.Found)

@@ -47,7 +47,7 @@ func (l *Labels) Kind() string {
 	return SingleLabel
 }
 
-// Has tells whether vertex v is labelled.
+// Has reports whether vertex v is labelled.
 func (l *Labels) Has(v int) bool {
 	switch {
 	case l.Multi != nil:
@@ -62,7 +62,7 @@ func (l *Labels) Has(v int) bool {
 // Row is the marks of vertex v, when there are several labels per vertex.
 func (l *Labels) Row(v int) []uint8 { return l.Multi[v*l.Classes : (v+1)*l.Classes] }
 
-// Numbers are those of vertex v to be predicted, when labels are numbers.
+// Numbers are the numbers of vertex v to be predicted, when labels are numbers.
 func (l *Labels) Numbers(v int) []float32 { return l.Values[v*l.Classes : (v+1)*l.Classes] }
 
 // Len is the number of vertices.
@@ -146,7 +146,7 @@ type Splits struct {
 	Train, Val, Test []uint32
 }
 
-// Empty tells that there are no splits at all.
+// Empty reports whether there are no splits at all.
 func (s *Splits) Empty() bool { return len(s.Train)+len(s.Val)+len(s.Test) == 0 }
 
 // named lists the splits in the order they are written and checked.

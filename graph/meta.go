@@ -156,7 +156,7 @@ func (m *Meta) validate() error {
 	return m.Features.validate()
 }
 
-// validate checks that columns and scale are as many as there are features.
+// validate checks that there are columns and a scale for every feature.
 func (f *FeatureMeta) validate() error {
 	switch {
 	case f == nil:
@@ -212,7 +212,7 @@ func ReadMeta(dir string) (*Meta, error) {
 	return m, err
 }
 
-// IsDataset tells whether dir looks like a dataset folder, damaged or not.
+// IsDataset reports whether dir looks like a dataset folder, damaged or not.
 func IsDataset(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, metaFile))
 	return err == nil && bytes.Contains(b, []byte(`"`+formatName+`"`))

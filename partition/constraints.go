@@ -9,7 +9,7 @@ import (
 	"starling/graph"
 )
 
-// DefaultTolerance is that of a constraint without its own.
+// DefaultTolerance is the tolerance of a constraint without its own.
 const DefaultTolerance = 0.05
 
 // ConstraintNames are what parts can be balanced by.

@@ -17,7 +17,7 @@ import (
 	"starling/graph"
 )
 
-// WriteOptions says where a partition goes and what its book tells.
+// WriteOptions says where a partition goes and what its book contains.
 type WriteOptions struct {
 	Dir string
 	// PartDirs is where each part goes, if not Dir/partK: other disks, mounts of
@@ -105,7 +105,7 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 // holds is what is in a folder, by the file that marks it.
 var holds = map[string][]string{bookFile: {bookFile, "part[0-9]*"}, partFile: {partFile, "*.npy"}}
 
-// free refuses to replace anything but a partition, and that only when told to.
+// free refuses to replace anything but a partition, and that only if asked to.
 func free(dir, marker string, overwrite bool) error {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
@@ -139,7 +139,7 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	return &target{dir: dir, tmp: folder.Tmp, folder: folder}, nil
 }
 
-// marked tells whether a folder is a partition, or a part, damaged or not: other folders with a
+// marked reports whether a folder is a partition, or a part, damaged or not: other folders with a
 // book.json must not be replaced.
 func marked(dir, marker string) bool {
 	format := map[string]string{bookFile: bookFormat, partFile: partFormat}[marker]

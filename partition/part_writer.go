@@ -297,7 +297,7 @@ func (w *partWriter) targets() error {
 	return nil
 }
 
-// labels writes those of the core, of any kind.
+// labels writes the labels of the core, of any kind.
 func (w *partWriter) labels(l *graph.Labels, core []uint32) error {
 	const name = "labels.npy"
 	n, wide := int64(len(core)), int64(l.Classes)

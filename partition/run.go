@@ -10,7 +10,7 @@ import (
 	"starling/graph"
 )
 
-// Options are those of Run.
+// Options are the options of Run.
 type Options struct {
 	Parts     int
 	Method    string

@@ -14,7 +14,7 @@ type stream struct {
 	p     *Problem
 	parts []uint32
 	loads *loads
-	// value of a part with so many of the vertex's neighbours and this fullness.
+	// value of a part, given how many of the vertex's neighbours it has and how full it is.
 	value func(neighbours int, fill float64) float64
 
 	count   []int // neighbours by part, for the current vertex

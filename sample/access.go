@@ -23,8 +23,8 @@ type Access struct {
 	Counts []float32 // that one of the first batches of an epoch does
 }
 
-// NewAccess is that of seeds which a batch has with given probabilities, by fanouts from the seeds on (below 0: all
-// neighbours), for the first batches of an epoch. parts are all of a partition.
+// NewAccess is the access to vertices for seeds which a batch has with given probabilities, by fanouts from the seeds on
+// (below 0: all neighbours), for the first batches of an epoch. parts are all of a partition.
 func NewAccess(parts []*partition.Part, seed []float32, fanouts []int, batches int) *Access {
 	n := float64(batches)
 	a := &Access{Batch: seed, Counts: make([]float32, len(seed))}

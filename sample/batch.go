@@ -35,7 +35,7 @@ type Block struct {
 	// The in-edges of destination i come from Indices[Indptr[i]:Indptr[i+1]].
 	Indptr  []int64
 	Indices []uint32
-	// Weights are those of edges, RowWeights of all edges of a destination; they
+	// Weights are weights of edges, RowWeights of all edges of a destination; they
 	// multiply. Empty: one each.
 	Weights    []float32
 	RowWeights []float32
@@ -44,7 +44,7 @@ type Block struct {
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
 	// first block may be so: features are then read in place.
 	ByID bool
-	// OwnDegrees: degrees are those in the block, not in the whole graph.
+	// OwnDegrees: degrees count the edges in the block, not in the whole graph.
 	OwnDegrees bool
 }
 
@@ -62,7 +62,7 @@ type Sampler interface {
 	Sample(b *Batch, epoch, number int)
 }
 
-// Block is that of a layer.
+// Block is the block of a layer.
 func (b *Batch) Block(layer int) *Block {
 	if len(b.Blocks) == 1 {
 		return &b.Blocks[0]
@@ -139,7 +139,7 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// BatchKey is that of all draws for a batch.
+// BatchKey is the key of all draws for a batch.
 func BatchKey(seed uint64, epoch, number int) rng.Key {
 	return rng.New(seed).Fold(useSample).Fold(uint64(epoch)).Fold(uint64(number))
 }

@@ -18,7 +18,7 @@ type chooser struct {
 	best  []priority
 }
 
-// weights are those of a vertex's edges, by position.
+// weights are the weights of a vertex's edges, by position.
 func (c *chooser) weights(first int64, degree int) []float32 {
 	w := c.g.Weights[first : first+int64(degree)]
 	if c.order == nil {
@@ -103,7 +103,7 @@ func (c *chooser) repeatedByWeight(to []uint32, key rng.Key, first int64, degree
 	return to, total
 }
 
-// priority is that of an edge in priority sampling.
+// priority is the priority of an edge in priority sampling.
 type priority struct {
 	value float64
 	at    uint32

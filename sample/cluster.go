@@ -19,7 +19,7 @@ type Cluster struct {
 	each    int // clusters of a batch
 }
 
-// NewCluster partitions g into so many clusters, of which each make a batch.
+// NewCluster partitions g into clusters, of which each make a batch.
 func NewCluster(ctx context.Context, g *graph.CSR, seeds []uint32, clusters, each int, seed uint64) (*Cluster, error) {
 	clusters = max(1, min(clusters, g.Nodes()))
 	parts, err := Clusters(ctx, g, clusters, seed)
@@ -29,7 +29,7 @@ func NewCluster(ctx context.Context, g *graph.CSR, seeds []uint32, clusters, eac
 	return NewClusterOf(g, seeds, parts, clusters, each, seed), nil
 }
 
-// Clusters is which of so many each vertex of a graph is in.
+// Clusters is the cluster of each vertex of a graph.
 func Clusters(ctx context.Context, g *graph.CSR, clusters int, seed uint64) ([]uint32, error) {
 	if clusters <= 1 {
 		return make([]uint32, g.Nodes()), nil

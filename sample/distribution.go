@@ -28,7 +28,7 @@ func (d *Distribution) Total() float64 {
 	return d.sums[len(d.sums)-1]
 }
 
-// Probability is that of number i.
+// Probability is the probability of number i.
 func (d *Distribution) Probability(i uint32) float64 {
 	w := d.sums[i]
 	if i > 0 {

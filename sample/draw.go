@@ -6,7 +6,7 @@ import (
 	"starling/rng"
 )
 
-// LayerKey is that of all draws of a layer of a batch.
+// LayerKey is the key of all draws of a layer of a batch.
 func LayerKey(seed uint64, epoch, number, layer int) rng.Key {
 	return BatchKey(seed, epoch, number).Fold(uint64(layer))
 }

@@ -40,7 +40,7 @@ func (x *Expansion) Selected(vertices []uint32) {
 func (x *Expansion) Link(v uint32) { x.links[v]++ }
 
 // Pick picks neighbours of rows, one after the other: of each those with most left, until with those
-// that rows before it picked there are as many as the fanout. row calls with the neighbours of a row.
+// that rows before it picked the fanout is reached. row calls with the neighbours of a row.
 func (x *Expansion) Pick(rows, fanout int, row func(i int, add func(Candidate))) (picked []uint32) {
 	chosen := map[uint32]bool{}
 	for i := range rows {

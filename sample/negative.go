@@ -13,7 +13,7 @@ import (
 // (u, w) should score lower than (u, v).
 //
 //	uniform         all vertices equally likely
-//	by degree       P(w) ~ degree(w)^power; 0.75 is that of word2vec (Mikolov et al.,
+//	by degree       P(w) ~ degree(w)^power; 0.75 is word2vec's (Mikolov et al.,
 //	                NeurIPS 2013) and of GraphSAGE. A vertex without edges is never drawn.
 //
 // A draw is a function of seed, epoch, batch, edge and k.
@@ -65,7 +65,7 @@ func (n *Negatives) Draw(epoch, batch, edge, k int, u uint32) uint32 {
 	return n.ByKey(n.Key(epoch, batch, edge).Fold(uint64(k)), u)
 }
 
-// Key is that of an edge's negatives; folded with k that of negative k.
+// Key is the key of an edge's negatives; folded with k, the key of negative k.
 func (n *Negatives) Key(epoch, batch, edge int) rng.Key {
 	return n.key.Fold(uint64(epoch)).Fold(uint64(batch)).Fold(uint64(edge))
 }

@@ -25,7 +25,7 @@ type shuffled struct {
 	ids   []uint32
 }
 
-// NewOrder is that of so many per batch.
+// NewOrder is the order of batches of a size.
 func NewOrder(ids []uint32, size int, seed uint64) *Order {
 	return &Order{ids: ids, size: max(1, min(size, len(ids))), seed: seed}
 }

@@ -67,7 +67,7 @@ func (w *Walks) Pair(epoch, i int) (start, met uint32, ok bool) {
 	return start, met, met != start
 }
 
-// WalkKey is that of walk k from a vertex: draw 0 of it says how many steps there are, draw 1+i
+// WalkKey is the key of walk k from a vertex: draw 0 of it gives the number of steps, draw 1+i
 // where step i goes.
 func WalkKey(seed uint64, epoch int, start uint32, k int) rng.Key {
 	return rng.New(seed).Fold(useWalks).Fold(uint64(epoch)).Fold(uint64(start)).Fold(uint64(k))

@@ -49,9 +49,9 @@ func NewRanked(ctx context.Context, whole *graph.CSR, pairs Pairs, k int, seed u
 	return r, nil
 }
 
-// RankedKey is that of a set's negatives; folded with i that of pair i's: draw 0 of it is the
+// RankedKey is the key of a set's negatives; folded with i, the key of pair i's: draw 0 of it is the
 // vertex that Against pairs with the negative of key 0, draw 1 says which end is kept, and keys 1
-// to K are those of Ends.
+// to K are the draws of Ends.
 func RankedKey(seed uint64, set string) rng.Key { return rng.New(seed).Fold(useRanked).Fold(hash(set)) }
 
 // KeptEnd is a pair in an order given by draw i of a key: the end that negatives keep, and the

@@ -12,9 +12,9 @@ type Restriction struct {
 	edges  [][]int64 // of an old block: which of its edges are left
 }
 
-// Restrict leaves of b what the seeds marked need, over so many layers where one block serves all
+// Restrict leaves of b what the seeds marked need, over the given layers where one block serves all
 // of them. It returns the edges that are left of each block, in their order. A block's OwnDegrees
-// no longer holds: degrees are those of the batch before, which the caller knows.
+// no longer holds: degrees are the degrees in the batch before, which the caller knows.
 func (r *Restriction) Restrict(b *Batch, mine []bool, layers int) (edges [][]int64) {
 	r.begin(b)
 	seeds, weights := b.Seeds, b.SeedWeights

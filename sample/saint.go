@@ -29,13 +29,13 @@ type drawer interface {
 	Edge(u, v uint32, edge int64) float64
 }
 
-// newSAINT has so many batches per epoch that drawn vertices per batch make about
-// as many as the graph has.
+// newSAINT has enough batches per epoch for the drawn vertices of all of them to be about
+// the number of vertices of the graph.
 func newSAINT(g *graph.CSR, seeds []uint32, d drawer, drawn int, seed uint64) *SAINT {
 	return &SAINT{sub: newSubgraph(g, seeds, seed), draw: d, batches: SAINTBatches(g.Nodes(), drawn)}
 }
 
-// SAINTBatches is how many an epoch has, of so many drawn vertices each.
+// SAINTBatches is the number of batches of an epoch, given the vertices that each draws.
 func SAINTBatches(nodes, drawn int) int { return max(1, (nodes+drawn-1)/max(drawn, 1)) }
 
 func (s *SAINT) Batches() int { return s.batches }

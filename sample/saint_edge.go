@@ -31,7 +31,7 @@ func NewSAINTEdgeDraws(sums, either []float64, m int) *SAINTEdgeDraws {
 	return d
 }
 
-// EdgeWeight is q without its factor, for ends of so many in-edges.
+// EdgeWeight is q without its factor, given the in-edges of both ends.
 func EdgeWeight(du, dv int) float64 { return 1/float64(max(du, 1)) + 1/float64(max(dv, 1)) }
 
 // Draws is how many there are; none where no edge has a weight.
@@ -121,7 +121,7 @@ func (s *saintEdges) Vertices(key rng.Key, take func(uint32)) {
 	}
 }
 
-// source is that of v's in-edges at which their weights sum to over x, v itself where there is none.
+// source is the source of the in-edge of v at which the weights sum to over x, v itself where it has no in-edges.
 func (s *saintEdges) source(v uint32, x float64) uint32 {
 	row := s.g.Neighbors(v)
 	if len(row) == 0 {

@@ -86,7 +86,8 @@ func (s *saintWalks) Vertices(key rng.Key, take func(uint32)) {
 	}
 }
 
-// CountingBatches is of how many batches walks are counted, where an epoch has so many, and the key of them all.
+// CountingBatches is the number of batches whose walks are counted, given the batches of an epoch, and the key of them
+// all.
 func CountingBatches(batches int, seed uint64) (int, rng.Key) {
 	return coverage * batches, rng.New(seed).Fold(useCount)
 }
@@ -97,7 +98,7 @@ func WalkBegins(batch rng.Key, i uint64, n int) (rng.Key, uint32) {
 	return walk, uint32(walk.IntN(0, n))
 }
 
-// WalkStep is which of so many in-edges a walk takes in a step.
+// WalkStep is which of a vertex's in-edges a walk takes in a step.
 func WalkStep(walk rng.Key, step, edges int) int { return walk.IntN(uint64(step)+1, edges) }
 
 func (s *saintWalks) walk(batch rng.Key, i uint64, take func(uint32)) {
@@ -126,15 +127,15 @@ func (s *saintWalks) propagate() {
 	s.visits, s.Steps = e.Of(s.g.Nodes())
 }
 
-// ExpectedVisits are those of a walk to the vertices of a graph's rows, and how often it goes on from them, both times
-// the number of all vertices.
+// ExpectedVisits are the expected visits of a walk to the vertices of a graph's rows, and how often it goes on from
+// them, both times the number of all vertices.
 type ExpectedVisits struct {
 	g             *graph.CSR
 	at            []float64 // after the last step
 	visits, steps []float64
 }
 
-// NewExpectedVisits are those of a walk before its first step.
+// NewExpectedVisits are the visits of a walk before its first step.
 func NewExpectedVisits(g *graph.CSR) *ExpectedVisits {
 	e := &ExpectedVisits{g: g, visits: make([]float64, g.Nodes()), steps: make([]float64, g.Nodes())}
 	e.arrive(func(int) float64 { return 1 })
@@ -176,7 +177,7 @@ func (e *ExpectedVisits) Of(n int) (visits, steps []float64) {
 	return e.visits, e.steps
 }
 
-// count draws walks of so many batches on all cores and counts; sums do not depend on the order.
+// count draws the walks of batches on all cores and counts; sums do not depend on the order.
 func (s *saintWalks) count(key rng.Key, batches int) {
 	s.Counted = float64(batches * s.Walks)
 	var next atomic.Int64
@@ -202,8 +203,8 @@ func (s *saintWalks) count(key rng.Key, batches int) {
 
 func (s *saintWalks) addAgain(v uint32) { atomic.AddUint32(&s.again[v], 1) }
 
-// CountWalk counts what a walk's expected visits and steps do not tell: each pair once, at the first visits of both.
-// again is told of a visit after the first, apart what a walk counts at the edges from u to v.
+// CountWalk counts what does not follow from a walk's expected visits and steps: each pair once, at the first visits of
+// both. again is called for a visit after the first, apart with what a walk counts at the edges from u to v.
 func CountWalk(visited []uint32, again func(v uint32), apart func(u, v uint32, n int32)) {
 	for i, v := range visited {
 		if slices.Contains(visited[:i], v) {
@@ -264,8 +265,8 @@ func edgesBetween(g *graph.CSR, sorted bool, u, v uint32) (first int64, times in
 	return g.Indptr[v] + int64(at), times
 }
 
-// WalkVisits is Q, of so many expected visits and counted ones after the first. A walk visits a vertex at most once per
-// step, and at its start.
+// WalkVisits is Q, from the expected visits and the counted ones after the first. A walk visits a vertex at most once
+// per step, and at its start.
 func WalkVisits(visits float64, again uint32, counted float64, length int) float64 {
 	return max(visits-float64(again)/counted, visits/float64(length+1))
 }

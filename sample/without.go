@@ -28,7 +28,7 @@ func (w *without) fill(links []uint64) {
 	w.ptr = append(w.ptr, int32(len(w.sources)))
 }
 
-// of are those of a row.
+// of are the excluded edges of a row.
 func (w *without) of(row int) []uint32 {
 	if row+1 >= len(w.ptr) {
 		return nil

@@ -19,7 +19,7 @@ type buddyArena struct {
 
 // arenaChunk is memory of 1<<chunkBits bytes at a multiple of that.
 //
-// The number of a block is that of its chunk and, in the lower bits, the unit it begins at.
+// The number of a block has the number of its chunk and, in the lower bits, the unit it begins at.
 // A free block keeps the numbers of its neighbours in the free list, each plus one, in its
 // own first words.
 type arenaChunk struct {
@@ -99,7 +99,7 @@ func populateRange(at unsafe.Pointer, size int) {
 // blockOrder is the order of the smallest block that holds size bytes: its size is 1<<order.
 func blockOrder(size int) int { return max(bits.Len(uint(max(size, 1)-1)), unitBits) }
 
-// give takes a block back; it tells whether it is the arena's.
+// give takes a block back; it reports whether it is the arena's.
 func (a *buddyArena) give(at unsafe.Pointer) bool {
 	b, ok := a.find(at)
 	if !ok {

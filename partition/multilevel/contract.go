@@ -95,7 +95,7 @@ func (r *run) bounds(g *levelGraph, label []uint32, n int) []int64 {
 	return bound
 }
 
-// edgeRanges splits rows into ranges of about so many edges.
+// edgeRanges splits rows into ranges of about the given number of edges.
 func edgeRanges(off []int64, size int64) []int {
 	n := len(off) - 1
 	cuts := []int{0}

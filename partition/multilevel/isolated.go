@@ -6,7 +6,7 @@ import "container/heap"
 // weigh nothing until the end: otherwise they would fill the parts, and limits would block most
 // moves of the others. Then they even the parts out.
 
-// manyIsolated is the share of a graph's vertices, one in so many, from which on they are set aside.
+// manyIsolated is the share of isolated vertices, one in manyIsolated, from which on they are set aside.
 const manyIsolated = 50
 
 // setAsideIsolated makes vertices without edges weigh nothing if they are many, and lists them.

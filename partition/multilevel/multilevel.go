@@ -20,7 +20,7 @@ type Problem struct {
 	Constraints []Constraint
 	// Volume makes the communication volume the objective instead of the edge cut.
 	Volume bool
-	// Progress, if set, is told how many levels of a stage are done.
+	// Progress, if set, is called with how many levels of a stage are done.
 	Progress func(stage string, done, total int64)
 }
 
@@ -32,7 +32,7 @@ type Constraint struct {
 
 // Partition returns the part of each vertex, and what each part weighs by part and
 // constraint. Limits that cannot be met are exceeded as little as the search found. The
-// only error is that of the context.
+// only error is the context's.
 func Partition(ctx context.Context, p *Problem) (parts []uint32, load []int64, err error) {
 	mem := &memory{}
 	defer mem.freeAll()
@@ -206,7 +206,7 @@ func (m *partitioner) boundaryHint(l level) []uint32 {
 	return hint[:n]
 }
 
-// limits are those of one level; only at the finest must they be the true ones.
+// limits are the limits of one level; only at the finest must they be the true ones.
 //
 // Coarse vertices are heavy: within the true limits hardly one could move, and the
 // shape of a mesh's parts is decided there. So parts may exceed them by three quarters

@@ -13,7 +13,7 @@ type ratingMap struct {
 	mask     uint32
 }
 
-// reset sizes the table for at most so many keys. It must be empty.
+// reset sizes the table for at most the given number of keys. It must be empty.
 func (t *ratingMap) reset(keys int) {
 	bit := max(bits.Len(uint(keys))+1, 4)
 	if 1<<bit > len(t.slot) {

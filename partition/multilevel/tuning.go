@@ -1,6 +1,6 @@
 package multilevel
 
-// tuning is what the stages are told, by the kind of graph.
+// tuning is the settings of the stages, by the kind of graph.
 type tuning struct {
 	maxCluster      int64 // the most vertices that become one in a level
 	rounds          int   // of label propagation
@@ -71,7 +71,7 @@ func (g *levelGraph) tuningFor(k int) tuning {
 	return tunedMesh
 }
 
-// skewed tells whether some degrees are far above the mean.
+// skewed reports whether some degrees are far above the mean.
 func (g *levelGraph) skewed() bool {
 	most := 0
 	for v := range uint32(g.n) {
@@ -80,8 +80,8 @@ func (g *levelGraph) skewed() bool {
 	return int64(most)*int64(g.n) > 8*g.edges()
 }
 
-// regular tells whether nearly all vertices have equal degrees, as in a mesh: the variance
-// is below a tenth of the mean, which is that of a random graph.
+// regular reports whether nearly all vertices have equal degrees, as in a mesh: the variance
+// is below a tenth of the mean, which is a random graph's variance.
 func (g *levelGraph) regular() bool {
 	squares := 0
 	for v := range uint32(g.n) {
