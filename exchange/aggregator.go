@@ -47,7 +47,7 @@ func NewAggregator(w *Worker, policy Policy, halos ...*Halo) *Aggregator {
 		cache: map[nn.Reduction]tensor.Matrix{}}
 }
 
-// Halo is that of a layer.
+// Halo is the halo of a layer.
 func (a *Aggregator) Halo(layer int) *Halo {
 	if len(a.halos) == 1 {
 		return a.halos[0]

@@ -10,7 +10,7 @@ import (
 	"starling/wire"
 )
 
-// BudgetOption is of strategies that fill memory as far as they may.
+// BudgetOption is an option of strategies that fill memory as far as they may.
 type BudgetOption struct {
 	MemoryBudget string `json:"memory_budget" resume:"free" omit:"default" help:"memory of a worker that strategies may fill, as 4GiB; none: what is free"`
 }
@@ -47,7 +47,7 @@ func ParseBytes(flag, text string) (int64, error) {
 	return int64(v * unit), nil
 }
 
-// ReplicaBytes is the memory that a worker, one of so many of its host, may fill with
+// ReplicaBytes is the memory that one of a host's workers may fill with
 // replicas: what was asked for, else its share of half of what is free; 0: unknown.
 func (o BudgetOption) ReplicaBytes(workers int) int64 {
 	if bytes := o.Bytes(); bytes > 0 {
@@ -56,8 +56,8 @@ func (o BudgetOption) ReplicaBytes(workers int) int64 {
 	return tensor.MemoryFree() / 2 / int64(max(workers, 1))
 }
 
-// Budget is the memory a worker may fill with replicas. Without --memory-budget it is that
-// of when the run began, so that one that continues chooses as it did.
+// Budget is the memory a worker may fill with replicas. Without --memory-budget it is what was
+// free when the run began, so that a resumed run chooses as before.
 func (w *Worker) Budget(o BudgetOption) int64 {
 	if bytes := o.Bytes(); bytes > 0 {
 		return bytes

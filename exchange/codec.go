@@ -67,7 +67,7 @@ type encodedRows struct {
 // of is the buffer of rows lo to hi.
 func (e *encoding) of(lo, hi int) []byte { return e.bytes[lo*e.each : hi*e.each] }
 
-// open takes a staging buffer for the rows of m, if there is none yet.
+// open takes a staging buffer for the rows of m, if it has none yet.
 func (x *Transfer) open(e *encoding, m tensor.Matrix) {
 	if e.bytes != nil {
 		return

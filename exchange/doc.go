@@ -14,7 +14,7 @@
 //	Rows      every row of a halo in every pass, one message per peer, layer and direction
 //	Blocks    all rows of every worker to every other
 //	Stale     rows as they last came, in the place of those that do not come
-//	means     moving stale rows so that their mean is that of the fresh ones
+//	means     moving stale rows so that they have the mean of the fresh ones
 //	Replicas  vertices of other workers that are computed here too
 //
 // Rows may be relayed inside servers, leave out their zeros, or travel in fewer bits,

@@ -19,7 +19,7 @@ type HaloPlan struct {
 	Send    []uint32    // local rows that peers need: SendPtr[q] to SendPtr[q+1] are peer q's
 	SendPtr []int64
 	HaloPtr []int64    // halo rows, by the peer that sends them
-	Relay   *RelayPlan // of halo rows after those; nil: there are none
+	Relay   *RelayPlan // of halo rows after those; nil: no rows are relayed
 }
 
 // PartHalo is the plan of a partition: a worker's local rows are its core vertices.
@@ -64,7 +64,7 @@ func (h *Halo) HaloRows() int {
 	return n
 }
 
-// DirectRows is the number of those that come directly from the worker that computes them.
+// DirectRows is the number of rows that come directly from the worker that computes them.
 func (h *Halo) DirectRows() int { return int(h.HaloPtr[len(h.HaloPtr)-1]) }
 
 // NewHalo puts a plan on a device.
@@ -117,7 +117,7 @@ func (h *Halo) Edges(f nn.Form) *nn.Edges {
 	return e
 }
 
-// degrees are those of the first n local vertices in the whole graph.
+// degrees are the degrees of the first n local vertices, in the whole graph.
 func degrees(p *partition.Part, n int) *nn.Degrees {
 	d := &nn.Degrees{All: make([]float64, n)}
 	for i := range d.All {

@@ -7,11 +7,11 @@ import (
 	"starling/wire"
 )
 
-// Rows between workers of one host whose devices can read each other's memory (tensor.Linker: cards) do not go through
+// Rows between workers of one host whose devices can read each other's memory (tensor.Linker: GPUs) do not go through
 // the wire. The sender lends them; what travels is a reference, and back a message without bytes when they were read:
 //
 //	sender    gather into lent memory, wait, send references         …  when all have read: free
-//	receiver                                  copy, device to device, then tell the sender
+//	receiver                                  copy, device to device, then notify the sender
 //
 // The ledger counts the rows where a message of them would have been counted, and references as overhead. Rows that
 // travel in fewer bits, without their zeros or by way of another worker go through the wire as ever.
@@ -19,7 +19,7 @@ import (
 // loan is rows that others read.
 type loan struct {
 	rows tensor.Matrix
-	read []*wire.Pending // what the readers will say
+	read []*wire.Pending // notifications of the readers
 }
 
 // fetch is rows lo to hi of In that are read from a peer's device.
@@ -40,7 +40,7 @@ func (r *Rows) linkFor(t Tag, numbers tensor.DType, cols int) tensor.Linker {
 	return link
 }
 
-// readKey is that of the message that rows were read.
+// readKey is the key of the notification that rows were read.
 func readKey(k wire.Key) wire.Key {
 	k.Step |= 1 << 31
 	return k
@@ -112,7 +112,7 @@ func (x *Transfer) coming() []*wire.Pending {
 	return all
 }
 
-// fetch reads the rows whose references have come, and tells their owners when they were read.
+// fetch reads the rows whose references have come, and notifies their owners when they were read.
 func (x *Transfer) fetch() {
 	if len(x.fetches) == 0 {
 		return

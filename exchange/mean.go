@@ -20,7 +20,7 @@ import (
 // gradients that are an epoch stale, up to 1 over it: 38 times less for Adam's 0.9. What
 // rows do one by one is summed away over neighbours, and may be stale.
 
-// MeanOption is of strategies that use stale rows.
+// MeanOption is an option of strategies that use stale rows.
 type MeanOption struct {
 	Means bool `json:"means" suffix:"means" resume:"free" omit:"default" help:"correct the mean of stale rows: one row per peer and layer is sent fresh, and waited for"`
 }
@@ -29,7 +29,7 @@ type MeanOption struct {
 // and another sends or receives.
 type group struct{ lo, hi int }
 
-// Groups are those of all peers: of[q] to of[q+1] are peer q's.
+// Groups are the groups of all peers: of[q] to of[q+1] are peer q's.
 type Groups struct {
 	list []group
 	of   []int64
@@ -139,7 +139,7 @@ func (m *Means) addInside(t Tag, h *Halo, grads tensor.Matrix) tensor.Matrix {
 	return sum
 }
 
-// Swap sends the means of groups of rows to peers, and asks for those of theirs.
+// Swap sends the means of groups of rows to peers, and asks for the means of theirs.
 func (m *Means) Swap(t Tag, rows tensor.Matrix, sent, received Groups) *Correction {
 	if m == nil {
 		return nil
@@ -158,7 +158,7 @@ func (m *Means) Swap(t Tag, rows tensor.Matrix, sent, received Groups) *Correcti
 	return c
 }
 
-// mean is that of rows, of which there are some.
+// mean is the mean of rows. REQUIRES: there are some.
 func mean(dev tensor.Device, into, rows tensor.Matrix) {
 	dev.ColumnSum(into, rows, false)
 	dev.Combine(into, 1/float64(rows.Rows), into, 0, tensor.Matrix{})

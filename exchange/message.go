@@ -12,7 +12,7 @@ type Vertex struct {
 	GCNDegree float64 // the same by weight and without self-loops
 }
 
-// VertexBytes is what one takes in a message.
+// VertexBytes is the length of a vertex in a message.
 const VertexBytes = 16
 
 // Append writes a vertex to a message.
@@ -62,7 +62,7 @@ func NewReader(b []byte) *Reader { return &Reader{b: b} }
 // Numbers is a message of numbers.
 func Numbers(b []byte) []uint32 { return take[uint32](&Reader{b: b}, len(b)/4) }
 
-// take is the next n numbers, zeros if there are not so many: callers check short.
+// take is the next n numbers, zeros if there are fewer: callers check short.
 func take[T uint16 | uint32 | uint64 | float32 | float64](r *Reader, n int) []T {
 	size := binary.Size(*new(T))
 	if n > len(r.b)/size {

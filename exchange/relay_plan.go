@@ -28,7 +28,7 @@ func (w *Worker) couldRelay() bool {
 // Relays reports whether rows are relayed inside servers.
 func (w *Worker) Relays() bool { return w.relays() }
 
-// HintRelay says what --relay would do where it is off, and rows are those of the halo.
+// HintRelay notes what --relay would save where it is off and the rows of the halo travel.
 func (w *Worker) HintRelay() {
 	if text := RelayHint(BetweenServers(w.Part)); text != "" && !w.Relayed {
 		w.Note("%s", text)
@@ -57,7 +57,7 @@ func BetweenServers(p *partition.Part) (rows, once int64) {
 	return rows, once
 }
 
-// RelayHint says what relaying would save of so many rows; nothing if that is little.
+// RelayHint is a sentence on what relaying would save of the rows; empty if that is little.
 func RelayHint(rows, once int64) string {
 	if saved := rows - once; saved*10 > rows {
 		return fmt.Sprintf("--relay would send %.0f%% fewer rows between servers: each once to a server, whose "+
@@ -181,7 +181,7 @@ type needs struct {
 	workers []int
 }
 
-// newNeeds are those of the workers that sent lists of vertices.
+// newNeeds are the needs of workers that sent lists of vertices.
 func newNeeds(lists [][]byte) *needs {
 	n := &needs{first: []int{0}}
 	each := make([][]uint32, len(lists)) // numbers of the vertices

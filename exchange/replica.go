@@ -59,7 +59,7 @@ func (c *Replicas) number() {
 	c.all = append(c.all, c.others.IDs...)
 }
 
-// describeAll finds what is known of all vertices that occur, and looks up those of which nothing is.
+// describeAll finds what is known of all vertices that occur, and looks up the vertices of which nothing is.
 func (c *Replicas) describeAll() error {
 	part := c.W.Part
 	core, seen := part.Core(), make([]bool, len(c.all))
@@ -107,7 +107,7 @@ func (c *Replicas) rows(d int) int {
 	return c.W.Part.Core() + n
 }
 
-// Halos are those of the first layers. holder says which worker computes a vertex's input
+// Halos are the halos of the first layers. holder says which worker computes a vertex's input
 // of a layer, where this one does not.
 func (c *Replicas) Halos(layers int, holder func(layer int, v uint32) int) ([]*Halo, error) {
 	c.number()
@@ -143,7 +143,7 @@ func (p *HaloPlan) same(o *HaloPlan) bool {
 		slices.Equal(p.Relay.HaloPtr, o.Relay.HaloPtr)
 }
 
-// plan is that of a layer, but for what others need directly from here, and the vertices
+// plan is the plan of a layer, but for what others need directly from here, and the vertices
 // that come directly from others.
 func (c *Replicas) plan(layer int, holder func(v uint32) int) (*HaloPlan, []uint32, error) {
 	dst, src := c.rows(layer+1), c.rows(layer)
@@ -277,7 +277,7 @@ func (c *Replicas) needed(edges int64, src int, holder func(v uint32) int) (rows
 	return rows
 }
 
-// askFor tells holders which rows this worker needs, and learns which they need.
+// askFor sends holders the rows that this worker needs, and receives which rows they need.
 func (c *Replicas) askFor(p *HaloPlan, direct []uint32, layer int) error {
 	out := make([][]byte, c.W.End.Size())
 	for q := range out {
@@ -364,7 +364,7 @@ func appendRows[T any](dst, src []T, at []int, cols int) []T {
 	return dst
 }
 
-// datasetIDs are those of own vertices and replicas.
+// datasetIDs are the dataset ids of own vertices and replicas.
 func (c *Replicas) datasetIDs() []uint32 {
 	ids := slices.Clone(c.W.Part.IDs[:c.W.Part.Core()])
 	for i := range c.IDs {

@@ -41,7 +41,7 @@ func newRing(w *Worker) *ring {
 	return r
 }
 
-// ringPath is the ranks from an owner on, those of a server together. In other servers
+// ringPath is the ranks from an owner on, the ranks of a server together. In other servers
 // owners of one server begin with different ranks.
 func ringPath(owner, ranks, servers int) (path []int) {
 	each := ranks / servers
@@ -96,7 +96,7 @@ func eachPiece(rows, cols int, t tensor.DType, f func(number, lo, hi int)) {
 	}
 }
 
-// pieceKey is that of a piece of a block.
+// pieceKey is the key of a piece of a block.
 func (x *Transfer) pieceKey(owner, number int) wire.Key {
 	key := x.key
 	key.Step += FreeSteps * uint32(1+owner*ringPieces+number)
@@ -268,7 +268,7 @@ func (x *Reduction) Wait() {
 			x.add(owner)
 		}
 	}
-	x.tell(waiting)
+	x.report(waiting)
 }
 
 // add takes in the gradients of a block, piece by piece: of the own block the sum of all
@@ -299,8 +299,8 @@ func (x *Reduction) add(owner int) {
 	}
 }
 
-// tell reports how long gradients travelled, and how much of that was waited for.
-func (x *Reduction) tell(waiting time.Time) {
+// report emits how long gradients travelled, and how much of that was waited for.
+func (x *Reduction) report(waiting time.Time) {
 	if len(x.arriving) == 0 || x.rows.Err() != nil {
 		return
 	}

@@ -82,7 +82,7 @@ func (r *Rows) BeginReverse(t Tag, h *Halo, grads tensor.Matrix, use func(theirs
 	return x
 }
 
-// takeBack receives the gradients of local rows; those of halo rows have not left.
+// takeBack receives the gradients of local rows; the gradients of halo rows have not left.
 func (r *Rows) takeBack(t Tag, h *Halo, grads tensor.Matrix, use func(theirs tensor.Matrix)) *Transfer {
 	x := r.Transfer(t, r.W.Dev.Scratch(grads.Type(), int(h.SendPtr[len(h.SendPtr)-1]), grads.Cols), grads)
 	x.slots, x.owned, x.link = h.HaloSlots, append(x.owned, x.In), r.linkFor(t, grads.Type(), grads.Cols)
@@ -111,7 +111,7 @@ type Reversal struct {
 // Ready reports whether Leave would return at once.
 func (x *Reversal) Ready() bool { return x.left || x.inside == nil || allDone(x.inside.arriving) }
 
-// Leave lets the gradients go, once those of relayed rows have been added.
+// Leave lets the gradients go, once the gradients of relayed rows have been added.
 func (x *Reversal) Leave() {
 	if x.left {
 		return

@@ -34,12 +34,12 @@ func SavedByName[K comparable](matrices map[K]tensor.Matrix, name func(K) string
 
 // Saved is what a checkpoint has of a worker, and what the next one will have beside rows.
 type Saved struct {
-	// Resumed: the run continues from a checkpoint, made after so many epochs.
+	// Resumed: the run continues from a checkpoint, made after Epoch epochs.
 	Resumed bool
 	Epoch   int
-	// Tensors are those of the checkpoint. They are forgotten as they are used.
+	// Tensors are the tensors of the checkpoint. Each is forgotten once it is used.
 	Tensors []nn.Tensor
-	// Figures are those that the strategy was chosen from.
+	// Figures are the figures that the strategy was chosen from.
 	Figures []nn.Tensor
 }
 

@@ -10,7 +10,7 @@ import (
 	"starling/wire"
 )
 
-// Setup is what workers tell each other before training, all of them at the same time: all
+// Setup is what workers send each other before training, all of them at the same time: all
 // workers call the same methods in the same order.
 type Setup struct {
 	W    *Worker
@@ -20,7 +20,7 @@ type Setup struct {
 	timed []byte
 }
 
-// NewSetup is that of a worker.
+// NewSetup is the setup of a worker.
 func NewSetup(w *Worker) *Setup { return &Setup{W: w, comm: collective.New(w.End), Sent: wire.Bytes{}} }
 
 // mostSwapped bounds what a peer may announce.
@@ -73,8 +73,8 @@ func (s *Setup) Share(mine ...float64) ([][]float64, error) {
 	return out, nil
 }
 
-// Exchange sends so many bytes to each of some peers, which all do the same. Its buffers are
-// those of the exchange before, so that a second one of as many bytes times the link alone.
+// Exchange sends the given number of bytes to each of some peers, which all do the same. It reuses the buffers of the
+// exchange before, so that a second one of equal length times the link alone.
 func (s *Setup) Exchange(peers []int, bytes int) error {
 	if need := 2 * bytes * len(peers); len(s.timed) < need {
 		s.timed = make([]byte, need)
@@ -86,7 +86,7 @@ func (s *Setup) Exchange(peers []int, bytes int) error {
 	return s.allToAll(wire.Control, out, in)
 }
 
-// Peers are the other workers of the same server, or those of other servers.
+// Peers are the other workers of the same server, or the workers of other servers.
 func (s *Setup) Peers(otherServers bool) (peers []int) {
 	book, me := s.W.Part.Book, s.W.End.Rank()
 	for q := range s.W.End.Size() {
@@ -100,7 +100,7 @@ func (s *Setup) Peers(otherServers bool) (peers []int) {
 // Now is the run's clock.
 func (s *Setup) Now() time.Time { return s.W.Now() }
 
-// TellServer gives the same bytes to workers first to last-1, itself among them.
+// TellServer sends the same bytes to workers first to last-1, itself among them, and returns theirs.
 func (s *Setup) TellServer(first, last int, b []byte) ([][]byte, error) {
 	out := make([][]byte, s.W.End.Size())
 	for q := first; q < last; q++ {

@@ -39,7 +39,7 @@ func (r *Rows) skipsZeros(t Tag) bool {
 
 // sparse is what a transfer needs to leave zeros out.
 type sparse struct {
-	known   bool // bits do not travel: those of in and out are kept
+	known   bool // bits do not travel: the bits of in and out are kept
 	in, out bitRows
 }
 
@@ -57,7 +57,7 @@ type forwardKey struct {
 	relayed bool
 }
 
-// newSparse is for a transfer of in and out. Backward it is that of the exchange.
+// newSparse is for a transfer of in and out. A reverse exchange takes the one of its exchange.
 func (r *Rows) newSparse(t Tag, in, out tensor.Matrix) *sparse {
 	if !r.skipsZeros(t) {
 		return nil
@@ -191,7 +191,7 @@ func (x *Transfer) bitsIn(message []byte, rows int) (int, error) {
 // sparseRow is where the parts of an arrived row are: its bits, and its numbers.
 type sparseRow struct{ bits, numbers []byte }
 
-// arrivedRows are those of a message of rows lo to hi, in order.
+// arrivedRows are the rows of a message of rows lo to hi, in order.
 func (x *Transfer) arrivedRows(lo, hi int) []sparseRow {
 	buffer, each := x.encodedIn.of(lo, hi), tensor.BitBytes(1, x.In.Cols)
 	out, numbers := make([]sparseRow, hi-lo), buffer[(hi-lo)*each:]

@@ -73,7 +73,7 @@ func (t Tag) String() string {
 	return fmt.Sprintf("%s, layer %d", what, t.Layer)
 }
 
-// The steps of a layer's coflow. Measuring passes are told apart from training ones.
+// The steps of a layer's coflow. Measuring passes have other steps than training passes.
 const (
 	stepRows uint32 = iota
 	stepScores
@@ -84,7 +84,7 @@ const (
 	FreeSteps = 8
 )
 
-// key is that of a transfer in this pass.
+// key is the key of a transfer in this pass.
 func (r *Rows) key(t Tag) wire.Key {
 	if t.Layer < 0 { // once in a run, for training or for measuring
 		return wire.Key{Step: r.step(t, stepRows), Coflow: coflow.ID{Type: coflow.Inputs, Layer: -1}}

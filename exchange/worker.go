@@ -65,7 +65,7 @@ func (o *RowOptions) Validate() error {
 	return nil
 }
 
-// RelayOption is of strategies that can relay rows inside servers.
+// RelayOption is an option of strategies that can relay rows inside servers.
 type RelayOption struct {
 	Relay bool `json:"relay" suffix:"relay" try:"true" resume:"free" omit:"default" why:"granndis, switchgnn and the rings of cagnet, sancus and skipg cross to a server once anyway, and strategies of mini-batches pull rows from their owners" help:"send a row that several workers of a server need between servers once; the workers relay it to each other"`
 }
@@ -144,14 +144,14 @@ func (w *Worker) Class(kind wire.Kind, layer, peer int) wire.Class {
 	return wire.Class{Kind: kind, Layer: int16(layer), Link: w.End.Link(peer)}
 }
 
-// Note tells what was decided. One worker does, as the others decide alike.
+// Note reports what was decided. Only worker 0 does, as the others decide alike.
 func (w *Worker) Note(text string, values ...any) {
 	if w.End.Rank() == 0 {
 		w.Events.On(event.Note{Minor: true, Text: fmt.Sprintf(text, values...)})
 	}
 }
 
-// Chosen tells, on worker 0, the settings that what was chosen follows from: a run that is given them
+// Chosen reports, on worker 0, the settings that what was chosen follows from: a run that is given them
 // chooses the same.
 func (w *Worker) Chosen(settings map[string]string) {
 	if w.End.Rank() != 0 {

@@ -176,7 +176,7 @@ func (d *Dataset) checkSum(name string) error {
 	return nil
 }
 
-// AdviseFeatures tells the kernel how the features will be read: Random for
+// AdviseFeatures advises the kernel how the features will be read: Random for
 // sampled batches, Sequential for whole passes.
 func (d *Dataset) AdviseFeatures(a Access) {
 	for _, name := range []string{"features.npy", "features_indices.npy", "features_values.npy"} {

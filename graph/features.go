@@ -28,7 +28,7 @@ type Features struct {
 	Values     []float32
 }
 
-// Kind tells which form is present.
+// Kind reports which form is present.
 func (f *Features) Kind() FeatureKind {
 	switch {
 	case f.Indptr != nil:

@@ -25,7 +25,7 @@ func OpenFolder(dir string, arrays map[string]ArrayMeta) (*Folder, error) {
 	return &Folder{Dataset{Dir: dir, Meta: Meta{Arrays: arrays}, maps: map[string][]byte{}}}, nil
 }
 
-// Has tells whether the folder lists the array.
+// Has reports whether the folder lists the array.
 func (f *Folder) Has(name string) bool {
 	_, ok := f.set.Meta.Arrays[name]
 	return ok
@@ -57,7 +57,7 @@ func (f *Folder) Verify(limit int64) error {
 	return nil
 }
 
-// Advise tells the kernel how the named arrays will be read.
+// Advise advises the kernel how the named arrays will be read.
 func (f *Folder) Advise(a Access, names ...string) {
 	for _, name := range names {
 		advise(f.set.maps[name], a)
@@ -124,7 +124,7 @@ func UnsealJSON(b []byte, v any, crc *string) error {
 	return checkMetaSum(b, *crc)
 }
 
-// AdviseGraph tells the kernel how the edges will be read.
+// AdviseGraph advises the kernel how the edges will be read.
 func (d *Dataset) AdviseGraph(a Access) {
 	for _, name := range []string{"indptr.npy", "indices.npy", "weights.npy"} {
 		advise(d.maps[name], a)

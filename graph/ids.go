@@ -28,5 +28,5 @@ func (d *Dataset) indexText() {
 	}
 }
 
-// HasIDs tells whether vertices had other names before import.
+// HasIDs reports whether vertices had other names before import.
 func (d *Dataset) HasIDs() bool { return d.intIDs != nil || d.text.raw != nil }

@@ -47,7 +47,7 @@ func (l *Labels) Kind() string {
 	return SingleLabel
 }
 
-// Has tells whether vertex v is labelled.
+// Has reports whether vertex v is labelled.
 func (l *Labels) Has(v int) bool {
 	switch {
 	case l.Multi != nil:
@@ -146,7 +146,7 @@ type Splits struct {
 	Train, Val, Test []uint32
 }
 
-// Empty tells that there are no splits at all.
+// Empty reports whether there are no splits at all.
 func (s *Splits) Empty() bool { return len(s.Train)+len(s.Val)+len(s.Test) == 0 }
 
 // named lists the splits in the order they are written and checked.

@@ -212,7 +212,7 @@ func ReadMeta(dir string) (*Meta, error) {
 	return m, err
 }
 
-// IsDataset tells whether dir looks like a dataset folder, damaged or not.
+// IsDataset reports whether dir looks like a dataset folder, damaged or not.
 func IsDataset(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, metaFile))
 	return err == nil && bytes.Contains(b, []byte(`"`+formatName+`"`))

@@ -62,7 +62,7 @@ func (s *Scale) Undo(x []float32) {
 	}
 }
 
-// Equal tells whether two scales do the same; nil is the scale that changes nothing.
+// Equal reports whether two scales do the same; nil is the scale that changes nothing.
 func (s *Scale) Equal(o *Scale) bool {
 	if s == nil || o == nil {
 		return s.none() && o.none()
@@ -80,7 +80,7 @@ func (s *Scale) Equal(o *Scale) bool {
 
 func (s *Scale) none() bool { return s == nil || s.Equal(NewScale(len(s.Mean))) }
 
-// centred tells whether some mean is not 0.
+// centred reports whether some mean is not 0.
 func (s *Scale) centred() bool {
 	for _, m := range s.Mean {
 		if m != 0 {

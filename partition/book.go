@@ -94,7 +94,7 @@ func OpenBook(dir string) (*Book, error) {
 	return b, inFile(path, b.validate(bookFormat, b.Format))
 }
 
-// IsPartition tells whether dir looks like a partition folder.
+// IsPartition reports whether dir looks like a partition folder.
 func IsPartition(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, bookFile))
 	return err == nil

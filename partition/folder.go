@@ -17,7 +17,7 @@ import (
 	"starling/graph"
 )
 
-// WriteOptions says where a partition goes and what its book tells.
+// WriteOptions says where a partition goes and what its book contains.
 type WriteOptions struct {
 	Dir string
 	// PartDirs is where each part goes, if not Dir/partK: other disks, mounts of
@@ -139,7 +139,7 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	return &target{dir: dir, tmp: folder.Tmp, folder: folder}, nil
 }
 
-// marked tells whether a folder is a partition, or a part, damaged or not: other folders with a
+// marked reports whether a folder is a partition, or a part, damaged or not: other folders with a
 // book.json must not be replaced.
 func marked(dir, marker string) bool {
 	format := map[string]string{bookFile: bookFormat, partFile: partFormat}[marker]

@@ -38,7 +38,7 @@ func (l *loads) add(k, v int, sign int64) {
 	}
 }
 
-// fits tells whether part k can take v and stay within every limit v counts for.
+// fits reports whether part k can take v and stay within every limit v counts for.
 func (l *loads) fits(k, v int) bool {
 	for c := range l.constraints {
 		if w := l.constraints[c].Of(v); w > 0 && l.weight[k][c]+w > l.limit[c] {

@@ -94,7 +94,7 @@ func (q *Quality) PlanFor(m Model) *Plan {
 // layerWidths of a message-passing layer.
 type layerWidths struct{ in, out int }
 
-// convFirst tells whether the first module aggregates the features themselves.
+// convFirst reports whether the first module aggregates the features themselves.
 func (m *Model) convFirst() bool { return m.Name == "gcn" || m.Name == "sage" || m.Name == "gin" }
 
 func (m *Model) residual() bool { return m.Name == "resgcn+" || m.Name == "ressage+" }

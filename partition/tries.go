@@ -88,7 +88,7 @@ func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
 	return &try{seed: seed, parts: parts, err: err, over: l.excess()}, nil
 }
 
-// better tells whether t is better than than.
+// better reports whether t is better than than.
 func (t *try) better(than *try, o Objective) bool {
 	switch {
 	case t.over != than.over:

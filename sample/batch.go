@@ -44,7 +44,7 @@ type Block struct {
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
 	// first block may be so: features are then read in place.
 	ByID bool
-	// OwnDegrees: degrees are those in the block, not in the whole graph.
+	// OwnDegrees: degrees count the edges in the block, not in the whole graph.
 	OwnDegrees bool
 }
 

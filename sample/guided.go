@@ -8,8 +8,8 @@ import (
 
 // Guide has a vertex prefer some of its in-neighbours, as DGS does (Wan, Chen and Zhang, "DGS:
 // Communication-Efficient Graph Sampling for Distributed GNN Training", ICNP 2022, §3.2.3): those
-// that the worker which asks has at hand count 1, each remote one u its mask m_u in (0, 1].
-// A vertex of d in-edges, of which R are remote, draws as many as it does without a guide:
+// that the worker which asks owns count 1, each remote one u its mask m_u in (0, 1].
+// A vertex of d in-edges, of which R are remote, draws the same number as without a guide:
 //
 //	q = Σ_remote m_u / (d - R + Σ_remote m_u)    the share of remote weight
 //	q' = min(q + ε, R/d)                         with the deviation, at most the even share
@@ -18,7 +18,7 @@ import (
 // edges are drawn by weight without replacement, one after the other; each counts d/fanout, as
 // in Neighbour. Where all weights are equal the draw is Neighbour's own.
 type Guide struct {
-	// Mask is a source's, as the graph numbers it; remote is false of those at hand.
+	// Mask is a source's, as the graph numbers it; remote is false of those that the worker owns.
 	Mask func(source uint32) (m float64, remote bool)
 	// Deviation is ε.
 	Deviation float64

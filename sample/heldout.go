@@ -114,7 +114,7 @@ func (s *EdgeSplit) check(val, test float64) error {
 	return nil
 }
 
-// linked tells whether there is an edge u → v. REQUIRES: rows are ascending.
+// linked reports whether there is an edge u → v. REQUIRES: rows are ascending.
 func linked(g *graph.CSR, u, v uint32) bool {
 	row := g.Neighbors(v)
 	i := sort.Search(len(row), func(i int) bool { return row[i] >= u })

@@ -194,8 +194,7 @@ func (s *s3fifo) drop(v uint32, e *s3entry) {
 	delete(s.mu.entry, v)
 }
 
-// note remembers the number of a row that left the small queue, as many as the main queue has
-// rows.
+// note remembers the number of a row that left the small queue. It keeps one number per row of the main queue.
 func (s *s3fifo) note(v uint32) {
 	if s.mu.noted[v] {
 		return

@@ -9,7 +9,7 @@ import (
 	"starling/graph"
 )
 
-// CacheRows is how many rows of features fit into so many bytes, 0 where features are sparse,
+// CacheRows is the number of rows of features that fit into the given bytes, 0 where features are sparse,
 // whose rows are not kept.
 func (s *Store) CacheRows(bytes int64) int {
 	if s.Part.Features.Kind() == graph.Sparse || s.Part.Features.Cols == 0 {
@@ -18,7 +18,7 @@ func (s *Store) CacheRows(bytes int64) int {
 	return int(bytes / int64(max(s.rowBytes(), 1)))
 }
 
-// UseS3FIFO keeps so many rows of those that were pulled last.
+// UseS3FIFO keeps rows that were pulled, at most the given number.
 func (s *Store) UseS3FIFO(rows int) {
 	if rows > 0 {
 		s.cache = &counted{Cache: newS3FIFO(rows, s.rowBytes())}
@@ -35,8 +35,8 @@ func (s *Store) Learns() bool {
 	return ok
 }
 
-// UseStatic pulls and keeps the rows of the vertices with the highest scores, at most so
-// many, without those that are read in place. Equal scores go by number.
+// UseStatic pulls and keeps rows of the vertices with the highest scores, at most the given number and none that is
+// read in place. Equal scores go by number.
 func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float64) error {
 	var chosen []uint32
 	for v := range scores {
@@ -85,8 +85,8 @@ func (s *Store) HaloDegrees() map[uint32]float64 {
 	return out
 }
 
-// Rows are how many rows of features were pulled, how many of these other hosts own, and how
-// many of those the cache had.
+// Rows counts the rows of features that were pulled, those of them that other hosts own, and those of these that the
+// cache had.
 func (s *Store) Rows() (needed, remote, cached int64) {
 	if s.cache != nil {
 		cached = s.cache.hits.Load()

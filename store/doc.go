@@ -5,14 +5,21 @@
 // its owner is found by binary search and its row by subtraction. What the worker itself owns
 // is read in place, and so is what peers of the same host own, whose folders are mapped.
 // Everything else is asked of its owner by a call (wire.Endpoint.Call), one per owner and
-// step, remote owners first and the others while answers are on their way.
+// step, remote owners first and the others while replies are on their way.
 //
-//	pull   numbers [n] uint32 → rows [n, cols] in the type of the dataset
-//	draw   key, fanout, numbers [n] → in-edges of each, and what is known of their sources
-//	push   numbers [n], values [n, cols] → rows that their owner updates
+// Every service is a file that opens with its messages, and has what asks, what serves and how both write and read
+// them beside each other:
 //
-// Further tables have a placement of their own (AddRows): rows of edges, or learnt rows of vertices
-// (Embeddings). Owners also draw negatives for their vertices (ask.go) and take the steps of walks (follow.go).
+//	pull rows           pull.go, pull_*.go   rows of features, labels and further tables (tables.go); caches (cache.go)
+//	push rows           push.go              values for rows of a table
+//	draw edges          draw.go, draw_*.go   in-edges of vertices; guide: by masks of the worker that asks
+//	follow edges        walk.go              steps of walks; count walks: what GraphSAINT knows of them (walk_count.go)
+//	draw negatives      negatives.go         vertices that replace an end of a pair
+//	share sums, tables  share.go             what draws need to know of all vertices, once
+//	step embeddings     embeddings_step.go   gradients of learnt rows (embeddings.go), of all workers at once
+//
+// Samplers are built on draws: sampler.go, hop.go, layerwise.go, subgraph.go, expansion.go. All requests and all waits
+// are in calls.go; traffic.go plans and counts bytes.
 //
 // A row or a draw does not depend on who asks: features do not change, and a draw is a
 // function of (seed, epoch, batch, layer, vertex) over the vertex's in-edges in the dataset's

@@ -14,21 +14,21 @@ import (
 )
 
 // Masks guide the draws of a worker wherever vertices are owned (sample.Guide): its owner draws the
-// in-edges of a vertex by the masks of the worker that asks. Workers tell owners once which
+// in-edges of a vertex by the masks of the worker that asks. Workers send owners once which
 // vertices their masks are of, and then the masks, one byte m for m/255, of every version:
 //
 //	guide   0, missing, deviation float64, numbers [n] uint32 → nothing
 //	guide   version > 0, missing, masks [n] bytes → nothing
 //
 // Version and missing are uint32; missing is the mask of other remote vertices. A request to draw
-// names its version. Owners keep the last two: a worker that has told a version asks for that one
+// names its version. Owners keep the last two: a worker that has sent a version asks for that one
 // and, in batches that it began before, the one before it.
 const (
 	guideService = "guide"
 	guideHead    = 8
 	keptVersions = 2
 
-	// LatestMasks draws by the last version that was told.
+	// LatestMasks draws by the last version that was sent.
 	LatestMasks = 1<<32 - 1
 )
 
@@ -45,7 +45,7 @@ type guide struct {
 }
 
 const (
-	atHand   = -1 // of the worker that asks
+	ofAsker  = -1 // the worker that asks owns it
 	maskless = -2
 )
 
@@ -67,7 +67,7 @@ func (o *Owner) newGuide(asker int, deviation float64, vertices []uint32) *guide
 		at, ok := place[number]
 		switch {
 		case o.part.Book.Owner(number) == asker:
-			at = atHand
+			at = ofAsker
 		case !ok:
 			at = maskless
 		}
@@ -98,7 +98,7 @@ func (g *guide) of(number uint32) (*sample.Guide, error) {
 		if v.number > 0 && (v.number == number || number == LatestMasks) {
 			return &sample.Guide{Deviation: g.deviation, Mask: func(source uint32) (float64, bool) {
 				switch at := g.place[source]; at {
-				case atHand:
+				case ofAsker:
 					return 1, false
 				case maskless:
 					return float64(v.missing) / 255, true
@@ -108,7 +108,7 @@ func (g *guide) of(number uint32) (*sample.Guide, error) {
 			}}, nil
 		}
 	}
-	return nil, fmt.Errorf("masks of version %d are not here; they are told before draws ask for them", number)
+	return nil, fmt.Errorf("masks of version %d are not here; they are sent before draws ask for them", number)
 }
 
 // guides are the masks that draws of a part go by, by the worker that asks.
@@ -130,7 +130,7 @@ func (g *guides) of(asker int) (*guide, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.list[asker] == nil {
-		return nil, fmt.Errorf("worker %d has not said which vertices its masks are of", asker)
+		return nil, fmt.Errorf("worker %d has not sent the vertices of its masks", asker)
 	}
 	return g.list[asker], nil
 }
@@ -147,8 +147,8 @@ func (o *Owner) guideFor(asker int, version uint32) (*sample.Guide, error) {
 	return g.of(version)
 }
 
-// ServeGuides has draws of other workers go by their masks. All workers call it before any tells
-// of its masks.
+// ServeGuides has draws of other workers go by their masks. All workers call it before any
+// sends its masks.
 func (s *Store) ServeGuides() error {
 	return s.serve(wire.Service{Name: guideService, MaxRequest: maxShared, MaxResponse: maxRequest, Handlers: 2},
 		s.serveGuide)
@@ -234,7 +234,7 @@ func (s *Store) sendGuide(ctx context.Context, m *guideMessage) error {
 	calls, body := s.newCalls(guideService, "sending masks to"), m.encode()
 	for q := range s.here {
 		if s.here[q] == nil {
-			calls.send(guidesTold, q, nil, body)
+			calls.send(guidesSent, q, nil, body)
 		}
 	}
 	own, err := parseGuide(body)
@@ -246,4 +246,4 @@ func (s *Store) sendGuide(ctx context.Context, m *guideMessage) error {
 	return errors.Join(err, calls.wait(ctx))
 }
 
-var guidesTold = coflow.ID{Type: coflow.Bulk, Layer: -1, Batch: 2}
+var guidesSent = coflow.ID{Type: coflow.Bulk, Layer: -1, Batch: 2}

@@ -33,7 +33,7 @@ type drawn struct {
 	seen         rowTable  // of sources
 }
 
-// draw fills d with the edges that some vertices of the part draw, never those of without: place
+// draw fills d with the edges that some vertices of the part draw, never an edge of without: place
 // of a vertex << 32 | local number of a source, ascending.
 func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
 	drawer := o.drawers.Get().(*sample.Drawer)

@@ -11,8 +11,8 @@ import (
 	"starling/wire"
 )
 
-// A step of all workers gives every owner the gradients of its rows. An owner answers once it has heard from all
-// workers and has updated its rows:
+// A step of all workers gives every owner the gradients of its rows. An owner answers once it has the gradients of
+// all workers and has updated its rows:
 //
 //	step embeddings   step, 0 uint32, rate float64, numbers [n] uint32, gradients [n, Dim] of Size bytes → nothing
 const (
@@ -60,7 +60,7 @@ func (e *Embeddings) serveStep(ctx context.Context, r *wire.Request) (wire.Respo
 }
 
 // Step gives owners the gradients of rows, by this worker, and returns when the rows of all owners
-// have been updated with those of all workers. All workers call it once per step; a number occurs
+// have been updated with the gradients of all workers. All workers call it once per step; a number occurs
 // once.
 func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float64, numbers []uint32,
 	gradients []float64) error {

@@ -17,7 +17,7 @@ type Expansion struct {
 	rows  rowTable
 }
 
-// Expansion makes a sampler of at most so many hops beyond seeds, and of so many neighbours of each
+// Expansion makes a sampler that goes at most the given hops beyond seeds, and takes at most fanout neighbours of each
 // vertex.
 func (s *Store) Expansion(hops, fanout int) *Expansion {
 	return &Expansion{Hops: hops, Fanout: fanout, draws: newDraws(s, Options{})}

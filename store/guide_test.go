@@ -226,11 +226,11 @@ func TestGuidesRefused(t *testing.T) {
 	zeros := strings.Repeat("\x00", 16)
 	for _, c := range []struct{ service, request, want string }{
 		{"guide", "short", "5 bytes"},
-		{"guide", "\x01" + zeros[:7], "has not said"},
+		{"guide", "\x01" + zeros[:7], "has not sent"},
 		{"guide", zeros[:10], "10 bytes"},
 		{"guide", zeros[:14] + "\xf0\x7f", "a deviation of"},
 		{"draw edges", zeros[:8] + "\x01\x00\x00\x00\x10\x00\x00\x00", "without the version"},
-		{"draw edges", zeros[:8] + "\x01\x00\x00\x00\x10\x00\x00\x00\x05\x00\x00\x00", "has not said"},
+		{"draw edges", zeros[:8] + "\x01\x00\x00\x00\x10\x00\x00\x00\x05\x00\x00\x00", "has not sent"},
 		{"pull rows", "\x40", "0 numbers for the bits"},
 		{"pull rows", "\x40\xff\xff\x00\x00", "column 12 of 12"},
 		{"pull rows", "\x41\x00\x00\x00\x00", "some columns of table 1"},

@@ -7,7 +7,7 @@ type Known struct {
 	IDs     []uint32  // in the dataset
 	NoLoops []float64 // degrees without loops, by weight
 	All     []float64 // degrees, by weight; of destinations only
-	// EdgeFeatures are those of the edges of each block, in its order.
+	// EdgeFeatures are the features of the edges, by block and in its order.
 	EdgeFeatures [][]float32
 }
 

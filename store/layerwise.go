@@ -8,10 +8,10 @@ import (
 )
 
 // LayerSampler draws batches as sample.FastGCN or sample.LADIES do, from owners wherever they are:
-// for the same seed vertices and the same key the blocks are those of a sampler that has the whole
+// for the same seed vertices and the same key the blocks are equal to the blocks of a sampler that has the whole
 // graph. It is used by one goroutine.
 //
-// FastGCN's distribution is known to all workers. Owners are told the sources that were drawn, and
+// FastGCN's distribution is known to all workers. Owners are sent the sources that were drawn, and
 // answer with the edges from these.
 //
 // LADIES' probabilities are of all destinations of a batch's layer, whichever worker they belong to.
@@ -33,7 +33,7 @@ type LayerSampler struct {
 	norms      []float64
 	restrict   restriction
 	lengths    [][]int64 // of the lists of each layer's destinations
-	// Edges that LADIES asked for, and those of them that destinations of its own seeds have.
+	// Edges that LADIES asked for, and how many of them destinations of its own seeds have.
 	asked, needed int64
 }
 
@@ -72,7 +72,7 @@ func (m *LayerSampler) Sample(ctx context.Context, b *sample.Batch, known *Known
 	return nil
 }
 
-// countShared counts the edges that were asked for, and those of destinations that are left.
+// countShared counts the edges that were asked for, and the edges of destinations that are left.
 func (m *LayerSampler) countShared(b *sample.Batch) {
 	for l, lengths := range m.lengths {
 		for _, n := range lengths {

@@ -83,7 +83,7 @@ func (s *Store) drawNegatives(method int, list []Negative) (out []uint32, err er
 }
 
 // Negatives has the owners of the ends that are kept draw negatives by one of their methods, and gives
-// those of each to take.
+// take the negatives of each.
 func (s *Store) Negatives(ctx context.Context, id coflow.ID, method int, list []Negative,
 	take func(i int, numbers []uint32)) error {
 	kept := make([]uint32, len(list))

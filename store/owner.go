@@ -57,5 +57,5 @@ func (o *Owner) number(local uint32) uint32 {
 	return o.first + local
 }
 
-// local turns numbers into the part's own, and refuses those of others.
+// local turns numbers into the part's own, and refuses vertices of others.
 func (o *Owner) local(numbers []uint32) error { return o.rows("vertices").local(numbers) }

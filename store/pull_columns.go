@@ -9,7 +9,7 @@ import (
 // Columns are some columns of rows of features: owners take the others out before bytes leave, and
 // here they are zero. They travel with a request, one bit each, in whole numbers of 4 bytes.
 type Columns struct {
-	// Everywhere: they are left out of this worker's own rows too. Else these are whole, and those of
+	// Everywhere: they are left out of this worker's own rows too. Else these are whole, and rows of
 	// all other parts have these columns only, whether they travel or are read in place.
 	Everywhere bool
 
@@ -96,8 +96,8 @@ func (c *Columns) sparse(f *graph.Features, rows []uint32) *graph.Features {
 	return out
 }
 
-// clearOthers makes the columns that are not kept zero, in all rows that lack them: those read in
-// place, and those of a cache, which has them whole.
+// clearOthers makes the columns that are not kept zero, in all rows that lack them: rows read in
+// place, and rows of a cache, which has them whole.
 func (p *Puller) clearOthers() {
 	keep := p.form.keep
 	if keep == nil || len(p.to) == 0 {

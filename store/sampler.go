@@ -9,7 +9,7 @@ import (
 )
 
 // Sampler draws batches as sample.Neighbour does, from owners wherever they are: for the same
-// seed vertices and the same key the blocks are those of a sampler that has the whole graph,
+// seed vertices and the same key the blocks are equal to the blocks of a sampler that has the whole graph,
 // vertices by their numbers in the partition. It is used by one goroutine.
 type Sampler struct {
 	Fanouts []int // from the last layer to the first
@@ -32,7 +32,7 @@ func (s *Store) Sampler(fanouts []int, seed uint64, opt Options) *Sampler {
 // Exclude has the next batches drawn as if the graph did not have some edges. The list is sorted.
 func (m *Sampler) Exclude(list []Excluded) { m.without = newExclusions(list) }
 
-// Guide has the next batches drawn by a version of this worker's masks, which TellMasks has told; 0:
+// Guide has the next batches drawn by a version of this worker's masks, which TellMasks has sent; 0:
 // by none.
 func (m *Sampler) Guide(version uint32) { m.masks = version }
 

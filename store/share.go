@@ -75,7 +75,7 @@ func (s *Store) table(n int) (*table, error) {
 }
 
 // share gives columns of this worker's vertices to all and takes theirs. sums, of the part's own
-// vertices and those of its halo, are added up before; nil: there are none. All workers call it.
+// vertices and its halo, are added up before; nil: no sums. All workers call it.
 func (s *Store) share(ctx context.Context, sums []sample.Sum,
 	columns func(sums []sample.Sum) [][]float64) (*Vertices, error) {
 	n := s.shared.made

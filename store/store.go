@@ -22,8 +22,8 @@ type Options struct {
 	Rows Packed
 	// RemoteOnly: parts of peers on this host are asked for by calls too.
 	RemoteOnly bool
-	// DrawByCalls: peers on this host draw edges by calls, since their graphs are not those of
-	// their folders: edges are held out. Rows are read in place.
+	// DrawByCalls: peers on this host draw edges by calls, since their graphs differ from their
+	// folders: edges are held out. Rows are read in place.
 	DrawByCalls bool
 }
 
@@ -171,7 +171,8 @@ func (s *Store) isOwn(part int) bool     { return part == s.Part.Meta.Part }
 
 // remoteFirst calls ask for every part that is elsewhere and has some of the numbers, then
 // copy for those that are here.
-func (s *Store) remoteFirst(by *split, here func(part int) bool, ask, copy func(part int, places []uint32) error) error {
+func (s *Store) remoteFirst(by *split, here func(part int) bool,
+	ask, copy func(part int, places []uint32) error) error {
 	me := s.Part.Meta.Part
 	for i := range s.here { // beginning after itself, so that not all ask part 0 first
 		q := (me + 1 + i) % len(s.here)

@@ -12,7 +12,7 @@ import (
 // SubgraphSampler draws batches as sample.Cluster and sample.SAINT do, from owners wherever they are:
 // vertices, and all edges between them, one block for every layer. Every worker draws the vertices
 // of the global batch and asks their owners for the edges between them; of these it keeps what its
-// own seeds need, within as many hops as there are layers. It is used by one goroutine.
+// own seeds need, within one hop per layer. It is used by one goroutine.
 type SubgraphSampler struct {
 	Layers int
 	Scale  float64 // of the batches' losses
@@ -44,8 +44,8 @@ func (s *Store) subgraph(v vertexDraws, training []bool, layers int, scale float
 	return m
 }
 
-// Sample fills b with a batch, and known with what was learned. divide marks those of all its seeds,
-// by number, that are kept; nil: all are. It returns how many seeds there are in all.
+// Sample fills b with a batch, and known with what was learned. divide marks the seeds, by number,
+// that are kept; nil: all are. It returns the number of all seeds.
 func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Known, divide func(seeds []uint32) []bool,
 	epoch, number int) (seeds int, err error) {
 	b.Reset(epoch, number, 1)
@@ -106,7 +106,7 @@ func NewClusters(v *Vertices, clusters, each int, seed uint64) *Clusters {
 	return c
 }
 
-// NewOwnClusters has those of OwnClusters: a worker's part by itself.
+// NewOwnClusters has the clusters of OwnClusters: a worker's part by itself.
 func (s *Store) NewOwnClusters(of []uint32, each int, seed uint64) *Clusters {
 	clusters := 1
 	if len(of) > 0 {

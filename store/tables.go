@@ -118,7 +118,7 @@ func (o *Owner) source(t Table) (*rowSource, error) {
 
 func (r *rowSource) row(v uint32) []byte { return r.rows[int(v)*r.width : (int(v)+1)*r.width] }
 
-// local turns numbers into rows of the source, and refuses those of others.
+// local turns numbers into rows of the source, and refuses rows of others.
 func (r *rowSource) local(numbers []uint32) error {
 	for i, v := range numbers {
 		if v-r.first >= r.count {

@@ -95,7 +95,7 @@ func (s *Store) walkCounts() *walkCounts {
 }
 
 // CountWalks finds how often GraphSAINT's walks are expected to visit each vertex and go on from it,
-// and counts walks, each worker those of its share of batches. It gives all workers the probability
+// and counts walks, each worker the walks of its share of batches. It gives all workers the probability
 // that a walk visits a vertex, how often one goes on from it, and how many in-edges it has; and how
 // many walks were counted. All workers call it.
 func (s *Store) CountWalks(ctx context.Context, walks, length, batches int, seed uint64) (*Vertices, int, error) {

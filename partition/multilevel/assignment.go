@@ -41,7 +41,7 @@ func (a *assignment) recount() {
 	}
 }
 
-// fits tells whether v may join part p within every limit it counts for. A vertex that
+// fits reports whether v may join part p within every limit it counts for. A vertex that
 // weighs nothing fits even into a part that exceeds a limit.
 func (a *assignment) fits(v uint32, p uint16) bool {
 	n := a.g.con
@@ -74,7 +74,7 @@ func (a *assignment) relief(v uint32, p uint16) float64 {
 	return a.overload(from, v, 0) + a.overload(p, v, 0) - a.overload(from, v, -1) - a.overload(p, v, 1)
 }
 
-// overloaded tells whether part p exceeds a limit.
+// overloaded reports whether part p exceeds a limit.
 func (a *assignment) overloaded(p int) bool {
 	for c := range a.g.con {
 		if a.load[p*a.g.con+c] > a.limit[p*a.g.con+c] {
@@ -164,7 +164,7 @@ func (a *assignment) fullness(p int) (most float64) {
 	return most
 }
 
-// hasSpace tells whether part p is below its limit in everything v weighs. Unlike fits, it
+// hasSpace reports whether part p is below its limit in everything v weighs. Unlike fits, it
 // lets v exceed the limit.
 func (a *assignment) hasSpace(v uint32, p uint16) bool {
 	for c := range a.g.con {
@@ -175,7 +175,7 @@ func (a *assignment) hasSpace(v uint32, p uint16) bool {
 	return true
 }
 
-// swapHelps tells whether the limits are exceeded less after v and u change places.
+// swapHelps reports whether the limits are exceeded less after v and u change places.
 func (a *assignment) swapHelps(v, u uint32) bool {
 	before := a.overload(a.part[v], v, 0) + a.overload(a.part[u], u, 0)
 	after := 0.0

@@ -80,7 +80,7 @@ func (q *bucketQueue) top() uint32 {
 	return uint32(i*64 + bits.Len64(q.full[i]) - 1)
 }
 
-// above tells whether a vertex in the queue has a larger gain than key.
+// above reports whether a vertex in the queue has a larger gain than key.
 func (q *bucketQueue) above(key int32) bool { return q.size > 0 && q.top() > bucketOf(key) }
 
 // set inserts v, or changes its key.

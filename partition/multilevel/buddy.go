@@ -99,7 +99,7 @@ func populateRange(at unsafe.Pointer, size int) {
 // blockOrder is the order of the smallest block that holds size bytes: its size is 1<<order.
 func blockOrder(size int) int { return max(bits.Len(uint(max(size, 1)-1)), unitBits) }
 
-// give takes a block back; it tells whether it is the arena's.
+// give takes a block back; it reports whether it is the arena's.
 func (a *buddyArena) give(at unsafe.Pointer) bool {
 	b, ok := a.find(at)
 	if !ok {

@@ -68,7 +68,7 @@ func (f *kwayFM) fillTable() {
 	}
 }
 
-// wantsTable tells whether a table of weights by vertex and part is worth its memory, or
+// wantsTable reports whether a table of weights by vertex and part is worth its memory, or
 // whether summing the edges of a vertex when needed is faster. With a table one sum changes when a
 // neighbour moves, so it pays where vertices have many edges, or some have very many. A large
 // graph wants one even if degrees are a quarter of the number of parts: it has hubs.

@@ -107,7 +107,7 @@ func (f *kwayFM) connect(v uint32) {
 	}
 }
 
-// interior tells whether all neighbours of v are in its part, and the weight of its edges
+// interior reports whether all neighbours of v are in its part, and the weight of its edges
 // to them if so.
 func (f *kwayFM) interior(v uint32) (in uint32, ok bool) {
 	own := f.a.part[v]

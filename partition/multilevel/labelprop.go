@@ -217,7 +217,7 @@ func (c *labelPropagation) consider(p *clusterChoice, l, w uint32) {
 	p.best, p.weight, p.tie = l, w, tie
 }
 
-// fits tells whether v fits into cluster l.
+// fits reports whether v fits into cluster l.
 func (c *labelPropagation) fits(v, l uint32) bool {
 	if c.g.vw == nil {
 		return int64(c.count[l]) < c.cap[0]

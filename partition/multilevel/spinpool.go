@@ -27,7 +27,7 @@ type spinJob struct {
 	end        chan struct{} // closed when all are done
 }
 
-// idleCores is how many cores are idle, as far as the system tells.
+// idleCores is how many cores are idle, as far as the system knows.
 func idleCores() int {
 	if running := runnableThreads(); running > 0 {
 		return max(runtime.NumCPU()-running, 0)
@@ -71,7 +71,7 @@ func (c *spinPool) spin(s *scratch) {
 	}
 }
 
-// work takes chunks while there are any, and tells whether there were.
+// work takes chunks while there are any, and reports whether there were.
 func (j *spinJob) work(s *scratch) (some bool) {
 	for c := j.next.Add(1) - 1; c < j.chunks; c = j.next.Add(1) - 1 {
 		j.f(s, int(c))

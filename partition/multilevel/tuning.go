@@ -71,7 +71,7 @@ func (g *levelGraph) tuningFor(k int) tuning {
 	return tunedMesh
 }
 
-// skewed tells whether some degrees are far above the mean.
+// skewed reports whether some degrees are far above the mean.
 func (g *levelGraph) skewed() bool {
 	most := 0
 	for v := range uint32(g.n) {

@@ -92,7 +92,7 @@ func (f *kwayFM) volumeGain(v uint32, b uint16, out int64) (gain int64) {
 	return gain
 }
 
-// adjacentTo tells whether u has neighbours other than v, which is in a, in parts a and b.
+// adjacentTo reports whether u has neighbours other than v, which is in a, in parts a and b.
 // A repeated edge counts v twice in the table, which can hide a gain but never invent one.
 func (f *kwayFM) adjacentTo(u, v uint32, a, b uint16) (inA, inB bool) {
 	if len(f.table) > 0 {
