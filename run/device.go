@@ -188,17 +188,6 @@ func (p *Plan) onCard(s *spec.Spec) int64 {
 	return p.Matrices + 2*p.Mapped
 }
 
-// deviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
-func deviceFailure(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *cuda.Error:
-		*err = errors.Join(*err, r)
-	default:
-		panic(r)
-	}
-}
-
 // deviceName is the device of a run, in a report.
 func deviceName(s *spec.Spec) string {
 	if !s.OnCard() {

@@ -85,8 +85,7 @@ func (o *PredictOptions) onDevice() spec.Spec {
 	return s
 }
 
-func (o PredictOptions) predict() (_ *Predicted, err error) {
-	defer deviceFailure(&err)
+func (o PredictOptions) predict() (*Predicted, error) {
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {

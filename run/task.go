@@ -66,8 +66,7 @@ func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat)
 // work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
 func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
-	keep func(*train.State) error, events event.Listener) (_ *share, err error) {
-	defer deviceFailure(&err)
+	keep func(*train.State) error, events event.Listener) (*share, error) {
 	if t.Infer != nil {
 		return t.infer(ctx, part, end, threads, from)
 	}

@@ -150,7 +150,7 @@ type allocationProp struct {
 
 const onDevice, pinnedMemory, readWrite = 1, 1, 3
 
-// takeLarge is memory of the arena.
+// takeLarge is memory of the arena; 0 where the device failed.
 func (d *Device) takeLarge(n int) uintptr {
 	a := &d.memory.arena
 	for try := 0; ; try++ {
@@ -166,7 +166,8 @@ func (d *Device) takeLarge(n int) uintptr {
 			continue
 		}
 		if code != outOfMemory || try >= 2 {
-			panic(d.card.failure("cuMemCreate", code))
+			d.check("cuMemCreate", code)
+			return 0
 		}
 		d.makeRoom(try)
 	}

@@ -143,7 +143,7 @@ func (d *Device) giveWorkspace() {
 	d.enter()
 	defer d.leave()
 	p := d.take(&d.memory.own, workspaceBytes)
-	if call(d.blas.space, d.blas.handle, p, workspaceBytes) != 0 {
+	if p != 0 && call(d.blas.space, d.blas.handle, p, workspaceBytes) != 0 {
 		d.queue.off = true
 	}
 }

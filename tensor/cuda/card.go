@@ -190,42 +190,43 @@ func InUse() (name string, used, size int64) {
 
 // function is a kernel by its name, of a module that is compiled when one of it is first asked for.
 // REQUIRES: the card's context is the thread's.
-func (c *card) function(module, name string) uintptr {
+func (c *card) function(module, name string) (f uintptr, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.mu.functions[name]; f != 0 {
-		return f
+		return f, nil
 	}
 	m := c.mu.modules[module]
 	if m == 0 {
-		m = c.load(module)
+		if m, err = c.load(module); err != nil {
+			return 0, err
+		}
 		c.mu.modules[module] = m
 	}
 	text := append([]byte(name), 0)
-	var f uintptr
 	code := call(c.moduleFunction, address(&f), m, address(&text[0]))
 	runtime.KeepAlive(text)
 	if code != 0 {
-		panic(c.failure("cuModuleGetFunction of "+name, code))
+		return 0, c.failure("cuModuleGetFunction of "+name, code)
 	}
 	if strings.HasPrefix(module, "mma_") {
 		const mostShared = 8 // bytes of shared memory; more than 48 KiB have to be asked for
 		if code := call(c.functionSet, f, mostShared, uintptr(productShared(128))); code != 0 {
-			panic(c.failure("cuFuncSetAttribute of "+name, code))
+			return 0, c.failure("cuFuncSetAttribute of "+name, code)
 		}
 	}
 	c.mu.functions[name] = f
-	return f
+	return f, nil
 }
 
-func (c *card) load(module string) (m uintptr) {
+func (c *card) load(module string) (m uintptr, err error) {
 	ptx := append(PTX(module), 0)
 	code := call(c.moduleLoad, address(&m), address(&ptx[0]))
 	runtime.KeepAlive(ptx)
 	if code != 0 {
-		panic(c.failure("cuModuleLoadData of "+module, code))
+		return 0, c.failure("cuModuleLoadData of "+module, code)
 	}
-	return m
+	return m, nil
 }
 
 // Modules are the names of the kernels' files.

@@ -48,9 +48,10 @@ type Device struct {
 	packing   packing
 	queue     queue
 	functions map[string]uintptr // kernels that were used
-	depth     int                // of enter
-	bound     bool               // the thread is the card's
-	profile   *profile           // nil unless it is asked for
+	failure   failure
+	depth     int      // of enter
+	bound     bool     // the thread is the card's
+	profile   *profile // nil unless it is asked for
 }
 
 var _ tensor.Device = (*Device)(nil)
@@ -61,7 +62,8 @@ func Open(o Options) (d *Device, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d = &Device{card: c, options: o, profile: newProfile(), memory: newMemory(), functions: map[string]uintptr{}}
+	d = &Device{card: c, options: o, profile: newProfile(), memory: newMemory(), functions: map[string]uintptr{},
+		failure: newFailure()}
 	d.queue, d.packing.of = newQueue(d.profile != nil), map[unsafe.Pointer]packed{}
 	err = c.onThread(c.context, func() error {
 		const nonBlocking = 1
@@ -76,8 +78,11 @@ func Open(o Options) (d *Device, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d.giveWorkspace()
 	c.devices.Add(1)
+	if d.giveWorkspace(); d.failed() {
+		d.Close()
+		return nil, d.Err()
+	}
 	return d, nil
 }
 
@@ -115,20 +120,13 @@ func (d *Device) bind() {
 	}
 	runtime.LockOSThread()
 	d.bound = true
-	d.must("cuCtxSetCurrent", call(d.card.contextSet, d.card.context))
+	d.do("cuCtxSetCurrent", d.card.contextSet, d.card.context)
 }
 
 func (d *Device) leave() {
 	if d.depth--; d.depth == 0 && d.bound {
 		d.bound = false
 		runtime.UnlockOSThread()
-	}
-}
-
-// must panics with the error of a call.
-func (d *Device) must(name string, code uintptr) {
-	if code != 0 {
-		panic(d.card.failure(name, code))
 	}
 }
 
@@ -146,8 +144,7 @@ func (d *Device) sync() {
 
 // wait is for what has been queued on the stream. REQUIRES: nothing is held back.
 func (d *Device) wait() {
-	d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream))
-	if !d.ahead() {
+	if d.do("cuStreamSynchronize", d.card.streamSync, d.stream) && !d.ahead() {
 		d.memory.reread()
 		d.tidy()
 	}
@@ -163,7 +160,7 @@ func launch[A any](d *Device, module, name string, grid, block size3, args *A) {
 
 // launchShared is launch with bytes of shared memory that the kernel does not name itself.
 func launchShared[A any](d *Device, module, name string, grid, block size3, shared int, args *A) {
-	if grid.x <= 0 || grid.y < 0 {
+	if grid.x <= 0 || grid.y < 0 || d.failed() {
 		return
 	}
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(args)), unsafe.Sizeof(*args)/8)
@@ -177,7 +174,11 @@ func (d *Device) function(module, name string) uintptr {
 	f := d.functions[name]
 	if f == 0 {
 		d.bind()
-		f = d.card.function(module, name)
+		var err error
+		if f, err = d.card.function(module, name); err != nil {
+			d.fail(err)
+			return 0
+		}
 		d.functions[name] = f
 	}
 	return f

@@ -99,7 +99,7 @@ var (
 		ErrUnavailable)
 )
 
-// Error is a call of the driver that failed. Operations panic with one, since they return nothing.
+// Error is a call of the driver that failed. A device has the first one for its Err.
 type Error struct {
 	Call       string
 	Code       int

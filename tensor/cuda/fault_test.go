@@ -4,8 +4,10 @@ package cuda_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,13 +66,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fault is what a device says of a few operations.
-func fault() (text string) {
-	defer func() {
-		if e, ok := recover().(*cuda.Error); ok {
-			text = e.Error()
-		}
-	}()
+// fault is what a device says of a few operations, and that it says so after others.
+func fault() string {
 	d, err := cuda.Open(cuda.Options{})
 	if errors.Is(err, cuda.ErrUnavailable) {
 		return "unavailable: " + err.Error()
@@ -83,5 +80,24 @@ func fault() (text string) {
 	d.Copy(y, x)
 	d.Copy(x, y)
 	d.Sync()
-	return ""
+	first := d.Err()
+	host := []float32{1, 2, 3}
+	z := d.FromHost(1, 3, []float32{4, 5, 6})
+	d.Free(d.Scratch(tensor.BF16, 1<<10, 1<<10))
+	staging, bytes := d.Staging(1 << 20)
+	d.Pack(bytes[:12], z, tensor.Packing{})
+	d.Free(staging)
+	d.Copy(x.Slice(0, 1), y.Slice(1, 2))
+	d.Download(host, z)
+	d.Free(x)
+	d.Free(y)
+	switch {
+	case d.Err() != first:
+		return fmt.Sprintf("%v, then %v", first, d.Err())
+	case first == nil && slices.Equal(host, []float32{4, 5, 6}):
+		return ""
+	case first == nil || !slices.Equal(host, []float32{1, 2, 3}):
+		return fmt.Sprintf("%v, and %v was downloaded", first, host)
+	}
+	return first.Error()
 }

@@ -49,11 +49,11 @@ func (d *Device) Ahead(f func()) tensor.Fed {
 	d.settle()
 	if l.stream == 0 {
 		const nonBlocking = 1
-		d.must("cuStreamCreate", call(d.card.streamCreate, address(&l.stream), nonBlocking))
+		d.do("cuStreamCreate", d.card.streamCreate, address(&l.stream), nonBlocking)
 		l.begun = d.newEvent()
 	}
-	d.must("cuEventRecord", call(d.card.eventRecord, l.begun, d.stream))
-	d.must("cuStreamWaitEvent", call(d.card.waitEvent, l.stream, l.begun, 0))
+	d.do("cuEventRecord", d.card.eventRecord, l.begun, d.stream)
+	d.do("cuStreamWaitEvent", d.card.waitEvent, l.stream, l.begun, 0)
 	l.computes, d.stream, l.fed = d.stream, l.stream, t
 	d.memory.ring, l.ring = l.ring, d.memory.ring
 	func() {
@@ -68,7 +68,7 @@ func (d *Device) Ahead(f func()) tensor.Fed {
 	} else {
 		t.event = d.newEvent()
 	}
-	d.must("cuEventRecord", call(d.card.eventRecord, t.event, l.stream))
+	d.do("cuEventRecord", d.card.eventRecord, t.event, l.stream)
 	for _, p := range t.parcels {
 		p.sent(l.stream)
 	}
@@ -77,7 +77,7 @@ func (d *Device) Ahead(f func()) tensor.Fed {
 
 func (d *Device) newEvent() (e uintptr) {
 	const noTiming = 2
-	d.must("cuEventCreate", call(d.card.eventCreate, address(&e), noTiming))
+	d.do("cuEventCreate", d.card.eventCreate, address(&e), noTiming)
 	return e
 }
 
@@ -90,7 +90,7 @@ func (t *fed) Join() {
 		return
 	}
 	d.settle()
-	d.must("cuStreamWaitEvent", call(d.card.waitEvent, d.stream, t.event, 0))
+	d.do("cuStreamWaitEvent", d.card.waitEvent, d.stream, t.event, 0)
 	d.lane.done, t.event = append(d.lane.done, t.event), 0
 	for _, r := range t.freed {
 		d.memory.put(r.to, r.p, r.size)
@@ -212,7 +212,7 @@ func (p *parcel) sent(stream uintptr) {
 	if p.event == 0 {
 		p.event = p.d.newEvent()
 	}
-	p.d.must("cuEventRecord", call(p.d.card.eventRecord, p.event, stream))
+	p.d.do("cuEventRecord", p.d.card.eventRecord, p.event, stream)
 	p.busy = true
 }
 

@@ -32,7 +32,9 @@ func (d *Device) HostRows(t DType, rows, cols int, host any) Matrix {
 	defer d.leave()
 	d.bind()
 	var p uintptr
-	d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
+	if !d.do("cuMemAllocHost", d.card.allocHost, address(&p), uintptr(n)) {
+		return tensor.Unbacked(t, rows, cols)
+	}
 	d.memory.pinned = append(d.memory.pinned, p)
 	b := &block{p: p, bytes: n, host: true, far: &farRows{counts: make([]uint32, rows)}}
 	m := tensor.MakeMatrix(tensor.NewBuffer(pointer(p), n, true, b), 0, t, rows, cols, cols)

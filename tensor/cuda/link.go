@@ -71,7 +71,7 @@ func regionBytes(n int) int {
 	return (n + step - 1) / step * step
 }
 
-// region is one of at least n bytes.
+// region is one of at least n bytes; nil where the device failed.
 func (d *Device) region(n int) *region {
 	l, size := &d.link, regionBytes(n)
 	if free := l.free[size]; len(free) > 0 {
@@ -81,7 +81,9 @@ func (d *Device) region(n int) *region {
 	}
 	r := d.card.retired.take(size)
 	if r == nil {
-		r = d.newRegion(size)
+		if r = d.newRegion(size); r == nil {
+			return nil
+		}
 	}
 	l.all = append(l.all, r)
 	d.memory.hold(size)
@@ -97,7 +99,9 @@ func (d *Device) newRegion(size int) *region {
 		d.trim(d.memory.times + 1)
 		code = call(d.card.allocShared, address(&r.p), uintptr(size))
 	}
-	d.must("cuMemAlloc", code)
+	if !d.check("cuMemAlloc", code) {
+		return nil
+	}
 	if call(d.card.shareHandle, address(&r.handle), r.p) != 0 {
 		r.handle = ipcHandle{}
 	}
@@ -132,6 +136,9 @@ func (d *Device) Lend(t DType, rows, cols int) Matrix {
 	d.enter()
 	defer d.leave()
 	r := d.region(n)
+	if r == nil {
+		return tensor.Unbacked(t, rows, cols)
+	}
 	d.memory.inUse.Add(int64(r.bytes))
 	b := &block{p: r.p, bytes: n, lent: r}
 	return tensor.MakeMatrix(tensor.NewBuffer(pointer(r.p), n, false, b), 0, t, rows, cols, cols)
@@ -171,7 +178,9 @@ func (d *Device) Hello() []byte {
 	}
 	d.enter()
 	defer d.leave()
-	l.probe = d.region(probeBytes)
+	if l.probe = d.region(probeBytes); l.probe == nil {
+		return nil
+	}
 	id, mark := process(), make([]byte, probeBytes)
 	rand.Read(mark)
 	d.copyIn(l.probe.p, unsafe.Pointer(unsafe.SliceData(mark)), probeBytes)
@@ -193,6 +202,8 @@ var (
 func (d *Device) Meet(peer int, hello []byte) error {
 	id := process()
 	switch {
+	case d.failed():
+		return d.Err()
 	case d.Hello() == nil || len(hello) != helloBytes:
 		return errNoHello
 	case !bytes.Equal(hello[:16], id.host[:]):
@@ -243,6 +254,9 @@ func (d *Device) Met(peer int) bool {
 }
 
 func (d *Device) Refer(m Matrix) []byte {
+	if m.Unbacked() {
+		return make([]byte, tensor.ReferenceBytes)
+	}
 	b, ok := tensor.BufferOf(m).Owner().(*block)
 	tensor.Need(ok && b.lent != nil && !b.freed && m.Contiguous(), "cuda: Refer to %v, which Lend did not make", m)
 	r := b.lent
@@ -268,8 +282,8 @@ func (d *Device) Fetch(dst Matrix, peer int, ref []byte) error {
 	}
 	d.settle()
 	defer d.timed("copy between cards")()
-	d.must("cuMemcpyDtoDAsync", call(d.card.copyCards, at(dst), from, uintptr(n), d.stream))
-	return nil
+	d.do("cuMemcpyDtoDAsync", d.card.copyCards, at(dst), from, uintptr(n), d.stream)
+	return d.Err()
 }
 
 // locate is where a reference to n bytes points, here.
@@ -325,7 +339,9 @@ func (d *Device) After(f func()) {
 	d.settle()
 	l := &d.link
 	e := d.event()
-	d.must("cuEventRecord", call(d.card.eventRecord, e, d.stream))
+	if !d.do("cuEventRecord", d.card.eventRecord, e, d.stream) {
+		return
+	}
 	if l.after == nil {
 		l.after = make(chan later, 256)
 		l.ended.Go(func() { d.callAfter(l.after) })
@@ -344,11 +360,11 @@ func (d *Device) event() (e uintptr) {
 	}
 	const blockingNoTiming = 3
 	d.bind()
-	d.must("cuEventCreate", call(d.card.eventCreate, address(&e), blockingNoTiming))
+	d.do("cuEventCreate", d.card.eventCreate, address(&e), blockingNoTiming)
 	return e
 }
 
-// callAfter waits for one event after the other. Of an error the worker hears where it waits itself.
+// callAfter waits for one event after the other.
 func (d *Device) callAfter(list <-chan later) {
 	d.card.onThread(d.card.context, func() error {
 		for w := range list {
@@ -356,7 +372,7 @@ func (d *Device) callAfter(list <-chan later) {
 			d.link.events.Lock()
 			d.link.events.free = append(d.link.events.free, w.event)
 			d.link.events.Unlock()
-			if code == 0 {
+			if d.check("cuEventSynchronize", code) {
 				w.f()
 			}
 		}

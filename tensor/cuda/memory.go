@@ -63,8 +63,11 @@ type block struct {
 // Usage is what is in use, and how much was taken of the card at most.
 func (d *Device) Usage() (inUse, peak int64) { return d.memory.inUse.Load(), d.memory.peak.Load() }
 
-// take is n bytes on the card, of the arena, a pool or the driver.
+// take is n bytes on the card, of the arena, a pool or the driver; 0 where the device failed.
 func (d *Device) take(from *pool, n int) uintptr {
+	if d.failed() {
+		return 0
+	}
 	size := d.memory.sizeOf(n)
 	d.memory.inUse.Add(int64(size))
 	if d.memory.large(size) {
@@ -91,7 +94,8 @@ func (d *Device) takeSmall(size int) (p uintptr) {
 			return p
 		}
 		if code != outOfMemory || try == 2 {
-			panic(d.card.failure("cuMemAllocAsync", code))
+			d.check("cuMemAllocAsync", code)
+			return 0
 		}
 		d.makeRoom(try)
 	}
@@ -106,7 +110,7 @@ func (d *Device) makeRoom(try int) {
 	}
 	d.sync()
 	if d.ahead() {
-		d.must("cuStreamSynchronize", call(d.card.streamSync, d.lane.computes))
+		d.do("cuStreamSynchronize", d.card.streamSync, d.lane.computes)
 	}
 	d.trim(m.times + 1)
 	d.shrinkArena(0)
@@ -135,7 +139,9 @@ func (d *Device) tidy() {
 func (d *Device) trim(before int) {
 	m := &d.memory
 	for _, l := range append(m.own.old(before), m.handed.old(before)...) {
-		d.must("cuMemFreeAsync", call(d.card.free, l.p, d.stream))
+		if !d.do("cuMemFreeAsync", d.card.free, l.p, d.stream) {
+			return
+		}
 		delete(m.live, l.p)
 		m.held -= int64(l.bytes)
 	}
@@ -216,6 +222,9 @@ func (d *Device) scratch(t DType, rows, cols int) Matrix {
 		return none(t, rows, cols)
 	}
 	b := &block{p: d.take(&d.memory.own, n), bytes: n}
+	if b.p == 0 {
+		return tensor.Unbacked(t, rows, cols)
+	}
 	return tensor.MakeMatrix(tensor.NewBuffer(pointer(b.p), n, false, b), 0, t, rows, cols, cols)
 }
 
@@ -230,7 +239,7 @@ func (d *Device) Free(m Matrix) {
 
 // release is Free on the card's thread.
 func (d *Device) release(m Matrix) {
-	if m.Rows*m.Cols == 0 {
+	if m.Rows*m.Cols == 0 || m.Unbacked() {
 		return
 	}
 	b, ok := tensor.BufferOf(m).Owner().(*block)
@@ -274,6 +283,9 @@ func (d *Device) FromHost(rows, cols int, host any) Matrix {
 		d.collect(n)
 	}
 	b := &block{p: d.take(&d.memory.handed, n), bytes: n, from: host}
+	if b.p == 0 {
+		return tensor.Unbacked(from.Type(), rows, cols)
+	}
 	buf := tensor.NewBuffer(pointer(b.p), n, false, b)
 	if d.ahead() { // the lane may use it when no handle is left: it goes when the step is over
 		d.lane.fed.blocks = append(d.lane.fed.blocks, b)
@@ -293,7 +305,7 @@ func (d *Device) FromHost(rows, cols int, host any) Matrix {
 
 // Return is for matrices of FromHost what Free is for others.
 func (d *Device) Return(m Matrix) {
-	if m.Rows*m.Cols == 0 {
+	if m.Rows*m.Cols == 0 || m.Unbacked() {
 		return
 	}
 	d.enter()
@@ -377,9 +389,8 @@ func (d *Device) through(from unsafe.Pointer, n int) (own unsafe.Pointer, wait b
 		return from, false
 	case n > ringBytes:
 		return from, true
-	}
-	if r.p == 0 {
-		d.must("cuMemAllocHost", call(d.card.allocHost, address(&r.p), ringParts*ringBytes))
+	case r.p == 0 && !d.do("cuMemAllocHost", d.card.allocHost, address(&r.p), ringParts*ringBytes):
+		return from, true
 	}
 	if r.used+n > ringBytes {
 		d.turn(r)
@@ -394,12 +405,12 @@ func (d *Device) through(from unsafe.Pointer, n int) (own unsafe.Pointer, wait b
 func (d *Device) turn(r *ring) {
 	const noTiming = 2
 	if r.events[r.part] == 0 {
-		d.must("cuEventCreate", call(d.card.eventCreate, address(&r.events[r.part]), noTiming))
+		d.do("cuEventCreate", d.card.eventCreate, address(&r.events[r.part]), noTiming)
 	}
-	d.must("cuEventRecord", call(d.card.eventRecord, r.events[r.part], d.stream))
+	d.do("cuEventRecord", d.card.eventRecord, r.events[r.part], d.stream)
 	r.part, r.used = (r.part+1)%ringParts, 0
 	if e := r.events[r.part]; e != 0 {
-		d.must("cuEventSynchronize", call(d.card.eventSync, e))
+		d.do("cuEventSynchronize", d.card.eventSync, e)
 	}
 }
 
@@ -426,13 +437,13 @@ func (d *Device) copyIn(to uintptr, from unsafe.Pointer, n int) {
 
 func (d *Device) queueIn(to uintptr, from unsafe.Pointer, n int) {
 	defer d.timed("copy in")()
-	d.must("cuMemcpyHtoDAsync", call(d.card.copyIn, to, uintptr(from), uintptr(n), d.stream))
+	d.do("cuMemcpyHtoDAsync", d.card.copyIn, to, uintptr(from), uintptr(n), d.stream)
 }
 
 // copyOut waits.
 func (d *Device) copyOut(to unsafe.Pointer, from uintptr, n int) {
 	d.settle()
-	d.must("cuMemcpyDtoHAsync", call(d.card.copyOut, uintptr(to), from, uintptr(n), d.stream))
+	d.do("cuMemcpyDtoHAsync", d.card.copyOut, uintptr(to), from, uintptr(n), d.stream)
 	d.wait()
 }
 
@@ -475,7 +486,7 @@ func (d *Device) moveRows(m Matrix, host unsafe.Pointer, in bool) {
 	} else {
 		c.dstKind, c.dstHost, c.dstPitch, c.srcKind, c.srcCard, c.srcPitch = kindHost, uintptr(host), row, kindCard, at(m), pitch
 	}
-	d.must("cuMemcpy2DAsync", call(d.card.copyRows, address(c), d.stream))
+	d.do("cuMemcpy2DAsync", d.card.copyRows, address(c), d.stream)
 	runtime.KeepAlive(c)
 	if wait {
 		d.wait()
@@ -509,8 +520,9 @@ func (d *Device) Download(host any, m Matrix) {
 		return
 	}
 	h, p := hostBytes(m)
-	d.moveRows(m, p, false)
-	tensor.CopyOut(host, h)
+	if d.moveRows(m, p, false); !d.failed() {
+		tensor.CopyOut(host, h)
+	}
 }
 
 // Staging is memory of the host that the card reads and writes without the driver's copying it first.
@@ -526,7 +538,9 @@ func (d *Device) Staging(bytes int) (Matrix, []byte) {
 		p, d.memory.staging[n] = free[len(free)-1], free[:len(free)-1]
 	} else {
 		d.bind()
-		d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
+		if !d.do("cuMemAllocHost", d.card.allocHost, address(&p), uintptr(n)) {
+			return tensor.Unbacked(F64, n/8, 1), make([]byte, bytes)
+		}
 		d.memory.stagings[p] = n
 	}
 	d.memory.inUse.Add(int64(n))

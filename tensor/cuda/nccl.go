@@ -189,12 +189,14 @@ func (d *Device) Reduce(all []Matrix, stop <-chan struct{}, within time.Duration
 	tensor.Need(c != nil, "cuda: Reduce without JoinReduction")
 	d.enter()
 	defer d.leave()
-	d.settle()
 	defer func() {
 		if err != nil {
 			d.LeaveReduction()
 		}
 	}()
+	if d.settle(); d.failed() {
+		return d.Err()
+	}
 	if err := c.settle("ncclGroupStart", call(c.groupStart), stop, deadline); err != nil {
 		return err
 	}
@@ -227,8 +229,10 @@ func (d *Device) waitUntil(stop <-chan struct{}, deadline time.Time) error {
 	defer late.Stop()
 	select {
 	case <-done:
-		d.wait() // which is over, or has the card's error
-		return nil
+		d.wait() // which is over
+		return d.Err()
+	case <-d.failure.known:
+		return d.Err()
 	case <-stop:
 		return errors.New("the sum of gradients by NCCL was given up")
 	case <-late.C:

@@ -66,6 +66,9 @@ func mixed(sum, word uint64) uint64 {
 
 // enqueue launches an operation, now or as part of a sequence.
 func (d *Device) enqueue(op operation, args []uint64) {
+	if d.failed() {
+		return
+	}
 	if d.ahead() {
 		d.issue(op, args)
 		return
@@ -149,9 +152,12 @@ func (d *Device) Replayed() int { return d.queue.replayed }
 
 // issue queues an operation on the stream. REQUIRES: the thread is the card's.
 func (d *Device) issue(op operation, args []uint64) {
+	if d.failed() {
+		return
+	}
 	done := d.timed(op.name)
 	if code := d.start(op, args); code != 0 {
-		panic(d.failureOf(op, code))
+		d.fail(d.failureOf(op, code))
 	}
 	done()
 }
