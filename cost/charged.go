@@ -41,8 +41,8 @@ var perEntry = map[string]struct{ matrix, columns, heads int }{
 	"FilmMean": {1, 1, 0}, "FilmMeanGrad": {2, 2, 0}, "EdgeSum": {1, 1, 0}, "EdgeSumGrad": {1, 2, 0},
 }
 
-// touched lists the matrices whose bytes an operation reads or writes, by their numbers among its matrices, each as often
-// as it is read or written. Small ones are left out, and so is Moments.
+// touched lists the matrices whose bytes an operation reads or writes, by their numbers among its matrices, each as
+// often as it is read or written. Small ones are left out, and so is Moments.
 var touched = map[string][]int{
 	"ColumnSum": {0, 1}, "ColumnSums": {1}, "Zero": {0}, "Copy": {0, 1}, "Combine": {0, 1, 2}, "Multiply": {0, 1, 2},
 	"Activate": {0, 1}, "ActivateGrad": {0, 1, 2}, "Dot": {1, 2}, "HeadDot": {0}, "HeadDotGrad": {0, 0, 1},

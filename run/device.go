@@ -56,7 +56,7 @@ func onHost(s *spec.Spec) tensor.Device {
 func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
 	number := s.Card()
 	if number < 0 {
-		cards, err := cuda.Cards()
+		cards, err := cuda.GPUs()
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func chooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 
 // fitsCard refuses a run whose matrices do not fit the memory of its card.
 func fitsCard(s *spec.Spec, p *Plan) error {
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func deviceName(s *spec.Spec) string {
 	if !s.OnCard() {
 		return "cpu"
 	}
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if n := max(0, s.Card()); err == nil && n < len(cards) {
 		return s.Device + " " + cards[n].Name
 	}

@@ -18,7 +18,7 @@ import (
 // A driver is opened once in a process, so each case is a process of its own.
 const asked = "STARLING_TEST_FAULT"
 
-// TestFaults: whatever is wrong with driver or card, a sentence says so and what to do.
+// TestFaults: whatever is wrong with driver or GPU, a sentence says so and what to do.
 func TestFaults(t *testing.T) {
 	if os.Getenv(asked) != "" {
 		os.Stdout.WriteString("[" + fault() + "]")
@@ -28,27 +28,27 @@ func TestFaults(t *testing.T) {
 		name string
 		env  []string
 		want []string
-		card bool // needs the emulator
+		fake bool // needs the emulator
 	}{
 		{"no driver", []string{"STARLING_CUDA_DRIVER=libcuda-absent.so.1"}, []string{"unavailable: no CUDA device: the driver's " +
 			"library libcuda.so.1 was not found", "install NVIDIA's driver", "--device cpu"}, false},
-		{"all cards hidden", []string{"CUDA_VISIBLE_DEVICES="}, []string{"unavailable", "CUDA_VISIBLE_DEVICES is empty",
+		{"all GPUs hidden", []string{"CUDA_VISIBLE_DEVICES="}, []string{"unavailable", "CUDA_VISIBLE_DEVICES is empty",
 			"unset it"}, false},
-		{"cards hidden by number", []string{"CUDA_VISIBLE_DEVICES=-1"}, []string{"unavailable", "hides all cards"}, false},
+		{"GPUs hidden by number", []string{"CUDA_VISIBLE_DEVICES=-1"}, []string{"unavailable", "hides all GPUs"}, false},
 		{"too old a driver", []string{"EMULATOR_VERSION=11020"}, []string{"unavailable", "a driver for CUDA 11.2, want 11.8",
 			"update NVIDIA's driver"}, true},
-		{"no card", []string{"EMULATOR_CARDS=0"}, []string{"unavailable", "found no card", "nvidia-smi"}, true},
-		{"too old a card", []string{"EMULATOR_CAPABILITY=7"}, []string{"unavailable", "compute capability 7.0, want 8.0"}, true},
+		{"no GPU", []string{"EMULATOR_CARDS=0"}, []string{"unavailable", "found no GPU", "nvidia-smi"}, true},
+		{"too old a GPU", []string{"EMULATOR_CAPABILITY=7"}, []string{"unavailable", "compute capability 7.0, want 8.0"}, true},
 		{"out of memory", []string{"EMULATOR_MEMORY=1000000"}, []string{"CUDA_ERROR_OUT_OF_MEMORY", "--dtype bf16", "--mode mini"},
 			true},
 		{"a sticky error", []string{"EMULATOR_FAIL=cuLaunchKernel:2:700"}, []string{"CUDA_ERROR_ILLEGAL_ADDRESS", "start the run " +
 			"again from its checkpoint"}, true},
-		{"a card that falls off the bus", []string{"EMULATOR_FAIL=cuStreamSynchronize:1:46"}, []string{"the card does not answer",
+		{"a GPU that falls off the bus", []string{"EMULATOR_FAIL=cuStreamSynchronize:1:46"}, []string{"the GPU does not answer",
 			"nvidia-smi"}, true},
 		{"nothing wrong", nil, []string{"[]"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.card && emulated == "" {
+			if c.fake && emulated == "" {
 				t.Skip("no g++ to emulate a driver with")
 			}
 			cmd := exec.Command(os.Args[0], "-test.run", "^TestFaults$")
