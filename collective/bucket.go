@@ -19,6 +19,7 @@ const BucketBytes = 1 << 20
 type Host interface {
 	Download(host any, m tensor.Matrix)
 	Upload(dst tensor.Matrix, host any)
+	Err() error
 }
 
 // Buckets sum gradients over all ranks while the backward pass goes on (Li et al.,
@@ -140,7 +141,7 @@ func (b *Buckets) Ready(i int) {
 	} else {
 		b.host.Download(bucket.x32[at.lo:at.hi], at.m)
 	}
-	if b.mu.left[k]--; b.mu.left[k] == 0 {
+	if b.mu.left[k]--; b.mu.left[k] == 0 && b.host.Err() == nil {
 		bucket.handle = b.start(k)
 	}
 }
@@ -171,6 +172,9 @@ func (b *Buckets) Wait(ctx context.Context) error {
 			return &Error{Op: "sum of gradients", Rank: b.comm.Rank(), Coflow: b.id,
 				Err: fmt.Errorf("gradient %d of %d was not made ready", i, len(b.mats))}
 		}
+	}
+	if err := b.host.Err(); err != nil {
+		return err
 	}
 	for k := range b.buckets {
 		x := &b.buckets[k]

@@ -88,6 +88,11 @@ func (x *Transfer) lend(ptr []int64) {
 		w.Dev.Copy(x.loan.rows, x.Out)
 	}
 	w.Dev.Sync()
+	if err := w.Dev.Err(); err != nil {
+		x.rows.Fail(err)
+		w.End.Fail(err)
+		return
+	}
 	for _, q := range peers {
 		lo, hi := int(ptr[q]), int(ptr[q+1])
 		x.leaving = append(x.leaving, w.End.Send(q, x.key, x.Tag.Kind, x.link.Refer(x.loan.rows.Slice(lo, hi))))

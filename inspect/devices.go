@@ -30,7 +30,7 @@ func Devices() *DeviceList {
 	d := &DeviceList{}
 	d.CPU.Cores, d.CPU.Memory, d.CPU.SIMD = runtime.NumCPU(), tensor.MemoryTotal(), simd.Best().String()
 	var err error
-	if d.Cards, err = cuda.Cards(); err != nil {
+	if d.Cards, err = cuda.GPUs(); err != nil {
 		d.Cards, d.NoCards = []cuda.Info{}, err.Error()
 	} else {
 		d.NCCL = cuda.NCCL()

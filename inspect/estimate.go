@@ -55,7 +55,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 		return nil, err
 	}
 	e.Memory, e.Mapped, e.OnCard = p.Needed(), p.Mapped, p.OnGPU(&s)
-	e.Cards, _ = cuda.Cards() // none: starling devices says why
+	e.Cards, _ = cuda.GPUs() // none: starling devices says why
 	if e.EpochSeconds, err = timeEpochs(ctx, s, part); err != nil {
 		return nil, err
 	}

@@ -10,17 +10,12 @@ import (
 
 // Processor charges work to the virtual time of a worker. Computing on a simulated worker
 // takes no virtual time by itself; whatever runs it calls Charge with the seconds that it
-// would take, measured on other hosts or given. For a run, wrap the worker's tensor.Device:
+// would take, measured on other hosts or given. For a run, intercept the worker's tensor.Device:
 //
-//	type charged struct {
-//		tensor.Device
-//		p *netsim.Processor
-//	}
-//
-//	func (d charged) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {
-//		d.Device.MatMul(dst, a, b, op)
-//		d.p.Charge(secondsPerFlop * 2 * float64(a.Rows) * float64(a.Cols) * float64(b.Cols))
-//	}
+//	tensor.Intercept(dev, func(c *tensor.Call) {
+//		c.Run(dev)
+//		p.Charge(secondsOf(c))
+//	})
 //
 // Goroutines of one worker that compute at the same time take their turns, as on one device.
 // Moving messages (Options.Host) goes before computing, which takes so much longer: a kernel

@@ -52,8 +52,7 @@ type dryRunFunc func(dev *cpu.Dry, opt train.Options, events event.Listener) (*t
 
 // dryRun makes a dry run and measures after the first epoch, when everything is allocated: on
 // the device, and on the heap, which has the graph in all forms that were made of it.
-func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (n *need, err error) {
-	defer func() { err = errors.Join(err, planError(recover())) }()
+func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (*need, error) {
 	opt, err := dryRunOptions(s, data)
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (n *need, err error)
 	defer dev.Close()
 	before, after := liveHeap(), int64(0)
 	r, err := run(dev, opt, afterFirstEpoch(func() { after = liveHeap() }))
-	if err != nil {
+	if err := planError(dev, err); err != nil {
 		return nil, err
 	}
 	return newNeed(r, dev, after-before), nil
@@ -140,16 +139,17 @@ func afterFirstEpoch(f func()) event.Listener {
 	})
 }
 
-// planError is the error of a device that panics because a matrix is too large, or because even
-// addresses are refused.
-func planError(r any) error {
-	switch r := r.(type) {
-	case nil:
-		return nil
-	case cpu.TooMuch:
-		return tooLarge(r)
+// planError is why the device of a dry run failed: matrices are too large, or even addresses are refused. Else it is
+// err.
+func planError(dev *cpu.Dry, err error) error {
+	large := cpu.TooMuch(0)
+	switch failure := dev.Err(); {
+	case errors.As(failure, &large):
+		return tooLarge(large)
+	case failure != nil:
+		return fmt.Errorf("the plan of this run failed: %w", failure)
 	}
-	return fmt.Errorf("the plan of this run failed: %v", r)
+	return err
 }
 
 // newNeed is what a dry run has on its device and on the heap.

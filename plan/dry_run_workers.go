@@ -124,11 +124,6 @@ func newDryGroup(parts []*partition.Part, s *spec.Spec) *dryGroup {
 func (g *dryGroup) run(r int, dev tensor.Device, planned dryEndpoint, opt train.Options) {
 	ended := sync.OnceFunc(g.first.Done)
 	defer ended()
-	defer func() {
-		if g.errs[r] = errors.Join(g.errs[r], planError(recover())); g.errs[r] != nil {
-			g.ends[r].Fail(g.errs[r])
-		}
-	}()
 	ctx, part := context.Background(), g.parts[r]
 	planned.Endpoint = g.ends[r]
 	peers := train.NewGroup(ctx, g.ends[r], dev, part.Book.Servers)
@@ -136,7 +131,10 @@ func (g *dryGroup) run(r int, dev tensor.Device, planned dryEndpoint, opt train.
 		ended()
 		<-g.measured
 	})
-	g.done[r], g.errs[r] = train.DryRun(ctx, dev, part, planned, peers, opt, wait)
+	done, err := train.DryRun(ctx, dev, part, planned, peers, opt, wait)
+	if g.done[r], g.errs[r] = done, planError(g.devs[r], err); g.errs[r] != nil {
+		g.ends[r].Fail(g.errs[r])
+	}
 }
 
 // needs are those of the workers: of the heap, what belongs to no device is shared equally.

@@ -55,7 +55,7 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 
 // fitsGPU refuses a run whose matrices do not fit the memory of its card.
 func fitsGPU(s *spec.Spec, p *Plan) error {
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if err != nil {
 		return err
 	}

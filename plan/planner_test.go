@@ -184,7 +184,7 @@ func TestPlanWays(t *testing.T) {
 		one.Rows[0].Predicted.Seconds {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
 	}
-	if cards, err := cuda.Cards(); err != nil || len(cards) == 0 {
+	if cards, err := cuda.GPUs(); err != nil || len(cards) == 0 {
 		c = planned(t, func(o *Options) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
 		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
 			t.Errorf("with a card elsewhere: %+v, left out %+v", c.Rows, c.Dropped)

@@ -109,7 +109,7 @@ func (p *planner) onGPU(w *way) error {
 	if err := one.Validate(); err != nil {
 		return err
 	}
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if err != nil {
 		return err
 	}

@@ -87,8 +87,7 @@ func (o *Options) onDevice() spec.Spec {
 	return s
 }
 
-func (o Options) predict() (_ *Predicted, err error) {
-	defer setup.DeviceFailure(&err)
+func (o Options) predict() (*Predicted, error) {
 	start := time.Now()
 	trained, err := serve.Open(o.Run)
 	if err != nil {

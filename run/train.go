@@ -103,8 +103,7 @@ func divergence(s *spec.Spec, r *train.Result) error {
 }
 
 // train runs the loop, with checkpoints if they are asked for.
-func (p *prepared) train(ctx context.Context, events event.Listener) (r *train.Result, err error) {
-	defer setup.DeviceFailure(&err)
+func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Result, error) {
 	s := &p.spec
 	dev, err := setup.NewDevice(s, 0)
 	if err != nil {

@@ -44,7 +44,7 @@ func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features
 	}
 	out.logits = download(dev, x.Matrix)
 	dev.Free(x.Matrix)
-	return out, nil
+	return out, dev.Err()
 }
 
 func download(dev tensor.Device, m tensor.Matrix) rows {

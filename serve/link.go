@@ -69,7 +69,7 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 		return nil, err
 	}
 	p.Values = score(dev, model, out.logits, left, right)
-	return p, nil
+	return p, dev.Err()
 }
 
 // score decodes pairs of embeddings, a block at a time.

@@ -52,7 +52,7 @@ func HostDevice(s *spec.Spec) tensor.Device {
 func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
 	number := s.Card()
 	if number < 0 {
-		cards, err := cuda.Cards()
+		cards, err := cuda.GPUs()
 		if err != nil {
 			return nil, err
 		}
@@ -75,23 +75,12 @@ func localRank(rank int) int {
 	return rank
 }
 
-// DeviceFailure turns a failure of a card, of which operations can only panic, into the error of a run.
-func DeviceFailure(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *cuda.Error:
-		*err = errors.Join(*err, r)
-	default:
-		panic(r)
-	}
-}
-
 // DeviceName is the device of a run, in a report.
 func DeviceName(s *spec.Spec) string {
 	if !s.OnCard() {
 		return "cpu"
 	}
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if n := max(0, s.Card()); err == nil && n < len(cards) {
 		return s.Device + " " + cards[n].Name
 	}

@@ -57,6 +57,17 @@ func MakeMatrix(b *Buffer, off int, t DType, rows, cols, stride int) Matrix {
 	return Matrix{Rows: rows, Cols: cols, buf: b, off: off, stride: stride, dtype: t}
 }
 
+// Unbacked is a matrix without memory, of a device that failed.
+func Unbacked(t DType, rows, cols int) Matrix {
+	return MakeMatrix(&Buffer{addr: empty.addr, bytes: rows * cols * t.Size(), owner: unbacked}, 0, t, rows, cols, cols)
+}
+
+// unbacked owns the buffers that have no memory.
+var unbacked = new(byte)
+
+// Unbacked reports whether a matrix has no memory because its device failed.
+func (m Matrix) Unbacked() bool { return m.buf != nil && m.buf.owner == any(unbacked) }
+
 // FromSlice is a matrix of a slice's numbers, which it keeps alive.
 func FromSlice[T float32 | float64 | uint16 | uint32 | int64](rows, cols int, s []T) Matrix {
 	return MakeMatrix(HostBuffer(s), 0, typeOf[T](), rows, cols, cols)
@@ -134,14 +145,8 @@ type Parts struct {
 	Perm  Index
 }
 
-// PartsOf are those of s, and WithParts is s with others of the same sizes.
+// PartsOf are the parts of s.
 func PartsOf(s *Sparse) Parts { return Parts{s.ptr, s.index, s.value, s.perm} }
-
-func WithParts(s *Sparse, p Parts) *Sparse {
-	v := *s
-	v.ptr, v.index, v.value, v.perm = p.Ptr, p.Index, p.Value, p.Perm
-	return &v
-}
 
 // MakeIndex is an index of a U32 matrix, one entry per row.
 func MakeIndex(m Matrix) Index { return Index{m} }

@@ -4,7 +4,8 @@ package tensor
 // matrices all belong to the device it is called on. Where dst is named first it
 // is overwritten unless the operation says it adds. dst may be the same view as
 // an input only where that is said ("in place"); views that overlap in part are
-// never allowed. Sizes that do not fit are a bug of the caller and panic.
+// never allowed. Sizes that do not fit are a bug of the caller and panic; what fails on the
+// device is told by Err.
 //
 // Operations take effect in the order of their calls, but one may still be running when its
 // call returns. What an operation computes stays on the device, single numbers too. The host
@@ -18,6 +19,11 @@ package tensor
 // bfloat16. Sums over rows (of columns, of losses) are always float64.
 type Device interface {
 	Allocator
+	Operations
+}
+
+// Operations are what a device computes. Who intercepts them sees each as a Call.
+type Operations interface {
 	Dense
 	Graphs
 	Edgewise
@@ -63,6 +69,10 @@ type Allocator interface {
 	Usage() (inUse, peak int64)
 	// Sync waits until all operations called before are done.
 	Sync()
+	// Err is why the device failed: no memory, or an error of its driver. What failed stays failed: operations then do
+	// nothing, matrices have no memory, and Download and Pack leave the host's as it is. Who reads numbers asks for
+	// it after.
+	Err() error
 	// Close frees all memory and stops the device's threads.
 	Close()
 }

@@ -38,7 +38,11 @@ func NewGroup(ctx context.Context, end wire.Endpoint, dev tensor.Device, servers
 // ReduceBy has gradients be summed by the devices, with a deadline for each step. The order of additions is theirs.
 func (g *Group) ReduceBy(r tensor.Reducer, within time.Duration) { g.reducer, g.within = r, within }
 
+// AllReduce sends nothing of a device that has failed.
 func (g *Group) AllReduce(epoch, batch int, v []float64) error {
+	if err := g.dev.Err(); err != nil {
+		return err
+	}
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(batch), Type: coflow.Control, Layer: -1}
 	return g.comm.AllReduce64(g.ctx, id, wire.Control, v, collective.Ordered)
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 
 	"starling/event"
@@ -36,7 +37,7 @@ func Infer(ctx context.Context, dev tensor.Device, part *partition.Part, end wir
 		}
 		x = nn.Input{Matrix: y}
 	}
-	if err := on.Err(); err != nil {
+	if err := cmp.Or(dev.Err(), on.Err()); err != nil {
 		end.Fail(err)
 		return rows, err
 	}

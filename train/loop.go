@@ -101,7 +101,11 @@ func (f *Loop) Run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	if !finite(f.Model.State(f.Dev)) { // and so on all workers, whose weights are the same
+	weights := f.Model.State(f.Dev)
+	if err := f.Dev.Err(); err != nil {
+		return nil, err
+	}
+	if !finite(weights) { // and so on all workers, whose weights are the same
 		return f.result(Diverged), nil
 	}
 	if f.Opt.MidwayOnly {
@@ -133,7 +137,8 @@ func (f *Loop) epoch() (err error) {
 	e := event.Epoch{Epoch: n, LR: f.Opt.Schedule.Rate(f.Opt.Optim.LR, n)}
 	start := f.Clock.Now()
 	f.began = start
-	if e.Loss, err = f.TrainEpoch(n, e.LR); err != nil {
+	e.Loss, err = f.TrainEpoch(n, e.LR)
+	if err := f.failed(err); err != nil {
 		return err
 	}
 	e.Seconds = f.State.Seconds + wire.Since(f.Clock, start).Seconds()
@@ -147,13 +152,21 @@ func (f *Loop) epoch() (err error) {
 	f.State.Batch, f.State.Partial, f.State.Seconds = 0, nil, 0
 	if f.timeToMeasure(n) {
 		start = f.Clock.Now()
-		if err := f.Measure(&e); err != nil {
+		if err := f.failed(f.Measure(&e)); err != nil {
 			return err
 		}
 		e.Eval = wire.Since(f.Clock, start).Seconds()
 	}
 	f.Events.On(e)
 	return f.save(false)
+}
+
+// failed is why the device failed, which is the cause of what follows from that, or else err.
+func (f *Loop) failed(err error) error {
+	if failure := f.Dev.Err(); failure != nil {
+		return failure
+	}
+	return err
 }
 
 func (f *Loop) timeToMeasure(epoch int) bool {
@@ -330,8 +343,8 @@ func (f *Loop) saveChoice() error {
 // the epoch so far. Where the state is saved, it has those of all workers, each apart, so that
 // a resumed epoch adds them up in the same order.
 func (f *Loop) StepDone(epoch, batch int, sums []float64) error {
-	if !saves(&f.Opt, f.Optim.Steps) {
-		return nil
+	if err := f.Dev.Err(); err != nil || !saves(&f.Opt, f.Optim.Steps) {
+		return err
 	}
 	all := make([]float64, len(sums)*f.Ranks)
 	copy(all[len(sums)*f.Rank:], sums)
@@ -375,6 +388,9 @@ func (f *Loop) saveState(s State) error {
 	end := f.Span("step")("save")
 	defer end()
 	s.Model, s.Optim, s.Steps, s.Caches = f.Model.State(f.Dev), f.Optim.State(), f.Optim.Steps, f.TrainOn.Caches()
+	if err := f.Dev.Err(); err != nil {
+		return err
+	}
 	if !finite(s.Model) {
 		after := fmt.Sprintf("epoch %d", s.Epoch-1)
 		if s.Batch > 0 {

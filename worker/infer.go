@@ -57,7 +57,9 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 		return nil, err
 	}
 	list := make([]float32, rows.Rows*rows.Cols)
-	dev.Download(list, rows)
+	if dev.Download(list, rows); dev.Err() != nil {
+		return nil, dev.Err()
+	}
 	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, list)
 	})

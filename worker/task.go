@@ -35,8 +35,7 @@ type Task struct {
 // Work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
 func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
-	keep func(*train.State) error, events event.Listener) (_ *Share, err error) {
-	defer setup.DeviceFailure(&err)
+	keep func(*train.State) error, events event.Listener) (*Share, error) {
 	if t.Infer != nil {
 		return t.infer(ctx, part, end, threads, from)
 	}

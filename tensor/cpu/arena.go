@@ -42,43 +42,36 @@ func sizeClass(n int) int {
 }
 
 // take returns at least n bytes, zeroed when zero is set, else of any content.
-func (a *arena) take(n int, zero bool) []byte {
+func (a *arena) take(n int, zero bool) ([]byte, error) {
 	if class := sizeClass(n); class < LargeBlock {
-		return a.takeSmall(class, zero)
+		return a.takeSmall(class, zero), nil
 	}
 	n = max(LargeBlock, (n+pageBytes-1)/pageBytes*pageBytes)
+	b, used, err := a.takeLarge(n)
+	if err != nil {
+		return nil, fmt.Errorf("tensor: no memory for a block of %d bytes: %w", n, err)
+	}
 	a.note(int64(n))
-	b, used := a.takeLarge(n)
 	if zero {
 		clear(b[:used])
 	}
-	return b
+	return b, nil
 }
 
-func (a *arena) takeLarge(n int) (block []byte, used int) {
+func (a *arena) takeLarge(n int) (block []byte, used int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range a.mu.regions {
-		if block, used, err := r.take(n); err != nil {
-			noMemory(n, err)
-		} else if block != nil {
-			return block, used
+		if block, used, err := r.take(n); err != nil || block != nil {
+			return block, used, err
 		}
 	}
 	r, err := newRegion(n)
 	if err != nil {
-		noMemory(n, err)
+		return nil, 0, err
 	}
 	a.mu.regions = append(a.mu.regions, r)
-	if block, used, err = r.take(n); err != nil {
-		noMemory(n, err)
-	}
-	return block, used
-}
-
-// noMemory is the same condition that makes the runtime throw on an ordinary make.
-func noMemory(n int, err error) {
-	panic(fmt.Sprintf("tensor: no memory for a block of %d bytes: %v", n, err))
+	return r.take(n)
 }
 
 func (a *arena) takeSmall(class int, zero bool) []byte {

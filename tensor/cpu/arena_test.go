@@ -7,19 +7,28 @@ import (
 	"starling/internal/testseed"
 )
 
+func take(t *testing.T, a *arena, n int, zero bool) []byte {
+	t.Helper()
+	b, err := a.take(n, zero)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // TestBlocksServeAgain: memory that came back serves again, what is counted is what is in
 // use, and zeroed memory is zero whatever it was before.
 func TestBlocksServeAgain(t *testing.T) {
 	for _, size := range []int{3000, 40_000, 5 << 20} {
 		a := newArena()
-		first := a.take(size, false)
+		first := take(t, a, size, false)
 		for i := range first {
 			first[i] = 1
 		}
 		a.give(first)
 		peak := a.peak.Load()
 		asked := size - size/10
-		again := a.take(asked, true)
+		again := take(t, a, asked, true)
 		if &again[0] != &first[0] {
 			t.Errorf("%d bytes were not given out again for %d", size, asked)
 		}
@@ -42,13 +51,13 @@ func TestBlocksServeAgain(t *testing.T) {
 func TestSmallBlocksKeepTheirSize(t *testing.T) {
 	a := newArena()
 	defer a.close()
-	large := a.take(40_000, false)
+	large := take(t, a, 40_000, false)
 	a.give(large)
-	small := a.take(20_000, false)
+	small := take(t, a, 20_000, false)
 	if &small[0] == &large[0] {
 		t.Error("a block of 40,000 bytes went for 20,000")
 	}
-	if whole := a.take(40_000, false); &whole[0] != &large[0] || len(whole) < 40_000 {
+	if whole := take(t, a, 40_000, false); &whole[0] != &large[0] || len(whole) < 40_000 {
 		t.Errorf("a block of 40,000 bytes came back with %d", len(whole))
 	}
 }

@@ -88,13 +88,26 @@ func (c *Device) RowType(t DType) DType {
 func (c *Device) New(t DType, rows, cols int) Matrix     { return c.alloc(t, rows, cols, true) }
 func (c *Device) Scratch(t DType, rows, cols int) Matrix { return c.alloc(t, rows, cols, false) }
 
+// alloc panics where the host has no memory, as the runtime does on an ordinary make.
 func (c *Device) alloc(t DType, rows, cols int, zero bool) Matrix {
+	m, err := c.tryAlloc(t, rows, cols, zero)
+	if err != nil {
+		panic(err.Error())
+	}
+	return m
+}
+
+func (c *Device) tryAlloc(t DType, rows, cols int, zero bool) (Matrix, error) {
 	n := rows * cols * t.Size()
 	if n == 0 {
-		return tensor.MakeMatrix(tensor.HostBuffer[byte](nil), 0, t, rows, cols, cols)
+		return tensor.MakeMatrix(tensor.HostBuffer[byte](nil), 0, t, rows, cols, cols), nil
 	}
-	b := &block{bytes: c.take(n, zero)}
-	return tensor.MakeMatrix(tensor.NewBuffer(unsafe.Pointer(&b.bytes[0]), len(b.bytes), true, b), 0, t, rows, cols, cols)
+	bytes, err := c.take(n, zero)
+	if err != nil {
+		return Matrix{}, err
+	}
+	b := &block{bytes: bytes}
+	return tensor.MakeMatrix(tensor.NewBuffer(unsafe.Pointer(&bytes[0]), len(bytes), true, b), 0, t, rows, cols, cols), nil
 }
 
 // block is what a buffer's owner is: memory of the arena, until it is freed.
@@ -136,8 +149,9 @@ func (c *Device) Staging(bytes int) (Matrix, []byte) {
 
 func (c *Device) Usage() (inUse, peak int64) { return c.inUse.Load(), c.peak.Load() }
 
-// Sync has nothing to wait for.
-func (c *Device) Sync() {}
+// Sync has nothing to wait for, and nothing fails.
+func (c *Device) Sync()      {}
+func (c *Device) Err() error { return nil }
 
 // Close stops the threads and unmaps all memory.
 func (c *Device) Close() {

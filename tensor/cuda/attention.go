@@ -39,7 +39,7 @@ func (d *Device) statistics(adj *Sparse, a attentionArgs) {
 	launch(d, "attention", "attend_stat", warps(adj.Rows), oneBlock, &a)
 	if p != nil {
 		a.rows.segs, a.rows.n = at(p.wholes), int64(p.nLong)
-		launch(d, "attention", "attend_stat_long", size3{x: p.nLong}, oneBlock, &a)
+		launch(d, "attention", "attend_stat_long", size3{X: p.nLong}, oneBlock, &a)
 	}
 }
 

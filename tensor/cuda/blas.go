@@ -1,12 +1,14 @@
 package cuda
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
+
+	"starling/tensor/cuda/driver"
 )
 
 // cublasNamed is the variable that names cuBLAS's library; none: do without.
@@ -53,10 +55,10 @@ func blasPath() string {
 func loadBLAS(path string) *blasLibrary {
 	if dir, name := filepath.Split(path); dir != "" { // its other half is beside it
 		lt := "libcublasLt" + name[len("libcublas"):]
-		openLibrary(filepath.Join(dir, lt), nil)
+		driver.OpenLibrary(filepath.Join(dir, lt), nil)
 	}
 	l := &blasLibrary{path: path}
-	err := openLibrary(path, map[string]*uintptr{"cublasCreate_v2": &l.create, "cublasDestroy_v2": &l.destroy,
+	err := driver.OpenLibrary(path, map[string]*uintptr{"cublasCreate_v2": &l.create, "cublasDestroy_v2": &l.destroy,
 		"cublasSetStream_v2": &l.setStream, "cublasGemmEx": &l.gemm, "cublasSetWorkspace_v2": &l.space})
 	if err != nil {
 		return nil
@@ -119,37 +121,32 @@ func sitePackages() (all []string) {
 	return all
 }
 
-// openBLAS is a handle on a stream; nil without cuBLAS. REQUIRES: the thread is the card's.
-func openBLAS(stream uintptr) *blas {
+// openBLAS makes a handle on the device's stream, with memory to work in; there is none without cuBLAS.
+func (d *Device) openBLAS() {
 	l := findBLAS()
 	if l == nil {
-		return nil
-	}
-	b := &blas{blasLibrary: l}
-	if call(l.create, address(&b.handle)) != 0 || call(l.setStream, b.handle, stream) != 0 {
-		return nil
-	}
-	return b
-}
-
-// workspaceBytes is what cuBLAS wants on the largest cards. It has it of us: its own could not be captured in a graph.
-const workspaceBytes = 32 << 20
-
-// giveWorkspace gives cuBLAS memory to work in.
-func (d *Device) giveWorkspace() {
-	if d.blas == nil {
 		return
 	}
 	d.enter()
 	defer d.leave()
-	p := d.take(&d.memory.own, workspaceBytes)
-	if call(d.blas.space, d.blas.handle, p, workspaceBytes) != 0 {
-		d.queue.off = true
+	b := &blas{blasLibrary: l}
+	if driver.Call(l.create, driver.Address(&b.handle)) != 0 || driver.Call(l.setStream, b.handle, d.run.Handle) != 0 {
+		return
+	}
+	d.blas = b
+	p := d.mem.Workspace(workspaceBytes)
+	if p != 0 && driver.Call(l.space, b.handle, p, workspaceBytes) != 0 {
+		d.run.NoGraphs()
 	}
 }
 
-func (l *blas) close() { call(l.destroy, l.handle) }
+// workspaceBytes is what cuBLAS wants on the largest GPUs. It has it of us: its own could not be captured in a graph.
+const workspaceBytes = 32 << 20
 
-func blasStatus(code uintptr) string {
-	return strconv.Itoa(int(code))
+func (l *blas) close() { driver.Call(l.destroy, l.handle) }
+
+// failure is a code of cuBLAS in words.
+func (l *blas) failure(code uintptr) error {
+	return &driver.Error{Call: gemmName, Code: int(code), Name: fmt.Sprintf("status %d", code), Text: "in " + l.path,
+		Advice: "set STARLING_CUBLAS=none to do without cuBLAS, or use --device cpu"}
 }

@@ -2,9 +2,11 @@ package cuda
 
 import (
 	"runtime"
-	"unsafe"
 
 	"starling/tensor"
+	"starling/tensor/cuda/driver"
+	"starling/tensor/cuda/execution"
+	"starling/tensor/cuda/memory"
 )
 
 // The handles and options of package tensor, by their own names.
@@ -28,67 +30,130 @@ const (
 
 // Options are how a device computes.
 type Options struct {
-	Number int  // of the card
+	Number int  // of the GPU
 	TF32   bool // products of float32 may round their factors to 10 bits
 	Exact  bool // our own products of float32 are sums of float32 products: else factors are split in two of 10 bits
 	Plain  bool // products without cuBLAS
 }
 
-// Device is one worker's share of a card.
+// Device is one worker's share of a GPU: operations, over memory and a stream.
 type Device struct {
-	card    *card
-	options Options
-	stream  uintptr
-	blas    *blas // nil where cuBLAS was not found
-
-	memory    memory
+	options   Options
+	run       *execution.Stream
+	mem       *memory.Memory
+	blas      *blas // nil where cuBLAS was not found
 	link      link
 	reduction *communicator // nil: none
-	lane      lane
-	packing   packing
-	queue     queue
-	functions map[string]uintptr // kernels that were used
-	depth     int                // of enter
-	bound     bool               // the thread is the card's
-	profile   *profile           // nil unless it is asked for
 }
 
 var _ tensor.Device = (*Device)(nil)
 
-// Open is a device on a card.
-func Open(o Options) (d *Device, err error) {
-	c, err := cardOf(o.Number)
+// Open is a device on a GPU.
+func Open(o Options) (*Device, error) {
+	gpu, err := driver.Open(o.Number)
 	if err != nil {
 		return nil, err
 	}
-	d = &Device{card: c, options: o, profile: newProfile(), memory: newMemory(), functions: map[string]uintptr{}}
-	d.queue, d.packing.of = newQueue(d.profile != nil), map[unsafe.Pointer]packed{}
-	err = c.onThread(c.context, func() error {
-		const nonBlocking = 1
-		if code := call(c.streamCreate, address(&d.stream), nonBlocking); code != 0 {
-			return c.failure("cuStreamCreate", code)
-		}
-		if !o.Plain {
-			d.blas = openBLAS(d.stream)
-		}
-		return nil
-	})
+	run, err := execution.New(gpu, PTX)
 	if err != nil {
+		gpu.Close()
 		return nil, err
 	}
-	d.giveWorkspace()
-	c.devices.Add(1)
+	d := &Device{options: o, run: run, mem: memory.New(run)}
+	if !o.Plain {
+		d.openBLAS()
+	}
+	if err := d.Err(); err != nil {
+		d.Close()
+		return nil, err
+	}
 	return d, nil
 }
 
-// Info is what the driver says of the device's card.
+// Close waits for all operations and gives all memory back.
+func (d *Device) Close() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	gpu := d.run.GPU
+	driver.Call(gpu.ContextSet, gpu.Context) // errors are known from before, or beyond repair
+	d.LeaveReduction()
+	d.run.Drain()
+	d.mem.Drain()
+	d.link.close(gpu)
+	d.mem.Close()
+	if d.blas != nil {
+		d.blas.close()
+	}
+	d.run.Close()
+	gpu.Close()
+}
+
+// Info is what the driver says of the device's GPU.
 func (d *Device) Info() Info {
-	i := d.card.Info
+	i := d.run.GPU.Info
 	if d.blas != nil {
 		i.CuBLAS = d.blas.path
 	}
 	return i
 }
+
+// Info is what the driver says of a GPU.
+type Info = driver.Info
+
+// ErrUnavailable: there is no GPU to compute with.
+var ErrUnavailable = driver.ErrUnavailable
+
+// GPUs lists the GPUs that this process may use.
+func GPUs() ([]Info, error) {
+	all, err := driver.GPUs()
+	for i := range all {
+		all[i].CuBLAS = blasPath()
+	}
+	return all, err
+}
+
+// InUse is the name of the GPU that this process computes on, how much of its memory all processes use, and how much
+// it has; zeros without one. Of several it is the first.
+func InUse() (name string, used, size int64) { return driver.InUse() }
+
+// Err is the first error of the driver or of a library; nil while the device works.
+func (d *Device) Err() error { return d.run.Err() }
+
+// Replayed is how many sequences of operations were launched as captured graphs.
+func (d *Device) Replayed() int { return d.run.Replayed() }
+
+// Sync waits for the stream.
+func (d *Device) Sync() {
+	d.enter()
+	defer d.leave()
+	d.run.Sync()
+}
+
+// What package memory does for the device.
+
+func (d *Device) Usage() (inUse, peak int64)               { return d.mem.Usage() }
+func (d *Device) Scratch(t DType, rows, cols int) Matrix   { return d.mem.Scratch(t, rows, cols) }
+func (d *Device) Free(m Matrix)                            { d.mem.Free(m) }
+func (d *Device) FromHost(rows, cols int, host any) Matrix { return d.mem.FromHost(rows, cols, host) }
+func (d *Device) Return(m Matrix)                          { d.mem.Return(m) }
+func (d *Device) Upload(dst Matrix, host any)              { d.mem.Upload(dst, host) }
+func (d *Device) Download(host any, m Matrix)              { d.mem.Download(host, m) }
+func (d *Device) Staging(bytes int) (Matrix, []byte)       { return d.mem.Staging(bytes) }
+func (d *Device) Ahead(f func()) tensor.Fed                { return d.mem.Ahead(f) }
+func (d *Device) NewParcel() tensor.Parcel                 { return d.mem.NewParcel() }
+func (d *Device) Lend(t DType, rows, cols int) Matrix      { return d.mem.Lend(t, rows, cols) }
+
+func (d *Device) New(t DType, rows, cols int) Matrix {
+	m := d.Scratch(t, rows, cols)
+	d.Zero(m)
+	return m
+}
+
+// enter begins an operation, leave ends it. scratch and release are Scratch and Free between the two.
+func (d *Device) enter()                                 { d.mem.Enter() }
+func (d *Device) leave()                                 { d.mem.Leave() }
+func (d *Device) scratch(t DType, rows, cols int) Matrix { return d.mem.Piece(t, rows, cols) }
+func (d *Device) release(m Matrix)                       { d.mem.Release(m) }
 
 func (d *Device) Type() DType { return F32 }
 
@@ -100,98 +165,23 @@ func (d *Device) RowType(t DType) DType {
 	return F32
 }
 
-// enter begins an operation, and gives back what is no longer reachable. One that is held back needs no thread.
-func (d *Device) enter() {
-	if d.depth++; !d.queue.held {
-		d.bind()
-	}
-	d.memory.drain()
-}
-
-// bind makes this thread the card's until leave.
-func (d *Device) bind() {
-	if d.bound {
-		return
-	}
-	runtime.LockOSThread()
-	d.bound = true
-	d.must("cuCtxSetCurrent", call(d.card.contextSet, d.card.context))
-}
-
-func (d *Device) leave() {
-	if d.depth--; d.depth == 0 && d.bound {
-		d.bound = false
-		runtime.UnlockOSThread()
-	}
-}
-
-// must panics with the error of a call.
-func (d *Device) must(name string, code uintptr) {
-	if code != 0 {
-		panic(d.card.failure(name, code))
-	}
-}
-
-// Sync waits for the stream.
-func (d *Device) Sync() {
-	d.enter()
-	defer d.leave()
-	d.sync()
-}
-
-func (d *Device) sync() {
-	d.settle()
-	d.wait()
-}
-
-// wait is for what has been queued on the stream. REQUIRES: nothing is held back.
-func (d *Device) wait() {
-	d.must("cuStreamSynchronize", call(d.card.streamSync, d.stream))
-	if !d.ahead() {
-		d.memory.reread()
-		d.tidy()
-	}
-}
-
 // size3 is a number of blocks or threads in each direction.
-type size3 struct{ x, y, z int }
+type size3 = execution.Size
 
 // launch queues a kernel. Its arguments are one struct, which the driver copies.
 func launch[A any](d *Device, module, name string, grid, block size3, args *A) {
-	launchShared(d, module, name, grid, block, 0, args)
-}
-
-// launchShared is launch with bytes of shared memory that the kernel does not name itself.
-func launchShared[A any](d *Device, module, name string, grid, block size3, shared int, args *A) {
-	if grid.x <= 0 || grid.y < 0 {
-		return
-	}
-	words := unsafe.Slice((*uint64)(unsafe.Pointer(args)), unsafe.Sizeof(*args)/8)
-	d.enqueue(operation{name: name, f: d.function(module, name), kernel: true, shared: uint32(shared), shape: [6]uint32{
-		uint32(grid.x), uint32(max(grid.y, 1)), uint32(max(grid.z, 1)), uint32(block.x), uint32(max(block.y, 1)),
-		uint32(max(block.z, 1))}}, words)
-}
-
-// function is a kernel by its name.
-func (d *Device) function(module, name string) uintptr {
-	f := d.functions[name]
-	if f == 0 {
-		d.bind()
-		f = d.card.function(module, name)
-		d.functions[name] = f
-	}
-	return f
+	execution.Launch(d.run, module, name, grid, block, args)
 }
 
 const threads = 256
 
 // blocks is how many blocks of threads there are for n threads.
-func blocks(n int) size3 { return size3{x: (n + threads - 1) / threads} }
+func blocks(n int) size3 { return size3{X: (n + threads - 1) / threads} }
 
 // warps is how many blocks there are for n warps.
 func warps(n int) size3 { return blocks(32 * n) }
 
-var oneBlock = size3{x: threads}
+var oneBlock = size3{X: threads}
 
 // mat is a matrix as kernels have it.
 type mat struct {
@@ -206,13 +196,7 @@ func of(m Matrix) mat {
 	return mat{at(m), int64(m.Stride()), int64(m.Rows), int64(m.Cols), int64(m.Type())}
 }
 
-// at is the address of a matrix on the card; 0 of none.
-func at(m Matrix) uintptr {
-	if m.IsZero() {
-		return 0
-	}
-	return uintptr(tensor.Address(m))
-}
+func at(m Matrix) uintptr { return memory.At(m) }
 
 func atIndex(x Index) uintptr { return at(x.Matrix()) }
 

@@ -110,11 +110,11 @@ func (d *Device) edgeColumns(adj *Sparse, a edgeArgs, which int, dst Matrix) {
 		return
 	}
 	a.rows, _ = d.rowsOf(adj)
-	pieces := max(1, min((n+255)/256, 8*max(1, d.card.Processors)))
+	pieces := max(1, min((n+255)/256, 8*max(1, d.run.GPU.Processors)))
 	a.piece, a.which = int64((n+pieces-1)/pieces), int64(which)
 	part := d.scratch(F64, pieces, cols)
 	a.part = at(part)
-	launch(d, "edgewise", "edge_columns", size3{x: (cols + 31) / 32, y: pieces}, size3{x: 32, y: 8}, &a)
+	launch(d, "edgewise", "edge_columns", size3{X: (cols + 31) / 32, Y: pieces}, size3{X: 32, Y: 8}, &a)
 	d.finish(part, pieces, 1, cols, true, dst)
 	d.release(part)
 }

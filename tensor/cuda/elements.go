@@ -29,10 +29,10 @@ func (d *Device) zero(m Matrix) {
 	switch size := m.Type().Size(); {
 	case m.Rows*m.Cols == 0:
 	case m.Contiguous():
-		d.libraryCall("cuMemsetD8Async", d.card.fill, uint64(at(m)), 0, uint64(m.Bytes()), uint64(d.stream))
+		d.run.Library("cuMemsetD8Async", d.run.GPU.Fill, uint64(at(m)), 0, uint64(m.Bytes()), uint64(d.run.Handle))
 	default:
-		d.libraryCall("cuMemsetD2D8Async", d.card.fillRows, uint64(at(m)), uint64(m.Stride()*size), 0,
-			uint64(m.Cols*size), uint64(m.Rows), uint64(d.stream))
+		d.run.Library("cuMemsetD2D8Async", d.run.GPU.FillRows, uint64(at(m)), uint64(m.Stride()*size), 0,
+			uint64(m.Cols*size), uint64(m.Rows), uint64(d.run.Handle))
 	}
 }
 
@@ -149,7 +149,7 @@ func (d *Device) Pack(dst []byte, src Matrix, p tensor.Packing) int {
 	switch p.Form {
 	case tensor.Unpacked:
 		tensor.Need(src.Contiguous(), "Pack: %v has gaps", src)
-		d.copyOut(bytesAt(dst), at(src), len(dst))
+		d.mem.CopyOut(bytesAt(dst), at(src), len(dst))
 		return len(dst)
 	case tensor.PackNonZero:
 		return d.packNonZero(dst, src, p.Mask)
@@ -158,7 +158,7 @@ func (d *Device) Pack(dst []byte, src Matrix, p tensor.Packing) int {
 	a := packArgs{rows: of(src), residual: of(p.Residual), at: atIndex(p.At), bytes: at(packed), form: int64(p.Form)}
 	launch(d, "rows", "pack", warps(src.Rows), oneBlock, &a)
 	if len(dst) > 0 {
-		d.copyOut(bytesAt(dst), at(packed), len(dst))
+		d.mem.CopyOut(bytesAt(dst), at(packed), len(dst))
 	}
 	d.release(packed)
 	return len(dst)
@@ -174,13 +174,13 @@ func (d *Device) Unpack(dst Matrix, src []byte, p tensor.Packing) {
 	switch p.Form {
 	case tensor.Unpacked:
 		tensor.Need(dst.Contiguous(), "Unpack: %v has gaps", dst)
-		d.copyIn(at(dst), bytesAt(src), len(src))
+		d.mem.CopyIn(at(dst), bytesAt(src), len(src))
 	case tensor.PackNonZero:
 		d.unpackNonZero(dst, src, p.Mask)
 		return
 	default:
 		packed := d.scratch(U32, (len(src)+3)/4, 1)
-		d.copyIn(at(packed), bytesAt(src), len(src))
+		d.mem.CopyIn(at(packed), bytesAt(src), len(src))
 		a := packArgs{rows: of(dst), bytes: at(packed), form: int64(p.Form)}
 		launch(d, "rows", "unpack", warps(dst.Rows), oneBlock, &a)
 		d.release(packed)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/tensor"
+	"starling/tensor/cuda/memory"
 )
 
 // aggregateArgs is AggregateArgs of kernels/aggregate.cu.
@@ -56,7 +57,7 @@ type maxArgs struct {
 }
 
 // tiles32 is the blocks for a warp a row and 32 columns.
-func tiles32(rows int64, cols int) size3 { return size3{x: warps(int(rows)).x, y: (cols + 31) / 32} }
+func tiles32(rows int64, cols int) size3 { return size3{X: warps(int(rows)).X, Y: (cols + 31) / 32} }
 
 func (d *Device) AggregateMax(dst Matrix, arg Index, adj *Sparse, src Matrix) {
 	tensor.NeedShape("AggregateMax: dst", dst, adj.Rows, src.Cols, F32, BF16)
@@ -100,17 +101,13 @@ func (d *Device) AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg In
 // inOrder is the index of a matrix with the entries of every row in order. They nearly always are.
 func (d *Device) inOrder(s *Sparse) Index {
 	parts := tensor.PartsOf(s)
-	starts, list := copyOfHost[int64](parts.Ptr), copyOfHost[uint32](parts.Index.Matrix())
+	starts, list := memory.HostCopy[int64](parts.Ptr), memory.HostCopy[uint32](parts.Index.Matrix())
 	if starts == nil || list == nil {
 		return parts.Index
 	}
-	b := tensor.BufferOf(parts.Index.Matrix()).Owner().(*block)
-	key := [2]int{tensor.Offset(parts.Ptr), s.Rows}
-	if x, ok := b.cache.sorted[key]; ok {
+	sorted, key := knownOf(parts.Index.Matrix()).sorted, [2]int{tensor.Offset(parts.Ptr), s.Rows}
+	if x, ok := sorted[key]; ok {
 		return x
-	}
-	if b.cache.sorted == nil {
-		b.cache.sorted = map[[2]int]Index{}
 	}
 	index, own := parts.Index, list
 	for i := range s.Rows {
@@ -125,7 +122,7 @@ func (d *Device) inOrder(s *Sparse) Index {
 	if len(own) > 0 && &own[0] != &list[0] {
 		index = tensor.Indices(d, own)
 	}
-	b.cache.sorted[key] = index
+	sorted[key] = index
 	return index
 }
 
@@ -158,7 +155,7 @@ func (d *Device) rowsKernel(name string, dst, src Matrix, rows Index) {
 
 // elements is the blocks for n threads that take further ones in turn.
 func (d *Device) elements(n int) size3 {
-	return size3{x: min(blocks(n).x, 64*max(1, d.card.Processors))}
+	return size3{X: min(blocks(n).X, 64*max(1, d.run.GPU.Processors))}
 }
 
 // targets is what is known of rows that are added to.
@@ -187,17 +184,13 @@ func (d *Device) ScatterAdd(dst, src Matrix, rows Index) {
 
 // targetsOf looks at a list of rows once; nil where the host does not have it.
 func (d *Device) targetsOf(rows Index, n int) *targets {
-	list := copyOfHost[uint32](rows.Matrix())
+	list := memory.HostCopy[uint32](rows.Matrix())
 	if list == nil {
 		return nil
 	}
-	b := tensor.BufferOf(rows.Matrix()).Owner().(*block)
-	key := [3]int{tensor.Offset(rows.Matrix()), len(list), n}
-	if t, ok := b.cache.targets[key]; ok {
+	all, key := knownOf(rows.Matrix()).targets, [3]int{tensor.Offset(rows.Matrix()), len(list), n}
+	if t, ok := all[key]; ok {
 		return t
-	}
-	if b.cache.targets == nil {
-		b.cache.targets = map[[3]int]*targets{}
 	}
 	t := &targets{distinct: true}
 	ptr := make([]int64, n+1)
@@ -208,7 +201,7 @@ func (d *Device) targetsOf(rows Index, n int) *targets {
 	if !t.distinct {
 		t.inverse = d.inverse(ptr, list)
 	}
-	b.cache.targets[key] = t
+	all[key] = t
 	return t
 }
 

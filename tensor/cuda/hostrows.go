@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/tensor"
+	"starling/tensor/cuda/memory"
 )
 
 // farRows is a matrix in memory of the host that the card reads by itself, row by row over the bus, for features that
@@ -24,29 +25,27 @@ const watched = 32
 // HostRows is a matrix of a host slice, copied to memory of the host that the card can read. Gathers read it through
 // a cache on the card (keepHot); other operations read it over the bus.
 func (d *Device) HostRows(t DType, rows, cols int, host any) Matrix {
-	n := rows * cols * t.Size()
-	if n == 0 {
-		return none(t, rows, cols)
-	}
 	d.enter()
 	defer d.leave()
-	d.bind()
-	var p uintptr
-	d.must("cuMemAllocHost", call(d.card.allocHost, address(&p), uintptr(n)))
-	d.memory.pinned = append(d.memory.pinned, p)
-	b := &block{p: p, bytes: n, host: true, far: &farRows{counts: make([]uint32, rows)}}
-	m := tensor.MakeMatrix(tensor.NewBuffer(pointer(p), n, true, b), 0, t, rows, cols, cols)
-	tensor.CopyIn(m, host)
+	m := d.mem.Pinned(t, rows, cols)
+	if b := memory.BlockOf(m); b != nil {
+		b.Known = &farRows{counts: make([]uint32, rows)}
+		tensor.CopyIn(m, host)
+	}
 	return m
 }
 
 // farOf is what is known of a matrix of HostRows, if it is a whole one.
 func farOf(m Matrix) *farRows {
-	b, ok := tensor.BufferOf(m).Owner().(*block)
-	if !ok || b.far == nil || len(b.far.counts) != m.Rows || tensor.Offset(m) != 0 {
+	b := memory.BlockOf(m)
+	if b == nil || tensor.Offset(m) != 0 {
 		return nil
 	}
-	return b.far
+	f, ok := b.Known.(*farRows)
+	if !ok || len(f.counts) != m.Rows {
+		return nil
+	}
+	return f
 }
 
 // farArgs is FarArgs of kernels/elements.cu.
@@ -59,7 +58,7 @@ type farArgs struct {
 // gatherFar gathers rows of a matrix on the host.
 func (d *Device) gatherFar(dst, src Matrix, rows Index, f *farRows) {
 	if f.cache.IsZero() {
-		f.watch(copyOfHost[uint32](rows.Matrix()))
+		f.watch(memory.HostCopy[uint32](rows.Matrix()))
 		if f.seen == watched {
 			d.keepHot(src, f)
 		}
@@ -90,8 +89,8 @@ func (d *Device) keepHot(src Matrix, f *farRows) {
 		}
 	}
 	slices.SortStableFunc(hot, func(a, b uint32) int { return cmp.Compare(f.counts[b], f.counts[a]) })
-	d.bind()
-	hot = hot[:min(len(hot), int(d.card.freeMemory()/4)/(src.Cols*src.Type().Size()))]
+	d.run.Bind()
+	hot = hot[:min(len(hot), int(d.run.GPU.FreeMemory()/4)/(src.Cols*src.Type().Size()))]
 	if len(hot) == 0 {
 		return
 	}
@@ -105,13 +104,5 @@ func (d *Device) keepHot(src Matrix, f *farRows) {
 	cache := d.scratch(src.Type(), len(hot), src.Cols)
 	d.rowsKernel("gather", cache, src, tensor.Indices(d, hot))
 	f.place, f.cache = tensor.Indices(d, place), cache
-	d.keepHanded(f.place.Matrix())
-}
-
-// keepHanded has a matrix of FromHost outlive the step that it was made ahead of.
-func (d *Device) keepHanded(m Matrix) {
-	if b, ok := tensor.BufferOf(m).Owner().(*block); ok && d.ahead() {
-		t := d.lane.fed
-		t.blocks = slices.DeleteFunc(t.blocks, func(x *block) bool { return x == b })
-	}
+	d.mem.Keep(f.place.Matrix())
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"starling/tensor"
+	"starling/tensor/cuda/driver"
+	"starling/tensor/cuda/execution"
 )
 
 func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
@@ -84,7 +86,7 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	p.bk, p.bj = strides(b, op.TransB)
 	module, name, wide := d.productKernel(a.Type(), op, dst.Cols)
 	cols := (dst.Cols + wide - 1) / wide
-	area, blocksAtOnce := (dst.Rows+127)/128*cols, 2*max(1, d.card.Processors)
+	area, blocksAtOnce := (dst.Rows+127)/128*cols, 2*max(1, d.run.GPU.Processors)
 	pieces := 1
 	if depth > 1024 {
 		pieces = max(1, min(blocksAtOnce/area, (depth+511)/512))
@@ -98,9 +100,9 @@ func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 		p.part = at(part)
 	}
 	if module == "product" {
-		launch(d, module, name, size3{area, 1, pieces}, oneBlock, &p)
+		launch(d, module, name, size3{X: area, Y: 1, Z: pieces}, oneBlock, &p)
 	} else {
-		launchShared(d, module, name, size3{x: min(area*pieces, blocksAtOnce)}, size3{x: 128}, productShared(wide), &p)
+		execution.LaunchShared(d.run, module, name, size3{X: min(area*pieces, blocksAtOnce)}, size3{X: 128}, productShared(wide), productShared(128), &p)
 	}
 	if pieces > 1 {
 		p.k = int64(pieces)
@@ -177,9 +179,9 @@ func (d *Device) gemm(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	if d.options.TF32 && a.Type() == F32 {
 		compute = fastTF32
 	}
-	d.libraryCall(gemmName, d.blas.gemm, uint64(d.blas.handle), trans(op.TransB), trans(op.TransA), uint64(dst.Cols),
-		uint64(dst.Rows), uint64(depth), uint64(address(one32)), uint64(at(b)), blasType(b), uint64(max(1, b.Stride())),
-		uint64(at(a)), blasType(a), uint64(max(1, a.Stride())), uint64(address(add)), uint64(at(dst)), blasType(dst),
+	d.run.LibraryOf(d.blas.failure, gemmName, d.blas.gemm, uint64(d.blas.handle), trans(op.TransB), trans(op.TransA), uint64(dst.Cols),
+		uint64(dst.Rows), uint64(depth), uint64(driver.Address(one32)), uint64(at(b)), blasType(b), uint64(max(1, b.Stride())),
+		uint64(at(a)), blasType(a), uint64(max(1, a.Stride())), uint64(driver.Address(add)), uint64(at(dst)), blasType(dst),
 		uint64(max(1, dst.Stride())), compute, uint64(algorithm))
 }
 

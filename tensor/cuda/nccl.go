@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/tensor"
+	"starling/tensor/cuda/driver"
 )
 
 // ncclNamed is the variable that names NCCL's library; none: do without.
@@ -52,7 +53,7 @@ func findNCCL() *ncclLibrary {
 	foundNCCL.once.Do(func() {
 		for _, path := range candidates(ncclNamed, []string{"libnccl.so.2"}, "libnccl.so.2") {
 			l := &ncclLibrary{path: path}
-			err := openLibrary(path, map[string]*uintptr{"ncclGetUniqueId": &l.uniqueID,
+			err := driver.OpenLibrary(path, map[string]*uintptr{"ncclGetUniqueId": &l.uniqueID,
 				"ncclCommInitRankConfig": &l.init, "ncclCommGetAsyncError": &l.asyncError, "ncclCommAbort": &l.abort,
 				"ncclAllReduce": &l.allReduce, "ncclGroupStart": &l.groupStart,
 				"ncclGroupEnd": &l.groupEnd, "ncclGetErrorString": &l.errorText, "ncclGetLastError": &l.error})
@@ -90,11 +91,11 @@ func (d *Device) ReducerCard() ([]byte, error) {
 	}
 	id := process().host
 	uuid := &[16]byte{}
-	if d.card.deviceUUID == 0 {
+	if d.run.GPU.DeviceUUID == 0 {
 		return nil, errors.New("the driver does not name its cards; update NVIDIA's driver")
 	}
-	if code := call(d.card.deviceUUID, address(uuid), uintptr(d.card.handle)); code != 0 {
-		return nil, d.card.failure("cuDeviceGetUuid", code)
+	if code := driver.Call(d.run.GPU.DeviceUUID, driver.Address(uuid), uintptr(d.run.GPU.Handle)); code != 0 {
+		return nil, d.run.GPU.Failure("cuDeviceGetUuid", code)
 	}
 	return append(id[:], uuid[:]...), nil
 }
@@ -105,7 +106,7 @@ func (d *Device) NewReduction() ([]byte, error) {
 		return nil, errNoNCCL
 	}
 	id := make([]byte, ncclIDBytes)
-	if code := call(l.uniqueID, address(&id[0])); code != 0 {
+	if code := driver.Call(l.uniqueID, driver.Address(&id[0])); code != 0 {
 		return nil, l.failure("ncclGetUniqueId", code)
 	}
 	return id, nil
@@ -121,14 +122,14 @@ func (d *Device) JoinReduction(id []byte, rank, size int, within time.Duration) 
 	}
 	d.enter()
 	defer d.leave()
-	d.bind()
+	d.run.Bind()
 	c := &communicator{ncclLibrary: l}
 	code := l.join(&c.comm, id, rank, size)
 	if c.comm == 0 && code != 0 {
 		return l.failure("ncclCommInitRankConfig", code)
 	}
 	if err := c.settle("ncclCommInitRankConfig", code, nil, time.Now().Add(within)); err != nil {
-		call(l.abort, c.comm)
+		driver.Call(l.abort, c.comm)
 		return err
 	}
 	d.reduction = c
@@ -141,13 +142,13 @@ func (l *ncclLibrary) join(comm *uintptr, id []byte, rank, size int) uintptr {
 	defer runtime.KeepAlive(&own)
 	defer runtime.KeepAlive(config)
 	if runtime.GOARCH != "amd64" {
-		return call(l.init, address(comm), uintptr(size), address(&own), uintptr(rank), address(config))
+		return driver.Call(l.init, driver.Address(comm), uintptr(size), driver.Address(&own), uintptr(rank), driver.Address(config))
 	}
-	args := []uintptr{address(comm), uintptr(size), uintptr(rank), address(config), 0, 0}
+	args := []uintptr{driver.Address(comm), uintptr(size), uintptr(rank), driver.Address(config), 0, 0}
 	for i := 0; i < len(own); i += 8 {
 		args = append(args, uintptr(binary.NativeEndian.Uint64(own[i:])))
 	}
-	return call(l.init, args...)
+	return driver.Call(l.init, args...)
 }
 
 // settle waits until a call of NCCL, which does not block, is over.
@@ -162,7 +163,7 @@ func (c *communicator) settle(name string, code uintptr, stop <-chan struct{}, d
 			return fmt.Errorf("found %s not done in time, want all workers to call it; see NCCL_DEBUG=INFO", name)
 		}
 		var state int32
-		if code = call(c.asyncError, c.comm, address(&state)); code == 0 {
+		if code = driver.Call(c.asyncError, c.comm, driver.Address(&state)); code == 0 {
 			code = uintptr(uint32(state))
 		}
 	}
@@ -174,14 +175,14 @@ func (c *communicator) settle(name string, code uintptr, stop <-chan struct{}, d
 
 // failure is a code in words.
 func (l *ncclLibrary) failure(name string, code uintptr) error {
-	text, last := call64(l.errorText, code), call64(l.error, 0)
+	text, last := driver.Call64(l.errorText, code), driver.Call64(l.error, 0)
 	detail := ""
 	if last != 0 {
-		if detail = cString(last); detail != "" {
+		if detail = driver.CString(last); detail != "" {
 			detail = ": " + detail
 		}
 	}
-	return fmt.Errorf("found %q from %s%s (%s); see NCCL_DEBUG=INFO", cString(text), name, detail, l.path)
+	return fmt.Errorf("found %q from %s%s (%s); see NCCL_DEBUG=INFO", driver.CString(text), name, detail, l.path)
 }
 
 func (d *Device) Reduce(all []Matrix, stop <-chan struct{}, within time.Duration) (err error) {
@@ -189,13 +190,15 @@ func (d *Device) Reduce(all []Matrix, stop <-chan struct{}, within time.Duration
 	tensor.Need(c != nil, "cuda: Reduce without JoinReduction")
 	d.enter()
 	defer d.leave()
-	d.settle()
 	defer func() {
 		if err != nil {
 			d.LeaveReduction()
 		}
 	}()
-	if err := c.settle("ncclGroupStart", call(c.groupStart), stop, deadline); err != nil {
+	if d.run.Settle(); d.run.Failed() {
+		return d.Err()
+	}
+	if err := c.settle("ncclGroupStart", driver.Call(c.groupStart), stop, deadline); err != nil {
 		return err
 	}
 	for _, m := range all {
@@ -207,13 +210,13 @@ func (d *Device) Reduce(all []Matrix, stop <-chan struct{}, within time.Duration
 		if m.Type() == F64 {
 			kind = ncclFloat64
 		}
-		code := call(c.allReduce, at(m), at(m), uintptr(m.Rows*m.Cols), kind, ncclSum, c.comm, d.stream)
+		code := driver.Call(c.allReduce, at(m), at(m), uintptr(m.Rows*m.Cols), kind, ncclSum, c.comm, d.run.Handle)
 		if code != 0 && code != ncclInProgress {
-			call(c.groupEnd)
+			driver.Call(c.groupEnd)
 			return c.failure("ncclAllReduce", code)
 		}
 	}
-	if err := c.settle("ncclGroupEnd", call(c.groupEnd), stop, deadline); err != nil {
+	if err := c.settle("ncclGroupEnd", driver.Call(c.groupEnd), stop, deadline); err != nil {
 		return err
 	}
 	return d.waitUntil(stop, deadline)
@@ -227,8 +230,10 @@ func (d *Device) waitUntil(stop <-chan struct{}, deadline time.Time) error {
 	defer late.Stop()
 	select {
 	case <-done:
-		d.wait() // which is over, or has the card's error
-		return nil
+		d.run.Wait() // which is over
+		return d.Err()
+	case <-d.run.Known():
+		return d.Err()
 	case <-stop:
 		return errors.New("the sum of gradients by NCCL was given up")
 	case <-late.C:
@@ -240,7 +245,7 @@ func (d *Device) waitUntil(stop <-chan struct{}, deadline time.Time) error {
 // LeaveReduction aborts the group, which ends kernels that wait for others.
 func (d *Device) LeaveReduction() {
 	if c := d.reduction; c != nil {
-		call(c.abort, c.comm)
+		driver.Call(c.abort, c.comm)
 		d.reduction = nil
 	}
 }

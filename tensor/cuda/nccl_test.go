@@ -94,7 +94,7 @@ func TestNCCLWorkers(t *testing.T) {
 
 // trainReduced is what is wrong with two workers that sum by NCCL; "" if nothing is.
 func trainReduced(t *testing.T) string {
-	cards, err := cuda.Cards()
+	cards, err := cuda.GPUs()
 	if err != nil {
 		return err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"starling/tensor"
+	"starling/tensor/cuda/memory"
 )
 
 func bytesAt(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
@@ -13,8 +14,8 @@ func bytesAt(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b
 // bytes are the host's in the end.
 
 func (d *Device) packNonZero(dst []byte, src Matrix, mask []byte) int {
-	h, p := hostBytes(src)
-	d.moveRows(src, p, false)
+	h, p := memory.HostBytes(src)
+	d.mem.MoveRows(src, p, false)
 	if src.Type() == BF16 {
 		return packNonZero[uint16](dst, h, mask)
 	}
@@ -51,7 +52,7 @@ func packNonZero[T uint16 | uint32](dst []byte, m Matrix, mask []byte) (n int) {
 }
 
 func (d *Device) unpackNonZero(dst Matrix, src, mask []byte) {
-	h, p := hostBytes(dst)
+	h, p := memory.HostBytes(dst)
 	if mask == nil {
 		n := tensor.BitBytes(dst.Rows, dst.Cols)
 		mask, src = src[:n], src[n:]
@@ -61,7 +62,7 @@ func (d *Device) unpackNonZero(dst Matrix, src, mask []byte) {
 	} else {
 		unpackNonZero[uint32](h, src, mask)
 	}
-	d.moveRows(dst, p, true)
+	d.mem.MoveRows(dst, p, true)
 	runtime.KeepAlive(h)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/tensor"
+	"starling/tensor/cuda/memory"
 )
 
 // A row of far more entries than others is cut in pieces of half as many, so that a vertex with millions of
@@ -33,29 +34,36 @@ type plan struct {
 	limit    int64 // entries of a row that is not long
 }
 
-// cache is what was found out about the host's slice that a block was made of.
-type cache struct {
+// known is what was found out about the host's slice that a matrix was made of.
+type known struct {
 	plans   map[[2]int]*plan
 	sorted  map[[2]int]Index
 	targets map[[3]int]*targets
 }
 
+// knownOf is what is known of a matrix of FromHost.
+func knownOf(m Matrix) *known {
+	b := memory.BlockOf(m)
+	k, ok := b.Known.(*known)
+	if !ok {
+		k = &known{plans: map[[2]int]*plan{}, sorted: map[[2]int]Index{}, targets: map[[3]int]*targets{}}
+		b.Known = k
+	}
+	return k
+}
+
 // planOf is the plan of a matrix, made once; nil where no row is long.
 func (d *Device) planOf(s *Sparse) *plan {
 	ptr := tensor.PartsOf(s).Ptr
-	starts := copyOfHost[int64](ptr)
+	starts := memory.HostCopy[int64](ptr)
 	if starts == nil || s.Entries() <= leastLong {
 		return nil
 	}
-	b := tensor.BufferOf(ptr).Owner().(*block)
-	key := [2]int{tensor.Offset(ptr), s.Rows}
-	p, ok := b.cache.plans[key]
+	plans, key := knownOf(ptr).plans, [2]int{tensor.Offset(ptr), s.Rows}
+	p, ok := plans[key]
 	if !ok {
-		if b.cache.plans == nil {
-			b.cache.plans = map[[2]int]*plan{}
-		}
 		p = d.cut(starts)
-		b.cache.plans[key] = p
+		plans[key] = p
 	}
 	return p
 }
@@ -135,7 +143,7 @@ func (p *plan) groups(pieces int) (all []*plan) {
 	if p.n <= pieces {
 		return []*plan{p}
 	}
-	longs := copyOfHost[int64](p.longs)
+	longs := memory.HostCopy[int64](p.longs)
 	for lo := 0; lo < p.nLong; {
 		g := &plan{first: int(longs[3*lo+1])}
 		hi := lo
@@ -162,7 +170,7 @@ func (d *Device) join(p *plan, a joinArgs) {
 	for lo := 0; lo < p.nLong; lo += most {
 		n := min(most, p.nLong-lo)
 		a.longs, a.n = at(p.longs)+uintptr(24*lo), int64(n)
-		launch(d, "aggregate", "join_rows", size3{x: blocks(int(a.cols)).x, y: n}, oneBlock, &a)
+		launch(d, "aggregate", "join_rows", size3{X: blocks(int(a.cols)).X, Y: n}, oneBlock, &a)
 	}
 }
 
@@ -212,5 +220,5 @@ func (l layout) tiles(width int) int { return (width + l.columns() - 1) / l.colu
 
 // grid is the blocks for tasks, each of a group of lanes, and of a width.
 func (l layout) grid(tasks, width int) size3 {
-	return size3{x: blocks(tasks * l.g).x, y: l.tiles(width)}
+	return size3{X: blocks(tasks * l.g).X, Y: l.tiles(width)}
 }

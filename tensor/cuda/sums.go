@@ -36,11 +36,11 @@ func (d *Device) columnSumsBy(v int, name string, sums int, a columnArgs, add bo
 		return
 	}
 	wide := (cols + 32*v - 1) / (32 * v)
-	pieces := max(1, min((rows+127)/128, (8*max(1, d.card.Processors)+wide-1)/wide))
+	pieces := max(1, min((rows+127)/128, (8*max(1, d.run.GPU.Processors)+wide-1)/wide))
 	a.piece = int64((rows + pieces - 1) / pieces)
 	part := d.scratch(F64, pieces*sums, cols)
 	a.part = at(part)
-	launch(d, "rows", fmt.Sprintf("%s_%d", name, v), size3{x: wide, y: pieces}, size3{x: 32, y: 8}, &a)
+	launch(d, "rows", fmt.Sprintf("%s_%d", name, v), size3{X: wide, Y: pieces}, size3{X: 32, Y: 8}, &a)
 	d.finish(part, pieces, sums, cols, add, dst...)
 	d.release(part)
 }
@@ -51,7 +51,7 @@ func (d *Device) finish(part Matrix, pieces, sums, cols int, add bool, dst ...Ma
 	for i, m := range dst {
 		f.dst[i] = of(m)
 	}
-	launch(d, "rows", "finish_sums", size3{x: (cols + 31) / 32, y: sums}, size3{x: 32, y: 8}, &f)
+	launch(d, "rows", "finish_sums", size3{X: (cols + 31) / 32, Y: sums}, size3{X: 32, Y: 8}, &f)
 }
 
 func (d *Device) ColumnSum(dst, src Matrix, add bool) {
@@ -156,10 +156,10 @@ type lossArgs struct {
 
 // rowSums runs a kernel whose blocks each leave some sums, and adds those up.
 func (d *Device) rowSums(name string, dst Matrix, a lossArgs) {
-	n := max(1, min((int(a.n)+7)/8, 8*max(1, d.card.Processors)))
+	n := max(1, min((int(a.n)+7)/8, 8*max(1, d.run.GPU.Processors)))
 	part := d.scratch(F64, n, dst.Cols)
 	a.part = at(part)
-	launch(d, "rows", name, size3{x: n}, oneBlock, &a)
+	launch(d, "rows", name, size3{X: n}, oneBlock, &a)
 	d.finish(part, n, 1, dst.Cols, false, dst)
 	d.release(part)
 }

@@ -24,6 +24,7 @@ func (r *Device) Type() DType                { return F64 }
 func (r *Device) RowType(DType) DType        { return F64 }
 func (r *Device) Usage() (inUse, peak int64) { return r.inUse.Load(), r.peak.Load() }
 func (r *Device) Sync()                      {}
+func (r *Device) Err() error                 { return nil }
 func (r *Device) Close()                     {}
 
 // New is a matrix of float64, whatever numbers are asked for; row numbers stay what they are.

@@ -20,6 +20,7 @@ import (
 
 // Device is memory elsewhere.
 type Device struct {
+	tensor.Intercepted
 	*stream
 	cpu         *cpu.Device
 	mem         *memory
@@ -34,7 +35,25 @@ func New(threads int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{stream: newStream(), cpu: cpu.New(threads), mem: mem}, nil
+	d := &Device{stream: newStream(), cpu: cpu.New(threads), mem: mem}
+	d.Intercepted = tensor.Intercept(d.cpu, d.operation)
+	return d, nil
+}
+
+// operation finds its matrices where the device can reach them, and queues. Slices of the host are copied.
+func (d *Device) operation(c *tensor.Call) {
+	c.Replace(d.in)
+	if p := tensor.Arg[tensor.Packing](c); p != nil {
+		p.Mask = slices.Clone(p.Mask)
+	}
+	if c.Op == "Unpack" {
+		src := tensor.Arg[[]byte](c)
+		*src = slices.Clone(*src)
+	}
+	d.do(func() { c.Run(d.cpu) })
+	if c.Op == "Pack" { // the host reads what it writes
+		d.sync()
+	}
 }
 
 // block is what owns a buffer: pages, and the buffer by which the device reaches them. Of a
@@ -169,46 +188,4 @@ func (d *Device) in(m tensor.Matrix) tensor.Matrix {
 		return tensor.WithBuffer(m, b.inner)
 	}
 	return m
-}
-
-func (d *Device) index(x tensor.Index) tensor.Index { return tensor.MakeIndex(d.in(x.Matrix())) }
-
-func (d *Device) sparse(s *tensor.Sparse) *tensor.Sparse {
-	p := tensor.PartsOf(s)
-	return tensor.WithParts(s, tensor.Parts{Ptr: d.in(p.Ptr), Index: d.index(p.Index), Value: d.in(p.Value),
-		Perm: d.index(p.Perm)})
-}
-
-func (d *Device) dropout(x tensor.Dropout) tensor.Dropout {
-	x.IDs = d.index(x.IDs)
-	return x
-}
-
-func (d *Device) epilogue(e tensor.Epilogue) tensor.Epilogue {
-	e.Bias, e.Dropout = d.in(e.Bias), d.dropout(e.Dropout)
-	return e
-}
-
-func (d *Device) attention(a tensor.Attention) tensor.Attention {
-	a.Dropout, a.SrcIDs, a.Edge, a.DEdge = d.dropout(a.Dropout), d.index(a.SrcIDs), d.in(a.Edge), d.in(a.DEdge)
-	return a
-}
-
-func (d *Device) edges(x tensor.EdgeInput) tensor.EdgeInput {
-	x.Features, x.Weight, x.Bias = d.in(x.Features), d.in(x.Weight), d.in(x.Bias)
-	x.DWeight, x.DBias = d.in(x.DWeight), d.in(x.DBias)
-	return x
-}
-
-func (d *Device) dots(list []tensor.HeadDot) []tensor.HeadDot {
-	out := make([]tensor.HeadDot, len(list))
-	for i, x := range list {
-		out[i] = tensor.HeadDot{Score: d.in(x.Score), A: d.in(x.A), DA: d.in(x.DA)}
-	}
-	return out
-}
-
-func (d *Device) packing(p tensor.Packing) tensor.Packing {
-	p.Residual, p.At, p.Mask = d.in(p.Residual), d.index(p.At), slices.Clone(p.Mask)
-	return p
 }

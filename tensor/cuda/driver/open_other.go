@@ -1,6 +1,6 @@
 //go:build !((linux || freebsd) && (amd64 || arm64) && !static)
 
-package cuda
+package driver
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 )
 
 // open fails: this build opens no libraries.
-func (d *driver) open(string) error {
+func (d *Driver) open(string) error {
 	return fmt.Errorf("%w: this build of starling opens no libraries; use one that is not static, on Linux, or "+
 		"--device cpu", ErrUnavailable)
 }
 
-func call(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
+func Call(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
 
-func call64(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
+func Call64(uintptr, ...uintptr) uintptr { panic("cuda: a call without a library") }
 
-func openLibrary(string, map[string]*uintptr) error {
+func OpenLibrary(string, map[string]*uintptr) error {
 	return errors.New("this build opens no libraries")
 }

@@ -1,4 +1,4 @@
-package cuda
+package memory
 
 import (
 	"runtime"
@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"starling/tensor"
+	"starling/tensor/cuda/driver"
 )
 
 // lane is a stream beside the one that computes, on which what a later step reads is copied and gathered. Memory is
@@ -14,7 +15,6 @@ import (
 // freed by that; and what is freed there goes back when the step that waits for it begins.
 type lane struct {
 	stream, begun uintptr
-	computes      uintptr // the stream that computes, while the lane's is the device's
 	ring          ring
 	done          []uintptr // events that no step waits for
 	fed           *fed      // whose operations are called now
@@ -29,96 +29,93 @@ type released struct {
 
 // fed is what was called ahead for a step.
 type fed struct {
-	d       *Device
+	mem     *Memory
 	event   uintptr
-	blocks  []*block   // of FromHost
+	blocks  []*Block   // of FromHost
 	freed   []released // by what was called ahead
 	parcels []*parcel
 }
 
 // Ahead calls f, whose operations run on the lane. Where kernels are timed, they run as all others do.
-func (d *Device) Ahead(f func()) tensor.Fed {
-	d.enter()
-	defer d.leave()
-	t := &fed{d: d}
-	l := &d.lane
-	if d.profile != nil {
+func (mem *Memory) Ahead(f func()) tensor.Fed {
+	mem.Enter()
+	defer mem.Leave()
+	t := &fed{mem: mem}
+	l, run := &mem.lane, mem.run
+	if run.Profiled() {
 		f()
 		return t
 	}
-	d.settle()
+	run.Settle()
 	if l.stream == 0 {
 		const nonBlocking = 1
-		d.must("cuStreamCreate", call(d.card.streamCreate, address(&l.stream), nonBlocking))
-		l.begun = d.newEvent()
+		run.Do("cuStreamCreate", run.GPU.StreamCreate, driver.Address(&l.stream), nonBlocking)
+		l.begun = run.Event(false)
 	}
-	d.must("cuEventRecord", call(d.card.eventRecord, l.begun, d.stream))
-	d.must("cuStreamWaitEvent", call(d.card.waitEvent, l.stream, l.begun, 0))
-	l.computes, d.stream, l.fed = d.stream, l.stream, t
-	d.memory.ring, l.ring = l.ring, d.memory.ring
-	func() {
-		defer func() {
-			d.stream, l.fed = l.computes, nil
-			d.memory.ring, l.ring = l.ring, d.memory.ring
-		}()
-		f()
-	}()
+	run.Record(l.begun, run.Handle)
+	run.After(l.begun, l.stream)
+	l.fed = t
+	mem.ring, l.ring = l.ring, mem.ring
+	run.Beside(l.stream, f)
+	l.fed = nil
+	mem.ring, l.ring = l.ring, mem.ring
 	if n := len(l.done); n > 0 {
 		t.event, l.done = l.done[n-1], l.done[:n-1]
 	} else {
-		t.event = d.newEvent()
+		t.event = run.Event(false)
 	}
-	d.must("cuEventRecord", call(d.card.eventRecord, t.event, l.stream))
+	run.Record(t.event, l.stream)
 	for _, p := range t.parcels {
 		p.sent(l.stream)
 	}
 	return t
 }
 
-func (d *Device) newEvent() (e uintptr) {
-	const noTiming = 2
-	d.must("cuEventCreate", call(d.card.eventCreate, address(&e), noTiming))
-	return e
-}
-
 // Join has what is called from now on wait for the lane.
 func (t *fed) Join() {
-	d := t.d
-	d.enter()
-	defer d.leave()
+	mem := t.mem
+	mem.Enter()
+	defer mem.Leave()
 	if t.event == 0 {
 		return
 	}
-	d.settle()
-	d.must("cuStreamWaitEvent", call(d.card.waitEvent, d.stream, t.event, 0))
-	d.lane.done, t.event = append(d.lane.done, t.event), 0
+	mem.run.Settle()
+	mem.run.After(t.event, mem.run.Handle)
+	mem.lane.done, t.event = append(mem.lane.done, t.event), 0
 	for _, r := range t.freed {
-		d.memory.put(r.to, r.p, r.size)
+		mem.put(r.to, r.p, r.size)
 	}
 	t.freed = nil
 }
 
 // Free gives back what FromHost copied.
 func (t *fed) Free() {
-	t.d.enter()
-	defer t.d.leave()
+	t.mem.Enter()
+	defer t.mem.Leave()
 	for _, b := range t.blocks {
 		if !b.freed {
-			t.d.unhand(b)
+			t.mem.unhand(b)
 		}
 	}
 	t.blocks = nil
 }
 
-// ahead reports whether operations are called for the lane.
-func (d *Device) ahead() bool { return d.lane.fed != nil }
+// Keep has a matrix of FromHost outlive the step that it was made ahead of.
+func (mem *Memory) Keep(m tensor.Matrix) {
+	if b := BlockOf(m); b != nil && mem.run.Aside() {
+		t := mem.lane.fed
+		t.blocks = slices.DeleteFunc(t.blocks, func(x *Block) bool { return x == b })
+	}
+}
 
-// packing is the copies of host slices that wait in pinned memory, by where the slices are.
-type packing struct {
+// parcels are the copies of host slices that wait in pinned memory, by where the slices are.
+type parcels struct {
 	sync.Mutex
 	of  map[unsafe.Pointer]packed
 	all []*parcel
 }
+
+func newParcels() parcels { return parcels{of: map[unsafe.Pointer]packed{}} }
 
 type packed struct {
 	in *parcel
@@ -129,7 +126,7 @@ type packed struct {
 // parcel is pinned memory with copies of a batch's slices, made by who prepared the batch: FromHost of such a slice
 // has the card read the copy, and the goroutine that computes copies nothing.
 type parcel struct {
-	d     *Device
+	mem   *Memory
 	p     uintptr
 	size  int
 	keys  []unsafe.Pointer
@@ -138,18 +135,18 @@ type parcel struct {
 }
 
 // NewParcel is called by any goroutine.
-func (d *Device) NewParcel() tensor.Parcel {
-	p := &parcel{d: d}
-	d.packing.Lock()
-	defer d.packing.Unlock()
-	d.packing.all = append(d.packing.all, p)
+func (mem *Memory) NewParcel() tensor.Parcel {
+	p := &parcel{mem: mem}
+	mem.parcels.Lock()
+	defer mem.parcels.Unlock()
+	mem.parcels.all = append(mem.parcels.all, p)
 	return p
 }
 
 // Pack copies slices, in place of those before.
 func (p *parcel) Pack(list ...any) {
-	d := p.d
-	err := d.card.onThread(d.card.context, func() error { return p.reserve(list) })
+	mem := p.mem
+	err := mem.run.GPU.OnThread(mem.run.GPU.Context, func() error { return p.reserve(list) })
 	if err != nil { // without it FromHost copies
 		return
 	}
@@ -159,33 +156,33 @@ func (p *parcel) Pack(list ...any) {
 		if n == 0 {
 			continue
 		}
-		copy(unsafe.Slice((*byte)(pointer(at)), n), unsafe.Slice((*byte)(from), n))
+		copy(unsafe.Slice((*byte)(driver.Pointer(at)), n), unsafe.Slice((*byte)(from), n))
 		found[from] = packed{p, at, n}
 		p.keys = append(p.keys, from)
 		at += uintptr(rounded(n))
 	}
 	runtime.KeepAlive(list)
-	d.packing.Lock()
-	defer d.packing.Unlock()
+	mem.parcels.Lock()
+	defer mem.parcels.Unlock()
 	for k, v := range found {
-		d.packing.of[k] = v
+		mem.parcels.of[k] = v
 	}
 }
 
 // reserve waits until the card has read what was there, forgets it, and makes sure of enough memory.
 func (p *parcel) reserve(list []any) error {
-	c := p.d.card
+	gpu := p.mem.run.GPU
 	if p.busy {
-		if code := call(c.eventSync, p.event); code != 0 {
-			return c.failure("cuEventSynchronize", code)
+		if code := driver.Call(gpu.EventSync, p.event); code != 0 {
+			return gpu.Failure("cuEventSynchronize", code)
 		}
 		p.busy = false
 	}
-	p.d.packing.Lock()
+	p.mem.parcels.Lock()
 	for _, k := range p.keys {
-		delete(p.d.packing.of, k)
+		delete(p.mem.parcels.of, k)
 	}
-	p.d.packing.Unlock()
+	p.mem.parcels.Unlock()
 	p.keys = p.keys[:0]
 	need := 0
 	for _, s := range list {
@@ -196,38 +193,37 @@ func (p *parcel) reserve(list []any) error {
 		return nil
 	}
 	if p.p != 0 {
-		call(c.freeHost, p.p)
+		driver.Call(gpu.FreeHost, p.p)
 	}
 	p.p, p.size = 0, 0
 	var at uintptr
-	if code := call(c.allocHost, address(&at), uintptr(need+need/4)); code != 0 {
-		return c.failure("cuMemAllocHost", code)
+	if code := driver.Call(gpu.AllocHost, driver.Address(&at), uintptr(need+need/4)); code != 0 {
+		return gpu.Failure("cuMemAllocHost", code)
 	}
 	p.p, p.size = at, need+need/4
 	return nil
 }
 
-// sent marks the parcel as read when the stream has come here. REQUIRES: the thread is the card's.
+// sent marks the parcel as read when a stream has come here. REQUIRES: the thread is the GPU's.
 func (p *parcel) sent(stream uintptr) {
 	if p.event == 0 {
-		p.event = p.d.newEvent()
+		p.event = p.mem.run.Event(false)
 	}
-	p.d.must("cuEventRecord", call(p.d.card.eventRecord, p.event, stream))
-	p.busy = true
+	p.busy = p.mem.run.Record(p.event, stream)
 }
 
 // packedCopy is the pinned copy of a host slice, if it has one.
-func (d *Device) packedCopy(from unsafe.Pointer, n int) (uintptr, bool) {
-	if !d.ahead() {
+func (mem *Memory) packedCopy(from unsafe.Pointer, n int) (uintptr, bool) {
+	if !mem.run.Aside() {
 		return 0, false
 	}
-	d.packing.Lock()
-	c, ok := d.packing.of[from]
-	d.packing.Unlock()
+	mem.parcels.Lock()
+	c, ok := mem.parcels.of[from]
+	mem.parcels.Unlock()
 	if !ok || c.n != n {
 		return 0, false
 	}
-	if t := d.lane.fed; !slices.Contains(t.parcels, c.in) {
+	if t := mem.lane.fed; !slices.Contains(t.parcels, c.in) {
 		t.parcels = append(t.parcels, c.in)
 	}
 	return c.at, true
@@ -248,24 +244,27 @@ func hostSlice(s any) (unsafe.Pointer, int) {
 	return nil, 0
 }
 
-// closeLane gives the lane's memory and the parcels' back. REQUIRES: the thread is the card's.
-func (d *Device) closeLane() {
-	l, c := &d.lane, d.card
-	for _, p := range d.packing.all {
+// closeLane gives the lane's memory and the parcels' back. REQUIRES: the thread is the GPU's.
+func (mem *Memory) closeLane() {
+	l, gpu := &mem.lane, mem.run.GPU
+	if l.stream != 0 {
+		driver.Call(gpu.StreamSync, l.stream)
+	}
+	for _, p := range mem.parcels.all {
 		if p.p != 0 {
-			call(c.freeHost, p.p)
+			driver.Call(gpu.FreeHost, p.p)
 		}
 		if p.event != 0 {
-			call(c.eventDestroy, p.event)
+			driver.Call(gpu.EventDestroy, p.event)
 		}
 	}
-	d.packing.all, d.packing.of = nil, nil
+	mem.parcels.all, mem.parcels.of = nil, nil
 	if l.stream == 0 {
 		return
 	}
-	l.ring.close(d)
+	l.ring.close(gpu)
 	for _, e := range append(l.done, l.begun) {
-		call(c.eventDestroy, e)
+		driver.Call(gpu.EventDestroy, e)
 	}
-	call(c.streamDestroy, l.stream)
+	driver.Call(gpu.StreamDestroy, l.stream)
 }

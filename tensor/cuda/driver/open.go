@@ -1,6 +1,6 @@
 //go:build (linux || freebsd) && (amd64 || arm64) && !static
 
-package cuda
+package driver
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // open finds the library and its functions.
-func (d *driver) open(name string) error {
+func (d *Driver) open(name string) error {
 	handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", errNoDriver, err)
@@ -20,10 +20,10 @@ func (d *driver) open(name string) error {
 				symbol)
 		}
 	}
-	optional(handle, d.graphSymbols(), &d.captureBegin)
-	optional(handle, d.mapSymbols(), &d.reserveAddresses)
-	optional(handle, d.linkSymbols(), &d.allocShared)
-	d.deviceUUID, _ = purego.Dlsym(handle, "cuDeviceGetUuid_v2")
+	optional(handle, d.graphSymbols(), &d.CaptureBegin)
+	optional(handle, d.mapSymbols(), &d.ReserveAddresses)
+	optional(handle, d.linkSymbols(), &d.AllocShared)
+	d.DeviceUUID, _ = purego.Dlsym(handle, "cuDeviceGetUuid_v2")
 	return nil
 }
 
@@ -40,20 +40,20 @@ func optional(handle uintptr, symbols map[string]*uintptr, first *uintptr) {
 	}
 }
 
-// call calls a function of a library.
-func call(f uintptr, args ...uintptr) uintptr {
+// Call calls a function of a library.
+func Call(f uintptr, args ...uintptr) uintptr {
 	code, _, _ := purego.SyscallN(f, args...)
 	return code & 0xffffffff
 }
 
-// call64 is call of a function that returns an address.
-func call64(f uintptr, args ...uintptr) uintptr {
+// Call64 is Call of a function that returns an address.
+func Call64(f uintptr, args ...uintptr) uintptr {
 	p, _, _ := purego.SyscallN(f, args...)
 	return p
 }
 
-// openLibrary opens another library, and finds its functions.
-func openLibrary(path string, symbols map[string]*uintptr) error {
+// OpenLibrary opens another library, and finds its functions.
+func OpenLibrary(path string, symbols map[string]*uintptr) error {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		return err

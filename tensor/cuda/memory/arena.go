@@ -1,8 +1,10 @@
-package cuda
+package memory
 
 import (
 	"runtime"
 	"slices"
+
+	"starling/tensor/cuda/driver"
 )
 
 // arena is memory of the card for large pieces. Addresses are reserved once, and memory of the driver is put under
@@ -150,35 +152,36 @@ type allocationProp struct {
 
 const onDevice, pinnedMemory, readWrite = 1, 1, 3
 
-// takeLarge is memory of the arena.
-func (d *Device) takeLarge(n int) uintptr {
-	a := &d.memory.arena
+// takeLarge is memory of the arena; 0 where the device failed.
+func (mem *Memory) takeLarge(n int) uintptr {
+	a := &mem.arena
 	for try := 0; ; try++ {
 		if p := a.take(n); p != 0 {
 			return p
 		}
-		d.bind()
+		mem.run.Bind()
 		if a.end == 0 {
-			d.reserve(a)
+			mem.reserve(a)
 		}
-		code := d.growArena(a, a.growth(n))
+		code := mem.growArena(a, a.growth(n))
 		if code == 0 {
 			continue
 		}
-		if code != outOfMemory || try >= 2 {
-			panic(d.card.failure("cuMemCreate", code))
+		if code != driver.OutOfMemory || try >= 2 {
+			mem.run.Check("cuMemCreate", code)
+			return 0
 		}
-		d.makeRoom(try)
+		mem.makeRoom(try)
 	}
 }
 
 // reserve asks for addresses: twice as many as the card has memory.
-func (d *Device) reserve(a *arena) {
-	if d.card.reserveAddresses == 0 {
+func (mem *Memory) reserve(a *arena) {
+	if mem.run.GPU.ReserveAddresses == 0 {
 		return
 	}
-	n := uintptr(2*d.card.Memory+grain-1) &^ (grain - 1)
-	if call(d.card.reserveAddresses, address(&a.base), n, grain, 0, 0) != 0 {
+	n := uintptr(2*mem.run.GPU.Memory+grain-1) &^ (grain - 1)
+	if driver.Call(mem.run.GPU.ReserveAddresses, driver.Address(&a.base), n, grain, 0, 0) != 0 {
 		a.base = 0
 		return
 	}
@@ -186,66 +189,66 @@ func (d *Device) reserve(a *arena) {
 }
 
 // growArena takes a segment of the driver.
-func (d *Device) growArena(a *arena, n int) (code uintptr) {
+func (mem *Memory) growArena(a *arena, n int) (code uintptr) {
 	var p uintptr
 	if a.base == 0 {
-		if code = call(d.card.alloc, address(&p), uintptr(n), d.stream); code == 0 {
+		if code = driver.Call(mem.run.GPU.AllocAsync, driver.Address(&p), uintptr(n), mem.run.Handle); code == 0 {
 			a.grow(span{p, n})
-			d.memory.hold(n)
+			mem.hold(n)
 		}
 		return code
 	}
 	if a.end+uintptr(n) > a.limit {
-		return outOfMemory
+		return driver.OutOfMemory
 	}
 	var handle uint64
 	prop := &allocationProp{kind: pinnedMemory}
-	prop.location.kind, prop.location.id = onDevice, d.card.handle
-	if code = call(d.card.createMemory, address(&handle), uintptr(n), address(prop), 0); code != 0 {
+	prop.location.kind, prop.location.id = onDevice, mem.run.GPU.Handle
+	if code = driver.Call(mem.run.GPU.CreateMemory, driver.Address(&handle), uintptr(n), driver.Address(prop), 0); code != 0 {
 		return code
 	}
 	runtime.KeepAlive(prop)
-	code = call(d.card.mapMemory, a.end, uintptr(n), 0, uintptr(handle), 0)
-	call(d.card.releaseMemory, uintptr(handle)) // it is there as long as it is under addresses
+	code = driver.Call(mem.run.GPU.MapMemory, a.end, uintptr(n), 0, uintptr(handle), 0)
+	driver.Call(mem.run.GPU.ReleaseMemory, uintptr(handle)) // it is there as long as it is under addresses
 	if code != 0 {
 		return code
 	}
-	access := &accessDesc{onDevice, d.card.handle, readWrite}
-	if code = call(d.card.allowAccess, a.end, uintptr(n), address(access), 1); code != 0 {
-		call(d.card.unmapMemory, a.end, uintptr(n))
+	access := &accessDesc{onDevice, mem.run.GPU.Handle, readWrite}
+	if code = driver.Call(mem.run.GPU.AllowAccess, a.end, uintptr(n), driver.Address(access), 1); code != 0 {
+		driver.Call(mem.run.GPU.UnmapMemory, a.end, uintptr(n))
 		return code
 	}
 	runtime.KeepAlive(access)
 	a.grow(span{a.end, n})
-	d.memory.hold(n)
+	mem.hold(n)
 	return 0
 }
 
 // shrinkArena gives segments above an address, in which nothing is, back to the driver. REQUIRES: the stream was
 // waited for.
-func (d *Device) shrinkArena(above uintptr) {
-	a := &d.memory.arena
+func (mem *Memory) shrinkArena(above uintptr) {
+	a := &mem.arena
 	for _, s := range a.unused(above) {
-		d.giveSegment(s)
-		d.memory.held -= int64(s.n)
+		mem.giveSegment(s)
+		mem.held -= int64(s.n)
 	}
 }
 
-func (d *Device) giveSegment(s span) {
-	if d.memory.arena.base == 0 {
-		call(d.card.free, s.p, d.stream)
+func (mem *Memory) giveSegment(s span) {
+	if mem.arena.base == 0 {
+		driver.Call(mem.run.GPU.FreeAsync, s.p, mem.run.Handle)
 		return
 	}
-	call(d.card.unmapMemory, s.p, uintptr(s.n))
+	driver.Call(mem.run.GPU.UnmapMemory, s.p, uintptr(s.n))
 }
 
 // closeArena gives all back.
-func (d *Device) closeArena() {
-	a := &d.memory.arena
+func (mem *Memory) closeArena() {
+	a := &mem.arena
 	for _, s := range a.segments {
-		d.giveSegment(s)
+		mem.giveSegment(s)
 	}
 	if a.base != 0 {
-		call(d.card.freeAddresses, a.base, a.limit-a.base)
+		driver.Call(mem.run.GPU.FreeAddresses, a.base, a.limit-a.base)
 	}
 }

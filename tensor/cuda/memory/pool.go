@@ -1,4 +1,4 @@
-package cuda
+package memory
 
 import (
 	"math/bits"
@@ -24,9 +24,9 @@ const strictNamed = "STARLING_CUDA_STRICT"
 
 // sizeOf is how much is taken for n bytes: a multiple of 256; of small pieces one of 16 sizes between two powers of
 // two, so that batches of about the same size use the same pieces.
-func (m *memory) sizeOf(n int) int {
+func (mem *Memory) sizeOf(n int) int {
 	step := 256
-	if !m.strict && n < largePiece {
+	if !mem.strict && n < largePiece {
 		step = max(step, 1<<bits.Len(uint(n-1))>>5)
 	}
 	return (n + step - 1) / step * step

@@ -1,10 +1,12 @@
-package cuda
+package execution
 
 import (
 	"os"
 	"runtime"
 	"slices"
 	"unsafe"
+
+	"starling/tensor/cuda/driver"
 )
 
 // graphsNamed is the variable that, with the value off, has every operation launched by itself.
@@ -43,6 +45,8 @@ type operation struct {
 	shape  [6]uint32 // blocks and threads of a kernel
 	shared uint32    // bytes of shared memory that go with its name
 	lo, hi int       // its arguments
+	// explain says in words what a library's code means; nil: it is the driver's.
+	explain func(code uintptr) error
 }
 
 // A sequence is cut so that the card has something to do while the host goes on: after leastCut operations, and then
@@ -65,12 +69,15 @@ func mixed(sum, word uint64) uint64 {
 }
 
 // enqueue launches an operation, now or as part of a sequence.
-func (d *Device) enqueue(op operation, args []uint64) {
-	if d.ahead() {
-		d.issue(op, args)
+func (s *Stream) enqueue(op operation, args []uint64) {
+	if s.Failed() {
 		return
 	}
-	q := &d.queue
+	if s.Aside() {
+		s.issue(op, args)
+		return
+	}
+	q := &s.queue
 	q.sum = mixed(q.sum, uint64(op.f))
 	if op.kernel {
 		for i := 0; i < len(op.shape); i += 2 {
@@ -87,31 +94,31 @@ func (d *Device) enqueue(op operation, args []uint64) {
 		op.hi = len(q.now.args)
 		q.now.ops = append(q.now.ops, op)
 	} else {
-		d.issue(op, args)
+		s.issue(op, args)
 	}
 	if q.n >= q.most {
 		q.most *= 2
-		d.endSequence()
+		s.endSequence()
 	}
 }
 
-// settle launches what is held back, before the host waits or does something on the stream by itself.
-func (d *Device) settle() {
-	d.bind()
-	d.endSequence()
-	d.queue.most = leastCut
+// Settle launches what is held back, before the host waits or does something on the stream by itself.
+func (s *Stream) Settle() {
+	s.Bind()
+	s.endSequence()
+	s.queue.most = leastCut
 }
 
 // endSequence launches what is held back, and remembers the sequence.
-func (d *Device) endSequence() {
-	q := &d.queue
+func (s *Stream) endSequence() {
+	q := &s.queue
 	if q.n == 0 {
 		return
 	}
 	known := q.seen[q.sum] && !q.off
 	if q.held {
-		d.bind()
-		d.launchHeld(known)
+		s.Bind()
+		s.launchHeld(known)
 	}
 	if len(q.seen) > mostSeen {
 		clear(q.seen)
@@ -122,71 +129,81 @@ func (d *Device) endSequence() {
 }
 
 // launchHeld launches a sequence: as its graph, which is made when it has come for the second time, or one by one.
-func (d *Device) launchHeld(known bool) {
-	q := &d.queue
+func (s *Stream) launchHeld(known bool) {
+	q := &s.queue
 	g := q.graphs[q.sum]
 	if g == nil && known && len(q.now.ops) >= leastReplay {
-		if g = d.capture(q.now); g == nil {
+		if g = s.capture(q.now); g == nil {
 			q.off = true // the driver or a library cannot: one by one from now on
 		} else {
 			if len(q.graphs) >= mostGraphs {
-				d.dropGraphs()
+				s.dropGraphs()
 			}
 			q.graphs[q.sum] = g
 		}
 	}
-	if g != nil && g.launch(d, q.now) {
+	if g != nil && g.launch(s, q.now) {
 		q.replayed++
 		return
 	}
 	for _, op := range q.now.ops {
-		d.issue(op, q.now.args[op.lo:op.hi])
+		s.issue(op, q.now.args[op.lo:op.hi])
 	}
 }
 
 // Replayed is how many sequences of operations were launched as captured graphs.
-func (d *Device) Replayed() int { return d.queue.replayed }
+func (s *Stream) Replayed() int { return s.queue.replayed }
 
 // issue queues an operation on the stream. REQUIRES: the thread is the card's.
-func (d *Device) issue(op operation, args []uint64) {
-	done := d.timed(op.name)
-	if code := d.start(op, args); code != 0 {
-		panic(d.failureOf(op, code))
+func (s *Stream) issue(op operation, args []uint64) {
+	if s.Failed() {
+		return
+	}
+	done := s.Timed(op.name)
+	if code := s.start(op, args); code != 0 {
+		s.Fail(s.failureOf(op, code))
 	}
 	done()
 }
 
 // start is issue, with the code of the driver or library.
-func (d *Device) start(op operation, args []uint64) uintptr {
+func (s *Stream) start(op operation, args []uint64) uintptr {
 	defer runtime.KeepAlive(args)
 	if !op.kernel {
 		words := unsafe.Slice((*uintptr)(unsafe.Pointer(unsafe.SliceData(args))), len(args))
-		return call(op.f, words...)
+		return driver.Call(op.f, words...)
 	}
 	params := &[1]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(args))}
-	s := op.shape
-	code := call(d.card.launch, op.f, uintptr(s[0]), uintptr(s[1]), uintptr(s[2]), uintptr(s[3]), uintptr(s[4]),
-		uintptr(s[5]), uintptr(op.shared), d.stream, address(&params[0]), 0)
+	n := op.shape
+	code := driver.Call(s.GPU.LaunchKernel, op.f, uintptr(n[0]), uintptr(n[1]), uintptr(n[2]), uintptr(n[3]), uintptr(n[4]),
+		uintptr(n[5]), uintptr(op.shared), s.Handle, driver.Address(&params[0]), 0)
 	runtime.KeepAlive(params)
 	return code
 }
 
 // failureOf is the code of an operation in words.
-func (d *Device) failureOf(op operation, code uintptr) *Error {
-	if op.name == gemmName {
-		return &Error{Call: gemmName, Code: int(code), Name: "status " + blasStatus(code), Text: "in " + d.blas.path,
-			Advice: "set STARLING_CUBLAS=none to do without cuBLAS, or use --device cpu"}
+func (s *Stream) failureOf(op operation, code uintptr) error {
+	switch {
+	case op.explain != nil:
+		return op.explain(code)
+	case op.kernel:
+		return s.GPU.Failure("cuLaunchKernel of "+op.name, code)
 	}
-	if op.kernel {
-		return d.card.failure("cuLaunchKernel of "+op.name, code)
-	}
-	return d.card.failure(op.name, code)
+	return s.GPU.Failure(op.name, code)
 }
 
-// libraryCall queues a call of a library.
-func (d *Device) libraryCall(name string, f uintptr, args ...uint64) {
-	d.enqueue(operation{name: name, f: f}, args)
+// Library queues a call of a library.
+func (s *Stream) Library(name string, f uintptr, args ...uint64) {
+	s.enqueue(operation{name: name, f: f}, args)
 }
+
+// LibraryOf is Library for another library than the driver's: explain has its codes in words.
+func (s *Stream) LibraryOf(explain func(code uintptr) error, name string, f uintptr, args ...uint64) {
+	s.enqueue(operation{name: name, f: f, explain: explain}, args)
+}
+
+// NoGraphs has every operation launched by itself from now on.
+func (s *Stream) NoGraphs() { s.queue.off = true }
 
 // same reports whether sequences differ in the arguments of kernels only.
 func (s *sequence) same(t *sequence) bool {

@@ -1,4 +1,4 @@
-package cuda
+package execution
 
 import (
 	"cmp"
@@ -32,24 +32,27 @@ func newProfile() *profile {
 	return &profile{file: file, of: map[string]*spent{}}
 }
 
-// timed begins to time a kernel; what it returns ends that.
-func (d *Device) timed(name string) func() {
-	if d.profile == nil {
+// Timed begins to time a kernel; what it returns ends that.
+func (s *Stream) Timed(name string) func() {
+	if s.profile == nil {
 		return func() {}
 	}
-	d.wait()
+	s.Wait()
 	start := time.Now()
 	return func() {
-		d.wait()
-		s := d.profile.of[name]
-		if s == nil {
-			s = &spent{}
-			d.profile.of[name] = s
+		s.Wait()
+		of := s.profile.of[name]
+		if of == nil {
+			of = &spent{}
+			s.profile.of[name] = of
 		}
-		s.n++
-		s.time += time.Since(start)
+		of.n++
+		of.time += time.Since(start)
 	}
 }
+
+// Profiled reports whether kernels are timed: they then run one by one.
+func (s *Stream) Profiled() bool { return s.profile != nil }
 
 // write appends a line per kernel, the longest first. A file that cannot be written is left out: the numbers of
 // the run are right without it.
