@@ -9,10 +9,10 @@ import (
 	"starling/dataset/generate"
 	"starling/graph"
 	"starling/plan"
+	"starling/sample"
 	"starling/setup"
 	"starling/setup/setuptest"
 	"starling/spec"
-	"starling/train/mini"
 )
 
 // miniSpec is quick, in batches of a sampler.
@@ -25,7 +25,7 @@ func miniSpec(dir, sampler string) spec.Spec {
 // TestMiniResumeIsExact through checkpoints on disk, for every sampler.
 func TestMiniResumeIsExact(t *testing.T) {
 	dir := setuptest.Block(t, nil)
-	for _, sampler := range mini.Samplers {
+	for _, sampler := range sample.Names {
 		s := miniSpec(dir, sampler)
 		want := trained(t, s, nil)
 		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
@@ -50,7 +50,7 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 	}
 	defer data.Close()
 	models := []string{"sage", "gat", "gatv2", "sage-pool"}
-	for i, sampler := range mini.Samplers {
+	for i, sampler := range sample.Names {
 		for _, model := range []string{models[i%4], models[(i+1)%4]} { // each with several samplers
 			s := onFewThreads(miniSpec(dir, sampler))
 			s.Model, s.Hidden, s.Epochs, s.Norm, s.CacheFirst = model, 32, 2, "none", "off"

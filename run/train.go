@@ -15,7 +15,8 @@ import (
 	"starling/supervise"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/mini"
+	"starling/train/batch"
+	"starling/train/batch/pairs"
 )
 
 // Train runs s. When ctx ends it finishes the epoch, saves, and returns a report with the
@@ -133,7 +134,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if err != nil {
 		return nil, err
 	}
-	return mini.Run(ctx, dev, data, opt, batches, events)
+	return batch.Run(ctx, dev, data, opt, batches, events)
 }
 
 // trainPairs trains on pairs of vertices.
@@ -147,7 +148,7 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 		return nil, err
 	}
 	if s.Mode == "mini" {
-		return mini.Link(ctx, dev, data, opt, *l, events)
+		return pairs.Run(ctx, dev, data, opt, *l, events)
 	}
 	return train.Link(ctx, dev, data, opt, l.LinkOptions, events)
 }
