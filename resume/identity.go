@@ -12,8 +12,8 @@ import (
 
 // Identity identifies what a run was trained on: in a checkpoint, and of a run that resumes.
 type Identity struct {
-	Data        Mark `json:"data"`
-	PartitionID string   `json:"cut,omitempty"` // of several workers
+	Data        Mark   `json:"data"`
+	PartitionID string `json:"cut,omitempty"` // of several workers
 }
 
 // Mark distinguishes datasets.

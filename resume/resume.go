@@ -18,9 +18,9 @@ import (
 // Start is a state to start from, with the caches of all workers.
 type Start struct {
 	*train.State
-	OwnCaches    [][]byte // safetensors, by rank
+	OwnCaches   [][]byte // safetensors, by rank
 	PartitionID string   // the id of the one that they are of
-	Spec      *spec.Spec
+	Spec        *spec.Spec
 }
 
 // Saved is the spec as a checkpoint has it, with the identity of the data.
