@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/dataset"
+	"starling/dataset/generate"
 )
 
 // publicSet is a dataset anyone can download: its files and how they are imported.
@@ -111,3 +112,6 @@ func saintSet(name, about string, ids ...string) *publicSet {
 func benchmarkSet(file, name, about string) *publicSet {
 	return &publicSet{about: about, format: "npz", single: true, options: dataset.ImportOptions{Name: name}, files: []publicFile{{name: file, url: benchmarkPlace + file}}}
 }
+
+// demoSet needs no network: the dataset is drawn on the spot.
+var demoSet = &publicSet{about: "1,500 papers, 6 subjects; inside the program, no network needed", make: generate.Demo}

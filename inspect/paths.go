@@ -8,6 +8,10 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"starling/graph"
+	"starling/spec"
+	"starling/wire/paths"
 )
 
 // probeTime is how long each link is measured.
@@ -86,4 +90,12 @@ func measure(ctx context.Context, at netip.Addr) (rate float64, trip time.Durati
 		sent += n
 	}
 	return float64(sent) / time.Since(begin).Seconds(), trip, nil
+}
+
+func autoPaths() (*paths.File, error) {
+	f, err := paths.Auto()
+	if err != nil {
+		return nil, spec.Mistake("probe", graph.Sentence(err.Error()), "", "bring a network interface up")
+	}
+	return f, nil
 }

@@ -81,14 +81,6 @@ func AnswerProbe(ctx context.Context, o ProbeOptions) error {
 	return p.answer(ctx, l)
 }
 
-func autoPaths() (*paths.File, error) {
-	f, err := paths.Auto()
-	if err != nil {
-		return nil, spec.Mistake("probe", graph.Sentence(err.Error()), "", "bring a network interface up")
-	}
-	return f, nil
-}
-
 // answer owns the listener.
 func (p *prober) answer(ctx context.Context, base net.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(p.Timeout)*time.Second)

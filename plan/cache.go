@@ -22,14 +22,6 @@ import (
 // drawn: the run chooses by up to mini.CountedBatches batches, which for every policy would take longer than all
 // else of a plan. Batches without a cache are drawn, and what they send is multiplied by the share that is left.
 
-// cached is what a cache does to the bytes of workers.
-type cached struct {
-	left  []float64 // by owner: the share of the rows that others ask it for
-	saved []float64 // by worker: rows of a batch that it does not ask for
-	rows  []int64   // that it keeps
-	width int64     // bytes of a row
-}
-
 // predicted reports whether what a candidate's cache saves is computed.
 func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
 	return s.Mode == string(train.MiniBatch) && s.Sampler == "neighbour" && !s.LearnsPairs() && s.LearnEmbeddings == 0 &&

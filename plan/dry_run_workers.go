@@ -191,3 +191,12 @@ func (c *Run) dryEndpoint(rank int) dryEndpoint {
 	}
 	return dryEndpoint{rank: rank, links: links}
 }
+
+// counting is the device of a rank's dry run: dev itself, unless its work is counted.
+func (c *Run) counting(rank int, dev tensor.Device) tensor.Device {
+	if c.counts == nil {
+		return dev
+	}
+	c.counts[rank] = newWorkCounter(dev)
+	return c.counts[rank]
+}

@@ -23,16 +23,6 @@ import (
 	"starling/worker"
 )
 
-// LinkOptions say that the hosts of a run measure the links between them: a process on each joins the plan.
-type LinkOptions struct {
-	Measure   bool   // wait for workers, and let them measure
-	Listen    string // where they join; "": any port of 127.0.0.1
-	TokenFile string
-	TLS       string
-	Insecure  bool
-	Timeout   int // seconds until all must have joined
-}
-
 // linkSeconds is how long all rounds together may take, but for joining.
 const linkSeconds = 1.6
 

@@ -238,3 +238,8 @@ func (p *Planned) Told(s spec.Spec) spec.Spec {
 
 // StrategyWords are the flags of a choice.
 func StrategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }
+
+// reason is an error in one line.
+func reason(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n", " ")
+}

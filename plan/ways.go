@@ -15,15 +15,6 @@ import (
 	"starling/worker"
 )
 
-// way is how the runs of a plan compute and send, whatever their strategy.
-type way struct {
-	flags    string // of training, beside those that were given
-	set      func(s *spec.Spec)
-	computes *cost.Compute // at these rates; nil: at those of the plan
-	memory   int64         // of a worker; 0: that of the plan
-	links    int           // that a server has to each other
-}
-
 // ways are those that this host has the cards and networks for, the given one first. What is lacking is told with its
 // reason. Only a plan that a user reads has several: a run that chooses by itself keeps the devices and links that it
 // was given.

@@ -138,6 +138,3 @@ func StatesKept(s *spec.Spec, from *Start) int64 {
 	}
 	return int64(min(n, 2))
 }
-
-// CachesFile names the caches of a rank on disk.
-func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

@@ -191,3 +191,6 @@ func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	}
 	s.SIMD = before.SIMD
 }
+
+// CachesFile names the caches of a rank on disk.
+func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

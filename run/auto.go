@@ -160,3 +160,11 @@ func (d *decision) conclude(r *report.Run, events event.Listener) {
 func (d *decision) learn(measured float64) error {
 	return d.options.Learn(d.choice.Told(d.options.Spec), d.choice.Predicted.Seconds, measured)
 }
+
+// measuring is a run of one epoch that writes nothing.
+func measuring(s spec.Spec) spec.Spec {
+	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
+	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
+	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
+	return s
+}

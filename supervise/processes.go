@@ -48,10 +48,6 @@ type recovery struct {
 	fault  *Fault           // nil: none
 }
 
-// mostTries bounds starts without progress: a run that fails at the same epoch again and again
-// does not fail by accident.
-const mostTries = 3
-
 func (r *recovery) train(ctx context.Context) ([]*worker.Share, error) {
 	refusals := watch.NewRefusals("", r.events)
 	defer refusals.Close()

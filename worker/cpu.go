@@ -3,7 +3,6 @@ package worker
 import (
 	"time"
 
-	"starling/report"
 	"starling/tensor"
 )
 
@@ -22,16 +21,4 @@ func measureCPU(here int) (end func() cpuUse) {
 		return cpuUse{Seconds: tensor.CPUSeconds() - before, Wall: time.Since(start).Seconds(),
 			Cores: float64(processors) / float64(max(here, 1))}
 	}
-}
-
-// CPUShare is the share of all processors' time that workers used.
-func CPUShare(shares []*Share) report.Number {
-	var used, cores, wall float64
-	for _, s := range shares {
-		used, cores, wall = used+s.CPU.Seconds, cores+s.CPU.Cores, max(wall, s.CPU.Wall)
-	}
-	if wall == 0 {
-		return 0
-	}
-	return report.Number(used / (wall * cores))
 }

@@ -3,10 +3,11 @@
 //
 // A reader finds, in this order:
 //
-//	worker              a worker that is a process: join, work, and join again after a failure
-//	join, paths         how it joins a run and connects with its peers
-//	task                what it is told, and training as one rank
-//	infer               predicting as one rank
-//	gpus, processors    what workers of one host share
-//	share, cpu          what it ends with, and the result that all shares make
+//	spec, exit              what a worker is started with, and the statuses that it exits with
+//	paths, join             how it joins a run and connects with its peers
+//	task                    what it is told
+//	cpu, share              what it ends with, and the result that all shares make
+//	gpus, processors        what workers of one host share
+//	infer, work             predicting and training as one rank
+//	worker                  a worker that is a process: join, work, and join again after a failure
 package worker

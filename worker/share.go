@@ -94,3 +94,15 @@ func FirstError(errs []error) error {
 	}
 	return any
 }
+
+// CPUShare is the share of all processors' time that workers used.
+func CPUShare(shares []*Share) report.Number {
+	var used, cores, wall float64
+	for _, s := range shares {
+		used, cores, wall = used+s.CPU.Seconds, cores+s.CPU.Cores, max(wall, s.CPU.Wall)
+	}
+	if wall == 0 {
+		return 0
+	}
+	return report.Number(used / (wall * cores))
+}
