@@ -3,8 +3,8 @@
 //
 // A reader finds, in this order:
 //
-//	plan, dry_device,           one worker: its memory, by a dry run
-//	dry_run
+//	dry_device, dry_run,        one worker: its memory, by a dry run
+//	plan
 //	count, run,                 several workers: the memory of each, what they send, what they compute
 //	dry_run_workers, workers
 //	gpu, batched                what fits a GPU, and mini-batches where the full batch does not fit
