@@ -28,7 +28,7 @@ func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
 		d.Option("cache") != nil && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
 }
 
-// cache is what that of a candidate does; nil: there is none.
+// cache is what the cache of a candidate saves; nil: it has no cache.
 func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
 	policy, roots := c.Setting("cache"), c.Setting("roots")
 	if policy == "none" || max(p.Servers, 1) == 1 {
@@ -101,7 +101,7 @@ func (p *planner) seeds(rank int, roots string, steps int) []float32 {
 	return out
 }
 
-// newCached is what caches of a policy save, of so many bytes each.
+// newCached is what caches of a policy save, each of budget bytes.
 func (p *planner) newCached(access []*sample.Access, policy string, budget int64) *cached {
 	n := len(p.open)
 	c := &cached{left: make([]float64, n), saved: make([]float64, n), rows: make([]int64, n), width: p.featureBytes()}
@@ -169,7 +169,7 @@ func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64
 	return kept, min(int64(sum), most)
 }
 
-// featureBytes is those of a row of features.
+// featureBytes is the size of a row of features.
 func (p *planner) featureBytes() int64 {
 	f := p.open[0].Features
 	if f.Kind() == graph.BFloat16 {

@@ -115,7 +115,7 @@ func (p *planner) workerMemory() (int64, error) {
 }
 
 // candidates are the strategies of the mode with every combination of the options that plans try. What is left out
-// is told with its reason.
+// is listed with its reason.
 func (p *planner) candidates(out *Choices) (list []spec.Spec) {
 	all := p.Spec
 	all.Settings = p.given

@@ -169,7 +169,7 @@ func (p *planner) pack(d *cost.Demand, s *spec.Spec) {
 	}
 }
 
-// rowBytes are those of rows of vertices.
+// rowBytes are the bytes of rows of vertices.
 func rowBytes(sent wire.Bytes) (sum int64) {
 	for class, bytes := range sent {
 		if isRow(class.Kind) {
@@ -213,7 +213,7 @@ func (p *planner) relayed(rank int, sent wire.Bytes) wire.Bytes {
 	return out
 }
 
-// decide gives a strategy that chooses by rates those of this plan, so that it will choose what was planned.
+// decide gives the rates of this plan to a strategy that chooses by rates, so that it will choose what was planned.
 func (p *planner) decide(c *Run) {
 	if chooses, err := c.Chooses(); err != nil || !chooses {
 		return

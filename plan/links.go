@@ -26,7 +26,7 @@ import (
 // linkSeconds is how long all rounds together may take, but for joining.
 const linkSeconds = 1.6
 
-// linkTask is what the workers that measure are told.
+// linkTask is what the workers that measure get.
 type linkTask struct {
 	Servers int     `json:"servers"`
 	Seconds float64 `json:"seconds"`
@@ -353,7 +353,7 @@ func (p *pairTimer) number(x uint64, send bool) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), err
 }
 
-// key is that of the next message of the pair, which both sides count.
+// key is the key of the next message of the pair, which both sides count.
 func (p *pairTimer) key() wire.Key {
 	p.step++
 	return wire.Key{Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}, Step: p.step}

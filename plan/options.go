@@ -15,12 +15,12 @@ import (
 type Options struct {
 	spec.Spec
 	Rate, Delay  string   // of links between servers; "": as measured
-	Sharing      int      // workers on one machine; 0: those of a server
+	Sharing      int      // workers on one machine; 0: as on one server
 	Memory       string   // of a worker; "": what is free here, shared
-	RatesFile    string   // "": that of this user
+	RatesFile    string   // "": this user's
 	Measure      bool     // the rates again
 	Approximate  bool     // may be picked
-	Ways         bool     // also the cards and networks of this host that were not asked for
+	Ways         bool     // also the GPUs and networks of this host that were not asked for
 	Partitioners []string // to try with a dataset
 	Strategies   []string // only these, as comparisons write them; none: all with the options that plans try
 	Links        LinkOptions

@@ -53,7 +53,7 @@ type cached struct {
 type way struct {
 	flags    string // of training, beside those that were given
 	set      func(s *spec.Spec)
-	computes *cost.Compute // at these rates; nil: at those of the plan
-	memory   int64         // of a worker; 0: that of the plan
+	computes *cost.Compute // at these rates; nil: at the plan's
+	memory   int64         // of a worker; 0: the plan's
 	links    int           // that a server has to each other
 }

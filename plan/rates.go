@@ -31,7 +31,7 @@ import (
 	"starling/train"
 )
 
-// rates are those of the file, measured where there are none of this machine.
+// rates reads the file of rates, and measures where it has none of this machine.
 func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
 	path, err := o.ratesPath()
 	if err != nil {

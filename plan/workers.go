@@ -57,7 +57,7 @@ func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	return all, nil
 }
 
-// processCount is that of the whole run: workers, and the process that starts them.
+// processCount is the number of processes of the whole run: workers, and the one that starts them.
 func processCount(s *spec.Spec) int {
 	if s.Goroutines() {
 		return 1

@@ -65,7 +65,7 @@ func (c *Run) complete(events event.Listener) (err error) {
 		return err
 	}
 	s.ForData(&c.Parts.Meta, simd.Best().String())
-	if setup.RemoteWorkers(s) { // the parts and the memory are those of other hosts
+	if setup.RemoteWorkers(s) { // the parts and the memory are on other hosts
 		_, err = s.Options(&c.Parts.Meta)
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *Run) complete(events event.Listener) (err error) {
 }
 
 // workerToken is the secret that workers share. Workers that this run starts get a new one; others
-// know that of this user, on loopback.
+// know this user's, on loopback.
 func workerToken(s *spec.Spec, at *Rendezvous) ([]byte, error) {
 	if given, err := spec.GivenToken(s.TokenFile); given != nil || err != nil {
 		return given, err

@@ -161,7 +161,7 @@ func (r *recovery) stopAll(why error) {
 	}
 }
 
-// task is what workers are told when they start, and the state that they start from.
+// task is what workers get when they start, and the state that they start from.
 func (r *recovery) task() (json.RawMessage, *kept, error) {
 	t := r.run.Task()
 	from := r.kept.state()

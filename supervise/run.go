@@ -19,7 +19,7 @@ type Run struct {
 	From  *resume.Start // nil: from the beginning
 	Token []byte
 	id    *cluster.Identity
-	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they are told
+	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they get its address
 	slots []cluster.Host // of every worker, with --hosts
 
 	Infer    *worker.Inference // nil: it trains
@@ -33,7 +33,7 @@ func (c *Run) Planned() *plan.Run {
 	return &plan.Run{Spec: &c.Spec, Parts: c.Parts, From: c.From}
 }
 
-// Task is what the workers are told.
+// Task is what the workers get.
 func (c *Run) Task() *worker.Task {
 	return &worker.Task{Spec: c.Spec, Data: c.Parts.Meta, Parts: c.Parts.Dir, ID: c.Parts.Book.ID, Infer: c.Infer}
 }

@@ -13,8 +13,8 @@ type cpuUse struct {
 	Cores   float64 `json:"cores"` // of its host, divided by the workers there
 }
 
-// measureCPU begins to measure; end returns what was used until then by this process, of which
-// its host has so many.
+// measureCPU begins to measure; end returns what this process has used until then. Its host has here processes of
+// the run.
 func measureCPU(here int) (end func() cpuUse) {
 	start, before := time.Now(), tensor.CPUSeconds()
 	return func() cpuUse {

@@ -1,4 +1,4 @@
-// Package worker is one worker of a run: how it finds the run and joins it, what it is told, how it trains
+// Package worker is one worker of a run: how it finds the run and joins it, what it has to do, how it trains
 // or predicts on its part, and what it ends with.
 //
 // A reader finds, in this order:

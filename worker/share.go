@@ -80,13 +80,13 @@ func (s *Share) agrees(o *Share) bool {
 		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }
 
-// FirstError is the error that caused those of the other ranks.
+// FirstError is the error that caused the other ranks' errors.
 func FirstError(errs []error) error {
 	var any error
 	for r, err := range errs {
-		switch f, told := errors.AsType[*wire.Failure](err); {
+		switch f, echo := errors.AsType[*wire.Failure](err); {
 		case err == nil:
-		case !told || f.Rank == r:
+		case !echo || f.Rank == r:
 			return fmt.Errorf("rank %d: %w", r, err)
 		case any == nil:
 			any = fmt.Errorf("rank %d: %w", r, err)

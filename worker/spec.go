@@ -22,7 +22,7 @@ type Spec struct {
 	Insecure                  bool
 	Timeout                   int // seconds
 	Heartbeat                 int // seconds
-	// Paths is that of a benchmark's worker; a run's are in its spec.
+	// Paths is --paths of a benchmark's worker; a run has it in its spec.
 	Paths string
 
 	id     *cluster.Identity

@@ -12,7 +12,7 @@ import (
 	"starling/watch"
 )
 
-// Task is what every worker of a run is told, beside its rank.
+// Task is what every worker of a run gets, beside its rank.
 type Task struct {
 	Spec  spec.Spec           `json:"spec"`
 	Data  graph.Meta          `json:"data"`
@@ -48,7 +48,7 @@ func (t *Task) OpenPart(rank int, dir string) (part *partition.Part, err error) 
 	return part, nil
 }
 
-// Inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
+// Inference is a prediction over parts, as every worker gets it. A worker computes the rows of its own
 // vertices layer by layer and writes them, in the order of its part, to a file of the folder.
 type Inference struct {
 	Model        nn.Config    `json:"model"`

@@ -42,12 +42,12 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		opt.Save, opt.MidwayOnly = t.Watch.Saving(keep), !last
 		opt.SaveEvery, opt.SaveSteps = resume.SaveEvery(&s)
 	}
-	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
+	// Waits do not end with ctx: a worker that has to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
-	if err := meetCards(context.WithoutCancel(ctx), &s, dev, end, events); err != nil {
+	if err := meetGPUs(context.WithoutCancel(ctx), &s, dev, end, events); err != nil {
 		return nil, err
 	}
-	if err := reduceByCards(context.WithoutCancel(ctx), &s, dev, end, peers, events); err != nil {
+	if err := reduceByGPUs(context.WithoutCancel(ctx), &s, dev, end, peers, events); err != nil {
 		return nil, err
 	}
 	used := measureCPU(t.here)
