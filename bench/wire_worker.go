@@ -20,7 +20,7 @@ import (
 	"starling/wire"
 )
 
-// wireTask is what the workers of a benchmark are told.
+// wireTask is what the workers of a benchmark get.
 type wireTask struct {
 	WireSpec
 	Transport string `json:"transport"`

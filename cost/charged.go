@@ -34,7 +34,7 @@ func (d *charged) dense(rows, inner, cols int) {
 	d.count(Work{Calls: 1, Dense: 2 * float64(rows) * float64(inner) * float64(cols)})
 }
 
-// edges counts so many numbers of each entry.
+// edges counts an operation on the entries of a sparse matrix, each with a number of columns.
 func (d *charged) edges(adj *tensor.Sparse, numbers int) {
 	entries := float64(adj.Entries())
 	d.count(Work{Calls: 1, Entries: entries, Sparse: entries * float64(numbers)})

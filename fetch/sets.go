@@ -19,7 +19,7 @@ type publicSet struct {
 }
 
 // publicFile is one download. Size and SHA-256 are given where they were checked;
-// otherwise the sum of what came is told and kept beside the download.
+// otherwise the sum of what came is shown and kept beside the download.
 type publicFile struct {
 	name, url string
 	size      int64

@@ -258,17 +258,17 @@ func (e *Estimate) show(line func(name, format string, args ...any)) {
 	}
 	line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
 	line("  time", "about %s per epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
-	e.showCards(line)
+	e.showGPUs(line)
 }
 
-// showCards says which cards of this host the same run fits.
-func (e *Estimate) showCards(line func(name, format string, args ...any)) {
-	for i, card := range e.Cards {
+// showGPUs says which GPUs of this host the same run fits.
+func (e *Estimate) showGPUs(line func(name, format string, args ...any)) {
+	for i, gpu := range e.Cards {
 		fits := "it fits"
-		if e.OnCard > card.Free {
+		if e.OnCard > gpu.Free {
 			fits = "it does not fit: starling train with this --device says what would"
 		}
-		line(fmt.Sprintf("  cuda:%d", i), "%s on %s; %s free, %s", event.Bytes(e.OnCard), card.Name, event.Bytes(card.Free), fits)
+		line(fmt.Sprintf("  cuda:%d", i), "%s on %s; %s free, %s", event.Bytes(e.OnCard), gpu.Name, event.Bytes(gpu.Free), fits)
 	}
 }
 

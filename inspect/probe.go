@@ -261,7 +261,7 @@ func (d *dialogue) source() (rate float64, trip time.Duration, err error) {
 	}
 }
 
-// stream sends so many blocks, and waits until they have arrived.
+// stream sends a number of blocks, and waits until they have arrived.
 func (d *dialogue) stream(n uint64, block []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, n)
 	if err := d.say(b); err != nil {

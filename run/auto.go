@@ -29,9 +29,9 @@ const (
 	triedEpochs  = 2
 )
 
-// decide replaces --strategy auto by a choice: that of the checkpoint that the run continues from, or the best exact
-// one that fits. The run that follows is one that was told the choice, so that its numbers, checkpoints and
-// recovery are those of such a run.
+// decide replaces --strategy auto by a choice: the one in the checkpoint that the run continues from, or the best
+// exact one that fits. The run that follows is an ordinary run of that choice, with the same numbers, checkpoints
+// and recovery.
 func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec, *decision, error) {
 	if !s.Undecided() {
 		return s, nil, nil

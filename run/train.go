@@ -126,7 +126,7 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 }
 
 // TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
-// coordinates, and has the report; that of the others is nil. Without a place it is Train.
+// coordinates, and has the report; the others have none. Without a place it is Train.
 func TrainAt(ctx context.Context, s spec.Spec, p *supervise.Place, events event.Listener) (*report.Run, error) {
 	if p == nil {
 		return Train(ctx, s, events)
