@@ -15,7 +15,7 @@ import (
 	"starling/wire"
 )
 
-// benchRequest is the size of a request in bytes: that of a pull of a few rows.
+// benchRequest is the size of a request in bytes: a pull of a few rows.
 const benchRequest = 64
 
 // serve responds to calls with as many bytes as they ask for.

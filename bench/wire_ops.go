@@ -14,7 +14,7 @@ type wireOp struct {
 }
 
 var wireOps = []wireOp{
-	// There and back between ranks 0 and 1. The rate is that of one direction.
+	// There and back between ranks 0 and 1. The rate is of one direction.
 	{"round-trip", func(size, _ int) int { return 2 * size }, (*wireRank).roundTrip},
 	// One direction, a few messages at a time, each with a posted receive.
 	{"stream", func(size, _ int) int { return size }, (*wireRank).stream},
@@ -40,7 +40,7 @@ func wireOpsNamed(list []wireOp) (names []string) {
 	return names
 }
 
-// key is that of the next message: ranks 0 and 1 count alike.
+// key is the key of the next message: ranks 0 and 1 count alike.
 func (b *wireRank) key() wire.Key {
 	b.messages++
 	return wire.Key{Coflow: coflow.ID{Type: coflow.Bulk}, Step: b.messages}

@@ -21,7 +21,7 @@ import (
 	"starling/wire/mpi"
 )
 
-// wireTask is what the workers of a benchmark are told.
+// wireTask is what the workers of a benchmark get.
 type wireTask struct {
 	WireSpec
 	Transport string `json:"transport"`

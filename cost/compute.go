@@ -53,7 +53,7 @@ func (c Compute) String() string {
 	return out
 }
 
-// WithSending adds what moving messages takes a host of so many cores.
+// WithSending adds what moving messages takes a host of that many cores.
 func (c Compute) WithSending(s Sending, cores int) Compute {
 	n := float64(cores)
 	if s.Byte > 0 {
@@ -63,13 +63,13 @@ func (c Compute) WithSending(s Sending, cores int) Compute {
 	return c
 }
 
-// Shared is what each of so many workers has of a machine.
+// Shared is what each of some workers has of a machine that they share.
 func (c Compute) Shared(workers int) Compute { return c.times(1 / float64(workers)) }
 
-// Slower is a machine on which all takes so many times as long.
+// Slower is a machine on which everything takes by times as long.
 func (c Compute) Slower(by float64) Compute { return c.times(1 / by) }
 
-// times is a machine that is so many times as fast.
+// times is a machine that is by times as fast.
 func (c Compute) times(by float64) Compute {
 	return Compute{GEMM: c.GEMM * by, SpMM: c.SpMM * by, Memory: c.Memory * by, Op: c.Op / by, Int8: c.Int8 * by,
 		BF16: c.BF16 * by, Send: c.Send * by, Recv: c.Recv * by, Message: c.Message / by}
@@ -97,7 +97,7 @@ func ParseCompute(text string) (c Compute, err error) {
 	return c, nil
 }
 
-// set reads one word.
+// set reads one rate.
 func (c *Compute) set(name, value string) error {
 	rates := map[string]*float64{"gemm": &c.GEMM, "spmm": &c.SpMM, "memory": &c.Memory, "send": &c.Send,
 		"recv": &c.Recv}

@@ -29,7 +29,7 @@ type Known struct {
 	// servers the slowest that was measured.
 	Inside  Link `json:"inside"`
 	Between Link `json:"between"`
-	// Links are those of each pair of servers, where workers of a cluster have measured them.
+	// Links are the links of each pair of servers, where workers of a cluster have measured them.
 	Links []ServerLink `json:"links,omitempty"`
 	// Slowness is by how much the steps of a model take longer than Compute says, by model and shape.
 	Slowness map[string]float64 `json:"slowness,omitempty"`
@@ -43,7 +43,7 @@ type Link struct {
 	Delay float64 `json:"delay_seconds"` // one way
 }
 
-// KnownFormat is that of files of rates.
+// KnownFormat is the format of files of rates.
 const KnownFormat = "starling-rates-2"
 
 // mostKnown bounds a file of rates.
@@ -134,7 +134,7 @@ func (k *Known) Check(machine string) error {
 	return nil
 }
 
-// Learn takes in that epochs of a kind took so many seconds where so many were predicted: half way,
+// Learn takes in how many seconds epochs of a kind took and how many were predicted: half way,
 // and within bounds, so that one odd run does not decide.
 func (k *Known) Learn(kind string, predicted, measured float64) {
 	if !(predicted > 0) || !(measured > 0) {

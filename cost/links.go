@@ -14,7 +14,7 @@ type ServerLink struct {
 	Hosts [2]string `json:"hosts"`
 }
 
-// mostLinks bounds those of a file.
+// mostLinks bounds the links of a file.
 const mostLinks = 1 << 16
 
 // LinkRounds are pairs of workers to be measured one round after the other. In a round every worker is in one pair

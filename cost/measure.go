@@ -16,9 +16,9 @@ type Cluster interface {
 	// Share gives every worker's numbers to all: row q of the result is worker q's. It
 	// returns when all have called it.
 	Share(mine ...float64) ([][]float64, error)
-	// Exchange sends so many bytes to each of some peers, which all do the same.
+	// Exchange sends a number of bytes to each of some peers, which all do the same.
 	Exchange(peers []int, bytes int) error
-	// Peers are the other workers of the same server, or those of other servers.
+	// Peers are the other workers of the same server, or the workers of other servers.
 	Peers(otherServers bool) []int
 	// Now is the run's clock.
 	Now() time.Time

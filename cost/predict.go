@@ -27,7 +27,7 @@ type Site struct {
 type Demand struct {
 	Work Work
 	Sent wire.Bytes
-	// Messages are those of rows that it sends; among many workers they take longer than their bytes.
+	// Messages is the number of messages with rows that it sends; among many workers they take longer than their bytes.
 	Messages float64
 	Steps    int
 	Host     float64 // seconds of one processor beside, for bytes that travel
@@ -67,7 +67,7 @@ const (
 	packets = 3
 )
 
-// Predict is the time, the bytes and the memory of an epoch. slowness is that of the model's steps.
+// Predict is the time, the bytes and the memory of an epoch. The model's steps take slowness times as long.
 //
 // Full graph: the workers compute layer by layer and exchange rows between. With C the computing of the slowest, X the
 // time that rows take on the busiest link, layer by layer, G that of gradients, and H what processors take to send

@@ -25,7 +25,7 @@ func (o RatesOption) Validate() error {
 	return err
 }
 
-// Given are the rates for a model of so many layers, as Numbers has them; nil: none were given.
+// Given are the rates for a model of a number of layers, as Numbers has them; nil: none were given.
 func (o RatesOption) Given(layers int) ([]float64, error) {
 	if o.Rates == "" {
 		return nil, nil

@@ -30,7 +30,7 @@ type Outlook struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// distinct is how many different ones of n are among so many draws.
+// distinct is the number of different ones of n among a number of draws.
 func distinct(n, draws float64) float64 {
 	if n <= 0 {
 		return 0

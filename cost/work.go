@@ -15,7 +15,7 @@ type Work struct {
 // Add adds other work to w.
 func (w *Work) Add(o Work) { *w = w.plus(o, 1) }
 
-// Times is the work done so many times.
+// Times is the work done n times.
 func (w Work) Times(n float64) Work { return Work{}.plus(w, n) }
 
 // Since is what was added to an earlier work.

@@ -4,13 +4,9 @@ import (
 	"context"
 
 	"starling/dataset"
-	"starling/dataset/generate"
 	"starling/setup"
 	"starling/spec"
 )
-
-// demoSet needs no network: the dataset is drawn on the spot.
-var demoSet = &publicSet{about: "1,500 papers, 6 subjects; inside the program, no network needed", make: generate.Demo}
 
 // makeHere writes a dataset that is not downloaded.
 func (s *publicSet) makeHere(ctx context.Context, opt Options) (dataset.Summary, error) {

@@ -3,8 +3,9 @@
 // A reader finds, in this order:
 //
 //	sets        the datasets: their files, where they are, and how they are imported
-//	download    one file: continued where it was cut off, bounded, checked
 //	offline     what to do without a network
-//	demo        the dataset that needs none
+//	download    one file: continued where it was cut off, bounded, checked
+//	options     where a dataset comes from and goes to
+//	demo        the dataset that needs no network
 //	get         the command: download, unpack, import
 package fetch

@@ -232,7 +232,7 @@ func because(ctx context.Context, err error) error {
 
 func (d *download) known() (of partOf) {
 	if b, err := os.ReadFile(d.part() + ".json"); err == nil {
-		_ = json.Unmarshal(b, &of) // a damaged note is none: the file starts again
+		_ = json.Unmarshal(b, &of) // a damaged note counts as missing: the file starts again
 	}
 	return of
 }
@@ -374,7 +374,7 @@ func (d *download) name() string {
 }
 
 // check compares a whole file with what is known of it: the table's checksum, or the
-// one noted when it was first imported. Where there is none it returns that of the file.
+// one noted when it was first imported. Where no sum is known it returns the sum of the file.
 func (d *download) check(path string) (recorded string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/dataset"
+	"starling/dataset/generate"
 )
 
 // publicSet is a dataset anyone can download: its files and how they are imported.
@@ -18,7 +19,7 @@ type publicSet struct {
 }
 
 // publicFile is one download. Size and SHA-256 are given where they were checked;
-// otherwise the sum of what came is told and kept beside the download.
+// otherwise the sum of what came is shown and kept beside the download.
 type publicFile struct {
 	name, url string
 	size      int64
@@ -111,3 +112,6 @@ func saintSet(name, about string, ids ...string) *publicSet {
 func benchmarkSet(file, name, about string) *publicSet {
 	return &publicSet{about: about, format: "npz", single: true, options: dataset.ImportOptions{Name: name}, files: []publicFile{{name: file, url: benchmarkPlace + file}}}
 }
+
+// demoSet needs no network: the dataset is drawn on the spot.
+var demoSet = &publicSet{about: "1,500 papers, 6 subjects; inside the program, no network needed", make: generate.Demo}

@@ -16,58 +16,6 @@ import (
 	"starling/setup"
 )
 
-// Info is what can be said about a dataset in one pass over it.
-type Info struct {
-	Name      string    `json:"name"`
-	Vertices  int64     `json:"vertices"`
-	Edges     int64     `json:"edges"`
-	Symmetric bool      `json:"symmetric"`
-	Weighted  bool      `json:"weighted"`
-	EdgeDim   int       `json:"edge_dim,omitempty"`
-	SelfLoops int64     `json:"self_loops"`
-	Isolated  int64     `json:"isolated"` // vertices without in-edges
-	Degree    Quantiles `json:"degree"`   // in-edges of a vertex
-	// Components are weakly connected: directions do not count.
-	Components       int64 `json:"components"`
-	LargestComponent int64 `json:"largest_component"`
-
-	Features        int           `json:"features"`
-	FeatureKind     string        `json:"feature_kind,omitempty"`
-	FeatureDensity  report.Number `json:"feature_density"` // share of features that are not zero
-	Task            string        `json:"task,omitempty"`  // single-label, multi-label or regression
-	Classes         int           `json:"classes"`
-	ClassSizes      []int64       `json:"class_sizes,omitempty"`
-	ClassNames      []string      `json:"class_names,omitempty"` // none: classes are numbers
-	Targets         []Target      `json:"targets,omitempty"`     // of regression, instead of classes
-	LabelsPerVertex report.Number `json:"labels_per_vertex"`     // mean over those that have any
-	Unlabelled      int64         `json:"unlabelled"`
-	Homophily       report.Number `json:"homophily"` // share of edges between vertices of one class, or that share one
-	Train           int           `json:"train"`
-	Val             int           `json:"val"`
-	Test            int           `json:"test"`
-	Bytes           int64         `json:"bytes"`
-	Source          string        `json:"source,omitempty"`
-	Notes           []string      `json:"notes,omitempty"`
-
-	FeatureRange *Range        `json:"feature_range,omitempty"`
-	Standardized bool          `json:"standardized,omitempty"` // the dataset has the scale
-	WeightRange  *Range        `json:"weight_range,omitempty"`
-	Reciprocity  report.Number `json:"reciprocity"` // share of edges that have their reverse
-	Warnings     []string      `json:"warnings,omitempty"`
-
-	Estimate *Estimate `json:"estimate,omitempty"`
-}
-
-// Quantiles of a list of numbers.
-type Quantiles struct {
-	Min    int64   `json:"min"`
-	Median int64   `json:"median"`
-	P90    int64   `json:"p90"`
-	P99    int64   `json:"p99"`
-	Max    int64   `json:"max"`
-	Mean   float64 `json:"mean"`
-}
-
 // Describe opens a dataset, with all its checks if verify is set, and looks at it.
 // With guess it also estimates what training takes.
 func Describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {
@@ -310,17 +258,17 @@ func (e *Estimate) show(line func(name, format string, args ...any)) {
 	}
 	line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
 	line("  time", "about %s per epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
-	e.showCards(line)
+	e.showGPUs(line)
 }
 
-// showCards says which cards of this host the same run fits.
-func (e *Estimate) showCards(line func(name, format string, args ...any)) {
-	for i, card := range e.Cards {
+// showGPUs says which GPUs of this host the same run fits.
+func (e *Estimate) showGPUs(line func(name, format string, args ...any)) {
+	for i, gpu := range e.Cards {
 		fits := "it fits"
-		if e.OnCard > card.Free {
+		if e.OnCard > gpu.Free {
 			fits = "it does not fit: starling train with this --device says what would"
 		}
-		line(fmt.Sprintf("  cuda:%d", i), "%s on %s; %s free, %s", event.Bytes(e.OnCard), card.Name, event.Bytes(card.Free), fits)
+		line(fmt.Sprintf("  cuda:%d", i), "%s on %s; %s free, %s", event.Bytes(e.OnCard), gpu.Name, event.Bytes(gpu.Free), fits)
 	}
 }
 

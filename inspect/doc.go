@@ -3,9 +3,10 @@
 //
 // A reader finds, in this order:
 //
-//	dataset, ranges, targets    what a dataset has, and what is doubtful about it
-//	estimate                    what training on it would take here
-//	parts, locality             what a partition has, and how local batches are on it
-//	devices                     what a host computes with
-//	paths, probe                the networks of a host, and those between two
+//	estimate                what training on a dataset would take here
+//	info, ranges, targets   what a dataset has, and what is doubtful about it
+//	dataset                 all of it, in words
+//	locality, parts         what a partition has, and how local batches are on it
+//	devices                 what a host computes with
+//	paths, probe            the networks of a host, and those between two
 package inspect

@@ -8,6 +8,10 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"starling/graph"
+	"starling/spec"
+	"starling/wire/paths"
 )
 
 // probeTime is how long each link is measured.
@@ -30,10 +34,10 @@ func ProbePaths(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		told := f.Hardware.Links[i].Bandwidth
+		given := f.Hardware.Links[i].Bandwidth
 		fmt.Fprintf(&note, "# %s at %s: the interface has %.3g Gbit/s, TCP through this host %.3g Gbit/s, %v per round trip\n",
-			p.Name, own, told*8/1e9, rate*8/1e9, trip.Round(time.Microsecond))
-		f.Hardware.Links[i].Bandwidth = min(told, rate)
+			p.Name, own, given*8/1e9, rate*8/1e9, trip.Round(time.Microsecond))
+		f.Hardware.Links[i].Bandwidth = min(given, rate)
 		f.Hardware.Network[i].Latency = trip.Seconds()
 	}
 	return note.String() + f.YAML(), nil
@@ -86,4 +90,12 @@ func measure(ctx context.Context, at netip.Addr) (rate float64, trip time.Durati
 		sent += n
 	}
 	return float64(sent) / time.Since(begin).Seconds(), trip, nil
+}
+
+func autoPaths() (*paths.File, error) {
+	f, err := paths.Auto()
+	if err != nil {
+		return nil, spec.Mistake("probe", graph.Sentence(err.Error()), "", "bring a network interface up")
+	}
+	return f, nil
 }

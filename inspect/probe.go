@@ -82,14 +82,6 @@ func AnswerProbe(ctx context.Context, o ProbeOptions) error {
 	return p.answer(ctx, l)
 }
 
-func autoPaths() (*paths.File, error) {
-	f, err := paths.Auto()
-	if err != nil {
-		return nil, spec.Mistake("probe", graph.Sentence(err.Error()), "", "bring a network interface up")
-	}
-	return f, nil
-}
-
 // answer owns the listener.
 func (p *prober) answer(ctx context.Context, base net.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(p.Timeout)*time.Second)
@@ -270,7 +262,7 @@ func (d *dialogue) source() (rate float64, trip time.Duration, err error) {
 	}
 }
 
-// stream sends so many blocks, and waits until they have arrived.
+// stream sends a number of blocks, and waits until they have arrived.
 func (d *dialogue) stream(n uint64, block []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, n)
 	if err := d.say(b); err != nil {

@@ -10,12 +10,6 @@ import (
 	"starling/report"
 )
 
-// Range is the least and the largest of some numbers.
-type Range struct {
-	Min report.Number `json:"min"`
-	Max report.Number `json:"max"`
-}
-
 func (r *Range) add(x float64) {
 	r.Min, r.Max = min(r.Min, report.Number(x)), max(r.Max, report.Number(x))
 }

@@ -7,14 +7,6 @@ import (
 	"starling/graph"
 )
 
-// Target is the distribution of one number of a regression's labels.
-type Target struct {
-	Mean      float64 `json:"mean"`
-	Deviation float64 `json:"deviation"`
-	Min       float64 `json:"min"`
-	Max       float64 `json:"max"`
-}
-
 // targets describes labels that are numbers.
 func (i *Info) targets(l *graph.Labels) {
 	i.Classes, i.Targets = l.Classes, make([]Target, l.Classes)

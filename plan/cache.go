@@ -22,21 +22,13 @@ import (
 // drawn: the run chooses by up to batch.CountedBatches batches, which for every policy would take longer than all
 // else of a plan. Batches without a cache are drawn, and what they send is multiplied by the share that is left.
 
-// cached is what a cache does to the bytes of workers.
-type cached struct {
-	left  []float64 // by owner: the share of the rows that others ask it for
-	saved []float64 // by worker: rows of a batch that it does not ask for
-	rows  []int64   // that it keeps
-	width int64     // bytes of a row
-}
-
 // predicted reports whether what a candidate's cache saves is computed.
 func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
 	return s.Mode == string(train.MiniBatch) && s.Sampler == "neighbour" && !s.LearnsPairs() && s.LearnEmbeddings == 0 &&
 		d.Option("cache") != nil && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
 }
 
-// cache is what that of a candidate does; nil: there is none.
+// cache is what the cache of a candidate saves; nil: it has no cache.
 func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
 	policy, roots := c.Setting("cache"), c.Setting("roots")
 	if policy == "none" || max(p.Servers, 1) == 1 {
@@ -109,7 +101,7 @@ func (p *planner) seeds(rank int, roots string, steps int) []float32 {
 	return out
 }
 
-// newCached is what caches of a policy save, of so many bytes each.
+// newCached is what caches of a policy save, each of budget bytes.
 func (p *planner) newCached(access []*sample.Access, policy string, budget int64) *cached {
 	n := len(p.open)
 	c := &cached{left: make([]float64, n), saved: make([]float64, n), rows: make([]int64, n), width: p.featureBytes()}
@@ -177,7 +169,7 @@ func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64
 	return kept, min(int64(sum), most)
 }
 
-// featureBytes is those of a row of features.
+// featureBytes is the size of a row of features.
 func (p *planner) featureBytes() int64 {
 	f := p.open[0].Features
 	if f.Kind() == graph.BFloat16 {

@@ -54,12 +54,3 @@ func (w *workCounter) sum() cost.Work {
 	defer w.mu.Unlock()
 	return w.mu.now
 }
-
-// counting is the device of a rank's dry run: dev itself, unless its work is counted.
-func (c *Run) counting(rank int, dev tensor.Device) tensor.Device {
-	if c.counts == nil {
-		return dev
-	}
-	c.counts[rank] = newWorkCounter(dev)
-	return c.counts[rank]
-}

@@ -16,13 +16,6 @@ import (
 	"starling/wire"
 )
 
-// dryRunOf is a dry run that several candidates share: what differs between them follows from its counts.
-type dryRunOf struct {
-	demands  []cost.Demand
-	settings train.Settings // that were decided for it
-	err      error
-}
-
 // travels are the options that change how rows travel and nothing that is computed. A dry run for each would take
 // most of a plan's time.
 var travels = []string{"relay", "sparse_rows", "wire_dtype", "pull_dtype"}
@@ -176,7 +169,7 @@ func (p *planner) pack(d *cost.Demand, s *spec.Spec) {
 	}
 }
 
-// rowBytes are those of rows of vertices.
+// rowBytes are the bytes of rows of vertices.
 func rowBytes(sent wire.Bytes) (sum int64) {
 	for class, bytes := range sent {
 		if isRow(class.Kind) {
@@ -185,9 +178,6 @@ func rowBytes(sent wire.Bytes) (sum int64) {
 	}
 	return sum
 }
-
-// isRow reports whether bytes of a kind are rows of vertices.
-func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation || k == wire.Gradient }
 
 // rowShare is what is left of a row's bytes.
 func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
@@ -203,14 +193,6 @@ func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
 		return 1.0/32 + 0.5*(1-max(s.Dropout, 0)) // about half of what a ReLU gives is zero
 	}
 	return 1
-}
-
-// featureDim is how wide rows of features are; 0: there are none.
-func (p *planner) featureDim() int {
-	if f := p.parts.Book.Features; f != nil {
-		return f.Dim
-	}
-	return 0
 }
 
 // relayed sends rows that several workers of a server need there once, and from there on inside the server.
@@ -229,4 +211,24 @@ func (p *planner) relayed(rank int, sent wire.Bytes) wire.Bytes {
 		out.Add(class, bytes)
 	}
 	return out
+}
+
+// decide gives the rates of this plan to a strategy that chooses by rates, so that it will choose what was planned.
+func (p *planner) decide(c *Run) {
+	if chooses, err := c.Chooses(); err != nil || !chooses {
+		return
+	}
+	choice, err := c.Spec.Choice()
+	if err != nil {
+		return
+	}
+	budget := p.memory / 4
+	for _, o := range choice.Descriptor.Options() {
+		switch o.Name {
+		case "rates":
+			c.Spec.Settings = c.Spec.Settings.With(o, p.rates.String())
+		case "memory_budget":
+			c.Spec.Settings = c.Spec.Settings.With(o, fmt.Sprintf("%dMiB", max(budget>>20, 1)))
+		}
+	}
 }

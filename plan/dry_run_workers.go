@@ -20,12 +20,11 @@ import (
 // loads the whole graph into one process, which several workers are there to avoid.
 var mostTogether int64 = 32 << 20
 
-// quietTogether is the number of edges up to which that takes so little time that it is not
-// told.
+// quietTogether is the number of edges up to which that takes too little time for a note.
 const quietTogether = 1 << 20
 
 // dryRuns are what workers need: one after the other if they can do without peers, else all
-// together, as those of plans are. If measured rates decide what they will do, or the graph is
+// together, as in plans of all strategies. If measured rates decide what they will do, or the graph is
 // large, it is what the default strategy needs, and the replicas that they choose are added.
 func (c *Run) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
 	s := *c.Spec
@@ -137,7 +136,7 @@ func (g *dryGroup) run(r int, dev tensor.Device, planned dryEndpoint, opt train.
 	}
 }
 
-// needs are those of the workers: of the heap, what belongs to no device is shared equally.
+// needs divides the heap that no device has taken equally among the workers.
 func (g *dryGroup) needs(heap int64) []*need {
 	n := len(g.parts)
 	smalls := make([]int64, n)
@@ -188,4 +187,13 @@ func (c *Run) dryEndpoint(rank int) dryEndpoint {
 		}
 	}
 	return dryEndpoint{rank: rank, links: links}
+}
+
+// counting is the device of a rank's dry run: dev itself, unless its work is counted.
+func (c *Run) counting(rank int, dev tensor.Device) tensor.Device {
+	if c.counts == nil {
+		return dev
+	}
+	c.counts[rank] = newWorkCounter(dev)
+	return c.counts[rank]
 }

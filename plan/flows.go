@@ -2,7 +2,7 @@ package plan
 
 import "starling/netsim"
 
-// manyServers is from how many servers on the time of links is that of a simulation of flows: among a few the busiest
+// manyServers is the number of servers from which on flows are simulated for the time of links: among a few the busiest
 // link decides, which prediction finds by itself.
 const manyServers = 9
 
@@ -37,7 +37,7 @@ func (p *planner) simulateLinks() (float64, error) {
 	return 0, nil
 }
 
-// haloRows are how many rows the workers of each server send to those of each other, in a layer.
+// haloRows is the number of rows that each server sends to each other in a layer.
 func (p *planner) haloRows() [][]int64 {
 	list := make([][]int64, p.Servers)
 	for s := range list {

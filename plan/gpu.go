@@ -14,7 +14,7 @@ import (
 // planFunc is the plan of the same run with other settings.
 type planFunc func(s *spec.Spec) (*Plan, error)
 
-// ChooseDevice settles --device auto, and checks that a card is there and has the memory. again plans variants that
+// ChooseDevice settles --device auto, and checks that a GPU is there and has the memory. again plans variants that
 // may fit; nil: none are looked for.
 func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
 	if s.Device == "cpu" || s.DType == "f64" {
@@ -29,7 +29,7 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 		host.FeaturesOn = "host"
 		if p.Features > 0 && fitsGPU(&host, p) == nil { // the same count, without features
 			err, s.FeaturesOn = nil, "host"
-			events.On(event.Note{Text: fmt.Sprintf("features do not fit the card: their %s stay in the host's memory "+
+			events.On(event.Note{Text: fmt.Sprintf("features do not fit the GPU: their %s stay in the host's memory "+
 				"(--features-on host)", event.Bytes(p.Features))})
 		}
 	}
@@ -42,7 +42,7 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 	switch {
 	case err == nil && s.Device == "auto":
 		s.Device = "cuda"
-		events.On(event.Note{Text: "computing on a card (--device cuda)", Minor: true})
+		events.On(event.Note{Text: "computing on a GPU (--device cuda)", Minor: true})
 	case err != nil && s.Device == "auto":
 		s.Device = "cpu"
 		events.On(event.Note{Text: "computing on the CPU (--device cpu): " + err.Error()})
@@ -53,28 +53,28 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 	return err
 }
 
-// fitsGPU refuses a run whose matrices do not fit the memory of its card.
+// fitsGPU refuses a run whose matrices do not fit the memory of its GPU.
 func fitsGPU(s *spec.Spec, p *Plan) error {
-	cards, err := cuda.GPUs()
+	gpus, err := cuda.GPUs()
 	if err != nil {
 		return err
 	}
 	number := max(0, s.Card())
-	if number >= len(cards) {
-		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
+	if number >= len(gpus) {
+		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(gpus)-1),
 			"see starling devices")
 	}
-	card, need := cards[number], p.OnGPU(s)
-	if !s.MemoryCheck || need <= card.Free {
+	gpu, need := gpus[number], p.OnGPU(s)
+	if !s.MemoryCheck || need <= gpu.Free {
 		return nil
 	}
-	return &graph.InputError{Field: "memory of " + card.Name, Found: "a run that needs about " + event.Bytes(need),
-		Want: fmt.Sprintf("at most the %s that are free there", event.Bytes(card.Free)),
+	return &graph.InputError{Field: "memory of " + gpu.Name, Found: "a run that needs about " + event.Bytes(need),
+		Want: fmt.Sprintf("at most the %s that are free there", event.Bytes(gpu.Free)),
 		Fix: "try --dtype bf16, --cache-first off, a smaller --hidden or --mode mini (then --features-on host may help); " +
 			"--memory-check=false tries anyway"}
 }
 
-// fittingGPU says which variants of a run fit its card, by the same count; "" where none was found.
+// fittingGPU says which variants of a run fit its GPU, by the same count; "" where none was found.
 func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool) string {
 	if again == nil {
 		return ""
@@ -94,7 +94,7 @@ func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool)
 	return "these would fit: " + strings.Join(fitting, ", ") + "; --memory-check=false tries anyway"
 }
 
-// smallerOnGPU lists ways to need less of a card: those of any device, and mini-batches, with features on the host
+// smallerOnGPU lists ways to need less memory of a GPU: those that help on any device, and mini-batches, with features on the host
 // where a whole layer's do not fit.
 func smallerOnGPU(s *spec.Spec) []variant {
 	list := smallerSpecs(s)

@@ -9,8 +9,8 @@ import (
 	"starling/spec"
 )
 
-// TestNoCard: where no card is to be had, auto takes the CPU and says why, and cuda is refused.
-func TestNoCard(t *testing.T) {
+// TestNoGPU: where no GPU is to be had, auto takes the CPU and says why, and cuda is refused.
+func TestNoGPU(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "") // hides all there are
 	s := spec.Default()
 	s.Device = "auto"
@@ -46,8 +46,8 @@ func TestDeviceNames(t *testing.T) {
 	}
 }
 
-// TestFittingCard: what would fit a card is counted as the run was, and the first three are named.
-func TestFittingCard(t *testing.T) {
+// TestFittingGPU: what would fit a GPU is counted as the run was, and the first three are named.
+func TestFittingGPU(t *testing.T) {
 	count := func(s *spec.Spec) (*Plan, error) {
 		p := &Plan{Matrices: int64(s.Hidden) << 10, Mapped: 40 << 10, Features: 30 << 10}
 		if s.DType == "bf16" {

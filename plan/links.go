@@ -23,20 +23,10 @@ import (
 	"starling/worker"
 )
 
-// LinkOptions say that the hosts of a run measure the links between them: a process on each joins the plan.
-type LinkOptions struct {
-	Measure   bool   // wait for workers, and let them measure
-	Listen    string // where they join; "": any port of 127.0.0.1
-	TokenFile string
-	TLS       string
-	Insecure  bool
-	Timeout   int // seconds until all must have joined
-}
-
 // linkSeconds is how long all rounds together may take, but for joining.
 const linkSeconds = 1.6
 
-// linkTask is what the workers that measure are told.
+// linkTask is what the workers that measure get.
 type linkTask struct {
 	Servers int     `json:"servers"`
 	Seconds float64 `json:"seconds"`
@@ -363,7 +353,7 @@ func (p *pairTimer) number(x uint64, send bool) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), err
 }
 
-// key is that of the next message of the pair, which both sides count.
+// key is the key of the next message of the pair, which both sides count.
 func (p *pairTimer) key() wire.Key {
 	p.step++
 	return wire.Key{Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}, Step: p.step}

@@ -29,3 +29,6 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 	}
 	return each * float64(len(exchanges)*peers)
 }
+
+// isRow reports whether bytes of a kind are rows of vertices.
+func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation || k == wire.Gradient }

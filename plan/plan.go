@@ -33,7 +33,7 @@ type Plan struct {
 	// Mapped is the size of the dataset's files in use. The kernel may drop and reread
 	// their pages, so they need not fit.
 	Mapped int64
-	// Features is those of the mapped bytes that are dense features of one worker.
+	// Features is the part of Mapped that is dense features of one worker.
 	Features int64
 	// Peak is the most of Matrices in use at once, of the worker with most.
 	Peak int64

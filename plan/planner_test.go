@@ -153,7 +153,7 @@ func TestPlanCrossing(t *testing.T) {
 	}
 }
 
-// TestPlanWays: links of a file of paths add up; what this host has no cards or networks for is left out with the reason,
+// TestPlanWays: links of a file of paths add up; what this host has no GPUs or networks for is left out with the reason,
 // and so are orders of sending. A run that chooses by itself is not told of them.
 func TestPlanWays(t *testing.T) {
 	one := planned(t, func(o *Options) { o.Strategies = []string{"halo"} })
@@ -184,19 +184,19 @@ func TestPlanWays(t *testing.T) {
 		one.Rows[0].Predicted.Seconds {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
 	}
-	if cards, err := cuda.GPUs(); err != nil || len(cards) == 0 {
+	if gpus, err := cuda.GPUs(); err != nil || len(gpus) == 0 {
 		c = planned(t, func(o *Options) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
 		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
-			t.Errorf("with a card elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
+			t.Errorf("with a GPU elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
 		}
 	}
 	w := way{links: 2, computes: &cost.Compute{GEMM: 7}, memory: 10}
 	k, slowness := w.known(&cost.Known{Between: cost.Link{Rate: 3}}, 5)
 	if k.Between.Rate != 6 || k.Compute.GEMM != 7 || slowness != 1 {
-		t.Errorf("a card on two links has %+v, %g times as slow", k, slowness)
+		t.Errorf("a GPU on two links has %+v, %g times as slow", k, slowness)
 	}
-	if short := (&planner{memory: 100}).fits(&w, &cost.Prediction{Memory: 11}); !strings.Contains(short, "of a card") {
-		t.Errorf("11 bytes on a card of 10: %q", short)
+	if short := (&planner{memory: 100}).fits(&w, &cost.Prediction{Memory: 11}); !strings.Contains(short, "of a GPU") {
+		t.Errorf("11 bytes on a GPU of 10: %q", short)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/bits"
 	"net"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"starling/disk"
 	"starling/event"
 	"starling/graph"
+	"starling/netsim"
 	"starling/nn"
 	"starling/sample"
 	"starling/setup"
@@ -29,7 +31,7 @@ import (
 	"starling/train"
 )
 
-// rates are those of the file, measured where there are none of this machine.
+// rates reads the file of rates, and measures where it has none of this machine.
 func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
 	path, err := o.ratesPath()
 	if err != nil {
@@ -447,4 +449,30 @@ func (p *planner) chooseBy(s *spec.Spec) error {
 	}
 	p.rates = p.rates.Rounded()
 	return nil
+}
+
+// learntKind is what predictions are corrected by, once runs have been seen.
+func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model + " " + s.StrategyName() }
+
+// linkOf is a link of a given rate and delay.
+func linkOf(rate, delay string, l cost.Link) (cost.Link, error) {
+	if rate != "" {
+		r, err := netsim.ParseRate(rate)
+		if err != nil {
+			return l, spec.Mistake("--rate", fmt.Sprintf("%q", rate), "a rate", "for example 25gbit")
+		}
+		l.Rate = float64(r) / 8
+	}
+	if delay != "" {
+		d, err := netsim.ParseTime(delay)
+		if err != nil {
+			return l, spec.Mistake("--delay", fmt.Sprintf("%q", delay), "a time", "for example 50us")
+		}
+		l.Delay = float64(d) / float64(netsim.Second)
+	}
+	if math.IsNaN(l.Rate) || l.Rate <= 0 {
+		return l, spec.Mistake("--rate", "none, and workers on several servers", "the rate of the links between them",
+			"for example --rate 1gbit")
+	}
+	return l, nil
 }

@@ -57,7 +57,7 @@ type Dropped struct {
 	Reason      string `json:"reason"`
 }
 
-// drop tells why a choice cannot be; those of one reason stand together.
+// drop lists why a choice is left out; choices with the same reason stand together.
 func (c *Choices) drop(name, partitioner, reason string) {
 	for i := range c.Dropped {
 		if d := &c.Dropped[i]; d.Reason == reason && d.Partitioner == partitioner {
@@ -102,7 +102,7 @@ func (c *Choices) baseline() *Planned {
 	return &c.Rows[i]
 }
 
-// why is what an epoch is spent on, and its bytes beside those of the default.
+// why is what an epoch is spent on, and its bytes beside the default's.
 func why(p *cost.Prediction, base *Planned) string {
 	share := func(x float64) string { return report.Percent(x / max(p.Seconds, 1e-12)) }
 	text := "computes " + share(p.Compute)
@@ -238,3 +238,8 @@ func (p *Planned) Told(s spec.Spec) spec.Spec {
 
 // StrategyWords are the flags of a choice.
 func StrategyWords(p *Planned) string { return p.Command[strings.Index(p.Command, "--strategy"):] }
+
+// reason is an error in one line.
+func reason(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n", " ")
+}

@@ -15,16 +15,7 @@ import (
 	"starling/worker"
 )
 
-// way is how the runs of a plan compute and send, whatever their strategy.
-type way struct {
-	flags    string // of training, beside those that were given
-	set      func(s *spec.Spec)
-	computes *cost.Compute // at these rates; nil: at those of the plan
-	memory   int64         // of a worker; 0: that of the plan
-	links    int           // that a server has to each other
-}
-
-// ways are those that this host has the cards and networks for, the given one first. What is lacking is told with its
+// ways are what this host has the GPUs and networks for, the given one first. What is lacking is listed with its
 // reason. Only a plan that a user reads has several: a run that chooses by itself keeps the devices and links that it
 // was given.
 func (p *planner) ways(out *Choices) ([]way, error) {
@@ -54,12 +45,12 @@ func (p *planner) ways(out *Choices) ([]way, error) {
 			"would predict the same epoch; docs/simulator.md has what orders change")
 	}
 	if p.Device == "cpu" {
-		card := given
-		card.flags, card.set = "--device cuda", func(s *spec.Spec) { s.Device = "cuda" }
-		if err := p.onGPU(&card); err != nil {
-			out.drop(card.flags, p.method, reason(err))
+		gpu := given
+		gpu.flags, gpu.set = "--device cuda", func(s *spec.Spec) { s.Device = "cuda" }
+		if err := p.onGPU(&gpu); err != nil {
+			out.drop(gpu.flags, p.method, reason(err))
 		} else {
-			list = append(list, card)
+			list = append(list, gpu)
 		}
 	}
 	if p.Paths == "" {
@@ -102,14 +93,14 @@ func socketPaths(f *paths.File) (n int) {
 	return n
 }
 
-// onGPU gives a way the rates and the memory of this host's cards, which the workers of a machine share.
+// onGPU gives a way the rates and the memory of this host's GPUs, which the workers of a machine share.
 func (p *planner) onGPU(w *way) error {
 	one := p.Spec
 	one.Device = "cuda"
 	if err := one.Validate(); err != nil {
 		return err
 	}
-	cards, err := cuda.GPUs()
+	gpus, err := cuda.GPUs()
 	if err != nil {
 		return err
 	}
@@ -118,10 +109,10 @@ func (p *planner) onGPU(w *way) error {
 		return err
 	}
 	defer dev.Close()
-	book, sharing := p.parts.Book, (p.Sharing+len(cards)-1)/len(cards)
+	book, sharing := p.parts.Book, (p.Sharing+len(gpus)-1)/len(gpus)
 	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / p.Workers, Degree: int(book.Edges / max(book.Nodes, 1)),
 		In: one.Hidden, Hidden: one.Hidden, Type: one.RowType()}, time.Now).Shared(sharing)
-	w.computes, w.memory = &c, cards[0].Free/int64(sharing)
+	w.computes, w.memory = &c, gpus[0].Free/int64(sharing)
 	return nil
 }
 
@@ -140,7 +131,7 @@ func (w *way) known(k *cost.Known, slowness float64) (*cost.Known, float64) {
 func (p *planner) fits(w *way, predicted *cost.Prediction) string {
 	have, of := p.memory, "per worker"
 	if w.memory > 0 {
-		have, of = w.memory, "of a card per worker"
+		have, of = w.memory, "of a GPU per worker"
 	}
 	if have > 0 && predicted.Memory > have {
 		return fmt.Sprintf("needs %s %s, and there are %s", event.Bytes(predicted.Memory), of, event.Bytes(have))

@@ -17,14 +17,6 @@ import (
 	"starling/wire"
 )
 
-// Run is a run of several workers that is planned.
-type Run struct {
-	Spec   *spec.Spec
-	Parts  *setup.Parts
-	From   *resume.Start  // nil: from the beginning
-	counts []*workCounter // of the workers' dry runs; nil: not counted
-}
-
 // Plan is what all workers together will need and send. Their parts must be on this host.
 func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	s := c.Spec
@@ -65,7 +57,7 @@ func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	return all, nil
 }
 
-// processCount is that of the whole run: workers, and the process that starts them.
+// processCount is the number of processes of the whole run: workers, and the one that starts them.
 func processCount(s *spec.Spec) int {
 	if s.Goroutines() {
 		return 1

@@ -3,8 +3,11 @@
 //
 // A reader finds, in this order:
 //
-//	predict, pairs  predictions for all vertices, and scores of pairs
-//	parts           the same on one worker per part
+//	options         what to predict, and where to
+//	predicted       what was predicted, as files and in words
+//	pairs           scores of pairs of vertices
+//	parts           predictions on one worker per part
+//	predict         the command
 //	serve           answers to HTTP requests
 //	export          a model for PyG or DGL
 package predict

@@ -129,7 +129,7 @@ func labelledDataset(p *setup.Parts) (*graph.Dataset, error) {
 	return d, nil
 }
 
-// addLabels adds those of a part, and its splits.
+// addLabels adds the labels and splits of a part.
 func addLabels(d *graph.Dataset, part *partition.Part) {
 	from, nodes := part.Labels, int(d.Meta.Nodes)
 	for to, list := range map[*[]uint32][]uint32{&d.Splits.Train: part.Splits.Train, &d.Splits.Val: part.Splits.Val,

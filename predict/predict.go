@@ -3,60 +3,19 @@ package predict
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"starling/event"
 	"starling/graph"
 	"starling/partition"
-	"starling/report"
 	"starling/serve"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
 )
-
-// Options say what to predict, and where to.
-type Options struct {
-	Run, Dataset string
-	What         string // one of serve.Whats
-	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
-	Pairs        string // a file of them, for scores
-	Threads      int
-	Device       string // cpu, cuda or cuda:N; empty: cpu
-	Overwrite    bool   // replace an existing file
-	// Of a partition: one worker per part, each a process unless InProcess is set.
-	Workers   int
-	InProcess bool
-}
-
-// Predicted tells what a prediction wrote.
-type Predicted struct {
-	Run      string `json:"run"`
-	Dataset  string `json:"dataset"`
-	Model    string `json:"model"`
-	What     string `json:"what"`
-	Out      string `json:"out"`
-	Vertices int    `json:"vertices"`
-	Pairs    int    `json:"pairs,omitempty"`
-	Width    int    `json:"width"`
-	// IDs is the file that names the vertex of each row, where it is not its number.
-	IDs string `json:"ids,omitempty"`
-	// Classes is the file that names the classes, beside an array of numbers.
-	Classes string `json:"classes,omitempty"`
-	// Workers computed it, one per part; 0: this process alone.
-	Workers int `json:"workers,omitempty"`
-	// Accuracy is the metric of labels by split, where the dataset has any of the kind;
-	// Metric is its name.
-	Metric   string                   `json:"metric,omitempty"`
-	Accuracy map[string]report.Number `json:"accuracy,omitempty"`
-	Seconds  float64                  `json:"seconds"`
-	RSS      int64                    `json:"peak_rss_bytes"`
-}
 
 // Whats are what can be predicted.
 var Whats = append(slices.Clone(serve.Whats), serve.Scores)
@@ -75,16 +34,6 @@ func Run(ctx context.Context, o Options) (*Predicted, error) {
 			fmt.Sprintf("starling partition %s --parts %d --out PARTS", o.Dataset, o.Workers))
 	}
 	return setup.UntilInterrupted(ctx, o.Out, o.predict)
-}
-
-// onDevice is a spec with the device of a prediction.
-func (o *Options) onDevice() spec.Spec {
-	s := spec.Default()
-	s.Threads = o.Threads
-	if o.Device != "" {
-		s.Device = o.Device
-	}
-	return s
 }
 
 func (o Options) predict() (*Predicted, error) {
@@ -129,20 +78,6 @@ func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph
 	return r.write(p, d)
 }
 
-// write writes predictions.
-func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
-	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
-	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)
-	switch filepath.Ext(r.Out) {
-	case ".parquet":
-		return p.WriteParquet(r.Out, d)
-	case ".csv":
-		return p.WriteCSV(r.Out, d)
-	}
-	r.Classes = p.ClassesFile(r.Out)
-	return p.WriteNPY(r.Out)
-}
-
 func (o *Options) settle() error {
 	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
@@ -168,14 +103,6 @@ func (o *Options) settle() error {
 	return o.checkOut()
 }
 
-// checkOut makes sure that the file can be written, and replaces none without --overwrite.
-func (o *Options) checkOut() error {
-	if err := spec.CheckFile("--out", o.Out); err != nil {
-		return err
-	}
-	return setup.Overwriteable(o.Out, "this file", o.Overwrite)
-}
-
 // openForPrediction maps a dataset, of which only the edges and features matter.
 func openForPrediction(dir string) (*graph.Dataset, error) {
 	if err := setup.NoPartition(dir); err != nil {
@@ -192,45 +119,4 @@ func openForPrediction(dir string) (*graph.Dataset, error) {
 		}
 	}
 	return d, nil
-}
-
-// idsFile is the dataset's own list of names, row by row.
-func idsFile(d *graph.Dataset) string {
-	for _, name := range []string{"ids.npy", "ids.txt"} {
-		if _, ok := d.Meta.Arrays[name]; ok && d.HasIDs() {
-			return filepath.Join(d.Dir, name)
-		}
-	}
-	return ""
-}
-
-// JSON writes the summary as one object, to a file or with "-" to stdout.
-func (p *Predicted) JSON(path string, stdout io.Writer) error {
-	return report.WriteJSON(p, path, stdout)
-}
-
-// String is the summary for people.
-func (p *Predicted) String() string {
-	var b strings.Builder
-	of := event.Counted(p.Vertices, "vertex")
-	if p.Pairs > 0 {
-		of = event.Counted(p.Pairs, "pair")
-	}
-	fmt.Fprintf(&b, "%s: %s of %s", p.Out, p.What, of)
-	if p.Width > 1 {
-		fmt.Fprintf(&b, ", %d numbers each", p.Width)
-	}
-	fmt.Fprintf(&b, ", in %.2f s\n", p.Seconds)
-	if p.IDs != "" && strings.HasSuffix(p.Out, ".npy") {
-		fmt.Fprintf(&b, "row i is the vertex on line i of %s\n", p.IDs)
-	}
-	if p.Classes != "" {
-		fmt.Fprintf(&b, "class c is on line c of %s, from 0\n", p.Classes)
-	}
-	for _, split := range []string{"train", "val", "test"} {
-		if a, ok := p.Accuracy[split]; ok {
-			fmt.Fprintf(&b, "%-5s %s %.4f\n", split, p.Metric, a)
-		}
-	}
-	return b.String()
 }

@@ -156,7 +156,7 @@ func (row *CompareRow) setCurve(f *Run) {
 	}
 }
 
-// emptyRow is that of a strategy that has not run: its numbers are unknown.
+// emptyRow is the row of a strategy that has not run: its numbers are unknown.
 func emptyRow(strategy string) CompareRow {
 	nan := Number(math.NaN())
 	row := CompareRow{Strategy: strategy, BestEpoch: -1, Loss: []Number{},

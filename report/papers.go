@@ -27,7 +27,7 @@ func (c *Comparison) Papers() string {
 	return "beside the papers\n" + b.String()
 }
 
-// claims are those of the papers of the strategies compared, each paper once.
+// claims are what the papers of the strategies compared claim, each paper once.
 func (c *Comparison) claims() (list []claim) {
 	at := map[string]int{}
 	for i := range c.Rows {

@@ -24,7 +24,7 @@ func withoutFirst(v []float64) []float64 {
 	return v
 }
 
-// Median is that of epochs' seconds; NaN of none.
+// Median is the median of epochs' seconds; NaN without any.
 func Median(v []float64) Number { return Number(quantile(withoutFirst(v), 0.5)) }
 
 // SpreadOf is the distribution of epochs' seconds.

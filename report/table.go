@@ -9,7 +9,7 @@ import (
 	"starling/wire"
 )
 
-// lineWidth is that of wrapped text.
+// lineWidth is the width of wrapped text.
 const lineWidth = 118
 
 // column is one of a comparison's table.
@@ -57,7 +57,7 @@ func (r *CompareRow) explainer() string {
 	return wholePercent(r.ExplainerCPU) + " " + memory(r.ExplainerBytes)
 }
 
-// speedColumns are those of the first table.
+// speedColumns are the columns of the first table.
 func (c *Comparison) speedColumns() []column {
 	list := []column{
 		{"mean", func(r *CompareRow) string { return Seconds(float64(r.MeanSeconds)) }},
@@ -92,7 +92,7 @@ func (c *Comparison) speedColumns() []column {
 		column{"test", func(r *CompareRow) string { return metric(r.TestAccuracy, r.TestSpread) }})
 }
 
-// kindColumns are those of the second table: bytes per epoch, then of the run.
+// kindColumns are the columns of the second table: bytes per epoch, then of the run.
 func (c *Comparison) kindColumns() (list []column) {
 	for _, k := range c.kinds() {
 		list = append(list, column{k, func(r *CompareRow) string { return event.Bytes(r.Bytes.ByKind[k]) }})
@@ -108,7 +108,7 @@ func (c *Comparison) kindColumns() (list []column) {
 		column{"loss apart", func(r *CompareRow) string { return fmt.Sprintf("%.1e", float64(r.LossApart)) }})
 }
 
-// kinds are those of which any strategy sent something.
+// kinds are the kinds of which any strategy sent something.
 func (c *Comparison) kinds() (names []string) {
 	for _, r := range c.Rows {
 		for k, n := range r.Bytes.ByKind {

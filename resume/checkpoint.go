@@ -96,7 +96,7 @@ func SaveEvery(s *spec.Spec) (epochs, steps int) {
 	return every.Epochs(), every.Steps()
 }
 
-// NewSaver writes checkpoints after that of a position.
+// NewSaver writes checkpoints that are later than a position.
 func NewSaver(s *spec.Spec, last *cluster.Position, events event.Listener) *cluster.Saver {
 	saved := func(path string, at cluster.Position, bytes int64) {
 		events.On(event.Saved{Path: path, Epoch: at.Epoch, Batch: at.Batch, Bytes: bytes})
@@ -138,6 +138,3 @@ func StatesKept(s *spec.Spec, from *Start) int64 {
 	}
 	return int64(min(n, 2))
 }
-
-// CachesFile names the caches of a rank on disk.
-func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

@@ -12,8 +12,8 @@ import (
 
 // Identity identifies what a run was trained on: in a checkpoint, and of a run that resumes.
 type Identity struct {
-	Data        Mark `json:"data"`
-	PartitionID string   `json:"cut,omitempty"` // of several workers
+	Data        Mark   `json:"data"`
+	PartitionID string `json:"cut,omitempty"` // of several workers
 }
 
 // Mark distinguishes datasets.
@@ -21,16 +21,16 @@ type Mark struct {
 	Nodes    int64  `json:"nodes"`
 	Edges    int64  `json:"edges"`
 	Checksum string `json:"checksum"` // of meta.json, if the run was given the dataset
-	// Contents are those of the dataset, also if the run was given a partition of it.
+	// Contents are the checksums of the dataset, also if the run was given a partition of it.
 	Contents graph.Contents `json:"contents,omitzero"`
 }
 
-// DatasetIdentity is that of a dataset.
+// DatasetIdentity identifies a dataset.
 func DatasetIdentity(d *graph.Dataset) Identity {
 	return Identity{Data: Mark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C, d.Contents()}}
 }
 
-// PartsIdentity is that of a partition and of the dataset it was made from.
+// PartsIdentity identifies a partition and the dataset that it was made from.
 func PartsIdentity(p *setup.Parts) Identity {
 	return Identity{Mark{p.Meta.Nodes, p.Meta.Edges, p.Meta.CRC32C, p.Book.Contents}, p.Book.ID}
 }

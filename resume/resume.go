@@ -18,9 +18,9 @@ import (
 // Start is a state to start from, with the caches of all workers.
 type Start struct {
 	*train.State
-	OwnCaches    [][]byte // safetensors, by rank
+	OwnCaches   [][]byte // safetensors, by rank
 	PartitionID string   // the id of the one that they are of
-	Spec      *spec.Spec
+	Spec        *spec.Spec
 }
 
 // Saved is the spec as a checkpoint has it, with the identity of the data.
@@ -191,3 +191,6 @@ func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	}
 	s.SIMD = before.SIMD
 }
+
+// CachesFile names the caches of a rank on disk.
+func CachesFile(rank int) string { return fmt.Sprintf("caches-%d", rank) }

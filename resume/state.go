@@ -21,7 +21,7 @@ type StateHeader struct {
 	Only    bool    `json:"only,omitempty"`   // these are a worker's caches, nothing else
 }
 
-// PackState is a state as text and arrays. The name of an array starts with that of its group.
+// PackState is a state as text and arrays. The name of an array starts with its group's name.
 func PackState(st *train.State) (*StateHeader, *cluster.Stream, error) {
 	var all []nn.Tensor
 	for _, g := range []struct {

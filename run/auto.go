@@ -29,9 +29,9 @@ const (
 	triedEpochs  = 2
 )
 
-// decide replaces --strategy auto by a choice: that of the checkpoint that the run continues from, or the best exact
-// one that fits. The run that follows is one that was told the choice, so that its numbers, checkpoints and
-// recovery are those of such a run.
+// decide replaces --strategy auto by a choice: the one in the checkpoint that the run continues from, or the best
+// exact one that fits. The run that follows is an ordinary run of that choice, with the same numbers, checkpoints
+// and recovery.
 func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec, *decision, error) {
 	if !s.Undecided() {
 		return s, nil, nil
@@ -159,4 +159,12 @@ func (d *decision) conclude(r *report.Run, events event.Listener) {
 // learn takes the measured epochs into the file of rates.
 func (d *decision) learn(measured float64) error {
 	return d.options.Learn(d.choice.Told(d.options.Spec), d.choice.Predicted.Seconds, measured)
+}
+
+// measuring is a run of one epoch that writes nothing.
+func measuring(s spec.Spec) spec.Spec {
+	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
+	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
+	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
+	return s
 }

@@ -68,7 +68,7 @@ func trainRounds(ctx context.Context, s *spec.Compare, cases []spec.Case, events
 	return all, nil
 }
 
-// trainRound trains one round of a case. Its failure is kept in r; the error is that of an
+// trainRound trains one round of a case. Its failure is kept in r; the error is an
 // interruption.
 func trainRound(ctx context.Context, one spec.Spec, r *report.Rounds, events event.Listener) error {
 	run, err := Train(ctx, one, events)

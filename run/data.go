@@ -24,7 +24,7 @@ type (
 	Summary       = dataset.Summary
 )
 
-// DefaultParams are those of starling generate without any flag.
+// DefaultParams are the parameters of starling generate without any flag.
 func DefaultParams() Params { return generate.DefaultParams() }
 
 // Kinds are the generators, Formats the importers, LikeNames the public datasets

@@ -1,21 +1,20 @@
-// Package run joins everything: a spec says what to do, Train does it with the dataset, the
-// device, the training loop, the checkpoints and the listeners, and returns a report.
+// Package run joins the rooms below it into what commands call: a spec says what to do, Train does it and
+// returns a report.
 //
 // A reader finds, in this order:
 //
-//	prepare, plan, dry_run      what is checked and planned before the first epoch
-//	train, pairs                one worker
-//	cluster, goroutines,        several workers: in this process, or as processes that are
-//	processes, keeper           restarted from the newest state
-//	worker, join, task          the other side: one of them
-//	launcher, rendezvous,       how workers that others start, or that are on other hosts, find
-//	hosts                       the run
-//	checkpoint, resume, state   the state of a run, on disk and between processes
-//	compare, partition          the other commands that train or plan
-//	data, get, info, predict,   the commands around training
-//	export, serve, certs
-//
-// run/watch shows a run while it trains.
+//	prepare                     one worker: what is checked and planned before the first epoch
+//	events, watched_alone       who hears of it
+//	model_folder, held_out,     what a run writes at its end
+//	conclude
+//	train_workers               several workers, by package supervise
+//	auto                        --strategy auto: plan, try, and learn from the run
+//	train, dry_run              one worker or several; what they would need
+//	compare, sweep              many runs
+//	data, partition             datasets and partitions
+//	certs, switch               certificates, and a switch that adds
+//	commands                    what commands call of other rooms as it is
+//	view, exit                  what commands show, and the status they end with
 package run
 
 import (

@@ -50,7 +50,7 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 	return out, nil
 }
 
-// planWorkerMemory replaces the estimated memory of workers by that of a dry run of training on
+// planWorkerMemory replaces the estimated memory of workers by what a dry run finds, of training on
 // the parts. If they cannot be trained on, the estimate stays.
 func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Report) {
 	t := spec.Default()

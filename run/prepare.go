@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"fmt"
 
 	"starling/event"
@@ -22,26 +21,6 @@ type prepared struct {
 	data *graph.Dataset
 	plan *plan.Plan
 	from *train.State // nil: from the beginning
-}
-
-// DryRun is the spec completed with defaults, and what the run would need.
-func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
-	if err := s.Complete(); err != nil {
-		return s, nil, err
-	}
-	s, _, err := decide(context.Background(), s, event.All(events))
-	if err != nil {
-		return s, nil, err
-	}
-	if s.Distributed() {
-		return dryRunCluster(s, event.All(events))
-	}
-	p, err := prepare(s, event.All(events))
-	if err != nil {
-		return s, nil, err
-	}
-	defer p.data.Close()
-	return p.spec, p.plan, nil
 }
 
 // prepare checks all that can be checked before the first epoch.

@@ -123,7 +123,7 @@ func trainSweep(ctx context.Context, s *spec.Sweep, runs []spec.Combination, eve
 }
 
 // trainSeeds adds the runs of a combination to its row. Its failure is kept there; the error is
-// that of an interruption.
+// an interruption.
 func trainSeeds(ctx context.Context, s *spec.Sweep, c *spec.Combination, row *report.SweepRow,
 	say func(seed uint64, n int), events event.Listener) error {
 	for n := range s.Seeds {
@@ -147,7 +147,7 @@ func trainSeeds(ctx context.Context, s *spec.Sweep, c *spec.Combination, row *re
 	return nil
 }
 
-// nameOfRun is that of a run's files.
+// nameOfRun names a run's files.
 func nameOfRun(c *spec.Combination, seed uint64) string {
 	name := fmt.Sprintf("seed=%d", seed)
 	if c.Label() != "" {

@@ -31,7 +31,7 @@ func DefaultSwitch() SwitchOptions {
 	return SwitchOptions{Listen: "127.0.0.1:9900", Memory: "100MiB", Every: 10 * time.Second}
 }
 
-// Switch adds rows for hosts of any number of jobs until ctx ends. status is told the address
+// Switch adds rows for hosts of any number of jobs until ctx ends. status gets the address
 // once it listens, and then what the switch has done.
 func Switch(ctx context.Context, o SwitchOptions, status func(line string)) error {
 	opt, err := o.options()

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"starling/event"
@@ -76,33 +75,6 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	return r, err
 }
 
-// conclude writes --out and tells that the run has ended, even if that could not be written.
-func conclude(s *spec.Spec, data *graph.Meta, weighted bool, r *train.Result, start time.Time, events event.Listener,
-	more ...func(dir string) error) (err error) {
-	if s.Out != "" && len(r.Best) > 0 {
-		write := func(out string) error { return writeModelFolder(out, s, data, weighted, r, more...) }
-		if err = write(s.Out); err != nil {
-			err = writeElsewhere(s.Out, err, write)
-		}
-	}
-	if r.Reason == train.Diverged {
-		err = errors.Join(divergence(s, r), err)
-	}
-	events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric,
-		Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
-	return err
-}
-
-// divergence says what is left of a run whose last weights are not finite.
-func divergence(s *spec.Spec, r *train.Result) error {
-	kept := "no weights were written"
-	if s.Out != "" && len(r.Best) > 0 {
-		kept = fmt.Sprintf("%s has the best finite weights, of epoch %d", s.Out, r.BestEpoch)
-	}
-	return fmt.Errorf("weights are not finite after epoch %d: training has diverged; %s; try a lower --lr (now %g)",
-		len(r.Loss)-1, kept, s.LR)
-}
-
 // train runs the loop, with checkpoints if they are asked for.
 func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Result, error) {
 	s := &p.spec
@@ -154,7 +126,7 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 }
 
 // TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0
-// coordinates, and has the report; that of the others is nil. Without a place it is Train.
+// coordinates, and has the report; the others have none. Without a place it is Train.
 func TrainAt(ctx context.Context, s spec.Spec, p *supervise.Place, events event.Listener) (*report.Run, error) {
 	if p == nil {
 		return Train(ctx, s, events)

@@ -29,7 +29,7 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 	}, nil
 }
 
-// serveMetrics serves those of a run of one worker.
+// serveMetrics serves the metrics of a run of one worker.
 func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
 	id, err := spec.Identity(s.TLS)
 	if err != nil {

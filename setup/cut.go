@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"starling/event"
+	"starling/graph"
 	"starling/partition"
 	"starling/report"
 	"starling/spec"
@@ -140,4 +142,36 @@ func CutForCases(ctx context.Context, cases []spec.Case, events event.Listener) 
 		}
 	}
 	return remove, nil
+}
+
+// FindParts opens the partition that the user names, or makes one.
+func FindParts(ctx context.Context, s *spec.Spec, events event.Listener) (*Parts, error) {
+	dir := s.PartitionFolder()
+	if dir == "" {
+		return cutDataset(ctx, s, events)
+	}
+	p, err := OpenParts(dir, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Dataset == "" || s.Dataset == dir {
+		return p, nil
+	}
+	d, err := graph.Open(s.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if d.Meta.Nodes != p.Book.Nodes || d.Meta.Edges != p.Book.Edges {
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a graph with %s and %s", dir,
+			event.Counted(p.Book.Nodes, "vertex"), event.Counted(p.Book.Edges, "edge")),
+			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges),
+			"partition the dataset again")
+	}
+	if differ := p.Book.Contents.Differences(d.Contents()); p.Book.Contents != (graph.Contents{}) && len(differ) > 0 {
+		return nil, spec.Mistake("--partition", fmt.Sprintf("%s, of a dataset with other %s", dir,
+			strings.Join(differ, ", ")), "a partition of "+s.Dataset, "partition the dataset again")
+	}
+	p.Meta.CRC32C = d.Meta.CRC32C
+	return p, nil
 }

@@ -48,15 +48,15 @@ func HostDevice(s *spec.Spec) tensor.Device {
 	return NewCPU(s)
 }
 
-// OpenGPU is a device on the card that --device names, or on one of this worker's own.
+// OpenGPU is a device on the GPU that --device names, or on a GPU of this worker's own.
 func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
 	number := s.Card()
 	if number < 0 {
-		cards, err := cuda.GPUs()
+		gpus, err := cuda.GPUs()
 		if err != nil {
 			return nil, err
 		}
-		number = localRank(rank) % len(cards)
+		number = localRank(rank) % len(gpus)
 	}
 	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32", Exact: s.MatMul == "f32"})
 	if err != nil {
@@ -65,7 +65,7 @@ func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
 	return d, nil
 }
 
-// localRank is the worker's number among those of its host, as launchers tell it; else its rank.
+// localRank is the worker's number on its host, from the variables that launchers set; else its rank.
 func localRank(rank int) int {
 	for _, v := range []string{"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "LOCAL_RANK"} {
 		if n, err := strconv.Atoi(os.Getenv(v)); err == nil && n >= 0 {
@@ -75,14 +75,14 @@ func localRank(rank int) int {
 	return rank
 }
 
-// DeviceName is the device of a run, in a report.
+// DeviceName names the device of a run in a report.
 func DeviceName(s *spec.Spec) string {
 	if !s.OnCard() {
 		return "cpu"
 	}
-	cards, err := cuda.GPUs()
-	if n := max(0, s.Card()); err == nil && n < len(cards) {
-		return s.Device + " " + cards[n].Name
+	gpus, err := cuda.GPUs()
+	if n := max(0, s.Card()); err == nil && n < len(gpus) {
+		return s.Device + " " + gpus[n].Name
 	}
 	return s.Device
 }

@@ -28,7 +28,7 @@ func progress(events event.Listener) dataset.Progress {
 }
 
 // stages forwards the progress of work whose stages follow each other: the end of one is known when the next begins,
-// and that of the last when end is called.
+// and the end of the last when end is called.
 func stages(events event.Listener) (report dataset.Progress, end func()) {
 	events = event.All(events)
 	var mu sync.Mutex

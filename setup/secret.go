@@ -6,7 +6,7 @@ import (
 	"starling/spec"
 )
 
-// LocalSecret is that of this user on this host.
+// LocalSecret is the secret of this user on this host.
 func LocalSecret() ([]byte, error) {
 	b, err := cluster.LocalSecret()
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // A reader finds, in this order:
 //
-//	train, table    strategies that train a real graph over simulated links, and their rows
+//	table, train    strategies that train a real graph over simulated links
 //	paths           which of several links requests take
 //	llm             how transfers of language models are scheduled
 package simulate

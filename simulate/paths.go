@@ -66,7 +66,7 @@ func Paths(ctx context.Context, o PathsOptions, done func(PathsRow)) (*PathsTabl
 	return &PathsTable{leo.Custom(plan, trace, o.Options, tell)}, nil
 }
 
-// readTrace reads requests and the plan that they are of: that of the file, or for one that a run recorded, the plan
+// readTrace reads requests and the plan that they belong to: the file's, or for one that a run recorded, the plan
 // of its segments.
 func readTrace(path string, plan *paths.Plan) (paths.Trace, *paths.Plan, error) {
 	f, err := os.Open(path)

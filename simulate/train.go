@@ -41,7 +41,7 @@ type Options struct {
 	BackgroundSeed uint64
 	// Computing is measured, none, or the text form of cost.Compute.
 	Computing string
-	// SkipComputing leaves out the numbers: times and bytes are those of a run that computes.
+	// SkipComputing leaves out the numbers: times and bytes are the same as in a run that computes.
 	SkipComputing bool
 	// Sharing is how many workers have the machine that rates are measured on: each has its part.
 	Sharing int
@@ -77,7 +77,7 @@ func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, e
 		}
 	}
 	if partition.IsPartition(o.Dataset) || o.Partition != "" {
-		o.Workers = 0 // as many as there are parts
+		o.Workers = 0 // one for each part
 	}
 	o.InProcess = true // no processes, no listeners
 	cases, err := o.Cases()
@@ -186,7 +186,7 @@ func (o *Options) prepare(ctx context.Context, one spec.Spec, events event.Liste
 	return s, nil
 }
 
-// run is the run as it is told to workers and reported.
+// run is the run as workers get it, and as it is reported.
 func (s *simulation) run() *supervise.Run { return &supervise.Run{Spec: s.spec, Parts: s.parts} }
 
 // checkSkipped refuses strategies that send what depends on the numbers.
@@ -347,7 +347,7 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 		Traffic: report.NewTraffic(worker.PlannedBytes(nil, r), end.Ledger().SentBytes()), Best: r.Best}, nil
 }
 
-// device is that of a worker: it computes on one thread, or not at all, and takes virtual time.
+// device is what a worker computes with: it computes on one thread, or not at all, and takes virtual time.
 func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	one := s.spec
 	one.Threads = 1
@@ -371,7 +371,7 @@ func (t *Simulated) WriteHTML(path string) error {
 	return os.WriteFile(path, netsim.Page(list), 0o644)
 }
 
-// Err is that of the first case that failed.
+// Err is the error of the first case that failed.
 func (t *Simulated) Err() error {
 	i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.err != nil })
 	if i < 0 {

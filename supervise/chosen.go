@@ -7,7 +7,7 @@ import (
 	"starling/event"
 )
 
-// chosen hears the settings that a run's own choices follow from.
+// chosen keeps the settings that a run's own choices follow from.
 type chosen struct {
 	mu struct {
 		sync.Mutex
@@ -24,7 +24,7 @@ func (c *chosen) On(e event.Event) {
 	}
 }
 
-// settings are those that were heard; nil: there was nothing to choose.
+// settings are the last ones; nil: there was nothing to choose.
 func (c *chosen) settings() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

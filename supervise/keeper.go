@@ -253,8 +253,8 @@ func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
 	return c, nil
 }
 
-// close returns when everything is on disk, with the error of writing it, or else that of the
-// run.
+// close returns when everything is on disk, with the error of writing it, or else the error of
+// the run.
 func (k *keeper) close(err error) error {
 	close(k.write)
 	<-k.done

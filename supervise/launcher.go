@@ -17,9 +17,6 @@ import (
 	"starling/worker"
 )
 
-// Place is package cluster's, for the command.
-type Place = cluster.Place
-
 // PlaceOf is this process's place among the tasks of a launcher; nil: it is no task, or the spec
 // itself says how workers start.
 func PlaceOf(s *spec.Spec, getenv func(string) string) (*Place, error) {
@@ -141,3 +138,7 @@ func supervise(ctx, kill context.Context, s *spec.Spec, w *worker.Spec, events e
 		events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", w.Rank, line)})
 	})
 }
+
+// mostTries bounds starts without progress: a run that fails at the same epoch again and again
+// does not fail by accident.
+const mostTries = 3

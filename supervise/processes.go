@@ -48,10 +48,6 @@ type recovery struct {
 	fault  *Fault           // nil: none
 }
 
-// mostTries bounds starts without progress: a run that fails at the same epoch again and again
-// does not fail by accident.
-const mostTries = 3
-
 func (r *recovery) train(ctx context.Context) ([]*worker.Share, error) {
 	refusals := watch.NewRefusals("", r.events)
 	defer refusals.Close()
@@ -165,7 +161,7 @@ func (r *recovery) stopAll(why error) {
 	}
 }
 
-// task is what workers are told when they start, and the state that they start from.
+// task is what workers get when they start, and the state that they start from.
 func (r *recovery) task() (json.RawMessage, *kept, error) {
 	t := r.run.Task()
 	from := r.kept.state()

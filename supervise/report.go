@@ -31,7 +31,7 @@ func (c *Run) Report(shares []*worker.Share, r *train.Result, took time.Duration
 	var metered []watch.Metered
 	for _, s := range shares {
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
-		if !c.Spec.Goroutines() { // else it is that of all together
+		if !c.Spec.Goroutines() { // else it is the peak of all together
 			out.WorkerPeakRSSBytes = append(out.WorkerPeakRSSBytes, s.PeakRSS)
 		}
 		metered = append(metered, s.Metered)
@@ -56,8 +56,8 @@ func rowCounts(shares []*worker.Share) *train.RowCounts {
 	return sum
 }
 
-// explainers are what those of all workers took, beside the processor time that was measured; nil:
-// there were none.
+// explainers sums up the explainers of all workers, beside the processor time that was measured; nil: there
+// were none.
 func explainers(shares, measured []*worker.Share) *report.Explainer {
 	sum, used := report.Explainer{}, 0.0
 	for _, s := range shares {

@@ -1,18 +1,12 @@
 package supervise
 
 import (
-	"context"
-	"path/filepath"
-
 	"starling/cluster"
-	"starling/event"
 	"starling/plan"
 	"starling/report"
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
-	"starling/tensor"
-	"starling/tensor/cpu/simd"
 	"starling/watch"
 	"starling/worker"
 )
@@ -25,7 +19,7 @@ type Run struct {
 	From  *resume.Start // nil: from the beginning
 	Token []byte
 	id    *cluster.Identity
-	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they are told
+	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they get its address
 	slots []cluster.Host // of every worker, with --hosts
 
 	Infer    *worker.Inference // nil: it trains
@@ -34,106 +28,12 @@ type Run struct {
 	chosen   chosen
 }
 
-// Prepare checks all that can be checked before the workers start.
-func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.Listener) (c *Run,
-	err error) {
-	c = &Run{Spec: s, at: at}
-	if err := c.completeRendezvous(); err != nil {
-		return nil, err
-	}
-	if err := setup.Check(&c.Spec); err != nil {
-		return nil, err
-	}
-	if err := worker.CheckPaths(&c.Spec); err != nil {
-		return nil, err
-	}
-	if c.id, err = spec.Identity(c.Spec.TLS); err != nil {
-		return nil, err
-	}
-	if c.Token, err = workerToken(&c.Spec, c.at); err != nil {
-		return nil, err
-	}
-	if c.Parts, err = setup.FindParts(ctx, &c.Spec, events); err != nil {
-		return nil, err
-	}
-	if err := c.complete(events); err != nil {
-		c.Parts.Remove()
-		return nil, err
-	}
-	return c, nil
-}
-
-// complete completes the spec from the data, the checkpoints and the machine, and makes the
-// plan.
-func (c *Run) complete(events event.Listener) (err error) {
-	s := &c.Spec
-	if err := c.Parts.Suits(s); err != nil {
-		return err
-	}
-	setup.NoteWeights(s, c.Parts.Book.Weighted, events)
-	setup.NotePulled(s, events)
-	if s.CheckpointDir != "" { // rank 0 writes there, wherever it is started
-		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
-			return err
-		}
-	}
-	if err := c.Planned().BatchIfTooLarge(events); err != nil {
-		return err
-	}
-	if c.From, err = resume.StartOf(s, func() resume.Identity { return resume.PartsIdentity(c.Parts) }, &c.Parts.Meta, events); err != nil {
-		return err
-	}
-	s.ForData(&c.Parts.Meta, simd.Best().String())
-	if setup.RemoteWorkers(s) { // the parts and the memory are those of other hosts
-		_, err = s.Options(&c.Parts.Meta)
-		return err
-	}
-	if c.Plan, err = c.Planned().Plan(events); err != nil {
-		return err
-	}
-	if err := setup.CheckDiskRoom(s, c.Plan.Parameters); err != nil {
-		return err
-	}
-	if err := plan.ChooseDevice(s, c.Plan, nil, events); err != nil || s.OnCard() {
-		return err
-	}
-	return plan.WorkersFit(s, c.Plan, tensor.MemoryFree())
-}
-
 // Planned is the run as far as plans are of it.
 func (c *Run) Planned() *plan.Run {
 	return &plan.Run{Spec: &c.Spec, Parts: c.Parts, From: c.From}
 }
 
-// workerToken is the secret that workers share. Workers that this run starts get a new one; others
-// know that of this user, on loopback.
-func workerToken(s *spec.Spec, at *Rendezvous) ([]byte, error) {
-	if given, err := spec.GivenToken(s.TokenFile); given != nil || err != nil {
-		return given, err
-	}
-	tells := at != nil && at.Secret() // workers find the secret there
-	switch {
-	case !s.NoLaunch || tells && s.TLS == "" && !s.Insecure:
-		return []byte(cluster.NewSecret()), nil
-	case s.TLS != "" || s.Insecure:
-		return nil, nil
-	case spec.Exposed(s.Listen):
-		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
-			"or let anyone join with --insecure")
-	}
-	return setup.LocalSecret()
-}
-
-// Work runs the workers, in this process or in processes of their own. There are shares beside the error if only the
-// last state could not be saved.
-func (c *Run) Work(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
-	if c.Spec.Goroutines() {
-		return c.runGoroutines(ctx, events)
-	}
-	return c.runProcesses(ctx, events)
-}
-
-// Task is what the workers are told.
+// Task is what the workers get.
 func (c *Run) Task() *worker.Task {
 	return &worker.Task{Spec: c.Spec, Data: c.Parts.Meta, Parts: c.Parts.Dir, ID: c.Parts.Book.ID, Infer: c.Infer}
 }

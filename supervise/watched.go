@@ -10,8 +10,8 @@ import (
 	"starling/watch"
 )
 
-// watchToken is the secret that watchers must know: the one that was given, else that of this
-// user on this host. With certificates a certificate is enough.
+// watchToken is the secret that watchers must know: the one that was given, else the secret of
+// this user on this host. With certificates a certificate is enough.
 func (c *Run) watchToken() []byte {
 	s := &c.Spec
 	switch {

@@ -16,7 +16,7 @@ import (
 )
 
 // Metrics are in Prometheus' text format, version 0.0.4. The process that the user started
-// serves those of the run and of all ranks, each worker those of its own rank.
+// serves the metrics of the run and of all ranks, each worker the metrics of its own rank.
 
 // metricsPage is the text of a response.
 type metricsPage struct{ strings.Builder }
@@ -61,9 +61,9 @@ var gauges = []struct {
 		func(s *cluster.Status) (float64, bool) { return s.Waited, true }},
 	{"resident_memory_bytes", "gauge", "Memory of the process, mapped files included.",
 		func(s *cluster.Status) (float64, bool) { return float64(s.RSS), true }},
-	{"card_memory_used_bytes", "gauge", "Memory of the worker's card in use, by all processes.",
+	{"card_memory_used_bytes", "gauge", "Memory of the worker's GPU in use, by all processes.",
 		func(s *cluster.Status) (float64, bool) { return float64(s.CardUsed), s.CardSize > 0 }},
-	{"card_memory_bytes", "gauge", "Memory of the worker's card.",
+	{"card_memory_bytes", "gauge", "Memory of the worker's GPU.",
 		func(s *cluster.Status) (float64, bool) { return float64(s.CardSize), s.CardSize > 0 }},
 	{"checkpoint_age_seconds", "gauge", "Seconds since the state was last saved.",
 		func(s *cluster.Status) (float64, bool) { return s.SavedAgo + s.Age, s.SavedAgo >= 0 }},

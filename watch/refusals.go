@@ -9,7 +9,7 @@ import (
 	"starling/event"
 )
 
-// At most mostRefusals are told one by one within refusalsEvery; the others are counted, so
+// At most mostRefusals are shown one by one within refusalsEvery; the others are counted, so
 // that a peer that connects again and again does not fill the disk with messages.
 const (
 	mostRefusals  = 20
@@ -22,9 +22,9 @@ type Refusals struct {
 	events event.Listener
 	mu     struct {
 		sync.Mutex
-		told, untold int
-		timer        *time.Timer // while there were some lately
-		over         bool
+		shown, hidden int
+		timer         *time.Timer // while there were some lately
+		over          bool
 	}
 }
 
@@ -39,13 +39,13 @@ func (r *Refusals) Refused(from, reason string) {
 	switch {
 	case r.mu.over:
 		return
-	case r.mu.told == mostRefusals:
-		r.mu.untold++
+	case r.mu.shown == mostRefusals:
+		r.mu.hidden++
 		return
-	case r.mu.told == 0:
+	case r.mu.shown == 0:
 		r.mu.timer = time.AfterFunc(refusalsEvery, r.again)
 	}
-	r.mu.told++
+	r.mu.shown++
 	r.events.On(event.Note{Text: fmt.Sprintf("%srefused %s: %s", r.who, from, reason)})
 }
 
@@ -69,13 +69,13 @@ func (r *Refusals) again() {
 
 // REQUIRES: mu held.
 func (r *Refusals) sum() {
-	if r.mu.untold > 0 {
-		r.events.On(event.Note{Text: fmt.Sprintf("%srefused %d others within %v", r.who, r.mu.untold, refusalsEvery)})
+	if r.mu.hidden > 0 {
+		r.events.On(event.Note{Text: fmt.Sprintf("%srefused %d others within %v", r.who, r.mu.hidden, refusalsEvery)})
 	}
-	r.mu.told, r.mu.untold = 0, 0
+	r.mu.shown, r.mu.hidden = 0, 0
 }
 
-// Close tells of the rest; nothing is told after it.
+// Close notes the rest; nothing is shown after it.
 func (r *Refusals) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

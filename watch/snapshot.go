@@ -118,11 +118,11 @@ func (s *Snapshot) links() (out []string) {
 	return out
 }
 
-// memory is the worker's, and its card's.
+// memory is the worker's memory, and its GPU's.
 func (r *RankSnapshot) memory() string {
 	text := event.Bytes(r.RSS)
 	if r.CardSize > 0 {
-		text += fmt.Sprintf(", card %s of %s", event.Bytes(r.CardUsed), event.Bytes(r.CardSize))
+		text += fmt.Sprintf(", GPU %s of %s", event.Bytes(r.CardUsed), event.Bytes(r.CardSize))
 	}
 	return text
 }

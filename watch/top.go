@@ -22,7 +22,7 @@ type Top struct {
 	Addr  string // of the rendezvous, or the number of a process that has all workers; "": the one run of this host
 	Token []byte
 	TLS   string
-	// Version is that of this program: a run of another version may not answer.
+	// Version is the version of this program: a run of another version may not answer.
 	Version string
 
 	id *cluster.Identity
@@ -82,7 +82,7 @@ func (t *Top) Look(ctx context.Context) (*Snapshot, error) {
 		"give --token-file or --tls as the workers have it")
 }
 
-// tokens are those to try: that of this user where none is given, and none, for runs that are
+// tokens are the tokens to try: this user's where none is given, and no token, for runs that are
 // --insecure.
 func (t *Top) tokens() [][]byte {
 	if len(t.Token) == 0 && t.id == nil && cluster.Loopback(t.Addr) {

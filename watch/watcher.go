@@ -11,7 +11,7 @@ import (
 	"starling/event"
 )
 
-// A stall is told when a worker has waited for another for stallAfter, and the epoch has taken
+// A stall is reported when a worker has waited for another for stallAfter, and the epoch has taken
 // stallFactor times as long as those before it.
 const (
 	stallAfter  = 5 * time.Second
@@ -46,7 +46,7 @@ type Watcher struct {
 // watched is what is known of a rank.
 type watched struct {
 	status cluster.Status
-	heard  time.Time // zero: never
+	seen   time.Time // zero: never
 	rates  map[string]float64
 }
 
@@ -98,7 +98,7 @@ func (w *Watcher) Forget() {
 	}
 }
 
-// epoch closes an epoch. If a stall was told, its end is too.
+// epoch closes an epoch. If a stall was reported, its end is too.
 // REQUIRES: mu held.
 func (w *Watcher) epoch(e event.Epoch) (end string) {
 	now := w.now()
@@ -132,8 +132,8 @@ func (w *Watcher) Heard(st cluster.Status) {
 	w.mu.Lock()
 	r := &w.mu.ranks[st.Rank]
 	now := w.now()
-	r.rates = rates(&r.status, &st, now.Sub(r.heard))
-	r.status, r.heard = st, now
+	r.rates = rates(&r.status, &st, now.Sub(r.seen))
+	r.status, r.seen = st, now
 	text := w.stall(now)
 	w.mu.Unlock()
 	if text != "" {
@@ -141,7 +141,7 @@ func (w *Watcher) Heard(st cluster.Status) {
 	}
 }
 
-// stall describes a stall that was not told yet; "": there is none.
+// stall describes a stall that was not reported yet; "": there is none.
 // REQUIRES: mu held.
 func (w *Watcher) stall(now time.Time) string {
 	if w.mu.noted || w.mu.since.IsZero() || w.mu.finished {
@@ -168,13 +168,13 @@ func (w *Watcher) underWay() int {
 	return max(w.mu.last.Epoch+1, w.mu.started.FirstEpoch) + 1
 }
 
-// statuses are those of all ranks, with their age.
+// statuses are the statuses of all ranks, with their age.
 // REQUIRES: mu held.
 func (w *Watcher) statuses(now time.Time) (out []cluster.Status) {
 	for _, r := range w.mu.ranks {
 		r.status.Age = -1
-		if !r.heard.IsZero() {
-			r.status.Age = now.Sub(r.heard).Seconds()
+		if !r.seen.IsZero() {
+			r.status.Age = now.Sub(r.seen).Seconds()
 		}
 		out = append(out, r.status)
 	}

@@ -3,7 +3,6 @@ package worker
 import (
 	"time"
 
-	"starling/report"
 	"starling/tensor"
 )
 
@@ -14,24 +13,12 @@ type cpuUse struct {
 	Cores   float64 `json:"cores"` // of its host, divided by the workers there
 }
 
-// measureCPU begins to measure; end returns what was used until then by this process, of which
-// its host has so many.
+// measureCPU begins to measure; end returns what this process has used until then. Its host has here processes of
+// the run.
 func measureCPU(here int) (end func() cpuUse) {
 	start, before := time.Now(), tensor.CPUSeconds()
 	return func() cpuUse {
 		return cpuUse{Seconds: tensor.CPUSeconds() - before, Wall: time.Since(start).Seconds(),
 			Cores: float64(processors) / float64(max(here, 1))}
 	}
-}
-
-// CPUShare is the share of all processors' time that workers used.
-func CPUShare(shares []*Share) report.Number {
-	var used, cores, wall float64
-	for _, s := range shares {
-		used, cores, wall = used+s.CPU.Seconds, cores+s.CPU.Cores, max(wall, s.CPU.Wall)
-	}
-	if wall == 0 {
-		return 0
-	}
-	return report.Number(used / (wall * cores))
 }

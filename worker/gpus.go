@@ -14,9 +14,9 @@ import (
 	"starling/wire"
 )
 
-// meetCards has workers of this host read each other's rows on their cards, and tells where that is not so. A worker
+// meetGPUs has workers of this host read each other's rows on their GPUs, and notes which cannot. A worker
 // whose rows go through the host's memory computes the same numbers.
-func meetCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, events event.Listener) error {
+func meetGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, events event.Listener) error {
 	if !s.OnCard() || end.Size() < 2 {
 		return nil
 	}
@@ -30,13 +30,13 @@ func meetCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.En
 	case err != nil:
 		return err
 	case n > 0 && end.Rank() == 0:
-		events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 reads the rows of %d workers on their cards", n)})
+		events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 reads the rows of %d workers on their GPUs", n)})
 	}
 	return nil
 }
 
-// reduceByCards has NCCL sum gradients where --all-reduce asks for it and all workers can, and tells why not.
-func reduceByCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, g *train.Group,
+// reduceByGPUs has NCCL sum gradients where --all-reduce asks for it and all workers can, and notes why not.
+func reduceByGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, g *train.Group,
 	events event.Listener) error {
 	if s.AllReduce != "nccl" || end.Size() < 2 {
 		return nil

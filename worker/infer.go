@@ -9,23 +9,12 @@ import (
 
 	"starling/disk"
 	"starling/graph"
-	"starling/nn"
 	"starling/partition"
 	"starling/setup"
 	"starling/tensor"
 	"starling/train"
 	"starling/wire"
 )
-
-// Inference is a prediction over parts, as every worker is told. A worker computes the rows of its own
-// vertices layer by layer and writes them, in the order of its part, to a file of the folder.
-type Inference struct {
-	Model        nn.Config    `json:"model"`
-	RowNormalize bool         `json:"row_normalize"`
-	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
-	LeftOut      int          `json:"left_out"`        // stages at the end
-	Folder       string       `json:"folder"`
-}
 
 // InferredFile is the file of a worker's rows.
 func InferredFile(folder string, rank int) string {

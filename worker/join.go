@@ -160,7 +160,7 @@ func (w *Spec) Connect(ctx context.Context, m *cluster.Member, transport string,
 	return w.connect(ctx, m, &s, nil)
 }
 
-// connect connects with the other workers of a job. refused, if set, is told of
+// connect connects with the other workers of a job. refused, if set, is called with
 // unauthenticated peers.
 func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (
 	wire.Endpoint, error) {

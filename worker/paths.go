@@ -74,7 +74,7 @@ func ReadPathsFile(flag, path string) (*paths.Plan, error) {
 	return paths.NewPlan(f), nil
 }
 
-// PathsMistake is an error of a file as that of a user.
+// PathsMistake makes an error in a file a mistake of the user.
 func PathsMistake(path string, err error) error {
 	var e *paths.Error
 	if !errors.As(err, &e) {

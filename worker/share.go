@@ -80,17 +80,29 @@ func (s *Share) agrees(o *Share) bool {
 		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }
 
-// FirstError is the error that caused those of the other ranks.
+// FirstError is the error that caused the other ranks' errors.
 func FirstError(errs []error) error {
 	var any error
 	for r, err := range errs {
-		switch f, told := errors.AsType[*wire.Failure](err); {
+		switch f, echo := errors.AsType[*wire.Failure](err); {
 		case err == nil:
-		case !told || f.Rank == r:
+		case !echo || f.Rank == r:
 			return fmt.Errorf("rank %d: %w", r, err)
 		case any == nil:
 			any = fmt.Errorf("rank %d: %w", r, err)
 		}
 	}
 	return any
+}
+
+// CPUShare is the share of all processors' time that workers used.
+func CPUShare(shares []*Share) report.Number {
+	var used, cores, wall float64
+	for _, s := range shares {
+		used, cores, wall = used+s.CPU.Seconds, cores+s.CPU.Cores, max(wall, s.CPU.Wall)
+	}
+	if wall == 0 {
+		return 0
+	}
+	return report.Number(used / (wall * cores))
 }

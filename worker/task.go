@@ -1,25 +1,18 @@
 package worker
 
 import (
-	"context"
 	"fmt"
-	"runtime/debug"
 
-	"starling/collective"
-	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/partition"
-	"starling/report"
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
-	"starling/tensor"
-	"starling/train"
 	"starling/watch"
-	"starling/wire"
 )
 
-// Task is what every worker of a run is told, beside its rank.
+// Task is what every worker of a run gets, beside its rank.
 type Task struct {
 	Spec  spec.Spec           `json:"spec"`
 	Data  graph.Meta          `json:"data"`
@@ -30,92 +23,6 @@ type Task struct {
 
 	Watch *watch.Reporter `json:"-"` // of this worker
 	here  int             // workers on this host, each a process; 0: all in this one
-}
-
-// Work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
-// same epoch.
-func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State,
-	keep func(*train.State) error, events event.Listener) (*Share, error) {
-	if t.Infer != nil {
-		return t.infer(ctx, part, end, threads, from)
-	}
-	s := t.Spec
-	s.Threads = threads
-	opt, err := s.Options(&t.Data)
-	if err != nil {
-		return nil, err
-	}
-	opt.Resume, opt.HostDevice = from, setup.HostDevices(s)
-	dev, err := setup.NewDevice(&s, end.Rank())
-	if err != nil {
-		return nil, err
-	}
-	defer dev.Close()
-	m := watch.NewMeter(end.Ledger())
-	events = event.All(m, t.Watch, event.Func(freeAfterPreparation), OwnEvents(end.Rank(), events))
-	if midway, last := resume.SavesState(&s); midway || last {
-		opt.Save, opt.MidwayOnly = t.Watch.Saving(keep), !last
-		opt.SaveEvery, opt.SaveSteps = resume.SaveEvery(&s)
-	}
-	// Waits do not end with ctx: a worker that is told to stop still finishes the epoch.
-	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
-	if err := meetCards(context.WithoutCancel(ctx), &s, dev, end, events); err != nil {
-		return nil, err
-	}
-	if err := reduceByCards(context.WithoutCancel(ctx), &s, dev, end, peers, events); err != nil {
-		return nil, err
-	}
-	used := measureCPU(t.here)
-	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
-	if err != nil {
-		return nil, err
-	}
-	if err := collective.Part(context.WithoutCancel(ctx), dev, end); err != nil {
-		return nil, err
-	}
-	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
-		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
-		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(), Explainer: r.Explainer,
-		Traffic: report.NewTraffic(PlannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}, nil
-}
-
-// PlannedBytes is what the plan says that a run sends which went as r did.
-func PlannedBytes(from *train.State, r *train.Result) wire.Bytes {
-	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
-	if from != nil {
-		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
-	}
-	begun := epochs
-	if r.Reason == "interrupted" {
-		begun++
-	}
-	return r.Plan.Total(first, epochs, evaluated, begun)
-}
-
-// freeAfterPreparation returns what the strategy needed to prepare, before matrices are
-// allocated.
-func freeAfterPreparation(e event.Event) {
-	if _, ok := e.(event.Started); ok {
-		debug.FreeOSMemory()
-	}
-}
-
-// OwnEvents is the listener of a rank: rank 0 tells what is the same on all, the others only
-// what is their own.
-func OwnEvents(rank int, events event.Listener) event.Listener {
-	return event.Func(func(e event.Event) {
-		switch x := e.(type) {
-		case event.Span:
-			x.Worker = rank
-			events.On(x)
-		case event.Note:
-			events.On(e)
-		default:
-			if rank == 0 {
-				events.On(e)
-			}
-		}
-	})
 }
 
 // OpenPart maps the part of a rank: in the run's partition or, if dir is given, in a partition
@@ -139,4 +46,14 @@ func (t *Task) OpenPart(rank int, dir string) (part *partition.Part, err error) 
 	}
 	setup.Regroup(&t.Spec, part)
 	return part, nil
+}
+
+// Inference is a prediction over parts, as every worker gets it. A worker computes the rows of its own
+// vertices layer by layer and writes them, in the order of its part, to a file of the folder.
+type Inference struct {
+	Model        nn.Config    `json:"model"`
+	RowNormalize bool         `json:"row_normalize"`
+	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
+	LeftOut      int          `json:"left_out"`        // stages at the end
+	Folder       string       `json:"folder"`
 }

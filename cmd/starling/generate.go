@@ -121,14 +121,14 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 		}
 		return nil
 	}
-	said := map[string]string{}
-	f.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })
+	given := map[string]string{}
+	f.Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
 	shape, err := run.Like(like, scale, symmetrize)
 	if err != nil {
 		return err
 	}
 	*p = shape
-	for name, value := range said {
+	for name, value := range given {
 		if err := f.Set(name, value); err != nil {
 			return err
 		}

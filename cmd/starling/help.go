@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commonFlags are those of starling train that most people need; --help-all shows the others too.
+// commonFlags are the flags of starling train that most people need; --help-all shows the others too.
 var commonFlags = []string{
 	"task", "model", "mode", "layers", "hidden", "heads", "dropout", "norm",
 	"epochs", "lr", "optimizer", "weight-decay", "patience", "seed",

@@ -44,7 +44,7 @@ func infoCommand() *cobra.Command {
 // measuredBatches is how many batches a locality is measured of.
 const measuredBatches = 16
 
-// localityOptions are those of --locality; nil: it was not given.
+// localityOptions are the options of --locality; nil: it was not given.
 func localityOptions(c *cobra.Command, dir string, wanted bool, fanout string, size int) (*run.LocalityOptions, error) {
 	given := c.Flags().Changed("fanout") || c.Flags().Changed("batch-size")
 	switch {

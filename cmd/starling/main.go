@@ -177,7 +177,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// byTopic is the help of flags: those of the command itself, then those of a run's settings
+// byTopic is the help of flags: the command's own, then the flags of a run's settings
 // under their headings.
 func byTopic(all *pflag.FlagSet) string {
 	width := 110

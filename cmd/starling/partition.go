@@ -84,7 +84,7 @@ func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.StringVar(&s.Method, "method", s.Method, "one of "+strings.Join(names, ", "))
 	f.StringVar(&s.Out, "out", s.Out, "folder to write; none: only the report")
 	f.StringVar(&s.PartDir, "part-dir", s.PartDir, "folder for each part instead, {} being its number: /disk{}/graph")
-	f.IntVar(&s.Servers, "servers", s.Servers, "cut between so many servers first")
+	f.IntVar(&s.Servers, "servers", s.Servers, "cut between this many servers first")
 	f.IntVar(&s.Workers, "workers", s.Workers, "workers a server; parts are servers times workers")
 	f.StringVar(&s.Objective, "objective", s.Objective, "what to make small: cut or volume")
 	f.StringVar(&s.Balance, "balance", s.Balance, "what to keep even, with tolerances: vertices:0.05,edges:0.1,train,val,test,features")

@@ -21,7 +21,8 @@ const meant = "// the file system's clock"
 // is marked.
 func TestClocks(t *testing.T) {
 	root := sources(t, func(string) {})
-	for _, room := range []string{"wire", "cluster", "collective", "run", "run/watch", "bench", "event",
+	for _, room := range []string{"wire", "cluster", "collective", "run", "watch", "setup", "resume", "worker",
+		"plan", "supervise", "simulate", "inspect", "fetch", "predict", "bench", "event",
 		"exchange", "cost", "train",
 		"train/full", "train/full/*", "train/site", "train/batch", "train/batch/*", "train/mini", "train/mini/*"} {
 		files, err := filepath.Glob(filepath.Join(root, room, "*.go"))

@@ -16,7 +16,7 @@ const columns = 120
 // once it does; a page by its path.
 var narrowRooms = []string{
 	"rng", "disk", "event", "coflow", "collective", "wire/wiretest", "partition/multilevel", "train", "exchange",
-	"cost", "spec", "report", "bench", "run/watch", "internal", "deploy",
+	"cost", "spec", "report", "bench", "watch", "internal", "deploy",
 	"README.md", "CHANGELOG.md", "docs/strategies",
 	"docs/benchmarks.md", "docs/compare.md", "docs/data.md", "docs/design.md", "docs/export.md", "docs/failures.md",
 	"docs/glossary.md", "docs/launchers.md", "docs/memory.md", "docs/mini-batches.md", "docs/mpi.md",

@@ -65,22 +65,43 @@ var rooms = map[string][]string{
 		"train/batch", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
-	"bench": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
-		"nn", "sample", "wire",
-		"collective", "innet", "store", "netsim",
-		"exchange", "cost", "train", "train/full", "train/batch", "train/mini", "cluster", "serve", "spec",
-		"report"},
-	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "tensor/cuda",
-		"coflow", "dataset", "partition",
-		"nn", "sample", "wire", "wire/paths", "internal/yamltext",
-		"collective", "innet", "store", "netsim",
-		"exchange", "cost", "train", "train/full", "train/batch", "train/mini", "cluster", "serve", "spec",
-		"report", "bench"},
+	"watch":  {"cluster", "event", "graph", "report", "spec", "tensor", "tensor/cuda", "train", "wire"},
+	// What run joins: each room may see those before it that it needs.
+	"setup": {"cluster", "dataset", "disk", "event", "exchange", "graph", "nn", "partition", "report", "sample",
+		"spec", "tensor", "tensor/cpu", "tensor/cuda", "tensor/ref", "train", "train/batch"},
+	"setup/setuptest": {"dataset", "graph", "spec"},
+	"resume": {"setup", "cluster", "disk", "event", "graph", "nn", "report", "serve", "spec",
+		"tensor/cpu", "train"},
+	"worker": {"setup", "resume", "watch", "cluster", "coflow", "collective", "disk", "event", "graph",
+		"internal/version", "internal/yamltext", "nn", "partition", "report", "spec", "tensor", "train", "wire",
+		"wire/paths"},
+	"plan": {"setup", "resume", "worker", "cluster", "coflow", "collective", "cost", "dataset", "disk", "event",
+		"exchange", "graph", "internal/version", "netsim", "nn", "partition", "report", "sample", "spec", "store",
+		"tensor", "tensor/cpu", "tensor/cuda", "train", "train/batch", "wire", "wire/paths"},
+	"supervise": {"setup", "resume", "worker", "plan", "watch", "cluster", "coflow", "event", "graph",
+		"internal/version", "report", "spec", "tensor", "tensor/cpu", "train", "wire"},
+	"simulate": {"setup", "resume", "worker", "plan", "supervise", "watch", "coflow", "cost", "event", "graph",
+		"netsim", "partition", "report", "spec", "tensor", "tensor/cpu", "train", "wire", "wire/paths"},
+	"inspect": {"setup", "plan", "cluster", "coflow", "event", "graph", "partition", "report", "sample", "spec",
+		"tensor", "tensor/cpu", "tensor/cuda", "train", "wire", "wire/paths"},
+	"fetch": {"setup", "dataset", "event", "graph", "report", "spec", "train"},
+	"predict": {"setup", "resume", "worker", "supervise", "cluster", "event", "graph", "nn", "partition", "report",
+		"serve", "spec", "tensor", "tensor/cpu", "train"},
+	"bench": {"rng", "event", "graph", "tensor", "tensor/cpu", "coflow", "dataset", "partition", "sample", "wire",
+		"collective", "store", "train", "train/full", "train/batch", "cluster", "spec", "report"},
+	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "tensor/cuda", "coflow",
+		"dataset", "partition", "nn", "sample", "wire", "wire/paths", "internal/yamltext", "internal/version",
+		"collective", "innet", "store", "netsim", "exchange", "cost", "train", "train/full", "train/batch",
+		"train/mini",
+		"cluster", "serve", "spec", "report", "bench", "watch", "setup", "resume", "worker", "plan", "supervise",
+		"simulate", "inspect", "fetch", "predict"},
 	"cmd/starling": {"run", "spec", "report", "bench"},
 	// Programs that show how packages are used.
 	"examples": {"wire", "wire/paths"},
 	// YAML is bounded before it is decoded, wherever it is read.
 	"internal/yamltext": {},
+	// What the linker says that the program was built from.
+	"internal/version": {},
 	// Tests of the whole, and what tests of any room may use, belong to no room.
 	"internal/lint":         {},
 	"internal/testseed":     {},
@@ -180,7 +201,8 @@ func TestImports(t *testing.T) {
 // forTests is what tests of any room may import: devices, random numbers, generated graphs, what tests
 // of training share, and the strategies, which are registered by importing them.
 var forTests = []string{"tensor/cpu", "tensor/ref", "tensor/devicetest", "rng", "dataset", "train/full",
-	"train/mini", "train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
+	"train/mini", "train/traintest", "setup/setuptest", "internal/testseed", "internal/testdeadline",
+	"internal/testflood"}
 
 // allowed checks one import of a file in a room.
 func allowed(from, name, path string) error {
@@ -192,7 +214,7 @@ func allowed(from, name, path string) error {
 	switch {
 	case to == "":
 		return fmt.Errorf("%s is in no room of the table", name)
-	case to == "train/traintest" && from != to && !test:
+	case (to == "train/traintest" || to == "setup/setuptest") && from != to && !test:
 		return fmt.Errorf("%s is for tests", name)
 	case to == from || slices.Contains(rooms[from], to):
 		return nil

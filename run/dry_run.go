@@ -30,14 +30,6 @@ func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
 	return s, nil
 }
 
-// measuring is a run of one epoch that writes nothing.
-func measuring(s spec.Spec) spec.Spec {
-	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
-	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
-	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
-	return s
-}
-
 // dryRunCluster is the spec of a run of several workers, completed, and its plan.
 func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
 	c, err := supervise.Prepare(context.Background(), s, nil, events)
@@ -56,4 +48,24 @@ func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, e
 		c.Plan, err = c.Planned().Plan(events)
 	}
 	return c.Spec, c.Plan, err
+}
+
+// DryRun is the spec completed with defaults, and what the run would need.
+func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
+	if err := s.Complete(); err != nil {
+		return s, nil, err
+	}
+	s, _, err := decide(context.Background(), s, event.All(events))
+	if err != nil {
+		return s, nil, err
+	}
+	if s.Distributed() {
+		return dryRunCluster(s, event.All(events))
+	}
+	p, err := prepare(s, event.All(events))
+	if err != nil {
+		return s, nil, err
+	}
+	defer p.data.Close()
+	return p.spec, p.plan, nil
 }

@@ -1,0 +1,38 @@
+package predict
+
+import (
+	"starling/setup"
+	"starling/spec"
+)
+
+// Options say what to predict, and where to.
+type Options struct {
+	Run, Dataset string
+	What         string // one of serve.Whats
+	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
+	Pairs        string // a file of them, for scores
+	Threads      int
+	Device       string // cpu, cuda or cuda:N; empty: cpu
+	Overwrite    bool   // replace an existing file
+	// Of a partition: one worker per part, each a process unless InProcess is set.
+	Workers   int
+	InProcess bool
+}
+
+// onDevice is a spec with the device of a prediction.
+func (o *Options) onDevice() spec.Spec {
+	s := spec.Default()
+	s.Threads = o.Threads
+	if o.Device != "" {
+		s.Device = o.Device
+	}
+	return s
+}
+
+// checkOut makes sure that the file can be written, and replaces none without --overwrite.
+func (o *Options) checkOut() error {
+	if err := spec.CheckFile("--out", o.Out); err != nil {
+		return err
+	}
+	return setup.Overwriteable(o.Out, "this file", o.Overwrite)
+}

@@ -1,0 +1,92 @@
+package predict
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+	"starling/report"
+	"starling/serve"
+)
+
+// Predicted tells what a prediction wrote.
+type Predicted struct {
+	Run      string `json:"run"`
+	Dataset  string `json:"dataset"`
+	Model    string `json:"model"`
+	What     string `json:"what"`
+	Out      string `json:"out"`
+	Vertices int    `json:"vertices"`
+	Pairs    int    `json:"pairs,omitempty"`
+	Width    int    `json:"width"`
+	// IDs is the file that names the vertex of each row, where it is not its number.
+	IDs string `json:"ids,omitempty"`
+	// Classes is the file that names the classes, beside an array of numbers.
+	Classes string `json:"classes,omitempty"`
+	// Workers computed it, one per part; 0: this process alone.
+	Workers int `json:"workers,omitempty"`
+	// Accuracy is the metric of labels by split, where the dataset has any of the kind;
+	// Metric is its name.
+	Metric   string                   `json:"metric,omitempty"`
+	Accuracy map[string]report.Number `json:"accuracy,omitempty"`
+	Seconds  float64                  `json:"seconds"`
+	RSS      int64                    `json:"peak_rss_bytes"`
+}
+
+// write writes predictions.
+func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
+	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
+	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)
+	switch filepath.Ext(r.Out) {
+	case ".parquet":
+		return p.WriteParquet(r.Out, d)
+	case ".csv":
+		return p.WriteCSV(r.Out, d)
+	}
+	r.Classes = p.ClassesFile(r.Out)
+	return p.WriteNPY(r.Out)
+}
+
+// idsFile is the dataset's own list of names, row by row.
+func idsFile(d *graph.Dataset) string {
+	for _, name := range []string{"ids.npy", "ids.txt"} {
+		if _, ok := d.Meta.Arrays[name]; ok && d.HasIDs() {
+			return filepath.Join(d.Dir, name)
+		}
+	}
+	return ""
+}
+
+// JSON writes the summary as one object, to a file or with "-" to stdout.
+func (p *Predicted) JSON(path string, stdout io.Writer) error {
+	return report.WriteJSON(p, path, stdout)
+}
+
+// String is the summary for people.
+func (p *Predicted) String() string {
+	var b strings.Builder
+	of := event.Counted(p.Vertices, "vertex")
+	if p.Pairs > 0 {
+		of = event.Counted(p.Pairs, "pair")
+	}
+	fmt.Fprintf(&b, "%s: %s of %s", p.Out, p.What, of)
+	if p.Width > 1 {
+		fmt.Fprintf(&b, ", %d numbers each", p.Width)
+	}
+	fmt.Fprintf(&b, ", in %.2f s\n", p.Seconds)
+	if p.IDs != "" && strings.HasSuffix(p.Out, ".npy") {
+		fmt.Fprintf(&b, "row i is the vertex on line i of %s\n", p.IDs)
+	}
+	if p.Classes != "" {
+		fmt.Fprintf(&b, "class c is on line c of %s, from 0\n", p.Classes)
+	}
+	for _, split := range []string{"train", "val", "test"} {
+		if a, ok := p.Accuracy[split]; ok {
+			fmt.Fprintf(&b, "%-5s %s %.4f\n", split, p.Metric, a)
+		}
+	}
+	return b.String()
+}

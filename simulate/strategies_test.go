@@ -1,0 +1,3 @@
+package simulate
+
+import _ "starling/train/full" // registers the strategies that tests name
