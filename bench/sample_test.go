@@ -9,6 +9,7 @@ import (
 	"starling/dataset/generate"
 	"starling/spec"
 	_ "starling/train/full" // registers the strategies
+	_ "starling/train/mini" // likewise
 )
 
 // TestTimeSamples: as many batches are drawn as asked for, with neighbours.

@@ -5,6 +5,7 @@ import (
 
 	"starling/train"
 	_ "starling/train/full" // registers the strategies
+	_ "starling/train/mini" // likewise
 )
 
 func FuzzParse(f *testing.F) {

@@ -7,8 +7,8 @@ import (
 
 	"starling/dataset/generate"
 	"starling/graph"
+	"starling/sample"
 	"starling/spec"
-	"starling/train/mini"
 )
 
 // miniSpec is quick, in batches of a sampler.
@@ -21,7 +21,7 @@ func miniSpec(dir, sampler string) spec.Spec {
 // TestMiniResumeIsExact through checkpoints on disk, for every sampler.
 func TestMiniResumeIsExact(t *testing.T) {
 	dir := block(t, nil)
-	for _, sampler := range mini.Samplers {
+	for _, sampler := range sample.Names {
 		s := miniSpec(dir, sampler)
 		want := trained(t, s, nil)
 		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
@@ -46,7 +46,7 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 	}
 	defer data.Close()
 	models := []string{"sage", "gat", "gatv2", "sage-pool"}
-	for i, sampler := range mini.Samplers {
+	for i, sampler := range sample.Names {
 		for _, model := range []string{models[i%4], models[(i+1)%4]} { // each with several samplers
 			s := onFewThreads(miniSpec(dir, sampler))
 			s.Model, s.Hidden, s.Epochs, s.Norm, s.CacheFirst = model, 32, 2, "none", "off"

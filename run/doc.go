@@ -20,4 +20,5 @@ package run
 
 import (
 	_ "starling/train/full" // registers the full-graph strategies
+	_ "starling/train/mini" // registers the mini-batch strategies
 )

@@ -12,7 +12,8 @@ import (
 	"starling/spec"
 	"starling/tensor/cpu"
 	"starling/train"
-	"starling/train/mini"
+	"starling/train/batch"
+	"starling/train/batch/pairs"
 )
 
 // A dry run is the training loop with the strategy and the layers on a device that allocates
@@ -90,7 +91,7 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 			return nil, err
 		}
 		batches.Weighted = batches.Weighted && data.Graph.Weights != nil // else refused later
-		return mini.DryRun(ctx, dev, data, opt, batches, events)
+		return batch.DryRun(ctx, dev, data, opt, batches, events)
 	}
 }
 
@@ -103,7 +104,7 @@ func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Da
 		return nil, err
 	}
 	if s.Mode == "mini" {
-		return mini.DryRunLink(ctx, dev, data, opt, *l, s.RankNegatives, events)
+		return pairs.DryRun(ctx, dev, data, opt, *l, s.RankNegatives, events)
 	}
 	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.RankNegatives, events)
 }

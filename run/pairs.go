@@ -13,7 +13,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/mini"
+	"starling/train/batch/pairs"
 )
 
 // hasPairs reports whether any edge leads to another vertex.
@@ -39,13 +39,13 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 		return nil, err
 	}
 	if s.Mode == "mini" {
-		return mini.Link(ctx, dev, data, opt, *l, events)
+		return pairs.Run(ctx, dev, data, opt, *l, events)
 	}
 	return train.Link(ctx, dev, data, opt, l.LinkOptions, events)
 }
 
 // pairsOf are the pairs to train and to evaluate on, and how batches of them are drawn.
-func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.LinkOptions, err error) {
+func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *pairs.Options, err error) {
 	if s.Task == nn.TaskLink {
 		l, err = edgePairs(ctx, s, data)
 	} else {
@@ -59,13 +59,13 @@ func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.Li
 
 // edgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
 // would reveal which ones are held out.
-func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
+func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.Options, error) {
 	split, err := sample.HoldOut(ctx, data.Graph, s.ValEdges, s.TestEdges, s.Seed)
 	if err != nil {
 		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),
 			Want: "edges to train and to evaluate on"}
 	}
-	l := &mini.LinkOptions{Without: true}
+	l := &pairs.Options{Without: true}
 	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed},
 		PerPair: s.NegativesEach}
 	if l.Negatives, err = negativesOf(s, split.Graph, s.AvoidEdges); err != nil {
@@ -95,17 +95,17 @@ func negativesOf(s *spec.Spec, g *graph.CSR, avoid bool) (*sample.Negatives, err
 }
 
 // walkPairs pairs vertices that are on the same walk. It evaluates on walks that no epoch draws.
-func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
+func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.Options, error) {
 	g := data.Graph
 	walks := &sample.Walks{Graph: g, PerVertex: s.Walks, Length: s.WalkLength, Seed: s.Seed}
-	l := &mini.LinkOptions{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.NegativesEach,
+	l := &pairs.Options{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.NegativesEach,
 		PerPositive: true}}
 	var err error
 	if l.Negatives, err = negativesOf(s, g, false); err != nil {
 		return nil, err
 	}
 	var evaluated sample.Pairs
-	for v := 0; v < g.Nodes(); v += 1 + g.Nodes()/mini.MostEvaluated {
+	for v := 0; v < g.Nodes(); v += 1 + g.Nodes()/pairs.MostEvaluated {
 		if u, w, ok := walks.Pair(-1, v*s.Walks); ok {
 			evaluated.U, evaluated.V = append(evaluated.U, u), append(evaluated.V, w)
 		}

@@ -13,12 +13,12 @@ import (
 	"starling/spec"
 	"starling/tensor/cpu/simd"
 	"starling/train"
-	"starling/train/mini"
+	"starling/train/batch"
 	"starling/wire"
 )
 
 // What a cache of rows saves is computed from how probable it is that batches need a vertex (sample.Access), not
-// drawn: the run chooses by up to mini.CountedBatches batches, which for every policy would take longer than all
+// drawn: the run chooses by up to batch.CountedBatches batches, which for every policy would take longer than all
 // else of a plan. Batches without a cache are drawn, and what they send is multiplied by the share that is left.
 
 // cached is what a cache does to the bytes of workers.
@@ -71,7 +71,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	var all sync.WaitGroup
 	for r := range list {
 		all.Go(func() {
-			list[r] = sample.NewAccess(p.open, p.seeds(r, roots, steps), batches.Fanouts, min(steps, mini.CountedBatches))
+			list[r] = sample.NewAccess(p.open, p.seeds(r, roots, steps), batches.Fanouts, min(steps, batch.CountedBatches))
 		})
 	}
 	all.Wait()

@@ -12,7 +12,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/mini"
+	"starling/train/batch"
 )
 
 // Train runs s. When ctx ends it finishes the epoch, saves, and returns a report with the
@@ -130,5 +130,5 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if err != nil {
 		return nil, err
 	}
-	return mini.Run(ctx, dev, data, opt, batches, events)
+	return batch.Run(ctx, dev, data, opt, batches, events)
 }

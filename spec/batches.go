@@ -8,7 +8,7 @@ import (
 
 	"starling/nn"
 	"starling/sample"
-	"starling/train/mini"
+	"starling/train/batch"
 )
 
 // What --fanout auto is for each layer, the last layer's first; the last number repeats.
@@ -101,9 +101,9 @@ func (s *Spec) batchEffects() []effect {
 }
 
 // Batches are the settings of mini-batches as the training on them takes them.
-func (s *Spec) Batches() (mini.Options, error) {
+func (s *Spec) Batches() (batch.Options, error) {
 	fanouts, err := s.fanouts()
-	return mini.Options{Sampler: s.Sampler, Size: s.BatchSize, Fanouts: fanouts, Replace: s.Replace,
+	return batch.Options{Sampler: s.Sampler, Size: s.BatchSize, Fanouts: fanouts, Replace: s.Replace,
 		Weighted: s.Weighted,
 		Clusters: s.Clusters, WalkLength: s.WalkLength, Threads: s.Cores()}, err
 }

@@ -23,7 +23,7 @@ func TestClocks(t *testing.T) {
 	root := sources(t, func(string) {})
 	for _, room := range []string{"wire", "cluster", "collective", "run", "run/watch", "bench", "event",
 		"exchange", "cost", "train",
-		"train/full", "train/full/*", "train/mini"} {
+		"train/full", "train/full/*", "train/site", "train/batch", "train/batch/*", "train/mini", "train/mini/*"} {
 		files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal(room, err)

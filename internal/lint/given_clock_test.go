@@ -12,7 +12,7 @@ import (
 // clockRooms take their time from a wire.Clock that they were given, so that a run in a
 // simulator reports virtual seconds.
 var clockRooms = []string{"wire", "wire/paths", "collective", "cluster", "exchange", "cost", "train", "train/full",
-	"train/mini", "innet"}
+	"train/site", "train/batch", "train/mini", "innet"}
 
 // realClockFile is where the host is asked for the time.
 const realClockFile = "wire/clock_real.go"

@@ -51,8 +51,10 @@ var rooms = map[string][]string{
 	"train/site": {"train", "exchange", "cost", "graph", "nn", "collective", "wire"},
 	"train/full": {"train", "train/site", "exchange", "store", "cost", "innet",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
-	"train/mini": {"train", "train/site", "exchange", "store", "cost",
+	"train/batch": {"train", "train/site", "exchange", "store",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
+	"train/mini": {"train", "train/batch", "exchange", "store",
+		"graph", "partition", "tensor", "nn", "sample", "wire", "coflow", "event", "rng"},
 	"train/traintest": {"train", "train/site", "exchange", "collective", "dataset",
 		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
 	"cluster": {"disk", "wire", "nn", "event"},
@@ -60,18 +62,20 @@ var rooms = map[string][]string{
 	// A spec has the lists that its values are from (models, methods, instruction sets, orders,
 	// launchers), and becomes the options of training and of partitioning.
 	"spec": {"disk", "graph", "partition", "tensor", "tensor/cpu", "nn", "sample", "coflow", "cluster", "train",
-		"train/mini", "internal/yamltext"},
+		"train/batch", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
 	"bench": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
 		"nn", "sample", "wire",
 		"collective", "innet", "store", "netsim",
-		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report"},
+		"exchange", "cost", "train", "train/full", "train/batch", "train/mini", "cluster", "serve", "spec",
+		"report"},
 	"run": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "tensor/cuda",
 		"coflow", "dataset", "partition",
 		"nn", "sample", "wire", "wire/paths", "internal/yamltext",
 		"collective", "innet", "store", "netsim",
-		"exchange", "cost", "train", "train/full", "train/mini", "cluster", "serve", "spec", "report", "bench"},
+		"exchange", "cost", "train", "train/full", "train/batch", "train/mini", "cluster", "serve", "spec",
+		"report", "bench"},
 	"cmd/starling": {"run", "spec", "report", "bench"},
 	// Programs that show how packages are used.
 	"examples": {"wire", "wire/paths"},
@@ -176,7 +180,7 @@ func TestImports(t *testing.T) {
 // forTests is what tests of any room may import: devices, random numbers, generated graphs, what tests
 // of training share, and the strategies, which are registered by importing them.
 var forTests = []string{"tensor/cpu", "tensor/ref", "tensor/devicetest", "rng", "dataset", "train/full",
-	"train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
+	"train/mini", "train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
 
 // allowed checks one import of a file in a room.
 func allowed(from, name, path string) error {

@@ -1,17 +1,26 @@
+// Package mini is the mini-batch strategies: an epoch is a step for each batch. A strategy is one folder, named as
+// users say it, and one line of the list below; train/batch has what strategies are composed of.
 package mini
 
-import "starling/train"
+import (
+	"starling/train"
+	"starling/train/mini/bytegnn"
+	"starling/train/mini/cobatch"
+	"starling/train/mini/distdgl"
+	"starling/train/mini/hopgnn"
+	"starling/train/mini/naivehop"
+	"starling/train/mini/p3"
+)
 
-// strategies are those that train on mini-batches. The first is the default of several
-// workers.
+// strategies are all of them. The first is the default of several workers.
 var strategies = []train.Descriptor{
-	distdgl,
-	salient,
-	bytegnn,
-	hopgnn,
-	naiveHop,
-	p3,
-	cobatch,
+	distdgl.Strategy,
+	distdgl.Salient,
+	bytegnn.Strategy,
+	hopgnn.Strategy,
+	naivehop.Strategy,
+	p3.Strategy,
+	cobatch.Strategy,
 }
 
 func init() { train.Register(strategies...) }

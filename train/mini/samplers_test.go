@@ -1,13 +1,40 @@
 package mini
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"starling/graph"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/batch"
 	"starling/train/traintest"
 )
+
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+	t.Helper()
+	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
+}
+
+// samplerOptions are small batches of each kind.
+func samplerOptions(name string, layers int) batch.Options {
+	m := batch.Options{Sampler: name, Size: 40, Threads: 2}
+	switch name {
+	case "neighbour":
+		m.Fanouts = slices.Repeat([]int{4}, layers)
+	case "fastgcn", "ladies":
+		m.Fanouts = slices.Repeat([]int{150}, layers)
+	case "cluster":
+		m.Size, m.Clusters = 100, 12
+	default:
+		m.Size = 150
+	}
+	return m
+}
 
 // TestDistributedSamplersAreOneWorkers: with every sampler whose batches are one worker's, the loss
 // curve is one worker's, for several numbers of workers, models, graphs, caches, ways to divide a
@@ -27,17 +54,17 @@ func TestDistributedSamplersAreOneWorkers(t *testing.T) {
 				}
 				o := traintest.Options(model)
 				o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
-				m := Options{Sampler: sampler, Size: 30, Threads: 2}
-				if m.layered() {
+				m := batch.Options{Sampler: sampler, Size: 30, Threads: 2}
+				if sampler == "fastgcn" || sampler == "ladies" {
 					m.Fanouts = []int{20, 30}
 				}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				options := []string{"roots=" + []string{"owner", "random"}[(i+j/2)%2]}
 				if strategy != "p3" {
-					options = append(options, cacheFor(d, i+j)...)
+					options = append(options, traintest.CacheFor(d, i+j)...)
 				}
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
-				sameCurve(t, batchesOver(t, parts, o, m, j%2 == 0, strategy, options...).Results[0], one)
+				traintest.SameRun(t, traintest.Batches(t, parts, o, m, j%2 == 0, strategy, options...).Results[0], one)
 			})
 		}
 	}
@@ -50,13 +77,13 @@ func TestDistributedClusters(t *testing.T) {
 	parts := traintest.Cut(t, d, "fennel", 3)
 	o := traintest.Options("gcn")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
-	m := Options{Sampler: "cluster", Size: 60, Threads: 2, Clusters: 24}
-	want := batchesOver(t, parts, o, m, true, "distdgl").Results[0]
+	m := batch.Options{Sampler: "cluster", Size: 60, Threads: 2, Clusters: 24}
+	want := traintest.Batches(t, parts, o, m, true, "distdgl").Results[0]
 	for _, strategy := range []string{"distdgl", "salient", "p3"} {
-		sameCurve(t, batchesOver(t, parts, o, m, false, strategy, "roots=random").Results[0], want)
+		traintest.SameRun(t, traintest.Batches(t, parts, o, m, false, strategy, "roots=random").Results[0], want)
 	}
 	m.Sampler, o.Epochs = "cluster-local", 12
-	r := batchesOver(t, parts, o, m, true, "distdgl")
+	r := traintest.Batches(t, parts, o, m, true, "distdgl")
 	if l := r.Results[0].Loss; l[len(l)-1] > 0.8*l[0] {
 		t.Errorf("clusters of parts: losses %v", l)
 	}
@@ -79,7 +106,7 @@ func TestSamplersRefuse(t *testing.T) {
 		o := traintest.Options("gcn")
 		o.Model.Layers, o.Model.Norm = 2, "none"
 		o.Strategy = traintest.Strategy(t, c.strategy, strings.Fields(c.option)...)
-		o.Batches = Options{Sampler: c.sampler, Size: 20, Fanouts: []int{4, 4}}
+		o.Batches = batch.Options{Sampler: c.sampler, Size: 20, Fanouts: []int{4, 4}}
 		ends := traintest.Ends(2)
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })

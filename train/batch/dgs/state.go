@@ -1,0 +1,106 @@
+package dgs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/nn"
+	"starling/store"
+	"starling/train"
+)
+
+// What a checkpoint has of a worker's masks: the versions that its next batches are drawn by, each
+// under its number, so that a run which goes on draws as one that was never stopped.
+const (
+	keptVersions = "dgs.versions" // their numbers
+	keptNodes    = "dgs.nodes."   // the mask of other vertices, and masks
+	keptFetched  = "dgs.columns." // columns that are fetched
+)
+
+// Kept are the masks that batches after the last step need. It waits for those that are being
+// learnt.
+func (g *guide) Kept() []nn.Tensor {
+	list := []nn.Tensor{}
+	var numbers []float64
+	for _, number := range g.needed() {
+		v, err := g.await(g.ctx, number)
+		if err != nil { // the run fails at the batch that needs it
+			continue
+		}
+		numbers = append(numbers, float64(number))
+		if v.nodes != nil {
+			data := []float64{float64(v.missing)}
+			for _, m := range v.nodes {
+				data = append(data, float64(m))
+			}
+			list = append(list, nn.Tensor{Name: fmt.Sprint(keptNodes, number), Shape: []int{len(data)}, Data: data})
+		}
+		if v.columns != nil {
+			data := make([]float64, len(v.columns))
+			for i, c := range v.columns {
+				data[i] = float64(c)
+			}
+			list = append(list, nn.Tensor{Name: fmt.Sprint(keptFetched, number), Shape: []int{len(data)}, F64: true,
+				Data: data})
+		}
+	}
+	numbers = append(numbers, 0) // never empty: arrays have numbers
+	return append(list, nn.Tensor{Name: keptVersions, Shape: []int{len(numbers)}, F64: true, Data: numbers})
+}
+
+// needed are the versions of the batches that are to come: masks of weights that there have been.
+func (g *guide) needed() (list []int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.mu.done / g.opt.DGSEvery
+	if g.opt.DGSAsync {
+		at = g.mu.latest
+	}
+	for number := range g.mu.versions {
+		if (number == at || number == at-1) && number > 0 && (!g.opt.DGSAsync || number == at) {
+			list = append(list, number)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// restore takes what Kept has, and tells owners. A checkpoint without any, of another partition,
+// begins with ordinary draws.
+func (g *guide) restore(list []nn.Tensor) error {
+	byName := map[string][]float64{}
+	for _, t := range list {
+		if strings.HasPrefix(t.Name, "dgs.") {
+			byName[t.Name] = t.Numbers()
+		}
+	}
+	for _, n := range byName[keptVersions] {
+		number := int(n)
+		if number < 1 {
+			continue
+		}
+		v := g.slot(number)
+		if nodes := byName[fmt.Sprint(keptNodes, number)]; len(nodes) > 0 {
+			if len(nodes) != 1+len(g.remote) {
+				return train.Mistake("the checkpoint has masks of %d remote vertices and this worker %d; "+
+					"continue with the same partition and --dgs-memory", len(nodes)-1, len(g.remote))
+			}
+			v.missing = byte(nodes[0])
+			for _, m := range nodes[1:] {
+				v.nodes = append(v.nodes, byte(m))
+			}
+		}
+		for _, c := range byName[fmt.Sprint(keptFetched, number)] {
+			v.columns = append(v.columns, uint32(c))
+		}
+		if v.columns != nil {
+			v.keep = store.NewColumns(v.columns, g.x.cols)
+		}
+		if err := g.tell(g.of.Site.Ctx, number, v); err != nil {
+			return err
+		}
+		g.publish(number, v)
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+package dgs_test
+
+import _ "starling/train/mini" // registers the strategies

@@ -1,0 +1,303 @@
+// Package embeddings decorates mini-batches with rows of vertices that are learnt: --learn-embeddings.
+package embeddings
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"starling/coflow"
+	"starling/collective"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/store"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/batch"
+	"starling/wire"
+)
+
+// embeddings are learnt rows of vertices, which stand beside the features of a batch's vertices:
+// the input of a vertex is [features | embedding]. A step pulls the rows of its vertices, and
+// after the backward pass pushes their gradients: see store.Embeddings.
+type embeddings struct {
+	*store.Embeddings
+	p      *batch.Pipeline
+	async  bool
+	puller *store.Puller
+	best   []byte // this worker's rows at the best epoch
+	pushed chan error
+
+	// Of the batch at hand; memory is reused.
+	rows []byte
+	host []float64
+}
+
+// Names of what a worker keeps of its rows in a checkpoint, and of the table in a model.
+const (
+	keptRows   = "embeddings.rows"
+	keptFirst  = "embeddings.first_moment"
+	keptSecond = "embeddings.second_moment"
+	keptSteps  = "embeddings.steps"
+	keptBest   = "embeddings.best"
+	Table      = "embeddings.weight"
+)
+
+// New is the decoration of a run that learns embeddings; nil: it does not. The input of its model changes, and
+// a graph may have no other features.
+func New(s *train.Site) batch.Decoration {
+	if s.Opt.Embeddings == nil {
+		return nil
+	}
+	s.Opt.CacheFirst = false
+	if s.Part.Features == nil {
+		part := *s.Part
+		part.Features = &graph.Features{Rows: part.Core(), F32: []float32{}} // of no columns
+		s.Part = &part
+	}
+	return &embeddings{async: s.Opt.Embeddings.Async}
+}
+
+// Check refuses features that learnt rows cannot stand beside.
+func Check(o *train.Options, _ *batch.Options, f train.Facts) error {
+	switch {
+	case o.Embeddings == nil:
+	case f.Features == graph.Sparse:
+		return graph.Apart("--learn-embeddings", "sparse features", "learnt rows stand beside dense ones",
+			"import the features as dense ones, or leave them out")
+	case o.Model.InputDropout:
+		return graph.Apart("--learn-embeddings", "--input-dropout", "learnt rows are not dropped",
+			"leave one of them out")
+	}
+	return nil
+}
+
+// Join makes the table, or takes it from a checkpoint.
+func (e *embeddings) Join(p *batch.Pipeline) (err error) {
+	s := p.Site
+	o := s.Opt.Embeddings
+	e.p, e.puller = p, p.Store.Puller()
+	if e.Embeddings, err = p.Store.AddEmbeddings(o.Dim, s.Dev.Type().Size(), o.Adagrad, s.Opt.Seed); err != nil {
+		return err
+	}
+	if o.Async && s.End.Rank() == 0 {
+		s.Events.On(event.Note{Text: "--async-embeddings: rows are updated in the order in which gradients arrive, " +
+			"so this run is not repeatable"})
+	}
+	if s.Opt.Resume == nil {
+		return nil
+	}
+	return e.restore(s.Opt.Resume.Caches)
+}
+
+// restore takes what Kept has.
+func (e *embeddings) restore(list []nn.Tensor) error {
+	kept := map[string][]float64{}
+	for _, t := range list {
+		kept[t.Name] = t.Numbers()
+	}
+	if len(kept[keptSteps]) != 1 {
+		return train.Mistake("the checkpoint has no embeddings of this worker: a run with --learn-embeddings goes on " +
+			"with the same partition and workers")
+	}
+	if best, ok := kept[keptBest]; ok {
+		e.best = e.bytes(best)
+	}
+	return e.Restore(kept[keptRows], [2][]float64{kept[keptFirst], kept[keptSecond]}, int(kept[keptSteps][0]))
+}
+
+// Kept is what a checkpoint has of this worker.
+func (e *embeddings) Kept() []nn.Tensor {
+	rows, moments := e.Own()
+	tensor := func(name string, b []byte) nn.Tensor {
+		return nn.Tensor{Name: name, Shape: []int{len(b) / e.Size / e.Dim, e.Dim}, F64: e.Size == 8, Data: e.Numbers(b)}
+	}
+	out := []nn.Tensor{tensor(keptRows, rows), tensor(keptFirst, moments[0]), tensor(keptSecond, moments[1]),
+		{Name: keptSteps, Shape: []int{1}, F64: true, Data: []float64{float64(e.Steps)}}}
+	if e.best != nil {
+		out = append(out, tensor(keptBest, e.best))
+	}
+	return out
+}
+
+func (e *embeddings) bytes(numbers []float64) []byte {
+	b := make([]byte, 0, len(numbers)*e.Size)
+	for _, x := range numbers {
+		b = batch.AppendNumber(b, x, e.Size)
+	}
+	return b
+}
+
+// Rows are the rows of a batch, features and embeddings, on the device.
+func (e *embeddings) Rows(b *batch.Batch, all nn.Input) (nn.Input, error) {
+	n := len(b.Vertices)
+	e.rows = slices.Grow(e.rows[:0], n*e.Dim*e.Size)[:n*e.Dim*e.Size]
+	if err := e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), e.rows, b.Vertices); err != nil {
+		return nn.Input{}, err
+	}
+	x := e.p.Site.Dev.Scratch(all.Type(), n, all.Cols)
+	e.put(x, b.Pulled.Rows(), 0, e.rows)
+	return nn.Input{Matrix: x}, nil
+}
+
+// put fills x with features from a row on and the embeddings in b.
+func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b []byte) {
+	if x.Rows == 0 {
+		return
+	}
+	e.host = slices.Grow(e.host[:0], x.Rows*x.Cols)[:x.Rows*x.Cols]
+	learnt, row := e.Numbers(b), make([]float32, features.Cols)
+	for i := range x.Rows {
+		to := e.host[i*x.Cols : (i+1)*x.Cols]
+		features.CopyRow(row, uint32(from+i))
+		for c, f := range row {
+			to[c] = float64(f)
+		}
+		copy(to[len(row):], learnt[i*e.Dim:(i+1)*e.Dim])
+	}
+	e.p.Site.Dev.Upload(x, e.host)
+}
+
+// measured fills the rows that are measured on, of all vertices of this worker.
+func (e *embeddings) measured(x tensor.Matrix, b []byte) error {
+	if err := e.flush(); err != nil {
+		return err
+	}
+	if b == nil {
+		b, _ = e.Own()
+	}
+	f, each := e.p.Site.Part.Features, e.Dim*e.Size
+	if e.p.Site.Opt.RowNormalize {
+		f = f.RowNormalize()
+	}
+	const piece = 1 << 14
+	for lo := 0; lo < x.Rows; lo += piece {
+		hi := min(lo+piece, x.Rows)
+		e.put(x.Slice(lo, hi), f, lo, b[lo*each:hi*each])
+	}
+	return nil
+}
+
+// Push sends the gradients of a batch's rows, of which the last columns belong to embeddings, to their owners.
+func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64) error {
+	all := make([]float64, dx.Rows*dx.Cols)
+	if len(all) > 0 {
+		e.p.Site.Dev.Download(all, dx)
+	}
+	gradients := make([]float64, 0, dx.Rows*e.Dim)
+	for i := range dx.Rows {
+		gradients = append(gradients, all[(i+1)*dx.Cols-e.Dim:(i+1)*dx.Cols]...)
+	}
+	ctx, id := e.p.Site.Ctx, b.Pulls()
+	if !e.async {
+		return e.Step(ctx, id, step, lr, b.Vertices, gradients)
+	}
+	if err := e.flush(); err != nil {
+		return err
+	}
+	vertices, done := slices.Clone(b.Vertices), make(chan error, 1)
+	e.pushed = done
+	go func() { done <- e.Async(ctx, id, lr, vertices, gradients) }()
+	return nil
+}
+
+// flush waits for what was pushed.
+func (e *embeddings) flush() error {
+	if e.pushed == nil {
+		return nil
+	}
+	err := <-e.pushed
+	e.pushed = nil
+	return err
+}
+
+// AddStep adds what the step of a batch sends.
+func (e *embeddings) AddStep(t []store.Traffic, vertices []uint32) {
+	e.Embeddings.AddStep(t, vertices, e.async)
+}
+
+// Measure has a loop measure with embeddings in its input, and keeps the embeddings of the best epoch.
+func (e *embeddings) Measure(f *train.Loop) {
+	measure := f.Measure
+	f.Measure = func(m *event.Epoch) error {
+		err := e.flush()
+		if err == nil && e.async { // others' gradients
+			err = f.Peers.AllReduce(m.Epoch, 0, []float64{0})
+		}
+		if err == nil {
+			err = e.measured(f.X.Matrix, nil)
+		}
+		if err == nil {
+			err = measure(m)
+		}
+		if err == nil && m.Best {
+			e.best, _ = e.Own()
+		}
+		return err
+	}
+}
+
+// Plan adds the table, which goes to rank 0 once, when the run ends.
+func (e *embeddings) Plan(p *wire.Plan, _ *nn.Model) {
+	if end := e.p.Site.End; end.Rank() > 0 {
+		p.Prepare.Add(wire.Class{Kind: wire.Embedding, Layer: -1, Link: end.Link(0)}, e.OwnBytes())
+	}
+	if e.async {
+		e.p.PlanSums(p.Measure, 1) // all gradients have arrived
+	}
+}
+
+// Rank has others rank with the rows of the best epoch, and adds these to the best weights.
+func (e *embeddings) Rank(f *train.Loop, r *train.Result, inner func() error) error {
+	best := r.Best
+	if err := e.gather(e.p.Site.Ctx, e.p.Site.End, r); err != nil || inner == nil {
+		return err
+	}
+	all := r.Best
+	r.Best = best
+	defer func() { r.Best = all }()
+	if err := e.measured(f.X.Matrix, e.best); err != nil {
+		return err
+	}
+	return inner()
+}
+
+// gather adds the table of all workers at the best epoch to the weights of rank 0, by vertex.
+func (e *embeddings) gather(ctx context.Context, end wire.Endpoint, r *train.Result) error {
+	mine := e.best
+	if mine == nil {
+		mine, _ = e.Own()
+	}
+	part, each := e.p.Site.Part, e.Dim*e.Size
+	out, in := make([][]byte, end.Size()), make([][]byte, end.Size())
+	for v := range part.Core() {
+		out[0] = binary.LittleEndian.AppendUint32(out[0], part.IDs[v])
+	}
+	out[0] = append(out[0], mine...)
+	if end.Rank() == 0 {
+		for q := range in {
+			in[q] = make([]byte, int(part.Book.Size(q))*(4+each))
+		}
+	}
+	id := coflow.ID{Epoch: uint32(len(r.Loss)), Batch: 1<<30 + 1, Layer: -1, Type: coflow.Bulk}
+	if err := collective.New(end).AllToAll(ctx, id, wire.Embedding, out, in); err != nil || end.Rank() > 0 {
+		return err
+	}
+	table := make([]float64, int(part.Book.Nodes)*e.Dim)
+	for q, b := range in {
+		n := int(part.Book.Size(q))
+		values := e.Numbers(b[4*n:])
+		for i := range n {
+			v := int(binary.LittleEndian.Uint32(b[4*i:]))
+			if v >= int(part.Book.Nodes) {
+				return fmt.Errorf("worker %d has an embedding of vertex %d of %d", q, v, part.Book.Nodes)
+			}
+			copy(table[v*e.Dim:], values[i*e.Dim:(i+1)*e.Dim])
+		}
+	}
+	r.Best = append(slices.Clip(r.Best), nn.Tensor{Name: Table, Shape: []int{int(part.Book.Nodes), e.Dim},
+		F64: e.Size == 8, Data: table})
+	return nil
+}

@@ -1,0 +1,43 @@
+package batch
+
+import (
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+	"starling/train"
+)
+
+// batchLabels are those of a batch's outputs. Their memory is reused.
+type batchLabels struct {
+	rows, width int
+	classes     []uint32
+	marks       []uint16
+	values      []float32
+}
+
+// gather takes the labels of vertices.
+func (b *batchLabels) gather(l *graph.Labels, vertices []uint32) {
+	b.rows, b.width = len(vertices), l.Classes
+	b.classes, b.marks, b.values = b.classes[:0], b.marks[:0], b.values[:0]
+	for _, v := range vertices {
+		switch {
+		case l.Multi != nil:
+			b.marks = train.Marks(b.marks, l.Row(int(v)))
+		case l.Values != nil:
+			b.values = append(b.values, l.Numbers(int(v))...)
+		default:
+			b.classes = append(b.classes, uint32(l.Class[v]))
+		}
+	}
+}
+
+// task is that of the batch.
+func (b *batchLabels) task(dev tensor.Device, kind string) nn.Task {
+	switch kind {
+	case graph.MultiLabel:
+		return nn.MultiLabel{Marks: dev.FromHost(b.rows, b.width, b.marks)}
+	case graph.Regression:
+		return nn.Regress{Values: dev.FromHost(b.rows, b.width, b.values)}
+	}
+	return nn.Classify{Labels: tensor.Indices(dev, b.classes)}
+}

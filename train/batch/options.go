@@ -1,0 +1,142 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"starling/event"
+	"starling/graph"
+	"starling/sample"
+	"starling/train"
+)
+
+// Options say how mini-batches are drawn.
+type Options struct {
+	Sampler string // one of sample.Names
+	// Size is the number of training vertices in a batch; in a subgraph the number of vertices
+	// drawn (saint-node), of edges (saint-edge), of walks begun (saint-walk), or about the
+	// number of vertices in a batch's clusters (cluster).
+	Size int
+	// Fanouts of the layers, from the seed vertices' on; draws per layer for fastgcn and
+	// ladies.
+	Fanouts []int
+	// Replace and Weighted are for the neighbour sampler.
+	Replace, Weighted bool
+	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make
+	// a batch, but each has at least 150 vertices.
+	Clusters int
+	// WalkLength is the length of saint-walk's walks; 0: the model's layers.
+	WalkLength int
+	// Threads is the number of threads that sample; 0: one per core.
+	Threads int
+
+	dry int // epochs of the run whose memory a dry run learns from a few batches; 0: no dry run
+}
+
+// clusterSize is about the size of Cluster-GCN's clusters of Reddit, which has 1500.
+const clusterSize = 150
+
+// Method makes the sampler's method ready for a graph.
+func (m *Options) Method(ctx context.Context, g *graph.CSR, seeds []uint32, layers int, byID bool,
+	seed uint64) (sample.Method, error) {
+	switch m.Sampler {
+	case "neighbour":
+		n := &sample.Neighbour{Graph: g, SeedVertices: seeds, Size: m.Size, Fanouts: m.Fanouts, Replace: m.Replace,
+			Weighted: m.Weighted, ByID: byID, Seed: seed}
+		return n.Prepare()
+	case "fastgcn":
+		return sample.NewFastGCN(g, seeds, m.Size, m.Fanouts, seed)
+	case "ladies":
+		return sample.NewLADIES(g, seeds, m.Size, m.Fanouts, seed)
+	case "cluster", "cluster-local": // the part of one worker is the graph
+		k := m.clusters(g.Nodes())
+		return sample.NewCluster(ctx, g, seeds, k, m.clustersEach(k, g.Nodes()), seed)
+	case "saint-node":
+		return sample.NewSAINTNodes(g, seeds, m.Size, seed)
+	case "saint-edge":
+		if g.Edges() == 0 {
+			return nil, errNoEdges()
+		}
+		return sample.NewSAINTEdges(g, seeds, m.Size, seed)
+	case "saint-walk":
+		length := m.walkLength(layers)
+		if m.dry > 0 {
+			return sample.UncountedSAINTWalks(g, seeds, m.Size, length, seed), nil
+		}
+		return sample.NewSAINTWalks(g, seeds, m.Size, length, seed)
+	}
+	return nil, fmt.Errorf("sampler %q is not one of %v", m.Sampler, sample.Names)
+}
+
+func errNoEdges() error {
+	return train.Mistake("sampler saint-edge draws edges, and the graph has none; use --sampler saint-node or " +
+		"neighbour")
+}
+
+// Dry are the options of a memory dry run, on a few batches, of a run of some epochs.
+func (m Options) Dry(epochs int) Options {
+	m.dry = epochs
+	return m
+}
+
+// layered reports whether there are fanouts for each layer.
+func (m *Options) layered() bool {
+	return m.Sampler == "neighbour" || m.Sampler == "fastgcn" || m.Sampler == "ladies"
+}
+
+// walkLength is the length of walks for a model of some layers.
+func (m *Options) walkLength(layers int) int {
+	if m.WalkLength == 0 {
+		return layers
+	}
+	return m.WalkLength
+}
+
+// inClusters reports whether batches are clusters.
+func (m *Options) inClusters() bool { return m.Sampler == "cluster" || m.Sampler == "cluster-local" }
+
+// checkWeighs refuses samplers that make edges count differently for a model that does not look at
+// that.
+func (m *Options) checkWeighs(o train.Options) error {
+	weighs := m.Weighted || m.Sampler != "neighbour" && !m.inClusters()
+	// In a dry run the sampler stands in for cluster, which weighs nothing.
+	if o.Model.Model == "gin" && o.Model.EdgeDim > 0 && weighs && m.dry == 0 {
+		return train.Mistake("sampler %s makes each edge count by what it drew, and with --edge-features gin does not "+
+			"weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", m.Sampler)
+	}
+	return nil
+}
+
+// ThreadCount is the number of threads that draw batches.
+func (m *Options) ThreadCount() int {
+	if m.Threads > 0 {
+		return m.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// clusters is the number of clusters that a graph of n vertices is cut into.
+func (m *Options) clusters(n int) int {
+	if m.Clusters > 0 {
+		return m.Clusters
+	}
+	return max(1, min(n/clusterSize, 10*n/m.Size))
+}
+
+// before says what takes a while before the first epoch.
+func (m *Options) before(n int) string {
+	switch m.Sampler {
+	case "cluster", "cluster-local":
+		return "cutting the graph into " + event.Counted(m.clusters(n), "cluster")
+	case "saint-walk":
+		return "counting how often walks meet vertices and edges"
+	}
+	return ""
+}
+
+// clustersEach is the number of clusters that make a batch.
+func (m *Options) clustersEach(clusters, nodes int) int {
+	return int(math.Round(float64(m.Size) * float64(clusters) / float64(max(nodes, 1))))
+}

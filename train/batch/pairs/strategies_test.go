@@ -1,0 +1,3 @@
+package pairs_test
+
+import _ "starling/train/mini" // registers the strategies

@@ -1,0 +1,275 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"starling/exchange"
+	"starling/sample"
+	"starling/store"
+	"starling/train"
+	"starling/train/site"
+)
+
+// Pipeline is what the batches of a worker, one of several, come through:
+//
+//	Seeds      which vertices of a batch are this worker's
+//	Sampler    draws their neighbourhoods from the owners of vertices
+//	Puller     brings the rows of the vertices drawn
+//	Source     has batches drawn, pulled and prepared while others are trained on
+//	Steps      trains on them
+//
+// A strategy opens one, changes what it does otherwise, and is made of it (Pipeline.Strategy).
+type Pipeline struct {
+	Site    *train.Site
+	Options Options
+	// Setup is what workers tell each other before training.
+	Setup *exchange.Setup
+	Store *store.Store
+	Seeds Seeds
+	// NewSampler makes a sampler of the batches of some seeds.
+	NewSampler func(s Seeds) Sampler
+	// Loops: the graph has self-loops.
+	Loops bool
+	// Measure goes over the whole graph, layer by layer.
+	Measure train.Strategy
+
+	rows store.Packed // as which they travel
+	// training are all training vertices, in the order of one worker; nil: there is a task of another kind.
+	training []uint32
+	// steps is the number of batches in an epoch; all the same where this is no dry run, which takes a few.
+	steps, all int
+	shared     struct{ asked, needed atomic.Int64 } // edges that LADIES' probabilities were made of
+
+	decorations []Decoration
+	task        Task
+	guide       Guide
+	input       Input
+}
+
+// Setting is what a strategy chooses before its workers meet.
+type Setting struct {
+	Roots     string // as RootsOption has it
+	ByServers bool   // batches are divided over servers, not workers
+	PullDType string // as PullOptions has it; none: rows are not pulled
+}
+
+// Open has the workers learn what batches are made of, and draw from each other's parts.
+func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
+	if s.Alone {
+		return nil, train.Unplanned(s.Opt.Strategy.Name())
+	}
+	if g := Seen(s.Part.In, s.Opt); g != s.Part.In { // features of edges would be sent for nothing
+		part := *s.Part
+		part.In, s.Part = g, &part
+	}
+	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
+	p := &Pipeline{Site: s, Options: s.Opt.Batches.(Options), Setup: exchange.NewSetup(w),
+		rows: store.PackedOf(c.PullDType), decorations: with,
+		task: only[Task](with), guide: only[Guide](with), input: only[Input](with)}
+	if err := p.divide(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.Measure, err = site.Halo(w); err != nil {
+		return nil, err
+	}
+	if s.Opt.Inductive {
+		if err := p.seeTraining(); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.join()
+}
+
+// divide learns from the other workers what batches are made of: the training vertices, or what
+// another task has.
+func (p *Pipeline) divide(c Setting) (err error) {
+	if p.task != nil {
+		p.Seeds, err = p.task.Seeds(p, c.Roots)
+		return err
+	}
+	if p.training, err = trainingList(p.Setup); err != nil {
+		return err
+	}
+	if p.Seeds = p.SeedsBy(c.Roots); c.ByServers {
+		s := p.Site
+		p.Seeds = serverSeeds(c.Roots, s.Part.Book, s.End.Rank(), p.training, p.Options.Size, s.Opt.Seed)
+	}
+	return nil
+}
+
+// SeedsBy are the training vertices divided in another way.
+func (p *Pipeline) SeedsBy(roots string) Seeds {
+	s := p.Site
+	return NewSeeds(roots, s.Part.Book, s.End.Rank(), p.training, p.Options.Size, s.Opt.Seed)
+}
+
+// seeTraining has batches drawn from the edges between training vertices, as graph.Subgraph has
+// them, of which a worker has those of its part. Measuring goes over all edges.
+func (p *Pipeline) seeTraining() error {
+	seen, w := marked(int(p.Site.Part.Book.Nodes), p.training), *p.Setup.W
+	p.Setup.W = &w
+	part, err := Reduced(p.Setup, func(u, v uint32) bool { return seen[w.Global(u)] && seen[w.Global(v)] }, false)
+	if err != nil {
+		return fmt.Errorf("inductive training: %w", err)
+	}
+	on := *p.Site
+	on.Part, w.Part, p.Site = part, part, &on
+	return nil
+}
+
+// join learns from the other workers what batches need.
+func (p *Pipeline) join() (err error) {
+	if p.Loops, err = anyLoops(p.Setup); err != nil {
+		return err
+	}
+	p.count(p.Seeds.Batches())
+	if p.Store, err = store.Open(p.Site.Ctx, p.Site.Part, p.Site.End, p.Draws()); err != nil {
+		return err
+	}
+	for _, d := range each[Joiner](p.decorations) {
+		if err := d.Join(p); err != nil {
+			return err
+		}
+	}
+	return p.joinSampler()
+}
+
+// count sets the number of batches in an epoch.
+func (p *Pipeline) count(batches int) {
+	p.steps, p.all = batches, batches
+	if p.Site.MemoryOnly {
+		p.steps = min(dryBatches, batches)
+	}
+}
+
+// Prepare fills the cache by the batches of seeds, and has decorations prepare.
+func (p *Pipeline) Prepare(o CacheOptions, seeds Seeds) error {
+	if err := p.fillCache(&o, seeds); err != nil {
+		return err
+	}
+	for _, d := range each[Preparer](p.decorations) {
+		if err := d.Prepare(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Steps is the number of batches in an epoch: a dry run has a few.
+func (p *Pipeline) Steps() int { return p.steps }
+
+// AllSteps is the number of batches in an epoch of the run.
+func (p *Pipeline) AllSteps() int { return p.all }
+
+// Draws says how the store draws and packs.
+func (p *Pipeline) Draws() store.Options {
+	return store.Options{Replace: p.Options.Replace, Weighted: p.Options.Weighted, Rows: p.rows,
+		DrawByCalls: p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
+}
+
+// Sampler is a sampler of the worker's batches.
+func (p *Pipeline) Sampler() Sampler { return p.NewSampler(p.Seeds) }
+
+// Neighbours is the store's sampler of neighbours, with the run's fanouts.
+func (p *Pipeline) Neighbours() *store.Sampler {
+	return p.Store.Sampler(p.Options.Fanouts, p.Site.Opt.Seed, p.Draws())
+}
+
+// Seeder gives a sampler the seed vertices of batches, one batch at a time. It may ask owners for them.
+type Seeder interface {
+	Next(ctx context.Context, m *store.Sampler, epoch, number int) (*SeedBatch, error)
+}
+
+// SeedBatch is the seed vertices of a batch, and what completes the batch when it is sampled.
+type SeedBatch struct {
+	Vertices []uint32
+	Complete func(b *sample.Batch)
+}
+
+// AsksForSeeds reports whether seed vertices come over the network.
+func (p *Pipeline) AsksForSeeds() bool { return p.task != nil }
+
+// Seeder gives a sampler its seeds, unless there is a task of another kind.
+func (p *Pipeline) Seeder(s Seeds) Seeder {
+	if p.task != nil {
+		return p.task.Seeder()
+	}
+	return trainingSeeder{s}
+}
+
+type trainingSeeder struct{ of Seeds }
+
+func (s trainingSeeder) Next(_ context.Context, _ *store.Sampler, epoch, number int) (*SeedBatch, error) {
+	return &SeedBatch{s.of.Seeds(epoch, number), func(b *sample.Batch) { b.Scale = s.of.Scale() }}, nil
+}
+
+// Guided reports whether batches wait for what they are drawn by.
+func (p *Pipeline) Guided() bool { return p.guide != nil }
+
+// Guidance is what a batch is drawn and pulled by, once that is known.
+func (p *Pipeline) Guidance(ctx context.Context, epoch, number int) (g Guidance, err error) {
+	if p.guide == nil {
+		return g, nil
+	}
+	return p.guide.Guide(ctx, epoch, number)
+}
+
+// waiting is the number of batches more than threads that are drawn at a time where other hosts own some of
+// their vertices: a batch waits for answers once per hop and once for rows, and others draw meanwhile.
+const waiting = 2
+
+// AtOnce is the number of batches that are drawn at a time.
+func (p *Pipeline) AtOnce() int {
+	if p.Store.AllInPlace() {
+		return p.Options.ThreadCount()
+	}
+	return p.Options.ThreadCount() + waiting
+}
+
+// Prefetch has batches drawn from a state of the loop on, n at a time, each by a drawer.
+func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDrawer func() Drawer) *Prefetcher {
+	var drawers []Drawer
+	for range n {
+		drawers = append(drawers, newDrawer())
+	}
+	return NewPrefetcher(p.steps, p.Options.ThreadCount(), drawers, h, at, f.Opt.Epochs)
+}
+
+// drawer draws blocks from the owners of vertices and pulls their rows.
+type drawer struct {
+	ctx     context.Context
+	of      *Pipeline
+	sampler Sampler
+	puller  Puller
+}
+
+func (r *drawer) Draw(b *Batch, epoch, number int) error {
+	g, err := r.of.Guidance(r.ctx, epoch, number)
+	if err == nil {
+		err = g.Apply(r.sampler, r.puller)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
+		return err
+	}
+	if err := b.Pull(r.ctx, r.puller, b.Vertices[:b.Outputs()], r.of.Site.Opt.RowNormalize); err != nil {
+		return err
+	}
+	b.Prepare()
+	return nil
+}
+
+// Sample fills the batch by a sampler.
+func (r *Batch) Sample(ctx context.Context, m Sampler, epoch, number int) error {
+	if r.Pulled == nil {
+		r.Pulled = &Pulled{}
+	}
+	any, err := m.Fill(ctx, &r.Batch, &r.Pulled.Known, epoch, number)
+	r.Empty = !any
+	return err
+}

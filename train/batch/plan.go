@@ -1,0 +1,297 @@
+package batch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"starling/collective"
+	"starling/event"
+	"starling/exchange"
+	"starling/sample"
+	"starling/store"
+	"starling/train"
+	"starling/wire"
+)
+
+// Batches that are drawn before training: to know what batches cost, and to choose the
+// rows that a cache keeps. An epoch of a dry run has dryBatches: they differ by a few percent, and all workers draw
+// theirs.
+const (
+	plannedBatches = 8
+	CountedBatches = 64
+	dryBatches     = 2
+)
+
+// probe draws some batches of seeds in an epoch and gives each to f.
+func (p *Pipeline) probe(seeds Seeds, epoch, most int,
+	f func(m Sampler, b *sample.Batch, known *store.Known)) error {
+	m := p.NewSampler(seeds)
+	var b sample.Batch
+	var known store.Known
+	for number := range min(most, p.steps) {
+		if _, err := m.Fill(p.Site.Ctx, &b, &known, epoch, number); err != nil {
+			return err
+		}
+		f(m, &b, &known)
+	}
+	return nil
+}
+
+// frequencies count how often the batches of seeds need vertices.
+func (p *Pipeline) frequencies(seeds Seeds) (map[uint32]float64, error) {
+	count := map[uint32]float64{}
+	err := p.probe(seeds, 0, CountedBatches, func(_ Sampler, b *sample.Batch, _ *store.Known) {
+		for _, v := range b.Vertices {
+			count[v]++
+		}
+	})
+	return count, err
+}
+
+// fillCache makes the cache that was asked for, for the batches of seeds.
+func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
+	rows := p.Store.CacheRows(o.bytes())
+	var scores map[uint32]float64
+	switch {
+	case o.Cache == "none" || rows == 0:
+		return nil
+	case o.Cache == "s3fifo":
+		p.Store.UseS3FIFO(rows)
+		return nil
+	case o.Cache == "degree":
+		scores = p.Store.HaloDegrees()
+	default:
+		if scores, err = p.frequencies(seeds); err != nil {
+			return err
+		}
+	}
+	return p.Store.UseStatic(p.Site.Ctx, rows, scores)
+}
+
+// Plan is what this worker is expected to send for batches.
+type Plan struct {
+	Drawn Expected // in an epoch
+	// Redundancy of the workers' shares of a batch: their rows over the distinct ones; 0: unknown.
+	Redundancy float64
+}
+
+// Traffic is what a batch costs, by owner of what is drawn and pulled.
+type Traffic func(m Sampler, b *sample.Batch, known *store.Known) []store.Traffic
+
+// Expect draws a few batches and learns from other workers what this one will send for theirs:
+// requests of its own, and edges and rows that they ask for.
+func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
+	return p.ExpectFrom(func(epoch, most int, add func([]uint32, []store.Traffic)) error {
+		return p.probe(p.Seeds, epoch, most, func(m Sampler, b *sample.Batch, known *store.Known) {
+			add(b.Vertices, traffic(m, b, known))
+		})
+	})
+}
+
+// ExpectFrom is the same with batches that draw draws, whose vertices and costs, by owner, it gives
+// to add.
+func (p *Pipeline) ExpectFrom(draw func(epoch, most int, add func(vertices []uint32,
+	batch []store.Traffic)) error) (*Plan, error) {
+	perBatch := make([][]store.Traffic, p.Setup.W.End.Size()) // by owner
+	var first []uint32                                        // vertices of one batch
+	// Of another epoch than the cache was chosen by, which knows the first too well.
+	err := draw(1, plannedBatches, func(vertices []uint32, batch []store.Traffic) {
+		if len(perBatch[0]) == 0 {
+			first = slices.Clone(vertices)
+		}
+		for q, t := range batch {
+			perBatch[q] = append(perBatch[q], t)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Plan{}
+	if out.Redundancy, err = p.measureRedundancy(first); err != nil {
+		return nil, err
+	}
+	return out, p.swapExpected(out, perBatch)
+}
+
+// perEpoch is the expectation of a kind of bytes.
+func (p *Pipeline) perEpoch(batches []store.Traffic, kind func(store.Traffic) int64) Estimate {
+	values := make([]float64, len(batches))
+	for i, t := range batches {
+		values[i] = float64(kind(t))
+	}
+	return p.PerEpoch(values)
+}
+
+// answered are the kinds of bytes that owners send back.
+var answered = [...]func(store.Traffic) int64{
+	func(t store.Traffic) int64 { return t.Edges },
+	func(t store.Traffic) int64 { return t.Rows },
+	func(t store.Traffic) int64 { return t.Embeddings },
+}
+
+// swapExpected adds what this worker sends to others: what it asks for, and the answers that they expect.
+func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
+	setup := p.Setup
+	out, before := make([][]byte, len(perBatch)), p.Store.Traffic()
+	for q, batches := range perBatch {
+		numbers := []float64{float64(before[q].Edges), float64(before[q].Rows)}
+		for _, kind := range answered {
+			e := p.perEpoch(batches, kind)
+			numbers = append(numbers, e.Mean, e.Variance)
+		}
+		out[q], _ = binary.Append(nil, binary.LittleEndian, numbers)
+	}
+	in, err := setup.Swap(wire.Control, out)
+	if err != nil {
+		return err
+	}
+	for q, b := range in {
+		var v [8]float64
+		if n, err := binary.Decode(b, binary.LittleEndian, v[:]); err != nil || n != len(b) {
+			return fmt.Errorf("worker %d tells what it expects in %d bytes, expected %d", q, len(b), 8*len(v))
+		}
+		if q == setup.W.End.Rank() {
+			continue
+		}
+		add := func(kind wire.Kind, e Estimate) { to.Drawn.Add(setup.W.Class(kind, -1, q), e) }
+		setup.Sent.Add(setup.W.Class(wire.Topology, -1, q), before[q].Requests+int64(v[0]))
+		setup.Sent.Add(setup.W.Class(wire.Feature, -1, q), int64(v[1]))
+		add(wire.Topology, p.perEpoch(perBatch[q], func(t store.Traffic) int64 { return t.Requests }))
+		add(wire.Topology, Estimate{v[2], v[3]})
+		add(wire.Feature, Estimate{v[4], v[5]})
+		if p.input != nil {
+			add(wire.Embedding, p.perEpoch(perBatch[q], func(t store.Traffic) int64 { return t.Pushed }))
+			add(wire.Embedding, Estimate{v[6], v[7]})
+		}
+	}
+	return nil
+}
+
+// measureRedundancy has the owners of vertices count how often the workers need each for one batch.
+func (p *Pipeline) measureRedundancy(vertices []uint32) (float64, error) {
+	setup := p.Setup
+	out := make([][]byte, setup.W.End.Size())
+	for _, v := range vertices {
+		q := p.Site.Part.Book.Owner(v)
+		out[q] = binary.LittleEndian.AppendUint32(out[q], v)
+	}
+	in, err := setup.Swap(wire.Topology, out)
+	if err != nil {
+		return 0, err
+	}
+	seen, needed := map[uint32]bool{}, 0
+	for _, b := range in {
+		for _, v := range exchange.Numbers(b) {
+			seen[v] = true
+			needed++
+		}
+	}
+	all, err := setup.Share(float64(needed), float64(len(seen)))
+	sum := [2]float64{}
+	for _, v := range all {
+		sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
+	}
+	if sum[1] == 0 {
+		return 0, err
+	}
+	return sum[0] / sum[1], err
+}
+
+// Traffic is what drawing a batch sends, pulling its rows and labels, and learning its input.
+func (p *Pipeline) Traffic(m Sampler, b *sample.Batch, _ *store.Known) []store.Traffic {
+	t := m.Traffic(b)
+	if p.task == nil {
+		p.Store.AddLabels(t, b.Vertices[:Outputs(b)])
+	}
+	if p.input != nil {
+		p.input.AddStep(t, b.Vertices)
+	}
+	return t
+}
+
+// Estimate is of a number per epoch.
+type Estimate struct{ Mean, Variance float64 }
+
+// Times is the estimate of something that is each of some bytes.
+func (e Estimate) Times(bytes int) Estimate {
+	return Estimate{e.Mean * float64(bytes), e.Variance * float64(bytes) * float64(bytes)}
+}
+
+// Expected is bytes per epoch by class, and the uncertainty of all together.
+type Expected struct {
+	bytes wire.Bytes
+	total Estimate
+}
+
+// Add adds an estimate of bytes.
+func (x *Expected) Add(c wire.Class, e Estimate) {
+	if x.bytes == nil {
+		x.bytes = wire.Bytes{}
+	}
+	x.bytes.Add(c, int64(math.Round(e.Mean)))
+	x.total.Mean, x.total.Variance = x.total.Mean+e.Mean, x.total.Variance+e.Variance
+}
+
+// deviation is relative.
+func (x *Expected) deviation() float64 {
+	if x.total.Mean == 0 {
+		return 0
+	}
+	return math.Sqrt(x.total.Variance) / x.total.Mean
+}
+
+// PerEpoch is what an epoch is expected to take, from the values of some of its batches: the mean of n
+// batches times all B, which is off by B·s/√n and an epoch by itself by √B·s.
+func (p *Pipeline) PerEpoch(values []float64) (e Estimate) {
+	n, all := float64(len(values)), float64(p.all)
+	if n == 0 {
+		return e
+	}
+	for _, v := range values {
+		e.Mean += v / n
+	}
+	for _, v := range values {
+		e.Variance += (v - e.Mean) * (v - e.Mean) / max(n-1, 1)
+	}
+	e.Mean, e.Variance = e.Mean*all, e.Variance*(all*all/n+all)
+	return e
+}
+
+// PlanSums adds an all-reduce of some numbers.
+func (p *Pipeline) PlanSums(into wire.Bytes, count int) {
+	end := p.Site.End
+	for q, t := range collective.AllReduceSent(collective.Ordered, end.Rank(), end.Size(), count, 8) {
+		into.Add(wire.Class{Kind: wire.Control, Layer: -1, Link: end.Link(q)}, t.Bytes)
+	}
+}
+
+// rowCounts are the rows that this worker's batches pulled.
+func (p *Pipeline) rowCounts(redundancy float64) train.RowCounts {
+	needed, remote, cached := p.Store.Rows()
+	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Requests: p.Store.Requests(),
+		Redundancy: redundancy}
+}
+
+// reportRows says where rows came from.
+func (p *Pipeline) reportRows(redundancy float64) {
+	r := p.rowCounts(redundancy)
+	if r.Needed == 0 || p.Site.End.Rank() > 0 {
+		return
+	}
+	text := fmt.Sprintf("other hosts own %.1f%% of the %d rows of features that worker 0's batches needed",
+		100*float64(r.Remote)/float64(r.Needed), r.Needed)
+	if r.Cached > 0 {
+		text += fmt.Sprintf("; the cache had %.1f%% of these", 100*float64(r.Cached)/float64(r.Remote))
+	}
+	if redundancy > 0 {
+		text += fmt.Sprintf("; the workers' shares of a batch need each row %.2f times", redundancy)
+	}
+	p.Site.Events.On(event.Note{Minor: true, Text: text})
+	if asked := p.shared.asked.Load(); asked > 0 {
+		p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 asked for %d in-edges to know the "+
+			"probabilities of ladies; its own destinations have %.1f%% of them", asked,
+			100*float64(p.shared.needed.Load())/float64(asked))})
+	}
+}

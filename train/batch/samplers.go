@@ -1,0 +1,248 @@
+package batch
+
+import (
+	"context"
+	"slices"
+
+	"starling/sample"
+	"starling/store"
+)
+
+// Sampler draws this worker's share of batches from the owners of vertices. It is used by
+// one goroutine.
+type Sampler interface {
+	// Fill fills b with a batch, and known with what was learned. any: some worker has a seed
+	// vertex of it.
+	Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (any bool, err error)
+	// Drawn is what was sent and received since it was last called, Traffic that and the rows that a
+	// batch will need.
+	Drawn() []store.Traffic
+	Traffic(b *sample.Batch) []store.Traffic
+}
+
+// joinSampler prepares the sampler that was asked for: what draws need to know of all vertices is
+// shared, so that every worker draws what one with the whole graph would.
+//
+//	neighbour    nothing: the owner of a vertex draws its edges
+//	fastgcn      norms of all vertices, once
+//	ladies       nothing before training; in-edges of all destinations of a layer, per batch
+//	cluster      the clusters of all vertices, once; clusters are of parts
+//	saint-node   norms of all vertices, once
+//	saint-edge   sums over the edges of all vertices, once
+//	saint-walk   batches that are counted, and how often each vertex was in one, once
+func (p *Pipeline) joinSampler() (err error) {
+	opt, ctx, seed := &p.Options, p.Site.Ctx, p.Site.Opt.Seed
+	if err := p.checkData(); err != nil {
+		return err
+	}
+	switch opt.Sampler {
+	case "neighbour":
+		p.NewSampler = func(s Seeds) Sampler {
+			return &neighbourShare{Sampler: p.Neighbours(), store: p.Store, seeder: p.Seeder(s)}
+		}
+	case "fastgcn":
+		v, err := p.Store.ShareNorms(ctx)
+		if err != nil {
+			return err
+		}
+		q := sample.NewDistribution(v.Columns[0])
+		p.NewSampler = func(s Seeds) Sampler { return &fastGCNShare{p.Store.FastGCN(v, q, opt.Fanouts, seed), s} }
+	case "ladies":
+		p.NewSampler = func(s Seeds) Sampler { return &ladiesShare{p.Store.LADIES(opt.Fanouts, seed), p, s} }
+	default:
+		return p.joinSubgraphs()
+	}
+	return nil
+}
+
+// checkData refuses graphs that the sampler cannot draw from.
+func (p *Pipeline) checkData() error {
+	book := p.Site.Part.Book
+	switch {
+	case p.Options.Sampler == "saint-edge" && book.Edges == 0:
+		return errNoEdges()
+	case book.Weighted && slices.Contains([]string{"fastgcn", "ladies", "saint-node"}, p.Options.Sampler):
+		return sample.CheckWeights(p.Site.Part.In)
+	}
+	return nil
+}
+
+// joinSubgraphs prepares samplers whose batches are subgraphs.
+func (p *Pipeline) joinSubgraphs() (err error) {
+	opt, ctx, seed, nodes := &p.Options, p.Site.Ctx, p.Site.Opt.Seed, int(p.Site.Part.Book.Nodes)
+	is, layers, count := marked(nodes, p.training), p.Site.Opt.Model.GraphLayers(), 1
+	scale := 1 / float64(len(p.training))
+	var make func() *store.SubgraphSampler
+	var v *store.Vertices
+	switch opt.Sampler {
+	case "cluster":
+		var clusters int
+		if v, clusters, err = p.Store.ShareClusters(ctx, opt.clusters(nodes), seed); err != nil {
+			return err
+		}
+		c := store.NewClusters(v, clusters, opt.clustersEach(clusters, nodes), seed)
+		count = c.Batches()
+		scale *= float64(count)
+		make = func() *store.SubgraphSampler { return c.Sampler(p.Store, is, layers, scale) }
+	case "cluster-local":
+		return p.joinOwnClusters(is)
+	case "saint-node":
+		if v, err = p.Store.ShareNorms(ctx); err != nil {
+			return err
+		}
+		draws := sample.NewSAINTNodeDraws(v.Columns[0], opt.Size)
+		count = sample.SAINTBatches(nodes, opt.Size)
+		make = func() *store.SubgraphSampler { return p.Store.SAINTNodes(v, draws, is, layers, scale, seed) }
+	case "saint-edge":
+		if v, err = p.Store.ShareEdgeSums(ctx); err != nil {
+			return err
+		}
+		draws := sample.NewSAINTEdgeDraws(v.Columns[0], v.Columns[1], opt.Size)
+		count = sample.SAINTBatches(nodes, 2*opt.Size)
+		make = func() *store.SubgraphSampler { return p.Store.SAINTEdges(v, draws, is, layers, scale, seed) }
+	case "saint-walk":
+		length := opt.walkLength(layers)
+		count = sample.SAINTBatches(nodes, opt.Size*(length+1))
+		var counted int
+		if v, counted, err = p.Store.CountWalks(ctx, opt.Size, length, count, seed); err != nil {
+			return err
+		}
+		make = func() *store.SubgraphSampler {
+			return p.Store.SAINTWalks(v, counted, opt.Size, length, is, layers, scale, seed)
+		}
+	}
+	p.count(count)
+	p.NewSampler = func(s Seeds) Sampler { return &subgraphShare{make(), s} }
+	return nil
+}
+
+// joinOwnClusters is Cluster-GCN over each worker's part by itself: a step has one batch per
+// worker, of an even share of the vertices, and no edge between parts is used.
+func (p *Pipeline) joinOwnClusters(training []bool) error {
+	opt, s, book := &p.Options, p.Site, p.Site.Part.Book
+	own, err := p.Store.OwnClusters(s.Ctx, opt.clusters(int(book.Nodes)), s.Opt.Seed)
+	if err != nil {
+		return err
+	}
+	clusters := 1
+	if len(own) > 0 {
+		clusters = int(slices.Max(own)) + 1
+	}
+	share := Options{Size: max(1, opt.Size/book.Parts)}
+	c := p.Store.NewOwnClusters(own, share.clustersEach(clusters, len(own)), s.Opt.Seed)
+	all, err := p.Setup.Share(float64(c.Batches()))
+	if err != nil {
+		return err
+	}
+	count := 1
+	for _, n := range all {
+		count = max(count, int(n[0]))
+	}
+	scale := float64(count) / float64(len(p.training))
+	p.count(count)
+	p.NewSampler = func(Seeds) Sampler {
+		return &subgraphShare{c.Sampler(p.Store, training, s.Opt.Model.GraphLayers(), scale), nil}
+	}
+	return nil
+}
+
+// neighbourShare draws the neighbours of the worker's seed vertices.
+type neighbourShare struct {
+	*store.Sampler
+	store  *store.Store
+	seeder Seeder
+	// seeds is what the seed vertices of the last batch took, where they are drawn.
+	seeds []store.Traffic
+}
+
+func (m *neighbourShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
+	error) {
+	before := m.store.Traffic()
+	seeds, err := m.seeder.Next(ctx, m.Sampler, epoch, number)
+	if err != nil {
+		return false, err
+	}
+	m.seeds = m.store.Traffic()
+	for q := range before {
+		m.seeds[q] = m.seeds[q].Since(before[q])
+	}
+	if err := m.Sample(ctx, b, known, seeds.Vertices, epoch, number); err != nil {
+		return false, err
+	}
+	seeds.Complete(b)
+	return true, nil
+}
+
+// Traffic is with that of seed vertices. No other sampler may be at work.
+func (m *neighbourShare) Traffic(b *sample.Batch) []store.Traffic { return m.add(m.Sampler.Traffic(b)) }
+func (m *neighbourShare) Drawn() []store.Traffic                  { return m.add(m.Sampler.Drawn()) }
+
+func (m *neighbourShare) add(t []store.Traffic) []store.Traffic {
+	for q := range t {
+		t[q].Requests, t[q].Edges = t[q].Requests+m.seeds[q].Requests, t[q].Edges+m.seeds[q].Edges
+	}
+	return t
+}
+
+// fastGCNShare draws for the worker's seed vertices: the sources of a layer do not depend on them.
+type fastGCNShare struct {
+	*store.LayerSampler
+	of Seeds
+}
+
+func (m *fastGCNShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
+	error) {
+	err := m.Sample(ctx, b, known, m.of.Seeds(epoch, number), nil, epoch, number)
+	b.Scale = m.of.Scale()
+	return true, err
+}
+
+// ladiesShare draws for the global batch, and leaves what the worker's seed vertices need.
+type ladiesShare struct {
+	*store.LayerSampler
+	p  *Pipeline
+	of Seeds
+}
+
+func (m *ladiesShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
+	error) {
+	all := m.of.Whole(epoch, number)
+	err := m.Sample(ctx, b, known, all, among(all, m.of.Seeds(epoch, number)), epoch, number)
+	b.Scale = m.of.Scale()
+	asked, needed := m.Shared()
+	m.p.shared.asked.Add(asked)
+	m.p.shared.needed.Add(needed)
+	return true, err
+}
+
+// among marks those of all that are mine.
+func among(all, mine []uint32) []bool {
+	set := make(map[uint32]bool, len(mine))
+	for _, v := range mine {
+		set[v] = true
+	}
+	out := make([]bool, len(all))
+	for i, v := range all {
+		out[i] = set[v]
+	}
+	return out
+}
+
+// subgraphShare draws the subgraph of a global batch, and leaves what the worker's seed vertices
+// need.
+type subgraphShare struct {
+	*store.SubgraphSampler
+	of Seeds // nil: all are the worker's
+}
+
+func (m *subgraphShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
+	error) {
+	if m.of == nil {
+		_, err := m.Sample(ctx, b, known, nil, epoch, number)
+		return true, err
+	}
+	n, err := m.Sample(ctx, b, known, func(all []uint32) []bool {
+		return among(all, m.of.Divide(all, epoch, number))
+	}, epoch, number)
+	return n > 0, err
+}

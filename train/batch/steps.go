@@ -1,0 +1,272 @@
+package batch
+
+import (
+	"starling/nn"
+	"starling/rng"
+	"starling/tensor"
+	"starling/train"
+)
+
+// Steps trains a loop on the batches of a source: an epoch is a step for each.
+type Steps struct {
+	Loop   *train.Loop
+	Count  int // batches of an epoch
+	Source Source
+	Over   Aggregator // what the layers of a step go over
+	// Degrees of all vertices, where the whole graph is here.
+	Degrees *nn.Degrees
+
+	few    bool  // a memory dry run of one process: batches without seed vertices take memory as well
+	joined bool  // other workers have batches too: all take every step
+	dry    bool  // a memory dry run of several workers: all buffers are filled
+	held   int64 // bytes of the largest batch in a buffer, in such a run
+	ahead  *ahead
+	input  Input // the rows that layers begin with; nil: features
+	// stepped is told of every step that is done.
+	stepped func(epoch, number int)
+}
+
+// Aggregator is what the layers of a batch's step go over.
+type Aggregator interface {
+	nn.Aggregator
+	Begin(b *Batch)
+	End()
+	// Weigh multiplies the gradients of outputs by what their losses count, in another matrix if they count
+	// differently.
+	Weigh(dlogits tensor.Matrix) tensor.Matrix
+	// Failed is why the rows of the step mean nothing.
+	Failed() error
+}
+
+// Stop ends what draws batches.
+func (m *Steps) Stop() { m.Source.Stop() }
+
+// Few reports whether this is a dry run, in which there may be nothing to learn from.
+func (m *Steps) Few() bool { return m.few }
+
+// Skips reports whether there is no step for a batch from which this worker learns nothing.
+func (m *Steps) Skips() bool { return !m.joined }
+
+// Epoch is a step for every batch. It returns the mean loss of the seed vertices, each at
+// the weights of its step.
+func (m *Steps) Epoch(epoch int, lr float64) (float64, error) {
+	sum := []float64{0, 0} // of losses, and of seed vertices
+	f := m.Loop
+	var late losses
+	err := m.Each(epoch, f.Resumed(epoch, sum), func(b *Batch) error {
+		if b.Empty || len(b.Seeds) == 0 && !m.few && !m.joined {
+			return nil
+		}
+		loss, err := m.trainOn(b, lr)
+		if err != nil {
+			return err
+		}
+		late = append(late, lossOf{loss, b.Scale})
+		sum[1] += float64(len(b.Seeds))
+		m.Done(epoch, b.Number)
+		if f.SavesNow() || len(late) == mostLate {
+			wait := f.Span("wait")("losses")
+			late = late.read(f.Dev, &sum[0])
+			wait()
+		}
+		return f.StepDone(epoch, b.Number, sum)
+	})
+	if err == nil {
+		late.read(f.Dev, &sum[0])
+		err = f.Peers.AllReduce(epoch, 0, sum)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case sum[1] > 0:
+		return sum[0] / sum[1], nil
+	case !m.few:
+		return 0, train.Mistake("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
+	}
+	return 0, nil
+}
+
+// losses belong to steps that a device may not have done yet: it has the next step by the time the host reads them.
+type losses []lossOf
+
+type lossOf struct {
+	sums  tensor.Matrix
+	scale float64
+}
+
+// mostLate bounds the number of steps that the host is ahead of a device.
+const mostLate = 32
+
+// read adds losses to a sum, in order, and frees them.
+func (l losses) read(dev tensor.Device, sum *float64) losses {
+	for _, x := range l {
+		*sum += nn.TakeLoss(dev, x.sums) / x.scale
+	}
+	return l[:0]
+}
+
+// Done tells of a step.
+func (m *Steps) Done(epoch, number int) {
+	if m.stepped != nil {
+		m.stepped(epoch, number)
+	}
+}
+
+// Each waits for the batches of an epoch, from one of them on, and gives them to do one after the other.
+func (m *Steps) Each(epoch, from int, do func(b *Batch) error) error {
+	count := m.Count
+	if m.few && epoch > 0 { // it only shows what is there beside a batch
+		count = 1
+	}
+	var b, after *Batch
+	for i := range count - from {
+		if b = after; b == nil {
+			b = m.next()
+		}
+		if after = nil; m.ahead != nil && i+1 < count-from {
+			after = m.next()
+		}
+		if b.Err != nil {
+			return b.Err
+		}
+		if err := do(b); err != nil {
+			return err
+		}
+		if m.dry {
+			m.held = max(m.held, b.Bytes())
+		}
+		b.laid = nil
+		m.Source.Release(b)
+	}
+	if m.few || m.dry {
+		m.Source.Fill()
+	}
+	return nil
+}
+
+// next waits for a batch, and has the device begin with it.
+func (m *Steps) next() *Batch {
+	wait := m.Loop.Span("wait")("batch")
+	b := m.Source.Next()
+	wait()
+	if m.ahead != nil {
+		end := m.Loop.Span("step")("ahead")
+		m.ahead.lay(m.Loop, b)
+		end()
+	}
+	return b
+}
+
+// trainOn is one step. It returns the sum of the seed vertices' losses, times the batch's scale, on the device.
+func (m *Steps) trainOn(b *Batch, lr float64) (tensor.Matrix, error) {
+	dev := m.Loop.Dev
+	return m.Step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
+		if l := b.laid; l != nil {
+			loss = l.task.Loss(dev, logits, logits, l.seeds, b.Scale)
+		} else {
+			loss = b.task(dev).Loss(dev, logits, logits, tensor.Indices(dev, b.Seeds), b.Scale)
+		}
+		return m.Over.Weigh(logits), loss
+	})
+}
+
+// Step is forward, backward and update over a batch. grad returns the gradient of
+// the last layer's rows, which may be in their place, and the loss, which Step returns.
+func (m *Steps) Step(b *Batch, lr float64,
+	grad func(p *nn.Pass, rows tensor.Matrix) (drows, loss tensor.Matrix)) (none tensor.Matrix, err error) {
+	f := m.Loop
+	m.Over.Begin(b)
+	defer m.Over.End()
+	gather := f.Span("step")("gather")
+	x, err := m.rows(b)
+	gather()
+	if err != nil {
+		return none, err
+	}
+	p := m.pass(b, b.idsOn(f.Dev))
+	f.Model.ZeroGrad(f.Dev)
+	end := f.Span("step")("forward")
+	rows := f.Model.Forward(p, x)
+	end()
+	drows, loss := grad(p, rows)
+	if !tensor.Same(drows, rows) {
+		f.Dev.Free(rows)
+	}
+	grads, err := f.Peers.Gradients(b.Epoch, b.Number, f.Model.Params)
+	if err != nil {
+		return loss, err
+	}
+	grads.Ready(f.Model.DecoderParams())
+	p.Ready = grads.Ready
+	end = f.Span("step")("backward")
+	dx := m.backward(p, drows)
+	end()
+	b.freeInput(f.Dev, x)
+	if err := m.Over.Failed(); err != nil {
+		return loss, err
+	}
+	end = f.Span("step")("update")
+	defer end()
+	if err := grads.Wait(); err != nil {
+		return loss, err
+	}
+	if m.input != nil {
+		if err := m.input.Push(b, dx, f.Optim.Steps, lr); err != nil {
+			return loss, err
+		}
+		f.Dev.Free(dx)
+	}
+	f.Optim.Step(lr)
+	return loss, nil
+}
+
+// backward returns the gradient of the input, if that is learnt.
+func (m *Steps) backward(p *nn.Pass, drows tensor.Matrix) (dx tensor.Matrix) {
+	if m.input != nil {
+		return m.Loop.Model.BackwardInput(p, drows)
+	}
+	m.Loop.Model.Backward(p, drows)
+	return dx
+}
+
+// pass is the setting of a batch's run through the model.
+func (m *Steps) pass(b *Batch, ids tensor.Index) *nn.Pass {
+	return &nn.Pass{Dev: m.Loop.Dev, Agg: m.Over, Train: true, Fewer: true, Rows: m.Loop.Opt.Rows, IDs: ids,
+		Key: passKey(m.Loop.Opt.Seed, b.Epoch, b.Number)}
+}
+
+// rows are the input of a batch's step, on the device.
+func (m *Steps) rows(b *Batch) (nn.Input, error) {
+	if b.laid != nil {
+		return b.laid.input, nil
+	}
+	if m.input != nil {
+		return m.input.Rows(b, m.Loop.X)
+	}
+	return b.input(m.Loop.Dev, m.Loop.X), nil
+}
+
+// Accumulate adds the gradients of a batch's seed vertices to the gradients of the parameters. It returns the sum
+// of their losses.
+func (m *Steps) Accumulate(b *Batch) float64 {
+	f := m.Loop
+	m.Over.Begin(b)
+	defer m.Over.End()
+	x := b.input(f.Dev, f.X)
+	p := m.pass(b, tensor.Indices(f.Dev, b.ids()))
+	rows := f.Model.Forward(p, x)
+	loss := b.task(f.Dev).Loss(f.Dev, rows, rows, tensor.Indices(f.Dev, b.Seeds), b.Scale)
+	f.Model.Backward(p, rows)
+	b.freeInput(f.Dev, x)
+	return nn.TakeLoss(f.Dev, loss) / b.Scale
+}
+
+// passKey is the key of a batch's dropout. The first batch has the epoch's key, as
+// full-graph training has: with one batch they are the same run.
+func passKey(seed uint64, epoch, number int) rng.Key {
+	key := rng.New(seed).Fold(uint64(epoch))
+	if number > 0 {
+		key = key.Fold(1<<32 + uint64(number))
+	}
+	return key
+}

@@ -1,0 +1,41 @@
+package bytegnn
+
+import (
+	"math"
+	"time"
+)
+
+// When ByteGNN launches the sampling of another batch (algorithm 1 of the paper): a score of
+// how long ago the last launch was, how busy the processor is and whether batches are consumed
+// faster than they are made,
+//
+//	T_gap · (101 - e^(C_util/c)) · T_sample / (T_train · Q),   c = 100 / ln 101
+//
+// of at least a threshold. Q is how many sampled batches wait for training; with none the
+// score is without bound.
+
+// launchEvery is how often the score is looked at.
+const launchEvery = 5 * time.Millisecond
+
+// launchScore is the score, with T_gap in seconds. cpu is in percent.
+func launchScore(gap, sampling, training time.Duration, cpu float64, waiting int) float64 {
+	busy := 101 - math.Exp(cpu*math.Log(101)/100)
+	if waiting == 0 || training <= 0 {
+		if busy <= 0 {
+			return 0
+		}
+		return math.Inf(1)
+	}
+	return gap.Seconds() * busy * sampling.Seconds() / (training.Seconds() * float64(waiting))
+}
+
+// average is a moving average of durations.
+type average struct{ of time.Duration }
+
+func (a *average) add(d time.Duration) {
+	if a.of == 0 {
+		a.of = d
+		return
+	}
+	a.of += (d - a.of) / 8
+}

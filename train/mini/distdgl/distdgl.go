@@ -1,0 +1,69 @@
+// Package distdgl is mini-batch training where the data lives: the pipeline as it is, and with a cache.
+package distdgl
+
+import (
+	"cmp"
+
+	"starling/train"
+	"starling/train/batch"
+	"starling/train/batch/dgs"
+	"starling/train/batch/embeddings"
+	"starling/train/batch/pairs"
+)
+
+// Strategy is mini-batch training where the data lives (Zheng et al., "DistDGL", IA3 2020): a
+// batch's seed vertices are divided over the workers (--roots), each worker draws the blocks
+// of its own from the owners of vertices and pulls their features, and gradients are
+// all-reduced after every step:
+//
+//	g = Σ_workers Σ_seeds ∇loss(seed) / batch size
+//
+// Draws are functions of (seed, epoch, batch, layer, vertex), so that with --roots owner or
+// random g is the gradient of one worker. Batches are drawn and pulled on other cores before they are
+// needed, and the all-reduce overlaps the backward pass. Measuring is layer by layer over the
+// whole graph, as full-graph training does it.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "distdgl", Mode: train.MiniBatch, Typical: true, Pairs: true,
+	Paper: &train.Paper{Title: "DistDGL, Zheng et al., IA3 2020",
+		Claim: "13 s per epoch of ogbn-papers100M on 16 machines; min-cut partitions 2.14x over random",
+		Why:   "the gain of a partition is what fewer remote rows save, which depends on the link"},
+	Exact: "`--roots owner` and `random`", Sends: "sampled edges and the features of a batch's remote vertices",
+	UseWhen: "the full graph does not fit, or many small steps learn faster",
+	Check:   batch.Refusing(embeddings.Check, dgs.Check),
+	Overlap: train.Overlap{Ahead: true},
+}, cachedBy("none"), build)
+
+// Salient is the same with a cache of the rows that batches need most often, measured before
+// training, on every worker (Kaler et al., "Communication-Efficient Graph Neural Networks with
+// Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
+var Salient = train.Describe(train.Descriptor{
+	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl", Like: "distdgl",
+	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
+		Claim: "the speed of replicated features with a cache of a fraction of them",
+		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +
+			"link would have taken"},
+	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
+	UseWhen: "the link is the limit and a host has memory for rows",
+	Check:   batch.Refusing(embeddings.Check, dgs.Check),
+	Overlap: train.Overlap{Ahead: true},
+}, cachedBy("frequency"), build)
+
+type options struct {
+	batch.RootsOption
+	dgs.Options
+	batch.PullOptions
+	batch.CacheOptions
+}
+
+// cachedBy are the options with rows that travel as they are.
+func cachedBy(cache string) options {
+	return options{batch.RootsOption{Roots: "owner"}, dgs.Off, batch.AsTheyAre, batch.CachedBy(cache)}
+}
+
+// Validate refuses settings that make no sense.
+func (o *options) Validate() error { return cmp.Or(o.Options.Validate(), o.CacheOptions.Validate()) }
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	return batch.New(s, batch.Setting{Roots: o.Roots, PullDType: o.PullDType}, o.CacheOptions, nil,
+		embeddings.New(s), pairs.New(s), dgs.New(s, o.Options))
+}

@@ -1,0 +1,3 @@
+package distdgl_test
+
+import _ "starling/train/mini" // registers the strategies

@@ -1,0 +1,418 @@
+// Package hopgnn moves models to features.
+package hopgnn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"starling/coflow"
+	"starling/event"
+	"starling/nn"
+	"starling/rng"
+	"starling/sample"
+	"starling/store"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/batch"
+	"starling/train/batch/dgs"
+	"starling/wire"
+)
+
+// Strategy moves models to features (Chen et al., "HopGNN: Boosting Distributed GNN Training
+// Efficiency via Feature-Centric Model Migration", 2024). Every worker's model has a
+// random share of the batch, as in model-centric training. A seed vertex is computed on the
+// server that owns it, with the k-hop neighbourhood that is drawn for it (a micrograph), most
+// of which is there too. In an iteration of N time steps model d is on server (d+t) mod N at
+// step t and takes its weights W and the gradients it has so far along:
+//
+//	g_d ← g_d + Σ_{seeds of d on that server} ∇loss(seed; W) / batch size
+//
+// After the last step all g_d are all-reduced, and W changes. So the gradient is the same as with
+// distdgl and --roots random, and with one worker.
+//
+// Pre-gathering fetches the rows that a server needs in all steps of an iteration at once, each
+// once. Merging removes time steps, from the second epoch on one more per epoch as long as
+// epochs get shorter: fewer migrations and more seed vertices per step, against more remote
+// rows.
+//
+// All models have the same weights when an iteration begins, so that migrating them cannot
+// change the gradient: distdgl with --roots owner computes every seed vertex where it is owned
+// with the weights that are there, and all-reduces as often, without migrating anything: see
+// docs/strategies/hopgnn.md.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "hopgnn", Mode: train.MiniBatch, Typical: true, Baseline: "distdgl",
+	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "1.3x to 3.1x over DGL, miss rate 76.5% to 23.3%",
+		Why: "the paper's rows travel to GPUs; here a step costs what the link takes, and migrations cost two " +
+			"models per step"},
+	Exact: "always", Sends: "the model and its gradients N-1 times per batch, and fewer remote rows",
+	UseWhen: "features are much larger than the model",
+	Check:   batch.Refusing(dgs.Check, batch.NeighbourOnly),
+}, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
+	Merge: "auto", MergeOrder: "fewest"}, build)
+
+type options struct {
+	dgs.Options
+	batch.PullOptions
+	batch.CacheOptions
+	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
+	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, one more per epoch as long as epochs get shorter"`
+	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
+}
+
+// Validate refuses a number of merged steps that is none.
+func (o *options) Validate() error {
+	if n, err := strconv.Atoi(o.Merge); o.Merge != "auto" && (err != nil || n < 0) {
+		return train.Mistake("hopgnn merges a number of time steps from 0, or auto, not %q", o.Merge)
+	}
+	return cmp.Or(o.Options.Validate(), o.CacheOptions.Validate())
+}
+
+// hop is training on models that migrate.
+type hop struct {
+	p        *batch.Pipeline
+	opt      options
+	merging  merging
+	messages [2][]byte // of models: received, sent
+
+	// While it trains.
+	ctx    context.Context
+	cancel context.CancelFunc // ends the drawing of batches
+	host   *batch.Host
+	steps  *batch.Steps
+}
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	// Every model has a random share of a batch.
+	p, err := batch.Open(s, batch.Setting{Roots: "random", PullDType: o.PullDType}, dgs.New(s, o.Options))
+	if err != nil {
+		return nil, err
+	}
+	// What is computed here, and pulled, is of seed vertices that are owned here.
+	if err := p.Prepare(o.CacheOptions, p.SeedsBy("owner")); err != nil {
+		return nil, err
+	}
+	h := &hop{p: p, opt: o}
+	h.merging.begin(o.Merge, s.End.Size())
+	if from := s.Opt.Resume; from != nil {
+		h.merging.resume(from.Caches)
+	}
+	expected, err := p.ExpectFrom(h.traffic)
+	if err != nil {
+		return nil, err
+	}
+	return p.Strategy(expected, batch.Method{Source: h.source, Epoch: h.train, Plan: h.plan, Kept: h.merging.kept}), nil
+}
+
+// traffic is what the time steps of a few batches cost, with the present number of merged ones.
+func (h *hop) traffic(epoch, most int, add func(vertices []uint32, batch []store.Traffic)) error {
+	s := h.p.Site
+	n, me := s.End.Size(), s.End.Rank()
+	m := h.p.Neighbours()
+	var b sample.Batch
+	var known store.Known
+	for number := range min(most, h.p.Steps()) {
+		it, sum := h.itinerary(epoch, number, h.merging.merged), make([]store.Traffic, n)
+		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
+		for j := range it.at {
+			seeds := it.seeds[j][it.model(j, me, n)]
+			if err := m.Sample(s.Ctx, &b, &known, seeds, epoch, number); err != nil {
+				return err
+			}
+			for q, t := range m.Drawn() {
+				sum[q].Add(t)
+			}
+			h.p.Store.AddLabels(sum, seeds)
+			if !h.opt.PreGather {
+				h.p.Store.AddFeatures(sum, b.Vertices)
+				continue
+			}
+			for _, v := range b.Vertices {
+				all[v] = true
+			}
+		}
+		h.p.Store.AddFeatures(sum, slices.Collect(maps.Keys(all)))
+		add(nil, sum)
+	}
+	return nil
+}
+
+// source draws batches from where the loop is.
+func (h *hop) source(ctx context.Context, f *train.Loop, host *batch.Host) batch.Source {
+	h.ctx, h.host = ctx, host
+	return h.prefetch(f, f.State)
+}
+
+// prefetch draws batches from a state on, with the present number of merged time steps.
+func (h *hop) prefetch(f *train.Loop, at train.State) batch.Source {
+	ctx, cancel := context.WithCancel(h.ctx)
+	h.cancel = cancel
+	return h.p.Prefetch(f, at, h.host, h.p.AtOnce(), func() batch.Drawer {
+		return &drawer{ctx: ctx, of: h, merged: h.merging.merged, puller: h.p.Store.Puller(), sampler: h.p.Neighbours()}
+	})
+}
+
+// again drops the batches that are drawn, and draws from an epoch on.
+func (h *hop) again(epoch int) {
+	h.cancel()
+	h.steps.Stop()
+	h.steps.Source = h.prefetch(h.steps.Loop, train.State{Epoch: epoch})
+}
+
+// train is the training of an epoch.
+func (h *hop) train(m *batch.Steps) func(epoch int, lr float64) (float64, error) {
+	h.steps = m
+	return h.epoch
+}
+
+// epoch is an iteration for every batch. It returns the mean loss of the seed vertices.
+func (h *hop) epoch(epoch int, lr float64) (float64, error) {
+	m, f, sum := h.steps, h.steps.Loop, []float64{0, 0}
+	err := m.Each(epoch, f.Resumed(epoch, sum), func(b *batch.Batch) error {
+		loss, err := h.iterate(b, lr)
+		if err != nil {
+			return err
+		}
+		for _, step := range b.Kept.(*iteration).steps {
+			sum[1] += float64(len(step.Seeds))
+		}
+		sum[0] += loss
+		m.Done(epoch, b.Number)
+		return f.StepDone(epoch, b.Number, sum)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if f.First { // its clock decides for all
+		sum = append(sum, f.Elapsed())
+	} else {
+		sum = append(sum, 0)
+	}
+	if err := f.Peers.AllReduce(epoch, 0, sum); err != nil {
+		return 0, err
+	}
+	if h.merging.after(sum[2]) {
+		h.note(epoch, sum[2])
+		h.again(epoch + 1)
+	}
+	return sum[0] / sum[1], nil
+}
+
+func (h *hop) note(epoch int, seconds float64) {
+	if h.steps.Loop.First {
+		h.p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("hopgnn: epoch %d took %.3g s; %d of %d time "+
+			"steps are merged from now on",
+			epoch, seconds, h.merging.merged, h.merging.most+1)})
+	}
+}
+
+// iteration is the batches of a batch's time steps, and where models are.
+type iteration struct {
+	steps     []*batch.Batch
+	itinerary *itinerary
+}
+
+// Bytes is what the batches take on the host.
+func (i *iteration) Bytes() (n int64) {
+	for _, step := range i.steps {
+		n += step.Bytes()
+	}
+	return n
+}
+
+// iterate is all time steps of a batch, and the update. It returns the sum of the losses of
+// the seed vertices that were computed here.
+func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
+	f, n, me := h.steps.Loop, h.p.Site.End.Size(), h.p.Site.End.Rank()
+	i := b.Kept.(*iteration)
+	f.Model.ZeroGrad(f.Dev)
+	end := f.Span("step")("forward")
+	for j, step := range i.steps {
+		if len(step.Seeds) > 0 { // a model without any idles
+			loss += h.steps.Accumulate(step)
+		}
+		if next := j + 1; next < len(i.steps) {
+			to := i.itinerary.server(next, i.itinerary.model(j, me, n), n)
+			from := i.itinerary.server(j, i.itinerary.model(next, me, n), n)
+			if err := h.migrate(b, next, to, from); err != nil {
+				return 0, err
+			}
+		}
+	}
+	end()
+	end = f.Span("step")("update")
+	defer end()
+	grads, err := f.Peers.Gradients(b.Epoch, b.Number, f.Model.Params)
+	if err != nil {
+		return 0, err
+	}
+	grads.Ready(f.Model.Params)
+	if err := grads.Wait(); err != nil {
+		return 0, err
+	}
+	f.Optim.Step(lr)
+	return loss, nil
+}
+
+// migration is the key of a model on its way to a step.
+func migration(b *batch.Batch, step int) wire.Key {
+	return wire.Key{Coflow: coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: -1, Type: coflow.Params},
+		Step: uint32(step)}
+}
+
+// migrate sends the model that is here, with its gradients, to where it is at a step, and
+// takes in the one that comes: its weights, which are those that are here, and its gradients.
+func (h *hop) migrate(b *batch.Batch, step, to, from int) error {
+	bytes := 0
+	for _, p := range h.steps.Loop.Model.Params {
+		bytes += int(p.Value.Bytes() + p.Grad.Bytes())
+	}
+	for i := range h.messages {
+		h.messages[i] = slices.Grow(h.messages[i][:0], bytes)[:bytes]
+	}
+	in, out, dev := h.messages[0], h.messages[1], h.steps.Loop.Dev
+	h.each(out, func(m tensor.Matrix, part []byte) {
+		dev.Pack(part, m, tensor.Packing{})
+	})
+	coming := h.p.Site.End.Recv(from, migration(b, step), wire.Parameter, in)
+	leaving := h.p.Site.End.Send(to, migration(b, step), wire.Parameter, out)
+	if err := errors.Join(coming.Wait(h.p.Site.Ctx), leaving.Wait(h.p.Site.Ctx)); err != nil {
+		return err
+	}
+	h.each(in, func(m tensor.Matrix, part []byte) { dev.Unpack(m, part, tensor.Packing{}) })
+	return nil
+}
+
+// each goes through weights and gradients and their parts of a message.
+func (h *hop) each(message []byte, do func(m tensor.Matrix, part []byte)) {
+	for _, p := range h.steps.Loop.Model.Params {
+		for _, m := range []tensor.Matrix{p.Value, p.Grad} {
+			do(m, message[:m.Bytes()])
+			message = message[m.Bytes():]
+		}
+	}
+}
+
+// plan adds models on their way.
+func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
+	bytes := int64(0)
+	for _, q := range m.Params {
+		bytes += q.Value.Bytes() + q.Grad.Bytes()
+	}
+	s, merged := h.p.Site, h.merging.merged
+	n, me := s.End.Size(), s.End.Rank()
+	p.AtMost = p.AtMost || !h.merging.settled // models migrate less, the more steps are merged
+	p.Epoch = func(epoch int) wire.Bytes {
+		out := wire.Bytes{}
+		h.p.PlanSums(out, 1) // how long the epoch took
+		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.Steps(); number++ {
+			it := h.itinerary(epoch, number, merged)
+			for j := 1; j < len(it.at); j++ {
+				to := it.server(j, it.model(j-1, me, n), n)
+				out.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: s.End.Link(to)}, bytes)
+			}
+		}
+		return out
+	}
+}
+
+// itinerary is where the models of a batch go.
+func (h *hop) itinerary(epoch, number, merged int) *itinerary {
+	s := h.p.Site
+	seed := s.Opt.Seed
+	key := rng.New(seed).Fold(useMerge).Fold(uint64(epoch)).Fold(uint64(number))
+	shares := batch.Deal(h.p.Seeds.Whole(epoch, number), s.End.Size(), seed, epoch, number)
+	return newItinerary(shares, s.Part.Book.Owner, merged, h.opt.MergeOrder == "random", key)
+}
+
+// drawer draws the micrographs of a worker's time steps.
+type drawer struct {
+	ctx     context.Context
+	of      *hop
+	merged  int
+	sampler *store.Sampler
+	puller  batch.Puller
+	all     []uint32
+	at      map[uint32]uint32
+	rows    batch.Pulled
+}
+
+func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
+	h := r.of
+	g, err := h.p.Guidance(r.ctx, epoch, number)
+	if err == nil {
+		err = g.Apply(r.sampler, r.puller)
+	}
+	if err != nil {
+		return err
+	}
+	i, ok := b.Kept.(*iteration)
+	if !ok {
+		i = &iteration{}
+		b.Kept = i
+	}
+	b.Epoch, b.Number = epoch, number
+	if err := r.sample(i, b); err != nil {
+		return err
+	}
+	if h.opt.PreGather {
+		if err := r.preGather(i.steps, b.Pulls()); err != nil {
+			return err
+		}
+	}
+	for _, step := range i.steps {
+		step.Prepare()
+	}
+	return nil
+}
+
+// sample draws the batches of all time steps and pulls their rows, unless these are gathered for all together.
+func (r *drawer) sample(i *iteration, b *batch.Batch) error {
+	h, end := r.of, r.of.p.Site.End
+	i.itinerary = h.itinerary(b.Epoch, b.Number, r.merged)
+	for len(i.steps) < len(i.itinerary.at) {
+		i.steps = append(i.steps, batch.NewBatch(b.Host))
+	}
+	i.steps = i.steps[:len(i.itinerary.at)]
+	for j, step := range i.steps {
+		seeds := i.itinerary.seeds[j][i.itinerary.model(j, end.Rank(), end.Size())]
+		if err := r.sampler.Sample(r.ctx, &step.Batch, &step.Pulled.Known, seeds, b.Epoch, b.Number); err != nil {
+			return err
+		}
+		step.Scale = h.p.Seeds.Scale()
+		if h.opt.PreGather {
+			continue
+		}
+		if err := step.Pull(r.ctx, r.puller, seeds, h.p.Site.Opt.RowNormalize); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preGather pulls the rows that all steps need, each once.
+func (r *drawer) preGather(steps []*batch.Batch, id coflow.ID) error {
+	r.all, r.at = r.all[:0], map[uint32]uint32{}
+	for _, step := range steps {
+		for _, v := range step.Vertices {
+			if _, ok := r.at[v]; !ok {
+				r.at[v] = uint32(len(r.all))
+				r.all = append(r.all, v)
+			}
+		}
+	}
+	if err := r.rows.PullRows(r.ctx, r.puller, id, r.all, r.of.p.Site.Opt.RowNormalize); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		step.Pulled.Take(r.rows.Rows(), step.Vertices, r.at)
+		if err := step.PullLabels(r.ctx, r.puller, step.Vertices[:len(step.Seeds)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

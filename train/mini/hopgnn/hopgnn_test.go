@@ -1,0 +1,159 @@
+package hopgnn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"starling/graph"
+	"starling/internal/testseed"
+	"starling/rng"
+	"starling/sample"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/batch"
+	"starling/train/traintest"
+	"starling/wire"
+)
+
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+	t.Helper()
+	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
+}
+
+// TestItinerary: whatever is merged, every seed vertex is computed once, by its own model;
+// without merging where it is owned; and at each step every server has one model.
+func TestItinerary(t *testing.T) {
+	key := rng.New(testseed.New(t))
+	for round := range 200 {
+		k := key.Fold(uint64(round))
+		n := 1 + k.IntN(0, 6)
+		owner := func(v uint32) int { return int(v) % n }
+		batches := make([][]uint32, n)
+		for v := range uint32(k.IntN(1, 40)) {
+			d := k.IntN(uint64(100+v), n)
+			batches[d] = append(batches[d], v)
+		}
+		merged, random := k.IntN(2, n+1), k.IntN(3, 2) == 0
+		it := newItinerary(batches, owner, merged, random, k)
+		if want := max(1, n-merged); len(it.at) != want {
+			t.Fatalf("%d steps, want %d", len(it.at), want)
+		}
+		for d := range batches {
+			var got []uint32
+			for j := range it.at {
+				got = append(got, it.seeds[j][d]...)
+				for _, v := range it.seeds[j][d] {
+					if merged == 0 && it.server(j, d, n) != owner(v) {
+						t.Fatalf("vertex %d of part %d is computed on %d", v, owner(v), it.server(j, d, n))
+					}
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, batches[d]) {
+				t.Fatalf("model %d computes %v of %v", d, got, batches[d])
+			}
+		}
+		for j := range it.at {
+			for s := range n {
+				if d := it.model(j, s, n); it.server(j, d, n) != s {
+					t.Fatalf("step %d: model %d is on %d, not %d", j, d, it.server(j, d, n), s)
+				}
+			}
+		}
+	}
+}
+
+// TestMergedStepsAreTheFewest: the step with the fewest seed vertices of all models goes, and
+// its seed vertices are spread over the steps of the same model (figure 10).
+func TestMergedStepsAreTheFewest(t *testing.T) {
+	it := &itinerary{at: []int{0, 1, 2}, seeds: [][][]uint32{
+		{{1, 2, 3}, {4, 5, 6, 7}, {8, 9}},
+		{{10}, {11, 12}, {13}},
+		{{14, 15}, {16, 17}, {18, 19, 20}},
+	}}
+	it.merge(it.fewest())
+	want := [][][]uint32{{{1, 2, 3}, {4, 5, 6, 7}, {8, 9, 13}}, {{14, 15, 10}, {16, 17, 11, 12}, {18, 19, 20}}}
+	if !slices.Equal(it.at, []int{0, 2}) || fmt.Sprint(it.seeds) != fmt.Sprint(want) {
+		t.Errorf("steps %v with %v, want %v", it.at, it.seeds, want)
+	}
+}
+
+// TestMergingFollowsEpochTimes: after an epoch to warm up, a step more is merged as long as epochs
+// get shorter, then the pattern stays.
+func TestMergingFollowsEpochTimes(t *testing.T) {
+	for _, c := range []struct {
+		seconds []float64
+		merged  int
+	}{{[]float64{9, 4, 3, 2, 3, 9}, 2}, {[]float64{9, 4, 5, 1}, 0}, {[]float64{1, 4, 3, 2, 1, 1}, 3},
+		{[]float64{9, 4}, 1}, {[]float64{9}, 0}} {
+		m := merging{}
+		m.begin("auto", 4)
+		for _, s := range c.seconds {
+			m.after(s)
+		}
+		if m.merged != c.merged {
+			t.Errorf("epochs of %v s: %d steps merged, want %d", c.seconds, m.merged, c.merged)
+		}
+	}
+}
+
+// TestHopIsOneWorker: models that migrate follow one worker's loss curve, with each technique
+// on and off; and migrating changes nothing: seed vertices that are computed where they are
+// owned, without migration, give the same curve.
+func TestHopIsOneWorker(t *testing.T) {
+	for i, model := range []string{"gcn", "sage", "gat", "gin"} {
+		d := traintest.Communities(t, 120, i == 1)
+		o := traintest.Options(model)
+		o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+		m := batch.Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
+		one := mustMini(t, traintest.Ref(), d, o, m)
+		parts := traintest.Cut(t, d, "fennel", 2+i)
+		for _, options := range [][]string{nil, {"merge=0"}, {"merge=1", "pre_gather=false"},
+			{"merge=2", "merge_order=random"}, {"merge=9"}} {
+			t.Run(fmt.Sprint(model, options), func(t *testing.T) {
+				traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "hopgnn", options...).Results[0], one)
+			})
+		}
+		traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "distdgl", "roots=owner").Results[0], one)
+	}
+}
+
+// TestHopWithoutSampling: with all neighbours and one batch, models that migrate train on the full graph
+// (figure 21 of the paper): the curve is that of full-graph training on one worker, which is what
+// neutronstar's is, and with smaller batches that of one worker with all neighbours.
+func TestHopWithoutSampling(t *testing.T) {
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		d := traintest.Communities(t, 120, false)
+		o := traintest.Options(model)
+		o.Epochs = 4
+		parts := traintest.Cut(t, d, "multilevel", 3)
+		all := batch.Options{Sampler: "neighbour", Size: 1 << 30, Threads: 2,
+			Fanouts: slices.Repeat([]int{sample.All}, o.Model.Layers)}
+		hop := traintest.Batches(t, parts, o, all, true, "hopgnn", "merge=1").Results[0]
+		traintest.SameCurve(t, model, hop.Loss, traintest.Full(t, traintest.Ref(), d, o).Loss, 1e-9)
+		all.Size = 25
+		traintest.SameRun(t, traintest.Batches(t, parts, o, all, true, "hopgnn").Results[0],
+			mustMini(t, traintest.Ref(), d, o, all))
+	}
+}
+
+// TestHopMovesFewerRows: fewer rows of features travel than with model-centric training, and
+// fewer with pre-gathering than without; models travel instead.
+func TestHopMovesFewerRows(t *testing.T) {
+	d := traintest.Communities(t, 300, false)
+	parts := traintest.Cut(t, d, "multilevel", 3)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 2, 2, "none", 0
+	m := batch.Options{Sampler: "neighbour", Size: 60, Fanouts: []int{4, 4}, Threads: 2}
+	rows := func(strategy string, options ...string) int64 {
+		r := traintest.Batches(t, parts, o, m, true, strategy, options...)
+		return r.Sum(func(c wire.Class) bool { return c.Kind == wire.Feature })
+	}
+	central, micro, gathered := rows("distdgl", "roots=random"), rows("hopgnn", "merge=0",
+		"pre_gather=false"), rows("hopgnn", "merge=0")
+	if !(central > micro && micro > gathered) {
+		t.Errorf("bytes of rows: model-centric %d, micrographs %d, pre-gathered %d", central, micro, gathered)
+	}
+	t.Logf("bytes of rows: model-centric %d, micrographs %d, pre-gathered %d", central, micro, gathered)
+}

@@ -1,0 +1,214 @@
+// Package p3 divides features by columns.
+package p3
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"starling/exchange"
+	"starling/graph"
+	"starling/nn"
+	"starling/sample"
+	"starling/store"
+	"starling/train"
+	"starling/train/batch"
+	"starling/wire"
+)
+
+// Strategy divides features by columns, not by vertices (Gandhi and Iyer, "P3: Distributed Deep Graph
+// Learning at Scale", OSDI 2021): before training every worker gets its slice s of the columns
+// of all vertices, so that no row of features travels again. The first layer is model-parallel:
+// the edges of each worker's first block go to all workers, each computes a partial product with
+// the rows of the weights that meet its columns, and the block's worker adds them up:
+//
+//	y = act(Σ_s A·x[:,s]·W[s,:] + x[:,s]·R[s,:] + b)      forward, [destinations, hidden]
+//	dW[s,:] = Σ_workers (A·x[:,s])ᵀ·g                     g goes back to all workers
+//
+// The other layers are data-parallel, as distdgl's. Weights and the optimiser's state are
+// replicated: the gradient of a slice is zero elsewhere, and the all-reduce that all parameters
+// go through adds it up. So every gradient is one worker's.
+var Strategy = train.Describe(train.Descriptor{
+	Name: "p3", Mode: train.MiniBatch, Baseline: "distdgl", WholeInput: true,
+	Paper: &train.Paper{Title: "P3, Gandhi and Iyer, OSDI 2021", Claim: "up to 7x over DistDGL",
+		Why: "the gain is the width of features over that of the hidden layer, for as many rows as a first block " +
+			"has sources more than destinations; here weights of the first layer are all-reduced too"},
+	Exact: "always", Sends: "columns of features once, edges of first blocks, partial sums of the first layer",
+	UseWhen: "features are wide, hidden layers narrow, and links slow",
+	Check:   batch.Refusing(batch.SumsFirst),
+	Overlap: train.Overlap{Ahead: true},
+}, options{batch.RootsOption{Roots: "owner"}}, build)
+
+type options struct{ batch.RootsOption }
+
+// modelParallel is training on features that are split.
+type modelParallel struct {
+	p     *batch.Pipeline
+	first *split
+	rows  []batch.Estimate // destinations of first blocks in an epoch, by worker
+	block batch.Estimate   // bytes of this worker's first blocks in an epoch
+	// sampled counts the vertices of this worker's batches.
+	sampled atomic.Int64
+}
+
+func build(s *train.Site, o options) (train.Strategy, error) {
+	p, err := batch.Open(s, batch.Setting{Roots: o.Roots})
+	if err != nil {
+		return nil, err
+	}
+	m := &modelParallel{p: p, first: &split{site: s}}
+	if m.first.columns, err = columnsOf(p.Setup, s.Opt.RowNormalize); err != nil {
+		return nil, err
+	}
+	expected, err := m.expect()
+	if err != nil {
+		return nil, err
+	}
+	return p.Strategy(expected, batch.Method{Source: m.source, Plan: m.plan, Rows: m.sampled.Load}), nil
+}
+
+// expect is what an epoch will send, from a few batches.
+func (m *modelParallel) expect() (*batch.Plan, error) {
+	var rows, bytes []float64
+	expected, err := m.p.Expect(func(s batch.Sampler, b *sample.Batch, known *store.Known) []store.Traffic {
+		rows = append(rows, float64(b.Blocks[0].Dst))
+		bytes = append(bytes, float64(8+len(encodeFirst(nil, b, known))))
+		t := s.Drawn()
+		m.p.Store.AddLabels(t, b.Vertices[:batch.Outputs(b)])
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	mine := m.p.PerEpoch(rows)
+	m.block = m.p.PerEpoch(bytes)
+	all, err := m.p.Setup.Share(mine.Mean, mine.Variance)
+	for _, v := range all {
+		m.rows = append(m.rows, batch.Estimate{Mean: v[0], Variance: v[1]})
+	}
+	return expected, err
+}
+
+// plan adds first blocks, partial sums and their gradients.
+func (m *modelParallel) plan(_ *wire.Plan, model *nn.Model, sent *batch.Expected) {
+	width, _ := model.SplitFirst()
+	s := m.p.Site
+	me, end := s.End.Rank(), s.End
+	for q := range end.Size() {
+		if q == me {
+			continue
+		}
+		class := func(k wire.Kind) wire.Class { return wire.Class{Kind: k, Layer: 0, Link: end.Link(q)} }
+		sent.Add(class(wire.Topology), m.block)
+		sent.Add(class(wire.Activation), m.rows[q].Times(width*s.Dev.Type().Size()))
+		sent.Add(class(wire.Gradient), m.rows[me].Times(width*s.Dev.RowType(s.Opt.Rows).Size()))
+	}
+}
+
+// source draws batches whose first layers all workers compute.
+func (m *modelParallel) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
+	m.first.join(f, h, m.p.Loops)
+	return m.p.Prefetch(f, f.State, h, m.p.AtOnce(), func() batch.Drawer {
+		return &drawer{ctx: ctx, of: m, puller: m.p.Store.Puller(), sampler: m.p.Sampler()}
+	})
+}
+
+// drawer draws blocks from the owners of vertices, and tells all workers of the first.
+type drawer struct {
+	ctx     context.Context
+	of      *modelParallel
+	sampler batch.Sampler
+	puller  batch.Puller
+	message []byte
+}
+
+func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
+	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
+		return err
+	}
+	if err := b.PullLabels(r.ctx, r.puller, b.Vertices[:b.Outputs()]); err != nil {
+		return err
+	}
+	r.of.sampled.Add(int64(len(b.Vertices)))
+	r.message = encodeFirst(r.message[:0], &b.Batch, &b.Pulled.Known)
+	if err := r.of.first.tell(r.ctx, b, r.message); err != nil {
+		return err
+	}
+	b.Prepare()
+	return nil
+}
+
+// columnsOf are this worker's columns of the features of all vertices, by number in the
+// partition.
+func columnsOf(setup *exchange.Setup, normalize bool) (*columns, error) {
+	w, f := setup.W, setup.W.Part.Features
+	if normalize {
+		f = f.RowNormalize()
+	}
+	out, n := make([][]byte, w.End.Size()), w.End.Size()
+	if w.MemoryOnly && f.Kind() != graph.Sparse {
+		return unreadColumns(setup, f), nil
+	}
+	for q := range out {
+		out[q] = encodeColumns(f, f.Cols*q/n, f.Cols*(q+1)/n)
+	}
+	in, err := setup.Swap(wire.Feature, out)
+	if err != nil {
+		return nil, err
+	}
+	me := w.End.Rank()
+	c := &columns{lo: f.Cols * me / n, hi: f.Cols * (me + 1) / n, all: f.Cols, kind: f.Kind()}
+	c.grow(int(w.Part.Book.Nodes))
+	for q, b := range in {
+		rows := w.Part.Book.Offsets[q+1] - w.Part.Book.Offsets[q]
+		if err := c.append(b, int(rows)); err != nil {
+			return nil, fmt.Errorf("columns of worker %d's features: %w", q, err)
+		}
+	}
+	return c, nil
+}
+
+// unreadColumns are as many columns, which nothing is in, and what sending them would have taken.
+func unreadColumns(setup *exchange.Setup, f *graph.Features) *columns {
+	w, n, me := setup.W, setup.W.End.Size(), setup.W.End.Rank()
+	c := &columns{lo: f.Cols * me / n, hi: f.Cols * (me + 1) / n, all: f.Cols, kind: f.Kind()}
+	rows, size := int(w.Part.Book.Nodes), 4
+	c.grow(rows)
+	c.rows.Rows, c.rows.Cols = rows, c.hi-c.lo
+	c.rows.F32, c.rows.BF16 = c.rows.F32[:cap(c.rows.F32)], c.rows.BF16[:cap(c.rows.BF16)]
+	if f.Kind() == graph.BFloat16 {
+		size = 2
+	}
+	for q := range n {
+		if q != me {
+			width := f.Cols*(q+1)/n - f.Cols*q/n
+			setup.Sent.Add(w.Class(wire.Feature, -1, q), int64(8+size*f.Rows*width)) // after how many they are
+		}
+	}
+	return c
+}
+
+// encodeFirst writes the first block of a batch: its sizes, the numbers of its vertices, their
+// degrees, and its edges with what they count.
+func encodeFirst(b []byte, s *sample.Batch, known *store.Known) []byte {
+	x, put := &s.Blocks[0], binary.LittleEndian
+	for _, n := range []int{x.Dst, x.Src, len(x.Indices), len(x.Weights), len(x.RowWeights)} {
+		b = put.AppendUint32(b, uint32(n))
+	}
+	own := uint32(0)
+	if x.OwnDegrees {
+		own = 1
+	}
+	b = put.AppendUint32(b, own)
+	b, _ = binary.Append(b, put, s.Vertices[:x.Src])
+	b, _ = binary.Append(b, put, known.NoLoops[:x.Src])
+	b, _ = binary.Append(b, put, known.All[:x.Dst])
+	for i := range x.Dst {
+		b = put.AppendUint32(b, uint32(x.Indptr[i+1]-x.Indptr[i]))
+	}
+	b, _ = binary.Append(b, put, x.Indices)
+	b, _ = binary.Append(b, put, x.Weights)
+	b, _ = binary.Append(b, put, x.RowWeights)
+	return b
+}

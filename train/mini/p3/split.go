@@ -1,0 +1,380 @@
+package p3
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"starling/coflow"
+	"starling/exchange"
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+	"starling/train"
+	"starling/train/batch"
+	"starling/wire"
+)
+
+// columns are some columns of the features of all vertices.
+type columns struct {
+	lo, hi, all int
+	kind        graph.FeatureKind
+	rows        graph.Features
+}
+
+// encodeColumns writes columns of all rows: numbers in their type, or of sparse rows the lengths,
+// columns and values.
+func encodeColumns(f *graph.Features, lo, hi int) (b []byte) {
+	put := binary.LittleEndian
+	switch f.Kind() {
+	case graph.BFloat16:
+		b = make([]byte, 0, 2*f.Rows*(hi-lo))
+	case graph.Dense:
+		b = make([]byte, 0, 4*f.Rows*(hi-lo))
+	}
+	for v := range f.Rows {
+		switch f.Kind() {
+		case graph.Sparse:
+			b = appendColumns(b, f, v, uint32(lo), uint32(hi))
+		case graph.BFloat16:
+			b, _ = binary.Append(b, put, f.BF16[v*f.Cols+lo:v*f.Cols+hi])
+		default:
+			b, _ = binary.Append(b, put, f.F32[v*f.Cols+lo:v*f.Cols+hi])
+		}
+	}
+	return b
+}
+
+// appendColumns writes how many entries of a sparse row are in the columns, and these.
+func appendColumns(b []byte, f *graph.Features, v int, lo, hi uint32) []byte {
+	at, n := len(b), uint32(0)
+	b = append(b, 0, 0, 0, 0)
+	for e := f.Indptr[v]; e < f.Indptr[v+1]; e++ {
+		if c := f.Indices[e]; c >= lo && c < hi {
+			b = binary.LittleEndian.AppendUint32(b, c-lo)
+			b, _ = binary.Append(b, binary.LittleEndian, f.Values[e])
+			n++
+		}
+	}
+	binary.LittleEndian.PutUint32(b[at:], n)
+	return b
+}
+
+// grow takes memory for rows of dense features.
+func (c *columns) grow(rows int) {
+	switch n := rows * (c.hi - c.lo); c.kind {
+	case graph.BFloat16:
+		c.rows.BF16 = make([]uint16, 0, n)
+	case graph.Dense:
+		c.rows.F32 = make([]float32, 0, n)
+	}
+}
+
+// append adds rows that encodeColumns wrote.
+func (c *columns) append(b []byte, rows int) error {
+	f, width := &c.rows, c.hi-c.lo
+	f.Rows, f.Cols = f.Rows+rows, width
+	switch {
+	case c.kind == graph.Sparse:
+		return c.appendSparse(b, rows)
+	case c.kind == graph.BFloat16 && len(b) == 2*rows*width:
+		f.BF16 = append(f.BF16, make([]uint16, rows*width)...)
+		binary.Decode(b, binary.LittleEndian, f.BF16[len(f.BF16)-rows*width:])
+	case c.kind == graph.Dense && len(b) == 4*rows*width:
+		f.F32 = append(f.F32, make([]float32, rows*width)...)
+		binary.Decode(b, binary.LittleEndian, f.F32[len(f.F32)-rows*width:])
+	default:
+		return fmt.Errorf("%d bytes for %d rows of %d columns", len(b), rows, width)
+	}
+	return nil
+}
+
+func (c *columns) appendSparse(b []byte, rows int) error {
+	r, f := exchange.NewReader(b), &c.rows
+	if f.Indptr == nil {
+		f.Indptr = []int64{0}
+	}
+	for range rows {
+		for range r.Number() {
+			f.Indices, f.Values = append(f.Indices, r.Number()), append(f.Values, r.Float())
+			if r.Short() || f.Indices[len(f.Indices)-1] >= uint32(f.Cols) {
+				return fmt.Errorf("%d bytes are not %d sparse rows of %d columns", len(b), rows, f.Cols)
+			}
+		}
+		f.Indptr = append(f.Indptr, int64(len(f.Indices)))
+	}
+	return nil
+}
+
+// gather copies rows of vertices.
+func (c *columns) gather(to []float32, vertices []uint32) []float32 {
+	width := c.hi - c.lo
+	to = slices.Grow(to[:0], len(vertices)*width)[:len(vertices)*width]
+	for i, v := range vertices {
+		if width > 0 {
+			c.rows.CopyRow(to[i*width:(i+1)*width], v)
+		}
+	}
+	return to
+}
+
+// firstBlock is the first block of a worker's batch, and this worker's columns of its sources.
+type firstBlock struct {
+	*batch.Batch
+	rows []float32
+
+	// While a step uses it.
+	on     *batch.Blocks
+	x, sum tensor.Matrix
+}
+
+// decode reads what encodeFirst wrote. What does not fit is refused: it may come from another
+// build.
+func (f *firstBlock) decode(b []byte, nodes int64) error {
+	r := exchange.NewReader(b)
+	dst, src, edges, weights, rowWeights := int(r.Number()), int(r.Number()), int(r.Number()), int(r.Number()),
+		int(r.Number())
+	own := r.Number() != 0
+	if want := 24 + 12*src + 12*dst + 4*(edges+weights+rowWeights); dst > src || len(b) != want {
+		return fmt.Errorf("%d bytes for a block of %d edges from %d vertices to %d, expected %d", len(b), edges, src,
+			dst, want)
+	}
+	f.Reset(0, 0, 1)
+	x := &f.Blocks[0]
+	x.Dst, x.Src, x.OwnDegrees = dst, src, own
+	f.Vertices = r.Numbers(src)
+	f.Pulled.Known.NoLoops, f.Pulled.Known.All = r.Doubles(src), r.Doubles(dst)
+	for _, n := range r.Numbers(dst) {
+		x.Indptr = append(x.Indptr, x.Indptr[len(x.Indptr)-1]+int64(n))
+	}
+	x.Indices, x.Weights, x.RowWeights = r.Numbers(edges), r.Floats(weights), r.Floats(rowWeights)
+	if int(x.Indptr[dst]) != edges || slices.ContainsFunc(x.Indices, func(u uint32) bool { return int(u) >= src }) ||
+		slices.ContainsFunc(f.Vertices, func(v uint32) bool { return int64(v) >= nodes }) {
+		return fmt.Errorf("a block whose edges are not of its %d vertices", src)
+	}
+	return nil
+}
+
+// split is the features of all vertices by columns, as one worker of many has them: it computes
+// its part of the first layer of all workers' batches. It is nn's Split.
+type split struct {
+	site    *train.Site
+	columns *columns
+	host    *batch.Host // of first blocks
+	loops   bool
+	rowType tensor.DType
+	dev     tensor.Device
+
+	// Of the step at hand: the batch, and the first blocks of all workers' batches.
+	batch  *batch.Batch
+	blocks []*firstBlock
+	err    error
+	// Messages to workers and from them.
+	out, in [][]byte
+}
+
+// join gets what is known once there is a loop, whose batches are on a host.
+func (s *split) join(f *train.Loop, h *batch.Host, loops bool) {
+	s.dev, s.rowType, s.loops = f.Dev, f.Dev.RowType(f.Opt.Rows), loops
+	h.First, s.host = s, h.OfBlocks(true)
+	n := s.site.End.Size()
+	s.out, s.in = make([][]byte, n), make([][]byte, n)
+}
+
+// The messages of a batch.
+const (
+	stepSize = exchange.FreeSteps + iota
+	stepBlock
+	stepProduct
+)
+
+func splitKey(b *batch.Batch, step uint32, t coflow.Type, backward bool) wire.Key {
+	return wire.Key{Step: step, Coflow: coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: 0, Type: t,
+		Backward: backward}}
+}
+
+// others are the other workers, beginning with the next.
+func (s *split) others() (peers []int) {
+	n, me := s.site.End.Size(), s.site.End.Rank()
+	for i := range n - 1 {
+		peers = append(peers, (me+1+i)%n)
+	}
+	return peers
+}
+
+// tell gives the first block of a batch to all workers and takes theirs, with the rows that it
+// will need.
+func (s *split) tell(ctx context.Context, b *batch.Batch, message []byte) error {
+	end, me := s.site.End, s.site.End.Rank()
+	blocks := s.firsts(b)
+	size := binary.LittleEndian.AppendUint64(nil, uint64(len(message)))
+	sizes, messages := make([][]byte, end.Size()), make([][]byte, end.Size())
+	var pending []*wire.Pending
+	var firsts []*wire.Pending
+	for _, q := range s.others() {
+		sizes[q] = make([]byte, 8)
+		firsts = append(firsts, end.Recv(q, splitKey(b, stepSize, coflow.Inputs, false), wire.Topology, sizes[q]))
+		pending = append(pending, end.Send(q, splitKey(b, stepSize, coflow.Inputs, false), wire.Topology, size),
+			end.Send(q, splitKey(b, stepBlock, coflow.Inputs, false), wire.Topology, message))
+	}
+	if err := batch.WaitAll(ctx, firsts); err != nil {
+		return errors.Join(err, batch.WaitAll(ctx, pending))
+	}
+	messages[me] = message
+	for _, q := range s.others() {
+		n := binary.LittleEndian.Uint64(sizes[q])
+		if n > batch.MostBlock {
+			return fmt.Errorf("worker %d announces a block of %d bytes", q, n)
+		}
+		messages[q] = make([]byte, n)
+		pending = append(pending, end.Recv(q, splitKey(b, stepBlock, coflow.Inputs, false), wire.Topology, messages[q]))
+	}
+	if err := batch.WaitAll(ctx, pending); err != nil {
+		return err
+	}
+	for q, f := range blocks {
+		if s.site.MemoryOnly { // nothing came: others' blocks take about what this one takes
+			messages[q] = message
+		}
+		if err := f.decode(messages[q], s.site.Part.Book.Nodes); err != nil {
+			return fmt.Errorf("worker %d's first block: %w", q, err)
+		}
+		f.rows = s.columns.gather(f.rows, f.Vertices)
+		f.Prepare()
+	}
+	return nil
+}
+
+// firsts are the first blocks of all workers' batches, kept with this worker's.
+func (s *split) firsts(b *batch.Batch) []*firstBlock {
+	blocks, ok := b.Kept.([]*firstBlock)
+	if !ok {
+		for range s.site.End.Size() {
+			blocks = append(blocks, &firstBlock{Batch: batch.NewBatch(s.host)})
+		}
+		b.Kept = blocks
+	}
+	return blocks
+}
+
+// begin is the input of a batch's step.
+func (s *split) Begin(b *batch.Batch) nn.Input {
+	s.batch, s.blocks = b, s.firsts(b)
+	return nn.Input{Split: s}
+}
+
+func (s *split) Failure() error { return s.err }
+
+// slice is the rows of a first layer's weights that the columns meet.
+func (s *split) slice(m tensor.Matrix) tensor.Matrix { return m.Slice(s.columns.lo, s.columns.hi) }
+
+func (s *split) Product(reduce nn.Reduction, y tensor.Matrix, w, r *nn.Param) {
+	partial := s.dev.Scratch(s.dev.Type(), y.Rows, y.Cols)
+	defer s.dev.Free(partial)
+	me := s.site.End.Rank()
+	s.exchange(wire.Activation, false, func(q int) int { return partial.Cols * s.blocks[q].dst() * s.number() },
+		func(int) int { return int(partial.Bytes()) },
+		func(q int, message []byte) {
+			theirs := s.dev.Scratch(s.dev.Type(), s.blocks[q].dst(), y.Cols)
+			s.multiply(s.blocks[q], reduce, theirs, w, r)
+			s.dev.Pack(message, theirs, tensor.Packing{})
+			s.dev.Free(theirs)
+		}, func() { s.multiply(s.blocks[me], reduce, partial, w, r) })
+	s.addUp(y, partial)
+}
+
+// number is the bytes of one in a partial sum.
+func (s *split) number() int { return s.dev.Type().Size() }
+
+// addUp adds the partial sums of all workers, in the order of ranks, so that the sum has the same
+// bits in every run.
+func (s *split) addUp(y, own tensor.Matrix) {
+	sum, part := s.dev.Scratch(own.Type(), y.Rows, y.Cols), s.dev.Scratch(own.Type(), y.Rows, y.Cols)
+	s.dev.Zero(sum)
+	for q, message := range s.in {
+		add := own
+		if q != s.site.End.Rank() {
+			if s.err == nil && !s.site.MemoryOnly {
+				s.dev.Unpack(part, message, tensor.Packing{})
+			}
+			add = part
+		}
+		s.dev.Combine(sum, 1, sum, 1, add)
+	}
+	s.dev.Copy(y, sum)
+	s.dev.Free(sum)
+	s.dev.Free(part)
+}
+
+// multiply is this worker's part of the first layer over a block. It keeps what the gradient
+// needs.
+func (s *split) multiply(f *firstBlock, reduce nn.Reduction, y tensor.Matrix, w, r *nn.Param) {
+	if f.on == nil {
+		f.on = batch.NewBlocks(s.dev, s.loops, tensor.Matrix{})
+	}
+	f.on.Begin(f.Batch)
+	width := s.columns.hi - s.columns.lo
+	if width == 0 {
+		s.dev.Zero(y)
+		return
+	}
+	f.x = s.dev.Scratch(s.rowType, len(f.Vertices), width)
+	s.dev.Copy(f.x, s.dev.FromHost(len(f.Vertices), width, f.rows))
+	f.sum, _ = f.on.Constant(reduce, f.x)
+	s.dev.MatMul(y, f.sum, s.slice(w.Value), tensor.MatMul{})
+	if r != nil {
+		s.dev.MatMul(y, f.x.Slice(0, y.Rows), s.slice(r.Value), tensor.MatMul{Add: true})
+	}
+}
+
+func (f *firstBlock) dst() int { return f.Blocks[0].Dst }
+
+func (s *split) ProductGrad(_ nn.Reduction, g tensor.Matrix, w, r *nn.Param) {
+	s.exchange(wire.Gradient, true, func(int) int { return int(g.Bytes()) },
+		func(q int) int { return g.Cols * s.blocks[q].dst() * g.Type().Size() },
+		func(_ int, message []byte) { s.dev.Pack(message, g, tensor.Packing{}) }, func() {})
+	for q, f := range s.blocks {
+		theirs := g
+		if q != s.site.End.Rank() {
+			theirs = s.dev.Scratch(g.Type(), f.dst(), g.Cols)
+			if s.err == nil && !s.site.MemoryOnly {
+				s.dev.Unpack(theirs, s.in[q], tensor.Packing{})
+			}
+		}
+		if !f.x.IsZero() {
+			s.dev.MatMul(s.slice(w.Grad), f.sum, theirs, tensor.MatMul{TransA: true, Add: true})
+			if r != nil {
+				s.dev.MatMul(s.slice(r.Grad), f.x.Slice(0, f.dst()), theirs, tensor.MatMul{TransA: true, Add: true})
+			}
+			s.dev.Free(f.x)
+		}
+		f.x, f.sum = tensor.Matrix{}, tensor.Matrix{}
+		f.on.End()
+		if q != s.site.End.Rank() {
+			s.dev.Free(theirs)
+		}
+	}
+}
+
+// exchange sends every other worker a message of some bytes, which fill writes, and takes
+// theirs; what is done meanwhile needs none of them.
+func (s *split) exchange(kind wire.Kind, backward bool, sent, received func(q int) int,
+	fill func(q int, message []byte), meanwhile func()) {
+	end, key := s.site.End, splitKey(s.batch, stepProduct, coflow.Rows, backward)
+	var pending []*wire.Pending
+	for _, q := range s.others() {
+		s.in[q] = slices.Grow(s.in[q][:0], received(q))[:received(q)]
+		pending = append(pending, end.Recv(q, key, kind, s.in[q]))
+	}
+	for _, q := range s.others() {
+		s.out[q] = slices.Grow(s.out[q][:0], sent(q))[:sent(q)]
+		fill(q, s.out[q])
+		pending = append(pending, end.Send(q, key, kind, s.out[q]))
+	}
+	meanwhile()
+	if err := batch.WaitAll(s.site.Ctx, pending); err != nil && s.err == nil {
+		s.err = err
+	}
+}
