@@ -15,7 +15,7 @@ const (
 	before = "e57b9f5"
 )
 
-var subjectForm = regexp.MustCompile(`^[a-z][^:]*: \S`)
+var subjectForm = regexp.MustCompile(`^[\w.][^:]*: \S`)
 
 // longer are subjects that were written before the rule was a test.
 var longer = []string{
