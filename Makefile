@@ -1,5 +1,7 @@
 # make demo    the two-minute tour, on generated data
 # make test    everything a change must pass; also what CI runs
+# make race    the packages with goroutines of their own, under the race detector
+# make lint    vet, the rules of internal/lint, staticcheck and govulncheck
 # make bench   our kernels beside what the machine can do, our wire beside iperf3 and Open MPI, as ratios
 # make bench-peers   our epochs and mini-batches beside PyG's and DGL's, as ratios
 
@@ -11,7 +13,16 @@ COMMIT := $(shell git describe --always --abbrev=12 --exclude '*' --dirty=+chang
 LDFLAGS := -X starling/internal/version.commit=$(COMMIT)
 export STARLING_PYTHON ?= $(CURDIR)/build/python/bin/python
 
-.PHONY: build static demo test test-go test-tools test-arm64 lint lint-go vet lint-arm64 fuzz bench bench-peers generate clean
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := v1.8.0
+
+# The race detector makes tests 2 to 20 times slower. RACE_QUICK stay quick; make test runs them under it only.
+RACE_QUICK := ./coflow ./disk ./event ./exchange ./store
+RACE := $(RACE_QUICK) ./cluster ./collective ./innet/... ./internal/... ./netsim/... ./run/watch ./sample ./serve ./train \
+	./wire/...
+
+.PHONY: build static demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
+	vulncheck fuzz bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/starling
@@ -25,16 +36,27 @@ demo: build
 	$(BIN) demo
 
 # Many tests wait rather than compute, so the emulated ones run beside them. At the end: which tests were
-# skipped and why, and which packages failed, of both.
+# skipped and why, which are unsteady (one may be), and which packages failed, of all.
 test: vet
 	@mkdir -p build && rm -f build/test-*.txt
-	@status=0; $(MAKE) --no-print-directory -j2 test-go test-arm64 || status=$$?; cat build/test-*.txt; exit $$status
+	@status=0; $(MAKE) --no-print-directory -j2 test-go test-arm64 test-race || status=$$?; cat build/test-*.txt; \
+		unsteady=$$(cat build/test-*.txt | grep -c 'UNSTEADY, '); \
+		[ $$unsteady -le 1 ] || { echo "FAILED: $$unsteady unsteady tests, of which there may be 1"; status=1; }; \
+		exit $$status
 
 # Vetted before. The packages that take longest begin first.
 test-go: test-tools
 	@mkdir -p build
 	$(GO) run ./internal/testsummary -summary build/test-go.txt -again 3 \
-		$(GO) test -json -vet=off -timeout 20m ./cmd/starling ./train ./...
+		$(GO) test -json -vet=off -timeout 20m ./cmd/starling ./train \
+		$(filter-out $(RACE_QUICK),$(shell $(GO) list ./... | sed 's|^starling|.|'))
+
+test-race: test-tools
+	scripts/test-race $(RACE_QUICK)
+
+race:
+	scripts/test-race $(RACE)
+	@cat build/test-race.txt
 
 # The programs that tests run against, as METIS and Open MPI, where they may be installed.
 test-tools:
@@ -44,7 +66,7 @@ test-tools:
 test-arm64: test-tools lint-arm64
 	scripts/test-arm64
 
-lint: lint-go lint-arm64
+lint: lint-go lint-arm64 staticcheck vulncheck
 
 lint-go: vet
 	$(GO) test -vet=off ./internal/lint
@@ -56,6 +78,13 @@ vet:
 
 lint-arm64:
 	GOARCH=arm64 $(GO) vet ./...
+
+# Takes minutes the first time, so that it is no part of make test.
+staticcheck:
+	$(GO) run $(STATICCHECK) ./...
+
+vulncheck:
+	scripts/vulncheck $(GOVULNCHECK)
 
 # A minute for every reader of a file.
 fuzz:

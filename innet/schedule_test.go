@@ -313,7 +313,7 @@ func (s *schedule) check(t *testing.T) {
 // reorder packets, with switches that lose their registers, every exchange ends with the
 // right sums, and no aggregator is lost.
 func TestSchedules(t *testing.T) {
-	seed, runs := testseed.New(t), 10_000
+	seed, runs := testseed.New(t), 3_000
 	if _, given := testseed.Given(t); given {
 		runs = 1
 	} else if testing.Short() {
