@@ -50,7 +50,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("epoch %d", p.Epoch)
 }
 
-// name is that of the position's folder.
+// name is the name of the position's folder.
 func (p Position) name() string {
 	if p.Batch > 0 {
 		return fmt.Sprintf("epoch-%06d-step-%06d", p.Epoch, p.Batch)

@@ -45,7 +45,7 @@ func Environment(getenv func(string) string, only string) (*Place, error) {
 		return nil, nil
 	}
 	if only != "auto" && !slices.Contains(Launchers, only) {
-		return nil, fmt.Errorf("launcher %q is none of auto, none, %s", only, strings.Join(Launchers, ", "))
+		return nil, fmt.Errorf("launcher %q is not auto, none, %s", only, strings.Join(Launchers, ", "))
 	}
 	for i, read := range readers {
 		if only != "auto" && only != Launchers[i] {
@@ -157,7 +157,7 @@ func (v variables) slurm() (*Place, error) {
 	if v.get("SLURM_STEP_ID") == "" && !v.must {
 		return nil, nil
 	}
-	size := "SLURM_STEP_NUM_TASKS" // SLURM_NTASKS is that of the allocation in old versions
+	size := "SLURM_STEP_NUM_TASKS" // in old versions SLURM_NTASKS counts the allocation
 	if v.get(size) == "" {
 		size = "SLURM_NTASKS"
 	}

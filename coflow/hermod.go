@@ -10,7 +10,7 @@ import "cmp"
 //	II   what this iteration consumes (EP, PP) before gradients (DP), which the next consumes
 //	III  of gradients and the next iteration's transfers, the lower layer first
 //
-// All three say the same thing: first what is consumed first. So the order here is that of
+// All three say the same thing: first what is consumed first. So the order here is the order of
 // consumption, as a position in time:
 //
 //	rows of layer l, forward         (step, forward, l)

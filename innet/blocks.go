@@ -15,7 +15,7 @@ type Graph struct {
 	Shuffled bool
 }
 
-// Cut divides a graph of so many vertices into parts of at most limit vertices: the part of
+// Cut divides a graph into parts of at most limit vertices: the part of
 // each. Edges are as in Graph. Limits that are not kept cost time, not correctness.
 type Cut func(vertices int, src, dst []uint32, parts, limit int) ([]uint32, error)
 

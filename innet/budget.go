@@ -8,8 +8,8 @@ type Budget struct {
 	Bytes, Slot, Row int64
 }
 
-// Registers are the budget of so many bytes where packets carry so many units, and the rows of so
-// many leaves meet at a root, 1: a single switch. A root has a row for each leaf's part of a sum.
+// Registers is the budget of a switch's memory where packets carry a number of units, and the rows of
+// leaves meet at a root; one leaf: a single switch. A root has a row for each leaf's part of a sum.
 func Registers(memory int64, units, leaves int) Budget {
 	b := Budget{Bytes: memory, Slot: int64(units*UnitBytes) + slotBytes, Row: rowBytes}
 	if leaves > 1 {

@@ -36,7 +36,7 @@
 //
 // All hosts go through the same rounds. A round is one block of one exchange for one group
 // of columns; the opening round of an exchange has no rows. Barrier: a host that has all its
-// sums sends done; when all hosts have, the switch tells all of them and adds one to its
+// sums sends done; when all hosts have, the switch notifies all of them and adds one to its
 // round. The values of done packets are maximised on the way, so that in the opening round
 // hosts agree on the exponent of their numbers.
 //
@@ -46,7 +46,7 @@
 //     it was last added (one register). Duplicated packets are dropped.
 //   - An aggregator keeps the round it is of. The first row of another round resets it, so
 //     that no aggregator is lost, whatever was left in it.
-//   - A sum leaves when the count of its rows is that of the table. Since rows are added at
+//   - A sum leaves when the count of its rows equals the table's. Since rows are added at
 //     most once, it is the sum of exactly those, whatever was lost, repeated or released.
 //   - A packet with the resend flag is never added. It releases the aggregator that it names
 //     and goes to its host as it is. Hosts add such rows themselves, as the same integers:

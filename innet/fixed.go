@@ -68,6 +68,6 @@ func powers(n int) (a, b float64) {
 	return math.Ldexp(1, half), math.Ldexp(1, n-half)
 }
 
-// Bound is how far the sum of so many numbers may be from that of their fixed-point forms:
+// Bound is how far the sum of n numbers may be from the sum of their fixed-point forms:
 // half a unit in the last place for each.
 func Bound(count, shift int) float64 { return float64(count) * math.Ldexp(0.5, -shift) }

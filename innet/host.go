@@ -8,8 +8,8 @@ import (
 )
 
 // Host is one host: a pure step machine. Exchange begins an exchange; until Finished,
-// Receive takes each packet that arrives, and Poll emits what is due and says when to call
-// it again. Times are those of any clock that starts at 0.
+// Receive takes each packet that arrives, and Poll emits what is due and returns when to call
+// it again. Times are on any clock that starts at 0.
 type Host struct {
 	plan  *Plan
 	rank  int
@@ -139,7 +139,7 @@ func (h *Host) Err() error {
 // Shift is the fractional bits of the last exchange.
 func (h *Host) Shift() int { return h.shift }
 
-// Waiting says what is waited for.
+// Waiting describes what is waited for.
 func (h *Host) Waiting() string {
 	switch {
 	case h.x == nil:
@@ -164,7 +164,7 @@ func (h *Host) blockNumber() int {
 
 func (h *Host) block() *Block { return h.plan.Blocks[h.blockNumber()] }
 
-// columns are those of this round.
+// columns of this round.
 func (h *Host) columns() (lo, hi int) {
 	lo = h.step / (h.x.Hi - h.x.Lo) * h.lanes()
 	return lo, min(lo+h.lanes(), h.x.Width)
@@ -426,7 +426,7 @@ func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration
 	return min(next, h.sendACK(now, emit), h.resend(now))
 }
 
-// header is that of a packet of this round.
+// header returns the header of a packet of this round.
 func (h *Host) header(flags uint8) Header {
 	return Header{Flags: flags, Block: uint16(h.blockNumber()), Units: uint8(h.units), From: uint16(h.rank), Last: h.last,
 		Round: h.round, Job: h.job}
@@ -544,7 +544,7 @@ func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
 	return h.r.pullAt
 }
 
-// retry is the wait after so many attempts.
+// retry is the wait after a number of attempts.
 func (h *Host) retry(attempts int) time.Duration {
 	return min(h.opt.Retry<<min(attempts, 20), h.opt.MaxTimeout)
 }
@@ -577,7 +577,7 @@ func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
 	}
 }
 
-// sendACK tells all hosts which slots have their sums, where a block takes so long that
+// sendACK notifies all hosts which slots have their sums, where a block takes so long that
 // rows might be sent again.
 func (h *Host) sendACK(now time.Duration, emit func(p *Packet)) time.Duration {
 	switch {

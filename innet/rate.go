@@ -18,7 +18,7 @@ type Rate struct {
 	raised time.Duration
 }
 
-// DefaultRate is that of a host on a fast link.
+// DefaultRate is for a host on a fast link.
 var DefaultRate = Rate{Min: 4e6, Max: 4e9, Step: 20e6, Interval: time.Millisecond, Burst: 64 << 10}
 
 // Current is the rate.
@@ -37,8 +37,8 @@ func (r *Rate) Congested(now time.Duration) {
 	r.now, r.cut, r.raised = max(r.Current()/2, r.Min), now, now
 }
 
-// Allow reports whether so many bytes may leave now, and counts them if so; otherwise it
-// says when.
+// Allow reports whether n bytes may leave now, and counts them if so; otherwise it
+// returns when.
 func (r *Rate) Allow(now time.Duration, bytes int) (ok bool, next time.Duration) {
 	for now-r.raised >= r.Interval {
 		steps := (now - r.raised) / r.Interval

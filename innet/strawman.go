@@ -24,7 +24,7 @@ func Strawman(g *Graph, limit int) (c StrawmanCounts) {
 	rand.New(rand.NewPCG(1, uint64(len(order)))).Shuffle(len(order), func(i, j int) {
 		order[i], order[j] = order[j], order[i]
 	})
-	told := make([]int, 1+int(maxHost(g.Host))) // the last row that each host was told as it is
+	sentAsIs := make([]int, 1+int(maxHost(g.Host))) // the last row that each host was sent as it is
 	for i, u := range order {
 		c.Rows++
 		for _, v := range into[ptr[u]:ptr[u+1]] {
@@ -34,8 +34,8 @@ func Strawman(g *Graph, limit int) (c StrawmanCounts) {
 				held[v] = true
 				used++
 				c.Most = max(c.Most, used)
-			case told[g.Host[v]] != i+1:
-				told[g.Host[v]] = i + 1
+			case sentAsIs[g.Host[v]] != i+1:
+				sentAsIs[g.Host[v]] = i + 1
 				c.Raw++
 			}
 			if missing[v]--; missing[v] == 0 && held[v] {

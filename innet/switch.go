@@ -21,7 +21,7 @@ type Switch struct {
 	state  []aggregator
 	lanes  []int32 // of all aggregators
 	passes passes
-	begun  bool // a packet has said which round it is
+	begun  bool // a packet has named the round
 
 	below []uint64 // a bit per port below
 }
@@ -120,11 +120,11 @@ func (s *Switch) begin(round uint32, last uint16) {
 }
 
 // late is a packet of a round that is over. All hosts have what they needed of it; one that
-// is still done with it has not heard that the others are.
+// is still done with it does not know that the others are.
 func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 	switch {
 	case p.Has(Done) && port == s.table.Above: // for hosts below
-		s.tell(p, emit)
+		s.announceDone(p, emit)
 	case p.Has(Done) && p.Round == s.round-1:
 		emit(port, &Packet{Header: Header{Flags: Done, Round: p.Round, Value: s.last, Job: p.Job}})
 	default:
@@ -136,7 +136,7 @@ func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 // barrier counts the hosts, or switches below, that are done.
 func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
 	if port == s.table.Above {
-		s.tell(p, emit)
+		s.announceDone(p, emit)
 		s.begin(s.round+1, p.Value)
 		return Took{}
 	}
@@ -157,13 +157,13 @@ func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
 		emit(s.table.Above, all)
 		return Took{}
 	}
-	s.tell(all, emit)
+	s.announceDone(all, emit)
 	s.begin(s.round+1, s.value)
 	return Took{}
 }
 
-// tell multicasts that a round is over.
-func (s *Switch) tell(p *Packet, emit Emit) {
+// announceDone multicasts that a round is over.
+func (s *Switch) announceDone(p *Packet, emit Emit) {
 	for _, port := range s.table.Below {
 		emit(int(port), p)
 	}

@@ -69,7 +69,7 @@ func (t *Table) most() (rows, slots int) {
 	return rows, slots
 }
 
-// Check refuses tables that do not fit together, or do not fit into so many bytes of
+// Check refuses tables that do not fit together, or do not fit into a number of bytes of
 // registers.
 func (t *Table) Check(memory int64) error {
 	switch {
@@ -110,7 +110,7 @@ func (b *TableBlock) check() error {
 	return nil
 }
 
-// Table is that of a single switch, whose ports are the hosts.
+// Table returns the table of a single switch, whose ports are the hosts.
 func (p *Plan) Table(job uint64, units int) *Table {
 	t := &Table{Job: job, Units: units, Route: ports(p.Hosts), Below: ports(p.Hosts), Above: NoPort}
 	for _, b := range p.Blocks {
@@ -130,7 +130,7 @@ func ports(n int) (list []uint16) {
 	return list
 }
 
-// Tables are those of two levels (§4): leaf k has the hosts that leafOf says, and one root
+// Tables returns the tables of two levels (§4): leaf k has the hosts that leafOf says, and one root
 // joins the leaves. A leaf adds up the rows of its own hosts. A sum whose rows and whose
 // destination are all below one leaf is finished there; of others the root adds the leaves'
 // partial sums. On a leaf, ports are the hosts, and the number of hosts is the root's; on

@@ -298,7 +298,7 @@ func queued(raw syscall.RawConn) (share float64) {
 	return share
 }
 
-// bufferBytes sets a socket's buffers to so many bytes, or to what is allowed, and is what
+// bufferBytes sets a socket's buffers to a number of bytes, or to what is allowed, and is what
 // the receive buffer has become.
 func bufferBytes(c *net.UDPConn, bytes int) (got int) {
 	c.SetReadBuffer(bytes)

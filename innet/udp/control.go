@@ -53,7 +53,7 @@ type arrived struct {
 // ErrToken: the other side does not know the token.
 var ErrToken = errors.New("the switch and its hosts have different tokens")
 
-// hello is what a host says of itself.
+// hello is how a host introduces itself.
 type hello struct {
 	Challenge [nonceBytes]byte
 	Proof     [sha256.Size]byte
@@ -136,7 +136,7 @@ func encodeTable(t *innet.Table) []byte {
 	return b.Bytes()
 }
 
-// decodeTable reads a table of so many hosts.
+// decodeTable reads a table of a number of hosts.
 func decodeTable(b []byte, job uint64, units, hosts int) (*innet.Table, error) {
 	p := &innet.Plan{Hosts: hosts}
 	t := p.Table(job, units)

@@ -33,7 +33,7 @@ type ServerOptions struct {
 	// Plane, if set, makes one for the port that was chosen. Tags are checked by the process
 	// alone: with a token there is none.
 	Plane func(port uint16, send Send) (Plane, error)
-	// Log, if set, is told why the process switches a job that a plane was there for.
+	// Log, if set, is called with the reason why the process switches a job that a plane was there for.
 	Log func(line string)
 }
 
@@ -41,7 +41,7 @@ type ServerOptions struct {
 // to the socket; of a job that it has, the process sends those for all hosts on, and takes
 // the job over when another comes.
 type Plane interface {
-	// Install takes a job, with empty registers, whose hosts have a window of so many packets.
+	// Install takes a job, with empty registers, whose hosts have a window of packets.
 	Install(t *innet.Table, window int) error
 	// Join lets packets from an address be a host's, Leave ends that.
 	Join(job uint64, rank int, addr netip.AddrPort) error
@@ -105,7 +105,7 @@ type job struct {
 	bytes   int64         // of the table
 	sw      *innet.Switch // nil: before the table comes, and below
 	below   bool          // the plane has it
-	waiting []*member     // to be told that all are there
+	waiting []*member     // to be notified that all are there
 }
 
 // member is a connected host.
@@ -116,7 +116,7 @@ type member struct {
 	conn     net.Conn
 	tags     *tagger
 	received uint32
-	credited uint32 // of received, told
+	credited uint32 // of received, announced
 	below    time.Time
 }
 
@@ -166,7 +166,7 @@ func (s *Server) newPlane(port uint16) (Plane, error) {
 	})
 }
 
-// addressOf is that of a host, if it is there; what is sent to it is counted.
+// addressOf returns the address of a host, if it is there; what is sent to it is counted.
 func (s *Server) addressOf(id uint64, port int) (netip.AddrPort, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *Server) greet(c net.Conn) (*member, error) {
 	return m, nil
 }
 
-// refuse says why it cannot be.
+// refuse returns why it cannot be.
 func refuse(c net.Conn, err error) {
 	text := err.Error()
 	c.SetWriteDeadline(wire.SocketTime(time.Second))
@@ -334,13 +334,13 @@ func (s *Server) join(m *member, h *hello) error {
 	s.joinBelow(m)
 	s.mu.members[m.addr] = m
 	j.waiting = append(j.waiting, m)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 
-// tellReady tells hosts that all are there, if they are.
+// notifyReady notifies hosts that all are there, if they are.
 // REQUIRES: mu held.
-func (s *Server) tellReady(j *job) {
+func (s *Server) notifyReady(j *job) {
 	if j.there < len(j.hosts) || j.table == nil {
 		return
 	}
@@ -380,7 +380,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 	s.mu.memory += t.Registers()
 	s.mu.table += j.bytes
 	s.begin(j)
-	s.tellReady(j)
+	s.notifyReady(j)
 	return nil
 }
 

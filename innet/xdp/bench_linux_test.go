@@ -19,7 +19,7 @@ import (
 	"starling/innet"
 )
 
-// BenchmarkSwitch is rows of one host, each for so many aggregators, and sums of 16 rows for
+// BenchmarkSwitch is rows of one host, each for a number of aggregators, and sums of 16 rows for
 // another: on one CPU, without hosts. device=none is the programs alone; device=veth has the
 // kernel make frames that pass a veth, with the programs where they arrive. sent/op leave in
 // the frame of the row that completed them, ring/op are read by the process.
@@ -35,7 +35,7 @@ func BenchmarkSwitch(b *testing.B) {
 
 const benchRows = 1024
 
-// benchTable is that of rows of host 0 and sums for host 1.
+// benchTable has rows of host 0 and sums for host 1.
 func benchTable(units, d int) *innet.Table {
 	t := (&innet.Plan{Hosts: 2}).Table(1, units)
 	k := innet.TableBlock{Ptr: []uint32{0}}

@@ -1,7 +1,7 @@
 // Package xdp is the switch of package innet inside the kernel: programs that see packets
 // where a device receives them, before the network stack does (XDP).
 //
-// The rules are those of innet.Switch, and a test compares the two packet by packet. What
+// The rules are innet.Switch's, and a test compares the two packet by packet. What
 // differs is how packets leave. A packet that arrives can become one that leaves; XDP cannot
 // make a second. So:
 //

@@ -98,7 +98,7 @@ func load(port uint16) (*Plane, error) {
 // shared are the maps that all jobs use.
 var shared = map[string]bool{"members": true, "jobs": true, "stats": true, "ring": true, "records": true}
 
-// networkOrder is a number whose bytes in memory are those of packets.
+// networkOrder is a number with its bytes in memory as in packets.
 func networkOrder(port uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, port))
 }
@@ -162,7 +162,7 @@ func (p *Plane) find(id uint64) *job {
 	return nil
 }
 
-// Install takes a job, with empty registers; hosts have a window of so many packets.
+// Install takes a job, with empty registers; hosts have a window of packets.
 func (p *Plane) Install(t *innet.Table, window int) error {
 	if err := fits(t); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (p *Plane) Install(t *innet.Table, window int) error {
 		p.mu.jobs[slot] = j
 		return nil
 	}
-	return fmt.Errorf("%d jobs are as many as there may be in the kernel", maxJobs)
+	return fmt.Errorf("the kernel switches at most %d jobs", maxJobs)
 }
 
 // Join lets packets from an address be a host's.
@@ -246,7 +246,7 @@ func (p *Plane) Stats() (s udp.Stats) {
 	return s
 }
 
-// read hands on what the programs have written, until the ring is closed.
+// read passes on what the programs have written, until the ring is closed.
 func (p *Plane) read(send udp.Send) {
 	var r ringbuf.Record
 	for p.ring.ReadInto(&r) == nil {

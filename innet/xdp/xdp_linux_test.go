@@ -27,7 +27,7 @@ import (
 func TestObject(t *testing.T) {
 	version, err := exec.Command("clang", "--version").Output()
 	if err != nil {
-		t.Skip("clang is not installed: whether the object is that of the source was not looked at (Debian: clang, llvm)")
+		t.Skip("clang is not installed: whether the object is built from the source was not checked (Debian: clang, llvm)")
 	}
 	if first, _, _ := strings.Cut(string(version), "\n"); !strings.Contains(first, "clang version 14.0.6") {
 		t.Skipf("the object was made by clang 14.0.6; this is %s, which gives another", first)

@@ -108,7 +108,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// ownAddress is that of this host in a prefix or on an interface; invalid: it has none.
+// ownAddress is this host's address in a prefix or on an interface; invalid: it has none.
 func ownAddress(where string) (netip.Addr, error) {
 	prefix, err := netip.ParsePrefix(where)
 	if err == nil && prefix.IsSingleIP() && prefix.Addr().IsLoopback() { // all of 127.0.0.0/8 are this host's

@@ -29,7 +29,7 @@ type optimum struct {
 	nodes  int
 }
 
-// NewOptimum looks so many requests ahead in a trace that it was given in advance.
+// NewOptimum looks a number of requests ahead in a trace that it was given in advance.
 func NewOptimum(p *Plan, trace Trace, horizon int) Policy {
 	o := &optimum{plan: p, trace: trace, horizon: max(horizon, 1), queue: make([]float64, len(p.Resources))}
 	o.rest, o.picks, o.best = make([]float64, o.horizon+1), make([]int, o.horizon), make([]int, o.horizon)

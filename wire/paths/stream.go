@@ -64,7 +64,7 @@ func newSender(c *chooser) *sender {
 	return s
 }
 
-// takes tells whether a segment of so many bytes can be sent soon.
+// takes reports whether a segment of n bytes can be sent soon.
 func (s *sender) takes(now float64, size int) bool {
 	if s.next+uint64(size) > s.limit || !s.anyUp() {
 		return false
@@ -90,7 +90,7 @@ func (s *sender) assign(now float64, g *segment) {
 	p.bytes += len(g.data)
 }
 
-// take are the segments to be sent on a path now, at most so many bytes of them but at least one.
+// take returns the segments to be sent on a path now, bounded in bytes but at least one.
 func (s *sender) take(path, most int, into []*segment) []*segment {
 	p := &s.paths[path]
 	n := 0
