@@ -95,7 +95,7 @@ type state struct {
 	CRC32C  string              `json:"crc32c"`
 }
 
-// fileMark is how a damaged file is told from a whole one.
+// fileMark is how a damaged file is recognised.
 type fileMark struct {
 	Bytes  int64  `json:"bytes"`
 	CRC32C string `json:"crc32c"`

@@ -337,7 +337,7 @@ func (c *endpointCalls) served(h *Header, text []byte) error {
 	return nil
 }
 
-// Refusals begin with a byte that says whether the service is served at all.
+// Refusals begin with a byte that reports whether the service is served at all.
 const (
 	refusedCall    = 0
 	refusedService = 1

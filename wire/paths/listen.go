@@ -335,7 +335,7 @@ func (h *Host) reopen(ctx context.Context, k *Conn, id [16]byte, path int, addr 
 	}
 }
 
-// has tells whether a path is up.
+// has reports whether a path is up.
 func (k *Conn) has(path int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

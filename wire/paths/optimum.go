@@ -131,7 +131,7 @@ func (o *optimum) cost(queue []float64, c *Choice) float64 {
 	return cost
 }
 
-// firstUse tells whether a stage's resource does not occur before: a path that takes a link twice waits in one queue.
+// firstUse reports whether a stage's resource does not occur before: a path that takes a link twice waits in one queue.
 func firstUse(stages []Stage, i int) bool {
 	for j := range i {
 		if stages[j].Resource == stages[i].Resource {

@@ -175,7 +175,7 @@ func (s *sender) abandon() {
 	s.stranded = nil
 }
 
-// idle tells whether everything was acknowledged.
+// idle reports whether everything was acknowledged.
 func (s *sender) idle() bool {
 	return len(s.stranded) == 0 &&
 		!slices.ContainsFunc(s.paths, func(p sendPath) bool { return len(p.waiting)+len(p.flight) > 0 })
@@ -192,7 +192,7 @@ type receiver struct {
 	ended    bool
 }
 
-// arrived takes a segment. What came before is dropped, and it says whether the buffer was kept.
+// arrived takes a segment. What came before is dropped, and it reports whether the buffer was kept.
 func (r *receiver) arrived(offset uint64, data []byte) (kept bool, err error) {
 	switch {
 	case offset+uint64(len(data)) > r.consumed+window || offset+uint64(len(data)) < offset:
@@ -235,5 +235,5 @@ func (r *receiver) read(into []byte, drop func([]byte)) (n int) {
 	return n
 }
 
-// finished tells whether everything up to the end was read.
+// finished reports whether everything up to the end was read.
 func (r *receiver) finished() bool { return r.ended && r.consumed == r.end }
