@@ -49,7 +49,7 @@ type Hub struct {
 	ended         sync.WaitGroup
 }
 
-// memPeer carries messages to one peer through shared memory. A connection stays
+// Peer carries messages to one peer through shared memory. A connection stays
 // beside it for goodbyes, failures, and to notice that a process has died.
 type Peer struct {
 	inbox    *wire.Inbox
