@@ -42,7 +42,7 @@ func MakeCerts(dir string, hosts []string, valid time.Duration, renew bool) (mad
 	return made, nil
 }
 
-// AuthorityError says which file of an authority is not what it should be.
+// AuthorityError names which file of an authority is not what it should be.
 type AuthorityError struct{ File, Found string }
 
 func (e *AuthorityError) Error() string { return e.File + ": found " + e.Found }

@@ -50,7 +50,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("epoch %d", p.Epoch)
 }
 
-// name is that of the position's folder.
+// name is the name of the position's folder.
 func (p Position) name() string {
 	if p.Batch > 0 {
 		return fmt.Sprintf("epoch-%06d-step-%06d", p.Epoch, p.Batch)
@@ -95,7 +95,7 @@ type state struct {
 	CRC32C  string              `json:"crc32c"`
 }
 
-// fileMark is how a damaged file is told from a whole one.
+// fileMark is how a damaged file is recognised.
 type fileMark struct {
 	Bytes  int64  `json:"bytes"`
 	CRC32C string `json:"crc32c"`

@@ -24,7 +24,7 @@ type Config struct {
 	// Workers to wait for, and how many Servers they are grouped into, in order of
 	// rank; 0: every host is one.
 	Workers, Servers int
-	// Job tells this job from others; Version is the build that all must have.
+	// Job distinguishes this job from others; Version is the build that all must have.
 	Job, Version string
 	// Token is the secret that workers must know. Without one, and without an
 	// Identity, the address must be loopback, or Insecure set.
@@ -43,7 +43,7 @@ type Config struct {
 	Task json.RawMessage
 	Blob []byte
 	Own  [][]byte
-	// Again: when a worker is lost, the others are told to rejoin, for another
+	// Again: when a worker is lost, the others are asked to rejoin, for another
 	// Run that Next prepares.
 	Again bool
 	// State is given the states that workers send, on one goroutine.
@@ -82,7 +82,7 @@ type Coordinator struct {
 	cfg      Config
 	listener listener
 	session  *session
-	told     chan func() // what the loop is told, to be done on it
+	tasks    chan func() // to be done on the loop
 	done     chan struct{}
 	conns    map[int]*caller // the loop's
 	next     int
@@ -140,7 +140,7 @@ func (c *Coordinator) Next(task json.RawMessage, blob []byte, own [][]byte, proc
 			c.session.exits[r] = &exit{}
 		}
 	}
-	c.told, c.done = make(chan func()), make(chan struct{})
+	c.tasks, c.done = make(chan func()), make(chan struct{})
 	c.conns = map[int]*caller{}
 }
 
@@ -171,7 +171,7 @@ func (c *Coordinator) RefuseLate(why error, while time.Duration) {
 	defer timer.Stop()
 	for {
 		select {
-		case f := <-c.told:
+		case f := <-c.tasks:
 			f()
 			c.session.out = nil
 		case <-over:
@@ -210,7 +210,7 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 			defer last.Stop()
 		}
 		select {
-		case f := <-c.told:
+		case f := <-c.tasks:
 			f()
 		case e := <-procs.ends():
 			s.exited(e.Rank, e.PID, procs.host, e.Err, e.Last)
@@ -278,10 +278,10 @@ func (c *Coordinator) act(procs *Processes) {
 	c.session.out = nil
 }
 
-// tell has the loop do f. It is false when there is no loop any more.
-func (c *Coordinator) tell(f func()) bool {
+// onLoop has the loop do f. It is false when there is no loop any more.
+func (c *Coordinator) onLoop(f func()) bool {
 	select {
-	case c.told <- f:
+	case c.tasks <- f:
 		return true
 	case <-c.done:
 		return false
@@ -312,7 +312,7 @@ func (c *Coordinator) accept() {
 
 func (c *Coordinator) tellRefused(from string, reason error) {
 	if c.cfg.Refused != nil {
-		c.tell(func() { c.cfg.Refused(from, reason.Error()) })
+		c.onLoop(func() { c.cfg.Refused(from, reason.Error()) })
 	}
 }
 
@@ -340,7 +340,7 @@ func (c *Coordinator) serve(v *tcp.PreAuthConn) {
 		if !p.early { // else it rejoins
 			c.tellRefused(conn.RemoteAddr().String(), err)
 		}
-		p.write(say("refused", err.Error())) // whether or not it reads it
+		p.write(newMessage("refused", err.Error())) // whether or not it reads it
 		return
 	}
 	gone, written := make(chan struct{}), make(chan struct{})
@@ -350,10 +350,10 @@ func (c *Coordinator) serve(v *tcp.PreAuthConn) {
 	})
 	c.wg.Go(func() { p.keepAlive(gone) })
 	err = c.listen(p)
-	c.tell(func() {}) // returns when its last message was answered: whether to rejoin
+	c.onLoop(func() {}) // returns when its last message was answered: whether to rejoin
 	close(gone)
 	<-written // it may have sent its last message and still read
-	c.tell(func() {
+	c.onLoop(func() {
 		delete(c.conns, p.id)
 		c.session.disconnected(p.id, err)
 	})
@@ -388,7 +388,7 @@ func (c *Coordinator) authenticate(p *control, promising func(cookie string)) (h
 		}
 		promising("")
 	}
-	h, said, err := p.readHello(end.Sub(c.cfg.Clock.Now()))
+	h, greeting, err := p.readHello(end.Sub(c.cfg.Clock.Now()))
 	if err != nil {
 		return h, welcome, err
 	}
@@ -403,7 +403,7 @@ func (c *Coordinator) authenticate(p *control, promising func(cookie string)) (h
 		promising(h.Cookie)
 	}
 	challenge := NewSecret()
-	if err := p.write(say("challenge", challenge)); err != nil {
+	if err := p.write(newMessage("challenge", challenge)); err != nil {
 		return h, welcome, err
 	}
 	m, _, err := p.read(maxGreeting, 0, end.Sub(c.cfg.Clock.Now()))
@@ -412,35 +412,35 @@ func (c *Coordinator) authenticate(p *control, promising func(cookie string)) (h
 		return h, m, fmt.Errorf("it gave no proof that it knows the token: %w", err)
 	}
 	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil ||
-		!proves(given, proof(token, role, said, challenge)) {
+		!proves(given, proof(token, role, greeting, challenge)) {
 		return h, m, errWrongToken
 	}
-	return h, say("welcome", proof(token, "coordinator", said, challenge)), nil
+	return h, newMessage("welcome", proof(token, "coordinator", greeting, challenge)), nil
 }
 
 var errWrongToken = errors.New("wrong token; give every worker the same one")
 
 // readHello reads the first message, and the same as it was sent.
-func (c *control) readHello(within time.Duration) (h Hello, said []byte, err error) {
-	m, said, err := c.read(maxGreeting, 0, within)
+func (c *control) readHello(within time.Duration) (h Hello, greeting []byte, err error) {
+	m, greeting, err := c.read(maxGreeting, 0, within)
 	if err != nil {
 		return h, nil, fmt.Errorf("it sent no hello: %w", err)
 	}
 	if m.Type != "hello" || json.Unmarshal(m.Body, &h) != nil {
-		return h, nil, fmt.Errorf("it starts with %.40q, not with a hello", said)
+		return h, nil, fmt.Errorf("it starts with %.40q, not with a hello", greeting)
 	}
 	if h.Protocol != protocol {
 		return h, nil, fmt.Errorf("it speaks version %d of the protocol, this job speaks %d; run the same build on "+
 			"every host", h.Protocol, protocol)
 	}
-	return h, said, nil
+	return h, greeting, nil
 }
 
 // admit asks the session whether the worker may join; if so, the welcome is the
 // first message it is sent.
 func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 	reason := make(chan string, 1)
-	asked := c.tell(func() {
+	asked := c.onLoop(func() {
 		c.next++
 		p.id = c.next
 		p.early = c.session.cause != nil
@@ -478,7 +478,7 @@ func (c *Coordinator) listen(p *caller) error {
 		case err != nil:
 			return err
 		}
-		if (m.Type != "ping" || m.Body != nil) && !c.tell(func() { c.session.said(p.id, m) }) {
+		if (m.Type != "ping" || m.Body != nil) && !c.onLoop(func() { c.session.received(p.id, m) }) {
 			return errEnded
 		}
 	}

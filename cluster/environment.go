@@ -16,13 +16,13 @@ type Place struct {
 	Rank, Size int
 	// LocalRank counts on this host; -1: unknown.
 	LocalRank int
-	// Job tells the launcher's jobs apart; empty: it does not say.
+	// Job distinguishes the launcher's jobs; empty: not known.
 	Job string
-	// Master is where the task of rank 0 can listen, host:port; empty: it does not say.
+	// Master is where the task of rank 0 can listen, host:port; empty: not known.
 	Master string
 	// OneHost: all tasks are on this host, as far as is known.
 	OneHost bool
-	// CPUs that every task was given; 0: it does not say.
+	// CPUs that every task was given; 0: not known.
 	CPUs int
 }
 
@@ -45,7 +45,7 @@ func Environment(getenv func(string) string, only string) (*Place, error) {
 		return nil, nil
 	}
 	if only != "auto" && !slices.Contains(Launchers, only) {
-		return nil, fmt.Errorf("launcher %q is none of auto, none, %s", only, strings.Join(Launchers, ", "))
+		return nil, fmt.Errorf("launcher %q is not auto, none, %s", only, strings.Join(Launchers, ", "))
 	}
 	for i, read := range readers {
 		if only != "auto" && only != Launchers[i] {
@@ -83,7 +83,7 @@ func innermost(found []*Place, getenv func(string) string) (*Place, error) {
 				"them; unset them, or choose with --launcher", p.Rank, p.Size, o.Launcher, o.Rank, o.Size)
 		case p.Launcher == "kubernetes": // a Job may run mpirun; mpirun starts no Jobs
 			p = o
-		// srun --mpi=pmi2 speaks as both, and says more as itself
+		// srun --mpi=pmi2 speaks as both, and more of it as itself
 		case p.Launcher == "mpich" && o.Launcher == "slurm" && same:
 			p = o
 		}
@@ -131,7 +131,7 @@ func whole(name, text string, low, high int) (int, error) {
 	return n, nil
 }
 
-// local reads the rank and the number of tasks on this host, where they are said.
+// local reads the rank and the number of tasks on this host, where they are given.
 func (v variables) local(p *Place, rank, size string) (err error) {
 	if text := v.get(rank); text != "" {
 		if p.LocalRank, err = whole(rank, text, 0, p.Size-1); err != nil {
@@ -157,7 +157,7 @@ func (v variables) slurm() (*Place, error) {
 	if v.get("SLURM_STEP_ID") == "" && !v.must {
 		return nil, nil
 	}
-	size := "SLURM_STEP_NUM_TASKS" // SLURM_NTASKS is that of the allocation in old versions
+	size := "SLURM_STEP_NUM_TASKS" // in old versions SLURM_NTASKS counts the allocation
 	if v.get(size) == "" {
 		size = "SLURM_NTASKS"
 	}
@@ -190,7 +190,7 @@ func (v variables) slurm() (*Place, error) {
 	return p, nil
 }
 
-// portOf is a port that the tasks of a job agree on without a word: below those that
+// portOf is a port that the tasks of a job agree on without messages: below those that
 // systems assign, and seldom that of another job.
 func portOf(job string) int {
 	h := fnv.New32a()
@@ -270,7 +270,7 @@ func (v variables) torchrun() (*Place, error) {
 	return p, v.local(p, "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 }
 
-// kubernetes: the pods of an indexed Job. How many there are must be said in the
+// kubernetes: the pods of an indexed Job. How many there are must be given in the
 // manifest, as STARLING_SIZE.
 func (v variables) kubernetes() (*Place, error) {
 	if v.get("JOB_COMPLETION_INDEX") == "" && !v.must || v.get(SizeVariable) == "" && v.get(MasterVariable) == "" &&

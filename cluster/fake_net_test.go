@@ -121,7 +121,7 @@ func (h *fakeHost) kill() {
 	})
 }
 
-// reaches tells whether bytes go from one host to another now.
+// reaches reports whether bytes go from one host to another now.
 func (h *fakeHost) reaches(o *fakeHost) bool { return !h.cut && !o.cut }
 
 // listen opens a listener of the host.

@@ -81,7 +81,7 @@ func FuzzSession(f *testing.F) {
 			case what == 2 && conn < size:
 				m.exited(conn, 1, "h", nil, "")
 			case what > 2:
-				m.said(conn, message{Type: kinds[what-3], Body: body})
+				m.received(conn, message{Type: kinds[what-3], Body: body})
 			}
 			for _, a := range m.out {
 				if told := a.event != nil || a.state != nil || a.status != nil; told && (a.rank < 0 || a.rank >= size) {

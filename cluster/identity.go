@@ -49,7 +49,7 @@ func LoadIdentity(dir string) (*Identity, error) {
 	return &Identity{&tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
 		ClientAuth: tls.RequireAnyClientCert,
-		// Names of hosts say nothing here; who signed the certificate is checked for both sides.
+		// Names of hosts prove nothing here; who signed the certificate is checked for both sides.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {

@@ -113,7 +113,7 @@ func (p *Processes) run(started chan<- error, output func(rank int, line string)
 	}
 }
 
-// beginSome starts those that need not wait, and says how many.
+// beginSome starts those that need not wait, and returns how many.
 func (p *Processes) beginSome(output func(rank int, line string), ended chan<- struct{}) (n int, first error) {
 	p.mu.Lock() // one that Kill looks for waits or runs
 	defer p.mu.Unlock()
@@ -135,11 +135,11 @@ func (p *Processes) beginSome(output func(rank int, line string), ended chan<- s
 	}
 }
 
-// begin starts one process. Its end is told when it was heard. REQUIRES: mu held.
+// begin starts one process. Its end is reported once its output was read. REQUIRES: mu held.
 func (p *Processes) begin(rank int, cmd *exec.Cmd, output func(rank int, line string), ended chan<- struct{}) error {
 	last := ""
 	lines := &lineWriter{put: func(line string) {
-		if p.pace.heard(rank, line) {
+		if p.pace.loggedIn(rank, line) {
 			p.wake()
 			return
 		}
@@ -225,7 +225,7 @@ func (p *Processes) drop(rank int) {
 	}
 }
 
-// Running tells whether the process of a rank has not ended yet; one that waits to be
+// Running reports whether the process of a rank has not ended yet; one that waits to be
 // started has not.
 func (p *Processes) Running(rank int) bool {
 	p.mu.Lock()
@@ -268,7 +268,7 @@ func (p *Processes) signal(sig os.Signal) {
 	}
 }
 
-// readable is how a process ended, as people say it.
+// readable is how a process ended, in words.
 func readable(err error) error {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {

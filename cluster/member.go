@@ -34,7 +34,7 @@ type JoinRequest struct {
 	// Identity, if set, is shown to the coordinator, which must have one of the same
 	// authority.
 	Identity *Identity
-	// Timeout bounds how long the coordinator is tried, Silence how long it may say
+	// Timeout bounds how long the coordinator is tried, Silence how long it may send
 	// nothing before it is taken for dead.
 	Timeout, Silence time.Duration
 	// Clock is the run's; nil: the host's.
@@ -55,15 +55,15 @@ type Member struct {
 	// Listener is where other workers dial.
 	Listener net.Listener
 
-	control *control
-	events  chan event.Event
-	flushed chan struct{} // closed when all events have been sent
-	stop    chan struct{}
-	ended   chan struct{}
-	deaf    chan struct{} // closed when nothing more can be heard
-	once    struct{ stop, end sync.Once }
-	again   atomic.Bool
-	why     error // of ended
+	control     *control
+	events      chan event.Event
+	flushed     chan struct{} // closed when all events have been sent
+	stop        chan struct{}
+	ended       chan struct{}
+	unconnected chan struct{} // closed when nothing more can be received
+	once        struct{ stop, end sync.Once }
+	again       atomic.Bool
+	why         error // of ended
 }
 
 // ErrLost is why a worker ends whose coordinator has gone.
@@ -81,16 +81,16 @@ type Refused struct{ By, Reason string }
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s refused this worker: %s", r.By, r.Reason) }
 
-// Taken tells whether the worker's place was: perhaps by one whose end was not
+// Taken reports whether the worker's place was: perhaps by one whose end was not
 // noticed yet.
 func (r *Refused) Taken() bool {
 	return r.Joined() || r.Reason == restartsSoon
 }
 
-// Joined tells whether another worker has the place now.
+// Joined reports whether another worker has the place now.
 func (r *Refused) Joined() bool { return strings.HasSuffix(r.Reason, alreadyJoined) }
 
-// Over tells whether the job has ended, or is about to start again.
+// Over reports whether the job has ended, or is about to start again.
 func (r *Refused) Over() bool {
 	return strings.HasPrefix(r.Reason, errEnded.Error()) || r.Reason == restartsSoon
 }
@@ -115,7 +115,7 @@ func Join(ctx context.Context, in JoinRequest) (*Member, error) {
 		conn.Close()
 		return nil, err
 	}
-	go m.hear()
+	go m.receive()
 	go m.sendEvents()
 	return m, nil
 }
@@ -185,47 +185,47 @@ func join1(c *control, in JoinRequest) (m *Member, err error) {
 			close(ended)
 		}
 	}()
-	told, err := c.expect("roster", maxLine, maxBlob, time.Time{})
+	sent, err := c.expect("roster", maxLine, maxBlob, time.Time{})
 	if errors.Is(err, errUnheard) { // it was the job's coordinator, and may come back
 		return nil, lost(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if m, err = memberOf(told); err != nil {
+	if m, err = memberOf(sent); err != nil {
 		return nil, err
 	}
 	m.Listener, m.control, m.ended = listener, c, ended
 	return m, nil
 }
 
-// memberOf is a worker's place as a roster tells it.
-func memberOf(told message) (*Member, error) {
+// memberOf is a worker's place in a roster.
+func memberOf(sent message) (*Member, error) {
 	var r roster
-	if err := json.Unmarshal(told.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
+	if err := json.Unmarshal(sent.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
 		return nil, fmt.Errorf("an invalid roster: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
 	}
-	all := int64(len(told.blob))
+	all := int64(len(sent.blob))
 	if r.Own < 0 || r.Own > all {
 		return nil, fmt.Errorf("an invalid roster: %d of %d bytes for this rank", r.Own, all)
 	}
-	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own],
-		Own:    told.blob[all-r.Own:],
+	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: sent.blob[:all-r.Own],
+		Own:    sent.blob[all-r.Own:],
 		events: make(chan event.Event, 1024), flushed: make(chan struct{}),
-		stop: make(chan struct{}), deaf: make(chan struct{})}, nil
+		stop: make(chan struct{}), unconnected: make(chan struct{})}, nil
 }
 
-// introduce says hello in a role; both sides prove that they know the token.
+// introduce sends a hello in a role; both sides prove that they know the token.
 func (c *control) introduce(h Hello, role string, in JoinRequest) error {
 	h.Protocol, h.Random = protocol, NewSecret()
 	h.Cookie = cookie(in.Token, role, h.Random)
-	hello := say("hello", h)
-	said, _ := json.Marshal(hello)
+	hello := newMessage("hello", h)
+	greeting, _ := json.Marshal(hello)
 	if err := c.write(hello); err != nil {
 		return err
 	}
 	// Between two starts of a job the coordinator may take a while to answer. What
-	// answers there may also be no coordinator, and say something for ever.
+	// answers there may also be no coordinator, and send something for ever.
 	by := c.clock.Now().Add(in.Timeout)
 	challenge, err := c.expect("challenge", maxGreeting, 0, by)
 	if err != nil {
@@ -233,14 +233,14 @@ func (c *control) introduce(h Hello, role string, in JoinRequest) error {
 	}
 	var random, given string
 	json.Unmarshal(challenge.Body, &random) // nothing is as good as a random number to be wrong with
-	if err := c.write(say("proof", proof(in.Token, role, said, random))); err != nil {
+	if err := c.write(newMessage("proof", proof(in.Token, role, greeting, random))); err != nil {
 		return err
 	}
 	welcome, err := c.expect("welcome", maxGreeting, 0, by)
 	if err != nil {
 		return err
 	}
-	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
+	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", greeting, random)) {
 		return fmt.Errorf("the process at %v does not know the job's token", c.conn.RemoteAddr())
 	}
 	c.grow()
@@ -248,7 +248,7 @@ func (c *control) introduce(h Hello, role string, in JoinRequest) error {
 }
 
 // listenNear opens the worker's own listener, by default on the address that reaches
-// the coordinator. It returns the address to tell the others.
+// the coordinator. It returns the address to send to the others.
 func listenNear(conn net.Conn, in JoinRequest) (net.Listener, string, error) {
 	ip := conn.LocalAddr().(*net.TCPAddr).IP
 	if ip.IsLoopback() && !Loopback(in.Coordinator) { // its name stands for loopback on its own host only
@@ -310,9 +310,9 @@ func (c *control) expect(kind string, line int, blob int64, by time.Time) (messa
 	}
 }
 
-// hear takes in what the coordinator says.
-func (m *Member) hear() {
-	defer close(m.deaf)
+// receive takes in the coordinator's messages.
+func (m *Member) receive() {
+	defer close(m.unconnected)
 	for {
 		got, _, err := m.control.read(maxLine, 0, m.control.silence)
 		switch {
@@ -352,10 +352,10 @@ func (m *Member) Here() (n int) {
 func (m *Member) Stopped() <-chan struct{} { return m.stop }
 
 // Ended is closed when there is nothing left to do: another worker has failed, or
-// the coordinator is lost, or all are done. Err says which.
+// the coordinator is lost, or all are done. Err is which.
 func (m *Member) Ended() <-chan struct{} { return m.ended }
 
-// Again tells whether the job goes on without this attempt: the worker is to join
+// Again reports whether the job goes on without this attempt: the worker is to join
 // again.
 func (m *Member) Again() bool { return m.again.Load() }
 
@@ -389,22 +389,22 @@ func (m *Member) sendEvents() {
 	}
 }
 
-// Done says what this worker ended with, and returns when all others have ended
+// Done sends what this worker ended with, and returns when all others have ended
 // too. No event may follow.
 func (m *Member) Done(body json.RawMessage, blob []byte) error {
 	return m.last(message{Type: "result", Body: body, blob: blob})
 }
 
-// Fail says why this worker cannot go on; input marks a user's mistake. No event
+// Fail sends why this worker cannot go on; input marks a user's mistake. No event
 // may follow.
 func (m *Member) Fail(err error, input bool) {
 	_, late := errors.AsType[*wire.Timeout](err)
 	late = late || errors.Is(err, ErrLost) // the coordinator, if it still hears this
 	f := failed{Text: err.Error(), Input: input, Echo: m.echo(err), Late: late}
-	m.last(say("failure", f)) // if it cannot be said, the silence is heard
+	m.last(newMessage("failure", f)) // if it cannot be sent, the coordinator notices the silence
 }
 
-// echo tells whether an error only follows from another worker's.
+// echo reports whether an error only follows from another worker's.
 func (m *Member) echo(err error) bool {
 	if f, ok := errors.AsType[*wire.Failure](err); ok {
 		return f.Rank != m.Rank
@@ -413,25 +413,25 @@ func (m *Member) echo(err error) bool {
 	return gone || errors.Is(err, errAborted)
 }
 
-// last sends the last word and waits until it was heard.
-func (m *Member) last(word message) error {
+// last sends the last message and waits until it was received.
+func (m *Member) last(msg message) error {
 	close(m.events)
 	<-m.flushed
-	if err := m.control.write(word); err != nil {
+	if err := m.control.write(msg); err != nil {
 		m.end(lost(err))
 	}
-	if word.Type == "result" {
+	if msg.Type == "result" {
 		<-m.ended
 	}
-	// Closing with bytes unread would destroy the last word on its way.
+	// Closing with bytes unread would destroy the last message on its way.
 	if half, ok := m.control.conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
 	late, timer := wire.Alarm(m.control.clock, m.control.silence)
 	defer timer.Stop()
 	select {
-	case <-m.deaf:
-	case <-late: // a busy coordinator may still say that the job goes on
+	case <-m.unconnected:
+	case <-late: // a busy coordinator may still send that the job goes on
 	}
 	m.end(nil)
 	m.control.conn.Close()

@@ -31,7 +31,7 @@ const (
 const (
 	// greetingTime bounds a whole handshake, however slowly the peer sends.
 	greetingTime = 5 * time.Second
-	// Silence is how long the other side of a control connection may say nothing
+	// Silence is how long the other side of a control connection may send nothing
 	// before it is taken for dead. Each side gives this many signs of life meanwhile.
 	Silence   = 7 * time.Second
 	signs     = 8
@@ -78,8 +78,8 @@ func (s *Stream) Bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// say makes a message of a type.
-func say(kind string, body any) message {
+// newMessage is a message of a type.
+func newMessage(kind string, body any) message {
 	b, err := json.Marshal(body)
 	if err != nil {
 		panic(fmt.Sprintf("cluster: a %s that is no JSON: %v", kind, err)) // plain fields always are
@@ -87,7 +87,7 @@ func say(kind string, body any) message {
 	return message{Type: kind, Body: b}
 }
 
-// Hello is what a worker says of itself.
+// Hello is how a worker introduces itself.
 type Hello struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"` // of the build
@@ -102,7 +102,7 @@ type Hello struct {
 	Watch    bool   `json:"watch,omitempty"` // it only wants to look
 }
 
-// Peer is a worker of the job, as all are told.
+// Peer is a worker of the job, as all know it.
 type Peer struct {
 	Rank   int    `json:"rank"`
 	Name   string `json:"name"`
@@ -112,7 +112,7 @@ type Peer struct {
 	Server int    `json:"server"`
 }
 
-// roster tells a worker its rank, its peers and its job.
+// roster is a worker's rank, its peers and its job.
 type roster struct {
 	Rank  int             `json:"rank"`
 	Job   string          `json:"job"`
@@ -121,13 +121,13 @@ type roster struct {
 	Own   int64           `json:"own,omitempty"` // of the bytes, the last, are for this rank only
 }
 
-// aborted tells workers to end now.
+// aborted makes workers end now.
 type aborted struct {
 	Again bool   `json:"again"` // and to come again: the job goes on
 	Why   string `json:"why"`
 }
 
-// Error is what ended the job, as the coordinator tells it.
+// Error is what ended the job, as the coordinator sends it.
 func (a *aborted) Error() string { return a.Why }
 
 func (a *aborted) Is(err error) bool { return err == errAborted }
@@ -157,7 +157,7 @@ type control struct {
 	// silence is how long the other side may be silent.
 	silence time.Duration
 	clock   wire.Clock
-	// report, if set, is what signs of life tell from time to time.
+	// report, if set, is what signs of life carry from time to time.
 	report atomic.Pointer[func() Status]
 }
 
@@ -306,7 +306,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 // keepAlive sends signs of life until done is closed or the connection fails.
 func (c *control) keepAlive(done <-chan struct{}) {
-	var told time.Time
+	var reported time.Time
 	for {
 		due, timer := wire.Alarm(c.clock, min(c.silence/signs, statusEvery))
 		select {
@@ -315,7 +315,7 @@ func (c *control) keepAlive(done <-chan struct{}) {
 			return
 		case <-due:
 			var m message
-			if m, told = c.sign(told, c.clock.Now()); c.write(m) != nil {
+			if m, reported = c.sign(reported, c.clock.Now()); c.write(m) != nil {
 				return
 			}
 		}

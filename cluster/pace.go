@@ -79,7 +79,7 @@ func (p *pace) logins(host string) (n int) {
 	return n
 }
 
-// waits tells whether a rank has not been started yet.
+// waits reports whether a rank has not been started yet.
 func (p *pace) waits(rank int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,9 +95,9 @@ func (p *pace) drop(rank int) bool {
 	return len(p.mu.waiting) < before
 }
 
-// heard tells whether a line says that a rank is logged in. A shell may have written
+// loggedIn reports whether a line announces that a rank is logged in. A shell may have written
 // something of its own before it.
-func (p *pace) heard(rank int, line string) bool {
+func (p *pace) loggedIn(rank int, line string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.mu.outside[rank] || !strings.HasSuffix(line, loggedIn) {
@@ -107,7 +107,7 @@ func (p *pace) heard(rank int, line string) bool {
 	return true
 }
 
-// ended says how the process of a rank has ended; of one that never was logged in that
+// ended records how the process of a rank has ended; of one that never was logged in that
 // too, and what sshd's way of saying no may mean.
 func (p *pace) ended(rank int, err error, last string) error {
 	p.mu.Lock()
@@ -125,5 +125,5 @@ func (p *pace) ended(rank int, err error, last string) error {
 	return err
 }
 
-// announced is a command that says, over there, when it has been reached.
+// announced is a command that prints, over there, when it has been reached.
 func announced(command string) string { return "echo " + quote(loggedIn) + "; exec " + command }

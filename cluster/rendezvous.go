@@ -27,12 +27,12 @@ type Entry struct {
 
 // Rendezvous is where workers learn of the coordinator.
 type Rendezvous interface {
-	// Publish says where the coordinator is, until withdraw, or until it dies where
-	// that can be seen. A mishap on the way is told to warn.
+	// Publish publishes where the coordinator is, until withdraw, or until it dies where
+	// that can be seen. warn is called with what goes wrong meanwhile.
 	Publish(ctx context.Context, e Entry, warn func(error)) (withdraw func(), err error)
 	// Find waits for an entry that is not old.
 	Find(ctx context.Context, old Entry) (Entry, error)
-	// Secret tells whether only processes that may join can read it.
+	// Secret reports whether only processes that may join can read it.
 	Secret() bool
 	String() string
 }

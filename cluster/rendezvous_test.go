@@ -218,7 +218,7 @@ func TestUnauthenticatedPeers(t *testing.T) {
 // TestReplay: a handshake that was overheard opens nothing.
 func TestReplay(t *testing.T) {
 	g := gather(t, context.Background(), Config{Workers: 1, Token: []byte("secret")})
-	hello := say("hello", Hello{Protocol: protocol, Version: "v1", Cookie: cookie([]byte("secret"), "worker", "")})
+	hello := newMessage("hello", Hello{Protocol: protocol, Version: "v1", Cookie: cookie([]byte("secret"), "worker", "")})
 	said, _ := json.Marshal(hello)
 	attempt := func(answer func(challenge string) string) string {
 		conn, err := net.Dial("tcp", g.Addr())
@@ -234,7 +234,7 @@ func TestReplay(t *testing.T) {
 		}
 		var challenge string
 		json.Unmarshal(m.Body, &challenge)
-		c.write(say("proof", answer(challenge)))
+		c.write(newMessage("proof", answer(challenge)))
 		m, _, err = c.read(maxGreeting, 0, time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func FuzzControl(f *testing.F) {
 	for _, s := range []string{"{}\n", "x", "\n\n", `{"bytes":-1}` + "\t00000000\n"} {
 		f.Add([]byte(s))
 	}
-	for _, m := range []message{{Type: "roster", blob: []byte("abc")}, say("hello", Hello{Rank: -1}), {Type: "ping"}} {
+	for _, m := range []message{{Type: "roster", blob: []byte("abc")}, newMessage("hello", Hello{Rank: -1}), {Type: "ping"}} {
 		f.Add(written(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -6,7 +6,7 @@ package cluster
 type Saver struct {
 	dir  string
 	keep int
-	// saved is told of each checkpoint that is safely on disk, on the saver's goroutine.
+	// saved is called with each checkpoint that is safely on disk, on the saver's goroutine.
 	saved func(path string, at Position, bytes int64)
 
 	last    *Position // of the newest checkpoint; nil: none

@@ -32,7 +32,7 @@ type session struct {
 	stopping bool
 	killed   bool    // we have begun to end processes
 	cause    error   // what ended the job before its time
-	ended    error   // the same for workers that join later; nil: they are not told
+	ended    error   // the same for workers that join later; nil: they get no reason
 	failures []*Died // in the order they became known
 	out      []act
 }
@@ -45,7 +45,7 @@ type joinedWorker struct {
 	result   *Result
 	reported bool // it has sent a result or a failure
 	left     bool
-	rejoins  bool // it left because it was told to join again
+	rejoins  bool // it left because it has to join again
 }
 
 // exit is how a process ended.
@@ -83,7 +83,7 @@ type Died struct {
 	unexplained bool // it ended without a message
 }
 
-// Lost tells whether the worker ended without a reason, or only because others
+// Lost reports whether the worker ended without a reason, or only because others
 // did: a restart may help.
 func (d *Died) Lost() bool { return d.unexplained || d.echo || d.late }
 
@@ -194,12 +194,12 @@ func (s *session) begin() {
 		if s.own != nil {
 			own = s.own[r]
 		}
-		m := say("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task, Own: int64(len(own))})
+		m := newMessage("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task, Own: int64(len(own))})
 		m.from = streamOf(s.blob, own)
 		s.send(g.conn, m)
 	}
 	if s.stopping {
-		s.tellAll(message{Type: "stop"})
+		s.sendAll(message{Type: "stop"})
 	}
 }
 
@@ -233,9 +233,9 @@ func (s *session) of(conn int) *joinedWorker {
 	return nil
 }
 
-// said takes in a worker's message during the run. Before it has a rank, messages are
+// received takes in a worker's message during the run. Before it has a rank, messages are
 // ignored.
-func (s *session) said(conn int, m message) {
+func (s *session) received(conn int, m message) {
 	g := s.of(conn)
 	if g == nil || g.reported || s.ranks == nil {
 		return
@@ -267,10 +267,10 @@ func (s *session) finish() {
 	if slices.ContainsFunc(s.ranks, func(g *joinedWorker) bool { return g.result == nil }) {
 		return
 	}
-	s.tellAll(message{Type: "bye"})
+	s.sendAll(message{Type: "bye"})
 }
 
-// disconnected says that a connection has ended.
+// disconnected records that a connection has ended.
 func (s *session) disconnected(conn int, why error) {
 	g := s.of(conn)
 	if g == nil {
@@ -282,15 +282,15 @@ func (s *session) disconnected(conn int, why error) {
 		return
 	}
 	if s.ranks == nil && s.cause == errAborted && s.again && !errors.Is(why, errSilent) {
-		g.rejoins = true // if its process has died, that will be told
+		g.rejoins = true // if its process has died, exited is called
 		return
 	}
-	if !g.reported && !s.launched { // else its process tells more
+	if !g.reported && !s.launched { // otherwise exited has the cause
 		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: fmt.Sprintf("it disconnected (%v)", why),
 			unexplained: true})
 	} else if !g.reported {
 		// Its process is dead, or stopped, or cut off: it is of no more use. How it
-		// ended is told when it has.
+		// exited is called when it has.
 		s.kill(g.rank)
 		s.silent(g, why)
 		s.abort(fmt.Sprintf("rank %d was lost: %v", g.rank, why))
@@ -306,7 +306,7 @@ func (s *session) kill(rank int) {
 	s.out = append(s.out, act{kill: true, rank: rank})
 }
 
-// starting tells whether the process of a rank runs and has not joined yet: if the job starts
+// starting reports whether the process of a rank runs and has not joined yet: if the job starts
 // again, it will join then.
 func (s *session) starting(rank int) bool {
 	return s.launched && s.exits[rank] == nil && !s.killing[rank] &&
@@ -325,7 +325,7 @@ func (s *session) silent(g *joinedWorker, why error) {
 	}
 }
 
-// exited says that the process of a rank has ended. last is the last line it wrote.
+// exited records that the process of a rank has ended. last is the last line it wrote.
 func (s *session) exited(rank, pid int, host string, err error, last string) {
 	s.exits[rank] = &exit{err}
 	for _, g := range s.joined {
@@ -351,13 +351,13 @@ func (s *session) fail(d *Died) {
 	s.abort(d.Error())
 }
 
-// abort ends the job for all workers that are connected, and tells them why.
+// abort ends the job for all workers that are connected, and sends them the reason.
 func (s *session) abort(why string) {
 	if s.cause != nil {
 		return
 	}
 	s.cause = errAborted
-	s.tellAll(say("abort", aborted{Again: s.again, Why: why}))
+	s.sendAll(newMessage("abort", aborted{Again: s.again, Why: why}))
 	for r := range s.size {
 		if !s.again && s.starting(r) { // it would join a job that has ended
 			s.kill(r)
@@ -381,7 +381,7 @@ func (s *session) lost() (ranks []int) {
 
 var errAborted = errors.New("another worker failed")
 
-func (s *session) tellAll(m message) {
+func (s *session) sendAll(m message) {
 	for _, g := range s.joined {
 		if !g.left {
 			s.send(g.conn, m)
@@ -389,7 +389,7 @@ func (s *session) tellAll(m message) {
 	}
 }
 
-// late says that the time to join has passed.
+// late records that the time to join has passed.
 func (s *session) late(within string) {
 	if s.ranks != nil || s.cause != nil {
 		return
@@ -424,7 +424,7 @@ func (s *session) late(within string) {
 func (s *session) interrupt() {
 	s.stopping = true
 	if s.ranks != nil {
-		s.tellAll(message{Type: "stop"})
+		s.sendAll(message{Type: "stop"})
 		return
 	}
 	s.again = false
@@ -432,13 +432,13 @@ func (s *session) interrupt() {
 	s.cause = context.Canceled
 }
 
-// ending tells whether only the workers' ends are awaited.
+// ending reports whether only the workers' ends are awaited.
 func (s *session) ending() bool {
 	return s.cause != nil || s.ranks != nil && !slices.ContainsFunc(s.ranks,
 		func(g *joinedWorker) bool { return !g.reported })
 }
 
-// over tells whether all workers have gone.
+// over reports whether all workers have gone.
 func (s *session) over() bool {
 	if !s.ending() {
 		return false

@@ -111,7 +111,7 @@ func TestTooEarly(t *testing.T) {
 	}
 	for _, early := range []message{{Type: "event", Body: b}, {Type: "state"}, {Type: "ping", Body: []byte(`{"rank":0}`)},
 		{Type: "result"}, {Type: "failure"}} {
-		if m.said(1000, early); len(m.out) > 0 {
+		if m.received(1000, early); len(m.out) > 0 {
 			t.Errorf("%s: %+v", early.Type, m.out)
 		}
 		m.out = nil
@@ -129,12 +129,12 @@ func TestAllIsWell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.said(1, message{Type: "event", Body: b})
+	m.received(1, message{Type: "event", Body: b})
 	for r := range 3 {
 		if m.over() || m.ending() {
 			t.Fatal("over too early")
 		}
-		m.said(10*r+1, message{Type: "result", Body: []byte(fmt.Sprint(r))})
+		m.received(10*r+1, message{Type: "result", Body: []byte(fmt.Sprint(r))})
 	}
 	m.drain()
 	if m.count("bye to 11") != 1 || m.count("event of 0") != 1 {
@@ -156,12 +156,12 @@ func TestRootCause(t *testing.T) {
 	own := message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)}
 	killed := errors.New("was killed (signal 9, killed)")
 	type news = func(m *testSession)
-	rank0 := []news{func(m *testSession) { m.said(1, echo) },
+	rank0 := []news{func(m *testSession) { m.received(1, echo) },
 		func(m *testSession) { m.disconnected(1, errors.New("EOF")) },
 		func(m *testSession) { m.exited(0, 100, "h", errors.New("ended with exit status 1"), "x") }}
 	dies := []news{func(m *testSession) { m.disconnected(11, errors.New("EOF")) },
 		func(m *testSession) { m.exited(1, 101, "h", killed, "") }}
-	says := []news{func(m *testSession) { m.said(11, own) },
+	says := []news{func(m *testSession) { m.received(11, own) },
 		func(m *testSession) { m.disconnected(11, errors.New("EOF")) },
 		func(m *testSession) { m.exited(1, 101, "h", errors.New("ended with exit status 2"), "y") }}
 	for _, c := range []struct {
@@ -215,7 +215,7 @@ func merges(a, b int) func(func([]bool) bool) {
 func TestWhoWeKillIsNotToBlame(t *testing.T) {
 	m := newTestSession(2, true)
 	m.join(0, 1)
-	m.said(1, message{Type: "failure", Body: []byte(`{"text":"waited 60s for rank 1","echo":true}`)})
+	m.received(1, message{Type: "failure", Body: []byte(`{"text":"waited 60s for rank 1","echo":true}`)})
 	m.killed = true
 	m.exited(1, 101, "h", errors.New("was killed"), "")
 	if _, err := m.outcome(); !strings.Contains(err.Error(), "waited 60s") {
@@ -230,7 +230,7 @@ func TestVanished(t *testing.T) {
 	m.disconnected(1, errors.New("EOF"))
 	m.join(0, 1) // it may come again before the job begins
 	m.disconnected(11, errors.New("its connection ended"))
-	m.said(1, message{Type: "failure", Body: []byte(`{"text":"lost rank 1","echo":true}`)})
+	m.received(1, message{Type: "failure", Body: []byte(`{"text":"lost rank 1","echo":true}`)})
 	m.disconnected(1, errors.New("EOF"))
 	if _, err := m.outcome(); !m.over() || !strings.Contains(err.Error(), "rank 1 (pid 101 on h): it disconnected") {
 		t.Error(err)
@@ -243,7 +243,7 @@ func TestOwnMistake(t *testing.T) {
 	m := newTestSession(2, false)
 	m.again = true
 	m.join(0, 1)
-	m.said(11, message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)})
+	m.received(11, message{Type: "failure", Body: []byte(`{"text":"disk full","input":true}`)})
 	last := m.out[len(m.out)-1].message
 	if got := abortedBy(last); last.Type != "abort" || got.Again || got.Why != "rank 1 (pid 101 on h): disk full" {
 		t.Errorf("%s %s", last.Type, last.Body)
@@ -297,7 +297,7 @@ func TestLostAfterItsLastWord(t *testing.T) {
 	m.join(0, 1, 2)
 	m.exited(2, 102, "h", errors.New("was killed"), "")
 	for r := range 2 {
-		m.said(10*r+1, message{Type: "failure", Body: []byte(`{"text":"lost rank 2","echo":true}`)})
+		m.received(10*r+1, message{Type: "failure", Body: []byte(`{"text":"lost rank 2","echo":true}`)})
 		m.disconnected(10*r+1, errors.New("EOF"))
 	}
 	if m.over() == (len(m.joined) == 3 && !m.joined[2].left) {

@@ -236,7 +236,7 @@ func (s *simulation) process() *process {
 	return p
 }
 
-// meetingPort is that of the coordinator, on whatever host it is.
+// meetingPort is the coordinator's, on whatever host it is.
 const meetingPort = 7000
 
 // lead coordinates, on another host after every death.

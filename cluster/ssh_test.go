@@ -74,7 +74,7 @@ func TestSSH(t *testing.T) {
 	}
 }
 
-// A killed process is started again, so many times; others are not.
+// A killed process is started again, up to a number of times; others are not.
 func TestSupervise(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

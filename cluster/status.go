@@ -39,14 +39,14 @@ type Status struct {
 	Sent     []Moved `json:"sent,omitempty"`
 	Received []Moved `json:"received,omitempty"`
 
-	Saved    int     `json:"saved"`     // epochs in the last state that it handed over
+	Saved    int     `json:"saved"`     // epochs in the last state that it sent
 	SavedAgo float64 `json:"saved_ago"` // -1: none yet
 
 	Metrics string  `json:"metrics,omitempty"` // where it is to be asked for more
 	Age     float64 `json:"age"`               // of this status; -1: none came yet
 }
 
-// StepBounds are the seconds that tell short epochs from long ones.
+// StepBounds are the seconds that divide short epochs from long ones.
 var StepBounds = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}
 
 // Waiting is a wait for another rank.
@@ -73,16 +73,16 @@ const (
 // Report sends the status that f returns, now and about once per second.
 func (m *Member) Report(f func() Status) {
 	m.control.report.Store(&f)
-	m.control.write(say("ping", f())) // a connection that fails is noticed elsewhere
+	m.control.write(newMessage("ping", f())) // a connection that fails is noticed elsewhere
 }
 
-// sign is the next sign of life, and since when what it says is known.
+// sign is the next sign of life, and the time of its report.
 func (c *control) sign(last, now time.Time) (message, time.Time) {
 	f := c.report.Load()
 	if f == nil || now.Sub(last) < statusEvery*9/10 {
 		return message{Type: "ping"}, last
 	}
-	return say("ping", (*f)()), now
+	return newMessage("ping", (*f)()), now
 }
 
 // status takes in a worker's report.
@@ -95,7 +95,7 @@ func (s *session) status(g *joinedWorker, body json.RawMessage) {
 	s.out = append(s.out, act{status: &st, rank: g.rank})
 }
 
-// silent tells whether a worker has not reported for too long.
+// silent reports whether a worker has not reported for too long.
 func (st *Status) silent() bool { return st.Age < 0 || st.Age > mute }
 
 // idle is the wait that keeps a worker from computing; nil: none.
@@ -176,7 +176,7 @@ func (st *Status) Now() string {
 	return fmt.Sprintf("computes since %.1f s, after %s", st.Busy+st.Age, st.After)
 }
 
-// roots says for whom all wait in the end: each wait is followed to a rank that
+// roots finds for whom all wait in the end: each wait is followed to a rank that
 // waits for none, or in a cycle.
 func roots(ranks []Status) string {
 	var ends []int
@@ -216,7 +216,7 @@ func (c *Coordinator) show(p *control, welcome message) error {
 		return errors.New("this job cannot be watched")
 	}
 	view := make(chan any, 1)
-	if !c.tell(func() { view <- c.cfg.Watch() }) {
+	if !c.onLoop(func() { view <- c.cfg.Watch() }) {
 		return errEnded
 	}
 	body, err := json.Marshal(<-view)

@@ -30,7 +30,7 @@ func cookie(token []byte, role, random string) string {
 
 func proves(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
-// Loopback tells whether an address, host:port, is reachable from this host only.
+// Loopback reports whether an address, host:port, is reachable from this host only.
 func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

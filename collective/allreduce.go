@@ -57,7 +57,7 @@ const (
 	treeFrom = 16
 )
 
-// Choose is what an algorithm stands for among n ranks and so many bytes: Auto
+// Choose is what an algorithm stands for among n ranks and a number of bytes: Auto
 // and Ordered become one of the others.
 func Choose(alg Algorithm, n, bytes int) Algorithm {
 	switch {

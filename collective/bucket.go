@@ -65,8 +65,8 @@ type bucket struct {
 	handle      *Handle
 }
 
-// NewBuckets packs matrices into buckets of about so many bytes. They are given in
-// the order in which they become final, which is that of the backward pass, so that
+// NewBuckets packs matrices into buckets of about size bytes. They are given in
+// the order in which the backward pass makes them final, so that
 // buckets fill one after the other. A matrix larger than a bucket has one of its own.
 func NewBuckets(c *Comm, host Host, kind wire.Kind, alg Algorithm, bytes int, grads []tensor.Matrix) *Buckets {
 	b := &Buckets{comm: c, host: host, kind: kind, alg: alg}
@@ -125,7 +125,7 @@ func (b *Buckets) Begin(ctx context.Context, id coflow.ID) error {
 	return nil
 }
 
-// Ready says that matrix i is final. It may be called from any goroutine, once a
+// Ready records that matrix i is final. It may be called from any goroutine, once a
 // step for each matrix.
 func (b *Buckets) Ready(i int) {
 	b.mu.Lock()

@@ -1,6 +1,6 @@
 package collective
 
-// copySteps is dst = src for stepBytes so many times, at least once, with non-temporal stores. It
+// copySteps is dst = src for n times stepBytes, n at least 1, with non-temporal stores. It
 // begins at a line of dst.
 //
 //go:noescape

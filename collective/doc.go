@@ -6,7 +6,7 @@
 // An algorithm is a function that writes the program of one rank: a list of
 // instructions (send, receive, receive and add, wait, add, copy) on spans of numbered buffers. A
 // machine runs a program: asked for its next action it answers "send this",
-// "receive that", "I wait for message 7" or "done", and is told which messages are
+// "receive that", "I wait for message 7" or "done", and gets which messages are
 // done. Programs and machines are pure: no goroutines, no clocks, no sockets, so a
 // test runs a whole cluster of them in one loop, in any order of delivery.
 //
@@ -33,7 +33,7 @@
 //
 // Every algorithm leaves the same bits on every rank, and the same bits every
 // time. Between algorithms, and between numbers of ranks, the order of additions
-// differs and so may the last bits, but for Ordered: its sums are those of a loop
+// differs and so may the last bits, but for Ordered: its sums equal a loop
 // over the ranks from 0 up, whatever the size or the path taken.
 //
 // Numbers are sent in their layout in memory, which is little-endian on every processor

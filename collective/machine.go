@@ -1,7 +1,7 @@
 package collective
 
 // machine runs a program. It is asked for its next action until it waits or has
-// ended; when a message is done, it is told, and asked again.
+// ended; when a message is done, finish is called, and next again.
 type machine struct {
 	program
 	bufs [][]byte
@@ -22,8 +22,8 @@ func (m *machine) load() {
 	clear(m.done)
 }
 
-// next goes on as far as it can and says what is to be done outside: send, recv,
-// recvAdd, wait or end. A wait is repeated until its message is told to be done.
+// next goes on as far as it can and returns what is to be done outside: send, recv,
+// recvAdd, wait or end. A wait is repeated until its message is done.
 func (m *machine) next() instruction {
 	for m.at < len(m.code) {
 		in := &m.code[m.at]
@@ -48,7 +48,7 @@ func (m *machine) next() instruction {
 	return instruction{verb: end}
 }
 
-// finish tells the machine that a message has left or arrived.
+// finish records that a message has left or arrived.
 func (m *machine) finish(op int32) { m.done[op] = true }
 
 // onlyWaits reports whether nothing is left but to wait.

@@ -33,7 +33,7 @@ func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, of int,
 	if link != nil {
 		hello = link.Hello()
 	}
-	hellos, err := tell(ctx, end, stepHello, near, func(int) []byte { return hello })
+	hellos, err := swap(ctx, end, stepHello, near, func(int) []byte { return hello })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -53,7 +53,7 @@ func Meet(ctx context.Context, dev tensor.Device, end wire.Endpoint) (n, of int,
 			why = &NotMet{q, err}
 		}
 	}
-	answers, err := tell(ctx, end, stepMet, near, func(q int) []byte { return met[q : q+1] })
+	answers, err := swap(ctx, end, stepMet, near, func(q int) []byte { return met[q : q+1] })
 	if err != nil {
 		return 0, of, err
 	}
@@ -77,7 +77,7 @@ type NotMet struct {
 	Cause error
 }
 
-func (e *NotMet) Error() string { return fmt.Sprintf("the card of worker %d: %v", e.Peer, e.Cause) }
+func (e *NotMet) Error() string { return fmt.Sprintf("the GPU of worker %d: %v", e.Peer, e.Cause) }
 func (e *NotMet) Unwrap() error { return e.Cause }
 
 // Part returns when no worker reads another's memory any more: it may be freed then.
@@ -102,18 +102,18 @@ func Part(ctx context.Context, dev tensor.Device, end wire.Endpoint) error {
 	return nil
 }
 
-// mostHello bounds what a peer may say.
+// mostHello bounds what a peer may send.
 const mostHello = 1 << 10
 
-// near is whether a peer is on this host.
+// near reports whether a peer is on this host.
 func near(end wire.Endpoint, peer int) bool { return end.Link(peer) != wire.BetweenServers }
 
 // all is every peer.
 func all(wire.Endpoint, int) bool { return true }
 
-// tell gives each of some workers its bytes, and returns theirs by rank; nil of the others. The ledger has them as
+// swap sends each of some workers its bytes, and returns theirs by rank; nil for the others. The ledger has them as
 // overhead: how workers reach each other is no part of what a strategy sends.
-func tell(ctx context.Context, end wire.Endpoint, step uint32, whom func(wire.Endpoint, int) bool,
+func swap(ctx context.Context, end wire.Endpoint, step uint32, whom func(wire.Endpoint, int) bool,
 	what func(peer int) []byte) ([][]byte, error) {
 	in := make([][]byte, end.Size())
 	waits, sent := make([]*wire.Pending, end.Size()), []*wire.Pending(nil)

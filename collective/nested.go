@@ -13,7 +13,7 @@ package collective
 // nestedFrom: algorithms from here on are nested, with as many servers as they are more.
 const nestedFrom Algorithm = 256
 
-// Among is Ordered for ranks on so many servers: ranks of a server follow each other,
+// Among is Ordered for ranks on several servers: ranks of a server follow each other,
 // and every server has equally many.
 func Among(servers int) Algorithm {
 	if servers < 2 {
@@ -68,7 +68,7 @@ func (w *nest) slab(place int) span {
 	return span{data, w.cuts[place*w.servers], w.cuts[(place+1)*w.servers]}
 }
 
-// has tells whether a segment has a k-th piece.
+// has reports whether a segment has a k-th piece.
 func (w *nest) has(segment, k int) bool { return k < w.pieces(segment) }
 
 // ask asks for our slab from our server and for our segment from others, and sends

@@ -76,8 +76,8 @@ func planAllGather(rank int, sizes []int) (plan Plan) {
 	return plan
 }
 
-// planAllToAll is the traffic of a rank that has so many bytes for each, and gets
-// so many from each.
+// planAllToAll is the traffic of a rank that sends the same number of bytes to each, and gets
+// the same from each.
 func planAllToAll(rank int, sends, recvs []int) (plan Plan) {
 	for q := range sends {
 		if q == rank {

@@ -11,7 +11,7 @@ import (
 	"starling/wire"
 )
 
-// NoReducer: workers cannot sum on their devices; they do on the hosts.
+// NoReducer is the error of workers that cannot sum on their devices: they do on the hosts.
 type NoReducer struct{ Why string }
 
 func (e *NoReducer) Error() string { return e.Why }
@@ -21,20 +21,20 @@ func (e *NoReducer) Error() string { return e.Why }
 func JoinReducer(ctx context.Context, dev tensor.Device, end wire.Endpoint, within time.Duration) (tensor.Reducer,
 	error) {
 	r, mine := reducerOf(dev)
-	cards, err := agree(ctx, end, stepReducers, mine)
+	gpus, err := agree(ctx, end, stepReducers, mine)
 	if err != nil {
 		return nil, err
 	}
-	if err := distinct(cards); err != nil {
+	if err := distinct(gpus); err != nil {
 		return nil, err
 	}
 	name, err := nameReduction(ctx, r, end)
 	if err != nil {
 		return nil, err
 	}
-	joined := word{ok: true}
+	joined := vote{ok: true}
 	if err := r.JoinReduction(name, end.Rank(), end.Size(), within); err != nil {
-		joined = word{text: err.Error()}
+		joined = vote{text: err.Error()}
 	}
 	if _, err := agree(ctx, end, stepJoined, joined); err != nil {
 		r.LeaveReduction()
@@ -43,59 +43,59 @@ func JoinReducer(ctx context.Context, dev tensor.Device, end wire.Endpoint, with
 	return r, nil
 }
 
-// word is what a worker says: that it can, with something, or why not.
-type word struct {
+// vote is a worker's answer: yes, with a text, or why not.
+type vote struct {
 	ok   bool
 	text string
 }
 
-func (w word) bytes() []byte {
+func (v vote) bytes() []byte {
 	first := byte(0)
-	if w.ok {
+	if v.ok {
 		first = 1
 	}
-	return append([]byte{first}, w.text[:min(len(w.text), mostHello-1)]...)
+	return append([]byte{first}, v.text[:min(len(v.text), mostHello-1)]...)
 }
 
-func reducerOf(dev tensor.Device) (tensor.Reducer, word) {
+func reducerOf(dev tensor.Device) (tensor.Reducer, vote) {
 	r, ok := dev.(tensor.Reducer)
 	if !ok {
-		return nil, word{text: "it has no card"}
+		return nil, vote{text: "it has no GPU"}
 	}
-	card, err := r.ReducerCard()
+	gpu, err := r.ReducerCard()
 	if err != nil {
-		return nil, word{text: err.Error()}
+		return nil, vote{text: err.Error()}
 	}
-	return r, word{true, string(card)}
+	return r, vote{true, string(gpu)}
 }
 
-// agree is what all workers say, by rank, unless one cannot.
-func agree(ctx context.Context, end wire.Endpoint, step uint32, mine word) ([]string, error) {
-	theirs, err := tell(ctx, end, step, all, func(int) []byte { return mine.bytes() })
+// agree collects the texts of all workers' votes, by rank, unless one votes no.
+func agree(ctx context.Context, end wire.Endpoint, step uint32, mine vote) ([]string, error) {
+	theirs, err := swap(ctx, end, step, all, func(int) []byte { return mine.bytes() })
 	if err != nil {
 		return nil, err
 	}
 	theirs[end.Rank()] = mine.bytes()
-	said, reasons, known := make([]string, len(theirs)), []string(nil), map[string]bool{}
+	texts, reasons, known := make([]string, len(theirs)), []string(nil), map[string]bool{}
 	for q, b := range theirs {
-		said[q] = string(b[min(1, len(b)):])
-		if (len(b) == 0 || b[0] != 1) && !known[said[q]] {
-			known[said[q]] = true
-			reasons = append(reasons, fmt.Sprintf("worker %d cannot: %s", q, said[q]))
+		texts[q] = string(b[min(1, len(b)):])
+		if (len(b) == 0 || b[0] != 1) && !known[texts[q]] {
+			known[texts[q]] = true
+			reasons = append(reasons, fmt.Sprintf("worker %d cannot: %s", q, texts[q]))
 		}
 	}
 	if reasons != nil {
 		return nil, &NoReducer{strings.Join(reasons, "; ")}
 	}
-	return said, nil
+	return texts, nil
 }
 
-// distinct refuses two workers on one card.
-func distinct(cards []string) error {
+// distinct refuses two workers on one GPU.
+func distinct(gpus []string) error {
 	first := map[string]int{}
-	for q, c := range cards {
+	for q, c := range gpus {
 		if p, ok := first[c]; ok {
-			return &NoReducer{fmt.Sprintf("workers %d and %d are on one card, and each needs its own", p, q)}
+			return &NoReducer{fmt.Sprintf("workers %d and %d are on one GPU, and each needs its own", p, q)}
 		}
 		first[c] = q
 	}
@@ -104,21 +104,21 @@ func distinct(cards []string) error {
 
 // nameReduction is the group's name, which worker 0 makes.
 func nameReduction(ctx context.Context, r tensor.Reducer, end wire.Endpoint) ([]byte, error) {
-	mine := word{ok: true}
+	mine := vote{ok: true}
 	if end.Rank() == 0 {
 		name, err := r.NewReduction()
 		if mine.text = string(name); err != nil {
-			mine = word{text: err.Error()}
+			mine = vote{text: err.Error()}
 		}
 	}
-	said, err := agree(ctx, end, stepName, mine)
+	texts, err := agree(ctx, end, stepName, mine)
 	if err != nil {
 		return nil, err
 	}
-	return []byte(said[0]), nil
+	return []byte(texts[0]), nil
 }
 
-// IsNoReducer is whether workers go on without.
+// IsNoReducer reports whether workers go on without.
 func IsNoReducer(err error) bool {
 	no := (*NoReducer)(nil)
 	return errors.As(err, &no)

@@ -15,7 +15,7 @@ func (p *program) reduceScatter(alg Algorithm, counts []int, width int) {
 
 func ringScatters(alg Algorithm) bool { return alg == Auto || alg == Ring }
 
-// unevenly appends the bounds of segments of so many numbers, in bytes.
+// unevenly appends the bounds, in bytes, of segments of given lengths.
 func unevenly(cuts, counts []int, width int) []int {
 	at := 0
 	cuts = append(cuts, 0)

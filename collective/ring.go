@@ -54,7 +54,7 @@ func (p *program) sendNext(s span) {
 	p.left = append(p.left, s)
 }
 
-// askSums asks for the sums of the first so many pieces that were passed on, each
+// askSums posts receives for the sums of the first pieces that were passed on, each
 // in the place it was sent from, when it has left. Sums come in the order in which
 // pieces left.
 func (p *program) askSums(upTo int) {

@@ -53,7 +53,7 @@ func (p *program) longest() (most int) {
 	return most
 }
 
-// reserve takes bytes of scratch and says where they begin, aligned for any
+// reserve takes bytes of scratch and returns where they begin, aligned for any
 // number.
 func (p *program) reserve(bytes int) int {
 	at := p.need

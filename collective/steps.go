@@ -27,7 +27,7 @@ type counters struct {
 	}
 }
 
-// take numbers so many calls of a coflow, the first of which it returns. Coflows of
+// take reserves the numbers of n calls of a coflow, and returns the first. Coflows of
 // epoch 0, batch 0 may always be used, for what belongs to no epoch.
 func (c *counters) take(id coflow.ID, calls int) (uint32, error) {
 	c.mu.Lock()

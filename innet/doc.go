@@ -36,7 +36,7 @@
 //
 // All hosts go through the same rounds. A round is one block of one exchange for one group
 // of columns; the opening round of an exchange has no rows. Barrier: a host that has all its
-// sums sends done; when all hosts have, the switch tells all of them and adds one to its
+// sums sends done; when all hosts have, the switch notifies all of them and adds one to its
 // round. The values of done packets are maximised on the way, so that in the opening round
 // hosts agree on the exponent of their numbers.
 //

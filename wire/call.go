@@ -19,13 +19,13 @@ type Call struct {
 	Service string
 	// Coflow orders the request among what leaves here, and the response among what leaves there.
 	Coflow coflow.ID
-	// Kind of the request, for the ledger; that of the response is the server's to say.
+	// Kind of the request, for the ledger; the server chooses the response's.
 	Kind Kind
 	// Request must not change until the Reply is done.
 	Request []byte
-	// Limit is the most bytes that the response may have; 0: as many as the service may answer.
+	// Limit is the most bytes that the response may have; 0: what the service allows.
 	Limit int
-	// Into, if set, returns where a response of so many bytes goes, which it then does without
+	// Into, if set, returns the buffer for a response of that length, which then arrives without
 	// a copy. It may be called from any goroutine, and must not block.
 	Into func(bytes int) []byte
 	// Each, if set, is given the response part by part, for callers that keep it in several places:
@@ -63,7 +63,7 @@ type callState uint8
 
 const (
 	callWaits   callState = iota // for the service, or its window
-	callLeaves                   // it is being handed to the transport
+	callLeaves                   // the transport is taking it
 	callSent                     // its answer is to come
 	callDropped                  // likewise, but it is not waited for
 	callOver
@@ -170,7 +170,7 @@ func (c *endpointCalls) start(r *Reply) {
 	m.waiting.put(r, r.call.Coflow)
 	c.mu.Unlock()
 	if !known {
-		c.tell(to, Header{Frame: FrameWant}, []byte(name))
+		c.sendControl(to, Header{Frame: FrameWant}, []byte(name))
 	}
 	c.sendNext(m)
 }
@@ -235,7 +235,7 @@ func (c *endpointCalls) send(r *Reply) {
 	}
 }
 
-// requestOwner is told when a request has left.
+// requestOwner is notified when a request has left.
 type requestOwner Reply
 
 func (o *requestOwner) left(err error) {
@@ -246,7 +246,7 @@ func (o *requestOwner) left(err error) {
 	r.release()
 }
 
-// release says that one of the call's buffers is no longer used.
+// release records that one of the call's buffers is no longer used.
 func (r *Reply) release() {
 	if r.free.Add(-1) == 0 {
 		r.pending.bytes = len(r.body)
@@ -290,7 +290,7 @@ func (c *endpointCalls) cancel(r *Reply, cause error) {
 		r.unsent(cause)
 	case callSent:
 		c.endpoint.inbox.dropResponse(r.remote.peer, number, cause)
-		c.tell(r.remote.peer, Header{Frame: FrameCancel, Key: callKey(number)}, nil)
+		c.sendControl(r.remote.peer, Header{Frame: FrameCancel, Key: callKey(number)}, nil)
 	}
 }
 
@@ -319,7 +319,7 @@ func (c *endpointCalls) responded(r *Reply, body []byte, err error) {
 	}
 }
 
-// served takes in what a peer tells of a service.
+// served takes in the announcement of a peer's service.
 func (c *endpointCalls) served(h *Header, text []byte) error {
 	l, name, err := calls.ParseLimits(text)
 	if err != nil {
@@ -337,7 +337,7 @@ func (c *endpointCalls) served(h *Header, text []byte) error {
 	return nil
 }
 
-// Refusals begin with a byte that says whether the service is served at all.
+// Refusals begin with a byte that reports whether the service is served at all.
 const (
 	refusedCall    = 0
 	refusedService = 1
@@ -375,11 +375,11 @@ func (c *endpointCalls) forget(m *remote) {
 	m.known = false
 	c.mu.Unlock()
 	if was {
-		c.tell(m.peer, Header{Frame: FrameWant}, []byte(m.name))
+		c.sendControl(m.peer, Header{Frame: FrameWant}, []byte(m.name))
 	}
 }
 
-// blocked says what a call waits for.
+// blocked describes what a call waits for.
 func (r *Reply) blocked() (what, detail string) {
 	r.calls.mu.Lock()
 	defer r.calls.mu.Unlock()

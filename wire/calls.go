@@ -78,13 +78,13 @@ func (c *endpointCalls) peer(rank int) *callPeer {
 	return p
 }
 
-// tell sends a frame that is no message.
-func (c *endpointCalls) tell(to int, h Header, text []byte) {
+// sendControl sends a frame without a body.
+func (c *endpointCalls) sendControl(to int, h Header, text []byte) {
 	h.From, h.To, h.Length = c.endpoint.rank, to, int64(len(text))
 	c.endpoint.carry(&Message{head: h, payload: text})
 }
 
-// control takes in a frame of calls that is no message. An error ends the endpoint.
+// control takes in a frame of calls without a body. An error ends the endpoint.
 func (c *endpointCalls) control(h *Header, text []byte) error {
 	var err error
 	switch h.Frame {

@@ -3,12 +3,22 @@
 // A worker has one Endpoint. It sends and receives messages: a payload with a
 // Key, which says what it is (a coflow and a step), and a Kind, for the ledger.
 // Everything above (collectives, strategies) sees that interface only, and runs
-// unchanged over goroutines (NewGroup), processes and hosts (Join), the system's
-// MPI (JoinMPI), or a transport of another package (NewEndpoint), such as a simulator.
+// unchanged over goroutines (NewGroup), processes and hosts (tcp.Join), the system's
+// MPI (mpi.Join), or any other Transport (NewEndpoint), such as a simulator.
+//
+// This package has what transports share: frames, keys, the queue, the inbox, the ledger, the
+// clock. Transports import it, and it imports none of them:
+//
+//	calls  the numbers and limits of calls (pure), which this package drives
+//	tcp    processes and hosts: joining, and messages over sockets
+//	shm    processes of one host, beside a connection of tcp
+//	mpi    the system's MPI
+//	poll   how long a waiter polls, for shm and mpi
+//	paths  several links between two hosts, below tcp
 //
 // # Frames
 //
-// A message travels as one or more frames. Those of a large message are chunks,
+// A message travels as one or more frames. The frames of a large message are chunks,
 // which may go over different connections and arrive in any order; between two
 // chunks a more urgent message may overtake. Numbers are little-endian.
 //
@@ -27,16 +37,7 @@
 //	56      limit of the response u32
 //	60      CRC32C of bytes 0 to 59
 //
-// On a socket the link's header follows, then the chunk. It lets a sender see how long frames
-// take on a connection, and what to send again on another when the connection fails.
-//
-//	64      time of sending u64: nanoseconds on the sender's clock, never 0
-//	72      echo u64: the time of sending of the last frame that has arrived; 0: none
-//	80      sequence of this frame on this connection u32, from 1
-//	84      acknowledged u32: frames of the other direction that have arrived
-//	88      zero u32
-//	92      CRC32C of bytes 64 to 91
-//	96      chunk
+// Then comes the chunk; on a socket there is a header of the link between the two (package tcp).
 //
 // The frame byte is
 //
@@ -65,7 +66,7 @@
 // # Endings
 //
 // A connection ends with a goodbye or a failure; one that just ends means that
-// the peer's process has died. An endpoint that fails tells every peer the root,
+// the peer's process has died. An endpoint that fails sends every peer the root,
 // which rank and why, and they fail with it and pass it on; so every rank of a run
 // names the same cause.
 package wire

@@ -124,7 +124,7 @@ func (e *endpoint) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 func (e *endpoint) carry(m *Message) {
 	m.head.Number = e.numbers[m.head.To].Add(1)
 	if m.head.To == e.rank {
-		e.inbox.Hand(m)
+		e.inbox.DeliverMessage(m)
 		return
 	}
 	e.transport.Carry(m)

@@ -62,7 +62,7 @@ func (e *Failure) Error() string { return fmt.Sprintf("rank %d failed: %v", e.Ra
 
 func (e *Failure) Unwrap() error { return e.Cause }
 
-// root is what a rank that failed with err tells the others: who failed first.
+// root is what a rank that failed with err sends the others: who failed first.
 // A peer that was lost is itself the one that failed.
 func root(rank int, err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {

@@ -13,23 +13,23 @@ import (
 const (
 	HeaderSize = 64
 	Version    = 2
-	// chunkSize is what a large message is cut into: small enough that an urgent
+	// ChunkSize is what a large message is cut into: small enough that an urgent
 	// message waits less than a millisecond behind one on a gigabit link.
 	ChunkSize = 64 << 10
-	// maxChunk is what it is cut into where links are so fast that this takes no longer.
+	// MaxChunk is what it is cut into where links are so fast that this takes no longer.
 	MaxChunk = 4 * ChunkSize
 	// maxMessage bounds the length of a message.
 	maxMessage = 1 << 36
-	// maxCause bounds the text of a failure, and of other frames that are not messages.
+	// MaxCause bounds the text of a failure, and of other frames that are not messages.
 	MaxCause = 4 << 10
-	// offerSize is the length of an offer's chunk: an address.
+	// OfferSize is the length of an offer's chunk: an address.
 	OfferSize = 8
 )
 
 // ErrFrame is the error of bytes that are not a valid frame.
 var ErrFrame = errors.New("not a valid frame")
 
-// frameType says what a frame is.
+// FrameType is what a frame is.
 type FrameType uint8
 
 const (
@@ -50,12 +50,12 @@ const (
 // frameOffered is added to the type where the chunk is an address instead of the bytes.
 const frameOffered = 0x80
 
-// hasBody says whether frames of a type carry chunks of something large.
+// HasBody reports whether frames of a type carry chunks of something large.
 func (t FrameType) HasBody() bool {
 	return t == FrameMessage || t == FrameRequest || t == FrameResponse
 }
 
-// header is a frame's, in memory.
+// Header is a frame's header, in memory.
 type Header struct {
 	Frame    FrameType
 	Offered  bool // in shared memory only: the chunk is the address of the message
@@ -71,7 +71,7 @@ type Header struct {
 	Sum      uint32
 }
 
-// put writes h to b, which has headerSize bytes.
+// Put writes h to b, which has HeaderSize bytes.
 func (h *Header) Put(b []byte) {
 	_ = b[HeaderSize-1]
 	le := binary.LittleEndian
@@ -95,7 +95,7 @@ func (h *Header) Put(b []byte) {
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 }
 
-// parse reads a header and checks everything that can be checked before the chunk is read.
+// Parse reads a header and checks everything that can be checked before the chunk is read.
 func (h *Header) Parse(b []byte) error {
 	_ = b[HeaderSize-1]
 	le := binary.LittleEndian
@@ -124,7 +124,7 @@ func (h *Header) Parse(b []byte) error {
 	return h.bounds()
 }
 
-// bounds checks the lengths that a header tells.
+// bounds checks the lengths in a header.
 func (h *Header) bounds() error {
 	n := int64(h.Chunk)
 	switch {
@@ -143,7 +143,7 @@ func (h *Header) bounds() error {
 	return nil
 }
 
-// belongs checks who a frame says it is from, and for whom.
+// Belongs checks the sender and the receiver that a frame names.
 func (h *Header) Belongs(from, to int) error {
 	if h.From != from || h.To != to {
 		return fmt.Errorf("%w: from rank %d to rank %d, on the connection of ranks %d and %d", ErrFrame, h.From, h.To,
@@ -152,7 +152,7 @@ func (h *Header) Belongs(from, to int) error {
 	return nil
 }
 
-// check reports whether the chunk is what the header says.
+// Check reports whether the chunk has the checksum in the header.
 func (h *Header) Check(chunk []byte) error {
 	if Checksum(chunk) != h.Sum {
 		return fmt.Errorf("%w: the checksum of a %v chunk from rank %d is wrong: bytes were changed on the way",

@@ -15,7 +15,7 @@ import (
 type Inbox struct {
 	limit    int64
 	endpoint *endpoint
-	// onSpace is called when a transport that was told ErrNoSpace should try again.
+	// onSpace is called when a transport that got ErrNoSpace should try again.
 	onSpace func()
 	posts   atomic.Uint64 // how many receives were posted
 	pool    bufferPool
@@ -24,7 +24,7 @@ type Inbox struct {
 		slots      map[slot]*receive
 		unexpected map[int]int64 // bytes held for which no receive was posted, by peer
 		gone       map[int]error // peers from which nothing more will come
-		full       bool          // a transport was told ErrNoSpace, or waits
+		full       bool          // a transport got ErrNoSpace, or waits
 		freed      uint64        // how many times space was made since
 		change     sync.Cond     // of anything that makes space
 		failed     error
@@ -38,7 +38,7 @@ type slot struct {
 	key   Key
 }
 
-// slotOf is that of a chunk. Requests and responses are named by the number of their call.
+// slotOf returns the slot of a chunk. Requests and responses are named by the number of their call.
 func slotOf(h *Header) slot {
 	if h.Frame == FrameMessage {
 		return slot{h.From, FrameMessage, h.Key}
@@ -56,24 +56,24 @@ type receive struct {
 	call    *Reply                  // whose response this is; nil: a message
 	limit   int                     // how long that may be
 
-	head    Header   // of a message that has begun to arrive
-	begun   bool     // something has arrived
-	early   []byte   // ours, for what arrives before a receive is posted
-	held    []extent // what of it has arrived
-	joined  bool     // a receive was posted meanwhile: the rest goes to it
-	handed  *Message // the sender's own, in this process, for which there was no space
-	placed  int64    // bytes that have a place
-	arrived int64    // bytes that are there
-	writing int      // chunks that transports are copying
-	landing bool     // a call is asked where its response goes
-	dropped error    // why the rest of the response goes nowhere
-	failed  error    // set while they do: the last of them ends the wait
+	head     Header   // of a message that has begun to arrive
+	begun    bool     // something has arrived
+	early    []byte   // ours, for what arrives before a receive is posted
+	held     []extent // what of it has arrived
+	joined   bool     // a receive was posted meanwhile: the rest goes to it
+	uncopied *Message // the sender's own, in this process, for which there was no space
+	placed   int64    // bytes that have a place
+	arrived  int64    // bytes that are there
+	writing  int      // chunks that transports are copying
+	landing  bool     // a call is asked where its response goes
+	dropped  error    // why the rest of the response goes nowhere
+	failed   error    // set while they do: the last of them ends the wait
 }
 
 // extent is a part of a message.
 type extent struct{ lo, hi int64 }
 
-// ErrNoSpace tells a transport that an unexpected message must wait: it delivers the chunk
+// ErrNoSpace means that an unexpected message must wait: the transport delivers the chunk
 // again when the function given to OnSpace is called.
 var ErrNoSpace = errors.New("no space for a message without a receive")
 
@@ -88,13 +88,13 @@ func newInbox(e *endpoint) *Inbox {
 // after ErrNoSpace. It must not block, nor call the Inbox.
 func (in *Inbox) OnSpace(f func()) { in.onSpace = f }
 
-// Hand takes a whole message from a sender in this process, and calls its Left. It is
+// DeliverMessage takes a whole message from a sender in this process, and calls its Left. It is
 // copied now if a receive was posted or there is space, otherwise when a receive is posted.
-func (in *Inbox) Hand(m *Message) {
+func (in *Inbox) DeliverMessage(m *Message) {
 	h := m.head
 	h.Chunk = int(h.Length)
 	if h.Frame != FrameMessage && h.Frame != FrameResponse {
-		in.handCall(&h, m)
+		in.deliverCall(&h, m)
 		return
 	}
 	at, err := in.place(&h, false, m)
@@ -124,9 +124,9 @@ func (in *Inbox) bounce(m *Message) {
 	}
 }
 
-// handCall takes a request of a caller in this process, which the handler sees where it is,
+// deliverCall takes a request of a caller in this process, which the handler sees where it is,
 // or another frame of calls.
-func (in *Inbox) handCall(h *Header, m *Message) {
+func (in *Inbox) deliverCall(h *Header, m *Message) {
 	to := in.endpoint
 	if to.Err() != nil {
 		in.bounce(m)
@@ -170,21 +170,21 @@ func (in *Inbox) Deliver(h *Header, chunk []byte) error {
 	return nil
 }
 
-// PeerClosed says that a peer has closed its endpoint: nothing more comes from it. What
-// was handed and has not been copied is copied now, whatever the limit.
+// PeerClosed records that a peer has closed its endpoint: nothing more comes from it. Messages
+// of its that were not copied yet are copied now, whatever the limit.
 func (in *Inbox) PeerClosed(peer int) {
-	in.takeHanded(peer)
+	in.copyUncopied(peer)
 	in.endPeer(peer, in.endpoint.lost(peer, ErrPeerClosed))
 }
 
-// PeerFailed says that a peer has failed: this endpoint fails with the same root. What was
-// handed and has not been copied is given back.
+// PeerFailed records that a peer has failed: this endpoint fails with the same root. Messages
+// of its that were not copied yet fail.
 func (in *Inbox) PeerFailed(peer int, cause error) {
 	in.withdraw(peer, cause)
 	in.endpoint.Fail(root(peer, cause))
 }
 
-// PeerLost says that a peer cannot be reached any more, and why: this endpoint fails.
+// PeerLost records that a peer cannot be reached any more, and why: this endpoint fails.
 func (in *Inbox) PeerLost(peer int, cause error) { in.endpoint.Fail(in.endpoint.lost(peer, cause)) }
 
 // post posts a receive. An error is one that ends the endpoint; the wait is then ended
@@ -281,7 +281,7 @@ func (in *Inbox) keep(s slot, h *Header, m *Message) {
 		in.mu.full = true
 		return
 	}
-	in.mu.slots[s] = &receive{head: *h, begun: true, handed: m, placed: h.Length}
+	in.mu.slots[s] = &receive{head: *h, begun: true, uncopied: m, placed: h.Length}
 }
 
 // begin checks that the chunk of h belongs to this message.
@@ -334,7 +334,7 @@ func (r *receive) fits() error {
 	return nil
 }
 
-// Release says that the chunk of h is in its place, or, with an error, that it
+// Release records that the chunk of h is in its place, or, with an error, that it
 // will not come.
 func (in *Inbox) Release(p Place, h *Header, err error) {
 	in.settle(&p, err)
@@ -369,7 +369,7 @@ func (r *receive) whole() bool {
 // takeIfWhole takes out a message that was received and is all there, for finish.
 // REQUIRES: mu held.
 func (in *Inbox) takeIfWhole(s slot, r *receive) *receive {
-	if s.frame != FrameRequest && r.pending == nil || r.handed == nil && !r.whole() {
+	if s.frame != FrameRequest && r.pending == nil || r.uncopied == nil && !r.whole() {
 		return nil
 	}
 	delete(in.mu.slots, s)
@@ -401,8 +401,8 @@ func (in *Inbox) finish(r *receive) {
 		}
 		in.pool.give(r.early)
 	}
-	if r.handed != nil {
-		whole.Put(0, r.handed.payload)
+	if r.uncopied != nil {
+		whole.Put(0, r.uncopied.payload)
 		in.endpoint.received(&r.head)
 	}
 	r.end(nil)
@@ -416,8 +416,8 @@ func (r *receive) end(err error) {
 	if r.pending != nil {
 		r.pending.finish(err)
 	}
-	if r.handed != nil {
-		r.handed.Left(err)
+	if r.uncopied != nil {
+		r.uncopied.Left(err)
 	}
 }
 
@@ -448,32 +448,32 @@ func (in *Inbox) AwaitSpace(seen uint64) {
 	}
 }
 
-// takeHanded copies what a peer in this process was kept waiting with, whatever the limit:
-// it is the last that comes from it.
-func (in *Inbox) takeHanded(from int) {
-	in.eachHanded(from, func(r *receive) {
-		r.early, r.held = bytes.Clone(r.handed.payload), []extent{{0, r.head.Length}}
+// copyUncopied copies what a peer in this process was kept waiting with, whatever the limit:
+// these are its last messages.
+func (in *Inbox) copyUncopied(from int) {
+	in.eachUncopied(from, func(r *receive) {
+		r.early, r.held = bytes.Clone(r.uncopied.payload), []extent{{0, r.head.Length}}
 		r.arrived = r.head.Length
 		in.mu.unexpected[from] += r.head.Length
 		in.endpoint.received(&r.head)
-		r.handed.Left(nil)
-		r.handed = nil
+		r.uncopied.Left(nil)
+		r.uncopied = nil
 	})
 }
 
 // withdraw gives back what a peer in this process was kept waiting with.
 func (in *Inbox) withdraw(from int, cause error) {
-	in.eachHanded(from, func(r *receive) { r.end(cause) })
+	in.eachUncopied(from, func(r *receive) { r.end(cause) })
 }
 
-func (in *Inbox) eachHanded(from int, do func(*receive)) {
+func (in *Inbox) eachUncopied(from int, do func(*receive)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for s, r := range in.mu.slots {
-		if s.from != from || r.handed == nil {
+		if s.from != from || r.uncopied == nil {
 			continue
 		}
-		if do(r); r.handed != nil {
+		if do(r); r.uncopied != nil {
 			delete(in.mu.slots, s)
 		}
 	}

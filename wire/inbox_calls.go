@@ -1,7 +1,7 @@
 package wire
 
 // placeCall is place for requests and responses, for which there always is space: how many
-// and how long they may be was agreed on before. An error is that of a peer that does not
+// and how long they may be was agreed on before. An error means that a peer does not
 // keep to it.
 // REQUIRES: mu held.
 func (in *Inbox) placeCall(s slot, h *Header) (Place, error) {

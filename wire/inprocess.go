@@ -34,7 +34,7 @@ type inProcess struct {
 	inboxes []*Inbox // of all ranks
 }
 
-func (t *inProcess) Carry(m *Message) { t.inboxes[m.To()].Hand(m) }
+func (t *inProcess) Carry(m *Message) { t.inboxes[m.To()].DeliverMessage(m) }
 
 func (t *inProcess) Fail(cause error) {
 	t.others(func(in *Inbox) { in.PeerFailed(t.rank, cause) })

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Entry says what a count is of.
+// Entry is what a count is of.
 type Entry struct {
 	Sent  bool // else received
 	Kind  Kind
@@ -110,7 +110,7 @@ type running struct {
 	Count
 }
 
-// epochsKept is how many epochs at least are told apart; older ones are added together.
+// epochsKept is how many epochs at least are counted apart; older ones are added together.
 const epochsKept = 256
 
 // NewLedger is an empty ledger.
@@ -146,8 +146,8 @@ func (l *Ledger) AddSent(kind Kind, link Link, key Key, bytes, overhead int) {
 	l.addOverhead(overhead)
 }
 
-// Stand says that a message of so many bytes, which was sent or has arrived, stood for others that went another way,
-// such as from card to card: they are counted in its place, and it as overhead.
+// Stand records that a message, which was sent or has arrived, stood for others that went another way,
+// such as from GPU to GPU: they are counted in its place, and it as overhead.
 func (l *Ledger) Stand(sent bool, kind Kind, link Link, key Key, message, bytes int) {
 	e := Entry{Sent: sent, Kind: kind, Link: link, Layer: key.Coflow.Layer, Epoch: int32(key.Coflow.Epoch)}
 	l.mu.Lock()
@@ -190,7 +190,7 @@ func (l *Ledger) settle() {
 	}
 }
 
-// fold adds together the epochs that are too old to be told apart.
+// fold adds together the epochs that are too old to be counted apart.
 // REQUIRES: mu held.
 func (l *Ledger) fold() {
 	l.settle()

@@ -11,7 +11,7 @@ type Message struct {
 	head    Header
 	payload []byte
 	pending *Pending // ends when the message has left
-	owner   owner    // is told so; nil: the pending is
+	owner   owner    // is notified; nil: the pending is
 
 	// Guarded by the lock of the queue it is in.
 	queued   turn
@@ -55,7 +55,7 @@ func (m *Message) Compare(o *Message, order coflow.Order) int {
 		cmp.Compare(h.Number, x.Number))
 }
 
-// Left says that the message has left, so that its payload may change, or why it never will.
+// Left records that the message has left, so that its payload may change, or why it never will.
 func (m *Message) Left(err error) {
 	switch {
 	case m.owner != nil:
@@ -65,7 +65,7 @@ func (m *Message) Left(err error) {
 	}
 }
 
-// owner is told when a message has left.
+// owner is notified when a message has left.
 type owner interface{ left(err error) }
 
 func (m *Message) turn() *turn { return &m.queued }
@@ -93,5 +93,5 @@ func (c *Chunk) Coflow() coflow.ID { return c.m.head.Key.Coflow }
 // First reports whether the message begins with it.
 func (c *Chunk) First() bool { return c.offset == 0 }
 
-// Bytes are those of the message's payload.
+// Bytes is a part of the message's payload.
 func (c *Chunk) Bytes() []byte { return c.bytes }

@@ -1,6 +1,6 @@
 package wire
 
-// numberSize is that of the widest numbers that are added: chunks begin between two.
+// numberSize is the size of the widest numbers that are added: chunks begin between two.
 const numberSize = 8
 
 // Place is where a chunk belongs. Transports that hold its bytes put them there; those that

@@ -22,7 +22,7 @@ func (b Bytes) Add(c Class, bytes int64) {
 	}
 }
 
-// AddAll counts those of others so many times.
+// AddAll adds other bytes a number of times.
 func (b Bytes) AddAll(o Bytes, times int) {
 	for c, bytes := range o {
 		b.Add(c, bytes*int64(times))

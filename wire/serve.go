@@ -158,7 +158,7 @@ func (e *endpoint) Serve(s Service, h Handler) (stop func() error, err error) {
 
 func (c *endpointCalls) announce(to int, s *service) {
 	limits := calls.Limits{MaxRequest: s.MaxRequest, MaxResponse: s.MaxResponse, Window: s.Window}
-	c.tell(to, Header{Frame: FrameServed, Service: s.number}, limits.Append(s.Name))
+	c.sendControl(to, Header{Frame: FrameServed, Service: s.number}, limits.Append(s.Name))
 }
 
 // stop ends a service. It returns when no handler of it runs any more.
@@ -198,7 +198,7 @@ func (c *endpointCalls) stop(s *service) error {
 
 var errStopped = errors.New("it is not served any more")
 
-// wanted takes in that a peer will call a service: it is told when that is served.
+// wanted takes in that a peer will call a service, which is announced to it once served.
 func (c *endpointCalls) wanted(peer int, name string) error {
 	if name == "" || len(name) > calls.MaxName {
 		return badCall("a service with a name of %d bytes", len(name))
@@ -268,7 +268,7 @@ func (c *endpointCalls) arrived(h *Header, in *inbound) {
 	}
 }
 
-// dispatch starts handlers for the requests of a service, as many as may run.
+// dispatch starts handlers for the requests of a service, up to its limit.
 // REQUIRES: mu held.
 func (c *endpointCalls) dispatch(s *service) {
 	for len(s.running) < s.Handlers {
@@ -380,7 +380,7 @@ func (c *endpointCalls) respond(in *inbound, response Response, err error) (next
 	case err == nil:
 		c.sendResponse(in, &answer{calls: c, peer: in.From, service: s, response: response})
 	case !gone:
-		c.tellRefusal(in, refusedCall, err)
+		c.sendRefusal(in, refusedCall, err)
 	}
 	return next
 }
@@ -437,13 +437,13 @@ func (c *endpointCalls) refuse(in *inbound, code byte, why error) {
 	c.mu.Lock()
 	c.settle(c.peer(in.From), in)
 	c.mu.Unlock()
-	c.tellRefusal(in, code, why)
+	c.sendRefusal(in, code, why)
 }
 
-func (c *endpointCalls) tellRefusal(in *inbound, code byte, why error) {
+func (c *endpointCalls) sendRefusal(in *inbound, code byte, why error) {
 	text := append([]byte{code}, causeText(why)...)
 	text = text[:min(len(text), MaxCause)]
-	c.tell(in.From, Header{Frame: FrameRefusal, Key: Key{in.Coflow, in.number}}, text)
+	c.sendControl(in.From, Header{Frame: FrameRefusal, Key: Key{in.Coflow, in.number}}, text)
 }
 
 // cancelled takes in that a caller does not wait for an answer any more.

@@ -36,7 +36,7 @@ func simulatedTest(t *testing.T, opt wire.Options, test func(t *testing.T, eps [
 	})
 }
 
-// receive takes a message of so many bytes and tells when it came.
+// receive takes a message and returns when it came.
 func receive(t *testing.T, e wire.Endpoint, from, step, bytes int) time.Duration {
 	t.Helper()
 	k := wire.Key{Coflow: coflow.ID{Type: coflow.Rows}, Step: uint32(step)}

@@ -14,7 +14,7 @@ func Checksum(b []byte) uint32 {
 		return crc32.Checksum(b, castagnoli)
 	}
 	whole := len(b) &^ (foldStep - 1)
-	var rest [64]byte // a block whose checksum is that of all of b[:whole]
+	var rest [64]byte // a block with the same checksum as b[:whole]
 	fold(&b[0], whole, &rest, &foldBy)
 	// rest stands for the register as it is, so nothing is inverted before it.
 	return crc32.Update(crc32.Update(^uint32(0), castagnoli, rest[:]), castagnoli, b[whole:])

@@ -1,21 +1,21 @@
 package wire
 
-// Transport takes the messages of one endpoint to its peers. NewGroup, Join and JoinMPI
-// bring their own; a simulator or a test gives one to NewEndpoint.
+// Transport takes the messages of one endpoint to its peers. NewGroup has its
+// own, and packages tcp and mpi have others; a simulator or a test gives one to NewEndpoint.
 //
-// What arrives it hands to the Inbox of the receiving endpoint: whole messages (Hand) or
-// chunks of them (Deliver), and the end of a peer (PeerClosed, PeerFailed, PeerLost). Of a
+// It gives what arrives to the Inbox of the receiving endpoint: whole messages (DeliverMessage)
+// or chunks of them (Deliver, or Place and Release), and the end of a peer (PeerClosed, PeerFailed, PeerLost). Of a
 // message to one peer, chunks may arrive in any order, and messages may overtake each other;
 // each chunk arrives once.
 type Transport interface {
 	// Carry puts a message on its way, without waiting for the peer. Sooner or later m.Left
-	// is called, once: by the transport, or by the Inbox that it was handed to. A message
+	// is called, once: by the transport, or by the Inbox that it was delivered to. A message
 	// from a rank to itself never comes here.
 	Carry(m *Message)
 	// Fail ends the transport now: messages that have not left fail with the cause, and all
-	// peers are told the cause, so that they fail with it too. It does not wait.
+	// peers receive the cause, so that they fail with it too. It does not wait.
 	Fail(cause error)
-	// Close lets what was sent leave and tells all peers that nothing follows. It does not
+	// Close lets what was sent leave and sends all peers a goodbye: nothing follows. It does not
 	// wait. One of Fail and Close is called, once.
 	Close()
 	// Wait returns, after Fail or Close, when the transport holds nothing any more: no

@@ -48,7 +48,7 @@ func (l Link) String() string {
 	return fmt.Sprintf("link %d", uint8(l))
 }
 
-// Key says which message of a coflow is meant. Between two ranks, in one
+// Key names a message of a coflow. Between two ranks, in one
 // direction, a key is used once.
 type Key struct {
 	Coflow coflow.ID
@@ -72,7 +72,7 @@ type Endpoint interface {
 	// receive was posted arrives in place, without a copy.
 	Recv(from int, key Key, kind Kind, into []byte) *Pending
 	// RecvAtMost is Recv of a message that may be shorter than into: Bytes of the Pending
-	// says how long it is.
+	// is its length.
 	RecvAtMost(from int, key Key, kind Kind, into []byte) *Pending
 	// RecvAdd is Recv of numbers that are added to those in into, as they come and
 	// while they are in the cache, instead of written over them. It calls add for
@@ -89,16 +89,16 @@ type Endpoint interface {
 	Ledger() *Ledger
 	// Clock is the run's: whatever is built over an endpoint takes its time from here.
 	Clock() Clock
-	// Waits are those of this rank that are under way, the longest first.
+	// Waits returns what goroutines of this rank wait for, the longest wait first.
 	Waits() []Wait
 	// Fail ends the endpoint with a cause: everything pending, and everything
-	// after, fails with it. The first cause stays, and the peers are told, so that
+	// after, fails with it. The first cause stays, and is sent to the peers, so that
 	// they fail with the same. It does not wait until they have received it; Close does.
 	Fail(cause error)
 	// Done is closed when the endpoint has failed or was closed; Err says why.
 	Done() <-chan struct{}
 	Err() error
-	// Close lets what was sent leave, says goodbye to the peers and frees
+	// Close lets what was sent leave, sends a goodbye to the peers and frees
 	// everything. It waits for peers to receive that, but never long. To the peers it is
 	// no failure: only what they still send here or expect from here fails. It
 	// returns the cause if the endpoint had failed.

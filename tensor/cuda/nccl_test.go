@@ -75,7 +75,7 @@ func TestNCCLWorkers(t *testing.T) {
 		env        []string
 	}{
 		{"two cards", "[]", []string{"EMULATOR_CARDS=2"}},
-		{"one card", "workers 0 and 1 are on one card", nil},
+		{"one card", "workers 0 and 1 are on one GPU", nil},
 		{"no library", "worker 0 cannot: NCCL's library libnccl.so.2", []string{"EMULATOR_CARDS=2", "STARLING_NCCL=none"}},
 		{"cannot join", "unhandled system error", []string{"EMULATOR_CARDS=2", "EMULATOR_NCCL_FAIL=init"}},
 		{"does not join", "not done in time", []string{"EMULATOR_CARDS=2", "EMULATOR_NCCL_FAIL=late"}},

@@ -12,7 +12,7 @@ const (
 	MaxBody = 1 << 30
 )
 
-// Limits are what a server tells of a service: the longest request and response, and how many calls of one peer may
+// Limits are what a server announces of a service: the longest request and response, and how many calls of one peer may
 // be under way.
 type Limits struct{ MaxRequest, MaxResponse, Window int }
 

@@ -6,7 +6,7 @@ import (
 	"starling/wire"
 )
 
-// mpiPeer carries messages to one peer over MPI. All but the queue is guarded by
+// carrier carries messages to one peer over MPI. All but the queue is guarded by
 // the world's lock.
 type carrier struct {
 	hub   *hub
@@ -30,19 +30,19 @@ type carrier struct {
 	incoming map[int]*incoming
 
 	// Ending:
-	goodbye bool // the peer's has come, though perhaps not all before it
-	deaf    bool // the peer receives nothing more
-	heard   bool // neither does it send anything
-	said    bool // our own goodbye, or failure
-	stopped bool // what was being received, and the peer was told
-	limit   time.Time
-	over    bool
+	goodbyeCame      bool // the peer's goodbye has come, though perhaps not all before it
+	receivesNothing  bool // the peer receives nothing more
+	peerEnded        bool // the peer sends nothing more either
+	endingSent       bool // our goodbye or failure was sent
+	stoppedReceiving bool // our receives were taken back, and the peer was notified
+	limit            time.Time
+	over             bool
 }
 
 // outgoing is a message of which pieces are to be sent.
 type outgoing struct {
 	tag  int
-	left int64 // bytes of which MPI has not said that they have left
+	left int64 // bytes that MPI has not sent yet
 }
 
 // incoming is a message of which pieces are to come.
@@ -53,8 +53,8 @@ type incoming struct {
 	posted int   // receives
 }
 
-// syncEvery and mostSyncs are a window: a frame that ends only when received, every
-// so many, and so many of them under way.
+// The window: every syncEvery-th frame ends only when it was received, and mostSyncs of
+// these may be under way.
 const syncEvery, mostSyncs = window / 2, 2
 
 func newCarrier(h *hub, peer int) *carrier {
@@ -66,7 +66,7 @@ func newCarrier(h *hub, peer int) *carrier {
 	return p
 }
 
-// tag is MPI's, of ours: 0 for frames, others for pieces.
+// tag returns the MPI tag for one of this endpoint's: 0 for frames, others for pieces.
 func (p *carrier) tag(of int) int { return p.hub.turn%turns*tagsPerTurn + of }
 
 // Carry queues a message and sends it at once, if no other goroutine calls MPI just now.
@@ -77,24 +77,24 @@ func (p *carrier) Carry(m *wire.Message) {
 		w.Unlock()
 	}
 	if p.queue.Waiting() {
-		p.hub.nudge()
+		p.hub.wakeUp()
 	}
 }
 
 func (p *carrier) Gone() <-chan struct{} { return p.ended }
 
-// Fail may be called with the world's lock held, and so leaves the rest to wind; Close likewise.
+// Fail may be called with the world's lock held, and so leaves the rest to windDown; Close likewise.
 func (p *carrier) Fail(cause error) {
 	p.queue.Fail(cause)
-	p.hub.nudge()
+	p.hub.wakeUp()
 }
 
 func (p *carrier) Close() {
 	p.queue.Close()
-	p.hub.nudge()
+	p.hub.wakeUp()
 }
 
-// pump sends what the window allows, and says whether that was anything.
+// pump sends what the window allows, and reports whether that was anything.
 func (p *carrier) pump() (moved bool) {
 	for !p.over {
 		c, ok := p.cut()
@@ -176,14 +176,14 @@ func (p *carrier) pieceSent(c *wire.Chunk) {
 	p.queue.Sent(*c, nil)
 }
 
-// listen posts the receive of the next frame.
-func (p *carrier) listen() {
+// receiveFrame posts the receive of the next frame.
+func (p *carrier) receiveFrame() {
 	if !p.over {
 		p.hub.receive(&operation{peer: p, kind: frameIn, buf: p.frame}, p.tag(0))
 	}
 }
 
-// settle deals with what has ended; lost is the error of what never will.
+// settle handles an operation that has ended; lost is the error of one that never will.
 func (p *carrier) settle(op *operation, lost error) {
 	switch op.kind {
 	case frameOut:
@@ -200,7 +200,7 @@ func (p *carrier) settle(op *operation, lost error) {
 		}
 	case frameIn:
 		if lost == nil && !p.over && p.take() {
-			p.listen()
+			p.receiveFrame()
 		}
 	case pieceIn:
 		if lost == nil {
@@ -212,7 +212,7 @@ func (p *carrier) settle(op *operation, lost error) {
 	}
 }
 
-// take deals with the frame that has come, and says whether to listen for the next.
+// take handles the frame that has come, and reports whether to receive the next.
 func (p *carrier) take() bool {
 	n, h := p.hub.inbox, &p.head
 	err := h.Parse(p.frame)
@@ -228,14 +228,14 @@ func (p *carrier) take() bool {
 	case h.Frame.HasBody() && p.greeted:
 		return p.accept()
 	case h.Frame == wire.FrameGoodbye:
-		p.goodbye = true
-		p.farewell()
+		p.goodbyeCame = true
+		p.endPeer()
 		return false
 	case h.Frame == wire.FrameTaken:
-		p.deaf = true
+		p.receivesNothing = true
 	case h.Frame == wire.FrameFailure:
 		if err = n.Ended(h, text[:h.Chunk]); err == nil {
-			p.deaf, p.heard = true, true
+			p.receivesNothing, p.peerEnded = true, true
 			return false
 		}
 	case p.greeted && h.Frame > wire.FrameRequest:
@@ -284,7 +284,7 @@ func (p *carrier) accept() bool {
 	return true
 }
 
-// retry looks whether it fits now.
+// retry tries again to place a message that did not fit.
 func (p *carrier) retry() bool {
 	if !p.held || p.over {
 		return false
@@ -293,7 +293,7 @@ func (p *carrier) retry() bool {
 	if !p.accept() {
 		return false
 	}
-	p.listen()
+	p.receiveFrame()
 	return true
 }
 
@@ -320,26 +320,26 @@ func (p *carrier) receivePieces(in *incoming) {
 	if p.held {
 		p.hub.roomMade.Store(true) // perhaps it was held for this
 	}
-	p.farewell()
+	p.endPeer()
 }
 
-// farewell ends what is expected of a peer that has said goodbye, when all that it
-// said before has come.
-func (p *carrier) farewell() {
-	if !p.goodbye || p.heard || len(p.incoming) > 0 {
+// endPeer ends what is expected of a peer that has sent its goodbye, when all that it
+// sent before has come.
+func (p *carrier) endPeer() {
+	if !p.goodbyeCame || p.peerEnded || len(p.incoming) > 0 {
 		return
 	}
-	p.deaf, p.heard = true, true
+	p.receivesNothing, p.peerEnded = true, true
 	n := p.hub.inbox
 	n.PeerClosed(p.peer)
 	p.queue.Fail(n.Lost(p.peer, wire.ErrPeerClosed))
 }
 
-// wind is called again and again while the peer, or this endpoint, ends: what was
-// queued leaves, or is given up; then we say goodbye, and wait for the peer's.
-func (p *carrier) wind() {
+// windDown is called again and again while the peer, or this endpoint, ends: what was
+// queued leaves, or is given up; then we send our goodbye, and wait for the peer's.
+func (p *carrier) windDown() {
 	n := p.hub.inbox
-	if p.over || n.Err() == nil && !p.deaf {
+	if p.over || n.Err() == nil && !p.receivesNothing {
 		return
 	}
 	now := n.Options().Clock.Now()
@@ -349,10 +349,10 @@ func (p *carrier) wind() {
 			p.limit = now.Add(n.Options().Timeout)
 		}
 	}
-	if n.Err() != nil && !p.stopped {
+	if n.Err() != nil && !p.stoppedReceiving {
 		p.stopReceiving()
 	}
-	if p.deaf || now.After(p.limit) {
+	if p.receivesNothing || now.After(p.limit) {
 		cause := n.Lost(p.peer, wire.ErrPeerClosed)
 		if n.Err() != nil {
 			cause = n.Err()
@@ -360,40 +360,40 @@ func (p *carrier) wind() {
 		p.queue.Fail(cause)
 		p.hub.abandon(p, cause, pieceOut)
 	}
-	if (p.heard || n.Err() != nil) && !p.said && !p.queue.Waiting() && p.pieces == 0 {
-		p.sayEnding()
+	if (p.peerEnded || n.Err() != nil) && !p.endingSent && !p.queue.Waiting() && p.pieces == 0 {
+		p.sendEnding()
 	}
-	if p.said && (p.heard && p.frames == 0 && p.pieces == 0 && len(p.incoming) == 0 || now.After(p.limit)) {
+	if p.endingSent && (p.peerEnded && p.frames == 0 && p.pieces == 0 && len(p.incoming) == 0 || now.After(p.limit)) {
 		p.finish()
 	}
 }
 
-// stopReceiving takes back the receives that are not waited for any more, tells the
-// peer, which might wait for us to receive while we wait for it, and goes on receiving
-// its end only.
+// stopReceiving takes back the receives that are not waited for any more, and notifies the
+// peer, which might wait for us to receive while we wait for it. Only its ending is received
+// from then on.
 func (p *carrier) stopReceiving() {
-	p.stopped = true
-	// The carrier may not have been told yet, and nothing may follow the last word.
+	p.stoppedReceiving = true
+	// Fail may not have been called yet, and nothing may follow the ending.
 	if err := p.hub.inbox.Err(); err != wire.ErrClosed {
 		p.queue.Fail(err)
-		p.sayEnding()
-	} else if p.queue.Close(); !p.heard && (p.queue.Waiting() || p.pieces > 0) {
+		p.sendEnding()
+	} else if p.queue.Close(); !p.peerEnded && (p.queue.Waiting() || p.pieces > 0) {
 		p.sendText(&wire.Header{Frame: wire.FrameTaken}, nil)
 	}
 	p.hub.stop(p, pieceIn)
 	if p.held {
 		p.held = false
-		p.listen()
+		p.receiveFrame()
 	}
 }
 
-// sayEnding says the last word.
-func (p *carrier) sayEnding() {
-	if p.said {
+// sendEnding sends the last frame.
+func (p *carrier) sendEnding() {
+	if p.endingSent {
 		return
 	}
 	opt := p.hub.inbox.Options()
-	p.said, p.limit = true, opt.Clock.Now().Add(opt.Linger)
+	p.endingSent, p.limit = true, opt.Clock.Now().Add(opt.Linger)
 	h, text := p.hub.inbox.Ending(p.peer)
 	p.sendText(&h, text)
 }

@@ -46,7 +46,7 @@ func FuzzMPI(f *testing.F) {
 		}
 		w.Unlock()
 		h.carriers.Release = func() { <-h.ended }
-		go h.attend()
+		go h.progress()
 		h.endpoint.Close()
 	})
 }

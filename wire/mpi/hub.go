@@ -13,7 +13,7 @@ import (
 	"starling/wire/poll"
 )
 
-// mpiHub is MPI as one endpoint sees it. MPI moves messages only while it is called,
+// hub is MPI as one endpoint sees it. MPI moves messages only while it is called,
 // and cannot wake a goroutine. So a goroutine that waits for a message calls it itself for a
 // while; and another goroutine calls it now and then, so that
 // messages move while all compute.
@@ -31,12 +31,12 @@ type hub struct {
 	ops     []*operation // what each is for
 	done    []*operation // those that have just ended
 	pool    [][]byte     // of frame buffers
-	missing int          // peers that have not said hello
+	missing int          // peers whose hello has not come
 	over    int          // peers that have ended
 
 	greeted        chan struct{}
 	oversubscribed bool // more processes than processors
-	looking        atomic.Bool
+	polling        atomic.Bool
 	budget         poll.Budget // how long a waiter polls
 	moving         atomic.Bool // messages are under way
 	roomMade       atomic.Bool
@@ -44,7 +44,7 @@ type hub struct {
 	ended          chan struct{}
 }
 
-// mpiOp is what a request is for.
+// operation is what a request is for.
 type operation struct {
 	peer  *carrier
 	kind  opKind
@@ -95,41 +95,41 @@ func newHub(w *world, cfg *wire.Config) *hub {
 	return h
 }
 
-// start sends hello and sets the endpoint going.
+// start sends hello and begins to receive.
 func (h *hub) start(hello []byte) {
 	h.inbox.SetPoller(h)
 	h.inbox.OnSpace(func() {
 		h.roomMade.Store(true)
-		h.nudge()
+		h.wakeUp()
 	})
 	h.carriers.Release = func() {
-		h.nudge()
+		h.wakeUp()
 		<-h.ended
 	}
 	h.world.Lock()
 	for _, p := range h.peers {
 		p.sendText(&wire.Header{Frame: wire.FrameAlive}, hello)
-		p.listen()
+		p.receiveFrame()
 	}
 	h.world.Unlock()
 	if len(h.peers) == 0 {
 		close(h.greeted)
 	}
-	go h.attend()
+	go h.progress()
 }
 
 // While something is under way MPI is called without a pause, as programs of MPI do,
-// for so long after anything has moved; then, and while nothing is, now and then,
+// for busyTime after anything has moved; then, and while nothing is, now and then,
 // because an idle worker should cost next to nothing. A sleep takes a millisecond
 // whatever one asks for, which is why it is not used for messages that are waited for.
 const (
 	busyTime = 5 * time.Millisecond
-	idleTime = 50 * time.Microsecond // the goroutine that nudged may not have begun to wait
+	idleTime = 50 * time.Microsecond // the goroutine that called wakeUp may not have begun to wait
 	idleRest = time.Millisecond
 )
 
-// attend calls MPI when no other goroutine does, until all peers have ended.
-func (h *hub) attend() {
+// progress calls MPI when no other goroutine does, until all peers have ended.
+func (h *hub) progress() {
 	defer close(h.ended)
 	last := wire.Monotonic()
 	for {
@@ -139,11 +139,11 @@ func (h *hub) attend() {
 			return
 		case moved:
 			last = wire.Monotonic()
-		case !h.looking.Load() && time.Duration(wire.Monotonic()-last) < h.patience():
+		case !h.polling.Load() && time.Duration(wire.Monotonic()-last) < h.pollTime():
 			poll.Yield()
 			runtime.Gosched()
 		default:
-			if h.rest(idleRest) {
+			if h.sleep(idleRest) {
 				last = wire.Monotonic()
 			}
 		}
@@ -153,8 +153,8 @@ func (h *hub) attend() {
 func (h *hub) Posted(int) {}
 func (h *hub) Hasten(int) {}
 
-// patience is how long to go on calling MPI since anything has moved.
-func (h *hub) patience() time.Duration {
+// pollTime is how long to go on calling MPI since anything has moved.
+func (h *hub) pollTime() time.Duration {
 	if h.busy() {
 		return busyTime
 	}
@@ -164,8 +164,8 @@ func (h *hub) patience() time.Duration {
 // busy reports whether anything is under way, or any goroutine waits.
 func (h *hub) busy() bool { return h.moving.Load() || h.inbox.Waiting() }
 
-// rest sleeps, unless nudged, which it says.
-func (h *hub) rest(d time.Duration) bool {
+// sleep returns after a while, or at once after wakeUp, which it reports.
+func (h *hub) sleep(d time.Duration) bool {
 	due, timer := wire.Alarm(wire.Real, d)
 	defer timer.Stop()
 	select {
@@ -176,8 +176,8 @@ func (h *hub) rest(d time.Duration) bool {
 	}
 }
 
-// nudge makes the attending goroutine look again. It never waits.
-func (h *hub) nudge() {
+// wakeUp makes the progress goroutine poll again. It never waits.
+func (h *hub) wakeUp() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -187,13 +187,13 @@ func (h *hub) nudge() {
 // Poll calls MPI until a is done, or until nothing has come for as long as the budget says. One
 // goroutine polls at a time.
 func (h *hub) Poll(a wire.Awaited) (found bool) {
-	if !h.looking.CompareAndSwap(false, true) {
+	if !h.polling.CompareAndSwap(false, true) {
 		return a.Done()
 	}
 	defer func() {
-		h.looking.Store(false)
+		h.polling.Store(false)
 		if !found || h.busy() {
-			h.nudge()
+			h.wakeUp()
 		}
 	}()
 	begin, spins := wire.Monotonic(), h.budget.Begin(poll.Most)
@@ -217,7 +217,7 @@ func (h *hub) Poll(a wire.Awaited) (found bool) {
 	return true
 }
 
-// work moves what can be moved, and says whether that was anything, and whether all
+// work moves what can be moved, and reports whether that was anything, and whether all
 // has ended.
 func (h *hub) work() (moved, over bool) {
 	h.world.Lock()
@@ -235,18 +235,18 @@ func (h *hub) work() (moved, over bool) {
 	}
 	moved = h.test() || moved
 	h.moving.Store(len(h.reqs) > len(h.peers)) // more than a receive for the next frame of each
-	if h.endpoint.Err() != nil || h.parting() {
+	if h.endpoint.Err() != nil || h.anyLeaving() {
 		for _, p := range h.peers {
-			p.wind()
+			p.windDown()
 		}
 	}
 	return moved, false
 }
 
-// parting tells whether any peer is leaving.
-func (h *hub) parting() bool {
+// anyLeaving reports whether any peer is leaving.
+func (h *hub) anyLeaving() bool {
 	for _, p := range h.peers {
-		if p.deaf && !p.over {
+		if p.receivesNothing && !p.over {
 			return true
 		}
 	}
@@ -374,7 +374,7 @@ func (h *hub) broken(err error) {
 	}
 }
 
-// mpiLost are operations that never ended: their memory is MPI's for good.
+// abandoned are operations that never ended: their memory is MPI's for good.
 var abandoned struct {
 	sync.Mutex
 	ops []*operation

@@ -13,7 +13,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// mpiLib is the system's MPI library. Its functions are called by address, without
+// lib is the system's MPI library. Its functions are called by address, without
 // cgo, so the build needs no MPI and no compiler.
 //
 // MPI fixes what functions mean but not what their handles are. Two families
@@ -35,7 +35,7 @@ type lib struct {
 	out *results
 }
 
-// mpiOut is where calls leave their results.
+// results is where calls leave their results.
 type results struct {
 	request uintptr
 	ints    [2]int32
@@ -53,7 +53,7 @@ const (
 	libraryVariable  = "STARLING_MPI"
 )
 
-// mpiNames are what the library may be called, first those of the launcher that
+// libraryNames are what the library may be called, first the names of the launcher that
 // has started this process.
 func libraryNames() []string {
 	if name := os.Getenv(libraryVariable); name != "" {
@@ -71,7 +71,7 @@ func libraryNames() []string {
 	return append(append(mpich, ompi...), "libmpi.so")
 }
 
-// mpiManners keep MPI from what a Go process cannot stand, unless the user has
+// environment keeps MPI from what a Go process cannot stand, unless the user has
 // decided otherwise. Networks that read memory themselves remember which pages they
 // have registered, and notice through the C library when pages are given back; Go
 // gives pages back without it. And Go needs the signals of faults for itself.
@@ -227,7 +227,7 @@ func (l *lib) test(reqs []request) ([]int32, error) {
 	return nil, err
 }
 
-// stop takes back a receive. It ends then, as test tells, empty or filled: one that
+// stop takes back a receive. It ends then, as test returns, empty or filled: one that
 // is being filled already cannot be taken back.
 func (l *lib) stop(r request) error {
 	l.out.request = uintptr(r)

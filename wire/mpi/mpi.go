@@ -1,3 +1,16 @@
+// Package mpi carries messages over the system's MPI.
+//
+// Over MPI a message travels as one frame (package wire), which holds the header
+// and the first bytes, and, if it is larger, as pieces that MPI receives straight
+// into their place: the receiver's buffer. A Key does not fit an MPI tag, so a tag only
+// marks the pieces that belong together: the frame has their tag where others have the
+// checksum, which is left to MPI.
+//
+// Frames have one tag and MPI keeps their order. A receive for the next frame of
+// every peer is always posted; where a message does not fit, that of its
+// peer is not posted again until there is, and the peer stops after a window of
+// frames, because the last of a window is sent so that it ends only when received.
+// A frame of type 4 means that its sender will receive nothing more.
 package mpi
 
 import (
@@ -14,48 +27,37 @@ import (
 	"starling/wire"
 )
 
-// Over MPI a message travels as one frame (package comment), which holds the header
-// and the first bytes, and, if it is larger, as pieces that MPI receives straight
-// into their place: the asker's buffer. A Key does not fit an MPI tag, so tags only
-// say which pieces belong together: the frame has their tag where others have the
-// checksum, which is left to MPI.
-//
-// Frames have one tag and MPI keeps their order. A receive for the next frame of
-// every peer is always posted; where a message does not fit, that of its
-// peer is not posted again until there is, and the peer stops after a window of
-// frames, because the last of a window is sent so that it ends only when received.
-// A frame of type 4 says that its sender will receive nothing more.
 const (
-	// mpiInline is how much of a message its frame holds: what MPI sends at once
+	// inline is how much of a message its frame holds: what MPI sends at once
 	// anyway.
 	inline    = 4 << 10
 	frameSize = wire.HeaderSize + inline
-	// mpiPiece is received at a time, so many at once: with enough under way that
-	// a fast network does not wait, an urgent message waits for no more than those.
+	// pieceSize is received at a time, and mostPieces at once: enough that a fast network
+	// does not wait, and an urgent message waits for no more than those.
 	pieceSize  = 1 << 20
 	mostPieces = 4
-	// mpiWindow is how many frames may be under way to a peer.
+	// window is how many frames may be under way to a peer.
 	window = 32
-	// mpiTags are for one endpoint, of the 32767 that MPI promises. Endpoints that
-	// follow each other use others in turn, so that nothing late is taken for new.
+	// tagsPerTurn are for one endpoint, of the 32767 that MPI promises. Endpoints that
+	// follow each other take turns, so that nothing late is taken for new.
 	tagsPerTurn = 4096
 	turns       = 8
 )
 
-// mpiRequest is something under way in MPI.
+// request is something under way in MPI.
 type request uintptr
 
-// mpi is what we use of MPI. One calls it at a time.
+// api is what we use of MPI. One goroutine calls it at a time.
 type api interface {
 	// send begins to send; with sync it ends when the receiver has begun to receive.
 	send(buf []byte, to, tag int, sync bool) (request, error)
 	receive(buf []byte, from, tag int) (request, error)
-	// test moves things along, and tells which of the requests have ended.
+	// test makes progress, and returns which of the requests have ended.
 	test(reqs []request) ([]int32, error)
 	stop(r request) error
 }
 
-// mpiWorld is this process's place among those that mpirun has started.
+// world is this process's place among those that mpirun has started.
 type world struct {
 	api
 	sync.Mutex // held by the goroutine that calls MPI
@@ -74,7 +76,7 @@ var theWorld struct {
 	err error
 }
 
-// openMPI initialises MPI, if that has not been done. That takes until all processes
+// open initialises MPI, if that has not been done. That takes until all processes
 // do, or, where one never does, until ctx ends.
 func open(ctx context.Context) (*world, error) {
 	type opened struct {
@@ -116,7 +118,7 @@ func openWorld() (*world, *lib, error) {
 	return &world{api: lib, rank: rank, size: size, name: lib.library()}, lib, nil
 }
 
-// launchedSize is how many processes the launcher of an MPI says it has started.
+// launchedSize is the number of processes that the launcher announces.
 func launchedSize() int {
 	for _, v := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
 		if n, err := strconv.Atoi(os.Getenv(v)); err == nil {
@@ -126,7 +128,7 @@ func launchedSize() int {
 	return 0
 }
 
-// CloseMPI ends MPI, if it was opened: in good order where all went well; otherwise
+// Close ends MPI, if it was opened: in good order where all went well; otherwise
 // not at all, because MPI's end waits for everybody; the launcher sees a process end
 // without it, and ends the others. All ranks must call it, with no endpoint open.
 func Close(within time.Duration) error {
@@ -153,10 +155,10 @@ func Close(within time.Duration) error {
 	}
 }
 
-// JoinMPI connects this worker with its peers over MPI, which must have been
+// Join connects this worker with its peers over MPI, which must have been
 // started by its launcher, as mpirun. Ranks are MPI's; if cfg has
-// a Size they must be those of cfg. It needs no addresses, no listener (one that is
-// given is closed) and no token: whom MPI starts is MPI's business. Like Join it
+// a Size, its Rank and Size must equal MPI's. It needs no addresses, no listener (one that is
+// given is closed) and no token: whom MPI starts is MPI's business. Like tcp.Join it
 // returns when all are there or names who is missing.
 func Join(ctx context.Context, cfg wire.Config) (wire.Endpoint, error) {
 	if cfg.Listener != nil {
@@ -175,7 +177,7 @@ func Join(ctx context.Context, cfg wire.Config) (wire.Endpoint, error) {
 	return w.join(ctx, cfg)
 }
 
-// mpiHello is what ranks tell each other first.
+// hello is what ranks send each other first.
 type hello struct {
 	Version int
 	Turn    int

@@ -16,7 +16,7 @@ import (
 const (
 	// tick is how often connections are looked after.
 	tick = 100 * time.Millisecond
-	// A path that was not heard of for pingAfter is asked; one that was not heard of for silentAfter, though asked, has
+	// A path that was silent for pingAfter is asked; one that was silent for silentAfter, though asked, has
 	// failed, unless it is the last.
 	pingAfter, silentAfter = 250 * time.Millisecond, 800 * time.Millisecond
 	// graceTime is how long a connection waits for a path when it has none.
@@ -68,7 +68,7 @@ type link struct {
 	conn    net.Conn
 	wake    sync.Cond
 	arrived uint32 // segments
-	acked   uint32 // of those the peer was told
+	acked   uint32 // of those the peer knows
 	heard   time.Time
 	asked   bool // a ping is to be sent
 	answer  bool // an acknowledgement is to be sent
@@ -115,7 +115,7 @@ func (k *Conn) attach(path int, conn net.Conn) bool {
 	return true
 }
 
-// wakeLinks tells the writers of those paths that have something to send.
+// wakeLinks wakes the writers of those paths that have something to send.
 // REQUIRES: mu held.
 func (k *Conn) wakeLinks() {
 	for _, l := range k.mu.links {
@@ -220,7 +220,7 @@ func (k *Conn) look() {
 		switch silent := now.Sub(l.heard); {
 		case silent > silentAfter && alive > 1:
 			alive--
-			k.lose(l, fmt.Errorf("nothing was heard of it for %v", silent.Round(time.Millisecond)))
+			k.lose(l, fmt.Errorf("it was silent for %v", silent.Round(time.Millisecond)))
 		case silent > pingAfter:
 			l.asked = true
 			l.wake.Signal()
@@ -312,7 +312,7 @@ func (k *Conn) WriteBuffers(v *net.Buffers) (n int64, err error) {
 	return n, nil
 }
 
-// evenly is the first part of so many bytes, cut into as few segments as possible of about the same size.
+// evenly returns the length of the first part of n bytes, cut into as few segments as possible of about the same size.
 func evenly(bytes int) int {
 	parts := (bytes + segmentSize - 1) / segmentSize
 	return (bytes + parts - 1) / parts
@@ -392,7 +392,7 @@ func (k *Conn) leave(late wire.Timer) {
 	k.fail(net.ErrClosed)
 }
 
-// endSent tells whether a path has taken the end.
+// endSent reports whether a path has taken the end.
 // REQUIRES: mu held.
 func (k *Conn) endSent() bool {
 	for _, l := range k.mu.links {
@@ -406,7 +406,7 @@ func (k *Conn) endSent() bool {
 // LocalAddr, RemoteAddr and the deadlines implement net.Conn.
 func (k *Conn) LocalAddr() net.Addr { return k.local }
 
-// RemoteAddr is that of the path by which the connection was opened.
+// RemoteAddr is the peer's address on the path by which the connection was opened.
 func (k *Conn) RemoteAddr() net.Addr { return k.remote }
 
 // SetDeadline implements net.Conn.
@@ -484,13 +484,13 @@ func (l *link) write() {
 	}
 }
 
-// due tells whether there is anything to send.
+// due reports whether there is anything to send.
 // REQUIRES: mu held.
 func (l *link) due() bool {
 	return len(l.c.mu.out.paths[l.path].waiting) > 0 || l.asked || l.answer || l.c.mu.ended && !l.ended
 }
 
-// frames are the heads and data of segments, and whatever else is to be said.
+// frames are the heads and data of segments, and whatever else is to be sent.
 // REQUIRES: mu held.
 func (l *link) frames(segments []*segment, heads []byte, vec net.Buffers) ([]byte, net.Buffers) {
 	k := l.c
@@ -569,7 +569,7 @@ func (l *link) readFrames() error {
 	}
 }
 
-// take is told a frame that has come.
+// take receives a frame.
 func (l *link) take(h *frameHead, data []byte) error {
 	k := l.c
 	k.mu.Lock()

@@ -62,7 +62,7 @@ const (
 	exchangeHeld = 128 << 10
 )
 
-// seconds is how long it takes until both ends have received so many bytes.
+// seconds is how long it takes until both ends have received all bytes.
 func (x *exchange) seconds(bytes int, make func(*Plan) Policy) float64 {
 	plan := Segments(links(x.t, len(x.rates)))
 	for e := range x.ends {

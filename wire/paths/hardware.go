@@ -29,7 +29,7 @@ var shapes = map[Model][]string{
 	OffPath: {"cpu-nic", "acc-nic"},
 }
 
-// Hardware is that of a host; requester and responder have the same.
+// Hardware describes a host's; requester and responder have the same.
 type Hardware struct {
 	Model   Model
 	Nodes   []Node

@@ -23,7 +23,7 @@ func (t *keyTable) find(key uint64) int {
 	return i
 }
 
-// path is that of the requests in progress with a key.
+// path returns the path of the requests in progress with a key.
 func (t *keyTable) path(key uint64) (int, bool) {
 	if t.used == 0 {
 		return 0, false

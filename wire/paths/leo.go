@@ -2,7 +2,7 @@ package paths
 
 // leo is the heuristic of 6.2.2 to the letter: the path with the least k·toll + base (6.5). k counts, for each path,
 // the requests in a row that took longer inside hosts than their base time: a queue exists, and one more request on
-// this path will delay about as many as those.
+// this path will delay about the same number.
 type leo struct {
 	avoided
 	plan  *Plan

@@ -108,7 +108,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// ownAddress is that of this host in a prefix or on an interface; invalid: it has none.
+// ownAddress is this host's address in a prefix or on an interface; invalid: it has none.
 func ownAddress(where string) (netip.Addr, error) {
 	prefix, err := netip.ParsePrefix(where)
 	if err == nil && prefix.IsSingleIP() && prefix.Addr().IsLoopback() { // all of 127.0.0.0/8 are this host's
@@ -335,7 +335,7 @@ func (h *Host) reopen(ctx context.Context, k *Conn, id [16]byte, path int, addr 
 	}
 }
 
-// has tells whether a path is up.
+// has reports whether a path is up.
 func (k *Conn) has(path int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -29,7 +29,7 @@ type optimum struct {
 	nodes  int
 }
 
-// NewOptimum looks so many requests ahead in a trace that it was given in advance.
+// NewOptimum looks a number of requests ahead in a trace that it was given in advance.
 func NewOptimum(p *Plan, trace Trace, horizon int) Policy {
 	o := &optimum{plan: p, trace: trace, horizon: max(horizon, 1), queue: make([]float64, len(p.Resources))}
 	o.rest, o.picks, o.best = make([]float64, o.horizon+1), make([]int, o.horizon), make([]int, o.horizon)
@@ -131,7 +131,7 @@ func (o *optimum) cost(queue []float64, c *Choice) float64 {
 	return cost
 }
 
-// firstUse tells whether a stage's resource does not occur before: a path that takes a link twice waits in one queue.
+// firstUse reports whether a stage's resource does not occur before: a path that takes a link twice waits in one queue.
 func firstUse(stages []Stage, i int) bool {
 	for j := range i {
 		if stages[j].Resource == stages[i].Resource {

@@ -80,7 +80,7 @@ func (f *File) readHardware(v value) error {
 	return parts["network"].each(1, h.readNetwork)
 }
 
-// each reads the entries of a list with at least so many.
+// each reads the entries of a list that must have a minimum length.
 func (v value) each(atLeast int, read func(value) error) error {
 	entries, err := v.list()
 	if err != nil {

@@ -8,7 +8,7 @@ type Outcome struct {
 }
 
 // Load is how requests come: those of a trace, each at its time; or, with Outstanding above 0, the same requests
-// without their times, so many at once: the next begins when one ends.
+// without their times, a fixed number at once: the next begins when one ends.
 type Load struct {
 	Trace       Trace
 	Outstanding int

@@ -63,7 +63,7 @@ func newSender(c *chooser) *sender {
 	return s
 }
 
-// takes tells whether a segment of so many bytes can be sent soon.
+// takes reports whether a segment of n bytes can be sent soon.
 func (s *sender) takes(now float64, size int) bool {
 	if s.next+uint64(size) > s.limit || !s.anyUp() {
 		return false
@@ -89,7 +89,7 @@ func (s *sender) assign(now float64, g *segment) {
 	p.bytes += len(g.data)
 }
 
-// take are the segments to be sent on a path now, at most so many bytes of them but at least one.
+// take returns the segments to be sent on a path now, bounded in bytes but at least one.
 func (s *sender) take(path, most int, into []*segment) []*segment {
 	p := &s.paths[path]
 	n := 0
@@ -174,7 +174,7 @@ func (s *sender) abandon() {
 	s.stranded = nil
 }
 
-// idle tells whether everything was acknowledged.
+// idle reports whether everything was acknowledged.
 func (s *sender) idle() bool {
 	return len(s.stranded) == 0 &&
 		!slices.ContainsFunc(s.paths, func(p sendPath) bool { return len(p.waiting)+len(p.flight) > 0 })
@@ -191,7 +191,7 @@ type receiver struct {
 	ended    bool
 }
 
-// arrived takes a segment. What came before is dropped, and it says whether the buffer was kept.
+// arrived takes a segment. What came before is dropped, and it reports whether the buffer was kept.
 func (r *receiver) arrived(offset uint64, data []byte) (kept bool, err error) {
 	switch {
 	case offset+uint64(len(data)) > r.consumed+window || offset+uint64(len(data)) < offset:
@@ -234,5 +234,5 @@ func (r *receiver) read(into []byte, drop func([]byte)) (n int) {
 	return n
 }
 
-// finished tells whether everything up to the end was read.
+// finished reports whether everything up to the end was read.
 func (r *receiver) finished() bool { return r.ended && r.consumed == r.end }

@@ -66,7 +66,7 @@ func WriteTrace(w io.Writer, p *Plan, t Trace) error {
 // digits are those that give the same number when read.
 func digits(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Recorded tells whether a trace is one that a run recorded: of its segments, whose plan Segments makes.
+// Recorded reports whether a trace is one that a run recorded: of its segments, whose plan Segments makes.
 func Recorded(in *bufio.Reader) bool {
 	head, _ := in.Peek(len(recordedHead))
 	return string(head) == recordedHead

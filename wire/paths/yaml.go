@@ -97,7 +97,7 @@ func at(n ast.Node, field string) value {
 	return v
 }
 
-// fields are those of a mapping. Every field must be among known.
+// fields returns the fields of a mapping. Every field must be among known.
 func (v value) fields(known ...string) (map[string]value, error) {
 	var pairs []*ast.MappingValueNode
 	switch n := v.node.(type) {

@@ -8,15 +8,15 @@ import (
 
 // Workers that poll for messages never sleep while they do, so to the kernel all
 // processors are busy, however they are spread: it moves none for tens of milliseconds
-// when three of four look from one processor and one from the other, and everything
-// takes half as long again. So they say in the rings which processor they poll from,
+// when three of four poll from one processor and one from the other, and everything
+// takes half as long again. So they write into the rings which processor they poll from,
 // and one of too many moves. It is free to be moved elsewhere afterwards.
 
 // moveEvery is how long a worker stays at least: a move costs some tens of microseconds.
 const moveEvery = int64(2 * time.Millisecond)
 
-// placeThread says which processor this is, and moves to another if too many workers poll from this one.
-// REQUIRES: the caller has set looking.
+// placeThread announces this thread's processor, and moves to another if too many workers poll from this one.
+// REQUIRES: the caller has set polling.
 func (h *Hub) placeThread() {
 	here := processor()
 	if here < 0 {
@@ -33,7 +33,7 @@ func (h *Hub) placeThread() {
 	}
 }
 
-// announceCPU tells the peers which processor this worker polls from.
+// announceCPU writes into the rings which processor this worker polls from.
 func (h *Hub) announceCPU(cpu int) {
 	h.cpu = cpu
 	for _, p := range h.peers {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processor is the one that this runs on; -1: not known.
+// processor is the one that this thread runs on; -1: not known.
 func processor() int {
 	var cpu uint32
 	if _, _, err := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); err != 0 {
@@ -16,7 +16,7 @@ func processor() int {
 	return int(cpu)
 }
 
-// processors are those that this thread may run on.
+// processors lists those that this thread may run on.
 func processors() (all []int) {
 	var may unix.CPUSet
 	if unix.SchedGetaffinity(0, &may) != nil {
@@ -30,7 +30,7 @@ func processors() (all []int) {
 	return all
 }
 
-// moveTo moves this thread to a processor, and lets it go anywhere from there. It says
+// moveTo moves this thread to a processor, and lets it go anywhere from there. It reports
 // whether it could.
 func moveTo(cpu int) bool {
 	runtime.LockOSThread()

@@ -17,7 +17,7 @@ import (
 // An offer without a receive costs nothing, so it waits a while for
 // a receive before it is taken in early, as all others are. Posting the
 // receive does not read it yet: the goroutine may have something to send first, for which the
-// peer waits. It reads the message when it waits for it, or says that it will not; or a timer does.
+// peer waits. It reads the message when it waits for it, or calls Poll because it will not; or a timer does.
 const (
 	// offerFrom is from where on one copy and an answer take less than two copies.
 	offerFrom = 16 << 10
@@ -29,7 +29,7 @@ const (
 	patience = 2 * time.Millisecond
 )
 
-// errGone is the error of reading from a process that has gone, of which its connection tells more.
+// errGone is the error of reading from a process that has gone, whose connection has the cause.
 var errGone = errors.New("the process has gone")
 
 // offer is a message in the peer's memory.
@@ -40,7 +40,7 @@ type offer struct {
 	old         bool   // it has waited
 }
 
-// offer pushes a record that says where a message lies.
+// offer pushes a record with the address of a message.
 // REQUIRES: pumping held.
 func (p *Peer) offer(h *wire.Header, payload []byte) {
 	var at [wire.OfferSize]byte
@@ -49,7 +49,7 @@ func (p *Peer) offer(h *wire.Header, payload []byte) {
 	p.push(h, at[:])
 }
 
-// returned is the peer's answer: it has read the message of that number.
+// returned takes in the peer's answer: it has read the message of that number.
 func (p *Peer) returned(number uint32) error {
 	p.queue.Lock()
 	defer p.queue.Unlock()
@@ -63,7 +63,7 @@ func (p *Peer) returned(number uint32) error {
 }
 
 // Withdraw ends the wait of those whose messages the peer has not read. It may be
-// reading them now, so it is told first that they are no longer what they were. Answers
+// reading them now, so the ring first marks them as withdrawn. Answers
 // that did not fit are not waited for either.
 func (p *Peer) Withdraw(cause error) {
 	p.pumping.Lock()
@@ -89,7 +89,7 @@ func (p *Peer) keepOffer(h *wire.Header) {
 	p.offers = append(p.offers, offer{Header: *h, at: binary.LittleEndian.Uint64(at)})
 	p.offers[len(p.offers)-1].Offered = false
 	p.kept.Store(int32(len(p.offers)))
-	p.seen = p.inbox.Posts() - 1 // so that a goroutine polls
+	p.seen = p.inbox.Posts() - 1 // so that offers are looked at again
 }
 
 // pull reads what has a receive from the peer's memory, one step of the most urgent
@@ -111,7 +111,7 @@ func (p *Peer) pull() (bytes int, next *offer) {
 	return bytes, next
 }
 
-// mostUrgent of the offers that were asked for; -1: none.
+// mostUrgent is the index of the most urgent offer with a receive; -1: none.
 func (p *Peer) mostUrgent() int {
 	asks := p.inbox.Posts()
 	best := -1
@@ -143,7 +143,7 @@ func (p *Peer) pullFrom(i int) int {
 			err = errGone
 		}
 		p.inbox.Release(at, &h, err)
-		if err != nil && err != errGone { // of which the connection tells more
+		if err != nil && err != errGone { // the connection has the cause
 			err = p.inbox.Lost(p.peer, err)
 		}
 	}
@@ -180,7 +180,7 @@ func (p *Peer) read(from uint64, at *wire.Place, size int) error {
 	return nil
 }
 
-// answer tells the peer that its message was read.
+// answer acknowledges that a message of the peer was read.
 func (p *Peer) answer(number uint32) {
 	p.queue.Lock()
 	open := !p.queue.Broken()
@@ -195,7 +195,7 @@ func (p *Peer) answer(number uint32) {
 	}
 }
 
-// settle pushes answers, and says how many bytes that took, and whether the ring is
+// settle pushes answers, and returns how many bytes that took, and whether the ring is
 // full.
 // REQUIRES: pumping held.
 func (p *Peer) settle() (moved int, full bool) {
@@ -220,10 +220,10 @@ func (p *Peer) settle() (moved int, full bool) {
 	return moved, false
 }
 
-// hasten reads what was offered and asked for, as far as that takes no time.
+// hasten reads offers for which a receive was posted, as far as that takes no time.
 func (p *Peer) hasten() {
 	if !p.reading.TryLock() {
-		p.hub.bell.ring()
+		p.hub.wakeup.notify()
 		return
 	}
 	moved := 0
@@ -236,11 +236,11 @@ func (p *Peer) hasten() {
 	}
 	p.reading.Unlock()
 	if moved >= ringSize {
-		p.hub.bell.ring() // the rest is not the asker's business
+		p.hub.wakeup.notify() // the listener reads the rest
 	}
 }
 
-// takeUnclaimed sees to it that offers without a receive or a wait are taken in at last.
+// takeUnclaimed sets the timer by which offers without a receive or a wait are taken in.
 func (h *Hub) takeUnclaimed() {
 	if h.lazy.CompareAndSwap(false, true) {
 		h.timer.Reset(patience)
@@ -259,7 +259,7 @@ func (h *Hub) takeEarly() {
 	}
 }
 
-// takeOld takes in offers that were asked for, or there the last time. Those that
+// takeOld takes in offers with a receive, and those that were there the last time. Those that
 // do not fit wait until they do.
 // REQUIRES: reading held.
 func (p *Peer) takeOld() {

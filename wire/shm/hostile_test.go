@@ -67,7 +67,7 @@ func FuzzMemory(f *testing.F) {
 			}
 			return to
 		})
-		bell, err := newBell()
+		bell, err := newWakeup()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func FuzzMemory(f *testing.F) {
 		out, _ := ringPair(t, 1<<12)
 		copy(theirs.data, records(sent))
 		theirs.head.Store(uint64(head))
-		p := h.Add(1, wire.NewQueue(opt), &Memory{in: in, out: out, bell: bell.ringer, pid: os.Getpid(), lends: true}, false)
+		p := h.Add(1, wire.NewQueue(opt), &Memory{in: in, out: out, notifier: bell.notifier, pid: os.Getpid(), lends: true}, false)
 		to.Peer = p
 		n.Recv(1, wiretest.Key(0), wire.Feature, make([]byte, 100))
 		n.Send(1, wiretest.Key(1), wire.Feature, make([]byte, offerFrom)) // so that there is something to answer

@@ -15,49 +15,48 @@ import (
 const ringSize = 1 << 20
 
 // hub is the shared memory of one endpoint: a pair of rings with every peer on
-// this host, and one bell that they all ring.
+// this host, and one wakeup (an eventfd) through which they all notify it.
 //
 // A goroutine that waits for a message polls for it itself for a while, on its own
 // goroutine, so a round trip takes less than waking a goroutine would.
-// When none polls, the rings say so, and the peers ring the bell; a goroutine that
-// listens for it does the work then. But a goroutine that has found its message will soon
-// poll again, and a bell for every message would cost more than the message: so the
-// listener is told to watch, and only when none has polled for a while do the
-// rings say so.
+// When none polls, the rings are marked asleep, and the peers notify; a goroutine that
+// listens for that, the listener, does the work then. But a goroutine that has found its message
+// will soon poll again, and a notification for every message would cost more than the message: so
+// the listener watches, and the rings are marked asleep only when none has polled for a while.
 type Hub struct {
 	inbox  *wire.Inbox
 	peers  []*Peer
 	of     []*Peer // by rank; nil: no shared memory with it
-	bell   bell
+	wakeup wakeup
 	budget poll.Budget // how long a waiter polls
 	// oversubscribed: there are more workers here than processors.
 	oversubscribed bool
 	// single: this process runs one goroutine at a time, so that a goroutine that polls keeps
 	// those from running who do what the peer waits for, unless it lets them.
 	single bool
-	// Of the goroutine that polls:
-	cpu   int   // the processor that it looked from
-	moved int64 // when it last thought of moving
+	// The goroutine that polls uses:
+	cpu   int   // the processor that it polled from
+	moved int64 // when it last considered moving
 
-	looking  atomic.Bool
-	listener atomic.Bool // it is the listener that polls
-	relief   atomic.Bool // a waiter wants to look in its place
-	watching atomic.Bool // the listener will poll when no other goroutine does
-	awake    atomic.Bool // the rings say that a goroutine polls
-	closed   atomic.Bool
-	lazy     atomic.Bool // the timer runs
-	timer    wire.Timer  // for offers without a receive
-	ended    sync.WaitGroup
+	polling       atomic.Bool
+	listenerPolls atomic.Bool // it is the listener that polls
+	relief        atomic.Bool // a waiter wants to poll in its place
+	watching      atomic.Bool // the listener will poll when no other goroutine does
+	awake         atomic.Bool // the rings are not marked asleep
+	closed        atomic.Bool
+	lazy          atomic.Bool // the timer runs
+	timer         wire.Timer  // for offers without a receive
+	ended         sync.WaitGroup
 }
 
-// memPeer carries messages to one peer through shared memory. A connection stays
+// Peer carries messages to one peer through shared memory. A connection stays
 // beside it for goodbyes, failures, and to notice that a process has died.
 type Peer struct {
-	inbox *wire.Inbox
-	hub   *Hub
-	peer  int
-	queue *wire.Queue
-	bell  *ringer // the peer's
+	inbox    *wire.Inbox
+	hub      *Hub
+	peer     int
+	queue    *wire.Queue
+	notifier *notifier // the peer's
 
 	pumping sync.Mutex // guards out
 	out     *ring
@@ -65,25 +64,25 @@ type Peer struct {
 	in      *ring
 	stalled atomic.Bool // the next message in does not fit
 
-	// Of messages that one side reads from the other's memory:
-	pid    int                   // the peer, if we can read its memory
-	lends  bool                  // it can read ours
+	// Messages that one side reads from the other's memory:
+	pid    int                   // the peer's process, if we can read its memory
+	lends  bool                  // the peer can read ours
 	lent   map[uint32]wire.Chunk // by number, until the peer has read them; under the queue's lock
 	owed   []uint32              // answers, likewise
 	owing  atomic.Int32          // how many
 	offers []offer               // under reading
 	addend []byte                // for what is read to be added, likewise
-	seen   uint64                // how many had asked when offers were looked at, likewise
+	seen   uint64                // receives posted when offers were looked at, likewise
 	kept   atomic.Int32          // how many offers
 }
 
-// newHub makes the bell. Peers are added, then start is called.
+// NewHub makes a hub. Peers are added, then Start is called.
 func NewHub(in *wire.Inbox) (*Hub, error) {
-	b, err := newBell()
+	b, err := newWakeup()
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{inbox: in, bell: b, cpu: -1}
+	h := &Hub{inbox: in, wakeup: b, cpu: -1}
 	h.timer = wire.Real.AfterFunc(time.Hour, h.takeEarly)
 	h.timer.Stop()
 	return h, nil
@@ -92,7 +91,7 @@ func NewHub(in *wire.Inbox) (*Hub, error) {
 // Add makes a peer of the memory shared with it, and of the queue of messages to it. With ringsOnly it is offered no
 // messages to read from this process's memory.
 func (h *Hub) Add(peer int, q *wire.Queue, m *Memory, ringsOnly bool) *Peer {
-	p := &Peer{inbox: h.inbox, hub: h, peer: peer, queue: q, bell: m.bell, in: m.in, out: m.out, pid: m.pid,
+	p := &Peer{inbox: h.inbox, hub: h, peer: peer, queue: q, notifier: m.notifier, in: m.in, out: m.out, pid: m.pid,
 		lends: m.lends && !ringsOnly, lent: map[uint32]wire.Chunk{}}
 	h.peers = append(h.peers, p)
 	return p
@@ -101,7 +100,7 @@ func (h *Hub) Add(peer int, q *wire.Queue, m *Memory, ringsOnly bool) *Peer {
 const (
 	// listenerSpins is the most for the listener, which is not waited for.
 	listenerSpins = int64(20 * time.Microsecond)
-	// mostTries is how often a waiter tries to look in the listener's place.
+	// mostTries is how often a waiter tries to poll in the listener's place.
 	mostTries = 256
 	// watchTime is how long no goroutine polls before the listener does.
 	watchTime = time.Millisecond
@@ -116,7 +115,7 @@ func (h *Hub) Start() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
 		}
-		h.bell.ring()
+		h.wakeup.notify()
 		h.takeUnclaimed()
 	})
 	h.of = make([]*Peer, h.inbox.Size())
@@ -127,7 +126,7 @@ func (h *Hub) Start() {
 	h.ended.Go(h.listen)
 }
 
-func (h *Hub) Poll(a wire.Awaited) bool { return h.look(a, poll.Most) }
+func (h *Hub) Poll(a wire.Awaited) bool { return h.poll(a, poll.Most) }
 
 func (h *Hub) Posted(peer int) {
 	if p := h.of[peer]; p != nil && p.kept.Load() > 0 {
@@ -145,7 +144,7 @@ func (h *Hub) Hasten(peer int) {
 func (h *Hub) Close() {
 	h.closed.Store(true)
 	h.timer.Stop()
-	h.bell.close()
+	h.wakeup.close()
 	h.ended.Wait()
 	for _, p := range h.peers {
 		p.reading.Lock()
@@ -155,15 +154,15 @@ func (h *Hub) Close() {
 		p.in, p.out = nil, nil
 		p.pumping.Unlock()
 		p.reading.Unlock()
-		p.bell.close()
+		p.notifier.close()
 	}
 }
 
 // listen polls when no other goroutine does.
 func (h *Hub) listen() {
 	for !h.closed.Load() {
-		h.look(wire.Awaited{}, listenerSpins)
-		h.bell.wait()
+		h.poll(wire.Awaited{}, listenerSpins)
+		h.wakeup.wait()
 		if h.watching.Load() {
 			h.watch()
 		}
@@ -175,37 +174,37 @@ func (h *Hub) watch() {
 	defer h.watching.Store(false)
 	for !h.closed.Load() {
 		seen := h.budget.Begun()
-		if h.bell.waitFor(watchTime) {
-			h.look(wire.Awaited{}, listenerSpins)
-		} else if h.budget.Begun() == seen && !h.looking.Load() {
+		if h.wakeup.waitFor(watchTime) {
+			h.poll(wire.Awaited{}, listenerSpins)
+		} else if h.budget.Begun() == seen && !h.polling.Load() {
 			return
 		}
 	}
 }
 
-// look moves what there is to move, until s is found (who seeks nothing: until the hub
-// is closed) or until nothing has come for some time. One looks at a time: two would
-// only take each other's processors.
-func (h *Hub) look(a wire.Awaited, most int64) bool {
-	if !h.looking.CompareAndSwap(false, true) && !h.relieve(a) {
+// poll moves messages until a is done (nothing awaited: until the hub is closed) or until
+// nothing has come for some time. One goroutine polls at a time: two would only take each
+// other's processors.
+func (h *Hub) poll(a wire.Awaited, most int64) bool {
+	if !h.polling.CompareAndSwap(false, true) && !h.relieve(a) {
 		return h.over(a)
 	}
 	if a.Nothing() {
 		h.relief.Store(false)
-		h.listener.Store(true)
+		h.listenerPolls.Store(true)
 	}
-	found := h.lookFor(a, most)
-	h.listener.Store(false)
+	found := h.pollFor(a, most)
+	h.listenerPolls.Store(false)
 	h.leave(found)
 	return found
 }
 
-// relieve takes over from the listener: who waits sees what has come sooner than
-// the listener can wake him. It says whether it has.
+// relieve takes over from the listener, and reports whether it has: a waiter sees what has
+// come sooner than the listener can wake it.
 func (h *Hub) relieve(a wire.Awaited) bool {
-	for i := 1; !a.Nothing() && h.listener.Load() && i <= mostTries; i++ {
+	for i := 1; !a.Nothing() && h.listenerPolls.Load() && i <= mostTries; i++ {
 		h.relief.Store(true)
-		if h.looking.CompareAndSwap(false, true) {
+		if h.polling.CompareAndSwap(false, true) {
 			return true
 		}
 		switch {
@@ -219,10 +218,10 @@ func (h *Hub) relieve(a wire.Awaited) bool {
 		return false
 	}
 	h.relief.Store(false) // or the listener would leave, and none would poll
-	return h.looking.CompareAndSwap(false, true)
+	return h.polling.CompareAndSwap(false, true)
 }
 
-// over says whether there is no more reason to look.
+// over reports whether there is no more reason to poll.
 func (h *Hub) over(a wire.Awaited) bool {
 	if a.Nothing() {
 		return h.closed.Load() || h.relief.Load()
@@ -230,18 +229,18 @@ func (h *Hub) over(a wire.Awaited) bool {
 	return a.Done()
 }
 
-// lookFor is look.
-// REQUIRES: the caller has set looking.
-func (h *Hub) lookFor(a wire.Awaited, most int64) bool {
+// pollFor is poll.
+// REQUIRES: the caller has set polling.
+func (h *Hub) pollFor(a wire.Awaited, most int64) bool {
 	if !h.awake.Load() {
 		h.announce(true)
 	}
-	var begin int64 // when it last found something, once it has looked in vain
+	var begin int64 // when it last found something, once it has polled in vain
 	spins := h.budget.Begin(most)
 	started := h.inbox.Handlers()
 	for i := 1; !h.over(a); i++ {
 		switch {
-		case h.work():
+		case h.move():
 			if begin != 0 {
 				h.budget.FoundAfter(wire.Monotonic() - begin)
 			}
@@ -272,7 +271,7 @@ func (h *Hub) lookFor(a wire.Awaited, most int64) bool {
 	return true
 }
 
-// yieldProcessor lets others have the processor, and says how long they had it: that time
+// yieldProcessor lets others have the processor, and returns for how long: that time
 // was not spent polling. A goroutine that slept instead would be woken on its waker's
 // processor, which costs more, and overloads processors.
 func (h *Hub) yieldProcessor(a wire.Awaited) int64 {
@@ -285,32 +284,32 @@ func (h *Hub) yieldProcessor(a wire.Awaited) int64 {
 }
 
 // leave ends polling. A goroutine that has found its message leaves a watch behind.
-// Otherwise the rings say that none polls, and it polls once more: something may
-// have come before that was said. If so there may be more, for the listener.
+// Otherwise the rings are marked asleep, and it polls once more: something may
+// have come before. If so there may be more, for the listener.
 func (h *Hub) leave(found bool) {
 	if found {
-		h.looking.Store(false)
+		h.polling.Store(false)
 		if !h.watching.Load() && h.watching.CompareAndSwap(false, true) {
-			h.bell.ring()
+			h.wakeup.notify()
 		}
 		return
 	}
 	h.announce(false)
-	h.looking.Store(false)
+	h.polling.Store(false)
 	any := false
 	for _, p := range h.peers {
-		p.reading.Lock() // the holder may have polled before that was said
+		p.reading.Lock() // the holder may have polled before the mark
 		any = p.takeAll() || any
 		p.reading.Unlock()
 		any = p.pump(ringSize) || any
 	}
 	if any {
-		h.bell.ring()
+		h.wakeup.notify()
 	}
 }
 
-// announce tells the peers whether a goroutine polls; while none does, they ring the bell.
-// REQUIRES: the caller has set looking.
+// announce marks the rings asleep or not: while no goroutine polls, peers notify.
+// REQUIRES: the caller has set polling.
 func (h *Hub) announce(awake bool) {
 	h.awake.Store(awake)
 	asleep := uint32(1)
@@ -326,8 +325,8 @@ func (h *Hub) announce(awake bool) {
 	}
 }
 
-// work moves what can be moved, and says whether that was anything.
-func (h *Hub) work() bool {
+// move moves what can be moved, and reports whether that was anything.
+func (h *Hub) move() bool {
 	any := false
 	for _, p := range h.peers {
 		any = p.take() || any
@@ -340,6 +339,6 @@ func (h *Hub) work() bool {
 func (p *Peer) Carry(m *wire.Message) {
 	p.queue.Put(m)
 	if p.pump(ringSize/2) && p.queue.Waiting() {
-		p.hub.bell.ring() // the listener moves the rest
+		p.hub.wakeup.notify() // the listener moves the rest
 	}
 }

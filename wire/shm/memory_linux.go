@@ -14,52 +14,52 @@ import (
 	"starling/wire"
 )
 
-// Memory is shared as a file without a name (memfd), handed over through a unix
-// socket together with the bell (eventfd). Neither is in any folder, so the kernel
+// Memory is shared as a file without a name (memfd), sent through a unix
+// socket together with the wakeup (eventfd). Neither is in any folder, so the kernel
 // frees both when the last process that has them is gone, however it went.
 
-// bell wakes this endpoint. It waits without holding a thread.
-type bell struct {
-	*ringer
+// wakeup is how peers notify this endpoint. Waiting for it holds no thread.
+type wakeup struct {
+	*notifier
 	file *os.File
 }
 
-// ringer rings a peer's bell. Its lock keeps a goroutine from ringing when it is
+// notifier notifies a peer. Its lock keeps a goroutine from writing when it is
 // closed, and its descriptor perhaps another file's.
-type ringer struct {
+type notifier struct {
 	mu struct {
 		sync.Mutex
 		fd int // -1: closed
 	}
 }
 
-func newRinger(fd int) *ringer {
-	r := &ringer{}
+func newNotifier(fd int) *notifier {
+	r := &notifier{}
 	r.mu.fd = fd
 	return r
 }
 
-func newBell() (bell, error) {
+func newWakeup() (wakeup, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return bell{}, fmt.Errorf("eventfd: %w", err)
+		return wakeup{}, fmt.Errorf("eventfd: %w", err)
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		unix.Close(fd)
-		return bell{}, err
+		return wakeup{}, err
 	}
-	return bell{ringer: newRinger(own), file: os.NewFile(uintptr(fd), "bell")}, nil
+	return wakeup{notifier: newNotifier(own), file: os.NewFile(uintptr(fd), "wakeup")}, nil
 }
 
-// wait returns when the bell has rung since the last time, or is closed.
-func (b *bell) wait() {
+// wait returns after a notification since the last time, or when it is closed.
+func (b *wakeup) wait() {
 	var count [8]byte
 	b.file.Read(count[:])
 }
 
-// waitFor is wait for some time; it says whether the bell has rung.
-func (b *bell) waitFor(d time.Duration) bool {
+// waitFor is wait for some time; it reports whether there was a notification.
+func (b *wakeup) waitFor(d time.Duration) bool {
 	b.file.SetReadDeadline(wire.SocketTime(d))
 	defer b.file.SetReadDeadline(time.Time{})
 	var count [8]byte
@@ -67,12 +67,12 @@ func (b *bell) waitFor(d time.Duration) bool {
 	return err == nil
 }
 
-func (b *bell) close() {
+func (b *wakeup) close() {
 	b.file.Close()
-	b.ringer.close()
+	b.notifier.close()
 }
 
-func (r *ringer) ring() {
+func (r *notifier) notify() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.fd >= 0 {
@@ -82,7 +82,7 @@ func (r *ringer) ring() {
 	}
 }
 
-func (r *ringer) close() {
+func (r *notifier) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	unix.Close(r.mu.fd)
@@ -91,17 +91,17 @@ func (r *ringer) close() {
 
 // Memory is what two processes share.
 type Memory struct {
-	in, out *ring
-	bell    *ringer
-	pid     int  // of the peer, if its memory can be read; otherwise 0
-	lends   bool // the peer can read ours
+	in, out  *ring
+	notifier *notifier
+	pid      int  // of the peer, if its memory can be read; otherwise 0
+	lends    bool // the peer can read ours
 }
 
 // Close gives the memory back.
 func (m *Memory) Close() {
 	unmap(m.in.mem)
 	unmap(m.out.mem)
-	m.bell.close()
+	m.notifier.close()
 }
 
 // Listen opens the socket through which peers of this host exchange memory.
@@ -120,13 +120,13 @@ func Dial(name string, within time.Duration) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// Swap makes the ring that the peer will write to, sends it with our bell, and receives the peer's.
+// Swap makes the ring that the peer will write to, sends it with our wakeup, and receives the peer's.
 func (h *Hub) Swap(conn *net.UnixConn) (*Memory, error) {
 	fd, in, err := makeRing()
 	if err != nil {
 		return nil, err
 	}
-	_, _, err = conn.WriteMsgUnix(introduction(), unix.UnixRights(fd, h.bell.mu.fd), nil)
+	_, _, err = conn.WriteMsgUnix(introduction(), unix.UnixRights(fd, h.wakeup.mu.fd), nil)
 	unix.Close(fd)
 	if err == nil {
 		var m *Memory
@@ -136,7 +136,7 @@ func (h *Hub) Swap(conn *net.UnixConn) (*Memory, error) {
 				return m, nil
 			}
 			unmap(m.out.mem)
-			m.bell.close()
+			m.notifier.close()
 		}
 	}
 	unmap(in.mem)
@@ -170,7 +170,7 @@ func sealed(fd int) ([]byte, error) {
 	return unix.Mmap(fd, 0, ringHeader+ringSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-// receivePeer takes the peer's ring and bell.
+// receivePeer receives the peer's ring and wakeup.
 func receivePeer(conn *net.UnixConn) (*Memory, error) {
 	hello := make([]byte, len(introduction()))
 	oob := make([]byte, unix.CmsgSpace(2*4))
@@ -186,14 +186,14 @@ func receivePeer(conn *net.UnixConn) (*Memory, error) {
 		closeAllFDs(fds)
 		return nil, fmt.Errorf("%w: %d bytes and %d descriptors", wire.ErrFrame, n, len(fds))
 	}
-	unix.SetNonblock(fds[1], true) // a bell is; another descriptor must not block the ringing goroutine
+	unix.SetNonblock(fds[1], true) // an eventfd is; another descriptor must not block the notifying goroutine
 	out, err := mapRing(fds[0])
 	unix.Close(fds[0])
 	if err != nil {
 		unix.Close(fds[1])
 		return nil, err
 	}
-	return &Memory{out: out, bell: newRinger(fds[1]), pid: readable(conn, hello)}, nil
+	return &Memory{out: out, notifier: newNotifier(fds[1]), pid: readable(conn, hello)}, nil
 }
 
 func rights(oob []byte) ([]int, error) {

@@ -2,8 +2,8 @@ package shm
 
 import "starling/wire"
 
-// pump moves queued chunks into the ring, about so many bytes, and says whether it
-// moved any. If the ring is full the peer rings when it is not.
+// pump moves queued chunks into the ring, about limit bytes, and reports whether it
+// moved any. If the ring is full the peer notifies us when there is space.
 func (p *Peer) pump(limit int) bool {
 	moved, full := 0, false
 	for moved < limit && !full && (p.queue.Waiting() || p.owing.Load() > 0) && p.pumping.TryLock() {
@@ -20,7 +20,7 @@ func (p *Peer) pump(limit int) bool {
 }
 
 // fill pushes answers and chunks until nothing is queued, the limit is reached, or
-// the ring is full, which it says.
+// the ring is full, which it reports.
 // REQUIRES: pumping held.
 func (p *Peer) fill(limit int) (moved int, full bool) {
 	if moved, full = p.settle(); full {
@@ -36,7 +36,7 @@ func (p *Peer) fill(limit int) (moved int, full bool) {
 	return moved, false
 }
 
-// send pushes a chunk, or the offer of one, and says how many bytes that took.
+// send pushes a chunk, or the offer of one, and returns how many bytes that took.
 func (p *Peer) send(c *wire.Chunk) int {
 	h := c.Header()
 	if p.offered(c.Message()) {
@@ -52,13 +52,12 @@ func (p *Peer) send(c *wire.Chunk) int {
 func (p *Peer) push(h *wire.Header, chunk []byte) {
 	p.out.push(h, chunk)
 	if p.out.asleep.Load() == 1 && p.out.asleep.CompareAndSwap(1, 0) {
-		p.bell.ring()
+		p.notifier.notify()
 	}
 	p.inbox.Overhead(wire.HeaderSize)
 }
 
-// cut takes a chunk that fits. If it takes none it says whether that
-// is for want of space.
+// cut takes a chunk that fits. If it takes none it reports whether the ring is full.
 // REQUIRES: pumping held.
 func (p *Peer) cut() (c wire.Chunk, ok, full bool) {
 	q := p.queue
@@ -92,10 +91,10 @@ func (p *Peer) cut() (c wire.Chunk, ok, full bool) {
 	return c, true, false
 }
 
-// offered says whether a message is for the peer to read.
+// offered reports whether the peer reads a message from this process's memory.
 func (p *Peer) offered(m *wire.Message) bool { return p.lends && m.Len() >= offerFrom }
 
-// take moves what is in the ring to where it belongs, and says whether it moved
+// take moves what is in the ring to where it belongs, and reports whether it moved
 // anything.
 func (p *Peer) take() bool {
 	if p.stalled.Load() && p.kept.Load() == 0 || !p.reading.TryLock() {
@@ -137,7 +136,7 @@ func (p *Peer) inOrder(next *offer) bool {
 }
 
 // Drain goes on until the ring is empty, however long it takes until receives are posted
-// for what does not fit: the peer has said goodbye, and these are its last messages.
+// for what does not fit: the peer has sent its goodbye, and these are its last messages.
 func (p *Peer) Drain() {
 	for {
 		seen := p.inbox.SpaceMade()
@@ -195,7 +194,7 @@ func (p *Peer) takeOne() int {
 	return recordHead + h.Chunk
 }
 
-// note takes in a record that is no message.
+// note takes in a record that is not a message.
 func (p *Peer) note(h *wire.Header) error {
 	switch {
 	case h.Frame == wire.FrameTaken:
@@ -216,6 +215,6 @@ func (p *Peer) note(h *wire.Header) error {
 func (p *Peer) free(h *wire.Header) {
 	p.in.pop(h)
 	if p.in.starved.Load() == 1 && p.in.spacious() && p.in.starved.CompareAndSwap(1, 0) {
-		p.bell.ring()
+		p.notifier.notify()
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 // Whether processes may read each other's memory is up to the kernel's settings
 // (they need the same user, and Yama's ptrace_scope 0 or a capability), and to
-// containers. So peers try it when they exchange memory: each says where it has a
-// random number, and the other reads it. The process is the one that the kernel
-// says is at the other end of the socket.
+// containers. So peers try it when they exchange memory: each sends the address of a
+// random number, and the other reads it. The kernel names the process at the
+// other end of the socket.
 
-// memoryVersion is the layout of what they say.
+// memoryVersion is the layout of the introduction.
 const memoryVersion = 2
 
 // landmark is what peers try to read. A variable does not move.
@@ -57,22 +57,22 @@ func readable(conn *net.UnixConn, hello []byte) int {
 	return int(who.Pid)
 }
 
-// agree tells the peer whether we can read its memory, and hears whether it can
+// agree sends the peer whether we can read its memory, and receives whether it can
 // read ours.
 func agree(conn *net.UnixConn, can bool) (bool, error) {
-	says := [1]byte{0}
+	answer := [1]byte{0}
 	if can {
-		says[0] = 1
+		answer[0] = 1
 	}
-	if _, err := conn.Write(says[:]); err != nil {
+	if _, err := conn.Write(answer[:]); err != nil {
 		return false, err
 	}
-	_, err := io.ReadFull(conn, says[:])
-	return says[0] == 1, err
+	_, err := io.ReadFull(conn, answer[:])
+	return answer[0] == 1, err
 }
 
-// readFrom fills into from the memory of a process. Go's scheduler is not told: a
-// step takes less than it would take to hand this processor to another goroutine.
+// readFrom fills into from the memory of a process. Go's scheduler does not know: a
+// step takes less than giving this processor to another goroutine would.
 func readFrom(pid int, at uint64, into []byte) error {
 	for len(into) > 0 {
 		local := unix.Iovec{Base: unsafe.SliceData(into)}

@@ -16,8 +16,8 @@ import (
 //	   0  magic "SWM" and version 2 | size of the data u32, a power of two
 //	  64  head u64: bytes written
 //	 128  tail u64: bytes read
-//	 192  asleep u32: the reader wants the bell when there is something to read
-//	 256  starved u32: the writer wants the bell when there is space
+//	 192  asleep u32: the reader wants to be notified when there is something to read
+//	 256  starved u32: the writer wants to be notified when there is space
 //	 320  withdrawn u32: what the writer has offered is no longer there
 //	 384  writer CPU u32: the processor that the writer polls from, plus 1; 0: not known
 //	4096  data: records, each a frame header and a chunk, padded to a multiple of 64 bytes
@@ -90,7 +90,7 @@ func (r *ring) push(h *wire.Header, chunk []byte) {
 
 func recordSize(chunk int) uint64 { return recordHead + uint64(chunk+recordHead-1)&^(recordHead-1) }
 
-// empty says whether there is nothing to read.
+// empty reports whether there is nothing to read.
 func (r *ring) empty() bool { return r.head.Load() == r.mine }
 
 // peek reads the header of the next record, if there is one.
@@ -111,7 +111,7 @@ func (r *ring) peek(h *wire.Header) (bool, error) {
 	return true, nil
 }
 
-// chunk is that of the next record, so many bytes long, in two pieces.
+// chunk returns the n bytes of the next record's chunk, in two pieces.
 func (r *ring) chunk(n int) (first, rest []byte) {
 	at := (int(r.mine) + recordHead) & (len(r.data) - 1)
 	first = r.data[at:min(at+n, len(r.data))]
@@ -124,6 +124,6 @@ func (r *ring) pop(h *wire.Header) {
 	r.tail.Store(r.mine)
 }
 
-// spacious says, to the reader, whether a starved writer is worth waking: waking it
-// for every chunk would cost more than the chunk.
+// spacious reports, to the reader, whether to notify a starved writer: notifying it
+// of every chunk would cost more than the chunk.
 func (r *ring) spacious() bool { return 2*int(r.head.Load()-r.mine) <= len(r.data) }

@@ -28,7 +28,7 @@ var errNoGoodbye = errors.New("its connection ended without a goodbye")
 // errNotReceived is the cause of what a peer has not taken in time when this end was closed.
 var errNotReceived = errors.New("it did not receive what was sent to it")
 
-// tcpPeer carries messages to one peer over several connections. Each has a goroutine that takes chunks from
+// carrier carries messages to one peer over several connections. Each has a goroutine that takes chunks from
 // the one queue, so that large messages are striped over all of them unless the link is slow, and one that reads
 // straight into the buffers of posted receives.
 type carrier struct {
@@ -48,7 +48,7 @@ type carrier struct {
 	running  atomic.Int32 // goroutines
 }
 
-// tcpConn is one of the connections.
+// connection is one of the connections to a peer.
 type connection struct {
 	*carrier
 	conn   net.Conn
@@ -243,9 +243,9 @@ func (c *connection) writeBatch() error {
 	}
 	c.vec = vec
 	c.inbox.Overhead(len(c.chunks) * frameHead)
-	tells := c.paced && bytes >= wire.ChunkSize // a small one tells more of the system call
+	judged := c.paced && bytes >= wire.ChunkSize // a small one measures the system call
 	before := 0
-	if tells {
+	if judged {
 		before = c.kernel.unacked()
 	}
 	begin := wire.Monotonic()
@@ -257,7 +257,7 @@ func (c *connection) writeBatch() error {
 	case took < shortWrite && int(n) >= c.piece:
 		c.piece = min(c.piece*2, wire.MaxChunk)
 	}
-	if tells && c.pace.wrote(before+int(n)-c.kernel.unacked(), took) {
+	if judged && c.pace.wrote(before+int(n)-c.kernel.unacked(), took) {
 		c.settle()
 	}
 	return err
@@ -291,7 +291,7 @@ func (c *connection) arrived(b []byte) error {
 	return nil
 }
 
-// settle judges the link, and tells the kernel.
+// settle judges the link, and sets the kernel's buffer.
 func (c *connection) settle() {
 	least, now := c.kernel.trips()
 	if !c.pace.judge(least, now) {
@@ -303,8 +303,8 @@ func (c *connection) settle() {
 	}
 }
 
-// writeFailed leaves it to the reader to say what happened, because the peer may
-// have told the cause before its end of the connection closed. But not for long.
+// writeFailed leaves it to the reader to find the cause, because the peer may
+// have sent it before its end of the connection closed. But not for long.
 func (c *connection) writeFailed(err error) {
 	c.mu.Lock()
 	c.mu.writing = err
@@ -328,7 +328,7 @@ func (c *connection) writeEnding() {
 	}
 }
 
-// read takes in frames until the peer says goodbye or the connection ends.
+// read takes in frames until the peer's goodbye or the end of the connection.
 func (c *connection) read() {
 	defer c.sideEnds()
 	err := c.readFrames()
@@ -338,7 +338,7 @@ func (c *connection) read() {
 	lost := c.inbox.Lost(c.peer, c.cause(err))
 	c.inbox.Fail(lost)
 	if c.inbox.Err() == wire.ErrClosed {
-		c.giveUp(lost) // or we have said goodbye, and waited long enough
+		c.giveUp(lost) // or we have sent a goodbye, and waited long enough
 		return
 	}
 	// Closing with bytes unread would destroy the cause on its way to the peer.
@@ -398,7 +398,7 @@ func (c *connection) readFrames() error {
 	}
 }
 
-// readControl reads a frame of calls that is no message.
+// readControl reads a frame of calls that has no body.
 func (c *connection) readControl(h *wire.Header) error {
 	text, err := c.in.take(h.Chunk)
 	if err == nil {
@@ -438,7 +438,7 @@ func (c *connection) readFailure(h *wire.Header) error {
 	return c.inbox.Ended(h, text)
 }
 
-// goodbye ends the carrier when it was said on every connection: messages may
+// goodbye ends the carrier when one has come on every connection: messages may
 // still be on their way on the others.
 func (c *connection) goodbye() {
 	if int(c.goodbyes.Add(1)) < len(c.conns) {

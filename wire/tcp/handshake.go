@@ -26,7 +26,7 @@ import (
 //	reply   acceptor  the same, with HMAC-SHA256(token; "acceptor", hello, random) and
 //	                  the name of a socket for sharing memory, or none, in place of the random number and the reason
 const (
-	// helloVersion is that of the handshake; version 3 has the cookie.
+	// helloVersion is the handshake's version; 3 has the cookie.
 	helloVersion = 3
 	helloSize    = claimSize + cookieSize
 	claimSize    = 80
@@ -42,7 +42,7 @@ const (
 	verdictLater = 2
 )
 
-// hello is what a dialer says of itself.
+// hello is how a dialer introduces itself.
 type hello struct {
 	rank, to, size     int
 	index, connections int // which of how many connections this is
@@ -102,23 +102,23 @@ func (id *identity) authenticate(conn net.Conn, to, index int, wantsMemory bool)
 	if _, err := rand.Read(h.random[:]); err != nil {
 		return "", err
 	}
-	said := h.put()
-	said = append(said, id.cookie(said)...)
-	if _, err := conn.Write(said); err != nil {
+	hello := h.put()
+	hello = append(hello, id.cookie(hello)...)
+	if _, err := conn.Write(hello); err != nil {
 		return "", err
 	}
 	random, _, err := readReply(conn)
 	if err != nil {
 		return "", err
 	}
-	if _, err := conn.Write(id.proof("dialer", said, random)); err != nil {
+	if _, err := conn.Write(id.proof("dialer", hello, random)); err != nil {
 		return "", err
 	}
 	proof, memorySocket, err := readReply(conn)
 	if err != nil {
 		return "", err
 	}
-	if !hmac.Equal(proof, id.proof("acceptor", said, random)) {
+	if !hmac.Equal(proof, id.proof("acceptor", hello, random)) {
 		return "", refuse("it does not know the job's token")
 	}
 	return memorySocket, nil
@@ -140,20 +140,20 @@ func (id *identity) challenge(conn net.Conn, promising func(cookie string)) (*ca
 		}
 		promising("")
 	}
-	said, err := readHello(conn)
+	hello, err := readHello(conn)
 	if err != nil {
 		return nil, err
 	}
 	g := &candidate{conn: conn}
-	g.parse(said)
+	g.parse(hello)
 	if r := id.check(&g.hello); r != nil {
 		return nil, sendRefusal(conn, r)
 	}
 	if len(id.token) > 0 { // without one, everybody can make a cookie
-		if !hmac.Equal(said[claimSize:], id.cookie(said[:claimSize])) {
+		if !hmac.Equal(hello[claimSize:], id.cookie(hello[:claimSize])) {
 			return nil, sendRefusal(conn, errWrongToken)
 		}
-		promising(string(said[claimSize:]))
+		promising(string(hello[claimSize:]))
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -166,10 +166,10 @@ func (id *identity) challenge(conn net.Conn, promising func(cookie string)) (*ca
 	if _, err := io.ReadFull(conn, proof); err != nil {
 		return nil, fmt.Errorf("it gave no proof that it knows the job's token: %w", err)
 	}
-	if !hmac.Equal(proof, id.proof("dialer", said, random)) {
+	if !hmac.Equal(proof, id.proof("dialer", hello, random)) {
 		return nil, sendRefusal(conn, errWrongToken)
 	}
-	g.proof = id.proof("acceptor", said, random)
+	g.proof = id.proof("acceptor", hello, random)
 	return g, nil
 }
 
@@ -177,24 +177,24 @@ var errWrongToken = refuse("wrong token; give every worker the same one")
 
 // readHello reads a hello of this build's version.
 func readHello(conn net.Conn) ([]byte, error) {
-	said := make([]byte, helloSize)
-	if _, err := io.ReadFull(conn, said[:4]); err != nil {
+	hello := make([]byte, helloSize)
+	if _, err := io.ReadFull(conn, hello[:4]); err != nil {
 		return nil, fmt.Errorf("it sent no hello: %w", err)
 	}
-	if string(said[:3]) != "SWH" {
-		return nil, fmt.Errorf("it does not speak Starling's protocol: it starts with %q", said[:4])
+	if string(hello[:3]) != "SWH" {
+		return nil, fmt.Errorf("it does not speak Starling's protocol: it starts with %q", hello[:4])
 	}
-	if said[3] != helloVersion {
+	if hello[3] != helloVersion {
 		return nil, sendRefusal(conn, refuse("version %d of the protocol, this build speaks %d; run the same build "+
-			"on every host", said[3], helloVersion))
+			"on every host", hello[3], helloVersion))
 	}
-	if _, err := io.ReadFull(conn, said[4:]); err != nil {
+	if _, err := io.ReadFull(conn, hello[4:]); err != nil {
 		return nil, fmt.Errorf("its hello is incomplete: %w", err)
 	}
-	return said, nil
+	return hello, nil
 }
 
-// check says what is wrong with a hello.
+// check returns what is wrong with a hello.
 func (id *identity) check(h *hello) *Refusal {
 	switch {
 	case h.job != id.job:
@@ -216,7 +216,7 @@ func (g *candidate) accept(memorySocket string) error {
 	return writeReply(g.conn, verdictGo, g.proof, memorySocket)
 }
 
-// sendRefusal tells a dialer why it is refused.
+// sendRefusal sends a dialer the reason for its refusal.
 func sendRefusal(conn net.Conn, r *Refusal) *Refusal {
 	verdict := byte(verdictLater)
 	if r.Final {
@@ -232,10 +232,10 @@ func (id *identity) cookie(claim []byte) []byte {
 }
 
 // proof that one side knows the token.
-func (id *identity) proof(side string, said, random []byte) []byte {
+func (id *identity) proof(side string, hello, random []byte) []byte {
 	mac := hmac.New(sha256.New, id.token)
 	io.WriteString(mac, side)
-	mac.Write(said)
+	mac.Write(hello)
 	mac.Write(random)
 	return mac.Sum(nil)
 }

@@ -170,7 +170,7 @@ func (m *mesh) join(ctx context.Context) (wire.Endpoint, error) {
 }
 
 // start makes carriers of the connections, and admits no peer after. When joining
-// has failed there may be fewer than wanted, enough to tell the peers.
+// has failed there may be fewer than wanted, enough to send the cause to the peers.
 func (m *mesh) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +225,7 @@ func (m *mesh) mark() error {
 	return nil
 }
 
-// explain says who is missing, and as far as is known, why.
+// explain names who is missing, and as far as is known, why.
 func (m *mesh) explain(cause error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 
 // Peers of one host agree on shared memory over their first connection: the
 // acceptor names a socket; the dialer connects to it, and they exchange
-// memory; the dialer then says by one byte whether that went well. If not, for
+// memory; the dialer then sends one byte: whether that went well. If not, for
 // whatever reason (containers that share a host but not this), they use TCP.
 const (
-	saysMemory = 'M'
-	saysTCP    = 'T'
+	usesMemory = 'M'
+	usesTCP    = 'T'
 )
 
 // openMemory opens the socket, if any peer shares this host. The result closes it.
@@ -56,7 +56,7 @@ func (m *mesh) admitMemory(g *candidate) error {
 		return err
 	}
 	m.share(g.rank, mem)
-	_, err = conn.Write([]byte{saysMemory}) // only now may the dialer say so
+	_, err = conn.Write([]byte{usesMemory}) // only now may the dialer use it
 	conn.Close()
 	return err
 }
@@ -86,17 +86,17 @@ func (m *mesh) unshare(p int) {
 	}
 }
 
-// offer is the dialer's side: it connects to the socket, and tells whether that worked.
+// offer is the dialer's side: it connects to the socket, and sends whether that worked.
 func (m *mesh) offer(conn net.Conn, p int, memorySocket string) (shared bool, err error) {
-	says := byte(saysMemory)
+	choice := byte(usesMemory)
 	if mem, err := m.fetch(p, memorySocket); err == nil {
 		m.share(p, mem)
 	} else {
-		says = saysTCP
+		choice = usesTCP
 	}
 	conn.SetDeadline(wire.SocketTime(handshakeTime))
-	_, err = conn.Write([]byte{says})
-	return says == saysMemory, err
+	_, err = conn.Write([]byte{choice})
+	return choice == usesMemory, err
 }
 
 func (m *mesh) fetch(p int, memorySocket string) (*shm.Memory, error) {
@@ -129,19 +129,19 @@ func (m *mesh) welcome(g *candidate) (shared bool, err error) {
 	if err := g.accept(m.sock); err != nil {
 		return false, err
 	}
-	var says [1]byte
-	if _, err := io.ReadFull(g.conn, says[:]); err != nil {
+	var choice [1]byte
+	if _, err := io.ReadFull(g.conn, choice[:]); err != nil {
 		return false, err
 	}
 	m.mu.Lock()
 	have := m.mu.memory[g.rank] != nil
 	m.mu.Unlock()
 	switch {
-	case says[0] == saysTCP:
+	case choice[0] == usesTCP:
 		m.unshare(g.rank)
 		return false, nil
-	case says[0] != saysMemory || !have:
-		return false, errors.New("it did not say how it will send")
+	case choice[0] != usesMemory || !have:
+		return false, errors.New("it did not choose how to send")
 	}
 	return true, nil
 }

@@ -7,7 +7,7 @@ import (
 	"starling/wire"
 )
 
-// lanes say which connection to a peer takes the next chunk of its queue: any of them; on a slow link the first only;
+// lanes choose which connection to a peer takes the next chunk of its queue: any of them; on a slow link the first only;
 // or, divided, the one of the message's class. The queue's lock guards them.
 type lanes struct {
 	queue  *wire.Queue

@@ -122,7 +122,7 @@ type packet struct {
 	code         uint8
 }
 
-// packets are those of TCP that have come by. On this interface a packet has been seen
+// packets returns the TCP packets seen so far. On this interface a packet has been seen
 // before it arrives.
 func (p *tap) packets(t *testing.T) (list []packet) {
 	t.Helper()

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// A link is judged by writes that took so long, or in which so much arrived.
+	// A link is judged once writes have taken judgeTime, or judgeBytes have arrived.
 	judgeTime, judgeBytes = 50 * time.Millisecond, 8 << 20
 	// covered is how long the kernel should have something to send between two writes.
 	covered = 15 * time.Millisecond
-	// What the kernel is told to hold, if anything. Every kernel allows the most of them.
+	// The bounds of the kernel's send buffer, where we set it. Every kernel allows the larger.
 	leastHeld, mostHeld = 96 << 10, 208 << 10
 )
 
@@ -31,7 +31,7 @@ type pace struct {
 // slow reports whether the link is.
 func (p *pace) slow() bool { return p.window > 0 }
 
-// wrote learns from a large write, during which so many bytes arrived at the peer. It
+// wrote learns from a large write, during which acked bytes arrived at the peer. It
 // reports whether it is time to judge the link.
 func (p *pace) wrote(acked int, took time.Duration) bool {
 	p.acked += max(acked, 0)

@@ -7,7 +7,7 @@ import (
 	"starling/wire"
 )
 
-// write is a large one to a link of so many bytes per second.
+// write is a large write to a link with a rate in bytes per second.
 func (p *pace) write(rate float64, trip time.Duration) {
 	const n = wire.ChunkSize
 	if p.wrote(n, time.Duration(n/rate*float64(time.Second))) {

@@ -108,7 +108,7 @@ func joinMeshes(t testing.TB, n int, change func(*wire.Config)) []*mesh {
 	return out
 }
 
-// connections are those of a rank to a peer.
+// connections of a rank to a peer.
 func (m *mesh) connections(peer int) []*connection { return m.carriers.To[peer].(*carrier).conns }
 
 func openMemory(t testing.TB, n int, opt wire.Options) []wire.Endpoint {

@@ -28,7 +28,7 @@ type sized struct {
 	answered atomic.Int64
 }
 
-// want is a request for so many bytes, padded to a length.
+// want is a request for a number of bytes, padded to a length.
 func want(step, bytes, length int) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(step))
 	b = binary.LittleEndian.AppendUint32(b, uint32(bytes))
@@ -320,8 +320,8 @@ func testCallErrors(t *testing.T, tr Transport) {
 	}
 }
 
-// testCallBackPressure: however many call at once, a service runs so many handlers and has
-// so many bytes of responses, and all are answered.
+// testCallBackPressure: however many call at once, a service runs at most its handlers and has
+// at most the limit of responses, and all are answered.
 func testCallBackPressure(t *testing.T, tr Transport) {
 	opt := wire.DefaultOptions()
 	opt.ResponseLimit = 2 << 20
