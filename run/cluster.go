@@ -49,7 +49,7 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if err := checkPaths(&c.spec); err != nil {
 		return nil, err
 	}
-	if c.id, err = spec.Identity(c.spec.TLS); err != nil {
+	if c.id, err = spec.Load("--tls", c.spec.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if c.token, err = workerToken(&c.spec, c.at); err != nil {
@@ -132,7 +132,7 @@ func workerToken(s *spec.Spec, at *rendezvous) ([]byte, error) {
 		return []byte(cluster.NewSecret()), nil
 	case s.TLS != "" || s.Insecure:
 		return nil, nil
-	case spec.Exposed(s.Listen):
+	case cluster.Exposed(s.Listen):
 		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	}

@@ -253,7 +253,7 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.SendOrder)
 		return wire.NewGroup(n, opt), nil
 	}
-	id, err := spec.Identity(s.TLS)
+	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}

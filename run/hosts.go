@@ -11,10 +11,20 @@ import (
 	"starling/spec"
 )
 
+// countSlots takes the number of workers from the file of --hosts, if nothing else says it.
+func countSlots(s *spec.Spec) error {
+	if err := s.CompleteParts(); err != nil || s.Hosts == "" || s.Workers > 0 || s.PartitionFolder() != "" {
+		return err
+	}
+	hosts, err := spec.ReadHosts(s.Hosts, cluster.ReadHosts)
+	s.Workers = len(cluster.Slots(hosts))
+	return err
+}
+
 // hostSlots is the host of every worker, from the file of --hosts. Without --listen, the
 // rendezvous is at the address of this host on the route to them.
 func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
-	hosts, err := spec.ReadHosts(s.Hosts)
+	hosts, err := spec.ReadHosts(s.Hosts, cluster.ReadHosts)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (w *WorkerSpec) Join(ctx context.Context) (*cluster.Member, error) {
 		return nil, spec.Mistake("--join", "nothing", "the address that starling train shows", "")
 	}
 	var err error
-	if w.id, err = spec.Identity(w.TLS); err != nil {
+	if w.id, err = spec.Load("--tls", w.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if len(w.Token) == 0 && w.id == nil && !w.Insecure {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -23,7 +24,7 @@ type prepared struct {
 
 // DryRun is the spec completed with defaults, and what the run would need.
 func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
-	if err := s.Complete(); err != nil {
+	if err := complete(&s); err != nil {
 		return s, nil, err
 	}
 	s, _, err := decide(context.Background(), s, event.All(events))
@@ -41,9 +42,17 @@ func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *Plan, error) {
 	return p.spec, p.plan, nil
 }
 
+// complete completes a spec as its files say.
+func complete(s *spec.Spec) error {
+	if err := countSlots(s); err != nil {
+		return err
+	}
+	return s.Complete()
+}
+
 // checkSpec is all that can be checked before the data is open.
 func checkSpec(s *spec.Spec) error {
-	if err := s.Validate(); err != nil {
+	if err := cmp.Or(s.Validate(), s.CheckSIMD(simd.Supported().String())); err != nil {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{

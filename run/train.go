@@ -28,7 +28,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *rendezvous, events event.Li
 	start := time.Now()
 	defer limitGarbage()()
 	events = event.All(events)
-	if err := s.Complete(); err != nil {
+	if err := complete(&s); err != nil {
 		return nil, err
 	}
 	s, decided, err := decide(ctx, s, events)

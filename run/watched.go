@@ -20,7 +20,7 @@ func (c *clusterRun) watchToken() []byte {
 		return c.token
 	case s.TLS != "" || s.Insecure:
 		return nil
-	case spec.Exposed(s.Listen):
+	case cluster.Exposed(s.Listen):
 		return c.token
 	}
 	if secret, err := cluster.LocalSecret(); err == nil {
@@ -79,7 +79,7 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 
 // serveMetrics serves those of a run of one worker.
 func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
-	id, err := spec.Identity(s.TLS)
+	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}

@@ -3,19 +3,21 @@ package spec
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/coflow"
 	"starling/nn"
 	"starling/partition"
+	"starling/sample"
 	"starling/train"
-	"starling/train/mini"
 )
 
 // SIMDNames are the values of --simd.
 var SIMDNames = []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}
 
+// Launchers are the values of --launcher: the launchers that package cluster knows.
+var Launchers = []string{"auto", "none", "slurm", "openmpi", "mpich", "torchrun", "kubernetes"}
+
 // Samplers are the values of --sampler.
-func Samplers() []string { return mini.Samplers }
+func Samplers() []string { return sample.Names }
 
 // choice is a setting that has one of a few values.
 type choice struct {
@@ -33,7 +35,7 @@ func (s *Spec) choices() choiceList {
 		{"task", s.Task, append([]string{"auto"}, nn.Tasks...)},
 		{"model", s.Model, nn.Models},
 		{"mode", s.Mode, []string{string(train.FullGraph), string(train.MiniBatch)}},
-		{"sampler", s.Sampler, mini.Samplers},
+		{"sampler", s.Sampler, sample.Names},
 		{"decoder", s.Decoder, nn.Decoders},
 		{"embedding_optimizer", s.EmbeddingOptimizer, []string{"adam", "adagrad"}},
 		{"negatives_from", s.NegativesFrom, []string{"global", "local"}},
@@ -52,7 +54,7 @@ func (s *Spec) choices() choiceList {
 		{"all_reduce", s.AllReduce, []string{"host", "nccl"}},
 		{"partitioner", s.Partitioner, partition.Names()},
 		{"on_failure", s.OnFailure, []string{"restart", "wait", "stop"}},
-		{"launcher", s.Launcher, append([]string{"auto", "none"}, cluster.Launchers...)},
+		{"launcher", s.Launcher, Launchers},
 	}
 }
 
