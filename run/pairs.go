@@ -52,7 +52,7 @@ func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.Li
 		l, err = walkPairs(ctx, s, data)
 	}
 	if err == nil && s.Mode == "mini" {
-		l.Batches, err = s.Batches()
+		l.Batches, err = mini.OptionsOf(s.BatchSettings())
 	}
 	return l, err
 }

@@ -63,7 +63,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	}
 	one := *s
 	one.ForData(&p.parts.meta, simd.Best().String())
-	batches, err := one.Batches()
+	batches, err := one.BatchSettings()
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
+	"starling/train/mini"
 )
 
 // rates are those of the file, measured where there are none of this machine.
@@ -171,7 +172,7 @@ func measureDrawing() float64 {
 	}
 	s := spec.Default()
 	s.Mode, s.Fanout, s.BatchSize, s.Layers = "mini", "10,10", 512, 2
-	opt, err := s.Batches()
+	opt, err := mini.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return 0
 	}

@@ -126,7 +126,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
-	batches, err := s.Batches()
+	batches, err := mini.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return nil, err
 	}

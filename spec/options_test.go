@@ -8,6 +8,7 @@ import (
 	"starling/graph"
 	"starling/train"
 	_ "starling/train/full" // registers the strategies
+	_ "starling/train/mini" // likewise
 )
 
 // set sets options of strategies, as NAME or NAME=VALUE.

@@ -58,8 +58,7 @@ var rooms = map[string][]string{
 	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},
 	// A spec has the lists that its values are from (models, methods, samplers, orders), and becomes the
 	// options of training and of partitioning.
-	"spec": {"disk", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "train/mini",
-		"internal/yamltext"},
+	"spec": {"disk", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
 	"bench": {"rng", "disk", "event", "graph", "tensor", "tensor/cpu", "tensor/ref", "coflow", "dataset", "partition",
@@ -175,7 +174,7 @@ func TestImports(t *testing.T) {
 // forTests is what tests of any room may import: devices, random numbers, generated graphs, what tests
 // of training share, and the strategies, which are registered by importing them.
 var forTests = []string{"tensor/cpu", "tensor/ref", "tensor/devicetest", "rng", "dataset", "train/full",
-	"train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
+	"train/mini", "train/traintest", "internal/testseed", "internal/testdeadline", "internal/testflood"}
 
 // allowed checks one import of a file in a room.
 func allowed(from, name, path string) error {
