@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func (s *KernelSpec) options() (o measure.Options, err error) {
 		if name == "f64" {
 			return o, spec.Mistake("--dtypes", name, "f32 or bf16", "f64 is the slow reference, which is not timed")
 		}
-		if err := t.Validate(); err != nil {
+		if err := cmp.Or(t.Validate(), t.CheckSIMD(simd.Supported().String())); err != nil {
 			return o, err
 		}
 		o.Types = append(o.Types, t.RowType())

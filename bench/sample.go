@@ -13,6 +13,7 @@ import (
 	"starling/report"
 	"starling/sample"
 	"starling/spec"
+	"starling/train/batch"
 )
 
 // Samples is how fast mini-batches are drawn.
@@ -46,7 +47,7 @@ func TimeSamples(ctx context.Context, s spec.Spec, batches int) (*Samples, error
 		return nil, &graph.InputError{File: s.Dataset, Found: "no training split",
 			Want: "training vertices to sample for"}
 	}
-	opt, err := s.Batches()
+	opt, err := batch.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (s *WireSpec) token() ([]byte, error) {
 		return given, err
 	case !s.NoLaunch:
 		return []byte(cluster.NewSecret()), nil
-	case spec.Exposed(s.Listen) && !s.Insecure:
+	case cluster.Exposed(s.Listen) && !s.Insecure:
 		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "a --token-file",
 			"or let anyone join with --insecure")
 	}

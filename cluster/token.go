@@ -30,6 +30,12 @@ func cookie(token []byte, role, random string) string {
 
 func proves(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
+// Exposed reports whether other hosts can reach an address that is listened on.
+func Exposed(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	return err == nil && !Loopback(addr)
+}
+
 // Loopback reports whether an address, host:port, is reachable from this host only.
 func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)

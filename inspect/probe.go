@@ -55,7 +55,7 @@ func newProber(o ProbeOptions, f *paths.File) (p *prober, err error) {
 	if o.Timeout < 1 || o.Timeout > 3600 {
 		return nil, spec.Mistake("--timeout", fmt.Sprint(o.Timeout), "1 to 3600 seconds", "")
 	}
-	if p.id, err = spec.Identity(o.TLS); err != nil {
+	if p.id, err = spec.Load("--tls", o.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if exposed := f.Exposed(); len(o.Token) == 0 && p.id == nil && !o.Insecure && exposed != "" {

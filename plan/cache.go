@@ -56,7 +56,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	}
 	one := *s
 	one.ForData(&p.parts.Meta, simd.Best().String())
-	batches, err := one.Batches()
+	batches, err := one.BatchSettings()
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 		case s.Mode == "full":
 			return train.DryRunFull(ctx, dev, data, opt, events)
 		}
-		batches, err := s.Batches()
+		batches, err := batch.OptionsOf(s.BatchSettings())
 		if err != nil {
 			return nil, err
 		}

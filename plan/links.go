@@ -86,7 +86,7 @@ func (o *Options) measureLinks(ctx context.Context, known *cost.Known, events ev
 
 // secrets are what workers must know, as for a run.
 func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) {
-	if id, err = spec.Identity(l.TLS); err != nil {
+	if id, err = spec.Load("--tls", l.TLS, cluster.LoadIdentity); err != nil {
 		return nil, nil, err
 	}
 	if l.Timeout < 1 {
@@ -95,7 +95,7 @@ func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) 
 	token, err = spec.GivenToken(l.TokenFile)
 	switch {
 	case token != nil || err != nil:
-	case spec.Exposed(l.Listen) && id == nil && !l.Insecure:
+	case cluster.Exposed(l.Listen) && id == nil && !l.Insecure:
 		err = spec.Mistake("--listen", l.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	case id == nil && !l.Insecure:

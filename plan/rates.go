@@ -29,6 +29,7 @@ import (
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
+	"starling/train/batch"
 )
 
 // rates reads the file of rates, and measures where it has none of this machine.
@@ -188,7 +189,7 @@ func measureDrawing() float64 {
 	}
 	s := spec.Default()
 	s.Mode, s.Fanout, s.BatchSize, s.Layers = "mini", "10,10", 512, 2
-	opt, err := s.Batches()
+	opt, err := batch.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return 0
 	}

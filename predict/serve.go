@@ -3,6 +3,7 @@ package predict
 import (
 	"context"
 
+	"starling/cluster"
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
@@ -114,7 +115,7 @@ func (o *ServeOptions) check() (token []byte, err error) {
 	switch {
 	case token != nil && o.Insecure:
 		return nil, spec.Mistake("--insecure", "it with --token-file", "one of the two", "")
-	case spec.Exposed(o.Listen) && token == nil && !o.Insecure:
+	case cluster.Exposed(o.Listen) && token == nil && !o.Insecure:
 		return nil, spec.Mistake("--listen", o.Listen+", which others can reach",
 			"--token-file, or an address of 127.0.0.1", "or answer anyone with --insecure")
 	case o.Limits.Body < 1 || o.Limits.Vertices < 1 || o.Limits.AtOnce < 1:

@@ -23,6 +23,9 @@ func Compare(ctx context.Context, s spec.Compare, events event.Listener) (*repor
 	if len(s.From) > 0 {
 		return report.CompareSaved(s.From)
 	}
+	if err := setup.CountSlots(&s.Spec); err != nil {
+		return nil, err
+	}
 	cases, err := s.Cases()
 	if err != nil {
 		return nil, err

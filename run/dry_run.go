@@ -5,6 +5,7 @@ import (
 
 	"starling/event"
 	"starling/plan"
+	"starling/setup"
 	"starling/spec"
 	"starling/supervise"
 	"starling/train"
@@ -52,7 +53,7 @@ func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, e
 
 // DryRun is the spec completed with defaults, and what the run would need.
 func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
-	if err := s.Complete(); err != nil {
+	if err := setup.Complete(&s); err != nil {
 		return s, nil, err
 	}
 	s, _, err := decide(context.Background(), s, event.All(events))

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func Sweep(ctx context.Context, s spec.Sweep, events event.Listener) (*report.Sw
 
 // plannedRuns are the combinations, each checked before the first run.
 func plannedRuns(s *spec.Sweep) ([]spec.Combination, error) {
-	if err := spec.CheckFile("--json", s.JSON); err != nil {
+	if err := cmp.Or(spec.CheckFile("--json", s.JSON), setup.CountSlots(&s.Spec)); err != nil {
 		return nil, err
 	}
 	runs, err := s.Combinations()

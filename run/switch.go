@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/cluster"
 	"starling/exchange"
 	"starling/graph"
 	"starling/innet/udp"
@@ -82,7 +83,7 @@ func (o *SwitchOptions) options() (udp.ServerOptions, error) {
 	switch {
 	case opt.Token != nil && o.Insecure:
 		return opt, spec.Mistake("--insecure", "it with --token-file", "one of the two", "")
-	case spec.Exposed(o.Listen) && opt.Token == nil && !o.Insecure:
+	case cluster.Exposed(o.Listen) && opt.Token == nil && !o.Insecure:
 		return opt, spec.Mistake("--listen", o.Listen+", which others can reach",
 			"--token-file, or an address of 127.0.0.1", "or switch for every host that connects with --insecure")
 	case o.Every < 0:

@@ -31,7 +31,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	start := time.Now()
 	defer setup.LimitGarbage()()
 	events = event.All(events)
-	if err := s.Complete(); err != nil {
+	if err := setup.Complete(&s); err != nil {
 		return nil, err
 	}
 	s, decided, err := decide(ctx, s, events)
@@ -102,7 +102,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
-	batches, err := s.Batches()
+	batches, err := batch.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"starling/cluster"
 	"starling/event"
 	"starling/spec"
 	"starling/watch"
@@ -31,7 +32,7 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 
 // serveMetrics serves the metrics of a run of one worker.
 func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
-	id, err := spec.Identity(s.TLS)
+	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}

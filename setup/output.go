@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,11 +12,12 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/spec"
+	"starling/tensor/cpu/simd"
 )
 
 // Check is all that can be checked before the data is open.
 func Check(s *spec.Spec) error {
-	if err := s.Validate(); err != nil {
+	if err := cmp.Or(s.Validate(), s.CheckSIMD(simd.Supported().String())); err != nil {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{

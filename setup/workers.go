@@ -3,6 +3,7 @@ package setup
 import (
 	"time"
 
+	"starling/cluster"
 	"starling/exchange"
 	"starling/partition"
 	"starling/spec"
@@ -44,4 +45,22 @@ func Relays(s *spec.Spec) bool {
 	c, _ := s.Choice()
 	o, _ := train.OptionOf[exchange.RelayOption](c)
 	return o.Relay
+}
+
+// CountSlots takes the number of workers from the file of --hosts, if nothing else says it.
+func CountSlots(s *spec.Spec) error {
+	if err := s.CompleteParts(); err != nil || s.Hosts == "" || s.Workers > 0 || s.PartitionFolder() != "" {
+		return err
+	}
+	hosts, err := spec.ReadHosts(s.Hosts, cluster.ReadHosts)
+	s.Workers = len(cluster.Slots(hosts))
+	return err
+}
+
+// Complete completes a spec as its files say.
+func Complete(s *spec.Spec) error {
+	if err := CountSlots(s); err != nil {
+		return err
+	}
+	return s.Complete()
 }

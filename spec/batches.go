@@ -8,7 +8,7 @@ import (
 
 	"starling/nn"
 	"starling/sample"
-	"starling/train/batch"
+	"starling/train"
 )
 
 // What --fanout auto is for each layer, the last layer's first; the last number repeats.
@@ -100,10 +100,10 @@ func (s *Spec) batchEffects() []effect {
 	}
 }
 
-// Batches are the settings of mini-batches as the training on them takes them.
-func (s *Spec) Batches() (batch.Options, error) {
+// BatchSettings are the settings of mini-batches as the training on them takes them.
+func (s *Spec) BatchSettings() (train.BatchSettings, error) {
 	fanouts, err := s.fanouts()
-	return batch.Options{Sampler: s.Sampler, Size: s.BatchSize, Fanouts: fanouts, Replace: s.Replace,
+	return train.BatchSettings{Sampler: s.Sampler, Size: s.BatchSize, Fanouts: fanouts, Replace: s.Replace,
 		Weighted: s.Weighted,
 		Clusters: s.Clusters, WalkLength: s.WalkLength, Threads: s.Cores()}, err
 }

@@ -3,7 +3,6 @@ package spec
 import (
 	"slices"
 
-	"starling/cluster"
 	"starling/coflow"
 	"starling/nn"
 	"starling/partition"
@@ -13,6 +12,9 @@ import (
 
 // SIMDNames are the values of --simd.
 var SIMDNames = []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}
+
+// Launchers are the values of --launcher: the launchers that package cluster knows.
+var Launchers = []string{"auto", "none", "slurm", "openmpi", "mpich", "torchrun", "kubernetes"}
 
 // Samplers are the values of --sampler.
 func Samplers() []string { return sample.Names }
@@ -52,7 +54,7 @@ func (s *Spec) choices() choiceList {
 		{"all_reduce", s.AllReduce, []string{"host", "nccl"}},
 		{"partitioner", s.Partitioner, partition.Names()},
 		{"on_failure", s.OnFailure, []string{"restart", "wait", "stop"}},
-		{"launcher", s.Launcher, append([]string{"auto", "none"}, cluster.Launchers...)},
+		{"launcher", s.Launcher, Launchers},
 	}
 }
 

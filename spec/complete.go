@@ -2,18 +2,18 @@ package spec
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
-	"starling/cluster"
 	"starling/graph"
 	"starling/partition"
 	"starling/tensor"
 	"starling/train"
 )
 
-// Complete sets what follows from other settings, and from the partition or the file of
-// hosts that they name: the number of workers, the strategy, what is auto for a model.
+// Complete sets what follows from other settings, and from the partition that they name: the number
+// of workers, the strategy, what is auto for a model.
 func (s *Spec) Complete() error {
 	s.canonical()
 	if err := s.CompleteParts(); err != nil {
@@ -22,13 +22,6 @@ func (s *Spec) Complete() error {
 	dir := s.PartitionFolder()
 	if dir != "" {
 		return s.completeFromBook(dir)
-	}
-	if s.Hosts != "" && s.Workers == 0 {
-		hosts, err := ReadHosts(s.Hosts)
-		if err != nil {
-			return err
-		}
-		s.Workers = len(cluster.Slots(hosts))
 	}
 	s.complete(describe(s.Dataset))
 	return nil
@@ -138,13 +131,13 @@ func (s *Spec) ForData(data *graph.Meta, level string) {
 }
 
 // ReadHosts reads a file of hosts to start workers on.
-func ReadHosts(path string) ([]cluster.Host, error) {
+func ReadHosts[H any](path string, read func(io.Reader) ([]H, error)) ([]H, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, Mistake("--hosts", notOpened(err), "a file with one host per line", "for example alpha slots=4")
 	}
 	defer f.Close()
-	hosts, err := cluster.ReadHosts(f)
+	hosts, err := read(f)
 	if err != nil {
 		return nil, Mistake("--hosts", graph.Sentence(path+": "+err.Error()), "", "")
 	}

@@ -23,9 +23,11 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 		return opt, err
 	}
 	if s.Mode == string(train.MiniBatch) && s.Distributed() {
-		if opt.Batches, err = s.Batches(); err != nil {
+		batches, err := s.BatchSettings()
+		if err != nil {
 			return opt, err
 		}
+		opt.Batches = batches.Options()
 		if opt.Pairs, err = s.Pairs(); err != nil {
 			return opt, err
 		}

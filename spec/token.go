@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"runtime"
-
-	"starling/cluster"
-	"starling/graph"
 )
 
 // TokenVariable is the environment variable that holds the workers' secret.
@@ -77,20 +73,14 @@ func checkToken(from string, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Exposed reports whether other hosts can reach an address that is listened on.
-func Exposed(addr string) bool {
-	_, _, err := net.SplitHostPort(addr)
-	return err == nil && !cluster.Loopback(addr)
-}
-
-// Identity is the certificate in the folder of --tls; nil: none is given.
-func Identity(dir string) (*cluster.Identity, error) {
-	if dir == "" {
+// Load reads what the file or folder of a flag holds; nil: none is given.
+func Load[T any](flag, path string, load func(path string) (*T, error)) (*T, error) {
+	if path == "" {
 		return nil, nil
 	}
-	id, err := cluster.LoadIdentity(dir)
+	held, err := load(path)
 	if err != nil {
-		return nil, Mistake("--tls", graph.Sentence(err.Error()), "", "")
+		return nil, Mistake(flag, Sentence(err), "", "")
 	}
-	return id, nil
+	return held, nil
 }

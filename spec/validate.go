@@ -3,11 +3,11 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/graph"
 	"starling/nn"
-	"starling/tensor/cpu/simd"
 	"starling/train"
 )
 
@@ -22,7 +22,7 @@ func (s *Spec) Validate() error {
 
 func (s *Spec) validate() error {
 	for _, check := range []func() error{
-		s.choices().check, s.checkStrategy, s.checkMachine, s.checkTask, s.checkBatches, s.checkNumbers, s.checkPairs,
+		s.choices().check, s.checkStrategy, s.checkDevice, s.checkTask, s.checkBatches, s.checkNumbers, s.checkPairs,
 		s.checkEmbeddings, s.checkTransport, s.checkUnused, s.checkTogether, s.checkComposition, s.checkFiles,
 	} {
 		if err := check(); err != nil {
@@ -46,12 +46,12 @@ func (s *Spec) checkStrategy() error {
 		strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "))
 }
 
-// checkMachine refuses instructions that this processor lacks.
-func (s *Spec) checkMachine() error {
-	if level, err := simd.ParseLevel(s.SIMD); err == nil && level > simd.Supported() {
-		return Mistake("--simd", s.SIMD, "at most "+simd.Supported().String()+" on this processor", "use --simd auto")
+// CheckSIMD refuses instructions that this processor lacks, supported being its best.
+func (s *Spec) CheckSIMD(supported string) error {
+	if slices.Index(SIMDNames, s.SIMD) > slices.Index(SIMDNames, supported) {
+		return Mistake("--simd", s.SIMD, "at most "+supported+" on this processor", "use --simd auto")
 	}
-	return s.checkDevice()
+	return nil
 }
 
 // bound is the range of a whole number.

@@ -15,7 +15,7 @@ import (
 // hostSlots is the host of every worker, from the file of --hosts. Without --listen, the
 // rendezvous is at the address of this host on the route to them.
 func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
-	hosts, err := spec.ReadHosts(s.Hosts)
+	hosts, err := spec.ReadHosts(s.Hosts, cluster.ReadHosts)
 	if err != nil {
 		return nil, err
 	}

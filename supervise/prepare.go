@@ -28,7 +28,7 @@ func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.List
 	if err := worker.CheckPaths(&c.Spec); err != nil {
 		return nil, err
 	}
-	if c.id, err = spec.Identity(c.Spec.TLS); err != nil {
+	if c.id, err = spec.Load("--tls", c.Spec.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if c.Token, err = workerToken(&c.Spec, c.at); err != nil {
@@ -93,7 +93,7 @@ func workerToken(s *spec.Spec, at *Rendezvous) ([]byte, error) {
 		return []byte(cluster.NewSecret()), nil
 	case s.TLS != "" || s.Insecure:
 		return nil, nil
-	case spec.Exposed(s.Listen):
+	case cluster.Exposed(s.Listen):
 		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	}

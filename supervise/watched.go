@@ -19,7 +19,7 @@ func (c *Run) watchToken() []byte {
 		return c.Token
 	case s.TLS != "" || s.Insecure:
 		return nil
-	case spec.Exposed(s.Listen):
+	case cluster.Exposed(s.Listen):
 		return c.Token
 	}
 	if secret, err := cluster.LocalSecret(); err == nil {

@@ -186,7 +186,7 @@ func ServeWorker(addr string, id *cluster.Identity, insecure bool, r *Reporter) 
 // serveMetrics listens on a loopback address, or with a certificate, or insecurely. The
 // secret that workers share is not used here: clients would have to send it unencrypted.
 func serveMetrics(addr string, id *cluster.Identity, insecure bool, write func(*metricsPage)) (*MetricsServer, error) {
-	if spec.Exposed(addr) && id == nil && !insecure {
+	if cluster.Exposed(addr) && id == nil && !insecure {
 		return nil, spec.Mistake("--metrics-listen", addr+", which others can reach",
 			"--tls, or an address of 127.0.0.1", "or serve metrics to anyone with --insecure")
 	}

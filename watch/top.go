@@ -30,7 +30,7 @@ type Top struct {
 
 // Find finds the run, and reads this host's certificate. Of several runs on this host it returns the addresses.
 func (t *Top) Find() (several []string, err error) {
-	if t.id, err = spec.Identity(t.TLS); err != nil {
+	if t.id, err = spec.Load("--tls", t.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if t.Addr == "" {

@@ -78,7 +78,7 @@ func (w *Spec) Join(ctx context.Context) (*cluster.Member, error) {
 		return nil, spec.Mistake("--join", "nothing", "the address that starling train shows", "")
 	}
 	var err error
-	if w.id, err = spec.Identity(w.TLS); err != nil {
+	if w.id, err = spec.Load("--tls", w.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if len(w.Token) == 0 && w.id == nil && !w.Insecure {
@@ -194,7 +194,7 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
 	if w.id == nil {
 		var err error
-		if w.id, err = spec.Identity(w.TLS); err != nil {
+		if w.id, err = spec.Load("--tls", w.TLS, cluster.LoadIdentity); err != nil {
 			return wire.Config{}, err
 		}
 	}

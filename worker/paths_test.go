@@ -121,7 +121,7 @@ func TestPathsWithTLS(t *testing.T) {
 	if _, err := cluster.MakeCerts(folder, []string{"host"}, time.Hour, false); err != nil {
 		t.Fatal(err)
 	}
-	id, err := spec.Identity(filepath.Join(folder, "host"))
+	id, err := spec.Load("--tls", filepath.Join(folder, "host"), cluster.LoadIdentity)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,10 +59,9 @@ var rooms = map[string][]string{
 		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
 	"cluster": {"disk", "wire", "nn", "event"},
 	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},
-	// A spec has the lists that its values are from (models, methods, instruction sets, orders,
-	// launchers), and becomes the options of training and of partitioning.
-	"spec": {"disk", "graph", "partition", "tensor", "tensor/cpu", "nn", "sample", "coflow", "cluster", "train",
-		"train/batch", "internal/yamltext"},
+	// A spec has the lists that its values are from (models, methods, samplers, orders), and becomes the
+	// options of training and of partitioning.
+	"spec": {"disk", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
 	"watch":  {"cluster", "event", "graph", "report", "spec", "tensor", "tensor/cuda", "train", "wire"},

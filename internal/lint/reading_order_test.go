@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-var readingOrder = regexp.MustCompile("`([^`]*→[^`]*)`")
+var orderSpan = regexp.MustCompile("`([^`]*→[^`]*)`")
 
 // unread returns the rooms that a page's reading order leaves out. A room inside another is read with it.
 func unread(page string, rooms []string) (left []string) {
 	var order []string
-	if m := readingOrder.FindStringSubmatch(page); m != nil {
+	for _, m := range orderSpan.FindAllStringSubmatch(page, -1) {
 		for _, room := range strings.Split(m[1], "→") {
 			order = append(order, strings.TrimSpace(room))
 		}
