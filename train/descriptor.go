@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"starling/partition"
 )
@@ -71,7 +72,8 @@ type Descriptor struct {
 	// New builds the strategy of a worker. Check has refused what it is not for.
 	New func(s *Site) (Strategy, error)
 
-	options func() any // a pointer to the strategy's options with their defaults
+	options func() any       // a pointer to the strategy's options with their defaults
+	list    func() []*Option // what they are, read once
 }
 
 // Overlap is what of a strategy's transfers goes on while workers compute, for predictions of its epochs.
@@ -113,6 +115,7 @@ func Describe[O any](d Descriptor, defaults O, build func(s *Site, o O) (Strateg
 		o := defaults
 		return &o
 	}
+	d.list = sync.OnceValue(func() []*Option { return optionsIn(reflect.ValueOf(defaults), nil, d.Name) })
 	d.New = func(s *Site) (Strategy, error) { return build(s, *s.Opt.Strategy.Options.(*O)) }
 	return d
 }

@@ -63,8 +63,9 @@ func joinOptions() (list []*Option) {
 				known.join(d.Name, o.Default)
 				continue
 			}
-			byName[o.Name] = o
-			list = append(list, o)
+			own := *o
+			byName[o.Name] = &own
+			list = append(list, &own)
 		}
 	}
 	return list
@@ -92,10 +93,8 @@ func (o *Option) DefaultOf(strategy string) any {
 	return o.Default
 }
 
-// Options are the strategy's own, those of embedded structs among them.
-func (d *Descriptor) Options() []*Option {
-	return optionsIn(reflect.ValueOf(d.options()).Elem(), nil, d.Name)
-}
+// Options are the strategy's own, those of embedded structs among them. They are not to be changed.
+func (d *Descriptor) Options() []*Option { return d.list() }
 
 // Option is that of a name; nil: the strategy has none of it.
 func (d *Descriptor) Option(name string) *Option {

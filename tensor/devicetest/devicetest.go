@@ -21,7 +21,7 @@ import (
 )
 
 // Run tests every operation of a device that open makes. The seed is printed, and
-// STARLING_TEST_SEED gives it.
+// STARLING_SEED gives it.
 func Run(t *testing.T, open func() tensor.Device) { Results(t, testseed.New(t), open) }
 
 // Results is Run with a seed. It returns all numbers that were computed, for devices whose
