@@ -5,7 +5,7 @@ import "time"
 // Reducer is a device that sums matrices over the devices of all workers with a library of its maker. The order of
 // additions is the library's.
 type Reducer interface {
-	// ReducerCard tells cards apart, of all hosts; an error says why there is no such library.
+	// ReducerCard tells GPUs apart, of all hosts; an error says why there is no such library.
 	ReducerCard() ([]byte, error)
 	// NewReduction names a group of workers, for all of which one calls it.
 	NewReduction() ([]byte, error)

@@ -82,7 +82,7 @@ func (d *Device) Hello() []byte {
 
 // Why a worker's memory cannot be read.
 var (
-	errNoHello  = errors.New("it has no card, or " + linkNamed + "=off")
+	errNoHello  = errors.New("it has no GPU, or " + linkNamed + "=off")
 	errNoHandle = errors.New("its driver gives no handles of memory")
 	errDiffers  = errors.New("its memory has other numbers than it wrote")
 )
@@ -167,10 +167,10 @@ func (d *Device) Fetch(dst Matrix, peer int, ref []byte) error {
 	defer d.leave()
 	from, err := d.locate(here, ref, n)
 	if err != nil {
-		return fmt.Errorf("rows of worker %d on its card: %w", peer, err)
+		return fmt.Errorf("rows of worker %d on its GPU: %w", peer, err)
 	}
 	d.run.Settle()
-	defer d.run.Timed("copy between cards")()
+	defer d.run.Timed("copy between GPUs")()
 	d.run.Do("cuMemcpyDtoDAsync", d.run.GPU.CopyBetween, at(dst), from, uintptr(n), d.run.Handle)
 	return d.Err()
 }

@@ -77,7 +77,7 @@ type productArgs struct {
 }
 
 // multiply is the product by our own kernel, what follows it included. A sum over very many rows is cut in
-// pieces where there are fewer tiles than the card runs blocks.
+// pieces where there are fewer tiles than the GPU runs blocks.
 func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols), k: int64(depth), dst: of(dst),
 		add: number(op.Add), epi: epiOf(op.Epilogue), follows: number(op.Add || !op.Epilogue.Empty()),

@@ -92,7 +92,7 @@ func (d *Device) ReducerCard() ([]byte, error) {
 	id := process().host
 	uuid := &[16]byte{}
 	if d.run.GPU.DeviceUUID == 0 {
-		return nil, errors.New("the driver does not name its cards; update NVIDIA's driver")
+		return nil, errors.New("the driver does not name its GPUs; update NVIDIA's driver")
 	}
 	if code := driver.Call(d.run.GPU.DeviceUUID, driver.Address(uuid), uintptr(d.run.GPU.Handle)); code != 0 {
 		return nil, d.run.GPU.Failure("cuDeviceGetUuid", code)

@@ -124,13 +124,13 @@ type packed struct {
 }
 
 // parcel is pinned memory with copies of a batch's slices, made by who prepared the batch: FromHost of such a slice
-// has the card read the copy, and the goroutine that computes copies nothing.
+// has the GPU read the copy, and the goroutine that computes copies nothing.
 type parcel struct {
 	mem   *Memory
 	p     uintptr
 	size  int
 	keys  []unsafe.Pointer
-	event uintptr // the card has read what was there
+	event uintptr // the GPU has read what was there
 	busy  bool
 }
 
@@ -169,7 +169,7 @@ func (p *parcel) Pack(list ...any) {
 	}
 }
 
-// reserve waits until the card has read what was there, forgets it, and makes sure of enough memory.
+// reserve waits until the GPU has read what was there, forgets it, and makes sure of enough memory.
 func (p *parcel) reserve(list []any) error {
 	gpu := p.mem.run.GPU
 	if p.busy {

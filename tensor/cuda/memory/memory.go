@@ -67,10 +67,10 @@ type lost struct {
 	bytes int
 }
 
-// Usage is what is in use, and how much was taken of the card at most.
+// Usage is what is in use, and how much was taken of the GPU at most.
 func (mem *Memory) Usage() (inUse, peak int64) { return mem.inUse.Load(), mem.peak.Load() }
 
-// take is n bytes on the card, of the arena, a pool or the driver; 0 where the device failed.
+// take is n bytes on the GPU, of the arena, a pool or the driver; 0 where the device failed.
 func (mem *Memory) take(from *pool, n int) uintptr {
 	if mem.run.Failed() {
 		return 0
