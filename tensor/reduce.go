@@ -12,7 +12,7 @@ type Reducer interface {
 	// JoinReduction joins it, and returns when all have.
 	JoinReduction(id []byte, rank, size int, within time.Duration) error
 	// Reduce: each matrix = its sum over all workers, which give the same sizes. It waits; where that ends early, by
-	// stop or by time, the group is of no more use.
+	// stop or by time, the group can no longer be used.
 	Reduce(all []Matrix, stop <-chan struct{}, within time.Duration) error
 	// LeaveReduction gives the group up.
 	LeaveReduction()

@@ -244,7 +244,7 @@ func vector(name string, m Matrix, cols int) uintptr {
 	return at(m)
 }
 
-// vectorOf is how many numbers kernels take at once of matrices: at most so many, or 4, or 1.
+// vectorOf is how many numbers kernels take at once of matrices: most, or 4, or 1.
 func vectorOf(most int, ms ...Matrix) int {
 	for _, v := range []int{most, 4} {
 		if aligned(v, ms...) {

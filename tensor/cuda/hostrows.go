@@ -79,8 +79,8 @@ func (f *farRows) watch(list []uint32) {
 	f.seen++
 }
 
-// keepHot copies the rows that were read more than once to the GPU, the most often read first, as many as fit a
-// quarter of what is free there.
+// keepHot copies the rows that were read more than once to the GPU, the most often read first, up to a quarter
+// of what is free there.
 func (d *Device) keepHot(src Matrix, f *farRows) {
 	var hot []uint32
 	for i, n := range f.counts {

@@ -183,7 +183,7 @@ func (d *Device) Loss(sums, dlogits, logits Matrix, op tensor.Loss) {
 		d.rowSums("loss", sums, a)
 		return
 	}
-	// Logits are read before their place is that of gradients.
+	// Logits are read before gradients take their place.
 	grads := d.scratch(dlogits.Type(), op.Rows.Len(), dlogits.Cols)
 	a.grad, a.compact = of(grads), 1
 	d.rowSums("loss", sums, a)

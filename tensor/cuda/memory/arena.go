@@ -175,7 +175,7 @@ func (mem *Memory) takeLarge(n int) uintptr {
 	}
 }
 
-// reserve asks for addresses: twice as many as the GPU has memory.
+// reserve asks for addresses: twice the memory of the GPU.
 func (mem *Memory) reserve(a *arena) {
 	if mem.run.GPU.ReserveAddresses == 0 {
 		return

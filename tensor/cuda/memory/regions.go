@@ -21,7 +21,7 @@ type Region struct {
 // Handle is the driver's CUipcMemHandle.
 type Handle [64]byte
 
-// regions are those of a device.
+// regions are the regions of a device.
 type regions struct {
 	free   map[int][]*Region // by size
 	all    []*Region
