@@ -124,8 +124,7 @@ func (d *Device) Replayed() int { return d.run.Replayed() }
 
 // Sync waits for the stream.
 func (d *Device) Sync() {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.run.Sync()
 }
 
@@ -149,9 +148,8 @@ func (d *Device) New(t DType, rows, cols int) Matrix {
 	return m
 }
 
-// enter begins an operation, leave ends it. scratch and release are Scratch and Free between the two.
-func (d *Device) enter()                                 { d.mem.Enter() }
-func (d *Device) leave()                                 { d.mem.Leave() }
+// enter begins an operation, and what it returns ends it. scratch and release are Scratch and Free inside one.
+func (d *Device) enter() (leave func())                  { return d.mem.Enter() }
 func (d *Device) scratch(t DType, rows, cols int) Matrix { return d.mem.Piece(t, rows, cols) }
 func (d *Device) release(m Matrix)                       { d.mem.Release(m) }
 

@@ -25,8 +25,7 @@ const watched = 32
 // HostRows is a matrix of a host slice, copied to memory of the host that the GPU can read. Gathers read it through
 // a cache on the GPU (keepHot); other operations read it over the bus.
 func (d *Device) HostRows(t DType, rows, cols int, host any) Matrix {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	m := d.mem.Pinned(t, rows, cols)
 	if b := memory.BlockOf(m); b != nil {
 		b.Known = &farRows{counts: make([]uint32, rows)}

@@ -13,8 +13,7 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	depth := a.Cols
 	if op.TransA {
 		depth = a.Rows

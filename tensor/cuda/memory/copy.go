@@ -150,8 +150,7 @@ func (mem *Memory) Upload(dst tensor.Matrix, host any) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	h, p := HostBytes(dst)
 	tensor.CopyIn(h, host)
 	mem.MoveRows(dst, p, true)
@@ -159,8 +158,7 @@ func (mem *Memory) Upload(dst tensor.Matrix, host any) {
 }
 
 func (mem *Memory) Download(host any, m tensor.Matrix) {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if m.Rows*m.Cols == 0 {
 		mem.run.Sync()
 		return

@@ -46,8 +46,7 @@ func (mem *Memory) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
 	if rows*cols == 0 {
 		return none(t, rows, cols)
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	return mem.Piece(t, rows, cols)
 }
 
@@ -68,8 +67,7 @@ func (mem *Memory) Free(m tensor.Matrix) {
 	if m.Rows*m.Cols == 0 {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	mem.Release(m)
 }
 
@@ -113,8 +111,7 @@ func (mem *Memory) FromHost(rows, cols int, host any) tensor.Matrix {
 	if n == 0 {
 		return from
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if !mem.run.Aside() {
 		mem.collect(n)
 	}
@@ -144,8 +141,7 @@ func (mem *Memory) Return(m tensor.Matrix) {
 	if m.Rows*m.Cols == 0 || m.Unbacked() {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	b, ok := tensor.BufferOf(m).Owner().(*Block)
 	if ok && b.from == nil {
 		mem.Release(m)
@@ -198,8 +194,7 @@ func HostCopy[T any](m tensor.Matrix) []T {
 
 // Staging is memory of the host that the GPU reads and writes without the driver's copying it first.
 func (mem *Memory) Staging(bytes int) (tensor.Matrix, []byte) {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	n := 4096
 	for n < bytes {
 		n *= 2

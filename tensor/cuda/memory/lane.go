@@ -38,8 +38,7 @@ type fed struct {
 
 // Ahead calls f, whose operations run on the lane. Where kernels are timed, they run as all others do.
 func (mem *Memory) Ahead(f func()) tensor.Fed {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	t := &fed{mem: mem}
 	l, run := &mem.lane, mem.run
 	if run.Profiled() {
@@ -74,8 +73,7 @@ func (mem *Memory) Ahead(f func()) tensor.Fed {
 // Join has what is called from now on wait for the lane.
 func (t *fed) Join() {
 	mem := t.mem
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if t.event == 0 {
 		return
 	}
@@ -90,8 +88,7 @@ func (t *fed) Join() {
 
 // Free gives back what FromHost copied.
 func (t *fed) Free() {
-	t.mem.Enter()
-	defer t.mem.Leave()
+	defer t.mem.Enter()()
 	for _, b := range t.blocks {
 		if !b.freed {
 			t.mem.unhand(b)

@@ -52,14 +52,12 @@ func New(run *execution.Stream) *Memory {
 	return mem
 }
 
-// Enter begins an operation, and takes back what is no longer reachable.
-func (mem *Memory) Enter() {
-	mem.run.Enter()
+// Enter begins an operation, and takes back what is no longer reachable. What it returns ends the operation.
+func (mem *Memory) Enter() (leave func()) {
+	leave = mem.run.Enter()
 	mem.drain()
+	return leave
 }
-
-// Leave ends an operation.
-func (mem *Memory) Leave() { mem.run.Leave() }
 
 // lost is memory whose last handle is gone.
 type lost struct {

@@ -117,8 +117,7 @@ func (mem *Memory) Lend(t tensor.DType, rows, cols int) tensor.Matrix {
 	if n == 0 {
 		return none(t, rows, cols)
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	r := mem.Region(n)
 	if r == nil {
 		return tensor.Unbacked(t, rows, cols)
