@@ -32,7 +32,7 @@ type Form struct {
 	Featured bool
 }
 
-// Edges are those of some vertices (rows) from others (columns), and the same transposed.
+// Edges are the edges of some vertices (rows) from others (columns), and the same transposed.
 type Edges struct {
 	In, Out *tensor.Sparse
 	// Features of edges [entries of In, d], where a layer looks at them.
@@ -44,7 +44,7 @@ type Edges struct {
 	IDs tensor.Index
 }
 
-// ids are those of the edges' columns.
+// ids are the vertex ids of the edges' columns.
 func (e *Edges) ids(p *Pass) tensor.Index {
 	if e.IDs.IsZero() {
 		return p.IDs

@@ -8,7 +8,7 @@ type Local struct {
 	// CacheFirst keeps the sum over the input features, which is the same in every
 	// epoch, instead of computing it again: one matrix of vertices x features more.
 	CacheFirst bool
-	// Done, if set, is told that the sum over features is kept, after which nothing reads these.
+	// Done, if set, is called when the sum over features is kept, after which nothing reads these.
 	Done func(features tensor.Matrix)
 
 	cache map[Reduction]tensor.Matrix

@@ -299,7 +299,7 @@ func (m *Model) BackwardInput(p *Pass, dlogits tensor.Matrix) tensor.Matrix {
 
 func (m *Model) backward(p *Pass, dlogits tensor.Matrix, input bool) tensor.Matrix {
 	dy := dlogits
-	clear(p.told)
+	clear(p.announced)
 	for i := len(m.modules) - 1; i >= 0; i-- {
 		end := p.span(m.names[i])
 		dy = m.modules[i].Backward(p, dy, i > 0 || input)

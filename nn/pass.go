@@ -34,14 +34,14 @@ type Pass struct {
 	Masked bool
 	// InRanges: modules are run piece by piece, in any order (see Ranges).
 	InRanges bool
-	// Ready, if set, is told of parameters whose gradients are final, while the
+	// Ready, if set, is called with parameters whose gradients are final, while the
 	// backward pass goes on.
 	Ready func(params []*Param)
-	// Span, if set, is told when a part of the pass begins; what it returns is
+	// Span, if set, is called when a part of the pass begins; what it returns is
 	// called when that part ends.
 	Span func(name string) (end func())
 
-	told map[*Param]bool // those that Ready knows of
+	announced map[*Param]bool // to Ready
 }
 
 // ready tells of parameters whose gradients are final, of each once.
@@ -49,13 +49,13 @@ func (p *Pass) ready(params ...*Param) {
 	if p.Ready == nil {
 		return
 	}
-	if p.told == nil {
-		p.told = map[*Param]bool{}
+	if p.announced == nil {
+		p.announced = map[*Param]bool{}
 	}
 	var news []*Param
 	for _, q := range params {
-		if !p.told[q] {
-			p.told[q], news = true, append(news, q)
+		if !p.announced[q] {
+			p.announced[q], news = true, append(news, q)
 		}
 	}
 	p.Ready(news)

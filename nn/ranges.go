@@ -187,7 +187,7 @@ func (r *Ranges) Logits() tensor.Matrix {
 	return r.y[len(r.steps)-1]
 }
 
-// Sums are those of a SumPoint point. Rows of Src are there when they are through the
+// Sums are the sums of a SumPoint point. Rows of Src are there when they are through the
 // phase before.
 func (r *Ranges) Sums(point int) Sums {
 	r.begin(r.points[point])
@@ -228,7 +228,7 @@ func (r *Ranges) WholeGrad(point int) { r.steps[r.points[point]].(common).gather
 
 // BeginGrad begins the backward pass. dlogits may be overwritten; the caller frees it.
 func (r *Ranges) BeginGrad(dlogits tensor.Matrix) {
-	clear(r.p.told)
+	clear(r.p.announced)
 	r.dy[len(r.steps)-1] = dlogits
 }
 

@@ -14,7 +14,7 @@ import (
 //
 // where ȳ is each target's mean over the vertices measured: 1 is perfect, 0 as good
 // as always saying the mean. (Of several targets this is scikit-learn's r2_score
-// with multioutput="variance_weighted".) The mean squared error is told beside it.
+// with multioutput="variance_weighted".) The mean squared error is reported beside it.
 //
 // Counts: vertices, Σ (y - ŷ)², Σ y², and Σ y of each target.
 type Regress struct {

@@ -57,7 +57,7 @@ func (l *sagePool) EdgeBackward(e *Edges) {
 	l.p.Dev.AggregateMaxGrad(l.dmsg, e.Out, l.dmost, l.sources(0, l.most.Rows))
 }
 
-// sources are those of the maxima of rows lo to hi.
+// sources are the sources of the maxima of rows lo to hi.
 func (l *sagePool) sources(lo, hi int) tensor.Index {
 	return tensor.IndexIn(l.from).Slice(lo*l.from.Cols, hi*l.from.Cols)
 }

@@ -37,7 +37,7 @@ func (t *Tensor) width() int {
 // pieceNumbers is about how many are read at once of an array that lies elsewhere.
 const pieceNumbers = 1 << 13
 
-// Pieces calls f for some rows after the other, of which the first is told. The numbers
+// Pieces calls f for some rows after the other, with the number of the first. The numbers
 // are good until f returns.
 func (t *Tensor) Pieces(f func(numbers []float64, row int)) {
 	n, width := int(t.count()), max(t.width(), 1)
@@ -163,7 +163,7 @@ func (p *Param) load(dev tensor.Device, m tensor.Matrix, from map[string]Tensor,
 	return nil
 }
 
-// Transpose is that of a row-major rows x cols array.
+// Transpose is the transpose of a row-major rows x cols array.
 func Transpose(v []float64, rows, cols int) []float64 {
 	out := make([]float64, len(v))
 	for i := range rows {

@@ -138,7 +138,7 @@ func (t *Topology) withScales(s *tensor.Sparse, scale tensor.Matrix) *tensor.Spa
 	return s.WithValues(value)
 }
 
-// factors are those of an aggregation whose rows and columns have the given scales.
+// factors are the factors of an aggregation whose rows and columns have the given scales.
 func (t *Topology) factors(r Reduction, rows, columns tensor.Matrix) tensor.Aggregate {
 	op := tensor.Aggregate{RowScale: rows, ColScale: columns, Self: t.self(r)}
 	if r.Kind == Symmetric && t.in.Weights == nil { // see scaled

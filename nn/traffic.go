@@ -28,7 +28,7 @@ func (m *Model) Traffic(sparse, constant, training bool) (out []Traffic) {
 	return out
 }
 
-// moduleTraffic is that of the convolution in a module, if there is one.
+// moduleTraffic is the traffic of the convolution in a module, if there is one.
 func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
 	switch c := mod.(type) {
 	case *sumConv:

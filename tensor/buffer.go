@@ -101,7 +101,7 @@ func WithBuffer(m Matrix, b *Buffer) Matrix {
 // Address is where the first number of a matrix is, for the device.
 func Address(m Matrix) unsafe.Pointer { return unsafe.Add(m.buf.addr, m.off) }
 
-// Numbers are those of a matrix in host memory, from the first to the last: row i begins at
+// Numbers are the numbers of a matrix in host memory, from the first to the last: row i begins at
 // i·Stride. It is nil of none.
 func Numbers[T any](m Matrix) []T {
 	if m.buf == nil {
@@ -134,7 +134,7 @@ func Memory(m Matrix) []byte {
 	return unsafe.Slice((*byte)(Address(m)), m.Bytes())
 }
 
-// Entries are those of an index in host memory; nil of none.
+// Entries are the entries of an index in host memory; nil without an index.
 func Entries(x Index) []uint32 { return Numbers[uint32](x.m) }
 
 // Parts are what a sparse matrix is made of, on its device.

@@ -3,9 +3,9 @@ package tensor
 // Device is what layers, losses and optimisers compute with. An operation's
 // matrices all belong to the device it is called on. Where dst is named first it
 // is overwritten unless the operation says it adds. dst may be the same view as
-// an input only where that is said ("in place"); views that overlap in part are
-// never allowed. Sizes that do not fit are a bug of the caller and panic; what fails on the
-// device is told by Err.
+// an input only where its comment says so ("in place"); views that overlap in part are
+// never allowed. Sizes that do not fit are a bug of the caller and panic; Err has what
+// fails on the device.
 //
 // Operations take effect in the order of their calls, but one may still be running when its
 // call returns. What an operation computes stays on the device, single numbers too. The host
@@ -245,7 +245,7 @@ type HeadDot struct {
 type Attention struct {
 	Heads int
 	Slope float64 // of the leaky ReLU on scores
-	// Dropout of attention coefficients: IDs are those of the rows (destinations);
+	// Dropout of attention coefficients: IDs are the vertex ids of the rows (destinations);
 	// the draw is keyed by destination, source and head.
 	Dropout Dropout
 	// SrcIDs are the vertex ids of sources, without them source j has id j. Edges

@@ -29,14 +29,14 @@ import (
 // source, head) is the upper half of the hash of pair = source·cs + head·ch. Hashes and
 // constants are in package draw.
 
-// Draws are those of one row.
+// Draws are the draws of one row.
 type Draws struct {
 	key, own uint64 // the dropout's key and the row's
 	id       uint32
 	least    uint16
 }
 
-// Draws are those of a row that Of has yet to name.
+// Draws are the draws of a row that Of has yet to name.
 func (d Dropout) Draws() Draws { return Draws{key: d.Key, least: d.Threshold()} }
 
 // Of are the draws of the row with an id.

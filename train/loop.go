@@ -51,6 +51,9 @@ func NewLoop(dev tensor.Device, s Share, peers Peers, opt Options, events event.
 	f.Optim = nn.NewOptimiser(dev, f.Model.Params, opt.Optim)
 	f.State.History.BestEpoch = -1
 	f.TrainEpoch, f.Measure = f.step, f.measureSplits
+	if err := dev.Err(); err != nil { // what the host keeps beside a model is not taken for one that does not fit
+		return nil, err
+	}
 	if opt.Resume != nil {
 		return f, f.resume(opt.Resume)
 	}
@@ -204,6 +207,9 @@ func (f *Loop) step(epoch int, lr float64) (float64, error) {
 	end := f.Span("step")("forward")
 	logits := f.forward(p)
 	end()
+	if err := f.Dev.Err(); err != nil {
+		return 0, err
+	}
 	// The loss's gradient takes the place of the logits, which are not needed after.
 	lost := f.Task.Loss(f.Dev, logits, logits, f.Splits[0], 1/float64(f.Training))
 	grads, err := f.Peers.Gradients(epoch, 0, f.Model.Params)

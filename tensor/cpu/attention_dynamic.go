@@ -67,7 +67,7 @@ type dynamic struct {
 	width    int
 }
 
-// coefficients are those of row i's entries: where they are kept, or in scratch.
+// coefficients are the coefficients of row i's entries: where they are kept, or in scratch.
 func (d *dynamic) coefficients(i int) []float32 {
 	lo, hi := d.csr.ptr[i], d.csr.ptr[i+1]
 	if d.alpha.IsZero() {
@@ -112,7 +112,7 @@ func softmaxEntries(p, sum []float32) {
 	}
 }
 
-// rowKey is that of the draws of destination i, and entryFactor what a draw makes of
+// rowKey is the key of the draws of destination i, and entryFactor what a draw makes of
 // the coefficient from source j.
 func attentionRowKey(op *Attention, i int) uint64 {
 	if op.Dropout.P == 0 {

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/tensor"
 	"starling/tensor/cpu/simd"
@@ -15,6 +16,8 @@ type Dry struct {
 	DryOptions
 	cpu *Device
 	err error // why it has no more memory
+
+	spare []byte // staging buffers without memory
 }
 
 // DryOptions say what is planned.
@@ -87,8 +90,9 @@ func (d *Dry) Free(m Matrix) {
 
 func (d *Dry) Staging(bytes int) (Matrix, []byte) {
 	m := d.Scratch(F32, (bytes+3)/4, 1)
-	if m.Unbacked() {
-		return m, make([]byte, bytes)
+	if m.Unbacked() { // nobody reads what is written there
+		d.spare = slices.Grow(d.spare[:0], bytes)[:bytes]
+		return m, d.spare
 	}
 	return m, bytesOf(m)[:bytes]
 }

@@ -31,7 +31,7 @@ func resultOf(m Matrix, i int, from ...simd.Block) simd.Block {
 	return nonTemporal(blockOf(m, i), m.Bytes(), from...)
 }
 
-// past has a block of a matrix of so many bytes written by non-temporal stores if these will not
+// past has a block of a matrix of the given bytes written by non-temporal stores if these will not
 // hold it, unless its lines are in them anyway because they are read too.
 func nonTemporal(b simd.Block, bytes int64, from ...simd.Block) simd.Block {
 	b.NonTemporal = bytes >= streamBytes && (uintptr(b.Data)|uintptr(b.Stride))&63 == 0

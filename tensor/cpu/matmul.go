@@ -120,7 +120,7 @@ func (c *Device) blockRanges(rows, block, least int, body func(lo, hi, thread in
 	c.run(len(starts)-1, func(turn, thread int) { body(starts[turn], starts[turn+1], thread) })
 }
 
-// rowBlocksWorkspace is how many float32 each core takes for blocks of so many rows.
+// rowBlocksWorkspace is how many float32 each core takes for blocks of a number of rows.
 func rowBlocksWorkspace(dst Matrix, block int) int {
 	if dst.Type() == F32 {
 		return 1

@@ -118,7 +118,7 @@ func (c *Device) repeatBias(bias Matrix, g product16) Matrix {
 	return all.Reshape(1, g.block*bias.Cols)
 }
 
-// finish is activateSerial that writes what is part of so many bytes, and is not near, by non-temporal stores.
+// finish is activateSerial that writes part of a matrix of the given bytes, if that is not near, by non-temporal stores.
 func (c *Device) finish(dst, src Matrix, epi Epilogue, bytes int64) {
 	m := epilogueSteps(epi, "MatMul", dst)
 	m.Src, m.Rows, m.Cols = blockOf(src, 0), dst.Rows, dst.Cols

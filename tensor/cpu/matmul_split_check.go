@@ -71,7 +71,7 @@ type units struct {
 	at       []int // which are wide
 }
 
-// newUnits are those of n rows or columns.
+// newUnits are the units of n rows or columns.
 func newUnits(x *bounds, ranges simd.Ranges, n int) units {
 	space := make([]float32, 2*n)
 	u := units{of: space[:n], wide: space[n:]}

@@ -41,7 +41,7 @@ func (c *Device) unpackNonZero(dst Matrix, src, mask []byte) {
 	}
 }
 
-// bitsOf are those of rows lo to hi.
+// bitsOf are the bits of rows lo to hi.
 func bitsOf(mask []byte, lo, hi, cols int) []uint32 {
 	return cast[uint32](mask[tensor.BitBytes(lo, cols):], (hi-lo)*tensor.BitWords(cols))
 }

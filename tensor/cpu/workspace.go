@@ -2,7 +2,7 @@ package cpu
 
 import "starling/tensor/cpu/simd"
 
-// Rooms of different cores lie so many bytes apart: processors fetch lines beyond those they
+// Workspaces of different cores are this many bytes apart: processors fetch lines beyond those they
 // use, up to the end of a page,
 // and side by side cores took them from each other, up to a quarter of the time.
 const coreGap = 4 << 10

@@ -24,7 +24,7 @@ func piecewise(t *testing.T) *cuda.Device {
 }
 
 // TestArena: large matrices of all sizes are made and freed in any order; each keeps its numbers, and what is taken of
-// the card is little more than what was in use at most.
+// the GPU is little more than what was in use at most.
 func TestArena(t *testing.T) {
 	d := piecewise(t)
 	type kept struct {

@@ -24,8 +24,7 @@ func (d *Device) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op
 	if adj.Rows == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := attentionOf(z, op)
 	a.left, a.right, a.stat = of(left), of(right), of(stat)
 	d.statistics(adj, a)
@@ -70,8 +69,7 @@ func (d *Device) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left
 	op Attention) {
 	tensor.NeedShape("AttendGrad: dz", dz, adjT.Rows, z.Cols, F32, BF16)
 	tensor.NeedShape("AttendGrad: ddst", ddst, adj.Rows, z.Cols, z.Type())
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := attentionOf(z, op)
 	a.left, a.right, a.stat, a.ddst = of(left), of(right), of(stat), of(ddst)
 	a.perm, a.dedge = atIndex(tensor.PartsOf(adjT).Perm), of(op.DEdge)
@@ -149,8 +147,7 @@ func (d *Device) HeadDot(z Matrix, dots ...tensor.HeadDot) {
 	if z.Rows*z.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	byDots(dots, func(few []tensor.HeadDot) {
 		a := headsOf(z, few)
 		launch(d, "attention", "head_dot"+headVector(int(a.width), z), blocks(8*z.Rows*int(a.heads)), oneBlock, a)
@@ -161,8 +158,7 @@ func (d *Device) HeadDotGrad(dz, z Matrix, dots ...tensor.HeadDot) {
 	if z.Rows*z.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	if !dz.IsZero() {
 		byDots(dots, func(few []tensor.HeadDot) {
 			launch(d, "attention", "head_dot_grad", blocks(z.Rows*z.Cols), oneBlock, headsOf(dz, few))

@@ -12,14 +12,14 @@ import (
 	"starling/tensor/cuda"
 )
 
-// Kernels beside what the card can do: sums over neighbours beside a plain gather of the same rows, products
+// Kernels beside what the GPU can do: sums over neighbours beside a plain gather of the same rows, products
 // with cuBLAS and without, passes over numbers beside a copy. Rates are of the bytes or operations that
 // must be.
 //
 //	STARLING_TEST_CUDA=1 go test -run '^$' -bench . ./tensor/cuda
-func card(b *testing.B, o cuda.Options) *cuda.Device {
+func gpu(b *testing.B, o cuda.Options) *cuda.Device {
 	if os.Getenv("STARLING_TEST_CUDA") == "" {
-		b.Skip("STARLING_TEST_CUDA=1 measures on a card")
+		b.Skip("STARLING_TEST_CUDA=1 measures on a GPU")
 	}
 	d, err := cuda.Open(o)
 	if err != nil {
@@ -83,14 +83,14 @@ func BenchmarkAggregate(b *testing.B) {
 		for name, t := range types {
 			for _, cols := range []int{256, 128, 47} {
 				b.Run(fmt.Sprintf("%s/%s/%d", g.name, name, cols), func(b *testing.B) {
-					d := card(b, cuda.Options{})
+					d := gpu(b, cuda.Options{})
 					src, dst := normal(d, t, g.nodes, cols), d.Scratch(t, g.nodes, cols)
 					s := tensor.NewSparse(d, g.nodes, g.nodes, ptr, index, nil)
 					bytes := float64(len(index)) * float64(cols*t.Size())
 					loop(b, d, bytes, 0, func() { d.Aggregate(dst, s, src, tensor.Aggregate{}) })
 				})
 				b.Run(fmt.Sprintf("%s/%s/%d/gather", g.name, name, cols), func(b *testing.B) {
-					d := card(b, cuda.Options{})
+					d := gpu(b, cuda.Options{})
 					n := min(len(index), 1<<22)
 					src, dst := normal(d, t, g.nodes, cols), d.Scratch(t, n, cols)
 					x := tensor.Indices(d, index[:n])
@@ -116,7 +116,7 @@ func BenchmarkMatMul(b *testing.B) {
 		for _, s := range [][2]int{{256, 256}, {602, 256}, {100, 256}, {256, 47}} {
 			run := func(what string, op func(d *cuda.Device, x, w, y tensor.Matrix)) {
 				b.Run(fmt.Sprintf("%s/%dx%d/%s", k.name, s[0], s[1], what), func(b *testing.B) {
-					d := card(b, k.o)
+					d := gpu(b, k.o)
 					x, w, y := normal(d, k.t, rows, s[0]), normal(d, tensor.F32, s[0], s[1]), normal(d, k.t, rows, s[1])
 					loop(b, d, 0, 2*rows*float64(s[0]*s[1]), func() { op(d, x, w, y) })
 				})
@@ -134,7 +134,7 @@ func BenchmarkElements(b *testing.B) {
 		size := float64(rows * cols * t.Size())
 		run := func(op string, passes float64, f func(d *cuda.Device, x, y, z tensor.Matrix)) {
 			b.Run(op+"/"+name, func(b *testing.B) {
-				d := card(b, cuda.Options{})
+				d := gpu(b, cuda.Options{})
 				x, y, z := normal(d, t, rows, cols), d.New(t, rows, cols), d.New(t, rows, cols)
 				loop(b, d, passes*size, 0, func() { f(d, x, y, z) })
 			})

@@ -127,8 +127,7 @@ func (d *Device) openBLAS() {
 	if l == nil {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	b := &blas{blasLibrary: l}
 	if driver.Call(l.create, driver.Address(&b.handle)) != 0 || driver.Call(l.setStream, b.handle, d.run.Handle) != 0 {
 		return

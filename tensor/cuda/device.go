@@ -124,8 +124,7 @@ func (d *Device) Replayed() int { return d.run.Replayed() }
 
 // Sync waits for the stream.
 func (d *Device) Sync() {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.run.Sync()
 }
 
@@ -149,9 +148,8 @@ func (d *Device) New(t DType, rows, cols int) Matrix {
 	return m
 }
 
-// enter begins an operation, leave ends it. scratch and release are Scratch and Free between the two.
-func (d *Device) enter()                                 { d.mem.Enter() }
-func (d *Device) leave()                                 { d.mem.Leave() }
+// enter begins an operation, and what it returns ends it. scratch and release are Scratch and Free inside one.
+func (d *Device) enter() (leave func())                  { return d.mem.Enter() }
 func (d *Device) scratch(t DType, rows, cols int) Matrix { return d.mem.Piece(t, rows, cols) }
 func (d *Device) release(m Matrix)                       { d.mem.Release(m) }
 
@@ -244,7 +242,7 @@ func vector(name string, m Matrix, cols int) uintptr {
 	return at(m)
 }
 
-// vectorOf is how many numbers kernels take at once of matrices: at most so many, or 4, or 1.
+// vectorOf is how many numbers kernels take at once of matrices: most, or 4, or 1.
 func vectorOf(most int, ms ...Matrix) int {
 	for _, v := range []int{most, 4} {
 		if aligned(v, ms...) {

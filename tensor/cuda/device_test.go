@@ -16,10 +16,10 @@ import (
 	"starling/tensor/devicetest"
 )
 
-// emulated is the folder of the driver that runs kernels on the host; "" where a card is used, or nothing.
+// emulated is the folder of the driver that runs kernels on the host; "" where a GPU is used, or nothing.
 var emulated string
 
-// TestMain has the tests run on a card where STARLING_TEST_CUDA asks for it, and otherwise with a driver that
+// TestMain has the tests run on a GPU where STARLING_TEST_CUDA asks for it, and otherwise with a driver that
 // emulates one, which needs a C++ compiler.
 func TestMain(m *testing.M) {
 	code := func() int {
@@ -67,10 +67,10 @@ func buildEmulator(dir string) (string, error) {
 	return lib, nil
 }
 
-// needDriver skips where there is neither a card nor an emulator.
+// needDriver skips where there is neither a GPU nor an emulator.
 func needDriver(t *testing.T) {
 	if emulated == "" && os.Getenv("STARLING_TEST_CUDA") == "" {
-		t.Skip("no card, and no g++ to emulate one with (Debian: apt-get install g++); STARLING_TEST_CUDA=1 uses a card")
+		t.Skip("no GPU, and no g++ to emulate one with (Debian: apt-get install g++); STARLING_TEST_CUDA=1 uses a GPU")
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDevice(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	needDriver(t)
 	if emulated != "" {
-		t.Skip("the emulator has one order anyway; STARLING_TEST_CUDA=1 uses a card")
+		t.Skip("the emulator has one order anyway; STARLING_TEST_CUDA=1 uses a GPU")
 	}
 	seed := testseed.New(t)
 	a := devicetest.Results(t, seed, open(t, cuda.Options{Plain: true}))

@@ -62,8 +62,7 @@ func (d *Device) DynamicAttend(dst, alpha Matrix, adj *Sparse, z, right, a Matri
 	if adj.Rows == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	scores := alpha
 	if alpha.IsZero() {
 		n := tensor.PartsOf(adj).Index.Len()
@@ -87,8 +86,7 @@ func (d *Device) DynamicAttend(dst, alpha Matrix, adj *Sparse, z, right, a Matri
 
 func (d *Device) DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse, z, right, a, alpha, dst, ddst Matrix,
 	op Attention, edges EdgeInput) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	e := dynamicOf(z, right, a, op, edges)
 	delta := d.deltas(dst, ddst, attentionOf(z, op))
 	de := d.scratch(F32, alpha.Rows, op.Heads)
@@ -127,16 +125,14 @@ func (d *Device) edgeWeights(adj *Sparse, a edgeArgs, x EdgeInput) {
 }
 
 func (d *Device) FilmMean(dst Matrix, adj *Sparse, z, film Matrix, add bool) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := edgesOf(z, EdgeInput{})
 	a.film, a.add = of(film), number(add)
 	d.columns("film_mean", adj, dst, a)
 }
 
 func (d *Device) FilmMeanGrad(dz, dfilm Matrix, adj, adjT *Sparse, z, film, ddst Matrix) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := edgesOf(z, EdgeInput{})
 	a.film, a.ddst, a.ptr = of(film), of(ddst), at(tensor.PartsOf(adj).Ptr)
 	d.columns("film_grad_target", adj, dfilm, a)
@@ -144,14 +140,12 @@ func (d *Device) FilmMeanGrad(dz, dfilm Matrix, adj, adjT *Sparse, z, film, ddst
 }
 
 func (d *Device) EdgeSum(dst Matrix, adj *Sparse, src Matrix, edges EdgeInput) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.columns("edge_sum", adj, dst, edgesOf(src, edges))
 }
 
 func (d *Device) EdgeSumGrad(dsrc Matrix, adj, adjT *Sparse, src, ddst Matrix, edges EdgeInput) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := edgesOf(src, edges)
 	a.ddst, a.kind, a.perm = of(ddst), 1, atIndex(tensor.PartsOf(adjT).Perm)
 	d.columns("edge_sum_grad", adjT, dsrc, a)

@@ -20,8 +20,7 @@ func (d *Device) Zero(m Matrix) {
 	if m.Rows*m.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.zero(m)
 }
 
@@ -60,8 +59,7 @@ func (d *Device) combine(op string, dst Matrix, kind int64, a float64, x Matrix,
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	args := &elementArgs{dst: of(dst), x: of(x), y: of(y), a: a, b: b, kind: kind}
 	if dst.Type() == F64 || x.Type() == F64 || !y.IsZero() && y.Type() == F64 {
 		args.rows, args.cols = int64(dst.Rows), int64(dst.Cols)
@@ -76,8 +74,7 @@ func (d *Device) Activate(dst, src Matrix, op Epilogue) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.activate(dst, src, op)
 }
 
@@ -90,8 +87,7 @@ func (d *Device) ActivateGrad(dx, dy, y Matrix, op Epilogue, dbias Matrix) {
 	if dx.Rows*dx.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	if dbias.IsZero() {
 		d.each("activate_grad", dx, &elementArgs{dst: of(dx), x: of(dy), y: of(y), epi: epiOf(op)}, dy, y)
 		return
@@ -112,8 +108,7 @@ func (d *Device) Adam(p, g, m, v Matrix, op tensor.Adam) {
 	if p.Rows*p.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := optimiserArgs{p: of(p), g: of(g), m: of(m), v: of(v), lr: op.LR, beta1: op.Beta1, beta2: op.Beta2, eps: op.Eps,
 		decay: op.Decay, decoupled: number(op.Decoupled), c1: 1 - math.Pow(op.Beta1, float64(op.Step)),
 		c2: 1 - math.Pow(op.Beta2, float64(op.Step))}
@@ -125,8 +120,7 @@ func (d *Device) SGD(p, g, buf Matrix, op tensor.SGD) {
 	if p.Rows*p.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := optimiserArgs{p: of(p), g: of(g), m: of(buf), lr: op.LR, beta1: op.Momentum, decay: op.Decay,
 		nesterov: number(op.Nesterov), first: number(op.Step == 1)}
 	launch(d, "elements", "sgd", d.elements(p.Rows*p.Cols), oneBlock, &a)
@@ -141,8 +135,7 @@ type packArgs struct {
 
 func (d *Device) Pack(dst []byte, src Matrix, p tensor.Packing) int {
 	tensor.NeedPack(dst, src, p)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	if src.Rows*src.Cols == 0 && p.Form != tensor.PackInt8 {
 		return 0
 	}
@@ -169,8 +162,7 @@ func (d *Device) Unpack(dst Matrix, src []byte, p tensor.Packing) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	switch p.Form {
 	case tensor.Unpacked:
 		tensor.Need(dst.Contiguous(), "Unpack: %v has gaps", dst)

@@ -23,8 +23,7 @@ func (d *Device) Aggregate(dst Matrix, adj *Sparse, src Matrix, op tensor.Aggreg
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := aggregateArgs{dst: of(dst), src: of(src), value: at(adj.Values()), self: op.Self, first: int64(op.First),
 		rowScale: column("Aggregate: the scale of rows", op.RowScale, op.RowScale.Rows),
 		colScale: column("Aggregate: the scale of columns", op.ColScale, op.ColScale.Rows),
@@ -64,8 +63,7 @@ func (d *Device) AggregateMax(dst Matrix, arg Index, adj *Sparse, src Matrix) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := maxArgs{dst: of(dst), src: of(src), arg: atIndex(arg)}
 	var args Matrix
 	if p := d.planOf(adj); p != nil {
@@ -87,8 +85,7 @@ func (d *Device) AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg In
 	if dsrc.Rows*dsrc.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := maxArgs{dst: of(dsrc), src: of(ddst), arg: atIndex(arg)}
 	index := d.inOrder(adjT)
 	d.overRows(adjT, ddst.Cols, func(r rowArgs) {
@@ -137,8 +134,7 @@ func (d *Device) GatherRows(dst, src Matrix, rows Index) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	tensor.NeedShape("GatherRows: dst", dst, rows.Len(), src.Cols)
 	if f := farOf(src); f != nil {
 		d.gatherFar(dst, src, rows, f)
@@ -168,8 +164,7 @@ func (d *Device) ScatterAdd(dst, src Matrix, rows Index) {
 	if src.Rows*src.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	tensor.NeedShape("ScatterAdd: src", src, rows.Len(), dst.Cols)
 	switch t := d.targetsOf(rows, dst.Rows); {
 	case t == nil:
@@ -222,8 +217,7 @@ func (d *Device) DropoutValues(dst Matrix, s *Sparse, op Dropout, transposed boo
 	if s.Rows == 0 || dst.Rows == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	parts := tensor.PartsOf(s)
 	a := struct {
 		ptr, index, value uintptr

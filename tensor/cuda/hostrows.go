@@ -9,8 +9,8 @@ import (
 	"starling/tensor/cuda/memory"
 )
 
-// farRows is a matrix in memory of the host that the card reads by itself, row by row over the bus, for features that
-// do not fit the card. The rows that the first batches read most often are kept on the card as well: neighbours are
+// farRows is a matrix in memory of the host that the GPU reads by itself, row by row over the bus, for features that
+// do not fit the GPU. The rows that the first batches read most often are kept on the GPU as well: neighbours are
 // drawn by degree, so that few rows are most of what is read.
 type farRows struct {
 	counts []uint32 // how often each row was gathered, until the cache is made
@@ -22,11 +22,10 @@ type farRows struct {
 // watched is how many gathers decide what is kept.
 const watched = 32
 
-// HostRows is a matrix of a host slice, copied to memory of the host that the card can read. Gathers read it through
-// a cache on the card (keepHot); other operations read it over the bus.
+// HostRows is a matrix of a host slice, copied to memory of the host that the GPU can read. Gathers read it through
+// a cache on the GPU (keepHot); other operations read it over the bus.
 func (d *Device) HostRows(t DType, rows, cols int, host any) Matrix {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	m := d.mem.Pinned(t, rows, cols)
 	if b := memory.BlockOf(m); b != nil {
 		b.Known = &farRows{counts: make([]uint32, rows)}
@@ -79,8 +78,8 @@ func (f *farRows) watch(list []uint32) {
 	f.seen++
 }
 
-// keepHot copies the rows that were read more than once to the card, the most often read first, as many as fit a
-// quarter of what is free there.
+// keepHot copies the rows that were read more than once to the GPU, the most often read first, up to a quarter
+// of what is free there.
 func (d *Device) keepHot(src Matrix, f *farRows) {
 	var hot []uint32
 	for i, n := range f.counts {

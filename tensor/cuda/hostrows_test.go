@@ -11,7 +11,7 @@ import (
 	"starling/tensor/cuda"
 )
 
-// TestHostRows: rows that stay on the host are gathered as they are, before some of them are kept on the card and after.
+// TestHostRows: rows that stay on the host are gathered as they are, before some of them are kept on the GPU and after.
 func TestHostRows(t *testing.T) {
 	needDriver(t)
 	d, err := cuda.Open(cuda.Options{})
@@ -27,7 +27,7 @@ func TestHostRows(t *testing.T) {
 	before, _ := d.Usage()
 	far := d.HostRows(tensor.F32, rows, cols, host)
 	if now, _ := d.Usage(); now != before {
-		t.Errorf("rows of the host take %d bytes of the card", now-before)
+		t.Errorf("rows of the host take %d bytes of the GPU", now-before)
 	}
 	r := rand.New(rand.NewPCG(5, 6))
 	for k := range 40 {
@@ -47,6 +47,6 @@ func TestHostRows(t *testing.T) {
 		}
 	}
 	if now, _ := d.Usage(); now == before {
-		t.Error("no row is kept on the card")
+		t.Error("no row is kept on the GPU")
 	}
 }

@@ -64,8 +64,7 @@ func (d *Device) Hello() []byte {
 	if l.hello != nil || d.run.GPU.AllocShared == 0 || os.Getenv(linkNamed) == "off" {
 		return l.hello
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	if l.probe = d.mem.Region(probeBytes); l.probe == nil {
 		return nil
 	}
@@ -82,7 +81,7 @@ func (d *Device) Hello() []byte {
 
 // Why a worker's memory cannot be read.
 var (
-	errNoHello  = errors.New("it has no card, or " + linkNamed + "=off")
+	errNoHello  = errors.New("it has no GPU, or " + linkNamed + "=off")
 	errNoHandle = errors.New("its driver gives no handles of memory")
 	errDiffers  = errors.New("its memory has other numbers than it wrote")
 )
@@ -110,8 +109,7 @@ func (d *Device) Meet(peer int, hello []byte) error {
 	copy(ref[64:], hello[32:40])
 	copy(ref[80:], hello[40:48])
 	binary.LittleEndian.PutUint64(ref[88:], probeBytes)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	from, err := d.locate(here, ref, probeBytes)
 	if err != nil {
 		return err
@@ -163,14 +161,13 @@ func (d *Device) Fetch(dst Matrix, peer int, ref []byte) error {
 	if n == 0 {
 		return nil
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	from, err := d.locate(here, ref, n)
 	if err != nil {
-		return fmt.Errorf("rows of worker %d on its card: %w", peer, err)
+		return fmt.Errorf("rows of worker %d on its GPU: %w", peer, err)
 	}
 	d.run.Settle()
-	defer d.run.Timed("copy between cards")()
+	defer d.run.Timed("copy between GPUs")()
 	d.run.Do("cuMemcpyDtoDAsync", d.run.GPU.CopyBetween, at(dst), from, uintptr(n), d.run.Handle)
 	return d.Err()
 }
@@ -223,8 +220,7 @@ func openHandle(f uintptr, p *uintptr, h *memory.Handle) uintptr {
 }
 
 func (d *Device) After(f func()) {
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.run.Settle()
 	l := &d.link
 	e := d.event()

@@ -73,7 +73,7 @@ func TestLinkRefused(t *testing.T) {
 	for _, c := range []struct {
 		hello []byte
 		want  string
-	}{{nil, "no card"}, {elsewhere, "another host"}, {unknown, "no handles"}} {
+	}{{nil, "no GPU"}, {elsewhere, "another host"}, {unknown, "no handles"}} {
 		if err := b.Meet(1, c.hello); err == nil || !strings.Contains(err.Error(), c.want) || b.Met(1) {
 			t.Errorf("found %v, want %q", err, c.want)
 		}
@@ -90,7 +90,7 @@ func TestLinkRefused(t *testing.T) {
 	}
 }
 
-// TestLinkedWorkers: workers whose cards read each other's rows have the losses of those whose rows go through the host,
+// TestLinkedWorkers: workers whose GPUs read each other's rows have the losses of those whose rows go through the host,
 // to the bit; and so have rows that are rounded for the wire.
 func TestLinkedWorkers(t *testing.T) {
 	needDriver(t)
@@ -105,11 +105,11 @@ func TestLinkedWorkers(t *testing.T) {
 			r := traintest.Observe(t, ends, parts, open(t, cuda.Options{}), o)
 			losses = append(losses, r.Results[0].Loss)
 			if lent := ends[0].Ledger().Lent(); (lent > 0) != (way == "on") {
-				t.Errorf("%d bytes were read on the card, which is %s", lent, way)
+				t.Errorf("%d bytes were read on the GPU, which is %s", lent, way)
 			}
 		}
 		if !slices.Equal(losses[0], losses[1]) {
-			t.Errorf("%s: losses are %v where cards read each other's rows, else %v", option, losses[0], losses[1])
+			t.Errorf("%s: losses are %v where GPUs read each other's rows, else %v", option, losses[0], losses[1])
 		}
 	}
 }

@@ -13,8 +13,7 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	depth := a.Cols
 	if op.TransA {
 		depth = a.Rows
@@ -77,7 +76,7 @@ type productArgs struct {
 }
 
 // multiply is the product by our own kernel, what follows it included. A sum over very many rows is cut in
-// pieces where there are fewer tiles than the card runs blocks.
+// pieces where there are fewer tiles than the GPU runs blocks.
 func (d *Device) multiply(dst, a, b Matrix, op tensor.MatMul, depth int) {
 	p := productArgs{a: at(a), b: at(b), m: int64(dst.Rows), n: int64(dst.Cols), k: int64(depth), dst: of(dst),
 		add: number(op.Add), epi: epiOf(op.Epilogue), follows: number(op.Add || !op.Epilogue.Empty()),

@@ -92,7 +92,7 @@ func (d *Device) ReducerCard() ([]byte, error) {
 	id := process().host
 	uuid := &[16]byte{}
 	if d.run.GPU.DeviceUUID == 0 {
-		return nil, errors.New("the driver does not name its cards; update NVIDIA's driver")
+		return nil, errors.New("the driver does not name its GPUs; update NVIDIA's driver")
 	}
 	if code := driver.Call(d.run.GPU.DeviceUUID, driver.Address(uuid), uintptr(d.run.GPU.Handle)); code != 0 {
 		return nil, d.run.GPU.Failure("cuDeviceGetUuid", code)
@@ -120,8 +120,7 @@ func (d *Device) JoinReduction(id []byte, rank, size int, within time.Duration) 
 	case len(id) != ncclIDBytes:
 		return fmt.Errorf("found a name of %d bytes for a group of NCCL, want %d", len(id), ncclIDBytes)
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.run.Bind()
 	c := &communicator{ncclLibrary: l}
 	code := l.join(&c.comm, id, rank, size)
@@ -188,8 +187,7 @@ func (l *ncclLibrary) failure(name string, code uintptr) error {
 func (d *Device) Reduce(all []Matrix, stop <-chan struct{}, within time.Duration) (err error) {
 	c, deadline := d.reduction, time.Now().Add(within)
 	tensor.Need(c != nil, "cuda: Reduce without JoinReduction")
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	defer func() {
 		if err != nil {
 			d.LeaveReduction()

@@ -17,11 +17,11 @@ import (
 	"starling/train/traintest"
 )
 
-// TestNCCLOfOne: a communicator of one worker, which is all that one card allows.
+// TestNCCLOfOne: a communicator of one worker, which is all that one GPU allows.
 func TestNCCLOfOne(t *testing.T) {
 	needDriver(t)
 	if emulated != "" {
-		t.Skip("NCCL needs a card; STARLING_TEST_CUDA=1 uses one")
+		t.Skip("NCCL needs a GPU; STARLING_TEST_CUDA=1 uses one")
 	}
 	d := open(t, cuda.Options{})().(*cuda.Device)
 	defer d.Close()
@@ -54,7 +54,7 @@ func TestNCCLOfOne(t *testing.T) {
 // reduceAsked has this test's process train with a library in the place of NCCL.
 const reduceAsked = "STARLING_TEST_REDUCE"
 
-// TestNCCLWorkers: gradients are summed by NCCL where every worker has a card of its own; where that is not so, or a
+// TestNCCLWorkers: gradients are summed by NCCL where every worker has a GPU of its own; where that is not so, or a
 // worker cannot join or does not take part, all workers hear of it.
 func TestNCCLWorkers(t *testing.T) {
 	needDriver(t)
@@ -63,7 +63,7 @@ func TestNCCLWorkers(t *testing.T) {
 		return
 	}
 	if emulated == "" {
-		t.Skip("one card is not enough for two workers of NCCL")
+		t.Skip("one GPU is not enough for two workers of NCCL")
 	}
 	lib := filepath.Join(t.TempDir(), "libnccl.so.2")
 	if out, err := exec.Command("g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o", lib, "emulator/nccl.cc").
@@ -74,8 +74,8 @@ func TestNCCLWorkers(t *testing.T) {
 		name, want string
 		env        []string
 	}{
-		{"two cards", "[]", []string{"EMULATOR_CARDS=2"}},
-		{"one card", "workers 0 and 1 are on one GPU", nil},
+		{"two GPUs", "[]", []string{"EMULATOR_CARDS=2"}},
+		{"one GPU", "workers 0 and 1 are on one GPU", nil},
 		{"no library", "worker 0 cannot: NCCL's library libnccl.so.2", []string{"EMULATOR_CARDS=2", "STARLING_NCCL=none"}},
 		{"cannot join", "unhandled system error", []string{"EMULATOR_CARDS=2", "EMULATOR_NCCL_FAIL=init"}},
 		{"does not join", "not done in time", []string{"EMULATOR_CARDS=2", "EMULATOR_NCCL_FAIL=late"}},

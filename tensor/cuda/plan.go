@@ -117,7 +117,7 @@ func (d *Device) overRows(s *Sparse, cols int, run func(rowArgs), join func(p *p
 // partBytes is how much the sums of pieces take at once: those of all long rows can be more than a layer's matrices.
 var partBytes = 64 << 20
 
-// overGroups is overRows with long rows in groups, whose pieces take so many bytes.
+// overGroups is overRows with long rows in groups, whose pieces take at most the given bytes.
 func (d *Device) overGroups(s *Sparse, cols, bytes int, run func(rowArgs), join func(p *plan, part uintptr)) {
 	r, p := d.rowsOf(s)
 	run(r)
@@ -138,7 +138,7 @@ func (d *Device) overGroups(s *Sparse, cols, bytes int, run func(rowArgs), join 
 	d.release(part)
 }
 
-// groups are long rows in order, of at most so many pieces, or one row.
+// groups are the long rows in order, each of at most a number of pieces, or of one row.
 func (p *plan) groups(pieces int) (all []*plan) {
 	if p.n <= pieces {
 		return []*plan{p}

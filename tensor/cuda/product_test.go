@@ -50,7 +50,7 @@ func TestProducts(t *testing.T) {
 }
 
 // productShapes are rows, columns and terms of products: odd ones, ones that are copied 16 bytes at a time, more tiles
-// than run at once, and a sum that is split. The emulator does the transpositions of which, and the other two of a card.
+// than run at once, and a sum that is split. The emulator does the transpositions of which, and the other two of a GPU.
 var productShapes = []struct {
 	size  [3]int
 	add   bool

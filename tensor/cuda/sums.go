@@ -56,22 +56,19 @@ func (d *Device) finish(part Matrix, pieces, sums, cols int, add bool, dst ...Ma
 
 func (d *Device) ColumnSum(dst, src Matrix, add bool) {
 	tensor.NeedShape("ColumnSum: dst", dst, 1, src.Cols)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.columnSumsBy(vectorOf(4, src), "column_sum", 1, columnArgs{x: of(src)}, add, dst)
 }
 
 func (d *Device) ColumnSums(sums, x Matrix) {
 	tensor.NeedShape("ColumnSums: sums", sums, 2, x.Cols, F64)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.columnSums("column_sums", 2, columnArgs{x: of(x)}, false, sums)
 }
 
 func (d *Device) BatchNormSums(gs, dy, x, mv Matrix, eps float64) {
 	tensor.NeedShape("BatchNormSums: gs", gs, 2, x.Cols, F64)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.columnSums("batch_norm_sums", 2, columnArgs{x: of(dy), y: of(x), mv: of(mv), eps: eps}, false, gs)
 }
 
@@ -79,8 +76,7 @@ func (d *Device) Moments(mv, running, sums Matrix, count int64, momentum float64
 	if mv.Cols == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := struct {
 		mv, running, sums mat
 		count, momentum   float64
@@ -99,8 +95,7 @@ type normArgs struct {
 
 func (d *Device) BatchNorm(y, x, mv, gamma, beta Matrix, eps float64, op Epilogue) {
 	tensor.NeedSameShape("BatchNorm", x, y)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := normArgs{dst: of(y), x: of(x), mv: of(mv), gamma: vector("gamma", gamma, x.Cols), beta: vector("beta", beta, x.Cols),
 		eps: eps, rows: int64(x.Rows), cols: int64(x.Cols), epi: epiOf(op)}
 	launch(d, "elements", "batch_norm", d.elements(x.Rows*x.Cols), oneBlock, &a)
@@ -108,8 +103,7 @@ func (d *Device) BatchNorm(y, x, mv, gamma, beta Matrix, eps float64, op Epilogu
 
 func (d *Device) BatchNormGrad(dx, dy, x, mv, gs, gamma Matrix, count int64, eps float64) {
 	tensor.NeedSameShape("BatchNormGrad", x, dx, dy)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := normArgs{dst: of(dx), dy: of(dy), x: of(x), mv: of(mv), gs: of(gs), gamma: vector("gamma", gamma, x.Cols), eps: eps,
 		count: float64(max(count, 1)), rows: int64(x.Rows), cols: int64(x.Cols)}
 	launch(d, "elements", "batch_norm_grad", d.elements(x.Rows*x.Cols), oneBlock, &a)
@@ -125,8 +119,7 @@ type layerNormArgs struct {
 
 func (d *Device) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, op Epilogue) {
 	tensor.NeedSameShape("LayerNorm", x, y)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := layerNormArgs{y: of(y), stat: of(stat), x: of(x), gamma: vector("gamma", gamma, x.Cols),
 		beta: vector("beta", beta, x.Cols), eps: eps, epi: epiOf(op)}
 	launch(d, "rows", "layer_norm", warps(x.Rows), oneBlock, &a)
@@ -138,8 +131,7 @@ func (d *Device) LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix) {
 	if x.Rows == 0 {
 		return
 	}
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.columnSums("layer_norm_sums", 2, columnArgs{x: of(dy), y: of(x), score: of(stat)}, true, dgamma, dbeta)
 	a := layerNormArgs{y: of(dx), stat: of(stat), x: of(x), dy: of(dy), gamma: vector("gamma", gamma, x.Cols)}
 	launch(d, "rows", "layer_norm_grad", warps(x.Rows), oneBlock, &a)
@@ -166,8 +158,7 @@ func (d *Device) rowSums(name string, dst Matrix, a lossArgs) {
 
 func (d *Device) Loss(sums, dlogits, logits Matrix, op tensor.Loss) {
 	tensor.NeedShape("Loss: sums", sums, 1, 2, F64)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := lossArgs{logits: of(logits), grad: of(dlogits), targets: of(op.Targets), labels: atIndex(op.Labels),
 		rows: atIndex(op.Rows), n: int64(logits.Rows), kind: int64(op.Kind), scale: op.Scale}
 	if op.Rows.IsZero() || dlogits.IsZero() {
@@ -183,7 +174,7 @@ func (d *Device) Loss(sums, dlogits, logits Matrix, op tensor.Loss) {
 		d.rowSums("loss", sums, a)
 		return
 	}
-	// Logits are read before their place is that of gradients.
+	// Logits are read before gradients take their place.
 	grads := d.scratch(dlogits.Type(), op.Rows.Len(), dlogits.Cols)
 	a.grad, a.compact = of(grads), 1
 	d.rowSums("loss", sums, a)
@@ -196,8 +187,7 @@ func (d *Device) Loss(sums, dlogits, logits Matrix, op tensor.Loss) {
 
 func (d *Device) CountMarks(counts, logits, targets Matrix, rows Index) {
 	tensor.NeedShape("CountMarks: counts", counts, 1, 3, F64)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	a := lossArgs{logits: of(logits), targets: of(targets), rows: atIndex(rows), n: int64(logits.Rows)}
 	if !rows.IsZero() {
 		a.n = int64(rows.Len())
@@ -208,8 +198,7 @@ func (d *Device) CountMarks(counts, logits, targets Matrix, rows Index) {
 func (d *Device) Dot(dst, x, y Matrix) {
 	tensor.NeedShape("Dot: dst", dst, 1, 1, F64)
 	tensor.NeedSameShape("Dot", x, y)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	d.rowSums("dot", dst, lossArgs{logits: of(x), targets: of(y), n: int64(x.Rows)})
 }
 
@@ -220,14 +209,12 @@ type softmaxArgs struct {
 
 func (d *Device) Softmax(dst, src Matrix) {
 	tensor.NeedSameShape("Softmax", src, dst)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	launch(d, "rows", "softmax", warps(src.Rows), oneBlock, &softmaxArgs{dst: of(dst), src: of(src)})
 }
 
 func (d *Device) Argmax(dst Index, src Matrix) {
 	tensor.Need(dst.Len() == src.Rows, "Argmax: %d places for %v", dst.Len(), src)
-	d.enter()
-	defer d.leave()
+	defer d.enter()()
 	launch(d, "rows", "softmax", warps(src.Rows), oneBlock, &softmaxArgs{src: of(src), at: atIndex(dst)})
 }

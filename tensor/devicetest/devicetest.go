@@ -144,7 +144,7 @@ func (s *suite) some(most int) int { return max(1, s.size(most)) }
 
 func (s *suite) yes() bool { return s.r.IntN(2) == 0 }
 
-// rowType is that of rows of vertices.
+// rowType is the type of rows of vertices.
 func (s *suite) rowType() tensor.DType {
 	return s.dev.RowType([]tensor.DType{tensor.F32, tensor.BF16}[s.r.IntN(2)])
 }

@@ -71,7 +71,7 @@ func (g *edges) transposed() *edges {
 	return t
 }
 
-// transpose is that of g on a device.
+// transpose is the transpose of g on a device.
 func (g *edges) transpose(d tensor.Device) *tensor.Sparse {
 	t := g.transposed()
 	if t.perm == nil {

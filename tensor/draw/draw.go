@@ -15,7 +15,7 @@ const (
 // Half is the threshold of a dropout that takes one bit per number.
 const Half = 1 << 15
 
-// RowBits are those of a block of 64 columns of the row with a vertex id.
+// RowBits draws the bits of a block of 64 columns, for the row of a vertex id.
 func RowBits(key uint64, id, block uint32) uint64 {
 	z := key + (uint64(block)<<32+uint64(id)+1)*Golden
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -132,7 +132,7 @@ func (b *bench) elements() []kernel {
 	}
 }
 
-// losses compare rows, taken for scores of so many classes, with labels.
+// losses compare rows, taken for the scores of classes, with labels.
 func (b *bench) losses() []kernel {
 	x, dy, y := b.rows(), b.rows(), b.rows()
 	labels, all := make([]uint32, b.Rows), make([]uint32, b.Rows)

@@ -76,7 +76,7 @@ type yardstick struct {
 	traffic, beside func()
 }
 
-// Run measures all kernels that o names and hands over each row as it is known.
+// Run measures all kernels that o names and reports each row as it is known.
 func Run(ctx context.Context, c *cpu.Device, o Options, emit func(Row)) error {
 	o.complete()
 	for _, t := range o.Types {

@@ -47,7 +47,7 @@ func (b *bench) gather(m tensor.Matrix, list []uint32) yardstick {
 	}}
 }
 
-// stream moves bytes in and out as a kernel of so many inputs and outputs does: it
+// stream moves bytes in and out as a kernel with these numbers of inputs and outputs does: it
 // reads, copies, or adds two to a third.
 func (b *bench) stream(inputs, outputs int) yardstick {
 	const piece = 32 << 10 // numbers

@@ -44,7 +44,7 @@ type tileConfig struct {
 // stripRows is how many rows are computed together with panels of one tile, of two and of three.
 var stripRows = [...]int{1: 64, 2: 32, 3: 16}
 
-// RowStep is what rows are a multiple of where there are so many columns.
+// RowStep is what rows are a multiple of, given the number of columns.
 func RowStep(cols int) int {
 	if cols > 48 {
 		return 32
@@ -106,7 +106,7 @@ func (t *Tiles16) columns() (whole, left int) {
 	return whole, left
 }
 
-// strips computes panels of so many tiles, the last as narrow as these columns make it.
+// strips computes panels of a number of tiles, the last as narrow as these columns make it.
 func (t *Tiles16) strips(tiles, cols int) {
 	t.rows = t.Rows / stripRows[tiles]
 	depth, right := min(32, t.Depth), 8-tiles
@@ -139,10 +139,10 @@ func (t *Tiles16) Ask(first, second uintptr, n, m int) {
 	t.AheadStep = up((n + m + steps - 1) / steps)
 }
 
-// PanelSize is how many numbers a panel has of so many rows.
+// PanelSize is how many numbers a panel of a number of rows has.
 func PanelSize(depth int) int { return (depth + 31) &^ 31 * 32 }
 
-// pairPlace is where a panel of so many rows keeps the number of row k, column j.
+// pairPlace is where a panel of a number of rows keeps the number of row k, column j.
 func pairPlace(k, j, depth int) int {
 	block := k >> 5
 	if k &= 31; block > 0 && block == depth>>5 { // in the last block, which ends with the last row

@@ -128,7 +128,7 @@ func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
 	return &words[0]
 }
 
-// unusedCols is where the vectors or blocks of so many columns start in a panel.
+// unusedCols is where the vectors or blocks of a number of columns start in a panel.
 func unusedCols(cols int, bf16 bool) int {
 	block := 16
 	if bf16 {

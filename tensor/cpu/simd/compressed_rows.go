@@ -78,7 +78,7 @@ type CompressedTile struct {
 	AheadStep int
 }
 
-// Run computes so many panels, at most CompressedPanels.
+// Run computes a number of panels, at most CompressedPanels.
 func (t *CompressedTile) Run(level Level, panels int) {
 	switch {
 	case t.Rows == 0:

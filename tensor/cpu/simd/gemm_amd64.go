@@ -48,7 +48,7 @@ func (t *Tile) twice(level Level, rows int) {
 	t.A, t.C = a, c
 }
 
-// of is the smallest tile of so many rows.
+// of is the smallest tile that has a number of rows.
 func (all *tiles) of(packed, rows int, wide bool) func(t *byte) {
 	switch t := all[packed]; {
 	case wide && rows <= 4:

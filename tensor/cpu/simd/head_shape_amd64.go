@@ -46,7 +46,7 @@ func (s *headShape) placesOf(runs, cols, room int, src, dst Strided) (p places) 
 	return p
 }
 
-// panelShape is that of a panel, one run, and the mask of its last vector or block.
+// panelShape is the shape of a panel, one run, and the mask of its last vector or block.
 func panelShape(cols int, bf16 bool) (s headShape, mask uint64) {
 	if bf16 {
 		s.kind = pairLoads

@@ -10,7 +10,7 @@ func streamFast(l Level, kind streamKind, dst, a, b *float32, turns int) {
 	loops[kind](dst, a, b, turns)
 }
 
-// gatherFast reads so many words of each row.
+// gatherFast reads a number of words of each row.
 func gatherFast(l Level, src *byte, stride int, list []uint32, words int) {
 	lines, tail := words/16, words%16
 	low, high := &tailMasks[8-min(tail, 8)], &tailMasks[8-max(tail-8, 0)]

@@ -63,7 +63,7 @@ func (d *Driver) symbols() map[string]*uintptr {
 	}
 }
 
-// mapSymbols are those of memory that is put under addresses.
+// mapSymbols are the functions that put memory under addresses.
 func (d *Driver) mapSymbols() map[string]*uintptr {
 	return map[string]*uintptr{
 		"cuMemAddressReserve": &d.ReserveAddresses, "cuMemAddressFree": &d.FreeAddresses, "cuMemCreate": &d.CreateMemory,
@@ -72,7 +72,7 @@ func (d *Driver) mapSymbols() map[string]*uintptr {
 	}
 }
 
-// graphSymbols are those of captured graphs.
+// graphSymbols are the functions of captured graphs.
 func (d *Driver) graphSymbols() map[string]*uintptr {
 	return map[string]*uintptr{
 		"cuStreamBeginCapture_v2": &d.CaptureBegin, "cuStreamEndCapture": &d.CaptureEnd,
@@ -82,7 +82,7 @@ func (d *Driver) graphSymbols() map[string]*uintptr {
 	}
 }
 
-// linkSymbols are those of memory that others read.
+// linkSymbols are the functions for memory that others read.
 func (d *Driver) linkSymbols() map[string]*uintptr {
 	return map[string]*uintptr{
 		"cuMemAlloc_v2": &d.AllocShared, "cuMemFree_v2": &d.FreeShared, "cuMemcpyDtoDAsync_v2": &d.CopyBetween,
@@ -90,7 +90,7 @@ func (d *Driver) linkSymbols() map[string]*uintptr {
 	}
 }
 
-// What users are told. Callers branch on ErrUnavailable: there is no GPU to compute with.
+// Errors that users read. Callers branch on ErrUnavailable: there is no GPU to compute with.
 var (
 	ErrUnavailable = errors.New("no CUDA device")
 	errNoDriver    = fmt.Errorf("%w: the driver's library libcuda.so.1 was not found; install NVIDIA's driver "+

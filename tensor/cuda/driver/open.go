@@ -27,7 +27,7 @@ func (d *Driver) open(name string) error {
 	return nil
 }
 
-// optional finds functions that a driver may lack: without one of them, the first is none.
+// optional finds functions that a driver may lack: without one of them, the first is 0.
 func optional(handle uintptr, symbols map[string]*uintptr, first *uintptr) {
 	all := true
 	for symbol, to := range symbols {

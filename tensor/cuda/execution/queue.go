@@ -49,7 +49,7 @@ type operation struct {
 	explain func(code uintptr) error
 }
 
-// A sequence is cut so that the card has something to do while the host goes on: after leastCut operations, and then
+// A sequence is cut so that the GPU has something to do while the host goes on: after leastCut operations, and then
 // after twice as many each time. What is shorter than leastReplay is not worth a graph.
 const (
 	leastCut    = 8
@@ -154,7 +154,7 @@ func (s *Stream) launchHeld(known bool) {
 // Replayed is how many sequences of operations were launched as captured graphs.
 func (s *Stream) Replayed() int { return s.queue.replayed }
 
-// issue queues an operation on the stream. REQUIRES: the thread is the card's.
+// issue queues an operation on the stream. REQUIRES: the thread is the GPU's.
 func (s *Stream) issue(op operation, args []uint64) {
 	if s.Failed() {
 		return

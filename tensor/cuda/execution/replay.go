@@ -16,7 +16,7 @@ type replay struct {
 	exec     uintptr
 }
 
-// capture makes a graph of a sequence; nil where the driver or a library cannot. REQUIRES: the thread is the card's.
+// capture makes a graph of a sequence; nil where the driver or a library cannot. REQUIRES: the thread is the GPU's.
 func (s *Stream) capture(of sequence) *replay {
 	if s.GPU.CaptureBegin == 0 {
 		return nil

@@ -21,6 +21,7 @@ type Stream struct {
 	functions map[string]uintptr // kernels that were used
 	queue     queue
 	depth     int      // of Enter
+	leaves    func()   // leave, made once
 	bound     bool     // the thread is the GPU's
 	profile   *profile // nil unless it is asked for
 	main      uintptr  // the stream itself, while Handle is the one beside it
@@ -30,7 +31,7 @@ type Stream struct {
 func New(gpu *driver.GPU, ptx func(module string) []byte) (*Stream, error) {
 	s := &Stream{GPU: gpu, ptx: ptx, profile: newProfile(), functions: map[string]uintptr{}, failure: newFailure(),
 		Waited: func() {}}
-	s.queue = newQueue(s.profile != nil)
+	s.queue, s.leaves = newQueue(s.profile != nil), s.leave
 	err := gpu.OnThread(gpu.Context, func() error {
 		const nonBlocking = 1
 		if code := driver.Call(gpu.StreamCreate, driver.Address(&s.Handle), nonBlocking); code != 0 {
@@ -51,14 +52,15 @@ func (s *Stream) Drain() {
 // Close gives the stream back. REQUIRES: Drain.
 func (s *Stream) Close() { driver.Call(s.GPU.StreamDestroy, s.Handle) }
 
-// Enter begins an operation. One that is held back needs no thread.
-func (s *Stream) Enter() {
+// Enter begins an operation; what it returns ends it. One that is held back needs no thread.
+func (s *Stream) Enter() (leave func()) {
 	if s.depth++; !s.queue.held {
 		s.Bind()
 	}
+	return s.leaves
 }
 
-// Bind makes this thread the GPU's until Leave.
+// Bind makes this thread the GPU's until the operation ends.
 func (s *Stream) Bind() {
 	if s.bound {
 		return
@@ -68,8 +70,7 @@ func (s *Stream) Bind() {
 	s.Do("cuCtxSetCurrent", s.GPU.ContextSet, s.GPU.Context)
 }
 
-// Leave ends an operation.
-func (s *Stream) Leave() {
+func (s *Stream) leave() {
 	if s.depth--; s.depth == 0 && s.bound {
 		s.bound = false
 		runtime.UnlockOSThread()

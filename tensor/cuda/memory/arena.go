@@ -7,7 +7,7 @@ import (
 	"starling/tensor/cuda/driver"
 )
 
-// arena is memory of the card for large pieces. Addresses are reserved once, and memory of the driver is put under
+// arena is memory of the GPU for large pieces. Addresses are reserved once, and memory of the driver is put under
 // them as more is needed, so that pieces of all sizes share it: what is freed is joined with its neighbours. (Pieces
 // kept by size hold the most of each size that was ever in use, although an epoch never needs these at once: a
 // seventh of a run's memory on arxiv, a third on reddit.)
@@ -175,7 +175,7 @@ func (mem *Memory) takeLarge(n int) uintptr {
 	}
 }
 
-// reserve asks for addresses: twice as many as the card has memory.
+// reserve asks for addresses: twice the memory of the GPU.
 func (mem *Memory) reserve(a *arena) {
 	if mem.run.GPU.ReserveAddresses == 0 {
 		return

@@ -11,9 +11,9 @@ import (
 // rounded is a size in whole pieces of 256 bytes.
 func rounded(n int) int { return (n + 255) &^ 255 }
 
-// ring is memory of the host that the card reads by itself, through which what is handed over goes: the driver
-// would wait for the stream before it reads other memory. It has parts, each with an event that tells when the card has
-// read it, so that the host fills one while the card is at those before.
+// ring is memory of the host that the GPU reads by itself, through which what is handed over goes: the driver
+// would wait for the stream before it reads other memory. It has parts, each with an event that tells when the GPU has
+// read it, so that the host fills one while the GPU is at those before.
 type ring struct {
 	p      uintptr
 	part   int
@@ -27,8 +27,8 @@ const (
 	ringBytes = 16 << 20 // of a part
 )
 
-// through is where bytes of the host can be read by the card when it comes to that: in the ring, or where they are;
-// wait: the card has to read them before they change. Staging stays as it is until it is freed.
+// through is where bytes of the host can be read by the GPU when it comes to that: in the ring, or where they are;
+// wait: the GPU has to read them before they change. Staging stays as it is until it is freed.
 func (mem *Memory) through(from unsafe.Pointer, n int) (own unsafe.Pointer, wait bool) {
 	r := &mem.ring
 	switch {
@@ -48,7 +48,7 @@ func (mem *Memory) through(from unsafe.Pointer, n int) (own unsafe.Pointer, wait
 	return to, false
 }
 
-// turn goes on to the ring's next part, when the card has read what was there.
+// turn goes on to the ring's next part, when the GPU has read what was there.
 func (mem *Memory) turn(r *ring) {
 	if r.events[r.part] == 0 {
 		r.events[r.part] = mem.run.Event(false)
@@ -71,7 +71,7 @@ func (r *ring) close(gpu *driver.GPU) {
 	}
 }
 
-// CopyIn queues a copy to the card, and is done with the host's memory when it returns.
+// CopyIn queues a copy to the GPU, and is done with the host's memory when it returns.
 func (mem *Memory) CopyIn(to uintptr, from unsafe.Pointer, n int) {
 	mem.run.Settle()
 	own, wait := mem.through(from, n)
@@ -108,7 +108,7 @@ type copy2D struct {
 
 const kindHost, kindCard = 1, 2
 
-// MoveRows copies rows between the host, where they have no gaps, and the card.
+// MoveRows copies rows between the host, where they have no gaps, and the GPU.
 func (mem *Memory) MoveRows(m tensor.Matrix, host unsafe.Pointer, in bool) {
 	size := m.Type().Size()
 	row := uintptr(m.Cols * size)
@@ -150,8 +150,7 @@ func (mem *Memory) Upload(dst tensor.Matrix, host any) {
 	if dst.Rows*dst.Cols == 0 {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	h, p := HostBytes(dst)
 	tensor.CopyIn(h, host)
 	mem.MoveRows(dst, p, true)
@@ -159,8 +158,7 @@ func (mem *Memory) Upload(dst tensor.Matrix, host any) {
 }
 
 func (mem *Memory) Download(host any, m tensor.Matrix) {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if m.Rows*m.Cols == 0 {
 		mem.run.Sync()
 		return

@@ -46,12 +46,11 @@ func (mem *Memory) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
 	if rows*cols == 0 {
 		return none(t, rows, cols)
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	return mem.Piece(t, rows, cols)
 }
 
-// Piece is Scratch on the card's thread.
+// Piece is Scratch on the GPU's thread.
 func (mem *Memory) Piece(t tensor.DType, rows, cols int) tensor.Matrix {
 	n := rows * cols * t.Size()
 	if n == 0 {
@@ -68,12 +67,11 @@ func (mem *Memory) Free(m tensor.Matrix) {
 	if m.Rows*m.Cols == 0 {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	mem.Release(m)
 }
 
-// Release is Free on the card's thread.
+// Release is Free on the GPU's thread.
 func (mem *Memory) Release(m tensor.Matrix) {
 	if m.Rows*m.Cols == 0 || m.Unbacked() {
 		return
@@ -113,8 +111,7 @@ func (mem *Memory) FromHost(rows, cols int, host any) tensor.Matrix {
 	if n == 0 {
 		return from
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if !mem.run.Aside() {
 		mem.collect(n)
 	}
@@ -144,8 +141,7 @@ func (mem *Memory) Return(m tensor.Matrix) {
 	if m.Rows*m.Cols == 0 || m.Unbacked() {
 		return
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	b, ok := tensor.BufferOf(m).Owner().(*Block)
 	if ok && b.from == nil {
 		mem.Release(m)
@@ -179,7 +175,7 @@ func hostMatrix(rows, cols int, host any) tensor.Matrix {
 }
 
 // HostCopy is the host's slice that an index or the starts of rows were made of, from where m begins; nil
-// where the card made it.
+// where the GPU made it.
 func HostCopy[T any](m tensor.Matrix) []T {
 	if m.IsZero() || m.Rows*m.Cols == 0 {
 		return nil
@@ -196,10 +192,9 @@ func HostCopy[T any](m tensor.Matrix) []T {
 	return slices.Clip(h[first : first+m.Rows])
 }
 
-// Staging is memory of the host that the card reads and writes without the driver's copying it first.
+// Staging is memory of the host that the GPU reads and writes without the driver's copying it first.
 func (mem *Memory) Staging(bytes int) (tensor.Matrix, []byte) {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	n := 4096
 	for n < bytes {
 		n *= 2
@@ -231,7 +226,7 @@ func (mem *Memory) isStaging(at uintptr) bool {
 	return false
 }
 
-// reread has staging buffers be used again that the card has read: all before a time that the host has waited for.
+// reread has staging buffers be used again that the GPU has read: all before a time that the host has waited for.
 func (mem *Memory) reread() {
 	for _, b := range mem.reading {
 		mem.staging[b.bytes] = append(mem.staging[b.bytes], b.p)

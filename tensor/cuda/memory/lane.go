@@ -38,8 +38,7 @@ type fed struct {
 
 // Ahead calls f, whose operations run on the lane. Where kernels are timed, they run as all others do.
 func (mem *Memory) Ahead(f func()) tensor.Fed {
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	t := &fed{mem: mem}
 	l, run := &mem.lane, mem.run
 	if run.Profiled() {
@@ -74,8 +73,7 @@ func (mem *Memory) Ahead(f func()) tensor.Fed {
 // Join has what is called from now on wait for the lane.
 func (t *fed) Join() {
 	mem := t.mem
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	if t.event == 0 {
 		return
 	}
@@ -90,8 +88,7 @@ func (t *fed) Join() {
 
 // Free gives back what FromHost copied.
 func (t *fed) Free() {
-	t.mem.Enter()
-	defer t.mem.Leave()
+	defer t.mem.Enter()()
 	for _, b := range t.blocks {
 		if !b.freed {
 			t.mem.unhand(b)
@@ -124,13 +121,13 @@ type packed struct {
 }
 
 // parcel is pinned memory with copies of a batch's slices, made by who prepared the batch: FromHost of such a slice
-// has the card read the copy, and the goroutine that computes copies nothing.
+// has the GPU read the copy, and the goroutine that computes copies nothing.
 type parcel struct {
 	mem   *Memory
 	p     uintptr
 	size  int
 	keys  []unsafe.Pointer
-	event uintptr // the card has read what was there
+	event uintptr // the GPU has read what was there
 	busy  bool
 }
 
@@ -169,7 +166,7 @@ func (p *parcel) Pack(list ...any) {
 	}
 }
 
-// reserve waits until the card has read what was there, forgets it, and makes sure of enough memory.
+// reserve waits until the GPU has read what was there, forgets it, and makes sure of enough memory.
 func (p *parcel) reserve(list []any) error {
 	gpu := p.mem.run.GPU
 	if p.busy {

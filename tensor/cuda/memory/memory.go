@@ -52,14 +52,12 @@ func New(run *execution.Stream) *Memory {
 	return mem
 }
 
-// Enter begins an operation, and takes back what is no longer reachable.
-func (mem *Memory) Enter() {
-	mem.run.Enter()
+// Enter begins an operation, and takes back what is no longer reachable. What it returns ends the operation.
+func (mem *Memory) Enter() (leave func()) {
+	leave = mem.run.Enter()
 	mem.drain()
+	return leave
 }
-
-// Leave ends an operation.
-func (mem *Memory) Leave() { mem.run.Leave() }
 
 // lost is memory whose last handle is gone.
 type lost struct {
@@ -67,10 +65,10 @@ type lost struct {
 	bytes int
 }
 
-// Usage is what is in use, and how much was taken of the card at most.
+// Usage is what is in use, and how much was taken of the GPU at most.
 func (mem *Memory) Usage() (inUse, peak int64) { return mem.inUse.Load(), mem.peak.Load() }
 
-// take is n bytes on the card, of the arena, a pool or the driver; 0 where the device failed.
+// take is n bytes on the GPU, of the arena, a pool or the driver; 0 where the device failed.
 func (mem *Memory) take(from *pool, n int) uintptr {
 	if mem.run.Failed() {
 		return 0

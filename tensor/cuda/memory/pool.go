@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// pool is small pieces of the card's memory that are free. Operations run in the order of their calls, so what is freed may be used
-// by the next operation. The lowest address that fits is taken: a step that comes again has the matrices of the one
-// before in the same places, and its graph needs no new arguments.
+// pool is small pieces of the GPU's memory that are free. Operations run in the order of their calls, so what is freed
+// may be used by the next operation. The lowest address that fits is taken: a step that comes again has the matrices of
+// the one before in the same places, and its graph needs no new arguments.
 type pool struct {
 	free map[int][]piece // by size, in order of addresses
 }

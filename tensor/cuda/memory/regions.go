@@ -21,7 +21,7 @@ type Region struct {
 // Handle is the driver's CUipcMemHandle.
 type Handle [64]byte
 
-// regions are those of a device.
+// regions are the regions of a device.
 type regions struct {
 	free   map[int][]*Region // by size
 	all    []*Region
@@ -117,8 +117,7 @@ func (mem *Memory) Lend(t tensor.DType, rows, cols int) tensor.Matrix {
 	if n == 0 {
 		return none(t, rows, cols)
 	}
-	mem.Enter()
-	defer mem.Leave()
+	defer mem.Enter()()
 	r := mem.Region(n)
 	if r == nil {
 		return tensor.Unbacked(t, rows, cols)

@@ -1,6 +1,6 @@
 //go:build (linux || freebsd) && (amd64 || arm64) && !static
 
-// Package nvrtc compiles CUDA C to PTX with NVIDIA's run-time compiler, which needs neither a card nor the
+// Package nvrtc compiles CUDA C to PTX with NVIDIA's run-time compiler, which needs neither a GPU nor the
 // CUDA toolkit. Only generating the committed code and its test do: see scripts/nvrtc.
 package nvrtc
 

@@ -29,7 +29,7 @@ type Device struct {
 
 var _ tensor.Device = (*Device)(nil)
 
-// New is a device that computes on so many threads.
+// New is a device that computes on a number of threads.
 func New(threads int) (*Device, error) {
 	mem, err := newMemory()
 	if err != nil {
