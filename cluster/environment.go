@@ -45,7 +45,7 @@ func Environment(getenv func(string) string, only string) (*Place, error) {
 		return nil, nil
 	}
 	if only != "auto" && !slices.Contains(Launchers, only) {
-		return nil, fmt.Errorf("launcher %q is not auto, none, %s", only, strings.Join(Launchers, ", "))
+		return nil, fmt.Errorf("launcher %q is none of auto, none, %s", only, strings.Join(Launchers, ", "))
 	}
 	for i, read := range readers {
 		if only != "auto" && only != Launchers[i] {
