@@ -96,8 +96,8 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	events event.Listener) (*Needs, error) {
 	epochs := opt.Epochs
 	opt = DryOptions(opt)
-	if d := opt.Strategy.Descriptor; d != nil && d.WarmUp != nil {
-		opt.Epochs += min(d.WarmUp(opt.Strategy), epochs, 100)
+	if w, ok := opt.Strategy.Options.(Warming); ok {
+		opt.Epochs += min(w.WarmUp(), epochs, 100)
 	}
 	none := &unsent{Endpoint: end}
 	none.mu.asked = map[asking]int64{}

@@ -148,7 +148,7 @@ func (c Choice) Exact() bool {
 			return false
 		}
 	}
-	return !c.Descriptor.Approximate
+	return true
 }
 
 // Settings are values of options by name, as flags and files give them; what is not there

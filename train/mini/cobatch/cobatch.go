@@ -43,9 +43,6 @@ var Strategy = train.Describe(train.Descriptor{
 		"server",
 	Check:   batch.Refusing(dgs.Check, cooperates),
 	Overlap: train.Overlap{Ahead: true},
-	TakesOver: func(from train.Choice) string {
-		return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
-	},
 }, options{RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off, PullOptions: batch.AsTheyAre,
 	CacheOptions: batch.CachedBy("none")}, build)
 
@@ -55,6 +52,11 @@ type options struct {
 	batch.PullOptions
 	batch.CacheOptions
 	EAS string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+}
+
+// TakesOver samples as the full-graph strategy would.
+func (o *options) TakesOver(from train.Choice) string {
+	return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
 }
 
 // Parse reads eas or easH,F.
@@ -103,7 +105,8 @@ func cooperates(o *train.Options, b *batch.Options, _ train.Facts) error {
 			"the workers of a server share rows of graph layers, and there are none", "use --strategy "+elsewhere())
 	case b.Sampler == "cluster-local":
 		return graph.Apart(batch.Named(o), "--sampler cluster-local",
-			"it has one batch per server, and the sampler one per worker", "use --sampler cluster, or --strategy "+elsewhere())
+			"it has one batch per server, and the sampler one per worker",
+			"use --sampler cluster, or --strategy "+elsewhere())
 	case c.EAS != "" && b.Sampler != "neighbour":
 		return graph.Apart("--eas", "--sampler "+b.Sampler, "it draws batches by itself", "leave out one of the two")
 	case c.EAS != "" && o.Model.Model == "gin" && o.Model.EdgeDim > 0:
