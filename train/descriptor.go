@@ -189,7 +189,7 @@ func Register(list ...Descriptor) {
 // Strategies are all that are registered.
 func Strategies() []*Descriptor { return registry }
 
-// Names are those of all strategies.
+// Names lists all strategies.
 func Names() (names []string) {
 	for _, d := range registry {
 		names = append(names, d.Name)
@@ -197,7 +197,7 @@ func Names() (names []string) {
 	return names
 }
 
-// NamesOf are those of a mode.
+// NamesOf lists the strategies of a mode.
 func NamesOf(m Mode) (names []string) {
 	for _, d := range registry {
 		if d.Mode == m {
@@ -207,7 +207,7 @@ func NamesOf(m Mode) (names []string) {
 	return names
 }
 
-// NamesOfPairs are those of the strategies that learn from pairs of vertices.
+// NamesOfPairs lists the strategies that learn from pairs of vertices.
 func NamesOfPairs() (names []string) {
 	for _, d := range registry {
 		if d.Pairs {
@@ -217,7 +217,7 @@ func NamesOfPairs() (names []string) {
 	return names
 }
 
-// TypicalOf are those of a mode that a comparison has where none are named.
+// TypicalOf lists the strategies of a mode that a comparison has where it names none.
 func TypicalOf(m Mode) (names []string) {
 	for _, d := range registry {
 		if d.Mode == m && d.Typical {
@@ -259,7 +259,7 @@ func DefaultOf(m Mode) *Descriptor {
 	return nil
 }
 
-// Choice is a strategy with its options. The zero Choice is that of one worker.
+// Choice is a strategy with its options. The zero Choice is for one worker.
 type Choice struct {
 	Descriptor *Descriptor
 	Options    any // a pointer to the strategy's own struct
@@ -274,7 +274,7 @@ func (c Choice) Name() string {
 }
 
 // OptionOf is the part of a choice's options of a type: the struct itself, or one embedded
-// in it. ok is false where there is none.
+// in it. ok is false where there is no such part.
 func OptionOf[O any](c Choice) (o O, ok bool) {
 	if c.Options == nil {
 		return o, false

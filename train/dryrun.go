@@ -74,7 +74,7 @@ func DryRunLink(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt
 	return &Needs{Parameters: r.Parameters, Ranking: link.RankingBytes(ends)}, nil
 }
 
-// RankingBytes is what ranking held-out pairs among so many ends takes beyond what they
+// RankingBytes is what ranking held-out pairs among some ends takes beyond what they
 // hold already.
 func (o *LinkOptions) RankingBytes(ends int) (bytes int64) {
 	for _, on := range []*sample.Ranked{o.Val, o.Test} {

@@ -36,7 +36,7 @@ type Option struct {
 // Flag is the option on the command line.
 func (o *Option) Flag() string { return "--" + strings.ReplaceAll(o.Name, "_", "-") }
 
-// AllOptions are those of all strategies, each name once, in the order of registration. They are
+// AllOptions are the options of all strategies, each name once, in the order of registration. They are
 // asked for often, and must not be changed.
 func AllOptions() []*Option {
 	known := allOptions.Load()
@@ -97,7 +97,7 @@ func (d *Descriptor) Options() []*Option {
 	return optionsIn(reflect.ValueOf(d.options()).Elem(), nil, d.Name)
 }
 
-// Option is that of a name; nil: the strategy has none of it.
+// Option finds an option by name; nil: the strategy does not have it.
 func (d *Descriptor) Option(name string) *Option {
 	for _, o := range d.Options() {
 		if o.Name == name {

@@ -27,7 +27,7 @@ import (
 //
 // where rows of sources that other workers of the server compute come from these, inside the server,
 // and their gradients return. Between servers travel features of a server's batch, each row once, and
-// gradients of parameters. The gradient is that of one worker with the whole batch.
+// gradients of parameters. The gradient is the same as with one worker and the whole batch.
 //
 // With --eas (§5.3, store.Expansion) a server's batch is its seed vertices, all edges between them, and
 // at most F neighbours of each, H hops far; the batch of one worker is then another.
@@ -270,17 +270,23 @@ func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 // source draws the worker's shares of its server's batches.
 func (c *cooperative) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
 	return c.p.Prefetch(f, f.State, h, c.p.AtOnce(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: c, puller: c.p.Store.Puller(), sampler: c.p.Sampler().(shareSampler),
-			blocks: h.OfBlocks(false)}
+		m := c.p.Sampler().(shareSampler)
+		return &drawer{of: c.p.Drawer(ctx, m, c.pull), sampler: m, blocks: h.OfBlocks(false)}
 	})
 }
 
-// drawer draws shares and pulls the rows of their vertices.
+// pull brings the rows of a share's vertices, and prepares its blocks.
+func (c *cooperative) pull(ctx context.Context, b *batch.Batch, from batch.Puller) error {
+	for _, x := range b.Kept.(*share).blocks {
+		x.Prepare()
+	}
+	return c.p.Pull(ctx, b, from)
+}
+
+// drawer draws shares, which batches keep.
 type drawer struct {
-	ctx     context.Context
-	of      *cooperative
+	of      batch.Drawer
 	sampler shareSampler
-	puller  batch.Puller
 	blocks  *batch.Host
 }
 
@@ -290,23 +296,6 @@ func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
 		s = &share{}
 		b.Kept = s
 	}
-	g, err := r.of.p.Guidance(r.ctx, epoch, number)
-	if err == nil {
-		err = g.Apply(nil, r.puller) // a server's workers draw alike
-	}
-	if err != nil {
-		return err
-	}
 	r.sampler.into(s, r.blocks)
-	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
-		return err
-	}
-	if err := b.Pull(r.ctx, r.puller, b.Vertices[:b.Outputs()], r.of.p.Site.Opt.RowNormalize); err != nil {
-		return err
-	}
-	for _, x := range s.blocks {
-		x.Prepare()
-	}
-	b.Prepare()
-	return nil
+	return r.of.Draw(b, epoch, number)
 }
