@@ -1,3 +1,7 @@
+// Package batch is the pipeline of mini-batch training: what strategies of mini-batches are composed of, and training
+// on batches in one process (Run). Read pipeline.go, then in the order that a batch goes: seeds.go, samplers.go,
+// pulled.go, source.go, batch.go, blocks.go, steps.go. strategy.go makes a strategy of it, plan.go says what it will
+// send, and decoration.go has the hooks by which dgs, pairs and embeddings take part.
 package batch
 
 import (

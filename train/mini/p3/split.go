@@ -232,7 +232,7 @@ func (s *split) firsts(b *batch.Batch) []*firstBlock {
 	return blocks
 }
 
-// begin is the input of a batch's step.
+// Begin is the input of a batch's step.
 func (s *split) Begin(b *batch.Batch) nn.Input {
 	s.batch, s.blocks = b, s.firsts(b)
 	return nn.Input{Split: s}
