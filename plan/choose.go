@@ -134,8 +134,8 @@ func (p *planner) candidates(out *Choices) (list []spec.Spec) {
 		switch {
 		case d.Mode != train.Mode(p.Mode):
 			continue
-		case d.Needs != "" && p.given["switch"] == nil:
-			out.drop(d.Name, p.method, "needs "+d.Needs)
+		case d.Needs() != "" && p.given["switch"] == nil:
+			out.drop(d.Name, p.method, "needs "+d.Needs())
 			continue
 		}
 		for _, given := range p.settingsOf(d) {

@@ -64,7 +64,7 @@ func (p *planner) demands(s *spec.Spec) ([]cost.Demand, error) {
 // cached where what that saves is predicted, and of strategies that differ in their defaults alone it is one.
 func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec {
 	plain, on := *s, c.Descriptor
-	if like := train.Find(on.Like); like != nil {
+	if like := train.Find(on.Like()); like != nil {
 		plain.Strategy, on = like.Name, like
 	}
 	plain.Settings = maps.Clone(s.Settings)

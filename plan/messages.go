@@ -18,15 +18,13 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 			exchanges[wire.Class{Kind: class.Kind, Layer: class.Layer}] = true
 		}
 	}
-	part, peers, each := p.open[rank], 0, 1.0
+	part, peers := p.open[rank], 0
 	for q := range part.Book.Parts {
 		if q != rank && len(part.SendTo(q)) > 0 {
 			peers++
 		}
 	}
-	if d := train.Find(s.StrategyName()); d.Messages != nil {
-		each = d.Messages(part.Book, 4*(max(p.featureDim(), s.Hidden)+s.Hidden))
-	}
+	each := train.Find(s.StrategyName()).Messages(part.Book, 4*(max(p.featureDim(), s.Hidden)+s.Hidden))
 	return each * float64(len(exchanges)*peers)
 }
 

@@ -11,13 +11,13 @@ import (
 // yet is zero, and checked again when it is.
 type Facts struct {
 	Workers, Servers int
-	OnCard           bool // matrices are in the memory of a card
+	OnCard           bool // matrices are in the memory of a GPU
 	Weighted         bool // edges of the graph have weights
 	// Features is how those of vertices are stored, as graph.Dense; none: not known.
 	Features graph.FeatureKind
 }
 
-// FactsOf are those of a partition.
+// FactsOf is what a partition tells.
 func FactsOf(b *partition.Book) Facts {
 	f := Facts{Workers: b.Parts, Servers: max(b.Servers, 1), Weighted: b.Weighted}
 	if b.Features != nil {

@@ -37,43 +37,68 @@ type Descriptor struct {
 	// Pairs: it learns from pairs of vertices too (--task link, unsupervised), and rows of vertices
 	// (--learn-embeddings).
 	Pairs bool
-	// WholeInput: it cannot drop entries of the input (--input-dropout), which is no default with it.
+	// WholeInput: it cannot drop entries of the input, so that --input-dropout is off unless it is asked for.
 	WholeInput bool
 	// Baseline is the strategy that its paper compares with, where that is not the default.
 	Baseline string
-	// Like is the strategy that it is but for the defaults of its options; "": none.
-	Like string
-	// ReplicaBytes is the memory that a worker, one of so many on its host, may fill with
+	// ReplicaBytes is the memory that a worker, one of some on its host, may fill with
 	// replicas that it chooses itself; nil: it never does.
 	ReplicaBytes func(c Choice, workers int) int64
-	// TakesOver is, of a strategy of mini-batches, how users would write it where it takes over from a
-	// full-graph strategy with BatchOption whose batch does not fit memory; nil: it never does.
-	TakesOver func(from Choice) string
-	// WarmUp is how many epochs beyond the first two pass until all is held that the
-	// strategy will hold; nil: none.
-	WarmUp func(c Choice) int
-
 	// Check refuses what does not go together with the strategy, as graph.Apart says it; nil: all does.
 	// It is called by Check, with facts that may not be known yet, and must not depend on
 	// anything else.
 	Check func(o *Options, f Facts) error
 
-	// Approximate: it does not follow the loss curve of one worker, whatever its options.
-	Approximate bool
-	// Needs names what a run must have beside workers, as a switch; "": nothing. Plans leave it out where that
-	// is not given.
-	Needs string
 	// Overlap is how much of its transfers it hides.
 	Overlap Overlap
-	// Messages is how many it sends to a peer for what it exchanges at once, of a part and rows of so many bytes in
-	// the widest layer; nil: one.
-	Messages func(b *partition.Book, row int) float64
-
 	// New builds the strategy of a worker. Check has refused what it is not for.
 	New func(s *Site) (Strategy, error)
 
 	options func() any       // a pointer to the strategy's options with their defaults
 	list    func() []*Option // what they are, read once
+}
+
+// What one strategy alone has is a method of the pointer to its options, beside Validate:
+type (
+	// Needing names what a run must have beside workers, as a switch. Plans leave the strategy out where that is
+	// not given.
+	Needing interface{ Needs() string }
+	// Warming is the number of epochs beyond the first two until all is held that the strategy will hold.
+	Warming interface{ WarmUp() int }
+	// Messaging is the number of messages that it sends to a peer for what it exchanges at once, of a part and rows
+	// of some bytes in the widest layer. Others send one.
+	Messaging interface {
+		Messages(b *partition.Book, row int) float64
+	}
+	// Alike names the strategy that it is but for the defaults of its options.
+	Alike interface{ Like() string }
+	// Relieving is a strategy of mini-batches that takes over from a full-graph strategy with BatchOption whose batch
+	// does not fit memory: how users would write it.
+	Relieving interface{ TakesOver(from Choice) string }
+)
+
+// Needs is what a run must have beside workers; "": nothing.
+func (d *Descriptor) Needs() string {
+	if n, ok := d.options().(Needing); ok {
+		return n.Needs()
+	}
+	return ""
+}
+
+// Messages is the number of messages to a peer for what is exchanged at once.
+func (d *Descriptor) Messages(b *partition.Book, row int) float64 {
+	if m, ok := d.options().(Messaging); ok {
+		return m.Messages(b, row)
+	}
+	return 1
+}
+
+// Like is the strategy that this one is but for the defaults of its options; "": none.
+func (d *Descriptor) Like() string {
+	if a, ok := d.options().(Alike); ok && a.Like() != d.Name {
+		return a.Like()
+	}
+	return ""
 }
 
 // Overlap is what of a strategy's transfers goes on while workers compute, for predictions of its epochs.
@@ -121,7 +146,7 @@ func Describe[O any](d Descriptor, defaults O, build func(s *Site, o O) (Strateg
 }
 
 // BatchOption is of full-graph strategies that leave a batch that does not fit memory to a strategy of
-// mini-batches, which TakesOver.
+// mini-batches, which is Relieving.
 type BatchOption struct {
 	Batch string `json:"batch" values:"full,auto" suffix:"*" omit:"default" help:"the full batch, or auto: cooperative batches where the full batch does not fit memory"`
 }
@@ -133,8 +158,8 @@ func TakingOver(from Choice) (text string, ok bool) {
 		return "", false
 	}
 	for _, d := range registry {
-		if d.TakesOver != nil {
-			return d.TakesOver(from), true
+		if r, ok := d.options().(Relieving); ok {
+			return r.TakesOver(from), true
 		}
 	}
 	return "", false
@@ -167,7 +192,7 @@ func Register(list ...Descriptor) {
 // Strategies are all that are registered.
 func Strategies() []*Descriptor { return registry }
 
-// Names are those of all strategies.
+// Names lists all strategies.
 func Names() (names []string) {
 	for _, d := range registry {
 		names = append(names, d.Name)
@@ -175,7 +200,7 @@ func Names() (names []string) {
 	return names
 }
 
-// NamesOf are those of a mode.
+// NamesOf lists the strategies of a mode.
 func NamesOf(m Mode) (names []string) {
 	for _, d := range registry {
 		if d.Mode == m {
@@ -185,7 +210,7 @@ func NamesOf(m Mode) (names []string) {
 	return names
 }
 
-// NamesOfPairs are those of the strategies that learn from pairs of vertices.
+// NamesOfPairs lists the strategies that learn from pairs of vertices.
 func NamesOfPairs() (names []string) {
 	for _, d := range registry {
 		if d.Pairs {
@@ -195,7 +220,7 @@ func NamesOfPairs() (names []string) {
 	return names
 }
 
-// TypicalOf are those of a mode that a comparison has where none are named.
+// TypicalOf lists the strategies of a mode that a comparison has where it names none.
 func TypicalOf(m Mode) (names []string) {
 	for _, d := range registry {
 		if d.Mode == m && d.Typical {
@@ -237,7 +262,7 @@ func DefaultOf(m Mode) *Descriptor {
 	return nil
 }
 
-// Choice is a strategy with its options. The zero Choice is that of one worker.
+// Choice is a strategy with its options. The zero Choice is for one worker.
 type Choice struct {
 	Descriptor *Descriptor
 	Options    any // a pointer to the strategy's own struct
@@ -252,7 +277,7 @@ func (c Choice) Name() string {
 }
 
 // OptionOf is the part of a choice's options of a type: the struct itself, or one embedded
-// in it. ok is false where there is none.
+// in it. ok is false where there is no such part.
 func OptionOf[O any](c Choice) (o O, ok bool) {
 	if c.Options == nil {
 		return o, false

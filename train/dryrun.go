@@ -74,7 +74,7 @@ func DryRunLink(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt
 	return &Needs{Parameters: r.Parameters, Ranking: link.RankingBytes(ends)}, nil
 }
 
-// RankingBytes is what ranking held-out pairs among so many ends takes beyond what they
+// RankingBytes is what ranking held-out pairs among some ends takes beyond what they
 // hold already.
 func (o *LinkOptions) RankingBytes(ends int) (bytes int64) {
 	for _, on := range []*sample.Ranked{o.Val, o.Test} {
@@ -96,8 +96,8 @@ func DryRun(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	events event.Listener) (*Needs, error) {
 	epochs := opt.Epochs
 	opt = DryOptions(opt)
-	if d := opt.Strategy.Descriptor; d != nil && d.WarmUp != nil {
-		opt.Epochs += min(d.WarmUp(opt.Strategy), epochs, 100)
+	if w, ok := opt.Strategy.Options.(Warming); ok {
+		opt.Epochs += min(w.WarmUp(), epochs, 100)
 	}
 	none := &unsent{Endpoint: end}
 	none.mu.asked = map[asking]int64{}

@@ -149,7 +149,7 @@ func (l *Links) epoch(epoch int, lr float64) (float64, error) {
 	return nn.TakeLoss(l.Dev, losses), nil
 }
 
-// Scale is what a pair's loss counts among so many positives.
+// Scale is what a pair's loss counts among some positives.
 func (l *Links) Scale(positives int) float64 {
 	if l.link.PerPositive {
 		return 1 / float64(positives)
@@ -228,7 +228,7 @@ func (l *Links) measureLinks(e *event.Epoch) error {
 	return nil
 }
 
-// AllRows are those of all vertices of this worker at the weights of now, which the caller frees.
+// AllRows are the rows of all vertices of this worker at the present weights, which the caller frees.
 func (l *Links) AllRows(epoch int) tensor.Matrix {
 	z := l.Model.Forward(l.Pass(l.MeasureOn, false, epoch), l.measured())
 	own, made := l.own(z)
@@ -245,7 +245,7 @@ func (l *Links) area(z tensor.Matrix, on *sample.Ranked) float64 {
 	return AreaUnderCurve(l.Scores(z, on.U, on.V), l.Scores(z, on.Against.U, on.Against.V))
 }
 
-// Scores are those of pairs of rows.
+// Scores are the scores of pairs of rows.
 func (l *Links) Scores(z tensor.Matrix, left, right []uint32) []float64 {
 	out := make([]float64, len(left))
 	for lo := 0; lo < len(left); lo += piece(z.Cols) {
@@ -284,7 +284,7 @@ func (o *LinkOptions) ranked() *sample.Ranked {
 	return o.Val
 }
 
-// ScoresOfEnds are those of every kept end with each of its k negatives.
+// ScoresOfEnds are the scores of every kept end with each of its k negatives.
 func (l *Links) ScoresOfEnds(z tensor.Matrix, keptEnds, ends []uint32, k int) []float64 {
 	out := make([]float64, 0, len(ends))
 	step := max(1, piece(z.Cols)/max(1, k))

@@ -48,7 +48,7 @@ func AreaUnderCurve(pos, neg []float64) float64 {
 	return wins / float64(len(pos)) / float64(len(neg))
 }
 
-// Ranks are those of every positive among its k negatives. The rank of a tie is in the middle.
+// Ranks gives every positive its rank among its k negatives. The rank of a tie is in the middle.
 func Ranks(pos, neg []float64, k int) []float64 {
 	ranks := make([]float64, len(pos))
 	for i, s := range pos {

@@ -368,7 +368,7 @@ func (f *Loop) SavesNow() bool { return saves(&f.Opt, f.Optim.Steps) }
 // Elapsed is how many seconds the epoch has taken so far, those before a restart among them.
 func (f *Loop) Elapsed() float64 { return f.State.Seconds + wire.Since(f.Clock, f.began).Seconds() }
 
-// saves reports whether the state is saved after so many steps.
+// saves reports whether the state is saved after a number of steps.
 func saves(o *Options, steps int) bool {
 	return o.SaveSteps > 0 && o.Save != nil && steps%o.SaveSteps == 0
 }

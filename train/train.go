@@ -26,9 +26,9 @@ type Options struct {
 	Optim      nn.OptimConfig
 	Schedule   nn.Schedule
 	Epochs     int
-	// EvalEvery measures the task's metric every so many epochs; 0 only after the last.
+	// EvalEvery measures the task's metric every given number of epochs; 0 only after the last.
 	EvalEvery int
-	// Patience stops after so many epochs without a better validation metric; 0 never.
+	// Patience stops after this number of epochs without a better validation metric; 0 never.
 	Patience int
 	Seed     uint64
 	// Inductive trains on the subgraph of the training vertices and measures on the whole graph.
@@ -56,7 +56,7 @@ type Options struct {
 	// end and when the run is interrupted.
 	Save      func(*State) error
 	SaveEvery int
-	// SaveSteps saves also every so many steps, where an epoch has several; 0: never.
+	// SaveSteps saves also every given number of steps, where an epoch has several; 0: never.
 	SaveSteps  int
 	MidwayOnly bool
 }

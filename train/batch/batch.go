@@ -119,7 +119,7 @@ type edges struct {
 	own   sparseRows
 	// rowScale and colScale are factors of the layer's sums, made with the batch; empty: when they are needed.
 	rowScale, colScale []float32
-	// features are those of in's edges, where the model looks at them.
+	// features belong to in's edges, where the model looks at them.
 	features []float32
 }
 

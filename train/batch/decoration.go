@@ -97,8 +97,8 @@ func each[T any](list []Decoration) (out []T) {
 
 // only is the one that has an interface; the zero T: none has.
 func only[T any](list []Decoration) (none T) {
-	for _, x := range each[T](list) {
-		return x
+	if found := each[T](list); len(found) > 0 {
+		return found[0]
 	}
 	return none
 }

@@ -12,7 +12,7 @@ type RootsOption struct {
 
 // PullOptions say how rows of features travel.
 type PullOptions struct {
-	PullDType string `json:"pull_dtype" values:"none,bf16,int8" exact:"none" try:"bf16,int8" suffix:"*" omit:"default" why:"full-graph strategies send rows by --wire-dtype, and p3 and naive-hop send no rows of features" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
+	PullDType string `json:"pull_dtype" values:"none,bf16,int8" exact:"none" try:"bf16,int8" suffix:"*" omit:"default" why:"other strategies send rows by --wire-dtype, or no rows of features" help:"type that rows of features of other hosts travel in: none (as they are), bf16 or int8 with a scale per row"`
 }
 
 // AsTheyAre are rows that travel in the type that they are stored in.
@@ -20,7 +20,7 @@ var AsTheyAre = PullOptions{"none"}
 
 // CacheOptions describe a cache of rows of features that other hosts own.
 type CacheOptions struct {
-	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" try:"degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"full-graph strategies exchange rows that change, and p3 and naive-hop pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
+	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo" try:"degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"other strategies exchange rows that change, or pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, or those that were used last (S3-FIFO)"`
 	CacheBudget string `json:"cache_budget" of:"cache" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"starling/train"
 )
 
-// batchLabels are those of a batch's outputs. Their memory is reused.
+// batchLabels are the labels of a batch's outputs. Their memory is reused.
 type batchLabels struct {
 	rows, width int
 	classes     []uint32
@@ -31,7 +31,7 @@ func (b *batchLabels) gather(l *graph.Labels, vertices []uint32) {
 	}
 }
 
-// task is that of the batch.
+// task is the batch's task, of a kind of labels.
 func (b *batchLabels) task(dev tensor.Device, kind string) nn.Task {
 	switch kind {
 	case graph.MultiLabel:

@@ -13,7 +13,7 @@ import (
 	"starling/wire"
 )
 
-// reduced is a worker's part with some of its edges, which alone are drawn and count in degrees:
+// Reduced is a worker's part with some of its edges, which alone are drawn and count in degrees:
 // those from local vertex u to v that keep says. Vertices, halo and rows to send are as before, so
 // that numbers are too. Rows are drawn from in the dataset's order, or by ascending id of sources,
 // equal ones in the dataset's order. All workers call it.

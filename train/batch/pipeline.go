@@ -1,3 +1,7 @@
+// Package batch is the pipeline of mini-batch training: what strategies of mini-batches are composed of, and training
+// on batches in one process (Run). Read pipeline.go, then in the order that a batch goes: seeds.go, samplers.go,
+// pulled.go, source.go, batch.go, blocks.go, steps.go. strategy.go makes a strategy of it, plan.go says what it will
+// send, and decoration.go has the hooks by which dgs, pairs and embeddings take part.
 package batch
 
 import (
@@ -238,12 +242,18 @@ func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDr
 	return NewPrefetcher(p.steps, p.Options.ThreadCount(), drawers, h, at, f.Opt.Epochs)
 }
 
-// drawer draws blocks from the owners of vertices and pulls their rows.
+// Drawer draws batches by a sampler of their own and completes each by pull, before it is prepared.
+func (p *Pipeline) Drawer(ctx context.Context, m Sampler, pull func(ctx context.Context, b *Batch,
+	from Puller) error) Drawer {
+	return &drawer{ctx: ctx, of: p, sampler: m, puller: p.Store.Puller(), pull: pull}
+}
+
 type drawer struct {
 	ctx     context.Context
 	of      *Pipeline
 	sampler Sampler
 	puller  Puller
+	pull    func(ctx context.Context, b *Batch, from Puller) error
 }
 
 func (r *drawer) Draw(b *Batch, epoch, number int) error {
@@ -251,21 +261,26 @@ func (r *drawer) Draw(b *Batch, epoch, number int) error {
 	if err == nil {
 		err = g.Apply(r.sampler, r.puller)
 	}
+	if err == nil {
+		err = b.sample(r.ctx, r.sampler, epoch, number)
+	}
+	if err == nil {
+		err = r.pull(r.ctx, b, r.puller)
+	}
 	if err != nil {
-		return err
-	}
-	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
-		return err
-	}
-	if err := b.Pull(r.ctx, r.puller, b.Vertices[:b.Outputs()], r.of.Site.Opt.RowNormalize); err != nil {
 		return err
 	}
 	b.Prepare()
 	return nil
 }
 
-// Sample fills the batch by a sampler.
-func (r *Batch) Sample(ctx context.Context, m Sampler, epoch, number int) error {
+// Pull brings a batch's rows and labels.
+func (p *Pipeline) Pull(ctx context.Context, b *Batch, from Puller) error {
+	return b.Pull(ctx, from, b.Vertices[:b.Outputs()], p.Site.Opt.RowNormalize)
+}
+
+// sample fills the batch by a sampler.
+func (r *Batch) sample(ctx context.Context, m Sampler, epoch, number int) error {
 	if r.Pulled == nil {
 		r.Pulled = &Pulled{}
 	}

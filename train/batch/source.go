@@ -8,18 +8,18 @@ import (
 	"starling/train"
 )
 
-// source gives batches in order, each to be given back with release.
+// Source gives batches in order, each to be given back with Release.
 type Source interface {
 	Next() *Batch
 	Release(*Batch)
-	// fill waits until all buffers have held a batch, for a dry run.
+	// Fill waits until all buffers have held a batch, for a dry run.
 	Fill()
-	// unfilled is how many buffers a run of so many batches has more than this, of which a dry run has a few.
+	// Unfilled is the number of buffers that a run of some batches has more than this one, a dry run of a few.
 	Unfilled(batches int) int
 	Stop()
 }
 
-// drawer draws batches and prepares them, one at a time.
+// Drawer draws batches and prepares them, one at a time.
 type Drawer interface {
 	Draw(b *Batch, epoch, number int) error
 }
@@ -33,7 +33,7 @@ func (d localDrawer) Draw(b *Batch, epoch, number int) error {
 	return nil
 }
 
-// prefetcher samples batches before they are needed, on several goroutines, in a bounded
+// Prefetcher samples batches before they are needed, on several goroutines, in a bounded
 // number of buffers that are reused. Batches come out in order.
 type Prefetcher struct {
 	free  chan *Batch
@@ -47,8 +47,8 @@ type Prefetcher struct {
 	wg   sync.WaitGroup
 }
 
-// newPrefetcher samples the batches, so many per epoch, from where a run is to the end of epoch
-// last-1, a drawer one at a time: as many as there are threads, and more where drawing also waits.
+// NewPrefetcher samples the batches of epochs, from where a run is to the end of epoch last-1. Each drawer
+// draws one at a time; there is one per thread, and more where drawing also waits.
 func NewPrefetcher(batches, threads int, drawers []Drawer, host *Host, at train.State, last int) *Prefetcher {
 	first := at.Epoch*batches + at.Batch
 	total := max(int64(last)*int64(batches)-int64(first), 0)
@@ -85,7 +85,7 @@ func (a *Prefetcher) work(batches int, d Drawer, first int) {
 	}
 }
 
-// next is the next batch, to be given back with release.
+// Next is the next batch, to be given back with Release.
 func (a *Prefetcher) Next() *Batch {
 	b := <-a.slots[a.given%int64(len(a.slots))]
 	a.given++
@@ -94,7 +94,7 @@ func (a *Prefetcher) Next() *Batch {
 
 func (a *Prefetcher) Release(b *Batch) { a.free <- b }
 
-// fill waits until all that can be prefetched is there. Buffers are reused, so each of
+// Fill waits until all that can be prefetched is there. Buffers are reused, so each of
 // them has then held a batch. The batch at hand must have been released.
 func (a *Prefetcher) Fill() {
 	for i := a.given; i < min(a.given+int64(len(a.slots)), a.total); i++ {
@@ -107,7 +107,7 @@ func (a *Prefetcher) Unfilled(batches int) int {
 	return int(min(a.most, int64(batches))) - len(a.slots)
 }
 
-// stop ends the goroutines.
+// Stop ends the goroutines.
 func (a *Prefetcher) Stop() {
 	close(a.done)
 	a.wg.Wait()

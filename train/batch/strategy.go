@@ -128,9 +128,7 @@ func (s *Strategy) source(ctx context.Context, f *train.Loop, h *Host) Source {
 	if s.method.Source != nil {
 		return s.method.Source(ctx, f, h)
 	}
-	return s.p.Prefetch(f, f.State, h, s.p.AtOnce(), func() Drawer {
-		return &drawer{ctx: ctx, of: s.p, puller: s.p.Store.Puller(), sampler: s.p.Sampler()}
-	})
+	return s.p.Prefetch(f, f.State, h, s.p.AtOnce(), func() Drawer { return s.p.Drawer(ctx, s.p.Sampler(), s.p.Pull) })
 }
 
 func (s *Strategy) epoch() func(epoch int, lr float64) (float64, error) {

@@ -32,7 +32,7 @@ func Worker(s *train.Site, rows exchange.RowOptions, relay exchange.RelayOption)
 	return w
 }
 
-// allReduce is that of the site's peers; of a dry run there are none.
+// allReduce sums over the site's peers; a dry run has none.
 func allReduce(s *train.Site) func(epoch, batch int, v []float64) error {
 	if s.Peers == nil {
 		return train.Alone{}.AllReduce

@@ -8,7 +8,7 @@ import (
 	"starling/train"
 )
 
-// method is a partitioner for so many workers.
+// method is a partitioner for a number of workers.
 func method(workers int) string { return []string{"random", "hash", "chunk", "fennel"}[workers%4] }
 
 // ExactEverywhere: a strategy without approximation follows one worker's loss, for every

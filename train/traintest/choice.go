@@ -69,7 +69,7 @@ func If(set bool, option string) string {
 	return ""
 }
 
-// Rated is an option of Strategy: rates for so many layers, where the strategy chooses by rates, by which some rows are
+// Rated is an option of Strategy: rates for some layers, where the strategy chooses by rates, by which some rows are
 // cheaper computed again than received. What is not about measuring them takes a tenth of the time with rates.
 func Rated(strategy string, layers int) string {
 	if !Has(strategy, "rates") {

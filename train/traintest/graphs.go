@@ -180,7 +180,7 @@ func BlockGraph(t testing.TB, n int, signal float64) *graph.Dataset {
 	return d
 }
 
-// Tasks are those of WithTask.
+// Tasks are the kinds of labels that WithTask knows.
 var Tasks = []string{graph.MultiLabel, graph.Regression}
 
 // WithTask has the communities' labels made into those of another task. A vertex in no

@@ -13,7 +13,7 @@ import (
 	"starling/train"
 )
 
-// Options are those of a short run of a model on Communities.
+// Options are for a short run of a model on Communities.
 func Options(model string) train.Options {
 	o := train.Options{Epochs: 20, EvalEvery: 5, Seed: 3, Optim: nn.DefaultOptim(), CacheFirst: true}
 	o.Model = nn.Config{Model: model, Layers: 2, Hidden: 16, Heads: 2, OutHeads: 1, Norm: "none", Aggregator: "mean",
@@ -100,14 +100,14 @@ func InSingle(model string) float64 {
 func Ref() tensor.Device    { return ref.New() }
 func Single() tensor.Device { return cpu.New(1) }
 
-// CPU is a device of so many threads, closed after the test.
+// CPU is a device of some threads, closed after the test.
 func CPU(t testing.TB, threads int) tensor.Device {
 	c := cpu.New(threads)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// Numbers are those of a matrix.
+// Numbers are the numbers of a matrix.
 func Numbers(dev tensor.Device, m tensor.Matrix) []float64 {
 	v := make([]float64, m.Rows*m.Cols)
 	dev.Download(v, m)

@@ -221,7 +221,7 @@ func (g *guide) work(j job) {
 		g.fill(v, out)
 		v.err = g.tell(g.ctx, j.number, v)
 	}
-	if v.err == nil || !g.opt.DGSAsync { // a late explanation is none
+	if v.err == nil || !g.opt.DGSAsync { // a failed explanation has no masks
 		g.publish(j.number, v)
 	}
 }

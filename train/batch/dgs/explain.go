@@ -63,7 +63,7 @@ func vertexBytes(c *nn.Config, size int) int64 {
 	return int64(c.In)*(4+8+2*int64(size)) + 4*int64(c.Layers*(c.Hidden+c.Out)*size)
 }
 
-// explainedRemote are the vertices of a part's halo that fit into half of so many bytes: those with
+// explainedRemote are the vertices of a part's halo that fit into half of some bytes: those with
 // the most edges into the core, by number in the partition, ascending.
 func explainedRemote(p *partition.Part, bytes int64, each int64) []uint32 {
 	core, edges := p.Core(), make([]int, len(p.Halo))
@@ -140,7 +140,7 @@ func star(others int) *graph.CSR {
 	return g
 }
 
-// chosenCore are so many core vertices at most, at random, ascending.
+// chosenCore are at most most core vertices, at random, ascending.
 func chosenCore(p *partition.Part, most int, seed uint64) []uint32 {
 	all := rng.New(seed).Fold(useCore).Fold(uint64(p.Meta.Part)).Perm(p.Core())
 	out := slices.Clone(all[:min(len(all), max(1, most))])
@@ -383,7 +383,7 @@ func (m *mask) penalty() (sum float64) {
 	return sum / float64(max(len(m.value), 1))
 }
 
-// entropy is that of a coin.
+// entropy is the entropy of a coin.
 func entropy(v float64) float64 {
 	if v <= 0 || v >= 1 {
 		return 0

@@ -11,7 +11,7 @@ import (
 
 // Options are of strategies that may ask the model which neighbours and columns matter.
 type Options struct {
-	DGS         bool    `json:"dgs" exact:"false" suffix:"dgs" omit:"default" why:"p3 divides columns itself, and full-graph strategies sample nothing" help:"explain the model in the background (DGS), and draw remote neighbours and fetch columns by the masks it learns"`
+	DGS         bool    `json:"dgs" exact:"false" suffix:"dgs" omit:"default" why:"other strategies divide columns themselves, or sample nothing" help:"explain the model in the background (DGS), and draw remote neighbours and fetch columns by the masks it learns"`
 	DGSMasks    string  `json:"dgs_masks" of:"dgs" values:"both,nodes,features" suffix:"*" omit:"default" help:"dgs: masks of nodes and of features, or of one of them only"`
 	DGSEvery    int     `json:"dgs_every" of:"dgs" omit:"default" help:"dgs: explain the weights every so many batches; masks take effect as many batches later"`
 	DGSEpsilon  float64 `json:"dgs_epsilon" of:"dgs" omit:"default" help:"dgs: share of a vertex's draws that moves from local neighbours back to remote ones, up to their even share"`
@@ -21,7 +21,7 @@ type Options struct {
 	DGSMemory   string  `json:"dgs_memory" of:"dgs" omit:"default" help:"dgs: memory of a worker's explainer, as 64MiB; remote vertices that it does not fit have no masks"`
 	DGSAsync    bool    `json:"dgs_async" of:"dgs" suffix:"async" omit:"default" help:"dgs: masks take effect whenever they are ready, as published; such runs are not repeatable"`
 
-	DropFeatures   float64 `json:"drop_features" exact:"0" omit:"default" why:"p3 divides columns itself, and full-graph strategies fetch no rows" help:"share of columns, drawn anew for every batch, that owners leave out of rows before they travel (0: none)"`
+	DropFeatures   float64 `json:"drop_features" exact:"0" omit:"default" why:"other strategies divide columns themselves, or fetch no rows" help:"share of columns, drawn anew for every batch, that owners leave out of rows before they travel (0: none)"`
 	DropFeaturesOf string  `json:"drop_features_of" of:"drop_features" values:"remote,all" omit:"default" help:"which rows --drop-features leaves columns out of: those of other workers, or all"`
 }
 

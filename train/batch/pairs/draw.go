@@ -199,7 +199,7 @@ func (d *pairDrawer) exclude(vertex, source uint32, weight float64) {
 	}
 }
 
-// walks are those of this worker's pairs that end elsewhere than they start.
+// walks takes this worker's pairs whose walks end elsewhere than they start.
 func (d *pairDrawer) walks(ctx context.Context, id coflow.ID, mine []uint32, epoch, _ int) error {
 	b, per := d.of, uint32(d.of.opt.Walks)
 	start, k := make([]uint32, len(mine)), make([]int, len(mine))

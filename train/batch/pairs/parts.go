@@ -88,7 +88,7 @@ type inEdge struct {
 	weight    float64
 }
 
-// inEdges are those of a vertex except its loops, by ascending id.
+// inEdges are the in-edges of a vertex except its loops, by ascending id.
 func inEdges(p *partition.Part, v uint32, to []inEdge) []inEdge {
 	to = to[:0]
 	for e := p.In.Indptr[v]; e < p.In.Indptr[v+1]; e++ {

@@ -229,7 +229,7 @@ func (b *pairBatches) prepareRanked(setup *exchange.Setup) (e *pairEvaluation, e
 // MostEvaluated bounds the walks that unsupervised training is evaluated on.
 const MostEvaluated = 10000
 
-// evaluatedWalks are walks from vertices of evenly spaced ids, of an epoch that there is none of.
+// evaluatedWalks are walks from vertices of evenly spaced ids, of an epoch that no run has.
 func (b *pairBatches) evaluatedWalks(setup *exchange.Setup) (*rankedPairs, error) {
 	t, first := &b.parts.vertices, uint32(b.parts.part.Book.Offsets[b.parts.rank])
 	var start []uint32

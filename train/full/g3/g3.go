@@ -45,10 +45,6 @@ var Strategy = train.Describe(train.Descriptor{
 	UseWhen: "computing and sending take about as long",
 	Check:   check,
 	Overlap: train.Overlap{Rows: 0.3, Gradients: 0.3},
-	Messages: func(b *partition.Book, row int) float64 {
-		rows := int(b.Nodes) / b.Parts
-		return float64(len(cutBins(rows, binRows(rows, row, perPeer(b), 0))) - 1)
-	},
 }, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
@@ -57,6 +53,12 @@ type options struct {
 	exchange.BudgetOption
 	exchange.RelayOption
 	exchange.RowOptions
+}
+
+// Messages is one per bin of rows.
+func (o *options) Messages(b *partition.Book, row int) float64 {
+	rows := int(b.Nodes) / b.Parts
+	return float64(len(cutBins(rows, binRows(rows, row, perPeer(b), 0))) - 1)
 }
 
 func (o *options) Validate() error {

@@ -26,16 +26,15 @@ var SkipG = train.Describe(train.Descriptor{
 	Sends:   "`cagnet`'s; gradients only every K+1 epochs",
 	UseWhen: "as a baseline",
 	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
-	WarmUp: func(c train.Choice) int { // until gradients come that are kept already
-		o, _ := train.OptionOf[skipOptions](c)
-		return o.Skipped
-	},
 }, skipOptions{Skipped: 1, RowOptions: exchange.DefaultRows}, buildSkipG)
 
 type skipOptions struct {
 	Skipped int `json:"skipped" flag:"-" main:"" exact:"0" help:"epochs in a row without gradients of rows"`
 	exchange.RowOptions
 }
+
+// WarmUp lasts until gradients come that are kept already.
+func (o *skipOptions) WarmUp() int { return o.Skipped }
 
 func (o *skipOptions) Validate() error {
 	if !(o.Skipped >= 0 && o.Skipped <= 1<<20) {

@@ -35,7 +35,6 @@ var Strategy = train.Describe(train.Descriptor{
 		Why: "the switch here is a process that shares the hosts' cores, not a Tofino at line rate; with few workers " +
 			"few parts need the same vertex"},
 	Exact: "yes, to the resolution of fixed point", Sends: "every boundary row once to a switch, which sends sums",
-	Needs:   "a switch that adds (--switch)",
 	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	UseWhen: "there is a switch that adds; or to see what one would save",
 	Check:   check,
@@ -48,6 +47,9 @@ type options struct {
 	SwitchUnits     int    `json:"switch_units" resume:"free" help:"128-byte units of a row in a packet, 1 to 11; hardware has 1"`
 	SwitchOrder     string `json:"switch_order" resume:"free" omit:"default" help:"order in which rows leave: bfs, breadth first with more neighbours first, or random, to see what that order gains"`
 }
+
+// Needs is what a run must have.
+func (o *options) Needs() string { return "a switch that adds (--switch)" }
 
 // Validate checks sizes.
 func (o *options) Validate() error {

@@ -168,7 +168,7 @@ func (s *dags) due(load *cpuLoad, last time.Time) bool {
 	return launchScore(wire.Since(s.clock, last), sampling, training, load.percent(), waiting) >= s.threshold
 }
 
-// next is the next batch, to be given back with release.
+// Next is the next batch, to be given back with Release.
 func (s *dags) Next() *batch.Batch {
 	for s.early[s.given] == nil {
 		g := <-s.done
@@ -189,7 +189,7 @@ func (s *dags) Release(b *batch.Batch) {
 	s.free <- b.Kept.(*dag)
 }
 
-// fill waits until all that can be sampled before training takes more is there.
+// Fill waits until all that can be sampled before training takes more is there.
 func (s *dags) Fill() {
 	for want := min(int64(cap(s.free)), s.total-s.given); int64(len(s.early)) < want; {
 		g := <-s.done
@@ -199,7 +199,7 @@ func (s *dags) Fill() {
 
 func (s *dags) Unfilled(batches int) int { return int(min(s.most, int64(batches))) - cap(s.free) }
 
-// stop ends everything. The context that calls wait by must have ended.
+// Stop ends everything. The context that calls wait by must have ended.
 func (s *dags) Stop() {
 	close(s.end)
 	s.wg.Wait()

@@ -27,7 +27,7 @@ import (
 //
 // where rows of sources that other workers of the server compute come from these, inside the server,
 // and their gradients return. Between servers travel features of a server's batch, each row once, and
-// gradients of parameters. The gradient is that of one worker with the whole batch.
+// gradients of parameters. The gradient is the same as with one worker and the whole batch.
 //
 // With --eas (§5.3, store.Expansion) a server's batch is its seed vertices, all edges between them, and
 // at most F neighbours of each, H hops far; the batch of one worker is then another.
@@ -43,9 +43,6 @@ var Strategy = train.Describe(train.Descriptor{
 		"server",
 	Check:   batch.Refusing(dgs.Check, cooperates),
 	Overlap: train.Overlap{Ahead: true},
-	TakesOver: func(from train.Choice) string {
-		return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
-	},
 }, options{RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off, PullOptions: batch.AsTheyAre,
 	CacheOptions: batch.CachedBy("none")}, build)
 
@@ -55,6 +52,11 @@ type options struct {
 	batch.PullOptions
 	batch.CacheOptions
 	EAS string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+}
+
+// TakesOver samples as the full-graph strategy would.
+func (o *options) TakesOver(from train.Choice) string {
+	return "cobatch:eas" + cmp.Or(from.Setting("eas"), defaultEAS)
 }
 
 // Parse reads eas or easH,F.
@@ -103,7 +105,8 @@ func cooperates(o *train.Options, b *batch.Options, _ train.Facts) error {
 			"the workers of a server share rows of graph layers, and there are none", "use --strategy "+elsewhere())
 	case b.Sampler == "cluster-local":
 		return graph.Apart(batch.Named(o), "--sampler cluster-local",
-			"it has one batch per server, and the sampler one per worker", "use --sampler cluster, or --strategy "+elsewhere())
+			"it has one batch per server, and the sampler one per worker",
+			"use --sampler cluster, or --strategy "+elsewhere())
 	case c.EAS != "" && b.Sampler != "neighbour":
 		return graph.Apart("--eas", "--sampler "+b.Sampler, "it draws batches by itself", "leave out one of the two")
 	case c.EAS != "" && o.Model.Model == "gin" && o.Model.EdgeDim > 0:
@@ -267,17 +270,23 @@ func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 // source draws the worker's shares of its server's batches.
 func (c *cooperative) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
 	return c.p.Prefetch(f, f.State, h, c.p.AtOnce(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: c, puller: c.p.Store.Puller(), sampler: c.p.Sampler().(shareSampler),
-			blocks: h.OfBlocks(false)}
+		m := c.p.Sampler().(shareSampler)
+		return &drawer{of: c.p.Drawer(ctx, m, c.pull), sampler: m, blocks: h.OfBlocks(false)}
 	})
 }
 
-// drawer draws shares and pulls the rows of their vertices.
+// pull brings the rows of a share's vertices, and prepares its blocks.
+func (c *cooperative) pull(ctx context.Context, b *batch.Batch, from batch.Puller) error {
+	for _, x := range b.Kept.(*share).blocks {
+		x.Prepare()
+	}
+	return c.p.Pull(ctx, b, from)
+}
+
+// drawer draws shares, which batches keep.
 type drawer struct {
-	ctx     context.Context
-	of      *cooperative
+	of      batch.Drawer
 	sampler shareSampler
-	puller  batch.Puller
 	blocks  *batch.Host
 }
 
@@ -287,23 +296,6 @@ func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
 		s = &share{}
 		b.Kept = s
 	}
-	g, err := r.of.p.Guidance(r.ctx, epoch, number)
-	if err == nil {
-		err = g.Apply(nil, r.puller) // a server's workers draw alike
-	}
-	if err != nil {
-		return err
-	}
 	r.sampler.into(s, r.blocks)
-	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
-		return err
-	}
-	if err := b.Pull(r.ctx, r.puller, b.Vertices[:b.Outputs()], r.of.p.Site.Opt.RowNormalize); err != nil {
-		return err
-	}
-	for _, x := range s.blocks {
-		x.Prepare()
-	}
-	b.Prepare()
-	return nil
+	return r.of.Draw(b, epoch, number)
 }

@@ -3,7 +3,6 @@ package cobatch
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"starling/coflow"
@@ -11,7 +10,6 @@ import (
 	"starling/sample"
 	"starling/store"
 	"starling/train/batch"
-	"starling/wire"
 )
 
 // hops draws a worker's share of its server's batch with the other workers: each draws the edges of
@@ -112,59 +110,16 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 			m.lists[q], _ = binary.Append(l, binary.LittleEndian, h.NoLoops[i])
 		}
 	}
-	return m.of.swap(ctx, m.lists, coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer),
-		Type: coflow.Inputs})
+	peers := batch.Others(at.me, at.first, at.last)
+	for _, q := range peers {
+		m.of.told[q].Add(int64(8 + len(m.lists[q])))
+	}
+	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
+	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold, m.lists)
 }
 
-// The messages of a hop.
-const (
-	stepTold = exchange.FreeSteps + 16 + iota
-	stepVertices
-)
-
-// swap gives the other workers of the server their lists, and returns theirs.
-func (c *cooperative) swap(ctx context.Context, lists [][]byte, id coflow.ID) ([][]byte, error) {
-	end := c.p.Site.End
-	sizes, in := make([][]byte, len(lists)), make([][]byte, len(lists))
-	var pending, first []*wire.Pending
-	size, body := wire.Key{Coflow: id, Step: stepTold}, wire.Key{Coflow: id, Step: stepVertices}
-	c.at.others(func(q int) {
-		sizes[q] = make([]byte, 8)
-		first = append(first, end.Recv(q, size, wire.Topology, sizes[q]))
-		n := binary.LittleEndian.AppendUint64(nil, uint64(len(lists[q])))
-		pending = append(pending, end.Send(q, size, wire.Topology, n))
-		c.told[q].Add(int64(8 + len(lists[q])))
-		if len(lists[q]) > 0 {
-			pending = append(pending, end.Send(q, body, wire.Topology, lists[q]))
-		}
-	})
-	if err := batch.WaitAll(ctx, first); err != nil {
-		return nil, errors.Join(err, batch.WaitAll(ctx, pending))
-	}
-	var failed error
-	c.at.others(func(q int) {
-		n := binary.LittleEndian.Uint64(sizes[q])
-		if n > batch.MostBlock || n%toldBytes != 0 {
-			failed = fmt.Errorf("worker %d announces %d bytes of vertices", q, n)
-			return
-		}
-		if in[q] = make([]byte, n); n > 0 {
-			pending = append(pending, end.Recv(q, body, wire.Topology, in[q]))
-		}
-	})
-	if failed != nil {
-		return nil, failed
-	}
-	return in, batch.WaitAll(ctx, pending)
-}
-
-// others calls f for the other workers of the server, beginning with the next.
-func (s *server) others(f func(q int)) {
-	n := s.last - s.first
-	for i := 1; i < n; i++ {
-		f(s.first + (s.me-s.first+i)%n)
-	}
-}
+// stepTold is the first message of a hop.
+const stepTold = exchange.FreeSteps + 16
 
 // block makes the share of a hop's block, with the vertices that it adds.
 func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shareBlock, told [][]byte) error {
@@ -178,7 +133,10 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 		}
 		m.place = append(m.place, row)
 	}
-	for _, list := range told {
+	for q, list := range told {
+		if len(list)%toldBytes != 0 {
+			return fmt.Errorf("worker %d tells of vertices in %d bytes", q, len(list))
+		}
 		r := exchange.NewReader(list)
 		for range len(list) / toldBytes {
 			v, id, noLoops := r.Number(), r.Number(), r.Doubles(1)[0]

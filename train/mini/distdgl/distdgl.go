@@ -37,7 +37,7 @@ var Strategy = train.Describe(train.Descriptor{
 // training, on every worker (Kaler et al., "Communication-Efficient Graph Neural Networks with
 // Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var Salient = train.Describe(train.Descriptor{
-	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl", Like: "distdgl",
+	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
 		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +
@@ -59,6 +59,9 @@ type options struct {
 func cachedBy(cache string) options {
 	return options{batch.RootsOption{Roots: "owner"}, dgs.Off, batch.AsTheyAre, batch.CachedBy(cache)}
 }
+
+// Like is the strategy with other defaults of these options.
+func (o *options) Like() string { return Strategy.Name }
 
 // Validate refuses settings that make no sense.
 func (o *options) Validate() error { return cmp.Or(o.Options.Validate(), o.CacheOptions.Validate()) }

@@ -64,7 +64,7 @@ type options struct {
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
 }
 
-// Validate refuses a number of merged steps that is none.
+// Validate refuses what is no number of merged steps.
 func (o *options) Validate() error {
 	if n, err := strconv.Atoi(o.Merge); o.Merge != "auto" && (err != nil || n < 0) {
 		return train.Mistake("hopgnn merges a number of time steps from 0, or auto, not %q", o.Merge)

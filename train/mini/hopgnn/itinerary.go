@@ -9,7 +9,7 @@ import (
 
 // itinerary is where the models of an iteration of HopGNN go, and what each computes there:
 // at time step j model d is on server (d + at[j]) mod N. Every model has a batch of its own;
-// seeds[j][d] are those of it that are computed at step j.
+// seeds[j][d] are its seed vertices that are computed at step j.
 type itinerary struct {
 	at    []int        // of each step, how far models are from where they began
 	seeds [][][]uint32 // by step and model

@@ -70,7 +70,7 @@ func densified(dev tensor.Device, f *graph.Features, normalize bool) tensor.Matr
 	return m
 }
 
-// begin is the input of a batch's step.
+// Begin is the input of a batch's step.
 func (c *carried) Begin(b *batch.Batch) nn.Input {
 	c.batch = b
 	return nn.Input{Split: c}

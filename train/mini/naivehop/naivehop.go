@@ -21,8 +21,8 @@ import (
 //	s_d ← s_d + A_d[:, rows of server]·x[rows of server]     [destinations, features], per server
 //
 // When model d is home again, after N migrations, s_d is the first layer's sum, and the other layers,
-// their gradients and the all-reduce are as in model-centric training. So every gradient is that of
-// distdgl with --roots random. No row of features is pulled; partial sums are as wide as features and
+// their gradients and the all-reduce are as in model-centric training. So every gradient is the same as
+// with distdgl and --roots random. No row of features is pulled; partial sums are as wide as features and
 // travel N times.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "naive-hop", Mode: train.MiniBatch, Baseline: "distdgl", WholeInput: true,
@@ -106,26 +106,12 @@ func (h *naive) source(ctx context.Context, f *train.Loop, host *batch.Host) bat
 	h.carried.join(f)
 	host.First = h.carried
 	return h.p.Prefetch(f, f.State, host, h.p.Options.ThreadCount(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: h, puller: h.p.Store.Puller(), sampler: h.p.Sampler()}
+		return h.p.Drawer(ctx, h.p.Sampler(), h.pull)
 	})
 }
 
-// drawer draws blocks from the owners of vertices, and pulls no features.
-type drawer struct {
-	ctx     context.Context
-	of      *naive
-	sampler batch.Sampler
-	puller  batch.Puller
-}
-
-func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
-	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
-		return err
-	}
-	if err := b.PullLabels(r.ctx, r.puller, b.Vertices[:b.Outputs()]); err != nil {
-		return err
-	}
-	r.of.sampled.Add(int64(len(b.Vertices)))
-	b.Prepare()
-	return nil
+// pull brings labels, and no features.
+func (h *naive) pull(ctx context.Context, b *batch.Batch, from batch.Puller) error {
+	h.sampled.Add(int64(len(b.Vertices)))
+	return b.PullLabels(ctx, from, b.Vertices[:b.Outputs()])
 }

@@ -110,33 +110,16 @@ func (m *modelParallel) plan(_ *wire.Plan, model *nn.Model, sent *batch.Expected
 func (m *modelParallel) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
 	m.first.join(f, h, m.p.Loops)
 	return m.p.Prefetch(f, f.State, h, m.p.AtOnce(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: m, puller: m.p.Store.Puller(), sampler: m.p.Sampler()}
+		var message []byte // its memory is reused
+		return m.p.Drawer(ctx, m.p.Sampler(), func(ctx context.Context, b *batch.Batch, from batch.Puller) error {
+			if err := b.PullLabels(ctx, from, b.Vertices[:b.Outputs()]); err != nil {
+				return err
+			}
+			m.sampled.Add(int64(len(b.Vertices)))
+			message = encodeFirst(message[:0], &b.Batch, &b.Pulled.Known)
+			return m.first.tell(ctx, b, message)
+		})
 	})
-}
-
-// drawer draws blocks from the owners of vertices, and tells all workers of the first.
-type drawer struct {
-	ctx     context.Context
-	of      *modelParallel
-	sampler batch.Sampler
-	puller  batch.Puller
-	message []byte
-}
-
-func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
-	if err := b.Sample(r.ctx, r.sampler, epoch, number); err != nil {
-		return err
-	}
-	if err := b.PullLabels(r.ctx, r.puller, b.Vertices[:b.Outputs()]); err != nil {
-		return err
-	}
-	r.of.sampled.Add(int64(len(b.Vertices)))
-	r.message = encodeFirst(r.message[:0], &b.Batch, &b.Pulled.Known)
-	if err := r.of.first.tell(r.ctx, b, r.message); err != nil {
-		return err
-	}
-	b.Prepare()
-	return nil
 }
 
 // columnsOf are this worker's columns of the features of all vertices, by number in the

@@ -3,7 +3,6 @@ package p3
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -185,9 +184,8 @@ func (s *split) join(f *train.Loop, h *batch.Host, loops bool) {
 
 // The messages of a batch.
 const (
-	stepSize = exchange.FreeSteps + iota
-	stepBlock
-	stepProduct
+	stepSize    = exchange.FreeSteps // and after it the block
+	stepProduct = stepSize + 2
 )
 
 func splitKey(b *batch.Batch, step uint32, t coflow.Type, backward bool) wire.Key {
@@ -196,48 +194,23 @@ func splitKey(b *batch.Batch, step uint32, t coflow.Type, backward bool) wire.Ke
 }
 
 // others are the other workers, beginning with the next.
-func (s *split) others() (peers []int) {
-	n, me := s.site.End.Size(), s.site.End.Rank()
-	for i := range n - 1 {
-		peers = append(peers, (me+1+i)%n)
-	}
-	return peers
-}
+func (s *split) others() []int { return batch.Others(s.site.End.Rank(), 0, s.site.End.Size()) }
 
 // tell gives the first block of a batch to all workers and takes theirs, with the rows that it
 // will need.
 func (s *split) tell(ctx context.Context, b *batch.Batch, message []byte) error {
-	end, me := s.site.End, s.site.End.Rank()
-	blocks := s.firsts(b)
-	size := binary.LittleEndian.AppendUint64(nil, uint64(len(message)))
-	sizes, messages := make([][]byte, end.Size()), make([][]byte, end.Size())
-	var pending []*wire.Pending
-	var firsts []*wire.Pending
-	for _, q := range s.others() {
-		sizes[q] = make([]byte, 8)
-		firsts = append(firsts, end.Recv(q, splitKey(b, stepSize, coflow.Inputs, false), wire.Topology, sizes[q]))
-		pending = append(pending, end.Send(q, splitKey(b, stepSize, coflow.Inputs, false), wire.Topology, size),
-			end.Send(q, splitKey(b, stepBlock, coflow.Inputs, false), wire.Topology, message))
-	}
-	if err := batch.WaitAll(ctx, firsts); err != nil {
-		return errors.Join(err, batch.WaitAll(ctx, pending))
-	}
-	messages[me] = message
-	for _, q := range s.others() {
-		n := binary.LittleEndian.Uint64(sizes[q])
-		if n > batch.MostBlock {
-			return fmt.Errorf("worker %d announces a block of %d bytes", q, n)
-		}
-		messages[q] = make([]byte, n)
-		pending = append(pending, end.Recv(q, splitKey(b, stepBlock, coflow.Inputs, false), wire.Topology, messages[q]))
-	}
-	if err := batch.WaitAll(ctx, pending); err != nil {
+	messages := slices.Repeat([][]byte{message}, s.site.End.Size())
+	id := splitKey(b, stepSize, coflow.Inputs, false).Coflow
+	in, err := batch.Swap(ctx, s.site.End, s.others(), id, stepSize, messages)
+	if err != nil {
 		return err
 	}
-	for q, f := range blocks {
-		if s.site.MemoryOnly { // nothing came: others' blocks take about what this one takes
-			messages[q] = message
+	for _, q := range s.others() {
+		if !s.site.MemoryOnly { // else nothing came: others' blocks take about what this one takes
+			messages[q] = in[q]
 		}
+	}
+	for q, f := range s.firsts(b) {
 		if err := f.decode(messages[q], s.site.Part.Book.Nodes); err != nil {
 			return fmt.Errorf("worker %d's first block: %w", q, err)
 		}
@@ -259,7 +232,7 @@ func (s *split) firsts(b *batch.Batch) []*firstBlock {
 	return blocks
 }
 
-// begin is the input of a batch's step.
+// Begin is the input of a batch's step.
 func (s *split) Begin(b *batch.Batch) nn.Input {
 	s.batch, s.blocks = b, s.firsts(b)
 	return nn.Input{Split: s}
