@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"context"
-	"sync"
 
 	"starling/coflow"
 	"starling/event"
@@ -33,21 +32,13 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 	}
 	defer c.watch.Poll(reporters)()
 	defer watch.ServeLocal(c.watch.Snapshot)()
-	shares, errs := make([]*worker.Share, n), make([]error, n)
-	var wg sync.WaitGroup
-	for r, end := range ends {
-		wg.Go(func() {
-			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.Spec.CoresOf(n), k, events)
-			if errs[r] != nil {
-				end.Fail(errs[r])
-			}
-		})
-	}
-	wg.Wait()
+	shares, err := worker.Together(ends, func(end wire.Endpoint) (*worker.Share, error) {
+		return onGoroutine(ctx, &tasks[end.Rank()], end, c.Spec.CoresOf(n), k, events)
+	})
 	for _, end := range ends {
 		end.Close()
 	}
-	if err := worker.FirstError(errs); err != nil {
+	if err != nil {
 		return nil, k.close(err)
 	}
 	return shares, k.close(nil)
