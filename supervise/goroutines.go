@@ -17,7 +17,8 @@ import (
 func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	n := c.Spec.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.Spec), setup.ServersOf(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	opt.Timeout, opt.Order = setup.Timeout(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	opt.ServerOf = setup.ServersOf(&c.Spec)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -45,8 +46,8 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 }
 
 // onGoroutine does a task as the rank of an endpoint.
-func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper, events event.Listener) (
-	*worker.Share, error) {
+func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper,
+	events event.Listener) (*worker.Share, error) {
 	part, err := t.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
@@ -56,5 +57,6 @@ func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads
 	if err != nil {
 		return nil, err
 	}
-	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
+	keep := resume.SendState(end.Rank(), k.keep(end.Rank()))
+	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, keep, events))(events)
 }

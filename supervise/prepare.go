@@ -61,7 +61,8 @@ func (c *Run) complete(events event.Listener) (err error) {
 	if err := c.Planned().BatchIfTooLarge(events); err != nil {
 		return err
 	}
-	if c.From, err = resume.StartOf(s, func() resume.Identity { return resume.PartsIdentity(c.Parts) }, &c.Parts.Meta, events); err != nil {
+	identity := func() resume.Identity { return resume.PartsIdentity(c.Parts) }
+	if c.From, err = resume.StartOf(s, identity, &c.Parts.Meta, events); err != nil {
 		return err
 	}
 	s.ForData(&c.Parts.Meta, simd.Best().String())
