@@ -16,8 +16,7 @@ import (
 )
 
 // Prepare checks all that can be checked before the workers start.
-func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.Listener) (c *Run,
-	err error) {
+func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.Listener) (c *Run, err error) {
 	c = &Run{Spec: s, at: at}
 	if err := c.completeRendezvous(); err != nil {
 		return nil, err
