@@ -104,7 +104,8 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	s := o.onDevice()
 	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
 	s.Strategy = train.Default().Name
-	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book), From: &resume.Start{State: &train.State{Model: t.Weights}},
+	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
+		From:  &resume.Start{State: &train.State{Model: t.Weights}},
 		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,
 			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
 	if t.Config.Features != nil {

@@ -53,7 +53,8 @@ func (o Options) predict() (*Predicted, error) {
 		return nil, err
 	}
 	defer dev.Close()
-	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: d.Graph.Nodes()}
+	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What,
+		Out: o.Out, Vertices: d.Graph.Nodes()}
 	if o.What == serve.Scores {
 		err = out.scores(trained, dev, d, o.Pairs)
 	} else {
@@ -86,7 +87,8 @@ func (o *Options) settle() error {
 		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
 	if !slices.Contains(Whats, o.What) {
-		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(Whats, ", "), train.Suggest(o.What, Whats))
+		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(Whats, ", "),
+			train.Suggest(o.What, Whats))
 	}
 	if o.What == serve.Scores {
 		return o.completeScores()

@@ -9,7 +9,7 @@
 //	conclude
 //	train_workers               several workers, by package supervise
 //	auto                        --strategy auto: plan, try, and learn from the run
-//	train, dry_run              one worker or several; what they would need
+//	train, dry                  one worker or several; a dry run of them
 //	compare, sweep              many runs
 //	data, partition             datasets and partitions
 //	certs, switch               certificates, and a switch that adds

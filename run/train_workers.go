@@ -14,7 +14,8 @@ import (
 )
 
 // trainCluster runs s on several workers, as Train does on one.
-func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, events event.Listener) (*report.Run, error) {
+func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, events event.Listener) (
+	*report.Run, error) {
 	began := time.Now()
 	c, err := supervise.Prepare(ctx, s, at, events)
 	if err != nil {

@@ -3,23 +3,27 @@ package run
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"starling/event"
 	"starling/train"
 )
 
-// Listener and View are package event's, for the command.
+// What is package event's as it is: listeners and views of a run, terminals, and texts that fit them.
 type (
 	Listener = event.Listener
 	View     = event.View
+	Colors   = event.Colors
 )
 
-// NewView shows a run: as a progress bar if f is a terminal, else as plain lines on plain.
-func NewView(f *os.File, plain io.Writer) View { return event.NewView(f, plain) }
-
-// NewSparseView is the same for many runs, with fewer lines of each.
-func NewSparseView(f *os.File, plain io.Writer) View { return event.NewSparseView(f, plain) }
+var (
+	NewView       = event.NewView
+	NewSparseView = event.NewSparseView
+	ColorsOf      = event.ColorsOf
+	Size          = event.Size
+	Width         = event.Width
+	Wrap          = event.Wrap
+	Wrapped       = event.Wrapped
+)
 
 // Announce shows a line that is not of the run: above the bar of a view, else on w.
 func Announce(v View, w io.Writer, text string) {
@@ -29,15 +33,6 @@ func Announce(v View, w io.Writer, text string) {
 	}
 	fmt.Fprintln(w, text)
 }
-
-// Colors, Width, Size, Wrap and Wrapped are of terminals.
-type Colors = event.Colors
-
-func ColorsOf(f *os.File) Colors                { return event.ColorsOf(f) }
-func Size(f *os.File) (columns, rows int)       { return event.Size(f) }
-func Wrap(s string, width int) string           { return event.Wrap(s, width) }
-func Width(f *os.File) int                      { return event.Width(f) }
-func Wrapped(w io.Writer, f *os.File) io.Writer { return event.Wrapped(w, f) }
 
 // Silent shows failures only; with nil, nothing.
 func Silent(w io.Writer) View { return silent{w} }
@@ -56,4 +51,4 @@ func (silent) Close() {}
 func Counted(n int, one string) string { return event.Counted(n, one) }
 
 // Suggest names the known word that was perhaps meant; "": none.
-func Suggest(word string, known []string) string { return train.Suggest(word, known) }
+var Suggest = train.Suggest

@@ -9,8 +9,8 @@ import (
 )
 
 // InStages makes a dataset in the folder out.
-func InStages(ctx context.Context, out string, events event.Listener, work func(dataset.Progress) (dataset.Summary, error)) (
-	dataset.Summary, error) {
+func InStages(ctx context.Context, out string, events event.Listener,
+	work func(dataset.Progress) (dataset.Summary, error)) (dataset.Summary, error) {
 	report, end := stages(events)
 	sum, err := UntilInterrupted(ctx, out, func() (dataset.Summary, error) { return work(report) })
 	if err == nil {

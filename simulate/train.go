@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"starling/coflow"
@@ -19,7 +18,6 @@ import (
 	"starling/partition"
 	"starling/plan"
 	"starling/report"
-	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/supervise"
@@ -132,7 +130,9 @@ func (o *Options) simulate(ctx context.Context, c *spec.Case, row *Row, events e
 	began := time.Now()
 	var shares []*worker.Share
 	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
-		shares, err = s.train(ctx, ends, events)
+		shares, err = worker.Together(ends, func(end wire.Endpoint) (*worker.Share, error) {
+			return s.worker(ctx, end, events)
+		})
 		return err
 	})
 	if err != nil {
@@ -307,22 +307,7 @@ func (o *Options) rates() (cost.Compute, error) {
 	return c, nil
 }
 
-// train is the workers, one goroutine each. It runs in virtual time.
-func (s *simulation) train(ctx context.Context, ends []wire.Endpoint, events event.Listener) ([]*worker.Share, error) {
-	shares, errs := make([]*worker.Share, len(ends)), make([]error, len(ends))
-	var wg sync.WaitGroup
-	for r, end := range ends {
-		wg.Go(func() {
-			if shares[r], errs[r] = s.worker(ctx, end, events); errs[r] != nil {
-				end.Fail(errs[r])
-			}
-		})
-	}
-	wg.Wait()
-	return shares, worker.FirstError(errs)
-}
-
-// worker trains as the rank of an endpoint.
+// worker trains as the rank of an endpoint, in virtual time.
 func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event.Listener) (*worker.Share, error) {
 	part, err := s.run().Task().OpenPart(end.Rank(), "")
 	if err != nil {
@@ -341,10 +326,9 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 	if err != nil {
 		return nil, err
 	}
-	return &worker.Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
-		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, Threads: 1,
-		Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
-		Traffic: report.NewTraffic(worker.PlannedBytes(nil, r), end.Ledger().SentBytes()), Best: r.Best}, nil
+	out := worker.NewShare(r, nil, m, end)
+	out.Threads = 1
+	return out, nil
 }
 
 // device is what a worker computes with: it computes on one thread, or not at all, and takes virtual time.

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"context"
-	"sync"
 
 	"starling/coflow"
 	"starling/event"
@@ -18,7 +17,8 @@ import (
 func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
 	n := c.Spec.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = setup.Timeout(&c.Spec), setup.ServersOf(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	opt.Timeout, opt.Order = setup.Timeout(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	opt.ServerOf = setup.ServersOf(&c.Spec)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -33,29 +33,21 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 	}
 	defer c.watch.Poll(reporters)()
 	defer watch.ServeLocal(c.watch.Snapshot)()
-	shares, errs := make([]*worker.Share, n), make([]error, n)
-	var wg sync.WaitGroup
-	for r, end := range ends {
-		wg.Go(func() {
-			shares[r], errs[r] = onGoroutine(ctx, &tasks[r], end, c.Spec.CoresOf(n), k, events)
-			if errs[r] != nil {
-				end.Fail(errs[r])
-			}
-		})
-	}
-	wg.Wait()
+	shares, err := worker.Together(ends, func(end wire.Endpoint) (*worker.Share, error) {
+		return onGoroutine(ctx, &tasks[end.Rank()], end, c.Spec.CoresOf(n), k, events)
+	})
 	for _, end := range ends {
 		end.Close()
 	}
-	if err := worker.FirstError(errs); err != nil {
+	if err != nil {
 		return nil, k.close(err)
 	}
 	return shares, k.close(nil)
 }
 
 // onGoroutine does a task as the rank of an endpoint.
-func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper, events event.Listener) (
-	*worker.Share, error) {
+func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads int, k *keeper,
+	events event.Listener) (*worker.Share, error) {
 	part, err := t.OpenPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
@@ -65,5 +57,6 @@ func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads
 	if err != nil {
 		return nil, err
 	}
-	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, resume.SendState(end.Rank(), k.keep(end.Rank())), events))(events)
+	keep := resume.SendState(end.Rank(), k.keep(end.Rank()))
+	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, keep, events))(events)
 }

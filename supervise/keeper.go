@@ -68,7 +68,8 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.OwnCaches) == 0 {
 		return err
 	}
-	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Workers || !sameCaches(k.spec, from.Spec) {
+	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Workers ||
+		!sameCaches(k.spec, from.Spec) {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
 			"the strategy starts as in its first epoch"})
 		return nil
@@ -80,7 +81,8 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 // sameCaches reports whether caches of another run can be used in this one: rows that are
 // relayed inside servers are in another order.
 func sameCaches(s, o *spec.Spec) bool {
-	return s.StrategyName() == o.StrategyName() && setup.Relays(s) == setup.Relays(o) && (!setup.Relays(s) || s.Servers == o.Servers)
+	relays := setup.Relays(s)
+	return s.StrategyName() == o.StrategyName() && relays == setup.Relays(o) && (!relays || s.Servers == o.Servers)
 }
 
 // keep takes the state of a rank that is in this process.

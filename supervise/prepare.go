@@ -16,8 +16,7 @@ import (
 )
 
 // Prepare checks all that can be checked before the workers start.
-func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.Listener) (c *Run,
-	err error) {
+func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.Listener) (c *Run, err error) {
 	c = &Run{Spec: s, at: at}
 	if err := c.completeRendezvous(); err != nil {
 		return nil, err
@@ -61,7 +60,8 @@ func (c *Run) complete(events event.Listener) (err error) {
 	if err := c.Planned().BatchIfTooLarge(events); err != nil {
 		return err
 	}
-	if c.From, err = resume.StartOf(s, func() resume.Identity { return resume.PartsIdentity(c.Parts) }, &c.Parts.Meta, events); err != nil {
+	identity := func() resume.Identity { return resume.PartsIdentity(c.Parts) }
+	if c.From, err = resume.StartOf(s, identity, &c.Parts.Meta, events); err != nil {
 		return err
 	}
 	s.ForData(&c.Parts.Meta, simd.Best().String())

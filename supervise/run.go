@@ -15,20 +15,21 @@ import (
 type Run struct {
 	Spec  spec.Spec
 	Parts *setup.Parts
-	Plan  *plan.Plan    // nil: the workers are on other hosts
-	From  *resume.Start // nil: from the beginning
-	Token []byte
+	Plan  *plan.Plan        // nil: the workers are on other hosts
+	From  *resume.Start     // nil: from the beginning
+	Infer *worker.Inference // nil: it trains
+	Token []byte            // the secret that workers share
+
 	id    *cluster.Identity
 	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they get its address
 	slots []cluster.Host // of every worker, with --hosts
 
-	Infer    *worker.Inference // nil: it trains
 	restarts []report.Restart
 	watch    *watch.Watcher
 	chosen   chosen
 }
 
-// Planned is the run as far as plans are of it.
+// Planned is the part of the run that is planned.
 func (c *Run) Planned() *plan.Run {
 	return &plan.Run{Spec: &c.Spec, Parts: c.Parts, From: c.From}
 }

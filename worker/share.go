@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"starling/cluster"
 	"starling/nn"
@@ -80,6 +81,29 @@ func (s *Share) agrees(o *Share) bool {
 		slices.EqualFunc(s.History.Loss, o.History.Loss, same)
 }
 
+// NewShare is the share of a worker whose training gave r, from a state (nil: from the beginning).
+func NewShare(r *train.Result, from *train.State, m *watch.Meter, end wire.Endpoint) *Share {
+	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason,
+		Val: report.Number(r.ValMetric), Test: report.Number(r.TestMetric), Parameters: r.Parameters,
+		PeakBytes: r.PeakBytes, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
+		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}
+}
+
+// Together runs a worker at each endpoint, in a goroutine. When one fails, so do the others.
+func Together(ends []wire.Endpoint, work func(end wire.Endpoint) (*Share, error)) ([]*Share, error) {
+	shares, errs := make([]*Share, len(ends)), make([]error, len(ends))
+	var wg sync.WaitGroup
+	for r, end := range ends {
+		wg.Go(func() {
+			if shares[r], errs[r] = work(end); errs[r] != nil {
+				end.Fail(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	return shares, FirstError(errs)
+}
+
 // FirstError is the error that caused the other ranks' errors.
 func FirstError(errs []error) error {
 	var any error
@@ -105,4 +129,17 @@ func CPUShare(shares []*Share) report.Number {
 		return 0
 	}
 	return report.Number(used / (wall * cores))
+}
+
+// plannedBytes is what the plan says that a run sends which went as r did.
+func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
+	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
+	if from != nil {
+		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
+	}
+	begun := epochs
+	if r.Reason == "interrupted" {
+		begun++
+	}
+	return r.Plan.Total(first, epochs, evaluated, begun)
 }

@@ -7,7 +7,6 @@ import (
 	"starling/collective"
 	"starling/event"
 	"starling/partition"
-	"starling/report"
 	"starling/resume"
 	"starling/setup"
 	"starling/tensor"
@@ -57,23 +56,9 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err := collective.Part(context.WithoutCancel(ctx), dev, end); err != nil {
 		return nil, err
 	}
-	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason, Val: report.Number(r.ValMetric),
-		Test: report.Number(r.TestMetric), Parameters: r.Parameters, PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(),
-		Threads: threads, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows, CPU: used(), Explainer: r.Explainer,
-		Traffic: report.NewTraffic(PlannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}, nil
-}
-
-// PlannedBytes is what the plan says that a run sends which went as r did.
-func PlannedBytes(from *train.State, r *train.Result) wire.Bytes {
-	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
-	if from != nil {
-		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
-	}
-	begun := epochs
-	if r.Reason == "interrupted" {
-		begun++
-	}
-	return r.Plan.Total(first, epochs, evaluated, begun)
+	out := NewShare(r, from, m, end)
+	out.PeakRSS, out.Threads, out.CPU, out.Explainer = tensor.PeakRSS(), threads, used(), r.Explainer
+	return out, nil
 }
 
 // freeAfterPreparation returns what the strategy needed to prepare, before matrices are

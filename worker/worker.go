@@ -135,7 +135,8 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	ctx, cancel := StopWith(ctx, m.Stopped())
 	defer cancel()
 	t.here = m.Here()
-	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.CoresOf(t.here), from, resume.SendState(m.Rank, m.Keep), t.forwarded(m)))(m)
+	keep := resume.SendState(m.Rank, m.Keep)
+	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.CoresOf(t.here), from, keep, t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.

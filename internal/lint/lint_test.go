@@ -79,7 +79,7 @@ var rooms = map[string][]string{
 		"tensor", "tensor/cpu", "tensor/cuda", "train", "train/batch", "wire", "wire/paths"},
 	"supervise": {"setup", "resume", "worker", "plan", "watch", "cluster", "coflow", "event", "graph",
 		"internal/version", "report", "spec", "tensor", "tensor/cpu", "train", "wire"},
-	"simulate": {"setup", "resume", "worker", "plan", "supervise", "watch", "coflow", "cost", "event", "graph",
+	"simulate": {"setup", "worker", "plan", "supervise", "watch", "coflow", "cost", "event", "graph",
 		"netsim", "partition", "report", "spec", "tensor", "tensor/cpu", "train", "wire", "wire/paths"},
 	"inspect": {"setup", "plan", "cluster", "coflow", "event", "graph", "partition", "report", "sample", "spec",
 		"tensor", "tensor/cpu", "tensor/cuda", "train", "wire", "wire/paths"},

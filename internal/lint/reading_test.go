@@ -66,8 +66,8 @@ func TestReadingOrders(t *testing.T) {
 }
 
 func TestReadingOrdersAreFound(t *testing.T) {
-	const comment = "// Package a is.\n//\n// A reader finds, in this order:\n//\n//\tone, two,   a few\n//\tthree       of them\n" +
-		"//\n// More.\npackage a\n"
+	const comment = "// Package a is.\n//\n// A reader finds, in this order:\n//\n" +
+		"//\tone, two,   a few\n//\tthree       of them\n//\n// More.\npackage a\n"
 	if got := readingOrder(comment); !slices.Equal(got, []string{"one", "two", "three"}) {
 		t.Errorf("%q", got)
 	}
