@@ -104,18 +104,17 @@ func (f *Loop) Run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	weights := f.Model.State(f.Dev)
+	var unsaved error
+	if !finite(f.Model.State(f.Dev)) { // and so on all workers, whose weights are the same
+		reason = Diverged
+	} else if !f.Opt.MidwayOnly {
+		unsaved = f.save(true)
+	}
+	r := f.result(reason)
 	if err := f.Dev.Err(); err != nil {
 		return nil, err
 	}
-	if !finite(weights) { // and so on all workers, whose weights are the same
-		return f.result(Diverged), nil
-	}
-	if f.Opt.MidwayOnly {
-		return f.result(reason), nil
-	}
-	err := f.save(true)
-	return f.result(reason), err
+	return r, unsaved
 }
 
 // askedToStop reports whether ctx has ended on any worker; all see the same answer.
