@@ -138,7 +138,11 @@ func (p *Pipeline) join() (err error) {
 			return err
 		}
 	}
-	return p.joinSampler()
+	batches := 0
+	if p.NewSampler, batches, err = samplersOf(p); batches > 0 {
+		p.count(batches)
+	}
+	return err
 }
 
 // count sets the number of batches in an epoch.

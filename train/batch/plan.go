@@ -109,19 +109,19 @@ func (p *Pipeline) ExpectFrom(draw func(epoch, most int, add func(vertices []uin
 		return nil, err
 	}
 	out := &Plan{}
-	if out.Redundancy, err = p.measureRedundancy(first); err != nil {
+	if out.Redundancy, err = measureRedundancy(p.Setup, first); err != nil {
 		return nil, err
 	}
 	return out, p.swapExpected(out, perBatch)
 }
 
-// perEpoch is the expectation of a kind of bytes.
-func (p *Pipeline) perEpoch(batches []store.Traffic, kind func(store.Traffic) int64) Estimate {
+// valuesOf are the bytes of a kind in batches.
+func valuesOf(batches []store.Traffic, kind func(store.Traffic) int64) []float64 {
 	values := make([]float64, len(batches))
 	for i, t := range batches {
 		values[i] = float64(kind(t))
 	}
-	return p.PerEpoch(values)
+	return values
 }
 
 // answered are the kinds of bytes that owners send back.
@@ -138,7 +138,7 @@ func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
 	for q, batches := range perBatch {
 		numbers := []float64{float64(before[q].Edges), float64(before[q].Rows)}
 		for _, kind := range answered {
-			e := p.perEpoch(batches, kind)
+			e := p.PerEpoch(valuesOf(batches, kind))
 			numbers = append(numbers, e.Mean, e.Variance)
 		}
 		out[q], _ = binary.Append(nil, binary.LittleEndian, numbers)
@@ -158,11 +158,11 @@ func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
 		add := func(kind wire.Kind, e Estimate) { to.Drawn.Add(setup.W.Class(kind, -1, q), e) }
 		setup.Sent.Add(setup.W.Class(wire.Topology, -1, q), before[q].Requests+int64(v[0]))
 		setup.Sent.Add(setup.W.Class(wire.Feature, -1, q), int64(v[1]))
-		add(wire.Topology, p.perEpoch(perBatch[q], func(t store.Traffic) int64 { return t.Requests }))
+		add(wire.Topology, p.PerEpoch(valuesOf(perBatch[q], func(t store.Traffic) int64 { return t.Requests })))
 		add(wire.Topology, Estimate{v[2], v[3]})
 		add(wire.Feature, Estimate{v[4], v[5]})
 		if p.input != nil {
-			add(wire.Embedding, p.perEpoch(perBatch[q], func(t store.Traffic) int64 { return t.Pushed }))
+			add(wire.Embedding, p.PerEpoch(valuesOf(perBatch[q], func(t store.Traffic) int64 { return t.Pushed })))
 			add(wire.Embedding, Estimate{v[6], v[7]})
 		}
 	}
@@ -170,11 +170,10 @@ func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
 }
 
 // measureRedundancy has the owners of vertices count how often the workers need each for one batch.
-func (p *Pipeline) measureRedundancy(vertices []uint32) (float64, error) {
-	setup := p.Setup
+func measureRedundancy(setup *exchange.Setup, vertices []uint32) (float64, error) {
 	out := make([][]byte, setup.W.End.Size())
 	for _, v := range vertices {
-		q := p.Site.Part.Book.Owner(v)
+		q := setup.W.Part.Book.Owner(v)
 		out[q] = binary.LittleEndian.AppendUint32(out[q], v)
 	}
 	in, err := setup.Swap(wire.Topology, out)
@@ -260,23 +259,22 @@ func (p *Pipeline) PerEpoch(values []float64) (e Estimate) {
 }
 
 // PlanSums adds an all-reduce of some numbers.
-func (p *Pipeline) PlanSums(into wire.Bytes, count int) {
-	end := p.Site.End
+func PlanSums(into wire.Bytes, end wire.Endpoint, count int) {
 	for q, t := range collective.AllReduceSent(collective.Ordered, end.Rank(), end.Size(), count, 8) {
 		into.Add(wire.Class{Kind: wire.Control, Layer: -1, Link: end.Link(q)}, t.Bytes)
 	}
 }
 
 // rowCounts are the rows that this worker's batches pulled.
-func (p *Pipeline) rowCounts(redundancy float64) train.RowCounts {
-	needed, remote, cached := p.Store.Rows()
-	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Requests: p.Store.Requests(),
+func rowCounts(s *store.Store, redundancy float64) train.RowCounts {
+	needed, remote, cached := s.Rows()
+	return train.RowCounts{Needed: needed, Remote: remote, Cached: cached, Requests: s.Requests(),
 		Redundancy: redundancy}
 }
 
 // reportRows says where rows came from.
 func (p *Pipeline) reportRows(redundancy float64) {
-	r := p.rowCounts(redundancy)
+	r := rowCounts(p.Store, redundancy)
 	if r.Needed == 0 || p.Site.End.Rank() > 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"starling/partition"
 	"starling/sample"
 	"starling/store"
 )
@@ -20,7 +21,7 @@ type Sampler interface {
 	Traffic(b *sample.Batch) []store.Traffic
 }
 
-// joinSampler prepares the sampler that was asked for: what draws need to know of all vertices is
+// samplersOf prepares the sampler that was asked for: what draws need to know of all vertices is
 // shared, so that every worker draws what one with the whole graph would.
 //
 //	neighbour    nothing: the owner of a vertex draws its edges
@@ -30,47 +31,48 @@ type Sampler interface {
 //	saint-node   norms of all vertices, once
 //	saint-edge   sums over the edges of all vertices, once
 //	saint-walk   batches that are counted, and how often each vertex was in one, once
-func (p *Pipeline) joinSampler() (err error) {
+//
+// It returns what makes samplers, and the number of batches in an epoch where that does not depend on seeds.
+func samplersOf(p *Pipeline) (newSampler func(Seeds) Sampler, batches int, err error) {
 	opt, ctx, seed := &p.Options, p.Site.Ctx, p.Site.Opt.Seed
-	if err := p.checkData(); err != nil {
-		return err
+	if err := checkData(p.Site.Part, opt.Sampler); err != nil {
+		return nil, 0, err
 	}
 	switch opt.Sampler {
 	case "neighbour":
-		p.NewSampler = func(s Seeds) Sampler {
+		return func(s Seeds) Sampler {
 			return &neighbourShare{Sampler: p.Neighbours(), store: p.Store, seeder: p.Seeder(s)}
-		}
+		}, 0, nil
 	case "fastgcn":
 		v, err := p.Store.ShareNorms(ctx)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		q := sample.NewDistribution(v.Columns[0])
-		p.NewSampler = func(s Seeds) Sampler { return &fastGCNShare{p.Store.FastGCN(v, q, opt.Fanouts, seed), s} }
+		return func(s Seeds) Sampler { return &fastGCNShare{p.Store.FastGCN(v, q, opt.Fanouts, seed), s} }, 0, nil
 	case "ladies":
-		p.NewSampler = func(s Seeds) Sampler { return &ladiesShare{p.Store.LADIES(opt.Fanouts, seed), p, s} }
-	default:
-		return p.joinSubgraphs()
+		return func(s Seeds) Sampler { return &ladiesShare{p.Store.LADIES(opt.Fanouts, seed), p, s} }, 0, nil
+	case "cluster-local":
+		return ownClusters(p)
 	}
-	return nil
+	return subgraphsOf(p)
 }
 
 // checkData refuses graphs that the sampler cannot draw from.
-func (p *Pipeline) checkData() error {
-	book := p.Site.Part.Book
+func checkData(part *partition.Part, sampler string) error {
 	switch {
-	case p.Options.Sampler == "saint-edge" && book.Edges == 0:
+	case sampler == "saint-edge" && part.Book.Edges == 0:
 		return errNoEdges()
-	case book.Weighted && slices.Contains([]string{"fastgcn", "ladies", "saint-node"}, p.Options.Sampler):
-		return sample.CheckWeights(p.Site.Part.In)
+	case part.Book.Weighted && slices.Contains([]string{"fastgcn", "ladies", "saint-node"}, sampler):
+		return sample.CheckWeights(part.In)
 	}
 	return nil
 }
 
-// joinSubgraphs prepares samplers whose batches are subgraphs.
-func (p *Pipeline) joinSubgraphs() (err error) {
+// subgraphsOf prepares samplers whose batches are subgraphs.
+func subgraphsOf(p *Pipeline) (newSampler func(Seeds) Sampler, count int, err error) {
 	opt, ctx, seed, nodes := &p.Options, p.Site.Ctx, p.Site.Opt.Seed, int(p.Site.Part.Book.Nodes)
-	is, layers, count := marked(nodes, p.training), p.Site.Opt.Model.GraphLayers(), 1
+	is, layers := marked(nodes, p.training), p.Site.Opt.Model.GraphLayers()
 	scale := 1 / float64(len(p.training))
 	var make func() *store.SubgraphSampler
 	var v *store.Vertices
@@ -78,24 +80,22 @@ func (p *Pipeline) joinSubgraphs() (err error) {
 	case "cluster":
 		var clusters int
 		if v, clusters, err = p.Store.ShareClusters(ctx, opt.clusters(nodes), seed); err != nil {
-			return err
+			return nil, 0, err
 		}
 		c := store.NewClusters(v, clusters, opt.clustersEach(clusters, nodes), seed)
 		count = c.Batches()
 		scale *= float64(count)
 		make = func() *store.SubgraphSampler { return c.Sampler(p.Store, is, layers, scale) }
-	case "cluster-local":
-		return p.joinOwnClusters(is)
 	case "saint-node":
 		if v, err = p.Store.ShareNorms(ctx); err != nil {
-			return err
+			return nil, 0, err
 		}
 		draws := sample.NewSAINTNodeDraws(v.Columns[0], opt.Size)
 		count = sample.SAINTBatches(nodes, opt.Size)
 		make = func() *store.SubgraphSampler { return p.Store.SAINTNodes(v, draws, is, layers, scale, seed) }
 	case "saint-edge":
 		if v, err = p.Store.ShareEdgeSums(ctx); err != nil {
-			return err
+			return nil, 0, err
 		}
 		draws := sample.NewSAINTEdgeDraws(v.Columns[0], v.Columns[1], opt.Size)
 		count = sample.SAINTBatches(nodes, 2*opt.Size)
@@ -105,24 +105,22 @@ func (p *Pipeline) joinSubgraphs() (err error) {
 		count = sample.SAINTBatches(nodes, opt.Size*(length+1))
 		var counted int
 		if v, counted, err = p.Store.CountWalks(ctx, opt.Size, length, count, seed); err != nil {
-			return err
+			return nil, 0, err
 		}
 		make = func() *store.SubgraphSampler {
 			return p.Store.SAINTWalks(v, counted, opt.Size, length, is, layers, scale, seed)
 		}
 	}
-	p.count(count)
-	p.NewSampler = func(s Seeds) Sampler { return &subgraphShare{make(), s} }
-	return nil
+	return func(s Seeds) Sampler { return &subgraphShare{make(), s} }, count, nil
 }
 
-// joinOwnClusters is Cluster-GCN over each worker's part by itself: a step has one batch per
+// ownClusters is Cluster-GCN over each worker's part by itself: a step has one batch per
 // worker, of an even share of the vertices, and no edge between parts is used.
-func (p *Pipeline) joinOwnClusters(training []bool) error {
+func ownClusters(p *Pipeline) (newSampler func(Seeds) Sampler, count int, err error) {
 	opt, s, book := &p.Options, p.Site, p.Site.Part.Book
 	own, err := p.Store.OwnClusters(s.Ctx, opt.clusters(int(book.Nodes)), s.Opt.Seed)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	clusters := 1
 	if len(own) > 0 {
@@ -132,18 +130,17 @@ func (p *Pipeline) joinOwnClusters(training []bool) error {
 	c := p.Store.NewOwnClusters(own, share.clustersEach(clusters, len(own)), s.Opt.Seed)
 	all, err := p.Setup.Share(float64(c.Batches()))
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	count := 1
+	count = 1
 	for _, n := range all {
 		count = max(count, int(n[0]))
 	}
 	scale := float64(count) / float64(len(p.training))
-	p.count(count)
-	p.NewSampler = func(Seeds) Sampler {
+	training := marked(int(book.Nodes), p.training)
+	return func(Seeds) Sampler {
 		return &subgraphShare{c.Sampler(p.Store, training, s.Opt.Model.GraphLayers(), scale), nil}
-	}
-	return nil
+	}, count, nil
 }
 
 // neighbourShare draws the neighbours of the worker's seed vertices.

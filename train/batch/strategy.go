@@ -168,7 +168,7 @@ func (s *Strategy) RowCounts() train.RowCounts {
 	if s.method.Rows != nil {
 		return train.RowCounts{Needed: s.method.Rows(), Redundancy: s.expected.Redundancy}
 	}
-	return s.p.rowCounts(s.expected.Redundancy)
+	return rowCounts(s.p.Store, s.expected.Redundancy)
 }
 
 // Explained is what the worker's explainer took, if it has one.

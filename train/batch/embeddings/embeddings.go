@@ -245,7 +245,7 @@ func (e *embeddings) Plan(p *wire.Plan, _ *nn.Model) {
 		p.Prepare.Add(wire.Class{Kind: wire.Embedding, Layer: -1, Link: end.Link(0)}, e.OwnBytes())
 	}
 	if e.async {
-		e.p.PlanSums(p.Measure, 1) // all gradients have arrived
+		batch.PlanSums(p.Measure, e.p.Site.End, 1) // all gradients have arrived
 	}
 }
 

@@ -272,15 +272,15 @@ func (t *task) Plan(p *wire.Plan, m *nn.Model) {
 	for _, r := range []*rankedPairs{e.val, e.test} {
 		if r != nil {
 			r.rows.plan(p.Measure, site, cols)
-			t.p.PlanSums(p.Measure, 2*r.total)
+			batch.PlanSums(p.Measure, site.End, 2*r.total)
 		}
 	}
 	if on := e.ranked(); on != nil && !site.MemoryOnly { // at the best weights
 		p.OnceMeasured.AddAll(t.p.Measure.Plan(m).Measure, 1)
 		on.rows.plan(p.OnceMeasured, site, cols)
-		t.p.PlanSums(p.OnceMeasured, 2*on.total)
+		batch.PlanSums(p.OnceMeasured, site.End, 2*on.total)
 		on.rankRows.plan(p.OnceMeasured, site, cols)
-		t.p.PlanSums(p.OnceMeasured, on.total)
+		batch.PlanSums(p.OnceMeasured, site.End, on.total)
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 	leastRows = 112
 )
 
-// binRows is how many rows make a bin where a row takes so many bytes in the widest
+// binRows is the number of rows in a bin where a row takes some bytes in the widest
 // layer, and a peer needs one row in so many. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.
 func binRows(rows, bytes int, peer float64, budget int64) int {
@@ -43,7 +43,7 @@ func perPeer(b *partition.Book) float64 {
 	return float64(b.Nodes) * float64(b.Parts-1) / float64(max(b.CommVolume, 1))
 }
 
-// cutBins are the bounds of bins of so many rows; there is at least one bin.
+// cutBins are the bounds of bins of equally many rows; there is at least one bin.
 func cutBins(rows, each int) []int {
 	at := []int{0}
 	for lo := each; lo < rows; lo += each {

@@ -101,7 +101,7 @@ func (f *flow) scratch(m tensor.Matrix, rows int) tensor.Matrix {
 	return s
 }
 
-// key is that of a chunk's message; exchanges of whole layers have the steps below.
+// key is the key of a chunk's message; exchanges of whole layers have the steps below.
 func (f *flow) key(t exchange.Tag, c chunk) wire.Key {
 	step := exchange.FreeSteps + uint32(2*f.o.message(c))
 	if t.Scores {

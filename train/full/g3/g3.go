@@ -71,10 +71,10 @@ func (o *options) Validate() error {
 	return o.RowOptions.Validate()
 }
 
-// check refuses what a card cannot do.
+// check refuses what a GPU cannot do.
 func check(o *train.Options, f train.Facts) error {
 	if c, _ := train.OptionOf[options](o.Strategy); c.Spill != "" && f.OnCard {
-		return graph.Apart("--spill", "--device cuda", "rows in the memory of a card do not leave it",
+		return graph.Apart("--spill", "--device cuda", "rows in the memory of a GPU do not leave it",
 			"use --device cpu, or leave out --spill")
 	}
 	return nil
@@ -144,7 +144,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 // computing earlier: 60 Gflop/s beside 1 Gbit/s.
 const workPerByte = 500
 
-// order is that of the rows of a synchronisation point, the same on all workers.
+// order is the order of rows at a synchronisation point, the same on all workers.
 func (g *g3) order(point int) *order {
 	if g.needed == nil || g.run.SyncPoint(point) != nn.SumPoint {
 		return g.owned
@@ -273,7 +273,7 @@ func (g *g3) eachBin(f func(b, lo, hi int) int) []int {
 	return out
 }
 
-// arrivals are those of a flow's chunks.
+// arrivals are the arrivals of a flow's chunks.
 func arrivals(s *schedule, chunks int) []int {
 	out := make([]int, chunks)
 	for i := range out {

@@ -107,7 +107,7 @@ func (r *ready) rest(b, lo, hi int) {
 	r.ran[b] = true
 }
 
-// pack takes ready vertices of bins that wait through the phase, at most so many. It reports
+// pack takes ready vertices of bins that wait through the phase, up to a number of them. It reports
 // how many there were.
 func (r *ready) pack(s *schedule, at []int, most int) (rows int) {
 	for b := range r.ran {
@@ -129,7 +129,7 @@ func (r *ready) pack(s *schedule, at []int, most int) (rows int) {
 	return rows
 }
 
-// runs are those of a bin's rows that are ready and have not been computed.
+// runs are the runs of a bin's rows that are ready and have not been computed.
 func (r *ready) runs(first, end int) (list [][2]int) {
 	lo := first
 	for at := first; ; at += runStep {

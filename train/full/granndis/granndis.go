@@ -185,7 +185,7 @@ func newPreloading(s *train.Site, w *exchange.Worker, o options, k, layers int) 
 	return p, nil
 }
 
-// grow finds k hops, or as many as there are.
+// grow finds k hops, or all hops if there are fewer.
 func (n *neighbourhood) grow(k int) error {
 	for range k {
 		if more, err := n.next(); err != nil || !more {

@@ -223,7 +223,7 @@ func merged(a, b []finding) []finding {
 	return append(append(out, a...), b...)
 }
 
-// replicas are those of this worker if k layers are preloaded.
+// replicas are the vertices that this worker replicates if k layers are preloaded.
 func (n *neighbourhood) replicas(k int) *exchange.Replicas {
 	c := &exchange.Replicas{Setup: n.Setup, Owners: n.Lookup, Known: &n.known, First: n.first, Last: n.last,
 		In: &graph.CSR{Indptr: []int64{0}, EdgeDim: n.w.Part.In.EdgeDim}}

@@ -13,7 +13,7 @@ type work struct{ row, edge int64 }
 // neighbour's row, which has to be fetched.
 const edgeWork = 4
 
-// works are those of all layers. They come from the model alone, not from a clock, so that
+// works is the work of all layers. It comes from the model alone, not from a clock, so that
 // every run places replicas alike.
 func works(w *exchange.Worker) (out []work) {
 	model := nn.New(w.Dev, w.Model, w.Seed)
@@ -35,7 +35,7 @@ func works(w *exchange.Worker) (out []work) {
 	return out
 }
 
-// workOf is that of vertices with so many in-edges in the first layers.
+// workOf is the work of vertices with some in-edges in the first layers.
 func (n *neighbourhood) workOf(layers int, vertices, edges int64) (sum int64) {
 	for _, w := range n.works[:max(0, min(layers, len(n.works)))] {
 		sum += w.row*vertices + w.edge*edges

@@ -66,7 +66,7 @@ func (n *neighbourhood) receivable(c *cost.Epoch, k int) (float64, error) {
 	return share, nil
 }
 
-// receivable is that of one worker.
+// receivable is the receivable share of one worker.
 func receivable(c *cost.Epoch, g *growth, k int) float64 {
 	if k < 2 {
 		return 0

@@ -15,7 +15,7 @@ type dependencies struct {
 	isOwn   func(v uint32) bool
 	in      map[uint32][]uint32 // in-neighbours, where they are known
 	weights map[uint32][]float32
-	// edgeFeatures are those of the same edges.
+	// edgeFeatures belong to the same edges.
 	edgeFeatures map[uint32][]float32
 	degree       map[uint32]int64
 	depth        map[uint32]int // of replicas: layers that are recomputed for them

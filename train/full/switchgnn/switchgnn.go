@@ -26,7 +26,7 @@ import (
 // travel as halo's do.
 //
 // Sums are of 32-bit fixed point, with an exponent that workers agree on in every exchange:
-// the result is that of halo within innet.Bound.
+// the result is the same as halo's within innet.Bound.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "switchgnn", Mode: train.FullGraph,
 	Paper: &train.Paper{Title: "SwitchGNN, Li et al., ATC 2025",

@@ -308,7 +308,7 @@ func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
 	p.AtMost = p.AtMost || !h.merging.settled // models migrate less, the more steps are merged
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
-		h.p.PlanSums(out, 1) // how long the epoch took
+		batch.PlanSums(out, s.End, 1) // how long the epoch took
 		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.Steps(); number++ {
 			it := h.itinerary(epoch, number, merged)
 			for j := 1; j < len(it.at); j++ {
