@@ -39,7 +39,7 @@ func (c *Run) BatchIfTooLarge(events event.Listener) error {
 	var need *Plan
 	for size := int(c.Parts.Book.Train) / 2; size >= leastBatch; size /= 2 {
 		batched := s.ForStrategy(strategy)
-		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
+		batched.Mode, batched.Batches.Size = string(train.MiniBatch), size
 		if err := c.checkBatched(batched); err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ func Choose(ctx context.Context, o Options, events event.Listener) (*Choices, er
 	if err != nil {
 		return nil, err
 	}
-	out := &Choices{Model: o.Model, Mode: o.Mode, Workers: o.Workers, Servers: max(o.Servers, 1), Machine: known.Machine,
-		Between: known.Between}
+	out := &Choices{Model: o.Model.Name, Mode: o.Mode, Workers: o.Cluster.Workers, Servers: max(o.Cluster.Servers, 1),
+		Machine: known.Machine, Between: known.Between}
 	for _, method := range o.methods() {
 		if err := o.planCut(ctx, method, known, out, events); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (o *Options) planCut(ctx context.Context, method string, known *cost.Known,
 		accesses: map[string][]*sample.Access{}}
 	one := o.Spec
 	if method != "" {
-		one.Partitioner = method
+		one.Cluster.Partitioner = method
 	}
 	if len(o.Partitioners) > 1 {
 		p.method = method
@@ -88,7 +88,7 @@ func (o *Options) planCut(ctx context.Context, method string, known *cost.Known,
 }
 
 func (p *planner) openParts() error {
-	for r := range p.Workers {
+	for r := range p.Cluster.Workers {
 		part, err := partition.OpenPart(p.parts.Dir, r)
 		if err != nil {
 			p.close()
@@ -212,7 +212,7 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 		out.drop(name, p.method, reason(err))
 		return
 	}
-	at := cost.Site{Workers: p.Workers, Servers: max(p.Servers, 1), Sharing: p.Sharing}
+	at := cost.Site{Workers: p.Cluster.Workers, Servers: max(p.Cluster.Servers, 1), Sharing: p.Sharing}
 	if choice.Descriptor.HaloRows {
 		at.Crossing = p.crossing
 	}
@@ -252,12 +252,12 @@ func candidateName(s *spec.Spec) string {
 func (p *planner) command(s *spec.Spec, more string) string {
 	words := []string{"starling", "train", p.Dataset}
 	if p.Dataset == "" {
-		words = []string{"starling", "train", p.Partition}
+		words = []string{"starling", "train", p.Cluster.Partition}
 	}
 	if p.Given != "" {
 		words = append(words, p.Given)
 	}
-	if p.method != "" && p.method != spec.Default().Partitioner {
+	if p.method != "" && p.method != spec.Default().Cluster.Partitioner {
 		words = append(words, "--partitioner", p.method)
 	}
 	if more != "" {

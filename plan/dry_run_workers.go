@@ -28,7 +28,7 @@ const quietTogether = 1 << 20
 // large, it is what the default strategy needs, and the replicas that they choose are added.
 func (c *Run) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
 	s := *c.Spec
-	s.Threads = s.CoresOf(s.Workers)
+	s.Machine.Threads = s.Machine.CoresOf(s.Cluster.Workers)
 	needs, err := []*need(nil), wire.ErrUnplanned
 	if c.counts == nil || c.Parts.Meta.Edges > mostTogether { // a plan of many choices has all cores for each
 		needs, err = c.dryRunEach(parts, &s)
@@ -47,7 +47,7 @@ func (c *Run) dryRuns(parts []*partition.Part, all *Plan, events event.Listener)
 		}
 		plain := s.ForStrategy(train.Default().Name)
 		plain.Mode = string(train.FullGraph) // batches take less
-		plain.Inductive, plain.Settings = false, plain.Settings.Without("relay")
+		plain.Training.Inductive, plain.Settings = false, plain.Settings.Without("relay")
 		needs, err = c.dryRunEach(parts, &plain)
 	}
 	return needs, err
@@ -58,7 +58,7 @@ func (c *Run) replicaBytes() (int64, error) {
 	s := c.Spec
 	opt, err := s.Options(&c.Parts.Meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
-		return d.ReplicaBytes(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
+		return d.ReplicaBytes(opt.Strategy, s.Cluster.Workers/max(s.Cluster.Servers, 1)), nil
 	}
 	return 0, err
 }
@@ -176,11 +176,11 @@ func (e dryEndpoint) Clock() wire.Clock { return wire.Real }
 
 // dryEndpoint is the endpoint of a rank before the run.
 func (c *Run) dryEndpoint(rank int) dryEndpoint {
-	links := make([]wire.Link, c.Spec.Workers)
+	links := make([]wire.Link, c.Spec.Cluster.Workers)
 	for q := range links {
 		switch {
 		case q == rank:
-		case c.Spec.Servers > 1 && setup.ServerOf(c.Spec, q) != setup.ServerOf(c.Spec, rank):
+		case c.Spec.Cluster.Servers > 1 && setup.ServerOf(c.Spec, q) != setup.ServerOf(c.Spec, rank):
 			links[q] = wire.BetweenServers
 		case !c.Spec.Goroutines():
 			links[q] = wire.SameHost

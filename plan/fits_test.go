@@ -18,7 +18,7 @@ func TestDoesNotFit(t *testing.T) {
 	}
 	defer data.Close()
 	s := setuptest.Quick("")
-	s.Hidden = 128
+	s.Model.Hidden = 128
 	if err := s.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestDoesNotFit(t *testing.T) {
 	if err := Fits(&s, p, data, p.Needed()); err != nil {
 		t.Error(err)
 	}
-	s.MemoryCheck = false
+	s.Machine.MemoryCheck = false
 	if err := Fits(&s, p, data, 1); err != nil {
 		t.Error(err)
 	}
-	s.Hidden, s.Layers = 1<<16, 1000 // more than there are addresses for
+	s.Model.Hidden, s.Model.Layers = 1<<16, 1000 // more than there are addresses for
 	if p, err := Alone(&s, data); err != nil || !p.AtLeast || p.Needed() < mostAllocated() {
 		t.Error(p, err)
 	}
@@ -61,7 +61,7 @@ func TestRefusedUntouched(t *testing.T) {
 	}
 	defer data.Close()
 	s := setuptest.Quick("")
-	s.MemoryCheck, s.Hidden, s.Layers, s.CacheFirst = true, 16384, 3, "off"
+	s.Machine.MemoryCheck, s.Model.Hidden, s.Model.Layers, s.Machine.CacheFirst = true, 16384, 3, "off"
 	if err := s.Complete(); err != nil {
 		t.Fatal(err)
 	}

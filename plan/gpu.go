@@ -17,38 +17,39 @@ type planFunc func(s *spec.Spec) (*Plan, error)
 // ChooseDevice settles --device auto, and checks that a GPU is there and has the memory. again plans variants that
 // may fit; nil: none are looked for.
 func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
-	if s.Device == "cpu" || s.DType == "f64" {
-		if s.Device == "auto" {
-			s.Device = "cpu"
+	if s.Machine.Device == "cpu" || s.Machine.DType == "f64" {
+		if s.Machine.Device == "auto" {
+			s.Machine.Device = "cpu"
 		}
 		return nil
 	}
 	err := fitsGPU(s, p)
-	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" && s.FeaturesOn == "auto" {
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" &&
+		s.Machine.FeaturesOn == "auto" {
 		host := *s
-		host.FeaturesOn = "host"
+		host.Machine.FeaturesOn = "host"
 		if p.Features > 0 && fitsGPU(&host, p) == nil { // the same count, without features
-			err, s.FeaturesOn = nil, "host"
+			err, s.Machine.FeaturesOn = nil, "host"
 			events.On(event.Note{Text: fmt.Sprintf("features do not fit the GPU: their %s stay in the host's memory "+
 				"(--features-on host)", event.Bytes(p.Features))})
 		}
 	}
-	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Device != "auto" {
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Machine.Device != "auto" {
 		fits := func(other *spec.Spec, q *Plan) bool { return fitsGPU(other, q) == nil }
 		if fix := fittingGPU(s, again, fits); fix != "" {
 			tooSmall.Fix = fix
 		}
 	}
 	switch {
-	case err == nil && s.Device == "auto":
-		s.Device = "cuda"
+	case err == nil && s.Machine.Device == "auto":
+		s.Machine.Device = "cuda"
 		events.On(event.Note{Text: "computing on a GPU (--device cuda)", Minor: true})
-	case err != nil && s.Device == "auto":
-		s.Device = "cpu"
+	case err != nil && s.Machine.Device == "auto":
+		s.Machine.Device = "cpu"
 		events.On(event.Note{Text: "computing on the CPU (--device cpu): " + err.Error()})
 		return nil
 	case errors.Is(err, cuda.ErrUnavailable):
-		return spec.Mistake("--device", s.Device, "a device that this host has", err.Error())
+		return spec.Mistake("--device", s.Machine.Device, "a device that this host has", err.Error())
 	}
 	return err
 }
@@ -59,13 +60,13 @@ func fitsGPU(s *spec.Spec, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	number := max(0, s.Card())
+	number := max(0, s.Machine.GPU())
 	if number >= len(gpus) {
-		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(gpus)-1),
+		return spec.Mistake("--device", s.Machine.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(gpus)-1),
 			"see starling devices")
 	}
 	gpu, need := gpus[number], p.OnGPU(s)
-	if !s.MemoryCheck || need <= gpu.Free {
+	if !s.Machine.MemoryCheck || need <= gpu.Free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory of " + gpu.Name, Found: "a run that needs about " + event.Bytes(need),
@@ -99,13 +100,13 @@ func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool)
 func smallerOnGPU(s *spec.Spec) []variant {
 	list := smallerSpecs(s)
 	switch {
-	case s.Mode == "full" && s.Workers <= 1 && !s.LearnsPairs():
+	case s.Mode == "full" && s.Cluster.Workers <= 1 && !s.LearnsPairs():
 		batches := *s
-		batches.Mode, batches.FeaturesOn = "mini", "host"
+		batches.Mode, batches.Machine.FeaturesOn = "mini", "host"
 		return append(list, variant{"--mode mini --features-on host", batches})
-	case s.Mode == "mini" && s.FeaturesOn != "host":
+	case s.Mode == "mini" && s.Machine.FeaturesOn != "host":
 		host := *s
-		host.FeaturesOn = "host"
+		host.Machine.FeaturesOn = "host"
 		return append([]variant{{"--features-on host", host}}, list...)
 	}
 	return list
@@ -114,7 +115,7 @@ func smallerOnGPU(s *spec.Spec) []variant {
 // OnGPU is what a run takes there: its matrices, and copies of features and edges, which are there in both
 // directions, unless features stay on the host.
 func (p *Plan) OnGPU(s *spec.Spec) int64 {
-	if s.FeaturesOn == "host" {
+	if s.Machine.FeaturesOn == "host" {
 		return p.Matrices + 2*(p.Mapped-p.Features)
 	}
 	return p.Matrices + 2*p.Mapped

@@ -24,7 +24,7 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 			peers++
 		}
 	}
-	each := train.Find(s.StrategyName()).Messages(part.Book, 4*(max(p.featureDim(), s.Hidden)+s.Hidden))
+	each := train.Find(s.StrategyName()).Messages(part.Book, 4*(max(p.featureDim(), s.Model.Hidden)+s.Model.Hidden))
 	return each * float64(len(exchanges)*peers)
 }
 

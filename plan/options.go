@@ -47,19 +47,20 @@ func (o *Options) complete() error {
 	if err := o.checkSettings(); err != nil {
 		return err
 	}
-	if o.Workers < 2 {
-		return spec.Mistake("--workers", fmt.Sprint(o.Workers), "how many workers to plan for",
+	if o.Cluster.Workers < 2 {
+		return spec.Mistake("--workers", fmt.Sprint(o.Cluster.Workers), "how many workers to plan for",
 			"for example --workers 4 --servers 2, or a partition folder")
 	}
-	if o.Servers < 2 && (o.Rate != "" || o.Delay != "") {
-		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Workers),
+	if o.Cluster.Servers < 2 && (o.Rate != "" || o.Delay != "") {
+		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Cluster.Workers),
 			"it is that of the links between servers, and there are none", "group the workers with --servers, or leave it out")
 	}
 	if o.Sharing == 0 {
-		o.Sharing = o.Workers / max(o.Servers, 1)
+		o.Sharing = o.Cluster.Workers / max(o.Cluster.Servers, 1)
 	}
-	if o.Sharing < 1 || o.Sharing > o.Workers {
-		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine", o.Workers), "")
+	if o.Sharing < 1 || o.Sharing > o.Cluster.Workers {
+		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine",
+			o.Cluster.Workers), "")
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func (o *Options) methods() []string {
 	case len(o.Partitioners) > 0:
 		return o.Partitioners
 	}
-	return []string{o.Partitioner}
+	return []string{o.Cluster.Partitioner}
 }
 
 // LinkOptions say that the hosts of a run measure the links between them: a process on each joins the plan.

@@ -37,8 +37,10 @@ func planned(t *testing.T, change func(o *Options)) *Choices {
 	t.Helper()
 	o := Default()
 	o.slowness = 1
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers = setuptest.Block(t, nil), 4, 2, 16, 3
-	o.Rate, o.RatesFile, o.Epochs, o.Strategies = "100mbit", roundRates(t), 3, []string{"g3", "bns", "halo+relay", "halo"}
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden, o.Model.Layers = setuptest.Block(t, nil), 4, 2, 16,
+		3
+	o.Rate, o.RatesFile, o.Training.Epochs, o.Strategies = "100mbit", roundRates(t), 3,
+		[]string{"g3", "bns", "halo+relay", "halo"}
 	if change != nil {
 		change(&o)
 	}
@@ -94,7 +96,8 @@ func TestPlanApproximate(t *testing.T) {
 // TestPlanMessages: one to each peer for each layer and direction; g3's bins are several.
 func TestPlanMessages(t *testing.T) {
 	o := Default()
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = setuptest.Block(t, nil), 4, 2, 16, 3, "full"
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden, o.Model.Layers, o.Mode = setuptest.Block(t, nil),
+		4, 2, 16, 3, "full"
 	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +126,8 @@ func TestPlanMessages(t *testing.T) {
 // the busiest link, and longer where one server receives more than the others.
 func TestPlanCrossing(t *testing.T) {
 	o := Default()
-	o.Dataset, o.Workers, o.Servers, o.Hidden = setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden = setuptest.Block(t,
+		func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
 	parts, err := setup.FindParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +151,7 @@ func TestPlanCrossing(t *testing.T) {
 	if least := float64(most) / float64(slices.Max(out)); err != nil || x < 0.99*least || x > 2 {
 		t.Errorf("%g times the busiest link, want %g at least, %v", x, least, err)
 	}
-	p.Servers = 8
+	p.Cluster.Servers = 8
 	if x, err = p.simulateLinks(); x != 0 || err != nil {
 		t.Errorf("eight servers are simulated: %g, %v", x, err)
 	}
@@ -165,7 +169,7 @@ func TestPlanWays(t *testing.T) {
 		{Prefix: netip.MustParsePrefix("127.0.0.2/32"), Rate: 1e9}}).YAML()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two := planned(t, func(o *Options) { o.Strategies, o.Paths = []string{"halo"}, file })
+	two := planned(t, func(o *Options) { o.Strategies, o.Cluster.Paths = []string{"halo"}, file })
 	a, b := one.Rows[0].Predicted.Transfer, two.Rows[0].Predicted.Transfer
 	if math.Abs(a/b-2) > 0.05 {
 		t.Errorf("transfers take %g s, on two paths %g s", a, b)
@@ -185,7 +189,7 @@ func TestPlanWays(t *testing.T) {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
 	}
 	if gpus, err := cuda.GPUs(); err != nil || len(gpus) == 0 {
-		c = planned(t, func(o *Options) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
+		c = planned(t, func(o *Options) { o.Strategies, o.Machine.Device = []string{"halo"}, "cuda" })
 		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
 			t.Errorf("with a GPU elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
 		}
@@ -203,7 +207,7 @@ func TestPlanWays(t *testing.T) {
 // TestPlanMini: strategies of mini-batches are planned from a few batches.
 func TestPlanMini(t *testing.T) {
 	c := planned(t, func(o *Options) {
-		o.Mode, o.Model, o.Layers, o.BatchSize, o.Fanout = "mini", "sage", 2, 32, "3,3"
+		o.Mode, o.Model.Name, o.Model.Layers, o.Batches.Size, o.Batches.Fanout = "mini", "sage", 2, 32, "3,3"
 		o.Strategies = []string{"distdgl", "salient", "cobatch"}
 	})
 	if len(c.Rows) != 3 {
@@ -232,13 +236,13 @@ func TestPlanMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(o *Options){
-		"--workers": func(o *Options) { o.Workers = 1 }, "--sharing": func(o *Options) { o.Sharing = 9 },
+		"--workers": func(o *Options) { o.Cluster.Workers = 1 }, "--sharing": func(o *Options) { o.Sharing = 9 },
 		"--rate": func(o *Options) { o.Rate = "fast" }, "--delay": func(o *Options) { o.Delay = "soon" },
-		"--rate with all 4 workers on one server": func(o *Options) { o.Servers = 1 },
+		"--rate with all 4 workers on one server": func(o *Options) { o.Cluster.Servers = 1 },
 		"compute.GEMM": func(o *Options) { o.RatesFile = wrong },
 	} {
 		o := Default()
-		o.Dataset, o.Workers, o.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"
+		o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"
 		change(&o)
 		if _, err := Choose(context.Background(), o, event.All()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -17,10 +17,10 @@ import (
 // TestDryRunTogether: workers in one dry run are found to need what each needs alone.
 func TestDryRunTogether(t *testing.T) {
 	s := setuptest.Quick(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 20_000, 100_000, 40 }))
-	s.Workers, s.InProcess, s.Strategy, s.Hidden = 4, true, "halo", 64
+	s.Cluster.Workers, s.Cluster.InProcess, s.Strategy, s.Model.Hidden = 4, true, "halo", 64
 	c := planOn(t, s)
 	var err error
-	parts := make([]*partition.Part, s.Workers)
+	parts := make([]*partition.Part, s.Cluster.Workers)
 	for r := range parts {
 		if parts[r], err = partition.OpenPart(c.Parts.Dir, r); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,8 @@ func TestTooLargeTogether(t *testing.T) {
 	}{{"halo", "", false, false}, {"halo", "", true, true}, {"granndis:1", "", true, true},
 		{"halo", "relay", true, true}, {"g3", "relay", true, true}} {
 		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.InProcess, s.Inductive = dir, 4, 2, true, c.inductive
+		s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Training.Inductive = dir, 4, 2, true,
+			c.inductive
 		s.Strategy = c.strategy
 		if c.option != "" {
 			if err := s.Set(c.option, "true"); err != nil {

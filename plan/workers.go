@@ -24,8 +24,9 @@ func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Workers, Processes: processBytes * int64(processCount(s))}
-	parts := make([]*partition.Part, s.Workers)
+	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Cluster.Workers,
+		Processes: processBytes * int64(processCount(s))}
+	parts := make([]*partition.Part, s.Cluster.Workers)
 	for r := range parts {
 		if parts[r], err = partition.OpenPart(c.Parts.Dir, r); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
@@ -62,7 +63,7 @@ func processCount(s *spec.Spec) int {
 	if s.Goroutines() {
 		return 1
 	}
-	return s.Workers + 1
+	return s.Cluster.Workers + 1
 }
 
 // add adds a worker's memory.
@@ -102,7 +103,7 @@ func (c *Run) AddSent(all *Plan, part *partition.Part, opt train.Options) error 
 	for _, b := range []wire.Bytes{sends.Prepare, sends.Once, sends.OnceMeasured} {
 		all.SentOnce += sum(b)
 	}
-	all.SentEpoch += sum(meanEpoch(sends, s.Epochs)) + sum(sends.Begin)
+	all.SentEpoch += sum(meanEpoch(sends, s.Training.Epochs)) + sum(sends.Begin)
 	all.SentEvaluation += sum(sends.Measure)
 	return nil
 }
@@ -151,7 +152,7 @@ func meanEpoch(p *wire.Plan, epochs int) wire.Bytes {
 // WorkersFit refuses a run whose workers, all on this host, need more than the free memory
 // (0: unknown).
 func WorkersFit(s *spec.Spec, p *Plan, free int64) error {
-	if !s.MemoryCheck || free == 0 || p.Needed() <= free {
+	if !s.Machine.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory",

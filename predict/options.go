@@ -22,9 +22,9 @@ type Options struct {
 // onDevice is a spec with the device of a prediction.
 func (o *Options) onDevice() spec.Spec {
 	s := spec.Default()
-	s.Threads = o.Threads
+	s.Machine.Threads = o.Threads
 	if o.Device != "" {
-		s.Device = o.Device
+		s.Machine.Device = o.Device
 	}
 	return s
 }

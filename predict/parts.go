@@ -76,7 +76,7 @@ func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.D
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Workers, nil
+	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Cluster.Workers, nil
 }
 
 // inferenceOf is the run of workers that a prediction needs.
@@ -102,7 +102,8 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 		return nil, err
 	}
 	s := o.onDevice()
-	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
+	s.Cluster.Workers, s.Cluster.Partition, s.Cluster.Servers, s.Cluster.InProcess = book.Parts, dir, book.Servers,
+		o.InProcess
 	s.Strategy = train.Default().Name
 	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
 		From:  &resume.Start{State: &train.State{Model: t.Weights}},
@@ -166,7 +167,7 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 
 // gather reads the rows that workers wrote.
 func gather(c *supervise.Run) (width int, all []float32, err error) {
-	for k := range c.Spec.Workers {
+	for k := range c.Spec.Cluster.Workers {
 		part, err := partition.OpenPart(c.Parts.Dir, k)
 		if err != nil {
 			return 0, nil, err

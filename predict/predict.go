@@ -83,8 +83,8 @@ func (o *Options) settle() error {
 	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
 	}
-	if s := o.onDevice(); s.Device != "cpu" && !s.OnCard() {
-		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
+	if s := o.onDevice(); s.Machine.Device != "cpu" && !s.Machine.OnGPU() {
+		return spec.Mistake("--device", s.Machine.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
 	if !slices.Contains(Whats, o.What) {
 		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(Whats, ", "),

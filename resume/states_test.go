@@ -21,9 +21,9 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 21, every: 10, want: 2},
 		{epochs: 200, every: 10, want: 2},
 		{epochs: 200, every: 0, want: 0},
-		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.OnFailure = "stop" }},
-		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.InProcess = true }},
-		{epochs: 200, every: 10, dir: "ck", want: 3, change: func(s *spec.Spec) { s.InProcess = true }},
+		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.Cluster.OnFailure = "stop" }},
+		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.Cluster.InProcess = true }},
+		{epochs: 200, every: 10, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Cluster.InProcess = true }},
 		{epochs: 10, every: 10, dir: "ck", want: 1},
 		{epochs: 11, every: 10, dir: "ck", want: 2},
 		{epochs: 200, every: 0, dir: "ck", want: 1},
@@ -32,7 +32,7 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 1, every: -500, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Mode = "mini" }},
 	} {
 		s, from := spec.Default(), (*Start)(nil)
-		s.Workers, s.Epochs, s.CheckpointEvery, s.CheckpointDir = 2, x.epochs, x.every, x.dir
+		s.Cluster.Workers, s.Training.Epochs, s.Checkpoints.Every, s.Checkpoints.Dir = 2, x.epochs, x.every, x.dir
 		if x.change != nil {
 			x.change(&s)
 		}

@@ -48,7 +48,7 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 	d := &decision{options: plan.Options{Spec: s, Rate: rate}}
 	d.options.Strategy = train.DefaultOf(train.Mode(s.Mode)).Name
 	if !setup.RemoteWorkers(&s) { // all on this host
-		d.options.Sharing = s.Workers
+		d.options.Sharing = s.Cluster.Workers
 	}
 	choices, err := plan.Choose(ctx, d.options, events)
 	if err != nil {
@@ -80,10 +80,10 @@ func autoOptions(text string) (rate string, try bool, err error) {
 
 // decidedBefore is the spec of the run that is continued; nil: it is a new one, or its checkpoint says why not later.
 func decidedBefore(s *spec.Spec) *spec.Spec {
-	if !s.Resume && !s.ResumeIfAny || s.CheckpointDir == "" {
+	if !s.Checkpoints.Resume && !s.Checkpoints.ResumeIfAny || s.Checkpoints.Dir == "" {
 		return nil
 	}
-	c, err := cluster.Latest(s.CheckpointDir, func(string) {})
+	c, err := cluster.Latest(s.Checkpoints.Dir, func(string) {})
 	if err != nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func tryChoices(ctx context.Context, s spec.Spec, choices *plan.Choices, events 
 			break
 		}
 		trial := measuring(one.Told(s))
-		trial.Epochs, trial.Quiet = triedEpochs, true
+		trial.Training.Epochs, trial.Output.Quiet = triedEpochs, true
 		events.On(event.Note{Minor: true, Text: "--strategy auto tries " + one.Name})
 		r, failed := trainCluster(ctx, trial, nil, event.All())
 		if failed != nil {
@@ -163,8 +163,8 @@ func (d *decision) learn(measured float64) error {
 
 // measuring is a run of one epoch that writes nothing.
 func measuring(s spec.Spec) spec.Spec {
-	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
-	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
-	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
+	s.Training.Epochs, s.Training.EvalEvery, s.Training.Patience = 1, 0, 0
+	s.Output.Dir, s.Output.JSON, s.Output.Events, s.Output.Trace, s.Output.MetricsListen = "", "", "", "", ""
+	s.Checkpoints.Dir, s.Checkpoints.Resume, s.Checkpoints.ResumeIfAny = "", false, false
 	return s
 }

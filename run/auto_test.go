@@ -32,15 +32,17 @@ func TestPlanBytes(t *testing.T) {
 	for _, name := range []string{"halo", "halo+relay"} {
 		dir := setuptest.Block(t, nil)
 		o := plan.Default()
-		o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Epochs = dir, 4, 2, 16, 3, 3
+		o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden, o.Model.Layers, o.Training.Epochs = dir, 4, 2,
+			16, 3, 3
 		o.Rate, o.RatesFile, o.Strategies = "100mbit", knownRates(t, filepath.Join(t.TempDir(), "rates.json")), []string{name}
 		c, err := plan.Choose(context.Background(), o, event.All())
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = dir, 4, 2, 16, 3, 3
-		s.InProcess, s.EvalEvery, s.Quiet = true, 0, true
+		s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Model.Hidden, s.Model.Layers, s.Training.Epochs = dir, 4, 2,
+			16, 3, 3
+		s.Cluster.InProcess, s.Training.EvalEvery, s.Output.Quiet = true, 0, true
 		r, err := Train(context.Background(), s.ForStrategy(name), event.All())
 		if err != nil {
 			t.Fatal(err)
@@ -62,8 +64,10 @@ func TestAuto(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	path := knownRates(t, filepath.Join(os.Getenv("XDG_CACHE_HOME"), "starling", "rates.json"))
 	s := spec.Default()
-	s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = setuptest.Block(t, nil), 2, 2, 8, 2, 3
-	s.InProcess, s.Quiet, s.Strategy, s.CheckpointEvery, s.Dropout = true, true, "auto:100mbit", 1, 0.3
+	s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Model.Hidden, s.Model.Layers,
+		s.Training.Epochs = setuptest.Block(t, nil), 2, 2, 8, 2, 3
+	s.Cluster.InProcess, s.Output.Quiet, s.Strategy, s.Checkpoints.Every, s.Model.Dropout = true, true, "auto:100mbit",
+		1, 0.3
 	auto, err := Train(context.Background(), s, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -75,17 +79,17 @@ func TestAuto(t *testing.T) {
 		t.Errorf("nothing was learnt: %+v, %v", k, err)
 	}
 	told := *auto.Spec
-	told.CheckpointDir = ""
+	told.Checkpoints.Dir = ""
 	same(t, "told", auto.Loss, trained(t, told, nil).Loss)
-	for stop := 1; stop < s.Epochs; stop++ {
+	for stop := 1; stop < s.Training.Epochs; stop++ {
 		one := s
-		one.CheckpointDir, one.Epochs = t.TempDir(), stop
+		one.Checkpoints.Dir, one.Training.Epochs = t.TempDir(), stop
 		told = *trained(t, one, nil).Spec
-		told.CheckpointDir, told.Epochs = "", s.Epochs
+		told.Checkpoints.Dir, told.Training.Epochs = "", s.Training.Epochs
 		if err := (&plan.Options{}).Learn(told, 1, 100); err != nil { // what is thought now is not what counts
 			t.Fatal(err)
 		}
-		one.Epochs, one.Resume = s.Epochs, true
+		one.Training.Epochs, one.Checkpoints.Resume = s.Training.Epochs, true
 		again := trained(t, one, nil)
 		if again.Strategy != told.StrategyName() && again.Strategy != told.Strategy {
 			t.Errorf("resumed with %s, was %s", again.Strategy, told.Strategy)
@@ -107,7 +111,7 @@ func same(t *testing.T, what string, a, b any) {
 // TestStalePrediction: where a worker was lost, what was predicted is marked, and rates learn nothing from the run.
 func TestStalePrediction(t *testing.T) {
 	d := &decision{options: plan.Default()}
-	d.options.RatesFile, d.options.Workers = knownRates(t, filepath.Join(t.TempDir(), "rates.json")), 2
+	d.options.RatesFile, d.options.Cluster.Workers = knownRates(t, filepath.Join(t.TempDir(), "rates.json")), 2
 	d.choice = plan.Planned{Name: "halo", Strategy: "halo", Predicted: cost.Prediction{Seconds: 1}}
 	for _, c := range []struct {
 		restarts []report.Restart

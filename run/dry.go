@@ -16,7 +16,8 @@ import (
 // started for that, and a run that is resumed has its choice.
 func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
 	s := c.Spec
-	if needed, err := c.Planned().Chooses(); !needed || err != nil || c.From != nil || s.NoLaunch || s.Hosts != "" {
+	if needed, err := c.Planned().Chooses(); !needed || err != nil || c.From != nil || s.Launch.NoLaunch ||
+		s.Launch.Hosts != "" {
 		return s, err
 	}
 	r, err := trainCluster(ctx, measuring(s), nil, event.All())

@@ -45,7 +45,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		return err
 	}
 	defer folder.Abort()
-	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Name}
+	meta := map[string]string{"format": "pt", "model": s.Model.Name, "dataset": data.Name}
 	if err := nn.SaveSafetensors(filepath.Join(folder.Tmp, spec.WeightsFile), r.Best, meta); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
 		ClassNames: names, Features: data.Features,
-		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.RowNormalize,
+		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,

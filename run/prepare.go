@@ -51,8 +51,9 @@ func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
 // plan.
 func (p *prepared) complete(events event.Listener) (err error) {
 	s := &p.spec
-	if s.Patience > 0 && !s.LearnsPairs() && len(p.data.Splits.Val) == 0 {
-		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	if s.Training.Patience > 0 && !s.LearnsPairs() && len(p.data.Splits.Val) == 0 {
+		return spec.Mistake("--patience", fmt.Sprint(s.Training.Patience), "0 for a dataset without a validation split",
+			"")
 	}
 	if err := s.ForLabels(&p.data.Meta); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 		return err
 	}
 	again := func(other *spec.Spec) (*plan.Plan, error) { return plan.Alone(other, p.data) }
-	if err := plan.ChooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
+	if err := plan.ChooseDevice(s, p.plan, again, events); err != nil || s.Machine.OnGPU() {
 		return err
 	}
 	return plan.Fits(s, p.plan, p.data, tensor.MemoryFree())

@@ -14,9 +14,10 @@ import (
 // those of one process have no worker that could be restarted from it.
 func TestStatesOfNoUse(t *testing.T) {
 	s := setuptest.Quick(setuptest.Block(t, nil))
-	s.Workers, s.InProcess, s.Epochs, s.CheckpointEvery, s.Strategy = 2, true, 4, 2, "pipegcn"
+	s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs, s.Checkpoints.Every, s.Strategy = 2, true, 4, 2,
+		"pipegcn"
 	for dir, want := range map[string]int64{"": 0, t.TempDir(): 4} {
-		s.CheckpointDir = dir
+		s.Checkpoints.Dir = dir
 		var saved atomic.Int64
 		trained(t, s, event.Func(func(e event.Event) {
 			if e, ok := e.(event.Span); ok && e.Kind == "step" && e.Name == "save" {
@@ -32,9 +33,9 @@ func TestStatesOfNoUse(t *testing.T) {
 // TestStatesPlannedByEpochs: the plan of a run has the memory of its states.
 func TestStatesPlannedByEpochs(t *testing.T) {
 	s := setuptest.Quick(setuptest.Block(t, nil))
-	s.Workers, s.Strategy, s.CheckpointEvery = 2, "pipegcn", 1
+	s.Cluster.Workers, s.Strategy, s.Checkpoints.Every = 2, "pipegcn", 1
 	states := func(epochs int) int64 {
-		s.Epochs = epochs
+		s.Training.Epochs = epochs
 		_, p, err := DryRun(s, nil)
 		if err != nil {
 			t.Fatal(err)

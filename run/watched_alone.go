@@ -15,7 +15,7 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 	s := &p.spec
 	w, r := watch.New(1, events, time.Now), watch.NewReporter(0, nil)
 	end := func() {}
-	if s.MetricsListen != "" {
+	if s.Output.MetricsListen != "" {
 		server, err := serveMetrics(s, w)
 		if err != nil {
 			return nil, nil, err
@@ -32,9 +32,9 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 
 // serveMetrics serves the metrics of a run of one worker.
 func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
-	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
+	id, err := spec.Load("--tls", s.Launch.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}
-	return watch.ServeRun(s.MetricsListen, id, s.Insecure, w.Snapshot)
+	return watch.ServeRun(s.Output.MetricsListen, id, s.Launch.Insecure, w.Snapshot)
 }

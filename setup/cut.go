@@ -40,14 +40,15 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Pa
 		}
 	}()
 	opt := spec.DefaultPartition()
-	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed
+	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Cluster.Workers, max(s.Cluster.Servers, 1), s.Cluster.Partitioner,
+		s.Seed
 	opt.Out = filepath.Join(tmp, "parts")
 	start := time.Now()
 	r, err := Cut(ctx, s.Dataset, opt, events)
 	if err != nil {
 		return nil, workersMistake(err)
 	}
-	if !s.Quiet {
+	if !s.Output.Quiet {
 		noteCut(r, s.Dataset, opt, time.Since(start), events)
 	}
 	if p, err = OpenParts(opt.Out, s); err != nil {
@@ -107,7 +108,7 @@ func partitionCommand(dataset string, opt spec.Partition) string {
 // NeedsPartition is the mistake of giving a dataset to workers on other hosts.
 func NeedsPartition(s *spec.Spec) error {
 	return spec.Mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open",
-		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Cluster.Workers))
 }
 
 // workersMistake is a mistake of partitioning with the flags of starling train.
@@ -129,14 +130,15 @@ func CutForCases(ctx context.Context, cases []spec.Case, events event.Listener) 
 		if !s.Distributed() {
 			continue
 		}
-		by := s.Partitioner
+		by := s.Cluster.Partitioner
 		if found[by] == nil {
 			if found[by], err = FindParts(ctx, s, events); err != nil {
 				delete(found, by)
 				return remove, err
 			}
 		}
-		s.Partition, s.Partitioner = found[by].Dir, spec.Default().Partitioner // it is partitioned now
+		// it is partitioned now
+		s.Cluster.Partition, s.Cluster.Partitioner = found[by].Dir, spec.Default().Cluster.Partitioner
 		if s.Dataset != "" && partition.IsPartition(s.Dataset) {
 			s.Dataset = ""
 		}

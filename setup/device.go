@@ -15,19 +15,20 @@ import (
 
 // NewDevice is what a worker of the run computes with.
 func NewDevice(s *spec.Spec, rank int) (tensor.Device, error) {
-	if s.Device == "cpu" || s.DType == "f64" {
+	if s.Machine.Device == "cpu" || s.Machine.DType == "f64" {
 		return HostDevice(s), nil
 	}
 	d, err := OpenGPU(s, rank)
-	if s.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) { // a worker of another host chooses for itself
+	// a worker of another host chooses for itself
+	if s.Machine.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) {
 		return NewCPU(s), nil
 	}
 	return d, err
 }
 
 func NewCPU(s *spec.Spec) tensor.Device {
-	o := cpu.Options{Threads: s.Threads, Level: simd.Best(), PlainMatMul: s.MatMul == "f32"}
-	if level, err := simd.ParseLevel(s.SIMD); err == nil {
+	o := cpu.Options{Threads: s.Machine.Threads, Level: simd.Best(), PlainMatMul: s.Machine.MatMul == "f32"}
+	if level, err := simd.ParseLevel(s.Machine.SIMD); err == nil {
 		// Validate refuses what this host lacks, but a worker may be on another.
 		o.Level = min(level, simd.Supported())
 	}
@@ -36,13 +37,13 @@ func NewCPU(s *spec.Spec) tensor.Device {
 
 // HostDevices makes devices of one thread for what runs beside training, on the host.
 func HostDevices(s spec.Spec) func() tensor.Device {
-	s.Threads = 1
+	s.Machine.Threads = 1
 	return func() tensor.Device { return HostDevice(&s) }
 }
 
 // HostDevice is a device of the host, whatever --device says.
 func HostDevice(s *spec.Spec) tensor.Device {
-	if s.DType == "f64" {
+	if s.Machine.DType == "f64" {
 		return ref.New()
 	}
 	return NewCPU(s)
@@ -50,7 +51,7 @@ func HostDevice(s *spec.Spec) tensor.Device {
 
 // OpenGPU is a device on the GPU that --device names, or on a GPU of this worker's own.
 func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
-	number := s.Card()
+	number := s.Machine.GPU()
 	if number < 0 {
 		gpus, err := cuda.GPUs()
 		if err != nil {
@@ -58,7 +59,8 @@ func OpenGPU(s *spec.Spec, rank int) (tensor.Device, error) {
 		}
 		number = localRank(rank) % len(gpus)
 	}
-	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32", Exact: s.MatMul == "f32"})
+	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.Machine.MatMul == "tf32",
+		Exact: s.Machine.MatMul == "f32"})
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +79,12 @@ func localRank(rank int) int {
 
 // DeviceName names the device of a run in a report.
 func DeviceName(s *spec.Spec) string {
-	if !s.OnCard() {
+	if !s.Machine.OnGPU() {
 		return "cpu"
 	}
 	gpus, err := cuda.GPUs()
-	if n := max(0, s.Card()); err == nil && n < len(gpus) {
-		return s.Device + " " + gpus[n].Name
+	if n := max(0, s.Machine.GPU()); err == nil && n < len(gpus) {
+		return s.Machine.Device + " " + gpus[n].Name
 	}
-	return s.Device
+	return s.Machine.Device
 }

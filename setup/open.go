@@ -9,14 +9,14 @@ import (
 // CheckEdges refuses settings that need something of the edges that they do not have.
 func CheckEdges(s *spec.Spec, data *graph.Dataset) error {
 	switch {
-	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
+	case s.Model.EdgeFeatures && data.Graph.EdgeDim == 0:
 		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none",
 			Want: "edge_features.npy, one row per edge", Fix: "leave it out, or add the file: see docs/data.md"}
 	case s.LearnsPairs() && !hasPairs(data.Graph):
 		return &graph.InputError{File: s.Dataset, Field: "--task",
 			Found: s.Task + " with a graph that has no edge between two vertices", Want: "edges to learn from",
 			Fix: "import the dataset with its edges"}
-	case s.Weighted && data.Graph.Weights == nil:
+	case s.Batches.Weighted && data.Graph.Weights == nil:
 		return &graph.InputError{File: s.Dataset, Field: "--weighted", Found: "a graph without edge weights",
 			Want: "a dataset with weights.npy", Fix: "leave it out, or import the graph with weights"}
 	}
@@ -40,7 +40,7 @@ func OpenForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	}
 	switch {
 	case err != nil:
-	case d.Features == nil && s.LearnEmbeddings == 0:
+	case d.Features == nil && s.Embeddings.Dim == 0:
 		err = NoFeatures(dir)
 	case s.LearnsPairs():
 	case d.Labels == nil:

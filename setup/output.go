@@ -17,11 +17,11 @@ import (
 
 // Check is all that can be checked before the data is open.
 func Check(s *spec.Spec) error {
-	if err := cmp.Or(s.Validate(), s.CheckSIMD(simd.Supported().String())); err != nil {
+	if err := cmp.Or(s.Validate(), s.Machine.CheckSIMD(simd.Supported().String())); err != nil {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{
-		{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace},
+		{"--json", s.Output.JSON}, {"--events", s.Output.Events}, {"--trace", s.Output.Trace},
 	} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return err
@@ -33,7 +33,7 @@ func Check(s *spec.Spec) error {
 // checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run
 // that wrote it is resumed.
 func checkModelFolder(s *spec.Spec) error {
-	dir := s.Out
+	dir := s.Output.Dir
 	if dir == "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func checkModelFolder(s *spec.Spec) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return Overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
+	return Overwriteable(dir, "this model", s.Output.Overwrite || s.Checkpoints.Resume || s.Checkpoints.ResumeIfAny)
 }
 
 // CheckDiskRoom refuses a run whose weights or checkpoints do not fit on the disk: better now than after training.
@@ -63,7 +63,7 @@ func CheckDiskRoom(s *spec.Spec, parameters int) error {
 	for _, o := range []struct {
 		flag, dir string
 		bytes     int64
-	}{{"--out", s.Out, weights}, {"--checkpoint-dir", s.CheckpointDir, 2 * weights}} {
+	}{{"--out", s.Output.Dir, weights}, {"--checkpoint-dir", s.Checkpoints.Dir, 2 * weights}} {
 		if o.dir == "" {
 			continue
 		}

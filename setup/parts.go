@@ -28,7 +28,7 @@ func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
 		return nil, err
 	}
 	switch {
-	case book.Features == nil && s.LearnEmbeddings == 0:
+	case book.Features == nil && s.Embeddings.Dim == 0:
 		return nil, NoFeatures(dir)
 	case book.Task == "" && !s.LearnsPairs():
 		return nil, noLabels(dir, "labels")
@@ -53,9 +53,10 @@ func PartsOf(dir string, book *partition.Book) *Parts {
 // Suits refuses settings that the partition is not for.
 func (p *Parts) Suits(s *spec.Spec) error {
 	switch {
-	case s.Patience > 0 && !s.LearnsPairs() && p.Book.Val == 0:
-		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
-	case s.EdgeFeatures && p.Book.EdgeDim == 0:
+	case s.Training.Patience > 0 && !s.LearnsPairs() && p.Book.Val == 0:
+		return spec.Mistake("--patience", fmt.Sprint(s.Training.Patience), "0 for a dataset without a validation split",
+			"")
+	case s.Model.EdgeFeatures && p.Book.EdgeDim == 0:
 		return &graph.InputError{File: p.Dir, Field: "--edge-features",
 			Found: "a partition whose edges have none",
 			Want:  "edge_features.npy in its parts",

@@ -12,31 +12,33 @@ import (
 
 // ServersOf is the server of each rank; nil: every host is a server.
 func ServersOf(s *spec.Spec) (of []int) {
-	if s.Servers == 0 {
+	if s.Cluster.Servers == 0 {
 		return nil
 	}
-	for r := range s.Workers {
+	for r := range s.Cluster.Workers {
 		of = append(of, ServerOf(s, r))
 	}
 	return of
 }
 
 // ServerOf is the server of a rank, if workers are grouped.
-func ServerOf(s *spec.Spec, rank int) int { return rank / (s.Workers / max(s.Servers, 1)) }
+func ServerOf(s *spec.Spec, rank int) int {
+	return rank / (s.Cluster.Workers / max(s.Cluster.Servers, 1))
+}
 
 // RemoteWorkers reports whether workers may be on other hosts.
-func RemoteWorkers(s *spec.Spec) bool { return s.NoLaunch || s.Hosts != "" }
+func RemoteWorkers(s *spec.Spec) bool { return s.Launch.NoLaunch || s.Launch.Hosts != "" }
 
 // Timeout bounds every wait of a worker for another.
-func Timeout(s *spec.Spec) time.Duration { return time.Duration(s.Timeout) * time.Second }
+func Timeout(s *spec.Spec) time.Duration { return time.Duration(s.Cluster.Timeout) * time.Second }
 
 // Heartbeat is how long a worker may be silent.
-func Heartbeat(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat) * time.Second }
+func Heartbeat(s *spec.Spec) time.Duration { return time.Duration(s.Cluster.Heartbeat) * time.Second }
 
 // Regroup makes strategies group workers by --servers, whatever the partition was made for.
 func Regroup(s *spec.Spec, part *partition.Part) {
-	if s.Servers > 0 {
-		part.Book.Servers = s.Servers
+	if s.Cluster.Servers > 0 {
+		part.Book.Servers = s.Cluster.Servers
 	}
 }
 
@@ -49,11 +51,12 @@ func Relays(s *spec.Spec) bool {
 
 // CountSlots takes the number of workers from the file of --hosts, if nothing else says it.
 func CountSlots(s *spec.Spec) error {
-	if err := s.CompleteParts(); err != nil || s.Hosts == "" || s.Workers > 0 || s.PartitionFolder() != "" {
+	if err := s.CompleteParts(); err != nil || s.Launch.Hosts == "" || s.Cluster.Workers > 0 ||
+		s.PartitionFolder() != "" {
 		return err
 	}
-	hosts, err := spec.ReadHosts(s.Hosts, cluster.ReadHosts)
-	s.Workers = len(cluster.Slots(hosts))
+	hosts, err := spec.ReadHosts(s.Launch.Hosts, cluster.ReadHosts)
+	s.Cluster.Workers = len(cluster.Slots(hosts))
 	return err
 }
 

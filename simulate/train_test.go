@@ -24,7 +24,8 @@ const someRates = "gemm=40 spmm=2 memory=8 op=2us"
 func simulated(dir string, strategies ...string) Options {
 	o := Default()
 	o.Spec = setuptest.Quick(dir)
-	o.Spec.Workers, o.Epochs, o.Strategies, o.Computing, o.Threads = 8, 3, strategies, someRates, 1
+	o.Spec.Cluster.Workers, o.Training.Epochs, o.Strategies, o.Computing, o.Machine.Threads = 8, 3, strategies,
+		someRates, 1
 	return o
 }
 
@@ -81,7 +82,7 @@ func TestSimulatedIsTheRun(t *testing.T) {
 		o := simulated(dir, strategy)
 		row := simulate(t, o).Rows[0]
 		s := o.Spec
-		s.InProcess, s.Strategy = true, ""
+		s.Cluster.InProcess, s.Strategy = true, ""
 		s = s.ForStrategy(strategy)
 		want := goroutines(t, s)
 		got := row.Run
@@ -150,7 +151,8 @@ func TestSimulated128(t *testing.T) {
 		t.Skip("128 workers take some seconds")
 	}
 	o := simulated(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Edges = 1000, 4000 }), "distdgl")
-	o.Spec.Workers, o.Servers, o.Mode, o.Model, o.BatchSize, o.Epochs = 128, 64, "mini", "sage", 2048, 1
+	o.Spec.Cluster.Workers, o.Cluster.Servers, o.Mode, o.Model.Name, o.Batches.Size, o.Training.Epochs = 128, 64,
+		"mini", "sage", 2048, 1
 	o.Topology = "leaf-spine leaves=8 spines=8 hosts=8"
 	row := simulate(t, o).Rows[0]
 	if row.Run.Workers != 128 || row.Network.Hosts != 64 || row.Run.Bytes.ByLink["same_host"] == 0 {
@@ -169,7 +171,7 @@ func TestSimulateMistakes(t *testing.T) {
 		"--level, --background": func(o *Options) { o.Background = 2 },
 		"--sharing":             func(o *Options) { o.Sharing = 0 },
 		"--skip-computing": func(o *Options) {
-			o.SkipComputing, o.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
+			o.SkipComputing, o.Model.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
 		},
 	} {
 		o := simulated(dir, "halo")

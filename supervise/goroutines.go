@@ -15,9 +15,9 @@ import (
 // runGoroutines trains with the workers in this process. As with runProcesses, there are shares
 // beside the error if only the last state could not be saved.
 func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*worker.Share, error) {
-	n := c.Spec.Workers
+	n := c.Spec.Cluster.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.Order = setup.Timeout(&c.Spec), coflow.OrderNamed(c.Spec.SendOrder)
+	opt.Timeout, opt.Order = setup.Timeout(&c.Spec), coflow.OrderNamed(c.Spec.Cluster.SendOrder)
 	opt.ServerOf = setup.ServersOf(&c.Spec)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -34,7 +34,7 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 	defer c.watch.Poll(reporters)()
 	defer watch.ServeLocal(c.watch.Snapshot)()
 	shares, err := worker.Together(ends, func(end wire.Endpoint) (*worker.Share, error) {
-		return onGoroutine(ctx, &tasks[end.Rank()], end, c.Spec.CoresOf(n), k, events)
+		return onGoroutine(ctx, &tasks[end.Rank()], end, c.Spec.Machine.CoresOf(n), k, events)
 	})
 	for _, end := range ends {
 		end.Close()

@@ -68,7 +68,7 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.OwnCaches) == 0 {
 		return err
 	}
-	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Workers ||
+	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Cluster.Workers ||
 		!sameCaches(k.spec, from.Spec) {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
 			"the strategy starts as in its first epoch"})
@@ -82,7 +82,8 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 // relayed inside servers are in another order.
 func sameCaches(s, o *spec.Spec) bool {
 	relays := setup.Relays(s)
-	return s.StrategyName() == o.StrategyName() && relays == setup.Relays(o) && (!relays || s.Servers == o.Servers)
+	return s.StrategyName() == o.StrategyName() && relays == setup.Relays(o) &&
+		(!relays || s.Cluster.Servers == o.Cluster.Servers)
 }
 
 // keep takes the state of a rank that is in this process.
@@ -114,7 +115,7 @@ func (k *keeper) complete(rank int, c *resume.StateHeader, blob []byte) *kept {
 	defer k.mu.Unlock()
 	n := k.incomplete[c.Position]
 	if n == nil {
-		n = &kept{own: make([][]byte, k.spec.Workers)}
+		n = &kept{own: make([][]byte, k.spec.Cluster.Workers)}
 		k.incomplete[c.Position] = n
 	}
 	if c.Only {
@@ -167,7 +168,7 @@ func (k *keeper) tellSkipped() {
 	list := k.skipped
 	k.skipped = nil
 	k.mu.Unlock()
-	if len(list) == 0 || k.spec.CheckpointDir == "" {
+	if len(list) == 0 || k.spec.Checkpoints.Dir == "" {
 		return
 	}
 	which := fmt.Sprintf("the checkpoint of %v was", list[0])
@@ -212,7 +213,7 @@ func (k *keeper) save(last *cluster.Position) {
 	saver := resume.NewSaver(k.spec, last, k.events)
 	for n := range k.write {
 		k.tellSkipped()
-		if k.spec.CheckpointDir == "" {
+		if k.spec.Checkpoints.Dir == "" {
 			continue
 		}
 		c, err := k.checkpoint(n)
@@ -221,7 +222,7 @@ func (k *keeper) save(last *cluster.Position) {
 		}
 		if err != nil {
 			k.failed = resume.NotSaved(err)
-			if n.from.Epoch < k.spec.Epochs { // else there is nothing left to stop
+			if n.from.Epoch < k.spec.Training.Epochs { // else there is nothing left to stop
 				k.stop(k.failed)
 			}
 			return

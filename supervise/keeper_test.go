@@ -16,7 +16,7 @@ import (
 func TestSkippedCheckpoints(t *testing.T) {
 	var notes []string
 	s := spec.Default()
-	s.CheckpointDir, s.KeepCheckpoints = t.TempDir(), 10
+	s.Checkpoints.Dir, s.Checkpoints.Keep = t.TempDir(), 10
 	k := &keeper{spec: &s, events: event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
 			notes = append(notes, n.Text)
@@ -35,7 +35,7 @@ func TestSkippedCheckpoints(t *testing.T) {
 	if err := k.close(nil); err != nil {
 		t.Fatal(err)
 	}
-	list, err := cluster.Checkpoints(s.CheckpointDir)
+	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
 	if err != nil || !slices.Equal(list, []cluster.Position{{Epoch: 5}}) {
 		t.Error(list, err)
 	}

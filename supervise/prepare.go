@@ -27,7 +27,7 @@ func Prepare(ctx context.Context, s spec.Spec, at *Rendezvous, events event.List
 	if err := worker.CheckPaths(&c.Spec); err != nil {
 		return nil, err
 	}
-	if c.id, err = spec.Load("--tls", c.Spec.TLS, cluster.LoadIdentity); err != nil {
+	if c.id, err = spec.Load("--tls", c.Spec.Launch.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if c.Token, err = workerToken(&c.Spec, c.at); err != nil {
@@ -52,8 +52,8 @@ func (c *Run) complete(events event.Listener) (err error) {
 	}
 	setup.NoteWeights(s, c.Parts.Book.Weighted, events)
 	setup.NotePulled(s, events)
-	if s.CheckpointDir != "" { // rank 0 writes there, wherever it is started
-		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
+	if s.Checkpoints.Dir != "" { // rank 0 writes there, wherever it is started
+		if s.Checkpoints.Dir, err = filepath.Abs(s.Checkpoints.Dir); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Run) complete(events event.Listener) (err error) {
 	if err := setup.CheckDiskRoom(s, c.Plan.Parameters); err != nil {
 		return err
 	}
-	if err := plan.ChooseDevice(s, c.Plan, nil, events); err != nil || s.OnCard() {
+	if err := plan.ChooseDevice(s, c.Plan, nil, events); err != nil || s.Machine.OnGPU() {
 		return err
 	}
 	return plan.WorkersFit(s, c.Plan, tensor.MemoryFree())
@@ -84,17 +84,17 @@ func (c *Run) complete(events event.Listener) (err error) {
 // workerToken is the secret that workers share. Workers that this run starts get a new one; others
 // know this user's, on loopback.
 func workerToken(s *spec.Spec, at *Rendezvous) ([]byte, error) {
-	if given, err := spec.GivenToken(s.TokenFile); given != nil || err != nil {
+	if given, err := spec.GivenToken(s.Launch.TokenFile); given != nil || err != nil {
 		return given, err
 	}
 	tells := at != nil && at.Secret() // workers find the secret there
 	switch {
-	case !s.NoLaunch || tells && s.TLS == "" && !s.Insecure:
+	case !s.Launch.NoLaunch || tells && s.Launch.TLS == "" && !s.Launch.Insecure:
 		return []byte(cluster.NewSecret()), nil
-	case s.TLS != "" || s.Insecure:
+	case s.Launch.TLS != "" || s.Launch.Insecure:
 		return nil, nil
-	case cluster.Exposed(s.Listen):
-		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
+	case cluster.Exposed(s.Launch.Listen):
+		return nil, spec.Mistake("--listen", s.Launch.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	}
 	return setup.LocalSecret()
@@ -104,9 +104,9 @@ func workerToken(s *spec.Spec, at *Rendezvous) ([]byte, error) {
 func (c *Run) completeRendezvous() (err error) {
 	s := &c.Spec
 	switch {
-	case s.Hosts != "":
+	case s.Launch.Hosts != "":
 		c.slots, err = hostSlots(s)
-	case c.at == nil && s.Rendezvous != "" && s.NoLaunch:
+	case c.at == nil && s.Launch.Rendezvous != "" && s.Launch.NoLaunch:
 		c.at, err = newRendezvous(s, nil)
 	}
 	return err

@@ -23,7 +23,7 @@ func (c *Run) publish(ctx context.Context, addr, job string, events event.Listen
 		return nil, err
 	}
 	e := cluster.Entry{Addr: addr, Job: job}
-	if c.at.Secret() && c.Spec.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
+	if c.at.Secret() && c.Spec.Launch.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
 		e.Token = string(c.Token)
 	}
 	withdraw, err := c.at.Publish(ctx, e, func(err error) {
@@ -46,7 +46,7 @@ func (c *Run) publish(ctx context.Context, addr, job string, events event.Listen
 
 // reachable is the address for other hosts of a listener on all addresses of this one.
 func (c *Run) reachable(addr string) (string, error) {
-	host, _, err := net.SplitHostPort(c.Spec.Listen)
+	host, _, err := net.SplitHostPort(c.Spec.Launch.Listen)
 	if err != nil || host != "" && !net.ParseIP(host).IsUnspecified() {
 		return addr, nil
 	}
@@ -61,9 +61,9 @@ func (c *Run) reachable(addr string) (string, error) {
 func (c *Run) howToJoin(addr string) string {
 	switch {
 	case c.at == nil:
-		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.Spec.Workers-1)
+		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.Spec.Cluster.Workers-1)
 	case c.at.place == nil:
-		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.Spec.Workers-1)
+		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.Spec.Cluster.Workers-1)
 	}
 	return fmt.Sprintf("the tasks of %s, through %s", c.at.place.Launcher, c.at)
 }

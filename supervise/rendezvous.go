@@ -33,18 +33,19 @@ func newRendezvous(s *spec.Spec, p *Place) (*Rendezvous, error) {
 		return nil, spec.Mistake("--rendezvous", graph.Sentence(err.Error()), "", "")
 	}
 	m := &Rendezvous{at, text, p}
-	if s.Listen == "" {
-		s.Listen = m.listen()
+	if s.Launch.Listen == "" {
+		s.Launch.Listen = m.listen()
 	}
 	return m, nil
 }
 
 // rendezvousText is --rendezvous, or what follows from the launcher.
 func rendezvousText(s *spec.Spec, p *Place) (string, error) {
-	secured := s.TokenFile != "" || os.Getenv(spec.TokenVariable) != "" || s.TLS != "" || s.Insecure
+	secured := s.Launch.TokenFile != "" || os.Getenv(spec.TokenVariable) != "" || s.Launch.TLS != "" ||
+		s.Launch.Insecure
 	switch {
-	case s.Rendezvous != "":
-		return s.Rendezvous, nil
+	case s.Launch.Rendezvous != "":
+		return s.Launch.Rendezvous, nil
 	case p.OneHost && p.Job != "":
 		dir, err := cluster.PrivateFolder()
 		return "file:" + dir, err

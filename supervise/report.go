@@ -17,7 +17,7 @@ func (c *Run) Report(shares []*worker.Share, r *train.Result, took time.Duration
 		p = &plan.Plan{}
 	}
 	out := NewReport(&c.Spec, &c.Parts.Meta, p, r)
-	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.Spec.Servers, 1), shares[0].Threads
+	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.Spec.Cluster.Servers, 1), shares[0].Threads
 	out.Bytes, out.Restarts = sentBytes(shares, c.Spec.Mode == string(train.MiniBatch)), c.restarts
 	out.Rows, out.Chosen = rowCounts(shares), c.chosen.settings()
 	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.Spec.LearnsPairs() {

@@ -15,11 +15,11 @@ import (
 func (c *Run) watchToken() []byte {
 	s := &c.Spec
 	switch {
-	case s.TokenFile != "" || os.Getenv(spec.TokenVariable) != "":
+	case s.Launch.TokenFile != "" || os.Getenv(spec.TokenVariable) != "":
 		return c.Token
-	case s.TLS != "" || s.Insecure:
+	case s.Launch.TLS != "" || s.Launch.Insecure:
 		return nil
-	case cluster.Exposed(s.Listen):
+	case cluster.Exposed(s.Launch.Listen):
 		return c.Token
 	}
 	if secret, err := cluster.LocalSecret(); err == nil {
@@ -30,12 +30,12 @@ func (c *Run) watchToken() []byte {
 
 // Watched lets starling top watch the run, and serves its metrics if that is asked for, until stop is called.
 func (c *Run) Watched(events event.Listener) (all event.Listener, stop func(), err error) {
-	c.watch = watch.New(c.Spec.Workers, events, time.Now)
+	c.watch = watch.New(c.Spec.Cluster.Workers, events, time.Now)
 	all = event.All(c.watch, &c.chosen, events)
-	if c.Spec.MetricsListen == "" {
+	if c.Spec.Output.MetricsListen == "" {
 		return all, func() {}, nil
 	}
-	metrics, err := watch.ServeRun(c.Spec.MetricsListen, c.id, c.Spec.Insecure, c.watch.Snapshot)
+	metrics, err := watch.ServeRun(c.Spec.Output.MetricsListen, c.id, c.Spec.Launch.Insecure, c.watch.Snapshot)
 	if err != nil {
 		return nil, nil, err
 	}

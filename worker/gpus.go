@@ -17,7 +17,7 @@ import (
 // meetGPUs has workers of this host read each other's rows on their GPUs, and notes which cannot. A worker
 // whose rows go through the host's memory computes the same numbers.
 func meetGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, events event.Listener) error {
-	if !s.OnCard() || end.Size() < 2 {
+	if !s.Machine.OnGPU() || end.Size() < 2 {
 		return nil
 	}
 	n, near, err := collective.Meet(ctx, dev, end)
@@ -38,7 +38,7 @@ func meetGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.End
 // reduceByGPUs has NCCL sum gradients where --all-reduce asks for it and all workers can, and notes why not.
 func reduceByGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, g *train.Group,
 	events event.Listener) error {
-	if s.AllReduce != "nccl" || end.Size() < 2 {
+	if s.Cluster.AllReduce != "nccl" || end.Size() < 2 {
 		return nil
 	}
 	r, err := collective.JoinReducer(ctx, dev, end, setup.Timeout(s))

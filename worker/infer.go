@@ -25,7 +25,7 @@ func InferredFile(folder string, rank int) string {
 func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
 	*Share, error) {
 	s := t.Spec
-	s.Threads = threads
+	s.Machine.Threads = threads
 	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
 	if err != nil {
 		return nil, graph.InFile(part.Dir, err)

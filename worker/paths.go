@@ -53,10 +53,10 @@ func PlanPaths(from string) (*paths.Plan, error) {
 
 // CheckPaths refuses a file of --paths before workers start.
 func CheckPaths(s *spec.Spec) error {
-	if s.Paths == "" {
+	if s.Cluster.Paths == "" {
 		return nil
 	}
-	_, err := PlanPaths(s.Paths)
+	_, err := PlanPaths(s.Cluster.Paths)
 	return err
 }
 

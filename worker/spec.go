@@ -33,8 +33,8 @@ type Spec struct {
 
 // For is a worker of this run; how it joins is not set yet.
 func For(s *spec.Spec, rank int, token []byte) *Spec {
-	return &Spec{Rank: rank, Token: token, TLS: s.TLS, Insecure: s.Insecure, Timeout: s.Timeout,
-		Heartbeat: s.Heartbeat}
+	return &Spec{Rank: rank, Token: token, TLS: s.Launch.TLS, Insecure: s.Launch.Insecure, Timeout: s.Cluster.Timeout,
+		Heartbeat: s.Cluster.Heartbeat}
 }
 
 // Command runs the worker on this host.

@@ -23,7 +23,7 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return t.infer(ctx, part, end, threads, from)
 	}
 	s := t.Spec
-	s.Threads = threads
+	s.Machine.Threads = threads
 	opt, err := s.Options(&t.Data)
 	if err != nil {
 		return nil, err

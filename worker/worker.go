@@ -92,7 +92,7 @@ func (w *Spec) work(ctx context.Context, m *cluster.Member) (body, blob []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.Rank == 0 && t.Spec.Out != "" {
+	if m.Rank == 0 && t.Spec.Output.Dir != "" {
 		best, err := resume.PackTensors(s.Best, nil)
 		if err != nil {
 			return nil, nil, err
@@ -136,7 +136,7 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	defer cancel()
 	t.here = m.Here()
 	keep := resume.SendState(m.Rank, m.Keep)
-	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.CoresOf(t.here), from, keep, t.forwarded(m)))(m)
+	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.
@@ -155,7 +155,7 @@ func failWithJob(m *cluster.Member, end wire.Endpoint) (stop func()) {
 // forwarded are the events for the coordinator: spans only if there is a timeline.
 func (t *Task) forwarded(m *cluster.Member) event.Listener {
 	return event.Func(func(e event.Event) {
-		if _, span := e.(event.Span); !span || t.Spec.Trace != "" {
+		if _, span := e.(event.Span); !span || t.Spec.Output.Trace != "" {
 			m.On(e)
 		}
 	})
@@ -179,14 +179,14 @@ func (w *Spec) watched(m *cluster.Member, t *Task, end wire.Endpoint) (
 	*watch.Reporter, *watch.MetricsServer, error) {
 	r := watch.NewReporter(m.Rank, end)
 	m.Report(r.Status)
-	if t.Spec.MetricsListen == "" {
+	if t.Spec.Output.MetricsListen == "" {
 		return r, nil, nil
 	}
-	addr, err := watch.WorkerAddr(t.Spec.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
+	addr, err := watch.WorkerAddr(t.Spec.Output.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Insecure, r)
+	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Launch.Insecure, r)
 	if err == nil {
 		r.Listens(s.Addr)
 	}

@@ -30,7 +30,7 @@ func Block(t *testing.T, change func(*generate.Params)) string {
 // Quick is a spec small enough for tests.
 func Quick(dir string) spec.Spec {
 	s := spec.Default()
-	s.Dataset, s.Layers, s.Hidden, s.Epochs = dir, 2, 16, 12
+	s.Dataset, s.Model.Layers, s.Model.Hidden, s.Training.Epochs = dir, 2, 16, 12
 	return s
 }
 
