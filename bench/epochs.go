@@ -35,11 +35,11 @@ type Train func(context.Context, spec.Spec, event.Listener) (*report.Run, error)
 func TimeEpochs(ctx context.Context, s spec.Spec, models, dtypes []string, train Train, events event.Listener) (
 	*Epochs, error) {
 	out := &Epochs{}
-	s.EvalEvery = 0
+	s.Training.EvalEvery = 0
 	for _, model := range models {
 		var first report.Number
 		for _, dtype := range dtypes {
-			s.Model, s.DType = model, dtype
+			s.Model.Name, s.Machine.DType = model, dtype
 			r, err := train(ctx, s, onlyNotes(events))
 			if err != nil {
 				return nil, err

@@ -95,14 +95,14 @@ func (s *KernelSpec) options() (o measure.Options, err error) {
 	o = measure.Options{Rows: s.Rows, Width: s.Width, Degree: s.Degree, Rounds: s.Rounds, Only: s.Only}
 	for _, name := range s.DTypes {
 		t := spec.Default()
-		t.Threads, t.SIMD, t.DType = s.Threads, s.SIMD, name
+		t.Machine.Threads, t.Machine.SIMD, t.Machine.DType = s.Threads, s.SIMD, name
 		if name == "f64" {
 			return o, spec.Mistake("--dtypes", name, "f32 or bf16", "f64 is the slow reference, which is not timed")
 		}
-		if err := cmp.Or(t.Validate(), t.CheckSIMD(simd.Supported().String())); err != nil {
+		if err := cmp.Or(t.Validate(), t.Machine.CheckSIMD(simd.Supported().String())); err != nil {
 			return o, err
 		}
-		o.Types = append(o.Types, t.RowType())
+		o.Types = append(o.Types, t.Machine.RowType())
 	}
 	return o, nil
 }

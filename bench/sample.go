@@ -51,11 +51,11 @@ func TimeSamples(ctx context.Context, s spec.Spec, batches int) (*Samples, error
 	if err != nil {
 		return nil, err
 	}
-	method, err := opt.Method(ctx, data.Graph, data.Splits.Train, s.Layers, false, s.Seed)
+	method, err := opt.Method(ctx, data.Graph, data.Splits.Train, s.Model.Layers, false, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	b := &Samples{Dataset: data.Meta.Name, Sampler: s.Sampler, Threads: s.Cores(), Batches: batches}
+	b := &Samples{Dataset: data.Meta.Name, Sampler: s.Batches.Sampler, Threads: s.Machine.Cores(), Batches: batches}
 	b.run(method)
 	return b, nil
 }

@@ -20,12 +20,12 @@ func TestTimeSamples(t *testing.T) {
 	if _, err := generate.Dataset("sbm", p, s.Dataset); err != nil {
 		t.Fatal(err)
 	}
-	s.BatchSize, s.Layers, s.Fanout, s.Threads = 40, 2, "5,5", 2
+	s.Batches.Size, s.Model.Layers, s.Batches.Fanout, s.Machine.Threads = 40, 2, "5,5", 2
 	b, err := TimeSamples(context.Background(), s, 10)
 	if err != nil || b.Batches != 10 || !(b.BatchesPerSecond > 0) || b.EdgesPerBatch < 40 || b.VerticesPerBatch < 40 {
 		t.Fatal(b, err)
 	}
-	s.Sampler = "neighbuor"
+	s.Batches.Sampler = "neighbuor"
 	if _, err := TimeSamples(context.Background(), s, 10); err == nil ||
 		!strings.Contains(err.Error(), "did you mean neighbour") {
 		t.Error(err)

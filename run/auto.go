@@ -45,7 +45,7 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 	d := &decision{options: PlanOptions{Spec: s, Rate: rate}}
 	d.options.Strategy = train.DefaultOf(train.Mode(s.Mode)).Name
 	if !remoteWorkers(&s) { // all on this host
-		d.options.Sharing = s.Workers
+		d.options.Sharing = s.Cluster.Workers
 	}
 	plan, err := PlanChoices(ctx, d.options, events)
 	if err != nil {
@@ -86,10 +86,10 @@ func autoOptions(text string) (rate string, try bool, err error) {
 
 // decidedBefore is the spec of the run that is continued; nil: it is a new one, or its checkpoint says why not later.
 func decidedBefore(s *spec.Spec) *spec.Spec {
-	if !s.Resume && !s.ResumeIfAny || s.CheckpointDir == "" {
+	if !s.Checkpoints.Resume && !s.Checkpoints.ResumeIfAny || s.Checkpoints.Dir == "" {
 		return nil
 	}
-	c, err := cluster.Latest(s.CheckpointDir, func(string) {})
+	c, err := cluster.Latest(s.Checkpoints.Dir, func(string) {})
 	if err != nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func tryChoices(ctx context.Context, s spec.Spec, plan *Choices, events event.Li
 			break
 		}
 		trial := measuring(one.told(s))
-		trial.Epochs, trial.Quiet = triedEpochs, true
+		trial.Training.Epochs, trial.Output.Quiet = triedEpochs, true
 		events.On(event.Note{Minor: true, Text: "--strategy auto tries " + one.Name})
 		r, failed := trainCluster(ctx, trial, nil, event.All())
 		if failed != nil {

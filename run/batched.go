@@ -38,7 +38,7 @@ func (c *clusterRun) batchIfTooLarge(events event.Listener) error {
 	var need *Plan
 	for size := int(c.parts.book.Train) / 2; size >= leastBatch; size /= 2 {
 		batched := s.ForStrategy(strategy)
-		batched.Mode, batched.BatchSize = string(train.MiniBatch), size
+		batched.Mode, batched.Batches.Size = string(train.MiniBatch), size
 		if err := c.checkBatched(batched); err != nil {
 			return err
 		}

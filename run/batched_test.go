@@ -18,8 +18,8 @@ import (
 func TestTooLargeTurnsToBatches(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 5000, 30_000, 16 })
 	s := onFewThreads(quick(dir))
-	s.Model, s.Layers, s.Hidden, s.Norm, s.Epochs = "ressage+", 16, 48, "layer", 1
-	s.Workers, s.Servers, s.InProcess, s.Strategy = 4, 2, true, "granndis:0"
+	s.Model.Name, s.Model.Layers, s.Model.Hidden, s.Model.Norm, s.Training.Epochs = "ressage+", 16, 48, "layer", 1
+	s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Strategy = 4, 2, true, "granndis:0"
 	auto := s
 	for _, o := range train.AllOptions() {
 		if o.Name == "batch" {
@@ -55,7 +55,7 @@ func TestTooLargeTurnsToBatches(t *testing.T) {
 	if _, _, err := budget("4MiB"); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "per worker") {
 		t.Errorf("4 MiB: %v", err)
 	}
-	auto.Norm = "batch" // of which cooperative batches have none
+	auto.Model.Norm = "batch" // of which cooperative batches have none
 	if _, _, err := budget(less); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "--batch") ||
 		!strings.Contains(err.Error(), "--norm batch") {
 		t.Errorf("%s bytes with --norm batch: %v", less, err)

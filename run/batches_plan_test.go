@@ -23,8 +23,9 @@ func TestMiniPlanStatesItsError(t *testing.T) {
 	}
 	for _, name := range list {
 		s := miniSpec(dir, "neighbour")
-		s.Norm, s.Workers, s.Servers, s.InProcess, s.Epochs, s.EvalEvery = "none", 3, 3, true, 2, 0
-		s.Fanout, s.Seed = "4,4", 1
+		s.Model.Norm, s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Training.Epochs,
+			s.Training.EvalEvery = "none", 3, 3, true, 2, 0
+		s.Batches.Fanout, s.Seed = "4,4", 1
 		words := strings.Fields(name)
 		s.Strategy = words[0]
 		for _, option := range words[1:] {

@@ -14,7 +14,7 @@ import (
 // miniSpec is quick, in batches of a sampler.
 func miniSpec(dir, sampler string) spec.Spec {
 	s := quick(dir)
-	s.Mode, s.Model, s.Sampler, s.BatchSize, s.Epochs = "mini", "sage", sampler, 40, 6
+	s.Mode, s.Model.Name, s.Batches.Sampler, s.Batches.Size, s.Training.Epochs = "mini", "sage", sampler, 40, 6
 	return s
 }
 
@@ -24,13 +24,13 @@ func TestMiniResumeIsExact(t *testing.T) {
 	for _, sampler := range mini.Samplers {
 		s := miniSpec(dir, sampler)
 		want := trained(t, s, nil)
-		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
+		s.Checkpoints.Dir, s.Checkpoints.Every = filepath.Join(t.TempDir(), "ck"), 1
 		ctx, cancel := context.WithCancel(context.Background())
 		if r, err := Train(ctx, s, after(3, cancel)); err != nil || r.Reason != "interrupted" {
 			t.Fatal(r, err)
 		}
 		cancel()
-		s.Resume = true
+		s.Checkpoints.Resume = true
 		if got := trained(t, s, nil); timeless(got) != timeless(want) {
 			t.Errorf("%s: resumed\n%s\nwant\n%s", sampler, timeless(got), timeless(want))
 		}
@@ -49,7 +49,8 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 	for i, sampler := range mini.Samplers {
 		for _, model := range []string{models[i%4], models[(i+1)%4]} { // each with several samplers
 			s := onFewThreads(miniSpec(dir, sampler))
-			s.Model, s.Hidden, s.Epochs, s.Norm, s.CacheFirst = model, 32, 2, "none", "off"
+			s.Model.Name, s.Model.Hidden, s.Training.Epochs, s.Model.Norm, s.Machine.CacheFirst = model, 32, 2, "none",
+				"off"
 			r := trained(t, s, nil)
 			if err := s.Complete(); err != nil {
 				t.Fatal(err)
@@ -74,7 +75,7 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 	defer data.Close()
 	for task, epochs := range map[string]int{"auto": 20, "link": 3} {
 		s := miniSpec(dir, "neighbour")
-		s.Task, s.BatchSize, s.Threads, s.Epochs = task, 1024, 12, epochs
+		s.Task, s.Batches.Size, s.Machine.Threads, s.Training.Epochs = task, 1024, 12, epochs
 		before, live := liveHeap(), int64(0)
 		trained(t, s, after(epochs, func() { live = liveHeap() - before }))
 		if err := s.Complete(); err != nil {
@@ -85,7 +86,7 @@ func TestBatchesAheadArePlanned(t *testing.T) {
 			t.Errorf("%s: %d bytes planned for the graph, %d for matrices; the heap had %d (%v)", task, p.Graph,
 				p.Matrices, live, err)
 		}
-		s.Epochs = 1
+		s.Training.Epochs = 1
 		short, err := plan(&s, data)
 		if err != nil || task == "auto" && short.Graph > p.Graph*3/4 {
 			t.Errorf("%s: %d bytes planned for the graph with one epoch, %d with %d (%v)", task, short.Graph, p.Graph,
@@ -104,7 +105,7 @@ func TestCountsOfWalksArePlanned(t *testing.T) {
 	defer data.Close()
 	planned := func(sampler string, size int) int64 {
 		s := onFewThreads(miniSpec(dir, sampler))
-		s.BatchSize, s.Layers = size, 2
+		s.Batches.Size, s.Model.Layers = size, 2
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func TestFewTrainingVertices(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Train = 4000, 8000, 0.002 })
 	for _, sampler := range []string{"saint-node", "saint-edge", "saint-walk"} {
 		s := miniSpec(dir, sampler)
-		s.BatchSize, s.Epochs, s.EvalEvery = 4, 1, 0
+		s.Batches.Size, s.Training.Epochs, s.Training.EvalEvery = 4, 1, 0
 		trained(t, s, nil)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // meetCards has workers of this host read each other's rows on their cards, and tells where that is not so. A worker
 // whose rows go through the host's memory computes the same numbers.
 func meetCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, events event.Listener) error {
-	if !s.OnCard() || end.Size() < 2 {
+	if !s.Machine.OnGPU() || end.Size() < 2 {
 		return nil
 	}
 	n, near, err := collective.Meet(ctx, dev, end)
@@ -37,7 +37,7 @@ func meetCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.En
 // reduceByCards has NCCL sum gradients where --all-reduce asks for it and all workers can, and tells why not.
 func reduceByCards(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.Endpoint, g *train.Group,
 	events event.Listener) error {
-	if s.AllReduce != "nccl" || end.Size() < 2 {
+	if s.Cluster.AllReduce != "nccl" || end.Size() < 2 {
 		return nil
 	}
 	r, err := collective.JoinReducer(ctx, dev, end, timeoutOf(s))

@@ -16,24 +16,24 @@ import (
 // checkpointToResume reads the checkpoint to resume from, or makes sure that the folder has
 // none of another run; nil: the run starts from the beginning.
 func checkpointToResume(s *spec.Spec, identity func() savedData, events event.Listener) (*start, error) {
-	if s.CheckpointDir == "" {
+	if s.Checkpoints.Dir == "" {
 		return nil, nil
 	}
-	if err := spec.CheckWritable("--checkpoint-dir", s.CheckpointDir); err != nil {
+	if err := spec.CheckWritable("--checkpoint-dir", s.Checkpoints.Dir); err != nil {
 		return nil, err
 	}
-	if s.Resume {
+	if s.Checkpoints.Resume {
 		return resumeFrom(s, identity(), events)
 	}
-	list, err := cluster.Checkpoints(s.CheckpointDir)
+	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
 	switch {
 	case err != nil || len(list) == 0:
 		return nil, err
-	case s.ResumeIfAny:
+	case s.Checkpoints.ResumeIfAny:
 		return resumeFrom(s, identity(), events)
 	}
 	return nil, spec.Mistake("--checkpoint-dir",
-		fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(list)), "an empty folder",
+		fmt.Sprintf("%s with %d checkpoints of an earlier run", s.Checkpoints.Dir, len(list)), "an empty folder",
 		"continue from them with --resume, or choose another folder")
 }
 
@@ -44,19 +44,19 @@ const gracePeriod = 3 * time.Second
 // claimCheckpoints keeps other runs out of the folder: each would remove the checkpoints of the
 // other.
 func claimCheckpoints(s *spec.Spec) (release func(), err error) {
-	if s.CheckpointDir == "" {
+	if s.Checkpoints.Dir == "" {
 		return func() {}, nil
 	}
-	if err := os.MkdirAll(s.CheckpointDir, 0o755); err != nil {
+	if err := os.MkdirAll(s.Checkpoints.Dir, 0o755); err != nil {
 		return nil, spec.Mistake("--checkpoint-dir", graph.Sentence(err.Error()), "a folder, or where one can be made", "")
 	}
-	release, free, err := disk.Claim(s.CheckpointDir)
+	release, free, err := disk.Claim(s.Checkpoints.Dir)
 	for start := time.Now(); err == nil && !free && time.Since(start) < gracePeriod; {
 		time.Sleep(100 * time.Millisecond)
-		release, free, err = disk.Claim(s.CheckpointDir)
+		release, free, err = disk.Claim(s.Checkpoints.Dir)
 	}
 	if err == nil && !free {
-		err = spec.Mistake("--checkpoint-dir", s.CheckpointDir+", where another run keeps its checkpoints now",
+		err = spec.Mistake("--checkpoint-dir", s.Checkpoints.Dir+", where another run keeps its checkpoints now",
 			"a folder of its own", "choose another, or wait until that run has ended")
 	}
 	return release, err
@@ -66,7 +66,7 @@ func claimCheckpoints(s *spec.Spec) (release func(), err error) {
 // are on disk.
 func saveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, events event.Listener) (
 	saved func() error) {
-	if s.CheckpointDir == "" {
+	if s.Checkpoints.Dir == "" {
 		return func() error { return nil }
 	}
 	var last *cluster.Position
@@ -89,7 +89,7 @@ func saveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, even
 // saveEvery is how many epochs or steps are between checkpoints; 0: it is the other. A step over
 // the whole graph is an epoch.
 func saveEvery(s *spec.Spec) (epochs, steps int) {
-	every := s.CheckpointEvery
+	every := s.Checkpoints.Every
 	if s.Mode != "mini" {
 		return every.Epochs() + every.Steps(), 0
 	}
@@ -101,7 +101,7 @@ func newSaver(s *spec.Spec, last *cluster.Position, events event.Listener) *clus
 	saved := func(path string, at cluster.Position, bytes int64) {
 		events.On(event.Saved{Path: path, Epoch: at.Epoch, Batch: at.Batch, Bytes: bytes})
 	}
-	return cluster.NewSaver(s.CheckpointDir, s.KeepCheckpoints, last, saved)
+	return cluster.NewSaver(s.Checkpoints.Dir, s.Checkpoints.Keep, last, saved)
 }
 
 // notSaved says that it is a checkpoint that could not be written.

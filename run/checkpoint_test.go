@@ -16,8 +16,8 @@ func TestClaimCheckpoints(t *testing.T) {
 	for held, want := range map[time.Duration]string{time.Second: "",
 		time.Hour: "where another run keeps its checkpoints"} {
 		synctest.Test(t, func(t *testing.T) {
-			s := spec.Spec{CheckpointDir: t.TempDir()}
-			end, free, err := disk.Claim(s.CheckpointDir)
+			s := spec.Spec{Checkpoints: spec.Checkpoints{Dir: t.TempDir()}}
+			end, free, err := disk.Claim(s.Checkpoints.Dir)
 			if err != nil || !free {
 				t.Fatal(free, err)
 			}

@@ -48,7 +48,7 @@ func (c *clusterRun) chooses() (bool, error) {
 // workers themselves, in a run of one epoch that writes nothing; workers of other hosts are not
 // started for that, and a run that is resumed has its choice.
 func (c *clusterRun) choose(ctx context.Context, s spec.Spec) (spec.Spec, error) {
-	if needed, err := c.chooses(); !needed || err != nil || c.from != nil || s.NoLaunch || s.Hosts != "" {
+	if needed, err := c.chooses(); !needed || err != nil || c.from != nil || s.Launch.NoLaunch || s.Launch.Hosts != "" {
 		return s, err
 	}
 	r, err := trainCluster(ctx, measuring(s), nil, event.All())
@@ -65,8 +65,8 @@ func (c *clusterRun) choose(ctx context.Context, s spec.Spec) (spec.Spec, error)
 
 // measuring is a run of one epoch that writes nothing.
 func measuring(s spec.Spec) spec.Spec {
-	s.Epochs, s.EvalEvery, s.Patience = 1, 0, 0
-	s.Out, s.JSON, s.Events, s.Trace, s.MetricsListen = "", "", "", "", ""
-	s.CheckpointDir, s.Resume, s.ResumeIfAny = "", false, false
+	s.Training.Epochs, s.Training.EvalEvery, s.Training.Patience = 1, 0, 0
+	s.Output.Dir, s.Output.JSON, s.Output.Events, s.Output.Trace, s.Output.MetricsListen = "", "", "", "", ""
+	s.Checkpoints.Dir, s.Checkpoints.Resume, s.Checkpoints.ResumeIfAny = "", false, false
 	return s
 }

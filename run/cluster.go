@@ -49,7 +49,7 @@ func prepareCluster(ctx context.Context, s spec.Spec, at *rendezvous, events eve
 	if err := checkPaths(&c.spec); err != nil {
 		return nil, err
 	}
-	if c.id, err = spec.Load("--tls", c.spec.TLS, cluster.LoadIdentity); err != nil {
+	if c.id, err = spec.Load("--tls", c.spec.Launch.TLS, cluster.LoadIdentity); err != nil {
 		return nil, err
 	}
 	if c.token, err = workerToken(&c.spec, c.at); err != nil {
@@ -74,8 +74,8 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	}
 	noteWeights(s, c.parts.book.Weighted, events)
 	notePulled(s, events)
-	if s.CheckpointDir != "" { // rank 0 writes there, wherever it is started
-		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
+	if s.Checkpoints.Dir != "" { // rank 0 writes there, wherever it is started
+		if s.Checkpoints.Dir, err = filepath.Abs(s.Checkpoints.Dir); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 	if err := checkDiskRoom(s, c.plans.Parameters); err != nil {
 		return err
 	}
-	if err := chooseDevice(s, c.plans, nil, events); err != nil || s.OnCard() {
+	if err := chooseDevice(s, c.plans, nil, events); err != nil || s.Machine.OnGPU() {
 		return err
 	}
 	return c.fitsMemory(c.plans, tensor.MemoryFree())
@@ -106,9 +106,10 @@ func (c *clusterRun) complete(events event.Listener) (err error) {
 func (c *clusterRun) checkData() error {
 	s := &c.spec
 	switch {
-	case s.Patience > 0 && !s.LearnsPairs() && c.parts.book.Val == 0:
-		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
-	case s.EdgeFeatures && c.parts.book.EdgeDim == 0:
+	case s.Training.Patience > 0 && !s.LearnsPairs() && c.parts.book.Val == 0:
+		return spec.Mistake("--patience", fmt.Sprint(s.Training.Patience), "0 for a dataset without a validation split",
+			"")
+	case s.Model.EdgeFeatures && c.parts.book.EdgeDim == 0:
 		return &graph.InputError{File: c.parts.dir, Field: "--edge-features",
 			Found: "a partition whose edges have none",
 			Want:  "edge_features.npy in its parts",
@@ -123,17 +124,17 @@ func (c *clusterRun) checkData() error {
 // workerToken is the secret that workers share. Workers that this run starts get a new one; others
 // know that of this user, on loopback.
 func workerToken(s *spec.Spec, at *rendezvous) ([]byte, error) {
-	if given, err := spec.GivenToken(s.TokenFile); given != nil || err != nil {
+	if given, err := spec.GivenToken(s.Launch.TokenFile); given != nil || err != nil {
 		return given, err
 	}
 	tells := at != nil && at.Secret() // workers find the secret there
 	switch {
-	case !s.NoLaunch || tells && s.TLS == "" && !s.Insecure:
+	case !s.Launch.NoLaunch || tells && s.Launch.TLS == "" && !s.Launch.Insecure:
 		return []byte(cluster.NewSecret()), nil
-	case s.TLS != "" || s.Insecure:
+	case s.Launch.TLS != "" || s.Launch.Insecure:
 		return nil, nil
-	case cluster.Exposed(s.Listen):
-		return nil, spec.Mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file",
+	case cluster.Exposed(s.Launch.Listen):
+		return nil, spec.Mistake("--listen", s.Launch.Listen+", which others can reach", "--tls or a --token-file",
 			"or let anyone join with --insecure")
 	}
 	return localSecret()
@@ -166,7 +167,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *rendezvous, events event
 	if err != nil {
 		return nil, err
 	}
-	c.watch = watch.New(c.spec.Workers, events, time.Now)
+	c.watch = watch.New(c.spec.Cluster.Workers, events, time.Now)
 	events = event.All(c.watch, &c.chosen, events)
 	metrics, err := c.serveMetrics()
 	if err != nil {
@@ -196,7 +197,7 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 		p = &Plan{}
 	}
 	out := newReport(&c.spec, &c.parts.meta, p, r)
-	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
+	out.Seconds, out.Servers, out.Threads = took.Seconds(), max(c.spec.Cluster.Servers, 1), shares[0].Threads
 	out.Bytes, out.Restarts = sentBytes(shares, c.spec.Mode == string(train.MiniBatch)), c.restarts
 	out.Rows, out.Chosen = rowCounts(shares), c.chosen.settings()
 	if out.Rows != nil && out.MedianEpochSeconds > 0 && !c.spec.LearnsPairs() {
@@ -276,17 +277,19 @@ func (c *clusterRun) task() *task {
 
 // servers is the server of each rank; nil: every host is a server.
 func (c *clusterRun) servers() (of []int) {
-	if c.spec.Servers == 0 {
+	if c.spec.Cluster.Servers == 0 {
 		return nil
 	}
-	for r := range c.spec.Workers {
+	for r := range c.spec.Cluster.Workers {
 		of = append(of, serverOf(&c.spec, r))
 	}
 	return of
 }
 
 // serverOf is the server of a rank, if workers are grouped.
-func serverOf(s *spec.Spec, rank int) int { return rank / (s.Workers / max(s.Servers, 1)) }
+func serverOf(s *spec.Spec, rank int) int {
+	return rank / (s.Cluster.Workers / max(s.Cluster.Servers, 1))
+}
 
 // remoteWorkers reports whether workers may be on other hosts.
-func remoteWorkers(s *spec.Spec) bool { return s.NoLaunch || s.Hosts != "" }
+func remoteWorkers(s *spec.Spec) bool { return s.Launch.NoLaunch || s.Launch.Hosts != "" }

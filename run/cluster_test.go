@@ -24,12 +24,12 @@ import (
 func TestWorkersInProcess(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
 	for name, s := range models(dir) {
-		s.Epochs = 3
+		s.Training.Epochs = 3
 		want := trained(t, s, nil)
-		s.Workers, s.InProcess, s.Partitioner = 3, true, "chunk"
+		s.Cluster.Workers, s.Cluster.InProcess, s.Cluster.Partitioner = 3, true, "chunk"
 		got := trained(t, onFewThreads(s), nil)
 		tolerance := 1e-4
-		if s.DType == "bf16" { // rows are rounded before they are added up
+		if s.Machine.DType == "bf16" { // rows are rounded before they are added up
 			tolerance = 2e-2
 		}
 		for e, x := range want.Loss {
@@ -61,7 +61,8 @@ func TestServersOfTheRun(t *testing.T) {
 	}
 	between := func(strategy string) int64 {
 		s := spec.Default()
-		s.Dataset, s.Strategy, s.Servers, s.Epochs, s.InProcess, s.Quiet = out, strategy, 2, 2, true, true
+		s.Dataset, s.Strategy, s.Cluster.Servers, s.Training.Epochs, s.Cluster.InProcess, s.Output.Quiet = out,
+			strategy, 2, 2, true, true
 		r := trained(t, s, nil)
 		if r.Bytes.Total != r.Bytes.Planned {
 			t.Errorf("%s: %+v", strategy, r.Bytes)
@@ -106,8 +107,8 @@ func TestOneFailureIsNamed(t *testing.T) {
 // TestFailureStopsWorkers: what goes wrong on all of them is said once.
 func TestFailureStopsWorkers(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.Epochs, s.LR = 3, true, 1000, 1e6
-	s.Optimizer = "sgd"
+	s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs, s.Optimizer.LR = 3, true, 1000, 1e6
+	s.Optimizer.Name = "sgd"
 	_, err := Train(context.Background(), s, nil)
 	if err == nil || !strings.Contains(err.Error(), "diverged") {
 		t.Errorf("%v, want a loss that diverged", err)
@@ -140,9 +141,9 @@ func TestStatePacks(t *testing.T) {
 // TestInterruptInProcess: stopped at an epoch's end and resumed, with the bytes as planned.
 func TestInterruptInProcess(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.CheckpointDir = 3, true, t.TempDir()
+	s.Cluster.Workers, s.Cluster.InProcess, s.Checkpoints.Dir = 3, true, t.TempDir()
 	whole := s
-	whole.CheckpointDir = ""
+	whole.Checkpoints.Dir = ""
 	want := trained(t, whole, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := Train(ctx, s, event.Func(func(e event.Event) {
@@ -153,12 +154,12 @@ func TestInterruptInProcess(t *testing.T) {
 	if err != nil || r.Reason != "interrupted" || r.Bytes.Total != r.Bytes.Planned {
 		t.Fatalf("%v, %+v", err, r)
 	}
-	s.Resume = true
+	s.Checkpoints.Resume = true
 	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) ||
 		got.Bytes.Total != got.Bytes.Planned {
 		t.Errorf("losses %v, bytes %d of %d; undisturbed %v", got.Loss, got.Bytes.Total, got.Bytes.Planned, want.Loss)
 	}
-	if got := trained(t, s, nil); got.Epochs != s.Epochs || got.Bytes.Total != 0 || got.Bytes.Planned != 0 {
+	if got := trained(t, s, nil); got.Epochs != s.Training.Epochs || got.Bytes.Total != 0 || got.Bytes.Planned != 0 {
 		t.Errorf("nothing was left to do, and %d of %d bytes were sent", got.Bytes.Total, got.Bytes.Planned)
 	}
 }
@@ -197,12 +198,12 @@ func cliques(t *testing.T, joined int) string {
 // resumes compares a run that is interrupted half-way and goes on with an undisturbed one.
 func resumes(t *testing.T, s spec.Spec) {
 	t.Helper()
-	s.InProcess, s.Quiet = true, true
+	s.Cluster.InProcess, s.Output.Quiet = true, true
 	set(&s, "wire_dtype=int8")
-	want, all := trained(t, s, nil), s.Epochs
-	s.CheckpointDir, s.Epochs = t.TempDir(), all/2
+	want, all := trained(t, s, nil), s.Training.Epochs
+	s.Checkpoints.Dir, s.Training.Epochs = t.TempDir(), all/2
 	trained(t, s, nil)
-	s.Resume, s.Epochs = true, all
+	s.Checkpoints.Resume, s.Training.Epochs = true, all
 	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
 		t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
 	}
@@ -213,7 +214,7 @@ func resumes(t *testing.T, s spec.Spec) {
 func TestResumeBesideAnIdleWorker(t *testing.T) {
 	for joined := range 2 {
 		s := quick(cliques(t, joined))
-		s.Workers, s.Partitioner, s.Epochs = 3, "chunk", 6
+		s.Cluster.Workers, s.Cluster.Partitioner, s.Training.Epochs = 3, "chunk", 6
 		resumes(t, s)
 	}
 }
@@ -222,7 +223,7 @@ func TestResumeBesideAnIdleWorker(t *testing.T) {
 // measures, too.
 func TestResumeAfterMeasuring(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.Servers, s.Strategy, s.Epochs = 4, 2, "granndis:eas1,2", 4
+	s.Cluster.Workers, s.Cluster.Servers, s.Strategy, s.Training.Epochs = 4, 2, "granndis:eas1,2", 4
 	resumes(t, s)
 }
 
@@ -230,18 +231,19 @@ func TestResumeAfterMeasuring(t *testing.T) {
 // settings its own strategy had; with the same one those must be the same.
 func TestResumeAsAnother(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.Servers, s.InProcess, s.Quiet, s.Epochs, s.CheckpointDir = 4, 2, true, true, 2, t.TempDir()
+	s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Output.Quiet, s.Training.Epochs, s.Checkpoints.Dir = 4,
+		2, true, true, 2, t.TempDir()
 	s.Strategy = "pipegcn"
 	set(&s, "smooth=0.5", "relay", "wire_dtype=int8")
 	trained(t, s, nil)
-	s.Resume, s.Epochs, s.CheckpointEvery = true, 3, 0
+	s.Checkpoints.Resume, s.Training.Epochs, s.Checkpoints.Every = true, 3, 0
 	for flag, change := range map[string]func(*spec.Spec){
 		"":             func(s *spec.Spec) {},
 		"--smooth":     func(s *spec.Spec) { set(s, "smooth=0") },
 		"--wire-dtype": func(s *spec.Spec) { set(s, "wire_dtype=none") },
 	} {
 		c := s
-		c.CheckpointDir = copied(t, s.CheckpointDir)
+		c.Checkpoints.Dir = copied(t, s.Checkpoints.Dir)
 		change(&c)
 		if _, err := Train(context.Background(), c, nil); flag == "" && err != nil || flag != "" &&
 			!isMistake(err, flag) {
@@ -250,10 +252,10 @@ func TestResumeAsAnother(t *testing.T) {
 	}
 	for _, strategy := range []string{"none", "halo", "skipg", "sancus"} {
 		c := s.ForStrategy(strategy)
-		c.CheckpointDir = copied(t, s.CheckpointDir)
+		c.Checkpoints.Dir = copied(t, s.Checkpoints.Dir)
 		set(&c, "wire_dtype=none")
 		if strategy == "none" {
-			c.Workers, c.Servers, c.InProcess = 1, 0, false
+			c.Cluster.Workers, c.Cluster.Servers, c.Cluster.InProcess = 1, 0, false
 		}
 		if r := trained(t, c, nil); r.Epochs != 3 {
 			t.Errorf("%s: %d epochs", strategy, r.Epochs)
@@ -281,14 +283,20 @@ func TestStrategyMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flag, change := range map[string]func(*spec.Spec){
-		"--relay":         func(s *spec.Spec) { set(s, "relay") },
-		"--sparse-rows":   func(s *spec.Spec) { s.Model, s.Layers = "gat", 3; set(s, "sparse_rows") },
-		"bns:0.1:cached":  func(s *spec.Spec) { s.Strategy, s.Model = "bns", "film" },
-		"--memory-budget": func(s *spec.Spec) { s.Strategy, s.Servers = "granndis:2", 2; set(s, "memory_budget=1KB") },
-		"--partitioner":   func(s *spec.Spec) { s.Dataset, s.Partitioner = parts, "chunk" },
+		"--relay":        func(s *spec.Spec) { set(s, "relay") },
+		"--sparse-rows":  func(s *spec.Spec) { s.Model.Name, s.Model.Layers = "gat", 3; set(s, "sparse_rows") },
+		"bns:0.1:cached": func(s *spec.Spec) { s.Strategy, s.Model.Name = "bns", "film" },
+		"--memory-budget": func(s *spec.Spec) {
+			s.Strategy, s.Cluster.Servers = "granndis:2",
+				2
+			set(s, "memory_budget=1KB")
+		}, "--partitioner": func(s *spec.Spec) {
+			s.Dataset,
+				s.Cluster.Partitioner = parts, "chunk"
+		},
 	} {
 		s := quick(dir)
-		s.Workers, s.InProcess, s.Quiet, s.Epochs = 4, true, true, 1
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Quiet, s.Training.Epochs = 4, true, true, 1
 		change(&s)
 		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
 			t.Errorf("%s: %v", flag, err)

@@ -15,7 +15,7 @@ import (
 // earlier runs. A case that fails is a row with its error, and the others continue; when ctx
 // ends, the comparison is of what has run, with ErrInterrupted.
 func Compare(ctx context.Context, s spec.Compare, events event.Listener) (*report.Comparison, error) {
-	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--html", s.HTML}} {
+	for _, f := range []struct{ flag, path string }{{"--json", s.Output.JSON}, {"--html", s.HTML}} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return nil, err
 		}
@@ -53,14 +53,15 @@ func cutForCases(ctx context.Context, cases []spec.Case, events event.Listener) 
 		if !s.Distributed() {
 			continue
 		}
-		by := s.Partitioner
+		by := s.Cluster.Partitioner
 		if cut[by] == nil {
 			if cut[by], err = findParts(ctx, s, events); err != nil {
 				delete(cut, by)
 				return remove, err
 			}
 		}
-		s.Partition, s.Partitioner = cut[by].dir, spec.Default().Partitioner // it is partitioned now
+		// it is partitioned now
+		s.Cluster.Partition, s.Cluster.Partitioner = cut[by].dir, spec.Default().Cluster.Partitioner
 		if s.Dataset != "" && partition.IsPartition(s.Dataset) {
 			s.Dataset = ""
 		}
@@ -84,7 +85,7 @@ func trainRounds(ctx context.Context, s *spec.Compare, cases []spec.Case, events
 			if ctx.Err() != nil {
 				return all, report.ErrInterrupted
 			}
-			if !s.Quiet {
+			if !s.Output.Quiet {
 				events.On(event.Note{Text: fmt.Sprintf("%s (%d of %d, round %d of %d)", r.Strategy, i+1, len(all),
 					round+1, s.Rounds)})
 			}

@@ -18,7 +18,7 @@ import (
 func comparing(dir string, strategies ...string) spec.Compare {
 	s := spec.DefaultCompare()
 	s.Spec = quick(dir)
-	s.Strategies, s.Workers, s.InProcess, s.Epochs = strategies, 3, true, 5
+	s.Strategies, s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs = strategies, 3, true, 5
 	return s
 }
 
@@ -26,7 +26,7 @@ func comparing(dir string, strategies ...string) spec.Compare {
 func TestCompare(t *testing.T) {
 	names := []string{"halo", "bns:0.5", "pipegcn"}
 	s := comparing(block(t, nil), names...)
-	s.Rounds, s.Servers, s.Workers, s.Partitioner = 2, 2, 4, "chunk"
+	s.Rounds, s.Cluster.Servers, s.Cluster.Workers, s.Cluster.Partitioner = 2, 2, 4, "chunk"
 	var notes []string
 	c, err := Compare(context.Background(), s, event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
@@ -72,15 +72,17 @@ func TestCompare(t *testing.T) {
 func TestCompareMistakes(t *testing.T) {
 	dir := block(t, nil)
 	for want, change := range map[string]func(*spec.Compare){
-		"--strategies":   func(s *spec.Compare) { s.Strategies = []string{"halo", "holo"} },
-		"did you mean":   func(s *spec.Compare) { s.Strategies = []string{"hallo"} },
-		"halo twice":     func(s *spec.Compare) { s.Strategies = []string{"halo", "halo"} },
-		"found none":     func(s *spec.Compare) { s.Strategies = []string{"none"} },
-		"gcn twice":      func(s *spec.Compare) { s.Models = []string{"gcn", "gcn"} },
-		"--models":       func(s *spec.Compare) { s.Models = []string{"gcn", "gcnn"} },
-		"--samplers":     func(s *spec.Compare) { s.Samplers, s.Strategies, s.Workers = []string{"saint"}, nil, 0 },
-		"--partitioners": func(s *spec.Compare) { s.Partitioners = []string{"best"} },
-		"--workers":      func(s *spec.Compare) { s.Workers = 0 },
+		"--strategies": func(s *spec.Compare) { s.Strategies = []string{"halo", "holo"} },
+		"did you mean": func(s *spec.Compare) { s.Strategies = []string{"hallo"} },
+		"halo twice":   func(s *spec.Compare) { s.Strategies = []string{"halo", "halo"} },
+		"found none":   func(s *spec.Compare) { s.Strategies = []string{"none"} },
+		"gcn twice":    func(s *spec.Compare) { s.Models = []string{"gcn", "gcn"} },
+		"--models":     func(s *spec.Compare) { s.Models = []string{"gcn", "gcnn"} },
+		"--samplers": func(s *spec.Compare) {
+			s.Samplers, s.Strategies, s.Cluster.Workers = []string{"saint"}, nil,
+				0
+		}, "--partitioners": func(s *spec.Compare) { s.Partitioners = []string{"best"} },
+		"--workers":      func(s *spec.Compare) { s.Cluster.Workers = 0 },
 		"--rounds":       func(s *spec.Compare) { s.Rounds = 0 },
 		"--staleness":    func(s *spec.Compare) { set(&s.Spec, "staleness=epoch:7") },
 		"--html":         func(s *spec.Compare) { s.HTML = filepath.Join(dir, "no", "where") },
@@ -123,7 +125,7 @@ func TestVarySeed(t *testing.T) {
 	one := s.Spec
 	var sum report.Number
 	for i := range 3 {
-		one.Seed, one.Partition = s.Seed+uint64(i), ""
+		one.Seed, one.Cluster.Partition = s.Seed+uint64(i), ""
 		got := trained(t, one, nil)
 		sum += got.TestAccuracy
 		if i == 0 && report.LossDifference(got.Loss, r.Loss) > 1e-4 {
@@ -139,10 +141,10 @@ func TestVarySeed(t *testing.T) {
 // TestCompareSaved: results of earlier runs make the same table.
 func TestCompareSaved(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.Epochs = 2, true, 4
+	s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs = 2, true, 4
 	var files []string
 	for i, epochs := range []int{4, 4, 5} {
-		s.Epochs = epochs
+		s.Training.Epochs = epochs
 		files = append(files, filepath.Join(t.TempDir(), "r.json"))
 		if err := trained(t, s, nil).Write(files[i], nil); err != nil {
 			t.Fatal(err)
@@ -183,9 +185,12 @@ func TestCompareOverMore(t *testing.T) {
 		change func(s *spec.Compare)
 		want   string
 	}{
-		{func(s *spec.Compare) { s.Workers, s.InProcess, s.Models = 0, false, []string{"gcn", "mlp"} }, "gcn; mlp"},
 		{func(s *spec.Compare) {
-			s.Workers, s.InProcess, s.Modes, s.Samplers = 0, false, []string{"full", "mini"}, []string{"cluster", "ladies"}
+			s.Cluster.Workers, s.Cluster.InProcess, s.Models = 0, false, []string{"gcn", "mlp"}
+		}, "gcn; mlp"},
+		{func(s *spec.Compare) {
+			s.Cluster.Workers, s.Cluster.InProcess, s.Modes, s.Samplers = 0, false, []string{"full", "mini"},
+				[]string{"cluster", "ladies"}
 		}, "full; mini cluster; mini ladies"},
 		{func(s *spec.Compare) { s.Partitioners = []string{"chunk", "hash"} }, "chunk; hash"},
 		{func(s *spec.Compare) { s.Modes = []string{"full", "mini"} }, "full; mini"},
@@ -194,7 +199,7 @@ func TestCompareOverMore(t *testing.T) {
 		}, "halo gcn; halo sage; pipegcn gcn; pipegcn sage"},
 	} {
 		s := comparing(dir)
-		s.Epochs = 3
+		s.Training.Epochs = 3
 		x.change(&s)
 		c, err := Compare(context.Background(), s, nil)
 		if err != nil || c.Err() != nil {
@@ -223,12 +228,14 @@ func TestCompareOverMore(t *testing.T) {
 func TestCompareTypical(t *testing.T) {
 	dir := block(t, nil)
 	for want, change := range map[string]func(s *spec.Compare){
-		"gcn; sage; gat; gin":                        func(s *spec.Compare) { s.Workers, s.InProcess = 0, false },
-		"halo; bns; pipegcn; sancus; g3":             func(s *spec.Compare) {},
+		"gcn; sage; gat; gin": func(s *spec.Compare) {
+			s.Cluster.Workers,
+				s.Cluster.InProcess = 0, false
+		}, "halo; bns; pipegcn; sancus; g3": func(s *spec.Compare) {},
 		"distdgl; salient; bytegnn; hopgnn; cobatch": func(s *spec.Compare) { s.Mode = "mini" },
 	} {
 		s := comparing(dir)
-		s.Epochs = 2
+		s.Training.Epochs = 2
 		change(&s)
 		c, err := Compare(context.Background(), s, nil)
 		if err != nil || c.Err() != nil {

@@ -19,19 +19,20 @@ import (
 
 // newDevice is what a worker of the run computes with.
 func newDevice(s *spec.Spec, rank int) (tensor.Device, error) {
-	if s.Device == "cpu" || s.DType == "f64" {
+	if s.Machine.Device == "cpu" || s.Machine.DType == "f64" {
 		return onHost(s), nil
 	}
 	d, err := openCard(s, rank)
-	if s.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) { // a worker of another host chooses for itself
+	// a worker of another host chooses for itself
+	if s.Machine.Device == "auto" && errors.Is(err, cuda.ErrUnavailable) {
 		return newCPU(s), nil
 	}
 	return d, err
 }
 
 func newCPU(s *spec.Spec) tensor.Device {
-	o := cpu.Options{Threads: s.Threads, Level: simd.Best(), PlainMatMul: s.MatMul == "f32"}
-	if level, err := simd.ParseLevel(s.SIMD); err == nil {
+	o := cpu.Options{Threads: s.Machine.Threads, Level: simd.Best(), PlainMatMul: s.Machine.MatMul == "f32"}
+	if level, err := simd.ParseLevel(s.Machine.SIMD); err == nil {
 		// Validate refuses what this host lacks, but a worker may be on another.
 		o.Level = min(level, simd.Supported())
 	}
@@ -40,13 +41,13 @@ func newCPU(s *spec.Spec) tensor.Device {
 
 // hostDevice makes devices of one thread for what runs beside training, on the host.
 func hostDevice(s spec.Spec) func() tensor.Device {
-	s.Threads = 1
+	s.Machine.Threads = 1
 	return func() tensor.Device { return onHost(&s) }
 }
 
 // onHost is a device of the host, whatever --device says.
 func onHost(s *spec.Spec) tensor.Device {
-	if s.DType == "f64" {
+	if s.Machine.DType == "f64" {
 		return ref.New()
 	}
 	return newCPU(s)
@@ -54,7 +55,7 @@ func onHost(s *spec.Spec) tensor.Device {
 
 // openCard is a device on the card that --device names, or on one of this worker's own.
 func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
-	number := s.Card()
+	number := s.Machine.GPU()
 	if number < 0 {
 		cards, err := cuda.Cards()
 		if err != nil {
@@ -62,7 +63,8 @@ func openCard(s *spec.Spec, rank int) (tensor.Device, error) {
 		}
 		number = localRank(rank) % len(cards)
 	}
-	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.MatMul == "tf32", Exact: s.MatMul == "f32"})
+	d, err := cuda.Open(cuda.Options{Number: number, TF32: s.Machine.MatMul == "tf32",
+		Exact: s.Machine.MatMul == "f32"})
 	if err != nil {
 		return nil, err
 	}
@@ -85,38 +87,39 @@ type planFunc func(s *spec.Spec) (*Plan, error)
 // chooseDevice settles --device auto, and checks that a card is there and has the memory. again plans variants that
 // may fit; nil: none are looked for.
 func chooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) error {
-	if s.Device == "cpu" || s.DType == "f64" {
-		if s.Device == "auto" {
-			s.Device = "cpu"
+	if s.Machine.Device == "cpu" || s.Machine.DType == "f64" {
+		if s.Machine.Device == "auto" {
+			s.Machine.Device = "cpu"
 		}
 		return nil
 	}
 	err := fitsCard(s, p)
-	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" && s.FeaturesOn == "auto" {
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Mode == "mini" &&
+		s.Machine.FeaturesOn == "auto" {
 		host := *s
-		host.FeaturesOn = "host"
+		host.Machine.FeaturesOn = "host"
 		if p.Features > 0 && fitsCard(&host, p) == nil { // the same count, without features
-			err, s.FeaturesOn = nil, "host"
+			err, s.Machine.FeaturesOn = nil, "host"
 			events.On(event.Note{Text: fmt.Sprintf("features do not fit the card: their %s stay in the host's memory "+
 				"(--features-on host)", event.Bytes(p.Features))})
 		}
 	}
-	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Device != "auto" {
+	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Machine.Device != "auto" {
 		fits := func(other *spec.Spec, q *Plan) bool { return fitsCard(other, q) == nil }
 		if fix := fittingCard(s, again, fits); fix != "" {
 			tooSmall.Fix = fix
 		}
 	}
 	switch {
-	case err == nil && s.Device == "auto":
-		s.Device = "cuda"
+	case err == nil && s.Machine.Device == "auto":
+		s.Machine.Device = "cuda"
 		events.On(event.Note{Text: "computing on a card (--device cuda)", Minor: true})
-	case err != nil && s.Device == "auto":
-		s.Device = "cpu"
+	case err != nil && s.Machine.Device == "auto":
+		s.Machine.Device = "cpu"
 		events.On(event.Note{Text: "computing on the CPU (--device cpu): " + err.Error()})
 		return nil
 	case errors.Is(err, cuda.ErrUnavailable):
-		return spec.Mistake("--device", s.Device, "a device that this host has", err.Error())
+		return spec.Mistake("--device", s.Machine.Device, "a device that this host has", err.Error())
 	}
 	return err
 }
@@ -127,13 +130,13 @@ func fitsCard(s *spec.Spec, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	number := max(0, s.Card())
+	number := max(0, s.Machine.GPU())
 	if number >= len(cards) {
-		return spec.Mistake("--device", s.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
+		return spec.Mistake("--device", s.Machine.Device, fmt.Sprintf("cuda:0 to cuda:%d", len(cards)-1),
 			"see starling devices")
 	}
 	card, need := cards[number], p.onCard(s)
-	if !s.MemoryCheck || need <= card.Free {
+	if !s.Machine.MemoryCheck || need <= card.Free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory of " + card.Name, Found: "a run that needs about " + event.Bytes(need),
@@ -167,13 +170,13 @@ func fittingCard(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool
 func smallerOnCard(s *spec.Spec) []variant {
 	list := smallerSpecs(s)
 	switch {
-	case s.Mode == "full" && s.Workers <= 1 && !s.LearnsPairs():
+	case s.Mode == "full" && s.Cluster.Workers <= 1 && !s.LearnsPairs():
 		batches := *s
-		batches.Mode, batches.FeaturesOn = "mini", "host"
+		batches.Mode, batches.Machine.FeaturesOn = "mini", "host"
 		return append(list, variant{"--mode mini --features-on host", batches})
-	case s.Mode == "mini" && s.FeaturesOn != "host":
+	case s.Mode == "mini" && s.Machine.FeaturesOn != "host":
 		host := *s
-		host.FeaturesOn = "host"
+		host.Machine.FeaturesOn = "host"
 		return append([]variant{{"--features-on host", host}}, list...)
 	}
 	return list
@@ -182,7 +185,7 @@ func smallerOnCard(s *spec.Spec) []variant {
 // onCard is what a run takes there: its matrices, and copies of features and edges, which are there in both
 // directions, unless features stay on the host.
 func (p *Plan) onCard(s *spec.Spec) int64 {
-	if s.FeaturesOn == "host" {
+	if s.Machine.FeaturesOn == "host" {
 		return p.Matrices + 2*(p.Mapped-p.Features)
 	}
 	return p.Matrices + 2*p.Mapped
@@ -201,12 +204,12 @@ func deviceFailure(err *error) {
 
 // deviceName is the device of a run, in a report.
 func deviceName(s *spec.Spec) string {
-	if !s.OnCard() {
+	if !s.Machine.OnGPU() {
 		return "cpu"
 	}
 	cards, err := cuda.Cards()
-	if n := max(0, s.Card()); err == nil && n < len(cards) {
-		return s.Device + " " + cards[n].Name
+	if n := max(0, s.Machine.GPU()); err == nil && n < len(cards) {
+		return s.Machine.Device + " " + cards[n].Name
 	}
-	return s.Device
+	return s.Machine.Device
 }

@@ -12,21 +12,21 @@ import (
 func TestNoCard(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "") // hides all there are
 	s := spec.Default()
-	s.Device = "auto"
+	s.Machine.Device = "auto"
 	var notes []string
 	events := event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
 			notes = append(notes, n.Text)
 		}
 	})
-	if err := chooseDevice(&s, &Plan{}, nil, events); err != nil || s.Device != "cpu" {
-		t.Errorf("auto became %s: %v", s.Device, err)
+	if err := chooseDevice(&s, &Plan{}, nil, events); err != nil || s.Machine.Device != "cpu" {
+		t.Errorf("auto became %s: %v", s.Machine.Device, err)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "computing on the CPU") ||
 		!strings.Contains(notes[0], "CUDA_VISIBLE_DEVICES") {
 		t.Errorf("it says %q", notes)
 	}
-	s.Device = "cuda:1"
+	s.Machine.Device = "cuda:1"
 	if err := chooseDevice(&s, &Plan{}, nil, events); !isMistake(err, "--device") ||
 		!strings.Contains(err.Error(), "unset it") {
 		t.Errorf("cuda:1 gives %v", err)
@@ -38,7 +38,7 @@ func TestDeviceNames(t *testing.T) {
 	for name, ok := range map[string]bool{"cpu": true, "cuda": true, "cuda:0": true, "cuda:12": true, "auto": true,
 		"cuda:": false, "cuda:x": false, "cuda:-1": false, "cpu:0": false, "gpu": false} {
 		s := spec.Default()
-		s.Device = name
+		s.Machine.Device = name
 		if err := s.Validate(); (err == nil) != ok {
 			t.Errorf("--device %s: %v", name, err)
 		}
@@ -48,8 +48,8 @@ func TestDeviceNames(t *testing.T) {
 // TestFittingCard: what would fit a card is counted as the run was, and the first three are named.
 func TestFittingCard(t *testing.T) {
 	count := func(s *spec.Spec) (*Plan, error) {
-		p := &Plan{Matrices: int64(s.Hidden) << 10, Mapped: 40 << 10, Features: 30 << 10}
-		if s.DType == "bf16" {
+		p := &Plan{Matrices: int64(s.Model.Hidden) << 10, Mapped: 40 << 10, Features: 30 << 10}
+		if s.Machine.DType == "bf16" {
 			p.Matrices /= 2
 		}
 		if s.Mode == "mini" {
@@ -61,7 +61,7 @@ func TestFittingCard(t *testing.T) {
 		return func(s *spec.Spec, p *Plan) bool { return p.onCard(s) <= most }
 	}
 	s := spec.Default()
-	s.Device, s.Hidden, s.CacheFirst = "cuda", 256, "off"
+	s.Machine.Device, s.Model.Hidden, s.Machine.CacheFirst = "cuda", 256, "off"
 	for _, c := range []struct {
 		mode string
 		most int64

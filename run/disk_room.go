@@ -18,7 +18,7 @@ func checkDiskRoom(s *spec.Spec, parameters int) error {
 	for _, o := range []struct {
 		flag, dir string
 		bytes     int64
-	}{{"--out", s.Out, weights}, {"--checkpoint-dir", s.CheckpointDir, 2 * weights}} {
+	}{{"--out", s.Output.Dir, weights}, {"--checkpoint-dir", s.Checkpoints.Dir, 2 * weights}} {
 		if o.dir == "" {
 			continue
 		}

@@ -18,14 +18,15 @@ func TestDivergenceInTheLastEpoch(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		for every, want := range []string{"no weights were written", "best finite weights"} {
 			s := quick(block(t, nil))
-			s.Workers, s.InProcess, s.Epochs, s.EvalEvery, s.Layers, s.Dropout = workers, workers > 1, 4, every, 1, 0
-			s.Optimizer, s.LR, s.WeightDecay = "sgd", 1e6, 1e6
-			s.Out = filepath.Join(t.TempDir(), "out")
+			s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs, s.Training.EvalEvery, s.Model.Layers,
+				s.Model.Dropout = workers, workers > 1, 4, every, 1, 0
+			s.Optimizer.Name, s.Optimizer.LR, s.Optimizer.WeightDecay = "sgd", 1e6, 1e6
+			s.Output.Dir = filepath.Join(t.TempDir(), "out")
 			_, err := Train(context.Background(), s, nil)
 			if err == nil || !strings.Contains(err.Error(), "diverged") || !strings.Contains(err.Error(), want) {
 				t.Fatalf("%d workers, measured every %d: %v, want a divergence and %q", workers, every, err, want)
 			}
-			checkKept(t, s.Out, every > 0)
+			checkKept(t, s.Output.Dir, every > 0)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 // newDryDevice is the device of a dry run: it allocates and frees matrices and computes
 // nothing.
 func newDryDevice(s *spec.Spec) *cpu.Dry {
-	return cpu.NewDry(cpu.DryOptions{F64: s.RowType() == tensor.F64, Cores: s.Cores(), Most: mostAllocated()})
+	return cpu.NewDry(cpu.DryOptions{F64: s.Machine.RowType() == tensor.F64, Cores: s.Machine.Cores(),
+		Most: mostAllocated()})
 }
 
 // tooLarge is the error of a dry run that allocates this many bytes at once, and would more.

@@ -97,20 +97,20 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Dataset, opt train.Options,
 	events event.Listener) (*train.Needs, error) {
 	few := *s
-	few.RankNegatives = 1
+	few.Pairs.RankNegatives = 1
 	l, err := pairsOf(ctx, &few, data)
 	if err != nil {
 		return nil, err
 	}
 	if s.Mode == "mini" {
-		return mini.DryRunLink(ctx, dev, data, opt, *l, s.RankNegatives, events)
+		return mini.DryRunLink(ctx, dev, data, opt, *l, s.Pairs.RankNegatives, events)
 	}
-	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.RankNegatives, events)
+	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.Pairs.RankNegatives, events)
 }
 
 // normalizedBytes is what --row-normalize takes.
 func normalizedBytes(s *spec.Spec, f *graph.Features) int64 {
-	if !s.RowNormalize || f == nil {
+	if !s.Training.RowNormalize || f == nil {
 		return 0
 	}
 	return 4*int64(len(f.Values)) + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))

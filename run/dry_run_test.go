@@ -19,8 +19,8 @@ import (
 
 // onFewThreads is a run whose memory is compared: kernels take some for each thread.
 func onFewThreads(s spec.Spec) spec.Spec {
-	if s.DType != "f64" { // which has one
-		s.Threads = 1
+	if s.Machine.DType != "f64" { // which has one
+		s.Machine.Threads = 1
 	}
 	return s
 }
@@ -59,20 +59,20 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 		"bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "halo+relay",
 		"g3+relay", "pipegcn+relay", "bns:0.3:cached+relay"} {
 		s := spec.Default()
-		s.Dataset, s.Strategy, s.Hidden = out, strategy, 64
-		s.Workers, s.Servers, s.InProcess, s.Quiet = 4, 2, true, true
-		s.Epochs, s.Layers = 3, 2+r.IntN(4)
-		s.Model, s.DType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16")
+		s.Dataset, s.Strategy, s.Model.Hidden = out, strategy, 64
+		s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Output.Quiet = 4, 2, true, true
+		s.Training.Epochs, s.Model.Layers = 3, 2+r.IntN(4)
+		s.Model.Name, s.Machine.DType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16")
 		rows := oneOf(r, "none", "int8")
-		s.Inductive = r.IntN(4) == 0
-		sparse := rows == "none" && s.Model != "gat" && s.Layers > 2
+		s.Training.Inductive = r.IntN(4) == 0
+		sparse := rows == "none" && s.Model.Name != "gat" && s.Model.Layers > 2
 		set(&s, "wire_dtype="+rows, fmt.Sprintf("sparse_rows=%t", sparse))
 		relay := false
 		if s.Strategy, _, relay = strings.Cut(strategy, "+"); relay {
 			set(&s, "relay")
 		}
-		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, without zeros %v, inductive %v", strategy, s.Layers,
-			s.Model, s.DType, rows, sparse, s.Inductive)
+		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, without zeros %v, inductive %v", strategy,
+			s.Model.Layers, s.Model.Name, s.Machine.DType, rows, sparse, s.Training.Inductive)
 		report := trained(t, onFewThreads(s), nil)
 		sameMemory(t, name, report.DevicePlannedBytes, report.DevicePeakBytes)
 		if report.MemoryPlannedBytes < report.DevicePlannedBytes+processBytes {
@@ -86,7 +86,7 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 // not for all, so that a deep model takes little more than without its pipeline.
 func TestDeepPipeline(t *testing.T) {
 	s := quick(block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 16 }))
-	s.Workers, s.InProcess, s.Model, s.Layers, s.Hidden = 2, true, "ressage+", 28, 64
+	s.Cluster.Workers, s.Cluster.InProcess, s.Model.Name, s.Model.Layers, s.Model.Hidden = 2, true, "ressage+", 28, 64
 	peak := map[string]int64{}
 	for _, strategy := range []string{"g3", "g3:none"} {
 		s.Strategy = strategy
@@ -104,7 +104,7 @@ func TestDeepPipeline(t *testing.T) {
 // TestDryRunTogether: workers in one dry run are found to need what each needs alone.
 func TestDryRunTogether(t *testing.T) {
 	s := quick(block(t, func(p *generate.Params) { p.Nodes, p.Edges, p.Features = 20_000, 100_000, 40 }))
-	s.Workers, s.InProcess, s.Strategy, s.Hidden = 4, true, "halo", 64
+	s.Cluster.Workers, s.Cluster.InProcess, s.Strategy, s.Model.Hidden = 4, true, "halo", 64
 	if err := s.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestDryRunTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.parts.remove()
-	parts := make([]*partition.Part, s.Workers)
+	parts := make([]*partition.Part, s.Cluster.Workers)
 	for r := range parts {
 		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestDryRunTogether(t *testing.T) {
 // TestFarTooLarge: workers of a model that no machine has the memory for are refused.
 func TestFarTooLarge(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.Hidden, s.Layers = 2, true, 1<<16, 1000
+	s.Cluster.Workers, s.Cluster.InProcess, s.Model.Hidden, s.Model.Layers = 2, true, 1<<16, 1000
 	for _, strategy := range []string{"halo", "granndis:1"} {
 		s.Strategy = strategy
 		if _, err := Train(context.Background(), s, nil); !isMistake(err, "memory") ||
@@ -157,7 +157,8 @@ func TestClockDecides(t *testing.T) {
 	check := func(strategy string, inductive, atLeast bool) {
 		t.Helper()
 		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.InProcess, s.Inductive = dir, 4, 2, true, inductive
+		s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Training.Inductive = dir, 4, 2, true,
+			inductive
 		relay := false
 		if s.Strategy, _, relay = strings.Cut(strategy, "+"); relay {
 			set(&s, "relay")

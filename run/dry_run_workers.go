@@ -27,7 +27,7 @@ const quietTogether = 1 << 20
 // large, it is what the default strategy needs, and the replicas that they choose are added.
 func (c *clusterRun) dryRuns(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
 	s := c.spec
-	s.Threads = s.CoresOf(s.Workers)
+	s.Machine.Threads = s.Machine.CoresOf(s.Cluster.Workers)
 	needs, err := []*need(nil), wire.ErrUnplanned
 	if c.counts == nil || c.parts.meta.Edges > mostTogether { // a plan of many choices has all cores for each
 		needs, err = c.dryRunEach(parts, &s)
@@ -46,7 +46,7 @@ func (c *clusterRun) dryRuns(parts []*partition.Part, all *Plan, events event.Li
 		}
 		plain := s.ForStrategy(train.Default().Name)
 		plain.Mode = string(train.FullGraph) // batches take less
-		plain.Inductive, plain.Settings = false, plain.Settings.Without("relay")
+		plain.Training.Inductive, plain.Settings = false, plain.Settings.Without("relay")
 		needs, err = c.dryRunEach(parts, &plain)
 	}
 	return needs, err
@@ -57,7 +57,7 @@ func (c *clusterRun) replicaBytes() (int64, error) {
 	s := &c.spec
 	opt, err := s.Options(&c.parts.meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
-		return d.ReplicaBytes(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
+		return d.ReplicaBytes(opt.Strategy, s.Cluster.Workers/max(s.Cluster.Servers, 1)), nil
 	}
 	return 0, err
 }
@@ -177,11 +177,11 @@ func (e dryEndpoint) Clock() wire.Clock { return wire.Real }
 
 // dryEndpoint is the endpoint of a rank before the run.
 func (c *clusterRun) dryEndpoint(rank int) dryEndpoint {
-	links := make([]wire.Link, c.spec.Workers)
+	links := make([]wire.Link, c.spec.Cluster.Workers)
 	for q := range links {
 		switch {
 		case q == rank:
-		case c.spec.Servers > 1 && serverOf(&c.spec, q) != serverOf(&c.spec, rank):
+		case c.spec.Cluster.Servers > 1 && serverOf(&c.spec, q) != serverOf(&c.spec, rank):
 			links[q] = wire.BetweenServers
 		case !c.spec.Goroutines():
 			links[q] = wire.SameHost

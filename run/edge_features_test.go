@@ -58,7 +58,7 @@ func addEdgeFeatures(t *testing.T, dir string) {
 func TestEdgeFeatures(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Nodes, p.Edges = 600, 3000 })
 	missing := quick(dir)
-	missing.Model, missing.EdgeFeatures = "gat", true
+	missing.Model.Name, missing.Model.EdgeFeatures = "gat", true
 	if _, err := Train(t.Context(), missing, nil); err == nil || !strings.Contains(err.Error(), "edge_features.npy") {
 		t.Errorf("edges without features: %v", err)
 	}
@@ -66,9 +66,9 @@ func TestEdgeFeatures(t *testing.T) {
 	for _, model := range []string{"gat", "gatv2", "gin"} {
 		for _, inductive := range []bool{false, true} {
 			s := quick(dir)
-			s.Model, s.EdgeFeatures, s.Inductive, s.Epochs = model, true, inductive, 1
+			s.Model.Name, s.Model.EdgeFeatures, s.Training.Inductive, s.Training.Epochs = model, true, inductive, 1
 			with := trained(t, s, nil)
-			s.EdgeFeatures = false
+			s.Model.EdgeFeatures = false
 			if without := trained(t, s, nil); with.Loss[0] == without.Loss[0] {
 				t.Errorf("%s: the loss is the same without features of edges", model)
 			}
@@ -76,33 +76,33 @@ func TestEdgeFeatures(t *testing.T) {
 	}
 	for _, change := range []func(*spec.Spec){
 		func(s *spec.Spec) { s.Mode = "mini" },
-		func(s *spec.Spec) { s.Mode, s.Model, s.Sampler = "mini", "gin", "cluster" },
-		func(s *spec.Spec) { s.Task, s.EvalEvery = "link", 0 },
-		func(s *spec.Spec) { s.Task, s.EvalEvery, s.Mode = "link", 0, "mini" },
+		func(s *spec.Spec) { s.Mode, s.Model.Name, s.Batches.Sampler = "mini", "gin", "cluster" },
+		func(s *spec.Spec) { s.Task, s.Training.EvalEvery = "link", 0 },
+		func(s *spec.Spec) { s.Task, s.Training.EvalEvery, s.Mode = "link", 0, "mini" },
 	} {
 		s := quick(dir)
-		s.Model, s.EdgeFeatures, s.Epochs = "gat", true, 1
+		s.Model.Name, s.Model.EdgeFeatures, s.Training.Epochs = "gat", true, 1
 		change(&s)
 		with := trained(t, s, nil)
-		s.EdgeFeatures = false
+		s.Model.EdgeFeatures = false
 		if without := trained(t, s, nil); with.Loss[0] == without.Loss[0] {
 			t.Errorf("%s %s: the loss is the same without features of edges", s.Mode, s.Task)
 		}
 	}
 	workersUseEdgeFeatures(t, dir)
 	for _, change := range []func(*spec.Spec){
-		func(s *spec.Spec) { s.Model = "gcn" },
-		func(s *spec.Spec) { s.Model, s.Mode, s.Sampler = "gin", "mini", "ladies" },
-		func(s *spec.Spec) { s.Model, s.Mode, s.Weighted = "gin", "mini", true },
+		func(s *spec.Spec) { s.Model.Name = "gcn" },
+		func(s *spec.Spec) { s.Model.Name, s.Mode, s.Batches.Sampler = "gin", "mini", "ladies" },
+		func(s *spec.Spec) { s.Model.Name, s.Mode, s.Batches.Weighted = "gin", "mini", true },
 	} {
 		s := quick(dir)
-		s.Model, s.EdgeFeatures = "gat", true
+		s.Model.Name, s.Model.EdgeFeatures = "gat", true
 		change(&s)
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "--edge-features") {
-			t.Errorf("%s, %s, %d workers: %v", s.Model, s.Mode, s.Workers, err)
+			t.Errorf("%s, %s, %d workers: %v", s.Model.Name, s.Mode, s.Cluster.Workers, err)
 		}
 	}
 }
@@ -119,10 +119,10 @@ func workersUseEdgeFeatures(t *testing.T, dir string) {
 	}
 	for _, model := range []string{"gat", "gatv2", "gin"} {
 		s := quick(dir)
-		s.Model, s.EdgeFeatures, s.DType, s.Epochs = model, true, "f64", 3
+		s.Model.Name, s.Model.EdgeFeatures, s.Machine.DType, s.Training.Epochs = model, true, "f64", 3
 		want := trained(t, s, nil)
 		for _, data := range []string{dir, parts} {
-			s.Dataset, s.Workers, s.InProcess = data, 2, true
+			s.Dataset, s.Cluster.Workers, s.Cluster.InProcess = data, 2, true
 			got := trained(t, s, nil)
 			for e := range want.Loss {
 				if a, b := float64(got.Loss[e]), float64(want.Loss[e]); math.Abs(a-b) > 1e-9*b {
@@ -132,7 +132,8 @@ func workersUseEdgeFeatures(t *testing.T, dir string) {
 		}
 	}
 	s := quick(dir)
-	s.Model, s.EdgeFeatures, s.Workers, s.InProcess, s.Strategy = "gin", true, 2, true, "bns:0.5"
+	s.Model.Name, s.Model.EdgeFeatures, s.Cluster.Workers, s.Cluster.InProcess, s.Strategy = "gin", true, 2, true,
+		"bns:0.5"
 	if _, err := Train(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "--edge-features") ||
 		!strings.Contains(err.Error(), "bns") {
 		t.Errorf("bns: %v", err)

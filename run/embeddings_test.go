@@ -18,17 +18,19 @@ func TestEmbeddingsOfAGraphWithoutFeatures(t *testing.T) {
 		})
 	}
 	s := spec.Default()
-	s.Dataset, s.Model, s.Mode, s.Layers, s.Hidden, s.Fanout, s.BatchSize = plain(300), "sage", "mini", 2, 16, "5,5", 64
-	s.Epochs, s.LearnEmbeddings, s.InProcess, s.Out = 15, 8, true, filepath.Join(t.TempDir(), "run")
-	s.Workers = 1
+	s.Dataset, s.Model.Name, s.Mode, s.Model.Layers, s.Model.Hidden, s.Batches.Fanout, s.Batches.Size = plain(300),
+		"sage", "mini", 2, 16, "5,5", 64
+	s.Training.Epochs, s.Embeddings.Dim, s.Cluster.InProcess, s.Output.Dir = 15, 8, true,
+		filepath.Join(t.TempDir(), "run")
+	s.Cluster.Workers = 1
 	one := trained(t, s, nil)
-	s.Workers, s.Overwrite = 2, true
+	s.Cluster.Workers, s.Output.Overwrite = 2, true
 	two := trained(t, s, nil)
 	if off := two.TestAccuracy - one.TestAccuracy; two.TestAccuracy < 0.5 || off > 0.05 || off < -0.05 {
 		t.Errorf("accuracy %v, of one worker %v", two.TestAccuracy, one.TestAccuracy)
 	}
 	for dir, good := range map[string]bool{s.Dataset: true, plain(200): false} {
-		_, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+		_, err := Predict(context.Background(), PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "labels",
 			Out: filepath.Join(t.TempDir(), "out.npy"), Threads: 1})
 		if good && err != nil || !good && !isMistake(err, "embeddings") {
 			t.Errorf("%s: %v", dir, err)

@@ -23,15 +23,15 @@ func eventFiles(ctx context.Context, s *spec.Spec, events event.Listener) (
 		}
 		return err
 	}
-	if s.Trace != "" {
-		trace, err := event.NewTrace(s.Trace)
+	if s.Output.Trace != "" {
+		trace, err := event.NewTrace(s.Output.Trace)
 		if err != nil {
 			return nil, nil, err
 		}
 		list, ends = append(list, trace), append(ends, trace.Close)
 	}
-	if s.Events != "" {
-		f, err := createEvents(ctx, s.Events, events)
+	if s.Output.Events != "" {
+		f, err := createEvents(ctx, s.Output.Events, events)
 		if err != nil {
 			return nil, nil, errors.Join(err, finish())
 		}

@@ -132,28 +132,29 @@ func (c *composed) run(i int, r composition.Run) {
 // small is the spec of a run on a graph of a few vertices.
 func (c *composed) small(i int, r composition.Run, is map[string]string) spec.Spec {
 	s := r.Spec(c.dims)
-	s.Hidden, s.Dropout, s.LR, s.EvalEvery, s.Epochs, s.Seed = 8, 0, 0.02, 0, 4, uint64(i)
-	s.Quiet, s.Threads = true, 1
+	s.Model.Hidden, s.Model.Dropout, s.Optimizer.LR, s.Training.EvalEvery, s.Training.Epochs, s.Seed = 8, 0, 0.02, 0, 4,
+		uint64(i)
+	s.Output.Quiet, s.Machine.Threads = true, 1
 	if s.Mode == "mini" {
-		s.BatchSize = 24
+		s.Batches.Size = 24
 	}
-	if s.Layers == spec.Auto {
-		s.Layers = 2
+	if s.Model.Layers == spec.Auto {
+		s.Model.Layers = 2
 	}
 	if is["dtype"] == "f64" {
-		s.Threads = 0
+		s.Machine.Threads = 0
 	}
-	if s.Servers == 0 {
-		s.Workers, s.Servers = 2, 2
+	if s.Cluster.Servers == 0 {
+		s.Cluster.Workers, s.Cluster.Servers = 2, 2
 	}
 	if is["strategy"] == "cobatch" {
-		s.Workers = 4
+		s.Cluster.Workers = 4
 	}
 	if is["paths"] != "" {
-		s.Paths = filepath.Join(c.dir, "paths.yaml")
+		s.Cluster.Paths = filepath.Join(c.dir, "paths.yaml")
 	}
 	if is["trust"] == "tls" {
-		s.TLS = filepath.Join(c.dir, "certs", "here")
+		s.Launch.TLS = filepath.Join(c.dir, "certs", "here")
 	}
 	return s
 }
@@ -161,9 +162,9 @@ func (c *composed) small(i int, r composition.Run, is map[string]string) spec.Sp
 // tolerance is how near an exact run comes to one worker's losses.
 func tolerance(s *spec.Spec, is map[string]string) float64 {
 	switch {
-	case s.DType == "bf16":
+	case s.Machine.DType == "bf16":
 		return 5e-2
-	case is["strategy"] == "switchgnn" || s.DType == "f32":
+	case is["strategy"] == "switchgnn" || s.Machine.DType == "f32":
 		return 5e-3
 	}
 	return 1e-9
@@ -171,20 +172,20 @@ func tolerance(s *spec.Spec, is map[string]string) float64 {
 
 // cut is a partition of the task's graph, made once.
 func (c *composed) cut(s *spec.Spec, task string) (dir string) {
-	key := fmt.Sprintf("%s %s %d %d", task, s.Partitioner, s.Workers, s.Servers)
+	key := fmt.Sprintf("%s %s %d %d", task, s.Cluster.Partitioner, s.Cluster.Workers, s.Cluster.Servers)
 	if c.parts[key] != "" {
 		return c.parts[key]
 	}
 	d := c.data[task]
-	of, err := partition.Hierarchical(context.Background(), s.Partitioner, &partition.Problem{Graph: d.Graph,
-		Parts: s.Workers, Seed: 1, Splits: d.Splits}, s.Servers)
+	of, err := partition.Hierarchical(context.Background(), s.Cluster.Partitioner, &partition.Problem{Graph: d.Graph,
+		Parts: s.Cluster.Workers, Seed: 1, Splits: d.Splits}, s.Cluster.Servers)
 	if of == nil {
 		c.t.Fatal(key, err)
 	}
 	dir = filepath.Join(c.dir, strings.ReplaceAll(key, " ", "-"))
-	q := partition.Measure(d.Graph, of, s.Workers, nil, true, 0)
-	if err := partition.Write(context.Background(), d, of, s.Workers, q,
-		partition.WriteOptions{Dir: dir, Servers: s.Servers}); err != nil {
+	q := partition.Measure(d.Graph, of, s.Cluster.Workers, nil, true, 0)
+	if err := partition.Write(context.Background(), d, of, s.Cluster.Workers, q,
+		partition.WriteOptions{Dir: dir, Servers: s.Cluster.Servers}); err != nil {
 		c.t.Fatal(key, err)
 	}
 	c.parts[key] = dir
@@ -202,7 +203,7 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 		return nil, err
 	}
 	p := partsOf(dir, book)
-	s.Partition, s.Partitioner = dir, spec.Default().Partitioner
+	s.Cluster.Partition, s.Cluster.Partitioner = dir, spec.Default().Cluster.Partitioner
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
@@ -215,8 +216,8 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	shares, errs := make([]*share, s.Workers), make([]error, s.Workers)
-	traintest.Each(s.Workers, func(r int) {
+	shares, errs := make([]*share, s.Cluster.Workers), make([]error, s.Cluster.Workers)
+	traintest.Each(s.Cluster.Workers, func(r int) {
 		if shares[r], errs[r] = c.work(run, ends[r]); errs[r] != nil {
 			ends[r].Fail(errs[r])
 		}
@@ -242,18 +243,20 @@ func (c *composed) work(run *clusterRun, end wire.Endpoint) (*share, error) {
 	defer part.Close()
 	one.watch = watch.NewReporter(end.Rank(), end)
 	keep := func(*train.State) error { return nil }
-	return one.work(context.Background(), part, end, run.spec.CoresOf(run.spec.Workers), nil, keep, event.All())
+	return one.work(context.Background(), part, end, run.spec.Machine.CoresOf(run.spec.Cluster.Workers), nil, keep,
+		event.All())
 }
 
 // ends are the endpoints of a run: in this process, or as its processes would join.
 func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
-	s, n := &run.spec, run.spec.Workers
-	if s.Transport == "inprocess" || s.Transport == "auto" && s.Paths == "" && s.TokenFile == "" && s.TLS == "" {
+	s, n := &run.spec, run.spec.Cluster.Workers
+	if s.Cluster.Transport == "inprocess" || s.Cluster.Transport == "auto" && s.Cluster.Paths == "" &&
+		s.Launch.TokenFile == "" && s.Launch.TLS == "" {
 		opt := wire.DefaultOptions()
-		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.SendOrder)
+		opt.ServerOf, opt.Order = run.servers(), coflow.OrderNamed(s.Cluster.SendOrder)
 		return wire.NewGroup(n, opt), nil
 	}
-	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
+	id, err := spec.Load("--tls", s.Launch.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}
@@ -287,12 +290,15 @@ func (c *composed) ends(run *clusterRun) ([]wire.Endpoint, error) {
 // alone is the curve of one worker with what decides the result.
 func (c *composed) alone(s spec.Spec, task string) []float64 {
 	one := spec.Default()
-	one.Task, one.Model, one.Mode, one.Layers = s.Task, s.Model, s.Mode, s.Layers
-	one.Hidden, one.Heads = s.Hidden, s.Heads
-	one.Dropout, one.LR, one.EvalEvery, one.Epochs, one.Seed = s.Dropout, s.LR, s.EvalEvery, s.Epochs, s.Seed
-	one.BatchSize, one.Sampler, one.DType, one.Threads = s.BatchSize, s.Sampler, s.DType, s.Threads
-	one.Norm, one.WeightDecay, one.InputDropout, one.Embedding = s.Norm, s.WeightDecay, s.InputDropout, s.Embedding
-	one.Workers, one.Strategy = 1, "none"
+	one.Task, one.Model.Name, one.Mode, one.Model.Layers = s.Task, s.Model.Name, s.Mode, s.Model.Layers
+	one.Model.Hidden, one.Model.Heads = s.Model.Hidden, s.Model.Heads
+	one.Model.Dropout, one.Optimizer.LR, one.Training.EvalEvery, one.Training.Epochs, one.Seed = s.Model.Dropout,
+		s.Optimizer.LR, s.Training.EvalEvery, s.Training.Epochs, s.Seed
+	one.Batches.Size, one.Batches.Sampler, one.Machine.DType, one.Machine.Threads = s.Batches.Size, s.Batches.Sampler,
+		s.Machine.DType, s.Machine.Threads
+	one.Model.Norm, one.Optimizer.WeightDecay, one.Model.InputDropout, one.Pairs.Embedding = s.Model.Norm,
+		s.Optimizer.WeightDecay, s.Model.InputDropout, s.Pairs.Embedding
+	one.Cluster.Workers, one.Strategy = 1, "none"
 	key := one.String()
 	if c.curves[key] != nil {
 		return c.curves[key]

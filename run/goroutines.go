@@ -15,9 +15,9 @@ import (
 // runGoroutines trains with the workers in this process. As with runProcesses, there are shares
 // beside the error if only the last state could not be saved.
 func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
-	n := c.spec.Workers
+	n := c.spec.Cluster.Workers
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = timeoutOf(&c.spec), c.servers(), coflow.OrderNamed(c.spec.SendOrder)
+	opt.Timeout, opt.ServerOf, opt.Order = timeoutOf(&c.spec), c.servers(), coflow.OrderNamed(c.spec.Cluster.SendOrder)
 	ends := wire.NewGroup(n, opt)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -36,7 +36,7 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	var wg sync.WaitGroup
 	for r, end := range ends {
 		wg.Go(func() {
-			shares[r], errs[r] = tasks[r].onGoroutine(ctx, end, c.spec.CoresOf(n), k, events)
+			shares[r], errs[r] = tasks[r].onGoroutine(ctx, end, c.spec.Machine.CoresOf(n), k, events)
 			if errs[r] != nil {
 				end.Fail(errs[r])
 			}

@@ -47,7 +47,9 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	}
 	s.ForData(&d.Meta, simd.Best().String())
 	part, share := thinned(d)
-	e := &Estimate{Settings: fmt.Sprintf("%s, %s, hidden %d, %s, %s", s.Model, event.Counted(s.Layers, "layer"), s.Hidden, s.DType, event.Counted(s.Epochs, "epoch")), Available: tensor.MemoryFree()}
+	e := &Estimate{Settings: fmt.Sprintf("%s, %s, hidden %d, %s, %s", s.Model.Name,
+		event.Counted(s.Model.Layers, "layer"), s.Model.Hidden, s.Machine.DType,
+		event.Counted(s.Training.Epochs, "epoch")), Available: tensor.MemoryFree()}
 	p, err := plan(&s, d)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 		return nil, err
 	}
 	e.EpochSeconds = report.Number(float64(e.EpochSeconds) / share)
-	e.RunSeconds = e.EpochSeconds * report.Number(s.Epochs)
+	e.RunSeconds = e.EpochSeconds * report.Number(s.Training.Epochs)
 	e.Timed = "two epochs of it"
 	if share < 1 {
 		e.Timed = fmt.Sprintf("two epochs of a graph with %.2g%% of its vertices, scaled up", 100*share)
@@ -69,7 +71,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 // timeEpochs is the shorter of two epochs after a first. They measure accuracy as the
 // default run does.
 func timeEpochs(ctx context.Context, s spec.Spec, d *graph.Dataset) (report.Number, error) {
-	s.Epochs = 3
+	s.Training.Epochs = 3
 	dev, err := newDevice(&s, 0)
 	if err != nil {
 		return 0, err

@@ -17,16 +17,17 @@ import (
 // another run with --init-from; nil: random weights.
 func startOf(s *spec.Spec, identity func() savedData, data *graph.Meta, events event.Listener) (*start, error) {
 	from, err := checkpointToResume(s, identity, events)
-	if from != nil || err != nil || s.InitFrom == "" {
+	if from != nil || err != nil || s.Training.InitFrom == "" {
 		return from, err
 	}
-	t, err := serve.Open(s.InitFrom)
+	t, err := serve.Open(s.Training.InitFrom)
 	if err != nil {
 		return nil, err
 	}
 	if differ := shapeDifferences(t.Config.Model, s.ModelConfig(data)); len(differ) > 0 {
-		return nil, spec.Mistake("--init-from", s.InitFrom+", whose model differs: "+strings.Join(differ, "; "),
-			"a model of the same shape", "give the settings that it was trained with; rates, dropout, seed and workers "+
+		return nil, spec.Mistake("--init-from", s.Training.InitFrom+", whose model differs: "+strings.Join(differ,
+			"; "), "a model of the same shape",
+			"give the settings that it was trained with; rates, dropout, seed and workers "+
 				"may differ")
 	}
 	st := &train.State{Model: t.Weights, History: train.History{BestEpoch: -1}}

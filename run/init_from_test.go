@@ -13,15 +13,16 @@ import (
 func TestInitFrom(t *testing.T) {
 	dir := block(t, nil)
 	first := quick(dir)
-	first.Epochs, first.Dropout, first.EvalEvery, first.Out = 30, 0, 30, filepath.Join(t.TempDir(), "first")
+	first.Training.Epochs, first.Model.Dropout, first.Training.EvalEvery, first.Output.Dir = 30, 0, 30,
+		filepath.Join(t.TempDir(), "first")
 	before := trained(t, first, nil)
 	for name, change := range map[string]func(s *spec.Spec){
 		"full":    func(s *spec.Spec) {},
-		"mini":    func(s *spec.Spec) { s.Mode, s.Fanout, s.BatchSize = "mini", "all,all", 1<<20 },
-		"workers": func(s *spec.Spec) { s.Workers, s.InProcess = 2, true },
+		"mini":    func(s *spec.Spec) { s.Mode, s.Batches.Fanout, s.Batches.Size = "mini", "all,all", 1<<20 },
+		"workers": func(s *spec.Spec) { s.Cluster.Workers, s.Cluster.InProcess = 2, true },
 	} {
 		s := quick(dir)
-		s.InitFrom, s.LR, s.Dropout, s.Epochs = first.Out, 1e-9, 0, 2
+		s.Training.InitFrom, s.Optimizer.LR, s.Model.Dropout, s.Training.Epochs = first.Output.Dir, 1e-9, 0, 2
 		change(&s)
 		r := trained(t, s, nil)
 		if last := before.Loss[len(before.Loss)-1]; r.Loss[0] > last*1.05 {
@@ -37,15 +38,15 @@ func TestInitFrom(t *testing.T) {
 func TestInitFromOther(t *testing.T) {
 	dir := block(t, nil)
 	first := quick(dir)
-	first.Epochs, first.Out = 1, filepath.Join(t.TempDir(), "first")
+	first.Training.Epochs, first.Output.Dir = 1, filepath.Join(t.TempDir(), "first")
 	trained(t, first, nil)
 	for want, change := range map[string]func(s *spec.Spec){
-		"its hidden is 16, this run's 24": func(s *spec.Spec) { s.Hidden = 24 },
-		"its model is gcn":                func(s *spec.Spec) { s.Model = "sage" },
-		"no config.json":                  func(s *spec.Spec) { s.InitFrom = t.TempDir() },
+		"its hidden is 16, this run's 24": func(s *spec.Spec) { s.Model.Hidden = 24 },
+		"its model is gcn":                func(s *spec.Spec) { s.Model.Name = "sage" },
+		"no config.json":                  func(s *spec.Spec) { s.Training.InitFrom = t.TempDir() },
 	} {
 		s := quick(dir)
-		s.InitFrom = first.Out
+		s.Training.InitFrom = first.Output.Dir
 		change(&s)
 		if _, err := Train(context.Background(), s, nil); !isMistake(err, want) {
 			t.Errorf("%s: %v", want, err)
@@ -57,14 +58,14 @@ func TestInitFromOther(t *testing.T) {
 func TestInitFromAndCheckpoints(t *testing.T) {
 	dir := block(t, nil)
 	first := quick(dir)
-	first.Epochs, first.Out = 3, filepath.Join(t.TempDir(), "first")
+	first.Training.Epochs, first.Output.Dir = 3, filepath.Join(t.TempDir(), "first")
 	trained(t, first, nil)
 	s := quick(dir)
-	s.InitFrom, s.Epochs = first.Out, 6
+	s.Training.InitFrom, s.Training.Epochs = first.Output.Dir, 6
 	want := trained(t, s, nil)
-	s.CheckpointDir, s.CheckpointEvery, s.Epochs = t.TempDir(), 1, 3
+	s.Checkpoints.Dir, s.Checkpoints.Every, s.Training.Epochs = t.TempDir(), 1, 3
 	trained(t, s, nil)
-	s.Resume, s.Epochs = true, 6
+	s.Checkpoints.Resume, s.Training.Epochs = true, 6
 	got := trained(t, s, nil)
 	for i := range want.Loss {
 		if got.Loss[i] != want.Loss[i] {

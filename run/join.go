@@ -152,7 +152,7 @@ func (w *WorkerSpec) retryFor(err error, in cluster.JoinRequest) time.Duration {
 // Connect connects with the other workers of a job over a transport.
 func (w *WorkerSpec) Connect(ctx context.Context, m *cluster.Member, transport string, timeout time.Duration) (
 	wire.Endpoint, error) {
-	s := spec.Spec{Timeout: int(timeout / time.Second), Transport: transport, Paths: w.Paths}
+	s := spec.Spec{Cluster: spec.Cluster{Timeout: int(timeout / time.Second), Transport: transport, Paths: w.Paths}}
 	return w.connect(ctx, m, &s, nil)
 }
 
@@ -160,8 +160,8 @@ func (w *WorkerSpec) Connect(ctx context.Context, m *cluster.Member, transport s
 // unauthenticated peers.
 func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (
 	wire.Endpoint, error) {
-	if s.Transport != "mpi" { // which was not measured with it
-		limitProcessors(m, s.CoresOf(m.Here()))
+	if s.Cluster.Transport != "mpi" { // which was not measured with it
+		limitProcessors(m, s.Machine.CoresOf(m.Here()))
 	}
 	cfg, err := w.wireConfig(m, s)
 	if err != nil {
@@ -180,7 +180,7 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spe
 		case <-joined:
 		}
 	}()
-	if s.Transport == "mpi" {
+	if s.Cluster.Transport == "mpi" {
 		return wire.JoinMPI(ctx, cfg)
 	}
 	return wire.Join(ctx, cfg)
@@ -189,12 +189,12 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, s *spec.Spe
 // wireConfig is how a member of a job connects with its peers.
 func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.Order = timeoutOf(s), coflow.OrderNamed(s.SendOrder)
+	opt.Timeout, opt.Order = timeoutOf(s), coflow.OrderNamed(s.Cluster.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
-		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil, NoSharedMemory: s.Transport == "tcp",
-		DSCP: s.DSCP}
-	if s.Paths != "" {
-		if err := w.severalPaths(&cfg, m.Listener, s.Paths); err != nil {
+		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil,
+		NoSharedMemory: s.Cluster.Transport == "tcp", DSCP: s.Cluster.DSCP}
+	if s.Cluster.Paths != "" {
+		if err := w.severalPaths(&cfg, m.Listener, s.Cluster.Paths); err != nil {
 			return cfg, err
 		}
 	}
@@ -202,7 +202,7 @@ func (w *WorkerSpec) wireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, e
 	for _, p := range m.Peers {
 		cfg.Addrs, cfg.HostIDs = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host)
 		cfg.ServerOf = append(cfg.ServerOf, p.Server)
-		if s.Transport == "shm" && p.Host != me.Host {
+		if s.Cluster.Transport == "shm" && p.Host != me.Host {
 			return cfg, spec.Mistake("--transport",
 				fmt.Sprintf("shm, with rank %d on %s and rank %d on %s", m.Rank, me.Name, p.Rank, p.Name),
 				"workers that share a host", "use --transport auto")

@@ -43,8 +43,8 @@ type kept struct {
 // savesState reports whether workers send their state while they train, for workers that are
 // restarted, and whether they do so at the end.
 func savesState(s *spec.Spec) (midway, last bool) {
-	last = s.CheckpointDir != ""
-	return last || s.Processes() && s.OnFailure != "stop", last
+	last = s.Checkpoints.Dir != ""
+	return last || s.Processes() && s.Cluster.OnFailure != "stop", last
 }
 
 // states is how many a keeper has at once: the newest, one that is being received, and one that
@@ -59,7 +59,7 @@ func (c *clusterRun) states() int64 {
 	case midway && steps > 0:
 		n += 3
 	case midway && every > 0:
-		n += max((s.Epochs-1)/every-done/every, 0)
+		n += max((s.Training.Epochs-1)/every-done/every, 0)
 	}
 	if last {
 		return int64(min(n+1, 3))
@@ -93,7 +93,8 @@ func (k *keeper) startFrom(from *start) (err error) {
 	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.caches) == 0 {
 		return err
 	}
-	if from.partition != k.data.PartitionID || len(from.caches) != k.spec.Workers || !sameCaches(k.spec, from.spec) {
+	if from.partition != k.data.PartitionID || len(from.caches) != k.spec.Cluster.Workers ||
+		!sameCaches(k.spec, from.spec) {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
 			"the strategy starts as in its first epoch"})
 		return nil
@@ -105,7 +106,8 @@ func (k *keeper) startFrom(from *start) (err error) {
 // sameCaches reports whether caches of another run can be used in this one: rows that are
 // relayed inside servers are in another order.
 func sameCaches(s, o *spec.Spec) bool {
-	return s.StrategyName() == o.StrategyName() && relays(s) == relays(o) && (!relays(s) || s.Servers == o.Servers)
+	return s.StrategyName() == o.StrategyName() && relays(s) == relays(o) &&
+		(!relays(s) || s.Cluster.Servers == o.Cluster.Servers)
 }
 
 // keep takes the state of a rank that is in this process.
@@ -137,7 +139,7 @@ func (k *keeper) complete(rank int, c *checkpoint, blob []byte) *kept {
 	defer k.mu.Unlock()
 	n := k.incomplete[c.Position]
 	if n == nil {
-		n = &kept{own: make([][]byte, k.spec.Workers)}
+		n = &kept{own: make([][]byte, k.spec.Cluster.Workers)}
 		k.incomplete[c.Position] = n
 	}
 	if c.Only {
@@ -190,7 +192,7 @@ func (k *keeper) tellSkipped() {
 	list := k.skipped
 	k.skipped = nil
 	k.mu.Unlock()
-	if len(list) == 0 || k.spec.CheckpointDir == "" {
+	if len(list) == 0 || k.spec.Checkpoints.Dir == "" {
 		return
 	}
 	which := fmt.Sprintf("the checkpoint of %v was", list[0])
@@ -235,7 +237,7 @@ func (k *keeper) save(last *cluster.Position) {
 	saver := newSaver(k.spec, last, k.events)
 	for n := range k.write {
 		k.tellSkipped()
-		if k.spec.CheckpointDir == "" {
+		if k.spec.Checkpoints.Dir == "" {
 			continue
 		}
 		c, err := k.checkpoint(n)
@@ -244,7 +246,7 @@ func (k *keeper) save(last *cluster.Position) {
 		}
 		if err != nil {
 			k.failed = notSaved(err)
-			if n.from.Epoch < k.spec.Epochs { // else there is nothing left to stop
+			if n.from.Epoch < k.spec.Training.Epochs { // else there is nothing left to stop
 				k.stop(k.failed)
 			}
 			return

@@ -18,9 +18,10 @@ import (
 // those of one process have no worker that could be restarted from it.
 func TestStatesOfNoUse(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.Epochs, s.CheckpointEvery, s.Strategy = 2, true, 4, 2, "pipegcn"
+	s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs, s.Checkpoints.Every, s.Strategy = 2, true, 4, 2,
+		"pipegcn"
 	for dir, want := range map[string]int64{"": 0, t.TempDir(): 4} {
-		s.CheckpointDir = dir
+		s.Checkpoints.Dir = dir
 		var saved atomic.Int64
 		trained(t, s, event.Func(func(e event.Event) {
 			if e, ok := e.(event.Span); ok && e.Kind == "step" && e.Name == "save" {
@@ -47,9 +48,9 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 21, every: 10, want: 2},
 		{epochs: 200, every: 10, want: 2},
 		{epochs: 200, every: 0, want: 0},
-		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.OnFailure = "stop" }},
-		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.InProcess = true }},
-		{epochs: 200, every: 10, dir: "ck", want: 3, change: func(s *spec.Spec) { s.InProcess = true }},
+		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.Cluster.OnFailure = "stop" }},
+		{epochs: 200, every: 10, want: 0, change: func(s *spec.Spec) { s.Cluster.InProcess = true }},
+		{epochs: 200, every: 10, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Cluster.InProcess = true }},
 		{epochs: 10, every: 10, dir: "ck", want: 1},
 		{epochs: 11, every: 10, dir: "ck", want: 2},
 		{epochs: 200, every: 0, dir: "ck", want: 1},
@@ -58,7 +59,8 @@ func TestStatesPlanned(t *testing.T) {
 		{epochs: 1, every: -500, dir: "ck", want: 3, change: func(s *spec.Spec) { s.Mode = "mini" }},
 	} {
 		c := &clusterRun{spec: spec.Default()}
-		c.spec.Workers, c.spec.Epochs, c.spec.CheckpointEvery, c.spec.CheckpointDir = 2, x.epochs, x.every, x.dir
+		c.spec.Cluster.Workers, c.spec.Training.Epochs, c.spec.Checkpoints.Every, c.spec.Checkpoints.Dir = 2, x.epochs,
+			x.every, x.dir
 		if x.change != nil {
 			x.change(&c.spec)
 		}
@@ -70,9 +72,9 @@ func TestStatesPlanned(t *testing.T) {
 		}
 	}
 	s := quick(block(t, nil))
-	s.Workers, s.Strategy, s.CheckpointEvery = 2, "pipegcn", 1
+	s.Cluster.Workers, s.Strategy, s.Checkpoints.Every = 2, "pipegcn", 1
 	states := func(epochs int) int64 {
-		s.Epochs = epochs
+		s.Training.Epochs = epochs
 		_, p, err := DryRun(s, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +106,7 @@ func TestLittleGarbage(t *testing.T) {
 func TestSkippedCheckpoints(t *testing.T) {
 	var notes []string
 	s := spec.Default()
-	s.CheckpointDir, s.KeepCheckpoints = t.TempDir(), 10
+	s.Checkpoints.Dir, s.Checkpoints.Keep = t.TempDir(), 10
 	k := &keeper{spec: &s, events: event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
 			notes = append(notes, n.Text)
@@ -123,7 +125,7 @@ func TestSkippedCheckpoints(t *testing.T) {
 	if err := k.close(nil); err != nil {
 		t.Fatal(err)
 	}
-	list, err := cluster.Checkpoints(s.CheckpointDir)
+	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
 	if err != nil || !slices.Equal(list, []cluster.Position{{Epoch: 5}}) {
 		t.Error(list, err)
 	}

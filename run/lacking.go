@@ -30,12 +30,12 @@ func orList(words []string) string {
 
 // checkWeights refuses weights that the model cannot take.
 func checkWeights(s *spec.Spec, g *graph.CSR) error {
-	if s.Model != "gcn" && s.Model != "resgcn+" {
+	if s.Model.Name != "gcn" && s.Model.Name != "resgcn+" {
 		return nil
 	}
 	if least := g.LeastWeight(); least < 0 {
 		return &graph.InputError{File: s.Dataset, Field: "weights", Found: fmt.Sprint(least),
-			Want: "weights of 0 or more for --model " + s.Model + ", which divides by the root of their sum",
+			Want: "weights of 0 or more for --model " + s.Model.Name + ", which divides by the root of their sum",
 			Fix:  "use --model sage or gin, or import the graph without --weights"}
 	}
 	return nil
@@ -44,11 +44,11 @@ func checkWeights(s *spec.Spec, g *graph.CSR) error {
 // noteWeights says that a model does not look at the weights of edges.
 func noteWeights(s *spec.Spec, weighted bool, events event.Listener) {
 	edgeDim := 0
-	if s.EdgeFeatures {
+	if s.Model.EdgeFeatures {
 		edgeDim = 1
 	}
-	if weighted && !s.Weighted && !nn.UsesWeights(s.Model, edgeDim) {
-		events.On(event.Note{Text: "warning: --model " + s.Model +
+	if weighted && !s.Batches.Weighted && !nn.UsesWeights(s.Model.Name, edgeDim) {
+		events.On(event.Note{Text: "warning: --model " + s.Model.Name +
 			" does not look at the weights of edges, which this graph has; gcn, sage and gin do"})
 	}
 }
@@ -56,7 +56,7 @@ func noteWeights(s *spec.Spec, weighted bool, events event.Listener) {
 // notePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:
 // the same command is for one host and for many.
 func notePulled(s *spec.Spec, events event.Listener) {
-	if remoteWorkers(s) || s.Servers > 1 {
+	if remoteWorkers(s) || s.Cluster.Servers > 1 {
 		return
 	}
 	for _, name := range []string{"cache", "pull_dtype"} {

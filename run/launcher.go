@@ -21,10 +21,10 @@ type Place = cluster.Place
 // PlaceOf is this process's place among the tasks of a launcher; nil: it is no task, or the spec
 // itself says how workers start.
 func PlaceOf(s *spec.Spec, getenv func(string) string) (*Place, error) {
-	if s.NoLaunch || s.Hosts != "" || s.Goroutines() {
+	if s.Launch.NoLaunch || s.Launch.Hosts != "" || s.Goroutines() {
 		return nil, nil
 	}
-	p, err := cluster.Environment(getenv, s.Launcher)
+	p, err := cluster.Environment(getenv, s.Launch.Launcher)
 	if err != nil {
 		return nil, spec.Mistake("environment", graph.Sentence(err.Error()), "", "--launcher none ignores it")
 	}
@@ -80,17 +80,17 @@ func useTasks(s *spec.Spec, p *Place) error {
 	if err := s.CompleteParts(); err != nil {
 		return err
 	}
-	if s.Workers != 0 && s.Workers != p.Size {
-		return spec.Mistake("--workers", fmt.Sprint(s.Workers),
+	if s.Cluster.Workers != 0 && s.Cluster.Workers != p.Size {
+		return spec.Mistake("--workers", fmt.Sprint(s.Cluster.Workers),
 			fmt.Sprintf("%d, the tasks that %s has started", p.Size, p.Launcher),
 			"leave out --workers, or give --launcher none")
 	}
-	s.NoLaunch, s.Workers = true, p.Size
-	if s.Transport == "mpi" { // MPI ends all processes when it loses one
-		s.OnFailure = "stop"
+	s.Launch.NoLaunch, s.Cluster.Workers = true, p.Size
+	if s.Cluster.Transport == "mpi" { // MPI ends all processes when it loses one
+		s.Cluster.OnFailure = "stop"
 	}
-	if s.Threads == 0 {
-		s.Threads = p.CPUs
+	if s.Machine.Threads == 0 {
+		s.Machine.Threads = p.CPUs
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func startOwnWorker(ctx context.Context, s *spec.Spec, w *WorkerSpec, events eve
 
 // follow is the task of any rank but 0.
 func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Listener) error {
-	token, err := spec.GivenToken(s.TokenFile)
+	token, err := spec.GivenToken(s.Launch.TokenFile)
 	if err != nil {
 		return err
 	}
@@ -137,13 +137,13 @@ func (at *rendezvous) follow(ctx context.Context, s *spec.Spec, events event.Lis
 // supervise runs a worker of this task in a process of its own, which can be killed and
 // restarted; but MPI knows only the process that mpirun has started.
 func supervise(ctx, kill context.Context, s *spec.Spec, w *WorkerSpec, events event.Listener) error {
-	if s.Transport == "mpi" {
+	if s.Cluster.Transport == "mpi" {
 		ctx, cancel := stopWith(ctx, kill.Done())
 		defer cancel()
 		return Work(ctx, *w, event.Func(func(event.Event) {}))
 	}
 	times := 0
-	if s.OnFailure == "restart" {
+	if s.Cluster.OnFailure == "restart" {
 		times = mostTries
 	}
 	return cluster.Supervise(ctx, kill, times, w.command, func(line string) {

@@ -15,7 +15,7 @@ import (
 // TestResultsSayHowTheyWereMade: a result and a comparison have every setting, version, date and machine.
 func TestResultsSayHowTheyWereMade(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Hidden, s.Seed = 12, 77
+	s.Model.Hidden, s.Seed = 12, 77
 	all := strings.Count(s.String(), "\n")
 	check := func(what string, v any) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestResultsSayHowTheyWereMade(t *testing.T) {
 	if err := json.Unmarshal(b, &read); err != nil || !reflect.DeepEqual(read.Spec.String(), r.Spec.String()) {
 		t.Errorf("settings change on the way through JSON: %v", err)
 	}
-	s.Workers, s.InProcess = 2, true
+	s.Cluster.Workers, s.Cluster.InProcess = 2, true
 	c, err := Compare(t.Context(), spec.Compare{Spec: s, Strategies: []string{"halo"}, Rounds: 1}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ type modelConfig struct {
 // checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run
 // that wrote it is resumed.
 func checkModelFolder(s *spec.Spec) error {
-	dir := s.Out
+	dir := s.Output.Dir
 	if dir == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func checkModelFolder(s *spec.Spec) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	return overwriteable(dir, "this model", s.Overwrite || s.Resume || s.ResumeIfAny)
+	return overwriteable(dir, "this model", s.Output.Overwrite || s.Checkpoints.Resume || s.Checkpoints.ResumeIfAny)
 }
 
 // writeModelFolder writes the best weights, config.json and what more writes to a folder that
@@ -73,7 +73,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		return err
 	}
 	defer folder.Abort()
-	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Name}
+	meta := map[string]string{"format": "pt", "model": s.Model.Name, "dataset": data.Name}
 	if err := nn.SaveSafetensors(filepath.Join(folder.Tmp, spec.WeightsFile), r.Best, meta); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
 		ClassNames: names, Features: data.Features,
-		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.RowNormalize,
+		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,

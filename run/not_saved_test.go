@@ -18,7 +18,7 @@ func TestUnsaved(t *testing.T) {
 	data := block(t, nil)
 	for name, change := range map[string]func(*spec.Spec){
 		"one worker":  func(*spec.Spec) {},
-		"two workers": func(s *spec.Spec) { s.Workers, s.InProcess = 2, true },
+		"two workers": func(s *spec.Spec) { s.Cluster.Workers, s.Cluster.InProcess = 2, true },
 		"pairs":       func(s *spec.Spec) { s.Task = "link" },
 	} {
 		for _, lost := range []string{"--checkpoint-dir", "--out"} {
@@ -28,18 +28,18 @@ func TestUnsaved(t *testing.T) {
 						s := quick(data)
 						tmp, home := t.TempDir(), t.TempDir()
 						t.Setenv("HOME", home)
-						s.CheckpointDir, s.CheckpointEvery, s.Out = filepath.Join(tmp, "ck"), 1000, filepath.Join(tmp,
-							"runs", "run")
+						s.Checkpoints.Dir, s.Checkpoints.Every, s.Output.Dir = filepath.Join(tmp, "ck"), 1000,
+							filepath.Join(tmp, "runs", "run")
 						change(&s)
-						if err := os.MkdirAll(filepath.Dir(s.Out), 0o700); err != nil {
+						if err := os.MkdirAll(filepath.Dir(s.Output.Dir), 0o700); err != nil {
 							t.Fatal(err)
 						}
-						gone := map[string]string{"--checkpoint-dir": s.CheckpointDir,
-							"--out": filepath.Dir(s.Out)}[lost]
+						gone := map[string]string{"--checkpoint-dir": s.Checkpoints.Dir,
+							"--out": filepath.Dir(s.Output.Dir)}[lost]
 						ctx, stop := context.WithCancel(t.Context())
-						last, reason := s.Epochs, "finished"
+						last, reason := s.Training.Epochs, "finished"
 						if interrupted {
-							last, reason = s.Epochs-3, "interrupted"
+							last, reason = s.Training.Epochs-3, "interrupted"
 						}
 						r, err := Train(ctx, s, after(last, func() { // a file is where the folder was
 							if err := errors.Join(os.RemoveAll(gone), os.WriteFile(gone, nil, 0o600)); err != nil {
@@ -59,10 +59,11 @@ func TestUnsaved(t *testing.T) {
 						if err == nil || r == nil || r.Reason != reason || len(r.Loss) < last {
 							t.Fatalf("report %v, error %v", r, err)
 						}
-						if _, err := os.Stat(filepath.Join(s.Out, spec.WeightsFile)); lost != "--out" && err != nil {
+						if _, err := os.Stat(filepath.Join(s.Output.Dir, spec.WeightsFile)); lost != "--out" &&
+							err != nil {
 							t.Error(err)
 						}
-						if saved, _ := filepath.Glob(filepath.Join(s.CheckpointDir, "epoch-*")); lost == "--out" &&
+						if saved, _ := filepath.Glob(filepath.Join(s.Checkpoints.Dir, "epoch-*")); lost == "--out" &&
 							len(saved) == 0 {
 							t.Error("there is no checkpoint")
 						}
@@ -77,12 +78,12 @@ func TestUnsaved(t *testing.T) {
 func TestUnsavedMidway(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		s := quick(block(t, nil))
-		s.Epochs, s.CheckpointDir, s.CheckpointEvery = 1000000, filepath.Join(t.TempDir(), "ck"), 3
-		s.Workers, s.InProcess = workers, workers > 1
+		s.Training.Epochs, s.Checkpoints.Dir, s.Checkpoints.Every = 1000000, filepath.Join(t.TempDir(), "ck"), 3
+		s.Cluster.Workers, s.Cluster.InProcess = workers, workers > 1
 		r, err := Train(t.Context(), s, event.Func(func(e event.Event) {
 			if e, ok := e.(event.Epoch); ok && e.Epoch == 1 {
-				if err := errors.Join(os.RemoveAll(s.CheckpointDir),
-					os.WriteFile(s.CheckpointDir, nil, 0o600)); err != nil {
+				if err := errors.Join(os.RemoveAll(s.Checkpoints.Dir),
+					os.WriteFile(s.Checkpoints.Dir, nil, 0o600)); err != nil {
 					t.Error(err)
 				}
 			}

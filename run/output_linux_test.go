@@ -24,11 +24,11 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	}
 	dir := block(t, nil)
 	for flag, change := range map[string]func(*spec.Spec){
-		"--json":           func(s *spec.Spec) { s.JSON = "/sys/kernel/x.json" },
-		"--trace":          func(s *spec.Spec) { s.Trace = "/sys/kernel/x.json" },
-		"--events":         func(s *spec.Spec) { s.Events = "/sys/kernel/x.json" },
-		"--out":            func(s *spec.Spec) { s.Out = "/sys/kernel/x" },
-		"--checkpoint-dir": func(s *spec.Spec) { s.CheckpointDir = "/sys/kernel/x/y" },
+		"--json":           func(s *spec.Spec) { s.Output.JSON = "/sys/kernel/x.json" },
+		"--trace":          func(s *spec.Spec) { s.Output.Trace = "/sys/kernel/x.json" },
+		"--events":         func(s *spec.Spec) { s.Output.Events = "/sys/kernel/x.json" },
+		"--out":            func(s *spec.Spec) { s.Output.Dir = "/sys/kernel/x" },
+		"--checkpoint-dir": func(s *spec.Spec) { s.Checkpoints.Dir = "/sys/kernel/x/y" },
 	} {
 		s := quick(dir)
 		change(&s)
@@ -65,9 +65,9 @@ func TestLinkToNowhere(t *testing.T) {
 // worker or many, and afterwards it is not.
 func TestCheckpointsOfTwoRuns(t *testing.T) {
 	s := quick(block(t, nil))
-	s.CheckpointDir, s.ResumeIfAny = filepath.Join(t.TempDir(), "checkpoints"), true
+	s.Checkpoints.Dir, s.Checkpoints.ResumeIfAny = filepath.Join(t.TempDir(), "checkpoints"), true
 	for _, workers := range []int{1, 2} {
-		s.Workers, s.InProcess, s.Epochs = workers, workers > 1, s.Epochs+2
+		s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs = workers, workers > 1, s.Training.Epochs+2
 		other := s
 		trained(t, s, event.Func(func(e event.Event) {
 			if _, ok := e.(event.Started); !ok {
@@ -85,13 +85,13 @@ func TestCheckpointsOfTwoRuns(t *testing.T) {
 // TestEventsWithoutReader: a run that waits for the reader of a pipe says so, and can be stopped.
 func TestEventsWithoutReader(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Events = filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(s.Events, 0o600); err != nil {
+	s.Output.Events = filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(s.Output.Events, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	_, err := Train(ctx, s, event.Func(func(e event.Event) {
-		if n, ok := e.(event.Note); ok && strings.Contains(n.Text, s.Events) {
+		if n, ok := e.(event.Note); ok && strings.Contains(n.Text, s.Output.Events) {
 			stop()
 		}
 	}))
@@ -118,9 +118,10 @@ func TestReaderOfEventsLeaves(t *testing.T) {
 		first <- line
 	}()
 	s := quick(block(t, nil))
-	s.Layers, s.Epochs, s.EvalEvery, s.Events = 1, 500, 500, pipe // more than a pipe holds
+	// more than a pipe holds
+	s.Model.Layers, s.Training.Epochs, s.Training.EvalEvery, s.Output.Events = 1, 500, 500, pipe
 	r, err := Train(t.Context(), s, event.Func(func(event.Event) {}))
-	if !errors.Is(err, syscall.EPIPE) || r == nil || len(r.Loss) != s.Epochs {
+	if !errors.Is(err, syscall.EPIPE) || r == nil || len(r.Loss) != s.Training.Epochs {
 		t.Error("the pipe was not read to the end, and the run says: ", err)
 	}
 	if _, err := event.Decode([]byte(<-first)); err != nil {
@@ -133,7 +134,7 @@ func TestReaderOfEventsLeaves(t *testing.T) {
 func TestInterruptedReading(t *testing.T) {
 	dir := block(t, nil)
 	s := quick(dir)
-	s.Out = filepath.Join(t.TempDir(), "run")
+	s.Output.Dir = filepath.Join(t.TempDir(), "run")
 	trained(t, s, nil)
 	pipe := func(path string) string {
 		os.Remove(path)
@@ -151,13 +152,14 @@ func TestInterruptedReading(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	o := PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
+	o := PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "labels",
+		Out: pipe(filepath.Join(t.TempDir(), "labels.npy"))}
 	if _, err := Predict(ctx, o); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}
-	pipe(filepath.Join(s.Out, "model.safetensors"))
+	pipe(filepath.Join(s.Output.Dir, "model.safetensors"))
 	serve := DefaultServe()
-	serve.Run, serve.Dataset, serve.Listen = s.Out, dir, "127.0.0.1:0"
+	serve.Run, serve.Dataset, serve.Listen = s.Output.Dir, dir, "127.0.0.1:0"
 	if err := Serve(ctx, serve, nil); !errors.Is(err, report.ErrInterrupted) {
 		t.Error(err)
 	}

@@ -60,15 +60,15 @@ func pairsOf(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *mini.Li
 // edgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
 // would reveal which ones are held out.
 func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
-	split, err := sample.HoldOut(ctx, data.Graph, s.ValEdges, s.TestEdges, s.Seed)
+	split, err := sample.HoldOut(ctx, data.Graph, s.Pairs.ValEdges, s.Pairs.TestEdges, s.Seed)
 	if err != nil {
 		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),
 			Want: "edges to train and to evaluate on"}
 	}
 	l := &mini.LinkOptions{Without: true}
 	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed},
-		PerPair: s.NegativesEach}
-	if l.Negatives, err = negativesOf(s, split.Graph, s.AvoidEdges); err != nil {
+		PerPair: s.Pairs.NegativesEach}
+	if l.Negatives, err = negativesOf(s, split.Graph, s.Pairs.AvoidEdges); err != nil {
 		return nil, err
 	}
 	for _, set := range []struct {
@@ -77,7 +77,7 @@ func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.Li
 		to    **sample.Ranked
 	}{{"val", split.Val, &l.Val}, {"test", split.Test, &l.Test}} {
 		if set.pairs.Len() > 0 {
-			if *set.to, err = sample.NewRanked(ctx, data.Graph, set.pairs, s.RankNegatives, s.Seed,
+			if *set.to, err = sample.NewRanked(ctx, data.Graph, set.pairs, s.Pairs.RankNegatives, s.Seed,
 				set.name); err != nil {
 				return nil, err
 			}
@@ -87,7 +87,7 @@ func edgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.Li
 }
 
 func negativesOf(s *spec.Spec, g *graph.CSR, avoid bool) (*sample.Negatives, error) {
-	power, err := s.DegreePower()
+	power, err := s.Pairs.DegreePower()
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func negativesOf(s *spec.Spec, g *graph.CSR, avoid bool) (*sample.Negatives, err
 // walkPairs pairs vertices that are on the same walk. It evaluates on walks that no epoch draws.
 func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.LinkOptions, error) {
 	g := data.Graph
-	walks := &sample.Walks{Graph: g, PerVertex: s.Walks, Length: s.WalkLength, Seed: s.Seed}
-	l := &mini.LinkOptions{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.NegativesEach,
+	walks := &sample.Walks{Graph: g, PerVertex: s.Pairs.Walks, Length: s.Batches.WalkLength, Seed: s.Seed}
+	l := &mini.LinkOptions{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.Pairs.NegativesEach,
 		PerPositive: true}}
 	var err error
 	if l.Negatives, err = negativesOf(s, g, false); err != nil {
@@ -106,7 +106,7 @@ func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.Li
 	}
 	var evaluated sample.Pairs
 	for v := 0; v < g.Nodes(); v += 1 + g.Nodes()/mini.MostEvaluated {
-		if u, w, ok := walks.Pair(-1, v*s.Walks); ok {
+		if u, w, ok := walks.Pair(-1, v*s.Pairs.Walks); ok {
 			evaluated.U, evaluated.V = append(evaluated.U, u), append(evaluated.V, w)
 		}
 	}
@@ -114,7 +114,7 @@ func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*mini.Li
 		return nil, &graph.InputError{File: data.Dir, Found: "no walk that reaches another vertex",
 			Want: "a graph with edges", Fix: "import the dataset with its edges"}
 	}
-	l.Val, err = sample.NewRanked(ctx, g, evaluated, s.RankNegatives, s.Seed, "val")
+	l.Val, err = sample.NewRanked(ctx, g, evaluated, s.Pairs.RankNegatives, s.Seed, "val")
 	return l, err
 }
 

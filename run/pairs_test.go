@@ -23,12 +23,14 @@ func pairSpecs(dir string) map[string]spec.Spec {
 	for _, task := range []string{nn.TaskLink, nn.TaskUnsupervised} {
 		for _, mode := range []string{"full", "mini"} {
 			s := quick(dir)
-			s.Task, s.Mode, s.Model, s.Epochs, s.BatchSize, s.RankNegatives, s.Walks = task, mode, "sage", 6, 200, 10, 1
+			s.Task, s.Mode, s.Model.Name, s.Training.Epochs, s.Batches.Size, s.Pairs.RankNegatives,
+				s.Pairs.Walks = task, mode, "sage", 6, 200, 10, 1
 			if mode == "full" {
-				s.BatchSize = spec.Default().BatchSize
+				s.Batches.Size = spec.Default().Batches.Size
 			}
 			if task == nn.TaskLink {
-				s.Decoder, s.Negatives, s.NegativesEach, s.Walks = "mlp", "degree:0.5", 2, spec.Default().Walks
+				s.Pairs.Decoder, s.Pairs.Negatives, s.Pairs.NegativesEach, s.Pairs.Walks = "mlp", "degree:0.5", 2,
+					spec.Default().Pairs.Walks
 			}
 			list[task+" "+mode] = s
 		}
@@ -44,13 +46,13 @@ func TestPairsResume(t *testing.T) {
 		if want.Metric != "auc" || want.AUC == nil || want.MRR == nil || len(want.Hits) != 3 || !(*want.MRR > 0) {
 			t.Fatalf("%s: measures %+v", name, want.Measures)
 		}
-		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
+		s.Checkpoints.Dir, s.Checkpoints.Every = filepath.Join(t.TempDir(), "ck"), 1
 		ctx, cancel := context.WithCancel(context.Background())
 		if r, err := Train(ctx, s, after(3, cancel)); err != nil || r.Reason != "interrupted" {
 			t.Fatal(name, r, err)
 		}
 		cancel()
-		s.Resume = true
+		s.Checkpoints.Resume = true
 		if got := trained(t, s, nil); timeless(got) != timeless(want) {
 			t.Errorf("%s: resumed\n%s\nwant\n%s", name, timeless(got), timeless(want))
 		}
@@ -66,13 +68,13 @@ func TestPairsPlanTellsTheMemory(t *testing.T) {
 	}
 	defer data.Close()
 	for name, s := range pairSpecs(dir) {
-		s.Epochs, s.Hidden = 2, 64
+		s.Training.Epochs, s.Model.Hidden = 2, 64
 		s = onFewThreads(s)
 		r := trained(t, s, nil)
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
-		s.CacheFirst = r.CacheFirst
+		s.Machine.CacheFirst = r.CacheFirst
 		p, err := plan(&s, data)
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +97,7 @@ func TestPairsNeedNoLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range pairSpecs(bare) {
-		s.Epochs = 1
+		s.Training.Epochs = 1
 		if trained(t, s, nil).AUC == nil {
 			t.Errorf("%s: no measures", name)
 		}
@@ -106,12 +108,12 @@ func TestPairsNeedNoLabels(t *testing.T) {
 // written again.
 func TestHeldOutFiles(t *testing.T) {
 	s := pairSpecs(block(t, nil))["link full"]
-	s.Out, s.Epochs, s.Overwrite = filepath.Join(t.TempDir(), "run"), 1, true
+	s.Output.Dir, s.Training.Epochs, s.Output.Overwrite = filepath.Join(t.TempDir(), "run"), 1, true
 	for range 2 {
 		trained(t, s, nil)
 	}
 	for _, name := range heldOutFiles {
-		f, err := os.Open(filepath.Join(s.Out, name))
+		f, err := os.Open(filepath.Join(s.Output.Dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,16 +132,16 @@ func TestPairsOnWorkers(t *testing.T) {
 		if s.Mode != "mini" {
 			continue
 		}
-		s.Epochs = 2
+		s.Training.Epochs = 2
 		one := trained(t, s, nil)
-		s.Workers, s.InProcess, s.Out = 2, true, filepath.Join(t.TempDir(), "run")
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Dir = 2, true, filepath.Join(t.TempDir(), "run")
 		two := trained(t, s, nil)
 		if math.Abs(float64(two.Loss[1]-one.Loss[1])) > 1e-4 || math.Abs(float64(*two.MRR-*one.MRR)) > 0.01 ||
 			math.Abs(float64(*two.AUC-*one.AUC)) > 0.01 {
 			t.Errorf("%s: %v, AUC %v, MRR %v; one worker %v, %v, %v", name, two.Loss, *two.AUC, *two.MRR, one.Loss,
 				*one.AUC, *one.MRR)
 		}
-		_, err := os.Stat(filepath.Join(s.Out, heldOutFiles[0]))
+		_, err := os.Stat(filepath.Join(s.Output.Dir, heldOutFiles[0]))
 		if (err == nil) != (s.Task == "link") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -149,17 +151,17 @@ func TestPairsOnWorkers(t *testing.T) {
 func TestPairsRefuse(t *testing.T) {
 	dir := block(t, nil)
 	for flag, change := range map[string]func(*spec.Spec){
-		"--decoder":        func(s *spec.Spec) { s.Decoder = "dots" },
-		"--negatives":      func(s *spec.Spec) { s.Negatives = "degree:-1" },
-		"--negatives-each": func(s *spec.Spec) { s.NegativesEach = -1 },
-		"--rank-negatives": func(s *spec.Spec) { s.RankNegatives = 0 },
-		"--val-edges":      func(s *spec.Spec) { s.ValEdges, s.TestEdges = 0.5, 0.5 },
-		"--walks":          func(s *spec.Spec) { s.Walks = 9 },
-		"--inductive":      func(s *spec.Spec) { s.Inductive = true },
-		"one worker":       func(s *spec.Spec) { s.Workers, s.Strategy = 2, "halo" },
-		"--sampler":        func(s *spec.Spec) { s.Mode, s.Sampler = "mini", "cluster" },
-		"--patience":       func(s *spec.Spec) { s.Patience, s.ValEdges = 3, 0 },
-		"larger shares":    func(s *spec.Spec) { s.ValEdges = 1e-12 },
+		"--decoder":        func(s *spec.Spec) { s.Pairs.Decoder = "dots" },
+		"--negatives":      func(s *spec.Spec) { s.Pairs.Negatives = "degree:-1" },
+		"--negatives-each": func(s *spec.Spec) { s.Pairs.NegativesEach = -1 },
+		"--rank-negatives": func(s *spec.Spec) { s.Pairs.RankNegatives = 0 },
+		"--val-edges":      func(s *spec.Spec) { s.Pairs.ValEdges, s.Pairs.TestEdges = 0.5, 0.5 },
+		"--walks":          func(s *spec.Spec) { s.Pairs.Walks = 9 },
+		"--inductive":      func(s *spec.Spec) { s.Training.Inductive = true },
+		"one worker":       func(s *spec.Spec) { s.Cluster.Workers, s.Strategy = 2, "halo" },
+		"--sampler":        func(s *spec.Spec) { s.Mode, s.Batches.Sampler = "mini", "cluster" },
+		"--patience":       func(s *spec.Spec) { s.Training.Patience, s.Pairs.ValEdges = 3, 0 },
+		"larger shares":    func(s *spec.Spec) { s.Pairs.ValEdges = 1e-12 },
 		"without effect":   func(s *spec.Spec) { s.Task = "auto" },
 	} {
 		s := pairSpecs(dir)["link full"]
@@ -179,12 +181,12 @@ func TestPairsRefuse(t *testing.T) {
 		!strings.Contains(err.Error(), "use --mode mini with several") {
 		t.Error(err)
 	}
-	s.Mode, s.Workers, s.Strategy = "mini", 2, "hopgnn"
+	s.Mode, s.Cluster.Workers, s.Strategy = "mini", 2, "hopgnn"
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--strategy") {
 		t.Error(err)
 	}
 	s = pairSpecs(dir)["unsupervised full"]
-	s.Decoder = "mlp"
+	s.Pairs.Decoder = "mlp"
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
 		t.Error(err)
 	}
@@ -230,9 +232,9 @@ func TestPredictPairs(t *testing.T) {
 	dir, tmp := block(t, nil), t.TempDir()
 	for _, task := range []string{"link full", "unsupervised full"} {
 		s := pairSpecs(dir)[task]
-		s.Out, s.Embedding, s.Overwrite = filepath.Join(tmp, "run"), 10, true
+		s.Output.Dir, s.Pairs.Embedding, s.Output.Overwrite = filepath.Join(tmp, "run"), 10, true
 		trained(t, s, nil)
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings",
+		p, err := Predict(context.Background(), PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "embeddings",
 			Out: filepath.Join(tmp, "e.npy"), Overwrite: true})
 		if err != nil || p.Width != 10 || p.Vertices != 300 {
 			t.Fatal(p, err)
@@ -241,8 +243,8 @@ func TestPredictPairs(t *testing.T) {
 		if err := os.WriteFile(pairs, []byte("0 1\n1 0\n7,299\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		o := PredictOptions{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv"),
-			Overwrite: true}
+		o := PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "scores", Pairs: pairs,
+			Out: filepath.Join(tmp, "s.csv"), Overwrite: true}
 		if p, err = Predict(context.Background(), o); err != nil || p.Pairs != 3 {
 			t.Fatal(p, err)
 		}
@@ -267,7 +269,7 @@ func TestPredictPairs(t *testing.T) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}
-		if _, err := Export(s.Out, "pyg", filepath.Join(tmp, "export"), true); err != nil {
+		if _, err := Export(s.Output.Dir, "pyg", filepath.Join(tmp, "export"), true); err != nil {
 			t.Error(err)
 		}
 	}

@@ -64,7 +64,7 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 // the parts. If they cannot be trained on, the estimate stays.
 func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Report) {
 	t := spec.Default()
-	t.Dataset, t.Model, t.Layers, t.Hidden, t.Heads = r.Out, s.Model, s.Layers, s.Hidden, s.Heads
+	t.Dataset, t.Model.Name, t.Model.Layers, t.Model.Hidden, t.Model.Heads = r.Out, s.Model, s.Layers, s.Hidden, s.Heads
 	if t.Complete() != nil || t.Validate() != nil {
 		return
 	}

@@ -65,7 +65,7 @@ func openParts(dir string, s *spec.Spec) (*parts, error) {
 		return nil, err
 	}
 	switch {
-	case book.Features == nil && s.LearnEmbeddings == 0:
+	case book.Features == nil && s.Embeddings.Dim == 0:
 		return nil, noFeatures(dir)
 	case book.Task == "" && !s.LearnsPairs():
 		return nil, noLabels(dir, "labels")
@@ -112,14 +112,15 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *pa
 		}
 	}()
 	opt := spec.DefaultPartition()
-	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed
+	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Cluster.Workers, max(s.Cluster.Servers, 1), s.Cluster.Partitioner,
+		s.Seed
 	opt.Out = filepath.Join(tmp, "parts")
 	start := time.Now()
 	r, err := Partition(ctx, s.Dataset, opt, events)
 	if err != nil {
 		return nil, workersMistake(err)
 	}
-	if !s.Quiet {
+	if !s.Output.Quiet {
 		noteCut(r, s.Dataset, opt, time.Since(start), events)
 	}
 	if p, err = openParts(opt.Out, s); err != nil {
@@ -159,7 +160,7 @@ func partitionCommand(dataset string, opt spec.Partition) string {
 // needsPartition is the mistake of giving a dataset to workers on other hosts.
 func needsPartition(s *spec.Spec) error {
 	return spec.Mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open",
-		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+		fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Cluster.Workers))
 }
 
 // partsFolder is a temporary folder of this process: if it is killed, the next process that makes

@@ -20,7 +20,8 @@ func TestTrainCutsAsPartition(t *testing.T) {
 	for _, servers := range []int{1, 2} {
 		for _, partitioner := range []string{"multilevel", "g3", "fennel", "bytegnn"} {
 			s := quick(dir)
-			s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Quiet = 4, servers, true, partitioner, true
+			s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Cluster.Partitioner, s.Output.Quiet = 4,
+				servers, true, partitioner, true
 			direct := trained(t, onFewThreads(s), event.All())
 
 			cut := spec.DefaultPartition()
@@ -28,7 +29,7 @@ func TestTrainCutsAsPartition(t *testing.T) {
 			if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
 				t.Fatal(err)
 			}
-			s.Dataset, s.Partitioner = cut.Out, spec.Default().Partitioner
+			s.Dataset, s.Cluster.Partitioner = cut.Out, spec.Default().Cluster.Partitioner
 			folder := trained(t, onFewThreads(s), event.All())
 			if !slices.Equal(direct.Loss, folder.Loss) {
 				t.Errorf("%s, %d servers: losses %v, on the parts %v", partitioner, servers, direct.Loss, folder.Loss)
@@ -45,7 +46,7 @@ func TestTrainCutsAsPartition(t *testing.T) {
 func TestTrainNamesItsPartition(t *testing.T) {
 	dir := powerLaw(t, 12, 60)
 	s := quick(dir)
-	s.Workers, s.Servers, s.InProcess, s.Partitioner, s.Seed = 12, 2, true, "fennel", 7
+	s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Cluster.Partitioner, s.Seed = 12, 2, true, "fennel", 7
 	var notes []event.Note
 	trained(t, onFewThreads(s), event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {

@@ -51,9 +51,9 @@ func planOf(from string) (*paths.Plan, error) {
 
 // checkPaths refuses a file of --paths before workers start.
 func checkPaths(s *spec.Spec) error {
-	if s.Paths == "" {
+	if s.Cluster.Paths == "" {
 		return nil
 	}
-	_, err := planOf(s.Paths)
+	_, err := planOf(s.Cluster.Paths)
 	return err
 }

@@ -141,7 +141,7 @@ func TestPathsInsideOneHost(t *testing.T) {
 func TestPathsRefuseMPI(t *testing.T) {
 	t.Parallel()
 	s := spec.Default()
-	s.Transport, s.Paths = "mpi", "auto"
+	s.Cluster.Transport, s.Cluster.Paths = "mpi", "auto"
 	err := s.Validate()
 	if err == nil || !strings.Contains(err.Error(), "--paths") || !strings.Contains(err.Error(), "mpi") {
 		t.Errorf("%v", err)

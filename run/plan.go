@@ -122,7 +122,7 @@ func (p *Plan) sends() string {
 
 // plan makes a dry run of s.
 func plan(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
-	p := &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data.Features),
+	p := &Plan{CacheFirst: s.Machine.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data.Features),
 		Processes: processBytes}
 	n, err := dryRun(s, dryRunAlone(s, data), &data.Meta)
 	if large := tooLarge(0); errors.As(err, &large) {
@@ -142,7 +142,7 @@ func plan(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 // fitsMemory refuses a run that needs more than the free memory (0: unknown), and says what
 // would fit.
 func fitsMemory(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
-	if !s.MemoryCheck || free == 0 || p.Needed() <= free {
+	if !s.Machine.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
 	err := &graph.InputError{Field: "memory", Found: "a run that needs " + p.memory(),
@@ -178,16 +178,16 @@ func smallerSpecs(s *spec.Spec) (list []variant) {
 		flags = strings.TrimSpace(flags + " " + flag)
 		list = append(list, variant{flags, now})
 	}
-	if now.CacheFirst == "on" {
-		step("--cache-first off", func(s *spec.Spec) { s.CacheFirst = "off" })
+	if now.Machine.CacheFirst == "on" {
+		step("--cache-first off", func(s *spec.Spec) { s.Machine.CacheFirst = "off" })
 	}
-	if now.DType == "f32" || now.DType == "f64" {
-		step("--dtype bf16", func(s *spec.Spec) { s.DType = "bf16" })
+	if now.Machine.DType == "f32" || now.Machine.DType == "f64" {
+		step("--dtype bf16", func(s *spec.Spec) { s.Machine.DType = "bf16" })
 	}
 	base := flags
-	for h := s.Hidden / 2; h >= 16 && (!nn.Attends(s.Model) || h%s.Heads == 0); h /= 2 {
+	for h := s.Model.Hidden / 2; h >= 16 && (!nn.Attends(s.Model.Name) || h%s.Model.Heads == 0); h /= 2 {
 		flags = base
-		step(fmt.Sprintf("--hidden %d", h), func(s *spec.Spec) { s.Hidden = h })
+		step(fmt.Sprintf("--hidden %d", h), func(s *spec.Spec) { s.Model.Hidden = h })
 	}
 	return list
 }

@@ -14,8 +14,9 @@ func TestDryRunOfStrategies(t *testing.T) {
 	dir := block(t, nil)
 	for _, name := range train.Names() {
 		s := quick(dir)
-		s.Strategy, s.Mode, s.Workers, s.Servers, s.Quiet = name, string(train.Find(name).Mode), 4, 2, true
-		s.InProcess = true // some measure their workers
+		s.Strategy, s.Mode, s.Cluster.Workers, s.Cluster.Servers, s.Output.Quiet = name, string(train.Find(name).Mode),
+			4, 2, true
+		s.Cluster.InProcess = true // some measure their workers
 		_, p, err := DryRun(s, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -28,7 +29,7 @@ func TestDryRunOfStrategies(t *testing.T) {
 	}
 	for _, relay := range []bool{false, true} {
 		s := quick(dir)
-		s.Strategy, s.Workers, s.Servers = "halo", 4, 2
+		s.Strategy, s.Cluster.Workers, s.Cluster.Servers = "halo", 4, 2
 		set(&s, fmt.Sprintf("relay=%t", relay))
 		if _, p, err := DryRun(s, nil); err != nil || p.Unplanned != relay ||
 			strings.Contains(p.String(), "--relay would") == relay {
@@ -36,13 +37,13 @@ func TestDryRunOfStrategies(t *testing.T) {
 		}
 	}
 	s := quick(dir)
-	s.Strategy, s.Workers, s.Servers, s.Layers = "halo", 4, 2, 3
+	s.Strategy, s.Cluster.Workers, s.Cluster.Servers, s.Model.Layers = "halo", 4, 2, 3
 	set(&s, "sparse_rows")
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
 		t.Errorf("%v %v", p, err)
 	}
 	s = quick(dir)
-	s.Strategy, s.Workers, s.Servers = "sancus", 4, 2
+	s.Strategy, s.Cluster.Workers, s.Cluster.Servers = "sancus", 4, 2
 	set(&s, "staleness=variation:0.1")
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
 		t.Errorf("%v %v", p, err)
@@ -52,7 +53,7 @@ func TestDryRunOfStrategies(t *testing.T) {
 // TestDryRunIsASpec: what --dry-run prints is a file to train with, to the same bits.
 func TestDryRunIsASpec(t *testing.T) {
 	for _, s := range models(block(t, nil)) {
-		s.Epochs = 2
+		s.Training.Epochs = 2
 		completed, _, err := DryRun(s, nil)
 		if err != nil {
 			t.Fatal(err)

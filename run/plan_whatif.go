@@ -46,19 +46,19 @@ func PlanWhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
 	if !(o.Cut >= 0 && o.Cut < 1) {
 		return nil, spec.Mistake("--cut", fmt.Sprint(o.Cut), "a share of edges below 1", "0 is a random cut")
 	}
-	o.Servers = o.Hosts
+	o.Cluster.Servers = o.Hosts
 	known, err := o.rates(context.Background(), event.All(events))
 	if err != nil {
 		return nil, err
 	}
 	p := cost.WhatIf{Hosts: float64(o.Hosts), Cut: o.Cut, Link: known.Between, Compute: known.Compute,
-		HostByte: known.HostByte / float64(known.Cores), HostPerMsg: known.HostMessage, Batch: float64(o.BatchSize) * float64(o.Hosts),
-		Fanout: 10, Layers: 3, Hidden: 256}
-	if o.Layers > 0 {
-		p.Layers = o.Layers
+		HostByte: known.HostByte / float64(known.Cores), HostPerMsg: known.HostMessage,
+		Batch: float64(o.Batches.Size) * float64(o.Hosts), Fanout: 10, Layers: 3, Hidden: 256}
+	if o.Model.Layers > 0 {
+		p.Layers = o.Model.Layers
 	}
-	if o.Hidden > 0 {
-		p.Hidden = float64(o.Hidden)
+	if o.Model.Hidden > 0 {
+		p.Hidden = float64(o.Model.Hidden)
 	}
 	if o.Computing != "" {
 		if p.Compute, err = cost.ParseCompute(o.Computing); err != nil {

@@ -43,8 +43,9 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Workers, Processes: processBytes * int64(processCount(s))}
-	parts := make([]*partition.Part, s.Workers)
+	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Cluster.Workers,
+		Processes: processBytes * int64(processCount(s))}
+	parts := make([]*partition.Part, s.Cluster.Workers)
 	for r := range parts {
 		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
@@ -81,7 +82,7 @@ func processCount(s *spec.Spec) int {
 	if s.Goroutines() {
 		return 1
 	}
-	return s.Workers + 1
+	return s.Cluster.Workers + 1
 }
 
 // add adds a worker's memory.
@@ -121,7 +122,7 @@ func (c *clusterRun) addSent(all *Plan, part *partition.Part, end wire.Endpoint,
 	for _, b := range []wire.Bytes{sends.Prepare, sends.Once, sends.OnceMeasured} {
 		all.SentOnce += sum(b)
 	}
-	all.SentEpoch += sum(meanEpoch(sends, s.Epochs)) + sum(sends.Begin)
+	all.SentEpoch += sum(meanEpoch(sends, s.Training.Epochs)) + sum(sends.Begin)
 	all.SentEvaluation += sum(sends.Measure)
 	return nil
 }
@@ -170,7 +171,7 @@ func meanEpoch(p *wire.Plan, epochs int) wire.Bytes {
 // fitsMemory refuses a run whose workers, all on this host, need more than the free memory
 // (0: unknown).
 func (c *clusterRun) fitsMemory(p *Plan, free int64) error {
-	if !c.spec.MemoryCheck || free == 0 || p.Needed() <= free {
+	if !c.spec.Machine.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
 	return &graph.InputError{Field: "memory",

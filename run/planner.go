@@ -54,8 +54,8 @@ func PlanChoices(ctx context.Context, o PlanOptions, events event.Listener) (*Ch
 	if err != nil {
 		return nil, err
 	}
-	out := &Choices{Model: o.Model, Mode: o.Mode, Workers: o.Workers, Servers: max(o.Servers, 1), Machine: known.Machine,
-		Between: known.Between}
+	out := &Choices{Model: o.Model.Name, Mode: o.Mode, Workers: o.Cluster.Workers, Servers: max(o.Cluster.Servers, 1),
+		Machine: known.Machine, Between: known.Between}
 	for _, method := range o.methods() {
 		if err := o.planCut(ctx, method, known, out, events); err != nil {
 			return nil, err
@@ -77,19 +77,20 @@ func (o *PlanOptions) complete() error {
 	if err := o.checkSettings(); err != nil {
 		return err
 	}
-	if o.Workers < 2 {
-		return spec.Mistake("--workers", fmt.Sprint(o.Workers), "how many workers to plan for",
+	if o.Cluster.Workers < 2 {
+		return spec.Mistake("--workers", fmt.Sprint(o.Cluster.Workers), "how many workers to plan for",
 			"for example --workers 4 --servers 2, or a partition folder")
 	}
-	if o.Servers < 2 && (o.Rate != "" || o.Delay != "") {
-		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Workers),
+	if o.Cluster.Servers < 2 && (o.Rate != "" || o.Delay != "") {
+		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Cluster.Workers),
 			"it is that of the links between servers, and there are none", "group the workers with --servers, or leave it out")
 	}
 	if o.Sharing == 0 {
-		o.Sharing = o.Workers / max(o.Servers, 1)
+		o.Sharing = o.Cluster.Workers / max(o.Cluster.Servers, 1)
 	}
-	if o.Sharing < 1 || o.Sharing > o.Workers {
-		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine", o.Workers), "")
+	if o.Sharing < 1 || o.Sharing > o.Cluster.Workers {
+		return spec.Mistake("--sharing", fmt.Sprint(o.Sharing), fmt.Sprintf("1 to %d workers per machine",
+			o.Cluster.Workers), "")
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (o *PlanOptions) methods() []string {
 	case len(o.Partitioners) > 0:
 		return o.Partitioners
 	}
-	return []string{o.Partitioner}
+	return []string{o.Cluster.Partitioner}
 }
 
 // planner predicts choices on the parts of one cut.
@@ -141,7 +142,7 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 		accesses: map[string][]*sample.Access{}}
 	one := o.Spec
 	if method != "" {
-		one.Partitioner = method
+		one.Cluster.Partitioner = method
 	}
 	if len(o.Partitioners) > 1 {
 		p.method = method
@@ -183,7 +184,7 @@ func (o *PlanOptions) planCut(ctx context.Context, method string, known *cost.Kn
 }
 
 func (p *planner) openParts() error {
-	for r := range p.Workers {
+	for r := range p.Cluster.Workers {
 		part, err := partition.OpenPart(p.parts.dir, r)
 		if err != nil {
 			p.close()
@@ -307,7 +308,7 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 		out.drop(name, p.method, reason(err))
 		return
 	}
-	at := cost.Site{Workers: p.Workers, Servers: max(p.Servers, 1), Sharing: p.Sharing}
+	at := cost.Site{Workers: p.Cluster.Workers, Servers: max(p.Cluster.Servers, 1), Sharing: p.Sharing}
 	if choice.Descriptor.HaloRows {
 		at.Crossing = p.crossing
 	}
@@ -326,7 +327,7 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 }
 
 // learntKind is what predictions are corrected by, once runs have been seen.
-func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model + " " + s.StrategyName() }
+func learntKind(s *spec.Spec) string { return s.Mode + " " + s.Model.Name + " " + s.StrategyName() }
 
 // decide gives a strategy that chooses by rates those of this plan, so that it will choose what was planned.
 func (p *planner) decide(c *clusterRun) {
@@ -370,12 +371,12 @@ func candidateName(s *spec.Spec) string {
 func (p *planner) command(s *spec.Spec, more string) string {
 	words := []string{"starling", "train", p.Dataset}
 	if p.Dataset == "" {
-		words = []string{"starling", "train", p.Partition}
+		words = []string{"starling", "train", p.Cluster.Partition}
 	}
 	if p.Given != "" {
 		words = append(words, p.Given)
 	}
-	if p.method != "" && p.method != spec.Default().Partitioner {
+	if p.method != "" && p.method != spec.Default().Cluster.Partitioner {
 		words = append(words, "--partitioner", p.method)
 	}
 	if more != "" {

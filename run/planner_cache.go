@@ -31,14 +31,15 @@ type cached struct {
 
 // predicted reports whether what a candidate's cache saves is computed.
 func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
-	return s.Mode == string(train.MiniBatch) && s.Sampler == "neighbour" && !s.LearnsPairs() && s.LearnEmbeddings == 0 &&
-		d.Option("cache") != nil && p.open[0].Features != nil && p.open[0].Features.Kind() != graph.Sparse
+	return s.Mode == string(train.MiniBatch) && s.Batches.Sampler == "neighbour" && !s.LearnsPairs() &&
+		s.Embeddings.Dim == 0 && d.Option("cache") != nil && p.open[0].Features != nil &&
+		p.open[0].Features.Kind() != graph.Sparse
 }
 
 // cache is what that of a candidate does; nil: there is none.
 func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
 	policy, roots := c.Setting("cache"), c.Setting("roots")
-	if policy == "none" || max(p.Servers, 1) == 1 {
+	if policy == "none" || max(p.Cluster.Servers, 1) == 1 {
 		return nil, nil
 	}
 	budget, err := exchange.ParseBytes("--cache-budget", c.Setting("cache_budget"))
@@ -67,7 +68,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*sample.Access, p.Workers)
+	list := make([]*sample.Access, p.Cluster.Workers)
 	var all sync.WaitGroup
 	for r := range list {
 		all.Go(func() {
@@ -84,7 +85,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 func (p *planner) seeds(rank int, roots string, steps int) []float32 {
 	book := p.parts.book
 	out := make([]float32, book.Nodes)
-	even, free := float64(book.Train)/float64(p.Workers), 0.0
+	even, free := float64(book.Train)/float64(p.Cluster.Workers), 0.0
 	for _, part := range p.open {
 		free += max(0, even-float64(len(part.Splits.Train)))
 	}
@@ -97,7 +98,7 @@ func (p *planner) seeds(rank int, roots string, steps int) []float32 {
 		share := (1 - kept) * more
 		switch {
 		case roots == "random":
-			share = 1 / float64(p.Workers)
+			share = 1 / float64(p.Cluster.Workers)
 		case q == rank:
 			share = kept
 		}

@@ -14,7 +14,7 @@ func TestPlanCaches(t *testing.T) {
 	small := "distdgl+frequency"
 	of := func(budget string) map[string]Planned {
 		c := planned(t, func(o *PlanOptions) {
-			o.Mode, o.BatchSize, o.Fanout, o.Layers = "mini", 40, "3,3", 2
+			o.Mode, o.Batches.Size, o.Batches.Fanout, o.Model.Layers = "mini", 40, "3,3", 2
 			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+frequency"}
 			if budget != "" {
 				o.Settings = train.Settings{"cache_budget": budget}

@@ -90,8 +90,8 @@ func (p *planner) plain(s *spec.Spec, c train.Choice, predicted bool) spec.Spec 
 
 // dryRun is the dry run of a candidate, and the settings that were decided for it.
 func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
-	c := &clusterRun{spec: *s, parts: p.parts, counts: make([]*workCounter, p.Workers)}
-	c.spec.Threads = s.CoresOf(p.Sharing)
+	c := &clusterRun{spec: *s, parts: p.parts, counts: make([]*workCounter, p.Cluster.Workers)}
+	c.spec.Machine.Threads = s.Machine.CoresOf(p.Sharing)
 	p.decide(c)
 	decided := train.Settings{}
 	for name, value := range c.spec.Settings {
@@ -114,7 +114,7 @@ func (p *planner) dryRun(s *spec.Spec) ([]cost.Demand, train.Settings, error) {
 	list := make([]cost.Demand, len(needs))
 	for r, n := range needs {
 		work := c.counts[r].epoch().Times(float64(n.Steps) / float64(max(n.DrySteps, 1)))
-		list[r] = cost.Demand{Work: work, Sent: epochBytes(n.Plan, p.Epochs), Steps: n.Steps,
+		list[r] = cost.Demand{Work: work, Sent: epochBytes(n.Plan, p.Training.Epochs), Steps: n.Steps,
 			Memory: n.matrices + n.graph(s.Mode == "mini") + n.Early + n.weights() + processBytes, Mapped: p.mapped(r)}
 	}
 	return list, decided, nil
@@ -189,7 +189,7 @@ func isRow(k wire.Kind) bool { return k == wire.Feature || k == wire.Activation 
 
 // rowShare is what is left of a row's bytes.
 func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
-	for name, width := range map[string]int{"wire_dtype": s.Hidden, "pull_dtype": p.featureDim()} {
+	for name, width := range map[string]int{"wire_dtype": s.Model.Hidden, "pull_dtype": p.featureDim()} {
 		switch s.Settings[name] {
 		case "bf16":
 			return 0.5
@@ -198,7 +198,7 @@ func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
 		}
 	}
 	if s.Settings["sparse_rows"] == true && class.Layer > 0 && class.Kind != wire.Feature {
-		return 1.0/32 + 0.5*(1-max(s.Dropout, 0)) // about half of what a ReLU gives is zero
+		return 1.0/32 + 0.5*(1-max(s.Model.Dropout, 0)) // about half of what a ReLU gives is zero
 	}
 	return 1
 }

@@ -59,11 +59,11 @@ func (o *PlanOptions) measureLinks(ctx context.Context, known *cost.Known, event
 	if err != nil {
 		return err
 	}
-	task, err := json.Marshal(linkTask{Servers: max(o.Servers, 1), Seconds: linkSeconds, Timeout: l.Timeout})
+	task, err := json.Marshal(linkTask{Servers: max(o.Cluster.Servers, 1), Seconds: linkSeconds, Timeout: l.Timeout})
 	if err != nil {
 		return err
 	}
-	co, err := cluster.Listen(cluster.Config{Addr: l.Listen, Workers: o.Workers, Servers: o.Servers,
+	co, err := cluster.Listen(cluster.Config{Addr: l.Listen, Workers: o.Cluster.Workers, Servers: o.Cluster.Servers,
 		Job: cluster.NewSecret()[:12], Version: Version(), Token: token, Identity: id, Insecure: l.Insecure, Task: task,
 		Timeout: time.Duration(l.Timeout) * time.Second, Events: func(_ int, e event.Event) { events.On(e) },
 		Refused: func(from, reason string) {
@@ -74,7 +74,7 @@ func (o *PlanOptions) measureLinks(ctx context.Context, known *cost.Known, event
 	}
 	defer co.Close()
 	events.On(event.Note{Text: fmt.Sprintf("waiting %d s for %d workers to measure links: starling plan --join %s --rank R "+
-		"on each host, R from 0 to %d", l.Timeout, o.Workers, co.Addr(), o.Workers-1)})
+		"on each host, R from 0 to %d", l.Timeout, o.Cluster.Workers, co.Addr(), o.Cluster.Workers-1)})
 	results, err := co.Run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -82,7 +82,7 @@ func (o *PlanOptions) measureLinks(ctx context.Context, known *cost.Known, event
 	case err != nil:
 		return fmt.Errorf("measuring links: %w", err)
 	}
-	found := make([]linkReport, o.Workers)
+	found := make([]linkReport, o.Cluster.Workers)
 	for r := range found {
 		if err := json.Unmarshal(results[r].Body, &found[r]); err != nil {
 			return fmt.Errorf("measuring links: rank %d: its result: %w", r, err)
@@ -113,11 +113,11 @@ func (l *LinkOptions) secrets() (token []byte, id *cluster.Identity, err error) 
 
 // takeLinks makes of what workers found the links inside servers and between them.
 func (o *PlanOptions) takeLinks(known *cost.Known, found []linkReport, events event.Listener) error {
-	servers := max(o.Servers, 1)
+	servers := max(o.Cluster.Servers, 1)
 	between, inside := map[[2]int]cost.ServerLink{}, cost.Link{}
 	for r, one := range found {
 		for _, l := range one.Links {
-			if l.Peer <= r || l.Peer >= o.Workers || !(l.Rate > 0) {
+			if l.Peer <= r || l.Peer >= o.Cluster.Workers || !(l.Rate > 0) {
 				return fmt.Errorf("measuring links: rank %d tells of one to rank %d of %g bytes per second, want a later "+
 					"rank and a rate above 0", r, l.Peer, l.Rate)
 			}
@@ -154,7 +154,7 @@ func describeLink(l cost.ServerLink) string {
 // useLinks keeps measured links for the prediction, or says that what was given contradicts them.
 func (o *PlanOptions) useLinks(known *cost.Known, events event.Listener) {
 	for _, l := range known.Links {
-		if l.B >= max(o.Servers, 1) { // of another cluster
+		if l.B >= max(o.Cluster.Servers, 1) { // of another cluster
 			known.Links = nil
 			return
 		}

@@ -47,7 +47,7 @@ func TestTimePairs(t *testing.T) {
 func TestMeasureLinks(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	o := DefaultPlan()
-	o.Workers, o.Servers, o.RatesFile = 2, 2, roundRates(t)
+	o.Cluster.Workers, o.Cluster.Servers, o.RatesFile = 2, 2, roundRates(t)
 	o.Links = LinkOptions{Measure: true, Timeout: 20}
 	joined := make(chan error, 2)
 	var notes []string
@@ -107,7 +107,7 @@ func TestMeasureLinks(t *testing.T) {
 func TestTakeLinks(t *testing.T) {
 	t.Parallel()
 	o, k := &PlanOptions{}, &cost.Known{}
-	o.Workers, o.Servers = 4, 2
+	o.Cluster.Workers, o.Cluster.Servers = 4, 2
 	link := func(peer int, rate float64) linkToPeer { return linkToPeer{peer, cost.Link{Rate: rate, Delay: 1e-4}} }
 	found := []linkReport{{"a", []linkToPeer{link(1, 9e9), link(2, 2e8)}}, {"b", []linkToPeer{link(3, 1e8)}},
 		{"c", []linkToPeer{link(3, 8e9)}}, {"d", nil}}

@@ -25,7 +25,7 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 		}
 	}
 	if d := train.Find(s.StrategyName()); d.Messages != nil {
-		each = d.Messages(part.Book, 4*(max(p.featureDim(), s.Hidden)+s.Hidden))
+		each = d.Messages(part.Book, 4*(max(p.featureDim(), s.Model.Hidden)+s.Model.Hidden))
 	}
 	return each * float64(len(exchanges)*peers)
 }

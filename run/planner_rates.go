@@ -171,7 +171,7 @@ func measureDrawing() float64 {
 		seeds[v] = uint32(v)
 	}
 	s := spec.Default()
-	s.Mode, s.Fanout, s.BatchSize, s.Layers = "mini", "10,10", 512, 2
+	s.Mode, s.Batches.Fanout, s.Batches.Size, s.Model.Layers = "mini", "10,10", 512, 2
 	opt, err := mini.OptionsOf(s.BatchSettings())
 	if err != nil {
 		return 0
@@ -336,9 +336,10 @@ func (o *PlanOptions) keep(known *cost.Known) error {
 // shapeKey is what a model's slowness depends on.
 func (p *planner) shapeKey(s *spec.Spec) string {
 	book := p.parts.book
-	return fmt.Sprintf("%s %s layers=%d in=%d hidden=%d out=%d degree=2^%d rows=2^%d cache=%s sharing=%d threads=%d", s.Model,
-		s.DType, s.Layers, p.featureDim(), s.Hidden, book.Classes, bits.Len64(uint64(book.Edges/max(book.Nodes, 1))),
-		min(bits.Len64(uint64(book.Nodes/int64(book.Parts))), 14), s.CacheFirst, p.Sharing, s.CoresOf(p.Sharing))
+	return fmt.Sprintf("%s %s layers=%d in=%d hidden=%d out=%d degree=2^%d rows=2^%d cache=%s sharing=%d threads=%d",
+		s.Model.Name, s.Machine.DType, s.Model.Layers, p.featureDim(), s.Model.Hidden, book.Classes,
+		bits.Len64(uint64(book.Edges/max(book.Nodes, 1))), min(bits.Len64(uint64(book.Nodes/int64(book.Parts))),
+			14), s.Machine.CacheFirst, p.Sharing, s.Machine.CoresOf(p.Sharing))
 }
 
 // timeSteps times the model's steps on as many devices at once as workers share a machine.
@@ -359,7 +360,7 @@ func (p *planner) timeSteps(s *spec.Spec, opt train.Options) (k cost.Calibrated,
 
 func (p *planner) timeOne(s *spec.Spec, opt train.Options, r int, meet *meeting) (cost.Calibrated, error) {
 	one := *s
-	one.Threads = s.CoresOf(p.Sharing)
+	one.Machine.Threads = s.Machine.CoresOf(p.Sharing)
 	counter := newWorkCounter(onHost(&one))
 	defer counter.Close()
 	dev := counter.Device
@@ -429,7 +430,7 @@ func (p *planner) chooseBy(s *spec.Spec) error {
 		p.rates.Inside = 1 / p.known.Inside.Rate
 	}
 	if p.known.Between.Rate > 0 {
-		p.rates.Between = float64(p.Workers) / float64(max(p.Servers, 1)) / p.known.Between.Rate
+		p.rates.Between = float64(p.Cluster.Workers) / float64(max(p.Cluster.Servers, 1)) / p.known.Between.Rate
 	}
 	p.rates = p.rates.Rounded()
 	return nil

@@ -36,8 +36,9 @@ func planned(t *testing.T, change func(o *PlanOptions)) *Choices {
 	t.Helper()
 	o := DefaultPlan()
 	o.slowness = 1
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers = block(t, nil), 4, 2, 16, 3
-	o.Rate, o.RatesFile, o.Epochs, o.Strategies = "100mbit", roundRates(t), 3, []string{"g3", "bns", "halo+relay", "halo"}
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden, o.Model.Layers = block(t, nil), 4, 2, 16, 3
+	o.Rate, o.RatesFile, o.Training.Epochs, o.Strategies = "100mbit", roundRates(t), 3,
+		[]string{"g3", "bns", "halo+relay", "halo"}
 	if change != nil {
 		change(&o)
 	}
@@ -96,8 +97,9 @@ func TestPlanBytes(t *testing.T) {
 		dir := block(t, nil)
 		c := planned(t, func(o *PlanOptions) { o.Dataset, o.Strategies = dir, []string{name} })
 		s := spec.Default()
-		s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = dir, 4, 2, 16, 3, 3
-		s.InProcess, s.EvalEvery, s.Quiet = true, 0, true
+		s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Model.Hidden, s.Model.Layers, s.Training.Epochs = dir, 4, 2,
+			16, 3, 3
+		s.Cluster.InProcess, s.Training.EvalEvery, s.Output.Quiet = true, 0, true
 		r, err := Train(context.Background(), s.ForStrategy(name), event.All())
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +118,8 @@ func TestPlanBytes(t *testing.T) {
 // TestPlanMessages: one to each peer for each layer and direction; g3's bins are several.
 func TestPlanMessages(t *testing.T) {
 	o := DefaultPlan()
-	o.Dataset, o.Workers, o.Servers, o.Hidden, o.Layers, o.Mode = block(t, nil), 4, 2, 16, 3, "full"
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden, o.Model.Layers, o.Mode = block(t, nil), 4, 2, 16,
+		3, "full"
 	parts, err := findParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +148,10 @@ func TestPlanMessages(t *testing.T) {
 // the busiest link, and longer where one server receives more than the others.
 func TestPlanCrossing(t *testing.T) {
 	o := DefaultPlan()
-	o.Dataset, o.Workers, o.Servers, o.Hidden = block(t, func(p *generate.Params) { p.Nodes, p.Edges = 900, 9000 }), 9, 9, 16
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.Model.Hidden = block(t, func(p *generate.Params) {
+		p.Nodes,
+			p.Edges = 900, 9000
+	}), 9, 9, 16
 	parts, err := findParts(context.Background(), &o.Spec, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +175,7 @@ func TestPlanCrossing(t *testing.T) {
 	if least := float64(most) / float64(slices.Max(out)); err != nil || x < 0.99*least || x > 2 {
 		t.Errorf("%g times the busiest link, want %g at least, %v", x, least, err)
 	}
-	p.Servers = 8
+	p.Cluster.Servers = 8
 	if x, err = p.simulateLinks(); x != 0 || err != nil {
 		t.Errorf("eight servers are simulated: %g, %v", x, err)
 	}
@@ -186,7 +192,7 @@ func TestPlanWays(t *testing.T) {
 	if err := os.WriteFile(file, []byte(twoPaths()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two := planned(t, func(o *PlanOptions) { o.Strategies, o.Paths = []string{"halo"}, file })
+	two := planned(t, func(o *PlanOptions) { o.Strategies, o.Cluster.Paths = []string{"halo"}, file })
 	a, b := one.Rows[0].Predicted.Transfer, two.Rows[0].Predicted.Transfer
 	if math.Abs(a/b-2) > 0.05 {
 		t.Errorf("transfers take %g s, on two paths %g s", a, b)
@@ -206,7 +212,7 @@ func TestPlanWays(t *testing.T) {
 		t.Errorf("%+v, without other ways %+v", c.Rows[i], one.Rows[0])
 	}
 	if cards, err := cuda.Cards(); err != nil || len(cards) == 0 {
-		c = planned(t, func(o *PlanOptions) { o.Strategies, o.Device = []string{"halo"}, "cuda" })
+		c = planned(t, func(o *PlanOptions) { o.Strategies, o.Machine.Device = []string{"halo"}, "cuda" })
 		if len(c.Rows) != 1 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Name, "rates of --device cuda") {
 			t.Errorf("with a card elsewhere: %+v, left out %+v", c.Rows, c.Dropped)
 		}
@@ -224,7 +230,7 @@ func TestPlanWays(t *testing.T) {
 // TestPlanMini: strategies of mini-batches are planned from a few batches.
 func TestPlanMini(t *testing.T) {
 	c := planned(t, func(o *PlanOptions) {
-		o.Mode, o.Model, o.Layers, o.BatchSize, o.Fanout = "mini", "sage", 2, 32, "3,3"
+		o.Mode, o.Model.Name, o.Model.Layers, o.Batches.Size, o.Batches.Fanout = "mini", "sage", 2, 32, "3,3"
 		o.Strategies = []string{"distdgl", "salient", "cobatch"}
 	})
 	if len(c.Rows) != 3 {
@@ -253,13 +259,14 @@ func TestPlanMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(o *PlanOptions){
-		"--workers": func(o *PlanOptions) { o.Workers = 1 }, "--sharing": func(o *PlanOptions) { o.Sharing = 9 },
-		"--rate": func(o *PlanOptions) { o.Rate = "fast" }, "--delay": func(o *PlanOptions) { o.Delay = "soon" },
-		"--rate with all 4 workers on one server": func(o *PlanOptions) { o.Servers = 1 },
+		"--workers": func(o *PlanOptions) { o.Cluster.Workers = 1 },
+		"--sharing": func(o *PlanOptions) { o.Sharing = 9 }, "--rate": func(o *PlanOptions) { o.Rate = "fast" },
+		"--delay": func(o *PlanOptions) { o.Delay = "soon" },
+		"--rate with all 4 workers on one server": func(o *PlanOptions) { o.Cluster.Servers = 1 },
 		"compute.GEMM": func(o *PlanOptions) { o.RatesFile = wrong },
 	} {
 		o := DefaultPlan()
-		o.Dataset, o.Workers, o.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"
+		o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"
 		change(&o)
 		if _, err := PlanChoices(context.Background(), o, event.All()); err == nil || !strings.Contains(Message(err), want) {
 			t.Errorf("%s: %v", want, err)
@@ -283,8 +290,10 @@ func TestAuto(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := spec.Default()
-	s.Dataset, s.Workers, s.Servers, s.Hidden, s.Layers, s.Epochs = block(t, nil), 2, 2, 8, 2, 3
-	s.InProcess, s.Quiet, s.Strategy, s.CheckpointEvery, s.Dropout = true, true, "auto:100mbit", 1, 0.3
+	s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Model.Hidden, s.Model.Layers, s.Training.Epochs = block(t, nil),
+		2, 2, 8, 2, 3
+	s.Cluster.InProcess, s.Output.Quiet, s.Strategy, s.Checkpoints.Every, s.Model.Dropout = true, true, "auto:100mbit",
+		1, 0.3
 	auto, err := Train(context.Background(), s, event.All())
 	if err != nil {
 		t.Fatal(err)
@@ -296,19 +305,19 @@ func TestAuto(t *testing.T) {
 		t.Errorf("nothing was learnt: %+v, %v", k, err)
 	}
 	told := *auto.Spec
-	told.CheckpointDir = ""
+	told.Checkpoints.Dir = ""
 	same(t, "told", auto.Loss, trained(t, told, nil).Loss)
-	for stop := 1; stop < s.Epochs; stop++ {
+	for stop := 1; stop < s.Training.Epochs; stop++ {
 		one := s
-		one.CheckpointDir, one.Epochs = t.TempDir(), stop
+		one.Checkpoints.Dir, one.Training.Epochs = t.TempDir(), stop
 		told = *trained(t, one, nil).Spec
-		told.CheckpointDir, told.Epochs = "", s.Epochs
+		told.Checkpoints.Dir, told.Training.Epochs = "", s.Training.Epochs
 		k, _ := readRates(path) // what is thought now is not what counts
 		k.Learn(learntKind(&told), 1, 100)
 		if err := writeRates(path, k); err != nil {
 			t.Fatal(err)
 		}
-		one.Epochs, one.Resume = s.Epochs, true
+		one.Training.Epochs, one.Checkpoints.Resume = s.Training.Epochs, true
 		again := trained(t, one, nil)
 		if again.Strategy != told.StrategyName() && again.Strategy != told.Strategy {
 			t.Errorf("resumed with %s, was %s", again.Strategy, told.Strategy)
@@ -330,7 +339,7 @@ func same(t *testing.T, what string, a, b any) {
 // TestStalePrediction: where a worker was lost, what was predicted is marked, and rates learn nothing from the run.
 func TestStalePrediction(t *testing.T) {
 	d := &decision{options: DefaultPlan()}
-	d.options.RatesFile, d.options.Workers = roundRates(t), 2
+	d.options.RatesFile, d.options.Cluster.Workers = roundRates(t), 2
 	d.choice = Planned{Name: "halo", Strategy: "halo", Predicted: cost.Prediction{Seconds: 1}}
 	for _, c := range []struct {
 		restarts []report.Restart

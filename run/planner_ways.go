@@ -27,18 +27,19 @@ type way struct {
 // was given.
 func (p *planner) ways(out *Choices) ([]way, error) {
 	given := way{set: func(*spec.Spec) {}, links: 1}
-	if p.Paths != "" {
-		f, err := planOf(p.Paths)
+	if p.Cluster.Paths != "" {
+		f, err := planOf(p.Cluster.Paths)
 		if err != nil {
 			return nil, err
 		}
 		given.links = socketPaths(f.File)
 	}
-	if strings.HasPrefix(p.Device, "cuda") {
+	if strings.HasPrefix(p.Machine.Device, "cuda") {
 		err := p.onCard(&given)
 		switch {
 		case errors.Is(err, cuda.ErrUnavailable): // the workers' hosts may have some
-			out.drop("rates of --device "+p.Device, p.method, "those of processors take their place: "+reason(err))
+			out.drop("rates of --device "+p.Machine.Device, p.method,
+				"those of processors take their place: "+reason(err))
 		case err != nil:
 			return nil, err
 		}
@@ -47,20 +48,20 @@ func (p *planner) ways(out *Choices) ([]way, error) {
 	if !p.Ways {
 		return list, nil
 	}
-	if p.SendOrder == spec.Default().SendOrder {
+	if p.Cluster.SendOrder == spec.Default().Cluster.SendOrder {
 		out.drop("--send-order fifo, hermod", p.method, "a plan has the bytes that links carry and not their order, and "+
 			"would predict the same epoch; docs/simulator.md has what orders change")
 	}
-	if p.Device == "cpu" {
+	if p.Machine.Device == "cpu" {
 		card := given
-		card.flags, card.set = "--device cuda", func(s *spec.Spec) { s.Device = "cuda" }
+		card.flags, card.set = "--device cuda", func(s *spec.Spec) { s.Machine.Device = "cuda" }
 		if err := p.onCard(&card); err != nil {
 			out.drop(card.flags, p.method, reason(err))
 		} else {
 			list = append(list, card)
 		}
 	}
-	if p.Paths == "" {
+	if p.Cluster.Paths == "" {
 		list = append(list, p.onPaths(list, out)...)
 	}
 	return list, nil
@@ -71,7 +72,7 @@ func (p *planner) onPaths(list []way, out *Choices) (more []way) {
 	const flags = "--paths auto"
 	f, err := paths.Auto()
 	switch {
-	case p.Servers < 2:
+	case p.Cluster.Servers < 2:
 		out.drop(flags, p.method, "all workers are on one server, and there are no links to choose from")
 		return nil
 	case err != nil:
@@ -84,7 +85,7 @@ func (p *planner) onPaths(list []way, out *Choices) (more []way) {
 	for _, w := range list {
 		before := w.set
 		w.flags, w.links = strings.TrimSpace(w.flags+" "+flags), socketPaths(f)
-		w.set = func(s *spec.Spec) { before(s); s.Paths = "auto" }
+		w.set = func(s *spec.Spec) { before(s); s.Cluster.Paths = "auto" }
 		more = append(more, w)
 	}
 	return more
@@ -103,7 +104,7 @@ func socketPaths(f *paths.File) (n int) {
 // onCard gives a way the rates and the memory of this host's cards, which the workers of a machine share.
 func (p *planner) onCard(w *way) error {
 	one := p.Spec
-	one.Device = "cuda"
+	one.Machine.Device = "cuda"
 	if err := one.Validate(); err != nil {
 		return err
 	}
@@ -117,8 +118,9 @@ func (p *planner) onCard(w *way) error {
 	}
 	defer dev.Close()
 	book, sharing := p.parts.book, (p.Sharing+len(cards)-1)/len(cards)
-	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / p.Workers, Degree: int(book.Edges / max(book.Nodes, 1)),
-		In: one.Hidden, Hidden: one.Hidden, Type: one.RowType()}, time.Now).Shared(sharing)
+	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / p.Cluster.Workers,
+		Degree: int(book.Edges / max(book.Nodes, 1)), In: one.Model.Hidden, Hidden: one.Model.Hidden,
+		Type: one.Machine.RowType()}, time.Now).Shared(sharing)
 	w.computes, w.memory = &c, cards[0].Free/int64(sharing)
 	return nil
 }

@@ -78,9 +78,9 @@ func Predict(ctx context.Context, o PredictOptions) (*Predicted, error) {
 // onDevice is a spec with the device of a prediction.
 func (o *PredictOptions) onDevice() spec.Spec {
 	s := spec.Default()
-	s.Threads = o.Threads
+	s.Machine.Threads = o.Threads
 	if o.Device != "" {
-		s.Device = o.Device
+		s.Machine.Device = o.Device
 	}
 	return s
 }
@@ -146,8 +146,8 @@ func (o *PredictOptions) settle() error {
 	if err := spec.CheckThreads(o.Threads); err != nil {
 		return err
 	}
-	if s := o.onDevice(); s.Device != "cpu" && !s.OnCard() {
-		return spec.Mistake("--device", s.Device, "cpu, cuda or cuda:N", "see starling devices")
+	if s := o.onDevice(); s.Machine.Device != "cpu" && !s.Machine.OnGPU() {
+		return spec.Mistake("--device", s.Machine.Device, "cpu, cuda or cuda:N", "see starling devices")
 	}
 	if !slices.Contains(PredictWhats, o.What) {
 		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))

@@ -85,7 +85,7 @@ func (o PredictOptions) infer(trained *serve.Trained) (p *serve.Predictions, d *
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.spec.Workers, nil
+	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.spec.Cluster.Workers, nil
 }
 
 // inferenceOf is the run of workers that a prediction needs.
@@ -111,7 +111,8 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 		return nil, err
 	}
 	s := o.onDevice()
-	s.Workers, s.Partition, s.Servers, s.InProcess = book.Parts, dir, book.Servers, o.InProcess
+	s.Cluster.Workers, s.Cluster.Partition, s.Cluster.Servers, s.Cluster.InProcess = book.Parts, dir, book.Servers,
+		o.InProcess
 	s.Strategy = train.Default().Name
 	c := &clusterRun{spec: s, parts: partsOf(dir, book), from: &start{State: &train.State{Model: t.Weights}},
 		token: []byte(cluster.NewSecret()), infer: &inference{Model: t.Config.Model,
@@ -119,7 +120,7 @@ func (o PredictOptions) inferenceOf(t *serve.Trained) (*clusterRun, error) {
 	if t.Config.Features != nil {
 		c.infer.Scale = t.Config.Features.Scale
 	}
-	c.watch = watch.New(s.Workers, event.All(), time.Now)
+	c.watch = watch.New(s.Cluster.Workers, event.All(), time.Now)
 	return c, nil
 }
 
@@ -175,7 +176,7 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 
 // gather reads the rows that workers wrote.
 func (c *clusterRun) gather() (width int, all []float32, err error) {
-	for k := range c.spec.Workers {
+	for k := range c.spec.Cluster.Workers {
 		part, err := partition.OpenPart(c.parts.dir, k)
 		if err != nil {
 			return 0, nil, err
@@ -216,7 +217,7 @@ func readRows(path string) ([]float32, error) {
 func (t *task) infer(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State) (
 	*share, error) {
 	s := t.Spec
-	s.Threads = threads
+	s.Machine.Threads = threads
 	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
 	if err != nil {
 		return nil, graph.InFile(part.Dir, err)

@@ -20,42 +20,42 @@ import (
 func TestPredictAfterTraining(t *testing.T) {
 	dir := block(t, nil)
 	s := quick(dir)
-	s.Out = filepath.Join(t.TempDir(), "run")
+	s.Output.Dir = filepath.Join(t.TempDir(), "run")
 	report := trained(t, s, nil)
 	out := filepath.Join(t.TempDir(), "labels.npy")
-	p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+	p, err := Predict(context.Background(), PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "labels", Out: out})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Vertices != 300 || math.Abs(float64(p.Accuracy["test"]-report.TestAccuracy)) > 1e-9 {
 		t.Errorf("%+v, trained to %v", p, report.TestAccuracy)
 	}
-	served(t, s.Out, dir)
+	served(t, s.Output.Dir, dir)
 	for _, o := range []PredictOptions{
-		{Run: s.Out, Dataset: dir, What: "label", Out: out},
-		{Run: s.Out, Dataset: dir, What: "labels", Out: "labels.txt"},
+		{Run: s.Output.Dir, Dataset: dir, What: "label", Out: out},
+		{Run: s.Output.Dir, Dataset: dir, What: "labels", Out: "labels.txt"},
 		{Run: dir, Dataset: dir, What: "labels", Out: out},
-		{Run: s.Out, Dataset: s.Out, What: "labels", Out: out},
+		{Run: s.Output.Dir, Dataset: s.Output.Dir, What: "labels", Out: out},
 	} {
 		if _, err := Predict(context.Background(), o); !errors.Is(err, graph.ErrInput) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if _, err := Export(s.Out, "pyg", s.Out, false); !errors.Is(err, graph.ErrInput) {
+	if _, err := Export(s.Output.Dir, "pyg", s.Output.Dir, false); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("an export in the place of the run: %v", err)
 	}
 	to := filepath.Join(t.TempDir(), "export")
 	for range 2 { // the second takes the place of the first
-		if _, err := Export(s.Out, "dgl", to, true); err != nil {
+		if _, err := Export(s.Output.Dir, "dgl", to, true); err != nil {
 			t.Error(err)
 		}
 	}
 	os.WriteFile(filepath.Join(to, "load.py"), nil, 0o644)
-	if _, err := Export(s.Out, "dgl", to, true); !errors.Is(err, graph.ErrInput) ||
+	if _, err := Export(s.Output.Dir, "dgl", to, true); !errors.Is(err, graph.ErrInput) ||
 		!strings.Contains(err.Error(), "load.py") {
 		t.Errorf("an export that replaces a folder with a user's script in it: %v", err)
 	}
-	weights := filepath.Join(s.Out, spec.WeightsFile)
+	weights := filepath.Join(s.Output.Dir, spec.WeightsFile)
 	b, err := os.ReadFile(weights)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestPredictAfterTraining(t *testing.T) {
 	if err := os.WriteFile(weights, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels",
+	if _, err := Predict(context.Background(), PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "labels",
 		Out: out}); !errors.Is(err, graph.ErrInput) {
 		t.Errorf("damaged weights: %v", err)
 	}

@@ -52,11 +52,11 @@ func complete(s *spec.Spec) error {
 
 // checkSpec is all that can be checked before the data is open.
 func checkSpec(s *spec.Spec) error {
-	if err := cmp.Or(s.Validate(), s.CheckSIMD(simd.Supported().String())); err != nil {
+	if err := cmp.Or(s.Validate(), s.Machine.CheckSIMD(simd.Supported().String())); err != nil {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{
-		{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace},
+		{"--json", s.Output.JSON}, {"--events", s.Output.Events}, {"--trace", s.Output.Trace},
 	} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return err
@@ -92,14 +92,14 @@ func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
 // checkEdges refuses settings that need something of the edges that they do not have.
 func checkEdges(s *spec.Spec, data *graph.Dataset) error {
 	switch {
-	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
+	case s.Model.EdgeFeatures && data.Graph.EdgeDim == 0:
 		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none",
 			Want: "edge_features.npy, one row per edge", Fix: "leave it out, or add the file: see docs/data.md"}
 	case s.LearnsPairs() && !hasPairs(data.Graph):
 		return &graph.InputError{File: s.Dataset, Field: "--task",
 			Found: s.Task + " with a graph that has no edge between two vertices", Want: "edges to learn from",
 			Fix: "import the dataset with its edges"}
-	case s.Weighted && data.Graph.Weights == nil:
+	case s.Batches.Weighted && data.Graph.Weights == nil:
 		return &graph.InputError{File: s.Dataset, Field: "--weighted", Found: "a graph without edge weights",
 			Want: "a dataset with weights.npy", Fix: "leave it out, or import the graph with weights"}
 	}
@@ -110,8 +110,9 @@ func checkEdges(s *spec.Spec, data *graph.Dataset) error {
 // plan.
 func (p *prepared) complete(events event.Listener) (err error) {
 	s := &p.spec
-	if s.Patience > 0 && !s.LearnsPairs() && len(p.data.Splits.Val) == 0 {
-		return spec.Mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	if s.Training.Patience > 0 && !s.LearnsPairs() && len(p.data.Splits.Val) == 0 {
+		return spec.Mistake("--patience", fmt.Sprint(s.Training.Patience), "0 for a dataset without a validation split",
+			"")
 	}
 	if err := s.ForLabels(&p.data.Meta); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 		return err
 	}
 	again := func(other *spec.Spec) (*Plan, error) { return plan(other, p.data) }
-	if err := chooseDevice(s, p.plan, again, events); err != nil || s.OnCard() {
+	if err := chooseDevice(s, p.plan, again, events); err != nil || s.Machine.OnGPU() {
 		return err
 	}
 	return fitsMemory(s, p.plan, p.data, tensor.MemoryFree())
@@ -154,7 +155,7 @@ func openForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	}
 	switch {
 	case err != nil:
-	case d.Features == nil && s.LearnEmbeddings == 0:
+	case d.Features == nil && s.Embeddings.Dim == 0:
 		err = noFeatures(dir)
 	case s.LearnsPairs():
 	case d.Labels == nil:

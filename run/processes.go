@@ -88,12 +88,12 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 	if err != nil {
 		return err
 	}
-	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job,
-		Version: Version(), Token: c.token, Identity: c.id, Insecure: s.Insecure,
-		Timeout: timeoutOf(s), Silence: heartbeatOf(s), Task: task, Blob: from.blob, Own: from.own,
-		Again: s.OnFailure != "stop", Remote: c.slots != nil, State: r.kept.take, Events: r.forwardEvents(),
-		Status: c.watch.Heard, Watch: func() any { return c.watch.Snapshot() }, WatchToken: c.watchToken(),
-		Refused: refusals.Refused})
+	r.co, err = cluster.Listen(cluster.Config{Addr: s.Launch.Listen, Workers: s.Cluster.Workers,
+		Servers: s.Cluster.Servers, Job: r.job, Version: Version(), Token: c.token, Identity: c.id,
+		Insecure: s.Launch.Insecure, Timeout: timeoutOf(s), Silence: heartbeatOf(s), Task: task, Blob: from.blob,
+		Own: from.own, Again: s.Cluster.OnFailure != "stop", Remote: c.slots != nil, State: r.kept.take,
+		Events: r.forwardEvents(), Status: c.watch.Heard, Watch: func() any { return c.watch.Snapshot() },
+		WatchToken: c.watchToken(), Refused: refusals.Refused})
 	if err != nil {
 		return spec.Mistake("--listen", graph.Sentence(err.Error()), "a free port of an address of this host", "port 0: any")
 	}
@@ -102,7 +102,7 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 
 // again prepares another start after a loss, or returns why there is none.
 func (r *recovery) again(ctx context.Context, cause error) error {
-	onFailure := r.run.spec.OnFailure
+	onFailure := r.run.spec.Cluster.OnFailure
 	var died *cluster.Died
 	lost := errors.As(cause, &died) && died.Lost()
 	switch {
@@ -157,7 +157,7 @@ func (r *recovery) stopAll(why error) {
 		r.procs.Stop(time.Second)
 		return
 	}
-	if r.run.spec.OnFailure != "stop" {
+	if r.run.spec.Cluster.OnFailure != "stop" {
 		r.co.RefuseLate(why, 2*time.Second)
 	}
 }
@@ -188,7 +188,7 @@ func (r *recovery) forwardEvents() func(int, event.Event) {
 }
 
 func (r *recovery) started() {
-	if r.run.spec.OnFailure == "stop" {
+	if r.run.spec.Cluster.OnFailure == "stop" {
 		r.run.parts.remove()
 	}
 	if r.lostAt.IsZero() {
@@ -203,14 +203,14 @@ func (r *recovery) started() {
 // launch starts the workers, unless they are started elsewhere.
 func (r *recovery) launch() (*cluster.Processes, error) {
 	s := &r.run.spec
-	if s.NoLaunch {
+	if s.Launch.NoLaunch {
 		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %s: %s", timeoutOf(s),
-			event.Counted(s.Workers, "worker"),
+			event.Counted(s.Cluster.Workers, "worker"),
 			r.run.howToJoin(r.co.Addr()))})
 		return nil, nil
 	}
 	var cmds []*exec.Cmd
-	for rank := range s.Workers {
+	for rank := range s.Cluster.Workers {
 		cmd, err := r.command(rank)
 		if err != nil {
 			return nil, err

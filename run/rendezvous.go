@@ -36,18 +36,19 @@ func newRendezvous(s *spec.Spec, p *Place) (*rendezvous, error) {
 		return nil, spec.Mistake("--rendezvous", graph.Sentence(err.Error()), "", "")
 	}
 	m := &rendezvous{at, text, p}
-	if s.Listen == "" {
-		s.Listen = m.listen()
+	if s.Launch.Listen == "" {
+		s.Launch.Listen = m.listen()
 	}
 	return m, nil
 }
 
 // rendezvousText is --rendezvous, or what follows from the launcher.
 func rendezvousText(s *spec.Spec, p *Place) (string, error) {
-	secured := s.TokenFile != "" || os.Getenv(spec.TokenVariable) != "" || s.TLS != "" || s.Insecure
+	secured := s.Launch.TokenFile != "" || os.Getenv(spec.TokenVariable) != "" || s.Launch.TLS != "" ||
+		s.Launch.Insecure
 	switch {
-	case s.Rendezvous != "":
-		return s.Rendezvous, nil
+	case s.Launch.Rendezvous != "":
+		return s.Launch.Rendezvous, nil
 	case p.OneHost && p.Job != "":
 		dir, err := cluster.PrivateFolder()
 		return "file:" + dir, err
@@ -80,9 +81,9 @@ func (at *rendezvous) listen() string {
 func (c *clusterRun) completeRendezvous() (err error) {
 	s := &c.spec
 	switch {
-	case s.Hosts != "":
+	case s.Launch.Hosts != "":
 		c.slots, err = hostSlots(s)
-	case c.at == nil && s.Rendezvous != "" && s.NoLaunch:
+	case c.at == nil && s.Launch.Rendezvous != "" && s.Launch.NoLaunch:
 		c.at, err = newRendezvous(s, nil)
 	}
 	return err
@@ -98,7 +99,7 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 		return nil, err
 	}
 	e := cluster.Entry{Addr: addr, Job: job}
-	if c.at.Secret() && c.spec.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
+	if c.at.Secret() && c.spec.Launch.TokenFile == "" && os.Getenv(spec.TokenVariable) == "" {
 		e.Token = string(c.token)
 	}
 	withdraw, err := c.at.Publish(ctx, e, func(err error) {
@@ -121,7 +122,7 @@ func (c *clusterRun) publish(ctx context.Context, addr, job string, events event
 
 // reachable is the address for other hosts of a listener on all addresses of this one.
 func (c *clusterRun) reachable(addr string) (string, error) {
-	host, _, err := net.SplitHostPort(c.spec.Listen)
+	host, _, err := net.SplitHostPort(c.spec.Launch.Listen)
 	if err != nil || host != "" && !net.ParseIP(host).IsUnspecified() {
 		return addr, nil
 	}
@@ -136,9 +137,9 @@ func (c *clusterRun) reachable(addr string) (string, error) {
 func (c *clusterRun) howToJoin(addr string) string {
 	switch {
 	case c.at == nil:
-		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.spec.Workers-1)
+		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.spec.Cluster.Workers-1)
 	case c.at.place == nil:
-		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.spec.Workers-1)
+		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.spec.Cluster.Workers-1)
 	}
 	return fmt.Sprintf("the tasks of %s, through %s", c.at.place.Launcher, c.at)
 }

@@ -140,7 +140,7 @@ func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
 // auto in s as it was then, so that the continuation computes the same numbers.
 func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, error) {
 	warn := func(text string) { events.On(event.Note{Text: "warning: " + text}) }
-	c, err := cluster.Latest(s.CheckpointDir, warn)
+	c, err := cluster.Latest(s.Checkpoints.Dir, warn)
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
 		return nil, spec.Mistake("--resume", graph.Sentence(err.Error()), "a checkpoint of this run",
 			"check --checkpoint-dir, or start without --resume")
@@ -159,8 +159,8 @@ func resumeFrom(s *spec.Spec, data savedData, events event.Listener) (*start, er
 	if err := s.SameRun(&before.Spec); err != nil {
 		return nil, err
 	}
-	if s.Epochs < st.Epoch {
-		return nil, spec.Mistake("--epochs", fmt.Sprint(s.Epochs),
+	if s.Training.Epochs < st.Epoch {
+		return nil, spec.Mistake("--epochs", fmt.Sprint(s.Training.Epochs),
 			fmt.Sprintf("at least the %d that the checkpoint has trained", st.Epoch), "")
 	}
 	from := &start{State: st, partition: before.PartitionID, spec: &before.Spec}
@@ -178,16 +178,16 @@ func setAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	if before.Task == "auto" { // of a version with one task only
 		before.Task = nn.TaskClassify
 	}
-	if s.CacheFirst == "auto" {
-		s.CacheFirst = before.CacheFirst
+	if s.Machine.CacheFirst == "auto" {
+		s.Machine.CacheFirst = before.Machine.CacheFirst
 	}
-	if s.SIMD != "auto" {
+	if s.Machine.SIMD != "auto" {
 		return
 	}
-	if level, err := simd.ParseLevel(before.SIMD); err == nil && level > simd.Supported() {
-		before.SIMD = simd.Supported().String()
+	if level, err := simd.ParseLevel(before.Machine.SIMD); err == nil && level > simd.Supported() {
+		before.Machine.SIMD = simd.Supported().String()
 		warn(fmt.Sprintf("the checkpoint was computed with %v, which this processor lacks: results will differ in the "+
 			"last digits", level))
 	}
-	s.SIMD = before.SIMD
+	s.Machine.SIMD = before.Machine.SIMD
 }

@@ -37,7 +37,7 @@ func block(t *testing.T, change func(*generate.Params)) string {
 // quick is a spec small enough for tests.
 func quick(dir string) spec.Spec {
 	s := spec.Default()
-	s.Dataset, s.Layers, s.Hidden, s.Epochs = dir, 2, 16, 12
+	s.Dataset, s.Model.Layers, s.Model.Hidden, s.Training.Epochs = dir, 2, 16, 12
 	return s
 }
 
@@ -73,17 +73,33 @@ func models(dir string) map[string]spec.Spec {
 	}
 	add("gcn", func(s *spec.Spec) {})
 	add("batch norm, dropout on inputs, schedule", func(s *spec.Spec) {
-		s.Norm, s.InputDropout, s.Schedule = "batch",
+		s.Model.Norm, s.Model.InputDropout, s.Optimizer.Schedule = "batch",
 			true, "step:3,0.5"
 	})
-	add("sage with patience", func(s *spec.Spec) { s.Model, s.Patience, s.LR, s.Aggregator = "sage", 3, 0.1, "gcn" })
-	add("gat, inductive", func(s *spec.Spec) { s.Model, s.AttentionDropout, s.Inductive = "gat", 0.3, true })
-	add("gatv2, inductive", func(s *spec.Spec) { s.Model, s.AttentionDropout, s.Inductive = "gatv2", 0.3, true })
-	add("max pooling", func(s *spec.Spec) { s.Model = "sage-pool" })
-	add("film", func(s *spec.Spec) { s.Model, s.Norm = "film", "layer" })
-	add("deep, sgd", func(s *spec.Spec) { s.Model, s.Layers, s.Optimizer, s.Momentum = "resgcn+", 4, "sgd", 0.9 })
-	add("bf16, seldom measured", func(s *spec.Spec) { s.DType, s.EvalEvery, s.CacheFirst = "bf16", 5, "off" })
-	add("gin in double precision", func(s *spec.Spec) { s.Model, s.DType, s.TrainEps = "gin", "f64", true })
+	add("sage with patience", func(s *spec.Spec) {
+		s.Model.Name, s.Training.Patience, s.Optimizer.LR, s.Model.Aggregator = "sage", 3, 0.1, "gcn"
+	})
+	add("gat, inductive", func(s *spec.Spec) {
+		s.Model.Name, s.Model.AttentionDropout, s.Training.Inductive = "gat",
+			0.3, true
+	})
+	add("gatv2, inductive", func(s *spec.Spec) {
+		s.Model.Name, s.Model.AttentionDropout, s.Training.Inductive = "gatv2",
+			0.3, true
+	})
+	add("max pooling", func(s *spec.Spec) { s.Model.Name = "sage-pool" })
+	add("film", func(s *spec.Spec) { s.Model.Name, s.Model.Norm = "film", "layer" })
+	add("deep, sgd", func(s *spec.Spec) {
+		s.Model.Name, s.Model.Layers, s.Optimizer.Name, s.Optimizer.Momentum = "resgcn+", 4, "sgd", 0.9
+	})
+	add("bf16, seldom measured", func(s *spec.Spec) {
+		s.Machine.DType, s.Training.EvalEvery,
+			s.Machine.CacheFirst = "bf16", 5, "off"
+	})
+	add("gin in double precision", func(s *spec.Spec) {
+		s.Model.Name, s.Machine.DType, s.Model.TrainEps = "gin", "f64",
+			true
+	})
 	return list
 }
 
@@ -103,10 +119,11 @@ func TestResumeIsExact(t *testing.T) {
 	for name, s := range models(dir) {
 		t.Run(name, func(t *testing.T) {
 			tmp := t.TempDir()
-			s.Out = filepath.Join(tmp, "whole")
+			s.Output.Dir = filepath.Join(tmp, "whole")
 			want := trained(t, s, nil)
 
-			s.Out, s.CheckpointDir, s.CheckpointEvery = filepath.Join(tmp, "pieces"), filepath.Join(tmp, "ck"), 4
+			s.Output.Dir, s.Checkpoints.Dir, s.Checkpoints.Every = filepath.Join(tmp, "pieces"),
+				filepath.Join(tmp, "ck"), 4
 			for _, stop := range []int{2, 7} {
 				ctx, cancel := context.WithCancel(context.Background())
 				r, err := Train(ctx, s, after(stop, cancel))
@@ -114,9 +131,10 @@ func TestResumeIsExact(t *testing.T) {
 				if err != nil || r.Reason != "interrupted" && want.Epochs > stop {
 					t.Fatal(r, err)
 				}
-				s.Resume, s.Threads = true, map[bool]int{true: 0, false: 2}[s.DType == "f64"]
+				s.Checkpoints.Resume, s.Machine.Threads = true, map[bool]int{true: 0,
+					false: 2}[s.Machine.DType == "f64"]
 			}
-			s.Threads = 0
+			s.Machine.Threads = 0
 			got := trained(t, s, nil)
 			if timeless(got) != timeless(want) {
 				t.Errorf("resumed\n%s\nwant\n%s", timeless(got), timeless(want))
@@ -142,9 +160,9 @@ func TestSameSeedSameResult(t *testing.T) {
 	if second := trained(t, s, nil); timeless(first) != timeless(second) {
 		t.Error("two runs differ")
 	}
-	s.Threads = 1
+	s.Machine.Threads = 1
 	one := trained(t, s, nil)
-	s.Threads = 2
+	s.Machine.Threads = 2
 	two := trained(t, s, nil)
 	for i := range one.Loss {
 		if d := math.Abs(float64(one.Loss[i] - two.Loss[i])); d > 1e-5 {
@@ -155,7 +173,7 @@ func TestSameSeedSameResult(t *testing.T) {
 
 func TestLearns(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Epochs = 40
+	s.Training.Epochs = 40
 	if r := trained(t, s, nil); r.TestAccuracy < 0.7 || r.Bytes.Total != 0 || r.Epochs != 40 ||
 		len(r.ValAccuracy) != 40 {
 		t.Errorf("%+v", r)
@@ -166,20 +184,20 @@ func TestLearns(t *testing.T) {
 func TestNoValidationSplit(t *testing.T) {
 	dir := block(t, func(p *generate.Params) { p.Val, p.Test = 0, 0 })
 	s := quick(dir)
-	s.CheckpointDir, s.JSON = filepath.Join(t.TempDir(), "ck"), filepath.Join(t.TempDir(), "r.json")
+	s.Checkpoints.Dir, s.Output.JSON = filepath.Join(t.TempDir(), "ck"), filepath.Join(t.TempDir(), "r.json")
 	want := trained(t, s, nil)
-	if err := want.Write(s.JSON, nil); err != nil {
+	if err := want.Write(s.Output.JSON, nil); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := os.ReadFile(s.JSON)
+	b, _ := os.ReadFile(s.Output.JSON)
 	if !strings.Contains(string(b), `"test_accuracy":null`) || !json.Valid(b) {
 		t.Errorf("%s", b)
 	}
-	s.Resume, s.Epochs = true, 13
+	s.Checkpoints.Resume, s.Training.Epochs = true, 13
 	if r := trained(t, s, nil); r.Epochs != 13 || r.BestEpoch != 12 {
 		t.Errorf("%+v", r)
 	}
-	s.Patience = 2
+	s.Training.Patience = 2
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--patience") {
 		t.Error(err)
 	}
@@ -215,22 +233,22 @@ func isMistake(err error, field string) bool {
 func TestContradictoryResume(t *testing.T) {
 	dir := block(t, nil)
 	s := quick(dir)
-	s.Epochs, s.CheckpointDir = 3, filepath.Join(t.TempDir(), "ck")
+	s.Training.Epochs, s.Checkpoints.Dir = 3, filepath.Join(t.TempDir(), "ck")
 	trained(t, s, nil)
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--checkpoint-dir") {
 		t.Error("checkpoints of an earlier run were not noticed:", err)
 	}
-	s.Resume = true
+	s.Checkpoints.Resume = true
 	for flag, change := range map[string]func(*spec.Spec){
-		"--model":         func(s *spec.Spec) { s.Model = "sage" },
+		"--model":         func(s *spec.Spec) { s.Model.Name = "sage" },
 		"--seed":          func(s *spec.Spec) { s.Seed = 2 },
-		"--lr":            func(s *spec.Spec) { s.LR = 0.5 },
-		"--weight-decay":  func(s *spec.Spec) { s.WeightDecay = 0.5 },
-		"--cache-first":   func(s *spec.Spec) { s.CacheFirst = "off" },
-		"--eval-every":    func(s *spec.Spec) { s.EvalEvery = 2 },
-		"--epochs":        func(s *spec.Spec) { s.Epochs = 2 },
+		"--lr":            func(s *spec.Spec) { s.Optimizer.LR = 0.5 },
+		"--weight-decay":  func(s *spec.Spec) { s.Optimizer.WeightDecay = 0.5 },
+		"--cache-first":   func(s *spec.Spec) { s.Machine.CacheFirst = "off" },
+		"--eval-every":    func(s *spec.Spec) { s.Training.EvalEvery = 2 },
+		"--epochs":        func(s *spec.Spec) { s.Training.Epochs = 2 },
 		"another dataset": func(s *spec.Spec) { s.Dataset = block(t, func(p *generate.Params) { p.Seed = 5 }) },
-		"no checkpoint":   func(s *spec.Spec) { s.CheckpointDir = t.TempDir() },
+		"no checkpoint":   func(s *spec.Spec) { s.Checkpoints.Dir = t.TempDir() },
 	} {
 		c := s
 		change(&c)
@@ -245,13 +263,13 @@ func TestContradictoryResume(t *testing.T) {
 func TestResumePastADamagedCheckpoint(t *testing.T) {
 	s := quick(block(t, nil))
 	want := trained(t, s, nil)
-	s.Epochs, s.CheckpointDir, s.CheckpointEvery = 9, filepath.Join(t.TempDir(), "ck"), 3
+	s.Training.Epochs, s.Checkpoints.Dir, s.Checkpoints.Every = 9, filepath.Join(t.TempDir(), "ck"), 3
 	trained(t, s, nil)
-	if err := os.Truncate(filepath.Join(s.CheckpointDir, "epoch-000009", "model.safetensors"), 100); err != nil {
+	if err := os.Truncate(filepath.Join(s.Checkpoints.Dir, "epoch-000009", "model.safetensors"), 100); err != nil {
 		t.Fatal(err)
 	}
 	var notes string
-	s.Resume, s.Epochs = true, 12
+	s.Checkpoints.Resume, s.Training.Epochs = true, 12
 	got := trained(t, s, event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {
 			notes += n.Text
@@ -272,20 +290,20 @@ func TestPlanTellsTheMemory(t *testing.T) {
 	defer data.Close()
 	list := models(dir)
 	for name, s := range models(dir) {
-		s.Threads, s.Hidden, s.Heads = 32, 64, 2
-		if s.DType != "f64" { // which has one
+		s.Machine.Threads, s.Model.Hidden, s.Model.Heads = 32, 64, 2
+		if s.Machine.DType != "f64" { // which has one
 			list[name+", on many threads"] = s
 		}
 	}
 	for name, s := range list {
-		if s.Threads == 0 {
+		if s.Machine.Threads == 0 {
 			s = onFewThreads(s)
 		}
 		if err := s.Complete(); err != nil {
 			t.Fatal(err)
 		}
 		s.ForData(&data.Meta, "auto")
-		s.Epochs = 2
+		s.Training.Epochs = 2
 		p, err := plan(&s, data)
 		if err != nil {
 			t.Fatal(err)
@@ -314,7 +332,7 @@ func TestDoesNotFit(t *testing.T) {
 	}
 	defer data.Close()
 	s := quick("")
-	s.Hidden = 128
+	s.Model.Hidden = 128
 	if err := s.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -338,11 +356,11 @@ func TestDoesNotFit(t *testing.T) {
 	if err := fitsMemory(&s, p, data, p.Needed()); err != nil {
 		t.Error(err)
 	}
-	s.MemoryCheck = false
+	s.Machine.MemoryCheck = false
 	if err := fitsMemory(&s, p, data, 1); err != nil {
 		t.Error(err)
 	}
-	s.Hidden, s.Layers = 1<<16, 1000 // more than there are addresses for
+	s.Model.Hidden, s.Model.Layers = 1<<16, 1000 // more than there are addresses for
 	if p, err := plan(&s, data); err != nil || !p.AtLeast || p.Needed() < mostAllocated() {
 		t.Error(p, err)
 	}
@@ -357,7 +375,7 @@ func TestRefusedUntouched(t *testing.T) {
 	}
 	defer data.Close()
 	s := quick("")
-	s.MemoryCheck, s.Hidden, s.Layers, s.CacheFirst = true, 16384, 3, "off"
+	s.Machine.MemoryCheck, s.Model.Hidden, s.Model.Layers, s.Machine.CacheFirst = true, 16384, 3, "off"
 	if err := s.Complete(); err != nil {
 		t.Fatal(err)
 	}

@@ -63,16 +63,16 @@ func TestResumeOnOtherData(t *testing.T) {
 	data := block(t, nil)
 	workers := func(dir string, n int) spec.Spec {
 		s := quick(dir)
-		s.Workers, s.InProcess, s.Quiet, s.Epochs = n, n > 1, true, 2
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Quiet, s.Training.Epochs = n, n > 1, true, 2
 		return s
 	}
 	sources := map[string]spec.Spec{"dataset": workers(data, 1), "partition": workers(cutIn2(t, data, "hash"), 2)}
 	for source, s := range sources {
-		s.CheckpointDir = filepath.Join(t.TempDir(), "checkpoints")
+		s.Checkpoints.Dir = filepath.Join(t.TempDir(), "checkpoints")
 		trained(t, s, nil)
 		resumed := func(dir string, n int) error {
 			c := workers(dir, n)
-			c.CheckpointDir, c.Resume, c.Epochs = copied(t, s.CheckpointDir), true, 3
+			c.Checkpoints.Dir, c.Checkpoints.Resume, c.Training.Epochs = copied(t, s.Checkpoints.Dir), true, 3
 			_, err := Train(context.Background(), c, nil)
 			return err
 		}
@@ -98,7 +98,7 @@ func TestResumeOnOtherData(t *testing.T) {
 func TestPartitionOfOtherData(t *testing.T) {
 	data := block(t, nil)
 	s := quick(changed(t, data, "labels"))
-	s.Partition, s.Workers, s.InProcess, s.Quiet = cutIn2(t, data, "hash"), 2, true, true
+	s.Cluster.Partition, s.Cluster.Workers, s.Cluster.InProcess, s.Output.Quiet = cutIn2(t, data, "hash"), 2, true, true
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "of a dataset with other labels") {
 		t.Error(err)
 	}

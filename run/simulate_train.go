@@ -52,7 +52,7 @@ type SimulateOptions struct {
 func DefaultSimulate() SimulateOptions {
 	o := SimulateOptions{Compare: spec.DefaultCompare(), Topology: "star", Level: "packet", Computing: "measured",
 		Charts: 8, Sharing: 1, Passes: netsim.DefaultPasses}
-	o.Workers, o.Epochs, o.Papers = 8, 3, false
+	o.Cluster.Workers, o.Training.Epochs, o.Papers = 8, 3, false
 	return o
 }
 
@@ -66,15 +66,15 @@ func SimulateTrain(ctx context.Context, o SimulateOptions, events event.Listener
 	if o.Sharing < 1 {
 		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
 	}
-	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
+	for _, f := range []struct{ flag, path string }{{"--json", o.Output.JSON}, {"--html", o.HTML}} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return nil, err
 		}
 	}
-	if partition.IsPartition(o.Dataset) || o.Partition != "" {
-		o.Workers = 0 // as many as there are parts
+	if partition.IsPartition(o.Dataset) || o.Cluster.Partition != "" {
+		o.Cluster.Workers = 0 // as many as there are parts
 	}
-	o.InProcess = true // no processes, no listeners
+	o.Cluster.InProcess = true // no processes, no listeners
 	cases, err := o.Cases()
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (o *SimulateOptions) prepare(ctx context.Context, one spec.Spec, events eve
 		s.rates, err = o.rates()
 	}
 	if err == nil {
-		s.scenario.Options.Host = hostOptions(s.rates, s.spec.Workers)
+		s.scenario.Options.Host = hostOptions(s.rates, s.spec.Cluster.Workers)
 	}
 	if err == nil && s.skip {
 		err = s.checkSkipped()
@@ -202,22 +202,23 @@ func (s *simulation) checkSkipped() error {
 // scenario is the network of a run. Workers of one server are at one host where there are as
 // many hosts as servers; else each has a host of its own.
 func (o *SimulateOptions) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error) {
-	top, err := o.topology(s.Workers)
+	top, err := o.topology(s.Cluster.Workers)
 	if err != nil {
 		return netsim.Scenario{}, err
 	}
 	opt := wire.DefaultOptions()
-	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.SendOrder)
-	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Workers, Charted: o.Charts, Links: true,
+	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.Cluster.SendOrder)
+	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Cluster.Workers, Charted: o.Charts, Links: true,
 		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt,
 			Switch: &netsim.SwitchOptions{Passes: o.Passes, Steady: o.Steady}}}
 	switch hosts := top.HostCount(); {
-	case hosts >= s.Workers:
-	case servers != nil && hosts == s.Servers:
+	case hosts >= s.Cluster.Workers:
+	case servers != nil && hosts == s.Cluster.Servers:
 		out.Hosts = servers
 	default:
 		return out, spec.Mistake("--topology", fmt.Sprintf("a network of %d hosts", hosts),
-			fmt.Sprintf("one with a host for each of %d workers", s.Workers), "docs/simulator.md lists networks; a plain "+
+			fmt.Sprintf("one with a host for each of %d workers", s.Cluster.Workers),
+			"docs/simulator.md lists networks; a plain "+
 				"star is as large as needed")
 	}
 	if err := out.Validate(); err != nil {
@@ -265,8 +266,9 @@ func (o *SimulateOptions) measureOnce(ctx context.Context, first *spec.Spec, eve
 	dev := onHost(&s)
 	defer dev.Close()
 	book := p.book
-	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Workers,
-		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Hidden, Hidden: s.Hidden, Type: s.RowType()}, time.Now)
+	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Cluster.Workers,
+		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Model.Hidden, Hidden: s.Model.Hidden,
+		Type: s.Machine.RowType()}, time.Now)
 	sending, err := cost.MeasureSending(ctx, tensor.CPUSeconds)
 	if err != nil {
 		return spec.Mistake("--computing measured", graph.Sentence(err.Error()), "a host with a loopback device",
@@ -341,7 +343,7 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 // device is that of a worker: it computes on one thread, or not at all, and takes virtual time.
 func (s *simulation) device(end wire.Endpoint) tensor.Device {
 	one := s.spec
-	one.Threads = 1
+	one.Machine.Threads = 1
 	var dev tensor.Device
 	if s.skip {
 		dev = newDryDevice(&one)

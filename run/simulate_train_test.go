@@ -19,7 +19,8 @@ const someRates = "gemm=40 spmm=2 memory=8 op=2us"
 func simulated(dir string, strategies ...string) SimulateOptions {
 	o := DefaultSimulate()
 	o.Spec = quick(dir)
-	o.Spec.Workers, o.Epochs, o.Strategies, o.Computing, o.Threads = 8, 3, strategies, someRates, 1
+	o.Spec.Cluster.Workers, o.Training.Epochs, o.Strategies, o.Computing, o.Machine.Threads = 8, 3, strategies,
+		someRates, 1
 	return o
 }
 
@@ -49,7 +50,7 @@ func TestSimulatedIsTheRun(t *testing.T) {
 		o := simulated(dir, strategy)
 		row := simulate(t, o).Rows[0]
 		s := o.Spec
-		s.InProcess, s.Strategy = true, ""
+		s.Cluster.InProcess, s.Strategy = true, ""
 		s = s.ForStrategy(strategy)
 		want := trained(t, s, nil)
 		got := row.Run
@@ -118,7 +119,8 @@ func TestSimulated128(t *testing.T) {
 		t.Skip("128 workers take some seconds")
 	}
 	o := simulated(block(t, func(p *generate.Params) { p.Nodes, p.Edges = 1000, 4000 }), "distdgl")
-	o.Spec.Workers, o.Servers, o.Mode, o.Model, o.BatchSize, o.Epochs = 128, 64, "mini", "sage", 2048, 1
+	o.Spec.Cluster.Workers, o.Cluster.Servers, o.Mode, o.Model.Name, o.Batches.Size, o.Training.Epochs = 128, 64,
+		"mini", "sage", 2048, 1
 	o.Topology = "leaf-spine leaves=8 spines=8 hosts=8"
 	row := simulate(t, o).Rows[0]
 	if row.Run.Workers != 128 || row.Network.Hosts != 64 || row.Run.Bytes.ByLink["same_host"] == 0 {
@@ -137,7 +139,7 @@ func TestSimulateMistakes(t *testing.T) {
 		"--level, --background": func(o *SimulateOptions) { o.Background = 2 },
 		"--sharing":             func(o *SimulateOptions) { o.Sharing = 0 },
 		"--skip-computing": func(o *SimulateOptions) {
-			o.SkipComputing, o.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
+			o.SkipComputing, o.Model.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
 		},
 	} {
 		o := simulated(dir, "halo")

@@ -25,9 +25,9 @@ func TestListsOfSpec(t *testing.T) {
 func TestMissingInstructions(t *testing.T) {
 	s := spec.Default()
 	for i, name := range spec.SIMDNames {
-		s.SIMD = name
+		s.Machine.SIMD = name
 		for j, supported := range spec.SIMDNames[1:] {
-			if err := s.CheckSIMD(supported); (err != nil) != (i > j+1) {
+			if err := s.Machine.CheckSIMD(supported); (err != nil) != (i > j+1) {
 				t.Errorf("--simd %s on a processor with %s: %v", name, supported, err)
 			}
 		}

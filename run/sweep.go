@@ -40,7 +40,7 @@ func Sweep(ctx context.Context, s spec.Sweep, events event.Listener) (*report.Sw
 
 // plannedRuns are the combinations, each checked before the first run.
 func plannedRuns(s *spec.Sweep) ([]spec.Combination, error) {
-	if err := cmp.Or(spec.CheckFile("--json", s.JSON), countSlots(&s.Spec)); err != nil {
+	if err := cmp.Or(spec.CheckFile("--json", s.Output.JSON), countSlots(&s.Spec)); err != nil {
 		return nil, err
 	}
 	runs, err := s.Combinations()
@@ -82,7 +82,8 @@ func sharedParts(ctx context.Context, s *spec.Sweep, runs []spec.Combination, ev
 	}
 	for i := range runs {
 		one := &runs[i].Spec
-		one.Partition, one.Partitioner = found.dir, spec.Default().Partitioner // it is partitioned now
+		// it is partitioned now
+		one.Cluster.Partition, one.Cluster.Partitioner = found.dir, spec.Default().Cluster.Partitioner
 		if partition.IsPartition(one.Dataset) {
 			one.Dataset = ""
 		}
@@ -95,8 +96,9 @@ func cutAlike(runs []spec.Combination) bool {
 	a := &runs[0].Spec
 	for i := range runs {
 		b := &runs[i].Spec
-		if a.Workers != b.Workers || a.Parts != b.Parts || a.Servers != b.Servers || a.Partitioner != b.Partitioner ||
-			a.Partition != b.Partition {
+		if a.Cluster.Workers != b.Cluster.Workers || a.Cluster.Parts != b.Cluster.Parts ||
+			a.Cluster.Servers != b.Cluster.Servers || a.Cluster.Partitioner != b.Cluster.Partitioner ||
+			a.Cluster.Partition != b.Cluster.Partition {
 			return false
 		}
 	}
@@ -109,7 +111,7 @@ func trainSweep(ctx context.Context, s *spec.Sweep, runs []spec.Combination, eve
 	for i := range runs {
 		row := report.SweepRow{Settings: runs[i].Values}
 		err := trainSeeds(ctx, s, &runs[i], &row, func(seed uint64, n int) {
-			if !s.Quiet {
+			if !s.Output.Quiet {
 				text := fmt.Sprintf("%s seed %d (%d of %d)", runs[i].Label(), seed, i*s.Seeds+n+1, len(runs)*s.Seeds)
 				events.On(event.Note{Text: strings.TrimSpace(text)})
 			}
@@ -157,20 +159,20 @@ func nameOfRun(c *spec.Combination, seed uint64) string {
 
 // sweepRun trains one run, or reads its result if it has ended before.
 func sweepRun(ctx context.Context, s spec.Spec, name string, events event.Listener) (*report.Run, error) {
-	s.JSON = ""
-	if s.Out != "" {
-		s.Out = filepath.Join(s.Out, name)
+	s.Output.JSON = ""
+	if s.Output.Dir != "" {
+		s.Output.Dir = filepath.Join(s.Output.Dir, name)
 	}
-	if s.CheckpointDir == "" {
+	if s.Checkpoints.Dir == "" {
 		return Train(ctx, s, events)
 	}
-	ended := endedRun{file: filepath.Join(s.CheckpointDir, name+".json")}
-	s.CheckpointDir = filepath.Join(s.CheckpointDir, name)
-	s.ResumeIfAny, s.Resume = s.Resume || s.ResumeIfAny, false
+	ended := endedRun{file: filepath.Join(s.Checkpoints.Dir, name+".json")}
+	s.Checkpoints.Dir = filepath.Join(s.Checkpoints.Dir, name)
+	s.Checkpoints.ResumeIfAny, s.Checkpoints.Resume = s.Checkpoints.Resume || s.Checkpoints.ResumeIfAny, false
 	if err := ended.identify(s); err != nil {
 		return nil, err
 	}
-	if s.ResumeIfAny {
+	if s.Checkpoints.ResumeIfAny {
 		if r, err := ended.read(); r != nil || err != nil {
 			return r, err
 		}
@@ -209,7 +211,7 @@ func (e *endedRun) identify(s spec.Spec) error {
 		meta, e.savedData = m, savedData{Data: dataMark{Nodes: m.Nodes, Edges: m.Edges, Checksum: m.CRC32C}}
 	}
 	err := s.ForLabels(meta)
-	e.Spec, e.Epochs = s, s.Epochs
+	e.Spec, e.Epochs = s, s.Training.Epochs
 	return err
 }
 

@@ -53,7 +53,7 @@ func TestSeeds(t *testing.T) {
 // TestSweep: every combination is a row; on several workers the graph is cut once.
 func TestSweep(t *testing.T) {
 	s := sweeping(block(t, nil), 2, "lr=0.1,0.01 hidden=8,16", "model=gcn,sage")
-	s.Workers, s.InProcess, s.Epochs = 2, true, 3
+	s.Cluster.Workers, s.Cluster.InProcess, s.Training.Epochs = 2, true, 3
 	cuts := 0
 	got, err := Sweep(context.Background(), s, event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok && strings.Contains(n.Text, "cut into") {
@@ -76,7 +76,7 @@ func TestSweep(t *testing.T) {
 // TestSweepResumes: runs that have ended are read, others are trained, and other settings refused.
 func TestSweepResumes(t *testing.T) {
 	s := sweeping(block(t, nil), 2, "lr=0.1,0.01")
-	s.CheckpointDir = t.TempDir()
+	s.Checkpoints.Dir = t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := 0
 	part, err := Sweep(ctx, s, event.Func(func(e event.Event) {
@@ -89,7 +89,7 @@ func TestSweepResumes(t *testing.T) {
 	if !errors.Is(err, report.ErrInterrupted) || len(part.Rows) != 2 || len(part.Rows[1].Runs) != 1 {
 		t.Fatalf("%v\n%v", err, part)
 	}
-	s.Resume = true
+	s.Checkpoints.Resume = true
 	trainedAgain := 0
 	whole, err := Sweep(context.Background(), s, event.Func(func(e event.Event) {
 		if _, ok := e.(event.Done); ok {
@@ -99,7 +99,7 @@ func TestSweepResumes(t *testing.T) {
 	if err != nil || whole.Err() != nil || trainedAgain != 1 {
 		t.Fatalf("%v, %d runs trained\n%v", err, trainedAgain, whole)
 	}
-	s.CheckpointDir, s.Resume = "", false
+	s.Checkpoints.Dir, s.Checkpoints.Resume = "", false
 	fresh, err := Sweep(context.Background(), s, nil)
 	if err != nil || fresh.Rows[0].Test != whole.Rows[0].Test || fresh.Rows[1].Test != whole.Rows[1].Test {
 		t.Errorf("%v\n%v\nundisturbed\n%v", err, whole, fresh)
@@ -109,14 +109,14 @@ func TestSweepResumes(t *testing.T) {
 // TestSweepRefusesOtherRuns: a result of other settings or data is not taken for this sweep's.
 func TestSweepRefusesOtherRuns(t *testing.T) {
 	s := sweeping(block(t, nil), 1, "lr=0.1")
-	s.CheckpointDir = t.TempDir()
+	s.Checkpoints.Dir = t.TempDir()
 	if _, err := Sweep(context.Background(), s, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.Resume = true
+	s.Checkpoints.Resume = true
 	for want, change := range map[string]func(s *spec.Sweep){
-		"--hidden":     func(s *spec.Sweep) { s.Hidden = 24 },
-		"--epochs":     func(s *spec.Sweep) { s.Epochs++ },
+		"--hidden":     func(s *spec.Sweep) { s.Model.Hidden = 24 },
+		"--epochs":     func(s *spec.Sweep) { s.Training.Epochs++ },
 		"another data": func(s *spec.Sweep) { s.Dataset = block(t, func(p *generate.Params) { p.Seed = 77 }) },
 	} {
 		other := s
@@ -126,7 +126,7 @@ func TestSweepRefusesOtherRuns(t *testing.T) {
 			t.Errorf("%s: %v %v", want, err, got)
 		}
 	}
-	name := filepath.Join(s.CheckpointDir, "lr=0.1,seed=1.json")
+	name := filepath.Join(s.Checkpoints.Dir, "lr=0.1,seed=1.json")
 	if err := os.WriteFile(name, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}

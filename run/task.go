@@ -58,10 +58,10 @@ type share struct {
 }
 
 // timeoutOf bounds every wait of a worker for another.
-func timeoutOf(s *spec.Spec) time.Duration { return time.Duration(s.Timeout) * time.Second }
+func timeoutOf(s *spec.Spec) time.Duration { return time.Duration(s.Cluster.Timeout) * time.Second }
 
 // heartbeatOf is how long a worker may be silent.
-func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Heartbeat) * time.Second }
+func heartbeatOf(s *spec.Spec) time.Duration { return time.Duration(s.Cluster.Heartbeat) * time.Second }
 
 // work trains as one rank; keep takes its state. When ctx ends on any rank, all stop after the
 // same epoch.
@@ -72,7 +72,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return t.infer(ctx, part, end, threads, from)
 	}
 	s := t.Spec
-	s.Threads = threads
+	s.Machine.Threads = threads
 	opt, err := s.Options(&t.Data)
 	if err != nil {
 		return nil, err
@@ -175,8 +175,8 @@ func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) 
 
 // regroup makes strategies group workers by --servers, whatever the partition was made for.
 func regroup(s *spec.Spec, part *partition.Part) {
-	if s.Servers > 0 {
-		part.Book.Servers = s.Servers
+	if s.Cluster.Servers > 0 {
+		part.Book.Servers = s.Cluster.Servers
 	}
 }
 

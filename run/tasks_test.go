@@ -30,7 +30,7 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 	for task, metric := range nodeTasks {
 		dir := taskBlock(t, task)
 		s := quick(dir)
-		s.Epochs, s.Out = 60, filepath.Join(t.TempDir(), "run")
+		s.Training.Epochs, s.Output.Dir = 60, filepath.Join(t.TempDir(), "run")
 		r := trained(t, s, nil)
 		if r.Task != task || r.Metric != metric || !(r.TestAccuracy > 0.5) {
 			t.Errorf("%s: %s, %s is %v", task, r.Task, r.Metric, r.TestAccuracy)
@@ -44,15 +44,17 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 			t.Errorf("%s: mse %v", task, flat["mse"])
 		}
 		out := filepath.Join(t.TempDir(), "labels.npy")
-		p, err := Predict(context.Background(), PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+		p, err := Predict(context.Background(), PredictOptions{Run: s.Output.Dir, Dataset: dir, What: "labels",
+			Out: out})
 		if err != nil || p.Metric != metric || math.Abs(float64(p.Accuracy["test"]-r.TestAccuracy)) > 1e-6 {
 			t.Errorf("%s: %v, %+v, want %v", task, err, p, r.TestAccuracy)
 		}
 		to := filepath.Join(t.TempDir(), "export")
-		if e, err := Export(s.Out, "pyg", to, false); err != nil || e.Task != task {
+		if e, err := Export(s.Output.Dir, "pyg", to, false); err != nil || e.Task != task {
 			t.Errorf("%v: %+v", err, e)
 		}
-		for _, file := range []string{filepath.Join(s.Out, spec.ConfigFile), filepath.Join(to, spec.ConfigFile)} {
+		for _, file := range []string{filepath.Join(s.Output.Dir, spec.ConfigFile),
+			filepath.Join(to, spec.ConfigFile)} {
 			if b, _ := os.ReadFile(file); !strings.Contains(string(b), `"task": "`+task+`"`) {
 				t.Errorf("%s has no task", file)
 			}
@@ -71,14 +73,14 @@ func TestTaskResumesExactly(t *testing.T) {
 	for task := range nodeTasks {
 		dir := taskBlock(t, task)
 		s := quick(dir)
-		s.Epochs, s.DType, s.Dropout = 6, "f64", 0.3
+		s.Training.Epochs, s.Machine.DType, s.Model.Dropout = 6, "f64", 0.3
 		want := trained(t, s, nil)
 		for _, workers := range []int{1, 3} {
 			s := s
-			s.Workers, s.InProcess, s.Strategy = workers, workers > 1, "default"
-			s.CheckpointDir, s.CheckpointEvery, s.Epochs = t.TempDir(), 1, 3
+			s.Cluster.Workers, s.Cluster.InProcess, s.Strategy = workers, workers > 1, "default"
+			s.Checkpoints.Dir, s.Checkpoints.Every, s.Training.Epochs = t.TempDir(), 1, 3
 			trained(t, s, nil)
-			s.Resume, s.Epochs = true, 6
+			s.Checkpoints.Resume, s.Training.Epochs = true, 6
 			got := trained(t, s, nil)
 			for i, l := range want.Loss {
 				if math.Abs(float64(got.Loss[i]-l)) > 1e-9 {

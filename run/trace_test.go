@@ -12,7 +12,7 @@ import (
 // of the timeline, computed by looking at every moment.
 func TestTraceAgrees(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.InProcess, s.Trace = 3, true, t.TempDir()+"/trace.json"
+	s.Cluster.Workers, s.Cluster.InProcess, s.Output.Trace = 3, true, t.TempDir()+"/trace.json"
 	spans := make([][]event.Span, 3)
 	r := trained(t, s, event.Func(func(e event.Event) {
 		if x, ok := e.(event.Span); ok {
@@ -24,7 +24,7 @@ func TestTraceAgrees(t *testing.T) {
 		a, b := hiddenSlowly(list)
 		transfer, held = transfer+a, held+b
 	}
-	perEpoch := transfer / 3 / float64(s.Epochs)
+	perEpoch := transfer / 3 / float64(s.Training.Epochs)
 	if hidden := 1 - held/transfer; !near(float64(r.TransferSeconds), perEpoch) ||
 		!near(float64(r.HiddenShare), hidden) {
 		t.Errorf("%v s per epoch, %v hidden; the timeline has %v and %v", r.TransferSeconds, r.HiddenShare, perEpoch,

@@ -23,9 +23,9 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		{"sancus:epoch:1", "means", ""}, {"bns:0.5", "means", "--means"},
 	} {
 		s := quick(dir)
-		s.Workers, s.Servers, s.Strategy = 2, 2, c.strategy
+		s.Cluster.Workers, s.Cluster.Servers, s.Strategy = 2, 2, c.strategy
 		if s.StrategyName() == "distdgl" || s.StrategyName() == "salient" || s.StrategyName() == "bytegnn" {
-			s.Mode, s.Model = "mini", "sage"
+			s.Mode, s.Model.Name = "mini", "sage"
 		}
 		set(&s, strings.Split(c.set, ",")...)
 		err := s.Validate()
@@ -42,7 +42,7 @@ func TestOptionsWithoutEffect(t *testing.T) {
 func TestPulledOnOneHost(t *testing.T) {
 	for servers, want := range map[int]int{0: 2, 2: 0} {
 		s, said := quick("graph"), 0
-		s.Workers, s.Servers, s.Mode = 2, servers, "mini"
+		s.Cluster.Workers, s.Cluster.Servers, s.Mode = 2, servers, "mini"
 		set(&s, "cache=degree", "pull_dtype=bf16")
 		notePulled(&s, event.Func(func(e event.Event) {
 			if n, ok := e.(event.Note); ok && strings.Contains(n.Text, "has no effect here") {

@@ -16,11 +16,11 @@ import (
 func (c *clusterRun) watchToken() []byte {
 	s := &c.spec
 	switch {
-	case s.TokenFile != "" || os.Getenv(spec.TokenVariable) != "":
+	case s.Launch.TokenFile != "" || os.Getenv(spec.TokenVariable) != "":
 		return c.token
-	case s.TLS != "" || s.Insecure:
+	case s.Launch.TLS != "" || s.Launch.Insecure:
 		return nil
-	case cluster.Exposed(s.Listen):
+	case cluster.Exposed(s.Launch.Listen):
 		return c.token
 	}
 	if secret, err := cluster.LocalSecret(); err == nil {
@@ -31,10 +31,10 @@ func (c *clusterRun) watchToken() []byte {
 
 // serveMetrics serves the metrics of the run, if that is asked for.
 func (c *clusterRun) serveMetrics() (*watch.MetricsServer, error) {
-	if c.spec.MetricsListen == "" {
+	if c.spec.Output.MetricsListen == "" {
 		return nil, nil
 	}
-	return watch.ServeRun(c.spec.MetricsListen, c.id, c.spec.Insecure, c.watch.Snapshot)
+	return watch.ServeRun(c.spec.Output.MetricsListen, c.id, c.spec.Launch.Insecure, c.watch.Snapshot)
 }
 
 // watched makes a worker report to the run, and serve its own metrics if that is asked for.
@@ -42,14 +42,14 @@ func (w *WorkerSpec) watched(m *cluster.Member, t *task, end wire.Endpoint) (
 	*watch.Reporter, *watch.MetricsServer, error) {
 	r := watch.NewReporter(m.Rank, end)
 	m.Report(r.Status)
-	if t.Spec.MetricsListen == "" {
+	if t.Spec.Output.MetricsListen == "" {
 		return r, nil, nil
 	}
-	addr, err := watch.WorkerAddr(t.Spec.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
+	addr, err := watch.WorkerAddr(t.Spec.Output.MetricsListen, m.Rank, m.Peers[m.Rank].Addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Insecure, r)
+	s, err := watch.ServeWorker(addr, w.id, w.Insecure || t.Spec.Launch.Insecure, r)
 	if err == nil {
 		r.Listens(s.Addr)
 	}
@@ -62,7 +62,7 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 	s := &p.spec
 	w, r := watch.New(1, events, time.Now), watch.NewReporter(0, nil)
 	end := func() {}
-	if s.MetricsListen != "" {
+	if s.Output.MetricsListen != "" {
 		server, err := serveMetrics(s, w)
 		if err != nil {
 			return nil, nil, err
@@ -79,9 +79,9 @@ func (p *prepared) watched(events event.Listener) (all event.Listener, stop func
 
 // serveMetrics serves those of a run of one worker.
 func serveMetrics(s *spec.Spec, w *watch.Watcher) (*watch.MetricsServer, error) {
-	id, err := spec.Load("--tls", s.TLS, cluster.LoadIdentity)
+	id, err := spec.Load("--tls", s.Launch.TLS, cluster.LoadIdentity)
 	if err != nil {
 		return nil, err
 	}
-	return watch.ServeRun(s.MetricsListen, id, s.Insecure, w.Snapshot)
+	return watch.ServeRun(s.Output.MetricsListen, id, s.Launch.Insecure, w.Snapshot)
 }

@@ -43,8 +43,8 @@ type WorkerSpec struct {
 
 // workerFor is a worker of this run; how it joins is not set yet.
 func workerFor(s *spec.Spec, rank int, token []byte) *WorkerSpec {
-	return &WorkerSpec{Rank: rank, Token: token, TLS: s.TLS, Insecure: s.Insecure, Timeout: s.Timeout,
-		Heartbeat: s.Heartbeat}
+	return &WorkerSpec{Rank: rank, Token: token, TLS: s.Launch.TLS, Insecure: s.Launch.Insecure,
+		Timeout: s.Cluster.Timeout, Heartbeat: s.Cluster.Heartbeat}
 }
 
 // command runs the worker on this host.
@@ -150,7 +150,7 @@ func (w *WorkerSpec) work(ctx context.Context, m *cluster.Member) (body, blob []
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.Rank == 0 && t.Spec.Out != "" {
+	if m.Rank == 0 && t.Spec.Output.Dir != "" {
 		best, err := packTensors(s.best, nil)
 		if err != nil {
 			return nil, nil, err
@@ -193,7 +193,8 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	ctx, cancel := stopWith(ctx, m.Stopped())
 	defer cancel()
 	t.here = m.Here()
-	return orShrunk(t.work(ctx, part, end, t.Spec.CoresOf(t.here), from, sendState(m.Rank, m.Keep), t.forwarded(m)))(m)
+	return orShrunk(t.work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, sendState(m.Rank, m.Keep),
+		t.forwarded(m)))(m)
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.
@@ -212,7 +213,7 @@ func failWithJob(m *cluster.Member, end wire.Endpoint) (stop func()) {
 // forwarded are the events for the coordinator: spans only if there is a timeline.
 func (t *task) forwarded(m *cluster.Member) event.Listener {
 	return event.Func(func(e event.Event) {
-		if _, span := e.(event.Span); !span || t.Spec.Trace != "" {
+		if _, span := e.(event.Span); !span || t.Spec.Output.Trace != "" {
 			m.On(e)
 		}
 	})

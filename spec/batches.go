@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,32 @@ import (
 	"starling/train"
 )
 
+// Batches is how mini-batches are drawn (--mode mini).
+type Batches struct {
+	Size       int    `json:"batch_size"`
+	Fanout     string `json:"fanout"`
+	Sampler    string `json:"sampler"`
+	Replace    bool   `json:"replace"`
+	Weighted   bool   `json:"weighted"`
+	Clusters   int    `json:"clusters"`
+	WalkLength int    `json:"walk_length"`
+}
+
+func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour"} }
+
+// Samplers are the values of --sampler.
+func Samplers() []string { return sample.Names }
+
+func (b *Batches) choices() []choice { return []choice{{"sampler", b.Sampler, sample.Names}} }
+
+func (b *Batches) Validate() error {
+	return cmp.Or(checkChoices(b.choices()), checkBounds([]bound{
+		{"--batch-size", b.Size, 1, 1 << 30},
+		{"--clusters", b.Clusters, 0, 1 << 30},
+		{"--walk-length", b.WalkLength, 0, 1 << 20},
+	}))
+}
+
 // What --fanout auto is for each layer, the last layer's first; the last number repeats.
 var (
 	autoFanouts = []int{15, 10, 5}
@@ -18,30 +45,31 @@ var (
 )
 
 // layered reports whether the sampler draws for every layer, as --fanout says.
-func (s *Spec) layered() bool {
-	return slices.Contains([]string{"neighbour", "fastgcn", "ladies"}, s.Sampler)
+func (b *Batches) layered() bool {
+	return slices.Contains([]string{"neighbour", "fastgcn", "ladies"}, b.Sampler)
 }
 
 // fanouts reads --fanout: one number per layer.
 func (s *Spec) fanouts() (list []int, err error) {
-	if !s.layered() || s.Model == "mlp" {
+	b := &s.Batches
+	if !b.layered() || s.Model.Name == "mlp" {
 		return nil, nil
 	}
-	if s.Fanout == "auto" {
-		return s.autoFanouts(), nil
+	if b.Fanout == "auto" {
+		return b.autoFanouts(s.Model.Layers), nil
 	}
-	if list, err = readFanouts(s.Fanout, s.Sampler == "neighbour"); err != nil {
+	if list, err = readFanouts(b.Fanout, b.Sampler == "neighbour"); err != nil {
 		return nil, err
 	}
-	if len(list) != s.Layers {
-		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), s.Fanout),
-			fmt.Sprintf("one for each of the %d layers", s.Layers),
+	if len(list) != s.Model.Layers {
+		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), b.Fanout),
+			fmt.Sprintf("one for each of the %d layers", s.Model.Layers),
 			"the first is the last layer's, the seed vertices' own; or change --layers")
 	}
 	return list, nil
 }
 
-// Fanouts reads neighbours per layer, of as many layers as there are numbers.
+// Fanouts reads neighbours per layer, one number for each layer.
 func Fanouts(text string) ([]int, error) { return readFanouts(text, true) }
 
 func readFanouts(text string, orAll bool) (list []int, err error) {
@@ -60,10 +88,10 @@ func readFanouts(text string, orAll bool) (list []int, err error) {
 	return list, nil
 }
 
-func (s *Spec) autoFanouts() (list []int) {
-	for l := range s.Layers {
+func (b *Batches) autoFanouts(layers int) (list []int) {
+	for l := range layers {
 		f := autoFanouts[min(l, len(autoFanouts)-1)]
-		if s.Sampler != "neighbour" {
+		if b.Sampler != "neighbour" {
 			f = autoDraws
 		}
 		list = append(list, f)
@@ -71,8 +99,8 @@ func (s *Spec) autoFanouts() (list []int) {
 	return list
 }
 
-// checkBatches checks the settings of --mode mini.
-func (s *Spec) checkBatches() error {
+// checkFanouts checks --fanout, where there are batches.
+func (s *Spec) checkFanouts() error {
 	if s.Mode == "full" {
 		return nil
 	}
@@ -82,28 +110,28 @@ func (s *Spec) checkBatches() error {
 
 // batchEffects are the settings of mini-batches.
 func (s *Spec) batchEffects() []effect {
-	d, mini := Default(), s.Mode == "mini"
-	neighbour, walks := mini && s.Sampler == "neighbour", mini && s.Sampler == "saint-walk" ||
-		s.Task == nn.TaskUnsupervised
+	b, d, mini := &s.Batches, defaultBatches(), s.Mode == "mini"
+	neighbour := mini && b.Sampler == "neighbour"
+	walks := mini && b.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised
 	const forMini, forNeighbour = "it is for --mode mini", "it is for --mode mini and --sampler neighbour"
 	return []effect{
-		{"--batch-size", s.BatchSize != d.BatchSize, mini, forMini},
-		{"--sampler", s.Sampler != d.Sampler, mini, forMini},
-		{"--fanout", s.Fanout != d.Fanout, mini && s.layered(),
+		{"--batch-size", b.Size != d.Size, mini, forMini},
+		{"--sampler", b.Sampler != d.Sampler, mini, forMini},
+		{"--fanout", b.Fanout != d.Fanout, mini && b.layered(),
 			"it is for --mode mini and the samplers neighbour, fastgcn and ladies"},
-		{"--replace", s.Replace, neighbour, forNeighbour},
-		{"--weighted", s.Weighted, neighbour, forNeighbour},
-		{"--clusters", s.Clusters != 0, mini && strings.HasPrefix(s.Sampler, "cluster"),
+		{"--replace", b.Replace, neighbour, forNeighbour},
+		{"--weighted", b.Weighted, neighbour, forNeighbour},
+		{"--clusters", b.Clusters != 0, mini && strings.HasPrefix(b.Sampler, "cluster"),
 			"it is for --mode mini and --sampler cluster or cluster-local"},
-		{"--walk-length", s.WalkLength != 0, walks,
+		{"--walk-length", b.WalkLength != 0, walks,
 			"it is for --task unsupervised, and for --mode mini and --sampler saint-walk"},
 	}
 }
 
 // BatchSettings are the settings of mini-batches as the training on them takes them.
 func (s *Spec) BatchSettings() (train.BatchSettings, error) {
+	b := &s.Batches
 	fanouts, err := s.fanouts()
-	return train.BatchSettings{Sampler: s.Sampler, Size: s.BatchSize, Fanouts: fanouts, Replace: s.Replace,
-		Weighted: s.Weighted,
-		Clusters: s.Clusters, WalkLength: s.WalkLength, Threads: s.Cores()}, err
+	return train.BatchSettings{Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts, Replace: b.Replace,
+		Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength, Threads: s.Machine.Cores()}, err
 }

@@ -33,7 +33,7 @@ type Case struct {
 // DefaultCompare is the spec of a comparison without any flag.
 func DefaultCompare() Compare {
 	s := Compare{Spec: Default(), Rounds: 1, Papers: true}
-	s.Epochs = 20
+	s.Training.Epochs = 20
 	return s
 }
 
@@ -103,7 +103,7 @@ func (s *Compare) checkLists() error {
 	switch {
 	case s.Rounds < 1 || s.Rounds > 1000:
 		return Mistake("--rounds", fmt.Sprint(s.Rounds), "1 to 1000", "")
-	case s.Dataset == "" && s.Partition == "":
+	case s.Dataset == "" && s.Cluster.Partition == "":
 		return Mistake("DIR", "no dataset", "a dataset or partition folder",
 			"make one with starling generate or starling import")
 	case len(s.Strategies)+len(s.Partitioners) > 0 && !s.several():
@@ -116,7 +116,9 @@ func (s *Compare) checkLists() error {
 }
 
 // several reports whether the comparison is on several workers.
-func (s *Compare) several() bool { return s.Workers > 0 || s.PartitionFolder() != "" || s.Hosts != "" }
+func (s *Compare) several() bool {
+	return s.Cluster.Workers > 0 || s.PartitionFolder() != "" || s.Launch.Hosts != ""
+}
 
 // chooseTypical lists what to compare where nothing is listed.
 func (s *Compare) chooseTypical() bool {
@@ -138,17 +140,17 @@ func (s *Compare) product() (cases []Case) {
 		if len(s.Samplers) > 0 && len(s.Modes) == 0 {
 			mode = "mini"
 		}
-		samplers := []string{s.Sampler}
+		samplers := []string{s.Batches.Sampler}
 		if mode == "mini" {
-			samplers = orOne(s.Samplers, s.Sampler)
+			samplers = orOne(s.Samplers, s.Batches.Sampler)
 		}
 		for _, strategy := range s.strategiesOf(mode) {
-			for _, model := range orOne(s.Models, s.Model) {
+			for _, model := range orOne(s.Models, s.Model.Name) {
 				for _, sampler := range samplers {
-					for _, partitioner := range orOne(s.Partitioners, s.Partitioner) {
+					for _, partitioner := range orOne(s.Partitioners, s.Cluster.Partitioner) {
 						one := s.ForStrategy(strategy)
-						one.JSON, one.Mode, one.Model = "", mode, model
-						one.Sampler, one.Partitioner = sampler, partitioner
+						one.Output.JSON, one.Mode, one.Model.Name = "", mode, model
+						one.Batches.Sampler, one.Cluster.Partitioner = sampler, partitioner
 						cases = append(cases, Case{s.nameOf(&one, strategy), one})
 					}
 				}
@@ -185,11 +187,11 @@ func (s *Compare) nameOf(one *Spec, strategy string) string {
 	}
 	add(s.Strategies, strategy)
 	add(s.Modes, one.Mode)
-	add(s.Models, one.Model)
+	add(s.Models, one.Model.Name)
 	if one.Mode == "mini" {
-		add(s.Samplers, one.Sampler)
+		add(s.Samplers, one.Batches.Sampler)
 	}
-	add(s.Partitioners, one.Partitioner)
+	add(s.Partitioners, one.Cluster.Partitioner)
 	if len(words) == 0 {
 		return strategy
 	}

@@ -14,7 +14,7 @@ func TestDefaults(t *testing.T) {
 		for _, data := range []dataset{{}, {true, 140}, {false, 140}, {true, manyLabels}, {false, manyLabels}} {
 			for _, task := range append([]string{"auto"}, nn.Tasks...) {
 				s := Default()
-				s.Model, s.Task = model, task
+				s.Model.Name, s.Task = model, task
 				s.complete(data)
 				for _, f := range s.fields() {
 					if f.auto && (autoFlag{f.value}).String() == "auto" {
@@ -44,12 +44,13 @@ func TestGivenSettingsWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.complete(dataset{sparse: true})
-	if s.Layers != 5 || s.Dropout != 0 || s.WeightDecay != 0 || s.LR != 0.3 || s.Hidden != 7 || s.Epochs != 1 {
+	if s.Model.Layers != 5 || s.Model.Dropout != 0 || s.Optimizer.WeightDecay != 0 || s.Optimizer.LR != 0.3 ||
+		s.Model.Hidden != 7 || s.Training.Epochs != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := fs.Parse([]string{"--layers", "auto", "--dropout", "auto"}); err != nil || s.Layers != Auto ||
-		s.Dropout != Auto {
-		t.Errorf("%v, %d layers, dropout %g", err, s.Layers, s.Dropout)
+	if err := fs.Parse([]string{"--layers", "auto", "--dropout", "auto"}); err != nil || s.Model.Layers != Auto ||
+		s.Model.Dropout != Auto {
+		t.Errorf("%v, %d layers, dropout %g", err, s.Model.Layers, s.Model.Dropout)
 	}
 	for _, bad := range []string{"--layers=two", "--lr=fast", "--hidden=1.5"} {
 		if fs.Parse([]string{bad}) == nil {

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -12,6 +11,7 @@ import (
 // field is one setting of a spec.
 type field struct {
 	name   string // weight_decay
+	group  string // optimizer; "": none
 	help   string
 	topic  string // its heading in a command's help
 	free   bool   // may differ when a run is resumed
@@ -20,26 +20,53 @@ type field struct {
 	option *train.Option // nil: not an option of strategies
 }
 
+// inGroup is the setting's name inside its group: as elsewhere, but name where the group has the same.
+func (f field) inGroup() string {
+	if f.name == f.group {
+		return "name"
+	}
+	return f.name
+}
+
 // flag is the setting's name on the command line.
 func (f field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-") }
 
-// fields lists the settings of s in order, the options of strategies among them.
+// fields lists the settings of s in the order of topics, the options of strategies among them.
 func (s *Spec) fields() []field {
-	v := reflect.ValueOf(s).Elem()
-	values := s.choices()
+	own, values := s.ownFields(), s.choices()
 	var out []field
-	topic := ""
-	for i := range v.NumField() {
-		t := v.Type().Field(i)
-		topic = cmp.Or(t.Tag.Get("topic"), topic)
-		if t.Name == "Settings" {
-			out = append(out, s.optionFields(topic)...)
-			continue
+	for _, t := range topics {
+		if t.settings == nil {
+			out = append(out, s.optionFields(t.name)...)
 		}
+		for _, one := range t.settings {
+			f := own[one.name]
+			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(values.of(one.name)))
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// ownFields are the settings other than options of strategies, by name.
+func (s *Spec) ownFields() map[string]field {
+	out := map[string]field{}
+	add := func(group string, t reflect.StructField, v reflect.Value) {
 		name := t.Tag.Get("json")
-		text := strings.ReplaceAll(help[name], "{}", orList(values.of(name)))
-		free, auto := t.Tag.Get("resume") == "free", t.Tag.Get("auto") != ""
-		out = append(out, field{name: name, help: text, topic: topic, free: free, auto: auto, value: v.Field(i)})
+		out[name] = field{name: name, group: group, free: t.Tag.Get("resume") == "free", auto: t.Tag.Get("auto") != "",
+			value: v}
+	}
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		switch t, f := v.Type().Field(i), v.Field(i); f.Kind() {
+		case reflect.Map: // the options
+		case reflect.Struct:
+			for j := range f.NumField() {
+				add(t.Tag.Get("json"), f.Type().Field(j), f.Field(j))
+			}
+		default:
+			add("", t, f)
+		}
 	}
 	return out
 }

@@ -67,6 +67,20 @@ func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form().Inter
 
 // UnmarshalJSON leaves settings that are not in b as they are.
 func (s *Spec) UnmarshalJSON(b []byte) error {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(b, &given); err != nil {
+		return err
+	}
+	lifted, err := lift(given, func(v json.RawMessage) (in map[string]json.RawMessage) {
+		json.Unmarshal(v, &in) // what is no object stays
+		return in
+	})
+	if err != nil {
+		return err
+	}
+	if lifted {
+		b, _ = json.Marshal(given)
+	}
 	form := s.unread()
 	if err := json.Unmarshal(b, form.Interface()); err != nil {
 		return err
@@ -94,19 +108,52 @@ func Parse(b []byte) (Spec, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return s, nil
 	}
+	var given map[string]any
+	noMap := yaml.Unmarshal(b, &given)
+	lifted, err := lift(given, func(v any) map[string]any {
+		in, _ := v.(map[string]any)
+		return in
+	})
+	if err != nil {
+		return s, err
+	}
+	if err := s.readYAML(b, given, lifted); err != nil {
+		return s, err
+	}
+	if noMap != nil {
+		return s, &graph.InputError{Found: "no settings", Want: "name: value lines"}
+	}
+	return s, wholeNumbers(&s, given)
+}
+
+// readYAML reads the only document of a text, or what is given in it once groups were lifted.
+func (s *Spec) readYAML(b []byte, given map[string]any, lifted bool) (err error) {
 	in, form := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()), s.unread()
-	if err := in.Decode(form.Interface()); err != nil && err != io.EOF { // EOF: only comments
+	if lifted {
+		in.Decode(new(any))
+		b, _ = yaml.Marshal(given)
+		err = yaml.UnmarshalWithOptions(b, form.Interface(), yaml.Strict())
+	} else {
+		err = in.Decode(form.Interface())
+	}
+	if err != nil && err != io.EOF { // EOF: only comments
 		text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them",
-			Fix: s.suggest(text)}
+		if _, message, ok := strings.Cut(text, "] "); ok && lifted { // its line is not the file's
+			text = message
+		}
+		return notSettings(text, s.suggest(text))
 	}
 	s.fromForm(form)
 	var more any
 	if err := in.Decode(&more); more != nil || err != nil && err != io.EOF {
-		return s, &graph.InputError{Found: "more settings after ---", Want: "one document",
+		return &graph.InputError{Found: "more settings after ---", Want: "one document",
 			Fix: "only the first would count: merge them"}
 	}
-	return s, wholeNumbers(&s, b)
+	return nil
+}
+
+func notSettings(found, fix string) error {
+	return &graph.InputError{Found: found, Want: "settings as starling train DIR --dry-run prints them", Fix: fix}
 }
 
 // suggest names a setting that resembles the unknown one of a decoder's message, as
@@ -125,11 +172,7 @@ func (s *Spec) suggest(message string) string {
 }
 
 // wholeNumbers refuses 1.5 layers, which the YAML decoder would truncate to 1.
-func wholeNumbers(s *Spec, b []byte) error {
-	var given map[string]any
-	if err := yaml.Unmarshal(b, &given); err != nil {
-		return &graph.InputError{Found: "no settings", Want: "name: value lines"}
-	}
+func wholeNumbers(s *Spec, given map[string]any) error {
 	for _, f := range s.fields() {
 		x, ok := given[f.name].(float64)
 		if kind := f.value.Kind(); ok && (kind == reflect.Int || kind == reflect.Uint64) {

@@ -1,133 +1,148 @@
 package spec
 
-// help is the help text per setting. {} stands for the values that the setting may have.
-var help = map[string]string{
-	// The model.
-	"task": "what is learnt: classify (one class per vertex), multilabel (any number of classes), regression " +
-		"(numbers), link (edges) or unsupervised (embeddings); auto: as the labels say",
-	"model":             "{}",
-	"mode":              "full: one step per epoch, over the whole graph; mini: one step per batch",
-	"layers":            "number of layers; auto, here and below: by model and dataset, as --dry-run shows",
-	"hidden":            "width of hidden layers, all heads together",
-	"heads":             "attention heads (gat, gatv2)",
-	"out_heads":         "heads that the last layer averages (gat, gatv2)",
-	"dropout":           "dropout between layers",
-	"input_dropout":     "apply --dropout to the features too",
-	"attention_dropout": "dropout of attention coefficients (gat, gatv2)",
-	"norm":              "normalization: {}; auto: layer for gin and res models, else none",
-	"aggregator":        "{} (sage)",
-	"train_eps":         "train the weight of a vertex's own row (gin)",
-	"edge_features":     "use edge features (gat, gatv2, gin)",
+// topic is a heading of a command's help, with its settings in order: the order of all text forms.
+type topic struct {
+	name     string
+	settings []setting
+}
 
-	// Training.
-	"epochs":        "epochs to train",
-	"lr":            "learning rate",
-	"optimizer":     "{}",
-	"weight_decay":  "weight decay (L2; decoupled with adamw)",
-	"decay_first":   "decay only the first layer's weights",
-	"momentum":      "momentum (sgd)",
-	"nesterov":      "Nesterov momentum (sgd)",
-	"schedule":      "learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]",
-	"eval_every":    "epochs between evaluations of the metric; 0: only after the last epoch",
-	"patience":      "stop after this many epochs without a better validation metric; 0: never",
-	"seed":          "seed of all random draws",
-	"inductive":     "train on the subgraph of the training vertices, evaluate on the whole graph",
-	"init_from":     "start from the weights of this folder, which --out of another run wrote, with a new optimizer",
-	"row_normalize": "scale each vertex's features to sum to one",
+// setting is a setting's name and its help text, in which {} stands for the values it may have.
+type setting struct{ name, help string }
 
-	// Batches (--mode mini).
-	"batch_size": "seed vertices per batch; vertices, edges or walks drawn per batch (saint samplers)",
-	"fanout": "neighbours drawn per vertex, as 15,10,5, the last layer first (all: every neighbour); vertices " +
-		"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each",
-	"sampler":     "how batches are drawn: {}",
-	"replace":     "draw neighbours with replacement (neighbour)",
-	"weighted":    "draw neighbours in proportion to edge weights (neighbour)",
-	"clusters":    "clusters to cut the graph into (cluster); 0: ten per batch, of 150 vertices or more",
-	"walk_length": "steps per walk (saint-walk, --task unsupervised); 0: one per layer, or 5",
-
-	// Pairs of vertices (--task link, unsupervised).
-	"decoder":    "how pairs are scored (link): {}; mlp takes the product of both ends",
-	"embedding":  "width of a vertex embedding (link, unsupervised); 0: that of --hidden",
-	"val_edges":  "share of edges held out for validation (link)",
-	"test_edges": "share of edges held out for testing (link)",
-	"negatives": "distribution of negatives (link, unsupervised): uniform, or degree:POWER; auto: uniform for " +
-		"link, degree:0.75 for unsupervised",
-	"negatives_each": "negatives per pair (link, unsupervised); 0: 1 for link, 5 for unsupervised",
-	"negatives_from": "vertices that a worker draws negatives from (link, unsupervised): all (global, exact), or " +
-		"its own (local)",
-	"learn_embeddings": "learn so many numbers per vertex beside its features, or instead of them; 0: none " +
-		"(--embedding is the width of a model's output)",
-	"embedding_optimizer": "that updates learnt rows: {}",
-	"async_embeddings": "update learnt rows when gradients arrive, in any order (as DistDGL does); such a run is not " +
-		"repeatable",
-	"avoid_edges":    "draw no negative that is a training edge (link)",
-	"rank_negatives": "negatives that a held-out edge is ranked among, for MRR and hits (link, unsupervised)",
-	"walks":          "walks per vertex and epoch (unsupervised), of --walk-length steps",
-
-	// Output.
-	"out":       "write the best weights (safetensors) and config.json to this folder",
-	"overwrite": "replace the model in the --out folder",
-	"json":      "write the result to this file, - for standard output",
-	"events":    "write every event of the run to this file, one JSON object per line",
-	"trace":     "write a timeline to this file, for ui.perfetto.dev",
-	"metrics_listen": "serve Prometheus metrics on this address, as 127.0.0.1:9400, and those of each worker on " +
-		"the port plus 1 and its rank; port 0: any",
-	"quiet": "show only warnings and failures",
-
-	// Checkpoints.
-	"checkpoint_dir": "folder for checkpoints",
-	"checkpoint_every": "epochs between checkpoints, or steps, as 500steps (--mode mini: also inside an epoch); 0: " +
-		"only at the end or when interrupted",
-	"keep_checkpoints": "how many of the newest checkpoints to keep",
-	"resume":           "continue from the newest checkpoint in --checkpoint-dir",
-	"resume_if_any": "--resume if there is a checkpoint, else start from the beginning: for launchers that " +
-		"restart runs",
-
-	// This machine.
-	"device": "what computes: {}; cuda:1 is the second card; auto: the card if there is one and the run fits it",
-	"dtype":  "storage type of features and activations: {}; f64 is the slow reference device",
-	"features_on": "where dense features are when a card computes (--mode mini): {}; host: in pinned memory, the " +
-		"rows read most often also on the card; auto: the card if they fit",
-	"cache_first": "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
-		"features: {}",
-	"simd": "instruction set: {}",
-	"matmul": "dense products: {}; split is the fastest (with AMX, float32 as half-precision parts, and bfloat16 " +
-		"with weights rounded to it), f32 uses float32 FMA only; tf32, on a card, rounds factors to 10 bits",
-	"threads":      "cores per worker; 0: all, shared by the workers of a host",
-	"memory_check": "refuse to start if the planned memory does not fit",
-
-	// Several workers.
-	"workers": "number of workers; 0: one per part of a partition, else one",
-	"strategy": "which rows workers send, and when: none (one worker) or {}, with an option as in NAME:VALUE " +
-		"(docs/strategies); default: none or, for several workers, the first; auto or auto:RATE: the fastest exact " +
-		"one that starling plan predicts, with links of that rate between servers",
-	"servers":     "group the workers, in rank order, into this many servers; 0: every host is a server",
-	"partition":   "folder of a partition, one part per worker; or a method, as in --partitioner",
-	"parts":       "parts to cut the dataset into: the same as --workers",
-	"partitioner": "method to cut the dataset with if it is not a partition: {}",
-	"in_process":  "run the workers as goroutines of this process",
-	"transport":   "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp",
-	"send_order": "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, hermod: " +
-		"what is consumed first",
-	"all_reduce": "who sums gradients over workers: {}; host: in the order of ranks; nccl: NCCL between cards, one " +
-		"per worker, in its own order, so that losses differ in the last bits",
-	"dscp": "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer",
-	"paths": "use every link between hosts: auto (one path per network of this host) or a FILE, on every host, that " +
-		"describes them",
-	"on_failure": "when a worker is lost: restart it, or wait for it to be started by hand, and continue from " +
-		"the newest checkpoint; or stop",
-	"heartbeat": "seconds of silence after which a worker counts as dead",
-	"timeout":   "seconds that a worker waits for another before it fails",
-
-	// Several hosts.
-	"listen":      "address of the rendezvous; empty: a port of 127.0.0.1",
-	"hosts":       "file of hosts to start workers on over ssh, one per line, as alpha slots=4",
-	"ssh_command": "command that reaches --hosts",
-	"launcher":    "which launcher started this process as one of several: {}; auto: as the environment says",
-	"rendezvous": "where workers find the run: tcp:HOST:PORT, file:FOLDER (shared by all hosts) or " +
-		"etcd:URL/PREFIX; empty: as the launcher says",
-	"no_launch":  "start no workers; wait for those started with starling worker",
-	"token_file": "file with the secret that all workers share; required beyond 127.0.0.1",
-	"tls":        "folder with this host's certificate, from starling certs; all need the same authority",
-	"insecure":   "listen beyond 127.0.0.1 without a secret: anyone who reaches the port can join",
+// topics are all settings. A topic without any has the options of strategies.
+var topics = []topic{
+	{"", []setting{{"dataset", ""}}}, // which is an argument
+	{"The model", []setting{
+		{"task", "what is learnt: classify (one class per vertex), multilabel (any number of classes), regression " +
+			"(numbers), link (edges) or unsupervised (embeddings); auto: as the labels say"},
+		{"model", "{}"},
+		{"mode", "full: one step per epoch, over the whole graph; mini: one step per batch"},
+		{"layers", "number of layers; auto, here and below: by model and dataset, as --dry-run shows"},
+		{"hidden", "width of hidden layers, all heads together"},
+		{"heads", "attention heads (gat, gatv2)"},
+		{"out_heads", "heads that the last layer averages (gat, gatv2)"},
+		{"dropout", "dropout between layers"},
+		{"input_dropout", "apply --dropout to the features too"},
+		{"attention_dropout", "dropout of attention coefficients (gat, gatv2)"},
+		{"norm", "normalization: {}; auto: layer for gin and res models, else none"},
+		{"aggregator", "{} (sage)"},
+		{"train_eps", "train the weight of a vertex's own row (gin)"},
+		{"edge_features", "use edge features (gat, gatv2, gin)"},
+	}},
+	{"Training", []setting{
+		{"epochs", "epochs to train"},
+		{"lr", "learning rate"},
+		{"optimizer", "{}"},
+		{"weight_decay", "weight decay (L2; decoupled with adamw)"},
+		{"decay_first", "decay only the first layer's weights"},
+		{"momentum", "momentum (sgd)"},
+		{"nesterov", "Nesterov momentum (sgd)"},
+		{"schedule", "learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]"},
+		{"eval_every", "epochs between evaluations of the metric; 0: only after the last epoch"},
+		{"patience", "stop after this many epochs without a better validation metric; 0: never"},
+		{"seed", "seed of all random draws"},
+		{"inductive", "train on the subgraph of the training vertices, evaluate on the whole graph"},
+		{"row_normalize", "scale each vertex's features to sum to one"},
+		{"init_from", "start from the weights of this folder, which --out of another run wrote, with a new optimizer"},
+	}},
+	{"Batches (--mode mini)", []setting{
+		{"batch_size", "seed vertices per batch; vertices, edges or walks drawn per batch (saint samplers)"},
+		{"fanout", "neighbours drawn per vertex, as 15,10,5, the last layer first (all: every neighbour); vertices " +
+			"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each"},
+		{"sampler", "how batches are drawn: {}"},
+		{"replace", "draw neighbours with replacement (neighbour)"},
+		{"weighted", "draw neighbours in proportion to edge weights (neighbour)"},
+		{"clusters", "clusters to cut the graph into (cluster); 0: ten per batch, of 150 vertices or more"},
+		{"walk_length", "steps per walk (saint-walk, --task unsupervised); 0: one per layer, or 5"},
+	}},
+	{"Pairs of vertices (--task link, unsupervised)", []setting{
+		{"decoder", "how pairs are scored (link): {}; mlp takes the product of both ends"},
+		{"embedding", "width of a vertex embedding (link, unsupervised); 0: that of --hidden"},
+		{"val_edges", "share of edges held out for validation (link)"},
+		{"test_edges", "share of edges held out for testing (link)"},
+		{"negatives", "distribution of negatives (link, unsupervised): uniform, or degree:POWER; auto: uniform for " +
+			"link, degree:0.75 for unsupervised"},
+		{"negatives_each", "negatives per pair (link, unsupervised); 0: 1 for link, 5 for unsupervised"},
+		{"negatives_from", "vertices that a worker draws negatives from (link, unsupervised): all (global, exact), " +
+			"or its own (local)"},
+		{"avoid_edges", "draw no negative that is a training edge (link)"},
+		{"rank_negatives", "negatives that a held-out edge is ranked among, for MRR and hits (link, unsupervised)"},
+		{"walks", "walks per vertex and epoch (unsupervised), of --walk-length steps"},
+	}},
+	{"Learnt rows of vertices (--mode mini)", []setting{
+		{"learn_embeddings", "learn this many numbers per vertex beside its features, or instead of them; 0: none " +
+			"(--embedding is the width of a model's output)"},
+		{"embedding_optimizer", "optimizer of learnt rows: {}"},
+		{"async_embeddings", "update learnt rows when gradients arrive, in any order (as DistDGL does); such a run " +
+			"is not repeatable"},
+	}},
+	{"Output", []setting{
+		{"out", "write the best weights (safetensors) and config.json to this folder"},
+		{"overwrite", "replace the model in the --out folder"},
+		{"json", "write the result to this file, - for standard output"},
+		{"events", "write every event of the run to this file, one JSON object per line"},
+		{"trace", "write a timeline to this file, for ui.perfetto.dev"},
+		{"metrics_listen", "serve Prometheus metrics on this address, as 127.0.0.1:9400, and those of each worker on " +
+			"the port plus 1 and its rank; port 0: any"},
+		{"quiet", "show only warnings and failures"},
+	}},
+	{"Checkpoints", []setting{
+		{"checkpoint_dir", "folder for checkpoints"},
+		{"checkpoint_every", "epochs between checkpoints, or steps, as 500steps (--mode mini: also inside an epoch); " +
+			"0: only at the end or when interrupted"},
+		{"keep_checkpoints", "how many of the newest checkpoints to keep"},
+		{"resume", "continue from the newest checkpoint in --checkpoint-dir"},
+		{"resume_if_any", "--resume if there is a checkpoint, else start from the beginning: for launchers that " +
+			"restart runs"},
+	}},
+	{"This machine", []setting{
+		{"device", "what computes: {}; cuda:1 is the second GPU; auto: the GPU if there is one and the run fits it"},
+		{"dtype", "storage type of features and activations: {}; f64 is the slow reference device"},
+		{"features_on", "where dense features are when a GPU computes (--mode mini): {}; host: in pinned memory, the " +
+			"rows read most often also in its memory; auto: card, the GPU's memory, if they fit"},
+		{"cache_first", "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
+			"features: {}"},
+		{"simd", "instruction set: {}"},
+		{"matmul", "dense products: {}; split is the fastest (with AMX, float32 as half-precision parts, and " +
+			"bfloat16 with weights rounded to it), f32 uses float32 FMA only; tf32, on a GPU, rounds factors to 10 " +
+			"bits"},
+		{"threads", "cores per worker; 0: all, shared by the workers of a host"},
+		{"memory_check", "refuse to start if the planned memory does not fit"},
+	}},
+	{"Several workers", []setting{
+		{"workers", "number of workers; 0: one per part of a partition, else one"},
+		{"strategy", "which rows workers send, and when: none (one worker) or {}, with an option as in NAME:VALUE " +
+			"(docs/strategies); default: none or, for several workers, the first; auto or auto:RATE: the fastest " +
+			"exact one that starling plan predicts, with links of that rate between servers"},
+		{"servers", "group the workers, in rank order, into this many servers; 0: every host is a server"},
+		{"partition", "folder of a partition, one part per worker; or a method, as in --partitioner"},
+		{"parts", "parts to cut the dataset into: the same as --workers"},
+		{"partitioner", "method to cut the dataset with if it is not a partition: {}"},
+		{"in_process", "run the workers as goroutines of this process"},
+		{"transport", "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp"},
+		{"send_order", "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, " +
+			"hermod: what is consumed first"},
+		{"all_reduce", "who sums gradients over workers: {}; host: in the order of ranks; nccl: NCCL between GPUs, " +
+			"one per worker, in its own order, so that losses differ in the last bits"},
+		{"dscp", "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer"},
+		{"paths", "use every link between hosts: auto (one path per network of this host) or a FILE, on every host, " +
+			"that describes them"},
+		{"on_failure", "when a worker is lost: restart it, or wait for it to be started by hand, and continue from " +
+			"the newest checkpoint; or stop"},
+		{"heartbeat", "seconds of silence after which a worker counts as dead"},
+		{"timeout", "seconds that a worker waits for another before it fails"},
+	}},
+	{"Options of strategies", nil},
+	{"Several hosts", []setting{
+		{"listen", "address of the rendezvous; empty: a port of 127.0.0.1"},
+		{"hosts", "file of hosts to start workers on over ssh, one per line, as alpha slots=4"},
+		{"ssh_command", "command that reaches --hosts"},
+		{"launcher", "which launcher started this process as one of several: {}; auto: as the environment says"},
+		{"rendezvous", "where workers find the run: tcp:HOST:PORT, file:FOLDER (shared by all hosts) or " +
+			"etcd:URL/PREFIX; empty: as the launcher says"},
+		{"no_launch", "start no workers; wait for those started with starling worker"},
+		{"token_file", "file with the secret that all workers share; required beyond 127.0.0.1"},
+		{"tls", "folder with this host's certificate, from starling certs; all need the same authority"},
+		{"insecure", "listen beyond 127.0.0.1 without a secret: anyone who reaches the port can join"},
+	}},
 }

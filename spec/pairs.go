@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,25 @@ import (
 	"starling/nn"
 	"starling/train"
 )
+
+// Pairs is what tasks of pairs of vertices learn from (--task link, unsupervised).
+type Pairs struct {
+	Decoder       string  `json:"decoder"`
+	Embedding     int     `json:"embedding"`
+	ValEdges      float64 `json:"val_edges"`
+	TestEdges     float64 `json:"test_edges"`
+	Negatives     string  `json:"negatives"`
+	NegativesEach int     `json:"negatives_each"`
+	NegativesFrom string  `json:"negatives_from"`
+	AvoidEdges    bool    `json:"avoid_edges"`
+	RankNegatives int     `json:"rank_negatives"`
+	Walks         int     `json:"walks"`
+}
+
+func defaultPairs() Pairs {
+	return Pairs{Decoder: "dot", ValEdges: 0.05, TestEdges: 0.1, Negatives: "auto", NegativesFrom: "global",
+		AvoidEdges: true, RankNegatives: 100, Walks: 5}
+}
 
 // What is auto for tasks of pairs. GraphSAGE has walks of 5 steps and 20 negatives by
 // degree^0.75. Here walks are drawn anew every epoch, and 5 negatives are enough: with
@@ -19,111 +39,117 @@ const (
 	autoDegreePower = 0.75
 )
 
-// completePairs sets what is auto for tasks of pairs.
-func (s *Spec) completePairs() {
-	if !s.LearnsPairs() {
-		return
-	}
-	link := s.Task == nn.TaskLink
-	if s.Negatives == "auto" {
-		s.Negatives = fmt.Sprintf("degree:%g", autoDegreePower)
-		if link {
-			s.Negatives = "uniform"
-		}
-	}
-	if s.NegativesEach == 0 {
-		s.NegativesEach = autoNegatives
-		if link {
-			s.NegativesEach = 1
-		}
-	}
-	if s.WalkLength == 0 && !link {
-		s.WalkLength = autoWalkLength
-	}
-	if s.Embedding == 0 {
-		s.Embedding = s.Hidden
+func (p *Pairs) choices() []choice {
+	return []choice{
+		{"decoder", p.Decoder, nn.Decoders},
+		{"negatives_from", p.NegativesFrom, []string{"global", "local"}},
 	}
 }
 
+func (p *Pairs) Validate() error {
+	_, err := p.DegreePower()
+	err = cmp.Or(checkChoices(p.choices()), err, checkBounds([]bound{
+		{"--embedding", p.Embedding, 0, 1 << 16},
+		{"--negatives-each", p.NegativesEach, 0, 1 << 16},
+		{"--rank-negatives", p.RankNegatives, 1, 1 << 20},
+		{"--walks", p.Walks, 1, 1 << 16},
+	}))
+	if err == nil && !(p.ValEdges >= 0 && p.TestEdges >= 0 && p.ValEdges+p.TestEdges < 1) {
+		return Mistake("--val-edges", fmt.Sprintf("%g with --test-edges %g", p.ValEdges, p.TestEdges),
+			"shares from 0 that together leave edges to train on", "")
+	}
+	return err
+}
+
 // DegreePower is the power of the degree by which --negatives draws; 0: uniform.
-func (s *Spec) DegreePower() (float64, error) {
-	name, text, given := strings.Cut(s.Negatives, ":")
+func (p *Pairs) DegreePower() (float64, error) {
+	name, text, given := strings.Cut(p.Negatives, ":")
 	switch {
-	case s.Negatives == "uniform" || s.Negatives == "auto":
+	case p.Negatives == "uniform" || p.Negatives == "auto":
 		return 0, nil
-	case s.Negatives == "degree":
+	case p.Negatives == "degree":
 		return autoDegreePower, nil
 	case name == "degree" && given:
 		if power, err := strconv.ParseFloat(text, 64); err == nil && power > 0 && power <= 10 {
 			return power, nil
 		}
 	}
-	return 0, Mistake("--negatives", fmt.Sprintf("%q", s.Negatives),
+	return 0, Mistake("--negatives", fmt.Sprintf("%q", p.Negatives),
 		"uniform, or degree:POWER with a power above 0 and up to 10", "for example degree:0.75")
 }
 
-// checkPairs checks the settings of tasks of pairs.
+// completePairs sets what is auto for tasks of pairs.
+func (s *Spec) completePairs() {
+	if !s.LearnsPairs() {
+		return
+	}
+	p, negatives, each := &s.Pairs, "uniform", 1
+	if s.Task != nn.TaskLink {
+		negatives, each = fmt.Sprintf("degree:%g", autoDegreePower), autoNegatives
+		if s.Batches.WalkLength == 0 {
+			s.Batches.WalkLength = autoWalkLength
+		}
+	}
+	if p.Negatives == "auto" {
+		p.Negatives = negatives
+	}
+	if p.NegativesEach == 0 {
+		p.NegativesEach = each
+	}
+	if p.Embedding == 0 {
+		p.Embedding = s.Model.Hidden
+	}
+}
+
+// checkPairs refuses what tasks of pairs cannot do.
 func (s *Spec) checkPairs() error {
-	if _, err := s.DegreePower(); err != nil {
-		return err
-	}
-	if err := checkBounds([]bound{
-		{"--embedding", s.Embedding, 0, 1 << 16},
-		{"--negatives-each", s.NegativesEach, 0, 1 << 16},
-		{"--rank-negatives", s.RankNegatives, 1, 1 << 20},
-		{"--walks", s.Walks, 1, 1 << 16},
-	}); err != nil {
-		return err
-	}
-	if !(s.ValEdges >= 0 && s.TestEdges >= 0 && s.ValEdges+s.TestEdges < 1) {
-		return Mistake("--val-edges", fmt.Sprintf("%g with --test-edges %g", s.ValEdges, s.TestEdges),
-			"shares from 0 that together leave edges to train on", "")
-	}
 	if !s.LearnsPairs() {
 		return nil
 	}
+	b, t := &s.Batches, &s.Training
 	switch {
-	case s.Inductive:
+	case t.Inductive:
 		return Mistake("--inductive", "it with --task "+s.Task, "a task of vertices",
 			"edges are held out instead: --val-edges, --test-edges")
-	case s.Mode == "mini" && (s.Sampler != "neighbour" || s.Replace || s.Weighted):
+	case s.Mode == "mini" && (b.Sampler != "neighbour" || b.Replace || b.Weighted):
 		return graph.Apart("--sampler other than neighbour, --replace or --weighted", "--task "+s.Task,
 			"batches of pairs are drawn no other way", "use --sampler neighbour without them")
-	case s.Patience > 0 && s.Task == nn.TaskLink && s.ValEdges == 0:
-		return Mistake("--patience", fmt.Sprint(s.Patience), "0 without validation edges", "give --val-edges")
+	case t.Patience > 0 && s.Task == nn.TaskLink && s.Pairs.ValEdges == 0:
+		return Mistake("--patience", fmt.Sprint(t.Patience), "0 without validation edges", "give --val-edges")
 	}
 	return nil
 }
 
 // pairEffects are the settings of pairs.
 func (s *Spec) pairEffects() []effect {
-	d, link, both := Default(), s.Task == nn.TaskLink, s.LearnsPairs()
+	p, d, link, both := &s.Pairs, defaultPairs(), s.Task == nn.TaskLink, s.LearnsPairs()
 	const forLink, forBoth = "it is for --task link", "it is for --task link and unsupervised"
 	return []effect{
-		{"--decoder", s.Decoder != d.Decoder, link, forLink},
-		{"--embedding", s.Embedding != 0, both, forBoth},
-		{"--negatives", s.Negatives != d.Negatives, both, forBoth},
-		{"--negatives-each", s.NegativesEach != 0, both, forBoth},
-		{"--negatives-from", s.NegativesFrom != d.NegativesFrom, both && s.Distributed(), forBoth +
-			" on several workers"},
-		{"--rank-negatives", s.RankNegatives != d.RankNegatives, both, forBoth},
-		{"--avoid-edges", !s.AvoidEdges, link, forLink},
-		{"--val-edges", s.ValEdges != d.ValEdges, link, forLink},
-		{"--test-edges", s.TestEdges != d.TestEdges, link, forLink},
-		{"--walks", s.Walks != d.Walks, s.Task == nn.TaskUnsupervised, "it is for --task unsupervised"},
+		{"--decoder", p.Decoder != d.Decoder, link, forLink},
+		{"--embedding", p.Embedding != 0, both, forBoth},
+		{"--negatives", p.Negatives != d.Negatives, both, forBoth},
+		{"--negatives-each", p.NegativesEach != 0, both, forBoth},
+		{"--negatives-from", p.NegativesFrom != d.NegativesFrom, both && s.Distributed(),
+			forBoth + " on several workers"},
+		{"--rank-negatives", p.RankNegatives != d.RankNegatives, both, forBoth},
+		{"--avoid-edges", !p.AvoidEdges, link, forLink},
+		{"--val-edges", p.ValEdges != d.ValEdges, link, forLink},
+		{"--test-edges", p.TestEdges != d.TestEdges, link, forLink},
+		{"--walks", p.Walks != d.Walks, s.Task == nn.TaskUnsupervised, "it is for --task unsupervised"},
 	}
 }
 
-// Pairs are the settings of pairs as several workers take them; nil: the task is of vertices.
-func (s *Spec) Pairs() (*train.PairOptions, error) {
+// pairOptions are the settings of pairs as several workers take them; nil: the task is of vertices.
+func (s *Spec) pairOptions() (*train.PairOptions, error) {
 	if !s.LearnsPairs() {
 		return nil, nil
 	}
-	power, err := s.DegreePower()
-	o := &train.PairOptions{ValEdges: s.ValEdges, TestEdges: s.TestEdges, PerPair: s.NegativesEach, Power: power,
-		Avoid: s.AvoidEdges, Local: s.NegativesFrom == "local", RankNegatives: s.RankNegatives}
+	p := &s.Pairs
+	power, err := p.DegreePower()
+	o := &train.PairOptions{ValEdges: p.ValEdges, TestEdges: p.TestEdges, PerPair: p.NegativesEach, Power: power,
+		Avoid: p.AvoidEdges, Local: p.NegativesFrom == "local", RankNegatives: p.RankNegatives}
 	if s.Task == nn.TaskUnsupervised {
-		o.Walks, o.WalkLength, o.Avoid = s.Walks, s.WalkLength, false
+		o.Walks, o.WalkLength, o.Avoid = p.Walks, s.Batches.WalkLength, false
 	}
 	return o, err
 }
@@ -132,7 +158,7 @@ func (s *Spec) Pairs() (*train.PairOptions, error) {
 func (s *Spec) decoder() string {
 	switch s.Task {
 	case nn.TaskLink:
-		return s.Decoder
+		return s.Pairs.Decoder
 	case nn.TaskUnsupervised:
 		return "dot"
 	}

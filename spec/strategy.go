@@ -15,7 +15,7 @@ func (s *Spec) Distributed() bool { return s.Strategy != "none" }
 func (s *Spec) Undecided() bool { return s.StrategyName() == "auto" }
 
 // Goroutines reports whether workers are goroutines of this process.
-func (s *Spec) Goroutines() bool { return s.InProcess || s.Transport == "inprocess" }
+func (s *Spec) Goroutines() bool { return s.Cluster.goroutines() }
 
 // Processes reports whether every worker is a process of its own.
 func (s *Spec) Processes() bool { return s.Distributed() && !s.Goroutines() }
@@ -34,6 +34,25 @@ func (s *Spec) Choice() (train.Choice, error) {
 			"starling train chooses one; starling plan shows what it would choose")
 	}
 	return train.Choose(s.Strategy, s.Settings)
+}
+
+// checkStrategy refuses a strategy that is not for this number of workers or mode.
+func (s *Spec) checkStrategy() error {
+	if s.Strategy == "none" && s.Cluster.Workers > 1 {
+		return Mistake("--strategy", "none", s.defaultStrategy()+" for several workers",
+			"leave out --strategy, or use --workers 1")
+	}
+	c, err := s.Choice()
+	if err != nil || c.Descriptor == nil || string(c.Descriptor.Mode) == s.Mode {
+		return err
+	}
+	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode", "use --mode "+
+		string(c.Descriptor.Mode)+", or a strategy of this mode: "+strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "))
+}
+
+// apart is the refusal of a strategy that a setting is not for.
+func apart(strategy, other, why string, use []string) error {
+	return graph.Apart("--strategy "+strategy, other, why, "use one of the strategies "+strings.Join(use, ", "))
 }
 
 // given are the options of strategies that were set, other than to their defaults.

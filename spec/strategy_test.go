@@ -21,7 +21,7 @@ func TestForStrategy(t *testing.T) {
 		get(sancus, "smooth") != 0.0 {
 		t.Errorf("%+v", sancus)
 	}
-	s.Workers = 2
+	s.Cluster.Workers = 2
 	if older := s.ForStrategy("sancus:epoch:2"); older.Validate() != nil {
 		t.Error("the option after the name does not win:", older.Validate())
 	}
@@ -32,7 +32,7 @@ func TestForStrategy(t *testing.T) {
 		"g3+relay+sparse":          "map[g3_pipeline:both relay:true sparse_rows:true]",
 	} {
 		s := s
-		s.Workers, s.Servers, s.Layers = 4, 2, 3
+		s.Cluster.Workers, s.Cluster.Servers, s.Model.Layers = 4, 2, 3
 		c := s.ForStrategy(text)
 		if err := c.Validate(); err != nil || fmt.Sprint(chosen(t, c)) != want {
 			t.Errorf("%s: %v, %v", text, chosen(t, c), err)
@@ -42,7 +42,7 @@ func TestForStrategy(t *testing.T) {
 		!strings.Contains(no.Validate().Error(), "--sparse-rows") {
 		t.Errorf("halo+sparse+bf16: %v", no.Validate())
 	}
-	s.Workers = 4
+	s.Cluster.Workers = 4
 	for text, want := range map[string]string{"halo+means": "not +means", "bns:0.1+means": "--means",
 		"sancus+relay": "not +relay"} {
 		if no := s.ForStrategy(text); no.Validate() == nil || !strings.Contains(no.Validate().Error(), want) {

@@ -38,11 +38,11 @@ func (s *Spec) oneWorker(flag, value, what, instead string) error {
 	case dir != "":
 		return Mistake(flag, fmt.Sprintf("%s with %s, a partition", value, dir), "one worker, and a dataset folder",
 			"give the dataset that it was cut from"+later)
-	case s.NoLaunch:
-		return Mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Workers), one,
-			"start a single task, or give --launcher none"+later)
-	case s.Workers > 1:
-		return Mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Workers), one,
+	case s.Launch.NoLaunch:
+		return Mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Cluster.Workers),
+			one, "start a single task, or give --launcher none"+later)
+	case s.Cluster.Workers > 1:
+		return Mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Cluster.Workers), one,
 			"leave out --workers, --hosts and --strategy"+later)
 	}
 	return Mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)
@@ -68,7 +68,7 @@ func (s *Spec) ForLabels(data *graph.Meta) error {
 // outputs is how many numbers the model computes per vertex.
 func (s *Spec) outputs(data *graph.Meta) int {
 	if s.LearnsPairs() {
-		return s.Embedding
+		return s.Pairs.Embedding
 	}
 	return data.Classes
 }

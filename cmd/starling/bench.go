@@ -37,7 +37,7 @@ func benchCommand() *cobra.Command {
 
 func benchEpochCommand() *cobra.Command {
 	s := spec.Default()
-	s.Epochs, s.Quiet = 5, true
+	s.Training.Epochs, s.Output.Quiet = 5, true
 	var models, dtypes []string
 	var graph benchGraph
 	var json string
@@ -65,12 +65,14 @@ func benchEpochCommand() *cobra.Command {
 	f.StringSliceVar(&models, "models", []string{"gcn", "sage", "gat"}, "models to time")
 	f.StringSliceVar(&dtypes, "dtypes", []string{"f32", "bf16"}, "storage types to compare; ratios are to the first")
 	graph.flags(f)
-	f.IntVar(&s.Epochs, "epochs", s.Epochs, "epochs per model and type; the first is left out of the median")
-	f.IntVar(&s.Layers, "layers", s.Layers, "number of layers")
-	f.IntVar(&s.Hidden, "hidden", s.Hidden, "width of hidden layers")
-	f.IntVar(&s.Threads, "threads", s.Threads, "cores to use; 0: all")
-	f.StringVar(&s.CacheFirst, "cache-first", s.CacheFirst, "keep the first layer's aggregation: auto, on or off")
-	f.StringVar(&s.SIMD, "simd", s.SIMD, "instruction set: "+strings.Join(spec.SIMDNames, ", "))
+	f.IntVar(&s.Training.Epochs, "epochs", s.Training.Epochs,
+		"epochs per model and type; the first is left out of the median")
+	f.IntVar(&s.Model.Layers, "layers", s.Model.Layers, "number of layers")
+	f.IntVar(&s.Model.Hidden, "hidden", s.Model.Hidden, "width of hidden layers")
+	f.IntVar(&s.Machine.Threads, "threads", s.Machine.Threads, "cores to use; 0: all")
+	f.StringVar(&s.Machine.CacheFirst, "cache-first", s.Machine.CacheFirst,
+		"keep the first layer's aggregation: auto, on or off")
+	f.StringVar(&s.Machine.SIMD, "simd", s.Machine.SIMD, "instruction set: "+strings.Join(spec.SIMDNames, ", "))
 	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c

@@ -38,12 +38,12 @@ func benchSampleCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.Sampler, "sampler", s.Sampler, "how batches are drawn, as for starling train")
-	f.StringVar(&s.Fanout, "fanout", s.Fanout, "neighbours drawn per vertex, one number per layer")
-	f.IntVar(&s.BatchSize, "batch-size", s.BatchSize, "seed vertices per batch")
-	f.IntVar(&s.Layers, "layers", s.Layers, "number of layers")
-	f.BoolVar(&s.Replace, "replace", s.Replace, "draw neighbours with replacement")
-	f.IntVar(&s.Threads, "threads", s.Threads, "threads that draw at once; 0: one per core")
+	f.StringVar(&s.Batches.Sampler, "sampler", s.Batches.Sampler, "how batches are drawn, as for starling train")
+	f.StringVar(&s.Batches.Fanout, "fanout", s.Batches.Fanout, "neighbours drawn per vertex, one number per layer")
+	f.IntVar(&s.Batches.Size, "batch-size", s.Batches.Size, "seed vertices per batch")
+	f.IntVar(&s.Model.Layers, "layers", s.Model.Layers, "number of layers")
+	f.BoolVar(&s.Batches.Replace, "replace", s.Batches.Replace, "draw neighbours with replacement")
+	f.IntVar(&s.Machine.Threads, "threads", s.Machine.Threads, "threads that draw at once; 0: one per core")
 	f.IntVar(&batches, "batches", 200, "batches to draw")
 	graph.flags(f)
 	jsonFlag(c, &json)

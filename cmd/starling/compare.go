@@ -92,7 +92,7 @@ func compareCommand() *cobra.Command {
 	f.BoolVar(&s.VarySeed, "vary-seed", s.VarySeed, "use the next seed in each round; accuracies are then means")
 	f.StringArrayVar(&s.From, "from", nil, "compare this result of starling train --json instead of running; may be "+
 		"repeated")
-	f.StringVar(&s.JSON, "json", "", "write the comparison to this file, - for standard output")
+	f.StringVar(&s.Output.JSON, "json", "", "write the comparison to this file, - for standard output")
 	f.StringVar(&s.HTML, "html", "", "write a page with charts to this file")
 	f.BoolVar(&s.Papers, "papers", s.Papers, "show the papers' figures beside ours")
 	addTrainingFlags(f, s.Flags, notCompared)
@@ -118,22 +118,22 @@ func compareArguments(c *cobra.Command, s *spec.Compare, args []string) error {
 // compare runs s and writes what came of it, be it interrupted.
 func compare(c *cobra.Command, s spec.Compare) error {
 	v := run.Silent(os.Stderr)
-	if !s.Quiet {
-		v = share(run.NewSparseView(screen(s.JSON), words(s.JSON)))
+	if !s.Output.Quiet {
+		v = share(run.NewSparseView(screen(s.Output.JSON), words(s.Output.JSON)))
 	}
 	result, err := run.Compare(c.Context(), s, v)
 	v.Close()
 	if result == nil {
 		return err
 	}
-	fmt.Fprint(words(s.JSON), "\n", result)
+	fmt.Fprint(words(s.Output.JSON), "\n", result)
 	if s.Papers {
 		if text := result.Papers(); text != "" {
-			fmt.Fprint(words(s.JSON), "\n", text)
+			fmt.Fprint(words(s.Output.JSON), "\n", text)
 		}
 	}
-	if s.JSON != "" {
-		if err := result.Write(s.JSON, stdout); err != nil {
+	if s.Output.JSON != "" {
+		if err := result.Write(s.Output.JSON, stdout); err != nil {
 			return err
 		}
 	}

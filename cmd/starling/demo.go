@@ -54,11 +54,11 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 		return err
 	}
 	many := demoSpec(parts)
-	many.Workers = demoWorkers
+	many.Cluster.Workers = demoWorkers
 	if keep {
-		many.Out, many.Trace = filepath.Join(dir, "run"), filepath.Join(dir, "trace.json")
+		many.Output.Dir, many.Output.Trace = filepath.Join(dir, "run"), filepath.Join(dir, "trace.json")
 	}
-	c.SetContext(run.Fault{Rank: 2, Epoch: many.Epochs / 2}.Into(c.Context()))
+	c.SetContext(run.Fault{Rank: 2, Epoch: many.Training.Epochs / 2}.Into(c.Context()))
 	together, err := demoTrain(c, many, fmt.Sprintf("$ starling train parts --workers %d", demoWorkers)+flags)
 	if err != nil {
 		return err
@@ -105,7 +105,8 @@ const demoWorkers = 4
 
 func demoSpec(dir string) spec.Spec {
 	s := spec.Default()
-	s.Dataset, s.Model, s.Layers, s.Hidden, s.Epochs, s.EvalEvery = dir, "sage", 2, 64, 40, 5
+	s.Dataset, s.Model.Name, s.Model.Layers, s.Model.Hidden, s.Training.Epochs, s.Training.EvalEvery = dir, "sage", 2,
+		64, 40, 5
 	return s
 }
 

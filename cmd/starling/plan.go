@@ -37,7 +37,7 @@ func planCommand() *cobra.Command {
 	o := run.DefaultPlan()
 	var strategies string
 	var what run.WhatIfOptions
-	w := run.WorkerSpec{Heartbeat: o.Heartbeat}
+	w := run.WorkerSpec{Heartbeat: o.Cluster.Heartbeat}
 	c := &cobra.Command{
 		Use:     "plan DIR [--workers N --servers S --rate R]",
 		Short:   "Predict and rank what strategies would take",
@@ -51,7 +51,7 @@ func planCommand() *cobra.Command {
 			if len(args) == 1 {
 				o.Dataset = args[0]
 			}
-			o.Links.Timeout = o.Timeout
+			o.Links.Timeout = o.Cluster.Timeout
 			if what.Like != "" {
 				what.PlanOptions = o
 				return planWhatIf(c, what)
@@ -84,7 +84,7 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&what.Cut, "cut", 0, "with --like: share of edges between hosts; 0: a random cut")
 	f.StringVar(&what.Computing, "computing", "", "with --like: rates of a host, as starling simulate takes them; none: this "+
 		"machine's")
-	f.StringVar(&o.JSON, "json", "", "write the plan to this file, - for standard output")
+	f.StringVar(&o.Output.JSON, "json", "", "write the plan to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with bars to this file")
 	addTrainingFlags(f, o.Flags, notPlanned)
 	completeValues(c, settingValues())
@@ -108,20 +108,20 @@ func givenFlags(c *cobra.Command, without []string) string {
 }
 
 func plan(c *cobra.Command, o run.PlanOptions) error {
-	for _, f := range []struct{ flag, path string }{{"--json", o.JSON}, {"--html", o.HTML}} {
+	for _, f := range []struct{ flag, path string }{{"--json", o.Output.JSON}, {"--html", o.HTML}} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return err
 		}
 	}
-	v := share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	v := share(run.NewSparseView(screen(o.Output.JSON), words(o.Output.JSON)))
 	result, err := run.PlanChoices(c.Context(), o, v)
 	v.Close()
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(words(o.JSON), result)
-	if o.JSON != "" {
-		if err := result.JSON(o.JSON, os.Stdout); err != nil {
+	fmt.Fprint(words(o.Output.JSON), result)
+	if o.Output.JSON != "" {
+		if err := result.JSON(o.Output.JSON, os.Stdout); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func plan(c *cobra.Command, o run.PlanOptions) error {
 
 // joinPlan measures links with others, for a plan elsewhere.
 func joinPlan(c *cobra.Command, w run.WorkerSpec, o *run.PlanOptions) (err error) {
-	w.TLS, w.Insecure, w.Timeout = o.Links.TLS, o.Links.Insecure, o.Timeout
+	w.TLS, w.Insecure, w.Timeout = o.Links.TLS, o.Links.Insecure, o.Cluster.Timeout
 	if w.Token, err = spec.GivenToken(o.Links.TokenFile); err != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func planWhatIf(c *cobra.Command, o run.WhatIfOptions) error {
 	if len(c.Flags().Args()) > 0 {
 		return spec.Mistake("--like", "it beside DIR", "one graph", "leave out one of the two")
 	}
-	v := share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	v := share(run.NewSparseView(screen(o.Output.JSON), words(o.Output.JSON)))
 	result, err := run.PlanWhatIf(o, v)
 	v.Close()
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(words(o.JSON), result)
-	if o.JSON != "" {
-		return result.JSON(o.JSON, os.Stdout)
+	fmt.Fprint(words(o.Output.JSON), result)
+	if o.Output.JSON != "" {
+		return result.JSON(o.Output.JSON, os.Stdout)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func simulateTrainCommand() *cobra.Command {
 		"(switchgnn); 0: any number")
 	f.BoolVar(&o.Steady, "steady", false, "hosts of switchgnn send at the rate of their link, whatever is marked")
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
-	f.StringVar(&o.JSON, "json", "", "write the result to this file, - for standard output")
+	f.StringVar(&o.Output.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")
 	addTrainingFlags(f, o.Flags, notSimulated)
 	completeValues(c, settingValues())
@@ -69,17 +69,17 @@ func simulateTrainCommand() *cobra.Command {
 // simulateTrain simulates and writes what came of it.
 func simulateTrain(c *cobra.Command, o run.SimulateOptions) error {
 	v := run.Silent(os.Stderr)
-	if !o.Quiet {
-		v = share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
+	if !o.Output.Quiet {
+		v = share(run.NewSparseView(screen(o.Output.JSON), words(o.Output.JSON)))
 	}
 	result, err := run.SimulateTrain(c.Context(), o, v)
 	v.Close()
 	if result == nil {
 		return err
 	}
-	fmt.Fprint(words(o.JSON), "\n", strings.TrimSuffix(result.String(), "\n"), "\n")
-	if o.JSON != "" {
-		if err := result.JSON(o.JSON, stdout); err != nil {
+	fmt.Fprint(words(o.Output.JSON), "\n", strings.TrimSuffix(result.String(), "\n"), "\n")
+	if o.Output.JSON != "" {
+		if err := result.JSON(o.Output.JSON, stdout); err != nil {
 			return err
 		}
 	}

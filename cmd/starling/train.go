@@ -120,19 +120,19 @@ func sweep(c *cobra.Command, s spec.Sweep) error {
 	ctx, done := whileRead(c.Context())
 	defer done()
 	v := run.Silent(os.Stderr)
-	if !s.Quiet {
-		v = run.NewSparseView(screen(s.JSON), words(s.JSON))
+	if !s.Output.Quiet {
+		v = run.NewSparseView(screen(s.Output.JSON), words(s.Output.JSON))
 	}
 	result, err := run.Sweep(ctx, s, v)
 	v.Close()
 	if result == nil {
 		return err
 	}
-	if s.JSON != "-" || !s.Quiet {
-		fmt.Fprint(words(s.JSON), "\n", result)
+	if s.Output.JSON != "-" || !s.Output.Quiet {
+		fmt.Fprint(words(s.Output.JSON), "\n", result)
 	}
-	if s.JSON != "" {
-		err = errors.Join(err, result.Write(s.JSON, stdout))
+	if s.Output.JSON != "" {
+		err = errors.Join(err, result.Write(s.Output.JSON, stdout))
 	}
 	return errors.Join(err, result.Err())
 }
@@ -145,17 +145,17 @@ func train(c *cobra.Command, s spec.Spec) error {
 	}
 	ctx, done := whileRead(c.Context())
 	defer done()
-	v := view(s.Quiet || place != nil && place.Rank > 0, s.JSON)
+	v := view(s.Output.Quiet || place != nil && place.Rank > 0, s.Output.JSON)
 	report, err := run.TrainAt(ctx, s, place, v)
 	v.Close()
 	if report == nil {
 		return err
 	}
-	if report.Strategy != "none" && !s.Quiet {
-		fmt.Fprint(words(s.JSON), report.Traffic())
+	if report.Strategy != "none" && !s.Output.Quiet {
+		fmt.Fprint(words(s.Output.JSON), report.Traffic())
 	}
-	if s.JSON != "" {
-		err = errors.Join(err, report.Write(s.JSON, stdout))
+	if s.Output.JSON != "" {
+		err = errors.Join(err, report.Write(s.Output.JSON, stdout))
 	}
 	if err == nil && report.Reason == "interrupted" {
 		return run.ErrInterrupted

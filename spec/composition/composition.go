@@ -40,21 +40,28 @@ const One = "one worker"
 func Dimensions() []Dimension {
 	return []Dimension{
 		{Strategy, "--strategy", strategies()},
-		{"model", "--model", each(nn.Models, func(s *spec.Spec, v string) { s.Model = v })},
+		{"model", "--model", each(nn.Models, func(s *spec.Spec, v string) { s.Model.Name = v })},
 		{"task", "--task", each(nn.Tasks, func(s *spec.Spec, v string) { s.Task = v })},
-		{Sampler, "--sampler", each(but(spec.Samplers(), "neighbour"), func(s *spec.Spec, v string) { s.Sampler = v })},
-		{"dtype", "--dtype", each([]string{"f32", "bf16", "f64"}, func(s *spec.Spec, v string) { s.DType = v })},
-		{"device", "--device", each([]string{"cpu", "cuda"}, func(s *spec.Spec, v string) { s.Device = v })},
+		{Sampler, "--sampler", each(but(spec.Samplers(), "neighbour"),
+			func(s *spec.Spec, v string) { s.Batches.Sampler = v })},
+		{"dtype", "--dtype", each([]string{"f32", "bf16", "f64"},
+			func(s *spec.Spec, v string) { s.Machine.DType = v })},
+		{"device", "--device", each([]string{"cpu", "cuda"}, func(s *spec.Spec, v string) { s.Machine.Device = v })},
 		{"codec", "--wire-dtype, --pull-dtype, --sparse-rows", codecs()},
 		{"columns", "--dgs, --drop-features", columns()},
 		{"cache", "--cache", each([]string{"degree", "frequency", "s3fifo"}, option("cache"))},
-		{"relay", "--relay", []Value{{"relay", func(s *spec.Spec) { s.Servers = 2; option("relay")(s, "true") }}}},
-		{"partitioner", "--partitioner", each(partition.Names(), func(s *spec.Spec, v string) { s.Partitioner = v })},
+		{"relay", "--relay", []Value{{"relay", func(s *spec.Spec) {
+			s.Cluster.Servers = 2
+			option("relay")(s, "true")
+		}}}},
+		{"partitioner", "--partitioner", each(partition.Names(),
+			func(s *spec.Spec, v string) { s.Cluster.Partitioner = v })},
 		{"transport", "--transport", transports()},
-		{"send order", "--send-order", each(coflow.OrderNames(), func(s *spec.Spec, v string) { s.SendOrder = v })},
-		{"paths", "--paths", []Value{{"paths", func(s *spec.Spec) { s.Paths = "auto" }}}},
-		{"trust", "--token-file, --tls", []Value{{"token", func(s *spec.Spec) { s.TokenFile = "token" }},
-			{"tls", func(s *spec.Spec) { s.TLS = "certs" }}}},
+		{"send order", "--send-order", each(coflow.OrderNames(),
+			func(s *spec.Spec, v string) { s.Cluster.SendOrder = v })},
+		{"paths", "--paths", []Value{{"paths", func(s *spec.Spec) { s.Cluster.Paths = "auto" }}}},
+		{"trust", "--token-file, --tls", []Value{{"token", func(s *spec.Spec) { s.Launch.TokenFile = "token" }},
+			{"tls", func(s *spec.Spec) { s.Launch.TLS = "certs" }}}},
 	}
 }
 
@@ -62,10 +69,10 @@ func Dimensions() []Dimension {
 func strategies() (out []Value) {
 	for _, d := range train.Strategies() {
 		out = append(out, Value{d.Name, func(s *spec.Spec) {
-			s.Strategy, s.Mode, s.Workers = d.Name, string(d.Mode), 4
+			s.Strategy, s.Mode, s.Cluster.Workers = d.Name, string(d.Mode), 4
 		}})
 	}
-	return append(out, Value{One, func(s *spec.Spec) { s.Strategy, s.Workers = "none", 1 }})
+	return append(out, Value{One, func(s *spec.Spec) { s.Strategy, s.Cluster.Workers = "none", 1 }})
 }
 
 // codecs are the forms in which rows travel, by the option that the strategy has for it.
@@ -80,7 +87,7 @@ func codecs() (out []Value) {
 		}})
 	}
 	return append(out, Value{"sparse", func(s *spec.Spec) {
-		s.Layers = 3
+		s.Model.Layers = 3
 		option("sparse_rows")(s, "true")
 	}})
 }
@@ -96,7 +103,7 @@ func columns() []Value {
 // transports are of processes, but for inprocess; MPI starts them.
 func transports() []Value {
 	return each([]string{"tcp", "shm", "inprocess", "mpi"}, func(s *spec.Spec, v string) {
-		s.Transport, s.NoLaunch = v, s.NoLaunch || v == "mpi"
+		s.Cluster.Transport, s.Launch.NoLaunch = v, s.Launch.NoLaunch || v == "mpi"
 	})
 }
 
@@ -134,7 +141,7 @@ type Run []int
 // Spec is that of a run. Strategies go first, since others depend on them.
 func (r Run) Spec(dims []Dimension) spec.Spec {
 	s := spec.Default()
-	s.Workers, s.Strategy = 1, "none"
+	s.Cluster.Workers, s.Strategy = 1, "none"
 	for d, v := range r {
 		if v >= 0 {
 			dims[d].Values[v].set(&s)

@@ -1,0 +1,25 @@
+package spec
+
+import "cmp"
+
+// Checkpoints is where a run is saved, how often, and whether it continues from there.
+type Checkpoints struct {
+	Dir         string   `json:"checkpoint_dir" resume:"free"`
+	Every       Interval `json:"checkpoint_every" resume:"free"`
+	Keep        int      `json:"keep_checkpoints" resume:"free"`
+	Resume      bool     `json:"resume" resume:"free"`
+	ResumeIfAny bool     `json:"resume_if_any" resume:"free"`
+}
+
+func defaultCheckpoints() Checkpoints { return Checkpoints{Every: 10, Keep: 3} }
+
+func (c *Checkpoints) Validate() error {
+	return cmp.Or(checkBounds([]bound{{"--keep-checkpoints", c.Keep, 1, 1e6}}), CheckNotStdout("--checkpoint-dir", c.Dir))
+}
+
+func (c *Checkpoints) effects() []effect {
+	return []effect{
+		{"--resume", c.Resume, c.Dir != "", "it needs the --checkpoint-dir to continue from"},
+		{"--resume-if-any", c.ResumeIfAny, c.Dir != "", "it needs the --checkpoint-dir to continue from"},
+	}
+}

@@ -1,0 +1,164 @@
+package spec
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/graph"
+	"starling/tensor"
+)
+
+// Machine is what a worker computes with.
+type Machine struct {
+	Device      string `json:"device" resume:"free"`
+	DType       string `json:"dtype"`
+	FeaturesOn  string `json:"features_on"`
+	CacheFirst  string `json:"cache_first"`
+	SIMD        string `json:"simd"`
+	MatMul      string `json:"matmul"`
+	Threads     int    `json:"threads" resume:"free"`
+	MemoryCheck bool   `json:"memory_check" resume:"free"`
+}
+
+func defaultMachine() Machine {
+	return Machine{Device: "cpu", DType: "f32", FeaturesOn: "auto", CacheFirst: "auto", SIMD: "auto", MatMul: "split",
+		MemoryCheck: true}
+}
+
+// SIMDNames are the values of --simd, after auto each set of instructions with those before it.
+var SIMDNames = []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}
+
+// DeviceNames are the values of --device; cuda may be followed by the number of a GPU.
+var DeviceNames = []string{"cpu", "cuda", "auto"}
+
+func (m *Machine) choices() []choice {
+	return []choice{
+		{"device", deviceKind(m.Device), DeviceNames},
+		{"dtype", m.DType, []string{"f32", "bf16", "f64"}},
+		{"features_on", m.FeaturesOn, []string{"auto", "card", "host"}},
+		{"cache_first", m.CacheFirst, []string{"auto", "on", "off"}},
+		{"simd", m.SIMD, SIMDNames},
+		{"matmul", m.MatMul, []string{"split", "f32", "tf32"}},
+	}
+}
+
+// mostThreads is more than any machine has cores.
+const mostThreads = 4096
+
+// CheckThreads checks --threads of commands that are not a training run.
+func CheckThreads(n int) error { return checkBounds([]bound{{"--threads", n, 0, mostThreads}}) }
+
+func (m *Machine) Validate() error {
+	if err := cmp.Or(checkChoices(m.choices()), CheckThreads(m.Threads)); err != nil {
+		return err
+	}
+	switch {
+	case m.OnGPU() && m.DType == "f64":
+		return graph.Apart("--device "+m.Device, "--dtype f64", "GPU kernels are of f32 and bf16",
+			"use --dtype f32 or bf16, or --device cpu, whose reference device has f64")
+	case m.Device == "cpu" && m.MatMul == "tf32":
+		return graph.Apart("--matmul tf32", "--device cpu", "only GPUs have tf32",
+			"use --device cuda, or --matmul split")
+	}
+	return nil
+}
+
+// CheckSIMD refuses instructions that this processor lacks, supported being its best.
+func (m *Machine) CheckSIMD(supported string) error {
+	if slices.Index(SIMDNames, m.SIMD) > slices.Index(SIMDNames, supported) {
+		return Mistake("--simd", m.SIMD, "at most "+supported+" on this processor", "use --simd auto")
+	}
+	return nil
+}
+
+// machineEffects are the settings that only some devices have.
+func (s *Spec) machineEffects() []effect {
+	m, d := &s.Machine, defaultMachine()
+	return []effect{
+		{"--threads", m.Threads > 1, m.DType != "f64", "the reference device of --dtype f64 uses one core"},
+		{"--features-on", m.FeaturesOn != d.FeaturesOn, m.Device != "cpu" && s.Mode == "mini",
+			"it is for --device cuda and --mode mini"},
+		{"--matmul", m.MatMul != d.MatMul, m.DType != "f64",
+			"the reference device of --dtype f64 has float64 products"},
+		{"--simd", m.SIMD != d.SIMD, m.DType != "f64", "the reference device of --dtype f64 uses none"},
+	}
+}
+
+// deviceKind is a device without the number of its GPU. What is no number stays, and is refused.
+func deviceKind(name string) string {
+	kind, number, _ := strings.Cut(name, ":")
+	if _, err := strconv.ParseUint(number, 10, 16); kind == "cuda" && err == nil {
+		return kind
+	}
+	return name
+}
+
+// GPU is the number of the GPU that --device names; -1: none, each worker has its own.
+func (m *Machine) GPU() int {
+	if n, err := strconv.Atoi(strings.TrimPrefix(m.Device, "cuda:")); err == nil {
+		return n
+	}
+	return -1
+}
+
+// OnGPU reports whether --device is a GPU.
+func (m *Machine) OnGPU() bool { return deviceKind(m.Device) == "cuda" }
+
+// RowType is the storage type of features and activations.
+func (m *Machine) RowType() tensor.DType {
+	switch m.DType {
+	case "bf16":
+		return tensor.BF16
+	case "f64":
+		return tensor.F64
+	}
+	return tensor.F32
+}
+
+// processors is how many this process may use when it starts; a worker may limit itself
+// to fewer later.
+var processors = runtime.GOMAXPROCS(0)
+
+// Cores is how many the run computes on.
+func (m *Machine) Cores() int {
+	switch {
+	case m.DType == "f64":
+		return 1
+	case m.Threads > 0:
+		return m.Threads
+	}
+	return processors
+}
+
+// CoresOf is the cores of each of several workers on one host.
+func (m *Machine) CoresOf(workers int) int {
+	if m.Threads > 0 || m.DType == "f64" {
+		return m.Cores()
+	}
+	return max(m.Cores()/workers, 1)
+}
+
+// ForData sets what auto means for this dataset on this machine, level being its best
+// instruction set. It looks at the machine's total memory, not at what is free now, so
+// that the same run gives the same numbers tomorrow.
+func (s *Spec) ForData(data *graph.Meta, level string) {
+	m := &s.Machine
+	if m.SIMD == "auto" && m.DType != "f64" { // which uses none
+		m.SIMD = level
+	}
+	if m.CacheFirst != "auto" {
+		return
+	}
+	m.CacheFirst = "off"
+	f := data.Features
+	if s.Embeddings.Dim > 0 || f == nil { // the first layer's sum changes
+		return
+	}
+	more := data.Nodes * int64(f.Dim) * int64(m.RowType().Size())
+	if total := tensor.MemoryTotal(); f.Kind != graph.Sparse && (total == 0 || more < total/4) {
+		m.CacheFirst = "on"
+	}
+}

@@ -1,0 +1,188 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/train"
+)
+
+// Model is the network that is trained.
+type Model struct {
+	Name             string  `json:"model"`
+	Layers           int     `json:"layers" auto:"true"`
+	Hidden           int     `json:"hidden" auto:"true"`
+	Heads            int     `json:"heads" auto:"true"`
+	OutHeads         int     `json:"out_heads"`
+	Dropout          float64 `json:"dropout" auto:"true"`
+	InputDropout     bool    `json:"input_dropout"`
+	AttentionDropout float64 `json:"attention_dropout"`
+	Norm             string  `json:"norm"`
+	Aggregator       string  `json:"aggregator"`
+	TrainEps         bool    `json:"train_eps"`
+	EdgeFeatures     bool    `json:"edge_features"`
+}
+
+func defaultModel() Model {
+	return Model{Name: "gcn", Layers: Auto, Hidden: Auto, Heads: Auto, OutHeads: 1, Dropout: Auto, Norm: "auto",
+		Aggregator: "mean"}
+}
+
+func (m *Model) choices() []choice {
+	return []choice{
+		{"model", m.Name, nn.Models},
+		{"norm", m.Norm, []string{"auto", "none", "batch", "layer"}},
+		{"aggregator", m.Aggregator, []string{"mean", "gcn"}},
+	}
+}
+
+func (m *Model) Validate() error {
+	err := cmp.Or(checkChoices(m.choices()), checkBounds([]bound{
+		{"--layers", m.Layers, 1, 1000},
+		{"--hidden", m.Hidden, 1, 1 << 16},
+		{"--heads", m.Heads, 1, 1 << 16},
+		{"--out-heads", m.OutHeads, 1, 1 << 16},
+	}), checkShare("--dropout", m.Dropout), checkShare("--attention-dropout", m.AttentionDropout))
+	if err == nil && nn.Attends(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
+		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
+			"hidden is the width of all heads together")
+	}
+	return err
+}
+
+// modelEffects are the settings that only some models have.
+func (s *Spec) modelEffects() []effect {
+	d, m, attends, unset := defaultModel(), &s.Model, nn.Attends(s.Model.Name), *s
+	unset.Model.Heads, unset.Model.Dropout = Auto, 0
+	unset.completeModel(dataset{})
+	b := &s.Batches
+	weighted := !strings.HasPrefix(b.Sampler, "cluster") && (b.Sampler != "neighbour" || b.Weighted)
+	return []effect{
+		{"--heads", m.Heads != unset.Model.Heads, attends, "only --model gat and gatv2 have heads"},
+		{"--out-heads", m.OutHeads != d.OutHeads, attends, "only --model gat and gatv2 have heads"},
+		{"--attention-dropout", m.AttentionDropout != 0, attends, "only --model gat and gatv2 have attention"},
+		{"--aggregator", m.Aggregator != d.Aggregator, m.Name == "sage",
+			"only --model sage has a choice of aggregators"},
+		{"--edge-features", m.EdgeFeatures, nn.UsesEdges(m.Name), "only --model gat, gatv2 and gin use edge features"},
+		{"--edge-features", m.EdgeFeatures, s.Mode == "full" || m.Name != "gin" || !weighted,
+			"--sampler " + b.Sampler + " weights each edge, and gin with edge features has no edge weights: " +
+				"use --sampler neighbour without --weighted, or cluster, or --model gat"},
+		{"--train-eps", m.TrainEps, m.Name == "gin", "only --model gin has an epsilon"},
+		{"--norm", m.Norm == "none", !strings.HasPrefix(m.Name, "res"),
+			m.Name + " normalizes before every layer: use batch or layer"},
+		{"--input-dropout", m.InputDropout, m.Dropout > 0, "it needs a --dropout above 0"},
+	}
+}
+
+// ModelConfig is the model for a dataset.
+func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
+	m, edges := &s.Model, 0
+	if m.EdgeFeatures {
+		edges = data.EdgeDim
+	}
+	in := s.Embeddings.Dim
+	if data.Features != nil {
+		in += data.Features.Dim
+	}
+	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
+		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout, AttentionDropout: m.AttentionDropout,
+		Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
+		Decoder: s.decoder(), In: in, Out: s.outputs(data)}
+}
+
+// defaults are the settings of a run that names none. docs/defaults.md has what they were
+// measured against.
+type defaults struct {
+	layers, hidden, heads, epochs int
+	dropout, lr, weightDecay      float64
+	inputDropout                  bool
+	attentionDropout              float64
+	norm                          string
+}
+
+// manyLabels is the number of training vertices from which on the widths of the Open Graph
+// Benchmark's examples do not overfit.
+const manyLabels = 20_000
+
+// defaultsOf are the settings for the model of s on a dataset. Sparse features, as bags of words,
+// are many and each is seldom seen, so that dropout among them helps.
+func (s *Spec) defaultsOf(data dataset) defaults {
+	d := defaults{layers: 2, hidden: 64, heads: 8, epochs: 200, dropout: 0.5, inputDropout: data.sparse, lr: 0.01,
+		weightDecay: 5e-4, norm: "none"}
+	switch name := s.Model.Name; {
+	case s.LearnsPairs():
+		d.layers, d.hidden, d.inputDropout, d.weightDecay = 3, 256, false, 0
+	case name == "gin": // its sums grow with degrees
+		d.norm = "layer"
+		if !data.sparse {
+			d.lr = 0.002
+		}
+	case nn.Attends(name) && data.sparse: // the GAT paper's
+		d.dropout, d.attentionDropout, d.lr = 0.6, 0.6, 0.005
+	case nn.Attends(name):
+	case data.train >= manyLabels:
+		d.hidden = 256
+	case name == "sage" && !data.sparse: // two weights per feature
+		d.hidden, d.inputDropout = 32, true
+	}
+	if strings.HasPrefix(s.Model.Name, "res") { // made to be deep
+		d.layers, d.norm = 3, "layer"
+	}
+	return d
+}
+
+// completeModel replaces what is auto. --dropout auto also decides where dropout is applied.
+func (s *Spec) completeModel(data dataset) {
+	d, m := s.defaultsOf(data), &s.Model
+	if s.Mode == "mini" && s.Batches.layered() && s.Batches.Fanout != "auto" {
+		d.layers = strings.Count(s.Batches.Fanout, ",") + 1
+	}
+	if m.Dropout == Auto {
+		strategy := train.Find(s.StrategyName())
+		whole := s.Embeddings.Dim > 0 || strategy != nil && strategy.WholeInput
+		m.InputDropout = m.InputDropout || d.inputDropout && !whole
+		m.AttentionDropout = max(m.AttentionDropout, d.attentionDropout)
+	}
+	setAuto(&m.Layers, d.layers)
+	setAuto(&m.Hidden, d.hidden)
+	setAuto(&s.Training.Epochs, d.epochs)
+	setAuto(&m.Dropout, d.dropout)
+	setAuto(&s.Optimizer.LR, d.lr)
+	setAuto(&s.Optimizer.WeightDecay, d.weightDecay)
+	setAuto(&m.Heads, dividing(d.heads, m.Hidden))
+	if m.Norm == "auto" {
+		m.Norm = d.norm
+	}
+}
+
+// dividing halves a number of heads until they share a width evenly.
+func dividing(heads, width int) int {
+	for heads > 1 && width%heads != 0 {
+		heads /= 2
+	}
+	return heads
+}
+
+// dataset is what defaults depend on.
+type dataset struct {
+	sparse bool  // its features are
+	train  int64 // training vertices
+}
+
+// describe reads a dataset's description. A folder that is no dataset is an error later, when it is opened.
+func describe(dir string) (d dataset) {
+	m, err := graph.ReadMeta(dir)
+	if err != nil {
+		return d
+	}
+	if a := m.Arrays["train.npy"]; len(a.Shape) > 0 {
+		d.train = a.Shape[0]
+	}
+	d.sparse = isSparse(m.Features)
+	return d
+}
+
+func isSparse(f *graph.FeatureMeta) bool { return f != nil && f.Kind == graph.Sparse }
