@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -98,6 +99,32 @@ func (s Spec) ForStrategy(text string) Spec {
 	s.Settings = given.InForce(text)
 	return s
 }
+
+// StrategyExamples are strategies with the option that follows their name, at its default.
+func StrategyExamples() (list []string) {
+	for _, d := range train.Strategies() {
+		for _, o := range d.Options() {
+			if value := fmt.Sprint(o.DefaultOf(d.Name)); o.Main && value != "" {
+				list = append(list, d.Name+":"+value)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// StrategiesWith are the strategies that have an option.
+func StrategiesWith(option string) []string {
+	for _, o := range train.AllOptions() {
+		if o.Name == option {
+			return o.Strategies
+		}
+	}
+	return nil
+}
+
+// TypicalStrategies are those of a --mode that a comparison has without any list.
+func TypicalStrategies(mode string) []string { return train.TypicalOf(train.Mode(mode)) }
 
 // StrategyNames are the strategies of several workers.
 func StrategyNames() []string { return train.Names() }
