@@ -37,7 +37,7 @@ func (s *Spec) canonical() {
 	}
 }
 
-// Values are those of the settings that have one of a few, by flag, for the completion of a shell.
+// Values are the values of each flag that has a list of them, for the completion of a shell.
 func (s *Spec) Values() map[string][]string {
 	out := map[string][]string{}
 	for _, c := range s.choices() {

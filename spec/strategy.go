@@ -123,11 +123,11 @@ func StrategiesWith(option string) []string {
 	return nil
 }
 
-// TypicalStrategies are those of a --mode that a comparison has without any list.
+// TypicalStrategies are the strategies of a --mode that a comparison has without any list.
 func TypicalStrategies(mode string) []string { return train.TypicalOf(train.Mode(mode)) }
 
 // StrategyNames are the strategies of several workers.
 func StrategyNames() []string { return train.Names() }
 
-// StrategyNamesOf are those of a --mode.
+// StrategyNamesOf are the strategies of a --mode, its default first.
 func StrategyNamesOf(mode string) []string { return train.NamesOf(train.Mode(mode)) }

@@ -65,7 +65,7 @@ func Dimensions() []Dimension {
 	}
 }
 
-// strategies are those of four workers, and last that of one.
+// strategies are all strategies, each on four workers, and last one worker.
 func strategies() (out []Value) {
 	for _, d := range train.Strategies() {
 		out = append(out, Value{d.Name, func(s *spec.Spec) {
@@ -138,7 +138,7 @@ func has(s *spec.Spec, name string) bool {
 // Run is a value of some of the dimensions, by their index; -1: its default.
 type Run []int
 
-// Spec is that of a run. Strategies go first, since others depend on them.
+// Spec is the spec of a run. Strategies go first, since others depend on them.
 func (r Run) Spec(dims []Dimension) spec.Spec {
 	s := spec.Default()
 	s.Cluster.Workers, s.Strategy = 1, "none"
@@ -178,7 +178,7 @@ func (p Pair) run(dims []Dimension, strategy int) Run {
 }
 
 // Refused is why no run has both values of a pair; nil: one does. Where several strategies refuse
-// it, the reason is that of one that has most of the pair's values by themselves.
+// it, the reason is from a run that has most of the pair's values by themselves.
 func (p Pair) Refused(dims []Dimension) (reason error) {
 	strategy := at(dims, Strategy)
 	if p.A == strategy || p.B == strategy {
