@@ -49,8 +49,8 @@ func (p *WhatIf) cut() float64 {
 // number is the bytes of one.
 const number = 4
 
-// FullGraph is an epoch over the whole graph: every hidden layer's rows travel forward and their gradients back; features travel
-// once, before.
+// FullGraph is an epoch over the whole graph: every hidden layer's rows travel forward and their gradients back;
+// features travel once, before.
 func (p *WhatIf) FullGraph() Outlook {
 	own, edges := p.Vertices/p.Hosts, p.Edges/p.Hosts
 	var o Outlook

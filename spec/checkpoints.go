@@ -14,7 +14,8 @@ type Checkpoints struct {
 func defaultCheckpoints() Checkpoints { return Checkpoints{Every: 10, Keep: 3} }
 
 func (c *Checkpoints) Validate() error {
-	return cmp.Or(checkBounds([]bound{{"--keep-checkpoints", c.Keep, 1, 1e6}}), CheckNotStdout("--checkpoint-dir", c.Dir))
+	return cmp.Or(checkBounds([]bound{{"--keep-checkpoints", c.Keep, 1, 1e6}}),
+		CheckNotStdout("--checkpoint-dir", c.Dir))
 }
 
 func (c *Checkpoints) effects() []effect {

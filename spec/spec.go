@@ -57,8 +57,8 @@ func (s *Spec) ownChoices() []choice {
 	}
 }
 
-// choices are all settings with a list of values, for help and validation. The strategy may be followed by options, so that its value is not
-// compared with the list.
+// choices are all settings with a list of values, for help and validation. The strategy may be
+// followed by options, so that its value is not compared with the list.
 func (s *Spec) choices() choiceList {
 	all := append(s.ownChoices(), choice{"strategy", "", train.Names()})
 	for _, g := range s.groups() {

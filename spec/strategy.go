@@ -47,8 +47,9 @@ func (s *Spec) checkStrategy() error {
 	if err != nil || c.Descriptor == nil || string(c.Descriptor.Mode) == s.Mode {
 		return err
 	}
-	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode", "use --mode "+
-		string(c.Descriptor.Mode)+", or a strategy of this mode: "+strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "))
+	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode",
+		"use --mode "+string(c.Descriptor.Mode)+", or a strategy of this mode: "+
+			strings.Join(StrategyNamesOf(s.Mode), ", "))
 }
 
 // apart is the refusal of a strategy that a setting is not for.
