@@ -32,7 +32,8 @@ func defaultModel() Model {
 }
 
 func (m *Model) Validate() error {
-	err := cmp.Or(checkFields(m), checkShare("--dropout", m.Dropout), checkShare("--attention-dropout", m.AttentionDropout))
+	err := cmp.Or(checkFields(m), checkShare("--dropout", m.Dropout),
+		checkShare("--attention-dropout", m.AttentionDropout))
 	if err == nil && nn.Attends(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
 		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
 			"hidden is the width of all heads together")

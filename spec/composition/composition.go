@@ -118,15 +118,9 @@ func but(list []string, left string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == left })
 }
 
-// option sets one of strategies.
+// option sets one of strategies. A value that it does not have changes nothing.
 func option(name string) func(s *spec.Spec, value string) {
-	return func(s *spec.Spec, value string) {
-		for _, o := range train.AllOptions() {
-			if v, err := o.Parse(value); o.Name == name && err == nil {
-				s.Settings = s.Settings.With(o, v)
-			}
-		}
-	}
+	return func(s *spec.Spec, value string) { s.Set(name, value) }
 }
 
 // has reports whether the strategy has an option.
