@@ -49,8 +49,8 @@ func (p *WhatIf) cut() float64 {
 // number is the bytes of one.
 const number = 4
 
-// FullGraph is an epoch of halo: every hidden layer's rows travel forward and their gradients back; features travel
-// once, before.
+// FullGraph is an epoch over the whole graph: every hidden layer's rows travel forward and their gradients back;
+// features travel once, before.
 func (p *WhatIf) FullGraph() Outlook {
 	own, edges := p.Vertices/p.Hosts, p.Edges/p.Hosts
 	var o Outlook
@@ -66,7 +66,7 @@ func (p *WhatIf) FullGraph() Outlook {
 	return p.timed(o)
 }
 
-// Batches is an epoch of distdgl: sampled edges and the features of a batch's remote vertices travel.
+// Batches is an epoch of mini-batches: sampled edges and the features of a batch's remote vertices travel.
 func (p *WhatIf) Batches() Outlook {
 	var o Outlook
 	steps := math.Ceil(p.Train / p.Batch)

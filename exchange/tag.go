@@ -28,9 +28,9 @@ type Tag struct {
 // one per class.
 //
 // A softmax's gradients of scores sum to zero in each neighbourhood. Stale ones beside
-// fresh ones do not, and what is left over moves weights where the loss hardly resists:
-// see docs/strategies/bns.md. Rows and gradients of the last layer that are not of one
-// epoch cost accuracy too, each about half of it: see docs/strategies/pipegcn.md.
+// fresh ones do not, and what is left over moves weights where the loss hardly resists.
+// Rows and gradients of the last layer that are not of one epoch cost accuracy too, each
+// about half of it. The pages of strategies with stale rows have the figures.
 func (t Tag) AlwaysFresh(training bool) bool {
 	return !training || t.Layer < 0 || t.Scores || t.LastAttention
 }

@@ -44,7 +44,7 @@ type Options struct {
 	// Sharing is how many workers have the machine that rates are measured on: each has its part.
 	Sharing int
 	// Passes is how many packets per second pass the pipeline of a switch that adds; Steady hosts
-	// do not slow down when packets are marked. Both are of switchgnn.
+	// do not slow down when packets are marked.
 	Passes    float64
 	Steady    bool
 	Charts    int // ports whose queue and utilisation over time are kept

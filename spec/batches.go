@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,13 +13,13 @@ import (
 
 // Batches is how mini-batches are drawn (--mode mini).
 type Batches struct {
-	Size       int    `json:"batch_size"`
+	Size       int    `json:"batch_size" range:"1,1073741824"`
 	Fanout     string `json:"fanout"`
 	Sampler    string `json:"sampler"`
 	Replace    bool   `json:"replace"`
 	Weighted   bool   `json:"weighted"`
-	Clusters   int    `json:"clusters"`
-	WalkLength int    `json:"walk_length"`
+	Clusters   int    `json:"clusters" range:"0,1073741824"`
+	WalkLength int    `json:"walk_length" range:"0,1048576"`
 }
 
 func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour"} }
@@ -28,15 +27,7 @@ func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampl
 // Samplers are the values of --sampler.
 func Samplers() []string { return sample.Names }
 
-func (b *Batches) choices() []choice { return []choice{{"sampler", b.Sampler, sample.Names}} }
-
-func (b *Batches) Validate() error {
-	return cmp.Or(checkChoices(b.choices()), checkBounds([]bound{
-		{"--batch-size", b.Size, 1, 1 << 30},
-		{"--clusters", b.Clusters, 0, 1 << 30},
-		{"--walk-length", b.WalkLength, 0, 1 << 20},
-	}))
-}
+func (b *Batches) Validate() error { return checkFields(b) }
 
 // What --fanout auto is for each layer, the last layer's first; the last number repeats.
 var (

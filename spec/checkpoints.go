@@ -6,7 +6,7 @@ import "cmp"
 type Checkpoints struct {
 	Dir         string   `json:"checkpoint_dir" resume:"free"`
 	Every       Interval `json:"checkpoint_every" resume:"free"`
-	Keep        int      `json:"keep_checkpoints" resume:"free"`
+	Keep        int      `json:"keep_checkpoints" range:"1,1000000" resume:"free"`
 	Resume      bool     `json:"resume" resume:"free"`
 	ResumeIfAny bool     `json:"resume_if_any" resume:"free"`
 }
@@ -14,7 +14,7 @@ type Checkpoints struct {
 func defaultCheckpoints() Checkpoints { return Checkpoints{Every: 10, Keep: 3} }
 
 func (c *Checkpoints) Validate() error {
-	return cmp.Or(checkBounds([]bound{{"--keep-checkpoints", c.Keep, 1, 1e6}}), CheckNotStdout("--checkpoint-dir", c.Dir))
+	return cmp.Or(checkFields(c), CheckNotStdout("--checkpoint-dir", c.Dir))
 }
 
 func (c *Checkpoints) effects() []effect {

@@ -2,48 +2,40 @@ package spec
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"starling/graph"
 )
 
-// choice is a setting that has one of a few values.
-type choice struct {
-	name   string
-	value  string
-	values []string
-}
-
-type choiceList []choice
-
-// of are the values of a setting.
-func (l choiceList) of(name string) []string {
-	if i := slices.IndexFunc(l, func(c choice) bool { return c.name == name }); i >= 0 {
-		return l[i].values
-	}
-	return nil
-}
-
-// checkChoices names the first setting with a value that is not in its list.
-func checkChoices(list []choice) error {
-	for _, c := range list {
-		if !slices.Contains(c.values, c.value) {
-			return NotOneOf(field{name: c.name}.flag(), c.value, c.values)
+// checkFields refuses values of a group's settings that are not in their lists or ranges. The strategy may
+// be followed by options, so that it is not compared.
+func checkFields(group any) error {
+	v := reflect.ValueOf(group).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() == reflect.Struct {
+			continue
+		}
+		if f := newField("", v.Type().Field(i), v.Field(i)); f.name != "strategy" {
+			if err := f.check(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// bound is the range of a whole number.
-type bound struct {
-	flag            string
-	value, min, max int
-}
-
-func checkBounds(list []bound) error {
-	for _, f := range list {
-		if f.value < f.min || f.value > f.max {
-			return Mistake(f.flag, fmt.Sprint(f.value), fmt.Sprintf("%d to %d", f.min, f.max), "")
+func (f field) check() error {
+	if f.values != nil && !slices.Contains(f.values, deviceKind(f.value.String())) {
+		return NotOneOf(f.flag(), f.value.String(), f.values)
+	}
+	if low, high, ok := strings.Cut(f.bounds, ","); ok {
+		least, _ := strconv.ParseInt(low, 10, 64)
+		most, _ := strconv.ParseInt(high, 10, 64)
+		if n := f.value.Int(); n < least || n > most {
+			return Mistake(f.flag(), fmt.Sprint(n), low+" to "+high, "")
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 
-	"starling/coflow"
 	"starling/graph"
 	"starling/partition"
 	"starling/train"
@@ -14,20 +13,20 @@ import (
 
 // Cluster is the workers of a run: their number, their parts of the graph, and how they reach each other.
 type Cluster struct {
-	Workers     int    `json:"workers" resume:"free"`
-	Servers     int    `json:"servers" resume:"free"`
+	Workers     int    `json:"workers" range:"0,32768" resume:"free"`
+	Servers     int    `json:"servers" range:"0,32768" resume:"free"`
 	Partition   string `json:"partition" resume:"free"`
 	Parts       int    `json:"parts" resume:"free"`
 	Partitioner string `json:"partitioner" resume:"free"`
 	InProcess   bool   `json:"in_process" resume:"free"`
-	Transport   string `json:"transport" resume:"free"`
+	Transport   string `json:"transport" values:"auto,tcp,shm,inprocess,mpi" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`
-	AllReduce   string `json:"all_reduce" resume:"free"`
+	AllReduce   string `json:"all_reduce" values:"host,nccl" resume:"free"`
 	DSCP        bool   `json:"dscp" resume:"free"`
 	Paths       string `json:"paths" resume:"free"`
-	OnFailure   string `json:"on_failure" resume:"free"`
-	Heartbeat   int    `json:"heartbeat" resume:"free"`
-	Timeout     int    `json:"timeout" resume:"free"`
+	OnFailure   string `json:"on_failure" values:"restart,wait,stop" resume:"free"`
+	Heartbeat   int    `json:"heartbeat" range:"1,1000000" resume:"free"`
+	Timeout     int    `json:"timeout" range:"1,1000000" resume:"free"`
 }
 
 func defaultCluster() Cluster {
@@ -35,23 +34,8 @@ func defaultCluster() Cluster {
 		OnFailure: "restart", Heartbeat: 7, Timeout: 60}
 }
 
-func (c *Cluster) choices() []choice {
-	return []choice{
-		{"transport", c.Transport, []string{"auto", "tcp", "shm", "inprocess", "mpi"}},
-		{"send_order", c.SendOrder, coflow.OrderNames()},
-		{"all_reduce", c.AllReduce, []string{"host", "nccl"}},
-		{"partitioner", c.Partitioner, partition.Names()},
-		{"on_failure", c.OnFailure, []string{"restart", "wait", "stop"}},
-	}
-}
-
 func (c *Cluster) Validate() error {
-	return cmp.Or(checkChoices(c.choices()), checkBounds([]bound{
-		{"--workers", c.Workers, 0, 1 << 15},
-		{"--servers", c.Servers, 0, 1 << 15},
-		{"--timeout", c.Timeout, 1, 1e6},
-		{"--heartbeat", c.Heartbeat, 1, 1e6},
-	}), c.checkTransport())
+	return cmp.Or(checkFields(c), c.checkTransport())
 }
 
 // goroutines reports whether workers are goroutines of this process.

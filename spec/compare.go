@@ -133,7 +133,7 @@ func (s *Compare) chooseTypical() bool {
 	return true
 }
 
-// product is every choice from the lists. Strategies are those of the mode, and samplers of
+// product is every choice from the lists. A mode has its own strategies, and samplers are of
 // mini-batches only.
 func (s *Compare) product() (cases []Case) {
 	for _, mode := range orOne(s.Modes, s.Mode) {

@@ -64,7 +64,7 @@ func (s *Spec) complete(data dataset) {
 	s.completePairs()
 }
 
-// defaultStrategy is that of several workers in this mode.
+// defaultStrategy is the strategy of several workers in this mode.
 func (s *Spec) defaultStrategy() string {
 	if d := train.DefaultOf(train.Mode(s.Mode)); d != nil {
 		return d.Name

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
 
 	"starling/train"
@@ -9,20 +8,14 @@ import (
 
 // Embeddings are learnt rows of vertices (--mode mini).
 type Embeddings struct {
-	Dim       int    `json:"learn_embeddings"` // 0: none are learnt
-	Optimizer string `json:"embedding_optimizer"`
+	Dim       int    `json:"learn_embeddings" range:"0,4096"` // 0: none are learnt
+	Optimizer string `json:"embedding_optimizer" values:"adam,adagrad"`
 	Async     bool   `json:"async_embeddings"`
 }
 
 func defaultEmbeddings() Embeddings { return Embeddings{Optimizer: "adam"} }
 
-func (e *Embeddings) choices() []choice {
-	return []choice{{"embedding_optimizer", e.Optimizer, []string{"adam", "adagrad"}}}
-}
-
-func (e *Embeddings) Validate() error {
-	return cmp.Or(checkChoices(e.choices()), checkBounds([]bound{{"--learn-embeddings", e.Dim, 0, 1 << 12}}))
-}
+func (e *Embeddings) Validate() error { return checkFields(e) }
 
 func (e *Embeddings) effects() []effect {
 	const need = "it is for --learn-embeddings"

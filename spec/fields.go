@@ -13,9 +13,11 @@ type field struct {
 	name   string // weight_decay
 	group  string // optimizer; "": none
 	help   string
-	topic  string // its heading in a command's help
-	free   bool   // may differ when a run is resumed
-	auto   bool   // a number that may be Auto
+	topic  string   // its heading in a command's help
+	free   bool     // may differ when a run is resumed
+	auto   bool     // a number that may be Auto
+	values []string // it has one of these; nil: any
+	bounds string   // 1,1000: the least and the most it may be
 	value  reflect.Value
 	option *train.Option // nil: not an option of strategies
 }
@@ -33,7 +35,7 @@ func (f field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-"
 
 // fields lists the settings of s in the order of topics, the options of strategies among them.
 func (s *Spec) fields() []field {
-	own, values := s.ownFields(), s.choices()
+	own := s.ownFields()
 	var out []field
 	for _, t := range topics {
 		if t.settings == nil {
@@ -41,7 +43,7 @@ func (s *Spec) fields() []field {
 		}
 		for _, one := range t.settings {
 			f := own[one.name]
-			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(values.of(one.name)))
+			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(f.values))
 			out = append(out, f)
 		}
 	}
@@ -51,24 +53,31 @@ func (s *Spec) fields() []field {
 // ownFields are the settings other than options of strategies, by name.
 func (s *Spec) ownFields() map[string]field {
 	out := map[string]field{}
-	add := func(group string, t reflect.StructField, v reflect.Value) {
-		name := t.Tag.Get("json")
-		out[name] = field{name: name, group: group, free: t.Tag.Get("resume") == "free", auto: t.Tag.Get("auto") != "",
-			value: v}
-	}
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
 		switch t, f := v.Type().Field(i), v.Field(i); f.Kind() {
 		case reflect.Map: // the options
 		case reflect.Struct:
 			for j := range f.NumField() {
-				add(t.Tag.Get("json"), f.Type().Field(j), f.Field(j))
+				one := newField(t.Tag.Get("json"), f.Type().Field(j), f.Field(j))
+				out[one.name] = one
 			}
 		default:
-			add("", t, f)
+			one := newField("", t, f)
+			out[one.name] = one
 		}
 	}
 	return out
+}
+
+// newField is a setting by its tags.
+func newField(group string, t reflect.StructField, v reflect.Value) field {
+	f := field{name: t.Tag.Get("json"), group: group, free: t.Tag.Get("resume") == "free",
+		auto: t.Tag.Get("auto") != "", bounds: t.Tag.Get("range"), value: v}
+	if f.values = listOf(f.name); t.Tag.Get("values") != "" {
+		f.values = strings.Split(t.Tag.Get("values"), ",")
+	}
+	return f
 }
 
 // optionFields are the options of strategies that have a flag.

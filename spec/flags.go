@@ -94,8 +94,8 @@ func (s *Spec) Set(name, text string) error {
 	return fmt.Errorf("no strategy has the option %s", name)
 }
 
-// LoadFile sets s to the defaults with the settings of the file at path, and then again
-// to those of the command line: flags win over the file.
+// LoadFile sets s to the defaults with the settings of the file at path, and then sets what the
+// command line gives again: flags win over the file.
 func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
 	b, err := ReadFile("--config", path, yamltext.MaxBytes+1, "a starling.yaml",
 		"starling train DIR --dry-run prints one")

@@ -57,7 +57,7 @@ var topics = []topic{
 	}},
 	{"Pairs of vertices (--task link, unsupervised)", []setting{
 		{"decoder", "how pairs are scored (link): {}; mlp takes the product of both ends"},
-		{"embedding", "width of a vertex embedding (link, unsupervised); 0: that of --hidden"},
+		{"embedding", "width of a vertex embedding (link, unsupervised); 0: as --hidden"},
 		{"val_edges", "share of edges held out for validation (link)"},
 		{"test_edges", "share of edges held out for testing (link)"},
 		{"negatives", "distribution of negatives (link, unsupervised): uniform, or degree:POWER; auto: uniform for " +
@@ -82,7 +82,7 @@ var topics = []topic{
 		{"json", "write the result to this file, - for standard output"},
 		{"events", "write every event of the run to this file, one JSON object per line"},
 		{"trace", "write a timeline to this file, for ui.perfetto.dev"},
-		{"metrics_listen", "serve Prometheus metrics on this address, as 127.0.0.1:9400, and those of each worker on " +
+		{"metrics_listen", "serve Prometheus metrics on this address, as 127.0.0.1:9400, and each worker's on " +
 			"the port plus 1 and its rank; port 0: any"},
 		{"quiet", "show only warnings and failures"},
 	}},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Interval is how often something is done: every so many epochs, or, if negative, every so many
-// steps. Its text form is 10, 10epochs or 500steps.
+// Interval is how often something is done: a number of epochs or, if negative, of steps. Its text
+// form is 10, 10epochs or 500steps.
 type Interval int
 
 // mostInterval bounds both.

@@ -27,9 +27,7 @@ func defaultLaunch() Launch {
 // Launchers are the values of --launcher: after auto and none, the launchers that package cluster knows.
 var Launchers = []string{"auto", "none", "slurm", "openmpi", "mpich", "torchrun", "kubernetes"}
 
-func (l *Launch) choices() []choice { return []choice{{"launcher", l.Launcher, Launchers}} }
-
-func (l *Launch) Validate() error { return checkChoices(l.choices()) }
+func (l *Launch) Validate() error { return checkFields(l) }
 
 // launchEffects are the settings of workers that are processes.
 func (s *Spec) launchEffects() []effect {

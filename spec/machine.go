@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,12 +13,12 @@ import (
 // Machine is what a worker computes with.
 type Machine struct {
 	Device      string `json:"device" resume:"free"`
-	DType       string `json:"dtype"`
-	FeaturesOn  string `json:"features_on"`
-	CacheFirst  string `json:"cache_first"`
+	DType       string `json:"dtype" values:"f32,bf16,f64"`
+	FeaturesOn  string `json:"features_on" values:"auto,card,host"`
+	CacheFirst  string `json:"cache_first" values:"auto,on,off"`
 	SIMD        string `json:"simd"`
-	MatMul      string `json:"matmul"`
-	Threads     int    `json:"threads" resume:"free"`
+	MatMul      string `json:"matmul" values:"split,f32,tf32"`
+	Threads     int    `json:"threads" range:"0,4096" resume:"free"`
 	MemoryCheck bool   `json:"memory_check" resume:"free"`
 }
 
@@ -34,25 +33,15 @@ var SIMDNames = []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}
 // DeviceNames are the values of --device; cuda may be followed by the number of a GPU.
 var DeviceNames = []string{"cpu", "cuda", "auto"}
 
-func (m *Machine) choices() []choice {
-	return []choice{
-		{"device", deviceKind(m.Device), DeviceNames},
-		{"dtype", m.DType, []string{"f32", "bf16", "f64"}},
-		{"features_on", m.FeaturesOn, []string{"auto", "card", "host"}},
-		{"cache_first", m.CacheFirst, []string{"auto", "on", "off"}},
-		{"simd", m.SIMD, SIMDNames},
-		{"matmul", m.MatMul, []string{"split", "f32", "tf32"}},
-	}
+// CheckThreads checks --threads of commands that are not a training run.
+func CheckThreads(n int) error {
+	m := defaultMachine()
+	m.Threads = n
+	return checkFields(&m)
 }
 
-// mostThreads is more than any machine has cores.
-const mostThreads = 4096
-
-// CheckThreads checks --threads of commands that are not a training run.
-func CheckThreads(n int) error { return checkBounds([]bound{{"--threads", n, 0, mostThreads}}) }
-
 func (m *Machine) Validate() error {
-	if err := cmp.Or(checkChoices(m.choices()), CheckThreads(m.Threads)); err != nil {
+	if err := checkFields(m); err != nil {
 		return err
 	}
 	switch {

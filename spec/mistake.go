@@ -26,8 +26,8 @@ func NotOneOf(field, value string, known []string) error {
 	return Mistake(field, fmt.Sprintf("%q", value), "one of "+strings.Join(known, ", "), train.Suggest(value, known))
 }
 
-// Renamed is a mistake that names other flags, for a command whose flags differ from
-// those of the settings behind them.
+// Renamed is a mistake that names other flags, for a command whose flags are not called as the
+// settings behind them.
 func Renamed(err error, flags map[string]string) error {
 	var in *graph.InputError
 	if !errors.As(err, &in) || flags[in.Field] == "" {

@@ -13,15 +13,15 @@ import (
 // Model is the network that is trained.
 type Model struct {
 	Name             string  `json:"model"`
-	Layers           int     `json:"layers" auto:"true"`
-	Hidden           int     `json:"hidden" auto:"true"`
-	Heads            int     `json:"heads" auto:"true"`
-	OutHeads         int     `json:"out_heads"`
+	Layers           int     `json:"layers" range:"1,1000" auto:"true"`
+	Hidden           int     `json:"hidden" range:"1,65536" auto:"true"`
+	Heads            int     `json:"heads" range:"1,65536" auto:"true"`
+	OutHeads         int     `json:"out_heads" range:"1,65536"`
 	Dropout          float64 `json:"dropout" auto:"true"`
 	InputDropout     bool    `json:"input_dropout"`
 	AttentionDropout float64 `json:"attention_dropout"`
-	Norm             string  `json:"norm"`
-	Aggregator       string  `json:"aggregator"`
+	Norm             string  `json:"norm" values:"auto,none,batch,layer"`
+	Aggregator       string  `json:"aggregator" values:"mean,gcn"`
 	TrainEps         bool    `json:"train_eps"`
 	EdgeFeatures     bool    `json:"edge_features"`
 }
@@ -31,21 +31,9 @@ func defaultModel() Model {
 		Aggregator: "mean"}
 }
 
-func (m *Model) choices() []choice {
-	return []choice{
-		{"model", m.Name, nn.Models},
-		{"norm", m.Norm, []string{"auto", "none", "batch", "layer"}},
-		{"aggregator", m.Aggregator, []string{"mean", "gcn"}},
-	}
-}
-
 func (m *Model) Validate() error {
-	err := cmp.Or(checkChoices(m.choices()), checkBounds([]bound{
-		{"--layers", m.Layers, 1, 1000},
-		{"--hidden", m.Hidden, 1, 1 << 16},
-		{"--heads", m.Heads, 1, 1 << 16},
-		{"--out-heads", m.OutHeads, 1, 1 << 16},
-	}), checkShare("--dropout", m.Dropout), checkShare("--attention-dropout", m.AttentionDropout))
+	err := cmp.Or(checkFields(m), checkShare("--dropout", m.Dropout),
+		checkShare("--attention-dropout", m.AttentionDropout))
 	if err == nil && nn.Attends(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
 		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
 			"hidden is the width of all heads together")

@@ -21,18 +21,20 @@ import (
 func lift[V any](top map[string]V, inside func(V) map[string]V) (lifted bool, err error) {
 	groups := map[string]map[string]string{} // names inside each group, with those at the top
 	for name, f := range new(Spec).ownFields() {
-		if f.group != "" {
-			groups[f.group] = with(groups[f.group], f.inGroup(), name)
+		if groups[f.group] == nil {
+			groups[f.group] = map[string]string{}
 		}
+		groups[f.group][f.inGroup()] = name
 	}
-	for group, names := range groups {
-		in := inside(top[group])
+	delete(groups, "")
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		in, names := inside(top[group]), groups[group]
 		if in == nil {
 			continue
 		}
 		delete(top, group)
 		lifted = true
-		for key, value := range in {
+		for _, key := range slices.Sorted(maps.Keys(in)) {
 			name, ok := names[key]
 			if _, twice := top[name]; twice {
 				return true, &graph.InputError{Field: name, Found: "it by itself and in " + group,
@@ -42,16 +44,8 @@ func lift[V any](top map[string]V, inside func(V) map[string]V) (lifted bool, er
 				known := slices.Sorted(maps.Keys(names))
 				return true, notSettings(fmt.Sprintf("unknown field %q in %s", key, group), train.Suggest(key, known))
 			}
-			top[name] = value
+			top[name] = in[key]
 		}
 	}
 	return lifted, nil
-}
-
-func with(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
 }

@@ -12,8 +12,8 @@ import (
 
 // TestNested: settings by group are those at the top, in YAML and JSON.
 func TestNested(t *testing.T) {
-	const flat = "model: sage\nlayers: 3\nlr: 0.5\noptimizer: sgd\nmode: mini\nbatch_size: 7\ncheckpoint_every: 500steps\n" +
-		"checkpoint_dir: x\nlearn_embeddings: 4\nworkers: 2\nhosts: file\n"
+	const flat = "model: sage\nlayers: 3\nlr: 0.5\noptimizer: sgd\nmode: mini\nbatch_size: 7\n" +
+		"checkpoint_every: 500steps\ncheckpoint_dir: x\nlearn_embeddings: 4\nworkers: 2\nhosts: file\n"
 	want, err := Parse([]byte(flat))
 	if err != nil || want.Model.Name != "sage" || want.Batches.Size != 7 || want.Launch.Hosts != "file" {
 		t.Fatalf("%v\n%+v", err, want)
@@ -22,7 +22,8 @@ func TestNested(t *testing.T) {
 		"mode: mini\nmodel: {name: sage, layers: 3}\noptimizer:\n  name: sgd\n  lr: 0.5\nbatches: {batch_size: 7}\n" +
 			"checkpoints:\n  checkpoint_dir: x\n  checkpoint_every: 500steps\nembeddings: {learn_embeddings: 4}\n" +
 			"cluster:\n  workers: 2\nlaunch:\n  hosts: file\n",
-		"optimizer: sgd\nlr: 0.5\nmode: mini\nbatch_size: 7\ncheckpoints: {checkpoint_dir: x, checkpoint_every: 500steps}\n" +
+		"optimizer: sgd\nlr: 0.5\nmode: mini\nbatch_size: 7\n" +
+			"checkpoints: {checkpoint_dir: x, checkpoint_every: 500steps}\n" +
 			"model:\n  name: sage # a comment\nlayers: 3\nlearn_embeddings: 4\nworkers: 2\nhosts: file\n",
 		`{"mode": "mini", "model": {"name": "sage", "layers": 3}, "optimizer": {"name": "sgd", "lr": 0.5},
 "batches": {"batch_size": 7}, "checkpoints": {"checkpoint_dir": "x", "checkpoint_every": "500steps"},
@@ -38,7 +39,8 @@ func TestNested(t *testing.T) {
 			}
 		}
 	}
-	if got, err := Parse([]byte("model:\n  layers: 5")); err != nil || got.Model.Layers != 5 || got.Model.Name != "gcn" {
+	got, err := Parse([]byte("model:\n  layers: 5"))
+	if err != nil || got.Model.Layers != 5 || got.Model.Name != "gcn" {
 		t.Errorf("%v\n%+v", err, got)
 	}
 }
@@ -59,7 +61,8 @@ func TestNestedMistakes(t *testing.T) {
 		"model: {layers: 3}\n---\nlr: 1": "more settings after ---",
 	} {
 		_, err := Parse([]byte(text))
-		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -22,10 +22,8 @@ func defaultOptimizer() Optimizer {
 	return Optimizer{Name: "adam", LR: Auto, WeightDecay: Auto, Schedule: "none"}
 }
 
-func (o *Optimizer) choices() []choice { return []choice{{"optimizer", o.Name, nn.Optimisers}} }
-
 func (o *Optimizer) Validate() error {
-	if err := cmp.Or(checkChoices(o.choices()), checkShare("--momentum", o.Momentum)); err != nil {
+	if err := cmp.Or(checkFields(o), checkShare("--momentum", o.Momentum)); err != nil {
 		return err
 	}
 	_, err := nn.ParseSchedule(o.Schedule)

@@ -14,15 +14,15 @@ import (
 // Pairs is what tasks of pairs of vertices learn from (--task link, unsupervised).
 type Pairs struct {
 	Decoder       string  `json:"decoder"`
-	Embedding     int     `json:"embedding"`
+	Embedding     int     `json:"embedding" range:"0,65536"`
 	ValEdges      float64 `json:"val_edges"`
 	TestEdges     float64 `json:"test_edges"`
 	Negatives     string  `json:"negatives"`
-	NegativesEach int     `json:"negatives_each"`
-	NegativesFrom string  `json:"negatives_from"`
+	NegativesEach int     `json:"negatives_each" range:"0,65536"`
+	NegativesFrom string  `json:"negatives_from" values:"global,local"`
 	AvoidEdges    bool    `json:"avoid_edges"`
-	RankNegatives int     `json:"rank_negatives"`
-	Walks         int     `json:"walks"`
+	RankNegatives int     `json:"rank_negatives" range:"1,1048576"`
+	Walks         int     `json:"walks" range:"1,65536"`
 }
 
 func defaultPairs() Pairs {
@@ -39,21 +39,9 @@ const (
 	autoDegreePower = 0.75
 )
 
-func (p *Pairs) choices() []choice {
-	return []choice{
-		{"decoder", p.Decoder, nn.Decoders},
-		{"negatives_from", p.NegativesFrom, []string{"global", "local"}},
-	}
-}
-
 func (p *Pairs) Validate() error {
 	_, err := p.DegreePower()
-	err = cmp.Or(checkChoices(p.choices()), err, checkBounds([]bound{
-		{"--embedding", p.Embedding, 0, 1 << 16},
-		{"--negatives-each", p.NegativesEach, 0, 1 << 16},
-		{"--rank-negatives", p.RankNegatives, 1, 1 << 20},
-		{"--walks", p.Walks, 1, 1 << 16},
-	}))
+	err = cmp.Or(err, checkFields(p))
 	if err == nil && !(p.ValEdges >= 0 && p.TestEdges >= 0 && p.ValEdges+p.TestEdges < 1) {
 		return Mistake("--val-edges", fmt.Sprintf("%g with --test-edges %g", p.ValEdges, p.TestEdges),
 			"shares from 0 that together leave edges to train on", "")

@@ -1,19 +1,23 @@
 package spec
 
 import (
+	"starling/coflow"
 	"starling/nn"
+	"starling/partition"
+	"starling/sample"
 	"starling/train"
 )
 
 // Spec is everything a user can say about a training run: what decides which of the other settings
 // matter, and groups of settings, each with its defaults and checks in a file of its own. The tag
-// json is a setting's name in all text forms; help.go has their order and help texts. Settings tagged
+// json is a setting's name in all text forms; help.go has their order and help texts. The tags values
+// and range are what it may have; lists that other packages have are in listOf. Settings tagged
 // resume:"free" may differ between a run and its continuation; all others decide the result. Settings
 // tagged auto are numbers that Complete chooses by model and graph where they are Auto.
 type Spec struct {
 	Dataset  string `json:"dataset" resume:"free"`
 	Task     string `json:"task"`
-	Mode     string `json:"mode"`
+	Mode     string `json:"mode" values:"full,mini"`
 	Seed     uint64 `json:"seed"`
 	Strategy string `json:"strategy" resume:"free"`
 	// Settings are the options of all strategies: see train.Option.
@@ -49,22 +53,31 @@ func (s *Spec) groups() []group {
 		&s.Machine, &s.Cluster, &s.Launch}
 }
 
-// ownChoices are the choices that are in no group.
-func (s *Spec) ownChoices() []choice {
-	return []choice{
-		{"task", s.Task, append([]string{"auto"}, nn.Tasks...)},
-		{"mode", s.Mode, []string{string(train.FullGraph), string(train.MiniBatch)}},
+// listOf are the values of a setting that other packages list; nil: none do.
+func listOf(setting string) []string {
+	switch setting {
+	case "task":
+		return append([]string{"auto"}, nn.Tasks...)
+	case "strategy":
+		return train.Names()
+	case "model":
+		return nn.Models
+	case "optimizer":
+		return nn.Optimisers
+	case "sampler":
+		return sample.Names
+	case "decoder":
+		return nn.Decoders
+	case "send_order":
+		return coflow.OrderNames()
+	case "partitioner":
+		return partition.Names()
+	case "device":
+		return DeviceNames
+	case "simd":
+		return SIMDNames
+	case "launcher":
+		return Launchers
 	}
-}
-
-// choices are all settings with a list of values, for help and validation. The strategy may be followed by options, so that its value is not
-// compared with the list.
-func (s *Spec) choices() choiceList {
-	all := append(s.ownChoices(), choice{"strategy", "", train.Names()})
-	for _, g := range s.groups() {
-		if g, ok := g.(interface{ choices() []choice }); ok {
-			all = append(all, g.choices()...)
-		}
-	}
-	return all
+	return nil
 }

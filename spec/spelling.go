@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -29,19 +28,20 @@ func Canonical(value string, values []string) string {
 
 // canonical replaces values that are spelled in other ways.
 func (s *Spec) canonical() {
-	choices := s.choices()
-	for _, f := range s.fields() {
-		if values := choices.of(f.name); values != nil && f.option == nil && f.value.Kind() == reflect.String {
-			f.value.SetString(Canonical(f.value.String(), values))
+	for _, f := range s.ownFields() {
+		if f.values != nil {
+			f.value.SetString(Canonical(f.value.String(), f.values))
 		}
 	}
 }
 
-// Values are those of the settings that have one of a few, by flag, for the completion of a shell.
+// Values are the values of each flag that has a list of them, for the completion of a shell.
 func (s *Spec) Values() map[string][]string {
 	out := map[string][]string{}
-	for _, c := range s.choices() {
-		out[field{name: c.name}.flag()[2:]] = c.values
+	for _, f := range s.ownFields() {
+		if f.values != nil {
+			out[f.flag()[2:]] = f.values
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,8 +47,9 @@ func (s *Spec) checkStrategy() error {
 	if err != nil || c.Descriptor == nil || string(c.Descriptor.Mode) == s.Mode {
 		return err
 	}
-	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode", "use --mode "+
-		string(c.Descriptor.Mode)+", or a strategy of this mode: "+strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "))
+	return graph.Apart("--strategy "+c.Name(), "--mode "+s.Mode, "it is of the other mode",
+		"use --mode "+string(c.Descriptor.Mode)+", or a strategy of this mode: "+
+			strings.Join(StrategyNamesOf(s.Mode), ", "))
 }
 
 // apart is the refusal of a strategy that a setting is not for.
@@ -99,8 +101,34 @@ func (s Spec) ForStrategy(text string) Spec {
 	return s
 }
 
+// StrategyExamples are strategies with the option that follows their name, at its default.
+func StrategyExamples() (list []string) {
+	for _, d := range train.Strategies() {
+		for _, o := range d.Options() {
+			if value := fmt.Sprint(o.DefaultOf(d.Name)); o.Main && value != "" {
+				list = append(list, d.Name+":"+value)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// StrategiesWith are the strategies that have an option.
+func StrategiesWith(option string) []string {
+	for _, o := range train.AllOptions() {
+		if o.Name == option {
+			return o.Strategies
+		}
+	}
+	return nil
+}
+
+// TypicalStrategies are the strategies of a --mode that a comparison has without any list.
+func TypicalStrategies(mode string) []string { return train.TypicalOf(train.Mode(mode)) }
+
 // StrategyNames are the strategies of several workers.
 func StrategyNames() []string { return train.Names() }
 
-// StrategyNamesOf are those of a --mode.
+// StrategyNamesOf are the strategies of a --mode, its default first.
 func StrategyNamesOf(mode string) []string { return train.NamesOf(train.Mode(mode)) }

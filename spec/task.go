@@ -48,8 +48,8 @@ func (s *Spec) oneWorker(flag, value, what, instead string) error {
 	return Mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)
 }
 
-// ForLabels sets a task of auto to that of the dataset's labels, and refuses a task that
-// they are not for.
+// ForLabels sets a task of auto as the dataset's labels say, and refuses a task that they are
+// not for.
 func (s *Spec) ForLabels(data *graph.Meta) error {
 	if s.LearnsPairs() {
 		return nil

@@ -41,7 +41,7 @@ func ReadToken(path string) (token []byte, err error) {
 func checkPrivate(flag, path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
-		return nil // what cannot be opened is told when it is
+		return nil // a file that cannot be opened is an error later
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return Mistake(flag, fmt.Sprintf("%s with mode %04o: other users can read or write it", path, mode),
@@ -51,8 +51,8 @@ func checkPrivate(flag, path string) error {
 	return nil
 }
 
-// GivenToken is the secret of a file, if path names one, or else that of the environment;
-// nil: none is given.
+// GivenToken is the secret of a file, if path names one, or else of the environment; nil: none
+// is given.
 func GivenToken(path string) ([]byte, error) {
 	switch text := os.Getenv(TokenVariable); {
 	case path != "":

@@ -20,7 +20,7 @@ func (s *Spec) Validate() error {
 
 // validate checks every group by itself, and then all of them together.
 func (s *Spec) validate() error {
-	if err := checkChoices(s.ownChoices()); err != nil {
+	if err := checkFields(s); err != nil {
 		return err
 	}
 	for _, g := range s.groups() {

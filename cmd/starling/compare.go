@@ -23,16 +23,22 @@ var notCompared = []string{
 	"json", "events", "trace", "out", "overwrite",
 }
 
+// The strategies of several workers without --strategy.
+var fullDefault, miniDefault = spec.StrategyNamesOf("full")[0], spec.StrategyNamesOf("mini")[0]
+
 var compareLong = `Train with several strategies on the same parts of a dataset, and compare the time of
 their epochs, the bytes sent, memory and accuracy, one row per strategy. Strategies:
 
   ` + strings.Join(spec.StrategyNames(), ", ") + `
 
-each with an option, as in bns:0.1, sancus:epoch:2, g3:inter, granndis:2 or granndis:eas1,15,
-and with suffixes, as in halo+bf16 or g3+relay+bf16: the type in which rows are sent, +relay
-to send them once per server, +sparse to leave out their zeros, and +means to correct the
-mean of stale ones. Speed-ups are relative to halo, or distdgl with --mode mini, or to the
-first strategy. A strategy that fails is a row with its error.
+some with an option, as in
+
+  ` + strings.Join(spec.StrategyExamples(), ", ") + `
+
+and with suffixes, as in ` + fullDefault + `+bf16 or ` + fullDefault + `+relay+bf16: the type in which rows
+are sent, +relay to send them once per server, +sparse to leave out their zeros, and +means
+to correct the mean of stale ones. Speed-ups are relative to ` + fullDefault + `, or ` + miniDefault + ` with
+--mode mini, or to the first strategy. A strategy that fails is a row with its error.
 
 Models, samplers, partitioners and full-graph against mini-batch training are compared
 likewise; of several lists, every choice is a row. Without any list, --workers compares
@@ -41,14 +47,15 @@ typical strategies, and a single worker the models gcn, sage, gat and gin.
 --from compares results that starling train --json wrote instead, from any cluster;
 several results of one strategy are rounds of it.`
 
-const compareExample = `  starling compare graph
+var compareExample = `  starling compare graph
   starling compare graph --models gcn,sage --modes full,mini --html models.html
   starling compare graph --samplers cluster,ladies,saint-walk --model sage
   starling compare graph --workers 4 --partitioners multilevel,fennel,hash
-  starling compare graph --strategies halo,bns:0.1 --workers 4
-  starling compare parts --strategies halo,bns:0.1,bns:0.5 --rounds 3 --html compare.html
-  starling compare parts --mode mini --strategies distdgl,salient,bytegnn,hopgnn
-  starling compare --from halo.json --from bns.json --json -`
+  starling compare graph --strategies ` + fullDefault + "," + spec.StrategyExamples()[0] + ` --workers 4
+  starling compare parts --strategies ` + strings.Join(spec.TypicalStrategies("full"), ",") + ` \
+      --rounds 3 --html compare.html
+  starling compare parts --mode mini --strategies ` + strings.Join(spec.TypicalStrategies("mini"), ",") + `
+  starling compare --from one.json --from other.json --json -`
 
 // addTrainingFlags adds the settings of training to a command's flags, but for some, and for those it has already.
 func addTrainingFlags(f *pflag.FlagSet, settings func(*pflag.FlagSet), without []string) {

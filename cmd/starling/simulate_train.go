@@ -23,7 +23,8 @@ Computing is charged to the virtual clock at rates that are measured on this mac
 given with --computing: with given rates two runs take exactly the same virtual time.
 --skip-computing leaves out the numbers, for large graphs and many workers.`
 
-const simulateTrainExample = `  starling simulate train graph --workers 32 --strategies halo,g3,sancus
+var simulateTrainExample = `  starling simulate train graph --workers 32 --strategies ` +
+	strings.Join(spec.TypicalStrategies("full"), ",") + `
   starling simulate train graph --workers 128 --topology "leaf-spine leaves=8 spines=8 hosts=16 ecn=100KB" \
       --rate 25Gbps --background 0.3 --html network.html
   starling simulate train parts --level flow --computing "gemm=500 spmm=20 memory=100 op=5us" --skip-computing`
@@ -55,9 +56,9 @@ func simulateTrainCommand() *cobra.Command {
 		"\"gemm=40 spmm=2 memory=8 op=2us\"")
 	f.IntVar(&o.Sharing, "sharing", o.Sharing, "workers that share a machine like this one: measured rates are divided by it")
 	f.BoolVar(&o.SkipComputing, "skip-computing", false, "do not compute the numbers")
-	f.Float64Var(&o.Passes, "switch-passes", o.Passes, "packets per second through the pipeline of a switch that adds "+
-		"(switchgnn); 0: any number")
-	f.BoolVar(&o.Steady, "steady", false, "hosts of switchgnn send at the rate of their link, whatever is marked")
+	f.Float64Var(&o.Passes, "switch-passes", o.Passes, "packets per second through the pipeline of a switch that adds; "+
+		"0: any number")
+	f.BoolVar(&o.Steady, "steady", false, "hosts that send to a switch do so at the rate of their link, whatever is marked")
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.Output.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")

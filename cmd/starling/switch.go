@@ -2,21 +2,26 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"starling/run"
+	"starling/spec"
 )
+
+// inNetwork is the strategy that a switch adds rows for.
+var inNetwork = strings.Join(spec.StrategiesWith("switch"), ", ")
 
 func switchCommand() *cobra.Command {
 	o := run.DefaultSwitch()
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "switch",
-		Short: "Add rows of vertices in the network, for --strategy switchgnn",
-		Long: `Be the switch of runs with --strategy switchgnn: workers send each boundary vertex here
+		Short: "Add rows of vertices in the network, for --strategy " + inNetwork,
+		Long: `Be the switch of runs with --strategy ` + inNetwork + `: workers send each boundary vertex here
 once, and get the sums over their vertices' neighbours back. One switch serves any number
-of runs, as far as its memory goes. docs/strategies/switchgnn.md describes it.
+of runs, as far as its memory goes. docs/strategies/` + inNetwork + `.md describes it.
 
 It listens on loopback, TCP and UDP on one port. Beyond that it wants a secret in
 --token-file, which the runs name as --switch-token-file, or --insecure. Ctrl-C or SIGTERM
@@ -26,12 +31,12 @@ With --xdp packets that arrive on these devices are switched in the kernel, whic
 and a driver that takes such programs; without a token. Where the kernel refuses, it says why,
 and switches in the process.`,
 		Example: `  starling switch
-  starling train parts --strategy switchgnn --switch 127.0.0.1:9900
+  starling train parts --strategy ` + inNetwork + ` --switch 127.0.0.1:9900
 
   # for workers of other hosts
   head -c 32 /dev/urandom | base64 > token        # and copy it to them
   starling switch --listen 10.0.0.1:9900 --token-file token
-  starling train parts --strategy switchgnn --switch 10.0.0.1:9900 --switch-token-file token
+  starling train parts --strategy ` + inNetwork + ` --switch 10.0.0.1:9900 --switch-token-file token
 
   # in the kernel, on a network of hosts that trust each other
   starling switch --listen 10.0.0.1:9900 --xdp eth0 --insecure`,

@@ -65,7 +65,7 @@ func Dimensions() []Dimension {
 	}
 }
 
-// strategies are those of four workers, and last that of one.
+// strategies are all strategies, each on four workers, and last one worker.
 func strategies() (out []Value) {
 	for _, d := range train.Strategies() {
 		out = append(out, Value{d.Name, func(s *spec.Spec) {
@@ -118,15 +118,9 @@ func but(list []string, left string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == left })
 }
 
-// option sets one of strategies.
+// option sets one of strategies. A value that it does not have changes nothing.
 func option(name string) func(s *spec.Spec, value string) {
-	return func(s *spec.Spec, value string) {
-		for _, o := range train.AllOptions() {
-			if v, err := o.Parse(value); o.Name == name && err == nil {
-				s.Settings = s.Settings.With(o, v)
-			}
-		}
-	}
+	return func(s *spec.Spec, value string) { s.Set(name, value) }
 }
 
 // has reports whether the strategy has an option.
@@ -138,7 +132,7 @@ func has(s *spec.Spec, name string) bool {
 // Run is a value of some of the dimensions, by their index; -1: its default.
 type Run []int
 
-// Spec is that of a run. Strategies go first, since others depend on them.
+// Spec is the spec of a run. Strategies go first, since others depend on them.
 func (r Run) Spec(dims []Dimension) spec.Spec {
 	s := spec.Default()
 	s.Cluster.Workers, s.Strategy = 1, "none"
@@ -178,7 +172,7 @@ func (p Pair) run(dims []Dimension, strategy int) Run {
 }
 
 // Refused is why no run has both values of a pair; nil: one does. Where several strategies refuse
-// it, the reason is that of one that has most of the pair's values by themselves.
+// it, the reason is from a run that has most of the pair's values by themselves.
 func (p Pair) Refused(dims []Dimension) (reason error) {
 	strategy := at(dims, Strategy)
 	if p.A == strategy || p.B == strategy {

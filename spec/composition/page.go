@@ -65,7 +65,7 @@ func newTable(dims []Dimension, a, b int) *table {
 	return t
 }
 
-// number is that of a reason.
+// number is the number of a reason.
 func (t *table) number(text string) int {
 	if i := slices.Index(t.reasons, text); i >= 0 {
 		return i + 1
