@@ -24,9 +24,6 @@ var otherMeanings = map[string][]string{
 // partitionerRooms have partitioners, which may be called as the strategy they are for.
 var partitionerRooms = []string{"partition", "dataset"}
 
-// unsearched are rooms that still name strategies in sentences.
-var unsearched = []string{}
-
 // ordinary are names that are also terms of the field. They name a strategy where they are written as on a
 // command line: after --strategy, with an option or a suffix, or in quotes.
 var ordinary = []string{"halo"}
@@ -187,7 +184,7 @@ func TestStrategyNames(t *testing.T) {
 	find := patterns(all)
 	for path, f := range files {
 		room := roomOf(filepath.ToSlash(filepath.Dir(path)))
-		if slices.Contains(partitionerRooms, room) || slices.Contains(unsearched, room) {
+		if slices.Contains(partitionerRooms, room) {
 			continue
 		}
 		known := slices.Clone(otherMeanings[path])
