@@ -1,3 +1,6 @@
 package plan
 
-import _ "starling/train/full" // registers the strategies that tests name
+import (
+	_ "starling/train/full" // registers the strategies that tests name
+	_ "starling/train/mini" // likewise
+)
