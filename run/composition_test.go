@@ -65,7 +65,8 @@ func compositionPage(dims []dimension) string {
 			}
 		}
 	}
-	return compositionHead + "Every value goes together with every one of the other, of " + joined(free) + ".\n" + tables.String()
+	return compositionHead + "Every value goes together with every one of the other, of " + joined(free) + ".\n" +
+		tables.String()
 }
 
 func joined(list []string) string {
