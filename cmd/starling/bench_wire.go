@@ -52,7 +52,7 @@ hand, on any host, with --join.`,
 	f.StringSliceVar(&s.Ops, "ops", s.Ops, "what to time: "+strings.Join(bench.WireOps(), ", "))
 	f.IntSliceVar(&s.Sizes, "sizes", s.Sizes, "bytes per worker")
 	f.Float64Var(&s.Seconds, "seconds", s.Seconds, "seconds per row")
-	f.IntVar(&s.Turns, "turns", s.Turns, "turns that the seconds are divided into; the time is that of the median turn")
+	f.IntVar(&s.Turns, "turns", s.Turns, "turns that the seconds are divided into; the time is the median turn's")
 	jsonFlag(c, &json)
 	f.BoolVar(&s.NoLaunch, "no-launch", false, "wait for workers that are started with --join")
 	f.StringVar(&s.Listen, "listen", "", "address of the rendezvous; empty: any port of 127.0.0.1")

@@ -17,7 +17,7 @@ var notSimulated = append([]string{"transport", "in-process", "timeout", "heartb
 
 const simulateTrainLong = `Train on simulated workers, each with its part of a real graph, over a simulated network in
 virtual time, and compare strategies: seconds per epoch, bytes, utilisation and queues of
-links. Strategies run unchanged, so the bytes and losses are those of starling train.
+links. Strategies run unchanged, so that bytes and losses equal starling train's.
 
 Computing is charged to the virtual clock at rates that are measured on this machine, or
 given with --computing: with given rates two runs take exactly the same virtual time.
