@@ -1,3 +1,7 @@
 package simulate
 
-import _ "starling/train/full" // registers the strategies that tests name
+// Both register the strategies that tests name.
+import (
+	_ "starling/train/full"
+	_ "starling/train/mini"
+)

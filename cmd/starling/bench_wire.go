@@ -8,7 +8,6 @@ import (
 
 	"starling/bench"
 	"starling/run"
-	"starling/spec"
 )
 
 func benchWireCommand() *cobra.Command {
@@ -70,11 +69,9 @@ hand, on any host, with --join.`,
 
 // joinWireBench is one of the workers.
 func joinWireBench(c *cobra.Command, w run.WorkerSpec, s bench.WireSpec) (err error) {
-	w.Token, w.Insecure, w.Timeout = []byte(os.Getenv(spec.TokenVariable)), s.Insecure, s.Timeout
-	if s.TokenFile != "" {
-		if w.Token, err = spec.ReadToken(s.TokenFile); err != nil {
-			return err
-		}
+	if w.Token, err = secret(s.TokenFile); err != nil {
+		return err
 	}
+	w.Insecure, w.Timeout = s.Insecure, s.Timeout
 	return bench.WorkWire(c.Context(), &w)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,10 +68,7 @@ func simulateTrainCommand() *cobra.Command {
 
 // simulateTrain simulates and writes what came of it.
 func simulateTrain(c *cobra.Command, o run.SimulateOptions) error {
-	v := run.Silent(os.Stderr)
-	if !o.Output.Quiet {
-		v = share(run.NewSparseView(screen(o.Output.JSON), words(o.Output.JSON)))
-	}
+	v := sparseView(&o.Output)
 	result, err := run.SimulateTrain(c.Context(), o, v)
 	v.Close()
 	if result == nil {
