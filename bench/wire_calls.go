@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"starling/coflow"
@@ -99,18 +100,11 @@ func (b *wireRank) plainSocket() (net.Conn, error) {
 		return nil, err
 	}
 	if b.end.Rank() == 0 {
-		b.socket, err = dialPlain(b.ctx, string(trimZeros(at[:])), secret[:])
+		b.socket, err = dialPlain(b.ctx, strings.TrimRight(string(at[:]), "\x00"), secret[:])
 	} else {
 		b.socket, err = acceptPlain(listener, secret[:])
 	}
 	return b.socket, err
-}
-
-func trimZeros(b []byte) []byte {
-	for len(b) > 0 && b[len(b)-1] == 0 {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 func dialPlain(ctx context.Context, addr string, secret []byte) (net.Conn, error) {

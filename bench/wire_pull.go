@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"starling/coflow"
@@ -53,7 +54,7 @@ func (b *wireRank) tableOf(size int) (*rowTable, error) {
 	}
 	part := &partition.Part{Book: book, Meta: partition.PartMeta{Part: b.end.Rank(), Core: int64(t.rows)},
 		In: &graph.CSR{Indptr: make([]int64, t.rows+1)}, IDs: make([]uint32, t.rows), DatasetOrder: &graph.RowOrder{},
-		Features: &graph.Features{Rows: t.rows, Cols: size / 4, F32: filled(t.rows * size / 4)}}
+		Features: &graph.Features{Rows: t.rows, Cols: size / 4, F32: slices.Repeat([]float32{1}, t.rows*size/4)}}
 	var err error
 	if t.store, err = store.Open(b.ctx, part, b.end, store.Options{}); err != nil {
 		return nil, err
@@ -81,15 +82,6 @@ func (b *wireRank) closeTable() error {
 	t := b.table
 	b.table = nil
 	return errors.Join(b.comm.Barrier(b.ctx, coflow.ID{}), t.store.Close())
-}
-
-// filled are numbers that are not zeros.
-func filled(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = 1
-	}
-	return x
 }
 
 func (b *wireRank) pull(size, count int) error   { return b.pullFrom(1, size, count) }

@@ -29,8 +29,8 @@ func TestComputeText(t *testing.T) {
 	}
 }
 
-// TestCharged: hand-computed charges of a product, a sum over neighbours and a copy; the
-// numbers are those of the device below.
+// TestCharged: hand-computed charges of a product, a sum over neighbours and a copy. The
+// numbers belong to the device below.
 func TestCharged(t *testing.T) {
 	plain := traintest.Ref()
 	defer plain.Close()

@@ -110,9 +110,9 @@ func (s *Step) time(c Cluster) (row, edge []float64, err error) {
 	return row, edge, err
 }
 
-// edgeShare is by how much the differences that are above 0 have to be scaled so that their
-// sum is that of all: a difference below 0 is noise, and so is as much of the others. Without,
-// the edges of a deep model cost several times what they do.
+// edgeShare is the factor that scales the differences above 0 to the sum of all differences: a difference
+// below 0 is noise, and the others contain the same amount of it. Without the factor, the edges of a deep
+// model cost several times what they do.
 func edgeShare(bare, full []float64) float64 {
 	var all, above float64
 	for i := range min(len(bare), len(full)) {

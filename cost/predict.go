@@ -63,7 +63,7 @@ const frame = 1514.0 / 1448
 const (
 	unhidden    = 0.4
 	stepSeconds = 3e-3
-	// packets: bytes take processors so many times as long over a link as over loopback, whose packets are larger.
+	// packets is the time of processors for a byte over a link, in times over loopback, whose packets are larger.
 	packets = 3
 )
 
@@ -207,8 +207,8 @@ func before(a, b phase) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.layer, b.layer))
 }
 
-// busiest is the bytes of the busiest link of servers that send so many: that of one of them out, or in, where what
-// the others send arrives evenly.
+// busiest is the bytes of the busiest link, in or out, of servers that send these bytes, where what the others send
+// arrives evenly.
 func busiest(sent []float64) (most float64) {
 	total := 0.0
 	for _, b := range sent {

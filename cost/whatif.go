@@ -17,8 +17,8 @@ type WhatIf struct {
 	HostByte, HostPerMsg float64
 }
 
-// Outlook is what a host needs and an epoch takes. Links are those of a network without a bottleneck in its core,
-// where all hosts send alike, so that a host's own link is the busiest.
+// Outlook is what a host needs and an epoch takes. The network has no bottleneck in its core, and all hosts send
+// alike, so that a host's own link is the busiest.
 type Outlook struct {
 	Remote   float64 `json:"remote_rows"`  // rows of other hosts that one needs, per layer
 	Memory   float64 `json:"memory_bytes"` // of a host

@@ -6,6 +6,5 @@
 //	offline     what to do without a network
 //	download    one file: continued where it was cut off, bounded, checked
 //	options     where a dataset comes from and goes to
-//	demo        the dataset that needs no network
-//	get         the command: download, unpack, import
+//	get         the command: download, unpack, import, or make what needs no network
 package fetch

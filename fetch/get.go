@@ -232,3 +232,17 @@ func (r untilDone) Read(b []byte) (int, error) {
 	}
 	return r.Reader.Read(b)
 }
+
+// makeHere writes a dataset that is not downloaded.
+func (s *publicSet) makeHere(ctx context.Context, opt Options) (dataset.Summary, error) {
+	for flag, given := range map[string]bool{"--mirror": opt.Mirror != "", "--cache": opt.Cache != "", "--keep": opt.Keep,
+		"--symmetrize": opt.Symmetrize, "--standardize": opt.Standardize} {
+		if given {
+			return dataset.Summary{}, spec.Mistake(flag, "a setting without effect on a dataset that is not downloaded", "it only for others", "leave it out")
+		}
+	}
+	if err := opt.checkOut(); err != nil {
+		return dataset.Summary{}, err
+	}
+	return setup.UntilInterrupted(ctx, opt.Out, func() (dataset.Summary, error) { return s.make(opt.Out, opt.Overwrite) })
+}

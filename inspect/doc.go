@@ -4,7 +4,7 @@
 // A reader finds, in this order:
 //
 //	estimate                what training on a dataset would take here
-//	info, ranges, targets   what a dataset has, and what is doubtful about it
+//	info, ranges            what a dataset has, and what is doubtful about it
 //	dataset                 all of it, in words
 //	locality, parts         what a partition has, and how local batches are on it
 //	devices                 what a host computes with

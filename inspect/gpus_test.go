@@ -8,7 +8,7 @@ import (
 	"starling/tensor/cuda"
 )
 
-// TestInfoCards: an estimate names each card of the host, and whether the run fits what is free there.
+// TestInfoCards: an estimate names each GPU of the host, and whether the run fits what is free there.
 func TestInfoCards(t *testing.T) {
 	var out strings.Builder
 	e := &Estimate{OnCard: 3 << 30, Cards: []cuda.Info{{Name: "Large", Free: 4 << 30}, {Name: "Small", Free: 2 << 30}}}

@@ -80,7 +80,7 @@ func (c *Run) checkBatched(s spec.Spec) error {
 		Fix: "change them, or use --batch full with more workers"}
 }
 
-// PlanPaths is the plan of the run with another spec.
+// planOf is the plan of the run with another spec.
 func (c *Run) planOf(s spec.Spec, events event.Listener) (*Plan, error) {
 	s.ForData(&c.Parts.Meta, simd.Best().String())
 	other := &Run{Spec: &s, Parts: c.Parts}

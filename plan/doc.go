@@ -3,15 +3,14 @@
 //
 // A reader finds, in this order:
 //
-//	dry_device, dry_run,        one worker: its memory, by a dry run
-//	plan
-//	count, run,                 several workers: the memory of each, what they send, what they compute
-//	dry_run_workers, workers
+//	dry_run, plan               one worker: its memory, by a dry run
+//	count, dry_run_workers,     several workers: the memory of each, what they send, what they compute
+//	workers
 //	gpu, batched                what fits a GPU, and mini-batches where the full batch does not fit
 //	options, table              what to plan every strategy for, and the ranking
 //	planner                     the candidates on one partition, and what is known of it
 //	links, rates, flows         how fast this machine and its links are
-//	messages, cache, demand     what an epoch of a candidate computes and sends
+//	cache, demand               what an epoch of a candidate computes and sends
 //	ways, choose                the ways to compute and send, and all of it together
 //	whatif                      graphs and clusters that are not at hand
 package plan

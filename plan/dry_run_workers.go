@@ -7,6 +7,7 @@ import (
 
 	"starling/event"
 	"starling/partition"
+	"starling/resume"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
@@ -15,6 +16,14 @@ import (
 	"starling/wire"
 	"starling/worker"
 )
+
+// Run is a run of several workers that is planned.
+type Run struct {
+	Spec   *spec.Spec
+	Parts  *setup.Parts
+	From   *resume.Start  // nil: from the beginning
+	counts []*workCounter // of the workers' dry runs; nil: not counted
+}
 
 // mostTogether is the number of edges up to which workers make their dry run together: that
 // loads the whole graph into one process, which several workers are there to avoid.

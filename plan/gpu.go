@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"starling/event"
 	"starling/graph"
@@ -80,19 +79,13 @@ func fittingGPU(s *spec.Spec, again planFunc, fits func(*spec.Spec, *Plan) bool)
 	if again == nil {
 		return ""
 	}
-	var fitting []string
-	for _, other := range smallerOnGPU(s) {
-		if len(fitting) == 3 {
-			break
+	return fitting(smallerOnGPU(s), func(other *spec.Spec) (int64, bool) {
+		q, err := again(other)
+		if err != nil {
+			return 0, false
 		}
-		if q, err := again(&other.spec); err == nil && !q.AtLeast && fits(&other.spec, q) {
-			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.OnGPU(&other.spec))))
-		}
-	}
-	if fitting == nil {
-		return ""
-	}
-	return "these would fit: " + strings.Join(fitting, ", ") + "; --memory-check=false tries anyway"
+		return q.OnGPU(other), !q.AtLeast && fits(other, q)
+	})
 }
 
 // smallerOnGPU lists ways to need less memory of a GPU: those that help on any device, and mini-batches, with features on the host

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -127,11 +128,9 @@ func (o *Options) takeLinks(known *cost.Known, found []linkReport, events event.
 	if inside.Rate > 0 {
 		known.Inside = inside
 	}
-	var list []cost.ServerLink
-	for _, l := range between {
-		list = append(list, l)
-	}
-	slices.SortFunc(list, func(a, b cost.ServerLink) int { return (a.A-b.A)*servers + a.B - b.B })
+	list := slices.SortedFunc(maps.Values(between), func(a, b cost.ServerLink) int {
+		return (a.A-b.A)*servers + a.B - b.B
+	})
 	known.SetLinks(list)
 	for _, l := range list {
 		events.On(event.Note{Minor: true, Text: "measured " + describeLink(l)})

@@ -53,7 +53,7 @@ func (o *Options) complete() error {
 	}
 	if o.Cluster.Servers < 2 && (o.Rate != "" || o.Delay != "") {
 		return graph.Apart("--rate", fmt.Sprintf("all %d workers on one server", o.Cluster.Workers),
-			"it is that of the links between servers, and there are none", "group the workers with --servers, or leave it out")
+			"it is the rate of links between servers, and there are none", "group the workers with --servers, or leave it out")
 	}
 	if o.Sharing == 0 {
 		o.Sharing = o.Cluster.Workers / max(o.Cluster.Servers, 1)

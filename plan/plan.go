@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -149,19 +150,32 @@ func Fits(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
 		Want: fmt.Sprintf("at most the %s available", event.Bytes(free)),
 		Fix: "nothing smaller of this model fits: use a machine with more memory " +
 			"(or try anyway with --memory-check=false)"}
-	var fitting []string
-	for _, other := range smallerSpecs(s) {
-		if len(fitting) == 3 {
+	fix := fitting(smallerSpecs(s), func(other *spec.Spec) (int64, bool) {
+		q, err := Alone(other, data)
+		if err != nil {
+			return 0, false
+		}
+		return q.Needed(), q.Needed() <= free
+	})
+	err.Fix = cmp.Or(fix, err.Fix)
+	return err
+}
+
+// fitting says which variants of a run fit, up to three of them, with the bytes that each needs; "": none does.
+func fitting(list []variant, fits func(*spec.Spec) (need int64, ok bool)) string {
+	var found []string
+	for _, other := range list {
+		if len(found) == 3 {
 			break
 		}
-		if q, e := Alone(&other.spec, data); e == nil && q.Needed() <= free {
-			fitting = append(fitting, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(q.Needed())))
+		if need, ok := fits(&other.spec); ok {
+			found = append(found, fmt.Sprintf("%s (%s)", other.flags, event.Bytes(need)))
 		}
 	}
-	if len(fitting) > 0 {
-		err.Fix = "these would fit: " + strings.Join(fitting, ", ") + "; --memory-check=false tries anyway"
+	if found == nil {
+		return ""
 	}
-	return err
+	return "these would fit: " + strings.Join(found, ", ") + "; --memory-check=false tries anyway"
 }
 
 // variant is a spec with other flags.

@@ -122,7 +122,7 @@ func TestPlanMessages(t *testing.T) {
 	}
 }
 
-// TestPlanCrossing: among many servers the time of links is that of a simulation: of flows between all pairs it is that of
+// TestPlanCrossing: among many servers the time of links equals a simulation's: flows between all pairs take as long as
 // the busiest link, and longer where one server receives more than the others.
 func TestPlanCrossing(t *testing.T) {
 	o := Default()

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +22,7 @@ import (
 	"starling/graph"
 	"starling/netsim"
 	"starling/nn"
+	"starling/report"
 	"starling/sample"
 	"starling/setup"
 	"starling/spec"
@@ -138,20 +139,8 @@ func (o *Options) Learn(s spec.Spec, predicted, measured float64) error {
 
 // Machine is this machine: rates of another are not used.
 func Machine() string {
-	return fmt.Sprintf("%s, %d cores, %s, rates of %s", processorName(), runtime.NumCPU(), simd.Best(), cost.KnownFormat)
-}
-
-// processorName is as the kernel says.
-func processorName() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return runtime.GOARCH
+	return fmt.Sprintf("%s, %d cores, %s, rates of %s", cmp.Or(report.Processor(), runtime.GOARCH), runtime.NumCPU(),
+		simd.Best(), cost.KnownFormat)
 }
 
 // measureRates times this machine's kernels and sockets, in about a second.

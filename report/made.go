@@ -30,16 +30,16 @@ type Machine struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 }
 
-// NewMade is for a result made here and now, on a machine with so much memory.
+// NewMade is for a result made here and now, on a machine with these bytes of memory.
 func NewMade(version, commit string, memory int64) *Made {
 	host, _ := os.Hostname()
 	return &Made{version, commit, time.Now().UTC().Format(time.RFC3339),
 		Machine{host, runtime.GOOS + "/" + runtime.GOARCH,
-			processor(), runtime.NumCPU(), memory}}
+			Processor(), runtime.NumCPU(), memory}}
 }
 
-// processor is its name, where the system tells.
-func processor() string {
+// Processor is the name of this machine's, where the system tells.
+func Processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {

@@ -4,12 +4,10 @@
 // A reader finds, in this order:
 //
 //	prepare                     one worker: what is checked and planned before the first epoch
-//	events, watched_alone       who hears of it
-//	model_folder, held_out,     what a run writes at its end
-//	conclude
-//	train_workers               several workers, by package supervise
+//	events                      who hears of it
+//	model_folder, held_out      what a run writes at its end
 //	auto                        --strategy auto: plan, try, and learn from the run
-//	train, dry                  one worker or several; a dry run of them
+//	train, dry                  one worker, or several by package supervise; a dry run of them
 //	compare, sweep              many runs
 //	data, partition             datasets and partitions
 //	certs, switch               certificates, and a switch that adds

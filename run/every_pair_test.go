@@ -22,7 +22,6 @@ import (
 	"starling/partition"
 	"starling/setup"
 	"starling/spec"
-	"starling/spec/composition"
 	"starling/supervise"
 	"starling/tensor/cpu/simd"
 	"starling/train"
@@ -39,13 +38,13 @@ var exactSettings = map[string]string{"bns": "bns:1", "pipegcn": "pipegcn:0", "s
 	"skipg": "skipg:0"}
 
 // TestEveryPairTrains: runs that together have every pair of values that is not refused. An exact one
-// follows the loss curve of one worker; in an approximate one the loss falls. Cards are tested in
+// follows the loss curve of one worker; in an approximate one the loss falls. GPUs are tested in
 // tensor/cuda, and MPI needs its launcher. To save time it is a third of them, drawn by the seed;
 // STARLING_RUNS=all is all.
 func TestEveryPairTrains(t *testing.T) {
-	dims := composition.Dimensions()
-	runs := composition.Cover(dims, func(dim, value string) bool {
-		return value != "cuda" && value != "mpi" && value != "metis" && value != composition.One
+	dims := dimensions()
+	runs := coverPairs(dims, func(dim, value string) bool {
+		return value != "cuda" && value != "mpi" && value != "metis" && value != oneWorker
 	})
 	c := &composed{t: t, dims: dims, dir: t.TempDir(), parts: map[string]string{}, curves: map[string][]float64{}}
 	c.prepare()
@@ -61,7 +60,7 @@ func TestEveryPairTrains(t *testing.T) {
 // composed is the runs of a test, and what they share.
 type composed struct {
 	t      *testing.T
-	dims   []composition.Dimension
+	dims   []dimension
 	dir    string
 	data   map[string]*graph.Dataset // by task
 	parts  map[string]string
@@ -92,7 +91,7 @@ func (c *composed) prepare() {
 }
 
 // names are the values of a run by dimension.
-func (c *composed) names(r composition.Run) map[string]string {
+func (c *composed) names(r composedRun) map[string]string {
 	out := map[string]string{}
 	for d, v := range r {
 		if v >= 0 {
@@ -102,7 +101,7 @@ func (c *composed) names(r composition.Run) map[string]string {
 	return out
 }
 
-func (c *composed) run(i int, r composition.Run) {
+func (c *composed) run(i int, r composedRun) {
 	is := c.names(r)
 	s := c.small(i, r, is)
 	exact := is["codec"] != "bf16" && is["codec"] != "int8" && is["columns"] == "" &&
@@ -134,7 +133,7 @@ func (c *composed) run(i int, r composition.Run) {
 }
 
 // small is the spec of a run on a graph of a few vertices.
-func (c *composed) small(i int, r composition.Run, is map[string]string) spec.Spec {
+func (c *composed) small(i int, r composedRun, is map[string]string) spec.Spec {
 	s := r.Spec(c.dims)
 	s.Model.Hidden, s.Model.Dropout, s.Optimizer.LR, s.Training.EvalEvery, s.Training.Epochs, s.Seed = 8, 0, 0.02, 0, 4,
 		uint64(i)

@@ -82,7 +82,7 @@ func models(dir string) map[string]spec.Spec {
 	return list
 }
 
-// after stops a run when so many epochs are done.
+// after stops a run when this number of epochs is done.
 func after(epochs int, stop context.CancelFunc) event.Listener {
 	return event.Func(func(e event.Event) {
 		if e, ok := e.(event.Epoch); ok && e.Epoch+1 == epochs {

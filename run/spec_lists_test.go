@@ -9,7 +9,7 @@ import (
 	"starling/tensor/cpu/simd"
 )
 
-// TestListsOfSpec: lists that a spec has of its own are those of the packages that act on them.
+// TestListsOfSpec: lists that a spec has of its own equal the lists of the packages that act on them.
 func TestListsOfSpec(t *testing.T) {
 	if got := spec.Launchers[2:]; !slices.Equal(got, cluster.Launchers) {
 		t.Errorf("launchers %v, want %v", got, cluster.Launchers)

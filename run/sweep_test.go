@@ -20,7 +20,7 @@ func sweeping(dir string, seeds int, over ...string) spec.Sweep {
 	return spec.Sweep{Spec: setuptest.Quick(dir), Seeds: seeds, Over: over}
 }
 
-// TestSeeds: the mean and the deviation over seeds are those of single runs.
+// TestSeeds: the mean and the deviation over seeds agree with single runs.
 func TestSeeds(t *testing.T) {
 	s := sweeping(setuptest.Block(t, nil), 3)
 	got, err := Sweep(context.Background(), s, nil)

@@ -101,7 +101,7 @@ func (o *SwitchOptions) options() (udp.ServerOptions, error) {
 func (o *SwitchOptions) checkDevices(token bool) error {
 	if token && len(o.XDP) > 0 {
 		return spec.Mistake("--xdp", "it with --token-file", "one of the two",
-			"programs in the kernel do not check tags: with --insecure, packets are those of their addresses")
+			"programs in the kernel do not check tags: with --insecure, a packet counts as its address's")
 	}
 	for _, name := range o.XDP {
 		if _, err := net.InterfaceByName(name); err != nil {

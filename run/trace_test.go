@@ -9,8 +9,8 @@ import (
 	"starling/setup/setuptest"
 )
 
-// TestTraceAgrees: the share of transfers that the report says was hidden is that of the spans
-// of the timeline, computed by looking at every moment.
+// TestTraceAgrees: the share of hidden transfers in the report equals the share that the spans of the
+// timeline give, computed by looking at every moment.
 func TestTraceAgrees(t *testing.T) {
 	s := setuptest.Quick(setuptest.Block(t, nil))
 	s.Cluster.Workers, s.Cluster.InProcess, s.Output.Trace = 3, true, t.TempDir()+"/trace.json"

@@ -3,11 +3,10 @@
 //
 // A reader finds, in this order:
 //
-//	interrupt, progress,        work that a user may stop, how far it is, notes that are shown once, and
-//	notes, shrunk               files that became shorter meanwhile
-//	workers, secret             what a spec says of workers: servers, time limits, who may join
+//	interrupt, progress         work that a user may stop, how far it is, and notes that are shown once
+//	workers                     what a spec says of workers: servers, time limits, who may join
 //	lacking, output             what is refused before training, and why
-//	open, pairs                 the dataset, and the pairs of tasks that learn from edges
+//	open, pairs                 the dataset, files of it that became shorter meanwhile, and pairs of vertices
 //	parts, cut                  a partition, given or made for the run
 //	device, garbage             what a worker computes with, and how much garbage it may keep
 package setup

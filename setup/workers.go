@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/exchange"
+	"starling/graph"
 	"starling/partition"
 	"starling/spec"
 	"starling/train"
@@ -66,4 +67,14 @@ func Complete(s *spec.Spec) error {
 		return err
 	}
 	return s.Complete()
+}
+
+// LocalSecret is the secret of this user on this host.
+func LocalSecret() ([]byte, error) {
+	b, err := cluster.LocalSecret()
+	if err != nil {
+		return nil, spec.Mistake("--token-file", graph.Sentence("none is given, and "+err.Error()), "a file with a secret",
+			"or let every user of this host join with --insecure")
+	}
+	return b, nil
 }

@@ -73,8 +73,8 @@ func timesAndBytes(r Row) string {
 	return fmt.Sprint(r.Run.EpochSeconds, r.Run.Bytes.Total, r.Run.Bytes.Detail, r.Network.Seconds, r.Network.Tiers)
 }
 
-// TestSimulatedIsTheRun: losses, accuracies and bytes of simulated workers are those of an
-// ordinary run, which are the planned ones; virtual times are the same in every run, whether
+// TestSimulatedIsTheRun: losses, accuracies and bytes of simulated workers equal an ordinary
+// run's, which are the planned ones; virtual times are the same in every run, whether
 // the numbers are computed or not; computing takes time.
 func TestSimulatedIsTheRun(t *testing.T) {
 	dir := setuptest.Block(t, nil)

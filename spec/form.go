@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"starling/graph"
+	"starling/internal/yamltext"
 	"starling/train"
 )
 
@@ -204,4 +205,14 @@ func (f field) text() string {
 		return text
 	}
 	return "none"
+}
+
+// checkLimits refuses text that is too much for a spec, before the YAML decoder sees it.
+func checkLimits(b []byte) error {
+	found, want := yamltext.Excess(b)
+	if found == "" {
+		return nil
+	}
+	return &graph.InputError{Found: found, Want: want,
+		Fix: "give settings as starling train DIR --dry-run prints them, one per line"}
 }

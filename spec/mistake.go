@@ -21,7 +21,7 @@ func Mistake(field, found, want, fix string) error {
 // Sentence is an error as what was found: its text is no thing.
 func Sentence(err error) string { return graph.Sentence(err.Error()) }
 
-// NotOneOf is a value that is none of those known, with the one that was perhaps meant.
+// NotOneOf refuses a value that is not in a list, and suggests the one that was perhaps meant.
 func NotOneOf(field, value string, known []string) error {
 	return Mistake(field, fmt.Sprintf("%q", value), "one of "+strings.Join(known, ", "), train.Suggest(value, known))
 }

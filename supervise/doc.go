@@ -4,12 +4,11 @@
 // A reader finds, in this order:
 //
 //	rendezvous, launcher    where workers that others start find the run
-//	chosen, run             a run of several workers, and what it chooses by itself
+//	run                     a run of several workers, and what it chooses by itself
 //	hosts, prepare          what is checked and planned before they start
 //	keeper                  the newest state of all workers, in memory and on disk
 //	goroutines              workers in this process
-//	publish, watched        how others find the run, and what users see of it
+//	publish                 how others find the run, and what users see of it
 //	fault, processes        workers in processes of their own, which are restarted when they are lost
-//	work                    one or the other
 //	result, report          what the run ends with
 package supervise

@@ -1,7 +1,11 @@
 package supervise
 
 import (
+	"maps"
+	"sync"
+
 	"starling/cluster"
+	"starling/event"
 	"starling/plan"
 	"starling/report"
 	"starling/resume"
@@ -37,4 +41,28 @@ func (c *Run) Planned() *plan.Run {
 // Task is what the workers get.
 func (c *Run) Task() *worker.Task {
 	return &worker.Task{Spec: c.Spec, Data: c.Parts.Meta, Parts: c.Parts.Dir, ID: c.Parts.Book.ID, Infer: c.Infer}
+}
+
+// chosen keeps the settings that a run's own choices follow from.
+type chosen struct {
+	mu struct {
+		sync.Mutex
+		settings map[string]string
+	}
+}
+
+// On implements event.Listener.
+func (c *chosen) On(e event.Event) {
+	if n, ok := e.(event.Note); ok && n.Settings != nil {
+		c.mu.Lock()
+		c.mu.settings = maps.Clone(n.Settings)
+		c.mu.Unlock()
+	}
+}
+
+// settings are the last ones; nil: there was nothing to choose.
+func (c *chosen) settings() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.settings
 }

@@ -3,11 +3,11 @@
 //
 // A reader finds, in this order:
 //
-//	spec, exit              what a worker is started with, and the statuses that it exits with
+//	spec                    what a worker is started with, and the statuses that it exits with
 //	gpus, processors        what workers of one host share
 //	paths, join             how it joins a run and connects with its peers
 //	task                    what it has to do
-//	cpu, share              what it ends with, and the result that all shares make
+//	share                   what it ends with, and the result that all shares make
 //	infer, work             predicting and training as one rank
 //	worker                  a worker that is a process: join, work, and join again after a failure
 package worker

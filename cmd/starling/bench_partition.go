@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,8 @@ func benchPartitionCommand() *cobra.Command {
 	s := spec.DefaultPartition()
 	s.Parts, s.Quiet = 4, true
 	names, _ := run.PartitionMethods()
-	methods := append([]string{"multilevel"}, without(names, "multilevel")...)
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "multilevel" })
+	methods := append([]string{"multilevel"}, others...)
 	var graph benchGraph
 	var json string
 	c := &cobra.Command{
@@ -47,13 +49,4 @@ func benchPartitionCommand() *cobra.Command {
 	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c
-}
-
-func without(names []string, name string) (rest []string) {
-	for _, n := range names {
-		if n != name {
-			rest = append(rest, n)
-		}
-	}
-	return rest
 }

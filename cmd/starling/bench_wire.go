@@ -8,7 +8,6 @@ import (
 
 	"starling/bench"
 	"starling/run"
-	"starling/spec"
 )
 
 func benchWireCommand() *cobra.Command {
@@ -52,7 +51,7 @@ hand, on any host, with --join.`,
 	f.StringSliceVar(&s.Ops, "ops", s.Ops, "what to time: "+strings.Join(bench.WireOps(), ", "))
 	f.IntSliceVar(&s.Sizes, "sizes", s.Sizes, "bytes per worker")
 	f.Float64Var(&s.Seconds, "seconds", s.Seconds, "seconds per row")
-	f.IntVar(&s.Turns, "turns", s.Turns, "turns that the seconds are divided into; the time is that of the median turn")
+	f.IntVar(&s.Turns, "turns", s.Turns, "turns that the seconds are divided into; the time is the median turn's")
 	jsonFlag(c, &json)
 	f.BoolVar(&s.NoLaunch, "no-launch", false, "wait for workers that are started with --join")
 	f.StringVar(&s.Listen, "listen", "", "address of the rendezvous; empty: any port of 127.0.0.1")
@@ -70,11 +69,9 @@ hand, on any host, with --join.`,
 
 // joinWireBench is one of the workers.
 func joinWireBench(c *cobra.Command, w run.WorkerSpec, s bench.WireSpec) (err error) {
-	w.Token, w.Insecure, w.Timeout = []byte(os.Getenv(spec.TokenVariable)), s.Insecure, s.Timeout
-	if s.TokenFile != "" {
-		if w.Token, err = spec.ReadToken(s.TokenFile); err != nil {
-			return err
-		}
+	if w.Token, err = secret(s.TokenFile); err != nil {
+		return err
 	}
+	w.Insecure, w.Timeout = s.Insecure, s.Timeout
 	return bench.WorkWire(c.Context(), &w)
 }

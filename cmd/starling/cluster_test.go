@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// losses are those of a result.
+// losses returns the losses of a result.
 func losses(t *testing.T, m map[string]any) (out []float64) {
 	t.Helper()
 	for _, x := range m["loss"].([]any) {

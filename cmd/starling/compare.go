@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -124,10 +123,7 @@ func compareArguments(c *cobra.Command, s *spec.Compare, args []string) error {
 
 // compare runs s and writes what came of it, be it interrupted.
 func compare(c *cobra.Command, s spec.Compare) error {
-	v := run.Silent(os.Stderr)
-	if !s.Output.Quiet {
-		v = share(run.NewSparseView(screen(s.Output.JSON), words(s.Output.JSON)))
-	}
+	v := sparseView(&s.Output)
 	result, err := run.Compare(c.Context(), s, v)
 	v.Close()
 	if result == nil {

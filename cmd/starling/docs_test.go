@@ -20,7 +20,7 @@ var (
 	joined   = regexp.MustCompile(`\\\n\s*`)
 )
 
-// othersFlags are those of programs beside ours that pages show.
+// othersFlags are flags of other programs that pages show.
 var othersFlags = []string{
 	"bind-to", "oversubscribe", // mpirun
 	"cpus-per-task", "gpus-per-task", "mpi", // srun, sbatch

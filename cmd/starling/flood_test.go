@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +22,7 @@ func TestFlood(t *testing.T) {
 	s.do("start run starling train four --epochs 1000000 --eval-every 0 --checkpoint-every 1 --no-launch --listen " +
 		control + " --token-file token " + attackedModel)
 	s.do("await run ^waiting")
-	far := testflood.Far(t, control, 20*time.Millisecond)
+	far := farAway(t, control, 20*time.Millisecond)
 	floods := []*testflood.Flood{testflood.Start(control, 5000), testflood.Start(data, 1000)}
 	join := func(name string, rank int, more string) {
 		s.do(fmt.Sprintf("start %s starling worker --join %s --rank %d --token-file token %s", name, far, rank, more))
@@ -49,4 +50,35 @@ func TestFlood(t *testing.T) {
 	if text := s.do("end run"); !strings.HasSuffix(text, "exit 130\n") {
 		t.Error(text)
 	}
+}
+
+// farAway is an address that leads to another one through a delay in each direction, until the test ends:
+// first opening a connection takes it, then each message.
+func farAway(t testing.TB, addr string, delay time.Duration) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go connectFar(near, addr, delay)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func connectFar(near net.Conn, addr string, delay time.Duration) {
+	time.Sleep(delay)
+	far, err := net.Dial("tcp", addr)
+	if err != nil {
+		near.Close()
+		return
+	}
+	go testflood.Forward(near, far, delay)
+	testflood.Forward(far, near, delay)
 }

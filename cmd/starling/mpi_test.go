@@ -32,8 +32,8 @@ func mpiLaunchers() (out [][]string) {
 	return out
 }
 
-// Over MPI the losses are those of workers in one process, to the bit, and so is what
-// they send.
+// Over MPI the losses equal the losses of workers in one process, to the bit, and workers send
+// the same bytes.
 func TestMPIEqualsInProcess(t *testing.T) {
 	t.Parallel()
 	launchers := mpiLaunchers()

@@ -110,8 +110,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// cutOff trains, waiting no longer than so many seconds for anybody, and cuts a host off
-// until the run has ended.
+// cutOff trains with workers that wait for each other for at most within seconds, and cuts a host
+// off until the run has ended.
 func cutOff(t *testing.T, dir string, within int) (status int, says string) {
 	t.Helper()
 	os.Remove(filepath.Join(dir, "events"))

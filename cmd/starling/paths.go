@@ -36,11 +36,8 @@ runs with --listen. That host answers one prober and ends; what it hears of is t
   starling paths probe --peer 10.0.1.1:7000 --token-file token --out links.yaml       # on another`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			o.Token = []byte(os.Getenv(spec.TokenVariable))
-			if tokenFile != "" {
-				if o.Token, err = spec.ReadToken(tokenFile); err != nil {
-					return err
-				}
+			if o.Token, err = secret(tokenFile); err != nil {
+				return err
 			}
 			text := ""
 			switch {

@@ -249,7 +249,7 @@ func (s *scenario) awaitFile(name, pattern string) {
 	}
 }
 
-// pid is that of a command, or of its worker of a rank.
+// pid returns the process of a command, or of its worker of a rank.
 func (s *scenario) pid(of []string) int {
 	s.t.Helper()
 	run := s.run(of[0]).Process.Pid

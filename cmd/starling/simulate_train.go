@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ var notSimulated = append([]string{"transport", "in-process", "timeout", "heartb
 
 const simulateTrainLong = `Train on simulated workers, each with its part of a real graph, over a simulated network in
 virtual time, and compare strategies: seconds per epoch, bytes, utilisation and queues of
-links. Strategies run unchanged, so the bytes and losses are those of starling train.
+links. Strategies run unchanged, so that bytes and losses equal starling train's.
 
 Computing is charged to the virtual clock at rates that are measured on this machine, or
 given with --computing: with given rates two runs take exactly the same virtual time.
@@ -69,10 +68,7 @@ func simulateTrainCommand() *cobra.Command {
 
 // simulateTrain simulates and writes what came of it.
 func simulateTrain(c *cobra.Command, o run.SimulateOptions) error {
-	v := run.Silent(os.Stderr)
-	if !o.Output.Quiet {
-		v = share(run.NewSparseView(screen(o.Output.JSON), words(o.Output.JSON)))
-	}
+	v := sparseView(&o.Output)
 	result, err := run.SimulateTrain(c.Context(), o, v)
 	v.Close()
 	if result == nil {

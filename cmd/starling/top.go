@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/run"
-	"starling/spec"
 )
 
 func topCommand() *cobra.Command {
@@ -39,11 +38,8 @@ with --tls, is shown only with the same; that of one process only to its user.`,
 			if len(args) > 0 {
 				t.Addr = args[0]
 			}
-			t.Token = []byte(os.Getenv(spec.TokenVariable))
-			if tokenFile != "" {
-				if t.Token, err = spec.ReadToken(tokenFile); err != nil {
-					return err
-				}
+			if t.Token, err = secret(tokenFile); err != nil {
+				return err
 			}
 			several, err := t.Find()
 			if err != nil {

@@ -281,7 +281,7 @@ func (e *eavesdropper) Write(b []byte) (int, error) {
 
 // TestUnauthenticatedPeers: peers that cannot prove who they are connect to the coordinator's
 // port and to a worker's while three workers train. All are refused, the log names each,
-// they do not block the listeners, and the weights are those of an undisturbed run.
+// they do not block the listeners, and the weights equal an undisturbed run's.
 func TestUnauthenticatedPeers(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []string{"token", "tls"} {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"starling/run"
+	"starling/spec"
 )
 
 // onScreen is the view that draws on the terminal now, if any does.
@@ -30,6 +31,14 @@ func view(quiet bool, json string) run.View {
 		return run.Silent(os.Stderr)
 	}
 	return share(run.NewView(screen(json), words(json)))
+}
+
+// sparseView shows the progress of several runs.
+func sparseView(o *spec.Output) run.View {
+	if o.Quiet {
+		return run.Silent(os.Stderr)
+	}
+	return share(run.NewSparseView(screen(o.JSON), words(o.JSON)))
 }
 
 // share has announcements appear above the bar of a view.

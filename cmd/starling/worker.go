@@ -70,13 +70,18 @@ func workerCommand() *cobra.Command {
 	return c
 }
 
+// secret is what a --token-file holds, or else the environment.
+func secret(tokenFile string) ([]byte, error) {
+	if tokenFile != "" {
+		return spec.ReadToken(tokenFile)
+	}
+	return []byte(os.Getenv(spec.TokenVariable)), nil
+}
+
 // completeWorker sets the secret and the rank of a worker.
 func completeWorker(w *run.WorkerSpec, tokenFile string) (err error) {
-	w.Token = []byte(os.Getenv(spec.TokenVariable))
-	if tokenFile != "" {
-		if w.Token, err = spec.ReadToken(tokenFile); err != nil {
-			return err
-		}
+	if w.Token, err = secret(tokenFile); err != nil {
+		return err
 	}
 	switch {
 	case w.Rank < -1:

@@ -2,7 +2,6 @@ package testflood
 
 import (
 	"net"
-	"testing"
 	"time"
 )
 
@@ -34,35 +33,4 @@ func Forward(from, to net.Conn, delay time.Duration) {
 		time.Sleep(time.Until(piece.due))
 		to.Write(piece.b)
 	}
-}
-
-// Far is an address that leads to another one through a delay in each direction, until the test ends:
-// that of opening a connection, then of each message.
-func Far(t testing.TB, addr string, delay time.Duration) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go connect(near, addr, delay)
-		}
-	}()
-	return l.Addr().String()
-}
-
-func connect(near net.Conn, addr string, delay time.Duration) {
-	time.Sleep(delay)
-	far, err := net.Dial("tcp", addr)
-	if err != nil {
-		near.Close()
-		return
-	}
-	go Forward(near, far, delay)
-	Forward(far, near, delay)
 }

@@ -53,7 +53,7 @@ func (r *results) failures(pkg string) (list []failure) {
 }
 
 // runAgain runs each test that failed once more, alone, if they are few and nothing else went wrong. One that
-// passes is unsteady. The status is that of what failed both times, or 1 where too many are unsteady.
+// passes is unsteady. The status tells of tests that failed both times; it is 1 where too many are unsteady.
 func (r *results) runAgain(command []string, most, status int) (int, error) {
 	first := r.first
 	if !r.few(most) {

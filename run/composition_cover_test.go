@@ -1,16 +1,16 @@
-package composition
+package run
 
-// Cover is runs that together have every pair of values that is not refused and that wanted wants.
+// coverPairs is runs that together have every pair of values that is not refused and that wanted wants.
 // Each is made of a pair that no run has yet, and of values that add most pairs to it, among those
 // that go together (a greedy pairwise covering array, as AETG's: Cohen et al., "The AETG System",
 // IEEE TSE 1997).
-func Cover(dims []Dimension, wanted func(dim string, value string) bool) (runs []Run) {
-	c := &cover{dims: dims, wanted: wanted, left: map[Pair]bool{}}
-	var order []Pair
+func coverPairs(dims []dimension, wanted func(dim string, value string) bool) (runs []composedRun) {
+	c := &cover{dims: dims, wanted: wanted, left: map[valuePair]bool{}}
+	var order []valuePair
 	for a := range dims {
 		for b := a + 1; b < len(dims); b++ {
-			Each(dims, a, b, func(p Pair) {
-				if c.has(p.A, p.U) && c.has(p.B, p.V) && p.Refused(dims) == nil {
+			eachPair(dims, a, b, func(p valuePair) {
+				if c.has(p.A, p.U) && c.has(p.B, p.V) && p.refused(dims) == nil {
 					c.left[p] = true
 					order = append(order, p)
 				}
@@ -29,9 +29,9 @@ func Cover(dims []Dimension, wanted func(dim string, value string) bool) (runs [
 }
 
 type cover struct {
-	dims   []Dimension
+	dims   []dimension
 	wanted func(dim, value string) bool
-	left   map[Pair]bool // pairs that no run has yet
+	left   map[valuePair]bool // pairs that no run has yet
 }
 
 func (c *cover) has(dim, value int) bool {
@@ -39,7 +39,7 @@ func (c *cover) has(dim, value int) bool {
 }
 
 // fill gives a run as many other pairs that are left as a greedy choice finds.
-func (c *cover) fill(r Run) Run {
+func (c *cover) fill(r composedRun) composedRun {
 	for d := range c.dims {
 		if r[d] < 0 {
 			r[d] = c.best(r, d)
@@ -47,7 +47,7 @@ func (c *cover) fill(r Run) Run {
 	}
 	for a := range r {
 		for b := a + 1; b < len(r); b++ {
-			delete(c.left, Pair{a, r[a], b, r[b]})
+			delete(c.left, valuePair{a, r[a], b, r[b]})
 		}
 	}
 	return r
@@ -55,15 +55,15 @@ func (c *cover) fill(r Run) Run {
 
 // start is a run of a pair, with the strategy that has most pairs left with both; nil: none that is
 // wanted has both.
-func (c *cover) start(p Pair) (best Run) {
-	strategy := at(c.dims, Strategy)
+func (c *cover) start(p valuePair) (best composedRun) {
+	strategy := at(c.dims, strategyName)
 	if p.A == strategy || p.B == strategy {
 		return p.run(c.dims, -1)
 	}
 	most := -1
 	for v := range c.dims[strategy].Values {
 		r := p.run(c.dims, v)
-		if n := c.gain(r, strategy); n > most && c.has(strategy, v) && r.Check(c.dims) == nil {
+		if n := c.gain(r, strategy); n > most && c.has(strategy, v) && r.check(c.dims) == nil {
 			best, most = r, n
 		}
 	}
@@ -72,11 +72,11 @@ func (c *cover) start(p Pair) (best Run) {
 
 // best is the value of a dimension that has most pairs left with the other values of a run; -1: none
 // has any.
-func (c *cover) best(r Run, d int) (value int) {
+func (c *cover) best(r composedRun, d int) (value int) {
 	value, most := -1, 0
 	for v := range c.dims[d].Values {
 		r[d] = v
-		if n := c.gain(r, d); n > most && r.Check(c.dims) == nil {
+		if n := c.gain(r, d); n > most && r.check(c.dims) == nil {
 			value, most = v, n
 		}
 	}
@@ -85,11 +85,11 @@ func (c *cover) best(r Run, d int) (value int) {
 }
 
 // gain is how many pairs that are left a run has with its value of a dimension.
-func (c *cover) gain(r Run, d int) (n int) {
+func (c *cover) gain(r composedRun, d int) (n int) {
 	for other, v := range r {
 		switch {
 		case v < 0:
-		case other < d && c.left[Pair{other, v, d, r[d]}], other > d && c.left[Pair{d, r[d], other, v}]:
+		case other < d && c.left[valuePair{other, v, d, r[d]}], other > d && c.left[valuePair{d, r[d], other, v}]:
 			n++
 		}
 	}
