@@ -53,14 +53,14 @@ func TestMatchingsDrain(t *testing.T) {
 	const rounds = 3000
 	for range rounds {
 		sizes := randomSizes(r)
-		exact, greedy := ExactMatchings(sizes), GreedyMatchings(sizes)
+		exact, greedy := exactMatchings(sizes), GreedyMatchings(sizes)
 		drains(t, sizes, exact)
 		drains(t, sizes, greedy)
-		least := Bottleneck(sizes)
-		if got := Length(exact); got != least {
+		least := bottleneck(sizes)
+		if got := length(exact); got != least {
 			t.Fatalf("%v: exact takes %d, want the bottleneck %d", sizes, got, least)
 		}
-		if got := Length(greedy); got < least {
+		if got := length(greedy); got < least {
 			t.Fatalf("%v: greedy takes %d, less than the bottleneck %d", sizes, got, least)
 		} else if least > 0 {
 			gap := float64(got)/float64(least) - 1

@@ -85,12 +85,6 @@ func (c *Comm) Broadcast(ctx context.Context, id coflow.ID, kind wire.Kind, root
 	return c.runOrFail(ctx, l, err)
 }
 
-// StartBroadcast is Broadcast, to be waited for later.
-func (c *Comm) StartBroadcast(ctx context.Context, id coflow.ID, kind wire.Kind, root int, buf []byte) *Handle {
-	l, err := c.broadcastCall(id, kind, root, buf)
-	return c.startOrFail(ctx, l, err)
-}
-
 func (c *Comm) broadcastCall(id coflow.ID, kind wire.Kind, root int, buf []byte) (*call, error) {
 	name := opName{op: "broadcast", bytes: len(buf)}
 	if root < 0 || root >= c.Size() {

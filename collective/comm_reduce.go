@@ -65,13 +65,6 @@ func (c *Comm) ReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, 
 	return c.runOrFail(ctx, l, err)
 }
 
-// StartReduceScatter is ReduceScatter, to be waited for later.
-func (c *Comm) StartReduceScatter(ctx context.Context, id coflow.ID, kind wire.Kind, x []float32, counts []int,
-	alg Algorithm) *Handle {
-	l, err := scatterCall(c, id, kind, x, counts, alg)
-	return c.startOrFail(ctx, l, err)
-}
-
 func scatterCall[T Number](c *Comm, id coflow.ID, kind wire.Kind, x []T, counts []int, alg Algorithm) (*call, error) {
 	name := opName{op: "reduce-scatter", alg: alg, bytes: len(x) * width[T]()}
 	if len(counts) != c.Size() || total(counts) != len(x) {

@@ -53,6 +53,12 @@ type fabric struct {
 	paths routes
 }
 
+// Hosts is how many hosts there are, numbered from 0.
+func (f *fabric) Hosts() int { return f.hosts }
+
+// Topology is what the network was made from.
+func (f *fabric) Topology() Topology { return f.top }
+
 func build(t Topology) *fabric {
 	f := &fabric{top: t, hosts: t.HostCount()}
 	for h := range f.hosts {

@@ -88,12 +88,6 @@ func NewFlows(t Topology) (*Flows, error) {
 	return n, nil
 }
 
-// Hosts is how many hosts there are, numbered from 0.
-func (n *Flows) Hosts() int { return n.hosts }
-
-// Topology is what the network was made from.
-func (n *Flows) Topology() Topology { return n.top }
-
 // Record keeps the utilisation over time for Series. It is called before anything is sent.
 func (n *Flows) Record() { n.record = true }
 

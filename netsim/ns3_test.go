@@ -121,7 +121,7 @@ func (s *scenarioNS3) ours(t *testing.T, transfers []*Transfer) (r resultNS3) {
 		r.ends = append(r.ends, x.End)
 	}
 	st := n.Stats()
-	r.peak, r.drops = Busiest(st, func(p *PortStats) int64 { return p.PeakQueue }).PeakQueue, st.Drops
+	r.peak, r.drops = busiestPort(st, func(p *PortStats) int64 { return p.PeakQueue }).PeakQueue, st.Drops
 	r.events = st.Events
 	return r
 }

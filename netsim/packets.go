@@ -58,12 +58,6 @@ func NewPackets(t Topology) (*Packets, error) {
 // Record keeps queue length and utilisation over time for Series. It is called before anything is sent.
 func (n *Packets) Record() { n.record = true }
 
-// Hosts is how many hosts there are, numbered from 0.
-func (n *Packets) Hosts() int { return n.hosts }
-
-// Topology is what the network was made from.
-func (n *Packets) Topology() Topology { return n.top }
-
 // Step handles all events of the next time at which there are some.
 func (n *Packets) Step() bool {
 	if len(n.heap) == 0 {

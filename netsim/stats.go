@@ -1,7 +1,5 @@
 package netsim
 
-import "cmp"
-
 // portStat is what is counted per port.
 type portStat struct {
 	packets, bytes int64
@@ -35,17 +33,6 @@ type Stats struct {
 	Marks   int64       `json:"marks"`
 	Resent  int64       `json:"resent"`
 	Ports   []PortStats `json:"ports"`
-}
-
-// Busiest is the port with the largest value.
-func Busiest[T cmp.Ordered](s *Stats, value func(*PortStats) T) *PortStats {
-	best := &s.Ports[0]
-	for i := range s.Ports {
-		if value(&s.Ports[i]) > value(best) {
-			best = &s.Ports[i]
-		}
-	}
-	return best
 }
 
 // queueChanged counts the queue until now. It is called before the queue changes.

@@ -89,7 +89,7 @@ func (c Counts) by(sent bool, name func(Entry) string) map[string]Count {
 	return out
 }
 
-// Ledger counts every message that leaves and arrives. Bytes are those of
+// Ledger counts every message that leaves and arrives. It counts the bytes of
 // payloads, which a strategy can plan to the byte; what frames add is overhead.
 type Ledger struct {
 	mu struct {
@@ -120,13 +120,19 @@ func NewLedger() *Ledger {
 	return l
 }
 
-func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
+// entry returns what a message counts as. REQUIRES: mu held.
+func (l *Ledger) entry(sent bool, kind Kind, link Link, key Key) Entry {
 	e := Entry{Sent: sent, Kind: kind, Link: link, Layer: key.Coflow.Layer, Epoch: int32(key.Coflow.Epoch)}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if e.Epoch < l.mu.folded-epochsKept {
 		e.Epoch = -1
 	}
+	return e
+}
+
+func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(sent, kind, link, key)
 	now := &l.mu.now[index(sent)]
 	if now.Entry != e {
 		l.settle()
@@ -149,12 +155,9 @@ func (l *Ledger) AddSent(kind Kind, link Link, key Key, bytes, overhead int) {
 // Stand records that a message, which was sent or has arrived, stood for others that went another way,
 // such as from GPU to GPU: they are counted in its place, and it as overhead.
 func (l *Ledger) Stand(sent bool, kind Kind, link Link, key Key, message, bytes int) {
-	e := Entry{Sent: sent, Kind: kind, Link: link, Layer: key.Coflow.Layer, Epoch: int32(key.Coflow.Epoch)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.Epoch < l.mu.folded-epochsKept {
-		e.Epoch = -1
-	}
+	e := l.entry(sent, kind, link, key)
 	l.settle()
 	if c := l.mu.counts[e].plus(Count{0, int64(bytes - message)}); c.Bytes != 0 || c.Messages != 0 {
 		l.mu.counts[e] = c

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/coflow"
@@ -81,10 +82,8 @@ func PolicyNamed(name string) (Policy, error) {
 // first is the urgency that has some kinds before all others.
 func first(some ...kind) func(*run, traits) uint8 {
 	return func(_ *run, t traits) uint8 {
-		for _, k := range some {
-			if t.kind == k {
-				return 63
-			}
+		if slices.Contains(some, t.kind) {
+			return 63
 		}
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ type Conn struct {
 		out       *sender
 		in        receiver
 		links     []*link // by path; nil: down
-		told      uint64  // the limit that the peer knows
+		announced uint64  // the limit that the peer knows
 		cause     error   // why nothing works any more
 		closed    bool    // by the user
 		ended     bool    // writing has
@@ -63,18 +64,18 @@ type Conn struct {
 
 // link is the TCP connection of a path.
 type link struct {
-	c       *Conn
-	path    int
-	conn    net.Conn
-	wake    sync.Cond
-	arrived uint32 // segments
-	acked   uint32 // of those the peer knows
-	heard   time.Time
-	asked   bool // a ping is to be sent
-	answer  bool // an acknowledgement is to be sent
-	ended   bool // the end was sent here
-	dead    bool
-	lingers bool // the reader closes the connection
+	c        *Conn
+	path     int
+	conn     net.Conn
+	wake     sync.Cond
+	arrived  uint32    // segments
+	acked    uint32    // of those the peer knows
+	received time.Time // when a frame came last
+	asked    bool      // a ping is to be sent
+	answer   bool      // an acknowledgement is to be sent
+	ended    bool      // the end was sent here
+	dead     bool
+	lingers  bool // the reader closes the connection
 }
 
 // deadline of reads or writes.
@@ -86,7 +87,7 @@ type deadline struct {
 func newConn(clock wire.Clock, c *chooser, local, remote net.Addr) *Conn {
 	k := &Conn{clock: clock, start: c.start, local: local, remote: remote, onClose: func(*Conn) {}}
 	k.mu.readable.L, k.mu.writable.L = &k.mu.Mutex, &k.mu.Mutex
-	k.mu.out, k.mu.links, k.mu.told = newSender(c), make([]*link, len(c.plan.File.Paths)), window
+	k.mu.out, k.mu.links, k.mu.announced = newSender(c), make([]*link, len(c.plan.File.Paths)), window
 	k.mu.without = clock.Now()
 	k.timer = clock.AfterFunc(tick, k.look)
 	return k
@@ -104,7 +105,7 @@ func (k *Conn) attach(path int, conn net.Conn) bool {
 	if old := k.mu.links[path]; old != nil { // the peer has noticed that it failed before we did
 		k.lose(old, errors.New("it was opened anew"))
 	}
-	l := &link{c: k, path: path, conn: conn, heard: k.clock.Now()}
+	l := &link{c: k, path: path, conn: conn, received: k.clock.Now()}
 	l.wake.L = &k.mu.Mutex
 	k.mu.links[path] = l
 	k.mu.out.raise(k.now(), path)
@@ -159,12 +160,7 @@ func (k *Conn) lose(l *link, cause error) {
 
 // REQUIRES: mu held.
 func (k *Conn) anyLink() bool {
-	for _, l := range k.mu.links {
-		if l != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.mu.links, func(l *link) bool { return l != nil })
 }
 
 // fail ends everything.
@@ -217,7 +213,7 @@ func (k *Conn) look() {
 		if l == nil {
 			continue
 		}
-		switch silent := now.Sub(l.heard); {
+		switch silent := now.Sub(l.received); {
 		case silent > silentAfter && alive > 1:
 			alive--
 			k.lose(l, fmt.Errorf("it was silent for %v", silent.Round(time.Millisecond)))
@@ -248,7 +244,7 @@ func (k *Conn) Read(b []byte) (int, error) {
 	defer k.mu.Unlock()
 	for {
 		if n := k.mu.in.read(b, k.give); n > 0 || len(b) == 0 {
-			if k.mu.in.consumed+window-k.mu.told >= window/4 {
+			if k.mu.in.consumed+window-k.mu.announced >= window/4 {
 				k.answerAll()
 			}
 			return n, nil
@@ -520,7 +516,7 @@ func (l *link) frames(segments []*segment, heads []byte, vec net.Buffers) ([]byt
 		add(frameEnd, k.mu.out.next, nil)
 	}
 	l.asked, l.answer, l.acked = false, false, l.arrived
-	k.mu.told = max(k.mu.told, k.mu.in.consumed+window)
+	k.mu.announced = max(k.mu.announced, k.mu.in.consumed+window)
 	return heads, vec
 }
 
@@ -577,7 +573,7 @@ func (l *link) take(h *frameHead, data []byte) error {
 	if l.dead {
 		return net.ErrClosed
 	}
-	l.heard = k.clock.Now()
+	l.received = k.clock.Now()
 	before := k.mu.out.limit
 	done, err := k.mu.out.acknowledged(k.now(), l.path, h.acked, h.limit, func(g *segment) { k.give(g.data) })
 	if err != nil {

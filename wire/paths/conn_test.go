@@ -184,7 +184,7 @@ func (k *Conn) silence(path int) time.Duration {
 	if k.mu.links[path] == nil {
 		return 0
 	}
-	return wire.Since(k.clock, k.mu.links[path].heard)
+	return wire.Since(k.clock, k.mu.links[path].received)
 }
 
 // TestLastPath: the connection fails when all paths have and none comes back, and reads and writes say so.

@@ -33,13 +33,7 @@ func (g *greedy) Name() string {
 }
 
 func (g *greedy) Choose(_ float64, kind int) int {
-	best := -1
-	for i, x := range g.last[kind] {
-		if !g.avoids(g.plan.Types[kind].Choices[i].Path) && (best < 0 || x < g.last[kind][best]) {
-			best = i
-		}
-	}
-	return max(best, 0)
+	return g.least(g.plan.Types[kind].Choices, func(i int, _ *Choice) float64 { return g.last[kind][i] })
 }
 
 func (*greedy) Took(float64, int, int) Mark { return Mark{} }

@@ -22,15 +22,7 @@ func NewLEO(p *Plan, slack float64) Policy {
 func (*leo) Name() string { return "leo" }
 
 func (l *leo) Choose(_ float64, kind int) int {
-	choices := l.plan.Types[kind].Choices
-	best, least := -1, 0.0
-	for i := range choices {
-		c := &choices[i]
-		if total := l.k[c.Path]*c.Toll + c.Base; !l.avoids(c.Path) && (best < 0 || total < least) {
-			best, least = i, total
-		}
-	}
-	return max(best, 0)
+	return l.least(l.plan.Types[kind].Choices, func(_ int, c *Choice) float64 { return l.k[c.Path]*c.Toll + c.Base })
 }
 
 func (*leo) Took(float64, int, int) Mark { return Mark{} }
@@ -86,16 +78,10 @@ func NewLEOQueue(p *Plan) Policy {
 func (*leoQueue) Name() string { return "leo-queue" }
 
 func (l *leoQueue) Choose(now float64, kind int) int {
-	choices := l.plan.Types[kind].Choices
-	best, least := -1, 0.0
-	for i := range choices {
-		c := &choices[i]
+	return l.least(l.plan.Types[kind].Choices, func(_ int, c *Choice) float64 {
 		p := &l.paths[c.Path]
-		if total := p.left(now) + c.Base + p.slower*c.Slowest; !l.avoids(c.Path) && (best < 0 || total < least) {
-			best, least = i, total
-		}
-	}
-	return max(best, 0)
+		return p.left(now) + c.Base + p.slower*c.Slowest
+	})
 }
 
 // left is the queue at a later time.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,7 +180,7 @@ func (h *Host) admit(conn net.Conn) error {
 	if _, err := io.ReadFull(conn, name); err != nil {
 		return err
 	}
-	id, first, path := [16]byte(head[4:20]), head[20] == 1, h.path(string(name))
+	id, first, path := [16]byte(head[4:20]), head[20] == 1, slices.Index(h.names, string(name))
 	if path < 0 {
 		return errStream
 	}
@@ -211,15 +212,6 @@ func (h *Host) admit(conn net.Conn) error {
 		}
 	}
 	return nil
-}
-
-func (h *Host) path(name string) int {
-	for i, n := range h.names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
 }
 
 func (h *Host) forget(id [16]byte) {
@@ -302,12 +294,7 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 
 // pathOf is the path of an address of this host; the first, if it is of none.
 func (h *Host) pathOf(own netip.Addr) int {
-	for i, a := range h.own {
-		if a == own {
-			return i
-		}
-	}
-	return 0
+	return max(slices.Index(h.own, own), 0)
 }
 
 // keep opens a path whenever it is down.
@@ -362,5 +349,5 @@ func (h *Host) Close() error {
 	return errors.Join(h.base.Close(), h.chooser.close())
 }
 
-// Addr is that by which peers know this host.
+// Addr is the address by which peers know this host.
 func (h *Host) Addr() net.Addr { return h.base.Addr() }

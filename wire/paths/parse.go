@@ -2,6 +2,7 @@ package paths
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -103,10 +104,8 @@ func (v value) oneOf(known []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i, k := range known {
-		if k == s {
-			return i, nil
-		}
+	if i := slices.Index(known, s); i >= 0 {
+		return i, nil
 	}
 	return 0, v.wrong(strconv.Quote(s), "one of "+strings.Join(known, ", "), "")
 }
@@ -279,12 +278,7 @@ func (f *File) readPaths(v value) error {
 
 // path finds one by name; -1: there is none.
 func (f *File) path(name string) int {
-	for i := range f.Paths {
-		if f.Paths[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(f.Paths, func(p Path) bool { return p.Name == name })
 }
 
 // stops checks that there is one way between each two.

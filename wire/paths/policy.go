@@ -64,6 +64,18 @@ func (a *avoided) Avoid(path int, avoid bool) {
 
 func (a *avoided) avoids(path int) bool { return path < len(a.paths) && a.paths[path] }
 
+// least returns the first choice of the least cost whose path is not avoided; 0 if all are.
+func (a *avoided) least(choices []Choice, cost func(i int, c *Choice) float64) int {
+	best, least := -1, 0.0
+	for i := range choices {
+		c := &choices[i]
+		if x := cost(i, c); !a.avoids(c.Path) && (best < 0 || x < least) {
+			best, least = i, x
+		}
+	}
+	return max(best, 0)
+}
+
 // Finished is a request that has completed.
 type Finished struct {
 	Kind, Choice int

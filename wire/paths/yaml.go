@@ -2,6 +2,7 @@ package paths
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,7 +114,7 @@ func (v value) fields(known ...string) (map[string]value, error) {
 		name := p.Key.GetToken().Value
 		inner := at(p.Value, strings.TrimPrefix(v.field+"."+name, "."))
 		inner.line = p.Key.GetToken().Position.Line
-		if !contains(known, name) {
+		if !slices.Contains(known, name) {
 			return nil, inner.wrong("an unknown field", "one of "+strings.Join(known, ", "), "")
 		}
 		if _, twice := out[name]; twice {
@@ -122,15 +123,6 @@ func (v value) fields(known ...string) (map[string]value, error) {
 		out[name] = inner
 	}
 	return out, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // list is the entries of a sequence.

@@ -142,6 +142,9 @@ func sameOnBothEnds(t *testing.T, eps []wire.Endpoint) {
 	if d := sent.Sub(received); len(d) > 0 {
 		t.Errorf("sent but not received: %v", d)
 	}
+	if d := received.Sub(sent); len(d) > 0 {
+		t.Errorf("received but not sent: %v", d)
+	}
 }
 
 // testNotServed: a call waits for its service; when none is served in time, it says so.

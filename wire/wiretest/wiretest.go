@@ -234,28 +234,13 @@ func checkLedgers(t *testing.T, eps []wire.Endpoint, sizes []int) {
 	for _, s := range sizes {
 		bytes += s * len(eps)
 	}
-	sent, received := wire.Counts{}, wire.Counts{}
 	for _, e := range eps {
 		if got := e.Ledger().Sent(); got != (wire.Count{Messages: int64(messages), Bytes: int64(bytes)}) {
 			t.Errorf("rank %d of %d sent %+v, expected %d messages of %d bytes", e.Rank(), len(eps), got, messages,
 				bytes)
 		}
-		for entry, c := range e.Ledger().Counts() {
-			into := received
-			if entry.Sent {
-				into = sent
-			}
-			entry.Sent = false
-			n := into[entry]
-			into[entry] = wire.Count{Messages: n.Messages + c.Messages, Bytes: n.Bytes + c.Bytes}
-		}
 	}
-	if d := sent.Sub(received); len(d) > 0 {
-		t.Errorf("sent but not received: %v", d)
-	}
-	if d := received.Sub(sent); len(d) > 0 {
-		t.Errorf("received but not sent: %v", d)
-	}
+	sameOnBothEnds(t, eps)
 }
 
 // Messages without a receive wait; beyond the limit, on the sender's side,
