@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,12 +44,8 @@ func readDGL(src string, opt ImportOptions) (*read, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &read{name: opt.Name}
-	if r.name == "" {
-		r.name = b.Name
-	}
-	r.edges = &edgeFeed{nodes: int(b.Nodes), expected: b.Edges,
-		fill: func(s *graph.Sorter) error { return b.fill(s, opt) }}
+	r := &read{name: cmp.Or(opt.Name, b.Name), edges: &edgeFeed{nodes: int(b.Nodes), expected: b.Edges,
+		fill: func(s *graph.Sorter) error { return b.fill(s, opt) }}}
 	return r, b.vertexData(r)
 }
 

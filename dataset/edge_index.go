@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -60,12 +61,7 @@ func onAllCores(s *graph.Sorter, step func() (more bool, err error)) error {
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // edgeIndex streams an array [2, edges]: all sources, then all targets. If it is

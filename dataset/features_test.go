@@ -31,12 +31,13 @@ func TestClassNamesSurvive(t *testing.T) {
 	labels := written(t, "l.csv", "0,physics\n1,biology\n2,physics\n")
 	d := imported(t, "edgelist", edges, ImportOptions{Labels: labels, Split: SplitOptions{Train: 1}})
 	want := []string{"biology", "physics"}
-	if !slices.Equal(d.Meta.ClassNames, want) || !slices.Equal(d.Labels.Names, want) || d.Labels.Name(1) != "physics" {
+	if !slices.Equal(d.Meta.ClassNames, want) || !slices.Equal(d.Labels.Names, want) ||
+		graph.ClassName(want, 1) != "physics" {
 		t.Errorf("%+v", d.Meta)
 	}
 	d = imported(t, "edgelist", edges, ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n2,1\n"),
 		Split: SplitOptions{Train: 1}})
-	if d.Meta.ClassNames != nil || d.Labels.Name(1) != "1" {
+	if d.Meta.ClassNames != nil || graph.ClassName(d.Labels.Names, 1) != "1" {
 		t.Errorf("numbers have names: %+v", d.Meta)
 	}
 }

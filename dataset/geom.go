@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -39,12 +40,7 @@ func readGeom(dir string, opt ImportOptions) (*read, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &read{name: opt.Name}
-	if r.name == "" {
-		if r.name = strings.Trim(prefix, "_-."); r.name == "" {
-			r.name = baseName(dir)
-		}
-	}
+	r := &read{name: cmp.Or(opt.Name, strings.Trim(prefix, "_-."), baseName(dir))}
 	nodes := geomNodes{path: nodePath}
 	if err := eachGeomLine(nodePath, 3, nodes.header, nodes.add); err != nil {
 		return nil, err

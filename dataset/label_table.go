@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,10 +84,7 @@ func (t *labelTable) numbering() (class map[string]int32, names []string, err er
 		class[""] = -1
 		return class, nil, nil
 	}
-	for s := range class {
-		names = append(names, s)
-	}
-	slices.Sort(names)
+	names = slices.Sorted(maps.Keys(class))
 	for i, s := range names {
 		class[s] = int32(i)
 	}

@@ -219,9 +219,8 @@ type pieces struct {
 	err         error
 }
 
-// prefetch starts to read count numbers of a. At the end the checksum is compared if
-// last is set.
-func prefetch(a *arrayStream, count int64, last bool) *pieces {
+// newPieces starts to make count numbers: fill makes each piece, and end, if there is one, follows the last.
+func newPieces(count int64, fill func(x []uint32) error, end func() error) *pieces {
 	p := &pieces{ready: make(chan []uint32, 2), free: make(chan []uint32, 4), stop: make(chan struct{})}
 	for range cap(p.free) {
 		p.free <- make([]uint32, 0, min(count, pieceNumbers))
@@ -236,7 +235,7 @@ func prefetch(a *arrayStream, count int64, last bool) *pieces {
 				return
 			}
 			x = x[:min(count, pieceNumbers)]
-			if p.err = a.indices(x); p.err != nil {
+			if p.err = fill(x); p.err != nil {
 				return
 			}
 			count -= int64(len(x))
@@ -246,11 +245,20 @@ func prefetch(a *arrayStream, count int64, last bool) *pieces {
 				return
 			}
 		}
-		if last {
-			p.err = a.end()
+		if end != nil {
+			p.err = end()
 		}
 	}()
 	return p
+}
+
+// prefetch starts to read count numbers of a. At the end the checksum is compared if
+// last is set.
+func prefetch(a *arrayStream, count int64, last bool) *pieces {
+	if last {
+		return newPieces(count, a.indices, a.end)
+	}
+	return newPieces(count, a.indices, nil)
 }
 
 // next is the following piece; nil at the end or after an error.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,10 +46,7 @@ func readNPZ(path string, opt ImportOptions) (*read, error) {
 		return nil, err
 	}
 	defer z.zip.Close()
-	r := &read{name: opt.Name}
-	if r.name == "" {
-		r.name = strings.TrimSuffix(filepath.Base(path), ".npz")
-	}
+	r := &read{name: cmp.Or(opt.Name, strings.TrimSuffix(filepath.Base(path), ".npz"))}
 	adj, err := z.sparse("adj")
 	if err != nil {
 		return nil, err

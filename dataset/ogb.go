@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -40,13 +41,11 @@ type ogb struct {
 var ogbInverse = []string{"products", "proteins"}
 
 func readOGB(dir string, opt ImportOptions) (*read, error) {
-	o := ogb{dir: dir, raw: filepath.Join(dir, "raw"), name: opt.Name, opt: opt}
+	o := ogb{dir: dir, raw: filepath.Join(dir, "raw"), opt: opt,
+		name: cmp.Or(opt.Name, strings.ReplaceAll(baseName(dir), "_", "-"))}
 	if _, err := os.Stat(o.raw); err != nil {
 		return nil, badFile(dir, "raw", "no such folder", "an OGB dataset, which has raw and split",
 			"name the folder that holds raw")
-	}
-	if o.name == "" {
-		o.name = strings.ReplaceAll(baseName(dir), "_", "-")
 	}
 	r := &read{name: o.name}
 	for _, word := range ogbInverse {

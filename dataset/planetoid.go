@@ -100,9 +100,7 @@ func planetoidName(dir, name string) (string, error) {
 
 type planetoid struct{ dir, name string }
 
-func (p planetoid) path(suffix string) string {
-	return filepath.Join(p.dir, "ind."+p.name+"."+suffix)
-}
+func (p planetoid) path(suffix string) string { return filepath.Join(p.dir, "ind."+p.name+"."+suffix) }
 
 func (p planetoid) bad(suffix, found, want string) error {
 	return badFile(p.path(suffix), "", found, want, planetoidFix)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -15,10 +16,7 @@ import (
 // Both are deflated and streamed.
 
 func readReddit(dir string, opt ImportOptions) (*read, error) {
-	r := &read{name: opt.Name}
-	if r.name == "" {
-		r.name = "reddit"
-	}
+	r := &read{name: cmp.Or(opt.Name, "reddit")}
 	z, err := openNPZ(filepath.Join(dir, "reddit_graph.npz"))
 	if err != nil {
 		return nil, err

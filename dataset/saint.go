@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,16 +31,11 @@ import (
 // H. Zeng et al.: GraphSAINT, 2020.
 
 func readSAINT(dir string, opt ImportOptions) (*read, error) {
-	r := &read{name: opt.Name}
-	if r.name == "" {
-		r.name = baseName(dir)
-	}
-	var n int
-	var err error
-	if r.edges, err = scipyCSR(filepath.Join(dir, "adj_full.npz"), opt); err != nil {
+	edges, err := scipyCSR(filepath.Join(dir, "adj_full.npz"), opt)
+	if err != nil {
 		return nil, err
 	}
-	n = r.edges.nodes
+	r, n := &read{name: cmp.Or(opt.Name, baseName(dir)), edges: edges}, edges.nodes
 	for _, step := range []func() error{
 		func() (err error) { r.splits, err = saintRoles(filepath.Join(dir, "role.json"), n); return },
 		func() (err error) { r.labels, err = classMap(filepath.Join(dir, "class_map.json"), n); return },
@@ -137,37 +133,17 @@ func (z *npz) square() (n int, err error) {
 
 // expandRows streams the row of every element of a CSR matrix.
 func expandRows(ptr []int64) *pieces {
-	p := &pieces{ready: make(chan []uint32, 2), free: make(chan []uint32, 4), stop: make(chan struct{})}
-	total := ptr[len(ptr)-1]
-	for range cap(p.free) {
-		p.free <- make([]uint32, 0, min(total, pieceNumbers))
-	}
-	go func() {
-		defer close(p.ready)
-		row := 0
-		for at := int64(0); at < total; {
-			var x []uint32
-			select {
-			case x = <-p.free:
-			case <-p.stop:
-				return
+	row, at := 0, int64(0)
+	return newPieces(ptr[len(ptr)-1], func(x []uint32) error {
+		for i := range x {
+			for ptr[row+1] <= at {
+				row++
 			}
-			x = x[:min(total-at, pieceNumbers)]
-			for i := range x {
-				for ptr[row+1] <= at {
-					row++
-				}
-				x[i] = uint32(row)
-				at++
-			}
-			select {
-			case p.ready <- x:
-			case <-p.stop:
-				return
-			}
+			x[i] = uint32(row)
+			at++
 		}
-	}()
-	return p
+		return nil
+	}, nil)
 }
 
 // saintRoles reads role.json.
@@ -255,10 +231,8 @@ func (m *classReader) want(list string) (byte, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range len(list) {
-		if c == list[i] {
-			return c, nil
-		}
+	if strings.IndexByte(list, c) >= 0 {
+		return c, nil
 	}
 	return 0, &classError{fmt.Sprintf("%q", c), fmt.Sprintf("one of %s", list)}
 }

@@ -98,16 +98,6 @@ func (d *Dataset) load(verify, finite bool) error {
 
 func sortedKeys(m map[string]ArrayMeta) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Verify reads everything: checksums, ranges, finite features.
-func (d *Dataset) Verify() error {
-	for _, name := range sortedKeys(d.Meta.Arrays) {
-		if err := d.checkSum(name); err != nil {
-			return err
-		}
-	}
-	return d.checkContents(true, true)
-}
-
 // CheckEdges refuses edges of absent vertices, which Open does not check in a large dataset.
 func (d *Dataset) CheckEdges() error { return d.named(d.Graph.Validate()) }
 

@@ -80,7 +80,7 @@ func TestFolderRoundTrip(t *testing.T) {
 			t.Fatal("ids out of nowhere")
 		}
 		got.AdviseFeatures(Random)
-		if err := errors.Join(got.Verify(), got.Close()); err != nil {
+		if err := errors.Join(got.checkContents(true, true), got.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,13 +57,6 @@ func (f *Folder) Verify(limit int64) error {
 	return nil
 }
 
-// Advise advises the kernel how the named arrays will be read.
-func (f *Folder) Advise(a Access, names ...string) {
-	for _, name := range names {
-		advise(f.set.maps[name], a)
-	}
-}
-
 // Close unmaps every array.
 func (f *Folder) Close() error { return f.set.Close() }
 

@@ -22,9 +22,6 @@ type Labels struct {
 	Names   []string  // of the classes; none: they are numbers
 }
 
-// Name is what class c is called: its name before import, or its number.
-func (l *Labels) Name(c int) string { return ClassName(l.Names, c) }
-
 // ClassName is the name of class c, or its number where classes have no names.
 func ClassName(names []string, c int) string {
 	if c >= 0 && c < len(names) {

@@ -19,6 +19,3 @@ func (o *RowOrder) At(e int64) uint32 {
 	}
 	return o.U32[e]
 }
-
-// Len is the number of entries.
-func (o *RowOrder) Len() int { return max(len(o.U8), len(o.U16), len(o.U32)) }

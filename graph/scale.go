@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Scale is how features were standardized: column c of a vertex became
@@ -67,27 +68,14 @@ func (s *Scale) Equal(o *Scale) bool {
 	if s == nil || o == nil {
 		return s.none() && o.none()
 	}
-	if len(s.Mean) != len(o.Mean) {
-		return false
-	}
-	for c := range s.Mean {
-		if s.Mean[c] != o.Mean[c] || s.Deviation[c] != o.Deviation[c] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(s.Mean, o.Mean) && slices.Equal(s.Deviation, o.Deviation)
 }
 
 func (s *Scale) none() bool { return s == nil || s.Equal(NewScale(len(s.Mean))) }
 
 // centred reports whether some mean is not 0.
 func (s *Scale) centred() bool {
-	for _, m := range s.Mean {
-		if m != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Mean, func(m float64) bool { return m != 0 })
 }
 
 // Rescaled are features that were standardized by one scale as if they had been by another;

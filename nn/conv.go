@@ -125,6 +125,15 @@ type output struct {
 	wantDX    bool
 }
 
+// Layer is the number of the layer.
+func (o *output) Layer() int { return o.layer }
+
+// sourceRows is the number of rows that the layer takes in a pass.
+func (o *output) sourceRows(p *Pass) int {
+	_, src := p.Agg.Rows(o.layer)
+	return src
+}
+
 func (o *output) beginGrad(_ *Pass, dy tensor.Matrix, wantDX bool) {
 	o.dy, o.wantDX, o.dx = dy, wantDX, tensor.Matrix{}
 }

@@ -92,8 +92,8 @@ func TestDecoderOnCPU(t *testing.T) {
 	}
 }
 
-// TestDecoderScores are the formula's, one pair at a time, also of no pairs; names
-// are those of a state dict.
+// TestDecoderScores compares scores with the formula, one pair at a time, also of no pairs. The names
+// are the names of a state dict.
 func TestDecoderScores(t *testing.T) {
 	dev := ref.New()
 	z := randomMatrix(dev, 5, 3, rng.New(1))

@@ -49,16 +49,12 @@ func (s *loops) of(dev tensor.Device, n int) *tensor.Sparse {
 	return tensor.NewSparse(dev, n, n, s.ptr[:n+1], s.index[:n], nil)
 }
 
-func (l *film) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(l.layer)
-	return forward(l, p, x, src)
-}
+func (l *film) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, l.sourceRows(p)) }
 
 func (l *film) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *film) Layer() int                 { return l.layer }
 func (l *film) Width() int                 { return l.w.Value.Cols }
 func (l *film) Over() Form                 { return Form{} }
 func (l *film) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z} }

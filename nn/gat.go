@@ -61,10 +61,7 @@ func averaging(dev tensor.Device, heads, c int) tensor.Matrix {
 	return m
 }
 
-func (l *gat) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(l.layer)
-	return forward(l, p, x, src)
-}
+func (l *gat) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, l.sourceRows(p)) }
 
 func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
@@ -76,7 +73,6 @@ func (l *gat) attention(e *Edges, lo, hi int) tensor.Attention {
 		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p), Edge: l.scored}
 }
 
-func (l *gat) Layer() int                 { return l.layer }
 func (l *gat) Width() int                 { return l.w.Value.Cols }
 func (l *gat) Over() Form                 { return Form{Looped: true, Featured: l.edge != nil} }
 func (l *gat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z, l.left} }

@@ -48,16 +48,12 @@ func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, edgeDi
 	return l
 }
 
-func (l *gatv2) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(l.layer)
-	return forward(l, p, x, src)
-}
+func (l *gatv2) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, l.sourceRows(p)) }
 
 func (l *gatv2) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *gatv2) Layer() int                 { return l.layer }
 func (l *gatv2) Width() int                 { return l.left.Value.Cols }
 func (l *gatv2) Over() Form                 { return Form{Looped: true, Featured: l.edge != nil} }
 func (l *gatv2) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z} }

@@ -29,8 +29,7 @@ func newGINE(b *builder, in, hidden, out, edgeDim int, trainEps bool, o output) 
 }
 
 func (g *gine) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(g.sum.layer)
-	hidden := forward(g.sum, p, x, src)
+	hidden := forward(g.sum, p, x, g.sum.sourceRows(p))
 	y := g.mlp.Forward(p, madeBy(g.sum, p, hidden))
 	if !p.Train {
 		p.Dev.Free(hidden)
@@ -59,7 +58,6 @@ type gineSum struct {
 	dmsg, dsum tensor.Matrix
 }
 
-func (l *gineSum) Layer() int                 { return l.layer }
 func (l *gineSum) Width() int                 { return l.w.Value.Rows }
 func (l *gineSum) Over() Form                 { return Form{Featured: true} }
 func (l *gineSum) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }

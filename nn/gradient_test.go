@@ -218,7 +218,7 @@ func TestCPUFollowsReference(t *testing.T) {
 	}
 }
 
-// losses are those of ten steps of Adam.
+// losses returns the losses of ten steps of Adam.
 func losses(t *testing.T, dev tensor.Device, c Config, features string, store tensor.DType) (out []float64) {
 	const n = 40
 	key := rng.New(5)

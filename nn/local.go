@@ -23,9 +23,7 @@ func (l *Local) Rows(int) (dst, src int) { return l.Nodes(), l.Nodes() }
 
 func (l *Local) MessageRows(int) int { return l.Nodes() }
 
-func (l *Local) Sum(_ int, r Reduction, dst, src tensor.Matrix) {
-	l.Topology.Sum(r, dst, src, false)
-}
+func (l *Local) Sum(_ int, r Reduction, dst, src tensor.Matrix) { l.Topology.Sum(r, dst, src, false) }
 
 func (l *Local) SumGrad(_ int, r Reduction, dsrc, ddst tensor.Matrix) {
 	l.Topology.SumGrad(r, dsrc, ddst)

@@ -282,10 +282,7 @@ func checkOffsets(state []Tensor, entries []safetensor, data int64) ([]int, erro
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := entries[i].Offsets, entries[j].Offsets
-		if a[0] != b[0] {
-			return sign(a[0] - b[0])
-		}
-		return sign(a[1] - b[1])
+		return slices.Compare(a[:], b[:])
 	})
 	at := int64(0)
 	for _, i := range order {
@@ -303,16 +300,6 @@ func checkOffsets(state []Tensor, entries []safetensor, data int64) ([]int, erro
 		return nil, badSafetensors("data", fmt.Sprintf("%d bytes", data), fmt.Sprint(at))
 	}
 	return order, nil
-}
-
-func sign(x int64) int {
-	switch {
-	case x < 0:
-		return -1
-	case x > 0:
-		return 1
-	}
-	return 0
 }
 
 // readNumbers fills t.Data. REQUIRES: the shape was checked against the size of the file.

@@ -34,16 +34,12 @@ func newSAGEPool(b *builder, in, out int, o output) *sagePool {
 	return l
 }
 
-func (l *sagePool) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(l.layer)
-	return forward(l, p, x, src)
-}
+func (l *sagePool) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, l.sourceRows(p)) }
 
 func (l *sagePool) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *sagePool) Layer() int                 { return l.layer }
 func (l *sagePool) Width() int                 { return l.pool.Value.Cols }
 func (l *sagePool) Over() Form                 { return Form{} }
 func (l *sagePool) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
@@ -95,9 +91,7 @@ func (l *sagePool) end(p *Pass) {
 	}
 }
 
-func (l *sagePool) release(p *Pass) {
-	freeAll(p, &l.msg, &l.most, &l.from)
-}
+func (l *sagePool) release(p *Pass) { freeAll(p, &l.msg, &l.most, &l.from) }
 
 func (l *sagePool) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	l.output.beginGrad(p, dy, wantDX)

@@ -41,14 +41,10 @@ type sumConv struct {
 	dmsg     tensor.Matrix // of messages, or of sums where these are kept
 }
 
-func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix {
-	_, src := p.Agg.Rows(c.layer)
-	return forward(c, p, x, src)
-}
+func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix { return forward(c, p, x, c.sourceRows(p)) }
 
 func (c *sumConv) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	_, src := p.Agg.Rows(c.layer)
-	return backward(c, p, dy, wantDX, src)
+	return backward(c, p, dy, wantDX, c.sourceRows(p))
 }
 
 // in and outWidth are the layer's widths.
@@ -196,15 +192,11 @@ func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	}
 }
 
-func (c *sumConv) makeDX(p *Pass) tensor.Matrix {
-	_, src := p.Agg.Rows(c.layer)
-	return c.bufferDX(p, src, c.in())
-}
+func (c *sumConv) makeDX(p *Pass) tensor.Matrix { return c.bufferDX(p, c.sourceRows(p), c.in()) }
 
 func (c *sumConv) makeSentGrads(p *Pass) {
 	if !c.keepsSum() {
-		_, src := p.Agg.Rows(c.layer)
-		c.dmsg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
+		c.dmsg = p.Dev.Scratch(p.rowType(), c.sourceRows(p), c.outWidth())
 		return
 	}
 	if c.r == nil {
@@ -248,9 +240,7 @@ func (c *sumConv) finishWeightGrad(p *Pass, lo, hi int) {
 }
 
 // gradEps adds to the gradient of ε: the own rows' part of the sums, met by the sums' gradient.
-func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) {
-	addDot(p.Dev, c.eps.Grad, dsum, own)
-}
+func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) { addDot(p.Dev, c.eps.Grad, dsum, own) }
 
 // sumGrads are the gradients of sums, which the aggregator turns into those of what
 // was added up; ok is false where these are not wanted.

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	"starling/graph"
 	"starling/tensor"
@@ -379,10 +380,8 @@ func degreesOf(g *graph.CSR) *Degrees {
 
 func hasLoops(g *graph.CSR) bool {
 	for v := range g.Nodes() {
-		for _, u := range g.Neighbors(uint32(v)) {
-			if u == uint32(v) {
-				return true
-			}
+		if slices.Contains(g.Neighbors(uint32(v)), uint32(v)) {
+			return true
 		}
 	}
 	return false

@@ -67,9 +67,6 @@ func (b *Book) Owner(v uint32) int {
 	return sort.Search(b.Parts-1, func(k int) bool { return int64(v) < b.Offsets[k+1] })
 }
 
-// Local is the number of a vertex inside its owner's part.
-func (b *Book) Local(v uint32) uint32 { return v - uint32(b.Offsets[b.Owner(v)]) }
-
 // Size is the number of core vertices of part k.
 func (b *Book) Size(k int) int64 { return b.Offsets[k+1] - b.Offsets[k] }
 

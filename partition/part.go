@@ -294,10 +294,5 @@ func (p *Part) GCNDegree(local uint32) float64 {
 	return float64(p.Degrees[local])
 }
 
-// AdviseFeatures advises the kernel how the features will be read.
-func (p *Part) AdviseFeatures(a graph.Access) {
-	p.folder.Advise(a, "features.npy", "features_indices.npy", "features_values.npy")
-}
-
 // Close unmaps the part.
 func (p *Part) Close() error { return p.folder.Close() }

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -161,11 +162,7 @@ func (j *job) prepare() (err error) {
 	if err := j.d.CheckSymmetric(); err != nil {
 		return err
 	}
-	balance := o.Balance
-	if balance == "" {
-		balance = j.usual(o.Method)
-	}
-	if j.p.Constraints, err = ParseConstraints(balance, j.d); err != nil {
+	if j.p.Constraints, err = ParseConstraints(cmp.Or(o.Balance, j.usual(o.Method)), j.d); err != nil {
 		return err
 	}
 	if j.all, err = ParseConstraints(j.everything(), j.d); err != nil {
@@ -212,19 +209,9 @@ func (j *job) has(name string) bool {
 // fitModel fills in the sizes of the dataset.
 func (j *job) fitModel() error {
 	m := &j.model
-	if m.Name == "" {
-		m.Name = "sage"
-	}
-	if m.Layers == 0 {
-		m.Layers = 3
-	}
-	if m.Hidden == 0 {
-		m.Hidden = 256
-	}
+	m.Name = cmp.Or(m.Name, "sage")
+	m.Layers, m.Hidden, m.BatchSize = cmp.Or(m.Layers, 3), cmp.Or(m.Hidden, 256), cmp.Or(m.BatchSize, 1024)
 	m.Heads = max(m.Heads, 1)
-	if m.BatchSize == 0 {
-		m.BatchSize = 1024
-	}
 	if m.Fanout == nil {
 		m.Fanout = []int{15, 10, 5}
 	}

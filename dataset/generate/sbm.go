@@ -79,9 +79,7 @@ func (b *blockModel) check(p Params) error {
 }
 
 // community is a pure function, so that no table is needed.
-func (b *blockModel) community(v uint64) int {
-	return b.where.IntN(v, b.communities)
-}
+func (b *blockModel) community(v uint64) int { return b.where.IntN(v, b.communities) }
 
 // classOf gives neighbouring communities to one class.
 func (b *blockModel) classOf(community int) int { return community * b.classes / b.communities }

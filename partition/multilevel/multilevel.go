@@ -141,9 +141,7 @@ func (m *partitioner) coarsen(g *levelGraph, depth int) (*levelGraph, level, boo
 }
 
 // coarsest is the number of vertices at which coarsening stops.
-func (m *partitioner) coarsest() int {
-	return max(m.r.tuning.coarsestPerPart*m.k, m.r.tuning.coarsest)
-}
+func (m *partitioner) coarsest() int { return max(m.r.tuning.coarsestPerPart*m.k, m.r.tuning.coarsest) }
 
 // sequentialEdges is the number of edges up to which a level is refined by sequential FM.
 const sequentialEdges = 1 << 20

@@ -142,7 +142,7 @@ func (u *unionOfExpansions) Sample(b *sample.Batch, epoch, number int) {
 			}
 		}
 		var one sample.Batch
-		sample.Expand(u.graph, &one, inner, u.hops, u.fanout, epoch, number)
+		expand(u.graph, &one, inner, u.hops, u.fanout, epoch, number)
 		first, y := uint32(len(b.Vertices)), &one.Blocks[0]
 		b.Vertices = append(b.Vertices, one.Vertices...)
 		for _, row := range one.Seeds {
@@ -158,6 +158,84 @@ func (u *unionOfExpansions) Sample(b *sample.Batch, epoch, number int) {
 	}
 	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
 	b.Scale = 1 / float64(u.order.Size())
+}
+
+// expand fills b with the expansion of inner vertices of a graph that is all here. The batch's scale is
+// the caller's.
+func expand(g *graph.CSR, b *sample.Batch, inner []uint32, hops, fanout, epoch, number int) {
+	b.Reset(epoch, number, 1)
+	b.Vertices = append(b.Vertices, inner...)
+	b.FirstSeeds(len(inner))
+	var x sample.Expansion
+	x.Begin()
+	x.Selected(inner)
+	last := inner
+	for range hops {
+		for _, v := range last {
+			for _, u := range g.Neighbors(v) {
+				if u != v {
+					x.Link(u)
+				}
+			}
+		}
+		last = x.Pick(len(last), fanout, func(i int, add func(sample.Candidate)) {
+			for _, u := range g.Neighbors(last[i]) {
+				_, noLoops := degree(g, u)
+				add(sample.Candidate{Vertex: u, ID: u, Degree: noLoops})
+			}
+		})
+		x.Selected(last)
+		b.Vertices = append(b.Vertices, last...)
+	}
+	induceExpansion(g, b)
+}
+
+// induceExpansion makes the block of all edges between a batch's vertices.
+func induceExpansion(g *graph.CSR, b *sample.Batch) {
+	x, at := &b.Blocks[0], map[uint32]uint32{}
+	for i, v := range b.Vertices {
+		at[v] = uint32(i)
+	}
+	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
+	for _, v := range b.Vertices {
+		kept := 0.0
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u, ok := at[g.Indices[e]]
+			if !ok {
+				continue
+			}
+			x.Indices = append(x.Indices, u)
+			kept += edgeWeight(g, e)
+			if g.EdgeDim > 0 {
+				x.Places = append(x.Places, uint32(e))
+			}
+			if g.Weights != nil {
+				x.Weights = append(x.Weights, g.Weights[e])
+			}
+		}
+		all, _ := degree(g, v)
+		x.RowWeights = append(x.RowWeights, sample.KeptWeight(all, kept))
+		x.Indptr = append(x.Indptr, int64(len(x.Indices)))
+	}
+}
+
+// degree is a vertex's by weight, with and without loops.
+func degree(g *graph.CSR, v uint32) (all, noLoops float64) {
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		w := edgeWeight(g, e)
+		all += w
+		if g.Indices[e] != v {
+			noLoops += w
+		}
+	}
+	return all, noLoops
+}
+
+func edgeWeight(g *graph.CSR, edge int64) float64 {
+	if g.Weights == nil {
+		return 1
+	}
+	return float64(g.Weights[edge])
 }
 
 // trainOnMethod is Run with batches of any method.
