@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // The AVX2 loops sum rows of eight-number vectors into float32 rows. Up to
@@ -33,8 +35,7 @@ func aggregate256(name string, bf16 bool) {
 	}
 	wide2(fmt.Sprintf("row%d", narrow256+1), bf16)
 	Label("end")
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // entryWeight2 spreads weight2, the product of two numbers, and sets at to its row's address.
@@ -100,8 +101,7 @@ func narrow2(n int, bf16 bool) {
 		}
 	}
 	selfEntry2(name("next"), add)
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
+	frame.Compare(index, end, JAE, name("done"))
 	prefetch((n*bytes2(bf16)+63)/64, name("ask"))
 	entry2()
 	add()
@@ -116,8 +116,7 @@ func narrow2(n int, bf16 bool) {
 			do(sums2[v], Mem{Base: dst, Disp: 32 * v}, v == n-1 && !bf16)
 		}
 	}
-	CMPQ(field(fieldMode), U8(0))
-	JE(LabelRef(name("put")))
+	frame.Compare(field(fieldMode), U8(0), JE, name("put"))
 	each(plus2)
 	Label(name("put"))
 	each(put2)
@@ -150,8 +149,7 @@ func plus2(v VecPhysical, to Mem, tail bool) {
 // finish2 writes scale2 times v, or adds it.
 func finish2(v VecPhysical, to Mem, tail bool, name string) {
 	VMULPS(scale2, v, v)
-	CMPQ(field(fieldMode), U8(0))
-	JE(LabelRef(name))
+	frame.Compare(field(fieldMode), U8(0), JE, name)
 	plus2(v, to, tail)
 	Label(name)
 	put2(v, to, tail)
@@ -160,8 +158,7 @@ func finish2(v VecPhysical, to Mem, tail bool, name string) {
 func nextRow2(again string) {
 	ADDQ(field(fieldDstStride), dst)
 	INCQ(row)
-	CMPQ(row, field(fieldRows))
-	JB(LabelRef(again))
+	frame.Compare(row, field(fieldRows), JB, again)
 	JMP(LabelRef("end"))
 }
 
@@ -184,8 +181,7 @@ func wide2(name string, bf16 bool) {
 		}
 		step(false)
 		move()
-		DECQ(left)
-		JNZ(LabelRef(name))
+		frame.Next(left, name)
 	}
 	add := func(name string) {
 		each(name, !bf16, func(tail bool) {
@@ -203,8 +199,7 @@ func wide2(name string, bf16 bool) {
 	each("wideclear", false, func(bool) { VMOVUPS(sums2[0], Mem{Base: sum}) }, func() { ADDQ(U8(32), sum) })
 	selfEntry2("wideentries", func() { add("wideself") })
 	Label("widenext")
-	CMPQ(index, end)
-	JAE(LabelRef("widedone"))
+	frame.Compare(index, end, JAE, "widedone")
 	entry2()
 	add("wideadd")
 	JMP(LabelRef("widenext"))
