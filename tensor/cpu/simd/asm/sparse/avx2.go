@@ -107,7 +107,7 @@ func narrow2(n int, bf16 bool) {
 	add()
 	JMP(LabelRef(name("next")))
 	Label(name("done"))
-	loadRowScale2()
+	loadRowScale(scale2)
 	for v := range n {
 		VMULPS(scale2, sums2[v], sums2[v])
 	}
@@ -120,12 +120,7 @@ func narrow2(n int, bf16 bool) {
 	each(plus2)
 	Label(name("put"))
 	each(put2)
-	nextRow2(name("row"))
-}
-
-func loadRowScale2() {
-	rowScaleAt()
-	VBROADCASTSS(Mem{Base: tmp}, scale2)
+	nextRow(name("row"))
 }
 
 // put2 writes v, plus2 adds to it what is there.
@@ -153,13 +148,6 @@ func finish2(v VecPhysical, to Mem, tail bool, name string) {
 	plus2(v, to, tail)
 	Label(name)
 	put2(v, to, tail)
-}
-
-func nextRow2(again string) {
-	ADDQ(field(fieldDstStride), dst)
-	INCQ(row)
-	frame.Compare(row, field(fieldRows), JB, again)
-	JMP(LabelRef("end"))
 }
 
 // wide2 is the loop for rows that do not fit into registers: the sum is in memory.
@@ -204,7 +192,7 @@ func wide2(name string, bf16 bool) {
 	add("wideadd")
 	JMP(LabelRef("widenext"))
 	Label("widedone")
-	loadRowScale2()
+	loadRowScale(scale2)
 	MOVQ(dst, at)
 	puts := 0
 	each("wideput", !bf16, func(tail bool) {
@@ -215,5 +203,5 @@ func wide2(name string, bf16 bool) {
 		ADDQ(U8(32), at)
 		ADDQ(U8(32), sum)
 	})
-	nextRow2(name)
+	nextRow(name)
 }

@@ -197,7 +197,7 @@ func selfEntry(skip string, add func()) {
 func (p rowKind) leave(n int) {
 	MOVQ(field(fieldAcc), at)
 	frame.Test(U32(modeDirect), field(fieldMode), JZ, fmt.Sprintf("keep%d", n))
-	loadRowScale()
+	loadRowScale(rowScale)
 	frame.Test(U32(modeStream), field(fieldMode), JNZ, fmt.Sprintf("stream%d", n))
 	for v := range n {
 		p.scale(v)
@@ -226,7 +226,7 @@ func (p rowKind) leaveRows(most int) {
 			VMOVUPS(acc(p.sums*v+part), Mem{Base: at, Disp: 64 * (p.sums*v + part)})
 		}
 	})
-	loadRowScale()
+	loadRowScale(rowScale)
 	JMP(LabelRef("finish"))
 }
 
@@ -287,17 +287,13 @@ func askRow(entry Mem, last Op, lines int) {
 	}
 }
 
-// rowScaleAt sets tmp to the address of the row's scale. Pointers in the arguments
-// are never stepped: the collector must not see one past its array.
-func rowScaleAt() {
+// loadRowScale spreads the row's scale. Pointers in the arguments are never stepped: the collector must not see one
+// past its array.
+func loadRowScale(to VecPhysical) {
 	MOVQ(field(fieldRowStep), tmp)
 	IMULQ(row, tmp)
 	ADDQ(field(fieldRowScale), tmp)
-}
-
-func loadRowScale() {
-	rowScaleAt()
-	VBROADCASTSS(Mem{Base: tmp}, rowScale)
+	VBROADCASTSS(Mem{Base: tmp}, to)
 }
 
 func nextRow(again string) {
