@@ -73,6 +73,21 @@ func FromSlice[T float32 | float64 | uint16 | uint32 | int64](rows, cols int, s 
 	return MakeMatrix(HostBuffer(s), 0, typeOf[T](), rows, cols, cols)
 }
 
+// FromAny is FromSlice of a slice that a caller gave to FromHost.
+func FromAny(rows, cols int, host any) Matrix {
+	switch h := host.(type) {
+	case []float32:
+		return FromSlice(rows, cols, h)
+	case []uint16:
+		return FromSlice(rows, cols, h)
+	case []uint32:
+		return FromSlice(rows, cols, h)
+	case []int64:
+		return FromSlice(rows, cols, h)
+	}
+	panic(fmt.Sprintf("tensor: FromHost of a %T", host))
+}
+
 func typeOf[T any]() DType {
 	switch any(*new(T)).(type) {
 	case float32:

@@ -8,7 +8,7 @@ import (
 	"starling/tensor/draw"
 )
 
-// evenly fails unless count of so many draws is what a share of them is, to five deviations.
+// evenly fails unless count is a share of draws, to five deviations.
 func evenly(t *testing.T, count, draws, share float64, format string, what ...any) {
 	t.Helper()
 	if z := (count - draws*share) / math.Sqrt(draws*share*(1-share)); math.Abs(z) > 5 {
@@ -49,7 +49,7 @@ func TestDrawsAreEven(t *testing.T) {
 	}
 }
 
-// TestBitsAreEven is that of a half, where each bit of a hash decides a number: any bit is set
+// TestBitsAreEven tests dropout of a half, where each bit of a hash decides a number: any bit is set
 // half of the time, and is as
 // any other of its block, of other blocks and of the next row in as many rows as not.
 func TestBitsAreEven(t *testing.T) {

@@ -1,8 +1,12 @@
 package tensor
 
 import (
+	"encoding/binary"
+	"math"
 	"math/bits"
 	"unsafe"
+
+	"starling/tensor/bfloat"
 )
 
 // Packed is a form of rows on the wire.
@@ -41,6 +45,20 @@ func (f Packed) RowBytes(cols int) int {
 		return 4 + cols
 	}
 	return 2 * cols
+}
+
+// UnpackRow reads the numbers of a row. REQUIRES: f is PackBF16 or PackInt8.
+func (f Packed) UnpackRow(dst []float32, src []byte) {
+	if f == PackBF16 {
+		for i := range dst {
+			dst[i] = bfloat.Widen(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+		return
+	}
+	scale := math.Float32frombits(binary.LittleEndian.Uint32(src))
+	for i, q := range src[4 : 4+len(dst)] {
+		dst[i] = float32(int8(q)) * scale
+	}
 }
 
 // Packer makes rows smaller for the wire, and keeps account of what that costs. The bytes

@@ -47,7 +47,7 @@ func TestAttention(t *testing.T) {
 		for _, g := range graphSizes {
 			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
 		}
-		for _, heads := range grouped { // so many entries that gradients are summed by groups
+		for _, heads := range grouped { // enough entries for gradients to be summed by groups
 			testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), heads, 20)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 32)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 8)
@@ -166,7 +166,7 @@ func testHeadDot(t *testing.T, d *Device, r *rand.Rand, name string, kind DType,
 
 // Heads are loaded and stored as vectors that may reach over to the next: nothing is written
 // beside the rows that were asked
-// for, and a number that is none stays in its head.
+// for, and a NaN stays in its head.
 func TestHeadsKeepApart(t *testing.T) {
 	everyLevel(t, func(t *testing.T, d *Device) {
 		r := rand.New(rand.NewPCG(7, 8))

@@ -125,19 +125,7 @@ func (c *Device) Free(m Matrix) {
 	b.bytes = nil
 }
 
-func (c *Device) FromHost(rows, cols int, host any) Matrix {
-	switch h := host.(type) {
-	case []float32:
-		return tensor.FromSlice(rows, cols, h)
-	case []uint16:
-		return tensor.FromSlice(rows, cols, h)
-	case []uint32:
-		return tensor.FromSlice(rows, cols, h)
-	case []int64:
-		return tensor.FromSlice(rows, cols, h)
-	}
-	panic(fmt.Sprintf("tensor: FromHost of a %T", host))
-}
+func (c *Device) FromHost(rows, cols int, host any) Matrix { return tensor.FromAny(rows, cols, host) }
 
 func (c *Device) Upload(dst Matrix, host any) { tensor.CopyIn(dst, host) }
 func (c *Device) Download(host any, m Matrix) { tensor.CopyOut(host, m) }

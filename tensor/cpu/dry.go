@@ -17,7 +17,7 @@ type Dry struct {
 	cpu *Device
 	err error // why it has no more memory
 
-	spare []byte // staging buffers without memory
+	staging []byte // one buffer for all staging matrices without memory
 }
 
 // DryOptions say what is planned.
@@ -90,9 +90,9 @@ func (d *Dry) Free(m Matrix) {
 
 func (d *Dry) Staging(bytes int) (Matrix, []byte) {
 	m := d.Scratch(F32, (bytes+3)/4, 1)
-	if m.Unbacked() { // nobody reads what is written there
-		d.spare = slices.Grow(d.spare[:0], bytes)[:bytes]
-		return m, d.spare
+	if m.Unbacked() { // no operation reads what is written there
+		d.staging = slices.Grow(d.staging[:0], bytes)[:bytes]
+		return m, d.staging
 	}
 	return m, bytesOf(m)[:bytes]
 }

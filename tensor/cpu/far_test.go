@@ -19,7 +19,7 @@ func TestFarKernels(t *testing.T) {
 	farFrom(t, 1)
 	for _, level := range levels() {
 		if level == simd.Generic || level == simd.AMX && simd.Supported() > level {
-			continue // its loops are those of others
+			continue // it runs the loops of other levels
 		}
 		t.Run(level.String(), func(t *testing.T) {
 			devicetest.Run(t, func() tensor.Device { return newLevel(2, level) })
@@ -29,7 +29,7 @@ func TestFarKernels(t *testing.T) {
 	t.Run("attention", TestAttention)
 }
 
-// farFrom has results of so many bytes count as far from the processor, until the test ends.
+// farFrom has results of this number of bytes count as far from the processor, until the test ends.
 func farFrom(t *testing.T, bytes int) {
 	near, result := streamBytes, farResult
 	streamBytes, farResult = int64(bytes), bytes

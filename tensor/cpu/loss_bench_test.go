@@ -8,7 +8,7 @@ import (
 	"starling/tensor"
 )
 
-// BenchmarkCrossEntropy is of rows that are listed at random, so many of 100, and come from memory: what another matrix
+// BenchmarkCrossEntropy reads rows that are listed at random, a share of all, and come from memory: what another matrix
 // leaves of them in the caches is little. Gradients are apart, in place of the rows as in training, or none.
 func BenchmarkCrossEntropy(b *testing.B) {
 	const numbers = 25_600_000

@@ -107,7 +107,7 @@ func (g product) leastBlocks() int {
 // blockRanges distributes rows in ranges of up to 32 blocks: while a block is computed its
 // follower is asked for, which is lost,
 // and worse, where that one is another core's (a tenth of a product of 256 columns and 40 in ranges of eight blocks). A
-// turn is at most its share of half of what is left, down to so many blocks at least, so that
+// turn is at most its share of half of what is left, down to least blocks, so that
 // all cores end at about the
 // same time. Rows do not depend on each other, so the cut may depend on threads.
 func (c *Device) blockRanges(rows, block, least int, body func(lo, hi, thread int)) {
@@ -128,7 +128,7 @@ func rowBlocksWorkspace(dst Matrix, block int) int {
 	return block * dst.Cols
 }
 
-// rowBlocks has product make float32 sums of blocks of rows, at least so many blocks a core, in
+// rowBlocks has product make float32 sums of blocks of rows, no fewer than least blocks a core, in
 // dst itself or, where that
 // is of another type, in workspace of a core's own; what comes after follows while they are near.
 func (c *Device) rowBlocks(dst, a Matrix, op MatMul, block, least int, product func(sum, in Matrix, thread int)) {
@@ -195,7 +195,7 @@ func (c *Device) block(g product, t *simd.Tile, dst, a, panels Matrix, left []fl
 		t.K = min(g.depth, g.k-k)
 		t.Add = flag(add || k > 0)
 		part := a.Columns(k, k+t.K)
-		// Spread over all tiles of this block, the first rows with the first piece: so many bytes each step of k.
+		// Spread over all tiles of this block, the first rows with the first piece: AheadStep bytes each step of k.
 		t.Ahead = uintptr(baseOf(a)) + uintptr(a.Type().Size()*(dst.Rows*a.Stride()+k*dst.Rows))
 		t.AheadStep = (a.Type().Size()*g.mr + g.panelCount - 1) / g.panelCount
 		for p := range g.panelCount {

@@ -76,7 +76,7 @@ func (c *Device) splits(a, b Matrix, x, y int) bool {
 }
 
 // splitRows is how many rows go through a product's panels together, and splitDepth the
-// most columns: the parts of so many numbers, and of a panel's, stay in the second-level cache.
+// most columns: their parts, and the parts of a panel, stay in the second-level cache.
 const (
 	splitRows  = 128
 	splitDepth = 640
@@ -153,7 +153,7 @@ func (c *Device) tallSmallParts(dst, a, b Matrix, op MatMul) {
 	c.Free(panels)
 }
 
-// partStrips cuts rows into strips of so many blocks, says what takes their scales back, and joins their ranges.
+// partStrips cuts rows into strips of blocks, notes what takes their scales back, and joins their ranges.
 func (c *Device) partStrips(p *parts, dst []uint16, back []float32, ranges simd.Ranges, a Matrix, blocks int) {
 	for i := 0; i < a.Rows; i += 32 {
 		strip := a.Slice(i, min(a.Rows, i+32))

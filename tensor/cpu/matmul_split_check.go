@@ -65,7 +65,7 @@ func rangesIn(space []float32, n int) simd.Ranges {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&space[:size][0])), size)
 }
 
-// units are those of rows or columns, and of wide ones only, with zeros for others.
+// units holds the units of all rows or columns, and of the wide ones only, with zeros for others.
 type units struct {
 	of, wide []float32
 	at       []int // which are wide
@@ -86,7 +86,7 @@ func newUnits(x *bounds, ranges simd.Ranges, n int) units {
 	return u
 }
 
-// limits are those of row i's results, to be multiplied with factor, or nil if none is in doubt.
+// limits returns the limits of row i's results, to be multiplied with factor, or nil if no result is in doubt.
 func (u *units) limits(x *bounds, right *units, i int) (limit []float32, factor float32) {
 	switch {
 	case u.of[i] == 0:

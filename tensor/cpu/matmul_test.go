@@ -237,7 +237,7 @@ func TestMatMulTall(t *testing.T) {
 	}
 }
 
-// TestFarProducts: results that go by non-temporal stores are those of the same rows a few at a time, which do not.
+// TestFarProducts: results that go by non-temporal stores equal the same rows a few at a time, which do not.
 func TestFarProducts(t *testing.T) {
 	c := New(2)
 	defer c.Close()

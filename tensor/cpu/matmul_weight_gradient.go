@@ -171,7 +171,7 @@ func (g tallTall) slice(t *simd.Tile, sum, a, b Matrix, sizeA, sizeB []float32, 
 }
 
 // prefetch distributes the memory of the next slice to the tiles of this one: first a's,
-// then b's rows, so many bytes each step of k.
+// then b's rows, step bytes each step of k.
 type prefetch struct {
 	at, end, then uintptr
 	step          int

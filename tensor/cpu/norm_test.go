@@ -12,7 +12,7 @@ const normEps = 1e-5
 // t²/(1+t²)^1.5/√eps may be.
 func TestLayerNormOfConstantRows(t *testing.T) {
 	values := []float32{0, 1, 1e5, -3 << 20, -0.1, 3e-20, 100.3, 12345.678, -3.3e7}
-	const exact = 4 // the first so many, in as many columns as a power of two
+	const exact = 4 // this number of the first values is exact, if the number of columns is a power of two
 	onEachCPU(t, func(t *testing.T, c *Device) (all []float64) {
 		for _, cols := range []int{1, 2, 3, 7, 8, 16, 33, 40, 64, 100, 256, 1000} {
 			filled := func(rows int, value func(i int) float32) Matrix {

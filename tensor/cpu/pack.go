@@ -123,7 +123,7 @@ func (c *Device) unpackRounded(dst Matrix, f tensor.Packed, src []byte) {
 			if dst.Type() == F32 {
 				row = rowOf(dst, k)
 			}
-			unpackRow(row, f, src[k*size:(k+1)*size])
+			f.UnpackRow(row, src[k*size:(k+1)*size])
 			if dst.Type() == BF16 {
 				for i, x := range row {
 					row16Of(dst, k)[i] = bfloat.Round(x)
@@ -131,17 +131,4 @@ func (c *Device) unpackRounded(dst Matrix, f tensor.Packed, src []byte) {
 			}
 		}
 	})
-}
-
-func unpackRow(dst []float32, f tensor.Packed, src []byte) {
-	if f == tensor.PackBF16 {
-		for i := range dst {
-			dst[i] = bfloat.Widen(binary.LittleEndian.Uint16(src[2*i:]))
-		}
-		return
-	}
-	scale := math.Float32frombits(binary.LittleEndian.Uint32(src))
-	for i, q := range src[4 : 4+len(dst)] {
-		dst[i] = float32(int8(q)) * scale
-	}
 }

@@ -138,7 +138,7 @@ func sameBits(t *testing.T, name string, a, b Matrix) {
 func everyLevel(t *testing.T, body func(t *testing.T, d *Device)) {
 	for l := simd.Generic; l <= simd.Supported(); l++ {
 		if l >= simd.AMX {
-			continue // graphs' kernels are those of AVX-512
+			continue // it runs the kernels of AVX-512
 		}
 		t.Run(l.String(), func(t *testing.T) {
 			d := newLevel(2, l)

@@ -26,7 +26,7 @@ func (r *Device) Pack(dst []byte, src Matrix, p Packing) int {
 		r.packRow(row, f, sum)
 		if !p.Residual.IsZero() {
 			got := make([]float32, src.Cols)
-			unpackRow(got, f, row)
+			f.UnpackRow(got, row)
 			for i, x := range got {
 				residualRow(p, k)[i] = sum[i] - float64(x)
 			}
@@ -128,22 +128,9 @@ func (r *Device) Unpack(dst Matrix, src []byte, p Packing) {
 	size := p.Form.RowBytes(dst.Cols)
 	row := make([]float32, dst.Cols)
 	for k := range dst.Rows {
-		unpackRow(row, p.Form, src[k*size:(k+1)*size])
+		p.Form.UnpackRow(row, src[k*size:(k+1)*size])
 		for i, x := range row {
 			rowOf(dst, k)[i] = float64(x)
 		}
-	}
-}
-
-func unpackRow(dst []float32, f tensor.Packed, src []byte) {
-	if f == tensor.PackBF16 {
-		for i := range dst {
-			dst[i] = bfloat.Widen(binary.LittleEndian.Uint16(src[2*i:]))
-		}
-		return
-	}
-	scale := math.Float32frombits(binary.LittleEndian.Uint32(src))
-	for i, q := range src[4 : 4+len(dst)] {
-		dst[i] = float32(int8(q)) * scale
 	}
 }

@@ -5,7 +5,6 @@
 package ref
 
 import (
-	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -63,12 +62,8 @@ func (r *Device) FromHost(rows, cols int, host any) Matrix {
 		m := r.New(F64, rows, cols)
 		r.Copy(m, tensor.FromSlice(rows, cols, h))
 		return m
-	case []uint32:
-		return tensor.FromSlice(rows, cols, h)
-	case []int64:
-		return tensor.FromSlice(rows, cols, h)
 	}
-	panic(fmt.Sprintf("tensor: FromHost of a %T", host))
+	return tensor.FromAny(rows, cols, host)
 }
 
 func (r *Device) Upload(dst Matrix, host any) { tensor.CopyIn(dst, host) }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRun measures every kernel at small, odd sizes and every level: each has its
-// row, and the figures are those of work that was done.
+// row, and the figures count work that was done.
 func TestRun(t *testing.T) {
 	for level := simd.Generic; level <= simd.Supported(); level++ {
 		c := cpu.NewWith(cpu.Options{Threads: 2, Level: level})

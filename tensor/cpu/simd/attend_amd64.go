@@ -242,7 +242,7 @@ func wholeHeads(col, cols, width int, bf16 bool) (first, heads int) {
 	return 0, 0
 }
 
-// sumVectors is how many vectors or blocks the loop is written for that sums rows of each, of so many whole heads.
+// sumVectors is the number of vectors or blocks that the loop which sums rows of this many whole heads is written for.
 func sumVectors(each, heads int, bf16 bool) int {
 	if bf16 && each > 4 && heads <= 1 {
 		return Lanes(each)

@@ -68,7 +68,7 @@ func newAttendCase(r *rand.Rand, room *attendWorkspace, heads, width int, bf16 b
 	return c
 }
 
-// like is an empty matrix of so many rows, of the type of the case.
+// like is an empty matrix of this number of rows, of the type of the case.
 func (c *attendCase) like(rows int) Strided {
 	cols := c.heads * c.width
 	if c.bf16 {
@@ -77,7 +77,7 @@ func (c *attendCase) like(rows int) Strided {
 	return Strided{F32: aligned[float32](rows * cols), Stride: cols}
 }
 
-// within is the case's rows as the first of a matrix of about so many bytes, or a few more.
+// within is the case's rows as the first of a matrix of about this number of bytes, or a few more.
 func (c *attendCase) within(b *attendWorkspace, bytes int) Strided {
 	cols := c.heads * c.width
 	if c.bf16 {

@@ -88,6 +88,30 @@ func StoreFence()
 
 func clearLines(p *byte, lines int) { clearLinesAVX512(p, lines) }
 
+// run calls the kernel of a level.
+func run[T any](l Level, a *T, avx512, avx2, generic func(*T)) {
+	switch {
+	case l >= AVX512:
+		avx512(a)
+	case l == AVX2:
+		avx2(a)
+	default:
+		generic(a)
+	}
+}
+
+// runRounding calls the kernel of a level that stores rows, which AMX processors round by themselves.
+func runRounding[T any](l Level, a *T, avx512 func(*T, bool), avx2, generic func(*T)) {
+	switch {
+	case l >= AVX512:
+		avx512(a, l >= AMX)
+	case l == AVX2:
+		avx2(a)
+	default:
+		generic(a)
+	}
+}
+
 func runMap(l Level, a *Map) {
 	switch {
 	case l >= AVX512:
@@ -110,115 +134,22 @@ func runActGrad(l Level, a *ActGrad) {
 	}
 }
 
-func runDot(l Level, a *Dot) {
-	switch {
-	case l >= AVX512:
-		dotAVX512(a)
-	case l == AVX2:
-		dotAVX2(a)
-	default:
-		dotGeneric(a)
-	}
-}
-
-func runFinite(l Level, a *Finite) {
-	switch {
-	case l >= AVX512:
-		finiteAVX512(a)
-	case l == AVX2:
-		finiteAVX2(a)
-	default:
-		finiteGeneric(a)
-	}
-}
-
+func runDot(l Level, a *Dot)       { run(l, a, dotAVX512, dotAVX2, dotGeneric) }
+func runFinite(l Level, a *Finite) { run(l, a, finiteAVX512, finiteAVX2, finiteGeneric) }
 func runColumnSums(l Level, a *ColumnSums) {
-	switch {
-	case l >= AVX512:
-		columnSumsAVX512(a)
-	case l == AVX2:
-		columnSumsAVX2(a)
-	default:
-		columnSumsGeneric(a)
-	}
+	run(l, a, columnSumsAVX512, columnSumsAVX2, columnSumsGeneric)
 }
-
 func runNormGrad(l Level, a *NormGrad) {
-	switch {
-	case l >= AVX512:
-		normGradAVX512(a, l >= AMX)
-	case l == AVX2:
-		normGradAVX2(a)
-	default:
-		normGradGeneric(a)
-	}
+	runRounding(l, a, normGradAVX512, normGradAVX2, normGradGeneric)
 }
-
 func runLayerGrad(l Level, a *LayerGrad) {
-	switch {
-	case l >= AVX512:
-		layerGradAVX512(a, l >= AMX)
-	case l == AVX2:
-		layerGradAVX2(a)
-	default:
-		layerGradGeneric(a)
-	}
+	runRounding(l, a, layerGradAVX512, layerGradAVX2, layerGradGeneric)
 }
-
-func runSoftmax(l Level, a *Softmax) {
-	switch {
-	case l >= AVX512:
-		softmaxAVX512(a, l >= AMX)
-	case l == AVX2:
-		softmaxAVX2(a)
-	default:
-		softmaxGeneric(a)
-	}
-}
-
-func runArgmax(l Level, a *Argmax) {
-	switch {
-	case l >= AVX512:
-		argmaxAVX512(a)
-	case l == AVX2:
-		argmaxAVX2(a)
-	default:
-		argmaxGeneric(a)
-	}
-}
-
-func runBCE(l Level, a *BCE) {
-	switch {
-	case l >= AVX512:
-		bceAVX512(a, l >= AMX)
-	case l == AVX2:
-		bceAVX2(a)
-	default:
-		bceGeneric(a)
-	}
-}
-
-func runAdam(l Level, a *Adam) {
-	switch {
-	case l >= AVX512:
-		adamAVX512(a)
-	case l == AVX2:
-		adamAVX2(a)
-	default:
-		adamGeneric(a)
-	}
-}
-
-func runSGD(l Level, a *SGD) {
-	switch {
-	case l >= AVX512:
-		sgdAVX512(a)
-	case l == AVX2:
-		sgdAVX2(a)
-	default:
-		sgdGeneric(a)
-	}
-}
+func runSoftmax(l Level, a *Softmax) { runRounding(l, a, softmaxAVX512, softmaxAVX2, softmaxGeneric) }
+func runArgmax(l Level, a *Argmax)   { run(l, a, argmaxAVX512, argmaxAVX2, argmaxGeneric) }
+func runBCE(l Level, a *BCE)         { runRounding(l, a, bceAVX512, bceAVX2, bceGeneric) }
+func runAdam(l Level, a *Adam)       { run(l, a, adamAVX512, adamAVX2, adamGeneric) }
+func runSGD(l Level, a *SGD)         { run(l, a, sgdAVX512, sgdAVX2, sgdGeneric) }
 
 func runKept(l Level, a *Kept) {
 	if l >= AVX512 {

@@ -33,7 +33,7 @@ func fenced(t *testing.T, rows, cols, gap int, half bool, r *rand.Rand) Block {
 	return b
 }
 
-// numbers are those of a block, and what lies between its rows.
+// numbers returns the numbers of a block, and what lies between its rows.
 func numbers(b Block, rows, cols, gap int) (in, between []float32) {
 	for i := range rows {
 		for j := range cols + gap {
@@ -92,7 +92,7 @@ func special(x Block, i, cols, not int, r *rand.Rand) {
 	}
 }
 
-// TestFencedSoftmax: softmax is that of the generic level whichever rows are listed, and touches nothing else.
+// TestFencedSoftmax: softmax equals the generic level's whichever rows are listed, and touches nothing else.
 func TestFencedSoftmax(t *testing.T) {
 	fencedCases(t, func(t *testing.T, what string, l Level, rows, cols, gap int, half bool, r *rand.Rand) {
 		x, labels := fenced(t, rows, cols, gap, half, r), make([]uint32, rows)

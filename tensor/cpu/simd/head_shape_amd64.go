@@ -24,7 +24,7 @@ const (
 // summed in: below zero where there are none.
 type places struct{ from, to [panelCols / 16]int }
 
-// placesOf lists the loads of runs, each of so many columns and with space for as many sums.
+// placesOf lists the loads of runs, each of cols columns and with space for room sums.
 func (s *headShape) placesOf(runs, cols, room int, src, dst Strided) (p places) {
 	block := 16
 	if s.kind == pairLoads {

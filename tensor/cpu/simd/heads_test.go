@@ -7,7 +7,7 @@ import (
 	"starling/tensor/bfloat"
 )
 
-// Scores of any number and width of heads, side by side or apart, are those of the plain twin
+// Scores of any number and width of heads, side by side or apart, equal the plain twin's
 // to the last bit: sums of small whole
 // numbers are exact in any order. What lies behind a row, and between those of scores, counts for nothing and stays.
 func TestHeadDotOfAllShapes(t *testing.T) {

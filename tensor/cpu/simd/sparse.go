@@ -110,7 +110,7 @@ type RowSums struct {
 }
 
 // MaxCols is the widest row one call sums: what a core's first-level cache
-// holds beside what is read. Of wider matrices so many columns are done at a time.
+// holds beside what is read. Wider matrices are summed in panels of MaxCols columns.
 const MaxCols = 4096
 
 // AggregateRows computes a.

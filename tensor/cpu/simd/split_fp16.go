@@ -15,7 +15,7 @@ import (
 // multiplied with a power of two that brings its largest number to between 2¹⁴ and 2¹⁵; BackA and BackB take that
 // back at the end. Numbers from 2⁻¹⁶ of the largest on are then off by at most 2⁻²³ of themselves, smaller ones by
 // 2⁻³⁹ of the largest; the product left out is at most 2⁻²² of |a·b| and of either sign. All of these are less than the
-// roundings of a sum of 48 numbers or more: errors are those of float32. Rows whose largest number is below
+// roundings of a sum of 48 numbers or more: errors are as large as float32's. Rows whose largest number is below
 // 1e-30 lose bits, sums with one over 1e25 may become infinite, and those with infinities or NaN are NaN.
 //
 // Rows, Panels and Depth are as in Tiles32; a block is two parts of two tiles each. Of a block's 32 numbers of

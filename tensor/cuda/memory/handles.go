@@ -106,7 +106,7 @@ func (mem *Memory) collect(n int) {
 
 // FromHost copies. Its memory is freed when the collector finds that no handle is left.
 func (mem *Memory) FromHost(rows, cols int, host any) tensor.Matrix {
-	from := hostMatrix(rows, cols, host)
+	from := tensor.FromAny(rows, cols, host)
 	n := int(from.Bytes())
 	if n == 0 {
 		return from
@@ -156,22 +156,6 @@ func (mem *Memory) unhand(b *Block) {
 	b.freed = true
 	b.lost.Stop()
 	mem.give(&mem.handed, b.p, b.bytes)
-}
-
-// hostMatrix is a host slice as a matrix.
-func hostMatrix(rows, cols int, host any) tensor.Matrix {
-	switch h := host.(type) {
-	case []float32:
-		return tensor.FromSlice(rows, cols, h)
-	case []uint16:
-		return tensor.FromSlice(rows, cols, h)
-	case []uint32:
-		return tensor.FromSlice(rows, cols, h)
-	case []int64:
-		return tensor.FromSlice(rows, cols, h)
-	}
-	tensor.Need(false, "FromHost of a %T", host)
-	return tensor.Matrix{}
 }
 
 // HostCopy is the host's slice that an index or the starts of rows were made of, from where m begins; nil

@@ -50,8 +50,7 @@ func product(name string, strips, wide int) {
 	ADDQ(U32(2048), p.b)
 	DECQ(p.k)
 	JEQ(LabelRef("store"))
-	CMPQ(p.k, Imm(1))
-	JNE(LabelRef("depth"))
+	frame.Compare(p.k, Imm(1), JNE, "depth")
 	ADDQ(frame.Field(fieldLast), p.a)
 	JMP(LabelRef("depth"))
 
@@ -61,14 +60,12 @@ func product(name string, strips, wide int) {
 	MOVQ(p.blockA, p.a)
 	LEAQ(Mem{Base: p.a, Index: p.astrip, Scale: uint8(strips)}, p.a)
 	MOVQ(p.a, p.blockA)
-	DECQ(p.rows)
-	JNZ(LabelRef("rows"))
+	frame.Next(p.rows, "rows")
 
 	// The next panel: b stands behind this one.
 	MOVQ(p.b, p.panelB)
 	ADDQ(U32(64*uint32(wide)), p.panelC)
-	DECQ(p.panels)
-	JNZ(LabelRef("panel"))
+	frame.Next(p.panels, "panel")
 	MOVQ(p.ahead, frame.Field(fieldAhead))
 	releaseTiles()
 	RET()
@@ -117,8 +114,7 @@ func (p product16) sums(do func(tile int, base, stride GPPhysical, disp int)) {
 
 // start fills the tiles of C.
 func (p product16) start() {
-	CMPQ(frame.Field(fieldAdd), Imm(0))
-	JEQ(LabelRef("zero"))
+	frame.Compare(frame.Field(fieldAdd), Imm(0), JEQ, "zero")
 	p.sums(loadTileAt)
 	JMP(LabelRef("sum"))
 	Label("zero")
@@ -163,15 +159,13 @@ func (p product16) loadB(tile, j int) {
 // ask asks for as many lines as a step should, of one place and then of another.
 func (p product16) ask() {
 	frame.Get(fieldAheadStep, p.n)
-	TESTQ(p.n, p.n)
-	JEQ(LabelRef("asked"))
+	frame.Test(p.n, p.n, JEQ, "asked")
 	Label("ask")
 	for i := range 4 {
 		PREFETCHT1(Mem{Base: p.ahead, Disp: 64 * i})
 	}
 	ADDQ(U32(256), p.ahead)
-	CMPQ(p.ahead, frame.Field(fieldAheadEnd))
-	JNE(LabelRef("more"))
+	frame.Compare(p.ahead, frame.Field(fieldAheadEnd), JNE, "more")
 	frame.Get(fieldThen, p.ahead)
 	Label("more")
 	SUBQ(U32(256), p.n)

@@ -54,38 +54,32 @@ func productTwoWay() {
 	frame.Get(fieldHalfDepth, p.k)
 	Label("depth")
 	p.multiply()
-	DECQ(p.k)
-	JNZ(LabelRef("depth"))
+	frame.Next(p.k, "depth")
 
 	Label("finish")
 	MOVQ(p.lateC, p.a)
-	TESTQ(p.a, p.a)
-	JEQ(LabelRef("store"))
+	frame.Test(p.a, p.a, JEQ, "store")
 	scaleSums(p.room, p.a, p.crow, p.tmp, p.k, p.lateA, p.lateB, frame.Field(fieldHalfNonTemporal))
 	Label("store")
-	TESTQ(p.panels, p.panels)
-	JEQ(LabelRef("end"))
+	frame.Test(p.panels, p.panels, JEQ, "end")
 	p.storeSums()
 	MOVQ(p.crow, p.tmp)
 	SHLQ(Imm(5), p.tmp)
 	ADDQ(p.tmp, p.c)
 	ADDQ(frame.Field(fieldHalfAPanel), p.stripA)
-	DECQ(p.rows)
-	JNZ(LabelRef("rows"))
+	frame.Next(p.rows, "rows")
 
 	MOVQ(p.panelB, p.b)
 	ADDQ(frame.Field(fieldHalfBPanel), p.b)
 	MOVQ(p.b, p.panelB)
 	ADDQ(U32(128), p.backB)
 	ADDQ(U32(128), p.panelC)
-	DECQ(p.panels)
-	JNZ(LabelRef("panel"))
+	frame.Next(p.panels, "panel")
 	JMP(LabelRef("finish"))
 	Label("end")
 	releaseTiles()
 	SFENCE() // for rows that went by non-temporal stores
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // panelsOfFP16 is where productTwoWay stands. K1 is the lanes of C that are added to, all or none.
@@ -112,8 +106,7 @@ func newPanelsOfFP16() panelsOfFP16 {
 	frame.Get(fieldHalfWorkspace, p.room)
 	MOVQ(U32(64), p.line)
 	KXORW(K1, K1, K1)
-	CMPQ(frame.Field(fieldHalfAdd), Imm(0))
-	JEQ(LabelRef("panel"))
+	frame.Compare(frame.Field(fieldHalfAdd), Imm(0), JEQ, "panel")
 	KXNORW(K1, K1, K1)
 	return p
 }
@@ -122,8 +115,7 @@ func newPanelsOfFP16() panelsOfFP16 {
 func (p panelsOfFP16) start() {
 	MOVQ(p.panelB, p.b)
 	MOVQ(p.stripA, p.a)
-	CMPQ(frame.Field(fieldHalfOwn), Imm(0))
-	JEQ(LabelRef("owned"))
+	frame.Compare(frame.Field(fieldHalfOwn), Imm(0), JEQ, "owned")
 	ownC(p.c, p.crow, 32)
 	Label("owned")
 	for i := range 4 {
@@ -196,8 +188,7 @@ func scaleSums(room, c, crow, tmp, n GPPhysical, backA, backB, past Mem) {
 		}
 		ADDQ(Imm(16), tmp)
 		ADDQ(U32(256), room)
-		DECQ(n)
-		JNZ(LabelRef(name))
+		frame.Next(n, name)
 	}
 	// Two tiles of upper rows, then two of lower.
 	each := func(name string, store func(z VecPhysical, to Mem)) {
@@ -207,8 +198,7 @@ func scaleSums(room, c, crow, tmp, n GPPhysical, backA, backB, past Mem) {
 			ADDQ(U32(tileBytes), room)
 		}
 	}
-	CMPQ(past, Imm(0))
-	JEQ(LabelRef("near"))
+	frame.Compare(past, Imm(0), JEQ, "near")
 	each("past", func(z VecPhysical, to Mem) { VMOVNTPS(z, to) })
 	JMP(LabelRef("scaled"))
 	Label("near")

@@ -115,8 +115,7 @@ func anyWide() {
 	KMOVW(K2, EAX)
 	TESTL(EAX, EAX)
 	SETNE(Mem{Base: found})
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // anyBelow reports whether a size is below its limit times factor, or either is not a number.
@@ -140,8 +139,7 @@ func anyBelow() {
 	}
 	KXNORW(K1, K1, K1)
 	Label("sixteen")
-	CMPQ(n, Imm(16))
-	JLT(LabelRef("rest"))
+	frame.Compare(n, Imm(16), JLT, "rest")
 	step()
 	ADDQ(Imm(64), x)
 	ADDQ(Imm(64), limit)

@@ -95,17 +95,14 @@ func splitRowsTwoWay() {
 	each := func(name string, do func(m0, m1 OpmaskPhysical), step func()) {
 		MOVQ(src, s)
 		MOVQ(cols, n)
-		TESTQ(n, n)
-		JEQ(LabelRef(name + "Last"))
+		frame.Test(n, n, JEQ, name+"Last")
 		Label(name)
 		do(K1, K1)
 		ADDQ(U32(128), s)
 		step()
-		DECQ(n)
-		JNZ(LabelRef(name))
+		frame.Next(n, name)
 		Label(name + "Last")
-		TESTQ(left, left)
-		JEQ(LabelRef(name + "Done"))
+		frame.Test(left, left, JEQ, name+"Done")
 		do(K3, K4)
 		Label(name + "Done")
 	}
@@ -121,10 +118,8 @@ func splitRowsTwoWay() {
 	ADDQ(Imm(64), dst)
 	ADDQ(Imm(4), back)
 	ADDQ(Imm(4), ranges)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	frame.Next(rows, "row")
+	frame.End()
 }
 
 // splitPairsTwoWay: rows 2r and 2r+1 of a block of 32 go side by side into line r of tiles of 16 columns. A panel's 32
@@ -152,8 +147,7 @@ func splitPairsTwoWay() {
 	ADDQ(p.panel, p.dst)
 	SUBQ(Imm(32), p.cols)
 	JG(LabelRef("panel"))
-	VZEROUPPER()
-	RET()
+	frame.End()
 	Label("none") // of the panel's last 16 columns are there
 	VPXORD(Z0, Z0, Z0)
 	VMOVUPS(Z0, Mem{Base: p.d, Disp: tileBytes})
@@ -170,8 +164,7 @@ type pairing struct {
 
 func (p pairing) masks() {
 	MOVQ(I32(-1), RAX)
-	CMPQ(p.cols, Imm(32))
-	JGE(LabelRef("whole"))
+	frame.Compare(p.cols, Imm(32), JGE, "whole")
 	BZHIQ(p.cols, RAX, RAX)
 	Label("whole")
 	KMOVW(EAX, K1)
@@ -188,8 +181,7 @@ func (p pairing) scale() {
 	widenRange(Mem{Base: p.s}, K1, Z0, Z2, Z4, Z6)
 	widenRange(Mem{Base: p.s, Disp: 64}, K2, Z1, Z3, Z5, Z7)
 	ADDQ(p.stride, p.s)
-	DECQ(p.n)
-	JNZ(LabelRef("range"))
+	frame.Next(p.n, "range")
 	joinColumns(p.ranges, 0, Z6, Z4, Z0)
 	joinColumns(p.ranges, 64, Z7, Z5, Z0)
 	scales(Z4, Z0)
@@ -214,11 +206,9 @@ func (p pairing) pairs() {
 	Label("some")
 	LEAQ(Mem{Base: p.s, Index: p.stride, Scale: 2}, p.s)
 	p.nextLine("paired")
-	DECQ(p.n)
-	JNZ(LabelRef("pair"))
+	frame.Next(p.n, "pair")
 	Label("odd")
-	TESTQ(U32(1), p.rows)
-	JEQ(LabelRef("rest"))
+	frame.Test(U32(1), p.rows, JEQ, "rest")
 	p.column(0, 0, Z4, K1, K5)
 	p.column(64, tileBytes, Z5, K2, K5)
 	p.nextLine("single")
@@ -236,8 +226,7 @@ func (p pairing) column(disp, out int, scale VecPhysical, m0, m1 OpmaskPhysical)
 func (p pairing) nextLine(label string) {
 	ADDQ(Imm(64), p.d)
 	INCQ(p.line)
-	TESTQ(U32(15), p.line)
-	JNZ(LabelRef(label))
+	frame.Test(U32(15), p.line, JNZ, label)
 	ADDQ(U32(halfBlockBytes-tileBytes), p.d)
 	Label(label)
 }
@@ -246,8 +235,7 @@ func (p pairing) nextLine(label string) {
 func (p pairing) zeros() {
 	VPXORD(Z0, Z0, Z0)
 	Label("zeros")
-	TESTQ(U32(15), p.line)
-	JEQ(LabelRef("done"))
+	frame.Test(U32(15), p.line, JEQ, "done")
 	for tile := range 4 {
 		VMOVUPS(Z0, Mem{Base: p.d, Disp: tile * tileBytes})
 	}

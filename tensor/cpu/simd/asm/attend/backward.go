@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -91,8 +92,7 @@ func backward() {
 	MOVQ(index, f.mem("coefIndex"))
 	MOVQ(index, f.mem("coefEnd"))
 	Label("batch")
-	CMPQ(f.mem("lanes"), U8(usualHeads))
-	JE(LabelRef(together(usualHeads).name("batch")))
+	frame.Compare(f.mem("lanes"), U8(usualHeads), JE, together(usualHeads).name("batch"))
 	for _, p := range []together{0, usualHeads} {
 		p.coefficients()
 	}
@@ -105,8 +105,7 @@ func backward() {
 	}
 	VPXORD(scoreTotal, scoreTotal, scoreTotal)
 	VMOVUPS(scoreTotal, inBuf(atTotal))
-	CMPQ(index, end)
-	JB(LabelRef("batch"))
+	frame.Compare(index, end, JB, "batch")
 	JMP(LabelRef("total"))
 	for _, l := range entryLoops() {
 		l.entries()
@@ -122,11 +121,9 @@ func backward() {
 	storeRow(f, inBuf(atZ), "written")
 	Label("written")
 	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
+	frame.Compare(row, f.mem("rows"), JB, "row")
 	SFENCE() // for rows that went by non-temporal stores
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // coefRow moves on to the next row that has entries, whose coefficients are to be made. What
@@ -137,16 +134,14 @@ func coefRow(f fields, made string) {
 	r := at
 	Label(again)
 	f.load("coefRow", r)
-	CMPQ(r, f.mem("rows"))
-	JAE(LabelRef(made))
+	frame.Compare(r, f.mem("rows"), JAE, made)
 	f.load("ptr", tmp)
 	MOVQ(Mem{Base: tmp, Index: r, Scale: 8, Disp: 8}, tmp)
 	f.load("index", tmp2)
 	LEAQ(Mem{Base: tmp2, Index: tmp, Scale: 4}, tmp)
 	MOVQ(tmp, f.mem("coefEnd"))
 	INCQ(f.mem("coefRow"))
-	CMPQ(tmp, next)
-	JE(LabelRef(again))
+	frame.Compare(tmp, next, JE, again)
 	mine, t := Z16, Z17
 	f.loadRow("left", r, tmp)
 	f.load("heads", tmp2)
@@ -156,11 +151,9 @@ func coefRow(f fields, made string) {
 	VMOVDQU32(Mem{Base: tmp2}, t)
 	VPERMPS(mine, t, mine)
 	VMOVUPS(mine, inBuf(atMine))
-	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef(drawn))
+	frame.Compare(f.mem("drop"), U8(0), JE, drawn)
 	f.load("srcIDs", tmp)
-	TESTQ(tmp, tmp)
-	JZ(LabelRef(noIDs))
+	frame.Test(tmp, tmp, JZ, noIDs)
 	MOVL(Mem{Base: tmp, Index: r, Scale: 4}, tmp.As32())
 	JMP(LabelRef(hash))
 	Label(noIDs)
@@ -213,8 +206,7 @@ func (p together) askSmall(f fields) {
 	}
 	packed, edge, places := at, weight, part
 	LEAQ(Mem{Base: next, Disp: 4 * (aheadWords + n - 1)}, tmp)
-	CMPQ(tmp, f.mem("ask"))
-	JA(LabelRef(stop))
+	frame.Compare(tmp, f.mem("ask"), JA, stop)
 	f.load("packed", packed)
 	f.load("edge", edge)
 	f.load("perm", places)
@@ -235,8 +227,7 @@ func (p together) askSmall(f fields) {
 		PREFETCHT0(Mem{Base: edge, Index: tmp, Scale: 4})
 		ADDQ(U8(4), places)
 		ADDQ(U8(4), tmp2)
-		CMPQ(tmp2, f.mem("askEnd"))
-		JB(LabelRef(again))
+		frame.Compare(tmp2, f.mem("askEnd"), JB, again)
 	} else {
 		for k := range n {
 			MOVL(Mem{Base: next, Disp: 4 * (aheadWords + k)}, tmp.As32())
@@ -246,8 +237,7 @@ func (p together) askSmall(f fields) {
 			IMULQ(f.mem("edgeStride"), tmp2)
 			PREFETCHT0(Mem{Base: edge, Index: tmp2, Scale: 4})
 		}
-		CMPQ(f.mem("drop"), U8(0))
-		JE(LabelRef(keys))
+		frame.Compare(f.mem("drop"), U8(0), JE, keys)
 		f.load("keys", edge)
 		for k := range n {
 			MOVL(Mem{Base: next, Disp: 4 * (aheadWords + k)}, tmp.As32())
@@ -264,8 +254,7 @@ func (p together) coefficients() {
 	f := backFields
 	Label(p.name("batch"))
 	f.load("coefIndex", next)
-	CMPQ(next, f.mem("coefEnd"))
-	JB(LabelRef(p.name("same")))
+	frame.Compare(next, f.mem("coefEnd"), JB, p.name("same"))
 	coefRow(f, p.name("made"))
 	Label(p.name("same"))
 	nextBatch(f)
@@ -277,11 +266,9 @@ func (p together) coefficients() {
 	} else {
 		ADDQ(f.mem("groupBytes"), next)
 	}
-	CMPQ(next, f.mem("coefIndex"))
-	JB(LabelRef(p.name("group")))
+	frame.Compare(next, f.mem("coefIndex"), JB, p.name("group"))
 	Label(p.name("made"))
-	CMPQ(f.mem("begun"), U8(0))
-	JNE(LabelRef(p.name("begun")))
+	frame.Compare(f.mem("begun"), U8(0), JNE, p.name("begun"))
 	INCQ(f.mem("begun"))
 	XORQ(U32(atNext), f.mem("slot"))
 	JMP(LabelRef("row"))
@@ -327,8 +314,7 @@ func (p together) group(f fields) {
 	VCMPPS_BCST(U8(4), lanes.Num(1), alpha, K3)
 	VMOVAPS_Z(factor, K3, factor)
 	VMOVAPS(alpha, c)
-	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef(p.name("kept")))
+	frame.Compare(f.mem("drop"), U8(0), JE, p.name("kept"))
 	p.dropGroup(f, c, s, t, n, low)
 	Label(p.name("kept"))
 	VMOVUPS(c, Mem{Base: out, Disp: atCoef})

@@ -5,6 +5,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -72,8 +73,7 @@ func (d dots) body() {
 	Label("head")
 	d.load(nil)
 	f.load("whole", before)
-	TESTQ(before, before)
-	JZ(LabelRef("summed"))
+	frame.Test(before, before, JZ, "summed")
 	Label("load")
 	d.load(before)
 	ADDQ(U8(64), before)
@@ -90,15 +90,12 @@ func (d dots) body() {
 	}
 	VMOVUPS(dotEvens, Mem{Base: dotPart})
 	ADDQ(U8(64), dotPart)
-	CMPQ(dotPart, dotEnd)
-	JE(LabelRef("fold"))
+	frame.Compare(dotPart, dotEnd, JE, "fold")
 	Label("folded")
-	DECQ(dotHead)
-	JNZ(LabelRef("head"))
+	frame.Next(dotHead, "head")
 	ADDQ(f.mem("xStride"), dotX)
 	ADDQ(f.mem("yStride"), dotY)
-	DECQ(dotRow)
-	JNZ(LabelRef("row"))
+	frame.Next(dotRow, "row")
 
 	// The lanes of those left.
 	SUBQ(f.mem("parts"), dotPart)
@@ -111,8 +108,7 @@ func (d dots) body() {
 	f.load("parts", dotPart)
 	foldParts()
 	Label("end")
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // foldParts makes sums of the vectors in parts.
@@ -126,8 +122,7 @@ func foldParts() {
 	VPERMPS(s.top(), Z0, Z0)
 	VMOVUPS(Z0, K2, Mem{Base: dotOut})
 	ADDQ(U8(64), dotOut)
-	TESTQ(dotRow, dotRow)
-	JNZ(LabelRef("folded"))
+	frame.Test(dotRow, dotRow, JNZ, "folded")
 }
 
 // load adds the products of the load at before to the sums, or makes these a head's last, which is masked.

@@ -5,6 +5,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -32,16 +33,13 @@ func headGrad(bf16 bool) {
 	for v := range 16 {
 		VMOVUPS(Mem{Base: tmp, Disp: 64 * v}, sums[v])
 	}
-	TESTQ(dst, dst)
-	JZ(LabelRef("row"))
+	frame.Test(dst, dst, JZ, "row")
 	ADDQ(f.mem("whole"), dst)
 	Label("row")
 	VMOVUPS_Z(Mem{Base: weight}, K2, head)
-	TESTQ(dst, dst)
-	JZ(LabelRef("added"))
+	frame.Test(dst, dst, JZ, "added")
 	if bf16 {
-		TESTQ(U32(modeNative), f.mem("mode"))
-		JZ(LabelRef("rounded"))
+		frame.Test(U32(modeNative), f.mem("mode"), JZ, "rounded")
 	}
 	add := loop{from: dst, each: each, load: func(_, v int, to Mem) { p.addHead(v, to, true, heads, head) }}
 	p.eachLine(add)
@@ -66,13 +64,11 @@ func headGrad(bf16 bool) {
 	ADDQ(gap, weight)
 	ADDQ(stride, at)
 	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
+	frame.Compare(row, f.mem("rows"), JB, "row")
 	for v := range 16 {
 		VMOVUPS(sums[v], Mem{Base: tmp, Disp: 64 * v})
 	}
-	VZEROUPPER()
-	RET()
+	frame.End()
 	if bf16 {
 		Label("rounded")
 		add.load = func(_, v int, to Mem) { p.addHead(v, to, false, heads, head) }
@@ -158,8 +154,6 @@ func sumEntries() {
 	VMOVUPS(Z0, K2, Mem{Base: dst})
 	ADDQ(f.mem("dstStride"), dst)
 	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	frame.Compare(row, f.mem("rows"), JB, "row")
+	frame.End()
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -51,8 +52,7 @@ func (k kind) label(name string) string { return fmt.Sprintf("%s%d", name, k) }
 // eachKind goes to what body writes for the row's kind.
 func eachKind(f fields, name string, body func(kind)) {
 	for _, k := range []kind{pairs, singles} {
-		CMPQ(f.mem("kind"), U8(k))
-		JE(LabelRef(k.label(name)))
+		frame.Compare(f.mem("kind"), U8(k), JE, k.label(name))
 	}
 	for _, k := range []kind{floats, pairs, singles} {
 		Label(k.label(name))
@@ -63,8 +63,7 @@ func eachKind(f fields, name string, body func(kind)) {
 // each goes through the vectors of a row that there are, with place their offsets from table: v is the first of a load.
 func (k kind) each(f fields, name string, table, place GPPhysical, body func(v int, last bool)) {
 	last := 16 - k.vectors()
-	CMPQ(f.mem("few"), U8(0))
-	JNE(LabelRef(k.label(name + "few")))
+	frame.Compare(f.mem("few"), U8(0), JNE, k.label(name+"few"))
 	for v := 0; v <= last; v += k.vectors() {
 		if v == few {
 			Label(k.label(name + "few"))
@@ -72,8 +71,7 @@ func (k kind) each(f fields, name string, table, place GPPhysical, body func(v i
 		next := lanes.NewLabel("next")
 		MOVQ(Mem{Base: table, Disp: 8 * v}, place)
 		if v < last {
-			TESTQ(place, place)
-			JS(LabelRef(next))
+			frame.Test(place, place, JS, next)
 		}
 		body(v, v == last)
 		if v < last {
@@ -136,8 +134,7 @@ func storeRow(f fields, room Mem, done string) {
 		JMP(LabelRef(done))
 	}
 	ifMode := func(k kind, mode int, label string) {
-		TESTQ(U32(mode), f.mem("mode"))
-		JNZ(LabelRef(k.label(label)))
+		frame.Test(U32(mode), f.mem("mode"), JNZ, k.label(label))
 	}
 	eachKind(f, "store", func(k kind) {
 		if k != singles { // half a block is no line
@@ -182,11 +179,9 @@ func storeStaged(f fields, k kind, room Mem, done string) {
 	KXNORD(mask, mask, mask)
 	Label(name)
 	MOVQ(Mem{Base: table, Index: v, Scale: 8}, to)
-	TESTQ(to, to)
-	JS(LabelRef(name + "next"))
+	frame.Test(to, to, JS, name+"next")
 	ADDQ(dst, to)
-	CMPQ(v, U8(16-first))
-	JNE(LabelRef(name + "put"))
+	frame.Compare(v, U8(16-first), JNE, name+"put")
 	KMOVD(K1, mask)
 	Label(name + "put")
 	SHLQ(U8(6), v)
@@ -194,8 +189,7 @@ func storeStaged(f fields, k kind, room Mem, done string) {
 		VMOVUPS(Mem{Base: room.Base, Index: v, Scale: 1, Disp: room.Disp + 64*i}, sums[i])
 	}
 	SHRQ(U8(6), v)
-	TESTQ(U32(modeBF16), f.mem("mode"))
-	JZ(LabelRef(name + "wide"))
+	frame.Test(U32(modeBF16), f.mem("mode"), JZ, name+"wide")
 	if k == pairs {
 		lanes.JoinBF16(sums[0], sums[1], x, y)
 		VMOVDQU16(sums[0], mask, Mem{Base: to})
@@ -213,8 +207,7 @@ func storeStaged(f fields, k kind, room Mem, done string) {
 	VMOVUPS(sums[0], mask, Mem{Base: to})
 	Label(name + "next")
 	ADDQ(U8(first), v)
-	CMPQ(v, U8(16))
-	JB(LabelRef(name))
+	frame.Compare(v, U8(16), JB, name)
 	JMP(LabelRef(done))
 }
 

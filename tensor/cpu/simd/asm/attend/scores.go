@@ -8,6 +8,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -51,8 +52,7 @@ func scores(heads int) {
 	JA(LabelRef(name("group")))
 	VMOVUPS(scoreTotal, inBuf(atTotal))
 	XORQ(U32(atNext), f.mem("slot"))
-	CMPQ(index, end)
-	JB(LabelRef("batch"))
+	frame.Compare(index, end, JB, "batch")
 	for d := heads; d < 16; d *= 2 {
 		lanes.Swap(d, scoreTotal, t)
 		VADDPS(t, scoreTotal, scoreTotal)
@@ -67,8 +67,7 @@ func groupLanes(f fields, heads int, left GPPhysical) {
 		return
 	}
 	whole := lanes.NewLabel("whole")
-	CMPQ(left, U8(64/heads))
-	JAE(LabelRef(whole))
+	frame.Compare(left, U8(64/heads), JAE, whole)
 	MOVQ(left, tmp)
 	IMUL3Q(U8(heads), tmp, tmp)
 	SHRQ(U8(2), tmp)
@@ -81,16 +80,14 @@ func groupLanes(f fields, heads int, left GPPhysical) {
 
 // placeScores puts the gradients of a group's entries to their places, which are at part, and moves on.
 func placeScores(f fields, heads int, name func(string) string) {
-	CMPQ(f.mem("add"), U8(0))
-	JNE(LabelRef(name("add")))
+	frame.Compare(f.mem("add"), U8(0), JNE, name("add"))
 	for _, add := range []bool{false, true} {
 		if add {
 			Label(name("add"))
 		}
 		for k := range 16 / heads {
 			if k > 0 {
-				CMPQ(tmp2, U8(4*k))
-				JE(LabelRef(name("placed")))
+				frame.Compare(tmp2, U8(4*k), JE, name("placed"))
 			}
 			placeScore(f, heads, k, add)
 		}

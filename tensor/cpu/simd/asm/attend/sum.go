@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -164,11 +165,9 @@ func sumRows(bf16 bool) {
 	p.storeSums()
 	Label("written")
 	INCQ(row)
-	CMPQ(row, f.mem("rows"))
-	JB(LabelRef("row"))
+	frame.Compare(row, f.mem("rows"), JB, "row")
 	SFENCE() // for rows that went by non-temporal stores
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // sumLoop is the loop over a row's entries, of n vectors or blocks, or least to n. Where these
@@ -228,8 +227,7 @@ func (l sumLoop) body(heads spread) {
 		l.askUntil()
 		Label(again)
 	}
-	CMPQ(index, stop)
-	JAE(LabelRef(done))
+	frame.Compare(index, stop, JAE, done)
 	switch {
 	case l.ask:
 		l.askBlocks()
@@ -288,8 +286,7 @@ func (l sumLoop) add(v int, line Mem, heads spread) {
 // all sixteen fewer are under way at a time.
 func (l sumLoop) askLine() {
 	skip := l.label() + "near"
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(skip))
+	frame.Test(ahead, ahead, JZ, skip)
 	askRow(Mem{Base: index, Index: ahead, Scale: 1})
 	lines := l.n
 	if l.n > 4 {
@@ -358,13 +355,11 @@ func (p panel) storeSums() {
 	f := rowFields
 	f.loadRow("dst", row, dst)
 	if p.bf16 {
-		TESTQ(U32(modeNative), f.mem("mode"))
-		JZ(LabelRef("stage"))
+		frame.Test(U32(modeNative), f.mem("mode"), JZ, "stage")
 		p.eachLine(loop{each: eachSum, load: func(_, v int, _ Mem) { lanes.JoinNative(p.sum(v)[0], p.sum(v)[1], x) }})
 	}
 	ADDQ(f.mem("whole"), dst)
-	TESTQ(U32(modeStream), f.mem("mode"))
-	JNZ(LabelRef("stream"))
+	frame.Test(U32(modeStream), f.mem("mode"), JNZ, "stream")
 	p.eachLine(loop{from: dst, each: eachSum, load: func(_, v int, to Mem) {
 		if p.bf16 {
 			storeWords(p.sum(v)[0], to, v == 0)

@@ -5,6 +5,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -133,14 +134,12 @@ func askAhead(f fields, base GPPhysical, stride, last string) {
 	LEAQ(Mem{Base: wIndex, Disp: 4 * aheadWords}, wTmp)
 	MOVQ(wGroup, wAsk)
 	Label(again)
-	CMPQ(wTmp, f.mem(last))
-	JA(LabelRef(stop))
+	frame.Compare(wTmp, f.mem(last), JA, stop)
 	MOVL(Mem{Base: wTmp}, wTmp2.As32())
 	IMULQ(f.mem(stride), wTmp2)
 	PREFETCHT0(Mem{Base: base, Index: wTmp2, Scale: 4})
 	ADDQ(U8(4), wTmp)
-	DECQ(wAsk)
-	JNZ(LabelRef(again))
+	frame.Next(wAsk, again)
 	Label(stop)
 }
 
@@ -195,16 +194,14 @@ func weights() {
 	startEntries(f, "index")
 	VPXORD(top, top, top)
 	VPXORD(total, total, total)
-	TESTQ(wLeft, wLeft)
-	JZ(LabelRef("store"))
+	frame.Test(wLeft, wLeft, JZ, "store")
 	f.loadRow("right", wRow, wTmp)
 	headLanes(f)
 	VMOVUPS_Z(Mem{Base: wTmp}, K1, mine)
 	VPERMPS(mine, lanePattern, mine)
 	VBROADCASTSS(lanes.Bits(0xff800000), top)
 	scoresOf(f)
-	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef("drawn"))
+	frame.Compare(f.mem("drop"), U8(0), JE, "drawn")
 	rowKey(f)
 	Label("drawn")
 	exponentials(f)
@@ -220,10 +217,8 @@ func weights() {
 		VMOVUPS(x.v, K1, Mem{Base: wTmp})
 	}
 	INCQ(wRow)
-	CMPQ(wRow, f.mem("rows"))
-	JB(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	frame.Compare(wRow, f.mem("rows"), JB, "row")
+	frame.End()
 }
 
 // scoresOf leaves a row's scores in out, and the largest of each head in top.
@@ -244,8 +239,7 @@ func scoresOf(f fields) {
 	VMOVUPS(s, Mem{Base: wOut})
 	ADDQ(U8(64), wOut)
 	nextEntries()
-	TESTQ(wLeft, wLeft)
-	JG(LabelRef("score"))
+	frame.Test(wLeft, wLeft, JG, "score")
 	MOVQ(R14, wIndex)
 	MOVQ(R15, wLeft)
 	f.load("out", wOut)
@@ -262,15 +256,13 @@ func exponentials(f fields) {
 	lanes.Exp(s, t, j)
 	VMOVUPS_Z(s, K1, s)
 	VADDPS(s, total, total)
-	CMPQ(f.mem("drop"), U8(0))
-	JE(LabelRef("kept"))
+	frame.Compare(f.mem("drop"), U8(0), JE, "kept")
 	dropEntries(f, s, t, j)
 	Label("kept")
 	VMOVUPS(s, Mem{Base: wOut})
 	ADDQ(U8(64), wOut)
 	nextEntries()
-	TESTQ(wLeft, wLeft)
-	JG(LabelRef("exp"))
+	frame.Test(wLeft, wLeft, JG, "exp")
 	rewind(f)
 	overEntries(total, t, func(a, b VecPhysical, k OpmaskPhysical) { VADDPS(a, b, k, b) })
 	VBROADCASTSS(lanes.Num(1), t)
@@ -280,8 +272,7 @@ func exponentials(f fields) {
 // dropEntries zeroes those of s that draws say.
 func dropEntries(f fields, s, t, j VecPhysical) {
 	entryWords(wIndex, j)
-	TESTQ(wIDs, wIDs)
-	JZ(LabelRef("plain"))
+	frame.Test(wIDs, wIDs, JZ, "plain")
 	gather(wIDs, 0, j, t)
 	VMOVAPS(t, j)
 	Label("plain")
@@ -303,8 +294,7 @@ func headLanes(f fields) {
 // rowKey sets keyLow and keyHigh for the row's dropout (simd.RowKey).
 func rowKey(f fields) {
 	f.load("dstIDs", wTmp)
-	TESTQ(wTmp, wTmp)
-	JZ(LabelRef("noids"))
+	frame.Test(wTmp, wTmp, JZ, "noids")
 	MOVL(Mem{Base: wTmp, Index: wRow, Scale: 4}, wTmp.As32())
 	JMP(LabelRef("hash"))
 	Label("noids")

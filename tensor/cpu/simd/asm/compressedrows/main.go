@@ -83,8 +83,7 @@ func compressRows() {
 	SUBQ(Imm(16), left)
 	JGE(LabelRef("vector"))
 	Label("last")
-	CMPQ(left, I8(-16))
-	JEQ(LabelRef("end"))
+	frame.Compare(left, I8(-16), JEQ, "end")
 	VMOVUPS_Z(Mem{Base: at}, K1, Z4)
 	push()
 	Label("end")
@@ -93,10 +92,8 @@ func compressRows() {
 	MOVQ(n, Mem{Base: list, Disp: count})
 	ADDQ(U32(compressedSize), list)
 	ADDQ(stride, row)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	frame.Next(rows, "row")
+	frame.End()
 }
 
 // flavour is what tiles of different register sizes do not share.
@@ -134,8 +131,7 @@ func (f flavour) tile(panels int) {
 	for _, v := range f.vec[:8] {
 		VXORPS(v, v, v)
 	}
-	TESTQ(add, add)
-	JEQ(LabelRef("begin"))
+	frame.Test(add, add, JEQ, "begin")
 	for v, s := range sums[0] {
 		VMOVUPS(Mem{Base: c, Disp: f.bytes * v}, s)
 	}
@@ -165,8 +161,6 @@ func (f flavour) tile(panels int) {
 	}
 	ADDQ(U32(compressedSize), list)
 	ADDQ(crow, c)
-	DECQ(rows)
-	JNZ(LabelRef("list"))
-	VZEROUPPER()
-	RET()
+	frame.Next(rows, "list")
+	frame.End()
 }

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 const dropC0, dropGolden = 0x9e3779b1, 0x9e3779b97f4a7c15
@@ -57,8 +59,7 @@ func (d *drops) drawing(body, other func()) {
 		return
 	}
 	given, done := label("given"), label("decided")
-	CMPQ(d.k.field("Drop.Bits"), Imm(0))
-	JNE(LabelRef(given))
+	frame.Compare(d.k.field("Drop.Bits"), Imm(0), JNE, given)
 	body()
 	JMP(LabelRef(done))
 	Label(given)
@@ -75,8 +76,7 @@ func (d *drops) row() {
 func (d *drops) rowKey() {
 	have, z := label("id"), GP64()
 	MOVQ(d.id, z)
-	TESTQ(d.ids, d.ids)
-	JZ(LabelRef(have))
+	frame.Test(d.ids, d.ids, JZ, have)
 	MOVL(Mem{Base: d.ids}, z.As32())
 	ADDQ(Imm(4), d.ids)
 	Label(have)
@@ -131,8 +131,7 @@ func (d *drops) apply(v []vec) {
 func (d *drops) byBits(v []vec) {
 	k, same := d.k, label("same")
 	if len(v)*k.lanes < 64 {
-		TESTQ(U32(63), k.j)
-		JNZ(LabelRef(same))
+		frame.Test(U32(63), k.j, JNZ, same)
 	}
 	step := GP64()
 	MOVQ(d.block, d.bits)

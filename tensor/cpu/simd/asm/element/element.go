@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // ifAct runs body when the activation is act.
@@ -67,18 +69,15 @@ func (k *kernel) momentsAhead(src, stat reg.GPVirtual, share vec, none string) {
 		k.mean(row, at, share)
 	})
 	LEAQ(Mem{Base: k.left, Disp: -1}, row)
-	CMPQ(row, k.field("Rows"))
-	JGT(LabelRef(none))
-	CMPQ(row, Imm(0))
-	JEQ(LabelRef(second))
+	frame.Compare(row, k.field("Rows"), JGT, none)
+	frame.Compare(row, Imm(0), JEQ, second)
 	MOVQ(src, row)
 	ADDQ(k.field("Src.Stride"), row)
 	MOVQ(stat, at)
 	ADDQ(k.field("StatStride"), at)
 	k.deviation(row, at, share)
 	Label(second)
-	CMPQ(k.left, k.field("Rows"))
-	JGT(LabelRef(none))
+	frame.Compare(k.left, k.field("Rows"), JGT, none)
 }
 
 // combine: x = Alpha·x + Beta·other.
@@ -108,8 +107,7 @@ func (k *kernel) hasNorm() Mem {
 // normalize: the steps of a map that depend on row and column.
 func (k *kernel) normalize(has Mem, x []vec, stat reg.GPVirtual, rest bool) {
 	plain := label("plain")
-	CMPQ(has, Imm(0))
-	JEQ(LabelRef(plain))
+	frame.Compare(has, Imm(0), JEQ, plain)
 	k.ifPointer("Stat", func(reg.GPVirtual) {
 		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
 		for i := range x {

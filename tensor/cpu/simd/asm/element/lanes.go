@@ -7,6 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 type vec = reg.VecVirtual
@@ -76,8 +78,7 @@ func (k *kernel) end() {
 	if k.zmm {
 		SFENCE() // for lines that went by non-temporal stores
 	}
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // flush makes results below 1.2e-38 zero until the end if a block is bfloat16, whose rounding
@@ -301,8 +302,7 @@ func (k *kernel) columnsBy(wide int, body func(n int, rest bool)) {
 	}
 	k.loop(t, 1, body)
 	done := label("row")
-	CMPQ(k.j, k.cols)
-	JGE(LabelRef(done))
+	frame.Compare(k.j, k.cols, JGE, done)
 	body(1, true)
 	Label(done)
 }
@@ -311,14 +311,12 @@ func (k *kernel) loop(t reg.GPVirtual, n int, body func(n int, rest bool)) {
 	start, end := label("cols"), label("cols")
 	step := n * k.lanes
 	LEAQ(Mem{Base: k.j, Disp: step}, t)
-	CMPQ(t, k.cols)
-	JGT(LabelRef(end))
+	frame.Compare(t, k.cols, JGT, end)
 	Label(start)
 	body(n, false)
 	ADDQ(Imm(uint64(step)), k.j)
 	LEAQ(Mem{Base: k.j, Disp: step}, t)
-	CMPQ(t, k.cols)
-	JLE(LabelRef(start))
+	frame.Compare(t, k.cols, JLE, start)
 	Label(end)
 }
 
@@ -336,15 +334,13 @@ func (k *kernel) rowsLeft(blocks map[string]reg.GPVirtual, body func()) {
 	for _, name := range sortedKeys(blocks) {
 		ADDQ(k.field(name+".Stride"), blocks[name])
 	}
-	DECQ(k.left)
-	JNZ(LabelRef(start))
+	frame.Next(k.left, start)
 }
 
 // ifMore runs body when at least n rows follow this one.
 func (k *kernel) ifMore(n int, body func()) {
 	last := label("last")
-	CMPQ(k.left, Imm(uint64(n)))
-	JLE(LabelRef(last))
+	frame.Compare(k.left, Imm(uint64(n)), JLE, last)
 	body()
 	Label(last)
 }
@@ -361,8 +357,7 @@ func (k *kernel) ifField(path string, body func()) {
 func (k *kernel) ifPointer(path string, body func(p reg.GPVirtual)) {
 	skip := label("skip")
 	p := k.load(path)
-	TESTQ(p, p)
-	JZ(LabelRef(skip))
+	frame.Test(p, p, JZ, skip)
 	body(p)
 	Label(skip)
 }

@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // largest is the largest number of a row, in lane 0 (all lanes of the X register). Meanwhile it asks for others.
@@ -80,14 +82,12 @@ func (k *kernel) find(row reg.GPVirtual, v vec) {
 	last := label("last")
 	Label(next)
 	LEAQ(Mem{Base: k.j, Disp: k.lanes}, t)
-	CMPQ(t, k.cols)
-	JGT(LabelRef(last))
+	frame.Compare(t, k.cols, JGT, last)
 	test(false)
 	ADDQ(Imm(uint64(k.lanes)), k.j)
 	JMP(LabelRef(next))
 	Label(last)
-	CMPQ(k.j, k.cols)
-	JGE(LabelRef(end))
+	frame.Compare(k.j, k.cols, JGE, end)
 	test(true)
 	MOVQ(k.cols, k.j)
 	JMP(LabelRef(end))
@@ -182,8 +182,7 @@ func bceKernel(s set) {
 				})
 			})
 			more := label("more")
-			DECQ(few)
-			JNZ(LabelRef(more))
+			frame.Next(few, more)
 			k.widenBCE(product, linear)
 			MOVQ(U32(bceFew), few)
 			Label(more)

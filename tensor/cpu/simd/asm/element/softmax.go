@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // softmaxKernel keeps exponentials in Exp. Maxima, exponentials and results are computed of three rows that follow each
@@ -50,8 +52,7 @@ func (k *kernel) softmaxTurns() {
 	ADDQ(Imm(3), r.at)
 	last := GP64()
 	LEAQ(Mem{Base: r.at, Disp: -2}, last)
-	CMPQ(last, k.field("Rows"))
-	JLT(LabelRef(start))
+	frame.Compare(last, k.field("Rows"), JLT, start)
 }
 
 // turn runs body on the row at, if there is one, with the place of its exponentials.
@@ -64,8 +65,7 @@ func (r *softmaxRow) turn(body func(exps reg.GPVirtual)) {
 	LEAQ(Mem{Base: k.cols, Disp: 15}, wide)
 	ANDQ(I32(-16), wide)
 	even := label("even")
-	TESTQ(U32(1), r.at)
-	JZ(LabelRef(even))
+	frame.Test(U32(1), r.at, JZ, even)
 	LEAQ(Mem{Base: exps, Index: wide, Scale: 4}, exps)
 	Label(even)
 	body(exps)
@@ -76,8 +76,7 @@ func (r *softmaxRow) turn(body func(exps reg.GPVirtual)) {
 func (r *softmaxRow) locate() {
 	k, listed, have := r.kernel, r.load("List"), label("have")
 	MOVQ(r.at, r.i)
-	TESTQ(listed, listed)
-	JZ(LabelRef(have))
+	frame.Test(listed, listed, JZ, have)
 	MOVL(Mem{Base: listed, Index: r.at, Scale: 4}, r.i.As32())
 	Label(have)
 	MOVQ(r.i, r.row)
@@ -103,16 +102,14 @@ func (k *kernel) rowsAhead() reg.GPVirtual {
 	INCQ(n)
 	ADDQ(k.cols, far)
 	ADDQ(k.cols, far)
-	CMPQ(far, U32(ahead))
-	JLT(LabelRef(again))
+	frame.Compare(far, U32(ahead), JLT, again)
 	return n
 }
 
 // ifListed runs yes where there is a list, else no.
 func (r *softmaxRow) ifListed(yes, no func()) {
 	all, done := label("all"), label("listed")
-	CMPQ(r.field("List"), Imm(0))
-	JEQ(LabelRef(all))
+	frame.Compare(r.field("List"), Imm(0), JEQ, all)
 	yes()
 	JMP(LabelRef(done))
 	Label(all)
@@ -126,8 +123,7 @@ func (r *softmaxRow) ask(far reg.GPVirtual) {
 	k, then, have := r.kernel, GP64(), label("next")
 	LEAQ(Mem{Base: r.at, Index: far, Scale: 1}, then)
 	MOVQ(r.row, r.next)
-	CMPQ(then, k.field("Rows"))
-	JGE(LabelRef(have))
+	frame.Compare(then, k.field("Rows"), JGE, have)
 	MOVL(Mem{Base: r.load("List"), Index: then, Scale: 4}, r.next.As32())
 	IMULQ(k.field("X.Stride"), r.next)
 	ADDQ(k.field("X.Data"), r.next)
@@ -138,16 +134,14 @@ func (r *softmaxRow) ask(far reg.GPVirtual) {
 func (r *softmaxRow) score(top, total vec, first func()) {
 	VMOVSS(total, Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
 	none := label("unlabelled")
-	TESTQ(r.label, r.label)
-	JS(LabelRef(none))
+	frame.Test(r.label, r.label, JS, none)
 	mine, gap := r.one("X", r.row, r.label), XMM()
 	VSUBSS(mine, top, gap)
 	VMOVSS(gap, Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
 	VUCOMISS(mine, top)
 	JNE(LabelRef(none))
 	first()
-	CMPQ(r.j, r.label)
-	JNE(LabelRef(none))
+	frame.Compare(r.j, r.label, JNE, none)
 	INCQ(r.field("Correct"))
 	Label(none)
 }
@@ -201,8 +195,7 @@ func (r *softmaxRow) storeExps(exps reg.GPVirtual) {
 func (r *softmaxRow) lessLabel(exps reg.GPVirtual, total vec) {
 	none, e := label("unlabelled"), XMM()
 	r.loadLabel()
-	TESTQ(r.label, r.label)
-	JS(LabelRef(none))
+	frame.Test(r.label, r.label, JS, none)
 	at := Mem{Base: exps, Index: r.label, Scale: 4}
 	VMOVSS(at, e)
 	VSUBSS(total, e, e)

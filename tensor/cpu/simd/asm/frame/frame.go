@@ -1,4 +1,5 @@
-// Package frame is where generated functions find what they are given, and keep what registers have no room for.
+// Package frame is what the functions of all generators share: where they find what they are given, keep what registers
+// have no room for, and jump to.
 package frame
 
 import (
@@ -51,4 +52,28 @@ func Locals(numbers ...*Mem) {
 	for i, m := range numbers {
 		*m = room.Offset(8 * i)
 	}
+}
+
+// End ends a function that used vector registers.
+func End() {
+	VZEROUPPER()
+	RET()
+}
+
+// Next counts n down and jumps to label while any are left.
+func Next(n Op, label string) {
+	DECQ(n)
+	JNZ(LabelRef(label))
+}
+
+// Compare jumps to label if a compared with b fulfils a condition, such as JB.
+func Compare(a, b Op, jump func(Op), label string) {
+	CMPQ(a, b)
+	jump(LabelRef(label))
+}
+
+// Test jumps to label if the bits that a and b share fulfil a condition, such as JZ.
+func Test(a, b Op, jump func(Op), label string) {
+	TESTQ(a, b)
+	jump(LabelRef(label))
 }

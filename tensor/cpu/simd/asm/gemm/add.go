@@ -28,8 +28,7 @@ func addRows512(b16 bool) {
 	a.rowsOf(4, "four", "one")
 	a.rowsOf(1, "one", "done")
 	Label("done")
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // rowAdder is where addRows512 stands. K1 is the lanes of a row's last, partial vector.
@@ -43,8 +42,7 @@ type rowAdder struct {
 // rowsOf adds so many rows at a time, while there are as many.
 func (a rowAdder) rowsOf(group int, name, after string) {
 	Label(name)
-	CMPQ(a.rows, Imm(uint64(group)))
-	JLT(LabelRef(after))
+	frame.Compare(a.rows, Imm(uint64(group)), JLT, after)
 	MOVQ(a.row, a.at)
 	MOVQ(a.sum, a.to)
 	if group == 4 {
@@ -52,8 +50,7 @@ func (a rowAdder) rowsOf(group int, name, after string) {
 		LEAQ(Mem{Base: a.row, Index: a.stride, Scale: 8}, a.ahead)
 	}
 	MOVQ(a.cols, a.n)
-	TESTQ(a.n, a.n)
-	JEQ(LabelRef(name + "tail"))
+	frame.Test(a.n, a.n, JEQ, name+"tail")
 	Label(name + "vector")
 	a.step(group, false)
 	ADDQ(Imm(uint64(16*a.size)), a.at)
@@ -61,11 +58,9 @@ func (a rowAdder) rowsOf(group int, name, after string) {
 		ADDQ(Imm(uint64(16*a.size)), a.ahead)
 	}
 	ADDQ(Imm(64), a.to)
-	DECQ(a.n)
-	JNZ(LabelRef(name + "vector"))
+	frame.Next(a.n, name+"vector")
 	Label(name + "tail")
-	TESTQ(a.tail, a.tail)
-	JEQ(LabelRef(name + "next"))
+	frame.Test(a.tail, a.tail, JEQ, name+"next")
 	a.step(group, true)
 	Label(name + "next")
 	if group == 4 {
@@ -141,11 +136,8 @@ func addRows2() {
 	VADDPS(Mem{Base: row, Index: at, Scale: 1}, Y0, Y0)
 	VMOVUPS(Y0, Mem{Base: sum, Index: at, Scale: 1})
 	ADDQ(Imm(32), at)
-	CMPQ(at, cols)
-	JLT(LabelRef("vector"))
+	frame.Compare(at, cols, JLT, "vector")
 	ADDQ(stride, row)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	frame.Next(rows, "row")
+	frame.End()
 }

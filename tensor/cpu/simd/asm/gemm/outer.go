@@ -54,19 +54,16 @@ func outer512() {
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * j}, one[j%2])
 		VFMADD231PS(x, one[j%2], s)
 		if j < 7 {
-			CMPQ(left, Imm(uint64(j+1)))
-			JEQ(LabelRef("next"))
+			frame.Compare(left, Imm(uint64(j+1)), JEQ, "next")
 		}
 	}
 	Label("next")
 	ADDQ(arow, a)
 	ADDQ(brow, b)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
+	frame.Next(rows, "row")
 
 	frame.Get(fieldOuterC, c)
-	CMPQ(frame.Field(fieldOuterAdd), Imm(0))
-	JEQ(LabelRef("write"))
+	frame.Compare(frame.Field(fieldOuterAdd), Imm(0), JEQ, "write")
 	MOVQ(c, tmp)
 	for _, s := range sums {
 		VADDPS(Mem{Base: tmp}, s, s)
@@ -77,6 +74,5 @@ func outer512() {
 		VMOVUPS(s, Mem{Base: c})
 		ADDQ(crow, c)
 	}
-	VZEROUPPER()
-	RET()
+	frame.End()
 }

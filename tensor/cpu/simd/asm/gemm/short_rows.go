@@ -50,13 +50,11 @@ func shortRows512() {
 	group := func(height int, after string) {
 		name := fmt.Sprintf("rows%d", height)
 		Label(name)
-		CMPQ(rows, Imm(uint64(height)))
-		JLT(LabelRef(after))
+		frame.Compare(rows, Imm(uint64(height)), JLT, after)
 		LEAQ(Mem{Base: a, Index: row, Scale: 4}, low)
 		fanSums(name, sums[:height], b, a, low, row, row3, depth)
 		// What is not added to is not read: it would wait for the row before, just stored beside it.
-		CMPQ(frame.Field(fieldFanAdd), Imm(0))
-		JEQ(LabelRef(name + "write"))
+		frame.Compare(frame.Field(fieldFanAdd), Imm(0), JEQ, name+"write")
 		MOVQ(c, tmp)
 		for r := range height {
 			VADDPS(Mem{Base: tmp}, sums[r], K1, sums[r])
@@ -78,8 +76,7 @@ func shortRows512() {
 	}
 	group(8, "single")
 	group(1, "end")
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // fanSums: rows from a on, and from low on the fifth, which lie row bytes apart, times as many
@@ -100,8 +97,7 @@ func fanSums(name string, sums, b []VecPhysical, a, low, row, row3, depth GPPhys
 			VFMADD231PS_BCST(m, b[k], s)
 		}
 		if k < 15 {
-			CMPQ(depth, Imm(uint64(k+1)))
-			JEQ(LabelRef(name + "sums"))
+			frame.Compare(depth, Imm(uint64(k+1)), JEQ, name+"sums")
 		}
 	}
 	Label(name + "sums")

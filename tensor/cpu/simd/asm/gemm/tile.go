@@ -58,8 +58,7 @@ func (f flavour) tile(least, rows, vectors int, packed bool) {
 	t.turn("turn", unroll, "rest")
 	t.turn("single", 1, "sums")
 	f.store(least, rows, vectors, t.sum)
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // ownC asks for rows of C, which are stored at the very end, to own them by then.
@@ -89,8 +88,7 @@ func (t tile) sum(r, v int) VecPhysical { return t.vec[r*t.vectors+v] }
 
 // turn is so many steps at a time, while as many are left.
 func (t tile) turn(name string, steps int, after string) {
-	CMPQ(t.k, Imm(uint64(steps)))
-	JLT(LabelRef(after))
+	frame.Compare(t.k, Imm(uint64(steps)), JLT, after)
 	Label(name)
 	for i := range steps {
 		t.step(i)
@@ -110,8 +108,7 @@ func (t tile) turn(name string, steps int, after string) {
 	ADDQ(U32(2*t.bytes*steps), t.panel)
 	ADDQ(U32(steps*t.kStep), t.a)
 	SUBQ(Imm(uint64(steps)), t.k)
-	CMPQ(t.k, Imm(uint64(steps)))
-	JGE(LabelRef(name))
+	frame.Compare(t.k, Imm(uint64(steps)), JGE, name)
 	Label(after)
 }
 
@@ -162,16 +159,14 @@ func (f flavour) store(least, rows, vectors int, sum func(r, v int) VecPhysical)
 				body(Mem{Base: c, Disp: v * f.bytes}, sum(r, v), v)
 			}
 			if r+1 >= least && r+1 < rows {
-				CMPQ(wanted, Imm(uint64(r+1)))
-				JEQ(LabelRef("stored"))
+				frame.Compare(wanted, Imm(uint64(r+1)), JEQ, "stored")
 			}
 			if r+1 < rows {
 				ADDQ(crow, c)
 			}
 		}
 	}
-	CMPQ(frame.Field(fieldAdd), Imm(0))
-	JEQ(LabelRef("write"))
+	frame.Compare(frame.Field(fieldAdd), Imm(0), JEQ, "write")
 	each(func(m Mem, s VecPhysical, v int) {
 		if f.bytes == 64 {
 			VADDPS(m, s, []OpmaskPhysical{K1, K2}[v], s)

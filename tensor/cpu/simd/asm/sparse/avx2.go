@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // The AVX2 loops sum rows of eight-number vectors into float32 rows. Up to
@@ -33,8 +35,7 @@ func aggregate256(name string, bf16 bool) {
 	}
 	wide2(fmt.Sprintf("row%d", narrow256+1), bf16)
 	Label("end")
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // entryWeight2 spreads weight2, the product of two numbers, and sets at to its row's address.
@@ -100,14 +101,13 @@ func narrow2(n int, bf16 bool) {
 		}
 	}
 	selfEntry2(name("next"), add)
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
+	frame.Compare(index, end, JAE, name("done"))
 	prefetch((n*bytes2(bf16)+63)/64, name("ask"))
 	entry2()
 	add()
 	JMP(LabelRef(name("next")))
 	Label(name("done"))
-	loadRowScale2()
+	loadRowScale(scale2)
 	for v := range n {
 		VMULPS(scale2, sums2[v], sums2[v])
 	}
@@ -116,17 +116,11 @@ func narrow2(n int, bf16 bool) {
 			do(sums2[v], Mem{Base: dst, Disp: 32 * v}, v == n-1 && !bf16)
 		}
 	}
-	CMPQ(field(fieldMode), U8(0))
-	JE(LabelRef(name("put")))
+	frame.Compare(field(fieldMode), U8(0), JE, name("put"))
 	each(plus2)
 	Label(name("put"))
 	each(put2)
-	nextRow2(name("row"))
-}
-
-func loadRowScale2() {
-	rowScaleAt()
-	VBROADCASTSS(Mem{Base: tmp}, scale2)
+	nextRow(name("row"))
 }
 
 // put2 writes v, plus2 adds to it what is there.
@@ -150,19 +144,10 @@ func plus2(v VecPhysical, to Mem, tail bool) {
 // finish2 writes scale2 times v, or adds it.
 func finish2(v VecPhysical, to Mem, tail bool, name string) {
 	VMULPS(scale2, v, v)
-	CMPQ(field(fieldMode), U8(0))
-	JE(LabelRef(name))
+	frame.Compare(field(fieldMode), U8(0), JE, name)
 	plus2(v, to, tail)
 	Label(name)
 	put2(v, to, tail)
-}
-
-func nextRow2(again string) {
-	ADDQ(field(fieldDstStride), dst)
-	INCQ(row)
-	CMPQ(row, field(fieldRows))
-	JB(LabelRef(again))
-	JMP(LabelRef("end"))
 }
 
 // wide2 is the loop for rows that do not fit into registers: the sum is in memory.
@@ -184,8 +169,7 @@ func wide2(name string, bf16 bool) {
 		}
 		step(false)
 		move()
-		DECQ(left)
-		JNZ(LabelRef(name))
+		frame.Next(left, name)
 	}
 	add := func(name string) {
 		each(name, !bf16, func(tail bool) {
@@ -203,13 +187,12 @@ func wide2(name string, bf16 bool) {
 	each("wideclear", false, func(bool) { VMOVUPS(sums2[0], Mem{Base: sum}) }, func() { ADDQ(U8(32), sum) })
 	selfEntry2("wideentries", func() { add("wideself") })
 	Label("widenext")
-	CMPQ(index, end)
-	JAE(LabelRef("widedone"))
+	frame.Compare(index, end, JAE, "widedone")
 	entry2()
 	add("wideadd")
 	JMP(LabelRef("widenext"))
 	Label("widedone")
-	loadRowScale2()
+	loadRowScale(scale2)
 	MOVQ(dst, at)
 	puts := 0
 	each("wideput", !bf16, func(tail bool) {
@@ -220,5 +203,5 @@ func wide2(name string, bf16 bool) {
 		ADDQ(U8(32), at)
 		ADDQ(U8(32), sum)
 	})
-	nextRow2(name)
+	nextRow(name)
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 
+	"starling/tensor/cpu/simd/asm/frame"
 	"starling/tensor/cpu/simd/asm/lanes"
 )
 
@@ -63,12 +64,10 @@ func narrow16(n int) {
 	selfEntry(name("entries"), func() { sum(false) })
 	loop := func(start string, entry func(), ask bool) {
 		Label(start)
-		CMPQ(index, end)
-		JAE(LabelRef(name("done")))
+		frame.Compare(index, end, JAE, name("done"))
 		if ask && n > 2 {
 			LEAQ(Mem{Base: index, Disp: 4 * steps}, tmp)
-			CMPQ(tmp, last)
-			JHI(LabelRef(name("next")))
+			frame.Compare(tmp, last, JHI, name("next"))
 		}
 		entry()
 		if ask && n <= 2 {
@@ -77,10 +76,8 @@ func narrow16(n int) {
 		sum(ask)
 		JMP(LabelRef(start))
 	}
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(name("next")))
-	TESTQ(colMask, colMask)
-	JNZ(LabelRef(name("ask")))
+	frame.Test(ahead, ahead, JZ, name("next"))
+	frame.Test(colMask, colMask, JNZ, name("ask"))
 	loop(name("unscaled"), unscaledEntry, true)
 	loop(name("ask"), entry, true)
 	loop(name("next"), entry, false)
@@ -132,19 +129,16 @@ func finish16(name string) {
 	MOVQ(dst, tmp)
 	KXNORD(K2, K2, K2)
 	Label(name + "next")
-	CMPQ(end, U8(1))
-	JNE(LabelRef(name + "whole"))
+	frame.Compare(end, U8(1), JNE, name+"whole")
 	KMOVD(K1, K2)
 	Label(name + "whole")
 	VMULPS(Mem{Base: at}, rowScale, even)
 	VMULPS(Mem{Base: at, Disp: 64}, rowScale, odd)
-	TESTQ(U32(modeBF16), field(fieldMode))
-	JNZ(LabelRef(name + "b16"))
+	frame.Test(U32(modeBF16), field(fieldMode), JNZ, name+"b16")
 
 	lanes.Interleave(even, odd, x, y)
 	KSHIFTRD(U8(16), K2, K4)
-	TESTQ(U32(modeAdd), field(fieldMode))
-	JZ(LabelRef(name + "store"))
+	frame.Test(U32(modeAdd), field(fieldMode), JZ, name+"store")
 	VMOVUPS_Z(Mem{Base: tmp}, K2, acc(2))
 	VADDPS(acc(2), even, even)
 	VMOVUPS_Z(Mem{Base: tmp, Disp: 64}, K4, acc(2))
@@ -156,23 +150,20 @@ func finish16(name string) {
 	JMP(LabelRef(name + "step"))
 
 	Label(name + "b16")
-	TESTQ(U32(modeAdd), field(fieldMode))
-	JZ(LabelRef(name + "round"))
+	frame.Test(U32(modeAdd), field(fieldMode), JZ, name+"round")
 	VMOVDQU16_Z(Mem{Base: tmp}, K2, y)
 	VPSLLD(U8(16), y, x)
 	VPANDD(y, upper, y)
 	VADDPS(x, even, even)
 	VADDPS(y, odd, odd)
 	Label(name + "round")
-	TESTQ(U32(modeNative), field(fieldMode))
-	JNZ(LabelRef(name + "native"))
+	frame.Test(U32(modeNative), field(fieldMode), JNZ, name+"native")
 	joinBF16(even, odd)
 	JMP(LabelRef(name + "joined"))
 	Label(name + "native")
 	lanes.JoinNative(even, odd, x)
 	Label(name + "joined")
-	TESTQ(U32(modeStream), field(fieldMode))
-	JNZ(LabelRef(name + "stream"))
+	frame.Test(U32(modeStream), field(fieldMode), JNZ, name+"stream")
 	VMOVDQU16(even, K2, Mem{Base: tmp})
 	JMP(LabelRef(name + "stored"))
 	Label(name + "stream")
@@ -181,8 +172,7 @@ func finish16(name string) {
 	ADDQ(U8(64), tmp)
 	Label(name + "step")
 	ADDQ(U32(128), at)
-	DECQ(end)
-	JNZ(LabelRef(name + "next"))
+	frame.Next(end, name+"next")
 }
 
 var halfRows = rowKind{sums: 2, store: store16, finish: finish16, scale: scale16}

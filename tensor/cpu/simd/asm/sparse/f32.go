@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 // multiplyAdd adds w times a vector of a source row; tail says that it is the last of the row.
@@ -40,8 +42,7 @@ func narrow(n int) {
 		}
 	}
 	selfEntry(name("next"), sum)
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
+	frame.Compare(index, end, JAE, name("done"))
 	prefetch(1, name("ask"))
 	entry()
 	sum()
@@ -58,20 +59,16 @@ func finish(name string) {
 	MOVQ(dst, tmp)
 	KXNORW(K2, K2, K2)
 	Label(name + "next")
-	CMPQ(end, U8(1))
-	JNE(LabelRef(name + "whole"))
+	frame.Compare(end, U8(1), JNE, name+"whole")
 	KMOVW(K1, K2)
 	Label(name + "whole")
 	VMULPS(Mem{Base: at}, rowScale, x)
-	TESTQ(U32(modeBF16), field(fieldMode))
-	JNZ(LabelRef(name + "b16"))
-	TESTQ(U32(modeAdd), field(fieldMode))
-	JZ(LabelRef(name + "store"))
+	frame.Test(U32(modeBF16), field(fieldMode), JNZ, name+"b16")
+	frame.Test(U32(modeAdd), field(fieldMode), JZ, name+"store")
 	VMOVUPS_Z(Mem{Base: tmp}, K2, y)
 	VADDPS(y, x, x)
 	Label(name + "store")
-	TESTQ(U32(modeStream), field(fieldMode))
-	JNZ(LabelRef(name + "stream"))
+	frame.Test(U32(modeStream), field(fieldMode), JNZ, name+"stream")
 	VMOVUPS(x, K2, Mem{Base: tmp})
 	ADDQ(U8(64), tmp)
 	JMP(LabelRef(name + "step"))
@@ -81,8 +78,7 @@ func finish(name string) {
 	JMP(LabelRef(name + "step"))
 
 	Label(name + "b16")
-	TESTQ(U32(modeAdd), field(fieldMode))
-	JZ(LabelRef(name + "round"))
+	frame.Test(U32(modeAdd), field(fieldMode), JZ, name+"round")
 	VPMOVZXWD_Z(Mem{Base: tmp}, K2, y)
 	VPSLLD(U8(16), y, y)
 	VADDPS(y, x, x)
@@ -92,8 +88,7 @@ func finish(name string) {
 	ADDQ(U8(32), tmp)
 	Label(name + "step")
 	ADDQ(U8(64), at)
-	DECQ(end)
-	JNZ(LabelRef(name + "next"))
+	frame.Next(end, name+"next")
 }
 
 var floatRows = rowKind{sums: 1, store: store, finish: finish, scale: func(v int) { VMULPS(acc(v), rowScale, acc(v)) }}

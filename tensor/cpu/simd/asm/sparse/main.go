@@ -15,6 +15,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 func main() {
@@ -152,8 +154,7 @@ func aggregate(name string, most int, narrow func(n int), kind rowKind) {
 	nextRow("rows")
 	Label("end")
 	SFENCE() // for rows that went by non-temporal stores
-	VZEROUPPER()
-	RET()
+	frame.End()
 }
 
 // choose jumps to the loop of rows of tmp vectors, which are from lo to hi.
@@ -161,8 +162,7 @@ func choose(lo, hi int) {
 	if lo < hi {
 		middle := (lo + hi + 1) / 2
 		upper := fmt.Sprintf("from%d", middle)
-		CMPQ(tmp, U8(middle))
-		JAE(LabelRef(upper))
+		frame.Compare(tmp, U8(middle), JAE, upper)
 		choose(lo, middle-1)
 		Label(upper)
 		choose(middle, hi)
@@ -196,11 +196,9 @@ func selfEntry(skip string, add func()) {
 // leave writes the n vectors (or blocks) of a row, by non-temporal stores or not, or leaves them to finish.
 func (p rowKind) leave(n int) {
 	MOVQ(field(fieldAcc), at)
-	TESTQ(U32(modeDirect), field(fieldMode))
-	JZ(LabelRef(fmt.Sprintf("keep%d", n)))
-	loadRowScale()
-	TESTQ(U32(modeStream), field(fieldMode))
-	JNZ(LabelRef(fmt.Sprintf("stream%d", n)))
+	frame.Test(U32(modeDirect), field(fieldMode), JZ, fmt.Sprintf("keep%d", n))
+	loadRowScale(rowScale)
+	frame.Test(U32(modeStream), field(fieldMode), JNZ, fmt.Sprintf("stream%d", n))
 	for v := range n {
 		p.scale(v)
 		p.store(acc(p.sums*v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
@@ -228,7 +226,7 @@ func (p rowKind) leaveRows(most int) {
 			VMOVUPS(acc(p.sums*v+part), Mem{Base: at, Disp: 64 * (p.sums*v + part)})
 		}
 	})
-	loadRowScale()
+	loadRowScale(rowScale)
 	JMP(LabelRef("finish"))
 }
 
@@ -271,8 +269,7 @@ func unscaledEntry() {
 // (Runs on a busy machine gave 0.90-1.06 of a plain gather's speed at width 256
 // with one line, 0.90-0.93 with all: the order is likely, its size is not known.)
 func prefetch(lines int, skip string) {
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(skip))
+	frame.Test(ahead, ahead, JZ, skip)
 	askRow(Mem{Base: index, Index: ahead, Scale: 1}, last, lines)
 	Label(skip)
 }
@@ -290,24 +287,19 @@ func askRow(entry Mem, last Op, lines int) {
 	}
 }
 
-// rowScaleAt sets tmp to the address of the row's scale. Pointers in the arguments
-// are never stepped: the collector must not see one past its array.
-func rowScaleAt() {
+// loadRowScale spreads the row's scale. Pointers in the arguments are never stepped: the collector must not see one
+// past its array.
+func loadRowScale(to VecPhysical) {
 	MOVQ(field(fieldRowStep), tmp)
 	IMULQ(row, tmp)
 	ADDQ(field(fieldRowScale), tmp)
-}
-
-func loadRowScale() {
-	rowScaleAt()
-	VBROADCASTSS(Mem{Base: tmp}, rowScale)
+	VBROADCASTSS(Mem{Base: tmp}, to)
 }
 
 func nextRow(again string) {
 	ADDQ(field(fieldDstStride), dst)
 	INCQ(row)
-	CMPQ(row, field(fieldRows))
-	JB(LabelRef(again))
+	frame.Compare(row, field(fieldRows), JB, again)
 	JMP(LabelRef("end"))
 }
 

@@ -8,6 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/cpu/simd/asm/frame"
 )
 
 const step = 256 // bytes a turn of a loop
@@ -75,10 +77,8 @@ func stream(width int, what string, writes bool, reads int) {
 	for _, r := range append(in, dst) {
 		ADDQ(U32(step), r)
 	}
-	DECQ(turns)
-	JNZ(LabelRef("turn"))
-	VZEROUPPER()
-	RET()
+	frame.Next(turns, "turn")
+	frame.End()
 }
 
 // gather reads rows of lines·64 bytes and tail numbers by number and adds them up. low and high are the masks of
@@ -106,8 +106,7 @@ func gather(width int) {
 	for _, many := range []int{16, 8, 4, 2, 1} {
 		again, under := fmt.Sprintf("by%d", many), fmt.Sprintf("under%d", many)
 		Label(again)
-		CMPQ(left, Imm(uint64(many)))
-		JLT(LabelRef(under))
+		frame.Compare(left, Imm(uint64(many)), JLT, under)
 		for i := range many * 64 / width {
 			s := sums[i%len(sums)]
 			VADDPS(Mem{Base: row, Disp: i * width}, s, s)
@@ -119,14 +118,11 @@ func gather(width int) {
 		}
 		Label(under)
 	}
-	TESTQ(tail, tail)
-	JZ(LabelRef("done"))
+	frame.Test(tail, tail, JZ, "done")
 	rest(sums)
 	Label("done")
-	DECQ(n)
-	JNZ(LabelRef("next"))
-	VZEROUPPER()
-	RET()
+	frame.Next(n, "next")
+	frame.End()
 }
 
 // tailOf loads the masks of the tail and returns what adds it.
