@@ -125,7 +125,7 @@ func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
 		o := traintest.Small(model)
 		halo := traintest.TrainParts(t, parts, traintest.Single, o)
 		for _, means := range []bool{false, true} {
-			o.Strategy = traintest.Strategy(t, "pipegcn", traintest.If(means, "means"))
+			o.Strategy = traintest.Strategy(t, "pipegcn", optionIf(means, "means"))
 			for k, r := range traintest.TrainParts(t, parts, traintest.Single, o) {
 				got, want := r.Plan.Total(0, 6, 2, 6), halo[k].Plan.Total(0, 6, 2, 6)
 				all := len(got)
@@ -264,7 +264,7 @@ func TestPipeGCNStopsWithOthers(t *testing.T) { traintest.AllStop(t, traintest.S
 // TestPipeGCNLearns: stale rows end near halo's accuracy, smoothed or not.
 func TestPipeGCNLearns(t *testing.T) {
 	traintest.Learns(t, 0.03, func(i int) train.Choice {
-		return traintest.Strategy(t, "pipegcn", traintest.If(i%2 == 1, "smooth=0.5"))
+		return traintest.Strategy(t, "pipegcn", optionIf(i%2 == 1, "smooth=0.5"))
 	})
 }
 

@@ -2,7 +2,6 @@ package traintest
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"starling/graph"
@@ -63,14 +62,6 @@ func WithEmbeddings(model string, d *graph.Dataset, dim int) train.Options {
 		o.Model.In += d.Features.Cols
 	}
 	return o
-}
-
-// Mentions checks that an error says something.
-func Mentions(t testing.TB, err error, want string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
 }
 
 // CacheFor is a cache of a few rows as options, of all in turn; none of sparse features.

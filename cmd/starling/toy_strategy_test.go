@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"starling/exchange"
+	strategies "starling/train"
+	"starling/train/site"
+)
+
+func init() { strategies.Register(toyStrategy) }
+
+// toyStrategy is halo that says how many laps it goes: a strategy in one file, for tests of what is derived from a
+// descriptor (flags, YAML, help, comparisons, dry runs, errors).
+var toyStrategy = strategies.Describe(strategies.Descriptor{
+	Name: "toy", Mode: strategies.FullGraph,
+	Paper: &strategies.Paper{Title: "A Toy, Nobody, Nowhere 1999", Claim: "goes round and round", // kept: a name
+		Why: "there is one nursery only"},
+	Exact:   "yes",
+	Sends:   "what halo does",
+	UseWhen: "something is to be tried",
+	Check:   site.Check,
+}, toyOptions{Laps: 1, RowOptions: exchange.DefaultRows}, buildToy)
+
+type toyOptions struct {
+	Laps int `json:"toy_laps" main:"" help:"laps that a toy goes per epoch, 1 to 9"`
+	exchange.RowOptions
+}
+
+func (o *toyOptions) Validate() error {
+	if o.Laps < 1 || o.Laps > 9 {
+		return fmt.Errorf("a toy goes 1 to 9 laps, not %d", o.Laps)
+	}
+	return o.RowOptions.Validate()
+}
+
+func buildToy(s *strategies.Site, o toyOptions) (strategies.Strategy, error) {
+	w := site.Worker(s, o.RowOptions, exchange.RelayOption{})
+	w.Masked = o.SparseRows
+	w.Note("toy: %d laps per epoch", o.Laps)
+	return site.Halo(w)
+}
