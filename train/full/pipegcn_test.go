@@ -86,7 +86,7 @@ type afterwards struct {
 
 func (a *afterwards) Wait() { a.Arrival.Wait(); a.change() }
 
-// TestPipeGCNIsDelay: overlapped or not, the numbers are those of rows and gradients
+// TestPipeGCNIsDelay: overlapped or not, the numbers come from rows and gradients
 // kept for an epoch, smoothed or not, with means corrected or not.
 func TestPipeGCNIsDelay(t *testing.T) {
 	twin := train.Describe(train.Descriptor{Name: "delayed"}, pipeOptions{},
@@ -141,7 +141,7 @@ func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
 	}
 }
 
-// pipelines are those of two workers, with their halos.
+// pipelines are the pipelines of two workers, with their halos.
 func pipelines(t *testing.T, parts []*partition.Part, ends []wire.Endpoint, means bool) (p [2]*pipeline,
 	h [2]*exchange.Halo) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 )
 
 // Strategy is a strategy as users write it, with options as NAME or NAME=VALUE; an empty
-// one is none. The strategy must be registered: import starling/train/full.
+// option is left out. The strategy must be registered: import starling/train/full.
 func Strategy(t testing.TB, text string, options ...string) train.Choice {
 	t.Helper()
 	c, err := Choose(text, options...)

@@ -26,7 +26,7 @@ func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
-// dgsOptions are those of a small run with dgs on.
+// dgsOptions are the options of a small run with dgs on.
 func dgsOptions(more ...string) []string {
 	return append([]string{"dgs", "dgs_every=3", "dgs_epochs=5"}, more...)
 }

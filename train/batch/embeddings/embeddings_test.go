@@ -21,7 +21,7 @@ func distributedOver(t *testing.T, parts []*partition.Part, o train.Options, m t
 	return traintest.Batches(t, parts, o, m, remote, "distdgl", options...)
 }
 
-// TestEmbeddingsAreOneWorkers: with the same global batch learnt rows are those of one worker, and
+// TestEmbeddingsAreOneWorkers: with the same global batch learnt rows equal one worker's, and
 // so is the curve, with either optimiser, strategy and division of a batch; of pairs too.
 func TestEmbeddingsAreOneWorkers(t *testing.T) {
 	for i, model := range []string{"gcn", "sage", "gat"} {

@@ -46,7 +46,7 @@ func TestLaunchScore(t *testing.T) {
 	}
 }
 
-// TestLaunchedAhead: so many batches as distdgl draws at a time are launched whatever the score is, beyond them
+// TestLaunchedAhead: the number of batches that distdgl draws at a time is launched whatever the score is, beyond them
 // none while one waits.
 func TestLaunchedAhead(t *testing.T) {
 	const depth, least = 5, 3

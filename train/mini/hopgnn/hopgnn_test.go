@@ -120,7 +120,7 @@ func TestHopIsOneWorker(t *testing.T) {
 }
 
 // TestHopWithoutSampling: with all neighbours and one batch, models that migrate train on the full graph
-// (figure 21 of the paper): the curve is that of full-graph training on one worker, which is what
+// (figure 21 of the paper): the curve equals the curve of full-graph training on one worker, which is what
 // neutronstar's is, and with smaller batches that of one worker with all neighbours.
 func TestHopWithoutSampling(t *testing.T) {
 	for _, model := range []string{"gcn", "sage", "gat"} {

@@ -20,7 +20,7 @@ func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
-// TestNaiveHopIsModelCentric: partial sums that travel follow the curve of one worker, which is that of
+// TestNaiveHopIsModelCentric: partial sums that travel follow the curve of one worker, which is the curve of
 // distdgl with the same global batch, and no row of features is pulled.
 func TestNaiveHopIsModelCentric(t *testing.T) {
 	for i, model := range []string{"gcn", "sage", "sage-gcn", "gin"} {
