@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	_ "starling/train/traintest/toy"
 )
 
-// toyVar has the test binary be starling: with the strategy toy, which
-// toy_strategy_test.go registers, and which no other file of the program knows.
+// toyVar has the test binary be starling: with the strategy toy, which the import above
+// registers, and which no other file of the program knows.
 const toyVar = "STARLING_TEST_TOY"
 
 // withToy runs starling with the strategy toy.
