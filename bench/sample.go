@@ -47,10 +47,11 @@ func TimeSamples(ctx context.Context, s spec.Spec, batches int) (*Samples, error
 		return nil, &graph.InputError{File: s.Dataset, Found: "no training split",
 			Want: "training vertices to sample for"}
 	}
-	opt, err := batch.OptionsOf(s.BatchSettings())
+	settings, err := s.BatchSettings()
 	if err != nil {
 		return nil, err
 	}
+	opt := batch.Options(settings)
 	method, err := opt.Method(ctx, data.Graph, data.Splits.Train, s.Model.Layers, false, s.Seed)
 	if err != nil {
 		return nil, err

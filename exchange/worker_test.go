@@ -19,7 +19,7 @@ func workerOf(s *train.Site) *Worker {
 }
 
 // onAll looks things up as every worker of some parts, and compares what was sent with the
-// plan. Answers are of so many bytes.
+// plan. Answers have that number of bytes: answer.
 func onAll(t *testing.T, parts []*partition.Part, answer int, f func(l *Lookup) error) {
 	t.Helper()
 	traintest.OnAll(t, parts, func(s *train.Site) (wire.Bytes, error) {

@@ -108,7 +108,7 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 		case s.Mode == "full":
 			return train.DryRunFull(ctx, dev, data, opt, events)
 		}
-		batches, err := batch.OptionsOf(s.BatchSettings())
+		batches, err := s.BatchSettings()
 		if err != nil {
 			return nil, err
 		}

@@ -178,10 +178,11 @@ func measureDrawing() float64 {
 	}
 	s := spec.Default()
 	s.Mode, s.Batches.Fanout, s.Batches.Size, s.Model.Layers = "mini", "10,10", 512, 2
-	opt, err := batch.OptionsOf(s.BatchSettings())
+	settings, err := s.BatchSettings()
 	if err != nil {
 		return 0
 	}
+	opt := batch.Options(settings)
 	method, err := opt.Method(context.Background(), g, seeds, 2, false, 1)
 	if err != nil {
 		return 0

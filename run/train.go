@@ -103,7 +103,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
-	batches, err := batch.OptionsOf(s.BatchSettings())
+	batches, err := s.BatchSettings()
 	if err != nil {
 		return nil, err
 	}

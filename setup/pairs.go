@@ -8,7 +8,6 @@ import (
 	"starling/sample"
 	"starling/spec"
 	"starling/train"
-	"starling/train/batch"
 	"starling/train/batch/pairs"
 )
 
@@ -20,7 +19,7 @@ func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *pairs.Opt
 		l, err = walkPairs(ctx, s, data)
 	}
 	if err == nil && s.Mode == "mini" {
-		l.Batches, err = batch.OptionsOf(s.BatchSettings())
+		l.Batches, err = s.BatchSettings()
 	}
 	return l, err
 }

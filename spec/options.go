@@ -26,7 +26,7 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 		if err != nil {
 			return opt, err
 		}
-		opt.Batches = batches.Options()
+		opt.Batches = &batches
 		if opt.Pairs, err = s.pairOptions(); err != nil {
 			return opt, err
 		}

@@ -552,7 +552,7 @@ func TestBadBytes(t *testing.T) {
 	}
 }
 
-// TestWaitsAreInOneFile: whoever waits for other workers does it in calls.go, where every wait watches what ends a
+// TestWaitsAreInOneFile: code that waits for other workers is in calls.go, where every wait watches what ends a
 // step.
 func TestWaitsAreInOneFile(t *testing.T) {
 	files, err := os.ReadDir(".")

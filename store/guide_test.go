@@ -92,7 +92,7 @@ func masked(p *partition.Part) (list []uint32) {
 	return list
 }
 
-// guideOf is that of a sampler with the whole graph.
+// guideOf is the guide of a sampler with the whole graph.
 func guideOf(s *store.Store, list []uint32, masks []byte, number []uint32) *sample.Guide {
 	return &sample.Guide{Deviation: 0.1, Mask: func(source uint32) (float64, bool) {
 		n := number[source]

@@ -8,7 +8,7 @@ import (
 )
 
 // Hops draws neighbours one hop at a time, for vertices of the caller's choice, by the keys of Sampler:
-// a vertex draws the edges of a layer whoever asks for it. It is used by one goroutine.
+// a vertex draws the same edges of a layer for every worker that asks. It is used by one goroutine.
 type Hops struct {
 	Seed uint64
 

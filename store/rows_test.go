@@ -111,7 +111,7 @@ func TestColumnsAreChosenByTheOwner(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsAreUpdatedByOwners: rows after a few steps of all workers are those of a dumb twin
+// TestEmbeddingsAreUpdatedByOwners: rows after a few steps of all workers equal the rows of a dumb twin
 // with the sums of their gradients.
 func TestEmbeddingsAreUpdatedByOwners(t *testing.T) {
 	const dim, steps = 3, 4

@@ -164,7 +164,7 @@ func sameBatches(local sample.Sampler, batches int, draw drawBatch) error {
 }
 
 // TestClustersAreThoseOfOneMachine: with the clusters that the parts have made, batches of clusters
-// are those of a sampler with the whole graph; and a worker's own clusters have its own vertices.
+// equal the batches of a sampler with the whole graph; and a worker's own clusters have its own vertices.
 func TestClustersAreThoseOfOneMachine(t *testing.T) {
 	seed := testseed.New(t)
 	for _, workers := range []int{1, 2, 3, 8} {

@@ -121,7 +121,7 @@ func numbering(parts []*partition.Part) (ids, number []uint32) {
 	return ids, number
 }
 
-// TestBlocksAreThoseOfOneMachine: whoever samples, and wherever the owners are, a batch is
+// TestBlocksAreThoseOfOneMachine: whichever worker samples, and wherever the owners are, a batch is
 // the one that a sampler with the whole graph draws, block for block.
 func TestBlocksAreThoseOfOneMachine(t *testing.T) {
 	seed := testseed.New(t)

@@ -354,9 +354,9 @@ func (c Choice) parse(text string) error {
 // and not by a flag.
 func (c Choice) unflagged(text string, err error) error {
 	if in, ok := err.(*graph.InputError); ok {
-		said := *in
-		said.Field, said.Found = "--strategy", fmt.Sprintf("%q", c.Name()+":"+text)
-		return &said
+		out := *in
+		out.Field, out.Found = "--strategy", fmt.Sprintf("%q", c.Name()+":"+text)
+		return &out
 	}
 	return err
 }

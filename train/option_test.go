@@ -143,7 +143,7 @@ func TestRegistry(t *testing.T) {
 	Register(Descriptor{Name: "kite"})
 }
 
-// options are those of a choice that must succeed, as text.
+// options are the options of a choice that must succeed, as text.
 func options(t *testing.T, text string, given Settings) string {
 	t.Helper()
 	c, err := Choose(text, given)

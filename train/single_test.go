@@ -78,7 +78,7 @@ func TestSameSeedSameBits(t *testing.T) {
 }
 
 // TestResumeIsExact stops after every number of epochs and continues: the weights,
-// losses and measurements are those of a run that never stopped.
+// losses and measurements equal those of a run that never stopped.
 func TestResumeIsExact(t *testing.T) {
 	d := traintest.Communities(t, 300, false)
 	for _, model := range []string{"gcn", "gat", "ressage+"} {
@@ -140,8 +140,8 @@ func TestSavesOnce(t *testing.T) {
 	}
 }
 
-// TestEarlyStop: training ends after so many epochs without improvement, and the
-// result is that of the best epoch, not of the last.
+// TestEarlyStop: training ends after Patience epochs without improvement, and the
+// result comes from the best epoch, not of the last.
 func TestEarlyStop(t *testing.T) {
 	o := traintest.Options("gcn")
 	o.Epochs, o.EvalEvery, o.Patience = 500, 1, 10

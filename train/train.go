@@ -15,9 +15,8 @@ import (
 // Options are what the loop needs to know beyond the data and the device.
 type Options struct {
 	Strategy Choice // of several workers
-	// Batches are the settings of mini-batches, in the type of the package that has their
-	// strategies; nil: training goes over the whole graph.
-	Batches any
+	// Batches are the settings of mini-batches; nil: training goes over the whole graph.
+	Batches *BatchSettings
 	// Pairs, if set, is what several workers learn from instead of the labels of vertices.
 	Pairs *PairOptions
 	// Embeddings, if set, are learnt of every vertex beside the features.
@@ -59,6 +58,29 @@ type Options struct {
 	// SaveSteps saves also every given number of steps, where an epoch has several; 0: never.
 	SaveSteps  int
 	MidwayOnly bool
+}
+
+// BatchSettings say how mini-batches are drawn.
+type BatchSettings struct {
+	Sampler string // one of sample.Names
+	// Size is the number of training vertices in a batch; in a subgraph the number of vertices
+	// drawn (saint-node), of edges (saint-edge), of walks begun (saint-walk), or about the
+	// number of vertices in a batch's clusters (cluster).
+	Size int
+	// Fanouts of the layers, from the seed vertices' on; draws per layer for fastgcn and
+	// ladies.
+	Fanouts []int
+	// Replace and Weighted are for the neighbour sampler.
+	Replace, Weighted bool
+	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make
+	// a batch, but each has at least 150 vertices.
+	Clusters int
+	// WalkLength is the length of saint-walk's walks; 0: the model's layers.
+	WalkLength int
+	// Threads is the number of threads that sample; 0: one per core.
+	Threads int
+	// DryEpochs is the number of epochs of the run whose memory a dry run learns from a few batches; 0: no dry run.
+	DryEpochs int
 }
 
 // EmbeddingOptions say how rows of vertices are learnt.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/tensor"
+	"starling/train"
 	"starling/train/traintest"
 )
 
@@ -40,7 +41,7 @@ func TestAhead(t *testing.T) {
 		for _, model := range []string{"sage", "gcn", "gat"} {
 			o := traintest.Options(model)
 			o.Epochs = 2
-			mo := Options{Sampler: "neighbour", Size: 32, Fanouts: []int{4, 3}, Threads: 2}
+			mo := train.BatchSettings{Sampler: "neighbour", Size: 32, Fanouts: []int{4, 3}, Threads: 2}
 			o.Model.Layers = 2
 			want := mustMini(t, traintest.CPU(t, 1), d, o, mo)
 			dev := &feederDevice{Device: traintest.CPU(t, 1), parcels: make(chan struct{}, 1000)}

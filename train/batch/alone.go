@@ -17,7 +17,7 @@ import (
 // the number of layers.
 //
 // An epoch of one batch with all neighbours is an epoch of train.Full.
-func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, mini Options,
+func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, mini train.BatchSettings,
 	events event.Listener) (*train.Result, error) {
 	if events == nil {
 		events = event.All()
@@ -36,7 +36,7 @@ func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.
 	if opt.Inductive {
 		g = g.Subgraph(marked(g.Nodes(), data.Splits.Train))
 	}
-	m, err := newSteps(ctx, f, Seen(g, opt), data, mini)
+	m, err := newSteps(ctx, f, Seen(g, opt), data, Options(mini))
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.
 }
 
 // DryRun is the memory dry run of Run, on a few batches.
-func DryRun(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, mini Options,
+func DryRun(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, mini train.BatchSettings,
 	events event.Listener) (*train.Needs, error) {
-	mini.dry = opt.Epochs
-	if mini.inClusters() { // equally many vertices, without cutting the graph
+	mini.DryEpochs = opt.Epochs
+	if (*Options)(&mini).inClusters() { // equally many vertices, without cutting the graph
 		mini.Sampler = "saint-node"
 	}
 	r, err := Run(ctx, dev, data, train.DryOptions(opt), mini, events)
@@ -109,7 +109,7 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	on := blocksOf(f.Dev, g, f.X.Matrix)
 	host := NewHost(f, g, features, labels, on.loops)
 	host.kind, host.degrees = kindOf(f), on.Degrees
-	m := &Steps{Loop: f, Count: method.Batches(), few: mo.dry > 0, Over: on, Degrees: on.Degrees}
+	m := &Steps{Loop: f, Count: method.Batches(), few: mo.DryEpochs > 0, Over: on, Degrees: on.Degrees}
 	switch {
 	case m.few:
 		m.Count = min(m.Count, 32)
@@ -120,7 +120,7 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	for range mo.ThreadCount() {
 		drawers = append(drawers, localDrawer{method.Sampler()})
 	}
-	m.Source = NewPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, max(f.Opt.Epochs, mo.dry))
+	m.Source = NewPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, max(f.Opt.Epochs, mo.DryEpochs))
 	return m
 }
 

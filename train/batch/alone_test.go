@@ -16,14 +16,14 @@ import (
 	"starling/train/traintest"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(Run(context.Background(), dev, d, o, m, nil))
 }
 
 // everything is one batch of all training vertices with all their neighbours.
-func everything(o train.Options) Options {
-	m := Options{Sampler: "neighbour", Size: 1 << 30, Threads: 2}
+func everything(o train.Options) train.BatchSettings {
+	m := train.BatchSettings{Sampler: "neighbour", Size: 1 << 30, Threads: 2}
 	for range o.Model.Layers {
 		m.Fanouts = append(m.Fanouts, sample.All)
 	}
@@ -68,8 +68,8 @@ func TestOneBatchOfAllIsFullGraph(t *testing.T) {
 }
 
 // samplerOptions are small batches of each kind.
-func samplerOptions(name string, layers int) Options {
-	m := Options{Sampler: name, Size: 40, Threads: 2}
+func samplerOptions(name string, layers int) train.BatchSettings {
+	m := train.BatchSettings{Sampler: name, Size: 40, Threads: 2}
 	switch name {
 	case "neighbour":
 		m.Fanouts = slices.Repeat([]int{4}, layers)
@@ -190,7 +190,7 @@ func TestMiniFreesEverything(t *testing.T) {
 // TestMiniSaysWhatIsWrong.
 func TestMiniSaysWhatIsWrong(t *testing.T) {
 	d := traintest.Communities(t, 50, false)
-	for _, m := range []Options{
+	for _, m := range []train.BatchSettings{
 		{Sampler: "neighbor", Size: 1},
 		{Sampler: "neighbour", Size: 1, Fanouts: []int{1}},
 		{Sampler: "neighbour", Size: 1, Fanouts: []int{1, 0}},
@@ -214,7 +214,7 @@ func TestCoraMini(t *testing.T) {
 		long.Epochs = 200
 		full += traintest.Full(t, traintest.CPU(t, 2), d, long).TestMetric / seeds
 		mini += mustMini(t, traintest.CPU(t, 2), d, o,
-			Options{Sampler: "neighbour", Size: 32, Fanouts: []int{10, 10}, Threads: 2}).TestMetric / seeds
+			train.BatchSettings{Sampler: "neighbour", Size: 32, Fanouts: []int{10, 10}, Threads: 2}).TestMetric / seeds
 	}
 	t.Logf("test accuracy: full graph %.4f, mini-batches %.4f", full, mini)
 	if mini < full-0.01 {

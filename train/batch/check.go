@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"fmt"
-
 	"starling/graph"
 	"starling/train"
 )
@@ -14,12 +12,8 @@ type Refusal func(o *train.Options, b *Options, f train.Facts) error
 func Refusing(own ...Refusal) func(o *train.Options, f train.Facts) error {
 	all := append([]Refusal{checkNorm, checkSampler, checkRoots, checkRows}, own...)
 	return func(o *train.Options, f train.Facts) error {
-		b, ok := o.Batches.(Options)
-		if !ok {
-			return fmt.Errorf("settings of mini-batches are a %T", o.Batches)
-		}
 		for _, check := range all {
-			if err := check(o, &b, f); err != nil {
+			if err := check(o, (*Options)(o.Batches), f); err != nil {
 				return err
 			}
 		}

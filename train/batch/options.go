@@ -12,28 +12,8 @@ import (
 	"starling/train"
 )
 
-// Options say how mini-batches are drawn.
-type Options struct {
-	Sampler string // one of sample.Names
-	// Size is the number of training vertices in a batch; in a subgraph the number of vertices
-	// drawn (saint-node), of edges (saint-edge), of walks begun (saint-walk), or about the
-	// number of vertices in a batch's clusters (cluster).
-	Size int
-	// Fanouts of the layers, from the seed vertices' on; draws per layer for fastgcn and
-	// ladies.
-	Fanouts []int
-	// Replace and Weighted are for the neighbour sampler.
-	Replace, Weighted bool
-	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make
-	// a batch, but each has at least 150 vertices.
-	Clusters int
-	// WalkLength is the length of saint-walk's walks; 0: the model's layers.
-	WalkLength int
-	// Threads is the number of threads that sample; 0: one per core.
-	Threads int
-
-	dry int // epochs of the run whose memory a dry run learns from a few batches; 0: no dry run
-}
+// Options are the settings of a run's mini-batches, and draw them.
+type Options train.BatchSettings
 
 // clusterSize is about the size of Cluster-GCN's clusters of Reddit, which has 1500.
 const clusterSize = 150
@@ -62,7 +42,7 @@ func (m *Options) Method(ctx context.Context, g *graph.CSR, seeds []uint32, laye
 		return sample.NewSAINTEdges(g, seeds, m.Size, seed)
 	case "saint-walk":
 		length := m.walkLength(layers)
-		if m.dry > 0 {
+		if m.DryEpochs > 0 {
 			return sample.UncountedSAINTWalks(g, seeds, m.Size, length, seed), nil
 		}
 		return sample.NewSAINTWalks(g, seeds, m.Size, length, seed)
@@ -73,12 +53,6 @@ func (m *Options) Method(ctx context.Context, g *graph.CSR, seeds []uint32, laye
 func errNoEdges() error {
 	return train.Mistake("sampler saint-edge draws edges, and the graph has none; use --sampler saint-node or " +
 		"neighbour")
-}
-
-// Dry are the options of a memory dry run, on a few batches, of a run of some epochs.
-func (m Options) Dry(epochs int) Options {
-	m.dry = epochs
-	return m
 }
 
 // layered reports whether there are fanouts for each layer.
@@ -102,7 +76,7 @@ func (m *Options) inClusters() bool { return m.Sampler == "cluster" || m.Sampler
 func (m *Options) checkWeighs(o train.Options) error {
 	weighs := m.Weighted || m.Sampler != "neighbour" && !m.inClusters()
 	// In a dry run the sampler stands in for cluster, which weighs nothing.
-	if o.Model.Model == "gin" && o.Model.EdgeDim > 0 && weighs && m.dry == 0 {
+	if o.Model.Model == "gin" && o.Model.EdgeDim > 0 && weighs && m.DryEpochs == 0 {
 		return train.Mistake("sampler %s makes each edge count by what it drew, and with --edge-features gin does not "+
 			"weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", m.Sampler)
 	}

@@ -69,7 +69,7 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 		part.In, s.Part = g, &part
 	}
 	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
-	p := &Pipeline{Site: s, Options: s.Opt.Batches.(Options), Setup: exchange.NewSetup(w),
+	p := &Pipeline{Site: s, Options: Options(*s.Opt.Batches), Setup: exchange.NewSetup(w),
 		rows: store.PackedOf(c.PullDType), decorations: with,
 		task: only[Task](with), guide: only[Guide](with), input: only[Input](with)}
 	if err := p.divide(c); err != nil {

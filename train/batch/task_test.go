@@ -3,6 +3,7 @@ package batch
 import (
 	"testing"
 
+	"starling/train"
 	"starling/train/traintest"
 )
 
@@ -10,7 +11,7 @@ import (
 func TestTasksLearn(t *testing.T) {
 	for _, kind := range traintest.Tasks {
 		d := traintest.WithTask(t, kind)
-		for _, m := range []Options{{Sampler: "neighbour", Size: 16, Fanouts: []int{5, 5}},
+		for _, m := range []train.BatchSettings{{Sampler: "neighbour", Size: 16, Fanouts: []int{5, 5}},
 			{Sampler: "cluster", Size: 80, Clusters: 6}} {
 			m.Threads = 2
 			traintest.LearnsTask(t, kind, "mini "+m.Sampler,

@@ -18,13 +18,13 @@ func TestRoundedRowsTrainAlike(t *testing.T) {
 	d := traintest.Communities(t, 200, false)
 	parts := traintest.CutForServers(t, d, "random", 4, 2)
 	for _, name := range train.Names() {
-		if !traintest.Has(name, "wire_dtype") {
+		if !has(name, "wire_dtype") {
 			continue
 		}
 		for _, model := range []string{"gcn", "sage", "gat"} {
 			o := traintest.Small(model)
 			o.Epochs = 8
-			rates := traintest.Rated(name, o.Model.Layers)
+			rates := rated(name, o.Model.Layers)
 			o.Strategy = traintest.Strategy(t, name, rates)
 			whole := traintest.TrainParts(t, parts, traintest.Single, o)[0]
 			for dtype, tol := range map[string]float64{"bf16": 0.01, "int8": 0.05} {

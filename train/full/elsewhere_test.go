@@ -69,11 +69,11 @@ func TestRowsOfAnotherMemory(t *testing.T) {
 	parts := traintest.CutForServers(t, traintest.Communities(t, 200, false), "random", 4, 2)
 	for _, strategy := range append(train.Names(), "bns:0.3:cached") {
 		for _, form := range []string{"", "relay", "sparse relay"} {
-			if strings.Contains(form, "relay") && !traintest.Has(strategy, "relay") {
+			if strings.Contains(form, "relay") && !has(strategy, "relay") {
 				continue
 			}
-			o := sparseOptions(t, "gin", strategy, traintest.If(strings.Contains(form, "sparse"), "sparse_rows"),
-				traintest.If(form != "", "relay"))
+			o := sparseOptions(t, "gin", strategy, optionIf(strings.Contains(form, "sparse"), "sparse_rows"),
+				optionIf(form != "", "relay"))
 			o.Epochs = 2
 			tol := 0.0
 			if strategy == "granndis" || strategy == "neutronstar" {

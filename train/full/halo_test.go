@@ -39,7 +39,7 @@ func TestHaloIsExact(t *testing.T) {
 					traintest.SameCurve(t, label+", validation", r.Val, want.Val, 1e-9)
 				}
 				for _, r := range traintest.TrainParts(t, parts, traintest.Single, o) {
-					traintest.SameCurve(t, label+", float32", r.Loss, want.Loss, traintest.InSingle(model))
+					traintest.SameCurve(t, label+", float32", r.Loss, want.Loss, inSingle(model))
 				}
 			}
 		}

@@ -39,7 +39,7 @@ func inductive(d train.Descriptor) train.Descriptor {
 type onSeen struct {
 	train.Strategy
 	measure train.Strategy
-	told    wire.Bytes // what workers sent each other to know what is seen
+	sent    wire.Bytes // what workers sent each other to know what is seen
 }
 
 func newSeen(s *train.Site, build func(*train.Site) (train.Strategy, error)) (train.Strategy, error) {
@@ -49,8 +49,8 @@ func newSeen(s *train.Site, build func(*train.Site) (train.Strategy, error)) (tr
 	rows, _ := train.OptionOf[exchange.RowOptions](s.Opt.Strategy)
 	relay, _ := train.OptionOf[exchange.RelayOption](s.Opt.Strategy)
 	w := site.Worker(s, rows, relay)
-	told := exchange.NewSetup(w)
-	seen, err := seenPart(told)
+	setup := exchange.NewSetup(w)
+	seen, err := seenPart(setup)
 	if err != nil {
 		return nil, fmt.Errorf("inductive training: %w", err)
 	}
@@ -64,7 +64,7 @@ func newSeen(s *train.Site, build func(*train.Site) (train.Strategy, error)) (tr
 	if err != nil {
 		return nil, err
 	}
-	return &onSeen{training, measure, told.Sent}, nil
+	return &onSeen{training, measure, setup.Sent}, nil
 }
 
 // Unwrap is the strategy that trains.
@@ -78,7 +78,7 @@ func (o *onSeen) Finish() error { return errors.Join(o.Strategy.Finish(), o.meas
 // Plan is training's, and measure's where splits are measured.
 func (o *onSeen) Plan(model *nn.Model) *wire.Plan {
 	p, m := o.Strategy.Plan(model), o.measure.Plan(model)
-	p.Prepare.AddAll(o.told, 1)
+	p.Prepare.AddAll(o.sent, 1)
 	p.Prepare.AddAll(m.Prepare, 1)
 	p.Measure, p.OnceMeasured = m.Measure, m.OnceMeasured
 	p.OnceMeasured.AddAll(m.Once, 1)

@@ -62,7 +62,7 @@ func TestInductiveIsExact(t *testing.T) {
 				}
 				if w == 2 {
 					for _, r := range traintest.TrainParts(t, parts, traintest.Single, o) {
-						traintest.SameCurve(t, label+", float32", r.Loss, want.Loss, traintest.InSingle(model))
+						traintest.SameCurve(t, label+", float32", r.Loss, want.Loss, inSingle(model))
 					}
 				}
 			}

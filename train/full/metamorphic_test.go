@@ -41,7 +41,7 @@ func draw(key rng.Key) drawn {
 		servers: 1, vertices: 60 + pick(100), sparse: pick(2) == 0, cacheFirst: pick(2) == 0}
 	if d.workers%2 == 0 && pick(2) == 0 {
 		d.servers = 2
-		d.relay = d.workers > 2 && traintest.Has(d.strategy, "relay") && pick(2) == 0
+		d.relay = d.workers > 2 && has(d.strategy, "relay") && pick(2) == 0
 	}
 	d.weighted = !nn.Attends(d.model) && pick(3) == 0 // attention makes weights of its own
 	d.inductive = pick(3) == 0
@@ -96,7 +96,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 	want := traintest.Full(t, traintest.Ref(), d, o)
 	parts := traintest.CutForServers(t, d, c.method, c.workers, c.servers)
 	sparse := c.sparseRows && sendsZeros(o.Model)
-	o.Strategy = traintest.Strategy(t, c.strategy, traintest.If(c.relay, "relay"), traintest.If(sparse, "sparse_rows"))
+	o.Strategy = traintest.Strategy(t, c.strategy, optionIf(c.relay, "relay"), optionIf(sparse, "sparse_rows"))
 	for _, r := range traintest.TrainOver(t, traintest.Over(t, c.transport, c.workers), parts, traintest.Ref, o) {
 		traintest.SameCurve(t, "float64", r.Loss, want.Loss, 1e-9)
 		traintest.SameCurve(t, "float64, validation", r.Val, want.Val, 1e-9)
@@ -104,7 +104,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 	// 28 layers with batch norm magnify rounding: one worker's own distance from
 	// float64 says by how much.
 	one := traintest.Full(t, traintest.CPU(t, 1), d, o)
-	tol := traintest.InSingle(c.model)
+	tol := inSingle(c.model)
 	if nn.Attends(c.model) { // rounding may carry a score over the bend of its LeakyReLU, on workers or on one
 		tol = max(tol, 1e-3)
 	}

@@ -86,7 +86,7 @@ type afterwards struct {
 
 func (a *afterwards) Wait() { a.Arrival.Wait(); a.change() }
 
-// TestPipeGCNIsDelay: overlapped or not, the numbers are those of rows and gradients
+// TestPipeGCNIsDelay: overlapped or not, the numbers come from rows and gradients
 // kept for an epoch, smoothed or not, with means corrected or not.
 func TestPipeGCNIsDelay(t *testing.T) {
 	twin := train.Describe(train.Descriptor{Name: "delayed"}, pipeOptions{},
@@ -125,7 +125,7 @@ func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
 		o := traintest.Small(model)
 		halo := traintest.TrainParts(t, parts, traintest.Single, o)
 		for _, means := range []bool{false, true} {
-			o.Strategy = traintest.Strategy(t, "pipegcn", traintest.If(means, "means"))
+			o.Strategy = traintest.Strategy(t, "pipegcn", optionIf(means, "means"))
 			for k, r := range traintest.TrainParts(t, parts, traintest.Single, o) {
 				got, want := r.Plan.Total(0, 6, 2, 6), halo[k].Plan.Total(0, 6, 2, 6)
 				all := len(got)
@@ -141,7 +141,7 @@ func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
 	}
 }
 
-// pipelines are those of two workers, with their halos.
+// pipelines are the pipelines of two workers, with their halos.
 func pipelines(t *testing.T, parts []*partition.Part, ends []wire.Endpoint, means bool) (p [2]*pipeline,
 	h [2]*exchange.Halo) {
 	t.Helper()
@@ -264,7 +264,7 @@ func TestPipeGCNStopsWithOthers(t *testing.T) { traintest.AllStop(t, traintest.S
 // TestPipeGCNLearns: stale rows end near halo's accuracy, smoothed or not.
 func TestPipeGCNLearns(t *testing.T) {
 	traintest.Learns(t, 0.03, func(i int) train.Choice {
-		return traintest.Strategy(t, "pipegcn", traintest.If(i%2 == 1, "smooth=0.5"))
+		return traintest.Strategy(t, "pipegcn", optionIf(i%2 == 1, "smooth=0.5"))
 	})
 }
 

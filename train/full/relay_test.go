@@ -18,11 +18,11 @@ import (
 func relayed(t *testing.T, model, strategy string, relay bool, options ...string) train.Options {
 	t.Helper()
 	o := traintest.Small(model)
-	options = append(options, traintest.If(relay, "relay"))
+	options = append(options, optionIf(relay, "relay"))
 	if train.NameOf(strategy) == "g3" {
 		options = append(options, "memory_budget=2KiB") // bins of a few vertices
 	}
-	o.Strategy = traintest.Strategy(t, strategy, append(options, traintest.Rated(strategy, o.Model.Layers))...)
+	o.Strategy = traintest.Strategy(t, strategy, append(options, rated(strategy, o.Model.Layers))...)
 	return o
 }
 
@@ -35,7 +35,7 @@ func TestRelayIsExact(t *testing.T) {
 			bns := []string{"bns:1:cached", "bns:1"}[i%2]
 			for _, strategy := range []string{"halo", bns, "g3", "neutronstar"} {
 				o := relayed(t, model, strategy, true,
-					traintest.If(strategy == "neutronstar", "memory_budget=1B")) // which then receives all
+					optionIf(strategy == "neutronstar", "memory_budget=1B")) // which then receives all
 				want := traintest.Full(t, traintest.Ref(), d, o)
 				label := fmt.Sprintf("%s of %s on %d servers of %d workers", strategy, model, c.servers,
 					c.workers/c.servers)
@@ -129,7 +129,7 @@ func TestBNSRelayedSendsRowsOnce(t *testing.T) {
 	parts := traintest.CutForServers(t, d, "random", 6, 2)
 	_, once := pairsBetween(d, parts)
 	for _, cached := range []bool{false, true} {
-		o := relayed(t, "gcn", "bns:0.3"+traintest.If(cached, ":cached"), true)
+		o := relayed(t, "gcn", "bns:0.3"+optionIf(cached, ":cached"), true)
 		o.Epochs, o.EvalEvery = 30, 0
 		o.Model.Layers, o.Model.Norm, o.CacheFirst = 2, "none", true
 		run := traintest.TrainServers(t, parts, traintest.Single, o)

@@ -22,7 +22,7 @@ func TestResumeIsExact(t *testing.T) {
 					o := traintest.Options(model)
 					o.Epochs, o.EvalEvery, o.Model.Layers = 7, 2, 3
 					o.Strategy = traintest.Strategy(t, strategy, "wire_dtype="+dtype, smooth,
-						traintest.Rated(strategy, o.Model.Layers))
+						rated(strategy, o.Model.Layers))
 					at := []int{1, 4}[(i+j+k)%2] // either with each model and with each type of rows
 					if want, got := traintest.Resumed(t, parts, o, at, true); !slices.Equal(got.Loss, want.Loss) {
 						t.Errorf("%s %s %s %s, saved after %d: %v, never stopped %v", model, strategy, dtype, smooth,

@@ -24,7 +24,7 @@ func sparseOptions(t *testing.T, model, strategy string, options ...string) trai
 	if train.NameOf(strategy) == "g3" {
 		options = append(options, "memory_budget=2KiB") // bins of a few vertices
 	}
-	o.Strategy = traintest.Strategy(t, strategy, append(options, traintest.Rated(strategy, o.Model.Layers))...)
+	o.Strategy = traintest.Strategy(t, strategy, append(options, rated(strategy, o.Model.Layers))...)
 	return o
 }
 
@@ -49,9 +49,9 @@ func TestSparseRowsChangeNothing(t *testing.T) {
 		"granndis:eas", "neutronstar", "cagnet", "sancus", "sancus:variation:0.01", "skipg"} {
 		for i := range 2 {
 			model := zeroModels[(j+3*i)%len(zeroModels)]
-			relay := i == 0 && traintest.Has(strategy, "relay")
-			dense, sparse := sparsely(t, strategy, traintest.If(relay, "relay"),
-				traintest.If(i == 1 && strategy == "pipegcn", "means"))
+			relay := i == 0 && has(strategy, "relay")
+			dense, sparse := sparsely(t, strategy, optionIf(relay, "relay"),
+				optionIf(i == 1 && strategy == "pipegcn", "means"))
 			o := sparseOptions(t, model, strategy)
 			o.Model.Norm = []string{"layer", "batch", "none"}[(i+j)%3]
 			if o.Model.Norm == "none" && strings.HasPrefix(model, "res") {
@@ -122,8 +122,8 @@ func TestSparseRowsSendFewerBytes(t *testing.T) {
 		for _, dropout := range []float64{0.5, 0} {
 			o := sparseOptions(t, "sage", strategy)
 			o.Epochs, o.EvalEvery, o.Model.Hidden, o.Model.Dropout = 4, 0, 64, dropout
-			dense, sparse := sparsely(t, strategy, traintest.If(strategy == "neutronstar", "memory_budget=1B"),
-				traintest.If(strategy == "g3", "relay"))
+			dense, sparse := sparsely(t, strategy, optionIf(strategy == "neutronstar", "memory_budget=1B"),
+				optionIf(strategy == "g3", "relay"))
 			o.Strategy = dense
 			rows, gradients := hidden(traintest.TrainServers(t, parts, traintest.Single, o))
 			o.Strategy = sparse
@@ -210,7 +210,7 @@ func TestCorruptSparseRows(t *testing.T) {
 	} {
 		for _, strategy := range []string{"halo", "halo+relay", "g3", "g3+relay", "pipegcn+relay", "cagnet"} {
 			name, _, relay := strings.Cut(strategy, "+")
-			o := sparseOptions(t, "gcn", name, "sparse_rows", traintest.If(relay, "relay"))
+			o := sparseOptions(t, "gcn", name, "sparse_rows", optionIf(relay, "relay"))
 			for k, err := range trainCorrupting(parts, o, c.corrupt) {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%s: rank %d: %v, want %q", strategy, k, err, c.want)

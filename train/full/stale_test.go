@@ -60,7 +60,7 @@ func lastStep(t *testing.T, o train.Options, run func(train.Options) *train.Resu
 
 // TestStaleBlocksOfFrozenWeights: while weights stay, and nothing is drawn, stale rows and
 // gradients are as good as fresh ones. Adam's moments, which sum gradients
-// of all epochs, then are those of one worker.
+// of all epochs, then equal one worker's.
 func TestStaleBlocksOfFrozenWeights(t *testing.T) {
 	d := traintest.Communities(t, 120, true)
 	parts := traintest.Cut(t, d, "hash", 3)

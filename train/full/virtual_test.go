@@ -14,7 +14,7 @@ import (
 )
 
 // TestWholeRunInVirtualTime: four workers train over simulated links, whose clock is the only
-// one that the run reads. The curve is that of a run in real time, and every time that is
+// one that the run reads. The curve equals the curve of a run in real time, and every time that is
 // reported is virtual: computing takes none, a message takes a second of latency, and what a
 // link carries its bytes over the rate, while the test itself ends at once.
 func TestWholeRunInVirtualTime(t *testing.T) {

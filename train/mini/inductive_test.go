@@ -8,7 +8,7 @@ import (
 )
 
 // TestDistributedInductive: batches are drawn from the edges between training vertices, with their
-// degrees there, and accuracy is that of the whole graph, as with one worker.
+// degrees there, and accuracy is measured on the whole graph, as with one worker.
 func TestDistributedInductive(t *testing.T) {
 	for i, c := range []struct{ strategy, model, shape, sampler string }{
 		{"distdgl", "gcn", "dense", "neighbour"}, {"distdgl", "sage", "weighted", "fastgcn"},

@@ -6,7 +6,6 @@ import (
 
 	"starling/sample"
 	"starling/train"
-	"starling/train/batch"
 	"starling/train/traintest"
 	"starling/wire"
 )
@@ -60,7 +59,7 @@ func TestPlansOfDraws(t *testing.T) {
 				o.Embeddings.Async = c.async
 			}
 			o.Epochs, o.Model.Layers, o.Model.Norm = 6, 2, "none"
-			m := batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 1}
+			m := train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 1}
 			r := traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, true, c.strategy, c.options...)
 			if want, got, off := planned(r, o.Epochs); off == 0 || off > want/2 || math.Abs(got-want) > off {
 				t.Errorf("%.0f bytes were planned, %.0f sent, which is off by more than %.0f", want, got, off)
@@ -76,7 +75,7 @@ func TestPlansWithoutChance(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		o := traintest.WithEmbeddings("sage", d, 3)
 		o.Embeddings = &train.EmbeddingOptions{Dim: 3, Async: async}
-		m := batch.Options{Sampler: "neighbour", Size: 1000, Fanouts: []int{sample.All, sample.All}, Threads: 1}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 1000, Fanouts: []int{sample.All, sample.All}, Threads: 1}
 		r := traintest.Batches(t, traintest.Cut(t, d, "random", 2), o, m, true, "distdgl", "roots=local")
 		if want, got, off := planned(r, o.Epochs); want != got || off != 0 {
 			t.Errorf("async %v: %.0f bytes were planned, %.0f sent; deviation of %.0f", async, want, got, off)

@@ -15,14 +15,14 @@ import (
 	"starling/train/traintest"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
 // samplerOptions are small batches of each kind.
-func samplerOptions(name string, layers int) batch.Options {
-	m := batch.Options{Sampler: name, Size: 40, Threads: 2}
+func samplerOptions(name string, layers int) train.BatchSettings {
+	m := train.BatchSettings{Sampler: name, Size: 40, Threads: 2}
 	switch name {
 	case "neighbour":
 		m.Fanouts = slices.Repeat([]int{4}, layers)
@@ -54,7 +54,7 @@ func TestDistributedSamplersAreOneWorkers(t *testing.T) {
 				}
 				o := traintest.Options(model)
 				o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
-				m := batch.Options{Sampler: sampler, Size: 30, Threads: 2}
+				m := train.BatchSettings{Sampler: sampler, Size: 30, Threads: 2}
 				if sampler == "fastgcn" || sampler == "ladies" {
 					m.Fanouts = []int{20, 30}
 				}
@@ -77,7 +77,7 @@ func TestDistributedClusters(t *testing.T) {
 	parts := traintest.Cut(t, d, "fennel", 3)
 	o := traintest.Options("gcn")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
-	m := batch.Options{Sampler: "cluster", Size: 60, Threads: 2, Clusters: 24}
+	m := train.BatchSettings{Sampler: "cluster", Size: 60, Threads: 2, Clusters: 24}
 	want := traintest.Batches(t, parts, o, m, true, "distdgl").Results[0]
 	for _, strategy := range []string{"distdgl", "salient", "p3"} {
 		traintest.SameRun(t, traintest.Batches(t, parts, o, m, false, strategy, "roots=random").Results[0], want)
@@ -106,7 +106,7 @@ func TestSamplersRefuse(t *testing.T) {
 		o := traintest.Options("gcn")
 		o.Model.Layers, o.Model.Norm = 2, "none"
 		o.Strategy = traintest.Strategy(t, c.strategy, strings.Fields(c.option)...)
-		o.Batches = batch.Options{Sampler: c.sampler, Size: 20, Fanouts: []int{4, 4}}
+		o.Batches = &train.BatchSettings{Sampler: c.sampler, Size: 20, Fanouts: []int{4, 4}}
 		ends := traintest.Ends(2)
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"starling/coflow"
-	"starling/train/batch"
+	"starling/train"
 	"starling/train/traintest"
 	"starling/wire"
 	"starling/wire/wiretest"
@@ -29,7 +29,7 @@ func TestNobodyWaitsForBulk(t *testing.T) {
 			o := traintest.Options("gcn")
 			o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
 			o.Strategy = traintest.Strategy(t, c.name, c.options...)
-			o.Batches = batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}
+			o.Batches = &train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}
 			synctest.Test(t, func(t *testing.T) {
 				opt := wire.DefaultOptions()
 				opt.Timeout = 1000 * time.Hour

@@ -2,7 +2,6 @@ package traintest
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"starling/graph"
@@ -12,10 +11,10 @@ import (
 )
 
 // Batches trains on mini-batches with a worker for each part, each on a server of its own if remote is set.
-func Batches(t testing.TB, parts []*partition.Part, o train.Options, batches any, remote bool, strategy string,
+func Batches(t testing.TB, parts []*partition.Part, o train.Options, batches train.BatchSettings, remote bool, strategy string,
 	options ...string) *Trained {
 	t.Helper()
-	o.Strategy, o.Batches = Strategy(t, strategy, options...), batches
+	o.Strategy, o.Batches = Strategy(t, strategy, options...), &batches
 	opt := wire.DefaultOptions()
 	for k := range parts {
 		server := 0
@@ -63,14 +62,6 @@ func WithEmbeddings(model string, d *graph.Dataset, dim int) train.Options {
 		o.Model.In += d.Features.Cols
 	}
 	return o
-}
-
-// Mentions checks that an error says something.
-func Mentions(t testing.TB, err error, want string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
 }
 
 // CacheFor is a cache of a few rows as options, of all in turn; none of sparse features.

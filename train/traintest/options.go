@@ -83,19 +83,6 @@ func CoraOptions(d *graph.Dataset, model string) train.Options {
 // FamilyModels are one of each kind of layer.
 var FamilyModels = []string{"gcn", "sage", "gat", "gin", "ressage+"}
 
-// InSingle is how near single precision comes to double in a few epochs. GATv2 has
-// gradients that are zero but for rounding, and Adam makes steps of them; which of two
-// maxima is larger may be decided by rounding too.
-func InSingle(model string) float64 {
-	switch model {
-	case "gatv2":
-		return 1e-2
-	case "sage-pool":
-		return 1e-3
-	}
-	return 1e-4
-}
-
 // Ref is the device of float64, and Single that of float32 on one thread.
 func Ref() tensor.Device    { return ref.New() }
 func Single() tensor.Device { return cpu.New(1) }

@@ -46,16 +46,6 @@ func WriteParts(t testing.TB, d *graph.Dataset, of []uint32, parts, servers int)
 	return out
 }
 
-// SomeServers are three workers on one server, or six on two where rows are relayed.
-func SomeServers(t testing.TB, sparse, relay bool) []*partition.Part {
-	t.Helper()
-	workers, servers := 3, 1
-	if relay {
-		workers, servers = 6, 2
-	}
-	return CutForServers(t, Communities(t, 120, sparse), "random", workers, servers)
-}
-
 // OddParts are partitions that no partitioner would make: a worker without a halo (and with
 // isolated vertices), one without a training vertex, one with a single vertex, one with
 // nearly all.

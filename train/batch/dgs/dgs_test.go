@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,17 +21,17 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
-// dgsOptions are those of a small run with dgs on.
+// dgsOptions are the options of a small run with dgs on.
 func dgsOptions(more ...string) []string {
 	return append([]string{"dgs", "dgs_every=3", "dgs_epochs=5"}, more...)
 }
 
-var dgsBatches = batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{3, 3}, Threads: 2}
+var dgsBatches = train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{3, 3}, Threads: 2}
 
 // TestMasksOfOneAreNoMasks: with all masks at one, and all columns, a run is that without DGS.
 func TestMasksOfOneAreNoMasks(t *testing.T) {
@@ -123,13 +124,13 @@ func TestGuidedResumedInsideAnEpoch(t *testing.T) {
 	parts := traintest.Cut(t, d, "random", 3)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.SaveSteps = 3, 2, "none", 2
-	m := batch.Options{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
 	for _, strategy := range []string{"distdgl", "bytegnn", "hopgnn"} {
 		options := dgsOptions("dgs_features=0.6")
 		if strategy == "hopgnn" {
 			options = append(options, "merge=1")
 		}
-		o.Strategy, o.Batches = traintest.Strategy(t, strategy, options...), m
+		o.Strategy, o.Batches = traintest.Strategy(t, strategy, options...), &m
 		var mu sync.Mutex
 		saved := map[[2]int][]train.State{} // by epoch and batch, of all workers
 		want := guidedWorkers(t, parts, o, nil, func(rank int, s *train.State) {
@@ -167,7 +168,7 @@ func TestKilledExplainer(t *testing.T) {
 	parts := traintest.Cut(t, d, "random", 3)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
-	o.Batches = dgsBatches
+	o.Batches = &dgsBatches
 	defer func() { explainerFault = nil }()
 	for _, strategy := range []string{"distdgl", "bytegnn"} {
 		o.Strategy = traintest.Strategy(t, strategy, dgsOptions()...)
@@ -224,11 +225,11 @@ func TestAsyncMasks(t *testing.T) {
 func TestDroppedColumns(t *testing.T) {
 	for i, c := range []struct {
 		strategy string
-		m        batch.Options
+		m        train.BatchSettings
 	}{
 		{"distdgl", dgsBatches},
-		{"distdgl", batch.Options{Sampler: "fastgcn", Size: 20, Fanouts: []int{40, 40}, Threads: 2}},
-		{"distdgl", batch.Options{Sampler: "ladies", Size: 20, Fanouts: []int{40, 40}, Threads: 2}},
+		{"distdgl", train.BatchSettings{Sampler: "fastgcn", Size: 20, Fanouts: []int{40, 40}, Threads: 2}},
+		{"distdgl", train.BatchSettings{Sampler: "ladies", Size: 20, Fanouts: []int{40, 40}, Threads: 2}},
 		{"bytegnn", dgsBatches},
 		{"hopgnn", dgsBatches},
 		{"salient", dgsBatches},
@@ -252,7 +253,7 @@ func TestDroppedColumns(t *testing.T) {
 			}
 		})
 	}
-	m := batch.Options{Sampler: "cluster-local", Size: 60, Threads: 2}
+	m := train.BatchSettings{Sampler: "cluster-local", Size: 60, Threads: 2}
 	d := traintest.Communities(t, 120, false)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
@@ -273,35 +274,35 @@ func TestDGSRefuses(t *testing.T) {
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 1, 2, "none"
 	for _, c := range []struct {
-		m       batch.Options
+		m       train.BatchSettings
 		options []string
 		want    string
 	}{
-		{batch.Options{Sampler: "fastgcn", Size: 20, Fanouts: []int{9, 9}}, []string{"dgs"},
+		{train.BatchSettings{Sampler: "fastgcn", Size: 20, Fanouts: []int{9, 9}}, []string{"dgs"},
 			"probabilities of its own"},
-		{batch.Options{Sampler: "cluster-local", Size: 20}, []string{"dgs"}, "probabilities of its own"},
-		{batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{2, 2}, Replace: true}, []string{"dgs"},
+		{train.BatchSettings{Sampler: "cluster-local", Size: 20}, []string{"dgs"}, "probabilities of its own"},
+		{train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{2, 2}, Replace: true}, []string{"dgs"},
 			"--dgs-masks"},
-		{batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{sample.All, 2}}, []string{"dgs", "cache=s3fifo"},
+		{train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{sample.All, 2}}, []string{"dgs", "cache=s3fifo"},
 			"s3fifo"},
 		{dgsBatches, []string{"drop_features=0.1", "cache=s3fifo"}, "s3fifo"},
 	} {
-		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl", c.options...), c.m
+		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl", c.options...), &c.m
 		ends := traintest.Ends(2)
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })
 		traintest.Close(ends)
-		traintest.Mentions(t, errs[0], c.want)
+		mentions(t, errs[0], c.want)
 	}
 	for options, want := range map[string]string{"dgs_every=0": "at least 1", "dgs_epsilon=2": "from 0 to 1",
 		"dgs_features=0": "above 0", "drop_features=1": "below 1", "dgs_epochs=-1": "negative"} {
 		_, err := traintest.Choose("distdgl", "dgs", options)
-		traintest.Mentions(t, err, want)
+		mentions(t, err, want)
 	}
 	_, err := traintest.Choose("hopgnn", "dgs", "drop_features=0.1")
-	traintest.Mentions(t, err, "leave out one")
+	mentions(t, err, "leave out one")
 	_, err = traintest.Choose("cobatch", "dgs")
-	traintest.Mentions(t, err, "--dgs-masks features")
+	mentions(t, err, "--dgs-masks features")
 	if _, err := traintest.Choose("p3", "dgs"); err == nil {
 		t.Error("p3 takes --dgs")
 	}
@@ -331,4 +332,12 @@ func guidedWorkers(t *testing.T, parts []*partition.Part, o train.Options, from 
 		t.Fatal(err)
 	}
 	return results[0]
+}
+
+// mentions checks that an error says something.
+func mentions(t testing.TB, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
 }

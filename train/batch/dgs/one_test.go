@@ -32,7 +32,7 @@ type guidedAlone struct {
 }
 
 func newGuidedAlone(t *testing.T, d *graph.Dataset, parts []*partition.Part, o train.Options,
-	mo batch.Options) *guidedAlone {
+	mo train.BatchSettings) *guidedAlone {
 	t.Helper()
 	s, err := train.WholeGraph(traintest.Ref(), d, o)
 	if err != nil {

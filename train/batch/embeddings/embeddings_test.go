@@ -9,27 +9,26 @@ import (
 
 	"starling/partition"
 	"starling/train"
-	"starling/train/batch"
 	"starling/train/traintest"
 	"starling/wire"
 )
 
 // distributedOver trains with distdgl on a worker for each part, each on a server of its own
 // if remote is set.
-func distributedOver(t *testing.T, parts []*partition.Part, o train.Options, m batch.Options, remote bool,
+func distributedOver(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings, remote bool,
 	options ...string) *traintest.Trained {
 	t.Helper()
 	return traintest.Batches(t, parts, o, m, remote, "distdgl", options...)
 }
 
-// TestEmbeddingsAreOneWorkers: with the same global batch learnt rows are those of one worker, and
+// TestEmbeddingsAreOneWorkers: with the same global batch learnt rows equal one worker's, and
 // so is the curve, with either optimiser, strategy and division of a batch; of pairs too.
 func TestEmbeddingsAreOneWorkers(t *testing.T) {
 	for i, model := range []string{"gcn", "sage", "gat"} {
 		d := traintest.Communities(t, 120, false)
 		o := traintest.WithEmbeddings(model, d, 5)
 		o.Embeddings.Adagrad = i == 1
-		m := batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2}
 		one := distributedOver(t, traintest.Cut(t, d, "random", 1), o, m, false).Results[0]
 		strategy := []string{"distdgl", "salient", "bytegnn"}[i]
 		got := traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, i == 0, strategy,
@@ -56,7 +55,7 @@ func TestEmbeddingsLearnAGraph(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		o := traintest.WithEmbeddings("sage", d, 16)
 		o.Epochs, o.Model.Out, o.Model.Dropout, o.Embeddings.Async = 40, d.Labels.Classes, 0, async
-		m := batch.Options{Sampler: "neighbour", Size: 64, Fanouts: []int{8, 8}, Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 64, Fanouts: []int{8, 8}, Threads: 2}
 		r := distributedOver(t, traintest.Cut(t, d, "fennel", 2), o, m, true)
 		if got := r.Results[0].TestMetric; got < 0.4 { // of 8 classes
 			t.Errorf("async %v: accuracy %g", async, got)
@@ -74,13 +73,13 @@ func TestEmbeddingsResume(t *testing.T) {
 	d := traintest.Communities(t, 120, false)
 	parts := traintest.Cut(t, d, "random", 2)
 	o := traintest.WithEmbeddings("sage", d, 4)
-	m := batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}
 	saved := make([]train.State, len(parts))
 	var mu sync.Mutex
 	run := func(from bool) *train.Result {
 		return eachWorker(t, parts, func(rank int) train.Options {
 			w := o
-			w.Strategy, w.Batches = traintest.Strategy(t, "distdgl"), m
+			w.Strategy, w.Batches = traintest.Strategy(t, "distdgl"), &m
 			if from {
 				w.Resume = &saved[rank]
 				return w
@@ -104,7 +103,7 @@ func TestEmbeddingsResume(t *testing.T) {
 	saved[1].Caches = nil
 	if _, err := workers(parts, func(rank int) train.Options {
 		w := o
-		w.Strategy, w.Batches, w.Resume = traintest.Strategy(t, "distdgl"), m, &saved[rank]
+		w.Strategy, w.Batches, w.Resume = traintest.Strategy(t, "distdgl"), &m, &saved[rank]
 		return w
 	}); err == nil || !strings.Contains(err.Error(), "no embeddings of this worker") {
 		t.Error(err)
@@ -135,7 +134,7 @@ func eachWorker(t *testing.T, parts []*partition.Part, o func(rank int) train.Op
 func TestEmbeddingsTravel(t *testing.T) {
 	d := traintest.Communities(t, 60, false)
 	r := distributedOver(t, traintest.Cut(t, d, "random", 2), traintest.WithEmbeddings("gcn", d, 4),
-		batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}, true)
+		train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}, true)
 	if r.Sum(func(c wire.Class) bool { return c.Kind == wire.Embedding }) == 0 {
 		t.Error("no rows of embeddings were sent")
 	}

@@ -19,7 +19,7 @@ import (
 // Options say how pairs are learnt in batches.
 type Options struct {
 	train.LinkOptions
-	Batches batch.Options
+	Batches train.BatchSettings
 	// Without leaves a batch's own pairs out of its messages.
 	Without bool
 }
@@ -43,7 +43,7 @@ func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.
 // DryRun is the memory dry run of Run, on a few batches: see train.DryRunLink.
 func DryRun(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, link Options,
 	ends int, events event.Listener) (*train.Needs, error) {
-	link.Batches, link.Unranked = link.Batches.Dry(opt.Epochs), true
+	link.Batches.DryEpochs, link.Unranked = opt.Epochs, true
 	r, err := Run(ctx, dev, data, train.DryOptions(opt), link, events)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (l *links) sampled(data *graph.Dataset) error {
 	if err != nil {
 		return err
 	}
-	l.steps = batch.OnMethod(l.of.Loop, method, g, data.Features, nil, *mo)
+	l.steps = batch.OnMethod(l.of.Loop, method, g, data.Features, nil, batch.Options(*mo))
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"starling/sample"
 	"starling/tensor"
 	"starling/train"
-	"starling/train/batch"
 	"starling/train/traintest"
 )
 
@@ -27,7 +26,7 @@ func mustLink(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 func held(t testing.TB, g *graph.CSR, size, threads int, fanouts ...int) Options {
 	t.Helper()
 	return Options{LinkOptions: traintest.HeldOut(t, g, 3), Without: true,
-		Batches: batch.Options{Sampler: "neighbour", Size: size, Fanouts: fanouts, Threads: threads}}
+		Batches: train.BatchSettings{Sampler: "neighbour", Size: size, Fanouts: fanouts, Threads: threads}}
 }
 
 // TestLinkLearns: held-out edges are found well above chance, with both decoders.
@@ -111,7 +110,7 @@ func TestLinkResumes(t *testing.T) {
 
 func TestLinkRefuses(t *testing.T) {
 	d := traintest.Communities(t, 60, false)
-	for name, batches := range map[string]batch.Options{
+	for name, batches := range map[string]train.BatchSettings{
 		"other samplers": {Sampler: "ladies", Size: 10},
 		"replacement":    {Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Replace: true},
 		"fanouts":        {Sampler: "neighbour", Size: 10, Fanouts: []int{3}},
@@ -133,6 +132,6 @@ func TestUnsupervisedEmbeddings(t *testing.T) {
 	o.Epochs, o.Model.Out, o.Model.Dropout, o.EvalEvery = 10, 16, 0, 10
 	dev := traintest.CPU(t, 2)
 	l := Options{LinkOptions: traintest.Walks(t, d.Graph),
-		Batches: batch.Options{Sampler: "neighbour", Size: 512, Fanouts: []int{10, 10}, Threads: 2}}
+		Batches: train.BatchSettings{Sampler: "neighbour", Size: 512, Fanouts: []int{10, 10}, Threads: 2}}
 	traintest.BeatsFeatures(t, dev, d, o, mustLink(t, dev, d, o, l))
 }

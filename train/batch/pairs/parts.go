@@ -202,12 +202,12 @@ func (l *linkParts) tellVertices(s *exchange.Setup) error {
 			mine = binary.LittleEndian.AppendUint32(mine, x)
 		}
 	}
-	told, err := s.TellServer(0, s.W.End.Size(), mine)
+	lists, err := s.TellServer(0, s.W.End.Size(), mine)
 	if err != nil {
 		return err
 	}
 	t := &l.vertices
-	for q, b := range told {
+	for q, b := range lists {
 		if int64(len(b)) != perVertex*p.Book.Size(q) {
 			return fmt.Errorf("worker %d tells of its vertices in %d bytes; do all workers have parts of the same "+
 				"partition?", q, len(b))

@@ -250,11 +250,11 @@ func (b *pairBatches) evaluatedWalks(setup *exchange.Setup) (*rankedPairs, error
 			ok = binary.LittleEndian.AppendUint32(ok, t.ids[start[i]])
 		}
 	}
-	told, err := setup.TellServer(0, setup.W.End.Size(), ok)
+	lists, err := setup.TellServer(0, setup.W.End.Size(), ok)
 	if err != nil {
 		return nil, err
 	}
-	all := exchange.Numbers(slices.Concat(told...))
+	all := exchange.Numbers(slices.Concat(lists...))
 	if slices.Sort(all); len(all) == 0 {
 		return nil, train.Mistake("no walk reaches another vertex: the graph has hardly any edges")
 	}

@@ -8,7 +8,6 @@ import (
 	"starling/graph"
 	"starling/sample"
 	"starling/train"
-	"starling/train/batch"
 	"starling/train/traintest"
 )
 
@@ -93,7 +92,7 @@ func TestDistributedWalksAreOneWorkers(t *testing.T) {
 	o := traintest.LinkModel("sage", "dot")
 	o.Epochs, o.Seed, o.Model.Norm = 2, 3, "none"
 	l := Options{LinkOptions: traintest.Walks(t, d.Graph),
-		Batches: batch.Options{Sampler: "neighbour", Size: 100, Fanouts: []int{4, 3}, Threads: 2}}
+		Batches: train.BatchSettings{Sampler: "neighbour", Size: 100, Fanouts: []int{4, 3}, Threads: 2}}
 	walks := l.Pairs.(*sample.Walks)
 	var evaluated sample.Pairs
 	for v := range d.Graph.Nodes() {

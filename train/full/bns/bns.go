@@ -128,7 +128,7 @@ func (o *options) weight(h *exchange.HaloPlan) float64 {
 	return 1 / o.Keep
 }
 
-// shrunk is what a kept row counts where vertices have so many remote neighbours, F. Of the
+// shrunk is what a kept row counts where vertices have F remote neighbours. Of the
 // sum of their rows, those kept and scaled by s miss, in mean squares,
 //
 //	(1-s·p)²·|Σz|² + s²·p·(1-p)·Σ|z|²        least at   s = 1/(p + (1-p)/r),   r = |Σz|²/Σ|z|²

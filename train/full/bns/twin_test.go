@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/exchange"
+	"starling/partition"
 	"starling/rng"
 	"starling/tensor"
 	"starling/train"
@@ -88,7 +89,7 @@ func TestIsMasking(t *testing.T) {
 		for j, keep := range []float64{0.02, 0.3, 0.9, 0.3} {
 			c := options{Keep: keep, Shrunk: j == 3, RowOptions: exchange.DefaultRows}
 			c.Relay = (i+j)%2 == 0
-			parts := traintest.SomeServers(t, i%2 == 0, c.Relay)
+			parts := someServers(t, i%2 == 0, c.Relay)
 			o := traintest.Small(model)
 			o.Strategy = traintest.Made(long, c)
 			want := traintest.TrainParts(t, parts, traintest.Ref, o)
@@ -170,7 +171,7 @@ func TestCachedUsesWhatCameLast(t *testing.T) {
 		for j, keep := range []float64{0.02, 0.6} {
 			c := options{Keep: keep, Cached: true, RowOptions: exchange.DefaultRows}
 			c.Relay, c.Means = (i+j)%2 == 0, (i+j)%2 == 1 // means of relayed rows are grouped otherwise
-			parts := traintest.SomeServers(t, i%2 == 0, c.Relay)
+			parts := someServers(t, i%2 == 0, c.Relay)
 			o := traintest.Small(model)
 			o.Strategy = traintest.Made(long, c)
 			want := traintest.TrainParts(t, parts, traintest.Ref, o)
@@ -180,4 +181,14 @@ func TestCachedUsesWhatCameLast(t *testing.T) {
 			}
 		}
 	}
+}
+
+// someServers are three workers on one server, or six on two where rows are relayed.
+func someServers(t testing.TB, sparse, relay bool) []*partition.Part {
+	t.Helper()
+	workers, servers := 3, 1
+	if relay {
+		workers, servers = 6, 2
+	}
+	return traintest.CutForServers(t, traintest.Communities(t, 120, sparse), "random", workers, servers)
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // binRows is the number of rows in a bin where a row takes some bytes in the widest
-// layer, and a peer needs one row in so many. A bin takes at most half of the budget, so that one can be computed while
+// layer, and a peer needs one row in peer. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.
 func binRows(rows, bytes int, peer float64, budget int64) int {
 	n := max((rows+mostBins-1)/mostBins, leastBin/bytes, int(leastMessage*peer)/bytes, leastRows)

@@ -88,7 +88,7 @@ func TestBinsCoverAllRows(t *testing.T) {
 	}
 }
 
-// TestBinsAmongManyWorkers: a bin has so many rows that the message for one of many peers is worth sending;
+// TestBinsAmongManyWorkers: a bin has enough rows that the message for one of many peers is worth sending;
 // among a few, the number of bins decides.
 func TestBinsAmongManyWorkers(t *testing.T) {
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 	"starling/wire"
 )
 
-// with is granndis with settings; preload is auto where it is none.
+// with is granndis with settings; preload is auto where it is empty.
 func with(preload, eas string) train.Choice {
 	return traintest.Made(Strategy, options{Preload: cmp.Or(preload, "auto"), EAS: eas,
 		RowOptions: exchange.DefaultRows})
@@ -241,7 +241,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestGrowthCountsWhatHalosHave: the counts that predictions stand on are those of the
+// TestGrowthCountsWhatHalosHave: the counts that predictions stand on equal the counts of the
 // halos that are then made.
 func TestGrowthCountsWhatHalosHave(t *testing.T) {
 	const layers = 4

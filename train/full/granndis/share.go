@@ -80,7 +80,7 @@ func receivable(c *cost.Epoch, g *growth, k int) float64 {
 	return min(1, (local+replicated)/(time+replicated))
 }
 
-// receive takes what is received off the load of a layer, which is so many after the
+// receive takes what is received off the load of a layer; after is the number of layers since the
 // last preloaded one.
 func (w *load) receive(g *growth, after int, share float64) {
 	if len(g.rows) < 2 || share == 0 {

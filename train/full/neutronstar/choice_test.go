@@ -76,7 +76,7 @@ func TestGreedy(t *testing.T) {
 }
 
 // TestIsComplete: on random graphs what is at a depth has all that it depends
-// on at one less, and bytes and seconds are those of all steps together.
+// on at one less, and bytes and seconds are the sums over all steps.
 func TestIsComplete(t *testing.T) {
 	at := cost.Layer{Row: 3, Edge: 1, Traffic: 1, Kept: 2}
 	for seed := range uint64(30) {

@@ -38,7 +38,7 @@ func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 // announcements tell the receivers of a layer's blocks which of them come: one byte per
 // peer.
 type announcements struct {
-	said   []byte
+	bytes  []byte // of peers, by rank
 	coming []*wire.Pending
 }
 
@@ -49,7 +49,7 @@ func (m *skipping) announce(layer int, h *exchange.Halo, d *turn, goes bool) {
 	if goes {
 		word[0] = 1
 	}
-	d.announced = &announcements{said: make([]byte, m.W.End.Size())}
+	d.announced = &announcements{bytes: make([]byte, m.W.End.Size())}
 	key := wire.Key{Coflow: m.Coflow(exchange.Tag{Layer: layer}, coflow.Control)}
 	d.active[m.W.End.Rank()] = goes
 	for _, q := range m.W.Peers() {
@@ -57,7 +57,7 @@ func (m *skipping) announce(layer int, h *exchange.Halo, d *turn, goes bool) {
 			m.W.End.Send(q, key, wire.Control, word)
 		}
 		if h.HaloPtr[q] < h.HaloPtr[q+1] {
-			d.announced.coming = append(d.announced.coming, m.W.End.Recv(q, key, wire.Control, d.announced.said[q:q+1]))
+			d.announced.coming = append(d.announced.coming, m.W.End.Recv(q, key, wire.Control, d.announced.bytes[q:q+1]))
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (m *skipping) hear(d *turn) {
 			return
 		}
 	}
-	for q, word := range d.announced.said {
+	for q, word := range d.announced.bytes {
 		if q != m.W.End.Rank() {
 			d.active[q] = word == 1
 		}

@@ -62,7 +62,7 @@ func numbers(dev tensor.Device, m tensor.Matrix) []float64 {
 	return out
 }
 
-// TestSums: sums and gradients are those of halo, every number within the bound of its own
+// TestSums: sums and gradients equal halo's, every number within the bound of its own
 // fixed-point sum, on symmetric and directed graphs, with one block and several, on
 // several workers and servers.
 func TestSums(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
@@ -46,7 +46,7 @@ func TestLaunchScore(t *testing.T) {
 	}
 }
 
-// TestLaunchedAhead: so many batches as distdgl draws at a time are launched whatever the score is, beyond them
+// TestLaunchedAhead: the number of batches that distdgl draws at a time is launched whatever the score is, beyond them
 // none while one waits.
 func TestLaunchedAhead(t *testing.T) {
 	const depth, least = 5, 3
@@ -130,7 +130,7 @@ func TestByteGNNIsOneWorker(t *testing.T) {
 		d := traintest.Communities(t, 120, i == 1)
 		o := traintest.Options(model)
 		o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
-		m := batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{3, 4}, Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{3, 4}, Threads: 2}
 		one := mustMini(t, traintest.Ref(), d, o, m)
 		parts := traintest.Cut(t, d, "bytegnn", 1+i)
 		traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "bytegnn").Results[0], one)

@@ -127,7 +127,7 @@ type cooperative struct {
 	options options
 	// Rows that a layer sends to workers in an epoch, forwards and backwards, by block and rank.
 	forward, backward [][]batch.Estimate
-	told              []atomic.Int64 // bytes of vertices, by rank: see draw.go
+	sent              []atomic.Int64 // bytes of vertices, by rank: see draw.go
 	tells             bool
 }
 
@@ -140,7 +140,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	w := p.Setup.W
 	first, last := w.Server()
 	c := &cooperative{p: p, worker: w, options: o, at: server{first: first, last: last,
-		me: s.End.Rank(), workers: s.End.Size(), owner: s.Part.Book.Owner}, told: make([]atomic.Int64, s.End.Size())}
+		me: s.End.Rank(), workers: s.End.Size(), owner: s.Part.Book.Owner}, sent: make([]atomic.Int64, s.End.Size())}
 	if first+1 == last {
 		w.Note("cobatch: every server has one worker, so that no rows are shared; give --servers fewer")
 	}
@@ -231,8 +231,8 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 		}
 		return m.Traffic(b)
 	})
-	for q := range c.told {
-		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.told[q].Load())
+	for q := range c.sent {
+		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())
 	}
 	for i := range sent {
 		c.forward, c.backward = append(c.forward, nil), append(c.backward, nil)

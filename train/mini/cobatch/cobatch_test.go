@@ -17,16 +17,16 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
 // together trains with cobatch on a worker for each part, with links by server.
-func together(t *testing.T, parts []*partition.Part, o train.Options, m batch.Options,
+func together(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings,
 	options ...string) *traintest.Trained {
 	t.Helper()
-	o.Strategy, o.Batches = traintest.Strategy(t, "cobatch", options...), m
+	o.Strategy, o.Batches = traintest.Strategy(t, "cobatch", options...), &m
 	return traintest.TrainServers(t, parts, traintest.Ref, o)
 }
 
@@ -41,7 +41,7 @@ func TestCobatchIsTheUnionBatch(t *testing.T) {
 					d := traintest.Communities(t, 120, i == 1 && each%2 == 0)
 					o := traintest.Options(model)
 					o.Epochs, o.Model.Layers = 3, 2
-					m := batch.Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
+					m := train.BatchSettings{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
 					one := mustMini(t, traintest.Ref(), d, o, m)
 					parts := traintest.CutForServers(t, d, []string{"random", "fennel"}[each%2], servers*each, servers)
 					roots := "roots=" + []string{"owner", "random"}[(servers+each)%2]
@@ -53,8 +53,8 @@ func TestCobatchIsTheUnionBatch(t *testing.T) {
 }
 
 // samplerOptions are small batches of each kind.
-func samplerOptions(name string, layers int) batch.Options {
-	m := batch.Options{Sampler: name, Size: 40, Threads: 2}
+func samplerOptions(name string, layers int) train.BatchSettings {
+	m := train.BatchSettings{Sampler: name, Size: 40, Threads: 2}
 	switch name {
 	case "neighbour":
 		m.Fanouts = slices.Repeat([]int{4}, layers)
@@ -108,7 +108,7 @@ func TestCobatchDeepAndEdges(t *testing.T) {
 		"weighted": {weighted, traintest.WithLoops(t, traintest.Communities(t, 120, false), true)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := batch.Options{Sampler: "neighbour", Size: 40, Fanouts: slices.Repeat([]int{3}, c.o.Model.Layers),
+			m := train.BatchSettings{Sampler: "neighbour", Size: 40, Fanouts: slices.Repeat([]int{3}, c.o.Model.Layers),
 				Threads: 2}
 			one := mustMini(t, traintest.Ref(), c.d, c.o, m)
 			traintest.SameRun(t, together(t, traintest.CutForServers(t, c.d, "random", 4, 2), c.o, m).Results[0], one)
@@ -274,7 +274,7 @@ func TestCobatchExpansion(t *testing.T) {
 				}
 				o := traintest.Options(model)
 				o.Epochs, o.Model.Layers = 3, 2
-				m := batch.Options{Sampler: "neighbour", Size: 24, Fanouts: []int{1, 1}, Threads: 2}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 24, Fanouts: []int{1, 1}, Threads: 2}
 				parts := traintest.CutForServers(t, d, "fennel", shape.servers*shape.each, shape.servers)
 				server := map[uint32]int{}
 				for k, p := range parts {
@@ -300,9 +300,9 @@ func TestCobatchSharesInsideServers(t *testing.T) {
 	parts := traintest.CutForServers(t, d, "multilevel", 4, 2)
 	o := traintest.Options("sage")
 	o.Epochs, o.EvalEvery, o.CacheFirst = 2, 0, true
-	m := batch.Options{Sampler: "neighbour", Size: 60, Fanouts: []int{5, 5}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 60, Fanouts: []int{5, 5}, Threads: 2}
 	shared := together(t, parts, o, m)
-	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), m
+	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), &m
 	apart := traintest.TrainServers(t, parts, traintest.Ref, o)
 	count := func(r *traintest.Trained) (needed int64) {
 		for _, w := range r.Results {

@@ -66,11 +66,11 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 		}
 		copy(known.IDs, h.OwnIDs)
 		copy(known.NoLoops, h.OwnNoLoops)
-		told, err := m.tell(ctx, b, h, layer)
+		received, err := m.tell(ctx, b, h, layer)
 		if err != nil {
 			return false, err
 		}
-		if err := m.block(b, known, h, m.share.blocks[layer], told); err != nil {
+		if err := m.block(b, known, h, m.share.blocks[layer], received); err != nil {
 			return false, err
 		}
 	}
@@ -112,7 +112,7 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 	}
 	peers := batch.Others(at.me, at.first, at.last)
 	for _, q := range peers {
-		m.of.told[q].Add(int64(8 + len(m.lists[q])))
+		m.of.sent[q].Add(int64(8 + len(m.lists[q])))
 	}
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold, m.lists)
@@ -122,7 +122,7 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 const stepTold = exchange.FreeSteps + 16
 
 // block makes the share of a hop's block, with the vertices that it adds.
-func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shareBlock, told [][]byte) error {
+func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shareBlock, received [][]byte) error {
 	at, x := &m.of.at, &to.Blocks[0]
 	x.Dst = len(b.Vertices)
 	m.place = m.place[:0]
@@ -133,7 +133,7 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 		}
 		m.place = append(m.place, row)
 	}
-	for q, list := range told {
+	for q, list := range received {
 		if len(list)%toldBytes != 0 {
 			return fmt.Errorf("worker %d tells of vertices in %d bytes", q, len(list))
 		}

@@ -20,14 +20,14 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
 // distributedOver trains with distdgl on a worker for each part, each on a server of its own
 // if remote is set.
-func distributedOver(t *testing.T, parts []*partition.Part, o train.Options, m batch.Options, remote bool,
+func distributedOver(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings, remote bool,
 	options ...string) *traintest.Trained {
 	t.Helper()
 	return traintest.Batches(t, parts, o, m, remote, "distdgl", options...)
@@ -55,7 +55,7 @@ func TestDistributedBatchesAreOneWorkers(t *testing.T) {
 				if model[:3] == "res" {
 					o.Model.Norm = "layer"
 				}
-				m := batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				options := append(traintest.CacheFor(d, i+j), "roots="+roots)
@@ -71,7 +71,7 @@ func TestDistributedTasks(t *testing.T) {
 		d := traintest.WithTask(t, kind)
 		o := traintest.TaskOptions(d)
 		o.Epochs, o.Model.Norm = 3, "none"
-		m := batch.Options{Sampler: "neighbour", Size: 25, Fanouts: slices.Repeat([]int{3}, o.Model.Layers), Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: slices.Repeat([]int{3}, o.Model.Layers), Threads: 2}
 		one := mustMini(t, traintest.Ref(), d, o, m)
 		got := distributedOver(t, traintest.Cut(t, d, "random", 3), o, m, true, "roots=random")
 		traintest.SameRun(t, got.Results[0], one)
@@ -101,7 +101,7 @@ func TestLocalRootsAreEachWorkersOwn(t *testing.T) {
 	}
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 15, 2, "none"
-	r := distributedOver(t, parts, o, batch.Options{Sampler: "neighbour", Size: 16, Fanouts: []int{sample.All, 5},
+	r := distributedOver(t, parts, o, train.BatchSettings{Sampler: "neighbour", Size: 16, Fanouts: []int{sample.All, 5},
 		Threads: 1}, true, "roots=local")
 	if l := r.Results[0].Loss; l[len(l)-1] > 0.7*l[0] {
 		t.Errorf("losses %v", l)
@@ -115,7 +115,7 @@ func TestCachesSaveBytes(t *testing.T) {
 	parts := traintest.Cut(t, d, "random", 3)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 12, 2, "none", 0
-	m := batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 2}
 	var loss []float64
 	for _, cache := range store.Caches {
 		before := int64(1 << 62)
@@ -155,7 +155,7 @@ func TestTrainersOfAServer(t *testing.T) {
 	d := traintest.Communities(t, 200, false)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
-	m := batch.Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 1}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 1}
 	one := mustMini(t, traintest.Ref(), d, o, m)
 	remote := map[int]int64{}
 	for _, servers := range []int{1, 2, 4} {
@@ -163,7 +163,7 @@ func TestTrainersOfAServer(t *testing.T) {
 		for k := range 4 {
 			opt.ServerOf = append(opt.ServerOf, k*servers/4)
 		}
-		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), m
+		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), &m
 		parts := traintest.CutForServers(t, d, "fennel", 4, servers)
 		r := traintest.Observe(t, wire.NewGroup(4, opt), parts, traintest.Ref, o)
 		traintest.SameRun(t, r.Results[0], one)
@@ -177,9 +177,9 @@ func TestTrainersOfAServer(t *testing.T) {
 }
 
 // onWorkers is rank 0's result of a run that may begin anywhere.
-func onWorkers(t *testing.T, parts []*partition.Part, o train.Options, m batch.Options) *train.Result {
+func onWorkers(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
-	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), m
+	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), &m
 	ends := traintest.Ends(len(parts))
 	defer traintest.Close(ends)
 	results, errs := make([]*train.Result, len(parts)), make([]error, len(parts))
@@ -200,7 +200,7 @@ func TestResumedInsideAnEpoch(t *testing.T) {
 	parts := traintest.Cut(t, d, "random", 3)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.SaveSteps = 3, 2, "none", 2
-	m := batch.Options{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
 	for _, workers := range []int{1, 3} {
 		run := func(o train.Options) *train.Result {
 			if workers == 1 {

@@ -17,7 +17,7 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
@@ -106,7 +106,7 @@ func TestHopIsOneWorker(t *testing.T) {
 		d := traintest.Communities(t, 120, i == 1)
 		o := traintest.Options(model)
 		o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
-		m := batch.Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
 		one := mustMini(t, traintest.Ref(), d, o, m)
 		parts := traintest.Cut(t, d, "fennel", 2+i)
 		for _, options := range [][]string{nil, {"merge=0"}, {"merge=1", "pre_gather=false"},
@@ -120,7 +120,7 @@ func TestHopIsOneWorker(t *testing.T) {
 }
 
 // TestHopWithoutSampling: with all neighbours and one batch, models that migrate train on the full graph
-// (figure 21 of the paper): the curve is that of full-graph training on one worker, which is what
+// (figure 21 of the paper): the curve equals the curve of full-graph training on one worker, which is what
 // neutronstar's is, and with smaller batches that of one worker with all neighbours.
 func TestHopWithoutSampling(t *testing.T) {
 	for _, model := range []string{"gcn", "sage", "gat"} {
@@ -128,7 +128,7 @@ func TestHopWithoutSampling(t *testing.T) {
 		o := traintest.Options(model)
 		o.Epochs = 4
 		parts := traintest.Cut(t, d, "multilevel", 3)
-		all := batch.Options{Sampler: "neighbour", Size: 1 << 30, Threads: 2,
+		all := train.BatchSettings{Sampler: "neighbour", Size: 1 << 30, Threads: 2,
 			Fanouts: slices.Repeat([]int{sample.All}, o.Model.Layers)}
 		hop := traintest.Batches(t, parts, o, all, true, "hopgnn", "merge=1").Results[0]
 		traintest.SameCurve(t, model, hop.Loss, traintest.Full(t, traintest.Ref(), d, o).Loss, 1e-9)
@@ -145,7 +145,7 @@ func TestHopMovesFewerRows(t *testing.T) {
 	parts := traintest.Cut(t, d, "multilevel", 3)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 2, 2, "none", 0
-	m := batch.Options{Sampler: "neighbour", Size: 60, Fanouts: []int{4, 4}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 60, Fanouts: []int{4, 4}, Threads: 2}
 	rows := func(strategy string, options ...string) int64 {
 		r := traintest.Batches(t, parts, o, m, true, strategy, options...)
 		return r.Sum(func(c wire.Class) bool { return c.Kind == wire.Feature })

@@ -15,12 +15,12 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
 
-// TestNaiveHopIsModelCentric: partial sums that travel follow the curve of one worker, which is that of
+// TestNaiveHopIsModelCentric: partial sums that travel follow the curve of one worker, which is the curve of
 // distdgl with the same global batch, and no row of features is pulled.
 func TestNaiveHopIsModelCentric(t *testing.T) {
 	for i, model := range []string{"gcn", "sage", "sage-gcn", "gin"} {
@@ -38,7 +38,7 @@ func TestNaiveHopIsModelCentric(t *testing.T) {
 				if aggregator != "" {
 					o.Model.Aggregator = aggregator
 				}
-				m := batch.Options{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
 				parts := traintest.Cut(t, d, "fennel", workers)
 				got := traintest.Batches(t, parts, o, m, true, "naive-hop")
 				traintest.SameRun(t, got.Results[0], mustMini(t, traintest.Ref(), d, o, m))
@@ -63,7 +63,7 @@ func TestNaiveHopRefuses(t *testing.T) {
 		o := traintest.Options("gin")
 		change(&o)
 		o.Strategy = traintest.Strategy(t, "naive-hop")
-		o.Batches = batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}}
+		o.Batches = &train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}}
 		ends := traintest.Ends(2)
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })

@@ -16,7 +16,7 @@ import (
 	"starling/wire"
 )
 
-func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m batch.Options) *train.Result {
+func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options, m train.BatchSettings) *train.Result {
 	t.Helper()
 	return traintest.Ran(t)(batch.Run(context.Background(), dev, d, o, m, nil))
 }
@@ -43,7 +43,7 @@ func TestP3IsOneWorker(t *testing.T) {
 				if aggregator != "" {
 					o.Model.Aggregator = aggregator
 				}
-				m := batch.Options{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				roots := []string{"owner", "random"}[(i+j/2)%2]
@@ -59,7 +59,7 @@ func TestP3Bytes(t *testing.T) {
 	d := traintest.Communities(t, 300, false)
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 10, 2, "none", 0
-	m := batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 2}
+	m := train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 2}
 	r := traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, true, "p3")
 	for _, kind := range []wire.Kind{wire.Activation, wire.Gradient} {
 		is := func(c wire.Class) bool { return c.Kind == kind && c.Layer == 0 }
@@ -102,7 +102,7 @@ func TestP3Refuses(t *testing.T) {
 		o.Model.Layers, o.Model.Norm = 2, "none"
 		change(&o)
 		o.Strategy = traintest.Strategy(t, "p3")
-		o.Batches = batch.Options{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}}
+		o.Batches = &train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}}
 		ends := traintest.Ends(2)
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })
