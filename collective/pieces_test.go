@@ -7,8 +7,7 @@ import (
 	"starling/wire"
 )
 
-// TestManyPieces: data of so many pieces that no algorithm can have asked for all of
-// them ahead, without space for early ones.
+// TestManyPieces: data of more pieces than an algorithm asks for ahead, without space for early ones.
 func TestManyPieces(t *testing.T) {
 	const n, count = 4, 4*9*pieceBytes/4 + 5
 	comms := group(t, n, wire.Options{UnexpectedLimit: 1})

@@ -3,10 +3,7 @@
 package cuda_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"starling/collective"
-	"starling/partition"
 	"starling/tensor"
 	"starling/tensor/cuda"
-	"starling/train"
 	"starling/train/traintest"
-	"starling/wire"
 )
 
 // TestNCCLOfOne: a communicator of one worker, which is all that one GPU allows.
@@ -113,7 +106,7 @@ func trainReduced(t *testing.T) string {
 	if f := os.Getenv("EMULATOR_NCCL_FAIL"); f == "init" || f == "late" {
 		within = 200 * time.Millisecond // in vain
 	}
-	got, sent, err := trainOnReducers(t, parts, device, o, within)
+	got, sent, err := traintest.TrainReduced(t, parts, device, o, within)
 	if err != nil {
 		return err.Error()
 	}
@@ -123,36 +116,4 @@ func trainReduced(t *testing.T) string {
 		return fmt.Sprintf("%d bytes of gradients went over the wire, losses are %v", sent, got)
 	}
 	return ""
-}
-
-// trainOnReducers trains on workers whose devices sum gradients by themselves, within a time for each sum; err says why
-// they do not.
-func trainOnReducers(t testing.TB, parts []*partition.Part, device func(rank int) tensor.Device, o train.Options,
-	within time.Duration) (results []*train.Result, parameterBytes int64, err error) {
-	t.Helper()
-	ends, ctx := traintest.Ends(len(parts)), context.Background()
-	defer traintest.Close(ends)
-	results = make([]*train.Result, len(parts))
-	errs := make([]error, len(parts))
-	traintest.Each(len(parts), func(k int) {
-		dev := device(k)
-		defer dev.Close()
-		g := train.NewGroup(ctx, ends[k], dev, 1)
-		r, err := collective.JoinReducer(ctx, dev, ends[k], within)
-		if errs[k] = err; err != nil {
-			return
-		}
-		g.ReduceBy(r, within)
-		results[k], errs[k] = train.Worker(ctx, dev, parts[k], ends[k], g, o, nil)
-	})
-	counts := ends[0].Ledger().SentBytes()
-	for c, n := range counts {
-		if c.Kind == wire.Parameter {
-			parameterBytes += n
-		}
-	}
-	if errs[0] == nil && !maps.Equal(counts, results[0].Plan.Total(0, o.Epochs, len(results[0].Measured), o.Epochs)) {
-		t.Errorf("worker 0 sent %v, which was not planned", counts)
-	}
-	return results, parameterBytes, errors.Join(errs...)
 }

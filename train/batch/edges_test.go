@@ -26,7 +26,8 @@ func TestEdgeFeaturesInBatches(t *testing.T) {
 		for _, model := range []string{"gat", "gatv2", "gin"} {
 			o := traintest.EdgeOptions(model)
 			full := traintest.Full(t, traintest.Ref(), d, o)
-			for _, m := range []train.BatchSettings{everything(o), {Sampler: "cluster", Size: 1 << 20, Clusters: 1, Threads: 1}} {
+			for _, m := range []train.BatchSettings{everything(o),
+				{Sampler: "cluster", Size: 1 << 20, Clusters: 1, Threads: 1}} {
 				mini := mustMini(t, traintest.Ref(), d, o, m)
 				label := fmt.Sprintf("%s, %s, %s", model, shape, m.Sampler)
 				traintest.SameCurve(t, label, mini.Loss, full.Loss, 1e-9)

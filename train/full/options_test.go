@@ -20,8 +20,8 @@ func optionIf(set bool, option string) string {
 	return ""
 }
 
-// rated is an option of traintest.Strategy: rates for some layers, where the strategy chooses by rates, by which some rows are
-// cheaper computed again than received. What is not about measuring them takes a tenth of the time with rates.
+// rated is an option of traintest.Strategy: rates for some layers, where the strategy chooses by rates, by which some
+// rows are cheaper computed again than received. What is not about measuring them takes a tenth of the time with rates.
 func rated(strategy string, layers int) string {
 	if !has(strategy, "rates") {
 		return ""

@@ -11,8 +11,8 @@ import (
 )
 
 // Batches trains on mini-batches with a worker for each part, each on a server of its own if remote is set.
-func Batches(t testing.TB, parts []*partition.Part, o train.Options, batches train.BatchSettings, remote bool, strategy string,
-	options ...string) *Trained {
+func Batches(t testing.TB, parts []*partition.Part, o train.Options, batches train.BatchSettings, remote bool,
+	strategy string, options ...string) *Trained {
 	t.Helper()
 	o.Strategy, o.Batches = Strategy(t, strategy, options...), &batches
 	opt := wire.DefaultOptions()

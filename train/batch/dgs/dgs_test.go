@@ -283,8 +283,8 @@ func TestDGSRefuses(t *testing.T) {
 		{train.BatchSettings{Sampler: "cluster-local", Size: 20}, []string{"dgs"}, "probabilities of its own"},
 		{train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{2, 2}, Replace: true}, []string{"dgs"},
 			"--dgs-masks"},
-		{train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{sample.All, 2}}, []string{"dgs", "cache=s3fifo"},
-			"s3fifo"},
+		{train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{sample.All, 2}},
+			[]string{"dgs", "cache=s3fifo"}, "s3fifo"},
 		{dgsBatches, []string{"drop_features=0.1", "cache=s3fifo"}, "s3fifo"},
 	} {
 		o.Strategy, o.Batches = traintest.Strategy(t, "distdgl", c.options...), &c.m

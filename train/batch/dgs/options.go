@@ -13,7 +13,7 @@ import (
 type Options struct {
 	DGS         bool    `json:"dgs" exact:"false" suffix:"dgs" omit:"default" why:"other strategies divide columns themselves, or sample nothing" help:"explain the model in the background (DGS), and draw remote neighbours and fetch columns by the masks it learns"`
 	DGSMasks    string  `json:"dgs_masks" of:"dgs" values:"both,nodes,features" suffix:"*" omit:"default" help:"dgs: masks of nodes and of features, or of one of them only"`
-	DGSEvery    int     `json:"dgs_every" of:"dgs" omit:"default" help:"dgs: explain the weights every so many batches; masks take effect as many batches later"`
+	DGSEvery    int     `json:"dgs_every" of:"dgs" omit:"default" help:"dgs: explain the weights every N batches; masks take effect N batches later"`
 	DGSEpsilon  float64 `json:"dgs_epsilon" of:"dgs" omit:"default" help:"dgs: share of a vertex's draws that moves from local neighbours back to remote ones, up to their even share"`
 	DGSFeatures float64 `json:"dgs_features" of:"dgs" omit:"default" help:"dgs: share of columns that are fetched of remote rows, those of the highest masks"`
 	DGSEpochs   int     `json:"dgs_epochs" of:"dgs" omit:"default" help:"dgs: epochs of an explanation at most; 0: masks stay at one"`

@@ -57,7 +57,8 @@ func (m *skipping) announce(layer int, h *exchange.Halo, d *turn, goes bool) {
 			m.W.End.Send(q, key, wire.Control, word)
 		}
 		if h.HaloPtr[q] < h.HaloPtr[q+1] {
-			d.announced.coming = append(d.announced.coming, m.W.End.Recv(q, key, wire.Control, d.announced.bytes[q:q+1]))
+			coming := m.W.End.Recv(q, key, wire.Control, d.announced.bytes[q:q+1])
+			d.announced.coming = append(d.announced.coming, coming)
 		}
 	}
 }

@@ -55,7 +55,8 @@ func TestDistributedBatchesAreOneWorkers(t *testing.T) {
 				if model[:3] == "res" {
 					o.Model.Norm = "layer"
 				}
-				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2,
+					Replace: j == 1}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				options := append(traintest.CacheFor(d, i+j), "roots="+roots)
@@ -71,7 +72,8 @@ func TestDistributedTasks(t *testing.T) {
 		d := traintest.WithTask(t, kind)
 		o := traintest.TaskOptions(d)
 		o.Epochs, o.Model.Norm = 3, "none"
-		m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: slices.Repeat([]int{3}, o.Model.Layers), Threads: 2}
+		m := train.BatchSettings{Sampler: "neighbour", Size: 25,
+			Fanouts: slices.Repeat([]int{3}, o.Model.Layers), Threads: 2}
 		one := mustMini(t, traintest.Ref(), d, o, m)
 		got := distributedOver(t, traintest.Cut(t, d, "random", 3), o, m, true, "roots=random")
 		traintest.SameRun(t, got.Results[0], one)

@@ -43,7 +43,8 @@ func TestP3IsOneWorker(t *testing.T) {
 				if aggregator != "" {
 					o.Model.Aggregator = aggregator
 				}
-				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2, Replace: j == 1}
+				m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2,
+					Replace: j == 1}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
 				roots := []string{"owner", "random"}[(i+j/2)%2]
