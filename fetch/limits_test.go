@@ -116,7 +116,8 @@ func TestGetDemo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Labels.Name(0) != "astronomy" || len(d.Meta.Features.Columns) != d.Features.Cols || !d.HasIDs() {
+		if graph.ClassName(d.Labels.Names, 0) != "astronomy" ||
+			len(d.Meta.Features.Columns) != d.Features.Cols || !d.HasIDs() {
 			t.Errorf("%+v", d.Meta)
 		}
 		sums = append(sums, d.Meta.CRC32C)
