@@ -17,8 +17,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := v1.8.0
 
 # The race detector makes tests 2 to 20 times slower. RACE_QUICK stay quick; make test runs them under it only.
-RACE_QUICK := ./coflow ./disk ./event ./exchange ./store
-RACE := $(RACE_QUICK) ./cluster ./collective ./innet/... ./internal/... ./netsim/... ./run/watch ./sample ./serve ./train \
+RACE_QUICK := ./coflow ./disk ./event
+RACE := $(RACE_QUICK) ./cluster ./collective ./exchange ./innet/... ./internal/... ./netsim/... ./sample ./serve ./store ./train ./watch \
 	./wire/...
 
 .PHONY: build static demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
