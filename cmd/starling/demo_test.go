@@ -11,7 +11,7 @@ import (
 
 // machineDependent matches what a machine, not the seed, decides in the lines of the demo.
 var machineDependent = []*regexp.Regexp{
-	regexp.MustCompile(`\d[\d.]* (?:epochs/s|ms|s)\b`),
+	regexp.MustCompile(`\d[\d.]* (?:epochs/s|s/epoch|ms|s)\b`),
 	regexp.MustCompile(`kill -9 \d+`),
 	regexp.MustCompile(`pid \d+ on \S+`),
 	regexp.MustCompile(`[\d.]+% of (?:the epochs' time|that)`),

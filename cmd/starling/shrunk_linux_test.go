@@ -42,6 +42,11 @@ func TestDataIsCutOffWhileTraining(t *testing.T) {
 			args := append([]string{"train", c.data, "--checkpoint-dir", ck, "--checkpoint-every", "1"}, c.args...)
 			run := start(t, dir, append(args, "--epochs", "1000000")...)
 			run.until(t, `^epoch +([3-9]|\d\d)`)
+			testdeadline.Do(t, time.Minute, "the first checkpoint", func() { // written beside the epochs
+				for len(checkpoints(dir, ck)) == 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
 			if err := os.Truncate(path, 4096); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +61,7 @@ func TestDataIsCutOffWhileTraining(t *testing.T) {
 				strings.Contains(said, "goroutine") {
 				t.Errorf("status %d:\n%.2000s", status, said)
 			}
-			epochs, _ := filepath.Glob(filepath.Join(dir, ck, "epoch-*"))
+			epochs := checkpoints(dir, ck)
 			if len(epochs) == 0 {
 				t.Fatal("no checkpoint is left")
 			}
@@ -83,4 +88,10 @@ func TestDataIsCutOffAndNotRead(t *testing.T) {
 	if status := run.ProcessState.ExitCode(); status != 130 || !strings.Contains(said, "warning: graph/labels.npy: the file was cut off") {
 		t.Errorf("status %d, %s", status, said)
 	}
+}
+
+// checkpoints are the complete checkpoints of a run, oldest first.
+func checkpoints(dir, name string) []string {
+	epochs, _ := filepath.Glob(filepath.Join(dir, name, "epoch-*"))
+	return epochs
 }
