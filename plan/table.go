@@ -94,8 +94,8 @@ func (c *Choices) rank(o *Options) {
 
 // baseline is the default strategy of the mode.
 func (c *Choices) baseline() *Planned {
-	name := train.DefaultOf(train.Mode(c.Mode)).Name
-	i := slices.IndexFunc(c.Rows, func(r Planned) bool { return r.Name == name })
+	d := train.DefaultOf(train.Mode(c.Mode))
+	i := slices.IndexFunc(c.Rows, func(r Planned) bool { return d != nil && r.Name == d.Name })
 	if i < 0 {
 		return nil
 	}

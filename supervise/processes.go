@@ -91,7 +91,7 @@ func (r *recovery) listen(refusals *watch.Refusals) error {
 		Servers: s.Cluster.Servers, Job: r.job, Version: version.Name(), Token: c.Token, Identity: c.id,
 		Insecure: s.Launch.Insecure, Timeout: setup.Timeout(s), Silence: setup.Heartbeat(s), Task: task,
 		Blob: from.blob, Own: from.own, Again: s.Cluster.OnFailure != "stop", Remote: c.slots != nil,
-		State: r.kept.take, Events: r.forwardEvents(), Status: c.watch.Heard,
+		State: r.kept.take, Events: r.forwardEvents(), Status: c.watch.Take,
 		Watch: func() any { return c.watch.Snapshot() }, WatchToken: c.watchToken(),
 		Refused: refusals.Refused})
 	if err != nil {

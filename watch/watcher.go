@@ -127,8 +127,8 @@ func (w *Watcher) usual() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// Heard takes the status of a worker, and tells if the run stalls.
-func (w *Watcher) Heard(st cluster.Status) {
+// Take records the status of a worker, and notes where the run stalls.
+func (w *Watcher) Take(st cluster.Status) {
 	w.mu.Lock()
 	r := &w.mu.ranks[st.Rank]
 	now := w.now()
@@ -209,7 +209,7 @@ func (w *Watcher) Poll(reporters []*Reporter) (stop func()) {
 				return
 			case <-tick.C:
 				for _, r := range reporters {
-					w.Heard(r.Status())
+					w.Take(r.Status())
 				}
 			}
 		}

@@ -31,10 +31,10 @@ func (w *watching) pass(d time.Duration) { w.at = w.at.Add(d) }
 func (w *watching) report(since float64) {
 	last := len(w.mu.ranks) - 1
 	for r := range last {
-		w.Heard(cluster.Status{Rank: r, Waits: []cluster.Waiting{{Rank: last, For: "activation rows, layer 1",
+		w.Take(cluster.Status{Rank: r, Waits: []cluster.Waiting{{Rank: last, For: "activation rows, layer 1",
 			Seconds: since}}})
 	}
-	w.Heard(cluster.Status{Rank: last, Host: "h", PID: 9, After: "forward convs.0", Busy: since})
+	w.Take(cluster.Status{Rank: last, Host: "h", PID: 9, After: "forward convs.0", Busy: since})
 }
 
 func TestStallIsToldOnce(t *testing.T) {
@@ -80,8 +80,8 @@ func TestNoStall(t *testing.T) {
 		w.On(event.Epoch{Epoch: e, Seconds: 20})
 	}
 	w.pass(80 * time.Second)
-	w.Heard(cluster.Status{Rank: 0, After: "x"})
-	w.Heard(cluster.Status{Rank: 1, After: "x"})
+	w.Take(cluster.Status{Rank: 0, After: "x"})
+	w.Take(cluster.Status{Rank: 1, After: "x"})
 	w.report(2)
 	if len(w.said) > 0 {
 		t.Errorf("%q", w.said)
@@ -102,22 +102,22 @@ func TestSnapshot(t *testing.T) {
 		return []cluster.Moved{{Kind: "feature", Link: "same_host", Bytes: n},
 			{Kind: "control", Link: "between_servers", Bytes: n / 4}}
 	}
-	w.Heard(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(1 << 20), SavedAgo: 1})
+	w.Take(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(1 << 20), SavedAgo: 1})
 	w.pass(2 * time.Second)
-	w.Heard(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(5 << 20), SavedAgo: 1,
+	w.Take(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(5 << 20), SavedAgo: 1,
 		Waits: []cluster.Waiting{{Rank: 1, For: "control", Seconds: 0.5}}})
-	w.Heard(cluster.Status{Rank: 1, Host: "beta-long", PID: 12, Epoch: 1, After: "the update", Busy: 0.2, SavedAgo: -1})
+	w.Take(cluster.Status{Rank: 1, Host: "beta-long", PID: 12, Epoch: 1, After: "the update", Busy: 0.2, SavedAgo: -1})
 	w.Forget()
 	w.On(event.Started{Dataset: "g", Model: "sage", Strategy: "halo", FirstEpoch: 1, Epochs: 50})
 	if got := w.Snapshot(); got.Starts != 2 || got.Ranks[0].Age != -1 || got.Epoch != 1 {
 		t.Errorf("%+v", got)
 	}
 	w.mu.starts = 1
-	w.Heard(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(1 << 20), SavedAgo: 1})
+	w.Take(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(1 << 20), SavedAgo: 1})
 	w.pass(2 * time.Second)
-	w.Heard(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(5 << 20), SavedAgo: 1,
+	w.Take(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(5 << 20), SavedAgo: 1,
 		Waits: []cluster.Waiting{{Rank: 1, For: "control", Seconds: 0.5}}})
-	w.Heard(cluster.Status{Rank: 1, Host: "beta-long", PID: 12, Epoch: 1, After: "the update", Busy: 0.2, SavedAgo: -1})
+	w.Take(cluster.Status{Rank: 1, Host: "beta-long", PID: 12, Epoch: 1, After: "the update", Busy: 0.2, SavedAgo: -1})
 	want := `sage on g, strategy halo, 3 workers: epoch 1/50, loss 0.5000, val 0.2500, 1.0 s per epoch
 5.0 s since the start, checkpoint of epoch 1 written 4.0 s ago
 

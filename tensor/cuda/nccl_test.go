@@ -94,14 +94,14 @@ func TestNCCLWorkers(t *testing.T) {
 
 // trainReduced is what is wrong with two workers that sum by NCCL; "" if nothing is.
 func trainReduced(t *testing.T) string {
-	cards, err := cuda.GPUs()
+	gpus, err := cuda.GPUs()
 	if err != nil {
 		return err.Error()
 	}
 	parts := traintest.Cut(t, traintest.Communities(t, 40, false), "random", 2)
 	o := traintest.Small("gcn")
 	o.Epochs, o.EvalEvery, o.Strategy = 2, 2, traintest.Strategy(t, "halo")
-	device := func(rank int) tensor.Device { return open(t, cuda.Options{Number: rank % len(cards)})() }
+	device := func(rank int) tensor.Device { return open(t, cuda.Options{Number: rank % len(gpus)})() }
 	within := 20 * time.Second
 	if f := os.Getenv("EMULATOR_NCCL_FAIL"); f == "init" || f == "late" {
 		within = 200 * time.Millisecond // in vain
