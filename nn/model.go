@@ -313,7 +313,7 @@ func (m *Model) backward(p *Pass, dlogits tensor.Matrix, input bool) tensor.Matr
 // dropInput applies dropout to the features, if asked for.
 func (m *Model) dropInput(p *Pass, x Input) Input {
 	d := p.dropout(0, drawInput, m.Config.Dropout)
-	if !m.dropsInput() || d.P == 0 {
+	if !m.dropsInput() || d.P == 0 || x.Split != nil { // a split input is after dropout
 		return x
 	}
 	if x.Sparse == nil {

@@ -1,6 +1,9 @@
 package nn
 
-import "starling/tensor"
+import (
+	"starling/rng"
+	"starling/tensor"
+)
 
 // Split is features whose columns are divided over workers, so that none has a row whole. A
 // first layer that is linear before its activation is then a sum of partial products, one per
@@ -8,6 +11,9 @@ import "starling/tensor"
 //
 //	A·x·W + x·R = Σ_s A·x[:,s]·W[s,:] + x[:,s]·R[s,:]
 //	dW[s,:] = (A·x[:,s])ᵀ·g,  dR[s,:] = x[:,s]ᵀ·g
+//
+// x is after dropout of the input (Config.InputDraws), which each worker applies to the numbers that it has: a draw
+// depends on nothing but key, vertex and column.
 //
 // All workers call the same methods in the same order, each for the rows of its own batch.
 type Split interface {
@@ -24,7 +30,7 @@ func (m *Model) SplitFirst() (width int, ok bool) {
 	if g, is := m.modules[0].(*gin); is {
 		c, ok = g.sum, true
 	}
-	if !ok || c.eps != nil || m.dropsInput() {
+	if !ok || c.eps != nil {
 		return 0, false
 	}
 	return c.outWidth(), true
@@ -32,11 +38,17 @@ func (m *Model) SplitFirst() (width int, ok bool) {
 
 // SplitsFirst reports whether the first layer of a model's input may be Split, without making the model.
 func (c *Config) SplitsFirst() bool {
-	switch {
-	case c.InputDropout && c.Dropout > 0:
-		return false
-	case c.Model == "gin":
+	if c.Model == "gin" {
 		return c.EdgeDim == 0 && !c.TrainEps
 	}
 	return c.Model == "gcn" || c.Model == "sage"
+}
+
+// InputDraws is the dropout of the input in a training pass with a key; its P is 0 where there is none.
+func (c *Config) InputDraws(key rng.Key) (d tensor.Dropout) {
+	if c.InputDropout {
+		p := Pass{Train: true, Key: key}
+		d = p.dropout(0, drawInput, c.Dropout)
+	}
+	return d
 }

@@ -7,7 +7,6 @@ import (
 
 	"starling/graph"
 	"starling/nn"
-	"starling/train"
 )
 
 // Model is the network that is trained.
@@ -129,9 +128,7 @@ func (s *Spec) completeModel(data dataset) {
 		d.layers = strings.Count(s.Batches.Fanout, ",") + 1
 	}
 	if m.Dropout == Auto {
-		strategy := train.Find(s.StrategyName())
-		whole := s.Embeddings.Dim > 0 || strategy != nil && strategy.WholeInput
-		m.InputDropout = m.InputDropout || d.inputDropout && !whole
+		m.InputDropout = m.InputDropout || d.inputDropout && s.Embeddings.Dim == 0 // learnt rows are not dropped
 		m.AttentionDropout = max(m.AttentionDropout, d.attentionDropout)
 	}
 	setAuto(&m.Layers, d.layers)

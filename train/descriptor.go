@@ -37,8 +37,6 @@ type Descriptor struct {
 	// Pairs: it learns from pairs of vertices too (--task link, unsupervised), and rows of vertices
 	// (--learn-embeddings).
 	Pairs bool
-	// WholeInput: it cannot drop entries of the input, so that --input-dropout is off unless it is asked for.
-	WholeInput bool
 	// Baseline is the strategy that its paper compares with, where that is not the default.
 	Baseline string
 	// ReplicaBytes is the memory that a worker, one of some on its host, may fill with

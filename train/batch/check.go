@@ -83,22 +83,20 @@ func NeighbourOnly(o *train.Options, b *Options, _ train.Facts) error {
 		"use --sampler neighbour, or --strategy "+o.Strategy.Descriptor.Baseline)
 }
 
-// SumsFirst refuses models whose first layer is no sum over rows of features as they are.
+// SumsFirst refuses models whose first layer is no sum over rows of features.
 func SumsFirst(o *train.Options, _ *Options, _ train.Facts) error {
 	if o.Model.SplitsFirst() {
 		return nil
 	}
 	return graph.Apart(Named(o), beyondSum(o), "its first layer is added up from parts, so that it must be a sum over "+
-		"neighbours' features as they are", "use gcn, sage or gin, without --input-dropout, --train-eps and "+
-		"--edge-features, or --strategy "+o.Strategy.Descriptor.Baseline)
+		"neighbours' features", "use gcn, sage or gin, without --train-eps and --edge-features, or --strategy "+
+		o.Strategy.Descriptor.Baseline)
 }
 
 // beyondSum is what makes the first layer of a model more than a sum.
 func beyondSum(o *train.Options) string {
 	m := &o.Model
 	switch {
-	case m.InputDropout && m.Dropout > 0:
-		return "--input-dropout"
 	case m.Model == "gin" && m.EdgeDim > 0:
 		return "--edge-features"
 	case m.Model == "gin":

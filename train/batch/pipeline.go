@@ -12,6 +12,7 @@ import (
 	"starling/exchange"
 	"starling/sample"
 	"starling/store"
+	"starling/tensor"
 	"starling/train"
 	"starling/train/site"
 )
@@ -212,6 +213,11 @@ type trainingSeeder struct{ of Seeds }
 
 func (s trainingSeeder) Next(_ context.Context, _ *store.Sampler, epoch, number int) (*SeedBatch, error) {
 	return &SeedBatch{s.of.Seeds(epoch, number), func(b *sample.Batch) { b.Scale = s.of.Scale() }}, nil
+}
+
+// InputDraws is the dropout of the features in a batch's step, by the ids of vertices; its P is 0 where there is none.
+func (p *Pipeline) InputDraws(epoch, number int) tensor.Dropout {
+	return p.Site.Opt.Model.InputDraws(passKey(p.Site.Opt.Seed, epoch, number))
 }
 
 // Guided reports whether batches wait for what they are drawn by.

@@ -26,6 +26,7 @@ type carried struct {
 	features tensor.Matrix // of own vertices
 	columns  tensor.Matrix // GCN's factors of own vertices
 	rowType  tensor.DType
+	draws    func(epoch, number int) tensor.Dropout // of the input
 
 	batch    *batch.Batch
 	sum, own tensor.Matrix // of the batch at hand: A·x, and the rows of destinations
@@ -133,24 +134,69 @@ func (c *carried) visit(p *passing, kind nn.Kind) error {
 		}
 		sums.ptr, rows.ptr = append(sums.ptr, int64(len(sums.index))), append(rows.ptr, int64(len(rows.index)))
 	}
-	op := tensor.Aggregate{Add: true}
-	c.dev.Aggregate(p.own, c.over(dst, &rows), c.features, op)
-	if kind == nn.Symmetric {
-		op.ColScale = c.columns
-	}
-	c.dev.Aggregate(p.partial, c.over(dst, &sums), c.features, op)
+	c.add(p, dst, &sums, &rows, kind)
 	return nil
 }
 
-// sparse is a matrix over own vertices; without values all are one.
+// add adds rows of own vertices, after dropout of the input, to what a model has.
+func (c *carried) add(p *passing, dst int, sums, rows *sparse, kind nn.Kind) {
+	x, columns, op := c.features, c.columns, tensor.Aggregate{Add: true}
+	if d := c.draws(c.batch.Epoch, c.batch.Number); d.P > 0 {
+		needed := renumber(sums.index, rows.index)
+		x, columns = c.gathered(c.features, needed), c.gathered(c.columns, needed)
+		defer c.dev.Free(x)
+		defer c.dev.Free(columns)
+		c.drop(x, d, needed)
+	}
+	c.dev.Aggregate(p.own, c.over(dst, x, rows), x, op)
+	if kind == nn.Symmetric {
+		op.ColScale = columns
+	}
+	c.dev.Aggregate(p.partial, c.over(dst, x, sums), x, op)
+}
+
+// renumber puts in place of vertices their places in a list of all that there are, which it returns.
+func renumber(lists ...[]uint32) (vertices []uint32) {
+	at := map[uint32]uint32{}
+	for _, list := range lists {
+		for i, v := range list {
+			k, ok := at[v]
+			if !ok {
+				k = uint32(len(vertices))
+				at[v], vertices = k, append(vertices, v)
+			}
+			list[i] = k
+		}
+	}
+	return vertices
+}
+
+// gathered are rows of own vertices.
+func (c *carried) gathered(from tensor.Matrix, vertices []uint32) tensor.Matrix {
+	x := c.dev.Scratch(from.Type(), len(vertices), from.Cols)
+	c.dev.GatherRows(x, from, tensor.Indices(c.dev, vertices))
+	return x
+}
+
+// drop applies dropout to features of own vertices. All models that are here are in the step of the batch at hand.
+func (c *carried) drop(x tensor.Matrix, d tensor.Dropout, vertices []uint32) {
+	ids := make([]uint32, len(vertices))
+	for i, v := range vertices {
+		ids[i] = c.site.Part.IDs[v]
+	}
+	d.IDs = tensor.Indices(c.dev, ids)
+	c.dev.Activate(x, x, tensor.Epilogue{Dropout: d})
+}
+
+// sparse is a matrix over rows of own vertices; without values all are one.
 type sparse struct {
 	ptr   []int64
 	index []uint32
 	value []float32
 }
 
-func (c *carried) over(dst int, s *sparse) *tensor.Sparse {
-	return tensor.NewSparse(c.dev, dst, c.features.Rows, s.ptr, s.index, s.value)
+func (c *carried) over(dst int, x tensor.Matrix, s *sparse) *tensor.Sparse {
+	return tensor.NewSparse(c.dev, dst, x.Rows, s.ptr, s.index, s.value)
 }
 
 // gather takes the batch's model to all servers: at step t the model that began t servers before is
@@ -162,7 +208,7 @@ func (c *carried) gather(kind nn.Kind) *passing {
 	c.dev.Zero(p.partial)
 	c.dev.Zero(p.own)
 	for t := range n {
-		if c.err == nil && !c.site.MemoryOnly {
+		if c.err == nil {
 			c.err = c.visit(p, kind)
 		}
 		if c.err == nil && n > 1 {

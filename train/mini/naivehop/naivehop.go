@@ -25,7 +25,7 @@ import (
 // with distdgl and --roots random. No row of features is pulled; partial sums are as wide as features and
 // travel N times.
 var Strategy = train.Describe(train.Descriptor{
-	Name: "naive-hop", Mode: train.MiniBatch, Baseline: "distdgl", WholeInput: true,
+	Name: "naive-hop", Mode: train.MiniBatch, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "up to 2.59 times the bytes of model-centric " +
 		"training", Why: "it depends on how many rows the first layer adds up for each of its sums"},
 	Exact: "always", Sends: "the model, its first block and partial sums of features N times per batch",
@@ -47,7 +47,7 @@ func build(s *train.Site, _ struct{}) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &naive{p: p, carried: &carried{site: s}}
+	h := &naive{p: p, carried: &carried{site: s, draws: p.InputDraws}}
 	expected, err := h.expect()
 	if err != nil {
 		return nil, err

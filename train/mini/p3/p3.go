@@ -26,11 +26,13 @@ import (
 //	y = act(Σ_s A·x[:,s]·W[s,:] + x[:,s]·R[s,:] + b)      forward, [destinations, hidden]
 //	dW[s,:] = Σ_workers (A·x[:,s])ᵀ·g                     g goes back to all workers
 //
+// Dropout of the input is applied to a slice where it is: see dropout.go.
+//
 // The other layers are data-parallel, as distdgl's. Weights and the optimiser's state are
 // replicated: the gradient of a slice is zero elsewhere, and the all-reduce that all parameters
 // go through adds it up. So every gradient is one worker's.
 var Strategy = train.Describe(train.Descriptor{
-	Name: "p3", Mode: train.MiniBatch, Baseline: "distdgl", WholeInput: true,
+	Name: "p3", Mode: train.MiniBatch, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "P3, Gandhi and Iyer, OSDI 2021", Claim: "up to 7x over DistDGL",
 		Why: "the gain is the width of features over that of the hidden layer, for as many rows as a first block " +
 			"has sources more than destinations; here weights of the first layer are all-reduced too"},
@@ -57,9 +59,14 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &modelParallel{p: p, first: &split{site: s}}
+	m := &modelParallel{p: p, first: &split{site: s, draws: p.InputDraws}}
 	if m.first.columns, err = columnsOf(p.Setup, s.Opt.RowNormalize); err != nil {
 		return nil, err
+	}
+	if p.InputDraws(0, 0).P > 0 {
+		if m.first.ids, err = allIDs(p.Setup); err != nil {
+			return nil, err
+		}
 	}
 	expected, err := m.expect()
 	if err != nil {

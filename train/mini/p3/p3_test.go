@@ -97,7 +97,6 @@ func TestP3Refuses(t *testing.T) {
 	for _, change := range []func(o *train.Options){
 		func(o *train.Options) { o.Model.Model = "gat" },
 		func(o *train.Options) { o.Model.TrainEps = true },
-		func(o *train.Options) { o.Model.InputDropout = true },
 	} {
 		o := traintest.Options("gin")
 		o.Model.Layers, o.Model.Norm = 2, "none"

@@ -122,7 +122,8 @@ func (c *columns) gather(to []float32, vertices []uint32) []float32 {
 // firstBlock is the first block of a worker's batch, and this worker's columns of its sources.
 type firstBlock struct {
 	*batch.Batch
-	rows []float32
+	rows  []float32
+	scale float64 // of what dropout of the input has left; 1: there is none
 
 	// While a step uses it.
 	on     *batch.Blocks
@@ -161,6 +162,8 @@ func (f *firstBlock) decode(b []byte, nodes int64) error {
 type split struct {
 	site    *train.Site
 	columns *columns
+	ids     []uint32    // of all vertices, by number in the partition, where the input has dropout
+	draws   func(epoch, number int) tensor.Dropout
 	host    *batch.Host // of first blocks
 	loops   bool
 	rowType tensor.DType
@@ -215,6 +218,7 @@ func (s *split) tell(ctx context.Context, b *batch.Batch, message []byte) error 
 			return fmt.Errorf("worker %d's first block: %w", q, err)
 		}
 		f.rows = s.columns.gather(f.rows, f.Vertices)
+		f.drop(s.draws(b.Epoch, b.Number), s.columns, s.ids)
 		f.Prepare()
 	}
 	return nil
@@ -295,6 +299,9 @@ func (s *split) multiply(f *firstBlock, reduce nn.Reduction, y tensor.Matrix, w,
 	}
 	f.x = s.dev.Scratch(s.rowType, len(f.Vertices), width)
 	s.dev.Copy(f.x, s.dev.FromHost(len(f.Vertices), width, f.rows))
+	if f.scale != 1 {
+		s.dev.Combine(f.x, f.scale, f.x, 0, tensor.Matrix{})
+	}
 	f.sum, _ = f.on.Constant(reduce, f.x)
 	s.dev.MatMul(y, f.sum, s.slice(w.Value), tensor.MatMul{})
 	if r != nil {
