@@ -10,21 +10,21 @@ import (
 	"starling/wire"
 )
 
-// Meter listens to a worker and sums up what its training epochs waited for, and sent. An
-// epoch is the time from the start of its forward pass to the end of its update; evaluations
-// are outside. A transfer is reported when it is waited for, which may be an epoch later, so
-// an epoch is summed up after the next one.
+// Meter listens to a worker and sums up what its training steps waited for, and sent. A step is
+// the time from the start of its forward pass, or of what it waited for before that (a batch), to
+// the end of its update; evaluations are outside. A transfer is reported when it is waited for,
+// which may be a step later, so a step is summed up after the next one.
 type Meter struct {
 	ledger *wire.Ledger
 
 	mu struct {
 		sync.Mutex
 		sum              Metered
-		waits, transfers []stretch // of the epochs below, in any order
+		waits, transfers []stretch // of the steps below, in any order
 		held             []stretch // the waits for transfers, which have the same name
 		names            map[string]bool
-		begun            time.Time // of the epoch under way
-		epochs           []stretch // not summed up yet
+		begun            time.Time // of the step under way; zero: there is none
+		steps            []stretch // not summed up yet
 		before           wire.Bytes
 		sent             wire.Bytes
 	}
@@ -51,7 +51,7 @@ func (m *Meter) On(e event.Event) {
 	defer m.mu.Unlock()
 	switch e := e.(type) {
 	case event.Started:
-		m.mu.before = m.ledger.SentBytes() // preparation belongs to no epoch
+		m.mu.before, m.mu.begun = m.ledger.SentBytes(), time.Time{} // preparation belongs to no step
 	case event.Epoch:
 		m.mu.sum.Epochs++
 		m.mu.sum.Trained += e.Seconds
@@ -65,18 +65,17 @@ func (m *Meter) span(e event.Span) {
 	s := stretch{e.Start, e.Start.Add(e.Dur)}
 	switch e.Kind + " " + e.Name {
 	case "step forward":
-		m.mu.begun = s.from
+		m.begin(s.from)
 	case "step update":
 		m.count(true)
-		m.mu.epochs = append(m.mu.epochs, stretch{m.mu.begun, s.to})
-		if len(m.mu.epochs) > 1 {
-			m.sumUp()
-		}
+		m.end(s.to)
 	case "step evaluate":
 		m.count(false)
+		m.end(s.from) // what was waited for after the last step, and not what is waited for in here
 	}
 	switch e.Kind {
 	case "wait":
+		m.begin(s.from)
 		m.mu.waits = append(m.mu.waits, s)
 		if m.mu.names[e.Name] {
 			m.mu.held = append(m.mu.held, s)
@@ -84,6 +83,26 @@ func (m *Meter) span(e event.Span) {
 	case "transfer":
 		m.mu.transfers = append(m.mu.transfers, s)
 		m.mu.names[e.Name] = true
+	}
+}
+
+// begin says that a step was under way at a time.
+// REQUIRES: mu held.
+func (m *Meter) begin(at time.Time) {
+	if m.mu.begun.IsZero() || at.Before(m.mu.begun) {
+		m.mu.begun = at
+	}
+}
+
+// end ends the step that is under way, if it had begun by then.
+// REQUIRES: mu held.
+func (m *Meter) end(at time.Time) {
+	if !m.mu.begun.IsZero() && m.mu.begun.Before(at) {
+		m.mu.steps = append(m.mu.steps, stretch{m.mu.begun, at})
+	}
+	m.mu.begun = time.Time{}
+	if len(m.mu.steps) > 1 {
+		m.sumUp()
 	}
 }
 
@@ -99,16 +118,16 @@ func (m *Meter) count(training bool) {
 	m.mu.before = now
 }
 
-// sumUp adds the oldest epoch to the sums. Transfers that overlap count once: it is summed up
+// sumUp adds the oldest step to the sums. Transfers that overlap count once: it is summed up
 // how long rows were on their way.
 // REQUIRES: mu held.
 func (m *Meter) sumUp() {
-	epoch := m.mu.epochs[0]
-	m.mu.epochs = m.mu.epochs[1:]
-	over := func(s stretch) bool { return !s.to.After(epoch.to) }
+	step := m.mu.steps[0]
+	m.mu.steps = m.mu.steps[1:]
+	over := func(s stretch) bool { return !s.to.After(step.to) }
 	take := func(list *[]stretch) []stretch {
 		*list = merge(*list)
-		now := within(*list, epoch)
+		now := within(*list, step)
 		*list = slices.DeleteFunc(*list, over)
 		return now
 	}
@@ -122,7 +141,7 @@ func (m *Meter) sumUp() {
 func (m *Meter) Total() Metered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for len(m.mu.epochs) > 0 {
+	for len(m.mu.steps) > 0 {
 		m.sumUp()
 	}
 	out := m.mu.sum

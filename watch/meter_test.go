@@ -47,6 +47,31 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+// TestMiniBatchesMeasureWaiting: what a step waits for before its forward pass counts, and so do sums at the end of an
+// epoch; what is waited for before training and in evaluations does not.
+func TestMiniBatchesMeasureWaiting(t *testing.T) {
+	m := NewMeter(wire.NewLedger())
+	for _, e := range []event.Event{
+		span("wait", "sums over all workers", 0, 90),
+		event.Started{},
+		span("wait", "batch", 100, 140), span("step", "forward", 150, 200), span("wait", "gradients", 240, 250),
+		span("step", "update", 230, 260),
+		span("wait", "batch", 260, 280), span("wait", "partial sums", 290, 295), span("step", "forward", 285, 300),
+		span("step", "update", 320, 330),
+		span("wait", "sums over all workers", 340, 347),
+		span("wait", "rows", 360, 380), span("step", "evaluate", 350, 390),
+		event.Epoch{Seconds: 0.25},
+		span("wait", "batch", 400, 401), span("step", "forward", 401, 410), span("step", "update", 420, 430),
+		span("wait", "sums over all workers", 430, 433), span("step", "evaluate", 440, 450),
+		event.Epoch{Seconds: 0.04},
+	} {
+		m.On(e)
+	}
+	if got, want := m.Total().Waited, 0.040+0.010+0.020+0.005+0.007+0.001+0.003; !near(got, want) {
+		t.Errorf("waited %g s, want %g", got, want)
+	}
+}
+
 func near(x, want float64) bool { return x > want-1e-9 && x < want+1e-9 }
 
 // TestStretches against counting milliseconds one by one.
