@@ -198,6 +198,18 @@ func (f *Loop) Span(kind string) func(string) func() {
 	}
 }
 
+// Waiting reports the time that do takes as time in which the worker waits for others.
+func (f *Loop) Waiting(name string, do func() error) error {
+	return waiting(f.Clock, f.Events, name, do)
+}
+
+func waiting(clock wire.Clock, events event.Listener, name string, do func() error) error {
+	start := clock.Now()
+	err := do()
+	events.On(event.Span{Name: name, Kind: "wait", Start: start, Dur: wire.Since(clock, start)})
+	return err
+}
+
 // step is forward, backward and update over the whole graph. It returns the mean
 // loss of all training vertices.
 func (f *Loop) step(epoch int, lr float64) (float64, error) {
@@ -233,10 +245,9 @@ func (f *Loop) step(epoch int, lr float64) (float64, error) {
 	end = f.Span("step")("update")
 	defer end()
 	loss := []float64{nn.TakeLoss(f.Dev, lost)}
-	wait := f.Span("wait")("gradients")
-	err = errors.Join(grads.Wait(), f.Peers.AllReduce(epoch, 0, loss))
-	wait()
-	if err != nil {
+	if err := f.Waiting("gradients", func() error {
+		return errors.Join(grads.Wait(), f.Peers.AllReduce(epoch, 0, loss))
+	}); err != nil {
 		return 0, err
 	}
 	f.Optim.Step(lr)
@@ -353,12 +364,17 @@ func (f *Loop) StepDone(epoch, batch int, sums []float64) error {
 	}
 	all := make([]float64, len(sums)*f.Ranks)
 	copy(all[len(sums)*f.Rank:], sums)
-	if err := f.Peers.AllReduce(epoch, batch, all); err != nil {
+	if err := f.AllReduce(epoch, batch, all); err != nil {
 		return err
 	}
 	s := f.State
 	s.Batch, s.Partial, s.Seconds = batch+1, all, f.Elapsed()
 	return f.saveState(s)
+}
+
+// AllReduce adds numbers of a step over all workers, in place, and reports the time that this one waits for them.
+func (f *Loop) AllReduce(epoch, batch int, v []float64) error {
+	return f.Waiting("sums over all workers", func() error { return f.Peers.AllReduce(epoch, batch, v) })
 }
 
 // SavesNow reports whether StepDone would save the state after the steps that were taken.

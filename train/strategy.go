@@ -74,6 +74,12 @@ type Batching interface {
 // Shortened is a strategy of mini-batches whose dry run takes fewer steps than an epoch has.
 type Shortened interface{ AllSteps() int }
 
+// Skipping is a strategy of mini-batches that has no step for some batches.
+type Skipping interface {
+	// Taken is the number of steps of an epoch, from a batch on.
+	Taken(epoch, from int) int
+}
+
 // Buffering is a strategy of mini-batches that has buffers of batches which its dry run does not fill.
 type Buffering interface{ Unfilled() int64 }
 
@@ -139,6 +145,11 @@ type Site struct {
 	Alone bool
 	// MemoryOnly: the device counts memory and computes nothing, and rows never travel.
 	MemoryOnly bool
+}
+
+// Waiting reports the time that do takes as time in which the worker waits for others.
+func (s *Site) Waiting(name string, do func() error) error {
+	return waiting(s.End.Clock(), s.Events, name, do)
 }
 
 // as is the strategy itself, or one that it wraps, as an optional interface.

@@ -65,15 +65,15 @@ func (m *Steps) Epoch(epoch int, lr float64) (float64, error) {
 		sum[1] += float64(len(b.Seeds))
 		m.Done(epoch, b.Number)
 		if f.SavesNow() || len(late) == mostLate {
-			wait := f.Span("wait")("losses")
+			read := f.Span("step")("losses") // the device has computed them by then, or does: nobody is waited for
 			late = late.read(f.Dev, &sum[0])
-			wait()
+			read()
 		}
 		return f.StepDone(epoch, b.Number, sum)
 	})
 	if err == nil {
 		late.read(f.Dev, &sum[0])
-		err = f.Peers.AllReduce(epoch, 0, sum)
+		err = f.AllReduce(epoch, 0, sum)
 	}
 	switch {
 	case err != nil:
@@ -207,7 +207,7 @@ func (m *Steps) Step(b *Batch, lr float64,
 	}
 	end = f.Span("step")("update")
 	defer end()
-	if err := grads.Wait(); err != nil {
+	if err := f.Waiting("gradients", grads.Wait); err != nil {
 		return loss, err
 	}
 	if m.input != nil {

@@ -134,7 +134,9 @@ func (e *embeddings) bytes(numbers []float64) []byte {
 func (e *embeddings) Rows(b *batch.Batch, all nn.Input) (nn.Input, error) {
 	n := len(b.Vertices)
 	e.rows = slices.Grow(e.rows[:0], n*e.Dim*e.Size)[:n*e.Dim*e.Size]
-	if err := e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), e.rows, b.Vertices); err != nil {
+	if err := e.p.Site.Waiting("embeddings", func() error {
+		return e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), e.rows, b.Vertices)
+	}); err != nil {
 		return nn.Input{}, err
 	}
 	x := e.p.Site.Dev.Scratch(all.Type(), n, all.Cols)
@@ -192,9 +194,11 @@ func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64
 	}
 	ctx, id := e.p.Site.Ctx, b.Pulls()
 	if !e.async {
-		return e.Step(ctx, id, step, lr, b.Vertices, gradients)
+		return e.p.Site.Waiting("gradients of embeddings", func() error {
+			return e.Step(ctx, id, step, lr, b.Vertices, gradients)
+		})
 	}
-	if err := e.flush(); err != nil {
+	if err := e.p.Site.Waiting("gradients of embeddings", e.flush); err != nil {
 		return err
 	}
 	vertices, done := slices.Clone(b.Vertices), make(chan error, 1)

@@ -93,7 +93,7 @@ func (l *links) epoch(epoch int, lr float64) (float64, error) {
 		return l.of.StepDone(epoch, b.Number, sum)
 	})
 	if err == nil {
-		err = l.of.Peers.AllReduce(epoch, 0, sum)
+		err = l.of.AllReduce(epoch, 0, sum)
 	}
 	if err != nil {
 		return 0, err

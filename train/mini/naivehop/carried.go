@@ -260,9 +260,9 @@ func (c *carried) migrate(p *passing, step int) (*passing, error) {
 		}
 	}
 	in := &passing{}
-	err := c.receive(in, p, from, step)
-	err = errors.Join(err, batch.WaitAll(c.site.Ctx, pending))
-	if err != nil {
+	if err := c.site.Waiting("models", func() error {
+		return errors.Join(c.receive(in, p, from, step), batch.WaitAll(c.site.Ctx, pending))
+	}); err != nil {
 		return p, err
 	}
 	c.free(p)

@@ -162,7 +162,7 @@ func (f *firstBlock) decode(b []byte, nodes int64) error {
 type split struct {
 	site    *train.Site
 	columns *columns
-	ids     []uint32    // of all vertices, by number in the partition, where the input has dropout
+	ids     []uint32 // of all vertices, by number in the partition, where the input has dropout
 	draws   func(epoch, number int) tensor.Dropout
 	host    *batch.Host // of first blocks
 	loops   bool
@@ -354,7 +354,9 @@ func (s *split) exchange(kind wire.Kind, backward bool, sent, received func(q in
 		pending = append(pending, end.Send(q, key, kind, s.out[q]))
 	}
 	meanwhile()
-	if err := batch.WaitAll(s.site.Ctx, pending); err != nil && s.err == nil {
+	if err := s.site.Waiting("partial sums", func() error {
+		return batch.WaitAll(s.site.Ctx, pending)
+	}); err != nil && s.err == nil {
 		s.err = err
 	}
 }
