@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"starling/cost"
 	"starling/event"
 	"starling/exchange"
+	"starling/graph"
+	"starling/nn"
 	"starling/setup"
 	"starling/spec"
+	"starling/tensor"
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/wire"
@@ -136,7 +140,7 @@ func (p *planner) travelling(s *spec.Spec, rank int, sent wire.Bytes) wire.Bytes
 	out := wire.Bytes{}
 	for class, bytes := range sent {
 		if isRow(class.Kind) {
-			bytes = int64(float64(bytes) * p.rowShare(s, class))
+			bytes = int64(math.Round(float64(bytes) * p.rowShare(s, class)))
 		}
 		out.Add(class, bytes)
 	}
@@ -181,18 +185,74 @@ func rowBytes(sent wire.Bytes) (sum int64) {
 
 // rowShare is what is left of a row's bytes.
 func (p *planner) rowShare(s *spec.Spec, class wire.Class) float64 {
-	for name, width := range map[string]int{"wire_dtype": s.Model.Hidden, "pull_dtype": p.featureDim()} {
-		switch s.Settings[name] {
-		case "bf16":
-			return 0.5
-		case "int8": // and a scale per row
-			return 0.25 + 1/float64(max(width, 1))
-		}
-	}
-	if s.Settings["sparse_rows"] == true && class.Layer > 0 && class.Kind != wire.Feature {
+	wired := packings[s.Settings["wire_dtype"]]
+	switch {
+	case class.Kind == wire.Feature:
+		return packedShare(packings[s.Settings["pull_dtype"]], width{4, p.featureDim()})
+	case wired != tensor.Unpacked:
+		return packedShare(wired, p.widthsOf(s, class)...)
+	case s.Settings["sparse_rows"] == true && class.Layer > 0:
 		return 1.0/32 + 0.5*(1-max(s.Model.Dropout, 0)) // about half of what a ReLU gives is zero
 	}
 	return 1
+}
+
+// packings are the forms of rows that settings name.
+var packings = map[any]tensor.Packed{"bf16": tensor.PackBF16, "int8": tensor.PackInt8}
+
+// width is numbers of some bytes each.
+type width struct{ size, numbers int }
+
+// packedShare is what a form leaves of the bytes of rows, each packed by itself where that makes it smaller.
+func packedShare(form tensor.Packed, rows ...width) float64 {
+	packed, plain := 0, 0
+	for _, w := range rows {
+		bytes := w.size * w.numbers
+		plain += bytes
+		if form != tensor.Unpacked && w.numbers > 0 {
+			bytes = min(bytes, form.RowBytes(w.numbers))
+		}
+		packed += bytes
+	}
+	if plain == 0 {
+		return 1
+	}
+	return float64(packed) / float64(plain)
+}
+
+// widthsOf are the widths of a class's rows in a training pass, and of the scores of attention that go with them.
+func (p *planner) widthsOf(s *spec.Spec, class wire.Class) []width {
+	one := *s
+	one.ForData(&p.parts.Meta, simd.Best().String())
+	opt, err := one.Options(&p.parts.Meta)
+	if err != nil {
+		return nil
+	}
+	dev := NewDryDevice(&one)
+	defer dev.Close()
+	for _, t := range p.layers(dev, &opt) {
+		of := t.Forward
+		if class.Kind == wire.Gradient {
+			of = t.Backward
+		}
+		if t.Layer == int(class.Layer) {
+			return []width{{dev.RowType(opt.Rows).Size(), of.Rows}, {dev.Type().Size(), of.Scores}}
+		}
+	}
+	return nil
+}
+
+// layers are what the layers of a model send for a row. They are kept: to make a model takes a while.
+func (p *planner) layers(dev tensor.Device, opt *train.Options) []nn.Traffic {
+	key := fmt.Sprint(opt.Model, opt.CacheFirst)
+	if _, ok := p.traffic[key]; !ok {
+		if p.traffic == nil {
+			p.traffic = map[string][]nn.Traffic{}
+		}
+		f := p.parts.Book.Features
+		p.traffic[key] = nn.New(dev, opt.Model, 1).Traffic(f != nil && f.Kind == graph.Sparse, opt.CacheFirst, true)
+	}
+	return p.traffic[key]
 }
 
 // relayed sends rows that several workers of a server need there once, and from there on inside the server.

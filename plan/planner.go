@@ -2,6 +2,7 @@ package plan
 
 import (
 	"starling/cost"
+	"starling/nn"
 	"starling/partition"
 	"starling/sample"
 	"starling/setup"
@@ -20,7 +21,8 @@ type planner struct {
 	memory   int64 // of a worker; 0: unknown
 	rates    cost.Rates
 	done     map[string]*dryRunOf // dry runs, by what tells them apart
-	crossing float64              // of links between many servers, that are used at once
+	traffic  map[string][]nn.Traffic
+	crossing float64 // of links between many servers, that are used at once
 	all      []way
 	caches   map[string]*cached // by policy and what else decides
 	accesses map[string][]*sample.Access
