@@ -47,6 +47,16 @@ func (s *SAINTNodeDraws) Vertices(key rng.Key, take func(uint32)) {
 	}
 }
 
+// Any reports whether a vertex is drawn that is one of some.
+func (s *SAINTNodeDraws) Any(key rng.Key, is func(uint32) bool) bool {
+	for i := range s.n {
+		if is(s.q.Draw(key, uint64(i))) {
+			return true
+		}
+	}
+	return false
+}
+
 // Vertex is the probability that v is drawn.
 func (s *SAINTNodeDraws) Vertex(v uint32) float64 { return 1 - never(s.q.Probability(v), s.n) }
 

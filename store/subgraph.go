@@ -76,6 +76,14 @@ func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Kn
 	return len(all), nil
 }
 
+// HasSeeds reports whether a batch has a training vertex, if that is known without asking owners.
+func (m *SubgraphSampler) HasSeeds(epoch, number int) (has, known bool) {
+	d, ok := m.vertices.(interface {
+		any(epoch, number int, is func(v uint32) bool) bool
+	})
+	return !ok || d.any(epoch, number, func(v uint32) bool { return m.training[v] }), ok
+}
+
 // seeds finds the training vertices of a batch.
 func (m *SubgraphSampler) seeds(b *sample.Batch, known *Known) (all []uint32) {
 	for i, v := range b.Vertices {
@@ -135,16 +143,26 @@ type clusterDraws struct {
 }
 
 func (d *clusterDraws) draw(_ context.Context, _ *SubgraphSampler, epoch, number int, take func(uint32)) error {
-	if d.epoch != epoch {
-		d.epoch, d.order = epoch, sample.ClusterOrder(d.of.seed, epoch, len(d.of.members))
-	}
-	lo, hi := min(number*d.of.each, len(d.order)), min((number+1)*d.of.each, len(d.order))
-	for _, k := range d.order[lo:hi] {
+	for _, k := range d.clusters(epoch, number) {
 		for _, v := range d.of.members[k] {
 			take(v)
 		}
 	}
 	return nil
+}
+
+func (d *clusterDraws) any(epoch, number int, is func(uint32) bool) bool {
+	return slices.ContainsFunc(d.clusters(epoch, number), func(k uint32) bool {
+		return slices.ContainsFunc(d.of.members[k], is)
+	})
+}
+
+// clusters are the numbers of a batch's clusters.
+func (d *clusterDraws) clusters(epoch, number int) []uint32 {
+	if d.epoch != epoch {
+		d.epoch, d.order = epoch, sample.ClusterOrder(d.of.seed, epoch, len(d.of.members))
+	}
+	return d.order[min(number*d.of.each, len(d.order)):min((number+1)*d.of.each, len(d.order))]
 }
 
 func (d *clusterDraws) weigh(_ *SubgraphSampler, x *sample.Block, _ *Known) { x.OwnDegrees = true }
@@ -167,6 +185,10 @@ func (s *Store) SAINTNodes(v *Vertices, draws *sample.SAINTNodeDraws, training [
 func (d *nodeDraws) draw(_ context.Context, _ *SubgraphSampler, epoch, number int, take func(uint32)) error {
 	d.Vertices(sample.BatchKey(d.seedKey, epoch, number), func(id uint32) { take(d.numbers[id]) })
 	return nil
+}
+
+func (d *nodeDraws) any(epoch, number int, is func(uint32) bool) bool {
+	return d.Any(sample.BatchKey(d.seedKey, epoch, number), func(id uint32) bool { return is(d.numbers[id]) })
 }
 
 func (d *nodeDraws) weigh(_ *SubgraphSampler, x *sample.Block, known *Known) {

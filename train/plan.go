@@ -45,6 +45,10 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 		s.planSums(always, 1)             // seed vertices
 		s.planSums(saved, 2*s.End.Size()) // of an epoch so far
 	}
+	taken := func(_, from int) int { return steps - from }
+	if sk, ok := as[Skipping](on); ok {
+		taken = sk.Taken
+	}
 	s.planSums(always, 1) // the loss
 	for _, width := range model.NormSums() {
 		s.planSums(always, 2*width)
@@ -58,9 +62,13 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 		}
 		done := s.Opt.Resume.StepsOf(epoch)
 		out.AddAll(always, 1)
-		out.AddAll(step, steps-done)
-		if batches {
-			out.AddAll(saved, savesIn(&s.Opt, epoch*steps+done, steps-done))
+		out.AddAll(step, taken(epoch, done))
+		if batches && s.Opt.SaveSteps > 0 {
+			before := taken(epoch, 0) - taken(epoch, done)
+			for e := range epoch {
+				before += taken(e, 0)
+			}
+			out.AddAll(saved, savesIn(&s.Opt, before, taken(epoch, done)))
 		}
 		return out
 	}

@@ -24,25 +24,45 @@ const (
 	dryBatches     = 2
 )
 
-// probe draws some batches of seeds in an epoch and gives each to f.
-func (p *Pipeline) probe(seeds Seeds, epoch, most int,
-	f func(m Sampler, b *sample.Batch, known *store.Known)) error {
+// probe draws batches of seeds in an epoch and gives each to f; any: some worker has a seed vertex of it.
+func (p *Pipeline) probe(seeds Seeds, epoch int, numbers []int,
+	f func(m Sampler, b *sample.Batch, known *store.Known, any bool)) error {
 	m := p.NewSampler(seeds)
 	var b sample.Batch
 	var known store.Known
-	for number := range min(most, p.steps) {
-		if _, err := m.Fill(p.Site.Ctx, &b, &known, epoch, number); err != nil {
+	for _, number := range numbers {
+		any, err := m.Fill(p.Site.Ctx, &b, &known, epoch, number)
+		if err != nil {
 			return err
 		}
-		f(m, &b, &known)
+		f(m, &b, &known, any)
 	}
 	return nil
+}
+
+// upTo are the first n numbers.
+func upTo(n int) (numbers []int) {
+	for i := range n {
+		numbers = append(numbers, i)
+	}
+	return numbers
+}
+
+// planned are the batches that say what an epoch costs, in a dry run too: the first few, and the last, which may be
+// smaller than the others.
+func (p *Pipeline) planned() []int {
+	numbers := upTo(min(plannedBatches, p.all))
+	if len(numbers) > 0 {
+		numbers[len(numbers)-1] = p.all - 1
+	}
+	return numbers
 }
 
 // frequencies count how often the batches of seeds need vertices.
 func (p *Pipeline) frequencies(seeds Seeds) (map[uint32]float64, error) {
 	count := map[uint32]float64{}
-	err := p.probe(seeds, 0, CountedBatches, func(_ Sampler, b *sample.Batch, _ *store.Known) {
+	numbers := upTo(min(CountedBatches, p.steps))
+	err := p.probe(seeds, 0, numbers, func(_ Sampler, b *sample.Batch, _ *store.Known, _ bool) {
 		for _, v := range b.Vertices {
 			count[v]++
 		}
@@ -75,6 +95,8 @@ type Plan struct {
 	Drawn Expected // in an epoch
 	// Redundancy of the workers' shares of a batch: their rows over the distinct ones; 0: unknown.
 	Redundancy float64
+	// empty is the share of batches that no worker has a seed vertex of.
+	empty float64
 }
 
 // Traffic is what a batch costs, by owner of what is drawn and pulled.
@@ -83,21 +105,29 @@ type Traffic func(m Sampler, b *sample.Batch, known *store.Known) []store.Traffi
 // Expect draws a few batches and learns from other workers what this one will send for theirs:
 // requests of its own, and edges and rows that they ask for.
 func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
-	return p.ExpectFrom(func(epoch, most int, add func([]uint32, []store.Traffic)) error {
-		return p.probe(p.Seeds, epoch, most, func(m Sampler, b *sample.Batch, known *store.Known) {
+	empty := 0.0
+	out, err := p.ExpectFrom(func(epoch int, numbers []int, add func([]uint32, []store.Traffic)) error {
+		return p.probe(p.Seeds, epoch, numbers, func(m Sampler, b *sample.Batch, known *store.Known, any bool) {
+			if !any {
+				empty += 1 / float64(len(numbers))
+			}
 			add(b.Vertices, traffic(m, b, known))
 		})
 	})
+	if err == nil {
+		out.empty = empty
+	}
+	return out, err
 }
 
 // ExpectFrom is the same with batches that draw draws, whose vertices and costs, by owner, it gives
 // to add.
-func (p *Pipeline) ExpectFrom(draw func(epoch, most int, add func(vertices []uint32,
+func (p *Pipeline) ExpectFrom(draw func(epoch int, numbers []int, add func(vertices []uint32,
 	batch []store.Traffic)) error) (*Plan, error) {
 	perBatch := make([][]store.Traffic, p.Setup.W.End.Size()) // by owner
 	var first []uint32                                        // vertices of one batch
 	// Of another epoch than the cache was chosen by, which knows the first too well.
-	err := draw(1, plannedBatches, func(vertices []uint32, batch []store.Traffic) {
+	err := draw(1, p.planned(), func(vertices []uint32, batch []store.Traffic) {
 		if len(perBatch[0]) == 0 {
 			first = slices.Clone(vertices)
 		}
@@ -241,21 +271,40 @@ func (x *Expected) deviation() float64 {
 	return math.Sqrt(x.total.Variance) / x.total.Mean
 }
 
-// PerEpoch is what an epoch is expected to take, from the values of some of its batches: the mean of n
-// batches times all B, which is off by B·s/√n and an epoch by itself by √B·s.
-func (p *Pipeline) PerEpoch(values []float64) (e Estimate) {
-	n, all := float64(len(values)), float64(p.all)
-	if n == 0 {
-		return e
+// PerEpoch is what an epoch of B batches is expected to take, from the values of the n-1 first and of the last: the
+// mean of the first times B-1, which is off by (B-1)·s/√(n-1) and an epoch by itself by √B·s, and the last.
+func (p *Pipeline) PerEpoch(values []float64) Estimate {
+	n, all := len(values), float64(p.all)
+	if n < 2 {
+		return Estimate{Mean: sumOf(values)}
 	}
+	first := float64(n - 1)
+	mean, alike := sumOf(values[:n-1])/first, values[:n-1]
+	if n == 2 { // the last tells how much they differ, though it may be smaller
+		alike = values
+	}
+	v := variance(alike) * all
+	if n < p.all {
+		v += variance(alike) * (all - 1) * (all - 1) / first
+	}
+	return Estimate{Mean: mean*(all-1) + values[n-1], Variance: v}
+}
+
+func sumOf(values []float64) (sum float64) {
 	for _, v := range values {
-		e.Mean += v / n
+		sum += v
 	}
+	return sum
+}
+
+// variance is of values that are drawn alike, at least two.
+func variance(values []float64) (sum float64) {
+	n := float64(len(values))
+	mean := sumOf(values) / n
 	for _, v := range values {
-		e.Variance += (v - e.Mean) * (v - e.Mean) / max(n-1, 1)
+		sum += (v - mean) * (v - mean) / (n - 1)
 	}
-	e.Mean, e.Variance = e.Mean*all, e.Variance*(all*all/n+all)
-	return e
+	return sum
 }
 
 // PlanSums adds an all-reduce of some numbers.

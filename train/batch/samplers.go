@@ -243,3 +243,11 @@ func (m *subgraphShare) Fill(ctx context.Context, b *sample.Batch, known *store.
 	}, epoch, number)
 	return n > 0, err
 }
+
+// Learns reports whether a batch has a training vertex, if that is known without drawing its edges.
+func (m *subgraphShare) Learns(epoch, number int) (learns, known bool) {
+	if m.of == nil {
+		return true, true
+	}
+	return m.HasSeeds(epoch, number)
+}

@@ -65,7 +65,7 @@ func (m *Steps) Epoch(epoch int, lr float64) (float64, error) {
 		sum[1] += float64(len(b.Seeds))
 		m.Done(epoch, b.Number)
 		if f.SavesNow() || len(late) == mostLate {
-			read := f.Span("step")("losses") // the device has computed them by then, or does: nobody is waited for
+			read := f.Span("step")("losses") // no other worker is waited for
 			late = late.read(f.Dev, &sum[0])
 			read()
 		}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"math"
 
 	"starling/nn"
 	"starling/train"
@@ -31,6 +32,7 @@ type Strategy struct {
 	p              *Pipeline
 	expected       *Plan
 	method         Method
+	learner        learner // nil: none yet, or its sampler is none
 
 	// While it trains.
 	steps  *Steps
@@ -68,6 +70,33 @@ func (s *Strategy) Steps() int { return s.p.steps }
 
 // AllSteps is the number of batches in an epoch of the run: a dry run has a few.
 func (s *Strategy) AllSteps() int { return s.p.all }
+
+// learner knows which batches have a seed vertex, of some samplers without drawing their edges.
+type learner interface {
+	Learns(epoch, number int) (learns, known bool)
+}
+
+// Taken is the number of steps of an epoch, from a batch on: there is none for a batch that no worker has a seed vertex
+// of. Where owners must be asked for the vertices of a batch, it is what the batches that were planned by say.
+func (s *Strategy) Taken(epoch, from int) (steps int) {
+	if s.learner == nil {
+		s.learner, _ = s.p.Sampler().(learner)
+	}
+	left := s.p.all - from
+	for number := from; number < s.p.all; number++ {
+		learns, known := true, false
+		if s.learner != nil {
+			learns, known = s.learner.Learns(epoch, number)
+		}
+		switch {
+		case !known:
+			return left - int(math.Round(float64(left)*s.expected.empty))
+		case learns:
+			steps++
+		}
+	}
+	return steps
+}
 
 // Caches are what the next epoch needs of this worker.
 func (s *Strategy) Caches() []nn.Tensor {

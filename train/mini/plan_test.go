@@ -1,10 +1,15 @@
 package mini
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"testing"
 
+	"starling/event"
+	"starling/partition"
 	"starling/sample"
+	"starling/tensor/cpu"
 	"starling/train"
 	"starling/train/traintest"
 	"starling/wire"
@@ -80,5 +85,113 @@ func TestPlansWithoutChance(t *testing.T) {
 		if want, got, off := planned(r, o.Epochs); want != got || off != 0 {
 			t.Errorf("async %v: %.0f bytes were planned, %.0f sent; deviation of %.0f", async, want, got, off)
 		}
+	}
+}
+
+// dryPlans are what workers plan to send in a dry run, which takes two batches of an epoch.
+func dryPlans(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings, strategy string,
+	options ...string) []*wire.Plan {
+	o.Strategy, o.Batches = traintest.Strategy(t, strategy, options...), &m
+	ends := traintest.BatchEnds(len(parts), true)
+	defer traintest.Close(ends)
+	plans, errs := make([]*wire.Plan, len(parts)), make([]error, len(parts))
+	traintest.Each(len(parts), func(k int) {
+		dev := cpu.NewDry(cpu.DryOptions{F64: true, Cores: 1, Most: 1 << 40})
+		defer dev.Close()
+		ctx := context.Background()
+		needs, err := train.DryRun(ctx, dev, parts[k], ends[k], train.NewGroup(ctx, ends[k], dev, 1), o, event.All())
+		if errs[k] = err; err == nil {
+			plans[k] = needs.Plan
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return plans
+}
+
+// sums are the bytes of all workers in a run of some epochs, as their plans have them and as they were counted: of
+// parameters, which are known, and of everything.
+func sums(r *traintest.Trained, plans []*wire.Plan, epochs int) (planned, counted [2]float64) {
+	add := func(to *[2]float64, b wire.Bytes) {
+		for c, bytes := range b {
+			to[1] += float64(bytes)
+			if c.Kind == wire.Parameter {
+				to[0] += float64(bytes)
+			}
+		}
+	}
+	for k, p := range plans {
+		add(&planned, p.Total(0, epochs, len(r.Results[k].Measured), epochs))
+		add(&counted, r.Counted[k])
+	}
+	return planned, counted
+}
+
+// TestDryRunsPlanWhatIsCounted: of models that migrate and of batches that are skipped, the bytes of parameters are
+// known to the byte before the run, and all bytes to 2%; dropout of p3's input sends what no dropout does, and ids.
+func TestDryRunsPlanWhatIsCounted(t *testing.T) {
+	neighbours := train.BatchSettings{Sampler: "neighbour", Size: 14, Fanouts: []int{4, 4}, Threads: 1}
+	saint := func(sampler string, size int) train.BatchSettings {
+		return train.BatchSettings{Sampler: sampler, Size: size, Threads: 1, Clusters: 30}
+	}
+	for _, c := range []struct {
+		strategy string
+		options  []string
+		batches  train.BatchSettings
+		training int // vertices; few: batches without one are many
+	}{
+		{"hopgnn", nil, neighbours, 75},
+		{"hopgnn", []string{"merge=0"}, neighbours, 75},
+		{"hopgnn", []string{"merge=1", "pre_gather=false"}, neighbours, 75},
+		{"distdgl", nil, neighbours, 75},
+		{"distdgl", nil, saint("saint-node", 20), 6},
+		{"distdgl", nil, saint("saint-node", 6), 25},
+		{"distdgl", nil, saint("cluster", 40), 12},
+		{"p3", nil, neighbours, 75},
+	} {
+		t.Run(fmt.Sprint(c.strategy, c.options, c.batches.Sampler, c.batches.Size), func(t *testing.T) {
+			t.Parallel()
+			d := traintest.Communities(t, 300, false)
+			d.Splits.Train = d.Splits.Train[:c.training]
+			o := traintest.Options("sage")
+			o.Epochs, o.Model.Layers, o.Model.Norm, o.Model.InputDropout = 6, 2, "none", true
+			parts := traintest.Cut(t, d, "random", 3)
+			r := traintest.Batches(t, parts, o, c.batches, true, c.strategy, c.options...)
+			planned, counted := sums(r, dryPlans(t, parts, o, c.batches, c.strategy, c.options...), o.Epochs)
+			if planned[0] != counted[0] || math.Abs(planned[1]/counted[1]-1) > 0.02 {
+				t.Errorf("planned %.0f bytes of parameters and %.0f in all, counted %.0f and %.0f", planned[0],
+					planned[1], counted[0], counted[1])
+			}
+		})
+	}
+}
+
+// TestBatchesReportWaiting: every step of every strategy says how long it waited for its batch and for the gradients of
+// others, and those that exchange during a step, for that.
+func TestBatchesReportWaiting(t *testing.T) {
+	within := map[string]string{"p3": "partial sums", "naive-hop": "models", "hopgnn": "models"}
+	for _, s := range strategies {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			d, o := traintest.Communities(t, 120, false), traintest.Options("sage")
+			o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 2, 2, "none", 0
+			m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 1}
+			options := map[string][]string{"hopgnn": {"merge=0"}}[s.Name]
+			waits := map[string]int{}
+			for _, span := range traintest.Batches(t, traintest.Cut(t, d, "random", 2), o, m, true, s.Name,
+				options...).Spans {
+				if span.Kind == "wait" {
+					waits[span.Name]++
+				}
+			}
+			steps := o.Epochs * 3
+			if waits["batch"] < steps || waits["gradients"] != steps || waits["sums over all workers"] < o.Epochs ||
+				waits[within[s.Name]] < steps && within[s.Name] != "" {
+				t.Errorf("%d steps reported waits %v", steps, waits)
+			}
+		})
 	}
 }

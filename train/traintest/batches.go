@@ -15,15 +15,20 @@ func Batches(t testing.TB, parts []*partition.Part, o train.Options, batches tra
 	strategy string, options ...string) *Trained {
 	t.Helper()
 	o.Strategy, o.Batches = Strategy(t, strategy, options...), &batches
+	return Observe(t, BatchEnds(len(parts), remote), parts, Ref, o)
+}
+
+// BatchEnds are n endpoints in this process, of one server, or each of a server of its own if remote is set.
+func BatchEnds(n int, remote bool) []wire.Endpoint {
 	opt := wire.DefaultOptions()
-	for k := range parts {
+	for k := range n {
 		server := 0
 		if remote {
 			server = k
 		}
 		opt.ServerOf = append(opt.ServerOf, server)
 	}
-	return Observe(t, wire.NewGroup(len(parts), opt), parts, Ref, o)
+	return wire.NewGroup(n, opt)
 }
 
 // Ran is the result of a run, which must not fail.

@@ -72,7 +72,7 @@ func TestGuidedRunsAreRepeatable(t *testing.T) {
 				continue
 			}
 			if strategy == "hopgnn" {
-				more = append(more, "merge=1") // by epoch times it would differ
+				more = append(more, "merge=1") // by links it would differ
 			}
 			first := traintest.Batches(t, parts, o, dgsBatches, true, strategy, dgsOptions(more...)...).Results[0]
 			threads := dgsBatches

@@ -5,13 +5,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
 	"starling/coflow"
-	"starling/event"
 	"starling/nn"
 	"starling/rng"
 	"starling/sample"
@@ -36,9 +34,8 @@ import (
 // distdgl and --roots random, and with one worker.
 //
 // Pre-gathering fetches the rows that a server needs in all steps of an iteration at once, each
-// once. Merging removes time steps, from the second epoch on one more per epoch as long as
-// epochs get shorter: fewer migrations and more seed vertices per step, against more remote
-// rows.
+// once. Merging removes time steps: fewer migrations and more seed vertices per step, against
+// more remote rows (merging.go).
 //
 // All models have the same weights when an iteration begins, so that migrating them cannot
 // change the gradient: distdgl with --roots owner computes every seed vertex where it is owned
@@ -60,7 +57,7 @@ type options struct {
 	batch.PullOptions
 	batch.CacheOptions
 	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
-	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, one more per epoch as long as epochs get shorter"`
+	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, the one with which workers send the fewest bytes"`
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
 }
 
@@ -76,14 +73,9 @@ func (o *options) Validate() error {
 type hop struct {
 	p        *batch.Pipeline
 	opt      options
-	merging  merging
+	merged   int       // time steps
 	messages [2][]byte // of models: received, sent
-
-	// While it trains.
-	ctx    context.Context
-	cancel context.CancelFunc // ends the drawing of batches
-	host   *batch.Host
-	steps  *batch.Steps
+	steps    *batch.Steps
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
@@ -97,26 +89,27 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 		return nil, err
 	}
 	h := &hop{p: p, opt: o}
-	h.merging.begin(o.Merge, s.End.Size())
-	if from := s.Opt.Resume; from != nil {
-		h.merging.resume(from.Caches)
+	if h.merged, err = h.decide(); err != nil {
+		return nil, err
 	}
-	expected, err := p.ExpectFrom(h.traffic)
+	expected, err := p.ExpectFrom(func(epoch int, numbers []int, add func([]uint32, []store.Traffic)) error {
+		return h.traffic(h.merged, epoch, numbers, func(t []store.Traffic) { add(nil, t) })
+	})
 	if err != nil {
 		return nil, err
 	}
-	return p.Strategy(expected, batch.Method{Source: h.source, Epoch: h.train, Plan: h.plan, Kept: h.merging.kept}), nil
+	return p.Strategy(expected, batch.Method{Source: h.source, Epoch: h.train, Plan: h.plan, Kept: h.kept}), nil
 }
 
-// traffic is what the time steps of a few batches cost, with the present number of merged ones.
-func (h *hop) traffic(epoch, most int, add func(vertices []uint32, batch []store.Traffic)) error {
+// traffic is what the time steps of batches cost, some of them merged.
+func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.Traffic)) error {
 	s := h.p.Site
 	n, me := s.End.Size(), s.End.Rank()
 	m := h.p.Neighbours()
 	var b sample.Batch
 	var known store.Known
-	for number := range min(most, h.p.Steps()) {
-		it, sum := h.itinerary(epoch, number, h.merging.merged), make([]store.Traffic, n)
+	for _, number := range numbers {
+		it, sum := h.itinerary(epoch, number, merged), make([]store.Traffic, n)
 		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
 		for j := range it.at {
 			seeds := it.seeds[j][it.model(j, me, n)]
@@ -136,31 +129,16 @@ func (h *hop) traffic(epoch, most int, add func(vertices []uint32, batch []store
 			}
 		}
 		h.p.Store.AddFeatures(sum, slices.Collect(maps.Keys(all)))
-		add(nil, sum)
+		add(sum)
 	}
 	return nil
 }
 
 // source draws batches from where the loop is.
 func (h *hop) source(ctx context.Context, f *train.Loop, host *batch.Host) batch.Source {
-	h.ctx, h.host = ctx, host
-	return h.prefetch(f, f.State)
-}
-
-// prefetch draws batches from a state on, with the present number of merged time steps.
-func (h *hop) prefetch(f *train.Loop, at train.State) batch.Source {
-	ctx, cancel := context.WithCancel(h.ctx)
-	h.cancel = cancel
-	return h.p.Prefetch(f, at, h.host, h.p.AtOnce(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: h, merged: h.merging.merged, puller: h.p.Store.Puller(), sampler: h.p.Neighbours()}
+	return h.p.Prefetch(f, f.State, host, h.p.AtOnce(), func() batch.Drawer {
+		return &drawer{ctx: ctx, of: h, puller: h.p.Store.Puller(), sampler: h.p.Neighbours()}
 	})
-}
-
-// again drops the batches that are drawn, and draws from an epoch on.
-func (h *hop) again(epoch int) {
-	h.cancel()
-	h.steps.Stop()
-	h.steps.Source = h.prefetch(h.steps.Loop, train.State{Epoch: epoch})
 }
 
 // train is the training of an epoch.
@@ -184,30 +162,10 @@ func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 		m.Done(epoch, b.Number)
 		return f.StepDone(epoch, b.Number, sum)
 	})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = f.AllReduce(epoch, 0, sum)
 	}
-	if f.First { // its clock decides for all
-		sum = append(sum, f.Elapsed())
-	} else {
-		sum = append(sum, 0)
-	}
-	if err := f.Peers.AllReduce(epoch, 0, sum); err != nil {
-		return 0, err
-	}
-	if h.merging.after(sum[2]) {
-		h.note(epoch, sum[2])
-		h.again(epoch + 1)
-	}
-	return sum[0] / sum[1], nil
-}
-
-func (h *hop) note(epoch int, seconds float64) {
-	if h.steps.Loop.First {
-		h.p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("hopgnn: epoch %d took %.3g s; %d of %d time "+
-			"steps are merged from now on",
-			epoch, seconds, h.merging.merged, h.merging.most+1)})
-	}
+	return sum[0] / sum[1], err
 }
 
 // iteration is the batches of a batch's time steps, and where models are.
@@ -251,7 +209,7 @@ func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
 		return 0, err
 	}
 	grads.Ready(f.Model.Params)
-	if err := grads.Wait(); err != nil {
+	if err := f.Waiting("gradients", grads.Wait); err != nil {
 		return 0, err
 	}
 	f.Optim.Step(lr)
@@ -267,10 +225,7 @@ func migration(b *batch.Batch, step int) wire.Key {
 // migrate sends the model that is here, with its gradients, to where it is at a step, and
 // takes in the one that comes: its weights, which are those that are here, and its gradients.
 func (h *hop) migrate(b *batch.Batch, step, to, from int) error {
-	bytes := 0
-	for _, p := range h.steps.Loop.Model.Params {
-		bytes += int(p.Value.Bytes() + p.Grad.Bytes())
-	}
+	bytes := modelBytes(h.steps.Loop.Model)
 	for i := range h.messages {
 		h.messages[i] = slices.Grow(h.messages[i][:0], bytes)[:bytes]
 	}
@@ -280,7 +235,9 @@ func (h *hop) migrate(b *batch.Batch, step, to, from int) error {
 	})
 	coming := h.p.Site.End.Recv(from, migration(b, step), wire.Parameter, in)
 	leaving := h.p.Site.End.Send(to, migration(b, step), wire.Parameter, out)
-	if err := errors.Join(coming.Wait(h.p.Site.Ctx), leaving.Wait(h.p.Site.Ctx)); err != nil {
+	if err := h.p.Site.Waiting("models", func() error {
+		return errors.Join(coming.Wait(h.p.Site.Ctx), leaving.Wait(h.p.Site.Ctx))
+	}); err != nil {
 		return err
 	}
 	h.each(in, func(m tensor.Matrix, part []byte) { dev.Unpack(m, part, tensor.Packing{}) })
@@ -297,20 +254,22 @@ func (h *hop) each(message []byte, do func(m tensor.Matrix, part []byte)) {
 	}
 }
 
+// modelBytes is what a model takes on its way, with its gradients.
+func modelBytes(m *nn.Model) (bytes int) {
+	for _, p := range m.Params {
+		bytes += int(p.Value.Bytes() + p.Grad.Bytes())
+	}
+	return bytes
+}
+
 // plan adds models on their way.
 func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
-	bytes := int64(0)
-	for _, q := range m.Params {
-		bytes += q.Value.Bytes() + q.Grad.Bytes()
-	}
-	s, merged := h.p.Site, h.merging.merged
+	bytes, s := int64(modelBytes(m)), h.p.Site
 	n, me := s.End.Size(), s.End.Rank()
-	p.AtMost = p.AtMost || !h.merging.settled // models migrate less, the more steps are merged
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
-		batch.PlanSums(out, s.End, 1) // how long the epoch took
-		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.Steps(); number++ {
-			it := h.itinerary(epoch, number, merged)
+		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.AllSteps(); number++ {
+			it := h.itinerary(epoch, number, h.merged)
 			for j := 1; j < len(it.at); j++ {
 				to := it.server(j, it.model(j-1, me, n), n)
 				out.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: s.End.Link(to)}, bytes)
@@ -333,7 +292,6 @@ func (h *hop) itinerary(epoch, number, merged int) *itinerary {
 type drawer struct {
 	ctx     context.Context
 	of      *hop
-	merged  int
 	sampler *store.Sampler
 	puller  batch.Puller
 	all     []uint32
@@ -373,7 +331,7 @@ func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
 // sample draws the batches of all time steps and pulls their rows, unless these are gathered for all together.
 func (r *drawer) sample(i *iteration, b *batch.Batch) error {
 	h, end := r.of, r.of.p.Site.End
-	i.itinerary = h.itinerary(b.Epoch, b.Number, r.merged)
+	i.itinerary = h.itinerary(b.Epoch, b.Number, h.merged)
 	for len(i.steps) < len(i.itinerary.at) {
 		i.steps = append(i.steps, batch.NewBatch(b.Host))
 	}

@@ -79,25 +79,6 @@ func TestMergedStepsAreTheFewest(t *testing.T) {
 	}
 }
 
-// TestMergingFollowsEpochTimes: after an epoch to warm up, a step more is merged as long as epochs
-// get shorter, then the pattern stays.
-func TestMergingFollowsEpochTimes(t *testing.T) {
-	for _, c := range []struct {
-		seconds []float64
-		merged  int
-	}{{[]float64{9, 4, 3, 2, 3, 9}, 2}, {[]float64{9, 4, 5, 1}, 0}, {[]float64{1, 4, 3, 2, 1, 1}, 3},
-		{[]float64{9, 4}, 1}, {[]float64{9}, 0}} {
-		m := merging{}
-		m.begin("auto", 4)
-		for _, s := range c.seconds {
-			m.after(s)
-		}
-		if m.merged != c.merged {
-			t.Errorf("epochs of %v s: %d steps merged, want %d", c.seconds, m.merged, c.merged)
-		}
-	}
-}
-
 // TestHopIsOneWorker: models that migrate follow one worker's loss curve, with each technique
 // on and off; and migrating changes nothing: seed vertices that are computed where they are
 // owned, without migration, give the same curve.

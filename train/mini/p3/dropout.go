@@ -8,8 +8,8 @@ import (
 	"starling/tensor"
 )
 
-// Dropout of the input: x[v,c] is kept or not by a draw of (seed, epoch, batch, v's id, c). A worker has some columns of
-// every vertex, so it draws for these what one worker draws, whoever's batch the vertex is in:
+// Dropout of the input: x[v,c] is kept or not by a draw of (seed, epoch, batch, v's id, c). A worker has some columns
+// of every vertex, so it draws for these what one worker draws, in the batches of all workers:
 //
 //	drop(x)[:,s] = drop_s(x[:,s])
 //
@@ -45,8 +45,8 @@ func allIDs(setup *exchange.Setup) ([]uint32, error) {
 		ids = append(ids, exchange.Numbers(b)...)
 	}
 	if int64(len(ids)) != part.Book.Nodes {
-		return nil, fmt.Errorf("workers have %d vertices, the partition says %d; do all workers have parts of the same "+
-			"partition?", len(ids), part.Book.Nodes)
+		return nil, fmt.Errorf("workers have %d vertices, the partition says %d; do all workers have parts of the "+
+			"same partition?", len(ids), part.Book.Nodes)
 	}
 	return ids, nil
 }
