@@ -19,7 +19,7 @@ type faultCase struct {
 func (c faultCase) servers() bool { return strings.Contains(c.args, "--servers") }
 
 // faultSettings are the settings that a strategy is tried with; one that is not named here
-// is tried with its defaults. What measured times decide (hopgnn's --merge, the rates of granndis
+// is tried with its defaults. What measured times decide (the rates of granndis
 // and neutronstar) is given, so that two undisturbed runs have the same weights. --pull-dtype is
 // left out: it rounds what comes from other hosts, and a worker may come back on another one.
 var faultSettings = map[string][]string{
