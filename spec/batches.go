@@ -18,8 +18,8 @@ type Batches struct {
 	Sampler    string `json:"sampler"`
 	Replace    bool   `json:"replace"`
 	Weighted   bool   `json:"weighted"`
-	Clusters   int    `json:"clusters" range:"0,1073741824"`
-	WalkLength int    `json:"walk_length" range:"0,1048576"`
+	Clusters   int    `json:"clusters" auto:"zero" range:"1,1073741824"`
+	WalkLength int    `json:"walk_length" auto:"zero" range:"1,1048576"`
 }
 
 func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour"} }

@@ -36,8 +36,11 @@ func (s *Spec) Flags(fs *pflag.FlagSet) {
 
 // register makes a flag of a field of the struct.
 func (f field) register(fs *pflag.FlagSet, name string) {
-	if f.auto {
-		fs.Var(autoFlag{f.value}, name, f.help)
+	if f.auto != "" {
+		fs.Var(f.autoValue(), name, f.help)
+		if f.value.Kind() == reflect.Int8 {
+			fs.Lookup(name).NoOptDefVal = "true"
+		}
 		return
 	}
 	switch p := f.value.Addr().Interface().(type) {
