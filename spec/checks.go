@@ -27,6 +27,9 @@ func checkFields(group any) error {
 }
 
 func (f field) check() error {
+	if f.name == "model" {
+		return checkModelName(f.flag(), f.value.String())
+	}
 	if f.values != nil && !slices.Contains(f.values, deviceKind(f.value.String())) {
 		return NotOneOf(f.flag(), f.value.String(), f.values)
 	}

@@ -17,7 +17,7 @@ type Cluster struct {
 	Servers     int    `json:"servers" auto:"zero" range:"1,32768" resume:"free"`
 	Partition   string `json:"partition" resume:"free"`
 	Parts       int    `json:"parts" auto:"zero" range:"1,32768" resume:"free"`
-	Partitioner string `json:"partitioner" resume:"free"`
+	Partitioner string `json:"partitioner" also:"method" resume:"free"`
 	InProcess   bool   `json:"in_process" resume:"free"`
 	Transport   string `json:"transport" values:"auto,tcp,shm,inprocess,mpi" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`

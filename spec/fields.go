@@ -16,6 +16,7 @@ type field struct {
 	topic  string   // its heading in a command's help
 	free   bool     // may differ when a run is resumed
 	auto   string   // where it may be auto: zero, if 0 stands for that, else Auto does
+	also   string   // another name of its flag
 	values []string // it has one of these; nil: any
 	bounds string   // 1,1000, or (0,1]: the least and the most it may be
 	value  reflect.Value
@@ -82,7 +83,7 @@ func (s *Spec) ownFields() map[string]field {
 // newField is a setting by its tags.
 func newField(group string, t reflect.StructField, v reflect.Value) field {
 	f := field{name: t.Tag.Get("json"), group: group, free: t.Tag.Get("resume") == "free",
-		auto: t.Tag.Get("auto"), bounds: t.Tag.Get("range"), value: v}
+		auto: t.Tag.Get("auto"), also: t.Tag.Get("also"), bounds: t.Tag.Get("range"), value: v}
 	if f.values = listOf(f.name); t.Tag.Get("values") != "" {
 		f.values = strings.Split(t.Tag.Get("values"), ",")
 	}

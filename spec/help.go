@@ -117,7 +117,7 @@ var topics = []topic{
 		{"servers", "group the workers, in rank order, into this many servers; auto: every host is a server"},
 		{"partition", "folder of a partition, one part per worker; or a method, as in --partitioner"},
 		{"parts", "parts to cut the dataset into: the same as --workers"},
-		{"partitioner", "method to cut the dataset with if it is not a partition: {}"},
+		{"partitioner", "method to cut the dataset with if it is not a partition: {} (--method, too)"},
 		{"in_process", "run the workers as goroutines of this process"},
 		{"transport", "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp"},
 		{"send_order", "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, " +

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"starling/graph"
-	"starling/train"
 )
 
 // Mistake is a flag, argument or file that a user has to correct: what was found there,
@@ -25,7 +24,7 @@ func Sentence(err error) string { return graph.Sentence(err.Error()) }
 
 // NotOneOf refuses a value that is not in a list, and suggests the one that was perhaps meant.
 func NotOneOf(field, value string, known []string) error {
-	return Mistake(field, fmt.Sprintf("%q", value), "one of "+strings.Join(known, ", "), train.Suggest(value, known))
+	return Mistake(field, fmt.Sprintf("%q", value), "one of "+strings.Join(known, ", "), suggest(value, known))
 }
 
 // takes is what the flags of a type take. Those that are not here take any text.

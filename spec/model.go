@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/graph"
@@ -37,6 +38,18 @@ func (m *Model) Validate() error {
 			"hidden is the width of all heads together")
 	}
 	return err
+}
+
+// checkModelName refuses a model that there is not. Those of typed graphs resemble others that do something else.
+func checkModelName(flag, name string) error {
+	switch {
+	case slices.Contains(nn.Models, name):
+		return nil
+	case nn.Typed(name):
+		return Mistake(flag, fmt.Sprintf("%q", name), "one of "+strings.Join(nn.Models, ", "),
+			"it is a model of typed graphs, with vertex types and relations, which are not trained yet")
+	}
+	return NotOneOf(flag, name, nn.Models)
 }
 
 // modelEffects are the settings that only some models have.

@@ -201,7 +201,7 @@ func byTopic(all *pflag.FlagSet) string {
 	})
 	var list []string
 	for _, t := range topics {
-		if of[t] != nil {
+		if of[t] != nil && of[t].HasAvailableFlags() {
 			list = append(list, t+":\n"+strings.TrimRight(of[t].FlagUsagesWrapped(width), "\n"))
 		}
 	}

@@ -81,7 +81,7 @@ func verifyPartition(ctx context.Context, dir string, s spec.Partition) error {
 
 func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.IntVar(&s.Parts, "parts", s.Parts, "number of parts")
-	f.StringVar(&s.Method, "method", s.Method, "one of "+strings.Join(names, ", "))
+	spec.TwoNames(f, &s.Method, "method", "partitioner", "one of "+strings.Join(names, ", ")+" (--partitioner, too)")
 	f.StringVar(&s.Out, "out", s.Out, "folder to write; none: only the report")
 	f.StringVar(&s.PartDir, "part-dir", s.PartDir, "folder for each part instead, {} being its number: /disk{}/graph")
 	f.IntVar(&s.Servers, "servers", s.Servers, "cut between this many servers first")
@@ -99,10 +99,10 @@ func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.StringVar(&s.HTML, "html", s.HTML, "write a page with the traffic between parts and what other methods give")
 	f.StringVar(&s.JSON, "json", s.JSON, "write one JSON object to this file, - for standard output")
 	f.StringVar(&s.Model, "model", s.Model, "model whose traffic and memory are planned")
-	f.IntVar(&s.Layers, "layers", s.Layers, "its layers")
-	f.IntVar(&s.Hidden, "hidden", s.Hidden, "its width")
-	f.IntVar(&s.Heads, "heads", s.Heads, "its heads (gat)")
+	spec.AutoVar(f, &s.Layers, spec.Auto, 1, "layers", "its layers; auto, here and below: as starling train has them")
+	spec.AutoVar(f, &s.Hidden, spec.Auto, 1, "hidden", "its width")
+	spec.AutoVar(f, &s.Heads, spec.Auto, 1, "heads", "its heads (gat)")
 	f.IntVar(&s.BatchSize, "batch-size", s.BatchSize, "batch of sampled training, over all workers")
-	f.IntSliceVar(&s.Fanout, "fanout", s.Fanout, "neighbours sampled a vertex, the roots' layer first")
+	f.Var(spec.FanoutFlag{To: &s.Fanout}, "fanout", "neighbours sampled a vertex, the seed vertices' layer first")
 	f.BoolVar(&s.Quiet, "quiet", s.Quiet, "show nothing")
 }
