@@ -53,7 +53,8 @@ func (s *Spec) fields() []field {
 		}
 		for _, one := range t.settings {
 			f := own[one.name]
-			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(f.values))
+			f.topic = t.name
+			f.help = strings.NewReplacer("{}", orList(f.values), "{default}", strategyDefaults()).Replace(one.help)
 			out = append(out, f)
 		}
 	}

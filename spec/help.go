@@ -112,7 +112,7 @@ var topics = []topic{
 	{"Several workers", []setting{
 		{"workers", "number of workers; auto: one per part of a partition, else one"},
 		{"strategy", "which rows workers send, and when: none (one worker) or {}, with an option as in NAME:VALUE " +
-			"(docs/strategies); default: none or, for several workers, the first; auto or auto:RATE: the fastest " +
+			"(docs/strategies); default: none or, for several workers, {default}; auto or auto:RATE: the fastest " +
 			"exact one that starling plan predicts, with links of that rate between servers"},
 		{"servers", "group the workers, in rank order, into this many servers; auto: every host is a server"},
 		{"partition", "folder of a partition, one part per worker; or a method, as in --partitioner"},

@@ -78,7 +78,7 @@ func planCommand() *cobra.Command {
 	f.BoolVar(&o.Links.Insecure, "insecure", false, "measure without a secret")
 	f.BoolVar(&o.Approximate, "allow-approximate", false, "let the pick be one that follows another loss curve")
 	f.StringSliceVar(&o.Partitioners, "partitioners", nil, "methods to cut a dataset with; none: --partitioner")
-	f.StringVar(&strategies, "strategies", "", "plan only these, separated by commas, as in "+fullDefault+"+relay; none: all")
+	f.StringVar(&strategies, "strategies", "", "plan only these, separated by commas, as in "+fullReference+"+relay; none: all")
 	f.StringVar(&what.Like, "like", "", "plan for a graph that is not here, shaped as this public dataset, or as vertices=2e9,edges=2e12")
 	f.IntVar(&what.Hosts, "hosts", 0, "with --like: hosts, one worker each")
 	spec.AutoVar(f, &what.Cut, 0, 0, "cut", "with --like: share of edges between hosts; auto: a random cut")
