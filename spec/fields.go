@@ -53,8 +53,10 @@ func (s *Spec) fields() []field {
 		}
 		for _, one := range t.settings {
 			f := own[one.name]
-			f.topic = t.name
-			f.help = strings.NewReplacer("{}", orList(f.values), "{default}", strategyDefaults()).Replace(one.help)
+			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(f.values))
+			if one.name == "strategy" {
+				f.help = strings.ReplaceAll(f.help, "{default}", strategyDefaults())
+			}
 			out = append(out, f)
 		}
 	}
