@@ -3,8 +3,8 @@ package dataset
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zip"
