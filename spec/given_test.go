@@ -115,7 +115,8 @@ func TestAutoIsAWord(t *testing.T) {
 		one := Default()
 		one.Flags(fs)
 		flag := fs.Lookup(f.flag()[2:])
-		if flag.DefValue != "auto" || flag.Value.Set("auto") != nil || !strings.Contains(one.String(), f.name+": auto\n") {
+		if flag.DefValue != "auto" || flag.Value.Set("auto") != nil ||
+			!strings.Contains(one.String(), f.name+": auto\n") {
 			t.Errorf("%s: %s by default", f.flag(), flag.DefValue)
 		}
 		if read, err := Parse([]byte(f.name + ": auto")); err != nil || read.String() != Default().String() {

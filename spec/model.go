@@ -87,8 +87,8 @@ func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
 		in += data.Features.Dim
 	}
 	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
-		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On, AttentionDropout: m.AttentionDropout,
-		Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
+		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On,
+		AttentionDropout: m.AttentionDropout, Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
 		Decoder: s.decoder(), In: in, Out: s.outputs(data)}
 }
 

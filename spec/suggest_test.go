@@ -46,7 +46,8 @@ func TestPartitionPlansTheModelOfTrain(t *testing.T) {
 			cut = cut.forData(data)
 			m := run.Model
 			if cut.Model != m.Name || cut.Layers != m.Layers || cut.Hidden != m.Hidden || cut.Heads != m.Heads ||
-				cut.BatchSize != run.Batches.Size || len(cut.Fanout) != m.Layers || cut.Method != run.Cluster.Partitioner {
+				cut.BatchSize != run.Batches.Size || len(cut.Fanout) != m.Layers ||
+				cut.Method != run.Cluster.Partitioner {
 				t.Errorf("%+v: partition plans %+v, train %+v", data, cut, m)
 			}
 		}
