@@ -31,7 +31,7 @@ func NotOneOf(field, value string, known []string) error {
 var takes = map[string]string{
 	"int": "a whole number, for example 2", "int64": "a whole number, for example 2",
 	"uint64": "a whole number from 0 on",
-	"float": "a number, for example 0.01", "float64": "a number, for example 0.01",
+	"float":  "a number, for example 0.01", "float64": "a number, for example 0.01",
 	"bool": "true or false", "ints": "whole numbers, separated by commas, for example 15,10",
 	"intSlice": "whole numbers, separated by commas, for example 15,10",
 	"duration": "a time with its unit, for example 10ms",
