@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zip"
@@ -96,6 +97,37 @@ type featuredEdge struct {
 	Features []float32 `parquet:"features,list"`
 }
 
+// notesColumns fails if an import of tables has no such note; "": if it has one of columns of edges.
+func notesColumns(t *testing.T, dir string, opt ImportOptions, want string) {
+	t.Helper()
+	notes := strings.Join(imported(t, "parquet", dir, opt).Meta.Notes, "\n")
+	if want == "" && strings.Contains(notes, "columns of edges") || !strings.Contains(notes, want) {
+		t.Errorf("%+v: %q, want %q", opt, notes, want)
+	}
+}
+
+// TestParquetNotesDroppedEdgeColumns: numbers of edges that are no list, and weights without --weights.
+func TestParquetNotesDroppedEdgeColumns(t *testing.T) {
+	type edge struct {
+		Src    int64   `parquet:"src"`
+		Dst    int64   `parquet:"dst"`
+		Weight float32 `parquet:"weight"`
+		Price  float32 `parquet:"price"`
+	}
+	dir := t.TempDir()
+	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []edge{{0, 1, 1, 2}, {1, 2, 3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	const unused = "columns of edges that are not used: "
+	notesColumns(t, dir, ImportOptions{}, unused+"weight, price; features of edges are lists in one column, features, and "+
+		"--weights takes weight")
+	notesColumns(t, dir, ImportOptions{Weights: true}, unused+"price;")
+	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []edgeRow{{0, 1}, {1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	notesColumns(t, dir, ImportOptions{}, "")
+}
+
 // TestParquetEdgeFeatures: a list of numbers beside the ends, over several row groups.
 func TestParquetEdgeFeatures(t *testing.T) {
 	s := newSample(3, 50, 900)
@@ -115,6 +147,7 @@ func TestParquetEdgeFeatures(t *testing.T) {
 	for _, opt := range []ImportOptions{keepAll, {Symmetrize: true}} {
 		identifyEdges(t, s, imported(t, "parquet", dir, opt), opt)
 	}
+	notesColumns(t, dir, ImportOptions{}, "columns of edges that are not used: time; features of edges are lists")
 	edges[700].Features = edges[700].Features[:2]
 	write()
 	refused(t, "parquet", dir, ImportOptions{}, "features")

@@ -54,6 +54,10 @@ func readParquet(src string, opt ImportOptions) (*read, error) {
 		e.Close()
 		return nil, err
 	}
+	if err := r.noteEdgeColumns(edgeFiles, opt); err != nil {
+		e.Close()
+		return nil, err
+	}
 	if r.edges.features != nil && opt.Weights {
 		r.edges.features = nil
 		r.notes = append(r.notes, "features of edges are not kept beside weights: leave out --weights to have them")

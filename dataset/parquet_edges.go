@@ -3,6 +3,8 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 var edgeFeatureNames = []string{"features", "feat", "edge_features", "edge_feat", "edge_attr"}
@@ -43,6 +45,44 @@ func parquetEdgeRows(paths []string) (*rowFeed, error) {
 		}
 		return nil
 	}}, nil
+}
+
+// noteEdgeColumns names the columns of tables of edges that are not read, and how to have them read.
+func (r *read) noteEdgeColumns(paths []string, opt ImportOptions) error {
+	var unused []string
+	hint := ""
+	for _, path := range paths {
+		t, err := openEdgeTable(path, opt)
+		if err != nil {
+			return err
+		}
+		for _, name := range t.unread() {
+			if !slices.Contains(unused, name) {
+				unused = append(unused, name)
+			}
+		}
+		if w := t.file.find(weightNames...); w != nil && w != t.weight && !w.list && w.number() {
+			hint = ", and --weights takes " + w.name
+		}
+		t.file.Close()
+	}
+	if len(unused) > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("columns of edges that are not used: %.200s; features of edges are lists "+
+			"in one column, features%s", strings.Join(unused, ", "), hint))
+	}
+	return nil
+}
+
+// unread are the columns other than the ends, the weights and the lists of features.
+func (t *edgeTable) unread() (names []string) {
+	features := t.file.find(edgeFeatureNames...)
+	for i := range t.file.cols {
+		c := &t.file.cols[i]
+		if c != t.src && c != t.dst && c != t.weight && !(c == features && c.list && c.number()) {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // errEnough ends a pass over row groups early.

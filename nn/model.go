@@ -65,6 +65,16 @@ func (c *Config) GraphLayers() int {
 // Attends reports whether a model has attention, by name.
 func Attends(model string) bool { return model == "gat" || model == "gatv2" }
 
+// typedModels are models of graphs with vertex types and relations, as papers and libraries call them.
+var typedModels = []string{"rgcn", "rgat", "hgt", "han", "compgcn", "rsage", "rgin", "magnn", "simple-hgn", "hetgnn",
+	"hetero", "heteroconv"}
+
+// Typed reports whether a name is a model of typed graphs. Models has none of them.
+func Typed(name string) bool {
+	name = strings.NewReplacer("-", "", "_", "").Replace(strings.TrimSuffix(strings.ToLower(name), "conv"))
+	return slices.ContainsFunc(typedModels, func(m string) bool { return strings.ReplaceAll(m, "-", "") == name })
+}
+
 // UsesEdges reports whether a model can look at features of edges.
 func UsesEdges(model string) bool { return Attends(model) || model == "gin" }
 

@@ -224,14 +224,14 @@ func (row *CompareRow) setBytes(r *Run) {
 	}
 }
 
-// compareWithBaseline sets what is relative to the baseline: the default strategy, or the
+// compareWithBaseline sets what is relative to the baseline: the mode's reference, or the
 // first that has run.
 func (c *Comparison) compareWithBaseline() {
 	var base *CompareRow
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		d := train.Find(r.Strategy)
-		if r.Rounds > 0 && (base == nil || d != nil && r.Strategy == train.DefaultOf(d.Mode).Name) {
+		if r.Rounds > 0 && (base == nil || d != nil && r.Strategy == train.ReferenceOf(d.Mode).Name) {
 			base = r
 		}
 	}

@@ -37,7 +37,7 @@ func prepare(s spec.Spec, events event.Listener) (*prepared, error) {
 		err = setup.CheckWeights(&s, data.Graph)
 	}
 	if err == nil {
-		setup.NoteWeights(&s, data.Graph.Weights != nil, event.All(events))
+		setup.NoteEdges(&s, data.Graph.Weights != nil, data.Graph.EdgeDim, event.All(events))
 		err = p.complete(events)
 	}
 	if err != nil {

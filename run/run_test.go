@@ -53,7 +53,7 @@ func models(dir string) map[string]spec.Spec {
 	add("gcn", func(s *spec.Spec) {})
 	add("batch norm, dropout on inputs, schedule", func(s *spec.Spec) {
 		s.Model.Norm, s.Model.InputDropout, s.Optimizer.Schedule = "batch",
-			true, "step:3,0.5"
+			spec.On, "step:3,0.5"
 	})
 	add("sage with patience", func(s *spec.Spec) {
 		s.Model.Name, s.Training.Patience, s.Optimizer.LR, s.Model.Aggregator = "sage", 3, 0.1, "gcn"

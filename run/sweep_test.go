@@ -143,10 +143,10 @@ func TestSweepMistakes(t *testing.T) {
 		"lr":               "lr=0.1,0.01",
 		"lrr=1,2":          "did you mean lr?",
 		"lr=0.1 lr=0.2":    "twice",
-		"lr=fast":          "a value of --lr",
+		"lr=fast":          "found lr=fast, want a number",
 		"lr=0.1,-5":        "lr=-5",
 		"json=a,b":         "a setting of training",
-		"layers=2,3,x":     "a value of --layers",
+		"layers=2,3,x":     "found layers=x, want a whole number",
 		"model=gcn,gcnn":   "did you mean gcn",
 		"dropout=0.5,0,2 ": "dropout=2",
 	} {

@@ -61,6 +61,7 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Pa
 
 // Cut partitions the dataset in dir as s says.
 func Cut(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*partition.Report, error) {
+	s = s.For(dir)
 	opt, err := s.Options()
 	if err != nil {
 		return nil, err

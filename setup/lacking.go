@@ -41,16 +41,27 @@ func CheckWeights(s *spec.Spec, g *graph.CSR) error {
 	return nil
 }
 
-// NoteWeights says that a model does not look at the weights of edges.
-func NoteWeights(s *spec.Spec, weighted bool, events event.Listener) {
-	edgeDim := 0
-	if s.Model.EdgeFeatures {
-		edgeDim = 1
+// NoteEdges says what a run does not look at of the edges: their weights, or their features, edgeDim of each.
+func NoteEdges(s *spec.Spec, weighted bool, edgeDim int, events event.Listener) {
+	if edgeDim > 0 && !s.Model.EdgeFeatures {
+		noteEdgeFeatures(s.Model.Name, edgeDim, events)
+	}
+	if !s.Model.EdgeFeatures {
+		edgeDim = 0
 	}
 	if weighted && !s.Batches.Weighted && !nn.UsesWeights(s.Model.Name, edgeDim) {
 		events.On(event.Note{Text: "warning: --model " + s.Model.Name +
 			" does not look at the weights of edges, which this graph has; gcn, sage and gin do"})
 	}
+}
+
+func noteEdgeFeatures(model string, dim int, events event.Listener) {
+	use := "--edge-features uses them"
+	if !nn.UsesEdges(model) {
+		use = "--model gat, gatv2 and gin use them with --edge-features"
+	}
+	events.On(event.Note{Text: fmt.Sprintf("warning: --model %s ignores the features of edges, %s per edge; %s", model,
+		event.Counted(dim, "number"), use)})
 }
 
 // NotePulled says that settings of rows that other hosts send have no effect where there are none. They are no mistake:

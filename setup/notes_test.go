@@ -5,7 +5,27 @@ import (
 	"testing"
 
 	"starling/event"
+	"starling/nn"
+	"starling/spec"
 )
+
+// TestIgnoredEdgeFeaturesAreNoted: every model that is given edges with features and does not use them says so.
+func TestIgnoredEdgeFeaturesAreNoted(t *testing.T) {
+	for _, model := range nn.Models {
+		for _, c := range []struct {
+			use bool
+			dim int
+		}{{false, 4}, {true, 4}, {false, 0}} {
+			s := spec.Default()
+			s.Model.Name, s.Model.EdgeFeatures = model, c.use
+			var notes []string
+			NoteEdges(&s, false, c.dim, event.Func(func(e event.Event) { notes = append(notes, e.(event.Note).Text) }))
+			if want := c.dim > 0 && !c.use; (len(notes) == 1) != want {
+				t.Errorf("%s, %+v: %q", model, c, notes)
+			}
+		}
+	}
+}
 
 // TestMinorNotesOnce: the same minor note of several strategies is told once, failures every time.
 func TestMinorNotesOnce(t *testing.T) {

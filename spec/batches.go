@@ -18,8 +18,8 @@ type Batches struct {
 	Sampler    string `json:"sampler"`
 	Replace    bool   `json:"replace"`
 	Weighted   bool   `json:"weighted"`
-	Clusters   int    `json:"clusters" range:"0,1073741824"`
-	WalkLength int    `json:"walk_length" range:"0,1048576"`
+	Clusters   int    `json:"clusters" auto:"zero" range:"1,1073741824"`
+	WalkLength int    `json:"walk_length" auto:"zero" range:"1,1048576"`
 }
 
 func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour"} }
@@ -62,6 +62,26 @@ func (s *Spec) fanouts() (list []int, err error) {
 
 // Fanouts reads neighbours per layer, one number for each layer.
 func Fanouts(text string) ([]int, error) { return readFanouts(text, true) }
+
+// FanoutFlag is a flag of such numbers; none are auto.
+type FanoutFlag struct{ To *[]int }
+
+func (f FanoutFlag) String() string {
+	if f.To == nil || *f.To == nil { // pflag compares with the zero flag
+		return "auto"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*f.To), " ", ","), "[]")
+}
+
+// Type is what a command's help calls the value.
+func (f FanoutFlag) Type() string { return "string" }
+
+func (f FanoutFlag) Set(text string) (err error) {
+	if *f.To = nil; text != "auto" {
+		*f.To, err = Fanouts(text)
+	}
+	return err
+}
 
 func readFanouts(text string, orAll bool) (list []int, err error) {
 	for word := range strings.SplitSeq(text, ",") {

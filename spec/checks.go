@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -28,24 +27,55 @@ func checkFields(group any) error {
 }
 
 func (f field) check() error {
+	if f.name == "model" {
+		return checkModelName(f.flag(), f.value.String())
+	}
 	if f.values != nil && !slices.Contains(f.values, deviceKind(f.value.String())) {
 		return NotOneOf(f.flag(), f.value.String(), f.values)
 	}
-	if low, high, ok := strings.Cut(f.bounds, ","); ok {
-		least, _ := strconv.ParseInt(low, 10, 64)
-		most, _ := strconv.ParseInt(high, 10, 64)
-		if n := f.value.Int(); n < least || n > most {
-			return Mistake(f.flag(), fmt.Sprint(n), low+" to "+high, "")
-		}
+	if f.bounds == "" || f.auto != "" && f.autoValue().isAuto() || f.inBounds() {
+		return nil
 	}
-	return nil
+	return Mistake(f.flag(), f.text(), f.wanted(), "")
 }
 
-func checkShare(flag string, share float64) error {
-	if !(share >= 0 && share < 1) {
-		return Mistake(flag, fmt.Sprint(share), "at least 0 and below 1", "")
+// inBounds reports whether a number is in its range. NaN is in none.
+func (f field) inBounds() bool {
+	low, high, open, below := f.limits()
+	x := 0.0
+	if f.value.Kind() == reflect.Float64 {
+		x = f.value.Float()
+	} else {
+		x = float64(f.value.Int())
 	}
-	return nil
+	least, _ := strconv.ParseFloat(low, 64)
+	most, _ := strconv.ParseFloat(high, 64)
+	return x >= least && x <= most && !(open && x == least) && !(below && x == most)
+}
+
+// limits are the ends of a range, and whether each is outside of it: 1,9 and [1,9] have both, (1,9) neither.
+func (f field) limits() (low, high string, open, below bool) {
+	low, high, _ = strings.Cut(strings.Trim(f.bounds, "[()]"), ",")
+	return low, high, strings.HasPrefix(f.bounds, "("), strings.HasSuffix(f.bounds, ")")
+}
+
+// wanted is the range of a number in words; "": it has none.
+func (f field) wanted() string {
+	if f.bounds == "" {
+		return ""
+	}
+	low, high, open, below := f.limits()
+	words := low + " to " + high
+	switch {
+	case open:
+		words = "above " + low + " and at most " + high
+	case below:
+		words = "at least " + low + " and below " + high
+	}
+	if f.auto != "" {
+		return "auto, or " + words
+	}
+	return words
 }
 
 // noEffect is what is found where a setting has no effect.

@@ -13,11 +13,11 @@ import (
 
 // Cluster is the workers of a run: their number, their parts of the graph, and how they reach each other.
 type Cluster struct {
-	Workers     int    `json:"workers" range:"0,32768" resume:"free"`
-	Servers     int    `json:"servers" range:"0,32768" resume:"free"`
+	Workers     int    `json:"workers" auto:"zero" range:"1,32768" resume:"free"`
+	Servers     int    `json:"servers" auto:"zero" range:"1,32768" resume:"free"`
 	Partition   string `json:"partition" resume:"free"`
-	Parts       int    `json:"parts" resume:"free"`
-	Partitioner string `json:"partitioner" resume:"free"`
+	Parts       int    `json:"parts" auto:"zero" range:"1,32768" resume:"free"`
+	Partitioner string `json:"partitioner" also:"method" resume:"free"`
 	InProcess   bool   `json:"in_process" resume:"free"`
 	Transport   string `json:"transport" values:"auto,tcp,shm,inprocess,mpi" resume:"free"`
 	SendOrder   string `json:"send_order" resume:"free"`
@@ -103,7 +103,9 @@ func (s *Spec) CompleteParts() error {
 	}
 	switch {
 	case c.Parts == 0:
-	case c.Parts < 0 || c.Workers != 0 && c.Workers != c.Parts:
+	case c.Parts < 0:
+		return checkFields(c)
+	case c.Workers != 0 && c.Workers != c.Parts:
 		return Mistake("--parts", fmt.Sprintf("%d, and --workers %d", c.Parts, c.Workers), "as many parts as workers",
 			"leave out one of the two")
 	default:

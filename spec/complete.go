@@ -64,6 +64,12 @@ func (s *Spec) complete(data dataset) {
 	s.completePairs()
 }
 
+// strategyDefaults are the strategies of several workers where none is chosen, in words.
+func strategyDefaults() string {
+	full, mini := Spec{Mode: string(train.FullGraph)}, Spec{Mode: string(train.MiniBatch)}
+	return full.defaultStrategy() + " or, in mini-batches, " + mini.defaultStrategy()
+}
+
 // defaultStrategy is the strategy of several workers in this mode.
 func (s *Spec) defaultStrategy() string {
 	if d := train.DefaultOf(train.Mode(s.Mode)); d != nil {

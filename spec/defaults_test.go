@@ -17,7 +17,7 @@ func TestDefaults(t *testing.T) {
 				s.Model.Name, s.Task = model, task
 				s.complete(data)
 				for _, f := range s.fields() {
-					if f.auto && (autoFlag{f.value}).String() == "auto" {
+					if f.auto != "" && f.autoValue().auto == Auto && f.autoValue().isAuto() {
 						t.Errorf("%s, %+v: --%s is auto", model, data, f.name)
 					}
 				}

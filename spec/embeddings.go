@@ -38,7 +38,7 @@ func (s *Spec) checkEmbeddings() error {
 	switch {
 	case err == nil && c.Descriptor != nil && !c.Descriptor.Pairs:
 		return apart(c.Name(), "--learn-embeddings", "it learns no rows of vertices", train.NamesOfPairs())
-	case s.Model.InputDropout:
+	case s.Model.InputDropout == On:
 		return Mistake("--input-dropout", "it with --learn-embeddings", "one of them", "learnt rows are not dropped")
 	}
 	return err

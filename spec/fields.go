@@ -15,9 +15,10 @@ type field struct {
 	help   string
 	topic  string   // its heading in a command's help
 	free   bool     // may differ when a run is resumed
-	auto   bool     // a number that may be Auto
+	auto   string   // where it may be auto: zero, if 0 stands for that, else Auto does
+	also   string   // another name of its flag
 	values []string // it has one of these; nil: any
-	bounds string   // 1,1000: the least and the most it may be
+	bounds string   // 1,1000, or (0,1]: the least and the most it may be
 	value  reflect.Value
 	option *train.Option // nil: not an option of strategies
 }
@@ -33,6 +34,15 @@ func (f field) inGroup() string {
 // flag is the setting's name on the command line.
 func (f field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-") }
 
+// autoValue is the value of a setting that may be auto.
+func (f field) autoValue() autoValue {
+	v := autoValue{f.flag(), f.value, Auto, f.wanted(), Auto}
+	if f.auto == "zero" {
+		v.auto = 0
+	}
+	return v
+}
+
 // fields lists the settings of s in the order of topics, the options of strategies among them.
 func (s *Spec) fields() []field {
 	own := s.ownFields()
@@ -44,6 +54,9 @@ func (s *Spec) fields() []field {
 		for _, one := range t.settings {
 			f := own[one.name]
 			f.topic, f.help = t.name, strings.ReplaceAll(one.help, "{}", orList(f.values))
+			if one.name == "strategy" {
+				f.help = strings.ReplaceAll(f.help, "{default}", strategyDefaults())
+			}
 			out = append(out, f)
 		}
 	}
@@ -73,7 +86,7 @@ func (s *Spec) ownFields() map[string]field {
 // newField is a setting by its tags.
 func newField(group string, t reflect.StructField, v reflect.Value) field {
 	f := field{name: t.Tag.Get("json"), group: group, free: t.Tag.Get("resume") == "free",
-		auto: t.Tag.Get("auto") != "", bounds: t.Tag.Get("range"), value: v}
+		auto: t.Tag.Get("auto"), also: t.Tag.Get("also"), bounds: t.Tag.Get("range"), value: v}
 	if f.values = listOf(f.name); t.Tag.Get("values") != "" {
 		f.values = strings.Split(t.Tag.Get("values"), ",")
 	}

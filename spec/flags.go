@@ -36,8 +36,16 @@ func (s *Spec) Flags(fs *pflag.FlagSet) {
 
 // register makes a flag of a field of the struct.
 func (f field) register(fs *pflag.FlagSet, name string) {
-	if f.auto {
-		fs.Var(autoFlag{f.value}, name, f.help)
+	if f.also != "" {
+		TwoNames(fs, f.value.Addr().Interface().(*string), name, f.also, f.help)
+		fs.SetAnnotation(f.also, FlagTopic, []string{f.topic})
+		return
+	}
+	if f.auto != "" {
+		fs.Var(f.autoValue(), name, f.help)
+		if f.value.Kind() == reflect.Int8 {
+			fs.Lookup(name).NoOptDefVal = "true"
+		}
 		return
 	}
 	switch p := f.value.Addr().Interface().(type) {
@@ -54,6 +62,43 @@ func (f field) register(fs *pflag.FlagSet, name string) {
 	case pflag.Value:
 		fs.Var(p, name, f.help)
 	}
+}
+
+// twoNames is a setting that other commands call by another name: one flag, two names.
+type twoNames struct {
+	value *string
+	name  string            // of this flag
+	given map[string]string // by the names of both
+}
+
+// TwoNames registers a flag under its name, and hidden from help under another.
+func TwoNames(fs *pflag.FlagSet, p *string, name, other, help string) {
+	given := map[string]string{}
+	for _, n := range []string{name, other} {
+		fs.Var(&twoNames{p, n, given}, n, help)
+	}
+	fs.MarkHidden(other)
+}
+
+func (f *twoNames) String() string {
+	if f.value == nil { // pflag compares with the zero flag
+		return ""
+	}
+	return *f.value
+}
+
+func (f *twoNames) Type() string { return "string" }
+
+// Set refuses two values under two names.
+func (f *twoNames) Set(text string) error {
+	for name, value := range f.given {
+		if name != f.name && value != text {
+			return Mistake("--"+f.name, text+" beside --"+name+" "+value, "one of the two: they are one setting",
+				"leave out one of them")
+		}
+	}
+	f.given[f.name], *f.value = text, text
+	return nil
 }
 
 // optionFlag is an option of strategies on the command line.

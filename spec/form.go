@@ -24,12 +24,20 @@ func (s *Spec) form() reflect.Value {
 	list := s.fields()
 	fields := make([]reflect.StructField, len(list))
 	for i, f := range list {
+		kind := f.value.Type()
+		if f.auto != "" {
+			kind = reflect.TypeFor[any]() // a number, or auto
+		}
 		tag := fmt.Sprintf("json:%q yaml:%q", f.name, f.name)
-		fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: f.value.Type(), Tag: reflect.StructTag(tag)}
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: kind, Tag: reflect.StructTag(tag)}
 	}
 	form := reflect.New(reflect.StructOf(fields))
 	for i, f := range list {
-		form.Elem().Field(i).Set(f.value)
+		if f.auto != "" {
+			form.Elem().Field(i).Set(reflect.ValueOf(f.autoValue().plain()))
+		} else {
+			form.Elem().Field(i).Set(f.value)
+		}
 	}
 	return form
 }
@@ -46,11 +54,15 @@ func (s *Spec) unread() reflect.Value {
 }
 
 // fromForm sets s to the values of a form that was read.
-func (s *Spec) fromForm(form reflect.Value) {
+func (s *Spec) fromForm(form reflect.Value) error {
 	list := s.fields()
 	for i, f := range list {
 		value := form.Elem().Field(i)
 		switch {
+		case f.auto != "":
+			if err := f.autoValue().read(value.Interface()); err != nil {
+				return Renamed(err, map[string]string{f.flag(): f.name})
+			}
 		case f.option == nil:
 			f.value.Set(value)
 		case !f.option.Varies() || !value.IsZero():
@@ -62,6 +74,7 @@ func (s *Spec) fromForm(form reflect.Value) {
 			s.Settings = s.Settings.Without(f.name)
 		}
 	}
+	return nil
 }
 
 func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form().Interface()) }
@@ -86,8 +99,7 @@ func (s *Spec) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, form.Interface()); err != nil {
 		return err
 	}
-	s.fromForm(form)
-	return nil
+	return s.fromForm(form)
 }
 
 // String is the text form, YAML.
@@ -144,7 +156,11 @@ func (s *Spec) readYAML(b []byte, given map[string]any, lifted bool) (err error)
 		}
 		return notSettings(text, s.suggest(text))
 	}
-	s.fromForm(form)
+	if len(given) > 0 { // what has no settings empties the form
+		if err := s.fromForm(form); err != nil {
+			return err
+		}
+	}
 	var more any
 	if err := in.Decode(&more); more != nil || err != nil && err != io.EOF {
 		return &graph.InputError{Found: "more settings after ---", Want: "one document",
@@ -201,7 +217,11 @@ func (s *Spec) SameRun(before *Spec) error {
 
 // text is the setting's value in a message.
 func (f field) text() string {
-	if text := fmt.Sprint(f.value); text != "" {
+	text := fmt.Sprint(f.value)
+	if f.auto != "" {
+		text = f.autoValue().String()
+	}
+	if text != "" {
 		return text
 	}
 	return "none"

@@ -22,7 +22,7 @@ var topics = []topic{
 		{"heads", "attention heads (gat, gatv2)"},
 		{"out_heads", "heads that the last layer averages (gat, gatv2)"},
 		{"dropout", "dropout between layers"},
-		{"input_dropout", "apply --dropout to the features too"},
+		{"input_dropout", "apply --dropout to the features too; auto: not where --dropout is given"},
 		{"attention_dropout", "dropout of attention coefficients (gat, gatv2)"},
 		{"norm", "normalization: {}; auto: layer for gin and res models, else none"},
 		{"aggregator", "{} (sage)"},
@@ -52,17 +52,17 @@ var topics = []topic{
 		{"sampler", "how batches are drawn: {}"},
 		{"replace", "draw neighbours with replacement (neighbour)"},
 		{"weighted", "draw neighbours in proportion to edge weights (neighbour)"},
-		{"clusters", "clusters to cut the graph into (cluster); 0: ten per batch, of 150 vertices or more"},
-		{"walk_length", "steps per walk (saint-walk, --task unsupervised); 0: one per layer, or 5"},
+		{"clusters", "clusters to cut the graph into (cluster); auto: ten per batch, of 150 vertices or more"},
+		{"walk_length", "steps per walk (saint-walk, --task unsupervised); auto: one per layer, or 5"},
 	}},
 	{"Pairs of vertices (--task link, unsupervised)", []setting{
 		{"decoder", "how pairs are scored (link): {}; mlp takes the product of both ends"},
-		{"embedding", "width of a vertex embedding (link, unsupervised); 0: as --hidden"},
+		{"embedding", "width of a vertex embedding (link, unsupervised); auto: as --hidden"},
 		{"val_edges", "share of edges held out for validation (link)"},
 		{"test_edges", "share of edges held out for testing (link)"},
 		{"negatives", "distribution of negatives (link, unsupervised): uniform, or degree:POWER; auto: uniform for " +
 			"link, degree:0.75 for unsupervised"},
-		{"negatives_each", "negatives per pair (link, unsupervised); 0: 1 for link, 5 for unsupervised"},
+		{"negatives_each", "negatives per pair (link, unsupervised); auto: 1 for link, 5 for unsupervised"},
 		{"negatives_from", "vertices that a worker draws negatives from (link, unsupervised): all (global, exact), " +
 			"or its own (local)"},
 		{"avoid_edges", "draw no negative that is a training edge (link)"},
@@ -106,18 +106,18 @@ var topics = []topic{
 		{"matmul", "dense products: {}; split is the fastest (with AMX, float32 as half-precision parts, and " +
 			"bfloat16 with weights rounded to it), f32 uses float32 FMA only; tf32, on a GPU, rounds factors to 10 " +
 			"bits"},
-		{"threads", "cores per worker; 0: all, shared by the workers of a host"},
+		{"threads", "cores per worker; auto: all, shared by the workers of a host"},
 		{"memory_check", "refuse to start if the planned memory does not fit"},
 	}},
 	{"Several workers", []setting{
-		{"workers", "number of workers; 0: one per part of a partition, else one"},
+		{"workers", "number of workers; auto: one per part of a partition, else one"},
 		{"strategy", "which rows workers send, and when: none (one worker) or {}, with an option as in NAME:VALUE " +
-			"(docs/strategies); default: none or, for several workers, the first; auto or auto:RATE: the fastest " +
+			"(docs/strategies); default: none or, for several workers, {default}; auto or auto:RATE: the fastest " +
 			"exact one that starling plan predicts, with links of that rate between servers"},
-		{"servers", "group the workers, in rank order, into this many servers; 0: every host is a server"},
+		{"servers", "group the workers, in rank order, into this many servers; auto: every host is a server"},
 		{"partition", "folder of a partition, one part per worker; or a method, as in --partitioner"},
 		{"parts", "parts to cut the dataset into: the same as --workers"},
-		{"partitioner", "method to cut the dataset with if it is not a partition: {}"},
+		{"partitioner", "method to cut the dataset with if it is not a partition: {} (--method, too)"},
 		{"in_process", "run the workers as goroutines of this process"},
 		{"transport", "how workers reach each other: {}; mpi needs mpirun; auto: shm on one host, else tcp"},
 		{"send_order", "order in which queued messages leave: {}; type: the most urgent first, fifo: as sent, " +

@@ -18,7 +18,7 @@ type Machine struct {
 	CacheFirst  string `json:"cache_first" values:"auto,on,off"`
 	SIMD        string `json:"simd"`
 	MatMul      string `json:"matmul" values:"split,f32,tf32"`
-	Threads     int    `json:"threads" range:"0,4096" resume:"free"`
+	Threads     int    `json:"threads" auto:"zero" range:"1,4096" resume:"free"`
 	MemoryCheck bool   `json:"memory_check" resume:"free"`
 }
 

@@ -1,8 +1,8 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/graph"
@@ -16,9 +16,9 @@ type Model struct {
 	Hidden           int     `json:"hidden" range:"1,65536" auto:"true"`
 	Heads            int     `json:"heads" range:"1,65536" auto:"true"`
 	OutHeads         int     `json:"out_heads" range:"1,65536"`
-	Dropout          float64 `json:"dropout" auto:"true"`
-	InputDropout     bool    `json:"input_dropout"`
-	AttentionDropout float64 `json:"attention_dropout"`
+	Dropout          float64 `json:"dropout" range:"[0,1)" auto:"true"`
+	InputDropout     Toggle  `json:"input_dropout" auto:"zero"`
+	AttentionDropout float64 `json:"attention_dropout" range:"[0,1)" auto:"true"`
 	Norm             string  `json:"norm" values:"auto,none,batch,layer"`
 	Aggregator       string  `json:"aggregator" values:"mean,gcn"`
 	TrainEps         bool    `json:"train_eps"`
@@ -26,18 +26,29 @@ type Model struct {
 }
 
 func defaultModel() Model {
-	return Model{Name: "gcn", Layers: Auto, Hidden: Auto, Heads: Auto, OutHeads: 1, Dropout: Auto, Norm: "auto",
-		Aggregator: "mean"}
+	return Model{Name: "gcn", Layers: Auto, Hidden: Auto, Heads: Auto, OutHeads: 1, Dropout: Auto,
+		AttentionDropout: Auto, Norm: "auto", Aggregator: "mean"}
 }
 
 func (m *Model) Validate() error {
-	err := cmp.Or(checkFields(m), checkShare("--dropout", m.Dropout),
-		checkShare("--attention-dropout", m.AttentionDropout))
+	err := checkFields(m)
 	if err == nil && nn.Attends(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
 		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
 			"hidden is the width of all heads together")
 	}
 	return err
+}
+
+// checkModelName refuses a model that there is not. Those of typed graphs resemble others that do something else.
+func checkModelName(flag, name string) error {
+	switch {
+	case slices.Contains(nn.Models, name):
+		return nil
+	case nn.Typed(name):
+		return Mistake(flag, fmt.Sprintf("%q", name), "one of "+strings.Join(nn.Models, ", "),
+			"it is a model of typed graphs, with vertex types and relations, which are not trained yet")
+	}
+	return NotOneOf(flag, name, nn.Models)
 }
 
 // modelEffects are the settings that only some models have.
@@ -60,7 +71,7 @@ func (s *Spec) modelEffects() []effect {
 		{"--train-eps", m.TrainEps, m.Name == "gin", "only --model gin has an epsilon"},
 		{"--norm", m.Norm == "none", !strings.HasPrefix(m.Name, "res"),
 			m.Name + " normalizes before every layer: use batch or layer"},
-		{"--input-dropout", m.InputDropout, m.Dropout > 0, "it needs a --dropout above 0"},
+		{"--input-dropout", m.InputDropout == On, m.Dropout > 0, "it needs a --dropout above 0"},
 	}
 }
 
@@ -75,8 +86,8 @@ func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
 		in += data.Features.Dim
 	}
 	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
-		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout, AttentionDropout: m.AttentionDropout,
-		Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
+		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On,
+		AttentionDropout: m.AttentionDropout, Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
 		Decoder: s.decoder(), In: in, Out: s.outputs(data)}
 }
 
@@ -127,10 +138,13 @@ func (s *Spec) completeModel(data dataset) {
 	if s.Mode == "mini" && s.Batches.layered() && s.Batches.Fanout != "auto" {
 		d.layers = strings.Count(s.Batches.Fanout, ",") + 1
 	}
-	if m.Dropout == Auto {
-		m.InputDropout = m.InputDropout || d.inputDropout && s.Embeddings.Dim == 0 // learnt rows are not dropped
-		m.AttentionDropout = max(m.AttentionDropout, d.attentionDropout)
+	if m.Dropout != Auto {
+		d.inputDropout, d.attentionDropout = false, 0
 	}
+	if m.InputDropout == ToggleAuto {
+		m.InputDropout = toggled(d.inputDropout && s.Embeddings.Dim == 0) // learnt rows are not dropped
+	}
+	setAuto(&m.AttentionDropout, d.attentionDropout)
 	setAuto(&m.Layers, d.layers)
 	setAuto(&m.Hidden, d.hidden)
 	setAuto(&s.Training.Epochs, d.epochs)

@@ -53,7 +53,7 @@ func TestNestedMistakes(t *testing.T) {
 		"model: {layres: 3}":             "did you mean layers?",
 		"models: {layers: 3}":            `unknown field "models"`,
 		"model: {layers: 1.5}":           "layers: found 1.5, want a whole number",
-		"model: {layers: many}":          "cannot unmarshal",
+		"model: {layers: many}":          `layers: found "many", want a whole number`,
 		"layers: 2\nmodel: {layers: 3}":  "layers: found it by itself and in model, want each setting once",
 		"model: {layers: 3, layers: 4}":  "layers",
 		"model: [3]":                     "cannot unmarshal",

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
 
 	"starling/nn"
@@ -10,10 +9,10 @@ import (
 // Optimizer is how gradients change the weights.
 type Optimizer struct {
 	Name        string  `json:"optimizer"`
-	LR          float64 `json:"lr" auto:"true"`
-	WeightDecay float64 `json:"weight_decay" auto:"true"`
+	LR          float64 `json:"lr" range:"(0,1000000]" auto:"true"`
+	WeightDecay float64 `json:"weight_decay" range:"[0,1000000]" auto:"true"`
 	DecayFirst  bool    `json:"decay_first"`
-	Momentum    float64 `json:"momentum"`
+	Momentum    float64 `json:"momentum" range:"[0,1)"`
 	Nesterov    bool    `json:"nesterov"`
 	Schedule    string  `json:"schedule"`
 }
@@ -23,16 +22,10 @@ func defaultOptimizer() Optimizer {
 }
 
 func (o *Optimizer) Validate() error {
-	if err := cmp.Or(checkFields(o), checkShare("--momentum", o.Momentum)); err != nil {
+	if err := checkFields(o); err != nil {
 		return err
 	}
-	_, err := nn.ParseSchedule(o.Schedule)
-	switch {
-	case !(o.LR > 0 && o.LR <= 1e6):
-		return Mistake("--lr", fmt.Sprint(o.LR), "above 0, and at most a million", "")
-	case !(o.WeightDecay >= 0 && o.WeightDecay <= 1e6):
-		return Mistake("--weight-decay", fmt.Sprint(o.WeightDecay), "0 to a million", "")
-	case err != nil:
+	if _, err := nn.ParseSchedule(o.Schedule); err != nil {
 		return Mistake("--schedule", fmt.Sprintf("%q", o.Schedule), "none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]",
 			"for example step:100,0.5")
 	}

@@ -14,11 +14,11 @@ import (
 // Pairs is what tasks of pairs of vertices learn from (--task link, unsupervised).
 type Pairs struct {
 	Decoder       string  `json:"decoder"`
-	Embedding     int     `json:"embedding" range:"0,65536"`
+	Embedding     int     `json:"embedding" auto:"zero" range:"1,65536"`
 	ValEdges      float64 `json:"val_edges"`
 	TestEdges     float64 `json:"test_edges"`
 	Negatives     string  `json:"negatives"`
-	NegativesEach int     `json:"negatives_each" range:"0,65536"`
+	NegativesEach int     `json:"negatives_each" auto:"zero" range:"1,65536"`
 	NegativesFrom string  `json:"negatives_from" values:"global,local"`
 	AvoidEdges    bool    `json:"avoid_edges"`
 	RankNegatives int     `json:"rank_negatives" range:"1,1048576"`

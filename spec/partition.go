@@ -28,17 +28,36 @@ type Partition struct {
 	JSON                    string
 	Quiet                   bool
 
-	// The model whose traffic and memory are planned.
+	// The model whose traffic and memory are planned: what is auto is as in a training run.
 	Model                 string
 	Layers, Hidden, Heads int
 	BatchSize             int
-	Fanout                []int
+	Fanout                []int // none: auto
 }
 
 // DefaultPartition is the spec of a partition without any flag.
 func DefaultPartition() Partition {
-	return Partition{Method: "multilevel", Objective: "cut", Seed: 1, Tries: 1, Servers: 1,
-		Model: "sage", Layers: 3, Hidden: 256, Heads: 4, BatchSize: 1024, Fanout: []int{15, 10, 5}}
+	run := Default()
+	return Partition{Method: run.Cluster.Partitioner, Objective: "cut", Seed: 1, Tries: 1, Servers: 1,
+		Model: run.Model.Name, Layers: Auto, Hidden: Auto, Heads: Auto, BatchSize: run.Batches.Size}
+}
+
+// For is s with the model that a training run on the dataset in dir has by default, where s does not say.
+func (s Partition) For(dir string) Partition { return s.forData(describe(dir)) }
+
+func (s Partition) forData(data dataset) Partition {
+	run := Default()
+	m := &run.Model
+	m.Name, m.Layers, m.Hidden, m.Heads = s.Model, s.Layers, s.Hidden, s.Heads
+	if m.Layers == Auto && s.Fanout != nil {
+		m.Layers = len(s.Fanout)
+	}
+	run.completeModel(data)
+	s.Layers, s.Hidden, s.Heads = m.Layers, m.Hidden, m.Heads
+	if s.Fanout == nil {
+		s.Fanout = run.Batches.autoFanouts(m.Layers)
+	}
+	return s
 }
 
 // CheckUnused refuses settings that the method does not use. It is for one method: a
@@ -111,6 +130,7 @@ func (s *Partition) partDirs(parts int) (dirs []string) {
 
 // Options checks the spec and returns it as package partition takes it.
 func (s *Partition) Options() (opt partition.Options, err error) {
+	planned := s.forData(dataset{})
 	parts, err := s.parts()
 	if err != nil {
 		return opt, err
@@ -126,12 +146,15 @@ func (s *Partition) Options() (opt partition.Options, err error) {
 		Balance: s.Balance, BestEffort: s.BestEffort, Seed: s.Seed, Tries: s.Tries,
 		Threads: s.Threads, Passes: s.Passes, Hops: s.Hops,
 		Out: s.Out, PartDirs: s.partDirs(parts), Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
-		Model: partition.Model{Name: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads,
-			BatchSize: s.BatchSize, Fanout: s.Fanout}}, nil
+		Model: partition.Model{Name: s.Model, Layers: planned.Layers, Hidden: planned.Hidden, Heads: planned.Heads,
+			BatchSize: s.BatchSize, Fanout: planned.Fanout}}, nil
 }
 
 func (s *Partition) check(parts int) error {
 	names := partition.Names()
+	if err := checkModelName("--model", s.Model); err != nil {
+		return err
+	}
 	switch {
 	case s.Servers < 1 || s.Servers > parts:
 		return Mistake("--servers", fmt.Sprint(s.Servers), fmt.Sprintf("1 to %d, the parts", parts), "")

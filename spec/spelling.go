@@ -3,6 +3,8 @@ package spec
 import (
 	"slices"
 	"strings"
+
+	"starling/train"
 )
 
 // otherWords for values mean the same: British spellings, and the names of papers and other libraries.
@@ -13,6 +15,22 @@ var otherWords = map[string]string{
 	"cluster-gcn": "cluster", "clustergcn": "cluster", "minibatch": "mini", "mini-batch": "mini", "full-graph": "full",
 	"classification": "classify", "multi-label": "multilabel", "link-prediction": "link", "float32": "f32",
 	"bfloat16": "bf16", "float64": "f64",
+}
+
+// meant are words that resemble another value more than the one that they stand for.
+var meant = map[string]string{"gpu": "cuda", "gpus": "cuda", "nvidia": "cuda"}
+
+// suggest names the value that was perhaps meant.
+func suggest(value string, known []string) string {
+	kind, number, several := strings.Cut(strings.ToLower(value), ":")
+	word, ok := meant[kind]
+	if !ok || !slices.Contains(known, word) {
+		return train.Suggest(value, known)
+	}
+	if several {
+		word += ":" + number
+	}
+	return "did you mean " + word + "?"
 }
 
 // Canonical is a value as a list has it, whichever way it is spelled; any other value stays as it is.

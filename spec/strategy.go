@@ -130,5 +130,5 @@ func TypicalStrategies(mode string) []string { return train.TypicalOf(train.Mode
 // StrategyNames are the strategies of several workers.
 func StrategyNames() []string { return train.Names() }
 
-// StrategyNamesOf are the strategies of a --mode, its default first.
+// StrategyNamesOf are the strategies of a --mode, the one that others are rated over first.
 func StrategyNamesOf(mode string) []string { return train.NamesOf(train.Mode(mode)) }

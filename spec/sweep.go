@@ -116,7 +116,8 @@ func (s *Spec) sweepTo(name, value string) error {
 		return Mistake("--sweep", name, "a setting of training, as lr, hidden or model", train.Suggest(name, known))
 	}
 	if err := fs.Set(name, value); err != nil {
-		return Mistake("--sweep", name+"="+value, "a value of --"+name, "")
+		in := flagMistake(fs.Lookup(name), value, err)
+		return Mistake("--sweep", name+"="+value, in.Want, in.Fix)
 	}
 	return nil
 }

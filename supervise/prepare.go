@@ -50,7 +50,7 @@ func (c *Run) complete(events event.Listener) (err error) {
 	if err := c.Parts.Suits(s); err != nil {
 		return err
 	}
-	setup.NoteWeights(s, c.Parts.Book.Weighted, events)
+	setup.NoteEdges(s, c.Parts.Book.Weighted, c.Parts.Book.EdgeDim, events)
 	setup.NotePulled(s, events)
 	if s.Checkpoints.Dir != "" { // rank 0 writes there, wherever it is started
 		if s.Checkpoints.Dir, err = filepath.Abs(s.Checkpoints.Dir); err != nil {

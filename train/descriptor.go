@@ -29,6 +29,8 @@ type Descriptor struct {
 	// exact, what an epoch sends beside gradients of parameters, when to use it.
 	Exact, Sends, UseWhen string
 
+	// Default: several workers have it where none is chosen. A mode without one has the first of its list.
+	Default bool
 	// Typical: a comparison that names no strategies has this one.
 	Typical bool
 	// HaloRows: it exchanges the rows of the halo, or the same share of all of them, so
@@ -176,7 +178,7 @@ func (c Choice) Setting(name string) string {
 // registry is all strategies, in the order of the lists that registered them.
 var registry []*Descriptor
 
-// Register adds strategies. The first of all is the default for several workers.
+// Register adds strategies. The first of a mode is what others are rated over.
 func Register(list ...Descriptor) {
 	for i := range list {
 		d := &list[i]
@@ -250,8 +252,18 @@ func NameOf(text string) string {
 // Default is the strategy of several workers where none is chosen.
 func Default() *Descriptor { return DefaultOf(FullGraph) }
 
-// DefaultOf is the one of a mode, the first that was registered.
+// DefaultOf is the one of a mode.
 func DefaultOf(m Mode) *Descriptor {
+	for _, d := range registry {
+		if d.Mode == m && d.Default {
+			return d
+		}
+	}
+	return ReferenceOf(m)
+}
+
+// ReferenceOf is the strategy of a mode that comparisons rate others over, the first that was registered.
+func ReferenceOf(m Mode) *Descriptor {
 	for _, d := range registry {
 		if d.Mode == m {
 			return d

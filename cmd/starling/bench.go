@@ -67,9 +67,9 @@ func benchEpochCommand() *cobra.Command {
 	graph.flags(f)
 	f.IntVar(&s.Training.Epochs, "epochs", s.Training.Epochs,
 		"epochs per model and type; the first is left out of the median")
-	f.IntVar(&s.Model.Layers, "layers", s.Model.Layers, "number of layers")
-	f.IntVar(&s.Model.Hidden, "hidden", s.Model.Hidden, "width of hidden layers")
-	f.IntVar(&s.Machine.Threads, "threads", s.Machine.Threads, "cores to use; 0: all")
+	spec.AutoVar(f, &s.Model.Layers, spec.Auto, 1, "layers", "number of layers")
+	spec.AutoVar(f, &s.Model.Hidden, spec.Auto, 1, "hidden", "width of hidden layers")
+	spec.AutoVar(f, &s.Machine.Threads, 0, 1, "threads", "cores to use; auto: all")
 	f.StringVar(&s.Machine.CacheFirst, "cache-first", s.Machine.CacheFirst,
 		"keep the first layer's aggregation: auto, on or off")
 	f.StringVar(&s.Machine.SIMD, "simd", s.Machine.SIMD, "instruction set: "+strings.Join(spec.SIMDNames, ", "))

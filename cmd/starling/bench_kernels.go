@@ -43,7 +43,7 @@ non-temporal stores, and GEMM uses AMX where the processor has it.`,
 	f.IntVar(&s.Width, "width", s.Width, "numbers per vertex")
 	f.IntVar(&s.Degree, "degree", s.Degree, "neighbours per vertex")
 	f.IntVar(&s.Rounds, "rounds", s.Rounds, "rounds; figures are their medians")
-	f.IntVar(&s.Threads, "threads", s.Threads, "cores to use; 0: all")
+	spec.AutoVar(f, &s.Threads, 0, 1, "threads", "cores to use; auto: all")
 	f.StringVar(&s.SIMD, "simd", s.SIMD, "instruction set: "+strings.Join(spec.SIMDNames, ", "))
 	jsonFlag(c, &json)
 	f.SortFlags = false

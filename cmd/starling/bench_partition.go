@@ -45,7 +45,7 @@ func benchPartitionCommand() *cobra.Command {
 	f.StringVar(&s.Objective, "objective", s.Objective, "what to minimise: cut or volume")
 	f.StringVar(&s.Balance, "balance", s.Balance, "what to balance, with tolerances, as for starling partition")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of all random draws")
-	f.IntVar(&s.Threads, "threads", s.Threads, "cores to use; 0: all")
+	spec.AutoVar(f, &s.Threads, 0, 1, "threads", "cores to use; auto: all")
 	jsonFlag(c, &json)
 	f.SortFlags = false
 	return c

@@ -8,6 +8,7 @@ import (
 
 	"starling/bench"
 	"starling/run"
+	"starling/spec"
 )
 
 func benchWireCommand() *cobra.Command {
@@ -56,7 +57,7 @@ hand, on any host, with --join.`,
 	f.BoolVar(&s.NoLaunch, "no-launch", false, "wait for workers that are started with --join")
 	f.StringVar(&s.Listen, "listen", "", "address of the rendezvous; empty: any port of 127.0.0.1")
 	f.StringVar(&w.Addr, "join", "", "work in the benchmark at this address")
-	f.IntVar(&w.Rank, "rank", -1, "with --join: rank of this worker; -1: any")
+	spec.AutoVar(f, &w.Rank, -1, 0, "rank", "with --join: rank of this worker; auto: any")
 	f.StringVar(&w.Job, "job", "", "with --join: only the job of this id")
 	f.StringVar(&w.Paths, "paths", "", "with --join: use every link between hosts, auto or a FILE; see docs/paths.md")
 	f.StringVar(&s.TokenFile, "token-file", "",

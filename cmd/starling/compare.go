@@ -22,8 +22,8 @@ var notCompared = []string{
 	"json", "events", "trace", "out", "overwrite",
 }
 
-// The strategies of several workers without --strategy.
-var fullDefault, miniDefault = spec.StrategyNamesOf("full")[0], spec.StrategyNamesOf("mini")[0]
+// The strategies that others are rated over.
+var fullReference, miniReference = spec.StrategyNamesOf("full")[0], spec.StrategyNamesOf("mini")[0]
 
 var compareLong = `Train with several strategies on the same parts of a dataset, and compare the time of
 their epochs, the bytes sent, memory and accuracy, one row per strategy. Strategies:
@@ -34,9 +34,9 @@ some with an option, as in
 
   ` + strings.Join(spec.StrategyExamples(), ", ") + `
 
-and with suffixes, as in ` + fullDefault + `+bf16 or ` + fullDefault + `+relay+bf16: the type in which rows
+and with suffixes, as in ` + fullReference + `+bf16 or ` + fullReference + `+relay+bf16: the type in which rows
 are sent, +relay to send them once per server, +sparse to leave out their zeros, and +means
-to correct the mean of stale ones. Speed-ups are relative to ` + fullDefault + `, or ` + miniDefault + ` with
+to correct the mean of stale ones. Speed-ups are relative to ` + fullReference + `, or ` + miniReference + ` with
 --mode mini, or to the first strategy. A strategy that fails is a row with its error.
 
 Models, samplers, partitioners and full-graph against mini-batch training are compared
@@ -50,7 +50,7 @@ var compareExample = `  starling compare graph
   starling compare graph --models gcn,sage --modes full,mini --html models.html
   starling compare graph --samplers cluster,ladies,saint-walk --model sage
   starling compare graph --workers 4 --partitioners multilevel,fennel,hash
-  starling compare graph --strategies ` + fullDefault + "," + spec.StrategyExamples()[0] + ` --workers 4
+  starling compare graph --strategies ` + fullReference + "," + spec.StrategyExamples()[0] + ` --workers 4
   starling compare parts --strategies ` + strings.Join(spec.TypicalStrategies("full"), ",") + ` \
       --rounds 3 --html compare.html
   starling compare parts --mode mini --strategies ` + strings.Join(spec.TypicalStrategies("mini"), ",") + `

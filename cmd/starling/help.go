@@ -15,7 +15,7 @@ var commonFlags = []string{
 	"batch-size", "fanout", "sampler",
 	"out", "overwrite", "json", "quiet",
 	"checkpoint-dir", "resume",
-	"dtype", "threads",
+	"device", "dtype", "threads",
 	"workers", "strategy", "partition", "hosts",
 	"config", "dry-run", "help", "help-all",
 }

@@ -201,19 +201,11 @@ func byTopic(all *pflag.FlagSet) string {
 	})
 	var list []string
 	for _, t := range topics {
-		if of[t] != nil {
+		if of[t] != nil && of[t].HasAvailableFlags() {
 			list = append(list, t+":\n"+strings.TrimRight(of[t].FlagUsagesWrapped(width), "\n"))
 		}
 	}
 	return strings.Join(list, "\n\n")
-}
-
-// takes is what the flags of a type take. Those that are not here take any text.
-var takes = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
-	"bool": "true or false", "ints": "whole numbers, separated by commas",
-	"intSlice": "whole numbers, separated by commas", "duration": "a time with its unit, such as 10ms",
-	"interval": "a number of epochs, or of steps, as 500steps",
 }
 
 // flagError is an error of pflag as a user's mistake, with a suggestion.
@@ -231,8 +223,7 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
-		f := wrong.GetFlag()
-		return spec.Mistake("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), takes[f.Value.Type()], "")
+		return spec.FlagMistake(wrong.GetFlag(), wrong.GetValue(), err)
 	}
 	var lacking *pflag.ValueRequiredError
 	if errors.As(err, &lacking) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func predictCommand() *cobra.Command {
@@ -71,9 +72,9 @@ was before, or not at all.`,
 	c.Flags().BoolVar(&o.Overwrite, "overwrite", false, "replace an existing file")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
-	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use, of each worker; 0: all")
+	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
-	c.Flags().IntVar(&o.Workers, "workers", 0, "workers over a partition, one per part; 0: one for each part")
+	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")
 	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/run"
+	"starling/spec"
 )
 
 func simulateCommand() *cobra.Command {
@@ -58,14 +59,14 @@ ByteScheduler. Lists make one row for each combination.`,
 	f.IntSliceVar(&o.GPUs, "gpus", o.GPUs, "numbers of GPUs, eight per server")
 	f.StringSliceVar(&o.Rates, "rate", o.Rates, "rates of a server's links")
 	f.IntVar(&o.Links, "links", o.Links, "links of a server")
-	f.IntVar(&o.PP, "pp", 0, "pipeline stages (0: the model's)")
-	f.IntVar(&o.TP, "tp", 0, "tensor parallelism (0: the model's)")
-	f.IntVar(&o.EP, "ep", 0, "expert parallelism (0: the model's)")
+	spec.AutoVar(f, &o.PP, 0, 1, "pp", "pipeline stages (auto: the model's)")
+	spec.AutoVar(f, &o.TP, 0, 1, "tp", "tensor parallelism (auto: the model's)")
+	spec.AutoVar(f, &o.EP, 0, 1, "ep", "expert parallelism (auto: the model's)")
 	f.IntVar(&o.VirtualStages, "virtual-stages", 0, "chunks of layers per stage; above 1: interleaved 1F1B")
-	f.IntVar(&o.Layers, "layers", 0, "layers (0: the model's)")
-	f.IntVar(&o.Sequence, "sequence", 0, "tokens per sequence (0: the model's)")
-	f.IntVar(&o.Microbatch, "microbatch", 0, "sequences per microbatch (0: the model's)")
-	f.IntVar(&o.Microbatches, "microbatches", 0, "microbatches per iteration (0: twice the stages)")
+	spec.AutoVar(f, &o.Layers, 0, 1, "layers", "layers (auto: the model's)")
+	spec.AutoVar(f, &o.Sequence, 0, 1, "sequence", "tokens per sequence (auto: the model's)")
+	spec.AutoVar(f, &o.Microbatch, 0, 1, "microbatch", "sequences per microbatch (auto: the model's)")
+	spec.AutoVar(f, &o.Microbatches, 0, 1, "microbatches", "microbatches per iteration (auto: twice the stages)")
 	f.IntVar(&o.Iterations, "iterations", o.Iterations, "iterations; the last one is reported")
 	f.Float64Var(&o.TeraFLOPS, "tflops", o.TeraFLOPS, "10^12 floating-point operations per second that a GPU reaches")
 	f.Float64Var(&o.Inside, "inside", o.Inside, "GB/s between two GPUs of a server")

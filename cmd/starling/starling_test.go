@@ -303,7 +303,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--config: found graph: is a directory"}, trainArgs("--config", "graph")},
 		{[]string{"--from: found graph: is a directory"}, []string{"compare", "--from", "graph"}},
 		{[]string{"--join: found 127.0.0.1, want host:port"}, []string{"worker", "--join", "127.0.0.1"}},
-		{[]string{"--lr: found 1e+07, want above 0, and at most"}, trainArgs("--lr", "1e7")},
+		{[]string{"--lr: found 1e+07, want auto, or above 0 and at most"}, trainArgs("--lr", "1e7")},
 		{[]string{"--from: found no such file as none.json"}, []string{"compare", "--from", "none.json"}},
 		{[]string{"--token-file: found no such file as none"},
 			[]string{"worker", "--join", "10.0.0.1:1", "--token-file", "none"}},

@@ -78,6 +78,9 @@ func trainCommand() *cobra.Command {
 				s.Dataset = args[0]
 			}
 			switch {
+			case dry && several.Several():
+				return spec.Mistake("--dry-run", "it beside --sweep or --seeds", "the settings of one run",
+					"leave out one of them")
 			case dry:
 				return dryRun(*s)
 			case several.Several():

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -54,7 +53,7 @@ func workerCommand() *cobra.Command {
 	f.StringVar(&w.Addr, "join", "", "address of the run, as starling train shows it")
 	f.StringVar(&w.Rendezvous, "rendezvous", "", "where to find the run instead, as given to starling train")
 	f.StringVar(&w.RendezvousJob, "rendezvous-job", "", "the launcher's job, if several use one --rendezvous")
-	f.IntVar(&w.Rank, "rank", -1, "rank of this worker; -1: as the launcher says, or any")
+	spec.AutoVar(f, &w.Rank, -1, 0, "rank", "rank of this worker; auto: as the launcher says, or any")
 	f.StringVar(&w.Listen, "listen", "", "address for the other workers; empty: any port of the address that "+
 		"reaches the run")
 	f.StringVar(&w.PartDir, "part-dir", "", "folder of this worker's part; empty: in the run's partition")
@@ -84,8 +83,6 @@ func completeWorker(w *run.WorkerSpec, tokenFile string) (err error) {
 		return err
 	}
 	switch {
-	case w.Rank < -1:
-		return spec.Mistake("--rank", fmt.Sprint(w.Rank), "0 or more; -1: as the launcher says, or any", "")
 	case w.Addr != "" && w.Rendezvous != "":
 		return spec.Mistake("--join", w.Addr+" beside --rendezvous "+w.Rendezvous, "one of the two", "")
 	case w.Rank < 0:

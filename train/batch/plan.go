@@ -82,6 +82,8 @@ func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
 		return nil
 	case o.Cache == "degree":
 		scores = p.Store.HaloDegrees()
+	case p.Store.AllInPlace(): // nothing to keep, and so nothing to count
+		return nil
 	default:
 		if scores, err = p.frequencies(seeds); err != nil {
 			return err

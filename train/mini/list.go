@@ -12,7 +12,7 @@ import (
 	"starling/train/mini/p3"
 )
 
-// strategies are all of them. The first is the default of several workers.
+// strategies are all of them. Comparisons rate the others over the first.
 var strategies = []train.Descriptor{
 	distdgl.Strategy,
 	distdgl.Salient,

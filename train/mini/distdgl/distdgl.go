@@ -28,7 +28,7 @@ var Strategy = train.Describe(train.Descriptor{
 		Claim: "13 s per epoch of ogbn-papers100M on 16 machines; min-cut partitions 2.14x over random",
 		Why:   "the gain of a partition is what fewer remote rows save, which depends on the link"},
 	Exact: "`--roots owner` and `random`", Sends: "sampled edges and the features of a batch's remote vertices",
-	UseWhen: "the full graph does not fit, or many small steps learn faster",
+	UseWhen: "as a baseline, or no host has memory for rows of others",
 	Check:   batch.Refusing(embeddings.Check, dgs.Check),
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy("none"), build)
@@ -37,13 +37,13 @@ var Strategy = train.Describe(train.Descriptor{
 // training, on every worker (Kaler et al., "Communication-Efficient Graph Neural Networks with
 // Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var Salient = train.Describe(train.Descriptor{
-	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Name: "salient", Mode: train.MiniBatch, Default: true, Typical: true, Pairs: true, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
 		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +
 			"link would have taken"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
-	UseWhen: "the link is the limit and a host has memory for rows",
+	UseWhen: "the full graph does not fit, or many small steps learn faster: it is the default of mini-batches",
 	Check:   batch.Refusing(embeddings.Check, dgs.Check),
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy("frequency"), build)

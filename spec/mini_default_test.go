@@ -1,0 +1,27 @@
+package spec
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestMiniBatchesOfSeveralWorkersCacheByDefault: without a strategy they take the exact one that keeps rows; distdgl,
+// by name, keeps none. A comparison of modes trains what a run would.
+func TestMiniBatchesOfSeveralWorkersCacheByDefault(t *testing.T) {
+	for strategy, want := range map[string]struct{ name, cache string }{
+		"default": {"salient", "frequency"}, "distdgl": {"distdgl", "none"}} {
+		s := Default()
+		s.Mode, s.Cluster.Workers, s.Strategy = "mini", 4, strategy
+		s.complete(dataset{})
+		c, err := s.Choice()
+		if err != nil || c.Name() != want.name || c.Setting("cache") != want.cache || !c.Exact() {
+			t.Errorf("%s: %s with cache %s, %v", strategy, c.Name(), c.Setting("cache"), err)
+		}
+	}
+	c := DefaultCompare()
+	c.Dataset, c.Cluster.Workers, c.Modes = "graph", 2, []string{"full", "mini"}
+	cases, err := c.Cases()
+	if err != nil || !slices.ContainsFunc(cases, func(one Case) bool { return one.Spec.Strategy == "salient" }) {
+		t.Errorf("%v, %v", cases, err)
+	}
+}
