@@ -13,9 +13,9 @@ import (
 func TestSubgraphsWithoutTrainingVertices(t *testing.T) {
 	s := setuptest.Quick(setuptest.Block(t, func(p *generate.Params) { p.Nodes, p.Train = 1000, 0.01 }))
 	s.Mode, s.Batches.Sampler, s.Batches.Size, s.Training.Epochs, s.Seed = "mini", "saint-node", 20, 2, 3
-	s.Machine.DType, s.Cluster.InProcess = "f64", true
+	s.Machine.DType = "f64"
 	one := trained(t, s, nil)
-	s.Cluster.Workers = 2
+	s.Cluster.Workers, s.Cluster.InProcess = 2, true
 	two := trained(t, s, nil)
 	for e, loss := range one.Loss {
 		if math.Abs(float64(two.Loss[e]-loss)) > 1e-9*float64(1+loss) {
