@@ -108,7 +108,7 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
 		From:  &resume.Start{State: &train.State{Model: t.Weights}},
 		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,
-			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What)}}
+			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What), Rows: t.Rows()}}
 	if t.Config.Features != nil {
 		c.Infer.Scale = t.Config.Features.Scale
 	}

@@ -70,6 +70,29 @@ func TestTaskFromFilesToPredictions(t *testing.T) {
 	}
 }
 
+// TestBF16IsPredictedAsMeasured: what a run in bfloat16 measured is what its model predicts, since rows are stored as
+// they were; over parts too, where workers round the sums of theirs.
+func TestBF16IsPredictedAsMeasured(t *testing.T) {
+	dir, parts := taskBlock(t, nn.TaskRegression), filepath.Join(t.TempDir(), "parts")
+	cut := spec.DefaultPartition()
+	cut.Parts, cut.Out, cut.Method = 2, parts, "chunk"
+	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"sage", "gcn"} {
+		s := setuptest.Quick(dir)
+		s.Model.Name, s.Model.Hidden, s.Machine.DType, s.Output.Dir = model, 8, "bf16", filepath.Join(t.TempDir(), "run")
+		r := trained(t, s, nil)
+		for data, tolerance := range map[string]float64{dir: 1e-6, parts: 1e-3} {
+			p, err := predict.Run(context.Background(), predict.Options{Run: s.Output.Dir, Dataset: data, What: "labels",
+				Out: filepath.Join(t.TempDir(), "labels.npy"), InProcess: true})
+			if err != nil || math.Abs(float64(p.Accuracy["test"]-r.TestAccuracy)) > tolerance {
+				t.Errorf("%s on %s: %v, %+v, want %v", model, filepath.Base(data), err, p, r.TestAccuracy)
+			}
+		}
+	}
+}
+
 // TestTaskResumesExactly: an interrupted run ends as the undisturbed one, on one worker
 // and on several, and several equal one.
 func TestTaskResumesExactly(t *testing.T) {

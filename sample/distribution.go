@@ -42,6 +42,18 @@ func (d *Distribution) Draw(key rng.Key, i uint64) uint32 {
 	return uint32(below(d.sums, key.Float64(i)*d.Total()))
 }
 
+// among has the probabilities of some numbers alone; nil: they have none.
+func (d *Distribution) among(ids []uint32) *Distribution {
+	weights := make([]float64, len(ids))
+	for i, id := range ids {
+		weights[i] = d.Probability(id)
+	}
+	if out := NewDistribution(weights); out.Total() > 0 {
+		return out
+	}
+	return nil
+}
+
 // below is the first position whose sum is above x. Rounding may put x at the total,
 // which belongs to the last position with a weight.
 func below(sums []float64, x float64) int {

@@ -2,7 +2,6 @@ package sample
 
 import (
 	"math"
-	"slices"
 	"sync"
 
 	"starling/graph"
@@ -16,13 +15,16 @@ import (
 //	by degree       P(w) ~ degree(w)^power; word2vec (Mikolov et al., NeurIPS
 //	                2013) and GraphSAGE have 0.75. A vertex without edges is never drawn.
 //
+// With edges to avoid a draw that hits one is drawn again. After some tries it is drawn from a list of
+// the free vertices, so that those of a hub are as likely as the formula says too.
+//
 // A draw is a function of seed, epoch, batch, edge and k.
 type Negatives struct {
 	nodes    int
 	byDegree *Distribution          // nil: uniform
 	taken    func(u, w uint32) bool // nil: nothing is avoided
 	key      rng.Key
-	free     sync.Map // by vertex that is linked with most others: the remaining ones, ascending
+	free     sync.Map // by vertex that is linked with most others: the remaining ones
 }
 
 // tries is how often a draw that hit an edge is drawn again. A vertex that is
@@ -85,29 +87,43 @@ func (n *Negatives) ByKey(key rng.Key, u uint32) uint32 {
 	if !n.taken(u, w) {
 		return w
 	}
-	// A vertex that is linked with nearly all others gets the next one that is free.
-	free := n.freeOf(u)
-	if len(free) == 0 {
-		return w
-	}
-	at, _ := slices.BinarySearch(free, w)
-	return free[at%len(free)]
+	return n.freeOf(u).draw(key, w)
 }
 
-// freeOf are the vertices that u is not linked with. They are computed once: each of a hub's
-// negatives would take as many steps as there are vertices.
-func (n *Negatives) freeOf(u uint32) []uint32 {
-	if known, ok := n.free.Load(u); ok {
-		return known.([]uint32)
+// free are the vertices that are no neighbours of a vertex, ascending.
+type free struct {
+	ids      []uint32
+	byDegree *Distribution // nil: uniform, as where none of ids has a degree
+}
+
+// draw is a free vertex, drawn as if tries went on without end; w, the last of them, if there is none.
+func (f *free) draw(key rng.Key, w uint32) uint32 {
+	switch {
+	case len(f.ids) == 0:
+		return w
+	case f.byDegree != nil:
+		return f.ids[f.byDegree.Draw(key, tries)]
 	}
-	var free []uint32
+	return f.ids[key.IntN(tries, len(f.ids))]
+}
+
+// freeOf is what u is not linked with. It is computed once: each of a hub's
+// negatives would take as many steps as there are vertices.
+func (n *Negatives) freeOf(u uint32) *free {
+	if known, ok := n.free.Load(u); ok {
+		return known.(*free)
+	}
+	f := &free{}
 	for w := range uint32(n.nodes) {
 		if !n.taken(u, w) {
-			free = append(free, w)
+			f.ids = append(f.ids, w)
 		}
 	}
-	n.free.Store(u, free)
-	return free
+	if n.byDegree != nil {
+		f.byDegree = n.byDegree.among(f.ids)
+	}
+	n.free.Store(u, f)
+	return f
 }
 
 // any is draw i of a key, linked or not.

@@ -104,7 +104,7 @@ func (a *Answers) Score(left, right []uint32) []float32 {
 	defer func() { a.models <- model }()
 	dev := cpu.New(1) // Close frees all its matrices
 	defer dev.Close()
-	return score(dev, model, a.outputs, left, right)
+	return score(dev, model, a.trained.Rows(), a.outputs, left, right)
 }
 
 // Prediction is the model's output for one vertex.
@@ -148,7 +148,7 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 	defer func() { a.models <- model }()
 	dev := cpu.New(1) // Close frees all its matrices
 	defer dev.Close()
-	p := &nn.Pass{Dev: dev, Agg: a.around(dev, neighbours, weights)}
+	p := &nn.Pass{Dev: dev, Agg: a.around(dev, neighbours, weights), Rows: a.trained.Rows()}
 	own := slices.Clone(features)
 	a.trained.Config.scale().Apply(own)
 	if a.trained.Config.RowNormalize {
@@ -160,7 +160,7 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 		if model.Gathers(i) {
 			block = a.block(i, own, neighbours)
 		}
-		x := dev.FromHost(len(block)/len(own), len(own), block)
+		x, _ := stored(dev, p.Rows, len(block)/len(own), len(own), block)
 		own = download(dev, model.Stage(p, i, nn.Input{Matrix: x})).data
 	}
 	if a.task != nn.TaskRegression {

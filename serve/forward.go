@@ -29,8 +29,9 @@ func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features
 	if err != nil {
 		return nil, err
 	}
-	p := &nn.Pass{Dev: dev, Agg: nn.NewLocal(nn.NewTopology(dev, d.Graph), false)}
-	x, given := input(dev, f)
+	p := &nn.Pass{Dev: dev, Agg: nn.NewLocal(nn.NewTopology(dev, d.Graph), t.sumsFirst()), Rows: t.Rows()}
+	x, given := input(dev, f, p.Rows)
+	x.Constant = t.sumsFirst()
 	out := &pass{inputs: make([]rows, model.Stages())}
 	for i := range model.Stages() {
 		y := model.Stage(p, i, x)
@@ -51,20 +52,6 @@ func download(dev tensor.Device, m tensor.Matrix) rows {
 	r := rows{m.Cols, make([]float32, m.Rows*m.Cols)}
 	dev.Download(r.data, m)
 	return r
-}
-
-// input puts features on the device: sparse rows stay sparse, and float32 rows are used
-// in place, in which case given is true.
-func input(dev tensor.Device, f *graph.Features) (x nn.Input, given bool) {
-	switch f.Kind() {
-	case graph.Sparse:
-		return nn.Input{Sparse: tensor.NewSparse(dev, f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)}, true
-	case graph.BFloat16:
-		m := dev.Scratch(dev.Type(), f.Rows, f.Cols)
-		dev.Copy(m, dev.FromHost(f.Rows, f.Cols, f.BF16))
-		return nn.Input{Matrix: m}, false
-	}
-	return nn.Input{Matrix: dev.FromHost(f.Rows, f.Cols, f.F32)}, true
 }
 
 // features are the dataset's, prepared as in training: by the scale of the data the model was

@@ -68,18 +68,19 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	if err != nil {
 		return nil, err
 	}
-	p.Values = score(dev, model, out.logits, left, right)
+	p.Values = score(dev, model, t.Rows(), out.logits, left, right)
 	return p, dev.Err()
 }
 
-// score decodes pairs of embeddings, a block at a time.
-func score(dev tensor.Device, model *nn.Model, embeddings rows, left, right []uint32) []float32 {
-	z := dev.FromHost(len(embeddings.data)/embeddings.width, embeddings.width, embeddings.data)
+// score decodes pairs of embeddings, stored as a type, a block at a time.
+func score(dev tensor.Device, model *nn.Model, t tensor.DType, embeddings rows, left, right []uint32) []float32 {
+	z, _ := stored(dev, t, len(embeddings.data)/embeddings.width, embeddings.width, embeddings.data)
 	out := make([]float32, len(left))
 	const block = 1 << 14
 	for lo := 0; lo < len(left); lo += block {
 		hi := min(lo+block, len(left))
-		s := model.Decoder.Score(&nn.Pass{Dev: dev}, z, tensor.Indices(dev, left[lo:hi]), tensor.Indices(dev, right[lo:hi]))
+		s := model.Decoder.Score(&nn.Pass{Dev: dev, Rows: t}, z, tensor.Indices(dev, left[lo:hi]),
+			tensor.Indices(dev, right[lo:hi]))
 		dev.Download(out[lo:hi], s)
 		dev.Free(s)
 	}

@@ -19,6 +19,7 @@ import (
 	"starling/partition"
 	"starling/rng"
 	"starling/sample"
+	"starling/tensor"
 )
 
 // numbersBelow are n random numbers, and some of their places.
@@ -109,6 +110,21 @@ func TestPullRequests(t *testing.T) {
 				if got != form || !slices.Equal(asked, at(numbers, places)) {
 					t.Fatalf("%+v of %v, want %+v of %v", got, asked, form, at(numbers, places))
 				}
+			}
+		}
+	}
+}
+
+// TestTinyRowsOfInt8: features that are tiny arrive within half a step, with their signs.
+func TestTinyRowsOfInt8(t *testing.T) {
+	for _, top := range []float32{9e-31, 2e-36, 1e-38, 2.66e-43, 1e-44} {
+		row := bytesOf([]float32{top, -top, top / 2, 0})
+		got := make([]byte, len(row))
+		Int8.unpackRow(got, Int8.appendRow(nil, row))
+		for c := 0; c < len(row); c += 4 {
+			x, want := float64(float32At(got, c)), float64(float32At(row, c))
+			if step := max(float64(top)/127, tensor.SmallestScale); math.Abs(x-want) > 0.5001*step {
+				t.Errorf("%g of a row up to %g arrives as %g", want, top, x)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/graph"
+	"starling/tensor"
 )
 
 // Packed is a form of rows of float32 features with fewer bytes. Rows are rounded once and for
@@ -15,7 +16,7 @@ type Packed byte
 const (
 	Unpacked Packed = iota
 	BF16            // every number rounded to bfloat16
-	Int8            // a float32 scale s, the largest size of the row over 127, then x/s rounded
+	Int8            // a float32 scale s, as tensor.PackInt8 has it, then x/s rounded
 )
 
 // PackedOf is the form of a name: none, bf16 or int8.
@@ -90,7 +91,10 @@ func scaleOf(row []byte) float32 {
 	for c := 0; c < len(row); c += 4 {
 		most = max(most, float32(math.Abs(float64(float32At(row, c)))))
 	}
-	return most / 127
+	if most == 0 {
+		return 0
+	}
+	return max(most/127, tensor.SmallestScale)
 }
 
 func toInt8(x, scale float32) int8 {

@@ -17,8 +17,8 @@ const (
 	Unpacked Packed = iota
 	// PackBF16: every number is rounded to bfloat16.
 	PackBF16
-	// PackInt8: a float32 scale s, the largest size of the row over 127, then every
-	// number x as the integer next to x/s.
+	// PackInt8: a float32 scale s, the largest size of the row over 127 and at least SmallestScale,
+	// or 0 of a row of zeros, then every number x as the integer next to x/s.
 	PackInt8
 	// PackNonZero: one bit per number that says whether it is not zero (-0 and NaN are not),
 	// each row in whole words of 32 (BitBytes); then the numbers whose bits are set, row
@@ -86,9 +86,9 @@ type Packing struct {
 	Mask []byte
 }
 
-// Tiny is the largest number of a row that int8 sends as zeros: below it the reciprocal of
-// the scale may not be finite. Error feedback keeps such rows anyway.
-const Tiny = 1e-30
+// SmallestScale is the smallest scale of a row that is not zeros: a smaller float32 has fewer bits, and a reciprocal
+// that may not be finite. Rows below 127 of it have fewer steps.
+const SmallestScale = 0x1p-126
 
 // BitBytes is what the bits of rows take, each in whole words of 32.
 func BitBytes(rows, cols int) int { return 4 * rows * BitWords(cols) }

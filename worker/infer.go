@@ -11,7 +11,6 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/setup"
-	"starling/tensor"
 	"starling/train"
 	"starling/wire"
 )
@@ -37,7 +36,7 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 		return nil, err
 	}
 	defer dev.Close()
-	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: tensor.F32}
+	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: t.Infer.Rows}
 	if opt.Strategy, err = s.Choice(); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
+	"starling/tensor"
 	"starling/watch"
 )
 
@@ -55,5 +56,6 @@ type Inference struct {
 	RowNormalize bool         `json:"row_normalize"`
 	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
 	LeftOut      int          `json:"left_out"`        // stages at the end
+	Rows         tensor.DType `json:"rows"`            // as which they are stored
 	Folder       string       `json:"folder"`
 }

@@ -22,3 +22,16 @@ func TestRoundsToNearestEven(t *testing.T) {
 		t.Error("NaN was lost")
 	}
 }
+
+// TestRoundingCostsUpToAnEighthBit: a number of 8 bits is off by up to half of its last, 2^-8 of the smallest
+// number of that size.
+func TestRoundingCostsUpToAnEighthBit(t *testing.T) {
+	worst := 0.0
+	for bits := math.Float32bits(1); bits < math.Float32bits(2); bits += 1 << 8 {
+		x := math.Float32frombits(bits)
+		worst = max(worst, math.Abs(float64(Widen(Round(x))-x)/float64(x)))
+	}
+	if !(worst <= 1.0/256 && worst > 0.99/256) {
+		t.Errorf("rounding costs up to %g of a number, want nearly 2^-8", worst)
+	}
+}

@@ -83,8 +83,10 @@ func packInt8(dst []byte, x, left []float32) {
 	top := math.Float32frombits(bits)
 	scale, inv := top/127, 127/top
 	switch {
-	case top < tensor.Tiny:
-		scale, inv = 0, 0
+	case top == 0:
+		inv = 0
+	case top < 127*tensor.SmallestScale:
+		scale, inv = tensor.SmallestScale, 1/tensor.SmallestScale
 	case !(top <= math.MaxFloat32):
 		scale, inv = float32(math.NaN()), 0
 	}

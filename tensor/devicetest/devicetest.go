@@ -72,6 +72,7 @@ var operations = []struct {
 	{"Loss", 50, (*suite).loss}, {"CountMarks", 15, (*suite).countMarks}, {"Softmax", 20, (*suite).softmax},
 	{"Adam", 10, (*suite).adam}, {"SGD", 10, (*suite).sgd},
 	{"Pack", 40, (*suite).pack}, {"PackNonZero", 30, (*suite).packNonZero},
+	{"TinyRowsTravel", 1, (*suite).packTiny},
 }
 
 // suite is one device beside the reference.

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"math"
 	"slices"
 
 	"starling/tensor"
@@ -52,6 +53,32 @@ func (s *suite) pack() {
 		s.near("residual", rest, func(int, float64) float64 { return 1e-5 + 2*step })
 	}
 	s.outside()
+}
+
+// packTiny: rows of int8 whose largest number is tiny arrive within half a step, which is a 127th of that number, or
+// the smallest scale, on the device and on the reference.
+func (s *suite) packTiny() {
+	tops := []float64{9e-31, 2e-36, 1.4e-36, 3e-38, 1e-42, 0}
+	var x []float64
+	for _, top := range tops {
+		x = append(x, top, -top/2, top/100, 0)
+	}
+	form := tensor.Packing{Form: tensor.PackInt8}
+	src, dst := s.param(len(tops), 4), s.param(len(tops), 4)
+	for _, at := range []struct {
+		dev      tensor.Device
+		src, dst tensor.Matrix
+	}{{s.dev, src.dev, dst.dev}, {s.ref, src.ref, dst.ref}} {
+		at.dev.Upload(at.src, x)
+		bytes := make([]byte, form.Form.BytesOf(at.src))
+		at.dev.Pack(bytes, at.src, form)
+		at.dev.Unpack(at.dst, bytes, form)
+		for i, got := range download(at.dev, at.dst) {
+			if step := max(tops[i/4]/127, tensor.SmallestScale); math.Abs(got-x[i]) > 0.5001*step {
+				s.Errorf("%T: %g of a row up to %g arrives as %g", at.dev, x[i], tops[i/4], got)
+			}
+		}
+	}
 }
 
 func (s *suite) packNonZero() {

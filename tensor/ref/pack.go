@@ -99,9 +99,9 @@ func (r *Device) packRow(dst []byte, f tensor.Packed, x []float64) {
 	for _, v := range x {
 		top = max(top, math.Abs(v))
 	}
-	scale := float32(top / 127)
+	scale := max(float32(top/127), tensor.SmallestScale)
 	switch {
-	case top < tensor.Tiny:
+	case top == 0:
 		scale = 0
 	case !(top <= math.MaxFloat32):
 		scale = float32(math.NaN())

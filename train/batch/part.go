@@ -21,6 +21,9 @@ func Reduced(s *exchange.Setup, keep func(u, v uint32) bool, byID bool) (*partit
 	old := s.W.Part
 	p := *old
 	p.In = &graph.CSR{Indptr: []int64{0}, EdgeDim: old.In.EdgeDim}
+	if old.In.Weights != nil {
+		p.In.Weights = []float32{} // no edge may stay, and yet the graph has weights
+	}
 	p.DatasetOrder, p.Degrees = &graph.RowOrder{}, slices.Clone(old.Degrees)
 	p.GCNDegrees = make([]float64, len(old.Degrees))
 	var place []uint32 // of a row's entries among those that stay

@@ -192,9 +192,10 @@ type Seeder interface {
 	Next(ctx context.Context, m *store.Sampler, epoch, number int) (*SeedBatch, error)
 }
 
-// SeedBatch is the seed vertices of a batch, and what completes the batch when it is sampled.
+// SeedBatch is this worker's seed vertices of a batch, and what completes the batch when it is sampled.
 type SeedBatch struct {
 	Vertices []uint32
+	Empty    bool // no worker has any
 	Complete func(b *sample.Batch)
 }
 
@@ -212,7 +213,8 @@ func (p *Pipeline) Seeder(s Seeds) Seeder {
 type trainingSeeder struct{ of Seeds }
 
 func (s trainingSeeder) Next(_ context.Context, _ *store.Sampler, epoch, number int) (*SeedBatch, error) {
-	return &SeedBatch{s.of.Seeds(epoch, number), func(b *sample.Batch) { b.Scale = s.of.Scale() }}, nil
+	return &SeedBatch{Vertices: s.of.Seeds(epoch, number),
+		Complete: func(b *sample.Batch) { b.Scale = s.of.Scale() }}, nil
 }
 
 // InputDraws is the dropout of the features in a batch's step, by the ids of vertices; its P is 0 where there is none.
@@ -266,7 +268,20 @@ type drawer struct {
 	pull    func(ctx context.Context, b *Batch, from Puller) error
 }
 
+// Draw is a batch. In a dry run it is the first of a few that some worker has a seed vertex of, since those
+// without have no step and take no memory.
 func (r *drawer) Draw(b *Batch, epoch, number int) error {
+	err := r.draw(b, epoch, number)
+	for tries := 1; r.of.Site.MemoryOnly && err == nil && b.Empty && tries < mostDryTries; tries++ {
+		if number += r.of.steps; number >= r.of.all {
+			break
+		}
+		err = r.draw(b, epoch, number)
+	}
+	return err
+}
+
+func (r *drawer) draw(b *Batch, epoch, number int) error {
 	g, err := r.of.Guidance(r.ctx, epoch, number)
 	if err == nil {
 		err = g.Apply(r.sampler, r.puller)

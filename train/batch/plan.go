@@ -17,11 +17,12 @@ import (
 
 // Batches that are drawn before training: to know what batches cost, and to choose the
 // rows that a cache keeps. An epoch of a dry run has dryBatches: they differ by a few percent, and all workers draw
-// theirs.
+// theirs. For one that has a seed vertex they draw mostDryTries.
 const (
 	plannedBatches = 8
 	CountedBatches = 64
 	dryBatches     = 2
+	mostDryTries   = 32
 )
 
 // probe draws batches of seeds in an epoch and gives each to f; any: some worker has a seed vertex of it.

@@ -167,7 +167,7 @@ func (m *neighbourShare) Fill(ctx context.Context, b *sample.Batch, known *store
 		return false, err
 	}
 	seeds.Complete(b)
-	return true, nil
+	return !seeds.Empty, nil
 }
 
 // Traffic is with that of seed vertices. No other sampler may be at work.

@@ -41,8 +41,8 @@ type Aggregator interface {
 // Stop ends what draws batches.
 func (m *Steps) Stop() { m.Source.Stop() }
 
-// Few reports whether this is a dry run, in which there may be nothing to learn from.
-func (m *Steps) Few() bool { return m.few }
+// Few reports whether this is a dry run: its few batches may have nothing to learn from, where others of the run do.
+func (m *Steps) Few() bool { return m.few || m.dry }
 
 // Skips reports whether there is no step for a batch from which this worker learns nothing.
 func (m *Steps) Skips() bool { return !m.joined }
@@ -80,7 +80,7 @@ func (m *Steps) Epoch(epoch int, lr float64) (float64, error) {
 		return 0, err
 	case sum[1] > 0:
 		return sum[0] / sum[1], nil
-	case !m.few:
+	case !m.Few():
 		return 0, train.Mistake("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
 	}
 	return 0, nil

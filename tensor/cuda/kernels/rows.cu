@@ -195,8 +195,7 @@ KERNEL(pack, PackArgs) {
 		top = fmaxf(top, x);
 	}
 	top = warpMax(bad ? INF : top);
-	float scale = top / 127.f;
-	if (top < 1e-30f) scale = 0;
+	float scale = top > 0 ? fmaxf(top / 127.f, 1.17549435e-38f) : 0; // tensor.SmallestScale
 	if (!(top <= 3.402823466e38f)) scale = __uint_as_float(0x7fc00000u);
 	u8 *to = a.bytes + r * (4 + n);
 	if (threadIdx.x % 32 < 4) to[threadIdx.x % 32] = (u8)(__float_as_uint(scale) >> 8 * (threadIdx.x % 32));

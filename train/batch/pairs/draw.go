@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"sync"
 
 	"starling/coflow"
 	"starling/partition"
@@ -31,8 +32,10 @@ type pairBatches struct {
 	parts *linkParts
 	seeds batch.Seeds
 	store *store.Store
-	table store.Table // of training pairs
-	seed  uint64
+	// others are the pairs of all workers, where seeds' batches are this worker's alone; nil: they are not.
+	others func() []batch.Seeds
+	table  store.Table // of training pairs
+	seed   uint64
 	// negatives of all vertices by id, and of this worker's by local number.
 	negatives, local *sample.Negatives
 }
@@ -63,8 +66,28 @@ func newPairBatches(l *linkParts, s *train.Site, size int, roots string) *pairBa
 	} else {
 		book.Offsets, order = l.offsets(sample.TrainEdges), l.order()
 	}
-	b.seeds = batch.NewSeeds(roots, book, s.End.Rank(), order, size, b.seed)
+	of := func(rank int) batch.Seeds { return batch.NewSeeds(roots, book, rank, order, size, b.seed) }
+	b.seeds = of(s.End.Rank())
+	if roots == "local" {
+		b.others = sync.OnceValue(func() (all []batch.Seeds) {
+			for rank := range book.Parts {
+				all = append(all, of(rank))
+			}
+			return all
+		})
+	}
 	return b
+}
+
+// whole is the batch of all workers.
+func (b *pairBatches) whole(epoch, number int) (all []uint32) {
+	if b.others == nil {
+		return b.seeds.Whole(epoch, number)
+	}
+	for _, s := range b.others() {
+		all = append(all, s.Seeds(epoch, number)...)
+	}
+	return all
 }
 
 // serve has the store serve what the pairs of other workers need.
@@ -140,6 +163,7 @@ type pairDrawer struct {
 	left, right []uint32
 	edge        []uint32 // of positives: the position in the list of one worker
 	seeds       []uint32
+	empty       bool // no worker has a positive
 	excluded    []store.Excluded
 }
 
@@ -151,7 +175,7 @@ func (b *pairBatches) drawer() *pairDrawer {
 func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	b := d.of
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: -1, Type: coflow.Inputs}
-	d.left, d.right, d.edge, d.excluded = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0]
+	d.left, d.right, d.edge, d.excluded, d.empty = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0], false
 	mine := b.seeds.Seeds(epoch, number)
 	positives := d.edges
 	if b.opt.Walks > 0 {
@@ -199,21 +223,36 @@ func (d *pairDrawer) exclude(vertex, source uint32, weight float64) {
 	}
 }
 
-// walks takes this worker's pairs whose walks end elsewhere than they start.
-func (d *pairDrawer) walks(ctx context.Context, id coflow.ID, mine []uint32, epoch, _ int) error {
+// walks takes this worker's pairs whose walks end elsewhere than they start. A worker that has none follows
+// all walks of the batch: whether any worker has one decides whether there is a step, and all decide alike.
+func (d *pairDrawer) walks(ctx context.Context, id coflow.ID, mine []uint32, epoch, number int) error {
 	b, per := d.of, uint32(d.of.opt.Walks)
-	start, k := make([]uint32, len(mine)), make([]int, len(mine))
-	for i, n := range mine {
+	err := b.meet(ctx, id, mine, epoch, func(start, met uint32, k int) {
+		d.left, d.right = append(d.left, start), append(d.right, met)
+		d.edge = append(d.edge, b.parts.vertices.ids[start]*per+uint32(k))
+	})
+	if err != nil || len(d.left) > 0 {
+		return err
+	}
+	d.empty = true
+	return b.meet(ctx, id, b.whole(epoch, number), epoch, func(uint32, uint32, int) { d.empty = false })
+}
+
+// meet gives found the walks of some numbers that end elsewhere than they start.
+func (b *pairBatches) meet(ctx context.Context, id coflow.ID, walks []uint32, epoch int,
+	found func(start, met uint32, k int)) error {
+	per := uint32(b.opt.Walks)
+	start, k := make([]uint32, len(walks)), make([]int, len(walks))
+	for i, n := range walks {
 		start[i], k[i] = n/per, int(n%per)
 	}
 	met, err := b.walk(ctx, id, epoch, start, k)
 	if err != nil {
 		return err
 	}
-	for i := range mine {
+	for i := range walks {
 		if met[i] != start[i] {
-			d.left, d.right = append(d.left, start[i]), append(d.right, met[i])
-			d.edge = append(d.edge, b.parts.vertices.ids[start[i]]*per+uint32(k[i]))
+			found(start[i], met[i], k[i])
 		}
 	}
 	return nil
@@ -284,7 +323,7 @@ func (d *pairDrawer) Next(ctx context.Context, m *store.Sampler, epoch, number i
 		return nil, err
 	}
 	m.Exclude(d.excluded)
-	return &batch.SeedBatch{Vertices: d.seeds, Complete: d.fill}, nil
+	return &batch.SeedBatch{Vertices: d.seeds, Empty: d.empty, Complete: d.fill}, nil
 }
 
 // fill puts the pairs into a batch of their seeds.

@@ -82,7 +82,7 @@ func (l *links) sampled(data *graph.Dataset) error {
 func (l *links) epoch(epoch int, lr float64) (float64, error) {
 	sum := []float64{0, 0} // of losses, and of positives
 	err := l.steps.Each(epoch, l.of.Resumed(epoch, sum), func(b *batch.Batch) error {
-		if b.Positives == 0 && l.steps.Skips() {
+		if b.Empty || b.Positives == 0 && l.steps.Skips() {
 			return nil
 		}
 		loss, err := l.trainOn(b, lr)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/partition"
 	"starling/sample"
 	"starling/train"
 	"starling/train/traintest"
@@ -113,6 +114,51 @@ func TestDistributedWalksAreOneWorkers(t *testing.T) {
 		got.BestEpoch, one.TestMetric, got.TestMetric = one.BestEpoch, 0, 0 // there is no test set
 		samePairs(t, got, one)
 	}
+}
+
+// TestBatchesWithoutWalksAreSkipped: where vertices are isolated, some batches have no walk that meets another vertex.
+// No worker makes a step for them, as one worker does not; a worker without one makes those of the others.
+func TestBatchesWithoutWalksAreSkipped(t *testing.T) {
+	d := traintest.Communities(t, 90, false)
+	var src, dst []uint32
+	for v := range uint32(90) {
+		for _, u := range d.Graph.Neighbors(v) {
+			if u < 25 && v < 25 {
+				src, dst = append(src, u), append(dst, v)
+			}
+		}
+	}
+	d.Graph = traintest.FromEdges(t, 90, src, dst, nil, graph.BuildOptions{})
+	o := traintest.LinkModel("sage", "dot")
+	o.Epochs, o.Seed, o.Model.Norm = 3, 3, "none"
+	l := Options{LinkOptions: traintest.Walks(t, d.Graph),
+		Batches: train.BatchSettings{Sampler: "neighbour", Size: 6, Fanouts: []int{4, 3}, Threads: 2}}
+	one := mustLink(t, traintest.Ref(), d, o, l)
+	walks := l.Pairs.(*sample.Walks)
+	o.Pairs = &train.PairOptions{Walks: walks.PerVertex, WalkLength: walks.Length, PerPair: l.PerPair, Power: 0.75,
+		RankNegatives: 20}
+	for i, strategy := range []string{"distdgl", "bytegnn"} {
+		o.Strategy, o.Batches = traintest.Strategy(t, strategy, "roots=random"), &l.Batches
+		traintest.SameCurve(t, strategy, curve(t, traintest.Cut(t, d, "random", 2+i), o), one.Loss, 1e-9)
+	}
+	o.Strategy = traintest.Strategy(t, "distdgl", "roots=local")
+	curve(t, traintest.Cut(t, d, "random", 3), o) // all decide alike: none waits
+}
+
+// curve is the losses of several workers.
+func curve(t *testing.T, parts []*partition.Part, o train.Options) []float64 {
+	t.Helper()
+	ends, losses := traintest.Ends(len(parts)), make([][]float64, len(parts))
+	defer traintest.Close(ends)
+	traintest.Each(len(parts), func(k int) {
+		r, err := traintest.Work(parts[k], ends[k], traintest.Ref, o, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		losses[k] = r.Loss
+	})
+	return losses[0]
 }
 
 // TestLocalNegativesLearn: negatives of a worker's own vertices, and its own pairs per batch, find

@@ -268,7 +268,7 @@ func (g *dag) begin(seeds *batch.SeedBatch, epoch, n int) {
 		seeds = &batch.SeedBatch{Complete: func(*sample.Batch) {}}
 	}
 	d := g.s.of
-	g.seeds = seeds.Vertices
+	g.seeds, g.batch.Empty = seeds.Vertices, seeds.Empty
 	g.sampler.Begin(&g.batch.Batch, &g.batch.Pulled.Known, seeds.Vertices, epoch, n)
 	seeds.Complete(&g.batch.Batch)
 	g.left.Store(int32(len(d.Options.Fanouts) + 2)) // labels and fetches, of which the last starts after the last hop
