@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"starling/exchange"
 	"starling/partition"
@@ -194,8 +195,10 @@ func trainingList(s *exchange.Setup) ([]uint32, error) {
 		return nil, err
 	}
 	pairs := make([]uint64, 0, p.Book.Train) // by id
+	var each []string
 	for q, b := range lists {
 		numbers := exchange.Numbers(b)
+		each = append(each, fmt.Sprintf("worker %d has %d", q, len(numbers)/2))
 		if len(numbers)%2 != 0 {
 			return nil, fmt.Errorf("worker %d tells of its training vertices in %d bytes", q, len(b))
 		}
@@ -207,8 +210,8 @@ func trainingList(s *exchange.Setup) ([]uint32, error) {
 		}
 	}
 	if int64(len(pairs)) != p.Book.Train {
-		return nil, fmt.Errorf("workers have %d training vertices, the partition says %d; do all workers have parts "+
-			"of the same partition?", len(pairs), p.Book.Train)
+		return nil, fmt.Errorf("workers have %d training vertices (%s), the partition says %d; do all workers have "+
+			"parts of the same partition?", len(pairs), strings.Join(each, ", "), p.Book.Train)
 	}
 	slices.Sort(pairs)
 	out := make([]uint32, len(pairs))

@@ -115,7 +115,8 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 		m.of.sent[q].Add(int64(8 + len(m.lists[q])))
 	}
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
-	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold, m.lists)
+	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold,
+		batch.MostBlock(m.of.p.Site.Part.Book), m.lists)
 }
 
 // stepTold is the first message of a hop.
