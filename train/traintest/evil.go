@@ -201,6 +201,8 @@ func (e *Evil) blamed(err error) string {
 		return "named"
 	case strings.Contains(text, " waited "):
 		return "waited"
+	case strings.Contains(text, "not served any more"): // the peer gave one worker another sum, by which it has ended
+		return "misled"
 	}
 	return ""
 }
