@@ -53,7 +53,8 @@ func (c *calls) send(id coflow.ID, part int, places []uint32, request []byte, li
 func (c *calls) stream(id coflow.ID, part int, places []uint32, request []byte, limit int,
 	each func(offset int64, piece []byte)) {
 	one := &call{part: part, places: places, stream: each != nil}
-	m := wire.Call{Service: c.service, Coflow: id, Kind: c.kind, Request: request, Limit: max(1, min(limit, maxResponse))}
+	m := wire.Call{Service: c.service, Coflow: id, Kind: c.kind, Request: request,
+		Limit: max(1, min(limit, maxResponse))}
 	if one.stream {
 		m.Each = func(offset int64, piece []byte) {
 			one.came.Add(int64(len(piece)))

@@ -45,7 +45,9 @@ func TestSurvivorsOfALostWorkerEnd(t *testing.T) {
 	cases, places := lostCases(), []string{"by hand, tcp", "by hand, shm", "hosts"}
 	if n == 0 {
 		n, places = 2, places[:1]
-		cases = slices.DeleteFunc(cases, func(c faultCase) bool { return !strings.HasSuffix(c.args, "--learn-embeddings 8") })
+		cases = slices.DeleteFunc(cases, func(c faultCase) bool {
+			return !strings.HasSuffix(c.args, "--learn-embeddings 8")
+		})
 	}
 	lanes := min(4, (n+1)/2)
 	seed := testseed.New(t)

@@ -204,7 +204,8 @@ func trainingList(s *exchange.Setup) ([]uint32, error) {
 		}
 		for at := range slices.Chunk(numbers, 2) {
 			if id, v := int64(at[0]), at[1]; id >= p.Book.Nodes || int64(v) >= p.Book.Nodes || p.Book.Owner(v) != q {
-				return nil, fmt.Errorf("worker %d tells of training vertex %d, number %d, which it does not have", q, id, v)
+				return nil, fmt.Errorf("worker %d tells of training vertex %d, number %d, which it does not have", q,
+					id, v)
 			}
 			pairs = append(pairs, uint64(at[0])<<32|uint64(at[1]))
 		}

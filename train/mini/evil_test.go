@@ -46,7 +46,8 @@ func TestEvilPeer(t *testing.T) {
 		{"p3", "neighbour", []int{3, 3}, nil},
 		{"cobatch", "neighbour", []int{3, 3}, nil},
 	}
-	for _, full := range []string{"halo", "bns", "pipegcn", "cagnet", "sancus", "skipg", "granndis", "neutronstar", "g3"} {
+	for _, full := range []string{"halo", "bns", "pipegcn", "cagnet", "sancus", "skipg", "granndis",
+		"neutronstar", "g3"} {
 		cases = append(cases, evilCase{strategy: full})
 	}
 	seed, outcomes := testseed.New(t), map[string]int{}

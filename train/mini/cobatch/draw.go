@@ -142,9 +142,10 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 		r := exchange.NewReader(list)
 		for range len(list) / toldBytes {
 			v, id, noLoops := r.Number(), r.Number(), r.Doubles(1)[0]
-			if nodes := m.of.p.Site.Part.Book.Nodes; int64(v) >= nodes || int64(id) >= nodes || at.computer(v) != at.me {
-				return fmt.Errorf("worker %d tells of vertex %d, id %d, which worker %d does not compute; do all workers "+
-					"have parts of the same partition?", q, v, id, at.me)
+			nodes := m.of.p.Site.Part.Book.Nodes
+			if int64(v) >= nodes || int64(id) >= nodes || at.computer(v) != at.me {
+				return fmt.Errorf("worker %d tells of vertex %d, id %d, which worker %d does not compute; do all "+
+					"workers have parts of the same partition?", q, v, id, at.me)
 			}
 			if !(noLoops >= 0 && noLoops <= math.MaxFloat64) {
 				return fmt.Errorf("worker %d tells of vertex %d with a degree of %g", q, v, noLoops)
