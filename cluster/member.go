@@ -205,6 +205,11 @@ func memberOf(sent message) (*Member, error) {
 	if err := json.Unmarshal(sent.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
 		return nil, fmt.Errorf("an invalid roster: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
 	}
+	for i, p := range r.Peers {
+		if p.Rank != i || p.Server < 0 || p.Server >= len(r.Peers) {
+			return nil, fmt.Errorf("an invalid roster: place %d has rank %d on server %d", i, p.Rank, p.Server)
+		}
+	}
 	all := int64(len(sent.blob))
 	if r.Own < 0 || r.Own > all {
 		return nil, fmt.Errorf("an invalid roster: %d of %d bytes for this rank", r.Own, all)

@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"starling/coflow"
 	"starling/graph"
@@ -44,46 +45,79 @@ func (l *Lookup) Close() error {
 // Vertices are vertices anywhere.
 func (l *Lookup) Vertices(ids []uint32) ([]Vertex, error) {
 	out := make([]Vertex, 0, len(ids))
-	err := l.ask(askVertices, ids, func(r *Reader) { out = append(out, r.Vertex()) })
+	err := l.ask(askVertices, ids, l.vertex(func(v Vertex) { out = append(out, v) }))
 	return out, err
+}
+
+// vertex reads a vertex.
+func (l *Lookup) vertex(keep func(Vertex)) func(r *Reader) {
+	return func(r *Reader) {
+		v := r.Vertex()
+		r.Below("vertex", l.W.Part.Book.Nodes, v.ID)
+		if !(v.GCNDegree >= 0 && v.GCNDegree <= math.MaxFloat64) && r.odd == nil {
+			r.odd = fmt.Errorf("a degree of %g", v.GCNDegree)
+		}
+		keep(v)
+	}
 }
 
 // InEdges are the in-edges of vertices, from vertices by their numbers in the partition.
 func (l *Lookup) InEdges(ids []uint32) (*graph.CSR, error) {
 	out := &graph.CSR{Indptr: []int64{0}, EdgeDim: l.W.Part.In.EdgeDim}
-	err := l.ask(askInEdges, ids, func(r *Reader) {
+	err := l.ask(askInEdges, ids, l.inEdges(out))
+	return out, err
+}
+
+// inEdges reads the in-edges of a vertex.
+func (l *Lookup) inEdges(out *graph.CSR) func(r *Reader) {
+	return func(r *Reader) {
 		n := int(r.Number())
-		out.Indices = append(out.Indices, take[uint32](r, n)...)
+		sources := take[uint32](r, n)
+		r.Below("vertex", l.W.Part.Book.Nodes, sources...)
+		out.Indices = append(out.Indices, sources...)
 		if l.W.Part.Book.Weighted {
 			out.Weights = append(out.Weights, take[float32](r, n)...)
 		}
 		out.EdgeFeatures = append(out.EdgeFeatures, take[float32](r, n*out.EdgeDim)...)
 		out.Indptr = append(out.Indptr, int64(len(out.Indices)))
-	})
-	return out, err
+	}
 }
 
 // Features are rows of features, in the form in which all parts have them.
 func (l *Lookup) Features(ids []uint32) (*graph.Features, error) {
+	out := l.noFeatures(len(ids))
+	err := l.ask(askFeatures, ids, l.features(out))
+	return out, err
+}
+
+// noFeatures are features whose rows are still to be read.
+func (l *Lookup) noFeatures(rows int) *graph.Features {
 	f := l.W.Part.Features
-	out := &graph.Features{Rows: len(ids), Cols: f.Cols}
+	out := &graph.Features{Rows: rows, Cols: f.Cols}
 	if f.Kind() == graph.Sparse {
 		out.Indptr = []int64{0}
 	}
-	err := l.ask(askFeatures, ids, func(r *Reader) {
-		switch f.Kind() {
+	return out
+}
+
+// features reads a row.
+func (l *Lookup) features(out *graph.Features) func(r *Reader) {
+	kind := l.W.Part.Features.Kind()
+	return func(r *Reader) {
+		switch kind {
 		case graph.Dense:
-			out.F32 = append(out.F32, take[float32](r, f.Cols)...)
+			out.F32 = append(out.F32, take[float32](r, out.Cols)...)
 		case graph.BFloat16:
-			out.BF16 = append(out.BF16, take[uint16](r, f.Cols)...)
+			out.BF16 = append(out.BF16, take[uint16](r, out.Cols)...)
 		case graph.Sparse:
 			n := int(r.Number())
-			out.Indices = append(out.Indices, take[uint32](r, n)...)
+			columns := take[uint32](r, n)
+			r.Below("column", int64(out.Cols), columns...)
+			out.Indices = append(out.Indices, columns...)
 			out.Values = append(out.Values, take[float32](r, n)...)
 			out.Indptr = append(out.Indptr, int64(len(out.Indices)))
 		}
-	})
-	return out, err
+	}
 }
 
 // mostAsked is how many vertices a request names.
@@ -172,6 +206,11 @@ func (l *Lookup) receive(what question, q *query) (err error) {
 	if err != nil {
 		return err
 	}
+	return q.take(b)
+}
+
+// take takes an answer.
+func (q *query) take(b []byte) error {
 	if len(b) < 4 {
 		return q.odd(0, b)
 	}
@@ -187,8 +226,11 @@ func (l *Lookup) receive(what question, q *query) (err error) {
 func (q *query) read(row func(*Reader)) error {
 	for _, a := range q.answers {
 		r := NewReader(a.rows)
-		for range a.vertices {
+		for i := 0; i < a.vertices && !r.short; i++ {
 			row(r)
+		}
+		if r.odd != nil && !r.short {
+			return fmt.Errorf("worker %d answered with %w", q.owner, r.odd)
 		}
 		if r.short || len(r.b) > 0 {
 			return q.odd(a.vertices, a.rows)

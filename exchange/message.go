@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 )
 
@@ -39,10 +40,20 @@ func (r *Reader) Vertex() Vertex {
 	return out
 }
 
-// Reader takes numbers off bytes; short is set once there were too few.
+// Reader takes numbers off bytes; short is set once there were too few, and odd is what else is wrong.
 type Reader struct {
 	b     []byte
 	short bool
+	odd   error
+}
+
+// Below checks numbers, of which there are as many as the limit says.
+func (r *Reader) Below(what string, limit int64, list ...uint32) {
+	for _, v := range list {
+		if int64(v) >= limit && r.odd == nil {
+			r.odd = fmt.Errorf("%s %d of %d", what, v, limit)
+		}
+	}
 }
 
 // Number is the next number.
@@ -85,3 +96,11 @@ func (r *Reader) Float() float32 { return take[float32](r, 1)[0] }
 
 // Short reports whether there was too little.
 func (r *Reader) Short() bool { return r.short }
+
+// Err is what was wrong with a message.
+func (r *Reader) Err() error {
+	if r.short {
+		return fmt.Errorf("fewer bytes than its lists take")
+	}
+	return r.odd
+}

@@ -148,6 +148,12 @@ func (s *Setup) relayTo(first, last int, rows []haloRow) (relay [][]uint32, err 
 	if err != nil {
 		return nil, err
 	}
+	for q, b := range lists { // before a table is as long as the graph
+		r := NewReader(b)
+		if r.Below("vertex", s.W.Part.Book.Nodes, r.Numbers(len(b)/4)...); r.Err() != nil {
+			return nil, fmt.Errorf("worker %d needs %w", q, r.Err())
+		}
+	}
 	needed := newNeeds(lists)
 	me := s.W.End.Rank()
 	for i := range rows {

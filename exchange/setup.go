@@ -23,8 +23,12 @@ type Setup struct {
 // NewSetup is the setup of a worker.
 func NewSetup(w *Worker) *Setup { return &Setup{W: w, comm: collective.New(w.End), Sent: wire.Bytes{}} }
 
-// mostSwapped bounds what a peer may announce.
-const mostSwapped = 1 << 36
+// mostSwapped bounds what a peer may announce: lists are of vertices, with at most a wide row of each, or of edges.
+func (s *Setup) mostSwapped() uint64 {
+	const always, vertex, edge, most = 1 << 20, 16 << 10, 64, 1 << 36
+	b := s.W.Part.Book
+	return uint64(min(always+vertex*b.Nodes+edge*b.Edges, most))
+}
 
 // Swap gives every worker its bytes and returns theirs.
 func (s *Setup) Swap(kind wire.Kind, out [][]byte) (in [][]byte, err error) {
@@ -38,8 +42,9 @@ func (s *Setup) Swap(kind wire.Kind, out [][]byte) (in [][]byte, err error) {
 	}
 	for q, b := range theirs {
 		size := binary.LittleEndian.Uint64(b)
-		if size > mostSwapped {
-			return nil, fmt.Errorf("worker %d announces %d bytes before training", q, size)
+		if size > s.mostSwapped() {
+			return nil, fmt.Errorf("worker %d announces %d bytes before training, more than lists of this graph have",
+				q, size)
 		}
 		in[q] = make([]byte, size)
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math"
 	"slices"
 	"unsafe"
 )
@@ -73,6 +75,26 @@ func (r *reader) one() uint32 {
 		return v[0]
 	}
 	return 0
+}
+
+// below refuses numbers of vertices that a graph does not have.
+func below(numbers []uint32, nodes int64) error {
+	for _, v := range numbers {
+		if int64(v) >= nodes {
+			return fmt.Errorf("vertex %d of %d", v, nodes)
+		}
+	}
+	return nil
+}
+
+// amounts refuses what is negative, infinite or no number: degrees, sums and probabilities are neither.
+func amounts(list []float64) error {
+	for _, x := range list {
+		if !(x >= 0 && x <= math.MaxFloat64) {
+			return fmt.Errorf("%g where a degree or a sum was expected", x)
+		}
+	}
+	return nil
 }
 
 // degrees are numbers of 4 bytes, or of 8 where edges have weights.

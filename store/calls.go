@@ -39,17 +39,22 @@ func (s *Store) newCalls(service, doing string) calls {
 	return calls{s: s, service: service, doing: doing, kind: wire.Topology}
 }
 
-// send sends a request, which must not change any more.
-func (c *calls) send(id coflow.ID, part int, places []uint32, request []byte) {
-	c.stream(id, part, places, request, 0, nil)
+// noReply is the limit of a reply without bytes.
+const noReply = 1
+
+// send sends a request, which must not change any more, for a reply of at most limit bytes: a longer one is refused
+// before there is memory for it.
+func (c *calls) send(id coflow.ID, part int, places []uint32, request []byte, limit int) {
+	c.stream(id, part, places, request, limit, nil)
 }
 
 // stream sends a request whose reply, of at most limit bytes, each is given while it arrives: see wire.Call.Each. Where
-// each is nil the reply is kept as a whole; where limit is 0, it may have any length.
+// each is nil the reply is kept as a whole.
 func (c *calls) stream(id coflow.ID, part int, places []uint32, request []byte, limit int,
 	each func(offset int64, piece []byte)) {
 	one := &call{part: part, places: places, stream: each != nil}
-	m := wire.Call{Service: c.service, Coflow: id, Kind: c.kind, Request: request, Limit: limit}
+	m := wire.Call{Service: c.service, Coflow: id, Kind: c.kind, Request: request,
+		Limit: max(1, min(limit, maxResponse))}
 	if one.stream {
 		m.Each = func(offset int64, piece []byte) {
 			one.came.Add(int64(len(piece)))
@@ -78,7 +83,7 @@ func (c *calls) wait(ctx context.Context) (err error) {
 			err = fmt.Errorf("%s worker %d: %w", c.doing, one.part, err)
 		}
 		if one.stream {
-			<-one.reply.Done()
+			c.settle(one)
 		}
 		received := &c.s.traffic[one.part].edges
 		if c.received != nil {
@@ -87,6 +92,16 @@ func (c *calls) wait(ctx context.Context) (err error) {
 		received.Add(int64(one.bytes()))
 	}
 	return err
+}
+
+// settle waits until the wire does not use the caller's memory any more, also where the call was cancelled. A peer that
+// neither takes the request nor ends its reply for the endpoint's timeout ends the endpoint, which lets go of both.
+func (c *calls) settle(one *call) {
+	p := one.reply.Pending()
+	if err := p.Wait(context.Background()); err != nil && !p.IsDone() {
+		c.s.end.Fail(fmt.Errorf("%s worker %d: %w", c.doing, one.part, err))
+		<-one.reply.Done()
+	}
 }
 
 // await waits until done is closed, which takes the other workers.

@@ -303,7 +303,8 @@ func randomDraw(r *rand.Rand, n int, shape drawShape) *drawn {
 		return float64(r.Uint32N(50))
 	}
 	for range r.IntN(9) {
-		d.number, d.id = append(d.number, r.Uint32N(uint32(shape.nodes))), append(d.id, r.Uint32())
+		below := uint32(shape.nodes)
+		d.number, d.id = append(d.number, r.Uint32N(below)), append(d.id, r.Uint32N(below))
 		d.noLoops = append(d.noLoops, degree())
 	}
 	for range n {
@@ -312,7 +313,8 @@ func randomDraw(r *rand.Rand, n int, shape drawShape) *drawn {
 			d.RowWeights = append(d.RowWeights, r.Float32())
 		}
 		if shape.seeds {
-			d.own, d.ownNoLoops = append(d.own, r.Uint32()), append(d.ownNoLoops, degree())
+			d.own = append(d.own, r.Uint32N(uint32(shape.nodes)))
+			d.ownNoLoops = append(d.ownNoLoops, degree())
 		}
 		for range min(len(d.number), r.IntN(4)) {
 			d.Indices = append(d.Indices, r.Uint32N(uint32(len(d.number))))
@@ -458,7 +460,7 @@ func TestSharedMessages(t *testing.T) {
 		}
 		for _, want := range []*guideMessage{{deviates: r.Float64(), vertices: append([]uint32{}, numbers...)},
 			{version: 1 + r.Uint32N(9), missing: byte(r.IntN(256)), masks: append([]byte{1}, bytesOf(numbers)...)}} {
-			if got, err := parseGuide(want.encode()); err != nil || !reflect.DeepEqual(got, want) {
+			if got, err := parseGuide(want.encode(), 1000); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("%+v, %v, want %+v", got, err, want)
 			}
 		}
@@ -533,7 +535,7 @@ func TestBadBytes(t *testing.T) {
 			return err
 		}},
 		"guide": {(&guideMessage{deviates: 0.5, vertices: numbers}).encode(), func(b []byte) error {
-			_, err := parseGuide(b)
+			_, err := parseGuide(b, 50)
 			return err
 		}},
 		"negatives": {(&Negative{1, 2, 3, 4}).append([]byte{1}), func(b []byte) error {

@@ -151,6 +151,9 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 	if q.guide, err = own.guideFor(r.From, q.masks); err == nil {
 		err = own.local(numbers)
 	}
+	if err == nil {
+		err = own.checkEdges(numbers, q.fanout)
+	}
 	if err != nil {
 		return wire.Response{}, err
 	}
@@ -208,7 +211,7 @@ func (w *draws) ask(id coflow.ID, numbers []uint32, query *query) error {
 				"or --fanout", len(places), q)
 		}
 		w.sent[q] += int64(len(request))
-		w.calls.send(id, q, places, request)
+		w.calls.send(id, q, places, request, w.shape.most(len(places), w.s.Book.Edges))
 		return nil
 	}, func(q int, places []uint32) error { return w.drawHere(q, numbers, places, query) })
 }

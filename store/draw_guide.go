@@ -117,13 +117,17 @@ type guides struct {
 	list map[int]*guide
 }
 
-func (g *guides) set(asker int, to *guide) {
+func (g *guides) set(asker int, to *guide) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.list == nil {
 		g.list = map[int]*guide{}
 	}
+	if g.list[asker] != nil {
+		return fmt.Errorf("worker %d sends the vertices of its masks twice", asker)
+	}
 	g.list[asker] = to
+	return nil
 }
 
 func (g *guides) of(asker int) (*guide, error) {
@@ -150,12 +154,16 @@ func (o *Owner) guideFor(asker int, version uint32) (*sample.Guide, error) {
 // ServeGuides has draws of other workers go by their masks. All workers call it before any
 // sends its masks.
 func (s *Store) ServeGuides() error {
-	return s.serve(wire.Service{Name: guideService, MaxRequest: maxShared, MaxResponse: maxRequest, Handlers: 2},
+	return s.serve(wire.Service{Name: guideService, MaxRequest: s.mostGuide(), MaxResponse: maxRequest,
+		Handlers: 2},
 		s.serveGuide)
 }
 
+// mostGuide is the length of the longest message: masks are of remote vertices.
+func (s *Store) mostGuide() int { return int(min(guideHead+8+4*s.Book.Nodes, maxResponse)) }
+
 func (s *Store) serveGuide(_ context.Context, r *wire.Request) (wire.Response, error) {
-	m, err := parseGuide(r.Body)
+	m, err := parseGuide(r.Body, s.Book.Nodes)
 	if err == nil {
 		err = s.own().takeGuide(r.From, m)
 	}
@@ -181,8 +189,8 @@ func (m *guideMessage) encode() []byte {
 	return append(put.AppendUint64(b, math.Float64bits(m.deviates)), bytesOf(m.vertices)...)
 }
 
-// parseGuide reads what encode wrote.
-func parseGuide(b []byte) (*guideMessage, error) {
+// parseGuide reads what encode wrote, about vertices of a graph.
+func parseGuide(b []byte, nodes int64) (*guideMessage, error) {
 	if len(b) < guideHead {
 		return nil, fmt.Errorf("masks in %d bytes", len(b))
 	}
@@ -199,14 +207,16 @@ func parseGuide(b []byte) (*guideMessage, error) {
 	if !(m.deviates >= 0 && m.deviates <= 1) {
 		return nil, fmt.Errorf("a deviation of %g, expected 0 to 1", m.deviates)
 	}
+	if err := below(m.vertices, nodes); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
 // takeGuide takes a worker's message in.
 func (o *Owner) takeGuide(asker int, m *guideMessage) error {
 	if m.version == 0 {
-		o.guides.set(asker, o.newGuide(asker, m.deviates, m.vertices))
-		return nil
+		return o.guides.set(asker, o.newGuide(asker, m.deviates, m.vertices))
 	}
 	g, err := o.guides.of(asker)
 	if err != nil {
@@ -234,10 +244,10 @@ func (s *Store) sendGuide(ctx context.Context, m *guideMessage) error {
 	calls, body := s.newCalls(guideService, "sending masks to"), m.encode()
 	for q := range s.here {
 		if s.here[q] == nil {
-			calls.send(guidesSent, q, nil, body)
+			calls.send(guidesSent, q, nil, body, noReply)
 		}
 	}
-	own, err := parseGuide(body)
+	own, err := parseGuide(body, s.Book.Nodes)
 	for _, o := range s.here {
 		if o != nil && err == nil {
 			err = o.takeGuide(s.Part.Meta.Part, own)

@@ -113,6 +113,27 @@ func (o *Owner) degree(local uint32) float64 {
 	return float64(o.part.Degrees[local])
 }
 
+// mostDrawn is the number of edges that any request may draw, also at a small part.
+const mostDrawn = 1 << 20
+
+// checkEdges refuses a request to draw several times the edges that there are, which no worker makes.
+func (o *Owner) checkEdges(local []uint32, fanout int) error {
+	most, edges := max(4*o.part.In.Edges(), mostDrawn), int64(0)
+	if o.replace {
+		most = max(most, maxResponse/16)
+	}
+	for _, v := range local {
+		degree := o.part.In.Indptr[v+1] - o.part.In.Indptr[v]
+		if fanout != sample.All && (o.replace && degree > 0 || degree > int64(fanout)) {
+			degree = int64(fanout)
+		}
+		if edges += degree; edges > most {
+			return fmt.Errorf("more than %d edges of %d vertices at once", most, len(local))
+		}
+	}
+	return nil
+}
+
 // filter leaves the edges of a draw that have the sources of a query.
 func (o *Owner) filter(d *drawn, local []uint32, q *query) {
 	n, begin, weighted := 0, d.Indptr[0], len(d.Weights) > 0
@@ -213,10 +234,31 @@ func (d *drawn) decode(b []byte, n int, shape drawShape) error {
 	if i := slices.IndexFunc(d.Indices, func(at uint32) bool { return int(at) >= sources }); i >= 0 {
 		return fmt.Errorf("source %d of %d", d.Indices[i], sources)
 	}
-	if i := slices.IndexFunc(d.number, func(v uint32) bool { return int64(v) >= shape.nodes }); i >= 0 {
-		return fmt.Errorf("vertex %d of %d", d.number[i], shape.nodes)
+	return d.check(shape.nodes)
+}
+
+// check refuses vertices that a graph does not have, and degrees that none has.
+func (d *drawn) check(nodes int64) error {
+	for _, list := range [][]uint32{d.number, d.id, d.own} {
+		if err := below(list, nodes); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]float64{d.all, d.noLoops, d.ownNoLoops} {
+		if err := amounts(list); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// most is the length of the longest reply about n vertices of a graph with some edges.
+func (s *drawShape) most(n int, edges int64) int {
+	if s.fanout != sample.All {
+		edges = int64(n) * int64(s.fanout)
+	}
+	const vertex, source, noted = 4 + 8 + 4 + 4 + 8, 4 + 4 + 8, 4 + 4 + 4 // noted: place, weight, count
+	return int(min(4+int64(n)*vertex+edges*(source+noted+4*int64(s.edgeDim)), maxResponse))
 }
 
 // drawShape is what the lists of a response depend on.

@@ -66,7 +66,8 @@ func (s *Store) AddEmbeddings(dim, size int, adagrad bool, seed uint64) (*Embedd
 		}
 	}
 	e.table = s.AddRows(e.rows)
-	return e, s.serve(wire.Service{Name: stepService, MaxRequest: maxResponse, Handlers: max(2, s.end.Size())},
+	return e, s.serve(wire.Service{Name: stepService, MaxRequest: min(stepHead+core*(4+dim*size), maxResponse),
+		Handlers: max(2, s.end.Size())},
 		e.serveStep)
 }
 

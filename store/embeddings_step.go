@@ -52,6 +52,9 @@ func (e *Embeddings) parsePush(b []byte) (*stepPush, error) {
 	n := (len(b) - stepHead) / (4 + e.rows.Width)
 	p := &stepPush{step: binary.LittleEndian.Uint32(b), rate: math.Float64frombits(binary.LittleEndian.Uint64(b[8:])),
 		rows: numbersOf(b[stepHead : stepHead+4*n]), values: append([]byte(nil), b[stepHead+4*n:]...)}
+	if !(p.rate >= 0 && p.rate <= math.MaxFloat64) {
+		return p, fmt.Errorf("a learning rate of %g for embeddings", p.rate)
+	}
 	return p, e.rows.source(e.s.Part.Meta.Part).local(p.rows)
 }
 
@@ -71,7 +74,7 @@ func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float6
 	me := e.s.Part.Meta.Part
 	for i := 1; i < len(e.s.here); i++ { // all owners, also those without a row of the batch: they wait for all workers
 		q := (me + i) % len(e.s.here)
-		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]))
+		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), noReply)
 	}
 	err := e.arrive(ctx, me, e.pushOf(step, lr, numbers, gradients, by.places[me]))
 	return errors.Join(err, calls.wait(ctx))
@@ -79,6 +82,7 @@ func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float6
 
 // round is the pushes of one step.
 type round struct {
+	first  int         // the worker that pushed first
 	pushes []*stepPush // by worker
 	got    int
 	done   chan struct{} // rows have been updated, or err is set
@@ -108,7 +112,11 @@ func (e *Embeddings) join(rank int, p *stepPush, refused error) (*round, error) 
 	defer e.mu.Unlock()
 	r := e.mu.rounds[p.step]
 	if r == nil {
-		r = &round{pushes: make([]*stepPush, len(e.s.here)), done: make(chan struct{})}
+		for step, other := range e.mu.rounds { // a step ends on all workers before one begins the next
+			return nil, fmt.Errorf("worker %d pushes gradients of step %d, and worker %d those of step %d", rank,
+				p.step, other.first, step)
+		}
+		r = &round{first: rank, pushes: make([]*stepPush, len(e.s.here)), done: make(chan struct{})}
 		e.mu.rounds[p.step] = r
 	}
 	if r.pushes[rank] != nil {

@@ -18,6 +18,7 @@ import (
 const (
 	negativeService = "draw negatives"
 	negativeWidth   = 20
+	mostNegatives   = 1 << 22 // of a request
 )
 
 // Negative asks for vertices that replace the end of a pair whose other end, Kept, stays. They are drawn by Key, into
@@ -45,8 +46,8 @@ func parseNegatives(b []byte) (method int, list []Negative, err error) {
 	for e := range slices.Chunk(b[1:], negativeWidth) {
 		n := Negative{binary.LittleEndian.Uint32(e), rng.Key(binary.LittleEndian.Uint64(e[4:])),
 			int(binary.LittleEndian.Uint32(e[12:])), int(binary.LittleEndian.Uint32(e[16:]))}
-		if all += n.Count; all > maxResponse/4 {
-			return 0, nil, fmt.Errorf("%d negatives at once", all)
+		if all += n.Count; all > mostNegatives {
+			return 0, nil, fmt.Errorf("%d negatives at once, expected at most %d", all, mostNegatives)
 		}
 		list = append(list, n)
 	}
@@ -94,12 +95,15 @@ func (s *Store) Negatives(ctx context.Context, id coflow.ID, method int, list []
 	s.split(&by, s.Book.Offsets, kept)
 	calls := s.newCalls(negativeService, "drawing negatives at")
 	err := s.remoteFirst(&by, s.isOwn, func(part int, places []uint32) error {
-		for some := range slices.Chunk(places, (maxRequest-1)/negativeWidth) {
+		for len(places) > 0 {
+			some, count := places[:fitting(list, places)], 0
 			request := append(make([]byte, 0, 1+len(some)*negativeWidth), byte(method))
 			for _, i := range some {
 				request = list[i].append(request)
+				count += list[i].Count
 			}
-			calls.send(id, part, some, request)
+			calls.send(id, part, some, request, 4*count)
+			places = places[len(some):]
 		}
 		return nil
 	}, func(part int, places []uint32) error {
@@ -122,6 +126,17 @@ func (s *Store) Negatives(ctx context.Context, id coflow.ID, method int, list []
 		}
 	}
 	return nil
+}
+
+// fitting is how many of the negatives at places, at least one, a request asks for.
+func fitting(list []Negative, places []uint32) int {
+	count := 0
+	for k, i := range places {
+		if count += list[i].Count; k > 0 && (count > mostNegatives || k == (maxRequest-1)/negativeWidth) {
+			return k
+		}
+	}
+	return len(places)
 }
 
 // distribute gives take the negatives of each place, which a reply has one after the other.

@@ -14,6 +14,7 @@ type Owner struct {
 	first   uint32 // number of its first vertex
 	degrees []float64
 	drawers sync.Pool
+	replace bool        // edges are drawn with replacement
 	counts  *walkCounts // nil: walks were not counted
 	guides  guides
 }
@@ -24,7 +25,8 @@ func newOwner(p *partition.Part, opt Options) (*Owner, error) {
 			Want: "the order that the dataset has edges in, which draws depend on", Fix: "make the partition again " +
 				"with starling partition"}
 	}
-	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In)}
+	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In),
+		replace: opt.Replace}
 	n := &sample.Neighbour{Graph: p.In, IDs: p.IDs, Order: p.DatasetOrder, Replace: opt.Replace, Weighted: opt.Weighted}
 	if opt.Weighted {
 		if err := sample.CheckWeights(p.In); err != nil {

@@ -36,6 +36,9 @@ func (s *Store) servePull(_ context.Context, r *wire.Request) (wire.Response, er
 	if err != nil {
 		return wire.Response{}, err
 	}
+	if most := form.mostRows(from); len(rows) > most {
+		return wire.Response{}, fmt.Errorf("%d rows of %s at once, expected at most %d", len(rows), from.name, most)
+	}
 	if from.sparse != nil {
 		return wire.Response{Kind: from.kind, Body: form.encode(nil, from, rows)}, nil
 	}
@@ -135,7 +138,7 @@ func (p *Puller) Labels(ctx context.Context, id coflow.ID, to *graph.Labels, num
 	if err := p.Rows(ctx, id, Labels, labelBytes(to), numbers); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(to.Class, func(c int32) bool { return int(c) >= l.Classes }); i >= 0 {
+	if i := slices.IndexFunc(to.Class, func(c int32) bool { return c < -1 || int(c) >= l.Classes }); i >= 0 {
 		return fmt.Errorf("worker %d answered a pull with label %d of %d classes", p.s.Book.Owner(numbers[i]),
 			to.Class[i], l.Classes)
 	}
@@ -194,6 +197,17 @@ func (p *Puller) ask(id coflow.ID, form pullForm, numbers []uint32) error {
 // mostRows is how many rows one request asks for.
 func mostRows(width int) int { return max(1, min(pullBytes/max(width, 1), (maxRequest-1)/4)) }
 
+// mostRows is how many rows a request in a form asks an owner for.
+func (f *pullForm) mostRows(from *rowSource) int {
+	switch {
+	case from.sparse != nil:
+		return sparseRows
+	case f.span[1] > 0:
+		return mostRows(f.span[1] - f.span[0])
+	}
+	return mostRows(from.width)
+}
+
 // cache keeps the rows that are pulled; nil: none does.
 func (p *Puller) cache() *counted {
 	if p.form.table == Features {
@@ -207,7 +221,7 @@ func (p *Puller) request(id coflow.ID, q int, places []uint32) {
 	p.s.rows.requests.Add(1)
 	request := p.form.request(p.numbers, places)
 	if p.sparse != nil {
-		p.calls.send(id, q, places, request)
+		p.calls.send(id, q, places, request, p.sparse.most(len(places)))
 		return
 	}
 	var each func(offset int64, piece []byte)

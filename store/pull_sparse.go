@@ -75,6 +75,9 @@ func (p *sparsePull) copy(from *rowSource, some bool, numbers, places []uint32) 
 	}
 }
 
+// most is the length of the longest reply with some rows.
+func (p *sparsePull) most(rows int) int { return rows * (4 + 8*p.to.Cols) }
+
 // decode takes the rows of a reply.
 func (p *sparsePull) decode(c *call) error {
 	f, err := parseSparse(c.body, len(c.places), p.to.Cols)

@@ -28,7 +28,7 @@ func (s *Store) Push(ctx context.Context, id coflow.ID, t Table, numbers []uint3
 	calls.kind = wire.Embedding
 	err = s.remoteFirst(&by, s.isOwn, func(q int, places []uint32) error {
 		for some := range slices.Chunk(places, r.mostPushed()) {
-			calls.send(id, q, some, r.appendPush([]byte{byte(t)}, numbers, values, some))
+			calls.send(id, q, some, r.appendPush([]byte{byte(t)}, numbers, values, some), noReply)
 		}
 		return nil
 	}, func(_ int, places []uint32) error {

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"starling/coflow"
@@ -22,9 +22,9 @@ import (
 //	share tables   table uint32 → ids [n] uint32, columns [k, n] float64, of all vertices of the part
 const (
 	sumService   = "share sums"
+	sumHead      = 4
 	sumBytes     = 20 // a number and its sum
 	tableService = "share tables"
-	mostShared   = 1 << 16
 )
 
 // Vertices are what is known of all vertices, by their ids in the dataset.
@@ -35,37 +35,55 @@ type Vertices struct {
 
 // sharing is the tables of a worker, in the order in which all workers make them.
 type sharing struct {
-	made int
-	mu   struct {
+	mu struct {
 		sync.Mutex
+		made   int // tables that this worker has begun
 		tables map[int]*table
 	}
+}
+
+// begin is the number of the next table.
+func (s *sharing) begin() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.made++
+	return s.mu.made - 1
+}
+
+// next is the number that begin will give.
+func (s *sharing) next() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.made
 }
 
 // table is what one worker shares.
 type table struct {
 	mu struct {
 		sync.Mutex
-		sums    []sample.Sum // what came, by vertex
-		workers int          // that have sent theirs
+		sums []sample.Sum // what came, by vertex
+		from map[int]bool // workers that have sent theirs
 	}
 	complete chan struct{} // all have
 	ready    chan struct{} // body is there
 	body     []byte
 }
 
+// table is a table that this worker has begun, or begins next: no worker is further than that, since all wait for the
+// sums of all.
 func (s *Store) table(n int) (*table, error) {
-	if n >= mostShared {
-		return nil, fmt.Errorf("table %d of at most %d", n, mostShared)
-	}
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
+	if n > s.shared.mu.made {
+		return nil, fmt.Errorf("table %d, where the next one is %d", n, s.shared.mu.made)
+	}
 	if s.shared.mu.tables == nil {
 		s.shared.mu.tables = map[int]*table{}
 	}
 	t := s.shared.mu.tables[n]
 	if t == nil {
 		t = &table{complete: make(chan struct{}), ready: make(chan struct{})}
+		t.mu.from = map[int]bool{}
 		s.shared.mu.tables[n] = t
 		if len(s.here) == 1 {
 			close(t.complete)
@@ -78,7 +96,7 @@ func (s *Store) table(n int) (*table, error) {
 // vertices and its halo, are added up before; nil: no sums. All workers call it.
 func (s *Store) share(ctx context.Context, sums []sample.Sum,
 	columns func(sums []sample.Sum) [][]float64) (*Vertices, error) {
-	n := s.shared.made
+	n := s.shared.next()
 	sums, err := s.addUp(ctx, sums)
 	if err != nil {
 		return nil, err
@@ -99,8 +117,7 @@ func (s *Store) share(ctx context.Context, sums []sample.Sum,
 // addUp adds what all workers have to sums of the part's own vertices; nil: none have any. All
 // workers call it, and have come so far when it returns.
 func (s *Store) addUp(ctx context.Context, sums []sample.Sum) ([]sample.Sum, error) {
-	n := s.shared.made
-	s.shared.made++
+	n := s.shared.begin()
 	t, err := s.table(n)
 	if err != nil {
 		return nil, err
@@ -132,7 +149,7 @@ func (s *Store) sendSums(ctx context.Context, n int, sums []sample.Sum) error {
 			lo, hi := s.Part.HaloPtr[q], s.Part.HaloPtr[q+1]
 			halo, theirs = s.Part.Halo[lo:hi], sums[core+lo:core+hi]
 		}
-		calls.send(sharedOnce, q, nil, sumsOf(n, halo, theirs))
+		calls.send(sharedOnce, q, nil, sumsOf(n, halo, theirs), noReply)
 	}
 	return calls.wait(ctx)
 }
@@ -167,17 +184,17 @@ func (s *Store) serveSums(_ context.Context, r *wire.Request) (wire.Response, er
 	}
 	t, err := s.table(n)
 	if err == nil {
-		err = t.add(numbers, sums, s.Part.Core(), len(s.here)-1)
+		err = t.add(r.From, numbers, sums, s.Part.Core(), len(s.here)-1)
 	}
 	return wire.Response{Kind: wire.Topology}, err
 }
 
 // add takes the sums of one of the other workers.
-func (t *table) add(local []uint32, sums []sample.Sum, core, others int) error {
+func (t *table) add(from int, local []uint32, sums []sample.Sum, core, others int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.mu.workers == others {
-		return errors.New("sums that a worker has sent before")
+	if t.mu.from[from] {
+		return fmt.Errorf("sums that worker %d has sent before", from)
 	}
 	if len(local) > 0 && t.mu.sums == nil {
 		t.mu.sums = make([]sample.Sum, core)
@@ -185,7 +202,7 @@ func (t *table) add(local []uint32, sums []sample.Sum, core, others int) error {
 	for i, v := range local {
 		t.mu.sums[v].AddSum(sums[i])
 	}
-	if t.mu.workers++; t.mu.workers == others {
+	if t.mu.from[from] = true; len(t.mu.from) == others {
 		close(t.complete)
 	}
 	return nil
@@ -211,10 +228,11 @@ func (s *Store) collect(ctx context.Context, n, columns int, own []byte) (*Verti
 	calls := s.newCalls(tableService, "learning about the vertices of")
 	for q := range s.here {
 		if !s.isOwn(q) {
-			calls.send(sharedOnce, q, nil, binary.LittleEndian.AppendUint32(nil, uint32(n)))
+			calls.send(sharedOnce, q, nil, binary.LittleEndian.AppendUint32(nil, uint32(n)),
+				int(s.Book.Size(q))*(4+8*columns))
 		}
 	}
-	v := &Vertices{Number: make([]uint32, s.Book.Nodes)}
+	v := &Vertices{Number: slices.Repeat([]uint32{nowhere}, int(s.Book.Nodes))}
 	for range columns {
 		v.Columns = append(v.Columns, make([]float64, s.Book.Nodes))
 	}
@@ -240,10 +258,17 @@ func (v *Vertices) take(body []byte, first uint32, vertices int) error {
 		if int(id) >= len(v.Number) {
 			return fmt.Errorf("vertex %d of %d", id, len(v.Number))
 		}
+		if v.Number[id] != nowhere {
+			return fmt.Errorf("vertex %d, which has number %d already", id, v.Number[id])
+		}
 		v.Number[id] = first + uint32(i)
 	}
 	for _, column := range v.Columns {
-		for i, x := range r.doubles(vertices) {
+		theirs := r.doubles(vertices)
+		if err := amounts(theirs); err != nil {
+			return err
+		}
+		for i, x := range theirs {
 			column[ids[i]] = x
 		}
 	}

@@ -79,7 +79,7 @@ func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Opti
 		handler wire.Handler
 	}{{pullService, maxRequest, s.servePull}, {drawService, maxRequest, s.serveDraw},
 		{pushService, maxRequest, s.servePush}, {followService, maxRequest, s.serveFollow},
-		{countService, maxShared, s.serveCount}, {sumService, maxShared, s.serveSums},
+		{countService, maxRequest, s.serveCount}, {sumService, sumHead + sumBytes*part.Core(), s.serveSums},
 		{tableService, maxRequest, s.serveTable}} {
 		if err := s.serve(wire.Service{Name: service.name, MaxRequest: service.request, MaxResponse: maxResponse,
 			Handlers: 2}, service.handler); err != nil {
@@ -92,7 +92,6 @@ func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Opti
 const (
 	maxRequest  = 4 << 20
 	maxResponse = 1 << 30
-	maxShared   = 1 << 30 // of what is shared once
 )
 
 // mapPeers maps the parts of peers on this host, if their folders are beside this one's.

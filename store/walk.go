@@ -131,7 +131,7 @@ func (f *followers) follow(ctx context.Context, id coflow.ID, how, step uint32, 
 		for some := range slices.Chunk(places, (maxRequest-followHead)/followEach) {
 			request := following(how, step, vertices, by, some)
 			f.w.sent[q] += int64(len(request))
-			f.calls.send(id, q, some, request)
+			f.calls.send(id, q, some, request, 4*len(some))
 		}
 		return nil
 	}, func(q int, places []uint32) error {

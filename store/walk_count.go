@@ -58,11 +58,18 @@ func appendWalk(list, path []uint32) []uint32 {
 	return append(append(list, uint32(len(path))), path...)
 }
 
+// mostWalk is the most vertices of a walk: counting one takes more than their square.
+const mostWalk = 1 << 10
+
 // parseWalks reads what appendWalk appended.
 func parseWalks(b []byte) (paths [][]uint32, err error) {
 	r := reader{b: b}
 	for len(r.b) > 0 {
-		paths = append(paths, r.numbers(int(r.one())))
+		n := r.one()
+		if n < 1 || n > mostWalk {
+			return nil, fmt.Errorf("a walk of %d vertices, expected 1 to %d", n, mostWalk)
+		}
+		paths = append(paths, r.numbers(int(n)))
 	}
 	if r.short {
 		return nil, fmt.Errorf("walks in %d bytes, fewer than their vertices take", len(b))
@@ -166,10 +173,17 @@ func (s *Store) countSome(ctx context.Context, f *followers, ids *Vertices, key 
 	last := make([]int, len(s.here)) // the last walk in a message
 	for i, path := range paths {
 		for _, v := range path {
-			if q := s.Book.Owner(v); last[q] <= i {
-				last[q] = i + 1
-				messages[q] = appendWalk(messages[q], path)
+			q := s.Book.Owner(v)
+			if last[q] > i {
+				continue
 			}
+			if last[q] = i + 1; 4*(len(messages[q])+1+len(path)) > maxRequest {
+				if err := s.countAt(ctx, messages); err != nil {
+					return err
+				}
+				clear(messages)
+			}
+			messages[q] = appendWalk(messages[q], path)
 		}
 	}
 	return s.countAt(ctx, messages)
@@ -180,7 +194,7 @@ func (s *Store) countAt(ctx context.Context, messages [][]uint32) error {
 	calls := s.newCalls(countService, "counting walks at")
 	for q, m := range messages {
 		if len(m) > 0 && !s.isOwn(q) {
-			calls.send(sharedOnce, q, nil, bytesOf(m))
+			calls.send(sharedOnce, q, nil, bytesOf(m), noReply)
 		}
 	}
 	return errors.Join(s.count(bytesOf(messages[s.Part.Meta.Part])), calls.wait(ctx))

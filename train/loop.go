@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -409,7 +410,7 @@ func (f *Loop) saveState(s State) error {
 	end := f.Span("step")("save")
 	defer end()
 	s.Model, s.Optim, s.Steps, s.Caches = f.Model.State(f.Dev), f.Optim.State(), f.Optim.Steps, f.TrainOn.Caches()
-	if err := f.Dev.Err(); err != nil {
+	if err := cmp.Or(f.Dev.Err(), f.TrainOn.Err()); err != nil { // a state is complete or not saved
 		return err
 	}
 	if !finite(s.Model) {

@@ -357,7 +357,7 @@ func (c *endpointCalls) refused(h *Header, text []byte) error {
 	}
 	e := c.endpoint
 	c.responded(r, nil, &CallError{Rank: e.rank, Peer: h.From, PeerAddr: e.addr(h.From), Service: r.call.Service,
-		Cause: remoteCause(text[1:])})
+		Cause: causeOf(text[1:])})
 	return nil
 }
 

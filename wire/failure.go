@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ErrClosed is the cause of an endpoint that was closed in good order.
@@ -81,7 +83,13 @@ func (c remoteCause) Error() string { return string(c) }
 
 // causeText is the text of a cause, cut to what a frame may hold.
 func causeText(err error) string {
-	return strings.ToValidUTF8(err.Error()[:min(len(err.Error()), MaxCause)], "")
+	text := strings.ToValidUTF8(err.Error()[:min(len(err.Error()), MaxCause)], "")
+	return strings.Map(func(r rune) rune {
+		if !shown(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 func name(rank int, addr string) string {
@@ -89,4 +97,21 @@ func name(rank int, addr string) string {
 		return fmt.Sprintf("rank %d", rank)
 	}
 	return fmt.Sprintf("rank %d (%s)", rank, addr)
+}
+
+// shown reports whether a character of a cause is shown: no control character but ends of lines and tabs, as a peer's
+// text goes to terminals.
+func shown(r rune) bool { return !unicode.IsControl(r) || r == '\n' || r == '\t' }
+
+// causeOf is a cause that a peer sent. What is no text is quoted.
+func causeOf(text []byte) remoteCause {
+	if !printable(text) {
+		return remoteCause(fmt.Sprintf("%.200q", text))
+	}
+	return remoteCause(text)
+}
+
+// printable reports whether bytes are text that may be shown.
+func printable(text []byte) bool {
+	return utf8.Valid(text) && !strings.ContainsFunc(string(text), func(r rune) bool { return !shown(r) })
 }

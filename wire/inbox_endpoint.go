@@ -70,8 +70,12 @@ func (in *Inbox) Ending(to int) (Header, []byte) {
 
 // Ended takes in the cause of a failure that a peer has sent: this endpoint fails with it.
 func (in *Inbox) Ended(h *Header, text []byte) error {
-	if int64(h.Key.Step) >= int64(in.Size()) {
-		return fmt.Errorf("%w: a failure of rank %d of %d", ErrFrame, h.Key.Step, in.Size())
+	own := int(h.Key.Step) == in.Rank() && in.Err() == nil // which it would know of
+	if int64(h.Key.Step) >= int64(in.Size()) || own {
+		return fmt.Errorf("%w: a failure of rank %d of %d, for rank %d", ErrFrame, h.Key.Step, in.Size(), in.Rank())
+	}
+	if !printable(text) {
+		return fmt.Errorf("%w: a failure whose cause is no text", ErrFrame)
 	}
 	in.Fail(&Failure{Rank: int(h.Key.Step), Cause: remoteCause(text)})
 	return nil

@@ -82,8 +82,8 @@ type Planner interface {
 	Plan(p *wire.Plan, m *nn.Model)
 }
 
-// Keeper has a state that a checkpoint keeps.
-type Keeper interface{ Kept() []nn.Tensor }
+// Keeper has a state that a checkpoint keeps. After an error no checkpoint is written.
+type Keeper interface{ Kept() ([]nn.Tensor, error) }
 
 // each are the decorations that have an interface.
 func each[T any](list []Decoration) (out []T) {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"starling/coflow"
+	"starling/partition"
 	"starling/wire"
 )
 
@@ -19,8 +20,12 @@ func AppendNumber(b []byte, n float64, size int) []byte {
 	return binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(n)))
 }
 
-// MostBlock bounds the bytes of a block that a peer may announce.
-const MostBlock = 1 << 32
+// MostBlock bounds the bytes of a block that a peer may announce: those of all vertices, each with many edges that are
+// drawn, or of all edges.
+func MostBlock(b *partition.Book) uint64 {
+	const always, vertex, edge, most = 1 << 20, 1 << 10, 64, 1 << 32
+	return uint64(min(always+vertex*b.Nodes+edge*b.Edges, most))
+}
 
 // WaitAll waits for messages, all of them also where one fails.
 func WaitAll(ctx context.Context, pending []*wire.Pending) (err error) {
@@ -39,9 +44,9 @@ func Others(me, first, last int) (peers []int) {
 	return peers
 }
 
-// Swap gives peers a message each, in step+1 after its size in step, and returns theirs.
-func Swap(ctx context.Context, end wire.Endpoint, peers []int, id coflow.ID, step uint32, out [][]byte) ([][]byte,
-	error) {
+// Swap gives peers a message each, in step+1 after its size in step, and returns theirs, of at most most bytes.
+func Swap(ctx context.Context, end wire.Endpoint, peers []int, id coflow.ID, step uint32, most uint64,
+	out [][]byte) ([][]byte, error) {
 	size, body := wire.Key{Coflow: id, Step: step}, wire.Key{Coflow: id, Step: step + 1}
 	sizes, in := make([][]byte, len(out)), make([][]byte, len(out))
 	var pending, first []*wire.Pending
@@ -59,8 +64,8 @@ func Swap(ctx context.Context, end wire.Endpoint, peers []int, id coflow.ID, ste
 	}
 	for _, q := range peers {
 		n := binary.LittleEndian.Uint64(sizes[q])
-		if n > MostBlock {
-			return nil, fmt.Errorf("worker %d announces a block of %d bytes", q, n)
+		if n > most {
+			return nil, fmt.Errorf("worker %d announces a block of %d bytes, more than one of this graph has", q, n)
 		}
 		if in[q] = make([]byte, n); n > 0 {
 			pending = append(pending, end.Recv(q, body, wire.Topology, in[q]))

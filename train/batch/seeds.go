@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"starling/exchange"
 	"starling/partition"
@@ -194,18 +195,24 @@ func trainingList(s *exchange.Setup) ([]uint32, error) {
 		return nil, err
 	}
 	pairs := make([]uint64, 0, p.Book.Train) // by id
+	var each []string
 	for q, b := range lists {
 		numbers := exchange.Numbers(b)
+		each = append(each, fmt.Sprintf("worker %d has %d", q, len(numbers)/2))
 		if len(numbers)%2 != 0 {
 			return nil, fmt.Errorf("worker %d tells of its training vertices in %d bytes", q, len(b))
 		}
 		for at := range slices.Chunk(numbers, 2) {
+			if id, v := int64(at[0]), at[1]; id >= p.Book.Nodes || int64(v) >= p.Book.Nodes || p.Book.Owner(v) != q {
+				return nil, fmt.Errorf("worker %d tells of training vertex %d, number %d, which it does not have", q,
+					id, v)
+			}
 			pairs = append(pairs, uint64(at[0])<<32|uint64(at[1]))
 		}
 	}
 	if int64(len(pairs)) != p.Book.Train {
-		return nil, fmt.Errorf("workers have %d training vertices, the partition says %d; do all workers have parts "+
-			"of the same partition?", len(pairs), p.Book.Train)
+		return nil, fmt.Errorf("workers have %d training vertices (%s), the partition says %d; do all workers have "+
+			"parts of the same partition?", len(pairs), strings.Join(each, ", "), p.Book.Train)
 	}
 	slices.Sort(pairs)
 	out := make([]uint32, len(pairs))

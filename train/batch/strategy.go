@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"starling/nn"
@@ -37,6 +38,7 @@ type Strategy struct {
 	// While it trains.
 	steps  *Steps
 	cancel context.CancelFunc
+	lacks  error // why Caches lacks something
 }
 
 // Strategy trains by the pipeline, which is expected to send as planned.
@@ -98,17 +100,25 @@ func (s *Strategy) Taken(epoch, from int) (steps int) {
 	return steps
 }
 
-// Caches are what the next epoch needs of this worker.
+// Caches are what the next epoch needs of this worker. Where they lack something, Err says why.
 func (s *Strategy) Caches() []nn.Tensor {
-	kept := s.Strategy.Caches
-	if k := only[Keeper](s.p.decorations); k != nil {
-		kept = k.Kept
+	var list []nn.Tensor
+	keepers := each[Keeper](s.p.decorations)
+	for _, k := range keepers {
+		kept, err := k.Kept()
+		list, s.lacks = append(list, kept...), errors.Join(s.lacks, err)
 	}
-	if s.method.Kept == nil {
-		return kept()
+	if len(keepers) == 0 {
+		list = s.Strategy.Caches()
 	}
-	return append(kept(), s.method.Kept()...)
+	if s.method.Kept != nil {
+		list = append(list, s.method.Kept()...)
+	}
+	return list
 }
+
+// Err is a failure of measuring, or of Caches.
+func (s *Strategy) Err() error { return errors.Join(s.lacks, s.Strategy.Err()) }
 
 // Unfilled is what buffers of batches take that a dry run, of a few batches, did not have.
 func (s *Strategy) Unfilled() int64 {

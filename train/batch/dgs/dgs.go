@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -49,21 +50,27 @@ type guide struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	jobs    chan job
+	learnt  chan *version // whose owners are to be told
 	running sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
 		versions map[int]*version
+		later    map[int]job // that no batch of this run needs
 		latest   int
 		done     int // steps
 		use      train.ExplainerUse
 	}
 }
 
-// version is the masks of some weights: number v is of those after v·T steps.
+// version is the masks of some weights: number v is of those after v·T steps. A checkpoint has masks that are learnt,
+// whether or not owners, who may have ended, know of them.
 type version struct {
-	ready   chan struct{}
-	err     error
+	number  int
+	learnt  chan struct{}
+	ready   chan struct{} // owners have been told
+	err     error         // of learning
+	untold  error
 	nodes   []byte // of the remote vertices, m for m/255; nil: none
 	missing byte
 	columns []uint32 // that are fetched, ascending; nil: all
@@ -92,8 +99,8 @@ func New(s *train.Site, o Options) batch.Decoration {
 	case o.DropFeatures > 0:
 		return &dropping{opt: o}
 	case o.DGS && !s.MemoryOnly:
-		g := &guide{opt: o, jobs: make(chan job, 2)}
-		g.mu.versions = map[int]*version{}
+		g := &guide{opt: o, jobs: make(chan job, 2), learnt: make(chan *version, 4)}
+		g.mu.versions, g.mu.later = map[int]*version{}, map[int]job{}
 		return g
 	}
 	return nil
@@ -143,6 +150,12 @@ func (g *guide) Begin(f *train.Loop) {
 		for j := range g.jobs {
 			g.work(j)
 		}
+		close(g.learnt)
+	})
+	g.running.Go(func() {
+		for v := range g.learnt {
+			g.finish(v)
+		}
 	})
 }
 
@@ -157,24 +170,43 @@ func (g *guide) End() {
 	g.x.close()
 }
 
-// Stepped is called after every step of a loop. After every T it has the
-// weights explained, unless no batch would use the masks.
+// Stepped is called after every step of a loop. After every T it has the weights explained; where no batch of this run
+// would use the masks, once a checkpoint needs them.
 func (g *guide) Stepped(epoch, number int) {
 	done, every := epoch*g.of.Steps()+number+1, g.opt.DGSEvery
 	g.forget(done)
-	if done%every != 0 || !g.opt.DGSAsync && done+every >= g.total {
+	if done%every != 0 {
 		return
 	}
-	g.slot(done / every)
 	j := job{done / every, g.loop.Model.State(g.loop.Dev)}
-	if !g.opt.DGSAsync {
-		g.jobs <- j // there is place: batches have waited for the one before the last
-		return
+	switch {
+	case !g.used(j.number):
+		g.putOff(j)
+	case !g.opt.DGSAsync:
+		g.begin(j)
+	default:
+		g.slot(j.number)
+		select {
+		case g.jobs <- j:
+		default: // an explainer that is late misses some weights
+		}
 	}
-	select {
-	case g.jobs <- j:
-	default: // an explainer that is late misses some weights
-	}
+}
+
+// used reports whether a batch of this run may be drawn by a version.
+func (g *guide) used(number int) bool { return g.opt.DGSAsync || (number+1)*g.opt.DGSEvery < g.total }
+
+// begin has weights explained. There is place: batches have waited for the masks before the last.
+func (g *guide) begin(j job) {
+	g.slot(j.number)
+	g.jobs <- j
+}
+
+// putOff keeps weights that a checkpoint may need the masks of.
+func (g *guide) putOff(j job) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.later[j.number] = j
 }
 
 // forget drops the versions that no batch is drawn by once some steps are done.
@@ -185,11 +217,9 @@ func (g *guide) forget(done int) {
 	if g.opt.DGSAsync {
 		oldest = g.mu.latest
 	}
-	for number := range g.mu.versions {
-		if number < oldest {
-			delete(g.mu.versions, number)
-		}
-	}
+	old := func(number int) bool { return number < oldest }
+	maps.DeleteFunc(g.mu.versions, func(number int, _ *version) bool { return old(number) })
+	maps.DeleteFunc(g.mu.later, func(number int, _ job) bool { return old(number) })
 	g.mu.done = done
 }
 
@@ -199,13 +229,13 @@ func (g *guide) slot(number int) *version {
 	defer g.mu.Unlock()
 	v := g.mu.versions[number]
 	if v == nil {
-		v = &version{ready: make(chan struct{})}
+		v = &version{number: number, learnt: make(chan struct{}), ready: make(chan struct{})}
 		g.mu.versions[number] = v
 	}
 	return v
 }
 
-// work explains weights and tells owners. An explainer that ends before it is done has lost nothing:
+// work explains weights. An explainer that ends before it is done has lost nothing:
 // what it explains depends on the weights and the part alone, and another begins anew.
 func (g *guide) work(j job) {
 	v := g.slot(j.number)
@@ -219,10 +249,19 @@ func (g *guide) work(j job) {
 	}
 	if v.err == nil {
 		g.fill(v, out)
-		v.err = g.tell(g.ctx, j.number, v)
 	}
-	if v.err == nil || !g.opt.DGSAsync { // a failed explanation has no masks
-		g.publish(j.number, v)
+	close(v.learnt)
+	g.learnt <- v
+}
+
+// finish tells owners of a version. It has a goroutine of its own: an owner that has ended does not keep the masks
+// after these from being learnt.
+func (g *guide) finish(v *version) {
+	if v.untold = v.err; v.err == nil && g.used(v.number) {
+		v.untold = g.tell(g.ctx, v.number, v)
+	}
+	if v.untold == nil || !g.opt.DGSAsync { // a failed explanation has no masks
+		g.publish(v.number, v)
 	}
 }
 
@@ -343,25 +382,39 @@ func (g *guide) Guide(ctx context.Context, epoch, batchNumber int) (out batch.Gu
 	return out, nil
 }
 
-// await waits for a version.
+// await waits for a version that draws go by.
 func (g *guide) await(ctx context.Context, number int) (*version, error) {
-	v, end := g.slot(number), g.of.Site.End
+	v := g.slot(number)
+	if err := g.wait(ctx, number, v.ready); err != nil {
+		return nil, err
+	}
+	return v, g.failed(number, v.untold)
+}
+
+// failed is why a version has no masks.
+func (g *guide) failed(number int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("explaining the weights of step %d: %w", number*g.opt.DGSEvery, err)
+}
+
+// wait waits until a version has come so far.
+func (g *guide) wait(ctx context.Context, number int, far <-chan struct{}) error {
+	end := g.of.Site.End
 	due, timer := wire.Alarm(g.loop.Clock, maskDeadline)
 	defer timer.Stop()
 	select {
-	case <-v.ready:
+	case <-far:
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case <-end.Done():
-		return nil, end.Err()
+		return end.Err()
 	case <-due:
-		return nil, fmt.Errorf("worker %d has waited %v for its explainer's masks of step %d; use a larger "+
+		return fmt.Errorf("worker %d has waited %v for its explainer's masks of step %d; use a larger "+
 			"--dgs-every or fewer --dgs-epochs", end.Rank(), maskDeadline, number*g.opt.DGSEvery)
 	}
-	if v.err != nil {
-		return nil, fmt.Errorf("explaining the weights of step %d: %w", number*g.opt.DGSEvery, v.err)
-	}
-	return v, nil
 }
 
 // wanted is the version that a batch is drawn by; 0: none.

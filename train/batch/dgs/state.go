@@ -2,6 +2,7 @@ package dgs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,45 +19,55 @@ const (
 	keptFetched  = "dgs.columns." // columns that are fetched
 )
 
-// Kept are the masks that batches after the last step need. It waits for those that are being
-// learnt.
-func (g *guide) Kept() []nn.Tensor {
+// Kept are the masks that batches after the last step need, also those of epochs that this run does not have: a run of
+// more epochs goes on from them. It waits for those that are being learnt.
+func (g *guide) Kept() ([]nn.Tensor, error) {
 	list := []nn.Tensor{}
 	var numbers []float64
 	for _, number := range g.needed() {
-		v, err := g.await(g.ctx, number)
-		if err != nil { // the run fails at the batch that needs it
-			continue
+		v := g.slot(number)
+		if err := g.wait(g.ctx, number, v.learnt); err != nil {
+			return nil, err
+		}
+		if v.err != nil {
+			return nil, g.failed(number, v.err)
 		}
 		numbers = append(numbers, float64(number))
-		if v.nodes != nil {
-			data := []float64{float64(v.missing)}
-			for _, m := range v.nodes {
-				data = append(data, float64(m))
-			}
-			list = append(list, nn.Tensor{Name: fmt.Sprint(keptNodes, number), Shape: []int{len(data)}, Data: data})
-		}
-		if v.columns != nil {
-			data := make([]float64, len(v.columns))
-			for i, c := range v.columns {
-				data[i] = float64(c)
-			}
-			list = append(list, nn.Tensor{Name: fmt.Sprint(keptFetched, number), Shape: []int{len(data)}, F64: true,
-				Data: data})
-		}
+		list = append(list, v.tensors()...)
 	}
 	numbers = append(numbers, 0) // never empty: arrays have numbers
-	return append(list, nn.Tensor{Name: keptVersions, Shape: []int{len(numbers)}, F64: true, Data: numbers})
+	return append(list, nn.Tensor{Name: keptVersions, Shape: []int{len(numbers)}, F64: true, Data: numbers}), nil
 }
 
-// needed are the versions of the batches that are to come: masks of weights that there have been.
+// tensors are the masks of a version.
+func (v *version) tensors() (list []nn.Tensor) {
+	if v.nodes != nil {
+		data := []float64{float64(v.missing)}
+		for _, m := range v.nodes {
+			data = append(data, float64(m))
+		}
+		list = append(list, nn.Tensor{Name: fmt.Sprint(keptNodes, v.number), Shape: []int{len(data)}, Data: data})
+	}
+	if v.columns != nil {
+		data := make([]float64, len(v.columns))
+		for i, c := range v.columns {
+			data[i] = float64(c)
+		}
+		list = append(list, nn.Tensor{Name: fmt.Sprint(keptFetched, v.number), Shape: []int{len(data)}, F64: true,
+			Data: data})
+	}
+	return list
+}
+
+// needed are the versions of the batches that are to come: masks of weights that there have been. Those that were put
+// off are begun.
 func (g *guide) needed() (list []int) {
+	at, put := g.due()
+	for _, j := range put {
+		g.begin(j)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.mu.done / g.opt.DGSEvery
-	if g.opt.DGSAsync {
-		at = g.mu.latest
-	}
 	for number := range g.mu.versions {
 		if (number == at || number == at-1) && number > 0 && (!g.opt.DGSAsync || number == at) {
 			list = append(list, number)
@@ -64,6 +75,20 @@ func (g *guide) needed() (list []int) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// due is the newest version that is needed, and the weights that were put off, in their order.
+func (g *guide) due() (at int, put []job) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, number := range slices.Sorted(maps.Keys(g.mu.later)) {
+		put = append(put, g.mu.later[number])
+	}
+	clear(g.mu.later)
+	if g.opt.DGSAsync {
+		return g.mu.latest, nil
+	}
+	return g.mu.done / g.opt.DGSEvery, put
 }
 
 // restore takes what Kept has, and tells owners. A checkpoint without any, of another partition,
@@ -97,6 +122,7 @@ func (g *guide) restore(list []nn.Tensor) error {
 		if v.columns != nil {
 			v.keep = store.NewColumns(v.columns, g.x.cols)
 		}
+		close(v.learnt)
 		if err := g.tell(g.of.Site.Ctx, number, v); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (e *embeddings) restore(list []nn.Tensor) error {
 }
 
 // Kept is what a checkpoint has of this worker.
-func (e *embeddings) Kept() []nn.Tensor {
+func (e *embeddings) Kept() ([]nn.Tensor, error) {
 	rows, moments := e.Own()
 	tensor := func(name string, b []byte) nn.Tensor {
 		return nn.Tensor{Name: name, Shape: []int{len(b) / e.Size / e.Dim, e.Dim}, F64: e.Size == 8, Data: e.Numbers(b)}
@@ -119,7 +119,7 @@ func (e *embeddings) Kept() []nn.Tensor {
 	if e.best != nil {
 		out = append(out, tensor(keptBest, e.best))
 	}
-	return out
+	return out, nil
 }
 
 func (e *embeddings) bytes(numbers []float64) []byte {

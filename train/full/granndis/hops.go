@@ -2,6 +2,7 @@ package granndis
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"starling/exchange"
@@ -201,6 +202,10 @@ func (n *neighbourhood) tell(mine []finding) (all []finding, err error) {
 		r, theirs := exchange.NewReader(b), make([]finding, len(b)/findingBytes)
 		for i := range theirs {
 			theirs[i] = finding{v: r.Number(), need: r.Number(), worker: q - n.first, Vertex: r.Vertex()}
+			r.Below("vertex", n.W.Part.Book.Nodes, theirs[i].v, theirs[i].ID)
+		}
+		if err := r.Err(); err != nil {
+			return nil, fmt.Errorf("worker %d finds %w", q, err)
 		}
 		all = merged(all, theirs)
 	}

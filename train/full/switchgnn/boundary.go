@@ -96,8 +96,12 @@ func gather(s *exchange.Setup) (*boundary, error) {
 		return nil, err
 	}
 	var src, dst []uint32
-	for _, b := range in {
-		pairs := exchange.Numbers(b)
+	for q, b := range in {
+		r := exchange.NewReader(b)
+		pairs := r.Numbers(len(b) / 4)
+		if r.Below("vertex", w.Part.Book.Nodes, pairs...); r.Err() != nil {
+			return nil, fmt.Errorf("an edge of worker %d has %w", q, r.Err())
+		}
 		for i := 0; i+1 < len(pairs); i += 2 {
 			src, dst = append(src, pairs[i]), append(dst, pairs[i+1])
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"starling/coflow"
 	"starling/exchange"
@@ -115,7 +116,8 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 		m.of.sent[q].Add(int64(8 + len(m.lists[q])))
 	}
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
-	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold, m.lists)
+	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold,
+		batch.MostBlock(m.of.p.Site.Part.Book), m.lists)
 }
 
 // stepTold is the first message of a hop.
@@ -140,9 +142,13 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 		r := exchange.NewReader(list)
 		for range len(list) / toldBytes {
 			v, id, noLoops := r.Number(), r.Number(), r.Doubles(1)[0]
-			if int64(v) >= m.of.p.Site.Part.Book.Nodes || at.computer(v) != at.me {
-				return fmt.Errorf("vertex %d, which worker %d does not compute; do all workers have parts of the same "+
-					"partition?", v, at.me)
+			nodes := m.of.p.Site.Part.Book.Nodes
+			if int64(v) >= nodes || int64(id) >= nodes || at.computer(v) != at.me {
+				return fmt.Errorf("worker %d tells of vertex %d, id %d, which worker %d does not compute; do all "+
+					"workers have parts of the same partition?", q, v, id, at.me)
+			}
+			if !(noLoops >= 0 && noLoops <= math.MaxFloat64) {
+				return fmt.Errorf("worker %d tells of vertex %d with a degree of %g", q, v, noLoops)
 			}
 			to.send = append(to.send, m.add(b, known, v, id, noLoops))
 		}

@@ -280,7 +280,7 @@ func (c *carried) receive(in, left *passing, from, step int) error {
 	if c.site.MemoryOnly { // nothing came: others' take about what this one's takes
 		n = uint64(len(left.topology))
 	}
-	if n > batch.MostBlock || n < 12 {
+	if n > batch.MostBlock(c.site.Part.Book) || n < 12 {
 		return fmt.Errorf("worker %d announces a block of %d bytes", from, n)
 	}
 	in.topology = make([]byte, n)

@@ -204,7 +204,8 @@ func (s *split) others() []int { return batch.Others(s.site.End.Rank(), 0, s.sit
 func (s *split) tell(ctx context.Context, b *batch.Batch, message []byte) error {
 	messages := slices.Repeat([][]byte{message}, s.site.End.Size())
 	id := splitKey(b, stepSize, coflow.Inputs, false).Coflow
-	in, err := batch.Swap(ctx, s.site.End, s.others(), id, stepSize, messages)
+	in, err := batch.Swap(ctx, s.site.End, s.others(), id, stepSize,
+		batch.MostBlock(s.site.Part.Book), messages)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestACauseIsText: what a peer sends as the cause of a failure is shown on terminals, so it is text, and a peer does
+// not tell a rank that this rank has failed.
+func TestACauseIsText(t *testing.T) {
+	for _, c := range []struct {
+		of   uint32
+		text string
+		want string
+	}{
+		{2, "its disk\nis full", "rank 2 failed: its disk\nis full"},
+		{2, "\x1b]0;title\a", "is no text"},
+		{2, "\xff\xfe", "is no text"},
+		{0, "its disk is full", "a failure of rank 0 of 3, for rank 0"},
+		{7, "its disk is full", "a failure of rank 7"},
+	} {
+		ends := NewGroup(3, DefaultOptions())
+		in := ends[0].(*endpoint).inbox
+		if err := in.Ended(&Header{Frame: FrameFailure, From: 1, Key: Key{Step: c.of}}, []byte(c.text)); err != nil {
+			in.PeerLost(1, err)
+		}
+		if err := ends[0].Err(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+		ends[0].Close()
+	}
+}
