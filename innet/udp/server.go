@@ -226,7 +226,7 @@ func (s *Server) Close() error {
 
 func (s *Server) accept() {
 	for {
-		c, err := s.ln.Accept()
+		c, err := wire.Accept(s.ln, nil)
 		if err != nil {
 			return
 		}

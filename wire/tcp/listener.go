@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -39,14 +38,9 @@ func newListener(socket net.Listener, id *identity, admit func(*candidate) error
 
 func (l *listener) run() {
 	for {
-		conn, err := l.socket.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		conn, err := wire.Accept(l.socket, func(err error) { l.refused(nil, err) })
+		if err != nil {
 			return
-		}
-		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
-			l.refused(nil, err)
-			wire.Sleep(context.Background(), wire.Real, 10*time.Millisecond) // sockets live in the host's time
-			continue
 		}
 		c := l.pool.Add(conn)
 		if c == nil {
