@@ -19,14 +19,16 @@ import (
 
 // ServerOptions bound what a switch takes.
 type ServerOptions struct {
-	Listen  string
-	Token   []byte
-	Memory  int64 // bytes of registers, of all jobs together
-	Table   int64 // bytes of tables, of all jobs together
-	Hosts   int   // connections at most
-	Buffer  int   // bytes of the socket's receive buffer
-	Timeout time.Duration
-	Clock   wire.Clock // nil: the host's
+	Listen string
+	Token  []byte
+	// Insecure lets a switch without a token listen beyond loopback.
+	Insecure bool
+	Memory   int64 // bytes of registers, of all jobs together
+	Table    int64 // bytes of tables, of all jobs together
+	Hosts    int   // connections at most
+	Buffer   int   // bytes of the socket's receive buffer
+	Timeout  time.Duration
+	Clock    wire.Clock // nil: the host's
 	// Fault, if set, says of each packet that arrives or leaves how often it does: once,
 	// unless a test injects faults.
 	Fault func() int
@@ -89,6 +91,7 @@ type Stats struct {
 	Packets, Bytes int64 // received
 	Sent           int64
 	Dropped        int64 // duplicates, late or unexpected ones
+	Impossible     int64 // of those dropped: of a round that no host can be in
 	Recirculated   int64 // passes that hardware would need beyond one per packet
 	Jobs, Hosts    int
 	Below, Passed  int64 // of those received: handled by a Plane, passed on by it
@@ -104,6 +107,7 @@ type job struct {
 	table   *innet.Table
 	bytes   int64         // of the table
 	sw      *innet.Switch // nil: before the table comes, and below
+	rounds  *rounds       // of sw
 	below   bool          // the plane has it
 	waiting []*member     // to be notified when all have joined
 }
@@ -127,6 +131,10 @@ func Listen(opt ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	addr := ln.Addr().(*net.TCPAddr)
+	if !addr.IP.IsLoopback() && len(opt.Token) == 0 && !opt.Insecure {
+		ln.Close()
+		return nil, fmt.Errorf("%v can be reached by others and there is no token", addr)
+	}
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone})
 	if err != nil {
 		ln.Close()
@@ -388,7 +396,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 // REQUIRES: mu held.
 func (s *Server) begin(j *job) {
 	if s.plane == nil {
-		j.sw = innet.NewSwitch(j.table)
+		j.newSwitch()
 		return
 	}
 	j.below = true
@@ -401,6 +409,12 @@ func (s *Server) begin(j *job) {
 			s.joinBelow(m)
 		}
 	}
+}
+
+// newSwitch makes the process's switch of a job, with empty registers.
+func (j *job) newSwitch() {
+	j.sw = innet.NewSwitch(j.table)
+	j.rounds = newRounds(j.sw)
 }
 
 // joinBelow makes a host known to the plane, where that has its job.
@@ -420,7 +434,7 @@ func (s *Server) joinBelow(m *member) {
 // REQUIRES: mu held.
 func (s *Server) takeOver(j *job, why string) {
 	s.removeBelow(j)
-	j.sw = innet.NewSwitch(j.table)
+	j.newSwitch()
 	if s.opt.Log != nil {
 		s.opt.Log(fmt.Sprintf("job %x is switched by the process: %s", j.id, why))
 	}
@@ -535,8 +549,15 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 		}
 		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, or not reached through it", m.rank))
 	}
+	if !m.job.rounds.possible(m.rank, p.Round) {
+		s.mu.stats.Dropped++
+		s.mu.stats.Impossible++
+		return
+	}
 	m.received++
+	before := m.job.sw.Round()
 	took := m.job.sw.Handle(m.rank, &p, func(port int, p *innet.Packet) { s.emit(m.job, port, p, mark, out) })
+	m.job.rounds.handled(&p, before)
 	s.mu.stats.Recirculated += int64(took.Recirculated)
 	if took.Dropped {
 		s.mu.stats.Dropped++
