@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -107,4 +108,24 @@ func TestOpenSwitchBeyondLoopback(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// TestSilentConnectionsKeepNoHostOut: more connections that say nothing than the switch has places for hosts do not
+// take those.
+func TestSilentConnectionsKeepNoHostOut(t *testing.T) {
+	t.Parallel()
+	testdeadline.Do(t, time.Minute, "an exchange", func() {
+		s := listen(t, func(o *ServerOptions) { o.Hosts = 3 })
+		for range 10 {
+			conn, err := net.Dial("tcp", s.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		j := newJob(t, testseed.Rand(t), 3, 30, 60, 4, 30)
+		j.connect(t, s.Addr(), 1, nil)
+		j.exchange(t)
+		j.check(t)
+	})
 }

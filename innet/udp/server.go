@@ -15,6 +15,7 @@ import (
 
 	"starling/innet"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // ServerOptions bound what a switch takes.
@@ -25,7 +26,7 @@ type ServerOptions struct {
 	Insecure bool
 	Memory   int64 // bytes of registers, of all jobs together
 	Table    int64 // bytes of tables, of all jobs together
-	Hosts    int   // connections at most
+	Hosts    int   // that are connected, at most
 	Buffer   int   // bytes of the socket's receive buffer
 	Timeout  time.Duration
 	Clock    wire.Clock // nil: the host's
@@ -72,7 +73,9 @@ type Server struct {
 	ln     net.Listener
 	window int
 	plane  Plane // nil: none
-	wg     sync.WaitGroup
+	// preAuth has the connections of hosts that have not authenticated.
+	preAuth *tcp.PreAuthPool
+	wg      sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
@@ -141,7 +144,7 @@ func Listen(opt ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	opt.Clock = wire.OrReal(opt.Clock)
-	s := &Server{opt: opt, conn: conn, ln: ln}
+	s := &Server{opt: opt, conn: conn, ln: ln, preAuth: tcp.NewPreAuthPool(tcp.PreAuthPlaces)}
 	// The kernel charges a packet of 1 KiB about 2.3 KB.
 	s.window = bufferBytes(conn, opt.Buffer) / 2304 / 2
 	if opt.Plane != nil && len(opt.Token) == 0 {
@@ -223,6 +226,7 @@ func (s *Server) Close() error {
 		c.Close()
 	}
 	s.mu.Unlock()
+	s.preAuth.Close()
 	err := errors.Join(s.ln.Close(), s.conn.Close())
 	s.wg.Wait()
 	if s.plane != nil {
@@ -238,25 +242,41 @@ func (s *Server) accept() {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		full := s.mu.closed || len(s.mu.conns) >= s.opt.Hosts
-		if !full {
-			s.mu.conns[c] = true
-		}
-		s.mu.Unlock()
-		if full {
+		v := s.preAuth.Add(c)
+		if v == nil {
 			c.Close()
-			continue
+			return
 		}
-		s.wg.Go(func() { s.serve(c) })
+		s.wg.Go(func() { s.serve(v) })
 	}
 }
 
+// keep makes room for a host that has authenticated.
+func (s *Server) keep(c net.Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed || len(s.mu.conns) >= s.opt.Hosts {
+		return fmt.Errorf("the switch has %d hosts, and takes no more", len(s.mu.conns))
+	}
+	s.mu.conns[c] = true
+	return nil
+}
+
 // serve is one host's connection.
-func (s *Server) serve(c net.Conn) {
+func (s *Server) serve(v *tcp.PreAuthConn) {
+	c := v.Conn
 	defer s.leave(c)
-	m, err := s.greet(c)
+	m, h, err := s.greet(c)
+	err = v.Authenticated(err)
+	v.Remove()
 	if err != nil {
+		return
+	}
+	if err = s.keep(c); err == nil {
+		err = s.join(m, h)
+	}
+	if err != nil {
+		refuse(c, err)
 		return
 	}
 	for { // until the host has gone; tables come at any time
@@ -272,35 +292,30 @@ func (s *Server) serve(c net.Conn) {
 }
 
 // greet authenticates a host by the token.
-func (s *Server) greet(c net.Conn) (*member, error) {
+func (s *Server) greet(c net.Conn) (*member, *hello, error) {
 	c.SetDeadline(wire.SocketTime(s.opt.Timeout))
 	var challenge [nonceBytes]byte
 	rand.Read(challenge[:])
 	head := append(binary.LittleEndian.AppendUint32([]byte(magic), version), challenge[:]...)
 	if _, err := c.Write(head); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var h hello
-	if err := binary.Read(c, binary.LittleEndian, &h); err != nil {
-		return nil, err
+	h := new(hello)
+	if err := binary.Read(c, binary.LittleEndian, h); err != nil {
+		return nil, nil, err
 	}
 	if want := proof(s.opt.Token, "host", challenge, h.Challenge); !hmac.Equal(h.Proof[:], want[:]) {
-		return nil, ErrToken
+		return nil, nil, ErrToken
 	}
 	answer := welcome{Proof: proof(s.opt.Token, "switch", challenge, h.Challenge), Registers: uint64(s.opt.Memory),
 		Window: uint32(max(s.window/max(int(h.Hosts), 1), 4))}
 	if err := binary.Write(c, binary.LittleEndian, &answer); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.SetDeadline(time.Time{})
 	from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	m := &member{rank: int(h.Host), conn: c, addr: netip.AddrPortFrom(from, h.Port),
-		tags: newTagger(s.opt.Token, challenge, h.Challenge)}
-	if err := s.join(m, &h); err != nil {
-		refuse(c, err)
-		return nil, err
-	}
-	return m, nil
+	return &member{rank: int(h.Host), conn: c, addr: netip.AddrPortFrom(from, h.Port),
+		tags: newTagger(s.opt.Token, challenge, h.Challenge)}, h, nil
 }
 
 // refuse sends the reason of a refusal.
