@@ -18,7 +18,7 @@ var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.E
 	syscall.ECONNRESET, syscall.EPROTO, syscall.EPERM, syscall.EINTR}
 
 // Accept is the next connection of a listener. It waits errors out that pass: a listener that ended at one would
-// accept nobody for the rest of the run. failed, if set, is called with each of them.
+// accept no peer for the rest of the run. failed, if set, is called with each of them.
 func Accept(l net.Listener, failed func(error)) (net.Conn, error) {
 	for {
 		conn, err := l.Accept()

@@ -251,7 +251,7 @@ func (s *Server) accept() {
 	}
 }
 
-// keep makes room for a host that has authenticated.
+// keep takes the connection of a host that has authenticated.
 func (s *Server) keep(c net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

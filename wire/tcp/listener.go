@@ -27,8 +27,8 @@ type Listener struct {
 }
 
 // Listen accepts connections of sockets, which it closes. check returns what is wrong with a claim, before
-// the dialer has authenticated; admit takes the connection of one that has. refused may be nil. Beyond PreAuthPlaces,
-// so many peers may be unauthenticated at once.
+// the dialer has authenticated; admit takes the connection of one that has. refused may be nil. The pool has peers
+// places and PreAuthPlaces more.
 func Listen(h *Handshake, peers int, check func(claim []byte) *Refusal, admit func(*Introduced) error,
 	refused func(net.Addr, error), sockets ...net.Listener) *Listener {
 	l := &Listener{handshake: h, check: check, admit: admit, refused: refused, sockets: sockets,
