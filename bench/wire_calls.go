@@ -119,7 +119,7 @@ func dialPlain(ctx context.Context, addr string, secret []byte) (net.Conn, error
 func acceptPlain(l net.Listener, secret []byte) (net.Conn, error) {
 	l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute))
 	for {
-		conn, err := l.Accept()
+		conn, err := wire.Accept(l, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -290,20 +290,9 @@ func (c *Coordinator) onLoop(f func()) bool {
 
 func (c *Coordinator) accept() {
 	for {
-		conn, err := c.listener.Accept()
-		if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		conn, err := wire.Accept(c.listener, func(err error) { c.tellRefused("a connection", err) })
+		if err != nil { // it was closed, or interrupted
 			return
-		}
-		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
-			c.tellRefused("a connection", err)
-			again, timer := wire.Alarm(wire.Real, 10*time.Millisecond)
-			select {
-			case <-c.done:
-				timer.Stop()
-				return
-			case <-again:
-				continue
-			}
 		}
 		v := c.preAuth.Add(conn)
 		c.wg.Go(func() { c.serve(v) })

@@ -28,6 +28,7 @@ type Host struct {
 	tail  time.Duration // how long the last sum took after the last own row, on average
 	wide  []int64
 	out   []float64
+	moves uint64 // see Moves
 	Count HostCounts
 }
 
@@ -136,6 +137,14 @@ func (h *Host) Err() error {
 	return nil
 }
 
+// Round is the round that the host is in.
+func (h *Host) Round() uint32 { return h.round }
+
+// Moves grows with all that brings an exchange nearer to its end: an own row that leaves, a sum or a row that arrives,
+// what another host has or asks for, the end of a round. A host whose Moves stays the same is stalled, or waits for
+// others, whatever else arrives.
+func (h *Host) Moves() uint64 { return h.moves }
+
 // Shift is the fractional bits of the last exchange.
 func (h *Host) Shift() int { return h.shift }
 
@@ -235,6 +244,7 @@ func (h *Host) progress(now time.Duration) {
 // finish goes on to the next round; value is what was agreed on.
 func (h *Host) finish(value uint16) {
 	h.round++
+	h.moves++
 	h.last = value
 	if h.step < 0 {
 		h.shift = shiftOf(value, h.plan.MaxNeed(h.x.Lo, h.x.Hi))
@@ -323,6 +333,7 @@ func (h *Host) raw(now time.Duration, p *Packet) {
 		return
 	}
 	h.progress(now)
+	h.moves++
 	h.r.rows[p.Source] = append([]int32(nil), p.Body...)
 	asked := h.r.pulled[p.Source]
 	if asked {
@@ -363,6 +374,7 @@ func (h *Host) addUp(slot uint32) []int64 {
 func (h *Host) deliver(slot uint32, sum []int64) {
 	i, _ := h.slotOf(slot)
 	h.r.have.set(i)
+	h.moves++
 	h.r.missing--
 	h.r.newSums = true
 	lo, hi := h.columns()
@@ -375,7 +387,8 @@ func (h *Host) deliver(slot uint32, sum []int64) {
 func (h *Host) acknowledged(p *Packet) {
 	for w, word := range p.Body {
 		for set := uint32(word); set != 0; set &= set - 1 {
-			if slot := int(p.Destination) + 32*w + bits.TrailingZeros32(set); slot < len(h.block().Slots) {
+			if slot := int(p.Destination) + 32*w + bits.TrailingZeros32(set); slot < len(h.block().Slots) && !h.r.acked.has(slot) {
+				h.moves++
 				h.r.acked.set(slot)
 			}
 		}
@@ -396,6 +409,7 @@ func (h *Host) fetched(p *Packet) {
 // answer queues a raw row, once.
 func (h *Host) answer(a answer) {
 	if !h.r.asked[a] {
+		h.moves++
 		h.r.asked[a] = true
 		h.r.answers = append(h.r.answers, a)
 	}
@@ -499,6 +513,7 @@ func (h *Host) emitRow(p *Packet, emit func(p *Packet)) {
 		h.Count.OtherBytes += int64(p.Bytes())
 	} else {
 		h.r.left[p.Source] = true
+		h.moves++
 		h.Count.Rows++
 		h.Count.RowBytes += useful
 		h.Count.OtherBytes += int64(p.Bytes()) - useful

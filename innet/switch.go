@@ -58,6 +58,9 @@ func NewSwitch(t *Table) *Switch {
 // Round is the round that is under way.
 func (s *Switch) Round() uint32 { return s.round }
 
+// Forget empties the registers: the next packet says which round it is.
+func (s *Switch) Forget() { s.begun = false }
+
 // Occupied is how many aggregators hold rows of the round that is under way. When a round
 // ends it is 0 until rows of the next arrive.
 func (s *Switch) Occupied() (n int) {

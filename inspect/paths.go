@@ -11,6 +11,7 @@ import (
 
 	"starling/graph"
 	"starling/spec"
+	"starling/wire"
 	"starling/wire/paths"
 )
 
@@ -51,7 +52,7 @@ func measure(ctx context.Context, at netip.Addr) (rate float64, trip time.Durati
 	}
 	defer l.Close()
 	go func() {
-		c, err := l.Accept()
+		c, err := wire.Accept(l, nil)
 		if err != nil {
 			return
 		}

@@ -31,6 +31,7 @@ import (
 	"starling/tensor/cpu/simd"
 	"starling/train"
 	"starling/train/batch"
+	"starling/wire"
 )
 
 // rates reads the file of rates, and measures where it has none of this machine.
@@ -282,7 +283,7 @@ func socketPair() (a, b net.Conn, err error) {
 	}
 	came := make(chan accepted, 1)
 	go func() {
-		c, err := listener.Accept()
+		c, err := wire.Accept(listener, nil)
 		came <- accepted{c, err}
 	}()
 	if a, err = net.DialTimeout("tcp", listener.Addr().String(), 5*time.Second); err != nil {

@@ -63,7 +63,8 @@ func Switch(ctx context.Context, o SwitchOptions, status func(line string)) erro
 	}
 	<-ctx.Done()
 	n := s.Stats()
-	status(fmt.Sprintf("switched %d packets (%d in the kernel), sent %d", n.Packets, n.Below, n.Sent))
+	status(fmt.Sprintf("switched %d packets (%d in the kernel), sent %d; dropped %d, %d of impossible rounds",
+		n.Packets, n.Below, n.Sent, n.Dropped, n.Impossible))
 	return nil
 }
 
@@ -85,11 +86,12 @@ func (o *SwitchOptions) options() (udp.ServerOptions, error) {
 		return opt, spec.Mistake("--insecure", "it with --token-file", "one of the two", "")
 	case cluster.Exposed(o.Listen) && opt.Token == nil && !o.Insecure:
 		return opt, spec.Mistake("--listen", o.Listen+", which others can reach",
-			"--token-file, or an address of 127.0.0.1", "or switch for every host that connects with --insecure")
+			"--token-file, or an address of 127.0.0.1", "make a token with (umask 077; head -c 32 /dev/urandom | "+
+				"base64 > token); --insecure switches for every host that connects")
 	case o.Every < 0:
 		return opt, spec.Mistake("--status", o.Every.String(), "0 or more", "")
 	}
-	opt.Listen, opt.Memory = o.Listen, memory.Bytes()
+	opt.Listen, opt.Memory, opt.Insecure = o.Listen, memory.Bytes(), o.Insecure
 	if len(o.XDP) > 0 {
 		opt.Plane = func(port uint16, send udp.Send) (udp.Plane, error) { return xdp.Open(o.XDP, port, send) }
 	}
@@ -116,7 +118,8 @@ func (o *SwitchOptions) checkDevices(token bool) error {
 func switchLine(before, now udp.Stats, in time.Duration) string {
 	rate := func(a, b int64) float64 { return float64(b-a) / in.Seconds() }
 	return fmt.Sprintf("%d jobs, %d hosts, %.1f MB of aggregators; %.0f packets/s in (%.3f GB/s), %.0f out, "+
-		"%.0f dropped, %.0f recirculations/s",
+		"%.0f dropped (%d of impossible rounds), %.0f recirculations/s",
 		now.Jobs, now.Hosts, float64(now.Registers)/1e6, rate(before.Packets, now.Packets), rate(before.Bytes, now.Bytes)/1e9,
-		rate(before.Sent, now.Sent), rate(before.Dropped, now.Dropped), rate(before.Recirculated, now.Recirculated))
+		rate(before.Sent, now.Sent), rate(before.Dropped, now.Dropped), now.Impossible-before.Impossible,
+		rate(before.Recirculated, now.Recirculated))
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"starling/wire"
 )
 
 // listener accepts a bounded number of connections, and closes them so that what was sent
@@ -27,7 +29,7 @@ func newListener(l net.Listener, most int) *listener {
 // Accept answers those beyond the limit itself.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		c, err := wire.Accept(l.Listener, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,8 @@ package watch
 import (
 	"net"
 	"sync"
+
+	"starling/wire"
 )
 
 // LimitConns closes connections to a listener beyond the first most that are open.
@@ -17,7 +19,7 @@ type limited struct {
 
 func (f *limited) Accept() (net.Conn, error) {
 	for {
-		c, err := f.Listener.Accept()
+		c, err := wire.Accept(f.Listener, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"starling/wire"
 )
 
 // A run whose workers are all in one process has no rendezvous. starling top finds it by a socket without a file,
@@ -25,7 +27,7 @@ func ServeLocal(snapshot func() *Snapshot) (stop func()) {
 	}
 	go func() {
 		for {
-			c, err := l.Accept()
+			c, err := wire.Accept(l, nil)
 			if err != nil {
 				return
 			}

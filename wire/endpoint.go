@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // endpoint is the Endpoint of every transport.
@@ -35,12 +36,13 @@ func newEndpoint(rank int, links []Link, opt Options) *endpoint {
 
 var _ Endpoint = (*endpoint)(nil)
 
-func (e *endpoint) Rank() int             { return e.rank }
-func (e *endpoint) Size() int             { return len(e.links) }
-func (e *endpoint) Link(peer int) Link    { return e.links[peer] }
-func (e *endpoint) Ledger() *Ledger       { return e.ledger }
-func (e *endpoint) Clock() Clock          { return e.clock }
-func (e *endpoint) Done() <-chan struct{} { return e.done }
+func (e *endpoint) Rank() int              { return e.rank }
+func (e *endpoint) Size() int              { return len(e.links) }
+func (e *endpoint) Link(peer int) Link     { return e.links[peer] }
+func (e *endpoint) Ledger() *Ledger        { return e.ledger }
+func (e *endpoint) Clock() Clock           { return e.clock }
+func (e *endpoint) Timeout() time.Duration { return e.opt.Timeout }
+func (e *endpoint) Done() <-chan struct{}  { return e.done }
 
 func (e *endpoint) Err() error {
 	select {

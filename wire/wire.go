@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"time"
 
 	"starling/coflow"
 )
@@ -89,6 +90,8 @@ type Endpoint interface {
 	Ledger() *Ledger
 	// Clock is the run's: whatever is built over an endpoint takes its time from here.
 	Clock() Clock
+	// Timeout bounds every wait that has no deadline of its own.
+	Timeout() time.Duration
 	// Waits returns what goroutines of this rank wait for, the longest wait first.
 	Waits() []Wait
 	// Fail ends the endpoint with a cause: everything pending, and everything

@@ -167,12 +167,11 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 	if s.Cluster.Transport != "mpi" { // which was not measured with it
 		limitProcessors(m, s.Machine.CoresOf(m.Here()))
 	}
-	cfg, err := w.WireConfig(m, s)
+	cfg, err := w.WireConfig(m, s, refused)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
 	}
-	cfg.Refused = refused
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	joined := make(chan struct{})
@@ -190,8 +189,8 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 	return tcp.Join(ctx, cfg)
 }
 
-// WireConfig is how a member of a job connects with its peers.
-func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
+// WireConfig is how a member of a job connects with its peers. refused, if set, is called with unauthenticated peers.
+func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (wire.Config, error) {
 	if w.id == nil {
 		var err error
 		if w.id, err = spec.Load("--tls", w.TLS, cluster.LoadIdentity); err != nil {
@@ -201,7 +200,7 @@ func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) 
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.Order = setup.Timeout(s), coflow.OrderNamed(s.Cluster.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
-		Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil,
+		Dial: w.id.Dial, Refused: refused, Token: w.Token, Insecure: w.Insecure || w.id != nil,
 		NoSharedMemory: s.Cluster.Transport == "tcp", DSCP: s.Cluster.DSCP}
 	if s.Cluster.Paths != "" {
 		if err := w.severalPaths(&cfg, m.Listener, s.Cluster.Paths); err != nil {

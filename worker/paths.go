@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"net"
 
@@ -21,21 +20,18 @@ func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string) er
 	if exposed := plan.File.Exposed(); len(cfg.Token) == 0 && !cfg.Insecure && exposed != "" {
 		return spec.Mistake("--paths", exposed+", which others can reach, without a token", "--tls or a --token-file", "")
 	}
-	host, err := paths.NewHost(plan, base, wire.Real)
+	access := paths.Access{Token: cfg.Token, Refused: cfg.Refused}
+	if w.id != nil {
+		access.Listen, access.Client = w.id.Listen, w.id.Client
+	}
+	host, err := paths.NewHost(plan, base, access, wire.Real)
 	if err != nil {
 		return spec.Mistake("--paths", graph.Sentence(err.Error()), "", "")
 	}
 	if !cfg.DSCP {
 		cfg.Connections = 1 // it has all paths; two would end at different times, and an exchange with the later one
 	}
-	cfg.Listener = w.id.Listen(host)
-	cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
-		conn, err := host.Dial(ctx, addr)
-		if err != nil {
-			return nil, err
-		}
-		return w.id.Client(ctx, conn)
-	}
+	cfg.Listener, cfg.Dial = host, host.Dial
 	return nil
 }
 

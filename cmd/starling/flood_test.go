@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,12 +17,45 @@ import (
 // workers join by hand through 20 ms of delay in each direction, and one that is killed comes back.
 func TestFlood(t *testing.T) {
 	t.Parallel()
+	flooded(t, newScenario(t), "")
+}
+
+// TestFloodWithPaths: the same where workers connect over several paths. wire/paths tests this in a process; here it is
+// for figures.
+func TestFloodWithPaths(t *testing.T) {
+	if os.Getenv("STARLING_FLOOD") == "" {
+		t.Skip("STARLING_FLOOD=1 makes it run")
+	}
+	t.Parallel()
 	s := newScenario(t)
+	file := filepath.Join(s.dir, "paths.yaml")
+	if err := os.WriteFile(file, []byte(loopbackPaths), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flooded(t, s, " --transport tcp --paths "+file)
+}
+
+// loopbackPaths are two paths of this host.
+const loopbackPaths = `hardware:
+  model: custom
+  nodes: [{name: cpu, capacity: 1}, {name: nic0, capacity: 1}, {name: nic1, capacity: 1}]
+  links:
+    - {between: [cpu, nic0], bandwidth: 1Gbps, latency: 0ns}
+    - {between: [cpu, nic1], bandwidth: 1Gbps, latency: 0ns}
+  network: [{node: nic0, latency: 100us}, {node: nic1, latency: 100us}]
+paths:
+  - {name: one, address: 127.0.0.1/32, stops: [requester.cpu, responder.nic0]}
+  - {name: two, address: 127.0.0.2/32, stops: [requester.cpu, responder.nic1]}
+requests:
+  - {type: segment, dependency: none, paths: [{path: one, sizes: 64KiB}, {path: two, sizes: 64KiB}]}
+`
+
+func flooded(t *testing.T, s *scenario, how string) {
 	s.do("starling partition graph --parts 4 --out four --quiet")
 	s.do("write token " + rightToken)
 	control, data := "127.0.0.1:"+s.port, "127.0.0.1:"+freePort()
 	s.do("start run starling train four --epochs 1000000 --eval-every 0 --checkpoint-every 1 --no-launch --listen " +
-		control + " --token-file token " + attackedModel)
+		control + " --token-file token " + attackedModel + how)
 	s.do("await run ^waiting")
 	far := farAway(t, control, 20*time.Millisecond)
 	floods := []*testflood.Flood{testflood.Start(control, 5000), testflood.Start(data, 1000)}

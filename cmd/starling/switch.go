@@ -23,8 +23,8 @@ func switchCommand() *cobra.Command {
 once, and get the sums over their vertices' neighbours back. One switch serves any number
 of runs, as far as its memory goes. docs/strategies/` + inNetwork + `.md describes it.
 
-It listens on loopback, TCP and UDP on one port. Beyond that it wants a secret in
---token-file, which the runs name as --switch-token-file, or --insecure. Ctrl-C or SIGTERM
+It listens on loopback, TCP and UDP on one port. Beyond that it is refused without a secret
+in --token-file, which the runs name as --switch-token-file, or --insecure. Ctrl-C or SIGTERM
 ends it; runs go on when another is started at the same address soon enough.
 
 With --xdp packets that arrive on these devices are switched in the kernel, which needs root
@@ -34,7 +34,7 @@ and switches in the process.`,
   starling train parts --strategy ` + inNetwork + ` --switch 127.0.0.1:9900
 
   # for workers of other hosts
-  head -c 32 /dev/urandom | base64 > token        # and copy it to them
+  (umask 077; head -c 32 /dev/urandom | base64 > token)   # and copy it to them
   starling switch --listen 10.0.0.1:9900 --token-file token
   starling train parts --strategy ` + inNetwork + ` --switch 10.0.0.1:9900 --switch-token-file token
 

@@ -5,7 +5,7 @@
 //	keyvalue -paths links.yaml -to 10.0.1.1:7070 get name
 //	keyvalue -paths links.yaml -to 10.0.1.1:7070 -size 1048576 -count 500 pull    measures reads of its memory
 //
-// Anyone who reaches the address can read and write: it is an example, for networks that are trusted.
+// KEYVALUE_TOKEN is a secret that both sides know. Without one, anyone who reaches the address can read and write.
 package main
 
 import (
@@ -57,7 +57,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	c, err := paths.Init(paths.NewPlan(f), base, wire.Real)
+	c, err := paths.Init(paths.NewPlan(f), base, paths.Access{Token: []byte(os.Getenv("KEYVALUE_TOKEN"))}, wire.Real)
 	if err != nil {
 		return err
 	}

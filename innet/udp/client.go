@@ -25,9 +25,10 @@ type ClientOptions struct {
 	Rank, Hosts int
 	Units       int
 	Clock       wire.Clock
-	// Timeout is how long an exchange may go without a packet from the switch.
-	Timeout time.Duration
-	Host    innet.HostOptions
+	// Timeout is how long an exchange may go without a packet from the switch, Progress how long without anything
+	// that brings it nearer to its end, though packets come; 0: for ever.
+	Timeout, Progress time.Duration
+	Host              innet.HostOptions
 }
 
 // DefaultHost has the timers of hosts of a software switch, which takes a while for a block.
@@ -59,6 +60,8 @@ type Client struct {
 		timer    wire.Timer
 		received time.Duration // when a packet of the switch last came
 		moved    time.Duration // when a credit last came
+		moves    uint64        // of the host
+		progress time.Duration // when those last grew
 		sent     uint32        // packets
 		credited uint32        // of those, acknowledged
 		lost     uint32        // taken for lost: neither
@@ -260,7 +263,7 @@ func (c *Client) Start(x *innet.Exchange) (wait func(ctx context.Context) error)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	finished := make(chan struct{})
-	c.mu.finished, c.mu.received = finished, c.now()
+	c.mu.finished, c.mu.received, c.mu.progress = finished, c.now(), c.now()
 	if c.mu.failed != nil {
 		c.end()
 	} else {
@@ -384,9 +387,8 @@ func (c *Client) packet(b []byte) {
 // REQUIRES: mu held.
 func (c *Client) poll() {
 	now := c.now()
-	if c.mu.finished != nil && now-c.mu.received > c.opt.Timeout && c.mu.failed == nil {
-		c.mu.failed = fmt.Errorf("host %d received nothing from switch %s for %v, waiting for %s", c.opt.Rank, c.opt.Addr,
-			c.opt.Timeout, c.mu.host.Waiting())
+	if err := c.stalled(now); err != nil && c.mu.finished != nil && c.mu.failed == nil {
+		c.mu.failed = err
 		c.end()
 	}
 	if c.mu.failed != nil || c.mu.closed {
@@ -404,6 +406,26 @@ func (c *Client) poll() {
 	} else {
 		c.mu.timer.Reset(wait)
 	}
+}
+
+// ErrStall: the switch answers nothing, or nothing that matters.
+var ErrStall = errors.New("the switch stalls")
+
+// stalled says for how long an exchange has not moved, if that is too long.
+// REQUIRES: mu held.
+func (c *Client) stalled(now time.Duration) error {
+	host := c.mu.host
+	if moves := host.Moves(); moves != c.mu.moves {
+		c.mu.moves, c.mu.progress = moves, now
+	}
+	most := c.opt.Timeout
+	if now-c.mu.received <= most {
+		if most = c.opt.Progress; most == 0 || now-c.mu.progress <= most {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no answer for round %d from %s in %v; host %d waits for %s", ErrStall, host.Round(), c.opt.Addr,
+		most, c.opt.Rank, host.Waiting())
 }
 
 func (c *Client) tick() {

@@ -15,18 +15,21 @@ import (
 
 	"starling/innet"
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 // ServerOptions bound what a switch takes.
 type ServerOptions struct {
-	Listen  string
-	Token   []byte
-	Memory  int64 // bytes of registers, of all jobs together
-	Table   int64 // bytes of tables, of all jobs together
-	Hosts   int   // connections at most
-	Buffer  int   // bytes of the socket's receive buffer
-	Timeout time.Duration
-	Clock   wire.Clock // nil: the host's
+	Listen string
+	Token  []byte
+	// Insecure lets a switch without a token listen beyond loopback.
+	Insecure bool
+	Memory   int64 // bytes of registers, of all jobs together
+	Table    int64 // bytes of tables, of all jobs together
+	Hosts    int   // that are connected, at most
+	Buffer   int   // bytes of the socket's receive buffer
+	Timeout  time.Duration
+	Clock    wire.Clock // nil: the host's
 	// Fault, if set, says of each packet that arrives or leaves how often it does: once,
 	// unless a test injects faults.
 	Fault func() int
@@ -70,7 +73,9 @@ type Server struct {
 	ln     net.Listener
 	window int
 	plane  Plane // nil: none
-	wg     sync.WaitGroup
+	// preAuth has the connections of hosts that have not authenticated.
+	preAuth *tcp.PreAuthPool
+	wg      sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
@@ -89,6 +94,7 @@ type Stats struct {
 	Packets, Bytes int64 // received
 	Sent           int64
 	Dropped        int64 // duplicates, late or unexpected ones
+	Impossible     int64 // of those dropped: of a round that no host can be in
 	Recirculated   int64 // passes that hardware would need beyond one per packet
 	Jobs, Hosts    int
 	Below, Passed  int64 // of those received: handled by a Plane, passed on by it
@@ -104,6 +110,7 @@ type job struct {
 	table   *innet.Table
 	bytes   int64         // of the table
 	sw      *innet.Switch // nil: before the table comes, and below
+	rounds  *rounds       // of sw
 	below   bool          // the plane has it
 	waiting []*member     // to be notified when all have joined
 }
@@ -127,13 +134,17 @@ func Listen(opt ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	addr := ln.Addr().(*net.TCPAddr)
+	if !addr.IP.IsLoopback() && len(opt.Token) == 0 && !opt.Insecure {
+		ln.Close()
+		return nil, fmt.Errorf("%v can be reached by others and there is no token", addr)
+	}
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone})
 	if err != nil {
 		ln.Close()
 		return nil, err
 	}
 	opt.Clock = wire.OrReal(opt.Clock)
-	s := &Server{opt: opt, conn: conn, ln: ln}
+	s := &Server{opt: opt, conn: conn, ln: ln, preAuth: tcp.NewPreAuthPool(tcp.PreAuthPlaces)}
 	// The kernel charges a packet of 1 KiB about 2.3 KB.
 	s.window = bufferBytes(conn, opt.Buffer) / 2304 / 2
 	if opt.Plane != nil && len(opt.Token) == 0 {
@@ -215,6 +226,7 @@ func (s *Server) Close() error {
 		c.Close()
 	}
 	s.mu.Unlock()
+	s.preAuth.Close()
 	err := errors.Join(s.ln.Close(), s.conn.Close())
 	s.wg.Wait()
 	if s.plane != nil {
@@ -226,29 +238,45 @@ func (s *Server) Close() error {
 
 func (s *Server) accept() {
 	for {
-		c, err := s.ln.Accept()
+		c, err := wire.Accept(s.ln, nil)
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		full := s.mu.closed || len(s.mu.conns) >= s.opt.Hosts
-		if !full {
-			s.mu.conns[c] = true
-		}
-		s.mu.Unlock()
-		if full {
+		v := s.preAuth.Add(c)
+		if v == nil {
 			c.Close()
-			continue
+			return
 		}
-		s.wg.Go(func() { s.serve(c) })
+		s.wg.Go(func() { s.serve(v) })
 	}
 }
 
+// keep takes the connection of a host that has authenticated.
+func (s *Server) keep(c net.Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed || len(s.mu.conns) >= s.opt.Hosts {
+		return fmt.Errorf("the switch has %d hosts, and takes no more", len(s.mu.conns))
+	}
+	s.mu.conns[c] = true
+	return nil
+}
+
 // serve is one host's connection.
-func (s *Server) serve(c net.Conn) {
+func (s *Server) serve(v *tcp.PreAuthConn) {
+	c := v.Conn
 	defer s.leave(c)
-	m, err := s.greet(c)
+	m, h, err := s.greet(c)
+	err = v.Authenticated(err)
+	v.Remove()
 	if err != nil {
+		return
+	}
+	if err = s.keep(c); err == nil {
+		err = s.join(m, h)
+	}
+	if err != nil {
+		refuse(c, err)
 		return
 	}
 	for { // until the host has gone; tables come at any time
@@ -264,35 +292,30 @@ func (s *Server) serve(c net.Conn) {
 }
 
 // greet authenticates a host by the token.
-func (s *Server) greet(c net.Conn) (*member, error) {
+func (s *Server) greet(c net.Conn) (*member, *hello, error) {
 	c.SetDeadline(wire.SocketTime(s.opt.Timeout))
 	var challenge [nonceBytes]byte
 	rand.Read(challenge[:])
 	head := append(binary.LittleEndian.AppendUint32([]byte(magic), version), challenge[:]...)
 	if _, err := c.Write(head); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var h hello
-	if err := binary.Read(c, binary.LittleEndian, &h); err != nil {
-		return nil, err
+	h := new(hello)
+	if err := binary.Read(c, binary.LittleEndian, h); err != nil {
+		return nil, nil, err
 	}
 	if want := proof(s.opt.Token, "host", challenge, h.Challenge); !hmac.Equal(h.Proof[:], want[:]) {
-		return nil, ErrToken
+		return nil, nil, ErrToken
 	}
 	answer := welcome{Proof: proof(s.opt.Token, "switch", challenge, h.Challenge), Registers: uint64(s.opt.Memory),
 		Window: uint32(max(s.window/max(int(h.Hosts), 1), 4))}
 	if err := binary.Write(c, binary.LittleEndian, &answer); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.SetDeadline(time.Time{})
 	from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	m := &member{rank: int(h.Host), conn: c, addr: netip.AddrPortFrom(from, h.Port),
-		tags: newTagger(s.opt.Token, challenge, h.Challenge)}
-	if err := s.join(m, &h); err != nil {
-		refuse(c, err)
-		return nil, err
-	}
-	return m, nil
+	return &member{rank: int(h.Host), conn: c, addr: netip.AddrPortFrom(from, h.Port),
+		tags: newTagger(s.opt.Token, challenge, h.Challenge)}, h, nil
 }
 
 // refuse sends the reason of a refusal.
@@ -388,7 +411,7 @@ func (s *Server) install(m *member, c net.Conn, length uint64) error {
 // REQUIRES: mu held.
 func (s *Server) begin(j *job) {
 	if s.plane == nil {
-		j.sw = innet.NewSwitch(j.table)
+		j.newSwitch()
 		return
 	}
 	j.below = true
@@ -401,6 +424,12 @@ func (s *Server) begin(j *job) {
 			s.joinBelow(m)
 		}
 	}
+}
+
+// newSwitch makes the process's switch of a job, with empty registers.
+func (j *job) newSwitch() {
+	j.sw = innet.NewSwitch(j.table)
+	j.rounds = newRounds(j.sw)
 }
 
 // joinBelow makes a host known to the plane, where that has its job.
@@ -420,7 +449,7 @@ func (s *Server) joinBelow(m *member) {
 // REQUIRES: mu held.
 func (s *Server) takeOver(j *job, why string) {
 	s.removeBelow(j)
-	j.sw = innet.NewSwitch(j.table)
+	j.newSwitch()
 	if s.opt.Log != nil {
 		s.opt.Log(fmt.Sprintf("job %x is switched by the process: %s", j.id, why))
 	}
@@ -535,8 +564,15 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 		}
 		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, or not reached through it", m.rank))
 	}
+	if !m.job.rounds.possible(m.rank, p.Round) {
+		s.mu.stats.Dropped++
+		s.mu.stats.Impossible++
+		return
+	}
 	m.received++
+	before := m.job.sw.Round()
 	took := m.job.sw.Handle(m.rank, &p, func(port int, p *innet.Packet) { s.emit(m.job, port, p, mark, out) })
+	m.job.rounds.handled(&p, before)
 	s.mu.stats.Recirculated += int64(took.Recirculated)
 	if took.Dropped {
 		s.mu.stats.Dropped++

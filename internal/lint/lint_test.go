@@ -58,7 +58,7 @@ var rooms = map[string][]string{
 	"train/traintest": {"train", "train/site", "exchange", "collective", "dataset",
 		"graph", "partition", "tensor", "tensor/cpu", "tensor/ref", "nn", "sample", "wire", "event", "rng"},
 	"cluster": {"disk", "wire", "nn", "event"},
-	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store"},
+	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store", "wire"},
 	// A spec has the lists that its values are from (models, methods, samplers, orders), and becomes the
 	// options of training and of partitioning.
 	"spec": {"disk", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "internal/yamltext"},

@@ -32,6 +32,11 @@ func dial(addr string, n int) (connection, error) {
 	return descriptor(fd), nil
 }
 
+func (d descriptor) send(b []byte) (n int, closed bool) {
+	n, err := syscall.Write(int(d), b)
+	return max(n, 0), err != nil && err != syscall.EAGAIN && err != syscall.ENOTCONN
+}
+
 func (d descriptor) reset() {
 	syscall.SetsockoptLinger(int(d), syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 	syscall.Close(int(d))

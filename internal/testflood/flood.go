@@ -11,8 +11,12 @@ import (
 // kept is how many connections are open at once; the oldest is reset for another.
 const kept = 800
 
-// connection is a silent one.
-type connection interface{ reset() }
+// connection is a silent one, or a slow one.
+type connection interface {
+	reset()
+	// send sends what the connection takes without waiting; closed: the other end takes no more.
+	send(b []byte) (n int, closed bool)
+}
 
 // Flood is under way until Stop.
 type Flood struct {

@@ -26,9 +26,9 @@ type Context struct {
 	}
 }
 
-// Init listens on every path of the plan, and at base.
-func Init(plan *Plan, base net.Listener, clock wire.Clock) (*Context, error) {
-	h, err := NewHost(plan, base, clock)
+// Init listens on every path of the plan, and at base, for peers that have access.
+func Init(plan *Plan, base net.Listener, access Access, clock wire.Clock) (*Context, error) {
+	h, err := NewHost(plan, base, access, clock)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (p *Peer) call(what byte, name string, offset, count int, body []byte) erro
 // Handle answers the calls of all peers, each peer's in their order, until the context is closed.
 func (c *Context) Handle() error {
 	for {
-		conn, err := c.host.Accept()
+		conn, err := wire.Accept(c.host, nil)
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func TestCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Init(plan, base, wire.Real)
+		c, err := Init(plan, base, Access{Token: []byte("secret")}, wire.Real)
 		if err != nil {
 			t.Skip("no second loopback address:", err)
 		}

@@ -142,7 +142,7 @@ func (k *Conn) lose(l *link, cause error) {
 	}
 	l.dead = true
 	l.wake.Signal()
-	l.conn.Close()
+	abort(l.conn)
 	if k.mu.links[l.path] != l {
 		return
 	}
@@ -188,12 +188,20 @@ func (k *Conn) fail(cause error) {
 func (l *link) hangUp(cause error) {
 	half, ok := l.conn.(interface{ CloseWrite() error })
 	if cause != net.ErrClosed || !ok {
-		l.conn.Close()
+		abort(l.conn)
 		return
 	}
 	l.lingers = true
-	half.CloseWrite()
-	l.conn.SetReadDeadline(wire.SocketTime(closeTime))
+	l.conn.SetDeadline(wire.SocketTime(closeTime))
+	go half.CloseWrite() // of TLS, it waits for a write that is under way
+}
+
+// abort closes a connection at once: TLS would send the peer a last record first, over a path that may be dead.
+func abort(conn net.Conn) {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = secure.NetConn()
+	}
+	conn.Close()
 }
 
 // look is called every tick.
@@ -244,7 +252,7 @@ func (k *Conn) Read(b []byte) (int, error) {
 	defer k.mu.Unlock()
 	for {
 		if n := k.mu.in.read(b, k.give); n > 0 || len(b) == 0 {
-			if k.mu.in.consumed+window-k.mu.announced >= window/4 {
+			if k.mu.in.limit()-k.mu.announced >= window/4 {
 				k.answerAll()
 			}
 			return n, nil
@@ -299,7 +307,7 @@ func (k *Conn) WriteBuffers(v *net.Buffers) (n int64, err error) {
 			k.mu.writable.Wait()
 			continue
 		}
-		data := k.buffer()[:size]
+		data := k.buffer(size)
 		v.Read(data)
 		k.mu.out.put(k.now(), data)
 		k.wakeLinks()
@@ -328,15 +336,18 @@ func (k *Conn) writeError() error {
 	return nil
 }
 
-// buffer is one for a segment.
+// buffer is one for a segment: see memoryOf.
 // REQUIRES: mu held.
-func (k *Conn) buffer() []byte {
+func (k *Conn) buffer(bytes int) []byte {
+	if bytes <= segmentSize/2 {
+		return make([]byte, bytes)
+	}
 	if n := len(k.mu.bufferSet); n > 0 {
 		b := k.mu.bufferSet[n-1]
 		k.mu.bufferSet = k.mu.bufferSet[:n-1]
-		return b
+		return b[:bytes]
 	}
-	return make([]byte, segmentSize)
+	return make([]byte, segmentSize)[:bytes]
 }
 
 // give takes a buffer back.
@@ -495,7 +506,7 @@ func (l *link) frames(segments []*segment, heads []byte, vec net.Buffers) ([]byt
 	}
 	add := func(kind byte, offset uint64, data []byte) {
 		h := frameHead{kind: kind, length: uint32(len(data)), offset: offset, acked: l.arrived,
-			limit: k.mu.in.consumed + window}
+			limit: k.mu.in.limit()}
 		heads = heads[:len(heads)+frameSize]
 		h.put(heads[len(heads)-frameSize:])
 		vec = append(vec, heads[len(heads)-frameSize:])
@@ -516,7 +527,7 @@ func (l *link) frames(segments []*segment, heads []byte, vec net.Buffers) ([]byt
 		add(frameEnd, k.mu.out.next, nil)
 	}
 	l.asked, l.answer, l.acked = false, false, l.arrived
-	k.mu.announced = max(k.mu.announced, k.mu.in.consumed+window)
+	k.mu.announced = max(k.mu.announced, k.mu.in.limit())
 	return heads, vec
 }
 
@@ -553,7 +564,7 @@ func (l *link) readFrames() error {
 		var data []byte
 		if h.kind == frameData {
 			k.mu.Lock()
-			data = k.buffer()[:h.length]
+			data = k.buffer(int(h.length))
 			k.mu.Unlock()
 			if _, err := io.ReadFull(l.conn, data); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func twoHosts(t *testing.T) (a, b *Host) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := NewHost(plan, base, wire.Real)
+		h, err := NewHost(plan, base, Access{Token: []byte("secret")}, wire.Real)
 		if err != nil {
 			t.Skip("no second loopback address:", err)
 		}
@@ -227,12 +228,13 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// TestHostileHello: what is no hello is closed, and a path of a connection that does not exist too.
+// TestHostileHello: what is no hello, and one without the token, is closed.
 func TestHostileHello(t *testing.T) {
 	t.Parallel()
 	_, b := twoHosts(t)
-	for _, hello := range []string{"GET / HTTP/1.1\r\n\r\n        ", "SPH1" + string(make([]byte, 17)) + "\x04nic1",
-		"SPH1" + string(make([]byte, 16)) + "\x01\x04nope"} {
+	known := claim{first: true, path: pathKey("nic1")}
+	signed := "SPH" + string([]byte{helloVersion}) + string(known.put()) + string(make([]byte, 32+16)) // no such cookie
+	for _, hello := range []string{"GET / HTTP/1.1\r\n\r\n        ", "SPH1" + string(make([]byte, 17)) + "\x04nic1", signed} {
 		conn, err := net.Dial("tcp", b.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -243,5 +245,31 @@ func TestHostileHello(t *testing.T) {
 			t.Errorf("%q: the connection stays open", hello)
 		}
 		conn.Close()
+	}
+}
+
+// TestPathOfNoConnection: a peer with the token cannot open a further path of a connection that does not exist, nor one
+// that this host does not have.
+func TestPathOfNoConnection(t *testing.T) {
+	t.Parallel()
+	a, b := twoHosts(t)
+	for name, want := range map[string]string{"nic1": "it closed the connection", "nope": "a path that this host does not have"} {
+		conn, err := net.Dial("tcp", b.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := claim{path: pathKey(name)}
+		_, err = a.access.handshake().Introduce(conn, c.put())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		conn.SetReadDeadline(wire.SocketTime(time.Minute))
+		if _, err := io.ReadAll(conn); isTimeout(err) {
+			t.Errorf("%s: the connection stays open", name)
+		}
+		conn.Close()
+	}
+	if n := len(b.mu.conns); n != 0 {
+		t.Errorf("%d connections are kept", n)
 	}
 }

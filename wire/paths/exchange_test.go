@@ -126,7 +126,7 @@ func (x *exchange) write(end, i int) {
 	send := func(v exchangeEvent, bytes int) {
 		l.free = max(l.free, x.now) + float64(bytes)/x.rates[i]
 		v.at, v.end, v.link, v.frame = l.free+exchangeTrip, 1-end, i, true
-		v.acked, v.limit = l.arrived, e.in.consumed+window
+		v.acked, v.limit = l.arrived, e.in.limit()
 		heap.Push(&x.events, v)
 	}
 	for len(e.out.paths[i].waiting) > 0 && l.free-x.now < exchangeHeld/x.rates[i] {

@@ -7,16 +7,16 @@ import (
 
 // A connection of a path carries frames of this layout, little-endian, in both directions:
 //
-//	0   magic "SP" | version 2 | type u8
+//	0   magic "SP" | version 3 | type u8
 //	4   bytes that follow u32
 //	8   offset in the stream u64: of the data; of the end, in a frame of type end
 //	16  segments that have arrived on this connection u32
 //	20  zero u32
-//	24  limit u64: the first offset for which there is no space yet
+//	24  limit u64: how much memory the segments of the stream may have taken, so far
 //	32  data
 const (
 	frameSize    = 32
-	frameVersion = 2 // 1 had segments of 64 KiB at most
+	frameVersion = 3 // 1 had segments of 64 KiB at most, 2 a limit in bytes of the stream
 )
 
 const (

@@ -3,6 +3,7 @@ package paths
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,31 +16,54 @@ import (
 	"time"
 
 	"starling/wire"
+	"starling/wire/tcp"
 )
 
 const (
 	// helloTime bounds a path's handshake, dialTime the opening of a further path, redialTime the pause between tries.
 	helloTime, dialTime, redialTime = 5 * time.Second, time.Second, 500 * time.Millisecond
-	// mostHellos is how many handshakes may be under way.
-	mostHellos = 128
-	maxPaths   = 16
-	maxText    = 128
+	maxPaths                        = 16
+	maxText                         = 128
 )
+
+// Access says who may connect. Every connection of a path authenticates by itself, before anything is kept for it: by
+// the handshake and in the pre-authentication pool of package tcp.
+type Access struct {
+	Token []byte // that both sides know; none: everybody may connect
+	// Listen and Client, if set, make the two sides of a connection show certificates.
+	Listen func(net.Listener) net.Listener
+	Client func(context.Context, net.Conn) (net.Conn, error)
+	// Refused, if set, is called for each connection that was refused.
+	Refused func(from net.Addr, reason error)
+}
+
+func (a *Access) handshake() *tcp.Handshake {
+	return &tcp.Handshake{Token: a.Token, Protocol: helloProtocol, Version: helloVersion}
+}
+
+// client is the dialling side of a connection.
+func (a *Access) client(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	if a.Client == nil {
+		return conn, nil
+	}
+	return a.Client(ctx, conn)
+}
 
 // Host is this process's end of all paths: it listens on an address of each, and dials.
 type Host struct {
 	clock   wire.Clock
+	access  Access
 	chooser *chooser
 	names   []string
 	own     []netip.Addr // this host's address on each path; invalid: it has none
 
-	base      net.Listener
-	listeners []net.Listener
-	addrs     []string // where this host is reached on each path; "": nowhere
-	accepted  chan net.Conn
-	done      chan struct{}
-	stop      func()
-	hellos    chan struct{}
+	base     net.Listener
+	sockets  []net.Listener
+	listener *tcp.Listener
+	addrs    []string // where this host is reached on each path; "": nowhere
+	accepted chan net.Conn
+	done     chan struct{}
+	stop     func()
 
 	mu struct {
 		sync.Mutex
@@ -49,59 +73,78 @@ type Host struct {
 
 // NewHost listens on the address that this host has on each path of the plan, beside base, whose address the peers
 // know. Its first request type is a segment; the policy is the one that the file names.
-func NewHost(plan *Plan, base net.Listener, clock wire.Clock) (*Host, error) {
+func NewHost(plan *Plan, base net.Listener, access Access, clock wire.Clock) (*Host, error) {
 	plan = Segments(plan)
-	h := &Host{clock: clock, chooser: newChooser(plan, NewPolicy(plan), clock.Now()), base: base,
-		accepted: make(chan net.Conn), done: make(chan struct{}), hellos: make(chan struct{}, mostHellos)}
+	h := &Host{clock: clock, access: access, chooser: newChooser(plan, NewPolicy(plan), clock.Now()), base: base,
+		sockets: []net.Listener{base}, accepted: make(chan net.Conn), done: make(chan struct{})}
 	h.stop = sync.OnceFunc(func() { close(h.done) })
 	h.mu.conns = map[[16]byte]*Conn{}
-	if len(plan.File.Paths) > maxPaths {
-		return nil, fmt.Errorf("found %d paths, want at most %d", len(plan.File.Paths), maxPaths)
+	if err := h.open(plan); err != nil {
+		h.closeSockets()
+		return nil, err
 	}
-	known := addrOf(base.Addr())
-	found := 0
+	h.listen()
+	return h, nil
+}
+
+// open finds this host's address on each path, and opens a socket there unless base has it.
+func (h *Host) open(plan *Plan) (err error) {
+	if len(plan.File.Paths) > maxPaths {
+		return fmt.Errorf("found %d paths, want at most %d", len(plan.File.Paths), maxPaths)
+	}
 	for _, p := range plan.File.Paths {
 		h.names = append(h.names, p.Name)
 		own, err := ownAddress(p.Address)
 		if err != nil {
-			h.Close()
-			return nil, fmt.Errorf("path %s: %w", p.Name, err)
+			return fmt.Errorf("path %s: %w", p.Name, err)
 		}
-		h.own = append(h.own, own)
-		addr := ""
-		switch {
-		case !own.IsValid():
-		case own == known || known.IsUnspecified():
-			_, port, _ := net.SplitHostPort(base.Addr().String())
-			addr = net.JoinHostPort(own.String(), port)
-		default:
-			l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
-			if err != nil {
-				h.Close()
-				return nil, fmt.Errorf("path %s: %w", p.Name, err)
-			}
-			h.listeners = append(h.listeners, l)
-			addr = l.Addr().String()
+		addr, err := h.socketAt(own)
+		if err != nil {
+			return fmt.Errorf("path %s: %w", p.Name, err)
 		}
-		if addr != "" {
-			found++
-		}
-		h.addrs = append(h.addrs, addr)
+		h.own, h.addrs = append(h.own, own), append(h.addrs, addr)
 	}
-	if found == 0 {
-		h.Close()
-		return nil, errors.New("found no address of this host on any path, want one on each; name its interfaces or " +
+	if !slices.ContainsFunc(h.addrs, func(addr string) bool { return addr != "" }) {
+		return errors.New("found no address of this host on any path, want one on each; name its interfaces or " +
 			"prefixes as the paths' addresses")
 	}
-	var err error
-	if h.chooser.mu.record, err = newRecorder(plan); err != nil {
-		h.Close()
-		return nil, err
+	h.chooser.mu.record, err = newRecorder(plan)
+	return err
+}
+
+// socketAt is where peers reach this host at an address of its own; "": nowhere.
+func (h *Host) socketAt(own netip.Addr) (string, error) {
+	known := addrOf(h.base.Addr())
+	switch {
+	case !own.IsValid():
+		return "", nil
+	case own == known || known.IsUnspecified():
+		_, port, _ := net.SplitHostPort(h.base.Addr().String())
+		return net.JoinHostPort(own.String(), port), nil
 	}
-	for _, l := range append(h.listeners, base) {
-		go h.serve(l)
+	l, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
+	if err != nil {
+		return "", err
 	}
-	return h, nil
+	h.sockets = append(h.sockets, l)
+	return l.Addr().String(), nil
+}
+
+// listen admits connections of all sockets.
+func (h *Host) listen() {
+	sockets := slices.Clone(h.sockets)
+	if h.access.Listen != nil {
+		for i, s := range sockets {
+			sockets[i] = h.access.Listen(s)
+		}
+	}
+	h.listener = tcp.Listen(h.access.handshake(), len(h.names), h.check, h.admit, h.access.Refused, sockets...)
+}
+
+func (h *Host) closeSockets() {
+	for _, s := range h.sockets {
+		s.Close()
+	}
 }
 
 func addrOf(a net.Addr) netip.Addr {
@@ -145,66 +188,70 @@ func within(all []net.Addr, prefix netip.Prefix) netip.Addr {
 	return netip.Addr{}
 }
 
-// serve takes in connections of one listener.
-func (h *Host) serve(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		select {
-		case h.hellos <- struct{}{}:
-			go func() {
-				defer func() { <-h.hellos }()
-				if h.admit(conn) != nil {
-					conn.Close()
-				}
-			}()
-		default:
-			conn.Close() // too many that have not said who they are
-		}
-	}
+// The claim of a path's connection is the id of the connection that it belongs to [16], whether it is the first of it u8,
+// zero [11], and the first bytes of the SHA-256 of the path's name [16]. A dialer that was accepted is sent the addresses
+// of all paths, as lines of name and address.
+const (
+	helloProtocol = "SPH"
+	helloVersion  = 2 // 1 did not authenticate
+)
+
+// claim is a connection's of a path.
+type claim struct {
+	id    [16]byte
+	first bool
+	path  [16]byte
 }
 
-// A hello is "SPH1", the connection's id, whether it is the first of it, and the name of the path. It is answered with
-// the addresses of all paths, as lines of name and address.
-const helloMagic = "SPH1"
+func pathKey(name string) [16]byte {
+	sum := sha256.Sum256([]byte(name))
+	return [16]byte(sum[:])
+}
 
-func (h *Host) admit(conn net.Conn) error {
-	conn.SetDeadline(wire.SocketTime(helloTime))
-	var head [22]byte
-	if _, err := io.ReadFull(conn, head[:]); err != nil || string(head[:4]) != helloMagic || head[21] > maxText {
-		return errStream
+func (c *claim) put() []byte {
+	b := append(make([]byte, 0, tcp.ClaimSize), c.id[:]...)
+	b = append(b, make([]byte, 12)...)
+	if c.first {
+		b[16] = 1
 	}
-	name := make([]byte, head[21])
-	if _, err := io.ReadFull(conn, name); err != nil {
+	return append(b, c.path[:]...)
+}
+
+func (c *claim) parse(b []byte) {
+	c.id, c.first, c.path = [16]byte(b), b[16] == 1, [16]byte(b[28:])
+}
+
+// pathNamed is the path of a claim; -1: there is none.
+func (h *Host) pathNamed(key [16]byte) int {
+	return slices.IndexFunc(h.names, func(name string) bool { return pathKey(name) == key })
+}
+
+// check returns what is wrong with a claim.
+func (h *Host) check(b []byte) *tcp.Refusal {
+	var c claim
+	if c.parse(b); h.pathNamed(c.path) < 0 {
+		return &tcp.Refusal{Reason: "a path that this host does not have; give every worker the same --paths", Final: true}
+	}
+	return nil
+}
+
+// admit takes in the connection of a path from a peer that has authenticated.
+func (h *Host) admit(d *tcp.Introduced) error {
+	var c claim
+	c.parse(d.Claim)
+	k, isNew := h.connOf(&c, d.Conn)
+	if k == nil { // the connection is over: nothing to report, and no path of it comes back
+		d.Conn.Close()
+		return nil
+	}
+	if err := h.welcome(d); err != nil {
 		return err
 	}
-	id, first, path := [16]byte(head[4:20]), head[20] == 1, slices.Index(h.names, string(name))
-	if path < 0 {
-		return errStream
+	if !k.attach(h.pathNamed(c.path), d.Conn) {
+		d.Conn.Close()
+		return nil
 	}
-	h.mu.Lock()
-	k := h.mu.conns[id]
-	if k == nil && first {
-		k = newConn(h.clock, h.chooser, conn.LocalAddr(), conn.RemoteAddr())
-		k.onClose = func(*Conn) { h.forget(id) }
-		h.mu.conns[id] = k
-	} else {
-		first = false
-	}
-	h.mu.Unlock()
-	if k == nil {
-		return errStream
-	}
-	if err := h.welcome(conn); err != nil {
-		return err
-	}
-	conn.SetDeadline(time.Time{})
-	if !k.attach(path, conn) {
-		return net.ErrClosed
-	}
-	if first {
+	if isNew {
 		select {
 		case h.accepted <- k:
 		case <-h.done:
@@ -214,14 +261,30 @@ func (h *Host) admit(conn net.Conn) error {
 	return nil
 }
 
+// connOf is the connection that a path belongs to, made by its first; nil: there is none.
+func (h *Host) connOf(c *claim, conn net.Conn) (k *Conn, isNew bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if k := h.mu.conns[c.id]; k != nil || !c.first {
+		return k, false
+	}
+	k = newConn(h.clock, h.chooser, conn.LocalAddr(), conn.RemoteAddr())
+	k.onClose = func(*Conn) { h.forget(c.id) }
+	h.mu.conns[c.id] = k
+	return k, true
+}
+
 func (h *Host) forget(id [16]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.mu.conns, id)
 }
 
-// welcome answers a hello.
-func (h *Host) welcome(conn net.Conn) error {
+// welcome accepts a dialer, and sends it the addresses of all paths.
+func (h *Host) welcome(d *tcp.Introduced) error {
+	if err := d.Accept(""); err != nil {
+		return err
+	}
 	var b strings.Builder
 	for i, addr := range h.addrs {
 		if addr != "" {
@@ -229,19 +292,17 @@ func (h *Host) welcome(conn net.Conn) error {
 		}
 	}
 	text := b.String()
-	_, err := conn.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(text))), text...))
-	return err
+	if _, err := d.Conn.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(text))), text...)); err != nil {
+		return err
+	}
+	return d.Conn.SetDeadline(time.Time{})
 }
 
 // hello opens a path of a connection, and returns the peer's addresses.
 func (h *Host) hello(conn net.Conn, id [16]byte, first bool, path int) (map[string]string, error) {
 	conn.SetDeadline(wire.SocketTime(helloTime))
-	b := append([]byte(helloMagic), id[:]...)
-	b = append(b, 0, byte(len(h.names[path])))
-	if first {
-		b[20] = 1
-	}
-	if _, err := conn.Write(append(b, h.names[path]...)); err != nil {
+	c := claim{id: id, first: first, path: pathKey(h.names[path])}
+	if _, err := h.access.handshake().Introduce(conn, c.put()); err != nil {
 		return nil, err
 	}
 	var size [2]byte
@@ -264,7 +325,7 @@ func (h *Host) hello(conn net.Conn, id [16]byte, first bool, path int) (map[stri
 
 // Dial connects with a peer, at the address it is known by; the other paths follow.
 func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	conn, err := h.connect(ctx, new(net.Dialer), addr)
 	if err != nil {
 		return nil, err
 	}
@@ -292,6 +353,15 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return k, nil
 }
 
+// connect opens a connection, and shows the certificate.
+func (h *Host) connect(ctx context.Context, d *net.Dialer, addr string) (net.Conn, error) {
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return h.access.client(ctx, conn)
+}
+
 // pathOf is the path of an address of this host; the first, if it is of none.
 func (h *Host) pathOf(own netip.Addr) int {
 	return max(slices.Index(h.own, own), 0)
@@ -312,8 +382,8 @@ func (h *Host) keep(ctx context.Context, k *Conn, id [16]byte, path int, addr st
 func (h *Host) reopen(ctx context.Context, k *Conn, id [16]byte, path int, addr string) {
 	ctx, cancel := wire.WithTimeout(ctx, h.clock, dialTime)
 	defer cancel()
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(h.own[path], 0))}
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	d := &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(h.own[path], 0))}
+	conn, err := h.connect(ctx, d, addr)
 	if err != nil {
 		return
 	}
@@ -343,10 +413,7 @@ func (h *Host) Accept() (net.Conn, error) {
 // that fails.
 func (h *Host) Close() error {
 	h.stop()
-	for _, l := range h.listeners {
-		l.Close()
-	}
-	return errors.Join(h.base.Close(), h.chooser.close())
+	return errors.Join(h.listener.Close(), h.chooser.close())
 }
 
 // Addr is the address by which peers know this host.

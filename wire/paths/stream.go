@@ -11,8 +11,10 @@ const (
 	// 64 KiB of package wire fits with its head. Files describe segments of nominalSize.
 	segmentSize = nominalSize + 1<<10
 	nominalSize = 64 << 10
-	// window is how many bytes a receiver holds that were not read yet.
+	// window is how many bytes of memory the segments take that a receiver holds and that were not read yet.
 	window = 8 << 20
+	// listed is what the lists of a segment take beside its data.
+	listed = 256
 	// flightTime is how long the bytes under way on a path may take, beyond a few segments: more would wait in the
 	// kernel, where an urgent message cannot overtake them.
 	flightTime, flightSegments = 10e-3, 4
@@ -20,6 +22,16 @@ const (
 
 // errStream is what a peer sent that is no part of the stream.
 var errStream = errors.New("not a valid segment")
+
+// memoryOf is what a segment takes where it is held: below half of the largest it has a buffer of its size, else one of
+// the buffers that serve again. Both ends count it so: small segments far apart fill the window as quickly as their
+// memory does, and not as slowly as their bytes.
+func memoryOf(bytes int) uint64 {
+	if bytes > segmentSize/2 {
+		bytes = segmentSize
+	}
+	return uint64(bytes + listed)
+}
 
 // segment is a part of the stream, until it was acknowledged.
 type segment struct {
@@ -37,7 +49,8 @@ type sender struct {
 	chooser  *chooser
 	stream   uint64     // which of the process's
 	next     uint64     // the offset of the next byte
-	limit    uint64     // the first offset for which the receiver has no space yet
+	spent    uint64     // memory of all segments so far, where they are held
+	limit    uint64     // how much of it the receiver has space for
 	stranded []*segment // of paths that have failed, while there is no other
 }
 
@@ -65,7 +78,7 @@ func newSender(c *chooser) *sender {
 
 // takes reports whether a segment of n bytes can be sent soon.
 func (s *sender) takes(now float64, size int) bool {
-	if s.next+uint64(size) > s.limit || !s.anyUp() {
+	if s.spent+memoryOf(size) > s.limit || !s.anyUp() {
 		return false
 	}
 	p := &s.paths[s.chooser.preferred(now, size, s.paths)]
@@ -76,6 +89,7 @@ func (s *sender) takes(now float64, size int) bool {
 func (s *sender) put(now float64, data []byte) {
 	s.assign(now, &segment{stream: s.stream, offset: s.next, data: data})
 	s.next += uint64(len(data))
+	s.spent += memoryOf(len(data))
 }
 
 func (s *sender) anyUp() bool {
@@ -187,6 +201,8 @@ type receiver struct {
 	held     map[uint64][]byte // segments that came before others, by offset
 	ready    [][]byte          // those to be read
 	begun    int               // bytes of the first that were
+	taken    uint64            // memory of held and ready
+	freed    uint64            // memory of all that were read
 	end      uint64            // where the stream ends, once that is known
 	ended    bool
 }
@@ -201,7 +217,11 @@ func (r *receiver) arrived(offset uint64, data []byte) (kept bool, err error) {
 		return false, fmt.Errorf("%w: bytes up to %d after the end at %d", errStream, offset+uint64(len(data)), r.end)
 	case offset < r.next || r.held[offset] != nil || len(data) == 0:
 		return false, nil
-	case offset > r.next:
+	case r.taken+memoryOf(len(data)) > window:
+		return false, fmt.Errorf("%w: segments that take more than %d bytes of memory", errStream, window)
+	}
+	r.taken += memoryOf(len(data))
+	if offset > r.next {
 		if r.held == nil {
 			r.held = map[uint64][]byte{}
 		}
@@ -227,12 +247,17 @@ func (r *receiver) read(into []byte, drop func([]byte)) (n int) {
 		if r.begun += k; r.begun < len(first) {
 			break
 		}
+		r.taken -= memoryOf(len(first))
+		r.freed += memoryOf(len(first))
 		drop(first)
 		r.ready[0], r.begun = nil, 0
 		r.ready = r.ready[1:]
 	}
 	return n
 }
+
+// limit is how much memory the sender's segments may have taken so far.
+func (r *receiver) limit() uint64 { return r.freed + window }
 
 // finished reports whether everything up to the end was read.
 func (r *receiver) finished() bool { return r.ended && r.consumed == r.end }

@@ -121,7 +121,7 @@ func (w *world) deliver(i int) {
 		}
 		p.arrived++
 		if p.open {
-			p.acks = append(p.acks, worldFrame{count: p.arrived, limit: w.in.consumed + window})
+			p.acks = append(p.acks, worldFrame{count: p.arrived, limit: w.in.limit()})
 		}
 	}
 	if len(p.acks) > 0 {
@@ -249,7 +249,7 @@ func TestWindows(t *testing.T) {
 	if n != flightSegments {
 		t.Errorf("%d segments under way, want %d", n, flightSegments)
 	}
-	s.limit = s.next
+	s.limit = s.spent
 	s.raise(0, 1)
 	if s.takes(0, 10) {
 		t.Error("it sends what the receiver cannot hold")

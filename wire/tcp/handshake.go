@@ -18,22 +18,21 @@ import (
 // with the token can make, lets the acceptor tell peers from a flood of connections before it
 // answers, and so before it waits for a proof.
 //
-//	hello   dialer    "SWH" version u8 | rank u16 | to u16 | size u16 | index u8 | wants u8 |
-//	                  connections u8 | zero [3] | SHA-256 of the job [32] | random [32] |
+//	hello   dialer    protocol [3] version u8 | claim [44] | random [32] |
 //	                  cookie [16]: the first bytes of HMAC-SHA256(token; "cookie", what is before it)
 //	reply   acceptor  "SWR" verdict u8 | random [32] | length u16 | reason [250]
 //	proof   dialer    HMAC-SHA256(token; "dialer", hello, random)
 //	reply   acceptor  the same, with HMAC-SHA256(token; "acceptor", hello, random) and
-//	                  the name of a socket for sharing memory, or none, in place of the random number and the reason
+//	                  an answer in place of the random number and the reason
 const (
-	// helloVersion is the handshake's version; 3 has the cookie.
-	helloVersion = 3
-	helloSize    = claimSize + cookieSize
-	claimSize    = 80
-	cookieSize   = 16
-	replySize    = 4 + 32 + 2 + maxReason
-	proofSize    = sha256.Size
-	maxReason    = 250
+	// ClaimSize is what a dialer says of itself.
+	ClaimSize  = 44
+	signedSize = 4 + ClaimSize + 32
+	helloSize  = signedSize + cookieSize
+	cookieSize = 16
+	replySize  = 4 + 32 + 2 + maxReason
+	proofSize  = sha256.Size
+	maxReason  = 250
 )
 
 const (
@@ -42,38 +41,24 @@ const (
 	verdictLater = 2
 )
 
-// hello is how a dialer introduces itself.
-type hello struct {
-	rank, to, size     int
-	index, connections int // which of how many connections this is
-	wantsMemory        bool
-	job                [32]byte
-	random             [32]byte
+// Handshake is how both sides of a connection authenticate, for one protocol. Workers have one; the paths of a
+// connection between two of them have another, with claims of their own.
+type Handshake struct {
+	Token    []byte
+	Protocol string // three letters
+	Version  byte   // of the hello
 }
 
-// put is the hello without its cookie.
-func (h *hello) put() []byte {
-	le := binary.LittleEndian
-	b := append(make([]byte, 0, helloSize), "SWH"...)
-	b = append(b, helloVersion)
-	b = le.AppendUint16(b, uint16(h.rank))
-	b = le.AppendUint16(b, uint16(h.to))
-	b = le.AppendUint16(b, uint16(h.size))
-	wants := byte(0)
-	if h.wantsMemory {
-		wants = 1
-	}
-	b = append(b, byte(h.index), wants, byte(h.connections), 0, 0, 0)
-	b = append(b, h.job[:]...)
-	return append(b, h.random[:]...)
+// Introduced is a dialer that has authenticated, and waits to be accepted.
+type Introduced struct {
+	Conn  net.Conn
+	Claim []byte
+	proof []byte
 }
 
-func (h *hello) parse(b []byte) {
-	le := binary.LittleEndian
-	h.rank, h.to, h.size = int(le.Uint16(b[4:])), int(le.Uint16(b[6:])), int(le.Uint16(b[8:]))
-	h.index, h.wantsMemory, h.connections = int(b[10]), b[11] == 1, int(b[12])
-	copy(h.job[:], b[16:])
-	copy(h.random[:], b[48:])
+// Accept ends the handshake well, with an answer of at most 250 bytes.
+func (d *Introduced) Accept(answer string) error {
+	return writeReply(d.Conn, verdictGo, d.proof, answer)
 }
 
 // Refusal is the error of a connection that was refused.
@@ -88,22 +73,15 @@ func refuse(format string, args ...any) *Refusal {
 	return &Refusal{Reason: fmt.Sprintf(format, args...), Final: true}
 }
 
-// identity is what a rank knows of itself and its job.
-type identity struct {
-	rank, size, connections int
-	job                     [32]byte
-	token                   []byte
-}
-
-// authenticate is the dialer's side. It returns the acceptor's socket for sharing memory, if any.
-func (id *identity) authenticate(conn net.Conn, to, index int, wantsMemory bool) (memorySocket string, err error) {
-	h := hello{rank: id.rank, to: to, size: id.size, index: index, connections: id.connections,
-		wantsMemory: wantsMemory, job: id.job}
-	if _, err := rand.Read(h.random[:]); err != nil {
+// Introduce is the dialer's side. It returns the acceptor's answer.
+func (h *Handshake) Introduce(conn net.Conn, claim []byte) (answer string, err error) {
+	hello := append(make([]byte, 0, helloSize), h.Protocol...)
+	hello = append(append(hello, h.Version), claim[:ClaimSize]...)
+	hello = hello[:signedSize]
+	if _, err := rand.Read(hello[4+ClaimSize:]); err != nil {
 		return "", err
 	}
-	hello := h.put()
-	hello = append(hello, id.cookie(hello)...)
+	hello = append(hello, h.cookie(hello)...)
 	if _, err := conn.Write(hello); err != nil {
 		return "", err
 	}
@@ -111,49 +89,42 @@ func (id *identity) authenticate(conn net.Conn, to, index int, wantsMemory bool)
 	if err != nil {
 		return "", err
 	}
-	if _, err := conn.Write(id.proof("dialer", hello, random)); err != nil {
+	if _, err := conn.Write(h.proof("dialer", hello, random)); err != nil {
 		return "", err
 	}
-	proof, memorySocket, err := readReply(conn)
+	proof, answer, err := readReply(conn)
 	if err != nil {
 		return "", err
 	}
-	if !hmac.Equal(proof, id.proof("acceptor", hello, random)) {
+	if !hmac.Equal(proof, h.proof("acceptor", hello, random)) {
 		return "", refuse("it does not know the job's token")
 	}
-	return memorySocket, nil
-}
-
-// candidate is a dialer that has authenticated, and waits to be admitted.
-type candidate struct {
-	hello
-	conn  net.Conn
-	proof []byte
+	return answer, nil
 }
 
 // challenge is the acceptor's side, up to the dialer's proof. It calls promising as soon as the
 // dialer has shown a cookie, or a certificate. A *Refusal has been sent to the dialer.
-func (id *identity) challenge(conn net.Conn, promising func(cookie string)) (*candidate, error) {
+func (h *Handshake) challenge(conn net.Conn, check func(claim []byte) *Refusal, promising func(cookie string)) (
+	*Introduced, error) {
 	if secure, ok := conn.(interface{ Handshake() error }); ok {
 		if err := secure.Handshake(); err != nil {
 			return nil, err // it has not authenticated
 		}
 		promising("")
 	}
-	hello, err := readHello(conn)
+	hello, err := h.readHello(conn)
 	if err != nil {
 		return nil, err
 	}
-	g := &candidate{conn: conn}
-	g.parse(hello)
-	if r := id.check(&g.hello); r != nil {
+	claim := hello[4 : 4+ClaimSize]
+	if r := check(claim); r != nil {
 		return nil, sendRefusal(conn, r)
 	}
-	if len(id.token) > 0 { // without one, everybody can make a cookie
-		if !hmac.Equal(hello[claimSize:], id.cookie(hello[:claimSize])) {
+	if len(h.Token) > 0 { // without one, everybody can make a cookie
+		if !hmac.Equal(hello[signedSize:], h.cookie(hello[:signedSize])) {
 			return nil, sendRefusal(conn, errWrongToken)
 		}
-		promising(string(hello[claimSize:]))
+		promising(string(hello[signedSize:]))
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -166,54 +137,31 @@ func (id *identity) challenge(conn net.Conn, promising func(cookie string)) (*ca
 	if _, err := io.ReadFull(conn, proof); err != nil {
 		return nil, fmt.Errorf("it gave no proof that it knows the job's token: %w", err)
 	}
-	if !hmac.Equal(proof, id.proof("dialer", hello, random)) {
+	if !hmac.Equal(proof, h.proof("dialer", hello, random)) {
 		return nil, sendRefusal(conn, errWrongToken)
 	}
-	g.proof = id.proof("acceptor", hello, random)
-	return g, nil
+	return &Introduced{Conn: conn, Claim: claim, proof: h.proof("acceptor", hello, random)}, nil
 }
 
 var errWrongToken = refuse("wrong token; give every worker the same one")
 
 // readHello reads a hello of this build's version.
-func readHello(conn net.Conn) ([]byte, error) {
+func (h *Handshake) readHello(conn net.Conn) ([]byte, error) {
 	hello := make([]byte, helloSize)
 	if _, err := io.ReadFull(conn, hello[:4]); err != nil {
 		return nil, fmt.Errorf("it sent no hello: %w", err)
 	}
-	if string(hello[:3]) != "SWH" {
+	if string(hello[:3]) != h.Protocol {
 		return nil, fmt.Errorf("it does not speak Starling's protocol: it starts with %q", hello[:4])
 	}
-	if hello[3] != helloVersion {
+	if hello[3] != h.Version {
 		return nil, sendRefusal(conn, refuse("version %d of the protocol, this build speaks %d; run the same build "+
-			"on every host", hello[3], helloVersion))
+			"on every host", hello[3], h.Version))
 	}
 	if _, err := io.ReadFull(conn, hello[4:]); err != nil {
 		return nil, fmt.Errorf("its hello is incomplete: %w", err)
 	}
 	return hello, nil
-}
-
-// check returns what is wrong with a hello.
-func (id *identity) check(h *hello) *Refusal {
-	switch {
-	case h.job != id.job:
-		return refuse("another job's worker")
-	case h.size != id.size:
-		return refuse("its job has %d workers, this one has %d", h.size, id.size)
-	case h.to != id.rank:
-		return refuse("it dialled rank %d, this is rank %d", h.to, id.rank)
-	case h.rank <= id.rank || h.rank >= id.size:
-		return refuse("rank %d does not dial rank %d of %d", h.rank, id.rank, id.size)
-	case h.connections != id.connections || h.index >= id.connections:
-		return refuse("connection %d of %d, this worker uses %d", h.index, h.connections, id.connections)
-	}
-	return nil
-}
-
-// accept ends the handshake well.
-func (g *candidate) accept(memorySocket string) error {
-	return writeReply(g.conn, verdictGo, g.proof, memorySocket)
 }
 
 // sendRefusal sends a dialer the reason for its refusal.
@@ -227,13 +175,13 @@ func sendRefusal(conn net.Conn, r *Refusal) *Refusal {
 }
 
 // cookie shows that the dialer knows the token, unless the same hello was sent before.
-func (id *identity) cookie(claim []byte) []byte {
-	return id.proof("cookie", claim, nil)[:cookieSize]
+func (h *Handshake) cookie(signed []byte) []byte {
+	return h.proof("cookie", signed, nil)[:cookieSize]
 }
 
 // proof that one side knows the token.
-func (id *identity) proof(side string, hello, random []byte) []byte {
-	mac := hmac.New(sha256.New, id.token)
+func (h *Handshake) proof(side string, hello, random []byte) []byte {
+	mac := hmac.New(sha256.New, h.Token)
 	io.WriteString(mac, side)
 	mac.Write(hello)
 	mac.Write(random)

@@ -128,7 +128,7 @@ func TestSlowUnauthenticatedPeers(t *testing.T) {
 		var v refusals
 		l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 		id := &identity{size: 2, connections: 1}
-		d := newListener(l, id, func(g *candidate) error { return g.accept("memory") }, v.refused)
+		d := listenAs(id, l, func(g *candidate) error { return g.Accept("memory") }, v.refused)
 		connect := func() net.Conn {
 			a, b := net.Pipe()
 			l.conns <- b
@@ -161,7 +161,7 @@ func TestSlowUnauthenticatedPeers(t *testing.T) {
 		if text, err := mate.authenticate(connect(), 0, 0, false); err != nil || text != "memory" {
 			t.Error("a worker could not join beside unauthenticated peers:", err)
 		}
-		d.close()
+		d.Close()
 		time.Sleep(10 * time.Second)
 	})
 }
@@ -202,12 +202,12 @@ func handshake(t *testing.T, acceptor *identity, dial func(net.Conn) ([]byte, er
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer b.Close()
-		g, err := acceptor.challenge(b, func(string) {})
+		g, err := acceptor.handshake().challenge(b, acceptor.checkClaim, func(string) {})
 		if (err == nil) != good {
 			t.Errorf("the acceptor says %v", err)
 		}
 		if err == nil {
-			g.accept("")
+			g.Accept("")
 		}
 	})
 	said, err := dial(a)
@@ -228,7 +228,7 @@ func TestImpostor(t *testing.T) {
 		io.ReadFull(b, said)
 		writeReply(b, verdictGo, make([]byte, 32), "")
 		io.ReadFull(b, make([]byte, proofSize)) // whatever it is
-		writeReply(b, verdictGo, impostor.proof("acceptor", said, make([]byte, 32)), "")
+		writeReply(b, verdictGo, impostor.handshake().proof("acceptor", said, make([]byte, 32)), "")
 	}()
 	if _, err := dialer.authenticate(a, 0, 0, false); err == nil || err.Error() != "it does not know the job's token" {
 		t.Error(err)

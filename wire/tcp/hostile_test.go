@@ -17,10 +17,12 @@ import (
 // admitted, and a peer with the token only as a rank that it may be.
 func FuzzHandshake(f *testing.F) {
 	id := identity{rank: 0, size: 3, connections: 2, job: sha256.Sum256([]byte("job")), token: []byte("secret")}
+	hand := id.handshake()
+	sent := func(h *hello, rest []byte) []byte { return append(append([]byte("SWH\x03"), h.claim()...), rest...) }
 	for _, h := range []hello{{rank: 1, size: 3, connections: 2, job: id.job},
 		{rank: 65535, to: 1, size: 3, index: 255, wantsMemory: true, connections: 255}} {
-		f.Add(append(h.put(), make([]byte, cookieSize)...), true)
-		f.Add(append(h.put(), make([]byte, proofSize)...), false)
+		f.Add(sent(&h, make([]byte, 32+cookieSize)), true)
+		f.Add(sent(&h, make([]byte, 32+proofSize)), false)
 	}
 	f.Add([]byte("SWH\x03short"), false)
 	f.Fuzz(func(t *testing.T, said []byte, knows bool) {
@@ -34,20 +36,22 @@ func FuzzHandshake(f *testing.F) {
 				return
 			}
 			copy(said, "SWH\x03")
-			copy(said[claimSize:], id.cookie(said[:claimSize]))
+			copy(said[signedSize:], hand.cookie(said[:signedSize]))
 			a.Write(said[:helloSize])
 			if random, _, err := readReply(a); err == nil {
-				a.Write(id.proof("dialer", said[:helloSize], random))
+				a.Write(hand.proof("dialer", said[:helloSize], random))
 			}
 			io.Copy(io.Discard, a)
 		}()
-		g, err := id.challenge(b, func(string) {})
+		d, err := hand.challenge(b, id.checkClaim, func(string) {})
 		switch {
 		case err != nil:
 		case !knows:
 			t.Error("an unauthenticated peer was admitted")
-		case g.rank < 1 || g.rank > 2 || g.index > 1 || g.to != 0:
-			t.Errorf("%+v was admitted", g.hello)
+		default:
+			if g := newCandidate(d); g.rank < 1 || g.rank > 2 || g.index > 1 || g.to != 0 {
+				t.Errorf("%+v was admitted", g.hello)
+			}
 		}
 	})
 }

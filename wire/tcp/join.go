@@ -133,9 +133,9 @@ func newMesh(cfg *wire.Config) *mesh {
 func (m *mesh) join(ctx context.Context) (wire.Endpoint, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	closeSock := m.openMemory()
-	listener := newListener(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
+	listener := listenAs(m.id, m.cfg.Listener, m.admit, m.cfg.Refused)
 	m.carriers.Release = sync.OnceFunc(func() {
-		listener.close()
+		listener.Close()
 		if m.hub != nil {
 			m.hub.Close()
 		}
@@ -324,7 +324,7 @@ func (m *mesh) admit(g *candidate) error {
 		m.fill(g.rank, g.index, nil)
 		return err
 	}
-	m.fill(g.rank, g.index, g.conn)
+	m.fill(g.rank, g.index, g.Conn)
 	if shared {
 		m.skipRest(g.rank)
 	}

@@ -42,13 +42,14 @@ func (m *mesh) openMemory() func() {
 		return func() {}
 	}
 	m.hub, m.sock = hub, sock
-	return newListener(l, m.id, m.admitMemory, m.cfg.Refused).close
+	listener := listenAs(m.id, l, m.admitMemory, m.cfg.Refused)
+	return func() { listener.Close() }
 }
 
 // admitMemory exchanges memory with a peer of higher rank.
 func (m *mesh) admitMemory(g *candidate) error {
-	conn := g.conn.(*net.UnixConn)
-	if err := g.accept(""); err != nil {
+	conn := g.Conn.(*net.UnixConn)
+	if err := g.Accept(""); err != nil {
 		return err
 	}
 	mem, err := m.hub.Swap(conn)
@@ -124,13 +125,13 @@ func (m *mesh) fetch(p int, memorySocket string) (*shm.Memory, error) {
 func (m *mesh) welcome(g *candidate) (shared bool, err error) {
 	share := g.wantsMemory && g.index == 0 && m.hub != nil && sharesMemory(m.cfg, g.rank)
 	if !share {
-		return false, g.accept("")
+		return false, g.Accept("")
 	}
-	if err := g.accept(m.sock); err != nil {
+	if err := g.Accept(m.sock); err != nil {
 		return false, err
 	}
 	var choice [1]byte
-	if _, err := io.ReadFull(g.conn, choice[:]); err != nil {
+	if _, err := io.ReadFull(g.Conn, choice[:]); err != nil {
 		return false, err
 	}
 	m.mu.Lock()

@@ -145,7 +145,8 @@ func (s *strategy) connect(o options) error {
 		token = ownToken(job)
 	}
 	c, err := udp.Connect(s.ctx, udp.ClientOptions{Addr: addr, Token: token, Job: job, Rank: w.End.Rank(),
-		Hosts: w.End.Size(), Units: o.SwitchUnits, Timeout: silence, Host: udp.DefaultHost})
+		Hosts: w.End.Size(), Units: o.SwitchUnits, Timeout: silence,
+		Progress: w.End.Timeout(), Host: udp.DefaultHost})
 	switch {
 	case err == nil:
 		s.client = udpClient{c}
