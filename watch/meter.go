@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type Metered struct {
 	Epochs   int              `json:"epochs"`
 	Trained  float64          `json:"trained"`
 	Waited   float64          `json:"waited"`   // for other workers
+	Waits    int              `json:"waits"`    // that were measured; 0: Waited is not known
 	Transfer float64          `json:"transfer"` // that rows were on their way here
 	Exposed  float64          `json:"exposed"`  // of that, the worker waited for them
 	Sent     []report.Traffic `json:"sent"`     // counted, in training passes
@@ -77,6 +79,7 @@ func (m *Meter) span(e event.Span) {
 	}
 	switch e.Kind {
 	case "wait":
+		m.mu.sum.Waits++
 		m.mu.waits = append(m.mu.waits, s)
 		if m.mu.names[e.Name] {
 			m.mu.held = append(m.mu.held, s)
@@ -194,10 +197,13 @@ func overlap(a, b []stretch) (seconds float64) {
 }
 
 // Means are the means over workers of the share of time that they waited, the seconds per
-// epoch of transfers to them, and the share of these in which they did not wait.
+// epoch of transfers to them, and the share of these in which they did not wait. What was not measured is NaN.
 func Means(workers []Metered) (waitShare, transferSeconds, hiddenShare float64) {
 	var waited, transfer, exposed float64
 	n := float64(len(workers))
+	if !slices.ContainsFunc(workers, func(m Metered) bool { return m.Waits > 0 }) {
+		waited = math.NaN()
+	}
 	for _, m := range workers {
 		if m.Trained > 0 {
 			waited += m.Waited / m.Trained / n
