@@ -234,3 +234,17 @@ func TestCompareTypical(t *testing.T) {
 		}
 	}
 }
+
+// TestComparisonNamesModelThatIsNotTheirs: a strategy that cannot train the model of the others says what it lacks, and
+// is not called exact.
+func TestComparisonNamesModelThatIsNotTheirs(t *testing.T) {
+	s := comparing(setuptest.Block(t, nil), "distdgl", "naive-hop")
+	s.Mode, s.Model.Name, s.Training.Epochs, s.Cluster.Workers = "mini", "sage", 1, 2
+	c, err := Compare(context.Background(), s, event.All())
+	if err != nil || c.Err() != nil {
+		t.Fatal(err, c.Err())
+	}
+	if len(c.Rows[0].Without) != 0 || strings.Join(c.Rows[1].Without, "") != "without input dropout" || c.Rows[1].Exact {
+		t.Errorf("%+v", c.Rows)
+	}
+}
