@@ -36,7 +36,7 @@ type Metered struct {
 	Epochs   int              `json:"epochs"`
 	Trained  float64          `json:"trained"`
 	Waited   float64          `json:"waited"`   // for other workers
-	Waits    int              `json:"waits"`    // that were measured; 0: Waited is not known
+	Waits    int              `json:"waits"`    // that were measured in epochs; 0: Waited is not known
 	Transfer float64          `json:"transfer"` // that rows were on their way here
 	Exposed  float64          `json:"exposed"`  // of that, the worker waited for them
 	Sent     []report.Traffic `json:"sent"`     // counted, in training passes
@@ -79,7 +79,6 @@ func (m *Meter) span(e event.Span) {
 	}
 	switch e.Kind {
 	case "wait":
-		m.mu.sum.Waits++
 		m.mu.waits = append(m.mu.waits, s)
 		if m.mu.names[e.Name] {
 			m.mu.held = append(m.mu.held, s)
@@ -109,6 +108,11 @@ func (m *Meter) sumUp() {
 	epoch := m.mu.epochs[0]
 	m.mu.epochs = m.mu.epochs[1:]
 	over := func(s stretch) bool { return !s.to.After(epoch.to) }
+	for _, s := range m.mu.waits { // also those that took no time
+		if over(s) && !s.from.Before(epoch.from) {
+			m.mu.sum.Waits++
+		}
+	}
 	take := func(list *[]stretch) []stretch {
 		*list = merge(*list)
 		now := within(*list, epoch)

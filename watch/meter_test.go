@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -44,6 +45,24 @@ func TestMeter(t *testing.T) {
 	wait, transfer, hidden := Means([]Metered{got, {Epochs: 2, Trained: 0.6}})
 	if !near(wait, 0.1/0.6/2) || !near(transfer, 0.06) || !near(hidden, 1-0.05/0.24) {
 		t.Error(wait, transfer, hidden)
+	}
+}
+
+// TestWaitingIsUnknownWhereNothingIsMeasured: without a wait in any epoch the share is not 0 but unknown; a wait that takes
+// no time is measured.
+func TestWaitingIsUnknownWhereNothingIsMeasured(t *testing.T) {
+	for _, c := range []struct {
+		wait  event.Span
+		known bool
+	}{{span("wait", "rows", 400, 500), false}, {span("wait", "rows", 100, 100), true}} {
+		m := NewMeter(wire.NewLedger())
+		for _, e := range []event.Event{span("step", "forward", 0, 200), span("step", "update", 200, 300), c.wait,
+			event.Epoch{Seconds: 0.3}} {
+			m.On(e)
+		}
+		if share, _, _ := Means([]Metered{m.Total()}); math.IsNaN(share) == c.known || c.known && share != 0 {
+			t.Errorf("with %+v a share of %g", c.wait, share)
+		}
 	}
 }
 
