@@ -39,8 +39,11 @@ func (o *Options) chargeBy(ctx context.Context, first *spec.Spec, events event.L
 	shape := cost.Shape{Rows: int(p.Book.Nodes) / s.Cluster.Workers, Degree: int(p.Book.Edges / max(p.Book.Nodes, 1)),
 		In: s.Model.Hidden, Hidden: s.Model.Hidden, Type: s.Machine.RowType()}
 	kept := &plan.Options{RatesFile: o.RatesFile, Measure: o.Measure}
-	charging, path, err := kept.Charged(shapeKey(&s, shape), func() (cost.Compute, error) { return measure(ctx, &s, shape) },
-		events)
+	measured := o.measure
+	if measured == nil {
+		measured = func() (cost.Compute, error) { return measure(ctx, &s, shape) }
+	}
+	charging, path, err := kept.Charged(shapeKey(&s, shape), measured, events)
 	if err != nil {
 		return "", err
 	}

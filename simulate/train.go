@@ -50,6 +50,8 @@ type Options struct {
 	Steady    bool
 	Charts    int // ports whose queue and utilisation over time are kept
 	Simulated func(Row)
+
+	measure func() (cost.Compute, error) // where a test gives it
 }
 
 // Default trains eight workers on a star.
