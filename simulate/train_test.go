@@ -159,7 +159,7 @@ func TestSimulationKeepsRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := simulated(setuptest.Block(t, nil), "halo")
-	o.Computing, o.RatesFile, o.Training.Epochs = "measured", file, 1
+	o.Computing, o.RatesFile, o.Training.Epochs, o.Spec.Cluster.Workers = "measured", file, 1, 2
 	gemm := 40e9
 	o.measure = func() (cost.Compute, error) { // another number each time
 		gemm *= 2
