@@ -61,7 +61,8 @@ func (c *Comparison) measured(r *CompareRow) string {
 	if o.Strategy != c.Baseline {
 		text += ", " + r.over(o)
 	}
-	return text + fmt.Sprintf(" with %s of its bytes", wholePercent(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+	share := wholePercent(Number(float64(r.Bytes.Total) / float64(o.Bytes.Total)))
+	return fmt.Sprintf("%s with %s of its bytes", text, share)
 }
 
 // row is the row of a strategy that has run; nil: there is none.

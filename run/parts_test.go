@@ -77,8 +77,8 @@ func powerLaw(t *testing.T, nodes, edges int64) string {
 	return dir
 }
 
-// TestPartitionPlansAsTheDryRun: the bytes of an epoch that starling partition prints are those of train --dry-run on the
-// same parts with the same settings, and both say which these are.
+// TestPartitionPlansAsTheDryRun: the bytes of an epoch that starling partition prints equal train --dry-run's on the same
+// parts with the same settings, and both say which these are.
 func TestPartitionPlansAsTheDryRun(t *testing.T) {
 	dir := setuptest.Block(t, nil)
 	for _, model := range []string{"gcn", "sage", "gat"} {

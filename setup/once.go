@@ -23,7 +23,7 @@ type cuts struct {
 	made map[string]*Parts
 }
 
-// cutsOf are those of a context; nil: parts are made for whoever asks.
+// cutsOf returns the partitions of a context; nil: each request makes its own.
 func cutsOf(ctx context.Context) *cuts {
 	c, _ := ctx.Value(cutsKey{}).(*cuts)
 	return c

@@ -48,8 +48,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestWaitingIsUnknownWhereNothingIsMeasured: without a wait in any epoch the share is not 0 but unknown; a wait that takes
-// no time is measured.
+// TestWaitingIsUnknownWhereNothingIsMeasured: without a wait in any epoch the share is not 0 but unknown; a wait that
+// takes no time is measured.
 func TestWaitingIsUnknownWhereNothingIsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		wait  event.Span

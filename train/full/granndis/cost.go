@@ -130,8 +130,7 @@ type forecast struct {
 	share   float64 // of the best
 	memory  int64   // of the largest worker
 	epochs  []float64
-	// measured: this run has measured the rates. Those that it was given are of whoever chose by them, and has said
-	// what they predict.
+	// measured: this run has measured the rates. With given ones the plan that gave them has printed its prediction.
 	measured bool
 }
 

@@ -203,8 +203,8 @@ func (n *neighbourhood) preload(k, layers int, budget int64) (*exchange.Replicat
 			"--memory-budget of %s; --preload fewer, or auto", k, event.Bytes(need), n.w.End.Rank(),
 			event.Bytes(budget))
 	}
-	n.w.Note("%s: worker 0 has %d own vertices and %d replicas, about %s", n.decided(k, layers), n.w.Part.Core(), len(c.IDs),
-		event.Bytes(need))
+	n.w.Note("%s: worker 0 has %d own vertices and %d replicas, about %s", n.decided(k, layers), n.w.Part.Core(),
+		len(c.IDs), event.Bytes(need))
 	halos, err := c.Halos(layers, func(layer int, v uint32) int {
 		if layer >= k || layer == k-1 && layer > 0 && n.receives(v) {
 			return n.w.Part.Book.Owner(v)
