@@ -60,7 +60,7 @@ func (r *CompareRow) over(o *CompareRow) string {
 	case Equal:
 		return "about as fast as " + o.Strategy
 	case OneRound:
-		return "as fast as " + o.Strategy + " or not: one round does not tell"
+		return "one round does not tell it from " + o.Strategy
 	}
 	return fmt.Sprintf("%s over %s", times(o.MeanSeconds/r.MeanSeconds), o.Strategy)
 }

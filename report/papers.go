@@ -62,7 +62,7 @@ func (c *Comparison) measured(r *CompareRow) string {
 		text += ", " + r.over(o)
 	}
 	share := wholePercent(Number(float64(r.Bytes.Total) / float64(o.Bytes.Total)))
-	return fmt.Sprintf("%s with %s of its bytes", text, share)
+	return fmt.Sprintf("%s, with %s of its bytes", text, share)
 }
 
 // row is the row of a strategy that has run; nil: there is none.

@@ -108,8 +108,8 @@ func (m *Meter) sumUp() {
 	epoch := m.mu.epochs[0]
 	m.mu.epochs = m.mu.epochs[1:]
 	over := func(s stretch) bool { return !s.to.After(epoch.to) }
-	for _, s := range m.mu.waits { // also those that took no time
-		if over(s) && !s.from.Before(epoch.from) {
+	for _, s := range m.mu.waits { // also those that took no time; in virtual time others may end as the epoch begins
+		if s.from.Before(epoch.to) && s.to.After(epoch.from) {
 			m.mu.sum.Waits++
 		}
 	}
