@@ -36,9 +36,12 @@ type Compute struct {
 	Message    float64 // seconds at either end
 }
 
-// String is the text form, with three digits.
+// String is the text form, with three digits and without exponents.
 func (c Compute) String() string {
-	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+	short := func(x float64) string {
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+		return strconv.FormatFloat(rounded, 'f', -1, 64)
+	}
 	out := fmt.Sprintf("gemm=%s spmm=%s memory=%s op=%sus", short(c.GEMM/1e9), short(c.SpMM/1e9), short(c.Memory/1e9),
 		short(c.Op*1e6))
 	if c.Send > 0 {

@@ -33,8 +33,16 @@ type Known struct {
 	Links []ServerLink `json:"links,omitempty"`
 	// Slowness is by how much the steps of a model take longer than Compute says, by model and shape.
 	Slowness map[string]float64 `json:"slowness,omitempty"`
+	// Charged are the rates that simulations charge, by the shape that they were measured with.
+	Charged map[string]Charging `json:"charged,omitempty"`
 	// Learned is by how much epochs took longer than predicted, by strategy and mode.
 	Learned map[string]float64 `json:"learned,omitempty"`
+}
+
+// Charging are the rates of a whole machine, as ParseCompute reads them, and when they were measured.
+type Charging struct {
+	Computing string `json:"computing"`
+	Measured  string `json:"measured"` // RFC 3339
 }
 
 // Link is what joins two workers. A rate of 0 is not known.
@@ -92,8 +100,13 @@ func (k *Known) validate() error {
 			return fmt.Errorf("found %s %g, want %g to %g", f.name, f.value, f.least, f.most)
 		}
 	}
-	if len(k.Slowness)+len(k.Learned) > mostKnown {
-		return fmt.Errorf("found %d entries, want at most %d", len(k.Slowness)+len(k.Learned), mostKnown)
+	if n := len(k.Slowness) + len(k.Learned) + len(k.Charged); n > mostKnown {
+		return fmt.Errorf("found %d entries, want at most %d", n, mostKnown)
+	}
+	for name, c := range k.Charged {
+		if _, err := ParseCompute(c.Computing); err != nil {
+			return fmt.Errorf("charged %s: %w", name, err)
+		}
 	}
 	for _, list := range []map[string]float64{k.Slowness, k.Learned} {
 		for name, x := range list {

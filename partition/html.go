@@ -244,7 +244,7 @@ small{color:var(--quiet);font-weight:400;font-size:.85em}
 <tr><td>remote vertices, most and fewest</td><td>{{count .RemoteMax}}, {{count .RemoteMin}} ({{printf "%.3f" .RemoteMaxOverMin}} times)</td></tr>
 {{if gt .Servers 1}}<tr><td>rows between servers</td><td>{{count .BetweenServers}}</td></tr>{{end}}
 <tr><td>feature rows of all halos</td><td>{{size .HaloBytes}}</td></tr>
-<tr><td>sent in an epoch of {{len .Plan.Layers}}-layer {{.Plan.Model}} on the full graph</td><td>{{size .Plan.EpochBytes}}</td></tr>
+<tr><td>sent in an epoch of {{with .Plan.Trained}}{{.}}{{else}}{{len .Plan.Layers}}-layer {{.Plan.Model}}{{end}} on the full graph</td><td>{{size .Plan.EpochBytes}}</td></tr>
 {{with .Plan.Sampled}}<tr><td>pulled in an epoch of batches of {{.BatchSize}}, neighbours {{.Fanout}}</td><td>about {{size .EpochBytes}}; {{share .RemoteShare}} of rows are remote</td></tr>{{end}}
 <tr><td>found in</td><td>{{printf "%.2f" .Seconds}} s</td></tr>
 </table>

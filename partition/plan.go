@@ -48,6 +48,9 @@ type Plan struct {
 	EpochBytes    int64        `json:"epoch_bytes"`    // full graph: layers and one all-reduce
 	Sampled       *SampledPlan `json:"sampled,omitempty"`
 	Memory        []int64      `json:"memory_bytes"` // each worker, full graph
+	// Trained is what a dry run of training on the parts was for, which EpochBytes, FeatureBytes and Memory are then of;
+	// "": they are estimates.
+	Trained string `json:"trained,omitempty"`
 }
 
 // LayerTraffic is the exchange of one layer in an epoch, over all workers.

@@ -22,7 +22,9 @@ func TestPlanCaches(t *testing.T) {
 		})
 		out := map[string]Planned{}
 		for _, r := range c.Rows {
-			out[r.Name] = r
+			for _, name := range append([]string{r.Name}, r.Aliases...) {
+				out[name] = r
+			}
 		}
 		if len(out) != 6 {
 			t.Fatalf("planned %v, dropped %v", out, c.Dropped)

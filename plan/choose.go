@@ -29,7 +29,7 @@ func Choose(ctx context.Context, o Options, events event.Listener) (*Choices, er
 		return nil, err
 	}
 	out := &Choices{Model: o.Model.Name, Mode: o.Mode, Workers: o.Cluster.Workers, Servers: max(o.Cluster.Servers, 1),
-		Machine: known.Machine, Between: known.Between}
+		Machine: known.Machine, Between: known.Between, All: o.All || len(o.Strategies) > 0}
 	for _, method := range o.methods() {
 		if err := o.planCut(ctx, method, known, out, events); err != nil {
 			return nil, err
@@ -217,7 +217,8 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 		at.Crossing = p.crossing
 	}
 	known, slowness := w.known(p.known, p.slowness)
-	predicted := cost.Predict(known, at, demands, cost.Overlap(choice.Descriptor.Overlap), slowness)
+	counted := cost.Predict(known, at, demands, cost.Overlap(choice.Descriptor.Overlap), slowness)
+	predicted := counted
 	if w.computes == nil {
 		predicted = predicted.Scaled(p.known.Factor(learntKind(&s)))
 	}
@@ -227,7 +228,7 @@ func (p *planner) addWay(w *way, s spec.Spec, name string, demands []cost.Demand
 	}
 	out.Rows = append(out.Rows, Planned{Name: name, Partitioner: p.method, Exact: choice.Exact(), Flags: w.flags,
 		Published: choice.Descriptor.Paper != nil && len(s.Settings.Without("rates").Without("memory_budget")) == 0,
-		Predicted: predicted, Strategy: s.Strategy, Settings: s.Settings, Command: p.command(&s, w.flags)})
+		Predicted: predicted, counted: counted, Strategy: s.Strategy, Settings: s.Settings, Command: p.command(&s, w.flags)})
 }
 
 // candidateName is a strategy with what differs from its defaults, as comparisons write it.

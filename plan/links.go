@@ -139,8 +139,8 @@ func (o *Options) takeLinks(known *cost.Known, found []linkReport, events event.
 }
 
 func describeLink(l cost.ServerLink) string {
-	return fmt.Sprintf("servers %d and %d (%s, %s): %.3g Mbit/s, %.3g us", l.A, l.B, l.Hosts[0], l.Hosts[1], l.Rate*8/1e6,
-		l.Delay*1e6)
+	return fmt.Sprintf("servers %d and %d (%s, %s): %s, %s", l.A, l.B, l.Hosts[0], l.Hosts[1], rateText(l.Rate),
+		report.Seconds(l.Delay))
 }
 
 // useLinks keeps measured links for the prediction, or says that what was given contradicts them.

@@ -24,6 +24,7 @@ type Options struct {
 	Partitioners []string // to try with a dataset
 	Strategies   []string // only these, as comparisons write them; none: all with the options that plans try
 	Links        LinkOptions
+	All          bool // choices are printed, with what was left out and why
 	HTML         string
 	Given        string // flags of training as they were given, for commands
 

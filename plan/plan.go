@@ -46,9 +46,10 @@ type Plan struct {
 	Workers                             int
 	Each                                []int64
 	SentOnce, SentEpoch, SentEvaluation int64
-	AtMost                              bool // they may send less: that depends on the numbers computed
-	Unplanned                           bool // what they send is known only once they have joined
-	AtLeast                             bool // and so is the memory for replicas, or it is far too much
+	Trained                             string // what is sent for
+	AtMost                              bool   // they may send less: that depends on the numbers computed
+	Unplanned                           bool   // what they send is known only once they have joined
+	AtLeast                             bool   // and so is the memory for replicas, or it is far too much
 	// Replicas is about how much more a worker may take for replicas; 0: unknown.
 	Replicas int64
 	// BetweenServers is the rows per layer that cross servers, OnceEach how many they are if each
@@ -118,7 +119,7 @@ func (p *Plan) sends() string {
 	if p.AtMost {
 		text += ", or less"
 	}
-	return text
+	return text + " (" + p.Trained + ")"
 }
 
 // Alone makes a dry run of s.

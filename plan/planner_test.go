@@ -61,11 +61,12 @@ func TestPlanChoices(t *testing.T) {
 	}
 	for _, list := range [][]Planned{c.Rows[:exact], c.Rows[exact:]} {
 		if !slices.IsSortedFunc(list, func(a, b Planned) int {
-			return int(math.Copysign(1, a.Predicted.Seconds-b.Predicted.Seconds))
+			return int(math.Copysign(1, a.Predicted.Seconds-(1-tie)*b.Predicted.Seconds))
 		}) {
 			t.Error("choices are not sorted")
 		}
 	}
+	c.All = true
 	text := c.String()
 	for _, want := range []string{"halo+relay", "switchgnn: needs a switch", "--strategy", "exact:", "approximate:"} {
 		if !strings.Contains(text, want) {

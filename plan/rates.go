@@ -40,23 +40,9 @@ func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known
 	if err != nil {
 		return nil, err
 	}
-	known, err := ReadRates(path)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, cost.ErrStale):
+	known, err := ratesOf(path, o.Measure, events)
+	if err != nil {
 		return nil, err
-	case errors.Is(err, cost.ErrStale):
-		events.On(event.Note{Text: path + ": " + err.Error() + "; they are measured again"})
-		known = nil
-	}
-	if known == nil || o.Measure {
-		events.On(event.Note{Minor: true, Text: "measuring the rates of this machine, which takes about a second"})
-		if known, err = measureRates(); err != nil {
-			return nil, err
-		}
-		if err := WriteRates(path, known); err != nil {
-			return nil, err
-		}
-		events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
 	}
 	if o.Links.Measure {
 		if err := o.measureLinks(ctx, known, events); err != nil {
@@ -74,6 +60,56 @@ func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known
 		o.useLinks(known, events)
 	}
 	return known, err
+}
+
+// ratesOf reads the file of rates; where it has none of this machine, or again, they are measured and written to it.
+func ratesOf(path string, again bool, events event.Listener) (*cost.Known, error) {
+	known, err := ReadRates(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, cost.ErrStale):
+		return nil, err
+	case errors.Is(err, cost.ErrStale):
+		events.On(event.Note{Text: path + ": " + err.Error() + "; they are measured again"})
+		known = nil
+	}
+	if known != nil && !again {
+		return known, nil
+	}
+	events.On(event.Note{Minor: true, Text: "measuring the rates of this machine, which takes about a second"})
+	if known, err = measureRates(); err != nil {
+		return nil, err
+	}
+	if err := WriteRates(path, known); err != nil {
+		return nil, err
+	}
+	events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
+	return known, nil
+}
+
+// Charged are the rates that simulations charge for a shape: those in the file, or where it has none, or again,
+// measured ones that are kept there. path is where they are.
+func (o *Options) Charged(shape string, measure func() (cost.Compute, error), events event.Listener) (
+	c cost.Charging, path string, err error) {
+	if path, err = o.ratesPath(); err != nil {
+		return c, "", err
+	}
+	known, err := ratesOf(path, false, events)
+	if err != nil {
+		return c, "", err
+	}
+	if kept, ok := known.Charged[shape]; ok && !o.Measure {
+		return kept, path, nil
+	}
+	rates, err := measure()
+	if err != nil {
+		return c, "", err
+	}
+	c = cost.Charging{Computing: rates.String(), Measured: time.Now().UTC().Format(time.RFC3339)}
+	if known.Charged == nil {
+		known.Charged = map[string]cost.Charging{}
+	}
+	known.Charged[shape] = c
+	return c, path, WriteRates(path, known)
 }
 
 // ratesPath is the file of rates.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"io"
@@ -34,11 +33,13 @@ type Choices struct {
 	Pick    *Planned  `json:"pick,omitempty"`
 	Rows    []Planned `json:"choices"`
 	Dropped []Dropped `json:"dropped"`
+	All     bool      `json:"-"` // are printed: none is folded
 }
 
 // Planned is a choice with its prediction.
 type Planned struct {
 	Name        string          `json:"name"`
+	Aliases     []string        `json:"aliases,omitempty"` // the same run by other names
 	Partitioner string          `json:"partitioner,omitempty"`
 	Exact       bool            `json:"exact"`
 	Published   bool            `json:"published"` // a paper's strategy as it is, without other options
@@ -48,6 +49,8 @@ type Planned struct {
 	Strategy    string          `json:"strategy"`
 	Settings    train.Settings  `json:"settings,omitempty"`
 	Flags       string          `json:"flags,omitempty"` // of training, beside its strategy's: another device, or paths
+
+	counted cost.Prediction // as it follows from counts and rates, before what was learnt of the strategy
 }
 
 // Dropped is a choice that cannot be.
@@ -55,6 +58,8 @@ type Dropped struct {
 	Name        string `json:"name"`
 	Partitioner string `json:"partitioner,omitempty"`
 	Reason      string `json:"reason"`
+
+	choices int
 }
 
 // drop lists why a choice is left out; choices with the same reason stand together.
@@ -62,40 +67,17 @@ func (c *Choices) drop(name, partitioner, reason string) {
 	for i := range c.Dropped {
 		if d := &c.Dropped[i]; d.Reason == reason && d.Partitioner == partitioner {
 			d.Name += ", " + name
+			d.choices++
 			return
 		}
 	}
-	c.Dropped = append(c.Dropped, Dropped{name, partitioner, reason})
-}
-
-// rank sorts the choices, says why each is where it is, and picks one. Choices that take the same time
-// stay in the order of strategies, plainer settings first.
-func (c *Choices) rank(o *Options) {
-	slices.SortStableFunc(c.Rows, func(a, b Planned) int {
-		if a.Exact != b.Exact {
-			if a.Exact {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.Predicted.Seconds, b.Predicted.Seconds)
-	})
-	base := c.baseline()
-	for i := range c.Rows {
-		c.Rows[i].Why = why(&c.Rows[i].Predicted, base)
-	}
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		if (r.Exact || o.Approximate) && (c.Pick == nil || r.Predicted.Seconds < c.Pick.Predicted.Seconds) {
-			c.Pick = r
-		}
-	}
+	c.Dropped = append(c.Dropped, Dropped{name, partitioner, reason, 1})
 }
 
 // baseline is the default strategy of the mode.
 func (c *Choices) baseline() *Planned {
 	d := train.DefaultOf(train.Mode(c.Mode))
-	i := slices.IndexFunc(c.Rows, func(r Planned) bool { return d != nil && r.Name == d.Name })
+	i := slices.IndexFunc(c.Rows, func(r Planned) bool { return d != nil && r.goesBy(d.Name) })
 	if i < 0 {
 		return nil
 	}
@@ -125,39 +107,69 @@ func why(p *cost.Prediction, base *Planned) string {
 	return text
 }
 
-// shownRows is how many rows of each kind are printed: --json has all.
-const shownRows = 12
+// Rows that are printed of exact and of approximate choices; --all prints the others too.
+const (
+	shownExact       = 8
+	shownApproximate = 4
+)
 
-// String is a table, the commands of the first choices, and what was dropped.
+// columns is the width that the text fits.
+const columns = 100
+
+// String is what may be read last at the bottom of a terminal: the approximate choices, the exact ones, what was left
+// out, and the pick.
 func (c *Choices) String() string {
 	var b strings.Builder
 	links := ""
 	if c.Servers > 1 {
 		links = rateText(c.Between.Rate) + " between servers, "
 	}
-	fmt.Fprintf(&b, "%s, %s: %s on %s, %splanned in %.2f s\n", c.Dataset, c.Model,
-		event.Counted(c.Workers, "worker"), event.Counted(c.Servers, "server"), links, c.Seconds)
-	c.table(&b, "exact: the loss curve of one worker", true)
-	c.table(&b, "approximate: another loss curve; picked with --allow-approximate only", false)
+	fmt.Fprintf(&b, "%s, %s: %s on %s, %splanned in %s\n", c.Dataset, c.Model,
+		event.Counted(c.Workers, "worker"), event.Counted(c.Servers, "server"), links, report.Seconds(c.Seconds))
+	c.table(&b, "approximate: another loss curve; picked with --allow-approximate only", false, shownApproximate)
+	c.table(&b, "exact: the loss curve of one worker", true, shownExact)
+	c.leftOut(&b)
 	if c.Pick != nil {
-		fmt.Fprintf(&b, "\npick: %s\n  %s\n", c.Pick.Name, c.Pick.Command)
+		fmt.Fprintf(&b, "\npick: %s, %s per epoch predicted; it %s\n", c.Pick.names(), report.Seconds(c.Pick.Predicted.Seconds),
+			c.Pick.Why)
 	}
-	if len(c.Dropped) > 0 {
-		b.WriteString("\nleft out:\n")
+	text := event.Wrap(b.String(), columns)
+	if c.Pick != nil {
+		text += commandLines(c.Pick.Command)
 	}
+	return text
+}
+
+// leftOut lists what was left out and why, or how much that is.
+func (c *Choices) leftOut(b *strings.Builder) {
+	if len(c.Dropped) == 0 {
+		return
+	}
+	if !c.All && len(c.Rows) > 0 {
+		n := 0
+		for _, d := range c.Dropped {
+			n += d.choices
+		}
+		fmt.Fprintf(b, "\nleft out: %s; --all says why\n", event.Counted(n, "choice"))
+		return
+	}
+	b.WriteString("\nleft out:\n")
 	for _, d := range c.Dropped {
-		fmt.Fprintf(&b, "  %s: %s\n", named(d.Name, d.Partitioner), d.Reason)
+		fmt.Fprintf(b, "  %s: %s\n", named(d.Name, d.Partitioner), d.Reason)
 	}
-	return b.String()
+}
+
+// commandLines is a command in lines that a shell takes for one.
+func commandLines(command string) string {
+	lines := strings.Split(strings.TrimSuffix(event.Wrap("  "+command, columns-2), "\n"), "\n")
+	return strings.Join(lines, " \\\n") + "\n"
 }
 
 func rateText(bytes float64) string {
-	switch bits := 8 * bytes; {
-	case bits >= 1e9:
-		return fmt.Sprintf("%.3g Gbit/s", bits/1e9)
-	default:
-		return fmt.Sprintf("%.3g Mbit/s", bits/1e6)
+	if bits := 8 * bytes; bits < 1e9 {
+		return report.Digits(bits/1e6, 3) + " Mbit/s"
 	}
+	return report.Digits(8*bytes/1e9, 3) + " Gbit/s"
 }
 
 func named(name, partitioner string) string {
@@ -167,30 +179,57 @@ func named(name, partitioner string) string {
 	return name + " on " + partitioner
 }
 
-func (c *Choices) table(b *strings.Builder, title string, exact bool) {
+// table prints the choices of a kind, most of them at most unless all are wanted.
+func (c *Choices) table(b *strings.Builder, title string, exact bool, most int) {
+	const form = "  %-34s %9s %9s %9s %9s %10s %10s\n"
 	shown, more := 0, 0
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Exact != exact {
 			continue
 		}
-		if shown == 0 {
-			fmt.Fprintf(b, "\n%s\n  %-34s %9s %9s %9s %10s %10s %10s  %s\n", title, "", "epoch", "compute", "exposed", "waiting",
-				"between", "memory", "why")
-		}
-		if shown == shownRows {
+		if shown == most && !c.All {
 			more++
 			continue
 		}
+		if shown == 0 {
+			fmt.Fprintf(b, "\n%s\n"+form, title, "", "epoch", "compute", "exposed", "waiting", "between", "memory")
+		}
 		shown++
 		p := &r.Predicted
-		fmt.Fprintf(b, "  %-34s %9s %9s %9s %10s %10s %10s  %s\n", named(r.Name, r.Partitioner), report.Seconds(p.Seconds),
-			report.Seconds(p.Compute), report.Seconds(p.Exposed), report.Seconds(p.Waiting), event.Bytes(p.Between), event.Bytes(p.Memory), r.Why)
+		name, rest := r.cell(34)
+		fmt.Fprintf(b, form, name, report.Seconds(p.Seconds), report.Seconds(p.Compute), report.Seconds(p.Exposed),
+			report.Seconds(p.Waiting), event.Bytes(p.Between), event.Bytes(p.Memory))
+		if c.All {
+			rest = strings.TrimPrefix(rest+"; "+r.Why, "; ")
+		}
+		if rest != "" {
+			fmt.Fprintf(b, "      %s\n", rest)
+		}
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "  and %d more: --json has all\n", more)
+		fmt.Fprintf(b, "  and %d more: --all\n", more)
 	}
 }
+
+// cell is the name of a row with its aliases, or where these do not fit, the two apart.
+func (p *Planned) cell(width int) (name, rest string) {
+	if name = p.names(); len([]rune(name)) <= width {
+		return name, ""
+	}
+	if len(p.Aliases) == 0 {
+		return name, ""
+	}
+	return named(p.Name, p.Partitioner), "= " + strings.Join(p.Aliases, " = ")
+}
+
+// names are all that a choice goes by.
+func (p *Planned) names() string {
+	return named(strings.Join(append([]string{p.Name}, p.Aliases...), " = "), p.Partitioner)
+}
+
+// goesBy reports whether a choice has a name.
+func (p *Planned) goesBy(name string) bool { return p.Name == name || slices.Contains(p.Aliases, name) }
 
 // JSON writes all of it.
 func (c *Choices) JSON(path string, stdout io.Writer) error { return report.WriteJSON(c, path, stdout) }
@@ -209,7 +248,7 @@ func (c *Choices) Width(seconds float64) float64 {
 	return 100 * seconds / max(most, 1e-12)
 }
 
-var planPage = template.Must(template.New("plan").Parse(`<!DOCTYPE html>
+var planPage = template.Must(template.New("plan").Funcs(template.FuncMap{"seconds": report.Seconds}).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />
 <title>Plan of {{.Dataset}}</title><style>
 :root { color-scheme: light dark; }
@@ -220,10 +259,10 @@ td { padding: 0.3rem 0.6rem; vertical-align: top; } td.b { width: 24rem; } code 
 </style></head><body>
 <h1>{{.Dataset}}, {{.Model}}, {{.Workers}} workers on {{.Servers}} servers</h1>
 <p><i class="c">&emsp;</i> computing <i class="x">&emsp;</i> exposed transfers <i class="w">&emsp;</i> waiting for the slowest</p>
-<table>{{range .Rows}}<tr><td><b>{{.Name}}</b> {{.Partitioner}}<br>{{if .Exact}}exact{{else}}approximate{{end}}</td>
+<table>{{range .Rows}}<tr><td><b>{{.Name}}</b>{{range .Aliases}} = {{.}}{{end}} {{.Partitioner}}<br>{{if .Exact}}exact{{else}}approximate{{end}}</td>
 <td class="b"><div class="bar"><i class="c" style="width:{{printf "%.2f" ($.Width .Predicted.Compute)}}%"></i>` +
 	`<i class="x" style="width:{{printf "%.2f" ($.Width .Predicted.Exposed)}}%"></i>` +
-	`<i class="w" style="width:{{printf "%.2f" ($.Width .Predicted.Waiting)}}%"></i></div>{{printf "%.3g" .Predicted.Seconds}} s; {{.Why}}</td>
+	`<i class="w" style="width:{{printf "%.2f" ($.Width .Predicted.Waiting)}}%"></i></div>{{.Predicted.Seconds | seconds}}; {{.Why}}</td>
 <td><code>{{.Command}}</code></td></tr>
 {{end}}</table>
 {{if .Dropped}}<h2>Left out</h2><ul>{{range .Dropped}}<li>{{.Name}} {{.Partitioner}}: {{.Reason}}</li>{{end}}</ul>{{end}}

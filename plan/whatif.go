@@ -140,16 +140,17 @@ func (p *WhatIfPlan) String() string {
 	if p.Cut > 0 {
 		cut = report.Percent(p.Cut) + " of edges cut"
 	}
-	fmt.Fprintf(&b, "%s: %.3g vertices, %.3g edges, %d hosts at %s, %s; computing %s\n\n", p.Graph, p.Vertices, p.Edges,
-		p.Hosts, rateText(p.Between.Rate), cut, p.Computing)
+	fmt.Fprintf(&b, "%s: %s vertices, %s edges, %d hosts at %s, %s; computing %s\n\n", p.Graph, report.Amount(p.Vertices),
+		report.Amount(p.Edges), p.Hosts, rateText(p.Between.Rate), cut, p.Computing)
 	fmt.Fprintf(&b, "%-14s %12s %12s %12s %11s %11s %11s %11s\n", "", "memory/host", "remote rows", "sent/host", "compute", "link",
-		"processors", "s/epoch")
+		"processors", "epoch")
 	for _, k := range []struct {
 		name string
 		on   *cost.Outlook
 	}{{"full graph", &p.FullGraph}, {"mini-batches", &p.Batches}} {
-		fmt.Fprintf(&b, "%-14s %12s %12.3g %12s %11.3g %11.3g %11.3g %11.3g\n", k.name, event.Bytes(int64(k.on.Memory)), k.on.Remote,
-			event.Bytes(int64(k.on.Sent)), k.on.Compute, k.on.Link, k.on.Host, k.on.Seconds)
+		fmt.Fprintf(&b, "%-14s %12s %12s %12s %11s %11s %11s %11s\n", k.name, event.Bytes(int64(k.on.Memory)),
+			report.Amount(k.on.Remote), event.Bytes(int64(k.on.Sent)), report.Seconds(k.on.Compute), report.Seconds(k.on.Link),
+			report.Seconds(k.on.Host), report.Seconds(k.on.Seconds))
 	}
 	b.WriteString("\nwhat breaks first:\n")
 	for _, text := range p.Breaks {

@@ -24,7 +24,7 @@ func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Cluster.Workers,
+	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Cluster.Workers, Trained: s.Trained(),
 		Processes: processBytes * int64(processCount(s))}
 	parts := make([]*partition.Part, s.Cluster.Workers)
 	for r := range parts {

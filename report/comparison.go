@@ -32,17 +32,24 @@ type CompareRow struct {
 	Settings map[string]any `json:"settings,omitempty"`
 	Spec     *spec.Spec     `json:"spec,omitempty"` // every setting of its first run
 	Error    string         `json:"error,omitempty"`
-	Rounds   int            `json:"rounds"`
-	Epochs   int            `json:"epochs"` // of each round
+	// Without are the settings of the model that its strategy cannot have, where others of the comparison have them:
+	// it trains another model. Exact is whether it follows the loss curve of one worker that trains theirs.
+	Without []string `json:"without,omitempty"`
+	Exact   bool     `json:"exact"`
+	Rounds  int      `json:"rounds"`
+	Epochs  int      `json:"epochs"` // of each round
 
-	EpochSeconds Number `json:"epoch_seconds"` // the median
-	MeanSeconds  Number `json:"mean_epoch_seconds"`
-	Spread       Spread `json:"epoch_seconds_spread"`
-	// Speedup is by means: with some strategies epochs differ, and the median one is cheap.
-	Speedup         Number `json:"speedup"`
-	WaitShare       Number `json:"wait_share"`
-	TransferSeconds Number `json:"transfer_seconds"`
-	HiddenShare     Number `json:"hidden_share"`
+	EpochSeconds Number   `json:"epoch_seconds"` // the median
+	MeanSeconds  Number   `json:"mean_epoch_seconds"`
+	Spread       Spread   `json:"epoch_seconds_spread"`
+	RoundSeconds []Number `json:"round_seconds"` // the mean epoch of each round
+	// Speedup is by means: with some strategies epochs differ, and the median one is cheap. Difference says whether
+	// the comparison can tell it from 1.
+	Speedup         Number     `json:"speedup"`
+	Difference      Difference `json:"difference,omitempty"`
+	WaitShare       Number     `json:"wait_share"`
+	TransferSeconds Number     `json:"transfer_seconds"`
+	HiddenShare     Number     `json:"hidden_share"`
 
 	Bytes   EpochBytes `json:"bytes_per_epoch"`
 	Sent    int64      `json:"bytes_total"` // of a run, with what is sent once and to evaluate
@@ -79,6 +86,8 @@ type CompareRow struct {
 	Measured   []int        `json:"measured,omitempty"`
 	ValSeconds []Number     `json:"val_seconds,omitempty"`
 	Paper      *train.Paper `json:"paper,omitempty"`
+
+	timed int // epochs that times are of
 }
 
 // Rounds are the runs of one strategy, and the error that ended them.
@@ -121,7 +130,7 @@ func (r *Rounds) row() CompareRow {
 	f := r.Runs[0]
 	row.Settings, row.Epochs, row.Loss, row.BestEpoch = f.StrategySettings, f.Epochs, f.Loss, f.BestEpoch
 	row.TestAccuracy, row.TestSpread = meanAccuracy(r.Runs)
-	row.Spec = f.Spec
+	row.Spec, row.Exact = f.Spec, isExact(f.Spec)
 	row.setCurve(f)
 	row.setTimes(r.Runs)
 	row.setBytes(f)
@@ -159,7 +168,7 @@ func (row *CompareRow) setCurve(f *Run) {
 // emptyRow is the row of a strategy that has not run: its numbers are unknown.
 func emptyRow(strategy string) CompareRow {
 	nan := Number(math.NaN())
-	row := CompareRow{Strategy: strategy, BestEpoch: -1, Loss: []Number{},
+	row := CompareRow{Strategy: strategy, BestEpoch: -1, Loss: []Number{}, RoundSeconds: []Number{},
 		EpochSeconds: nan, MeanSeconds: nan, Spread: Spread{nan, nan, nan, nan}, Speedup: nan, WaitShare: nan,
 		TransferSeconds: nan, HiddenShare: nan, TestAccuracy: nan, TestSpread: nan, LossApart: nan,
 		Bytes: EpochBytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}}
@@ -187,7 +196,8 @@ func (row *CompareRow) setTimes(runs []*Run) {
 	var all []float64
 	var waited, transfer, exposed float64
 	for _, x := range runs {
-		all = append(all, withoutFirst(Floats(x.EpochSeconds))...)
+		timed := withoutFirst(Floats(x.EpochSeconds))
+		all, row.RoundSeconds = append(all, timed...), append(row.RoundSeconds, Number(mean(timed)))
 		waited += float64(x.WaitShare)
 		transfer += float64(x.TransferSeconds)
 		if x.TransferSeconds > 0 {
@@ -195,7 +205,7 @@ func (row *CompareRow) setTimes(runs []*Run) {
 		}
 	}
 	slices.Sort(all)
-	row.MeanSeconds = Number(mean(all))
+	row.MeanSeconds, row.timed = Number(mean(all)), len(all)
 	row.EpochSeconds, row.Spread = Number(quantile(all, 0.5)), spreadOf(all)
 	n := float64(len(runs))
 	row.WaitShare, row.TransferSeconds = Number(waited/n), Number(transfer/n)
@@ -243,8 +253,10 @@ func (c *Comparison) compareWithBaseline() {
 		r := &c.Rows[i]
 		if r.Rounds > 0 {
 			r.Speedup, r.LossApart = base.MeanSeconds/r.MeanSeconds, LossDifference(base.Loss, r.Loss)
+			r.Difference = r.differs(base)
 		}
 	}
+	c.nameSettings(base)
 }
 
 // LossDifference is the largest relative difference of two curves over the epochs that both

@@ -24,8 +24,8 @@ func TestCompareFails(t *testing.T) {
 			Loss:   []Number{3, 2, 1}, EpochSeconds: Numbers(seconds), TestAccuracy: nan, HiddenShare: nan,
 			WorkerPeakRSSBytes: []int64{1 << 30}, Bytes: Bytes{Total: 400 << 20, Planned: 400 << 20, PerEpoch: &sent}}}}
 	}
-	c := Compare([]*Rounds{{Strategy: "bns:0.1", Err: errors.New("it broke <badly> & at\nonce")}, good("g3", 9, 1, 1),
-		good("halo", 9, 2, 2)})
+	c := Compare([]*Rounds{{Strategy: "bns:0.1", Err: errors.New("it broke <badly> & at\nonce")},
+		good("g3", 9, 1, 1, 1, 1, 1), good("halo", 9, 2, 2, 2, 2, 2)})
 	if c.Baseline != "halo" || c.Rows[1].Speedup != 2 || c.Rows[0].Error != "it broke <badly> & at; once" ||
 		c.Err() == nil || !strings.Contains(c.Err().Error(), "1 of 3 strategies failed: bns:0.1") {
 		t.Errorf("%+v %v", c, c.Err())
@@ -40,8 +40,8 @@ func TestCompareFails(t *testing.T) {
 		!strings.Contains(c.Papers(), "g3: 2.00x over halo\n") {
 		t.Error(c.String(), c.Papers())
 	}
-	c = Compare([]*Rounds{good("cagnet", 9, 4, 4), good("sancus", 9, 1, 1), good("sancus:epoch:4", 9, 2, 2),
-		good("halo", 9, 2, 2)})
+	c = Compare([]*Rounds{good("cagnet", 9, 4, 4, 4, 4, 4), good("sancus", 9, 1, 1, 1, 1, 1),
+		good("sancus:epoch:4", 9, 2, 2, 2, 2, 2), good("halo", 9, 2, 2, 2, 2, 2)})
 	if text := c.Papers(); !strings.Contains(text, "sancus: 2.00x over halo, 4.00x over cagnet") ||
 		strings.Count(text, "Peng et al.") != 1 {
 		t.Error(text)

@@ -29,3 +29,19 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersAsPeopleWriteThem: no exponent, separators, the unit that fits, words from a million on.
+func TestNumbersAsPeopleWriteThem(t *testing.T) {
+	for got, want := range map[string]string{
+		Digits(2490.4, 3): "2,490", Digits(0.01234, 3): "0.0123", Digits(-1234567, 3): "-1,230,000",
+		Digits(8.76, 3): "8.76", Digits(math.NaN(), 3): "-", Digits(0, 3): "0",
+		Amount(111_059_956): "111 million", Amount(3.23e9): "3.23 billion", Amount(5530): "5,530",
+		Amount(999_999): "1 million", Seconds(8.76e-6): "8.76 us", Seconds(0.0004): "400 us",
+		Seconds(2490): "2,490 s", Seconds(0.99999): "1 s", Seconds(0.0549): "54.9 ms", Seconds(3e-9): "3 ns",
+		Seconds(0): "0 s",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"math"
 	"sync"
 
 	"starling/event"
@@ -41,6 +42,7 @@ type page struct {
 	Failed   []CompareRow
 	Beside   []claim
 	Shared   []Setting
+	Rounds   string // what one round does not tell
 }
 
 type pageTable struct {
@@ -59,7 +61,7 @@ type bar struct {
 const largeSpread = 0.1
 
 func (c *Comparison) page() *page {
-	p := &page{Comparison: c, Beside: c.claims(), Shared: c.sharedSettings()}
+	p := &page{Comparison: c, Beside: c.claims(), Shared: c.sharedSettings(), Rounds: c.needsRounds()}
 	var slowest, most float64
 	for i := range c.Rows {
 		r := &c.Rows[i]
@@ -93,7 +95,7 @@ func (c *Comparison) pageTable(columns []column) (t pageTable) {
 		if r.Rounds == 0 {
 			continue
 		}
-		line := []string{r.Strategy}
+		line := []string{r.label()}
 		for _, col := range columns {
 			line = append(line, col.cell(r))
 		}
@@ -106,15 +108,18 @@ func (p *page) addBars(r *CompareRow, slowest, most float64) {
 	s, waited := float64(r.MeanSeconds), float64(r.WaitShare)
 	length := 100 * s / slowest
 	text := fmt.Sprintf("%s, %s waiting", Seconds(s), wholePercent(r.WaitShare))
+	if math.IsNaN(waited) {
+		waited, text = 0, Seconds(s)+", waiting not measured"
+	}
 	if spread := r.quartileShare(); spread > largeSpread {
 		text += fmt.Sprintf(", spread ±%.0f%%", 100*spread)
 	}
-	p.Times = append(p.Times, bar{r.Strategy, text, length * (1 - waited), length * waited})
+	p.Times = append(p.Times, bar{r.label(), text, length * (1 - waited), length * waited})
 	between := r.betweenServers()
 	text = event.Bytes(r.Bytes.Total)
 	if between > 0 {
 		text += ", " + event.Bytes(between) + " between servers"
 	}
 	scale := 100 / max(most, 1)
-	p.Bytes = append(p.Bytes, bar{r.Strategy, text, scale * float64(r.insideServers()), scale * float64(between)})
+	p.Bytes = append(p.Bytes, bar{r.label(), text, scale * float64(r.insideServers()), scale * float64(between)})
 }

@@ -49,15 +49,27 @@ func (c *Comparison) claims() (list []claim) {
 // measured is a row's speed-up over the baseline, and over the strategy that its paper
 // compares with.
 func (c *Comparison) measured(r *CompareRow) string {
-	text := fmt.Sprintf("%s: %s over %s", r.Strategy, times(r.Speedup), c.Baseline)
+	text := fmt.Sprintf("%s: %s", r.label(), r.over(c.row(c.Baseline)))
 	base := ""
 	if d := train.Find(r.Strategy); d != nil {
 		base = d.Baseline
 	}
-	if i := slices.IndexFunc(c.Rows, func(o CompareRow) bool { return o.Strategy == base && o.Rounds > 0 }); i >= 0 {
-		o := &c.Rows[i]
-		text += fmt.Sprintf(", %s over %s with %s of its bytes", times(o.MeanSeconds/r.MeanSeconds), o.Strategy,
-			wholePercent(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+	o := c.row(base)
+	if o == nil {
+		return text
 	}
-	return text
+	if o.Strategy != c.Baseline {
+		text += ", " + r.over(o)
+	}
+	share := wholePercent(Number(float64(r.Bytes.Total) / float64(o.Bytes.Total)))
+	return fmt.Sprintf("%s, with %s of its bytes", text, share)
+}
+
+// row is the row of a strategy that has run; nil: there is none.
+func (c *Comparison) row(strategy string) *CompareRow {
+	i := slices.IndexFunc(c.Rows, func(o CompareRow) bool { return o.Strategy == strategy && o.Rounds > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &c.Rows[i]
 }

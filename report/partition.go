@@ -40,8 +40,13 @@ func (r *Partition) String() string {
 		line("between servers", "%s", event.Counted(r.BetweenServers, "row"))
 	}
 	line("balance", "%s", r.balance())
-	line("full-graph epoch", "%s sent (%d-layer %s), %s of features once", event.Bytes(r.Plan.EpochBytes),
-		len(r.Plan.Layers), r.Plan.Model, event.Bytes(r.Plan.FeatureBytes))
+	if r.Plan.Trained != "" {
+		line("full-graph epoch", "%s sent, and %s once (%s)", event.Bytes(r.Plan.EpochBytes),
+			event.Bytes(r.Plan.FeatureBytes), r.Plan.Trained)
+	} else {
+		line("full-graph epoch", "about %s sent, and %s of features once (%d-layer %s, without dropout)",
+			event.Bytes(r.Plan.EpochBytes), event.Bytes(r.Plan.FeatureBytes), len(r.Plan.Layers), r.Plan.Model)
+	}
 	if s := r.Plan.Sampled; s != nil {
 		line("sampled epoch", "about %s pulled (%s of rows remote)", event.Bytes(s.EpochBytes), Percent(s.RemoteShare))
 	}

@@ -47,9 +47,9 @@ func (c *Comparison) plots() (list []*plot) {
 	metric := "accuracy"
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		loss = append(loss, series{r.Strategy, counting(len(r.Loss)), r.Loss})
-		val = append(val, series{r.Strategy, epochs(r.Measured), r.Val})
-		overTime = append(overTime, series{r.Strategy, r.ValSeconds, r.Val})
+		loss = append(loss, series{r.label(), counting(len(r.Loss)), r.Loss})
+		val = append(val, series{r.label(), epochs(r.Measured), r.Val})
+		overTime = append(overTime, series{r.label(), r.ValSeconds, r.Val})
 		if r.Metric != "" {
 			metric = r.Metric
 		}
@@ -153,7 +153,7 @@ func axis(low, high float64) (from, to float64, ticks []float64) {
 }
 
 // number is a tick's, without the noise of its last digits.
-func number(x float64) string { return fmt.Sprintf("%.4g", math.Round(x*1e9)/1e9) }
+func number(x float64) string { return Digits(math.Round(x*1e9)/1e9, 4) }
 
 // draw adds a line, or the row's name to a line that looks the same; long ones are thinned.
 func (p *plot) draw(name string, at [][2]float64) {
@@ -217,7 +217,7 @@ func (c *Comparison) accuracyChart() *accuracyChart {
 			continue
 		}
 		x, d := float64(r.TestAccuracy), float64(r.TestSpread)
-		chart.Marks = append(chart.Marks, mark{r.Strategy, metric(r.TestAccuracy, r.TestSpread), share(x, low, high),
+		chart.Marks = append(chart.Marks, mark{r.label(), metric(r.TestAccuracy, r.TestSpread), share(x, low, high),
 			share(x-d, low, high), share(x+d, low, high), d > 0})
 	}
 	return chart

@@ -64,7 +64,7 @@ type Run struct {
 	Chosen map[string]string `json:"chosen,omitempty"`
 	// Predicted is what --strategy auto chose by.
 	Predicted *Predicted `json:"predicted,omitempty"`
-	// WaitShare is the share of the epochs' time that workers waited for each other.
+	// WaitShare is the share of the epochs' time that workers waited for each other; NaN: it was not measured.
 	WaitShare Number `json:"wait_share,omitempty"`
 	// TransferSeconds is how long, per epoch, rows were on their way to a worker.
 	TransferSeconds Number `json:"transfer_seconds,omitempty"`

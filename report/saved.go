@@ -56,7 +56,7 @@ func Read(path string) (*Run, error) {
 }
 
 func parse(b []byte) (*Run, error) {
-	r := &Run{HiddenShare: Number(math.NaN())}
+	r := &Run{HiddenShare: Number(math.NaN()), WaitShare: Number(math.NaN())}
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, spec.Mistake("--from", graph.Sentence(err.Error()), savedResult, "")
 	}

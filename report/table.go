@@ -28,6 +28,9 @@ func (c *Comparison) String() string {
 			b.WriteString(wrap(fmt.Sprintf("%s failed: %s", r.Strategy, r.Error), "  "))
 		}
 	}
+	if text := c.needsRounds(); text != "" {
+		b.WriteString(wrap(text, "  "))
+	}
 	b.WriteString("\n")
 	c.table(&b, c.kindColumns())
 	for _, n := range c.Notes {
@@ -63,7 +66,7 @@ func (c *Comparison) speedColumns() []column {
 		{"mean", func(r *CompareRow) string { return Seconds(float64(r.MeanSeconds)) }},
 		{"median", func(r *CompareRow) string { return Seconds(float64(r.EpochSeconds)) }},
 		{"spread", func(r *CompareRow) string { return r.quartiles() }},
-		{"speed-up", func(r *CompareRow) string { return times(r.Speedup) }},
+		{"speed-up", func(r *CompareRow) string { return r.speedup() }},
 		{"waiting", func(r *CompareRow) string { return wholePercent(r.WaitShare) }},
 		{"hidden", func(r *CompareRow) string { return wholePercent(r.HiddenShare) }},
 		{"sent inside", func(r *CompareRow) string { return event.Bytes(r.insideServers()) }},
@@ -72,13 +75,8 @@ func (c *Comparison) speedColumns() []column {
 		list = append(list, column{"between", func(r *CompareRow) string { return event.Bytes(r.betweenServers()) }})
 	}
 	if slices.ContainsFunc(c.Rows, func(r CompareRow) bool { return r.SamplesPerSecond > 0 }) {
-		list = slices.DeleteFunc(list, func(c column) bool { return c.head == "waiting" || c.head == "hidden" })
-		list = append(list,
-			column{"samples/s", func(r *CompareRow) string { return fmt.Sprintf("%.0f", float64(r.SamplesPerSecond)) }},
-			column{"remote", func(r *CompareRow) string { return wholePercent(r.MissRate) }},
-			column{"cached", func(r *CompareRow) string { return wholePercent(r.CacheHits) }},
-			column{"redundant", func(r *CompareRow) string { return times(r.Redundancy) }},
-			column{"cpu", func(r *CompareRow) string { return wholePercent(r.CPUShare) }})
+		list = slices.DeleteFunc(list, func(c column) bool { return c.head == "hidden" })
+		list = append(list, batchColumns...)
 	}
 	if slices.ContainsFunc(c.Rows, func(r CompareRow) bool { return r.ExplainerBytes > 0 }) {
 		list = append(list, column{"explainer", func(r *CompareRow) string { return r.explainer() }})
@@ -90,6 +88,23 @@ func (c *Comparison) speedColumns() []column {
 		column{"memory", func(r *CompareRow) string { return memory(r.WorkerPeakRSSBytes) }},
 		column{"matrices", func(r *CompareRow) string { return memory(r.DevicePeakBytes) }},
 		column{"test", func(r *CompareRow) string { return metric(r.TestAccuracy, r.TestSpread) }})
+}
+
+// batchColumns are of rows of mini-batches only.
+var batchColumns = []column{
+	{"samples/s", func(r *CompareRow) string { return r.ofBatches(event.Count(int64(r.SamplesPerSecond))) }},
+	{"remote", func(r *CompareRow) string { return r.ofBatches(wholePercent(r.MissRate)) }},
+	{"cached", func(r *CompareRow) string { return r.ofBatches(wholePercent(r.CacheHits)) }},
+	{"redundant", func(r *CompareRow) string { return r.ofBatches(times(r.Redundancy)) }},
+	{"cpu", func(r *CompareRow) string { return wholePercent(r.CPUShare) }},
+}
+
+// ofBatches is a cell of a row of mini-batches, and a dash for others.
+func (r *CompareRow) ofBatches(text string) string {
+	if r.SamplesPerSecond > 0 {
+		return text
+	}
+	return "-"
 }
 
 // kindColumns are the columns of the second table: bytes per epoch, then of the run.
@@ -105,7 +120,8 @@ func (c *Comparison) kindColumns() (list []column) {
 			}
 			return event.Bytes(r.Planned)
 		}},
-		column{"loss apart", func(r *CompareRow) string { return fmt.Sprintf("%.1e", float64(r.LossApart)) }})
+		column{"loss apart", func(r *CompareRow) string { return fmt.Sprintf("%.1e", float64(r.LossApart)) }},
+		column{"exact", func(r *CompareRow) string { return r.exactness() }})
 }
 
 // kinds are the kinds of which any strategy sent something.
@@ -123,7 +139,7 @@ func (c *Comparison) kinds() (names []string) {
 
 // table writes columns as wide as their widest cell.
 func (c *Comparison) table(b *strings.Builder, columns []column) {
-	columns = append([]column{{"strategy", func(r *CompareRow) string { return r.Strategy }}}, columns...)
+	columns = append([]column{{"strategy", func(r *CompareRow) string { return r.label() }}}, columns...)
 	lines := make([]string, len(c.Rows)+1)
 	for i, col := range columns {
 		cells := c.cells(col, i == 0)

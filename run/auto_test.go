@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"starling/cost"
@@ -14,6 +16,7 @@ import (
 	"starling/report"
 	"starling/setup/setuptest"
 	"starling/spec"
+	"starling/train"
 )
 
 // knownRates writes a file of rates of this machine, so that nothing is measured.
@@ -96,6 +99,52 @@ func TestAuto(t *testing.T) {
 		}
 		same(t, "resumed", trained(t, told, nil).Loss, again.Loss)
 	}
+}
+
+// TestAutoIsOnePlan: a run with --strategy auto:RATE cuts the graph once, also where choices are tried, and says one
+// prediction in one sentence.
+func TestAutoIsOnePlan(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	knownRates(t, filepath.Join(os.Getenv("XDG_CACHE_HOME"), "starling", "rates.json"))
+	s := setuptest.Quick(setuptest.Block(t, nil))
+	s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Training.Epochs = 4, 2, true, 1
+	for _, strategy := range []string{"auto:1gbit", "auto:1gbit+try"} {
+		s.Strategy = strategy
+		text := notesOf(t, s)
+		if strings.Count(text, "cut into 4 parts") != 1 || strings.Count(text, "--strategy auto: ") != 1 ||
+			strings.Count(text, "per epoch predicted") != 1 {
+			t.Errorf("%s says\n%s", strategy, text)
+		}
+	}
+}
+
+// TestGivenRatesPredictOnce: a strategy that was given the rates that it chooses by, as auto gives them, says in one
+// sentence what it does, and predicts nothing beside what was predicted with them.
+func TestGivenRatesPredictOnce(t *testing.T) {
+	s := setuptest.Quick(setuptest.Block(t, nil))
+	s.Cluster.Workers, s.Cluster.Servers, s.Cluster.InProcess, s.Training.Epochs = 4, 2, true, 2
+	s.Strategy, s.Settings = "granndis", train.Settings{"memory_budget": "1GiB",
+		"rates": "row:3.56e-06:4.1e-06,edge:2.01e-07:4.02e-07,inside:1.38e-09,between:1.6e-08"}
+	if text := notesOf(t, s); strings.Count(text, "granndis") != 1 || strings.Contains(text, " s per epoch") {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
+// notesOf are what a run says.
+func notesOf(t *testing.T, s spec.Spec) string {
+	t.Helper()
+	var notes []string
+	var mu sync.Mutex
+	if _, err := Train(context.Background(), s, event.Func(func(e event.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if n, ok := e.(event.Note); ok {
+			notes = append(notes, n.Text)
+		}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(notes, "\n")
 }
 
 // same compares to the bit.

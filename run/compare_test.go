@@ -234,3 +234,18 @@ func TestCompareTypical(t *testing.T) {
 		}
 	}
 }
+
+// TestComparisonOfBatchesTrainsOneModel: strategies that split features drop entries of them too, and are exact.
+func TestComparisonOfBatchesTrainsOneModel(t *testing.T) {
+	s := comparing(setuptest.Block(t, nil), "distdgl", "p3", "naive-hop")
+	s.Mode, s.Model.Name, s.Training.Epochs, s.Cluster.Workers = "mini", "sage", 1, 2
+	c, err := Compare(context.Background(), s, event.All())
+	if err != nil || c.Err() != nil {
+		t.Fatal(err, c.Err())
+	}
+	for _, row := range c.Rows {
+		if len(row.Without) != 0 || !row.Exact {
+			t.Errorf("%+v", row)
+		}
+	}
+}

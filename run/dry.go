@@ -33,13 +33,13 @@ func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
 }
 
 // dryRunCluster is the spec of a run of several workers, completed, and its plan.
-func dryRunCluster(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
-	c, err := supervise.Prepare(context.Background(), s, nil, events)
+func dryRunCluster(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
+	c, err := supervise.Prepare(ctx, s, nil, events)
 	if err != nil {
 		return s, nil, err
 	}
 	defer func() { c.Parts.Remove() }()
-	with, err := withChoice(context.Background(), c)
+	with, err := withChoice(ctx, c)
 	if err != nil {
 		return s, nil, err
 	}
@@ -57,12 +57,14 @@ func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
 	if err := setup.Complete(&s); err != nil {
 		return s, nil, err
 	}
-	s, _, err := decide(context.Background(), s, event.All(events))
+	ctx, release := setup.CutOnce(context.Background())
+	defer release()
+	s, _, err := decide(ctx, s, event.All(events))
 	if err != nil {
 		return s, nil, err
 	}
 	if s.Distributed() {
-		return dryRunCluster(s, event.All(events))
+		return dryRunCluster(ctx, s, event.All(events))
 	}
 	p, err := prepare(s, event.All(events))
 	if err != nil {

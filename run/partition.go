@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"starling/event"
+	"starling/nn"
 	"starling/partition"
 	"starling/plan"
 	"starling/report"
@@ -38,7 +39,7 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
 	if r.Out != "" {
-		planWorkerMemory(ctx, &s, r)
+		planTraining(ctx, &s, r)
 	}
 	out := &report.Partition{Report: r}
 	if s.HTML != "" {
@@ -50,11 +51,14 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 	return out, nil
 }
 
-// planWorkerMemory replaces the estimated memory of workers by what a dry run finds, of training on
-// the parts. If they cannot be trained on, the estimate stays.
-func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Report) {
+// planTraining replaces the estimated bytes and memory by what a dry run of training on the parts finds, so that they are
+// those of starling train --dry-run. If the parts cannot be trained on, the estimates stay.
+func planTraining(ctx context.Context, s *spec.Partition, r *partition.Report) {
 	t := spec.Default()
-	t.Dataset, t.Model.Name, t.Model.Layers, t.Model.Hidden, t.Model.Heads = r.Out, s.Model, s.Layers, s.Hidden, s.Heads
+	t.Dataset, t.Model.Name, t.Model.Layers, t.Model.Hidden = r.Out, s.Model, s.Layers, s.Hidden
+	if nn.Attends(s.Model) {
+		t.Model.Heads = s.Heads
+	}
 	if t.Complete() != nil || t.Validate() != nil {
 		return
 	}
@@ -66,6 +70,7 @@ func planWorkerMemory(ctx context.Context, s *spec.Partition, r *partition.Repor
 	c := &plan.Run{Spec: &t, Parts: found}
 	p, err := c.Plan(event.All())
 	if err == nil {
-		r.Plan.Memory = p.Each
+		r.Plan.Memory, r.Plan.Trained = p.Each, p.Trained
+		r.Plan.EpochBytes, r.Plan.FeatureBytes = p.SentEpoch, p.SentOnce
 	}
 }

@@ -76,3 +76,34 @@ func powerLaw(t *testing.T, nodes, edges int64) string {
 	}
 	return dir
 }
+
+// TestPartitionPlansAsTheDryRun: the bytes of an epoch that starling partition prints equal train --dry-run's on the same
+// parts with the same settings, and both say which these are.
+func TestPartitionPlansAsTheDryRun(t *testing.T) {
+	dir := setuptest.Block(t, nil)
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		cut := spec.DefaultPartition()
+		cut.Parts, cut.Out, cut.Model, cut.Layers, cut.Hidden, cut.Heads = 3, filepath.Join(t.TempDir(), "parts"), model, 2,
+			16, 4
+		r, err := Partition(context.Background(), dir, cut, event.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := spec.Default()
+		s.Dataset, s.Model.Name, s.Model.Layers, s.Model.Hidden = cut.Out, model, 2, 16
+		if model == "gat" {
+			s.Model.Heads = 4
+		}
+		done, p, err := DryRun(s, event.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Plan.EpochBytes != p.SentEpoch || r.Plan.FeatureBytes != p.SentOnce || p.SentEpoch == 0 {
+			t.Errorf("%s: partition plans %d bytes and %d once, train %d and %d", model, r.Plan.EpochBytes,
+				r.Plan.FeatureBytes, p.SentEpoch, p.SentOnce)
+		}
+		if want := done.Trained(); !strings.Contains(r.String(), want) || !strings.Contains(p.String(), want) {
+			t.Errorf("no %q in\n%s%s", want, r, p)
+		}
+	}
+}

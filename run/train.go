@@ -35,6 +35,8 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	if err := setup.Complete(&s); err != nil {
 		return nil, err
 	}
+	ctx, release := setup.CutOnce(ctx)
+	defer release()
 	s, decided, err := decide(ctx, s, events)
 	if err != nil {
 		return nil, err
@@ -49,11 +51,11 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, err
 	}
 	defer p.data.Close()
-	release, err := resume.Claim(&p.spec)
+	unclaim, err := resume.Claim(&p.spec)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer unclaim()
 	events, finish, err := eventFiles(ctx, &p.spec, events)
 	if err != nil {
 		return nil, err

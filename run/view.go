@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"starling/event"
 	"starling/train"
@@ -32,6 +33,13 @@ func Announce(v View, w io.Writer, text string) {
 		return
 	}
 	fmt.Fprintln(w, text)
+}
+
+// Counting is a function to call after each of a number of things, 0 for one that is not known: a view shows how many are
+// done.
+func Counting(v View, task string, of int) func() {
+	var done atomic.Int64
+	return func() { v.On(event.Progress{Task: task, Done: done.Add(1), Total: int64(of)}) }
 }
 
 // Silent shows failures only; with nil, nothing.

@@ -151,7 +151,7 @@ func CutForCases(ctx context.Context, cases []spec.Case, events event.Listener) 
 func FindParts(ctx context.Context, s *spec.Spec, events event.Listener) (*Parts, error) {
 	dir := s.PartitionFolder()
 	if dir == "" {
-		return cutDataset(ctx, s, events)
+		return cutsOf(ctx).find(s, func() (*Parts, error) { return cutDataset(ctx, s, events) })
 	}
 	p, err := OpenParts(dir, s)
 	if err != nil {

@@ -4,6 +4,7 @@
 // A reader finds, in this order:
 //
 //	table, train    strategies that train a real graph over simulated links
+//	rates           what computing is charged by, measured once
 //	paths           which of several links requests take
 //	llm             how transfers of language models are scheduled
 package simulate

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"starling/event"
 	"starling/graph"
 	"starling/netsim"
 	"starling/netsim/llm"
@@ -153,7 +154,7 @@ func (t *LLMTable) JSON(path string, stdout io.Writer) error {
 // String is a table.
 func (t *LLMTable) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-14s %5s %8s  %-17s %12s %12s %8s %10s\n", "model", "GPUs", "link", "scheduler", "s/iteration",
+	fmt.Fprintf(&b, "%-14s %5s %8s  %-17s %12s %12s %8s %10s\n", "model", "GPUs", "link", "scheduler", "iteration",
 		"tokens/s", "speed-up", "computing")
 	for i := range t.Rows {
 		b.WriteString(t.Rows[i].String())
@@ -167,8 +168,8 @@ func (r LLMRow) String() string {
 	if r.Over > 0 {
 		over = fmt.Sprintf("%.2fx", r.Over)
 	}
-	line := fmt.Sprintf("%-14s %5d %8s  %-17s %12.3f %12.0f %8s %9.0f%%", r.Model, r.Result.GPUs, r.Rate, r.Scheduler,
-		r.Seconds, r.Tokens, over, 100*r.Computing)
+	line := fmt.Sprintf("%-14s %5d %8s  %-17s %12s %12s %8s %9.0f%%", r.Model, r.Result.GPUs, r.Rate, r.Scheduler,
+		report.Seconds(r.Seconds), event.Count(int64(r.Tokens)), over, 100*r.Computing)
 	if c := r.Core; c != nil {
 		line += fmt.Sprintf("  %.1f coflows at a spine, at most %d", c.Mean, c.Most)
 	}

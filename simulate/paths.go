@@ -116,12 +116,16 @@ type PathsRow leo.Row
 
 // String is the row in its table.
 func (r PathsRow) String() string {
-	number := func(x float64, format string) string {
+	over := "-"
+	if r.Over != 0 {
+		over = fmt.Sprintf("%.2fx", r.Over)
+	}
+	number := func(x float64) string {
 		if x == 0 {
 			return "-"
 		}
-		return fmt.Sprintf(format, x)
+		return report.Digits(x, 4)
 	}
-	return fmt.Sprintf("%-52s %-16s %22s %9s %10s %10s\n", r.Setting, r.Policy, fmt.Sprintf("%.4g %s", r.Value, r.Unit),
-		number(r.Over, "%.2fx"), number(r.Median, "%.1f"), number(r.P99, "%.1f"))
+	return fmt.Sprintf("%-52s %-16s %22s %9s %10s %10s\n", r.Setting, r.Policy, report.Digits(r.Value, 4)+" "+r.Unit, over,
+		number(r.Median), number(r.P99))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +40,8 @@ type Options struct {
 	Computing string
 	// SkipComputing leaves out the numbers: times and bytes are the same as in a run that computes.
 	SkipComputing bool
+	RatesFile     string // that keeps measured rates; "": this user's
+	Measure       bool   // the rates again
 	// Sharing is how many workers have the machine that rates are measured on: each has its part.
 	Sharing int
 	// Passes is how many packets per second pass the pipeline of a switch that adds; Steady hosts
@@ -49,6 +50,8 @@ type Options struct {
 	Steady    bool
 	Charts    int // ports whose queue and utilisation over time are kept
 	Simulated func(Row)
+
+	measure func() (cost.Compute, error) // where a test gives it
 }
 
 // Default trains eight workers on a star.
@@ -87,10 +90,11 @@ func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, e
 	if err != nil {
 		return nil, err
 	}
-	if err := o.measureOnce(ctx, &cases[0].Spec, events); err != nil {
+	from, err := o.chargeBy(ctx, &cases[0].Spec, events)
+	if err != nil {
 		return nil, err
 	}
-	out := &Simulated{}
+	out := &Simulated{From: from, Skipped: o.SkipComputing}
 	for i := range cases {
 		if ctx.Err() != nil {
 			return out, report.ErrInterrupted
@@ -259,34 +263,6 @@ func (o *Options) topology(workers int) (netsim.Topology, error) {
 	return t, nil
 }
 
-// measureOnce replaces "measured" by the rates of this machine, with the shapes of the first
-// case, so that all cases are charged alike.
-func (o *Options) measureOnce(ctx context.Context, first *spec.Spec, events event.Listener) error {
-	if o.Computing != "measured" {
-		return nil
-	}
-	p, err := setup.FindParts(ctx, first, events)
-	if err != nil {
-		return err
-	}
-	defer p.Remove()
-	s := *first
-	s.ForData(&p.Meta, simd.Best().String())
-	dev := setup.HostDevice(&s)
-	defer dev.Close()
-	book := p.Book
-	c := cost.MeasureCompute(dev, cost.Shape{Rows: int(book.Nodes) / s.Cluster.Workers,
-		Degree: int(book.Edges / max(book.Nodes, 1)), In: s.Model.Hidden, Hidden: s.Model.Hidden,
-		Type: s.Machine.RowType()}, time.Now)
-	sending, err := cost.MeasureSending(ctx, tensor.CPUSeconds)
-	if err != nil {
-		return spec.Mistake("--computing measured", graph.Sentence(err.Error()), "a host with a loopback device",
-			"give rates, as docs/simulator.md has them")
-	}
-	o.Computing = c.WithSending(sending, runtime.GOMAXPROCS(0)).Shared(o.Sharing).String()
-	return nil
-}
-
 // hostOptions are what messages take of the workers' processors at these rates.
 func hostOptions(c cost.Compute, workers int) netsim.HostOptions {
 	h := netsim.HostOptions{Send: c.Send, Recv: c.Recv, Message: time.Duration(c.Message * 1e9)}
@@ -294,19 +270,6 @@ func hostOptions(c cost.Compute, workers int) netsim.HostOptions {
 		h.Processors = append(h.Processors, netsim.NewProcessor(nil))
 	}
 	return h
-}
-
-// rates are what computing is charged by.
-func (o *Options) rates() (cost.Compute, error) {
-	if o.Computing == "none" {
-		return cost.Compute{}, nil
-	}
-	c, err := cost.ParseCompute(o.Computing)
-	if err != nil {
-		return c, spec.Mistake("--computing", graph.Sentence(err.Error()), "measured, none or rates",
-			`for example "gemm=40 spmm=2 memory=8 op=2us send=2 recv=2 message=8us"`)
-	}
-	return c, nil
 }
 
 // worker trains as the rank of an endpoint, in virtual time.

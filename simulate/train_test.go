@@ -9,8 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"starling/cost"
 	"starling/dataset/generate"
 	"starling/event"
+	"starling/netsim"
+	"starling/netsim/leo"
+	"starling/netsim/llm"
+	"starling/plan"
 	"starling/report"
 	"starling/setup/setuptest"
 	"starling/spec"
@@ -142,6 +147,52 @@ func TestSimulatedTables(t *testing.T) {
 	flow.Level, flow.Topology, flow.Background = "flow", "fat-tree k=4", 0
 	if s := simulate(t, flow).Rows[0].Network; s.Level != "flow" || s.Hosts != 16 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestSimulationKeepsRates: measured rates are kept in a file, and a second simulation has the same; --measure measures
+// anew. The table says where they come from, and with skipped numbers not that computing is charged.
+func TestSimulationKeepsRates(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rates.json")
+	if err := plan.WriteRates(file, &cost.Known{Format: cost.KnownFormat, Machine: plan.Machine(), Cores: 2,
+		Compute: cost.Compute{GEMM: 1e10, SpMM: 1e9, Memory: 1e10, Op: 1e-6}}); err != nil {
+		t.Fatal(err)
+	}
+	o := simulated(setuptest.Block(t, nil), "halo")
+	o.Computing, o.RatesFile, o.Training.Epochs, o.Spec.Cluster.Workers = "measured", file, 1, 2
+	gemm := 40e9
+	o.measure = func() (cost.Compute, error) { // another number each time
+		gemm *= 2
+		return cost.Compute{GEMM: gemm, SpMM: 2e9, Memory: 8e9, Op: 2e-6}, nil
+	}
+	first := simulate(t, o).String()
+	if again := simulate(t, o).String(); again != first || !strings.Contains(first, "gemm=80 ") ||
+		!strings.Contains(first, file) || !strings.Contains(first, "--measure") {
+		t.Errorf("two simulations differ:\n%s%s", first, again)
+	}
+	o.SkipComputing = true
+	if text := simulate(t, o).String(); !strings.Contains(text, "gemm=80 ") || strings.Contains(text, "computing is charged") {
+		t.Error(text)
+	}
+	o.Measure = true
+	if text := simulate(t, o).String(); !strings.Contains(text, "gemm=160 ") {
+		t.Errorf("they are not measured anew:\n%s", text)
+	}
+}
+
+// TestSimulatedNumbersAreRead: times have their unit, counts their separators, and nothing has an exponent.
+func TestSimulatedNumbersAreRead(t *testing.T) {
+	rows := (&LLMTable{[]LLMRow{{Result: &llm.Result{Model: "m", Seconds: 2.5e-3, Tokens: 2.49e6}}}}).String() +
+		PathsRow(leo.Row{Setting: "s", Value: 2490, Unit: "krps", Median: 2490.4}).String() +
+		(&Simulated{Rows: []Row{{Strategy: "halo", Computing: cost.Compute{GEMM: 2.49e12, Op: 8.76e-9}.String(),
+			Run: &report.Run{MedianEpochSeconds: 8.76e-6}, Network: &netsim.Result{Seconds: 1.5e-5}}}}).String()
+	for _, want := range []string{"2.5 ms", "2,490,000", "2,490 krps", " 2,490\n", "8.76 us", "15 us", "gemm=2490", "op=0.00876us"} {
+		if !strings.Contains(strings.ReplaceAll(rows, "          -\n", "\n"), want) {
+			t.Errorf("no %q in\n%s", want, rows)
+		}
+	}
+	if strings.Contains(rows, "e+") || strings.Contains(rows, "e-0") {
+		t.Error(rows)
 	}
 }
 

@@ -65,9 +65,13 @@ func (s *Compare) Cases() ([]Case, error) {
 	typical := s.chooseTypical()
 	var cases []Case
 	for _, one := range s.product() {
+		plain := one.Spec.ForStrategy("default")
 		err := one.Spec.Complete()
 		if err == nil {
 			err = one.Spec.Validate()
+		}
+		if err == nil {
+			one.Spec.shareModel(plain)
 		}
 		switch {
 		case err == nil:
@@ -83,6 +87,18 @@ func (s *Compare) Cases() ([]Case, error) {
 			strings.Join(train.NamesOf(train.Mode(s.Mode)), ", "), "")
 	}
 	return cases, s.checkUnused()
+}
+
+// shareModel takes the settings of the model from the run with the default strategy, so that all rows train one model.
+// A strategy that cannot have one of them keeps its own, and the report names what differs.
+func (s *Spec) shareModel(plain Spec) {
+	shared := *s
+	if plain.Complete() != nil {
+		return
+	}
+	if shared.Model = plain.Model; shared.Validate() == nil {
+		*s = shared
+	}
 }
 
 func (s *Compare) checkLists() error {

@@ -32,6 +32,7 @@ func NewReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *r
 		MedianEpochSeconds: report.Median(r.EpochSeconds),
 		EpochSecondsSpread: report.SpreadOf(r.EpochSeconds),
 		HiddenShare:        report.Number(math.NaN()),
+		WaitShare:          report.Number(math.NaN()),
 		Parameters:         r.Parameters, PeakRSSBytes: tensor.PeakRSS(),
 		DevicePeakBytes:    r.PeakBytes,
 		DevicePlannedBytes: p.Peak,

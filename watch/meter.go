@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type Metered struct {
 	Epochs   int              `json:"epochs"`
 	Trained  float64          `json:"trained"`
 	Waited   float64          `json:"waited"`   // for other workers
+	Waits    int              `json:"waits"`    // that were measured in epochs; 0: Waited is not known
 	Transfer float64          `json:"transfer"` // that rows were on their way here
 	Exposed  float64          `json:"exposed"`  // of that, the worker waited for them
 	Sent     []report.Traffic `json:"sent"`     // counted, in training passes
@@ -125,6 +127,11 @@ func (m *Meter) sumUp() {
 	step := m.mu.steps[0]
 	m.mu.steps = m.mu.steps[1:]
 	over := func(s stretch) bool { return !s.to.After(step.to) }
+	for _, s := range m.mu.waits { // also those that took no time; in virtual time others may end as the step begins
+		if s.from.Before(step.to) && s.to.After(step.from) {
+			m.mu.sum.Waits++
+		}
+	}
 	take := func(list *[]stretch) []stretch {
 		*list = merge(*list)
 		now := within(*list, step)
@@ -213,10 +220,13 @@ func overlap(a, b []stretch) (seconds float64) {
 }
 
 // Means are the means over workers of the share of time that they waited, the seconds per
-// epoch of transfers to them, and the share of these in which they did not wait.
+// epoch of transfers to them, and the share of these in which they did not wait. What was not measured is NaN.
 func Means(workers []Metered) (waitShare, transferSeconds, hiddenShare float64) {
 	var waited, transfer, exposed float64
 	n := float64(len(workers))
+	if !slices.ContainsFunc(workers, func(m Metered) bool { return m.Waits > 0 }) {
+		waited = math.NaN()
+	}
 	for _, m := range workers {
 		if m.Trained > 0 {
 			waited += m.Waited / m.Trained / n

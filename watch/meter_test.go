@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -69,6 +70,24 @@ func TestMiniBatchesMeasureWaiting(t *testing.T) {
 	}
 	if got, want := m.Total().Waited, 0.040+0.010+0.020+0.005+0.007+0.001+0.003; !near(got, want) {
 		t.Errorf("waited %g s, want %g", got, want)
+	}
+}
+
+// TestWaitingIsUnknownWhereNothingIsMeasured: without a wait in any epoch the share is not 0 but unknown; a wait that
+// takes no time is measured.
+func TestWaitingIsUnknownWhereNothingIsMeasured(t *testing.T) {
+	for _, c := range []struct {
+		wait  event.Span
+		known bool
+	}{{span("wait", "rows", 400, 500), false}, {span("wait", "rows", 100, 100), true}} {
+		m := NewMeter(wire.NewLedger())
+		for _, e := range []event.Event{span("step", "forward", 0, 200), span("step", "update", 200, 300), c.wait,
+			event.Epoch{Seconds: 0.3}} {
+			m.On(e)
+		}
+		if share, _, _ := Means([]Metered{m.Total()}); math.IsNaN(share) == c.known || c.known && share != 0 {
+			t.Errorf("with %+v a share of %g", c.wait, share)
+		}
 	}
 }
 

@@ -17,10 +17,11 @@ import (
 var notPlanned = append([]string{"quiet"}, notCompared...)
 
 const planLong = `Predict what an epoch takes with every strategy and its options, on the workers and links that
-are given, and rank them: seconds, bytes between servers, memory, why, and the command that
-runs each. Exact choices come first; those that follow another loss curve stand apart, and
-are picked only with --allow-approximate. What cannot fit or does not go together is listed
-with the reason.
+are given, and rank them: seconds, bytes between servers and memory. Choices that are the same
+run by other names are one row; of those that take the same time the simplest comes first. The
+pick stands last, with why and the command that runs it. Choices that follow another loss curve
+stand apart, and are picked only with --allow-approximate. --all prints every choice with why,
+and what cannot fit or does not go together with the reason.
 
 Rates of this machine are measured in about a second, and kept in a file. The rate of the
 links between servers is --rate, or as the hosts of the run measure it with --measure-links.
@@ -77,6 +78,7 @@ func planCommand() *cobra.Command {
 	f.StringVar(&o.Links.TLS, "tls", "", "folder with this host's certificate, instead of a secret")
 	f.BoolVar(&o.Links.Insecure, "insecure", false, "measure without a secret")
 	f.BoolVar(&o.Approximate, "allow-approximate", false, "let the pick be one that follows another loss curve")
+	f.BoolVar(&o.All, "all", false, "print every choice, why it is where it is, and what was left out and why")
 	f.StringSliceVar(&o.Partitioners, "partitioners", nil, "methods to cut a dataset with; none: --partitioner")
 	f.StringVar(&strategies, "strategies", "", "plan only these, separated by commas, as in "+fullReference+"+relay; none: all")
 	f.StringVar(&what.Like, "like", "", "plan for a graph that is not here, shaped as this public dataset, or as vertices=2e9,edges=2e12")
@@ -92,7 +94,7 @@ func planCommand() *cobra.Command {
 }
 
 // planOnly are the flags that training does not have.
-var planOnly = []string{"rate", "delay", "sharing", "memory", "rates-file", "measure", "allow-approximate", "partitioners",
+var planOnly = []string{"rate", "delay", "sharing", "memory", "rates-file", "measure", "allow-approximate", "all", "partitioners",
 	"measure-links", "join", "rank", "listen", "token-file", "tls", "insecure",
 	"strategies", "like", "cut", "computing", "json", "html"}
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -24,6 +23,14 @@ what it was compared with.`,
 	return c
 }
 
+// progressView counts what is simulated, on standard error: rows are printed once, when all are known.
+func progressView(quiet bool) run.View {
+	if quiet {
+		return run.Silent(os.Stderr)
+	}
+	return share(run.NewView(os.Stderr, os.Stderr))
+}
+
 func simulateLLMCommand() *cobra.Command {
 	o := run.DefaultLLM()
 	var json string
@@ -41,11 +48,10 @@ ByteScheduler. Lists make one row for each combination.`,
 			if len(o.Schedulers) == 1 && o.Schedulers[0] == "all" {
 				o.Schedulers = run.LLMSchedulers()
 			}
-			t, err := run.SimulateLLM(c.Context(), o, func(r run.LLMRow) {
-				if !quiet {
-					fmt.Fprint(os.Stderr, r)
-				}
-			})
+			v := progressView(quiet)
+			done := run.Counting(v, "simulations", len(o.Models)*len(o.GPUs)*len(o.Rates)*len(o.Schedulers))
+			t, err := run.SimulateLLM(c.Context(), o, func(run.LLMRow) { done() })
+			v.Close()
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,11 +23,10 @@ round-robin, greedy, LEO's heuristic and the optimum. docs/paths.md describes th
   starling simulate paths --file host.yaml --trace recorded.txt`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			t, err := run.SimulatePaths(c.Context(), o, func(r run.PathsRow) {
-				if !quiet {
-					fmt.Fprint(os.Stderr, r)
-				}
-			})
+			v := progressView(quiet)
+			done := run.Counting(v, "simulations", 0)
+			t, err := run.SimulatePaths(c.Context(), o, func(run.PathsRow) { done() })
+			v.Close()
 			if err != nil {
 				return err
 			}

@@ -53,3 +53,17 @@ func TestSimulateLLM(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateRowsOnce: rows are printed once, in the table; standard error counts what is done.
+func TestSimulateRowsOnce(t *testing.T) {
+	t.Parallel()
+	for row, args := range map[string][]string{
+		"drtm-kv": {"paths", "--case", "kvs", "--requests", "100"},
+		"hermod":  {"llm", "--gpus", "64", "--pp", "1", "--layers", "1", "--microbatches", "1", "--scheduler", "fifo,hermod"},
+	} {
+		out := works(t, t.TempDir(), append([]string{"simulate"}, args...)...)
+		if !strings.Contains(out.stdout, row) || strings.Contains(out.stderr, row) {
+			t.Errorf("%s:\n%s%s", args[0], out.stdout, out.stderr)
+		}
+	}
+}

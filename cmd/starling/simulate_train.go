@@ -18,9 +18,10 @@ const simulateTrainLong = `Train on simulated workers, each with its part of a r
 virtual time, and compare strategies: seconds per epoch, bytes, utilisation and queues of
 links. Strategies run unchanged, so that bytes and losses equal starling train's.
 
-Computing is charged to the virtual clock at rates that are measured on this machine, or
-given with --computing: with given rates two runs take exactly the same virtual time.
---skip-computing leaves out the numbers, for large graphs and many workers.`
+Computing is charged to the virtual clock at rates that are given with --computing, or else
+measured on this machine once and kept in a file, with those of starling plan: two runs take
+exactly the same virtual time. --measure measures anew. --skip-computing leaves out the
+numbers, for large graphs and many workers.`
 
 var simulateTrainExample = `  starling simulate train graph --workers 32 --strategies ` +
 	strings.Join(spec.TypicalStrategies("full"), ",") + `
@@ -53,6 +54,8 @@ func simulateTrainCommand() *cobra.Command {
 	f.Uint64Var(&o.BackgroundSeed, "background-seed", 1, "seed of that traffic")
 	f.StringVar(&o.Computing, "computing", o.Computing, "what computing is charged: measured, none, or rates such as "+
 		"\"gemm=40 spmm=2 memory=8 op=2us\"")
+	f.StringVar(&o.RatesFile, "rates-file", "", "file that keeps measured rates; none: starling/rates.json of the user's caches")
+	f.BoolVar(&o.Measure, "measure", false, "measure the rates of this machine again")
 	f.IntVar(&o.Sharing, "sharing", o.Sharing, "workers that share a machine like this one: measured rates are divided by it")
 	f.BoolVar(&o.SkipComputing, "skip-computing", false, "do not compute the numbers")
 	f.Float64Var(&o.Passes, "switch-passes", o.Passes, "packets per second through the pipeline of a switch that adds; "+

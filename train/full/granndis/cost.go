@@ -130,6 +130,8 @@ type forecast struct {
 	share   float64 // of the best
 	memory  int64   // of the largest worker
 	epochs  []float64
+	// measured: this run has measured the rates. With given ones the plan that gave them has printed its prediction.
+	measured bool
 }
 
 // verdict is prediction and measurement in one line; none without epochs.
@@ -168,7 +170,7 @@ func (n *neighbourhood) choose(layers int, o options) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forecast{}
+	f := &forecast{measured: o.Rates == ""}
 	more := true // hops: where there are none, one layer more costs nothing to look at
 	for k := range layers + 1 {
 		if k > 0 && more {
@@ -214,6 +216,9 @@ func (n *neighbourhood) predict(c *cost.Epoch, k int, share float64, budget int6
 
 // note tells what was predicted.
 func (n *neighbourhood) note(f *forecast, k int, memory int64) {
+	if !f.measured {
+		return
+	}
 	if math.IsNaN(f.seconds[k]) {
 		n.w.Note("granndis with %d preloaded layers: about %s on the largest worker, more than there is", k,
 			event.Bytes(memory))

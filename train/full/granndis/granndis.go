@@ -171,10 +171,6 @@ func newPreloading(s *train.Site, w *exchange.Worker, o options, k, layers int) 
 		}
 		k = p.forecast.best
 		n.receive(p.forecast.share)
-		if p.forecast.share > 0 {
-			w.Note("granndis receives %.0f%% of the rows that layer %d needs from other servers, while it sums over "+
-				"others", 100*p.forecast.share, k)
-		}
 	} else if err := n.grow(k); err != nil {
 		return nil, err
 	}
@@ -207,8 +203,8 @@ func (n *neighbourhood) preload(k, layers int, budget int64) (*exchange.Replicat
 			"--memory-budget of %s; --preload fewer, or auto", k, event.Bytes(need), n.w.End.Rank(),
 			event.Bytes(budget))
 	}
-	n.w.Note("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d replicas, about %s", k, layers,
-		n.w.Part.Core(), len(c.IDs), event.Bytes(need))
+	n.w.Note("%s: worker 0 has %d own vertices and %d replicas, about %s", n.decided(k, layers), n.w.Part.Core(),
+		len(c.IDs), event.Bytes(need))
 	halos, err := c.Halos(layers, func(layer int, v uint32) int {
 		if layer >= k || layer == k-1 && layer > 0 && n.receives(v) {
 			return n.w.Part.Book.Owner(v)
@@ -221,6 +217,22 @@ func (n *neighbourhood) preload(k, layers int, budget int64) (*exchange.Replicat
 	return c.Aggregator(halos)
 }
 
+// decided says where the rows of other servers come from, in one sentence.
+func (n *neighbourhood) decided(k, layers int) string {
+	text := fmt.Sprintf("granndis preloads %d of %d layers", k, layers)
+	if k == 0 {
+		return text + " and receives the rows of other servers in all of them"
+	}
+	text += ", in which rows of other servers are computed on replicas"
+	switch {
+	case n.share > 0.995:
+		text += fmt.Sprintf(" (layer %d receives them while it sums over local rows)", k)
+	case n.share > 0:
+		text += fmt.Sprintf(" (layer %d receives %.0f%% of them while it sums over local rows)", k, 100*n.share)
+	}
+	return text
+}
+
 // On hears how long epochs take.
 func (p *preloading) On(e event.Event) {
 	if e, ok := e.(event.Epoch); ok && p.forecast != nil {
@@ -230,7 +242,7 @@ func (p *preloading) On(e event.Event) {
 
 // Finish says what the epochs took beside what was predicted.
 func (p *preloading) Finish() error {
-	if p.forecast != nil {
+	if p.forecast != nil && p.forecast.measured {
 		if text := p.forecast.verdict(); text != "" {
 			p.W.Note("%s", text)
 		}

@@ -27,6 +27,7 @@ type neighbourhood struct {
 	k           int               // layers that will be preloaded; -1: not known yet
 	// by worker of the server, the share of its hop 1 that is received all the same
 	received []float64
+	share    float64          // of hop 1 that is received by all of them
 	links    map[uint32]int64 // edges into the server that were seen, for sampling
 	pick     *sampling        // nil: everything
 	grown    growth

@@ -17,7 +17,7 @@ const hidden = 0.8
 
 // receive sets the share of hop 1 that is received.
 func (n *neighbourhood) receive(share float64) {
-	if share == 0 {
+	if n.share = share; share == 0 {
 		return
 	}
 	count := make([]float64, n.last-n.first)
