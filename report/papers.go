@@ -56,8 +56,10 @@ func (c *Comparison) measured(r *CompareRow) string {
 	}
 	if i := slices.IndexFunc(c.Rows, func(o CompareRow) bool { return o.Strategy == base && o.Rounds > 0 }); i >= 0 {
 		o := &c.Rows[i]
-		text += fmt.Sprintf(", %s over %s with %s of its bytes", times(o.MeanSeconds/r.MeanSeconds), o.Strategy,
-			wholePercent(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+		if o.Strategy != c.Baseline {
+			text += fmt.Sprintf(", %s over %s", times(o.MeanSeconds/r.MeanSeconds), o.Strategy)
+		}
+		text += fmt.Sprintf(" with %s of its bytes", wholePercent(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
 	}
 	return text
 }

@@ -76,10 +76,10 @@ func (r *Row) links() string {
 	}
 	var b strings.Builder
 	n := r.Network
-	fmt.Fprintf(&b, "\n%s: %.6g virtual seconds on %s (%s level, %d events)\n", r.Strategy, n.Seconds, n.Topology,
-		n.Level, n.Events)
+	fmt.Fprintf(&b, "\n%s: %.6g virtual seconds on %s (%s level, %s)\n", r.Strategy, n.Seconds, n.Topology,
+		n.Level, event.Counted(int64(n.Events), "event"))
 	if g := n.Background; g != nil {
-		fmt.Fprintf(&b, "background: %d transfers, %s; slowdown %.2f (median), %.2f (99%%)\n", g.Begun,
+		fmt.Fprintf(&b, "background: %s, %s; slowdown %.2f (median), %.2f (99%%)\n", event.Counted(g.Begun, "transfer"),
 			event.Bytes(g.Bytes), g.Median, g.P99)
 	}
 	fmt.Fprintf(&b, "%-34s %6s %10s %8s %8s %10s %10s %7s %7s\n", "links", "number", "bytes", "mean use", "most",
