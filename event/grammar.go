@@ -31,8 +31,8 @@ func plural(one string) string {
 	switch {
 	case strings.HasSuffix(one, "vertex"):
 		return strings.TrimSuffix(one, "ex") + "ices"
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "x"), strings.HasSuffix(one, "ch"),
-		strings.HasSuffix(one, "sh"): // classes, boxes, batches, hashes
+	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "x"), strings.HasSuffix(one, "tch"),
+		strings.HasSuffix(one, "sh"): // classes, boxes, batches, hashes; but epochs
 		return one + "es"
 	case y && !strings.ContainsRune("aeiou", rune(stem[len(stem)-1])): // entries, but ways
 		return stem + "ies"

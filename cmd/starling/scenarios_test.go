@@ -283,7 +283,7 @@ func (s *scenario) same(a, b string) string {
 }
 
 // What the clock and the machine decide.
-var unsaid = regexp.MustCompile(`^epoch +\d+/|: \d+%$|^cut into |^checkpoint | skipped: newer ones came |^(sent|  +planned|activation|control|feature|gradient|parameter|total|waiting for other workers:|rows on their way) `)
+var unsaid = regexp.MustCompile(`^epoch +\d+/|: \d+%$|^cut into |^checkpoint | skipped: newer ones came |^trying to connect |^(sent|  +planned|activation|control|feature|gradient|parameter|total|waiting for other workers:|rows on their way) `)
 
 var fickle = []struct {
 	what *regexp.Regexp
