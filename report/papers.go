@@ -59,7 +59,8 @@ func (c *Comparison) measured(r *CompareRow) string {
 		if o.Strategy != c.Baseline {
 			text += fmt.Sprintf(", %s over %s", times(o.MeanSeconds/r.MeanSeconds), o.Strategy)
 		}
-		text += fmt.Sprintf(" with %s of its bytes", wholePercent(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+		share := Number(float64(r.Bytes.Total) / float64(o.Bytes.Total))
+		text += fmt.Sprintf(" with %s of its bytes", wholePercent(share))
 	}
 	return text
 }

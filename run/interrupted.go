@@ -8,8 +8,8 @@ import (
 	"starling/spec"
 )
 
-// HowToContinue says how a run that was interrupted goes on: by which command, given the one that started it; or why it
-// does not.
+// HowToContinue says how a run that was interrupted goes on: by which command, given the one that started it; or why
+// it does not.
 func HowToContinue(s *spec.Spec, args []string) string {
 	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
 	switch {

@@ -29,7 +29,7 @@ type Spec struct {
 	at     cluster.Rendezvous
 	knows  bool              // it was given a token
 	byHand bool              // it is not restarted by the run
-	tell   func(text string) // of a run that is not there yet; nil: nobody
+	tell   func(text string) // of a run that is not there yet; nil: no user
 }
 
 // For is a worker of this run; how it joins is not set yet.

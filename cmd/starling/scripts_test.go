@@ -44,7 +44,7 @@ var smokes = map[string]smoke{
 	"bench-peers":        {line: "--graphs arxiv --models gcn,sage,gat --rounds 1 --epochs 1 --peers ''"},
 	"bench-plan":         {line: "--work work --prepare", long: true},
 	"bench-scaling":      {line: "1"},
-	"bench-send-order":   {line: "--rates 1gbit --rounds 1 --only halo --orders fifo --epochs 2", needs: "root", long: true},
+	"bench-send-order":   {line: "--rates 1gbit --rounds 1 --only halo --orders fifo", needs: "root", long: true},
 	"bench-serve.lua":    {needs: "wrk"},
 	"bench-strategies":   {line: "--strategies halo --rates 1gbit --graphs reddit:0.001 --epochs 2", needs: "root"},
 	"bench-switch":       {},
@@ -80,9 +80,9 @@ var smokes = map[string]smoke{
 	"peers/train.py":     {needs: "torch"},
 }
 
-// TestScriptsRunOnTheirSmallestInput: every script under scripts runs, on graphs of a few hundred vertices. A script that
-// has no line in smokes fails; what needs a program that is not here is compiled, where it is Python, and is said to be
-// left out.
+// TestScriptsRunOnTheirSmallestInput: every script under scripts runs, on graphs of a few hundred vertices. A script
+// that has no line in smokes fails; the text of one that needs a program that is not here is parsed, and it is said to
+// be left out.
 func TestScriptsRunOnTheirSmallestInput(t *testing.T) {
 	t.Parallel()
 	tree := smokeTree(t)
@@ -145,7 +145,8 @@ func smokeTree(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.CopyFS(filepath.Join(tree, "cluster"), os.DirFS("../../cluster")); err != nil { // which scripts/fuzz reads
+	// Which scripts/fuzz reads.
+	if err := os.CopyFS(filepath.Join(tree, "cluster"), os.DirFS("../../cluster")); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(repository)
@@ -220,8 +221,9 @@ func runSmoke(t *testing.T, tree, name string) (left string) {
 	c.Dir, c.WaitDelay, c.SysProcAttr = tree, time.Second, &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // and what it has started
 	repository, _ := filepath.Abs("../..")
-	c.Env = append(os.Environ(), "STARLING_REAL="+binary, "STARLING_TREE="+repository, "STARLING_SCRATCH="+t.TempDir(), "STARLING_DATA="+smokeData(),
-		"PATH="+filepath.Join(tree, "tools")+":"+os.Getenv("PATH"), "STARLING_PYTHON="+filepath.Join(tree, "tools/pip"))
+	c.Env = append(os.Environ(), "STARLING_REAL="+binary, "STARLING_TREE="+repository, "STARLING_DATA="+smokeData(),
+		"STARLING_SCRATCH="+t.TempDir(), "STARLING_PYTHON="+filepath.Join(tree, "tools/pip"),
+		"PATH="+filepath.Join(tree, "tools")+":"+os.Getenv("PATH"))
 	start := time.Now()
 	out, err := c.CombinedOutput()
 	if status := c.ProcessState.ExitCode(); status != s.status || err != nil && status < 0 || broken.Match(out) {

@@ -200,7 +200,8 @@ func newSampled(s *train.Site, w *exchange.Worker, o options, k, layers int) (tr
 		return nil, err
 	}
 	w.Note("granndis samples at most %s and %s beyond a server: the first has %s of others",
-		event.Counted(pick.hops, "hop"), event.Counted(pick.fanout, "neighbour"), event.Counted(len(n.placed), "vertex"))
+		event.Counted(pick.hops, "hop"), event.Counted(pick.fanout, "neighbour"),
+		event.Counted(len(n.placed), "vertex"))
 	measuring := exchange.NewAggregator(w, exchange.NewRows(w), exchange.NewHalo(w.Dev, exchange.PartHalo(w.Part)))
 	return &sampled{Aggregator: on.Aggregator, training: on, measuring: measuring}, nil
 }

@@ -111,8 +111,8 @@ func (s *strategy) note(b *boundary, limit int) {
 		rows, sums = rows+len(k.Rows), sums+len(k.Slots)
 	}
 	w := innet.Strawman(b.graph, limit)
-	s.w.Note("the switch adds up %s in %s forward and %s backward: %s in and %s out forward; without blocks %s in, and "+
-		"%s and %s out", event.Counted(len(b.vertices), "boundary vertex"),
+	s.w.Note("the switch adds up %s in %s forward and %s backward: %s in and %s out forward; without blocks %s in, "+
+		"and %s and %s out", event.Counted(len(b.vertices), "boundary vertex"),
 		event.Counted(b.forward[1]-b.forward[0], "block"), event.Counted(b.backward[1]-b.backward[0], "block"),
 		event.Counted(rows, "row"), event.Counted(sums, "sum"), event.Counted(w.Rows, "row"),
 		event.Counted(w.Sums, "sum"), event.Counted(w.Raw, "single row"))
