@@ -51,7 +51,7 @@ var smokes = map[string]smoke{
 	"bench-wire":         {line: "--parts memory --workers 2 --sizes 4096 --rounds 1 --seconds 0.01", long: true},
 	"bench-wire.c":       {needs: "mpicc"},
 	"bench-workers":      {line: "--rates 1gbit --workers 2 --epochs 2", needs: "root", long: true},
-	"defaults":           {line: "data work bin/starling", needs: "$STARLING_DATA/geom"},
+	"defaults":           {line: "data defaults-data bin/starling", needs: "$STARLING_DATA/geom"},
 	"defaults-table":     {line: "work"},
 	"faults":             {line: "1"},
 	"fuzz":               {line: "1s"},
