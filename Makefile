@@ -2,6 +2,7 @@
 # make test    everything a change must pass; also what CI runs
 # make race    the packages with goroutines of their own, under the race detector
 # make lint    vet, the rules of internal/lint, staticcheck and govulncheck
+# make walk    every command that README and docs print, as printed, and every script on its smallest input
 # make bench   our kernels beside what the machine can do, our wire beside iperf3 and Open MPI, as ratios
 # make bench-peers   our epochs and mini-batches beside PyG's and DGL's, as ratios
 
@@ -22,7 +23,7 @@ RACE := $(RACE_QUICK) ./cluster ./collective ./exchange ./innet/... ./internal/.
 	./wire/...
 
 .PHONY: build static demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
-	vulncheck fuzz bench bench-peers generate clean
+	vulncheck fuzz walk bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/starling
@@ -89,6 +90,10 @@ vulncheck:
 # A minute for every reader of a file.
 fuzz:
 	scripts/fuzz 60s
+
+# Minutes, so that it is no part of make test, which runs the shorter half.
+walk:
+	scripts/walk
 
 bench: build
 	scripts/bench

@@ -37,6 +37,8 @@ type JoinRequest struct {
 	// Timeout bounds how long the coordinator is tried, Silence how long it may send
 	// nothing before it is taken for dead.
 	Timeout, Silence time.Duration
+	// Trying, if set, is called every few seconds while no coordinator answers, with where this worker tries to connect.
+	Trying func(text string)
 	// Clock is the run's; nil: the host's.
 	Clock wire.Clock
 	// dial and listen, if set, are another network than the host's.
@@ -124,11 +126,14 @@ func Join(ctx context.Context, in JoinRequest) (*Member, error) {
 func dial(ctx context.Context, in JoinRequest) (net.Conn, error) {
 	ctx, cancel := wire.WithTimeout(ctx, in.Clock, in.Timeout)
 	defer cancel()
+	t := newTrying(in)
+	defer t.stop()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := dialAny(ctx, in)
 		if err == nil {
 			return conn, nil
 		}
+		t.failed(err)
 		if wire.Sleep(ctx, in.Clock, wait) != nil {
 			return nil, fmt.Errorf("no coordinator at %s after %v: %w", in.Coordinator, in.Timeout, err)
 		}

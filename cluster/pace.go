@@ -29,7 +29,8 @@ type pace struct {
 	mu struct {
 		sync.Mutex
 		waiting []start
-		outside []bool // by rank: started, and not yet logged in
+		outside []bool          // by rank: started, and not yet logged in
+		reached map[string]bool // hosts that one has logged in to
 	}
 }
 
@@ -38,7 +39,7 @@ func newPace(cmds []*exec.Cmd, hosts []Host) *pace {
 	for _, h := range hosts {
 		p.hosts = append(p.hosts, h.Name[strings.Index(h.Name, "@")+1:])
 	}
-	p.mu.outside = make([]bool, len(cmds))
+	p.mu.outside, p.mu.reached = make([]bool, len(cmds)), map[string]bool{}
 	for rank, cmd := range cmds {
 		p.mu.waiting = append(p.mu.waiting, start{rank, cmd})
 	}
@@ -103,7 +104,7 @@ func (p *pace) loggedIn(rank int, line string) bool {
 	if !p.mu.outside[rank] || !strings.HasSuffix(line, loggedIn) {
 		return false
 	}
-	p.mu.outside[rank] = false
+	p.mu.outside[rank], p.mu.reached[p.hosts[rank]] = false, true
 	return true
 }
 
@@ -117,13 +118,23 @@ func (p *pace) ended(rank int, err error, last string) error {
 	if err == nil || !outside {
 		return err
 	}
-	err = fmt.Errorf("%w before it was logged in to %s", err, p.hosts[rank])
-	if strings.Contains(last, "kex_exchange_identification") || strings.Contains(last, "Connection closed by") ||
-		strings.Contains(last, "Connection reset by") {
-		err = fmt.Errorf("%w, whose sshd may let too few log in at once (MaxStartups)", err)
+	host := p.hosts[rank]
+	err = fmt.Errorf("%w before it had logged in to %s", err, host)
+	switch {
+	case strings.Contains(last, "kex_exchange_identification"), strings.Contains(last, "Connection closed by"),
+		strings.Contains(last, "Connection reset by"):
+		return fmt.Errorf("%w, whose sshd may let too few log in at once (MaxStartups)", err)
+	case !p.mu.reached[host]:
+		return &noLogin{err}
 	}
 	return err
 }
 
+// noLogin is the end of a process that could not log in to a host that none has logged in to: its name is wrong, or it
+// is down, or it does not know this user. Another try would end as this one.
+type noLogin struct{ error }
+
+func (e *noLogin) Unwrap() error { return e.error }
+
 // announced is a command that prints, over there, when it has been reached.
-func announced(command string) string { return "echo " + quote(loggedIn) + "; exec " + command }
+func announced(command string) string { return "echo " + Quote(loggedIn) + "; exec " + command }

@@ -77,7 +77,7 @@ func TestLoginsArePaced(t *testing.T) {
 	fmt.Fprintln(l.inputs[0], "kex_exchange_identification:")
 	l.until(t, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12)
 	e := testdeadline.Receive(t, l.ends(), "an exit")
-	if want := "ended with exit status 255 before it was logged in to alpha, whose sshd may let too few log in at " +
+	if want := "ended with exit status 255 before it had logged in to alpha, whose sshd may let too few log in at " +
 		"once (MaxStartups)"; e.Rank != 0 || e.Err == nil || e.Err.Error() != want {
 		t.Errorf("%+v, want %s", e, want)
 	}

@@ -341,7 +341,9 @@ func (s *session) exited(rank, pid int, host string, err error, last string) {
 		text += "; its last line: " + last
 	}
 	known := slices.ContainsFunc(s.failures, func(d *Died) bool { return d.Rank == rank }) // then we have killed it
-	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, unexplained: !s.killed && !known, echo: s.killed || known})
+	_, never := errors.AsType[*noLogin](err)
+	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, unexplained: !s.killed && !known && !never,
+		echo: s.killed || known})
 }
 
 // fail keeps a failure and makes all others stop.

@@ -120,7 +120,7 @@ func SSH(client string, h Host, args []string, token []byte) (*exec.Cmd, error) 
 	}
 	var remote []string
 	for _, a := range args {
-		remote = append(remote, quote(a))
+		remote = append(remote, Quote(a))
 	}
 	words = append(words, h.Name, announced(strings.Join(remote, " ")))
 	cmd := exec.Command(words[0], words[1:]...)
@@ -128,8 +128,8 @@ func SSH(client string, h Host, args []string, token []byte) (*exec.Cmd, error) 
 	return cmd, nil
 }
 
-// quote makes one word of text for the shell over there.
-func quote(text string) string {
+// Quote makes one word of text for a shell.
+func Quote(text string) string {
 	plainWord := text != "" && strings.IndexFunc(text, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 			strings.ContainsRune("-._/:,@", r))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/event"
 	"starling/wire"
 )
 
@@ -156,7 +157,7 @@ func atMost(parts []string, do string) []string {
 	if len(parts) <= shown {
 		return parts
 	}
-	return append(parts[:shown:shown], fmt.Sprintf("%d others %s too", len(parts)-shown, do))
+	return append(parts[:shown:shown], fmt.Sprintf("%s %s too", event.Counted(len(parts)-shown, "other"), do))
 }
 
 // Now is what a worker does, as far as is known.

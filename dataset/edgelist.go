@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"starling/event"
 )
 
 // Edge lists: one line per edge, source then target, separated by tabs, commas,
@@ -97,13 +99,21 @@ func (lay *layout) notes(e *edges, opt ImportOptions) (notes []string) {
 	case lay.at != nil && (lay.at[0] != 0 || lay.at[1] != 1):
 		note("by their names, %.60q, sources are column %d, targets column %d", lay.header, lay.at[0]+1, lay.at[1]+1)
 	case lay.columns > 2 && !opt.Weights && lay.weightName() == "":
-		note("columns 3 to %d of the edge list are not used; if one is a weight, call it weight and give --weights",
-			lay.columns)
+		note("%s of the edge list %s not used; if one is a weight, call it weight and give --weights",
+			event.Range("column", 3, lay.columns), are(lay.columns-2))
 	}
 	if name := lay.weightName(); name != "" && !opt.Weights {
 		note("the column %.40q is not used: --weights takes it for the weights of the edges", name)
 	}
 	return notes
+}
+
+// are is the verb after n things.
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // weightName is the header's name of a column of weights; "": it has none.

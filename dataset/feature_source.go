@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/rng"
 )
@@ -71,7 +72,8 @@ func (r *read) makeFeatures(w *graph.Writer, opt ImportOptions) error {
 		err = degreeRows(g, w.Meta.Symmetric).write(w)
 	}
 	if err == nil {
-		r.notes = append(r.notes, fmt.Sprintf("features made from the structure: %s, %d columns", name, w.Meta.Features.Dim))
+		r.notes = append(r.notes, fmt.Sprintf("features made from the structure: %s, %s", name,
+			event.Counted(w.Meta.Features.Dim, "column")))
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zip"
+
+	"starling/event"
 )
 
 // Splits of OGB datasets, text or saved by torch.
@@ -95,7 +97,7 @@ func (o *ogb) labelled(r *read) error {
 		before := len(*ids)
 		*ids = slices.DeleteFunc(*ids, func(v uint32) bool { return !r.labels.Has(int(v)) })
 		if d := before - len(*ids); d > 0 {
-			r.notes = append(r.notes, fmt.Sprintf("%d vertices without a label left out of a split", d))
+			r.notes = append(r.notes, event.Counted(d, "vertex")+" without a label left out of a split")
 		}
 	}
 	return nil

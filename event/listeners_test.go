@@ -282,11 +282,3 @@ func threads(events []traceEvent) string {
 	}
 	return strings.Join(names, " ")
 }
-
-func TestCounted(t *testing.T) {
-	got := []string{Counted(1, "vertex"), Counted(0, "vertex"), Counted(int64(1200), "edge"), Counted(2, "class"),
-		Counted(1, "class")}
-	if text := strings.Join(got, ", "); text != "1 vertex, 0 vertices, 1,200 edges, 2 classes, 1 class" {
-		t.Error(text)
-	}
-}

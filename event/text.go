@@ -3,7 +3,6 @@ package event
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -46,29 +45,6 @@ func share(x float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.4f", x)
-}
-
-// Count is a number with thousands separators.
-func Count(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// Counted is a number and a noun, given in the singular.
-func Counted[N int | int64](n N, one string) string {
-	s := Count(int64(n)) + " "
-	switch {
-	case n == 1:
-		return s + one
-	case one == "vertex":
-		return s + "vertices"
-	case strings.HasSuffix(one, "s"): // classes
-		return s + one + "es"
-	}
-	return s + one + "s"
 }
 
 // Duration is a time with its unit, to about two digits.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"starling/event"
+	"starling/graph"
 	"starling/partition"
 	"starling/report"
 	"starling/setup"
@@ -64,7 +65,7 @@ func (p *PartsInfo) String() string {
 		line("features", "%d", b.Features.Dim)
 	}
 	if b.Task != "" {
-		line("task", "%s, %d classes or numbers; train %s, validation %s, test %s", b.Task, b.Classes, event.Count(b.Train), event.Count(b.Val), event.Count(b.Test))
+		line("task", "%s, %s; train %s, validation %s, test %s", b.Task, event.Counted(b.Classes, outputNoun(b.Task)), event.Count(b.Train), event.Count(b.Val), event.Count(b.Test))
 	}
 	if l := p.locality; l != nil {
 		line("locality", "R_micro %.1f%%, R_sub %.1f%%: vertices with the seed vertex that needs them, of micrographs and "+
@@ -74,4 +75,12 @@ func (p *PartsInfo) String() string {
 		line(fmt.Sprintf("part %d", k), "%s", event.Counted(b.Size(k), "vertex"))
 	}
 	return out.String()
+}
+
+// outputNoun is what a model of a task has one output for.
+func outputNoun(task string) string {
+	if task == graph.Regression {
+		return "number"
+	}
+	return "class"
 }

@@ -176,7 +176,8 @@ func (o *Options) Learn(s spec.Spec, predicted, measured float64) error {
 
 // Machine is this machine: rates of another are not used.
 func Machine() string {
-	return fmt.Sprintf("%s, %d cores, %s, rates of %s", cmp.Or(report.Processor(), runtime.GOARCH), runtime.NumCPU(),
+	return fmt.Sprintf("%s, %s, %s, rates of %s", cmp.Or(report.Processor(), runtime.GOARCH),
+		event.Counted(runtime.NumCPU(), "core"),
 		simd.Best(), cost.KnownFormat)
 }
 

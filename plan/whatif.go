@@ -140,8 +140,8 @@ func (p *WhatIfPlan) String() string {
 	if p.Cut > 0 {
 		cut = report.Percent(p.Cut) + " of edges cut"
 	}
-	fmt.Fprintf(&b, "%s: %s vertices, %s edges, %d hosts at %s, %s; computing %s\n\n", p.Graph, report.Amount(p.Vertices),
-		report.Amount(p.Edges), p.Hosts, rateText(p.Between.Rate), cut, p.Computing)
+	fmt.Fprintf(&b, "%s: %s vertices, %s edges, %s at %s, %s; computing %s\n\n", p.Graph, report.Amount(p.Vertices),
+		report.Amount(p.Edges), event.Counted(p.Hosts, "host"), rateText(p.Between.Rate), cut, p.Computing)
 	fmt.Fprintf(&b, "%-14s %12s %12s %12s %11s %11s %11s %11s\n", "", "memory/host", "remote rows", "sent/host", "compute", "link",
 		"processors", "epoch")
 	for _, k := range []struct {

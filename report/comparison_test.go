@@ -46,6 +46,10 @@ func TestCompareFails(t *testing.T) {
 		strings.Count(text, "Peng et al.") != 1 {
 		t.Error(text)
 	}
+	c = Compare([]*Rounds{good("cagnet", 9, 4, 4), good("sancus", 9, 1, 1)})
+	if text := c.Papers(); !strings.Contains(text, "sancus: 4.00x over cagnet with 100% of its bytes\n") {
+		t.Error(text) // the baseline once
+	}
 	none := Compare([]*Rounds{{Strategy: "halo", Err: errors.New("no")}})
 	checkText(t, none)
 	checkJSON(t, none)

@@ -33,7 +33,7 @@ func checkpointToResume(s *spec.Spec, identity func() Identity, events event.Lis
 		return resumeFrom(s, identity(), events)
 	}
 	return nil, spec.Mistake("--checkpoint-dir",
-		fmt.Sprintf("%s with %d checkpoints of an earlier run", s.Checkpoints.Dir, len(list)), "an empty folder",
+		fmt.Sprintf("%s with %s of an earlier run", s.Checkpoints.Dir, event.Counted(len(list), "checkpoint")), "an empty folder",
 		"continue from them with --resume, or choose another folder")
 }
 

@@ -12,7 +12,7 @@
 //	data, partition             datasets and partitions
 //	certs, switch               certificates, and a switch that adds
 //	commands                    what commands call of other rooms as it is
-//	view, exit                  what commands show, and the status they end with
+//	view, exit, interrupted     what commands show, the status they end with, and how an interrupted run goes on
 package run
 
 import (

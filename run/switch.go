@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/event"
 	"starling/exchange"
 	"starling/graph"
 	"starling/innet/udp"
@@ -63,8 +64,8 @@ func Switch(ctx context.Context, o SwitchOptions, status func(line string)) erro
 	}
 	<-ctx.Done()
 	n := s.Stats()
-	status(fmt.Sprintf("switched %d packets (%d in the kernel), sent %d; dropped %d, %d of impossible rounds",
-		n.Packets, n.Below, n.Sent, n.Dropped, n.Impossible))
+	status(fmt.Sprintf("switched %s (%d in the kernel), sent %d; dropped %d, %d of impossible rounds",
+		event.Counted(n.Packets, "packet"), n.Below, n.Sent, n.Dropped, n.Impossible))
 	return nil
 }
 
@@ -117,9 +118,9 @@ func (o *SwitchOptions) checkDevices(token bool) error {
 // switchLine is what a switch did in an interval.
 func switchLine(before, now udp.Stats, in time.Duration) string {
 	rate := func(a, b int64) float64 { return float64(b-a) / in.Seconds() }
-	return fmt.Sprintf("%d jobs, %d hosts, %.1f MB of aggregators; %.0f packets/s in (%.3f GB/s), %.0f out, "+
+	return fmt.Sprintf("%s, %s, %.1f MB of aggregators; %.0f packets/s in (%.3f GB/s), %.0f out, "+
 		"%.0f dropped (%d of impossible rounds), %.0f recirculations/s",
-		now.Jobs, now.Hosts, float64(now.Registers)/1e6, rate(before.Packets, now.Packets), rate(before.Bytes, now.Bytes)/1e9,
-		rate(before.Sent, now.Sent), rate(before.Dropped, now.Dropped), now.Impossible-before.Impossible,
-		rate(before.Recirculated, now.Recirculated))
+		event.Counted(now.Jobs, "job"), event.Counted(now.Hosts, "host"), float64(now.Registers)/1e6,
+		rate(before.Packets, now.Packets), rate(before.Bytes, now.Bytes)/1e9, rate(before.Sent, now.Sent),
+		rate(before.Dropped, now.Dropped), now.Impossible-before.Impossible, rate(before.Recirculated, now.Recirculated))
 }

@@ -82,9 +82,11 @@ func Cut(ctx context.Context, dir string, s spec.Partition, events event.Listene
 
 // noteCut says how the dataset was partitioned, the command that gives the same parts, and what is doubtful about them.
 func noteCut(r *partition.Report, dataset string, opt spec.Partition, took time.Duration, events event.Listener) {
-	events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %s by %s in %s, %s of edges between parts; to "+
-		"keep them: %s", event.Counted(r.Parts, "part"), r.Method, event.Duration(took),
-		report.Percent(r.EdgeCutShare), partitionCommand(dataset, opt))})
+	if r.Parts > 1 { // one part is the graph
+		events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %d parts by %s in %s, %s of edges between parts; to "+
+			"keep them: %s", r.Parts, r.Method, event.Duration(took), report.Percent(r.EdgeCutShare),
+			partitionCommand(dataset, opt))})
+	}
 	for _, text := range r.Notes {
 		events.On(event.Note{Text: text})
 	}

@@ -94,8 +94,8 @@ func (r *Row) links() string {
 	}
 	var b strings.Builder
 	n := r.Network
-	fmt.Fprintf(&b, "\n%s: %s of virtual time on %s (%s level, %s events)\n", r.Strategy, report.Seconds(n.Seconds),
-		n.Topology, n.Level, event.Count(int64(n.Events)))
+	fmt.Fprintf(&b, "\n%s: %s of virtual time on %s (%s level, %s)\n", r.Strategy, report.Seconds(n.Seconds),
+		n.Topology, n.Level, event.Counted(int64(n.Events), "event"))
 	if g := n.Background; g != nil {
 		fmt.Fprintf(&b, "background: %s, %s; slowdown %.2f (median), %.2f (99%%)\n", event.Counted(int64(g.Begun), "transfer"),
 			event.Bytes(g.Bytes), g.Median, g.P99)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 
 	"starling/cluster"
+	"starling/event"
 	"starling/graph"
 	"starling/spec"
 	"starling/worker"
@@ -21,7 +22,7 @@ func hostSlots(s *spec.Spec) ([]cluster.Host, error) {
 	}
 	slots := cluster.Slots(hosts)
 	if s.Cluster.Workers > len(slots) {
-		return nil, spec.Mistake("--hosts", fmt.Sprintf("%s with %d slots", s.Launch.Hosts, len(slots)),
+		return nil, spec.Mistake("--hosts", fmt.Sprintf("%s with %s", s.Launch.Hosts, event.Counted(len(slots), "slot")),
 			fmt.Sprintf("%d, one per worker", s.Cluster.Workers), "add hosts, or slots=N after their names")
 	}
 	if s.Launch.Listen == "" {

@@ -116,7 +116,8 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 		r.at, r.tries = now, 0
 	}
 	if r.tries++; r.tries > mostTries {
-		return fmt.Errorf("%w; %d starts from %v have failed, and there will be no other", cause, r.tries, r.at)
+		return fmt.Errorf("%w; %s from %v failed, and there will be no other", cause,
+			event.Counted(r.tries, "start"), r.at)
 	}
 	r.lostAt = time.Now()
 	r.run.watch.Forget()

@@ -61,13 +61,31 @@ func (c *Run) reachable(addr string) (string, error) {
 
 // howToJoin tells users how to start the workers.
 func (c *Run) howToJoin(addr string) string {
+	where := "--join " + addr
 	switch {
-	case c.at == nil:
-		return fmt.Sprintf("starling worker --join %s --rank R, R from 0 to %d", addr, c.Spec.Cluster.Workers-1)
-	case c.at.place == nil:
-		return fmt.Sprintf("starling worker --rendezvous %s --rank R, R from 0 to %d", c.at, c.Spec.Cluster.Workers-1)
+	case c.at != nil && c.at.place != nil:
+		return fmt.Sprintf("the tasks of %s, through %s", c.at.place.Launcher, c.at)
+	case c.at != nil:
+		where = fmt.Sprintf("--rendezvous %s", c.at)
 	}
-	return fmt.Sprintf("the tasks of %s, through %s", c.at.place.Launcher, c.at)
+	which := "0"
+	if last := c.Spec.Cluster.Workers - 1; last > 0 {
+		which = fmt.Sprintf("R, R from 0 to %d", last)
+	}
+	return fmt.Sprintf("starling worker %s%s --rank %s", where, proving(&c.Spec.Launch), which)
+}
+
+// proving is the flags by which a worker proves that it belongs to the run.
+func proving(l *spec.Launch) (flags string) {
+	for _, f := range []struct{ flag, value string }{{"--token-file", l.TokenFile}, {"--tls", l.TLS}} {
+		if f.value != "" {
+			flags += fmt.Sprintf(" %s %s", f.flag, cluster.Quote(f.value))
+		}
+	}
+	if l.Insecure {
+		flags += " --insecure"
+	}
+	return flags
 }
 
 // watchToken is the secret that watchers must know: the one that was given, else the secret of

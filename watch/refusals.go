@@ -70,7 +70,8 @@ func (r *Refusals) again() {
 // REQUIRES: mu held.
 func (r *Refusals) sum() {
 	if r.mu.hidden > 0 {
-		r.events.On(event.Note{Text: fmt.Sprintf("%srefused %d others within %v", r.who, r.mu.hidden, refusalsEvery)})
+		r.events.On(event.Note{Text: fmt.Sprintf("%srefused %s within %v", r.who,
+			event.Counted(r.mu.hidden, "other"), refusalsEvery)})
 	}
 	r.mu.shown, r.mu.hidden = 0, 0
 }

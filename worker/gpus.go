@@ -30,7 +30,8 @@ func meetGPUs(ctx context.Context, s *spec.Spec, dev tensor.Device, end wire.End
 	case err != nil:
 		return err
 	case n > 0 && end.Rank() == 0:
-		events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 reads the rows of %d workers on their GPUs", n)})
+		events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 reads the rows of %s on their GPUs",
+			event.Counted(n, "worker"))})
 	}
 	return nil
 }

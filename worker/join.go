@@ -92,7 +92,7 @@ func (w *Spec) Join(ctx context.Context) (*cluster.Member, error) {
 	}
 	m, err := w.joinWithRetries(ctx, cluster.JoinRequest{Coordinator: w.Addr, Rank: w.Rank, Job: w.Job,
 		Version: version.Name(),
-		Listen:  w.Listen, Token: w.Token, Identity: w.id, Insecure: w.Insecure, Timeout: w.timeout(),
+		Listen:  w.Listen, Token: w.Token, Identity: w.id, Insecure: w.Insecure, Timeout: w.timeout(), Trying: w.tell,
 		Silence: time.Duration(w.Heartbeat) * time.Second})
 	var refused *cluster.Refused
 	switch {

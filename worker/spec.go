@@ -27,8 +27,9 @@ type Spec struct {
 
 	id     *cluster.Identity
 	at     cluster.Rendezvous
-	knows  bool // it was given a token
-	byHand bool // it is not restarted by the run
+	knows  bool              // it was given a token
+	byHand bool              // it is not restarted by the run
+	tell   func(text string) // of a run that is not there yet; nil: no user
 }
 
 // For is a worker of this run; how it joins is not set yet.

@@ -27,6 +27,7 @@ func Run(ctx context.Context, w Spec, events event.Listener) error {
 	if err := w.complete(); err != nil {
 		return err
 	}
+	w.tell = func(text string) { events.On(event.Note{Text: text}) }
 	for {
 		again, err := w.once(ctx, events)
 		if again && ctx.Err() != nil { // a worker was lost while all were about to stop

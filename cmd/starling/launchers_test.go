@@ -381,10 +381,12 @@ func TestHosts(t *testing.T) {
 		strings.Count(calls, "--part-dir") != 3 || strings.Contains(calls, "TOKEN=") {
 		t.Error(calls)
 	}
-	o := starling(t, dir, taskArgs("--hosts", "lost", "--ssh-command", "./ssh", "--listen", "127.0.0.1:0",
-		"--on-failure", "stop")...)
-	if o.status != 1 || !strings.Contains(o.stderr, "ssh: no such host") {
+	o := starling(t, dir, taskArgs("--hosts", "lost", "--ssh-command", "./ssh", "--listen", "127.0.0.1:0")...)
+	if o.status != 1 || !strings.Contains(o.stderr, "before it had logged in to gone; its last line: ssh: no such host") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
+	}
+	if n := strings.Count(readFile(t, dir, "calls"), "gone: "); n != 1 {
+		t.Errorf("a host that cannot be logged in to was tried %d times", n)
 	}
 	nothingLeft(t, dir)
 	refuses(t, dir, []string{"--parts 5"}, "train", "graph", "--hosts", "hosts")

@@ -283,7 +283,7 @@ func (s *scenario) same(a, b string) string {
 }
 
 // What the clock and the machine decide.
-var unsaid = regexp.MustCompile(`^epoch +\d+/|: \d+%$|^cut into |^checkpoint | skipped: newer ones came |^(sent|  +planned|activation|control|feature|gradient|parameter|total|waiting for other workers:|rows on their way) `)
+var unsaid = regexp.MustCompile(`^epoch +\d+/|: \d+%$|^cut into |^checkpoint | skipped: newer ones came |^trying to connect |^(sent|  +planned|activation|control|feature|gradient|parameter|total|waiting for other workers:|rows on their way) `)
 
 var fickle = []struct {
 	what *regexp.Regexp
@@ -317,7 +317,7 @@ var rejoins = regexp.MustCompile(`(?m)^(rank \d of \d, in job J\n)((.*\n)*?.*; j
 
 // show is what a command wrote, without what is different every time, and how it ended.
 func (s *scenario) show(r *scene) string {
-	text := strings.ReplaceAll(r.string(), s.dir, "DIR")
+	text := strings.ReplaceAll(strings.ReplaceAll(r.string(), s.dir, "DIR"), binary, "starling")
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -193,7 +192,7 @@ func newRelay(t *testing.T) *relay {
 			}
 			r.devices[i] = fd
 		}
-		return receiveOffload("switch0")
+		return nil
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -247,27 +246,6 @@ func packetSocket(name string) (fd int, err error) {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: int(ifr.Uint32())}))
-}
-
-// receiveOffload lets a veth take what an XDP program on its other end sends.
-func receiveOffload(name string) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	value := [2]uint32{unix.ETHTOOL_SGRO, 1}
-	var request struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}
-	copy(request.name[:], name)
-	request.data = unsafe.Pointer(&value)
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); e != 0 {
-		return fmt.Errorf("generic receive offload of %s: %w", name, e)
-	}
-	return nil
 }
 
 // faults is how many packets are lost, as many repeated, and as many held back, from now on;

@@ -152,7 +152,7 @@ func draw(page, keys string) {
 	columns, rows := run.Size(os.Stdout)
 	lines := strings.Split(strings.TrimRight(run.Wrap(page, columns), "\n"), "\n")
 	if most := max(rows-3, 1); len(lines) > most {
-		lines = append(lines[:most-1], fmt.Sprintf("… %d more lines", len(lines)-most+1))
+		lines = append(lines[:most-1], "… "+run.Counted(len(lines)-most+1, "more line"))
 	}
 	lines = append(lines, "", keys, "")
 	fmt.Fprint(stdout, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[J") // from the top, and nothing below

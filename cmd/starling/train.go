@@ -161,6 +161,9 @@ func train(c *cobra.Command, s spec.Spec) error {
 		err = errors.Join(err, report.Write(s.Output.JSON, stdout))
 	}
 	if err == nil && report.Reason == "interrupted" {
+		if !s.Output.Quiet {
+			fmt.Fprintln(words(s.Output.JSON), run.HowToContinue(&s, os.Args))
+		}
 		return run.ErrInterrupted
 	}
 	return err

@@ -20,7 +20,14 @@ func versionCommand() *cobra.Command {
 }
 
 func version() string {
-	return fmt.Sprintf("starling %s (commit %s) %s %s/%s", run.Version(), cmp.Or(run.Commit(), "unknown"),
-		runtime.Version(),
-		runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("starling %s %s %s/%s", buildName(run.Version(), run.Commit()), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
+}
+
+// buildName is a version and its commit. A build without a release has its commit for a version, which is named once.
+func buildName(version, commit string) string {
+	if version == commit {
+		return "commit " + commit
+	}
+	return fmt.Sprintf("%s (commit %s)", version, cmp.Or(commit, "unknown"))
 }

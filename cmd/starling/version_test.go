@@ -18,9 +18,13 @@ func TestVersionShowsTheCommit(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, how := range []string{"version", "--version"} {
-		if o := command(t, dir, program, how); o.status != 0 || !strings.Contains(o.stdout, "(commit 0123456789ab)") {
+		if o := command(t, dir, program, how); o.status != 0 ||
+			!strings.HasPrefix(o.stdout, "starling commit 0123456789ab go") {
 			t.Errorf("%s: %+v", how, o)
 		}
+	}
+	if s := buildName("v1.2.3", "0123456789ab"); s != "v1.2.3 (commit 0123456789ab)" {
+		t.Error(s)
 	}
 	make := command(t, "../..", "make", "-n", "build")
 	if !strings.Contains(make.stdout, "-X starling/internal/version.commit=") {

@@ -122,6 +122,9 @@ func (p *Plane) attach(name string) error {
 	if err != nil {
 		return fmt.Errorf("device %s: %w", name, err)
 	}
+	if err := takesFrames(dev); err != nil {
+		return err
+	}
 	l, err := link.AttachXDP(link.XDPOptions{Program: p.common.Programs["dispatch"], Interface: dev.Index,
 		Flags: link.XDPDriverMode})
 	if err != nil {

@@ -330,8 +330,8 @@ func (p *Pipeline) reportRows(redundancy float64) {
 	if r.Needed == 0 || p.Site.End.Rank() > 0 {
 		return
 	}
-	text := fmt.Sprintf("other hosts own %.1f%% of the %d rows of features that worker 0's batches needed",
-		100*float64(r.Remote)/float64(r.Needed), r.Needed)
+	text := fmt.Sprintf("other hosts own %.1f%% of the %s of features that worker 0's batches needed",
+		100*float64(r.Remote)/float64(r.Needed), event.Counted(r.Needed, "row"))
 	if r.Cached > 0 {
 		text += fmt.Sprintf("; the cache had %.1f%% of these", 100*float64(r.Cached)/float64(r.Remote))
 	}
@@ -340,8 +340,8 @@ func (p *Pipeline) reportRows(redundancy float64) {
 	}
 	p.Site.Events.On(event.Note{Minor: true, Text: text})
 	if asked := p.shared.asked.Load(); asked > 0 {
-		p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 asked for %d in-edges to know the "+
-			"probabilities of ladies; its own destinations have %.1f%% of them", asked,
+		p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0 asked for %s to know the "+
+			"probabilities of ladies; its own destinations have %.1f%% of them", event.Counted(asked, "in-edge"),
 			100*float64(p.shared.needed.Load())/float64(asked))})
 	}
 }

@@ -458,7 +458,8 @@ func (g *guide) report() {
 	}
 	u := g.Explained()
 	g.of.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("worker 0's explainer took %.3g s of CPU time for "+
-		"%d explanations of %d remote vertices, %.1f MiB at most", u.CPUSeconds, u.Explanations, u.Vertices,
+		"%s of %s, %.1f MiB at most", u.CPUSeconds, event.Counted(u.Explanations, "explanation"),
+		event.Counted(u.Vertices, "remote vertex"),
 		float64(u.Bytes)/(1<<20))})
 }
 

@@ -144,8 +144,8 @@ func (f *forecast) verdict() string {
 		times = times[1:] // the first takes the memory
 	}
 	times = slices.Sorted(slices.Values(times))
-	return fmt.Sprintf("granndis predicts %.3g s per epoch with %d preloaded layers (halo %.3g s); measured %.3g s",
-		f.seconds[f.best], f.best, f.seconds[0], times[len(times)/2])
+	return fmt.Sprintf("granndis predicts %.3g s per epoch with %s (halo %.3g s); measured %.3g s",
+		f.seconds[f.best], preloaded(f.best), f.seconds[0], times[len(times)/2])
 }
 
 // consider takes the prediction for one more layer: the slowest worker's. It reports
@@ -220,10 +220,13 @@ func (n *neighbourhood) note(f *forecast, k int, memory int64) {
 		return
 	}
 	if math.IsNaN(f.seconds[k]) {
-		n.w.Note("granndis with %d preloaded layers: about %s on the largest worker, more than there is", k,
+		n.w.Note("granndis with %s: about %s on the largest worker, more than there is", preloaded(k),
 			event.Bytes(memory))
 		return
 	}
-	n.w.Note("granndis with %d preloaded layers: %.3g s per epoch, about %s on the largest worker", k, f.seconds[k],
+	n.w.Note("granndis with %s: %.3g s per epoch, about %s on the largest worker", preloaded(k), f.seconds[k],
 		event.Bytes(memory))
 }
+
+// preloaded says how many layers are.
+func preloaded(k int) string { return event.Counted(k, "preloaded layer") }

@@ -199,12 +199,12 @@ func (n *neighbourhood) preload(k, layers int, budget int64) (*exchange.Replicat
 	}
 	need := n.memory(k)
 	if budget > 0 && need > budget && k > 0 {
-		return nil, train.Mistake("granndis: %d preloaded layers need about %s on worker %d, over the "+
-			"--memory-budget of %s; --preload fewer, or auto", k, event.Bytes(need), n.w.End.Rank(),
+		return nil, train.Mistake("granndis: %s need about %s on worker %d, over the "+
+			"--memory-budget of %s; --preload fewer, or auto", preloaded(k), event.Bytes(need), n.w.End.Rank(),
 			event.Bytes(budget))
 	}
-	n.w.Note("%s: worker 0 has %d own vertices and %d replicas, about %s", n.decided(k, layers), n.w.Part.Core(),
-		len(c.IDs), event.Bytes(need))
+	n.w.Note("%s: worker 0 has %s and %s, about %s", n.decided(k, layers), event.Counted(n.w.Part.Core(), "own vertex"),
+		event.Counted(len(c.IDs), "replica"), event.Bytes(need))
 	halos, err := c.Halos(layers, func(layer int, v uint32) int {
 		if layer >= k || layer == k-1 && layer > 0 && n.receives(v) {
 			return n.w.Part.Book.Owner(v)

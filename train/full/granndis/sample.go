@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/exchange"
 	"starling/graph"
 	"starling/nn"
@@ -198,8 +199,9 @@ func newSampled(s *train.Site, w *exchange.Worker, o options, k, layers int) (tr
 	if err != nil {
 		return nil, err
 	}
-	w.Note("granndis samples at most %d hops and %d neighbours beyond a server: the first has %d vertices of others",
-		pick.hops, pick.fanout, len(n.placed))
+	w.Note("granndis samples at most %s and %s beyond a server: the first has %s of others",
+		event.Counted(pick.hops, "hop"), event.Counted(pick.fanout, "neighbour"),
+		event.Counted(len(n.placed), "vertex"))
 	measuring := exchange.NewAggregator(w, exchange.NewRows(w), exchange.NewHalo(w.Dev, exchange.PartHalo(w.Part)))
 	return &sampled{Aggregator: on.Aggregator, training: on, measuring: measuring}, nil
 }

@@ -241,8 +241,8 @@ func (h *hybrid) tell(replicas int) error {
 		}
 		most = max(most, int64(v[n+2]))
 	}
-	h.w.Note("neutronstar: of %d halo rows per layer, %v (by layer) are not received; %d replicas, at most %s for "+
+	h.w.Note("neutronstar: of %s per layer, %v (by layer) are not received; %s, at most %s for "+
 		"them on a worker",
-		sum[n], sum[:n], sum[n+1], event.Bytes(most))
+		event.Counted(sum[n], "halo row"), sum[:n], event.Counted(sum[n+1], "replica"), event.Bytes(most))
 	return nil
 }

@@ -111,9 +111,11 @@ func (s *strategy) note(b *boundary, limit int) {
 		rows, sums = rows+len(k.Rows), sums+len(k.Slots)
 	}
 	w := innet.Strawman(b.graph, limit)
-	s.w.Note("%d boundary vertices pass the switch in %d blocks, forward, and %d, backward: %d rows in and %d sums "+
-		"out forward; without blocks %d rows in, and %d sums and %d single rows out", len(b.vertices),
-		b.forward[1]-b.forward[0], b.backward[1]-b.backward[0], rows, sums, w.Rows, w.Sums, w.Raw)
+	s.w.Note("the switch adds up %s in %s forward and %s backward: %s in and %s out forward; without blocks %s in, "+
+		"and %s and %s out", event.Counted(len(b.vertices), "boundary vertex"),
+		event.Counted(b.forward[1]-b.forward[0], "block"), event.Counted(b.backward[1]-b.backward[0], "block"),
+		event.Counted(rows, "row"), event.Counted(sums, "sum"), event.Counted(w.Rows, "row"),
+		event.Counted(w.Sums, "sum"), event.Counted(w.Raw, "single row"))
 }
 
 // udpClient is a host that reaches the switch through sockets.
@@ -218,8 +220,9 @@ func (s *strategy) Finish() error {
 	err := s.Aggregator.Finish()
 	if s.client != nil {
 		n := s.client.Counts()
-		s.w.Note("worker 0 received %d sums of the switch and made %d of rows that it pulled (%d); it sent %d rows, "+
-			"%d again; %d marks of congestion", n.Sums, n.Raw, n.Pulls, n.Rows, n.Resends, n.Marks)
+		s.w.Note("worker 0 received %s of the switch and made %d of rows that it pulled (%d); it sent %s, "+
+			"%d again; %s", event.Counted(n.Sums, "sum"), n.Raw, n.Pulls, event.Counted(n.Rows, "row"), n.Resends,
+			event.Counted(n.Marks, "congestion mark"))
 	}
 	s.close()
 	return err

@@ -1,0 +1,29 @@
+package run
+
+import (
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/spec"
+)
+
+// HowToContinue says how a run that was interrupted goes on: by which command, given the one that started it; or why
+// it does not.
+func HowToContinue(s *spec.Spec, args []string) string {
+	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
+	switch {
+	case s.Checkpoints.Dir == "":
+		return "no state was saved to go on from: with --checkpoint-dir DIR a run can be resumed"
+	case err != nil || len(list) == 0:
+		return "no checkpoint is in " + s.Checkpoints.Dir + ": the run starts from the beginning"
+	}
+	var words []string
+	for _, a := range args {
+		words = append(words, cluster.Quote(a))
+	}
+	if !s.Checkpoints.ResumeIfAny && !slices.Contains(args, "--resume") {
+		words = append(words, "--resume")
+	}
+	return "to go on: " + strings.Join(words, " ")
+}
