@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // Contents identify what a dataset has, by kind: a checksum over the checksums (CRC-32C) of its
@@ -17,12 +18,23 @@ type Contents struct {
 // Contents returns the checksums of the dataset. A file without a checksum in meta.json is read.
 func (d *Dataset) Contents() Contents {
 	return Contents{
-		Graph: d.sumOf("indptr.npy", "indices.npy", "weights.npy", "edge_features.npy"),
-		Features: d.sumOf("features.npy", "features_indptr.npy", "features_indices.npy",
-			"features_values.npy"),
-		Labels: d.sumOf("labels.npy"),
-		Splits: d.sumOf("train.npy", "val.npy", "test.npy"),
+		Graph: d.sumOf("indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", relationsFile),
+		Features: d.sumOf(append(d.typedNames("features"), "features.npy", "features_indptr.npy", "features_indices.npy",
+			"features_values.npy")...),
+		Labels: d.sumOf(append(d.typedNames("labels"), "labels.npy")...),
+		Splits: d.sumOf(slices.Concat(d.typedNames("train"), d.typedNames("val"), d.typedNames("test"),
+			[]string{"train.npy", "val.npy", "test.npy"})...),
 	}
+}
+
+// typedNames are the names that an array has, by type.
+func (d *Dataset) typedNames(array string) (names []string) {
+	if d.Typed() {
+		for k := range d.Meta.Schema.Types {
+			names = append(names, typedName(array, k))
+		}
+	}
+	return names
 }
 
 // sumOf is a checksum over the names and checksums of the files that the dataset has; empty: it

@@ -21,11 +21,12 @@ const grain = 1 << 14
 
 // CSR is a graph by in-edges: the vertices that send to v are
 // Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight per edge,
-// EdgeFeatures nil or EdgeDim numbers per edge.
+// EdgeFeatures nil or EdgeDim numbers per edge. Relations is nil, or has the relation of each edge (see Schema).
 type CSR struct {
 	Indptr       []int64
 	Indices      []uint32
 	Weights      []float32
+	Relations    []uint16
 	EdgeFeatures []float32
 	EdgeDim      int
 }

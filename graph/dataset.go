@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 )
 
 // Access hints how mapped pages will be read.
@@ -45,14 +44,15 @@ type Dataset struct {
 	Features *Features // nil: structure only
 	Labels   *Labels   // nil: none
 	Splits   Splits    // empty: none
+	// TypeFeatures are the features of each type of a typed graph, nil where it has none. Features is nil then, and
+	// Labels and Splits are those of SetTarget.
+	TypeFeatures []*Features
 
-	intIDs []int64
-	text   struct {
-		raw  []byte
-		once sync.Once
-		ends []int64
-	}
-	maps map[string][]byte
+	ids        vertexIDs
+	typeLabels []*Labels
+	typeSplits []Splits
+	typeIDs    []vertexIDs
+	maps       map[string][]byte
 }
 
 // Open maps the dataset in dir, with the default checks.
@@ -77,7 +77,11 @@ func OpenWith(dir string, opt OpenOptions) (*Dataset, error) {
 }
 
 func (d *Dataset) load(verify, finite bool) error {
-	for _, part := range []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs} {
+	parts := []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs}
+	if d.Typed() {
+		parts = []func() error{d.loadGraph, d.loadTyped}
+	}
+	for _, part := range parts {
 		if err := part(); err != nil {
 			return err
 		}
@@ -126,6 +130,9 @@ func (d *Dataset) checkContents(all, finite bool) error {
 		if err := d.CheckSymmetric(); err != nil {
 			return err
 		}
+	}
+	if d.Typed() {
+		return d.checkTyped(all, finite)
 	}
 	if f := d.Features; f != nil {
 		if err := f.Validate(); err != nil {
@@ -182,5 +189,6 @@ func (d *Dataset) Close() error {
 		errs = append(errs, unmapFile(b))
 	}
 	d.maps, d.Graph, d.Features, d.Labels, d.Splits = nil, nil, nil, nil, Splits{}
+	d.TypeFeatures, d.typeLabels, d.typeSplits, d.typeIDs = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -167,51 +167,71 @@ func (d *Dataset) loadLabels() (err error) {
 	if d.Meta.Task == "" {
 		return nil
 	}
-	d.Labels = &Labels{Classes: d.Meta.Classes, Names: d.Meta.ClassNames}
-	switch wide := int64(d.Meta.Classes); d.Meta.Task {
-	case MultiLabel:
-		d.Labels.Multi, err = array[uint8](d, "labels.npy", d.Meta.Nodes, wide)
-		return err
-	case Regression:
-		d.Labels.Values, err = array[float32](d, "labels.npy", d.Meta.Nodes, wide)
-		return err
-	}
-	d.Labels.Class, err = array[int32](d, "labels.npy", d.Meta.Nodes)
+	d.Labels, err = d.loadLabelArray("labels.npy", d.Meta.Nodes, d.Meta.Task, d.Meta.Classes, d.Meta.ClassNames)
 	return err
 }
 
+// loadLabelArray maps the labels of n vertices.
+func (d *Dataset) loadLabelArray(name string, n int64, task string, classes int, names []string) (l *Labels, err error) {
+	l = &Labels{Classes: classes, Names: names}
+	switch wide := int64(classes); task {
+	case MultiLabel:
+		l.Multi, err = array[uint8](d, name, n, wide)
+	case Regression:
+		l.Values, err = array[float32](d, name, n, wide)
+	default:
+		l.Class, err = array[int32](d, name, n)
+	}
+	return l, err
+}
+
 func (d *Dataset) loadSplits() (err error) {
-	for name, ids := range map[string]*[]uint32{"train": &d.Splits.Train, "val": &d.Splits.Val,
-		"test": &d.Splits.Test} {
-		if !d.has(name + ".npy") {
+	d.Splits, err = d.loadSplitArrays("")
+	return err
+}
+
+// loadSplitArrays maps the splits whose names end so.
+func (d *Dataset) loadSplitArrays(suffix string) (s Splits, err error) {
+	for name, ids := range map[string]*[]uint32{"train": &s.Train, "val": &s.Val, "test": &s.Test} {
+		file := name + suffix + ".npy"
+		if !d.has(file) {
 			continue
 		}
-		if *ids, err = array[uint32](d, name+".npy", -1); err != nil {
-			return err
+		if *ids, err = array[uint32](d, file, -1); err != nil {
+			return s, err
 		}
 		if len(*ids) == 0 {
-			return &InputError{File: filepath.Join(d.Dir, name+".npy"), Found: "an empty split",
+			return s, &InputError{File: filepath.Join(d.Dir, file), Found: "an empty split",
 				Want: "at least one vertex",
 				Fix:  "fill the split, or make the dataset again with other fractions"}
 		}
 	}
-	return nil
+	return s, nil
 }
 
 func (d *Dataset) loadIDs() (err error) {
-	if d.has("ids.npy") {
-		d.intIDs, err = array[int64](d, "ids.npy", d.Meta.Nodes)
-		return err
+	d.ids, err = d.loadIDArray("ids", d.Meta.Nodes)
+	return err
+}
+
+// loadIDArray maps the names of n vertices, numbers or text, if there are any.
+func (d *Dataset) loadIDArray(name string, n int64) (ids vertexIDs, err error) {
+	if d.has(name + ".npy") {
+		ids.numbers, err = array[int64](d, name+".npy", n)
+		return ids, err
 	}
-	if !d.has("ids.txt") {
-		return nil
+	name += ".txt"
+	if !d.has(name) {
+		return ids, nil
 	}
-	if d.text.raw, err = d.mapName("ids.txt"); err != nil {
-		return err
+	raw, err := d.mapName(name)
+	if err != nil {
+		return ids, err
 	}
-	if lines := int64(bytes.Count(d.text.raw, []byte{'\n'})); lines != d.Meta.Nodes {
-		return &InputError{File: filepath.Join(d.Dir, "ids.txt"), Found: fmt.Sprintf("%d lines", lines),
-			Want: fmt.Sprintf("one per vertex (%d)", d.Meta.Nodes), Fix: "copy or make the dataset again"}
+	if lines := int64(bytes.Count(raw, []byte{'\n'})); lines != n {
+		return ids, &InputError{File: filepath.Join(d.Dir, name), Found: fmt.Sprintf("%d lines", lines),
+			Want: fmt.Sprintf("one per vertex (%d)", n), Fix: "copy or make the dataset again"}
 	}
-	return nil
+	ids.text = &textIDs{raw: raw}
+	return ids, nil
 }

@@ -17,7 +17,8 @@ import (
 const (
 	metaFile      = "meta.json"
 	formatName    = "starling-dataset"
-	formatVersion = 1
+	formatVersion = 1 // of a graph without types
+	typedVersion  = 2
 	maxMetaBytes  = 64 << 20 // names of classes and columns may be many
 )
 
@@ -44,6 +45,8 @@ type Meta struct {
 	Classes int    `json:"classes,omitempty"` // of regression the numbers per vertex
 	// ClassNames are what the classes were called before import; none: by their numbers
 	ClassNames []string `json:"class_names,omitempty"`
+	// Schema has the types of a typed graph; its features, labels and splits are by type then, and the fields above empty
+	Schema *Schema `json:"schema,omitempty"`
 	// where it came from: importer or generator with its options
 	Source   string               `json:"source,omitempty"`
 	Notes    []string             `json:"notes,omitempty"`
@@ -87,9 +90,9 @@ func decodeMeta(b []byte) (*Meta, error) {
 		Version int
 	}
 	// whatever fields it has
-	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > formatVersion {
+	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > typedVersion {
 		return nil, &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(newer.Version),
-			Want: fmt.Sprint(formatVersion),
+			Want: fmt.Sprint("at most ", typedVersion),
 			Fix:  "the dataset was written by a newer starling: use that one"}
 	}
 	m := &Meta{}
@@ -128,8 +131,8 @@ func (m *Meta) validate() error {
 	switch {
 	case m.Format != formatName:
 		return badMeta("format", fmt.Sprintf("%q", m.Format), fmt.Sprintf("%q", formatName))
-	case m.Version != formatVersion:
-		return badMeta("version", fmt.Sprint(m.Version), fmt.Sprint(formatVersion))
+	case m.Version != formatVersion && m.Version != typedVersion || (m.Version == typedVersion) != (m.Schema != nil):
+		return badMeta("version", fmt.Sprint(m.Version), "1, or 2 with a schema")
 	case strings.ContainsFunc(m.Name, unicode.IsControl): // a terminal would interpret it
 		return &InputError{File: metaFile, Field: "name", Found: fmt.Sprintf("%.60q", m.Name),
 			Want: "a name without control characters", Fix: "give it another, with --name or by hand"}
@@ -143,17 +146,29 @@ func (m *Meta) validate() error {
 		return badMeta("features.dim", fmt.Sprint(m.Features.Dim), "1 to 2^31-1")
 	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
-	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel && m.Task != Regression:
-		return badMeta("task", fmt.Sprintf("%q", m.Task),
-			fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
-	case m.Task != "" && (m.Classes < 1 || m.Classes > MaxClasses):
-		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^24")
-	case len(m.ClassNames) != 0 && len(m.ClassNames) != m.Classes:
-		return badMeta("class_names", fmt.Sprintf("%d names", len(m.ClassNames)), fmt.Sprintf("%d, one per class", m.Classes))
 	case m.Checksum != "" && m.Checksum != "crc32c":
 		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)
 	}
+	if err := validateTask("", m.Task, m.Classes, m.ClassNames); err != nil {
+		return err
+	}
+	if m.Schema != nil {
+		return m.Schema.Validate(m.Nodes)
+	}
 	return m.Features.validate()
+}
+
+// validateTask checks what meta.json says of labels; field is the prefix of its fields.
+func validateTask(field, task string, classes int, names []string) error {
+	switch {
+	case task != "" && task != SingleLabel && task != MultiLabel && task != Regression:
+		return badMeta(field+"task", fmt.Sprintf("%q", task), fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
+	case task != "" && (classes < 1 || classes > MaxClasses):
+		return badMeta(field+"classes", fmt.Sprint(classes), "1 to 2^24")
+	case len(names) != 0 && len(names) != classes:
+		return badMeta(field+"class_names", fmt.Sprintf("%d names", len(names)), fmt.Sprintf("%d, one per class", classes))
+	}
+	return nil
 }
 
 // validate checks that there is one column and one scale per feature.

@@ -15,7 +15,7 @@ type rowWriter struct {
 	asymmetry                uint64
 }
 
-// startRows has weights in the named file, or none.
+// startRows has weights, or relations, in the named file, or none.
 func (w *Writer) startRows(nodes int64, weights string) (*rowWriter, error) {
 	r := &rowWriter{w: w, nodes: nodes}
 	var err error
@@ -25,7 +25,11 @@ func (w *Writer) startRows(nodes int64, weights string) (*rowWriter, error) {
 	if err = WriteSlice(r.indptr, []int64{0}); err == nil {
 		r.indices, err = w.unsizedArray("indices.npy", "<u4")
 	}
-	if err == nil && weights != "" {
+	switch {
+	case err != nil || weights == "":
+	case weights == relationsFile:
+		r.weights, err = w.unsizedArray(weights, "<u2")
+	default:
 		r.weights, err = w.unsizedArray(weights, "<f4")
 	}
 	if err != nil {
@@ -55,6 +59,9 @@ func (r *rowWriter) rows(x *unitSort) error {
 	}
 	if err := WriteSlice(r.indices, x.g.Indices); err != nil || r.weights == nil {
 		return err
+	}
+	if x.g.Relations != nil {
+		return WriteSlice(r.weights, x.g.Relations)
 	}
 	return WriteSlice(r.weights, x.g.Weights)
 }

@@ -30,6 +30,7 @@ type Sorter struct {
 	n        int
 	weighted bool
 	numbered bool // weights are positions in the list of edges, see edgerows.go
+	typed    bool // weights are relations, see relations.go
 	opt      BuildOptions
 	shift    int // a bucket's targets are those equal above this bit
 	full     int // edges a bucket buffers
@@ -324,6 +325,8 @@ func (s *Sorter) Finish() error {
 	switch {
 	case s.numbered:
 		weights = numbersFile
+	case s.typed:
+		weights = relationsFile
 	case s.weighted:
 		weights = "weights.npy"
 	}

@@ -50,6 +50,10 @@ func (x *unitSort) sort(s *Sorter, u unit) error {
 	}
 	x.toRows(s, uint64(first))
 	x.startRows()
+	if s.typed {
+		x.g.relationsFromWeights()
+		return nil
+	}
 	return checkFinite("weights", x.g.Weights, 1)
 }
 

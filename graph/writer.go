@@ -80,7 +80,8 @@ func checkTarget(dir string, overwrite bool) error {
 // folderFiles are all files of a dataset folder.
 var folderFiles = []string{metaFile, "indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", "features.npy",
 	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy",
-	"test.npy", "ids.npy", "ids.txt"}
+	"test.npy", "ids.npy", "ids.txt", relationsFile, "features_[0-9]*.npy", "labels_[0-9]*.npy", "train_[0-9]*.npy",
+	"val_[0-9]*.npy", "test_[0-9]*.npy", "ids_[0-9]*.npy", "ids_[0-9]*.txt"}
 
 // CheckReplaced refuses to replace a folder that holds anything that does not match the
 // patterns: a run or notes kept in a dataset would be lost.
@@ -200,6 +201,11 @@ func (w *Writer) Graph(g *CSR) error {
 			return err
 		}
 	}
+	if g.Relations != nil {
+		if err := writeArray(w, relationsFile, g.Relations); err != nil {
+			return err
+		}
+	}
 	if g.EdgeFeatures == nil {
 		return nil
 	}
@@ -252,23 +258,31 @@ func (w *Writer) featureMeta(kind FeatureKind, cols int) {
 // Labels writes the classes; Commit checks them against the graph.
 func (w *Writer) Labels(l *Labels) error {
 	w.labels, w.Meta.Task, w.Meta.Classes, w.Meta.ClassNames = l, l.Kind(), l.Classes, l.Names
-	switch w.Meta.Task {
+	return w.labelArray("labels.npy", l)
+}
+
+func (w *Writer) labelArray(name string, l *Labels) error {
+	switch l.Kind() {
 	case MultiLabel:
-		return writeArray(w, "labels.npy", l.Multi, int64(l.Len()), int64(l.Classes))
+		return writeArray(w, name, l.Multi, int64(l.Len()), int64(l.Classes))
 	case Regression:
-		return writeArray(w, "labels.npy", l.Values, int64(l.Len()), int64(l.Classes))
+		return writeArray(w, name, l.Values, int64(l.Len()), int64(l.Classes))
 	}
-	return writeArray(w, "labels.npy", l.Class)
+	return writeArray(w, name, l.Class)
 }
 
 // Splits writes the splits that are not empty; Commit checks them.
 func (w *Writer) Splits(s Splits) error {
 	w.splits = s
+	return w.splitArrays("", s)
+}
+
+func (w *Writer) splitArrays(suffix string, s Splits) error {
 	for _, sp := range s.named() {
 		if len(sp.ids) == 0 {
 			continue
 		}
-		if err := writeArray(w, sp.name+".npy", sp.ids); err != nil {
+		if err := writeArray(w, sp.name+suffix+".npy", sp.ids); err != nil {
 			return err
 		}
 	}
@@ -280,8 +294,10 @@ func (w *Writer) IntIDs(ids []int64) error { return writeArray(w, "ids.npy", ids
 
 // TextIDs writes the names of the vertices, one per line. Names cannot contain
 // line breaks.
-func (w *Writer) TextIDs(ids []string) error {
-	a, err := w.open("ids.txt")
+func (w *Writer) TextIDs(ids []string) error { return w.textIDs("ids.txt", ids) }
+
+func (w *Writer) textIDs(name string, ids []string) error {
+	a, err := w.open(name)
 	if err != nil {
 		return err
 	}
@@ -314,6 +330,9 @@ func (w *Writer) Commit() (err error) {
 			w.Abort()
 		}
 	}()
+	if w.Meta.Schema != nil {
+		w.Meta.Version = typedVersion
+	}
 	if err := w.check(); err != nil {
 		return err
 	}

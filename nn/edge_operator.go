@@ -30,6 +30,8 @@ type Form struct {
 	Looped bool
 	// Featured: the layer looks at features of edges.
 	Featured bool
+	// Related: the layer goes over edges by relation.
+	Related bool
 }
 
 // Edges are the edges of some vertices (rows) from others (columns), and the same transposed.
@@ -40,6 +42,8 @@ type Edges struct {
 	// Counts is a diagonal matrix, where edges are drawn: what those of a row count, to
 	// stand for the others too; nil: one. It is for sums.
 	Counts *tensor.Sparse
+	// Related are the edges by relation, instead of In and Out.
+	Related *Related
 	// IDs are the vertex ids of the columns; none: those of the pass.
 	IDs tensor.Index
 }

@@ -36,12 +36,18 @@ type Config struct {
 	// the rows are the result.
 	Decoder string `json:"decoder,omitempty" yaml:"decoder,omitempty"`
 
-	In  int `json:"in" yaml:"in"`
+	// Typed are the types of a typed graph, for TypedModels; nil: none.
+	Typed *TypedConfig `json:"typed,omitempty" yaml:"typed,omitempty"`
+
+	In  int `json:"in" yaml:"in"` // 0 of a typed graph, whose types have widths of their own
 	Out int `json:"out" yaml:"out"`
 }
 
 // Models are the names Config.Model may have.
 var Models = []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
+
+// TypedModels are the names of models of typed graphs.
+var TypedModels = []string{"rgcn", "hsage", "rgat"}
 
 // Attends reports whether the model has attention, in heads.
 func (c *Config) Attends() bool { return Attends(c.Model) }
@@ -81,6 +87,8 @@ func UsesEdges(model string) bool { return Attends(model) || model == "gin" }
 // Validate names the first setting that makes no sense.
 func (c *Config) Validate() error {
 	switch {
+	case slices.Contains(TypedModels, c.Model) && c.Typed != nil:
+		return c.validateTyped()
 	case !slices.Contains(Models, c.Model):
 		return fmt.Errorf("model %q is not one of %s", c.Model, strings.Join(Models, ", "))
 	case c.Decoder != "" && !slices.Contains(Decoders, c.Decoder):
@@ -136,6 +144,8 @@ func New(dev tensor.Device, c Config, seed uint64) *Model {
 		m.stack(b, "lins.", m.dense)
 	case "resgcn+", "ressage+":
 		m.deep(b)
+	case "rgcn", "hsage", "rgat":
+		m.typed(b)
 	default:
 		m.stack(b, "convs.", m.conv)
 	}

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"starling/graph"
 	"starling/rng"
 	"starling/tensor"
 )
@@ -16,6 +17,8 @@ type Pass struct {
 	// IDs are the vertex ids of the rows, for draws that must not depend on which
 	// worker holds a vertex; none where row i is vertex i.
 	IDs tensor.Index
+	// Types says of which types rows are, in a typed graph.
+	Types []graph.Run
 	// Own is how many of the rows, the first, are this worker's; the others are
 	// copies of other workers' vertices, which compute them too. 0: all.
 	Own int
@@ -183,6 +186,8 @@ type Input struct {
 	Sparse, SparseT *tensor.Sparse
 	// Split, instead of Matrix: columns are divided over workers.
 	Split Split
+	// Typed, instead of Matrix: rows of types.
+	Typed *TypedInput
 	// Constant: the same in every epoch.
 	Constant bool
 

@@ -25,6 +25,8 @@ type Topology struct {
 
 	oneWay                  bool // made to sum only: it has no edges transposed
 	plain, loopFree, looped *structure
+	typed                   *typing // nil: a graph without types
+	related                 *Related
 	empty                   *tensor.Sparse
 	featured                map[Form]*Edges
 	rowScale, colScale      map[Kind]tensor.Matrix
@@ -258,6 +260,9 @@ func (t *Topology) noEdges(n int) *tensor.Sparse {
 // Edges are all edges in some form, without weights. Of a looped form, rows are the
 // first columns.
 func (t *Topology) Edges(f Form) *Edges {
+	if f.Related {
+		return &Edges{Related: t.relatedEdges()}
+	}
 	if f.Featured {
 		return t.withFeatures(f)
 	}

@@ -29,6 +29,17 @@ func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
 	return dense(dev, dev.FromHost(f.Rows, f.Cols, host), t)
 }
 
+// typedInput puts the features of every type on the device; learnt rows are the model's.
+func typedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features, opt Options) *nn.TypedInput {
+	x := &nn.TypedInput{Runs: runs, X: make([]tensor.Matrix, len(features))}
+	for t, f := range features {
+		if f != nil {
+			x.X[t] = Input(dev, f, opt).Matrix
+		}
+	}
+	return x
+}
+
 // dense is features as rows of a type.
 func dense(dev tensor.Device, m tensor.Matrix, t tensor.DType) nn.Input {
 	if m.Type() != t {

@@ -45,14 +45,21 @@ func (f *Loop) dropFeatures() {
 
 // WholeGraph puts graph, features, labels and splits on the device.
 func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, err error) {
-	if data.Features == nil || data.Labels == nil || len(data.Splits.Train) == 0 {
+	if data.Features == nil && !data.Typed() || data.Labels == nil || len(data.Splits.Train) == 0 {
 		return s, fmt.Errorf("dataset %s: training needs features, labels and a train split", data.Dir)
 	}
-	s.X = Input(dev, data.Features, opt)
 	s.Task = taskOf(dev, data.Labels)
 	s.Splits = splits(dev, &data.Splits)
 	s.Vertices, s.Training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))
-	s.MeasureOn = local{nn.NewLocal(nn.NewTopology(dev, data.Graph), opt.CacheFirst)}
+	topology := nn.NewTopology(dev, data.Graph)
+	if schema := data.Meta.Schema; schema != nil {
+		s.Types = schema.AllRuns()
+		topology.SetTypes(schema, s.Types, s.Types)
+		s.X = nn.Input{Typed: typedInput(dev, s.Types, data.TypeFeatures, opt)}
+	} else {
+		s.X = Input(dev, data.Features, opt)
+	}
+	s.MeasureOn = local{nn.NewLocal(topology, opt.CacheFirst)}
 	s.TrainOn = s.MeasureOn
 	if opt.Inductive {
 		seen := make([]bool, data.Graph.Nodes())

@@ -289,6 +289,71 @@ def mlp(rng):
                              MLP(widths, norm=kind, dropout=0.0), rng, 5, rows=9)
 
 
+# ---- layers of typed graphs ----------------------------------------------------------------
+
+TYPES = [("author", 4), ("paper", 6), ("a venue <=", 2), ("reader", 3)]
+# By target, source and name. Nothing leads to "reader"; two relations have the same ends; one has no edge.
+RELATIONS = [(1, "written_by", 0), (0, "writes", 1), (1, "cites", 1), (1, "extends", 1), (3, "reads", 1),
+             (1, "shown at", 2), (2, "held", 2)]
+
+
+def typed_edges(rng):
+    """For each relation its edges, within the types; vertex 0 of each type has no in-edge."""
+    out = []
+    for source, name, target in RELATIONS:
+        n = 0 if name == "held" else int(rng.integers(3, 9))
+        out.append((rng.integers(0, TYPES[source][1], n), rng.integers(1, TYPES[target][1], n)))
+    return out
+
+
+def typed_case(layer, options, module, rng, width):
+    """As layer_case; x, y and their gradients are of all types, one below the other."""
+    randomise(module, rng)
+    edges = typed_edges(rng)
+    counts = [n for _, n in TYPES]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    x = rounded(rng, sum(counts), width).requires_grad_()
+    case = {"layer": layer, "options": options, "types": [{"name": k, "count": n} for k, n in TYPES],
+            "relations": [{"source": s, "name": k, "target": t} for s, k, t in RELATIONS],
+            "src": [(first[s] + e[0]).tolist() for (s, _, _), e in zip(RELATIONS, edges)],
+            "dst": [(first[t] + e[1]).tolist() for (_, _, t), e in zip(RELATIONS, edges)],
+            "x": array(x), "params": arrays(module.named_parameters())}
+    if layer == "RGCNConv":
+        src, dst = np.concatenate(case["src"]), np.concatenate(case["dst"])
+        kind = np.concatenate([[r] * len(e[0]) for r, e in enumerate(edges)])
+        y = module(x, torch.tensor(np.array([src, dst]), dtype=torch.long), torch.tensor(kind, dtype=torch.long))
+    else:
+        names = [k for k, _ in TYPES]
+        by_type = {k: x[first[i]:first[i + 1]] for i, k in enumerate(names)}
+        by_kind = {(names[s], k, names[t]): torch.tensor(np.array(e), dtype=torch.long)
+                   for (s, k, t), e in zip(RELATIONS, edges)}
+        out = module(by_type, by_kind)
+        wide = next(iter(out.values())).shape[1]
+        y = torch.cat([out.get(k, torch.zeros(n, wide, dtype=x.dtype)) for k, n in TYPES])
+    dy = rounded(rng, *y.shape)
+    (y * dy).sum().backward()
+    case.update(dy=array(dy), y=array(y), dx=array(x.grad),
+                dparams=arrays((k, p.grad if p.grad is not None else torch.zeros_like(p))
+                               for k, p in module.named_parameters()))
+    return case
+
+
+def typed(rng):
+    from torch_geometric.nn import GATConv, HeteroConv, RGCNConv, SAGEConv
+
+    def hetero(conv):
+        return HeteroConv({(TYPES[s][0], k, TYPES[t][0]): conv() for s, k, t in RELATIONS}, aggr="sum")
+
+    for width, out in ((6, 4), (4, 8)):
+        yield typed_case("RGCNConv", {}, RGCNConv(width, out, len(RELATIONS)), rng, width)
+        yield typed_case("RGCNConv", {"bases": 3}, RGCNConv(width, out, len(RELATIONS), num_bases=3), rng, width)
+        yield typed_case("RGCNConv", {"blocks": 2}, RGCNConv(width, out, len(RELATIONS), num_blocks=2), rng, width)
+        yield typed_case("SAGEConv", {}, hetero(lambda: SAGEConv(width, out)), rng, width)
+        for heads in (1, 2):
+            yield typed_case("GATConv", {"heads": heads},
+                             hetero(lambda: GATConv(width, out // heads, heads=heads, add_self_loops=False)), rng, width)
+
+
 # ---- losses, whole models, optimisers, schedules -------------------------------------------
 
 def loss(rng):
@@ -413,7 +478,8 @@ def schedule(_):
         yield {"schedule": kind.__name__, "options": options, "base_lr": 0.1, "lr": rates}
 
 
-WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule, sagepool, gatv2, film, edges]
+WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule, sagepool, gatv2, film, edges,
+           typed]
 
 
 # ---- holding the files against DGL -----------------------------------------------------------

@@ -1,0 +1,370 @@
+package nn
+
+import (
+	"fmt"
+
+	"starling/graph"
+	"starling/tensor"
+)
+
+// TypedConfig is what a model of a typed graph knows of its types.
+type TypedConfig struct {
+	Types     []TypeConfig     `json:"types" yaml:"types"`
+	Relations []RelationConfig `json:"relations" yaml:"relations"`
+	// Bases or Blocks make rgcn's weights of fewer numbers: sums of so many matrices, or diagonals of so many blocks.
+	Bases  int `json:"bases,omitempty" yaml:"bases,omitempty"`
+	Blocks int `json:"blocks,omitempty" yaml:"blocks,omitempty"`
+}
+
+// TypeConfig is one type of vertices.
+type TypeConfig struct {
+	Name string `json:"name" yaml:"name"`
+	In   int    `json:"in" yaml:"in"` // width of its features; 0: none, its rows are learnt
+	Rows int64  `json:"rows" yaml:"rows"`
+}
+
+// RelationConfig is one relation; Source and Target are numbers of types.
+type RelationConfig struct {
+	Source int    `json:"source" yaml:"source"`
+	Name   string `json:"name" yaml:"name"`
+	Target int    `json:"target" yaml:"target"`
+}
+
+// TypedOf describes the types of a schema.
+func TypedOf(s *graph.Schema) *TypedConfig {
+	c := &TypedConfig{}
+	for i := range s.Types {
+		t := &s.Types[i]
+		in := 0
+		if t.Features != nil {
+			in = t.Features.Dim
+		}
+		c.Types = append(c.Types, TypeConfig{t.Name, in, t.Count})
+	}
+	for i := range s.Relations {
+		r := &s.Relations[i]
+		c.Relations = append(c.Relations, RelationConfig{r.Source, r.Name, r.Target})
+	}
+	return c
+}
+
+// key is the name of a relation in PyG's HeteroConv.
+func (c *TypedConfig) key(r int) string {
+	rel := &c.Relations[r]
+	return fmt.Sprintf("<%s___%s___%s>", c.Types[rel.Source].Name, rel.Name, c.Types[rel.Target].Name)
+}
+
+// into lists the relations that lead to a type, from those that start at it.
+func (c *TypedConfig) into(t int) (list []int) {
+	for r := range c.Relations {
+		if c.Relations[r].Target == t {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (c *TypedConfig) from(t int) (list []int) {
+	for r := range c.Relations {
+		if c.Relations[r].Source == t {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// typed is an encoder for every type, then layers over relations; rgat ends in a linear map, as MLPerf's does.
+func (m *Model) typed(b *builder) {
+	c := &m.Config
+	b.prefix = "node_encoder."
+	m.append(b, newEncoder(b, c.Typed, c.Hidden))
+	for l := range c.Layers {
+		last := l == c.Layers-1
+		b.prefix, b.layer = fmt.Sprintf("convs.%d.", l), l
+		out, o := c.Hidden, output{layer: l, act: m.activation(), drop: c.Dropout}
+		if last {
+			out, o = c.typedOut(), output{layer: l, keepY: c.Model != "rgat"}
+		}
+		m.convs++
+		m.append(b, m.typedConv(b, out, o))
+	}
+	if c.Model == "rgat" {
+		b.prefix, b.layer = "lin.", c.Layers
+		m.append(b, newLinear(b, "", c.Hidden, c.Out, output{keepY: true}))
+	}
+}
+
+// typedOut is the width of the last layer over relations.
+func (c *Config) typedOut() int {
+	if c.Model == "rgat" {
+		return c.Hidden
+	}
+	return c.Out
+}
+
+func (m *Model) typedConv(b *builder, out int, o output) Module {
+	c := &m.Config
+	switch c.Model {
+	case "rgat":
+		return newRGAT(b, c.Typed, c.Hidden, out, c.Heads, c.AttentionDropout, o)
+	case "hsage":
+		return newHSAGE(b, c.Typed, c.Hidden, out, o)
+	}
+	return newRGCN(b, c.Typed, c.Hidden, out, o)
+}
+
+// validateTyped names the first setting of a typed model that makes no sense.
+func (c *Config) validateTyped() error {
+	t := c.Typed
+	switch {
+	case len(t.Types) == 0 || len(t.Relations) == 0:
+		return fmt.Errorf("a model of %d types and %d relations: the graph needs some of both", len(t.Types), len(t.Relations))
+	case c.Layers < 1 || c.Layers > 1000:
+		return fmt.Errorf("layers is %d; it must be from 1 to 1000", c.Layers)
+	case c.Hidden < 1 || c.Hidden > 1<<16:
+		return fmt.Errorf("hidden is %d; it must be from 1 to 65536", c.Hidden)
+	case c.Out < 1:
+		return fmt.Errorf("a model of %d outputs: the dataset needs labels", c.Out)
+	case !(c.Dropout >= 0 && c.Dropout < 1):
+		return fmt.Errorf("dropout is %g; it must be at least 0 and below 1", c.Dropout)
+	case !(c.AttentionDropout >= 0 && c.AttentionDropout < 1):
+		return fmt.Errorf("attention dropout is %g; it must be at least 0 and below 1", c.AttentionDropout)
+	case c.Model == "rgat" && (c.Heads < 1 || c.Hidden%c.Heads != 0):
+		return fmt.Errorf("hidden %d does not divide into %d heads; choose a multiple", c.Hidden, c.Heads)
+	case c.Model == "rgcn" && t.Bases > 0 && t.Blocks > 0:
+		return fmt.Errorf("rgcn has bases or blocks, not both")
+	case t.Blocks > 0 && (c.Hidden%t.Blocks != 0 || c.Out%t.Blocks != 0):
+		return fmt.Errorf("%d blocks do not divide hidden %d and %d outputs", t.Blocks, c.Hidden, c.Out)
+	}
+	return nil
+}
+
+// relationWeights are the weights of a layer over relations, as the layer uses them. They are made of parameters in every
+// pass, and their gradients go back to these.
+type relationWeights interface {
+	// weights are those of all relations, one below the other: [relations·in, out].
+	weights(p *Pass) tensor.Matrix
+	// learn adds the gradient of weights to the parameters'.
+	learn(p *Pass, dw tensor.Matrix)
+	// root is the weight of a vertex's own row, and bias what is added, by type; either may be none.
+	root(p *Pass, t int) tensor.Matrix
+	bias(p *Pass, t int) tensor.Matrix
+	learnRoot(p *Pass, t int, x, dy tensor.Matrix, zeros float32)
+	learnBias(p *Pass, t int, dy tensor.Matrix)
+	// release frees what the pass made of parameters.
+	release(p *Pass)
+}
+
+// relational is the layer behind R-GCN and GraphSAGE by relation:
+//
+//	y_i = dropout(act( Σr (mean over j in N_r(i) of x_j)·W_r + x_i·R_t + b_t ))
+//
+// with r over the relations that lead to t, the type of i. x [n, in], W_r and R_t [in, out], y [n, out].
+//
+// Forwards rows are summed by relation and then meet all weights at once; backwards, with g the gradient before the
+// activation, sources collect g by relation, s_r = A_rᵀ·g, and then dx = Σr s_r·W_rᵀ and dW_r = xᵀ·s_r. Both go
+// through a few rows at a time, so that nothing of relations times vertices times width is kept.
+type relational struct {
+	output
+	of    relationWeights
+	types *TypedConfig
+	in    int
+	wide  int // of y
+
+	p      *Pass
+	x      Input
+	sent   int  // rows that are our own
+	shared bool // msg is x itself
+	msg    tensor.Matrix
+	dmsg   tensor.Matrix
+	w      tensor.Matrix
+}
+
+// sumNumbers is about how many numbers are summed by relation at a time.
+const sumNumbers = 1 << 21
+
+func (l *relational) Forward(p *Pass, x Input) tensor.Matrix {
+	return forward(l, p, x, l.sourceRows(p))
+}
+
+func (l *relational) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return backward(l, p, dy, wantDX, l.sent)
+}
+
+func (l *relational) Width() int                 { return l.in }
+func (l *relational) Over() Form                 { return Form{Related: true} }
+func (l *relational) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
+func (l *relational) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
+
+func (l *relational) begin(p *Pass, x Input) tensor.Matrix {
+	dst, src := p.Agg.Rows(l.layer)
+	rows := p.Agg.MessageRows(l.layer)
+	l.p, l.x, l.sent = p, x, src
+	if l.shared = rows == x.Rows; l.shared {
+		l.msg = x.Matrix
+	} else {
+		l.msg = p.Dev.Scratch(p.rowType(), rows, l.in)
+	}
+	l.w = l.of.weights(p)
+	l.y = p.Dev.Scratch(p.rowType(), dst, l.wide)
+	return l.y
+}
+
+func (l *relational) send(p *Pass, lo, hi int) {
+	if !l.shared {
+		p.Dev.Copy(l.msg.Slice(lo, hi), l.x.Slice(lo, hi))
+	}
+}
+
+func (l *relational) gather(p *Pass) { p.Agg.Edgewise(l) }
+
+// EdgeForward makes rows of y of sums by relation.
+func (l *relational) EdgeForward(e *Edges, lo, hi int) {
+	for i := range e.Related.Targets {
+		run := &e.Related.Targets[i]
+		from, to, ok := run.clip(lo, hi)
+		k := len(run.Relations)
+		if !ok || k == 0 {
+			continue
+		}
+		w := l.w.Slice(run.Relations[0]*l.in, (run.Relations[0]+k)*l.in)
+		step := max(1, sumNumbers/(k*l.in))
+		for ; from < to; from += step {
+			l.sumRows(e.Related, run, from, min(from+step, to), w)
+		}
+	}
+}
+
+func (l *relational) sumRows(r *Related, run *RelatedRun, lo, hi int, w tensor.Matrix) {
+	dev, k := l.p.Dev, len(run.Relations)
+	first, end := run.rows(lo, hi)
+	s := dev.Scratch(l.p.rowType(), end-first, l.in)
+	dev.Aggregate(s, r.in.Slice(first, end), l.msg, tensor.Aggregate{RowScale: r.mean.Slice(first, end)})
+	dev.MatMul(l.y.Slice(lo, hi), s.Reshape(hi-lo, k*l.in), w, tensor.MatMul{})
+	dev.Free(s)
+}
+
+// eachType calls f with the rows of each type among lo to hi.
+func eachType(p *Pass, lo, hi int, f func(t, lo, hi int)) {
+	for _, run := range p.Types {
+		if from, to := max(lo, run.Lo), min(hi, run.Hi); from < to {
+			f(run.Type, from, to)
+		}
+	}
+}
+
+func (l *relational) finish(p *Pass, lo, hi int) {
+	eachType(p, lo, hi, func(t, lo, hi int) {
+		y, after := l.y.Slice(lo, hi), l.after(p, lo, hi)
+		after.Bias = l.of.bias(p, t)
+		summed := len(l.types.into(t)) > 0
+		root := l.of.root(p, t)
+		switch {
+		case !root.IsZero():
+			l.x.times(p.Dev, y, root, lo, hi, summed, after)
+		case summed:
+			p.Dev.Activate(y, y, after)
+		default:
+			p.Dev.Zero(y)
+			p.Dev.Activate(y, y, after)
+		}
+	})
+}
+
+func (l *relational) end(p *Pass) {
+	if !p.Train {
+		l.freePass(p)
+	}
+}
+
+func (l *relational) freePass(p *Pass) {
+	if !l.shared {
+		freeAll(p, &l.msg)
+	}
+	l.msg, l.w = tensor.Matrix{}, tensor.Matrix{}
+	l.of.release(p)
+}
+
+func (l *relational) makeDX(p *Pass) tensor.Matrix { return l.bufferDX(p, l.sent, l.in) }
+
+func (l *relational) makeSentGrads(p *Pass) {
+	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.in)
+}
+
+func (l *relational) finishGrad(p *Pass, lo, hi int) { l.grad(p, lo, hi) }
+
+func (l *relational) finishWeightGrad(p *Pass, lo, hi int) {
+	eachType(p, lo, hi, func(t, lo, hi int) {
+		dy := l.dy.Slice(lo, hi)
+		l.of.learnBias(p, t, dy)
+		l.of.learnRoot(p, t, l.x.Slice(lo, hi), dy, l.zeros(p))
+	})
+}
+
+func (l *relational) gatherGrad(p *Pass) { p.Agg.EdgewiseGrad(l) }
+
+// EdgeBackward makes the gradients of all that was sent, and those of weights.
+func (l *relational) EdgeBackward(e *Edges) {
+	dev := l.p.Dev
+	dw := dev.New(dev.Type(), l.w.Rows, l.w.Cols)
+	for i := range e.Related.Sources {
+		run := &e.Related.Sources[i]
+		if len(run.Relations) == 0 {
+			dev.Zero(l.dmsg.Slice(run.Lo, run.Hi))
+			continue
+		}
+		l.sourceGrads(e.Related, run, dw)
+	}
+	l.of.learn(l.p, dw)
+	dev.Free(dw)
+}
+
+// sourceGrads goes through the rows of a run. Weights of its relations are side by side for it: [in, k·out].
+func (l *relational) sourceGrads(r *Related, run *RelatedRun, dw tensor.Matrix) {
+	dev, k := l.p.Dev, len(run.Relations)
+	w := dev.Scratch(dev.Type(), l.in, k*l.wide)
+	dside := dev.New(dev.Type(), l.in, k*l.wide)
+	for i, rel := range run.Relations {
+		dev.Copy(w.Columns(i*l.wide, (i+1)*l.wide), l.w.Slice(rel*l.in, (rel+1)*l.in))
+	}
+	step := max(1, sumNumbers/(k*l.wide))
+	for lo := run.Lo; lo < run.Hi; lo += step {
+		hi := min(lo+step, run.Hi)
+		first, end := run.rows(lo, hi)
+		s := dev.Scratch(l.p.rowType(), end-first, l.wide)
+		dev.Aggregate(s, r.outMean.Slice(first, end), l.dy, tensor.Aggregate{})
+		s = s.Reshape(hi-lo, k*l.wide)
+		dev.MatMul(l.dmsg.Slice(lo, hi), s, w, tensor.MatMul{TransB: true})
+		dev.MatMul(dside, l.msg.Slice(lo, hi), s, tensor.MatMul{TransA: true, Add: true})
+		dev.Free(s)
+	}
+	for i, rel := range run.Relations {
+		d := dw.Slice(rel*l.in, (rel+1)*l.in)
+		dev.Combine(d, 1, d, 1, dside.Columns(i*l.wide, (i+1)*l.wide))
+	}
+	dev.Free(w)
+	dev.Free(dside)
+}
+
+func (l *relational) rootGrad(*Pass, int, int) {}
+
+func (l *relational) sendGrad(p *Pass, lo, hi int) {
+	dx := l.makeDX(p)
+	if dx.IsZero() {
+		return
+	}
+	p.Dev.Copy(dx.Slice(lo, hi), l.dmsg.Slice(lo, hi))
+	eachType(p, lo, min(hi, l.dy.Rows), func(t, lo, hi int) {
+		if root := l.of.root(p, t); !root.IsZero() {
+			p.Dev.MatMul(dx.Slice(lo, hi), l.dy.Slice(lo, hi), root, tensor.MatMul{TransB: true, Add: true, ZerosA: l.zeros(p)})
+		}
+	})
+}
+
+func (l *relational) sendWeightGrad(*Pass, int, int) {}
+
+func (l *relational) endGrad(p *Pass) {
+	freeAll(p, &l.dmsg)
+	l.freePass(p)
+	l.x, l.p = Input{}, nil
+}
