@@ -18,15 +18,16 @@ type HaloPlan struct {
 	Halo    []uint32    // halo rows by their numbers in the partition
 	Send    []uint32    // local rows that peers need: SendPtr[q] to SendPtr[q+1] are peer q's
 	SendPtr []int64
-	HaloPtr []int64    // halo rows, by the peer that sends them
-	Relay   *RelayPlan // of halo rows after those; nil: no rows are relayed
+	HaloPtr []int64       // halo rows, by the peer that sends them
+	Relay   *RelayPlan    // of halo rows after those; nil: no rows are relayed
+	Schema  *graph.Schema // of a typed graph; nil: it has no types
 }
 
 // PartHalo is the plan of a partition: a worker's local rows are its core vertices.
 func PartHalo(p *partition.Part) *HaloPlan {
 	core, all := int(p.Meta.Core), int(p.Meta.Core+p.Meta.Halo)
 	return &HaloPlan{In: p.In, Src: core, Degrees: degrees(p, all), IDs: p.IDs[:all], Halo: p.Halo, Send: p.Send,
-		SendPtr: p.SendPtr, HaloPtr: p.HaloPtr}
+		SendPtr: p.SendPtr, HaloPtr: p.HaloPtr, Schema: p.Book.Schema}
 }
 
 // Halo is a HaloPlan on a device. Rows of y are the first of z_local's: the vertices of
@@ -88,6 +89,9 @@ func NewHalo(dev tensor.Device, p *HaloPlan) *Halo {
 	h.Local = nn.NewPart(dev, fromLocal, p.Src, rows, local, true)
 	h.Remote = nn.NewPart(dev, fromHalo, h.HaloRows(), rows, remote, false)
 	h.Both = nn.NewPart(dev, p.In, all, rows, p.Degrees, true)
+	if p.Schema != nil {
+		h.Both.SetTypes(p.Schema, p.Schema.Runs(p.IDs[:h.Dst]), p.Schema.Runs(p.IDs[:all]))
+	}
 	return h
 }
 

@@ -47,6 +47,7 @@ type Dataset struct {
 	// TypeFeatures are the features of each type of a typed graph, nil where it has none. Features is nil then, and
 	// Labels and Splits are those of SetTarget.
 	TypeFeatures []*Features
+	Target       string // the type that Labels and Splits are of
 
 	ids        vertexIDs
 	typeLabels []*Labels

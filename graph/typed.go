@@ -145,7 +145,7 @@ func (d *Dataset) Targets() (list []int) {
 // SetTarget makes Labels and Splits those of a type, over all vertices: others have no label.
 func (d *Dataset) SetTarget(k int) {
 	t := &d.Meta.Schema.Types[k]
-	d.Splits, d.Labels = d.typeSplits[k], nil
+	d.Splits, d.Labels, d.Target = d.typeSplits[k], nil, t.Name
 	d.Meta.Task, d.Meta.Classes, d.Meta.ClassNames = t.Task, t.Classes, t.ClassNames
 	if l := d.typeLabels[k]; l != nil {
 		d.Labels = l.placed(int(d.Meta.Nodes), int(t.First))

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"starling/graph"
+	"starling/rng"
 	"starling/tensor"
 )
 
@@ -10,6 +11,28 @@ import (
 type TypedInput struct {
 	Runs []graph.Run
 	X    []tensor.Matrix // by type; none where rows are learnt
+	// Learnt are rows that are parameters themselves, by type; nil where there are features. They are not the model's: each
+	// worker has those of its own vertices.
+	Learnt []*Param
+}
+
+// NewLearnt are the first values of learnt rows: those of a vertex are the same wherever it is.
+func NewLearnt(dev tensor.Device, name string, ids []uint32, width int, seed uint64) *Param {
+	p := &Param{Name: "node_encoder.embeddings." + name + ".weight", Shape: []int{len(ids), width},
+		Value: dev.New(dev.Type(), len(ids), width), Grad: dev.New(dev.Type(), len(ids), width)}
+	if _, ok := dev.(dryRun); ok {
+		return p
+	}
+	key := rng.New(seed).Fold(hash(p.Name))
+	v := make([]float64, len(ids)*width)
+	for i, id := range ids {
+		row := key.Fold(uint64(id))
+		for c := range width {
+			v[i*width+c] = 0.1 * (2*row.Float64(uint64(c)) - 1)
+		}
+	}
+	dev.Upload(p.Value, v)
+	return p
 }
 
 // rows is how many there are.
@@ -36,23 +59,17 @@ type encoder struct {
 	output
 	wide         int
 	weight, bias []*Param // by type; nil where rows are learnt
-	table        []*Param // by type; nil where there are features
 
 	x *TypedInput
 }
 
 func newEncoder(b *builder, c *TypedConfig, out int) *encoder {
-	n := len(c.Types)
-	l := &encoder{wide: out, weight: make([]*Param, n), bias: make([]*Param, n), table: make([]*Param, n)}
+	l := &encoder{wide: out, weight: make([]*Param, len(c.Types)), bias: make([]*Param, len(c.Types))}
 	for t := range c.Types {
-		typ := &c.Types[t]
-		if typ.In > 0 {
+		if typ := &c.Types[t]; typ.In > 0 {
 			l.weight[t] = b.weight("lins."+typ.Name+".weight", typ.In, out, fanIn(typ.In))
 			l.bias[t] = b.vector("lins."+typ.Name+".bias", out, fanIn(typ.In))
-			continue
 		}
-		rows := int(typ.Rows)
-		l.table[t] = b.add("embeddings."+typ.Name+".weight", []int{rows, out}, false, rows, out, uniform(0.1))
 	}
 	return l
 }
@@ -72,8 +89,8 @@ func (l *encoder) begin(p *Pass, x Input) tensor.Matrix {
 func (l *encoder) finish(p *Pass, lo, hi int) {
 	l.x.each(lo, hi, func(t, at, lo, hi int) {
 		y := l.y.Slice(lo, hi)
-		if l.table[t] != nil {
-			p.Dev.Copy(y, l.table[t].Value.Slice(at, at+hi-lo))
+		if l.weight[t] == nil {
+			p.Dev.Copy(y, l.x.Learnt[t].Value.Slice(at, at+hi-lo))
 			return
 		}
 		p.Dev.MatMul(y, l.x.X[t].Slice(at, at+hi-lo), l.weight[t].Value,
@@ -90,8 +107,8 @@ func (l *encoder) finishGrad(*Pass, int, int) {}
 func (l *encoder) finishWeightGrad(p *Pass, lo, hi int) {
 	l.x.each(lo, hi, func(t, at, lo, hi int) {
 		dy := l.dy.Slice(lo, hi)
-		if l.table[t] != nil {
-			d := l.table[t].Grad.Slice(at, at+hi-lo)
+		if l.weight[t] == nil {
+			d := l.x.Learnt[t].Grad.Slice(at, at+hi-lo)
 			p.Dev.Combine(d, 1, d, 1, dy)
 			return
 		}

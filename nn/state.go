@@ -150,6 +150,31 @@ func (p *Param) tensor(dev tensor.Device, name string, m tensor.Matrix) Tensor {
 	return t
 }
 
+// Tensors are the values of parameters that are no model's.
+func Tensors(dev tensor.Device, params []*Param) (out []Tensor) {
+	if _, ok := dev.(dryRun); ok {
+		return nil
+	}
+	for _, p := range params {
+		out = append(out, p.tensor(dev, p.Name, p.Value))
+	}
+	return out
+}
+
+// LoadTensors sets parameters from what Tensors returned.
+func LoadTensors(dev tensor.Device, params []*Param, state []Tensor) error {
+	named := map[string]Tensor{}
+	for _, t := range state {
+		named[t.Name] = t
+	}
+	for _, p := range params {
+		if err := p.load(dev, p.Value, named, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *Param) load(dev tensor.Device, m tensor.Matrix, from map[string]Tensor, name string) error {
 	t, ok := from[name]
 	if !ok || !slices.Equal(t.Shape, p.Shape) {

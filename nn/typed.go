@@ -20,7 +20,6 @@ type TypedConfig struct {
 type TypeConfig struct {
 	Name string `json:"name" yaml:"name"`
 	In   int    `json:"in" yaml:"in"` // width of its features; 0: none, its rows are learnt
-	Rows int64  `json:"rows" yaml:"rows"`
 }
 
 // RelationConfig is one relation; Source and Target are numbers of types.
@@ -39,7 +38,7 @@ func TypedOf(s *graph.Schema) *TypedConfig {
 		if t.Features != nil {
 			in = t.Features.Dim
 		}
-		c.Types = append(c.Types, TypeConfig{t.Name, in, t.Count})
+		c.Types = append(c.Types, TypeConfig{t.Name, in})
 	}
 	for i := range s.Relations {
 		r := &s.Relations[i]

@@ -49,6 +49,10 @@ type Book struct {
 	Val        int64    `json:"val,omitempty"`
 	Test       int64    `json:"test,omitempty"`
 
+	// Schema has the types of a typed graph; Features is nil then. Target is the type that labels and splits are of.
+	Schema *graph.Schema `json:"schema,omitempty"`
+	Target string        `json:"target,omitempty"`
+
 	// Contents identify the dataset; empty: the folder is of a version that did not keep them.
 	Contents graph.Contents `json:"contents,omitzero"`
 

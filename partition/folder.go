@@ -211,6 +211,9 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		ClassNames: d.Meta.ClassNames, Contents: d.Contents(),
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
+	if s := d.Meta.Schema; s != nil {
+		w.book.Schema, w.book.Target = s, d.Target
+	}
 	w.book.Offsets, w.order = order(d, parts, k)
 	for i, v := range w.order {
 		w.number[v] = uint32(i)

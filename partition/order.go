@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"starling/graph"
@@ -32,7 +33,11 @@ func order(d *graph.Dataset, parts []uint32, k int) (start []int64, list []uint3
 		return func(k int) {
 			core := list[start[k]:start[k+1]]
 			breadthFirst(d.Graph, parts, core, seen)
-			boundaryFirst(core, boundary)
+			n := boundaryFirst(core, boundary)
+			if s := d.Meta.Schema; s != nil {
+				byType(s, core[:n])
+				byType(s, core[n:])
+			}
 		}
 	})
 	return start, list
@@ -82,10 +87,14 @@ func breadthFirst(g *graph.CSR, parts, core []uint32, seen []bool) {
 	copy(core, met)
 }
 
-// boundaryFirst moves boundary vertices to the front; both groups keep their order.
-func boundaryFirst(core []uint32, boundary bitset) {
+// byType orders vertices by type, so that a part has few runs of one type; within a type they keep their order.
+func byType(s *graph.Schema, list []uint32) {
+	slices.SortStableFunc(list, func(a, b uint32) int { return s.TypeOf(a) - s.TypeOf(b) })
+}
+
+// boundaryFirst moves boundary vertices, of which there are n, to the front; both groups keep their order.
+func boundaryFirst(core []uint32, boundary bitset) (n int) {
 	var interior []uint32
-	n := 0
 	for _, v := range core {
 		if boundary.has(v) {
 			core[n] = v
@@ -95,4 +104,5 @@ func boundaryFirst(core []uint32, boundary bitset) {
 		interior = append(interior, v)
 	}
 	copy(core[n:], interior)
+	return n
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"starling/graph"
 )
@@ -43,8 +44,12 @@ type Part struct {
 	GCNDegrees []float64 // nil: the same as Degrees
 	IDs        []uint32  // numbers in the dataset, of core and halo
 	Features   *graph.Features
-	Labels     *graph.Labels
-	Splits     graph.Splits
+	// TypeFeatures are the features of each type of a typed graph, nil where it has none: a row for each of its core
+	// vertices, in their order. Types says of which types core and halo are.
+	TypeFeatures []*graph.Features
+	Types        []graph.Run
+	Labels       *graph.Labels
+	Splits       graph.Splits
 
 	// DatasetOrder is the order of In's rows in the dataset; nil: the folder is of a version
 	// that did not keep it.
@@ -131,7 +136,7 @@ func (m *PartMeta) validate() error {
 
 // load maps every array and checks the offsets that readers rely on.
 func (p *Part) load(verify bool) error {
-	for _, f := range []func() error{p.loadGraph, p.loadLists, p.loadFeatures, p.loadTargets} {
+	for _, f := range []func() error{p.loadGraph, p.loadLists, p.loadFeatures, p.loadTypes, p.loadTargets} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -154,6 +159,11 @@ func (p *Part) loadGraph() (err error) {
 	}
 	if p.In.Indices, err = graph.MapArray[uint32](p.folder, "indices.npy", m.Edges); err != nil {
 		return err
+	}
+	if m.Book.Schema != nil {
+		if p.In.Relations, err = graph.MapArray[uint16](p.folder, "relations.npy", m.Edges); err != nil {
+			return err
+		}
 	}
 	if m.Book.Weighted {
 		if p.In.Weights, err = graph.MapArray[float32](p.folder, "weights.npy", m.Edges); err != nil {
@@ -234,6 +244,54 @@ func (p *Part) loadFeatures() (err error) {
 		return badBook("features.kind", fmt.Sprintf("%q", m.Kind), "float32, bfloat16 or sparse")
 	}
 	return err
+}
+
+// loadTypes maps what is by type, and finds the runs of types.
+func (p *Part) loadTypes() (err error) {
+	s := p.Book.Schema
+	if s == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.IDs, func(v uint32) bool { return int64(v) >= p.Book.Nodes }); i >= 0 {
+		return badBook("ids", p.IDs[i], fmt.Sprintf("numbers below %d", p.Book.Nodes))
+	}
+	// The halo's first run is not joined with the core's last: own rows end there.
+	core := p.Core()
+	p.Types = s.Runs(p.IDs[:core])
+	for _, run := range s.Runs(p.IDs[core:]) {
+		p.Types = append(p.Types, graph.Run{Type: run.Type, Lo: run.Lo + core, Hi: run.Hi + core})
+	}
+	count := make([]int64, len(s.Types))
+	for _, run := range p.CoreTypes() {
+		count[run.Type] += int64(run.Hi - run.Lo)
+	}
+	p.TypeFeatures = make([]*graph.Features, len(s.Types))
+	for t := range s.Types {
+		m := s.Types[t].Features
+		if m == nil {
+			continue
+		}
+		f := &graph.Features{Rows: int(count[t]), Cols: m.Dim}
+		p.TypeFeatures[t] = f
+		if name := fmt.Sprintf("features_%d.npy", t); m.Kind == graph.BFloat16 {
+			f.BF16, err = graph.MapArray[uint16](p.folder, name, count[t], int64(m.Dim))
+		} else {
+			f.F32, err = graph.MapArray[float32](p.folder, name, count[t], int64(m.Dim))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CoreTypes are the runs of the core.
+func (p *Part) CoreTypes() []graph.Run {
+	n := 0
+	for n < len(p.Types) && p.Types[n].Hi <= p.Core() {
+		n++
+	}
+	return p.Types[:n]
 }
 
 func (p *Part) loadLabels() (err error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"sort"
@@ -48,20 +49,13 @@ func (w *partWriter) edges() error {
 	if err := graph.PutArray(w.out, "indptr.npy", indptr); err != nil {
 		return err
 	}
-	var row []uint32
-	if err := inPieces(w.out, "indices.npy", "<u4", w.meta.Edges, func(put func([]uint32) error) error {
-		for _, v := range core {
-			row = w.localRow(row[:0], v)
-			slices.Sort(row)
-			local, _ := slices.BinarySearch(row, uint32(w.meta.Core))
-			w.meta.Remote += int64(len(row) - local)
-			if err := put(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := w.indices(core); err != nil {
 		return err
+	}
+	if g.Relations != nil {
+		if err := w.relations(core); err != nil {
+			return err
+		}
 	}
 	if g.Weights != nil {
 		if err := w.ofEdges("weights.npy", g.Weights, 1); err != nil {
@@ -74,6 +68,43 @@ func (w *partWriter) edges() error {
 		}
 	}
 	return w.datasetOrder()
+}
+
+func (w *partWriter) indices(core []uint32) error {
+	var row, sorted []uint32
+	var at []int
+	return inPieces(w.out, "indices.npy", "<u4", w.meta.Edges, func(put func([]uint32) error) error {
+		for _, v := range core {
+			row = w.localRow(row[:0], v)
+			for _, u := range row {
+				if u >= uint32(w.meta.Core) {
+					w.meta.Remote++
+				}
+			}
+			if w.all.d.Graph.Relations == nil {
+				slices.Sort(row)
+			} else {
+				at, sorted = w.sorted(at[:0], v, row), sorted[:0]
+				for _, i := range at {
+					sorted = append(sorted, row[i])
+				}
+				row = append(row[:0], sorted...)
+			}
+			if err := put(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// relations writes the relation of every edge. A row's are in the dataset's order: sorting by relation, then by number,
+// does not change which relation is at which place.
+func (w *partWriter) relations(core []uint32) error {
+	g := w.all.d.Graph
+	return inPieces(w.out, "relations.npy", "<u2", w.meta.Edges, func(put func([]uint16) error) error {
+		return eachRow(core, func(v uint32) error { return put(g.Relations[g.Indptr[v]:g.Indptr[v+1]]) })
+	})
 }
 
 // datasetOrder writes the order that the dataset has the part's edges in.
@@ -98,7 +129,7 @@ func orderOf[T uint8 | uint16 | uint32](w *partWriter, descr string) error {
 		var order []T
 		for _, v := range w.all.core(w.k) {
 			row = w.localRow(row[:0], v)
-			at = stably(at[:0], row)
+			at = w.sorted(at[:0], v, row)
 			order = slices.Grow(order[:0], len(row))[:len(row)]
 			for stored, i := range at {
 				order[i] = T(stored)
@@ -111,13 +142,21 @@ func orderOf[T uint8 | uint16 | uint32](w *partWriter, descr string) error {
 	})
 }
 
-// stably appends the places of a row's entries in ascending order of the entries. Repeated
-// edges keep their order.
-func stably(at []int, row []uint32) []int {
+// sorted appends the places of the entries of v's row, in the order in which the part has them: ascending, in a typed
+// graph within each relation. Repeated edges keep their order.
+func (w *partWriter) sorted(at []int, v uint32, row []uint32) []int {
+	g := w.all.d.Graph
 	for i := range row {
 		at = append(at, i)
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(row[a], row[b]) })
+	relation := func(i int) uint16 { return 0 }
+	if g.Relations != nil {
+		relations := g.Relations[g.Indptr[v]:g.Indptr[v+1]]
+		relation = func(i int) uint16 { return relations[i] }
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		return cmp.Or(cmp.Compare(relation(a), relation(b)), cmp.Compare(row[a], row[b]))
+	})
 	return at
 }
 
@@ -129,7 +168,7 @@ func (w *partWriter) ofEdges(name string, from []float32, dim int, shape ...int6
 		var out []float32
 		for _, v := range w.all.core(w.k) {
 			row, out = w.localRow(row[:0], v), out[:0]
-			at = stably(at[:0], row)
+			at = w.sorted(at[:0], v, row)
 			first := int(w.all.d.Graph.Indptr[v])
 			for _, i := range at {
 				out = append(out, from[(first+i)*dim:(first+i+1)*dim]...)
@@ -219,14 +258,17 @@ func (w *partWriter) numbers() error {
 
 func (w *partWriter) features() error {
 	f, core := w.all.d.Features, w.all.core(w.k)
+	if w.all.d.Typed() {
+		return w.typeFeatures(core)
+	}
 	if f == nil {
 		return nil
 	}
 	switch f.Kind() {
 	case graph.Dense:
-		return rows(w, "<f4", core, f.Cols, f.F32)
+		return rows(w, "features.npy", "<f4", core, f.Cols, f.F32, 0)
 	case graph.BFloat16:
-		return rows(w, "<u2", core, f.Cols, f.BF16)
+		return rows(w, "features.npy", "<u2", core, f.Cols, f.BF16, 0)
 	}
 	indptr := make([]int64, len(core)+1)
 	for i, v := range core {
@@ -246,18 +288,46 @@ func (w *partWriter) features() error {
 	})
 }
 
-// rows copies dense features. Mapped pages that were copied are released now and
+// typeFeatures writes the features of each type that has some: a row for each of its core vertices, in their order.
+func (w *partWriter) typeFeatures(core []uint32) error {
+	d := w.all.d
+	for t, f := range d.TypeFeatures {
+		if f == nil {
+			continue
+		}
+		typ := &d.Meta.Schema.Types[t]
+		var mine []uint32
+		for _, v := range core {
+			if int64(v) >= typ.First && int64(v) < typ.End() {
+				mine = append(mine, v)
+			}
+		}
+		var err error
+		if name := fmt.Sprintf("features_%d.npy", t); f.Kind() == graph.BFloat16 {
+			err = rows(w, name, "<u2", mine, f.Cols, f.BF16, int(typ.First))
+		} else {
+			err = rows(w, name, "<f4", mine, f.Cols, f.F32, int(typ.First))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows copies dense features, whose first row is vertex first's. Mapped pages that were copied are released now and
 // then, or features larger than memory would evict everything else.
-func rows[T float32 | uint16](w *partWriter, descr string, core []uint32, cols int, from []T) error {
+func rows[T float32 | uint16](w *partWriter, name, descr string, core []uint32, cols int, from []T, first int) error {
 	const letGo = 128 << 20
 	copied := 0
-	return inPieces(w.out, "features.npy", descr, int64(len(core)), func(put func([]T) error) error {
+	return inPieces(w.out, name, descr, int64(len(core)), func(put func([]T) error) error {
 		return eachRow(core, func(v uint32) error {
 			if copied += cols * int(unsafe.Sizeof(from[0])); copied >= letGo {
 				w.all.d.AdviseFeatures(graph.Release)
 				copied = 0
 			}
-			return put(from[int(v)*cols : (int(v)+1)*cols])
+			at := (int(v) - first) * cols
+			return put(from[at : at+cols])
 		})
 	}, int64(cols))
 }

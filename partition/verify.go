@@ -35,6 +35,11 @@ func (p *Part) checkRanges(all bool) error {
 	if err := p.checkHalo(); err != nil {
 		return err
 	}
+	if p.Book.Schema != nil {
+		if err := p.checkTypes(); err != nil {
+			return err
+		}
+	}
 	return p.checkData(all)
 }
 
@@ -64,6 +69,35 @@ func (p *Part) checkHalo() error {
 					fmt.Sprintf("ascending numbers of part %d, %d to %d", q, b.Offsets[q], b.Offsets[q+1]-1))
 			}
 			last = int64(v)
+		}
+	}
+	return nil
+}
+
+// checkTypes checks that rows are in the order of relations, then of neighbours, and that the ends of every edge are of the
+// types of its relation.
+func (p *Part) checkTypes() error {
+	s := p.Book.Schema
+	if err := s.Validate(p.Book.Nodes); err != nil {
+		return err
+	}
+	typeOf := make([]int32, len(p.IDs))
+	for _, run := range p.Types {
+		for i := run.Lo; i < run.Hi; i++ {
+			typeOf[i] = int32(run.Type)
+		}
+	}
+	for v := range p.Core() {
+		for e := p.In.Indptr[v]; e < p.In.Indptr[v+1]; e++ {
+			r, u := int(p.In.Relations[e]), p.In.Indices[e]
+			switch {
+			case r >= len(s.Relations) || int(u) >= len(typeOf) || s.Relations[r].Target != int(typeOf[v]) ||
+				s.Relations[r].Source != int(typeOf[u]):
+				return badBook("relations", fmt.Sprintf("relation %d at position %d", r, e), "one of the types of the edge's ends")
+			case e > p.In.Indptr[v] && (p.In.Relations[e-1] > p.In.Relations[e] ||
+				p.In.Relations[e-1] == p.In.Relations[e] && p.In.Indices[e-1] > u):
+				return badBook("indices", fmt.Sprintf("the row of vertex %d out of order", v), "neighbours by relation, then ascending")
+			}
 		}
 	}
 	return nil
@@ -181,7 +215,7 @@ func (v *verifier) rows(p *Part) error {
 	var remote int64
 	for i := range uint32(p.Core()) {
 		row := p.In.Neighbors(i)
-		if !slices.IsSorted(row) {
+		if p.Book.Schema == nil && !slices.IsSorted(row) {
 			return badBook("indices", fmt.Sprintf("the row of vertex %d out of order", i), "ascending neighbours")
 		}
 		if int64(p.Degrees[i]) != int64(len(row)) {
@@ -347,9 +381,31 @@ func sortNeighbours(s []neighbour) {
 	})
 }
 
+// sameTypeFeatures compares the rows of every type.
+func sameTypeFeatures(p *Part, d *graph.Dataset) error {
+	for t, f := range p.TypeFeatures {
+		if f == nil {
+			continue
+		}
+		ours, theirs := make([]float32, f.Cols), make([]float32, f.Cols)
+		at, first := uint32(0), uint32(d.Meta.Schema.Types[t].First)
+		for _, id := range p.IDs[:p.Core()] {
+			if d.Meta.Schema.TypeOf(id) != t {
+				continue
+			}
+			f.CopyRow(ours, at)
+			d.TypeFeatures[t].CopyRow(theirs, id-first)
+			if at++; !slices.Equal(ours, theirs) {
+				return badBook("features", fmt.Sprintf("another row for vertex %d", id), "that of the dataset")
+			}
+		}
+	}
+	return nil
+}
+
 func sameFeatures(p *Part, d *graph.Dataset) error {
 	if p.Features == nil {
-		return nil
+		return sameTypeFeatures(p, d)
 	}
 	ours, theirs := make([]float32, p.Features.Cols), make([]float32, p.Features.Cols)
 	for i, id := range p.IDs[:p.Core()] {

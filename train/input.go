@@ -29,15 +29,36 @@ func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
 	return dense(dev, dev.FromHost(f.Rows, f.Cols, host), t)
 }
 
-// typedInput puts the features of every type on the device; learnt rows are the model's.
-func typedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features, opt Options) *nn.TypedInput {
-	x := &nn.TypedInput{Runs: runs, X: make([]tensor.Matrix, len(features))}
+// typedInput puts the features of every type on the device, and makes the rows of those that have none. ids are the
+// vertices of the rows; nil: row i is vertex i.
+func typedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features, ids []uint32, schema *graph.Schema,
+	opt Options) *nn.TypedInput {
+	x := &nn.TypedInput{Runs: runs, X: make([]tensor.Matrix, len(features)), Learnt: make([]*nn.Param, len(features))}
 	for t, f := range features {
 		if f != nil {
 			x.X[t] = Input(dev, f, opt).Matrix
+			continue
 		}
+		x.Learnt[t] = nn.NewLearnt(dev, schema.Types[t].Name, verticesOf(runs, t, ids), opt.Model.Hidden, opt.Seed)
 	}
 	return x
+}
+
+// verticesOf are the vertices of the rows of a type.
+func verticesOf(runs []graph.Run, t int, ids []uint32) (list []uint32) {
+	for _, run := range runs {
+		if run.Type != t {
+			continue
+		}
+		for i := run.Lo; i < run.Hi; i++ {
+			v := uint32(i)
+			if ids != nil {
+				v = ids[i]
+			}
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // dense is features as rows of a type.

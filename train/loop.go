@@ -30,9 +30,10 @@ type Loop struct {
 	Ranks  int // at least 1
 	Clock  wire.Clock
 
-	Model *nn.Model
-	Optim *nn.Optimiser
-	State State
+	Model  *nn.Model
+	Optim  *nn.Optimiser
+	Learnt *Learnt // rows of vertices that are learnt; nil: none
+	State  State
 	// TrainEpoch trains for an epoch and returns the mean loss.
 	TrainEpoch func(epoch int, lr float64) (float64, error)
 	// Measure takes the metric of the splits.
@@ -50,6 +51,7 @@ func NewLoop(dev tensor.Device, s Share, peers Peers, opt Options, events event.
 	}
 	f.Model = nn.New(dev, opt.Model, opt.Seed)
 	f.Optim = nn.NewOptimiser(dev, f.Model.Params, opt.Optim)
+	f.Learnt = newLearnt(dev, s.X.Typed, opt.Optim)
 	f.State.History.BestEpoch = -1
 	f.TrainEpoch, f.Measure = f.step, f.measureSplits
 	if err := dev.Err(); err != nil { // what the host keeps beside a model is not taken for one that does not fit
@@ -70,6 +72,9 @@ func (f *Loop) resume(s *State) error {
 	}
 	if err := f.Optim.Load(s.Optim, s.Steps); err != nil {
 		return fmt.Errorf("the checkpoint does not fit the optimiser: %w", err)
+	}
+	if err := f.Learnt.load(f.Dev, s.Caches, s.Steps); err != nil {
+		return fmt.Errorf("the checkpoint does not fit the learnt rows: %w", err)
 	}
 	f.State = *s
 	f.State.Caches = nil
@@ -216,6 +221,7 @@ func waiting(clock wire.Clock, events event.Listener, name string, do func() err
 func (f *Loop) step(epoch int, lr float64) (float64, error) {
 	p := f.Pass(f.TrainOn, true, epoch)
 	f.Model.ZeroGrad(f.Dev)
+	f.Learnt.zeroGrad(f.Dev)
 	end := f.Span("step")("forward")
 	logits := f.forward(p)
 	end()
@@ -252,6 +258,7 @@ func (f *Loop) step(epoch int, lr float64) (float64, error) {
 		return 0, err
 	}
 	f.Optim.Step(lr)
+	f.Learnt.step(lr)
 	return loss[0], nil
 }
 
@@ -318,6 +325,7 @@ func (f *Loop) Remember(e *event.Epoch) {
 	weights := f.Model.State(f.Dev)
 	if e.Best = finite(weights); e.Best {
 		h.BestEpoch, f.State.Best = e.Epoch, weights
+		f.Learnt.keepBest(f.Dev)
 	}
 }
 
@@ -409,7 +417,7 @@ func (f *Loop) Resumed(epoch int, sums []float64) (batch int) {
 func (f *Loop) saveState(s State) error {
 	end := f.Span("step")("save")
 	defer end()
-	s.Model, s.Optim, s.Steps, s.Caches = f.Model.State(f.Dev), f.Optim.State(), f.Optim.Steps, f.TrainOn.Caches()
+	s.Model, s.Optim, s.Steps, s.Caches = f.Model.State(f.Dev), f.Optim.State(), f.Optim.Steps, f.caches()
 	if err := cmp.Or(f.Dev.Err(), f.TrainOn.Err()); err != nil { // a state is complete or not saved
 		return err
 	}
@@ -422,6 +430,15 @@ func (f *Loop) saveState(s State) error {
 			f.Opt.Optim.LR)
 	}
 	return f.Opt.Save(&s)
+}
+
+// caches are what the next epoch needs of this worker, beside the weights.
+func (f *Loop) caches() []nn.Tensor {
+	list := f.TrainOn.Caches()
+	if f.Learnt != nil {
+		list = append(list, f.Learnt.tensors(f.Dev)...)
+	}
+	return list
 }
 
 func (f *Loop) result(reason string) *Result {

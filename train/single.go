@@ -55,7 +55,7 @@ func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, e
 	if schema := data.Meta.Schema; schema != nil {
 		s.Types = schema.AllRuns()
 		topology.SetTypes(schema, s.Types, s.Types)
-		s.X = nn.Input{Typed: typedInput(dev, s.Types, data.TypeFeatures, opt)}
+		s.X = nn.Input{Typed: typedInput(dev, s.Types, data.TypeFeatures, nil, schema, opt)}
 	} else {
 		s.X = Input(dev, data.Features, opt)
 	}

@@ -109,7 +109,7 @@ func (s *Site) check() error {
 	case part.Book.Parts != s.End.Size():
 		return fmt.Errorf("the partition has %d parts and there are %d workers; start one worker per part",
 			part.Book.Parts, s.End.Size())
-	case part.Features == nil && s.Opt.Embeddings == nil:
+	case part.Features == nil && part.Book.Schema == nil && s.Opt.Embeddings == nil:
 		return fmt.Errorf("part %s: training needs features", part.Dir)
 	case part.Labels == nil && s.Opt.Pairs == nil:
 		return fmt.Errorf("part %s: training needs labels", part.Dir)
@@ -136,11 +136,13 @@ func (s *Site) share(on Strategy) Share {
 	var x nn.Input
 	if s.Opt.Embeddings != nil { // filled before rows are measured
 		x = nn.Input{Matrix: s.Dev.New(s.Dev.RowType(s.Opt.Rows), s.Part.Core(), s.Opt.Model.In)}
+	} else if schema := s.Part.Book.Schema; schema != nil {
+		x = nn.Input{Typed: typedInput(s.Dev, s.Part.CoreTypes(), s.Part.TypeFeatures, s.Part.IDs, schema, s.Opt)}
 	} else {
 		x = Input(s.Dev, features, s.Opt)
 	}
 	out := Share{X: x, Task: task,
-		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
+		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Types: s.Part.CoreTypes(), Own: s.Part.Core(), Replicas: replicas,
 		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
 	if m, ok := as[Measuring](on); ok {
 		out.MeasureOn = m.Measuring()

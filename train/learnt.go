@@ -1,0 +1,113 @@
+package train
+
+import (
+	"fmt"
+	"strings"
+
+	"starling/nn"
+	"starling/tensor"
+)
+
+// Learnt are rows of vertices without features, as parameters of the worker that has the vertices. Their gradients are
+// complete there, so that they travel nowhere, and so is the optimiser's state. They are saved with what the worker
+// keeps for itself.
+type Learnt struct {
+	params []*nn.Param
+	optim  *nn.Optimiser
+	best   []nn.Tensor
+}
+
+// The names of what is saved begin with these.
+const (
+	learntRows = "learnt.rows."
+	learntBest = "learnt.best."
+	learntStep = "learnt.optimiser."
+)
+
+func newLearnt(dev tensor.Device, x *nn.TypedInput, c nn.OptimConfig) *Learnt {
+	if x == nil {
+		return nil
+	}
+	l := &Learnt{}
+	for _, p := range x.Learnt {
+		if p != nil {
+			l.params = append(l.params, p)
+		}
+	}
+	if len(l.params) == 0 {
+		return nil
+	}
+	l.optim = nn.NewOptimiser(dev, l.params, c)
+	return l
+}
+
+func (l *Learnt) zeroGrad(dev tensor.Device) {
+	if l == nil {
+		return
+	}
+	for _, p := range l.params {
+		dev.Zero(p.Grad)
+	}
+}
+
+func (l *Learnt) step(lr float64) {
+	if l != nil {
+		l.optim.Step(lr)
+	}
+}
+
+func (l *Learnt) keepBest(dev tensor.Device) {
+	if l != nil {
+		l.best = nn.Tensors(dev, l.params)
+	}
+}
+
+// tensors are all that a worker needs to go on.
+func (l *Learnt) tensors(dev tensor.Device) []nn.Tensor {
+	list := prefixed(learntRows, nn.Tensors(dev, l.params))
+	list = append(list, prefixed(learntStep, l.optim.State())...)
+	return append(list, prefixed(learntBest, l.best)...)
+}
+
+func prefixed(prefix string, list []nn.Tensor) (out []nn.Tensor) {
+	for _, t := range list {
+		t.Name = prefix + t.Name
+		out = append(out, t)
+	}
+	return out
+}
+
+// unprefixed are the tensors whose names begin so, without that.
+func unprefixed(prefix string, list []nn.Tensor) (out []nn.Tensor) {
+	for _, t := range list {
+		if name, ok := strings.CutPrefix(t.Name, prefix); ok {
+			t.Name = name
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// load goes on from what tensors has saved.
+func (l *Learnt) load(dev tensor.Device, saved []nn.Tensor, steps int) error {
+	if l == nil {
+		return nil
+	}
+	rows := unprefixed(learntRows, saved)
+	if len(rows) == 0 {
+		return fmt.Errorf("it has none")
+	}
+	if err := nn.LoadTensors(dev, l.params, rows); err != nil {
+		return err
+	}
+	l.best = unprefixed(learntBest, saved)
+	return l.optim.Load(unprefixed(learntStep, saved), steps)
+}
+
+// Rows are the learnt rows of the best epoch, or of the last without one.
+func (l *Learnt) Rows(dev tensor.Device) []nn.Tensor {
+	if l.best != nil {
+		return l.best
+	}
+	return nn.Tensors(dev, l.params)
+}
