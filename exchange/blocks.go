@@ -50,7 +50,7 @@ func (b *Blocks) RowsOf(t Tag, peer int, travels func(owner int) bool) int64 {
 // workers, in order of their numbers. Rows leave as a block, so that Send lists none.
 func PartBlocks(p *partition.Part) *HaloPlan {
 	me, core, all := p.Meta.Part, p.Meta.Core, int(p.Book.Nodes)
-	l := &HaloPlan{Src: int(core), IDs: make([]uint32, all), SendPtr: []int64{0}}
+	l := &HaloPlan{Src: int(core), IDs: make([]uint32, all), SendPtr: []int64{0}, Schema: p.Book.Schema}
 	for q, at := range p.Book.Offsets {
 		if q > me {
 			at -= core

@@ -158,6 +158,9 @@ func (c *Replicas) plan(layer int, holder func(v uint32) int) (*HaloPlan, []uint
 	if c.In.Weights != nil {
 		p.In.Weights = c.In.Weights[:edges]
 	}
+	if p.Schema = c.W.Part.Book.Schema; p.Schema != nil {
+		p.In.Relations = c.In.Relations[:edges]
+	}
 	p.In.EdgeDim, p.In.EdgeFeatures = c.In.EdgeDim, c.In.EdgeRows(0, edges)
 	at, direct := c.order(p, halo, relay)
 	for e, place := range c.from[:edges] {

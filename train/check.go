@@ -46,6 +46,8 @@ func Check(o *Options, f Facts) error {
 		return graph.Apart(name, "--learn-embeddings", "it has no table of learnt rows",
 			"use --mode mini and one of the "+
 				"strategies "+strings.Join(NamesOfPairs(), ", "))
+	case o.Model.Typed != nil && d.Untyped != "":
+		return graph.Apart(name, "a typed graph", d.Untyped, "use one of the strategies "+strings.Join(namesOfTyped(), ", "))
 	case d.Check == nil:
 		return nil
 	}

@@ -39,6 +39,8 @@ type Descriptor struct {
 	// Pairs: it learns from pairs of vertices too (--task link, unsupervised), and rows of vertices
 	// (--learn-embeddings).
 	Pairs bool
+	// Untyped says why it does not train on typed graphs; "": it does.
+	Untyped string
 	// Baseline is the strategy that its paper compares with, where that is not the default.
 	Baseline string
 	// ReplicaBytes is the memory that a worker, one of some on its host, may fill with
@@ -214,6 +216,16 @@ func NamesOf(m Mode) (names []string) {
 func NamesOfPairs() (names []string) {
 	for _, d := range registry {
 		if d.Pairs {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// namesOfTyped lists the strategies that train on typed graphs.
+func namesOfTyped() (names []string) {
+	for _, d := range registry {
+		if d.Untyped == "" {
 			names = append(names, d.Name)
 		}
 	}

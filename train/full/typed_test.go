@@ -2,25 +2,24 @@ package full
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"starling/nn"
-	"starling/partition"
+	"starling/train"
 	"starling/train/traintest"
 )
 
-// TestTypedIsExact: typed models on several workers follow one worker's loss, and send what was planned.
+// TestTypedIsExact: typed models on several workers follow one worker's loss, whatever the strategy, and send what was
+// planned.
 func TestTypedIsExact(t *testing.T) {
 	d := traintest.Typed(t, 60)
-	cuts := map[int][]*partition.Part{}
-	for _, w := range []int{1, 2, 3, 5} {
-		cuts[w] = traintest.Cut(t, d, []string{"random", "hash"}[w%2], w)
-	}
 	for _, model := range nn.TypedModels {
 		o := traintest.TypedOptions(d, model)
 		want := traintest.Full(t, traintest.Ref(), d, o)
-		for w, parts := range cuts {
-			for _, strategy := range []string{"halo"} {
+		for _, w := range []int{1, 2, 3, 5} {
+			parts := traintest.Cut(t, d, []string{"random", "hash"}[w%2], w)
+			for _, strategy := range []string{"halo", "g3", "cagnet"} {
 				o.Strategy = traintest.Strategy(t, strategy)
 				label := fmt.Sprintf("%s with %s on %d workers", model, strategy, w)
 				for _, r := range traintest.TrainParts(t, parts, traintest.Ref, o) {
@@ -28,6 +27,21 @@ func TestTypedIsExact(t *testing.T) {
 					traintest.SameCurve(t, label+", validation", r.Val, want.Val, 1e-12)
 				}
 			}
+		}
+		o.Strategy = traintest.Strategy(t, "halo", "relay")
+		for _, r := range traintest.TrainServers(t, traintest.CutForServers(t, d, "hash", 4, 2), traintest.Ref, o).Results {
+			traintest.SameCurve(t, model+" with rows relayed inside servers", r.Loss, want.Loss, 1e-12)
+		}
+	}
+}
+
+// TestUntypedStrategiesSayWhy: who cannot train on a typed graph refuses it with a reason.
+func TestUntypedStrategiesSayWhy(t *testing.T) {
+	o := traintest.TypedOptions(traintest.Typed(t, 60), "rgcn")
+	for _, strategy := range []string{"bns", "granndis", "neutronstar", "switchgnn"} {
+		o.Strategy = traintest.Strategy(t, strategy)
+		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), "a typed graph") {
+			t.Errorf("%s: %v", strategy, err)
 		}
 	}
 }

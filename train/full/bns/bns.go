@@ -37,6 +37,7 @@ import (
 // parts that need it.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "bns", Mode: train.FullGraph, Typical: true, HaloRows: true,
+	Untyped: "it scales what it keeps for what it leaves out, and a relation may be left out whole",
 	Paper: &train.Paper{Title: "BNS-GCN, Wan et al., MLSys 2022", Claim: "up to 16.2x throughput, 58% less memory",
 		Why: "its largest figures are over ROC and CAGNET, with GPUs, where moving rows is nearly all of an epoch; " +
 			"ours is over an exchange that already overlaps, with processors that compute longer"},

@@ -34,6 +34,7 @@ import (
 // Exact for every k; k = 0 is halo. With sampling (sample.go) it is not exact.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "granndis", Mode: train.FullGraph,
+	Untyped: "it preloads features, of one width",
 	Paper: &train.Paper{Title: "GraNNDIS, Song et al., PACT 2024",
 		Claim: "1.1x to 3.0x (preloading), 1.9x to 3.6x (with sampling), up to 44x on 1 GbE",
 		Why: "recomputing is nearly free on idle GPUs; here it takes time from the same cores, so the gain starts " +

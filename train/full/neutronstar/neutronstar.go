@@ -31,6 +31,7 @@ import (
 // Features and edges of replicas travel once, before.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "neutronstar", Mode: train.FullGraph,
+	Untyped: "it preloads features, of one width",
 	Paper: &train.Paper{Title: "NeutronStar, Wang et al., SIGMOD 2022", Claim: "1.81x to 14.25x over DistDGL and ROC",
 		Why: "those are other systems; our baseline differs in nothing but the choice between receiving and " +
 			"recomputing"},

@@ -29,6 +29,7 @@ import (
 // the result is the same as halo's within innet.Bound.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "switchgnn", Mode: train.FullGraph,
+	Untyped: "weights differ by relation, and a switch can only add rows",
 	Paper: &train.Paper{Title: "SwitchGNN, Li et al., ATC 2025",
 		Claim: "traffic -94% with unlimited switch memory, -81% with 100 MB; epoch time up to -74%, over BNS-GCN " +
 			"with p=1 on 128 simulated workers",

@@ -37,6 +37,7 @@ import (
 // gradients are distdgl's. Where the paper has a parameter server, gradients are all-reduced.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "bytegnn", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "ByteGNN, Zheng et al., VLDB 2022",
 		Claim: "2.1x to 3.5x over DistDGL, 3 to 6 times its CPU use",
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},

@@ -33,6 +33,7 @@ import (
 // at most F neighbours of each, H hops far; the batch of one worker is then another.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "cobatch", Mode: train.MiniBatch, Typical: true, Baseline: "salient",
+	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "GraNNDIS, Song et al., PACT 2024",
 		Claim: "cooperative batching 1.6x to 12.7x over SALIENT++ to the same accuracy",
 		Why: "rows inside a server go over NVLink there and through memory here, and four GPUs save four times the " +

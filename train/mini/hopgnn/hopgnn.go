@@ -43,6 +43,7 @@ import (
 // docs/strategies/hopgnn.md.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "hopgnn", Mode: train.MiniBatch, Typical: true, Baseline: "distdgl",
+	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "1.3x to 3.1x over DGL, miss rate 76.5% to 23.3%",
 		Why: "the paper's rows travel to GPUs; here a step costs what the link takes, and migrations cost two " +
 			"models per step"},
