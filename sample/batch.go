@@ -41,6 +41,8 @@ type Block struct {
 	RowWeights []float32
 	// Places are the edges' positions in the graph; only if edges have features there.
 	Places []uint32
+	// Relations are the edges' relations, ascending in each row; only of a typed graph.
+	Relations []uint16
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
 	// first block may be so: features are then read in place.
 	ByID bool
@@ -105,7 +107,7 @@ func (b *Batch) Reset(epoch, number, blocks int) {
 	for i := range b.Blocks {
 		x := &b.Blocks[i]
 		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0],
-			RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
+			RowWeights: x.RowWeights[:0], Places: x.Places[:0], Relations: x.Relations[:0]}
 	}
 }
 

@@ -29,7 +29,8 @@ func (d *Drawer) Draw(x *Block, rows []uint32, fanout int, key rng.Key, without 
 		d.n.without.fill(without)
 	}
 	*x = Block{Dst: len(rows), ByID: true, Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0],
-		Weights: x.Weights[:0], RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
+		Weights: x.Weights[:0], RowWeights: x.RowWeights[:0], Places: x.Places[:0],
+		Relations: x.Relations[:0]}
 	x.Indptr = slices.Grow(x.Indptr, x.Dst)
 	for lo := 0; lo < len(rows); lo += chunk {
 		some := rows[lo:min(lo+chunk, len(rows))]

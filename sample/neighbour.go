@@ -36,6 +36,8 @@ type Neighbour struct {
 	// ByID leaves the ids of the first block's sources as they are.
 	ByID bool
 	Seed uint64
+	// Types, of a typed graph, gives every relation a fanout of its own; nil: the graph has no types.
+	Types *Types
 	// IDs are the dataset's ids of the graph's rows, and Order its order of their entries,
 	// where the graph is a part: draws then equal the dataset's. nil: it is the dataset's.
 	IDs   []uint32
@@ -53,6 +55,11 @@ func (n *Neighbour) Prepare() (Method, error) {
 	}
 	if n.Weighted {
 		if err := CheckWeights(n.Graph); err != nil {
+			return nil, err
+		}
+	}
+	if n.Types != nil {
+		if err := n.Types.check(n); err != nil {
 			return nil, err
 		}
 	}
@@ -90,12 +97,19 @@ type neighbours struct {
 	// without are edges that are never drawn, as if the graph did not have them.
 	without without
 	guided  guided
+	// fanouts are those of relations that have their own; arrange is of typed batches.
+	fanouts []int
+	arrange Arranger
 }
 
 func (n *Neighbour) Sampler() Sampler { return n.sampler() }
 
 func (n *Neighbour) sampler() *neighbours {
-	return &neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}, table: newTable(n.Graph.Nodes())}
+	s := &neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}, table: newTable(n.Graph.Nodes())}
+	if n.Types != nil {
+		s.arrange.TypeOf = n.Types.TypeOf
+	}
+	return s
 }
 
 // SeedSampler draws batches of given seed vertices, which are distinct.
@@ -128,7 +142,13 @@ func (s *neighbours) blocks(b *Batch, seeds []uint32, epoch, number int) {
 	key := BatchKey(s.of.Seed, epoch, number)
 	for hop, fanout := range s.of.Fanouts {
 		layer := layers - 1 - hop
+		if s.of.Types != nil {
+			s.fanouts = s.of.Types.Of(hop)
+		}
 		s.block(b, layer, fanout, key.Fold(uint64(layer)))
+		if s.of.Types != nil {
+			s.arrange.Arrange(b, layer, s.table.move)
+		}
 	}
 }
 
@@ -172,7 +192,9 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 			v = s.of.IDs[v]
 		}
 		var counts float32
-		if gone := s.without.of(len(x.Indptr) - 1); len(gone) > 0 {
+		if s.of.Types != nil {
+			s.pickRelations(x, key.Fold(uint64(v)), first, degree, fanout)
+		} else if gone := s.without.of(len(x.Indptr) - 1); len(gone) > 0 {
 			counts = s.pickOthers(key, v, first, degree, fanout, gone)
 		} else {
 			counts = s.pickOf(x, key, v, first, degree, fanout)
@@ -182,7 +204,7 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 				s.picked[from+k] = uint32(first) + s.of.Order.At(int64(e))
 			}
 		}
-		if fanout != All {
+		if fanout != All && s.of.Types == nil {
 			x.RowWeights = append(x.RowWeights, counts)
 		}
 		x.Indptr = append(x.Indptr, done+int64(len(s.picked)))

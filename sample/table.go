@@ -19,6 +19,9 @@ func (t *table) begin() {
 	}
 }
 
+// move gives v another row.
+func (t *table) move(v, row uint32) { t.entry[v] = t.list<<32 | uint64(row) }
+
 // find is the row of v.
 func (t *table) find(v uint32) (row uint32, ok bool) {
 	e := t.entry[v]

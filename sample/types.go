@@ -1,0 +1,127 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// Types are how the edges of a typed graph are drawn: every destination draws up to a fanout of its in-edges of each
+// relation, as it does of all of them in a graph without types. The draws of a relation are keyed by it, so that they do
+// not depend on the others.
+//
+// The vertices that a layer adds to a batch are in the order of their types, so that a batch has few runs of one type.
+type Types struct {
+	Schema *graph.Schema
+	// Fanouts are by hop and relation, where they are not the hop's for all; an entry of 0 is the hop's.
+	Fanouts [][]int
+	// TypeOf is the type of a vertex of the batch.
+	TypeOf func(v uint32) int
+}
+
+// check refuses what has no meaning by relation.
+func (t *Types) check(n *Neighbour) error {
+	for hop, list := range t.Fanouts {
+		for r, f := range list {
+			if f < 0 && f != All {
+				return fmt.Errorf("fanout %d of relation %q in hop %d: it must be at least 1, or %d for all neighbours", f,
+					t.Schema.RelationName(r), hop+1, All)
+			}
+		}
+	}
+	switch {
+	case n.Graph.Relations == nil:
+		return fmt.Errorf("the graph has no relations to draw by")
+	case n.Weighted:
+		return fmt.Errorf("edges of a typed graph are not drawn by weight")
+	}
+	return nil
+}
+
+// Of are the fanouts of a hop by relation; nil: the hop's for all.
+func (t *Types) Of(hop int) []int {
+	if hop < len(t.Fanouts) {
+		return t.Fanouts[hop]
+	}
+	return nil
+}
+
+// fanoutOf is the fanout of a relation, where some have their own.
+func fanoutOf(own []int, relation, all int) int {
+	if relation < len(own) && own[relation] != 0 {
+		return own[relation]
+	}
+	return all
+}
+
+// pickRelations draws edges of every relation of a vertex, whose key it is given.
+func (s *neighbours) pickRelations(x *Block, key rng.Key, first int64, degree, fanout int) {
+	relations := s.of.Graph.Relations[first : first+int64(degree)]
+	for lo := 0; lo < degree; {
+		r := relations[lo]
+		hi := lo + 1
+		for hi < degree && relations[hi] == r {
+			hi++
+		}
+		from := len(s.picked)
+		s.pickRelation(key.Fold(uint64(r)), first+int64(lo), hi-lo, fanoutOf(s.fanouts, int(r), fanout))
+		for range s.picked[from:] {
+			x.Relations = append(x.Relations, r)
+		}
+		lo = hi
+	}
+}
+
+// pickRelation draws some of consecutive edges.
+func (s *neighbours) pickRelation(key rng.Key, first int64, degree, fanout int) {
+	switch {
+	case s.of.Replace && fanout != All:
+		s.picked = s.choose.repeated(s.picked, key, first, degree, fanout)
+	case fanout == All || degree <= fanout:
+		s.picked = s.choose.all(s.picked, first, degree)
+	default:
+		s.picked = s.choose.distinct(s.picked, key, first, degree, fanout)
+	}
+}
+
+// Arranger puts the vertices of batches in the order of their types.
+type Arranger struct {
+	TypeOf func(v uint32) int
+
+	order, places []uint32
+	row           map[uint32]uint32
+}
+
+// Arrange puts the vertices that a layer added to a batch in the order of their types; those of one type keep their
+// order. move is told the new row of each.
+func (a *Arranger) Arrange(b *Batch, layer int, move func(v, row uint32)) {
+	x := &b.Blocks[layer]
+	added := b.Vertices[x.Dst:]
+	if x.ByID || slices.IsSortedFunc(added, a.compare) {
+		return
+	}
+	a.order = append(a.order[:0], added...)
+	slices.SortStableFunc(a.order, a.compare)
+	if a.row == nil {
+		a.row = map[uint32]uint32{}
+	}
+	clear(a.row)
+	for i, v := range a.order {
+		a.row[v] = uint32(x.Dst + i)
+		move(v, uint32(x.Dst+i))
+	}
+	a.places = a.places[:0]
+	for _, v := range added {
+		a.places = append(a.places, a.row[v])
+	}
+	copy(added, a.order)
+	for e, u := range x.Indices {
+		if int(u) >= x.Dst {
+			x.Indices[e] = a.places[int(u)-x.Dst]
+		}
+	}
+}
+
+func (a *Arranger) compare(u, v uint32) int { return a.TypeOf(u) - a.TypeOf(v) }
