@@ -60,6 +60,12 @@ func (t *Topology) SetTypes(s *graph.Schema, rows, cols []graph.Run) {
 	t.typed = &typing{s, rows, cols}
 }
 
+// Free gives back what was made of the edges.
+func (x *Related) Free(dev tensor.Device) {
+	dev.Free(x.mean)
+	dev.Free(x.outMean.Values())
+}
+
 // related are the edges by relation, made when first asked for.
 func (t *Topology) relatedEdges() *Related {
 	if t.related == nil {

@@ -53,7 +53,7 @@ func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, e
 	s.Vertices, s.Training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))
 	topology := nn.NewTopology(dev, data.Graph)
 	if schema := data.Meta.Schema; schema != nil {
-		s.Types = schema.AllRuns()
+		s.Types, s.Schema = schema.AllRuns(), schema
 		topology.SetTypes(schema, s.Types, s.Types)
 		s.X = nn.Input{Typed: typedInput(dev, s.Types, data.TypeFeatures, nil, schema, opt)}
 	} else {

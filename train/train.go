@@ -70,6 +70,8 @@ type BatchSettings struct {
 	// Fanouts of the layers, from the seed vertices' on; draws per layer for fastgcn and
 	// ladies.
 	Fanouts []int
+	// RelationFanouts are those of relations, by hop and relation, where they are not the hop's; 0 is the hop's.
+	RelationFanouts [][]int
 	// Replace and Weighted are for the neighbour sampler.
 	Replace, Weighted bool
 	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make

@@ -93,6 +93,9 @@ func newSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Data
 	if text := mo.before(g.Nodes()); text != "" {
 		f.Events.On(event.Note{Minor: true, Text: text})
 	}
+	if data.Typed() {
+		return typedSteps(ctx, f, g, data, mo)
+	}
 	method, err := mo.Method(ctx, g, data.Splits.Train, convs, readsDirectly(f), f.Opt.Seed)
 	if err != nil {
 		return nil, err
@@ -113,7 +116,7 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	switch {
 	case m.few:
 		m.Count = min(m.Count, 32)
-	case labels != nil:
+	case labels != nil && f.X.Typed == nil:
 		m.ahead = newAhead(f.Dev, on, host)
 	}
 	var drawers []Drawer

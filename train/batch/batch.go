@@ -23,6 +23,8 @@ const (
 // formOf is the form that a model's layers use.
 func formOf(m *nn.Model, hasLoops bool) form {
 	switch name := m.Config.Model; {
+	case m.Config.Typed != nil: // relations have loops of their own
+		return asDrawn
 	case strings.HasPrefix(name, "gat"):
 		return looped
 	case strings.HasSuffix(name, "gcn") || name == "resgcn+":
@@ -40,6 +42,8 @@ type Host struct {
 	First    FirstLayer      // computes the first layer with other workers, or nil
 	form     form
 	graph    *graph.CSR // whose edges have features that the model looks at, or nil
+	// schema is of a typed graph, or nil.
+	schema *graph.Schema
 
 	forwardOnly bool                 // nothing goes back over blocks
 	kind        *nn.Kind             // of all layers' sums, if that is known, with
@@ -59,6 +63,9 @@ type FirstLayer interface {
 // NewHost is the host side of a loop's batches, of vertices of a graph.
 func NewHost(f *train.Loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *Host {
 	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops)}
+	if f.X.Typed != nil {
+		h.schema = f.Schema
+	}
 	if f.Opt.Model.EdgeDim > 0 {
 		h.graph = g
 	}
@@ -154,7 +161,7 @@ func (r *Batch) Prepare() {
 		if r.graph != nil {
 			e.gather(x, r.edgeRow(i, x), r.graph.EdgeDim, r.form)
 		}
-		if !x.ByID && !r.goesForward(i) {
+		if !x.ByID && !r.goesForward(i) && r.schema == nil {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
 		r.factorsOf(x, x.OwnDegrees || len(x.RowWeights) > 0 || r.Pulled != nil, e)
@@ -318,6 +325,9 @@ func (r *Batch) input(dev tensor.Device, all nn.Input) nn.Input {
 	if r.First != nil {
 		return r.First.Begin(r)
 	}
+	if r.schema != nil {
+		return r.typedInput(dev, all.Typed)
+	}
 	if f := r.Host.Features; f.Kind() == graph.Sparse {
 		s := tensor.NewSparse(dev, len(r.Vertices), f.Cols, r.features.ptr, r.features.index, r.features.value)
 		return nn.Input{Sparse: s, SparseT: tensor.Transpose(dev, s, r.featuresBack.ptr, r.featuresBack.index,
@@ -340,6 +350,14 @@ func (r *Batch) input(dev tensor.Device, all nn.Input) nn.Input {
 func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {
 	if x.Split != nil || r.inPlace {
 		return // by then it is, or is not the device's
+	}
+	if x.Typed != nil {
+		for _, m := range x.Typed.X {
+			if !m.IsZero() {
+				dev.Free(m)
+			}
+		}
+		return
 	}
 	if x.Sparse != nil {
 		dev.Free(x.SparseT.Values())

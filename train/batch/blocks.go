@@ -29,6 +29,7 @@ type Blocks struct {
 	batch *Batch
 	made  []onDevice
 	taken []tensor.Matrix // until the batch's end
+	typed []*nn.Related   // of a typed batch's blocks
 }
 
 // onDevice is a block there.
@@ -78,6 +79,10 @@ func degreesOf(g *graph.CSR) (d *nn.Degrees, loops bool) {
 // Begin puts a batch's blocks on the device.
 func (a *Blocks) Begin(b *Batch) {
 	a.batch = b
+	if b.schema != nil {
+		a.beginTyped()
+		return
+	}
 	if l := b.laid; l != nil {
 		a.made, a.taken = l.made, append(a.taken, l.taken...)
 		l.fed.Join()
@@ -142,6 +147,10 @@ func (a *Blocks) End() {
 	for _, m := range a.taken {
 		a.dev.Free(m)
 	}
+	for _, r := range a.typed {
+		r.Free(a.dev)
+	}
+	a.typed = a.typed[:0]
 	if l := a.batch.laid; l != nil {
 		l.fed.Free()
 	}
@@ -165,13 +174,12 @@ func (a *Blocks) of(layer int) (*sample.Block, *onDevice) {
 }
 
 func (a *Blocks) Rows(layer int) (dst, src int) {
-	x, _ := a.of(layer)
+	x := a.batch.Block(layer)
 	return x.Dst, x.Src
 }
 
 func (a *Blocks) MessageRows(layer int) int {
-	x, _ := a.of(layer)
-	return x.Src
+	return a.batch.Block(layer).Src
 }
 
 func (a *Blocks) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
@@ -252,6 +260,9 @@ func (a *Blocks) allColumns() tensor.Matrix {
 
 // Edges are the edges of a layer's block: they were put in its form when the batch was made.
 func (a *Blocks) Edges(layer int) *nn.Edges {
+	if len(a.typed) > 0 {
+		return &nn.Edges{Related: a.typed[layer]}
+	}
 	_, m := a.of(layer)
 	return &nn.Edges{In: m.in, Out: m.out, Features: m.features, Counts: m.counts}
 }

@@ -232,7 +232,7 @@ func (m *Steps) backward(p *nn.Pass, drows tensor.Matrix) (dx tensor.Matrix) {
 // pass is the setting of a batch's run through the model.
 func (m *Steps) pass(b *Batch, ids tensor.Index) *nn.Pass {
 	return &nn.Pass{Dev: m.Loop.Dev, Agg: m.Over, Train: true, Fewer: true, Rows: m.Loop.Opt.Rows, IDs: ids,
-		Key: passKey(m.Loop.Opt.Seed, b.Epoch, b.Number)}
+		Types: b.types(), Key: passKey(m.Loop.Opt.Seed, b.Epoch, b.Number)}
 }
 
 // rows are the input of a batch's step, on the device.

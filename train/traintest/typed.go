@@ -90,6 +90,23 @@ func Typed(t testing.TB, items int) *graph.Dataset {
 	return d
 }
 
+// Featured gives every type of a typed graph features.
+func Featured(d *graph.Dataset) *graph.Dataset {
+	key := rng.New(23)
+	for t, f := range d.TypeFeatures {
+		if f != nil {
+			continue
+		}
+		typ := &d.Meta.Schema.Types[t]
+		f = &graph.Features{Rows: int(typ.Count), Cols: 5, F32: make([]float32, typ.Count*5)}
+		for i := range f.F32 {
+			f.F32[i] = float32(key.Normal(uint64(i)))
+		}
+		d.TypeFeatures[t], typ.Features = f, &graph.FeatureMeta{Kind: graph.Dense, Dim: 5}
+	}
+	return d
+}
+
 // TypedOptions are for a short run of a typed model.
 func TypedOptions(d *graph.Dataset, model string) train.Options {
 	o := Options(model)
