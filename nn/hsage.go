@@ -2,7 +2,7 @@ package nn
 
 import "starling/tensor"
 
-// hsageWeights are those of GraphSAGE by relation, summed, as PyG's HeteroConv of SAGEConv:
+// hsageWeights are the weights of GraphSAGE by relation, summed, as PyG's HeteroConv of SAGEConv:
 //
 //	y_i = Σr ( (mean over j in N_r(i) of x_j)·L_r + l_r + x_i·R_r )
 //

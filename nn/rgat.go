@@ -137,7 +137,7 @@ func (l *rgat) EdgeForward(e *Edges, lo, hi int) {
 	}
 }
 
-// keep makes room for what the backward pass needs of a relation.
+// keep allocates what the backward pass needs of a relation.
 func (l *rgat) keep(r int, e *RelationEdges) {
 	if l.att[r].IsZero() {
 		n := e.To.Hi - e.To.Lo

@@ -2,7 +2,7 @@ package nn
 
 import "starling/tensor"
 
-// rgcnWeights are those of R-GCN (Schlichtkrull et al., ESWC 2018, eqs. 2-4), as PyG's RGCNConv(aggr="mean"): a weight for
+// rgcnWeights are the weights of R-GCN (Schlichtkrull et al., ESWC 2018, eqs. 2-4), as PyG's RGCNConv(aggr="mean"): a weight for
 // each relation, one root weight and one bias for all vertices. With bases B_k, W_r = Σk c_rk·B_k; with blocks, W_r is
 // zero but for square blocks on its diagonal.
 type rgcnWeights struct {

@@ -11,7 +11,7 @@ import (
 type TypedConfig struct {
 	Types     []TypeConfig     `json:"types" yaml:"types"`
 	Relations []RelationConfig `json:"relations" yaml:"relations"`
-	// Bases or Blocks make rgcn's weights of fewer numbers: sums of so many matrices, or diagonals of so many blocks.
+	// Bases or Blocks make rgcn's weights of fewer numbers: Bases matrices are added up, or Blocks blocks are on a diagonal.
 	Bases  int `json:"bases,omitempty" yaml:"bases,omitempty"`
 	Blocks int `json:"blocks,omitempty" yaml:"blocks,omitempty"`
 }
@@ -141,7 +141,7 @@ func (c *Config) validateTyped() error {
 // relationWeights are the weights of a layer over relations, as the layer uses them. They are made of parameters in every
 // pass, and their gradients go back to these.
 type relationWeights interface {
-	// weights are those of all relations, one below the other: [relations·in, out].
+	// weights returns the weights of all relations, one below the other: [relations·in, out].
 	weights(p *Pass) tensor.Matrix
 	// learn adds the gradient of weights to the parameters'.
 	learn(p *Pass, dw tensor.Matrix)

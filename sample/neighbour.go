@@ -97,7 +97,7 @@ type neighbours struct {
 	// without are edges that are never drawn, as if the graph did not have them.
 	without without
 	guided  guided
-	// fanouts are those of relations that have their own; arrange is of typed batches.
+	// fanouts are of relations that have their own; arrange is of typed batches.
 	fanouts []int
 	arrange Arranger
 }

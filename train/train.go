@@ -70,7 +70,7 @@ type BatchSettings struct {
 	// Fanouts of the layers, from the seed vertices' on; draws per layer for fastgcn and
 	// ladies.
 	Fanouts []int
-	// RelationFanouts are those of relations, by hop and relation, where they are not the hop's; 0 is the hop's.
+	// RelationFanouts are by hop and relation, where a relation has a fanout of its own; 0: it has the hop's.
 	RelationFanouts [][]int
 	// Replace and Weighted are for the neighbour sampler.
 	Replace, Weighted bool

@@ -16,7 +16,13 @@ func TestTypedModelsLearnWhatNeedsTypes(t *testing.T) {
 		o.Epochs, o.EvalEvery, o.Model.Dropout = 60, 10, 0.2
 		r := traintest.Full(t, traintest.CPU(t, 1), d, o)
 		if r.TestMetric < 0.9 {
-			t.Errorf("%s: test accuracy %.2f, validation %.2f, loss %.3f", model, r.TestMetric, r.ValMetric, r.Loss[len(r.Loss)-1])
+			t.Errorf(
+				"%s: test accuracy %.2f, validation %.2f, loss %.3f",
+				model,
+				r.TestMetric,
+				r.ValMetric,
+				r.Loss[len(r.Loss)-1],
+			)
 		}
 	}
 }

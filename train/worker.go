@@ -142,7 +142,8 @@ func (s *Site) share(on Strategy) Share {
 		x = Input(s.Dev, features, s.Opt)
 	}
 	out := Share{X: x, Task: task,
-		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Types: s.Part.CoreTypes(), Schema: s.Part.Book.Schema, Own: s.Part.Core(), Replicas: replicas,
+		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
+		Types: s.Part.CoreTypes(), Schema: s.Part.Book.Schema,
 		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
 	if m, ok := as[Measuring](on); ok {
 		out.MeasureOn = m.Measuring()

@@ -21,11 +21,22 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 	schema := data.Meta.Schema
 	for t, x := range f.X.Typed.Learnt {
 		if x != nil {
-			return nil, fmt.Errorf("type %q has no features: its rows are learnt by --mode full only", schema.Types[t].Name)
+			return nil, fmt.Errorf(
+				"type %q has no features: its rows are learnt by --mode full only",
+				schema.Types[t].Name,
+			)
 		}
 	}
-	n := &sample.Neighbour{Graph: g, SeedVertices: data.Splits.Train, Size: mo.Size, Fanouts: mo.Fanouts, Replace: mo.Replace,
-		Weighted: mo.Weighted, Seed: f.Opt.Seed, Types: &sample.Types{Schema: schema, Fanouts: mo.RelationFanouts, TypeOf: schema.TypeOf}}
+	n := &sample.Neighbour{
+		Graph:        g,
+		SeedVertices: data.Splits.Train,
+		Size:         mo.Size,
+		Fanouts:      mo.Fanouts,
+		Replace:      mo.Replace,
+		Weighted:     mo.Weighted,
+		Seed:         f.Opt.Seed,
+		Types:        &sample.Types{Schema: schema, Fanouts: mo.RelationFanouts, TypeOf: schema.TypeOf},
+	}
 	method, err := n.Prepare()
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ func TestTypedIsExact(t *testing.T) {
 			}
 		}
 		o.Strategy = traintest.Strategy(t, "halo", "relay")
-		for _, r := range traintest.TrainServers(t, traintest.CutForServers(t, d, "hash", 4, 2), traintest.Ref, o).Results {
+		parts := traintest.CutForServers(t, d, "hash", 4, 2)
+		for _, r := range traintest.TrainServers(t, parts, traintest.Ref, o).Results {
 			traintest.SameCurve(t, model+" with rows relayed inside servers", r.Loss, want.Loss, 1e-12)
 		}
 	}
@@ -40,7 +41,8 @@ func TestUntypedStrategiesSayWhy(t *testing.T) {
 	o := traintest.TypedOptions(traintest.Typed(t, 60), "rgcn")
 	for _, strategy := range []string{"bns", "granndis", "neutronstar", "switchgnn"} {
 		o.Strategy = traintest.Strategy(t, strategy)
-		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), "a typed graph") {
+		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil ||
+			!strings.Contains(err.Error(), "a typed graph") {
 			t.Errorf("%s: %v", strategy, err)
 		}
 	}

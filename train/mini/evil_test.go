@@ -18,7 +18,7 @@ type evilCase struct {
 	options           []string
 }
 
-// embedded is the option of a case that learns embeddings, which is none of the strategy.
+// embedded is the option of a case that learns embeddings, which the strategy does not have.
 const embedded = "embeddings"
 
 // TestEvilPeer trains beside a peer that is authenticated and mutates, truncates, replays, delays and reorders its own

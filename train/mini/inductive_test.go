@@ -58,7 +58,10 @@ func TestWeightedInductiveWithoutEdges(t *testing.T) {
 		}
 	}
 	d.Graph = traintest.FromEdges(t, 60, src, dst, weights, graph.BuildOptions{})
-	d.Splits.Train = slices.DeleteFunc(slices.Clone(d.Splits.Train), func(v uint32) bool { return of[v] == 1 && v%2 == 1 })
+	d.Splits.Train = slices.DeleteFunc(
+		slices.Clone(d.Splits.Train),
+		func(v uint32) bool { return of[v] == 1 && v%2 == 1 },
+	)
 	o, m := traintest.Options("sage"), samplerOptions("neighbour", 2)
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.Inductive, m.Weighted = 3, 2, "none", true, true
 	one := mustMini(t, traintest.Ref(), d, o, m)

@@ -10,8 +10,8 @@ import (
 )
 
 // Typed is a small typed graph: items, which have classes; users without features; tags of another width; and shops,
-// which nothing leads to. A tag that an item "has" is of its class, one that it "lacks" is not: who does not tell the two
-// relations apart learns nothing from them.
+// which nothing leads to. A tag that an item "has" is of its class, one that it "lacks" is not: who does not tell the
+// two relations apart learns nothing from them.
 func Typed(t testing.TB, items int) *graph.Dataset {
 	t.Helper()
 	const classes = 4
@@ -20,12 +20,27 @@ func Typed(t testing.TB, items int) *graph.Dataset {
 	s := &graph.Schema{Types: []graph.VertexType{
 		{Name: "item", Count: int64(items), Features: &graph.FeatureMeta{Kind: graph.Dense, Dim: 6}},
 		{Name: "user", First: int64(items), Count: int64(users)},
-		{Name: "tag", First: int64(items + users), Count: int64(tags), Features: &graph.FeatureMeta{Kind: graph.Dense, Dim: classes}},
+		{
+			Name:     "tag",
+			First:    int64(items + users),
+			Count:    int64(tags),
+			Features: &graph.FeatureMeta{Kind: graph.Dense, Dim: classes},
+		},
 		{Name: "a shop", First: int64(items + users + tags), Count: int64(shops),
 			Features: &graph.FeatureMeta{Kind: graph.BFloat16, Dim: 3}}},
-		Relations: []graph.Relation{{Source: 1, Name: "likes", Target: 0}, {Source: 2, Name: "has", Target: 0}, {Source: 2, Name: "lacks", Target: 0},
-			{Source: 3, Name: "sells", Target: 0}, {Source: 0, Name: "liked_by", Target: 1}, {Source: 1, Name: "knows", Target: 1},
-			{Source: 0, Name: "of", Target: 2}}}
+		Relations: []graph.Relation{
+			{Source: 1, Name: "likes", Target: 0},
+			{Source: 2, Name: "has", Target: 0},
+			{Source: 2, Name: "lacks", Target: 0},
+			{
+				Source: 3,
+				Name:   "sells",
+				Target: 0,
+			},
+			{Source: 0, Name: "liked_by", Target: 1},
+			{Source: 1, Name: "knows", Target: 1},
+			{Source: 0, Name: "of", Target: 2},
+		}}
 	old := s.SortRelations()
 	number := make([]uint16, len(old))
 	for now, was := range old {
@@ -46,7 +61,14 @@ func Typed(t testing.TB, items int) *graph.Dataset {
 			tag := draw.IntN(uint64(i), tags/classes)*classes + int(class[v])
 			add(1, tag, v)
 			add(6, v, tag)
-			add(2, draw.IntN(uint64(10+i), tags/classes)*classes+(int(class[v])+1+draw.IntN(uint64(20+i), classes-1))%classes, v)
+			add(
+				2,
+				draw.IntN(
+					uint64(10+i),
+					tags/classes,
+				)*classes+(int(class[v])+1+draw.IntN(uint64(20+i), classes-1))%classes,
+				v,
+			)
 		}
 		if user := draw.IntN(30, users); v%3 > 0 {
 			add(0, user, v)
