@@ -40,24 +40,15 @@ func Check(o *Options, f Facts) error {
 			"use --mode mini, or one of the strategies "+
 				strings.Join(NamesOf(FullGraph), ", "))
 	case o.Pairs != nil && !d.Pairs:
-		return graph.Apart(
-			name,
-			"pairs of vertices",
-			"it learns from labels of vertices",
-			"use one of the strategies "+
-				strings.Join(NamesOfPairs(), ", "),
-		)
+		return graph.Apart(name, "pairs of vertices", "it learns from labels of vertices", "use one of the strategies "+
+			strings.Join(NamesOfPairs(), ", "))
 	case o.Embeddings != nil && !d.Pairs:
 		return graph.Apart(name, "--learn-embeddings", "it has no table of learnt rows",
 			"use --mode mini and one of the "+
 				"strategies "+strings.Join(NamesOfPairs(), ", "))
 	case o.Model.Typed != nil && d.Untyped != "":
-		return graph.Apart(
-			name,
-			"a typed graph",
-			d.Untyped,
-			"use one of the strategies "+strings.Join(namesOfTyped(), ", "),
-		)
+		return graph.Apart(name, "a typed graph", d.Untyped, "use one of the strategies "+
+			strings.Join(namesOfTyped(), ", "))
 	case d.Check == nil:
 		return nil
 	}
