@@ -3,6 +3,8 @@ package dataset
 import (
 	"errors"
 	"fmt"
+
+	"starling/dataset/table"
 )
 
 var edgeFeatureNames = []string{"features", "feat", "edge_features", "edge_feat", "edge_attr"}
@@ -51,19 +53,19 @@ var errEnough = errors.New("enough")
 // eachEdgeList calls do with the features of each row group that has rows; with nil,
 // once, if the table has no such column.
 func eachEdgeList(path string, do func(n *parquetNodes) error) error {
-	p, err := openParquet(path)
+	p, err := table.OpenParquet(path)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	c := p.find(edgeFeatureNames...)
-	if c == nil || !c.list || !c.number() {
+	c := p.Find(edgeFeatureNames...)
+	if c == nil || !c.List || !c.Number() {
 		return do(nil)
 	}
 	n := &parquetNodes{path: path}
-	for g, group := range p.pf.RowGroups() {
+	for g, group := range p.File.RowGroups() {
 		n.values = n.values[:0]
-		if err := n.addFeatures(p, g, []*parquetColumn{c}, int(group.NumRows())); err != nil {
+		if err := n.addFeatures(p, g, []*table.ParquetColumn{c}, int(group.NumRows())); err != nil {
 			return err
 		}
 		if group.NumRows() == 0 {

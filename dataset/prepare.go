@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -59,7 +60,7 @@ func (r *read) prepare(opt ImportOptions) (err error) {
 // inMemory is features as a source of rows.
 func inMemory(file string, f *graph.Features) *rowFeed {
 	return &rowFeed{file: file, rows: f.Rows, cols: f.Cols, each: func(put func(x []float32) error) error {
-		step := max(1, pieceNumbers/f.Cols) * f.Cols
+		step := max(1, table.PieceNumbers/f.Cols) * f.Cols
 		for at := 0; at < len(f.F32); at += step {
 			if err := put(f.F32[at:min(at+step, len(f.F32))]); err != nil {
 				return err
