@@ -67,7 +67,7 @@ func readNPZ(path string, opt ImportOptions) (*read, error) {
 	if r.labels != nil {
 		usual := npzSplit
 		if r.labels.Kind() != graph.SingleLabel { // without classes there is no number of vertices per class
-			usual = edgeSplit
+			usual = UsualSplit
 		}
 		if r.splits, err = opt.Split.or(usual).split(r.labels, opt.Seed); err != nil {
 			return nil, err

@@ -234,7 +234,7 @@ func splitName(c table.Cell) string {
 		}
 		return strconv.FormatFloat(c.Real, 'g', -1, 64)
 	}
-	return splitOf(string(c.Text))
+	return SplitName(string(c.Text))
 }
 
 // addFeatures reads the rows of a row group: one list, or several columns.
@@ -467,7 +467,7 @@ func (n *parquetNodes) attachSplits(r *read, vertex []uint32, opt ImportOptions)
 		r.notes = append(r.notes, fmt.Sprintf("vertices of split %.60q are in none", others))
 	}
 	if r.splits.Empty() && r.labels != nil {
-		r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed)
+		r.splits, err = opt.Split.or(UsualSplit).split(r.labels, opt.Seed)
 	}
 	return err
 }

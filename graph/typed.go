@@ -222,6 +222,18 @@ func (w *Writer) typeFeatures(k int, t *VertexType, f *Features) error {
 	return writeArray(w, typedName("features", k), f.F32, shape...)
 }
 
+// TypeFeatureRows starts dense features of type k that are written row by row, as DenseFeatures does. The schema is set
+// before.
+func (w *Writer) TypeFeatureRows(k int, kind FeatureKind, cols int) (*ArrayWriter, error) {
+	t := &w.Meta.Schema.Types[k]
+	if t.Features == nil {
+		t.Features = &FeatureMeta{}
+	}
+	t.Features.Kind, t.Features.Dim = kind, cols
+	descr := map[FeatureKind]string{Dense: "<f4", BFloat16: "<u2"}[kind]
+	return w.Array(typedName("features", k), descr, t.Count, int64(cols))
+}
+
 // TypeIDs writes the names that a type's vertices had before import: numbers, or else text.
 func (w *Writer) TypeIDs(k int, numbers []int64, text []string) error {
 	if text == nil {

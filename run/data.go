@@ -30,7 +30,7 @@ func DefaultParams() Params { return generate.DefaultParams() }
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
 func Kinds() []string     { return generate.Kinds() }
-func Formats() []string   { return dataset.Formats() }
+func Formats() []string   { return append(dataset.Formats(), schemaFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 
 // Like are the parameters of a graph with the published shape of a dataset.
@@ -71,6 +71,9 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
+	if format == schemaFormat {
+		return importSchema(ctx, src, opt, out, events)
+	}
 	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		opt.Progress = report
 		return dataset.Import(format, src, opt, out)
@@ -80,6 +83,10 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 // InWords describes a new dataset.
 func InWords(s Summary) string {
 	text := event.Counted(s.Nodes, "vertex") + ", " + event.Counted(s.Edges, "edge")
+	if s.Schema != nil {
+		return fmt.Sprintf("%s of %s, %s", text, event.Counted(len(s.Schema.Types), "type"),
+			event.Counted(len(s.Schema.Relations), "relation"))
+	}
 	if s.Features > 0 {
 		text += fmt.Sprintf(", %s (%s)", event.Counted(s.Features, "feature"), s.FeatureKind)
 	}

@@ -9,8 +9,8 @@ import (
 // Whether the first row of a text file is a header is told by what it is, in this order:
 //
 //	the names that are expected      all or most of them are in it
-//	a word above numbers             in some column, and no column has a number in the first row but
-//	                                 such a header's names may be numbers too (2019, 2020)
+//	a word above numbers             in as many columns at least as have a number in the first row, or in one whose word
+//	                                 is usual: a header may be id, 2019, 2020
 //	a value that comes again         a header's name is in no other row
 //	usual words                      id, name, src, label, …
 //	text that looks otherwise        a word without digits above words with digits, or above words that repeat
@@ -36,7 +36,7 @@ func isHeader(first []string, rest [][]string, names []string) bool {
 		}
 	}
 	switch {
-	case above > 0 && above >= numbers, usual(first) && numbers == 0:
+	case above > 0 && above >= numbers, usual(first) && (above > 0 || numbers == 0):
 		return true
 	case numbers > 0 || repeats(first, rest):
 		return false

@@ -26,8 +26,9 @@ type textTable struct {
 	comma rune
 	names []string // of all columns
 	kinds []Column
-	skip  bool // the first row, which is the header
-	lines float64
+	skip  bool    // the first row, which is the header
+	lines float64 // rows, about
+	exact int64   // -1: the sample has not all of them
 }
 
 func openText(path string, opt Options) (part, error) {
@@ -74,6 +75,11 @@ func (t *textTable) estimate(head []byte, rows int, size int64) {
 	}
 	if t.skip && t.lines > 0 {
 		t.lines--
+	}
+	if t.exact = -1; len(head) < sampleBytes && rows < sampleRows {
+		if t.exact = int64(rows); t.skip {
+			t.exact--
+		}
 	}
 }
 
@@ -151,7 +157,7 @@ func (t *textTable) checkNames() error {
 
 func (t *textTable) columns() []Column { return t.kinds }
 
-func (t *textTable) rows() (exact, about int64) { return -1, int64(t.lines) }
+func (t *textTable) rows() (exact, about int64) { return t.exact, int64(t.lines) }
 
 // reader reads rows. In files with tabs a name may begin with a quote.
 func (t *textTable) reader(r io.Reader) *csv.Reader {
