@@ -141,10 +141,12 @@ func parseYAML(path string, b []byte) (*tree, error) {
 	if found, want := yamltext.Excess(b); found != "" {
 		return nil, place{path, ""}.wrong(found, want, "divide the schema into files with include")
 	}
-	f, err := parser.ParseBytes(b, 0)
+	f, err := parser.ParseBytes(b, 0, parser.AllowDuplicateMapKey()) // add refuses them
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, place{path, ""}.wrong("no YAML: "+text, "fields and values",
+		at, rest, _ := strings.Cut(strings.TrimPrefix(text, "["), "] ")
+		line, _, _ := strings.Cut(at, ":")
+		return nil, place{path, "line " + line}.wrong("no YAML: "+rest, "fields and values",
 			"names with *, : or # in them need quotes")
 	}
 	var docs []ast.Node

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -186,10 +187,12 @@ func commaOf(head []byte) rune {
 // outsideQuotes are the first rows, without what is in quotes; one at least.
 func outsideQuotes(head []byte) (rows []string) {
 	var row []byte
-	quoted := false
+	quoted, before := false, byte('\n')
 	for _, c := range head {
+		start := bytes.IndexByte([]byte("\t;,|\n"), before) >= 0 // of a field
+		before = c
 		switch {
-		case c == '"':
+		case c == '"' && (quoted || start):
 			quoted = !quoted
 		case quoted || c == '\r':
 		case c == '\n' && len(row) > 0:
