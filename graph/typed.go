@@ -22,6 +22,16 @@ func typedName(array string, k int) string { return fmt.Sprintf("%s_%d.npy", arr
 // Typed reports whether the graph has types.
 func (d *Dataset) Typed() bool { return d.Meta.Schema != nil }
 
+// Untyped refuses a typed dataset for something that does not know types, such as "starling partition".
+func (d *Dataset) Untyped(what string) error {
+	if !d.Typed() {
+		return nil
+	}
+	s := d.Meta.Schema
+	return &InputError{File: d.Dir, Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(s.Types),
+		len(s.Relations)), Want: "a graph without types", Fix: what + " does not know types yet"}
+}
+
 func (d *Dataset) loadTyped() (err error) {
 	s := d.Meta.Schema
 	if d.Graph.Relations, err = array[uint16](d, relationsFile, d.Meta.Edges); err != nil {
