@@ -42,10 +42,20 @@ func Like(name string, scale float64, symmetrize bool) (Params, error) {
 	return generate.Like(name, scale, symmetrize)
 }
 
+// LikeTyped are the parameters of a typed graph of a known shape, TypedNames these shapes.
+func LikeTyped(name string, scale float64) (Params, error) {
+	if !slices.Contains(TypedNames(), name) {
+		return Params{}, spec.Mistake("--like", fmt.Sprintf("%q", name), "one of "+strings.Join(TypedNames(), ", "),
+			train.Suggest(name, TypedNames()))
+	}
+	return generate.LikeTyped(name, scale)
+}
+func TypedNames() []string { return generate.TypedNames() }
+
 // Generate draws a graph of a kind and writes it to the folder out.
 func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Kinds(), kind) {
-		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", train.Suggest(kind, Kinds()))
+		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat, er or typed", train.Suggest(kind, Kinds()))
 	}
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
