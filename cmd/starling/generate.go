@@ -73,7 +73,7 @@ func ofKind(f *pflag.FlagSet, kind string) (err error) {
 	of := map[string]string{"homophily": "sbm typed", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat",
 		"c": "rmat", "nodes": "sbm rmat er", "edges": "sbm rmat er", "edge-feature-width": "sbm rmat er", "task": "sbm rmat er"}
 	f.Visit(func(f *pflag.Flag) {
-		if kinds := strings.Fields(of[f.Name]); kinds != nil && !slices.Contains(kinds, kind) && slices.Contains(run.Kinds(), kind) {
+		if kinds := strings.Fields(of[f.Name]); len(kinds) > 0 && !slices.Contains(kinds, kind) && slices.Contains(run.Kinds(), kind) {
 			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+strings.Join(kinds, ", "), "")
 		}
 	})

@@ -41,6 +41,7 @@ type typedShape struct {
 	train, val, test float64
 	signal           float64
 	note             string
+	scale            float64 // of what was asked for
 }
 
 type typeShape struct {
@@ -92,7 +93,7 @@ func LikeTyped(name string, scale float64) (Params, error) {
 		return Params{}, badParam("scale", fmt.Sprint(scale), "above 0, up to 100")
 	}
 	s := typedShapes[at]
-	s.types, s.relations = slices.Clone(s.types), slices.Clone(s.relations)
+	s.scale, s.types, s.relations = scale, slices.Clone(s.types), slices.Clone(s.relations)
 	p := DefaultParams()
 	for i := range s.types {
 		t := &s.types[i]
@@ -290,8 +291,8 @@ func (p Params) typedDataset(out string) (dataset.Summary, error) {
 }
 
 func (p Params) describeTyped() string {
-	s := fmt.Sprintf("generate typed --like %s --features %d --classes %d --signal %g --homophily %g --seed %d --train %g --val %g --test %g",
-		p.typed.name, p.Features, p.Classes, p.Signal, p.Homophily, p.Seed, p.Train, p.Val, p.Test)
+	s := fmt.Sprintf("generate typed --like %s --scale %g --features %d --classes %d --signal %g --homophily %g --seed %d --train %g --val %g --test %g",
+		p.typed.name, p.typed.scale, p.Features, p.Classes, p.Signal, p.Homophily, p.Seed, p.Train, p.Val, p.Test)
 	if p.Directed {
 		s += " --directed"
 	}
