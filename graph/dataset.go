@@ -45,7 +45,7 @@ type Dataset struct {
 	Labels   *Labels   // nil: none
 	Splits   Splits    // empty: none
 	// TypeFeatures are the features of each type of a typed graph, nil where it has none. Features is nil then, and
-	// Labels and Splits are those of SetTarget.
+	// SetTarget sets Labels and Splits.
 	TypeFeatures []*Features
 
 	ids        vertexIDs

@@ -84,7 +84,8 @@ func typeInfo(d *graph.Dataset, k int) TypeInfo {
 	out := TypeInfo{Name: t.Name, Vertices: t.Count, Task: t.Task, Classes: t.Classes, ClassNames: t.ClassNames,
 		Train: len(splits.Train), Val: len(splits.Val), Test: len(splits.Test)}
 	if t.Features != nil {
-		out.Features, out.FeatureKind, out.Standardized = t.Features.Dim, string(t.Features.Kind), t.Features.Scale != nil
+		out.Features, out.FeatureKind = t.Features.Dim, string(t.Features.Kind)
+		out.Standardized = t.Features.Scale != nil
 	}
 	if labels == nil {
 		return out
@@ -117,21 +118,25 @@ func (i *Info) warnOfTypes(s *graph.Schema) {
 		}
 		offer := "add a relation to it"
 		if from := s.From(k); len(from) > 0 {
-			offer = fmt.Sprintf("add reverse: NAME to %q in the schema, or import with --symmetrize", s.RelationName(from[0]))
+			offer = fmt.Sprintf("add reverse: NAME to %q in the schema, or import with --symmetrize",
+				s.RelationName(from[0]))
 		}
 		i.warn("type %s receives no messages, as no relation leads to it: %s", t.Name, offer)
 	}
 	if learnt != nil {
-		i.warn("no features of %s: a row per vertex is learnt, %s", strings.Join(learnt, ", "), event.Counted(rows, "row"))
+		i.warn("no features of %s: a row per vertex is learnt, %s", strings.Join(learnt, ", "), event.Counted(rows,
+			"row"))
 	}
 }
 
 // showTyped prints the schema as two tables.
 func (i *Info) showTyped(line func(name, format string, args ...any)) {
-	types := [][]string{{"type", "vertices", "no in-edges", "features", "labels", "unlabelled", "train", "validation", "test"}}
+	types := [][]string{{"type", "vertices", "no in-edges", "features", "labels", "unlabelled", "train", "validation",
+		"test"}}
 	for k := range i.Types {
 		t := &i.Types[k]
-		types = append(types, []string{t.Name, event.Count(t.Vertices), event.Count(t.Isolated), t.features(), t.labels(),
+		types = append(types, []string{t.Name, event.Count(t.Vertices), event.Count(t.Isolated), t.features(),
+			t.labels(),
 			known(t.Task, t.Unlabelled), known(t.Task, int64(t.Train)), known(t.Task, int64(t.Val)),
 			known(t.Task, int64(t.Test))})
 	}

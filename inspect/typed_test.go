@@ -12,7 +12,8 @@ import (
 // typedFolder writes a graph of two papers, three authors and a venue, to which nothing leads from the authors.
 func typedFolder(t *testing.T) string {
 	t.Helper()
-	s := &graph.Schema{Types: []graph.VertexType{{Name: "author", First: 0, Count: 3}, {Name: "paper", First: 3, Count: 2},
+	s := &graph.Schema{Types: []graph.VertexType{{Name: "author", First: 0, Count: 3}, {Name: "paper", First: 3,
+		Count: 2},
 		{Name: "venue", First: 5, Count: 1}},
 		Relations: []graph.Relation{{Source: 0, Name: "writes", Target: 1}, {Source: 1, Name: "in", Target: 2}}}
 	s.SortRelations()
@@ -28,7 +29,8 @@ func typedFolder(t *testing.T) string {
 	defer w.Abort()
 	w.Meta.Schema = s
 	for _, err := range []error{w.Graph(g), w.Type(1, &graph.Features{Rows: 2, Cols: 1, F32: []float32{1, 2}},
-		&graph.Labels{Classes: 2, Class: []int32{1, -1}, Names: []string{"a", "b"}}, graph.Splits{Train: []uint32{3}}), w.Commit()} {
+		&graph.Labels{Classes: 2, Class: []int32{1, -1}, Names: []string{"a",
+			"b"}}, graph.Splits{Train: []uint32{3}}), w.Commit()} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +43,8 @@ func TestInfoOfTypesIsATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := i.Relations[0]; r.Edges != 3 || r.InDegree != 1.5 || r.Isolated != 1 || i.Types[0].Isolated != 3 || i.Types[1].Train != 1 ||
+	if r := i.Relations[0]; r.Edges != 3 || r.InDegree != 1.5 || r.Isolated != 1 || i.Types[0].Isolated != 3 ||
+		i.Types[1].Train != 1 ||
 		i.Types[1].Unlabelled != 1 || i.Types[1].ClassSizes[1] != 1 {
 		t.Errorf("%+v %+v", i.Types, i.Relations)
 	}

@@ -49,7 +49,8 @@ func CheckSchema(format, src string, opt ImportOptions) ([]string, error) {
 	return p.Lines(), nil
 }
 
-func importSchema(ctx context.Context, src string, opt ImportOptions, out string, events event.Listener) (Summary, error) {
+func importSchema(ctx context.Context, src string, opt ImportOptions, out string, events event.Listener) (Summary,
+	error) {
 	p, err := planSchema(src, opt)
 	if err != nil {
 		return Summary{}, err

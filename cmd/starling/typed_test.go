@@ -34,9 +34,11 @@ func TestTypedPage(t *testing.T) {
 	if commands != 4 {
 		t.Errorf("%d commands", commands)
 	}
-	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}, {"partition", "shop", "--parts", "2", "--out", "p"},
+	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}, {"partition", "shop",
+		"--parts", "2", "--out", "p"},
 		{"plan", "shop", "--workers", "2"}, {"bench", "sample", "shop"}} {
-		refuses(t, dir, []string{"shop: found a typed graph (2 types of vertices, 2 relations)", "does not know types yet"}, args...)
+		refuses(t, dir, []string{"shop: found a typed graph (2 types of vertices, 2 relations)",
+			"does not know types yet"}, args...)
 	}
 	works(t, dir, "get", "demo", "--out", "demo", "--quiet")
 	works(t, dir, "train", "demo", "--epochs", "1", "--out", "run", "--quiet")
@@ -50,6 +52,8 @@ func TestTypedPage(t *testing.T) {
 		t.Error("something was written")
 	}
 	refuses(t, dir, []string{"--check", "only for schema"}, "import", "edgelist", "buys.csv", "--check")
-	refuses(t, dir, []string{"--weights", "without effect on schema"}, "import", "schema", "shop.yaml", "--weights", "--out", "other")
-	refuses(t, dir, []string{"--nodes", "without effect on typed"}, "generate", "typed", "--nodes", "5", "--out", "other")
+	refuses(t, dir, []string{"--weights", "without effect on schema"}, "import", "schema", "shop.yaml", "--weights",
+		"--out", "other")
+	refuses(t, dir, []string{"--nodes", "without effect on typed"}, "generate", "typed", "--nodes", "5", "--out",
+		"other")
 }

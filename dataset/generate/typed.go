@@ -65,10 +65,12 @@ var typedShapes = []typedShape{
 		relations: []relationShape{{"author", "affiliated_with", "institution", 1_043_998},
 			{"author", "writes", "paper", 7_145_660}, {"paper", "cites", "paper", 5_416_271},
 			{"paper", "has_topic", "field_of_study", 7_505_078}},
-		features: 128, classes: 349, train: 629_571. / 736_389, val: 64_879. / 736_389, test: 41_939. / 736_389, signal: 4},
+		features: 128, classes: 349, signal: 4,
+		train: 629_571. / 736_389, val: 64_879. / 736_389, test: 41_939. / 736_389},
 	{name: "igbh", types: []typeShape{{"paper", 269_346_174, true}, {"author", 277_220_883, true},
 		{"institute", 26_918, true}, {"fos", 712_960, true}, {"journal", 49_052, true}, {"conference", 4_547, true}},
-		relations: []relationShape{{"paper", "cites", "paper", 3_996_442_004}, {"paper", "written_by", "author", 716_761_549},
+		relations: []relationShape{{"paper", "cites", "paper", 3_996_442_004}, {"paper", "written_by", "author",
+			716_761_549},
 			{"author", "affiliated_to", "institute", 48_521_486}, {"paper", "topic", "fos", 1_050_280_600},
 			{"paper", "published", "journal", 134_673_087}, {"paper", "venue", "conference", 13_467_308}},
 		features: 1024, classes: 2983, train: 0.6, val: 0.2, test: 0.2, signal: 6,
@@ -107,8 +109,9 @@ func LikeTyped(name string, scale float64) (Params, error) {
 	}
 	p.typed, p.Name, p.Features, p.Classes, p.Signal = &s, name+"-like", s.features, s.classes, s.signal
 	p.Train, p.Val, p.Test, p.Homophily = s.train, s.val, s.test, 0.8
-	p.Notes = append(p.Notes, fmt.Sprintf("generated with the shape of %s at scale %g; no vertex, edge or feature of an original is in it",
-		name, scale))
+	p.Notes = append(p.Notes,
+		fmt.Sprintf("generated with the shape of %s at scale %g; no vertex, edge or feature of an original is in it",
+			name, scale))
 	if s.note != "" {
 		p.Notes = append(p.Notes, s.note)
 	}
@@ -165,14 +168,16 @@ type typedModel struct {
 	ranges []scramble
 }
 
-// scramble is a permutation of 0 to n-1: x → a·x + b mod n. Class or group of a vertex is its place modulo their number.
+// scramble is a permutation of 0 to n-1: x → a·x + b mod n. Class or group of a vertex is its place modulo their
+// number.
 type scramble struct{ n, a, inverse, b uint64 }
 
 func newScramble(n int64, k rng.Key) scramble {
 	s := scramble{n: uint64(n), b: k.Uint64(0) % uint64(n)}
 	for i := uint64(1); ; i++ {
 		s.a = k.Uint64(i)%s.n | 1
-		if x := new(big.Int).ModInverse(new(big.Int).SetUint64(s.a%s.n), new(big.Int).SetUint64(s.n)); x != nil || s.n == 1 {
+		if x := new(big.Int).ModInverse(new(big.Int).SetUint64(s.a%s.n), new(big.Int).SetUint64(s.n)); x != nil ||
+			s.n == 1 {
 			if x != nil {
 				s.inverse = x.Uint64()
 			}
@@ -291,7 +296,8 @@ func (p Params) typedDataset(out string) (dataset.Summary, error) {
 }
 
 func (p Params) describeTyped() string {
-	s := fmt.Sprintf("generate typed --like %s --scale %g --features %d --classes %d --signal %g --homophily %g --seed %d --train %g --val %g --test %g",
+	s := fmt.Sprintf("generate typed --like %s --scale %g --features %d --classes %d --signal %g "+
+		"--homophily %g --seed %d --train %g --val %g --test %g",
 		p.typed.name, p.typed.scale, p.Features, p.Classes, p.Signal, p.Homophily, p.Seed, p.Train, p.Val, p.Test)
 	if p.Directed {
 		s += " --directed"
@@ -308,13 +314,15 @@ func newTypedModel(p Params) *typedModel {
 		first += shape.count
 	}
 	for _, r := range p.typed.relations {
-		rel := graph.Relation{Source: m.schema.Type(r.source), Name: r.name, Target: m.schema.Type(r.target), Edges: r.edges}
+		rel := graph.Relation{Source: m.schema.Type(r.source), Name: r.name, Target: m.schema.Type(r.target),
+			Edges: r.edges}
 		if p.Directed {
 			m.schema.Relations = append(m.schema.Relations, rel)
 			continue
 		}
 		rel.Reverse = "rev_" + r.name
-		back := graph.Relation{Source: rel.Target, Name: rel.Reverse, Target: rel.Source, Reverse: r.name, Edges: r.edges}
+		back := graph.Relation{Source: rel.Target, Name: rel.Reverse, Target: rel.Source, Reverse: r.name,
+			Edges: r.edges}
 		m.schema.Relations = append(m.schema.Relations, rel, back)
 	}
 	m.schema.SortRelations()
@@ -341,7 +349,8 @@ func (m *typedModel) writeType(w *graph.Writer, t int) error {
 		return nil
 	}
 	l := p.typedLabels(shape.count, m)
-	s, err := dataset.SplitByFraction(int(shape.count), l, p.Train, p.Val, p.Test, rng.New(p.Seed).Fold(dataset.SplitStream))
+	s, err := dataset.SplitByFraction(int(shape.count), l, p.Train, p.Val, p.Test,
+		rng.New(p.Seed).Fold(dataset.SplitStream))
 	if err != nil {
 		return err
 	}
@@ -390,7 +399,8 @@ func (m *typedModel) writeEdges(w *graph.Writer) error {
 	for r := range s.Relations {
 		total += s.Relations[r].Edges
 		back := slices.IndexFunc(s.Relations, func(o graph.Relation) bool {
-			return o.Reverse == s.Relations[r].Name && o.Name == s.Relations[r].Reverse && o.Source == s.Relations[r].Target
+			return o.Reverse == s.Relations[r].Name && o.Name == s.Relations[r].Reverse &&
+				o.Source == s.Relations[r].Target
 		})
 		if strings.HasPrefix(s.Relations[r].Name, "rev_") {
 			continue
@@ -441,7 +451,8 @@ func (m *typedModel) draw(r int, lo, hi int64) (src, dst []uint32) {
 	src, dst = make([]uint32, hi-lo), make([]uint32, hi-lo)
 	for i := range src {
 		u, v := m.edge(rel, k, uint64(lo)+uint64(i))
-		src[i], dst[i] = uint32(u)+uint32(m.schema.Types[rel.Source].First), uint32(v)+uint32(m.schema.Types[rel.Target].First)
+		src[i] = uint32(u) + uint32(m.schema.Types[rel.Source].First)
+		dst[i] = uint32(v) + uint32(m.schema.Types[rel.Target].First)
 	}
 	return src, dst
 }

@@ -45,7 +45,8 @@ func TestTypedShapes(t *testing.T) {
 			}
 		}
 	}
-	if d := drawn(t, "small", 0.1, func(p *Params) { p.Directed = true }); len(d.Meta.Schema.Relations) != 3 || d.Meta.Edges != 4800 {
+	if d := drawn(t, "small", 0.1, func(p *Params) { p.Directed = true }); len(d.Meta.Schema.Relations) != 3 ||
+		d.Meta.Edges != 4800 {
 		t.Errorf("%+v", d.Meta.Schema)
 	}
 }
@@ -59,7 +60,8 @@ func TestTypedGraphsAreTheSameEverywhere(t *testing.T) {
 		return b
 	}
 	one, other := drawn(t, "small", 0.5, nil), drawn(t, "small", 0.5, nil)
-	for _, name := range []string{"indices.npy", "relations.npy", "features_0.npy", "labels_0.npy", "train_0.npy", "meta.json"} {
+	for _, name := range []string{"indices.npy", "relations.npy", "features_0.npy", "labels_0.npy", "train_0.npy",
+		"meta.json"} {
 		if !bytes.Equal(read(one, name), read(other, name)) {
 			t.Errorf("%s differs", name)
 		}
@@ -107,7 +109,8 @@ func TestTypesAreNeeded(t *testing.T) {
 			typed++
 		}
 		if best(func(c int) float64 {
-			return dot(own, centres[c]) + (dot(in, centres[before[c]])+dot(in, centres[m.next(c)])+dot(out, centres[before[c]])+dot(out, centres[m.next(c)]))/2
+			return dot(own, centres[c]) + (dot(in, centres[before[c]])+dot(in, centres[m.next(c)])+dot(out,
+				centres[before[c]])+dot(out, centres[m.next(c)]))/2
 		}) == int(labels.Class[v]) {
 			blind++
 		}

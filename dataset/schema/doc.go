@@ -2,7 +2,8 @@
 // becomes of their columns.
 //
 //	nodes:
-//	  paper:  {files: papers*.parquet, id: pid, features: [emb, {col: year, standardize: true}], label: venue, split: part}
+//	  paper:  {files: papers*.parquet, id: pid, features: [emb, {col: year, standardize: true}], label: venue,
+//	           split: part}
 //	  author: {files: authors.csv, id: aid}
 //	edges:
 //	  - {type: [author, writes, paper], files: writes.csv, src: aid, dst: pid, reverse: written_by}

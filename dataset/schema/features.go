@@ -66,7 +66,8 @@ func (l *layout) columns() (out []string) {
 	return out
 }
 
-// writeFeatures streams the features of a type to the disk, after a pass for means and deviations where they are needed.
+// writeFeatures streams the features of a type to the disk, after a pass for means and deviations where they are
+// needed.
 func (b *build) writeFeatures(k int, d *typeData) error {
 	l, err := newLayout(d)
 	if err != nil {
@@ -204,13 +205,15 @@ func (l *layout) fill(x []float32, v, step int, z *zip) error {
 		if l.width[i] == 1 && values.Vector == nil {
 			for r := range step {
 				if x[r*l.dim+l.at[i]] = float32(values.Real[c.at+r]); math.Abs(values.Real[c.at+r]) > math.MaxFloat32 {
-					return l.refuse(c, r, i, fmt.Sprint(values.Real[c.at+r]), "a number that a float32 can hold", "correct it")
+					return l.refuse(c, r, i, fmt.Sprint(values.Real[c.at+r]), "a number that a float32 can hold",
+						"correct it")
 				}
 			}
 			continue
 		}
 		if values.Width != l.width[i] {
-			return l.refuse(c, 0, i, fmt.Sprintf("vectors of %d", values.Width), fmt.Sprintf("%d, as in the first row", l.width[i]),
+			return l.refuse(c, 0, i, fmt.Sprintf("vectors of %d", values.Width), fmt.Sprintf("%d, as in the first row",
+				l.width[i]),
 				"write vectors of one width")
 		}
 		for r := range step {
@@ -280,7 +283,7 @@ func newZip(d *typeData) *zip {
 	return z
 }
 
-// batches are those of a table, in order; the error is with the last.
+// batches are a table's, in order; the error is with the last.
 func (c *cursor) batches() iter.Seq2[*table.Batch, error] {
 	return func(yield func(*table.Batch, error) bool) {
 		err := c.table.Read(c.want, func(b *table.Batch) error {

@@ -12,7 +12,8 @@ import (
 //	{"nodes": [{"node_type": "paper", "format": {"name": "parquet"}, "files": "papers*.parquet", "node_id_col": "pid",
 //	            "features": [{"feature_col": "emb"}, {"feature_col": "year", "transform": {"name": "max_min_norm"}}],
 //	            "labels": [{"label_col": "venue", "task_type": "classification", "split_pct": [0.8, 0.1, 0.1]}]}],
-//	 "edges": [{"relation": ["author", "writes", "paper"], "files": "writes.csv", "source_id_col": "a", "dest_id_col": "p"}]}
+//	 "edges": [{"relation": ["author", "writes", "paper"], "files": "writes.csv",
+//	            "source_id_col": "a", "dest_id_col": "p"}]}
 //
 // A second entry of a node type has more features of the same rows. Of transforms, to_categorical is one_hot; those
 // that scale numbers become standardize, with a note; those that need a language model are refused.
@@ -168,7 +169,8 @@ func (s *Schema) stormTransform(t *tree, f *Feature) error {
 		f.OneHot = true
 	case slices.Contains(stormScales, name):
 		f.Standardize = true
-		s.note("transform %s: the column is standardized instead, to mean 0 and variance 1 over the training vertices", name)
+		s.note("transform %s: the column is standardized instead, to mean 0 and variance 1 over the training vertices",
+			name)
 	default:
 		return t.wrong(fmt.Sprintf("transform %q", name), "to_categorical, "+strings.Join(stormScales, ", ")+" or none",
 			"transform the column beforehand, and give numbers or vectors")
@@ -185,7 +187,8 @@ func (s *Schema) stormLabels(t *tree, n *Node) error {
 		return t.wrong(t.describe(), "a list of labels", "")
 	}
 	for _, x := range t.list {
-		if err := x.only("label_col", "task_type", "split_pct", "custom_split_filenames", "label_stats_type"); err != nil {
+		if err := x.only("label_col", "task_type", "split_pct", "custom_split_filenames",
+			"label_stats_type"); err != nil {
 			return err
 		}
 		task, err := x.get("task_type").scalar()
@@ -234,7 +237,8 @@ func stormSplit(t *tree) (*Split, error) {
 		return s, err
 	}
 	if len(shares) != 3 {
-		return nil, t.get("split_pct").wrong(t.get("split_pct").describe(), "three shares", "for example [0.8, 0.1, 0.1]")
+		return nil, t.get("split_pct").wrong(t.get("split_pct").describe(), "three shares",
+			"for example [0.8, 0.1, 0.1]")
 	}
 	for i, to := range []*float64{&s.Train, &s.Val, &s.Test} {
 		if *to, err = strconv.ParseFloat(shares[i], 64); err != nil || !(*to >= 0 && *to <= 1) {

@@ -47,7 +47,8 @@ func (x *ids) add(b *table.Batch, v *table.Values, column string) error {
 			at, fresh = x.addNumber(v.Whole[i])
 		}
 		if !fresh {
-			return refuse(i, fmt.Sprintf("%.60q a second time, first in row %d of the type", x.name(at), at), "every id once",
+			return refuse(i, fmt.Sprintf("%.60q a second time, first in row %d of the type", x.name(at), at),
+				"every id once",
 				"remove one of the rows, or rename it")
 		}
 	}

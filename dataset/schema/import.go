@@ -187,7 +187,8 @@ func (b *build) collect(n *nodePlan) (*typeData, error) {
 		}
 		if p.table == n.table {
 			if rows == 0 {
-				return nil, place{n.table.Pattern, ""}.wrong("no rows", "the vertices of type "+n.Name, "check the files, or leave the type out")
+				return nil, place{n.table.Pattern, ""}.wrong("no rows", "the vertices of type "+n.Name,
+					"check the files, or leave the type out")
 			}
 			if n.ID == "" {
 				d.ids = counted(int(rows))
@@ -209,7 +210,10 @@ func (d *typeData) passes() (list []pass) {
 		list = append(list, pass{table: n.table})
 	}
 	if n.ID != "" {
-		add(&list, n.table, n.ID, table.ID, func(b *table.Batch, v *table.Values) error { return d.ids.add(b, v, n.ID) })
+		add(&list, n.table, n.ID, table.ID, func(b *table.Batch, v *table.Values) error {
+			return d.ids.add(b, v,
+				n.ID)
+		})
 	}
 	if n.Label != nil {
 		add(&list, n.label, n.Label.Col, table.Text, func(b *table.Batch, v *table.Values) error {
@@ -239,8 +243,9 @@ func (d *typeData) aligned(t *table.Table, rows int64) error {
 	if rows == int64(d.ids.n) {
 		return nil
 	}
-	return place{t.Pattern, ""}.wrong(fmt.Sprintf("%d rows", rows), fmt.Sprintf("one per vertex of type %s, %d", d.plan.Name, d.ids.n),
-		"the rows are those of the type's own files, in the same order")
+	return place{t.Pattern, ""}.wrong(fmt.Sprintf("%d rows", rows), fmt.Sprintf("one per vertex of type %s, %d",
+		d.plan.Name, d.ids.n),
+		"give a row per row of the type's own files, in the same order")
 }
 
 // labels derives classes and splits from the words that were read.
@@ -280,7 +285,8 @@ func (b *build) drawn(d *typeData, train, val, test float64) (err error) {
 // byColumn takes the splits of a column. Vertices without a label are in none.
 func (b *build) byColumn(d *typeData) error {
 	n := d.plan
-	parts := map[string]*[]uint32{"train": &d.splits.Train, "val": &d.splits.Val, "test": &d.splits.Test, "": new([]uint32)}
+	parts := map[string]*[]uint32{"train": &d.splits.Train, "val": &d.splits.Val, "test": &d.splits.Test,
+		"": new([]uint32)}
 	to := make([]*[]uint32, len(d.split.list))
 	for k, word := range d.split.list {
 		if to[k] = parts[dataset.SplitName(word)]; to[k] == nil {
@@ -303,7 +309,8 @@ func (b *build) byColumn(d *typeData) error {
 	}
 	d.split = words{}
 	if len(d.splits.Train) == 0 {
-		return n.Split.at.wrong("no labelled vertex to train on in column "+n.Split.Col, "some of train", "check the column")
+		return n.Split.at.wrong("no labelled vertex to train on in column "+n.Split.Col, "some of train",
+			"check the column")
 	}
 	return nil
 }
@@ -321,7 +328,8 @@ func (b *build) byFiles(d *typeData) error {
 			for i := range x.Rows {
 				v, ok := d.ids.find(&x.Columns[0], i)
 				if !ok {
-					return place{x.File, x.Place(i)}.wrong("an id that is not there", "ids of type "+n.Name, "remove the line")
+					return place{x.File, x.Place(i)}.wrong("an id that is not there", "ids of type "+n.Name,
+						"remove the line")
 				}
 				if !d.labels.Has(int(v)) {
 					unlabelled++
@@ -402,22 +410,23 @@ func (b *build) edges() error {
 func (b *build) relation(i int, e *edgePlan, a *adder) error {
 	from, to := b.types[b.schema.Type(e.Source)], b.types[b.schema.Type(e.Target)]
 	var rows int64
-	err := e.table.Read([]table.Want{{Name: e.Src, As: table.ID}, {Name: e.Dst, As: table.ID}}, func(x *table.Batch) error {
-		src, err := ends(x, 0, from, e.Src)
-		if err != nil {
-			return err
-		}
-		dst, err := ends(x, 1, to, e.Dst)
-		if err != nil {
-			return err
-		}
-		rows += int64(x.Rows)
-		b.report("read "+e.Name, rows, max(e.table.Rows, e.table.About))
-		if err := a.add(src, dst, b.number[2*i]); err != nil || e.Reverse == "" {
-			return err
-		}
-		return a.add(dst, src, b.number[2*i+1])
-	})
+	err := e.table.Read([]table.Want{{Name: e.Src, As: table.ID}, {Name: e.Dst, As: table.ID}},
+		func(x *table.Batch) error {
+			src, err := ends(x, 0, from, e.Src)
+			if err != nil {
+				return err
+			}
+			dst, err := ends(x, 1, to, e.Dst)
+			if err != nil {
+				return err
+			}
+			rows += int64(x.Rows)
+			b.report("read "+e.Name, rows, max(e.table.Rows, e.table.About))
+			if err := a.add(src, dst, b.number[2*i]); err != nil || e.Reverse == "" {
+				return err
+			}
+			return a.add(dst, src, b.number[2*i+1])
+		})
 	if err != nil {
 		return err
 	}
@@ -461,7 +470,8 @@ func absent(x *table.Batch, v *table.Values, i int, of *typeData, column string)
 	if of.plan.table != nil {
 		where = of.plan.table.Pattern
 	}
-	return place{x.File, fmt.Sprintf("%s, column %s", x.Place(i), column)}.wrong(found, "an id of type "+of.plan.Name+", as "+where+" has it",
+	return place{x.File, fmt.Sprintf("%s, column %s", x.Place(i), column)}.wrong(found,
+		"an id of type "+of.plan.Name+", as "+where+" has it",
 		"add the vertex there, or remove the edge")
 }
 

@@ -80,7 +80,8 @@ func (o ogb) nodes(s *Schema) error {
 		return err
 	}
 	if len(counts) != 1 {
-		return place{o.file("num-node-dict.csv"), ""}.wrong(fmt.Sprintf("%d rows below the names", len(counts)), "one, of one graph",
+		return place{o.file("num-node-dict.csv"), ""}.wrong(fmt.Sprintf("%d rows below the names", len(counts)),
+			"one, of one graph",
 			"datasets of many graphs are not read")
 	}
 	for i, name := range types {
@@ -112,7 +113,8 @@ func (o ogb) split(name string) (*Split, error) {
 		return nil, err
 	}
 	if len(found) > 1 {
-		return nil, place{filepath.Join(o.dir, "split"), ""}.wrong(fmt.Sprintf("%d splits of %s", len(found), name), "one",
+		return nil, place{filepath.Join(o.dir, "split"), ""}.wrong(fmt.Sprintf("%d splits of %s", len(found), name),
+			"one",
 			"move the others away")
 	}
 	s := &Split{at: place{found[0], ""}}

@@ -10,7 +10,7 @@ import (
 	"starling/graph"
 )
 
-// Plan is a schema whose tables are open: every name is that of a column, and every column has a fate.
+// Plan is a schema whose tables are open: every name is a column's, and every column has a fate.
 type Plan struct {
 	Schema *Schema
 	nodes  []*nodePlan
@@ -161,13 +161,15 @@ func (n *nodePlan) openFeature(f *Feature) error {
 	}
 	switch {
 	case c.Kind == table.Time:
-		return f.at.wrong(fmt.Sprintf("%s, a column of times in %s", c.Name, t.Pattern), "numbers, vectors, or words with one_hot",
+		return f.at.wrong(fmt.Sprintf("%s, a column of times in %s", c.Name, t.Pattern),
+			"numbers, vectors, or words with one_hot",
 			"save it as a number, such as the year, or leave it out")
 	case f.OneHot && c.Kind == table.Vector:
 		return f.at.wrong(fmt.Sprintf("one_hot of %s, a column of vectors", c.Name), "a column of words or of numbers",
 			"remove one_hot")
 	case c.Kind == table.Text && !f.OneHot:
-		return f.at.wrong(fmt.Sprintf("%s, a column of text in %s", c.Name, t.Pattern), "numbers, vectors, or words with one_hot",
+		return f.at.wrong(fmt.Sprintf("%s, a column of text in %s", c.Name, t.Pattern),
+			"numbers, vectors, or words with one_hot",
 			fmt.Sprintf("write {col: %s, one_hot: true}, or leave it out", c.Name))
 	}
 	n.features = append(n.features, featurePlan{f, t, c})
@@ -223,7 +225,8 @@ func (n *nodePlan) openSplit() error {
 			return err
 		}
 		if len(t.Columns) != 1 {
-			return s.at.wrong(fmt.Sprintf("%d columns in %s", len(t.Columns), path), "one, of ids", "write one id per line")
+			return s.at.wrong(fmt.Sprintf("%d columns in %s", len(t.Columns), path), "one, of ids",
+				"write one id per line")
 		}
 		n.lists[i] = t
 	}
@@ -260,7 +263,8 @@ func (p *Plan) graph() (g *graph.Schema, number map[int]int) {
 		g.Relations = append(g.Relations, graph.Relation{Source: src, Name: e.Name, Target: dst, Reverse: e.Reverse})
 		given = append(given, 2*i)
 		if e.Reverse != "" {
-			g.Relations = append(g.Relations, graph.Relation{Source: dst, Name: e.Reverse, Target: src, Reverse: e.Name})
+			g.Relations = append(g.Relations, graph.Relation{Source: dst, Name: e.Reverse, Target: src,
+				Reverse: e.Name})
 			given = append(given, 2*i+1)
 		}
 	}
@@ -349,7 +353,8 @@ func (n *nodePlan) describe(b *lines) {
 		b.add("  split: %s", s.describe())
 	}
 	if n.Label != nil && n.Split == nil {
-		b.add("  split: drawn, %g to train on, %g to validate, %g to test", dataset.UsualSplit.Train, dataset.UsualSplit.Val, dataset.UsualSplit.Test)
+		b.add("  split: drawn, %g to train on, %g to validate, %g to test", dataset.UsualSplit.Train,
+			dataset.UsualSplit.Val, dataset.UsualSplit.Test)
 	}
 	if len(n.features) == 0 {
 		b.add("  no features: a row per vertex is learnt")
@@ -359,7 +364,8 @@ func (n *nodePlan) describe(b *lines) {
 // describe says how vertices are divided.
 func (s *Split) describe() string {
 	if s.Files[0] != "" {
-		return "ids in " + strings.Join(slices.DeleteFunc(slices.Clone(s.Files[:]), func(f string) bool { return f == "" }), ", ")
+		return "ids in " + strings.Join(slices.DeleteFunc(slices.Clone(s.Files[:]),
+			func(f string) bool { return f == "" }), ", ")
 	}
 	return fmt.Sprintf("drawn, %g to train on, %g to validate, %g to test", s.Train, s.Val, s.Test)
 }

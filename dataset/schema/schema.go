@@ -133,7 +133,8 @@ func cycle(files []string) error {
 	for _, f := range files {
 		names = append(names, filepath.Base(f))
 	}
-	return &graph.InputError{File: files[len(files)-2], Field: "include", Found: "a cycle, " + strings.Join(names, " → "),
+	return &graph.InputError{File: files[len(files)-2], Field: "include", Found: "a cycle, " + strings.Join(names,
+		" → "),
 		Want: "files that do not include each other", Fix: "remove one of the includes"}
 }
 
@@ -149,7 +150,8 @@ func (s *Schema) Symmetrize() {
 // check refuses types and relations that are there twice, and relations of types that there are not.
 func (s *Schema) check() error {
 	if len(s.Nodes) == 0 {
-		return place{s.File, "nodes"}.wrong("no type of vertices", "one at least", "add nodes: {NAME: {files: …, id: …}}")
+		return place{s.File, "nodes"}.wrong("no type of vertices", "one at least",
+			"add nodes: {NAME: {files: …, id: …}}")
 	}
 	if len(s.Edges) == 0 {
 		return place{s.File, "edges"}.wrong("no relation", "one at least",

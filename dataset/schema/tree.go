@@ -131,7 +131,8 @@ func parseFile(path string) (*tree, error) {
 	if err != nil {
 		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a schema", Fix: "check the path"}
 	}
-	if begin := bytes.TrimSpace(b); len(begin) > 0 && begin[0] == '{' && (strings.HasSuffix(path, ".json") || json.Valid(b)) {
+	if begin := bytes.TrimSpace(b); len(begin) > 0 && begin[0] == '{' && (strings.HasSuffix(path, ".json") ||
+		json.Valid(b)) {
 		return parseJSON(path, b)
 	}
 	return parseYAML(path, b)
@@ -239,7 +240,8 @@ func parseJSON(path string, b []byte) (*tree, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	line := 1 + bytes.Count(b[:min(d.InputOffset(), int64(len(b)))], []byte("\n"))
-	return nil, place{path, fmt.Sprintf("line %d", line)}.wrong("no JSON: "+err.Error(), "fields and values", "correct it")
+	return nil, place{path, fmt.Sprintf("line %d", line)}.wrong("no JSON: "+err.Error(), "fields and values",
+		"correct it")
 }
 
 // fromJSON converts the next value. Nesting is bounded by the fields that are read.

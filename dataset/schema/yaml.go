@@ -49,7 +49,8 @@ func (s *Schema) yamlNodes(t *tree) error {
 		return nil
 	}
 	if t.kind != isFields {
-		return t.wrong(t.describe(), "a name for every type of vertices, with its fields", "for example paper: {files: papers.csv, id: pid}")
+		return t.wrong(t.describe(), "a name for every type of vertices, with its fields",
+			"for example paper: {files: papers.csv, id: pid}")
 	}
 	for i, name := range t.names {
 		n, err := yamlNode(name, t.fields[i])
@@ -76,7 +77,8 @@ func yamlNode(name string, t *tree) (n *Node, err error) {
 		return nil, err
 	}
 	if (n.Table.Files == nil) == (n.Count == 0) {
-		return nil, t.wrong("files and count, or neither", "files of a table, or a count of vertices that have no table",
+		return nil, t.wrong("files and count, or neither",
+			"files of a table, or a count of vertices that have no table",
 			"give files: TABLE")
 	}
 	if n.Table.Files == nil && n.ID != "" {
@@ -190,7 +192,8 @@ func yamlFeature(t *tree, missing string) (out []Feature, err error) {
 	case err != nil:
 		return nil, err
 	case f.OneHot && f.Standardize:
-		return nil, t.wrong("one_hot and standardize", "one of the two: columns of 0 and 1 stay as they are", "remove standardize")
+		return nil, t.wrong("one_hot and standardize", "one of the two: columns of 0 and 1 stay as they are",
+			"remove standardize")
 	case len(cols) == 0 && f.Table.Files == nil:
 		return nil, t.wrong("no col", "the name of a column, or files of one column", "add col: NAME")
 	case len(cols) == 0:
@@ -269,7 +272,8 @@ func (s *Split) check(t *tree) error {
 	shares, files := s.Train+s.Val+s.Test > 0, s.Files != [3]string{}
 	switch ways := fmt.Sprint(s.Col != "", shares, files); {
 	case strings.Count(ways, "true") != 1:
-		return t.wrong("more than one way to split, or none", "a column, or shares, or files of ids", "keep one of them")
+		return t.wrong("more than one way to split, or none", "a column, or shares, or files of ids",
+			"keep one of them")
 	case shares && (s.Train == 0 || s.Train+s.Val+s.Test > 1+1e-9):
 		return t.wrong(fmt.Sprintf("shares of %g, %g and %g", s.Train, s.Val, s.Test),
 			"a share above 0 to train on, and no more than 1 in all", "for example {train: 0.8, val: 0.1, test: 0.1}")
@@ -284,7 +288,8 @@ func (s *Schema) yamlEdges(t *tree) error {
 		return nil
 	}
 	if t.kind != isList {
-		return t.wrong(t.describe(), "a list of relations", "for example - {type: [author, writes, paper], files: writes.csv, src: aid, dst: pid}")
+		return t.wrong(t.describe(), "a list of relations",
+			"for example - {type: [author, writes, paper], files: writes.csv, src: aid, dst: pid}")
 	}
 	for _, x := range t.list {
 		e, err := yamlEdge(x)

@@ -118,10 +118,12 @@ func openPart(path string, opt Options) (part, error) {
 	case begin == "\x93NUMPY":
 		found, open = "npy", func() (part, error) { return openNPY(path) }
 	case strings.HasPrefix(begin, "\x89HDF"):
-		return nil, bad(path, "", "an HDF5 file, which is not read", "CSV, TSV, Parquet or npy", "save it as one of these")
+		return nil, bad(path, "", "an HDF5 file, which is not read", "CSV, TSV, Parquet or npy",
+			"save it as one of these")
 	}
 	if opt.Format != "" && opt.Format != found && !(found == "text" && opt.Format[1:] == "sv") {
-		return nil, bad(path, "format", found, opt.Format+", as the schema says", "correct the schema, or leave format out")
+		return nil, bad(path, "format", found, opt.Format+", as the schema says",
+			"correct the schema, or leave format out")
 	}
 	return open()
 }

@@ -9,8 +9,8 @@ import (
 // Whether the first row of a text file is a header is told by what it is, in this order:
 //
 //	the names that are expected      all or most of them are in it
-//	a word above numbers             in as many columns at least as have a number in the first row, or in one whose word
-//	                                 is usual: a header may be id, 2019, 2020
+//	a word above numbers             in as many columns at least as have a number in the first row, or in one
+//	                                 whose word is usual: a header may be id, 2019, 2020
 //	a value that comes again         a header's name is in no other row
 //	usual words                      id, name, src, label, …
 //	text that looks otherwise        a word without digits above words with digits, or above words that repeat
@@ -64,8 +64,10 @@ func present(row, names []string) (n int) {
 }
 
 // usualNames are names of columns that are hardly values.
-var usualNames = []string{"id", "src", "dst", "source", "target", "from", "to", "label", "class", "name", "split", "weight",
-	"node", "vertex", "type", "node_id", "source_id", "target_id", "dest", "src_id", "dst_id", "features", "feat", "time",
+var usualNames = []string{"id", "src", "dst", "source", "target", "from", "to", "label", "class", "name", "split",
+	"weight",
+	"node", "vertex", "type", "node_id", "source_id", "target_id", "dest", "src_id", "dst_id", "features", "feat",
+	"time",
 	"timestamp"}
 
 func usual(row []string) bool {

@@ -155,7 +155,8 @@ func (r *columnReader) fill(v *Values, rows int, first int64) error {
 			err = r.scalar(v)
 		}
 		if c, ok := err.(*cellError); ok {
-			return bad(r.p.Path, fmt.Sprintf("row %d, column %.60s", first+int64(i), r.c.Name), c.found, c.want, "correct it")
+			return bad(r.p.Path, fmt.Sprintf("row %d, column %.60s", first+int64(i), r.c.Name), c.found, c.want,
+				"correct it")
 		}
 		if err != nil {
 			return err

@@ -82,7 +82,8 @@ func TestRowsOfText(t *testing.T) {
 	var got []string
 	if err := x.Read([]Want{{"id", ID}, {"age", Real}, {"word", Text}, {"v", Vector}}, func(b *Batch) error {
 		for i := range b.Rows {
-			got = append(got, fmt.Sprintf("%s|%v|%s|%v|%s", b.Columns[0].Text[i], b.Columns[1].Real[i], b.Columns[2].Text[i],
+			got = append(got, fmt.Sprintf("%s|%v|%s|%v|%s", b.Columns[0].Text[i], b.Columns[1].Real[i],
+				b.Columns[2].Text[i],
 				b.Columns[3].Vector[2*i:2*i+2], b.Place(i)))
 		}
 		if m := b.Columns[1].Missing; !slices.Equal(m, []bool{false, true, false}) || b.Columns[0].Missing != nil {
@@ -143,7 +144,8 @@ func TestBadTextIsRefusedInOneSentence(t *testing.T) {
 		if err == nil {
 			err = x.Read([]Want{{c.column, Real}}, func(*Batch) error { return nil })
 		}
-		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(),
+			"\n") {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
@@ -180,7 +182,8 @@ func writeParquet(t *testing.T, path string, rows []parquetRow) {
 func TestShardsOfParquet(t *testing.T) {
 	dir, name, one := t.TempDir(), "n", int32(1)
 	writeParquet(t, filepath.Join(dir, "p10.parquet"), []parquetRow{{ID: 4, Emb: []float32{7, 8}, Half: &one}})
-	writeParquet(t, filepath.Join(dir, "p2.parquet"), []parquetRow{{ID: 1 << 60, Name: &name, Score: 0.5, Emb: []float32{1, 2}},
+	writeParquet(t, filepath.Join(dir, "p2.parquet"), []parquetRow{{ID: 1 << 60, Name: &name, Score: 0.5,
+		Emb: []float32{1, 2}},
 		{ID: 2, Emb: []float32{3, 4}}, {ID: 3, Emb: []float32{5, 6}}})
 	os.WriteFile(filepath.Join(dir, "_SUCCESS"), nil, 0o644)
 	for _, pattern := range []string{dir, filepath.Join(dir, "p*.parquet")} {
@@ -188,7 +191,8 @@ func TestShardsOfParquet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := kinds(x); got != "id:whole numbers name:text score:numbers emb:vectors of 2 half:whole numbers" || x.Rows != 4 {
+		if got := kinds(x); got != "id:whole numbers name:text score:numbers emb:vectors of 2 half:whole numbers" ||
+			x.Rows != 4 {
 			t.Fatal(got, x.Rows)
 		}
 		var ids []int64

@@ -221,7 +221,8 @@ func (t *textTable) refuse(err error, r *csv.Reader) error {
 	found := "a quote inside a field"
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
-		found, want, fix = "another number of fields than in the first row", "as many fields in every row", "correct the row"
+		found, want, fix = "another number of fields than in the first row", "as many fields in every row",
+			"correct the row"
 		if n := len(t.names); n > 0 {
 			want = fmt.Sprintf("%d fields in every row", n)
 		}
