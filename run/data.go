@@ -29,7 +29,7 @@ func DefaultParams() Params { return generate.DefaultParams() }
 
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
-func Kinds() []string     { return generate.Kinds() }
+func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind) }
 func Formats() []string   { return append(dataset.Formats(), schemaFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 

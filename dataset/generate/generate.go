@@ -23,8 +23,8 @@ var generators = map[string]func(Params) (*model, error){
 	"er":   newErdosRenyi,
 }
 
-// Kinds lists the generators.
-func Kinds() []string { return []string{"sbm", "rmat", "er", typedKind} }
+// Kinds lists the generators of graphs of one type.
+func Kinds() []string { return []string{"sbm", "rmat", "er"} }
 
 // Keys of the separate streams of draws under one seed; dataset.SplitStream is another.
 const (
@@ -44,7 +44,7 @@ const (
 // Dataset draws a graph of the given kind (sbm, rmat, er, typed) and writes it to the folder out.
 func Dataset(kind string, p Params, out string) (dataset.Summary, error) {
 	newModel, ok := generators[kind]
-	if kind == typedKind && p.typed != nil {
+	if kind == TypedKind && p.typed != nil {
 		return p.typedDataset(out)
 	}
 	if !ok {

@@ -28,7 +28,8 @@ import (
 //
 // A class or group is a function of the id: edges are drawn without tables, in chunks, on all cores.
 
-const typedKind = "typed"
+// TypedKind is the kind of these graphs, beside Kinds.
+const TypedKind = "typed"
 
 // typedShape is the published shape of a typed dataset.
 type typedShape struct {
