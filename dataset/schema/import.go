@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"starling/dataset"
 	"starling/dataset/table"
@@ -412,11 +413,7 @@ func (b *build) relation(i int, e *edgePlan, a *adder) error {
 	var rows int64
 	err := e.table.Read([]table.Want{{Name: e.Src, As: table.ID}, {Name: e.Dst, As: table.ID}},
 		func(x *table.Batch) error {
-			src, err := ends(x, 0, from, e.Src)
-			if err != nil {
-				return err
-			}
-			dst, err := ends(x, 1, to, e.Dst)
+			src, dst, err := bothEnds(x, from, to, e)
 			if err != nil {
 				return err
 			}
@@ -439,6 +436,19 @@ func (b *build) relation(i int, e *edgePlan, a *adder) error {
 		b.schema.Relations[b.number[2*i+1]].Edges = rows
 	}
 	return nil
+}
+
+// bothEnds are the vertices of both columns of ids, on two cores: most time is waiting for memory.
+func bothEnds(x *table.Batch, from, to *typeData, e *edgePlan) (src, dst []uint32, err error) {
+	var wg sync.WaitGroup
+	var other error
+	wg.Go(func() { dst, other = ends(x, 1, to, e.Dst) })
+	src, err = ends(x, 0, from, e.Src)
+	wg.Wait()
+	if err == nil {
+		err = other
+	}
+	return src, dst, err
 }
 
 // ends are the vertices of a column of ids.
