@@ -43,6 +43,9 @@ func TimeSamples(ctx context.Context, s spec.Spec, batches int) (*Samples, error
 		return nil, err
 	}
 	defer data.Close()
+	if err := data.Untyped("bench sample"); err != nil {
+		return nil, err
+	}
 	if len(data.Splits.Train) == 0 {
 		return nil, &graph.InputError{File: s.Dataset, Found: "no training split",
 			Want: "training vertices to sample for"}

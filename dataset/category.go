@@ -1,6 +1,10 @@
 package dataset
 
-import "slices"
+import (
+	"slices"
+
+	"starling/dataset/table"
+)
 
 // category is a column of words, each of which becomes a column of zeros and ones. A missing
 // word is a row of zeros.
@@ -15,7 +19,7 @@ type category struct {
 func newCategory(name string) category { return category{name: name, index: map[string]int32{}} }
 
 func (c *category) add(word string) {
-	if isMissing(word) {
+	if table.IsMissing(word) {
 		c.codes = append(c.codes, -1)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -137,8 +138,8 @@ func (b *dglBook) fill(s *graph.Sorter, opt ImportOptions) error {
 		if err != nil {
 			return err
 		}
-		for lo := 0; lo < len(e.src); lo += pieceNumbers {
-			hi := min(lo+pieceNumbers, len(e.src))
+		for lo := 0; lo < len(e.src); lo += table.PieceNumbers {
+			hi := min(lo+table.PieceNumbers, len(e.src))
 			if err := s.Add(seq, e.src[lo:hi], e.dst[lo:hi], nil); err != nil {
 				return inPath(b.path, err)
 			}
@@ -350,7 +351,7 @@ func (c dglColumns) find(names ...string) string {
 }
 
 // each calls f with the numbers of one part after the other.
-func (c dglColumns) each(name string, f func(part int, a *arrayStream, path string) error) error {
+func (c dglColumns) each(name string, f func(part int, a *table.Array, path string) error) error {
 	for p := range c.parts {
 		d, err := c.b.open(p, "node_feats")
 		if err != nil {
@@ -386,11 +387,11 @@ func (c dglColumns) width(name string) int64 {
 
 // rows calls put with whole rows of every part.
 func (c dglColumns) rows(name string, cols int, put func([]float32) error) error {
-	x := make([]float32, max(1, pieceNumbers/cols)*cols)
-	return c.each(name, func(_ int, a *arrayStream, path string) error {
-		for a.left > 0 {
-			part := x[:min(int64(len(x)), a.left)]
-			if err := a.reals(part); err != nil {
+	x := make([]float32, max(1, table.PieceNumbers/cols)*cols)
+	return c.each(name, func(_ int, a *table.Array, path string) error {
+		for a.Left > 0 {
+			part := x[:min(int64(len(x)), a.Left)]
+			if err := a.Reals(part); err != nil {
 				return badFile(path, name, graph.Sentence(err.Error()), "numbers", "partition again")
 			}
 			if err := put(part); err != nil {
@@ -468,9 +469,9 @@ func (c dglColumns) ids(r *read) error {
 	if name == "" || c.width(name) != 1 {
 		return nil
 	}
-	return c.each(name, func(_ int, a *arrayStream, path string) error {
-		x := make([]uint32, a.left)
-		if err := a.indices(x); err != nil {
+	return c.each(name, func(_ int, a *table.Array, path string) error {
+		x := make([]uint32, a.Left)
+		if err := a.Indices(x); err != nil {
 			return badFile(path, name, graph.Sentence(err.Error()), "vertex numbers", "partition again")
 		}
 		for _, v := range x {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -163,7 +164,7 @@ func (d *dglFile) tensor() dglArray {
 		return a
 	}
 	a.descr = []string{"i", "u", "f"}[code] + fmt.Sprint(bits/8)
-	elements, known := int64(1), itemSizes[a.descr]
+	elements, known := int64(1), table.ItemSizes[a.descr]
 	for range dims {
 		n := int64(d.next(8))
 		if n < 0 || n > d.size || n > 0 && elements > d.size/n {
@@ -202,16 +203,16 @@ func (d *dglFile) tensors() map[string]dglArray {
 }
 
 // stream reads the numbers of an array, independently of the file's own position.
-func (d *dglFile) stream(a dglArray) (*arrayStream, error) {
-	if itemSizes[a.descr] == 0 {
+func (d *dglFile) stream(a dglArray) (*table.Array, error) {
+	if table.ItemSizes[a.descr] == 0 {
 		return nil, badFile(d.path, "", "a tensor of "+a.descr, "float32, float64 or integers",
 			"convert it before you partition")
 	}
-	s := &arrayStream{descr: a.descr, shape: a.shape, left: 1}
+	s := &table.Array{Descr: a.descr, Shape: a.shape, Left: 1}
 	for _, n := range a.shape {
-		s.left *= n
+		s.Left *= n
 	}
-	s.r = io.NewSectionReader(d.f, a.at, s.left*int64(itemSizes[a.descr]))
+	s.R = io.NewSectionReader(d.f, a.at, s.Left*int64(table.ItemSizes[a.descr]))
 	return s, nil
 }
 
@@ -225,7 +226,7 @@ func (d *dglFile) indices(a dglArray, what string) ([]uint32, error) {
 		return nil, badFile(d.path, what, fmt.Sprintf("shape %v", a.shape), "one dimension", "partition again")
 	}
 	out := make([]uint32, a.shape[0]) // no more than the file has bytes
-	if err := s.indices(out); err != nil {
+	if err := s.Indices(out); err != nil {
 		return nil, badFile(d.path, what, graph.Sentence(err.Error()), "vertices or edges", "partition again")
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zip"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -72,10 +73,10 @@ func (z *npz) edgeIndex(name string, opt ImportOptions) (fill func(*graph.Sorter
 		return nil, 0, err
 	}
 	a.Close()
-	if len(a.shape) != 2 || a.shape[0] != 2 || a.shape[1] > graph.MaxEdges {
-		return nil, 0, z.bad(name, fmt.Sprintf("shape %v", a.shape), "[2, edges]")
+	if len(a.Shape) != 2 || a.Shape[0] != 2 || a.Shape[1] > graph.MaxEdges {
+		return nil, 0, z.bad(name, fmt.Sprintf("shape %v", a.Shape), "[2, edges]")
 	}
-	edges = a.shape[1]
+	edges = a.Shape[1]
 	if z.find(name).Method == zip.Store {
 		return func(s *graph.Sorter) error { return z.named(name, z.twoRows(s, name, edges)) }, edges, nil
 	}
@@ -99,7 +100,7 @@ func (z *npz) packedRows(s *graph.Sorter, name string, edges int64, opt ImportOp
 	for left := edges; left > 0; {
 		x, err := sources.next()
 		if err == nil {
-			_, err = aside.Write(bytesOf(x))
+			_, err = aside.Write(table.BytesOf(x))
 		}
 		if err != nil {
 			sources.done()
@@ -113,7 +114,7 @@ func (z *npz) packedRows(s *graph.Sorter, name string, edges int64, opt ImportOp
 	if _, err := aside.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	back := &arrayStream{r: aside, descr: "u4", left: edges}
+	back := &table.Array{R: aside, Descr: "u4", Left: edges}
 	return addPairs(s, prefetch(back, edges, false), prefetch(a, edges, true))
 }
 
@@ -132,14 +133,14 @@ func (z *npz) twoRows(s *graph.Sorter, name string, edges int64) error {
 	defer file.Close()
 	size := int64(f.UncompressedSize64)
 	first := &summing{r: io.NewSectionReader(file, at, size)}
-	src, err := newArrayStream(first, size)
+	src, err := table.NewArray(first, size)
 	if err != nil {
 		return err
 	}
-	head := size - 2*edges*int64(itemSizes[src.descr])
+	head := size - 2*edges*int64(table.ItemSizes[src.Descr])
 	row := (size - head) / 2
 	second := &summing{r: io.NewSectionReader(file, at+head+row, row)}
-	dst := &arrayStream{r: second, descr: src.descr, left: edges}
+	dst := &table.Array{R: second, Descr: src.Descr, Left: edges}
 	if err := addPairs(s, prefetch(src, edges, false), prefetch(dst, edges, false)); err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ import (
 // a nameless file, eight bytes each (twelve with weights), and from there, when all
 // ids are known, go to the sorter: memory holds the ids, never the edges.
 
-var edgeSplit = SplitOptions{Train: 0.6, Val: 0.2, Test: 0.2}
+// UsualSplit is how labelled vertices are divided where nothing else is said.
+var UsualSplit = SplitOptions{Train: 0.6, Val: 0.2, Test: 0.2}
 
 func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	tables, err := readTables(opt)
@@ -140,7 +141,7 @@ func (r *read) attach(t tables, ids *idMap, opt ImportOptions) (err error) {
 	case t.splits != nil:
 		err = t.splits.attach(r, ids)
 	case r.labels != nil:
-		r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed)
+		r.splits, err = opt.Split.or(UsualSplit).split(r.labels, opt.Seed)
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"starling/dataset/table"
 )
 
 // layout is the format of the lines of one file.
@@ -51,7 +53,7 @@ func sniff(path string, opt ImportOptions) (lay layout, err error) {
 
 // firstLines are the first two lines that are not comments, or fewer.
 func firstLines(path string) (lines [][]byte, err error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return nil, err
 	}

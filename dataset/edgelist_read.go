@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
+
+	"starling/dataset/table"
 )
 
 const (
@@ -45,7 +47,7 @@ var errNames = errors.New("ids are names")
 // readEdges splits the file into blocks, parses them on all cores and spills their
 // edges.
 func readEdges(path string, lay layout, opt ImportOptions, parse func(*block, layout, bool)) (*edges, error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +205,11 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 
 // isHeader tells whether a line is the header again, as in concatenated files.
 func (l layout) isHeader(line []byte) bool {
-	if l.skip == 0 || len(line) < len(l.header) || len(line) > len(l.header)+len(byteOrderMark)+1 {
+	if l.skip == 0 || len(line) < len(l.header) || len(line) > len(l.header)+len(table.ByteOrderMark)+1 {
 		return false
 	}
-	return string(bytes.TrimRight(bytes.TrimPrefix(line, []byte(byteOrderMark)), "\r")) == l.header
+	return string(bytes.TrimRight(bytes.TrimPrefix(line, []byte(table.ByteOrderMark)), "\r")) == l.header
 }
-
-// byteOrderMark begins UTF-8 files of some editors.
-const byteOrderMark = "\xef\xbb\xbf"
 
 var newline = []byte{'\n'}
 

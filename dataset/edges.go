@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -75,7 +75,7 @@ func (e *edges) put(b *block) {
 	size := int64(4 * (len(b.src) + len(b.dst) + len(b.weights)))
 	b.at = e.end.Add(size) - size
 	at := b.at
-	for _, part := range [][]byte{bytesOf(b.src), bytesOf(b.dst), bytesOf(b.weights)} {
+	for _, part := range [][]byte{table.BytesOf(b.src), table.BytesOf(b.dst), table.BytesOf(b.weights)} {
 		if _, err := e.file.WriteAt(part, at); err != nil {
 			b.err = &lineError{err: err}
 			return
@@ -98,7 +98,7 @@ func (e *edges) fill(s *graph.Sorter) error {
 		b := e.blocks[k]
 		x.resize(b.edges, e.weighted)
 		at := b.at
-		for _, part := range [][]byte{bytesOf(x.src), bytesOf(x.dst), bytesOf(x.weights)} {
+		for _, part := range [][]byte{table.BytesOf(x.src), table.BytesOf(x.dst), table.BytesOf(x.weights)} {
 			if _, err := e.file.ReadAt(part, at); err != nil {
 				return err
 			}
@@ -161,12 +161,4 @@ func inOrder(s *graph.Sorter, n int64, fill func(k int64, x *chunk) error) error
 		}
 	}
 	return nil
-}
-
-// bytesOf views numbers as the bytes they are in memory.
-func bytesOf[T uint32 | float32 | int64](s []T) []byte {
-	if len(s) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/event"
 	"starling/graph"
 	"starling/rng"
@@ -90,7 +91,7 @@ func oneHotFeatures(n int) *graph.Features {
 // eachRow is a source of rows that are computed.
 func eachRow(n, cols int, fill func(v int, row []float32)) *rowFeed {
 	return &rowFeed{rows: n, cols: cols, each: func(put func(x []float32) error) error {
-		step := max(1, pieceNumbers/cols)
+		step := max(1, table.PieceNumbers/cols)
 		buf := make([]float32, step*cols)
 		for lo := 0; lo < n; lo += step {
 			hi := min(lo+step, n)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -82,13 +83,11 @@ func (t *featureTable) heading(id string, fields []string) bool {
 	}
 	for i, s := range fields {
 		if !slices.Contains(t.oneHot, strconv.Itoa(i+2)) {
-			return !isMissing(s) && !isNumber([]byte(s))
+			return !table.IsMissing(s) && !isNumber([]byte(s))
 		}
 	}
 	return false
 }
-
-func isMissing(s string) bool { return slices.Contains(missingWords, strings.ToLower(s)) }
 
 func (t *featureTable) add(id string, fields []string) *badCell {
 	if t.columns == 0 {
@@ -121,7 +120,7 @@ func (t *featureTable) add(id string, fields []string) *badCell {
 
 // number reads one value; a missing one is NaN where that is allowed.
 func (t *featureTable) number(s string) (float32, *badCell) {
-	if isMissing(s) {
+	if table.IsMissing(s) {
 		if t.missing == "" || t.missing == missingError {
 			return 0, &badCell{want: "a finite number",
 				fix: "fill it in, or give --missing zero or --missing mean"}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -84,7 +85,7 @@ func geomFile(dir, name, suffix string) (path, prefix string, err error) {
 // eachGeomLine reads tab-separated lines of a number of fields after the header. f
 // returns "" or what it wanted.
 func eachGeomLine(path string, fields int, header func(string), f func([]string) string) error {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return err
 	}

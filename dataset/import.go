@@ -1,18 +1,14 @@
 package dataset
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/gzip"
 
 	"starling/graph"
 	"starling/rng"
@@ -415,79 +411,6 @@ func (r *read) lookAtEdges(w *graph.Writer, opt ImportOptions) error {
 	return nil
 }
 
-// input is an open source file, decompressed if it is gzip.
-type input struct {
-	io.Reader
-	f *os.File
-}
-
-func (in *input) Close() error { return in.f.Close() }
-
-// openInput opens a text file and detects gzip by its contents,
-// whatever its name.
-func openInput(path string) (*input, error) {
-	info, err := os.Stat(path)
-	switch {
-	case os.IsNotExist(err) && path == "-":
-		return nil, badFile(path, "", "standard input", "a file, which is read more than once",
-			"write it to a file first; gzip is unpacked on the way")
-	case os.IsNotExist(err):
-		return nil, badFile(path, "", "no such file", "a file to read", "check the path")
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
-	case !info.Mode().IsRegular(): // the lines read for detection would be lost
-		return nil, badFile(path, "", "a pipe or a device", "a file, which is read more than once",
-			"write it to a file first; gzip is unpacked on the way")
-	case info.Size() == 0: // even an empty gzip file is longer
-		return nil, badFile(path, "", "an empty file", "what was to be read",
-			"it was cut off: download or write it again")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	r := bufio.NewReaderSize(f, 1<<16)
-	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			f.Close()
-			return nil, badFile(path, "gzip", graph.Sentence(err.Error()), "a whole gzip file", "download or pack it again")
-		}
-		r = bufio.NewReaderSize(gzipReader{path, z}, 1<<16)
-	}
-	head, _ := r.Peek(512)
-	starts := func(with string) bool { return strings.HasPrefix(string(head), with) }
-	switch {
-	case starts(byteOrderMark):
-		r.Discard(len(byteOrderMark))
-	case starts("\xff\xfe") || starts("\xfe\xff"):
-		f.Close()
-		return nil, badFile(path, "", "text in UTF-16", "UTF-8",
-			"save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")
-	case slices.Contains(head, 0) || starts("BZh91AY&SY"):
-		f.Close()
-		return nil, badFile(path, "", "no text", "text, or text packed with gzip",
-			"unpack archives (tar, zip, bzip2, xz) first")
-	}
-	return &input{r, f}, nil
-}
-
-// gzipReader adds the file name to errors of decompression.
-type gzipReader struct {
-	path string
-	io.Reader
-}
-
-func (g gzipReader) Read(b []byte) (int, error) {
-	n, err := g.Reader.Read(b)
-	if err != nil && err != io.EOF {
-		err = badFile(g.path, "gzip", graph.Sentence(err.Error()), "a whole gzip file", "download or pack it again")
-	}
-	return n, err
-}
-
 // matching lists the paths in a folder whose names match a pattern. The folder's own name
 // may have brackets and stars in it.
 func matching(dir, pattern string) (paths []string) {
@@ -498,16 +421,6 @@ func matching(dir, pattern string) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// because is the error of a file that could not be read. An InputError with its own Want
-// keeps it, and gets the file and the fix.
-func because(file, field string, err error, want, fix string) error {
-	var in *graph.InputError
-	if errors.As(err, &in) {
-		return badFile(file, strings.Trim(field+": "+in.Field, ": "), in.Found, in.Want, fix)
-	}
-	return badFile(file, field, graph.Sentence(err.Error()), want, fix)
 }
 
 func badFile(file, field, found, want, fix string) error {

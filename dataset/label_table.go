@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,4 +91,40 @@ func (t *labelTable) numbering() (class map[string]int32, names []string, err er
 	}
 	class[""] = -1
 	return class, names, nil
+}
+
+// LabelsOf are the labels of vertices, given as places in a list of different words (-1: none), for a task: classify,
+// regression, or "" to look. It says what it derived.
+func LabelsOf(file string, words []string, of []int32, task string) (l *graph.Labels, notes []string, err error) {
+	t := &labelTable{path: file, labels: slices.Clone(words)}
+	t.blank()
+	yes, err := t.regression(task, &notes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if yes {
+		x := t.numbers()
+		l = &graph.Labels{Classes: 1, Values: make([]float32, len(of))}
+		for v, k := range of {
+			if l.Values[v] = float32(math.NaN()); k >= 0 {
+				l.Values[v] = x[k]
+			}
+		}
+		return l, notes, nil
+	}
+	class, names, err := t.numbering()
+	if err != nil {
+		return nil, nil, err
+	}
+	l = &graph.Labels{Class: make([]int32, len(of)), Names: names}
+	for v, k := range of {
+		if l.Class[v] = -1; k >= 0 {
+			l.Class[v] = class[t.labels[k]]
+		}
+		l.Classes = max(l.Classes, int(l.Class[v])+1)
+	}
+	if l.Classes == 0 {
+		return nil, nil, badFile(file, "label", "no label", "a label for some vertices", "check the column")
+	}
+	return l, notes, nil
 }

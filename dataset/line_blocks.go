@@ -6,6 +6,8 @@ import (
 	"io"
 	"runtime"
 	"sync"
+
+	"starling/dataset/table"
 )
 
 // lineBlocks reads a text file, compressed or not, in blocks of whole lines. parse is
@@ -13,7 +15,7 @@ import (
 // parse has the line within its block.
 func lineBlocks[T any](path string, longest int, opt ImportOptions, parse func(data []byte) (T, *lineError),
 	take func(x T) error) error {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -25,7 +26,7 @@ func readMatrix(path string, rows int) (*graph.Features, error) {
 	const fix = "save a [vertices, features] array with numpy.save"
 	a, err := readArray(io.Reader(f), info.Size())
 	if err != nil {
-		return nil, because(path, "", err, "an npy of numbers", fix)
+		return nil, table.Because(path, "", err, "an npy of numbers", fix)
 	}
 	x, err := a.float32s()
 	if err != nil {

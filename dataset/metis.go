@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -33,7 +34,7 @@ type metisHeader struct {
 }
 
 func readMETIS(path string, opt ImportOptions) (*read, error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chu
 		if err := m.row(uint32(v), line, h, x); err != nil {
 			return err
 		}
-		if listed += int64(len(x.src) - before); len(x.src) >= pieceNumbers {
+		if listed += int64(len(x.src) - before); len(x.src) >= table.PieceNumbers {
 			send()
 		}
 	}

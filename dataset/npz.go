@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zip"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -66,7 +67,7 @@ func readNPZ(path string, opt ImportOptions) (*read, error) {
 	if r.labels != nil {
 		usual := npzSplit
 		if r.labels.Kind() != graph.SingleLabel { // without classes there is no number of vertices per class
-			usual = edgeSplit
+			usual = UsualSplit
 		}
 		if r.splits, err = opt.Split.or(usual).split(r.labels, opt.Seed); err != nil {
 			return nil, err
@@ -170,7 +171,7 @@ func (z *npz) sparse(prefix string) (*graph.Features, error) {
 	}
 	f, err := sparse(parts[0], parts[1], parts[2], shape[0], shape[1])
 	if err != nil {
-		return nil, because(z.path, prefix+"_*", err, "a CSR matrix", z.fix())
+		return nil, table.Because(z.path, prefix+"_*", err, "a CSR matrix", z.fix())
 	}
 	return f, nil
 }

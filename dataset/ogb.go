@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -143,7 +144,7 @@ func inPath(path string, err error) error {
 // number reads the one number of num-node-list or num-edge-list.
 func (o *ogb) number(list string, least int64) (int, error) {
 	path, _ := o.file(list)
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return 0, err
 	}
@@ -164,7 +165,7 @@ const maxRowBytes = 4 << 20
 
 // csvRows streams a table of numbers without ids.
 func csvRows(path string, n int, opt ImportOptions) (*rowFeed, error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return nil, err
 	}
@@ -244,14 +245,14 @@ func (o *ogb) binary(r *read) (n int, err error) {
 	if z.find("node_feat") != nil {
 		// The archive is opened again: edges may be done, and closed, when rows are read.
 		r.rows, err = rowsOf(z.path, "node_feat", n,
-			func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "node_feat") })
+			func() (*table.Array, error) { return openInNPZ(z.path, "OGB", "node_feat") })
 		if err != nil {
 			return 0, err
 		}
 	}
 	if z.find("edge_feat") != nil {
 		r.edges.features, err = rowsOf(z.path, "edge_feat", int(r.edges.expected),
-			func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "edge_feat") })
+			func() (*table.Array, error) { return openInNPZ(z.path, "OGB", "edge_feat") })
 		if err != nil {
 			return 0, err
 		}
@@ -265,7 +266,7 @@ func (o *ogb) binary(r *read) (n int, err error) {
 }
 
 // openInNPZ streams one array of an npz, which is closed with it.
-func openInNPZ(path, kind, name string) (*arrayStream, error) {
+func openInNPZ(path, kind, name string) (*table.Array, error) {
 	z, err := openNPZ(path)
 	if err != nil {
 		return nil, err
@@ -276,8 +277,8 @@ func openInNPZ(path, kind, name string) (*arrayStream, error) {
 		z.zip.Close()
 		return nil, err
 	}
-	entry := a.close
-	a.close = func() error {
+	entry := a.Closing
+	a.Closing = func() error {
 		entry()
 		return z.zip.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -128,25 +129,25 @@ func npzLabels(path, name string, n int) (*graph.Labels, error) {
 	}
 	defer a.Close()
 	cols := int64(1)
-	if len(a.shape) == 2 {
-		cols = a.shape[1]
+	if len(a.Shape) == 2 {
+		cols = a.Shape[1]
 	}
-	if len(a.shape) < 1 || len(a.shape) > 2 || a.shape[0] != int64(n) || cols < 1 || cols > maxClasses {
-		return nil, badFile(path, name, fmt.Sprintf("shape %v", a.shape), fmt.Sprintf("one row per vertex (%d)", n),
+	if len(a.Shape) < 1 || len(a.Shape) > 2 || a.Shape[0] != int64(n) || cols < 1 || cols > maxClasses {
+		return nil, badFile(path, name, fmt.Sprintf("shape %v", a.Shape), fmt.Sprintf("one row per vertex (%d)", n),
 			"download the file again")
 	}
 	l := labelRows{file: path}
-	x := make([]float32, max(1, pieceNumbers/cols)*cols)
-	for a.left > 0 {
-		x = x[:min(int64(len(x)), a.left)]
-		if err := a.reals(x); err != nil {
+	x := make([]float32, max(1, table.PieceNumbers/cols)*cols)
+	for a.Left > 0 {
+		x = x[:min(int64(len(x)), a.Left)]
+		if err := a.Reals(x); err != nil {
 			return nil, badFile(path, name, graph.Sentence(err.Error()), "a whole array of numbers", "download the file again")
 		}
 		if err := l.add(x, int(cols), n); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.end(); err != nil {
+	if err := a.End(); err != nil {
 		return nil, badFile(path, name, graph.Sentence(err.Error()), "a whole array of numbers", "download the file again")
 	}
 	return l.labels(n)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"starling/dataset/table"
 )
 
 // Parquet tables: a folder with edge tables (edges*.parquet or edges/*.parquet) and, if
@@ -138,39 +140,31 @@ var (
 
 // edgeTable is an open table of edges.
 type edgeTable struct {
-	file             *parquetFile
-	src, dst, weight *parquetColumn
+	file             *table.Parquet
+	src, dst, weight *table.ParquetColumn
 }
 
 func openEdgeTable(path string, opt ImportOptions) (t edgeTable, err error) {
-	if t.file, err = openParquet(path); err != nil {
+	if t.file, err = table.OpenParquet(path); err != nil {
 		return t, err
 	}
-	t.src, t.dst = t.file.find(sourceNames...), t.file.find(targetNames...)
+	t.src, t.dst = t.file.Find(sourceNames...), t.file.Find(targetNames...)
 	if opt.Weights {
-		t.weight = t.file.find(weightNames...)
+		t.weight = t.file.Find(weightNames...)
 	}
 	switch {
 	case t.src == nil || t.dst == nil:
-		err = t.file.bad("columns", t.file.names(), "src and dst (or source and target)")
-	case !(t.src.whole() || t.src.text()) || t.src.kind != t.dst.kind && !(t.src.whole() && t.dst.whole()):
-		err = t.file.bad(t.src.name+", "+t.dst.name, fmt.Sprintf("%s and %s", t.src.kind, t.dst.kind),
+		err = t.file.Bad("columns", t.file.Names(), "src and dst (or source and target)")
+	case !(t.src.Whole() || t.src.Text()) || t.src.Kind != t.dst.Kind && !(t.src.Whole() && t.dst.Whole()):
+		err = t.file.Bad(t.src.Name+", "+t.dst.Name, fmt.Sprintf("%s and %s", t.src.Kind, t.dst.Kind),
 			"two columns of whole numbers or of text")
-	case opt.Weights && (t.weight == nil || t.weight.list || !t.weight.number()):
-		err = t.file.bad("columns", t.file.names(), "a column weight of numbers, as --weights says")
+	case opt.Weights && (t.weight == nil || t.weight.List || !t.weight.Number()):
+		err = t.file.Bad("columns", t.file.Names(), "a column weight of numbers, as --weights says")
 	}
 	if err != nil {
 		t.file.Close()
 	}
 	return t, err
-}
-
-func (p *parquetFile) names() string {
-	var names []string
-	for _, c := range p.cols {
-		names = append(names, c.name)
-	}
-	return strings.Join(names[:min(len(names), 20)], ", ")
 }
 
 // readParquetEdges spills the edges of all tables, row groups in parallel. Ends are
@@ -184,11 +178,11 @@ func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *
 			return nil, err
 		}
 		defer t.file.Close()
-		for g := range t.file.pf.RowGroups() {
+		for g := range t.file.File.RowGroups() {
 			groups = append(groups, edgeGroup{table: t, group: g, into: e, numbers: numbers, names: names,
 				seen: uint64(len(groups)) << 32})
 		}
-		if names == nil && t.src.text() {
+		if names == nil && t.src.Text() {
 			return nil, errNames
 		}
 	}
@@ -254,24 +248,24 @@ func (g *edgeGroup) read() ([]*block, error) {
 		return nil, err
 	}
 	if g.table.weight != nil {
-		if err := g.table.file.cells(g.group, g.table.weight, func(c parquetCell) error {
-			if c.missing || math.IsNaN(c.real) || math.IsInf(c.real, 0) {
-				return g.table.file.bad(g.table.weight.name, "a weight that is no finite number", "one in every row")
+		if err := g.table.file.Cells(g.group, g.table.weight, func(c table.Cell) error {
+			if c.Missing || math.IsNaN(c.Real) || math.IsInf(c.Real, 0) {
+				return g.table.file.Bad(g.table.weight.Name, "a weight that is no finite number", "one in every row")
 			}
-			g.x.weights = append(g.x.weights, float32(c.real))
+			g.x.weights = append(g.x.weights, float32(c.Real))
 			return nil
 		}); err != nil {
 			return nil, err
 		}
 	}
 	if len(g.x.src) != len(g.x.dst) || g.table.weight != nil && len(g.x.weights) != len(g.x.src) {
-		return nil, g.table.file.bad("columns",
+		return nil, g.table.file.Bad("columns",
 			fmt.Sprintf("%d, %d and %d values in a row group", len(g.x.src), len(g.x.dst), len(g.x.weights)),
 			"as many of each")
 	}
 	var out []*block
-	for lo := 0; lo < len(g.x.src); lo += pieceNumbers {
-		hi := min(lo+pieceNumbers, len(g.x.src))
+	for lo := 0; lo < len(g.x.src); lo += table.PieceNumbers {
+		hi := min(lo+table.PieceNumbers, len(g.x.src))
 		b := &block{src: g.x.src[lo:hi], dst: g.x.dst[lo:hi]}
 		if g.table.weight != nil {
 			b.weights = g.x.weights[lo:hi]
@@ -290,7 +284,7 @@ func (g *edgeGroup) read() ([]*block, error) {
 
 // end reads one end of every edge. which distinguishes sources from targets, so that names are
 // numbered in the order of the rows.
-func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
+func (g *edgeGroup) end(c *table.ParquetColumn, which uint64, out *[]uint32) error {
 	seen := g.seen + which
 	name := func(text []byte) error {
 		x, ok := g.names.number(text, seen)
@@ -301,19 +295,19 @@ func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
 		*out = append(*out, x)
 		return nil
 	}
-	if c.text() {
-		return g.table.file.cells(g.group, c, func(x parquetCell) error {
-			if x.missing || slices.Contains(x.text, '\n') {
-				return g.table.file.bad(c.name, "a missing value, or a name with a line break", "a name in every row")
+	if c.Text() {
+		return g.table.file.Cells(g.group, c, func(x table.Cell) error {
+			if x.Missing || slices.Contains(x.Text, '\n') {
+				return g.table.file.Bad(c.Name, "a missing value, or a name with a line break", "a name in every row")
 			}
-			return name(x.text)
+			return name(x.Text)
 		})
 	}
 	var digits []byte
-	return g.table.file.ints(g.group, c, func(page []int64) error {
+	return g.table.file.Ints(g.group, c, func(page []int64) error {
 		if g.names != nil {
 			for _, x := range page {
-				digits = c.id(digits[:0], x)
+				digits = c.ID(digits[:0], x)
 				if err := name(digits); err != nil {
 					return err
 				}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"starling/dataset/table"
 )
 
 var edgeFeatureNames = []string{"features", "feat", "edge_features", "edge_feat", "edge_attr"}
@@ -61,8 +63,8 @@ func (r *read) noteEdgeColumns(paths []string, opt ImportOptions) error {
 				unused = append(unused, name)
 			}
 		}
-		if w := t.file.find(weightNames...); w != nil && w != t.weight && !w.list && w.number() {
-			hint = ", and --weights takes " + w.name
+		if w := t.file.Find(weightNames...); w != nil && w != t.weight && !w.List && w.Number() {
+			hint = ", and --weights takes " + w.Name
 		}
 		t.file.Close()
 	}
@@ -75,11 +77,11 @@ func (r *read) noteEdgeColumns(paths []string, opt ImportOptions) error {
 
 // unread are the columns other than the ends, the weights and the lists of features.
 func (t *edgeTable) unread() (names []string) {
-	features := t.file.find(edgeFeatureNames...)
-	for i := range t.file.cols {
-		c := &t.file.cols[i]
-		if c != t.src && c != t.dst && c != t.weight && !(c == features && c.list && c.number()) {
-			names = append(names, c.name)
+	features := t.file.Find(edgeFeatureNames...)
+	for i := range t.file.Cols {
+		c := &t.file.Cols[i]
+		if c != t.src && c != t.dst && c != t.weight && !(c == features && c.List && c.Number()) {
+			names = append(names, c.Name)
 		}
 	}
 	return names
@@ -91,19 +93,19 @@ var errEnough = errors.New("enough")
 // eachEdgeList calls do with the features of each row group that has rows; with nil,
 // once, if the table has no such column.
 func eachEdgeList(path string, do func(n *parquetNodes) error) error {
-	p, err := openParquet(path)
+	p, err := table.OpenParquet(path)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	c := p.find(edgeFeatureNames...)
-	if c == nil || !c.list || !c.number() {
+	c := p.Find(edgeFeatureNames...)
+	if c == nil || !c.List || !c.Number() {
 		return do(nil)
 	}
 	n := &parquetNodes{path: path}
-	for g, group := range p.pf.RowGroups() {
+	for g, group := range p.File.RowGroups() {
 		n.values = n.values[:0]
-		if err := n.addFeatures(p, g, []*parquetColumn{c}, int(group.NumRows())); err != nil {
+		if err := n.addFeatures(p, g, []*table.ParquetColumn{c}, int(group.NumRows())); err != nil {
 			return err
 		}
 		if group.NumRows() == 0 {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -37,7 +38,7 @@ func readParquetNodes(paths []string, opt ImportOptions) (*parquetNodes, error) 
 		n.words = append(n.words, newCategory(name))
 	}
 	for _, path := range paths {
-		p, err := openParquet(path)
+		p, err := table.OpenParquet(path)
 		if err != nil {
 			return nil, err
 		}
@@ -55,14 +56,14 @@ func (n *parquetNodes) rows() int { return max(len(n.ints), len(n.texts)) }
 var featureNames = []string{"features", "feat", "feature", "x", "embedding", "embeddings"}
 
 // add reads one table, row group by row group.
-func (n *parquetNodes) add(p *parquetFile) error {
-	id, label, split := p.find("id", "node_id", "node", "vertex", "name"), p.find("label", "labels", "y",
-		"class"), p.find("split", "role")
-	if id == nil || !id.whole() && !id.text() {
-		return p.bad("columns", p.names(), "a column id of whole numbers or text")
+func (n *parquetNodes) add(p *table.Parquet) error {
+	id, label, split := p.Find("id", "node_id", "node", "vertex", "name"), p.Find("label", "labels", "y",
+		"class"), p.Find("split", "role")
+	if id == nil || !id.Whole() && !id.Text() {
+		return p.Bad("columns", p.Names(), "a column id of whole numbers or text")
 	}
-	masks := [3]*parquetColumn{p.find("train_mask"), p.find("val_mask", "valid_mask"), p.find("test_mask")}
-	used := append([]*parquetColumn{id, label, split}, masks[:]...)
+	masks := [3]*table.ParquetColumn{p.Find("train_mask"), p.Find("val_mask", "valid_mask"), p.Find("test_mask")}
+	used := append([]*table.ParquetColumn{id, label, split}, masks[:]...)
 	words, err := n.wordColumns(p)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (n *parquetNodes) add(p *parquetFile) error {
 	if err != nil {
 		return err
 	}
-	for g := range p.pf.RowGroups() {
+	for g := range p.File.RowGroups() {
 		before := n.rows()
 		if err := n.addIDs(p, g, id); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (n *parquetNodes) add(p *parquetFile) error {
 			}
 		}
 		if split != nil {
-			if err := p.cells(g, split, func(c parquetCell) error {
+			if err := p.Cells(g, split, func(c table.Cell) error {
 				n.split = append(n.split, splitName(c))
 				return nil
 			}); err != nil {
@@ -94,8 +95,8 @@ func (n *parquetNodes) add(p *parquetFile) error {
 			if mask == nil {
 				continue
 			}
-			if err := p.cells(g, mask, func(c parquetCell) error {
-				n.masks[i] = append(n.masks[i], !c.missing && c.real != 0)
+			if err := p.Cells(g, mask, func(c table.Cell) error {
+				n.masks[i] = append(n.masks[i], !c.Missing && c.Real != 0)
 				return nil
 			}); err != nil {
 				return err
@@ -112,11 +113,11 @@ func (n *parquetNodes) add(p *parquetFile) error {
 }
 
 // wordColumns returns the columns that oneHot names.
-func (n *parquetNodes) wordColumns(p *parquetFile) (out []*parquetColumn, err error) {
+func (n *parquetNodes) wordColumns(p *table.Parquet) (out []*table.ParquetColumn, err error) {
 	for _, name := range n.oneHot {
-		c := p.find(name)
-		if c == nil || c.list {
-			return nil, p.bad("--one-hot", fmt.Sprintf("no column %.40q of single values", name), "one of "+p.names())
+		c := p.Find(name)
+		if c == nil || c.List {
+			return nil, p.Bad("--one-hot", fmt.Sprintf("no column %.40q of single values", name), "one of "+p.Names())
 		}
 		out = append(out, c)
 	}
@@ -124,16 +125,16 @@ func (n *parquetNodes) wordColumns(p *parquetFile) (out []*parquetColumn, err er
 }
 
 // addWords reads the columns of words of a row group.
-func (n *parquetNodes) addWords(p *parquetFile, g int, cols []*parquetColumn) error {
+func (n *parquetNodes) addWords(p *table.Parquet, g int, cols []*table.ParquetColumn) error {
 	for i, c := range cols {
-		if err := p.cells(g, c, func(x parquetCell) error {
+		if err := p.Cells(g, c, func(x table.Cell) error {
 			switch {
-			case x.missing || x.real != x.real:
+			case x.Missing || x.Real != x.Real:
 				n.words[i].add("")
-			case x.text != nil:
-				n.words[i].add(string(x.text))
+			case x.Text != nil:
+				n.words[i].add(string(x.Text))
 			default:
-				n.words[i].add(strconv.FormatFloat(x.real, 'f', -1, 64))
+				n.words[i].add(strconv.FormatFloat(x.Real, 'f', -1, 64))
 			}
 			return nil
 		}); err != nil {
@@ -144,115 +145,78 @@ func (n *parquetNodes) addWords(p *parquetFile, g int, cols []*parquetColumn) er
 }
 
 // feature checks a number of the features. One that is missing is NaN, where that is allowed.
-func (n *parquetNodes) feature(p *parquetFile, c *parquetColumn, row int, x parquetCell) (float32, error) {
-	found, fix := strconv.FormatFloat(x.real, 'g', -1, 64), "correct it"
-	if x.missing || x.real != x.real {
+func (n *parquetNodes) feature(p *table.Parquet, c *table.ParquetColumn, row int, x table.Cell) (float32, error) {
+	found, fix := strconv.FormatFloat(x.Real, 'g', -1, 64), "correct it"
+	if x.Missing || x.Real != x.Real {
 		if n.missing == missingZero || n.missing == missingMean {
 			return float32(math.NaN()), nil
 		}
 		found, fix = "a missing value", "fill it in, or give --missing zero or --missing mean"
-	} else if math.Abs(x.real) <= math.MaxFloat32 {
-		return float32(x.real), nil
+	} else if math.Abs(x.Real) <= math.MaxFloat32 {
+		return float32(x.Real), nil
 	}
-	return 0, badFile(p.path, fmt.Sprintf("row %d, column %.40s", row, c.name), found, "a finite number", fix)
+	return 0, badFile(p.Path, fmt.Sprintf("row %d, column %.40s", row, c.Name), found, "a finite number", fix)
 }
 
 // featureColumns is the list of features, or every other column of numbers.
-func (n *parquetNodes) featureColumns(p *parquetFile, used []*parquetColumn) (out []*parquetColumn, err error) {
-	if c := p.find(featureNames...); c != nil && c.list {
-		if out = append(out, c); !c.number() {
-			return nil, p.bad(c.name, fmt.Sprintf("lists of %s", c.kind), "lists of numbers")
+func (n *parquetNodes) featureColumns(p *table.Parquet, used []*table.ParquetColumn) (out []*table.ParquetColumn, err error) {
+	if c := p.Find(featureNames...); c != nil && c.List {
+		if out = append(out, c); !c.Number() {
+			return nil, p.Bad(c.Name, fmt.Sprintf("lists of %s", c.Kind), "lists of numbers")
 		}
 	}
 	listed := len(out) > 0
 	n.columns = nil
-	for i := range p.cols {
-		switch c := &p.cols[i]; {
+	for i := range p.Cols {
+		switch c := &p.Cols[i]; {
 		case slices.Contains(used, c) || slices.Contains(out, c):
-		case !listed && !c.list && c.number():
-			out, n.columns = append(out, c), append(n.columns, c.name)
-		case !slices.Contains(n.unused, c.name):
-			n.unused = append(n.unused, c.name)
+		case !listed && !c.List && c.Number():
+			out, n.columns = append(out, c), append(n.columns, c.Name)
+		case !slices.Contains(n.unused, c.Name):
+			n.unused = append(n.unused, c.Name)
 		}
 	}
 	return out, nil
 }
 
-func (n *parquetNodes) addIDs(p *parquetFile, g int, c *parquetColumn) error {
-	if c.whole() && n.texts == nil {
-		n.called = c.id
-		return p.ints(g, c, func(x []int64) error {
+func (n *parquetNodes) addIDs(p *table.Parquet, g int, c *table.ParquetColumn) error {
+	if c.Whole() && n.texts == nil {
+		n.called = c.ID
+		return p.Ints(g, c, func(x []int64) error {
 			n.ints = append(n.ints, x...)
 			return nil
 		})
 	}
-	if n.ints != nil || !c.text() {
-		return p.bad(c.name, "numbers in one table and text in another", "one kind of id")
+	if n.ints != nil || !c.Text() {
+		return p.Bad(c.Name, "numbers in one table and text in another", "one kind of id")
 	}
-	return p.cells(g, c, func(x parquetCell) error {
-		if x.missing || strings.ContainsRune(string(x.text), '\n') {
-			return p.bad(c.name, "a missing value, or a name with a line break", "an id in every row")
+	return p.Cells(g, c, func(x table.Cell) error {
+		if x.Missing || strings.ContainsRune(string(x.Text), '\n') {
+			return p.Bad(c.Name, "a missing value, or a name with a line break", "an id in every row")
 		}
-		n.texts = append(n.texts, string(x.text))
+		n.texts = append(n.texts, string(x.Text))
 		return nil
 	})
-}
-
-// lists reads a column of rows lists of dim numbers each. If dim is 0 the first list
-// sets it.
-func (p *parquetFile) lists(g int, c *parquetColumn, rows int, dim *int, values *[]float32,
-	number func(row int, x parquetCell) (float32, error)) error {
-	row, width := 0, 0
-	end := func() error {
-		if *dim == 0 {
-			*dim = width
-		}
-		if width != *dim {
-			return p.bad(c.name, fmt.Sprintf("a list of %d", width), fmt.Sprintf("%d, as in the first row", *dim))
-		}
-		width = 0
-		return nil
-	}
-	err := p.cells(g, c, func(x parquetCell) error {
-		if x.first {
-			if row++; row > 1 {
-				if err := end(); err != nil {
-					return err
-				}
-			}
-		}
-		width++
-		y, err := number(row-1, x)
-		*values = append(*values, y)
-		return err
-	})
-	if err == nil && row > 0 {
-		err = end()
-	}
-	if err == nil && row != rows {
-		err = p.bad(c.name, fmt.Sprintf("%d lists", row), fmt.Sprintf("one in each of %d rows", rows))
-	}
-	return err
 }
 
 // addLabels reads classes, their names, or lists of marks. A missing one is no label.
-func (n *parquetNodes) addLabels(p *parquetFile, g int, c *parquetColumn, rows int) error {
-	if c.list {
-		return p.lists(g, c, rows, &n.cols, &n.marks, func(row int, x parquetCell) (float32, error) {
-			if x.missing {
-				return 0, p.bad(c.name, fmt.Sprintf("a missing list or number in row %d", row), "lists of finite numbers")
+func (n *parquetNodes) addLabels(p *table.Parquet, g int, c *table.ParquetColumn, rows int) error {
+	if c.List {
+		return p.Lists(g, c, rows, &n.cols, &n.marks, func(row int, x table.Cell) (float32, error) {
+			if x.Missing {
+				return 0, p.Bad(c.Name, fmt.Sprintf("a missing list or number in row %d", row), "lists of finite numbers")
 			}
-			return float32(x.real), nil
+			return float32(x.Real), nil
 		})
 	}
-	return p.cells(g, c, func(x parquetCell) error {
+	return p.Cells(g, c, func(x table.Cell) error {
 		label := ""
 		switch {
-		case x.missing || x.real != x.real:
-		case x.text != nil:
-			label = string(x.text)
+		case x.Missing || x.Real != x.Real:
+		case x.Text != nil:
+			label = string(x.Text)
 		default:
-			label = strconv.FormatFloat(x.real, 'f', -1, 64)
+			label = strconv.FormatFloat(x.Real, 'f', -1, 64)
 		}
 		n.labels.labels = append(n.labels.labels, label)
 		return nil
@@ -260,39 +224,39 @@ func (n *parquetNodes) addLabels(p *parquetFile, g int, c *parquetColumn, rows i
 }
 
 // splitName normalizes the name of a split: train, val, test, or nothing.
-func splitName(c parquetCell) string {
-	if c.missing {
+func splitName(c table.Cell) string {
+	if c.Missing {
 		return ""
 	}
-	if c.text == nil {
-		if name, ok := map[float64]string{0: "train", 1: "val", 2: "test"}[c.real]; ok {
+	if c.Text == nil {
+		if name, ok := map[float64]string{0: "train", 1: "val", 2: "test"}[c.Real]; ok {
 			return name
 		}
-		return strconv.FormatFloat(c.real, 'g', -1, 64)
+		return strconv.FormatFloat(c.Real, 'g', -1, 64)
 	}
-	return splitOf(string(c.text))
+	return SplitName(string(c.Text))
 }
 
 // addFeatures reads the rows of a row group: one list, or several columns.
-func (n *parquetNodes) addFeatures(p *parquetFile, g int, cols []*parquetColumn, rows int) error {
+func (n *parquetNodes) addFeatures(p *table.Parquet, g int, cols []*table.ParquetColumn, rows int) error {
 	if len(cols) == 0 || rows == 0 {
 		return nil
 	}
 	before := n.rows() - rows
-	if cols[0].list {
-		return p.lists(g, cols[0], rows, &n.dim, &n.values, func(row int, x parquetCell) (float32, error) {
+	if cols[0].List {
+		return p.Lists(g, cols[0], rows, &n.dim, &n.values, func(row int, x table.Cell) (float32, error) {
 			return n.feature(p, cols[0], before+row, x)
 		})
 	}
 	if n.dim != 0 && n.dim != len(cols) {
-		return p.bad("columns", fmt.Sprintf("%d of features", len(cols)), fmt.Sprintf("%d, as in other tables", n.dim))
+		return p.Bad("columns", fmt.Sprintf("%d of features", len(cols)), fmt.Sprintf("%d, as in other tables", n.dim))
 	}
 	start := len(n.values)
 	n.dim = len(cols)
 	n.values = append(n.values, make([]float32, rows*n.dim)...)
 	for k, c := range cols {
 		row := 0
-		if err := p.cells(g, c, func(x parquetCell) error {
+		if err := p.Cells(g, c, func(x table.Cell) error {
 			y, err := n.feature(p, c, before+row, x)
 			if err != nil {
 				return err
@@ -306,7 +270,7 @@ func (n *parquetNodes) addFeatures(p *parquetFile, g int, cols []*parquetColumn,
 			return err
 		}
 		if row != rows {
-			return p.bad(c.name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
+			return p.Bad(c.Name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
 		}
 	}
 	return nil
@@ -503,7 +467,7 @@ func (n *parquetNodes) attachSplits(r *read, vertex []uint32, opt ImportOptions)
 		r.notes = append(r.notes, fmt.Sprintf("vertices of split %.60q are in none", others))
 	}
 	if r.splits.Empty() && r.labels != nil {
-		r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed)
+		r.splits, err = opt.Split.or(UsualSplit).split(r.labels, opt.Seed)
 	}
 	return err
 }

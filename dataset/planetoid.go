@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -137,7 +138,7 @@ func (p planetoid) features(suffix string) (*graph.Features, error) {
 	}
 	f, err := asCSR(v)
 	if err != nil {
-		return nil, because(p.path(suffix), "", err, "a scipy csr_matrix of numbers", planetoidFix)
+		return nil, table.Because(p.path(suffix), "", err, "a scipy csr_matrix of numbers", planetoidFix)
 	}
 	return f, nil
 }
@@ -216,7 +217,7 @@ func oneHot(row []int64) (class int32, err error) {
 }
 
 func (p planetoid) testIndex() ([]uint32, error) {
-	in, err := openInput(p.path("test.index"))
+	in, err := table.OpenText(p.path("test.index"))
 	if err != nil {
 		return nil, err
 	}

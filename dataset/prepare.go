@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -33,23 +34,23 @@ func (r *read) prepare(opt ImportOptions) (err error) {
 	case r.features != nil:
 		r.rows, r.features = inMemory(r.featureFile, r.features), nil
 	}
-	var s *columnStats
+	var s *ColumnStats
 	if s, err = r.rows.stats(r.splits.Train); err != nil {
 		return err
 	}
 	fill := make([]float32, r.rows.cols)
 	if opt.Missing == missingMean {
 		for c := range fill {
-			fill[c] = float32(s.mean[c])
+			fill[c] = float32(s.Mean[c])
 		}
 	}
 	filled := opt.Missing == missingZero || opt.Missing == missingMean
-	if filled && s.missing > 0 {
+	if filled && s.Missing > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("missing features, filled in with %s: %d", map[string]string{
-			missingZero: "0", missingMean: "the mean of their column"}[opt.Missing], s.missing))
+			missingZero: "0", missingMean: "the mean of their column"}[opt.Missing], s.Missing))
 	}
 	if opt.Standardize {
-		r.scale = s.scale(r.rows.cols - r.oneHot)
+		r.scale = s.Scale(r.rows.cols - r.oneHot)
 		r.notes = append(r.notes, "features standardized by "+s.over)
 	}
 	r.rows = r.rows.changed(filled, fill, r.scale)
@@ -59,7 +60,7 @@ func (r *read) prepare(opt ImportOptions) (err error) {
 // inMemory is features as a source of rows.
 func inMemory(file string, f *graph.Features) *rowFeed {
 	return &rowFeed{file: file, rows: f.Rows, cols: f.Cols, each: func(put func(x []float32) error) error {
-		step := max(1, pieceNumbers/f.Cols) * f.Cols
+		step := max(1, table.PieceNumbers/f.Cols) * f.Cols
 		for at := 0; at < len(f.F32); at += step {
 			if err := put(f.F32[at:min(at+step, len(f.F32))]); err != nil {
 				return err
@@ -69,18 +70,24 @@ func inMemory(file string, f *graph.Features) *rowFeed {
 	}}
 }
 
-// columnStats are the mean and deviation of every column.
-type columnStats struct {
-	mean, square []float64 // square: summed squares of differences from the mean
-	count        []float64
-	missing      int64 // NaN among all rows
-	over         string
+// ColumnStats are the mean and deviation of every column.
+type ColumnStats struct {
+	Mean    []float64
+	Missing int64 // NaN among all rows
+
+	square, count []float64 // square: summed squares of differences from the mean
+	over          string
+}
+
+// NewColumnStats are stats of no rows yet.
+func NewColumnStats(cols int) *ColumnStats {
+	return &ColumnStats{Mean: make([]float64, cols), square: make([]float64, cols), count: make([]float64, cols)}
 }
 
 // stats reads all rows once. Those of the given vertices count, or all if there are none.
-func (r *rowFeed) stats(over []uint32) (*columnStats, error) {
-	s := &columnStats{mean: make([]float64, r.cols), square: make([]float64, r.cols), count: make([]float64, r.cols),
-		over: fmt.Sprintf("the %d training vertices", len(over))}
+func (r *rowFeed) stats(over []uint32) (*ColumnStats, error) {
+	s := NewColumnStats(r.cols)
+	s.over = fmt.Sprintf("the %d training vertices", len(over))
 	chosen := make([]bool, r.rows)
 	for _, v := range over {
 		chosen[v] = true
@@ -91,35 +98,35 @@ func (r *rowFeed) stats(over []uint32) (*columnStats, error) {
 	v := 0
 	return s, r.each(func(x []float32) error {
 		for ; len(x) >= r.cols; x, v = x[r.cols:], v+1 {
-			s.add(x[:r.cols], v < r.rows && (len(over) == 0 || chosen[v]))
+			s.Add(x[:r.cols], v < r.rows && (len(over) == 0 || chosen[v]))
 		}
 		return nil
 	})
 }
 
-// add counts one row. Values that are not finite are left to the check of what is written.
-func (s *columnStats) add(row []float32, chosen bool) {
+// Add counts one row, of a vertex that is chosen or not. Values that are not finite are left to the check of what is written.
+func (s *ColumnStats) Add(row []float32, chosen bool) {
 	for c, y := range row {
 		x := float64(y)
 		switch {
 		case y != y:
-			s.missing++
+			s.Missing++
 		case chosen && !math.IsInf(x, 0):
 			// Welford's update: no cancellation between large sums.
 			s.count[c]++
-			d := x - s.mean[c]
-			s.mean[c] += d / s.count[c]
-			s.square[c] += d * (x - s.mean[c])
+			d := x - s.Mean[c]
+			s.Mean[c] += d / s.count[c]
+			s.square[c] += d * (x - s.Mean[c])
 		}
 	}
 }
 
-// scale returns the scale of the first columns; the others are unchanged. A constant column is
+// Scale returns the scale of the first columns; the others are unchanged. A constant column is
 // only centred.
-func (s *columnStats) scale(columns int) *graph.Scale {
-	out := graph.NewScale(len(s.mean))
+func (s *ColumnStats) Scale(columns int) *graph.Scale {
+	out := graph.NewScale(len(s.Mean))
 	for c := range columns {
-		out.Mean[c] = s.mean[c]
+		out.Mean[c] = s.Mean[c]
 		if d := math.Sqrt(s.square[c] / max(s.count[c], 1)); d > 0 {
 			out.Deviation[c] = d
 		}

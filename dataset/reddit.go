@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -49,10 +50,10 @@ func (z *npz) coo() (*edgeFeed, error) {
 		return nil, err
 	}
 	col.Close()
-	if len(row.shape) != 1 || len(col.shape) != 1 || row.shape[0] != col.shape[0] || row.shape[0] > graph.MaxEdges {
-		return nil, z.bad("row, col", fmt.Sprintf("shapes %v and %v", row.shape, col.shape), "a number of each an edge")
+	if len(row.Shape) != 1 || len(col.Shape) != 1 || row.Shape[0] != col.Shape[0] || row.Shape[0] > graph.MaxEdges {
+		return nil, z.bad("row, col", fmt.Sprintf("shapes %v and %v", row.Shape, col.Shape), "a number of each an edge")
 	}
-	edges := row.shape[0]
+	edges := row.Shape[0]
 	return &edgeFeed{nodes: n, expected: edges, close: func() { z.zip.Close() }, fill: func(s *graph.Sorter) error {
 		row, err := z.stream("row")
 		if err != nil {
@@ -101,6 +102,6 @@ func redditData(path string, n int, r *read) error {
 		}
 	}
 	r.rows, err = rowsOf(path, "feature", n,
-		func() (*arrayStream, error) { return openInNPZ(path, "DGL Reddit", "feature") })
+		func() (*table.Array, error) { return openInNPZ(path, "DGL Reddit", "feature") })
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -55,7 +56,7 @@ func saintRows(path string, n int, r *read) (*rowFeed, error) {
 		r.notes = append(r.notes, "no feats.npy: the dataset has no features")
 		return nil, nil
 	}
-	return rowsOf(path, "", n, func() (*arrayStream, error) { return openArray(path) })
+	return rowsOf(path, "", n, func() (*table.Array, error) { return table.OpenArray(path) })
 }
 
 // scipyCSR streams the edges of a matrix that scipy.sparse.save_npz wrote: row i
@@ -91,8 +92,8 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 		return fail(err)
 	}
 	head.Close()
-	if len(head.shape) != 1 || head.shape[0] != ptr[n] {
-		return fail(z.bad("indices", fmt.Sprintf("shape %v", head.shape),
+	if len(head.Shape) != 1 || head.Shape[0] != ptr[n] {
+		return fail(z.bad("indices", fmt.Sprintf("shape %v", head.Shape),
 			fmt.Sprintf("[%d], the last of indptr", ptr[n])))
 	}
 	return &edgeFeed{nodes: n, expected: ptr[n], close: func() { z.zip.Close() }, fill: func(s *graph.Sorter) error {
@@ -148,7 +149,7 @@ func expandRows(ptr []int64) *pieces {
 
 // saintRoles reads role.json.
 func saintRoles(path string, n int) (s graph.Splits, err error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return s, err
 	}
@@ -176,13 +177,13 @@ func saintRoles(path string, n int) (s graph.Splits, err error) {
 // classMap streams class_map.json, which may be hundreds of megabytes.
 // Vertices it does not name have no label.
 func classMap(path string, n int) (*graph.Labels, error) {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
 	m := classReader{path: path, n: n, in: bufio.NewReaderSize(in, 1<<20)}
-	if info, err := in.f.Stat(); err == nil {
+	if info, err := os.Stat(path); err == nil {
 		m.most = 64*info.Size() + 1<<20
 	}
 	l, err := m.read()

@@ -16,7 +16,7 @@ type splitTable struct {
 }
 
 func (t *splitTable) add(id string, fields []string) *badCell {
-	name := splitOf(fields[0])
+	name := SplitName(fields[0])
 	switch {
 	case name == "" || slices.Contains(splitChoices, name):
 	case len(t.ids) == 0 && (namesColumn(id) || slices.Contains(splitNames, strings.ToLower(fields[0]))):
@@ -33,8 +33,8 @@ var splitNames = []string{"split", "role", "set", "subset"}
 
 var splitChoices = []string{"train", "val", "test"}
 
-// splitOf normalizes the name of a split: train, val, test, nothing, or what it was.
-func splitOf(s string) string {
+// SplitName normalizes the name of a split: train, val, test, nothing, or what it was.
+func SplitName(s string) string {
 	switch s := strings.ToLower(s); s {
 	case "valid", "validation", "dev", "va", "1":
 		return "val"

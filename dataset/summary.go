@@ -17,6 +17,7 @@ type Summary struct {
 	Task             string // of the labels: graph.SingleLabel, ...
 	Classes          int
 	Train, Val, Test int
+	Schema           *graph.Schema // of a typed graph; features, classes and splits are by type
 	Notes            []string
 }
 
@@ -30,7 +31,7 @@ func Commit(w *graph.Writer, s graph.Splits) (Summary, error) {
 	}
 	m := w.Meta
 	sum := Summary{Dir: w.Dir(), Name: m.Name, Nodes: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Task: m.Task,
-		Classes: m.Classes, Notes: m.Notes,
+		Classes: m.Classes, Notes: m.Notes, Schema: m.Schema,
 		Train: len(s.Train), Val: len(s.Val), Test: len(s.Test)}
 	if m.Features != nil {
 		sum.Features, sum.FeatureKind = m.Features.Dim, m.Features.Kind

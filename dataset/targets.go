@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/dataset/table"
 	"starling/graph"
 )
 
@@ -89,18 +90,14 @@ func (t *labelTable) numbers() []float32 {
 	return out
 }
 
-// missingWords are what programs write for a missing number, in lower case.
-var missingWords = []string{"", "nan", "na", "n/a", "<na>", "null", "none"}
-
 // blank removes words for missing labels, if all others are numbers: among
 // names they may be names.
 func (t *labelTable) blank() {
-	missing := func(s string) bool { return slices.Contains(missingWords, strings.ToLower(s)) }
-	if slices.ContainsFunc(t.labels, func(s string) bool { return !missing(s) && !isNumber([]byte(s)) }) {
+	if slices.ContainsFunc(t.labels, func(s string) bool { return !table.IsMissing(s) && !isNumber([]byte(s)) }) {
 		return
 	}
 	for i, s := range t.labels {
-		if missing(s) {
+		if table.IsMissing(s) {
 			t.labels[i] = ""
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"starling/dataset/table"
 )
 
 // tables are the files of labels, splits and features beside an edge list.
@@ -18,8 +20,8 @@ type tables struct {
 	notes    []string
 }
 
-// table is one of them.
-type table struct {
+// oneTable is one of the tables.
+type oneTable struct {
 	path string
 	ids  []string
 }
@@ -47,15 +49,15 @@ func readTables(opt ImportOptions) (t tables, err error) {
 }
 
 // all lists the tables: labels first, then splits, then features.
-func (t tables) all() (out []table) {
+func (t tables) all() (out []oneTable) {
 	if t.labels != nil {
-		out = append(out, table{t.labels.path, t.labels.ids})
+		out = append(out, oneTable{t.labels.path, t.labels.ids})
 	}
 	if t.splits != nil {
-		out = append(out, table{t.splits.path, t.splits.ids})
+		out = append(out, oneTable{t.splits.path, t.splits.ids})
 	}
 	if t.features != nil {
-		out = append(out, table{t.features.path, t.features.ids})
+		out = append(out, oneTable{t.features.path, t.features.ids})
 	}
 	return out
 }
@@ -120,7 +122,7 @@ var isHeader = &badCell{at: -1, want: "the names of columns on the first line on
 // of the columns.
 func (t *tables) read(path string, words []string, add func(id string, fields []string) *badCell,
 	head func(names []string) error) error {
-	in, err := openInput(path)
+	in, err := table.OpenText(path)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ type relatedEdge struct {
 	relation uint16
 }
 
-// orderByRelation sorts a row, if its relations are not in order; row is memory for it.
+// orderByRelation sorts a row, if its relations are not in order; row is a buffer.
 func (g *CSR) orderByRelation(v int64, row []relatedEdge) []relatedEdge {
 	lo, hi := g.Indptr[v], g.Indptr[v+1]
 	if slices.IsSorted(g.Relations[lo:hi]) {

@@ -22,6 +22,16 @@ func typedName(array string, k int) string { return fmt.Sprintf("%s_%d.npy", arr
 // Typed reports whether the graph has types.
 func (d *Dataset) Typed() bool { return d.Meta.Schema != nil }
 
+// Untyped refuses a typed dataset for something that does not know types, such as "starling partition".
+func (d *Dataset) Untyped(what string) error {
+	if !d.Typed() {
+		return nil
+	}
+	s := d.Meta.Schema
+	return &InputError{File: d.Dir, Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(s.Types),
+		len(s.Relations)), Want: "a graph without types", Fix: what + " does not know types yet"}
+}
+
 func (d *Dataset) loadTyped() (err error) {
 	s := d.Meta.Schema
 	if d.Graph.Relations, err = array[uint16](d, relationsFile, d.Meta.Edges); err != nil {
@@ -220,6 +230,18 @@ func (w *Writer) typeFeatures(k int, t *VertexType, f *Features) error {
 		return writeArray(w, typedName("features", k), f.BF16, shape...)
 	}
 	return writeArray(w, typedName("features", k), f.F32, shape...)
+}
+
+// TypeFeatureRows starts dense features of type k that are written row by row, as DenseFeatures does. The schema is set
+// before.
+func (w *Writer) TypeFeatureRows(k int, kind FeatureKind, cols int) (*ArrayWriter, error) {
+	t := &w.Meta.Schema.Types[k]
+	if t.Features == nil {
+		t.Features = &FeatureMeta{}
+	}
+	t.Features.Kind, t.Features.Dim = kind, cols
+	descr := map[FeatureKind]string{Dense: "<f4", BFloat16: "<u2"}[kind]
+	return w.Array(typedName("features", k), descr, t.Count, int64(cols))
 }
 
 // TypeIDs writes the names that a type's vertices had before import: numbers, or else text.

@@ -46,8 +46,13 @@ func describe(ctx context.Context, dir string, verify, guess bool) (*Info, error
 	if d.Labels != nil {
 		i.labels(d)
 	}
-	i.ranges(d)
 	i.components(d.Graph)
+	if d.Typed() {
+		i.Reciprocity = report.Number(math.NaN()) // a relation has its reverse, or not
+		i.typed(d)
+		return i, nil
+	}
+	i.ranges(d)
 	if guess {
 		i.Estimate, err = estimate(ctx, d)
 	}
@@ -220,7 +225,11 @@ func (i *Info) String() string {
 	if i.ClassSizes != nil {
 		i.showClasses(line)
 	}
-	line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))
+	if i.Types != nil {
+		i.showTyped(line)
+	} else {
+		line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))
+	}
 	line("on disk", "%s", event.Bytes(i.Bytes))
 	if i.Source != "" {
 		line("source", "%s", i.Source)

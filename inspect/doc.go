@@ -5,6 +5,7 @@
 //
 //	estimate                what training on a dataset would take here
 //	info, ranges            what a dataset has, and what is doubtful about it
+//	typed                   its types and relations
 //	dataset                 all of it, in words
 //	locality, parts         what a partition has, and how local batches are on it
 //	devices                 what a host computes with

@@ -41,6 +41,10 @@ type Info struct {
 	Reciprocity  report.Number `json:"reciprocity"` // share of edges that have their reverse
 	Warnings     []string      `json:"warnings,omitempty"`
 
+	// Types and Relations are a typed graph's, whose features, labels and splits are by type.
+	Types     []TypeInfo     `json:"types,omitempty"`
+	Relations []RelationInfo `json:"relations,omitempty"`
+
 	Estimate *Estimate `json:"estimate,omitempty"`
 }
 

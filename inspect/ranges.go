@@ -115,7 +115,7 @@ func (i *Info) showRanges(line func(name, format string, args ...any)) {
 	if i.WeightRange != nil {
 		line("weights", "%v", *i.WeightRange)
 	}
-	if !i.Symmetric {
+	if !i.Symmetric && i.Types == nil {
 		line("reverse", "%.1f%% of edges have theirs", 100*float64(i.Reciprocity))
 	}
 }

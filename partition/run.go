@@ -96,6 +96,9 @@ func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
 		return nil, err
 	}
 	defer d.Close()
+	if err := d.Untyped("partition"); err != nil {
+		return nil, err
+	}
 	j := &job{opt: opt, d: d}
 	if err := j.prepare(); err != nil {
 		return nil, err

@@ -114,11 +114,12 @@ func openForPrediction(dir string) (*graph.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if 4*d.Graph.Edges() > graph.SmallArray {
-		if err := graph.InFile(dir, d.Graph.Validate()); err != nil {
-			d.Close()
-			return nil, err
-		}
+	if err = d.Untyped("the trained model"); err == nil && 4*d.Graph.Edges() > graph.SmallArray {
+		err = graph.InFile(dir, d.Graph.Validate())
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
 	}
 	return d, nil
 }

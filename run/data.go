@@ -29,8 +29,8 @@ func DefaultParams() Params { return generate.DefaultParams() }
 
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
-func Kinds() []string     { return generate.Kinds() }
-func Formats() []string   { return dataset.Formats() }
+func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind) }
+func Formats() []string   { return append(dataset.Formats(), schemaFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 
 // Like are the parameters of a graph with the published shape of a dataset.
@@ -42,10 +42,20 @@ func Like(name string, scale float64, symmetrize bool) (Params, error) {
 	return generate.Like(name, scale, symmetrize)
 }
 
+// LikeTyped are the parameters of a typed graph of a known shape, TypedNames these shapes.
+func LikeTyped(name string, scale float64) (Params, error) {
+	if !slices.Contains(TypedNames(), name) {
+		return Params{}, spec.Mistake("--like", fmt.Sprintf("%q", name), "one of "+strings.Join(TypedNames(), ", "),
+			train.Suggest(name, TypedNames()))
+	}
+	return generate.LikeTyped(name, scale)
+}
+func TypedNames() []string { return generate.TypedNames() }
+
 // Generate draws a graph of a kind and writes it to the folder out.
 func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Kinds(), kind) {
-		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", train.Suggest(kind, Kinds()))
+		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat, er or typed", train.Suggest(kind, Kinds()))
 	}
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
@@ -71,6 +81,9 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
+	if format == schemaFormat {
+		return importSchema(ctx, src, opt, out, events)
+	}
 	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		opt.Progress = report
 		return dataset.Import(format, src, opt, out)
@@ -80,6 +93,10 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 // InWords describes a new dataset.
 func InWords(s Summary) string {
 	text := event.Counted(s.Nodes, "vertex") + ", " + event.Counted(s.Edges, "edge")
+	if s.Schema != nil {
+		return fmt.Sprintf("%s of %s, %s", text, event.Counted(len(s.Schema.Types), "type"),
+			event.Counted(len(s.Schema.Relations), "relation"))
+	}
 	if s.Features > 0 {
 		text += fmt.Sprintf(", %s (%s)", event.Counted(s.Features, "feature"), s.FeatureKind)
 	}

@@ -1,8 +1,11 @@
 package setup
 
 import (
+	"slices"
+
 	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/partition"
 	"starling/spec"
 )
@@ -41,6 +44,8 @@ func OpenForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	}
 	switch {
 	case err != nil:
+	case d.Typed() && !slices.Contains(nn.TypedModels, s.Model.Name):
+		err = d.Untyped("--model " + s.Model.Name)
 	case d.Features == nil && s.Embeddings.Dim == 0:
 		err = NoFeatures(dir)
 	case s.LearnsPairs():

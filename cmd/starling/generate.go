@@ -19,7 +19,7 @@ func generateCommand() *cobra.Command {
 	var symmetrize, quiet bool
 	c := &cobra.Command{
 		Use:   "generate KIND --out DIR",
-		Short: "Draw a graph: sbm, rmat or er",
+		Short: "Draw a graph: sbm, rmat, er or typed",
 		Long: `Draw a graph with features, labels and splits, and write it as a dataset folder.
 The same seed gives the same bytes on any machine.
 
@@ -27,12 +27,16 @@ The same seed gives the same bytes on any machine.
          homophily, Gaussian class features whose difficulty --signal sets
   rmat   recursive matrix, a skewed graph with no communities
   er     Erdős–Rényi, edges anywhere
+  typed  several types of vertices and relations, of the shape --like NAME (` + strings.Join(run.TypedNames(), ", ") + `;
+         small without it), with a class that only the relations tell; every relation
+         has its reverse, rev_NAME, unless --directed is given
 
 --like NAME takes the published numbers of a public dataset, times --scale; flags
 given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 		Example: `  starling generate sbm --nodes 100000 --edges 2000000 --classes 16 --out graph
   starling generate sbm --like ogbn-arxiv --symmetrize --out arxiv-like
-  starling generate rmat --like reddit --scale 0.1 --out small`,
+  starling generate rmat --like reddit --scale 0.1 --out small
+  starling generate typed --like ogbn-mag --scale 0.01 --out mag`,
 		Args: arguments(1, 1, "one kind: "+strings.Join(run.Kinds(), ", ")),
 		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
@@ -41,7 +45,7 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 			if err := ofKind(c.Flags(), args[0]); err != nil {
 				return err
 			}
-			if err := likeParams(c.Flags(), &p, like, scale, symmetrize); err != nil {
+			if err := likeParams(c.Flags(), &p, args[0], like, scale, symmetrize); err != nil {
 				return err
 			}
 			if err := ofFeatures(c.Flags(), p); err != nil {
@@ -56,7 +60,7 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 	f.StringVar(&out, "out", "", "folder to write (required)")
 	f.StringVar(&like, "like", "", "take the shape of a public dataset")
 	f.Float64Var(&scale, "scale", 1, "with --like: times the published vertices and edges")
-	f.BoolVar(&symmetrize, "symmetrize", false, "with --like: add the reverse of edges published one way")
+	f.BoolVar(&symmetrize, "symmetrize", false, "with --like: add the reverse of edges published one way (typed: always there, unless --directed)")
 	generatorFlags(f, &p)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
@@ -66,10 +70,11 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 
 // ofKind refuses a flag that is for graphs of another kind.
 func ofKind(f *pflag.FlagSet, kind string) (err error) {
-	of := map[string]string{"homophily": "sbm", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat", "c": "rmat"}
+	of := map[string]string{"homophily": "sbm typed", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat",
+		"c": "rmat", "nodes": "sbm rmat er", "edges": "sbm rmat er", "edge-feature-width": "sbm rmat er", "task": "sbm rmat er"}
 	f.Visit(func(f *pflag.Flag) {
-		if of[f.Name] != "" && of[f.Name] != kind && slices.Contains(run.Kinds(), kind) {
-			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+of[f.Name], "")
+		if kinds := strings.Fields(of[f.Name]); len(kinds) > 0 && !slices.Contains(kinds, kind) && slices.Contains(run.Kinds(), kind) {
+			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+strings.Join(kinds, ", "), "")
 		}
 	})
 	return err
@@ -97,7 +102,7 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
 	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes per vertex) or regression (a number)")
 	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
-	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm)")
+	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm), or as the types say (typed)")
 	spec.AutoVar(f, &p.Communities, 0, 1, "communities", "communities; auto: one a class (sbm)")
 	f.Float64Var(&p.Exponent, "exponent", p.Exponent, "of the power law of degrees, above 2 (sbm)")
 	spec.AutoVar(f, &p.MaxDegree, 0, 1, "max-degree", "largest degree to draw; auto: chosen from the size (sbm)")
@@ -112,7 +117,14 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 }
 
 // likeParams sets p to a public dataset's shape, and then again to what flags say.
-func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, symmetrize bool) error {
+func likeParams(f *pflag.FlagSet, p *run.Params, kind, like string, scale float64, symmetrize bool) error {
+	typed := kind == "typed"
+	if like == "" && typed {
+		like = "small"
+	}
+	if typed && symmetrize && p.Directed {
+		return spec.Mistake("--symmetrize", "it beside --directed", "one of the two", "")
+	}
 	if like == "" {
 		for _, name := range []string{"scale", "symmetrize"} {
 			if f.Changed(name) {
@@ -123,7 +135,13 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 	}
 	given := map[string]string{}
 	f.Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
-	shape, err := run.Like(like, scale, symmetrize)
+	var shape run.Params
+	var err error
+	if typed {
+		shape, err = run.LikeTyped(like, scale)
+	} else {
+		shape, err = run.Like(like, scale, symmetrize)
+	}
 	if err != nil {
 		return err
 	}
@@ -133,7 +151,9 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 			return err
 		}
 	}
-	p.Fit()
+	if !typed {
+		p.Fit()
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ import (
 func importCommand() *cobra.Command {
 	var opt run.ImportOptions
 	var out string
-	var quiet bool
+	var quiet, check bool
 	c := &cobra.Command{
 		Use:   "import FORMAT SRC --out DIR",
 		Short: "Read files of another tool: " + strings.Join(run.Formats(), ", "),
@@ -33,6 +34,10 @@ func importCommand() *cobra.Command {
               table of edges
   edgelist    SRC is a text file, one edge a line (CSV, TSV, SNAP; gzip or not);
               ids of any kind are mapped to 0..N-1 and kept in the dataset
+  schema      SRC is a YAML file that says which tables (CSV, TSV, Parquet, npy) have the
+              vertices and edges of a typed graph, GraphStorm's JSON, or the folder of an
+              OGB dataset of several types (ogbn-mag); --check says what every column
+              becomes, without reading it
 
 Edges are never held in memory: they go through nameless files beside DIR, which need
 up to 16 bytes an edge until the import is done.`,
@@ -41,9 +46,14 @@ up to 16 bytes an edge until the import is done.`,
   starling import parquet tables/ --out graph
   starling import edgelist web.txt.gz --symmetrize --labels labels.csv --features features.npy --out web
   starling import edgelist users.csv --features people.csv --one-hot country --missing mean --standardize --out users
-  starling import metis 4elt.graph --features-from position --out 4elt`,
+  starling import metis 4elt.graph --features-from position --out 4elt
+  starling import schema mag.yaml --check
+  starling import schema mag.yaml --out mag`,
 		Args: arguments(2, 2, "a format ("+strings.Join(run.Formats(), ", ")+") and a source"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if check {
+				return printCheck(args[0], args[1], opt)
+			}
 			if out == "" {
 				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
 			}
@@ -53,7 +63,8 @@ up to 16 bytes an edge until the import is done.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&out, "out", "", "folder to write (required)")
+	f.StringVar(&out, "out", "", "folder to write (required, except with --check)")
+	f.BoolVar(&check, "check", false, "say what every column becomes, and write nothing (schema)")
 	importFlags(f, &opt)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
@@ -61,9 +72,18 @@ up to 16 bytes an edge until the import is done.`,
 	return c
 }
 
+// printCheck says what an import would do.
+func printCheck(format, src string, opt run.ImportOptions) error {
+	lines, err := run.CheckSchema(format, src, opt)
+	for _, line := range lines {
+		fmt.Fprintln(text, line)
+	}
+	return err
+}
+
 func importFlags(f *pflag.FlagSet, opt *run.ImportOptions) {
 	f.StringVar(&opt.Name, "name", "", "name of the dataset; planetoid also finds its files by it")
-	f.BoolVar(&opt.Symmetrize, "symmetrize", false, "add the reverse of every edge (planetoid, npz: always done)")
+	f.BoolVar(&opt.Symmetrize, "symmetrize", false, "add the reverse of every edge (planetoid, npz: always done; schema: relations rev_NAME)")
 	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
 	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
 	f.BoolVar(&opt.Weights, "weights", false, "edges have weights: the column weight, or the third (edgelist, parquet)")

@@ -4,6 +4,7 @@
 //	sbm    sbm.go    a degree-corrected block model with homophily
 //	rmat   rmat.go   R-MAT, skewed degrees
 //	er     er.go     G(n, m), uniform
+//	typed  typed.go  several types of vertices and relations
 //	       demo.go   the small dataset of starling get demo
 //	       like.go   parameters with the published sizes of public datasets
 //

@@ -82,6 +82,11 @@ func (p Params) writeFeatures(w *graph.Writer, centre func(row []float32, v uint
 	if err != nil {
 		return err
 	}
+	return p.writeRows(a, p.Nodes, p.rowDrawer(centre))
+}
+
+// writeRows writes the features that draw draws of each vertex.
+func (p Params) writeRows(a *graph.ArrayWriter, vertices int64, draw func(row []float32, v uint64)) error {
 	rows := max(featureChunk/p.Features, 1)
 	full, empty := make(chan []float32, 1), make(chan []float32, 2)
 	written := make(chan error, 1)
@@ -89,9 +94,8 @@ func (p Params) writeFeatures(w *graph.Writer, centre func(row []float32, v uint
 	for range 2 {
 		empty <- make([]float32, rows*p.Features)
 	}
-	draw := p.rowDrawer(centre)
-	for lo := int64(0); lo < p.Nodes; lo += int64(rows) {
-		n := min(int64(rows), p.Nodes-lo)
+	for lo := int64(0); lo < vertices; lo += int64(rows) {
+		n := min(int64(rows), vertices-lo)
 		chunk := (<-empty)[:n*int64(p.Features)]
 		graph.Parallel(n, 256, func(from, to int64) {
 			for i := from; i < to; i++ {
@@ -99,10 +103,10 @@ func (p Params) writeFeatures(w *graph.Writer, centre func(row []float32, v uint
 			}
 		})
 		full <- chunk
-		p.report("draw features", lo+n, p.Nodes)
+		p.report("draw features", lo+n, vertices)
 	}
 	close(full)
-	err = <-written
+	err := <-written
 	if cerr := a.Close(); err == nil {
 		err = cerr
 	}

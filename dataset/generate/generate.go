@@ -23,7 +23,7 @@ var generators = map[string]func(Params) (*model, error){
 	"er":   newErdosRenyi,
 }
 
-// Kinds lists the generators.
+// Kinds lists the generators of graphs of one type.
 func Kinds() []string { return []string{"sbm", "rmat", "er"} }
 
 // Keys of the separate streams of draws under one seed; dataset.SplitStream is another.
@@ -38,11 +38,15 @@ const (
 	scrambleStream    = 9
 	taskStream        = 10
 	edgeFeatureStream = 11
+	relationStream    = 12
 )
 
-// Dataset draws a graph of the given kind (sbm, rmat, er) and writes it to the folder out.
+// Dataset draws a graph of the given kind (sbm, rmat, er, typed) and writes it to the folder out.
 func Dataset(kind string, p Params, out string) (dataset.Summary, error) {
 	newModel, ok := generators[kind]
+	if kind == TypedKind && p.typed != nil {
+		return p.typedDataset(out)
+	}
 	if !ok {
 		return dataset.Summary{}, badParam("kind", fmt.Sprintf("%q", kind), strings.Join(Kinds(), ", "))
 	}

@@ -37,6 +37,8 @@ type Params struct {
 	// R-MAT only: the probabilities of three quadrants; the fourth has the rest to 1.
 	A, B, C float64
 
+	typed *typedShape // of a typed graph, see LikeTyped
+
 	Notes     []string
 	Overwrite bool
 	Progress  dataset.Progress
@@ -62,6 +64,9 @@ func (p Params) DiskBytes() int64 {
 	if p.BFloat16 {
 		each = 2
 	}
+	if p.typed != nil {
+		return p.typedBytes(int64(each))
+	}
 	label := 4
 	if p.Task == Multilabel {
 		label = p.Classes
@@ -74,6 +79,9 @@ func badParam(field, found, want string) error {
 }
 
 func (p Params) validate() error {
+	if p.typed != nil {
+		return p.validateTyped()
+	}
 	switch {
 	case p.Nodes < 1 || p.Nodes > graph.MaxNodes:
 		return badParam("nodes", fmt.Sprint(p.Nodes), "1 to 2^32-1")

@@ -1,4 +1,4 @@
-package dataset
+package table
 
 import (
 	"encoding/binary"
@@ -8,13 +8,13 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetColumn is a leaf at the top of the table, or inside one list there. Its
+// ParquetColumn is a leaf at the top of the table, or inside one list there. Its
 // physical type and its logical type may differ.
-type parquetColumn struct {
-	name     string
+type ParquetColumn struct {
+	Name     string
 	leaf     int
-	list     bool
-	kind     parquet.Kind
+	List     bool
+	Kind     parquet.Kind
 	unsigned bool
 	decimal  bool // a whole number, to be divided by unit
 	unit     float64
@@ -22,8 +22,8 @@ type parquetColumn struct {
 	time     bool // a date or a time of any kind
 }
 
-func newParquetColumn(name string, leaf *parquet.Column, list bool) parquetColumn {
-	c := parquetColumn{name: name, leaf: leaf.Index(), list: list, kind: leaf.Type().Kind()}
+func newParquetColumn(name string, leaf *parquet.Column, list bool) ParquetColumn {
+	c := ParquetColumn{Name: name, leaf: leaf.Index(), List: list, Kind: leaf.Type().Kind()}
 	if t := leaf.Type().LogicalType(); t != nil {
 		c.unsigned = t.Integer != nil && !t.Integer.IsSigned
 		c.time = t.Date != nil || t.Time != nil || t.Timestamp != nil
@@ -35,14 +35,14 @@ func newParquetColumn(name string, leaf *parquet.Column, list bool) parquetColum
 }
 
 // whole tells whether values are integers that can be ids.
-func (c *parquetColumn) whole() bool {
-	return !c.list && !c.decimal && !c.time && (c.kind == parquet.Int32 || c.kind == parquet.Int64)
+func (c *ParquetColumn) Whole() bool {
+	return !c.List && !c.decimal && !c.time && (c.Kind == parquet.Int32 || c.Kind == parquet.Int64)
 }
 
-func (c *parquetColumn) text() bool { return !c.list && !c.decimal && c.kind == parquet.ByteArray }
+func (c *ParquetColumn) Text() bool { return !c.List && !c.decimal && c.Kind == parquet.ByteArray }
 
-func (c *parquetColumn) number() bool {
-	switch c.kind {
+func (c *ParquetColumn) Number() bool {
+	switch c.Kind {
 	case parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.Boolean:
 		return !c.time
 	}
@@ -50,55 +50,55 @@ func (c *parquetColumn) number() bool {
 }
 
 // id is the name of a whole number of ints.
-func (c *parquetColumn) id(b []byte, x int64) []byte {
+func (c *ParquetColumn) ID(b []byte, x int64) []byte {
 	if c.unsigned {
 		return strconv.AppendUint(b, uint64(x), 10)
 	}
 	return strconv.AppendInt(b, x, 10)
 }
 
-// parquetCell is one value: a number or a text, or missing.
-type parquetCell struct {
-	real    float64
-	text    []byte
-	missing bool
-	first   bool // the first of a row
+// Cell is one value: a number or a text, or missing.
+type Cell struct {
+	Real    float64
+	Text    []byte
+	Missing bool
+	First   bool // the first of a row
 }
 
-func (c *parquetColumn) cell(v parquet.Value) parquetCell {
-	x := parquetCell{first: v.RepetitionLevel() == 0, missing: v.IsNull()}
-	if x.missing {
+func (c *ParquetColumn) cell(v parquet.Value) Cell {
+	x := Cell{First: v.RepetitionLevel() == 0, Missing: v.IsNull()}
+	if x.Missing {
 		return x
 	}
 	switch v.Kind() {
 	case parquet.Boolean:
 		if v.Boolean() {
-			x.real = 1
+			x.Real = 1
 		}
 	case parquet.Int32:
-		if x.real = float64(v.Int32()); c.unsigned {
-			x.real = float64(v.Uint32())
+		if x.Real = float64(v.Int32()); c.unsigned {
+			x.Real = float64(v.Uint32())
 		}
 	case parquet.Int64:
-		if x.real = float64(v.Int64()); c.unsigned {
-			x.real = float64(v.Uint64())
+		if x.Real = float64(v.Int64()); c.unsigned {
+			x.Real = float64(v.Uint64())
 		}
 	case parquet.Float:
-		x.real = float64(v.Float())
+		x.Real = float64(v.Float())
 	case parquet.Double:
-		x.real = v.Double()
+		x.Real = v.Double()
 	case parquet.ByteArray, parquet.FixedLenByteArray:
 		switch b := v.ByteArray(); {
 		case c.decimal:
-			x.real = bigEndian(b)
+			x.Real = bigEndian(b)
 		case c.half && len(b) == 2:
-			x.real = float64(fromHalf(binary.LittleEndian.Uint16(b)))
+			x.Real = float64(fromHalf(binary.LittleEndian.Uint16(b)))
 		default:
-			x.text = b
+			x.Text = b
 		}
 	}
 	if c.decimal {
-		x.real /= c.unit
+		x.Real /= c.unit
 	}
 	return x
 }

@@ -1,0 +1,443 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/dataset"
+	"starling/dataset/table"
+	"starling/graph"
+)
+
+// Plan is a schema whose tables are open: every name is a column's, and every column has a fate.
+type Plan struct {
+	Schema *Schema
+	nodes  []*nodePlan
+	edges  []*edgePlan
+}
+
+// nodePlan is a type of vertices.
+type nodePlan struct {
+	*Node
+	table    *table.Table // nil: Count vertices without one
+	features []featurePlan
+	label    *table.Table // that the label is in
+	lists    [3]*table.Table
+}
+
+// featurePlan is a column of features.
+type featurePlan struct {
+	*Feature
+	table *table.Table
+	col   table.Column
+}
+
+// edgePlan is a relation.
+type edgePlan struct {
+	*Edge
+	table *table.Table
+}
+
+// Plan opens the tables and checks what is said of them.
+func (s *Schema) Plan() (*Plan, error) {
+	p := &Plan{Schema: s}
+	for i := range s.Nodes {
+		n := &nodePlan{Node: &s.Nodes[i]}
+		if err := n.open(); err != nil {
+			return nil, err
+		}
+		p.nodes = append(p.nodes, n)
+	}
+	for i := range s.Edges {
+		e := &edgePlan{Edge: &s.Edges[i]}
+		if err := e.open(); err != nil {
+			return nil, err
+		}
+		p.edges = append(p.edges, e)
+	}
+	return p, nil
+}
+
+// open reads the heads of a table. names are columns that it will have.
+func (s *Source) open(names ...string) (*table.Table, error) {
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	return table.Open(table.Options{Format: s.Format, Header: s.Header, Names: names}, s.Files...)
+}
+
+// column finds a column; the only one of a table needs no name.
+func column(t *table.Table, name string, at place) (table.Column, error) {
+	if name == table.All {
+		return table.Column{Name: name, Kind: table.Vector, Width: len(t.Columns)}, nil
+	}
+	if name == "" && len(t.Columns) == 1 {
+		return t.Columns[0], nil
+	}
+	if c := t.Find(name); c != nil {
+		return *c, nil
+	}
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+	}
+	return table.Column{}, at.wrong(fmt.Sprintf("%q, which is no column of %s", name, t.Pattern),
+		"one of "+t.Names(), suggest(name, names, "correct the name"))
+}
+
+func (n *nodePlan) open() (err error) {
+	if len(n.Table.Files) > 0 {
+		if n.table, err = n.Table.open(n.named()...); err != nil {
+			return err
+		}
+	}
+	if n.ID != "" {
+		c, err := column(n.table, n.ID, n.at.in("id"))
+		if err != nil {
+			return err
+		}
+		if err := idKind(c, n.table, n.at.in("id")); err != nil {
+			return err
+		}
+	}
+	for i := range n.Features {
+		if err := n.openFeature(&n.Features[i]); err != nil {
+			return err
+		}
+	}
+	if err := n.openLabel(); err != nil {
+		return err
+	}
+	return n.openSplit()
+}
+
+// named are the columns of the type's own table that the schema names.
+func (n *nodePlan) named() []string {
+	names := []string{n.ID}
+	for _, f := range n.Features {
+		if f.Table.Files == nil {
+			names = append(names, f.Col)
+		}
+	}
+	if n.Label != nil && n.Label.Table.Files == nil {
+		names = append(names, n.Label.Col)
+	}
+	if n.Split != nil {
+		names = append(names, n.Split.Col)
+	}
+	return names
+}
+
+// idKind refuses columns that cannot be ids.
+func idKind(c table.Column, t *table.Table, at place) error {
+	if c.Kind == table.Text || c.Kind == table.Whole {
+		return nil
+	}
+	return at.wrong(fmt.Sprintf("%s, which are %s in %s", c.Name, c.String(), t.Pattern), "whole numbers or text",
+		"name the column of ids, or save them as text")
+}
+
+// own is the table of an entry: its own files, or the type's.
+func (n *nodePlan) own(s *Source, col string, at place) (*table.Table, error) {
+	if len(s.Files) > 0 {
+		if col == table.All {
+			col = ""
+		}
+		return s.open(col)
+	}
+	if n.table == nil {
+		return nil, at.wrong("a column of a type without files", "files", "add files to the type, or to this entry")
+	}
+	return n.table, nil
+}
+
+func (n *nodePlan) openFeature(f *Feature) error {
+	t, err := n.own(&f.Table, f.Col, f.at)
+	if err != nil {
+		return err
+	}
+	c, err := column(t, f.Col, f.at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Kind == table.Time:
+		return f.at.wrong(fmt.Sprintf("%s, a column of times in %s", c.Name, t.Pattern),
+			"numbers, vectors, or words with one_hot",
+			"save it as a number, such as the year, or leave it out")
+	case f.OneHot && c.Kind == table.Vector:
+		return f.at.wrong(fmt.Sprintf("one_hot of %s, a column of vectors", c.Name), "a column of words or of numbers",
+			"remove one_hot")
+	case c.Kind == table.Text && !f.OneHot:
+		return f.at.wrong(fmt.Sprintf("%s, a column of text in %s", c.Name, t.Pattern),
+			"numbers, vectors, or words with one_hot",
+			fmt.Sprintf("write {col: %s, one_hot: true}, or leave it out", c.Name))
+	}
+	n.features = append(n.features, featurePlan{f, t, c})
+	return nil
+}
+
+func (n *nodePlan) openLabel() error {
+	if n.Label == nil {
+		return nil
+	}
+	t, err := n.own(&n.Label.Table, n.Label.Col, n.Label.at)
+	if err != nil {
+		return err
+	}
+	c, err := column(t, n.Label.Col, n.Label.at)
+	if err != nil {
+		return err
+	}
+	if c.Kind == table.Vector || c.Kind == table.Time {
+		return n.Label.at.wrong(fmt.Sprintf("%s, which are %s in %s", c.Name, c.String(), t.Pattern),
+			"a class or a number per vertex", "name another column")
+	}
+	n.Label.Col, n.label = c.Name, t
+	return nil
+}
+
+func (n *nodePlan) openSplit() error {
+	s := n.Split
+	if s == nil {
+		return nil
+	}
+	if n.Label == nil {
+		return s.at.wrong("a split of a type without a label", "a label, which is learnt from the training vertices",
+			"add label: COLUMN, or remove split")
+	}
+	if s.Col != "" {
+		if n.table == nil {
+			return s.at.wrong("a column of a type without files", "files", "add files to the type")
+		}
+		c, err := column(n.table, s.Col, s.at)
+		if err == nil && (c.Kind == table.Vector || c.Kind == table.Time || c.Kind == table.Real) {
+			err = s.at.wrong(fmt.Sprintf("%s, which are %s", c.Name, c.String()), "train, val and test, or 0, 1 and 2",
+				"name the column of splits")
+		}
+		return err
+	}
+	for i, path := range s.Files {
+		if path == "" {
+			continue
+		}
+		t, err := table.Open(table.Options{Header: "no"}, path)
+		if err != nil {
+			return err
+		}
+		if len(t.Columns) != 1 {
+			return s.at.wrong(fmt.Sprintf("%d columns in %s", len(t.Columns), path), "one, of ids",
+				"write one id per line")
+		}
+		n.lists[i] = t
+	}
+	return nil
+}
+
+func (e *edgePlan) open() (err error) {
+	if e.table, err = e.Table.open(e.Src, e.Dst); err != nil {
+		return err
+	}
+	for i, name := range []string{e.Src, e.Dst} {
+		at := e.at.in([]string{"src", "dst"}[i])
+		c, err := column(e.table, name, at)
+		if err != nil {
+			return err
+		}
+		if err := idKind(c, e.table, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// graph is the schema of the dataset; order is, for each of its relations, the number it had: relation i of the plan
+// has number 2i, its reverse 2i+1.
+func (p *Plan) graph() (g *graph.Schema, number map[int]int) {
+	g, number = &graph.Schema{}, map[int]int{}
+	var given []int
+	for i := range p.nodes {
+		g.Types = append(g.Types, graph.VertexType{Name: p.nodes[i].Name})
+	}
+	for i, e := range p.edges {
+		src, dst := g.Type(e.Source), g.Type(e.Target)
+		g.Relations = append(g.Relations, graph.Relation{Source: src, Name: e.Name, Target: dst, Reverse: e.Reverse})
+		given = append(given, 2*i)
+		if e.Reverse != "" {
+			g.Relations = append(g.Relations, graph.Relation{Source: dst, Name: e.Reverse, Target: src,
+				Reverse: e.Name})
+			given = append(given, 2*i+1)
+		}
+	}
+	for to, old := range g.SortRelations() {
+		number[given[old]] = to
+	}
+	return g, number
+}
+
+// Lines say what every column becomes.
+func (p *Plan) Lines() []string {
+	var b lines
+	for _, n := range p.nodes {
+		n.describe(&b)
+	}
+	for _, e := range p.edges {
+		e.describe(&b)
+	}
+	for _, note := range p.Schema.Notes {
+		b.add("note: %s", note)
+	}
+	return b.text
+}
+
+type lines struct{ text []string }
+
+func (b *lines) add(format string, args ...any) {
+	b.text = append(b.text, fmt.Sprintf(format, args...))
+}
+
+// fates lists the columns of a table in two aligned columns, with what becomes of each.
+func (b *lines) fates(t *table.Table, fate func(c *table.Column) string) {
+	wide, kinds := 0, 0
+	for i := range t.Columns {
+		wide, kinds = max(wide, min(len([]rune(t.Columns[i].Name)), 40)), max(kinds, len(t.Columns[i].String()))
+	}
+	const most = 60
+	for i := range t.Columns[:min(len(t.Columns), most)] {
+		c := &t.Columns[i]
+		b.add("  %-*.40s  %-*s  %s", wide, c.Name, kinds, c.String(), fate(c))
+	}
+	if len(t.Columns) > most {
+		b.add("  and %d columns more", len(t.Columns)-most)
+	}
+}
+
+// size says what a table is: its files and rows.
+func size(t *table.Table) string {
+	text := t.Pattern
+	if len(t.Files) > 1 {
+		text += fmt.Sprintf(" (%d files)", len(t.Files))
+	}
+	switch {
+	case t.Rows >= 0:
+		text += fmt.Sprintf(", %d rows", t.Rows)
+	case t.About > 0:
+		text += fmt.Sprintf(", about %d rows", t.About)
+	}
+	return text
+}
+
+func (n *nodePlan) describe(b *lines) {
+	if n.table == nil {
+		b.add("%s: %d vertices", n.Name, n.Count)
+	} else {
+		b.add("%s: %s", n.Name, size(n.table))
+		b.fates(n.table, func(c *table.Column) string { return n.fate(n.table, c) })
+	}
+	var seen []*table.Table
+	for i := range n.features {
+		if t := n.features[i].table; t != n.table && !slices.Contains(seen, t) {
+			seen = append(seen, t)
+			b.add("  with %s", size(t))
+			if n.features[i].col.Name == table.All {
+				b.add("  %d columns  %s", len(t.Columns), n.features[i].fate())
+				continue
+			}
+			b.fates(t, func(c *table.Column) string { return n.fate(t, c) })
+		}
+	}
+	if n.label != nil && n.label != n.table && !slices.Contains(seen, n.label) {
+		b.add("  with %s", size(n.label))
+		b.fates(n.label, func(c *table.Column) string { return n.fate(n.label, c) })
+	}
+	if s := n.Split; s != nil && s.Col == "" {
+		b.add("  split: %s", s.describe())
+	}
+	if n.Label != nil && n.Split == nil {
+		b.add("  split: drawn, %g to train on, %g to validate, %g to test", dataset.UsualSplit.Train,
+			dataset.UsualSplit.Val, dataset.UsualSplit.Test)
+	}
+	if len(n.features) == 0 {
+		b.add("  no features: a row per vertex is learnt")
+	}
+}
+
+// describe says how vertices are divided.
+func (s *Split) describe() string {
+	if s.Files[0] != "" {
+		return "ids in " + strings.Join(slices.DeleteFunc(slices.Clone(s.Files[:]),
+			func(f string) bool { return f == "" }), ", ")
+	}
+	return fmt.Sprintf("drawn, %g to train on, %g to validate, %g to test", s.Train, s.Val, s.Test)
+}
+
+// fate is what becomes of a column.
+func (n *nodePlan) fate(t *table.Table, c *table.Column) string {
+	var all []string
+	if t == n.table && c.Name == n.ID {
+		all = append(all, "id")
+	}
+	for i := range n.features {
+		if f := &n.features[i]; f.table == t && f.col.Name == c.Name {
+			all = append(all, f.fate())
+		}
+	}
+	if n.Label != nil && n.label == t && n.Label.Col == c.Name {
+		all = append(all, n.Label.fate())
+	}
+	if n.Split != nil && t == n.table && n.Split.Col == c.Name {
+		all = append(all, "split")
+	}
+	if len(all) == 0 {
+		return "dropped: the schema does not name it"
+	}
+	return strings.Join(all, ", ")
+}
+
+func (l *Label) fate() string {
+	switch l.Task {
+	case "classify":
+		return "label (classes)"
+	case "regression":
+		return "label (numbers to predict)"
+	}
+	return "label (classes, or numbers to predict if they have fractions)"
+}
+
+func (f *featurePlan) fate() string {
+	text := "1 feature"
+	switch {
+	case f.OneHot:
+		text = "features, one per word (0 or 1)"
+	case f.col.Kind == table.Vector && f.col.Width > 0:
+		text = fmt.Sprintf("%d features", f.col.Width)
+	case f.col.Kind == table.Vector:
+		text = "features"
+	}
+	if f.Standardize {
+		text += " (standardized)"
+	}
+	if !f.OneHot && (f.Missing == "zero" || f.Missing == "mean") {
+		text += ", missing: " + f.Missing
+	}
+	return text
+}
+
+func (e *edgePlan) describe(b *lines) {
+	b.add("%s %s %s: %s", e.Source, e.Name, e.Target, size(e.table))
+	b.fates(e.table, func(c *table.Column) string {
+		var all []string
+		if c.Name == e.Src {
+			all = append(all, "source, an id of "+e.Source)
+		}
+		if c.Name == e.Dst {
+			all = append(all, "target, an id of "+e.Target)
+		}
+		if len(all) == 0 {
+			return "dropped: edges of typed graphs have no features"
+		}
+		return strings.Join(all, ", ")
+	})
+	if e.Reverse != "" {
+		b.add("  and reversed: %s %s %s", e.Target, e.Reverse, e.Source)
+	}
+}
