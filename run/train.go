@@ -35,8 +35,11 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	if err := setup.Complete(&s); err != nil {
 		return nil, err
 	}
-	ctx, release := setup.CutOnce(ctx)
-	defer release()
+	if s.Undecided() { // else workers open the parts, and nothing is left of them
+		once, release := setup.CutOnce(ctx)
+		defer release()
+		ctx = once
+	}
 	s, decided, err := decide(ctx, s, events)
 	if err != nil {
 		return nil, err

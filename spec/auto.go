@@ -49,6 +49,9 @@ type autoValue struct {
 // AutoVar registers a number of a command other than a run: from least on, or auto, which the value auto stands for.
 func AutoVar[T int | float64](fs *pflag.FlagSet, p *T, auto, least int, name, help string) {
 	want := fmt.Sprintf("auto, or %d or more", least)
+	if *p == 0 { // what is not set is auto
+		*p = T(auto)
+	}
 	fs.Var(autoValue{"--" + name, reflect.ValueOf(p).Elem(), auto, want, least}, name, help)
 }
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 
 	"starling/partition"
@@ -72,8 +73,8 @@ func strategyDefaults() string {
 
 // defaultStrategy is the strategy of several workers in this mode.
 func (s *Spec) defaultStrategy() string {
-	if d := train.DefaultOf(train.Mode(s.Mode)); d != nil {
+	if d := cmp.Or(train.DefaultOf(train.Mode(s.Mode)), train.Default()); d != nil {
 		return d.Name
 	}
-	return train.Default().Name
+	return "none" // no strategy is registered
 }

@@ -56,6 +56,7 @@ var smokes = map[string]smoke{
 	"faults":             {line: "1"},
 	"fuzz":               {line: "1s"},
 	"hermod-figures":     {line: "--figures 5.8", long: true},
+	"lost-workers":       {line: "1", long: true},
 	"memory":             {line: "--only gin", long: true},
 	"netcluster":         {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":              {status: 1}, // pip installs nothing here

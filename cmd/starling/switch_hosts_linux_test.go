@@ -71,11 +71,11 @@ var planes = []plane{{"process", nil}, {"kernel", []string{"--xdp", "eth0"}}}
 func (p plane) ended(t *testing.T, s *started) int {
 	t.Helper()
 	s.Process.Signal(syscall.SIGTERM)
-	m := s.until(t, `switched (\d+) packets \((\d+) in the kernel\)`)
+	m := s.until(t, `switched ([\d,]+) packets? \((\d+) in the kernel\)`)
 	if status := s.end(); status != 0 || strings.Contains(s.stdout.String(), "by the process") {
 		t.Errorf("the switch ends with %d\n%s%s", status, s.stdout.String(), s.stderr.String())
 	}
-	all, _ := strconv.Atoi(m[1])
+	all, _ := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
 	below, _ := strconv.Atoi(m[2])
 	if p.name == "kernel" {
 		return below

@@ -141,7 +141,7 @@ func TestToyStrategy(t *testing.T) {
 func dryRunOf(out string) (settings, sent string) {
 	settings, plan, _ := strings.Cut(out, "# plan:")
 	if i := strings.Index(plan, "bytes sent"); i >= 0 {
-		sent = plan[i:]
+		sent, _, _ = strings.Cut(plan[i:], " (") // the settings it is for
 	}
 	return settings, sent
 }
