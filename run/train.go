@@ -49,7 +49,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, err
 	}
 	defer p.data.Close()
-	release, err := resume.Claim(&p.spec)
+	release, err := resume.Claim(&p.spec, p.from)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, errors.Join(err, finish())
 	}
 	defer stop()
-	result, err := setup.OrShrunk(p.train(ctx, events))(events)
+	result, err := setup.OrShrunk(p.train(ctx, events))
 	if result == nil {
 		return nil, errors.Join(err, finish())
 	}
@@ -151,7 +151,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, ev
 		return nil, err
 	}
 	defer c.Parts.Remove()
-	release, err := resume.Claim(&c.Spec)
+	release, err := resume.Claim(&c.Spec, c.From.Trained())
 	if err != nil {
 		return nil, err
 	}

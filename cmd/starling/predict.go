@@ -74,8 +74,12 @@ was before, or not at all.`,
 	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use, of each worker; 0: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	c.Flags().IntVar(&o.Workers, "workers", 0, "workers over a partition, one per part; 0: one for each part")
+	c.Flags().IntVar(&o.Timeout, "timeout", o.Timeout, timeoutOfParts)
 	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")
 	return c
 }
+
+// timeoutOfParts is the help of --timeout of predictions.
+const timeoutOfParts = "seconds that a worker over a partition may not respond; 0: 60"
