@@ -15,7 +15,8 @@ import (
 // --timeout. A timeout that cannot be kept, or that is for nothing, is refused.
 func TestStoppedWorkersEndWithinTimeout(t *testing.T) {
 	data, parts := setuptest.Block(t, nil), filepath.Join(t.TempDir(), "parts")
-	if _, err := partition.Run(context.Background(), data, partition.Options{Parts: 2, Method: "hash", Out: parts}); err != nil {
+	cut := partition.Options{Parts: 2, Method: "hash", Out: parts}
+	if _, err := partition.Run(context.Background(), data, cut); err != nil {
 		t.Fatal(err)
 	}
 	for _, timeout := range []int{0, 6, 10, 30, 300} {

@@ -9,7 +9,7 @@ import (
 )
 
 // LimitConns keeps at most that many connections of a listener open. One that comes to a full house takes the place
-// of the oldest one of the address that has most, so that silent and slow clients keep nobody out.
+// of the oldest one of the address that has most, so that silent and slow clients keep no other one out.
 func LimitConns(l net.Listener, most int) net.Listener {
 	return &limited{Listener: l, pool: tcp.NewPreAuthPool(most)}
 }

@@ -166,7 +166,7 @@ func TestServeMetrics(t *testing.T) {
 			t.Errorf("connection %d was closed", i)
 		}
 	}
-	// They keep nobody out.
+	// They keep no other client out.
 	if code, _ := get("/metrics"); code != 200 {
 		t.Errorf("beside %d silent connections: %d", mostClients, code)
 	}
