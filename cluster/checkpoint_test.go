@@ -169,6 +169,25 @@ func TestSaver(t *testing.T) {
 	}
 }
 
+// Two runs that write to one folder, where no lock keeps them apart, are noticed by both.
+func TestTwoRunsInOneCheckpointDir(t *testing.T) {
+	dir := t.TempDir()
+	one, two := NewSaver(dir, 3, nil, nil), NewSaver(dir, 3, nil, nil)
+	if err := errors.Join(one.Save(sample(1)), one.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 2} {
+		if err := errors.Join(two.Save(sample(n)), two.Wait()); err == nil ||
+			!strings.Contains(err.Error(), "epoch-000001, which another run has written") {
+			t.Errorf("epoch %d: %v", n, err)
+		}
+	}
+	three := NewSaver(dir, 3, &Position{Epoch: 1}, nil) // as a run that is resumed
+	if err := errors.Join(three.Save(sample(2)), three.Wait(), three.Save(sample(3)), three.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzState(f *testing.F) {
 	s := state{Format: checkpointFormat, Version: checkpointVersion, Spec: json.RawMessage("{}"),
 		History: json.RawMessage("{}"),

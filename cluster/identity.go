@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"starling/disk"
 	"starling/wire"
 )
 
@@ -38,6 +39,9 @@ func LoadIdentity(dir string) (*Identity, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("%s: there is no certificate in it; make one with starling certs", path(authorityFile))
+	}
+	if err := disk.CheckPrivate(path(keyFile)); err != nil {
+		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(path(certificateFile), path(keyFile))
 	if err != nil {

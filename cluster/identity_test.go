@@ -178,3 +178,18 @@ func contents(t *testing.T, dir string) map[string]string {
 	}
 	return m
 }
+
+// A key that others can read is refused: who has it is a worker.
+func TestKeyThatOthersCanRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "certs")
+	if _, err := MakeCerts(dir, []string{"a"}, time.Hour, false); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "a", keyFile)
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadIdentity(filepath.Join(dir, "a")); err == nil || !strings.Contains(err.Error(), "chmod 600 "+key) {
+		t.Error(err)
+	}
+}

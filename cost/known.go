@@ -88,6 +88,7 @@ func (k *Known) validate() error {
 	}{
 		{"compute.GEMM", k.Compute.GEMM, 1e6, 1e17}, {"compute.SpMM", k.Compute.SpMM, 1e5, 1e16},
 		{"compute.Memory", k.Compute.Memory, 1e6, 1e16}, {"compute.Op", k.Compute.Op, 0, 1},
+		{"compute.Message", k.Compute.Message, 0, 1},
 		{"cores", float64(k.Cores), 1, 1 << 16},
 		{"host_byte_seconds", k.HostByte, 0, 1e-4}, {"host_message_seconds", k.HostMessage, 0, 1},
 		{"draw_seconds", k.Draw, 0, 1}, {"compute.Int8", k.Compute.Int8, 0, 1e16},
@@ -99,6 +100,9 @@ func (k *Known) validate() error {
 		if !(f.value >= f.least && f.value <= f.most) {
 			return fmt.Errorf("found %s %g, want %g to %g", f.name, f.value, f.least, f.most)
 		}
+	}
+	if err := k.checkUnknown(); err != nil {
+		return err
 	}
 	if n := len(k.Slowness) + len(k.Learned) + len(k.Charged); n > mostKnown {
 		return fmt.Errorf("found %d entries, want at most %d", n, mostKnown)
@@ -119,6 +123,24 @@ func (k *Known) validate() error {
 		return err
 	}
 	return k.contradiction()
+}
+
+// slowestRate is below any link and any packing, in bytes per second. Slower ones would make a plan's seconds infinite.
+const slowestRate = 1
+
+// checkUnknown checks rates that may be unknown, which is 0.
+func (k *Known) checkUnknown() error {
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"compute.Int8", k.Compute.Int8}, {"compute.BF16", k.Compute.BF16}, {"compute.Send", k.Compute.Send},
+		{"compute.Recv", k.Compute.Recv}, {"inside.bytes_per_second", k.Inside.Rate},
+		{"between.bytes_per_second", k.Between.Rate}} {
+		if f.value != 0 && !(f.value >= slowestRate && f.value <= 1e16) {
+			return fmt.Errorf("found %s %g, want %d to 1e+16, or 0 if it is not known", f.name, f.value, slowestRate)
+		}
+	}
+	return nil
 }
 
 const leastFactor, mostFactor = 0.1, 10.0

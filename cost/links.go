@@ -94,9 +94,9 @@ func (k *Known) checkLinks() error {
 		return fmt.Errorf("found %d links, want at most %d", len(k.Links), mostLinks)
 	}
 	for _, l := range k.Links {
-		if l.A < 0 || l.B <= l.A || !(l.Rate > 0 && l.Rate <= 1e15) || !(l.Delay >= 0 && l.Delay <= 60) {
+		if l.A < 0 || l.B <= l.A || !(l.Rate >= slowestRate && l.Rate <= 1e15) || !(l.Delay >= 0 && l.Delay <= 60) {
 			return fmt.Errorf("found a link between servers %d and %d of %g bytes per second and %g s, want two "+
-				"servers, a rate above 0 and a delay up to 60 s", l.A, l.B, l.Rate, l.Delay)
+				"servers, a rate of 1 to 1e+15 and a delay up to 60 s", l.A, l.B, l.Rate, l.Delay)
 		}
 	}
 	return nil

@@ -54,6 +54,11 @@ func (g *CSR) Validate() error {
 		"an edge names an absent vertex: import the dataset again or correct its source"); err != nil {
 		return err
 	}
+	return CheckEdgeValues(g)
+}
+
+// CheckEdgeValues refuses weights and features of edges that are not finite.
+func CheckEdgeValues(g *CSR) error {
 	if err := checkFinite("weights", g.Weights, 1); err != nil {
 		return err
 	}

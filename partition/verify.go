@@ -10,8 +10,8 @@ import (
 	"starling/graph"
 )
 
-// checkRanges checks one part by itself: offsets always, since a wrong one would
-// make readers access memory outside the array; contents if they are small or all is set.
+// checkRanges checks one part by itself: what a reader would access memory by always; contents that take longer
+// if they are small or all is set.
 func (p *Part) checkRanges(all bool) error {
 	m := &p.Meta
 	for _, a := range []struct {
@@ -23,24 +23,22 @@ func (p *Part) checkRanges(all bool) error {
 			return err
 		}
 	}
-	if all || 4*m.Edges <= graph.SmallArray {
-		if i := slices.IndexFunc(p.In.Indices, func(u uint32) bool { return int64(u) >= m.Core+m.Halo }); i >= 0 {
-			return badBook("indices", fmt.Sprintf("%d at position %d", p.In.Indices[i], i),
-				fmt.Sprintf("local numbers below %d", m.Core+m.Halo))
-		}
-	}
 	if i := slices.IndexFunc(p.Send, func(v uint32) bool { return int64(v) >= m.Core }); i >= 0 {
 		return badBook("send", p.Send[i], fmt.Sprintf("core vertices below %d", m.Core))
 	}
 	if err := p.checkHalo(); err != nil {
 		return err
 	}
+	checks := []func(all bool) error{p.checkNumbers, p.checkRows, p.checkData}
 	if p.Book.Schema != nil {
-		if err := p.checkTypes(); err != nil {
+		checks = append(checks, p.checkTypes)
+	}
+	for _, check := range checks {
+		if err := check(all); err != nil {
 			return err
 		}
 	}
-	return p.checkData(all)
+	return nil
 }
 
 func checkOffsets(name string, ptr []int64, total int64) error {
@@ -76,7 +74,7 @@ func (p *Part) checkHalo() error {
 
 // checkTypes checks that rows are in the order of relations, then of neighbours, and that the ends of every edge are of the
 // types of its relation.
-func (p *Part) checkTypes() error {
+func (p *Part) checkTypes(bool) error {
 	s := p.Book.Schema
 	if err := s.Validate(p.Book.Nodes); err != nil {
 		return err
@@ -109,7 +107,7 @@ func (p *Part) checkData(all bool) error {
 		if err := p.Features.Validate(); err != nil {
 			return err
 		}
-		if all {
+		if all || 4*int64(p.Features.Rows)*int64(p.Features.Cols) <= graph.SmallArray {
 			if err := p.Features.CheckFinite(); err != nil {
 				return err
 			}
@@ -120,13 +118,26 @@ func (p *Part) checkData(all bool) error {
 			return err
 		}
 	}
-	for name, ids := range map[string][]uint32{"train": p.Splits.Train, "val": p.Splits.Val, "test": p.Splits.Test} {
-		for i, v := range ids {
-			if int(v) >= n || i > 0 && ids[i-1] >= v {
-				return badBook(name, v, fmt.Sprintf("ascending core vertices below %d", n))
+	return p.checkSplits(n)
+}
+
+// checkSplits checks that splits name labelled core vertices, each once and in one split.
+func (p *Part) checkSplits(n int) error {
+	seen := newBits(n)
+	for _, s := range []struct {
+		name string
+		ids  []uint32
+	}{{"train", p.Splits.Train}, {"val", p.Splits.Val}, {"test", p.Splits.Test}} {
+		for i, v := range s.ids {
+			if int(v) >= n || i > 0 && s.ids[i-1] >= v {
+				return badBook(s.name, v, fmt.Sprintf("ascending core vertices below %d", n))
+			}
+			if !seen.set(v) {
+				return badBook(s.name, fmt.Sprintf("vertex %d, which is also in another split", v),
+					"splits without common vertices")
 			}
 			if p.Labels != nil && !p.Labels.Has(int(v)) {
-				return badBook(name, fmt.Sprintf("vertex %d, which has no label", v), "labelled vertices")
+				return badBook(s.name, fmt.Sprintf("vertex %d, which has no label", v), "labelled vertices")
 			}
 		}
 	}
@@ -201,57 +212,17 @@ func (v *verifier) part(p *Part) error {
 // ids checks that the part's vertices are in no other part.
 func (v *verifier) ids(p *Part) error {
 	for _, id := range p.IDs[:p.Core()] {
-		if int64(id) >= v.book.Nodes || !v.seen.set(id) {
+		if !v.seen.set(id) {
 			return badBook("ids", id, "each vertex of the dataset in one part")
 		}
 	}
 	return nil
 }
 
-// rows checks that rows ascend, that core degrees are their lengths, and that the
-// halo is exactly what the rows name.
+// rows adds up what shows whether the graph is symmetric; opening has checked each row.
 func (v *verifier) rows(p *Part) error {
-	used := newBits(int(p.Meta.Halo))
-	var remote int64
 	for i := range uint32(p.Core()) {
-		row := p.In.Neighbors(i)
-		if p.Book.Schema == nil && !slices.IsSorted(row) {
-			return badBook("indices", fmt.Sprintf("the row of vertex %d out of order", i), "ascending neighbours")
-		}
-		if int64(p.Degrees[i]) != int64(len(row)) {
-			return badBook("degrees", p.Degrees[i], fmt.Sprintf("%d for vertex %d", len(row), i))
-		}
-		for _, u := range row {
-			if int64(u) >= p.Meta.Core {
-				used.set(u - uint32(p.Meta.Core))
-				remote++
-			}
-		}
-		if err := p.checkOrder(i); err != nil {
-			return err
-		}
 		v.addAsymmetry(p, i)
-	}
-	if n := len(used.list(nil)); int64(n) != p.Meta.Halo {
-		return badBook("halo", p.Meta.Halo, fmt.Sprintf("%d, the remote vertices that rows name", n))
-	}
-	if remote != p.Meta.Remote {
-		return badBook("remote_edges", p.Meta.Remote, fmt.Sprint(remote))
-	}
-	return nil
-}
-
-// checkOrder checks that a row's dataset order names each of its entries once.
-func (p *Part) checkOrder(i uint32) error {
-	if p.DatasetOrder == nil {
-		return nil
-	}
-	first, n := p.In.Indptr[i], p.In.Degree(i)
-	seen := newBits(n)
-	for e := first; e < first+int64(n); e++ {
-		if at := p.DatasetOrder.At(e); int(at) >= n || !seen.set(at) {
-			return badBook(orderFile, fmt.Sprintf("entry %d of vertex %d", at, i), fmt.Sprintf("each of its %d once", n))
-		}
 	}
 	return nil
 }

@@ -36,11 +36,7 @@ import (
 
 // rates reads the file of rates, and measures where it has none of this machine.
 func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known, error) {
-	path, err := o.ratesPath()
-	if err != nil {
-		return nil, err
-	}
-	known, err := ratesOf(path, o.Measure, events)
+	known, err := o.ratesOf(o.Measure, events)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +44,7 @@ func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known
 		if err := o.measureLinks(ctx, known, events); err != nil {
 			return nil, err
 		}
-		if err := WriteRates(path, known); err != nil {
+		if _, err := o.write(known); err != nil {
 			return nil, err
 		}
 	}
@@ -63,10 +59,11 @@ func (o *Options) rates(ctx context.Context, events event.Listener) (*cost.Known
 }
 
 // ratesOf reads the file of rates; where it has none of this machine, or again, they are measured and written to it.
-func ratesOf(path string, again bool, events event.Listener) (*cost.Known, error) {
+func (o *Options) ratesOf(again bool, events event.Listener) (*cost.Known, error) {
+	path := o.ratesPath()
 	known, err := ReadRates(path)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, cost.ErrStale):
+	case err != nil && !o.absent(err) && !errors.Is(err, cost.ErrStale):
 		return nil, err
 	case errors.Is(err, cost.ErrStale):
 		events.On(event.Note{Text: path + ": " + err.Error() + "; they are measured again"})
@@ -79,21 +76,15 @@ func ratesOf(path string, again bool, events event.Listener) (*cost.Known, error
 	if known, err = measureRates(); err != nil {
 		return nil, err
 	}
-	if err := WriteRates(path, known); err != nil {
-		return nil, err
-	}
-	events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + path})
-	return known, nil
+	return known, o.noteKept(known, events)
 }
 
 // Charged are the rates that simulations charge for a shape: those in the file, or where it has none, or again,
 // measured ones that are kept there. path is where they are.
 func (o *Options) Charged(shape string, measure func() (cost.Compute, error), events event.Listener) (
 	c cost.Charging, path string, err error) {
-	if path, err = o.ratesPath(); err != nil {
-		return c, "", err
-	}
-	known, err := ratesOf(path, false, events)
+	path = o.ratesPath()
+	known, err := o.ratesOf(false, events)
 	if err != nil {
 		return c, "", err
 	}
@@ -109,19 +100,56 @@ func (o *Options) Charged(shape string, measure func() (cost.Compute, error), ev
 		known.Charged = map[string]cost.Charging{}
 	}
 	known.Charged[shape] = c
-	return c, path, WriteRates(path, known)
+	_, err = o.write(known)
+	return c, path, err
 }
 
-// ratesPath is the file of rates.
-func (o *Options) ratesPath() (string, error) {
+// noteKept writes rates that were measured, and says where they are.
+func (o *Options) noteKept(known *cost.Known, events event.Listener) error {
+	why, err := o.write(known)
+	switch {
+	case err != nil:
+		return err
+	case why != nil:
+		events.On(event.Note{Text: "the rates of this machine are measured but not kept: " +
+			graph.Sentence(why.Error()) + "; name a file that can be written with --rates-file to measure once"})
+	default:
+		events.On(event.Note{Minor: true, Text: "rates of this machine are measured and kept in " + o.ratesPath()})
+	}
+	return nil
+}
+
+// write writes the file of rates. A user without a folder for caches goes on with what was measured, and why is set;
+// a file that was named must be written.
+func (o *Options) write(known *cost.Known) (why, err error) {
+	if why = errNoCache; o.ratesPath() != "" {
+		why = WriteRates(o.ratesPath(), known)
+	}
+	if why != nil && o.RatesFile != "" {
+		return nil, spec.Mistake("--rates-file", graph.Sentence(why.Error()), "a file that can be written", "")
+	}
+	return why, nil
+}
+
+// absent reports whether rates could not be read for want of a file; one that was named may only be missing.
+func (o *Options) absent(err error) bool {
+	var path *fs.PathError
+	return errors.Is(err, fs.ErrNotExist) || o.RatesFile == "" && errors.As(err, &path)
+}
+
+// errNoCache: there is nowhere to keep rates.
+var errNoCache = errors.New("neither HOME nor XDG_CACHE_HOME is set")
+
+// ratesPath is the file of rates; none if the user has no folder for caches.
+func (o *Options) ratesPath() string {
 	if o.RatesFile != "" {
-		return o.RatesFile, nil
+		return o.RatesFile
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", spec.Mistake("--rates-file", graph.Sentence("none, and no folder for caches: "+err.Error()), "a file to keep rates in", "")
+		return ""
 	}
-	return filepath.Join(dir, "starling", "rates.json"), nil
+	return filepath.Join(dir, "starling", "rates.json")
 }
 
 // mostRates bounds the file.
@@ -160,18 +188,18 @@ func WriteRates(path string, known *cost.Known) error {
 	})
 }
 
-// Learn takes the measured epochs of a run that was predicted into the file of rates.
+// Learn takes the measured epochs of a run that was predicted into the file of rates, if there is one.
 func (o *Options) Learn(s spec.Spec, predicted, measured float64) error {
-	path, err := o.ratesPath()
-	if err != nil {
-		return err
-	}
-	known, err := ReadRates(path)
-	if err != nil {
+	known, err := ReadRates(o.ratesPath())
+	switch {
+	case o.RatesFile == "" && o.absent(err):
+		return nil // rates were not kept: see write
+	case err != nil:
 		return err
 	}
 	known.Learn(learntKind(&s), predicted, measured)
-	return WriteRates(path, known)
+	_, err = o.write(known)
+	return err
 }
 
 // Machine is this machine: rates of another are not used.
@@ -366,16 +394,13 @@ func (p *planner) calibrate(events event.Listener) error {
 func (p *planner) keepRates() error { return p.Options.keep(p.known) }
 
 func (o *Options) keep(known *cost.Known) error {
-	path, err := o.ratesPath()
-	if err != nil {
-		return err
-	}
 	kept := *known
 	if o.Rate != "" {
 		kept.Between = cost.Link{}
 	}
 	kept.SetLinks(o.links)
-	return WriteRates(path, &kept)
+	_, err := o.write(&kept)
+	return err
 }
 
 // shapeKey is what a model's slowness depends on.

@@ -1,6 +1,9 @@
 package predict
 
 import (
+	"fmt"
+
+	"starling/partition"
 	"starling/setup"
 	"starling/spec"
 )
@@ -17,6 +20,22 @@ type Options struct {
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool
+	Timeout   int // seconds that a worker may not respond; 0: as in training
+}
+
+// shortestTimeout is a second of silence for each start of workers, and time to start them.
+const shortestTimeout = 6
+
+// checkTimeout refuses a timeout without workers that could be late.
+func checkTimeout(seconds int, dataset string) error {
+	switch {
+	case seconds != 0 && seconds < shortestTimeout:
+		return spec.Mistake("--timeout", fmt.Sprint(seconds), fmt.Sprintf("%d seconds or more, or 0", shortestTimeout), "")
+	case seconds > 0 && !partition.IsPartition(dataset):
+		return spec.Mistake("--timeout", "it with a dataset that is no partition", "a partition, whose workers may be late",
+			"leave it out")
+	}
+	return nil
 }
 
 // onDevice is a spec with the device of a prediction.

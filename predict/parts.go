@@ -105,6 +105,9 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	s.Cluster.Workers, s.Cluster.Partition, s.Cluster.Servers, s.Cluster.InProcess = book.Parts, dir, book.Servers,
 		o.InProcess
 	s.Strategy = train.Default().Name
+	if o.Timeout > 0 { // workers are started four times before the last one that is stopped is named
+		s.Cluster.Timeout, s.Cluster.Heartbeat = o.Timeout, min(s.Cluster.Heartbeat, o.Timeout/shortestTimeout)
+	}
 	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
 		From:  &resume.Start{State: &train.State{Model: t.Weights}},
 		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,7 @@ func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph
 }
 
 func (o *Options) settle() error {
-	if err := spec.CheckThreads(o.Threads); err != nil {
+	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset)); err != nil {
 		return err
 	}
 	if s := o.onDevice(); s.Machine.Device != "cpu" && !s.Machine.OnGPU() {

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 
 	"starling/cluster"
 	"starling/graph"
@@ -20,6 +21,7 @@ type ServeOptions struct {
 	TokenFile    string
 	Insecure     bool
 	Threads      int
+	Timeout      int // as of Options
 	Limits       serve.Limits
 }
 
@@ -81,7 +83,8 @@ func (o ServeOptions) answers() (*answers, error) {
 
 // answersOverParts has one worker per part run the model over its vertices, layer by layer.
 func (o ServeOptions) answersOverParts(t *serve.Trained) (*answers, error) {
-	what := Options{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, What: serve.Probabilities}
+	what := Options{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, Timeout: o.Timeout,
+		What: serve.Probabilities}
 	if t.Config.Task == nn.TaskRegression {
 		what.What = serve.Labels
 	}
@@ -124,7 +127,7 @@ func (o *ServeOptions) check() (token []byte, err error) {
 	case o.Limits.Wait < 0:
 		return nil, spec.Mistake("--max-wait", o.Limits.Wait.String(), "0 or more", "")
 	}
-	if err := spec.CheckThreads(o.Threads); err != nil {
+	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset)); err != nil {
 		return nil, err
 	}
 	return token, nil

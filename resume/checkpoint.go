@@ -32,7 +32,11 @@ func checkpointToResume(s *spec.Spec, identity func() Identity, events event.Lis
 	case s.Checkpoints.ResumeIfAny:
 		return resumeFrom(s, identity(), events)
 	}
-	return nil, spec.Mistake("--checkpoint-dir",
+	return nil, hasCheckpoints(s, list)
+}
+
+func hasCheckpoints(s *spec.Spec, list []cluster.Position) error {
+	return spec.Mistake("--checkpoint-dir",
 		fmt.Sprintf("%s with %s of an earlier run", s.Checkpoints.Dir, event.Counted(len(list), "checkpoint")), "an empty folder",
 		"continue from them with --resume, or choose another folder")
 }
@@ -42,8 +46,23 @@ func checkpointToResume(s *spec.Spec, identity func() Identity, events event.Lis
 const gracePeriod = 3 * time.Second
 
 // Claim keeps other runs out of the folder: each would remove the checkpoints of the
-// other.
-func Claim(s *spec.Spec) (release func(), err error) {
+// other. A run that starts from the beginning finds there what another has left since it was looked into.
+func Claim(s *spec.Spec, from *train.State) (release func(), err error) {
+	release, err = claim(s)
+	if err != nil || s.Checkpoints.Dir == "" || from != nil && (from.Epoch > 0 || from.Batch > 0) {
+		return release, err
+	}
+	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
+	if err == nil && len(list) > 0 {
+		err = hasCheckpoints(s, list)
+	}
+	if err != nil {
+		release()
+	}
+	return release, err
+}
+
+func claim(s *spec.Spec) (release func(), err error) {
 	if s.Checkpoints.Dir == "" {
 		return func() {}, nil
 	}

@@ -1,6 +1,8 @@
 package resume
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,7 @@ import (
 
 	"starling/disk"
 	"starling/spec"
+	"starling/train"
 )
 
 // TestClaimCheckpoints: a run that was just killed may take a moment to end; one that goes on
@@ -22,7 +25,7 @@ func TestClaimCheckpoints(t *testing.T) {
 				t.Fatal(free, err)
 			}
 			defer time.AfterFunc(held, end).Stop()
-			release, err := Claim(&s)
+			release, err := Claim(&s, nil)
 			switch {
 			case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("held for %v: %v", held, err)
@@ -30,5 +33,22 @@ func TestClaimCheckpoints(t *testing.T) {
 				release()
 			}
 		})
+	}
+}
+
+// A run that waited for its folder finds what the run before it has left there.
+func TestClaimFindsCheckpointsOfAnotherRun(t *testing.T) {
+	s := spec.Spec{Checkpoints: spec.Checkpoints{Dir: t.TempDir()}}
+	if err := os.Mkdir(filepath.Join(s.Checkpoints.Dir, "epoch-000003"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for from, refused := range map[*train.State]bool{nil: true, {}: true, {Epoch: 3}: false} {
+		release, err := Claim(&s, from)
+		if refused != (err != nil && strings.Contains(err.Error(), "--resume")) {
+			t.Errorf("from %v: %v", from, err)
+		}
+		if err == nil {
+			release()
+		}
 	}
 }

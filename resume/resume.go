@@ -23,6 +23,14 @@ type Start struct {
 	Spec        *spec.Spec
 }
 
+// Trained is the state itself; nil: there is none.
+func (s *Start) Trained() *train.State {
+	if s == nil {
+		return nil
+	}
+	return s.State
+}
+
 // Saved is the spec as a checkpoint has it, with the identity of the data.
 type Saved struct {
 	spec.Spec

@@ -54,7 +54,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, err
 	}
 	defer p.data.Close()
-	unclaim, err := resume.Claim(&p.spec)
+	unclaim, err := resume.Claim(&p.spec, p.from)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, errors.Join(err, finish())
 	}
 	defer stop()
-	result, err := setup.OrShrunk(p.train(ctx, events))(events)
+	result, err := setup.OrShrunk(p.train(ctx, events))
 	if result == nil {
 		return nil, errors.Join(err, finish())
 	}
@@ -156,7 +156,7 @@ func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, ev
 		return nil, err
 	}
 	defer c.Parts.Remove()
-	release, err := resume.Claim(&c.Spec)
+	release, err := resume.Claim(&c.Spec, c.From.Trained())
 	if err != nil {
 		return nil, err
 	}

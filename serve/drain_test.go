@@ -146,6 +146,54 @@ func (c *client) close() {
 	c.conn = nil
 }
 
+// Requests that were written before the server is told to stop are answered, those on connections that stay too, and
+// however long the answers take.
+func TestStopAnswersRequestsThatWereWritten(t *testing.T) {
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serverFor(t, "gcn", block(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, l, func() {}) }()
+	var clients [40]net.Conn
+	for k := range clients {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		io.WriteString(c, oneVertex)
+		if _, err := answered(bufio.NewReader(c)); err != nil {
+			t.Fatal(err)
+		}
+		clients[k] = c
+	}
+	for range s.limits.AtOnce {
+		s.slots <- struct{}{} // requests wait
+	}
+	for _, c := range clients {
+		io.WriteString(c, oneVertex)
+	}
+	cancel()
+	time.Sleep(3 * lastRequest) // the answers come after idle connections have ended
+	for range s.limits.AtOnce {
+		<-s.slots
+	}
+	for k, c := range clients {
+		if a, err := answered(bufio.NewReader(c)); err != nil || a.StatusCode != http.StatusOK || !a.Close {
+			t.Errorf("client %d: %v %v", k, a, err)
+		}
+		c.Close()
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // Connections beyond the limit get 503 and no reset, although their request is not read.
 func TestTooManyConnections(t *testing.T) {
 	on, err := Listen("127.0.0.1:0")

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -20,10 +19,16 @@ type listener struct {
 	accepted atomic.Int64 // connections so far
 	draining atomic.Bool
 	open     sync.WaitGroup // connections that are not closed for good
+	mu       struct {
+		sync.Mutex
+		conns map[*gentleConn]bool // those that are open
+	}
 }
 
 func newListener(l net.Listener, most int) *listener {
-	return &listener{Listener: l, places: make(chan struct{}, most)}
+	out := &listener{Listener: l, places: make(chan struct{}, most)}
+	out.mu.conns = map[*gentleConn]bool{}
+	return out
 }
 
 // Accept answers those beyond the limit itself.
@@ -33,9 +38,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.accepted.Add(1)
-		l.open.Add(1)
-		conn := &gentleConn{Conn: c, l: l}
+		conn := l.add(c)
 		select {
 		case l.places <- struct{}{}:
 			conn.placed = true
@@ -55,53 +58,36 @@ const tooMany = `{"error":"too many connections; ask again later"}` + "\n"
 const (
 	// lingering is how long a closed connection is read from, so that the peer gets our end first.
 	lingering = time.Second
-	// lastRequest is how long an idle connection is left open when the server stops, for a request
-	// that was sent before its peer could know.
-	lastRequest = 50 * time.Millisecond
 	// mostLingering bounds what is read from a closed connection.
 	mostLingering = 1 << 20
 )
 
-// gentleConn is closed in three steps: our end, then the peer's, then the socket.
-type gentleConn struct {
-	net.Conn
-	l      *listener
-	placed bool
-	once   sync.Once
+func (l *listener) add(c net.Conn) *gentleConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn := &gentleConn{Conn: c, l: l}
+	l.mu.conns[conn] = true
+	l.open.Add(1)
+	l.accepted.Add(1)
+	return conn
 }
 
-// refuse answers without reading, and closes.
-func (c *gentleConn) refuse() {
-	c.SetWriteDeadline(time.Now().Add(lingering))
-	io.WriteString(c.Conn, busy) // the peer may be gone
-	c.Close()
+func (l *listener) remove(c *gentleConn) {
+	l.mu.Lock()
+	delete(l.mu.conns, c)
+	l.mu.Unlock()
+	l.open.Done()
 }
 
-// CloseWrite is what net/http looks for.
-func (c *gentleConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
-// Close returns at once; wait says when all are closed.
-func (c *gentleConn) Close() error {
-	c.once.Do(func() { go c.end() })
-	return nil
-}
-
-func (c *gentleConn) end() {
-	defer c.l.open.Done()
-	if c.l.draining.Load() {
-		time.Sleep(lastRequest) // the goroutine that reads from it may still get a request, and answer it
-	}
-	c.CloseWrite()
-	c.SetReadDeadline(time.Now().Add(lingering))
-	io.CopyN(io.Discard, c.Conn, mostLingering) // until the peer has closed its end too
-	c.Conn.Close()
-	if c.placed {
-		<-c.l.places
+// drain has idle connections end soon, now and from now on.
+func (l *listener) drain() {
+	l.draining.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.mu.conns {
+		c.idle.Lock()
+		c.setDeadline()
+		c.idle.Unlock()
 	}
 }
 

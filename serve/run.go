@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -29,8 +28,8 @@ func Listen(addr string) (net.Listener, error) {
 // with "Connection: close". No connection is reset: see drain. ready is called when it answers.
 func (s *Server) Run(ctx context.Context, on net.Listener, ready func()) error {
 	l := newListener(on, mostConnections)
-	server := &http.Server{Handler: s.closing(l), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ConnState: follow}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	ready()
@@ -39,37 +38,33 @@ func (s *Server) Run(ctx context.Context, on net.Listener, ready func()) error {
 		return err
 	case <-ctx.Done():
 	}
-	return drain(server, l)
+	s.stopping.Store(true)
+	return drain(server, l, done)
 }
 
 // closing tells clients of a server that stops not to send another request on the connection.
-func (s *Server) closing(l *listener) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if l.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		s.ServeHTTP(w, r)
-	})
+func (s *Server) closing(w http.ResponseWriter) {
+	if s.stopping.Load() {
+		w.Header().Set("Connection", "close")
+	}
 }
 
-// drain ends a server without a reset. New connections are refused first, and those that are
-// in the kernel's queue accepted and answered; then the listener is closed, requests in flight are
-// finished, and idle connections closed from our end, so that a request on its way meets no
-// closed socket.
-func drain(server *http.Server, l *listener) error {
+// drain ends a server without a reset and without losing a request. New connections are refused first, and those
+// that are in the kernel's queue accepted; then the listener is closed, and every connection answers what was sent on
+// it. http.Server.Shutdown would close idle connections whose next request has arrived and is not read yet:
+// see gentleConn.
+func drain(server *http.Server, l *listener, served <-chan error) error {
 	until := time.Now().Add(lastAnswers)
-	l.draining.Store(true)
+	l.drain()
 	refuseNew(l.Listener)
-	for came := int64(-1); came != l.accepted.Load() && time.Now().Before(until); {
+	for came := int64(-1); (came != l.accepted.Load() || queued(l.Listener)) && time.Now().Before(until); {
 		came = l.accepted.Load()
 		time.Sleep(quiet)
 	}
-	last, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	err := server.Shutdown(last)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // those who still talk have had their time
-	}
+	l.Listener.Close()
+	<-served
+	l.wait(time.Until(until))
+	err := server.Close() // those who still talk have had their time
 	l.wait(lingering + time.Second)
 	return err
 }

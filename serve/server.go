@@ -51,6 +51,8 @@ type Server struct {
 	held    atomic.Int64 // bytes of requests and answers in flight
 	most    int64        // of held
 	metrics *metrics
+
+	stopping atomic.Bool // answers are the last of their connections
 }
 
 // NewServer serves a; with a token, only requests that carry it, as
@@ -75,6 +77,7 @@ func endpoints() (paths []string) {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.closing(w)
 	work, ok := answers[r.URL.Path]
 	switch {
 	case r.URL.Path == "/healthz":
@@ -136,6 +139,7 @@ func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 	if !in.hold(len(b)) {
 		status, b = encode(nil, errBusy)
 	}
+	s.closing(w) // it may have been told to stop since the request came
 	write(w, status, b)
 	s.metrics.note(r.URL.Path, status, time.Since(start))
 }

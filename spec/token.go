@@ -2,10 +2,12 @@ package spec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+
+	"starling/disk"
 )
 
 // TokenVariable is the environment variable that holds the workers' secret.
@@ -35,18 +37,11 @@ func ReadToken(path string) (token []byte, err error) {
 	return checkToken("--token-file", b)
 }
 
-// checkPrivate refuses a file of a secret that other users can read or write, as ssh does: who
-// can read it can join the run, who can write it can have workers join theirs. Pipes, such as a
-// shell's <(command), have no such bits.
+// checkPrivate refuses a file of a secret that other users can read or write.
 func checkPrivate(flag, path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
-		return nil // a file that cannot be opened is an error later
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return Mistake(flag, fmt.Sprintf("%s with mode %04o: other users can read or write it", path, mode),
-			"a file that only its owner can read, mode 0600",
-			"chmod 600 "+path+", and make a new secret if others use this host")
+	var public *disk.PublicError
+	if errors.As(disk.CheckPrivate(path), &public) {
+		return Mistake(flag, public.Found(), public.Want(), public.Fix())
 	}
 	return nil
 }

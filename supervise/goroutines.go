@@ -58,5 +58,5 @@ func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads
 		return nil, err
 	}
 	keep := resume.SendState(end.Rank(), k.keep(end.Rank()))
-	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, keep, events))(events)
+	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, keep, events))
 }

@@ -168,7 +168,7 @@ func (s *Snapshot) metrics(p *metricsPage) {
 }
 
 // mostClients is how many clients may be connected at once.
-const mostClients = 16
+const mostClients = 64
 
 // MetricsServer serves metrics over HTTP.
 type MetricsServer struct {

@@ -142,7 +142,7 @@ func TestServeMetrics(t *testing.T) {
 	if code, text := get("/"); code != 404 || !strings.Contains(text, "/metrics") {
 		t.Error(code, text)
 	}
-	// However many connect and send nothing, at most mostClients are kept.
+	// However many connect and send nothing, at most mostClients are kept, those that came last.
 	var open []net.Conn
 	began := time.Now()
 	for range 3 * mostClients {
@@ -160,11 +160,15 @@ func TestServeMetrics(t *testing.T) {
 			}
 		}()
 	}
-	for range mostClients {
-		// On a slow machine the first may have been closed at their deadline.
-		if i := <-away; i < mostClients/2 && time.Since(began) < s.server.ReadTimeout {
+	for range 2 * mostClients {
+		// On a slow machine the last may have been closed at their deadline.
+		if i := <-away; i >= 2*mostClients && time.Since(began) < s.server.ReadTimeout {
 			t.Errorf("connection %d was closed", i)
 		}
+	}
+	// They keep no other client out.
+	if code, _ := get("/metrics"); code != 200 {
+		t.Errorf("beside %d silent connections: %d", mostClients, code)
 	}
 	for _, c := range open {
 		c.Close()

@@ -137,7 +137,7 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	defer cancel()
 	t.here = m.Here()
 	keep := resume.SendState(m.Rank, m.Keep)
-	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))(m)
+	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.

@@ -75,8 +75,12 @@ was before, or not at all.`,
 	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")
+	c.Flags().IntVar(&o.Timeout, "timeout", o.Timeout, timeoutOfParts)
 	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")
 	return c
 }
+
+// timeoutOfParts is the help of --timeout of predictions.
+const timeoutOfParts = "seconds that a worker over a partition may not respond; 0: 60"

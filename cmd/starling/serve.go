@@ -42,6 +42,7 @@ send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is u
 	f.StringVar(&o.TokenFile, "token-file", "", "file with the secret that clients send")
 	f.BoolVar(&o.Insecure, "insecure", false, "listen beyond 127.0.0.1 without a secret: anyone who reaches the port is answered")
 	spec.AutoVar(f, &o.Threads, 0, 1, "threads", "cores the first pass uses; auto: all")
+	f.IntVar(&o.Timeout, "timeout", o.Timeout, timeoutOfParts)
 	f.Int64Var(&o.Limits.Body, "max-body", o.Limits.Body, "most bytes of a request")
 	f.IntVar(&o.Limits.Vertices, "max-vertices", o.Limits.Vertices, "most vertices of a request")
 	f.IntVar(&o.Limits.AtOnce, "max-requests", o.Limits.AtOnce, "requests answered at once; others wait")

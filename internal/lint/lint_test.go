@@ -49,7 +49,7 @@ var rooms = map[string][]string{
 	"train": {"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event",
 		"rng"},
 	"train/site": {"train", "exchange", "cost", "graph", "nn", "collective", "wire"},
-	"train/full": {"train", "train/site", "exchange", "store", "cost", "innet",
+	"train/full": {"disk", "train", "train/site", "exchange", "store", "cost", "innet",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
 	"train/batch": {"train", "train/site", "exchange", "store",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},

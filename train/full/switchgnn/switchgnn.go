@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 
+	"starling/disk"
 	"starling/exchange"
 	"starling/graph"
 	"starling/innet"
@@ -63,7 +64,7 @@ func (o *options) Validate() error {
 	if o.SwitchUnits < 1 || o.SwitchUnits > innet.MaxUnits {
 		return train.Mistake("--switch-units is %d; it must be from 1 to %d", o.SwitchUnits, innet.MaxUnits)
 	}
-	return nil
+	return o.private()
 }
 
 func (o *options) memory() (int64, error) {
@@ -78,11 +79,22 @@ func (o *options) token() ([]byte, error) {
 	if o.SwitchTokenFile == "" {
 		return nil, nil
 	}
+	if err := o.private(); err != nil {
+		return nil, err
+	}
 	token, err := os.ReadFile(o.SwitchTokenFile)
 	if err != nil {
 		return nil, train.Mistake("--switch-token-file: %v", err)
 	}
 	return bytes.TrimSpace(token), nil
+}
+
+// private refuses a token that other users can read. The file of a worker on another host is looked at there.
+func (o *options) private() error {
+	if err := disk.CheckPrivate(o.SwitchTokenFile); err != nil {
+		return train.Mistake("--switch-token-file: %v", err)
+	}
+	return nil
 }
 
 // check refuses what a switch that can only add cannot do.
