@@ -171,14 +171,17 @@ func (c *Device) dynamicByDestination(d dynamic, dright, da, dscore, dst, ddst M
 	defer sums.done()
 	c.run(len(shares.list), func(k, _ int) {
 		d, x := d, shares.list[k]
-		d.edgewise = c.work(6 * cols)
+		d.edgewise = c.work(6*cols + heads)
 		defer d.done()
-		zj, ri, re, gi, acc, ds := d.take(cols), d.take(cols), d.take(cols), d.take(cols), d.take(cols), d.take(cols)
+		zj, ri, re, gi, acc, ds, delta := d.take(cols), d.take(cols), d.take(cols), d.take(cols), d.take(cols), d.take(cols), d.take(heads)
 		sum := rowOf(sums.sum, k)
 		for i := x.lo; i < x.hi; i++ {
 			r, g := readRow(d.right, i, ri), readRow(ddst, i, gi)
-			d.scoreGrad(dscore, i, g, zj)
+			for h, y := 0, readRow(dst, i, zj); h < heads; h++ {
+				delta[h] = simd.DotProduct(d.level, g[h*d.width:(h+1)*d.width], y[h*d.width:(h+1)*d.width])
+			}
 			clear(acc)
+			key := attentionRowKey(&d.op, i)
 			for e := d.csr.ptr[i]; e < d.csr.ptr[i+1]; e++ {
 				j := int(d.csr.index[e])
 				row, both := readRow(d.z, j, zj), addEdge(&d.edges, d.edgewise, re, r, e)
@@ -187,8 +190,16 @@ func (c *Device) dynamicByDestination(d dynamic, dright, da, dscore, dst, ddst M
 					clear(ds)
 					to = ds
 				}
-				for h, de := range f32Of(dscore)[int(e)*heads:][:heads] {
+				alpha, des := f32Of(d.alpha)[int(e)*heads:][:heads], f32Of(dscore)[int(e)*heads:][:heads]
+				for h := range heads {
 					lo, hi := h*d.width, (h+1)*d.width
+					p, drop := &alpha[h], entryFactor(&d.op, key, j, h)
+					var de float32 // stays zero for a coefficient of 1
+					if *p != 1 {
+						de = *p * (drop*simd.DotProduct(d.level, g[lo:hi], row[lo:hi]) - delta[h])
+					}
+					*p *= drop
+					des[h] = de
 					simd.LeakyGrad(d.level, to[lo:hi], sum[lo:hi], row[lo:hi], both[lo:hi], d.a[lo:hi], de,
 						float32(d.op.Slope))
 				}
@@ -202,45 +213,6 @@ func (c *Device) dynamicByDestination(d dynamic, dright, da, dscore, dst, ddst M
 	})
 	sums.addTo(da, 0)
 	sums.addTo(d.edges.DWeight, cols)
-}
-
-// scoreGrad is the gradient of row i's scores, from g, the gradient of its output, and makes its coefficients what
-// dropout left of them:
-//
-//	de_j = α_j·(dα_j - δ);   dα_j = drop_j·(g·z_j);   δ = Σ α·dα / Σ α
-//
-// These add up to zero, and so do their products with the same slope: the gradient of a right row whose sums with all
-// z have the same sign. Adam makes a step of what rounding leaves of it, however little. So δ is made of the dα
-// themselves, in double precision: g times the output, which it is equal to, rounds otherwise.
-func (d *dynamic) scoreGrad(dscore Matrix, i int, g, zj []float32) {
-	heads, lo, hi := d.op.Heads, int(d.csr.ptr[i]), int(d.csr.ptr[i+1])
-	alpha, des := f32Of(d.alpha)[lo*heads:hi*heads], f32Of(dscore)[lo*heads:hi*heads]
-	key := attentionRowKey(&d.op, i)
-	for e, j := range d.csr.row(i) {
-		row := readRow(d.z, int(j), zj)
-		for h := range heads {
-			from, to := h*d.width, (h+1)*d.width
-			des[e*heads+h] = entryFactor(&d.op, key, int(j), h) * simd.DotProduct(d.level, g[from:to], row[from:to])
-		}
-	}
-	for h := range heads {
-		sum, total := 0.0, 0.0
-		for k := h; k < len(des); k += heads {
-			sum, total = sum+float64(alpha[k])*float64(des[k]), total+float64(alpha[k])
-		}
-		for k := h; k < len(des); k += heads {
-			if alpha[k] == 1 { // and all others are 0
-				des[k] = 0
-			} else {
-				des[k] = float32(float64(alpha[k]) * (float64(des[k]) - sum/total))
-			}
-		}
-	}
-	for e, j := range d.csr.row(i) {
-		for h := range heads {
-			alpha[e*heads+h] *= entryFactor(&d.op, key, int(j), h)
-		}
-	}
 }
 
 func (c *Device) dynamicBySource(d dynamic, dz Matrix, adjT *Sparse, dscore, ddst Matrix) {

@@ -269,34 +269,3 @@ func TestAttentionGradIsTheDerivative(t *testing.T) {
 		}
 	}
 }
-
-// TestDynamicGradientsThatAreZero: where the sums of right rows with all z have the same sign, the gradients of scores
-// cancel, and right's are zero but for the rounding of these gradients, however large rows and outputs are: Adam makes
-// a step of what is left.
-func TestDynamicGradientsThatAreZero(t *testing.T) {
-	everyLevel(t, func(t *testing.T, d *Device) {
-		r, ref := rand.New(rand.NewPCG(1, 5)), ref.New()
-		g, width := randomEdges(r, 17, 17, 6, 0), 24
-		s, op := g.sparse(d, false), Attention{Heads: 1, Slope: 0.2}
-		z, _ := twin(r, d, ref, F32, g.cols, width, 0)
-		for i := range g.cols { // rows are alike
-			for c := range rowOf(z, i) {
-				rowOf(z, i)[c] = 100 + 0.01*rowOf(z, i)[c]
-			}
-		}
-		right, a := d.New(F32, g.rows, width), d.New(F32, 1, width)
-		for c := range width {
-			rowOf(a, 0)[c] = 0.1
-		}
-		ddst, _ := twin(r, d, ref, F32, g.rows, width, 0)
-		dst, alpha := d.New(F32, g.rows, width), d.New(F32, len(g.index), 1)
-		d.DynamicAttend(dst, alpha, s, z, right, a, op, EdgeInput{})
-		dz, dright, da := d.New(F32, g.cols, width), d.New(F32, g.rows, width), d.New(F32, 1, width)
-		d.DynamicAttendGrad(dz, dright, da, s, g.transpose(d, s), z, right, a, alpha, dst, ddst, op, EdgeInput{})
-		for i, x := range numbers(dright) {
-			if math.Abs(x) > 1e-8 {
-				t.Fatalf("the gradient of right row %d is %g, want 0", i/width, x)
-			}
-		}
-	})
-}
