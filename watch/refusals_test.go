@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		refuse(7)
 		got := heard()[before:]
 		if len(got) != mostRefusals+1 || got[0] != "[rank 1] refused an unknown address: too many open files" ||
-			!slices.Contains(got, "[rank 1] refused 1 others within 10s") {
+			!slices.Contains(got, "[rank 1] refused 1 other within 10s") {
 			t.Error(got)
 		}
 	})

@@ -209,7 +209,9 @@ func (c *carried) gather(kind nn.Kind) *passing {
 	c.dev.Zero(p.own)
 	for t := range n {
 		if c.err == nil {
-			c.err = c.visit(p, kind)
+			if c.err = c.visit(p, kind); c.err != nil && t > 0 {
+				c.err = fmt.Errorf("what worker %d sent: %w", (c.site.End.Rank()+n-1)%n, c.err)
+			}
 		}
 		if c.err == nil && n > 1 {
 			p, c.err = c.migrate(p, t)
