@@ -49,7 +49,7 @@ const gracePeriod = 3 * time.Second
 // other. A run that starts from the beginning finds there what another has left since it was looked into.
 func Claim(s *spec.Spec, from *train.State) (release func(), err error) {
 	release, err = claim(s)
-	if err != nil || s.Checkpoints.Dir == "" || from != nil && (from.Epoch > 0 || from.Batch > 0) {
+	if err != nil || s.Checkpoints.Dir == "" || goesOn(s, from) {
 		return release, err
 	}
 	list, err := cluster.Checkpoints(s.Checkpoints.Dir)
@@ -60,6 +60,12 @@ func Claim(s *spec.Spec, from *train.State) (release func(), err error) {
 		release()
 	}
 	return release, err
+}
+
+// goesOn reports whether a run continues from a checkpoint of its folder, which may be of before the first epoch.
+func goesOn(s *spec.Spec, from *train.State) bool {
+	asked := s.Checkpoints.Resume || s.Checkpoints.ResumeIfAny
+	return from != nil && (asked || from.Epoch > 0 || from.Batch > 0)
 }
 
 func claim(s *spec.Spec) (release func(), err error) {
@@ -89,7 +95,7 @@ func SaveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, even
 		return func() error { return nil }
 	}
 	var last *cluster.Position
-	if from := opt.Resume; from != nil && (from.Epoch > 0 || from.Batch > 0) {
+	if from := opt.Resume; goesOn(s, from) {
 		last = &cluster.Position{Epoch: from.Epoch, Batch: from.Batch}
 	}
 	saver := NewSaver(s, last, events)
