@@ -26,7 +26,7 @@ func newHSAGE(b *builder, c *TypedConfig, in, out int, o output) *relational {
 		w.self = append(w.self, b.weight("lin_r.weight", in, out, fanIn(in)))
 	}
 	b.prefix = prefix
-	return &relational{output: o, of: w, types: c, in: in, wide: out}
+	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out}
 }
 
 func (w *hsageWeights) weights(p *Pass) tensor.Matrix {

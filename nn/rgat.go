@@ -13,8 +13,8 @@ import "starling/tensor"
 // and d_r are folded first.
 type rgat struct {
 	output
+	untransformed
 	types    *TypedConfig
-	in       int
 	heads    int
 	slope    float64
 	attDrop  float64
@@ -22,16 +22,11 @@ type rgat struct {
 	src, dst []*Param
 	shift    []*Param
 
-	p         *Pass
-	x         Input
-	sent      int
-	shared    bool
-	msg, dmsg tensor.Matrix
 	att, stat []tensor.Matrix // by relation, of the rows of its target
 }
 
 func newRGAT(b *builder, c *TypedConfig, in, out, heads int, attDrop float64, o output) *rgat {
-	l := &rgat{output: o, types: c, in: in, heads: heads, slope: 0.2, attDrop: attDrop}
+	l := &rgat{output: o, untransformed: untransformed{in: in}, types: c, heads: heads, slope: 0.2, attDrop: attDrop}
 	prefix, wide := b.prefix, out/heads
 	shape := []int{1, heads, wide}
 	for r := range c.Relations {
@@ -53,29 +48,11 @@ func (l *rgat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *rgat) Width() int                 { return l.in }
-func (l *rgat) Over() Form                 { return Form{Related: true} }
-func (l *rgat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
-func (l *rgat) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
-
 func (l *rgat) begin(p *Pass, x Input) tensor.Matrix {
-	dst, src := p.Agg.Rows(l.layer)
-	rows := p.Agg.MessageRows(l.layer)
-	l.p, l.x, l.sent = p, x, src
-	if l.shared = rows == x.Rows; l.shared {
-		l.msg = x.Matrix
-	} else {
-		l.msg = p.Dev.Scratch(p.rowType(), rows, l.in)
-	}
+	dst := l.take(p, l.layer, x)
 	l.att, l.stat = make([]tensor.Matrix, len(l.weight)), make([]tensor.Matrix, len(l.weight))
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.out())
 	return l.y
-}
-
-func (l *rgat) send(p *Pass, lo, hi int) {
-	if !l.shared {
-		p.Dev.Copy(l.msg.Slice(lo, hi), l.x.Slice(lo, hi))
-	}
 }
 
 func (l *rgat) gather(p *Pass) { p.Agg.Edgewise(l) }
@@ -185,10 +162,7 @@ func (l *rgat) end(p *Pass) {
 }
 
 func (l *rgat) freePass(p *Pass) {
-	if !l.shared {
-		freeAll(p, &l.msg)
-	}
-	l.msg = tensor.Matrix{}
+	l.freeMessages(p)
 	for r := range l.att {
 		freeAll(p, &l.att[r], &l.stat[r])
 	}
@@ -250,7 +224,6 @@ func (l *rgat) sendGrad(p *Pass, lo, hi int) {
 func (l *rgat) sendWeightGrad(*Pass, int, int) {}
 
 func (l *rgat) endGrad(p *Pass) {
-	freeAll(p, &l.dmsg)
 	l.freePass(p)
-	l.x, l.p = Input{}, nil
+	l.forget(p)
 }

@@ -30,7 +30,7 @@ func newRGCN(b *builder, c *TypedConfig, in, out int, o output) *relational {
 	}
 	w.rootWeight = b.add("root", []int{in, out}, false, in, out, glorot(in, out))
 	w.biases = b.vector("bias", out, zeros)
-	return &relational{output: o, of: w, types: c, in: in, wide: out}
+	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out}
 }
 
 func (w *rgcnWeights) weights(p *Pass) tensor.Matrix {

@@ -165,18 +165,12 @@ type relationWeights interface {
 // through a few rows at a time, so that nothing of relations times vertices times width is kept.
 type relational struct {
 	output
+	untransformed
 	of    relationWeights
 	types *TypedConfig
-	in    int
 	wide  int // of y
 
-	p      *Pass
-	x      Input
-	sent   int  // rows that are our own
-	shared bool // msg is x itself
-	msg    tensor.Matrix
-	dmsg   tensor.Matrix
-	w      tensor.Matrix
+	w tensor.Matrix
 }
 
 // sumNumbers is about how many numbers are summed by relation at a time.
@@ -190,29 +184,11 @@ func (l *relational) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Mat
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *relational) Width() int                 { return l.in }
-func (l *relational) Over() Form                 { return Form{Related: true} }
-func (l *relational) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
-func (l *relational) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
-
 func (l *relational) begin(p *Pass, x Input) tensor.Matrix {
-	dst, src := p.Agg.Rows(l.layer)
-	rows := p.Agg.MessageRows(l.layer)
-	l.p, l.x, l.sent = p, x, src
-	if l.shared = rows == x.Rows; l.shared {
-		l.msg = x.Matrix
-	} else {
-		l.msg = p.Dev.Scratch(p.rowType(), rows, l.in)
-	}
+	dst := l.take(p, l.layer, x)
 	l.w = l.of.weights(p)
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.wide)
 	return l.y
-}
-
-func (l *relational) send(p *Pass, lo, hi int) {
-	if !l.shared {
-		p.Dev.Copy(l.msg.Slice(lo, hi), l.x.Slice(lo, hi))
-	}
 }
 
 func (l *relational) gather(p *Pass) { p.Agg.Edgewise(l) }
@@ -277,10 +253,8 @@ func (l *relational) end(p *Pass) {
 }
 
 func (l *relational) freePass(p *Pass) {
-	if !l.shared {
-		freeAll(p, &l.msg)
-	}
-	l.msg, l.w = tensor.Matrix{}, tensor.Matrix{}
+	l.freeMessages(p)
+	l.w = tensor.Matrix{}
 	l.of.release(p)
 }
 
@@ -363,7 +337,6 @@ func (l *relational) sendGrad(p *Pass, lo, hi int) {
 func (l *relational) sendWeightGrad(*Pass, int, int) {}
 
 func (l *relational) endGrad(p *Pass) {
-	freeAll(p, &l.dmsg)
 	l.freePass(p)
-	l.x, l.p = Input{}, nil
+	l.forget(p)
 }
