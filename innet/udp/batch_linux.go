@@ -71,8 +71,10 @@ func aligned(count, size int) (list [][]byte) {
 	return list
 }
 
-// write sends n packets: sizes of buffers to their addresses.
+// write sends n packets: sizes of buffers to their addresses. The batch is empty afterwards, also
+// when the socket was closed: its packets have nowhere to go.
 func (b *batch) write() error {
+	defer func() { b.n = 0 }()
 	b.sort()
 	for first := 0; first < b.n; {
 		messages := b.trains(first)
@@ -89,7 +91,6 @@ func (b *batch) write() error {
 		}
 		first = b.n
 	}
-	b.n = 0
 	return nil
 }
 

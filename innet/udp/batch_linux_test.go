@@ -51,6 +51,25 @@ func TestTrains(t *testing.T) {
 	}
 }
 
+// TestClosedSocketEmptiesTheBatch: a switch that is being closed may have a whole batch left, and
+// the packet after it finds room.
+func TestClosedSocketEmptiesTheBatch(t *testing.T) {
+	from, to := socket(t), socket(t)
+	b, err := newBatch(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Close()
+	for b.n < batchSize {
+		b.to(to.LocalAddr().(*net.UDPAddr).AddrPort())
+		b.sizes[b.n] = 40
+		b.n++
+	}
+	if err := b.write(); err == nil || b.n != 0 {
+		t.Errorf("error %v, %d packets left", err, b.n)
+	}
+}
+
 func socket(t *testing.T) *net.UDPConn {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -29,12 +29,12 @@ func newBatch(c *net.UDPConn) (*batch, error) {
 }
 
 func (b *batch) write() error {
+	defer func() { b.n = 0 }()
 	for i := range b.n {
 		if _, err := b.conn.WriteToUDPAddrPort(b.buffers[i][:b.sizes[i]], b.from[i]); err != nil && closedSocket(err) {
 			return err
 		}
 	}
-	b.n = 0
 	return nil
 }
 
