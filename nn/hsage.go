@@ -16,7 +16,7 @@ type hsageWeights struct {
 	made, roots, biases tensor.Matrix // roots [types·in, out], biases [types, out]
 }
 
-func newHSAGE(b *builder, c *TypedConfig, in, out int, o output) *relational {
+func newHSAGE(b *builder, c *TypedConfig, in, out int) *hsageWeights {
 	w := &hsageWeights{types: c, in: in, out: out}
 	prefix := b.prefix
 	for r := range c.Relations {
@@ -26,7 +26,7 @@ func newHSAGE(b *builder, c *TypedConfig, in, out int, o output) *relational {
 		w.self = append(w.self, b.weight("lin_r.weight", in, out, fanIn(in)))
 	}
 	b.prefix = prefix
-	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out}
+	return w
 }
 
 func (w *hsageWeights) weights(p *Pass) tensor.Matrix {

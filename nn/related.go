@@ -19,6 +19,7 @@ type Related struct {
 	in, out          *tensor.Sparse
 	mean             tensor.Matrix // of every row of in: one by its number of edges
 	outMean          *tensor.Sparse
+	back             *tensor.Sparse // see backRows
 	of               *Topology
 	single           []*RelationEdges
 }
@@ -91,6 +92,26 @@ func (t *Topology) relate() *Related {
 	t.dev.GatherRows(values, r.mean, tensor.Indices(t.dev, edge))
 	r.outMean = r.out.WithValues(values)
 	return r
+}
+
+// backRows leads from each column to the rows of in that its edges are in, each with the mean's factor: [columns, rows of
+// in]. Entries are in the order of out's.
+func (x *Related) backRows() *tensor.Sparse {
+	if x.back != nil {
+		return x.back
+	}
+	t := x.of
+	ptr, _, edge := relatedColumns(t.in, t.typed.schema, x)
+	starts := make([]int64, t.cols+1)
+	for i := range x.Sources {
+		run := &x.Sources[i]
+		for u := run.Lo; u < run.Hi; u++ {
+			_, end := run.rows(u, u+1)
+			starts[u+1] = ptr[end]
+		}
+	}
+	x.back = tensor.NewSparse(t.dev, t.cols, x.in.Rows, starts, edge, nil).WithValues(x.outMean.Values())
+	return x.back
 }
 
 // relatedRuns gives each run its relations and its place.

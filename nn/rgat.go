@@ -15,6 +15,7 @@ type rgat struct {
 	output
 	untransformed
 	types    *TypedConfig
+	need     []bool // by type; other rows are not computed
 	heads    int
 	slope    float64
 	attDrop  float64
@@ -25,8 +26,8 @@ type rgat struct {
 	att, stat []tensor.Matrix // by relation, of the rows of its target
 }
 
-func newRGAT(b *builder, c *TypedConfig, in, out, heads int, attDrop float64, o output) *rgat {
-	l := &rgat{output: o, untransformed: untransformed{in: in}, types: c, heads: heads, slope: 0.2, attDrop: attDrop}
+func newRGAT(b *builder, c *TypedConfig, in, out, heads int, attDrop float64, o output, need []bool) *rgat {
+	l := &rgat{output: o, untransformed: untransformed{in: in}, types: c, need: need, heads: heads, slope: 0.2, attDrop: attDrop}
 	prefix, wide := b.prefix, out/heads
 	shape := []int{1, heads, wide}
 	for r := range c.Relations {
@@ -99,7 +100,7 @@ func (l *rgat) EdgeForward(e *Edges, lo, hi int) {
 	for r := range l.weight {
 		rel := e.Related.Relation(r)
 		from, to := max(lo, rel.To.Lo), min(hi, rel.To.Hi)
-		if from >= to {
+		if from >= to || !l.need[rel.To.Type] {
 			continue
 		}
 		l.keep(r, rel)
@@ -142,7 +143,7 @@ func (l *rgat) finish(p *Pass, lo, hi int) {
 	eachType(p, lo, hi, func(t, lo, hi int) {
 		y, after := l.y.Slice(lo, hi), l.after(p, lo, hi)
 		list := l.types.into(t)
-		if len(list) == 0 {
+		if len(list) == 0 || !l.need[t] {
 			p.Dev.Zero(y)
 			return
 		}

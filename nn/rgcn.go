@@ -15,7 +15,7 @@ type rgcnWeights struct {
 	made tensor.Matrix
 }
 
-func newRGCN(b *builder, c *TypedConfig, in, out int, o output) *relational {
+func newRGCN(b *builder, c *TypedConfig, in, out int) *rgcnWeights {
 	w := &rgcnWeights{relations: len(c.Relations), in: in, out: out}
 	switch n := w.relations; {
 	case c.Bases > 0:
@@ -30,7 +30,7 @@ func newRGCN(b *builder, c *TypedConfig, in, out int, o output) *relational {
 	}
 	w.rootWeight = b.add("root", []int{in, out}, false, in, out, glorot(in, out))
 	w.biases = b.vector("bias", out, zeros)
-	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out}
+	return w
 }
 
 func (w *rgcnWeights) weights(p *Pass) tensor.Matrix {

@@ -14,6 +14,8 @@ type TypedConfig struct {
 	// Bases or Blocks make rgcn's weights of fewer numbers: Bases matrices are added up, or Blocks blocks are on a diagonal.
 	Bases  int `json:"bases,omitempty" yaml:"bases,omitempty"`
 	Blocks int `json:"blocks,omitempty" yaml:"blocks,omitempty"`
+	// Outputs are the types whose rows are read of the last layer; none: all. Rows that these do not need are zero.
+	Outputs []int `json:"outputs,omitempty" yaml:"outputs,omitempty"`
 }
 
 // TypeConfig is one type of vertices.
@@ -72,9 +74,34 @@ func (c *TypedConfig) from(t int) (list []int) {
 	return list
 }
 
+// needed are, by layer over relations and type, the rows that the outputs need: of the last layer their own, of one
+// before also those that relations bring to them.
+func (c *TypedConfig) needed(layers int) [][]bool {
+	need := make([][]bool, layers)
+	for l := layers - 1; l >= 0; l-- {
+		need[l] = make([]bool, len(c.Types))
+		for t := range c.Types {
+			need[l][t] = len(c.Outputs) == 0 || l < layers-1 && need[l+1][t]
+		}
+		if l == layers-1 {
+			for _, t := range c.Outputs {
+				need[l][t] = true
+			}
+			continue
+		}
+		for _, r := range c.Relations {
+			if need[l+1][r.Target] {
+				need[l][r.Source] = true
+			}
+		}
+	}
+	return need
+}
+
 // typed is an encoder for every type, then layers over relations; rgat ends in a linear map, as MLPerf's does.
 func (m *Model) typed(b *builder) {
 	c := &m.Config
+	need := c.Typed.needed(c.Layers)
 	b.prefix = "node_encoder."
 	m.append(b, newEncoder(b, c.Typed, c.Hidden))
 	for l := range c.Layers {
@@ -85,7 +112,7 @@ func (m *Model) typed(b *builder) {
 			out, o = c.typedOut(), output{layer: l, keepY: c.Model != "rgat"}
 		}
 		m.convs++
-		m.append(b, m.typedConv(b, out, o))
+		m.append(b, m.typedConv(b, out, o, need[l]))
 	}
 	if c.Model == "rgat" {
 		b.prefix, b.layer = "lin.", c.Layers
@@ -101,15 +128,15 @@ func (c *Config) typedOut() int {
 	return c.Out
 }
 
-func (m *Model) typedConv(b *builder, out int, o output) Module {
+func (m *Model) typedConv(b *builder, out int, o output, need []bool) Module {
 	c := &m.Config
 	switch c.Model {
 	case "rgat":
-		return newRGAT(b, c.Typed, c.Hidden, out, c.Heads, c.AttentionDropout, o)
+		return newRGAT(b, c.Typed, c.Hidden, out, c.Heads, c.AttentionDropout, o, need)
 	case "hsage":
-		return newHSAGE(b, c.Typed, c.Hidden, out, o)
+		return newRelational(c.Typed, c.Hidden, out, o, need, newHSAGE(b, c.Typed, c.Hidden, out))
 	}
-	return newRGCN(b, c.Typed, c.Hidden, out, o)
+	return newRelational(c.Typed, c.Hidden, out, o, need, newRGCN(b, c.Typed, c.Hidden, out))
 }
 
 // validateTyped names the first setting of a typed model that makes no sense.
@@ -160,21 +187,27 @@ type relationWeights interface {
 //
 // with r over the relations that lead to t, the type of i. x [n, in], W_r and R_t [in, out], y [n, out].
 //
-// Forwards rows are summed by relation and then meet all weights at once; backwards, with g the gradient before the
+// Forwards rows are summed by relation and then meet all weights at once. Backwards, with g the gradient before the
 // activation, sources collect g by relation, s_r = A_rᵀ·g, and then dx = Σr s_r·W_rᵀ and dW_r = xᵀ·s_r. Both go
-// through a few rows at a time, so that nothing of relations times vertices times width is kept.
+// through a few rows at a time, so that nothing of relations times vertices times width is kept. Where y is much wider
+// than x, edges carry rows as wide as x backwards too: see wideGrads. Only rows of needed types are computed.
 type relational struct {
 	output
 	untransformed
 	of    relationWeights
 	types *TypedConfig
-	wide  int // of y
+	wide  int    // of y
+	need  []bool // by type
 
 	w tensor.Matrix
 }
 
-// sumNumbers is about how many numbers are summed by relation at a time.
-const sumNumbers = 1 << 21
+func newRelational(c *TypedConfig, in, out int, o output, need []bool, w relationWeights) *relational {
+	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out, need: need}
+}
+
+// steps is how many rows of so many numbers are summed by relation at a time.
+func (l *relational) steps(numbers int) int { return max(1, l.p.Dev.Chunk()/numbers) }
 
 func (l *relational) Forward(p *Pass, x Input) tensor.Matrix {
 	return forward(l, p, x, l.sourceRows(p))
@@ -199,24 +232,31 @@ func (l *relational) EdgeForward(e *Edges, lo, hi int) {
 		run := &e.Related.Targets[i]
 		from, to, ok := run.clip(lo, hi)
 		k := len(run.Relations)
-		if !ok || k == 0 {
+		if !ok || k == 0 || !l.need[run.Type] {
 			continue
 		}
-		w := l.w.Slice(run.Relations[0]*l.in, (run.Relations[0]+k)*l.in)
-		step := max(1, sumNumbers/(k*l.in))
+		step := l.steps(k * l.in)
 		for ; from < to; from += step {
-			l.sumRows(e.Related, run, from, min(from+step, to), w)
+			hi := min(from+step, to)
+			s := l.sums(e.Related, run, from, hi)
+			l.p.Dev.MatMul(l.y.Slice(from, hi), s, l.weightsOf(run, l.w), tensor.MatMul{})
+			l.p.Dev.Free(s)
 		}
 	}
 }
 
-func (l *relational) sumRows(r *Related, run *RelatedRun, lo, hi int, w tensor.Matrix) {
-	dev, k := l.p.Dev, len(run.Relations)
+// weightsOf are the rows of a matrix of all relations' weights that are of those of a run, which follow each other.
+func (l *relational) weightsOf(run *RelatedRun, w tensor.Matrix) tensor.Matrix {
+	first := run.Relations[0] * l.in
+	return w.Slice(first, first+len(run.Relations)*l.in)
+}
+
+// sums are the means by relation for rows lo to hi: [hi-lo, k·in].
+func (l *relational) sums(r *Related, run *RelatedRun, lo, hi int) tensor.Matrix {
 	first, end := run.rows(lo, hi)
-	s := dev.Scratch(l.p.rowType(), end-first, l.in)
-	dev.Aggregate(s, r.in.Slice(first, end), l.msg, tensor.Aggregate{RowScale: r.mean.Slice(first, end)})
-	dev.MatMul(l.y.Slice(lo, hi), s.Reshape(hi-lo, k*l.in), w, tensor.MatMul{})
-	dev.Free(s)
+	s := l.p.Dev.Scratch(l.p.rowType(), end-first, l.in)
+	l.p.Dev.Aggregate(s, r.in.Slice(first, end), l.msg, tensor.Aggregate{RowScale: r.mean.Slice(first, end)})
+	return s.Reshape(hi-lo, len(run.Relations)*l.in)
 }
 
 // eachType calls f with the rows of each type among lo to hi.
@@ -230,6 +270,10 @@ func eachType(p *Pass, lo, hi int, f func(t, lo, hi int)) {
 
 func (l *relational) finish(p *Pass, lo, hi int) {
 	eachType(p, lo, hi, func(t, lo, hi int) {
+		if !l.need[t] {
+			p.Dev.Zero(l.y.Slice(lo, hi))
+			return
+		}
 		y, after := l.y.Slice(lo, hi), l.after(p, lo, hi)
 		after.Bias = l.of.bias(p, t)
 		summed := len(l.types.into(t)) > 0
@@ -268,6 +312,9 @@ func (l *relational) finishGrad(p *Pass, lo, hi int) { l.grad(p, lo, hi) }
 
 func (l *relational) finishWeightGrad(p *Pass, lo, hi int) {
 	eachType(p, lo, hi, func(t, lo, hi int) {
+		if !l.need[t] {
+			return
+		}
 		dy := l.dy.Slice(lo, hi)
 		l.of.learnBias(p, t, dy)
 		l.of.learnRoot(p, t, l.x.Slice(lo, hi), dy, l.zeros(p))
@@ -280,16 +327,60 @@ func (l *relational) gatherGrad(p *Pass) { p.Agg.EdgewiseGrad(l) }
 func (l *relational) EdgeBackward(e *Edges) {
 	dev := l.p.Dev
 	dw := dev.New(dev.Type(), l.w.Rows, l.w.Cols)
-	for i := range e.Related.Sources {
-		run := &e.Related.Sources[i]
-		if len(run.Relations) == 0 {
-			dev.Zero(l.dmsg.Slice(run.Lo, run.Hi))
-			continue
-		}
-		l.sourceGrads(e.Related, run, dw)
+	if l.wide > 2*l.in {
+		l.wideGrads(e.Related, dw)
+	} else {
+		l.narrowGrads(e.Related, dw)
 	}
 	l.of.learn(l.p, dw)
 	dev.Free(dw)
+}
+
+// wideGrads has targets make what goes back along each relation, d_r = g·W_rᵀ, which is as wide as x, and sources sum
+// it, dx = Σr A_rᵀ·d_r. The means of the forward pass are made again for dW_r = s_rᵀ·g. Edges are gone through twice for
+// rows of x's width, instead of once for rows of y's.
+func (l *relational) wideGrads(r *Related, dw tensor.Matrix) {
+	dev := l.p.Dev
+	back := dev.Scratch(l.p.rowType(), r.in.Rows, l.in)
+	for i := range r.Targets {
+		run := &r.Targets[i]
+		if len(run.Relations) > 0 {
+			l.targetGrads(r, run, back, dw)
+		}
+	}
+	dev.Aggregate(l.dmsg, r.backRows(), back, tensor.Aggregate{})
+	dev.Free(back)
+}
+
+func (l *relational) targetGrads(r *Related, run *RelatedRun, back, dw tensor.Matrix) {
+	dev, k := l.p.Dev, len(run.Relations)
+	if !l.need[run.Type] {
+		dev.Zero(back.Slice(run.rows(run.Lo, run.Hi)))
+		return
+	}
+	w, dw := l.weightsOf(run, l.w), l.weightsOf(run, dw)
+	step := l.steps(k * l.in)
+	for lo := run.Lo; lo < run.Hi; lo += step {
+		hi := min(lo+step, run.Hi)
+		dy := l.dy.Slice(lo, hi)
+		s := l.sums(r, run, lo, hi)
+		dev.MatMul(dw, s, dy, tensor.MatMul{TransA: true, Add: true, ZerosB: l.zeros(l.p)})
+		dev.Free(s)
+		d := back.Slice(run.rows(lo, hi)).Reshape(hi-lo, k*l.in)
+		dev.MatMul(d, dy, w, tensor.MatMul{TransB: true, ZerosA: l.zeros(l.p)})
+	}
+}
+
+// narrowGrads has sources collect the gradients of targets.
+func (l *relational) narrowGrads(r *Related, dw tensor.Matrix) {
+	for i := range r.Sources {
+		run := &r.Sources[i]
+		if len(run.Relations) == 0 {
+			l.p.Dev.Zero(l.dmsg.Slice(run.Lo, run.Hi))
+			continue
+		}
+		l.sourceGrads(r, run, dw)
+	}
 }
 
 // sourceGrads goes through the rows of a run. Weights of its relations are side by side for it: [in, k·out].
@@ -300,7 +391,7 @@ func (l *relational) sourceGrads(r *Related, run *RelatedRun, dw tensor.Matrix) 
 	for i, rel := range run.Relations {
 		dev.Copy(w.Columns(i*l.wide, (i+1)*l.wide), l.w.Slice(rel*l.in, (rel+1)*l.in))
 	}
-	step := max(1, sumNumbers/(k*l.wide))
+	step := l.steps(k * l.wide)
 	for lo := run.Lo; lo < run.Hi; lo += step {
 		hi := min(lo+step, run.Hi)
 		first, end := run.rows(lo, hi)
@@ -328,7 +419,7 @@ func (l *relational) sendGrad(p *Pass, lo, hi int) {
 	}
 	p.Dev.Copy(dx.Slice(lo, hi), l.dmsg.Slice(lo, hi))
 	eachType(p, lo, min(hi, l.dy.Rows), func(t, lo, hi int) {
-		if root := l.of.root(p, t); !root.IsZero() {
+		if root := l.of.root(p, t); l.need[t] && !root.IsZero() {
 			p.Dev.MatMul(dx.Slice(lo, hi), l.dy.Slice(lo, hi), root, tensor.MatMul{TransB: true, Add: true, ZerosA: l.zeros(p)})
 		}
 	})

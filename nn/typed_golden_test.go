@@ -59,12 +59,15 @@ func (g *typedGolden) module(b *builder, c *TypedConfig, in, out int) Module {
 	c.Bases, c.Blocks = g.How.Bases, g.How.Blocks
 	switch g.Layer {
 	case "RGCNConv":
-		return newRGCN(b, c, in, out, output{})
+		return newRelational(c, in, out, output{}, all(c), newRGCN(b, c, in, out))
 	case "SAGEConv":
-		return newHSAGE(b, c, in, out, output{})
+		return newRelational(c, in, out, output{}, all(c), newHSAGE(b, c, in, out))
 	}
-	return newRGAT(b, c, in, out, g.How.Heads, 0, output{})
+	return newRGAT(b, c, in, out, g.How.Heads, 0, output{}, all(c))
 }
+
+// all says that rows of every type are needed.
+func all(c *TypedConfig) []bool { return c.needed(1)[0] }
 
 // TestTypedLayersAgreeWithPyG compares layers over relations, forward and backward, with PyG's.
 func TestTypedLayersAgreeWithPyG(t *testing.T) {

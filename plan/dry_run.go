@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"strings"
 
 	"starling/event"
 	"starling/graph"
@@ -21,8 +22,11 @@ import (
 // NewDryDevice is the device of a dry run: it allocates and frees matrices and computes
 // nothing.
 func NewDryDevice(s *spec.Spec) *cpu.Dry {
-	return cpu.NewDry(cpu.DryOptions{F64: s.Machine.RowType() == tensor.F64, Cores: s.Machine.Cores(),
-		Most: mostAllocated()})
+	o := cpu.DryOptions{F64: s.Machine.RowType() == tensor.F64, Cores: s.Machine.Cores(), Most: mostAllocated()}
+	if strings.HasPrefix(s.Machine.Device, "cuda") {
+		o.Chunk = tensor.GPUChunk
+	}
+	return cpu.NewDry(o)
 }
 
 // tooLarge is the error of a dry run that allocates this many bytes at once, and would more.

@@ -34,6 +34,9 @@ type Operations interface {
 	Packer
 }
 
+// GPUChunk is Chunk of a GPU: each of its operations has work for all multiprocessors.
+const GPUChunk = 1 << 27
+
 // Allocator makes, fills and frees matrices.
 type Allocator interface {
 	// Type is the type of parameters: F32 or F64.
@@ -41,6 +44,9 @@ type Allocator interface {
 	// RowType is the type rows of vertices get when the user asked for t: BF16 stays
 	// BF16 on the CPU; the reference device keeps F64 whatever is asked.
 	RowType(t DType) DType
+	// Chunk is about how many numbers to go through at a time, where rows are made and used up piece by piece: few
+	// enough for a processor's caches, or enough to fill a GPU.
+	Chunk() int
 
 	// New is a matrix of zeros.
 	New(t DType, rows, cols int) Matrix

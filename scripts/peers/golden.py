@@ -344,7 +344,7 @@ def typed(rng):
     def hetero(conv):
         return HeteroConv({(TYPES[s][0], k, TYPES[t][0]): conv() for s, k, t in RELATIONS}, aggr="sum")
 
-    for width, out in ((6, 4), (4, 8)):
+    for width, out in ((6, 4), (4, 8), (2, 8)):
         yield typed_case("RGCNConv", {}, RGCNConv(width, out, len(RELATIONS)), rng, width)
         yield typed_case("RGCNConv", {"bases": 3}, RGCNConv(width, out, len(RELATIONS), num_bases=3), rng, width)
         yield typed_case("RGCNConv", {"blocks": 2}, RGCNConv(width, out, len(RELATIONS), num_blocks=2), rng, width)

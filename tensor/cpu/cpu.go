@@ -78,6 +78,9 @@ func (c *Device) Level() simd.Level { return c.level }
 
 func (c *Device) Type() DType { return F32 }
 
+// Chunk keeps what is made and used up in the cache that cores share.
+func (*Device) Chunk() int { return 1 << 21 }
+
 func (c *Device) RowType(t DType) DType {
 	if t == BF16 {
 		return BF16

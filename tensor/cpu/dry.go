@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,6 +25,7 @@ type Dry struct {
 type DryOptions struct {
 	F64   bool  // the reference device
 	Cores int   // of the real run
+	Chunk int   // of the real device; 0: this one's
 	Most  int64 // a run that has more bytes at once fails with TooMuch
 }
 
@@ -54,6 +56,8 @@ func (d *Dry) Type() DType {
 	}
 	return F32
 }
+
+func (d *Dry) Chunk() int { return cmp.Or(d.DryOptions.Chunk, d.cpu.Chunk()) }
 
 func (d *Dry) RowType(t DType) DType {
 	if d.F64 {

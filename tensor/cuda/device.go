@@ -156,6 +156,9 @@ func (d *Device) release(m Matrix)                       { d.mem.Release(m) }
 func (d *Device) Type() DType { return F32 }
 
 // RowType is what was asked for, of those that kernels know.
+// Chunk implements tensor.Allocator.
+func (*Device) Chunk() int { return tensor.GPUChunk }
+
 func (d *Device) RowType(t DType) DType {
 	if t == BF16 {
 		return BF16

@@ -21,6 +21,7 @@ func New() *Device { return &Device{} }
 
 func (r *Device) Type() DType                { return F64 }
 func (r *Device) RowType(DType) DType        { return F64 }
+func (r *Device) Chunk() int                 { return 1 << 21 }
 func (r *Device) Usage() (inUse, peak int64) { return r.inUse.Load(), r.peak.Load() }
 func (r *Device) Sync()                      {}
 func (r *Device) Err() error                 { return nil }

@@ -73,6 +73,7 @@ func (d *Device) buffer(n int) (*tensor.Buffer, *block) {
 }
 
 func (d *Device) Type() tensor.DType                  { return d.cpu.Type() }
+func (d *Device) Chunk() int                          { return d.cpu.Chunk() }
 func (d *Device) RowType(t tensor.DType) tensor.DType { return d.cpu.RowType(t) }
 func (d *Device) Usage() (inUse, peak int64)          { return d.inUse.Load(), d.peak.Load() }
 func (d *Device) Sync()                               { d.sync() }
