@@ -67,9 +67,6 @@ func setTarget(s *spec.Spec, d *graph.Dataset) error {
 	if err := s.CheckTypes(d.Dir, d.Meta.Schema, targets); err != nil || !d.Typed() {
 		return err
 	}
-	if s.Target == "" {
-		s.Target = targets[0]
-	}
 	d.SetTarget(d.Meta.Schema.Type(s.Target))
 	return nil
 }

@@ -74,37 +74,42 @@ func (s *Spec) completeTarget(data dataset) {
 	}
 }
 
-// CheckTypes refuses a model or a target that the graph in dir is not for. targets are the types that can be learnt.
+// CheckTypes refuses a model or a target that the graph in dir is not for, and sets the target where there is one to choose
+// only. targets are the types that can be learnt.
 func (s *Spec) CheckTypes(dir string, schema *graph.Schema, targets []string) error {
 	model := "--model " + s.Model.Name
 	switch typed := nn.IsTyped(s.Model.Name); {
 	case schema == nil && typed:
-		return &graph.InputError{File: dir, Field: model, Found: "a graph without types", Want: "a typed graph, of several types and relations",
-			Fix: "use --model gcn, sage or gat, or import the tables with starling import schema"}
+		return &graph.InputError{File: dir, Field: model, Found: "a graph without types",
+			Want: "a typed graph, of several types and relations",
+			Fix:  "use --model gcn, sage or gat, or import the tables with starling import schema"}
 	case schema == nil && s.Target != "":
-		return &graph.InputError{File: dir, Field: "--target " + s.Target, Found: "a graph without types", Want: "a typed graph",
-			Fix: "leave out --target"}
+		return &graph.InputError{File: dir, Field: "--target " + s.Target, Found: "a graph without types",
+			Want: "a typed graph", Fix: "leave out --target"}
 	case schema == nil:
 		return nil
 	case !typed:
 		return &graph.InputError{File: dir, Field: model,
-			Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(schema.Types), len(schema.Relations)),
-			Want:  "a graph without types", Fix: "use --model " + orList(nn.TypedModels) +
+			Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(schema.Types),
+				len(schema.Relations)),
+			Want: "a graph without types", Fix: "use --model " + orList(nn.TypedModels) +
 				", or drop the types: starling import untyped " + dir + " --out DIR"}
 	}
+	s.completeTarget(dataset{targets: targets})
 	return s.checkTarget(dir, schema, targets)
 }
 
 func (s *Spec) checkTarget(dir string, schema *graph.Schema, targets []string) error {
 	bad := func(found, fix string) error {
-		return &graph.InputError{File: dir, Field: "--target", Found: found, Want: "a type with labels and training vertices", Fix: fix}
+		return &graph.InputError{File: dir, Field: "--target", Found: found,
+			Want: "a type with labels and training vertices", Fix: fix}
 	}
 	choose := "choose one of " + strings.Join(targets, ", ")
 	switch {
 	case len(targets) == 0:
 		return bad("no type with labels and training vertices", "import the graph with label: and split: of a type")
 	case s.Target == "":
-		return bad(fmt.Sprintf("none, and %d types have labels", len(targets)), choose)
+		return bad(fmt.Sprintf("no name, and %d types with labels", len(targets)), choose)
 	case slices.Contains(targets, s.Target):
 		return nil
 	case schema.Type(s.Target) < 0:

@@ -74,7 +74,8 @@ func TestModelsAndTargetsOfAGraph(t *testing.T) {
 	} {
 		s := Default()
 		s.Model.Name, s.Target = c.model, c.target
-		if err := s.CheckTypes("DIR", c.schema, c.targets); c.want == "" && err != nil || c.want != "" && !isMistake(err, c.want) {
+		err := s.CheckTypes("DIR", c.schema, c.targets)
+		if c.want == "" && err != nil || c.want != "" && !isMistake(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

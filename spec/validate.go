@@ -73,7 +73,8 @@ func (s *Spec) unknown() *graph.Meta {
 	m := &graph.Meta{Classes: 2, EdgeDim: 1, Features: &graph.FeatureMeta{Dim: 1}}
 	if nn.IsTyped(s.Model.Name) {
 		m.Classes = max(s.Model.Blocks, 2) // blocks divide the classes, which are not known
-		m.Schema = &graph.Schema{Types: []graph.VertexType{{Name: "vertex"}}, Relations: []graph.Relation{{Name: "edge"}}}
+		m.Schema = &graph.Schema{Types: []graph.VertexType{{Name: "vertex"}},
+			Relations: []graph.Relation{{Name: "edge"}}}
 	}
 	return m
 }
