@@ -74,8 +74,8 @@ func (s *Spec) completeTarget(data dataset) {
 	}
 }
 
-// CheckTypes refuses a model or a target that the graph in dir is not for, and sets the target where there is one to choose
-// only. targets are the types that can be learnt.
+// CheckTypes refuses a model or a target that the graph in dir is not for, and sets the target where there is only one
+// to choose. targets are the types that can be learnt.
 func (s *Spec) CheckTypes(dir string, schema *graph.Schema, targets []string) error {
 	model := "--model " + s.Model.Name
 	switch typed := nn.IsTyped(s.Model.Name); {
