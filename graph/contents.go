@@ -13,6 +13,7 @@ type Contents struct {
 	Features string `json:"features,omitempty"`
 	Labels   string `json:"labels,omitempty"`
 	Splits   string `json:"splits,omitempty"`
+	Schema   string `json:"schema,omitempty"` // of a typed graph: its types and relations
 }
 
 // Contents returns the checksums of the dataset. A file without a checksum in meta.json is read.
@@ -24,7 +25,23 @@ func (d *Dataset) Contents() Contents {
 		Labels: d.sumOf(append(d.typedNames("labels"), "labels.npy")...),
 		Splits: d.sumOf(slices.Concat(d.typedNames("train"), d.typedNames("val"), d.typedNames("test"),
 			[]string{"train.npy", "val.npy", "test.npy"})...),
+		Schema: d.Meta.Schema.sum(),
 	}
+}
+
+// sum is a checksum over the names of types and relations, and the vertices of each type; empty: there is no schema.
+func (s *Schema) sum() string {
+	if s == nil {
+		return ""
+	}
+	var list []byte
+	for i := range s.Types {
+		list = fmt.Appendf(list, "%q %d\n", s.Types[i].Name, s.Types[i].Count)
+	}
+	for r := range s.Relations {
+		list = fmt.Appendf(list, "%d %q %d\n", s.Relations[r].Source, s.Relations[r].Name, s.Relations[r].Target)
+	}
+	return fmt.Sprintf("%08x", crc32.Checksum(list, castagnoli))
 }
 
 // typedNames are the names that an array has, by type.
@@ -60,7 +77,7 @@ func (d *Dataset) sumOf(names ...string) string {
 func (c Contents) Differences(o Contents) (names []string) {
 	for _, f := range []struct{ name, one, other string }{
 		{"graph", c.Graph, o.Graph}, {"features", c.Features, o.Features},
-		{"labels", c.Labels, o.Labels}, {"splits", c.Splits, o.Splits},
+		{"labels", c.Labels, o.Labels}, {"splits", c.Splits, o.Splits}, {"schema", c.Schema, o.Schema},
 	} {
 		if f.one != f.other {
 			names = append(names, f.name)

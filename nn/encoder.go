@@ -14,6 +14,8 @@ type TypedInput struct {
 	// Learnt are rows that are parameters themselves, by type; nil where there are features. They are not the model's: each
 	// worker has those of its own vertices.
 	Learnt []*Param
+	// Vertices are those of learnt rows, by type.
+	Vertices [][]uint32
 }
 
 // NewLearnt are the first values of learnt rows: those of a vertex are the same wherever it is.

@@ -49,6 +49,9 @@ var Models = []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film",
 // TypedModels are the names of models of typed graphs.
 var TypedModels = []string{"rgcn", "hsage", "rgat"}
 
+// IsTyped reports whether a model is one of TypedModels.
+func IsTyped(model string) bool { return slices.Contains(TypedModels, model) }
+
 // Attends reports whether the model has attention, in heads.
 func (c *Config) Attends() bool { return Attends(c.Model) }
 
@@ -87,8 +90,11 @@ func UsesEdges(model string) bool { return Attends(model) || model == "gin" }
 // Validate names the first setting that makes no sense.
 func (c *Config) Validate() error {
 	switch {
-	case slices.Contains(TypedModels, c.Model) && c.Typed != nil:
+	case IsTyped(c.Model) && c.Typed != nil:
 		return c.validateTyped()
+	case IsTyped(c.Model):
+		return fmt.Errorf("model %s is for typed graphs, and this one has no types: use one of %s", c.Model,
+			strings.Join(Models, ", "))
 	case !slices.Contains(Models, c.Model):
 		return fmt.Errorf("model %q is not one of %s", c.Model, strings.Join(Models, ", "))
 	case c.Decoder != "" && !slices.Contains(Decoders, c.Decoder):

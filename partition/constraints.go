@@ -13,11 +13,11 @@ import (
 const DefaultTolerance = 0.05
 
 // ConstraintNames are what parts can be balanced by.
-var ConstraintNames = []string{"vertices", "edges", "train", "val", "test", "features"}
+var ConstraintNames = []string{"vertices", "edges", "train", "val", "test", "features", "types"}
 
 // ParseConstraints reads a list such as "vertices:0.05,edges:0.1,train" and takes
 // the weights from the dataset: one per vertex, in-degrees, membership of a split,
-// feature bytes. A name without a number has the default tolerance.
+// feature bytes. A name without a number has the default tolerance. "types" stands for a constraint per vertex type.
 func ParseConstraints(text string, d *graph.Dataset) ([]Constraint, error) {
 	var out []Constraint
 	seen := map[string]bool{}
@@ -35,11 +35,11 @@ func ParseConstraints(text string, d *graph.Dataset) ([]Constraint, error) {
 			return nil, badBalance(item, "each name once")
 		}
 		seen[name] = true
-		var err error
-		if c.Weight, err = weights(name, d); err != nil {
+		list, err := c.expand(d)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, c)
+		out = append(out, list...)
 	}
 	return out, nil
 }

@@ -77,10 +77,8 @@ type otherRow struct {
 
 func (r *Report) view() *view {
 	v := &view{Report: r, Compact: r.Parts > 24}
-	for _, name := range ConstraintNames {
-		if x, ok := r.Balance[name]; ok {
-			v.Balances = append(v.Balances, balanceRow{name, x})
-		}
+	for _, name := range r.Constraints() {
+		v.Balances = append(v.Balances, balanceRow{name, r.Balance[name]})
 	}
 	sent := make([]int64, r.Parts)
 	for _, row := range r.Traffic {

@@ -11,7 +11,7 @@ import (
 
 // Model is the network whose traffic and memory are predicted.
 type Model struct {
-	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp
+	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp, rgcn, hsage, rgat
 	Layers     int
 	Hidden     int
 	Heads      int // of attention
@@ -20,11 +20,15 @@ type Model struct {
 	BatchSize  int   // of sampled training, over all workers
 	Fanout     []int // neighbours per vertex, the layer of the seed vertices first
 	FeatureLen int   // bytes of a feature row on the wire
+
+	// Of typed models: the relations, and the widths of all types together. FeatureLen is a mean over vertices.
+	Relations, TypeWidths int
 }
 
 // Validate names the first invalid setting.
 func (m *Model) Validate() error {
-	known := []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
+	known := slices.Concat([]string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"},
+		typedModels)
 	switch {
 	case !slices.Contains(known, m.Name):
 		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: "one of " +
@@ -113,7 +117,7 @@ func (m *Model) widths() (list []layerWidths) {
 		if l == m.Layers-1 && !m.residual() && m.Name != "gin" {
 			out = m.Out
 		}
-		if m.residual() {
+		if m.residual() || m.typed() {
 			in = m.Hidden
 		}
 		list = append(list, layerWidths{in, out})
@@ -133,7 +137,7 @@ func (w layerWidths) exchanged(m Model, layer int) (forward, backward int) {
 		return w.out + m.Heads, w.out + m.Heads
 	case m.Name == "gatv2" || m.Name == "film":
 		return w.out, w.out
-	case m.Name == "sage-pool":
+	case m.Name == "sage-pool" || m.typed():
 		return w.in, w.in
 	case layer == 0 && m.convFirst() && m.SparseIn:
 		return w.out, w.out
@@ -150,9 +154,14 @@ func (m *Model) parameters() (n int64) {
 		add(m.In, m.Hidden)
 		add(m.Hidden, m.Out)
 	}
+	if m.typed() { // an encoder of each type
+		add(m.TypeWidths, m.Hidden)
+	}
 	for l, w := range m.widths() {
 		add(w.in, w.out)
 		switch m.Name {
+		case "rgcn", "hsage", "rgat":
+			n += int64(m.Relations) * int64(w.in) * int64(w.out)
 		case "sage", "ressage+":
 			n += int64(w.in) * int64(w.out)
 		case "sage-pool":

@@ -34,6 +34,9 @@ type Options struct {
 	Overwrite bool
 	Verify    bool // read everything back and compare with the dataset
 
+	// Target is the type of a typed graph whose labels and splits the parts have; "": the only one that has any.
+	Target string
+
 	Model   Model // for the expected traffic; In, Out and the rest come from the dataset
 	Compare bool  // also run the cheap methods, for the table of the page
 
@@ -56,6 +59,7 @@ type Report struct {
 	EdgeCutShare     float64            `json:"edge_cut_share"` // of all edges
 	CommVolume       int64              `json:"comm_volume"`
 	Balance          map[string]float64 `json:"balance"`
+	Target           string             `json:"target,omitempty"` // of a typed graph
 	RemoteMax        int64              `json:"remote_max"`
 	RemoteMin        int64              `json:"remote_min"`
 	RemoteMaxOverMin float64            `json:"remote_max_over_min"`
@@ -69,6 +73,7 @@ type Report struct {
 	Traffic          [][]int64          `json:"traffic"` // traffic[p][q]: rows p needs from q
 	BetweenServers   int64              `json:"between_servers"`
 	Plan             *Plan              `json:"plan,omitempty"`
+	constraints      []string           // names in Balance, in order
 	Compared         []Compared         `json:"compared,omitempty"`
 	Out              string             `json:"out,omitempty"`
 	Verified         bool               `json:"verified"`
@@ -96,7 +101,7 @@ func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
 		return nil, err
 	}
 	defer d.Close()
-	if err := d.Untyped("partition"); err != nil {
+	if err := setTarget(d, opt.Target); err != nil {
 		return nil, err
 	}
 	j := &job{opt: opt, d: d}
@@ -186,7 +191,7 @@ func (j *job) usual(method string) string {
 			have = append(have, item)
 		}
 	}
-	return strings.Join(have, ",")
+	return strings.Join(append(have, j.usualOfTypes(e)...), ",")
 }
 
 func (j *job) everything() string {
@@ -203,6 +208,8 @@ func (j *job) has(name string) bool {
 		return len(s.Val) > 0
 	case "test":
 		return len(s.Test) > 0
+	case "types":
+		return j.d.Typed()
 	case "features":
 		return j.d.Features != nil && j.d.Features.Kind() == graph.Sparse
 	}
@@ -212,7 +219,9 @@ func (j *job) has(name string) bool {
 // fitModel fills in the sizes of the dataset.
 func (j *job) fitModel() error {
 	m := &j.model
-	m.Name = cmp.Or(m.Name, "sage")
+	if m.Name = cmp.Or(m.Name, "sage"); j.d.Typed() && j.opt.Model.Name == "" {
+		m.Name = typedModels[0]
+	}
 	m.Layers, m.Hidden, m.BatchSize = cmp.Or(m.Layers, 3), cmp.Or(m.Hidden, 256), cmp.Or(m.BatchSize, 1024)
 	m.Heads = max(m.Heads, 1)
 	if m.Fanout == nil {
@@ -222,6 +231,9 @@ func (j *job) fitModel() error {
 	m.FeatureLen = 4 * m.In
 	if f := j.d.Features; f != nil {
 		m.In, m.SparseIn, m.FeatureLen = f.Cols, f.Kind() == graph.Sparse, featureLen(f)
+	}
+	if err := m.fitTypes(j.d); err != nil {
+		return err
 	}
 	return m.Validate()
 }
@@ -271,10 +283,13 @@ func (j *job) report(seconds float64) {
 		Method: o.Method, Objective: o.Objective.String(),
 		Seed: o.Seed, Tries: max(o.Tries, 1), KeptSeed: j.p.Seed, Parts: o.Parts, Servers: max(o.Servers, 1),
 		EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
-		CommVolume: q.CommVolume, Balance: q.Balance, RemoteMax: most, RemoteMin: least,
+		CommVolume: q.CommVolume, Balance: q.Balance, Target: j.d.Target, RemoteMax: most, RemoteMin: least,
 		RemoteMaxOverMin: q.RemoteMaxOverMin(),
 		HaloBytes:        q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
 		Core: q.Core, CoreEdges: q.Edges, Remote: q.Remote, Traffic: q.Traffic}
+	for _, c := range j.all {
+		j.r.constraints = append(j.r.constraints, c.Name)
+	}
 	each := o.Parts / j.r.Servers
 	for p, row := range q.Traffic {
 		for from, rows := range row {
@@ -293,7 +308,7 @@ func (j *job) warnUneven() {
 		asked := slices.ContainsFunc(j.p.Constraints, func(a Constraint) bool { return a.Name == c.Name })
 		if x := j.q.Balance[c.Name]; !asked && x > uneven && j.opt.Parts > 1 {
 			j.r.Notes = append(j.r.Notes,
-				fmt.Sprintf("uneven: the heaviest part has %.1f times the mean of %s; add %s:0.2 to the balance asked for to keep it even", x, c.Name, c.Name))
+				fmt.Sprintf("uneven: the heaviest part has %.1f times the mean of %s; add %s:0.2 to the balance asked for to keep it even", x, c.Name, c.asked()))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 
 	"starling/event"
@@ -136,26 +137,41 @@ func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Da
 }
 
 // normalizedBytes is what --row-normalize takes.
-func normalizedBytes(s *spec.Spec, f *graph.Features) int64 {
-	if !s.Training.RowNormalize || f == nil {
-		return 0
+func normalizedBytes(s *spec.Spec, features ...*graph.Features) (n int64) {
+	for _, f := range features {
+		if s.Training.RowNormalize && f != nil {
+			n += 4*int64(len(f.Values)) + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
+		}
 	}
-	return 4*int64(len(f.Values)) + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
+	return n
 }
 
 // mappedBytes is the size of the arrays that training reads.
 func mappedBytes(d *graph.Dataset) (n int64) {
-	f := d.Features
-	n = 8*int64(len(d.Graph.Indptr)) + 4*int64(len(d.Graph.Indices)) + 4*int64(len(d.Graph.Weights))
+	n = 8*int64(len(d.Graph.Indptr)) + 4*int64(len(d.Graph.Indices)) + 4*int64(len(d.Graph.Weights)) +
+		2*int64(len(d.Graph.Relations))
 	if l := d.Labels; l != nil {
 		n += 4*int64(len(l.Class)) + int64(len(l.Multi)) + 4*int64(len(l.Values))
 	}
-	n += denseBytes(f)
-	return n + 8*int64(len(f.Indptr)) + 4*int64(len(f.Indices)) + 4*int64(len(f.Values))
+	for _, f := range featuresOf(d) {
+		n += 8*int64(len(f.Indptr)) + 4*int64(len(f.Indices)) + 4*int64(len(f.Values))
+	}
+	return n + denseBytes(d)
+}
+
+// featuresOf are the features of a dataset: one table, or one of each type that has any.
+func featuresOf(d *graph.Dataset) []*graph.Features {
+	return slices.DeleteFunc(append(slices.Clone(d.TypeFeatures), d.Features),
+		func(f *graph.Features) bool { return f == nil })
 }
 
 // denseBytes is the size of dense features.
-func denseBytes(f *graph.Features) int64 { return 4*int64(len(f.F32)) + 2*int64(len(f.BF16)) }
+func denseBytes(d *graph.Dataset) (n int64) {
+	for _, f := range featuresOf(d) {
+		n += 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
+	}
+	return n
+}
 
 // afterFirstEpoch calls f at the end of the first epoch.
 func afterFirstEpoch(f func()) event.Listener {

@@ -124,7 +124,7 @@ func (p *Plan) sends() string {
 
 // Alone makes a dry run of s.
 func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
-	p := &Plan{CacheFirst: s.Machine.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data.Features),
+	p := &Plan{CacheFirst: s.Machine.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data),
 		Processes: processBytes}
 	n, err := dryRun(s, dryRunAlone(s, data), &data.Meta)
 	if large := tooLarge(0); errors.As(err, &large) {
@@ -136,7 +136,7 @@ func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	}
 	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices, n.peak
 	p.States = n.weights()
-	p.Graph = n.graph(s.Mode == "mini") + n.Ranking + normalizedBytes(s, data.Features)
+	p.Graph = n.graph(s.Mode == "mini") + n.Ranking + normalizedBytes(s, featuresOf(data)...)
 	debug.FreeOSMemory() // the run needs it
 	return p, nil
 }

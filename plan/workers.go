@@ -52,7 +52,7 @@ func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
-		all.add(n, normalizedBytes(s, parts[r].Features))
+		all.add(n, normalizedBytes(s, append(parts[r].TypeFeatures, parts[r].Features)...))
 		all.States += keptBytes(n.Kept, resume.StatesKept(s, c.From))
 	}
 	return all, nil

@@ -67,10 +67,8 @@ func (r *Partition) String() string {
 // balance lists the balance of each constraint.
 func (r *Partition) balance() string {
 	var list []string
-	for _, name := range partition.ConstraintNames {
-		if x, ok := r.Balance[name]; ok {
-			list = append(list, fmt.Sprintf("%s %.3f", name, x))
-		}
+	for _, name := range r.Constraints() {
+		list = append(list, fmt.Sprintf("%s %.3f", name, r.Balance[name]))
 	}
 	return strings.Join(list, ", ")
 }

@@ -106,6 +106,9 @@ func SaveCheckpoints(s *spec.Spec, opt *train.Options, data *graph.Dataset, even
 		if err != nil {
 			return err
 		}
+		if err := addCaches(c, st.Caches); err != nil {
+			return err
+		}
 		return NotSaved(saver.Save(c))
 	}
 	return func() error { return NotSaved(saver.Wait()) }

@@ -75,7 +75,7 @@ func (d Identity) String() string {
 	text := event.Counted(m.Nodes, "vertex") + ", " + event.Counted(m.Edges, "edge")
 	for _, s := range []struct{ name, sum string }{
 		{"graph", m.Contents.Graph}, {"features", m.Contents.Features}, {"labels", m.Contents.Labels},
-		{"splits", m.Contents.Splits}, {"meta.json", m.Checksum}, {"cut", d.PartitionID},
+		{"splits", m.Contents.Splits}, {"schema", m.Contents.Schema}, {"meta.json", m.Checksum}, {"cut", d.PartitionID},
 	} {
 		if s.sum != "" {
 			text += ", " + s.name + " " + s.sum

@@ -64,6 +64,9 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	}
 	if from != nil {
 		p.from = from.State
+		if p.from.Caches, _, err = from.Learnt(); err != nil {
+			return err
+		}
 	}
 	s.ForData(&p.data.Meta, simd.Best().String())
 	if p.plan, err = plan.Alone(s, p.data); err != nil {

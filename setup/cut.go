@@ -10,6 +10,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/partition"
 	"starling/report"
 	"starling/spec"
@@ -42,6 +43,10 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Pa
 	opt := spec.DefaultPartition()
 	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Cluster.Workers, max(s.Cluster.Servers, 1), s.Cluster.Partitioner,
 		s.Seed
+	opt.Target = s.Target
+	if nn.IsTyped(s.Model.Name) {
+		opt.Model = s.Model.Name
+	}
 	opt.Out = filepath.Join(tmp, "parts")
 	start := time.Now()
 	r, err := Cut(ctx, s.Dataset, opt, events)
@@ -101,6 +106,9 @@ func partitionCommand(dataset string, opt spec.Partition) string {
 	}
 	if opt.Method != usual.Method {
 		words += " --method " + opt.Method
+	}
+	if opt.Target != "" {
+		words += fmt.Sprintf(" --target %q", opt.Target)
 	}
 	if opt.Seed != usual.Seed {
 		words += fmt.Sprintf(" --seed %d", opt.Seed)

@@ -36,7 +36,7 @@ func (c *cuts) find(s *spec.Spec, cut func() (*Parts, error)) (*Parts, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprintf("%q %d %d %s %d", s.Dataset, s.Cluster.Workers, s.Cluster.Servers, s.Cluster.Partitioner, s.Seed)
+	key := fmt.Sprintf("%q %q %d %d %s %d", s.Dataset, s.Target, s.Cluster.Workers, s.Cluster.Servers, s.Cluster.Partitioner, s.Seed)
 	if c.made[key] == nil {
 		made, err := cut()
 		if err != nil {

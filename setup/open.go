@@ -1,10 +1,7 @@
 package setup
 
 import (
-	"slices"
-
 	"starling/graph"
-	"starling/nn"
 	"starling/partition"
 	"starling/spec"
 )
@@ -41,11 +38,12 @@ func OpenForTraining(s *spec.Spec) (*graph.Dataset, error) {
 	if 4*d.Graph.Edges() > graph.SmallArray {
 		err = graph.InFile(dir, d.Graph.Validate())
 	}
+	if err == nil {
+		err = setTarget(s, d)
+	}
 	switch {
 	case err != nil:
-	case d.Typed() && !slices.Contains(nn.TypedModels, s.Model.Name):
-		err = d.Untyped("--model " + s.Model.Name)
-	case d.Features == nil && s.Embeddings.Dim == 0:
+	case d.Features == nil && !d.Typed() && s.Embeddings.Dim == 0:
 		err = NoFeatures(dir)
 	case s.LearnsPairs():
 	case d.Labels == nil:
@@ -58,6 +56,19 @@ func OpenForTraining(s *spec.Spec) (*graph.Dataset, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// setTarget makes the labels of a typed graph those of its target.
+func setTarget(s *spec.Spec, d *graph.Dataset) error {
+	var targets []string
+	for _, k := range d.Targets() {
+		targets = append(targets, d.Meta.Schema.Types[k].Name)
+	}
+	if err := s.CheckTypes(d.Dir, d.Meta.Schema, targets); err != nil || !d.Typed() {
+		return err
+	}
+	d.SetTarget(d.Meta.Schema.Type(s.Target))
+	return nil
 }
 
 // hasPairs reports whether any edge leads to another vertex.

@@ -27,8 +27,11 @@ func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkBookTypes(dir, book, s); err != nil {
+		return nil, err
+	}
 	switch {
-	case book.Features == nil && s.Embeddings.Dim == 0:
+	case book.Features == nil && book.Schema == nil && s.Embeddings.Dim == 0:
 		return nil, NoFeatures(dir)
 	case book.Task == "" && !s.LearnsPairs():
 		return nil, noLabels(dir, "labels")
@@ -42,12 +45,22 @@ func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
 	return PartsOf(abs, book), nil
 }
 
+// checkBookTypes refuses a model or a target that the partition is not for.
+func checkBookTypes(dir string, book *partition.Book, s *spec.Spec) error {
+	if book.Schema != nil && s.Target != "" && s.Target != book.Target && book.Schema.Type(s.Target) >= 0 {
+		return &graph.InputError{File: dir, Field: "--target", Found: s.Target,
+			Want: fmt.Sprintf("%s, whose labels the partition has", book.Target),
+			Fix:  "partition the dataset again with --target " + s.Target}
+	}
+	return s.CheckTypes(dir, book.Schema, []string{book.Target})
+}
+
 // PartsOf is an open partition.
 func PartsOf(dir string, book *partition.Book) *Parts {
 	return &Parts{Dir: dir, Book: book, Remove: func() {},
 		Meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
 			EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes,
-			ClassNames: book.ClassNames}}
+			ClassNames: book.ClassNames, Schema: book.Schema}}
 }
 
 // Suits refuses settings that the partition is not for.

@@ -45,7 +45,11 @@ func (s *Spec) completeFromBook(dir string) error {
 	case s.Cluster.Servers == 0 && book.Servers > 1:
 		s.Cluster.Servers = book.Servers
 	}
-	s.complete(dataset{sparse: isSparse(book.Features), train: book.Train})
+	data := dataset{sparse: isSparse(book.Features), train: book.Train, schema: book.Schema}
+	if book.Schema != nil {
+		data.targets = []string{book.Target}
+	}
+	s.complete(data)
 	return nil
 }
 
@@ -60,6 +64,7 @@ func (s *Spec) complete(data dataset) {
 			s.Strategy = s.defaultStrategy()
 		}
 	}
+	s.completeTarget(data)
 	s.completeEmbeddings()
 	s.completeModel(data)
 	s.completePairs()

@@ -11,7 +11,8 @@ import (
 // TestDefaults: whatever the model and the graph, no setting is left auto, and all make sense.
 func TestDefaults(t *testing.T) {
 	for _, model := range nn.Models {
-		for _, data := range []dataset{{}, {true, 140}, {false, 140}, {true, manyLabels}, {false, manyLabels}} {
+		for _, data := range []dataset{{}, {sparse: true, train: 140}, {train: 140},
+			{sparse: true, train: manyLabels}, {train: manyLabels}} {
 			for _, task := range append([]string{"auto"}, nn.Tasks...) {
 				s := Default()
 				s.Model.Name, s.Task = model, task

@@ -16,6 +16,8 @@ type Model struct {
 	Hidden           int     `json:"hidden" range:"1,65536" auto:"true"`
 	Heads            int     `json:"heads" range:"1,65536" auto:"true"`
 	OutHeads         int     `json:"out_heads" range:"1,65536"`
+	Bases            int     `json:"bases" range:"0,65536"`
+	Blocks           int     `json:"blocks" range:"0,65536"`
 	Dropout          float64 `json:"dropout" range:"[0,1)" auto:"true"`
 	InputDropout     Toggle  `json:"input_dropout" auto:"zero"`
 	AttentionDropout float64 `json:"attention_dropout" range:"[0,1)" auto:"true"`
@@ -32,9 +34,12 @@ func defaultModel() Model {
 
 func (m *Model) Validate() error {
 	err := checkFields(m)
-	if err == nil && nn.Attends(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
+	if err == nil && hasHeads(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
 		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
 			"hidden is the width of all heads together")
+	}
+	if err == nil {
+		err = m.checkRelationWeights()
 	}
 	return err
 }
@@ -42,13 +47,13 @@ func (m *Model) Validate() error {
 // checkModelName refuses a model that there is not. Those of typed graphs resemble others that do something else.
 func checkModelName(flag, name string) error {
 	switch {
-	case slices.Contains(nn.Models, name):
+	case slices.Contains(listOf("model"), name):
 		return nil
 	case nn.Typed(name):
-		return Mistake(flag, fmt.Sprintf("%q", name), "one of "+strings.Join(nn.Models, ", "),
-			"it is a model of typed graphs, with vertex types and relations, which are not trained yet")
+		return Mistake(flag, fmt.Sprintf("%q", name), "one of "+strings.Join(nn.TypedModels, ", ")+" for a typed graph",
+			"there is no such model here")
 	}
-	return NotOneOf(flag, name, nn.Models)
+	return NotOneOf(flag, name, listOf("model"))
 }
 
 // modelEffects are the settings that only some models have.
@@ -58,10 +63,12 @@ func (s *Spec) modelEffects() []effect {
 	unset.completeModel(dataset{})
 	b := &s.Batches
 	weighted := !strings.HasPrefix(b.Sampler, "cluster") && (b.Sampler != "neighbour" || b.Weighted)
-	return []effect{
-		{"--heads", m.Heads != unset.Model.Heads, attends, "only --model gat and gatv2 have heads"},
-		{"--out-heads", m.OutHeads != d.OutHeads, attends, "only --model gat and gatv2 have heads"},
-		{"--attention-dropout", m.AttentionDropout != 0, attends, "only --model gat and gatv2 have attention"},
+	heads := hasHeads(m.Name)
+	typed := s.typedEffects()
+	return append(typed, []effect{
+		{"--heads", m.Heads != unset.Model.Heads, heads, "only --model gat, gatv2 and rgat have heads"},
+		{"--out-heads", m.OutHeads != d.OutHeads, attends, "only --model gat and gatv2 average heads"},
+		{"--attention-dropout", m.AttentionDropout != 0, heads, "only --model gat, gatv2 and rgat have attention"},
 		{"--aggregator", m.Aggregator != d.Aggregator, m.Name == "sage",
 			"only --model sage has a choice of aggregators"},
 		{"--edge-features", m.EdgeFeatures, nn.UsesEdges(m.Name), "only --model gat, gatv2 and gin use edge features"},
@@ -72,7 +79,7 @@ func (s *Spec) modelEffects() []effect {
 		{"--norm", m.Norm == "none", !strings.HasPrefix(m.Name, "res"),
 			m.Name + " normalizes before every layer: use batch or layer"},
 		{"--input-dropout", m.InputDropout == On, m.Dropout > 0, "it needs a --dropout above 0"},
-	}
+	}...)
 }
 
 // ModelConfig is the model for a dataset.
@@ -82,13 +89,14 @@ func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
 		edges = data.EdgeDim
 	}
 	in := s.Embeddings.Dim
-	if data.Features != nil {
+	typed := s.typedConfig(data)
+	if data.Features != nil && typed == nil {
 		in += data.Features.Dim
 	}
 	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
 		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On,
 		AttentionDropout: m.AttentionDropout, Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
-		Decoder: s.decoder(), In: in, Out: s.outputs(data)}
+		Decoder: s.decoder(), Typed: typed, In: in, Out: s.outputs(data)}
 }
 
 // defaults are the settings of a run that names none. docs/defaults.md has what they were
@@ -111,6 +119,8 @@ func (s *Spec) defaultsOf(data dataset) defaults {
 	d := defaults{layers: 2, hidden: 64, heads: 8, epochs: 200, dropout: 0.5, inputDropout: data.sparse, lr: 0.01,
 		weightDecay: 5e-4, norm: "none"}
 	switch name := s.Model.Name; {
+	case nn.IsTyped(name): // every type has an encoder of its own instead of dropout among features
+		d.heads, d.inputDropout = 4, false
 	case s.LearnsPairs():
 		d.layers, d.hidden, d.inputDropout, d.weightDecay = 3, 256, false, 0
 	case name == "gin": // its sums grow with degrees
@@ -169,6 +179,9 @@ func dividing(heads, width int) int {
 type dataset struct {
 	sparse bool  // its features are
 	train  int64 // training vertices
+	// schema is a typed graph's, targets the types that have labels and training vertices.
+	schema  *graph.Schema
+	targets []string
 }
 
 // describe reads a dataset's description. A folder that is no dataset is an error later, when it is opened.
@@ -180,6 +193,7 @@ func describe(dir string) (d dataset) {
 	if a := m.Arrays["train.npy"]; len(a.Shape) > 0 {
 		d.train = a.Shape[0]
 	}
+	d.schema, d.targets = m.Schema, targetsOf(m)
 	d.sparse = isSparse(m.Features)
 	return d
 }

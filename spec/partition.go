@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"starling/graph"
+	"starling/nn"
 	"starling/partition"
 )
 
@@ -19,6 +20,7 @@ type Partition struct {
 	Method, Objective       string
 	Balance                 string
 	BestEffort              bool
+	Target                  string // of a typed graph
 	Seed                    uint64
 	Tries                   int
 	Threads, Passes, Hops   int
@@ -29,7 +31,7 @@ type Partition struct {
 	Quiet                   bool
 
 	// The model whose traffic and memory are planned: what is auto is as in a training run.
-	Model                 string
+	Model                 string // or auto: gcn, and of a typed graph rgcn
 	Layers, Hidden, Heads int
 	BatchSize             int
 	Fanout                []int // none: auto
@@ -39,7 +41,7 @@ type Partition struct {
 func DefaultPartition() Partition {
 	run := Default()
 	return Partition{Method: run.Cluster.Partitioner, Objective: "cut", Seed: 1, Tries: 1, Servers: 1,
-		Model: run.Model.Name, Layers: Auto, Hidden: Auto, Heads: Auto, BatchSize: run.Batches.Size}
+		Model: "auto", Layers: Auto, Hidden: Auto, Heads: Auto, BatchSize: run.Batches.Size}
 }
 
 // For is s with the model that a training run on the dataset in dir has by default, where s does not say.
@@ -48,6 +50,7 @@ func (s Partition) For(dir string) Partition { return s.forData(describe(dir)) }
 func (s Partition) forData(data dataset) Partition {
 	run := Default()
 	m := &run.Model
+	s.Model = s.modelFor(data)
 	m.Name, m.Layers, m.Hidden, m.Heads = s.Model, s.Layers, s.Hidden, s.Heads
 	if m.Layers == Auto && s.Fanout != nil {
 		m.Layers = len(s.Fanout)
@@ -58,6 +61,17 @@ func (s Partition) forData(data dataset) Partition {
 		s.Fanout = run.Batches.autoFanouts(m.Layers)
 	}
 	return s
+}
+
+// modelFor is the model that is planned for.
+func (s *Partition) modelFor(data dataset) string {
+	switch {
+	case s.Model != "auto":
+		return Canonical(s.Model, listOf("model"))
+	case data.schema != nil:
+		return nn.TypedModels[0]
+	}
+	return Default().Model.Name
 }
 
 // CheckUnused refuses settings that the method does not use. It is for one method: a
@@ -143,16 +157,16 @@ func (s *Partition) Options() (opt partition.Options, err error) {
 		return opt, err
 	}
 	return partition.Options{Parts: parts, Servers: s.Servers, Method: s.Method, Objective: objective,
-		Balance: s.Balance, BestEffort: s.BestEffort, Seed: s.Seed, Tries: s.Tries,
+		Balance: s.Balance, Target: s.Target, BestEffort: s.BestEffort, Seed: s.Seed, Tries: s.Tries,
 		Threads: s.Threads, Passes: s.Passes, Hops: s.Hops,
 		Out: s.Out, PartDirs: s.partDirs(parts), Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
-		Model: partition.Model{Name: s.Model, Layers: planned.Layers, Hidden: planned.Hidden, Heads: planned.Heads,
-			BatchSize: s.BatchSize, Fanout: planned.Fanout}}, nil
+		Model: partition.Model{Name: planned.Model, Layers: planned.Layers, Hidden: planned.Hidden,
+			Heads: planned.Heads, BatchSize: s.BatchSize, Fanout: planned.Fanout}}, nil
 }
 
 func (s *Partition) check(parts int) error {
 	names := partition.Names()
-	if err := checkModelName("--model", s.Model); err != nil {
+	if err := checkModelName("--model", s.modelFor(dataset{})); err != nil {
 		return err
 	}
 	switch {

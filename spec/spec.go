@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"slices"
+
 	"starling/coflow"
 	"starling/nn"
 	"starling/partition"
@@ -17,6 +19,7 @@ import (
 type Spec struct {
 	Dataset  string `json:"dataset" resume:"free"`
 	Task     string `json:"task"`
+	Target   string `json:"target"` // of a typed graph: the type whose labels are learnt; "": the only one that has any
 	Mode     string `json:"mode" values:"full,mini"`
 	Seed     uint64 `json:"seed"`
 	Strategy string `json:"strategy" resume:"free"`
@@ -61,7 +64,7 @@ func listOf(setting string) []string {
 	case "strategy":
 		return train.Names()
 	case "model":
-		return nn.Models
+		return slices.Concat(nn.Models, nn.TypedModels)
 	case "optimizer":
 		return nn.Optimisers
 	case "sampler":

@@ -3,8 +3,6 @@ package spec
 import (
 	"fmt"
 	"strings"
-
-	"starling/nn"
 )
 
 // Trained is what is trained and how, by the settings that decide what workers send and keep: plans say it beside their
@@ -17,7 +15,7 @@ func (s *Spec) Trained() string {
 			words = append(words, fmt.Sprintf(format, values...))
 		}
 	}
-	add(nn.Attends(m.Name), "%d heads", m.Heads)
+	add(hasHeads(m.Name), "%d heads", m.Heads)
 	add(true, "dropout %g", m.Dropout)
 	add(m.InputDropout == On, "input dropout")
 	add(s.Distributed(), "strategy %s", s.Strategy)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"starling/graph"
+	"starling/nn"
 	"starling/train"
 )
 
@@ -68,14 +69,22 @@ func (s *Spec) Facts() train.Facts {
 }
 
 // unknown is a dataset that fits any setting, to check a run by whose data are not open yet.
-var unknown = graph.Meta{Classes: 2, EdgeDim: 1, Features: &graph.FeatureMeta{Dim: 1}}
+func (s *Spec) unknown() *graph.Meta {
+	m := &graph.Meta{Classes: 2, EdgeDim: 1, Features: &graph.FeatureMeta{Dim: 1}}
+	if nn.IsTyped(s.Model.Name) {
+		m.Classes = max(s.Model.Blocks, 2) // blocks divide the classes, which are not known
+		m.Schema = &graph.Schema{Types: []graph.VertexType{{Name: "vertex"}},
+			Relations: []graph.Relation{{Name: "edge"}}}
+	}
+	return m
+}
 
 // checkComposition refuses what the strategy does not go together with, as its descriptor says.
 func (s *Spec) checkComposition() error {
 	if !s.Distributed() || s.Strategy == "auto" {
 		return nil
 	}
-	opt, err := s.Options(&unknown)
+	opt, err := s.Options(s.unknown())
 	if err != nil {
 		return err
 	}

@@ -70,12 +70,35 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 	}
 	if from.PartitionID != k.data.PartitionID || len(from.OwnCaches) != k.spec.Cluster.Workers ||
 		!sameCaches(k.spec, from.Spec) {
-		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
-			"the strategy starts as in its first epoch"})
-		return nil
+		return k.startFromLearnt(from)
 	}
 	k.newest.own = from.OwnCaches
 	return nil
+}
+
+// startFromLearnt leaves caches out that belong to another partition or strategy. Learnt rows know their vertices: every
+// worker gets all, and takes its own.
+func (k *keeper) startFromLearnt(from *resume.Start) error {
+	learnt, others, err := from.Learnt()
+	if err != nil {
+		return err
+	}
+	if others || len(learnt) == 0 {
+		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
+			"the strategy starts as in its first epoch"})
+	}
+	if len(learnt) == 0 {
+		return nil
+	}
+	packed, err := resume.PackTensors(learnt, nil)
+	if err != nil {
+		return err
+	}
+	all, err := packed.Bytes()
+	for range k.spec.Cluster.Workers {
+		k.newest.own = append(k.newest.own, all)
+	}
+	return err
 }
 
 // sameCaches reports whether caches of another run can be used in this one: rows that are

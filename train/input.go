@@ -33,13 +33,15 @@ func Input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
 // vertices of the rows; nil: row i is vertex i.
 func typedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features, ids []uint32, schema *graph.Schema,
 	opt Options) *nn.TypedInput {
-	x := &nn.TypedInput{Runs: runs, X: make([]tensor.Matrix, len(features)), Learnt: make([]*nn.Param, len(features))}
+	x := &nn.TypedInput{Runs: runs, X: make([]tensor.Matrix, len(features)), Learnt: make([]*nn.Param, len(features)),
+		Vertices: make([][]uint32, len(features))}
 	for t, f := range features {
 		if f != nil {
 			x.X[t] = Input(dev, f, opt).Matrix
 			continue
 		}
-		x.Learnt[t] = nn.NewLearnt(dev, schema.Types[t].Name, verticesOf(runs, t, ids), opt.Model.Hidden, opt.Seed)
+		x.Vertices[t] = verticesOf(runs, t, ids)
+		x.Learnt[t] = nn.NewLearnt(dev, schema.Types[t].Name, x.Vertices[t], opt.Model.Hidden, opt.Seed)
 	}
 	return x
 }

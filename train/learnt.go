@@ -1,7 +1,6 @@
 package train
 
 import (
-	"fmt"
 	"strings"
 
 	"starling/nn"
@@ -13,6 +12,7 @@ import (
 // keeps for itself.
 type Learnt struct {
 	params []*nn.Param
+	ids    [][]uint32 // of their rows
 	optim  *nn.Optimiser
 	best   []nn.Tensor
 }
@@ -22,6 +22,7 @@ const (
 	learntRows = "learnt.rows."
 	learntBest = "learnt.best."
 	learntStep = "learnt.optimiser."
+	learntIDs  = "learnt.ids." // vertices of the rows
 )
 
 func newLearnt(dev tensor.Device, x *nn.TypedInput, c nn.OptimConfig) *Learnt {
@@ -29,9 +30,9 @@ func newLearnt(dev tensor.Device, x *nn.TypedInput, c nn.OptimConfig) *Learnt {
 		return nil
 	}
 	l := &Learnt{}
-	for _, p := range x.Learnt {
+	for t, p := range x.Learnt {
 		if p != nil {
-			l.params = append(l.params, p)
+			l.params, l.ids = append(l.params, p), append(l.ids, x.Vertices[t])
 		}
 	}
 	if len(l.params) == 0 {
@@ -65,6 +66,9 @@ func (l *Learnt) keepBest(dev tensor.Device) {
 // tensors are all that a worker needs to go on.
 func (l *Learnt) tensors(dev tensor.Device) []nn.Tensor {
 	list := prefixed(learntRows, nn.Tensors(dev, l.params))
+	for i, p := range l.params {
+		list = append(list, idsTensor(p.Name, l.ids[i]))
+	}
 	list = append(list, prefixed(learntStep, l.optim.State())...)
 	return append(list, prefixed(learntBest, l.best)...)
 }
@@ -93,10 +97,11 @@ func (l *Learnt) load(dev tensor.Device, saved []nn.Tensor, steps int) error {
 	if l == nil {
 		return nil
 	}
-	rows := unprefixed(learntRows, saved)
-	if len(rows) == 0 {
-		return fmt.Errorf("it has none")
+	saved, err := l.own(saved)
+	if err != nil {
+		return err
 	}
+	rows := unprefixed(learntRows, saved)
 	if err := nn.LoadTensors(dev, l.params, rows); err != nil {
 		return err
 	}

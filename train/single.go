@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"starling/event"
 	"starling/graph"
@@ -30,7 +31,11 @@ func Full(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
 		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
 		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
-	return f.Run(ctx)
+	r, err := f.Run(ctx)
+	if r != nil && f.Learnt != nil && r.Best != nil {
+		r.Best = append(slices.Clip(r.Best), f.Learnt.Rows(dev)...)
+	}
+	return r, err
 }
 
 // dropFeatures has a device with a copy of the features free it when their sum over neighbours is kept, where the

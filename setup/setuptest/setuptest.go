@@ -27,6 +27,29 @@ func Block(t *testing.T, change func(*generate.Params)) string {
 	return dir
 }
 
+// Typed writes a small typed graph of papers, which have features and classes, authors and fields, and returns its
+// folder.
+func Typed(t *testing.T) string {
+	t.Helper()
+	p, err := generate.LikeTyped("small", 0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Features = 16
+	dir := filepath.Join(t.TempDir(), "typed")
+	if _, err := generate.Dataset("typed", p, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// QuickTyped is Quick for a typed graph.
+func QuickTyped(dir, model string) spec.Spec {
+	s := Quick(dir)
+	s.Model.Name = model
+	return s
+}
+
 // Quick is a spec small enough for tests.
 func Quick(dir string) spec.Spec {
 	s := spec.Default()
