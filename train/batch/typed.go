@@ -53,9 +53,54 @@ func (r *Batch) types() []graph.Run {
 	return r.schema.Runs(r.ids())
 }
 
-// typedInput gathers the features of the batch's vertices, by type.
+// begin makes place for rows of a typed graph.
+func (p *Pulled) begin(s *graph.Schema) {
+	if p.Types == nil {
+		p.Types = make([]graph.Features, len(s.Types))
+	}
+}
+
+func (p *Pulled) normalizeTypes(wanted bool) {
+	for t := range p.Types {
+		f := &p.Types[t]
+		if wanted && f.Cols > 0 {
+			f = f.RowNormalize()
+		}
+		p.normalizedTypes = append(p.normalizedTypes, f)
+	}
+}
+
+// typedInput puts the rows of the batch's vertices on the device, by type.
 func (r *Batch) typedInput(dev tensor.Device, all *nn.TypedInput) nn.Input {
 	x := &nn.TypedInput{Runs: r.types(), X: make([]tensor.Matrix, len(all.X)), Learnt: all.Learnt}
+	if r.Pulled != nil {
+		r.pulledRows(dev, x)
+	} else {
+		r.gatherRows(dev, x, all)
+	}
+	return nn.Input{Typed: x}
+}
+
+// pulledRows are rows that came from owners, which are in the order of the batch's vertices.
+func (r *Batch) pulledRows(dev tensor.Device, x *nn.TypedInput) {
+	for t, f := range r.Pulled.normalizedTypes {
+		if f.Rows == 0 || f.Cols == 0 {
+			continue
+		}
+		var host any = f.F32
+		if f.Kind() == graph.BFloat16 {
+			host = f.BF16
+		}
+		if x.X[t] = dev.FromHost(f.Rows, f.Cols, host); x.X[t].Type() != r.rowType {
+			other := dev.Scratch(r.rowType, f.Rows, f.Cols)
+			dev.Copy(other, x.X[t])
+			x.X[t], r.typed = other, append(r.typed, other)
+		}
+	}
+}
+
+// gatherRows are rows of a graph that is all here.
+func (r *Batch) gatherRows(dev tensor.Device, x, all *nn.TypedInput) {
 	rows := make([][]uint32, len(all.X))
 	ids := r.ids()
 	for _, run := range x.Runs {
@@ -70,8 +115,36 @@ func (r *Batch) typedInput(dev tensor.Device, all *nn.TypedInput) nn.Input {
 		}
 		x.X[t] = dev.Scratch(all.X[t].Type(), len(list), all.X[t].Cols)
 		dev.GatherRows(x.X[t], all.X[t], tensor.Indices(dev, list))
+		r.typed = append(r.typed, x.X[t])
 	}
-	return nn.Input{Typed: x}
+}
+
+func (r *Batch) freeTypes(dev tensor.Device) {
+	for _, m := range r.typed {
+		dev.Free(m)
+	}
+	r.typed = r.typed[:0]
+}
+
+// checkTyped refuses what batches of a typed graph do not go together with.
+func checkTyped(o *train.Options, b *Options, _ train.Facts) error {
+	const typed = "a typed graph"
+	switch {
+	case o.Model.Typed == nil:
+		return nil
+	case b.Sampler != "neighbour":
+		return graph.Apart("--sampler "+b.Sampler, typed, "it knows no relations", "use --sampler neighbour")
+	case b.Weighted:
+		return graph.Apart("--weighted", typed, "its edges have relations instead of weights", "leave it out")
+	case o.Pairs != nil:
+		return graph.Apart("pairs of vertices", typed, "batches of pairs know no relations", "use --mode full")
+	case o.Embeddings != nil:
+		return graph.Apart("--learn-embeddings", typed, "types without features have learnt rows already", "leave it out")
+	case o.Inductive:
+		return graph.Apart("--inductive", typed, "training vertices are of one type, and no edges may be left between them",
+			"leave it out")
+	}
+	return nil
 }
 
 // beginTyped puts the blocks of a typed batch on the device, by relation.

@@ -62,7 +62,7 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 	for hop, fanout := range fanouts {
 		layer := len(fanouts) - 1 - hop
 		h := &m.hop[layer]
-		if err := m.Draw(ctx, h, b.Vertices, fanout, layer, hop == 0, epoch, number); err != nil {
+		if err := m.Draw(ctx, h, b.Vertices, fanout, hop, layer, epoch, number); err != nil {
 			return false, err
 		}
 		copy(known.IDs, h.OwnIDs)
