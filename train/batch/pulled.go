@@ -41,7 +41,7 @@ func (r *Batch) Pulls() coflow.ID {
 // Pull brings the rows of a batch's vertices, normalized if the run wants that, and the labels of seed vertices.
 func (r *Batch) Pull(ctx context.Context, from Puller, seeds []uint32, normalize bool) error {
 	if r.schema != nil {
-		r.Pulled.begin(r.schema)
+		r.Pulled.Begin(r.schema)
 	}
 	if err := r.Pulled.PullRows(ctx, from, r.Pulls(), r.Vertices, normalize); err != nil || r.Labels == nil {
 		return err
@@ -83,8 +83,12 @@ func (p *Pulled) Normalize(wanted bool) {
 
 // Take copies the rows of vertices from others, which have them at some places.
 func (p *Pulled) Take(from *graph.Features, vertices []uint32, at map[uint32]uint32) {
-	f := &p.Features
-	f.Rows, f.Cols, p.normalized = len(vertices), from.Cols, nil
+	p.normalized = nil
+	takeRows(&p.Features, from, vertices, at)
+}
+
+func takeRows(f, from *graph.Features, vertices []uint32, at map[uint32]uint32) {
+	f.Rows, f.Cols = len(vertices), from.Cols
 	f.F32, f.BF16 = f.F32[:0], f.BF16[:0]
 	switch { // at once
 	case from.BF16 != nil:

@@ -53,9 +53,9 @@ func (r *Batch) types() []graph.Run {
 	return r.schema.Runs(r.ids())
 }
 
-// begin makes place for rows of a typed graph.
-func (p *Pulled) begin(s *graph.Schema) {
-	if p.Types == nil {
+// Begin makes place for rows of a typed graph; nil: it has no types.
+func (p *Pulled) Begin(s *graph.Schema) {
+	if s != nil && p.Types == nil {
 		p.Types = make([]graph.Features, len(s.Types))
 	}
 }
@@ -67,6 +67,36 @@ func (p *Pulled) normalizeTypes(wanted bool) {
 			f = f.RowNormalize()
 		}
 		p.normalizedTypes = append(p.normalizedTypes, f)
+	}
+}
+
+// TakeTypes copies the rows of vertices, by type, from others, which have them at some places among those of their type.
+func (p *Pulled) TakeTypes(from *Pulled, vertices []uint32, at map[uint32]uint32, typeOf func(v uint32) int) {
+	lists := make([][]uint32, len(p.Types))
+	for _, v := range vertices {
+		lists[typeOf(v)] = append(lists[typeOf(v)], v)
+	}
+	for t, rows := range from.normalizedTypes {
+		if p.Types[t].Rows = len(lists[t]); rows.Cols > 0 {
+			takeRows(&p.Types[t], rows, lists[t], at)
+		}
+	}
+	p.Normalize(false) // they are already, where the run wants that
+}
+
+// JoinTypes makes the rows of lists of vertices, by type, the rows of all of them one after the other.
+func (p *Pulled) JoinTypes(s *graph.Schema, lists [][]graph.Features) {
+	p.Begin(s)
+	for t := range p.Types {
+		to := &p.Types[t]
+		to.Rows, to.F32, to.BF16 = 0, to.F32[:0], to.BF16[:0]
+		for _, list := range lists {
+			from := &list[t]
+			if to.Rows += from.Rows; from.Rows > 0 {
+				to.Cols = from.Cols
+				to.F32, to.BF16 = append(to.F32, from.F32...), append(to.BF16, from.BF16...)
+			}
+		}
 	}
 }
 
