@@ -126,6 +126,19 @@ func (m *Sampler) arrange(b *sample.Batch, known *Known, layer int) {
 	})
 }
 
+// arrange puts sources in the order of their types; those of one type keep their order.
+func (h *Hop) arrange(typeOf func(v uint32) int) {
+	old := upTo(len(h.Sources))
+	slices.SortStableFunc(old, func(a, b uint32) int { return typeOf(h.Sources[a]) - typeOf(h.Sources[b]) })
+	sources, ids, noLoops, place := slices.Clone(h.Sources), slices.Clone(h.IDs), slices.Clone(h.NoLoops), upTo(len(old))
+	for i, o := range old {
+		h.Sources[i], h.IDs[i], h.NoLoops[i], place[o] = sources[o], ids[o], noLoops[o], uint32(i)
+	}
+	for e, at := range h.Indices {
+		h.Indices[e] = place[at]
+	}
+}
+
 // checkTypes refuses relations that an edge between two vertices of their types cannot have, or that are out of order,
 // and ids of other types than their vertices'. number is the vertex that drew row k.
 func (d *drawn) checkTypes(b *partition.Book, number func(k int) uint32) error {

@@ -43,7 +43,9 @@ func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, hop,
 	if err := m.draws.fetch(ctx, id, vertices, q); err != nil {
 		return err
 	}
-	m.stitch(h, vertices)
+	if m.stitch(h, vertices); m.draws.s.Book.Schema != nil {
+		h.arrange(m.draws.s.Book.TypeOf)
+	}
 	return nil
 }
 

@@ -31,10 +31,10 @@ func TestTypedBatchesAreExact(t *testing.T) {
 		o.Epochs, o.EvalEvery = 2, 2
 		want := traintest.Ran(t)(batch.Run(context.Background(), traintest.Ref(), d, o, settings, nil))
 		for w, workers := range []int{1, 2, 3, 5} {
-			parts := traintest.Cut(t, d, []string{"random", "hash"}[workers%2], workers)
+			parts := traintest.CutForServers(t, d, []string{"random", "hash"}[workers%2], workers, workers)
 			for i, c := range typedStrategies {
-				if (m+w+i)%len(nn.TypedModels) > 0 && workers != 3 {
-					continue // every strategy on every number of workers, and all models on three
+				if (m+w+i)%len(nn.TypedModels) > 0 {
+					continue // every strategy has every number of workers, and every model
 				}
 				label := fmt.Sprintf("%s with %v on %d workers", model, c, workers)
 				for _, r := range traintest.Batches(t, parts, o, settings, true, c[0], c[1:]...).Results {
@@ -47,4 +47,4 @@ func TestTypedBatchesAreExact(t *testing.T) {
 }
 
 var typedStrategies = [][]string{{"distdgl", "roots=random"}, {"salient"}, {"distdgl", "cache=s3fifo"}, {"bytegnn"},
-	{"hopgnn"}, {"hopgnn", "pre_gather=false"}}
+	{"hopgnn"}, {"hopgnn", "pre_gather=false"}, {"cobatch"}}
