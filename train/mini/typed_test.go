@@ -3,6 +3,7 @@ package mini
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"starling/graph"
@@ -48,3 +49,52 @@ func TestTypedBatchesAreExact(t *testing.T) {
 
 var typedStrategies = [][]string{{"distdgl", "roots=random"}, {"salient"}, {"distdgl", "cache=s3fifo"}, {"bytegnn"},
 	{"hopgnn"}, {"hopgnn", "pre_gather=false"}, {"cobatch"}}
+
+// TestTypedServersShareBatches: so do the workers of a server that compute a typed batch together, or draw apart.
+func TestTypedServersShareBatches(t *testing.T) {
+	d := traintest.Featured(traintest.Typed(t, 40))
+	settings := typedBatches(d)
+	for i, model := range nn.TypedModels {
+		o := traintest.TypedOptions(d, model)
+		o.Epochs, o.EvalEvery = 2, 2
+		want := traintest.Ran(t)(batch.Run(context.Background(), traintest.Ref(), d, o, settings, nil))
+		parts := traintest.CutForServers(t, d, "hash", 4, []int{1, 2, 2}[i])
+		o.Batches = &settings
+		for _, strategy := range []string{"cobatch", "salient"} {
+			o.Strategy = traintest.Strategy(t, strategy)
+			for _, r := range traintest.TrainServers(t, parts, traintest.Ref, o).Results {
+				traintest.SameCurve(t, model+" with "+strategy, r.Loss, want.Loss, 1e-12)
+				traintest.SameCurve(t, model+" with "+strategy+", validation", r.Val, want.Val, 1e-12)
+			}
+		}
+	}
+}
+
+// TestUntypedBatchesSayWhy: who cannot train on a typed graph refuses it with a reason.
+func TestUntypedBatchesSayWhy(t *testing.T) {
+	d := traintest.Featured(traintest.Typed(t, 40))
+	o := traintest.TypedOptions(d, "rgcn")
+	settings := typedBatches(d)
+	o.Batches = &settings
+	for _, c := range [][]string{{"p3"}, {"naive-hop"}, {"distdgl", "dgs=true"}, {"salient", "drop_features=0.5"},
+		{"cobatch", "eas=1,5"}} {
+		o.Strategy = traintest.Strategy(t, c[0], c[1:]...)
+		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), "a typed graph") {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	o.Strategy = traintest.Strategy(t, "distdgl")
+	for name, change := range map[string]func(o *train.Options){
+		"--sampler ladies":   func(o *train.Options) { o.Batches.Sampler = "ladies" },
+		"--weighted":         func(o *train.Options) { o.Batches.Weighted = true },
+		"--inductive":        func(o *train.Options) { o.Inductive = true },
+		"--learn-embeddings": func(o *train.Options) { o.Embeddings = &train.EmbeddingOptions{Dim: 2} },
+	} {
+		other, batches := o, settings
+		other.Batches = &batches
+		change(&other)
+		if err := train.Check(&other, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
