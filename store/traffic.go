@@ -148,6 +148,21 @@ func (s *Store) AddLabels(to []Traffic, numbers []uint32) {
 
 // AddStep adds what a batch's embeddings cost, by owner: pulling its rows and pushing their gradients.
 func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
+	e.AddPull(to, numbers)
+	e.AddPush(to, numbers, async)
+}
+
+// AddPull adds what pulling rows costs, by owner.
+func (e *Embeddings) AddPull(to []Traffic, numbers []uint32) {
+	width := int64(e.rows.Width)
+	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
+		to[q].Requests += pullRequests(n, width)
+		to[q].Embeddings += n * width
+	})
+}
+
+// AddPush adds what pushing the gradients of rows costs, by owner.
+func (e *Embeddings) AddPush(to []Traffic, numbers []uint32, async bool) {
 	if !async { // owners wait for all workers, also for those without a row of theirs
 		for q := range to {
 			if !e.s.isOwn(q) {
@@ -155,13 +170,11 @@ func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
 			}
 		}
 	}
-	width, pushed := int64(e.rows.Width), int64(4+e.rows.Width)
+	pushed := int64(4 + e.rows.Width)
 	if async {
 		pushed = int64(4 + e.rows.PushWidth)
 	}
 	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
-		to[q].Requests += pullRequests(n, width)
-		to[q].Embeddings += n * width
 		to[q].Pushed += n * pushed
 		if async {
 			most := int64(e.rows.mostPushed())

@@ -69,6 +69,9 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 		part := *s.Part
 		part.In, s.Part = g, &part
 	}
+	if l := learntOn(s); l != nil {
+		with = append(with, l)
+	}
 	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	p := &Pipeline{Site: s, Options: Options(*s.Opt.Batches), Setup: exchange.NewSetup(w),
 		rows: store.PackedOf(c.PullDType), decorations: with,

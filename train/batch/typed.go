@@ -19,14 +19,6 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 		return nil, fmt.Errorf("--sampler %s knows no relations; use neighbour on a typed graph", mo.Sampler)
 	}
 	schema := data.Meta.Schema
-	for t, x := range f.X.Typed.Learnt {
-		if x != nil {
-			return nil, fmt.Errorf(
-				"type %q has no features: its rows are learnt by --mode full only",
-				schema.Types[t].Name,
-			)
-		}
-	}
 	n := &sample.Neighbour{
 		Graph:        g,
 		SeedVertices: data.Splits.Train,
@@ -42,6 +34,10 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 		return nil, err
 	}
 	m := OnMethod(f, method, g, &graph.Features{}, data.Labels, mo)
+	if l := learntAlone(f); l != nil {
+		l.Measure(f)
+		m.input, f.TrainOn = l, keeping{f.TrainOn, l}
+	}
 	return m, nil
 }
 

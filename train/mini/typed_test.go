@@ -25,7 +25,7 @@ func typedBatches(d *graph.Dataset) train.BatchSettings {
 // TestTypedBatchesAreExact: typed models on several workers follow one worker's loss, whatever the strategy, and send
 // what was planned.
 func TestTypedBatchesAreExact(t *testing.T) {
-	d := traintest.Featured(traintest.Typed(t, 40))
+	d := traintest.Typed(t, 40)
 	settings := typedBatches(d)
 	for m, model := range nn.TypedModels {
 		o := traintest.TypedOptions(d, model)

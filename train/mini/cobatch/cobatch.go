@@ -232,7 +232,9 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 				back[i][q] = append(back[i][q], float64(x.haloPtr[q+1]-x.haloPtr[q]))
 			}
 		}
-		return m.Traffic(b)
+		t := m.Traffic(b)
+		c.p.AddSteps(t, [][]uint32{b.Vertices})
+		return t
 	})
 	for q := range c.sent {
 		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())

@@ -111,6 +111,7 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 	for _, number := range numbers {
 		it, sum := h.itinerary(epoch, number, merged), make([]store.Traffic, n)
 		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
+		var steps [][]uint32
 		for j := range it.at {
 			seeds := it.seeds[j][it.model(j, me, n)]
 			if err := m.Sample(s.Ctx, &b, &known, seeds, epoch, number); err != nil {
@@ -120,6 +121,7 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 				sum[q].Add(t)
 			}
 			h.p.Store.AddLabels(sum, seeds)
+			steps = append(steps, slices.Clone(b.Vertices))
 			if !h.opt.PreGather {
 				h.p.Store.AddFeatures(sum, b.Vertices)
 				continue
@@ -129,6 +131,7 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 			}
 		}
 		h.p.Store.AddFeatures(sum, slices.Collect(maps.Keys(all)))
+		h.p.AddSteps(sum, steps)
 		add(sum)
 	}
 	return nil
@@ -191,7 +194,11 @@ func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
 	end := f.Span("step")("forward")
 	for j, step := range i.steps {
 		if len(step.Seeds) > 0 { // a model without any idles
-			loss += h.steps.Accumulate(step)
+			sum, err := h.steps.Accumulate(step)
+			if err != nil {
+				return 0, err
+			}
+			loss += sum
 		}
 		if next := j + 1; next < len(i.steps) {
 			to := i.itinerary.server(next, i.itinerary.model(j, me, n), n)
@@ -212,8 +219,7 @@ func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
 	if err := f.Waiting("gradients", grads.Wait); err != nil {
 		return 0, err
 	}
-	f.Optim.Step(lr)
-	return loss, nil
+	return loss, h.steps.Accumulated(b, lr)
 }
 
 // migration is the key of a model on its way to a step.
