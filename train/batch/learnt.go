@@ -65,9 +65,21 @@ func featureless(t graph.VertexType) bool { return t.Features == nil }
 
 // Join adds the table.
 func (l *learnt) Join(p *Pipeline) (err error) {
+	if err := checkLearnt(l.site.Opt.Resume); err != nil {
+		return err
+	}
 	l.puller = p.Store.Puller()
 	l.table, err = p.Store.AddTypeRows(l.rows, l.site.Opt.Model.Hidden, l.site.Dev.Type().Size())
 	return err
+}
+
+// checkLearnt refuses a checkpoint that lacks what learnt rows go on from; nil: there is none.
+func checkLearnt(s *train.State) error {
+	if s == nil || len(s.Optim) == 0 || slices.ContainsFunc(s.Caches, func(t nn.Tensor) bool { return t.Name == learntSteps }) {
+		return nil
+	}
+	return train.Mistake("the checkpoint has no learnt rows of this worker: a run on a typed graph goes on with the same " +
+		"partition, workers and --mode")
 }
 
 // Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.

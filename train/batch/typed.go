@@ -35,6 +35,9 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 	}
 	m := OnMethod(f, method, g, &graph.Features{}, data.Labels, mo)
 	if l := learntAlone(f); l != nil {
+		if err := checkLearnt(f.Opt.Resume); err != nil {
+			return nil, err
+		}
 		l.Measure(f)
 		m.input, f.TrainOn = l, keeping{f.TrainOn, l}
 	}

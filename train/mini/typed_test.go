@@ -3,6 +3,7 @@ package mini
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ var typedStrategies = [][]string{{"distdgl", "roots=random"}, {"salient"}, {"dis
 
 // TestTypedServersShareBatches: so do the workers of a server that compute a typed batch together, or draw apart.
 func TestTypedServersShareBatches(t *testing.T) {
-	d := traintest.Featured(traintest.Typed(t, 40))
+	d := traintest.Typed(t, 40)
 	settings := typedBatches(d)
 	for i, model := range nn.TypedModels {
 		o := traintest.TypedOptions(d, model)
@@ -95,6 +96,43 @@ func TestUntypedBatchesSayWhy(t *testing.T) {
 		change(&other)
 		if err := train.Check(&other, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestLearntTypesResume: a run whose types without features have learnt rows goes on to the same bits, on one worker and
+// on several, and these rows have been learnt.
+func TestLearntTypesResume(t *testing.T) {
+	d := traintest.Typed(t, 40)
+	settings := typedBatches(d)
+	o := traintest.TypedOptions(d, "hsage")
+	o.Epochs = 4
+	var saved *train.State
+	one := func(o train.Options) *train.Result {
+		o.SaveEvery, o.MidwayOnly, o.Save = 2, true, func(s *train.State) error {
+			for i := range s.Caches {
+				s.Caches[i].Data, s.Caches[i].Read = s.Caches[i].Numbers(), nil
+			}
+			saved = s
+			return nil
+		}
+		return traintest.Ran(t)(batch.Run(context.Background(), traintest.Single(), d, o, settings, nil))
+	}
+	want := one(o)
+	o.Resume = saved
+	if got := one(o); !slices.Equal(got.Loss, want.Loss) {
+		t.Errorf("one worker: losses %v, resumed %v", want.Loss, got.Loss)
+	}
+	moved := slices.IndexFunc(saved.Caches, func(x nn.Tensor) bool { return x.Name == "learnt.sparse.first_moment" })
+	if !slices.ContainsFunc(saved.Caches[moved].Data, func(x float64) bool { return x != 0 }) {
+		t.Error("no row was learnt")
+	}
+	o.Resume, o.Batches = nil, &settings
+	parts := traintest.Cut(t, d, "hash", 3)
+	for _, strategy := range []string{"salient", "hopgnn"} {
+		o.Strategy = traintest.Strategy(t, strategy)
+		if want, got := traintest.Resumed(t, parts, o, 2, true); !slices.Equal(got.Loss, want.Loss) {
+			t.Errorf("%s: losses %v, resumed %v", strategy, want.Loss, got.Loss)
 		}
 	}
 }
