@@ -233,6 +233,7 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 			}
 		}
 		t := m.Traffic(b)
+		c.p.Store.AddLabels(t, b.Vertices[:m.(shareSampler).drawn().Outputs()])
 		c.p.AddSteps(t, [][]uint32{b.Vertices})
 		return t
 	})
