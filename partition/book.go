@@ -52,6 +52,8 @@ type Book struct {
 	// Schema has the types of a typed graph; Features is nil then. Target is the type that labels and splits are of.
 	Schema *graph.Schema `json:"schema,omitempty"`
 	Target string        `json:"target,omitempty"`
+	// TypeRuns say of which types the vertices of a typed graph are, in ascending order.
+	TypeRuns []TypeRun `json:"type_runs,omitempty"`
 
 	// Contents identify the dataset; empty: the folder is of a version that did not keep them.
 	Contents graph.Contents `json:"contents,omitzero"`
@@ -188,5 +190,5 @@ func (b *Book) validate(want, format string) error {
 				"offsets that never fall")
 		}
 	}
-	return nil
+	return b.validateTypes()
 }

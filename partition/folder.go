@@ -215,6 +215,9 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		w.book.Schema, w.book.Target = s, d.Target
 	}
 	w.book.Offsets, w.order = order(d, parts, k)
+	if w.book.Schema != nil {
+		w.book.TypeRuns = runsOf(w.book.Schema, w.book.Offsets, w.order)
+	}
 	for i, v := range w.order {
 		w.number[v] = uint32(i)
 	}

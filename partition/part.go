@@ -258,6 +258,10 @@ func (p *Part) loadTypes() (err error) {
 	// The halo's first run is not joined with the core's last: own rows end there.
 	core := p.Core()
 	p.Types = s.Runs(p.IDs[:core])
+	if !slices.Equal(p.Types, p.Book.CoreRuns(p.Meta.Part)) {
+		return badBook("type_runs", fmt.Sprintf("other types than the vertices of part %d have", p.Meta.Part),
+			"the types that ids.npy says")
+	}
 	for _, run := range s.Runs(p.IDs[core:]) {
 		p.Types = append(p.Types, graph.Run{Type: run.Type, Lo: run.Lo + core, Hi: run.Hi + core})
 	}

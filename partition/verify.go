@@ -76,13 +76,15 @@ func (p *Part) checkHalo() error {
 // types of its relation.
 func (p *Part) checkTypes(bool) error {
 	s := p.Book.Schema
-	if err := s.Validate(p.Book.Nodes); err != nil {
-		return err
-	}
 	typeOf := make([]int32, len(p.IDs))
 	for _, run := range p.Types {
 		for i := run.Lo; i < run.Hi; i++ {
 			typeOf[i] = int32(run.Type)
+		}
+	}
+	for i, v := range p.Halo {
+		if t := typeOf[p.Core()+i]; int(t) != p.Book.TypeOf(v) {
+			return badBook("ids", fmt.Sprintf("vertex %d of the halo, of type %d", v, t), "the type that type_runs says")
 		}
 	}
 	for v := range p.Core() {

@@ -14,11 +14,14 @@ func LayerKey(seed uint64, epoch, number, layer int) rng.Key {
 // Drawer draws in-edges of rows of a graph, as a layer of Neighbour does.
 type Drawer struct{ n neighbours }
 
-// Drawer makes one, with memory of its own. Of n only Graph, IDs, Order, Replace and
-// Weighted matter.
+// Drawer makes one, with memory of its own. Of n only Graph, IDs, Order, Replace, Weighted and whether it has Types
+// matter.
 func (n *Neighbour) Drawer() *Drawer {
 	return &Drawer{neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}}}
 }
+
+// ByRelation has the next draws of a typed graph take the fanouts of relations that have their own; nil: none has.
+func (d *Drawer) ByRelation(fanouts []int) { d.n.fanouts = fanouts }
 
 // Draw fills x with the edges that rows draw, from sources as the graph numbers them. It draws as
 // if the graph had none of the edges without: row<<32 | source, ascending. guide, if any, says which

@@ -12,6 +12,15 @@ import (
 // CacheRows is the number of rows of features that fit into the given bytes, 0 where features are sparse,
 // whose rows are not kept.
 func (s *Store) CacheRows(bytes int64) int {
+	if s.Book.Schema != nil { // of the type with the shortest
+		most := int64(0)
+		for t := range s.Book.Schema.Types {
+			if width := s.rowBytesOf(t); width > 0 {
+				most = max(most, bytes/int64(width))
+			}
+		}
+		return int(most)
+	}
 	if s.Part.Features.Kind() == graph.Sparse || s.Part.Features.Cols == 0 {
 		return 0
 	}
@@ -21,33 +30,41 @@ func (s *Store) CacheRows(bytes int64) int {
 // UseS3FIFO keeps rows that were pulled, at most the given number.
 func (s *Store) UseS3FIFO(rows int) {
 	if rows > 0 {
-		s.cache = &counted{Cache: newS3FIFO(rows, s.rowBytes())}
+		s.caches = []*counted{{Cache: newS3FIFO(rows, s.rowBytes())}}
 	}
 }
 
 // Learns reports whether the cache begins empty and keeps what was pulled, so that what it
 // will save is not known before.
 func (s *Store) Learns() bool {
-	if s.cache == nil {
-		return false
-	}
-	_, ok := s.cache.Cache.(*s3fifo)
-	return ok
-}
-
-// UseStatic pulls and keeps rows of the vertices with the highest scores, at most the given number and none that is
-// read in place. Equal scores go by number.
-func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float64) error {
-	var chosen []uint32
-	for v := range scores {
-		if !s.InPlace(s.Book.Owner(v)) {
-			chosen = append(chosen, v)
+	for _, c := range s.caches {
+		if c != nil {
+			_, ok := c.Cache.(*s3fifo)
+			return ok
 		}
 	}
-	slices.SortFunc(chosen, func(a, b uint32) int {
+	return false
+}
+
+// ranked are the vertices that have scores and are not read in place, the highest scores first. Equal scores go by
+// number.
+func (s *Store) ranked(scores map[uint32]float64) (list []uint32) {
+	for v := range scores {
+		if !s.InPlace(s.Book.Owner(v)) {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(scores[b], scores[a]),
 			cmp.Compare(a, b))
 	})
+	return list
+}
+
+// UseStatic pulls and keeps rows of the vertices with the highest scores, at most the given number and none that is
+// read in place.
+func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float64) error {
+	chosen := s.ranked(scores)
 	chosen = chosen[:min(rows, len(chosen))]
 	if len(chosen) == 0 {
 		return nil
@@ -61,7 +78,7 @@ func (s *Store) UseStatic(ctx context.Context, rows int, scores map[uint32]float
 		}
 		left = left[copy(left, featureBytes(&f)):]
 	}
-	s.cache = &counted{Cache: c}
+	s.caches = []*counted{{Cache: c}}
 	s.rows.needed.Store(0) // of batches only
 	s.rows.remote.Store(0)
 	return nil
@@ -88,8 +105,10 @@ func (s *Store) HaloDegrees() map[uint32]float64 {
 // Rows counts the rows of features that were pulled, those of them that other hosts own, and those of these that the
 // cache had.
 func (s *Store) Rows() (needed, remote, cached int64) {
-	if s.cache != nil {
-		cached = s.cache.hits.Load()
+	for _, c := range s.caches {
+		if c != nil {
+			cached += c.hits.Load()
+		}
 	}
 	return s.rows.needed.Load(), s.rows.remote.Load(), cached
 }

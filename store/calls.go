@@ -75,7 +75,10 @@ func (c *call) bytes() int { return int(c.came.Load()) + len(c.body) }
 
 // wait waits for all replies. The first failure cancels the calls that remain. No call writes to the caller's memory
 // after it.
-func (c *calls) wait(ctx context.Context) (err error) {
+func (c *calls) wait(ctx context.Context) error { return c.waitAfter(ctx, nil) }
+
+// waitAfter is the same after a failure, if any, of calls that belong to these.
+func (c *calls) waitAfter(ctx context.Context, err error) error {
 	for _, one := range c.list {
 		if err != nil {
 			one.reply.Cancel()

@@ -271,13 +271,24 @@ func randomQuery(r *rand.Rand, numbers []uint32) *query {
 	return q
 }
 
+// randomFanouts are of relations, some of which have their own.
+func randomFanouts(r *rand.Rand, relations int) (list []int) {
+	for range relations {
+		list = append(list, []int{0, sample.All, 1 + r.IntN(9)}[r.IntN(3)])
+	}
+	return list
+}
+
 // TestDrawRequests: an owner reads the query that was asked, with excluded edges by the places of their vertices.
 func TestDrawRequests(t *testing.T) {
 	r := testseed.Rand(t)
 	for range 300 {
 		numbers, places := numbersBelow(r, r.IntN(20), 1000)
-		q := randomQuery(r, numbers)
-		got, asked, without, err := parseDraw(q.request(numbers, places))
+		q, relations := randomQuery(r, numbers), r.IntN(4)
+		if relations > 0 {
+			q.fanouts = randomFanouts(r, relations)
+		}
+		got, asked, without, err := parseDraw(q.request(numbers, places), relations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -518,7 +529,7 @@ func TestBadBytes(t *testing.T) {
 			_, err := parseSparse(b, 5, 9)
 			return err
 		}},
-		"draw": {q.request(numbers, places), func(b []byte) error { _, _, _, err := parseDraw(b); return err }},
+		"draw": {q.request(numbers, places), func(b []byte) error { _, _, _, err := parseDraw(b, 3); return err }},
 		"drawn": {randomDraw(r, 7, shape).encode(nil, shape.weighted), func(b []byte) error {
 			return new(drawn).decode(b, 7, shape)
 		}},

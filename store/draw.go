@@ -17,6 +17,7 @@ import (
 //
 //	draw edges   key uint64, fanout int32, flags uint32
 //	             version of masks uint32             if guided (draw_guide.go)
+//	             fanouts [relations] int32           if some relations have their own (draw_types.go)
 //	             m, sources [m] uint32               if edges may have some sources only
 //	             n                                   if edges are excluded
 //	             numbers [n] uint32
@@ -33,13 +34,16 @@ const (
 	askedOnly    = 4
 	askedCounted = 8
 	askedGuided  = 16
+	askedByTypes = 32
 )
 
 // query is what a layer draws by.
 type query struct {
 	key    rng.Key
 	fanout int
-	seeds  bool // the vertices are seed vertices, of which ids and degrees are not known
+	// fanouts are of relations of a typed graph that have their own, else 0; nil: none has.
+	fanouts []int
+	seeds   bool // the vertices are seed vertices, of which ids and degrees are not known
 	// without are edges that are not drawn.
 	without *exclusions
 	// only are the sources that edges may have, by number; nil: any. REQUIRES: the fanout is all.
@@ -72,7 +76,7 @@ func (q *query) flags(excludes bool) uint32 {
 		return 0
 	}
 	return flag(q.seeds, askedSeeds) | flag(excludes, askedWithout) | flag(q.only != nil, askedOnly) |
-		flag(q.counted, askedCounted) | flag(q.masks > 0, askedGuided)
+		flag(q.counted, askedCounted) | flag(q.masks > 0, askedGuided) | flag(q.fanouts != nil, askedByTypes)
 }
 
 // request asks for draws of the vertices at places.
@@ -84,6 +88,9 @@ func (q *query) request(numbers, places []uint32) []byte {
 	b = put.AppendUint32(b, q.flags(len(without) > 0))
 	if q.masks > 0 {
 		b = put.AppendUint32(b, q.masks)
+	}
+	for _, f := range q.fanouts {
+		b = put.AppendUint32(b, uint32(int32(f)))
 	}
 	if q.only != nil {
 		b = put.AppendUint32(b, uint32(len(q.only)))
@@ -99,8 +106,9 @@ func (q *query) request(numbers, places []uint32) []byte {
 	return b
 }
 
-// parseDraw reads what request wrote: the query, numbers, and excluded edges, as exclusions.of has them.
-func parseDraw(b []byte) (q query, numbers []uint32, without []uint64, err error) {
+// parseDraw reads what request wrote for a graph of some relations: the query, numbers, and excluded edges, as
+// exclusions.of has them.
+func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []uint64, err error) {
 	if len(b) < drawHead || len(b)%4 != 0 {
 		return q, nil, nil, fmt.Errorf("a request of %d bytes", len(b))
 	}
@@ -111,6 +119,11 @@ func parseDraw(b []byte) (q query, numbers []uint32, without []uint64, err error
 	if flags&askedGuided != 0 {
 		if q.masks = r.one(); q.masks == 0 {
 			return q, nil, nil, fmt.Errorf("a request of %d bytes without the version of its masks", len(b))
+		}
+	}
+	if flags&askedByTypes != 0 {
+		if q.fanouts, err = fanoutsFrom(&r, relations); err != nil {
+			return q, nil, nil, err
 		}
 	}
 	if flags&askedOnly != 0 {
@@ -140,7 +153,7 @@ func parseDraw(b []byte) (q query, numbers []uint32, without []uint64, err error
 
 // serveDraw answers with edges of this worker's vertices.
 func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, error) {
-	q, numbers, without, err := parseDraw(r.Body)
+	q, numbers, without, err := parseDraw(r.Body, s.relations())
 	if err != nil {
 		return wire.Response{}, err
 	}
@@ -152,7 +165,7 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 		err = own.local(numbers)
 	}
 	if err == nil {
-		err = own.checkEdges(numbers, q.fanout)
+		err = own.checkEdges(numbers, &q)
 	}
 	if err != nil {
 		return wire.Response{}, err
@@ -161,8 +174,12 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 	defer s.served.Put(d)
 	own.draw(d, numbers, &q, own.sources(without))
 	own.describe(d)
-	body, release := s.buffer(d.encodedBytes(s.Book.Weighted))
-	return wire.Response{Kind: wire.Topology, Body: d.encode(body[:0], s.Book.Weighted), Release: release}, nil
+	if s.Book.Schema != nil {
+		d.leaveDegrees()
+	}
+	body, release := s.buffer(d.encodedBytes(s.Book.Weighted) + len(d.Relations)*s.relationBytes())
+	body = appendRelations(d.encode(body[:0], s.Book.Weighted), d.Relations, s.relationBytes())
+	return wire.Response{Kind: wire.Topology, Body: body, Release: release}, nil
 }
 
 // draws are the edges of one layer: what the vertices of every part drew, to be read in the
@@ -176,6 +193,8 @@ type draws struct {
 	local []uint32
 	calls calls
 	shape drawShape
+	// numbers are the vertices that draw.
+	numbers []uint32
 	// Bytes that were sent to each part's owner and received from it, since they were cleared.
 	sent, received []int64
 }
@@ -200,10 +219,12 @@ func (w *draws) fetch(ctx context.Context, id coflow.ID, numbers []uint32, q *qu
 // ask has all owners draw: remote ones are called, and the others draw now.
 func (w *draws) ask(id coflow.ID, numbers []uint32, query *query) error {
 	clear(w.next)
+	w.numbers = numbers
 	w.s.split(&w.by, w.s.Book.Offsets, numbers)
 	w.calls.list = w.calls.list[:0]
 	w.shape = drawShape{query: query, edgeDim: w.s.Part.In.EdgeDim, weighted: w.s.Book.Weighted, nodes: w.s.Book.Nodes,
-		weights: w.s.Book.Weighted && !(w.opt.Weighted && w.opt.Replace && query.fanout != sample.All)}
+		weights: w.s.Book.Weighted && !(w.opt.Weighted && w.opt.Replace && query.fanout != sample.All),
+		book:    w.s.typedBook()}
 	return w.s.remoteFirst(&w.by, w.s.drawnHere(query), func(q int, places []uint32) error {
 		request := query.request(numbers, places)
 		if len(request) > maxRequest {
@@ -250,7 +271,12 @@ func (w *draws) wait(ctx context.Context) error {
 // take reads the answers.
 func (w *draws) take() error {
 	for _, c := range w.calls.list {
-		if err := w.parts[c.part].decode(c.body, len(c.places), w.shape); err != nil {
+		d := &w.parts[c.part]
+		err := d.decode(c.body, len(c.places), w.shape)
+		if err == nil && w.shape.book != nil {
+			err = d.checkTypes(w.shape.book, func(k int) uint32 { return w.numbers[c.places[k]] })
+		}
+		if err != nil {
 			return fmt.Errorf("drawing edges of the vertices of worker %d: %w", c.part, err)
 		}
 	}

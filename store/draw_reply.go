@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"starling/graph"
+	"starling/partition"
 	"starling/sample"
 )
 
@@ -15,7 +17,10 @@ import (
 //	of each vertex        edges; degree; what its edges count, unless all edges were taken
 //	of each seed vertex   id; degree without loops
 //	of each source        (first how many there are) number; id; degree without loops
-//	of each edge          place of its source; weight, if edges have one; features; what walks counted, if asked for
+//	of each edge          place of its source; weight, if edges have one; features; what walks counted, if asked for;
+//	                      its relation in a typed graph, of 1 byte, or 2 where there are more than 256
+//
+// Of a typed graph there are neither degrees nor what edges count.
 
 // drawn is what the vertices of one part drew: their edges come from sources that are
 // described once each.
@@ -37,6 +42,7 @@ type drawn struct {
 // of a vertex << 32 | local number of a source, ascending.
 func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
 	drawer := o.drawers.Get().(*sample.Drawer)
+	drawer.ByRelation(q.fanouts)
 	drawer.Draw(&d.Block, local, q.fanout, q.key, without, q.guide)
 	o.drawers.Put(drawer)
 	d.from = o
@@ -101,6 +107,9 @@ func (d *drawn) appendTo(x *sample.Block, features []float32, k, dim int, row fu
 	if len(d.RowWeights) > 0 {
 		x.RowWeights = append(x.RowWeights, d.RowWeights[k])
 	}
+	if len(d.Relations) > 0 {
+		x.Relations = append(x.Relations, d.Relations[lo:hi]...)
+	}
 	x.Indptr = append(x.Indptr, int64(len(x.Indices)))
 	return append(features, d.features[int(lo)*dim:int(hi)*dim]...)
 }
@@ -117,15 +126,16 @@ func (o *Owner) degree(local uint32) float64 {
 const mostDrawn = 1 << 20
 
 // checkEdges refuses a request to draw several times the edges that there are, which no worker makes.
-func (o *Owner) checkEdges(local []uint32, fanout int) error {
+func (o *Owner) checkEdges(local []uint32, q *query) error {
 	most, edges := max(4*o.part.In.Edges(), mostDrawn), int64(0)
+	fanout := q.allFanouts(o.part.Book.Schema)
 	if o.replace {
 		most = max(most, maxResponse/16)
 	}
 	for _, v := range local {
 		degree := o.part.In.Indptr[v+1] - o.part.In.Indptr[v]
-		if fanout != sample.All && (o.replace && degree > 0 || degree > int64(fanout)) {
-			degree = int64(fanout)
+		if fanout != sample.All && (o.replace && degree > 0 || degree > fanout) {
+			degree = fanout
 		}
 		if edges += degree; edges > most {
 			return fmt.Errorf("more than %d edges of %d vertices at once", most, len(local))
@@ -150,6 +160,9 @@ func (o *Owner) filter(d *drawn, local []uint32, q *query) {
 			if weighted {
 				d.Weights[n] = d.Weights[k]
 			}
+			if len(d.Relations) > 0 {
+				d.Relations[n] = d.Relations[k]
+			}
 			if q.counted {
 				d.apart = append(d.apart, o.counts.of(o.part, v, k-begin))
 			}
@@ -158,7 +171,7 @@ func (o *Owner) filter(d *drawn, local []uint32, q *query) {
 		begin, d.Indptr[i+1] = end, int64(n)
 	}
 	d.Indices, d.Places = d.Indices[:n], d.Places[:min(n, len(d.Places))]
-	d.Weights = d.Weights[:min(n, len(d.Weights))]
+	d.Weights, d.Relations = d.Weights[:min(n, len(d.Weights))], d.Relations[:min(n, len(d.Relations))]
 }
 
 // encodedBytes is the length of what encode appends.
@@ -210,16 +223,16 @@ func (d *drawn) decode(b []byte, n int, shape drawShape) error {
 		edges += int64(c)
 		d.Indptr = append(d.Indptr, edges)
 	}
-	d.all = r.degrees(n, shape.weighted)
-	if shape.fanout != sample.All {
+	d.all = shape.degrees(&r, n)
+	if shape.fanout != sample.All && shape.book == nil {
 		d.RowWeights = r.floats(n)
 	}
 	if shape.seeds {
-		d.own, d.ownNoLoops = r.numbers(n), r.degrees(n, shape.weighted)
+		d.own, d.ownNoLoops = r.numbers(n), shape.degrees(&r, n)
 	}
 	sources := int(r.one())
 	d.number, d.id = r.numbers(sources), r.numbers(sources)
-	d.noLoops = r.degrees(sources, shape.weighted)
+	d.noLoops = shape.degrees(&r, len(d.id))
 	d.Indices = r.numbers(int(edges))
 	if shape.weights {
 		d.Weights = r.floats(len(d.Indices))
@@ -227,6 +240,9 @@ func (d *drawn) decode(b []byte, n int, shape drawShape) error {
 	d.features = r.floats(len(d.Indices) * shape.edgeDim)
 	if shape.counted {
 		d.apart = r.counts(len(d.Indices))
+	}
+	if shape.book != nil {
+		d.Relations = r.relations(len(d.Indices), len(shape.book.Schema.Relations))
 	}
 	if r.short || len(r.b) > 0 {
 		return fmt.Errorf("%d bytes for the draws of %d vertices, which is not what they take", len(b), n)
@@ -254,11 +270,23 @@ func (d *drawn) check(nodes int64) error {
 
 // most is the length of the longest reply about n vertices of a graph with some edges.
 func (s *drawShape) most(n int, edges int64) int {
-	if s.fanout != sample.All {
-		edges = int64(n) * int64(s.fanout)
+	var schema *graph.Schema
+	if s.book != nil {
+		schema = s.book.Schema
 	}
-	const vertex, source, noted = 4 + 8 + 4 + 4 + 8, 4 + 4 + 8, 4 + 4 + 4 // noted: place, weight, count
+	if fanout := s.allFanouts(schema); fanout != sample.All {
+		edges = int64(n) * fanout
+	}
+	const vertex, source, noted = 4 + 8 + 4 + 4 + 8, 4 + 4 + 8, 4 + 4 + 4 + 2 // noted: place, weight, count, relation
 	return int(min(4+int64(n)*vertex+edges*(source+noted+4*int64(s.edgeDim)), maxResponse))
+}
+
+// degrees are the next n; of a typed graph zeros, since layers by relation do not look at them.
+func (s *drawShape) degrees(r *reader, n int) []float64 {
+	if s.book != nil {
+		return make([]float64, n)
+	}
+	return r.degrees(n, s.weighted)
 }
 
 // drawShape is what the lists of a response depend on.
@@ -267,4 +295,5 @@ type drawShape struct {
 	edgeDim           int
 	weighted, weights bool // degrees are by weight; edges have weights
 	nodes             int64
+	book              *partition.Book // of a typed graph; nil: it has no types
 }

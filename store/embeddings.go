@@ -11,7 +11,6 @@ import (
 	"starling/coflow"
 	"starling/rng"
 	"starling/sample"
-	"starling/wire"
 )
 
 // Embeddings are rows of vertices that are learnt, one per vertex, each kept and updated by its
@@ -51,13 +50,8 @@ var useEmbeddings = sample.Use("embeddings")
 // by seed and id of the vertex. All workers call it.
 func (s *Store) AddEmbeddings(dim, size int, adagrad bool, seed uint64) (*Embeddings, error) {
 	core := s.Part.Core()
-	e := &Embeddings{Dim: dim, Size: size, Adagrad: adagrad, s: s}
-	e.mu.rounds = map[uint32]*round{}
-	e.rows = &Rows{Name: "embeddings", Width: dim * size, PushWidth: (dim + 1) * size, Offsets: s.Book.Offsets,
-		Kind: wire.Embedding, Data: make([]byte, core*dim*size), Apply: e.applyNow}
-	for i := range e.moments {
-		e.moments[i] = make([]byte, core*dim*size)
-	}
+	e := newEmbeddings(core, dim, size)
+	e.s, e.Adagrad, e.rows.Offsets = s, adagrad, s.Book.Offsets
 	scale := 1 / math.Sqrt(float64(dim))
 	for v := range core {
 		key := rng.New(seed).Fold(useEmbeddings).Fold(uint64(s.Part.IDs[v]))
@@ -65,10 +59,7 @@ func (s *Store) AddEmbeddings(dim, size int, adagrad bool, seed uint64) (*Embedd
 			putNumber(e.rows.Data, v*dim+c, size, scale*key.Normal(uint64(c)))
 		}
 	}
-	e.table = s.AddRows(e.rows)
-	return e, s.serve(wire.Service{Name: stepService, MaxRequest: min(stepHead+core*(4+dim*size), maxResponse),
-		Handlers: max(2, s.end.Size())},
-		e.serveStep)
+	return e, s.addEmbeddings(e)
 }
 
 // number and putNumber read and write number i of a table whose numbers have size bytes.

@@ -54,7 +54,9 @@ func newFuzzed(t testing.TB) *fuzzed {
 // reset forgets what messages have left.
 func (f *fuzzed) reset() {
 	f.s.shared, f.s.own().guides, f.s.own().counts = sharing{}, guides{}, nil
-	f.e.mu.rounds = map[uint32]*round{}
+	if f.e != nil {
+		f.e.mu.rounds = map[uint32]*round{}
+	}
 }
 
 // handler is what takes the requests of a service. Nothing is waited for.
@@ -192,8 +194,9 @@ func (f *fuzzed) columns() message {
 }
 
 // fuzz gives a worker any bytes instead of a message.
-func fuzz(f *testing.F, kind func(*fuzzed) message) {
-	w := newFuzzed(f)
+func fuzz(f *testing.F, kind func(*fuzzed) message) { fuzzOn(f, newFuzzed(f), kind) }
+
+func fuzzOn(f *testing.F, w *fuzzed, kind func(*fuzzed) message) {
 	m := kind(w)
 	f.Add(m.valid)
 	f.Add(m.valid[:len(m.valid)/2])

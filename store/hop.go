@@ -34,22 +34,25 @@ type Hop struct {
 	EdgeFeatures []float32
 }
 
-// Draw fills h with the edges of some vertices. seeds: their ids and degrees are not known yet.
-func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, layer int, seeds bool, epoch,
-	number int) error {
+// Draw fills h with the edges of some vertices in a hop, whose layer it is given. The vertices of the first hop are
+// seeds, whose ids and degrees are not known yet.
+func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, hop, layer, epoch, number int) error {
+	byRelation, seeds := m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), hop == 0
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: int16(layer), Type: coflow.Inputs}
-	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds}
+	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds, fanouts: byRelation}
 	if err := m.draws.fetch(ctx, id, vertices, q); err != nil {
 		return err
 	}
-	m.stitch(h, vertices)
+	if m.stitch(h, vertices); m.draws.s.Book.Schema != nil {
+		h.arrange(m.draws.s.Book.TypeOf)
+	}
 	return nil
 }
 
 // stitch joins what the parts drew, in the order of the vertices.
 func (m *Hops) stitch(h *Hop, vertices []uint32) {
 	h.Block = sample.Block{Dst: len(vertices), Indptr: append(h.Indptr[:0], 0), Indices: h.Indices[:0],
-		Weights: h.Weights[:0], RowWeights: h.RowWeights[:0]}
+		Weights: h.Weights[:0], RowWeights: h.RowWeights[:0], Relations: h.Relations[:0]}
 	h.Sources, h.IDs, h.NoLoops, h.All = h.Sources[:0], h.IDs[:0], h.NoLoops[:0], h.All[:0]
 	h.OwnIDs, h.OwnNoLoops, h.EdgeFeatures = h.OwnIDs[:0], h.OwnNoLoops[:0], h.EdgeFeatures[:0]
 	dim := m.draws.s.Part.In.EdgeDim

@@ -49,7 +49,7 @@ func TestNumbersOfAPeerAreChecked(t *testing.T) {
 		{"NaN where a degree", reply(func(d *drawn) { d.all[3] = math.NaN() })},
 		{"-1 where a degree", reply(func(d *drawn) { d.ownNoLoops[0] = -1 })},
 		{"which has number 0 already", (&Vertices{Number: []uint32{nowhere, 0}}).take(bytesOf([]uint32{1}), 0, 1)},
-		{"more than 1048576 edges", w.s.own().checkEdges(slices.Repeat(w.numbers[1:], 1<<16), sample.All)},
+		{"more than 1048576 edges", w.s.own().checkEdges(slices.Repeat(w.numbers[1:], 1<<16), &query{fanout: sample.All})},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)

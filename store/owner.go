@@ -28,6 +28,9 @@ func newOwner(p *partition.Part, opt Options) (*Owner, error) {
 	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In),
 		replace: opt.Replace}
 	n := &sample.Neighbour{Graph: p.In, IDs: p.IDs, Order: p.DatasetOrder, Replace: opt.Replace, Weighted: opt.Weighted}
+	if s := p.Book.Schema; s != nil {
+		n.Types = &sample.Types{Schema: s}
+	}
 	if opt.Weighted {
 		if err := sample.CheckWeights(p.In); err != nil {
 			return nil, err

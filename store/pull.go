@@ -25,11 +25,12 @@ const (
 
 // servePull answers with rows of this worker.
 func (s *Store) servePull(_ context.Context, r *wire.Request) (wire.Response, error) {
-	form, rows, err := parsePull(r.Body, s.Part.Features)
+	features, typ := s.askedOf(r.Body)
+	form, rows, err := parsePull(r.Body, features)
 	if err != nil {
 		return wire.Response{}, err
 	}
-	from, err := s.source(s.Part.Meta.Part, form.table)
+	from, err := s.source(s.Part.Meta.Part, form.table, typ)
 	if err == nil {
 		err = from.local(rows)
 	}
@@ -56,6 +57,8 @@ type Puller struct {
 	keep  *Columns
 	by    split
 	calls calls
+	types []*Puller  // of features of each type, in a typed graph
+	lists [][]uint32 // of vertices by type
 
 	// The pull under way.
 	form    pullForm
@@ -76,7 +79,7 @@ func (p *Puller) Columns(lo, hi int) error {
 	f := p.s.Part.Features
 	size := p.s.rowBytes() / max(f.Cols, 1)
 	switch {
-	case f.Kind() == graph.Sparse || p.s.cache != nil || p.s.packed != Unpacked:
+	case f.Kind() == graph.Sparse || p.s.caches != nil || p.s.packed != Unpacked:
 		return fmt.Errorf("columns of rows that are sparse, packed or cached")
 	case lo < 0 || hi <= lo || hi > f.Cols:
 		return fmt.Errorf("columns %d to %d of %d", lo, hi, f.Cols)
@@ -150,6 +153,14 @@ func (p *Puller) Rows(ctx context.Context, id coflow.ID, t Table, to []byte, num
 	return p.finish(ctx, p.askRows(id, pullForm{table: t}, to, numbers))
 }
 
+// forget ends what the last pull has left.
+func (p *Puller) forget() {
+	p.calls.list = p.calls.list[:0]
+	for _, t := range p.types {
+		t.calls.list = t.calls.list[:0]
+	}
+}
+
 // finish waits for a pull that was begun, unless that failed, and ends it.
 func (p *Puller) finish(ctx context.Context, failed error) error {
 	if failed != nil {
@@ -172,7 +183,8 @@ func (p *Puller) askRows(id coflow.ID, form pullForm, to []byte, numbers []uint3
 
 // ask asks remote owners for rows, and copies those that are here.
 func (p *Puller) ask(id coflow.ID, form pullForm, numbers []uint32) error {
-	p.form, p.numbers, p.calls.list = form, numbers, p.calls.list[:0]
+	p.forget()
+	p.form, p.numbers = form, numbers
 	p.calls.received = p.s.receivedOf(form.table)
 	if form.table == Features {
 		p.s.rows.needed.Add(int64(len(numbers)))
@@ -211,7 +223,7 @@ func (f *pullForm) mostRows(from *rowSource) int {
 // cache keeps the rows that are pulled; nil: none does.
 func (p *Puller) cache() *counted {
 	if p.form.table == Features {
-		return p.s.cache
+		return p.s.cacheOf(p.form.typ)
 	}
 	return nil
 }
@@ -234,7 +246,7 @@ func (p *Puller) request(id coflow.ID, q int, places []uint32) {
 
 // copy copies rows of a part that is here.
 func (p *Puller) copy(q int, places []uint32) error {
-	from, err := p.s.source(q, p.form.table)
+	from, err := p.s.source(q, p.form.table, p.form.typ)
 	if err != nil {
 		return err
 	}
@@ -248,16 +260,28 @@ func (p *Puller) copy(q int, places []uint32) error {
 	from.lock.Lock()
 	defer from.lock.Unlock()
 	for _, i := range places {
-		copy(p.to[int(i)*p.width:(int(i)+1)*p.width], p.form.of(from.row(p.numbers[i]-from.first)))
+		row, _ := from.at(p.numbers[i])
+		copy(p.to[int(i)*p.width:(int(i)+1)*p.width], p.form.of(from.row(row)))
 	}
 	return nil
 }
 
 // Wait waits for the replies. None is under way after it, nor writes to the caller's memory.
-func (p *Puller) Wait(ctx context.Context) error { return p.calls.wait(ctx) }
+func (p *Puller) Wait(ctx context.Context) error {
+	err := p.calls.wait(ctx)
+	for _, t := range p.types {
+		err = t.calls.waitAfter(ctx, err)
+	}
+	return err
+}
 
 // Take ends a pull: it checks the replies, and keeps rows in the cache.
 func (p *Puller) Take() error {
+	for _, t := range p.types {
+		if err := t.Take(); err != nil {
+			return err
+		}
+	}
 	for _, c := range p.calls.list {
 		if err := p.take(c); err != nil {
 			return fmt.Errorf("worker %d answered a pull of %d rows with %w", c.part, len(c.places), err)

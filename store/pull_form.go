@@ -31,6 +31,7 @@ type pullForm struct {
 	packed Packed
 	span   [2]int   // both 0: whole rows
 	keep   *Columns // nil: all columns
+	typ    int      // of the vertices of a typed graph whose features these are: the owner knows it by their numbers
 }
 
 const (

@@ -38,6 +38,13 @@ func (t *rowTable) find(v uint32) (row uint32, ok bool) {
 	return e.row, e.list == t.list
 }
 
+// move gives v, which is there, another row, and returns the one it had.
+func (t *rowTable) move(v, row uint32) (old uint32) {
+	e := t.slot(v)
+	old, e.row = e.row, row
+	return old
+}
+
 // slot is where v is, or would be.
 func (t *rowTable) slot(v uint32) *rowEntry {
 	mask := uint32(len(t.entries) - 1)

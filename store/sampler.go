@@ -22,11 +22,15 @@ type Sampler struct {
 
 	without *exclusions
 	masks   uint32
+
+	// Of a typed graph.
+	types sample.Arranger
+	moved Known
 }
 
 // Sampler makes one, with memory of its own.
 func (s *Store) Sampler(fanouts []int, seed uint64, opt Options) *Sampler {
-	return &Sampler{Fanouts: fanouts, Seed: seed, draws: newDraws(s, opt)}
+	return &Sampler{Fanouts: fanouts, Seed: seed, draws: newDraws(s, opt), types: sample.Arranger{TypeOf: s.Book.TypeOf}}
 }
 
 // Exclude has the next batches drawn as if the graph did not have some edges. The list is sorted.
@@ -74,7 +78,7 @@ func (m *Sampler) Ask(hop int) error {
 	b, fanout, layer := m.batch, m.Fanouts[hop], len(m.Fanouts)-1-hop
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
-		seeds: hop == 0, without: m.without, masks: m.masks})
+		fanouts: m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), seeds: hop == 0, without: m.without, masks: m.masks})
 }
 
 // Wait waits for what was asked.
@@ -85,7 +89,10 @@ func (m *Sampler) Stitch(hop int) error {
 	if err := m.draws.take(); err != nil {
 		return err
 	}
-	m.stitch(m.batch, m.known, len(m.Fanouts)-1-hop)
+	layer := len(m.Fanouts) - 1 - hop
+	if m.stitch(m.batch, m.known, layer); m.draws.s.Book.Schema != nil {
+		m.arrange(m.batch, m.known, layer)
+	}
 	if hop == len(m.Fanouts)-1 {
 		m.without.takeOut(m.known, m.rows.find)
 	}

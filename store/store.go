@@ -25,6 +25,8 @@ type Options struct {
 	// DrawByCalls: peers on this host draw edges by calls, since their graphs differ from their
 	// folders: edges are held out. Rows are read in place.
 	DrawByCalls bool
+	// RelationFanouts are by hop and relation of a typed graph, where they are not the hop's for all: see sample.Types.
+	RelationFanouts [][]int
 }
 
 // Store is all parts, as one worker sees them. Its methods may be called from any goroutine.
@@ -42,7 +44,7 @@ type Store struct {
 	opened    []*partition.Part
 	traffic   []traffic
 	rows      struct{ needed, remote, requests atomic.Int64 } // of features
-	cache     *counted                                        // nil: none
+	caches    []*counted                                      // by type of a typed graph; nil: none
 	packed    Packed                                          // rows of features travel so
 	planned   int                                             // columns of rows that plans go by; 0: all
 	buffers   sync.Pool
@@ -54,7 +56,7 @@ type Store struct {
 // Open serves a worker's part to its peers, and gives access to theirs. All workers call it.
 func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Options) (*Store, error) {
 	s := &Store{Part: part, Book: part.Book, ctx: ctx, end: end, here: make([]*Owner, part.Book.Parts)}
-	if f := part.Features; f != nil && f.Kind() == graph.Dense {
+	if f := part.Features; f != nil && f.Kind() == graph.Dense || s.Book.Schema != nil {
 		s.packed = opt.Rows
 	}
 	s.traffic = make([]traffic, part.Book.Parts)

@@ -66,6 +66,9 @@ type rowSource struct {
 	width  int             // of a row
 	sparse *graph.Features // instead of rows
 	lock   sync.Locker     // for reading
+	// typed: only these runs of the owner's vertices have rows, one after the other.
+	typed bool
+	runs  []graph.Run
 }
 
 // noLock is for rows that never change.
@@ -74,8 +77,11 @@ type noLock struct{}
 func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
-// source is the rows of a table in a part that is here.
-func (s *Store) source(q int, t Table) (*rowSource, error) {
+// source is the rows of a table in a part that is here; features of a typed graph are of one type.
+func (s *Store) source(q int, t Table, typ int) (*rowSource, error) {
+	if t == Features && s.Book.Schema != nil {
+		return s.here[q].typeSource(typ)
+	}
 	if t < added {
 		return s.here[q].source(t)
 	}
@@ -121,13 +127,22 @@ func (r *rowSource) row(v uint32) []byte { return r.rows[int(v)*r.width : (int(v
 // local turns numbers into rows of the source, and refuses rows of others.
 func (r *rowSource) local(numbers []uint32) error {
 	for i, v := range numbers {
-		if v-r.first >= r.count {
+		row, ok := r.at(v)
+		if !ok {
 			return fmt.Errorf("%s: row %d is not worker %d's; do all workers have parts of the same partition?",
 				r.name, v, r.owner)
 		}
-		numbers[i] = v - r.first
+		numbers[i] = row
 	}
 	return nil
+}
+
+// at is the row of a number; ok is false where the source does not have it.
+func (r *rowSource) at(number uint32) (row uint32, ok bool) {
+	if r.typed {
+		return r.atType(number)
+	}
+	return number - r.first, number-r.first < r.count
 }
 
 // featureBytes and labelBytes are rows of equal length as bytes.
@@ -156,4 +171,4 @@ func rowBytes(f *graph.Features) int {
 	return 4 * f.Cols
 }
 
-func (s *Store) rowBytes() int { return rowBytes(s.Part.Features) }
+func (s *Store) rowBytes() int { return s.rowBytesOf(0) }

@@ -81,24 +81,44 @@ func (w *draws) traffic(b *sample.Batch) []Traffic {
 
 // AddFeatures adds what pulling rows of features costs, by owner, as the cache is now.
 func (s *Store) AddFeatures(to []Traffic, numbers []uint32) {
+	if s.Book.Schema != nil {
+		for typ, list := range s.byType(nil, numbers) {
+			s.addFeatures(to, typ, list)
+		}
+		return
+	}
 	if f := s.Part.Features; f == nil || f.Cols == 0 {
+		return
+	}
+	s.addFeatures(to, 0, numbers)
+}
+
+// addFeatures is the same for vertices of one type.
+func (s *Store) addFeatures(to []Traffic, typ int, numbers []uint32) {
+	if s.rowBytesOf(typ) == 0 {
 		return
 	}
 	var by split
 	s.split(&by, s.Book.Offsets, numbers)
 	for q := range to {
 		if s.here[q] == nil {
-			to[q].addRows(s, numbers, by.places[q])
+			to[q].addRows(s, typ, numbers, by.places[q])
 		}
 	}
 }
 
-func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
+func (t *Traffic) addRows(s *Store, typ int, numbers, places []uint32) {
 	n := int64(len(places))
-	if c, ok := s.cached().(*static); ok {
+	if c, ok := s.cached(typ).(*static); ok {
 		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot.find(numbers[i]); return ok }))
 	}
 	if n == 0 {
+		return
+	}
+	row := s.rowBytesOf(typ)
+	t.Requests += pullRequests(n, int64(row))
+	if s.Book.Schema != nil {
+		t.Rows += n * int64(s.packedOf(typ).rowBytes(row))
 		return
 	}
 	f, kept := s.Part.Features, s.Part.Features.Cols
@@ -106,11 +126,10 @@ func (t *Traffic) addRows(s *Store, numbers, places []uint32) {
 		kept = s.planned
 		t.Requests += int64(4 * ((f.Cols + 31) / 32)) // bits of columns
 	}
-	width := int64(s.packed.rowBytes(s.rowBytes() * kept / max(f.Cols, 1)))
+	width := int64(s.packed.rowBytes(row * kept / max(f.Cols, 1)))
 	if f.Kind() == graph.Sparse {
 		width = 4 + 8*f.Indptr[f.Rows]/int64(max(f.Rows, 1))*int64(kept)/int64(max(f.Cols, 1))
 	}
-	t.Requests += pullRequests(n, int64(s.rowBytes()))
 	t.Rows += n * width
 }
 
@@ -129,6 +148,21 @@ func (s *Store) AddLabels(to []Traffic, numbers []uint32) {
 
 // AddStep adds what a batch's embeddings cost, by owner: pulling its rows and pushing their gradients.
 func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
+	e.AddPull(to, numbers)
+	e.AddPush(to, numbers, async)
+}
+
+// AddPull adds what pulling rows costs, by owner.
+func (e *Embeddings) AddPull(to []Traffic, numbers []uint32) {
+	width := int64(e.rows.Width)
+	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
+		to[q].Requests += pullRequests(n, width)
+		to[q].Embeddings += n * width
+	})
+}
+
+// AddPush adds what pushing the gradients of rows costs, by owner.
+func (e *Embeddings) AddPush(to []Traffic, numbers []uint32, async bool) {
 	if !async { // owners wait for all workers, also for those without a row of theirs
 		for q := range to {
 			if !e.s.isOwn(q) {
@@ -136,13 +170,11 @@ func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
 			}
 		}
 	}
-	width, pushed := int64(e.rows.Width), int64(4+e.rows.Width)
+	pushed := int64(4 + e.rows.Width)
 	if async {
 		pushed = int64(4 + e.rows.PushWidth)
 	}
 	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
-		to[q].Requests += pullRequests(n, width)
-		to[q].Embeddings += n * width
 		to[q].Pushed += n * pushed
 		if async {
 			most := int64(e.rows.mostPushed())
@@ -172,11 +204,11 @@ func pullRequests(n, width int64) int64 {
 	return 4*n + (n+most-1)/most
 }
 
-func (s *Store) cached() Cache {
-	if s.cache == nil {
-		return nil
+func (s *Store) cached(typ int) Cache {
+	if c := s.cacheOf(typ); c != nil {
+		return c.Cache
 	}
-	return s.cache.Cache
+	return nil
 }
 
 func countIf(places []uint32, f func(uint32) bool) int {

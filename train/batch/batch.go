@@ -42,8 +42,9 @@ type Host struct {
 	First    FirstLayer      // computes the first layer with other workers, or nil
 	form     form
 	graph    *graph.CSR // whose edges have features that the model looks at, or nil
-	// schema is of a typed graph, or nil.
-	schema *graph.Schema
+	// schema is of a typed graph, or nil; rowType is what rows of its types are in.
+	schema  *graph.Schema
+	rowType tensor.DType
 
 	forwardOnly bool                 // nothing goes back over blocks
 	kind        *nn.Kind             // of all layers' sums, if that is known, with
@@ -64,7 +65,7 @@ type FirstLayer interface {
 func NewHost(f *train.Loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *Host {
 	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops)}
 	if f.X.Typed != nil {
-		h.schema = f.Schema
+		h.schema, h.rowType, h.Features = f.Schema, f.Dev.RowType(f.Opt.Rows), &graph.Features{}
 	}
 	if f.Opt.Model.EdgeDim > 0 {
 		h.graph = g
@@ -75,7 +76,7 @@ func NewHost(f *train.Loop, g *graph.CSR, features *graph.Features, labels *grap
 // OfBlocks is the host side of single blocks, which have neither features nor labels. forwardOnly: nothing goes
 // back over them.
 func (h *Host) OfBlocks(forwardOnly bool) *Host {
-	return &Host{Features: &graph.Features{}, form: h.form, graph: h.graph, forwardOnly: forwardOnly}
+	return &Host{Features: &graph.Features{}, form: h.form, graph: h.graph, forwardOnly: forwardOnly, schema: h.schema}
 }
 
 // Batch is a prepared batch: what was drawn, and all that is made of it on the host. Its
@@ -95,7 +96,8 @@ type Batch struct {
 	known   batchLabels
 	laid    *laid // on the device already
 	parcel  tensor.Parcel
-	inPlace bool // the pulled rows are the input where they are
+	inPlace bool            // the pulled rows are the input where they are
+	typed   []tensor.Matrix // rows of a typed batch's input that the device has, until its step ends
 
 	// Sparse features of the batch's vertices, and the other way round.
 	features      sparseRows
@@ -136,10 +138,14 @@ func (r *Batch) Bytes() (n int64) {
 	for i := range r.Blocks {
 		b := &r.Blocks[i]
 		n += 2 * (8*int64(cap(b.Indptr)) + 4*int64(cap(b.Indices)+cap(b.Weights)+cap(b.RowWeights)))
+		n += 2 * int64(cap(b.Relations))
 	}
 	if p := r.Pulled; p != nil {
 		n += 4*int64(cap(p.Known.IDs)) + 8*int64(cap(p.Known.NoLoops)+cap(p.Known.All))
 		n += 4*int64(cap(p.Features.F32)+cap(p.Features.Values)+cap(p.Features.Indices)) + 2*int64(cap(p.Features.BF16))
+		for _, f := range p.Types {
+			n += 4*int64(cap(f.F32)) + 2*int64(cap(f.BF16))
+		}
 	}
 	if k, ok := r.Kept.(interface{ Bytes() int64 }); ok {
 		n += k.Bytes()
@@ -352,11 +358,7 @@ func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {
 		return // by then it is, or is not the device's
 	}
 	if x.Typed != nil {
-		for _, m := range x.Typed.X {
-			if !m.IsZero() {
-				dev.Free(m)
-			}
-		}
+		r.freeTypes(dev)
 		return
 	}
 	if x.Sparse != nil {

@@ -10,7 +10,7 @@ type Refusal func(o *train.Options, b *Options, f train.Facts) error
 
 // Refusing is the check of a strategy: what all refuse, and what it refuses itself.
 func Refusing(own ...Refusal) func(o *train.Options, f train.Facts) error {
-	all := append([]Refusal{checkNorm, checkSampler, checkRoots, checkRows}, own...)
+	all := append([]Refusal{checkTyped, checkNorm, checkSampler, checkRoots, checkRows}, own...)
 	return func(o *train.Options, f train.Facts) error {
 		for _, check := range all {
 			if err := check(o, (*Options)(o.Batches), f); err != nil {

@@ -69,6 +69,9 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 		part := *s.Part
 		part.In, s.Part = g, &part
 	}
+	if l := learntOn(s); l != nil {
+		with = append(with, l)
+	}
 	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	p := &Pipeline{Site: s, Options: Options(*s.Opt.Batches), Setup: exchange.NewSetup(w),
 		rows: store.PackedOf(c.PullDType), decorations: with,
@@ -176,7 +179,8 @@ func (p *Pipeline) AllSteps() int { return p.all }
 // Draws says how the store draws and packs.
 func (p *Pipeline) Draws() store.Options {
 	return store.Options{Replace: p.Options.Replace, Weighted: p.Options.Weighted, Rows: p.rows,
-		DrawByCalls: p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
+		RelationFanouts: p.Options.RelationFanouts,
+		DrawByCalls:     p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
 }
 
 // Sampler is a sampler of the worker's batches.

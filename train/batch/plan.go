@@ -79,7 +79,7 @@ func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
 	case o.Cache == "none" || rows == 0:
 		return nil
 	case o.Cache == "s3fifo":
-		p.Store.UseS3FIFO(rows)
+		p.Store.UseS3FIFOWithin(o.bytes())
 		return nil
 	case o.Cache == "degree":
 		scores = p.Store.HaloDegrees()
@@ -90,7 +90,7 @@ func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
 			return err
 		}
 	}
-	return p.Store.UseStatic(p.Site.Ctx, rows, scores)
+	return p.Store.UseStaticWithin(p.Site.Ctx, o.bytes(), scores)
 }
 
 // Plan is what this worker is expected to send for batches.

@@ -14,6 +14,8 @@ import (
 type Puller interface {
 	Features(ctx context.Context, id coflow.ID, to *graph.Features, numbers []uint32) error
 	Labels(ctx context.Context, id coflow.ID, to *graph.Labels, numbers []uint32) error
+	// Types are Features of a typed graph, by type.
+	Types(ctx context.Context, id coflow.ID, to []graph.Features, numbers []uint32) error
 	// Keep has only some columns of remote rows fetched; nil: all.
 	Keep(c *store.Columns) error
 }
@@ -24,8 +26,11 @@ type Pulled struct {
 	Known      store.Known
 	Features   graph.Features
 	normalized *graph.Features // rows that sum to one, where the run wants them
-	Labels     graph.Labels
-	count      []uint32
+	// Types are the features of a typed graph's vertices by type, each in the batch's order; nil: it has no types.
+	Types           []graph.Features
+	normalizedTypes []*graph.Features
+	Labels          graph.Labels
+	count           []uint32
 }
 
 // Pulls is the coflow that a batch's rows and labels are pulled in.
@@ -35,6 +40,9 @@ func (r *Batch) Pulls() coflow.ID {
 
 // Pull brings the rows of a batch's vertices, normalized if the run wants that, and the labels of seed vertices.
 func (r *Batch) Pull(ctx context.Context, from Puller, seeds []uint32, normalize bool) error {
+	if r.schema != nil {
+		r.Pulled.Begin(r.schema)
+	}
 	if err := r.Pulled.PullRows(ctx, from, r.Pulls(), r.Vertices, normalize); err != nil || r.Labels == nil {
 		return err
 	}
@@ -48,7 +56,13 @@ func (r *Batch) PullLabels(ctx context.Context, from Puller, seeds []uint32) err
 
 // PullRows brings the rows of vertices.
 func (p *Pulled) PullRows(ctx context.Context, from Puller, id coflow.ID, vertices []uint32, normalize bool) error {
-	if err := from.Features(ctx, id, &p.Features, vertices); err != nil {
+	err := error(nil)
+	if p.Types != nil {
+		err = from.Types(ctx, id, p.Types, vertices)
+	} else {
+		err = from.Features(ctx, id, &p.Features, vertices)
+	}
+	if err != nil {
 		return err
 	}
 	p.Normalize(normalize)
@@ -57,7 +71,11 @@ func (p *Pulled) PullRows(ctx context.Context, from Puller, id coflow.ID, vertic
 
 // Normalize makes rows that sum to one, where the run wants them.
 func (p *Pulled) Normalize(wanted bool) {
-	p.normalized = nil
+	p.normalized, p.normalizedTypes = nil, nil
+	if p.Types != nil {
+		p.normalizeTypes(wanted)
+		return
+	}
 	if wanted {
 		p.normalized = p.Features.RowNormalize()
 	}
@@ -65,8 +83,12 @@ func (p *Pulled) Normalize(wanted bool) {
 
 // Take copies the rows of vertices from others, which have them at some places.
 func (p *Pulled) Take(from *graph.Features, vertices []uint32, at map[uint32]uint32) {
-	f := &p.Features
-	f.Rows, f.Cols, p.normalized = len(vertices), from.Cols, nil
+	p.normalized = nil
+	takeRows(&p.Features, from, vertices, at)
+}
+
+func takeRows(f, from *graph.Features, vertices []uint32, at map[uint32]uint32) {
+	f.Rows, f.Cols = len(vertices), from.Cols
 	f.F32, f.BF16 = f.F32[:0], f.BF16[:0]
 	switch { // at once
 	case from.BF16 != nil:

@@ -214,7 +214,9 @@ func (m *Steps) Step(b *Batch, lr float64,
 		if err := m.input.Push(b, dx, f.Optim.Steps, lr); err != nil {
 			return loss, err
 		}
-		f.Dev.Free(dx)
+		if !dx.IsZero() {
+			f.Dev.Free(dx)
+		}
 	}
 	f.Optim.Step(lr)
 	return loss, nil
@@ -246,19 +248,36 @@ func (m *Steps) rows(b *Batch) (nn.Input, error) {
 	return b.input(m.Loop.Dev, m.Loop.X), nil
 }
 
-// Accumulate adds the gradients of a batch's seed vertices to the gradients of the parameters. It returns the sum
-// of their losses.
-func (m *Steps) Accumulate(b *Batch) float64 {
+// Accumulate adds the gradients of a batch's seed vertices to the gradients of the parameters, and of learnt rows. It
+// returns the sum of their losses.
+func (m *Steps) Accumulate(b *Batch) (float64, error) {
 	f := m.Loop
 	m.Over.Begin(b)
 	defer m.Over.End()
-	x := b.input(f.Dev, f.X)
+	x, err := m.rows(b)
+	if err != nil {
+		return 0, err
+	}
 	p := m.pass(b, tensor.Indices(f.Dev, b.ids()))
 	rows := f.Model.Forward(p, x)
 	loss := b.task(f.Dev).Loss(f.Dev, rows, rows, tensor.Indices(f.Dev, b.Seeds), b.Scale)
 	f.Model.Backward(p, rows)
 	b.freeInput(f.Dev, x)
-	return nn.TakeLoss(f.Dev, loss) / b.Scale
+	if l, ok := m.input.(*learnt); ok {
+		l.Hold()
+	}
+	return nn.TakeLoss(f.Dev, loss) / b.Scale, nil
+}
+
+// Accumulated ends a step of batches that were accumulated, once gradients of parameters are those of all workers.
+func (m *Steps) Accumulated(b *Batch, lr float64) error {
+	if l, ok := m.input.(*learnt); ok {
+		if err := l.Push(b, tensor.Matrix{}, m.Loop.Optim.Steps, lr); err != nil {
+			return err
+		}
+	}
+	m.Loop.Optim.Step(lr)
+	return nil
 }
 
 // passKey is the key of a batch's dropout. The first batch has the epoch's key, as

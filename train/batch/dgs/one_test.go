@@ -82,7 +82,11 @@ func (g *guidedAlone) epoch(epoch int, lr float64) (float64, error) {
 			}
 			b := g.batch(k, mine, epoch, number)
 			b.Scale = 1 / float64(order.Size())
-			sum += g.steps.Accumulate(b)
+			loss, err := g.steps.Accumulate(b)
+			if err != nil {
+				return 0, err
+			}
+			sum += loss
 			seeds += float64(len(mine))
 		}
 		g.Optim.Step(lr)

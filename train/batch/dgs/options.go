@@ -77,6 +77,9 @@ func Check(o *train.Options, b *batch.Options, _ train.Facts) error {
 	d, _ := train.OptionOf[Options](o.Strategy)
 	c, _ := train.OptionOf[batch.CacheOptions](o.Strategy)
 	switch {
+	case o.Model.Typed != nil && (d.DGS || d.DropFeatures > 0):
+		return graph.Apart(d.what(), "a typed graph", "its masks are of features of one width, and know no relations",
+			"leave it out")
 	case c.Cache == "s3fifo" && (d.DGS && d.columns() || d.DropFeatures > 0):
 		return graph.Apart("--cache s3fifo", d.what(), "it keeps rows as they were pulled, and the columns that are "+
 			"pulled change", "use --cache frequency or degree")

@@ -4,6 +4,7 @@ package bytegnn
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,6 @@ import (
 // gradients are distdgl's. Where the paper has a parameter server, gradients are all-reduced.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "bytegnn", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
-	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "ByteGNN, Zheng et al., VLDB 2022",
 		Claim: "2.1x to 3.5x over DistDGL, 3 to 6 times its CPU use",
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
@@ -228,6 +228,7 @@ type dag struct {
 type fetch struct {
 	puller   *store.Puller
 	features graph.Features
+	types    []graph.Features // of a typed graph
 }
 
 func (g *dag) start(number int64) {
@@ -320,16 +321,14 @@ func (g *dag) stitch(hop, before int) {
 // fetch brings the rows of the vertices from one on, which are final.
 func (g *dag) fetch(i, from int) {
 	vertices := g.batch.Vertices[from:len(g.batch.Vertices):len(g.batch.Vertices)]
-	f, all := &g.fetches[i], &g.batch.Pulled.Features
-	width := g.s.of.Site.Part.Features.Cols
+	f := &g.fetches[i]
 	if g.sparse() || g.failed.Load() != nil {
 		g.arrived()
 		return
 	}
-	end := len(g.batch.Vertices)
-	f.features.F32, f.features.BF16 = placed(all.F32, from*width, end*width), placed(all.BF16, from*width, end*width)
+	width := g.place(f, from)
 	g.s.queue.put(g.number, int64(len(vertices)*width), func() {
-		g.fail(f.puller.AskFeatures(g.batch.Pulls(), &f.features, vertices))
+		g.fail(g.ask(f, vertices))
 		g.apart(f.puller.Wait, func() {
 			g.s.queue.put(g.number, int64(len(vertices)), func() {
 				if g.failed.Load() == nil {
@@ -340,6 +339,29 @@ func (g *dag) fetch(i, from int) {
 		})
 	})
 }
+
+// place has rows from one on fetched to their place among the batch's, and returns their width. Rows of a typed graph,
+// which are by type, are joined later.
+func (g *dag) place(f *fetch, from int) (width int) {
+	if s := g.schema(); s != nil {
+		f.types = slices.Grow(f.types[:0], len(s.Types))[:len(s.Types)]
+		return 1
+	}
+	all, end := &g.batch.Pulled.Features, len(g.batch.Vertices)
+	width = g.s.of.Site.Part.Features.Cols
+	f.features.F32, f.features.BF16 = placed(all.F32, from*width, end*width), placed(all.BF16, from*width, end*width)
+	return width
+}
+
+func (g *dag) ask(f *fetch, vertices []uint32) error {
+	if g.schema() != nil {
+		return f.puller.AskTypes(g.batch.Pulls(), f.types, vertices)
+	}
+	return f.puller.AskFeatures(g.batch.Pulls(), &f.features, vertices)
+}
+
+// schema is of a typed graph, or nil.
+func (g *dag) schema() *graph.Schema { return g.s.of.Site.Part.Book.Schema }
 
 // fetchLabels brings the labels of the seed vertices.
 func (g *dag) fetchLabels(ctx context.Context) error {
@@ -357,7 +379,9 @@ func (g *dag) fetchSparse(ctx context.Context) error {
 	return g.fetches[0].puller.Features(ctx, g.batch.Pulls(), &g.batch.Pulled.Features, g.batch.Vertices)
 }
 
-func (g *dag) sparse() bool { return g.s.of.Site.Part.Features.Kind() == graph.Sparse }
+func (g *dag) sparse() bool {
+	return g.schema() == nil && g.s.of.Site.Part.Features.Kind() == graph.Sparse
+}
 
 // arrived counts fetches; after the last comes the end.
 func (g *dag) arrived() {
@@ -391,7 +415,13 @@ func (g *dag) finish() {
 
 func (g *dag) join() {
 	p, site := g.batch.Pulled, g.s.of.Site
-	if !g.sparse() {
+	if s := g.schema(); s != nil {
+		var lists [][]graph.Features
+		for i := range g.fetches {
+			lists = append(lists, g.fetches[i].types)
+		}
+		p.JoinTypes(s, lists)
+	} else if !g.sparse() {
 		f := &p.Features
 		f.Rows, f.Cols = len(g.batch.Vertices), site.Part.Features.Cols
 		f.F32 = joined(f.F32, g.fetches, func(x *graph.Features) []float32 { return x.F32 })

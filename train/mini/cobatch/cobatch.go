@@ -33,7 +33,6 @@ import (
 // at most F neighbours of each, H hops far; the batch of one worker is then another.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "cobatch", Mode: train.MiniBatch, Typical: true, Baseline: "salient",
-	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "GraNNDIS, Song et al., PACT 2024",
 		Claim: "cooperative batching 1.6x to 12.7x over SALIENT++ to the same accuracy",
 		Why: "rows inside a server go over NVLink there and through memory here, and four GPUs save four times the " +
@@ -108,6 +107,9 @@ func cooperates(o *train.Options, b *batch.Options, _ train.Facts) error {
 		return graph.Apart(batch.Named(o), "--sampler cluster-local",
 			"it has one batch per server, and the sampler one per worker",
 			"use --sampler cluster, or --strategy "+elsewhere())
+	case c.EAS != "" && o.Model.Typed != nil:
+		return graph.Apart("--eas", "a typed graph", "it makes kept edges heavier, and relations do not weigh them",
+			"leave out --eas")
 	case c.EAS != "" && b.Sampler != "neighbour":
 		return graph.Apart("--eas", "--sampler "+b.Sampler, "it draws batches by itself", "leave out one of the two")
 	case c.EAS != "" && o.Model.Model == "gin" && o.Model.EdgeDim > 0:
@@ -230,7 +232,10 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 				back[i][q] = append(back[i][q], float64(x.haloPtr[q+1]-x.haloPtr[q]))
 			}
 		}
-		return m.Traffic(b)
+		t := m.Traffic(b)
+		c.p.Store.AddLabels(t, b.Vertices[:m.(shareSampler).drawn().Outputs()])
+		c.p.AddSteps(t, [][]uint32{b.Vertices})
+		return t
 	})
 	for q := range c.sent {
 		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())
@@ -249,7 +254,8 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 	s := c.p.Site
 	rows, scores := s.Dev.RowType(s.Opt.Rows).Size(), s.Dev.Type().Size()
-	for _, t := range m.Traffic(s.Part.Features.Kind() == graph.Sparse, true, true) {
+	sparse := s.Part.Features != nil && s.Part.Features.Kind() == graph.Sparse
+	for _, t := range m.Traffic(sparse, true, true) {
 		block := min(t.Layer, len(c.forward)-1)
 		for q := c.at.first; q < c.at.last && block >= 0; q++ {
 			if q == c.at.me {

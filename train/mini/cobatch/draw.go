@@ -62,7 +62,7 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 	for hop, fanout := range fanouts {
 		layer := len(fanouts) - 1 - hop
 		h := &m.hop[layer]
-		if err := m.Draw(ctx, h, b.Vertices, fanout, layer, hop == 0, epoch, number); err != nil {
+		if err := m.Draw(ctx, h, b.Vertices, fanout, hop, layer, epoch, number); err != nil {
 			return false, err
 		}
 		copy(known.IDs, h.OwnIDs)
@@ -147,6 +147,10 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 				return fmt.Errorf("worker %d tells of vertex %d, id %d, which worker %d does not compute; do all "+
 					"workers have parts of the same partition?", q, v, id, at.me)
 			}
+			if book := m.of.p.Site.Part.Book; book.Schema != nil && book.Schema.TypeOf(id) != book.TypeOf(v) {
+				return fmt.Errorf("worker %d tells of vertex %d, of type %d, with id %d, which is of another", q, v,
+					book.TypeOf(v), id)
+			}
 			if !(noLoops >= 0 && noLoops <= math.MaxFloat64) {
 				return fmt.Errorf("worker %d tells of vertex %d with a degree of %g", q, v, noLoops)
 			}
@@ -160,6 +164,7 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 	}
 	x.Indptr = append(x.Indptr[:0], h.Indptr...)
 	x.Weights, x.RowWeights = append(x.Weights, h.Weights...), append(x.RowWeights, h.RowWeights...)
+	x.Relations = append(x.Relations, h.Relations...)
 	k := &to.Pulled.Known
 	k.All, k.EdgeFeatures[0] = append(k.All, h.All...), append(k.EdgeFeatures[0], h.EdgeFeatures...)
 	return nil

@@ -158,6 +158,9 @@ func (p *splitter) block(at *server, from *sample.Block, layer int, of *store.Kn
 		if len(from.Weights) > 0 {
 			x.Weights = append(x.Weights, from.Weights[lo:hi]...)
 		}
+		if len(from.Relations) > 0 {
+			x.Relations = append(x.Relations, from.Relations[lo:hi]...)
+		}
 		if len(from.RowWeights) > 0 {
 			x.RowWeights = append(x.RowWeights, from.RowWeights[row])
 		}

@@ -24,7 +24,6 @@ import (
 // whole graph, as full-graph training does it.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "distdgl", Mode: train.MiniBatch, Typical: true, Pairs: true,
-	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "DistDGL, Zheng et al., IA3 2020",
 		Claim: "13 s per epoch of ogbn-papers100M on 16 machines; min-cut partitions 2.14x over random",
 		Why:   "the gain of a partition is what fewer remote rows save, which depends on the link"},
@@ -39,7 +38,6 @@ var Strategy = train.Describe(train.Descriptor{
 // Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var Salient = train.Describe(train.Descriptor{
 	Name: "salient", Mode: train.MiniBatch, Default: true, Typical: true, Pairs: true, Baseline: "distdgl",
-	Untyped: "its batches do not keep the relations of edges",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
 		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +

@@ -26,7 +26,7 @@ import (
 // travel N times.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "naive-hop", Mode: train.MiniBatch, Baseline: "distdgl",
-	Untyped: "its batches do not keep the relations of edges",
+	Untyped: "its first layer is a sum over features of one width, and a typed model encodes each type's first",
 	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "up to 2.59 times the bytes of model-centric " +
 		"training", Why: "it depends on how many rows the first layer adds up for each of its sums"},
 	Exact: "always", Sends: "the model, its first block and partial sums of features N times per batch",

@@ -33,7 +33,7 @@ import (
 // go through adds it up. So every gradient is one worker's.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "p3", Mode: train.MiniBatch, Baseline: "distdgl",
-	Untyped: "its batches do not keep the relations of edges",
+	Untyped: "its first layer is a sum over features of one width, and a typed model encodes each type's first",
 	Paper: &train.Paper{Title: "P3, Gandhi and Iyer, OSDI 2021", Claim: "up to 7x over DistDGL",
 		Why: "the gain is the width of features over that of the hidden layer, for as many rows as a first block " +
 			"has sources more than destinations; here weights of the first layer are all-reduced too"},

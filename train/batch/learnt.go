@@ -1,0 +1,310 @@
+package batch
+
+import (
+	"slices"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/store"
+	"starling/tensor"
+	"starling/train"
+)
+
+// learnt are the rows of types without features. Each owner keeps those of its vertices and updates what batches need of
+// them (store.Embeddings); on one worker they are all here. The loop's parameters of such rows, which are measured and
+// saved, are brought up to date before that.
+type learnt struct {
+	rows   *store.TypeRows
+	table  *store.Embeddings
+	puller *store.Puller // nil: the table is all here
+	site   *train.Site
+	loop   *train.Loop
+	runs   []graph.Run // of the rows that this worker keeps
+
+	// Of the batch at hand: its rows by type, their numbers, and all gradients so far.
+	params  []*nn.Param
+	numbers [][]uint32
+	held    heldGradients
+}
+
+// Names of what a worker keeps of its rows beside them.
+const (
+	learntFirst  = "learnt.sparse.first_moment"
+	learntSecond = "learnt.sparse.second_moment"
+	learntSteps  = "learnt.sparse.steps"
+)
+
+// learntOn are the learnt rows of a run on several workers; nil: all types have features.
+func learntOn(s *train.Site) *learnt {
+	schema := s.Part.Book.Schema
+	if schema == nil || s.Opt.Model.Typed == nil || !slices.ContainsFunc(schema.Types, featureless) {
+		return nil
+	}
+	return &learnt{site: s, runs: s.Part.CoreTypes(),
+		rows: store.NewTypeRows(schema, s.Part.Book.TypeRuns, s.Part.Book.Nodes)}
+}
+
+// learntAlone are those of a graph that is all here.
+func learntAlone(f *train.Loop) *learnt {
+	if !slices.ContainsFunc(f.Schema.Types, featureless) {
+		return nil
+	}
+	var runs []partition.TypeRun
+	for _, run := range f.Schema.AllRuns() {
+		runs = append(runs, partition.TypeRun{Type: run.Type, First: int64(run.Lo)})
+	}
+	l := &learnt{runs: f.Schema.AllRuns(), rows: store.NewTypeRows(f.Schema, runs, f.Vertices)}
+	l.table = store.NewEmbeddings(l.rows, f.Opt.Model.Hidden, f.Dev.Type().Size())
+	l.Begin(f)
+	return l
+}
+
+func featureless(t graph.VertexType) bool { return t.Features == nil }
+
+// Join adds the table.
+func (l *learnt) Join(p *Pipeline) (err error) {
+	if err := checkLearnt(l.site.Opt.Resume); err != nil {
+		return err
+	}
+	l.puller = p.Store.Puller()
+	l.table, err = p.Store.AddTypeRows(l.rows, l.site.Opt.Model.Hidden, l.site.Dev.Type().Size())
+	return err
+}
+
+// checkLearnt refuses a checkpoint that lacks what learnt rows go on from; nil: there is none.
+func checkLearnt(s *train.State) error {
+	if s == nil || len(s.Optim) == 0 || slices.ContainsFunc(s.Caches, func(t nn.Tensor) bool { return t.Name == learntSteps }) {
+		return nil
+	}
+	return train.Mistake("the checkpoint has no learnt rows of this worker: a run on a typed graph goes on with the same " +
+		"partition, workers and --mode")
+}
+
+// Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.
+func (l *learnt) Begin(f *train.Loop) {
+	l.loop = f
+	kept := map[string][]float64{learntFirst: nil, learntSecond: nil, learntSteps: {0}}
+	if s := f.Opt.Resume; s != nil {
+		for _, t := range s.Caches {
+			kept[t.Name] = t.Numbers()
+		}
+	}
+	var rows []float64
+	l.each(func(m tensor.Matrix) {
+		values := make([]float64, m.Rows*m.Cols)
+		f.Dev.Download(values, m)
+		rows = append(rows, values...)
+	})
+	for _, name := range []string{learntFirst, learntSecond} {
+		if len(kept[name]) != len(rows) {
+			kept[name], kept[learntSteps] = make([]float64, len(rows)), []float64{0}
+		}
+	}
+	if err := l.table.Restore(rows, [2][]float64{kept[learntFirst], kept[learntSecond]},
+		int(kept[learntSteps][0])); err != nil {
+		panic(err) // both have a row for each vertex of these types
+	}
+}
+
+func (l *learnt) Stepped(int, int) {}
+func (l *learnt) End()             {}
+
+// each calls f with the loop's rows, run by run, as the table has them.
+func (l *learnt) each(f func(m tensor.Matrix)) {
+	next := make([]int, len(l.loop.X.Typed.Learnt))
+	for _, run := range l.runs {
+		p, n := l.loop.X.Typed.Learnt[run.Type], run.Hi-run.Lo
+		if p != nil {
+			f(p.Value.Slice(next[run.Type], next[run.Type]+n))
+		}
+		next[run.Type] += n
+	}
+}
+
+// refresh brings the loop's rows up to date.
+func (l *learnt) refresh() {
+	own, _ := l.table.Own()
+	numbers := l.table.Numbers(own)
+	l.each(func(m tensor.Matrix) {
+		n := m.Rows * m.Cols
+		l.loop.Dev.Upload(m, numbers[:n])
+		numbers = numbers[n:]
+	})
+}
+
+// Measure has a loop measure with the rows as they are.
+func (l *learnt) Measure(f *train.Loop) {
+	measure := f.Measure
+	f.Measure = func(e *event.Epoch) error {
+		l.refresh()
+		return measure(e)
+	}
+}
+
+// Kept is what a checkpoint has of this worker, beside the loop's rows, which it saves itself.
+func (l *learnt) Kept() ([]nn.Tensor, error) {
+	l.refresh()
+	_, moments := l.table.Own()
+	list := []nn.Tensor{{Name: learntSteps, Shape: []int{1}, F64: true, Data: []float64{float64(l.table.Steps)}}}
+	for i, name := range []string{learntFirst, learntSecond} {
+		list = append(list, nn.Tensor{Name: name, Shape: []int{len(moments[i]) / l.table.Size / l.table.Dim, l.table.Dim},
+			F64: l.table.Size == 8, Data: l.table.Numbers(moments[i])})
+	}
+	return list, nil
+}
+
+// Rows are the rows of a batch, of types with features and without.
+func (l *learnt) Rows(b *Batch, all nn.Input) (nn.Input, error) {
+	dev := l.loop.Dev
+	x := b.typedInput(dev, all.Typed)
+	l.locate(b, x.Typed.Runs)
+	rows, err := l.pull(b, slices.Concat(l.numbers...))
+	if err != nil {
+		return x, err
+	}
+	values := l.table.Numbers(rows)
+	x.Typed.Learnt = make([]*nn.Param, len(l.numbers))
+	for t, list := range l.numbers {
+		if len(list) == 0 {
+			continue
+		}
+		p := &nn.Param{Value: dev.Scratch(dev.Type(), len(list), l.table.Dim),
+			Grad: dev.Scratch(dev.Type(), len(list), l.table.Dim)}
+		dev.Zero(p.Grad)
+		dev.Upload(p.Value, values[:len(list)*l.table.Dim])
+		values = values[len(list)*l.table.Dim:]
+		x.Typed.Learnt[t] = p
+	}
+	l.params = x.Typed.Learnt
+	return x, nil
+}
+
+// locate finds the rows of a batch's vertices, by type.
+func (l *learnt) locate(b *Batch, runs []graph.Run) {
+	l.numbers = slices.Grow(l.numbers[:0], len(b.schema.Types))[:len(b.schema.Types)]
+	for t := range l.numbers {
+		l.numbers[t] = l.numbers[t][:0]
+	}
+	for _, run := range runs {
+		if !l.rows.Has(run.Type) {
+			continue
+		}
+		for _, v := range b.Vertices[run.Lo:run.Hi] {
+			row, _ := l.rows.Of(v)
+			l.numbers[run.Type] = append(l.numbers[run.Type], row)
+		}
+	}
+}
+
+// pull brings rows by number.
+func (l *learnt) pull(b *Batch, numbers []uint32) ([]byte, error) {
+	rows := make([]byte, len(numbers)*l.table.Dim*l.table.Size)
+	if l.puller == nil {
+		l.table.Read(rows, numbers)
+		return rows, nil
+	}
+	return rows, l.site.Waiting("learnt rows", func() error {
+		return l.table.Pull(l.site.Ctx, l.puller, b.Pulls(), rows, numbers)
+	})
+}
+
+// Push updates the rows of a batch.
+func (l *learnt) Push(b *Batch, _ tensor.Matrix, step int, lr float64) error {
+	l.Hold()
+	numbers, gradients := l.held.take()
+	if l.puller == nil {
+		l.table.Update(lr, numbers, gradients)
+		return nil
+	}
+	return l.site.Waiting("gradients of learnt rows", func() error {
+		return l.table.Step(l.site.Ctx, b.Pulls(), step, lr, numbers, gradients)
+	})
+}
+
+// Hold keeps the gradients of the batch at hand until they are pushed, and frees its rows.
+func (l *learnt) Hold() {
+	dev := l.loop.Dev
+	for t, p := range l.params {
+		if p == nil {
+			continue
+		}
+		gradients := make([]float64, p.Grad.Rows*p.Grad.Cols)
+		dev.Download(gradients, p.Grad)
+		l.held.add(l.numbers[t], gradients, l.table.Dim)
+		dev.Free(p.Value)
+		dev.Free(p.Grad)
+	}
+	l.params = nil
+}
+
+// heldGradients are gradients of rows, each once.
+type heldGradients struct {
+	at        map[uint32]int
+	numbers   []uint32
+	gradients []float64
+}
+
+func (h *heldGradients) add(numbers []uint32, gradients []float64, dim int) {
+	if h.at == nil {
+		h.at = map[uint32]int{}
+	}
+	for i, v := range numbers {
+		row := gradients[i*dim : (i+1)*dim]
+		at, ok := h.at[v]
+		if !ok {
+			h.at[v] = len(h.numbers)
+			h.numbers, h.gradients = append(h.numbers, v), append(h.gradients, row...)
+			continue
+		}
+		for c, x := range row {
+			h.gradients[at*dim+c] += x
+		}
+	}
+}
+
+// take gives what was held.
+func (h *heldGradients) take() (numbers []uint32, gradients []float64) {
+	numbers, gradients = h.numbers, h.gradients
+	*h = heldGradients{}
+	return numbers, gradients
+}
+
+// numbersOf are the rows of vertices that have one, each once.
+func (l *learnt) numbersOf(vertices []uint32) (numbers []uint32) {
+	seen := map[uint32]bool{}
+	for _, v := range vertices {
+		if row, ok := l.rows.Of(v); ok && !seen[row] {
+			seen[row], numbers = true, append(numbers, row)
+		}
+	}
+	return numbers
+}
+
+// AddStep adds what the step of a batch of vertices sends.
+func (l *learnt) AddStep(t []store.Traffic, vertices []uint32) {
+	l.table.AddStep(t, l.numbersOf(vertices), false)
+}
+
+// AddSteps adds what a step sends that accumulates the gradients of several batches, whose vertices it is given, where
+// rows are learnt.
+func (p *Pipeline) AddSteps(t []store.Traffic, batches [][]uint32) {
+	if l, ok := p.input.(*learnt); ok {
+		for _, vertices := range batches {
+			l.table.AddPull(t, l.numbersOf(vertices))
+		}
+		l.table.AddPush(t, l.numbersOf(slices.Concat(batches...)), false)
+	}
+}
+
+// keeping is the strategy of one worker, with what its learnt rows keep.
+type keeping struct {
+	train.Strategy
+	rows *learnt
+}
+
+func (k keeping) Caches() []nn.Tensor {
+	kept, _ := k.rows.Kept()
+	return append(k.Strategy.Caches(), kept...)
+}
