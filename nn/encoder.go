@@ -36,7 +36,12 @@ func NewLearnt(dev tensor.Device, name string, ids []uint32, width int, seed uin
 }
 
 // rows is how many there are.
-func (x *TypedInput) rows() int { return x.Runs[len(x.Runs)-1].Hi }
+func (x *TypedInput) rows() int {
+	if len(x.Runs) == 0 {
+		return 0
+	}
+	return x.Runs[len(x.Runs)-1].Hi
+}
 
 // each calls f with the parts of runs among rows lo to hi, and where they begin among the rows of their type.
 func (x *TypedInput) each(lo, hi int, f func(t, at, lo, hi int)) {

@@ -124,10 +124,14 @@ func (s *Site) check() error {
 
 // share puts a part on the device.
 func (s *Site) share(on Strategy) Share {
-	ids, features := s.Part.IDs[:s.Part.Core()], s.Part.Features
+	ids, features, byType, types := s.Part.IDs[:s.Part.Core()], s.Part.Features, s.Part.TypeFeatures, s.Part.CoreTypes()
 	r, replicas := as[Replicating](on)
 	if replicas {
-		ids, features = r.Replicas()
+		ids, features, byType = r.Replicas()
+	}
+	schema := s.Part.Book.Schema
+	if replicas && schema != nil {
+		types = schema.Runs(ids)
 	}
 	var task nn.Task = pairTask{}
 	if s.Opt.Pairs == nil {
@@ -136,14 +140,14 @@ func (s *Site) share(on Strategy) Share {
 	var x nn.Input
 	if s.Opt.Embeddings != nil { // filled before rows are measured
 		x = nn.Input{Matrix: s.Dev.New(s.Dev.RowType(s.Opt.Rows), s.Part.Core(), s.Opt.Model.In)}
-	} else if schema := s.Part.Book.Schema; schema != nil {
-		x = nn.Input{Typed: typedInput(s.Dev, s.Part.CoreTypes(), s.Part.TypeFeatures, s.Part.IDs, schema, s.Opt)}
+	} else if schema != nil {
+		x = nn.Input{Typed: typedInput(s.Dev, types, byType, ids, schema, s.Opt)}
 	} else {
 		x = Input(s.Dev, features, s.Opt)
 	}
 	out := Share{X: x, Task: task,
 		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
-		Types: s.Part.CoreTypes(), Schema: s.Part.Book.Schema,
+		Types: types, Schema: schema,
 		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
 	if m, ok := as[Measuring](on); ok {
 		out.MeasureOn = m.Measuring()
