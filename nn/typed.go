@@ -2,6 +2,8 @@ package nn
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/tensor"
@@ -14,6 +16,8 @@ type TypedConfig struct {
 	// Bases or Blocks make rgcn's weights of fewer numbers: Bases matrices are added up, or Blocks blocks are on a diagonal.
 	Bases  int `json:"bases,omitempty" yaml:"bases,omitempty"`
 	Blocks int `json:"blocks,omitempty" yaml:"blocks,omitempty"`
+	// Scored are the relations whose edges a decoder scores.
+	Scored []int `json:"scored,omitempty" yaml:"scored,omitempty"`
 }
 
 // TypeConfig is one type of vertices.
@@ -124,6 +128,12 @@ func (c *Config) validateTyped() error {
 		return fmt.Errorf("hidden is %d; it must be from 1 to 65536", c.Hidden)
 	case c.Out < 1:
 		return fmt.Errorf("a model of %d outputs: the dataset needs labels", c.Out)
+	case c.Decoder != "" && !slices.Contains(RelationDecoders, c.Decoder):
+		return fmt.Errorf("decoder %q is not one of %s", c.Decoder, strings.Join(RelationDecoders, ", "))
+	case (c.Decoder != "") != (len(t.Scored) > 0):
+		return fmt.Errorf("decoder %q of %d relations: a decoder scores the edges of some", c.Decoder, len(t.Scored))
+	case slices.ContainsFunc(t.Scored, func(r int) bool { return r < 0 || r >= len(t.Relations) }):
+		return fmt.Errorf("relations %v are scored, and there are %d", t.Scored, len(t.Relations))
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("dropout is %g; it must be at least 0 and below 1", c.Dropout)
 	case !(c.AttentionDropout >= 0 && c.AttentionDropout < 1):

@@ -145,6 +145,8 @@ type Site struct {
 	Alone bool
 	// MemoryOnly: the device counts memory and computes nothing, and rows never travel.
 	MemoryOnly bool
+
+	links *relations // pairs of relations; nil: none
 }
 
 // Waiting reports the time that do takes as time in which the worker waits for others.

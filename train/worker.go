@@ -56,6 +56,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if k, ok := as[Ranking](on); ok && err == nil {
 		err = k.Rank(f, r)
 	}
+	if s.links != nil && err == nil {
+		err = s.links.rank(r)
+	}
 	if err != nil {
 		s.End.Fail(err) // so that no peer waits for this worker, nor it for what is in flight
 	}
@@ -80,6 +83,11 @@ func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, nil, nil, err
 	}
+	if s.Opt.Pairs != nil && len(s.Opt.Pairs.Relations) > 0 {
+		if err := s.prepareRelations(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	on, err := newStrategy(s)
 	if err != nil {
 		return nil, nil, nil, err
@@ -99,6 +107,9 @@ func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 	if b, ok := as[Batching](on); ok {
 		f.State.Batch = min(f.State.Batch, b.Steps()) // of another number of workers it may be more
 		f.TrainEpoch = b.Train(f)
+	}
+	if s.links != nil {
+		s.links.on(f)
 	}
 	return f, on, s.plan(on, f.Model, f.Task), nil
 }
