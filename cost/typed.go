@@ -16,8 +16,8 @@ type TypedStep struct {
 	picked []graph.Run // of the rows that are timed
 }
 
-// fold is a graph of about n vertices with all their in-edges, from vertices of the same type: as folded, but edges from
-// types of which the worker has no vertex are left out.
+// fold is a graph of about n vertices with all their in-edges, from vertices of the same type: as folded, but edges
+// from types of which the worker has no vertex are left out.
 func (t *TypedStep) fold(in *graph.CSR, n int) *graph.CSR {
 	from := t.pick(n, in.Nodes())
 	of := make([]graph.Run, len(t.Schema.Types)) // the picked rows of each type

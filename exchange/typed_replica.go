@@ -7,8 +7,8 @@ import (
 )
 
 // In a typed graph replicas have features, of their type's width. Rows that are learnt change in every step, and a
-// worker has the gradients of its own ones alone: vertices of such types are never replicated. Their rows are received in
-// every layer, also for replicas that need them, and the gradients return to their owners.
+// worker has the gradients of its own ones alone: vertices of such types are never replicated. Their rows are received
+// in every layer, also for replicas that need them, and the gradients return to their owners.
 
 // Learnt reports whether the rows of a vertex, by its id in the dataset, are learnt.
 func (w *Worker) Learnt(id uint32) bool {
@@ -29,8 +29,8 @@ func (c *Replicas) checkTypes() error {
 	for v := range c.In.Nodes() {
 		for e := c.In.Indptr[v]; e < c.In.Indptr[v+1]; e++ {
 			if r := &s.Relations[c.In.Relations[e]]; r.Target != types[v] || r.Source != types[c.from[e]] {
-				return fmt.Errorf("an edge from vertex %d to %d of relation %q does not fit their types; do all workers "+
-					"have parts of the same partition?", c.vertices[c.from[e]].ID, c.vertices[v].ID,
+				return fmt.Errorf("an edge from vertex %d to %d of relation %q does not fit their types; do all "+
+					"workers have parts of the same partition?", c.vertices[c.from[e]].ID, c.vertices[v].ID,
 					s.RelationName(int(c.In.Relations[e])))
 			}
 		}

@@ -18,7 +18,7 @@ import (
 //
 //	positives   the edges u → v of a relation that are not held out, each once
 //	negatives   u → w, with w of the type of v, drawn anew in every epoch
-//	messages    pass over all edges but those that are held out, and the edges of the reverse relation that say the same
+//	messages    pass over all edges but those that are held out, and their edges of the reverse relation
 //
 // A pair belongs to the worker that owns its source, which knows all edges of the source. Its destination may be
 // anywhere, and with as many negatives as pairs about every vertex of that type is one: so all workers bring each other
@@ -66,7 +66,8 @@ func checkRelations(o *Options, s *graph.Schema) error {
 	case o.Model.Decoder == "":
 		return fmt.Errorf("a model without a decoder cannot score pairs")
 	case p.Walks > 0 || p.Power != 0 || p.Local:
-		return fmt.Errorf("pairs of a relation are its edges, and negatives are drawn uniformly of all vertices of a type")
+		return fmt.Errorf("pairs of a relation are its edges, and negatives are drawn uniformly of all vertices of a " +
+			"type")
 	case p.PerPair < 1:
 		return fmt.Errorf("%d negatives per pair: there must be one or more", p.PerPair)
 	case o.Inductive:
@@ -161,7 +162,7 @@ func (r *relations) epoch(epoch int, lr float64) (float64, error) {
 	return sum[0], nil
 }
 
-// gradient is that of the rows z, which it frees, and this worker's loss.
+// gradient returns the gradient of the rows z, which it frees, and this worker's loss.
 func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.Matrix, loss float64, err error) {
 	own, made := r.own(z)
 	all, err := r.rows.bring(r.Loop, own, epoch, training)
@@ -181,7 +182,7 @@ func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.
 	if r.rows != nil {
 		r.Dev.Free(all)
 	}
-	if dz, err = r.rows.giveBack(r.Loop, dall, own.Rows, epoch); err != nil {
+	if dz, err = r.rows.reverse(r.Loop, dall, own.Rows, epoch); err != nil {
 		return dz, 0, err
 	}
 	if made {
@@ -290,8 +291,8 @@ func (r *relations) ranked() int {
 	return 0
 }
 
-// rank adds what is measured of every relation's test pairs, or of validation pairs where there are no others, at the best
-// weights. With several relations their means have the plain names.
+// rank adds what is measured of every relation's test pairs, or of validation pairs where there are no others, at the
+// best weights. With several relations their means have the plain names.
 func (r *relations) rank(result *Result) error {
 	set := r.ranked()
 	if set == 0 || result.Best == nil {

@@ -48,7 +48,9 @@ func (r *relations) findInGraph(g *graph.CSR) error {
 
 // take divides edges, each once, into sets, and makes what negatives are drawn by.
 func (p *relationPairs) take(r *relations, arcs []relationArc) {
-	slices.SortFunc(arcs, func(a, b relationArc) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.v, b.v)) })
+	slices.SortFunc(arcs, func(a, b relationArc) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.v, b.v))
+	})
 	p.linked = map[uint32][]uint32{}
 	ids := map[uint32]uint32{}
 	for _, a := range slices.Compact(arcs) {
@@ -78,8 +80,8 @@ func (r *relations) checkPairs() error {
 			return Mistake("relation %q leaves no edge to learn from", p.name)
 		case r.opt.ValEdges > 0 && p.total[sample.ValEdges] == 0,
 			r.opt.TestEdges > 0 && p.total[sample.TestEdges] == 0:
-			return Mistake("shares %g and %g of the edges of relation %q hold out %d and %d; give larger --val-edges and "+
-				"--test-edges, or another seed", r.opt.ValEdges, r.opt.TestEdges, p.name, p.total[sample.ValEdges],
+			return Mistake("shares %g and %g of the edges of relation %q hold out %d and %d; give larger "+
+				"--val-edges and --test-edges, or another seed", r.opt.ValEdges, r.opt.TestEdges, p.name, p.total[sample.ValEdges],
 				p.total[sample.TestEdges])
 		}
 	}

@@ -74,7 +74,8 @@ func (s *Site) prepareRelations() (err error) {
 		return err
 	}
 	less := *part
-	less.In = r.sets.Kept(part.In, func(v uint32) uint32 { return part.IDs[v] }, func(u uint32) uint32 { return part.IDs[u] })
+	id := func(v uint32) uint32 { return part.IDs[v] }
+	less.In = r.sets.Kept(part.In, id, id)
 	s.Part = &less
 	return nil
 }
@@ -111,7 +112,7 @@ func (d *destinations) find(r *relations) error {
 		for ; len(b) >= 4; b = b[4:] {
 			id := binary.LittleEndian.Uint32(b)
 			if int64(id) >= part.Book.Nodes || !leads[r.schema.TypeOf(id)] {
-				return fmt.Errorf("worker %d has vertex %d for a destination, which is none", q, id)
+				return fmt.Errorf("worker %d has vertex %d for a destination, and its type is not one", q, id)
 			}
 			first := uint32(r.schema.Types[r.schema.TypeOf(id)].First)
 			d.places[first][id-first] = uint32(at)
@@ -148,10 +149,12 @@ func (r *relations) findInParts(part *partition.Part) error {
 	arcs := make([][]relationArc, len(r.pairs))
 	for q, b := range in {
 		for ; len(b) >= 12; b = b[12:] {
-			i, row, v := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+			i, row := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+			v := binary.LittleEndian.Uint32(b[8:])
 			if int(i) >= len(arcs) || int(row) >= part.Core() || int64(v) >= part.Book.Nodes ||
 				r.schema.TypeOf(v) != r.schema.Relations[r.pairs[i].relation].Target {
-				return fmt.Errorf("worker %d has an edge from vertex %d here to %d, of a relation that does not fit", q, row, v)
+				return fmt.Errorf("worker %d has an edge from row %d here to vertex %d, of a relation that does not fit",
+					q, row, v)
 			}
 			arcs[i] = append(arcs[i], relationArc{row, part.IDs[row], v})
 		}
@@ -202,7 +205,7 @@ func (d *destinations) count(r *relations) error {
 	return nil
 }
 
-// swap gives every worker its bytes before training, and returns theirs, of which each has at most so many.
+// swap gives every worker its bytes before training, and returns theirs, of at most the given bytes each.
 func (d *destinations) swap(out [][]byte, most uint64) ([][]byte, error) {
 	n := d.s.End.Size()
 	sizes, theirs, in := make([][]byte, n), make([][]byte, n), make([][]byte, n)
@@ -219,7 +222,8 @@ func (d *destinations) swap(out [][]byte, most uint64) ([][]byte, error) {
 	for q, b := range theirs {
 		size := binary.LittleEndian.Uint64(b)
 		if size > most {
-			return nil, fmt.Errorf("worker %d announces %d bytes before training, more than lists of this graph have", q, size)
+			return nil, fmt.Errorf("worker %d announces %d bytes before training, more than lists of this graph have",
+				q, size)
 		}
 		in[q] = make([]byte, size)
 	}
@@ -266,8 +270,8 @@ func (d *destinations) bring(f *Loop, own tensor.Matrix, epoch int, in phase) (t
 	return all, nil
 }
 
-// giveBack returns the gradient of own rows, to which what all workers have for them is added, and frees dall.
-func (d *destinations) giveBack(f *Loop, dall tensor.Matrix, own, epoch int) (tensor.Matrix, error) {
+// reverse returns the gradient of own rows, to which all workers have added what they have for them, and frees dall.
+func (d *destinations) reverse(f *Loop, dall tensor.Matrix, own, epoch int) (tensor.Matrix, error) {
 	if d == nil {
 		return dall, nil
 	}

@@ -38,8 +38,8 @@ func TestTypedIsExact(t *testing.T) {
 	}
 }
 
-// TestTypedReplicasAreExact: workers that compute replicas of others' vertices follow one worker's loss, with features of
-// a width per type and with rows that are learnt, which are never replicated.
+// TestTypedReplicasAreExact: workers that compute replicas of others' vertices follow one worker's loss, with features
+// of a width per type and with rows that are learnt, which are never replicated.
 func TestTypedReplicasAreExact(t *testing.T) {
 	const cheap, dear = "neutronstar rates=row:1e-9:1e-9:1e-9,edge:1e-9:1e-9:1e-9,inside:1,between:1",
 		"neutronstar rates=row:900:900:900,edge:9:9:9,inside:1,between:1"

@@ -6,6 +6,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/rng"
+	"starling/sample"
 	"starling/train"
 )
 
@@ -161,4 +162,29 @@ func LinkRelations(t testing.TB, d *graph.Dataset, o train.Options) *train.Resul
 		t.Fatal(err)
 	}
 	return r
+}
+
+// WithoutHeldOut is a graph of which training on relations knows the same: without half of the edges that are held out.
+func WithoutHeldOut(t testing.TB, d *graph.Dataset, o train.Options) *graph.Dataset {
+	t.Helper()
+	sets, err := sample.NewRelationSets(d.Meta.Schema, o.Pairs.Relations, o.Pairs.ValEdges, o.Pairs.TestEdges, o.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var src, dst []uint32
+	var relation []uint16
+	g := d.Graph
+	for v := range uint32(g.Nodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u, r := g.Indices[e], g.Relations[e]
+			if sets.Of(int(r), u, v) == sample.TrainEdges || (u+v)%2 == 0 {
+				src, dst, relation = append(src, u), append(dst, v), append(relation, r)
+			}
+		}
+	}
+	other := *d
+	if other.Graph, err = graph.FromTypedEdges(g.Nodes(), src, dst, relation); err != nil {
+		t.Fatal(err)
+	}
+	return &other
 }

@@ -109,8 +109,8 @@ func check(o *train.Options, _ train.Facts) error {
 	c, _ := train.OptionOf[options](o.Strategy)
 	switch {
 	case c.EAS != "" && o.Model.Typed != nil:
-		return graph.Apart("--eas", "a typed graph", "sampling may leave out a relation of a vertex whole, and nothing "+
-			"that it keeps could count for it", "leave out --eas")
+		return graph.Apart("--eas", "a typed graph", "sampling may leave out a relation of a vertex whole, and "+
+			"nothing that it keeps could count for it", "leave out --eas")
 	case c.EAS == "" || o.Model.Model != "gin" || o.Model.EdgeDim == 0:
 		return nil
 	}

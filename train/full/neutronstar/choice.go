@@ -18,8 +18,8 @@ type dependencies struct {
 	// edgeFeatures belong to the same edges.
 	edgeFeatures map[uint32][]float32
 	relations    map[uint32][]uint16
-	// learnt are vertices that are never replicas, as their rows are learnt where they are. To receive one costs so much
-	// per byte; nothing where it is received anyway.
+	// learnt are vertices that are never replicas, as their rows are learnt where they are, with the seconds of a byte
+	// from their owners; 0 where they are received anyway.
 	learnt map[uint32]float64
 	degree map[uint32]int64
 	depth  map[uint32]int // of replicas: layers that are recomputed for them

@@ -205,7 +205,8 @@ func (h *hybrid) replicas() *exchange.Replicas {
 	part := h.w.Part.In
 	c := &exchange.Replicas{Setup: h.Setup, Owners: h.Lookup, Known: &h.known,
 		In: &graph.CSR{Indptr: slices.Clone(part.Indptr), Weights: slices.Clone(part.Weights),
-			Relations: slices.Clone(part.Relations), EdgeDim: part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
+			Relations: slices.Clone(part.Relations),
+			EdgeDim:   part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
 	for _, u := range h.w.Part.In.Indices {
 		c.In.Indices = append(c.In.Indices, h.w.Global(u))
 	}
