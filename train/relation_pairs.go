@@ -81,8 +81,8 @@ func (r *relations) checkPairs() error {
 		case r.opt.ValEdges > 0 && p.total[sample.ValEdges] == 0,
 			r.opt.TestEdges > 0 && p.total[sample.TestEdges] == 0:
 			return Mistake("shares %g and %g of the edges of relation %q hold out %d and %d; give larger "+
-				"--val-edges and --test-edges, or another seed", r.opt.ValEdges, r.opt.TestEdges, p.name, p.total[sample.ValEdges],
-				p.total[sample.TestEdges])
+				"--val-edges and --test-edges, or another seed", r.opt.ValEdges, r.opt.TestEdges, p.name,
+				p.total[sample.ValEdges], p.total[sample.TestEdges])
 		}
 	}
 	return nil

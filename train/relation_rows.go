@@ -153,7 +153,7 @@ func (r *relations) findInParts(part *partition.Part) error {
 			v := binary.LittleEndian.Uint32(b[8:])
 			if int(i) >= len(arcs) || int(row) >= part.Core() || int64(v) >= part.Book.Nodes ||
 				r.schema.TypeOf(v) != r.schema.Relations[r.pairs[i].relation].Target {
-				return fmt.Errorf("worker %d has an edge from row %d here to vertex %d, of a relation that does not fit",
+				return fmt.Errorf("worker %d has an edge from row %d here to vertex %d, of another type",
 					q, row, v)
 			}
 			arcs[i] = append(arcs[i], relationArc{row, part.IDs[row], v})

@@ -36,8 +36,8 @@ func TestRelationLinksFindEdges(t *testing.T) {
 	}
 }
 
-// TestRelationLinksDoNotSeeHeldOutEdges: without half of the edges that are held out, and of their reverses, training is
-// the same to the bit.
+// TestRelationLinksDoNotSeeHeldOutEdges: without half of the edges that are held out, and of their reverses, training
+// is the same to the bit.
 func TestRelationLinksDoNotSeeHeldOutEdges(t *testing.T) {
 	d := traintest.Typed(t, 60)
 	o := traintest.RelationOptions(d, "hsage", "dot", "tag has item")

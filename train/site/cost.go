@@ -87,7 +87,8 @@ func (c *Costs) counts(m *nn.Model) cost.Counts {
 	w, f := c.l.W, c.l.W.Part.Features
 	number := w.Dev.RowType(w.Rows).Size()
 	out := cost.Counts{Layers: m.Traffic(w.SparseFeatures(), w.CacheFirst, true),
-		RowBytes: exchange.NewRows(w).EpochBytes, Reduced: wire.Bytes{}, In: w.Model.In, Hidden: w.Model.Hidden, Number: number}
+		RowBytes: exchange.NewRows(w).EpochBytes, Reduced: wire.Bytes{},
+		In: w.Model.In, Hidden: w.Model.Hidden, Number: number}
 	switch {
 	case w.Part.Book.Schema != nil:
 		out.In, out.Feature = w.Model.Hidden, meanWidth(w.Part.Book.Schema)*int64(number)
