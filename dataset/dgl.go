@@ -91,7 +91,7 @@ func (b *dglBook) check(all map[string]json.RawMessage) error {
 		return b.bad("ntypes, etypes", fmt.Sprintf("%d kinds of vertices, %d of edges",
 			max(len(b.NTypes), len(b.NodeMap)), len(b.ETypes)), "one of each")
 	case b.Nodes < 1 || b.Nodes > graph.MaxNodes || b.Edges < 0 || b.Edges > graph.MaxEdges:
-		return b.bad("num_nodes, num_edges", fmt.Sprint(b.Nodes, b.Edges), "fewer than 2^32 of each")
+		return b.bad("num_nodes, num_edges", fmt.Sprint(b.Nodes, b.Edges), "fewer than 2^32 vertices and at most 2^42 edges")
 	case b.Parts < 1 || b.Parts > len(all):
 		return b.bad("num_parts", fmt.Sprint(b.Parts), "as many as there are part-N")
 	}

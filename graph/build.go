@@ -52,9 +52,9 @@ func FromSource(n int, m int64, weighted bool, source EdgeSource, opt BuildOptio
 	if opt.Symmetrize {
 		stored = 2 * m
 	}
-	if n < 0 || int64(n) > MaxNodes || m < 0 || m > MaxEdges || stored > MaxEdges {
+	if n < 0 || int64(n) > MaxNodes || m < 0 || m > MaxLocalEdges || stored > MaxLocalEdges {
 		return nil, &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", n, stored),
-			Want: "fewer than 2^32 of each", Fix: "split the graph"}
+			Want: "fewer than 2^32 of each in memory", Fix: "write it to a folder by windows or through a sorter"}
 	}
 	b := builder{n: n, m: m, weighted: weighted, source: source, opt: opt}
 	if err := b.count(); err != nil {

@@ -5,8 +5,13 @@ import (
 	"math"
 )
 
-// MaxEdges bounds the edges of one graph, so that an edge's position fits a uint32.
-const MaxEdges = math.MaxUint32
+// MaxEdges bounds the edges of one graph. Positions of edges are 64 bits wide; this far from their limit, no
+// size in bytes that is computed of them overflows.
+const MaxEdges = 1 << 42
+
+// MaxLocalEdges bounds the edges that are transposed or built in memory at once, as those of a worker's part are: their
+// positions fit a uint32.
+const MaxLocalEdges = math.MaxUint32
 
 // MaxNodes bounds the vertices of one graph.
 const MaxNodes = math.MaxUint32
@@ -71,8 +76,7 @@ func (g *CSR) checkIndptr() error {
 		return err
 	}
 	if g.Edges() > MaxEdges || int64(g.Nodes()) > MaxNodes {
-		return &InputError{Field: "indices", Found: fmt.Sprintf("%d vertices and %d edges", g.Nodes(), g.Edges()),
-			Want: "fewer than 2^32 of each", Fix: "split the graph"}
+		return tooLarge("indices", int64(g.Nodes()), g.Edges())
 	}
 	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
 		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
@@ -84,6 +88,21 @@ func (g *CSR) checkIndptr() error {
 			Fix:  "write the file again from its source"}
 	}
 	return nil
+}
+
+// tooLarge is the error of a graph that no folder can hold.
+func tooLarge(field string, nodes, edges int64) error {
+	return &InputError{Field: field, Found: fmt.Sprintf("%d vertices and %d edges to store", nodes, edges),
+		Want: "fewer than 2^32 vertices and at most 2^42 edges", Fix: "split the graph"}
+}
+
+// CheckLocal refuses more edges than one worker can train on.
+func (g *CSR) CheckLocal() error {
+	if g.Edges() <= MaxLocalEdges {
+		return nil
+	}
+	return &InputError{Field: "indices", Found: fmt.Sprintf("%d edges", g.Edges()), Want: "fewer than 2^32 per worker",
+		Fix: "partition the graph and train with more workers, or in mini-batches"}
 }
 
 // checkIndptr checks row offsets into an array of total elements.

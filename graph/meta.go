@@ -139,7 +139,7 @@ func (m *Meta) validate() error {
 	case m.Nodes < 1 || m.Nodes > MaxNodes:
 		return badMeta("nodes", fmt.Sprint(m.Nodes), "1 to 2^32-1")
 	case m.Edges < 0 || m.Edges > MaxEdges:
-		return badMeta("edges", fmt.Sprint(m.Edges), "0 to 2^32-1")
+		return badMeta("edges", fmt.Sprint(m.Edges), "0 to 2^42")
 	case m.EdgeDim < 0 || m.EdgeDim > 1<<16:
 		return badMeta("edge_dim", fmt.Sprint(m.EdgeDim), "0 to 65536")
 	case m.Features != nil && (m.Features.Dim < 1 || m.Features.Dim > 1<<31-1):

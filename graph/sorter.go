@@ -315,8 +315,7 @@ func (s *Sorter) Finish() error {
 		total += s.buckets[i].edges
 	}
 	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
-		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total),
-			Want: "fewer than 2^32 of each", Fix: "split the graph"}
+		return tooLarge("edges", int64(s.n), total)
 	}
 	if err := s.splitBuckets(); err != nil {
 		return err

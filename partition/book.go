@@ -171,7 +171,7 @@ func (b *Book) validate(want, format string) error {
 	case b.Servers < 1 || b.Parts%b.Servers != 0:
 		return badBook("servers", b.Servers, "a number that divides the parts")
 	case b.Nodes < 1 || b.Nodes > graph.MaxNodes || b.Edges < 0 || b.Edges > graph.MaxEdges:
-		return badBook("nodes", fmt.Sprintf("%d, with %d edges", b.Nodes, b.Edges), "fewer than 2^32 of each")
+		return badBook("nodes", fmt.Sprintf("%d, with %d edges", b.Nodes, b.Edges), "fewer than 2^32 vertices and at most 2^42 edges")
 	case len(b.Offsets) != b.Parts+1 || b.Offsets[0] != 0 || b.Offsets[b.Parts] != b.Nodes:
 		return badBook("offsets", fmt.Sprintf("%d of them", len(b.Offsets)),
 			fmt.Sprintf("%d, from 0 to %d", b.Parts+1, b.Nodes))

@@ -79,6 +79,10 @@ func By(ctx context.Context, method string, p *Problem) ([]uint32, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if !e.cheap && p.Graph.Edges() > graph.MaxLocalEdges {
+		return nil, &graph.InputError{Field: "method", Found: fmt.Sprintf("%s for %d edges", method, p.Graph.Edges()),
+			Want: "a method that streams, as all do that can take 2^32 edges or more", Fix: "use --method fennel or ldg"}
+	}
 	if p.Parts == 1 {
 		return make([]uint32, p.Graph.Nodes()), nil
 	}

@@ -40,7 +40,7 @@ type Block struct {
 	Weights    []float32
 	RowWeights []float32
 	// Places are the edges' positions in the graph; only if edges have features there.
-	Places []uint32
+	Places []int64
 	// Relations are the edges' relations, ascending in each row; only of a typed graph.
 	Relations []uint16
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The

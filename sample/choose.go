@@ -32,9 +32,9 @@ func (c *chooser) weights(first int64, degree int) []float32 {
 }
 
 // all takes every edge.
-func (c *chooser) all(to []uint32, first int64, degree int) []uint32 {
+func (c *chooser) all(to []int64, first int64, degree int) []int64 {
 	for i := range degree {
-		to = append(to, uint32(first)+uint32(i))
+		to = append(to, first+int64(i))
 	}
 	return to
 }
@@ -42,7 +42,7 @@ func (c *chooser) all(to []uint32, first int64, degree int) []uint32 {
 // distinct takes k of degree edges, every such set with the same probability, by
 // Floyd's method: one draw per edge, and no list to shuffle. Which positions are
 // taken is kept in a register, or in bits that are cleared after.
-func (c *chooser) distinct(to []uint32, key rng.Key, first int64, degree, k int) []uint32 {
+func (c *chooser) distinct(to []int64, key rng.Key, first int64, degree, k int) []int64 {
 	if degree > 64 {
 		return c.distinctOfMany(to, key, first, degree, k)
 	}
@@ -53,12 +53,12 @@ func (c *chooser) distinct(to []uint32, key rng.Key, first int64, degree, k int)
 			at = j
 		}
 		taken |= 1 << (at & 63)
-		to = append(to, uint32(first)+uint32(at))
+		to = append(to, first+int64(at))
 	}
 	return to
 }
 
-func (c *chooser) distinctOfMany(to []uint32, key rng.Key, first int64, degree, k int) []uint32 {
+func (c *chooser) distinctOfMany(to []int64, key rng.Key, first int64, degree, k int) []int64 {
 	for len(c.seen) < (degree+63)/64 {
 		c.seen = append(c.seen, 0)
 	}
@@ -69,25 +69,25 @@ func (c *chooser) distinctOfMany(to []uint32, key rng.Key, first int64, degree, 
 			at = j
 		}
 		c.seen[at>>6] |= 1 << (at & 63)
-		to = append(to, uint32(first)+uint32(at))
+		to = append(to, first+int64(at))
 	}
 	for _, p := range to[from:] {
-		c.seen[(p-uint32(first))>>6] = 0
+		c.seen[(p-first)>>6] = 0
 	}
 	return to
 }
 
 // repeated takes k of degree edges with replacement.
-func (c *chooser) repeated(to []uint32, key rng.Key, first int64, degree, k int) []uint32 {
+func (c *chooser) repeated(to []int64, key rng.Key, first int64, degree, k int) []int64 {
 	for i := range k {
-		to = append(to, uint32(first)+uint32(key.IntN(uint64(i), degree)))
+		to = append(to, first+int64(key.IntN(uint64(i), degree)))
 	}
 	return to
 }
 
 // repeatedByWeight takes k edges, each with a probability in proportion to its
 // weight, and returns the sum of all weights. It takes none where that is zero.
-func (c *chooser) repeatedByWeight(to []uint32, key rng.Key, first int64, degree, k int) ([]uint32, float64) {
+func (c *chooser) repeatedByWeight(to []int64, key rng.Key, first int64, degree, k int) ([]int64, float64) {
 	c.sums = c.sums[:0]
 	total := 0.0
 	for _, w := range c.weights(first, degree) {
@@ -98,7 +98,7 @@ func (c *chooser) repeatedByWeight(to []uint32, key rng.Key, first int64, degree
 		return to, 0
 	}
 	for i := range k {
-		to = append(to, uint32(first)+uint32(below(c.sums, key.Float64(uint64(i))*total)))
+		to = append(to, first+int64(below(c.sums, key.Float64(uint64(i))*total)))
 	}
 	return to, total
 }
@@ -114,7 +114,7 @@ type priority struct {
 // the k highest are taken, and each counts max(w_e, τ), where τ is the next
 // highest. These are unbiased estimates of the weights, edge by edge. An edge
 // without weight is never taken, so there may be fewer.
-func (c *chooser) distinctByWeight(to []uint32, counts []float32, key rng.Key, first int64, degree, k int) ([]uint32,
+func (c *chooser) distinctByWeight(to []int64, counts []float32, key rng.Key, first int64, degree, k int) ([]int64,
 	[]float32) {
 	c.best = c.best[:0]
 	weights := c.weights(first, degree)
@@ -130,7 +130,7 @@ func (c *chooser) distinctByWeight(to []uint32, counts []float32, key rng.Key, f
 		c.best = c.best[:k]
 	}
 	for _, p := range c.best {
-		to = append(to, uint32(first)+p.at)
+		to = append(to, first+int64(p.at))
 		counts = append(counts, float32(math.Max(float64(weights[p.at]), threshold)))
 	}
 	return to, counts

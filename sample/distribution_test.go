@@ -37,7 +37,7 @@ func TestNeighbourInclusion(t *testing.T) {
 				c := chooser{g: g}
 				for i := range draws {
 					key := rng.New(uint64(d*k + 1)).Fold(uint64(i))
-					var got []uint32
+					var got []int64
 					if replace {
 						got = c.repeated(nil, key, 0, d, k)
 					} else {
@@ -49,7 +49,7 @@ func TestNeighbourInclusion(t *testing.T) {
 					for _, e := range got {
 						count[e]++
 					}
-					if slices.Contains(got, 0) && slices.Contains(got, uint32(d-1)) {
+					if slices.Contains(got, 0) && slices.Contains(got, int64(d-1)) {
 						pairs++
 					}
 				}

@@ -45,7 +45,7 @@ func (s *neighbours) pickGuided(key rng.Key, v uint32, first int64, degree, fano
 		c.offer(priority{w / -math.Log(1-key.Float64(uint64(i))), uint32(i)}, fanout)
 	}
 	for _, p := range c.best {
-		s.picked = append(s.picked, uint32(first)+p.at)
+		s.picked = append(s.picked, first+int64(p.at))
 	}
 	return true
 }

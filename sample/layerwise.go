@@ -124,7 +124,7 @@ func (s *layerSampler) connect(b *Batch, x *Block, dst []uint32) {
 			row, b.Vertices = s.rows.add(b.Vertices, u)
 			x.Indices = append(x.Indices, row)
 			if g.EdgeDim > 0 {
-				x.Places = append(x.Places, uint32(e))
+				x.Places = append(x.Places, e)
 			}
 			x.Weights = append(x.Weights, s.Count[at]*float32(weight(g, e)))
 		}

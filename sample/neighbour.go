@@ -92,8 +92,8 @@ type neighbours struct {
 	choose chooser
 	table  *table
 	first  [chunk]int64
-	degree [chunk]int32
-	picked []uint32
+	degree [chunk]int64
+	picked []int64
 	// without are edges that are never drawn, as if the graph did not have them.
 	without without
 	guided  guided
@@ -178,7 +178,7 @@ func (s *neighbours) block(b *Batch, layer, fanout int, key rng.Key) {
 func (s *neighbours) locate(dst []uint32) {
 	for i, v := range dst {
 		s.first[i] = s.of.Graph.Indptr[v]
-		s.degree[i] = int32(s.of.Graph.Indptr[v+1] - s.first[i])
+		s.degree[i] = s.of.Graph.Indptr[v+1] - s.first[i]
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 		}
 		if s.of.Order != nil {
 			for k, e := range s.picked[from:] {
-				s.picked[from+k] = uint32(first) + s.of.Order.At(int64(e))
+				s.picked[from+k] = first + int64(s.of.Order.At(e))
 			}
 		}
 		if fanout != All && s.of.Types == nil {

@@ -37,7 +37,7 @@ func (s *subgraph) induce(b *Batch, t *table, weigh func(u, v uint32, edge int64
 			}
 			x.Indices = append(x.Indices, at)
 			if s.graph.EdgeDim > 0 {
-				x.Places = append(x.Places, uint32(e))
+				x.Places = append(x.Places, e)
 			}
 			switch {
 			case weigh != nil:

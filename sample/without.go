@@ -11,7 +11,7 @@ import (
 type without struct {
 	ptr     []int32
 	sources []uint32
-	allowed []uint32 // places of a row's other edges
+	allowed []int64 // places of a row's other edges
 }
 
 func (w *without) reset() { w.ptr, w.sources = w.ptr[:0], w.sources[:0] }
@@ -47,7 +47,7 @@ func (s *neighbours) pickOthers(key rng.Key, v uint32, first int64, degree, fano
 			at = first + int64(s.of.Order.At(e))
 		}
 		if _, is := slices.BinarySearch(excluded, s.of.Graph.Indices[at]); !is {
-			w.allowed = append(w.allowed, uint32(e))
+			w.allowed = append(w.allowed, e)
 		}
 	}
 	left := len(w.allowed)

@@ -25,6 +25,9 @@ type pass struct {
 // that keep selects. That of the first stage is the dataset's features.
 func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features,
 	keep func(m *nn.Model, stage int) bool) (*pass, error) {
+	if err := d.Graph.CheckLocal(); err != nil {
+		return nil, err
+	}
 	model, err := t.Model(dev)
 	if err != nil {
 		return nil, err

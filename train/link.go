@@ -87,6 +87,9 @@ func NewLinks(dev tensor.Device, data *graph.Dataset, opt Options, link LinkOpti
 	case opt.Inductive:
 		return nil, fmt.Errorf("inductive training is of vertices; pairs are held out instead")
 	}
+	if err := link.Graph.CheckLocal(); err != nil {
+		return nil, err
+	}
 	if events == nil {
 		events = event.All()
 	}

@@ -48,6 +48,9 @@ func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, e
 	if data.Features == nil && !data.Typed() || data.Labels == nil || len(data.Splits.Train) == 0 {
 		return s, fmt.Errorf("dataset %s: training needs features, labels and a train split", data.Dir)
 	}
+	if err := data.Graph.CheckLocal(); err != nil {
+		return s, err
+	}
 	s.Task = taskOf(dev, data.Labels)
 	s.Splits = splits(dev, &data.Splits)
 	s.Vertices, s.Training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))

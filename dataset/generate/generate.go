@@ -66,40 +66,57 @@ func Dataset(kind string, p Params, out string) (dataset.Summary, error) {
 	if err != nil {
 		return dataset.Summary{}, err
 	}
-	g, err := m.build(p)
-	if err != nil {
+	if err := m.write(w, p); err != nil {
 		return dataset.Summary{}, err
 	}
-	p.report("write edges", 0, 1)
-	if err := w.Graph(g); err != nil {
-		return dataset.Summary{}, err
-	}
-	if p.EdgeFeatures > 0 && g.Edges() > 0 {
-		p.report("write edge features", 0, 1)
-		if err := p.writeEdgeFeatures(w, g, m.class); err != nil {
-			return dataset.Summary{}, err
-		}
-	}
-	*g = graph.CSR{} // the largest array is not needed any more
 	m.source = nil
 	return p.decorate(w, m)
 }
 
-// build draws and sorts the edges; repeated ones and self-loops are dropped.
-func (m *model) build(p Params) (*graph.CSR, error) {
+// write draws, sorts and writes the edges; repeated ones and self-loops are dropped. What memory could not hold is
+// made in windows of rows.
+func (m *model) write(w *graph.Writer, p Params) error {
+	opt := graph.BuildOptions{Symmetrize: !p.Directed, DropDuplicates: true, DropSelfLoops: true}
+	stored := m.edges
+	if opt.Symmetrize {
+		stored *= 2
+	}
+	if stored > graph.MaxLocalEdges {
+		return m.writeWindows(w, p, opt, stored)
+	}
+	// Every edge is drawn twice: to be counted and to be placed.
+	g, err := graph.FromSource(int(p.Nodes), m.edges, false, m.reported(p, 2), opt)
+	if err != nil {
+		return err
+	}
+	p.report("write edges", 0, 1)
+	if err := w.Graph(g); err != nil || p.EdgeFeatures == 0 || g.Edges() == 0 {
+		return err
+	}
+	p.report("write edge features", 0, 1)
+	return p.writeEdgeFeatures(w, g, m.class)
+}
+
+func (m *model) writeWindows(w *graph.Writer, p Params, opt graph.BuildOptions, stored int64) error {
+	if p.EdgeFeatures > 0 {
+		return badParam("edge-features", fmt.Sprintf("%d for %d stored edges", p.EdgeFeatures, stored),
+			"0 of a graph of 2^32 edges or more")
+	}
+	return w.Source(int(p.Nodes), m.edges, m.reported(p, 1+graph.Windows(stored)), opt)
+}
+
+// reported is the source of edges, each of which is drawn so many times, with progress.
+func (m *model) reported(p Params, times int64) graph.EdgeSource {
+	if p.Progress == nil {
+		return m.source
+	}
 	var done atomic.Int64
-	total := 2 * m.edges // every edge is drawn twice: to be counted and to be placed
-	source := m.source
-	if p.Progress != nil {
-		source = func(lo int64, src, dst []uint32, w []float32) {
-			m.source(lo, src, dst, w)
-			if now := done.Add(int64(len(src))); now>>20 != (now-int64(len(src)))>>20 {
-				p.report("draw edges", now, total)
-			}
+	return func(lo int64, src, dst []uint32, w []float32) {
+		m.source(lo, src, dst, w)
+		if now := done.Add(int64(len(src))); now>>20 != (now-int64(len(src)))>>20 {
+			p.report("draw edges", now, times*m.edges)
 		}
 	}
-	return graph.FromSource(int(p.Nodes), m.edges, false, source,
-		graph.BuildOptions{Symmetrize: !p.Directed, DropDuplicates: true, DropSelfLoops: true})
 }
 
 func (p Params) report(stage string, done, total int64) {

@@ -85,8 +85,8 @@ func (p Params) validate() error {
 	switch {
 	case p.Nodes < 1 || p.Nodes > graph.MaxNodes:
 		return badParam("nodes", fmt.Sprint(p.Nodes), "1 to 2^32-1")
-	case p.Edges < 0 || p.Edges > graph.MaxEdges:
-		return badParam("edges", fmt.Sprint(p.Edges), "0 to 2^32-1")
+	case p.Edges < 0 || p.Edges > graph.MaxEdges/2:
+		return badParam("edges", fmt.Sprint(p.Edges), "0 to 2^41")
 	case float64(p.Edges) > 0.5*float64(p.Nodes)*float64(p.Nodes-1):
 		return badParam("edges", fmt.Sprintf("%d with --nodes %d", p.Edges, p.Nodes),
 			"at most half of all pairs of vertices")

@@ -201,7 +201,7 @@ func (r *Batch) ids() []uint32 {
 // edgeRow is the features of a block's edges, by place in the block.
 func (r *Batch) edgeRow(block int, x *sample.Block) func(k int64) []float32 {
 	if r.Pulled == nil {
-		return func(k int64) []float32 { return r.graph.EdgeRows(int64(x.Places[k]), int64(x.Places[k])+1) }
+		return func(k int64) []float32 { return r.graph.EdgeRows(x.Places[k], x.Places[k]+1) }
 	}
 	rows, dim := r.Pulled.Known.EdgeFeatures[block], int64(r.graph.EdgeDim)
 	return func(k int64) []float32 { return rows[k*dim : (k+1)*dim] }

@@ -207,7 +207,7 @@ func induceExpansion(g *graph.CSR, b *sample.Batch) {
 			x.Indices = append(x.Indices, u)
 			kept += edgeWeight(g, e)
 			if g.EdgeDim > 0 {
-				x.Places = append(x.Places, uint32(e))
+				x.Places = append(x.Places, e)
 			}
 			if g.Weights != nil {
 				x.Weights = append(x.Weights, g.Weights[e])
