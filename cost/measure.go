@@ -34,6 +34,8 @@ type Step struct {
 	Rows       tensor.DType
 	CacheFirst bool
 	Seed       uint64
+	// Typed is for a typed graph; Features and Input are not used then.
+	Typed *TypedStep
 }
 
 // Measure times a small step of the model and a short exchange, and shares the figures,
@@ -92,7 +94,13 @@ func (s *Step) time(c Cluster) (row, edge []float64, err error) {
 	}
 	n := min(s.In.Nodes(), timedRows)
 	row, edge = make([]float64, s.Model.Convs()), make([]float64, s.Model.Convs())
-	g := folded(s.In, n)
+	var g *graph.CSR
+	if s.Typed != nil {
+		g = s.Typed.fold(s.In, n)
+		n = g.Nodes()
+	} else {
+		g = folded(s.In, n)
+	}
 	bare, err := s.seconds(c, &graph.CSR{Indptr: make([]int64, n+1), EdgeDim: g.EdgeDim})
 	if err != nil {
 		return nil, nil, err
@@ -143,12 +151,18 @@ func folded(in *graph.CSR, n int) *graph.CSR {
 // of several steps counts, not the best: where workers share cores or memory they do so in
 // training too.
 func (s *Step) seconds(c Cluster, g *graph.CSR) ([]float64, error) {
-	w := &stopwatch{Local: nn.NewLocal(nn.NewTopology(s.Dev, g), s.CacheFirst), now: c.Now}
+	topology := nn.NewTopology(s.Dev, g)
+	w := &stopwatch{Local: nn.NewLocal(topology, s.CacheFirst), now: c.Now}
 	p := &nn.Pass{Dev: s.Dev, Agg: w, Train: true, Key: rng.New(s.Seed), Vertices: int64(g.Nodes()), Rows: s.Rows,
 		Span: w.span}
 	var x nn.Input
 	if g.Nodes() > 0 {
-		x = s.Input(firstRows(s.Features, g.Nodes()))
+		if t := s.Typed; t != nil {
+			topology.SetTypes(t.Schema, t.picked, t.picked)
+			p.Types, x = t.picked, t.input()
+		} else {
+			x = s.Input(firstRows(s.Features, g.Nodes()))
+		}
 		s.run(w, p, x) // takes the memory that others will reuse
 	}
 	if _, err := c.Share(0); err != nil {

@@ -171,8 +171,8 @@ func (a *Aggregator) Plan(model *nn.Model) *wire.Plan {
 	w, p := a.W, wire.NewPlan()
 	p.AtMost = w.SparseRows
 	p.Prepare.AddAll(a.Prepare, 1)
-	training := model.Traffic(w.sparseFeatures(), w.CacheFirst, true)
-	measuring := model.Traffic(w.sparseFeatures(), w.CacheFirst, false)
+	training := model.Traffic(w.SparseFeatures(), w.CacheFirst, true)
+	measuring := model.Traffic(w.SparseFeatures(), w.CacheFirst, false)
 	features := Tag{Layer: -1, Kind: wire.Feature}
 	for i, t := range training {
 		a.planRows(p.Once, features, nn.Width{Rows: t.Once}, 0, true)
@@ -192,8 +192,8 @@ func (a *Aggregator) Plan(model *nn.Model) *wire.Plan {
 	return p
 }
 
-// sparseFeatures reports whether the features are sparse rows.
-func (w *Worker) sparseFeatures() bool {
+// SparseFeatures reports whether the features are sparse rows.
+func (w *Worker) SparseFeatures() bool {
 	return w.Part.Book.Features != nil && w.Part.Features.Indptr != nil
 }
 

@@ -71,8 +71,8 @@ func FuzzLookupReply(f *testing.F) {
 			err = q.read(l.inEdges(out))
 			numbers, limit = out.Indices, 10
 		default:
-			out := l.noFeatures(3)
-			err = q.read(l.features(out))
+			out := noFeatures(w.Part.Features, 3)
+			err = q.read(features(out, w.Part.Features.Kind()))
 			numbers, limit = out.Indices, 2
 		}
 		if err == nil && slices.ContainsFunc(numbers, func(v uint32) bool { return int(v) >= limit }) {

@@ -79,20 +79,43 @@ func (l *Lookup) inEdges(out *graph.CSR) func(r *Reader) {
 			out.Weights = append(out.Weights, take[float32](r, n)...)
 		}
 		out.EdgeFeatures = append(out.EdgeFeatures, take[float32](r, n*out.EdgeDim)...)
+		if s := l.W.Part.Book.Schema; s != nil {
+			out.Relations = append(out.Relations, r.relations(n, len(s.Relations))...)
+		}
 		out.Indptr = append(out.Indptr, int64(len(out.Indices)))
 	}
 }
 
 // Features are rows of features, in the form in which all parts have them.
 func (l *Lookup) Features(ids []uint32) (*graph.Features, error) {
-	out := l.noFeatures(len(ids))
-	err := l.ask(askFeatures, ids, l.features(out))
+	out := noFeatures(l.W.Part.Features, len(ids))
+	err := l.ask(askFeatures, ids, features(out, l.W.Part.Features.Kind()))
 	return out, err
 }
 
-// noFeatures are features whose rows are still to be read.
-func (l *Lookup) noFeatures(rows int) *graph.Features {
-	f := l.W.Part.Features
+// TypeFeatures are rows of features by type: those of a type's vertices, in their order. types has the type of each
+// vertex, which has features.
+func (l *Lookup) TypeFeatures(ids []uint32, types []int) ([]*graph.Features, error) {
+	out := make([]*graph.Features, len(l.W.Part.TypeFeatures))
+	row := make([]func(*Reader), len(out))
+	for t, f := range l.W.Part.TypeFeatures {
+		if f != nil {
+			out[t] = noFeatures(f, 0)
+			row[t] = features(out[t], l.W.Part.Book.Schema.Types[t].Features.Kind)
+		}
+	}
+	next := 0
+	err := l.ask(askFeatures, ids, func(r *Reader) {
+		t := types[next]
+		row[t](r)
+		out[t].Rows++
+		next++
+	})
+	return out, err
+}
+
+// noFeatures are features as f's, whose rows are still to be read.
+func noFeatures(f *graph.Features, rows int) *graph.Features {
 	out := &graph.Features{Rows: rows, Cols: f.Cols}
 	if f.Kind() == graph.Sparse {
 		out.Indptr = []int64{0}
@@ -101,8 +124,7 @@ func (l *Lookup) noFeatures(rows int) *graph.Features {
 }
 
 // features reads a row.
-func (l *Lookup) features(out *graph.Features) func(r *Reader) {
-	kind := l.W.Part.Features.Kind()
+func features(out *graph.Features, kind graph.FeatureKind) func(r *Reader) {
 	return func(r *Reader) {
 		switch kind {
 		case graph.Dense:

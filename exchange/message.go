@@ -86,6 +86,17 @@ func take[T uint16 | uint32 | uint64 | float32 | float64](r *Reader, n int) []T 
 	return out
 }
 
+// relations are the relations of a row's n edges, of which there are some: they do not fall.
+func (r *Reader) relations(n, of int) []uint16 {
+	list := take[uint16](r, n)
+	for i, rel := range list {
+		if (int(rel) >= of || i > 0 && rel < list[i-1]) && r.odd == nil {
+			r.odd = fmt.Errorf("relation %d out of order, or of %d", rel, of)
+		}
+	}
+	return list
+}
+
 // Numbers, Floats and Doubles are the next n numbers of a message.
 func (r *Reader) Numbers(n int) []uint32  { return take[uint32](r, n) }
 func (r *Reader) Floats(n int) []float32  { return take[float32](r, n) }

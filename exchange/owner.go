@@ -108,11 +108,36 @@ func (o *owner) inEdges(b []byte, v uint32) []byte {
 		b, _ = binary.Append(b, binary.LittleEndian, in.Weights[lo:hi])
 	}
 	b, _ = binary.Append(b, binary.LittleEndian, in.EdgeRows(lo, hi))
+	if in.Relations != nil {
+		b, _ = binary.Append(b, binary.LittleEndian, in.Relations[lo:hi])
+	}
 	return b
 }
 
 func (o *owner) features(b []byte, v uint32) []byte {
-	f := o.w.Part.Features
+	if o.w.Part.Book.Schema != nil {
+		return o.typeFeatures(b, v)
+	}
+	return appendFeatures(b, o.w.Part.Features, v)
+}
+
+// typeFeatures are the features of a vertex of a typed graph: nothing for a type without any.
+func (o *owner) typeFeatures(b []byte, v uint32) []byte {
+	at := make([]int, len(o.w.Part.TypeFeatures)) // rows of each type before the run
+	for _, run := range o.w.Part.CoreTypes() {
+		if int(v) < run.Hi {
+			if f := o.w.Part.TypeFeatures[run.Type]; f != nil {
+				b = appendFeatures(b, f, uint32(at[run.Type]+int(v)-run.Lo))
+			}
+			return b
+		}
+		at[run.Type] += run.Hi - run.Lo
+	}
+	return b
+}
+
+// appendFeatures writes a row.
+func appendFeatures(b []byte, f *graph.Features, v uint32) []byte {
 	lo, hi := int(v)*f.Cols, int(v+1)*f.Cols
 	switch f.Kind() {
 	case graph.Dense:

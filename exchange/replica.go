@@ -114,6 +114,9 @@ func (c *Replicas) Halos(layers int, holder func(layer int, v uint32) int) ([]*H
 	if err := c.describeAll(); err != nil {
 		return nil, err
 	}
+	if err := c.checkTypes(); err != nil {
+		return nil, err
+	}
 	out := make([]*Halo, layers)
 	var before *HaloPlan
 	for layer := range layers {
@@ -305,6 +308,20 @@ func (c *Replicas) askFor(p *HaloPlan, direct []uint32, layer int) error {
 	return nil
 }
 
+// asked are the replicas in the order in which owners are asked for them, and where each one's row arrives.
+func (c *Replicas) asked() (ids []uint32, at []int) {
+	order := make([]uint32, len(c.IDs)) // replicas by number
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(c.IDs[a], c.IDs[b]) })
+	ids, at = make([]uint32, len(order)), make([]int, len(order))
+	for i, j := range order {
+		ids[i], at[j] = c.IDs[j], i
+	}
+	return ids, at
+}
+
 // joined are the features of own vertices and replicas.
 func (c *Replicas) joined() (*graph.Features, error) {
 	f, core := c.W.Part.Features, c.W.Part.Core()
@@ -315,16 +332,7 @@ func (c *Replicas) joined() (*graph.Features, error) {
 	default:
 		return unread(f, core+len(c.IDs)), nil
 	}
-	order := make([]uint32, len(c.IDs)) // replicas by number
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(c.IDs[a], c.IDs[b]) })
-	ids := make([]uint32, len(order))
-	at := make([]int, len(order)) // where a replica's row arrives
-	for i, j := range order {
-		ids[i], at[j] = c.IDs[j], i
-	}
+	ids, at := c.asked()
 	got, err := c.Owners.Features(ids)
 	if err != nil || len(ids) == 0 {
 		return f, err
@@ -382,11 +390,19 @@ type Replicating struct {
 	*Aggregator
 	ids      []uint32
 	features *graph.Features
+	byType   []*graph.Features
 }
 
 // Aggregator fetches the features of replicas, the last that is asked of owners.
 func (c *Replicas) Aggregator(halos []*Halo) (*Replicating, error) {
-	features, err := c.joined()
+	var features *graph.Features
+	var byType []*graph.Features
+	var err error
+	if c.W.Part.Book.Schema != nil {
+		byType, err = c.joinedTypes()
+	} else {
+		features, err = c.joined()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -395,8 +411,10 @@ func (c *Replicas) Aggregator(halos []*Halo) (*Replicating, error) {
 	}
 	a := NewAggregator(c.W, NewRows(c.W), halos...)
 	a.Prepare = c.Sent
-	return &Replicating{Aggregator: a, ids: c.datasetIDs(), features: features}, nil
+	return &Replicating{Aggregator: a, ids: c.datasetIDs(), features: features, byType: byType}, nil
 }
 
-// Replicas are own vertices and replicas.
-func (r *Replicating) Replicas() ([]uint32, *graph.Features) { return r.ids, r.features }
+// Replicas are own vertices and replicas, with their features, in a typed graph by type.
+func (r *Replicating) Replicas() ([]uint32, *graph.Features, []*graph.Features) {
+	return r.ids, r.features, r.byType
+}

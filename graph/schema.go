@@ -86,6 +86,32 @@ func (s *Schema) RelationName(r int) string {
 	return fmt.Sprintf("%s %s %s", s.Types[rel.Source].Name, rel.Name, s.Types[rel.Target].Name)
 }
 
+// ReverseOf is the relation that has the edges of r turned round, or -1.
+func (s *Schema) ReverseOf(r int) int {
+	rel := &s.Relations[r]
+	return slices.IndexFunc(s.Relations, func(o Relation) bool {
+		named := rel.Reverse != "" && o.Name == rel.Reverse || rel.Reverse == "" && o.Reverse == rel.Name
+		return named && o.Source == rel.Target && o.Target == rel.Source
+	})
+}
+
+// RelationOf is the number of the relation that users write as source, name and target, or by the name alone where one
+// relation has it; -1: none.
+func (s *Schema) RelationOf(text string) int {
+	found := -1
+	for r := range s.Relations {
+		switch {
+		case s.RelationName(r) == text:
+			return r
+		case s.Relations[r].Name == text && found == -1:
+			found = r
+		case s.Relations[r].Name == text:
+			found = -2
+		}
+	}
+	return max(found, -1)
+}
+
 // Run is consecutive rows of vertices of one type.
 type Run struct{ Type, Lo, Hi int }
 

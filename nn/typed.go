@@ -2,6 +2,8 @@ package nn
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/tensor"
@@ -16,6 +18,8 @@ type TypedConfig struct {
 	Blocks int `json:"blocks,omitempty" yaml:"blocks,omitempty"`
 	// Outputs are the types whose rows are read of the last layer; none: all. Rows that these do not need are zero.
 	Outputs []int `json:"outputs,omitempty" yaml:"outputs,omitempty"`
+	// Scored are the relations whose edges a decoder scores.
+	Scored []int `json:"scored,omitempty" yaml:"scored,omitempty"`
 }
 
 // TypeConfig is one type of vertices.
@@ -151,6 +155,12 @@ func (c *Config) validateTyped() error {
 		return fmt.Errorf("hidden is %d; it must be from 1 to 65536", c.Hidden)
 	case c.Out < 1:
 		return fmt.Errorf("a model of %d outputs: the dataset needs labels", c.Out)
+	case c.Decoder != "" && !slices.Contains(RelationDecoders, c.Decoder):
+		return fmt.Errorf("decoder %q is not one of %s", c.Decoder, strings.Join(RelationDecoders, ", "))
+	case (c.Decoder != "") != (len(t.Scored) > 0):
+		return fmt.Errorf("decoder %q of %d relations: a decoder scores the edges of some", c.Decoder, len(t.Scored))
+	case slices.ContainsFunc(t.Scored, func(r int) bool { return r < 0 || r >= len(t.Relations) }):
+		return fmt.Errorf("relations %v are scored, and there are %d", t.Scored, len(t.Relations))
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("dropout is %g; it must be at least 0 and below 1", c.Dropout)
 	case !(c.AttentionDropout >= 0 && c.AttentionDropout < 1):

@@ -19,6 +19,9 @@ func (s *Spec) typedConfig(data *graph.Meta) *nn.TypedConfig {
 	}
 	c := nn.TypedOf(data.Schema)
 	c.Bases, c.Blocks = s.Model.Bases, s.Model.Blocks
+	if t := data.Schema.Type(s.Target); t >= 0 && !s.LearnsPairs() {
+		c.Outputs = []int{t}
+	}
 	return c
 }
 

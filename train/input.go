@@ -46,6 +46,12 @@ func typedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features,
 	return x
 }
 
+// TypedInput is the input of rows that are timed, whatever their vertices.
+func TypedInput(dev tensor.Device, runs []graph.Run, features []*graph.Features, schema *graph.Schema,
+	opt Options) nn.Input {
+	return nn.Input{Typed: typedInput(dev, runs, features, nil, schema, opt)}
+}
+
 // verticesOf are the vertices of the rows of a type.
 func verticesOf(runs []graph.Run, t int, ids []uint32) (list []uint32) {
 	for _, run := range runs {

@@ -63,6 +63,14 @@ func (l *Learnt) keepBest(dev tensor.Device) {
 	}
 }
 
+// loadBest makes the rows those of the best epoch.
+func (l *Learnt) loadBest(dev tensor.Device) error {
+	if l == nil || l.best == nil {
+		return nil
+	}
+	return nn.LoadTensors(dev, l.params, l.best)
+}
+
 // tensors are all that a worker needs to go on.
 func (l *Learnt) tensors(dev tensor.Device) []nn.Tensor {
 	list := prefixed(learntRows, nn.Tensors(dev, l.params))

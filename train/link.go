@@ -50,6 +50,9 @@ type PairOptions struct {
 	Local   bool
 	// RankNegatives is how many a pair is ranked among.
 	RankNegatives int
+	// Relations, of a typed graph, are those whose edges are pairs: see relation.go. nil: pairs are of vertices without
+	// types.
+	Relations []int
 }
 
 // Link trains a model whose rows a decoder can tell pairs by, in this process: an epoch
@@ -183,6 +186,25 @@ func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, posi
 	defer end()
 	own, made := l.own(z)
 	dz = l.Dev.New(own.Type(), own.Rows, own.Cols)
+	losses = l.learn(p, own, dz, left, right, positives, scale)
+	if made {
+		l.Dev.Free(own)
+		dz = l.stored(dz, z)
+	}
+	return dz, losses
+}
+
+// stored is a gradient in the type of rows z, of which it takes the place.
+func (l *Links) stored(dz, z tensor.Matrix) tensor.Matrix {
+	half := l.Dev.Scratch(z.Type(), z.Rows, z.Cols)
+	l.Dev.Copy(half, dz)
+	l.Dev.Free(dz)
+	return half
+}
+
+// learn adds the gradients of pairs of rows z to dz and to the decoder's, and returns the losses.
+func (l *Links) learn(p *nn.Pass, z, dz tensor.Matrix, left, right []uint32, positives int,
+	scale float64) (losses tensor.Matrix) {
 	losses = l.Dev.New(tensor.F64, max(1, (len(left)+piece(z.Cols)-1)/piece(z.Cols)), 2)
 	for lo := 0; lo < len(left); lo += piece(z.Cols) {
 		hi := min(lo+piece(z.Cols), len(left))
@@ -192,7 +214,7 @@ func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, posi
 		}
 		targets := l.Dev.Scratch(l.Dev.Type(), hi-lo, 1)
 		l.Dev.Upload(targets, target)
-		scores := l.Model.Decoder.Score(p, own, tensor.Indices(l.Dev, left[lo:hi]), tensor.Indices(l.Dev, right[lo:hi]))
+		scores := l.Model.Decoder.Score(p, z, tensor.Indices(l.Dev, left[lo:hi]), tensor.Indices(l.Dev, right[lo:hi]))
 		k := lo / piece(z.Cols)
 		l.Dev.Loss(losses.Slice(k, k+1), scores, scores, tensor.Loss{Kind: tensor.BCE, Targets: targets,
 			Rows: tensor.Indices(l.Dev, l.upTo(hi-lo)), Scale: scale})
@@ -200,14 +222,7 @@ func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, posi
 		l.Dev.Free(scores)
 		l.Dev.Free(targets)
 	}
-	if made {
-		l.Dev.Free(own)
-		half := l.Dev.Scratch(z.Type(), z.Rows, z.Cols)
-		l.Dev.Copy(half, dz)
-		l.Dev.Free(dz)
-		dz = half
-	}
-	return dz, losses
+	return losses
 }
 
 // own is rows in the device's own type, which may have to be made.

@@ -17,6 +17,9 @@ func DryRunBytes(part *partition.Part, end wire.Endpoint, dev tensor.Device, mod
 	opt Options) (*wire.Plan, error) {
 	s := &Site{Ctx: context.Background(), Dev: dev, Part: used(part, opt), End: end, Opt: opt, Events: event.All(),
 		Alone: true}
+	if opt.Pairs != nil && len(opt.Pairs.Relations) > 0 {
+		return nil, Unplanned("pairs of a relation")
+	}
 	on, err := newStrategy(s)
 	if err != nil {
 		return nil, err
@@ -27,6 +30,9 @@ func DryRunBytes(part *partition.Part, end wire.Endpoint, dev tensor.Device, mod
 // plan is what a worker will send: the strategy's, and the loop's sums and gradients.
 func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 	p := on.Plan(model)
+	if s.links != nil {
+		s.links.plan(p, model)
+	}
 	s.planSums(p.Begin, 1) // whether to stop
 	s.planSums(p.Measure, 3*task.Width())
 	always, step, saved := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}

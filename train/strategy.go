@@ -35,8 +35,8 @@ type Strategy interface {
 // Replicating is a strategy whose worker also computes replicas of other workers'
 // vertices. They follow its own rows in all matrices of a pass.
 type Replicating interface {
-	// Replicas are the ids and the features of own vertices and replicas together.
-	Replicas() (ids []uint32, features *graph.Features)
+	// Replicas are the ids and the features of own vertices and replicas together; in a typed graph those of each type.
+	Replicas() (ids []uint32, features *graph.Features, byType []*graph.Features)
 }
 
 // Driving is a strategy that runs training passes through the model itself, in an order
@@ -145,6 +145,8 @@ type Site struct {
 	Alone bool
 	// MemoryOnly: the device counts memory and computes nothing, and rows never travel.
 	MemoryOnly bool
+
+	links *relations // pairs of relations; nil: none
 }
 
 // Waiting reports the time that do takes as time in which the worker waits for others.

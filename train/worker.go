@@ -59,6 +59,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if err == nil && f.Learnt != nil {
 		err = s.gatherLearnt(f, r)
 	}
+	if s.links != nil && err == nil {
+		err = s.links.rank(r)
+	}
 	if err != nil {
 		s.End.Fail(err) // so that no peer waits for this worker, nor it for what is in flight
 	}
@@ -83,6 +86,11 @@ func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, nil, nil, err
 	}
+	if s.Opt.Pairs != nil && len(s.Opt.Pairs.Relations) > 0 {
+		if err := s.prepareRelations(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	on, err := newStrategy(s)
 	if err != nil {
 		return nil, nil, nil, err
@@ -102,6 +110,9 @@ func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 	if b, ok := as[Batching](on); ok {
 		f.State.Batch = min(f.State.Batch, b.Steps()) // of another number of workers it may be more
 		f.TrainEpoch = b.Train(f)
+	}
+	if s.links != nil {
+		s.links.on(f)
 	}
 	return f, on, s.plan(on, f.Model, f.Task), nil
 }
@@ -127,10 +138,14 @@ func (s *Site) check() error {
 
 // share puts a part on the device.
 func (s *Site) share(on Strategy) Share {
-	ids, features := s.Part.IDs[:s.Part.Core()], s.Part.Features
+	ids, features, byType, types := s.Part.IDs[:s.Part.Core()], s.Part.Features, s.Part.TypeFeatures, s.Part.CoreTypes()
 	r, replicas := as[Replicating](on)
 	if replicas {
-		ids, features = r.Replicas()
+		ids, features, byType = r.Replicas()
+	}
+	schema := s.Part.Book.Schema
+	if replicas && schema != nil {
+		types = schema.Runs(ids)
 	}
 	var task nn.Task = pairTask{}
 	if s.Opt.Pairs == nil {
@@ -139,14 +154,14 @@ func (s *Site) share(on Strategy) Share {
 	var x nn.Input
 	if s.Opt.Embeddings != nil { // filled before rows are measured
 		x = nn.Input{Matrix: s.Dev.New(s.Dev.RowType(s.Opt.Rows), s.Part.Core(), s.Opt.Model.In)}
-	} else if schema := s.Part.Book.Schema; schema != nil {
-		x = nn.Input{Typed: typedInput(s.Dev, s.Part.CoreTypes(), s.Part.TypeFeatures, s.Part.IDs, schema, s.Opt)}
+	} else if schema != nil {
+		x = nn.Input{Typed: typedInput(s.Dev, types, byType, ids, schema, s.Opt)}
 	} else {
 		x = Input(s.Dev, features, s.Opt)
 	}
 	out := Share{X: x, Task: task,
 		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
-		Types: s.Part.CoreTypes(), Schema: s.Part.Book.Schema,
+		Types: types, Schema: schema,
 		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
 	if m, ok := as[Measuring](on); ok {
 		out.MeasureOn = m.Measuring()

@@ -7,6 +7,24 @@ import (
 	"starling/train/traintest"
 )
 
+// TestTypedResumeIsExact: a typed run with replicas, and one that learns from a relation, continue to the same bits,
+// with rows that are learnt.
+func TestTypedResumeIsExact(t *testing.T) {
+	d := traintest.Typed(t, 30)
+	parts := traintest.CutForServers(t, d, "hash", 4, 2)
+	for i, strategy := range []string{"granndis:1", "neutronstar", "halo"} {
+		o := traintest.TypedOptions(d, []string{"rgcn", "rgat", "hsage"}[i])
+		if strategy == "halo" {
+			o = traintest.RelationOptions(d, "hsage", "mlp", "likes")
+			o.Pairs.ValEdges = 0.2
+		}
+		o.Strategy = traintest.Strategy(t, strategy, rated(strategy, o.Model.Layers))
+		if want, got := traintest.Resumed(t, parts, o, 2, true); !slices.Equal(got.Loss, want.Loss) {
+			t.Errorf("%s: %v, never stopped %v", strategy, got.Loss, want.Loss)
+		}
+	}
+}
+
 // TestResumeIsExact: a run that is resumed from a checkpoint has every loss of one that
 // never stopped, to the bit, also where stale rows or error-feedback residuals are used.
 func TestResumeIsExact(t *testing.T) {

@@ -16,11 +16,15 @@ import (
 type Costs struct {
 	l     *exchange.Setup
 	input func(*graph.Features) nn.Input
+	typed func(runs []graph.Run, f []*graph.Features) nn.Input
 }
 
 // NewCosts agrees with peers on what was measured.
 func NewCosts(s *train.Site, l *exchange.Setup) *Costs {
-	return &Costs{l, func(f *graph.Features) nn.Input { return train.Input(s.Dev, f, s.Opt) }}
+	return &Costs{l, func(f *graph.Features) nn.Input { return train.Input(s.Dev, f, s.Opt) },
+		func(runs []graph.Run, f []*graph.Features) nn.Input {
+			return train.TypedInput(s.Dev, runs, f, s.Part.Book.Schema, s.Opt)
+		}}
 }
 
 // ToChoose are what parts of an epoch cost and the memory that a worker may fill: as given, or as
@@ -49,8 +53,13 @@ func (c *Costs) ToChoose(o cost.RatesOption, b exchange.BudgetOption) (e *cost.E
 
 func (c *Costs) measure(m *nn.Model) ([]float64, error) {
 	w := c.l.W
-	r, err := cost.Measure(c.l, &cost.Step{Dev: w.Dev, Model: m, In: w.Part.In, Features: w.Part.Features,
-		Input: c.input, Rows: w.Rows, CacheFirst: w.CacheFirst, Seed: w.Seed})
+	step := &cost.Step{Dev: w.Dev, Model: m, In: w.Part.In, Features: w.Part.Features,
+		Input: c.input, Rows: w.Rows, CacheFirst: w.CacheFirst, Seed: w.Seed}
+	if s := w.Part.Book.Schema; s != nil {
+		step.Typed = &cost.TypedStep{Schema: s, Core: w.Part.CoreTypes(), All: w.Part.Types,
+			Features: w.Part.TypeFeatures, Input: c.typed}
+	}
+	r, err := cost.Measure(c.l, step)
 	return r.Numbers(), err
 }
 
@@ -77,15 +86,31 @@ func (c *Costs) Unmeasured() *cost.Epoch {
 func (c *Costs) counts(m *nn.Model) cost.Counts {
 	w, f := c.l.W, c.l.W.Part.Features
 	number := w.Dev.RowType(w.Rows).Size()
-	out := cost.Counts{Layers: m.Traffic(f.Indptr != nil, w.CacheFirst, true), RowBytes: exchange.NewRows(w).EpochBytes,
-		Reduced: wire.Bytes{},
-		In:      w.Model.In, Hidden: w.Model.Hidden, Number: number, Feature: int64(f.Cols * number)}
-	if f.Indptr != nil && f.Rows > 0 {
+	out := cost.Counts{Layers: m.Traffic(w.SparseFeatures(), w.CacheFirst, true),
+		RowBytes: exchange.NewRows(w).EpochBytes, Reduced: wire.Bytes{},
+		In: w.Model.In, Hidden: w.Model.Hidden, Number: number}
+	switch {
+	case w.Part.Book.Schema != nil:
+		out.In, out.Feature = w.Model.Hidden, meanWidth(w.Part.Book.Schema)*int64(number)
+	case f.Indptr != nil && f.Rows > 0:
 		out.Feature = 16 * f.Indptr[f.Rows] / int64(f.Rows) // index and value, in both orientations
+	default:
+		out.Feature = int64(f.Cols * number)
 	}
 	for q, t := range collective.AllReduceSent(collective.Among(w.Part.Book.Servers), w.End.Rank(), w.End.Size(),
 		m.Size(), w.Dev.Type().Size()) {
 		out.Reduced.Add(w.Class(wire.Parameter, -1, q), t.Bytes)
 	}
 	return out
+}
+
+// meanWidth is the mean width of the features of vertices that have any.
+func meanWidth(s *graph.Schema) int64 {
+	var numbers, vertices int64
+	for i := range s.Types {
+		if t := &s.Types[i]; t.Features != nil {
+			numbers, vertices = numbers+t.Count*int64(t.Features.Dim), vertices+t.Count
+		}
+	}
+	return numbers / max(vertices, 1)
 }

@@ -6,6 +6,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/rng"
+	"starling/sample"
 	"starling/train"
 )
 
@@ -29,17 +30,17 @@ func Typed(t testing.TB, items int) *graph.Dataset {
 		{Name: "a shop", First: int64(items + users + tags), Count: int64(shops),
 			Features: &graph.FeatureMeta{Kind: graph.BFloat16, Dim: 3}}},
 		Relations: []graph.Relation{
-			{Source: 1, Name: "likes", Target: 0},
-			{Source: 2, Name: "has", Target: 0},
+			{Source: 1, Name: "likes", Target: 0, Reverse: "liked_by"},
+			{Source: 2, Name: "has", Target: 0, Reverse: "of"},
 			{Source: 2, Name: "lacks", Target: 0},
 			{
 				Source: 3,
 				Name:   "sells",
 				Target: 0,
 			},
-			{Source: 0, Name: "liked_by", Target: 1},
+			{Source: 0, Name: "liked_by", Target: 1, Reverse: "likes"},
 			{Source: 1, Name: "knows", Target: 1},
-			{Source: 0, Name: "of", Target: 2},
+			{Source: 0, Name: "of", Target: 2, Reverse: "has"},
 		}}
 	old := s.SortRelations()
 	number := make([]uint16, len(old))
@@ -138,4 +139,52 @@ func TypedOptions(d *graph.Dataset, model string) train.Options {
 		o.Model.AttentionDropout = 0.3
 	}
 	return o
+}
+
+// RelationOptions are for a short run of a typed model that learns to tell the edges of relations.
+func RelationOptions(d *graph.Dataset, model, decoder string, names ...string) train.Options {
+	o := TypedOptions(d, model)
+	var relations []int
+	for _, name := range names {
+		relations = append(relations, d.Meta.Schema.RelationOf(name))
+	}
+	o.Model.Out, o.Model.Decoder, o.Model.Typed.Scored = 8, decoder, relations
+	o.Pairs = &train.PairOptions{ValEdges: 0.1, TestEdges: 0.2, PerPair: 2, Avoid: true, RankNegatives: 9,
+		Relations: relations}
+	return o
+}
+
+// LinkRelations is train.LinkRelations, which must succeed.
+func LinkRelations(t testing.TB, d *graph.Dataset, o train.Options) *train.Result {
+	t.Helper()
+	r, err := train.LinkRelations(t.Context(), Ref(), d, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// WithoutHeldOut is a graph of which training on relations knows the same: without half of the edges that are held out.
+func WithoutHeldOut(t testing.TB, d *graph.Dataset, o train.Options) *graph.Dataset {
+	t.Helper()
+	sets, err := sample.NewRelationSets(d.Meta.Schema, o.Pairs.Relations, o.Pairs.ValEdges, o.Pairs.TestEdges, o.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var src, dst []uint32
+	var relation []uint16
+	g := d.Graph
+	for v := range uint32(g.Nodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u, r := g.Indices[e], g.Relations[e]
+			if sets.Of(int(r), u, v) == sample.TrainEdges || (u+v)%2 == 0 {
+				src, dst, relation = append(src, u), append(dst, v), append(relation, r)
+			}
+		}
+	}
+	other := *d
+	if other.Graph, err = graph.FromTypedEdges(g.Nodes(), src, dst, relation); err != nil {
+		t.Fatal(err)
+	}
+	return &other
 }

@@ -15,6 +15,7 @@ type growth struct {
 	rows   []int64 // vertices of a hop
 	edges  []int64 // their in-edges
 	remote []int64 // rows of other workers of the server that no earlier hop needs
+	beyond []int64 // the same of rows that are received from other servers, as they are learnt there
 	// Halo rows of own vertices: from the same server, from others, and from others by way
 	// of a worker of the same.
 	inside, between, relayed int64
@@ -37,17 +38,21 @@ func (g *growth) add(n *neighbourhood) {
 	if last > 2 {
 		g.edges = append(g.edges, before.in.Edges())
 	}
-	var remote int64
+	var remote, beyond int64
 	for _, u := range before.in.Indices {
 		if _, own := n.w.Own(u); own {
 			continue
 		}
 		if _, seen := n.needed.At(u); !seen && n.holder(u) != n.w.End.Rank() {
 			n.needed.Put(u)
-			remote++
+			if _, here := n.at(u); n.w.Part.Book.Schema != nil && n.remote(u) && !here {
+				beyond++
+			} else {
+				remote++
+			}
 		}
 	}
-	g.remote = append(g.remote, remote)
+	g.remote, g.beyond = append(g.remote, remote), append(g.beyond, beyond)
 	if last == 2 {
 		g.countLocal(n)
 	}
@@ -72,7 +77,7 @@ func (g *growth) layer(k, l int) load {
 	}
 	hop := k - 1 - l
 	return load{made: upTo(g.rows, hop), taken: upTo(g.rows, hop+1), edges: upTo(g.edges, hop),
-		inside: upTo(g.remote, hop)}
+		inside: upTo(g.remote, hop), between: upTo(g.beyond, hop)}
 }
 
 // upTo sums hops 0 to hop; hops that are not there are empty.

@@ -34,7 +34,6 @@ import (
 // Exact for every k; k = 0 is halo. With sampling (sample.go) it is not exact.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "granndis", Mode: train.FullGraph,
-	Untyped: "it preloads features, of one width",
 	Paper: &train.Paper{Title: "GraNNDIS, Song et al., PACT 2024",
 		Claim: "1.1x to 3.0x (preloading), 1.9x to 3.6x (with sampling), up to 44x on 1 GbE",
 		Why: "recomputing is nearly free on idle GPUs; here it takes time from the same cores, so the gain starts " +
@@ -107,7 +106,12 @@ func (o *options) Validate() error {
 
 // check refuses models that cannot weigh the edges that sampling keeps.
 func check(o *train.Options, _ train.Facts) error {
-	if c, _ := train.OptionOf[options](o.Strategy); c.EAS == "" || o.Model.Model != "gin" || o.Model.EdgeDim == 0 {
+	c, _ := train.OptionOf[options](o.Strategy)
+	switch {
+	case c.EAS != "" && o.Model.Typed != nil:
+		return graph.Apart("--eas", "a typed graph", "sampling may leave out a relation of a vertex whole, and "+
+			"nothing that it keeps could count for it", "leave out --eas")
+	case c.EAS == "" || o.Model.Model != "gin" || o.Model.EdgeDim == 0:
 		return nil
 	}
 	return graph.Apart("--eas", "--edge-features of gin",

@@ -104,6 +104,7 @@ func (n *neighbourhood) next() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	fresh = slices.DeleteFunc(fresh, func(f finding) bool { return n.w.Learnt(f.ID) }) // received from their owners
 	news, err := n.tell(fresh)
 	if err != nil {
 		return false, err
@@ -277,6 +278,9 @@ func addEdges(c *exchange.Replicas, h *hop, i int) {
 		c.In.Weights = append(c.In.Weights, h.in.Weights[lo:hi]...)
 	}
 	c.In.EdgeFeatures = append(c.In.EdgeFeatures, h.in.EdgeRows(lo, hi)...)
+	if h.in.Relations != nil {
+		c.In.Relations = append(c.In.Relations, h.in.Relations[lo:hi]...)
+	}
 	if h.kept != nil {
 		c.Share = append(c.Share, h.kept[i])
 	}

@@ -18,9 +18,12 @@ const edgeWork = 4
 func works(w *exchange.Worker) (out []work) {
 	model := nn.New(w.Dev, w.Model, w.Seed)
 	defer model.Free(w.Dev)
-	c, layers := &w.Model, model.Traffic(w.Part.Features.Indptr != nil, w.CacheFirst, true)
+	c, layers := &w.Model, model.Traffic(w.SparseFeatures(), w.CacheFirst, true)
 	var all int64
 	in := c.In
+	if c.Typed != nil {
+		in = c.Hidden // an encoder for every type is before the first layer
+	}
 	for i, t := range layers {
 		width := c.Hidden
 		if i == len(layers)-1 {

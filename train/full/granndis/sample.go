@@ -223,7 +223,9 @@ func (x *sampled) Caches() []nn.Tensor { return x.training.Caches() }
 func (x *sampled) Kept() int64         { return x.training.Kept() }
 
 // Replicas are own vertices and sampled ones.
-func (x *sampled) Replicas() ([]uint32, *graph.Features) { return x.training.Replicas() }
+func (x *sampled) Replicas() ([]uint32, *graph.Features, []*graph.Features) {
+	return x.training.Replicas()
+}
 
 // Sum and Constant give measuring passes the own rows of features only.
 func (x *sampled) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {

@@ -39,6 +39,9 @@ func (n *neighbourhood) receives(v uint32) bool {
 	if n.received == nil || !n.remote(v) {
 		return false
 	}
+	if _, ok := n.at(v); !ok { // its owner's row, as always
+		return false
+	}
 	return float64(v*2654435761>>16) < n.received[n.holder(v)-n.first]*steps
 }
 

@@ -17,15 +17,20 @@ type dependencies struct {
 	weights map[uint32][]float32
 	// edgeFeatures belong to the same edges.
 	edgeFeatures map[uint32][]float32
-	degree       map[uint32]int64
-	depth        map[uint32]int // of replicas: layers that are recomputed for them
-	bytes        int64          // that replicas take
-	budget       int64          // 0: any
+	relations    map[uint32][]uint16
+	// learnt are vertices that are never replicas, as their rows are learnt where they are, with the seconds of a byte
+	// from their owners; 0 where they are received anyway.
+	learnt map[uint32]float64
+	degree map[uint32]int64
+	depth  map[uint32]int // of replicas: layers that are recomputed for them
+	bytes  int64          // that replicas take
+	budget int64          // 0: any
 }
 
 func newDependencies(c *cost.Epoch, isOwn func(v uint32) bool, budget int64) *dependencies {
 	return &dependencies{costs: c, isOwn: isOwn, budget: budget, in: map[uint32][]uint32{},
 		weights: map[uint32][]float32{}, edgeFeatures: map[uint32][]float32{},
+		relations: map[uint32][]uint16{}, learnt: map[uint32]float64{},
 		degree: map[uint32]int64{}, depth: map[uint32]int{}}
 }
 
@@ -58,6 +63,10 @@ func (d *dependencies) raise(v uint32, depth int) (r raised) {
 				have = deeper
 			}
 			if d.isOwn(u) || have >= depth {
+				continue
+			}
+			if byteSeconds, ok := d.learnt[u]; ok {
+				r.seconds += byteSeconds * float64(d.costs.Layers[depth].Traffic)
 				continue
 			}
 			r.depth[u] = depth

@@ -31,7 +31,6 @@ import (
 // Features and edges of replicas travel once, before.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "neutronstar", Mode: train.FullGraph,
-	Untyped: "it preloads features, of one width",
 	Paper: &train.Paper{Title: "NeutronStar, Wang et al., SIGMOD 2022", Claim: "1.81x to 14.25x over DistDGL and ROC",
 		Why: "those are other systems; our baseline differs in nothing but the choice between receiving and " +
 			"recomputing"},
@@ -87,6 +86,11 @@ func newHybrid(l *exchange.Setup, c *cost.Epoch, budget int64) (train.Strategy, 
 		return nil, err
 	}
 	h := &hybrid{Lookup: owners, w: l.W, dependencies: newDependencies(c, own, budget)}
+	for i, v := range l.W.Part.Halo {
+		if l.W.Learnt(l.W.Part.IDs[l.W.Part.Core()+i]) {
+			h.learnt[v] = 0
+		}
+	}
 	if err := h.choose(); err != nil {
 		return nil, err
 	}
@@ -139,7 +143,7 @@ func (h *hybrid) choose() error {
 // what it costs to receive a row of theirs.
 func (h *hybrid) candidates(layer int) (out []candidate) {
 	for i, v := range h.w.Part.Halo {
-		if layer > 1 && h.depthOf(v) < layer-1 {
+		if _, learnt := h.learnt[v]; learnt || layer > 1 && h.depthOf(v) < layer-1 {
 			continue
 		}
 		h.degree[v] = int64(h.w.Part.Degrees[h.w.Part.Core()+i])
@@ -175,6 +179,9 @@ func (h *hybrid) lookUp(candidates []candidate, layer int) error {
 			h.weights[v] = in.Weights[in.Indptr[i]:in.Indptr[i+1]]
 		}
 		h.edgeFeatures[v] = in.EdgeRows(in.Indptr[i], in.Indptr[i+1])
+		if in.Relations != nil {
+			h.relations[v] = in.Relations[in.Indptr[i]:in.Indptr[i+1]]
+		}
 		for _, u := range h.in[v] {
 			if _, ok := h.degree[u]; !ok && !h.isOwn(u) {
 				unknown[u] = true
@@ -186,6 +193,9 @@ func (h *hybrid) lookUp(candidates []candidate, layer int) error {
 	for i, m := range vertices {
 		h.known.Know(ids[i], m)
 		h.degree[ids[i]] = int64(m.Degree)
+		if h.w.Learnt(m.ID) {
+			h.learnt[ids[i]] = h.costs.Between
+		}
 	}
 	return err
 }
@@ -195,7 +205,8 @@ func (h *hybrid) replicas() *exchange.Replicas {
 	part := h.w.Part.In
 	c := &exchange.Replicas{Setup: h.Setup, Owners: h.Lookup, Known: &h.known,
 		In: &graph.CSR{Indptr: slices.Clone(part.Indptr), Weights: slices.Clone(part.Weights),
-			EdgeDim: part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
+			Relations: slices.Clone(part.Relations),
+			EdgeDim:   part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
 	for _, u := range h.w.Part.In.Indices {
 		c.In.Indices = append(c.In.Indices, h.w.Global(u))
 	}
@@ -211,6 +222,7 @@ func (h *hybrid) replicas() *exchange.Replicas {
 		if h.depth[v] > 0 {
 			c.In.Indices, c.In.Weights = append(c.In.Indices, h.in[v]...), append(c.In.Weights, h.weights[v]...)
 			c.In.EdgeFeatures = append(c.In.EdgeFeatures, h.edgeFeatures[v]...)
+			c.In.Relations = append(c.In.Relations, h.relations[v]...)
 			c.In.Indptr = append(c.In.Indptr, int64(len(c.In.Indices)))
 		}
 	}

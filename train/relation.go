@@ -1,0 +1,344 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/sample"
+	"starling/tensor"
+)
+
+// Link prediction on relations of a typed graph, over the whole graph (PairOptions.Relations):
+//
+//	positives   the edges u → v of a relation that are not held out, each once
+//	negatives   u → w, with w of the type of v, drawn anew in every epoch
+//	messages    pass over all edges but those that are held out, and their edges of the reverse relation
+//
+// A pair belongs to the worker that owns its source, which knows all edges of the source. Its destination may be
+// anywhere, and with as many negatives as pairs about every vertex of that type is one: so all workers bring each other
+// the final rows of the destinations' types, and return their gradients (relation_rows.go).
+
+// LinkRelations trains on relations in this process. opt.Pairs says on which, and what is held out.
+func LinkRelations(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options,
+	events event.Listener) (*Result, error) {
+	if err := checkRelations(&opt, data.Meta.Schema); err != nil {
+		return nil, err
+	}
+	if events == nil {
+		events = event.All()
+	}
+	r, err := newRelations(data.Meta.Schema, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.findInGraph(data.Graph); err != nil {
+		return nil, err
+	}
+	f, err := NewLoop(dev, r.wholeGraph(dev, data, opt), Alone{}, opt, events)
+	if err != nil {
+		return nil, err
+	}
+	r.on(f)
+	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
+		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
+	result, unsaved := f.Run(ctx)
+	if result == nil {
+		return nil, unsaved
+	}
+	return result, errors.Join(r.rank(result), unsaved)
+}
+
+// checkRelations refuses what pairs of relations cannot be.
+func checkRelations(o *Options, s *graph.Schema) error {
+	p := o.Pairs
+	switch {
+	case s == nil || o.Model.Typed == nil:
+		return fmt.Errorf("relations are of a typed graph, and this one has no types")
+	case p == nil || len(p.Relations) == 0:
+		return fmt.Errorf("no relation to learn from")
+	case o.Model.Decoder == "":
+		return fmt.Errorf("a model without a decoder cannot score pairs")
+	case p.Walks > 0 || p.Power != 0 || p.Local:
+		return fmt.Errorf("pairs of a relation are its edges, and negatives are drawn uniformly of all vertices of a " +
+			"type")
+	case p.PerPair < 1:
+		return fmt.Errorf("%d negatives per pair: there must be one or more", p.PerPair)
+	case o.Inductive:
+		return fmt.Errorf("inductive training is of vertices; pairs are held out instead")
+	}
+	return nil
+}
+
+// wholeGraph is the share of the only worker.
+func (r *relations) wholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) Share {
+	same := func(v uint32) uint32 { return v }
+	topology, runs := nn.NewTopology(dev, r.sets.Kept(data.Graph, same, same)), r.schema.AllRuns()
+	topology.SetTypes(r.schema, runs, runs)
+	on := local{nn.NewLocal(topology, opt.CacheFirst)}
+	return Share{X: nn.Input{Typed: typedInput(dev, runs, data.TypeFeatures, nil, r.schema, opt)}, Task: pairTask{},
+		Types: runs, Schema: r.schema, Vertices: int64(data.Graph.Nodes()), TrainOn: on, MeasureOn: on}
+}
+
+// relations is a loop's training on pairs of relations.
+type relations struct {
+	*Links
+	schema *graph.Schema
+	opt    *PairOptions
+	sets   *sample.RelationSets
+	pairs  []*relationPairs
+	rows   *destinations // nil: there is one worker, which has all rows
+
+	left, right []uint32 // of a step
+}
+
+func newRelations(s *graph.Schema, opt *Options) (*relations, error) {
+	p := opt.Pairs
+	sets, err := sample.NewRelationSets(s, p.Relations, p.ValEdges, p.TestEdges, opt.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r := &relations{schema: s, opt: p, sets: sets}
+	for _, relation := range p.Relations {
+		r.pairs = append(r.pairs, &relationPairs{relation: relation, name: s.RelationName(relation), seed: opt.Seed})
+	}
+	return r, nil
+}
+
+// on makes a loop train on pairs.
+func (r *relations) on(f *Loop) {
+	r.Links = LinksOn(f, LinkOptions{PerPair: r.opt.PerPair})
+	f.TrainEpoch, f.Measure = r.epoch, r.measure
+}
+
+// epoch is one step over the whole graph and all pairs.
+func (r *relations) epoch(epoch int, lr float64) (float64, error) {
+	f := r.Loop
+	p := f.Pass(f.TrainOn, true, epoch)
+	f.Model.ZeroGrad(f.Dev)
+	f.Learnt.zeroGrad(f.Dev)
+	end := f.Span("step")("forward")
+	z := f.forward(p)
+	end()
+	dz, loss, err := r.gradient(p, z, epoch)
+	if err != nil {
+		return 0, err
+	}
+	grads, err := f.Peers.Gradients(epoch, 0, f.Model.Params)
+	if err != nil {
+		return 0, err
+	}
+	clip, clips := as[Clipping](f.TrainOn)
+	if p.Span = f.Span("backward"); !clips {
+		grads.Ready(f.Model.DecoderParams())
+		p.Ready = grads.Ready
+	}
+	end = f.Span("step")("backward")
+	f.backward(p, dz)
+	if clips {
+		clip.Clip(f.Model.Params)
+		grads.Ready(f.Model.Params)
+	}
+	end()
+	if err := f.TrainOn.Err(); err != nil {
+		return 0, err
+	}
+	end = f.Span("step")("update")
+	defer end()
+	sum := []float64{loss}
+	if err := f.Waiting("gradients", func() error {
+		return errors.Join(grads.Wait(), f.Peers.AllReduce(epoch, 0, sum))
+	}); err != nil {
+		return 0, err
+	}
+	f.Optim.Step(lr)
+	f.Learnt.step(lr)
+	return sum[0], nil
+}
+
+// gradient returns the gradient of the rows z, which it frees, and this worker's loss.
+func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.Matrix, loss float64, err error) {
+	own, made := r.own(z)
+	all, err := r.rows.bring(r.Loop, own, epoch, training)
+	if err != nil {
+		return dz, 0, err
+	}
+	dall := r.Dev.New(all.Type(), all.Rows, all.Cols)
+	positives := 0
+	for _, pairs := range r.pairs {
+		positives += pairs.total[sample.TrainEdges]
+	}
+	for i, pairs := range r.pairs {
+		n := r.draw(pairs, epoch)
+		r.Model.Decoder.Relation(i)
+		loss += nn.TakeLoss(r.Dev, r.learn(p, all, dall, r.left, r.right, n, r.Scale(positives)))
+	}
+	if r.rows != nil {
+		r.Dev.Free(all)
+	}
+	if dz, err = r.rows.reverse(r.Loop, dall, own.Rows, epoch); err != nil {
+		return dz, 0, err
+	}
+	if made {
+		r.Dev.Free(own)
+		dz = r.stored(dz, z)
+	}
+	r.Dev.Free(z)
+	return dz, loss, nil
+}
+
+// draw lists the positives of a relation and their negatives, by rows. It returns how many positives there are.
+func (r *relations) draw(p *relationPairs, epoch int) int {
+	list := &p.sets[sample.TrainEdges]
+	r.left = append(r.left[:0], list.row...)
+	r.right = r.right[:0]
+	for _, v := range list.v {
+		r.right = append(r.right, r.rows.place(v))
+	}
+	for i, row := range list.row {
+		for k := range r.opt.PerPair {
+			r.left = append(r.left, row)
+			r.right = append(r.right, r.rows.place(p.negatives.Of(epoch, list.u[i], list.v[i], k, row)))
+		}
+	}
+	return len(list.row)
+}
+
+// measure takes the area under the curve of both sets.
+func (r *relations) measure(e *event.Epoch) error {
+	end := r.Span("step")("evaluate")
+	defer end()
+	z, err := r.allRows(e.Epoch, measuring)
+	if err != nil {
+		return err
+	}
+	defer r.Dev.Free(z)
+	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), math.NaN(), math.NaN()
+	if r.opt.ValEdges > 0 {
+		e.Val, err = r.meanArea(z, sample.ValEdges, e.Epoch)
+	}
+	if r.opt.TestEdges > 0 && err == nil {
+		e.Test, err = r.meanArea(z, sample.TestEdges, e.Epoch)
+	}
+	if err == nil {
+		r.Remember(e)
+	}
+	return err
+}
+
+// meanArea is the mean over relations of their areas under the curve.
+func (r *relations) meanArea(z tensor.Matrix, set, epoch int) (mean float64, err error) {
+	for i := range r.pairs {
+		area, err := r.area(z, i, set, epoch)
+		if err != nil {
+			return 0, err
+		}
+		mean += area / float64(len(r.pairs))
+	}
+	return mean, nil
+}
+
+// allRows are all rows that pairs have, at the present weights; the caller frees them.
+func (r *relations) allRows(epoch int, in phase) (tensor.Matrix, error) {
+	z := r.AllRows(epoch)
+	if err := r.MeasureOn.Err(); err != nil {
+		return z, err
+	}
+	all, err := r.rows.bring(r.Loop, z, epoch, in)
+	if err == nil && r.rows != nil {
+		r.Dev.Free(z)
+	}
+	return all, err
+}
+
+// area is the area under the curve of a relation's pairs of a set.
+func (r *relations) area(z tensor.Matrix, i, set, epoch int) (float64, error) {
+	p := r.pairs[i]
+	r.Model.Decoder.Relation(i)
+	list, total := &p.sets[set], p.total[set]
+	all := make([]float64, 2*total)
+	copy(all[p.first[set]:], r.Scores(z, list.row, r.places(list.v)))
+	copy(all[total+p.first[set]:], r.Scores(z, list.row, r.places(p.against(set))))
+	if err := r.Peers.AllReduce(epoch, 0, all); err != nil {
+		return 0, err
+	}
+	return AreaUnderCurve(all[:total], all[total:]), nil
+}
+
+// places are the rows of destinations.
+func (r *relations) places(ids []uint32) []uint32 {
+	out := make([]uint32, len(ids))
+	for i, v := range ids {
+		out[i] = r.rows.place(v)
+	}
+	return out
+}
+
+// ranked is the set that is ranked at the end; 0: none.
+func (r *relations) ranked() int {
+	switch {
+	case r.opt.TestEdges > 0:
+		return sample.TestEdges
+	case r.opt.ValEdges > 0:
+		return sample.ValEdges
+	}
+	return 0
+}
+
+// rank adds what is measured of every relation's test pairs, or of validation pairs where there are no others, at the
+// best weights. With several relations their means have the plain names.
+func (r *relations) rank(result *Result) error {
+	set := r.ranked()
+	if set == 0 || result.Best == nil {
+		return nil
+	}
+	if err := r.Model.Load(r.Dev, result.Best); err != nil {
+		return err
+	}
+	if err := r.Learnt.loadBest(r.Dev); err != nil {
+		return err
+	}
+	z, err := r.allRows(max(result.BestEpoch, 0), atBest)
+	if err != nil {
+		return err
+	}
+	defer r.Dev.Free(z)
+	result.Measures = map[string]float64{}
+	for i, p := range r.pairs {
+		m, err := r.rankRelation(z, i, set)
+		if err != nil {
+			return err
+		}
+		for name, value := range m {
+			result.Measures[name] += value / float64(len(r.pairs))
+			if len(r.pairs) > 1 {
+				result.Measures[name+" of "+p.name] = value
+			}
+		}
+	}
+	return nil
+}
+
+func (r *relations) rankRelation(z tensor.Matrix, i, set int) (map[string]float64, error) {
+	p, epoch := r.pairs[i], r.State.Epoch
+	area, err := r.area(z, i, set, epoch)
+	if err != nil {
+		return nil, err
+	}
+	list, k := &p.sets[set], r.opt.RankNegatives
+	ranks := make([]float64, p.total[set])
+	copy(ranks[p.first[set]:], Ranks(r.Scores(z, list.row, r.places(list.v)),
+		r.ScoresOfEnds(z, list.row, r.places(p.ends(set, k)), k), k))
+	if err := r.Peers.AllReduce(epoch, 0, ranks); err != nil {
+		return nil, err
+	}
+	m := map[string]float64{"auc": area}
+	maps.Copy(m, RankMeasures(ranks, k))
+	return m, nil
+}

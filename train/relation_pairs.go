@@ -1,0 +1,107 @@
+package train
+
+import (
+	"cmp"
+	"slices"
+
+	"starling/graph"
+	"starling/sample"
+)
+
+// relationPairs are the edges of one relation whose sources are this worker's.
+type relationPairs struct {
+	relation int
+	name     string
+	seed     uint64
+	sets     [3]pairList
+	total    [3]int // of all workers
+	first    [3]int // of the pairs of all workers, in the order of workers
+
+	linked            map[uint32][]uint32 // ids of what a source has edges to, ascending, by row
+	negatives, ranked *sample.RelationNegatives
+}
+
+// pairList are pairs: row and id of the source, id of the destination.
+type pairList struct{ row, u, v []uint32 }
+
+// relationArc is an edge of a relation.
+type relationArc struct{ row, u, v uint32 }
+
+// findInGraph finds the pairs of a whole graph.
+func (r *relations) findInGraph(g *graph.CSR) error {
+	for _, p := range r.pairs {
+		t := &r.schema.Types[r.schema.Relations[p.relation].Target]
+		var arcs []relationArc
+		for v := uint32(t.First); int64(v) < t.End(); v++ {
+			lo, hi := g.Relation(v, p.relation)
+			for _, u := range g.Indices[lo:hi] {
+				arcs = append(arcs, relationArc{u, u, v})
+			}
+		}
+		p.take(r, arcs)
+		for set := range p.total {
+			p.total[set] = len(p.sets[set].row)
+		}
+	}
+	return r.checkPairs()
+}
+
+// take divides edges, each once, into sets, and makes what negatives are drawn by.
+func (p *relationPairs) take(r *relations, arcs []relationArc) {
+	slices.SortFunc(arcs, func(a, b relationArc) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.v, b.v))
+	})
+	p.linked = map[uint32][]uint32{}
+	ids := map[uint32]uint32{}
+	for _, a := range slices.Compact(arcs) {
+		list := &p.sets[r.sets.Of(p.relation, a.u, a.v)]
+		list.row, list.u, list.v = append(list.row, a.row), append(list.u, a.u), append(list.v, a.v)
+		p.linked[a.row], ids[a.row] = append(p.linked[a.row], a.v), a.u
+	}
+	isEdge := func(row, w uint32) bool {
+		_, found := slices.BinarySearch(p.linked[row], w)
+		return found || ids[row] == w
+	}
+	trained := func(row, w uint32) bool {
+		return isEdge(row, w) && (ids[row] == w || r.sets.Of(p.relation, ids[row], w) == sample.TrainEdges)
+	}
+	if !r.opt.Avoid {
+		trained = nil
+	}
+	p.negatives = sample.NewRelationNegatives(r.schema, p.relation, trained, p.seed)
+	p.ranked = sample.NewRelationNegatives(r.schema, p.relation, isEdge, p.seed)
+}
+
+// checkPairs refuses relations without pairs to learn from or to measure.
+func (r *relations) checkPairs() error {
+	for _, p := range r.pairs {
+		switch {
+		case p.total[sample.TrainEdges] == 0:
+			return Mistake("relation %q leaves no edge to learn from", p.name)
+		case r.opt.ValEdges > 0 && p.total[sample.ValEdges] == 0,
+			r.opt.TestEdges > 0 && p.total[sample.TestEdges] == 0:
+			return Mistake("shares %g and %g of the edges of relation %q hold out %d and %d; give larger "+
+				"--val-edges and --test-edges, or another seed", r.opt.ValEdges, r.opt.TestEdges, p.name,
+				p.total[sample.ValEdges], p.total[sample.TestEdges])
+		}
+	}
+	return nil
+}
+
+// against are destinations that pairs of a set are compared with, one each.
+func (p *relationPairs) against(set int) []uint32 { return p.drawn(set, 0, 1) }
+
+// ends are k destinations for each pair of a set, that it is ranked among.
+func (p *relationPairs) ends(set, k int) []uint32 { return p.drawn(set, 1, k) }
+
+// drawn are fixed negatives of the pairs of a set.
+func (p *relationPairs) drawn(set, first, k int) []uint32 {
+	list := &p.sets[set]
+	out := make([]uint32, 0, k*len(list.row))
+	for i, row := range list.row {
+		for j := range k {
+			out = append(out, p.ranked.Ranked(set, list.u[i], list.v[i], first+j, row))
+		}
+	}
+	return out
+}
