@@ -26,7 +26,7 @@ func (d *Device) MatMul(dst, a, b Matrix, op tensor.MatMul) {
 		return
 	}
 	t := F32
-	if a.Type() == BF16 || b.Type() == BF16 {
+	if a.Type() == BF16 || b.Type() == BF16 || dst.Type() == BF16 { // cuBLAS makes no bfloat16 of float32
 		t = BF16
 	}
 	x, y := d.factor(a, t), d.factor(b, t)

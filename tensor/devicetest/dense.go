@@ -25,10 +25,14 @@ func (s *suite) matMul() {
 	ar, ac := shape(m, k, op.TransA)
 	br, bc := shape(k, n, op.TransB)
 	bt := s.dev.Type()
-	if op.TransA {
+	if op.TransA && s.yes() {
 		bt = t
 	}
-	a, b, dst := s.product(t, ar, ac), s.product(bt, br, bc), s.numbers(t, m, n)
+	at := t
+	if s.r.IntN(4) == 0 { // scores times weights, for example
+		at = s.dev.Type()
+	}
+	a, b, dst := s.product(at, ar, ac), s.product(bt, br, bc), s.numbers(t, m, n)
 	if op.TransA {
 		dst = s.numbers(s.dev.Type(), m, n)
 	}
