@@ -159,5 +159,6 @@ func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 		own, err = s.relationFanouts(data.Schema)
 	}
 	return train.BatchSettings{Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts, RelationFanouts: own,
-		Replace: b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength, Threads: s.Machine.Cores()}, err
+		Replace: b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
+		Threads: s.Machine.Cores()}, err
 }

@@ -70,8 +70,8 @@ func joinFanout(all string, own []string) Fanout {
 	return Fanout(strings.Join(append([]string{all}, own...), "; "))
 }
 
-// relationFanouts are by hop and relation, 0 where a relation has the numbers of all; nil: all have. Without a schema, only
-// the numbers are checked.
+// relationFanouts are by hop and relation, 0 where a relation has the numbers of all; nil: all have. Without a schema,
+// only the numbers are checked.
 func (s *Spec) relationFanouts(schema *graph.Schema) (out [][]int, err error) {
 	own := s.Batches.Fanout.relations()
 	if len(own) == 0 {

@@ -88,7 +88,8 @@ func TestModelsAndTargetsOfAGraph(t *testing.T) {
 // refused with those that exist.
 func TestFanoutsByRelation(t *testing.T) {
 	schema := graph.Schema{Types: []graph.VertexType{{Name: "a"}, {Name: "b"}}, Relations: []graph.Relation{
-		{Source: 0, Name: "writes", Target: 0}, {Source: 1, Name: "is <= than", Target: 0}, {Source: 0, Name: "writes", Target: 1}}}
+		{Source: 0, Name: "writes", Target: 0}, {Source: 1, Name: "is <= than", Target: 0},
+		{Source: 0, Name: "writes", Target: 1}}}
 	data := &graph.Meta{Classes: 2, Schema: &schema}
 	read := func(flags ...string) (Spec, error) {
 		s := Default()
@@ -101,7 +102,8 @@ func TestFanoutsByRelation(t *testing.T) {
 		s.complete(dataset{schema: &schema})
 		return s, s.Validate()
 	}
-	s, err := read("--fanout", "15,10", "--fanout", "writes=5,2", "--fanout", "is <= than=all,1", "--fanout", "a writes b=7,7")
+	s, err := read("--fanout", "15,10", "--fanout", "writes=5,2", "--fanout", "is <= than=all,1",
+		"--fanout", "a writes b=7,7")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,8 @@ func (s *Spec) unknown() *graph.Meta {
 }
 
 // unknownSchema is of one type and one relation.
-var unknownSchema = graph.Schema{Types: []graph.VertexType{{Name: "vertex"}}, Relations: []graph.Relation{{Name: "edge"}}}
+var unknownSchema = graph.Schema{Types: []graph.VertexType{{Name: "vertex"}},
+	Relations: []graph.Relation{{Name: "edge"}}}
 
 // checkComposition refuses what the strategy does not go together with, as its descriptor says.
 func (s *Spec) checkComposition() error {
