@@ -50,7 +50,7 @@ func TimeSamples(ctx context.Context, s spec.Spec, batches int) (*Samples, error
 		return nil, &graph.InputError{File: s.Dataset, Found: "no training split",
 			Want: "training vertices to sample for"}
 	}
-	settings, err := s.BatchSettings()
+	settings, err := s.BatchSettings(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ type Dataset struct {
 	typeLabels []*Labels
 	typeSplits []Splits
 	typeIDs    []vertexIDs
+	idName     string // of the file of ids without its ending; "": ids
 	maps       map[string][]byte
 }
 

@@ -57,7 +57,7 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	}
 	one := *s
 	one.ForData(&p.parts.Meta, simd.Best().String())
-	batches, err := one.BatchSettings()
+	batches, err := one.BatchSettings(&p.parts.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 		case s.Mode == "full":
 			return train.DryRunFull(ctx, dev, data, opt, events)
 		}
-		batches, err := s.BatchSettings()
+		batches, err := s.BatchSettings(&data.Meta)
 		if err != nil {
 			return nil, err
 		}

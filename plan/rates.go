@@ -244,7 +244,7 @@ func measureDrawing() float64 {
 	}
 	s := spec.Default()
 	s.Mode, s.Batches.Fanout, s.Batches.Size, s.Model.Layers = "mini", "10,10", 512, 2
-	settings, err := s.BatchSettings()
+	settings, err := s.BatchSettings(nil)
 	if err != nil {
 		return 0
 	}

@@ -86,6 +86,9 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 		return nil, err
 	}
 	switch {
+	case book.Schema != nil || t.Config.Model.Typed != nil:
+		return nil, spec.Mistake("DIR", o.Dataset+", a partition, for a typed model", "the dataset that it was cut from",
+			"workers do not predict by type yet: give the dataset's folder")
 	case o.What == serve.Scores || t.Config.Task == nn.TaskLink || t.Config.Task == nn.TaskUnsupervised:
 		return nil, spec.Mistake("DIR", "a partition, for a model of pairs", "the dataset that it was cut from", "")
 	case o.Workers != 0 && o.Workers != book.Parts:

@@ -43,7 +43,7 @@ func (o Options) predict() (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := openForPrediction(o.Dataset)
+	d, err := openForPrediction(o.Dataset, trained)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,25 @@ func (o *Options) settle() error {
 	return o.checkOut()
 }
 
+// setTarget makes a typed graph's labels those of the type that the model predicts.
+func setTarget(d *graph.Dataset, t *serve.Trained) error {
+	if t.Config.Model.Typed == nil {
+		return d.Untyped("a model of --model " + t.Config.Model.Model)
+	}
+	if !d.Typed() {
+		return nil // which the model then refuses
+	}
+	k := d.Meta.Schema.Type(t.Config.Target)
+	if k < 0 {
+		return &graph.InputError{File: d.Dir, Field: "schema", Found: "no type " + t.Config.Target,
+			Want: "the type that the model predicts", Fix: "name the dataset that goes with the run"}
+	}
+	d.SetTarget(k)
+	return nil
+}
+
 // openForPrediction maps a dataset, of which only the edges and features matter.
-func openForPrediction(dir string) (*graph.Dataset, error) {
+func openForPrediction(dir string, t *serve.Trained) (*graph.Dataset, error) {
 	if err := setup.NoPartition(dir); err != nil {
 		return nil, err
 	}
@@ -115,7 +132,7 @@ func openForPrediction(dir string) (*graph.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = d.Untyped("the trained model"); err == nil && 4*d.Graph.Edges() > graph.SmallArray {
+	if err = setTarget(d, t); err == nil && 4*d.Graph.Edges() > graph.SmallArray {
 		err = graph.InFile(dir, d.Graph.Validate())
 	}
 	if err != nil {

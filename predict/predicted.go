@@ -20,6 +20,7 @@ type Predicted struct {
 	What     string `json:"what"`
 	Out      string `json:"out"`
 	Vertices int    `json:"vertices"`
+	Target   string `json:"target,omitempty"` // of a typed graph: the type that the vertices are of
 	Pairs    int    `json:"pairs,omitempty"`
 	Width    int    `json:"width"`
 	// IDs is the file that names the vertex of each row, where it is not its number.
@@ -38,6 +39,10 @@ type Predicted struct {
 
 // write writes predictions.
 func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
+	if d.Typed() {
+		r.Target = d.Target
+		d = d.OfType(d.Meta.Schema.Type(d.Target))
+	}
 	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
 	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)
 	switch filepath.Ext(r.Out) {
@@ -52,10 +57,8 @@ func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
 
 // idsFile is the dataset's own list of names, row by row.
 func idsFile(d *graph.Dataset) string {
-	for _, name := range []string{"ids.npy", "ids.txt"} {
-		if _, ok := d.Meta.Arrays[name]; ok && d.HasIDs() {
-			return filepath.Join(d.Dir, name)
-		}
+	if name := d.IDFile(); name != "" {
+		return filepath.Join(d.Dir, name)
 	}
 	return ""
 }
@@ -71,6 +74,9 @@ func (p *Predicted) String() string {
 	of := event.Counted(p.Vertices, "vertex")
 	if p.Pairs > 0 {
 		of = event.Counted(p.Pairs, "pair")
+	}
+	if p.Target != "" {
+		of += " of type " + p.Target
 	}
 	fmt.Fprintf(&b, "%s: %s of %s", p.Out, p.What, of)
 	if p.Width > 1 {

@@ -30,7 +30,7 @@ func DefaultParams() Params { return generate.DefaultParams() }
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
 func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind) }
-func Formats() []string   { return append(dataset.Formats(), schemaFormat) }
+func Formats() []string   { return append(dataset.Formats(), schemaFormat, untypedFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 
 // Like are the parameters of a graph with the published shape of a dataset.
@@ -83,6 +83,9 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	}
 	if format == schemaFormat {
 		return importSchema(ctx, src, opt, out, events)
+	}
+	if format == untypedFormat {
+		return importUntyped(ctx, src, opt, out)
 	}
 	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
 		opt.Progress = report

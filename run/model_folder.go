@@ -27,13 +27,16 @@ type modelConfig struct {
 	Task         string    `json:"task"`
 	Classes      int       `json:"classes"`
 	// ClassNames and Features are the dataset's: what classes and columns are called, and the scale of the features.
-	ClassNames   []string           `json:"class_names,omitempty"`
-	Features     *graph.FeatureMeta `json:"features,omitempty"`
-	Metric       string             `json:"metric"` // the name of the accuracies
-	Weights      string             `json:"weights_crc32c"`
-	BestEpoch    int                `json:"best_epoch"` // from 0
-	ValAccuracy  report.Number      `json:"val_accuracy"`
-	TestAccuracy report.Number      `json:"test_accuracy"`
+	ClassNames []string           `json:"class_names,omitempty"`
+	Features   *graph.FeatureMeta `json:"features,omitempty"`
+	// Target is the type that a typed model predicts, TypeFeatures the features of each type, nil where it has none.
+	Target       string               `json:"target,omitempty"`
+	TypeFeatures []*graph.FeatureMeta `json:"type_features,omitempty"`
+	Metric       string               `json:"metric"` // the name of the accuracies
+	Weights      string               `json:"weights_crc32c"`
+	BestEpoch    int                  `json:"best_epoch"` // from 0
+	ValAccuracy  report.Number        `json:"val_accuracy"`
+	TestAccuracy report.Number        `json:"test_accuracy"`
 	report.Measures
 	Spec   spec.Spec `json:"spec"`
 	CRC32C string    `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
@@ -61,7 +64,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		names = nil // it predicts no classes
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
-		ClassNames: names, Features: data.Features,
+		ClassNames: names, Features: data.Features, Target: s.Target, TypeFeatures: typeFeatures(data.Schema),
 		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
@@ -75,6 +78,17 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		}
 	}
 	return folder.Commit()
+}
+
+// typeFeatures are the features of each type of a typed graph.
+func typeFeatures(s *graph.Schema) (list []*graph.FeatureMeta) {
+	if s == nil {
+		return nil
+	}
+	for k := range s.Types {
+		list = append(list, s.Types[k].Features)
+	}
+	return list
 }
 
 func writeModelConfig(path string, c modelConfig) error {

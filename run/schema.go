@@ -13,6 +13,28 @@ import (
 // schemaFormat is the format of typed graphs, which a schema describes.
 const schemaFormat = "schema"
 
+// untypedFormat is a typed dataset whose types are dropped.
+const untypedFormat = "untyped"
+
+// importUntyped writes a typed dataset without its types.
+func importUntyped(ctx context.Context, src string, opt ImportOptions, out string) (Summary, error) {
+	if opt.Symmetrize || opt.KeepDuplicates || opt.KeepSelfLoops || opt.FeaturesFrom != "" || opt.Task != "" {
+		return Summary{}, &graph.InputError{Field: "--symmetrize, --keep-duplicates, --keep-self-loops, --features-from, --task",
+			Found: "a setting without effect on untyped", Want: "none of them: edges, labels and splits stay as they are"}
+	}
+	if err := opt.Check(untypedFormat); err != nil {
+		return Summary{}, err
+	}
+	s, err := setup.UntilInterrupted(ctx, out, func() (*Summary, error) {
+		s, err := schema.Untyped(src, schema.Options{Name: opt.Name, Overwrite: opt.Overwrite}, out)
+		return &s, err
+	})
+	if err != nil {
+		return Summary{}, err
+	}
+	return *s, nil
+}
+
 // planSchema opens the tables of a schema, and refuses options that it says itself.
 func planSchema(src string, opt ImportOptions) (*schema.Plan, error) {
 	switch {

@@ -108,7 +108,7 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
-	batches, err := s.BatchSettings()
+	batches, err := s.BatchSettings(&data.Meta)
 	if err != nil {
 		return nil, err
 	}

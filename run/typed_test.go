@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"starling/predict"
 	"starling/report"
 	"starling/setup/setuptest"
 	"starling/spec"
@@ -82,4 +83,28 @@ func renamedTypes(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestTypedPredictions: every model predicts what its run measured, for the vertices of the target alone, however many
+// workers trained it.
+func TestTypedPredictions(t *testing.T) {
+	dir := setuptest.Typed(t)
+	for i, model := range []string{"rgcn", "hsage", "rgat"} {
+		s := setuptest.QuickTyped(dir, model)
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Dir = i+1, i > 0, filepath.Join(t.TempDir(), "run")
+		want := trained(t, s, nil)
+		p, err := predict.Run(context.Background(), predict.Options{Run: s.Output.Dir, Dataset: dir, What: "labels",
+			Out: filepath.Join(t.TempDir(), "p.csv")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Vertices != 400 || p.Target != "paper" || p.Accuracy["test"] != want.TestAccuracy {
+			t.Errorf("%s: %+v, want test accuracy %v", model, p, want.TestAccuracy)
+		}
+		_, err = predict.Run(context.Background(), predict.Options{Run: s.Output.Dir, Dataset: renamedTypes(t, dir),
+			What: "labels", Out: filepath.Join(t.TempDir(), "p.csv")})
+		if !setuptest.IsMistake(err, "other types or relations") {
+			t.Errorf("%s on another schema: %v", model, err)
+		}
+	}
 }

@@ -35,6 +35,12 @@ func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features
 	p := &nn.Pass{Dev: dev, Agg: nn.NewLocal(nn.NewTopology(dev, d.Graph), t.sumsFirst()), Rows: t.Rows()}
 	x, given := input(dev, f, p.Rows)
 	x.Constant = t.sumsFirst()
+	return through(model, p, x, given, keep)
+}
+
+// through runs all stages of a model. given: the first input is not to be freed.
+func through(model *nn.Model, p *nn.Pass, x nn.Input, given bool, keep func(m *nn.Model, stage int) bool) (*pass, error) {
+	dev := p.Dev
 	out := &pass{inputs: make([]rows, model.Stages())}
 	for i := range model.Stages() {
 		y := model.Stage(p, i, x)

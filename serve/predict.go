@@ -44,6 +44,9 @@ func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Pr
 	if err := t.Suits(d, what); err != nil {
 		return nil, err
 	}
+	if d.Typed() {
+		return t.predictTyped(dev, d, what)
+	}
 	features, err := t.features(d)
 	if err != nil {
 		return nil, err

@@ -44,6 +44,9 @@ type Config struct {
 	ClassNames []string `json:"class_names,omitempty"`
 	// Features describes the features it was trained on: their columns, and what they were standardized by.
 	Features *graph.FeatureMeta `json:"features,omitempty"`
+	// Target is the type that a typed model predicts, TypeFeatures the features of each type, nil where it has none.
+	Target       string               `json:"target,omitempty"`
+	TypeFeatures []*graph.FeatureMeta `json:"type_features,omitempty"`
 
 	Classes      int             `json:"classes"`
 	Metric       string          `json:"metric"`
@@ -76,6 +79,8 @@ type Trained struct {
 	Weights []nn.Tensor
 	// Embeddings are the learnt rows of the vertices it was trained on, [vertices, width]; nil: none.
 	Embeddings *nn.Tensor
+	// Learnt are the learnt rows of types without features, by the names of types.
+	Learnt map[string]*nn.Tensor
 }
 
 // embeddingTable is the name of learnt rows of vertices among the weights.
@@ -139,6 +144,7 @@ func Open(dir string) (*Trained, error) {
 			Fix: "copy the run's folder again, or train again"}
 	}
 	t.takeEmbeddings()
+	t.takeLearnt()
 	dev := cpu.New(1)
 	defer dev.Close()
 	_, err = t.Model(dev)
@@ -219,6 +225,9 @@ func parseConfig(b []byte) (Config, error) {
 	if err := c.Model.Validate(); err != nil {
 		return bad("model", graph.Sentence(err.Error()), "")
 	}
+	if err := c.checkTypes(); err != nil {
+		return c, err
+	}
 	return c, c.sane()
 }
 
@@ -260,6 +269,9 @@ func (t *Trained) Model(dev tensor.Device) (*nn.Model, error) {
 
 // suits checks that the model fits a dataset.
 func (t *Trained) suits(d *graph.Dataset) error {
+	if err := t.suitsTypes(d); err != nil || d.Typed() {
+		return err
+	}
 	if err := t.knows(d); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package serve
 import (
 	"bufio"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -66,11 +64,7 @@ func (p *Predictions) WriteParquet(path string, d *graph.Dataset) error {
 
 // textIDs reports whether vertices had names that are not numbers.
 func textIDs(d *graph.Dataset) bool {
-	if !d.HasIDs() {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(d.Dir, "ids.txt"))
-	return err == nil
+	return d.TextIDs()
 }
 
 type vertexID interface{ int64 | string }

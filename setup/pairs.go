@@ -19,7 +19,7 @@ func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *pairs.Opt
 		l, err = walkPairs(ctx, s, data)
 	}
 	if err == nil && s.Mode == "mini" {
-		l.Batches, err = s.BatchSettings()
+		l.Batches, err = s.BatchSettings(nil)
 	}
 	return l, err
 }

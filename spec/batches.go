@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/graph"
 	"starling/nn"
 	"starling/sample"
 	"starling/train"
@@ -14,7 +15,7 @@ import (
 // Batches is how mini-batches are drawn (--mode mini).
 type Batches struct {
 	Size       int    `json:"batch_size" range:"1,1073741824"`
-	Fanout     string `json:"fanout"`
+	Fanout     Fanout `json:"fanout"`
 	Sampler    string `json:"sampler"`
 	Replace    bool   `json:"replace"`
 	Weighted   bool   `json:"weighted"`
@@ -46,18 +47,22 @@ func (s *Spec) fanouts() (list []int, err error) {
 	if !b.layered() || s.Model.Name == "mlp" {
 		return nil, nil
 	}
-	if b.Fanout == "auto" {
+	all := b.Fanout.all()
+	if all == "auto" {
 		return b.autoFanouts(s.Model.Layers), nil
 	}
-	if list, err = readFanouts(b.Fanout, b.Sampler == "neighbour"); err != nil {
-		return nil, err
-	}
-	if len(list) != s.Model.Layers {
-		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), b.Fanout),
+	return s.layerFanouts(all)
+}
+
+// layerFanouts reads one number per layer.
+func (s *Spec) layerFanouts(text string) ([]int, error) {
+	list, err := readFanouts(text, s.Batches.Sampler == "neighbour")
+	if err == nil && len(list) != s.Model.Layers {
+		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), text),
 			fmt.Sprintf("one for each of the %d layers", s.Model.Layers),
 			"the first is the last layer's, the seed vertices' own; or change --layers")
 	}
-	return list, nil
+	return list, err
 }
 
 // Fanouts reads neighbours per layer, one number for each layer.
@@ -116,6 +121,9 @@ func (s *Spec) checkFanouts() error {
 		return nil
 	}
 	_, err := s.fanouts()
+	if err == nil {
+		_, err = s.relationFanouts(nil)
+	}
 	return err
 }
 
@@ -130,6 +138,8 @@ func (s *Spec) batchEffects() []effect {
 		{"--sampler", b.Sampler != d.Sampler, mini, forMini},
 		{"--fanout", b.Fanout != d.Fanout, mini && b.layered(),
 			"it is for --mode mini and the samplers neighbour, fastgcn and ladies"},
+		{"--fanout", len(b.Fanout.relations()) > 0, nn.IsTyped(s.Model.Name),
+			"only a typed graph has relations to draw from, with --model " + orList(nn.TypedModels)},
 		{"--replace", b.Replace, neighbour, forNeighbour},
 		{"--weighted", b.Weighted, neighbour, forNeighbour},
 		{"--clusters", b.Clusters != 0, mini && strings.HasPrefix(b.Sampler, "cluster"),
@@ -140,9 +150,15 @@ func (s *Spec) batchEffects() []effect {
 }
 
 // BatchSettings are the settings of mini-batches as the training on them takes them.
-func (s *Spec) BatchSettings() (train.BatchSettings, error) {
+// Relations are those of data's schema; nil: there are none.
+func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 	b := &s.Batches
 	fanouts, err := s.fanouts()
-	return train.BatchSettings{Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts, Replace: b.Replace,
-		Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength, Threads: s.Machine.Cores()}, err
+	var own [][]int
+	if err == nil && data != nil {
+		own, err = s.relationFanouts(data.Schema)
+	}
+	return train.BatchSettings{Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts, RelationFanouts: own,
+		Replace: b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
+		Threads: s.Machine.Cores()}, err
 }

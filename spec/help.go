@@ -51,7 +51,8 @@ var topics = []topic{
 	{"Batches (--mode mini)", []setting{
 		{"batch_size", "seed vertices per batch; vertices, edges or walks drawn per batch (saint samplers)"},
 		{"fanout", "neighbours drawn per vertex, as 15,10,5, the last layer first (all: every neighbour); vertices " +
-			"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each"},
+			"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each. Of a typed graph, they are drawn of " +
+			"each relation, and writes=5,2 is for that relation alone (given again for each)"},
 		{"sampler", "how batches are drawn: {}"},
 		{"replace", "draw neighbours with replacement (neighbour)"},
 		{"weighted", "draw neighbours in proportion to edge weights (neighbour)"},

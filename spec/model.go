@@ -145,8 +145,8 @@ func (s *Spec) defaultsOf(data dataset) defaults {
 // completeModel replaces what is auto. --dropout auto also decides where dropout is applied.
 func (s *Spec) completeModel(data dataset) {
 	d, m := s.defaultsOf(data), &s.Model
-	if s.Mode == "mini" && s.Batches.layered() && s.Batches.Fanout != "auto" {
-		d.layers = strings.Count(s.Batches.Fanout, ",") + 1
+	if numbers := s.Batches.Fanout.numbers(); s.Mode == "mini" && s.Batches.layered() && numbers != "auto" {
+		d.layers = strings.Count(numbers, ",") + 1
 	}
 	if m.Dropout != Auto {
 		d.inputDropout, d.attentionDropout = false, 0

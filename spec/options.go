@@ -22,7 +22,7 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 		return opt, err
 	}
 	if s.Mode == string(train.MiniBatch) && s.Distributed() {
-		batches, err := s.BatchSettings()
+		batches, err := s.BatchSettings(data)
 		if err != nil {
 			return opt, err
 		}

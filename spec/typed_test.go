@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"reflect"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"starling/graph"
 	"starling/nn"
@@ -77,6 +80,56 @@ func TestModelsAndTargetsOfAGraph(t *testing.T) {
 		err := s.CheckTypes("DIR", c.schema, c.targets)
 		if c.want == "" && err != nil || c.want != "" && !isMistake(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestFanoutsByRelation: given for all and again for one, on the command line and in a file; an unknown relation is
+// refused with those that exist.
+func TestFanoutsByRelation(t *testing.T) {
+	schema := graph.Schema{Types: []graph.VertexType{{Name: "a"}, {Name: "b"}}, Relations: []graph.Relation{
+		{Source: 0, Name: "writes", Target: 0}, {Source: 1, Name: "is <= than", Target: 0},
+		{Source: 0, Name: "writes", Target: 1}}}
+	data := &graph.Meta{Classes: 2, Schema: &schema}
+	read := func(flags ...string) (Spec, error) {
+		s := Default()
+		s.Mode, s.Model.Name = "mini", "rgcn"
+		fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
+		s.Flags(fs)
+		if err := fs.Parse(flags); err != nil {
+			return s, err
+		}
+		s.complete(dataset{schema: &schema})
+		return s, s.Validate()
+	}
+	s, err := read("--fanout", "15,10", "--fanout", "writes=5,2", "--fanout", "is <= than=all,1",
+		"--fanout", "a writes b=7,7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse([]byte(s.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Spec{s, again} {
+		b, err := s.BatchSettings(data)
+		if want := [][]int{{5, -1, 7}, {2, 1, 7}}; err != nil || !reflect.DeepEqual(b.RelationFanouts, want) ||
+			!reflect.DeepEqual(b.Fanouts, []int{15, 10}) {
+			t.Errorf("%q: %+v, %v", s.Batches.Fanout, b, err)
+		}
+	}
+	if s, err := read("--fanout", "writes=5,2,1"); err != nil || s.Model.Layers != 3 {
+		t.Errorf("%d layers, %v", s.Model.Layers, err)
+	}
+	if s, err = read("--fanout", "buys=5,2"); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.BatchSettings(data); !isMistake(err, "one of writes, is <= than") {
+		t.Error(err)
+	}
+	for _, bad := range []string{"writes=5,x", "writes=5,2,3", "writes=0,1"} {
+		if _, err := read("--fanout", "15,10", "--fanout", bad); !isMistake(err, "--fanout") {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -73,11 +73,14 @@ func (s *Spec) unknown() *graph.Meta {
 	m := &graph.Meta{Classes: 2, EdgeDim: 1, Features: &graph.FeatureMeta{Dim: 1}}
 	if nn.IsTyped(s.Model.Name) {
 		m.Classes = max(s.Model.Blocks, 2) // blocks divide the classes, which are not known
-		m.Schema = &graph.Schema{Types: []graph.VertexType{{Name: "vertex"}},
-			Relations: []graph.Relation{{Name: "edge"}}}
+		m.Schema = &unknownSchema
 	}
 	return m
 }
+
+// unknownSchema is of one type and one relation.
+var unknownSchema = graph.Schema{Types: []graph.VertexType{{Name: "vertex"}},
+	Relations: []graph.Relation{{Name: "edge"}}}
 
 // checkComposition refuses what the strategy does not go together with, as its descriptor says.
 func (s *Spec) checkComposition() error {

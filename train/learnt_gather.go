@@ -13,8 +13,8 @@ import (
 	"starling/wire"
 )
 
-// Learnt rows are each worker's own while it trains. When the run ends, those of the best epoch go to rank 0 once, which
-// adds them to the weights, by vertex: row i is of vertex i of its type, however the graph was cut.
+// Learnt rows are each worker's own while it trains. When the run ends, those of the best epoch go to rank 0 once,
+// which adds them to the weights, by vertex: row i is of vertex i of its type, however the graph was cut.
 
 // learntTypes are the numbers of the types whose rows are learnt.
 func (s *Site) learntTypes() (list []int) {
@@ -43,12 +43,13 @@ func (s *Site) planLearnt(p *wire.Plan) {
 		rows += len(verticesOf(s.Part.CoreTypes(), t, s.Part.IDs))
 	}
 	if s.End.Rank() > 0 && rows > 0 {
-		p.Prepare.Add(wire.Class{Kind: wire.Embedding, Layer: -1, Link: s.End.Link(0)}, int64(rows*(4+s.learntRowBytes())))
+		to := wire.Class{Kind: wire.Embedding, Layer: -1, Link: s.End.Link(0)}
+		p.Prepare.Add(to, int64(rows*(4+s.learntRowBytes())))
 	}
 }
 
-// gatherLearnt adds the learnt rows of all workers to the best weights of rank 0. A worker sends the ids of its vertices,
-// and then their rows, each in the order of the types.
+// gatherLearnt adds the learnt rows of all workers to the best weights of rank 0. A worker sends the ids of its
+// vertices, and then their rows, each in the order of the types.
 func (s *Site) gatherLearnt(f *Loop, r *Result) error {
 	out, in := make([][]byte, s.End.Size()), make([][]byte, s.End.Size())
 	var numbers []byte

@@ -39,7 +39,7 @@ func benchSampleCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&s.Batches.Sampler, "sampler", s.Batches.Sampler, "how batches are drawn, as for starling train")
-	f.StringVar(&s.Batches.Fanout, "fanout", s.Batches.Fanout, "neighbours drawn per vertex, one number per layer")
+	f.Var(&s.Batches.Fanout, "fanout", "neighbours drawn per vertex, one number per layer")
 	f.IntVar(&s.Batches.Size, "batch-size", s.Batches.Size, "seed vertices per batch")
 	spec.AutoVar(f, &s.Model.Layers, spec.Auto, 1, "layers", "number of layers")
 	f.BoolVar(&s.Batches.Replace, "replace", s.Batches.Replace, "draw neighbours with replacement")

@@ -38,6 +38,8 @@ func importCommand() *cobra.Command {
               vertices and edges of a typed graph, GraphStorm's JSON, or the folder of an
               OGB dataset of several types (ogbn-mag); --check says what every column
               becomes, without reading it
+  untyped     SRC is a typed dataset; its types are dropped, and types without features
+              get zeros, for models that do not look at types
 
 Edges are never held in memory: they go through nameless files beside DIR, which need
 up to 16 bytes an edge until the import is done.`,

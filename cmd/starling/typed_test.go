@@ -31,19 +31,24 @@ func TestTypedPage(t *testing.T) {
 			t.Errorf("%q is not in\n%s", text, out)
 		}
 	}
-	if commands != 4 {
+	if commands != 9 {
 		t.Errorf("%d commands", commands)
 	}
-	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}, {"partition", "shop",
-		"--parts", "2", "--out", "p"},
-		{"plan", "shop", "--workers", "2"}, {"bench", "sample", "shop"}} {
-		refuses(t, dir, []string{"shop: found a typed graph (2 types of vertices, 2 relations)",
-			"does not know types yet"}, args...)
+	if b, err := os.ReadFile(dir + "/fraud.csv"); err != nil || !strings.HasPrefix(string(b), "id,label,class,probability\nada,") {
+		t.Errorf("%s, %v", b, err)
 	}
+	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}} {
+		refuses(t, dir, []string{"shop: --model gcn: found a typed graph (2 types of vertices, 2 relations)",
+			"use --model rgcn, hsage or rgat"}, args...)
+	}
+	refuses(t, dir, []string{"shop: found a typed graph", "does not know types yet"}, "bench", "sample", "shop")
+	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",
+		"mini", "--fanout", "sells=1,1")
+	refuses(t, dir, []string{"the server does not know types yet"}, "serve", "model", "shop")
 	works(t, dir, "get", "demo", "--out", "demo", "--quiet")
 	works(t, dir, "train", "demo", "--epochs", "1", "--out", "run", "--quiet")
 	for _, args := range [][]string{{"predict", "run", "shop"}, {"serve", "run", "shop", "--listen", "127.0.0.1:0"}} {
-		refuses(t, dir, []string{"shop: found a typed graph", "the trained model does not know types yet"}, args...)
+		refuses(t, dir, []string{"shop: found a typed graph", "a model of --model gcn does not know types yet"}, args...)
 	}
 	badFile(t, dir, "buys.csv", "user,item\nada,7\n")
 	refuses(t, dir, []string{"buys.csv: line 2, column item", `found "7"`, "add the vertex there, or remove the edge"},
