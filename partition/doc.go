@@ -21,8 +21,8 @@
 // search and a subtraction. Inside a part any order is valid; Write uses the one
 // of order.go, boundary vertices first.
 //
-//	book.json              the offsets, sizes, method, servers, in a typed graph the schema and the runs of vertices of one
-//	                       type: the Book
+//	book.json              the offsets, sizes, method, servers, in a typed graph the schema and the runs of vertices
+//	                       of one type: the Book
 //	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //
