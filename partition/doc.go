@@ -21,7 +21,8 @@
 // search and a subtraction. Inside a part any order is valid; Write uses the one
 // of order.go, boundary vertices first.
 //
-//	book.json              the offsets, sizes, method, servers: the Book
+//	book.json              the offsets, sizes, method, servers, in a typed graph the schema and the runs of vertices
+//	                       of one type: the Book
 //	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //
@@ -31,6 +32,7 @@
 //	meta.json              part, counts, the book, and per file its dtype, shape, bytes, CRC-32C
 //	indptr.npy             int64   [core+1]
 //	indices.npy            uint32  [edges]      in-neighbours, local numbers, ascending: core first, then halo by owner
+//	relations.npy          uint16  [edges]      only in a typed graph, whose rows are in the order of relations first
 //	weights.npy            float32 [edges]      only if the graph is weighted
 //	edge_features.npy      float32 [edges, d]   only if edges have features
 //	halo.npy               uint32  [halo]       new global numbers, ascending, and so by owner
@@ -40,7 +42,7 @@
 //	degrees.npy            uint32  [core+halo]  in-edges in the whole graph
 //	gcn_degrees.npy        float64 [core+halo]  the same by weight and without self-loops; only where that differs
 //	ids.npy                uint32  [core+halo]  numbers in the dataset: they key random draws
-//	features.npy …         rows of the core, as in a dataset
+//	features.npy …         rows of the core, as in a dataset; features_K.npy: rows of its vertices of type K
 //	labels.npy             int32   [core]; or uint8 or float32 [core, classes], as in the dataset
 //	train.npy val.npy test.npy  uint32, local numbers, ascending, perhaps none
 //

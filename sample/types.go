@@ -90,8 +90,8 @@ func (s *neighbours) pickRelation(key rng.Key, first int64, degree, fanout int) 
 type Arranger struct {
 	TypeOf func(v uint32) int
 
+	types, next   []int
 	order, places []uint32
-	row           map[uint32]uint32
 }
 
 // Arrange puts the vertices that a layer added to a batch in the order of their types; those of one type keep their
@@ -99,22 +99,17 @@ type Arranger struct {
 func (a *Arranger) Arrange(b *Batch, layer int, move func(v, row uint32)) {
 	x := &b.Blocks[layer]
 	added := b.Vertices[x.Dst:]
-	if x.ByID || slices.IsSortedFunc(added, a.compare) {
+	if x.ByID || a.count(added) {
 		return
 	}
-	a.order = append(a.order[:0], added...)
-	slices.SortStableFunc(a.order, a.compare)
-	if a.row == nil {
-		a.row = map[uint32]uint32{}
+	a.order, a.places = slices.Grow(a.order[:0], len(added))[:len(added)], a.places[:0]
+	for i, v := range added {
+		at := a.next[a.types[i]]
+		a.next[a.types[i]]++
+		a.order[at], a.places = v, append(a.places, uint32(x.Dst+at))
 	}
-	clear(a.row)
 	for i, v := range a.order {
-		a.row[v] = uint32(x.Dst + i)
 		move(v, uint32(x.Dst+i))
-	}
-	a.places = a.places[:0]
-	for _, v := range added {
-		a.places = append(a.places, a.row[v])
 	}
 	copy(added, a.order)
 	for e, u := range x.Indices {
@@ -124,4 +119,21 @@ func (a *Arranger) Arrange(b *Batch, layer int, move func(v, row uint32)) {
 	}
 }
 
-func (a *Arranger) compare(u, v uint32) int { return a.TypeOf(u) - a.TypeOf(v) }
+// count finds the types of vertices and the place of each type's first. It reports whether they are in order already.
+func (a *Arranger) count(list []uint32) (ordered bool) {
+	a.types, a.next, ordered = a.types[:0], a.next[:0], true
+	last := 0
+	for _, v := range list {
+		t := a.TypeOf(v)
+		ordered, last = ordered && last <= t, t
+		a.types = append(a.types, t)
+		for len(a.next) <= t+1 {
+			a.next = append(a.next, 0)
+		}
+		a.next[t+1]++
+	}
+	for t := 1; t < len(a.next); t++ {
+		a.next[t] += a.next[t-1]
+	}
+	return ordered
+}

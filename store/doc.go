@@ -18,6 +18,9 @@
 //	share sums, tables  share.go             what draws need to know of all vertices, once
 //	step embeddings     embeddings_step.go   gradients of learnt rows (embeddings.go), of all workers at once
 //
+// In a typed graph replies have relations of edges (draw_types.go), rows are pulled and cached by type (pull_types.go,
+// cache_types.go), and types without features have learnt rows (embeddings_types.go).
+//
 // Samplers are built on draws: sampler.go, hop.go, layerwise.go, subgraph.go, expansion.go. All requests and all waits
 // are in calls.go; traffic.go plans and counts bytes.
 //

@@ -128,8 +128,11 @@ func (m *Sampler) arrange(b *sample.Batch, known *Known, layer int) {
 
 // arrange puts sources in the order of their types; those of one type keep their order.
 func (h *Hop) arrange(typeOf func(v uint32) int) {
-	old := upTo(len(h.Sources))
-	slices.SortStableFunc(old, func(a, b uint32) int { return typeOf(h.Sources[a]) - typeOf(h.Sources[b]) })
+	old, types := upTo(len(h.Sources)), make([]int, len(h.Sources))
+	for i, v := range h.Sources {
+		types[i] = typeOf(v)
+	}
+	slices.SortStableFunc(old, func(a, b uint32) int { return types[a] - types[b] })
 	sources, ids, noLoops, place := slices.Clone(h.Sources), slices.Clone(h.IDs), slices.Clone(h.NoLoops), upTo(len(old))
 	for i, o := range old {
 		h.Sources[i], h.IDs[i], h.NoLoops[i], place[o] = sources[o], ids[o], noLoops[o], uint32(i)

@@ -94,8 +94,8 @@ func (r *rowSource) atType(number uint32) (row uint32, ok bool) {
 	return 0, false
 }
 
-// Types fills to, which has an entry for each type, with the rows of features of some vertices of a typed graph: those of
-// each type in the order of their vertices. A type without features has no columns.
+// Types fills to, which has an entry for each type, with the rows of features of some vertices of a typed graph: those
+// of each type in the order of their vertices. A type without features has no columns.
 func (p *Puller) Types(ctx context.Context, id coflow.ID, to []graph.Features, numbers []uint32) error {
 	return p.finish(ctx, p.AskTypes(id, to, numbers))
 }

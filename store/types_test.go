@@ -66,8 +66,8 @@ func FuzzTypedPullRequest(f *testing.F) { fuzzTyped(f, (*fuzzed).typedPulls) }
 func FuzzTypedDrawRequest(f *testing.F) { fuzzTyped(f, (*fuzzed).typedDraws) }
 func FuzzTypedDrawReply(f *testing.F)   { fuzzTyped(f, (*fuzzed).typedDrawn) }
 
-// TestTypedMessagesAreChecked: valid messages of a typed graph are taken; types, relations and fanouts that cannot be are
-// refused.
+// TestTypedMessagesAreChecked: valid messages of a typed graph are taken; types, relations and fanouts that cannot be
+// are refused.
 func TestTypedMessagesAreChecked(t *testing.T) {
 	w := newFuzzedTyped(t)
 	for i, kind := range []func(*fuzzed) message{(*fuzzed).typedPulls, (*fuzzed).typedDraws, (*fuzzed).typedDrawn} {

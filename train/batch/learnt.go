@@ -12,9 +12,9 @@ import (
 	"starling/train"
 )
 
-// learnt are the rows of types without features. Each owner keeps those of its vertices and updates what batches need of
-// them (store.Embeddings); on one worker they are all here. The loop's parameters of such rows, which are measured and
-// saved, are brought up to date before that.
+// learnt are the rows of types without features. Each owner keeps those of its vertices and updates what batches need
+// of them (store.Embeddings); on one worker they are all here. The loop's parameters of such rows, which are measured
+// and saved, are brought up to date before that.
 type learnt struct {
 	rows   *store.TypeRows
 	table  *store.Embeddings
@@ -75,11 +75,12 @@ func (l *learnt) Join(p *Pipeline) (err error) {
 
 // checkLearnt refuses a checkpoint that lacks what learnt rows go on from; nil: there is none.
 func checkLearnt(s *train.State) error {
-	if s == nil || len(s.Optim) == 0 || slices.ContainsFunc(s.Caches, func(t nn.Tensor) bool { return t.Name == learntSteps }) {
+	kept := func(t nn.Tensor) bool { return t.Name == learntSteps }
+	if s == nil || len(s.Optim) == 0 || slices.ContainsFunc(s.Caches, kept) {
 		return nil
 	}
-	return train.Mistake("the checkpoint has no learnt rows of this worker: a run on a typed graph goes on with the same " +
-		"partition, workers and --mode")
+	return train.Mistake("the checkpoint has no learnt rows of this worker: a run on a typed graph goes on with the " +
+		"same partition, workers and --mode")
 }
 
 // Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.

@@ -69,7 +69,8 @@ func (p *Pulled) normalizeTypes(wanted bool) {
 	}
 }
 
-// TakeTypes copies the rows of vertices, by type, from others, which have them at some places among those of their type.
+// TakeTypes copies the rows of vertices, by type, from others, which have them at some places among those of their
+// type.
 func (p *Pulled) TakeTypes(from *Pulled, vertices []uint32, at map[uint32]uint32, typeOf func(v uint32) int) {
 	lists := make([][]uint32, len(p.Types))
 	for _, v := range vertices {

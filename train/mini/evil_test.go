@@ -68,3 +68,22 @@ func TestEvilPeer(t *testing.T) {
 	}
 	t.Logf("how %d runs ended: %v", runs, outcomes)
 }
+
+// TestTypedEvilPeer: likewise on a typed graph, some of whose types have learnt rows.
+func TestTypedEvilPeer(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("STARLING_EVIL_RUNS"))
+	if runs == 0 {
+		runs = 4
+	}
+	seed, outcomes := testseed.New(t), map[string]int{}
+	d := traintest.Typed(t, 40)
+	parts := traintest.CutForServers(t, d, "random", 3, 1)
+	for i := range uint64(runs) {
+		o := traintest.TypedOptions(d, "hsage")
+		o.Epochs, o.Batches = 2, &train.BatchSettings{Sampler: "neighbour", Size: 16, Fanouts: []int{3, 2},
+			RelationFanouts: [][]int{{1}}, Threads: 1}
+		o.Strategy = traintest.Strategy(t, []string{"distdgl", "salient", "bytegnn", "hopgnn", "cobatch"}[(seed+i)%5])
+		outcomes[traintest.EvilPeer(t, seed+i, parts, o)]++
+	}
+	t.Logf("how %d runs ended: %v", runs, outcomes)
+}

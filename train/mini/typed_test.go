@@ -102,8 +102,8 @@ func TestUntypedBatchesSayWhy(t *testing.T) {
 	}
 }
 
-// TestLearntTypesResume: a run whose types without features have learnt rows goes on to the same bits, on one worker and
-// on several, and these rows have been learnt.
+// TestLearntTypesResume: a run whose types without features have learnt rows goes on to the same bits, on one worker
+// and on several, and these rows have been learnt.
 func TestLearntTypesResume(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	settings := typedBatches(d)
@@ -139,9 +139,9 @@ func TestLearntTypesResume(t *testing.T) {
 	}
 }
 
-// TestTypedBatchesSendWhatIsPlanned: where every epoch draws the same, plans of typed batches are what is counted to the
-// byte, in dry runs too: edges with relations, rows of every type, learnt rows and their gradients. Shares that are dealt
-// at random, and rows that are asked for hop by hop, come close.
+// TestTypedBatchesSendWhatIsPlanned: where every epoch draws the same, plans of typed batches are what is counted to
+// the byte, in dry runs too: edges with relations, rows of every type, learnt rows and their gradients. Shares that are
+// dealt at random, and rows that are asked for hop by hop, come close.
 func TestTypedBatchesSendWhatIsPlanned(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	settings := train.BatchSettings{Sampler: "neighbour", Size: 1000, Fanouts: []int{sample.All, sample.All}, Threads: 1}
