@@ -37,7 +37,7 @@ func NewLearnt(dev tensor.Device, name string, ids []uint32, width int, seed uin
 
 // rows is how many there are.
 func (x *TypedInput) rows() int {
-	if len(x.Runs) == 0 {
+	if len(x.Runs) == 0 { // a worker may have none of a batch
 		return 0
 	}
 	return x.Runs[len(x.Runs)-1].Hi
