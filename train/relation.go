@@ -260,7 +260,8 @@ func (r *RelationLinks) Sources() (list []sample.RelationSource) {
 }
 
 // Backward is Links.Backward for a batch of pairs of relations.
-func (r *RelationLinks) Backward(p *nn.Pass, z tensor.Matrix, b *sample.Batch, scale float64) (dz, losses tensor.Matrix) {
+func (r *RelationLinks) Backward(p *nn.Pass, z tensor.Matrix, b *sample.Batch,
+	scale float64) (dz, losses tensor.Matrix) {
 	end := r.Span("step")("pairs")
 	defer end()
 	own, made := r.own(z)
@@ -269,7 +270,8 @@ func (r *RelationLinks) Backward(p *nn.Pass, z tensor.Matrix, b *sample.Batch, s
 	for i, list := range b.Relations {
 		rows := pieces(list.End-from, z.Cols)
 		r.Model.Decoder.Relation(i)
-		r.learn(p, own, dz, losses.Slice(at, at+rows), b.Left[from:list.End], b.Right[from:list.End], list.Positives, scale)
+		r.learn(p, own, dz, losses.Slice(at, at+rows), b.Left[from:list.End], b.Right[from:list.End], list.Positives,
+			scale)
 		from, at = list.End, at+rows
 	}
 	if made {

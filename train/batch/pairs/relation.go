@@ -52,8 +52,8 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 	mo, schema := &link.Batches, data.Meta.Schema
 	switch convs := f.Model.Convs(); {
 	case mo.Sampler != "neighbour" || mo.Replace || mo.Weighted:
-		return nil, fmt.Errorf("batches of pairs are drawn by the neighbour sampler alone, without replacement and not " +
-			"by weight")
+		return nil, fmt.Errorf("batches of pairs are drawn by the neighbour sampler alone, without replacement and " +
+			"not by weight")
 	case len(mo.Fanouts) != convs:
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one per layer", len(mo.Fanouts), convs)
 	case f.Learnt != nil:

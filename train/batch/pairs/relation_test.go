@@ -11,8 +11,8 @@ import (
 	"starling/train/traintest"
 )
 
-// TestRelationBatchesAreTheWholeGraph: an epoch of one batch with all neighbours is an epoch over the whole graph, whatever
-// model and decoder.
+// TestRelationBatchesAreTheWholeGraph: an epoch of one batch with all neighbours is an epoch over the whole graph,
+// whatever model and decoder.
 func TestRelationBatchesAreTheWholeGraph(t *testing.T) {
 	d := traintest.Featured(traintest.Typed(t, 30))
 	for i, model := range nn.TypedModels {
@@ -30,8 +30,8 @@ func TestRelationBatchesAreTheWholeGraph(t *testing.T) {
 	}
 }
 
-// TestRelationBatchesLearn: batches that leave out their own pairs find held-out edges of each relation; a dry run takes
-// the same parameters.
+// TestRelationBatchesLearn: batches that leave out their own pairs find held-out edges of each relation; a dry run
+// takes the same parameters.
 func TestRelationBatchesLearn(t *testing.T) {
 	d := traintest.Featured(traintest.Typed(t, 60))
 	o := traintest.RelationOptions(d, "hsage", "distmult", "has", "lacks")
