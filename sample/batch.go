@@ -27,6 +27,8 @@ type Batch struct {
 	// are positives, the others negatives.
 	Left, Right []uint32
 	Positives   int
+	// Relations, of batches of relations' pairs, say which pairs are of which.
+	Relations []RelationRange
 }
 
 // Block is the edges of one layer.
@@ -99,7 +101,7 @@ func (b *Batch) Edges() (n int) {
 func (b *Batch) Reset(epoch, number, blocks int) {
 	b.Epoch, b.Number, b.Scale = epoch, number, 1
 	b.Vertices, b.Seeds, b.SeedWeights = b.Vertices[:0], b.Seeds[:0], b.SeedWeights[:0]
-	b.Left, b.Right, b.Positives = b.Left[:0], b.Right[:0], 0
+	b.Left, b.Right, b.Positives, b.Relations = b.Left[:0], b.Right[:0], 0, b.Relations[:0]
 	if cap(b.Blocks) < blocks {
 		b.Blocks = append(b.Blocks[:cap(b.Blocks)], make([]Block, blocks-cap(b.Blocks))...)
 	}

@@ -96,7 +96,9 @@ type neighbours struct {
 	picked []int64
 	// without are edges that are never drawn, as if the graph did not have them.
 	without without
-	guided  guided
+	// excluded are the same of a typed graph, by relation.
+	excluded excluded
+	guided   guided
 	// fanouts are of relations that have their own; arrange is of typed batches.
 	fanouts []int
 	arrange Arranger

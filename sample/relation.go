@@ -36,10 +36,9 @@ func NewRelationSets(s *graph.Schema, relations []int, val, test float64, seed u
 		if r < 0 || r >= len(s.Relations) {
 			return nil, fmt.Errorf("relation %d of %d", r, len(s.Relations))
 		}
-		reverse := s.ReverseOf(r)
-		same := s.Relations[r].Source == s.Relations[r].Target && (reverse < 0 || reverse == r)
+		reverse := opposite(s, r)
 		if reverse < 0 || reverse >= r {
-			out.of[r] = canonical{relation: r, unordered: same}
+			out.of[r] = canonical{relation: r, unordered: reverse == r}
 		} else {
 			out.of[r] = canonical{relation: reverse, turned: true}
 		}
@@ -48,6 +47,16 @@ func NewRelationSets(s *graph.Schema, relations []int, val, test float64, seed u
 		}
 	}
 	return out, nil
+}
+
+// opposite is the relation whose edges say the same in the other direction, or -1. Of a relation from a type to itself
+// that has no reverse it is the relation itself.
+func opposite(s *graph.Schema, r int) int {
+	reverse := s.ReverseOf(r)
+	if rel := &s.Relations[r]; reverse < 0 && rel.Source == rel.Target {
+		return r
+	}
+	return reverse
 }
 
 // Of is the set of an edge u → v of a relation.

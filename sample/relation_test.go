@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"maps"
 	"testing"
 
 	"starling/graph"
@@ -136,5 +137,74 @@ func TestRelationNegativesAreOfTheDestinationsType(t *testing.T) {
 	}
 	if len(seen) != 30 || again > 400 {
 		t.Errorf("%d of 30 vertices are drawn; %d of 2000 are drawn again in the next epoch", len(seen), again)
+	}
+}
+
+// TestRelationBatchesLeaveOutTheirPairs: an epoch has every pair once; no message of a batch passes over one of its own
+// pairs, nor over its edge of the reverse relation, and all other edges are there.
+func TestRelationBatchesLeaveOutTheirPairs(t *testing.T) {
+	s := related()
+	buys, bought, knows := s.RelationOf("buys"), s.RelationOf("bought by"), s.RelationOf("knows")
+	var src, dst []uint32
+	var relation []uint16
+	var first, second RelationSource
+	for u := range uint32(40) {
+		for v := 40 + u%7; v < 100; v += 7 {
+			src, dst, relation = append(src, u, v), append(dst, v, u), append(relation, uint16(buys), uint16(bought))
+			first.add(u, v)
+		}
+		src, dst, relation = append(src, u), append(dst, (u+5)%40), append(relation, uint16(knows))
+		second.add(u, (u+5)%40)
+	}
+	g, err := graph.FromTypedEdges(100, src, dst, relation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Relation, second.Relation = buys, knows
+	first.Negative = func(epoch, i, k int) uint32 { return uint32(40 + (i+k+epoch)%60) }
+	second.Negative = func(_, i, k int) uint32 { return uint32((i + k) % 40) }
+	p := &RelationBatches{Graph: g, Types: &Types{Schema: s, TypeOf: s.TypeOf}, Size: 30, Fanouts: []int{All, All},
+		Sources: []RelationSource{first, second}, PerPair: 2, Without: true, Seed: 3}
+	if _, err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[[3]uint32]int{}
+	var b Batch
+	for number := range p.Batches() {
+		p.Sampler().Sample(&b, 1, number)
+		own := map[[3]uint32]bool{} // relation, source, target
+		from := 0
+		for i, list := range b.Relations {
+			r := p.Sources[i].Relation
+			for k := from; k < from+list.Positives; k++ {
+				u, v := b.Vertices[b.Left[k]], b.Vertices[b.Right[k]]
+				seen[[3]uint32{uint32(r), u, v}]++
+				own[[3]uint32{uint32(r), u, v}], own[[3]uint32{uint32(opposite(s, r)), v, u}] = true, true
+			}
+			if list.End-from != 3*list.Positives {
+				t.Fatalf("%d pairs of %d positives", list.End-from, list.Positives)
+			}
+			from = list.End
+		}
+		for _, x := range b.Blocks {
+			for i := range x.Dst {
+				v := b.Vertices[i]
+				want, got := map[[3]uint32]bool{}, map[[3]uint32]bool{}
+				for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+					if edge := [3]uint32{uint32(g.Relations[e]), g.Indices[e], v}; !own[edge] {
+						want[edge] = true
+					}
+				}
+				for e := x.Indptr[i]; e < x.Indptr[i+1]; e++ {
+					got[[3]uint32{uint32(x.Relations[e]), b.Vertices[x.Indices[e]], v}] = true
+				}
+				if !maps.Equal(got, want) {
+					t.Fatalf("batch %d, vertex %d: messages %v, want %v", number, v, got, want)
+				}
+			}
+		}
+	}
+	if len(seen) != first.Len()+second.Len() {
+		t.Errorf("%d pairs in an epoch, want %d", len(seen), first.Len()+second.Len())
 	}
 }

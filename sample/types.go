@@ -65,8 +65,12 @@ func (s *neighbours) pickRelations(x *Block, key rng.Key, first int64, degree, f
 		for hi < degree && relations[hi] == r {
 			hi++
 		}
-		from := len(s.picked)
-		s.pickRelation(key.Fold(uint64(r)), first+int64(lo), hi-lo, fanoutOf(s.fanouts, int(r), fanout))
+		from, most := len(s.picked), fanoutOf(s.fanouts, int(r), fanout)
+		if gone := s.excluded.of(len(x.Indptr)-1, r); len(gone) > 0 {
+			s.pickOthers(key, uint32(r), first+int64(lo), hi-lo, most, gone)
+		} else {
+			s.pickRelation(key.Fold(uint64(r)), first+int64(lo), hi-lo, most)
+		}
 		for range s.picked[from:] {
 			x.Relations = append(x.Relations, r)
 		}

@@ -186,7 +186,8 @@ func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, posi
 	defer end()
 	own, made := l.own(z)
 	dz = l.Dev.New(own.Type(), own.Rows, own.Cols)
-	losses = l.learn(p, own, dz, left, right, positives, scale)
+	losses = l.losses(len(left), z.Cols)
+	l.learn(p, own, dz, losses, left, right, positives, scale)
 	if made {
 		l.Dev.Free(own)
 		dz = l.stored(dz, z)
@@ -202,10 +203,16 @@ func (l *Links) stored(dz, z tensor.Matrix) tensor.Matrix {
 	return half
 }
 
-// learn adds the gradients of pairs of rows z to dz and to the decoder's, and returns the losses.
-func (l *Links) learn(p *nn.Pass, z, dz tensor.Matrix, left, right []uint32, positives int,
-	scale float64) (losses tensor.Matrix) {
-	losses = l.Dev.New(tensor.F64, max(1, (len(left)+piece(z.Cols)-1)/piece(z.Cols)), 2)
+// losses have a row for every piece of pairs.
+func (l *Links) losses(pairs, cols int) tensor.Matrix {
+	return l.Dev.New(tensor.F64, max(1, pieces(pairs, cols)), 2)
+}
+
+// pieces is how many pieces pairs are scored in.
+func pieces(pairs, cols int) int { return (pairs + piece(cols) - 1) / piece(cols) }
+
+// learn adds the gradients of pairs of rows z to dz and to the decoder's, and writes losses.
+func (l *Links) learn(p *nn.Pass, z, dz, losses tensor.Matrix, left, right []uint32, positives int, scale float64) {
 	for lo := 0; lo < len(left); lo += piece(z.Cols) {
 		hi := min(lo+piece(z.Cols), len(left))
 		target := make([]float64, hi-lo)
@@ -222,7 +229,6 @@ func (l *Links) learn(p *nn.Pass, z, dz tensor.Matrix, left, right []uint32, pos
 		l.Dev.Free(scores)
 		l.Dev.Free(targets)
 	}
-	return losses
 }
 
 // own is rows in the device's own type, which may have to be made.

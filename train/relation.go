@@ -27,6 +27,26 @@ import (
 // LinkRelations trains on relations in this process. opt.Pairs says on which, and what is held out.
 func LinkRelations(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options,
 	events event.Listener) (*Result, error) {
+	r, err := NewRelationLinks(dev, data, opt, events)
+	if err != nil {
+		return nil, err
+	}
+	return r.Run(ctx, data)
+}
+
+// DryRunRelations is the memory dry run of LinkRelations.
+func DryRunRelations(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options,
+	events event.Listener) (*Needs, error) {
+	r, err := NewRelationLinks(dev, data, DryOptions(opt), events)
+	if err != nil {
+		return nil, err
+	}
+	return r.DryRun(ctx, data)
+}
+
+// NewRelationLinks finds the pairs of relations, and puts the rest of the graph and the features on the device.
+func NewRelationLinks(dev tensor.Device, data *graph.Dataset, opt Options, events event.Listener) (*RelationLinks,
+	error) {
 	if err := checkRelations(&opt, data.Meta.Schema); err != nil {
 		return nil, err
 	}
@@ -45,14 +65,43 @@ func LinkRelations(ctx context.Context, dev tensor.Device, data *graph.Dataset, 
 		return nil, err
 	}
 	r.on(f)
-	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
-		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
-		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
-	result, unsaved := f.Run(ctx)
+	return r, nil
+}
+
+// Run trains, and ranks at the best weights.
+func (r *RelationLinks) Run(ctx context.Context, data *graph.Dataset) (*Result, error) {
+	result, unsaved := r.train(ctx, data)
 	if result == nil {
 		return nil, unsaved
 	}
 	return result, errors.Join(r.rank(result), unsaved)
+}
+
+// DryRun trains on a device that takes memory alone.
+func (r *RelationLinks) DryRun(ctx context.Context, data *graph.Dataset) (*Needs, error) {
+	result, err := r.train(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return &Needs{Parameters: result.Parameters, Ranking: r.rankingBytes()}, nil
+}
+
+func (r *RelationLinks) train(ctx context.Context, data *graph.Dataset) (*Result, error) {
+	f := r.Loop
+	f.Events.On(event.Started{Dataset: data.Meta.Name, Model: f.Opt.Model.Model, Strategy: "none", Workers: 1,
+		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		FirstEpoch: f.State.Epoch, Epochs: f.Opt.Epochs, Metric: f.Task.Name()})
+	return f.Run(ctx)
+}
+
+// rankingBytes is what ranking takes of the host: destinations that pairs are ranked among, and their scores.
+func (r *RelationLinks) rankingBytes() (bytes int64) {
+	for _, p := range r.pairs {
+		if set := r.ranked(); set != 0 {
+			bytes += 16 * int64(len(p.sets[set].row)) * int64(r.opt.RankNegatives)
+		}
+	}
+	return bytes
 }
 
 // checkRelations refuses what pairs of relations cannot be.
@@ -77,18 +126,21 @@ func checkRelations(o *Options, s *graph.Schema) error {
 }
 
 // wholeGraph is the share of the only worker.
-func (r *relations) wholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) Share {
+func (r *RelationLinks) wholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) Share {
 	same := func(v uint32) uint32 { return v }
-	topology, runs := nn.NewTopology(dev, r.sets.Kept(data.Graph, same, same)), r.schema.AllRuns()
+	r.Graph = r.sets.Kept(data.Graph, same, same)
+	topology, runs := nn.NewTopology(dev, r.Graph), r.schema.AllRuns()
 	topology.SetTypes(r.schema, runs, runs)
 	on := local{nn.NewLocal(topology, opt.CacheFirst)}
 	return Share{X: nn.Input{Typed: typedInput(dev, runs, data.TypeFeatures, nil, r.schema, opt)}, Task: pairTask{},
 		Types: runs, Schema: r.schema, Vertices: int64(data.Graph.Nodes()), TrainOn: on, MeasureOn: on}
 }
 
-// relations is a loop's training on pairs of relations.
-type relations struct {
+// RelationLinks is a loop's training on pairs of relations.
+type RelationLinks struct {
 	*Links
+	// Graph is what messages pass over, on one worker.
+	Graph  *graph.CSR
 	schema *graph.Schema
 	opt    *PairOptions
 	sets   *sample.RelationSets
@@ -98,13 +150,13 @@ type relations struct {
 	left, right []uint32 // of a step
 }
 
-func newRelations(s *graph.Schema, opt *Options) (*relations, error) {
+func newRelations(s *graph.Schema, opt *Options) (*RelationLinks, error) {
 	p := opt.Pairs
 	sets, err := sample.NewRelationSets(s, p.Relations, p.ValEdges, p.TestEdges, opt.Seed)
 	if err != nil {
 		return nil, err
 	}
-	r := &relations{schema: s, opt: p, sets: sets}
+	r := &RelationLinks{schema: s, opt: p, sets: sets}
 	for _, relation := range p.Relations {
 		r.pairs = append(r.pairs, &relationPairs{relation: relation, name: s.RelationName(relation), seed: opt.Seed})
 	}
@@ -112,13 +164,13 @@ func newRelations(s *graph.Schema, opt *Options) (*relations, error) {
 }
 
 // on makes a loop train on pairs.
-func (r *relations) on(f *Loop) {
+func (r *RelationLinks) on(f *Loop) {
 	r.Links = LinksOn(f, LinkOptions{PerPair: r.opt.PerPair})
 	f.TrainEpoch, f.Measure = r.epoch, r.measure
 }
 
 // epoch is one step over the whole graph and all pairs.
-func (r *relations) epoch(epoch int, lr float64) (float64, error) {
+func (r *RelationLinks) epoch(epoch int, lr float64) (float64, error) {
 	f := r.Loop
 	p := f.Pass(f.TrainOn, true, epoch)
 	f.Model.ZeroGrad(f.Dev)
@@ -163,7 +215,7 @@ func (r *relations) epoch(epoch int, lr float64) (float64, error) {
 }
 
 // gradient returns the gradient of the rows z, which it frees, and this worker's loss.
-func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.Matrix, loss float64, err error) {
+func (r *RelationLinks) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.Matrix, loss float64, err error) {
 	own, made := r.own(z)
 	all, err := r.rows.bring(r.Loop, own, epoch, training)
 	if err != nil {
@@ -177,7 +229,9 @@ func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.
 	for i, pairs := range r.pairs {
 		n := r.draw(pairs, epoch)
 		r.Model.Decoder.Relation(i)
-		loss += nn.TakeLoss(r.Dev, r.learn(p, all, dall, r.left, r.right, n, r.Scale(positives)))
+		losses := r.losses(len(r.left), all.Cols)
+		r.learn(p, all, dall, losses, r.left, r.right, n, r.Scale(positives))
+		loss += nn.TakeLoss(r.Dev, losses)
 	}
 	if r.rows != nil {
 		r.Dev.Free(all)
@@ -193,8 +247,51 @@ func (r *relations) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz tensor.
 	return dz, loss, nil
 }
 
+// Sources are the pairs to learn from, of one worker.
+func (r *RelationLinks) Sources() (list []sample.RelationSource) {
+	for _, p := range r.pairs {
+		pairs := &p.sets[sample.TrainEdges]
+		list = append(list, sample.RelationSource{Relation: p.relation, Pairs: sample.Pairs{U: pairs.u, V: pairs.v},
+			Negative: func(epoch, i, k int) uint32 {
+				return p.negatives.Of(epoch, pairs.u[i], pairs.v[i], k, pairs.row[i])
+			}})
+	}
+	return list
+}
+
+// Backward is Links.Backward for a batch of pairs of relations.
+func (r *RelationLinks) Backward(p *nn.Pass, z tensor.Matrix, b *sample.Batch,
+	scale float64) (dz, losses tensor.Matrix) {
+	end := r.Span("step")("pairs")
+	defer end()
+	own, made := r.own(z)
+	dz, losses = r.Dev.New(own.Type(), own.Rows, own.Cols), r.Dev.New(tensor.F64, r.lossRows(b, z.Cols), 2)
+	from, at := 0, 0
+	for i, list := range b.Relations {
+		rows := pieces(list.End-from, z.Cols)
+		r.Model.Decoder.Relation(i)
+		r.learn(p, own, dz, losses.Slice(at, at+rows), b.Left[from:list.End], b.Right[from:list.End], list.Positives,
+			scale)
+		from, at = list.End, at+rows
+	}
+	if made {
+		r.Dev.Free(own)
+		dz = r.stored(dz, z)
+	}
+	return dz, losses
+}
+
+// lossRows is how many rows the losses of a batch have.
+func (r *RelationLinks) lossRows(b *sample.Batch, cols int) (rows int) {
+	from := 0
+	for _, list := range b.Relations {
+		rows, from = rows+pieces(list.End-from, cols), list.End
+	}
+	return max(rows, 1)
+}
+
 // draw lists the positives of a relation and their negatives, by rows. It returns how many positives there are.
-func (r *relations) draw(p *relationPairs, epoch int) int {
+func (r *RelationLinks) draw(p *relationPairs, epoch int) int {
 	list := &p.sets[sample.TrainEdges]
 	r.left = append(r.left[:0], list.row...)
 	r.right = r.right[:0]
@@ -211,7 +308,7 @@ func (r *relations) draw(p *relationPairs, epoch int) int {
 }
 
 // measure takes the area under the curve of both sets.
-func (r *relations) measure(e *event.Epoch) error {
+func (r *RelationLinks) measure(e *event.Epoch) error {
 	end := r.Span("step")("evaluate")
 	defer end()
 	z, err := r.allRows(e.Epoch, measuring)
@@ -233,7 +330,7 @@ func (r *relations) measure(e *event.Epoch) error {
 }
 
 // meanArea is the mean over relations of their areas under the curve.
-func (r *relations) meanArea(z tensor.Matrix, set, epoch int) (mean float64, err error) {
+func (r *RelationLinks) meanArea(z tensor.Matrix, set, epoch int) (mean float64, err error) {
 	for i := range r.pairs {
 		area, err := r.area(z, i, set, epoch)
 		if err != nil {
@@ -245,7 +342,7 @@ func (r *relations) meanArea(z tensor.Matrix, set, epoch int) (mean float64, err
 }
 
 // allRows are all rows that pairs have, at the present weights; the caller frees them.
-func (r *relations) allRows(epoch int, in phase) (tensor.Matrix, error) {
+func (r *RelationLinks) allRows(epoch int, in phase) (tensor.Matrix, error) {
 	z := r.AllRows(epoch)
 	if err := r.MeasureOn.Err(); err != nil {
 		return z, err
@@ -258,7 +355,7 @@ func (r *relations) allRows(epoch int, in phase) (tensor.Matrix, error) {
 }
 
 // area is the area under the curve of a relation's pairs of a set.
-func (r *relations) area(z tensor.Matrix, i, set, epoch int) (float64, error) {
+func (r *RelationLinks) area(z tensor.Matrix, i, set, epoch int) (float64, error) {
 	p := r.pairs[i]
 	r.Model.Decoder.Relation(i)
 	list, total := &p.sets[set], p.total[set]
@@ -272,7 +369,7 @@ func (r *relations) area(z tensor.Matrix, i, set, epoch int) (float64, error) {
 }
 
 // places are the rows of destinations.
-func (r *relations) places(ids []uint32) []uint32 {
+func (r *RelationLinks) places(ids []uint32) []uint32 {
 	out := make([]uint32, len(ids))
 	for i, v := range ids {
 		out[i] = r.rows.place(v)
@@ -281,7 +378,7 @@ func (r *relations) places(ids []uint32) []uint32 {
 }
 
 // ranked is the set that is ranked at the end; 0: none.
-func (r *relations) ranked() int {
+func (r *RelationLinks) ranked() int {
 	switch {
 	case r.opt.TestEdges > 0:
 		return sample.TestEdges
@@ -293,7 +390,7 @@ func (r *relations) ranked() int {
 
 // rank adds what is measured of every relation's test pairs, or of validation pairs where there are no others, at the
 // best weights. With several relations their means have the plain names.
-func (r *relations) rank(result *Result) error {
+func (r *RelationLinks) rank(result *Result) error {
 	set := r.ranked()
 	if set == 0 || result.Best == nil {
 		return nil
@@ -325,7 +422,7 @@ func (r *relations) rank(result *Result) error {
 	return nil
 }
 
-func (r *relations) rankRelation(z tensor.Matrix, i, set int) (map[string]float64, error) {
+func (r *RelationLinks) rankRelation(z tensor.Matrix, i, set int) (map[string]float64, error) {
 	p, epoch := r.pairs[i], r.State.Epoch
 	area, err := r.area(z, i, set, epoch)
 	if err != nil {

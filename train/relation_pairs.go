@@ -28,7 +28,7 @@ type pairList struct{ row, u, v []uint32 }
 type relationArc struct{ row, u, v uint32 }
 
 // findInGraph finds the pairs of a whole graph.
-func (r *relations) findInGraph(g *graph.CSR) error {
+func (r *RelationLinks) findInGraph(g *graph.CSR) error {
 	for _, p := range r.pairs {
 		t := &r.schema.Types[r.schema.Relations[p.relation].Target]
 		var arcs []relationArc
@@ -47,7 +47,7 @@ func (r *relations) findInGraph(g *graph.CSR) error {
 }
 
 // take divides edges, each once, into sets, and makes what negatives are drawn by.
-func (p *relationPairs) take(r *relations, arcs []relationArc) {
+func (p *relationPairs) take(r *RelationLinks, arcs []relationArc) {
 	slices.SortFunc(arcs, func(a, b relationArc) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.v, b.v))
 	})
@@ -73,7 +73,7 @@ func (p *relationPairs) take(r *relations, arcs []relationArc) {
 }
 
 // checkPairs refuses relations without pairs to learn from or to measure.
-func (r *relations) checkPairs() error {
+func (r *RelationLinks) checkPairs() error {
 	for _, p := range r.pairs {
 		switch {
 		case p.total[sample.TrainEdges] == 0:

@@ -81,7 +81,7 @@ func (s *Site) prepareRelations() (err error) {
 }
 
 // find learns which worker has which destinations.
-func (d *destinations) find(r *relations) error {
+func (d *destinations) find(r *RelationLinks) error {
 	part, leads := d.s.Part, map[int]bool{}
 	for _, p := range r.pairs {
 		leads[r.schema.Relations[p.relation].Target] = true
@@ -124,7 +124,7 @@ func (d *destinations) find(r *relations) error {
 }
 
 // findInParts gives every edge of the relations to the owner of its source.
-func (r *relations) findInParts(part *partition.Part) error {
+func (r *RelationLinks) findInParts(part *partition.Part) error {
 	d, number := r.rows, map[int]int{}
 	for i, p := range r.pairs {
 		number[p.relation] = i
@@ -180,7 +180,7 @@ func (d *destinations) owner(local uint32) (worker int, row uint32) {
 }
 
 // count learns how many pairs all workers have.
-func (d *destinations) count(r *relations) error {
+func (d *destinations) count(r *RelationLinks) error {
 	n, sets := d.s.End.Size(), len(r.pairs[0].total)
 	all := make([]float64, n*len(r.pairs)*sets)
 	for i, p := range r.pairs {
@@ -342,7 +342,7 @@ func numbersIn(b []byte, size int) []float64 {
 }
 
 // plan adds what pairs of relations send: before training, in an epoch, to measure, and to rank at the best weights.
-func (r *relations) plan(p *wire.Plan, m *nn.Model) {
+func (r *RelationLinks) plan(p *wire.Plan, m *nn.Model) {
 	d, each := r.rows, int64(m.Config.Out*r.rows.s.Dev.Type().Size())
 	p.Prepare.AddAll(d.sent, 1)
 	epoch, measure, rank := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}

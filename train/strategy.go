@@ -146,7 +146,7 @@ type Site struct {
 	// MemoryOnly: the device counts memory and computes nothing, and rows never travel.
 	MemoryOnly bool
 
-	links *relations // pairs of relations; nil: none
+	links *RelationLinks // pairs of relations; nil: none
 }
 
 // Waiting reports the time that do takes as time in which the worker waits for others.
