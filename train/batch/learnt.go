@@ -46,7 +46,7 @@ func learntOn(s *train.Site) *learnt {
 		rows: store.NewTypeRows(schema, s.Part.Book.TypeRuns, s.Part.Book.Nodes)}
 }
 
-// learntAlone are those of a graph that is all here.
+// learntAlone are the learnt rows of a graph that is all here.
 func learntAlone(f *train.Loop) *learnt {
 	if !slices.ContainsFunc(f.Schema.Types, featureless) {
 		return nil
@@ -150,8 +150,9 @@ func (l *learnt) Kept() ([]nn.Tensor, error) {
 	_, moments := l.table.Own()
 	list := []nn.Tensor{{Name: learntSteps, Shape: []int{1}, F64: true, Data: []float64{float64(l.table.Steps)}}}
 	for i, name := range []string{learntFirst, learntSecond} {
-		list = append(list, nn.Tensor{Name: name, Shape: []int{len(moments[i]) / l.table.Size / l.table.Dim, l.table.Dim},
-			F64: l.table.Size == 8, Data: l.table.Numbers(moments[i])})
+		rows := len(moments[i]) / l.table.Size / l.table.Dim
+		list = append(list, nn.Tensor{Name: name, Shape: []int{rows, l.table.Dim}, F64: l.table.Size == 8,
+			Data: l.table.Numbers(moments[i])})
 	}
 	return list, nil
 }

@@ -269,7 +269,7 @@ func (m *Steps) Accumulate(b *Batch) (float64, error) {
 	return nn.TakeLoss(f.Dev, loss) / b.Scale, nil
 }
 
-// Accumulated ends a step of batches that were accumulated, once gradients of parameters are those of all workers.
+// Accumulated ends a step of batches that were accumulated, once the gradients of parameters are summed.
 func (m *Steps) Accumulated(b *Batch, lr float64) error {
 	if l, ok := m.input.(*learnt); ok {
 		if err := l.Push(b, tensor.Matrix{}, m.Loop.Optim.Steps, lr); err != nil {

@@ -169,10 +169,11 @@ func checkTyped(o *train.Options, b *Options, _ train.Facts) error {
 	case o.Pairs != nil:
 		return graph.Apart("pairs of vertices", typed, "batches of pairs know no relations", "use --mode full")
 	case o.Embeddings != nil:
-		return graph.Apart("--learn-embeddings", typed, "types without features have learnt rows already", "leave it out")
-	case o.Inductive:
-		return graph.Apart("--inductive", typed, "training vertices are of one type, and no edges may be left between them",
+		return graph.Apart("--learn-embeddings", typed, "types without features have learnt rows already",
 			"leave it out")
+	case o.Inductive:
+		return graph.Apart("--inductive", typed, "training vertices are of one type, and no edges may be left between "+
+			"them", "leave it out")
 	}
 	return nil
 }

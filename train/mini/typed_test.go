@@ -82,7 +82,8 @@ func TestUntypedBatchesSayWhy(t *testing.T) {
 	for _, c := range [][]string{{"p3"}, {"naive-hop"}, {"distdgl", "dgs=true"}, {"salient", "drop_features=0.5"},
 		{"cobatch", "eas=1,5"}} {
 		o.Strategy = traintest.Strategy(t, c[0], c[1:]...)
-		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil || !strings.Contains(err.Error(), "a typed graph") {
+		err := train.Check(&o, train.Facts{Workers: 2})
+		if err == nil || !strings.Contains(err.Error(), "a typed graph") {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
@@ -144,7 +145,8 @@ func TestLearntTypesResume(t *testing.T) {
 // dealt at random, and rows that are asked for hop by hop, come close.
 func TestTypedBatchesSendWhatIsPlanned(t *testing.T) {
 	d := traintest.Typed(t, 40)
-	settings := train.BatchSettings{Sampler: "neighbour", Size: 1000, Fanouts: []int{sample.All, sample.All}, Threads: 1}
+	all := []int{sample.All, sample.All}
+	settings := train.BatchSettings{Sampler: "neighbour", Size: 1000, Fanouts: all, Threads: 1}
 	for _, c := range [][]string{{"distdgl"}, {"distdgl", "pull_dtype=bf16"}, {"salient", "cache_budget=1KiB"},
 		{"cobatch"}, {"bytegnn"}, {"hopgnn"}, {"hopgnn", "pre_gather=false"}} {
 		o := traintest.TypedOptions(d, "rgcn")
@@ -162,7 +164,8 @@ func TestTypedBatchesSendWhatIsPlanned(t *testing.T) {
 		for kind, bytes := range sent {
 			if most := within * float64(bytes); math.Abs(float64(planned[kind]-bytes)) > most ||
 				math.Abs(float64(dry[kind]-bytes)) > most {
-				t.Errorf("%v: planned %d bytes of kind %v, in a dry run %d, sent %d", c, planned[kind], kind, dry[kind], bytes)
+				t.Errorf("%v: planned %d bytes of kind %v, in a dry run %d, sent %d", c, planned[kind], kind, dry[kind],
+					bytes)
 			}
 		}
 	}
