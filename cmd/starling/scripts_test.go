@@ -70,6 +70,7 @@ var smokes = map[string]smoke{
 	"try-launchers":      {line: "--no-install openmpi", needs: "mpirun", long: true},
 	"vulncheck":          {},
 	"walk":               {line: help},
+	"peers/citation.py":  {needs: "torch"},
 	"peers/cuda.py":      {needs: "torch"},
 	"peers/epoch.py":     {needs: "torch"},
 	"peers/export-check": {needs: "torch"},
