@@ -4,7 +4,7 @@
     scripts/peers/citation.py --like cora --seed 1 --out build/peers/data/citation-cora
 
 Features are bags of words, ones in about as many columns as a paper of that benchmark has words: a share of them is
-drawn from the words of the paper's class, the rest from all words by Zipf's law. A paper cites earlier ones, those of
+drawn from the words of the paper's class, the rest from all words by Zipf's law; there are fewer different words. A paper cites earlier ones, those of
 its class more often and the cited more often, and edges go both ways. The split is the benchmarks': 20 vertices per
 class to train on, 500 to validate, 1,000 to test. The same seed gives the same graph. Needs numpy only.
 """
@@ -17,8 +17,8 @@ import folder
 
 # Vertices, citations per paper, classes, columns, words per paper, share of words and of citations of the own class.
 SHAPES = {
-    "cora": (2700, 2, 7, 1433, 18, 0.26, 0.81),
-    "citeseer": (3000, 1.4, 6, 2000, 32, 0.14, 0.74),
+    "cora": (2700, 2, 7, 700, 18, 0.26, 0.81),
+    "citeseer": (3000, 1.4, 6, 1000, 32, 0.14, 0.74),
     "pubmed": (3000, 2.2, 3, 500, 50, 0.10, 0.80),
 }
 
