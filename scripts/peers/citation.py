@@ -4,9 +4,10 @@
     scripts/peers/citation.py --like cora --seed 1 --out build/peers/data/citation-cora
 
 Features are bags of words, ones in about as many columns as a paper of that benchmark has words: a share of them is
-drawn from the words of the paper's class, the rest from all words by Zipf's law; there are fewer different words. A paper cites earlier ones, those of
-its class more often and the cited more often, and edges go both ways. The split is the benchmarks': 20 vertices per
-class to train on, 500 to validate, 1,000 to test. The same seed gives the same graph. Needs numpy only.
+drawn from the words of the paper's class, the rest from all words by Zipf's law; there are fewer different words than
+in the benchmark. A paper cites earlier ones, those of its class more often and the cited more often, and edges go both
+ways. The split is the benchmarks': 20 vertices per class to train on, 500 to validate, 1,000 to test. The same seed
+gives the same graph. Needs numpy only.
 """
 
 import argparse
