@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"math"
+
+	"starling/event"
 )
 
 // MaxEdges bounds the edges of one graph, so that an edge's position fits a uint32.
@@ -71,16 +73,17 @@ func (g *CSR) checkIndptr() error {
 		return err
 	}
 	if g.Edges() > MaxEdges || int64(g.Nodes()) > MaxNodes {
-		return &InputError{Field: "indices", Found: fmt.Sprintf("%d vertices and %d edges", g.Nodes(), g.Edges()),
+		return &InputError{Field: "indices", Found: fmt.Sprintf("%s and %s", event.Tally(g.Nodes(), "vertex"),
+			event.Tally(g.Edges(), "edge")),
 			Want: "fewer than 2^32 of each", Fix: "split the graph"}
 	}
 	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
-		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
+		return &InputError{Field: "weights", Found: event.Tally(len(g.Weights), "value"),
 			Want: fmt.Sprintf("one per edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
 	}
 	if len(g.EdgeFeatures) != g.EdgeDim*len(g.Indices) {
-		return &InputError{Field: "edge_features", Found: fmt.Sprintf("%d values", len(g.EdgeFeatures)),
-			Want: fmt.Sprintf("%d per edge (%d edges)", g.EdgeDim, len(g.Indices)),
+		return &InputError{Field: "edge_features", Found: event.Tally(len(g.EdgeFeatures), "value"),
+			Want: fmt.Sprintf("%d per edge (%s)", g.EdgeDim, event.Tally(len(g.Indices), "edge")),
 			Fix:  "write the file again from its source"}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"starling/event"
 )
 
 // Sorter makes the graph of a dataset from more edges than memory can hold. It
@@ -315,7 +317,8 @@ func (s *Sorter) Finish() error {
 		total += s.buckets[i].edges
 	}
 	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
-		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total),
+		return &InputError{Field: "edges", Found: fmt.Sprintf("%s and %s to store", event.Tally(s.n, "vertex"),
+			event.Tally(total, "edge")),
 			Want: "fewer than 2^32 of each", Fix: "split the graph"}
 	}
 	if err := s.splitBuckets(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/nn"
 	"starling/sample"
 	"starling/train"
@@ -53,8 +54,8 @@ func (s *Spec) fanouts() (list []int, err error) {
 		return nil, err
 	}
 	if len(list) != s.Model.Layers {
-		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), b.Fanout),
-			fmt.Sprintf("one for each of the %d layers", s.Model.Layers),
+		return nil, Mistake("--fanout", fmt.Sprintf("%s, %s", event.Tally(len(list), "number"), b.Fanout),
+			fmt.Sprintf("one for each of the %s", event.Tally(s.Model.Layers, "layer")),
 			"the first is the last layer's, the seed vertices' own; or change --layers")
 	}
 	return list, nil

@@ -9,8 +9,8 @@ import (
 
 // TestFlagsOfOneSettingAreRefusedTogether: of two flags that say the same thing neither is silently dropped.
 func TestFlagsOfOneSettingAreRefusedTogether(t *testing.T) {
-	for line, want := range map[string]string{
-		"--partition fennel --partitioner multilevel":        "--partitioner: found multilevel beside --partition fennel",
+	for line, want := range map[string]string{ // "": they go together
+		"--partition fennel --partitioner multilevel":        "--partitioner: found multilevel beside --partition",
 		"--partition fennel --method multilevel":             "--method: found multilevel beside --partition fennel",
 		"--partition fennel --partitioner fennel":            "",
 		"--partition fennel":                                 "",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"starling/event"
 	"starling/nn"
 )
 
@@ -17,7 +18,7 @@ func (s *Spec) Trained() string {
 			words = append(words, fmt.Sprintf(format, values...))
 		}
 	}
-	add(nn.Attends(m.Name), "%d heads", m.Heads)
+	add(nn.Attends(m.Name), "%s", event.Tally(m.Heads, "head"))
 	add(true, "dropout %g", m.Dropout)
 	add(m.InputDropout == On, "input dropout")
 	add(s.Distributed(), "strategy %s", s.Strategy)
