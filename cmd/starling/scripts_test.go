@@ -55,14 +55,14 @@ var smokes = map[string]smoke{
 	"defaults-table":     {line: "work"},
 	"faults":             {line: "1"},
 	"fuzz":               {line: "1s"},
-	"hermod-figures":     {line: "--figures 5.8", long: true},
+	"hermod-figures":     {line: "--figures 5.12 --gpus 32 --models gpt3-13b"},
 	"lost-workers":       {line: "1", long: true},
 	"memory":             {line: "--only gin", long: true},
 	"netcluster":         {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":              {status: 1}, // pip installs nothing here
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
-	"switchgnn-figures":  {line: "--figures 18 --graphs reddit --scales reddit:0.001 --workers 32", long: true},
+	"switchgnn-figures":  {line: "--figures 18 --graphs reddit --scales reddit:0.001 --workers 8", long: true},
 	"test-arm64":         {},
 	"test-race":          {line: "./event"},
 	"test-tools":         {},
@@ -222,7 +222,7 @@ func runSmoke(t *testing.T, tree, name string) (left string) {
 	case s.needs == "torch", strings.Contains(name, "bench-serve"), strings.HasSuffix(name, ".c"):
 		return "is a part of other scripts"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", "scripts/"+name+" "+s.line)
 	c.Dir, c.WaitDelay, c.SysProcAttr = tree, time.Second, &syscall.SysProcAttr{Setpgid: true}
