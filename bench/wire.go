@@ -94,8 +94,9 @@ func (s *WireSpec) token() ([]byte, error) {
 // launch starts the workers, unless they are started elsewhere.
 func (s *WireSpec) launch(addr, job string, token []byte, events event.Listener) (*cluster.Processes, error) {
 	if s.NoLaunch {
+		join := addr + cluster.ProofFlags(s.TokenFile, "", s.Insecure)
 		events.On(event.Note{Text: fmt.Sprintf("waiting %d s for %d workers: starling bench wire --join %s --rank R, "+
-			"R from 0 to %d", s.Timeout, s.Workers, addr, s.Workers-1)})
+			"R from 0 to %d", s.Timeout, s.Workers, join, s.Workers-1)})
 		return nil, nil
 	}
 	self, err := os.Executable()

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"errors"
-	"slices"
 	"sync"
 
 	"starling/coflow"
@@ -54,7 +53,7 @@ func (b *wireRank) tableOf(size int) (*rowTable, error) {
 	}
 	part := &partition.Part{Book: book, Meta: partition.PartMeta{Part: b.end.Rank(), Core: int64(t.rows)},
 		In: &graph.CSR{Indptr: make([]int64, t.rows+1)}, IDs: make([]uint32, t.rows), DatasetOrder: &graph.RowOrder{},
-		Features: &graph.Features{Rows: t.rows, Cols: size / 4, F32: slices.Repeat([]float32{1}, t.rows*size/4)}}
+		Features: &graph.Features{Rows: t.rows, Cols: size / 4, F32: filled(t.rows * size / 4)}}
 	var err error
 	if t.store, err = store.Open(b.ctx, part, b.end, store.Options{}); err != nil {
 		return nil, err
@@ -72,6 +71,16 @@ func (b *wireRank) tableOf(size int) (*rowTable, error) {
 	}
 	b.table = t
 	return t, b.comm.Barrier(b.ctx, coflow.ID{})
+}
+
+// filled are ones, written by a loop: a single copy of this size cannot be interrupted, and on one core no heartbeat is
+// sent until it ends.
+func filled(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 1
+	}
+	return x
 }
 
 // closeTable ends the service; no rank asks any more.

@@ -79,3 +79,15 @@ func TestWireIsInterrupted(t *testing.T) {
 	}
 	workers.Wait()
 }
+
+// TestJoinCommandOfWireHasTokenFile: the command that workers are to be started by has all they need to join.
+func TestJoinCommandOfWireHasTokenFile(t *testing.T) {
+	shown := ""
+	s := DefaultWire()
+	s.NoLaunch, s.TokenFile = true, "the token"
+	if _, err := s.launch("10.0.0.1:7000", "job", nil, event.Func(func(e event.Event) {
+		shown = e.(event.Note).Text
+	})); err != nil || !strings.Contains(shown, "--join 10.0.0.1:7000 --token-file 'the token' --rank R") {
+		t.Errorf("%q, %v", shown, err)
+	}
+}

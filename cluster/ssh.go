@@ -139,3 +139,17 @@ func Quote(text string) string {
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
+
+// ProofFlags are the flags by which a worker proves that it belongs to a job, after those of its coordinator, for a
+// command that is shown.
+func ProofFlags(tokenFile, tls string, insecure bool) (flags string) {
+	for _, f := range []struct{ flag, value string }{{"--token-file", tokenFile}, {"--tls", tls}} {
+		if f.value != "" {
+			flags += fmt.Sprintf(" %s %s", f.flag, Quote(f.value))
+		}
+	}
+	if insecure {
+		flags += " --insecure"
+	}
+	return flags
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -56,7 +57,8 @@ func readBook(src string) (*dglBook, error) {
 	if info, err := os.Stat(src); err == nil && info.IsDir() {
 		found := matching(src, "*.json")
 		if len(found) != 1 {
-			return nil, badFile(src, "", fmt.Sprintf("%d files *.json", len(found)), "NAME.json of one partition",
+			return nil, badFile(src, "", fmt.Sprintf("%s *.json", event.Tally(len(found), "file")),
+				"NAME.json of one partition",
 				"name the json file itself")
 		}
 		path = found[0]
@@ -120,7 +122,8 @@ func (b *dglBook) check(all map[string]json.RawMessage) error {
 		b.Files[key] = files
 	}
 	if at != b.Nodes {
-		return b.bad("node_map", fmt.Sprintf("%d vertices in all", at), fmt.Sprintf("num_nodes (%d)", b.Nodes))
+		return b.bad("node_map", fmt.Sprintf("%s in all", event.Tally(at, "vertex")), fmt.Sprintf("num_nodes (%d)",
+			b.Nodes))
 	}
 	return nil
 }
@@ -202,7 +205,7 @@ func (d *dglFile) own(g *dglPart, edges int) ([]uint32, error) {
 	}
 	own, err := d.indices(a, "inner_edge")
 	if err == nil && len(own) != edges {
-		err = badFile(d.path, "inner_edge", fmt.Sprintf("%d marks", len(own)),
+		err = badFile(d.path, "inner_edge", event.Tally(len(own), "mark"),
 			fmt.Sprintf("one per edge (%d)", edges), "partition again")
 	}
 	return own, err
@@ -225,7 +228,7 @@ func (d *dglFile) ends(g *dglPart, n int) (*chunk, error) {
 		row = expandOffsets(row)
 	}
 	if len(row) != len(col) {
-		return nil, d.badEdges(fmt.Sprintf("%d and %d ends", len(row), len(col)), n)
+		return nil, d.badEdges(fmt.Sprintf("%d and %s", len(row), event.Tally(len(col), "end")), n)
 	}
 	for i, u := range row {
 		if int(max(u, col[i])) >= n {
@@ -239,7 +242,7 @@ func (d *dglFile) ends(g *dglPart, n int) (*chunk, error) {
 }
 
 func (d *dglFile) badEdges(found string, n int) error {
-	return badFile(d.path, "edges", found, fmt.Sprintf("pairs of %d vertices", n),
+	return badFile(d.path, "edges", found, fmt.Sprintf("pairs of %s", event.Tally(n, "vertex")),
 		"the file is damaged: partition again")
 }
 
@@ -262,7 +265,8 @@ func (d *dglFile) byNumber(g *dglPart, in *chunk, n int) (*chunk, error) {
 	}
 	edges := len(in.src)
 	if len(order) != edges {
-		return nil, d.badEdges(fmt.Sprintf("%d numbers of %d edges", len(order), edges), n)
+		return nil, d.badEdges(fmt.Sprintf("%s of %s", event.Tally(len(order), "number"),
+			event.Tally(edges, "edge")), n)
 	}
 	x := &chunk{src: make([]uint32, edges), dst: make([]uint32, edges)}
 	for i, e := range order {
@@ -293,7 +297,7 @@ func (b *dglBook) vertexData(r *read) error {
 		for name, a := range parts[p] {
 			if n := b.vertices[p][1] - b.vertices[p][0]; len(a.shape) == 0 || a.shape[0] != n {
 				return badFile(d.path, name, fmt.Sprintf("shape %v", a.shape),
-					fmt.Sprintf("a row for each of %d vertices", n), "partition again")
+					fmt.Sprintf("a row for each of %s", event.Tally(n, "vertex")), "partition again")
 			}
 		}
 	}

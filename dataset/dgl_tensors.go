@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -92,7 +93,7 @@ func (d *dglFile) skip(n int64) {
 		return
 	}
 	if n < 0 || n > d.size-d.at {
-		d.fail(fmt.Sprintf("%d bytes to come", n), fmt.Sprintf("at most the %d left", d.size-d.at))
+		d.fail(fmt.Sprintf("%s to come", event.Tally(n, "byte")), fmt.Sprintf("at most the %d left", d.size-d.at))
 		return
 	}
 	if int64(d.in.Buffered()) < n {
@@ -127,7 +128,7 @@ func (d *dglFile) magic(want uint64, what string) {
 func (d *dglFile) count(least int64) int {
 	n := d.next(8)
 	if n > uint64((d.size-d.at)/least) {
-		d.fail(fmt.Sprintf("a list of %d", n), fmt.Sprintf("one that fits into %d bytes", d.size-d.at))
+		d.fail(fmt.Sprintf("a list of %d", n), fmt.Sprintf("one that fits into %s", event.Tally(d.size-d.at, "byte")))
 		return 0
 	}
 	return int(n)
@@ -136,7 +137,7 @@ func (d *dglFile) count(least int64) int {
 func (d *dglFile) text() string {
 	n := d.count(1)
 	if n > 1<<12 {
-		d.fail(fmt.Sprintf("a name of %d bytes", n), "a short name")
+		d.fail(fmt.Sprintf("a name of %s", event.Tally(n, "byte")), "a short name")
 		return ""
 	}
 	b := make([]byte, n)
@@ -159,7 +160,8 @@ func (d *dglFile) tensor() dglArray {
 	code, bits, lanes := d.next(1), d.next(1), d.next(2)
 	var a dglArray
 	if dims > 8 || lanes != 1 || code > 2 || bits%8 != 0 {
-		d.fail(fmt.Sprintf("a tensor of %d dimensions, type %d of %d bits by %d", dims, code, bits, lanes),
+		d.fail(fmt.Sprintf("a tensor of %s, type %d of %s by %d", event.Tally(dims, "dimension"), code,
+			event.Tally(bits, "bit"), lanes),
 			"plain numbers")
 		return a
 	}
@@ -176,7 +178,7 @@ func (d *dglFile) tensor() dglArray {
 	}
 	bytes := int64(d.next(8))
 	if known != 0 && bytes != elements*int64(known) {
-		d.fail(fmt.Sprintf("%d bytes for a tensor %v of %s", bytes, a.shape, a.descr),
+		d.fail(fmt.Sprintf("%s for a tensor %v of %s", event.Tally(bytes, "byte"), a.shape, a.descr),
 			fmt.Sprint(elements*int64(known)))
 	}
 	a.at = d.at
@@ -246,7 +248,8 @@ func (d *dglFile) graph() (p dglPart) {
 	d.magic(dglGraphs, "a file of DGL's save_graphs")
 	version, kind, count := d.next(8), d.next(8), d.next(8)
 	if d.err == nil && (version != 2 || kind != 2 || count != 1) {
-		d.fail(fmt.Sprintf("version %d, kind %d, %d graphs", version, kind, count), "version 2, kind 2, one graph")
+		d.fail(fmt.Sprintf("version %d, kind %d, %s", version, kind, event.Tally(count, "graph")),
+			"version 2, kind 2, one graph")
 	}
 	d.skip(4096 - d.at)
 	d.next(8)
@@ -254,7 +257,7 @@ func (d *dglFile) graph() (p dglPart) {
 	d.magic(dglGraph, "a graph")
 	d.metagraph()
 	if n := d.count(8); d.err == nil && n != 1 {
-		d.fail(fmt.Sprintf("%d kinds of edges", n), "one: graphs of several kinds cannot be read")
+		d.fail(fmt.Sprintf("%s of edges", event.Tally(n, "kind")), "one: graphs of several kinds cannot be read")
 	}
 	d.relation(&p)
 	for i := d.count(8); i > 0 && d.err == nil; i-- {
@@ -267,7 +270,7 @@ func (d *dglFile) graph() (p dglPart) {
 // frame reads the data of the only type.
 func (d *dglFile) frame() map[string]dglArray {
 	if n := d.count(8); d.err == nil && n != 1 {
-		d.fail(fmt.Sprintf("data of %d kinds", n), "one: graphs of several kinds cannot be read")
+		d.fail(fmt.Sprintf("data of %s", event.Tally(n, "kind")), "one: graphs of several kinds cannot be read")
 	}
 	return d.named()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -99,7 +100,7 @@ func (t *featureTable) add(id string, fields []string) *badCell {
 		}
 	}
 	if len(fields) != t.columns {
-		return &badCell{at: -1, found: fmt.Sprintf("%d values after the id", len(fields)),
+		return &badCell{at: -1, found: fmt.Sprintf("%s after the id", event.Tally(len(fields), "value")),
 			want: fmt.Sprintf("as many as in the first row (%d)", t.columns)}
 	}
 	t.ids = append(t.ids, id)
@@ -187,7 +188,8 @@ func (t *featureTable) absent(ids *idMap, seen []bool) error {
 	if n > len(few) {
 		found += fmt.Sprintf(" and %d more", n-len(few))
 	}
-	return badFile(t.path, "rows", found, fmt.Sprintf("one for each of %d vertices (%d have none)", ids.n, n),
+	return badFile(t.path, "rows", found, fmt.Sprintf("one for each of %s (%d have none)",
+		event.Tally(ids.n, "vertex"), n),
 		"add the missing rows, or give --missing zero or --missing mean")
 }
 

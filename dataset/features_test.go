@@ -71,7 +71,7 @@ func TestBadFeaturesAreNamed(t *testing.T) {
 		"id,age,income\na,1,2\nb,NaN,4\nc,5,6\n": `line 3, column 2 (age): found "NaN"`,
 		"a,1,2\nb,3,inf\nc,5,6\n":                `line 2, column 3: found "inf"`,
 		"a,1,2\nb,3,1e60\nc,5,6\n":               `line 2, column 3: found "1e60", want a finite number that a float32 can hold`,
-		"a,1,2\nb,3\nc,5,6\n":                    "line 2: found 1 values after the id, want as many as in the first row (2)",
+		"a,1,2\nb,3\nc,5,6\n":                    "line 2: found 1 value after the id, want as many as in the first row (2)",
 		"age,id,city\n1,a,Rome\n2,b,Oslo\n":      `line 2, column 3 (city): found "Rome"`,
 		"a,1,2\n":                                `none for "b", "c", want one for each of 3 vertices (2 have none)`,
 		"user:0,1\nuser:1,2\nuser:2,3\n":         `"user:0" and 2 others, none of which is an id of the edges (as "a" is)`,

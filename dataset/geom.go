@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -76,7 +77,7 @@ func geomFile(dir, name, suffix string) (path, prefix string, err error) {
 		found = slices.DeleteFunc(found, func(p string) bool { return !strings.HasPrefix(filepath.Base(p), name) })
 	}
 	if len(found) != 1 {
-		return "", "", badFile(dir, "", fmt.Sprintf("%d files *%s", len(found), suffix), "one",
+		return "", "", badFile(dir, "", fmt.Sprintf("%s *%s", event.Tally(len(found), "file"), suffix), "one",
 			"name the folder of one dataset, or give --name film")
 	}
 	return found[0], strings.TrimSuffix(filepath.Base(found[0]), suffix), nil
@@ -104,7 +105,7 @@ func eachGeomLine(path string, fields int, header func(string), f func([]string)
 		if line == "" {
 			continue
 		}
-		want := fmt.Sprintf("%d fields between tabs", fields)
+		want := fmt.Sprintf("%s between tabs", event.Tally(fields, "field"))
 		if parts := strings.Split(line, "\t"); len(parts) == fields {
 			want = f(parts)
 		}
@@ -200,7 +201,8 @@ func (g *geomNodes) finish() (*graph.Features, *graph.Labels, error) {
 		row[v] = i + 1
 	}
 	if n == 0 || g.cols == 0 {
-		return nil, nil, badFile(g.path, "", fmt.Sprintf("%d vertices of %d features", n, g.cols), "some",
+		return nil, nil, badFile(g.path, "", fmt.Sprintf("%s of %s", event.Tally(n, "vertex"),
+			event.Tally(g.cols, "feature")), "some",
 			"download the file again")
 	}
 	if g.ones && g.amount <= 16*g.cols+1024 {
@@ -243,8 +245,8 @@ func geomSplits(dir, prefix string, n int, r *read, opt ImportOptions) (err erro
 	}
 	r.splits, err = opt.Split.or(geomSplit).split(r.labels, opt.Seed)
 	if len(found) > 1 {
-		r.notes = append(r.notes, fmt.Sprintf("%d files of splits and none chosen: the split is drawn at random",
-			len(found)))
+		r.notes = append(r.notes, fmt.Sprintf("%s of splits and none chosen: the split is drawn at random",
+			event.Tally(len(found), "file")))
 	}
 	return err
 }

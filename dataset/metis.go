@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -197,11 +198,11 @@ func (m *metisReader) parse(h metisHeader, out chan<- numbered, free <-chan *chu
 		}
 	}
 	if listed != 2*h.edges {
-		return m.bad(fmt.Sprintf("%d neighbours in all", listed),
-			fmt.Sprintf("%d, two for each of the header's %d edges", 2*h.edges, h.edges))
+		return m.bad(fmt.Sprintf("%s in all", event.Tally(listed, "neighbour")),
+			fmt.Sprintf("%d, two for each of the header's %s", 2*h.edges, event.Tally(h.edges, "edge")))
 	}
 	if rest, err := m.next(); err == nil && len(bytes.TrimSpace(rest)) > 0 {
-		return m.bad("lines after the last vertex", fmt.Sprintf("%d vertices", h.nodes))
+		return m.bad("lines after the last vertex", event.Tally(h.nodes, "vertex"))
 	}
 	if len(x.src) > 0 {
 		send()

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -15,7 +16,7 @@ func (a *ndarray) check() error {
 	n, size := int64(1), table.ItemSizes[a.descr]
 	for _, d := range a.shape {
 		if d != 0 && n > int64(len(a.data))/d+1 {
-			return fmt.Errorf("%d bytes for shape %v", len(a.data), a.shape)
+			return fmt.Errorf("%s for shape %v", event.Tally(len(a.data), "byte"), a.shape)
 		}
 		n *= d
 	}
@@ -23,7 +24,7 @@ func (a *ndarray) check() error {
 		return fmt.Errorf("an array of %q", a.descr)
 	}
 	if n*int64(size) != int64(len(a.data)) {
-		return fmt.Errorf("%d bytes for shape %v of %s", len(a.data), a.shape, a.descr)
+		return fmt.Errorf("%s for shape %v of %s", event.Tally(len(a.data), "byte"), a.shape, a.descr)
 	}
 	return nil
 }

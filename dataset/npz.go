@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zip"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -129,7 +130,8 @@ func (z *npz) open(name string) (io.ReadCloser, int64, error) {
 		return nil, 0, z.bad(name, "no such array", "the arrays of this format")
 	}
 	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
-		return nil, 0, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64),
+		return nil, 0, z.bad(name, fmt.Sprintf("%s unpacked from %d", event.Tally(f.UncompressedSize64, "byte"),
+			f.CompressedSize64),
 			"sizes that are possible")
 	}
 	r, err := f.Open()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -108,7 +109,7 @@ func (o *ogb) text(r *read) (n int, err error) {
 		if want, err := o.number("num-edge-list", 0); err != nil || int64(want) != e.total {
 			e.Close()
 			if err == nil {
-				err = badFile(path, "", fmt.Sprintf("%d edges", e.total),
+				err = badFile(path, "", event.Tally(e.total, "edge"),
 					fmt.Sprintf("%d, as %s says", want, filepath.Base(list)),
 					"the file was cut off or is of another dataset: download it again")
 			}
@@ -207,12 +208,12 @@ func parseRows(data []byte, cols int, holes bool) ([]float32, *lineError) {
 			x, err := strconv.ParseFloat(text(field), 32)
 			if got++; err != nil || got > cols {
 				return nil, &lineError{line: line, found: fmt.Sprintf("%.60q", row),
-					want: fmt.Sprintf("%d numbers", cols)}
+					want: event.Tally(cols, "number")}
 			}
 			out = append(out, float32(x))
 		}
 		if got != cols {
-			return nil, &lineError{line: line, found: fmt.Sprintf("%d numbers", got), want: fmt.Sprint(cols)}
+			return nil, &lineError{line: line, found: event.Tally(got, "number"), want: fmt.Sprint(cols)}
 		}
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -62,7 +63,7 @@ func (l *labelRows) add(x []float32, cols, n int) error {
 	}
 	if cols != l.cols || l.rows()+len(x)/cols > n {
 		return l.bad(l.rows(), fmt.Sprintf("rows of %d, %d of them", cols, l.rows()+len(x)/cols),
-			fmt.Sprintf("%d rows of %d", n, l.cols))
+			fmt.Sprintf("%s of %d", event.Tally(n, "row"), l.cols))
 	}
 	if cols > 1 {
 		return l.addMarks(x)

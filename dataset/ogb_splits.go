@@ -28,7 +28,7 @@ func (o *ogb) splits(r *read, n int) error {
 		return nil
 	}
 	if len(found) > 1 {
-		return badFile(filepath.Join(o.dir, "split"), "", fmt.Sprintf("%d splits", len(found)), "one",
+		return badFile(filepath.Join(o.dir, "split"), "", event.Tally(len(found), "split"), "one",
 			"move the others away")
 	}
 	dir := found[0]

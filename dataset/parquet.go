@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"starling/dataset/table"
+	"starling/event"
 )
 
 // Parquet tables: a folder with edge tables (edges*.parquet or edges/*.parquet) and, if
@@ -260,7 +261,8 @@ func (g *edgeGroup) read() ([]*block, error) {
 	}
 	if len(g.x.src) != len(g.x.dst) || g.table.weight != nil && len(g.x.weights) != len(g.x.src) {
 		return nil, g.table.file.Bad("columns",
-			fmt.Sprintf("%d, %d and %d values in a row group", len(g.x.src), len(g.x.dst), len(g.x.weights)),
+			fmt.Sprintf("%d, %d and %s in a row group", len(g.x.src), len(g.x.dst),
+				event.Tally(len(g.x.weights), "value")),
 			"as many of each")
 	}
 	var out []*block

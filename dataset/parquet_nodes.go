@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -270,7 +271,8 @@ func (n *parquetNodes) addFeatures(p *table.Parquet, g int, cols []*table.Parque
 			return err
 		}
 		if row != rows {
-			return p.Bad(c.Name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
+			return p.Bad(c.Name, event.Tally(row, "value"), fmt.Sprintf("one in each of %s",
+				event.Tally(rows, "row")))
 		}
 	}
 	return nil
@@ -320,12 +322,12 @@ func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
 	for name, rows := range map[string]int{"label": len(n.labels.labels), "split": len(n.split),
 		"train_mask": len(n.masks[0]), "val_mask": len(n.masks[1]), "test_mask": len(n.masks[2])} {
 		if rows != 0 && rows != len(vertex) {
-			return badFile(n.path, name, fmt.Sprintf("%d values", rows), fmt.Sprintf("one per row (%d)", len(vertex)),
+			return badFile(n.path, name, event.Tally(rows, "value"), fmt.Sprintf("one per row (%d)", len(vertex)),
 				"give every table the same columns")
 		}
 	}
 	if n.dim > 0 && len(n.values) != len(vertex)*n.dim {
-		return badFile(n.path, "features", fmt.Sprintf("%d numbers", len(n.values)), fmt.Sprintf("%d per row", n.dim),
+		return badFile(n.path, "features", event.Tally(len(n.values), "number"), fmt.Sprintf("%d per row", n.dim),
 			"give every table the same columns")
 	}
 	if err := n.attachFeatures(r, vertex, ids.n); err != nil {
@@ -343,7 +345,7 @@ func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
 func (n *parquetNodes) attachFeatures(r *read, vertex []uint32, count int) error {
 	for i := range n.words {
 		if len(n.words[i].codes) != len(vertex) {
-			return badFile(n.path, n.oneHot[i], fmt.Sprintf("%d values", len(n.words[i].codes)),
+			return badFile(n.path, n.oneHot[i], event.Tally(len(n.words[i].codes), "value"),
 				fmt.Sprintf("one per row (%d)", len(vertex)), "give every table the same columns")
 		}
 	}

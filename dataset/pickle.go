@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"starling/event"
 )
 
 // A pickle is a program for a small stack machine, and Python runs any function
@@ -364,7 +366,7 @@ func latin1(args tuple) []byte {
 
 func longInt(b []byte) int64 {
 	if len(b) > 8 {
-		fail("an integer of %d bytes", len(b))
+		fail("an integer of %s", event.Tally(len(b), "byte"))
 	}
 	var x uint64
 	for i, c := range b {

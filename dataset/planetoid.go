@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -61,11 +62,12 @@ func readPlanetoid(dir string, opt ImportOptions) (*read, error) {
 			return nil, err
 		}
 		if a, b := (*part.f).Rows, len(*part.l); a != b {
-			return nil, p.bad(labelFile, fmt.Sprintf("%d rows", b),
+			return nil, p.bad(labelFile, event.Tally(b, "row"),
 				fmt.Sprintf("%d, as in ind.%s.%s", a, name, part.suffix))
 		}
 		if (*part.f).Cols != x.Cols || classes[i] != classes[0] {
-			return nil, p.bad(part.suffix, fmt.Sprintf("%d features and %d classes", (*part.f).Cols, classes[i]),
+			return nil, p.bad(part.suffix, fmt.Sprintf("%s and %s", event.Tally((*part.f).Cols, "feature"),
+				event.Tally(classes[i], "class")),
 				"as many as in the other files")
 		}
 	}
@@ -93,7 +95,7 @@ func planetoidName(dir, name string) (string, error) {
 	}
 	found := matching(dir, "ind.*.graph")
 	if len(found) != 1 {
-		return "", badFile(dir, "name", fmt.Sprintf("%d files ind.NAME.graph", len(found)),
+		return "", badFile(dir, "name", fmt.Sprintf("%s ind.NAME.graph", event.Tally(len(found), "file")),
 			"one, or a name to choose by", "give --name cora, citeseer or pubmed")
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(found[0]), "ind."), ".graph"), nil
@@ -117,7 +119,7 @@ func (p planetoid) pickle(suffix string) (any, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxPickleBytes {
-		return nil, p.bad(suffix, fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+		return nil, p.bad(suffix, fmt.Sprintf("%s of %s", info.Mode().Type(), event.Tally(info.Size(), "byte")),
 			"a file of at most 4 GiB")
 	}
 	b, err := os.ReadFile(path)
@@ -248,7 +250,7 @@ func (p planetoid) place(test []uint32, rows, before int) (n int, err error) {
 	last := int(sorted[len(sorted)-1])
 	switch {
 	case len(test) != rows:
-		return 0, p.bad("test.index", fmt.Sprintf("%d lines", len(test)),
+		return 0, p.bad("test.index", event.Tally(len(test), "line"),
 			fmt.Sprintf("%d, the rows of ind.%s.tx", rows, p.name))
 	case len(slices.Compact(sorted)) != rows:
 		return 0, p.bad("test.index", "a vertex twice", "each once")
@@ -295,11 +297,11 @@ func stackLabels(n int, all, ty []int32, test []uint32) []int32 {
 
 func (p planetoid) splits(train, labelled int, test []uint32) (s graph.Splits, err error) {
 	if labelled < planetoidVal {
-		return s, p.bad("allx", fmt.Sprintf("%d rows", labelled),
+		return s, p.bad("allx", event.Tally(labelled, "row"),
 			fmt.Sprintf("more than the %d that are for validation", planetoidVal))
 	}
 	if train+planetoidVal > labelled {
-		return s, p.bad("y", fmt.Sprintf("%d rows", train),
+		return s, p.bad("y", event.Tally(train, "row"),
 			fmt.Sprintf("at most %d, to leave %d of ind.%s.allx for validation", labelled-planetoidVal, planetoidVal,
 				p.name))
 	}

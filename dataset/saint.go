@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -85,7 +86,7 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 	ptr, err := a.int64s()
 	if err != nil || len(ptr) != n+1 || ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > graph.MaxEdges {
 		return fail(z.bad("indptr", fmt.Sprintf("shape %v of %s", a.shape, a.descr),
-			fmt.Sprintf("%d offsets that never fall", n+1)))
+			fmt.Sprintf("%s that never fall", event.Tally(n+1, "offset"))))
 	}
 	head, err := z.stream("indices")
 	if err != nil {
@@ -364,10 +365,12 @@ func (m *classReader) marks(v int) error {
 		}
 	}
 	if m.l.Class != nil || m.l.Multi != nil && len(m.row) != m.l.Classes {
-		return &classError{fmt.Sprintf("%d marks for vertex %d", len(m.row), v), "as many as other vertices have"}
+		return &classError{fmt.Sprintf("%s for vertex %d", event.Tally(len(m.row), "mark"), v),
+			"as many as other vertices have"}
 	}
 	if int64(m.n)*int64(len(m.row)) > m.most {
-		return &classError{fmt.Sprintf("%d marks for one of %d vertices in so small a file", len(m.row), m.n),
+		return &classError{fmt.Sprintf("%s for one of %s in so small a file", event.Tally(len(m.row), "mark"),
+			event.Tally(m.n, "vertex")),
 			"marks for most vertices"}
 	}
 	if m.l.Multi == nil {

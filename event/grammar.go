@@ -6,19 +6,29 @@ import (
 )
 
 // Count is a number with thousands separators.
-func Count(n int64) string {
-	s := fmt.Sprint(n)
+func Count(n int64) string { return separated(fmt.Sprint(n)) }
+
+// separated is a number as text, with thousands separators.
+func separated(s string) string {
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
 }
 
+// whole are the types of what is counted.
+type whole interface {
+	~int | ~int8 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
 // Counted is a number and a noun, given in the singular; words before the noun may be given with it.
-func Counted[N int | int64](n N, one string) string { return Count(int64(n)) + " " + Noun(n, one) }
+func Counted[N whole](n N, one string) string { return separated(fmt.Sprint(n)) + " " + Noun(n, one) }
+
+// Tally is the same without separators, as refusals show a number beside the one that is wanted.
+func Tally[N whole](n N, one string) string { return fmt.Sprint(n) + " " + Noun(n, one) }
 
 // Noun is a noun, given in the singular, as it is written after a number.
-func Noun[N int | int64](n N, one string) string {
+func Noun[N whole](n N, one string) string {
 	if n == 1 {
 		return one
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"starling/event"
 )
 
 // BuildOptions says what FromEdges and FromSource do beyond sorting.
@@ -29,8 +31,9 @@ const sourceChunk = 2048
 func FromEdges(n int, src, dst []uint32, weights []float32, opt BuildOptions) (*CSR, error) {
 	if len(src) != len(dst) || (weights != nil && len(weights) != len(src)) {
 		return nil, &InputError{Field: "edges",
-			Found: fmt.Sprintf("%d sources, %d targets, %d weights", len(src), len(dst), len(weights)),
-			Want:  "as many of each", Fix: "give every edge both ends"}
+			Found: fmt.Sprintf("%s, %s, %s", event.Tally(len(src), "source"), event.Tally(len(dst), "target"),
+				event.Tally(len(weights), "weight")),
+			Want: "as many of each", Fix: "give every edge both ends"}
 	}
 	source := func(lo int64, s, d []uint32, w []float32) {
 		copy(s, src[lo:])
@@ -53,7 +56,8 @@ func FromSource(n int, m int64, weighted bool, source EdgeSource, opt BuildOptio
 		stored = 2 * m
 	}
 	if n < 0 || int64(n) > MaxNodes || m < 0 || m > MaxLocalEdges || stored > MaxLocalEdges {
-		return nil, &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", n, stored),
+		return nil, &InputError{Field: "edges", Found: fmt.Sprintf("%s and %s to store", event.Tally(n, "vertex"),
+			event.Tally(stored, "edge")),
 			Want: "fewer than 2^32 of each in memory", Fix: "write it to a folder by windows or through a sorter"}
 	}
 	b := builder{n: n, m: m, weighted: weighted, source: source, opt: opt}

@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"math"
+
+	"starling/event"
 )
 
 // MaxEdges bounds the edges of one graph. Positions of edges are 64 bits wide; this far from their limit, no
@@ -79,12 +81,12 @@ func (g *CSR) checkIndptr() error {
 		return tooLarge("indices", int64(g.Nodes()), g.Edges())
 	}
 	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
-		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
+		return &InputError{Field: "weights", Found: event.Tally(len(g.Weights), "value"),
 			Want: fmt.Sprintf("one per edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
 	}
 	if len(g.EdgeFeatures) != g.EdgeDim*len(g.Indices) {
-		return &InputError{Field: "edge_features", Found: fmt.Sprintf("%d values", len(g.EdgeFeatures)),
-			Want: fmt.Sprintf("%d per edge (%d edges)", g.EdgeDim, len(g.Indices)),
+		return &InputError{Field: "edge_features", Found: event.Tally(len(g.EdgeFeatures), "value"),
+			Want: fmt.Sprintf("%d per edge (%s)", g.EdgeDim, event.Tally(len(g.Indices), "edge")),
 			Fix:  "write the file again from its source"}
 	}
 	return nil
@@ -92,7 +94,8 @@ func (g *CSR) checkIndptr() error {
 
 // tooLarge is the error of a graph that no folder can hold.
 func tooLarge(field string, nodes, edges int64) error {
-	return &InputError{Field: field, Found: fmt.Sprintf("%d vertices and %d edges to store", nodes, edges),
+	return &InputError{Field: field, Found: fmt.Sprintf("%s and %s to store", event.Tally(nodes, "vertex"),
+		event.Tally(edges, "edge")),
 		Want: "fewer than 2^32 vertices and at most 2^42 edges", Fix: "split the graph"}
 }
 
@@ -101,7 +104,7 @@ func (g *CSR) CheckLocal() error {
 	if g.Edges() <= MaxLocalEdges {
 		return nil
 	}
-	return &InputError{Field: "indices", Found: fmt.Sprintf("%d edges", g.Edges()), Want: "fewer than 2^32 per worker",
+	return &InputError{Field: "indices", Found: event.Tally(g.Edges(), "edge"), Want: "fewer than 2^32 per worker",
 		Fix: "partition the graph and train with more workers, or in mini-batches"}
 }
 

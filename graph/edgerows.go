@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"starling/event"
 )
 
 // Edge features arrive in the order in which edges are listed; their order in the dataset
@@ -53,7 +55,7 @@ func (w *Writer) EdgeFeatures(listed int64, dim int, each func(put func([]float3
 		return err
 	}
 	if want := 4 * int64(dim) * listed; size != want {
-		return &InputError{Field: "edge features", Found: fmt.Sprintf("%d numbers", size/4),
+		return &InputError{Field: "edge features", Found: event.Tally(size/4, "number"),
 			Want: fmt.Sprintf("%d per edge, of which %d are listed", dim, listed),
 			Fix:  "the files are not of one dataset: get them again"}
 	}

@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"math"
+
+	"starling/event"
 )
 
 // FeatureKind says how features are stored.
@@ -67,11 +69,11 @@ func (f *Features) Validate() error {
 		return f.checkLength("features", len(f.BF16))
 	}
 	if len(f.Indptr) != f.Rows+1 {
-		return &InputError{Field: "features_indptr", Found: fmt.Sprintf("%d offsets", len(f.Indptr)),
+		return &InputError{Field: "features_indptr", Found: event.Tally(len(f.Indptr), "offset"),
 			Want: fmt.Sprintf("%d, one more than the rows", f.Rows+1), Fix: "import the dataset again"}
 	}
 	if len(f.Values) != len(f.Indices) {
-		return &InputError{Field: "features_values", Found: fmt.Sprintf("%d values", len(f.Values)),
+		return &InputError{Field: "features_values", Found: event.Tally(len(f.Values), "value"),
 			Want: fmt.Sprintf("one per column index (%d)", len(f.Indices)), Fix: "import the dataset again"}
 	}
 	if err := checkIndptr("features_indptr", f.Indptr, int64(len(f.Indices)), "features_indices"); err != nil {
@@ -83,8 +85,8 @@ func (f *Features) Validate() error {
 
 func (f *Features) checkLength(field string, n int) error {
 	if f.Rows < 0 || f.Cols < 0 || (f.Cols > 0 && n/f.Cols != f.Rows) || n != f.Rows*f.Cols {
-		return &InputError{Field: field, Found: fmt.Sprintf("%d values", n),
-			Want: fmt.Sprintf("%d rows of %d", f.Rows, f.Cols), Fix: "give every vertex one row"}
+		return &InputError{Field: field, Found: event.Tally(n, "value"),
+			Want: fmt.Sprintf("%s of %d", event.Tally(f.Rows, "row"), f.Cols), Fix: "give every vertex one row"}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"starling/event"
 )
 
 // Labels are what is known of each vertex, in one of three kinds:
@@ -75,7 +77,7 @@ func (l *Labels) Len() int {
 
 func (l *Labels) validateValues(n int) error {
 	if l.Classes < 1 || len(l.Values)/l.Classes != n || len(l.Values)%l.Classes != 0 {
-		return &InputError{Field: "labels", Found: fmt.Sprintf("%d numbers", len(l.Values)),
+		return &InputError{Field: "labels", Found: event.Tally(len(l.Values), "number"),
 			Want: fmt.Sprintf("%d a vertex (%d)", l.Classes, n), Fix: "use a row of NaN for a vertex without"}
 	}
 	return parallelErr(int64(n), 1<<14, func(lo, hi int64) error {
@@ -95,7 +97,7 @@ func (l *Labels) validateValues(n int) error {
 
 func (l *Labels) validateMulti(n int) error {
 	if l.Classes < 1 || len(l.Multi)/l.Classes != n || len(l.Multi)%l.Classes != 0 {
-		return &InputError{Field: "labels", Found: fmt.Sprintf("%d marks", len(l.Multi)),
+		return &InputError{Field: "labels", Found: event.Tally(len(l.Multi), "mark"),
 			Want: fmt.Sprintf("%d a vertex (%d)", l.Classes, n), Fix: "use a row of 255 for a vertex without labels"}
 	}
 	return parallelErr(int64(n), 1<<14, func(lo, hi int64) error {
@@ -122,7 +124,7 @@ func (l *Labels) Validate(n int) error {
 		return l.validateValues(n)
 	}
 	if len(l.Class) != n {
-		return &InputError{Field: "labels", Found: fmt.Sprintf("%d labels", len(l.Class)),
+		return &InputError{Field: "labels", Found: event.Tally(len(l.Class), "label"),
 			Want: fmt.Sprintf("one per vertex (%d)", n), Fix: "use -1 for a vertex without a label"}
 	}
 	return parallelErr(int64(n), 1<<18, func(lo, hi int64) error {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"starling/event"
 )
 
 // mapName maps one file and checks its size against meta.json.
@@ -34,7 +36,7 @@ func (d *Dataset) mapName(name string) ([]byte, error) {
 		return nil, err
 	}
 	if m, ok := d.Meta.Arrays[name]; ok && m.Bytes != info.Size() {
-		return nil, &InputError{File: path, Field: "size", Found: fmt.Sprintf("%d bytes", info.Size()),
+		return nil, &InputError{File: path, Field: "size", Found: event.Tally(info.Size(), "byte"),
 			Want: fmt.Sprintf("%d", m.Bytes),
 			Fix:  "the file was cut off or changed: copy or make the dataset again"}
 	}
@@ -76,7 +78,7 @@ func array[T element](d *Dataset, name string, shape ...int64) ([]T, error) {
 			"make the dataset again")
 	}
 	if got, want := int64(len(b))-h.Offset, h.DataBytes(); got != want {
-		return nil, bad("array", fmt.Sprintf("%d bytes", got), fmt.Sprintf("%d for shape %v", want, h.Shape),
+		return nil, bad("array", event.Tally(got, "byte"), fmt.Sprintf("%d for shape %v", want, h.Shape),
 			"the file was cut off: copy or make it again")
 	}
 	return fromBytes[T](b[h.Offset:]), nil
@@ -229,7 +231,7 @@ func (d *Dataset) loadIDArray(name string, n int64) (ids vertexIDs, err error) {
 		return ids, err
 	}
 	if lines := int64(bytes.Count(raw, []byte{'\n'})); lines != n {
-		return ids, &InputError{File: filepath.Join(d.Dir, name), Found: fmt.Sprintf("%d lines", lines),
+		return ids, &InputError{File: filepath.Join(d.Dir, name), Found: event.Tally(lines, "line"),
 			Want: fmt.Sprintf("one per vertex (%d)", n), Fix: "copy or make the dataset again"}
 	}
 	ids.text = &textIDs{raw: raw}

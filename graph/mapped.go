@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"unsafe"
+
+	"starling/event"
 )
 
 // Mapped arrays can be lost while they are in use: if another program shortens the file, the kernel sends SIGBUS to
@@ -100,6 +102,6 @@ func Shrunk() error {
 }
 
 func shrunk(path string, had int64) error {
-	return fmt.Errorf("%s: the file was cut off while it was in use (it had %d bytes); "+
-		"copy or make it again, and go on from the last checkpoint", path, had)
+	return fmt.Errorf("%s: the file was cut off while it was in use (it had %s); "+
+		"copy or make it again, and go on from the last checkpoint", path, event.Tally(had, "byte"))
 }

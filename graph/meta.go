@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"starling/event"
 )
 
 const (
@@ -166,7 +168,8 @@ func validateTask(field, task string, classes int, names []string) error {
 	case task != "" && (classes < 1 || classes > MaxClasses):
 		return badMeta(field+"classes", fmt.Sprint(classes), "1 to 2^24")
 	case len(names) != 0 && len(names) != classes:
-		return badMeta(field+"class_names", fmt.Sprintf("%d names", len(names)), fmt.Sprintf("%d, one per class", classes))
+		return badMeta(field+"class_names", event.Tally(len(names), "name"), fmt.Sprintf("%d, one per class",
+			classes))
 	}
 	return nil
 }
@@ -177,7 +180,7 @@ func (f *FeatureMeta) validate() error {
 	case f == nil:
 		return nil
 	case len(f.Columns) != 0 && len(f.Columns) != f.Dim:
-		return badMeta("features.columns", fmt.Sprintf("%d names", len(f.Columns)), fmt.Sprint(f.Dim))
+		return badMeta("features.columns", event.Tally(len(f.Columns), "name"), fmt.Sprint(f.Dim))
 	case f.Scale != nil:
 		return f.Scale.Validate(f.Dim)
 	}
@@ -212,7 +215,8 @@ func ReadMeta(dir string) (*Meta, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxMetaBytes {
-		return nil, &InputError{File: path, Found: fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+		return nil, &InputError{File: path, Found: fmt.Sprintf("%s of %s", info.Mode().Type(),
+			event.Tally(info.Size(), "byte")),
 			Want: fmt.Sprintf("a file of at most %d", maxMetaBytes), Fix: "this is no dataset folder"}
 	}
 	b, err := os.ReadFile(path)

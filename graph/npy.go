@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"starling/event"
 )
 
 // The npy format, as numpy.lib.format documents it:
@@ -85,7 +87,7 @@ func ReadNPYHeader(r io.Reader) (*NPYHeader, error) {
 		return nil, badNPY("version", strconv.Itoa(int(pre[6])), "1, 2 or 3")
 	}
 	if n > npyMaxHeader {
-		return nil, badNPY("header", fmt.Sprintf("%d bytes", n), fmt.Sprintf("at most %d", npyMaxHeader))
+		return nil, badNPY("header", event.Tally(n, "byte"), fmt.Sprintf("at most %d", npyMaxHeader))
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -155,7 +157,7 @@ func parseNPYDict(s string) (*NPYHeader, error) {
 		p.fail("%q after the dict", p.rest[:min(len(p.rest), 20)])
 	}
 	if p.ok() && len(seen) != 3 {
-		p.fail("only %d keys", len(seen))
+		p.fail("only %s", event.Tally(len(seen), "key"))
 	}
 	if p.err != "" {
 		return nil, badNPY("header", p.err, "{'descr': …, 'fortran_order': …, 'shape': …}")

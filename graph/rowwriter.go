@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"starling/event"
 )
 
 // rowWriter writes a graph one range of rows at a time, while neither the number of
@@ -99,7 +101,7 @@ func (a *ArrayWriter) closeSized(length int64) error {
 	head := npyHeader(a.meta.DType, []int64{length})
 	if len(head) != unsizedHeader {
 		a.Abort()
-		return fmt.Errorf("%s: a header of %d bytes", a.name, len(head))
+		return fmt.Errorf("%s: a header of %s", a.name, event.Tally(len(head), "byte"))
 	}
 	if _, err := a.f.WriteAt(head, 0); err != nil {
 		a.Abort()

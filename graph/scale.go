@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"starling/event"
 )
 
 // Scale is how features were standardized: column c of a vertex became
@@ -29,7 +31,8 @@ func NewScale(dim int) *Scale {
 // Validate checks that there are dim finite means, and as many deviations above 0.
 func (s *Scale) Validate(dim int) error {
 	if len(s.Mean) != dim || len(s.Deviation) != dim {
-		return badMeta("features.scale", fmt.Sprintf("%d means and %d deviations", len(s.Mean), len(s.Deviation)),
+		return badMeta("features.scale", fmt.Sprintf("%s and %s", event.Tally(len(s.Mean), "mean"),
+			event.Tally(len(s.Deviation), "deviation")),
 			fmt.Sprint(dim))
 	}
 	for c := range s.Mean {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"starling/event"
 )
 
 // MaxTypes bounds the types of vertices, and the relations, of one graph: a relation's number fits a uint16.
@@ -144,7 +146,8 @@ func (s *Schema) AllRuns() (runs []Run) {
 // types there are, in order.
 func (s *Schema) Validate(n int64) error {
 	if len(s.Types) < 1 || len(s.Types) > MaxTypes || len(s.Relations) > MaxTypes {
-		return badMeta("schema", fmt.Sprintf("%d types and %d relations", len(s.Types), len(s.Relations)),
+		return badMeta("schema", fmt.Sprintf("%s and %s", event.Tally(len(s.Types), "type"),
+			event.Tally(len(s.Relations), "relation")),
 			"1 to 65536 types, and no more relations")
 	}
 	if err := s.validateTypes(n); err != nil {
@@ -179,7 +182,7 @@ func (s *Schema) validateTypes(n int64) error {
 		at = t.End()
 	}
 	if at != n {
-		return badMeta("schema.types", fmt.Sprintf("%d vertices", at), fmt.Sprintf("%d, as nodes says", n))
+		return badMeta("schema.types", event.Tally(at, "vertex"), fmt.Sprintf("%d, as nodes says", n))
 	}
 	return nil
 }

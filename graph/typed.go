@@ -6,6 +6,8 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+
+	"starling/event"
 )
 
 // In the folder of a typed graph, what is by type has the type's number in its name:
@@ -28,8 +30,10 @@ func (d *Dataset) Untyped(what string) error {
 		return nil
 	}
 	s := d.Meta.Schema
-	return &InputError{File: d.Dir, Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(s.Types),
-		len(s.Relations)), Want: "a graph without types", Fix: what + " does not know types yet"}
+	return &InputError{File: d.Dir, Found: fmt.Sprintf("a typed graph (%s of vertices, %s)",
+		event.Tally(len(s.Types), "type"),
+		event.Tally(len(s.Relations), "relation")), Want: "a graph without types",
+		Fix: what + " does not know types yet"}
 }
 
 func (d *Dataset) loadTyped() (err error) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"starling/event"
 )
 
 // unitSort is the workspace of one core, and its result.
@@ -32,7 +34,8 @@ func (x *unitSort) sort(s *Sorter, u unit) error {
 	first, last := s.buckets[u.lo].first, s.buckets[u.hi-1]
 	rows := last.first + last.rows - first
 	if edges > math.MaxInt32 {
-		return fmt.Errorf("%d edges lead to %d vertices from %d on, more than can be sorted at a time", edges, rows,
+		return fmt.Errorf("%s lead to %s from %d on, more than can be sorted at a time", event.Tally(edges, "edge"),
+			event.Tally(rows, "vertex"),
 			first)
 	}
 	if err := x.load(s, u, int(edges)); err != nil {

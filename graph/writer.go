@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"starling/disk"
+	"starling/event"
 )
 
 // Writer streams a dataset to disk, one array at a time, without holding
@@ -155,7 +156,7 @@ func (a *ArrayWriter) Close() error {
 		return err
 	}
 	if a.want >= 0 && a.bytes != a.want {
-		return fmt.Errorf("%s: wrote %d bytes of an array of %d", a.name, a.bytes, a.want)
+		return fmt.Errorf("%s: wrote %s of an array of %d", a.name, event.Tally(a.bytes, "byte"), a.want)
 	}
 	a.meta.Bytes, a.meta.CRC32C = a.bytes, fmt.Sprintf("%08x", a.sum)
 	a.w.Meta.Arrays[a.name] = a.meta
@@ -368,7 +369,7 @@ func (w *Writer) check() error {
 			return fmt.Errorf("%s: the dataset has no %s", w.dir, name)
 		}
 		if ok && a.Shape[0] != rows {
-			return &InputError{File: w.dir, Field: name, Found: fmt.Sprintf("%d rows", a.Shape[0]),
+			return &InputError{File: w.dir, Field: name, Found: event.Tally(a.Shape[0], "row"),
 				Want: fmt.Sprint(rows), Fix: "give one row per vertex"}
 		}
 	}

@@ -129,7 +129,7 @@ th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);w
 th:first-child,td:first-child{text-align:left;padding-left:0}thead th{color:var(--quiet);font-weight:600}
 .facts td{white-space:normal;text-align:left}.facts td:first-child{color:var(--quiet)}
 svg{width:100%;height:auto;border:1px solid var(--line)}polyline{fill:none;stroke-width:1.5}
-text{font-size:12px;fill:var(--quiet)}.key span{margin-right:1.2em;white-space:nowrap}
+text{font-size:12px;fill:var(--quiet)}.key span{display:inline-block;margin-right:1.2em}
 .c0{stroke:#4a7fb5;color:#4a7fb5}.c1{stroke:#d1743c;color:#d1743c}.c2{stroke:#4f9d69;color:#4f9d69}
 .c3{stroke:#b5489a;color:#b5489a}.c4{stroke:#8a7a2f;color:#8a7a2f}.c5{stroke:#6a5acd;color:#6a5acd}
 .c6{stroke:#2a9d9d;color:#2a9d9d}.c7{stroke:#c0504d;color:#c0504d}

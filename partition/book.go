@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -117,7 +118,8 @@ func readSealed(path string, v any, crc *string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxJSON {
-		return &graph.InputError{File: path, Found: fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+		return &graph.InputError{File: path, Found: fmt.Sprintf("%s of %s", info.Mode().Type(),
+			event.Tally(info.Size(), "byte")),
 			Want: "a small JSON file", Fix: "this is no partition"}
 	}
 	text, err := os.ReadFile(path)
@@ -173,7 +175,8 @@ func (b *Book) validate(want, format string) error {
 	case b.Servers < 1 || b.Parts%b.Servers != 0:
 		return badBook("servers", b.Servers, "a number that divides the parts")
 	case b.Nodes < 1 || b.Nodes > graph.MaxNodes || b.Edges < 0 || b.Edges > graph.MaxEdges:
-		return badBook("nodes", fmt.Sprintf("%d, with %d edges", b.Nodes, b.Edges), "fewer than 2^32 vertices and at most 2^42 edges")
+		return badBook("nodes", fmt.Sprintf("%d, with %s", b.Nodes, event.Tally(b.Edges, "edge")),
+			"fewer than 2^32 vertices and at most 2^42 edges")
 	case len(b.Offsets) != b.Parts+1 || b.Offsets[0] != 0 || b.Offsets[b.Parts] != b.Nodes:
 		return badBook("offsets", fmt.Sprintf("%d of them", len(b.Offsets)),
 			fmt.Sprintf("%d, from 0 to %d", b.Parts+1, b.Nodes))

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"starling/disk"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -71,7 +72,7 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 		}
 	}()
 	if opt.PartDirs != nil && len(opt.PartDirs) != k {
-		return nil, &graph.InputError{Field: "part-dir", Found: fmt.Sprintf("%d folders", len(opt.PartDirs)),
+		return nil, &graph.InputError{Field: "part-dir", Found: event.Tally(len(opt.PartDirs), "folder"),
 			Want: fmt.Sprintf("one per part (%d)", k), Fix: "name a folder for every part"}
 	}
 	root, err := reserveOne(opt.Dir, bookFile, opt.Overwrite)

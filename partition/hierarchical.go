@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -30,7 +31,7 @@ func Hierarchical(ctx context.Context, method string, p *Problem, servers int) (
 		members := order[start[s]:start[s+1]]
 		if len(members) < workers {
 			return nil, &graph.InputError{Field: "workers",
-				Found: fmt.Sprintf("%d on a server with %d vertices", workers, len(members)),
+				Found: fmt.Sprintf("%d on a server with %s", workers, event.Tally(len(members), "vertex")),
 				Want:  "at least one vertex per worker", Fix: "ask for fewer workers or servers"}
 		}
 		sub := subproblem(&outer, members, parts)

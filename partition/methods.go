@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -105,7 +106,8 @@ func (p *Problem) check() error {
 	}
 	for _, c := range p.Constraints {
 		if c.Weight != nil && len(c.Weight) != n {
-			return fmt.Errorf("constraint %q has %d weights for %d vertices", c.Name, len(c.Weight), n)
+			return fmt.Errorf("constraint %q has %s for %s", c.Name, event.Tally(len(c.Weight), "weight"),
+				event.Tally(n, "vertex"))
 		}
 	}
 	return nil

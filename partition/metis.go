@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -148,8 +149,9 @@ func metisCut[I int32 | int64](l *metisLib, p *Problem, parts []uint32) error {
 		unsafe.Pointer(&options[0]), unsafe.Pointer(&cut), unsafe.Pointer(&part[0]))
 	runtime.KeepAlive(slack)
 	if code != metisOK {
-		return fmt.Errorf("METIS failed on %d vertices, %d parts and %d constraints: %s", len(parts), p.Parts,
-			len(constraints), metisError(code))
+		return fmt.Errorf("METIS failed on %s, %s and %s: %s", event.Tally(len(parts), "vertex"),
+			event.Tally(p.Parts, "part"),
+			event.Tally(len(constraints), "constraint"), metisError(code))
 	}
 	for v := range parts {
 		parts[v] = uint32(part[v])
@@ -209,7 +211,7 @@ func metisGraph[I int32 | int64](g *graph.CSR, symmetric bool) (off, adj, w []I,
 		out, _ = g.Transpose()
 	}
 	if m := directions * g.Edges(); unsafe.Sizeof(I(0)) == 4 && m > math.MaxInt32 {
-		return nil, nil, nil, &graph.InputError{Field: "graph", Found: fmt.Sprintf("%d edges", m),
+		return nil, nil, nil, &graph.InputError{Field: "graph", Found: event.Tally(m, "edge"),
 			Want: "fewer than 2^31, as this METIS library counts in 32 bits",
 			Fix:  "use the method multilevel, or a METIS library with 64-bit integers"}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/rng"
 )
@@ -35,8 +36,9 @@ func (m *Model) Validate() error {
 			strings.Join(known, ", "), Fix: "the estimate of traffic is for a model that exists"}
 	case m.Layers < 1 || m.Layers > 1000 || m.Hidden < 1 || m.Hidden > 1<<16 || m.Heads < 1:
 		return &graph.InputError{Field: "model",
-			Found: fmt.Sprintf("%d layers of %d with %d heads", m.Layers, m.Hidden, m.Heads),
-			Want:  "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
+			Found: fmt.Sprintf("%s of %d with %s", event.Tally(m.Layers, "layer"), m.Hidden,
+				event.Tally(m.Heads, "head")),
+			Want: "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -127,7 +128,8 @@ func (o *Options) validate() error {
 		return err
 	}
 	if o.Servers > 1 && o.Parts%o.Servers != 0 {
-		return &graph.InputError{Field: "servers", Found: fmt.Sprintf("%d for %d parts", o.Servers, o.Parts),
+		return &graph.InputError{Field: "servers", Found: fmt.Sprintf("%d for %s", o.Servers,
+			event.Tally(o.Parts, "part")),
 			Want: "a number that divides the parts", Fix: "give every server as many workers"}
 	}
 	if o.Out == "" && (o.Verify || len(o.PartDirs) > 0) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -246,8 +247,8 @@ func (v *verifier) peers(p *Part) error {
 	for q, peer := range v.parts {
 		sent, wanted := p.SendTo(q), peer.HaloOf(k)
 		if !slices.EqualFunc(sent, wanted, func(a, b uint32) bool { return int64(a)+v.book.Offsets[k] == int64(b) }) {
-			return badBook("send", fmt.Sprintf("%d rows for part %d", len(sent), q),
-				fmt.Sprintf("the %d rows of its halo", len(wanted)))
+			return badBook("send", fmt.Sprintf("%s for part %d", event.Tally(len(sent), "row"), q),
+				fmt.Sprintf("the %s of its halo", event.Tally(len(wanted), "row")))
 		}
 		for i, global := range p.HaloOf(q) {
 			here, there := uint32(p.Meta.Core)+uint32(p.HaloPtr[q])+uint32(i), global-uint32(v.book.Offsets[q])

@@ -67,9 +67,9 @@ func (o *Options) measureLinks(ctx context.Context, known *cost.Known, events ev
 		return spec.Mistake("--listen", graph.Sentence(err.Error()), "an address of this host", "")
 	}
 	defer co.Close()
-	events.On(event.Note{Text: fmt.Sprintf("waiting %d s for %s to measure links: starling plan --join %s --rank R "+
+	events.On(event.Note{Text: fmt.Sprintf("waiting %d s for %s to measure links: starling plan --join %s%s --rank R "+
 		"on each host, R from 0 to %d", l.Timeout, event.Counted(o.Cluster.Workers, "worker"), co.Addr(),
-		o.Cluster.Workers-1)})
+		cluster.ProofFlags(l.TokenFile, l.TLS, l.Insecure), o.Cluster.Workers-1)})
 	results, err := co.Run(ctx, nil)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -2,12 +2,16 @@ package plan
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"starling/cost"
 	"starling/event"
+	"starling/report"
 	"starling/wire"
 	"starling/worker"
 )
@@ -101,6 +105,30 @@ func TestMeasureLinks(t *testing.T) {
 	if _, err := late.rates(context.Background(), event.All()); err == nil ||
 		!strings.Contains(err.Error(), "missing rank 0, 1") {
 		t.Errorf("no worker joined: %v", err)
+	}
+}
+
+// TestJoinCommandOfPlanHasTokenFile: the command that workers are to be started by has all they need to join.
+func TestJoinCommandOfPlanHasTokenFile(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-secret-of-many-words-in-a-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	shown := ""
+	o := Default()
+	o.Cluster.Workers = 2
+	o.Links = LinkOptions{Measure: true, Timeout: 20, TokenFile: token}
+	err := o.measureLinks(ctx, &cost.Known{}, event.Func(func(e event.Event) {
+		if n, ok := e.(event.Note); ok {
+			shown = n.Text
+			cancel()
+		}
+	}))
+	if !errors.Is(err, report.ErrInterrupted) || !strings.Contains(shown, " --token-file "+token+" --rank R") {
+		t.Errorf("%q, %v", shown, err)
 	}
 }
 

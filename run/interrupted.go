@@ -18,6 +18,19 @@ func HowToContinue(s *spec.Spec, args []string) string {
 	case err != nil || len(list) == 0:
 		return "no checkpoint is in " + s.Checkpoints.Dir + ": the run starts from the beginning"
 	}
+	return goingOn(s, args)
+}
+
+// HowToContinueSweep is the same of a sweep, whose runs have a folder each: those that had not ended go on.
+func HowToContinueSweep(s *spec.Sweep, args []string) string {
+	if s.Checkpoints.Dir == "" {
+		return "no run was saved to go on from: with --checkpoint-dir DIR a sweep can be resumed"
+	}
+	return goingOn(&s.Spec, args)
+}
+
+// goingOn is the command that goes on, given the one that was interrupted.
+func goingOn(s *spec.Spec, args []string) string {
 	var words []string
 	for _, a := range args {
 		words = append(words, cluster.Quote(a))

@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"starling/spec"
@@ -30,4 +31,17 @@ func TestInterruptedSaysHowToContinue(t *testing.T) {
 	check(spec.Checkpoints{Dir: dir}, command, args...)
 	check(spec.Checkpoints{Dir: dir, Resume: true}, command, append(args, "--resume")...)
 	check(spec.Checkpoints{Dir: dir, ResumeIfAny: true}, command+"-if-any", append(args, "--resume-if-any")...)
+}
+
+// TestInterruptedSweepSaysHowToContinue: so does a sweep, whose runs that have not ended go on.
+func TestInterruptedSweepSaysHowToContinue(t *testing.T) {
+	args := []string{"starling", "train", "graph", "--seeds", "9"}
+	var s spec.Sweep
+	if got := HowToContinueSweep(&s, args); !strings.Contains(got, "with --checkpoint-dir DIR a sweep can be resumed") {
+		t.Error(got)
+	}
+	s.Checkpoints.Dir = "ck"
+	if got := HowToContinueSweep(&s, args); got != "to go on: starling train graph --seeds 9 --resume" {
+		t.Error(got)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/sample"
@@ -58,8 +59,8 @@ func (s *Spec) fanouts() (list []int, err error) {
 func (s *Spec) layerFanouts(text string) ([]int, error) {
 	list, err := readFanouts(text, s.Batches.Sampler == "neighbour")
 	if err == nil && len(list) != s.Model.Layers {
-		return nil, Mistake("--fanout", fmt.Sprintf("%d numbers, %s", len(list), text),
-			fmt.Sprintf("one for each of the %d layers", s.Model.Layers),
+		return nil, Mistake("--fanout", fmt.Sprintf("%s, %s", event.Tally(len(list), "number"), text),
+			fmt.Sprintf("one for each of the %s", event.Tally(s.Model.Layers, "layer")),
 			"the first is the last layer's, the seed vertices' own; or change --layers")
 	}
 	return list, err

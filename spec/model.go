@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 )
@@ -35,7 +36,8 @@ func defaultModel() Model {
 func (m *Model) Validate() error {
 	err := checkFields(m)
 	if err == nil && hasHeads(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
-		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %d heads", m.Heads),
+		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %s",
+			event.Tally(m.Heads, "head")),
 			"hidden is the width of all heads together")
 	}
 	if err == nil {

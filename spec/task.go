@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/train"
@@ -39,10 +40,11 @@ func (s *Spec) oneWorker(flag, value, what, instead string) error {
 		return Mistake(flag, fmt.Sprintf("%s with %s, a partition", value, dir), "one worker, and a dataset folder",
 			"give the dataset that it was cut from"+later)
 	case s.Launch.NoLaunch:
-		return Mistake(flag, fmt.Sprintf("%s with %d workers that are started elsewhere", value, s.Cluster.Workers),
+		return Mistake(flag, fmt.Sprintf("%s with %s that are started elsewhere", value,
+			event.Tally(s.Cluster.Workers, "worker")),
 			one, "start a single task, or give --launcher none"+later)
 	case s.Cluster.Workers > 1:
-		return Mistake(flag, fmt.Sprintf("%s with %d workers", value, s.Cluster.Workers), one,
+		return Mistake(flag, fmt.Sprintf("%s with %s", value, event.Tally(s.Cluster.Workers, "worker")), one,
 			"leave out --workers, --hosts and --strategy"+later)
 	}
 	return Mistake(flag, fmt.Sprintf("%s with --strategy %s", value, s.Strategy), "no strategy", "leave it out"+later)

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"starling/disk"
+	"starling/event"
 )
 
 // TokenVariable is the environment variable that holds the workers' secret.
@@ -61,7 +62,7 @@ func GivenToken(path string) ([]byte, error) {
 func checkToken(from string, b []byte) ([]byte, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) < shortestToken || len(b) > longestToken {
-		return nil, Mistake(from, fmt.Sprintf("%d characters", len(b)),
+		return nil, Mistake(from, event.Tally(len(b), "character"),
 			fmt.Sprintf("%d to %d", shortestToken, longestToken),
 			makeToken)
 	}

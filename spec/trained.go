@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"strings"
+
+	"starling/event"
 )
 
 // Trained is what is trained and how, by the settings that decide what workers send and keep: plans say it beside their
@@ -15,7 +17,7 @@ func (s *Spec) Trained() string {
 			words = append(words, fmt.Sprintf(format, values...))
 		}
 	}
-	add(hasHeads(m.Name), "%d heads", m.Heads)
+	add(hasHeads(m.Name), "%s", event.Tally(m.Heads, "head"))
 	add(true, "dropout %g", m.Dropout)
 	add(m.InputDropout == On, "input dropout")
 	add(s.Distributed(), "strategy %s", s.Strategy)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/train"
@@ -57,7 +58,8 @@ func (s *Spec) checkTogether() error {
 		return Mistake("--transport", "mpi in a process that was not started by MPI", "an MPI launcher",
 			"start the run as mpirun -n 4 starling train ...; see docs/mpi.md")
 	case c.Servers > 0 && c.Workers%c.Servers != 0:
-		return Mistake("--servers", fmt.Sprintf("%d for %d workers", c.Servers, c.Workers), "a divisor of the workers",
+		return Mistake("--servers", fmt.Sprintf("%d for %s", c.Servers, event.Tally(c.Workers, "worker")),
+			"a divisor of the workers",
 			"")
 	}
 	return nil

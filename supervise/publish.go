@@ -72,20 +72,8 @@ func (c *Run) howToJoin(addr string) string {
 	if last := c.Spec.Cluster.Workers - 1; last > 0 {
 		which = fmt.Sprintf("R, R from 0 to %d", last)
 	}
-	return fmt.Sprintf("starling worker %s%s --rank %s", where, proving(&c.Spec.Launch), which)
-}
-
-// proving is the flags by which a worker proves that it belongs to the run.
-func proving(l *spec.Launch) (flags string) {
-	for _, f := range []struct{ flag, value string }{{"--token-file", l.TokenFile}, {"--tls", l.TLS}} {
-		if f.value != "" {
-			flags += fmt.Sprintf(" %s %s", f.flag, cluster.Quote(f.value))
-		}
-	}
-	if l.Insecure {
-		flags += " --insecure"
-	}
-	return flags
+	l := &c.Spec.Launch
+	return fmt.Sprintf("starling worker %s%s --rank %s", where, cluster.ProofFlags(l.TokenFile, l.TLS, l.Insecure), which)
 }
 
 // watchToken is the secret that watchers must know: the one that was given, else the secret of

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"starling/coflow"
+	"starling/event"
 	"starling/wire/calls"
 )
 
@@ -142,8 +143,8 @@ func (c *Call) check() error {
 	case c.Service == "" || len(c.Service) > calls.MaxName:
 		return fmt.Errorf("wire: a call of %q, expected a name of 1 to %d bytes", c.Service, calls.MaxName)
 	case len(c.Request) > calls.MaxBody || c.Limit < 0:
-		return fmt.Errorf("wire: a call of %q with %d bytes and a limit of %d, expected at most %d bytes", c.Service,
-			len(c.Request), c.Limit, calls.MaxBody)
+		return fmt.Errorf("wire: a call of %q with %s and a limit of %d, expected at most %d bytes", c.Service,
+			event.Tally(len(c.Request), "byte"), c.Limit, calls.MaxBody)
 	case c.Into != nil && c.Each != nil:
 		return fmt.Errorf("wire: a call of %q with both Into and Each", c.Service)
 	}
@@ -197,8 +198,8 @@ func (c *endpointCalls) next(m *remote) (*Reply, error) {
 	}
 	if r := m.waiting.first(); len(r.call.Request) > m.limits.MaxRequest {
 		r.state = callOver
-		return m.waiting.take(), fmt.Errorf("wire: a request of %d bytes to %q of rank %d, which takes at most %d",
-			len(r.call.Request), m.name, m.peer, m.limits.MaxRequest)
+		return m.waiting.take(), fmt.Errorf("wire: a request of %s to %q of rank %d, which takes at most %d",
+			event.Tally(len(r.call.Request), "byte"), m.name, m.peer, m.limits.MaxRequest)
 	}
 	if p.caller.Full() {
 		return nil, nil
@@ -389,6 +390,7 @@ func (r *Reply) blocked() (what, detail string) {
 	case !m.known:
 		return "for a service of", fmt.Sprintf("%q is not served there", r.call.Service)
 	default:
-		return "for a call to end with", fmt.Sprintf("%d calls of %q are under way", m.underWay, r.call.Service)
+		return "for a call to end with", fmt.Sprintf("%s of %q under way", event.Tally(m.underWay, "call"),
+			r.call.Service)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"starling/coflow"
+	"starling/event"
 	"starling/wire/calls"
 )
 
@@ -130,15 +131,15 @@ func (h *Header) bounds() error {
 	switch {
 	case h.Length < 0 || h.Length > maxMessage || h.Offset < 0 || h.Offset > h.Length || n > h.Length-h.Offset ||
 		n > MaxChunk:
-		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, n, h.Offset, h.Length)
+		return fmt.Errorf("%w: chunk of %d at %d of %s", ErrFrame, n, h.Offset, event.Tally(h.Length, "byte"))
 	case n == 0 && h.Length > 0:
-		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, h.Length)
+		return fmt.Errorf("%w: an empty chunk of %s", ErrFrame, event.Tally(h.Length, "byte"))
 	case h.Offered && (!h.Frame.HasBody() || h.Chunk != OfferSize || h.Offset != 0):
-		return fmt.Errorf("%w: an offer of %d bytes at %d", ErrFrame, n, h.Offset)
+		return fmt.Errorf("%w: an offer of %s at %d", ErrFrame, event.Tally(n, "byte"), h.Offset)
 	case (h.Frame == FrameRequest || h.Frame == FrameResponse) && h.Length > calls.MaxBody:
-		return fmt.Errorf("%w: a call with %d bytes", ErrFrame, h.Length)
+		return fmt.Errorf("%w: a call with %s", ErrFrame, event.Tally(h.Length, "byte"))
 	case !h.Frame.HasBody() && (h.Length != n || n > MaxCause):
-		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, h.Frame, h.Length)
+		return fmt.Errorf("%w: of type %d with %s", ErrFrame, h.Frame, event.Tally(h.Length, "byte"))
 	}
 	return nil
 }

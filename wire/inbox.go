@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"starling/event"
 )
 
 // Inbox is where a transport puts what arrives for an endpoint. It matches messages with
@@ -318,11 +320,11 @@ func (r *receive) fits() error {
 	h := &r.head
 	switch {
 	case r.atMost && h.Length > int64(len(r.into)):
-		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for at most %d: %v (%v)",
-			h.From, h.Length, h.To, len(r.into), r.kind, h.Key)
+		return fmt.Errorf("wire: rank %d sent %s where rank %d asked for at most %d: %v (%v)",
+			h.From, event.Tally(h.Length, "byte"), h.To, len(r.into), r.kind, h.Key)
 	case !r.atMost && h.Length != int64(len(r.into)):
-		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)",
-			h.From, h.Length, h.To, len(r.into), r.kind, h.Key)
+		return fmt.Errorf("wire: rank %d sent %s where rank %d asked for %d: %v (%v)",
+			h.From, event.Tally(h.Length, "byte"), h.To, len(r.into), r.kind, h.Key)
 	case h.Kind != r.kind:
 		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.From, h.Kind, h.To, r.kind, h.Key)
 	}

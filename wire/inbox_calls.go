@@ -1,5 +1,7 @@
 package wire
 
+import "starling/event"
+
 // placeCall is place for requests and responses, for which there always is space: how many
 // and how long they may be was agreed on before. An error means that a peer does not
 // keep to it.
@@ -20,8 +22,8 @@ func (in *Inbox) placeCall(s slot, h *Header) (Place, error) {
 	case r == nil:
 		return Place{}, calls.violation(h.From, badCall("a response to call %d, which is not under way", s.key.Step))
 	case r.call != nil && h.Length > int64(r.limit):
-		return Place{}, calls.violation(h.From, badCall("a response of %d bytes, where %d are allowed", h.Length,
-			r.limit))
+		return Place{}, calls.violation(h.From, badCall("a response of %s, where %d are allowed",
+			event.Tally(h.Length, "byte"), r.limit))
 	}
 	if !r.begun {
 		in.land(r, h)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"starling/coflow"
+	"starling/event"
 	"starling/wire/calls"
 )
 
@@ -73,9 +74,9 @@ func (s Service) withDefaults() (Service, error) {
 		return s, fmt.Errorf("wire: service %q has requests of %d and responses of %d bytes, expected at most %d",
 			s.Name, s.MaxRequest, s.MaxResponse, calls.MaxBody)
 	case s.Handlers < 1 || s.Window < 1 || s.Window > calls.Max:
-		return s, fmt.Errorf("wire: service %q has %d handlers and %d calls per peer, expected at least 1, and at "+
+		return s, fmt.Errorf("wire: service %q has %s and %s per peer, expected at least 1, and at "+
 			"most %d calls",
-			s.Name, s.Handlers, s.Window, calls.Max)
+			s.Name, event.Tally(s.Handlers, "handler"), event.Tally(s.Window, "call"), calls.Max)
 	}
 	return s, nil
 }
@@ -201,7 +202,7 @@ var errStopped = errors.New("it is not served any more")
 // wanted takes in that a peer will call a service, which is announced to it once served.
 func (c *endpointCalls) wanted(peer int, name string) error {
 	if name == "" || len(name) > calls.MaxName {
-		return badCall("a service with a name of %d bytes", len(name))
+		return badCall("a service with a name of %s", event.Tally(len(name), "byte"))
 	}
 	c.mu.Lock()
 	s, p := c.mu.services[name], c.peer(peer)
@@ -211,7 +212,7 @@ func (c *endpointCalls) wanted(peer int, name string) error {
 	many := len(p.wants)
 	c.mu.Unlock()
 	if many > maxWants {
-		return badCall("%d services that are not served", many)
+		return badCall("%s that are not served", event.Tally(many, "service"))
 	}
 	if s != nil {
 		c.announce(peer, s)
@@ -234,7 +235,8 @@ func (c *endpointCalls) admit(h *Header) error {
 	}
 	switch {
 	case h.Length > int64(s.MaxRequest):
-		return badCall("a request of %d bytes to %q, which takes at most %d", h.Length, s.Name, s.MaxRequest)
+		return badCall("a request of %s to %q, which takes at most %d", event.Tally(h.Length, "byte"), s.Name,
+			s.MaxRequest)
 	case p.of(s).underWay == s.Window:
 		return badCall("more than %d calls of %q under way", s.Window, s.Name)
 	}
@@ -345,7 +347,8 @@ func (in *inbound) answer() (response Response, err error) {
 	}()
 	response, err = in.service.handler(in.ctx, &in.Request)
 	if most := min(in.service.MaxResponse, in.limit); err == nil && len(response.Body) > most {
-		err = fmt.Errorf("a response of %d bytes, more than the %d that service and caller allow", len(response.Body),
+		err = fmt.Errorf("a response of %s, more than the %d that service and caller allow",
+			event.Tally(len(response.Body), "byte"),
 			most)
 	}
 	if err != nil && response.Release != nil {

@@ -128,9 +128,10 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 		Example: `  starling demo
   starling generate sbm --nodes 100000 --edges 2000000 --out graph
   starling train graph --model sage --epochs 100 --json result.json`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return spec.CheckTogether(c.Flags()) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(c, args[0])

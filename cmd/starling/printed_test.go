@@ -345,11 +345,7 @@ func parsed(text string) error {
 // is stopped once it has shown something.
 func shell(t *testing.T, dir, line string, stopped bool) (out string, status int) {
 	t.Helper()
-	limit := hang
-	if walking != "" { // all epochs, on a machine that may have other work
-		limit = 20 * hang
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	words := []string{"bash", "-c", line}
 	if stopped {
@@ -371,6 +367,15 @@ func shell(t *testing.T, dir, line string, stopped bool) (out string, status int
 		return "", -1
 	}
 	return string(text), c.ProcessState.ExitCode()
+}
+
+// patience is how long a command or script may take. In make walk it is all epochs, on a machine that may have other
+// work: all of it has go test's limit.
+func patience() time.Duration {
+	if walking != "" {
+		return 20 * hang
+	}
+	return hang
 }
 
 func quoteWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

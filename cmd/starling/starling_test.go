@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -322,6 +323,12 @@ func TestMistakes(t *testing.T) {
 		{[]string{`"0.1:cache" makes no sense`, "bns:0.1:cached"}, trainArgs("--workers", "2", "--strategy", "bns:0.1:cache")},
 		{[]string{"--partitioner: found chunk beside --partition hash"},
 			trainArgs("--workers", "2", "--partition", "hash", "--partitioner", "chunk")},
+		{[]string{"--partitioner: found multilevel beside --partition hash"},
+			trainArgs("--workers", "2", "--partition", "hash", "--partitioner", "multilevel")},
+		{[]string{"--model: found gat beside --models gcn,sage", "add it to the list"},
+			[]string{"compare", "graph", "--model", "gat", "--models", "gcn,sage"}},
+		{[]string{"--samplers: found ladies beside mode full", "leave out one of the two"},
+			[]string{"compare", "graph", "--mode", "full", "--samplers", "ladies"}},
 		{[]string{"--rank: found -5"}, []string{"worker", "--join", "127.0.0.1:1", "--rank", "-5"}},
 		{[]string{"--join: found 127.0.0.1:1 beside --rendezvous file:."},
 			[]string{"worker", "--join", "127.0.0.1:1", "--rendezvous", "file:."}},
@@ -573,6 +580,31 @@ func TestInterruptAndResume(t *testing.T) {
 			timeless(t, resumed), timeless(t, whole))
 	}
 	refuses(t, dir, []string{"--seed"}, trainArgs(append(args, "--resume", "--seed", "9")...)...)
+}
+
+// TestInterruptedSweepNamesResume: Ctrl-C in a sweep shows the command that goes on with it.
+func TestInterruptedSweepNamesResume(t *testing.T) {
+	t.Parallel()
+	c := exec.Command(binary, trainArgs("--seeds", "3", "--epochs", "1000000", "--checkpoint-dir", "ck")...)
+	c.Dir = small(t)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Stderr = c.Stdout; c.Start() != nil {
+		t.Fatal("it does not start")
+	}
+	lines := bufio.NewScanner(out)
+	shown := ""
+	for lines.Scan() {
+		if shown += lines.Text() + "\n"; strings.Contains(lines.Text(), "seed 1 (1 of 3)") {
+			c.Process.Signal(syscall.SIGINT)
+		}
+	}
+	c.Wait()
+	if c.ProcessState.ExitCode() != 130 || !strings.Contains(shown, "--checkpoint-dir ck --resume\n") {
+		t.Errorf("status %d\n%s", c.ProcessState.ExitCode(), shown)
+	}
 }
 
 func TestImportEdgeList(t *testing.T) {

@@ -137,6 +137,9 @@ func sweep(c *cobra.Command, s spec.Sweep) error {
 	if s.Output.JSON != "" {
 		err = errors.Join(err, result.Write(s.Output.JSON, stdout))
 	}
+	if errors.Is(err, run.ErrInterrupted) && !s.Output.Quiet {
+		fmt.Fprintln(words(s.Output.JSON), run.HowToContinueSweep(&s, os.Args))
+	}
 	return errors.Join(err, result.Err())
 }
 

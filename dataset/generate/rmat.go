@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"starling/event"
 	"starling/rng"
 )
 
@@ -47,7 +48,8 @@ func newRMAT(p Params) (*model, error) {
 	g := &rmat{n: uint64(p.Nodes), levels: bits.Len64(uint64(p.Nodes - 1)), key: rng.New(p.Seed).Fold(edgeStream)}
 	g.quad = [4]float64{p.A, p.B, p.C, max(1-p.A-p.B-p.C, 0)}
 	if in := g.inside(); in < rmatLeastInside {
-		return nil, badParam("a, b, c", fmt.Sprintf("%g %g %g, which seldom draw one of %d vertices (%.2g of the time)", p.A, p.B, p.C, p.Nodes, in),
+		return nil, badParam("a, b, c", fmt.Sprintf("%g %g %g, which seldom draw one of %s (%.2g of the time)", p.A,
+			p.B, p.C, event.Tally(p.Nodes, "vertex"), in),
 			"a larger a, or as --nodes a power of two")
 	}
 	g.four, g.rest = g.table(4), g.table(g.levels%4)

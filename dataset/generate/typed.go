@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"starling/dataset"
+	"starling/event"
 	"starling/graph"
 	"starling/rng"
 )
@@ -132,7 +133,8 @@ func (p Params) validateTyped() error {
 	}
 	switch {
 	case nodes > graph.MaxNodes || edges > graph.MaxEdges:
-		return badParam("scale", fmt.Sprintf("%d vertices and %d edges", nodes, edges), "fewer: a smaller scale")
+		return badParam("scale", fmt.Sprintf("%s and %s", event.Tally(nodes, "vertex"), event.Tally(edges, "edge")),
+			"fewer: a smaller scale")
 	case p.Features < 1 || p.Features > 1<<20:
 		return badParam("features", fmt.Sprint(p.Features), "1 to 2^20")
 	case p.Classes < 4 || p.Classes > 1<<16 || int64(p.Classes) > p.typed.types[p.typed.target].count:

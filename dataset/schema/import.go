@@ -9,6 +9,7 @@ import (
 
 	"starling/dataset"
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 	"starling/rng"
 )
@@ -91,7 +92,8 @@ func (b *build) vertices() error {
 		b.types = append(b.types, d)
 	}
 	if total > graph.MaxNodes {
-		return place{b.plan.Schema.File, "nodes"}.wrong(fmt.Sprintf("%d vertices in all", total), "fewer than 2^32",
+		return place{b.plan.Schema.File, "nodes"}.wrong(fmt.Sprintf("%s in all", event.Tally(total, "vertex")),
+			"fewer than 2^32",
 			"split the graph")
 	}
 	b.w.Meta.Schema = b.schema
@@ -244,7 +246,7 @@ func (d *typeData) aligned(t *table.Table, rows int64) error {
 	if rows == int64(d.ids.n) {
 		return nil
 	}
-	return place{t.Pattern, ""}.wrong(fmt.Sprintf("%d rows", rows), fmt.Sprintf("one per vertex of type %s, %d",
+	return place{t.Pattern, ""}.wrong(event.Tally(rows, "row"), fmt.Sprintf("one per vertex of type %s, %d",
 		d.plan.Name, d.ids.n),
 		"give a row per row of the type's own files, in the same order")
 }

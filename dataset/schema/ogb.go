@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -80,7 +81,8 @@ func (o ogb) nodes(s *Schema) error {
 		return err
 	}
 	if len(counts) != 1 {
-		return place{o.file("num-node-dict.csv"), ""}.wrong(fmt.Sprintf("%d rows below the names", len(counts)),
+		return place{o.file("num-node-dict.csv"), ""}.wrong(fmt.Sprintf("%s below the names",
+			event.Tally(len(counts), "row")),
 			"one, of one graph",
 			"datasets of many graphs are not read")
 	}
@@ -113,7 +115,8 @@ func (o ogb) split(name string) (*Split, error) {
 		return nil, err
 	}
 	if len(found) > 1 {
-		return nil, place{filepath.Join(o.dir, "split"), ""}.wrong(fmt.Sprintf("%d splits of %s", len(found), name),
+		return nil, place{filepath.Join(o.dir, "split"), ""}.wrong(fmt.Sprintf("%s of %s",
+			event.Tally(len(found), "split"), name),
 			"one",
 			"move the others away")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"starling/dataset"
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -225,7 +226,7 @@ func (n *nodePlan) openSplit() error {
 			return err
 		}
 		if len(t.Columns) != 1 {
-			return s.at.wrong(fmt.Sprintf("%d columns in %s", len(t.Columns), path), "one, of ids",
+			return s.at.wrong(fmt.Sprintf("%s in %s", event.Tally(len(t.Columns), "column"), path), "one, of ids",
 				"write one id per line")
 		}
 		n.lists[i] = t
@@ -307,7 +308,7 @@ func (b *lines) fates(t *table.Table, fate func(c *table.Column) string) {
 		b.add("  %-*.40s  %-*s  %s", wide, c.Name, kinds, c.String(), fate(c))
 	}
 	if len(t.Columns) > most {
-		b.add("  and %d columns more", len(t.Columns)-most)
+		b.add("  and %s more", event.Tally(len(t.Columns)-most, "column"))
 	}
 }
 
@@ -315,20 +316,20 @@ func (b *lines) fates(t *table.Table, fate func(c *table.Column) string) {
 func size(t *table.Table) string {
 	text := t.Pattern
 	if len(t.Files) > 1 {
-		text += fmt.Sprintf(" (%d files)", len(t.Files))
+		text += fmt.Sprintf(" (%s)", event.Tally(len(t.Files), "file"))
 	}
 	switch {
 	case t.Rows >= 0:
-		text += fmt.Sprintf(", %d rows", t.Rows)
+		text += fmt.Sprintf(", %s", event.Tally(t.Rows, "row"))
 	case t.About > 0:
-		text += fmt.Sprintf(", about %d rows", t.About)
+		text += fmt.Sprintf(", about %s", event.Tally(t.About, "row"))
 	}
 	return text
 }
 
 func (n *nodePlan) describe(b *lines) {
 	if n.table == nil {
-		b.add("%s: %d vertices", n.Name, n.Count)
+		b.add("%s: %s", n.Name, event.Tally(n.Count, "vertex"))
 	} else {
 		b.add("%s: %s", n.Name, size(n.table))
 		b.fates(n.table, func(c *table.Column) string { return n.fate(n.table, c) })
@@ -339,7 +340,7 @@ func (n *nodePlan) describe(b *lines) {
 			seen = append(seen, t)
 			b.add("  with %s", size(t))
 			if n.features[i].col.Name == table.All {
-				b.add("  %d columns  %s", len(t.Columns), n.features[i].fate())
+				b.add("  %s  %s", event.Tally(len(t.Columns), "column"), n.features[i].fate())
 				continue
 			}
 			b.fates(t, func(c *table.Column) string { return n.fate(t, c) })
@@ -409,7 +410,7 @@ func (f *featurePlan) fate() string {
 	case f.OneHot:
 		text = "features, one per word (0 or 1)"
 	case f.col.Kind == table.Vector && f.col.Width > 0:
-		text = fmt.Sprintf("%d features", f.col.Width)
+		text = event.Tally(f.col.Width, "feature")
 	case f.col.Kind == table.Vector:
 		text = "features"
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"unsafe"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -251,7 +252,7 @@ func ReadHeader(r io.Reader, size int64) (*graph.NPYHeader, error) {
 	case h.Fortran && len(h.Shape) > 1:
 		return nil, fmt.Errorf("a column-major array (save numpy.ascontiguousarray(a) instead)")
 	case h.DataBytes() != size-h.Offset:
-		return nil, fmt.Errorf("%d bytes for shape %v of %s", size-h.Offset, h.Shape, h.Descr)
+		return nil, fmt.Errorf("%s for shape %v of %s", event.Tally(size-h.Offset, "byte"), h.Shape, h.Descr)
 	}
 	return h, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"starling/event"
 	"starling/graph"
 )
 
@@ -62,7 +63,8 @@ func (p *Parquet) checkFooter(size int64) error {
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-12 { // between "PAR1" and the tail
-		return p.Bad("", fmt.Sprintf("a footer of %d bytes in a file of %d", n, size), "a whole Parquet table")
+		return p.Bad("", fmt.Sprintf("a footer of %s in a file of %d", event.Tally(n, "byte"), size),
+			"a whole Parquet table")
 	}
 	footer := make([]byte, n)
 	if _, err := p.f.ReadAt(footer, size-8-n); err != nil {
@@ -156,7 +158,7 @@ func (p *Parquet) Ints(group int, c *ParquetColumn, put func([]int64) error) err
 			buf = append(buf, data.Int64()...)
 		}
 		if len(buf) < n {
-			return p.Bad(c.Name, fmt.Sprintf("a page of %d values", len(buf)), fmt.Sprint(n))
+			return p.Bad(c.Name, fmt.Sprintf("a page of %s", event.Tally(len(buf), "value")), fmt.Sprint(n))
 		}
 		if c.unsigned && c.Kind == parquet.Int32 {
 			for i, x := range buf {
@@ -259,7 +261,7 @@ func (p *Parquet) Lists(g int, c *ParquetColumn, rows int, dim *int, values *[]f
 		err = end()
 	}
 	if err == nil && row != rows {
-		err = p.Bad(c.Name, fmt.Sprintf("%d lists", row), fmt.Sprintf("one in each of %d rows", rows))
+		err = p.Bad(c.Name, event.Tally(row, "list"), fmt.Sprintf("one in each of %s", event.Tally(rows, "row")))
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"starling/event"
 )
 
 // thriftWalk walks over a Parquet footer, a struct in Thrift's compact encoding,
@@ -115,7 +117,7 @@ func (w *thriftWalk) pairs() error {
 // values skips n times a value of each kind.
 func (w *thriftWalk) values(n uint64, kinds ...byte) error {
 	if n > uint64(len(w.left)) {
-		return fmt.Errorf("a list of %d with %d bytes of the footer left", n, len(w.left))
+		return fmt.Errorf("a list of %d with %s of the footer left", n, event.Tally(len(w.left), "byte"))
 	}
 	for range n {
 		for _, kind := range kinds {

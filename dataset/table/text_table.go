@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"starling/event"
 )
 
 const (
@@ -224,7 +226,7 @@ func (t *textTable) refuse(err error, r *csv.Reader) error {
 		found, want, fix = "another number of fields than in the first row", "as many fields in every row",
 			"correct the row"
 		if n := len(t.names); n > 0 {
-			want = fmt.Sprintf("%d fields in every row", n)
+			want = fmt.Sprintf("%s in every row", event.Tally(n, "field"))
 		}
 	case errors.Is(err, csv.ErrQuote) && p.Line != p.StartLine, errors.Is(err, errLongRecord):
 		found = "a quote that does not end"
@@ -428,7 +430,7 @@ func (v *Values) addNumbers(fields []string, row int) error {
 		v.Width = len(fields)
 	}
 	if len(fields) != v.Width {
-		return &cellError{fmt.Sprintf("%d numbers", len(fields)), fmt.Sprintf("%d, as in the first row", v.Width)}
+		return &cellError{event.Tally(len(fields), "number"), fmt.Sprintf("%d, as in the first row", v.Width)}
 	}
 	v.Missing = append(v.Missing, false)
 	for _, f := range fields {

@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"rng":         {},
 	"disk":        {},
 	"event":       {"disk"},
-	"graph":       {"disk"},
+	"graph":       {"disk", "event"},
 	"tensor":      {},
 	"tensor/ref":  {"tensor"},
 	"tensor/cuda": {"tensor"},
@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"tensor/devicetest": {"tensor", "tensor/ref", "tensor/cpu", "internal/testseed"},
 	"coflow":            {},
 	"dataset":           {"event", "graph", "rng", "internal/yamltext"},
-	"partition":         {"disk", "graph", "rng"},
+	"partition":         {"disk", "event", "graph", "rng"},
 	"nn":                {"disk", "tensor", "graph", "rng"},
 	"sample":            {"graph", "partition", "rng"},
 	"wire":              {"coflow", "event"},
@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"serve":   {"disk", "graph", "tensor", "tensor/cpu", "nn", "sample", "store", "wire"},
 	// A spec has the lists that its values are from (models, methods, samplers, orders), and becomes the
 	// options of training and of partitioning.
-	"spec": {"disk", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "internal/yamltext"},
+	"spec": {"disk", "event", "graph", "partition", "tensor", "nn", "sample", "coflow", "train", "internal/yamltext"},
 	// A report sums up bytes by the wire's kinds and links, and names mistakes as a spec does.
 	"report": {"disk", "event", "graph", "partition", "wire", "train", "spec"},
 	"watch":  {"cluster", "event", "graph", "report", "spec", "tensor", "tensor/cuda", "train", "wire"},

@@ -3,6 +3,8 @@ package calls
 import (
 	"encoding/binary"
 	"fmt"
+
+	"starling/event"
 )
 
 const (
@@ -30,12 +32,13 @@ func (l Limits) Append(name string) []byte {
 // ParseLimits reads what Append has written.
 func ParseLimits(b []byte) (l Limits, name string, err error) {
 	if len(b) <= limitsSize || len(b) > limitsSize+MaxName {
-		return l, "", fmt.Errorf("limits of %d bytes", len(b))
+		return l, "", fmt.Errorf("limits of %s", event.Tally(len(b), "byte"))
 	}
 	le := binary.LittleEndian
 	request, response, window := le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
 	if request > MaxBody || response > MaxBody || window < 1 || window > Max {
-		return l, "", fmt.Errorf("limits of %d and %d bytes and %d calls", request, response, window)
+		return l, "", fmt.Errorf("limits of %d and %s and %s", request, event.Tally(response, "byte"),
+			event.Tally(window, "call"))
 	}
 	return Limits{int(request), int(response), int(window)}, string(b[limitsSize:]), nil
 }

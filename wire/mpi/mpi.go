@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"starling/event"
 	"starling/wire"
 )
 
@@ -112,8 +113,8 @@ func openWorld() (*world, *lib, error) {
 		return nil, nil, err
 	}
 	if want := launchedSize(); want > 1 && size == 1 {
-		return nil, nil, fmt.Errorf("the launcher has started %d processes but %s sees one: it is not the "+
-			"launcher's library; name that in STARLING_MPI", want, lib.library())
+		return nil, nil, fmt.Errorf("the launcher has started %s but %s sees one: it is not the "+
+			"launcher's library; name that in STARLING_MPI", event.Tally(want, "process"), lib.library())
 	}
 	return &world{api: lib, rank: rank, size: size, name: lib.library()}, lib, nil
 }
@@ -204,11 +205,13 @@ func validate(c *wire.Config) error {
 		n    int
 	}{{"Addrs", len(c.Addrs)}, {"HostIDs", len(c.HostIDs)}, {"ServerOf", len(c.ServerOf)}} {
 		if l.n != 0 && l.n != c.Size {
-			return fmt.Errorf("wire: %s has %d entries for %d ranks", l.name, l.n, c.Size)
+			return fmt.Errorf("wire: %s has %s for %s", l.name, event.Tally(l.n, "entry"),
+				event.Tally(c.Size, "rank"))
 		}
 	}
 	if len(c.Job) > wire.MaxCause/8 || c.Size > 1<<16-1 {
-		return fmt.Errorf("wire: a Job of %d bytes and %d ranks, expected at most %d and %d", len(c.Job), c.Size,
+		return fmt.Errorf("wire: a Job of %s and %s, expected at most %d and %d", event.Tally(len(c.Job), "byte"),
+			event.Tally(c.Size, "rank"),
 			wire.MaxCause/8, 1<<16-1)
 	}
 	return nil

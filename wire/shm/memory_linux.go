@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"starling/event"
 	"starling/wire"
 )
 
@@ -162,7 +163,7 @@ const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 
 func sealed(fd int) ([]byte, error) {
 	if err := unix.Ftruncate(fd, ringHeader+ringSize); err != nil {
-		return nil, fmt.Errorf("shared memory of %d bytes: %w", ringSize, err)
+		return nil, fmt.Errorf("shared memory of %s: %w", event.Tally(ringSize, "byte"), err)
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL); err != nil {
 		return nil, fmt.Errorf("sealing shared memory: %w", err)
@@ -184,7 +185,8 @@ func receivePeer(conn *net.UnixConn) (*Memory, error) {
 	}
 	if n != len(hello) || hello[0] != memoryVersion || len(fds) != 2 {
 		closeAllFDs(fds)
-		return nil, fmt.Errorf("%w: %d bytes and %d descriptors", wire.ErrFrame, n, len(fds))
+		return nil, fmt.Errorf("%w: %s and %s", wire.ErrFrame, event.Tally(n, "byte"),
+			event.Tally(len(fds), "descriptor"))
 	}
 	unix.SetNonblock(fds[1], true) // an eventfd is; another descriptor must not block the notifying goroutine
 	out, err := mapRing(fds[0])
@@ -229,7 +231,7 @@ func mapRing(fd int) (*ring, error) {
 		return nil, err
 	}
 	if st.Size < ringHeader+minRing || st.Size > ringHeader+maxRing {
-		return nil, fmt.Errorf("%w: shared memory of %d bytes", wire.ErrFrame, st.Size)
+		return nil, fmt.Errorf("%w: shared memory of %s", wire.ErrFrame, event.Tally(st.Size, "byte"))
 	}
 	mem, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

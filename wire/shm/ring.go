@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"starling/event"
 	"starling/wire"
 )
 
@@ -52,7 +53,7 @@ func newRing(mem []byte) *ring {
 func openRing(mem []byte) (*ring, error) {
 	size := len(mem) - ringHeader
 	if size < minRing || size > maxRing || size&(size-1) != 0 {
-		return nil, fmt.Errorf("%w: shared memory of %d bytes", wire.ErrFrame, len(mem))
+		return nil, fmt.Errorf("%w: shared memory of %s", wire.ErrFrame, event.Tally(len(mem), "byte"))
 	}
 	if string(mem[:3]) != "SWM" || mem[3] != wire.Version || binary.LittleEndian.Uint32(mem[4:]) != uint32(size) {
 		return nil, fmt.Errorf("%w: shared memory starts with %q", wire.ErrFrame, mem[:8])
@@ -100,13 +101,14 @@ func (r *ring) peek(h *wire.Header) (bool, error) {
 		return false, nil
 	}
 	if filled > uint64(len(r.data)) || filled < recordHead {
-		return false, fmt.Errorf("%w: %d bytes in shared memory of %d", wire.ErrFrame, filled, len(r.data))
+		return false, fmt.Errorf("%w: %s in shared memory of %d", wire.ErrFrame, event.Tally(filled, "byte"),
+			len(r.data))
 	}
 	if err := h.Parse(r.data[int(r.mine)&(len(r.data)-1):]); err != nil {
 		return false, err
 	}
 	if recordSize(h.Chunk) > filled {
-		return false, fmt.Errorf("%w: a chunk of %d bytes among %d", wire.ErrFrame, h.Chunk, filled)
+		return false, fmt.Errorf("%w: a chunk of %s among %d", wire.ErrFrame, event.Tally(h.Chunk, "byte"), filled)
 	}
 	return true, nil
 }

@@ -277,9 +277,9 @@ func TestConfigMistakes(t *testing.T) {
 	for want, change := range map[string]func(*wire.Config){
 		"Size is 0":                      func(c *wire.Config) { c.Size = 0 },
 		"Rank is 2, expected 0 to 1":     func(c *wire.Config) { c.Rank = 2 },
-		"Addrs has 1 addresses for 2":    func(c *wire.Config) { c.Addrs = c.Addrs[:1] },
-		"HostIDs has 1 entries for 2":    func(c *wire.Config) { c.HostIDs = c.HostIDs[:1] },
-		"ServerOf has 1 entries for 2":   func(c *wire.Config) { c.ServerOf = []int{0} },
+		"Addrs has 1 address for 2":      func(c *wire.Config) { c.Addrs = c.Addrs[:1] },
+		"HostIDs has 1 entry for 2":      func(c *wire.Config) { c.HostIDs = c.HostIDs[:1] },
+		"ServerOf has 1 entry for 2":     func(c *wire.Config) { c.ServerOf = []int{0} },
 		"Connections is 65":              func(c *wire.Config) { c.Connections = 65 },
 		"without a token; give all work": func(c *wire.Config) { c.Listener.Close(); c.Listener, c.Token = wide(), nil },
 	} {

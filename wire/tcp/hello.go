@@ -3,6 +3,8 @@ package tcp
 import (
 	"encoding/binary"
 	"net"
+
+	"starling/event"
 )
 
 // The claim of a worker:
@@ -85,7 +87,7 @@ func (id *identity) check(h *hello) *Refusal {
 	case h.job != id.job:
 		return refuse("another job's worker")
 	case h.size != id.size:
-		return refuse("its job has %d workers, this one has %d", h.size, id.size)
+		return refuse("its job has %s, this one has %d", event.Tally(h.size, "worker"), id.size)
 	case h.to != id.rank:
 		return refuse("it dialled rank %d, this is rank %d", h.to, id.rank)
 	case h.rank <= id.rank || h.rank >= id.size:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"starling/coflow"
+	"starling/event"
 	"starling/wire"
 	"starling/wire/shm"
 )
@@ -55,11 +56,14 @@ func validate(c *wire.Config) error {
 	case c.Rank < 0 || c.Rank >= c.Size:
 		return fmt.Errorf("wire: Rank is %d, expected 0 to %d", c.Rank, c.Size-1)
 	case len(c.Addrs) != c.Size:
-		return fmt.Errorf("wire: Addrs has %d addresses for %d ranks", len(c.Addrs), c.Size)
+		return fmt.Errorf("wire: Addrs has %s for %s", event.Tally(len(c.Addrs), "address"),
+			event.Tally(c.Size, "rank"))
 	case c.HostIDs != nil && len(c.HostIDs) != c.Size:
-		return fmt.Errorf("wire: HostIDs has %d entries for %d ranks", len(c.HostIDs), c.Size)
+		return fmt.Errorf("wire: HostIDs has %s for %s", event.Tally(len(c.HostIDs), "entry"),
+			event.Tally(c.Size, "rank"))
 	case c.ServerOf != nil && len(c.ServerOf) != c.Size:
-		return fmt.Errorf("wire: ServerOf has %d entries for %d ranks", len(c.ServerOf), c.Size)
+		return fmt.Errorf("wire: ServerOf has %s for %s", event.Tally(len(c.ServerOf), "entry"),
+			event.Tally(c.Size, "rank"))
 	case c.Connections < 1 || c.Connections > 64:
 		return fmt.Errorf("wire: Connections is %d, expected 1 to 64", c.Connections)
 	case c.DSCP && c.Connections != len(coflow.Classes()):

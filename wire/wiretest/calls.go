@@ -257,7 +257,7 @@ func testCallDeadline(t *testing.T, tr Transport) {
 	for _, c := range []struct {
 		*wire.Reply
 		want string
-	}{{second, `: 1 calls of "slow" are under way`}, {first, `: "slow", topology (rows, epoch 4)`}} {
+	}{{second, `: 1 call of "slow" under way`}, {first, `: "slow", topology (rows, epoch 4)`}} {
 		_, err := c.Wait(context.Background())
 		late, ok := errors.AsType[*wire.Timeout](err)
 		if !ok || late.Rank != 0 || late.Peer != 1 || late.Service != "slow" || late.Waited < opt.Timeout ||
