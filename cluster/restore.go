@@ -12,8 +12,8 @@ import (
 	"starling/nn"
 )
 
-// Latest reads the newest checkpoint in dir that is whole and that check, if set, has nothing against. Damaged newer ones
-// are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
+// Latest reads the newest checkpoint in dir that is whole and that check, if set, has nothing against. Damaged newer
+// ones are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
 func Latest(dir string, check func(folder string, c *Checkpoint) error, warn func(text string)) (*Checkpoint, error) {
 	list, err := Checkpoints(dir)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"starling/cluster"
 )
 
-// TestStoppedWhileACheckpointIsWritten: SIGTERM while the files of a checkpoint are being written leaves checkpoints that
-// are whole, nothing unfinished, and a run that goes on from them.
+// TestStoppedWhileACheckpointIsWritten: SIGTERM while the files of a checkpoint are being written leaves checkpoints
+// that are whole, nothing unfinished, and a run that goes on from them.
 func TestStoppedWhileACheckpointIsWritten(t *testing.T) {
 	t.Parallel()
 	dir := small(t)
-	args := []string{"train", "graph", "--hidden", "256", "--layers", "3", "--checkpoint-dir", "ck", "--checkpoint-every",
-		"1", "--eval-every", "0"}
+	args := []string{"train", "graph", "--hidden", "256", "--layers", "3", "--checkpoint-dir", "ck",
+		"--checkpoint-every", "1", "--eval-every", "0"}
 	s := start(t, dir, append(args, "--epochs", "1000000")...)
 	ck := filepath.Join(dir, "ck")
 	for began := time.Now(); !saving(ck); {

@@ -28,8 +28,8 @@ func (x *pair) endRound(t testing.TB, round uint32) {
 	}
 }
 
-// TestForgedRoundsAreDropped: a switch in the kernel that has ended a round drops packets of later ones, counts them, and
-// goes on with its round.
+// TestForgedRoundsAreDropped: a switch in the kernel that has ended a round drops packets of later ones, counts them,
+// and goes on with its round.
 func TestForgedRoundsAreDropped(t *testing.T) {
 	r := testseed.Rand(t)
 	p := randomPlan(t, r)
@@ -54,8 +54,8 @@ func TestForgedRoundsAreDropped(t *testing.T) {
 	}
 }
 
-// TestForgedFirstRoundIsForTheProcess: before a round has ended, a packet may be of any. One that was forged leaves rows
-// of its round; the packet that shows it passes to the process, and so do all that follow.
+// TestForgedFirstRoundIsForTheProcess: before a round has ended, a packet may be of any. One that was forged leaves
+// rows of its round; the packet that shows it passes to the process, and so do all that follow.
 func TestForgedFirstRoundIsForTheProcess(t *testing.T) {
 	r := testseed.Rand(t)
 	p := randomPlan(t, r)
