@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestACauseIsText: what a peer sends as the cause of a failure is shown on terminals, so it is text. Where the rank that
-// is told has failed itself, its error names the peer that says so, and not as one that lies: the peer may have been told.
+// TestACauseIsText: what a peer sends as the cause of a failure is shown on terminals, so it is text. Where it is the
+// rank itself that is said to have failed, its error names the peer that says so, and not as one that lies.
 func TestACauseIsText(t *testing.T) {
 	for _, c := range []struct {
 		of   uint32

@@ -71,8 +71,8 @@ type receive struct {
 	failed   error    // set while they do: the last of them ends the wait
 }
 
-// extent is a part of a message that is held: its bytes, from an offset on. Each has a buffer of its own, so that a peer
-// has us hold what it has sent, and not what it has announced.
+// extent is a part of a message that is held: its bytes, from an offset on. Each has a buffer of its own, so that a
+// peer has us hold what it has sent, and not what it has announced.
 type extent struct {
 	lo    int64
 	bytes []byte

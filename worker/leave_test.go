@@ -23,8 +23,8 @@ func (s slowToClose) Close() error {
 	return s.err
 }
 
-// TestAWorkerToldToEndDoesNotWaitForLostPeers: SIGTERM is obeyed within a second after a peer was lost, also if it comes
-// while the endpoint is being closed; a run that ends without a failure sends its goodbyes.
+// TestAWorkerToldToEndDoesNotWaitForLostPeers: SIGTERM is obeyed within a second after a peer was lost, also if it
+// comes while the endpoint is being closed; a run that ends without a failure sends its goodbyes.
 func TestAWorkerToldToEndDoesNotWaitForLostPeers(t *testing.T) {
 	lost := errors.New("rank 0 lost rank 2")
 	for _, c := range []struct {
