@@ -39,7 +39,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		}
 	}
 	save(t, dir, 7, 0) // again, over the old one
-	got, err := Latest(dir, func(s string) { t.Error(s) })
+	got, err := Latest(dir, nil, func(s string) { t.Error(s) })
 	if err != nil || got.Epoch != 1234567 {
 		t.Fatal(got, err)
 	}
@@ -91,7 +91,7 @@ func TestCheckpointsInsideAnEpoch(t *testing.T) {
 	hidden(t, dir)
 	os.RemoveAll(filepath.Join(dir, "epoch-000002"))
 	os.Truncate(filepath.Join(dir, "epoch-000001-step-1200000", "model.safetensors"), 1)
-	if c, err := Latest(dir, nil); err != nil || c.Position != (Position{1, 7}) {
+	if c, err := Latest(dir, nil, nil); err != nil || c.Position != (Position{1, 7}) {
 		t.Fatal(c, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		try := func(b []byte) {
 			os.WriteFile(file, b, 0o644)
 			var warned string
-			c, err := Latest(dir, func(s string) { warned += s })
+			c, err := Latest(dir, nil, func(s string) { warned += s })
 			if err != nil || c.Epoch != 1 || !strings.Contains(warned, name) {
 				t.Fatalf("%s damaged: %v %v, warned %q", name, c, err, warned)
 			}
@@ -123,12 +123,12 @@ func TestDamagedCheckpoint(t *testing.T) {
 			try(b)
 		}
 		os.Remove(file)
-		if c, err := Latest(dir, nil); err != nil || c.Epoch != 1 {
+		if c, err := Latest(dir, nil, nil); err != nil || c.Epoch != 1 {
 			t.Fatal(c, err)
 		}
 		os.WriteFile(file, whole, 0o644)
 	}
-	if c, err := Latest(dir, nil); err != nil || c.Epoch != 2 {
+	if c, err := Latest(dir, nil, nil); err != nil || c.Epoch != 2 {
 		t.Fatal(c, err)
 	}
 }
@@ -136,12 +136,12 @@ func TestDamagedCheckpoint(t *testing.T) {
 func TestNoCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Join(dir, "absent")} {
-		if _, err := Latest(d, nil); !errors.Is(err, ErrNoCheckpoint) {
+		if _, err := Latest(d, nil, nil); !errors.Is(err, ErrNoCheckpoint) {
 			t.Error(err)
 		}
 	}
 	os.Mkdir(filepath.Join(dir, "epoch-000003"), 0o755)
-	if _, err := Latest(dir, nil); !errors.Is(err, ErrNoCheckpoint) {
+	if _, err := Latest(dir, nil, nil); !errors.Is(err, ErrNoCheckpoint) {
 		t.Error(err)
 	}
 }

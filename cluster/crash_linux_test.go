@@ -65,7 +65,7 @@ func crashing(t *testing.T, dir, at string, epoch int) bool {
 // next save works and cleans up.
 func newestIs(t *testing.T, dir, at string, epochs ...int) {
 	t.Helper()
-	got, err := Latest(dir, func(string) {})
+	got, err := Latest(dir, nil, func(string) {})
 	if err != nil {
 		t.Fatalf("killed at %s: %v", at, err)
 	}

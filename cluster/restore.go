@@ -12,9 +12,9 @@ import (
 	"starling/nn"
 )
 
-// Latest reads the newest checkpoint in dir that is whole. Damaged newer ones
-// are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
-func Latest(dir string, warn func(text string)) (*Checkpoint, error) {
+// Latest reads the newest checkpoint in dir that is whole and that check, if set, has nothing against. Damaged newer
+// ones are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
+func Latest(dir string, check func(folder string, c *Checkpoint) error, warn func(text string)) (*Checkpoint, error) {
 	list, err := Checkpoints(dir)
 	if err != nil {
 		return nil, err
@@ -24,6 +24,9 @@ func Latest(dir string, warn func(text string)) (*Checkpoint, error) {
 		c, err := Load(path)
 		if err == nil && c.Position != p {
 			err = fmt.Errorf("%s: the state is of %v", path, c.Position)
+		}
+		if err == nil && check != nil {
+			err = check(path, c)
 		}
 		if err == nil {
 			return c, nil

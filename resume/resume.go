@@ -148,7 +148,7 @@ func FromCheckpoint(c *cluster.Checkpoint) (*train.State, *Saved, error) {
 // auto in s as it was then, so that the continuation computes the same numbers.
 func resumeFrom(s *spec.Spec, data Identity, events event.Listener) (*Start, error) {
 	warn := func(text string) { events.On(event.Note{Text: "warning: " + text}) }
-	c, err := cluster.Latest(s.Checkpoints.Dir, warn)
+	c, err := Latest(s.Checkpoints.Dir, warn)
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
 		return nil, spec.Mistake("--resume", graph.Sentence(err.Error()), "a checkpoint of this run",
 			"check --checkpoint-dir, or start without --resume")

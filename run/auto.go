@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/event"
 	"starling/plan"
 	"starling/report"
@@ -83,7 +82,7 @@ func decidedBefore(s *spec.Spec) *spec.Spec {
 	if !s.Checkpoints.Resume && !s.Checkpoints.ResumeIfAny || s.Checkpoints.Dir == "" {
 		return nil
 	}
-	c, err := cluster.Latest(s.Checkpoints.Dir, func(string) {})
+	c, err := resume.Latest(s.Checkpoints.Dir, func(string) {})
 	if err != nil {
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestACauseIsText: what a peer sends as the cause of a failure is shown on terminals, so it is text, and a peer does
-// not tell a rank that this rank has failed.
+// TestACauseIsText: what a peer sends as the cause of a failure is shown on terminals, so it is text. Where it is the
+// rank itself that is said to have failed, its error names the peer that says so, and not as one that lies.
 func TestACauseIsText(t *testing.T) {
 	for _, c := range []struct {
 		of   uint32
@@ -16,7 +16,7 @@ func TestACauseIsText(t *testing.T) {
 		{2, "its disk\nis full", "rank 2 failed: its disk\nis full"},
 		{2, "\x1b]0;title\a", "is no text"},
 		{2, "\xff\xfe", "is no text"},
-		{0, "its disk is full", "a failure of rank 0 of 3, for rank 0"},
+		{0, "rank 2 lost rank 0", "rank 0 failed: rank 1 reports: rank 2 lost rank 0"},
 		{7, "its disk is full", "a failure of rank 7"},
 	} {
 		ends := NewGroup(3, DefaultOptions())

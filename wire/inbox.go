@@ -60,7 +60,8 @@ type receive struct {
 
 	head     Header   // of a message that has begun to arrive
 	begun    bool     // something has arrived
-	early    []byte   // ours, for what arrives before a receive is posted
+	request  []byte   // ours, for the body of a request
+	early    bool     // it has begun to arrive before a receive was posted
 	held     []extent // what of it has arrived
 	joined   bool     // a receive was posted meanwhile: the rest goes to it
 	uncopied *Message // the sender's own, in this process, for which there was no space
@@ -72,8 +73,12 @@ type receive struct {
 	failed   error    // set while they do: the last of them ends the wait
 }
 
-// extent is a part of a message.
-type extent struct{ lo, hi int64 }
+// extent is a part of a message that is held: its bytes, from an offset on. Each has a buffer of its own, so that a
+// peer has us hold what it has sent, and not what it has announced.
+type extent struct {
+	lo    int64
+	bytes []byte
+}
 
 // ErrNoSpace means that an unexpected message must wait: the transport delivers the chunk
 // again when the function given to OnSpace is called.
@@ -264,7 +269,7 @@ func (in *Inbox) place(h *Header, wait bool, m *Message) (Place, error) {
 		in.mu.change.Wait()
 	}
 	if r == nil {
-		r = &receive{early: in.pool.take(int(h.Length))}
+		r = &receive{early: true}
 		in.mu.unexpected[h.From] += h.Length
 		in.mu.slots[s] = r
 	}
@@ -273,7 +278,7 @@ func (in *Inbox) place(h *Header, wait bool, m *Message) (Place, error) {
 	}
 	r.placed += int64(h.Chunk)
 	r.writing++
-	return r.at(h), nil
+	return in.at(r, h), nil
 }
 
 // keep remembers that there was no space.
@@ -375,7 +380,7 @@ func (in *Inbox) takeIfWhole(s slot, r *receive) *receive {
 		return nil
 	}
 	delete(in.mu.slots, s)
-	if r.early != nil && s.frame == FrameMessage {
+	if r.early {
 		in.mu.unexpected[s.from] -= r.head.Length
 		in.spaceMade()
 	}
@@ -389,7 +394,7 @@ func (in *Inbox) finish(r *receive) {
 	case r == nil:
 		return
 	case r.head.Frame == FrameRequest:
-		in.endpoint.calls.arrived(&r.head, &inbound{Request: Request{Body: r.early}, pool: true})
+		in.endpoint.calls.arrived(&r.head, &inbound{Request: Request{Body: r.request}, pool: true})
 		return
 	case r.call != nil:
 		in.endpoint.calls.responded(r.call, r.into, nil)
@@ -397,11 +402,9 @@ func (in *Inbox) finish(r *receive) {
 	}
 	r.pending.bytes = int(r.head.Length)
 	whole := Place{into: r.into, add: r.add}
-	if r.early != nil {
-		for _, e := range r.held {
-			whole.Put(int(e.lo), r.early[e.lo:e.hi])
-		}
-		in.pool.give(r.early)
+	for _, e := range r.held {
+		whole.Put(int(e.lo), e.bytes)
+		in.pool.give(e.bytes)
 	}
 	if r.uncopied != nil {
 		whole.Put(0, r.uncopied.payload)
@@ -454,7 +457,7 @@ func (in *Inbox) AwaitSpace(seen uint64) {
 // these are its last messages.
 func (in *Inbox) copyUncopied(from int) {
 	in.eachUncopied(from, func(r *receive) {
-		r.early, r.held = bytes.Clone(r.uncopied.payload), []extent{{0, r.head.Length}}
+		r.early, r.held = true, []extent{{0, bytes.Clone(r.uncopied.payload)}}
 		r.arrived = r.head.Length
 		in.mu.unexpected[from] += r.head.Length
 		in.endpoint.received(&r.head)
@@ -490,7 +493,7 @@ func (in *Inbox) endPeer(from int, cause error) {
 	in.mu.gone[from] = cause
 	for s, r := range in.mu.slots {
 		if s.from == from && !r.whole() {
-			if r.early != nil && s.frame == FrameMessage {
+			if r.early {
 				in.mu.unexpected[from] -= r.head.Length
 			}
 			in.drop(s, r, cause)

@@ -15,7 +15,7 @@ func (in *Inbox) placeCall(s slot, h *Header) (Place, error) {
 		if err := calls.violation(h.From, calls.admit(h)); err != nil {
 			return Place{}, err
 		}
-		r = &receive{head: *h, begun: true, early: in.pool.take(int(h.Length))}
+		r = &receive{head: *h, begun: true, request: in.pool.take(int(h.Length))}
 		in.mu.slots[s] = r
 	}
 	switch {
@@ -37,7 +37,7 @@ func (in *Inbox) placeCall(s slot, h *Header) (Place, error) {
 	}
 	r.placed += int64(h.Chunk)
 	r.writing++
-	return r.at(h), nil
+	return in.at(r, h), nil
 }
 
 // land asks a call where its response goes, without the lock.

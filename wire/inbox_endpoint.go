@@ -68,15 +68,19 @@ func (in *Inbox) Ending(to int) (Header, []byte) {
 	return h, text
 }
 
-// Ended takes in the cause of a failure that a peer has sent: this endpoint fails with it.
+// Ended takes in the cause of a failure that a peer has sent: this endpoint fails with it. A peer that passes on that
+// another has lost this rank is no liar; as this rank knows of no failure, its error says whose word that is.
 func (in *Inbox) Ended(h *Header, text []byte) error {
-	own := int(h.Key.Step) == in.Rank() && in.Err() == nil // which it would know of
-	if int64(h.Key.Step) >= int64(in.Size()) || own {
+	if int64(h.Key.Step) >= int64(in.Size()) {
 		return fmt.Errorf("%w: a failure of rank %d of %d, for rank %d", ErrFrame, h.Key.Step, in.Size(), in.Rank())
 	}
 	if !printable(text) {
 		return fmt.Errorf("%w: a failure whose cause is no text", ErrFrame)
 	}
-	in.Fail(&Failure{Rank: int(h.Key.Step), Cause: remoteCause(text)})
+	f := &Failure{Rank: int(h.Key.Step), Cause: remoteCause(text)}
+	if f.Rank == in.Rank() {
+		f.Cause = remoteCause(fmt.Sprintf("rank %d reports: %s", h.From, text))
+	}
+	in.Fail(f)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 )
 
@@ -103,5 +104,24 @@ func TestAskToAddWithinNumber(t *testing.T) {
 		pending: &Pending{endpoint: b.endpoint}})
 	if !errors.Is(err, ErrFrame) {
 		t.Errorf("error %v, expected %v", err, ErrFrame)
+	}
+}
+
+// TestAnnouncedBytesTakeNoMemory: of a message without a receive, what has come is held, not what was announced.
+func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
+	ends := NewGroup(2, DefaultOptions())
+	defer ends[0].Close()
+	in := ends[0].(*endpoint).inbox
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for step := range uint32(4) {
+		h := Header{Frame: FrameMessage, From: 1, Length: 200 << 20, Chunk: 8, Key: Key{Step: step}}
+		if err := in.Deliver(&h, make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes for 32 that came", took)
 	}
 }

@@ -16,19 +16,21 @@ type Place struct {
 }
 
 // at is the place of the chunk of h. What comes early is added when the receive is posted.
-// REQUIRES: the inbox's mu held.
-func (r *receive) at(h *Header) Place {
-	part := extent{h.Offset, h.Offset + int64(h.Chunk)}
+// REQUIRES: mu held.
+func (in *Inbox) at(r *receive, h *Header) Place {
+	end := h.Offset + int64(h.Chunk)
 	p := Place{receive: r, size: h.Chunk, offset: h.Offset}
 	switch {
 	case r.dropped != nil || r.failed != nil:
 	case r.call != nil && r.call.call.Each != nil:
 		p.each = r.call.call.Each
-	case r.early == nil || r.joined:
-		p.into, p.add = r.into[part.lo:part.hi], r.add
+	case r.request != nil:
+		p.into = r.request[h.Offset:end]
+	case r.early && !r.joined:
+		p.into = in.pool.take(h.Chunk)
+		r.held = append(r.held, extent{h.Offset, p.into})
 	default:
-		r.held = append(r.held, part)
-		p.into = r.early[part.lo:part.hi]
+		p.into, p.add = r.into[h.Offset:end], r.add
 	}
 	return p
 }

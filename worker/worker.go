@@ -126,7 +126,7 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	if err != nil {
 		return nil, err
 	}
-	defer end.Close()
+	defer leave(ctx, end)
 	var metrics *watch.MetricsServer
 	if t.Watch, metrics, err = w.watched(m, t, end); err != nil {
 		return nil, err

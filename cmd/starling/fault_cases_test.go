@@ -18,13 +18,16 @@ type faultCase struct {
 // servers reports whether its workers are grouped into servers.
 func (c faultCase) servers() bool { return strings.Contains(c.args, "--servers") }
 
+// sharesMemory reports whether its bytes may go through shared memory alone.
+func (c faultCase) sharesMemory() bool { return !strings.Contains(c.args, "--paths") }
+
 // faultSettings are the settings that a strategy is tried with; one that is not named here
 // is tried with its defaults. What measured times decide (the rates of granndis
 // and neutronstar) is given, so that two undisturbed runs have the same weights. --pull-dtype is
 // left out: it rounds what comes from other hosts, and a worker may come back on another one.
 var faultSettings = map[string][]string{
 	"halo": {"--model sage --norm batch", "--wire-dtype int8",
-		"--model ressage+ --layers 28 --hidden 8 --epochs 80"},
+		"--model ressage+ --layers 28 --hidden 8 --epochs 80", "--paths auto"},
 	"bns":         {":0.5", ":0.5:cached"},
 	"pipegcn":     {"", "--smooth 0.5 --model sage"},
 	"sancus":      {":epoch:2", ":variation:0.5"},
@@ -32,7 +35,8 @@ var faultSettings = map[string][]string{
 	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", " --servers 2 " + faultRates},
 	"neutronstar": {faultRates},
 	"distdgl": {"--cache none", "--roots random --cache degree", "--roots local --cache frequency",
-		"--cache s3fifo --cache-budget 4KiB"},
+		"--cache s3fifo --cache-budget 4KiB", "--learn-embeddings 8", "--dgs --dgs-every 2",
+		"--task link --model sage", "--paths auto"},
 	"salient": {"--roots owner", "--roots random --cache-budget 4KiB", "--roots local"},
 	"bytegnn": {"--roots owner", "--roots random", "--roots local"},
 	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node"},

@@ -166,7 +166,7 @@ func (f *lane) place(c faultCase) (where placement, workers int, data string) {
 		return onePlace, 1, "graph"
 	}
 	where = placements[f.draw.IntN(len(placements))]
-	for where.name == "hosts" && f.name == "" {
+	for where.name == "hosts" && f.name == "" || strings.HasSuffix(where.name, "shm") && !c.sharesMemory() {
 		where = placements[f.draw.IntN(len(placements))]
 	}
 	if c.servers() {

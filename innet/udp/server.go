@@ -214,6 +214,7 @@ func (s *Stats) add(p Stats) {
 	s.Bytes += p.Bytes
 	s.Sent += p.Sent
 	s.Dropped += p.Dropped
+	s.Impossible += p.Impossible
 	s.Recirculated += p.Recirculated
 	s.Below = p.Packets - p.Passed
 }
@@ -562,7 +563,8 @@ func (s *Server) packet(b []byte, from netip.AddrPort, mark uint8, out *batch) {
 			s.mu.stats.Dropped++
 			return
 		}
-		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, or not reached through it", m.rank))
+		s.takeOver(m.job, fmt.Sprintf("host %d is not on a device with the program, not reached through it, "+
+			"or a forged packet of its first round came before", m.rank))
 	}
 	if !m.job.rounds.possible(m.rank, p.Round) {
 		s.mu.stats.Dropped++

@@ -29,7 +29,7 @@ type (
 		_    uint16
 	}
 	member struct{ Job, Host uint32 }
-	counts struct{ Packets, Bytes, Sent, Dropped, Recirculated, Passed int64 }
+	counts struct{ Packets, Bytes, Sent, Dropped, Recirculated, Passed, Impossible int64 }
 	block  struct{ Row, Rows, Slot, Slots uint32 }
 	row    struct{ At, Count, Port, _ uint32 }
 	slot   struct {
@@ -46,6 +46,8 @@ type (
 		Credited   uint32
 		Unheard    uint32
 		UnheardFor uint32
+		Round      uint32
+		Heard      uint32
 	}
 )
 

@@ -245,6 +245,7 @@ func (p *Plane) Stats() (s udp.Stats) {
 		s.Dropped += c.Dropped
 		s.Recirculated += c.Recirculated
 		s.Passed += c.Passed
+		s.Impossible += c.Impossible
 	}
 	return s
 }

@@ -74,6 +74,7 @@ type pair struct {
 	pure  *innet.Switch
 	plane *Plane
 	job   *job
+	ended bool // pure has ended a round itself
 }
 
 func newPair(t testing.TB, table *innet.Table, window int) *pair {
@@ -172,12 +173,17 @@ func (x *pair) inKernel(t testing.TB, k int, payload []byte) (out []string, pass
 // inProcess is what the switch of package innet does.
 func (x *pair) inProcess(k int, payload []byte) (out []string, dropped bool) {
 	var p innet.Packet
-	if p.Parse(slices.Clone(payload)) != nil {
+	if p.Parse(slices.Clone(payload)) != nil || p.Job == x.table.Job && x.impossible(p.Round) {
 		return nil, true
 	}
+	before := x.pure.Round()
 	took := x.pure.Handle(k, &p, func(port int, p *innet.Packet) { out = append(out, leaves(port, p.Append(nil))) })
+	x.ended = x.ended || p.Has(innet.Done) && p.Round == before && x.pure.Round() == before+1
 	return out, took.Dropped
 }
+
+// impossible reports whether no host can be in a round: one later than that of a switch which has ended one.
+func (x *pair) impossible(round uint32) bool { return x.ended && int32(round-x.pure.Round()) > 0 }
 
 // forProcess reports whether a packet is for all other hosts, which the process sends, or no
 // packet at all.

@@ -77,7 +77,7 @@ struct {
 } jobs SEC(".maps");
 
 struct counts {
-	u64 packets, bytes, sent, dropped, recirculated, passed;
+	u64 packets, bytes, sent, dropped, recirculated, passed, impossible;
 };
 
 struct {
@@ -148,7 +148,7 @@ TABLE(added, u32); /* the round in which a row was added */
 TABLE(aggregators, struct aggregator);
 
 /* now is the round, and above it what was agreed on in the round before, and whether any
- * packet has said which round it is: read at once. */
+ * packet has said which round it is, and whether a round has ended here: read at once. */
 struct state {
 	u64 now;
 	struct bpf_spin_lock lock;
@@ -159,6 +159,7 @@ struct state {
 };
 
 #define BEGUN (1ULL << 48)
+#define ENDED (1ULL << 49) /* a round has ended here */
 
 TABLE(states, struct state);
 
@@ -170,6 +171,7 @@ struct host {
 	u16 zero;
 	u32 received, credited;
 	u32 unheard, unheard_round; /* answers to the same question */
+	u32 round, heard;           /* that its last packet was of, until a round has ended here */
 };
 
 struct {
@@ -381,11 +383,40 @@ INLINE void emit(struct pass *p, struct out *o)
 	p->leaves = 1;
 }
 
+enum { POSSIBLE, IMPOSSIBLE, UNKNOWN };
+
+/* latest keeps the latest round that a host was in by its last packet. */
+static long latest(u32 i, u32 *round)
+{
+	struct host *h = map_lookup(&hosts, &i);
+	if (h && h->heard && (s32)(h->round - *round) > 0)
+		*round = h->round;
+	return 0;
+}
+
+/* possible tells whether a host can be in a round, as in package innet/udp: none is in a later one
+ * than a switch that has ended one. Before that, a round that no host is in any more was a forged
+ * packet's: registers have rows of it, and the process takes the job over with empty ones. */
+INLINE int possible(struct state *s, struct host *me, u32 round, u64 now)
+{
+	if (now & ENDED)
+		return (s32)(round - (u32)now) > 0 ? IMPOSSIBLE : POSSIBLE;
+	me->round = round;
+	me->heard = 1;
+	if (!(now & BEGUN) || (s32)((u32)now - round) <= 0)
+		return POSSIBLE;
+	loop(HOSTS, latest, &round, 0);
+	if ((s32)((u32)now - round) <= 0)
+		return POSSIBLE;
+	s->stopped = 1;
+	return UNKNOWN;
+}
+
 /* begin goes on to a round. */
 INLINE void begin(struct state *s, u32 round, u16 last)
 {
 	spin_lock(&s->lock);
-	if ((s32)(round - (u32)s->now) > 0 || !(s->now & BEGUN)) {
+	if (!(s->now & ENDED) && ((s32)(round - (u32)s->now) > 0 || !(s->now & BEGUN))) {
 		s->value = 0;
 		s->left = HOSTS;
 		s->done[0] = s->done[1] = s->done[2] = s->done[3] = 0;
@@ -446,7 +477,7 @@ INLINE int barrier(struct pass *p, struct state *s, u16 value)
 			s->value = 0;
 			s->left = HOSTS;
 			s->done[0] = s->done[1] = s->done[2] = s->done[3] = 0;
-			*(volatile u64 *)&s->now = (u32)(p->round + 1) | (u64)o.value << 32 | BEGUN;
+			*(volatile u64 *)&s->now = (u32)(p->round + 1) | (u64)o.value << 32 | BEGUN | ENDED;
 		}
 	}
 	spin_unlock(&s->lock);
@@ -639,13 +670,24 @@ INLINE int handle(struct pass *p, struct host *me, struct header *h, u32 words, 
 	u8 flags = h->flags;
 	if (!s || h->job != JOB || (h->block >= BLOCKS && !(flags & (DONE | ACK))))
 		return NOTHING;
-	if (s->stopped || (flags & ~ECN) == (DONE | FETCH))
+	if (s->stopped)
 		return PROCESS;
 	u64 now = *(volatile u64 *)&s->now;
+	switch (possible(s, me, h->round, now)) {
+	case IMPOSSIBLE:
+		c->impossible++;
+		return NOTHING;
+	case UNKNOWN:
+		return PROCESS;
+	}
+	if ((flags & ~ECN) == (DONE | FETCH))
+		return PROCESS;
 	s32 ahead = h->round - (u32)now;
 	if (ahead > 0 || !(now & BEGUN)) {
 		begin(s, h->round, h->last);
 		now = *(volatile u64 *)&s->now;
+		if (h->round != (u32)now)
+			return NOTHING; /* another CPU has gone on */
 	} else if (ahead < 0) {
 		if (late(p, s, me, h, now))
 			return PROCESS;

@@ -117,6 +117,10 @@ func (g *guide) restore(list []nn.Tensor) error {
 			}
 		}
 		for _, c := range byName[fmt.Sprint(keptFetched, number)] {
+			if c < 0 || int(c) >= g.x.cols {
+				return train.Mistake("the checkpoint's mask %d fetches column %g of %d; it was changed, go on from an "+
+					"earlier one", number, c, g.x.cols)
+			}
 			v.columns = append(v.columns, uint32(c))
 		}
 		if v.columns != nil {
