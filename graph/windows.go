@@ -9,7 +9,7 @@ import (
 // windowEdges is how many edges Source holds at a time: 4 GiB.
 const windowEdges = 1 << 30
 
-// Windows is about how many windows Source makes of so many edges.
+// Windows is about how many windows Source makes of this number of edges.
 func Windows(edges int64) int64 { return max(1, (edges+windowEdges-1)/windowEdges) }
 
 // Source writes the graph of m edges that source describes, and never holds it: rows are made in windows of a bounded
@@ -50,7 +50,7 @@ type windowBuilder struct {
 	sorted  unitSort
 }
 
-// nextWindow moves on to the next rows of at most so many edges, and turns their counts into places.
+// nextWindow moves on to the next rows, of at most this number of edges, and turns their counts into places.
 func (b *windowBuilder) nextWindow(most int64) error {
 	g := &b.sorted.g
 	b.lo = b.hi

@@ -14,7 +14,7 @@ type TypedInput struct {
 	// Learnt are rows that are parameters themselves, by type; nil where there are features. They are not the model's: each
 	// worker has those of its own vertices.
 	Learnt []*Param
-	// Vertices are those of learnt rows, by type.
+	// Vertices has the vertices whose rows are learnt, by type.
 	Vertices [][]uint32
 }
 

@@ -216,7 +216,7 @@ func newRelational(c *TypedConfig, in, out int, o output, need []bool, w relatio
 	return &relational{output: o, untransformed: untransformed{in: in}, of: w, types: c, wide: out, need: need}
 }
 
-// steps is how many rows of so many numbers are summed by relation at a time.
+// steps is how many rows are summed by relation at a time; each has this number of numbers.
 func (l *relational) steps(numbers int) int { return max(1, l.p.Dev.Chunk()/numbers) }
 
 func (l *relational) Forward(p *Pass, x Input) tensor.Matrix {

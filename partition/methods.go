@@ -81,7 +81,7 @@ func By(ctx context.Context, method string, p *Problem) ([]uint32, error) {
 		return nil, err
 	}
 	if !e.cheap && p.Graph.Edges() > graph.MaxLocalEdges {
-		return nil, &graph.InputError{Field: "method", Found: fmt.Sprintf("%s for %d edges", method, p.Graph.Edges()),
+		return nil, &graph.InputError{Field: "method", Found: fmt.Sprintf("%s for %s", method, event.Tally(p.Graph.Edges(), "edge")),
 			Want: "a method that streams, as all do that can take 2^32 edges or more", Fix: "use --method fennel or ldg"}
 	}
 	if p.Parts == 1 {

@@ -151,7 +151,7 @@ func (s *Spec) batchEffects() []effect {
 }
 
 // BatchSettings are the settings of mini-batches as the training on them takes them.
-// Relations are those of data's schema; nil: there are none.
+// The schema of data says which relations there are; without one there are none.
 func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 	b := &s.Batches
 	fanouts, err := s.fanouts()

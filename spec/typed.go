@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 )
@@ -93,8 +94,8 @@ func (s *Spec) CheckTypes(dir string, schema *graph.Schema, targets []string) er
 		return nil
 	case !typed:
 		return &graph.InputError{File: dir, Field: model,
-			Found: fmt.Sprintf("a typed graph (%d types of vertices, %d relations)", len(schema.Types),
-				len(schema.Relations)),
+			Found: fmt.Sprintf("a typed graph (%s of vertices, %s)", event.Tally(len(schema.Types), "type"),
+				event.Tally(len(schema.Relations), "relation")),
 			Want: "a graph without types", Fix: "use --model " + orList(nn.TypedModels) +
 				", or drop the types: starling import untyped " + dir + " --out DIR"}
 	}

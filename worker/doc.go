@@ -5,7 +5,7 @@
 //
 //	spec                    what a worker is started with, and the statuses that it exits with
 //	gpus, processors        what workers of one host share
-//	paths, join             how it joins a run and connects with its peers
+//	paths, join, leave      how it joins a run, connects with its peers, and ends the connections
 //	task                    what it has to do
 //	share                   what it ends with, and the result that all shares make
 //	infer, work             predicting and training as one rank

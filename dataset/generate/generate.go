@@ -105,7 +105,7 @@ func (m *model) writeWindows(w *graph.Writer, p Params, opt graph.BuildOptions, 
 	return w.Source(int(p.Nodes), m.edges, m.reported(p, 1+graph.Windows(stored)), opt)
 }
 
-// reported is the source of edges, each of which is drawn so many times, with progress.
+// reported is the source of edges, with progress; each edge is drawn this number of times.
 func (m *model) reported(p Params, times int64) graph.EdgeSource {
 	if p.Progress == nil {
 		return m.source

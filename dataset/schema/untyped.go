@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/dataset"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -61,7 +62,7 @@ func oneWidth(d *graph.Dataset) (width int, err error) {
 			continue
 		}
 		if width > 0 && f.Cols != width {
-			return 0, bad(fmt.Sprintf("%d features of type %q and %d of another", f.Cols, d.Meta.Schema.Types[k].Name, width),
+			return 0, bad(fmt.Sprintf("%s of type %q and %d of another", event.Tally(f.Cols, "feature"), d.Meta.Schema.Types[k].Name, width),
 				"features of one width")
 		}
 		width = f.Cols

@@ -12,7 +12,7 @@ import (
 // forgeable are the packets that a forged one of a later round may look like: a row among them.
 var forgeable = []uint8{innet.Done, innet.ACK, innet.Done | innet.Fetch, innet.Fetch, innet.Resend, innet.Overflow}
 
-// forged is a packet of a round, as somebody who can forge the address of a host makes it.
+// forged is a packet of a round, as a process makes it that can forge the address of a host.
 func (x *pair) forged(round uint32, flags uint8) []byte {
 	return (&innet.Packet{Header: innet.Header{Flags: flags, Round: round, Job: x.table.Job}}).Append(nil)
 }
