@@ -1,10 +1,5 @@
 package cost
 
-import (
-	"starling/nn"
-	"starling/rng"
-)
-
 // Calibrated is how long a step of the model takes on this machine and what work it is. Its quotient
 // by the time that rates charge for that work is how far off these are for the shapes of the model.
 type Calibrated struct {
@@ -30,10 +25,7 @@ func (s *Step) Calibrate(c Cluster, done func() Work) (k Calibrated, err error) 
 		_, err = c.Share(0)
 		return k, err
 	}
-	g := folded(s.In, n)
-	w := &stopwatch{Local: nn.NewLocal(nn.NewTopology(s.Dev, g), s.CacheFirst), now: c.Now}
-	p := &nn.Pass{Dev: s.Dev, Agg: w, Train: true, Key: rng.New(s.Seed), Vertices: int64(n), Rows: s.Rows, Span: w.span}
-	x := s.Input(firstRows(s.Features, n))
+	w, p, x := s.ready(c, s.small())
 	s.run(w, p, x) // takes the memory that others will reuse
 	if _, err := c.Share(0); err != nil {
 		return k, err

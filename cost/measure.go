@@ -92,15 +92,9 @@ func (s *Step) time(c Cluster) (row, edge []float64, err error) {
 	if s.Model.Convs() == 0 { // an mlp has no graph layers to time
 		return nil, nil, nil
 	}
-	n := min(s.In.Nodes(), timedRows)
 	row, edge = make([]float64, s.Model.Convs()), make([]float64, s.Model.Convs())
-	var g *graph.CSR
-	if s.Typed != nil {
-		g = s.Typed.fold(s.In, n)
-		n = g.Nodes()
-	} else {
-		g = folded(s.In, n)
-	}
+	g := s.small()
+	n := g.Nodes()
 	bare, err := s.seconds(c, &graph.CSR{Indptr: make([]int64, n+1), EdgeDim: g.EdgeDim})
 	if err != nil {
 		return nil, nil, err
@@ -146,23 +140,39 @@ func folded(in *graph.CSR, n int) *graph.CSR {
 	return g
 }
 
+// small is the graph of the rows that are timed.
+func (s *Step) small() *graph.CSR {
+	n := min(s.In.Nodes(), timedRows)
+	if s.Typed != nil {
+		return s.Typed.fold(s.In, n)
+	}
+	return folded(s.In, n)
+}
+
+// ready is a pass over a small graph, and its input.
+func (s *Step) ready(c Cluster, g *graph.CSR) (w *stopwatch, p *nn.Pass, x nn.Input) {
+	topology := nn.NewTopology(s.Dev, g)
+	w = &stopwatch{Local: nn.NewLocal(topology, s.CacheFirst), now: c.Now}
+	p = &nn.Pass{Dev: s.Dev, Agg: w, Train: true, Key: rng.New(s.Seed), Vertices: int64(g.Nodes()), Rows: s.Rows,
+		Span: w.span}
+	switch {
+	case g.Nodes() == 0:
+	case s.Typed != nil:
+		topology.SetTypes(s.Typed.Schema, s.Typed.picked, s.Typed.picked)
+		p.Types, x = s.Typed.picked, s.Typed.input()
+	default:
+		x = s.Input(firstRows(s.Features, g.Nodes()))
+	}
+	return w, p, x
+}
+
 // seconds times forward and backward over a graph on the first rows, layer by layer;
 // backward takes of each layer what forward does. All workers begin together and the mean
 // of several steps counts, not the best: where workers share cores or memory they do so in
 // training too.
 func (s *Step) seconds(c Cluster, g *graph.CSR) ([]float64, error) {
-	topology := nn.NewTopology(s.Dev, g)
-	w := &stopwatch{Local: nn.NewLocal(topology, s.CacheFirst), now: c.Now}
-	p := &nn.Pass{Dev: s.Dev, Agg: w, Train: true, Key: rng.New(s.Seed), Vertices: int64(g.Nodes()), Rows: s.Rows,
-		Span: w.span}
-	var x nn.Input
+	w, p, x := s.ready(c, g)
 	if g.Nodes() > 0 {
-		if t := s.Typed; t != nil {
-			topology.SetTypes(t.Schema, t.picked, t.picked)
-			p.Types, x = t.picked, t.input()
-		} else {
-			x = s.Input(firstRows(s.Features, g.Nodes()))
-		}
 		s.run(w, p, x) // takes the memory that others will reuse
 	}
 	if _, err := c.Share(0); err != nil {

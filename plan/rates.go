@@ -442,6 +442,12 @@ func (p *planner) timeOne(s *spec.Spec, opt train.Options, r int, meet *meeting)
 	defer m.Free(dev)
 	step := &cost.Step{Dev: dev, Model: m, In: part.In, Features: part.Features, Rows: opt.Rows, CacheFirst: opt.CacheFirst,
 		Seed: opt.Seed, Input: func(f *graph.Features) nn.Input { return train.Input(dev, f, opt) }}
+	if schema := part.Book.Schema; schema != nil {
+		step.Typed = &cost.TypedStep{Schema: schema, Core: part.CoreTypes(), All: part.Types, Features: part.TypeFeatures,
+			Input: func(runs []graph.Run, f []*graph.Features) nn.Input {
+				return train.TypedInput(dev, runs, f, schema, opt)
+			}}
+	}
 	return step.Calibrate(meet, counter.sum)
 }
 

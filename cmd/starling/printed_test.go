@@ -93,7 +93,7 @@ var notRun = []struct{ what, why string }{
 	{`^(sbatch|srun|torchrun|kubectl|docker) `, "needs a cluster: TestTasks runs such commands"},
 	{`^(curl|KIND=predict wrk) `, "needs a server that runs: TestServedEqualsPredicted sends such requests"},
 	{`^kill `, "is a part of the demo"},
-	{`shop\.yaml|^starling \w+ shop( |$)`, "needs the tables that the page prints: TestTypedPage writes them"},
+	{`shop\.yaml|^starling \w+ shop(-\w+)?( |$)`, "needs the tables that the page prints: TestTypedPage writes them"},
 	{`,echo:2`, "needs the strategy that the page adds: TestStrategiesOfContributing builds it"},
 	{`segments\.4711|--metrics-listen|starling top`, "needs a run that is under way: TestTop and TestMetrics have one"},
 }

@@ -81,6 +81,7 @@ var smokes = map[string]smoke{
 	"peers/link.py":      {needs: "torch"},
 	"peers/setup":        {line: help},
 	"peers/train.py":     {needs: "torch"},
+	"peers/typed.py":     {needs: "torch"},
 }
 
 // TestScriptsRunOnTheirSmallestInput: every script under scripts runs, on graphs of a few hundred vertices. A script

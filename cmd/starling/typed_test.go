@@ -34,9 +34,11 @@ func TestTypedPage(t *testing.T) {
 	if commands != 9 {
 		t.Errorf("%d commands", commands)
 	}
-	if b, err := os.ReadFile(dir + "/fraud.csv"); err != nil || !strings.HasPrefix(string(b), "id,label,class,probability\nada,") {
+	if b, err := os.ReadFile(dir + "/fraud.csv"); err != nil || !strings.HasPrefix(string(b), "id,label,probability\nada,") {
 		t.Errorf("%s, %v", b, err)
 	}
+	works(t, dir, "plan", "shop", "--model", "rgcn", "--workers", "2")
+	works(t, dir, "train", "shop", "--model", "rgat", "--workers", "2", "--strategy", "auto", "--epochs", "1", "--quiet")
 	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}} {
 		refuses(t, dir, []string{"shop: --model gcn: found a typed graph (2 types of vertices, 2 relations)",
 			"use --model rgcn, hsage or rgat"}, args...)
@@ -44,7 +46,7 @@ func TestTypedPage(t *testing.T) {
 	refuses(t, dir, []string{"shop: found a typed graph", "does not know types yet"}, "bench", "sample", "shop")
 	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",
 		"mini", "--fanout", "sells=1,1")
-	refuses(t, dir, []string{"the server does not know types yet"}, "serve", "model", "shop")
+	refuses(t, dir, []string{"the server does not know types yet"}, "serve", "shop-model", "shop")
 	works(t, dir, "get", "demo", "--out", "demo", "--quiet")
 	works(t, dir, "train", "demo", "--epochs", "1", "--out", "run", "--quiet")
 	for _, args := range [][]string{{"predict", "run", "shop"}, {"serve", "run", "shop", "--listen", "127.0.0.1:0"}} {
