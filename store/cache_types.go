@@ -34,8 +34,8 @@ func (s *Store) UseS3FIFOWithin(bytes int64) {
 	for t := range types {
 		width := s.rowBytesOf(t)
 		share := float64(types[t].Count) * float64(width) / max(all, 1)
-		if rows := int(share * float64(bytes) / float64(max(width, 1))); width > 0 && rows > 0 {
-			s.caches[t] = &counted{Cache: newS3FIFO(rows, width)}
+		if rows := int64(share * float64(bytes) / float64(max(width, 1))); width > 0 && rows > 0 {
+			s.caches[t] = &counted{Cache: newS3FIFO(int(min(rows, types[t].Count)), width)}
 		}
 	}
 }

@@ -27,9 +27,9 @@ func (s *Store) CacheRows(bytes int64) int {
 	return int(bytes / int64(max(s.rowBytes(), 1)))
 }
 
-// UseS3FIFO keeps rows that were pulled, at most the given number.
+// UseS3FIFO keeps rows that were pulled, at most the given number, and no more than there are.
 func (s *Store) UseS3FIFO(rows int) {
-	if rows > 0 {
+	if rows = int(min(int64(rows), s.Book.Nodes)); rows > 0 {
 		s.caches = []*counted{{Cache: newS3FIFO(rows, s.rowBytes())}}
 	}
 }

@@ -56,11 +56,11 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if k, ok := as[Ranking](on); ok && err == nil {
 		err = k.Rank(f, r)
 	}
-	if err == nil && f.Learnt != nil {
-		err = s.gatherLearnt(f, r)
-	}
 	if s.links != nil && err == nil {
 		err = s.links.rank(r)
+	}
+	if f.Learnt != nil && err == nil { // last: r then has rows that are not the model's
+		err = s.gatherLearnt(f, r)
 	}
 	if err != nil {
 		s.End.Fail(err) // so that no peer waits for this worker, nor it for what is in flight
