@@ -15,7 +15,15 @@ type WhatIf struct {
 	Compute              Compute // of a host
 	Link                 Link
 	HostByte, HostPerMsg float64
+
+	// Of a typed graph: its relations, the vertices whose rows are learnt, and whether edges attend, as rgat's do.
+	Relations []RelationSize
+	Learnt    float64
+	Attends   bool
 }
+
+// RelationSize is the size of a relation: the vertices of the types at its ends, and its edges.
+type RelationSize struct{ Sources, Targets, Edges float64 }
 
 // Outlook is what a host needs and an epoch takes. The network has no bottleneck in its core, and all hosts send
 // alike, so that a host's own link is the busiest.
@@ -46,6 +54,77 @@ func (p *WhatIf) cut() float64 {
 	return 1 - 1/p.Hosts
 }
 
+// products are how many rows per vertex meet a weight in a layer. With types there is a weight for each relation: attention
+// has it meet the relation's sources, others their means at its targets, and a vertex's own row meets one more.
+func (p *WhatIf) products() float64 {
+	if p.Relations == nil {
+		return 1
+	}
+	sum := 0.0
+	for _, r := range p.Relations {
+		if p.Attends {
+			sum += r.Sources
+		} else {
+			sum += r.Targets
+		}
+	}
+	if !p.Attends {
+		sum += p.Vertices
+	}
+	return sum / p.Vertices
+}
+
+// relationsInto is how many relations lead to a vertex, on average.
+func (p *WhatIf) relationsInto() float64 {
+	if p.Relations == nil {
+		return 1
+	}
+	sum := 0.0
+	for _, r := range p.Relations {
+		sum += r.Targets
+	}
+	return sum / p.Vertices
+}
+
+// wide is the width of rows and of what the layers after them meet: of features and then hidden rows, or, with types, of
+// features in the encoder and hidden rows in every layer.
+func (p *WhatIf) wide() float64 {
+	if p.Relations == nil {
+		return p.In + float64(p.Layers-1)*p.Hidden
+	}
+	return p.In*(1-p.Learnt/p.Vertices) + float64(p.Layers)*p.Hidden*p.products()
+}
+
+// sentLayers is how many layers have rows travel in every epoch: features travel once, what an encoder makes of
+// them always.
+func (p *WhatIf) sentLayers() float64 {
+	if p.Relations == nil {
+		return float64(p.Layers - 1)
+	}
+	return float64(p.Layers)
+}
+
+// kept is the numbers of a vertex that a host keeps: features and outputs, or a learnt row with what its optimizer has.
+func (p *WhatIf) kept() float64 {
+	return p.In*(1-p.Learnt/p.Vertices) + p.Classes + 4*p.Hidden*p.Learnt/p.Vertices
+}
+
+// rowsKept is how many hidden rows of a vertex a layer keeps for the backward pass; attention keeps one per relation.
+func (p *WhatIf) rowsKept() float64 {
+	if p.Attends {
+		return 3 + p.relationsInto()
+	}
+	return 3
+}
+
+// passes is how often a layer reads the rows at the ends of edges.
+func (p *WhatIf) passes() float64 {
+	if p.Attends {
+		return 3
+	}
+	return 2
+}
+
 // number is the bytes of one.
 const number = 4
 
@@ -55,14 +134,14 @@ func (p *WhatIf) FullGraph() Outlook {
 	own, edges := p.Vertices/p.Hosts, p.Edges/p.Hosts
 	var o Outlook
 	o.Remote = distinct(p.Vertices-own, p.cut()*edges)
-	hidden := float64(p.Layers - 1)
-	o.Sent = 2 * hidden * o.Remote * p.Hidden * number
-	o.Messages = 2 * hidden * (p.Hosts - 1)
+	sent, layers := p.sentLayers(), float64(p.Layers)
+	o.Sent = 2 * sent * o.Remote * p.Hidden * number
+	o.Messages = 2 * sent * (p.Hosts - 1)
 	rows := own + o.Remote
-	o.Memory = own*(p.In+p.Classes)*number + float64(p.Layers)*3*own*p.Hidden*number + 2*o.Remote*p.Hidden*number +
+	o.Memory = own*p.kept()*number + layers*p.rowsKept()*own*p.Hidden*number + 2*o.Remote*p.Hidden*number +
 		2*edges*8 + rows*8
-	o.Compute = p.Compute.Seconds(Work{Dense: 6 * own * p.Hidden * (p.In + hidden*p.Hidden),
-		Sparse: 2 * edges * p.Hidden * float64(p.Layers), Memory: 40 * own * p.Hidden * float64(p.Layers)})
+	o.Compute = p.Compute.Seconds(Work{Dense: 6 * own * p.Hidden * p.wide(), Sparse: p.passes() * edges * p.Hidden * layers,
+		Memory: 40 * own * p.Hidden * layers})
 	return p.timed(o)
 }
 
@@ -71,18 +150,19 @@ func (p *WhatIf) Batches() Outlook {
 	var o Outlook
 	steps := math.Ceil(p.Train / p.Batch)
 	seeds, rows, drawn := p.Batch/p.Hosts, p.Batch/p.Hosts, 0.0
+	fanout := min(p.Fanout*p.relationsInto(), max(p.Fanout, p.Edges/p.Vertices)) // of every relation
 	for range p.Layers {
-		drawn += rows * p.Fanout
-		rows = min(p.Vertices, rows*(1+p.Fanout))
+		drawn += rows * fanout
+		rows = min(p.Vertices, rows*(1+fanout))
 	}
 	rows = distinct(p.Vertices, rows)
 	o.Remote = p.cut() * rows
 	o.Sent = steps * (o.Remote*(p.In*number+8) + p.cut()*drawn*8)
 	o.Messages = steps * float64(p.Layers+1) * 2 * min(p.Hosts-1, o.Remote)
 	own, edges := p.Vertices/p.Hosts, p.Edges/p.Hosts
-	o.Memory = own*(p.In*number+8) + edges*4 + 8*own + 4*rows*(p.In+2*p.Hidden)*number
-	o.Compute = p.Compute.Seconds(Work{Dense: steps * 6 * (rows*p.In*p.Hidden + seeds*p.Fanout*p.Hidden*p.Hidden),
-		Sparse: steps * 2 * drawn * p.Hidden, Memory: steps * 40 * rows * p.Hidden})
+	o.Memory = own*((p.kept()-p.Classes)*number+8) + edges*4 + 8*own + 4*rows*(p.In+2*p.Hidden)*number
+	o.Compute = p.Compute.Seconds(Work{Dense: steps * 6 * (rows*p.In*p.Hidden + seeds*fanout*p.products()*p.Hidden*p.Hidden),
+		Sparse: steps * p.passes() * drawn * p.Hidden, Memory: steps * 40 * rows * p.Hidden})
 	return p.timed(o)
 }
 

@@ -29,6 +29,16 @@ func TestWhatIf(t *testing.T) {
 	if !(batches.Sent > 0) || !(all.Sent > batches.Sent) || !(batches.Memory < full.Memory) {
 		t.Errorf("%+v and %+v", batches, all)
 	}
+	typed := p // one relation from half of the vertices to the other, and back
+	typed.Relations = []RelationSize{{5e5, 5e5, 5e6}, {5e5, 5e5, 5e6}}
+	if got := typed.FullGraph(); typed.products() != 2 || typed.wide() != 10+2*10*2 || got.Sent != 2*full.Sent ||
+		got.Memory != full.Memory {
+		t.Errorf("%g products of width %g, %+v", typed.products(), typed.wide(), got)
+	}
+	typed.Attends, typed.Learnt = true, 1e6
+	if typed.products() != 1 || typed.wide() != 2*10 || typed.kept() != 2+4*10 || typed.rowsKept() != 4 {
+		t.Errorf("attention: %g products of width %g", typed.products(), typed.wide())
+	}
 	slow := p
 	slow.HostByte = 1
 	if r := slow.FullGraph(); r.Seconds != r.Compute+r.Host {

@@ -263,6 +263,19 @@ func TestPlanWhatIf(t *testing.T) {
 	if p, err = WhatIf(o, event.All()); err != nil || p.Edges != 2e12 || !(p.FullGraph.Seconds > 0) {
 		t.Errorf("%v, %v", p, err)
 	}
+	o.Like = "igbh"
+	if _, err = WhatIf(o, event.All()); err == nil {
+		t.Errorf("a typed graph and --model %s are taken", o.Model.Name)
+	}
+	o.Model.Name = "rgat"
+	for memory := math.Inf(1); o.Hosts > 0; o.Hosts /= 8 { // 128, 16, 2
+		p, err = WhatIf(o, event.All())
+		if err != nil || p.Vertices != 547_360_534 || memory < math.Inf(1) && p.FullGraph.Memory < memory {
+			t.Fatalf("%v, %v", p, err)
+		}
+		memory = p.FullGraph.Memory
+	}
+	o.Hosts = 128
 	for _, like := range []string{"nothing", "vertices=2e9", "vertices=x,edges=1", "size=1,edges=1"} {
 		o.Like = like
 		if _, err := WhatIf(o, event.All()); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"starling/dataset/generate"
 	"starling/event"
 	"starling/exchange"
+	"starling/nn"
 	"starling/report"
 	"starling/spec"
 )
@@ -40,8 +42,8 @@ type WhatIfPlan struct {
 
 // WhatIf plans for a graph that is not at hand.
 func WhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
-	if o.Hosts < 2 || o.Hosts > 1<<20 {
-		return nil, spec.Mistake("--hosts", fmt.Sprint(o.Hosts), "2 to 1048576 hosts, one worker each", "for example --hosts 128")
+	if o.Hosts < 1 || o.Hosts > 1<<20 {
+		return nil, spec.Mistake("--hosts", fmt.Sprint(o.Hosts), "1 to 1048576 hosts, one worker each", "for example --hosts 128")
 	}
 	if !(o.Cut >= 0 && o.Cut < 1) {
 		return nil, spec.Mistake("--cut", fmt.Sprint(o.Cut), "a share of edges below 1", "0 is a random cut")
@@ -66,12 +68,38 @@ func WhatIf(o WhatIfOptions, events event.Listener) (*WhatIfPlan, error) {
 				`memory=400 op=5us"`)
 		}
 	}
-	if err := readShape(o.Like, &p); err != nil {
+	if slices.Contains(generate.TypedNames(), o.Like) {
+		err = readTypedShape(&o, &p)
+	} else {
+		err = readShape(o.Like, &p)
+	}
+	if err != nil {
 		return nil, err
 	}
 	out := &WhatIfPlan{Graph: o.Like, Vertices: p.Vertices, Edges: p.Edges, Hosts: o.Hosts, Cut: o.Cut, Between: p.Link,
 		Computing: p.Compute.String(), FullGraph: p.FullGraph(), Batches: p.Batches()}
 	return out, out.breaks(&o)
+}
+
+// readTypedShape is the published numbers of a typed dataset.
+func readTypedShape(o *WhatIfOptions, p *cost.WhatIf) error {
+	if !nn.IsTyped(o.Model.Name) {
+		return spec.Mistake("--model", o.Model.Name, "one of "+strings.Join(nn.TypedModels, ", ")+" for the typed graph "+o.Like,
+			"for example --model rgat")
+	}
+	like, err := generate.LikeTyped(o.Like, 1)
+	if err != nil {
+		return err
+	}
+	vertices, target, bare := like.Sizes()
+	p.Vertices, p.Learnt, p.Train = float64(vertices), float64(bare), like.Train*float64(target)
+	p.In, p.Classes, p.Attends = float64(like.Features), float64(like.Classes), o.Model.Name == "rgat"
+	for _, r := range like.Relations() {
+		p.Edges += float64(r.Edges)
+		p.Relations = append(p.Relations, cost.RelationSize{Sources: float64(r.Sources), Targets: float64(r.Targets),
+			Edges: float64(r.Edges)})
+	}
+	return nil
 }
 
 // readShape is the published numbers of a dataset, or those that are given.

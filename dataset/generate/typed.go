@@ -120,6 +120,38 @@ func LikeTyped(name string, scale float64) (Params, error) {
 	return p, nil
 }
 
+// RelationSize is the size of a relation: the vertices of the types at its ends, and its edges.
+type RelationSize struct{ Sources, Targets, Edges int64 }
+
+// Relations are the sizes of a typed graph's relations, reverse ones included.
+func (p Params) Relations() (list []RelationSize) {
+	count := map[string]int64{}
+	for _, t := range p.typed.types {
+		count[t.name] = t.count
+	}
+	for _, r := range p.typed.relations {
+		list = append(list, RelationSize{count[r.source], count[r.target], r.edges})
+		if !p.Directed {
+			list = append(list, RelationSize{count[r.target], count[r.source], r.edges})
+		}
+	}
+	return list
+}
+
+// Sizes are the vertices of a typed graph, those of its target type, and those without features.
+func (p Params) Sizes() (vertices, target, bare int64) {
+	for i, t := range p.typed.types {
+		vertices += t.count
+		if i == p.typed.target {
+			target = t.count
+		}
+		if !t.features {
+			bare += t.count
+		}
+	}
+	return vertices, target, bare
+}
+
 func (p Params) validateTyped() error {
 	var nodes, edges int64
 	for _, t := range p.typed.types {
