@@ -54,8 +54,9 @@ func (p *WhatIf) cut() float64 {
 	return 1 - 1/p.Hosts
 }
 
-// products are how many rows per vertex meet a weight in a layer. With types there is a weight for each relation: attention
-// has it meet the relation's sources, others their means at its targets, and a vertex's own row meets one more.
+// products are how many rows per vertex meet a weight in a layer. With types there is a weight for each relation:
+// attention has it meet the relation's sources, others their means at its targets, and a vertex's own row meets one
+// more.
 func (p *WhatIf) products() float64 {
 	if p.Relations == nil {
 		return 1
@@ -86,8 +87,8 @@ func (p *WhatIf) relationsInto() float64 {
 	return sum / p.Vertices
 }
 
-// wide is the width of rows and of what the layers after them meet: of features and then hidden rows, or, with types, of
-// features in the encoder and hidden rows in every layer.
+// wide is the width of rows and of what the layers after them meet: of features and then hidden rows, or, with types,
+// of features in the encoder and hidden rows in every layer.
 func (p *WhatIf) wide() float64 {
 	if p.Relations == nil {
 		return p.In + float64(p.Layers-1)*p.Hidden
@@ -140,8 +141,8 @@ func (p *WhatIf) FullGraph() Outlook {
 	rows := own + o.Remote
 	o.Memory = own*p.kept()*number + layers*p.rowsKept()*own*p.Hidden*number + 2*o.Remote*p.Hidden*number +
 		2*edges*8 + rows*8
-	o.Compute = p.Compute.Seconds(Work{Dense: 6 * own * p.Hidden * p.wide(), Sparse: p.passes() * edges * p.Hidden * layers,
-		Memory: 40 * own * p.Hidden * layers})
+	o.Compute = p.Compute.Seconds(Work{Dense: 6 * own * p.Hidden * p.wide(),
+		Sparse: p.passes() * edges * p.Hidden * layers, Memory: 40 * own * p.Hidden * layers})
 	return p.timed(o)
 }
 
@@ -161,7 +162,8 @@ func (p *WhatIf) Batches() Outlook {
 	o.Messages = steps * float64(p.Layers+1) * 2 * min(p.Hosts-1, o.Remote)
 	own, edges := p.Vertices/p.Hosts, p.Edges/p.Hosts
 	o.Memory = own*((p.kept()-p.Classes)*number+8) + edges*4 + 8*own + 4*rows*(p.In+2*p.Hidden)*number
-	o.Compute = p.Compute.Seconds(Work{Dense: steps * 6 * (rows*p.In*p.Hidden + seeds*fanout*p.products()*p.Hidden*p.Hidden),
+	dense := rows*p.In*p.Hidden + seeds*fanout*p.products()*p.Hidden*p.Hidden
+	o.Compute = p.Compute.Seconds(Work{Dense: steps * 6 * dense,
 		Sparse: steps * p.passes() * drawn * p.Hidden, Memory: steps * 40 * rows * p.Hidden})
 	return p.timed(o)
 }
