@@ -22,8 +22,8 @@ type WhatIf struct {
 	Attends   bool
 }
 
-// RelationSize is the size of a relation: the vertices of the types at its ends, and its edges.
-type RelationSize struct{ Sources, Targets, Edges float64 }
+// RelationSize is the vertices of the types at a relation's ends.
+type RelationSize struct{ Sources, Targets float64 }
 
 // Outlook is what a host needs and an epoch takes. The network has no bottleneck in its core, and all hosts send
 // alike, so that a host's own link is the busiest.

@@ -96,8 +96,7 @@ func readTypedShape(o *WhatIfOptions, p *cost.WhatIf) error {
 	p.In, p.Classes, p.Attends = float64(like.Features), float64(like.Classes), o.Model.Name == "rgat"
 	for _, r := range like.Relations() {
 		p.Edges += float64(r.Edges)
-		p.Relations = append(p.Relations, cost.RelationSize{Sources: float64(r.Sources), Targets: float64(r.Targets),
-			Edges: float64(r.Edges)})
+		p.Relations = append(p.Relations, cost.RelationSize{Sources: float64(r.Sources), Targets: float64(r.Targets)})
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -45,6 +46,22 @@ func TestTypedPlannedIsCounted(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestCacheHasNoMoreRowsThanVertices: a budget far above a graph's rows takes their memory, not its own.
+func TestCacheHasNoMoreRowsThanVertices(t *testing.T) {
+	for _, d := range []*graph.Dataset{traintest.Typed(t, 60), traintest.Communities(t, 60, false)} {
+		onStores(t, traintest.Cut(t, d, "random", 2), false, store.Options{}, func(s *store.Store, _ int) error {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s.UseS3FIFOWithin(1 << 32)
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+				return fmt.Errorf("it takes %d MiB", took>>20)
+			}
+			return nil
+		})
 	}
 }
 

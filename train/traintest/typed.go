@@ -135,6 +135,7 @@ func TypedOptions(d *graph.Dataset, model string) train.Options {
 	o := Options(model)
 	o.Epochs, o.EvalEvery = 6, 3
 	o.Model.In, o.Model.Out, o.Model.Typed = 0, d.Labels.Classes, nn.TypedOf(d.Meta.Schema)
+	o.Model.Typed.Outputs = []int{d.Meta.Schema.Type(d.Target)}
 	if model == "rgat" {
 		o.Model.AttentionDropout = 0.3
 	}
@@ -148,7 +149,7 @@ func RelationOptions(d *graph.Dataset, model, decoder string, names ...string) t
 	for _, name := range names {
 		relations = append(relations, d.Meta.Schema.RelationOf(name))
 	}
-	o.Model.Out, o.Model.Decoder, o.Model.Typed.Scored = 8, decoder, relations
+	o.Model.Out, o.Model.Decoder, o.Model.Typed.Scored, o.Model.Typed.Outputs = 8, decoder, relations, nil
 	o.Pairs = &train.PairOptions{ValEdges: 0.1, TestEdges: 0.2, PerPair: 2, Avoid: true, RankNegatives: 9,
 		Relations: relations}
 	return o
