@@ -22,8 +22,8 @@ func TestTypedModelsLearnWhatNeedsTypes(t *testing.T) {
 	}
 }
 
-// TestOnlyNeededRowsAreComputed: a model that computes the rows of its target alone, and what these need, learns what one
-// does that computes all.
+// TestOnlyNeededRowsAreComputed: a model that computes the rows of its target alone, and what these need, learns what
+// one does that computes all.
 func TestOnlyNeededRowsAreComputed(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	for _, model := range nn.TypedModels {
