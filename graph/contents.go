@@ -14,6 +14,7 @@ type Contents struct {
 	Labels   string `json:"labels,omitempty"`
 	Splits   string `json:"splits,omitempty"`
 	Schema   string `json:"schema,omitempty"` // of a typed graph: its types and relations
+	Times    string `json:"times,omitempty"`  // of edges and vertices
 }
 
 // Contents returns the checksums of the dataset. A file without a checksum in meta.json is read.
@@ -26,6 +27,7 @@ func (d *Dataset) Contents() Contents {
 		Splits: d.sumOf(slices.Concat(d.typedNames("train"), d.typedNames("val"), d.typedNames("test"),
 			[]string{"train.npy", "val.npy", "test.npy"})...),
 		Schema: d.Meta.Schema.sum(),
+		Times:  d.sumOf(edgeTimesFile, timesFile),
 	}
 }
 
@@ -78,6 +80,7 @@ func (c Contents) Differences(o Contents) (names []string) {
 	for _, f := range []struct{ name, one, other string }{
 		{"graph", c.Graph, o.Graph}, {"features", c.Features, o.Features},
 		{"labels", c.Labels, o.Labels}, {"splits", c.Splits, o.Splits}, {"schema", c.Schema, o.Schema},
+		{"times", c.Times, o.Times},
 	} {
 		if f.one != f.other {
 			names = append(names, f.name)

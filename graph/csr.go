@@ -28,7 +28,8 @@ const grain = 1 << 14
 
 // CSR is a graph by in-edges: the vertices that send to v are
 // Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight per edge,
-// EdgeFeatures nil or EdgeDim numbers per edge. Relations is nil, or has the relation of each edge (see Schema).
+// EdgeFeatures nil or EdgeDim numbers per edge, EdgeTimes nil or a time per edge. Relations is nil, or has the relation
+// of each edge (see Schema).
 type CSR struct {
 	Indptr       []int64
 	Indices      []uint32
@@ -36,6 +37,7 @@ type CSR struct {
 	Relations    []uint16
 	EdgeFeatures []float32
 	EdgeDim      int
+	EdgeTimes    []int64
 }
 
 // Nodes is the number of vertices.
@@ -89,7 +91,7 @@ func (g *CSR) checkIndptr() error {
 			Want: fmt.Sprintf("%d per edge (%s)", g.EdgeDim, event.Tally(len(g.Indices), "edge")),
 			Fix:  "write the file again from its source"}
 	}
-	return nil
+	return g.checkEdgeTimes()
 }
 
 // tooLarge is the error of a graph that no folder can hold.

@@ -44,6 +44,7 @@ type Dataset struct {
 	Features *Features // nil: structure only
 	Labels   *Labels   // nil: none
 	Splits   Splits    // empty: none
+	Times    []int64   // of vertices, NoTime for those without; nil: none has one
 	// TypeFeatures are the features of each type of a typed graph, nil where it has none. Features is nil then, and
 	// SetTarget sets Labels and Splits.
 	TypeFeatures []*Features
@@ -79,9 +80,9 @@ func OpenWith(dir string, opt OpenOptions) (*Dataset, error) {
 }
 
 func (d *Dataset) load(verify, finite bool) error {
-	parts := []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs}
+	parts := []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs, d.loadTimes}
 	if d.Typed() {
-		parts = []func() error{d.loadGraph, d.loadTyped}
+		parts = []func() error{d.loadGraph, d.loadTyped, d.loadTimes}
 	}
 	for _, part := range parts {
 		if err := part(); err != nil {
@@ -132,6 +133,9 @@ func (d *Dataset) checkContents(all, finite bool) error {
 		if err := d.CheckSymmetric(); err != nil {
 			return err
 		}
+	}
+	if err := d.checkTimes(all); err != nil {
+		return err
 	}
 	if d.Typed() {
 		return d.checkTyped(all, finite)
@@ -191,6 +195,7 @@ func (d *Dataset) Close() error {
 		errs = append(errs, unmapFile(b))
 	}
 	d.maps, d.Graph, d.Features, d.Labels, d.Splits = nil, nil, nil, nil, Splits{}
+	d.Times = nil
 	d.TypeFeatures, d.typeLabels, d.typeSplits, d.typeIDs = nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -20,6 +20,8 @@
 //	indices.npy            uint32  [edges]        in-neighbours of v: indices[indptr[v]:indptr[v+1]]
 //	weights.npy            float32 [edges]        only if the graph is weighted
 //	edge_features.npy      float32 [edges, d]     only if edges have features
+//	edge_times.npy         int64   [edges]        only if edges have times, see times.go
+//	times.npy              int64   [nodes]        only if vertices have times
 //	features.npy           float32 [nodes, dim]   or uint16, the upper half of a float32 (bfloat16)
 //	features_indptr.npy    int64   [nodes+1]      these three instead, if features are sparse
 //	features_indices.npy   uint32  [nonzeros]

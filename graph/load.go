@@ -111,9 +111,11 @@ func (d *Dataset) loadGraph() (err error) {
 		}
 	}
 	if d.Meta.EdgeDim > 0 || d.hasFile("edge_features.npy") {
-		return d.loadEdgeFeatures()
+		if err := d.loadEdgeFeatures(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return d.loadEdgeTimes()
 }
 
 // hasFile reports whether there is such a file, listed or not: one may be added later.

@@ -42,6 +42,7 @@ type Meta struct {
 	Symmetric bool         `json:"symmetric"`          // every edge has its reverse
 	Features  *FeatureMeta `json:"features,omitempty"` // nil: structure only
 	EdgeDim   int          `json:"edge_dim,omitempty"` // numbers per edge in edge_features.npy
+	Dates     bool         `json:"dates,omitempty"`    // times are seconds since 1970, and not plain numbers
 	// SingleLabel, MultiLabel, Regression, or empty without labels
 	Task    string `json:"task,omitempty"`
 	Classes int    `json:"classes,omitempty"` // of regression the numbers per vertex

@@ -81,7 +81,7 @@ func checkTarget(dir string, overwrite bool) error {
 // folderFiles are all files of a dataset folder.
 var folderFiles = []string{metaFile, "indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", "features.npy",
 	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy",
-	"test.npy", "ids.npy", "ids.txt", relationsFile, "features_[0-9]*.npy", "labels_[0-9]*.npy", "train_[0-9]*.npy",
+	"test.npy", "ids.npy", "ids.txt", relationsFile, edgeTimesFile, timesFile, "features_[0-9]*.npy", "labels_[0-9]*.npy", "train_[0-9]*.npy",
 	"val_[0-9]*.npy", "test_[0-9]*.npy", "ids_[0-9]*.npy", "ids_[0-9]*.txt"}
 
 // CheckReplaced refuses to replace a folder that holds anything that does not match the
@@ -204,6 +204,11 @@ func (w *Writer) Graph(g *CSR) error {
 	}
 	if g.Relations != nil {
 		if err := writeArray(w, relationsFile, g.Relations); err != nil {
+			return err
+		}
+	}
+	if g.EdgeTimes != nil {
+		if err := w.EdgeTimes(g.EdgeTimes); err != nil {
 			return err
 		}
 	}
@@ -363,14 +368,14 @@ func (w *Writer) check() error {
 	}
 	n := w.Meta.Nodes
 	for name, rows := range map[string]int64{"indptr.npy": n + 1, "indices.npy": w.Meta.Edges, "features.npy": n,
-		"features_indptr.npy": n + 1, "ids.npy": n} {
+		"features_indptr.npy": n + 1, "ids.npy": n, edgeTimesFile: w.Meta.Edges, timesFile: n} {
 		a, ok := w.Meta.Arrays[name]
 		if !ok && (name == "indptr.npy" || name == "indices.npy") {
 			return fmt.Errorf("%s: the dataset has no %s", w.dir, name)
 		}
 		if ok && a.Shape[0] != rows {
 			return &InputError{File: w.dir, Field: name, Found: event.Tally(a.Shape[0], "row"),
-				Want: fmt.Sprint(rows), Fix: "give one row per vertex"}
+				Want: fmt.Sprint(rows), Fix: "give one row per vertex, and of edges one per edge"}
 		}
 	}
 	if w.labels != nil {
@@ -399,7 +404,7 @@ func Save(dir string, d *Dataset, opt WriterOptions) (err error) {
 	if d.Meta.Name != "" {
 		w.Meta.Name = d.Meta.Name
 	}
-	w.Meta.Source, w.Meta.Notes = d.Meta.Source, d.Meta.Notes
+	w.Meta.Source, w.Meta.Notes, w.Meta.Dates = d.Meta.Source, d.Meta.Notes, d.Meta.Dates
 	if f := d.Meta.Features; f != nil {
 		w.Meta.Features = &FeatureMeta{Columns: f.Columns, Scale: f.Scale}
 	}
@@ -413,6 +418,11 @@ func Save(dir string, d *Dataset, opt WriterOptions) (err error) {
 	}
 	if d.Labels != nil {
 		if err := w.Labels(d.Labels); err != nil {
+			return err
+		}
+	}
+	if d.Times != nil {
+		if err := w.Times(d.Times); err != nil {
 			return err
 		}
 	}
