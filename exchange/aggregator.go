@@ -16,12 +16,14 @@ type Aggregator struct {
 	W       *Worker
 	Prepare wire.Bytes // what was sent before the first epoch
 
-	halos  []*Halo // of each layer; a single one serves all
-	policy Policy
-	cache  map[nn.Reduction]tensor.Matrix
-	epoch  int
-	batch  int
-	failed error
+	halos    []*Halo // of each layer; a single one serves all
+	policy   Policy
+	cache    map[nn.Reduction]tensor.Matrix
+	copies   tensor.Matrix // halo rows of features on which dropout is drawn
+	received bool          // they are here
+	epoch    int
+	batch    int
+	failed   error
 }
 
 // Policy brings halo rows, and returns their gradients.
@@ -110,10 +112,57 @@ func (a *Aggregator) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix,
 	if !ok {
 		h := a.Halo(0)
 		sum = a.W.Dev.Scratch(src.Type(), h.Dst, src.Cols)
-		a.sum(Tag{Layer: -1, Kind: wire.Feature}, h, r, sum, src)
+		if a.redraws() {
+			a.sumCopies(h, r, sum, src, a.held(h, src))
+		} else {
+			a.sum(featureRows, h, r, sum, src)
+		}
 		a.cache[r] = sum
 	}
 	return sum, true
+}
+
+// featureRows is the transfer of constant features, which is always exact.
+var featureRows = Tag{Layer: -1, Kind: wire.Feature}
+
+// redraws reports whether the features of halo rows are kept, since dropout is drawn on them in every training pass.
+func (a *Aggregator) redraws() bool { return a.W.FirstSum() == nn.Redrawn && a.W.Model.DropsInput() }
+
+// Redrawn draws dropout on copies of the halo's features, which travel once:
+//
+//	sum = A_local·dropout(x_local) + A_halo·dropout(x_halo)
+func (a *Aggregator) Redrawn(r nn.Reduction, dropped tensor.Matrix, d *nn.Drawn) (tensor.Matrix, bool) {
+	if !a.redraws() {
+		return tensor.Matrix{}, false
+	}
+	h, dev := a.Halo(0), a.W.Dev
+	held, draws := a.held(h, d.Features), d.Dropout
+	draws.IDs = h.IDs.Slice(h.Src, h.Src+h.HaloRows())
+	rows := dev.Scratch(dropped.Type(), h.HaloRows(), dropped.Cols)
+	dev.Activate(rows, held, tensor.Epilogue{Dropout: draws})
+	sum := dev.Scratch(dropped.Type(), h.Dst, dropped.Cols)
+	a.sumCopies(h, r, sum, dropped, rows)
+	dev.Free(rows)
+	return sum, true
+}
+
+func (a *Aggregator) sumCopies(h *Halo, r nn.Reduction, sum, local, halo tensor.Matrix) {
+	h.Local.Sum(r, sum, local, false)
+	h.Remote.Sum(r, sum, halo, true)
+}
+
+// held are the features of halo rows; they are received the first time.
+func (a *Aggregator) held(h *Halo, local tensor.Matrix) tensor.Matrix {
+	if a.copies.IsZero() && h.HaloRows() > 0 {
+		a.copies = a.W.Dev.Scratch(local.Type(), h.HaloRows(), local.Cols)
+	}
+	if !a.received {
+		x := a.policy.Exchange(featureRows, h, a.copies, local)
+		x.Wait()
+		x.Done()
+		a.received = true
+	}
+	return a.copies
 }
 
 func (a *Aggregator) Edgewise(op nn.EdgeOperator) {
@@ -171,12 +220,11 @@ func (a *Aggregator) Plan(model *nn.Model) *wire.Plan {
 	w, p := a.W, wire.NewPlan()
 	p.AtMost = w.SparseRows
 	p.Prepare.AddAll(a.Prepare, 1)
-	training := model.Traffic(w.SparseFeatures(), w.CacheFirst, true)
-	measuring := model.Traffic(w.SparseFeatures(), w.CacheFirst, false)
-	features := Tag{Layer: -1, Kind: wire.Feature}
+	training := model.Traffic(w.SparseFeatures(), w.FirstSum(), true)
+	measuring := model.Traffic(w.SparseFeatures(), w.FirstSum(), false)
 	for i, t := range training {
-		a.planRows(p.Once, features, nn.Width{Rows: t.Once}, 0, true)
-		a.planRows(p.OnceMeasured, features, nn.Width{Rows: measuring[i].Once - t.Once}, 0, false)
+		a.planRows(p.Once, featureRows, nn.Width{Rows: t.Once}, 0, true)
+		a.planRows(p.OnceMeasured, featureRows, nn.Width{Rows: measuring[i].Once - t.Once}, 0, false)
 		a.planRows(p.Measure, Tag{Layer: t.Layer, Kind: wire.Activation}, measuring[i].Forward, 0, false)
 	}
 	p.Epoch = func(epoch int) wire.Bytes {

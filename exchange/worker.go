@@ -32,6 +32,7 @@ type Worker struct {
 	Seed       uint64
 	Rows       tensor.DType // storage type of rows of vertices
 	CacheFirst bool         // the sum over constant features is kept
+	NoCopies   bool         // sums of others' rows are received, not the rows
 
 	RowOptions
 	// Masked: gradients travel only where their rows are not zero: see sparse.go.
@@ -93,6 +94,17 @@ func (o *RelayOption) Check(workers, servers int) error {
 			"give fewer --servers, or leave out --relay")
 	}
 	return nil
+}
+
+// FirstSum is what happens to the sum over the features.
+func (w *Worker) FirstSum() nn.FirstSum {
+	switch {
+	case !w.CacheFirst:
+		return nn.Computed
+	case w.NoCopies:
+		return nn.Kept
+	}
+	return nn.Redrawn
 }
 
 // Now is the run's clock.

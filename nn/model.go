@@ -345,6 +345,9 @@ func (m *Model) dropInput(p *Pass, x Input) Input {
 	if x.Sparse == nil {
 		m.dropped = rows(p.Dev.Scratch(p.rowType(), x.Rows, x.Cols))
 		p.Dev.Activate(m.dropped.Matrix, x.Matrix, tensor.Epilogue{Dropout: d})
+		if x.Constant {
+			m.dropped.Drawn = &Drawn{x.Matrix, d}
+		}
 		return m.dropped
 	}
 	n := int(x.Sparse.Entries())

@@ -190,8 +190,23 @@ type Input struct {
 	Typed *TypedInput
 	// Constant: the same in every epoch.
 	Constant bool
+	// Drawn is how the rows came from constant features by dropout; nil: they did not.
+	Drawn *Drawn
 
 	zeros float32 // the share of zeros that rows are expected to have
+}
+
+// Drawn is constant features and the dropout of one pass. A draw depends on key, vertex and column alone, so that every
+// worker with a copy of a vertex's features makes the same row of them.
+type Drawn struct {
+	Features tensor.Matrix
+	Dropout  tensor.Dropout
+}
+
+// Redrawer is an Aggregator that may have copies of all features that it sums over. Redrawn is Sum of rows after
+// dropout of these, for which no rows are brought from elsewhere; the caller frees it. ok is false without copies.
+type Redrawer interface {
+	Redrawn(r Reduction, dropped tensor.Matrix, d *Drawn) (sum tensor.Matrix, ok bool)
 }
 
 // rows is an input of which nothing is known but its numbers.

@@ -419,7 +419,7 @@ func (r *Ranges) Kept(phase int) (list []tensor.Matrix) {
 		}
 	}
 	if from >= 0 {
-		if c, ok := r.steps[from].(*sumConv); ok && c.keepsSum() && !c.constant {
+		if c, ok := r.steps[from].(*sumConv); ok && c.keepsSum() && (!c.constant || c.drawn) {
 			add(c.sum)
 		}
 	}

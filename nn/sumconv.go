@@ -34,7 +34,8 @@ type sumConv struct {
 	sendsZeros bool
 
 	x        Input
-	constant bool // sum is the aggregator's, for constant features
+	constant bool // sum comes from constant features, and no rows travel
+	drawn    bool // it is of this pass, after dropout; else the aggregator's
 	fewer    bool // the pass's
 	masked   bool // likewise, if x has zeros
 	msg, sum tensor.Matrix
@@ -94,7 +95,8 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(c.layer)
 	// a kept sum is the aggregator's, not ours to free
-	c.x, c.constant, c.fewer, c.masked, c.sum = x, false, p.Fewer, p.Masked && c.sendsZeros, tensor.Matrix{}
+	c.x, c.fewer, c.masked, c.sum = x, p.Fewer, p.Masked && c.sendsZeros, tensor.Matrix{}
+	c.constant, c.drawn = false, false
 	if c.eps != nil {
 		self := make([]float64, 1)
 		p.Dev.Download(self, c.eps.Value)
@@ -105,6 +107,11 @@ func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 		c.constant = true // and its sum is elsewhere
 	case x.Constant && x.Sparse == nil && c.eps == nil:
 		c.sum, c.constant = p.Agg.Constant(c.reduce, x.Matrix)
+	case x.Drawn != nil && c.eps == nil:
+		if on, ok := p.Agg.(Redrawer); ok {
+			c.sum, c.constant = on.Redrawn(c.reduce, x.Matrix, x.Drawn)
+			c.drawn = c.constant
+		}
 	}
 	c.y = p.Dev.Scratch(p.rowType(), dst, c.outWidth())
 	switch {
@@ -298,7 +305,7 @@ func (c *sumConv) sendWeightGrad(p *Pass, lo, hi int) {
 
 func (c *sumConv) endGrad(p *Pass) {
 	freeAll(p, &c.dmsg, &c.msg)
-	if !c.constant {
+	if !c.constant || c.drawn {
 		freeAll(p, &c.sum)
 	}
 	c.sum, c.x = tensor.Matrix{}, Input{}

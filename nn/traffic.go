@@ -15,11 +15,22 @@ type Traffic struct {
 // Width is numbers per row: Rows in the type of activations, Scores in the device's.
 type Width struct{ Rows, Scores int }
 
-// Traffic lists the model's message-passing layers. sparse says that the features
-// are; constant that the sum over them is kept, which dropout on them prevents in
-// training passes.
-func (m *Model) Traffic(sparse, constant, training bool) (out []Traffic) {
-	constant = constant && !(training && m.dropsInput())
+// FirstSum is what an aggregator does about the sum over constant features.
+type FirstSum uint8
+
+const (
+	// Computed in every pass.
+	Computed FirstSum = iota
+	// Kept is computed once, but in every training pass where dropout is drawn on the features.
+	Kept
+	// Redrawn is Kept, and an aggregator with copies of all features that it sums over draws dropout on them itself
+	// (Redrawer), so that rows of the first layer travel once.
+	Redrawn
+)
+
+// Traffic lists the model's message-passing layers. sparse says that the features are.
+func (m *Model) Traffic(sparse bool, first FirstSum, training bool) (out []Traffic) {
+	constant := first == Redrawn || first == Kept && !(training && m.dropsInput())
 	for i, mod := range m.modules {
 		if t, ok := moduleTraffic(mod, sparse && i == 0, constant && i == 0, i > 0); ok {
 			out = append(out, t)
@@ -71,5 +82,7 @@ func (m *Model) OnlySums() bool {
 	return ok && c.r == nil && c.eps == nil && !m.dropsInput()
 }
 
-// dropsInput reports whether training passes draw dropout on the features.
-func (m *Model) dropsInput() bool { return m.Config.InputDropout && m.Config.Dropout > 0 }
+func (m *Model) dropsInput() bool { return m.Config.DropsInput() }
+
+// DropsInput reports whether training passes draw dropout on the features.
+func (c *Config) DropsInput() bool { return c.InputDropout && c.Dropout > 0 }

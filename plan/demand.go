@@ -250,7 +250,11 @@ func (p *planner) layers(dev tensor.Device, opt *train.Options) []nn.Traffic {
 			p.traffic = map[string][]nn.Traffic{}
 		}
 		f := p.parts.Book.Features
-		p.traffic[key] = nn.New(dev, opt.Model, 1).Traffic(f != nil && f.Kind == graph.Sparse, opt.CacheFirst, true)
+		first := nn.Computed
+		if opt.CacheFirst { // strategies with copies of features send less, and ask for less
+			first = nn.Kept
+		}
+		p.traffic[key] = nn.New(dev, opt.Model, 1).Traffic(f != nil && f.Kind == graph.Sparse, first, true)
 	}
 	return p.traffic[key]
 }

@@ -6,6 +6,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/sample"
 	"starling/tensor"
 	"starling/train"
@@ -133,6 +134,6 @@ func readsDirectly(f *train.Loop) bool {
 	if f.X.Sparse != nil || f.Opt.HostFeatures { // each row goes over the bus once
 		return false
 	}
-	t := f.Model.Traffic(false, true, true)
+	t := f.Model.Traffic(false, nn.Kept, true)
 	return len(t) > 0 && t[0].Once > 0
 }

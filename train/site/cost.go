@@ -86,7 +86,7 @@ func (c *Costs) Unmeasured() *cost.Epoch {
 func (c *Costs) counts(m *nn.Model) cost.Counts {
 	w, f := c.l.W, c.l.W.Part.Features
 	number := w.Dev.RowType(w.Rows).Size()
-	out := cost.Counts{Layers: m.Traffic(w.SparseFeatures(), w.CacheFirst, true),
+	out := cost.Counts{Layers: m.Traffic(w.SparseFeatures(), w.FirstSum(), true),
 		RowBytes: exchange.NewRows(w).EpochBytes, Reduced: wire.Bytes{},
 		In: w.Model.In, Hidden: w.Model.Hidden, Number: number}
 	switch {

@@ -18,7 +18,7 @@ const edgeWork = 4
 func works(w *exchange.Worker) (out []work) {
 	model := nn.New(w.Dev, w.Model, w.Seed)
 	defer model.Free(w.Dev)
-	c, layers := &w.Model, model.Traffic(w.SparseFeatures(), w.CacheFirst, true)
+	c, layers := &w.Model, model.Traffic(w.SparseFeatures(), w.FirstSum(), true)
 	var all int64
 	in := c.In
 	if c.Typed != nil {

@@ -236,6 +236,12 @@ func (x *sampled) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bo
 	return x.Aggregator.Constant(r, src.Slice(0, x.Halo(0).Src))
 }
 
+// Redrawn is of training passes alone.
+func (x *sampled) Redrawn(r nn.Reduction, dropped tensor.Matrix, d *nn.Drawn) (tensor.Matrix, bool) {
+	n := x.Halo(0).Src
+	return x.Aggregator.Redrawn(r, dropped.Slice(0, n), &nn.Drawn{Features: d.Features.Slice(0, n), Dropout: d.Dropout})
+}
+
 // Plan is the training passes' of one and the measuring passes' of the other; the sum over
 // features is kept for each.
 func (x *sampled) Plan(model *nn.Model) *wire.Plan {

@@ -104,7 +104,7 @@ func (x *sancus) Plan(model *nn.Model) *wire.Plan {
 		return p
 	}
 	p.AtMost = p.AtMost || x.policy.bound.change > 0
-	traffic := model.Traffic(x.W.SparseFeatures(), x.W.CacheFirst, true)
+	traffic := model.Traffic(x.W.SparseFeatures(), x.W.FirstSum(), true)
 	rows := p.Epoch
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := rows(epoch)

@@ -385,7 +385,7 @@ func (s *strategy) Plan(model *nn.Model) *wire.Plan {
 		return p
 	}
 	sparse := s.w.Part.Book.Features != nil && s.w.Part.Features.Indptr != nil
-	training, measuring := model.Traffic(sparse, s.w.CacheFirst, true), model.Traffic(sparse, s.w.CacheFirst, false)
+	training, measuring := model.Traffic(sparse, s.w.FirstSum(), true), model.Traffic(sparse, s.w.FirstSum(), false)
 	add := func(to wire.Bytes, kind wire.Kind, layer int, side *side, width int) {
 		to.Add(wire.Class{Kind: kind, Layer: int16(layer), Link: wire.BetweenServers}, 4*side.rows*int64(width))
 	}

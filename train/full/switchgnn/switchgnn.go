@@ -125,6 +125,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if s.Alone {
 		return nil, train.Unplanned("which rows pass the switch together")
 	}
+	w.NoCopies = true
 	x := &strategy{w: w, setup: exchange.NewSetup(w), applied: map[nn.Reduction]bool{}}
 	if err := x.prepare(o); err != nil {
 		x.close()

@@ -255,7 +255,7 @@ func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 	s := c.p.Site
 	rows, scores := s.Dev.RowType(s.Opt.Rows).Size(), s.Dev.Type().Size()
 	sparse := s.Part.Features != nil && s.Part.Features.Kind() == graph.Sparse
-	for _, t := range m.Traffic(sparse, true, true) {
+	for _, t := range m.Traffic(sparse, nn.Kept, true) {
 		block := min(t.Layer, len(c.forward)-1)
 		for q := c.at.first; q < c.at.last && block >= 0; q++ {
 			if q == c.at.me {
