@@ -124,6 +124,9 @@ func dryRunAlone(s *spec.Spec, data *graph.Dataset) dryRunFunc {
 
 func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Dataset, opt train.Options,
 	events event.Listener) (*train.Needs, error) {
+	if s.LearnsRelations() {
+		return dryRunRelations(ctx, s, dev, data, opt, events)
+	}
 	few := *s
 	few.Pairs.RankNegatives = 1
 	l, err := setup.Pairs(ctx, &few, data)
@@ -134,6 +137,18 @@ func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Da
 		return pairs.DryRun(ctx, dev, data, opt, *l, s.Pairs.RankNegatives, events)
 	}
 	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.Pairs.RankNegatives, events)
+}
+
+func dryRunRelations(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Dataset, opt train.Options,
+	events event.Listener) (*train.Needs, error) {
+	if s.Mode == "full" {
+		return train.DryRunRelations(ctx, dev, data, opt, events)
+	}
+	batches, err := s.BatchSettings(&data.Meta)
+	if err != nil {
+		return nil, err
+	}
+	return pairs.DryRunRelations(ctx, dev, data, opt, pairs.Options{Batches: batches, Without: true}, events)
 }
 
 // normalizedBytes is what --row-normalize takes.

@@ -122,6 +122,8 @@ type Measures struct {
 	MRR     *Number `json:"mrr,omitempty"`
 	// Hits[k] is the share of ranks that are at most k.
 	Hits map[string]Number `json:"hits,omitempty"`
+	// Relations are the measures of each relation, where several are predicted; the others are their means.
+	Relations map[string]*Measures `json:"relations,omitempty"`
 }
 
 // MeasuresOf takes the measures by the names that tasks give them.
@@ -134,13 +136,28 @@ func MeasuresOf(m map[string]float64) (out Measures) {
 			*to = &n
 		}
 	}
+	of := map[string]map[string]float64{}
 	for name, x := range m {
+		if measure, relation, ok := strings.Cut(name, " of "); ok {
+			if of[relation] == nil {
+				of[relation] = map[string]float64{}
+			}
+			of[relation][measure] = x
+			continue
+		}
 		if k, ok := strings.CutPrefix(name, "hits@"); ok {
 			if out.Hits == nil {
 				out.Hits = map[string]Number{}
 			}
 			out.Hits[k] = Number(x)
 		}
+	}
+	for relation, measures := range of {
+		if out.Relations == nil {
+			out.Relations = map[string]*Measures{}
+		}
+		one := MeasuresOf(measures)
+		out.Relations[relation] = &one
 	}
 	return out
 }

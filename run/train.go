@@ -118,6 +118,9 @@ func trainOn(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.D
 // trainPairs trains on pairs of vertices.
 func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.Dataset, opt train.Options,
 	events event.Listener) (*train.Result, error) {
+	if s.LearnsRelations() {
+		return trainRelations(ctx, s, dev, data, opt, events)
+	}
 	l, err := setup.Pairs(ctx, s, data)
 	if err != nil && ctx.Err() != nil {
 		return nil, report.ErrInterrupted
@@ -129,6 +132,19 @@ func trainPairs(ctx context.Context, s *spec.Spec, dev tensor.Device, data *grap
 		return pairs.Run(ctx, dev, data, opt, *l, events)
 	}
 	return train.Link(ctx, dev, data, opt, l.LinkOptions, events)
+}
+
+// trainRelations trains on edges of relations of a typed graph.
+func trainRelations(ctx context.Context, s *spec.Spec, dev tensor.Device, data *graph.Dataset, opt train.Options,
+	events event.Listener) (*train.Result, error) {
+	if s.Mode == "full" {
+		return train.LinkRelations(ctx, dev, data, opt, events)
+	}
+	batches, err := s.BatchSettings(&data.Meta)
+	if err != nil {
+		return nil, err
+	}
+	return pairs.RunRelations(ctx, dev, data, opt, pairs.Options{Batches: batches, Without: true}, events)
 }
 
 // TrainAt trains s as one of the tasks of a launcher, each with one worker. The task of rank 0

@@ -13,6 +13,7 @@ import (
 
 	"starling/predict"
 	"starling/report"
+	"starling/setup"
 	"starling/setup/setuptest"
 	"starling/spec"
 )
@@ -61,6 +62,42 @@ func TestTypedResumeElsewhereIsRefused(t *testing.T) {
 		change(&other)
 		if _, err := Train(context.Background(), other, nil); !setuptest.IsMistake(err, want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// TestRelationsOnWorkers: workers report what one does on pairs of relations, in both modes, go on after an interruption,
+// and write the edges that were held out.
+func TestRelationsOnWorkers(t *testing.T) {
+	dir := setuptest.Typed(t)
+	for _, mode := range []string{"full", "mini"} {
+		s := setuptest.QuickTyped(dir, "rgcn")
+		s.Task, s.Target, s.Mode, s.Training.Epochs, s.Machine.Threads = "link", "author writes paper; cites", mode, 4, 1
+		s.Pairs.Decoder, s.Pairs.RankNegatives = "distmult", 100
+		if mode == "mini" {
+			s.Batches.Size = 300
+		}
+		one := trained(t, s, nil)
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Dir = 2, true, filepath.Join(t.TempDir(), "run")
+		two := trained(t, s, nil)
+		if !sameLosses(two.Loss, one.Loss) || math.Abs(float64(*two.MRR-*one.MRR)) > 0.01 {
+			t.Errorf("%s: losses %v, MRR %v, of one worker %v, %v", mode, two.Loss, *two.MRR, one.Loss, *one.MRR)
+		}
+		of := two.Relations["author writes paper"]
+		if len(two.Relations) != 2 || of == nil || of.MRR == nil || of.Hits["100"] < of.Hits["10"] {
+			t.Errorf("%s: measures by relation %+v", mode, two.Relations)
+		}
+		for _, name := range setup.HeldOutFiles {
+			if _, err := os.Stat(filepath.Join(s.Output.Dir, name)); err != nil {
+				t.Error(mode, err)
+			}
+		}
+		half := s
+		half.Output.Dir, half.Checkpoints.Dir, half.Training.Epochs = "", t.TempDir(), 2
+		trained(t, half, nil)
+		half.Checkpoints.Resume, half.Training.Epochs = true, 4
+		if got := trained(t, half, nil); !slices.Equal(got.Loss, two.Loss) || *got.MRR != *two.MRR {
+			t.Errorf("%s: resumed %v, %v, want %v, %v", mode, got.Loss, *got.MRR, two.Loss, *two.MRR)
 		}
 	}
 }

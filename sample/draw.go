@@ -20,8 +20,22 @@ func (n *Neighbour) Drawer() *Drawer {
 	return &Drawer{neighbours{of: n, choose: chooser{g: n.Graph, order: n.Order}}}
 }
 
-// ByRelation has the next draws of a typed graph take the fanouts of relations that have their own; nil: none has.
-func (d *Drawer) ByRelation(fanouts []int) { d.n.fanouts = fanouts }
+// RelatedEdge is an edge of a relation of a typed graph, or all of its repeats: its destination's row in a batch, and its
+// source.
+type RelatedEdge struct {
+	Row, Relation int
+	Source        uint32
+}
+
+// ByRelation has the next draws of a typed graph take the fanouts of relations that have their own, and leave out some
+// edges; nil: none.
+func (d *Drawer) ByRelation(fanouts []int, without []RelatedEdge) {
+	d.n.fanouts = fanouts
+	d.n.excluded.reset()
+	for _, e := range without {
+		d.n.excluded.add(e.Row, e.Relation, e.Source)
+	}
+}
 
 // Draw fills x with the edges that rows draw, from sources as the graph numbers them. It draws as
 // if the graph had none of the edges without: row<<32 | source, ascending. guide, if any, says which

@@ -197,7 +197,7 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 		if s.of.Types != nil {
 			s.pickRelations(x, key.Fold(uint64(v)), first, degree, fanout)
 		} else if gone := s.without.of(len(x.Indptr) - 1); len(gone) > 0 {
-			counts = s.pickOthers(key, v, first, degree, fanout, gone)
+			counts = s.pickOthers(key, v, first, first, degree, fanout, gone)
 		} else {
 			counts = s.pickOf(x, key, v, first, degree, fanout)
 		}

@@ -36,7 +36,7 @@ func NewRelationSets(s *graph.Schema, relations []int, val, test float64, seed u
 		if r < 0 || r >= len(s.Relations) {
 			return nil, fmt.Errorf("relation %d of %d", r, len(s.Relations))
 		}
-		reverse := opposite(s, r)
+		reverse := Opposite(s, r)
 		if reverse < 0 || reverse >= r {
 			out.of[r] = canonical{relation: r, unordered: reverse == r}
 		} else {
@@ -49,9 +49,9 @@ func NewRelationSets(s *graph.Schema, relations []int, val, test float64, seed u
 	return out, nil
 }
 
-// opposite is the relation whose edges say the same in the other direction, or -1. Of a relation from a type to itself
+// Opposite is the relation whose edges say the same in the other direction, or -1. Of a relation from a type to itself
 // that has no reverse it is the relation itself.
-func opposite(s *graph.Schema, r int) int {
+func Opposite(s *graph.Schema, r int) int {
 	reverse := s.ReverseOf(r)
 	if rel := &s.Relations[r]; reverse < 0 && rel.Source == rel.Target {
 		return r
@@ -115,9 +115,14 @@ func NewRelationNegatives(s *graph.Schema, relation int, taken func(u, w uint32)
 		key: rng.New(seed).Fold(useNegatives).Fold(uint64(relation))}
 }
 
+// Key is the key of an edge's negatives in an epoch; folded with k it is the key of negative k.
+func (n *RelationNegatives) Key(epoch int, u, v uint32) rng.Key {
+	return n.key.Fold(uint64(epoch)).Fold(uint64(u)).Fold(uint64(v))
+}
+
 // Of is negative k of an edge in an epoch. The edge goes by ids; source is what taken is asked about.
 func (n *RelationNegatives) Of(epoch int, u, v uint32, k int, source uint32) uint32 {
-	return n.First + n.ByKey(n.key.Fold(uint64(epoch)).Fold(uint64(u)).Fold(uint64(v)).Fold(uint64(k)), source)
+	return n.First + n.ByKey(n.Key(epoch, u, v).Fold(uint64(k)), source)
 }
 
 // Ranked is negative k of an edge of a held-out set, the same in every epoch.

@@ -129,7 +129,7 @@ func (s *relationSampler) exclude() {
 	from := 0
 	for r, list := range s.ranges {
 		relation := s.of.Sources[r].Relation
-		reverse := opposite(s.of.Types.Schema, relation)
+		reverse := Opposite(s.of.Types.Schema, relation)
 		for i := from; i < from+list.Positives; i++ {
 			u, v := s.left[i], s.right[i]
 			s.blocks.excluded.add(int(s.row(v)), relation, u)

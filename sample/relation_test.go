@@ -179,7 +179,7 @@ func TestRelationBatchesLeaveOutTheirPairs(t *testing.T) {
 			for k := from; k < from+list.Positives; k++ {
 				u, v := b.Vertices[b.Left[k]], b.Vertices[b.Right[k]]
 				seen[[3]uint32{uint32(r), u, v}]++
-				own[[3]uint32{uint32(r), u, v}], own[[3]uint32{uint32(opposite(s, r)), v, u}] = true, true
+				own[[3]uint32{uint32(r), u, v}], own[[3]uint32{uint32(Opposite(s, r)), v, u}] = true, true
 			}
 			if list.End-from != 3*list.Positives {
 				t.Fatalf("%d pairs of %d positives", list.End-from, list.Positives)

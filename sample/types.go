@@ -67,7 +67,7 @@ func (s *neighbours) pickRelations(x *Block, key rng.Key, first int64, degree, f
 		}
 		from, most := len(s.picked), fanoutOf(s.fanouts, int(r), fanout)
 		if gone := s.excluded.of(len(x.Indptr)-1, r); len(gone) > 0 {
-			s.pickOthers(key, uint32(r), first+int64(lo), hi-lo, most, gone)
+			s.pickOthers(key, uint32(r), first, first+int64(lo), hi-lo, most, gone)
 		} else {
 			s.pickRelation(key.Fold(uint64(r)), first+int64(lo), hi-lo, most)
 		}

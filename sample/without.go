@@ -37,14 +37,16 @@ func (w *without) of(row int) []uint32 {
 }
 
 // pickOthers draws edges of v except those from excluded sources, and
-// returns what all of them count: the sum is an estimate of that over the edges left.
-func (s *neighbours) pickOthers(key rng.Key, v uint32, first int64, degree, fanout int, excluded []uint32) float32 {
+// returns what all of them count: the sum is an estimate of that over the edges left. The edges are from first on; row
+// is where all of v's are.
+func (s *neighbours) pickOthers(key rng.Key, v uint32, row, first int64, degree, fanout int,
+	excluded []uint32) float32 {
 	w := &s.without
 	w.allowed = w.allowed[:0]
 	for e := first; e < first+int64(degree); e++ {
 		at := e
 		if s.of.Order != nil {
-			at = first + int64(s.of.Order.At(e))
+			at = row + int64(s.of.Order.At(e))
 		}
 		if _, is := slices.BinarySearch(excluded, s.of.Graph.Indices[at]); !is {
 			w.allowed = append(w.allowed, e)

@@ -43,7 +43,9 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Pa
 	opt := spec.DefaultPartition()
 	opt.Parts, opt.Servers, opt.Method, opt.Seed = s.Cluster.Workers, max(s.Cluster.Servers, 1), s.Cluster.Partitioner,
 		s.Seed
-	opt.Target = s.Target
+	if opt.Target = s.Target; s.LearnsRelations() {
+		opt.Target = anyTarget(&meta)
+	}
 	if nn.IsTyped(s.Model.Name) {
 		opt.Model = s.Model.Name
 	}
@@ -62,6 +64,14 @@ func cutDataset(ctx context.Context, s *spec.Spec, events event.Listener) (p *Pa
 	p.Meta.CRC32C = meta.CRC32C
 	p.Remove = remove
 	return p, nil
+}
+
+// anyTarget is a type whose labels parts can have, for runs that learn from none; "": none has to be named.
+func anyTarget(m *graph.Meta) string {
+	if targets := spec.TargetsOf(m); len(targets) > 1 {
+		return targets[0]
+	}
+	return ""
 }
 
 // Cut partitions the dataset in dir as s says.

@@ -67,7 +67,9 @@ func setTarget(s *spec.Spec, d *graph.Dataset) error {
 	if err := s.CheckTypes(d.Dir, d.Meta.Schema, targets); err != nil || !d.Typed() {
 		return err
 	}
-	d.SetTarget(d.Meta.Schema.Type(s.Target))
+	if !s.LearnsRelations() {
+		d.SetTarget(d.Meta.Schema.Type(s.Target))
+	}
 	return nil
 }
 

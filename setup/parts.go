@@ -47,7 +47,7 @@ func OpenParts(dir string, s *spec.Spec) (*Parts, error) {
 
 // checkBookTypes refuses a model or a target that the partition is not for.
 func checkBookTypes(dir string, book *partition.Book, s *spec.Spec) error {
-	if book.Schema != nil && s.Target != "" && s.Target != book.Target && book.Schema.Type(s.Target) >= 0 {
+	if book.Schema != nil && !s.LearnsRelations() && s.Target != "" && s.Target != book.Target && book.Schema.Type(s.Target) >= 0 {
 		return &graph.InputError{File: dir, Field: "--target", Found: s.Target,
 			Want: fmt.Sprintf("%s, whose labels the partition has", book.Target),
 			Fix:  "partition the dataset again with --target " + s.Target}

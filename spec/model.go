@@ -123,6 +123,9 @@ func (s *Spec) defaultsOf(data dataset) defaults {
 	switch name := s.Model.Name; {
 	case nn.IsTyped(name): // every type has an encoder of its own instead of dropout among features
 		d.heads, d.inputDropout = 4, false
+		if s.LearnsPairs() {
+			d.weightDecay = 0
+		}
 	case s.LearnsPairs():
 		d.layers, d.hidden, d.inputDropout, d.weightDecay = 3, 256, false, 0
 	case name == "gin": // its sums grow with degrees
@@ -195,7 +198,7 @@ func describe(dir string) (d dataset) {
 	if a := m.Arrays["train.npy"]; len(a.Shape) > 0 {
 		d.train = a.Shape[0]
 	}
-	d.schema, d.targets = m.Schema, targetsOf(m)
+	d.schema, d.targets = m.Schema, TargetsOf(m)
 	d.sparse = isSparse(m.Features)
 	return d
 }

@@ -27,7 +27,9 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 			return opt, err
 		}
 		opt.Batches = &batches
-		if opt.Pairs, err = s.pairOptions(); err != nil {
+	}
+	if opt.Batches != nil || s.learnsRelations() && data.Schema != nil {
+		if opt.Pairs, err = s.pairOptions(data); err != nil {
 			return opt, err
 		}
 	}

@@ -114,6 +114,8 @@ func (s *Spec) pairEffects() []effect {
 	const forLink, forBoth = "it is for --task link", "it is for --task link and unsupervised"
 	return []effect{
 		{"--decoder", p.Decoder != d.Decoder, link, forLink},
+		{"--decoder", p.Decoder == "distmult", !link || nn.IsTyped(s.Model.Name),
+			"distmult has weights of relations, which only a typed graph has: use dot or mlp"},
 		{"--embedding", p.Embedding != 0, both, forBoth},
 		{"--negatives", p.Negatives != d.Negatives, both, forBoth},
 		{"--negatives-each", p.NegativesEach != 0, both, forBoth},
@@ -128,7 +130,7 @@ func (s *Spec) pairEffects() []effect {
 }
 
 // pairOptions are the settings of pairs as several workers take them; nil: the task is of vertices.
-func (s *Spec) pairOptions() (*train.PairOptions, error) {
+func (s *Spec) pairOptions(data *graph.Meta) (*train.PairOptions, error) {
 	if !s.LearnsPairs() {
 		return nil, nil
 	}
@@ -138,6 +140,9 @@ func (s *Spec) pairOptions() (*train.PairOptions, error) {
 		Avoid: p.AvoidEdges, Local: p.NegativesFrom == "local", RankNegatives: p.RankNegatives}
 	if s.Task == nn.TaskUnsupervised {
 		o.Walks, o.WalkLength, o.Avoid = p.Walks, s.Batches.WalkLength, false
+	}
+	if err == nil && s.learnsRelations() {
+		o.Relations, err = s.scored(data.Schema)
 	}
 	return o, err
 }

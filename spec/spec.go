@@ -17,9 +17,11 @@ import (
 // resume:"free" may differ between a run and its continuation; all others decide the result. Settings
 // tagged auto are numbers that Complete chooses by model and graph where they are Auto.
 type Spec struct {
-	Dataset  string `json:"dataset" resume:"free"`
-	Task     string `json:"task"`
-	Target   string `json:"target"` // of a typed graph: the type whose labels are learnt; "": the only one that has any
+	Dataset string `json:"dataset" resume:"free"`
+	Task    string `json:"task"`
+	// Target, of a typed graph, is the type whose labels are learnt; "": the only one that has any. With --task link, it
+	// is the relation whose edges are predicted, or several with a ; between them.
+	Target   string `json:"target"`
 	Mode     string `json:"mode" values:"full,mini"`
 	Seed     uint64 `json:"seed"`
 	Strategy string `json:"strategy" resume:"free"`
@@ -70,7 +72,7 @@ func listOf(setting string) []string {
 	case "sampler":
 		return sample.Names
 	case "decoder":
-		return nn.Decoders
+		return nn.RelationDecoders
 	case "send_order":
 		return coflow.OrderNames()
 	case "partitioner":

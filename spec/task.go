@@ -15,6 +15,9 @@ func (s *Spec) LearnsPairs() bool { return s.Task == nn.TaskLink || s.Task == nn
 
 // checkTask checks the task's workers; whether the labels are for the task, ForLabels.
 func (s *Spec) checkTask() error {
+	if s.learnsRelations() {
+		return nil // train.Check knows which strategies have pairs of relations
+	}
 	if s.LearnsPairs() && s.Mode == "full" {
 		return s.oneWorker("--task", s.Task+" with --mode full", "pairs of the whole graph", "use --mode mini")
 	}

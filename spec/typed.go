@@ -20,7 +20,9 @@ func (s *Spec) typedConfig(data *graph.Meta) *nn.TypedConfig {
 	}
 	c := nn.TypedOf(data.Schema)
 	c.Bases, c.Blocks = s.Model.Bases, s.Model.Blocks
-	if t := data.Schema.Type(s.Target); t >= 0 && !s.LearnsPairs() {
+	if s.learnsRelations() {
+		c.Scored, _ = s.scored(data.Schema) // checked by CheckTypes
+	} else if t := data.Schema.Type(s.Target); t >= 0 {
 		c.Outputs = []int{t}
 	}
 	return c
@@ -51,14 +53,14 @@ func (s *Spec) typedEffects() []effect {
 		no("--cache-first", s.Machine.CacheFirst == "on", m.Name+" encodes features first, so that its sums change"),
 		no("--inductive", s.Training.Inductive, "the subgraph of the training vertices has no other types"),
 		no("--learn-embeddings", s.Embeddings.Dim > 0, m.Name+" learns rows of types without features by itself"),
-		no("--task", s.LearnsPairs(), m.Name+" learns from the labels of a type, not from pairs"),
+		no("--task", s.Task == nn.TaskUnsupervised, m.Name+" learns from the labels of a type or the edges of a relation"),
 		no("--sampler", s.Batches.Sampler != "neighbour", "only neighbour draws by relation"),
 		no("--weighted", s.Batches.Weighted, "edges of typed graphs have no weights"),
 	}
 }
 
-// targetsOf are the types of a dataset that can be learnt: they have labels and training vertices.
-func targetsOf(m *graph.Meta) (list []string) {
+// TargetsOf are the types of a dataset that can be learnt: they have labels and training vertices.
+func TargetsOf(m *graph.Meta) (list []string) {
 	if m.Schema == nil {
 		return nil
 	}
@@ -73,7 +75,7 @@ func targetsOf(m *graph.Meta) (list []string) {
 
 // completeTarget chooses the target of a typed graph where only one type can be.
 func (s *Spec) completeTarget(data dataset) {
-	if s.Target == "" && len(data.targets) == 1 {
+	if s.Target == "" && len(data.targets) == 1 && !s.LearnsPairs() {
 		s.Target = data.targets[0]
 	}
 }
@@ -98,6 +100,12 @@ func (s *Spec) CheckTypes(dir string, schema *graph.Schema, targets []string) er
 				event.Tally(len(schema.Relations), "relation")),
 			Want: "a graph without types", Fix: "use --model " + orList(nn.TypedModels) +
 				", or drop the types: starling import untyped " + dir + " --out DIR"}
+	}
+	if s.learnsRelations() {
+		if _, err := s.scored(schema); err != nil {
+			return graph.InFile(dir, err)
+		}
+		return nil
 	}
 	s.completeTarget(dataset{targets: targets})
 	return s.checkTarget(dir, schema, targets)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -36,7 +37,7 @@ func TestTypedModelsRefuseWhatTheyDoNotHave(t *testing.T) {
 		"--input-dropout":    func(s *Spec) { s.Model.InputDropout = On },
 		"--cache-first":      func(s *Spec) { s.Machine.CacheFirst = "on" },
 		"--inductive":        func(s *Spec) { s.Training.Inductive = true },
-		"--task":             func(s *Spec) { s.Task = "link" },
+		"--task":             func(s *Spec) { s.Task = "unsupervised" },
 		"--aggregator":       func(s *Spec) { s.Model.Aggregator = "gcn" },
 		"--sampler":          func(s *Spec) { s.Mode, s.Batches.Sampler = "mini", "ladies" },
 		"--learn-embeddings": func(s *Spec) { s.Mode, s.Embeddings.Dim = "mini", 8 },
@@ -54,6 +55,29 @@ func TestTypedModelsRefuseWhatTheyDoNotHave(t *testing.T) {
 	s.Model.Name, s.Model.Bases = "rgat", 2
 	if err := s.Validate(); !isMistake(err, "only --model rgcn") {
 		t.Error(err)
+	}
+}
+
+// TestTargetRelations: --target names relations as --fanout does, several with a ; between them.
+func TestTargetRelations(t *testing.T) {
+	schema := &graph.Schema{Types: []graph.VertexType{{Name: "user"}, {Name: "item"}}, Relations: []graph.Relation{
+		{Source: 1, Name: "bought by", Target: 0}, {Source: 0, Name: "knows", Target: 0}, {Source: 0, Name: "buys", Target: 1}}}
+	s := Default()
+	s.Task, s.Model.Name = "link", "rgcn"
+	for target, want := range map[string][]int{"buys": {2}, "user buys item": {2}, "buys; item bought by user": {0, 2}} {
+		s.Target = target
+		o, err := s.Options(&graph.Meta{Schema: schema})
+		if err != nil || s.CheckTypes("shop", schema, nil) != nil || !slices.Equal(o.Pairs.Relations, want) ||
+			!slices.Equal(o.Model.Typed.Scored, want) || o.Model.Typed.Outputs != nil {
+			t.Errorf("%s: %+v, %v", target, o.Pairs, err)
+		}
+	}
+	for target, want := range map[string]string{"": "no name", "user": `"user", a type of vertices`, "sells": "no relation",
+		"buys; sells": `"sells"`} {
+		s.Target = target
+		if err := s.CheckTypes("shop", schema, nil); !isMistake(err, want) || !isMistake(err, `"user buys item"`) {
+			t.Errorf("%q: %v", target, err)
+		}
 	}
 }
 

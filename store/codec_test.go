@@ -286,7 +286,10 @@ func TestDrawRequests(t *testing.T) {
 		numbers, places := numbersBelow(r, r.IntN(20), 1000)
 		q, relations := randomQuery(r, numbers), r.IntN(4)
 		if relations > 0 {
-			q.fanouts = randomFanouts(r, relations)
+			q.fanouts, q.typed = randomFanouts(r, relations), true
+			for i := range q.without.edges() {
+				q.without.list[i].Relation = r.IntN(relations)
+			}
 		}
 		got, asked, without, err := parseDraw(q.request(numbers, places), relations)
 		if err != nil {

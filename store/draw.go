@@ -21,7 +21,8 @@ import (
 //	             m, sources [m] uint32               if edges may have some sources only
 //	             n                                   if edges are excluded
 //	             numbers [n] uint32
-//	             place, source [k, 2] uint32         excluded edges: destination's place among the numbers
+//	             place, source [k, 2] uint32         excluded edges: destination's place among the numbers; of a typed
+//	                                                 graph [k, 3], with the relation
 //	           → what they drew (draw_reply.go)
 const drawService = "draw edges"
 
@@ -43,6 +44,7 @@ type query struct {
 	fanout int
 	// fanouts are of relations of a typed graph that have their own, else 0; nil: none has.
 	fanouts []int
+	typed   bool // the graph is
 	seeds   bool // the vertices are seed vertices, of which ids and degrees are not known
 	// without are edges that are not drawn.
 	without *exclusions
@@ -101,20 +103,22 @@ func (q *query) request(numbers, places []uint32) []byte {
 	}
 	b = appendAt(b, numbers, places)
 	for _, x := range without {
-		b = put.AppendUint32(put.AppendUint32(b, uint32(x>>32)), uint32(x))
+		if b = put.AppendUint32(put.AppendUint32(b, x.place), x.source); q.typed {
+			b = put.AppendUint32(b, uint32(x.relation))
+		}
 	}
 	return b
 }
 
 // parseDraw reads what request wrote for a graph of some relations: the query, numbers, and excluded edges, as
 // exclusions.of has them.
-func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []uint64, err error) {
+func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []excludedEdge, err error) {
 	if len(b) < drawHead || len(b)%4 != 0 {
 		return q, nil, nil, fmt.Errorf("a request of %d bytes", len(b))
 	}
 	flags := b[12]
 	q = query{key: rng.Key(binary.LittleEndian.Uint64(b)), fanout: int(int32(binary.LittleEndian.Uint32(b[8:]))),
-		seeds: flags&askedSeeds != 0, counted: flags&askedCounted != 0}
+		seeds: flags&askedSeeds != 0, counted: flags&askedCounted != 0, typed: relations > 0}
 	r := reader{b: b[drawHead:]}
 	if flags&askedGuided != 0 {
 		if q.masks = r.one(); q.masks == 0 {
@@ -134,11 +138,21 @@ func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []ui
 		n = int(r.one())
 	}
 	numbers = r.numbers(n)
-	for pair := range slices.Chunk(r.numbers(len(r.b)/4), 2) {
-		if len(pair) < 2 || int(pair[0]) >= n {
-			return q, nil, nil, fmt.Errorf("an excluded edge of vertex %d of %d", pair[0], n)
+	width := 2
+	if q.typed {
+		width = 3
+	}
+	for x := range slices.Chunk(r.numbers(len(r.b)/4), width) {
+		if len(x) < width || int(x[0]) >= n {
+			return q, nil, nil, fmt.Errorf("an excluded edge of vertex %d of %d", x[0], n)
 		}
-		without = append(without, uint64(pair[0])<<32|uint64(pair[1]))
+		e := excludedEdge{place: x[0], source: x[1]}
+		if q.typed && int(x[2]) >= relations {
+			return q, nil, nil, fmt.Errorf("an excluded edge of relation %d of %d", x[2], relations)
+		} else if q.typed {
+			e.relation = uint16(x[2])
+		}
+		without = append(without, e)
 	}
 	switch {
 	case r.short:

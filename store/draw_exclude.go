@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"slices"
+
+	"starling/sample"
 )
 
 // Excluded is an edge, or all of its repeats, that a batch must not draw: a batch of link
@@ -10,6 +12,13 @@ import (
 type Excluded struct {
 	Vertex, Source uint32  // numbers in the partition
 	Weight         float64 // that the edges have together, which the vertex's degree is less
+	Relation       int     // of a typed graph
+}
+
+// excludedEdge is one as a draw takes it: place of its destination among the vertices that draw, and its source.
+type excludedEdge struct {
+	place, source uint32
+	relation      uint16
 }
 
 // exclusions are the excluded edges of a batch, by vertex.
@@ -24,7 +33,7 @@ func newExclusions(list []Excluded) *exclusions {
 		return nil
 	}
 	slices.SortFunc(list, func(a, b Excluded) int {
-		return cmp.Or(cmp.Compare(a.Vertex, b.Vertex), cmp.Compare(a.Source, b.Source))
+		return cmp.Or(cmp.Compare(a.Vertex, b.Vertex), cmp.Compare(a.Source, b.Source), a.Relation-b.Relation)
 	})
 	e := &exclusions{list, make(map[uint32]int, len(list))}
 	for i := len(list) - 1; i >= 0; i-- {
@@ -33,16 +42,24 @@ func newExclusions(list []Excluded) *exclusions {
 	return e
 }
 
-// of are the excluded edges of the vertices at some places of a list: place among them << 32 | number of a
-// source.
-func (e *exclusions) of(numbers, places []uint32) (out []uint64) {
+// edges are all of them; none where there are no exclusions.
+func (e *exclusions) edges() []Excluded {
+	if e == nil {
+		return nil
+	}
+	return e.list
+}
+
+// of are the excluded edges of the vertices at some places of a list: place among them and number of a source.
+func (e *exclusions) of(numbers, places []uint32) (out []excludedEdge) {
 	if e == nil {
 		return nil
 	}
 	for k, i := range places {
 		from, ok := e.from[numbers[i]]
 		for ; ok && from < len(e.list) && e.list[from].Vertex == numbers[i]; from++ {
-			out = append(out, uint64(k)<<32|uint64(e.list[from].Source))
+			x := &e.list[from]
+			out = append(out, excludedEdge{uint32(k), x.Source, uint16(x.Relation)})
 		}
 	}
 	return out
@@ -66,10 +83,10 @@ func (e *exclusions) takeOut(known *Known, rowOf func(vertex uint32) (row uint32
 }
 
 // sources turns numbers of sources into the part's own; those it has no edge from are left out.
-func (o *Owner) sources(without []uint64) []uint64 {
+func (o *Owner) sources(without []excludedEdge) []excludedEdge {
 	out := without[:0]
 	for _, x := range without {
-		number, core := uint32(x), uint32(o.part.Core())
+		number, core := x.source, uint32(o.part.Core())
 		local := number - o.first
 		if local >= core {
 			at, ok := slices.BinarySearch(o.part.Halo, number)
@@ -78,8 +95,26 @@ func (o *Owner) sources(without []uint64) []uint64 {
 			}
 			local = core + uint32(at)
 		}
-		out = append(out, x>>32<<32|uint64(local))
+		out = append(out, excludedEdge{x.place, local, x.relation})
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b excludedEdge) int {
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.source, b.source))
+	})
 	return out
+}
+
+// excludedRows are excluded edges as sample.Drawer takes them of a graph without types.
+func excludedRows(list []excludedEdge) (rows []uint64) {
+	for _, x := range list {
+		rows = append(rows, uint64(x.place)<<32|uint64(x.source))
+	}
+	return rows
+}
+
+// excludedRelated are the same of a typed graph.
+func excludedRelated(list []excludedEdge) (edges []sample.RelatedEdge) {
+	for _, x := range list {
+		edges = append(edges, sample.RelatedEdge{Row: int(x.place), Relation: int(x.relation), Source: x.source})
+	}
+	return edges
 }

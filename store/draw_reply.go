@@ -39,11 +39,18 @@ type drawn struct {
 }
 
 // draw fills d with the edges that some vertices of the part draw, never an edge of without: place
-// of a vertex << 32 | local number of a source, ascending.
-func (o *Owner) draw(d *drawn, local []uint32, q *query, without []uint64) {
+// of a vertex and local number of a source, ascending.
+func (o *Owner) draw(d *drawn, local []uint32, q *query, without []excludedEdge) {
 	drawer := o.drawers.Get().(*sample.Drawer)
-	drawer.ByRelation(q.fanouts)
-	drawer.Draw(&d.Block, local, q.fanout, q.key, without, q.guide)
+	var rows []uint64
+	var related []sample.RelatedEdge
+	if o.part.Book.Schema != nil {
+		related = excludedRelated(without)
+	} else {
+		rows = excludedRows(without)
+	}
+	drawer.ByRelation(q.fanouts, related)
+	drawer.Draw(&d.Block, local, q.fanout, q.key, rows, q.guide)
 	o.drawers.Put(drawer)
 	d.from = o
 	d.number, d.id, d.noLoops, d.all, d.features = d.number[:0], d.id[:0], d.noLoops[:0], d.all[:0], d.features[:0]

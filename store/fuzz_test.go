@@ -88,7 +88,7 @@ func (f *fuzzed) pulls() message {
 
 func (f *fuzzed) draws() message {
 	q := &query{key: 7, fanout: sample.All, seeds: true, only: f.numbers,
-		without: newExclusions([]Excluded{{f.numbers[1], f.numbers[2], 1}})}
+		without: newExclusions([]Excluded{{Vertex: f.numbers[1], Source: f.numbers[2], Weight: 1}})}
 	return f.request(q.request(f.numbers, upTo(9)), f.s.serveDraw)
 }
 

@@ -78,7 +78,8 @@ func (m *Sampler) Ask(hop int) error {
 	b, fanout, layer := m.batch, m.Fanouts[hop], len(m.Fanouts)-1-hop
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
-		fanouts: m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), seeds: hop == 0, without: m.without, masks: m.masks})
+		fanouts: m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), seeds: hop == 0, without: m.without, masks: m.masks,
+		typed: m.draws.s.Book.Schema != nil})
 }
 
 // Wait waits for what was asked.

@@ -39,9 +39,7 @@ func Check(o *Options, f Facts) error {
 		return graph.Apart(name, "--mode full", "it trains on mini-batches",
 			"use --mode mini, or one of the strategies "+
 				strings.Join(NamesOf(FullGraph), ", "))
-	case o.Pairs != nil && len(o.Pairs.Relations) > 0 && d.Mode == MiniBatch:
-		return graph.Apart(name, "pairs of a relation", "its batches of pairs do not know relations", "use --mode full")
-	case o.Pairs != nil && len(o.Pairs.Relations) == 0 && !d.Pairs:
+	case o.Pairs != nil && !d.Pairs && (len(o.Pairs.Relations) == 0 || d.Mode == MiniBatch):
 		return graph.Apart(name, "pairs of vertices", "it learns from labels of vertices", "use one of the strategies "+
 			strings.Join(NamesOfPairs(), ", "))
 	case o.Embeddings != nil && !d.Pairs:

@@ -7,8 +7,13 @@ import (
 	"slices"
 )
 
-// hitsAt are the k of hits@k.
-var hitsAt = []int{1, 3, 10}
+// hitsOf are the k of hits@k among others; 100 only where there are as many.
+func hitsOf(others int) []int {
+	if others < 100 {
+		return []int{1, 3, 10}
+	}
+	return []int{1, 3, 10, 100}
+}
 
 // AreaUnderCurve is the probability that a positive scores higher than a negative,
 // ties counting half: Mann and Whitney's rank statistic, exactly. It is NaN without
@@ -65,11 +70,11 @@ func Ranks(pos, neg []float64, k int) []float64 {
 	return ranks
 }
 
-// RankMeasures are the mean of 1/rank, and how many ranks are at most 1, 3 and 10, of ranks among
-// k others.
+// RankMeasures are the mean of 1/rank, and how many ranks are at most 1, 3, 10 and 100, of ranks among k others.
 func RankMeasures(ranks []float64, k int) map[string]float64 {
 	m := map[string]float64{"mrr": math.NaN()}
-	for _, at := range hitsAt {
+	hits := hitsOf(k)
+	for _, at := range hits {
 		m[hitsName(at)] = math.NaN()
 	}
 	if len(ranks) == 0 || k == 0 {
@@ -80,7 +85,7 @@ func RankMeasures(ranks []float64, k int) map[string]float64 {
 	}
 	for _, rank := range ranks {
 		m["mrr"] += 1 / rank / float64(len(ranks))
-		for _, at := range hitsAt {
+		for _, at := range hits {
 			if rank <= float64(at) {
 				m[hitsName(at)] += 1 / float64(len(ranks))
 			}

@@ -146,6 +146,8 @@ type RelationLinks struct {
 	sets   *sample.RelationSets
 	pairs  []*relationPairs
 	rows   *destinations // nil: there is one worker, which has all rows
+	// batches: workers learn from the pairs in batches.
+	batches bool
 
 	left, right []uint32 // of a step
 }
@@ -156,7 +158,7 @@ func newRelations(s *graph.Schema, opt *Options) (*RelationLinks, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &RelationLinks{schema: s, opt: p, sets: sets}
+	r := &RelationLinks{schema: s, opt: p, sets: sets, batches: opt.Batches != nil}
 	for _, relation := range p.Relations {
 		r.pairs = append(r.pairs, &relationPairs{relation: relation, name: s.RelationName(relation), seed: opt.Seed})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"starling/coflow"
 	"starling/collective"
+	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/sample"
@@ -26,7 +27,9 @@ type destinations struct {
 	mine   []uint32            // own rows that are destinations
 	from   []int               // where those of each worker begin, after the own rows
 	places map[uint32][]uint32 // by first id of a type: the row of each vertex
-	sent   wire.Bytes          // before training
+	// numbers are the same in the partition.
+	numbers map[uint32][]uint32
+	sent    wire.Bytes // before training
 }
 
 // phase is what rows are brought for: messages of different ones must not be taken for each other.
@@ -76,8 +79,36 @@ func (s *Site) prepareRelations() (err error) {
 	less := *part
 	id := func(v uint32) uint32 { return part.IDs[v] }
 	less.In = r.sets.Kept(part.In, id, id)
+	if part.DatasetOrder != nil {
+		less.DatasetOrder = r.keptOrder(part)
+	}
 	s.Part = &less
 	return nil
+}
+
+// keptOrder is the order that the dataset has the rows of a part in, of the edges that are not held out.
+func (r *RelationLinks) keptOrder(part *partition.Part) *graph.RowOrder {
+	const heldOut = math.MaxUint32
+	order, place := &graph.RowOrder{}, []uint32(nil) // of a row's edges among those that are kept
+	for v := range uint32(part.Core()) {
+		first, end := part.In.Indptr[v], part.In.Indptr[v+1]
+		place = place[:0]
+		kept := uint32(0)
+		for e := first; e < end; e++ {
+			at := uint32(heldOut)
+			if u := part.IDs[part.In.Indices[e]]; r.sets.Of(int(part.In.Relations[e]), u, part.IDs[v]) == sample.TrainEdges {
+				at = kept
+				kept++
+			}
+			place = append(place, at)
+		}
+		for e := first; e < end; e++ {
+			if at := place[part.DatasetOrder.At(e)]; at != heldOut {
+				order.U32 = append(order.U32, at)
+			}
+		}
+	}
+	return order
 }
 
 // find learns which worker has which destinations.
@@ -101,26 +132,42 @@ func (d *destinations) find(r *RelationLinks) error {
 	if err != nil {
 		return err
 	}
-	d.places = map[uint32][]uint32{}
+	d.places, d.numbers = map[uint32][]uint32{}, map[uint32][]uint32{}
 	for t := range leads {
 		typ := &r.schema.Types[t]
-		d.places[uint32(typ.First)] = make([]uint32, typ.Count)
+		d.places[uint32(typ.First)], d.numbers[uint32(typ.First)] = make([]uint32, typ.Count), make([]uint32, typ.Count)
 	}
 	at := part.Core()
 	for q, b := range in {
 		d.from = append(d.from, at)
-		for ; len(b) >= 4; b = b[4:] {
+		numbers := numbersOfTypes(part.Book, q, leads)
+		if len(b) != 4*len(numbers) {
+			return fmt.Errorf("worker %d has %d destinations, expected %d; do all workers have parts of the same "+
+				"partition?", q, len(b)/4, len(numbers))
+		}
+		for _, number := range numbers {
 			id := binary.LittleEndian.Uint32(b)
+			b = b[4:]
 			if int64(id) >= part.Book.Nodes || !leads[r.schema.TypeOf(id)] {
 				return fmt.Errorf("worker %d has vertex %d for a destination, and its type is not one", q, id)
 			}
 			first := uint32(r.schema.Types[r.schema.TypeOf(id)].First)
-			d.places[first][id-first] = uint32(at)
+			d.places[first][id-first], d.numbers[first][id-first] = uint32(at), number
 			at++
 		}
 	}
 	d.from = append(d.from, at)
 	return nil
+}
+
+// numbersOfTypes are the vertices of some types that a worker has.
+func numbersOfTypes(b *partition.Book, worker int, types map[int]bool) (list []uint32) {
+	for _, run := range b.CoreRuns(worker) {
+		for v := run.Lo; v < run.Hi && types[run.Type]; v++ {
+			list = append(list, uint32(b.Offsets[worker])+uint32(v))
+		}
+	}
+	return list
 }
 
 // findInParts gives every edge of the relations to the owner of its source.
@@ -352,8 +399,10 @@ func (r *RelationLinks) plan(p *wire.Plan, m *nn.Model) {
 			continue
 		}
 		rows := int64(len(d.mine)) * each
-		epoch.Add(d.class(wire.Activation, q), rows)
-		epoch.Add(d.class(wire.Gradient, q), int64(d.rowsOf(q))*each)
+		if !r.batches {
+			epoch.Add(d.class(wire.Activation, q), rows)
+			epoch.Add(d.class(wire.Gradient, q), int64(d.rowsOf(q))*each)
+		}
 		measure.Add(d.class(wire.Activation, q), rows)
 		rank.Add(d.class(wire.Activation, q), rows)
 	}

@@ -111,7 +111,7 @@ func (s *Site) loop() (*Loop, Strategy, *wire.Plan, error) {
 		f.State.Batch = min(f.State.Batch, b.Steps()) // of another number of workers it may be more
 		f.TrainEpoch = b.Train(f)
 	}
-	if s.links != nil {
+	if s.links != nil && !s.links.batches {
 		s.links.on(f)
 	}
 	return f, on, s.plan(on, f.Model, f.Task), nil

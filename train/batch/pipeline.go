@@ -70,7 +70,7 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 		part.In, s.Part = g, &part
 	}
 	if l := learntOn(s); l != nil {
-		with = append(with, l)
+		with = append([]Decoration{l}, with...) // it measures with rows that are up to date, whoever else measures
 	}
 	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	p := &Pipeline{Site: s, Options: Options(*s.Opt.Batches), Setup: exchange.NewSetup(w),

@@ -33,7 +33,13 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 	if err != nil {
 		return nil, err
 	}
-	m := OnMethod(f, method, g, &graph.Features{}, data.Labels, mo)
+	return OnTypes(f, method, g, data.Labels, mo)
+}
+
+// OnTypes is OnMethod for a typed graph, whose types without features have learnt rows. The loop must know how it
+// measures.
+func OnTypes(f *train.Loop, method sample.Method, g *graph.CSR, labels *graph.Labels, mo Options) (*Steps, error) {
+	m := OnMethod(f, method, g, &graph.Features{}, labels, mo)
 	if l := learntAlone(f); l != nil {
 		if err := checkLearnt(f.Opt.Resume); err != nil {
 			return nil, err
@@ -166,8 +172,9 @@ func checkTyped(o *train.Options, b *Options, _ train.Facts) error {
 		return graph.Apart("--sampler "+b.Sampler, typed, "it knows no relations", "use --sampler neighbour")
 	case b.Weighted:
 		return graph.Apart("--weighted", typed, "its edges have relations instead of weights", "leave it out")
-	case o.Pairs != nil:
-		return graph.Apart("pairs of vertices", typed, "batches of pairs know no relations", "use --mode full")
+	case o.Pairs != nil && len(o.Pairs.Relations) == 0:
+		return graph.Apart("pairs of vertices", typed, "its pairs are edges of a relation", "use --task link with the "+
+			"relation as --target")
 	case o.Embeddings != nil:
 		return graph.Apart("--learn-embeddings", typed, "types without features have learnt rows already",
 			"leave it out")

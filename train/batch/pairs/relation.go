@@ -56,8 +56,6 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 			"not by weight")
 	case len(mo.Fanouts) != convs:
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one per layer", len(mo.Fanouts), convs)
-	case f.Learnt != nil:
-		return nil, fmt.Errorf("a type has no features, and batches of pairs do not learn rows; use --mode full")
 	}
 	method, err := (&sample.RelationBatches{Graph: f.Graph, Sources: f.Sources(), Size: mo.Size, Fanouts: mo.Fanouts,
 		Types:   &sample.Types{Schema: schema, Fanouts: mo.RelationFanouts, TypeOf: schema.TypeOf},
@@ -65,7 +63,11 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 	if err != nil {
 		return nil, err
 	}
-	l := &relationSteps{f, batch.OnMethod(f.Loop, method, f.Graph, &graph.Features{}, nil, batch.Options(*mo))}
+	steps, err := batch.OnTypes(f.Loop, method, f.Graph, nil, batch.Options(*mo))
+	if err != nil {
+		return nil, err
+	}
+	l := &relationSteps{f, steps}
 	f.TrainEpoch = l.epoch
 	return l, nil
 }
@@ -74,6 +76,9 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 func (l *relationSteps) epoch(epoch int, lr float64) (float64, error) {
 	sum := []float64{0, 0} // of losses, and of positives
 	err := l.steps.Each(epoch, l.of.Resumed(epoch, sum), func(b *batch.Batch) error {
+		if b.Empty {
+			return nil
+		}
 		scale := b.Scale * l.of.Scale(1)
 		loss, err := l.steps.Step(b, lr, func(p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
 			return l.of.Backward(p, z, &b.Batch, scale)
@@ -84,5 +89,8 @@ func (l *relationSteps) epoch(epoch int, lr float64) (float64, error) {
 		sum[0], sum[1] = sum[0]+nn.TakeLoss(l.of.Dev, loss)/b.Scale, sum[1]+float64(b.Positives)
 		return l.of.StepDone(epoch, b.Number, sum)
 	})
+	if err == nil {
+		err = l.of.AllReduce(epoch, 0, sum)
+	}
 	return sum[0] / max(sum[1], 1), err
 }

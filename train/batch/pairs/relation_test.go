@@ -1,7 +1,8 @@
 package pairs_test
 
 import (
-	"strings"
+	"fmt"
+	"math"
 	"testing"
 
 	"starling/nn"
@@ -49,8 +50,41 @@ func TestRelationBatchesLearn(t *testing.T) {
 	if err != nil || needs.Parameters != r.Parameters || needs.Ranking == 0 {
 		t.Errorf("a dry run needs %+v: %v", needs, err)
 	}
-	_, err = pairs.RunRelations(t.Context(), traintest.Ref(), traintest.Typed(t, 60), o, link, nil)
-	if err == nil || !strings.Contains(err.Error(), "no features") {
-		t.Errorf("rows that are learnt: %v", err)
+}
+
+// relationBatches leave out their own pairs, and draw more of one relation.
+func relationBatches(size, relations int) pairs.Options {
+	own := make([]int, relations)
+	own[0] = sample.All
+	return pairs.Options{Without: true, Batches: train.BatchSettings{Sampler: "neighbour", Size: size, Threads: 1,
+		Fanouts: []int{3, 2}, RelationFanouts: [][]int{own}}}
+}
+
+// TestRelationBatchesAreOneWorkers: several workers follow one worker's loss on pairs of relations and measure the same,
+// whatever model, decoder, strategy and way to divide a batch; types without features have rows that are learnt.
+func TestRelationBatchesAreOneWorkers(t *testing.T) {
+	d := traintest.Typed(t, 40)
+	link := relationBatches(30, len(d.Meta.Schema.Relations))
+	strategies := [][]string{{"distdgl"}, {"salient", "roots=random"}, {"bytegnn"}, {"distdgl", "roots=random"}}
+	for k, model := range nn.TypedModels {
+		relations := [][]string{{"has", "lacks"}, {"tag has item", "knows"}, {"of"}}[k]
+		o := traintest.RelationOptions(d, model, nn.RelationDecoders[k], relations...)
+		o.Epochs, o.EvalEvery = 3, 2
+		want := traintest.Ran(t)(pairs.RunRelations(t.Context(), traintest.Ref(), d, o, link, nil))
+		for i, w := range []int{1, 2, 3, 5} {
+			parts := traintest.CutForServers(t, d, []string{"random", "hash"}[w%2], w, w)
+			c := strategies[(i+k)%len(strategies)]
+			label := fmt.Sprintf("%s of %v with %v on %d workers", model, relations, c, w)
+			for _, r := range traintest.Batches(t, parts, o, link.Batches, true, c[0], c[1:]...).Results {
+				traintest.SameCurve(t, label, r.Loss, want.Loss, 1e-12)
+				traintest.SameCurve(t, label+", validation", r.Val, want.Val, 1e-12)
+				traintest.SameCurve(t, label+", test", r.Test, want.Test, 1e-12)
+				for name, value := range want.Measures {
+					if math.Abs(r.Measures[name]-value) > 1e-12 {
+						t.Errorf("%s: %s is %g, want %g", label, name, r.Measures[name], value)
+					}
+				}
+			}
+		}
 	}
 }

@@ -16,8 +16,11 @@ type task struct {
 
 // New is the task of a run that learns from pairs; nil: it does not.
 func New(s *train.Site) batch.Decoration {
-	if s.Opt.Pairs == nil {
+	switch {
+	case s.Opt.Pairs == nil:
 		return nil
+	case len(s.Opt.Pairs.Relations) > 0:
+		return &relationTask{}
 	}
 	return &task{}
 }
