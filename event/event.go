@@ -48,6 +48,7 @@ type Started struct {
 	Dataset, Model, Strategy string
 	Vertices, Edges          int64
 	Parameters               int
+	Learnt                   int // numbers of learnt rows, beside the parameters
 	Workers                  int
 	FirstEpoch, Epochs       int // FirstEpoch > 0 for a resumed run
 	Metric                   string

@@ -10,6 +10,9 @@ import (
 func opening(e Started) string {
 	s := fmt.Sprintf("%s on %s: %s, %s, %s", e.Model, e.Dataset,
 		Counted(e.Vertices, "vertex"), Counted(e.Edges, "edge"), Counted(e.Parameters, "parameter"))
+	if e.Learnt > 0 {
+		s += " and " + Counted(e.Learnt, "number") + " of learnt rows"
+	}
 	if e.Workers > 1 {
 		s += fmt.Sprintf(", %d workers, strategy %s", e.Workers, e.Strategy)
 	}

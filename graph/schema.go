@@ -32,6 +32,9 @@ type VertexType struct {
 	Task       string   `json:"task,omitempty"`
 	Classes    int      `json:"classes,omitempty"`
 	ClassNames []string `json:"class_names,omitempty"`
+	// IDs is the checksum of the names that the vertices had before import: another dataset with the same has the same
+	// vertices. Empty: they had none but their numbers.
+	IDs string `json:"ids,omitempty"`
 }
 
 // End is the id after the type's last.
@@ -226,6 +229,24 @@ func (s *Schema) SortRelations() (old []int) {
 		s.Relations[i] = before[o]
 	}
 	return old
+}
+
+// Count is how many types there are; of none 0.
+func (s *Schema) Count() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Types)
+}
+
+// IDSums are the checksums of the names of the vertices of each type; nil: there are no types.
+func (s *Schema) IDSums() (list []string) {
+	if s != nil {
+		for k := range s.Types {
+			list = append(list, s.Types[k].IDs)
+		}
+	}
+	return list
 }
 
 // badTypeName reports whether a terminal could not show a name, or there is none.

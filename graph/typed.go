@@ -250,8 +250,17 @@ func (w *Writer) TypeFeatureRows(k int, kind FeatureKind, cols int) (*ArrayWrite
 
 // TypeIDs writes the names that a type's vertices had before import: numbers, or else text.
 func (w *Writer) TypeIDs(k int, numbers []int64, text []string) error {
+	name := typedName("ids", k)
 	if text == nil {
-		return writeArray(w, typedName("ids", k), numbers)
+		if err := writeArray(w, name, numbers); err != nil {
+			return err
+		}
+	} else {
+		name = fmt.Sprintf("ids_%d.txt", k)
+		if err := w.textIDs(name, text); err != nil {
+			return err
+		}
 	}
-	return w.textIDs(fmt.Sprintf("ids_%d.txt", k), text)
+	w.Meta.Schema.Types[k].IDs = w.Meta.Arrays[name].CRC32C
+	return nil
 }

@@ -35,3 +35,35 @@ func (d *Dataset) IDFile() string {
 
 // TextIDs reports whether vertices had names that are not numbers.
 func (d *Dataset) TextIDs() bool { return d.ids.text != nil }
+
+// Described is a typed dataset of which only sizes are here, and the labels of all vertices and the splits of type k.
+func Described(dir string, m Meta, k int, l *Labels, s Splits) *Dataset {
+	n := len(m.Schema.Types)
+	d := &Dataset{Dir: dir, Meta: m, Graph: &CSR{Indptr: make([]int64, m.Nodes+1)}, Target: m.Schema.Types[k].Name,
+		TypeFeatures: make([]*Features, n), Labels: l, Splits: s, typeLabels: make([]*Labels, n),
+		typeSplits: make([]Splits, n), typeIDs: make([]vertexIDs, n)}
+	for i := range m.Schema.Types {
+		if t := &m.Schema.Types[i]; t.Features != nil {
+			d.TypeFeatures[i] = &Features{Rows: int(t.Count), Cols: t.Features.Dim}
+		}
+	}
+	if l != nil {
+		d.typeLabels[k] = l.rows(int(m.Schema.Types[k].First), int(m.Schema.Types[k].End()))
+	}
+	d.typeSplits[k] = s
+	return d
+}
+
+// rows are the labels of vertices lo to hi.
+func (l *Labels) rows(lo, hi int) *Labels {
+	out := &Labels{Classes: l.Classes, Names: l.Names}
+	switch l.Kind() {
+	case MultiLabel:
+		out.Multi = l.Multi[lo*l.Classes : hi*l.Classes]
+	case Regression:
+		out.Values = l.Values[lo*l.Classes : hi*l.Classes]
+	default:
+		out.Class = l.Class[lo:hi]
+	}
+	return out
+}

@@ -14,6 +14,7 @@ type Options struct {
 	What         string // one of serve.Whats
 	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
 	Pairs        string // a file of them, for scores
+	Type         string // of a typed graph: the type whose embeddings are asked for; empty: the model's target
 	Threads      int
 	Device       string // cpu, cuda or cuda:N; empty: cpu
 	Overwrite    bool   // replace an existing file

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"starling/cluster"
@@ -27,7 +28,7 @@ import (
 // overParts predicts on one worker per part: a process each, which has its part alone.
 func (o Options) overParts() (*Predicted, error) {
 	start := time.Now()
-	trained, err := serve.Open(o.Run)
+	trained, err := o.open()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (o Options) overParts() (*Predicted, error) {
 		return nil, err
 	}
 	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
-		Workers: workers}
+		Workers: workers, Target: trained.OfType()}
 	if err := out.write(p, d); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.D
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if d, err = labelledDataset(c.Parts); err != nil {
+	if d, err = labelledDataset(c.Parts, trained); err != nil {
 		return nil, nil, 0, err
 	}
 	if err := trained.Suits(d, o.What); err != nil {
@@ -76,6 +77,9 @@ func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.D
 	if err != nil {
 		return nil, nil, 0, err
 	}
+	if d.Typed() {
+		return trained.FromTypedRows(d, o.What, width, data), d, c.Spec.Cluster.Workers, nil
+	}
 	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Cluster.Workers, nil
 }
 
@@ -86,9 +90,6 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 		return nil, err
 	}
 	switch {
-	case book.Schema != nil || t.Config.Model.Typed != nil:
-		return nil, spec.Mistake("DIR", o.Dataset+", a partition, for a typed model", "the dataset that it was cut from",
-			"workers do not predict by type yet: give the dataset's folder")
 	case o.What == serve.Scores || t.Config.Task == nn.TaskLink || t.Config.Task == nn.TaskUnsupervised:
 		return nil, spec.Mistake("DIR", "a partition, for a model of pairs", "the dataset that it was cut from", "")
 	case o.Workers != 0 && o.Workers != book.Parts:
@@ -97,7 +98,7 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	case t.Embeddings != nil:
 		return nil, spec.Mistake("DIR", o.Dataset+", a partition, with a model that has embeddings of vertices",
 			"the dataset that it was cut from", "give the dataset's folder")
-	case book.Features == nil:
+	case book.Features == nil && book.Schema == nil && t.Config.Model.Typed == nil:
 		return nil, setup.NoFeatures(o.Dataset)
 	}
 	dir, err := filepath.Abs(o.Dataset)
@@ -112,9 +113,11 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 		s.Cluster.Timeout, s.Cluster.Heartbeat = o.Timeout, min(s.Cluster.Heartbeat, o.Timeout/shortestTimeout)
 	}
 	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
-		From:  &resume.Start{State: &train.State{Model: t.Weights}},
-		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.Config.Model,
-			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What), Rows: t.Rows()}}
+		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.ModelConfig(),
+			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What), Rows: t.Rows(), TypeScales: t.TypeScales()}}
+	if c.From, err = resume.WeightsOf(t, book.Schema, &s); err != nil {
+		return nil, err
+	}
 	if t.Config.Features != nil {
 		c.Infer.Scale = t.Config.Features.Scale
 	}
@@ -122,10 +125,12 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 }
 
 // labelledDataset is the dataset without edges and features: what predictions are compared with.
-func labelledDataset(p *setup.Parts) (*graph.Dataset, error) {
+func labelledDataset(p *setup.Parts, t *serve.Trained) (*graph.Dataset, error) {
 	d := &graph.Dataset{Dir: p.Dir, Meta: p.Meta,
-		Graph:    &graph.CSR{Indptr: make([]int64, p.Book.Nodes+1), EdgeDim: p.Book.EdgeDim},
-		Features: &graph.Features{Rows: int(p.Book.Nodes), Cols: p.Book.Features.Dim}}
+		Graph: &graph.CSR{Indptr: make([]int64, p.Book.Nodes+1), EdgeDim: p.Book.EdgeDim}}
+	if p.Book.Features != nil {
+		d.Features = &graph.Features{Rows: int(p.Book.Nodes), Cols: p.Book.Features.Dim}
+	}
 	for k := range p.Book.Parts {
 		part, err := partition.OpenPart(p.Dir, k)
 		if err != nil {
@@ -134,7 +139,23 @@ func labelledDataset(p *setup.Parts) (*graph.Dataset, error) {
 		addLabels(d, part)
 		part.Close()
 	}
-	return d, nil
+	return describedTypes(d, p, t)
+}
+
+// describedTypes has a typed dataset know its types, and a partition of another target no labels.
+func describedTypes(d *graph.Dataset, p *setup.Parts, t *serve.Trained) (*graph.Dataset, error) {
+	s := p.Meta.Schema
+	if err := knowsTarget(d, t); err != nil || s == nil {
+		return d, err
+	}
+	k := s.Type(t.Config.Target)
+	if p.Book.Target != t.Config.Target {
+		d.Labels, d.Splits = nil, graph.Splits{}
+	}
+	for _, list := range []*[]uint32{&d.Splits.Train, &d.Splits.Val, &d.Splits.Test} {
+		slices.Sort(*list)
+	}
+	return graph.Described(p.Dir, d.Meta, k, d.Labels, d.Splits), nil
 }
 
 // addLabels adds the labels and splits of a part.

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Predicted, error) {
 
 func (o Options) predict() (*Predicted, error) {
 	start := time.Now()
-	trained, err := serve.Open(o.Run)
+	trained, err := o.open()
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,15 @@ func (o Options) predict() (*Predicted, error) {
 	return out, nil
 }
 
+// open reads the run.
+func (o Options) open() (*serve.Trained, error) {
+	t, err := serve.Open(o.Run)
+	if err == nil {
+		err = t.ForType(o.Type)
+	}
+	return t, err
+}
+
 // vertices predicts for all vertices and writes it.
 func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph.Dataset) error {
 	p, err := trained.Predict(dev, d, r.What)
@@ -77,6 +86,7 @@ func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph
 	if err != nil {
 		return err
 	}
+	r.Target = trained.OfType()
 	return r.write(p, d)
 }
 
@@ -106,20 +116,18 @@ func (o *Options) settle() error {
 	return o.checkOut()
 }
 
-// setTarget makes a typed graph's labels those of the type that the model predicts.
-func setTarget(d *graph.Dataset, t *serve.Trained) error {
+// knowsTarget refuses a graph that has types where the model has none, or not the type that it predicts.
+func knowsTarget(d *graph.Dataset, t *serve.Trained) error {
 	if t.Config.Model.Typed == nil {
 		return d.Untyped("a model of --model " + t.Config.Model.Model)
 	}
 	if !d.Typed() {
 		return nil // which the model then refuses
 	}
-	k := d.Meta.Schema.Type(t.Config.Target)
-	if k < 0 {
+	if d.Meta.Schema.Type(t.Config.Target) < 0 {
 		return &graph.InputError{File: d.Dir, Field: "schema", Found: "no type " + t.Config.Target,
 			Want: "the type that the model predicts", Fix: "name the dataset that goes with the run"}
 	}
-	d.SetTarget(k)
 	return nil
 }
 
@@ -132,7 +140,10 @@ func openForPrediction(dir string, t *serve.Trained) (*graph.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = setTarget(d, t); err == nil && 4*d.Graph.Edges() > graph.SmallArray {
+	if err = knowsTarget(d, t); err == nil && d.Typed() && t.Config.Model.Typed != nil {
+		d.SetTarget(d.Meta.Schema.Type(t.Config.Target))
+	}
+	if err == nil && 4*d.Graph.Edges() > graph.SmallArray {
 		err = graph.InFile(dir, d.Graph.Validate())
 	}
 	if err != nil {

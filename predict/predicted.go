@@ -40,8 +40,7 @@ type Predicted struct {
 // write writes predictions.
 func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
 	if d.Typed() {
-		r.Target = d.Target
-		d = d.OfType(d.Meta.Schema.Type(d.Target))
+		d = d.OfType(d.Meta.Schema.Type(r.Target))
 	}
 	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
 	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)

@@ -41,6 +41,7 @@ type Run struct {
 	Vertices           int64    `json:"vertices"`
 	Edges              int64    `json:"edges"`
 	Parameters         int      `json:"parameters"`
+	LearntParameters   int      `json:"learnt_parameters,omitempty"` // numbers of the rows of types without features
 	DevicePeakBytes    int64    `json:"device_peak_bytes"`
 	DevicePlannedBytes int64    `json:"device_planned_bytes"`
 	MemoryPlannedBytes int64    `json:"memory_planned_bytes"` // of the run, without mapped files

@@ -30,8 +30,53 @@ func StartOf(s *spec.Spec, identity func() Identity, data *graph.Meta, events ev
 			"give the settings that it was trained with; rates, dropout, seed and workers "+
 				"may differ")
 	}
-	st := &train.State{Model: t.Weights, History: train.History{BestEpoch: -1}}
-	return &Start{State: st, Spec: s}, nil
+	from, err = WeightsOf(t, data.Schema, s)
+	if err == nil {
+		noteLearnt(t, data, events)
+	}
+	return from, err
+}
+
+// WeightsOf is a trained model as a start, with the learnt rows of types whose vertices a graph has.
+func WeightsOf(t *serve.Trained, schema *graph.Schema, s *spec.Spec) (*Start, error) {
+	of := *s
+	of.Model.Name = t.Config.Model.Model
+	from := &Start{State: &train.State{Model: t.Weights, History: train.History{BestEpoch: -1}}, Spec: &of}
+	var learnt []nn.Tensor
+	for k := range schema.Count() {
+		if typ := &schema.Types[k]; t.SameVertices(typ) {
+			learnt = append(learnt, train.LearntTensors(*t.Learnt[typ.Name], verticesOf(typ))...)
+		}
+	}
+	if learnt == nil {
+		return from, nil
+	}
+	packed, err := PackTensors(learnt, nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := packed.Bytes()
+	from.OwnCaches = [][]byte{all}
+	return from, err
+}
+
+func verticesOf(t *graph.VertexType) []uint32 {
+	list := make([]uint32, t.Count)
+	for i := range list {
+		list[i] = uint32(t.First) + uint32(i)
+	}
+	return list
+}
+
+// noteLearnt says which types' rows are learnt anew.
+func noteLearnt(t *serve.Trained, data *graph.Meta, events event.Listener) {
+	for k := range data.Schema.Count() {
+		typ := &data.Schema.Types[k]
+		if t.Learnt[typ.Name] != nil && !t.SameVertices(typ) {
+			events.On(event.Note{Text: fmt.Sprintf("the rows of %s are learnt anew: its vertices are others than those of %s",
+				typ.Name, t.Dir)})
+		}
+	}
 }
 
 // shapeDifferences name the settings that give two models other weights.

@@ -32,11 +32,13 @@ type modelConfig struct {
 	// Target is the type that a typed model predicts, TypeFeatures the features of each type, nil where it has none.
 	Target       string               `json:"target,omitempty"`
 	TypeFeatures []*graph.FeatureMeta `json:"type_features,omitempty"`
-	Metric       string               `json:"metric"` // the name of the accuracies
-	Weights      string               `json:"weights_crc32c"`
-	BestEpoch    int                  `json:"best_epoch"` // from 0
-	ValAccuracy  report.Number        `json:"val_accuracy"`
-	TestAccuracy report.Number        `json:"test_accuracy"`
+	// TypeIDs are the checksums of the names of the vertices of each type, "" where they have none.
+	TypeIDs      []string      `json:"type_ids,omitempty"`
+	Metric       string        `json:"metric"` // the name of the accuracies
+	Weights      string        `json:"weights_crc32c"`
+	BestEpoch    int           `json:"best_epoch"` // from 0
+	ValAccuracy  report.Number `json:"val_accuracy"`
+	TestAccuracy report.Number `json:"test_accuracy"`
 	report.Measures
 	Spec   spec.Spec `json:"spec"`
 	CRC32C string    `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
@@ -65,7 +67,8 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
 		ClassNames: names, Features: data.Features, Target: s.Target, TypeFeatures: typeFeatures(data.Schema),
-		Format: "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
+		TypeIDs: data.Schema.IDSums(),
+		Format:  "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,

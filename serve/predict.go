@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"math"
 
 	"starling/graph"
@@ -110,6 +111,10 @@ func (t *Trained) FromRows(d *graph.Dataset, what string, vertices, width int, d
 // predicts refuses what the task does not have.
 func (t *Trained) predicts(d *graph.Dataset, what string) error {
 	task := t.task(d)
+	if what != Embeddings && t.OfType() != t.Config.Target {
+		return &graph.InputError{File: t.Dir, Field: "--type", Found: fmt.Sprintf("%q", t.OfType()),
+			Want: fmt.Sprintf("%q, whose %s the model predicts", t.Config.Target, what), Fix: "ask for embeddings of other types"}
+	}
 	if what == Embeddings || task == nn.TaskClassify || task == nn.TaskMultiLabel || what == Labels &&
 		task == nn.TaskRegression {
 		return nil

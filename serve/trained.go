@@ -47,6 +47,8 @@ type Config struct {
 	// Target is the type that a typed model predicts, TypeFeatures the features of each type, nil where it has none.
 	Target       string               `json:"target,omitempty"`
 	TypeFeatures []*graph.FeatureMeta `json:"type_features,omitempty"`
+	// TypeIDs are the checksums of the names of the vertices of each type; none: the run is of a version without.
+	TypeIDs []string `json:"type_ids,omitempty"`
 
 	Classes      int             `json:"classes"`
 	Metric       string          `json:"metric"`
@@ -81,6 +83,8 @@ type Trained struct {
 	Embeddings *nn.Tensor
 	// Learnt are the learnt rows of types without features, by the names of types.
 	Learnt map[string]*nn.Tensor
+
+	of string // the type that embeddings are asked of, if it is not the target
 }
 
 // embeddingTable is the name of learnt rows of vertices among the weights.
@@ -259,7 +263,7 @@ func (c *Config) sane() error {
 
 // Model is the trained model on a device.
 func (t *Trained) Model(dev tensor.Device) (*nn.Model, error) {
-	m := nn.New(dev, t.Config.Model, 0)
+	m := nn.New(dev, t.ModelConfig(), 0)
 	if err := m.Load(dev, t.Weights); err != nil {
 		return nil, &graph.InputError{File: filepath.Join(t.Dir, weightsFile), Found: "weights of another model: " +
 			err.Error(), Want: "those of " + configFile, Fix: "copy the run's folder again, or train again"}

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/nn"
@@ -100,17 +102,29 @@ func (t *Trained) suitsType(d *graph.Dataset, k int) error {
 		one := &Trained{Config: Config{Features: f, Dataset: t.Config.Dataset}}
 		return one.sameColumns(d.OfType(k))
 	}
-	rows := t.Learnt[typ.Name]
-	if rows != nil && len(rows.Shape) == 2 && rows.Shape[1] == t.Config.Model.Hidden && int64(rows.Shape[0]) == typ.Count {
+	if t.SameVertices(typ) {
 		return nil
 	}
 	found := "no learnt rows"
-	if rows != nil {
-		found = fmt.Sprintf("learnt rows of %d vertices", rows.Shape[0])
+	if rows := t.Learnt[typ.Name]; rows != nil {
+		found = fmt.Sprintf("learnt rows of %d other vertices", rows.Shape[0])
 	}
 	return &graph.InputError{File: t.Dir, Field: "type " + typ.Name, Found: found,
 		Want: fmt.Sprintf("those of the %d vertices in %s", typ.Count, d.Dir),
 		Fix:  "a model knows nothing of new vertices of a type without features: name the dataset of the run"}
+}
+
+// SameVertices reports whether there are learnt rows of a type, of the vertices that it has.
+func (t *Trained) SameVertices(typ *graph.VertexType) bool {
+	rows := t.Learnt[typ.Name]
+	if rows == nil || len(rows.Shape) != 2 || rows.Shape[1] != t.Config.Model.Hidden || int64(rows.Shape[0]) != typ.Count {
+		return false
+	}
+	k := slices.IndexFunc(t.Config.Model.Typed.Types, func(c nn.TypeConfig) bool { return c.Name == typ.Name })
+	if k < 0 || k >= len(t.Config.TypeIDs) || t.Config.TypeIDs[k] == "" || typ.IDs == "" {
+		return true // one of them is of a version that kept no checksum, or has numbers for names
+	}
+	return t.Config.TypeIDs[k] == typ.IDs
 }
 
 // predictTyped runs a typed model over the whole graph, and predicts for the vertices of its target.
@@ -136,10 +150,58 @@ func (t *Trained) predictTyped(dev tensor.Device, d *graph.Dataset, what string)
 	if t.LeftOut(what) > 0 {
 		e = out.inputs[len(out.inputs)-1]
 	}
-	k := schema.Type(t.Config.Target)
-	target := &schema.Types[k]
-	return t.FromRows(d.OfType(k), what, int(target.Count), e.width,
-		e.data[int(target.First)*e.width:int(target.End())*e.width]), nil
+	return t.FromTypedRows(d, what, e.width, e.data), nil
+}
+
+// FromTypedRows is FromRows for the vertices of the type asked of, from the rows of all vertices.
+func (t *Trained) FromTypedRows(d *graph.Dataset, what string, width int, data []float32) *Predictions {
+	k := d.Meta.Schema.Type(t.OfType())
+	typ := &d.Meta.Schema.Types[k]
+	return t.FromRows(d.OfType(k), what, int(typ.Count), width, data[int(typ.First)*width:int(typ.End())*width])
+}
+
+// ForType has embeddings be those of the vertices of a type; "": of the target.
+func (t *Trained) ForType(name string) error {
+	switch c := t.Config.Model.Typed; {
+	case name == "":
+		return nil
+	case c == nil:
+		return &graph.InputError{Field: "--type", Found: fmt.Sprintf("%q, and a model of --model %s", name, t.Config.Model.Model),
+			Want: "a model of a typed graph", Fix: "leave it out"}
+	case !slices.ContainsFunc(c.Types, func(x nn.TypeConfig) bool { return x.Name == name }):
+		var names []string
+		for _, x := range c.Types {
+			names = append(names, x.Name)
+		}
+		return &graph.InputError{Field: "--type", Found: fmt.Sprintf("%q", name), Want: "one of " + strings.Join(names, ", ")}
+	}
+	t.of = name
+	return nil
+}
+
+// OfType is the type that is predicted for; "": the graph has no types.
+func (t *Trained) OfType() string { return cmp.Or(t.of, t.Config.Target) }
+
+// ModelConfig is the model's. Where rows of another type than the target are asked for, no rows are left out.
+func (t *Trained) ModelConfig() nn.Config {
+	c := t.Config.Model
+	if c.Typed != nil && t.of != "" {
+		all := *c.Typed
+		all.Outputs, c.Typed = nil, &all
+	}
+	return c
+}
+
+// TypeScales are what the features of each type were standardized by in training.
+func (t *Trained) TypeScales() (list []*graph.Scale) {
+	for _, f := range t.Config.TypeFeatures {
+		if f == nil {
+			list = append(list, nil)
+			continue
+		}
+		list = append(list, f.Scale)
+	}
+	return list
 }
 
 // typedInput are the features of all types, by the scales of the data that the model was trained on, and learnt rows.

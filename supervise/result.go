@@ -33,7 +33,7 @@ func NewReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *r
 		EpochSecondsSpread: report.SpreadOf(r.EpochSeconds),
 		HiddenShare:        report.Number(math.NaN()),
 		WaitShare:          report.Number(math.NaN()),
-		Parameters:         r.Parameters, PeakRSSBytes: tensor.PeakRSS(),
+		Parameters:         r.Parameters, LearntParameters: r.Learnt, PeakRSSBytes: tensor.PeakRSS(),
 		DevicePeakBytes:    r.PeakBytes,
 		DevicePlannedBytes: p.Peak,
 		MemoryPlannedBytes: p.Needed(),

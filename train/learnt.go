@@ -1,6 +1,7 @@
 package train
 
 import (
+	"slices"
 	"strings"
 
 	"starling/nn"
@@ -26,6 +27,15 @@ const (
 )
 
 func newLearnt(dev tensor.Device, x *nn.TypedInput, c nn.OptimConfig) *Learnt {
+	l := learntOf(x)
+	if l != nil {
+		l.optim = nn.NewOptimiser(dev, l.params, c)
+	}
+	return l
+}
+
+// learntOf are the learnt rows of an input, which are not trained; nil: it has none.
+func learntOf(x *nn.TypedInput) *Learnt {
 	if x == nil {
 		return nil
 	}
@@ -38,8 +48,40 @@ func newLearnt(dev tensor.Device, x *nn.TypedInput, c nn.OptimConfig) *Learnt {
 	if len(l.params) == 0 {
 		return nil
 	}
-	l.optim = nn.NewOptimiser(dev, l.params, c)
 	return l
+}
+
+// LearntNumbers is how many numbers the learnt rows of the whole graph have.
+func (f *Loop) LearntNumbers() (n int) {
+	for t := range f.Schema.Count() {
+		if typ := &f.Schema.Types[t]; typ.Features == nil {
+			n += int(typ.Count) * f.Opt.Model.Hidden
+		}
+	}
+	return n
+}
+
+// LearntTensors are learnt rows of a type, and the vertices that they are of, as a run starts from them.
+func LearntTensors(rows nn.Tensor, vertices []uint32) []nn.Tensor {
+	return append(prefixed(learntRows, []nn.Tensor{rows}), idsTensor(rows.Name, vertices))
+}
+
+// start takes rows from another run; those of types that it does not have stay as they are.
+func (l *Learnt) start(dev tensor.Device, saved []nn.Tensor) error {
+	if l == nil {
+		return nil
+	}
+	known := &Learnt{}
+	for i, p := range l.params {
+		if slices.ContainsFunc(saved, func(t nn.Tensor) bool { return t.Name == learntIDs+p.Name }) {
+			known.params, known.ids = append(known.params, p), append(known.ids, l.ids[i])
+		}
+	}
+	own, err := known.own(saved)
+	if err != nil {
+		return err
+	}
+	return nn.LoadTensors(dev, known.params, unprefixed(learntRows, own))
 }
 
 func (l *Learnt) zeroGrad(dev tensor.Device) {

@@ -68,6 +68,9 @@ func (f *Loop) resume(s *State) error {
 		return fmt.Errorf("the checkpoint does not fit the model: %w", err)
 	}
 	if s.warmStart() {
+		if err := f.Learnt.start(f.Dev, s.Caches); err != nil {
+			return fmt.Errorf("the learnt rows do not fit the graph: %w", err)
+		}
 		return nil
 	}
 	if err := f.Optim.Load(s.Optim, s.Steps); err != nil {
@@ -445,7 +448,7 @@ func (f *Loop) result(reason string) *Result {
 	h := f.State.History
 	_, peak := f.Dev.Usage()
 	r := &Result{History: h, Metric: f.Task.Name(), Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
-		PeakBytes: peak, Parameters: f.Model.Size(), Final: f.Model.State(f.Dev), Best: f.State.Best}
+		PeakBytes: peak, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(), Final: f.Model.State(f.Dev), Best: f.State.Best}
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {
 			r.ValMetric, r.TestMetric = h.Val[i], h.Test[i]

@@ -89,7 +89,7 @@ func (r *RelationLinks) DryRun(ctx context.Context, data *graph.Dataset) (*Needs
 func (r *RelationLinks) train(ctx context.Context, data *graph.Dataset) (*Result, error) {
 	f := r.Loop
 	f.Events.On(event.Started{Dataset: data.Meta.Name, Model: f.Opt.Model.Model, Strategy: "none", Workers: 1,
-		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
 		FirstEpoch: f.State.Epoch, Epochs: f.Opt.Epochs, Metric: f.Task.Name()})
 	return f.Run(ctx)
 }

@@ -6,6 +6,7 @@ package train
 
 import (
 	"slices"
+	"strings"
 
 	"starling/nn"
 	"starling/tensor"
@@ -114,9 +115,14 @@ type State struct {
 	Caches []nn.Tensor
 }
 
-// warmStart reports whether the state is the weights of another run, and nothing of this one.
+// warmStart reports whether the state is the weights and learnt rows of another run, and nothing of this one.
 func (s *State) warmStart() bool {
-	return s.Steps == 0 && s.Epoch == 0 && s.Optim == nil && s.Caches == nil
+	return s.Steps == 0 && s.Epoch == 0 && s.Optim == nil && !slices.ContainsFunc(s.Caches, ofStrategy)
+}
+
+// ofStrategy reports whether a cache is another than learnt rows and their vertices.
+func ofStrategy(t nn.Tensor) bool {
+	return !strings.HasPrefix(t.Name, learntRows) && !strings.HasPrefix(t.Name, learntIDs)
 }
 
 // History is what was measured so far.
@@ -153,6 +159,7 @@ type Result struct {
 	ValMetric   float64
 	PeakBytes   int64 // of matrices on the device
 	Parameters  int
+	Learnt      int // numbers of learnt rows, beside the parameters
 	Best, Final []nn.Tensor
 	Plan        *wire.Plan // what this worker meant to send
 	Rows        RowCounts  // that this worker's batches needed

@@ -50,7 +50,7 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	book := s.Part.Book
 	s.Events.On(event.Started{Dataset: book.Dataset, Model: s.Opt.Model.Model, Strategy: s.Opt.Strategy.Name(),
 		Workers:  s.End.Size(),
-		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.Model.Size(),
+		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
 		FirstEpoch: f.State.Epoch, Epochs: s.Opt.Epochs, Metric: f.Task.Name()})
 	r, err := f.Run(ctx)
 	if k, ok := as[Ranking](on); ok && err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"starling/disk"
 	"starling/graph"
@@ -25,22 +26,20 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	*Share, error) {
 	s := t.Spec
 	s.Machine.Threads = threads
-	own, err := part.Features.Rescaled(part.Book.Features.Scale, t.Infer.Scale)
+	rescaled, err := t.Infer.rescaled(part)
 	if err != nil {
 		return nil, graph.InFile(part.Dir, err)
 	}
-	rescaled := *part
-	rescaled.Features = own
 	dev, err := setup.NewDevice(&s, end.Rank())
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close()
-	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: t.Infer.Rows}
+	opt := train.Options{Model: t.Infer.Model, RowNormalize: t.Infer.RowNormalize, Rows: t.Infer.Rows, Resume: from}
 	if opt.Strategy, err = s.Choice(); err != nil {
 		return nil, err
 	}
-	rows, err := train.Infer(ctx, dev, &rescaled, end, opt, from.Model, t.Infer.LeftOut)
+	rows, err := train.Infer(ctx, dev, rescaled, end, opt, from.Model, t.Infer.LeftOut)
 	if err != nil {
 		return nil, err
 	}
@@ -51,4 +50,24 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, list)
 	})
+}
+
+// rescaled is a part with features by the scales of the data that the model was trained on.
+func (i *Inference) rescaled(part *partition.Part) (*partition.Part, error) {
+	out := *part
+	var err error
+	if part.Book.Schema == nil {
+		out.Features, err = part.Features.Rescaled(part.Book.Features.Scale, i.Scale)
+		return &out, err
+	}
+	out.TypeFeatures = slices.Clone(part.TypeFeatures)
+	for k, f := range part.TypeFeatures {
+		if f == nil {
+			continue
+		}
+		if out.TypeFeatures[k], err = f.Rescaled(part.Book.Schema.Types[k].Features.Scale, i.TypeScales[k]); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
 }

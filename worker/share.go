@@ -61,6 +61,7 @@ type Share struct {
 	Val        report.Number    `json:"val"`
 	Test       report.Number    `json:"test"`
 	Parameters int              `json:"parameters"`
+	Learnt     int              `json:"learnt,omitempty"`
 	PeakBytes  int64            `json:"peak_bytes"`
 	PeakRSS    int64            `json:"peak_rss"`
 	Threads    int              `json:"threads"`
@@ -87,7 +88,7 @@ func JoinShares(shares []*Share) (*train.Result, error) {
 		}
 	}
 	out := &train.Result{History: first.History.Floats(), Metric: first.Metric, Reason: first.Reason,
-		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Best: first.Best}
+		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Learnt: first.Learnt, Best: first.Best}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
 	}
@@ -103,7 +104,7 @@ func (s *Share) agrees(o *Share) bool {
 // NewShare is the share of a worker whose training gave r, from a state (nil: from the beginning).
 func NewShare(r *train.Result, from *train.State, m *watch.Meter, end wire.Endpoint) *Share {
 	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason,
-		Val: report.Number(r.ValMetric), Test: report.Number(r.TestMetric), Parameters: r.Parameters,
+		Val: report.Number(r.ValMetric), Test: report.Number(r.TestMetric), Parameters: r.Parameters, Learnt: r.Learnt,
 		PeakBytes: r.PeakBytes, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
 		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}
 }

@@ -55,7 +55,9 @@ type Inference struct {
 	Model        nn.Config    `json:"model"`
 	RowNormalize bool         `json:"row_normalize"`
 	Scale        *graph.Scale `json:"scale,omitempty"` // of the features that the model was trained on
-	LeftOut      int          `json:"left_out"`        // stages at the end
-	Rows         tensor.DType `json:"rows"`            // as which they are stored
-	Folder       string       `json:"folder"`
+	// TypeScales are the same by type, of a typed graph.
+	TypeScales []*graph.Scale `json:"type_scales,omitempty"`
+	LeftOut    int            `json:"left_out"` // stages at the end
+	Rows       tensor.DType   `json:"rows"`     // as which they are stored
+	Folder     string         `json:"folder"`
 }

@@ -32,6 +32,9 @@ Labels are the likeliest class; of a multilabel model a 0 or 1 for every class, 
 regression the numbers. Probabilities are of every class, and need not add up to one
 where a vertex may have several. Embeddings are the input of the model's last layer.
 
+Of a typed graph the vertices are those of the type that the model predicts;
+--what embeddings --type NAME is for those of another.
+
 Of a model of pairs (--task link, unsupervised) embeddings are the model's output, and
 --what scores tells how likely each pair of the file --pairs is an edge, from 0 to 1:
 two vertices a line, by their names before import, with a comma or space between
@@ -71,6 +74,7 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.Out, "out", "", "file to write: .csv, .parquet or .npy (default WHAT.npy in this folder)")
 	c.Flags().BoolVar(&o.Overwrite, "overwrite", false, "replace an existing file")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
+	c.Flags().StringVar(&o.Type, "type", "", "of a typed graph: the type whose embeddings are written (default the one that the model predicts)")
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
