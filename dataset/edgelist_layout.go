@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -44,6 +45,9 @@ func sniff(path string, opt ImportOptions) (lay layout, err error) {
 	}
 	if isHeader {
 		lay.skip, lay.header = 1, string(lines[0])
+		if err := plainEnds(path, lay.split(bytes.Clone(lines[0]))); err != nil {
+			return lay, err
+		}
 		if at := edgeColumns(lay.split(bytes.Clone(lines[0]))); at != [3]int{0, 1, 2} {
 			lay.at = &at
 		}
@@ -114,9 +118,43 @@ func looksLikeHeader(lay layout, first, second []byte) bool {
 	if named(names, sourceNames) >= 0 && named(names, targetNames) >= 0 {
 		return true
 	}
+	whole := bytes.Clone(second) // fields are taken off in place
 	a, _ := lay.next(first)
 	b, _ := lay.next(second)
-	return slices.Contains(headerWords, strings.ToLower(string(a))) || (!isNumber(a) && isNumber(b))
+	return slices.Contains(headerWords, strings.ToLower(string(a))) || (!isNumber(a) && isNumber(b)) ||
+		wordsAboveNumbers(names, lay.split(bytes.Clone(whole)))
+}
+
+// wordsAboveNumbers tells whether the first row has words where the second has numbers, and no number itself.
+func wordsAboveNumbers(first, second []string) bool {
+	above := false
+	for i, s := range first {
+		if isNumber([]byte(s)) {
+			return false
+		}
+		above = above || i < len(second) && isNumber([]byte(second[i])) && !table.IsMissing(s)
+	}
+	return above
+}
+
+// plainEnds refuses a header of several columns whose names do not tell which are the ends of an edge: the first two may
+// be a transaction and its payer.
+func plainEnds(path string, names []string) error {
+	if named(names, sourceNames) >= 0 || named(names, targetNames) >= 0 || slices.Contains(headerWords, strings.ToLower(names[0])) {
+		return nil
+	}
+	var may []string
+	for _, name := range names {
+		if name != "" && !slices.Contains(weightNames, strings.ToLower(name)) {
+			may = append(may, name)
+		}
+	}
+	if len(may) < 3 {
+		return nil
+	}
+	return badFile(path, "line 1", fmt.Sprintf("columns called %.200s, none of them source or target", strings.Join(may, ", ")),
+		"two columns of ids, or names such as source and target",
+		fmt.Sprintf("say which they are: starling import table %s --src %s --dst %s", path, may[0], may[1]))
 }
 
 // isNumber also accepts numbers that are too large for an id or have a fraction, but not "inf".

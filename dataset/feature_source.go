@@ -50,18 +50,18 @@ func featureSource(text string) (name string, width int, err error) {
 	return name, width, nil
 }
 
-// makeFeatures writes features that come from the written edges.
-func (r *read) makeFeatures(w *graph.Writer, opt ImportOptions) error {
-	name, width, err := featureSource(opt.FeaturesFrom)
+// MakeFeatures writes features that come from the written edges, by one of FeatureSources, and says which.
+func MakeFeatures(w *graph.Writer, from string, seed uint64) (note string, err error) {
+	name, width, err := featureSource(from)
 	if err != nil {
-		return err
+		return "", err
 	}
 	g, unmap, err := w.Written()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer unmap()
-	key := rng.New(opt.Seed).Fold(featureStream)
+	key := rng.New(seed).Fold(featureStream)
 	switch name {
 	case "one-hot":
 		err = w.Features(oneHotFeatures(g.Nodes()))
@@ -72,11 +72,10 @@ func (r *read) makeFeatures(w *graph.Writer, opt ImportOptions) error {
 	default:
 		err = degreeRows(g, w.Meta.Symmetric).write(w)
 	}
-	if err == nil {
-		r.notes = append(r.notes, fmt.Sprintf("features made from the structure: %s, %s", name,
-			event.Counted(w.Meta.Features.Dim, "column")))
+	if err != nil {
+		return "", err
 	}
-	return err
+	return fmt.Sprintf("features made from the structure: %s, %s", name, event.Counted(w.Meta.Features.Dim, "column")), nil
 }
 
 func oneHotFeatures(n int) *graph.Features {

@@ -43,12 +43,48 @@ type ImportOptions struct {
 	// nothing: derived from the labels.
 	Task string
 
+	// Table says what columns of tables are (package dataset/schema).
+	Table TableColumns
+
 	Split     SplitOptions
 	Seed      uint64
 	Overwrite bool
 	Progress  Progress
 
 	scratch func() (*os.File, error) // beside the dataset; nil: in the system's temporary folder
+}
+
+// TableColumns are settings of tables.
+type TableColumns struct {
+	Src, Dst, Weight, Time                       string
+	EdgeFeatures                                 []string
+	Repeats                                      string
+	Vertices, ID, Label, Split, VertexTime, Like string
+	Drop                                         []string
+}
+
+// SettleTable sets what is the default of tables alone: columns of numbers are standardized, unless a flag or a
+// preparation says so.
+func (o *ImportOptions) SettleTable(format string, standardizeGiven bool) {
+	if format == "table" && !standardizeGiven && o.Table.Like == "" {
+		o.Standardize = true
+	}
+}
+
+// given is the first setting that is there, "" if none is.
+func (t *TableColumns) given() string {
+	for _, x := range []struct {
+		flag  string
+		given bool
+	}{{"src", t.Src != ""}, {"dst", t.Dst != ""}, {"weight", t.Weight != ""}, {"time", t.Time != ""},
+		{"edge-features", t.EdgeFeatures != nil}, {"repeats", t.Repeats != ""}, {"vertices", t.Vertices != ""},
+		{"id", t.ID != ""}, {"label", t.Label != ""}, {"split", t.Split != ""}, {"vertex-time", t.VertexTime != ""},
+		{"drop", t.Drop != nil}} {
+		if x.given {
+			return x.flag
+		}
+	}
+	return ""
 }
 
 // Check refuses options that are invalid, or that the format does not use: an option
@@ -62,18 +98,20 @@ func (o ImportOptions) Check(format string) error {
 		given bool
 		of    []string
 	}{
+		{cmp.Or(o.Table.given(), "src"), o.Table.given() != "", []string{"table"}},
+		{"like", o.Table.Like != "", []string{"table", "schema"}},
 		{"weights", o.Weights, []string{"edgelist", "parquet", "metis"}}, // which has them anyway
 		{"nodes", o.Nodes != 0, []string{"edgelist", "parquet"}},
-		{"header", o.Header != "", []string{"edgelist"}},
+		{"header", o.Header != "", []string{"edgelist", "table"}},
 		{"labels", o.Labels != "", []string{"edgelist"}},
-		{"features", o.Features != "", []string{"edgelist"}},
+		{"features", o.Features != "", []string{"edgelist", "table"}},
 		{"splits", o.Splits != "", []string{"edgelist"}},
-		{"one-hot", len(o.OneHot) > 0, []string{"edgelist", "parquet"}},
-		{"negative-weights", o.NegativeWeights, []string{"edgelist", "parquet", "metis"}},
+		{"one-hot", len(o.OneHot) > 0, []string{"edgelist", "parquet", "table"}},
+		{"negative-weights", o.NegativeWeights, []string{"edgelist", "parquet", "metis", "table"}},
 		{"standardize", o.Standardize, withFeatures},
 		{"missing", o.Missing != "", withFeatures},
 		// the others have splits, or no labels
-		{o.Split.flag(), o.Split != SplitOptions{}, []string{"npz", "geom", "parquet", "edgelist"}},
+		{o.Split.flag(), o.Split != SplitOptions{}, []string{"npz", "geom", "parquet", "edgelist", "table"}},
 	} {
 		if x.given && !slices.Contains(x.of, format) {
 			return badParam(x.flag, "a setting without effect on "+format, "it only for "+strings.Join(x.of, " or "))
@@ -92,7 +130,7 @@ func (o ImportOptions) Check(format string) error {
 }
 
 // withFeatures are the formats that may have features.
-var withFeatures = []string{"planetoid", "npz", "ogb", "saint", "dgl-reddit", "dgl", "geom", "parquet", "edgelist"}
+var withFeatures = []string{"planetoid", "npz", "ogb", "saint", "dgl-reddit", "dgl", "geom", "parquet", "edgelist", "table"}
 
 // checkFeatures refuses settings of features that contradict each other.
 func (o ImportOptions) checkFeatures(format string) error {
@@ -102,6 +140,8 @@ func (o ImportOptions) checkFeatures(format string) error {
 		return err
 	case o.Missing != "" && !slices.Contains(missingChoices, o.Missing):
 		return badParam("missing", fmt.Sprintf("%q", o.Missing), "error, zero or mean")
+	case format == "table":
+		return nil // which has its own rules
 	case o.FeaturesFrom != "" && (o.Features != "" || o.prepares() || len(o.OneHot) > 0):
 		return badParam("features-from", "it beside settings of features that are read",
 			"it alone: it makes features where there are none")
@@ -289,13 +329,17 @@ func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary
 	if err := r.writeGraph(w, opt); err != nil {
 		return Summary{}, err
 	}
-	if err := r.lookAtEdges(w, opt); err != nil {
+	notes, err := LookAtEdges(w, opt.NegativeWeights)
+	if err != nil {
 		return Summary{}, err
 	}
+	r.notes = append(r.notes, notes...)
 	if opt.FeaturesFrom != "" {
-		if err := r.makeFeatures(w, opt); err != nil {
+		note, err := MakeFeatures(w, opt.FeaturesFrom, opt.Seed)
+		if err != nil {
 			return Summary{}, err
 		}
+		r.notes = append(r.notes, note)
 	} else if r.columns != nil || r.scale != nil {
 		w.Meta.Features = &graph.FeatureMeta{Columns: r.columns, Scale: r.scale}
 	}
@@ -315,8 +359,7 @@ func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary
 		}
 	}
 	if w.Meta.Features == nil {
-		r.notes = append(r.notes, "no features: training needs some; --features-from "+
-			strings.Join(FeatureSources(), ", ")+" makes them from the structure")
+		r.notes = append(r.notes, NoFeatures)
 	}
 	w.Meta.Notes = r.notes
 	if r.intIDs != nil {
@@ -379,36 +422,40 @@ func (r *read) note(listed, stored int64, opt ImportOptions) {
 // reciprocitySamples is how many edges are looked for in reverse.
 const reciprocitySamples = 20_000
 
-// lookAtEdges says whether the graph is nearly symmetric or directed, and refuses negative
-// weights, which the importer may not have looked at.
-func (r *read) lookAtEdges(w *graph.Writer, opt ImportOptions) error {
+// NoFeatures is the note on a dataset without features.
+var NoFeatures = "no features: training needs some; --features-from " + strings.Join(FeatureSources(), ", ") +
+	" makes them from the structure"
+
+// LookAtEdges says whether the graph that was written is nearly symmetric or directed, and refuses negative
+// weights, which the importer may not have looked at, unless they are to be kept.
+func LookAtEdges(w *graph.Writer, negative bool) (notes []string, err error) {
 	_, weighted := w.Meta.Arrays["weights.npy"]
 	if w.Meta.Symmetric && !weighted {
-		return nil
+		return nil, nil
 	}
 	g, unmap, err := w.Written()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unmap()
-	if least := g.LeastWeight(); least < 0 && !opt.NegativeWeights {
-		return &graph.InputError{Field: "weights", Found: fmt.Sprintf("%g", least), Want: "weights of 0 or more, as gcn " +
+	if least := g.LeastWeight(); least < 0 && !negative {
+		return nil, &graph.InputError{Field: "weights", Found: fmt.Sprintf("%g", least), Want: "weights of 0 or more, as gcn " +
 			"divides by the root of their sum", Fix: "give --negative-weights to keep them for models that do not"}
 	}
 	if w.Meta.Symmetric {
-		return nil
+		return nil, nil
 	}
 	share := g.Reciprocity(reciprocitySamples)
 	switch {
 	case share == 1 && weighted: // only the weights differ
 	case share >= 0.9:
-		r.notes = append(r.notes, fmt.Sprintf("nearly symmetric: %.1f%% of edges have their reverse; --symmetrize adds "+
+		notes = append(notes, fmt.Sprintf("nearly symmetric: %.1f%% of edges have their reverse; --symmetrize adds "+
 			"those that are missing", min(100*share, 99.9)))
 	default:
-		r.notes = append(r.notes, fmt.Sprintf("directed: %.1f%% of edges have their reverse; vertices hear from the sources "+
+		notes = append(notes, fmt.Sprintf("directed: %.1f%% of edges have their reverse; vertices hear from the sources "+
 			"of their in-edges only; --symmetrize adds the reverse of every edge", 100*share))
 	}
-	return nil
+	return notes, nil
 }
 
 // matching lists the paths in a folder whose names match a pattern. The folder's own name

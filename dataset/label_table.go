@@ -128,3 +128,31 @@ func LabelsOf(file string, words []string, of []int32, task string) (l *graph.La
 	}
 	return l, notes, nil
 }
+
+// LabelsAs are labels whose classes are known: those of a preparation. Words that are none of them are no labels.
+func LabelsAs(file string, list []string, of []int32, like *graph.PrepLabel) (l *graph.Labels, notes []string, err error) {
+	if like.Task == graph.Regression {
+		return LabelsOf(file, list, of, regression)
+	}
+	class, strange := make([]int32, len(list)), 0
+	for i, s := range list {
+		class[i] = -1
+		if like.Classes != nil {
+			class[i] = int32(slices.Index(like.Classes, s))
+		} else if x, err := wholeNumber(s); err == nil && x >= 0 && x < int64(like.Count) {
+			class[i] = int32(x)
+		}
+	}
+	l = &graph.Labels{Class: make([]int32, len(of)), Names: like.Classes, Classes: like.Count}
+	for v, k := range of {
+		if l.Class[v] = -1; k >= 0 {
+			if l.Class[v] = class[k]; class[k] < 0 {
+				strange++
+			}
+		}
+	}
+	if strange > 0 {
+		notes = append(notes, fmt.Sprintf("labels that are none of the classes of the preparation, and are left out: %d", strange))
+	}
+	return l, notes, nil
+}

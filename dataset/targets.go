@@ -19,7 +19,7 @@ const (
 )
 
 // targetFormats lists the formats whose labels may be numbers to predict.
-var targetFormats = []string{"npz", "parquet", "edgelist"}
+var targetFormats = []string{"npz", "parquet", "edgelist", "table"}
 
 func (o ImportOptions) checkTask(format string) error {
 	switch {

@@ -188,7 +188,10 @@ func (r *tableReader) line(n int, line []byte) error {
 // settleHeader decides from the second row whether the first is a header, and uses it if not.
 func (r *tableReader) settleHeader(second []string) error {
 	r.headed = isNumber([]byte(second[0])) && !isNumber([]byte(r.first[0])) ||
-		named(r.first, idWords) >= 0 && named(r.first, r.words) >= 0
+		named(r.first, idWords) >= 0 && named(r.first, r.words) >= 0 || wordsAboveNumbers(r.first, second)
+	if err := r.plainValue(); err != nil {
+		return err
+	}
 	if !r.headed {
 		if err := r.use(r.firstLine, r.first, true); err != nil {
 			return err
@@ -202,6 +205,20 @@ func (r *tableReader) settleHeader(second []string) error {
 			strings.Join(r.first, ","), r.order[0]+1, filepath.Base(r.path), r.order[min(1, len(r.order)-1)]+1))
 	}
 	return r.announce()
+}
+
+// plainValue refuses a file of labels or splits that has several columns beside the id, none of which is called so.
+func (r *tableReader) plainValue() error {
+	beside := len(r.first) - 1
+	if beside > 0 && r.first[0] == "" {
+		beside--
+	}
+	if r.words == nil || beside < 2 || r.headed && named(r.first, r.words) >= 0 {
+		return nil
+	}
+	return badFile(r.path, fmt.Sprintf("line %d", r.firstLine), fmt.Sprintf("%.200q, several columns beside the id, none of them called %s",
+		strings.Join(r.first, ", "), r.words[0]), "an id and one value per line",
+		"say which column it is: starling import table EDGES --vertices "+r.path+" --id COLUMN --label COLUMN")
 }
 
 // announce hands the names of the columns on.

@@ -80,9 +80,10 @@ func OpenWith(dir string, opt OpenOptions) (*Dataset, error) {
 }
 
 func (d *Dataset) load(verify, finite bool) error {
-	parts := []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs, d.loadTimes}
+	parts := []func() error{d.loadGraph, d.loadFeatures, d.loadLabels, d.loadSplits, d.loadIDs, d.loadTimes,
+		d.loadPreparation}
 	if d.Typed() {
-		parts = []func() error{d.loadGraph, d.loadTyped, d.loadTimes}
+		parts = []func() error{d.loadGraph, d.loadTyped, d.loadTimes, d.loadPreparation}
 	}
 	for _, part := range parts {
 		if err := part(); err != nil {

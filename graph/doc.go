@@ -32,6 +32,7 @@
 //	                       float32 [nodes, classes]  if it is regression: the numbers to be predicted,
 //	                                              a row of NaN = unlabelled
 //	train.npy val.npy test.npy  uint32, ascending vertex ids
+//	preparation.json       how tables became these numbers, see preparation.go
 //	ids.npy or ids.txt     int64 [nodes], or one line per vertex: what the vertex was called before import
 //
 // Everything is little-endian and in C order. Only meta.json, indptr.npy and

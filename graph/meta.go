@@ -55,7 +55,9 @@ type Meta struct {
 	Notes    []string             `json:"notes,omitempty"`
 	Checksum string               `json:"checksum,omitempty"` // algorithm of the sums below
 	Arrays   map[string]ArrayMeta `json:"arrays,omitempty"`
-	CRC32C   string               `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
+	// Preparation is what preparation.json says of the tables that it was read from; nil: there is none
+	Preparation *Preparation `json:"-"`
+	CRC32C      string       `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
 }
 
 // FeatureMeta says how features are stored and how wide they are.

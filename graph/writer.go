@@ -81,7 +81,8 @@ func checkTarget(dir string, overwrite bool) error {
 // folderFiles are all files of a dataset folder.
 var folderFiles = []string{metaFile, "indptr.npy", "indices.npy", "weights.npy", "edge_features.npy", "features.npy",
 	"features_indptr.npy", "features_indices.npy", "features_values.npy", "labels.npy", "train.npy", "val.npy",
-	"test.npy", "ids.npy", "ids.txt", relationsFile, edgeTimesFile, timesFile, "features_[0-9]*.npy", "labels_[0-9]*.npy", "train_[0-9]*.npy",
+	"test.npy", "ids.npy", "ids.txt", relationsFile, edgeTimesFile, timesFile,
+	preparationFile, "features_[0-9]*.npy", "labels_[0-9]*.npy", "train_[0-9]*.npy",
 	"val_[0-9]*.npy", "test_[0-9]*.npy", "ids_[0-9]*.npy", "ids_[0-9]*.txt"}
 
 // CheckReplaced refuses to replace a folder that holds anything that does not match the

@@ -53,6 +53,8 @@ type Book struct {
 	// Schema has the types of a typed graph; Features is nil then. Target is the type that labels and splits are of.
 	Schema *graph.Schema `json:"schema,omitempty"`
 	Target string        `json:"target,omitempty"`
+	// Preparation is how tables became the dataset's numbers; nil: it was no table.
+	Preparation *graph.Preparation `json:"preparation,omitempty"`
 	// TypeRuns say of which types the vertices of a typed graph are, in ascending order.
 	TypeRuns []TypeRun `json:"type_runs,omitempty"`
 

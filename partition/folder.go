@@ -209,7 +209,7 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric,
 		Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Parts: k, Servers: max(opt.Servers, 1), Features: d.Meta.Features, Task: d.Meta.Task, Classes: d.Meta.Classes,
-		ClassNames: d.Meta.ClassNames, Contents: d.Contents(),
+		ClassNames: d.Meta.ClassNames, Contents: d.Contents(), Preparation: d.Meta.Preparation,
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
 	if s := d.Meta.Schema; s != nil {

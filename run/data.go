@@ -30,7 +30,7 @@ func DefaultParams() Params { return generate.DefaultParams() }
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
 func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind) }
-func Formats() []string   { return append(dataset.Formats(), schemaFormat, untypedFormat) }
+func Formats() []string   { return append(dataset.Formats(), TableFormat, schemaFormat, untypedFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 
 // Like are the parameters of a graph with the published shape of a dataset.
@@ -81,8 +81,8 @@ func Import(ctx context.Context, format, src string, opt ImportOptions, out stri
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
 	}
-	if format == schemaFormat {
-		return importSchema(ctx, src, opt, out, events)
+	if format == schemaFormat || format == TableFormat {
+		return importSchema(ctx, format, src, opt, out, events)
 	}
 	if format == untypedFormat {
 		return importUntyped(ctx, src, opt, out)

@@ -32,6 +32,8 @@ type modelConfig struct {
 	// Target is the type that a typed model predicts, TypeFeatures the features of each type, nil where it has none.
 	Target       string               `json:"target,omitempty"`
 	TypeFeatures []*graph.FeatureMeta `json:"type_features,omitempty"`
+	// Preparation is how tables became the dataset's numbers; nil: it was no table.
+	Preparation *graph.Preparation `json:"preparation,omitempty"`
 	// TypeIDs are the checksums of the names of the vertices of each type, "" where they have none.
 	TypeIDs      []string      `json:"type_ids,omitempty"`
 	Metric       string        `json:"metric"` // the name of the accuracies
@@ -67,8 +69,9 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
 		ClassNames: names, Features: data.Features, Target: s.Target, TypeFeatures: typeFeatures(data.Schema),
-		TypeIDs: data.Schema.IDSums(),
-		Format:  "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
+		Preparation: data.Preparation,
+		TypeIDs:     data.Schema.IDSums(),
+		Format:      "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,

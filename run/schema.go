@@ -36,7 +36,14 @@ func importUntyped(ctx context.Context, src string, opt ImportOptions, out strin
 }
 
 // planSchema opens the tables of a schema, and refuses options that it says itself.
-func planSchema(src string, opt ImportOptions) (*schema.Plan, error) {
+func planSchema(format, src string, opt ImportOptions) (*schema.Plan, error) {
+	if format == TableFormat {
+		s, err := tableSchema(src, opt)
+		if err != nil {
+			return nil, err
+		}
+		return s.Plan()
+	}
 	switch {
 	case opt.KeepDuplicates || opt.KeepSelfLoops:
 		return nil, &graph.InputError{Field: "--keep-duplicates, --keep-self-loops",
@@ -55,29 +62,35 @@ func planSchema(src string, opt ImportOptions) (*schema.Plan, error) {
 	if opt.Symmetrize {
 		s.Symmetrize()
 	}
+	if opt.Table.Like != "" {
+		if s.Like, err = preparationOf(opt.Table.Like); err != nil {
+			return nil, err
+		}
+	}
 	return s.Plan()
 }
 
 // CheckSchema says what every column of a schema's tables becomes, by the heads of the files.
 func CheckSchema(format, src string, opt ImportOptions) ([]string, error) {
-	if format != schemaFormat {
+	if format != schemaFormat && format != TableFormat {
 		return nil, &graph.InputError{Field: "--check", Found: "a setting without effect on " + format,
-			Want: "it only for schema"}
+			Want: "it only for table and schema"}
 	}
-	p, err := planSchema(src, opt)
+	p, err := planSchema(format, src, opt)
 	if err != nil {
 		return nil, err
 	}
 	return p.Lines(), nil
 }
 
-func importSchema(ctx context.Context, src string, opt ImportOptions, out string, events event.Listener) (Summary,
+func importSchema(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary,
 	error) {
-	p, err := planSchema(src, opt)
+	p, err := planSchema(format, src, opt)
 	if err != nil {
 		return Summary{}, err
 	}
 	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
-		return p.Import(schema.Options{Name: opt.Name, Seed: opt.Seed, Overwrite: opt.Overwrite, Progress: report}, out)
+		return p.Import(schema.Options{Name: opt.Name, Seed: opt.Seed, Overwrite: opt.Overwrite, Progress: report,
+			FeaturesFrom: opt.FeaturesFrom}, out)
 	})
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// TypeIDs are the checksums of the names of the vertices of each type; none: the run is of a version without.
 	TypeIDs []string `json:"type_ids,omitempty"`
 
+	// Preparation is how tables became the dataset it was trained on; nil: it was no table.
+	Preparation *graph.Preparation `json:"preparation,omitempty"`
+
 	Classes      int             `json:"classes"`
 	Metric       string          `json:"metric"`
 	BestEpoch    int             `json:"best_epoch"`
@@ -155,6 +158,15 @@ func Open(dir string) (*Trained, error) {
 	return t, err
 }
 
+// ReadPreparation reads that of a run; nil: it has none.
+func ReadPreparation(dir string) (*graph.Preparation, error) {
+	t, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return t.Config.Preparation, nil
+}
+
 // checkWeights compares the checksum of the weights, if config.json has one. Other damage
 // is found when the file is parsed.
 func (t *Trained) checkWeights(path string) error {
@@ -228,6 +240,9 @@ func parseConfig(b []byte) (Config, error) {
 	}
 	if err := c.Model.Validate(); err != nil {
 		return bad("model", graph.Sentence(err.Error()), "")
+	}
+	if err := c.Preparation.Validate(); err != nil {
+		return bad("preparation", graph.Sentence(err.Error()), "")
 	}
 	if err := c.checkTypes(); err != nil {
 		return c, err

@@ -60,7 +60,7 @@ func PartsOf(dir string, book *partition.Book) *Parts {
 	return &Parts{Dir: dir, Book: book, Remove: func() {},
 		Meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric,
 			EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes,
-			ClassNames: book.ClassNames, Schema: book.Schema}}
+			ClassNames: book.ClassNames, Schema: book.Schema, Preparation: book.Preparation}}
 }
 
 // Suits refuses settings that the partition is not for.

@@ -34,10 +34,13 @@ func importCommand() *cobra.Command {
               table of edges
   edgelist    SRC is a text file, one edge a line (CSV, TSV, SNAP; gzip or not);
               ids of any kind are mapped to 0..N-1 and kept in the dataset
+  table       SRC is a table of edges (CSV, TSV, Parquet, npy; a file, a pattern or a folder),
+              --vertices one of vertices; flags say what the columns are, and what becomes
+              of each is printed. What flags do not say is asked where it is not plain
   schema      SRC is a YAML file that says which tables (CSV, TSV, Parquet, npy) have the
               vertices and edges of a typed graph, GraphStorm's JSON, or the folder of an
-              OGB dataset of several types (ogbn-mag); --check says what every column
-              becomes, without reading it
+              OGB dataset of several types (ogbn-mag); or which two tables are a graph
+              without types; --check says what every column becomes, without reading it
   untyped     SRC is a typed dataset; its types are dropped, and types without features
               get zeros, for models that do not look at types
 
@@ -45,6 +48,9 @@ Edges are never held in memory: they go through nameless files beside DIR, which
 up to 16 bytes an edge until the import is done.`,
 		Example: `  starling import planetoid planetoid/ --name cora --out cora
   starling import ogb dataset/ogbn_arxiv --symmetrize --out arxiv
+  starling import table edges.csv --src from_user --dst to_user --weight amount --out graph
+  starling import table pay.csv --src payer --dst payee --time when --vertices users.csv --id user --label fraud --out pay
+  starling import table new.csv --vertices new-users.csv --like run --out new
   starling import parquet tables/ --out graph
   starling import edgelist web.txt.gz --symmetrize --labels labels.csv --features features.npy --out web
   starling import edgelist users.csv --features people.csv --one-hot country --missing mean --standardize --out users
@@ -53,11 +59,17 @@ up to 16 bytes an edge until the import is done.`,
   starling import schema mag.yaml --out mag`,
 		Args: arguments(2, 2, "a format ("+strings.Join(run.Formats(), ", ")+") and a source"),
 		RunE: func(c *cobra.Command, args []string) error {
+			opt.SettleTable(args[0], c.Flags().Changed("standardize"))
 			if check {
 				return printCheck(args[0], args[1], opt)
 			}
 			if out == "" {
 				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
+			}
+			if args[0] == run.TableFormat && !quiet {
+				if err := printCheck(args[0], args[1], opt); err != nil {
+					return err
+				}
 			}
 			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
 				return run.Import(c.Context(), args[0], args[1], opt, out, v)
@@ -66,7 +78,7 @@ up to 16 bytes an edge until the import is done.`,
 	}
 	f := c.Flags()
 	f.StringVar(&out, "out", "", "folder to write (required, except with --check)")
-	f.BoolVar(&check, "check", false, "say what every column becomes, and write nothing (schema)")
+	f.BoolVar(&check, "check", false, "say what every column becomes, and write nothing (table, schema)")
 	importFlags(f, &opt)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
@@ -90,16 +102,17 @@ func importFlags(f *pflag.FlagSet, opt *run.ImportOptions) {
 	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
 	f.BoolVar(&opt.Weights, "weights", false, "edges have weights: the column weight, or the third (edgelist, parquet)")
 	f.BoolVar(&opt.NegativeWeights, "negative-weights", false, "keep weights below 0, which gcn cannot take")
-	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist)")
+	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist, table)")
 	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist, parquet)")
+	tableFlags(f, &opt.Table)
 	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
 	f.StringVar(&opt.Splits, "splits", "", "file of id,split lines: train, val or test (edgelist)")
-	f.StringVar(&opt.Features, "features", "", ".npy with a row per vertex, or a file of id,x,y,... lines (edgelist)")
-	f.StringSliceVar(&opt.OneHot, "one-hot", nil, "columns of words, each word to be a feature of 0 and 1: names, or numbers from 2 on (edgelist, parquet)")
-	f.StringVar(&opt.Missing, "missing", "", "what becomes of missing features: error, zero, or mean (of the column over the training vertices)")
+	f.StringVar(&opt.Features, "features", "", ".npy with a row per vertex, or a file of id,x,y,... lines (edgelist); columns of --vertices, and .npy files (table; all numbers if left out)")
+	f.StringSliceVar(&opt.OneHot, "one-hot", nil, "columns of words, each word to be a feature of 0 and 1: names, or numbers from 2 on (edgelist, parquet, table)")
+	f.StringVar(&opt.Missing, "missing", "", "what becomes of missing features: error, zero, or mean (of the column over the training vertices; the default of table)")
 	f.StringVar(&opt.FeaturesFrom, "features-from", "", "make features where there are none: degree, one-hot, random[:WIDTH] or position[:WIDTH]")
-	f.StringVar(&opt.Task, "task", "", "what labels are for: classify, regression (numbers to predict), or empty to look: those with fractions are numbers (npz, parquet, edgelist)")
-	f.BoolVar(&opt.Standardize, "standardize", false, "features to mean 0 and variance 1 over the training vertices; the scale is kept and applied to new ones")
+	f.StringVar(&opt.Task, "task", "", "what labels are for: classify, regression (numbers to predict), or empty to look: those with fractions are numbers (npz, parquet, edgelist, table)")
+	f.BoolVar(&opt.Standardize, "standardize", false, "features to mean 0 and variance 1 over the training vertices; the scale is kept and applied to new ones (table: unless --standardize=false)")
 	f.Float64Var(&opt.Split.Train, "train", 0, "share of labelled vertices to train on, where the files have no splits")
 	f.Float64Var(&opt.Split.Val, "val", 0, "share to validate on")
 	f.Float64Var(&opt.Split.Test, "test", 0, "share to test on")
@@ -108,4 +121,21 @@ func importFlags(f *pflag.FlagSet, opt *run.ImportOptions) {
 	f.IntVar(&opt.Split.TestCount, "test-count", 0, "with --per-class: vertices to test on")
 	f.Uint64Var(&opt.Seed, "seed", 1, "of the splits")
 	f.BoolVar(&opt.Overwrite, "overwrite", false, "replace an existing dataset")
+}
+
+// tableFlags say what the columns of tables are.
+func tableFlags(f *pflag.FlagSet, t *run.TableColumns) {
+	f.StringVar(&t.Src, "src", "", "column of the sources of edges (table; so are the flags up to --like)")
+	f.StringVar(&t.Dst, "dst", "", "column of their targets")
+	f.StringVar(&t.Weight, "weight", "", "column of their weights")
+	f.StringVar(&t.Time, "time", "", "column of their times: dates, or whole numbers")
+	f.StringSliceVar(&t.EdgeFeatures, "edge-features", nil, "columns of their features; words become features of 0 and 1")
+	f.StringVar(&t.Repeats, "repeats", "", "what edges become that are listed more than once: sum, mean or count (one edge), keep or first; by default keep with times or features, sum with weights, else first")
+	f.StringVar(&t.Vertices, "vertices", "", "table of vertices")
+	f.StringVar(&t.ID, "id", "", "its column of ids")
+	f.StringVar(&t.Label, "label", "", "its column of classes, or of numbers to predict; none: there is none")
+	f.StringSliceVar(&t.Drop, "drop", nil, "columns to leave out")
+	f.StringVar(&t.Split, "split", "", "its column of splits: train, val or test")
+	f.StringVar(&t.VertexTime, "vertex-time", "", "its column of times")
+	f.StringVar(&t.Like, "like", "", "folder of a run or of a dataset: the tables become numbers in exactly its way (table, schema)")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strconv"
 
 	"starling/dataset/table"
@@ -47,7 +48,7 @@ func (x *ids) add(b *table.Batch, v *table.Values, column string) error {
 			at, fresh = x.addNumber(v.Whole[i])
 		}
 		if !fresh {
-			return refuse(i, fmt.Sprintf("%.60q a second time, first in row %d of the type", x.name(at), at),
+			return refuse(i, fmt.Sprintf("%.60q a second time, first in row %d", x.name(at), at),
 				"every id once",
 				"remove one of the rows, or rename it")
 		}
@@ -237,4 +238,17 @@ func (x *ids) names() []string {
 		out[v] = x.name(v)
 	}
 	return out
+}
+
+// settle puts whole numbers in order: vertices that have no table are in that of their ids.
+func (x *ids) settle() {
+	if x.plain || x.text {
+		return
+	}
+	numbers := x.numbers
+	slices.Sort(numbers)
+	*x = ids{plain: true, seed: x.seed}
+	for _, n := range numbers {
+		x.addNumber(n)
+	}
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -19,11 +20,16 @@ type Options struct {
 	Name      string // of the dataset; "": the schema's
 	Seed      uint64 // of the splits that are drawn
 	Overwrite bool
-	Progress  dataset.Progress
+	// FeaturesFrom makes features of a graph without types from its structure, as dataset.ImportOptions has it.
+	FeaturesFrom string
+	Progress     dataset.Progress
 }
 
 // Import reads the tables and writes a dataset to out.
 func (p *Plan) Import(opt Options, out string) (dataset.Summary, error) {
+	if p.Schema.Untyped {
+		return p.importFlat(opt, out)
+	}
 	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
 	if err != nil {
 		return dataset.Summary{}, err
@@ -39,6 +45,9 @@ func (p *Plan) Import(opt Options, out string) (dataset.Summary, error) {
 		return dataset.Summary{}, err
 	}
 	if err := b.edges(); err != nil {
+		return dataset.Summary{}, err
+	}
+	if err := w.Preparation(b.preparation(nil)); err != nil {
 		return dataset.Summary{}, err
 	}
 	w.Meta.Notes = b.notes
@@ -58,14 +67,16 @@ type build struct {
 
 // typeData is what is held of a type in memory.
 type typeData struct {
-	plan   *nodePlan
-	ids    *ids
-	label  words
-	split  words
-	hot    []words // of each feature; unused ones are empty
-	labels *graph.Labels
-	splits graph.Splits // within the type
-	first  int64
+	plan     *nodePlan
+	ids      *ids
+	label    words
+	split    words
+	hot      []words // of each feature; unused ones are empty
+	labels   *graph.Labels
+	splits   graph.Splits // within the type
+	prepared []graph.PrepColumn
+	times    []int64
+	first    int64
 }
 
 func (b *build) report(stage string, done, total int64) {
@@ -142,6 +153,16 @@ func (w *words) sorted() (names []string, rank []int32) {
 	return names, rank
 }
 
+// missing counts the rows without a word.
+func (w *words) missing() (n int) {
+	for _, k := range w.of {
+		if k < 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func never(string) bool { return false }
 
 // pass is columns of one table, each with what takes it.
@@ -184,14 +205,13 @@ func (b *build) collect(n *nodePlan) (*typeData, error) {
 		d.ids = counted(int(n.Count))
 	}
 	for _, p := range d.passes() {
-		rows, err := p.run(func(rows, total int64) { b.report("read "+n.Name, rows, total) })
+		rows, err := p.run(func(rows, total int64) { b.report("read "+cmp.Or(n.Name, "vertices"), rows, total) })
 		if err != nil {
 			return nil, err
 		}
 		if p.table == n.table {
 			if rows == 0 {
-				return nil, place{n.table.Pattern, ""}.wrong("no rows", "the vertices of type "+n.Name,
-					"check the files, or leave the type out")
+				return nil, n.empty()
 			}
 			if n.ID == "" {
 				d.ids = counted(int(rows))
@@ -214,13 +234,19 @@ func (d *typeData) passes() (list []pass) {
 	}
 	if n.ID != "" {
 		add(&list, n.table, n.ID, table.ID, func(b *table.Batch, v *table.Values) error {
-			return d.ids.add(b, v,
-				n.ID)
+			if err := d.namedByMissing(b, v); err != nil {
+				return err
+			}
+			return d.ids.add(b, v, n.ID)
 		})
 	}
 	if n.Label != nil {
 		add(&list, n.label, n.Label.Col, table.Text, func(b *table.Batch, v *table.Values) error {
-			d.label.add(b, v, never) // a word such as NA may be a name
+			missing := never // a word such as NA may be a name
+			if n.Name == "" {
+				missing = table.IsMissing
+			}
+			d.label.add(b, v, missing)
 			return nil
 		})
 	}
@@ -229,6 +255,9 @@ func (d *typeData) passes() (list []pass) {
 			d.split.add(b, v, table.IsMissing)
 			return nil
 		})
+	}
+	if n.clock != nil {
+		add(&list, n.table, n.Time, n.clock.As, d.takeTimes)
 	}
 	for i := range n.features {
 		if f := &n.features[i]; f.OneHot {
@@ -239,6 +268,38 @@ func (d *typeData) passes() (list []pass) {
 		}
 	}
 	return list
+}
+
+// empty is the error of a table without vertices.
+func (n *nodePlan) empty() error {
+	if n.Name == "" {
+		return place{n.table.Pattern, ""}.wrong("no rows", "the vertices", "check the file")
+	}
+	return place{n.table.Pattern, ""}.wrong("no rows", "the vertices of type "+n.Name,
+		"check the files, or leave the type out")
+}
+
+// namedByMissing refuses ids of a graph without types that stand for missing values.
+func (d *typeData) namedByMissing(b *table.Batch, v *table.Values) error {
+	for i, word := range v.Text {
+		if d.plan.Name == "" && word != "" && table.IsMissing(word) {
+			return place{b.File, fmt.Sprintf("%s, column %.60s", b.Place(i), d.plan.ID)}.wrong(
+				fmt.Sprintf("%q, which stands for a missing value", word), "an id", "remove the row, or rename the id if it is one")
+		}
+	}
+	return nil
+}
+
+// takeTimes reads the times of vertices.
+func (d *typeData) takeTimes(b *table.Batch, v *table.Values) error {
+	for i := range b.Rows {
+		t, err := d.plan.clock.Time(b, v, i)
+		if err != nil {
+			return err
+		}
+		d.times = append(d.times, t)
+	}
+	return nil
 }
 
 // aligned refuses a table that has not one row per vertex.
@@ -258,17 +319,28 @@ func (b *build) labels(d *typeData) (err error) {
 		return nil
 	}
 	var notes []string
-	if d.labels, notes, err = dataset.LabelsOf(n.label.Pattern, d.label.list, d.label.of, n.Label.Task); err != nil {
+	if n.like != nil && n.like.Label != nil {
+		d.labels, notes, err = dataset.LabelsAs(n.label.Pattern, d.label.list, d.label.of, n.like.Label)
+	} else {
+		d.labels, notes, err = dataset.LabelsOf(n.label.Pattern, d.label.list, d.label.of, n.Label.Task)
+	}
+	if err != nil {
 		return err
 	}
 	for _, note := range notes {
-		b.note("%s: %s", n.Name, note)
+		b.note("%s%s", d.prefix(), note)
+	}
+	if missing := d.label.missing(); n.Name == "" && missing > 0 {
+		b.note("vertices without a label (nothing, NA and the like): %d of %d", missing, d.ids.n)
 	}
 	d.label = words{}
 	switch s := n.Split; {
 	case s == nil:
 		u := dataset.UsualSplit
-		b.note("%s: splits were drawn, %g to train on, %g to validate, %g to test", n.Name, u.Train, u.Val, u.Test)
+		if b.plan.Schema.Like != nil {
+			return nil
+		}
+		b.note("%ssplits were drawn, %g to train on, %g to validate, %g to test", d.prefix(), u.Train, u.Val, u.Test)
 		return b.drawn(d, u.Train, u.Val, u.Test)
 	case s.Col != "":
 		return b.byColumn(d)
@@ -308,10 +380,10 @@ func (b *build) byColumn(d *typeData) error {
 		}
 	}
 	if unlabelled > 0 {
-		b.note("%s: vertices of the splits without a label are left out: %d", n.Name, unlabelled)
+		b.note("%svertices of the splits without a label are left out: %d", d.prefix(), unlabelled)
 	}
 	d.split = words{}
-	if len(d.splits.Train) == 0 {
+	if len(d.splits.Train) == 0 && b.plan.Schema.Like == nil {
 		return n.Split.at.wrong("no labelled vertex to train on in column "+n.Split.Col, "some of train",
 			"check the column")
 	}
@@ -481,6 +553,10 @@ func absent(x *table.Batch, v *table.Values, i int, of *typeData, column string)
 	where := "its files"
 	if of.plan.table != nil {
 		where = of.plan.table.Pattern
+	}
+	if of.plan.Name == "" {
+		return place{x.File, fmt.Sprintf("%s, column %s", x.Place(i), column)}.wrong(found, "an id that "+where+" has",
+			"add the vertex there, or remove the edge")
 	}
 	return place{x.File, fmt.Sprintf("%s, column %s", x.Place(i), column)}.wrong(found,
 		"an id of type "+of.plan.Name+", as "+where+" has it",

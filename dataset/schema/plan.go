@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,8 @@ type nodePlan struct {
 	features []featurePlan
 	label    *table.Table // that the label is in
 	lists    [3]*table.Table
+	clock    *table.Clock // of times; nil: none
+	like     *graph.PrepType
 }
 
 // featurePlan is a column of features.
@@ -32,19 +35,23 @@ type featurePlan struct {
 	*Feature
 	table *table.Table
 	col   table.Column
+	like  *graph.PrepColumn // what the column becomes; nil: it is found
 }
 
 // edgePlan is a relation.
 type edgePlan struct {
 	*Edge
-	table *table.Table
+	table    *table.Table
+	features []featurePlan
+	clock    *table.Clock
+	like     *graph.PrepEdges
 }
 
 // Plan opens the tables and checks what is said of them.
 func (s *Schema) Plan() (*Plan, error) {
 	p := &Plan{Schema: s}
 	for i := range s.Nodes {
-		n := &nodePlan{Node: &s.Nodes[i]}
+		n := &nodePlan{Node: &s.Nodes[i], like: s.Like.Type(s.Nodes[i].Name)}
 		if err := n.open(); err != nil {
 			return nil, err
 		}
@@ -52,6 +59,9 @@ func (s *Schema) Plan() (*Plan, error) {
 	}
 	for i := range s.Edges {
 		e := &edgePlan{Edge: &s.Edges[i]}
+		if s.Untyped && s.Like != nil {
+			e.like = s.Like.Edges
+		}
 		if err := e.open(); err != nil {
 			return nil, err
 		}
@@ -108,7 +118,30 @@ func (n *nodePlan) open() (err error) {
 	if err := n.openLabel(); err != nil {
 		return err
 	}
+	if err := n.openTime(); err != nil {
+		return err
+	}
 	return n.openSplit()
+}
+
+// openTime finds how times are written.
+func (n *nodePlan) openTime() error {
+	if n.Time == "" {
+		return nil
+	}
+	at := n.at.in("time")
+	if n.table == nil {
+		return at.wrong("a time of vertices without a table", "files", "add files")
+	}
+	c, err := column(n.table, n.Time, at)
+	if err == nil {
+		form := ""
+		if n.like != nil && n.like.Time != nil {
+			form = n.like.Time.Form
+		}
+		n.clock, err = table.ClockOf(n.table, &c, form)
+	}
+	return err
 }
 
 // named are the columns of the type's own table that the schema names.
@@ -156,25 +189,72 @@ func (n *nodePlan) openFeature(f *Feature) error {
 	if err != nil {
 		return err
 	}
-	c, err := column(t, f.Col, f.at)
+	var p *featurePlan
+	if n.like != nil {
+		p, err = f.follow(t, n.like.Features)
+	} else {
+		p, err = f.plan(t)
+	}
 	if err != nil {
 		return err
 	}
+	n.features = append(n.features, *p)
+	return nil
+}
+
+// follow plans a column that becomes what a preparation says.
+func (f *Feature) follow(t *table.Table, known []graph.PrepColumn) (*featurePlan, error) {
+	c, err := column(t, f.Col, f.at)
+	if err != nil {
+		return nil, err
+	}
+	like := graph.Named(known, c.Name)
+	if like == nil {
+		return nil, f.at.wrong("the feature "+c.Name, "one that the preparation has", "leave it out")
+	}
+	g := *f
+	g.OneHot, g.Standardize, g.Missing = like.Words != nil, like.Mean != nil, ""
+	if like.Fill != nil {
+		g.Missing = "fill"
+	}
+	p := &featurePlan{Feature: &g, table: t, col: c, like: like}
+	is := max(c.Width, 1)
+	switch wide := c.Kind == table.Vector; {
+	case g.OneHot && wide, !g.OneHot && c.Kind != table.Text && (wide || like.Width > 1) && is != like.Width:
+		return nil, f.at.wrong(fmt.Sprintf("%s, %s in %s", c.Name, c.String(), t.Pattern),
+			event.Tally(like.Width, "number")+" of it, as when the preparation was made", "write it as it was then")
+	case !g.OneHot && c.Kind == table.Text: // cells are numbers, or missing all of them
+		if p.col.Kind = table.Real; like.Width > 1 {
+			p.col.Kind, p.col.Width = table.Vector, like.Width
+		}
+	}
+	return p, nil
+}
+
+// plan checks a column of features.
+func (f *Feature) plan(t *table.Table) (*featurePlan, error) {
+	c, err := column(t, f.Col, f.at)
+	if err != nil {
+		return nil, err
+	}
+	if f.Vague && c.Kind == table.Text {
+		words := *f
+		words.OneHot, words.Standardize, f = true, false, &words
+	}
 	switch {
 	case c.Kind == table.Time:
-		return f.at.wrong(fmt.Sprintf("%s, a column of times in %s", c.Name, t.Pattern),
+		return nil, f.at.wrong(fmt.Sprintf("%s, a column of times in %s", c.Name, t.Pattern),
 			"numbers, vectors, or words with one_hot",
 			"save it as a number, such as the year, or leave it out")
 	case f.OneHot && c.Kind == table.Vector:
-		return f.at.wrong(fmt.Sprintf("one_hot of %s, a column of vectors", c.Name), "a column of words or of numbers",
+		return nil, f.at.wrong(fmt.Sprintf("one_hot of %s, a column of vectors", c.Name), "a column of words or of numbers",
 			"remove one_hot")
 	case c.Kind == table.Text && !f.OneHot:
-		return f.at.wrong(fmt.Sprintf("%s, a column of text in %s", c.Name, t.Pattern),
+		return nil, f.at.wrong(fmt.Sprintf("%s, a column of text in %s", c.Name, t.Pattern),
 			"numbers, vectors, or words with one_hot",
 			fmt.Sprintf("write {col: %s, one_hot: true}, or leave it out", c.Name))
 	}
-	n.features = append(n.features, featurePlan{f, t, c})
-	return nil
+	return &featurePlan{Feature: f, table: t, col: c}, nil
 }
 
 func (n *nodePlan) openLabel() error {
@@ -235,7 +315,7 @@ func (n *nodePlan) openSplit() error {
 }
 
 func (e *edgePlan) open() (err error) {
-	if e.table, err = e.Table.open(e.Src, e.Dst); err != nil {
+	if e.table, err = e.Table.open(e.named()...); err != nil {
 		return err
 	}
 	for i, name := range []string{e.Src, e.Dst} {
@@ -248,7 +328,83 @@ func (e *edgePlan) open() (err error) {
 			return err
 		}
 	}
+	if e.Untyped == nil {
+		return nil
+	}
+	return e.openUntyped()
+}
+
+// named are the columns that the schema names.
+func (e *edgePlan) named() []string {
+	names := []string{e.Src, e.Dst}
+	if u := e.Untyped; u != nil {
+		names = append(names, u.Weight, u.Time)
+		for _, f := range u.Features {
+			names = append(names, f.Col)
+		}
+	}
+	return names
+}
+
+// openUntyped checks weight, time and features.
+func (e *edgePlan) openUntyped() error {
+	u := e.Untyped
+	if u.Weight != "" {
+		c, err := column(e.table, u.Weight, e.at.in("weight"))
+		if err == nil && c.Kind != table.Whole && c.Kind != table.Real {
+			err = e.at.in("weight").wrong(fmt.Sprintf("%s, which are %s in %s", c.Name, c.String(), e.table.Pattern),
+				"a number per edge", "name another column")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if u.Time != "" {
+		c, err := column(e.table, u.Time, e.at.in("time"))
+		if err != nil {
+			return err
+		}
+		form := ""
+		if e.like != nil && e.like.Time != nil {
+			form = e.like.Time.Form
+		}
+		if e.clock, err = table.ClockOf(e.table, &c, form); err != nil {
+			return err
+		}
+	}
+	for i := range u.Features {
+		f := &u.Features[i]
+		var p *featurePlan
+		var err error
+		if e.like != nil {
+			p, err = f.follow(e.table, e.like.Features)
+		} else {
+			p, err = f.plan(e.table)
+		}
+		if err != nil {
+			return err
+		}
+		e.features = append(e.features, *p)
+	}
+	if u.Weight != "" && u.Repeats == graph.Count {
+		return e.at.in("repeats").wrong("count beside a weight", "count alone: it makes the weights",
+			"leave weight out, or take sum or mean")
+	}
 	return nil
+}
+
+// repeats is what repeated edges become. Each stays an edge of its own where it has a time or features, weights are
+// added up, and else one stays.
+func (u *UntypedEdge) repeats() graph.Repeats {
+	switch {
+	case u.Repeats != "":
+		return u.Repeats
+	case u.Time != "" || len(u.Features) > 0:
+		return graph.Keep
+	case u.Weight != "":
+		return graph.Sum
+	}
+	return graph.First
 }
 
 // graph is the schema of the dataset; order is, for each of its relations, the number it had: relation i of the plan
@@ -328,10 +484,14 @@ func size(t *table.Table) string {
 }
 
 func (n *nodePlan) describe(b *lines) {
+	if n.Edges {
+		b.add("vertices: the ids of the edges")
+		return
+	}
 	if n.table == nil {
 		b.add("%s: %s", n.Name, event.Tally(n.Count, "vertex"))
 	} else {
-		b.add("%s: %s", n.Name, size(n.table))
+		b.add("%s: %s", cmp.Or(n.Name, "vertices"), size(n.table))
 		b.fates(n.table, func(c *table.Column) string { return n.fate(n.table, c) })
 	}
 	var seen []*table.Table
@@ -357,7 +517,7 @@ func (n *nodePlan) describe(b *lines) {
 		b.add("  split: drawn, %g to train on, %g to validate, %g to test", dataset.UsualSplit.Train,
 			dataset.UsualSplit.Val, dataset.UsualSplit.Test)
 	}
-	if len(n.features) == 0 {
+	if len(n.features) == 0 && n.Name != "" {
 		b.add("  no features: a row per vertex is learnt")
 	}
 }
@@ -387,6 +547,12 @@ func (n *nodePlan) fate(t *table.Table, c *table.Column) string {
 	}
 	if n.Split != nil && t == n.table && n.Split.Col == c.Name {
 		all = append(all, "split")
+	}
+	if n.clock != nil && t == n.table && n.Time == c.Name {
+		all = append(all, fmt.Sprintf("time (%s)", n.clock))
+	}
+	if len(all) == 0 && n.why[c.Name] != "" {
+		return "dropped: " + n.why[c.Name]
 	}
 	if len(all) == 0 {
 		return "dropped: the schema does not name it"
@@ -420,10 +586,17 @@ func (f *featurePlan) fate() string {
 	if !f.OneHot && (f.Missing == "zero" || f.Missing == "mean") {
 		text += ", missing: " + f.Missing
 	}
+	if f.like != nil {
+		text += ", as prepared"
+	}
 	return text
 }
 
 func (e *edgePlan) describe(b *lines) {
+	if e.Untyped != nil {
+		e.describeUntyped(b)
+		return
+	}
 	b.add("%s %s %s: %s", e.Source, e.Name, e.Target, size(e.table))
 	b.fates(e.table, func(c *table.Column) string {
 		var all []string
@@ -441,4 +614,60 @@ func (e *edgePlan) describe(b *lines) {
 	if e.Reverse != "" {
 		b.add("  and reversed: %s %s %s", e.Target, e.Reverse, e.Source)
 	}
+}
+
+// repeatsInWords say what becomes of edges that are listed more than once.
+var repeatsInWords = map[graph.Repeats]string{
+	graph.First: "the first stays",
+	graph.Keep:  "all stay",
+	graph.Sum:   "become one, with the sum of their numbers",
+	graph.Mean:  "become one, with the mean of their numbers",
+	graph.Count: "become one, whose weight says how many there were",
+}
+
+func (e *edgePlan) describeUntyped(b *lines) {
+	u := e.Untyped
+	b.add("edges: %s", size(e.table))
+	b.fates(e.table, e.fate)
+	text := fmt.Sprintf("  repeated edges: %s (repeats: %s)", repeatsInWords[u.repeats()], u.repeats())
+	if u.Time != "" && u.repeats().Joins() {
+		text += ", and the latest of their times"
+	}
+	b.add("%s", text)
+	if u.Symmetrize {
+		b.add("  and the reverse of every edge")
+	}
+	if !u.SelfLoops {
+		b.add("  edges from a vertex to itself are left out")
+	}
+}
+
+// fate is what becomes of a column of edges.
+func (e *edgePlan) fate(c *table.Column) string {
+	var all []string
+	u := e.Untyped
+	if c.Name == e.Src {
+		all = append(all, "source")
+	}
+	if c.Name == e.Dst {
+		all = append(all, "target")
+	}
+	if c.Name == u.Weight {
+		all = append(all, "weight")
+	}
+	if c.Name == u.Time && e.clock != nil {
+		all = append(all, fmt.Sprintf("time (%s)", e.clock))
+	}
+	for i := range e.features {
+		if e.features[i].col.Name == c.Name {
+			all = append(all, e.features[i].fate())
+		}
+	}
+	switch {
+	case len(all) > 0:
+		return strings.Join(all, ", ")
+	case u.why[c.Name] != "":
+		return "dropped: " + u.why[c.Name]
+	}
+	return "dropped: the schema does not name it"
 }

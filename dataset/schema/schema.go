@@ -17,6 +17,10 @@ type Schema struct {
 	Nodes []Node
 	Edges []Edge
 	Notes []string
+	// Untyped: one type and one relation are a graph without types, whose edges may have weights, times and features.
+	Untyped bool
+	// Like is the preparation that the tables get; nil: one is made of them.
+	Like *graph.Preparation
 }
 
 // Source is the files of a table and how they are read.
@@ -34,6 +38,10 @@ type Node struct {
 	Features []Feature
 	Label    *Label
 	Split    *Split
+	Time     string // column; only of a graph without types
+	// Edges: there is no table, the ids are those of the edges. Only of a graph without types.
+	Edges bool
+	why   map[string]string // what becomes of columns that are not used
 
 	at place
 }
@@ -43,6 +51,7 @@ type Feature struct {
 	Table       Source // no files: the type's own; else its rows are in the same order
 	Col         string // "": the only column
 	Standardize bool
+	Vague       bool // text becomes words without being called one_hot, if there are not too many
 	OneHot      bool
 	Missing     string // error, zero or mean; "": error
 
@@ -73,8 +82,20 @@ type Edge struct {
 	Table                Source
 	Src, Dst             string // columns
 	Reverse              string // the name of the relation of reversed edges; "": none
+	Untyped              *UntypedEdge
 
 	at place
+}
+
+// UntypedEdge is what edges of a graph without types have beside their ends.
+type UntypedEdge struct {
+	Weight, Time string // columns; "": none
+	Features     []Feature
+	Repeats      graph.Repeats // "": see Plan.repeats
+	Symmetrize   bool
+	SelfLoops    bool // are kept
+	Negative     bool // weights below 0 are kept
+	why          map[string]string
 }
 
 // place is where something of a schema is written.
@@ -125,6 +146,9 @@ func (s *Schema) readFile(path string, from []string) error {
 	if list := t.get("nodes"); list != nil && list.kind == isList {
 		return s.graphStorm(t)
 	}
+	if isFlat(t) {
+		return s.flatYAML(t)
+	}
 	return s.yaml(t, append(from, whole))
 }
 
@@ -141,14 +165,32 @@ func cycle(files []string) error {
 // Symmetrize adds the reverse of every relation that has none, called rev_NAME.
 func (s *Schema) Symmetrize() {
 	for i := range s.Edges {
+		if s.Untyped {
+			s.Edges[i].Untyped.Symmetrize = true
+			continue
+		}
 		if s.Edges[i].Reverse == "" {
 			s.Edges[i].Reverse = "rev_" + s.Edges[i].Name
 		}
 	}
 }
 
+// checkUntyped completes a graph without types: a table of edges, and perhaps one of vertices.
+func (s *Schema) checkUntyped() error {
+	if len(s.Edges) == 0 {
+		return place{s.File, "edges"}.wrong("no edges", "their table", "add edges: {files: …, src: …, dst: …}")
+	}
+	if len(s.Nodes) == 0 {
+		s.Nodes = []Node{{Edges: true, at: s.Edges[0].at}}
+	}
+	return nil
+}
+
 // check refuses types and relations that are there twice, and relations of types that there are not.
 func (s *Schema) check() error {
+	if s.Untyped {
+		return s.checkUntyped()
+	}
 	if len(s.Nodes) == 0 {
 		return place{s.File, "nodes"}.wrong("no type of vertices", "one at least",
 			"add nodes: {NAME: {files: …, id: …}}")

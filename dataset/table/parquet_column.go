@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // ParquetColumn is a leaf at the top of the table, or inside one list there. Its
@@ -20,6 +21,8 @@ type ParquetColumn struct {
 	unit     float64
 	half     bool // a float of 16 bits
 	time     bool // a date or a time of any kind
+	// of a time, how many units a second has; of a date, -1: it counts days
+	perSecond int64
 }
 
 func newParquetColumn(name string, leaf *parquet.Column, list bool) ParquetColumn {
@@ -27,11 +30,49 @@ func newParquetColumn(name string, leaf *parquet.Column, list bool) ParquetColum
 	if t := leaf.Type().LogicalType(); t != nil {
 		c.unsigned = t.Integer != nil && !t.Integer.IsSigned
 		c.time = t.Date != nil || t.Time != nil || t.Timestamp != nil
+		c.perSecond = unitsPerSecond(t)
 		if t.Decimal != nil {
 			c.decimal, c.unit = true, math.Pow10(int(t.Decimal.Scale))
 		}
 	}
 	return c
+}
+
+// unitsPerSecond tells how a time is counted: in how many units a second, or -1, in days.
+func unitsPerSecond(t *format.LogicalType) int64 {
+	unit := func(u format.TimeUnit) int64 {
+		switch {
+		case u.Millis != nil:
+			return 1e3
+		case u.Micros != nil:
+			return 1e6
+		}
+		return 1e9
+	}
+	switch {
+	case t.Date != nil:
+		return -1
+	case t.Time != nil:
+		return unit(t.Time.Unit)
+	case t.Timestamp != nil:
+		return unit(t.Timestamp.Unit)
+	}
+	return 0
+}
+
+// seconds are the seconds of a time that is counted in other units, rounded down.
+func (c *ParquetColumn) seconds(n int64) int64 {
+	switch {
+	case c.perSecond < 0:
+		return n * 86400
+	case c.perSecond == 0:
+		return n
+	}
+	s := n / c.perSecond
+	if n%c.perSecond < 0 {
+		s--
+	}
+	return s
 }
 
 // whole tells whether values are integers that can be ids.

@@ -210,6 +210,9 @@ func (r *columnReader) whole(v *Values, value parquet.Value, missing bool) error
 	default:
 		return &cellError{value.String(), "a whole number below 2^63"}
 	}
+	if r.c.time {
+		n = r.c.seconds(n)
+	}
 	v.Text, v.Whole = nil, append(v.Whole, n)
 	return nil
 }

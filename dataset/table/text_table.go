@@ -32,6 +32,21 @@ type textTable struct {
 	skip  bool    // the first row, which is the header
 	lines float64 // rows, about
 	exact int64   // -1: the sample has not all of them
+	cut   bool    // the sample is not the whole file
+}
+
+// head reads what is looked at: a sample, that has the first rows however long they are.
+func (t *textTable) head(in io.Reader) (head []byte, err error) {
+	for most := sampleBytes; ; most *= 4 {
+		more, err := io.ReadAll(io.LimitReader(in, int64(most-len(head))))
+		if head = append(head, more...); err != nil {
+			return nil, err
+		}
+		t.cut = len(head) == most
+		if !t.cut || bytes.Count(head, []byte{'\n'}) > 2 || most > maxRecord {
+			return head, nil
+		}
+	}
 }
 
 func openText(path string, opt Options) (part, error) {
@@ -43,11 +58,11 @@ func openText(path string, opt Options) (part, error) {
 		return nil, err
 	}
 	defer in.Close()
-	head, err := io.ReadAll(io.LimitReader(in, sampleBytes))
+	t := &textTable{path: path}
+	head, err := t.head(in)
 	if err != nil {
 		return nil, err
 	}
-	t := &textTable{path: path}
 	if t.comma = commaOf(head); opt.Format == "tsv" {
 		t.comma = '\t'
 	}
@@ -68,7 +83,7 @@ func openText(path string, opt Options) (part, error) {
 
 // estimate sets about how many rows there are, by the length of the first ones. What is packed may have any number.
 func (t *textTable) estimate(head []byte, rows int, size int64) {
-	if len(head) < sampleBytes && int64(len(head)) >= size {
+	if !t.cut && int64(len(head)) >= size {
 		t.lines = float64(strings.Count(string(head), "\n"))
 		if head[len(head)-1] != '\n' {
 			t.lines++
@@ -79,7 +94,7 @@ func (t *textTable) estimate(head []byte, rows int, size int64) {
 	if t.skip && t.lines > 0 {
 		t.lines--
 	}
-	if t.exact = -1; len(head) < sampleBytes && rows < sampleRows {
+	if t.exact = -1; !t.cut && rows < sampleRows {
 		if t.exact = int64(rows); t.skip {
 			t.exact--
 		}
@@ -88,7 +103,7 @@ func (t *textTable) estimate(head []byte, rows int, size int64) {
 
 // sample reads the first rows, up to one that may be cut off.
 func (t *textTable) sample(head []byte) (rows [][]string, err error) {
-	cut := len(head) == sampleBytes
+	cut := t.cut
 	r := t.reader(strings.NewReader(string(head)))
 	r.FieldsPerRecord = 0
 	for len(rows) < sampleRows {
@@ -342,6 +357,9 @@ func (s *textStream) fill(b *Batch) (end bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if s.t.repeats(row) {
+			continue
+		}
 		line, _ := s.r.FieldPos(0)
 		b.lines = append(b.lines, line)
 		for i, w := range s.want {
@@ -360,6 +378,19 @@ func (s *textStream) fill(b *Batch) (end bool, err error) {
 		s.row++
 	}
 	return false, nil
+}
+
+// repeats tells whether a row is the header again, as in files that were concatenated.
+func (t *textTable) repeats(row []string) bool {
+	if !t.skip {
+		return false
+	}
+	for i, name := range t.names {
+		if strings.TrimSpace(row[i]) != name {
+			return false
+		}
+	}
+	return true
 }
 
 // cell names the place of a cell that does not convert.
