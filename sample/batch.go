@@ -29,6 +29,11 @@ type Batch struct {
 	Positives   int
 	// Relations, of batches of relations' pairs, say which pairs are of which.
 	Relations []RelationRange
+	// Temporal: rows are of vertices as of times, so that a vertex may have several. Times are of rows, Degrees of those
+	// that are destinations: at their times, by weight.
+	Temporal bool
+	Times    []int64
+	Degrees  []float64
 }
 
 // Block is the edges of one layer.
@@ -102,6 +107,7 @@ func (b *Batch) Reset(epoch, number, blocks int) {
 	b.Epoch, b.Number, b.Scale = epoch, number, 1
 	b.Vertices, b.Seeds, b.SeedWeights = b.Vertices[:0], b.Seeds[:0], b.SeedWeights[:0]
 	b.Left, b.Right, b.Positives, b.Relations = b.Left[:0], b.Right[:0], 0, b.Relations[:0]
+	b.Temporal, b.Times, b.Degrees = false, b.Times[:0], b.Degrees[:0]
 	if cap(b.Blocks) < blocks {
 		b.Blocks = append(b.Blocks[:cap(b.Blocks)], make([]Block, blocks-cap(b.Blocks))...)
 	}
