@@ -201,6 +201,7 @@ type folderWriter struct {
 	halos  [][]uint32 // of each part, new numbers, ascending
 	gcn    []float64  // by original number; nil: as the in-degrees
 	split  map[string]bitset
+	seen   []int64 // when the dataset's edges can be seen; nil: it has no times
 }
 
 func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
@@ -222,7 +223,7 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 	for i, v := range w.order {
 		w.number[v] = uint32(i)
 	}
-	w.gcn = gcnDegrees(d.Graph)
+	w.gcn, w.seen = gcnDegrees(d.Graph), d.SeenFrom()
 	w.split = map[string]bitset{}
 	for name, ids := range map[string][]uint32{"train": d.Splits.Train, "val": d.Splits.Val, "test": d.Splits.Test} {
 		if len(ids) == 0 {
@@ -254,6 +255,9 @@ func identify(d *graph.Dataset, parts []uint32, k int) string {
 	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k, "border first") // kept: part of the ID
 	if d.Graph.EdgeDim > 0 {                                       // the file may have been added after meta.json was written
 		fmt.Fprintln(h, "edge features", d.Graph.EdgeDim)
+	}
+	if d.HasTimes() { // likewise
+		fmt.Fprintln(h, "times", d.Contents().Times)
 	}
 	buf := make([]byte, 0, 1<<16)
 	for i, p := range parts {

@@ -51,12 +51,20 @@ type Part struct {
 	Labels       *graph.Labels
 	Splits       graph.Splits
 
+	// SeenFrom is when In's edges can be seen: their time, or that of their source's row where it is later. Times
+	// are of
+	// core vertices. nil: the dataset has no times, or none of vertices.
+	SeenFrom, Times []int64
+
 	// DatasetOrder is the order of In's rows in the dataset; nil: the folder is of a version
 	// that did not keep it.
 	DatasetOrder *graph.RowOrder
 
 	folder *graph.Folder
 }
+
+// Files of times, both int64.
+const timesOfEdges, timesOfVertices = "seen_from.npy", "times.npy"
 
 // orderFile has DatasetOrder, in bytes or wider.
 const orderFile = "dataset_order.npy"
@@ -176,7 +184,23 @@ func (p *Part) loadGraph() (err error) {
 			return err
 		}
 	}
+	if err := p.loadTimes(); err != nil {
+		return err
+	}
 	return p.loadOrder()
+}
+
+// loadTimes maps times, if there are any.
+func (p *Part) loadTimes() (err error) {
+	if p.folder.Has(timesOfVertices) {
+		if p.Times, err = graph.MapArray[int64](p.folder, timesOfVertices, p.Meta.Core); err != nil {
+			return err
+		}
+	}
+	if p.folder.Has(timesOfEdges) {
+		p.SeenFrom, err = graph.MapArray[int64](p.folder, timesOfEdges, p.Meta.Edges)
+	}
+	return err
 }
 
 func (p *Part) loadOrder() (err error) {

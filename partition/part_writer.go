@@ -58,12 +58,17 @@ func (w *partWriter) edges() error {
 		}
 	}
 	if g.Weights != nil {
-		if err := w.ofEdges("weights.npy", g.Weights, 1); err != nil {
+		if err := ofEdges(w, "weights.npy", "<f4", g.Weights, 1); err != nil {
 			return err
 		}
 	}
 	if g.EdgeDim > 0 {
-		if err := w.ofEdges("edge_features.npy", g.EdgeFeatures, g.EdgeDim, int64(g.EdgeDim)); err != nil {
+		if err := ofEdges(w, "edge_features.npy", "<f4", g.EdgeFeatures, g.EdgeDim, int64(g.EdgeDim)); err != nil {
+			return err
+		}
+	}
+	if w.all.seen != nil {
+		if err := ofEdges(w, timesOfEdges, "<i8", w.all.seen, 1); err != nil {
 			return err
 		}
 	}
@@ -161,11 +166,11 @@ func (w *partWriter) sorted(at []int, v uint32, row []uint32) []int {
 }
 
 // ofEdges writes dim numbers per edge in the order of the part's edges.
-func (w *partWriter) ofEdges(name string, from []float32, dim int, shape ...int64) error {
-	return inPieces(w.out, name, "<f4", w.meta.Edges, func(put func([]float32) error) error {
+func ofEdges[T float32 | int64](w *partWriter, name, descr string, from []T, dim int, shape ...int64) error {
+	return inPieces(w.out, name, descr, w.meta.Edges, func(put func([]T) error) error {
 		var row []uint32
 		var at []int
-		var out []float32
+		var out []T
 		for _, v := range w.all.core(w.k) {
 			row, out = w.localRow(row[:0], v), out[:0]
 			at = w.sorted(at[:0], v, row)
@@ -343,6 +348,15 @@ func eachRow(core []uint32, f func(v uint32) error) error {
 
 func (w *partWriter) targets() error {
 	core := w.all.core(w.k)
+	if w.all.d.Times != nil {
+		times := make([]int64, len(core))
+		for i, v := range core {
+			times[i] = w.all.d.Times[v]
+		}
+		if err := graph.PutArray(w.out, timesOfVertices, times); err != nil {
+			return err
+		}
+	}
 	if w.all.d.Labels != nil {
 		if err := w.labels(w.all.d.Labels, core); err != nil {
 			return err
@@ -389,7 +403,7 @@ func (w *partWriter) labels(l *graph.Labels, core []uint32) error {
 }
 
 // inPieces writes an array of n rows (of the following dimensions) through a buffer.
-func inPieces[T uint8 | uint16 | uint32 | float32](out *graph.FolderWriter, name, descr string, n int64,
+func inPieces[T uint8 | uint16 | uint32 | float32 | int64](out *graph.FolderWriter, name, descr string, n int64,
 	fill func(put func([]T) error) error, dims ...int64) error {
 	a, err := out.Array(name, descr, append([]int64{n}, dims...)...)
 	if err != nil {

@@ -313,7 +313,7 @@ func (v *verifier) against(p *Part, d *graph.Dataset) error {
 			return badBook("labels", fmt.Sprintf("others for vertex %d", id), "those of the dataset")
 		}
 	}
-	if err := errors.Join(sameEdgeFeatures(p, d), sameFeatures(p, d)); err != nil {
+	if err := errors.Join(sameEdgeFeatures(p, d), sameTimes(p, d), sameFeatures(p, d)); err != nil {
 		return err
 	}
 	for name, s := range map[string][2][]uint32{"train": {p.Splits.Train, d.Splits.Train},

@@ -114,7 +114,8 @@ func (o Options) inferenceOf(t *serve.Trained) (*supervise.Run, error) {
 	}
 	c := &supervise.Run{Spec: s, Parts: setup.PartsOf(dir, book),
 		Token: []byte(cluster.NewSecret()), Infer: &worker.Inference{Model: t.ModelConfig(),
-			RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What), Rows: t.Rows(), TypeScales: t.TypeScales()}}
+			Temporal: t.Config.Temporal, RowNormalize: t.Config.RowNormalize, LeftOut: t.LeftOut(o.What), Rows: t.Rows(),
+			TypeScales: t.TypeScales()}}
 	if c.From, err = resume.WeightsOf(t, book.Schema, &s); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"starling/spec"
 	"starling/tensor"
 	"starling/train"
+	"starling/train/batch"
 )
 
 // Whats are what can be predicted.
@@ -79,7 +80,7 @@ func (o Options) open() (*serve.Trained, error) {
 
 // vertices predicts for all vertices and writes it.
 func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph.Dataset) error {
-	p, err := trained.Predict(dev, d, r.What)
+	p, err := predictions(trained, dev, d, r.What)
 	if lost := graph.Shrunk(); lost != nil {
 		err = lost
 	}
@@ -88,6 +89,26 @@ func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph
 	}
 	r.Target = trained.OfType()
 	return r.write(p, d)
+}
+
+// predictions are by the whole graph, or of a temporal model by what is from before each vertex's time.
+func predictions(t *serve.Trained, dev tensor.Device, d *graph.Dataset, what string) (*serve.Predictions, error) {
+	if t.Config.Temporal == nil {
+		return t.Predict(dev, d, what)
+	}
+	if err := t.Suits(d, what); err != nil {
+		return nil, err
+	}
+	features, err := t.Features(d)
+	if err != nil {
+		return nil, err
+	}
+	opt := train.Options{Model: t.Config.Model, Rows: t.Rows()}
+	width, rows, err := batch.PredictAsOf(dev, d, features, opt, t.Weights, t.LeftOut(what), t.Config.Temporal)
+	if err != nil {
+		return nil, err
+	}
+	return t.FromRows(d, what, d.Graph.Nodes(), width, rows), nil
 }
 
 func (o *Options) settle() error {

@@ -65,6 +65,9 @@ func (o ServeOptions) answers() (*answers, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.WholeGraph(); err != nil {
+		return nil, err
+	}
 	if t.Config.Model.Typed != nil {
 		return nil, spec.Mistake("RUN", o.Run+", a model of a typed graph", "a model of a graph without types",
 			"the server does not know types yet: starling predict writes what the model says of "+t.Config.Target)

@@ -11,6 +11,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/report"
+	"starling/sample"
 	"starling/serve"
 	"starling/spec"
 	"starling/train"
@@ -35,7 +36,9 @@ type modelConfig struct {
 	// Preparation is how tables became the dataset's numbers; nil: it was no table.
 	Preparation *graph.Preparation `json:"preparation,omitempty"`
 	// TypeIDs are the checksums of the names of the vertices of each type, "" where they have none.
-	TypeIDs      []string      `json:"type_ids,omitempty"`
+	TypeIDs []string `json:"type_ids,omitempty"`
+	// Temporal is how the past is drawn that each vertex is predicted from; nil: by the whole graph.
+	Temporal     *sample.AsOf  `json:"temporal,omitempty"`
 	Metric       string        `json:"metric"` // the name of the accuracies
 	Weights      string        `json:"weights_crc32c"`
 	BestEpoch    int           `json:"best_epoch"` // from 0
@@ -67,11 +70,16 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	if s.LearnsPairs() {
 		names = nil // it predicts no classes
 	}
+	temporal, err := asOf(s, data)
+	if err != nil {
+		return err
+	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
-		ClassNames: names, Features: data.Features, Target: s.Target, TypeFeatures: typeFeatures(data.Schema),
-		Preparation: data.Preparation,
-		TypeIDs:     data.Schema.IDSums(),
-		Format:      "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
+		Temporal: temporal, ClassNames: names, Features: data.Features, Target: s.Target,
+		TypeFeatures: typeFeatures(data.Schema),
+		Preparation:  data.Preparation,
+		TypeIDs:      data.Schema.IDSums(),
+		Format:       "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,
@@ -84,6 +92,15 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		}
 	}
 	return folder.Commit()
+}
+
+// asOf is how a temporal run draws.
+func asOf(s *spec.Spec, data *graph.Meta) (*sample.AsOf, error) {
+	b, err := s.BatchSettings(data)
+	if err != nil || s.Mode != "mini" || b.Temporal == "" {
+		return nil, err
+	}
+	return &sample.AsOf{Draws: b.Temporal, Fanouts: b.Fanouts, Seed: s.Seed}, nil
 }
 
 // typeFeatures are the features of each type of a typed graph.

@@ -9,7 +9,8 @@ import (
 	"starling/rng"
 )
 
-// Past has the in-edges of every vertex in the order of their times, those of equal times in the dataset's order. What
+// Past has the in-edges of every vertex in the order of their times, those of equal times in the dataset's order.
+// What
 // a vertex may see at a time is then the first of them:
 //
 //	in-edges of v, by time    [ 3 │ 5 │ 5 │ 8 │ 9 ]
@@ -20,7 +21,8 @@ type Past struct {
 	place []uint32 // of the k-th earliest in-edge of a vertex: its place in the row
 }
 
-// NewPast orders the in-edges of a graph whose entries have times. order is the dataset's order of its entries where the
+// NewPast orders the in-edges of a graph whose entries have times. order is the dataset's order of its entries
+// where the
 // graph is a part; nil: it is the dataset's.
 func NewPast(g *graph.CSR, times []int64, order *graph.RowOrder) *Past {
 	p := &Past{graph: g, times: times, place: make([]uint32, g.Edges())}
@@ -44,7 +46,8 @@ func (p *Past) Times() []int64 { return p.times }
 // Before is how many in-edges of v are from before a time.
 func (p *Past) Before(v uint32, time int64) int {
 	first, end := p.graph.Indptr[v], p.graph.Indptr[v+1]
-	return sort.Search(int(end-first), func(k int) bool { return p.times[first+int64(p.place[first+int64(k)])] >= time })
+	return sort.Search(int(end-first),
+		func(k int) bool { return p.times[first+int64(p.place[first+int64(k)])] >= time })
 }
 
 // entry is the k-th earliest in-edge of the vertex whose first entry this is.
@@ -63,7 +66,8 @@ type PastDrawer struct {
 }
 
 // Draw fills x with the edges that rows draw, from sources as the graph numbers them, each of those from before its
-// time. degrees are the rows' degrees at their times, by weight. What a row draws is a function of the key, its id and
+// time. degrees are the rows' degrees at their times, by weight. What a row draws is a function of the key, its id
+// and
 // its time.
 func (d *PastDrawer) Draw(x *Block, degrees []float64, rows []uint32, times []int64, fanout int,
 	key rng.Key) []float64 {

@@ -14,8 +14,10 @@ import (
 //	row (v, t)    v as seen at t; draws up to fanout of the in-edges of v whose time is before t
 //	sources       rows (u, t) of the same t: what a seed is shown does not depend on other seeds
 //
-// Rows of two seeds are the same only if both vertex and time are, and then so is all below them: batches are disjoint
-// by time. An edge counts d/(edges drawn), with d the edges of v from before t, and degrees are d: what is drawn tells
+// Rows of two seeds are the same only if both vertex and time are, and then so is all below them: batches are
+// disjoint
+// by time. An edge counts d/(edges drawn), with d the edges of v from before t, and degrees are d: what is drawn
+// tells
 // nothing of later edges.
 type Temporal struct {
 	Graph *graph.CSR
@@ -89,7 +91,8 @@ func (s *TemporalSampler) SampleAt(b *Batch, seeds []uint32, times []int64, epoc
 	for hop, fanout := range s.of.Fanouts {
 		layer := layers - 1 - hop
 		x := &b.Blocks[layer]
-		s.counts = s.drawer.Draw(&s.block, s.counts, b.Vertices, b.Times, fanout, LayerKey(s.of.Seed, epoch, number, layer))
+		s.counts = s.drawer.Draw(&s.block, s.counts, b.Vertices, b.Times, fanout, LayerKey(s.of.Seed, epoch, number,
+			layer))
 		b.Degrees = append(b.Degrees, s.counts[len(b.Degrees):]...)
 		dst := len(b.Vertices)
 		to := Block{Dst: dst, Indptr: x.Indptr, Indices: x.Indices, RowWeights: x.RowWeights, Weights: x.Weights,
@@ -100,7 +103,8 @@ func (s *TemporalSampler) SampleAt(b *Batch, seeds []uint32, times []int64, epoc
 			}
 			to.Indptr = append(to.Indptr, int64(len(to.Indices)))
 		}
-		to.RowWeights, to.Weights = append(to.RowWeights, s.block.RowWeights...), append(to.Weights, s.block.Weights...)
+		to.RowWeights, to.Weights = append(to.RowWeights, s.block.RowWeights...), append(to.Weights,
+			s.block.Weights...)
 		to.Places, to.Src = append(to.Places, s.block.Places...), len(b.Vertices)
 		*x = to
 	}
@@ -135,7 +139,8 @@ func (m *Moments) Add(b *Batch, vertex uint32, time int64) uint32 {
 	return row
 }
 
-// Distinct are the different vertices of a batch's rows, and of each row its place among them, in memory of to and at.
+// Distinct are the different vertices of a batch's rows, and of each row its place among them, in memory of to and
+// at.
 func (b *Batch) Distinct(to, at []uint32) (vertices, place []uint32) {
 	if !b.Temporal {
 		return b.Vertices, nil

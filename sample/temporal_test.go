@@ -150,7 +150,8 @@ func TestTemporalViewsAreOfASeed(t *testing.T) {
 	g := odd(t, 120, 2000, true)
 	edges, vertices := timed(g)
 	make := func(edges []int64) *TemporalSampler {
-		n := &Temporal{Graph: g, Past: NewPast(g, edges, nil), Times: vertices, SeedVertices: everyThird(120), Size: 40,
+		n := &Temporal{Graph: g, Past: NewPast(g, edges, nil), Times: vertices, SeedVertices: everyThird(120),
+			Size:    40,
 			Fanouts: []int{3, 4}, Seed: 9}
 		if _, err := n.Prepare(); err != nil {
 			t.Fatal(err)

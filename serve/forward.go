@@ -25,6 +25,9 @@ type pass struct {
 // that keep selects. That of the first stage is the dataset's features.
 func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features,
 	keep func(m *nn.Model, stage int) bool) (*pass, error) {
+	if err := t.timeless(); err != nil {
+		return nil, err
+	}
 	if err := d.Graph.CheckLocal(); err != nil {
 		return nil, err
 	}
@@ -37,6 +40,21 @@ func (t *Trained) forward(dev tensor.Device, d *graph.Dataset, f *graph.Features
 	x.Constant = t.sumsFirst()
 	return through(model, p, x, given, keep)
 }
+
+// timeless refuses a pass over the whole graph with a model that was never shown what comes later.
+func (t *Trained) timeless() error {
+	if t.Config.Temporal == nil {
+		return nil
+	}
+	return &graph.InputError{File: t.Dir, Field: "temporal", Found: "a model that sees what is from before a vertex's time",
+		Want: "one that sees the whole graph", Fix: "use starling predict, which shows it the past alone"}
+}
+
+// WholeGraph refuses a model that does not go over the whole graph.
+func (t *Trained) WholeGraph() error { return t.timeless() }
+
+// Features are the features of a dataset as the model takes them.
+func (t *Trained) Features(d *graph.Dataset) (*graph.Features, error) { return t.features(d) }
 
 // through runs all stages of a model. given: the first input is not to be freed.
 func through(model *nn.Model, p *nn.Pass, x nn.Input, given bool, keep func(m *nn.Model, stage int) bool) (*pass, error) {

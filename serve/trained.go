@@ -14,6 +14,7 @@ import (
 
 	"starling/graph"
 	"starling/nn"
+	"starling/sample"
 	"starling/tensor"
 	"starling/tensor/cpu"
 )
@@ -52,6 +53,8 @@ type Config struct {
 
 	// Preparation is how tables became the dataset it was trained on; nil: it was no table.
 	Preparation *graph.Preparation `json:"preparation,omitempty"`
+	// Temporal: each vertex is predicted from what is from before its own time; nil: from the whole graph.
+	Temporal *sample.AsOf `json:"temporal,omitempty"`
 
 	Classes      int             `json:"classes"`
 	Metric       string          `json:"metric"`

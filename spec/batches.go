@@ -20,11 +20,14 @@ type Batches struct {
 	Sampler    string `json:"sampler"`
 	Replace    bool   `json:"replace"`
 	Weighted   bool   `json:"weighted"`
+	Temporal   string `json:"temporal" values:"none,uniform,recent"`
 	Clusters   int    `json:"clusters" auto:"zero" range:"1,1073741824"`
 	WalkLength int    `json:"walk_length" auto:"zero" range:"1,1048576"`
 }
 
-func defaultBatches() Batches { return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour"} }
+func defaultBatches() Batches {
+	return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour", Temporal: "none"}
+}
 
 // Samplers are the values of --sampler.
 func Samplers() []string { return sample.Names }
@@ -143,6 +146,8 @@ func (s *Spec) batchEffects() []effect {
 			"only a typed graph has relations to draw from, with --model " + orList(nn.TypedModels)},
 		{"--replace", b.Replace, neighbour, forNeighbour},
 		{"--weighted", b.Weighted, neighbour, forNeighbour},
+		{"--temporal", b.Temporal != d.Temporal, mini,
+			"a pass over the full graph shows every vertex all edges, later ones too: use --mode mini"},
 		{"--clusters", b.Clusters != 0, mini && strings.HasPrefix(b.Sampler, "cluster"),
 			"it is for --mode mini and --sampler cluster or cluster-local"},
 		{"--walk-length", b.WalkLength != 0, walks,
@@ -159,7 +164,12 @@ func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 	if err == nil && data != nil {
 		own, err = s.relationFanouts(data.Schema)
 	}
-	return train.BatchSettings{Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts, RelationFanouts: own,
-		Replace: b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
+	temporal := b.Temporal
+	if temporal == "none" {
+		temporal = ""
+	}
+	return train.BatchSettings{Temporal: temporal, Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts,
+		RelationFanouts: own,
+		Replace:         b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
 		Threads: s.Machine.Cores()}, err
 }

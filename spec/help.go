@@ -47,16 +47,21 @@ var topics = []topic{
 		{"seed", "seed of all random draws"},
 		{"inductive", "train on the subgraph of the training vertices, evaluate on the whole graph"},
 		{"row_normalize", "scale each vertex's features to sum to one"},
-		{"init_from", "start from the weights of this folder, which --out of another run wrote, with a new optimizer"},
+		{"init_from", "start from the weights of this folder, which --out of another run wrote, with a new " +
+			"optimizer"},
 	}},
 	{"Batches (--mode mini)", []setting{
 		{"batch_size", "seed vertices per batch; vertices, edges or walks drawn per batch (saint samplers)"},
 		{"fanout", "neighbours drawn per vertex, as 15,10,5, the last layer first (all: every neighbour); vertices " +
-			"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each. Of a typed graph, they are drawn of " +
+			"drawn per layer (fastgcn, ladies); auto: 15,10,5,5,... or 512 each. Of a typed graph, they are " +
+			"drawn of " +
 			"each relation, and writes=5,2 is for that relation alone (given again for each)"},
 		{"sampler", "how batches are drawn: {}"},
 		{"replace", "draw neighbours with replacement (neighbour)"},
 		{"weighted", "draw neighbours in proportion to edge weights (neighbour)"},
+		{"temporal", "a seed vertex sees what is from before its own time (times.npy): uniform: any of it, " +
+			"recent: the " +
+			"latest; none: all edges (neighbour)"},
 		{"clusters", "clusters to cut the graph into (cluster); auto: ten per batch, of 150 vertices or more"},
 		{"walk_length", "steps per walk (saint-walk, --task unsupervised); auto: one per layer, or 5"},
 	}},
@@ -93,7 +98,8 @@ var topics = []topic{
 	}},
 	{"Checkpoints", []setting{
 		{"checkpoint_dir", "folder for checkpoints"},
-		{"checkpoint_every", "epochs between checkpoints, or steps, as 500steps (--mode mini: also inside an epoch); " +
+		{"checkpoint_every", "epochs between checkpoints, or steps, as 500steps (--mode mini: also inside an " +
+			"epoch); " +
 			"0: only at the end or when interrupted"},
 		{"keep_checkpoints", "how many of the newest checkpoints to keep"},
 		{"resume", "continue from the newest checkpoint in --checkpoint-dir"},
@@ -103,7 +109,8 @@ var topics = []topic{
 	{"This machine", []setting{
 		{"device", "what computes: {}; cuda:1 is the second GPU; auto: the GPU if there is one and the run fits it"},
 		{"dtype", "storage type of features and activations: {}; f64 is the slow reference device"},
-		{"features_on", "where dense features are when a GPU computes (--mode mini): {}; host: in pinned memory, the " +
+		{"features_on", "where dense features are when a GPU computes (--mode mini): {}; host: in pinned " +
+			"memory, the " +
 			"rows read most often also in its memory; auto: card, the GPU's memory, if they fit"},
 		{"cache_first", "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
 			"features: {}"},
@@ -129,8 +136,10 @@ var topics = []topic{
 			"hermod: what is consumed first"},
 		{"all_reduce", "who sums gradients over workers: {}; host: in the order of ranks; nccl: NCCL between GPUs, " +
 			"one per worker, in its own order, so that losses differ in the last bits"},
-		{"dscp", "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class and peer"},
-		{"paths", "use every link between hosts: auto (one path per network of this host) or a FILE, on every host, " +
+		{"dscp", "mark packets by urgency (DSCP), for networks with priorities: one TCP connection per class " +
+			"and peer"},
+		{"paths", "use every link between hosts: auto (one path per network of this host) or a FILE, on every " +
+			"host, " +
 			"that describes them"},
 		{"on_failure", "when a worker is lost: restart it, or wait for it to be started by hand, and continue from " +
 			"the newest checkpoint; or stop"},

@@ -19,8 +19,9 @@ import (
 //	             version of masks uint32             if guided (draw_guide.go)
 //	             fanouts [relations] int32           if some relations have their own (draw_types.go)
 //	             m, sources [m] uint32               if edges may have some sources only
-//	             n                                   if edges are excluded
+//	             n                                   if edges are excluded, or vertices are as of times
 //	             numbers [n] uint32
+//	             times [n] int64                     if vertices are as of times (temporal.go)
 //	             place, source [k, 2] uint32         excluded edges: destination's place among the numbers; of a typed
 //	                                                 graph [k, 3], with the relation
 //	           → what they drew (draw_reply.go)
@@ -36,6 +37,8 @@ const (
 	askedCounted = 8
 	askedGuided  = 16
 	askedByTypes = 32
+	askedAsOf    = 64
+	askedRecent  = 128
 )
 
 // query is what a layer draws by.
@@ -56,6 +59,9 @@ type query struct {
 	// masks is the version that draws go by; 0: none. guide is that, where it is drawn.
 	masks uint32
 	guide *sample.Guide
+	// times are of the vertices, which see what is from before; nil: all. recent takes the latest of that.
+	times  []int64
+	recent bool
 }
 
 // may reports whether edges may have a source.
@@ -78,7 +84,8 @@ func (q *query) flags(excludes bool) uint32 {
 		return 0
 	}
 	return flag(q.seeds, askedSeeds) | flag(excludes, askedWithout) | flag(q.only != nil, askedOnly) |
-		flag(q.counted, askedCounted) | flag(q.masks > 0, askedGuided) | flag(q.fanouts != nil, askedByTypes)
+		flag(q.counted, askedCounted) | flag(q.masks > 0, askedGuided) | flag(q.fanouts != nil, askedByTypes) |
+		flag(q.times != nil, askedAsOf) | flag(q.recent, askedRecent)
 }
 
 // request asks for draws of the vertices at places.
@@ -98,10 +105,15 @@ func (q *query) request(numbers, places []uint32) []byte {
 		b = put.AppendUint32(b, uint32(len(q.only)))
 		b = append(b, bytesOf(q.only)...)
 	}
-	if len(without) > 0 {
+	if len(without) > 0 || q.times != nil {
 		b = put.AppendUint32(b, uint32(len(places)))
 	}
 	b = appendAt(b, numbers, places)
+	if q.times != nil {
+		for _, i := range places {
+			b = put.AppendUint64(b, uint64(q.times[i]))
+		}
+	}
 	for _, x := range without {
 		if b = put.AppendUint32(put.AppendUint32(b, x.place), x.source); q.typed {
 			b = put.AppendUint32(b, uint32(x.relation))
@@ -118,7 +130,8 @@ func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []ex
 	}
 	flags := b[12]
 	q = query{key: rng.Key(binary.LittleEndian.Uint64(b)), fanout: int(int32(binary.LittleEndian.Uint32(b[8:]))),
-		seeds: flags&askedSeeds != 0, counted: flags&askedCounted != 0, typed: relations > 0}
+		seeds: flags&askedSeeds != 0, counted: flags&askedCounted != 0, typed: relations > 0,
+		recent: flags&askedRecent != 0}
 	r := reader{b: b[drawHead:]}
 	if flags&askedGuided != 0 {
 		if q.masks = r.one(); q.masks == 0 {
@@ -134,10 +147,13 @@ func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []ex
 		q.only = r.numbers(int(r.one()))
 	}
 	n := len(r.b) / 4
-	if flags&askedWithout != 0 {
+	if flags&(askedWithout|askedAsOf) != 0 {
 		n = int(r.one())
 	}
 	numbers = r.numbers(n)
+	if flags&askedAsOf != 0 {
+		q.times = timesFrom(&r, n)
+	}
 	width := 2
 	if q.typed {
 		width = 3
@@ -159,6 +175,8 @@ func parseDraw(b []byte, relations int) (q query, numbers []uint32, without []ex
 		err = fmt.Errorf("a request of %d bytes, fewer than its lists take", len(b))
 	case q.fanout < 1 && q.fanout != sample.All, q.only != nil && q.fanout != sample.All:
 		err = fmt.Errorf("a fanout of %d", q.fanout)
+	case q.times != nil && (flags&(askedWithout|askedOnly|askedGuided|askedByTypes) != 0), q.recent && q.times == nil:
+		err = fmt.Errorf("flags %d, which do not go together", flags)
 	case q.counted && q.only == nil:
 		err = fmt.Errorf("counted edges from any source")
 	}
@@ -180,6 +198,9 @@ func (s *Store) serveDraw(_ context.Context, r *wire.Request) (wire.Response, er
 	}
 	if err == nil {
 		err = own.checkEdges(numbers, &q)
+	}
+	if err == nil && q.times != nil && own.part.SeenFrom == nil {
+		err = errors.New("edges as of times, of a part without times")
 	}
 	if err != nil {
 		return wire.Response{}, err
@@ -268,6 +289,14 @@ func (w *draws) drawHere(q int, numbers, places []uint32, query *query) (err err
 	}
 	if query.guide, err = o.guideFor(w.s.Part.Meta.Part, query.masks); err != nil {
 		return err
+	}
+	if query.times != nil {
+		at := *query
+		at.times = at.times[:0:0]
+		for _, i := range places {
+			at.times = append(at.times, query.times[i])
+		}
+		query = &at
 	}
 	o.draw(&w.parts[q], w.local, query, o.sources(query.without.of(numbers, places)))
 	return nil

@@ -41,6 +41,32 @@ type drawn struct {
 // draw fills d with the edges that some vertices of the part draw, never an edge of without: place
 // of a vertex and local number of a source, ascending.
 func (o *Owner) draw(d *drawn, local []uint32, q *query, without []excludedEdge) {
+	if q.times != nil {
+		o.drawAsOf(d, local, q)
+	} else {
+		o.drawAny(d, local, q, without)
+	}
+	d.from = o
+	d.number, d.id, d.noLoops, d.features = d.number[:0], d.id[:0], d.noLoops[:0], d.features[:0]
+	d.own, d.ownNoLoops, d.apart = d.own[:0], d.ownNoLoops[:0], d.apart[:0]
+	if q.only != nil {
+		o.filter(d, local, q)
+	}
+	for _, v := range local {
+		if q.times == nil {
+			d.all = append(d.all, o.degree(v))
+		}
+		if q.seeds {
+			d.own, d.ownNoLoops = append(d.own, o.part.IDs[v]), append(d.ownNoLoops, o.part.GCNDegree(v))
+		}
+	}
+	for _, e := range d.Places {
+		d.features = append(d.features, o.part.In.EdgeRows(int64(e), int64(e)+1)...)
+	}
+}
+
+// drawAny draws from all edges but those that are left out.
+func (o *Owner) drawAny(d *drawn, local []uint32, q *query, without []excludedEdge) {
 	drawer := o.drawers.Get().(*sample.Drawer)
 	var rows []uint64
 	var related []sample.RelatedEdge
@@ -52,21 +78,7 @@ func (o *Owner) draw(d *drawn, local []uint32, q *query, without []excludedEdge)
 	drawer.ByRelation(q.fanouts, related)
 	drawer.Draw(&d.Block, local, q.fanout, q.key, rows, q.guide)
 	o.drawers.Put(drawer)
-	d.from = o
-	d.number, d.id, d.noLoops, d.all, d.features = d.number[:0], d.id[:0], d.noLoops[:0], d.all[:0], d.features[:0]
-	d.own, d.ownNoLoops, d.apart = d.own[:0], d.ownNoLoops[:0], d.apart[:0]
-	if q.only != nil {
-		o.filter(d, local, q)
-	}
-	for _, v := range local {
-		d.all = append(d.all, o.degree(v))
-		if q.seeds {
-			d.own, d.ownNoLoops = append(d.own, o.part.IDs[v]), append(d.ownNoLoops, o.part.GCNDegree(v))
-		}
-	}
-	for _, e := range d.Places {
-		d.features = append(d.features, o.part.In.EdgeRows(int64(e), int64(e)+1)...)
-	}
+	d.all = d.all[:0]
 }
 
 // describe lists the sources of a draw, each once, for a worker that does not have the part.

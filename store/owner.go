@@ -17,6 +17,7 @@ type Owner struct {
 	replace bool        // edges are drawn with replacement
 	counts  *walkCounts // nil: walks were not counted
 	guides  guides
+	past    func() *sample.Past // made when it is first asked for
 }
 
 func newOwner(p *partition.Part, opt Options) (*Owner, error) {
@@ -36,6 +37,7 @@ func newOwner(p *partition.Part, opt Options) (*Owner, error) {
 			return nil, err
 		}
 	}
+	o.past = sync.OnceValue(func() *sample.Past { return sample.NewPast(p.In, p.SeenFrom, p.DatasetOrder) })
 	o.drawers.New = func() any { return n.Drawer() }
 	return o, nil
 }

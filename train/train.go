@@ -75,6 +75,8 @@ type BatchSettings struct {
 	RelationFanouts [][]int
 	// Replace and Weighted are for the neighbour sampler.
 	Replace, Weighted bool
+	// Temporal has a seed vertex see what is from before its time: "uniform" any of it, "recent" the latest; "": all.
+	Temporal string
 	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make
 	// a batch, but each has at least 150 vertices.
 	Clusters int

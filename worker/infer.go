@@ -13,6 +13,7 @@ import (
 	"starling/partition"
 	"starling/setup"
 	"starling/train"
+	"starling/train/batch"
 	"starling/wire"
 )
 
@@ -39,13 +40,18 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	if opt.Strategy, err = s.Choice(); err != nil {
 		return nil, err
 	}
-	rows, err := train.Infer(ctx, dev, rescaled, end, opt, from.Model, t.Infer.LeftOut)
+	var list []float32
+	if t.Infer.Temporal != nil {
+		list, err = batch.InferAsOf(ctx, dev, rescaled, end, opt, from.Model, t.Infer.LeftOut, t.Infer.Temporal)
+	} else if rows, failed := train.Infer(ctx, dev, rescaled, end, opt, from.Model, t.Infer.LeftOut); failed != nil {
+		err = failed
+	} else {
+		list = make([]float32, rows.Rows*rows.Cols)
+		dev.Download(list, rows)
+		err = dev.Err()
+	}
 	if err != nil {
 		return nil, err
-	}
-	list := make([]float32, rows.Rows*rows.Cols)
-	if dev.Download(list, rows); dev.Err() != nil {
-		return nil, dev.Err()
 	}
 	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, list)

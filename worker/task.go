@@ -7,6 +7,7 @@ import (
 	"starling/nn"
 	"starling/partition"
 	"starling/resume"
+	"starling/sample"
 	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
@@ -60,4 +61,6 @@ type Inference struct {
 	LeftOut    int            `json:"left_out"` // stages at the end
 	Rows       tensor.DType   `json:"rows"`     // as which they are stored
 	Folder     string         `json:"folder"`
+	// Temporal: each vertex is seen as of its time; nil: over the whole graph.
+	Temporal *sample.AsOf `json:"temporal,omitempty"`
 }

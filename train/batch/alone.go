@@ -97,6 +97,9 @@ func newSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Data
 	if data.Typed() {
 		return typedSteps(ctx, f, g, data, mo)
 	}
+	if mo.Temporal != "" {
+		return temporalSteps(f, g, data, mo)
+	}
 	method, err := mo.Method(ctx, g, data.Splits.Train, convs, readsDirectly(f), f.Opt.Seed)
 	if err != nil {
 		return nil, err

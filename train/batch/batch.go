@@ -170,7 +170,7 @@ func (r *Batch) Prepare() {
 		if !x.ByID && !r.goesForward(i) && r.schema == nil {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
-		r.factorsOf(x, x.OwnDegrees || len(x.RowWeights) > 0 || r.Pulled != nil, e)
+		r.factorsOf(x, x.OwnDegrees || len(x.RowWeights) > 0 || r.Pulled != nil || r.Temporal, e)
 	}
 	if r.Labels != nil {
 		r.gatherLabels()

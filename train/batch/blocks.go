@@ -338,6 +338,12 @@ func (a *Blocks) factors(x *sample.Block, m *onDevice, k nn.Kind, n int) []float
 // degreeOf is a vertex's in the whole graph, with and without loops; where it was pulled the
 // first is known of destinations only.
 func (a *Blocks) degreeOf(row int, v uint32) (all, noLoops float64) {
+	if b := a.batch; b.Temporal { // sources that are no destinations have none: no model asks for them
+		if row < len(b.Degrees) {
+			all = b.Degrees[row]
+		}
+		return all, all
+	}
 	if p := a.batch.Pulled; p != nil {
 		if row < len(p.Known.All) {
 			all = p.Known.All[row]

@@ -41,6 +41,8 @@ func checkSampler(o *train.Options, b *Options, _ train.Facts) error {
 	case o.Model.GraphLayers() == 0 && b.Sampler != "neighbour":
 		return graph.Apart("--sampler "+b.Sampler, "--model "+o.Model.Model+" on several workers",
 			"it draws what graph layers look at, and there are none", "use --sampler neighbour")
+	case b.Temporal != "":
+		return b.checkTemporal(o)
 	case b.layered() && len(b.Fanouts) != o.Model.GraphLayers():
 		return train.Mistake("%d fanouts for a model of %d graph layers; give one per layer", len(b.Fanouts),
 			o.Model.GraphLayers())

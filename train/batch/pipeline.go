@@ -43,6 +43,8 @@ type Pipeline struct {
 	rows store.Packed // as which they travel
 	// training are all training vertices, in the order of one worker; nil: there is a task of another kind.
 	training []uint32
+	// times are of training vertices, in a temporal run.
+	times map[uint32]int64
 	// steps is the number of batches in an epoch; all the same where this is no dry run, which takes a few.
 	steps, all int
 	shared     struct{ asked, needed atomic.Int64 } // edges that LADIES' probabilities were made of
@@ -72,6 +74,9 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 	if l := learntOn(s); l != nil {
 		with = append([]Decoration{l}, with...) // it measures with rows that are up to date, whoever else measures
 	}
+	if s.Opt.Batches.Temporal != "" {
+		with = append(with, &asOf{})
+	}
 	w := site.Worker(s, exchange.DefaultRows, exchange.RelayOption{})
 	p := &Pipeline{Site: s, Options: Options(*s.Opt.Batches), Setup: exchange.NewSetup(w),
 		rows: store.PackedOf(c.PullDType), decorations: with,
@@ -100,6 +105,11 @@ func (p *Pipeline) divide(c Setting) (err error) {
 	}
 	if p.training, err = trainingList(p.Setup); err != nil {
 		return err
+	}
+	if p.Options.Temporal != "" {
+		if p.times, err = trainingTimes(p.Setup); err != nil {
+			return err
+		}
 	}
 	if p.Seeds = p.SeedsBy(c.Roots); c.ByServers {
 		s := p.Site

@@ -276,8 +276,11 @@ func (x *Expected) deviation() float64 {
 
 // PerEpoch is what an epoch of B batches is expected to take, from the values of the n-1 first and of the last: the
 // mean of the first times B-1, which is off by (B-1)·s/√(n-1) and an epoch by itself by √B·s, and the last.
-func (p *Pipeline) PerEpoch(values []float64) Estimate {
-	n, all := len(values), float64(p.all)
+func (p *Pipeline) PerEpoch(values []float64) Estimate { return perBatches(values, p.all) }
+
+// perBatches is the same for any number of batches.
+func perBatches(values []float64, batches int) Estimate {
+	n, all := len(values), float64(batches)
 	if n < 2 {
 		return Estimate{Mean: sumOf(values)}
 	}
@@ -287,7 +290,7 @@ func (p *Pipeline) PerEpoch(values []float64) Estimate {
 		alike = values
 	}
 	v := variance(alike) * all
-	if n < p.all {
+	if n < batches {
 		v += variance(alike) * (all - 1) * (all - 1) / first
 	}
 	return Estimate{Mean: mean*(all-1) + values[n-1], Variance: v}

@@ -31,6 +31,11 @@ type Pulled struct {
 	normalizedTypes []*graph.Features
 	Labels          graph.Labels
 	count           []uint32
+
+	// Of a temporal batch: the rows of its vertices, each once, and where each of the batch's rows has its own
+	// among them.
+	once            graph.Features
+	distinct, place []uint32
 }
 
 // Pulls is the coflow that a batch's rows and labels are pulled in.
@@ -43,10 +48,25 @@ func (r *Batch) Pull(ctx context.Context, from Puller, seeds []uint32, normalize
 	if r.schema != nil {
 		r.Pulled.Begin(r.schema)
 	}
-	if err := r.Pulled.PullRows(ctx, from, r.Pulls(), r.Vertices, normalize); err != nil || r.Labels == nil {
+	if err := r.pullRows(ctx, from, normalize); err != nil || r.Labels == nil {
 		return err
 	}
 	return r.PullLabels(ctx, from, seeds)
+}
+
+// pullRows brings the rows of the batch's vertices, of each once.
+func (r *Batch) pullRows(ctx context.Context, from Puller, normalize bool) error {
+	if !r.Temporal {
+		return r.Pulled.PullRows(ctx, from, r.Pulls(), r.Vertices, normalize)
+	}
+	p := r.Pulled
+	p.distinct, p.place = r.Distinct(p.distinct, p.place)
+	if err := from.Features(ctx, r.Pulls(), &p.once, p.distinct); err != nil {
+		return err
+	}
+	takeRows(&p.Features, &p.once, p.place, func(at uint32) int { return int(at) })
+	p.Normalize(normalize)
+	return nil
 }
 
 // PullLabels brings the labels of seed vertices.
@@ -84,10 +104,11 @@ func (p *Pulled) Normalize(wanted bool) {
 // Take copies the rows of vertices from others, which have them at some places.
 func (p *Pulled) Take(from *graph.Features, vertices []uint32, at map[uint32]uint32) {
 	p.normalized = nil
-	takeRows(&p.Features, from, vertices, at)
+	takeRows(&p.Features, from, vertices, func(v uint32) int { return int(at[v]) })
 }
 
-func takeRows(f, from *graph.Features, vertices []uint32, at map[uint32]uint32) {
+// takeRows copies rows of others, each from where at says.
+func takeRows(f, from *graph.Features, vertices []uint32, at func(v uint32) int) {
 	f.Rows, f.Cols = len(vertices), from.Cols
 	f.F32, f.BF16 = f.F32[:0], f.BF16[:0]
 	switch { // at once
@@ -100,7 +121,7 @@ func takeRows(f, from *graph.Features, vertices []uint32, at map[uint32]uint32) 
 		f.Indptr, f.Indices, f.Values = append(f.Indptr[:0], 0), f.Indices[:0], f.Values[:0]
 	}
 	for _, v := range vertices {
-		i := int(at[v])
+		i := at(v)
 		switch {
 		case from.Indptr != nil:
 			lo, hi := from.Indptr[i], from.Indptr[i+1]

@@ -40,6 +40,12 @@ func samplersOf(p *Pipeline) (newSampler func(Seeds) Sampler, batches int, err e
 	}
 	switch opt.Sampler {
 	case "neighbour":
+		if opt.Temporal != "" {
+			return func(s Seeds) Sampler {
+				return &temporalShare{TemporalSampler: p.temporal(), of: s,
+					times: p.times}
+			}, 0, nil
+		}
 		return func(s Seeds) Sampler {
 			return &neighbourShare{Sampler: p.Neighbours(), store: p.Store, seeder: p.Seeder(s)}
 		}, 0, nil

@@ -84,7 +84,7 @@ func (p *Pulled) TakeTypes(from *Pulled, vertices []uint32, at map[uint32]uint32
 	}
 	for t, rows := range from.normalizedTypes {
 		if p.Types[t].Rows = len(lists[t]); rows.Cols > 0 {
-			takeRows(&p.Types[t], rows, lists[t], at)
+			takeRows(&p.Types[t], rows, lists[t], func(v uint32) int { return int(at[v]) })
 		}
 	}
 	p.Normalize(false) // they are already, where the run wants that

@@ -77,6 +77,9 @@ func Check(o *train.Options, b *batch.Options, _ train.Facts) error {
 	d, _ := train.OptionOf[Options](o.Strategy)
 	c, _ := train.OptionOf[batch.CacheOptions](o.Strategy)
 	switch {
+	case b.Temporal != "" && (d.DGS || d.DropFeatures > 0):
+		return graph.Apart(d.what(), "--temporal "+b.Temporal, "its masks are of vertices at all times",
+			"leave one of them out")
 	case o.Model.Typed != nil && (d.DGS || d.DropFeatures > 0):
 		return graph.Apart(d.what(), "a typed graph", "its masks are of features of one width, and know no relations",
 			"leave it out")

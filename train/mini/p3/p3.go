@@ -39,7 +39,7 @@ var Strategy = train.Describe(train.Descriptor{
 			"has sources more than destinations; here weights of the first layer are all-reduced too"},
 	Exact: "always", Sends: "columns of features once, edges of first blocks, partial sums of the first layer",
 	UseWhen: "features are wide, hidden layers narrow, and links slow",
-	Check:   batch.Refusing(batch.SumsFirst),
+	Check:   batch.Refusing(batch.Timeless, batch.SumsFirst),
 	Overlap: train.Overlap{Ahead: true},
 }, options{batch.RootsOption{Roots: "owner"}}, build)
 
