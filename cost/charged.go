@@ -38,6 +38,7 @@ func counted(dev tensor.Device, count func(w Work)) tensor.Device {
 var perEntry = map[string]struct{ matrix, columns, heads int }{
 	"Aggregate": {1, 1, 0}, "AggregateMax": {1, 1, 0}, "AggregateMaxGrad": {1, 1, 0},
 	"Attend": {2, 1, 2}, "AttendGrad": {3, 2, 4}, "DynamicAttend": {2, 2, 0}, "DynamicAttendGrad": {3, 4, 0},
+	"EdgeDot": {2, 1, 1}, "EdgeDotGrad": {3, 2, 2},
 	"FilmMean": {1, 1, 0}, "FilmMeanGrad": {2, 2, 0}, "EdgeSum": {1, 1, 0}, "EdgeSumGrad": {1, 2, 0},
 }
 
@@ -45,7 +46,8 @@ var perEntry = map[string]struct{ matrix, columns, heads int }{
 // often as it is read or written. Small ones are left out, and so is Moments.
 var touched = map[string][]int{
 	"ColumnSum": {0, 1}, "ColumnSums": {1}, "Zero": {0}, "Copy": {0, 1}, "Combine": {0, 1, 2}, "Multiply": {0, 1, 2},
-	"Activate": {0, 1}, "ActivateGrad": {0, 1, 2}, "Dot": {1, 2}, "HeadDot": {0}, "HeadDotGrad": {0, 0, 1},
+	"Activate": {0, 1}, "ActivateGrad": {0, 1, 2}, "Dot": {1, 2}, "GELU": {0, 1}, "GELUGrad": {0, 1, 2},
+	"JoinAttend": {0, 0, 2}, "HeadDot": {0}, "HeadDotGrad": {0, 0, 1},
 	"GatherRows": {0, 0}, "ScatterAdd": {1, 1, 1}, "DropoutValues": {0, 0},
 	"BatchNorm": {0, 1}, "BatchNormSums": {1, 2}, "BatchNormGrad": {0, 1, 2}, "LayerNorm": {0, 1, 2},
 	"LayerNormGrad": {0, 3, 4, 5}, "Loss": {1, 2}, "CountMarks": {1, 2}, "Softmax": {0, 1}, "Argmax": {0},

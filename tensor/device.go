@@ -219,6 +219,12 @@ type Graphs interface {
 	// difference of two equal terms, which are summed in different orders.
 	AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention)
 
+	// JoinAttend makes one softmax of two over different entries of the same rows: dst and stat of those before, part and
+	// partStat of adj's, as Attend leaves them. With m and s the maximum and the sum of exponentials of each,
+	//   dst_i = (s·exp(m - m')·dst_i + s_part·exp(m_part - m')·part_i) / (their sum),  m' = max(m, m_part)
+	// per head. A row without entries in adj stays; one whose stat is zero had none before.
+	JoinAttend(dst, stat Matrix, adj *Sparse, part, partStat Matrix)
+
 	// GatherRows: dst_k = src_rows[k]. ScatterAdd: dst_rows[k] += src_k, in order of k.
 	GatherRows(dst, src Matrix, rows Index)
 	ScatterAdd(dst, src Matrix, rows Index)
@@ -276,6 +282,10 @@ type Elements interface {
 	// ActivateGrad: dx = the gradient before Activate, from dy after it and the
 	// result y; in place of dy. dbias, if given, gets the column sums of dx added.
 	ActivateGrad(dx, dy, y Matrix, op Epilogue, dbias Matrix)
+	// GELU: dst = src·Φ(src), Φ the normal distribution's; in place. GELUGrad: dx = dy·(Φ(x) + x·φ(x)), from x before it;
+	// in place of dy or x.
+	GELU(dst, src Matrix)
+	GELUGrad(dx, dy, x Matrix)
 	// Dot: dst (1 x 1, F64) = the sum of products of corresponding numbers.
 	Dot(dst, x, y Matrix)
 }

@@ -19,6 +19,13 @@ type Edgewise interface {
 	DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse, z, right, a, alpha, dst, ddst Matrix,
 		op Attention, edges EdgeInput)
 
+	// EdgeDot: dst_eh = q_i · k_j for every entry e = (i,j) and head h, of which dst has a column each. q is Rows x
+	// (heads·width), k Cols x (heads·width).
+	EdgeDot(dst Matrix, adj *Sparse, q, k Matrix)
+	// EdgeDotGrad: from ddst, the gradient of dst: dq_i = Σj ddst_eh · k_j, dk_j = Σi ddst_eh · q_i (both overwritten).
+	// adjT is a Transpose with its permutation.
+	EdgeDotGrad(dq, dk Matrix, adj, adjT *Sparse, q, k, ddst Matrix)
+
 	// FilmMean: dst_i = mean over entries (i,j) of relu(γ_i · z_j + β_i), number by
 	// number, or added to dst; zero where row i has none. film is Rows x 2·width: β,
 	// then γ.

@@ -139,6 +139,11 @@ func (d Intercepted) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, 
 	}, &dz, &dleft, &dright, &adj, &adjT, &z, &left, &right, &stat, &dst, &ddst, &op)
 }
 
+func (d Intercepted) JoinAttend(dst, stat Matrix, adj *Sparse, part, partStat Matrix) {
+	d.call("JoinAttend", func(on Operations) { on.JoinAttend(dst, stat, adj, part, partStat) },
+		&dst, &stat, &adj, &part, &partStat)
+}
+
 func (d Intercepted) GatherRows(dst, src Matrix, rows Index) {
 	d.call("GatherRows", func(on Operations) { on.GatherRows(dst, src, rows) }, &dst, &src, &rows)
 }
@@ -163,6 +168,15 @@ func (d Intercepted) DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse,
 	d.call("DynamicAttendGrad", func(on Operations) {
 		on.DynamicAttendGrad(dz, dright, da, adj, adjT, z, right, a, alpha, dst, ddst, op, edges)
 	}, &dz, &dright, &da, &adj, &adjT, &z, &right, &a, &alpha, &dst, &ddst, &op, &edges)
+}
+
+func (d Intercepted) EdgeDot(dst Matrix, adj *Sparse, q, k Matrix) {
+	d.call("EdgeDot", func(on Operations) { on.EdgeDot(dst, adj, q, k) }, &dst, &adj, &q, &k)
+}
+
+func (d Intercepted) EdgeDotGrad(dq, dk Matrix, adj, adjT *Sparse, q, k, ddst Matrix) {
+	d.call("EdgeDotGrad", func(on Operations) { on.EdgeDotGrad(dq, dk, adj, adjT, q, k, ddst) },
+		&dq, &dk, &adj, &adjT, &q, &k, &ddst)
 }
 
 func (d Intercepted) FilmMean(dst Matrix, adj *Sparse, z, film Matrix, add bool) {
@@ -203,6 +217,14 @@ func (d Intercepted) Activate(dst, src Matrix, op Epilogue) {
 
 func (d Intercepted) ActivateGrad(dx, dy, y Matrix, op Epilogue, dbias Matrix) {
 	d.call("ActivateGrad", func(on Operations) { on.ActivateGrad(dx, dy, y, op, dbias) }, &dx, &dy, &y, &op, &dbias)
+}
+
+func (d Intercepted) GELU(dst, src Matrix) {
+	d.call("GELU", func(on Operations) { on.GELU(dst, src) }, &dst, &src)
+}
+
+func (d Intercepted) GELUGrad(dx, dy, x Matrix) {
+	d.call("GELUGrad", func(on Operations) { on.GELUGrad(dx, dy, x) }, &dx, &dy, &x)
 }
 
 func (d Intercepted) Dot(dst, x, y Matrix) {

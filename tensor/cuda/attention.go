@@ -56,6 +56,19 @@ func (d *Device) attend(dst Matrix, adj *Sparse, z Matrix, a attentionArgs) {
 	}, d.joinTo(dst, false))
 }
 
+func (d *Device) JoinAttend(dst, stat Matrix, adj *Sparse, part, partStat Matrix) {
+	tensor.NeedShape("JoinAttend: dst", dst, adj.Rows, part.Cols, F32, BF16)
+	if dst.Rows*dst.Cols == 0 {
+		return
+	}
+	defer d.enter()()
+	heads := stat.Cols / 2
+	a := attentionArgs{dst: of(dst), stat: of(stat), z: of(part), delta: of(partStat), heads: int64(heads),
+		width: int64(dst.Cols / heads)}
+	a.rows.ptr = at(tensor.PartsOf(adj).Ptr)
+	launch(d, "attention", "attend_join", blocks(8*dst.Rows*heads), oneBlock, &a)
+}
+
 // deltas are the softmax's backward terms of each row and head.
 func (d *Device) deltas(dst, ddst Matrix, a attentionArgs) Matrix {
 	delta := d.scratch(F32, dst.Rows, int(a.heads))

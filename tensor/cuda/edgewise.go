@@ -124,6 +124,34 @@ func (d *Device) edgeWeights(adj *Sparse, a edgeArgs, x EdgeInput) {
 	}
 }
 
+func (d *Device) EdgeDot(dst Matrix, adj *Sparse, q, k Matrix) {
+	tensor.NeedShape("EdgeDot: k", k, adj.Cols, q.Cols, q.Type())
+	if adj.Entries() == 0 {
+		return
+	}
+	defer d.enter()()
+	a := edgesOf(k, EdgeInput{})
+	a.right, a.alpha, a.heads, a.width = of(q), of(dst), int64(dst.Cols), int64(q.Cols/dst.Cols)
+	d.heads("edge_dot", adj, a)
+}
+
+func (d *Device) EdgeDotGrad(dq, dk Matrix, adj, adjT *Sparse, q, k, ddst Matrix) {
+	tensor.NeedShape("EdgeDotGrad: dq", dq, adj.Rows, q.Cols, F32, BF16)
+	tensor.NeedShape("EdgeDotGrad: dk", dk, adj.Cols, q.Cols, F32, BF16)
+	defer d.enter()()
+	grad := func(dst Matrix, s *Sparse, z Matrix, perm uintptr) {
+		if s.Entries() == 0 {
+			d.zero(dst)
+			return
+		}
+		a := edgesOf(z, EdgeInput{})
+		a.de, a.perm, a.heads, a.width = of(ddst), perm, int64(ddst.Cols), int64(z.Cols/ddst.Cols)
+		d.columns("edge_dot_grad", s, dst, a)
+	}
+	grad(dq, adj, k, 0)
+	grad(dk, adjT, q, atIndex(tensor.PartsOf(adjT).Perm))
+}
+
 func (d *Device) FilmMean(dst Matrix, adj *Sparse, z, film Matrix, add bool) {
 	defer d.enter()()
 	a := edgesOf(z, EdgeInput{})

@@ -96,6 +96,19 @@ func (d *Device) ActivateGrad(dx, dy, y Matrix, op Epilogue, dbias Matrix) {
 	d.columnSumsBy(vectorOf(4, dx, dy, y), "activate_grad_sums", 1, a, true, dbias)
 }
 
+func (d *Device) GELU(dst, src Matrix) { d.gelu("GELU", dst, src, Matrix{}) }
+
+func (d *Device) GELUGrad(dx, dy, x Matrix) { d.gelu("GELUGrad", dx, x, dy) }
+
+func (d *Device) gelu(op string, dst, x, dy Matrix) {
+	tensor.NeedSameShape(op, dst, x, dy)
+	if dst.Rows*dst.Cols == 0 {
+		return
+	}
+	defer d.enter()()
+	d.each("gelu", dst, &elementArgs{dst: of(dst), x: of(x), y: of(dy)}, x, dy)
+}
+
 // optimiserArgs is OptimiserArgs of kernels/elements.cu.
 type optimiserArgs struct {
 	p, g, m, v                           mat

@@ -65,6 +65,7 @@ var operations = []struct {
 	{"HeadDot", 20, (*suite).headDot}, {"Attend", 30, (*suite).attend}, {"Rows", 20, (*suite).rows},
 	{"SaturatedAttend", 20, (*suite).saturated}, {"SaturatedDynamicAttend", 20, (*suite).saturatedDynamic},
 	{"DropoutValues", 15, (*suite).dropoutValues},
+	{"EdgeDot", 20, (*suite).edgeDot}, {"JoinAttend", 20, (*suite).joinAttend}, {"GELU", 20, (*suite).gelu},
 	{"DynamicAttend", 20, (*suite).dynamicAttend}, {"FilmMean", 15, (*suite).filmMean}, {"EdgeSum", 15,
 		(*suite).edgeSum},
 	{"Elements", 30, (*suite).elements}, {"Activate", 50, (*suite).activate},

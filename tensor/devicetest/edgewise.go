@@ -49,6 +49,51 @@ func (s *suite) dynamicAttend() {
 	s.outside()
 }
 
+func (s *suite) edgeDot() {
+	g := s.graph(s.size(50), s.some(50))
+	heads, width, t := 1+s.r.IntN(5), s.some(30), s.rowType()
+	cols := heads * width
+	q, k := s.numbers(t, g.rows, cols), s.numbers(t, g.cols, cols)
+	score := s.param(len(g.index), heads)
+	lo := s.r.IntN(g.rows + 1)
+	s.describe("rows from %d of %v, %d heads of %d %v", lo, g, heads, width, t)
+	s.dev.EdgeDot(score.dev, g.sparse(s.dev, false).Slice(lo, g.rows), q.dev.Slice(lo, g.rows), k.dev)
+	s.ref.EdgeDot(score.ref, g.sparse(s.ref, false).Slice(lo, g.rows), q.ref.Slice(lo, g.rows), k.ref)
+	s.same("products", score, 4*float64(width))
+	dq, dk := s.numbers(t, g.rows, cols), s.numbers(t, g.cols, cols)
+	ds := s.param(len(g.index), heads)
+	s.dev.EdgeDotGrad(dq.dev, dk.dev, g.sparse(s.dev, false), g.transpose(s.dev), q.dev, k.dev, ds.dev)
+	s.ref.EdgeDotGrad(dq.ref, dk.ref, g.sparse(s.ref, false), g.transpose(s.ref), q.ref, k.ref, ds.ref)
+	s.same("dq", dq, 200)
+	s.same("dk", dk, 200+float64(len(g.index)/max(g.cols, 1)))
+	s.outside()
+}
+
+// joinAttend: the softmax over two graphs' entries, one after the other, is that over both.
+func (s *suite) joinAttend() {
+	rows := s.size(50)
+	heads, width, t := 1+s.r.IntN(5), s.some(30), s.rowType()
+	dst, stat := s.numbers(t, rows, heads*width), s.param(rows, 2*heads)
+	s.dev.Zero(dst.dev)
+	s.ref.Zero(dst.ref)
+	s.dev.Zero(stat.dev)
+	s.ref.Zero(stat.ref)
+	for range 1 + s.r.IntN(3) {
+		g := s.graph(rows, s.some(50))
+		z, part := s.numbers(t, g.cols, heads*width), s.numbers(t, rows, heads*width)
+		left, right, partStat := s.param(g.cols, heads), s.param(rows, heads), s.param(rows, 2*heads)
+		s.describe("%v, %d heads of %d %v", g, heads, width, t)
+		op := tensor.Attention{Heads: heads, Slope: 0.2}
+		s.dev.Attend(part.dev, partStat.dev, g.sparse(s.dev, false), z.dev, left.dev, right.dev, op)
+		s.ref.Attend(part.ref, partStat.ref, g.sparse(s.ref, false), z.ref, left.ref, right.ref, op)
+		s.dev.JoinAttend(dst.dev, stat.dev, g.sparse(s.dev, false), part.dev, partStat.dev)
+		s.ref.JoinAttend(dst.ref, stat.ref, g.sparse(s.ref, false), part.ref, partStat.ref)
+		s.same("attention", dst, 40)
+		s.same("statistics", stat, 8)
+	}
+	s.outside()
+}
+
 // small makes a parameter so small that scores stay of the size of 1.
 func small(s *suite, p pair) {
 	x := download(s.ref, p.ref)

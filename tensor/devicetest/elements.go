@@ -35,6 +35,27 @@ func (s *suite) elements() {
 	s.outside()
 }
 
+func (s *suite) gelu() {
+	t, u := s.rowType(), s.rowType()
+	rows, cols := s.shape(200, 300)
+	x, dy, y, dx := s.numbers(t, rows, cols), s.numbers(u, rows, cols), s.numbers(t, rows, cols), s.numbers(u, rows, cols)
+	if s.yes() { // where Φ ends
+		s.dev.Combine(x.dev, 8, x.dev, 0, tensor.Matrix{})
+		s.ref.Combine(x.ref, 8, x.ref, 0, tensor.Matrix{})
+	}
+	s.describe("%v from %v", y.dev, x.dev)
+	s.dev.GELU(y.dev, x.dev)
+	s.ref.GELU(y.ref, x.ref)
+	s.same("gelu", y, 1)
+	s.dev.GELUGrad(dx.dev, dy.dev, x.dev)
+	s.ref.GELUGrad(dx.ref, dy.ref, x.ref)
+	s.same("gradient", dx, 1)
+	s.dev.GELUGrad(dy.dev, dy.dev, x.dev)
+	s.ref.GELUGrad(dy.ref, dy.ref, x.ref)
+	s.same("gradient, in place", dy, 1)
+	s.outside()
+}
+
 // small moves numbers between types, as sums and parameters.
 func (s *suite) small(cols int) {
 	p, sum := s.param(2, cols), s.sums(2, cols)

@@ -94,6 +94,33 @@ func (r *Device) DynamicAttendGrad(dz, dright, da Matrix, adj, _ *Sparse, z, rig
 	}
 }
 
+func (r *Device) EdgeDot(dst Matrix, adj *Sparse, q, k Matrix) {
+	w := q.Cols / dst.Cols
+	for i := range adj.Rows {
+		for e := ptrOf(adj)[i]; e < ptrOf(adj)[i+1]; e++ {
+			for h := range dst.Cols {
+				rowOf(dst, int(e))[h] = dot64(rowOf(q, i)[h*w:(h+1)*w], rowOf(k, int(indexOf(adj)[e]))[h*w:(h+1)*w])
+			}
+		}
+	}
+}
+
+func (r *Device) EdgeDotGrad(dq, dk Matrix, adj, _ *Sparse, q, k, ddst Matrix) {
+	w := q.Cols / ddst.Cols
+	r.Zero(dq)
+	r.Zero(dk)
+	for i := range adj.Rows {
+		for e := ptrOf(adj)[i]; e < ptrOf(adj)[i+1]; e++ {
+			j := int(indexOf(adj)[e])
+			for h, d := range rowOf(ddst, int(e)) {
+				from, to := h*w, (h+1)*w
+				addScaled(rowOf(dq, i)[from:to], rowOf(k, j)[from:to], d)
+				addScaled(rowOf(dk, j)[from:to], rowOf(q, i)[from:to], d)
+			}
+		}
+	}
+}
+
 func (r *Device) FilmMean(dst Matrix, adj *Sparse, z, film Matrix, add bool) {
 	if !add {
 		r.Zero(dst)

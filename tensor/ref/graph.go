@@ -183,6 +183,30 @@ func (r *Device) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, r
 	}
 }
 
+func (r *Device) JoinAttend(dst, stat Matrix, adj *Sparse, part, partStat Matrix) {
+	heads := stat.Cols / 2
+	w := dst.Cols / heads
+	for i := range adj.Rows {
+		if ptrOf(adj)[i] == ptrOf(adj)[i+1] {
+			continue
+		}
+		for h := range heads {
+			s, t := rowOf(stat, i), rowOf(partStat, i)
+			m, before := t[h], 0.0
+			if s[heads+h] > 0 {
+				m = max(m, s[h])
+				before = math.Exp(s[h]-m) / s[heads+h]
+			}
+			now := math.Exp(t[h]-m) / t[heads+h]
+			s[h], s[heads+h] = m, 1/(before+now)
+			for c := h * w; c < (h+1)*w; c++ {
+				d := &rowOf(dst, i)[c]
+				*d = (before**d + now*rowOf(part, i)[c]) / (before + now)
+			}
+		}
+	}
+}
+
 // scoreGrad is the gradient of a score whose coefficient is alpha, with gradient dalpha. That of
 // a coefficient of 1, which no other entry shares, is exactly zero.
 func scoreGrad(alpha, dalpha, delta float64) float64 {

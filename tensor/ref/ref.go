@@ -247,6 +247,25 @@ func (r *Device) Multiply(dst, x, y Matrix) {
 	}
 }
 
+func (r *Device) GELU(dst, src Matrix) {
+	for i := range dst.Rows {
+		for j, x := range rowOf(src, i) {
+			rowOf(dst, i)[j] = x * normal(x)
+		}
+	}
+}
+
+func (r *Device) GELUGrad(dx, dy, x Matrix) {
+	for i := range dx.Rows {
+		for j, v := range rowOf(x, i) {
+			rowOf(dx, i)[j] = rowOf(dy, i)[j] * (normal(v) + v*math.Exp(-v*v/2)/math.Sqrt(2*math.Pi))
+		}
+	}
+}
+
+// normal is the normal distribution's Φ.
+func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
 func (r *Device) Dot(dst, x, y Matrix) {
 	s := 0.0
 	for i := range x.Rows {

@@ -125,6 +125,21 @@ template <int V> DEV void attendDelta(const AttentionArgs &a) {
 KERNEL(attend_delta_4, AttentionArgs) { attendDelta<4>(a); }
 KERNEL(attend_delta_1, AttentionArgs) { attendDelta<1>(a); }
 
+// Two softmaxes of a row become one, eight lanes a row and head: those of dst and stat, and of z and delta, which is of
+// the entries of rows. All lanes have read the statistics when the first writes them: they meet in groupSum.
+KERNEL(attend_join, AttentionArgs) {
+	i64 task = threadId() / 8, r = task / a.heads, h = task % a.heads;
+	u32 mask = 0xffu << (threadIdx.x % 32 / 8 * 8);
+	if (r >= a.dst.rows || a.rows.ptr[r] == a.rows.ptr[r + 1]) return;
+	float *stat = a.stat.f32(r) + h, *other = a.delta.f32(r) + h;
+	float inv = stat[a.heads], top = inv > 0 ? fmaxf(stat[0], other[0]) : other[0];
+	float before = inv > 0 ? expf(stat[0] - top) / inv : 0.f, now = expf(other[0] - top) / other[a.heads];
+	float sum = groupSum<8>(before + now, mask) / 8;
+	for (i64 c = h * a.width + threadIdx.x % 8; c < (h + 1) * a.width; c += 8)
+		put(a.dst, r, c, before / sum * get(a.dst, r, c) + now / sum * get(a.z, r, c));
+	if (threadIdx.x % 8 == 0) stat[0] = top, stat[a.heads] = inv > 0 ? 1.f / sum : other[a.heads];
+}
+
 // scoreGrad is the gradient of a score: exactly zero where the coefficient is 1.
 DEV float scoreGrad(float alpha, float dalpha, float delta) { return alpha == 1.f ? 0.f : alpha * (dalpha - delta); }
 

@@ -42,6 +42,21 @@ KERNEL(dynamic_score, EdgeArgs) {
 	}
 }
 
+// Products of rows of right and of z, into alpha.
+KERNEL(edge_dot, EdgeArgs) {
+	i64 t = threadId() / 32, task = t / a.heads, h = t % a.heads;
+	Span s;
+	if (task >= a.rows.n || !spanOf(a.rows, task, s)) return;
+	for (i64 e = s.lo; e < s.hi; e++) {
+		u32 j = a.rows.index[e];
+		float sum = 0;
+		for (i64 c = h * a.width + threadIdx.x % 32; c < (h + 1) * a.width; c += 32)
+			sum += get(a.z, j, c) * get(a.right, s.row, c);
+		sum = warpSum(sum);
+		if (threadIdx.x % 32 == 0) a.alpha.f32(e)[h] = sum;
+	}
+}
+
 // Gradients of scores, into de.
 KERNEL(dynamic_score_grad, EdgeArgs) {
 	i64 t = threadId() / 32, task = t / a.heads, h = t % a.heads;
@@ -69,6 +84,16 @@ template <class F> DEV void columnOfRow(const EdgeArgs &a, i64 cols, F f) {
 	float sum = f(s, c);
 	if (a.rows.segs) a.rows.part[task * cols + c] = sum;
 	else put(a.dst, s.row, c, a.add ? get(a.dst, s.row, c) + sum : sum);
+}
+
+// Sums of rows of z by numbers of entries, de; with perm rows are the transpose's.
+KERNEL(edge_dot_grad, EdgeArgs) {
+	columnOfRow(a, a.z.cols, [&](const Span &s, i64 c) {
+		float sum = 0;
+		for (i64 e = s.lo; e < s.hi; e++)
+			sum += a.de.f32(a.perm ? a.perm[e] : e)[c / a.width] * get(a.z, a.rows.index[e], c);
+		return sum;
+	});
 }
 
 DEV float dynamicTerm(const EdgeArgs &a, i64 i, u32 j, i64 e, i64 c) {

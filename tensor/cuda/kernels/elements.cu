@@ -73,6 +73,24 @@ KERNEL(activate_grad_8, ElementArgs) { activationGrads<8>(a); }
 KERNEL(activate_grad_4, ElementArgs) { activationGrads<4>(a); }
 KERNEL(activate_grad_1, ElementArgs) { activationGrads<1>(a); }
 
+// x·Φ(x); with y, the gradient of x is y·(Φ(x) + x·φ(x)).
+template <int V> DEV void gelu(const ElementArgs &a) {
+	each<V>(a.rows, a.cols, [&](i64 r, i64 c) {
+		float x[V], y[V];
+		loadFrom<V>(x, a.x, r, c);
+		if (a.y.p) loadFrom<V>(y, a.y, r, c);
+		for (int i = 0; i < V; i++) {
+			float phi = 0.5f * erfcf(-0.70710678118f * x[i]);
+			x[i] = a.y.p ? y[i] * (phi + x[i] * 0.3989422804f * expf(-0.5f * x[i] * x[i])) : x[i] * phi;
+		}
+		storeTo<V>(a.dst, r, c, x);
+	});
+}
+
+KERNEL(gelu_8, ElementArgs) { gelu<8>(a); }
+KERNEL(gelu_4, ElementArgs) { gelu<4>(a); }
+KERNEL(gelu_1, ElementArgs) { gelu<1>(a); }
+
 // Batch norm: mv is mean and variance, a the epsilon.
 struct NormArgs {
 	Mat dst, dy, x, mv, gs;
