@@ -47,7 +47,7 @@ type Config struct {
 var Models = []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
 
 // TypedModels are the names of models of typed graphs.
-var TypedModels = []string{"rgcn", "hsage", "rgat"}
+var TypedModels = []string{"rgcn", "hsage", "rgat", "hgt", "simplehgn"}
 
 // IsTyped reports whether a model is one of TypedModels.
 func IsTyped(model string) bool { return slices.Contains(TypedModels, model) }
@@ -73,6 +73,11 @@ func (c *Config) GraphLayers() int {
 
 // Attends reports whether a model has attention, by name.
 func Attends(model string) bool { return model == "gat" || model == "gatv2" }
+
+// HasHeads reports whether a model, typed or not, has attention in heads.
+func HasHeads(model string) bool {
+	return Attends(model) || slices.Contains([]string{"rgat", "hgt", "simplehgn"}, model)
+}
 
 // typedModels are models of graphs with vertex types and relations, as papers and libraries call them.
 var typedModels = []string{"rgcn", "rgat", "hgt", "han", "compgcn", "rsage", "rgin", "magnn", "simple-hgn", "hetgnn",
@@ -145,12 +150,12 @@ type Model struct {
 func New(dev tensor.Device, c Config, seed uint64) *Model {
 	m := &Model{Config: c, params: []int{0}}
 	b := &builder{dev: dev, key: rng.New(seed).Fold(hash("weights"))}
-	switch c.Model {
-	case "mlp":
+	switch {
+	case c.Model == "mlp":
 		m.stack(b, "lins.", m.dense)
-	case "resgcn+", "ressage+":
+	case c.Model == "resgcn+" || c.Model == "ressage+":
 		m.deep(b)
-	case "rgcn", "hsage", "rgat":
+	case IsTyped(c.Model):
 		m.typed(b)
 	default:
 		m.stack(b, "convs.", m.conv)

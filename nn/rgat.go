@@ -81,17 +81,9 @@ func (l *rgat) scores(e *RelationEdges, r int) (s related) {
 
 func (s *related) free(p *Pass) { freeAll(p, &s.z, &s.left, &s.right, &s.folded) }
 
-// attention is for rows lo to hi; equal pairs in several relations draw apart.
+// attention is for rows lo to hi.
 func (l *rgat) attention(e *Edges, rel *RelationEdges, r, lo, hi int) tensor.Attention {
-	d := l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi)
-	d.Key += uint64(r) * 0x9e3779b97f4a7c15
-	ids := e.ids(l.p)
-	if ids.IsZero() {
-		ids = rel.columnIDs
-	} else {
-		ids = ids.Slice(rel.From.Lo, rel.From.Hi)
-	}
-	return tensor.Attention{Heads: l.heads, Slope: l.slope, Dropout: d, SrcIDs: ids}
+	return relationAttention(l.p, l.layer, l.heads, l.slope, l.attDrop, e, rel, r, lo, hi)
 }
 
 func (l *rgat) EdgeForward(e *Edges, lo, hi int) {

@@ -11,7 +11,7 @@ func (m *Model) Stages() int { return len(m.modules) }
 // Gathers reports whether stage i looks at neighbours; else each row goes its own way.
 func (m *Model) Gathers(i int) bool {
 	switch m.modules[i].(type) {
-	case *linear, *batchNorm, *layerNorm:
+	case *linear, *batchNorm, *layerNorm, *unitRows:
 		return false
 	}
 	return true

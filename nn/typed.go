@@ -102,7 +102,8 @@ func (c *TypedConfig) needed(layers int) [][]bool {
 	return need
 }
 
-// typed is an encoder for every type, then layers over relations; rgat ends in a linear map, as MLPerf's does.
+// typed is an encoder for every type, then layers over relations. rgat ends in a linear map, as MLPerf's does, and so does
+// hgt, as the authors' does; simplehgn ends in rows of length 1.
 func (m *Model) typed(b *builder) {
 	c := &m.Config
 	need := c.Typed.needed(c.Layers)
@@ -113,20 +114,27 @@ func (m *Model) typed(b *builder) {
 		b.prefix, b.layer = fmt.Sprintf("convs.%d.", l), l
 		out, o := c.Hidden, output{layer: l, act: m.activation(), drop: c.Dropout}
 		if last {
-			out, o = c.typedOut(), output{layer: l, keepY: c.Model != "rgat"}
+			out, o = c.typedOut(), output{layer: l, keepY: !c.endsLinear() && c.Model != "simplehgn"}
 		}
 		m.convs++
 		m.append(b, m.typedConv(b, out, o, need[l]))
 	}
-	if c.Model == "rgat" {
+	switch {
+	case c.endsLinear():
 		b.prefix, b.layer = "lin.", c.Layers
 		m.append(b, newLinear(b, "", c.Hidden, c.Out, output{keepY: true}))
+	case c.Model == "simplehgn":
+		b.prefix, b.layer = "unit.", c.Layers
+		m.append(b, newUnitRows(b, c.Out, output{layer: c.Layers, keepY: true}))
 	}
 }
 
+// endsLinear reports whether a linear map follows the last layer over relations.
+func (c *Config) endsLinear() bool { return c.Model == "rgat" || c.Model == "hgt" }
+
 // typedOut is the width of the last layer over relations.
 func (c *Config) typedOut() int {
-	if c.Model == "rgat" {
+	if c.endsLinear() {
 		return c.Hidden
 	}
 	return c.Out
@@ -137,6 +145,15 @@ func (m *Model) typedConv(b *builder, out int, o output, need []bool) Module {
 	switch c.Model {
 	case "rgat":
 		return newRGAT(b, c.Typed, c.Hidden, out, c.Heads, c.AttentionDropout, o, need)
+	case "hgt":
+		o.act = tensor.NoAct // the layer has one inside
+		return newHGT(b, c.Typed, c.Hidden, out, c.Heads, c.AttentionDropout, o, need)
+	case "simplehgn":
+		heads := 1 // of the last layer
+		if o.layer < c.Layers-1 {
+			heads, o.act = c.Heads, tensor.ELU
+		}
+		return newSimpleHGN(b, c.Typed, c.Hidden, out, heads, relationWidth, c.AttentionDropout, o, need)
 	case "hsage":
 		return newRelational(c.Typed, c.Hidden, out, o, need, newHSAGE(b, c.Typed, c.Hidden, out))
 	}
@@ -165,7 +182,7 @@ func (c *Config) validateTyped() error {
 		return fmt.Errorf("dropout is %g; it must be at least 0 and below 1", c.Dropout)
 	case !(c.AttentionDropout >= 0 && c.AttentionDropout < 1):
 		return fmt.Errorf("attention dropout is %g; it must be at least 0 and below 1", c.AttentionDropout)
-	case c.Model == "rgat" && (c.Heads < 1 || c.Hidden%c.Heads != 0):
+	case HasHeads(c.Model) && (c.Heads < 1 || c.Hidden%c.Heads != 0):
 		return fmt.Errorf("hidden %d does not divide into %d heads; choose a multiple", c.Hidden, c.Heads)
 	case c.Model == "rgcn" && t.Bases > 0 && t.Blocks > 0:
 		return fmt.Errorf("rgcn has bases or blocks, not both")

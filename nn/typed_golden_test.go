@@ -60,6 +60,12 @@ func (g *typedGolden) module(b *builder, c *TypedConfig, in, out int) Module {
 	switch g.Layer {
 	case "RGCNConv":
 		return newRelational(c, in, out, output{}, all(c), newRGCN(b, c, in, out))
+	case "HGTConv":
+		return newHGT(b, c, in, out, g.How.Heads, 0, output{}, all(c))
+	case "SimpleHGN":
+		return newSimpleHGN(b, c, in, out, g.How.Heads, 5, 0, output{}, all(c))
+	case "UnitRows":
+		return newUnitRows(b, out, output{})
 	case "SAGEConv":
 		return newRelational(c, in, out, output{}, all(c), newHSAGE(b, c, in, out))
 	}
@@ -69,7 +75,8 @@ func (g *typedGolden) module(b *builder, c *TypedConfig, in, out int) Module {
 // all says that rows of every type are needed.
 func all(c *TypedConfig) []bool { return c.needed(1)[0] }
 
-// TestTypedLayersAgreeWithPyG compares layers over relations, forward and backward, with PyG's.
+// TestTypedLayersAgreeWithPyG compares layers over relations, forward and backward, with PyG's, and
+// simplehgn's with the paper's formula in torch.
 func TestTypedLayersAgreeWithPyG(t *testing.T) {
 	for name, d := range devices(t) {
 		for i, g := range readGolden[typedGolden](t, "typed") {

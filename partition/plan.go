@@ -12,7 +12,7 @@ import (
 
 // Model is the network whose traffic and memory are predicted.
 type Model struct {
-	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp, rgcn, hsage, rgat
+	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp, or one of typedModels
 	Layers     int
 	Hidden     int
 	Heads      int // of attention
@@ -22,8 +22,8 @@ type Model struct {
 	Fanout     []int // neighbours per vertex, the layer of the seed vertices first
 	FeatureLen int   // bytes of a feature row on the wire
 
-	// Of typed models: the relations, and the widths of all types together. FeatureLen is a mean over vertices.
-	Relations, TypeWidths int
+	// Of typed models: types, relations, and the widths of all types together. FeatureLen is a mean over vertices.
+	Types, Relations, TypeWidths int
 }
 
 // Validate names the first invalid setting.
@@ -164,6 +164,10 @@ func (m *Model) parameters() (n int64) {
 		switch m.Name {
 		case "rgcn", "hsage", "rgat":
 			n += int64(m.Relations) * int64(w.in) * int64(w.out)
+		case "hgt": // keys, queries, values and a last map by type; two maps of heads by relation
+			n += int64(m.Types)*4*int64(w.in)*int64(w.out) + 2*int64(m.Relations)*int64(w.out)*int64(w.out/max(m.Heads, 1))
+		case "simplehgn": // rows of relations
+			n += 64 * int64(m.Relations+64*m.Heads)
 		case "sage", "ressage+":
 			n += int64(w.in) * int64(w.out)
 		case "sage-pool":

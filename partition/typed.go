@@ -13,7 +13,7 @@ import (
 // target type, so that all workers have a share of each.
 
 // typedModels are the models of typed graphs; the first is planned for where none is named.
-var typedModels = []string{"rgcn", "hsage", "rgat"}
+var typedModels = []string{"rgcn", "hsage", "rgat", "hgt", "simplehgn"}
 
 // typedBalance is what methods that look at constraints balance of a typed graph by default, beside their own.
 var typedBalance = []string{"types:0.1", "train:0.1"}
@@ -143,7 +143,7 @@ func (m *Model) fitTypes(d *graph.Dataset) error {
 	if s == nil {
 		return nil
 	}
-	m.Relations, m.FeatureLen = len(s.Relations), 0
+	m.Types, m.Relations, m.FeatureLen = len(s.Types), len(s.Relations), 0
 	for _, f := range d.TypeFeatures {
 		if f != nil {
 			m.TypeWidths += f.Cols

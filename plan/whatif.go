@@ -93,7 +93,7 @@ func readTypedShape(o *WhatIfOptions, p *cost.WhatIf) error {
 	}
 	vertices, target, bare := like.Sizes()
 	p.Vertices, p.Learnt, p.Train = float64(vertices), float64(bare), like.Train*float64(target)
-	p.In, p.Classes, p.Attends = float64(like.Features), float64(like.Classes), o.Model.Name == "rgat"
+	p.In, p.Classes, p.Attends = float64(like.Features), float64(like.Classes), nn.HasHeads(o.Model.Name)
 	for _, r := range like.Relations() {
 		p.Edges += float64(r.Edges)
 		p.Relations = append(p.Relations, cost.RelationSize{Sources: float64(r.Sources), Targets: float64(r.Targets)})

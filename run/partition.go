@@ -57,7 +57,7 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 func planTraining(ctx context.Context, s *spec.Partition, r *partition.Report) {
 	t := spec.Default()
 	t.Dataset, t.Model.Name, t.Model.Layers, t.Model.Hidden = r.Out, s.Model, s.Layers, s.Hidden
-	if nn.Attends(s.Model) || s.Model == "rgat" {
+	if nn.HasHeads(s.Model) {
 		t.Model.Heads = s.Heads
 	}
 	if t.Complete() != nil || t.Validate() != nil {

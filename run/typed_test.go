@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"starling/nn"
 	"starling/predict"
 	"starling/report"
 	"starling/setup"
@@ -126,9 +127,9 @@ func renamedTypes(t *testing.T, dir string) string {
 // workers trained it.
 func TestTypedPredictions(t *testing.T) {
 	dir := setuptest.Typed(t)
-	for i, model := range []string{"rgcn", "hsage", "rgat"} {
+	for i, model := range nn.TypedModels {
 		s := setuptest.QuickTyped(dir, model)
-		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Dir = i+1, i > 0, filepath.Join(t.TempDir(), "run")
+		s.Cluster.Workers, s.Cluster.InProcess, s.Output.Dir = i%3+1, i%3 > 0, filepath.Join(t.TempDir(), "run")
 		want := trained(t, s, nil)
 		p, err := predict.Run(context.Background(), predict.Options{Run: s.Output.Dir, Dataset: dir, What: "labels",
 			Out: filepath.Join(t.TempDir(), "p.csv")})

@@ -35,7 +35,7 @@ func TestTypedGraphsAreBalancedByType(t *testing.T) {
 	}
 	for field, change := range map[string]func(*spec.Spec){
 		"partition the dataset again with --target author": func(s *spec.Spec) { s.Target = "author" },
-		"use --model rgcn, hsage or rgat":                  func(s *spec.Spec) { s.Model.Name = "gcn" },
+		"use --model rgcn, hsage, rgat, hgt or simplehgn":  func(s *spec.Spec) { s.Model.Name = "gcn" },
 	} {
 		s := setuptest.QuickTyped(cut.Out, "rgcn")
 		change(&s)

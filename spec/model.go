@@ -35,7 +35,7 @@ func defaultModel() Model {
 
 func (m *Model) Validate() error {
 	err := checkFields(m)
-	if err == nil && hasHeads(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
+	if err == nil && nn.HasHeads(m.Name) && m.Layers > 1 && m.Hidden%m.Heads != 0 {
 		return Mistake("--hidden", fmt.Sprint(m.Hidden), fmt.Sprintf("a multiple of the %s",
 			event.Tally(m.Heads, "head")),
 			"hidden is the width of all heads together")
@@ -65,12 +65,13 @@ func (s *Spec) modelEffects() []effect {
 	unset.completeModel(dataset{})
 	b := &s.Batches
 	weighted := !strings.HasPrefix(b.Sampler, "cluster") && (b.Sampler != "neighbour" || b.Weighted)
-	heads := hasHeads(m.Name)
+	heads := nn.HasHeads(m.Name)
 	typed := s.typedEffects()
 	return append(typed, []effect{
-		{"--heads", m.Heads != unset.Model.Heads, heads, "only --model gat, gatv2 and rgat have heads"},
+		{"--heads", m.Heads != unset.Model.Heads, heads, "only --model gat, gatv2, rgat, hgt and simplehgn have heads"},
 		{"--out-heads", m.OutHeads != d.OutHeads, attends, "only --model gat and gatv2 average heads"},
-		{"--attention-dropout", m.AttentionDropout != 0, heads, "only --model gat, gatv2 and rgat have attention"},
+		{"--attention-dropout", m.AttentionDropout != 0, heads,
+			"only --model gat, gatv2, rgat, hgt and simplehgn have attention"},
 		{"--aggregator", m.Aggregator != d.Aggregator, m.Name == "sage",
 			"only --model sage has a choice of aggregators"},
 		{"--edge-features", m.EdgeFeatures, nn.UsesEdges(m.Name), "only --model gat, gatv2 and gin use edge features"},

@@ -11,7 +11,7 @@ import (
 var otherWords = map[string]string{
 	"graphsage": "sage", "graphsage-pool": "sage-pool", "gatv2conv": "gatv2", "gcnconv": "gcn", "sageconv": "sage",
 	"gatconv": "gat", "ginconv": "gin", "gnn-film": "film", "r-gcn": "rgcn", "rgcnconv": "rgcn", "r-gat": "rgat",
-	"rgatconv": "rgat",
+	"rgatconv": "rgat", "hgtconv": "hgt", "simple-hgn": "simplehgn", "simple_hgn": "simplehgn",
 	"neighbor": "neighbour", "neighbors": "neighbour", "neighbours": "neighbour", "node-wise": "neighbour",
 	"cluster-gcn": "cluster", "clustergcn": "cluster", "minibatch": "mini", "mini-batch": "mini", "full-graph": "full",
 	"classification": "classify", "multi-label": "multilabel", "link-prediction": "link", "float32": "f32",

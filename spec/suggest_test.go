@@ -19,16 +19,17 @@ func TestDeviceGPUSuggestsCUDA(t *testing.T) {
 
 // TestModelsOfTypedGraphsThatAreNotHere: a user of one is sent to those that are, not to one that resembles it.
 func TestModelsOfTypedGraphsThatAreNotHere(t *testing.T) {
-	for _, model := range []string{"hgt", "compgcn", "HAN"} {
+	for _, model := range []string{"magnn", "compgcn", "HAN"} {
 		s := Default()
 		s.Model.Name = model
 		err := s.Validate()
-		if !isMistake(err, "rgcn, hsage, rgat for a typed graph") || strings.Contains(err.Error(), "did you mean") {
+		if !isMistake(err, "rgcn, hsage, rgat, hgt, simplehgn for a typed graph") ||
+			strings.Contains(err.Error(), "did you mean") {
 			t.Errorf("%s: %v", model, err)
 		}
 		p := DefaultPartition()
 		p.Model, p.Parts = model, 2
-		if _, err := p.Options(); !isMistake(err, "rgcn, hsage, rgat for a typed graph") {
+		if _, err := p.Options(); !isMistake(err, "rgcn, hsage, rgat, hgt, simplehgn for a typed graph") {
 			t.Errorf("partition --model %s: %v", model, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"starling/event"
+	"starling/nn"
 )
 
 // Trained is what is trained and how, by the settings that decide what workers send and keep: plans say it beside their
@@ -17,7 +18,7 @@ func (s *Spec) Trained() string {
 			words = append(words, fmt.Sprintf(format, values...))
 		}
 	}
-	add(hasHeads(m.Name), "%s", event.Tally(m.Heads, "head"))
+	add(nn.HasHeads(m.Name), "%s", event.Tally(m.Heads, "head"))
 	add(true, "dropout %g", m.Dropout)
 	add(m.InputDropout == On, "input dropout")
 	add(s.Distributed(), "strategy %s", s.Strategy)

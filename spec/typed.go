@@ -10,9 +10,6 @@ import (
 	"starling/nn"
 )
 
-// hasHeads reports whether a model has attention heads.
-func hasHeads(model string) bool { return nn.Attends(model) || model == "rgat" }
-
 // typedConfig are the types of a graph as its model sees them; nil: it has none.
 func (s *Spec) typedConfig(data *graph.Meta) *nn.TypedConfig {
 	if data.Schema == nil || !nn.IsTyped(s.Model.Name) {

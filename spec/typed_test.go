@@ -89,7 +89,7 @@ func TestModelsAndTargetsOfAGraph(t *testing.T) {
 		targets       []string
 		want          string
 	}{
-		{"gcn", "", &shop, []string{"user"}, "use --model rgcn, hsage or rgat"},
+		{"gcn", "", &shop, []string{"user"}, "use --model rgcn, hsage, rgat, hgt or simplehgn"},
 		{"rgcn", "", nil, nil, "a graph without types"},
 		{"gcn", "user", nil, nil, "leave out --target"},
 		{"rgcn", "", &shop, []string{"user", "item"}, "choose one of user, item"},

@@ -102,7 +102,7 @@ func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.StringVar(&s.Model, "model", s.Model, "model whose traffic and memory are planned; auto: gcn, or rgcn of a typed graph")
 	spec.AutoVar(f, &s.Layers, spec.Auto, 1, "layers", "its layers; auto, here and below: as starling train has them")
 	spec.AutoVar(f, &s.Hidden, spec.Auto, 1, "hidden", "its width")
-	spec.AutoVar(f, &s.Heads, spec.Auto, 1, "heads", "its heads (gat, gatv2, rgat)")
+	spec.AutoVar(f, &s.Heads, spec.Auto, 1, "heads", "its heads (gat, gatv2, rgat, hgt, simplehgn)")
 	f.IntVar(&s.BatchSize, "batch-size", s.BatchSize, "batch of sampled training, over all workers")
 	f.Var(spec.FanoutFlag{To: &s.Fanout}, "fanout", "neighbours sampled a vertex, the seed vertices' layer first")
 	f.BoolVar(&s.Quiet, "quiet", s.Quiet, "show nothing")

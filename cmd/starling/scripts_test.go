@@ -48,7 +48,7 @@ var smokes = map[string]smoke{
 	"bench-serve.lua":   {needs: "wrk"},
 	"bench-strategies":  {line: "--strategies halo --rates 1gbit --graphs reddit:0.001 --epochs 2", needs: "root"},
 	"bench-switch":      {},
-	"bench-typed": {line: "--like small --scale 0.1 --models rgcn,hsage,rgat --rounds 1 --epochs 1 --peers '' && " +
+	"bench-typed": {line: "--like small --scale 0.1 --models rgcn,hsage,rgat,hgt --rounds 1 --epochs 1 --peers '' && " +
 		"scripts/bench-typed --like small --scale 0.1 --mode mini --models rgcn --rounds 1 --epochs 1 --peers ''"},
 	"bench-wire":         {line: "--parts memory,calls --workers 2 --sizes 4096 --rounds 1 --seconds 0.01", long: true},
 	"bench-wire.c":       {needs: "mpicc"},

@@ -41,7 +41,7 @@ func TestTypedPage(t *testing.T) {
 	works(t, dir, "train", "shop", "--model", "rgat", "--workers", "2", "--strategy", "auto", "--epochs", "1", "--quiet")
 	for _, args := range [][]string{{"train", "shop"}, {"train", "shop", "--workers", "2"}} {
 		refuses(t, dir, []string{"shop: --model gcn: found a typed graph (2 types of vertices, 2 relations)",
-			"use --model rgcn, hsage or rgat"}, args...)
+			"use --model rgcn, hsage, rgat, hgt or simplehgn"}, args...)
 	}
 	refuses(t, dir, []string{"shop: found a typed graph", "does not know types yet"}, "bench", "sample", "shop")
 	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",

@@ -318,7 +318,7 @@ def typed_case(layer, options, module, rng, width):
             "src": [(first[s] + e[0]).tolist() for (s, _, _), e in zip(RELATIONS, edges)],
             "dst": [(first[t] + e[1]).tolist() for (_, _, t), e in zip(RELATIONS, edges)],
             "x": array(x), "params": arrays(module.named_parameters())}
-    if layer == "RGCNConv":
+    if layer in ("RGCNConv", "SimpleHGN", "UnitRows"):
         src, dst = np.concatenate(case["src"]), np.concatenate(case["dst"])
         kind = np.concatenate([[r] * len(e[0]) for r, e in enumerate(edges)])
         y = module(x, torch.tensor(np.array([src, dst]), dtype=torch.long), torch.tensor(kind, dtype=torch.long))
@@ -338,8 +338,45 @@ def typed_case(layer, options, module, rng, width):
     return case
 
 
+class SimpleHGN(torch.nn.Module):
+    """The layer of Simple-HGN (Lv et al., KDD 2021, eqs. 8, 11 and 14), edge by edge, as the paper has it; beta is 0."""
+
+    def __init__(self, width, out, heads, edge=5):
+        super().__init__()
+        self.heads = heads
+        self.lin = torch.nn.Linear(width, out, bias=False)
+        self.att_src = torch.nn.Parameter(torch.empty(1, heads, out // heads))
+        self.att_dst = torch.nn.Parameter(torch.empty(1, heads, out // heads))
+        self.edge_emb = torch.nn.Embedding(len(RELATIONS), edge)
+        self.lin_edge = torch.nn.Linear(edge, heads * edge, bias=False)
+        self.att_edge = torch.nn.Parameter(torch.empty(1, heads, edge))
+        self.lin_res = torch.nn.Linear(width, out, bias=False) if width != out else None
+
+    def forward(self, x, edge_index, kind):
+        z = self.lin(x).view(len(x), self.heads, -1)
+        r = self.lin_edge(self.edge_emb.weight).view(len(RELATIONS), self.heads, -1)
+        rows = []
+        for i in range(len(x)):
+            edges = (edge_index[1] == i).nonzero().flatten().tolist()
+            total = torch.zeros_like(z[i])
+            if edges:
+                score = torch.stack([torch.nn.functional.leaky_relu(
+                    ((self.att_src * z[edge_index[0, e]]).sum(-1) + (self.att_dst * z[i]).sum(-1)
+                     + (self.att_edge * r[kind[e]]).sum(-1)), 0.05) for e in edges])
+                alpha = score.softmax(0)
+                for a, e in zip(alpha, edges):
+                    total = total + a.view(self.heads, 1) * z[edge_index[0, e]]
+            rows.append(total.flatten())
+        return torch.stack(rows) + (x if self.lin_res is None else self.lin_res(x))
+
+
+class UnitRows(torch.nn.Module):
+    def forward(self, x, edge_index, kind):
+        return x / torch.sqrt((x * x).sum(1, keepdim=True) + 1e-12)
+
+
 def typed(rng):
-    from torch_geometric.nn import GATConv, HeteroConv, RGCNConv, SAGEConv
+    from torch_geometric.nn import GATConv, HeteroConv, HGTConv, RGCNConv, SAGEConv
 
     def hetero(conv):
         return HeteroConv({(TYPES[s][0], k, TYPES[t][0]): conv() for s, k, t in RELATIONS}, aggr="sum")
@@ -352,6 +389,11 @@ def typed(rng):
         for heads in (1, 2):
             yield typed_case("GATConv", {"heads": heads},
                              hetero(lambda: GATConv(width, out // heads, heads=heads, add_self_loops=False)), rng, width)
+    metadata = [k for k, _ in TYPES], [(TYPES[s][0], k, TYPES[t][0]) for s, k, t in RELATIONS]
+    for width, out, heads in ((6, 4, 1), (4, 8, 2), (8, 8, 4), (6, 6, 1)):
+        yield typed_case("HGTConv", {"heads": heads}, HGTConv(width, out, metadata, heads), rng, width)
+        yield typed_case("SimpleHGN", {"heads": heads}, SimpleHGN(width, out, heads), rng, width)
+    yield typed_case("UnitRows", {}, UnitRows(), rng, 5)
 
 
 # ---- losses, whole models, optimisers, schedules -------------------------------------------

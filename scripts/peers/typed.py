@@ -5,7 +5,7 @@
 
 The model is ours: a linear map per type with features, a learnt row for every vertex without, then layers over
 relations. Forms:
-  conv    PyG's layers as they are: RGCNConv over all edges with their types, HeteroConv of SAGEConv or GATConv
+  conv    PyG's layers as they are: RGCNConv over all edges with their types, HeteroConv of SAGEConv or GATConv, HGTConv
   cached  one product per relation with PyG's EdgeIndex, 32-bit ids and its transpose cached (rgcn and hsage)
 An epoch is forward, cross-entropy on the training rows, backward and the Adam step. Memory is the peak of the process,
 or of the GPU.
@@ -63,7 +63,7 @@ def build(args, data):
     import torch
     import torch.nn.functional as F
     from torch_geometric import EdgeIndex
-    from torch_geometric.nn import GATConv, HeteroConv, RGCNConv, SAGEConv
+    from torch_geometric.nn import GATConv, HeteroConv, HGTConv, RGCNConv, SAGEConv
 
     device = torch.device(args.device)
     names, kinds = data.types, [(data.types[s], n, data.types[t]) for s, n, t in data.relations]
@@ -121,8 +121,19 @@ def build(args, data):
         def forward(self, x):
             return self.conv(x, self.edges)
 
+    class Transformer(torch.nn.Module):
+        def __init__(self, edges):
+            super().__init__()
+            self.conv, self.edges = HGTConv(args.hidden, args.hidden, (names, kinds), args.heads), edges
+
+        def forward(self, x):
+            return self.conv(x, self.edges)
+
     def layers():
         widths = [args.hidden] * args.layers + [data.classes]
+        if args.model == "hgt":
+            edges = edge_lists()
+            return [Transformer(edges) for _ in range(args.layers)]
         if args.model == "rgat":
             edges = edge_lists()
             gat = lambda: GATConv(args.hidden, args.hidden // args.heads, heads=args.heads, add_self_loops=False)
@@ -150,11 +161,11 @@ def build(args, data):
                     self.x[name] = torch.from_numpy(f).to(device)
                     self.lins[name] = torch.nn.Linear(f.shape[1], args.hidden)
             self.convs = torch.nn.ModuleList(layers())
-            self.lin = torch.nn.Linear(args.hidden, data.classes) if args.model == "rgat" else None
+            self.lin = torch.nn.Linear(args.hidden, data.classes) if args.model in ("rgat", "hgt") else None
 
         def forward(self):
             x = {k: self.lins[k](self.x[k]) if k in self.x else self.learnt[k] for k in names}
-            act = F.elu if args.model == "rgat" else F.relu
+            act = {"rgat": F.elu, "hgt": torch.nn.Identity()}.get(args.model, F.relu)
             for i, conv in enumerate(self.convs):
                 x = conv(x)
                 if i < args.layers - 1:
@@ -169,11 +180,11 @@ def build(args, data):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True, metavar="DIR", help="a typed Starling dataset folder")
-    p.add_argument("--model", choices=["rgcn", "rgat", "hsage"], default="rgcn")
-    p.add_argument("--form", choices=["conv", "cached"], default="cached", help="rgat has conv alone")
+    p.add_argument("--model", choices=["rgcn", "rgat", "hsage", "hgt"], default="rgcn")
+    p.add_argument("--form", choices=["conv", "cached"], default="cached", help="rgat and hgt have conv alone")
     p.add_argument("--layers", type=int, default=2)
     p.add_argument("--hidden", type=int, default=64)
-    p.add_argument("--heads", type=int, default=4, help="of rgat")
+    p.add_argument("--heads", type=int, default=4, help="of rgat and hgt")
     p.add_argument("--dropout", type=float, default=0.5)
     p.add_argument("--lr", type=float, default=0.01)
     p.add_argument("--epochs", type=int, default=3, help="counted ones, after one to warm up")

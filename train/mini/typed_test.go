@@ -61,7 +61,7 @@ func TestTypedServersShareBatches(t *testing.T) {
 		o := traintest.TypedOptions(d, model)
 		o.Epochs, o.EvalEvery = 2, 2
 		want := traintest.Ran(t)(batch.Run(context.Background(), traintest.Ref(), d, o, settings, nil))
-		parts := traintest.CutForServers(t, d, "hash", 4, []int{1, 2, 2}[i])
+		parts := traintest.CutForServers(t, d, "hash", 4, []int{1, 2, 2, 1, 2}[i])
 		o.Batches = &settings
 		for _, strategy := range []string{"cobatch", "salient"} {
 			o.Strategy = traintest.Strategy(t, strategy)

@@ -136,7 +136,7 @@ func TypedOptions(d *graph.Dataset, model string) train.Options {
 	o.Epochs, o.EvalEvery = 6, 3
 	o.Model.In, o.Model.Out, o.Model.Typed = 0, d.Labels.Classes, nn.TypedOf(d.Meta.Schema)
 	o.Model.Typed.Outputs = []int{d.Meta.Schema.Type(d.Target)}
-	if model == "rgat" {
+	if nn.HasHeads(model) {
 		o.Model.AttentionDropout = 0.3
 	}
 	return o
