@@ -36,7 +36,7 @@ func checkExportFolder(dir string, overwrite bool) error {
 		return err
 	}
 	if serve.IsExport(dir) {
-		if err := graph.CheckReplaced(dir, "export", spec.WeightsFile, spec.ConfigFile); err != nil {
+		if err := graph.CheckReplaced(dir, "export", spec.WeightsFile, spec.ConfigFile, "model.py", "__pycache__"); err != nil {
 			return err
 		}
 		return setup.Overwriteable(dir, "this export", overwrite)

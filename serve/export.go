@@ -53,6 +53,13 @@ type Exported struct {
 	// Decoder is the widths of the linear maps that score pairs of outputs; none: their
 	// dot product does, or the outputs are the result.
 	Decoder [][2]int `json:"decoder"`
+
+	// Of a typed model: its types, its relations as source, name and target, the type that it predicts, and the width of
+	// encoders. Its code is model.py.
+	Types     []ExportedType `json:"types,omitempty"`
+	Relations [][3]string    `json:"relations,omitempty"`
+	Target    string         `json:"target,omitempty"`
+	Hidden    int            `json:"hidden,omitempty"`
 }
 
 // Layer is a class of the library and what it is built with.
@@ -61,6 +68,8 @@ type Layer struct {
 	Args  map[string]any `json:"args"`
 	// MLP are the widths of GIN's two linear maps, which are not plain arguments.
 	MLP []int `json:"mlp,omitempty"`
+	// Each: one for each relation.
+	Each bool `json:"each,omitempty"`
 }
 
 // Export writes the model into a new folder, under the names and in the layouts of
@@ -90,6 +99,11 @@ func (t *Trained) Export(library, dir string) (*Exported, error) {
 	}
 	if err := os.WriteFile(filepath.Join(folder.Tmp, configFile), append(b, '\n'), 0o644); err != nil {
 		return nil, err
+	}
+	if e.Types != nil {
+		if err := os.WriteFile(filepath.Join(folder.Tmp, moduleFile), typedModule, 0o644); err != nil {
+			return nil, err
+		}
 	}
 	return e, folder.Commit()
 }
@@ -133,6 +147,13 @@ func (t *Trained) exportable(library string) error {
 
 // translate is the model in a library's terms.
 func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
+	if t.Config.Model.Typed != nil {
+		if err := t.exportableTyped(library); err != nil {
+			return nil, nil, err
+		}
+		e, weights := t.translateTyped()
+		return e, weights, nil
+	}
 	if err := t.exportable(library); err != nil {
 		return nil, nil, err
 	}

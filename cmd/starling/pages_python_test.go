@@ -12,7 +12,8 @@ import (
 )
 
 // pythonRun are the pages whose Python a test runs, by that test.
-var pythonRun = map[string]string{"docs/export.md": "TestExportsInPyG", "docs/data.md": "TestFoldersInPyG"}
+var pythonRun = map[string]string{"docs/export.md": "TestExportsInPyG", "docs/data.md": "TestFoldersInPyG",
+	"docs/typed-graphs.md": "TestTypedExportsInPyG"}
 
 // TestPagesPython: Python on a page is Python, and a test runs it.
 func TestPagesPython(t *testing.T) {

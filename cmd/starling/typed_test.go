@@ -19,8 +19,8 @@ func TestTypedPage(t *testing.T) {
 	for _, m := range file.FindAllStringSubmatch(string(page), -1) {
 		badFile(t, dir, m[1], strings.TrimPrefix(strings.ReplaceAll("\n"+m[2], "\n    ", "\n"), "\n"))
 	}
-	out, commands := "", 0
-	for _, line := range strings.Split(string(file.ReplaceAll(page, nil)), "\n") {
+	out, commands, python := "", 0, regexp.MustCompile("(?s)```python\n.*?```")
+	for _, line := range strings.Split(string(python.ReplaceAll(file.ReplaceAll(page, nil), nil)), "\n") {
 		text, indented := strings.CutPrefix(line, "    ")
 		switch args := strings.Fields(text); {
 		case !indented:
@@ -31,7 +31,7 @@ func TestTypedPage(t *testing.T) {
 			t.Errorf("%q is not in\n%s", text, out)
 		}
 	}
-	if commands != 9 {
+	if commands != 10 {
 		t.Errorf("%d commands", commands)
 	}
 	if b, err := os.ReadFile(dir + "/fraud.csv"); err != nil || !strings.HasPrefix(string(b), "id,label,probability\nada,") {

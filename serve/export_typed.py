@@ -1,0 +1,78 @@
+"""The model of this folder, made of PyG's layers.
+
+    from model import load
+    net = load()
+    logits = net(data.x_dict, data.edge_index_dict)   # of the vertices of the type net.target
+
+x has the features of each type that has any, as the dataset's folder has them; edges has the [source, target] of each
+relation, by (source type, name, target type), numbered within types.
+"""
+
+import json
+import pathlib
+
+import torch
+import torch_geometric.nn as G
+from safetensors.torch import load_file
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Model(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.types = [t["name"] for t in config["types"]]
+        self.relations = [tuple(r) for r in config["relations"]]
+        self.target, self.row_normalize, wide = config["target"], config["row_normalize"], config["hidden"]
+        self.act = getattr(torch.nn.functional, config["activation"])
+        each = list(enumerate(config["types"]))
+        self.lins = torch.nn.ModuleDict({str(k): torch.nn.Linear(t["in"], wide) for k, t in each if t["in"]})
+        learnt = {str(k): torch.nn.Embedding(t["rows"], wide) for k, t in each if not t["in"]}
+        self.embeddings = torch.nn.ModuleDict(learnt)
+        self.convs = torch.nn.ModuleList(map(self.layer, config["layers"]))
+        self.head = torch.nn.Linear(**config["head"]["args"]) if config["head"] else None
+
+    def layer(self, layer):
+        make = lambda: getattr(G, layer["class"])(**layer["args"])
+        return G.HeteroConv({r: make() for r in self.relations}, aggr="sum") if layer.get("each") else make()
+
+    def encode(self, x):
+        rows = {}
+        for k, name in enumerate(self.types):
+            if str(k) in self.embeddings:
+                rows[name] = self.embeddings[str(k)].weight
+                continue
+            own = x[name].float()
+            if self.row_normalize:
+                own = own / own.abs().sum(1, keepdim=True).clamp(min=1e-30)
+            rows[name] = self.lins[str(k)](own)
+        return rows
+
+    def together(self, conv, x, edges):
+        """A layer over the vertices of all types, one type after the other."""
+        counts = [len(x[name]) for name in self.types]
+        first = dict(zip(self.types, torch.tensor([0] + counts).cumsum(0).tolist()))
+        index = [edges[s, n, t] + torch.tensor([[first[s]], [first[t]]]) for s, n, t in self.relations]
+        kind = torch.cat([torch.full((i.shape[1],), r) for r, i in enumerate(index)])
+        y = conv(torch.cat([x[name] for name in self.types]), torch.cat(index, 1), kind)
+        return dict(zip(self.types, y.split(counts)))
+
+    def forward(self, x, edges):
+        x = self.encode(x)
+        for i, conv in enumerate(self.convs):
+            if isinstance(conv, G.HeteroConv):
+                y = conv(x, edges)
+                wide = next(iter(y.values())).shape[1]
+                x = {name: y.get(name, torch.zeros(len(x[name]), wide)) for name in self.types}
+            else:
+                x = self.together(conv, x, edges)
+            if i < len(self.convs) - 1:
+                x = {name: self.act(rows) for name, rows in x.items()}
+        return self.head(x[self.target]) if self.head else x[self.target]
+
+
+def load(folder=HERE):
+    folder = pathlib.Path(folder)
+    net = Model(json.loads((folder / "config.json").read_text())).eval()
+    net.load_state_dict(load_file(folder / "model.safetensors"))
+    return net
