@@ -50,6 +50,10 @@ type Book struct {
 	Val        int64    `json:"val,omitempty"`
 	Test       int64    `json:"test,omitempty"`
 
+	// TrainClasses are the training vertices of each of two classes; none: there are other labels, or the folder is of
+	// a version that did not keep them.
+	TrainClasses []float64 `json:"train_classes,omitempty"`
+
 	// Schema has the types of a typed graph; Features is nil then. Target is the type that labels and splits are of.
 	Schema *graph.Schema `json:"schema,omitempty"`
 	Target string        `json:"target,omitempty"`

@@ -204,6 +204,20 @@ type folderWriter struct {
 	seen   []int64 // when the dataset's edges can be seen; nil: it has no times
 }
 
+// trainClasses are how many training vertices have each of two classes; nil: there are not two.
+func trainClasses(d *graph.Dataset) []float64 {
+	if d.Labels == nil || d.Labels.Kind() != graph.SingleLabel || d.Labels.Classes != 2 {
+		return nil
+	}
+	counts := make([]float64, 2)
+	for _, v := range d.Splits.Train {
+		if c := d.Labels.Class[v]; c >= 0 {
+			counts[c]++
+		}
+	}
+	return counts
+}
+
 func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
 	w := &folderWriter{d: d, parts: parts, halos: make([][]uint32, k), number: make([]uint32, len(parts))}
 	w.book = Book{Format: bookFormat, Version: formatVersion, ID: identify(d, parts, k), Dataset: d.Meta.Name,
@@ -213,6 +227,7 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		ClassNames: d.Meta.ClassNames, Contents: d.Contents(), Preparation: d.Meta.Preparation,
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
+	w.book.TrainClasses = trainClasses(d)
 	if s := d.Meta.Schema; s != nil {
 		w.book.Schema, w.book.Target = s, d.Target
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"starling/event"
+	"starling/train"
 )
 
 // Sweep is the result of runs with several seeds or settings.
@@ -46,7 +47,7 @@ func (s *Sweep) Add(row SweepRow) {
 	s.Rows = append(s.Rows, row)
 	s.Best = -1
 	for i, r := range s.Rows {
-		if len(r.Runs) > 0 && (s.Best < 0 || r.Val > s.Rows[s.Best].Val) {
+		if len(r.Runs) > 0 && (s.Best < 0 || train.Better(r.Runs[0].Metric, float64(r.Val), float64(s.Rows[s.Best].Val))) {
 			s.Best = i
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/plan"
 	"starling/resume"
 	"starling/setup"
@@ -58,6 +59,7 @@ func (p *prepared) complete(events event.Listener) (err error) {
 	if err := s.ForLabels(&p.data.Meta); err != nil {
 		return err
 	}
+	s.ForCounts(nn.LabelCounts(p.data.Labels, p.data.Splits.Train))
 	from, err := resume.StartOf(s, func() resume.Identity { return resume.DatasetIdentity(p.data) }, &p.data.Meta, events)
 	if err != nil {
 		return err

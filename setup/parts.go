@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"starling/disk"
 	"starling/graph"
+	"starling/nn"
 	"starling/partition"
 	"starling/spec"
 )
@@ -79,6 +81,29 @@ func (p *Parts) Suits(s *spec.Spec) error {
 		return err
 	}
 	return s.CheckData(&p.Meta, p.Book.Weighted)
+}
+
+// Judge chooses the metric by the training vertices of each class, which only two classes need: by the book, or in a
+// partition of a version whose book does not have them by its parts, which are then on this host.
+func (p *Parts) Judge(s *spec.Spec) error {
+	counts := slices.Clone(p.Book.TrainClasses)
+	if len(counts) == 0 && p.Book.Classes == 2 && p.Book.Task == graph.SingleLabel && s.Objective.Metric == "auto" {
+		for k := range p.Book.Parts {
+			part, err := partition.OpenPart(p.Dir, k)
+			if err != nil {
+				return err
+			}
+			for c, n := range nn.LabelCounts(part.Labels, part.Splits.Train) {
+				if k == 0 {
+					counts = append(counts, 0)
+				}
+				counts[c] += n
+			}
+			part.Close()
+		}
+	}
+	s.ForCounts(counts)
+	return nil
 }
 
 // TemporaryFolder is a temporary folder of this process: if it is killed, the next process that makes

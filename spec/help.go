@@ -42,6 +42,15 @@ var topics = []topic{
 		{"momentum", "momentum (sgd)"},
 		{"nesterov", "Nesterov momentum (sgd)"},
 		{"schedule", "learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]"},
+		{"loss", "what is minimized for classes: cross-entropy, or focal or focal:GAMMA (2), which counts vertices less " +
+			"that are predicted well; auto: cross-entropy, and the squared error of numbers"},
+		{"class_weights", "what classes count in the loss: balanced (the rarer the more), none, a FILE with a class and " +
+			"its weight on each line, or the weights in the order of classes, as in 1,20"},
+		{"metric", "what epochs are compared by, for the best one and --patience: {}; auto: by task, and " +
+			"average_precision where one of two classes has less than a fifth of the training vertices"},
+		{"threshold", "probability from which on the rarer of two classes, or each of several labels, is predicted: " +
+			"a number, or best, which is chosen on the validation vertices; auto: 0.5, or best for two classes with " +
+			"another --metric than accuracy"},
 		{"eval_every", "epochs between evaluations of the metric; 0: only after the last epoch"},
 		{"patience", "stop after this many epochs without a better validation metric; 0: never"},
 		{"seed", "seed of all random draws"},

@@ -30,6 +30,7 @@ type Spec struct {
 
 	Model       Model       `json:"model"`
 	Training    Training    `json:"training"`
+	Objective   Objective   `json:"objective"`
 	Optimizer   Optimizer   `json:"optimizer"`
 	Batches     Batches     `json:"batches"`
 	Pairs       Pairs       `json:"pairs"`
@@ -44,7 +45,7 @@ type Spec struct {
 // Default is the spec of a run without any flag.
 func Default() Spec {
 	return Spec{Task: "auto", Mode: "full", Seed: 1, Strategy: "default",
-		Model: defaultModel(), Training: defaultTraining(), Optimizer: defaultOptimizer(), Batches: defaultBatches(),
+		Model: defaultModel(), Training: defaultTraining(), Objective: defaultObjective(), Optimizer: defaultOptimizer(), Batches: defaultBatches(),
 		Pairs: defaultPairs(), Embeddings: defaultEmbeddings(), Checkpoints: defaultCheckpoints(),
 		Machine: defaultMachine(), Cluster: defaultCluster(), Launch: defaultLaunch()}
 }
@@ -54,7 +55,7 @@ func Default() Spec {
 type group interface{ Validate() error }
 
 func (s *Spec) groups() []group {
-	return []group{&s.Model, &s.Training, &s.Optimizer, &s.Batches, &s.Pairs, &s.Embeddings, &s.Output, &s.Checkpoints,
+	return []group{&s.Model, &s.Training, &s.Objective, &s.Optimizer, &s.Batches, &s.Pairs, &s.Embeddings, &s.Output, &s.Checkpoints,
 		&s.Machine, &s.Cluster, &s.Launch}
 }
 
@@ -63,6 +64,8 @@ func listOf(setting string) []string {
 	switch setting {
 	case "task":
 		return append([]string{"auto"}, nn.Tasks...)
+	case "metric":
+		return append([]string{"auto"}, nn.MetricNames("")...)
 	case "strategy":
 		return train.Names()
 	case "model":

@@ -16,6 +16,8 @@ var otherWords = map[string]string{
 	"cluster-gcn": "cluster", "clustergcn": "cluster", "minibatch": "mini", "mini-batch": "mini", "full-graph": "full",
 	"classification": "classify", "multi-label": "multilabel", "link-prediction": "link", "float32": "f32",
 	"bfloat16": "bf16", "float64": "f64",
+	"average-precision": "average_precision", "ap": "average_precision", "balanced-accuracy": "balanced_accuracy",
+	"macro-f1": "macro_f1", "micro-f1": "micro_f1", "roc_auc": "auc", "roc-auc": "auc", "matthews": "mcc",
 }
 
 // meant are words that resemble another value more than the one that they stand for.

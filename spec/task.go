@@ -57,7 +57,7 @@ func (s *Spec) oneWorker(flag, value, what, instead string) error {
 // not for.
 func (s *Spec) ForLabels(data *graph.Meta) error {
 	if s.LearnsPairs() {
-		return nil
+		return s.forLabels(data)
 	}
 	is := nn.TaskOf(data.Task)
 	if s.Task == "auto" {
@@ -67,7 +67,7 @@ func (s *Spec) ForLabels(data *graph.Meta) error {
 		want := fmt.Sprintf("%s, which the labels of %s are for (%s)", is, data.Name, data.Task)
 		return Mistake("--task", s.Task, want, "leave out --task, or import the dataset with other labels")
 	}
-	return nil
+	return s.forLabels(data)
 }
 
 // outputs is how many numbers the model computes per vertex.

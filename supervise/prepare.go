@@ -50,6 +50,9 @@ func (c *Run) complete(events event.Listener) (err error) {
 	if err := c.Parts.Suits(s); err != nil {
 		return err
 	}
+	if err := c.Parts.Judge(s); err != nil {
+		return err
+	}
 	setup.NoteEdges(s, c.Parts.Book.Weighted, c.Parts.Book.EdgeDim, events)
 	setup.NotePulled(s, events)
 	if s.Checkpoints.Dir != "" { // rank 0 writes there, wherever it is started

@@ -112,7 +112,7 @@ func LinksOn(f *Loop, link LinkOptions) *Links { return &Links{Loop: f, link: li
 func (l *Links) Run(ctx context.Context, data *graph.Dataset) (*Result, error) {
 	l.Events.On(event.Started{Dataset: data.Meta.Name, Model: l.Opt.Model.Model, Strategy: "none", Workers: 1,
 		Vertices: l.Vertices, Edges: l.link.Graph.Edges(), Parameters: l.Model.Size(),
-		FirstEpoch: l.State.Epoch, Epochs: l.Opt.Epochs, Metric: l.Task.Name()})
+		FirstEpoch: l.State.Epoch, Epochs: l.Opt.Epochs, Metric: l.metric.Name})
 	r, unsaved := l.Loop.Run(ctx)
 	if r == nil {
 		return nil, unsaved

@@ -34,6 +34,10 @@ type Loop struct {
 	Optim  *nn.Optimiser
 	Learnt *Learnt // rows of vertices that are learnt; nil: none
 	State  State
+	// Weighting is what labels count in the loss.
+	Weighting nn.Weighting
+	metric    nn.Metric
+	known     knownOfAll
 	// TrainEpoch trains for an epoch and returns the mean loss.
 	TrainEpoch func(epoch int, lr float64) (float64, error)
 	// Measure takes the metric of the splits.
@@ -57,6 +61,9 @@ func NewLoop(dev tensor.Device, s Share, peers Peers, opt Options, events event.
 	f.State.History.BestEpoch = -1
 	f.TrainEpoch, f.Measure = f.step, f.measureSplits
 	if err := dev.Err(); err != nil { // what the host keeps beside a model is not taken for one that does not fit
+		return nil, err
+	}
+	if err := f.setObjective(); err != nil {
 		return nil, err
 	}
 	if opt.Resume != nil {
@@ -326,7 +333,7 @@ func (f *Loop) outputs(epoch int) (tensor.Matrix, error) {
 // Remember adds a measurement to the history and keeps the weights if it is the best.
 func (f *Loop) Remember(e *event.Epoch) {
 	h := &f.State.History
-	best := math.Inf(-1)
+	best := f.metric.Worst()
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {
 			best = h.Val[i]
@@ -335,7 +342,7 @@ func (f *Loop) Remember(e *event.Epoch) {
 	h.Measured = append(h.Measured, e.Epoch)
 	h.Train, h.Val, h.Test = append(h.Train, e.Train), append(h.Val, e.Val), append(h.Test, e.Test)
 	// Without a validation split the last weights are the best there are.
-	if e.Best = e.Val > best || math.IsNaN(e.Val); !e.Best {
+	if e.Best = f.metric.Better(e.Val, best) || math.IsNaN(e.Val); !e.Best {
 		return
 	}
 	weights := f.Model.State(f.Dev)
@@ -460,7 +467,7 @@ func (f *Loop) caches() []nn.Tensor {
 func (f *Loop) result(reason string) *Result {
 	h := f.State.History
 	_, peak := f.Dev.Usage()
-	r := &Result{History: h, Metric: f.Task.Name(), Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
+	r := &Result{History: h, Metric: f.metric.Name, Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
 		PeakBytes: peak, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(), Final: f.Model.State(f.Dev), Best: f.State.Best}
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {

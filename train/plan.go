@@ -34,7 +34,7 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 		s.links.plan(p, model)
 	}
 	s.planSums(p.Begin, 1) // whether to stop
-	s.planSums(p.Measure, 3*task.Width())
+	s.planObjective(p, task)
 	always, step, saved := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}
 	buckets, _ := gradientBuckets(collective.New(s.End), s.Dev, s.Part.Book.Servers, model.Params)
 	reduced := buckets.Plan()

@@ -90,7 +90,7 @@ func (r *RelationLinks) train(ctx context.Context, data *graph.Dataset) (*Result
 	f := r.Loop
 	f.Events.On(event.Started{Dataset: data.Meta.Name, Model: f.Opt.Model.Model, Strategy: "none", Workers: 1,
 		Vertices: f.Vertices, Edges: data.Graph.Edges(), Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
-		FirstEpoch: f.State.Epoch, Epochs: f.Opt.Epochs, Metric: f.Task.Name()})
+		FirstEpoch: f.State.Epoch, Epochs: f.Opt.Epochs, Metric: f.metric.Name})
 	return f.Run(ctx)
 }
 

@@ -11,10 +11,11 @@ type Share struct {
 	X      nn.Input
 	Task   nn.Task
 	Splits [3]tensor.Index // train, validation, test: rows of this worker
-	IDs    tensor.Index    // vertex ids of the rows; none: row i is vertex i
-	Types  []graph.Run     // of which types rows are, in a typed graph
-	Schema *graph.Schema   // of a typed graph
-	Own    int             // rows that are not replicas of other workers'; 0: all
+	Known  Known
+	IDs    tensor.Index  // vertex ids of the rows; none: row i is vertex i
+	Types  []graph.Run   // of which types rows are, in a typed graph
+	Schema *graph.Schema // of a typed graph
+	Own    int           // rows that are not replicas of other workers'; 0: all
 	// Replicas: workers compute replicas of others' rows.
 	Replicas bool
 	// TrainOn and MeasureOn bring the rows of neighbours.

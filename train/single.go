@@ -30,7 +30,7 @@ func Full(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	f.dropFeatures()
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
 		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
-		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.Task.Name()})
+		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.metric.Name})
 	r, err := f.Run(ctx)
 	if r != nil && f.Learnt != nil && r.Best != nil {
 		r.Best = append(slices.Clip(r.Best), f.Learnt.Rows(dev)...)
@@ -58,6 +58,7 @@ func WholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s Share, e
 	}
 	s.Task = taskOf(dev, data.Labels)
 	s.Splits = splits(dev, &data.Splits)
+	s.Known = Known{Labels: data.Labels, Splits: data.Splits}
 	s.Vertices, s.Training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))
 	topology := nn.NewTopology(dev, data.Graph)
 	if schema := data.Meta.Schema; schema != nil {

@@ -41,6 +41,16 @@ type Options struct {
 	CacheFirst bool
 	// RowNormalize scales each vertex's features to sum to one.
 	RowNormalize bool
+	// Metric is what epochs are compared by, one of nn.Metrics; "": the task's own.
+	Metric string
+	// Weights are what classes count in the loss, or Balanced weighs them by how rare they are; Focus is the gamma of
+	// focal loss, 0: none.
+	Weights  []float64
+	Balanced bool
+	Focus    float64
+	// Threshold is the probability from which on the positive one of two classes, or each of several labels, is
+	// predicted; NaN: the best on the validation vertices; 0: ½.
+	Threshold float64
 
 	// HostDevice makes a device of one thread for what runs beside training; nil: nothing does.
 	HostDevice func() tensor.Device

@@ -51,7 +51,7 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	s.Events.On(event.Started{Dataset: book.Dataset, Model: s.Opt.Model.Model, Strategy: s.Opt.Strategy.Name(),
 		Workers:  s.End.Size(),
 		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
-		FirstEpoch: f.State.Epoch, Epochs: s.Opt.Epochs, Metric: f.Task.Name()})
+		FirstEpoch: f.State.Epoch, Epochs: s.Opt.Epochs, Metric: f.metric.Name})
 	r, err := f.Run(ctx)
 	if k, ok := as[Ranking](on); ok && err == nil {
 		err = k.Rank(f, r)
@@ -163,6 +163,9 @@ func (s *Site) share(on Strategy) Share {
 		Splits: splits(s.Dev, &s.Part.Splits), IDs: tensor.Indices(s.Dev, ids), Own: s.Part.Core(), Replicas: replicas,
 		Types: types, Schema: schema,
 		Vertices: s.Part.Book.Nodes, Training: s.Part.Book.Train, TrainOn: on, MeasureOn: on}
+	if s.Opt.Pairs == nil {
+		out.Known = Known{s.Part.Labels, s.Part.Splits, s.End.Rank(), s.End.Size()}
+	}
 	if m, ok := as[Measuring](on); ok {
 		out.MeasureOn = m.Measuring()
 	}

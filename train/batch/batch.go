@@ -46,6 +46,7 @@ type Host struct {
 	schema  *graph.Schema
 	rowType tensor.DType
 
+	weighting   nn.Weighting         // what labels count in the loss
 	forwardOnly bool                 // nothing goes back over blocks
 	kind        *nn.Kind             // of all layers' sums, if that is known, with
 	degrees     *nn.Degrees          // of the whole graph
@@ -63,7 +64,7 @@ type FirstLayer interface {
 
 // NewHost is the host side of a loop's batches, of vertices of a graph.
 func NewHost(f *train.Loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *Host {
-	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops)}
+	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops), weighting: f.Weighting}
 	if f.X.Typed != nil {
 		h.schema, h.rowType, h.Features = f.Schema, f.Dev.RowType(f.Opt.Rows), &graph.Features{}
 	}
@@ -370,5 +371,5 @@ func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {
 
 // task is the run's task for the rows of this batch.
 func (r *Batch) task(dev tensor.Device) nn.Task {
-	return r.known.task(dev, r.Labels.Kind())
+	return r.known.weigh(r.known.task(dev, r.Labels.Kind()), r.weighting, r.Seeds)
 }

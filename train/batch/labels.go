@@ -41,3 +41,9 @@ func (b *batchLabels) task(dev tensor.Device, kind string) nn.Task {
 	}
 	return nn.Classify{Labels: tensor.Indices(dev, b.classes)}
 }
+
+// weigh is the batch's task with the losses of its seed vertices weighted.
+func (b *batchLabels) weigh(task nn.Task, w nn.Weighting, seeds []uint32) nn.Task {
+	return w.Of(task, seeds, func(row uint32) uint32 { return b.classes[row] },
+		func(row uint32, class int) bool { return b.marks[int(row)*b.width+class] != 0 })
+}
