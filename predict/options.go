@@ -14,10 +14,14 @@ type Options struct {
 	What         string // one of serve.Whats
 	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
 	Pairs        string // a file of them, for scores
-	Type         string // of a typed graph: the type whose embeddings are asked for; empty: the model's target
-	Threads      int
-	Device       string // cpu, cuda or cuda:N; empty: cpu
-	Overwrite    bool   // replace an existing file
+	// Edges is a table, and Features files of a row per vertex: Dataset is a table of vertices then, and all become a
+	// dataset exactly as that of the run was made.
+	Edges     string
+	Features  []string
+	Type      string // of a typed graph: the type whose embeddings are asked for; empty: the model's target
+	Threads   int
+	Device    string // cpu, cuda or cuda:N; empty: cpu
+	Overwrite bool   // replace an existing file
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool

@@ -44,7 +44,15 @@ func (o Options) predict() (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := openForPrediction(o.Dataset, trained)
+	dir, notes := o.Dataset, []string(nil)
+	if isTable(dir) {
+		var remove func()
+		if dir, notes, remove, err = o.imported(trained); err != nil {
+			return nil, err
+		}
+		defer remove()
+	}
+	d, err := openForPrediction(dir, trained)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +72,9 @@ func (o Options) predict() (*Predicted, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if out.Notes = notes; dir != o.Dataset {
+		out.IDs = "" // rows are those of the table
 	}
 	out.Seconds, out.RSS = time.Since(start).Seconds(), tensor.PeakRSS()
 	return out, nil
@@ -112,7 +123,7 @@ func predictions(t *serve.Trained, dev tensor.Device, d *graph.Dataset, what str
 }
 
 func (o *Options) settle() error {
-	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset)); err != nil {
+	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset), o.checkTables()); err != nil {
 		return err
 	}
 	if s := o.onDevice(); s.Machine.Device != "cpu" && !s.Machine.OnGPU() {

@@ -33,6 +33,7 @@ type Predicted struct {
 	// Metric is its name.
 	Metric   string                   `json:"metric,omitempty"`
 	Accuracy map[string]report.Number `json:"accuracy,omitempty"`
+	Notes    []string                 `json:"notes,omitempty"` // of tables that were read
 	Seconds  float64                  `json:"seconds"`
 	RSS      int64                    `json:"peak_rss_bytes"`
 }
@@ -87,6 +88,9 @@ func (p *Predicted) String() string {
 	}
 	if p.Classes != "" {
 		fmt.Fprintf(&b, "class c is on line c of %s, from 0\n", p.Classes)
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", note)
 	}
 	for _, split := range []string{"train", "val", "test"} {
 		if a, ok := p.Accuracy[split]; ok {

@@ -74,7 +74,7 @@ func planSchema(format, src string, opt ImportOptions) (*schema.Plan, error) {
 func CheckSchema(format, src string, opt ImportOptions) ([]string, error) {
 	if format != schemaFormat && format != TableFormat {
 		return nil, &graph.InputError{Field: "--check", Found: "a setting without effect on " + format,
-			Want: "it only for table and schema"}
+			Want: "it only for schema and table"}
 	}
 	p, err := planSchema(format, src, opt)
 	if err != nil {

@@ -25,7 +25,7 @@ type (
 		Pairs list[pair] `json:"pairs"`
 	}
 	newRequest struct {
-		Features   list[number]     `json:"features"`
+		Features   newFeatures      `json:"features"`
 		Neighbours list[vertexName] `json:"neighbours"`
 		Weights    list[number]     `json:"weights"`
 	}
@@ -263,7 +263,7 @@ func (s *Server) askedNearest(body []byte) (v uint32, k int, err error) {
 
 func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32, weights []float32, err error) {
 	want := s.answers.trained.Config.Model.In
-	q := newRequest{list[number]{field: "features", most: want + s.limits.Vertices}, s.named("neighbours"),
+	q := newRequest{newFeatures{list: list[number]{field: "features", most: want + s.limits.Vertices}}, s.named("neighbours"),
 		list[number]{field: "weights", most: s.limits.Vertices}}
 	if err := decode(body, &q); err != nil {
 		return nil, nil, nil, err
@@ -276,7 +276,10 @@ func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32,
 		return nil, nil, nil, refuse(http.StatusBadRequest,
 			"new vertices: found a model that looks at features of edges, want one that does not")
 	}
-	if n := len(q.Features.all); n != want {
+	if features, err = q.Features.numbers(s.answers.trained.Config.Preparation); err != nil {
+		return nil, nil, nil, err
+	}
+	if n := len(features); n != want {
 		return nil, nil, nil, refuse(http.StatusBadRequest,
 			"features: found %d, want %d, as the vertices of the graph have", n, want)
 	}
@@ -302,5 +305,5 @@ func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32,
 		}
 		weights = floats(q.Weights.all)
 	}
-	return floats(q.Features.all), neighbours, weights, nil
+	return features, neighbours, weights, nil
 }

@@ -41,6 +41,10 @@ two vertices a line, by their names before import, with a comma or space between
 them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
 names too.
 
+DIR may be a table of vertices instead of a folder, with --edges a table of the edges
+between them: both become numbers exactly as the tables that the run was trained on, by
+its words, means and scales. A word that these did not have is a row of zeros.
+
 DIR may be a partition: then one worker per part, each a process of its own, computes
 the rows of its vertices layer by layer, and none of them holds the whole graph.
 Vertices have the numbers of the dataset that was partitioned.
@@ -49,6 +53,7 @@ Ctrl-C ends it at once and leaves nothing half-written: the file is there whole,
 was before, or not at all.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.csv
+  starling predict run new-users.csv --edges new-edges.csv --out new.csv
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet
   starling predict run parts --out labels.npy                # a worker per part
@@ -76,6 +81,8 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Type, "type", "", "of a typed graph: the type whose embeddings are written (default the one that the model predicts)")
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
+	c.Flags().StringVar(&o.Edges, "edges", "", "table of the edges, where DIR is a table of vertices")
+	c.Flags().StringSliceVar(&o.Features, "features", nil, "files of features beside that table, such as emb.npy")
 	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")

@@ -383,7 +383,11 @@ func (b *build) byColumn(d *typeData) error {
 		b.note("%svertices of the splits without a label are left out: %d", d.prefix(), unlabelled)
 	}
 	d.split = words{}
-	if len(d.splits.Train) == 0 && b.plan.Schema.Like == nil {
+	if b.plan.Schema.Like != nil && len(d.splits.Train) == 0 {
+		d.splits = graph.Splits{} // nothing is to be trained on
+		return nil
+	}
+	if len(d.splits.Train) == 0 {
 		return n.Split.at.wrong("no labelled vertex to train on in column "+n.Split.Col, "some of train",
 			"check the column")
 	}

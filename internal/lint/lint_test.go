@@ -84,7 +84,7 @@ var rooms = map[string][]string{
 	"inspect": {"setup", "plan", "cluster", "coflow", "event", "graph", "partition", "report", "sample", "spec",
 		"tensor", "tensor/cpu", "tensor/cuda", "train", "wire", "wire/paths"},
 	"fetch": {"setup", "dataset", "event", "graph", "report", "spec", "train"},
-	"predict": {"setup", "resume", "worker", "supervise", "cluster", "event", "graph", "nn", "partition", "report",
+	"predict": {"setup", "resume", "worker", "supervise", "cluster", "dataset", "event", "graph", "nn", "partition", "report",
 		"serve", "spec", "tensor", "tensor/cpu", "train", "train/batch"},
 	"bench": {"rng", "event", "graph", "tensor", "tensor/cpu", "coflow", "dataset", "partition", "sample", "wire",
 		"collective", "store", "train", "train/full", "train/batch", "cluster", "spec", "report"},
