@@ -27,7 +27,7 @@ type Preparation struct {
 // PrepType is how the table of a type of vertices was read.
 type PrepType struct {
 	Name     string       `json:"name,omitempty"`
-	ID       string       `json:"id,omitempty"`      // column; "": rows are counted, or ids are those of edges
+	ID       string       `json:"id,omitempty"`      // column; "": rows are counted, or edges name them
 	IDKind   string       `json:"id_kind,omitempty"` // number or text
 	Features []PrepColumn `json:"features,omitempty"`
 	Label    *PrepLabel   `json:"label,omitempty"`
@@ -163,8 +163,8 @@ func widthOf(columns []PrepColumn) (n int) {
 	return n
 }
 
-// ColumnNames are the names of the numbers that columns became: age, city=Oslo, emb[0]. They are those of
-// FeatureMeta.Columns, and of edges.
+// ColumnNames are the names of the numbers that columns became: age, city=Oslo, emb[0]. FeatureMeta.Columns
+// has them too.
 func ColumnNames(columns []PrepColumn) (out []string) {
 	for i := range columns {
 		c := &columns[i]

@@ -9,5 +9,6 @@
 //	parts           predictions on one worker per part
 //	predict         the command
 //	serve           answers to HTTP requests
+//	tables          a dataset of new tables, as the run's was made
 //	export          a model for PyG or DGL
 package predict

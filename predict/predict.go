@@ -74,7 +74,7 @@ func (o Options) predict() (*Predicted, error) {
 		return nil, err
 	}
 	if out.Notes = notes; dir != o.Dataset {
-		out.IDs = "" // rows are those of the table
+		out.IDs = "" // rows have the order of the table
 	}
 	out.Seconds, out.RSS = time.Since(start).Seconds(), tensor.PeakRSS()
 	return out, nil

@@ -71,6 +71,20 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 	})
 }
 
+// GenerateTables draws a graph of a kind and writes its tables to the folder out.
+func GenerateTables(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
+	if !slices.Contains(Kinds(), kind) {
+		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", train.Suggest(kind, Kinds()))
+	}
+	if err := spec.CheckNotStdout("--out", out); err != nil {
+		return Summary{}, err
+	}
+	return setup.InStages(ctx, out, events, func(report dataset.Progress) (Summary, error) {
+		p.Progress = report
+		return generate.Tables(kind, p, out)
+	})
+}
+
 // Import reads files of a format and writes a dataset to the folder out.
 func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary,
 	error) {

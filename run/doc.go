@@ -9,7 +9,8 @@
 //	auto                        --strategy auto: plan, try, and learn from the run
 //	train, dry                  one worker, or several by package supervise; a dry run of them
 //	compare, sweep              many runs
-//	data, schema, partition     datasets, typed ones from tables, and partitions
+//	data, table, schema         datasets, from tables too
+//	partition                   partitions
 //	certs, switch               certificates, and a switch that adds
 //	commands                    what commands call of other rooms as it is
 //	view, exit, interrupted     what commands show, the status they end with, and how an interrupted run goes on

@@ -71,7 +71,7 @@ func likeOf(opt ImportOptions) (*graph.Preparation, error) {
 	return preparationOf(t.Like)
 }
 
-// preparationOf is that of a run or of a dataset.
+// preparationOf is a run's, or a dataset's.
 func preparationOf(dir string) (p *graph.Preparation, err error) {
 	if graph.IsDataset(dir) {
 		p, err = graph.ReadPreparation(dir)

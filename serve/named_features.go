@@ -11,7 +11,7 @@ import (
 	"starling/graph"
 )
 
-// newFeatures are those of a new vertex: a list of numbers, or the cells of a row of the table that the dataset was read
+// newFeatures are a new vertex's: a list of numbers, or the cells of a row of the table that the dataset was read
 // from, by the names of its columns:
 //
 //	{"age": 34, "city": "Oslo", "emb": [0.1, 0.2]}

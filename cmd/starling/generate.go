@@ -16,7 +16,7 @@ func generateCommand() *cobra.Command {
 	p := run.DefaultParams()
 	var out, like string
 	var scale float64
-	var symmetrize, quiet bool
+	var symmetrize, quiet, tables bool
 	c := &cobra.Command{
 		Use:   "generate KIND --out DIR",
 		Short: "Draw a graph: sbm, rmat, er or typed",
@@ -36,6 +36,7 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 		Example: `  starling generate sbm --nodes 100000 --edges 2000000 --classes 16 --out graph
   starling generate sbm --like ogbn-arxiv --symmetrize --out arxiv-like
   starling generate rmat --like reddit --scale 0.1 --out small
+  starling generate sbm --nodes 2000 --edges 12000 --tables --out papers
   starling generate typed --like ogbn-mag --scale 0.01 --out mag`,
 		Args: arguments(1, 1, "one kind: "+strings.Join(run.Kinds(), ", ")),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -51,6 +52,11 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 			if err := ofFeatures(c.Flags(), p); err != nil {
 				return err
 			}
+			if tables {
+				return writeDataset(quiet, func(v run.View) (run.Summary, error) {
+					return run.GenerateTables(c.Context(), args[0], p, out, v)
+				})
+			}
 			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
 				return run.Generate(c.Context(), args[0], p, out, v)
 			})
@@ -61,6 +67,7 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 	f.StringVar(&like, "like", "", "take the shape of a public dataset")
 	f.Float64Var(&scale, "scale", 1, "with --like: times the published vertices and edges")
 	f.BoolVar(&symmetrize, "symmetrize", false, "with --like: add the reverse of edges published one way (typed: always there, unless --directed)")
+	f.BoolVar(&tables, "tables", false, "write two tables and a file of vectors, as import table reads them, and no dataset (sbm, rmat, er)")
 	generatorFlags(f, &p)
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false

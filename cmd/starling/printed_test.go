@@ -36,7 +36,7 @@ var programs = regexp.MustCompile(`^(\$ )?((sudo|[A-Z_]+=\S+) )*(starling|bin/st
 // printedPages are the pages whose commands are run.
 func printedPages(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/strategies/*.md", "deploy/*.md"} {
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/strategies/*.md", "docs/stories/*.md", "deploy/*.md"} {
 		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -94,6 +94,7 @@ var notRun = []struct{ what, why string }{
 	{`^(curl|KIND=predict wrk) `, "needs a server that runs: TestServedEqualsPredicted sends such requests"},
 	{`^kill `, "is a part of the demo"},
 	{`shop\.yaml|^starling \w+ shop(-\w+)?( |$)`, "needs the tables that the page prints: TestTypedPage writes them"},
+	{`pay\.csv|pay\.yaml|users\.csv`, "needs the tables that the page describes: TestTablesOfPages writes them"},
 	{`,echo:2`, "needs the strategy that the page adds: TestStrategiesOfContributing builds it"},
 	{`segments\.4711|--metrics-listen|starling top`, "needs a run that is under way: TestTop and TestMetrics have one"},
 }

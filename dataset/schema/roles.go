@@ -299,6 +299,7 @@ func (r *roles) vertex() error {
 	if err := r.id(); err != nil {
 		return err
 	}
+	r.findSplit()
 	if err := r.checkOneHot(); err != nil {
 		return err
 	}
@@ -370,6 +371,15 @@ func (r *roles) id() error {
 			"for example --id "+quoted(may[0].Name, ""))
 	}
 	return nil
+}
+
+// findSplit takes the column that is called split, where nothing else says how vertices are divided.
+func (r *roles) findSplit() {
+	words := called(r.vertices, []string{"split"})
+	if r.Split == "" && r.Shares == [3]float64{} && r.Label != None && r.Like == nil && len(words) == 1 &&
+		r.whyN[words[0]] == "" && !slices.Contains(r.Features, words[0]) {
+		r.Split = words[0]
+	}
 }
 
 func (r *roles) checkOneHot() error {

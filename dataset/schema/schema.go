@@ -39,7 +39,7 @@ type Node struct {
 	Label    *Label
 	Split    *Split
 	Time     string // column; only of a graph without types
-	// Edges: there is no table, the ids are those of the edges. Only of a graph without types.
+	// Edges: there is no table, and edges name the vertices. Only of a graph without types.
 	Edges bool
 	why   map[string]string // what becomes of columns that are not used
 

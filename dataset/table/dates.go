@@ -97,7 +97,7 @@ type Clock struct {
 	Date   Date // of text
 }
 
-// ClockOf finds how the times of a column are written. form is that of dates, if it is known already. It reads dates until
+// ClockOf finds how the times of a column are written. form is the dates' own, if it is known already. It reads dates until
 // only one form is left: 1/3/2024 may be two days.
 func ClockOf(t *Table, c *Column, form string) (*Clock, error) {
 	k := &Clock{Column: c.Name}
@@ -173,7 +173,7 @@ func badTime(b *Batch, i int, name, s string, left []Date) error {
 	return bad(b.File, fmt.Sprintf("%s, column %.60s", b.Place(i), name), fmt.Sprintf("%.60q", s), want, "correct it")
 }
 
-// Time is that of row i; graph.NoTime if it is missing.
+// Time is row i's; graph.NoTime if it is missing.
 func (k *Clock) Time(b *Batch, v *Values, i int) (int64, error) {
 	if v.IsMissing(i) {
 		return graph.NoTime, nil
