@@ -133,7 +133,7 @@ func wrongTables() map[string]wrongTable {
 		"an empty id":             {edges: "from,to\na,\n", refused: []string{"line 2", "column to", "no id"}},
 		"an empty id of vertices": {edges: "from,to\na,b\n", vertices: "id,age\na,1\n,2\n", is: Columns{Label: None}, refused: []string{"vertices.csv: line 3", "no id"}},
 		"a vertex twice":          {edges: "from,to\na,b\n", vertices: "id,age\na,1\nb,2\na,3\n", is: Columns{Label: None}, refused: []string{"line 4", "a second time"}},
-		"an edge to no vertex":       {edges: "from,to\na,z\n", vertices: people, is: fraud, refused: []string{"line 2", `"z"`, "vertices.csv"}},
+		"an edge to no vertex":    {edges: "from,to\na,z\n", vertices: people, is: fraud, refused: []string{"line 2", `"z"`, "vertices.csv"}},
 		"blanks behind labels":    {edges: "from,to\na,b\n", vertices: "id,age,ok\na,1,yes \nb,3,no\nc,5,yes\n", is: fraud, right: classes([]string{"no", "yes"}, 1, 0, 1)},
 		"labels that are missing": {edges: "from,to\na,b\n", vertices: "id,age,ok\na,1,NA\nb,3,no\nc,5,\nd,1,yes\n", is: fraud, right: classes([]string{"no", "yes"}, -1, 0, -1, 1)},
 		"all labels missing":      {edges: "from,to\na,b\n", vertices: "id,age,ok\na,1,NA\nb,3,\n", is: fraud, refused: []string{"no label"}},
