@@ -147,6 +147,23 @@ func sameOnBothEnds(t *testing.T, eps []wire.Endpoint) {
 	}
 }
 
+// awaitSent returns when that many messages of a kind have been sent. Calls are, as soon as the window has a place: if as
+// many as it has are sent while none of them is answered, no earlier call is under way, also none that was cancelled.
+func awaitSent(t *testing.T, ctx context.Context, e wire.Endpoint, kind wire.Kind, count int64) {
+	t.Helper()
+	for sent := int64(0); sent != count; {
+		if wire.Sleep(ctx, e.Clock(), 100*time.Microsecond); ctx.Err() != nil {
+			t.Fatalf("%d of %d calls are sent", sent, count)
+		}
+		sent = 0
+		for entry, c := range e.Ledger().Counts() {
+			if entry.Sent && entry.Kind == kind {
+				sent += c.Messages
+			}
+		}
+	}
+}
+
 // testNotServed: a call waits for its service; when none is served in time, it says so.
 func testNotServed(t *testing.T, tr Transport) {
 	eps := tr.group(t, 2, wire.DefaultOptions())
@@ -524,11 +541,18 @@ func testCallOrder(t *testing.T, tr Transport) {
 // testCancelStorm: calls are cancelled at any time, before and while they are sent and
 // answered, and the window has all its places afterwards.
 func testCancelStorm(t *testing.T, tr Transport) {
+	const window = 4
 	eps := tr.group(t, 2, wire.DefaultOptions())
 	ctx := Soon(t)
 	s := &sized{rank: 1}
-	serve(t, eps[1], wire.Service{Name: "sized", MaxRequest: 4 << 20, MaxResponse: 4 << 20, Window: 4, Handlers: 2},
-		s.handle)
+	held := make(chan struct{})
+	serve(t, eps[1], wire.Service{Name: "sized", MaxRequest: 4 << 20, MaxResponse: 4 << 20, Window: window,
+		Handlers: window / 2}, func(ctx context.Context, r *wire.Request) (wire.Response, error) {
+		if r.Kind == wire.Topology {
+			<-held
+		}
+		return s.handle(ctx, r)
+	})
 	r := rand.New(rand.NewPCG(11, 12))
 	var wg sync.WaitGroup
 	for range 4 {
@@ -552,9 +576,12 @@ func testCancelStorm(t *testing.T, tr Transport) {
 		})
 	}
 	wg.Wait()
-	for i := range 8 {
-		callOnce(t, ctx, eps[0], 1, i*3)
+	for i := range window {
+		wg.Go(func() { callOnce(t, ctx, eps[0], 1, i*3) })
 	}
+	awaitSent(t, ctx, eps[0], wire.Topology, window)
+	close(held)
+	wg.Wait()
 	CloseAll(eps)
 	if s.out.Load() != 0 || s.released.Load() != s.answered.Load() {
 		t.Errorf("%d bytes left, %d of %d responses released", s.out.Load(), s.released.Load(), s.answered.Load())
