@@ -92,6 +92,9 @@ type round struct {
 // arrive takes a worker's push, and waits until the last of the step has updated the rows.
 func (e *Embeddings) arrive(ctx context.Context, rank int, body []byte) error {
 	p, err := e.parsePush(body)
+	if err != nil {
+		err = fmt.Errorf("worker %d pushed %w", rank, err) // all workers learn it, and whose push it was
+	}
 	if p == nil {
 		return err
 	}

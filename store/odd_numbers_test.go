@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -53,6 +54,22 @@ func TestNumbersOfAPeerAreChecked(t *testing.T) {
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)
+		}
+	}
+}
+
+// TestARefusedPushNamesItsWorker: all workers of a step learn that a push was refused, and whose it was: the one that
+// answers them is not to blame.
+func TestARefusedPushNamesItsWorker(t *testing.T) {
+	w := newFuzzed(t)
+	ended := make(chan error)
+	for rank, numbers := range [][]uint32{{0}, {59}, {1}} { // the second is no row of worker 0
+		body := w.e.pushOf(1, 0.1, numbers, make([]float64, 2), []uint32{0})
+		go func() { ended <- w.e.arrive(context.Background(), rank, body) }()
+	}
+	for range 3 {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "worker 1 pushed embeddings: row 59 is not worker 0's") {
+			t.Error(err)
 		}
 	}
 }
