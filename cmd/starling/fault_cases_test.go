@@ -2,17 +2,25 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"starling/nn"
 	"starling/spec"
+	strategies "starling/train"
 )
 
 // faultCase is a kind of run that faults are injected into.
 type faultCase struct {
 	args  string // of starling train, beside what all have
 	alone bool   // one process, without workers
+}
+
+// typed reports whether it trains on a typed graph.
+func (c faultCase) typed() bool {
+	return slices.ContainsFunc(strings.Fields(c.args), nn.IsTyped)
 }
 
 // servers reports whether its workers are grouped into servers.
@@ -46,10 +54,33 @@ var faultSettings = map[string][]string{
 // faultRates make recomputing some rows cheaper than receiving them.
 const faultRates = "--rates row:1e-6:1e-6,edge:1e-8:1e-8,inside:1e-8,between:1e-7 --memory-budget 64MiB"
 
+// typedFaults are the settings that a strategy is tried with on a typed graph. One that is not named here is tried with
+// its defaults, with rgcn on the full graph and with hsage on mini-batches.
+var typedFaults = map[string][]string{
+	"halo":        {"--model rgcn --bases 2", "--model rgat", "--model hsage --paths auto"},
+	"granndis":    {":1 --model rgcn --servers 2"},
+	"neutronstar": {"--model hsage " + faultRates},
+	"distdgl": {"--model rgcn --fanout 5,5 --fanout cites=2,1", "--model hsage --cache s3fifo --cache-budget 4KiB",
+		"--model rgat --roots random --cache degree"},
+	"cobatch": {"--model hsage", "--model hsage --servers 2"},
+}
+
+// typedSettings are those of a strategy by its name; none if it does not know types.
+func typedSettings(mode, name string) []string {
+	if strategies.Find(name).Untyped != "" {
+		return nil
+	}
+	if settings, ok := typedFaults[name]; ok {
+		return settings
+	}
+	return []string{map[string]string{"full": "--model rgcn", "mini": "--model hsage"}[mode]}
+}
+
 // aloneFaults are settings of one process: every sampler, and the other tasks.
 func aloneFaults() (list []string) {
 	list = []string{"--model gat", "--task link --model sage", "--mode mini --task link --model sage --batch-size 256",
-		"--mode mini --task unsupervised --model sage --epochs 40", "--mode mini --dtype bf16 --model sage"}
+		"--mode mini --task unsupervised --model sage --epochs 40", "--mode mini --dtype bf16 --model sage",
+		"--model rgcn", "--mode mini --model hsage"}
 	for _, s := range spec.Samplers() {
 		list = append(list, "--mode mini --sampler "+s)
 	}
@@ -67,7 +98,7 @@ func faultCases() (list []faultCase) {
 			if !ok {
 				settings = []string{""}
 			}
-			for _, s := range settings {
+			for _, s := range append(slices.Clone(settings), typedSettings(mode, name)...) {
 				if s != "" && s[0] != ':' {
 					s = " " + strings.TrimSpace(s)
 				}
@@ -79,6 +110,25 @@ func faultCases() (list []faultCase) {
 		list = append(list, faultCase{args: s, alone: true})
 	}
 	return list
+}
+
+// graph names the data of a run, in all its forms.
+func (c faultCase) graph() string {
+	if c.typed() {
+		return "typed"
+	}
+	return "graph"
+}
+
+// data is the folder of a run on that many workers.
+func (c faultCase) data(workers int) string {
+	switch {
+	case c.alone:
+		return c.graph()
+	case c.servers():
+		return c.graph() + "-servers"
+	}
+	return fmt.Sprint(c.graph(), "-parts", workers)
 }
 
 // command is the run that faults are injected into, on the data in a folder.
@@ -97,21 +147,29 @@ func (c faultCase) command(data string) []string {
 	return append(args, strings.Fields(c.args)...)
 }
 
-// TestFaultCases: every strategy has faults injected, and settings are of strategies that exist.
+// TestFaultCases: every strategy has faults injected, also on a typed graph if it knows types, and settings are of
+// strategies that exist.
 func TestFaultCases(t *testing.T) {
 	names := spec.StrategyNames()
-	for name := range faultSettings {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(faultSettings)), slices.Collect(maps.Keys(typedFaults))) {
 		if !slices.Contains(names, name) {
 			t.Errorf("there is no strategy %s", name)
 		}
 	}
 	all := faultCases()
 	for _, name := range names {
-		if name != "toy" && !slices.ContainsFunc(all, func(c faultCase) bool {
-			return strings.Contains(c.args+" ", "--strategy "+name+" ") ||
-				strings.Contains(c.args, "--strategy "+name+":")
-		}) {
-			t.Errorf("no faults are injected into runs of %s", name)
+		if name == "toy" {
+			continue
+		}
+		injected := map[bool]bool{}
+		for _, c := range all {
+			if strings.Contains(c.args+" ", "--strategy "+name+" ") || strings.Contains(c.args, "--strategy "+name+":") {
+				injected[c.typed()] = true
+			}
+		}
+		if knows := strategies.Find(name).Untyped == ""; !injected[false] || injected[true] != knows {
+			t.Errorf("%s: faults are injected into runs without types %t, with types %t; it knows types: %t", name,
+				injected[false], injected[true], knows)
 		}
 	}
 }

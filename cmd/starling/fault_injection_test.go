@@ -65,7 +65,7 @@ func (r *faultedRun) inject(kind string) bool {
 	switch kind {
 	case "coordinator":
 		d.rank = -1
-		r.restart()
+		saved, writing := r.restart()
 		patient = true
 		if !r.await(r.main, "epoch ", began) {
 			return false
@@ -73,7 +73,11 @@ func (r *faultedRun) inject(kind string) bool {
 		m, _ := r.main.since(began, " parameters")
 		d.total = m.at.Sub(began)
 		d.back = d.total
-		r.repeats(&d, began, afterEpoch(m.line, "going on after epoch "))
+		done := afterEpoch(m.line, "going on after epoch ")
+		if done < saved {
+			r.t.Errorf("%v: it goes on from epoch %d, and a state of epoch %d is on disk%s", d, done, saved, r.logs())
+		}
+		r.repeats(&d, began, done, writing)
 	case "restored", "paused":
 		if !r.interrupt(&d) {
 			return false
@@ -161,7 +165,7 @@ func (r *faultedRun) recovered(d *fault, began time.Time) {
 	}
 	d.named, d.back, d.total = lost.at.Sub(began), on.at.Sub(lost.at), on.at.Sub(began)
 	d.lost = strings.Contains(lost.line, fmt.Sprintf("lost rank %d ", d.rank))
-	r.repeats(d, lost.at, afterEpoch(on.line, "training goes on from epoch "))
+	r.repeats(d, lost.at, afterEpoch(on.line, "training goes on from epoch "), false)
 }
 
 // afterEpoch is the number of epochs that are done where a line says that training goes on.
@@ -173,10 +177,11 @@ func afterEpoch(line, text string) (done int) {
 
 // repeats counts the epochs that were shown before a fault and are trained again. They are at most
 // those since the last state; one more interval may have been on its way. On disk, states that
-// newer ones replaced before they were written are named.
-func (r *faultedRun) repeats(d *fault, at time.Time, done int) {
+// newer ones replaced before they were written are named, once the disk has written the one before: where it was still
+// at it, skipped is true.
+func (r *faultedRun) repeats(d *fault, at time.Time, done int, skipped bool) {
 	r.t.Helper()
-	shown, skipped := 0, false
+	shown := 0
 	for _, p := range append([]*process{r.main}, r.replaced...) {
 		if p.rank >= 0 {
 			continue
@@ -326,13 +331,29 @@ func (r *faultedRun) pass(while time.Duration) {
 	}
 }
 
-// restart kills the coordinator, and starts it again.
-func (r *faultedRun) restart() {
+// restart kills the coordinator, and starts it again. It returns the epoch of the newest state on disk, and whether
+// another was being written.
+func (r *faultedRun) restart() (saved int, writing bool) {
 	r.main.Process.Kill()
 	<-r.main.ended
 	r.replaced = append(r.replaced, r.main)
+	saved, writing = statesIn(filepath.Join(r.dir, "ck"))
 	time.Sleep(time.Duration(r.draw.IntN(300)) * time.Millisecond)
 	r.coordinate()
+	return saved, writing
+}
+
+// statesIn is the epoch of the newest state in a folder of them, and whether there is one that is not whole.
+func statesIn(dir string) (newest int, partial bool) {
+	list, _ := os.ReadDir(dir)
+	for _, entry := range list {
+		epoch := 0
+		if _, err := fmt.Sscanf(entry.Name(), "epoch-%d", &epoch); err != nil {
+			partial = partial || strings.HasPrefix(entry.Name(), ".epoch-")
+		}
+		newest = max(newest, epoch)
+	}
+	return newest, partial
 }
 
 // pid is the process of a rank; 0: there is none now.

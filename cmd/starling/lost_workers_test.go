@@ -103,11 +103,11 @@ type lostTimes struct{ beyond, term time.Duration }
 // lose is a run that loses rank 2 after an epoch. With term the others are then told to end.
 func (f *lane) lose(c faultCase, where string, term bool, longest *lostTimes) {
 	f.t.Helper()
-	workers, data := 3, "parts3"
+	workers := 3
 	if c.servers() {
-		workers, data = 4, "servers4"
+		workers = 4
 	}
-	common := append(c.command(filepath.Join(f.all.dir, data)), "--timeout", fmt.Sprint(lostTimeout), "--epochs",
+	common := append(c.command(filepath.Join(f.all.dir, c.data(workers))), "--timeout", fmt.Sprint(lostTimeout), "--epochs",
 		"1000000")
 	r := &faultedRun{lane: f, name: c.args, where: where, workers: workers, common: common,
 		byRank: map[int]*process{}, cut: -1}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ var onePlace = placement{"one process", []string{"paused", "coordinator", "coord
 
 // TestRandomFaults injects faults at random moments, as many as STARLING_FAULTS says: no hang, no
 // wrong result, and no more epochs repeated than documented. scripts/faults injects 1,000.
-// STARLING_SEED repeats what was drawn. Most of the time a loss is about to be noticed, so
+// STARLING_SEED repeats what was drawn, STARLING_FAULT_CASES are the runs, an expression. Most of the time a loss is about to be noticed, so
 // several runs share the machine.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
@@ -83,10 +84,13 @@ type wanted struct {
 }
 
 func (a *results) prepare(t *testing.T) {
-	for n := 2; n <= 4; n++ {
-		works(t, a.dir, "partition", "graph", "--parts", fmt.Sprint(n), "--out", fmt.Sprint("parts", n), "--quiet")
+	works(t, a.dir, "generate", "typed", "--like", "small", "--scale", "0.1", "--out", "typed", "--quiet")
+	for _, graph := range []string{"graph", "typed"} {
+		for n := 2; n <= 4; n++ {
+			works(t, a.dir, "partition", graph, "--parts", fmt.Sprint(n), "--out", fmt.Sprint(graph, "-parts", n), "--quiet")
+		}
+		works(t, a.dir, "partition", graph, "--servers", "2", "--workers", "2", "--out", graph+"-servers", "--quiet")
 	}
-	works(t, a.dir, "partition", "graph", "--servers", "2", "--workers", "2", "--out", "servers4", "--quiet")
 }
 
 // lane is runs one after another, in a folder and on hosts of their own.
@@ -103,7 +107,7 @@ type lane struct {
 
 func newLane(t *testing.T, all *results, seed uint64, number int) *lane {
 	draw := rand.New(rand.NewPCG(seed, uint64(number)))
-	f := &lane{t: t, all: all, dir: t.TempDir(), tmp: t.TempDir(), draw: draw, cases: faultCases()}
+	f := &lane{t: t, all: all, dir: t.TempDir(), tmp: t.TempDir(), draw: draw, cases: chosenCases(t)}
 	draw.Shuffle(len(f.cases), func(i, j int) { f.cases[i], f.cases[j] = f.cases[j], f.cases[i] })
 	if err := os.WriteFile(filepath.Join(f.dir, "token"), []byte("correct horse battery staple"), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,6 +124,20 @@ func newLane(t *testing.T, all *results, seed uint64, number int) *lane {
 	}
 	t.Cleanup(func() { f.net("down").Run() })
 	return f
+}
+
+// chosenCases are the cases that STARLING_FAULT_CASES matches: all without it.
+func chosenCases(t *testing.T) []faultCase {
+	t.Helper()
+	chosen, err := regexp.Compile(os.Getenv("STARLING_FAULT_CASES"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := slices.DeleteFunc(faultCases(), func(c faultCase) bool { return !chosen.MatchString(c.args) })
+	if len(cases) == 0 {
+		t.Fatalf("STARLING_FAULT_CASES=%v is none of the runs", chosen)
+	}
+	return cases
 }
 
 // net is the script on the hosts of these runs.
@@ -145,8 +163,8 @@ func (f *lane) inject(n int) {
 func (f *lane) run(i, most int) {
 	f.t.Helper()
 	c := f.cases[i%len(f.cases)]
-	where, workers, data := f.place(c)
-	common := c.command(filepath.Join(f.all.dir, data))
+	where, workers := f.place(c)
+	common := c.command(filepath.Join(f.all.dir, c.data(workers)))
 	want := f.want(common)
 	r := &faultedRun{lane: f, name: c.args, where: where.name, workers: workers, common: common,
 		byRank: map[int]*process{}, cut: -1}
@@ -160,20 +178,19 @@ func (f *lane) run(i, most int) {
 	r.finish(want)
 }
 
-// place draws where a run is, and how many workers it has; data is its folder.
-func (f *lane) place(c faultCase) (where placement, workers int, data string) {
+// place draws where a run is, and how many workers it has.
+func (f *lane) place(c faultCase) (where placement, workers int) {
 	if c.alone {
-		return onePlace, 1, "graph"
+		return onePlace, 1
 	}
 	where = placements[f.draw.IntN(len(placements))]
 	for where.name == "hosts" && f.name == "" || strings.HasSuffix(where.name, "shm") && !c.sharesMemory() {
 		where = placements[f.draw.IntN(len(placements))]
 	}
 	if c.servers() {
-		return where, 4, "servers4"
+		return where, 4
 	}
-	workers = 2 + f.draw.IntN(3)
-	return where, workers, fmt.Sprint("parts", workers)
+	return where, 2 + f.draw.IntN(3)
 }
 
 // want is what a run gives that nothing happens to; runs are compared with it often.
