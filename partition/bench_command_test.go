@@ -17,7 +17,8 @@ type benchCommand string
 
 func buildCommand(b *testing.B) benchCommand {
 	binary := filepath.Join(b.TempDir(), "starling")
-	c := exec.Command("go", "build", "-trimpath", "-o", binary, "starling/cmd/starling")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary,
+		"starling/cmd/starling")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)

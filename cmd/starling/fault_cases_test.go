@@ -134,9 +134,9 @@ func (c faultCase) data(workers int) string {
 // command is the run that faults are injected into, on the data in a folder.
 func (c faultCase) command(data string) []string {
 	args := []string{"train", data, "--layers", "2", "--hidden", "32", "--eval-every", "0"}
-	epochs := "400"
+	epochs := "200"
 	if c.alone {
-		epochs = "3000" // they take less time
+		epochs = "1500" // they take less time
 	}
 	if !strings.Contains(c.args, "--epochs") {
 		args = append(args, "--epochs", epochs)

@@ -52,8 +52,8 @@ func (r *faultedRun) inject(kind string) bool {
 		return false
 	}
 	time.Sleep(time.Duration(r.draw.IntN(500)) * time.Millisecond)
-	if !r.main.running() {
-		return false
+	if !r.main.running() || r.lastEpochShown() {
+		return false // workers by hand have ended, and would not join a coordinator that is started again
 	}
 	d := fault{run: r, kind: kind, rank: r.draw.IntN(r.workers), alone: true}
 	last := len(r.done) - 1
@@ -106,6 +106,17 @@ func (r *faultedRun) trains() bool {
 		return true
 	}
 	return r.await(r.main, "epoch ", time.Time{})
+}
+
+// lastEpochShown reports whether the run only has to write its results.
+func (r *faultedRun) lastEpochShown() bool {
+	r.main.mu.Lock()
+	defer r.main.mu.Unlock()
+	return slices.ContainsFunc(r.main.marks, func(m mark) bool {
+		var epoch, of int
+		n, _ := fmt.Sscanf(m.line, "epoch %d/%d", &epoch, &of)
+		return n == 2 && epoch == of
+	})
 }
 
 // await waits for a line. It is false when the run ends before.

@@ -32,7 +32,7 @@ func lostCases() (list []faultCase) {
 
 // TestSurvivorsOfALostWorkerEnd kills a worker right after an epoch, in runs whose workers were started by hand: the
 // others wait for another one until --timeout, and no longer, and obey SIGTERM meanwhile. STARLING_LOST_RUNS is how
-// often; scripts/lost-workers has 200.
+// often, STARLING_FAULT_CASES of which cases, an expression; scripts/lost-workers has 200.
 func TestSurvivorsOfALostWorkerEnd(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv("STARLING_LOST_RUNS"))
@@ -45,6 +45,7 @@ func TestSurvivorsOfALostWorkerEnd(t *testing.T) {
 			return !strings.HasSuffix(c.args, "--learn-embeddings 8")
 		})
 	}
+	cases = chosenCases(t, cases)
 	lanes := min(4, (n+1)/2)
 	seed := testseed.New(t)
 	longest := make([]lostTimes, lanes)
@@ -135,6 +136,9 @@ func (f *lane) lose(c faultCase, where string, term bool, longest *lostTimes) {
 	if took := time.Since(began); term {
 		longest.term = max(longest.term, took)
 		f.t.Logf("%s, %s: ended %v after SIGTERM", r.name, where, took)
+		if took > time.Second { // a slow machine, or a wait that does not obey
+			f.t.Log(r.logs())
+		}
 	} else {
 		longest.beyond = max(longest.beyond, took-lostTimeout*time.Second)
 		f.t.Logf("%s, %s: ended after %v", r.name, where, took)

@@ -61,6 +61,8 @@ func TestRandomFaults(t *testing.T) {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
 				f := newLane(t, all, seed, lane)
+				f.cases = chosenCases(t, faultCases())
+				f.draw.Shuffle(len(f.cases), func(i, j int) { f.cases[i], f.cases[j] = f.cases[j], f.cases[i] })
 				f.inject((n + lane) / lanes)
 				nothingLeftOf(t, f.dir, f.tmp)
 			})
@@ -107,8 +109,7 @@ type lane struct {
 
 func newLane(t *testing.T, all *results, seed uint64, number int) *lane {
 	draw := rand.New(rand.NewPCG(seed, uint64(number)))
-	f := &lane{t: t, all: all, dir: t.TempDir(), tmp: t.TempDir(), draw: draw, cases: chosenCases(t)}
-	draw.Shuffle(len(f.cases), func(i, j int) { f.cases[i], f.cases[j] = f.cases[j], f.cases[i] })
+	f := &lane{t: t, all: all, dir: t.TempDir(), tmp: t.TempDir(), draw: draw}
 	if err := os.WriteFile(filepath.Join(f.dir, "token"), []byte("correct horse battery staple"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -126,16 +127,16 @@ func newLane(t *testing.T, all *results, seed uint64, number int) *lane {
 	return f
 }
 
-// chosenCases are the cases that STARLING_FAULT_CASES matches: all without it.
-func chosenCases(t *testing.T) []faultCase {
+// chosenCases are those of a list that STARLING_FAULT_CASES matches: all without it.
+func chosenCases(t *testing.T, list []faultCase) []faultCase {
 	t.Helper()
 	chosen, err := regexp.Compile(os.Getenv("STARLING_FAULT_CASES"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := slices.DeleteFunc(faultCases(), func(c faultCase) bool { return !chosen.MatchString(c.args) })
+	cases := slices.DeleteFunc(list, func(c faultCase) bool { return !chosen.MatchString(c.args) })
 	if len(cases) == 0 {
-		t.Fatalf("STARLING_FAULT_CASES=%v is none of the runs", chosen)
+		t.Fatalf("STARLING_FAULT_CASES=%v: found none of the runs, want an expression that matches some", chosen)
 	}
 	return cases
 }

@@ -346,7 +346,8 @@ var otherBuild = func() func(t *testing.T) string {
 		t.Helper()
 		once.Do(func() {
 			path = binary + "-other"
-			if out, err := exec.Command("go", "build", "-ldflags", "-X starling/internal/version.release=v0.another", "-o", path,
+			if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags",
+				"-s -w -X starling/internal/version.release=v0.another", "-o", path,
 				".").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}

@@ -18,8 +18,11 @@ import (
 	"time"
 )
 
-// binary is the real command, built once.
+// binary is the real command, built once, without what a debugger needs.
 var binary string
+
+// builtCommit is the commit that it shows.
+const builtCommit = "0123456789ab"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(toyVar) != "" {
@@ -41,7 +44,8 @@ func TestMain(m *testing.M) {
 		waitToBeStopped(dir)
 	}
 	binary = filepath.Join(dir, "starling")
-	build := exec.Command("go", "build", "-o", binary, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w -X starling/internal/version.commit="+
+		builtCommit, "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,16 +8,9 @@ import (
 // TestVersionShowsTheCommit: that of the build, where git is not looked at while building.
 func TestVersionShowsTheCommit(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "starling")
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X starling/internal/version.commit=0123456789ab", "-o",
-		program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	for _, how := range []string{"version", "--version"} {
-		if o := command(t, dir, program, how); o.status != 0 ||
-			!strings.HasPrefix(o.stdout, "starling commit 0123456789ab go") {
+		if o := starling(t, t.TempDir(), how); o.status != 0 ||
+			!strings.HasPrefix(o.stdout, "starling commit "+builtCommit+" go") {
 			t.Errorf("%s: %+v", how, o)
 		}
 	}

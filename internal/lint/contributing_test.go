@@ -75,7 +75,7 @@ func overlay(t *testing.T, root string, files map[string][]byte) (option string)
 func passes(t *testing.T, root, overlay, pkg, tests, in string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "strategy.test")
-	build := exec.Command("go", "test", "-c", "-vet=off", overlay, "-o", program, "./"+pkg)
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", overlay, "-o", program, "./"+pkg)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
