@@ -44,8 +44,8 @@ var onePlace = placement{"one process", []string{"paused", "coordinator", "coord
 
 // TestRandomFaults injects faults at random moments, as many as STARLING_FAULTS says: no hang, no
 // wrong result, and no more epochs repeated than documented. scripts/faults injects 1,000.
-// STARLING_SEED repeats what was drawn, STARLING_FAULT_CASES are the runs, an expression. Most of the time a loss is about to be noticed, so
-// several runs share the machine.
+// STARLING_SEED repeats what was drawn, STARLING_FAULT_CASES is an expression that chooses among the runs. Most of the
+// time a loss is about to be noticed, so several runs share the machine.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
@@ -127,7 +127,7 @@ func newLane(t *testing.T, all *results, seed uint64, number int) *lane {
 	return f
 }
 
-// chosenCases are those of a list that STARLING_FAULT_CASES matches: all without it.
+// chosenCases returns the cases that STARLING_FAULT_CASES matches: all without it.
 func chosenCases(t *testing.T, list []faultCase) []faultCase {
 	t.Helper()
 	chosen, err := regexp.Compile(os.Getenv("STARLING_FAULT_CASES"))

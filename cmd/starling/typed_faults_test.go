@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/internal/testseed"
+	"starling/spec"
 )
 
 // TestTypedRunIsKilledAndResumed: a run on a typed graph, some of whose types have learnt rows, loses a worker by
@@ -20,6 +21,12 @@ func TestTypedRunIsKilledAndResumed(t *testing.T) {
 	dir := t.TempDir()
 	works(t, dir, "generate", "typed", "--like", "small", "--scale", "0.02", "--out", "typed", "--quiet")
 	works(t, dir, "partition", "typed", "--parts", "3", "--out", "parts", "--quiet")
+	for _, name := range withoutTypes {
+		o := starling(t, dir, "train", "parts", "--strategy", name, "--mode", modeOf(name), "--model", "rgcn")
+		if o.status == 0 || !strings.Contains(o.stderr, "with a typed graph") {
+			t.Errorf("%s: status %d, %s", name, o.status, o.stderr)
+		}
+	}
 	random := testseed.Rand(t)
 	for _, kind := range []string{"--model rgcn --strategy halo",
 		"--model hsage --mode mini --strategy distdgl --batch-size 8 --fanout 3,3"} {
@@ -62,4 +69,12 @@ func TestTypedRunIsKilledAndResumed(t *testing.T) {
 			t.Errorf("%s: the weights are not those of an undisturbed run", kind)
 		}
 	}
+}
+
+// modeOf is the mode of a strategy.
+func modeOf(name string) string {
+	if slices.Contains(spec.StrategyNamesOf("mini"), name) {
+		return "mini"
+	}
+	return "full"
 }

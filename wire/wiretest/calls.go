@@ -147,8 +147,9 @@ func sameOnBothEnds(t *testing.T, eps []wire.Endpoint) {
 	}
 }
 
-// awaitSent returns when that many messages of a kind have been sent. Calls are, as soon as the window has a place: if as
-// many as it has are sent while none of them is answered, no earlier call is under way, also none that was cancelled.
+// awaitSent returns when that many messages of a kind have been sent. Calls are, as soon as the window has a place: if
+// all its places are taken while none of these calls is answered, no earlier one is under way, also none that was
+// cancelled.
 func awaitSent(t *testing.T, ctx context.Context, e wire.Endpoint, kind wire.Kind, count int64) {
 	t.Helper()
 	for sent := int64(0); sent != count; {
