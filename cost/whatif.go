@@ -16,8 +16,8 @@ type WhatIf struct {
 	Link                 Link
 	HostByte, HostPerMsg float64
 
-	// Of a typed graph: its relations, the vertices whose rows are learnt, and whether edges attend, as rgat's, hgt's and
-	// simplehgn's do.
+	// Of a typed graph: its relations, the vertices whose rows are learnt, and whether edges attend, as rgat's, hgt's
+	// and simplehgn's do.
 	Relations []RelationSize
 	Learnt    float64
 	Attends   bool

@@ -88,6 +88,7 @@ var commands = []struct {
 	{"export", exportCommand},
 	{"serve", serveCommand},
 	{"compare", compareCommand},
+	{"tune", tuneCommand},
 	{"plan", planCommand},
 	{"worker", workerCommand},
 	{"switch", switchCommand},
