@@ -180,44 +180,55 @@ func sumOf(list []float64) (sum float64) {
 }
 
 // ErrorCounts are what errors of predicted numbers are made of: how many vertices there are, and for each target the
-// sums of squared and of absolute errors.
+// sums of squared and of absolute errors, of what is known and of its squares.
 //
-//	[rows, squares by target ..., absolute by target ...]
+//	[rows, squared ..., absolute ..., known ..., known squared ...]
 type ErrorCounts []float64
 
 // NewErrorCounts are counts of no vertices.
-func NewErrorCounts(targets int) ErrorCounts { return make(ErrorCounts, 1+2*targets) }
+func NewErrorCounts(targets int) ErrorCounts { return make(ErrorCounts, 1+4*targets) }
+
+func (k ErrorCounts) targets() int { return (len(k) - 1) / 4 }
+
+// of are the sums of a kind, by target.
+func (k ErrorCounts) of(kind int) []float64 { return k[1+kind*k.targets() : 1+(kind+1)*k.targets()] }
 
 // Add counts a vertex.
 func (k ErrorCounts) Add(known []float32, predicted []float64) {
 	k[0]++
-	targets := len(known)
 	for i, y := range known {
 		apart := predicted[i] - float64(y)
-		k[1+i] += apart * apart
-		k[1+targets+i] += math.Abs(apart)
+		k.of(0)[i] += apart * apart
+		k.of(1)[i] += math.Abs(apart)
+		k.of(2)[i] += float64(y)
+		k.of(3)[i] += float64(y) * float64(y)
 	}
 }
 
-// Metric is the root of the mean squared error (rmse), or the mean absolute error (mae): the mean over targets, as
-// scikit-learn has them; NaN over no vertices.
+// Metric is the root of the mean squared error (rmse), the mean absolute error (mae) or the mean squared error (mse),
+// each the mean over targets, or r2 as Regress has it; NaN over no vertices.
 func (k ErrorCounts) Metric(name string) float64 {
-	targets := (len(k) - 1) / 2
-	if k[0] == 0 || targets == 0 {
+	if k[0] == 0 || k.targets() == 0 {
 		return math.NaN()
 	}
+	if name == "r2" {
+		counts := append([]float64{k[0], sumOf(k.of(0)), sumOf(k.of(3))}, k.of(2)...)
+		return Regress{Targets: k.targets()}.Metric(counts)
+	}
 	sum := 0.0
-	for i := range targets {
+	for i := range k.targets() {
 		switch name {
 		case "rmse":
-			sum += math.Sqrt(k[1+i] / k[0])
+			sum += math.Sqrt(k.of(0)[i] / k[0])
 		case "mae":
-			sum += k[1+targets+i] / k[0]
+			sum += k.of(1)[i] / k[0]
+		case "mse":
+			sum += k.of(0)[i] / k[0]
 		default:
 			return math.NaN()
 		}
 	}
-	return sum / float64(targets)
+	return sum / float64(k.targets())
 }
 
 // Positive is the class of a binary task that metrics call positive: the rarer one of the training vertices, and of

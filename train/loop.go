@@ -38,6 +38,8 @@ type Loop struct {
 	Weighting nn.Weighting
 	metric    nn.Metric
 	known     knownOfAll
+	kept      [2]*Outputs // of the best epoch: validation and test; nil: there was none since the run (re)started
+	again     bool        // the best weights are measured again
 	// TrainEpoch trains for an epoch and returns the mean loss.
 	TrainEpoch func(epoch int, lr float64) (float64, error)
 	// Measure takes the metric of the splits.
@@ -129,6 +131,9 @@ func (f *Loop) Run(ctx context.Context) (*Result, error) {
 		unsaved = f.save(true)
 	}
 	r := f.result(reason)
+	if err := f.evaluate(r); err != nil {
+		return nil, f.failed(err)
+	}
 	if err := f.Dev.Err(); err != nil {
 		return nil, err
 	}
@@ -305,8 +310,8 @@ func (f *Loop) measureSplits(e *event.Epoch) error {
 	if err != nil {
 		return err
 	}
+	defer f.Dev.Free(logits)
 	counts := slices.Concat(f.Task.Counts(f.Dev, logits, f.Splits[:]...)...)
-	f.Dev.Free(logits)
 	if err := f.MeasureOn.Err(); err != nil {
 		return err
 	}
@@ -316,7 +321,7 @@ func (f *Loop) measureSplits(e *event.Epoch) error {
 	each := len(counts) / len(f.Splits)
 	metric := func(i int) float64 { return f.Task.Metric(counts[i*each : (i+1)*each]) }
 	e.Measured, e.Train, e.Val, e.Test = true, metric(0), metric(1), metric(2)
-	if f.Remember(e); e.Best {
+	if f.remember(e, logits) {
 		f.State.History.Measures = f.Task.Measures(counts[2*each:])
 	}
 	return nil

@@ -20,71 +20,103 @@ import (
 func (f *Loop) measureBy(e *event.Epoch) error {
 	end := f.Span("step")("evaluate")
 	defer end()
-	logits, err := f.outputs(e.Epoch)
-	if err != nil {
-		return err
-	}
-	var rows [3]Outputs
-	for k := range rows {
-		rows[k] = f.splitOutputs(logits, k)
-	}
-	f.Dev.Free(logits)
+	logits := f.Model.Forward(f.Pass(f.MeasureOn, false, e.Epoch), f.measured())
+	defer f.Dev.Free(logits)
 	if err := f.MeasureOn.Err(); err != nil {
 		return err
 	}
-	values, err := f.valuesOf(e.Epoch, &rows)
+	values, err := f.valuesOf(e.Epoch, logits)
 	if err != nil {
 		return err
 	}
 	e.Measured, e.Train, e.Val, e.Test = true, values[0], values[1], values[2]
-	if f.Remember(e); e.Best {
+	if f.remember(e, logits) {
 		f.State.History.Measures = map[string]float64{f.metric.Name: e.Test}
 	}
 	return nil
 }
 
-// Outputs are the outputs of a model for the vertices of a split, on the host.
+// Outputs are the outputs of a model for the vertices of a split that are this worker's.
 type Outputs struct {
+	dev      tensor.Device
 	vertices []uint32
-	width    int
-	data     []float64
+	rows     tensor.Matrix // on the device
+	whole    []float64     // all of them on the host, if they are few
 }
 
-func (o *Outputs) of(i int) []float64 { return o.data[i*o.width : (i+1)*o.width] }
-
-// splitOutputs reads those of a split.
-func (f *Loop) splitOutputs(logits tensor.Matrix, split int) Outputs {
+// outputs gathers those of a split.
+func (f *Loop) outputs(logits tensor.Matrix, split int) *Outputs {
 	list := f.Known.splits()[split]
-	o := Outputs{vertices: list, width: logits.Cols, data: make([]float64, len(list)*logits.Cols)}
-	if len(list) == 0 {
-		return o
+	o := &Outputs{dev: f.Dev, vertices: list}
+	if len(list) > 0 {
+		o.rows = f.Dev.Scratch(logits.Type(), len(list), logits.Cols)
+		f.Dev.GatherRows(o.rows, logits, f.Splits[split])
 	}
-	x := f.Dev.Scratch(logits.Type(), len(list), logits.Cols)
-	f.Dev.GatherRows(x, logits, f.Splits[split])
-	f.Dev.Download(o.data, x)
-	f.Dev.Free(x)
 	return o
 }
 
-// valuesOf are the metric on the splits.
-func (f *Loop) valuesOf(epoch int, rows *[3]Outputs) (values [3]float64, err error) {
-	if f.metric.Scores {
-		for k := range rows {
-			if values[k], err = f.scoreOf(epoch, k, &rows[k]); err != nil {
-				return values, err
-			}
-		}
-		return values, nil
+// free gives the memory on the device back.
+func (o *Outputs) free() {
+	if o != nil && !o.rows.IsZero() {
+		o.dev.Free(o.rows)
 	}
+}
+
+// readOnce is how many outputs are read at a time; more than mostWhole are read again whenever they are needed.
+const readOnce, mostWhole = 1 << 18, 1 << 23
+
+// each calls do with the outputs of every vertex; of none where there are none.
+func (o *Outputs) each(do func(i int, v uint32, outputs []float64)) {
+	if o == nil || o.rows.IsZero() {
+		return
+	}
+	width, n := o.rows.Cols, o.rows.Rows
+	if o.whole == nil && n*width <= mostWhole {
+		o.whole = make([]float64, n*width)
+		o.dev.Download(o.whole, o.rows)
+	}
+	step := max(1, readOnce/max(1, width))
+	host := o.whole
+	if host == nil {
+		host = make([]float64, step*width)
+	}
+	for lo := 0; lo < n; lo += step {
+		hi := min(lo+step, n)
+		part := host
+		if o.whole != nil {
+			part = host[lo*width:]
+		} else {
+			o.dev.Download(part[:(hi-lo)*width], o.rows.Slice(lo, hi))
+		}
+		for i := lo; i < hi; i++ {
+			do(i, o.vertices[i], part[(i-lo)*width:(i-lo+1)*width])
+		}
+	}
+}
+
+// valuesOf are the metric on the splits.
+func (f *Loop) valuesOf(epoch int, logits tensor.Matrix) (values [3]float64, err error) {
 	var all []float64
-	for k := range rows {
-		all = append(all, f.countsOf(&rows[k])...)
+	for k := range values {
+		o := f.outputs(logits, k)
+		if f.metric.Scores {
+			values[k], err = f.scoreOf(epoch, k, o)
+		} else {
+			all = append(all, f.countsOf(o)...)
+		}
+		o.free()
+		if err != nil {
+			return values, err
+		}
+	}
+	if f.metric.Scores {
+		return values, nil
 	}
 	if err := f.Peers.AllReduce(epoch, 0, all); err != nil {
 		return values, err
 	}
-	each := len(all) / len(rows)
-	for k := range rows {
+	each := len(all) / len(values)
+	for k := range values {
 		values[k] = f.countsMetric(all[k*each : (k+1)*each])
 	}
 	return values, nil
@@ -97,57 +129,36 @@ func (f *Loop) countsMetric(counts []float64) float64 {
 	return nn.ClassCounts(counts).Metric(f.metric.Name, nn.TaskOf(f.Known.Labels.Kind()))
 }
 
+// judge is what decides what is predicted during training: the most likely class, or from ½ on.
+func (f *Loop) judge() *nn.Judge {
+	l := f.Known.Labels
+	return &nn.Judge{Task: nn.TaskOf(l.Kind()), Classes: l.Classes, Positive: nn.Positive(f.known.counts)}
+}
+
 // countsOf are the counts of what is predicted for a split's vertices of this worker.
 func (f *Loop) countsOf(o *Outputs) []float64 {
-	l := f.Known.Labels
+	l, j := f.Known.Labels, f.judge()
 	if l.Kind() == graph.Regression {
 		counts := nn.NewErrorCounts(l.Classes)
-		for i, v := range o.vertices {
-			counts.Add(l.Numbers(int(v)), o.of(i))
-		}
+		o.each(func(_ int, v uint32, outputs []float64) { counts.Add(l.Numbers(int(v)), outputs) })
 		return counts
 	}
 	counts := nn.NewClassCounts(l.Classes)
-	for i, v := range o.vertices {
-		row := o.of(i)
+	o.each(func(_ int, v uint32, outputs []float64) {
 		if l.Multi == nil {
-			counts.Add(int(l.Class[v]), largest(row))
-			continue
+			counts.Add(int(l.Class[v]), j.Class(outputs))
+			return
 		}
 		known := l.Row(int(v))
-		counts.AddMarks(func(c int) bool { return known[c] == 1 }, func(c int) bool { return row[c] > 0 })
-	}
+		counts.AddMarks(func(c int) bool { return known[c] == 1 }, func(c int) bool { return j.Has(outputs, c) })
+	})
 	return counts
-}
-
-// largest is the first place of the largest number.
-func largest(row []float64) int {
-	best := 0
-	for c, x := range row {
-		if x > row[best] {
-			best = c
-		}
-	}
-	return best
-}
-
-// scoredClasses are the classes whose scores are measured: the positive one of two, else all.
-func (f *Loop) scoredClasses() []int {
-	l := f.Known.Labels
-	if l.Multi == nil && l.Classes == 2 {
-		return []int{nn.Positive(f.known.counts)}
-	}
-	all := make([]int, l.Classes)
-	for c := range all {
-		all[c] = c
-	}
-	return all
 }
 
 // scoreOf is the metric of a split: the mean over the classes that are scored.
 func (f *Loop) scoreOf(epoch, split int, o *Outputs) (float64, error) {
 	var values []float64
-	for _, c := range f.scoredClasses() {
+	for _, c := range f.judge().Scored() {
 		s, err := f.scoresOf(epoch, split, c, o)
 		if err != nil {
 			return 0, err
@@ -162,12 +173,13 @@ func (f *Loop) scoresOf(epoch, split, class int, o *Outputs) (*nn.Scored, error)
 	n := f.known.sizes[split]
 	all := make([]float64, 2*n)
 	scores, is := all[:n][f.known.first[split]:], all[n:][f.known.first[split]:]
-	for i := range o.vertices {
-		scores[i] = f.score(o.of(i), class)
-		if f.isOf(o.vertices[i], class) {
+	j := f.judge()
+	o.each(func(i int, v uint32, outputs []float64) {
+		scores[i] = j.Score(outputs, class)
+		if f.isOf(v, class) {
 			is[i] = 1
 		}
-	}
+	})
 	if err := f.Peers.AllReduce(epoch, 0, all); err != nil {
 		return nil, err
 	}
@@ -176,14 +188,6 @@ func (f *Loop) scoresOf(epoch, split, class int, o *Outputs) (*nn.Scored, error)
 		positive[i] = x == 1
 	}
 	return nn.NewScored(all[:n], positive), nil
-}
-
-// score is higher where a class is more likely.
-func (f *Loop) score(row []float64, class int) float64 {
-	if f.Known.Labels.Multi != nil {
-		return row[class]
-	}
-	return nn.LogOdds(row, class)
 }
 
 // isOf reports whether a vertex of this worker has a class.

@@ -35,6 +35,7 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 	}
 	s.planSums(p.Begin, 1) // whether to stop
 	s.planObjective(p, task)
+	s.planEvaluation(p, task)
 	always, step, saved := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}
 	buckets, _ := gradientBuckets(collective.New(s.End), s.Dev, s.Part.Book.Servers, model.Params)
 	reduced := buckets.Plan()

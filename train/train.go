@@ -174,6 +174,11 @@ type Result struct {
 	Learnt      int // numbers of learnt rows, beside the parameters
 	Best, Final []nn.Tensor
 	Plan        *wire.Plan // what this worker meant to send
-	Rows        RowCounts  // that this worker's batches needed
-	Explainer   ExplainerUse
+	// Evaluation is of the best weights, on the test split, or on validation where there is none; nil: labels were not
+	// learnt, nothing was measured, or the best epoch was before the run was resumed and has learnt rows.
+	Evaluation *Evaluation
+	// MeasuredAgain: the best weights, of before the run was resumed, were measured once more for that.
+	MeasuredAgain bool
+	Rows          RowCounts // that this worker's batches needed
+	Explainer     ExplainerUse
 }

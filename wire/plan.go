@@ -44,6 +44,8 @@ type Plan struct {
 	// OnceMeasured during the first measuring pass; Measure in every measuring pass;
 	// Begin at the start of every epoch and once more where a run ends early.
 	Prepare, Once, OnceMeasured, Measure, Begin Bytes
+	// End is sent once, after the last epoch.
+	End Bytes
 	// Epoch is sent in the training pass of an epoch; nil: nothing.
 	Epoch func(epoch int) Bytes
 	// AtMost: what is sent depends on the numbers that are computed, and may be less.
@@ -62,7 +64,7 @@ var ErrUnplanned = errors.New("planned once the workers have joined")
 
 // NewPlan is a plan of nothing, to be added to.
 func NewPlan() *Plan {
-	return &Plan{Prepare: Bytes{}, Once: Bytes{}, OnceMeasured: Bytes{}, Measure: Bytes{}, Begin: Bytes{}}
+	return &Plan{Prepare: Bytes{}, Once: Bytes{}, OnceMeasured: Bytes{}, Measure: Bytes{}, Begin: Bytes{}, End: Bytes{}}
 }
 
 // In is what the training pass of an epoch sends; the caller may add to it.
@@ -83,6 +85,7 @@ func (p *Plan) Total(first, epochs, measured, begun int) Bytes {
 	out.AddAll(p.OnceMeasured, min(measured, 1))
 	out.AddAll(p.Measure, measured)
 	out.AddAll(p.Begin, begun)
+	out.AddAll(p.End, 1)
 	for c, bytes := range p.Drawn {
 		out.Add(c, bytes*int64(epochs)-int64(float64(bytes)*p.Done*float64(min(epochs, 1))))
 	}

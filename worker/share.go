@@ -74,6 +74,8 @@ type Share struct {
 
 	Explainer train.ExplainerUse `json:"explainer"`
 
+	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
+
 	Best []nn.Tensor `json:"-"` // sent beside it
 }
 
@@ -88,7 +90,8 @@ func JoinShares(shares []*Share) (*train.Result, error) {
 		}
 	}
 	out := &train.Result{History: first.History.Floats(), Metric: first.Metric, Reason: first.Reason,
-		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Learnt: first.Learnt, Best: first.Best}
+		ValMetric: float64(first.Val), TestMetric: float64(first.Test), Parameters: first.Parameters, Learnt: first.Learnt,
+		Best: first.Best, Evaluation: first.Evaluation}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
 	}
@@ -106,7 +109,8 @@ func NewShare(r *train.Result, from *train.State, m *watch.Meter, end wire.Endpo
 	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason,
 		Val: report.Number(r.ValMetric), Test: report.Number(r.TestMetric), Parameters: r.Parameters, Learnt: r.Learnt,
 		PeakBytes: r.PeakBytes, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
-		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best}
+		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best,
+		Evaluation: r.Evaluation}
 }
 
 // Together runs a worker at each endpoint, in a goroutine. When one fails, so do the others.
@@ -156,6 +160,9 @@ func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
 	first, epochs, evaluated := 0, len(r.Loss), len(r.Measured)
 	if from != nil {
 		first, epochs, evaluated = from.Epoch, epochs-from.Epoch, evaluated-len(from.History.Measured)
+	}
+	if r.MeasuredAgain {
+		evaluated++
 	}
 	begun := epochs
 	if r.Reason == "interrupted" {
