@@ -112,8 +112,11 @@ func (j *Judge) Has(outputs []float64, class int) bool {
 	if j.Threshold == nil {
 		return outputs[class] > 0
 	}
-	return sigmoid(outputs[class]) >= j.Threshold[class]
+	return j.Reaches(outputs[class], class)
 }
+
+// Reaches reports whether a logit reaches the threshold of one of several labels.
+func (j *Judge) Reaches(logit float64, class int) bool { return sigmoid(logit) >= j.Threshold[class] }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
@@ -267,8 +270,12 @@ func (e *Evaluation) majority() (class int, share float64) {
 }
 
 // Warnings say in words that a model has not learnt what its metric may hide: it predicts one class, or is no better
-// than the majority. name is what a class is called, metric what the run was judged by.
-func (e *Evaluation) Warnings(task, metric string, name func(class int) string) (list []string) {
+// than the majority. metric is what the run was judged by.
+func (e *Evaluation) Warnings(task, metric string) (list []string) {
+	if e == nil {
+		return nil
+	}
+	name := func(class int) string { return e.Classes[class].Name }
 	said, only := 0, 0
 	for c, r := range e.Classes {
 		if r.Predicted > 0 {

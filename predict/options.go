@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"starling/partition"
+	"starling/report"
+	"starling/serve"
 	"starling/setup"
 	"starling/spec"
 )
@@ -22,6 +24,7 @@ type Options struct {
 	Threads   int
 	Device    string // cpu, cuda or cuda:N; empty: cpu
 	Overwrite bool   // replace an existing file
+	Report    string // a file for the report by class, - for the terminal; empty: none
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool
@@ -51,6 +54,25 @@ func (o *Options) onDevice() spec.Spec {
 		s.Machine.Device = o.Device
 	}
 	return s
+}
+
+// checkReport refuses a report of what has no classes, and a file that it cannot be written to.
+func (o *Options) checkReport() error {
+	switch {
+	case o.Report == "":
+		return nil
+	case o.What != serve.Labels:
+		return spec.Mistake("--report", "it with --what "+o.What, "--what labels, which are compared with the dataset's", "")
+	case o.Report != "-":
+		if err := report.CheckEvaluationFile("--report", o.Report); err != nil {
+			return err
+		}
+		if err := spec.CheckFile("--report", o.Report); err != nil {
+			return err
+		}
+		return setup.Overwriteable(o.Report, "this file", o.Overwrite)
+	}
+	return nil
 }
 
 // checkOut makes sure that the file can be written, and replaces none without --overwrite.

@@ -133,6 +133,9 @@ func (o *Options) settle() error {
 		return spec.Mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(Whats, ", "),
 			train.Suggest(o.What, Whats))
 	}
+	if err := o.checkReport(); err != nil {
+		return err
+	}
 	if o.What == serve.Scores {
 		return o.completeScores()
 	}

@@ -10,6 +10,7 @@ import (
 	"starling/graph"
 	"starling/report"
 	"starling/serve"
+	"starling/train"
 )
 
 // Predicted tells what a prediction wrote.
@@ -36,6 +37,8 @@ type Predicted struct {
 	Notes    []string                 `json:"notes,omitempty"` // of tables that were read
 	Seconds  float64                  `json:"seconds"`
 	RSS      int64                    `json:"peak_rss_bytes"`
+	// Evaluation is the report by class, where the dataset has labels of the kind.
+	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
 }
 
 // write writes predictions.
@@ -44,6 +47,7 @@ func (r *Predicted) write(p *serve.Predictions, d *graph.Dataset) error {
 		d = d.OfType(d.Meta.Schema.Type(r.Target))
 	}
 	r.Vertices, r.Width, r.IDs = p.Vertices, p.Width, idsFile(d)
+	r.Evaluation = p.Evaluation
 	r.Metric, r.Accuracy = p.Metric, report.Convert[float64, report.Number](p.Measured)
 	switch filepath.Ext(r.Out) {
 	case ".parquet":
@@ -61,6 +65,15 @@ func idsFile(d *graph.Dataset) string {
 		return filepath.Join(d.Dir, name)
 	}
 	return ""
+}
+
+// WriteReport writes the report by class to a file, or to stdout.
+func (p *Predicted) WriteReport(path string, stdout io.Writer) error {
+	if path == "" {
+		return nil
+	}
+	title := fmt.Sprintf("%s of %s on %s", p.Model, p.Run, p.Dataset)
+	return report.WriteEvaluation(p.Evaluation, title, path, stdout)
 }
 
 // JSON writes the summary as one object, to a file or with "-" to stdout.

@@ -52,6 +52,10 @@ type Run struct {
 	Threads            int      `json:"threads"`
 	Seed               uint64   `json:"seed"`
 
+	// Evaluation is the report by class of the best weights; Warnings say what their metric may hide.
+	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
+	Warnings   []string          `json:"warnings,omitempty"`
+
 	// Spec has every setting, defaults too.
 	Spec *spec.Spec `json:"spec,omitempty"`
 	Made *Made      `json:"made,omitempty"`

@@ -45,8 +45,11 @@ type modelConfig struct {
 	ValAccuracy  report.Number `json:"val_accuracy"`
 	TestAccuracy report.Number `json:"test_accuracy"`
 	report.Measures
-	Spec   spec.Spec `json:"spec"`
-	CRC32C string    `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
+	// Threshold is the probability from which on the class Positive of two, or each of several labels, is predicted.
+	Threshold []float64 `json:"threshold,omitempty"`
+	Positive  int       `json:"positive,omitempty"`
+	Spec      spec.Spec `json:"spec"`
+	CRC32C    string    `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
 }
 
 // writeModelFolder writes the best weights, config.json and what more writes to a folder that
@@ -70,11 +73,13 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	if s.LearnsPairs() {
 		names = nil // it predicts no classes
 	}
+	threshold, positive := thresholdOf(r)
 	temporal, err := asOf(s, data)
 	if err != nil {
 		return err
 	}
 	if err := writeModelConfig(filepath.Join(folder.Tmp, spec.ConfigFile), modelConfig{
+		Threshold: threshold, Positive: positive,
 		Temporal: temporal, ClassNames: names, Features: data.Features, Target: s.Target,
 		TypeFeatures: typeFeatures(data.Schema),
 		Preparation:  data.Preparation,
@@ -101,6 +106,14 @@ func asOf(s *spec.Spec, data *graph.Meta) (*sample.AsOf, error) {
 		return nil, err
 	}
 	return &sample.AsOf{Draws: b.Temporal, Fanouts: b.Fanouts, Seed: s.Seed}, nil
+}
+
+// thresholdOf is what the run decides by, where it is not the most likely class or ½.
+func thresholdOf(r *train.Result) (threshold []float64, positive int) {
+	if e := r.Evaluation; e != nil && e.Threshold != nil {
+		return e.Threshold, max(e.Positive, 0)
+	}
+	return nil, 0
 }
 
 // typeFeatures are the features of each type of a typed graph.
@@ -145,6 +158,7 @@ func writeElsewhere(out string, failed error, write func(out string) error) erro
 // conclude writes --out and tells that the run has ended, even if that could not be written.
 func conclude(s *spec.Spec, data *graph.Meta, weighted bool, r *train.Result, start time.Time, events event.Listener,
 	more ...func(dir string) error) (err error) {
+	r.Evaluation.NameClasses(data.ClassNames)
 	if s.Output.Dir != "" && len(r.Best) > 0 {
 		write := func(out string) error { return writeModelFolder(out, s, data, weighted, r, more...) }
 		if err = write(s.Output.Dir); err != nil {
@@ -156,6 +170,9 @@ func conclude(s *spec.Spec, data *graph.Meta, weighted bool, r *train.Result, st
 	}
 	events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric,
 		Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
+	for _, text := range r.Evaluation.Warnings(s.Task, r.Metric) {
+		events.On(event.Note{Text: "warning: " + text})
+	}
 	return err
 }
 

@@ -110,27 +110,30 @@ func (a *Answers) Score(left, right []uint32) []float32 {
 // Prediction is the model's output for one vertex.
 type Prediction struct {
 	Values        []float32 // of regression, and nothing else
-	Label         int32     // the most likely class,
-	Labels        []int32   // or those of probability above ½, if a vertex may have several
+	Label         int32     // the most likely class, or by the run's threshold,
+	Labels        []int32   // or those of probability above ½ or their threshold, if a vertex may have several
 	Probabilities []float32 // of every class
 }
 
 // Predict is for a vertex of the graph.
-func (a *Answers) Predict(v uint32) Prediction { return decide(a.outputs.of(v), a.task) }
+func (a *Answers) Predict(v uint32) Prediction {
+	return decide(&a.trained.Config, a.outputs.of(v), a.task)
+}
 
-func decide(outputs []float32, task string) Prediction {
+// decide is what a model predicts, from probabilities.
+func decide(c *Config, outputs []float32, task string) Prediction {
 	p := Prediction{Probabilities: outputs, Label: -1}
 	switch task {
 	case nn.TaskRegression:
 		return Prediction{Values: outputs, Label: -1}
 	case nn.TaskClassify:
-		p.Label = largest(outputs)
+		p.Label = c.class(outputs)
 		return p
 	}
 	p.Labels = []int32{}
-	for c, x := range outputs {
-		if x > 0.5 {
-			p.Labels = append(p.Labels, int32(c))
+	for class, x := range outputs {
+		if c.has(x, class) {
+			p.Labels = append(p.Labels, int32(class))
 		}
 	}
 	return p
@@ -166,7 +169,7 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 	if a.task != nn.TaskRegression {
 		probability(own, a.task)
 	}
-	return decide(own, a.task)
+	return decide(&a.trained.Config, own, a.task)
 }
 
 // block is a stage's input: the new vertex first, then its neighbours.

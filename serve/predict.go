@@ -38,6 +38,9 @@ type Predictions struct {
 	Measured map[string]float64
 	// ClassNames are what the classes are called; none: their numbers.
 	ClassNames []string
+	// Evaluation is the report by class of the test split, or of another where there is none; nil: there are no labels
+	// of the kind.
+	Evaluation *nn.Evaluation
 }
 
 // Predict runs the model over the whole graph.
@@ -102,7 +105,8 @@ func (t *Trained) FromRows(d *graph.Dataset, what string, vertices, width int, d
 		probabilities(all, task)
 		p.Width, p.Values = width, data
 	default:
-		p.label(all, task)
+		p.evaluate(t, all, d, task)
+		p.label(&t.Config, all, task)
 		p.measure(d, task)
 	}
 	return p
@@ -134,7 +138,7 @@ func (t *Trained) stages() int {
 	return nn.New(dev, t.Config.Model, 0).Stages()
 }
 
-func (p *Predictions) label(logits rows, task string) {
+func (p *Predictions) label(c *Config, logits rows, task string) {
 	p.Width = 1
 	switch task {
 	case nn.TaskRegression:
@@ -145,17 +149,24 @@ func (p *Predictions) label(logits rows, task string) {
 		graph.Parallel(int64(p.Vertices), 1<<12, func(lo, hi int64) {
 			for v := lo; v < hi; v++ {
 				row := logits.of(uint32(v))
-				p.Class[v] = largest(row)
-				probability(row, task)
+				likeliest := largest(row) // of logits, which do not round to 1
+				if probability(row, task); len(c.Threshold) > 0 {
+					likeliest = c.class(row)
+				}
+				p.Class[v] = likeliest
 				p.Probability[v] = row[p.Class[v]]
 			}
 		})
 		return
 	}
 	p.Width, p.Marks = logits.width, make([]uint8, len(logits.data))
-	for i, x := range logits.data {
-		if x > 0 {
-			p.Marks[i] = 1
+	judge := c.judge(task)
+	for v := range p.Vertices {
+		row := logits.of(uint32(v))
+		for class, x := range row {
+			if x > 0 && c.Threshold == nil || c.Threshold != nil && judge.Reaches(float64(x), class) {
+				p.Marks[v*p.Width+class] = 1
+			}
 		}
 	}
 }

@@ -55,6 +55,10 @@ type Config struct {
 	Preparation *graph.Preparation `json:"preparation,omitempty"`
 	// Temporal: each vertex is predicted from what is from before its own time; nil: from the whole graph.
 	Temporal *sample.AsOf `json:"temporal,omitempty"`
+	// Threshold is the probability from which on the class Positive of two, or each of several labels, is predicted;
+	// none: the most likely class, or ½.
+	Threshold []float64 `json:"threshold,omitempty"`
+	Positive  int       `json:"positive,omitempty"`
 
 	Classes      int             `json:"classes"`
 	Metric       string          `json:"metric"`
@@ -246,6 +250,9 @@ func parseConfig(b []byte) (Config, error) {
 	}
 	if err := c.Preparation.Validate(); err != nil {
 		return bad("preparation", graph.Sentence(err.Error()), "")
+	}
+	if !c.validThreshold() {
+		return bad("threshold", fmt.Sprint(c.Threshold), "a probability of one of two classes, or of each of several labels")
 	}
 	if err := c.checkTypes(); err != nil {
 		return c, err

@@ -33,6 +33,8 @@ func NewReport(s *spec.Spec, data *graph.Meta, p *plan.Plan, r *train.Result) *r
 		EpochSecondsSpread: report.SpreadOf(r.EpochSeconds),
 		HiddenShare:        report.Number(math.NaN()),
 		WaitShare:          report.Number(math.NaN()),
+		Evaluation:         r.Evaluation,
+		Warnings:           r.Evaluation.Warnings(s.Task, r.Metric),
 		Parameters:         r.Parameters, LearntParameters: r.Learnt, PeakRSSBytes: tensor.PeakRSS(),
 		DevicePeakBytes:    r.PeakBytes,
 		DevicePlannedBytes: p.Peak,

@@ -13,6 +13,9 @@ import (
 // Evaluation is what is found of the best weights when a run ends.
 type Evaluation = nn.Evaluation
 
+// ClassReport is a class in it.
+type ClassReport = nn.ClassReport
+
 // The outputs of the best epoch stay on the device, those for the validation and test vertices, so that a run ends with
 // a report of them without another pass: threshold, metrics, counts by class, calibration. Workers add up tallies, and
 // share scores as for metrics of them. A resumed run whose best epoch was before measures the best weights once more.
@@ -26,7 +29,7 @@ func (f *Loop) remember(e *event.Epoch, logits tensor.Matrix) (best bool) {
 	}
 	for k := range f.kept {
 		f.kept[k].free()
-		f.kept[k] = f.outputs(logits, k+1)
+		f.kept[k] = f.splitOutputs(logits, k+1)
 	}
 	return !f.again
 }

@@ -20,7 +20,10 @@ import (
 func (f *Loop) measureBy(e *event.Epoch) error {
 	end := f.Span("step")("evaluate")
 	defer end()
-	logits := f.Model.Forward(f.Pass(f.MeasureOn, false, e.Epoch), f.measured())
+	logits, err := f.outputs(e.Epoch)
+	if err != nil {
+		return err
+	}
 	defer f.Dev.Free(logits)
 	if err := f.MeasureOn.Err(); err != nil {
 		return err
@@ -44,8 +47,8 @@ type Outputs struct {
 	whole    []float64     // all of them on the host, if they are few
 }
 
-// outputs gathers those of a split.
-func (f *Loop) outputs(logits tensor.Matrix, split int) *Outputs {
+// splitOutputs gathers those of a split.
+func (f *Loop) splitOutputs(logits tensor.Matrix, split int) *Outputs {
 	list := f.Known.splits()[split]
 	o := &Outputs{dev: f.Dev, vertices: list}
 	if len(list) > 0 {
@@ -98,7 +101,7 @@ func (o *Outputs) each(do func(i int, v uint32, outputs []float64)) {
 func (f *Loop) valuesOf(epoch int, logits tensor.Matrix) (values [3]float64, err error) {
 	var all []float64
 	for k := range values {
-		o := f.outputs(logits, k)
+		o := f.splitOutputs(logits, k)
 		if f.metric.Scores {
 			values[k], err = f.scoreOf(epoch, k, o)
 		} else {

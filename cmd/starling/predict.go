@@ -70,6 +70,12 @@ was before, or not at all.`,
 			if !quiet {
 				fmt.Fprint(words(json), p)
 			}
+			if o.Report != "" && p.Evaluation == nil {
+				return spec.Mistake("--report", "no labels of the model's task in "+o.Dataset, "a dataset with labels", "")
+			}
+			if err := p.WriteReport(o.Report, words(json)); err != nil {
+				return err
+			}
 			if json != "" {
 				return p.JSON(json, stdout)
 			}
@@ -87,6 +93,8 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")
 	c.Flags().IntVar(&o.Timeout, "timeout", o.Timeout, timeoutOfParts)
+	c.Flags().StringVar(&o.Report, "report", "", "write a report by class to this .html, .json or .txt file, - for the "+
+		"terminal: precision, recall, F1, confusion, calibration (where the dataset has labels)")
 	completeValues(c, map[string][]string{"what": run.PredictWhats})
 	jsonFlag(c, &json)
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")

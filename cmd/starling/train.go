@@ -160,6 +160,9 @@ func train(c *cobra.Command, s spec.Spec) error {
 	if report.Strategy != "none" && !s.Output.Quiet {
 		fmt.Fprint(words(s.Output.JSON), report.Traffic())
 	}
+	if !s.Output.Quiet {
+		fmt.Fprint(words(s.Output.JSON), report.Classes())
+	}
 	if s.Output.JSON != "" {
 		err = errors.Join(err, report.Write(s.Output.JSON, stdout))
 	}

@@ -3,10 +3,12 @@ package full
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"starling/graph"
 	"starling/tensor"
+	"starling/train"
 	"starling/train/traintest"
 )
 
@@ -70,5 +72,74 @@ func TestObjectivesInSinglePrecision(t *testing.T) {
 			o.Rows = tensor.BF16
 			traintest.SameCurve(t, what+" in bf16", traintest.Full(t, traintest.CPU(t, 2), d, o).Loss, want.Loss, 2e-2)
 		}
+	}
+}
+
+// TestEvaluationsOnManyWorkers: threshold, metrics, counts by class and calibration of the best weights are those of
+// one worker, also of a run that was resumed after its best epoch; what is sent is planned.
+func TestEvaluationsOnManyWorkers(t *testing.T) {
+	for _, kind := range []string{"two", "four", graph.MultiLabel, graph.Regression} {
+		d := traintest.Rare(t, kind)
+		o := traintest.TaskOptions(d)
+		o.Epochs, o.Threshold = 6, math.NaN()
+		if kind == "two" {
+			o.Metric = "average_precision"
+		}
+		want := traintest.Full(t, traintest.Ref(), d, o)
+		if want.Evaluation == nil || want.Evaluation.Vertices != len(d.Splits.Test) {
+			t.Fatalf("%s: %+v", kind, want.Evaluation)
+		}
+		for _, workers := range []int{2, 3, 5} {
+			r := traintest.TrainParts(t, traintest.Cut(t, d, "multilevel", workers), traintest.Ref, o)[workers-1]
+			if !sameEvaluation(r.Evaluation, want.Evaluation) {
+				t.Errorf("%s on %d workers: %+v\nwant %+v", kind, workers, r.Evaluation, want.Evaluation)
+			}
+		}
+		parts := traintest.Cut(t, d, "multilevel", 2)
+		whole, resumed := traintest.Resumed(t, parts, o, 4, true)
+		if !sameEvaluation(resumed.Evaluation, whole.Evaluation) {
+			t.Errorf("%s resumed: %+v\nwant %+v", kind, resumed.Evaluation, whole.Evaluation)
+		}
+	}
+}
+
+// sameEvaluation compares but for rounding.
+func sameEvaluation(a, b *train.Evaluation) bool {
+	if a == nil || b == nil || len(a.Metrics) != len(b.Metrics) || len(a.Threshold) != len(b.Threshold) ||
+		!reflect.DeepEqual(a.Confusion, b.Confusion) || !reflect.DeepEqual(a.Classes, b.Classes) || a.Split != b.Split {
+		return false
+	}
+	for name, x := range b.Metrics {
+		if y, ok := a.Metrics[name]; !ok || math.Abs(x-y) > 1e-9 {
+			return false
+		}
+	}
+	for c, x := range b.Threshold {
+		if math.Abs(a.Threshold[c]-x) > 1e-9 {
+			return false
+		}
+	}
+	return (a.Calibration == nil) == (b.Calibration == nil) &&
+		(a.Calibration == nil || math.Abs(a.Calibration.ECE-b.Calibration.ECE) < 1e-9)
+}
+
+// TestBestBeforeResuming: the best weights of before a run was resumed are measured once more, and give the same.
+func TestBestBeforeResuming(t *testing.T) {
+	d := traintest.Rare(t, "two")
+	o := traintest.TaskOptions(d)
+	o.Epochs, o.Metric = 3, "average_precision"
+	var last train.State
+	o.Save = func(s *train.State) error {
+		last = *s
+		return nil
+	}
+	first := traintest.Full(t, traintest.Ref(), d, o)
+	for i := range last.History.Val { // no later epoch is better
+		last.History.Val[i] = 2
+	}
+	o.Epochs, o.Resume = 5, &last
+	again := traintest.Full(t, traintest.Ref(), d, o)
+	if !again.MeasuredAgain || !sameEvaluation(again.Evaluation, first.Evaluation) {
+		t.Errorf("again %v: %+v\nwant %+v", again.MeasuredAgain, again.Evaluation, first.Evaluation)
 	}
 }
