@@ -186,6 +186,9 @@ func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	if before.Task == "auto" { // of a version with one task only
 		before.Task = nn.TaskClassify
 	}
+	if before.Objective.Metric == "auto" && s.Objective.Metric != "auto" { // of a version that had the task's alone
+		before.Objective.Metric = nn.MetricNames(before.Task)[0]
+	}
 	if s.Machine.CacheFirst == "auto" {
 		s.Machine.CacheFirst = before.Machine.CacheFirst
 	}
