@@ -29,7 +29,7 @@ func DefaultParams() Params { return generate.DefaultParams() }
 
 // Kinds are the generators, Formats the importers, LikeNames the public datasets
 // whose shape is known.
-func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind) }
+func Kinds() []string     { return append(generate.Kinds(), generate.TypedKind, generate.FraudKind) }
 func Formats() []string   { return append(dataset.Formats(), TableFormat, schemaFormat, untypedFormat) }
 func LikeNames() []string { return generate.LikeNames() }
 
@@ -55,7 +55,7 @@ func TypedNames() []string { return generate.TypedNames() }
 // Generate draws a graph of a kind and writes it to the folder out.
 func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Kinds(), kind) {
-		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat, er or typed", train.Suggest(kind, Kinds()))
+		return Summary{}, spec.Mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat, er, typed or fraud", train.Suggest(kind, Kinds()))
 	}
 	if err := spec.CheckNotStdout("--out", out); err != nil {
 		return Summary{}, err
@@ -83,6 +83,22 @@ func GenerateTables(ctx context.Context, kind string, p Params, out string, even
 		p.Progress = report
 		return generate.Tables(kind, p, out)
 	})
+}
+
+// FraudKind is the kind of which two tables are written.
+const FraudKind = generate.FraudKind
+
+// GenerateFraud writes the tables of FraudKind to the folder out, and says what they hold.
+func GenerateFraud(p Params, out string) (text string, err error) {
+	if err := spec.CheckNotStdout("--out", out); err != nil {
+		return "", err
+	}
+	accounts, payments, err := generate.FraudTables(p, out)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: accounts.csv with %s, payments.csv with %s", out, event.Counted(accounts, "row"),
+		event.Counted(payments, "row")), nil
 }
 
 // Import reads files of a format and writes a dataset to the folder out.

@@ -19,7 +19,7 @@ func generateCommand() *cobra.Command {
 	var symmetrize, quiet, tables bool
 	c := &cobra.Command{
 		Use:   "generate KIND --out DIR",
-		Short: "Draw a graph: sbm, rmat, er or typed",
+		Short: "Draw a graph: sbm, rmat, er, typed or fraud",
 		Long: `Draw a graph with features, labels and splits, and write it as a dataset folder.
 The same seed gives the same bytes on any machine.
 
@@ -27,9 +27,12 @@ The same seed gives the same bytes on any machine.
          homophily, Gaussian class features whose difficulty --signal sets
   rmat   recursive matrix, a skewed graph with no communities
   er     Erdős–Rényi, edges anywhere
-  typed  several types of vertices and relations, of the shape --like NAME (` + strings.Join(run.TypedNames(), ", ") + `;
+  typed  several types of vertices and relations,
+	of the shape --like NAME (` + strings.Join(run.TypedNames(), ", ") + `;
          small without it), with a class that only the relations tell; every relation
          has its reverse, rev_NAME, unless --directed is given
+  fraud  two tables instead of a dataset: accounts.csv, of which one in fifty is
+         fraudulent, and payments.csv, with times; docs/stories/fraud.md goes on from them
 
 --like NAME takes the published numbers of a public dataset, times --scale; flags
 given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
@@ -44,6 +47,13 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
 			}
 			if err := ofKind(c.Flags(), args[0]); err != nil {
+				return err
+			}
+			if args[0] == run.FraudKind {
+				line, err := run.GenerateFraud(p, out)
+				if err == nil && !quiet {
+					fmt.Fprintln(text, line)
+				}
 				return err
 			}
 			if err := likeParams(c.Flags(), &p, args[0], like, scale, symmetrize); err != nil {
@@ -77,11 +87,19 @@ given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
 
 // ofKind refuses a flag that is for graphs of another kind.
 func ofKind(f *pflag.FlagSet, kind string) (err error) {
-	of := map[string]string{"homophily": "sbm typed", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm", "a": "rmat", "b": "rmat",
-		"c": "rmat", "nodes": "sbm rmat er", "edges": "sbm rmat er", "edge-feature-width": "sbm rmat er", "task": "sbm rmat er"}
+	of := map[string]string{"homophily": "sbm typed", "communities": "sbm", "exponent": "sbm", "max-degree": "sbm",
+		"a": "rmat", "b": "rmat",
+		"c": "rmat", "nodes": "sbm rmat er fraud", "edges": "sbm rmat er", "edge-feature-width": "sbm rmat er",
+		"task": "sbm rmat er"}
 	f.Visit(func(f *pflag.Flag) {
-		if kinds := strings.Fields(of[f.Name]); len(kinds) > 0 && !slices.Contains(kinds, kind) && slices.Contains(run.Kinds(), kind) {
-			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+strings.Join(kinds, ", "), "")
+		if kind == run.FraudKind && !slices.Contains([]string{"out", "nodes", "seed", "overwrite", "quiet"}, f.Name) {
+			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "--nodes, --seed or --overwrite", "")
+			return
+		}
+		if kinds := strings.Fields(of[f.Name]); len(kinds) > 0 && !slices.Contains(kinds, kind) &&
+			slices.Contains(run.Kinds(), kind) {
+			err = spec.Mistake("--"+f.Name, "a setting without effect on "+kind, "it only for "+strings.Join(kinds,
+				", "), "")
 		}
 	})
 	return err
@@ -91,7 +109,8 @@ func ofKind(f *pflag.FlagSet, kind string) (err error) {
 func ofFeatures(f *pflag.FlagSet, p run.Params) error {
 	for _, name := range []string{"bf16", "signal"} {
 		if f.Changed(name) && p.Features == 0 {
-			return spec.Mistake("--"+name, "a setting without effect on vertices without features", "--features above 0", "")
+			return spec.Mistake("--"+name, "a setting without effect on vertices without features",
+				"--features above 0", "")
 		}
 	}
 	return nil
@@ -107,9 +126,11 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.BoolVar(&p.BFloat16, "bf16", p.BFloat16, "store features as bfloat16")
 	f.IntVar(&p.EdgeFeatures, "edge-feature-width", p.EdgeFeatures, "features of an edge; 0: none")
 	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
-	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes per vertex) or regression (a number)")
+	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes "+
+		"per vertex) or regression (a number)")
 	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
-	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm), or as the types say (typed)")
+	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm), or as the types "+
+		"say (typed)")
 	spec.AutoVar(f, &p.Communities, 0, 1, "communities", "communities; auto: one a class (sbm)")
 	f.Float64Var(&p.Exponent, "exponent", p.Exponent, "of the power law of degrees, above 2 (sbm)")
 	spec.AutoVar(f, &p.MaxDegree, 0, 1, "max-degree", "largest degree to draw; auto: chosen from the size (sbm)")

@@ -135,7 +135,7 @@ func tableFlags(f *pflag.FlagSet, t *run.TableColumns) {
 	f.StringVar(&t.ID, "id", "", "its column of ids")
 	f.StringVar(&t.Label, "label", "", "its column of classes, or of numbers to predict; none: there is none")
 	f.StringSliceVar(&t.Drop, "drop", nil, "columns to leave out")
-	f.StringVar(&t.Split, "split", "", "its column of splits: train, val or test")
+	f.StringVar(&t.Split, "split", "", "its column of splits: train, val or test; or time:A,B: the earliest A of\nall train, those up to B validate, the rest tests")
 	f.StringVar(&t.VertexTime, "vertex-time", "", "its column of times")
 	f.StringVar(&t.Like, "like", "", "folder of a run or of a dataset: the tables become numbers in exactly its way (table, schema)")
 }

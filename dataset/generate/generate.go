@@ -39,6 +39,7 @@ const (
 	taskStream        = 10
 	edgeFeatureStream = 11
 	relationStream    = 12
+	fraudStream       = 13
 )
 
 // Dataset draws a graph of the given kind (sbm, rmat, er, typed) and writes it to the folder out.

@@ -342,6 +342,9 @@ func (b *build) labels(d *typeData) (err error) {
 		}
 		b.note("%ssplits were drawn, %g to train on, %g to validate, %g to test", d.prefix(), u.Train, u.Val, u.Test)
 		return b.drawn(d, u.Train, u.Val, u.Test)
+	case s.Time != nil:
+		d.splits, err = s.Time.Split(d.labels, d.times)
+		return err
 	case s.Col != "":
 		return b.byColumn(d)
 	case s.Files[0] != "":

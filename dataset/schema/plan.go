@@ -286,6 +286,9 @@ func (n *nodePlan) openSplit() error {
 		return s.at.wrong("a split of a type without a label", "a label, which is learnt from the training vertices",
 			"add label: COLUMN, or remove split")
 	}
+	if s.Time != nil {
+		return nil
+	}
 	if s.Col != "" {
 		if n.table == nil {
 			return s.at.wrong("a column of a type without files", "files", "add files to the type")
@@ -524,6 +527,10 @@ func (n *nodePlan) describe(b *lines) {
 
 // describe says how vertices are divided.
 func (s *Split) describe() string {
+	if s.Time != nil {
+		return fmt.Sprintf("by time, the earliest %g to train on, up to %g to validate, the rest to test", s.Time.Train,
+			s.Time.Val)
+	}
 	if s.Files[0] != "" {
 		return "ids in " + strings.Join(slices.DeleteFunc(slices.Clone(s.Files[:]),
 			func(f string) bool { return f == "" }), ", ")

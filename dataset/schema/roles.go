@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"starling/dataset"
 	"starling/dataset/table"
 	"starling/graph"
 )
 
-// Columns say what the columns of two tables are: one of edges, and perhaps one of vertices. What is left out is found
+// Columns say what the columns of two tables are: one of edges, and perhaps one of vertices. What is left out is
+// found
 // where there is one choice only; where there are several, the error is a question that lists them.
 type Columns struct {
 	Edges, Vertices string // files, patterns or folders
@@ -65,9 +67,13 @@ type roles struct {
 	n               Node
 	e               Edge
 	whyN, whyE      map[string]string
+	byTime          *dataset.TimeSplit
 }
 
 func (r *roles) open() (err error) {
+	if err := r.splitByTime(); err != nil {
+		return err
+	}
 	source := func(path string) Source { return Source{Files: []string{path}, Header: r.Header} }
 	r.whyN, r.whyE = map[string]string{}, map[string]string{}
 	r.e = Edge{Table: source(r.Edges), at: place{r.Edges, ""}, Untyped: &UntypedEdge{Symmetrize: r.Symmetrize,
@@ -107,7 +113,8 @@ func likeNames(p *graph.Preparation) (edges, vertices []string) {
 
 // isFile tells whether an entry of --features is a file and no column.
 func isFile(name string) bool {
-	return strings.HasSuffix(name, ".npy") || strings.HasSuffix(name, ".parquet") || strings.ContainsRune(name, filepath.Separator)
+	return strings.HasSuffix(name, ".npy") || strings.HasSuffix(name, ".parquet") || strings.ContainsRune(name,
+		filepath.Separator)
 }
 
 func flag(name, found, want, fix string) error {
@@ -151,9 +158,10 @@ func (r *roles) dropped() error {
 // The words that columns are called by whose meaning needs no question.
 var (
 	sourceWords = []string{"src", "source", "from", "u", "src_id", "source_id", "from_id", "fromnodeid"}
-	targetWords = []string{"dst", "target", "to", "v", "dst_id", "target_id", "to_id", "dest", "destination", "tonodeid"}
-	idWords     = []string{"id", "node", "node_id", "nodeid", "vertex", "vertex_id"}
-	labelWords  = []string{"label", "labels", "class", "y"}
+	targetWords = []string{"dst", "target", "to", "v", "dst_id", "target_id", "to_id", "dest", "destination",
+		"tonodeid"}
+	idWords    = []string{"id", "node", "node_id", "nodeid", "vertex", "vertex_id"}
+	labelWords = []string{"label", "labels", "class", "y"}
 )
 
 // called are the columns of a table that are called one of the words.
@@ -187,7 +195,8 @@ func (r *roles) edge() error {
 	for _, x := range []struct {
 		flag, name string
 		to         *string
-	}{{"src", r.Src, &r.e.Src}, {"dst", r.Dst, &r.e.Dst}, {"weight", r.Weight, &u.Weight}, {"time", r.Time, &u.Time}} {
+	}{{"src", r.Src, &r.e.Src}, {"dst", r.Dst, &r.e.Dst}, {"weight", r.Weight, &u.Weight}, {"time", r.Time,
+		&u.Time}} {
 		if x.name == "" {
 			continue
 		}
@@ -227,7 +236,8 @@ func (r *roles) ends() error {
 	may := slices.Clone(r.edges.Columns)
 	may = slices.DeleteFunc(may, func(c table.Column) bool {
 		used := []string{r.Weight, r.Time, r.Src, r.Dst}
-		return c.Kind != table.Text && c.Kind != table.Whole || slices.Contains(used, c.Name) || r.whyE[c.Name] != "" ||
+		return c.Kind != table.Text && c.Kind != table.Whole || slices.Contains(used,
+			c.Name) || r.whyE[c.Name] != "" ||
 			slices.Contains(r.EdgeFeatures, c.Name)
 	})
 	src, dst := called(r.edges, sourceWords), called(r.edges, targetWords)
@@ -251,8 +261,10 @@ func (r *roles) ends() error {
 		} else if r.Dst != "" {
 			missing = "--src"
 		}
-		return place{r.Edges, ""}.wrong(graph.Sentence("which columns are the ends of an edge is a question: "+listed(may)), missing,
-			fmt.Sprintf("for example --src %s --dst %s", quoted(r.Src, may[0].Name), quoted(r.Dst, may[min(1, len(may)-1)].Name)))
+		return place{r.Edges, ""}.wrong(graph.Sentence("which columns are the ends of an edge is a question: "+
+			""+listed(may)), missing,
+			fmt.Sprintf("for example --src %s --dst %s", quoted(r.Src, may[0].Name), quoted(r.Dst, may[min(1,
+				len(may)-1)].Name)))
 	}
 	return nil
 }
@@ -330,7 +342,8 @@ func (r *roles) vertex() error {
 
 // withoutVertices refuses what needs a table of vertices.
 func (r *roles) withoutVertices() error {
-	for _, x := range []struct{ flag, value string }{{"id", r.ID}, {"label", r.Label}, {"features", strings.Join(r.Features, ",")},
+	for _, x := range []struct{ flag, value string }{{"id", r.ID}, {"label", r.Label}, {"features",
+		strings.Join(r.Features, ",")},
 		{"split", r.Split}, {"vertex-time", r.VertexTime}} {
 		if x.value != "" {
 			return flag(x.flag, x.value+" without a table of vertices", "--vertices TABLE beside it", "")
@@ -364,10 +377,12 @@ func (r *roles) id() error {
 	case len(may) == 1 && len(r.vertices.Columns) == 1:
 		r.ID = may[0].Name
 	case len(may) == 0:
-		return place{r.Vertices, "columns"}.wrong(listed(r.vertices.Columns), "a column of ids, whole numbers or text",
+		return place{r.Vertices, "columns"}.wrong(listed(r.vertices.Columns),
+			"a column of ids, whole numbers or text",
 			"name it with --id")
 	default:
-		return place{r.Vertices, ""}.wrong(graph.Sentence("which column has the ids is a question: "+listed(may)), "--id",
+		return place{r.Vertices, ""}.wrong(graph.Sentence("which column has the ids is a question: "+listed(may)),
+			"--id",
 			"for example --id "+quoted(may[0].Name, ""))
 	}
 	return nil
@@ -409,7 +424,8 @@ func (r *roles) named(name string) error {
 	}
 	for _, x := range []struct{ flag, name string }{{"id", r.ID}, {"label", r.Label}, {"split", r.Split}} {
 		if x.name == name {
-			return flag("features", name+", which is --"+x.flag, "other columns", "a model that sees its label learns nothing else")
+			return flag("features", name+", which is --"+x.flag, "other columns",
+				"a model that sees its label learns nothing else")
 		}
 	}
 	if r.whyN[name] != "" {
@@ -439,8 +455,10 @@ func (r *roles) label() error {
 		case len(left) == 1 && len(r.vertices.Columns) == 2:
 			r.Label = left[0].Name
 		default:
-			return place{r.Vertices, ""}.wrong(graph.Sentence("which column is to be learnt is a question: "+listed(left)), "--label",
-				fmt.Sprintf("for example --label %s, or --label none for a graph without labels", quoted(left[len(left)-1].Name, "")))
+			return place{r.Vertices, ""}.wrong(graph.Sentence("which column is to be learnt is a question: "+
+				""+listed(left)), "--label",
+				fmt.Sprintf("for example --label %s, or --label none for a graph without labels",
+					quoted(left[len(left)-1].Name, "")))
 		}
 	}
 	if r.whyN[r.Label] != "" {
@@ -482,10 +500,28 @@ func (r *roles) allNumbers() {
 	}
 }
 
+// splitByTime takes time:A,B, which is no column, out of the split.
+func (r *roles) splitByTime() error {
+	s, ok, err := dataset.ParseTimeSplit(r.Split)
+	switch {
+	case !ok || err != nil:
+		return err
+	case r.VertexTime == "" && (r.Like == nil || r.Like.Types[0].Time == nil):
+		return flag("split", r.Split+" of vertices without times", "the column of their times",
+			"add --vertex-time COLUMN")
+	case r.Label == None || r.WithoutLabels:
+		return flag("split", r.Split+" without labels", "a label", "leave it out")
+	}
+	r.byTime, r.Split = &s, ""
+	return nil
+}
+
 func (r *roles) splits() {
 	at := place{r.Vertices, "--split"}
 	switch {
 	case r.n.Label == nil:
+	case r.byTime != nil:
+		r.n.Split = &Split{Time: r.byTime, at: at}
 	case r.Split != "":
 		r.n.Split = &Split{Col: r.Split, at: at}
 	case r.Shares != [3]float64{}:
@@ -550,7 +586,8 @@ func (r *roles) likeFeatures(t *graph.PrepType) error {
 			return flag("features", "no file of "+c.Column, "a file of a row per vertex, called "+c.Column+".npy", "")
 		}
 		if nameOf(files[0]) != c.Column {
-			return flag("features", files[0], "a file called "+c.Column+".npy, as when the preparation was made", "rename it")
+			return flag("features", files[0], "a file called "+c.Column+".npy, as when the preparation was made",
+				"rename it")
 		}
 		r.Features, files = append(r.Features, files[0]), files[1:]
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"starling/dataset"
 	"starling/graph"
 )
 
@@ -72,6 +73,7 @@ type Split struct {
 	Col              string
 	Train, Val, Test float64
 	Files            [3]string // of ids
+	Time             *dataset.TimeSplit
 
 	at place
 }

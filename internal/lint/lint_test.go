@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	// What every device must pass, and a device for tests.
 	"tensor/devicetest": {"tensor", "tensor/ref", "tensor/cpu", "internal/testseed"},
 	"coflow":            {},
-	"dataset":           {"event", "graph", "rng", "internal/yamltext"},
+	"dataset":           {"disk", "event", "graph", "rng", "internal/yamltext"},
 	"partition":         {"disk", "event", "graph", "rng"},
 	"nn":                {"disk", "tensor", "graph", "rng"},
 	"sample":            {"graph", "partition", "rng"},
