@@ -24,7 +24,7 @@ import (
 // those that others are hit by, in the weeks before the decision. Some accounts are paid much and are no fraud
 // (shops),
 // so that the number of payments is no answer either. After the decision victims get their money back, which says all
-// and is of no use to whoever has to decide: it is what a model must not see.
+// and is of no use on the day of the decision: it is what a model must not see.
 const FraudKind = "fraud"
 
 // fraudFiles are the tables.
