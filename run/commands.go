@@ -89,10 +89,13 @@ var (
 type PredictOptions = predict.Options
 
 var (
-	Predict       = predict.Run
-	PredictWhats  = predict.Whats
-	DefaultServe  = predict.DefaultServe
-	Serve         = predict.Serve
-	Export        = predict.Export
-	ExportFormats = predict.Formats
+	Predict        = predict.Run
+	PredictWhats   = predict.Whats
+	DefaultServe   = predict.DefaultServe
+	Serve          = predict.Serve
+	Export         = predict.Export
+	ExportFormats  = predict.Formats
+	Explain        = predict.Explain
+	DefaultExplain = predict.DefaultExplain
+	ExplainMethods = predict.ExplainMethods
 )

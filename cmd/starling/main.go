@@ -85,6 +85,7 @@ var commands = []struct {
 	{"partition", partitionCommand},
 	{"train", trainCommand},
 	{"predict", predictCommand},
+	{"explain", explainCommand},
 	{"export", exportCommand},
 	{"serve", serveCommand},
 	{"compare", compareCommand},

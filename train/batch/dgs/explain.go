@@ -3,7 +3,6 @@ package dgs
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"starling/graph"
@@ -183,8 +182,8 @@ func (x *explanation) explain(ctx context.Context, weights []nn.Tensor, o explai
 	if err := x.model.Load(x.dev, weights); err != nil {
 		return nil, fmt.Errorf("the explainer's model: %w", err)
 	}
-	nodes := newMask(x.remote, o.nodes && o.epochs > 0, 0.5, 1)
-	columns := newMask(x.cols, o.columns && o.epochs > 0, 1, 0.1)
+	nodes := nn.NewMask(x.remote, o.nodes && o.epochs > 0, 0.5, 1)
+	columns := nn.NewMask(x.cols, o.columns && o.epochs > 0, 1, 0.1)
 	out := &explained{}
 	target := x.infer()
 	for out.epochs < o.epochs {
@@ -192,14 +191,14 @@ func (x *explanation) explain(ctx context.Context, weights []nn.Tensor, o explai
 			return nil, err
 		}
 		out.epochs++
-		out.loss = x.step(target, nodes, columns) + nodes.penalty() + columns.penalty()
+		out.loss = x.step(target, nodes, columns) + nodes.Penalty() + columns.Penalty()
 		if out.loss <= o.loss {
 			break
 		}
-		nodes.update(out.epochs)
-		columns.update(out.epochs)
+		nodes.Update(out.epochs)
+		columns.Update(out.epochs)
 	}
-	out.nodes, out.columns = nodes.value, columns.value
+	out.nodes, out.columns = nodes.Value, columns.Value
 	return out, nil
 }
 
@@ -216,7 +215,7 @@ func (x *explanation) infer() []float64 {
 	x.dev.Free(logits)
 	mean := make([]float64, width)
 	for v := range x.core {
-		for c, p := range predicted(all[v*width:(v+1)*width], x.labels) {
+		for c, p := range nn.Predicted(all[v*width:(v+1)*width], x.labels) {
 			mean[c] += p / float64(x.core)
 		}
 	}
@@ -224,12 +223,12 @@ func (x *explanation) infer() []float64 {
 }
 
 // step is the prediction's loss at the masks, whose gradients it sets.
-func (x *explanation) step(target []float64, nodes, columns *mask) float64 {
+func (x *explanation) step(target []float64, nodes, columns *nn.Mask) float64 {
 	p := &nn.Pass{Dev: x.dev, Agg: x.star, Train: true, Rows: x.rows}
 	x.buffer = slices.Grow(x.buffer[:0], len(x.x))[:len(x.x)]
 	x.eachRow(nodes, func(row []float32, at int, m float64) {
 		for c, f := range row {
-			x.buffer[at+c] = m * columns.value[c] * float64(f)
+			x.buffer[at+c] = m * columns.Value[c] * float64(f)
 		}
 	})
 	in := x.dev.Scratch(x.dev.RowType(x.rows), 1+x.remote, x.cols)
@@ -238,7 +237,7 @@ func (x *explanation) step(target []float64, nodes, columns *mask) float64 {
 	logits := x.model.Forward(p, nn.Input{Matrix: in})
 	all := make([]float64, logits.Rows*logits.Cols)
 	x.dev.Download(all, logits)
-	loss, gradient := divergence(target, all[:logits.Cols], x.labels)
+	loss, gradient := nn.Divergence(target, all[:logits.Cols], x.labels)
 	clear(all)
 	copy(all, gradient)
 	x.dev.Upload(logits, all)
@@ -251,20 +250,20 @@ func (x *explanation) step(target []float64, nodes, columns *mask) float64 {
 }
 
 // eachRow goes through the rows of the explanation graph with what each counts.
-func (x *explanation) eachRow(nodes *mask, f func(row []float32, at int, m float64)) {
+func (x *explanation) eachRow(nodes *nn.Mask, f func(row []float32, at int, m float64)) {
 	for i := range 1 + x.remote {
 		m := 1.0
 		if i > 0 {
-			m = nodes.value[i-1]
+			m = nodes.Value[i-1]
 		}
 		f(x.x[i*x.cols:(i+1)*x.cols], i*x.cols, m)
 	}
 }
 
 // gradients sets those of masks from that of the masked rows, in the buffer.
-func (x *explanation) gradients(nodes, columns *mask) {
-	clear(nodes.gradient)
-	clear(columns.gradient)
+func (x *explanation) gradients(nodes, columns *nn.Mask) {
+	clear(nodes.Gradient)
+	clear(columns.Gradient)
 	i := -1
 	x.eachRow(nodes, func(row []float32, at int, m float64) {
 		sum := 0.0
@@ -273,11 +272,11 @@ func (x *explanation) gradients(nodes, columns *mask) {
 				continue
 			}
 			g := x.buffer[at+c] * float64(f)
-			columns.gradient[c] += g * m
-			sum += g * columns.value[c]
+			columns.Gradient[c] += g * m
+			sum += g * columns.Value[c]
 		}
 		if i >= 0 {
-			nodes.gradient[i] = sum
+			nodes.Gradient[i] = sum
 		}
 		i++
 	})
@@ -290,130 +289,4 @@ func (x *explanation) close() { x.dev.Close() }
 func (x *explanation) bytes() int64 {
 	_, peak := x.dev.Usage()
 	return peak + 4*int64(len(x.x)+len(x.inputs)) + 8*int64(cap(x.buffer))
-}
-
-// predicted is a distribution over classes, the probability of each label, or the numbers themselves.
-func predicted(logits []float64, labels string) []float64 {
-	out := make([]float64, len(logits))
-	switch labels {
-	case graph.Regression:
-		copy(out, logits)
-	case graph.MultiLabel:
-		for c, z := range logits {
-			out[c] = sigmoid(z)
-		}
-	default:
-		top, sum := slices.Max(logits), 0.0
-		for c, z := range logits {
-			out[c] = math.Exp(z - top)
-			sum += out[c]
-		}
-		for c := range out {
-			out[c] /= sum
-		}
-	}
-	return out
-}
-
-// divergence is how far a prediction is from the target, and its gradient by the logits: the
-// Kullback-Leibler divergence of distributions, its sum over labels, or half the squared distance.
-// The gradient is prediction less target in each case.
-func divergence(target, logits []float64, labels string) (loss float64, gradient []float64) {
-	p := predicted(logits, labels)
-	gradient = make([]float64, len(p))
-	for c, h := range target {
-		gradient[c] = p[c] - h
-		switch labels {
-		case graph.Regression:
-			loss += gradient[c] * gradient[c] / 2
-		case graph.MultiLabel:
-			loss += relative(h, p[c]) + relative(1-h, 1-p[c])
-		default:
-			loss += relative(h, p[c])
-		}
-	}
-	return loss, gradient
-}
-
-// relative is h·ln(h/p).
-func relative(h, p float64) float64 {
-	if h <= 0 {
-		return 0
-	}
-	return h * math.Log(h/math.Max(p, 1e-300))
-}
-
-func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
-
-// mask is numbers θ, of which σ(θ) counts, under penalties of their mean and of their mean entropy.
-// Adam learns them, with one second moment for all: a step that depended on the sign of each
-// gradient alone, as its own does early on, would lose the order of the masks.
-type mask struct {
-	theta, value, gradient, first []float64
-	second                        float64
-	learnt                        bool
-	size, entropy                 float64
-}
-
-func newMask(n int, learnt bool, size, entropy float64) *mask {
-	m := &mask{value: make([]float64, n), gradient: make([]float64, n), learnt: learnt, size: size, entropy: entropy}
-	for i := range m.value {
-		m.value[i] = 1
-	}
-	if learnt {
-		m.theta, m.first = make([]float64, n), make([]float64, n)
-		m.set()
-	}
-	return m
-}
-
-func (m *mask) set() {
-	for i, t := range m.theta {
-		m.value[i] = sigmoid(t)
-	}
-}
-
-func (m *mask) penalty() (sum float64) {
-	if !m.learnt {
-		return 0
-	}
-	for _, v := range m.value {
-		sum += m.size*v + m.entropy*entropy(v)
-	}
-	return sum / float64(max(len(m.value), 1))
-}
-
-// entropy is the entropy of a coin.
-func entropy(v float64) float64 {
-	if v <= 0 || v >= 1 {
-		return 0
-	}
-	return -v*math.Log(v) - (1-v)*math.Log(1-v)
-}
-
-// The rate of GNNExplainer's own masks, and Adam's usual constants.
-const (
-	maskRate             = 0.1
-	maskBeta1, maskBeta2 = 0.9, 0.999
-	maskTiny             = 1e-12
-)
-
-// update takes a step, the given one from 1 on, against the gradient and those of the penalties.
-func (m *mask) update(step int) {
-	if !m.learnt || len(m.theta) == 0 {
-		return
-	}
-	n, squares := float64(len(m.theta)), 0.0
-	for i, v := range m.value {
-		slope := v * (1 - v)
-		g := m.gradient[i]*slope + (m.size-m.entropy*m.theta[i])*slope/n
-		squares += g * g / n
-		m.first[i] = maskBeta1*m.first[i] + (1-maskBeta1)*g
-	}
-	m.second = maskBeta2*m.second + (1-maskBeta2)*squares
-	scale := math.Sqrt(m.second/(1-math.Pow(maskBeta2, float64(step)))) + maskTiny
-	for i := range m.theta {
-		m.theta[i] -= maskRate * m.first[i] / (1 - math.Pow(maskBeta1, float64(step))) / scale
-	}
-	m.set()
 }

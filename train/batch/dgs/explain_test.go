@@ -55,23 +55,23 @@ func TestMasksByHand(t *testing.T) {
 	}
 	h := x.infer()
 	near("the core's prediction", h[0], 1/(1+math.Exp(-3))) // the mean of 3 and 0, twice apart
-	nodes, columns := newMask(2, true, 0.5, 1), newMask(2, true, 1, 0.1)
+	nodes, columns := nn.NewMask(2, true, 0.5, 1), nn.NewMask(2, true, 1, 0.1)
 	loss := x.step(h, nodes, columns)
 	// The pooled vertex has itself and both remote ones as neighbours: first column (1/2 + 3/4 + 0)/3.
 	p := 1 / (1 + math.Exp(-2*1.25/3))
 	near("the loss", loss, h[0]*math.Log(h[0]/p)+h[1]*math.Log(h[1]/(1-p)))
 	d := 2 * (p - h[0]) / 3 // of the first column of every masked row
-	near("the first vertex's gradient", nodes.gradient[0], d*3*0.5)
-	near("the second vertex's gradient", nodes.gradient[1], 0)
-	near("the first column's gradient", columns.gradient[0], d*(1+3*0.5))
-	near("the second column's gradient", columns.gradient[1], 0)
-	near("the penalty of vertices", nodes.penalty(), 0.25+math.Ln2)
-	near("the penalty of columns", columns.penalty(), 0.5+0.1*math.Ln2)
-	columns.update(1) // Adam's first step is the gradient over the root of its mean square
-	g := []float64{columns.gradient[0]*0.25 + 0.125, 0.125}
+	near("the first vertex's gradient", nodes.Gradient[0], d*3*0.5)
+	near("the second vertex's gradient", nodes.Gradient[1], 0)
+	near("the first column's gradient", columns.Gradient[0], d*(1+3*0.5))
+	near("the second column's gradient", columns.Gradient[1], 0)
+	near("the penalty of vertices", nodes.Penalty(), 0.25+math.Ln2)
+	near("the penalty of columns", columns.Penalty(), 0.5+0.1*math.Ln2)
+	columns.Update(1) // Adam's first step is the gradient over the root of its mean square
+	g := []float64{columns.Gradient[0]*0.25 + 0.125, 0.125}
 	rms := math.Sqrt((g[0]*g[0] + g[1]*g[1]) / 2)
-	near("the first column's mask", columns.value[0], sigmoid(-0.1*g[0]/rms))
-	near("the second column's mask", columns.value[1], sigmoid(-0.1*g[1]/rms))
+	near("the first column's mask", columns.Value[0], 1/(1+math.Exp(0.1*g[0]/rms)))
+	near("the second column's mask", columns.Value[1], 1/(1+math.Exp(0.1*g[1]/rms)))
 }
 
 // TestPlantedMasks: the neighbour and the column that the prediction depends on get higher masks.
@@ -120,25 +120,25 @@ func TestMaskGradients(t *testing.T) {
 		x := newExplanation(traintest.Ref(), part, part.Features, rows, list, o.Model, tensor.F64, 1<<20, 1)
 		x.labels = []string{graph.SingleLabel, graph.MultiLabel, graph.Regression}[i%3]
 		target := x.infer()
-		nodes, columns := newMask(len(list), true, 0, 0), newMask(x.cols, true, 0, 0)
-		for k := range nodes.value {
-			nodes.value[k] = key.Fold(1).Float64(uint64(k))
+		nodes, columns := nn.NewMask(len(list), true, 0, 0), nn.NewMask(x.cols, true, 0, 0)
+		for k := range nodes.Value {
+			nodes.Value[k] = key.Fold(1).Float64(uint64(k))
 		}
-		for k := range columns.value {
-			columns.value[k] = key.Fold(2).Float64(uint64(k))
+		for k := range columns.Value {
+			columns.Value[k] = key.Fold(2).Float64(uint64(k))
 		}
-		for _, m := range []*mask{nodes, columns} {
-			for _, k := range []int{0, len(m.value) - 1} {
+		for _, m := range []*nn.Mask{nodes, columns} {
+			for _, k := range []int{0, len(m.Value) - 1} {
 				const step = 1e-5
-				at := m.value[k]
-				m.value[k] = at + step
+				at := m.Value[k]
+				m.Value[k] = at + step
 				up := x.step(target, nodes, columns)
-				m.value[k] = at - step
+				m.Value[k] = at - step
 				down := x.step(target, nodes, columns)
-				m.value[k] = at
+				m.Value[k] = at
 				mid := x.step(target, nodes, columns)
-				if lo, hi := (mid-down)/step, (up-mid)/step; !between(m.gradient[k], lo, hi) {
-					t.Errorf("%s: gradient %g of mask %d, by differences %g and %g", model, m.gradient[k], k, lo, hi)
+				if lo, hi := (mid-down)/step, (up-mid)/step; !between(m.Gradient[k], lo, hi) {
+					t.Errorf("%s: gradient %g of mask %d, by differences %g and %g", model, m.Gradient[k], k, lo, hi)
 				}
 			}
 		}
