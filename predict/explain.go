@@ -111,7 +111,8 @@ func (o *ExplainOptions) settle() ([]string, error) {
 		names = append(names, more...)
 	}
 	if len(names) == 0 {
-		return nil, spec.Mistake("--vertex", "nothing", "the name of a vertex, or --vertices FILE with one per line", "")
+		return nil, spec.Mistake("--vertex", "nothing", "the name of a vertex, or --vertices FILE with one per line",
+			"")
 	}
 	return names, nil
 }

@@ -35,9 +35,9 @@ func (e *Explained) page(w io.Writer) error {
 func section(b *strings.Builder, x *serve.Explanation) {
 	text := html.EscapeString
 	fmt.Fprintf(b, "<h2>%s: predicted %s</h2>\n<p>Explained by %s. Fidelity+ %.4f, fidelity- %.4f: how far the "+
-		"prediction moves without the %d best edges, and with these alone. It depends on %d vertices and %d edges; %d edges were "+
-		"dropped one by one.</p>\n", text(named(x.Type, x.Vertex)), text(predictedOf(x)), text(x.Method), x.FidelityPlus,
-		x.FidelityMinus, x.Kept, x.Vertices, x.AllEdges, x.Scored)
+		"prediction moves without the %d best edges, and with these alone. It depends on %d vertices and %d edges; %d edges "+
+		"were dropped one by one.</p>\n", text(named(x.Type, x.Vertex)), text(predictedOf(x)), text(x.Method),
+		x.FidelityPlus, x.FidelityMinus, x.Kept, x.Vertices, x.AllEdges, x.Scored)
 	picture(b, x)
 	b.WriteString("<table><tr><th>score<th>edge</tr>\n")
 	for _, g := range x.Edges[:x.Kept] {

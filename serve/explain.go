@@ -41,7 +41,7 @@ type Explanation struct {
 	Vertices int       `json:"neighbourhood_vertices"`
 	AllEdges int       `json:"neighbourhood_edges"`
 	Scored   int       `json:"scored_edges"`
-	// Edges have how far the prediction moves without the edge, the others the value of their mask, or their attribution.
+	// Edges have how far the prediction moves without the edge, others the value of their mask, or their attribution.
 	Edges   []ExplainedEdge   `json:"edges"`
 	Near    []ExplainedVertex `json:"vertices"`
 	Columns []ExplainedColumn `json:"columns"`

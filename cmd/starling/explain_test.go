@@ -53,7 +53,8 @@ func plantedCauses(t *testing.T, dir string) {
 		}
 	}
 	for name, b := range map[string]*strings.Builder{"edges.csv": &edges, "features.csv": &features,
-		"labels.csv": &labels, "numbers.csv": &numbers, "people.csv": &people, "things.csv": &things, "has.csv": &has, "sees.csv": &sees} {
+		"labels.csv": &labels, "numbers.csv": &numbers, "people.csv": &people, "things.csv": &things,
+		"has.csv": &has, "sees.csv": &sees} {
 		badFile(t, dir, name, b.String())
 	}
 	badFile(t, dir, "schema.yaml", `nodes:
@@ -97,34 +98,35 @@ func found(t *testing.T, out string) (edges, columns, plus, minus float64) {
 	return edges / n, columns / n, plus / n, minus / n
 }
 
-// TestExplainFindsPlantedCauses: edges and a column that decide labels are found: 2 of 8 in-edges, which a random choice
-// finds a quarter of the time, at least nine in ten times, and the column of 6 always. Dropping the two edges moves the
+// TestExplainFindsPlantedCauses: edges and a column that decide labels are found: 2 of 8 in-edges, which a random
+// choice finds a quarter of the time, at least nine in ten times, and the column of 6 always. Dropping the two edges moves the
 // prediction far more than dropping all others.
 func TestExplainFindsPlantedCauses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plantedCauses(t, dir)
 	for name, labels := range map[string]string{"classes": "labels.csv", "numbers": "numbers.csv"} {
-		works(t, dir, append(strings.Fields("import edgelist edges.csv --features features.csv --nodes 400 --train 0.8 "+
-			"--val 0 --test 0.2 --quiet --labels"), labels, "--out", name)...)
+		works(t, dir, append(strings.Fields("import edgelist edges.csv --features features.csv --nodes 400 "+
+			"--train 0.8 --val 0 --test 0.2 --quiet --labels"), labels, "--out", name)...)
 	}
 	works(t, dir, "import", "schema", "schema.yaml", "--out", "typed", "--quiet")
 	for _, c := range []struct{ data, model string }{
 		{"classes", "sage"}, {"numbers", "sage"}, {"typed", "rgcn"}, {"typed", "rgat"},
 	} {
 		run := c.data + c.model
-		works(t, dir, append(strings.Fields("train --layers 1 --hidden 16 --epochs 150 --norm none --dropout 0 --patience 0 "+
-			"--quiet"), c.data, "--model", c.model, "--out", run)...)
+		works(t, dir, append(strings.Fields("train --layers 1 --hidden 16 --epochs 150 --norm none --dropout 0 "+
+			"--patience 0 --quiet"), c.data, "--model", c.model, "--out", run)...)
 		for _, method := range []string{"masks", "gradients"} {
 			out := works(t, dir, append(strings.Fields("explain --vertices asked.txt --top 10 --edges 2 --json - "+
 				"--html why.html --method"), method, run, c.data)...).stdout
 			edges, columns, plus, minus := found(t, out)
 			// Means over fewer edges are larger, so that a regression moves with the others gone too.
 			if edges < 0.9 || columns < 0.9 || !(plus > 0.2) || c.data != "numbers" && !(plus > 2*minus) {
-				t.Errorf("%s, %s: edges %.2f, columns %.2f, fidelity+ %.3f, fidelity- %.3f", run, method, edges, columns,
-					plus, minus)
+				t.Errorf("%s, %s: edges %.2f, columns %.2f, fidelity+ %.3f, fidelity- %.3f", run, method, edges,
+					columns, plus, minus)
 			}
-			if page := readFile(t, dir, "why.html"); strings.Count(page, "<svg") != 10 || !strings.Contains(page, "signal") {
+			page := readFile(t, dir, "why.html")
+			if strings.Count(page, "<svg") != 10 || !strings.Contains(page, "signal") {
 				t.Errorf("a page of %d bytes", len(page))
 			}
 		}
@@ -146,8 +148,8 @@ func TestExplainMultiLabel(t *testing.T) {
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "300", "--edges", "2400", "--features", "8", "--classes", "4", "--task",
 		"multilabel", "--out", "graph", "--quiet")
-	works(t, dir, "train", "graph", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "40", "--norm", "none",
-		"--out", "run", "--quiet")
+	works(t, dir, "train", "graph", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "40", "--norm",
+		"none", "--out", "run", "--quiet")
 	works(t, dir, "predict", "run", "graph", "--what", "probabilities", "--out", "p.csv", "--quiet")
 	for _, method := range []string{"masks", "gradients"} {
 		x := result(t, works(t, dir, "explain", "run", "graph", "--vertex", "5", "--method", method, "--edges", "3",
@@ -168,7 +170,7 @@ func TestExplainMultiLabel(t *testing.T) {
 			t.Errorf("%s: fidelity+ %g, and %g of an edge of %d", method, plus, mean, len(edges))
 		}
 	}
-	works(t, dir, "train", "graph", "--model", "gcn", "--layers", "2", "--norm", "batch", "--epochs", "1", "--out", "batch",
-		"--quiet")
+	works(t, dir, "train", "graph", "--model", "gcn", "--layers", "2", "--norm", "batch", "--epochs", "1", "--out",
+		"batch", "--quiet")
 	refuses(t, dir, []string{"batch norm"}, "explain", "batch", "graph", "--vertex", "5")
 }
