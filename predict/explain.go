@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
@@ -74,7 +73,7 @@ func Explain(o ExplainOptions) (*Explained, error) {
 		out.Explanations = append(out.Explanations, x)
 	}
 	if o.Page != "" {
-		return out, disk.Write(o.Page, out.page)
+		return out, serve.WritePage(o.Page, out.page)
 	}
 	return out, nil
 }

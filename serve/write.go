@@ -30,6 +30,9 @@ func (p *Predictions) WriteNPY(path string) error {
 	return graph.WriteNPY(path, p.Values, n, wide)
 }
 
+// WritePage writes a page that appears complete or not at all.
+func WritePage(path string, write func(io.Writer) error) error { return disk.Write(path, write) }
+
 // ClassesFile is the file beside an array that names class c on line c, from 0; "": classes
 // have no names.
 func (p *Predictions) ClassesFile(path string) string {
