@@ -60,8 +60,6 @@ func relative(h, p float64) float64 {
 	return h * math.Log(h/math.Max(p, 1e-300))
 }
 
-func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
-
 // Mask is numbers θ, of which σ(θ) counts, under penalties of their mean and of their mean entropy.
 // Adam learns them, with one second moment for all: a step that depended on the sign of each
 // gradient alone, as its own does early on, would lose the order of the masks.
