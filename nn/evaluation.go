@@ -37,8 +37,8 @@ type ClassReport struct {
 }
 
 // Calibration has the expected calibration error (Guo, Pleiss, Sun and Weinberger 2017): the mean, over predictions,
-// of how far the mean probability of their bin is from the share that is right. Probabilities are those of the positive
-// one of two classes, of the most likely one of more, or of each of several labels.
+// of how far the mean probability of their bin is from the share that is right. The probabilities are the positive
+// class's of two, the most likely one's of more, or each of several labels'.
 type Calibration struct {
 	ECE  float64 `json:"ece"`
 	Bins []Bin   `json:"bins"` // those that have predictions
@@ -276,16 +276,16 @@ func (e *Evaluation) Warnings(task, metric string) (list []string) {
 		return nil
 	}
 	name := func(class int) string { return e.Classes[class].Name }
-	said, only := 0, 0
+	count, only := 0, 0
 	for c, r := range e.Classes {
 		if r.Predicted > 0 {
-			said, only = said+1, c
+			count, only = count+1, c
 		}
 	}
 	of := fmt.Sprintf("the %d %s vertices", e.Vertices, e.Split)
 	const remedy = "try --class-weights balanced, another --metric, more epochs, or other features"
 	switch {
-	case task == TaskMultiLabel && said == 0:
+	case task == TaskMultiLabel && count == 0:
 		return []string{fmt.Sprintf("the model predicts no label for any of %s; try --threshold best, or "+
 			"--class-weights balanced", of)}
 	case task == TaskRegression && e.Metrics["r2"] <= 0:
@@ -293,7 +293,7 @@ func (e *Evaluation) Warnings(task, metric string) (list []string) {
 			"check the features, or try another --lr and more epochs", e.Metrics["r2"], of)}
 	case task != TaskClassify || len(e.Classes) < 2:
 		return nil
-	case said == 1:
+	case count == 1:
 		list = append(list, fmt.Sprintf("the model predicts class %s for every one of %s: its accuracy, %.4f, is the share "+
 			"of that class; %s", name(only), of, e.Metrics["accuracy"], remedy))
 	}
@@ -302,7 +302,7 @@ func (e *Evaluation) Warnings(task, metric string) (list []string) {
 	if metric != "accuracy" { // which pays with accuracy for rare classes that are found
 		worse = e.Metrics["mcc"] <= 0
 	}
-	if worse && said > 1 && share < 1 {
+	if worse && count > 1 && share < 1 {
 		list = append(list, fmt.Sprintf("the model is no better than always predicting class %s, which %.4f of %s have: "+
 			"its accuracy is %.4f; %s", name(class), share, of, e.Metrics["accuracy"], remedy))
 	}

@@ -102,17 +102,17 @@ func (k ClassCounts) AddMarks(known, predicted func(class int) bool) {
 	k[0]++
 	all := 1.0
 	for c := range k.Classes() {
-		is, said := known(c), predicted(c)
+		is, found := known(c), predicted(c)
 		if is {
 			k.Known()[c]++
 		}
-		if said {
+		if found {
 			k.Predicted()[c]++
 		}
-		if is && said {
+		if is && found {
 			k.Right()[c]++
 		}
-		if is != said {
+		if is != found {
 			all = 0
 		}
 	}

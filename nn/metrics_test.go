@@ -150,7 +150,7 @@ func TestThresholdIsTheBestOfAll(t *testing.T) {
 	}
 }
 
-// TestCurvesWithoutBothKinds are not numbers, and neither are those of scores that are none.
+// TestCurvesWithoutBothKinds: curves are not numbers, and neither are curves over scores that are none.
 func TestCurvesWithoutBothKinds(t *testing.T) {
 	all := NewScored([]float64{1, 2}, []bool{true, true})
 	none := NewScored([]float64{1, 2}, []bool{false, false})

@@ -102,7 +102,7 @@ type weightGroup struct {
 	rows, labels tensor.Index
 }
 
-// Loss is that of the rows which the task was made for.
+// Loss is over the rows which the task was made for.
 func (t *Weighted) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, _ tensor.Index,
 	scale float64) tensor.Matrix {
 	if !t.several && t.Gamma == 0 {

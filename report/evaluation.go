@@ -63,7 +63,8 @@ func decidedBy(e *train.Evaluation) string {
 	case len(e.Threshold) == 0:
 		return ""
 	case e.Positive >= 0:
-		return fmt.Sprintf("; %s is predicted from a probability of %s on", e.Classes[e.Positive].Name, four(e.Threshold[0]))
+		return fmt.Sprintf("; %s is predicted from a probability of %s on", e.Classes[e.Positive].Name,
+			four(e.Threshold[0]))
 	}
 	return fmt.Sprintf("; each is predicted from a threshold of its own on (%s to %s)",
 		four(slices.Min(e.Threshold)), four(slices.Max(e.Threshold)))

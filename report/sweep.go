@@ -47,7 +47,7 @@ func (s *Sweep) Add(row SweepRow) {
 	s.Rows = append(s.Rows, row)
 	s.Best = -1
 	for i, r := range s.Rows {
-		if len(r.Runs) > 0 && (s.Best < 0 || train.Better(r.Runs[0].Metric, float64(r.Val), float64(s.Rows[s.Best].Val))) {
+		if len(r.Runs) > 0 && (s.Best < 0 || r.better(&s.Rows[s.Best])) {
 			s.Best = i
 		}
 	}
@@ -55,6 +55,11 @@ func (s *Sweep) Add(row SweepRow) {
 		first := s.Rows[s.Best].Runs[0]
 		s.Dataset, s.Model, s.Metric = first.Dataset, first.Model, first.Metric
 	}
+}
+
+// better reports whether the row's validation metric is better than another's.
+func (r *SweepRow) better(than *SweepRow) bool {
+	return train.Better(r.Runs[0].Metric, float64(r.Val), float64(than.Val))
 }
 
 func (r *SweepRow) setMeans() {

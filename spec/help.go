@@ -42,10 +42,10 @@ var topics = []topic{
 		{"momentum", "momentum (sgd)"},
 		{"nesterov", "Nesterov momentum (sgd)"},
 		{"schedule", "learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]"},
-		{"loss", "what is minimized for classes: cross-entropy, or focal or focal:GAMMA (2), which counts vertices less " +
-			"that are predicted well; auto: cross-entropy, and the squared error of numbers"},
-		{"class_weights", "what classes count in the loss: balanced (the rarer the more), none, a FILE with a class and " +
-			"its weight on each line, or the weights in the order of classes, as in 1,20"},
+		{"loss", "what is minimized for classes: cross-entropy, or focal or focal:GAMMA (2), which counts vertices " +
+			"less that are predicted well; auto: cross-entropy, and the squared error of numbers"},
+		{"class_weights", "what classes count in the loss: balanced (the rarer the more), none, a FILE with a class " +
+			"and its weight on each line, or the weights in the order of classes, as in 1,20"},
 		{"metric", "what epochs are compared by, for the best one and --patience: {}; auto: by task, and " +
 			"average_precision where one of two classes has less than a fifth of the training vertices"},
 		{"threshold", "probability from which on the rarer of two classes, or each of several labels, is predicted: " +

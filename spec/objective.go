@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/train"
@@ -121,8 +122,8 @@ func (s *Spec) forLabels(data *graph.Meta) error {
 	}
 	const fix = "leave it out"
 	if s.Task == nn.TaskRegression {
-		for flag, given := range map[string]bool{"--loss": o.Loss != "auto", "--class-weights": o.ClassWeights != "none",
-			"--threshold": o.Threshold != "auto"} {
+		for flag, given := range map[string]bool{"--loss": o.Loss != "auto",
+			"--class-weights": o.ClassWeights != "none", "--threshold": o.Threshold != "auto"} {
 			if given {
 				return Mistake(flag, "it for labels that are numbers", "labels with classes", fix)
 			}
@@ -130,8 +131,8 @@ func (s *Spec) forLabels(data *graph.Meta) error {
 		return nil
 	}
 	if o.Threshold != "auto" && s.Task == nn.TaskClassify && data.Classes != 2 {
-		return Mistake("--threshold", fmt.Sprintf("%s for %d classes, of which the most likely is predicted", o.Threshold,
-			data.Classes), "2 classes, or several labels per vertex", fix)
+		return Mistake("--threshold", fmt.Sprintf("%s for %s, of which the most likely is predicted", o.Threshold,
+			event.Counted(data.Classes, "class")), "2 classes, or several labels per vertex", fix)
 	}
 	return o.readWeights(data)
 }
@@ -153,8 +154,8 @@ func (o *Objective) readWeights(data *graph.Meta) error {
 		o.ClassWeights = strings.Join(text, ",")
 	}
 	if len(list) != data.Classes {
-		return Mistake("--class-weights", fmt.Sprintf("%d weights", len(list)), fmt.Sprintf("%d, one for each class of %s",
-			data.Classes, data.Name), "")
+		return Mistake("--class-weights", event.Counted(len(list), "weight"),
+			fmt.Sprintf("%d, one for each class of %s", data.Classes, data.Name), "")
 	}
 	return nil
 }
@@ -200,8 +201,9 @@ func readClassWeights(path string, data *graph.Meta) ([]float64, error) {
 	}
 	for c, w := range list {
 		if w == 0 {
-			return nil, &graph.InputError{File: path, Found: "no weight for class " + graph.ClassName(data.ClassNames, c),
-				Want: fmt.Sprintf("one for each of the %d classes of %s", data.Classes, data.Name)}
+			return nil, &graph.InputError{File: path,
+				Found: "no weight for class " + graph.ClassName(data.ClassNames, c),
+				Want:  fmt.Sprintf("one for each of %s of %s", event.Counted(data.Classes, "class"), data.Name)}
 		}
 	}
 	return list, nil

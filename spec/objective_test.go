@@ -57,10 +57,12 @@ func TestObjectiveIsObeyedOrRefused(t *testing.T) {
 		{"class-weights", "balanced", three, false}, {"class-weights", "1,2", twoClasses(), false},
 		{"class-weights", "1,2", three, true}, {"class-weights", "1,-2", twoClasses(), true},
 		{"class-weights", "nowhere.csv", three, true}, {"class-weights", "balanced", numbers, true},
-		{"metric", "average-precision", three, false}, {"metric", "rmse", numbers, false}, {"metric", "rmse", three, true},
+		{"metric", "average-precision", three, false}, {"metric", "rmse", numbers, false},
+		{"metric", "rmse", three, true},
 		{"metric", "f7", three, true}, {"metric", "mcc", numbers, true}, {"threshold", "best", twoClasses(), false},
 		{"threshold", "0.3", twoClasses(), false}, {"threshold", "-1", twoClasses(), true},
-		{"threshold", "1.5", twoClasses(), true}, {"threshold", "best", three, true}, {"threshold", "best", numbers, true},
+		{"threshold", "1.5", twoClasses(), true}, {"threshold", "best", three, true},
+		{"threshold", "best", numbers, true},
 	} {
 		s := Default()
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -45,7 +45,8 @@ type Spec struct {
 // Default is the spec of a run without any flag.
 func Default() Spec {
 	return Spec{Task: "auto", Mode: "full", Seed: 1, Strategy: "default",
-		Model: defaultModel(), Training: defaultTraining(), Objective: defaultObjective(), Optimizer: defaultOptimizer(), Batches: defaultBatches(),
+		Model: defaultModel(), Training: defaultTraining(), Objective: defaultObjective(),
+		Optimizer: defaultOptimizer(), Batches: defaultBatches(),
 		Pairs: defaultPairs(), Embeddings: defaultEmbeddings(), Checkpoints: defaultCheckpoints(),
 		Machine: defaultMachine(), Cluster: defaultCluster(), Launch: defaultLaunch()}
 }
@@ -55,7 +56,8 @@ func Default() Spec {
 type group interface{ Validate() error }
 
 func (s *Spec) groups() []group {
-	return []group{&s.Model, &s.Training, &s.Objective, &s.Optimizer, &s.Batches, &s.Pairs, &s.Embeddings, &s.Output, &s.Checkpoints,
+	return []group{&s.Model, &s.Training, &s.Objective, &s.Optimizer, &s.Batches, &s.Pairs, &s.Embeddings, &s.Output,
+		&s.Checkpoints,
 		&s.Machine, &s.Cluster, &s.Launch}
 }
 

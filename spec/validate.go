@@ -41,7 +41,8 @@ func (s *Spec) validate() error {
 
 // checkUnused refuses settings without effect, and options that the strategy does not have.
 func (s *Spec) checkUnused() error {
-	all := slices.Concat(s.modelEffects(), s.Optimizer.effects(), s.Training.effects(), s.objectiveEffects(), s.Checkpoints.effects(),
+	all := slices.Concat(s.modelEffects(), s.Optimizer.effects(), s.Training.effects(), s.objectiveEffects(),
+		s.Checkpoints.effects(),
 		s.machineEffects(), s.clusterEffects(), s.launchEffects(), s.batchEffects(), s.pairEffects(),
 		s.Embeddings.effects())
 	return cmp.Or(checkEffects(all), s.checkOptions())

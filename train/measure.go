@@ -207,11 +207,11 @@ func (s *Site) planObjective(p *wire.Plan, task nn.Task) {
 		return
 	}
 	book, classes, kind := s.Part.Book, s.Opt.Model.Out, task.Name()
-	told := classes
+	counted := classes
 	if kind == "r2" {
-		told = 0
+		counted = 0
 	}
-	s.planSums(p.Prepare, objectiveSums(told, s.End.Size()))
+	s.planSums(p.Prepare, objectiveSums(counted, s.End.Size()))
 	metric, err := nn.FindMetric(s.Opt.Metric)
 	switch {
 	case err != nil || metric.Name == kind:

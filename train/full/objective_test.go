@@ -12,7 +12,7 @@ import (
 	"starling/train/traintest"
 )
 
-// TestObjectivesOnManyWorkers: losses, metrics and the best epoch are those of one worker, whatever the strategy and
+// TestObjectivesOnManyWorkers: losses, metrics and the best epoch equal one worker's, whatever the strategy and
 // the number of workers, and what is sent is what was planned.
 func TestObjectivesOnManyWorkers(t *testing.T) {
 	for _, kind := range []string{"two", "four", graph.MultiLabel, graph.Regression} {
@@ -75,8 +75,8 @@ func TestObjectivesInSinglePrecision(t *testing.T) {
 	}
 }
 
-// TestEvaluationsOnManyWorkers: threshold, metrics, counts by class and calibration of the best weights are those of
-// one worker, also of a run that was resumed after its best epoch; what is sent is planned.
+// TestEvaluationsOnManyWorkers: threshold, metrics, counts by class and calibration of the best weights equal
+// one worker's, also of a run that was resumed after its best epoch; what is sent is planned.
 func TestEvaluationsOnManyWorkers(t *testing.T) {
 	for _, kind := range []string{"two", "four", graph.MultiLabel, graph.Regression} {
 		d := traintest.Rare(t, kind)

@@ -8,7 +8,7 @@ import (
 	"starling/train/traintest"
 )
 
-// TestObjectivesInBatches: weighted losses, metrics and the best epoch are those of one worker, whatever the strategy,
+// TestObjectivesInBatches: weighted losses, metrics and the best epoch equal one worker's, whatever the strategy,
 // the sampler and the number of workers.
 func TestObjectivesInBatches(t *testing.T) {
 	strategies := []string{"distdgl", "hopgnn", "bytegnn", "naive-hop", "salient", "cobatch", "p3"}
