@@ -25,6 +25,12 @@ type Options struct {
 	Device    string // cpu, cuda or cuda:N; empty: cpu
 	Overwrite bool   // replace an existing file
 	Report    string // a file for the report by class, - for the terminal; empty: none
+	// Top, for scores, is how many of the likeliest partners of each of Vertices are found; 0: none. Known partners are
+	// left out unless Known is set. Relation names which edges a pair is, where the model knows several relations.
+	Top      int
+	Vertices []string
+	Known    bool
+	Relation string
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool

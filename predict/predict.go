@@ -66,7 +66,7 @@ func (o Options) predict() (*Predicted, error) {
 	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What,
 		Out: o.Out, Vertices: d.Graph.Nodes()}
 	if o.What == serve.Scores {
-		err = out.scores(trained, dev, d, o.Pairs)
+		err = out.scores(trained, dev, d, &o)
 	} else {
 		err = out.vertices(trained, dev, d)
 	}
@@ -139,8 +139,9 @@ func (o *Options) settle() error {
 	if o.What == serve.Scores {
 		return o.completeScores()
 	}
-	if o.Pairs != "" {
-		return spec.Mistake("--pairs", o.Pairs, "nothing without --what scores", "")
+	if o.Pairs != "" || o.Top != 0 || len(o.Vertices) > 0 || o.Known || o.Relation != "" {
+		return spec.Mistake("--pairs, --top, --vertex, --known, --relation", "one of them with --what "+o.What,
+			"--what scores, which are of pairs", "")
 	}
 	if o.Out == "" {
 		o.Out = o.What + ".npy"
@@ -153,6 +154,9 @@ func (o *Options) settle() error {
 
 // knowsTarget refuses a graph that has types where the model has none, or not the type that it predicts.
 func knowsTarget(d *graph.Dataset, t *serve.Trained) error {
+	if t.Config.Model.Typed != nil && t.Config.Model.Decoder != "" {
+		return nil // its target is a relation
+	}
 	if t.Config.Model.Typed == nil {
 		return d.Untyped("a model of --model " + t.Config.Model.Model)
 	}
@@ -175,7 +179,7 @@ func openForPrediction(dir string, t *serve.Trained) (*graph.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = knowsTarget(d, t); err == nil && d.Typed() && t.Config.Model.Typed != nil {
+	if err = knowsTarget(d, t); err == nil && d.Typed() && t.Config.Model.Typed != nil && t.Config.Model.Decoder == "" {
 		d.SetTarget(d.Meta.Schema.Type(t.Config.Target))
 	}
 	if err == nil && 4*d.Graph.Edges() > graph.SmallArray {

@@ -34,14 +34,12 @@ type PairScores struct {
 // pairs.
 func (t *Trained) ofPairs() bool { return t.Config.Model.Decoder != "" }
 
-// Scores reads pairs from a file and scores them, over the whole graph of a dataset.
-func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*PairScores, error) {
-	if err := t.suits(d); err != nil {
+// Scores reads pairs from a file and scores them, over the whole graph of a dataset: as edges of a relation, which has
+// to be named where the model knows several.
+func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path, relation string) (*PairScores, error) {
+	s, err := t.scorer(d, relation)
+	if err != nil {
 		return nil, err
-	}
-	if !t.ofPairs() {
-		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d),
-			Want: "a model of pairs, for scores", Fix: "train one with --task link"}
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,23 +50,15 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	}
 	defer f.Close()
 	p := &PairScores{}
-	left, right, err := p.read(f, namesOf(d).find)
+	left, right, err := p.read(f, s.sources.find, s.targets.find)
 	if err != nil {
 		return nil, graph.InFile(path, err)
 	}
-	features, err := t.features(d)
-	if err != nil {
+	if err := s.run(dev, d); err != nil {
 		return nil, err
 	}
-	out, err := t.forward(dev, d, features, func(*nn.Model, int) bool { return false })
-	if err != nil {
-		return nil, err
-	}
-	model, err := t.Model(dev)
-	if err != nil {
-		return nil, err
-	}
-	p.Values = score(dev, model, t.Rows(), out.logits, left, right)
+	p.Values = s.scores(left, right)
+	chances(p.Values)
 	return p, dev.Err()
 }
 
@@ -84,10 +74,15 @@ func score(dev tensor.Device, model *nn.Model, t tensor.DType, embeddings rows, 
 		dev.Download(out[lo:hi], s)
 		dev.Free(s)
 	}
-	for i, s := range out {
-		out[i] = float32(1 / (1 + math.Exp(-float64(s))))
-	}
+	chances(out)
 	return out
+}
+
+// chances makes decoded scores numbers between 0 and 1.
+func chances(scores []float32) {
+	for i, s := range scores {
+		scores[i] = float32(1 / (1 + math.Exp(-float64(s))))
+	}
 }
 
 // longestLine bounds a line of a file of pairs.
@@ -95,7 +90,7 @@ const longestLine = 1 << 16
 
 // read takes pairs of names: two per line, with a comma or space between them. Empty
 // lines and those that begin with # are left out.
-func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (left, right []uint32, err error) {
+func (p *PairScores) read(r io.Reader, source, target func(vertexName) (uint32, bool)) (left, right []uint32, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestLine)
 	for number := 1; lines.Scan(); number++ {
@@ -113,6 +108,10 @@ func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (le
 		var ends [2]uint32
 		for i := range names {
 			names[i] = strings.TrimSpace(names[i])
+			find := source
+			if i == 1 {
+				find = target
+			}
 			v, ok := find(vertexName(names[i]))
 			if !ok {
 				return nil, nil, bad(fmt.Sprintf("%.80q", names[i]), "a vertex of the dataset",

@@ -18,7 +18,7 @@ func numbered(n vertexName) (uint32, bool) {
 
 func TestReadPairs(t *testing.T) {
 	var p PairScores
-	left, right, err := p.read(strings.NewReader("# u v\n1 2\n\n 3,4 \n5\t5\r\n"), numbered)
+	left, right, err := p.read(strings.NewReader("# u v\n1 2\n\n 3,4 \n5\t5\r\n"), numbered, numbered)
 	if err != nil || len(left) != 3 || left[1] != 3 || right[1] != 4 || right[2] != 5 || p.Left[1] != "3" ||
 		p.Right[1] != "4" {
 		t.Fatal(left, right, p, err)
@@ -32,7 +32,7 @@ func TestReadPairs(t *testing.T) {
 		"1 10":                               `"10"`,
 		"1 2\n" + strings.Repeat("1", 1<<17): "too long",
 	} {
-		if _, _, err := new(PairScores).read(strings.NewReader(text), numbered); err == nil ||
+		if _, _, err := new(PairScores).read(strings.NewReader(text), numbered, numbered); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", text, err, want)
 		}
@@ -48,7 +48,7 @@ func TestPairsOfOddNames(t *testing.T) {
 	}
 	var p PairScores
 	left, right, err := p.read(strings.NewReader("plain,\"Doe, Jane\"\n\"\"\"so-called\"\"\", \"a \"\"b\"\", c\"\n"),
-		find)
+		find, find)
 	if err != nil || !slices.Equal(left, []uint32{0, 2}) || !slices.Equal(right, []uint32{1, 3}) {
 		t.Errorf("%v, %v, %v", left, right, err)
 	}
@@ -80,7 +80,7 @@ func FuzzReadPairs(f *testing.F) {
 	f.Add("\"1\",\"2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var p PairScores
-		left, right, err := p.read(strings.NewReader(text), numbered)
+		left, right, err := p.read(strings.NewReader(text), numbered, numbered)
 		if err == nil && (len(left) == 0 || len(left) != len(right) || len(p.Left) != len(left)) {
 			t.Fatalf("%q: %v %v %v", text, left, right, p)
 		}

@@ -31,20 +31,24 @@ type names struct {
 	data  *graph.Dataset
 	texts map[string]uint32
 	ints  map[int64]uint32
+	nodes int
 }
 
 func namesOf(d *graph.Dataset) *names {
-	n := &names{data: d}
+	n := &names{data: d, nodes: int(d.Meta.Nodes)}
+	if d.Graph != nil {
+		n.nodes = d.Graph.Nodes()
+	}
 	switch {
 	case !d.HasIDs():
 	case textIDs(d):
-		n.texts = make(map[string]uint32, d.Graph.Nodes())
-		for v := range d.Graph.Nodes() {
+		n.texts = make(map[string]uint32, n.nodes)
+		for v := range n.nodes {
 			n.texts[d.ID(uint32(v))] = uint32(v)
 		}
 	default:
-		n.ints = make(map[int64]uint32, d.Graph.Nodes())
-		for v := range d.Graph.Nodes() {
+		n.ints = make(map[int64]uint32, n.nodes)
+		for v := range n.nodes {
 			id, _ := strconv.ParseInt(d.ID(uint32(v)), 10, 64) // they were written from numbers
 			n.ints[id] = uint32(v)
 		}
@@ -66,7 +70,7 @@ func (n *names) find(name vertexName) (v uint32, ok bool) {
 		v, ok = n.ints[id]
 		return v, ok
 	}
-	return uint32(id), id >= 0 && id < int64(n.data.Graph.Nodes())
+	return uint32(id), id >= 0 && id < int64(n.nodes)
 }
 
 // of is a vertex's name, as JSON.

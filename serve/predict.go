@@ -114,6 +114,10 @@ func (t *Trained) FromRows(d *graph.Dataset, what string, vertices, width int, d
 
 // predicts refuses what the task does not have.
 func (t *Trained) predicts(d *graph.Dataset, what string) error {
+	if d.Typed() && t.ofPairs() && (what != Embeddings || t.of == "") {
+		return &graph.InputError{File: t.Dir, Field: "--what", Found: what + " of a model of " + t.Config.Target,
+			Want: "--what scores", Fix: "give --pairs FILE or --top 10, or --what embeddings with --type"}
+	}
 	task := t.task(d)
 	if what != Embeddings && t.OfType() != t.Config.Target {
 		return &graph.InputError{File: t.Dir, Field: "--type", Found: fmt.Sprintf("%q", t.OfType()),

@@ -384,7 +384,7 @@ func TestServedPairs(t *testing.T) {
 		if err := os.WriteFile(file, []byte(line), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		want, err := s.answers.trained.Scores(s.answers.dev, d, file)
+		want, err := s.answers.trained.Scores(s.answers.dev, d, file, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,6 +71,7 @@ type Config struct {
 	AUC          json.RawMessage `json:"auc,omitempty"`
 	MRR          json.RawMessage `json:"mrr,omitempty"`
 	Hits         json.RawMessage `json:"hits,omitempty"`
+	Relations    json.RawMessage `json:"relations,omitempty"`
 	Spec         json.RawMessage `json:"spec"`
 	// CRC32C is the checksum of this file with these eight digits as zeros; empty: it is not checked.
 	CRC32C string `json:"crc32c,omitempty"`

@@ -41,6 +41,7 @@ func (c *Config) checkTypes() error {
 		return &graph.InputError{Field: field, Found: found, Want: want, Fix: "name the folder that starling train --out wrote"}
 	}
 	switch {
+	case c.Model.Decoder != "": // its target is a relation
 	case !slices.ContainsFunc(typed.Types, func(t nn.TypeConfig) bool { return t.Name == c.Target }):
 		return bad("target", fmt.Sprintf("%q", c.Target), "one of the model's types")
 	case len(c.TypeFeatures) != len(typed.Types):
@@ -127,8 +128,9 @@ func (t *Trained) SameVertices(typ *graph.VertexType) bool {
 	return t.Config.TypeIDs[k] == typ.IDs
 }
 
-// predictTyped runs a typed model over the whole graph, and predicts for the vertices of its target.
-func (t *Trained) predictTyped(dev tensor.Device, d *graph.Dataset, what string) (*Predictions, error) {
+// forwardTyped runs a typed model over the whole graph, and keeps the inputs of some stages.
+func (t *Trained) forwardTyped(dev tensor.Device, d *graph.Dataset, keep func(m *nn.Model, stage int) bool) (*pass,
+	error) {
 	model, err := t.Model(dev)
 	if err != nil {
 		return nil, err
@@ -141,8 +143,13 @@ func (t *Trained) predictTyped(dev tensor.Device, d *graph.Dataset, what string)
 	if err != nil {
 		return nil, err
 	}
+	return through(model, p, nn.Input{Typed: x}, true, keep)
+}
+
+// predictTyped runs a typed model over the whole graph, and predicts for the vertices of its target.
+func (t *Trained) predictTyped(dev tensor.Device, d *graph.Dataset, what string) (*Predictions, error) {
 	last := func(m *nn.Model, stage int) bool { return t.LeftOut(what) > 0 && stage == m.Stages()-1 }
-	out, err := through(model, p, nn.Input{Typed: x}, true, last)
+	out, err := t.forwardTyped(dev, d, last)
 	if err != nil {
 		return nil, err
 	}

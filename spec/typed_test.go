@@ -66,6 +66,7 @@ func TestTargetRelations(t *testing.T) {
 	s.Task, s.Model.Name = "link", "rgcn"
 	for target, want := range map[string][]int{"buys": {2}, "user buys item": {2}, "buys; item bought by user": {0, 2}} {
 		s.Target = target
+		s.complete(dataset{})
 		o, err := s.Options(&graph.Meta{Schema: schema})
 		if err != nil || s.CheckTypes("shop", schema, nil) != nil || !slices.Equal(o.Pairs.Relations, want) ||
 			!slices.Equal(o.Model.Typed.Scored, want) || o.Model.Typed.Outputs != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"starling/event"
 	"starling/graph"
@@ -74,7 +75,11 @@ func (r *RelationLinks) Run(ctx context.Context, data *graph.Dataset) (*Result, 
 	if result == nil {
 		return nil, unsaved
 	}
-	return result, errors.Join(r.rank(result), unsaved)
+	err := errors.Join(r.rank(result), unsaved)
+	if r.Learnt != nil && result.Best != nil {
+		result.Best = append(slices.Clip(result.Best), r.Learnt.Rows(r.Dev)...)
+	}
+	return result, err
 }
 
 // DryRun trains on a device that takes memory alone.

@@ -39,7 +39,9 @@ Of a model of pairs (--task link, unsupervised) embeddings are the model's outpu
 --what scores tells how likely each pair of the file --pairs is an edge, from 0 to 1:
 two vertices a line, by their names before import, with a comma or space between
 them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
-names too.
+names too. --top 10 --vertex ID finds the likeliest partners of a vertex instead, that
+it has no edge with: of a typed graph, destinations of the relation. Both mean --what
+scores where that is not given.
 
 DIR may be a table of vertices instead of a folder, with --edges a table of the edges
 between them: both become numbers exactly as the tables that the run was trained on, by
@@ -59,10 +61,14 @@ was before, or not at all.`,
   starling predict run parts --out labels.npy                # a worker per part
 
   starling train cora --task link --out links
-  starling predict links cora --what scores --pairs pairs.txt --out scores.csv`,
+  starling predict links cora --pairs pairs.txt --out scores.csv
+  starling predict links cora --top 10 --vertex 35 --vertex 40 --out top.csv`,
 		Args: arguments(2, 2, "the folder of a run, and a dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
+			if (o.Pairs != "" || o.Top != 0) && !c.Flags().Changed("what") {
+				o.What = "scores"
+			}
 			p, err := run.Predict(c.Context(), o)
 			if err != nil {
 				return err
@@ -86,9 +92,13 @@ was before, or not at all.`,
 	c.Flags().BoolVar(&o.Overwrite, "overwrite", false, "replace an existing file")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Type, "type", "", "of a typed graph: the type whose embeddings are written (default the one that the model predicts)")
-	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	c.Flags().StringVar(&o.Edges, "edges", "", "table of the edges, where DIR is a table of vertices")
 	c.Flags().StringSliceVar(&o.Features, "features", nil, "files of features beside that table, such as emb.npy")
+	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (scores)")
+	c.Flags().IntVar(&o.Top, "top", 0, "find this many of the likeliest partners of each --vertex (scores)")
+	c.Flags().StringArrayVar(&o.Vertices, "vertex", nil, "vertex whose partners are found, given once for each; none: all")
+	c.Flags().BoolVar(&o.Known, "known", false, "partners of --top may be linked already")
+	c.Flags().StringVar(&o.Relation, "relation", "", "relation that pairs are of, where the model predicts several")
 	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")
