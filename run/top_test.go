@@ -121,7 +121,7 @@ func TestTopIsTheBestOfAllPairs(t *testing.T) {
 func refused(t *testing.T, o predict.Options, relation string) {
 	t.Helper()
 	for want, change := range map[string]func(o *predict.Options){
-		"--vertex":       func(o *predict.Options) { o.Vertices = []string{"nobody"} },
+		"--vertex":       func(o *predict.Options) { o.Vertices = []string{"-7"} },
 		"--relation":     func(o *predict.Options) { o.Relation = "sells" },
 		"--pairs":        func(o *predict.Options) { o.Pairs = "pairs.txt" },
 		"--top":          func(o *predict.Options) { o.Top = -1 },

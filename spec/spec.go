@@ -19,8 +19,8 @@ import (
 type Spec struct {
 	Dataset string `json:"dataset" resume:"free"`
 	Task    string `json:"task"`
-	// Target, of a typed graph, is the type whose labels are learnt; "": the only one that has any. With --task link, it
-	// is the relation whose edges are predicted, or several with a ; between them.
+	// Target, of a typed graph, is the type whose labels are learnt; "": the only one that has any. With --task link,
+	// it is the relation whose edges are predicted, or several with a ; between them.
 	Target   string `json:"target"`
 	Mode     string `json:"mode" values:"full,mini"`
 	Seed     uint64 `json:"seed"`

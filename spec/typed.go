@@ -50,7 +50,8 @@ func (s *Spec) typedEffects() []effect {
 		no("--cache-first", s.Machine.CacheFirst == "on", m.Name+" encodes features first, so that its sums change"),
 		no("--inductive", s.Training.Inductive, "the subgraph of the training vertices has no other types"),
 		no("--learn-embeddings", s.Embeddings.Dim > 0, m.Name+" learns rows of types without features by itself"),
-		no("--task", s.Task == nn.TaskUnsupervised, m.Name+" learns from the labels of a type or the edges of a relation"),
+		no("--task", s.Task == nn.TaskUnsupervised,
+			m.Name+" learns from the labels of a type or the edges of a relation"),
 		no("--sampler", s.Batches.Sampler != "neighbour", "only neighbour draws by relation"),
 		no("--weighted", s.Batches.Weighted, "edges of typed graphs have no weights"),
 	}

@@ -61,10 +61,12 @@ func TestTypedModelsRefuseWhatTheyDoNotHave(t *testing.T) {
 // TestTargetRelations: --target names relations as --fanout does, several with a ; between them.
 func TestTargetRelations(t *testing.T) {
 	schema := &graph.Schema{Types: []graph.VertexType{{Name: "user"}, {Name: "item"}}, Relations: []graph.Relation{
-		{Source: 1, Name: "bought by", Target: 0}, {Source: 0, Name: "knows", Target: 0}, {Source: 0, Name: "buys", Target: 1}}}
+		{Source: 1, Name: "bought by", Target: 0}, {Source: 0, Name: "knows", Target: 0},
+		{Source: 0, Name: "buys", Target: 1}}}
 	s := Default()
 	s.Task, s.Model.Name = "link", "rgcn"
-	for target, want := range map[string][]int{"buys": {2}, "user buys item": {2}, "buys; item bought by user": {0, 2}} {
+	for target, want := range map[string][]int{"buys": {2}, "user buys item": {2},
+		"buys; item bought by user": {0, 2}} {
 		s.Target = target
 		s.complete(dataset{})
 		o, err := s.Options(&graph.Meta{Schema: schema})
@@ -73,8 +75,8 @@ func TestTargetRelations(t *testing.T) {
 			t.Errorf("%s: %+v, %v", target, o.Pairs, err)
 		}
 	}
-	for target, want := range map[string]string{"": "no name", "user": `"user", a type of vertices`, "sells": "no relation",
-		"buys; sells": `"sells"`} {
+	for target, want := range map[string]string{"": "no name", "user": `"user", a type of vertices`,
+		"sells": "no relation", "buys; sells": `"sells"`} {
 		s.Target = target
 		if err := s.CheckTypes("shop", schema, nil); !isMistake(err, want) || !isMistake(err, `"user buys item"`) {
 			t.Errorf("%q: %v", target, err)

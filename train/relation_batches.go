@@ -39,8 +39,8 @@ func (r *RelationLinks) Numbers(target int) []uint32 {
 	return r.rows.numbers[uint32(r.schema.Types[target].First)]
 }
 
-// HeldOutOfRelations are the edges of relations that a run holds out for validation and the test, and a negative of each:
-// those of the first relation first. A set without edges has no lists.
+// HeldOutOfRelations are the edges of relations that a run holds out for validation and the test, and a negative of
+// each: those of the first relation first. A set without edges has no lists.
 func HeldOutOfRelations(data *graph.Dataset, opt *Options) (sets [2][]sample.Pairs, err error) {
 	r, err := newRelations(data.Meta.Schema, opt)
 	if err != nil {

@@ -96,7 +96,8 @@ func (r *RelationLinks) keptOrder(part *partition.Part) *graph.RowOrder {
 		kept := uint32(0)
 		for e := first; e < end; e++ {
 			at := uint32(heldOut)
-			if u := part.IDs[part.In.Indices[e]]; r.sets.Of(int(part.In.Relations[e]), u, part.IDs[v]) == sample.TrainEdges {
+			u := part.IDs[part.In.Indices[e]]
+			if r.sets.Of(int(part.In.Relations[e]), u, part.IDs[v]) == sample.TrainEdges {
 				at = kept
 				kept++
 			}

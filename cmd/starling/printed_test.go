@@ -36,7 +36,8 @@ var programs = regexp.MustCompile(`^(\$ )?((sudo|[A-Z_]+=\S+) )*(starling|bin/st
 // printedPages are the pages whose commands are run.
 func printedPages(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/strategies/*.md", "docs/stories/*.md", "deploy/*.md"} {
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/strategies/*.md", "docs/stories/*.md",
+		"deploy/*.md"} {
 		files, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -407,6 +408,9 @@ func printedGiven(t *testing.T) string {
 	works(t, dir, append(sbm, "graph")...)
 	works(t, dir, "partition", "graph", "--parts", "4", "--out", "parts", "--quiet")
 	works(t, dir, "train", "graph", "--model", "sage", "--epochs", "2", "--out", "run", "--quiet")
+	works(t, dir, "generate", "typed", "--like", "store", "--out", "store", "--quiet")
+	works(t, dir, "train", "store", "--task", "link", "--target", "buys", "--model", "rgcn", "--epochs", "1", "--out",
+		"shelf", "--quiet")
 	for _, name := range []string{"cora", "arxiv", "block", "big", "products"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(dir, "graph"))); err != nil {
 			t.Fatal(err)

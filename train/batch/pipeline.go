@@ -72,7 +72,7 @@ func Open(s *train.Site, c Setting, with ...Decoration) (*Pipeline, error) {
 		part.In, s.Part = g, &part
 	}
 	if l := learntOn(s); l != nil {
-		with = append([]Decoration{l}, with...) // it measures with rows that are up to date, whoever else measures
+		with = append([]Decoration{l}, with...) // others measure with its rows up to date
 	}
 	if s.Opt.Batches.Temporal != "" {
 		with = append(with, &asOf{})

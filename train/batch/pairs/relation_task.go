@@ -23,8 +23,8 @@ import (
 // shuffles the pairs of all relations in the order of relation, source and destination. A pair belongs to the owner of
 // its source, which knows the source's edges and so draws its negatives. --roots divides a batch's pairs.
 //
-// Before training workers tell each other how many pairs each of their sources has. In a step a worker pulls the ends of
-// all pairs of the batch, since no worker's messages may pass over any of them, has owners draw the negatives of its
+// Before training workers tell each other how many pairs each of their sources has. In a step a worker pulls the ends
+// of all pairs of the batch, since no worker's messages may pass over any of them, has owners draw the negatives of its
 // own, and takes all ends of these as seed vertices. Measuring is as over the whole graph: train.RelationLinks.
 
 // relationTask learns from pairs of relations on several workers.
@@ -72,8 +72,8 @@ type sourcePairs struct {
 	first, count uint32
 }
 
-// order is the numbers of all pairs in the order of one worker. The number of a pair is its place among the pairs of all
-// workers, worker by worker, and there relation by relation.
+// order is the numbers of all pairs in the order of one worker. The number of a pair is its place among the pairs of
+// all workers, worker by worker, and there relation by relation.
 func (t *relationTask) order(s *exchange.Setup) ([]uint32, error) {
 	var mine []byte
 	for i, list := range t.training {
@@ -101,7 +101,8 @@ func (t *relationTask) order(s *exchange.Setup) ([]uint32, error) {
 		}
 		for x := range slices.Chunk(exchange.Numbers(b), 3) {
 			if int(x[0]) >= len(t.training) || number+uint64(x[2]) > 1<<32 {
-				return nil, fmt.Errorf("worker %d tells of %d pairs of relation %d of %d", q, x[2], x[0], len(t.training))
+				return nil, fmt.Errorf("worker %d tells of %d pairs of relation %d of %d", q, x[2], x[0],
+					len(t.training))
 			}
 			all = append(all, sourcePairs{x[0], x[1], uint32(number), x[2]})
 			number += uint64(x[2])

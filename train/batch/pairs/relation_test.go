@@ -60,8 +60,8 @@ func relationBatches(size, relations int) pairs.Options {
 		Fanouts: []int{3, 2}, RelationFanouts: [][]int{own}}}
 }
 
-// TestRelationBatchesAreOneWorkers: several workers follow one worker's loss on pairs of relations and measure the same,
-// whatever model, decoder, strategy and way to divide a batch; types without features have rows that are learnt.
+// TestRelationBatchesAreOneWorkers: several workers follow one worker's loss on pairs of relations and measure the
+// same, whatever model, decoder, strategy and way to divide a batch; types without features have rows that are learnt.
 func TestRelationBatchesAreOneWorkers(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	link := relationBatches(30, len(d.Meta.Schema.Relations))
