@@ -8,7 +8,7 @@
 //	model_folder, held_out      what a run writes at its end
 //	auto                        --strategy auto: plan, try, and learn from the run
 //	train, dry                  one worker, or several by package supervise; a dry run of them
-//	compare, sweep              many runs
+//	compare, sweep, tune        many runs
 //	data, table, schema         datasets, from tables too
 //	partition                   partitions
 //	certs, switch               certificates, and a switch that adds

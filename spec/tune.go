@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"starling/graph"
 	"starling/internal/yamltext"
 )
 
@@ -98,7 +99,7 @@ func readSpace(path string) (texts []string, err error) {
 	}
 	var all yaml.MapSlice
 	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
-		return nil, bad(strings.SplitN(err.Error(), "\n", 2)[0])
+		return nil, bad(graph.Sentence(strings.SplitN(err.Error(), "\n", 2)[0]))
 	}
 	for _, item := range all {
 		value := fmt.Sprint(item.Value)

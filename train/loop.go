@@ -473,7 +473,8 @@ func (f *Loop) result(reason string) *Result {
 	h := f.State.History
 	_, peak := f.Dev.Usage()
 	r := &Result{History: h, Metric: f.metric.Name, Reason: reason, ValMetric: math.NaN(), TestMetric: math.NaN(),
-		PeakBytes: peak, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(), Final: f.Model.State(f.Dev), Best: f.State.Best}
+		PeakBytes: peak, Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
+		Final: f.Model.State(f.Dev), Best: f.State.Best}
 	for i, at := range h.Measured {
 		if at == h.BestEpoch {
 			r.ValMetric, r.TestMetric = h.Val[i], h.Test[i]

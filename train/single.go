@@ -29,7 +29,8 @@ func Full(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	}
 	f.dropFeatures()
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
-		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
+		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		Learnt:     f.LearntNumbers(),
 		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.metric.Name})
 	r, err := f.Run(ctx)
 	if r != nil && f.Learnt != nil && r.Best != nil {

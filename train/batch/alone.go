@@ -44,7 +44,8 @@ func Run(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.
 	defer m.Stop()
 	f.TrainEpoch = m.Epoch
 	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
-		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(), Learnt: f.LearntNumbers(),
+		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.Model.Size(),
+		Learnt:     f.LearntNumbers(),
 		FirstEpoch: f.State.Epoch, Epochs: opt.Epochs, Metric: f.MetricName()})
 	return f.Run(ctx)
 }
