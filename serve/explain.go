@@ -406,7 +406,7 @@ func (s *subject) typeName(row int) string {
 	return s.d.Meta.Schema.Types[s.types[row]].Name
 }
 
-// kind is that of the labels.
+// kind is the kind of labels.
 func (s *subject) kind() string {
 	switch s.task {
 	case nn.TaskRegression:

@@ -91,7 +91,7 @@ func (s *subject) predict(values [][]float64, on *nn.Topology) []float64 {
 	return nn.Predicted(all[s.at*wide:(s.at+1)*wide], s.kind())
 }
 
-// gradient is that of every row, where of gives the gradient of what is explained from the logits of the vertex.
+// gradient returns the gradient of every row, where of gives the gradient of what is explained from the logits of the vertex.
 func (s *subject) gradient(values [][]float64, of func(logits []float64) []float64) [][]float64 {
 	x := s.input(values)
 	defer s.free(x)

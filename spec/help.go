@@ -15,7 +15,7 @@ var topics = []topic{
 	{"The model", []setting{
 		{"task", "what is learnt: classify (one class per vertex), multilabel (any number of classes), regression " +
 			"(numbers), link (edges) or unsupervised (embeddings); auto: as the labels say"},
-		{"target", "type of vertices whose labels are learnt (typed graphs); by default the only one that has labels. " +
+		{"target", "type of vertices whose labels are learnt (typed graphs); by default the only one with labels. " +
 			"With --task link: the relation whose edges are predicted, as \"user buys item\"; several with a ; " +
 			"between them"},
 		{"model", "{}; rgcn, hsage, rgat, hgt and simplehgn are for typed graphs, which the others are not for"},

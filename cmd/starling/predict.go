@@ -32,7 +32,7 @@ Labels are the likeliest class; of a multilabel model a 0 or 1 for every class, 
 regression the numbers. Probabilities are of every class, and need not add up to one
 where a vertex may have several. Embeddings are the input of the model's last layer.
 
-Of a typed graph the vertices are those of the type that the model predicts;
+Of a typed graph only vertices of the type that the model predicts are listed;
 --what embeddings --type NAME is for those of another.
 
 Of a model of pairs (--task link, unsupervised) embeddings are the model's output, and
