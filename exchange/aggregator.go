@@ -153,10 +153,8 @@ func (a *Aggregator) sumCopies(h *Halo, r nn.Reduction, sum, local, halo tensor.
 
 // held are the features of halo rows; they are received the first time.
 func (a *Aggregator) held(h *Halo, local tensor.Matrix) tensor.Matrix {
-	if a.copies.IsZero() && h.HaloRows() > 0 {
-		a.copies = a.W.Dev.Scratch(local.Type(), h.HaloRows(), local.Cols)
-	}
 	if !a.received {
+		a.copies = a.W.Dev.Scratch(local.Type(), h.HaloRows(), local.Cols)
 		x := a.policy.Exchange(featureRows, h, a.copies, local)
 		x.Wait()
 		x.Done()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/cluster"
 	"starling/cost"
 	"starling/event"
 	"starling/exchange"
@@ -255,8 +256,8 @@ func (p *planner) command(s *spec.Spec, more string) string {
 	if p.Dataset == "" {
 		words = []string{"starling", "train", p.Cluster.Partition}
 	}
-	if p.Given != "" {
-		words = append(words, p.Given)
+	for _, given := range p.Given {
+		words = append(words, cluster.Quote(given))
 	}
 	if p.method != "" && p.method != spec.Default().Cluster.Partitioner {
 		words = append(words, "--partitioner", p.method)

@@ -26,7 +26,7 @@ type Options struct {
 	Links        LinkOptions
 	All          bool // choices are printed, with what was left out and why
 	HTML         string
-	Given        string // flags of training as they were given, for commands
+	Given        []string // flags of training as they were given, for commands
 
 	slowness float64           // of the model's steps, where a test gives it
 	links    []cost.ServerLink // that the file has

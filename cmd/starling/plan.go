@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -99,14 +98,14 @@ var planOnly = []string{"rate", "delay", "sharing", "memory", "rates-file", "mea
 	"strategies", "like", "cut", "computing", "json", "html"}
 
 // givenFlags are the flags that were given, but for some, as words of a command.
-func givenFlags(c *cobra.Command, without []string) string {
+func givenFlags(c *cobra.Command, without []string) []string {
 	var words []string
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains(without, f.Name) {
 			words = append(words, "--"+f.Name+"="+f.Value.String())
 		}
 	})
-	return strings.Join(words, " ")
+	return words
 }
 
 func plan(c *cobra.Command, o run.PlanOptions) error {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"starling/dataset"
 	"starling/dataset/table"
@@ -263,11 +264,25 @@ func (r *roles) ends() error {
 		}
 		return place{r.Edges, ""}.wrong(graph.Sentence("which columns are the ends of an edge is a question: "+
 			""+listed(may)), missing,
-			fmt.Sprintf("for example --src %s --dst %s", quoted(r.Src, may[0].Name), quoted(r.Dst, may[min(1,
-				len(may)-1)].Name)))
+			fmt.Sprintf("for example --src %s --dst %s", quoted(r.Src, likely(may, sourceWords, 0)),
+				quoted(r.Dst, likely(may, targetWords, 1))))
 	}
 	return nil
 }
+
+// likely is the column for an example: one with a word in its name, as from_user, else the one at a place.
+func likely(columns []table.Column, words []string, place int) string {
+	for i := range columns {
+		for part := range strings.FieldsFuncSeq(strings.ToLower(columns[i].Name), isSeparator) {
+			if len(part) > 1 && slices.Contains(words, part) {
+				return columns[i].Name
+			}
+		}
+	}
+	return columns[min(place, len(columns)-1)].Name
+}
+
+func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // quoted is a name for a shell.
 func quoted(name, other string) string {

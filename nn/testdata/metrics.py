@@ -1,4 +1,4 @@
-"""Writes metrics.json: scikit-learn's metrics of random predictions. Needs numpy and scikit-learn 1.7."""
+"""Writes metrics.json: scikit-learn's metrics of random predictions. Needs numpy and scikit-learn 1.9.1."""
 import json
 import sys
 

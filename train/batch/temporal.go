@@ -47,7 +47,7 @@ func (m *Options) checkTemporal(o *train.Options) error {
 		return apart("--weighted", "edges from before are drawn uniformly, or the latest", "leave it out")
 	case o.Pairs != nil:
 		return apart("pairs of vertices", "batches of pairs see all edges but their own",
-			"use --split time:0.7,0.85, which trains on the earliest edges alone")
+			"leave it out")
 	case o.Model.Typed != nil:
 		return apart("--model "+o.Model.Model, "relations are drawn without times", "leave it out")
 	case o.Embeddings != nil:

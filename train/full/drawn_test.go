@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/nn"
+	"starling/tensor"
 	"starling/train"
 	"starling/train/traintest"
 	"starling/wire"
@@ -55,6 +56,23 @@ func TestInputDropoutSendsNothingMore(t *testing.T) {
 					c.strategy, c.model, hidden, sent[0], sent[1])
 			}
 		}
+	}
+}
+
+// TestInputDropoutOfOneWorker: a worker without a halo keeps nothing of it.
+func TestInputDropoutOfOneWorker(t *testing.T) {
+	d := traintest.Communities(t, 60, false)
+	o := traintest.Options("sage")
+	o.Epochs, o.EvalEvery, o.Model.InputDropout = 3, 1, true
+	for _, device := range []func() tensor.Device{traintest.Ref, traintest.Single} {
+		dev := device()
+		alone := traintest.Full(t, dev, d, o)
+		with := o
+		with.Strategy = traintest.Strategy(t, "halo")
+		for _, r := range traintest.TrainParts(t, traintest.Cut(t, d, "random", 1), device, with) {
+			traintest.SameCurve(t, "one worker", r.Loss, alone.Loss, 1e-5)
+		}
+		dev.Close()
 	}
 }
 
