@@ -22,16 +22,20 @@ type ClassReport = nn.ClassReport
 
 // remember adds a measurement to the history, and keeps the outputs if it is the best.
 func (f *Loop) remember(e *event.Epoch, logits tensor.Matrix) (best bool) {
+	kept := f.kept
+	for k := range kept { // of every measurement, so that its time does not depend on what was measured
+		kept[k] = f.splitOutputs(logits, k+1)
+	}
 	if !f.again {
-		if f.Remember(e); !e.Best {
-			return false
-		}
+		f.Remember(e)
 	}
-	for k := range f.kept {
-		f.kept[k].free()
-		f.kept[k] = f.splitOutputs(logits, k+1)
+	if best = f.again || e.Best; best {
+		kept, f.kept = f.kept, kept
 	}
-	return !f.again
+	for k := range kept {
+		kept[k].free()
+	}
+	return best && !f.again
 }
 
 // evaluate adds to a result what is found of its best weights.

@@ -168,5 +168,9 @@ func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
 	if r.Reason == "interrupted" {
 		begun++
 	}
-	return r.Plan.Total(first, epochs, evaluated, begun)
+	p := *r.Plan
+	if r.Reason == "interrupted" || epochs == 0 { // it goes on, or there was nothing left to do
+		p.End = nil
+	}
+	return p.Total(first, epochs, evaluated, begun)
 }

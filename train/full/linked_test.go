@@ -55,13 +55,16 @@ func TestLinkedWorkerFails(t *testing.T) {
 	o := traintest.Small("gcn")
 	o.Strategy = traintest.Strategy(t, "halo")
 	for at := 1; at < 40; at += 6 {
-		traintest.StopsTogetherOn(t, parts, newLinks(t).device(traintest.Single), o, at)
+		l := newLinks(t)
+		l.breaks = true
+		traintest.StopsTogetherOn(t, parts, l.device(traintest.Single), o, at)
 	}
 }
 
 // links are devices of the host that read each other's memory as GPUs do, for tests of what is above them.
 type links struct {
 	t       testing.TB
+	breaks  bool         // a worker may have ended and freed what others still read: their step has failed too
 	fetched atomic.Int64 // bytes
 	mu      struct {
 		sync.Mutex
@@ -156,7 +159,9 @@ func (d *linkedDevice) Fetch(dst tensor.Matrix, peer int, ref []byte) error {
 	defer l.mu.Unlock()
 	m, ok := l.mu.lent[binary.LittleEndian.Uint64(ref)]
 	if !ok || m.Rows != dst.Rows || m.Cols != dst.Cols {
-		l.t.Errorf("%v is read of worker %d, which lends %v", dst, peer, m)
+		if !l.breaks {
+			l.t.Errorf("%v is read of worker %d, which lends %v", dst, peer, m)
+		}
 		return nil
 	}
 	d.Device.Copy(dst, m)

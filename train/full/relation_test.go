@@ -20,7 +20,7 @@ func TestRelationLinksAreExact(t *testing.T) {
 		parts := traintest.CutForServers(t, d, []string{"random", "hash"}[w%2], w, w)
 		for k, model := range nn.TypedModels {
 			relations := [][]string{{"likes"}, {"tag has item", "knows"}, {"of"}}[(i+k)%3]
-			o := traintest.RelationOptions(d, model, nn.RelationDecoders[k], relations...)
+			o := traintest.RelationOptions(d, model, nn.RelationDecoders[k%len(nn.RelationDecoders)], relations...)
 			o.Epochs, o.EvalEvery = 4, 2
 			want := traintest.LinkRelations(t, d, o)
 			strategy := strategies[(i+2*k)%len(strategies)]

@@ -17,7 +17,7 @@ import (
 func TestRelationBatchesAreTheWholeGraph(t *testing.T) {
 	d := traintest.Featured(traintest.Typed(t, 30))
 	for i, model := range nn.TypedModels {
-		o := traintest.RelationOptions(d, model, nn.RelationDecoders[i], "likes", "has")
+		o := traintest.RelationOptions(d, model, nn.RelationDecoders[i%len(nn.RelationDecoders)], "likes", "has")
 		o.Pairs.ValEdges, o.Epochs = 0.2, 4
 		link := pairs.Options{Batches: train.BatchSettings{Sampler: "neighbour", Size: 1 << 20, Threads: 1,
 			Fanouts: []int{sample.All, sample.All}}}
@@ -67,8 +67,8 @@ func TestRelationBatchesAreOneWorkers(t *testing.T) {
 	link := relationBatches(30, len(d.Meta.Schema.Relations))
 	strategies := [][]string{{"distdgl"}, {"salient", "roots=random"}, {"bytegnn"}, {"distdgl", "roots=random"}}
 	for k, model := range nn.TypedModels {
-		relations := [][]string{{"has", "lacks"}, {"tag has item", "knows"}, {"of"}}[k]
-		o := traintest.RelationOptions(d, model, nn.RelationDecoders[k], relations...)
+		relations := [][]string{{"has", "lacks"}, {"tag has item", "knows"}, {"of"}}[k%3]
+		o := traintest.RelationOptions(d, model, nn.RelationDecoders[k%len(nn.RelationDecoders)], relations...)
 		o.Epochs, o.EvalEvery = 3, 2
 		want := traintest.Ran(t)(pairs.RunRelations(t.Context(), traintest.Ref(), d, o, link, nil))
 		for i, w := range []int{1, 2, 3, 5} {
