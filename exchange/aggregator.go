@@ -216,7 +216,7 @@ func (a *Aggregator) AllReduce(sums tensor.Matrix) {
 // Plan is what the worker will send: its rows.
 func (a *Aggregator) Plan(model *nn.Model) *wire.Plan {
 	w, p := a.W, wire.NewPlan()
-	p.AtMost = w.SparseRows
+	p.AtMost, p.Shared = w.SparseRows, true
 	p.Prepare.AddAll(a.Prepare, 1)
 	training := model.Traffic(w.SparseFeatures(), w.FirstSum(), true)
 	measuring := model.Traffic(w.SparseFeatures(), w.FirstSum(), false)

@@ -103,7 +103,7 @@ const Diverged = "diverged"
 // Run trains until the epochs are done, patience is out, or ctx ends. There is a result beside
 // the error if only the last state could not be saved.
 func (f *Loop) Run(ctx context.Context) (*Result, error) {
-	reason, began := "finished", f.State.Epoch
+	reason := "finished"
 	if err := f.saveChoice(); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (f *Loop) Run(ctx context.Context) (*Result, error) {
 		unsaved = f.save(true)
 	}
 	r := f.result(reason)
-	if reason != "interrupted" && f.State.Epoch > began { // else it goes on, or there was nothing left to do
+	if reason != "interrupted" { // else it goes on
 		if err := f.evaluate(r); err != nil {
 			return nil, f.failed(err)
 		}

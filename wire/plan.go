@@ -44,6 +44,8 @@ type Plan struct {
 	// OnceMeasured during the first measuring pass; Measure in every measuring pass;
 	// Begin at the start of every epoch and once more where a run ends early.
 	Prepare, Once, OnceMeasured, Measure, Begin Bytes
+	// Shared: Once is sent in the first pass of either kind.
+	Shared bool
 	// End is sent once, after the last epoch.
 	End Bytes
 	// Epoch is sent in the training pass of an epoch; nil: nothing.
@@ -81,7 +83,9 @@ func (p *Plan) Total(first, epochs, measured, begun int) Bytes {
 	if out == nil {
 		out = Bytes{}
 	}
-	out.AddAll(p.Once, min(epochs, 1))
+	if epochs > 0 || p.Shared && measured > 0 {
+		out.AddAll(p.Once, 1)
+	}
 	out.AddAll(p.OnceMeasured, min(measured, 1))
 	out.AddAll(p.Measure, measured)
 	out.AddAll(p.Begin, begun)

@@ -169,7 +169,7 @@ func plannedBytes(from *train.State, r *train.Result) wire.Bytes {
 		begun++
 	}
 	p := *r.Plan
-	if r.Reason == "interrupted" || epochs == 0 { // it goes on, or there was nothing left to do
+	if r.Reason == "interrupted" { // it goes on
 		p.End = nil
 	}
 	return p.Total(first, epochs, evaluated, begun)

@@ -80,7 +80,7 @@ func (o *onSeen) Plan(model *nn.Model) *wire.Plan {
 	p, m := o.Strategy.Plan(model), o.measure.Plan(model)
 	p.Prepare.AddAll(o.sent, 1)
 	p.Prepare.AddAll(m.Prepare, 1)
-	p.Measure, p.OnceMeasured = m.Measure, m.OnceMeasured
+	p.Measure, p.OnceMeasured, p.Shared = m.Measure, m.OnceMeasured, false
 	p.OnceMeasured.AddAll(m.Once, 1)
 	return p
 }

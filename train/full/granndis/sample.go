@@ -246,7 +246,7 @@ func (x *sampled) Redrawn(r nn.Reduction, dropped tensor.Matrix, d *nn.Drawn) (t
 // features is kept for each.
 func (x *sampled) Plan(model *nn.Model) *wire.Plan {
 	p, m := x.training.Plan(model), x.measuring.Plan(model)
-	p.Measure, p.OnceMeasured = m.Measure, m.OnceMeasured
+	p.Measure, p.OnceMeasured, p.Shared = m.Measure, m.OnceMeasured, false
 	p.OnceMeasured.AddAll(m.Once, 1)
 	return p
 }
