@@ -6,7 +6,7 @@ import (
 )
 
 // evaluate makes the report by class of what logits predict for the test split, or for validation or training vertices
-// where there is no test split.
+// where there is no test split, or for all vertices with a label where there are no splits.
 func (p *Predictions) evaluate(t *Trained, logits rows, d *graph.Dataset, task string) {
 	l := d.Labels
 	if l == nil || nn.TaskOf(l.Kind()) != task || task != nn.TaskClassify && l.Classes != logits.width {
@@ -18,6 +18,14 @@ func (p *Predictions) evaluate(t *Trained, logits rows, d *graph.Dataset, task s
 	}
 	if len(ids) == 0 {
 		split, ids = "train", d.Splits.Train
+	}
+	if len(ids) == 0 {
+		split = "labelled"
+		for v := range uint32(l.Len()) {
+			if l.Has(int(v)) {
+				ids = append(ids, v)
+			}
+		}
 	}
 	j, same := t.Config.judge(task), sameClasses(p.ClassNames, l)
 	if task == nn.TaskClassify && len(t.Config.Threshold) == 0 && logits.width == 2 {

@@ -38,8 +38,8 @@ type Predictions struct {
 	Measured map[string]float64
 	// ClassNames are what the classes are called; none: their numbers.
 	ClassNames []string
-	// Evaluation is the report by class of the test split, or of another where there is none; nil: there are no labels
-	// of the kind.
+	// Evaluation is the report by class of the test split, or of another where there is none, or of all labels where
+	// there are no splits; nil: there are no labels of the kind.
 	Evaluation *nn.Evaluation
 }
 

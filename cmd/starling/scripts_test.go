@@ -64,6 +64,7 @@ var smokes = map[string]smoke{
 	"nvrtc":              {status: 1}, // pip installs nothing here
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
+	"story-fraud":        {line: "--seeds 1 --nodes 1000 --epochs 2 --svg work/fraud.svg"},
 	"switchgnn-figures":  {line: "--figures 18 --graphs reddit --scales reddit:0.001 --workers 8", long: true},
 	"test-arm64":         {},
 	"test-race":          {line: "./event"},

@@ -516,7 +516,11 @@ func (n *nodePlan) describe(b *lines) {
 	if s := n.Split; s != nil && s.Col == "" {
 		b.add("  split: %s", s.describe())
 	}
-	if n.Label != nil && n.Split == nil {
+	switch {
+	case n.Label == nil || n.Split != nil:
+	case n.like != nil:
+		b.add("  split: none, as --like asks for what is to be predicted")
+	default:
 		b.add("  split: drawn, %g to train on, %g to validate, %g to test", dataset.UsualSplit.Train,
 			dataset.UsualSplit.Val, dataset.UsualSplit.Test)
 	}
