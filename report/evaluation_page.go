@@ -14,7 +14,7 @@ import (
 var evaluationPage string
 
 var evaluationTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("evaluation").Parse(evaluationPage))
+	return newTemplate("evaluation", evaluationPage)
 })
 
 // evaluationView is the data of the template.

@@ -16,7 +16,7 @@ var comparePage string
 
 // compareTemplate is parsed when it is first used, not whenever the program starts.
 var compareTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("compare").Parse(comparePage))
+	return newTemplate("compare", comparePage)
 })
 
 // HTML is the comparison as one page without any other files.

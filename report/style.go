@@ -1,15 +1,19 @@
 package report
 
 import (
+	_ "embed"
 	"html/template"
-	"strings"
 )
 
+//go:embed style.css
+var styleSheet string
+
 // Style is the style sheet of the project's pages, which are light or dark as the reader's browser is.
-func Style() template.CSS {
-	_, rest, _ := strings.Cut(comparePage, "<style>")
-	sheet, _, _ := strings.Cut(rest, "</style>")
-	return template.CSS(sheet)
+func Style() template.CSS { return template.CSS(styleSheet) }
+
+// newTemplate is that of a page, which has the style sheet as {{style}}.
+func newTemplate(name, text string) *template.Template {
+	return template.Must(template.New(name).Funcs(template.FuncMap{"style": Style}).Parse(text))
 }
 
 // WritePage writes a page to a file, whole or not at all.
