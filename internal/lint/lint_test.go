@@ -267,14 +267,3 @@ func TestFormatted(t *testing.T) {
 		}
 	})
 }
-
-func TestVet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("go vet is left out of a short run")
-	}
-	c := exec.Command("go", "vet", "./...")
-	c.Dir = "../.."
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

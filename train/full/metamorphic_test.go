@@ -121,7 +121,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 func TestDeepOnEveryTransportAndPartition(t *testing.T) {
 	d := traintest.Communities(t, 90, false)
 	o := traintest.Options("ressage+")
-	o.Epochs, o.EvalEvery, o.Model.Hidden = 3, 0, 8
+	o.Epochs, o.EvalEvery, o.Model.Hidden = 2, 0, 8
 	want := traintest.Full(t, traintest.Ref(), d, o)
 	methods, transports := partition.Names(), []string{"inprocess", "tcp", "shm"}
 	for i, method := range methods {
