@@ -41,6 +41,8 @@ type Config struct {
 
 	In  int `json:"in" yaml:"in"` // 0 of a typed graph, whose types have widths of their own
 	Out int `json:"out" yaml:"out"`
+	// StandardizeTargets: it learns standardized targets of a regression (see targetScale).
+	StandardizeTargets bool `json:"standardize_targets,omitempty" yaml:"standardize_targets,omitempty"`
 }
 
 // Models are the names Config.Model may have.
@@ -135,8 +137,9 @@ type Model struct {
 	Config  Config
 	Params  []*Param
 	Buffers []*Buffer
-	Decoder *Decoder // nil: none
-	scoring []*Param // the decoder's
+	Decoder *Decoder     // nil: none
+	scoring []*Param     // the decoder's
+	targets *targetScale // nil: they are not standardized
 
 	modules []Module
 	names   []string // of modules, for timelines
@@ -162,6 +165,9 @@ func New(dev tensor.Device, c Config, seed uint64) *Model {
 	}
 	layers := len(b.params)
 	m.Decoder = newDecoder(b, &c)
+	if c.StandardizeTargets {
+		m.targets = newTargetScale(b, c.Out)
+	}
 	m.Params, m.Buffers, m.scoring = b.params, b.buffers, b.params[layers:]
 	return m
 }
@@ -303,7 +309,8 @@ func (m *Model) append(b *builder, mod Module) {
 	m.names = append(m.names, strings.TrimSuffix(b.prefix, "."))
 }
 
-// Forward computes the logits [rows, Out], which the caller frees.
+// Forward computes the logits [rows, Out], which the caller frees. Standardized targets are undone in passes that do not
+// train.
 func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 	h := m.dropInput(p, x)
 	for i, mod := range m.modules {
@@ -314,6 +321,9 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 			p.Dev.Free(h.Matrix)
 		}
 		h = madeBy(mod, p, y)
+	}
+	if m.targets != nil && !p.Train {
+		return m.targets.undo(p.Dev, h.Matrix)
 	}
 	return h.Matrix
 }

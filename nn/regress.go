@@ -19,6 +19,8 @@ import (
 // Counts: vertices, Σ (y - ŷ)², Σ y², and Σ y of each target.
 type Regress struct {
 	Values tensor.Matrix // vertices x targets
+	// Standard are what the loss is of, if targets are standardized; none: Values. The metric is of Values.
+	Standard tensor.Matrix
 	// Targets is how many there are, where Values is left out to plan only.
 	Targets int
 }
@@ -31,11 +33,15 @@ func (r Regress) Name() string { return "r2" }
 
 func (r Regress) Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index,
 	scale float64) tensor.Matrix {
-	return lossOf(dev, dlogits, logits, r.op(rows, scale/float64(logits.Cols)))
+	targets := r.Standard
+	if targets.IsZero() {
+		targets = r.Values
+	}
+	return lossOf(dev, dlogits, logits, squared(targets, rows, scale/float64(logits.Cols)))
 }
 
-func (r Regress) op(rows tensor.Index, scale float64) tensor.Loss {
-	return tensor.Loss{Kind: tensor.SquaredError, Targets: r.Values, Rows: rows, Scale: scale}
+func squared(targets tensor.Matrix, rows tensor.Index, scale float64) tensor.Loss {
+	return tensor.Loss{Kind: tensor.SquaredError, Targets: targets, Rows: rows, Scale: scale}
 }
 
 func (r Regress) Counts(dev tensor.Device, logits tensor.Matrix, rows ...tensor.Index) [][]float64 {
@@ -44,7 +50,7 @@ func (r Regress) Counts(dev tensor.Device, logits tensor.Matrix, rows ...tensor.
 		if list.Len() == 0 {
 			return
 		}
-		dev.Loss(sums.Columns(0, 2), tensor.Matrix{}, logits, r.op(list, 1))
+		dev.Loss(sums.Columns(0, 2), tensor.Matrix{}, logits, squared(r.Values, list, 1))
 		known := dev.Scratch(r.Values.Type(), list.Len(), targets)
 		dev.GatherRows(known, r.Values, list)
 		dev.ColumnSums(sums.Columns(2, sums.Cols).Reshape(2, targets), known)

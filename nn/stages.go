@@ -19,4 +19,10 @@ func (m *Model) Gathers(i int) bool {
 
 // Stage runs stage i alone, to measure or predict: p.Train must not be set. The
 // caller frees what it returns.
-func (m *Model) Stage(p *Pass, i int, x Input) tensor.Matrix { return m.modules[i].Forward(p, x) }
+func (m *Model) Stage(p *Pass, i int, x Input) tensor.Matrix {
+	y := m.modules[i].Forward(p, x)
+	if m.targets != nil && i == len(m.modules)-1 {
+		return m.targets.undo(p.Dev, y)
+	}
+	return y
+}

@@ -189,6 +189,9 @@ func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 	if before.Objective.Metric == "auto" && s.Objective.Metric != "auto" { // of a version that had the task's alone
 		before.Objective.Metric = nn.MetricNames(before.Task)[0]
 	}
+	if before.Objective.StandardizeTargets == spec.ToggleAuto { // of a version that did not
+		before.Objective.StandardizeTargets = spec.Off
+	}
 	if s.Machine.CacheFirst == "auto" {
 		s.Machine.CacheFirst = before.Machine.CacheFirst
 	}

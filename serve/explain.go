@@ -191,8 +191,10 @@ type subject struct {
 	d     *graph.Dataset
 	dev   tensor.Device
 	model *nn.Model
-	task  string
-	class int // that is predicted
+	// targets is what numbers that the model learnt were standardized by; nil: nothing.
+	targets *graph.Scale
+	task    string
+	class   int // that is predicted
 
 	ids            []uint32 // ascending
 	hops           []int
@@ -232,8 +234,11 @@ func (s *subject) load() error {
 	c, weights := s.t.Config.Model, s.t.Weights
 	if c.Typed == nil {
 		model, err := s.t.Model(s.dev)
-		s.model = model
-		return err
+		if err != nil {
+			return err
+		}
+		s.model, s.targets = model, model.TargetScale(s.dev)
+		return nil
 	}
 	typed := *c.Typed
 	typed.Types, c.Typed = slices.Clone(typed.Types), &typed
@@ -252,7 +257,9 @@ func (s *subject) load() error {
 		s.encoders[k], typed.Types[k].In = e, 0
 	}
 	s.model = nn.New(s.dev, c, 0)
-	return s.model.Load(s.dev, weights)
+	err := s.model.Load(s.dev, weights)
+	s.targets = s.model.TargetScale(s.dev)
+	return err
 }
 
 // around finds the vertices that the prediction depends on, and the edges.

@@ -217,7 +217,9 @@ func (s *subject) slope(logits []float64) []float64 {
 	for j := range out {
 		switch s.task {
 		case nn.TaskRegression:
-			out[j] = 1
+			if out[j] = 1; s.targets != nil {
+				out[j] = s.targets.Deviation[j]
+			}
 		case nn.TaskMultiLabel:
 			out[j] = p[j] * (1 - p[j])
 		default:
@@ -231,8 +233,10 @@ func (s *subject) slope(logits []float64) []float64 {
 }
 
 // mask learns masks of rows and columns that keep the prediction, as GNNExplainer does: those that it does not need
-// become small. The vertex itself has none.
+// become small. The vertex itself has none. Numbers are compared as the model learnt them, so that what masks cost
+// weighs as much whatever their unit.
 func (s *subject) mask(full []float64, epochs int, first []int, columns []float64) []float64 {
+	full = nn.Standardized(full, s.targets)
 	near, wide := nn.NewMask(len(s.values), true, 0.5, 0.1), nn.NewMask(len(columns), true, 0.5, 0.1)
 	near.Value[s.at] = 1
 	of := func(i, c int) float64 {

@@ -10,6 +10,7 @@ import (
 
 	"starling/graph"
 	"starling/nn"
+	"starling/tensor/cpu"
 )
 
 // Formats are the libraries that export writes for.
@@ -50,6 +51,8 @@ type Exported struct {
 	// Features have the names of the columns and the scale that raw features are to be
 	// standardized by: (x - mean) / deviation. None: the model takes them as they are.
 	Features *graph.FeatureMeta `json:"features,omitempty"`
+	// Targets are what the targets of a regression were standardized by: predictions are outputs · deviation + mean.
+	Targets *graph.Scale `json:"targets,omitempty"`
 	// Decoder is the widths of the linear maps that score pairs of outputs; none: their
 	// dot product does, or the outputs are the result.
 	Decoder [][2]int `json:"decoder"`
@@ -83,6 +86,10 @@ func (t *Trained) Export(library, dir string) (*Exported, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.Targets, err = t.targets(); err != nil {
+		return nil, err
+	}
+	weights = slices.DeleteFunc(weights, func(w nn.Tensor) bool { return nn.OfTargets(w.Name) })
 	b, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return nil, err
@@ -106,6 +113,17 @@ func (t *Trained) Export(library, dir string) (*Exported, error) {
 		}
 	}
 	return e, folder.Commit()
+}
+
+// targets are what the model's targets were standardized by; nil: nothing.
+func (t *Trained) targets() (*graph.Scale, error) {
+	dev := cpu.New(1)
+	defer dev.Close()
+	m, err := t.Model(dev)
+	if err != nil {
+		return nil, err
+	}
+	return m.TargetScale(dev), nil
 }
 
 // IsExport reports whether a folder is an earlier export, and so may be replaced.

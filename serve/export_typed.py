@@ -31,6 +31,7 @@ class Model(torch.nn.Module):
         self.embeddings = torch.nn.ModuleDict(learnt)
         self.convs = torch.nn.ModuleList(map(self.layer, config["layers"]))
         self.head = torch.nn.Linear(**config["head"]["args"]) if config["head"] else None
+        self.targets = config.get("targets")  # of a regression: what they were standardized by
 
     def layer(self, layer):
         make = lambda: getattr(G, layer["class"])(**layer["args"])
@@ -68,7 +69,10 @@ class Model(torch.nn.Module):
                 x = self.together(conv, x, edges)
             if i < len(self.convs) - 1:
                 x = {name: self.act(rows) for name, rows in x.items()}
-        return self.head(x[self.target]) if self.head else x[self.target]
+        y = self.head(x[self.target]) if self.head else x[self.target]
+        if self.targets:
+            y = y * torch.tensor(self.targets["deviation"]) + torch.tensor(self.targets["mean"])
+        return y
 
 
 def load(folder=HERE):

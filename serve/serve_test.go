@@ -453,3 +453,39 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestExplanationsOfStandardizedTargets: attributions are in the targets' own units, and masks are as without the scale.
+func TestExplanationsOfStandardizedTargets(t *testing.T) {
+	d := block(t)
+	d.Meta.Classes = 1
+	plain := trained(t, nn.Config{Model: "sage", Layers: 2, Norm: "none", Aggregator: "mean"}, d)
+	plain.Config.Task = nn.TaskRegression
+	scaled := *plain
+	scaled.Config.Model.StandardizeTargets = true
+	scaled.Weights = append(slices.Clone(plain.Weights),
+		nn.Tensor{Name: "targets.mean", Shape: []int{1}, F64: true, Data: []float64{5000}},
+		nn.Tensor{Name: "targets.deviation", Shape: []int{1}, F64: true, Data: []float64{64}})
+	for method, times := range map[string]float64{Gradients: 64, Masks: 1} {
+		o := ExplainOptions{Method: method, Epochs: 8, Keep: 5, Most: 20}
+		a, err := plain.Explain(d, 3, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := scaled.Explain(d, 3, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(b.Values[0]-5000-64*a.Values[0]) > 1e-2 {
+			t.Errorf("%s: predicted %g, and %g standardized", method, b.Values[0], a.Values[0])
+		}
+		if math.Abs(b.FidelityPlus-64*a.FidelityPlus) > 1e-2 {
+			t.Errorf("%s: fidelity+ %g, and %g standardized", method, b.FidelityPlus, a.FidelityPlus)
+		}
+		for c := range a.Columns {
+			x, y := a.Columns[c], b.Columns[c]
+			if x.Column != y.Column || math.Abs(y.Score-times*x.Score) > 1e-3*times {
+				t.Errorf("%s: %s counts %g, and %s %g standardized", method, y.Column, y.Score, x.Column, x.Score)
+			}
+		}
+	}
+}

@@ -52,6 +52,8 @@ var topics = []topic{
 		{"threshold", "probability from which on the rarer of two classes, or each of several labels, is predicted: " +
 			"a number, or best, which is chosen on the validation vertices; auto: 0.5, or best for two classes with " +
 			"another --metric than accuracy"},
+		{"standardize_targets", "learn numbers with mean 0 and deviation 1 over the training vertices; metrics and " +
+			"predictions are in the numbers' own units; auto: yes for --task regression"},
 		{"eval_every", "epochs between evaluations of the metric; 0: only after the last epoch"},
 		{"patience", "stop after this many epochs without a better validation metric; 0: never"},
 		{"seed", "seed of all random draws"},

@@ -99,7 +99,8 @@ func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
 	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
 		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On,
 		AttentionDropout: m.AttentionDropout, Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
-		Decoder: s.decoder(), Typed: typed, In: in, Out: s.outputs(data)}
+		Decoder: s.decoder(), Typed: typed, In: in, Out: s.outputs(data),
+		StandardizeTargets: s.Objective.StandardizeTargets == On}
 }
 
 // defaults are the settings of a run that names none. docs/defaults.md has what they were

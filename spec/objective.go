@@ -21,6 +21,8 @@ type Objective struct {
 	ClassWeights string `json:"class_weights"`
 	Metric       string `json:"metric"`
 	Threshold    string `json:"threshold"`
+	// StandardizeTargets has regressions learn targets of mean 0 and deviation 1.
+	StandardizeTargets Toggle `json:"standardize_targets" auto:"zero"`
 }
 
 func defaultObjective() Objective {
@@ -112,6 +114,12 @@ func (s *Spec) objectiveEffects() []effect {
 // forLabels refuses what the labels are not for, and reads the weights of classes.
 func (s *Spec) forLabels(data *graph.Meta) error {
 	o := &s.Objective
+	if o.StandardizeTargets == ToggleAuto {
+		o.StandardizeTargets = toggled(s.Task == nn.TaskRegression)
+	}
+	if o.StandardizeTargets == On && s.Task != nn.TaskRegression {
+		return Mistake("--standardize-targets", "true for --task "+s.Task, "labels that are numbers", "leave it out")
+	}
 	if o.Metric != "auto" {
 		if names := nn.MetricNames(s.Task); !slices.Contains(names, o.Metric) {
 			return Mistake("--metric", o.Metric, "one of "+strings.Join(names, ", "), "for --task "+s.Task)

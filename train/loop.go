@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/event"
+	"starling/graph"
 	"starling/nn"
 	"starling/rng"
 	"starling/tensor"
@@ -36,10 +37,12 @@ type Loop struct {
 	State  State
 	// Weighting is what labels count in the loss.
 	Weighting nn.Weighting
-	metric    nn.Metric
-	known     knownOfAll
-	kept      [2]*Outputs // of the best epoch: validation and test; nil: there was none since the run (re)started
-	again     bool        // the best weights are measured again
+	// Targets is what the targets of a regression are standardized by; nil: they are not.
+	Targets *graph.Scale
+	metric  nn.Metric
+	known   knownOfAll
+	kept    [2]*Outputs // of the best epoch: validation and test; nil: there was none since the run (re)started
+	again   bool        // the best weights are measured again
 	// TrainEpoch trains for an epoch and returns the mean loss.
 	TrainEpoch func(epoch int, lr float64) (float64, error)
 	// Measure takes the metric of the splits.
@@ -69,8 +72,11 @@ func NewLoop(dev tensor.Device, s Share, peers Peers, opt Options, events event.
 		return nil, err
 	}
 	if opt.Resume != nil {
-		return f, f.resume(opt.Resume)
+		if err := f.resume(opt.Resume); err != nil {
+			return f, err
+		}
 	}
+	f.standardizeTargets()
 	return f, nil
 }
 

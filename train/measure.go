@@ -207,11 +207,14 @@ func (s *Site) planObjective(p *wire.Plan, task nn.Task) {
 		return
 	}
 	book, classes, kind := s.Part.Book, s.Opt.Model.Out, task.Name()
-	counted := classes
+	counted, targets := classes, 0
 	if kind == "r2" {
 		counted = 0
 	}
-	s.planSums(p.Prepare, objectiveSums(counted, s.End.Size()))
+	if s.Opt.Model.StandardizeTargets {
+		targets = classes
+	}
+	s.planSums(p.Prepare, objectiveSums(counted, s.End.Size(), targets))
 	metric, err := nn.FindMetric(s.Opt.Metric)
 	switch {
 	case err != nil || metric.Name == kind:

@@ -27,8 +27,10 @@ type knownOfAll struct {
 }
 
 // objectiveSums is how many numbers workers tell each other before they train: how many training vertices there are of
-// each class, and how many vertices each worker has of each split.
-func objectiveSums(classes, workers int) int { return classes + 3*workers }
+// each class, how many vertices each worker has of each split, and sums of targets that are standardized.
+func objectiveSums(classes, workers, targets int) int {
+	return classes + 3*workers + targets*targetDigits
+}
 
 // setObjective sets what is learnt and measured, by what all workers know.
 func (f *Loop) setObjective() (err error) {
@@ -60,11 +62,17 @@ func (f *Loop) MetricName() string { return f.metric.Name }
 
 // tellKnown adds up what the workers know.
 func (f *Loop) tellKnown() error {
-	counts := nn.LabelCounts(f.Known.Labels, f.Known.Splits.Train)
+	counts, targets := nn.LabelCounts(f.Known.Labels, f.Known.Splits.Train), 0
+	if f.Opt.Model.StandardizeTargets {
+		targets = f.Known.Labels.Classes
+	}
 	rank, ranks := f.Known.Rank, max(f.Known.Ranks, 1)
-	all := make([]float64, objectiveSums(len(counts), ranks))
+	all := make([]float64, objectiveSums(len(counts), ranks, targets))
 	copy(all, counts)
-	sizes := all[len(counts):]
+	sizes, digits := all[len(counts):], all[len(counts)+3*ranks:]
+	if targets > 0 {
+		copy(digits, targetSums(f.Known.Labels, f.Known.Splits.Train))
+	}
 	for k, list := range f.Known.splits() {
 		sizes[3*rank+k] = float64(len(list))
 	}
@@ -82,6 +90,9 @@ func (f *Loop) tellKnown() error {
 				f.known.first[k] += n
 			}
 		}
+	}
+	if targets > 0 {
+		f.Targets = scaleOf(digits, f.known.sizes[0])
 	}
 	return nil
 }

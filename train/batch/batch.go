@@ -47,6 +47,7 @@ type Host struct {
 	rowType tensor.DType
 
 	weighting   nn.Weighting         // what labels count in the loss
+	targets     *graph.Scale         // what numbers are standardized by; nil: nothing
 	forwardOnly bool                 // nothing goes back over blocks
 	kind        *nn.Kind             // of all layers' sums, if that is known, with
 	degrees     *nn.Degrees          // of the whole graph
@@ -64,7 +65,8 @@ type FirstLayer interface {
 
 // NewHost is the host side of a loop's batches, of vertices of a graph.
 func NewHost(f *train.Loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *Host {
-	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops), weighting: f.Weighting}
+	h := &Host{Features: features, Labels: labels, form: formOf(f.Model, hasLoops), weighting: f.Weighting,
+		targets: f.Targets}
 	if f.X.Typed != nil {
 		h.schema, h.rowType, h.Features = f.Schema, f.Dev.RowType(f.Opt.Rows), &graph.Features{}
 	}
@@ -371,5 +373,5 @@ func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {
 
 // task is the run's task for the rows of this batch.
 func (r *Batch) task(dev tensor.Device) nn.Task {
-	return r.known.weigh(r.known.task(dev, r.Labels.Kind()), r.weighting, r.Seeds)
+	return r.known.weigh(r.known.task(dev, r.Labels.Kind(), r.targets), r.weighting, r.Seeds)
 }

@@ -31,12 +31,13 @@ func (b *batchLabels) gather(l *graph.Labels, vertices []uint32) {
 	}
 }
 
-// task is the batch's task, of a kind of labels.
-func (b *batchLabels) task(dev tensor.Device, kind string) nn.Task {
+// task is the batch's task, of a kind of labels. Numbers are standardized by a scale, if there is one.
+func (b *batchLabels) task(dev tensor.Device, kind string, targets *graph.Scale) nn.Task {
 	switch kind {
 	case graph.MultiLabel:
 		return nn.MultiLabel{Marks: dev.FromHost(b.rows, b.width, b.marks)}
 	case graph.Regression:
+		targets.Apply(b.values)
 		return nn.Regress{Values: dev.FromHost(b.rows, b.width, b.values)}
 	}
 	return nn.Classify{Labels: tensor.Indices(dev, b.classes)}

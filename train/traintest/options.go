@@ -65,6 +65,7 @@ func EdgeOptions(model string) train.Options {
 func TaskOptions(d *graph.Dataset) train.Options {
 	o := Options("sage")
 	o.Model.Out, o.Model.Dropout, o.Epochs = d.Labels.Classes, 0.2, 30
+	o.Model.StandardizeTargets = d.Labels.Kind() == graph.Regression
 	return o
 }
 

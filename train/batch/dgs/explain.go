@@ -185,7 +185,7 @@ func (x *explanation) explain(ctx context.Context, weights []nn.Tensor, o explai
 	nodes := nn.NewMask(x.remote, o.nodes && o.epochs > 0, 0.5, 1)
 	columns := nn.NewMask(x.cols, o.columns && o.epochs > 0, 1, 0.1)
 	out := &explained{}
-	target := x.infer()
+	target := nn.Standardized(x.infer(), x.model.TargetScale(x.dev)) // as in passes that train
 	for out.epochs < o.epochs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
