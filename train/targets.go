@@ -17,8 +17,8 @@ import (
 //	mean = Σ y / n        deviation = sqrt(n Σ y² - (Σ y)²) / n, and 1 where all are equal
 //
 // Both sums are exact, as integers in units of 2^-149 and its square, of which every float32 and every square is a
-// multiple. So mean and deviation are rounded once, and are the same bits however the vertices are divided over workers.
-// The integers travel as digits: the digits of several workers add up, and are exact in a float64.
+// multiple. So mean and deviation are rounded once, and are the same bits however the vertices are divided over
+// workers. The integers travel as digits: the digits of several workers add up, and are exact in a float64.
 
 const (
 	digitBits = 24
@@ -152,5 +152,6 @@ func targetsNote(s *graph.Scale, names []string) string {
 		list = append(list, fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("targets are standardized for training (%s); the loss is of standardized targets, metrics and "+
-		"predictions are in their own units (--standardize-targets)", strings.Join(list, "; "))
+		"predictions are in their own units (--standardize-targets=false: learn them as they are)",
+		strings.Join(list, "; "))
 }

@@ -10,7 +10,7 @@ import (
 	"starling/internal/testseed"
 )
 
-// TestScaleOfTargets: mean and deviation are those of sums in wide arithmetic, for numbers of all sizes, and the same
+// TestScaleOfTargets: mean and deviation equal sums in wide arithmetic, for numbers of all sizes, and the same
 // bits however the vertices are divided and ordered.
 func TestScaleOfTargets(t *testing.T) {
 	draw := testseed.Rand(t)
