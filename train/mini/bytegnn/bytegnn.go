@@ -86,6 +86,7 @@ type dags struct {
 	done      chan *dag // finished, in any order
 	given     int64     // batches that training took
 	early     map[int64]*dag
+	taken     chan struct{} // training took a batch or gave one back, after which another may be due
 	end       chan struct{}
 	wg        sync.WaitGroup
 	waits     sync.WaitGroup // for the network
@@ -104,7 +105,7 @@ type dags struct {
 func newDAGs(ctx context.Context, d *batch.Pipeline, host *batch.Host, f *train.Loop, threshold float64) *dags {
 	threads := d.Options.ThreadCount()
 	s := &dags{ctx: ctx, of: d, queue: newTaskQueue(threads), clock: f.Clock, end: make(chan struct{}),
-		early: map[int64]*dag{}, least: d.AtOnce() + 1, threshold: threshold}
+		taken: make(chan struct{}, 1), early: map[int64]*dag{}, least: d.AtOnce() + 1, threshold: threshold}
 	s.first = int64(f.State.Epoch*d.Steps() + f.State.Batch)
 	s.total = max(0, int64(f.Opt.Epochs*d.Steps())-s.first)
 	s.most = int64(4*threads + 1)
@@ -141,6 +142,8 @@ func (s *dags) launch() {
 			due, timer := wire.Alarm(s.clock, launchEvery)
 			select {
 			case <-due:
+			case <-s.taken:
+				timer.Stop()
 			case <-s.end:
 				timer.Stop()
 				return
@@ -180,7 +183,16 @@ func (s *dags) Next() *batch.Batch {
 	s.given++
 	s.wait.Add(-1)
 	s.since = s.clock.Now()
+	s.wake()
 	return g.batch
+}
+
+// wake has the scheduler look whether a batch is due.
+func (s *dags) wake() {
+	select {
+	case s.taken <- struct{}{}:
+	default:
+	}
 }
 
 func (s *dags) Release(b *batch.Batch) {
@@ -188,6 +200,7 @@ func (s *dags) Release(b *batch.Batch) {
 	s.mu.training.add(wire.Since(s.clock, s.since))
 	s.mu.Unlock()
 	s.free <- b.Kept.(*dag)
+	s.wake()
 }
 
 // Fill waits until all that can be sampled before training takes more is there.
