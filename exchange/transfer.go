@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"slices"
 	"time"
 
+	"starling/event"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -135,10 +137,15 @@ func (x *Transfer) Wait() {
 
 // Done waits until the rows sent have left and gives buffers back.
 func (x *Transfer) Done() {
+	w := x.rows.W
+	start, waits := w.Now(), slices.ContainsFunc(x.leaving, func(p *wire.Pending) bool { return !p.IsDone() })
 	for _, p := range x.leaving {
-		if err := p.Wait(x.rows.W.Ctx); err != nil {
+		if err := p.Wait(w.Ctx); err != nil {
 			x.rows.Fail(err)
 		}
+	}
+	if waits && x.rows.Err() == nil {
+		w.Events.On(event.Span{Name: x.Tag.String() + " to leave", Kind: "wait", Start: start, Dur: w.Now().Sub(start)})
 	}
 	x.keepLoan()
 	x.Free()

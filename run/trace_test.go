@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func hiddenSlowly(spans []event.Span) (transfer, held float64) {
 	any := func(at time.Time, kind string) bool {
 		return slices.ContainsFunc(spans, func(s event.Span) bool {
 			return s.Kind == kind && s.Name != "gradients" && s.Name != "sums over all workers" &&
-				during(at, stretch{s.Start, s.Start.Add(s.Dur)})
+				!strings.HasSuffix(s.Name, " to leave") && during(at, stretch{s.Start, s.Start.Add(s.Dur)})
 		})
 	}
 	for i := range len(cuts) - 1 {
