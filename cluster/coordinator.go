@@ -86,6 +86,7 @@ type Coordinator struct {
 	done     chan struct{}
 	conns    map[int]*caller // the loop's
 	next     int
+	late     int // workers that were refused after a job had ended
 	preAuth  *tcp.PreAuthPool
 	wg       sync.WaitGroup
 }
@@ -161,26 +162,27 @@ func (c *Coordinator) Addr() string {
 func (c *Coordinator) Close() error { return c.listener.Close() }
 
 // RefuseLate refuses, for a while, workers that rejoin a job that has ended, and tells
-// them why it has, so that they need not wait for it.
-func (c *Coordinator) RefuseLate(why error, while time.Duration) {
+// them why it has, so that they need not wait for it. It returns before when that many have come; 0: any number may.
+func (c *Coordinator) RefuseLate(why error, while time.Duration, workers int) {
 	c.Next(nil, nil, nil, nil)
+	c.late = 0
 	c.session.cause, c.session.ended, c.session.again = errAborted, why, false
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)
 	over, timer := wire.Alarm(c.cfg.Clock, while)
 	defer timer.Stop()
-	for {
+	for passed := false; !passed && (workers == 0 || c.late < workers); {
 		select {
 		case f := <-c.tasks:
 			f()
 			c.session.out = nil
 		case <-over:
-			close(c.done)
-			c.listener.SetDeadline(wire.SocketPast)
-			c.wg.Wait()
-			return
+			passed = true
 		}
 	}
+	close(c.done)
+	c.listener.SetDeadline(wire.SocketPast)
+	c.wg.Wait()
 }
 
 // Run runs the job: it waits for all workers, sends them the roster, passes
@@ -330,6 +332,9 @@ func (c *Coordinator) serve(v *tcp.PreAuthConn) {
 			c.tellRefused(conn.RemoteAddr().String(), err)
 		}
 		p.write(newMessage("refused", err.Error())) // whether or not it reads it
+		if p.early {
+			c.onLoop(func() { c.late++ })
+		}
 		return
 	}
 	gone, written := make(chan struct{}), make(chan struct{})

@@ -278,14 +278,14 @@ func (s *simulation) coordinate(p *process) (uint64, error) {
 		case err == nil:
 			return s.agreed(results)
 		case p.ctx.Err() != nil || !errors.As(err, &died) || !died.Lost():
-			co.RefuseLate(err, 2*time.Second)
+			co.RefuseLate(err, 2*time.Second, 0)
 			return 0, err
 		}
 		if from, text = s.newest(); from.Epoch > at {
 			at, tries = from.Epoch, 0
 		}
 		if tries++; tries > 5 {
-			co.RefuseLate(err, 2*time.Second)
+			co.RefuseLate(err, 2*time.Second, 0)
 			return 0, err
 		}
 		co.Next(text, nil, nil, nil)

@@ -152,16 +152,28 @@ func (r *recovery) restart(lost []int) error {
 	return nil
 }
 
-// stopAll ends the workers that are left.
+// stopAll ends the workers that are left. Those that were started by hand may come to join again.
 func (r *recovery) stopAll(why error) {
 	if r.procs != nil {
 		r.procs.Stop(time.Second)
 		return
 	}
-	if r.run.Spec.Cluster.OnFailure != "stop" {
-		r.co.RefuseLate(why, 2*time.Second)
+	if r.run.Spec.Cluster.OnFailure == "stop" {
+		return
+	}
+	left := r.run.Spec.Cluster.Workers - len(r.co.Lost())
+	switch {
+	case !errors.Is(why, context.Canceled):
+		r.co.RefuseLate(why, 2*time.Second, 0)
+	case left > 0:
+		r.co.RefuseLate(errInterrupted, interruptedTime, left)
 	}
 }
+
+// errInterrupted is why workers that come back are refused when a user has stopped the run, for interruptedTime at most.
+var errInterrupted = errors.New("it was interrupted")
+
+const interruptedTime = 600 * time.Millisecond
 
 // task is what workers get when they start, and the state that they start from.
 func (r *recovery) task() (json.RawMessage, *kept, error) {

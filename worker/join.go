@@ -172,7 +172,7 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 		m.Listener.Close()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	joining, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	joined := make(chan struct{})
 	defer close(joined)
@@ -183,10 +183,11 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 		case <-joined:
 		}
 	}()
+	join := tcp.Join
 	if s.Cluster.Transport == "mpi" {
-		return mpi.Join(ctx, cfg)
+		join = mpi.Join
 	}
-	return tcp.Join(ctx, cfg)
+	return joinUnlessTold(ctx, func() (wire.Endpoint, error) { return join(joining, cfg) })
 }
 
 // WireConfig is how a member of a job connects with its peers. refused, if set, is called with unauthenticated peers.

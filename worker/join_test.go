@@ -65,12 +65,40 @@ func TestJobHasEnded(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		co.RefuseLate(errors.New("rank 1 was lost"), 2*time.Second)
+		co.RefuseLate(errors.New("rank 1 was lost"), 2*time.Second, 0)
 	}()
 	w := Spec{Addr: co.Addr(), Rank: -1, Token: []byte("secret"), Timeout: 60, Heartbeat: 60}
 	if _, err = w.Join(context.Background()); err == nil || errors.Is(err, graph.ErrInput) ||
 		!strings.Contains(err.Error(), "rank 1 was lost") {
 		t.Error(err)
+	}
+	testdeadline.Receive(t, over, "the coordinator")
+}
+
+// TestJobEndsWhenAllWereRefused: the job that was interrupted waits for its workers only, to tell them.
+func TestJobEndsWhenAllWereRefused(t *testing.T) {
+	co, err := cluster.Listen(cluster.Config{Workers: 3, Job: "j", Version: version.Name(), Token: []byte("secret")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer co.Close()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		co.RefuseLate(errors.New("it was interrupted"), time.Hour, 2)
+	}()
+	for rank := range 2 {
+		w := Spec{Addr: co.Addr(), Rank: rank, Token: []byte("secret"), Timeout: 60, Heartbeat: 60}
+		if _, err := w.Join(context.Background()); err == nil || !strings.Contains(err.Error(), "it was interrupted") {
+			t.Error(err)
+		}
+		select {
+		case <-over:
+			if rank == 0 {
+				t.Error("it ended before all had come")
+			}
+		default:
+		}
 	}
 	testdeadline.Receive(t, over, "the coordinator")
 }

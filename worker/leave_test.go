@@ -44,3 +44,25 @@ func TestAWorkerToldToEndDoesNotWaitForLostPeers(t *testing.T) {
 		})
 	}
 }
+
+// TestAWorkerToldToEndDoesNotWaitToConnect: the same while it connects with its peers.
+func TestAWorkerToldToEndDoesNotWaitToConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began, missing := time.Now(), errors.New("rank 2 is missing")
+		end, err := joinUnlessTold(ctx, func() (wire.Endpoint, error) { return nil, missing })
+		if end != nil || err != missing || time.Since(began) != 0 {
+			t.Errorf("a failure before: %v, %v after %v", end, err, time.Since(began))
+		}
+		_, err = joinUnlessTold(ctx, func() (wire.Endpoint, error) {
+			<-ctx.Done()
+			time.Sleep(4 * time.Second)
+			return nil, missing
+		})
+		if took := time.Since(began); took != time.Second+leaveTime || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("told after a second: %v after %v", err, took)
+		}
+		time.Sleep(time.Minute) // in the bubble: it has ended
+	})
+}

@@ -126,6 +126,8 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := StopWith(ctx, m.Stopped())
+	defer cancel()
 	defer leave(ctx, end)
 	var metrics *watch.MetricsServer
 	if t.Watch, metrics, err = w.watched(m, t, end); err != nil {
@@ -133,8 +135,6 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	}
 	defer metrics.Close()
 	defer failWithJob(m, end)()
-	ctx, cancel := StopWith(ctx, m.Stopped())
-	defer cancel()
 	t.here = m.Here()
 	keep := resume.SendState(m.Rank, m.Keep)
 	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))

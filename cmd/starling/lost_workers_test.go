@@ -19,11 +19,11 @@ const (
 	lostSlack   = 60 * time.Second // for a machine with other work
 )
 
-// lostCases are what workers train when one of them is lost: every strategy of mini-batches, and what is learnt beside
-// the weights, also where runs are not repeatable.
+// lostCases are what workers train when one of them is lost: every strategy of mini-batches, what is learnt beside the
+// weights, also where runs are not repeatable, and the full graph over several paths.
 func lostCases() (list []faultCase) {
 	for _, c := range faultCases() {
-		if strings.Contains(c.args, "--mode mini --strategy") {
+		if strings.Contains(c.args, "--mode mini --strategy") || strings.Contains(c.args, "--paths") {
 			list = append(list, c)
 		}
 	}
@@ -31,8 +31,9 @@ func lostCases() (list []faultCase) {
 }
 
 // TestSurvivorsOfALostWorkerEnd kills a worker right after an epoch, in runs whose workers were started by hand: the
-// others wait for another one until --timeout, and no longer, and obey SIGTERM meanwhile. STARLING_LOST_RUNS is how
-// often, STARLING_FAULT_CASES of which cases, an expression; scripts/lost-workers has 200.
+// others wait for another one until --timeout, and no longer, and obey SIGTERM meanwhile, also where only the launcher
+// is sent it. STARLING_LOST_RUNS is how often, STARLING_FAULT_CASES of which cases, an expression;
+// scripts/lost-workers has 200.
 func TestSurvivorsOfALostWorkerEnd(t *testing.T) {
 	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv("STARLING_LOST_RUNS"))
@@ -101,7 +102,7 @@ func TestLostWorkersScheduleHasEveryPair(t *testing.T) {
 // lostTimes are the longest times until survivors ended, beyond --timeout and after SIGTERM.
 type lostTimes struct{ beyond, term time.Duration }
 
-// lose is a run that loses rank 2 after an epoch. With term the others are then told to end.
+// lose is a run that loses rank 2 after an epoch. With term the others are then told to end, or their launcher is.
 func (f *lane) lose(c faultCase, where string, term bool, longest *lostTimes) {
 	f.t.Helper()
 	workers := 3
@@ -121,9 +122,14 @@ func (f *lane) lose(c faultCase, where string, term bool, longest *lostTimes) {
 	began := time.Now()
 	if term {
 		time.Sleep(time.Duration(f.draw.IntN(1000)) * time.Millisecond) // from a wait in a step to joining again
+		launcher := f.draw.IntN(2) == 0
 		began = time.Now()
+		if launcher {
+			r.main.Process.Signal(syscall.SIGTERM)
+			r.ends(r.main, began)
+		}
 		for rank, p := range r.byRank {
-			if rank != 2 {
+			if rank != 2 && !launcher {
 				p.Process.Signal(syscall.SIGTERM)
 			}
 		}

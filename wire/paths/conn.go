@@ -51,6 +51,7 @@ type Conn struct {
 		announced uint64  // the limit that the peer knows
 		cause     error   // why nothing works any more
 		closed    bool    // by the user
+		hasty     bool    // it waits for no path
 		ended     bool    // writing has
 		without   time.Time
 		last      error // of the path that failed last
@@ -151,8 +152,11 @@ func (k *Conn) lose(l *link, cause error) {
 	k.mu.out.down(k.now(), l.path)
 	if !k.anyLink() {
 		k.mu.without = k.clock.Now()
-		if k.mu.closed || k.mu.in.finished() && k.mu.ended && k.mu.out.idle() {
+		switch {
+		case k.mu.closed || k.mu.in.finished() && k.mu.ended && k.mu.out.idle():
 			k.fail(io.EOF)
+		case k.mu.hasty:
+			k.fail(k.allFailed())
 		}
 	}
 	k.wakeAll()
@@ -231,19 +235,31 @@ func (k *Conn) look() {
 		}
 	}
 	if alive == 0 && now.Sub(k.mu.without) > graceTime {
-		k.fail(fmt.Errorf("all paths to the peer have failed: %v", k.lastCause()))
+		k.fail(k.allFailed())
 		return
 	}
 	k.timer.Reset(tick)
 }
 
-// lastCause is what the last path failed of.
+// allFailed is the error of a connection that no path is left of.
 // REQUIRES: mu held.
-func (k *Conn) lastCause() error {
-	if k.mu.last == nil {
-		return os.ErrDeadlineExceeded
+func (k *Conn) allFailed() error {
+	last := k.mu.last
+	if last == nil {
+		last = os.ErrDeadlineExceeded
 	}
-	return k.mu.last
+	return fmt.Errorf("all paths to the peer have failed: %v", last)
+}
+
+// WaitForNoPath makes the connection fail as soon as it has no path, instead of waiting graceTime for another. Its user
+// has failed: what is still to be sent is why, and most likely the peer has gone.
+func (k *Conn) WaitForNoPath() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.hasty = true
+	if !k.anyLink() {
+		k.fail(k.allFailed())
+	}
 }
 
 // Read implements net.Conn.

@@ -17,21 +17,24 @@ import (
 // twoHosts are two ends that listen on two addresses of this host.
 func twoHosts(t *testing.T) (a, b *Host) {
 	t.Helper()
+	return hostAt(t, wire.Real), hostAt(t, wire.Real)
+}
+
+// hostAt is an end that listens on two addresses of this host, with the clock of its connections.
+func hostAt(t *testing.T, clock wire.Clock) *Host {
+	t.Helper()
 	plan := links(t, 2)
 	plan.File.Paths[0].Address, plan.File.Paths[1].Address = "127.0.0.1/32", "127.0.0.2/32"
-	open := func() *Host {
-		base, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := NewHost(plan, base, Access{Token: []byte("secret")}, wire.Real)
-		if err != nil {
-			t.Skip("no second loopback address:", err)
-		}
-		t.Cleanup(func() { h.Close() })
-		return h
+	base, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return open(), open()
+	h, err := NewHost(plan, base, Access{Token: []byte("secret")}, clock)
+	if err != nil {
+		t.Skip("no second loopback address:", err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
 }
 
 // connected is a connection between two hosts with both paths up.

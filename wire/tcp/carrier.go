@@ -130,6 +130,9 @@ func (p *carrier) Fail(cause error) {
 	for _, c := range p.conns {
 		c.conn.SetWriteDeadline(wire.SocketTime(p.inbox.Options().Linger))
 		c.conn.SetReadDeadline(wire.SocketPast)
+		if several, ok := c.conn.(interface{ WaitForNoPath() }); ok {
+			several.WaitForNoPath()
+		}
 		close(c.cutoff)
 	}
 	if p.memory != nil {
