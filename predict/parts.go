@@ -32,10 +32,11 @@ func (o Options) overParts() (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, d, workers, err := o.infer(trained)
+	rows, d, workers, err := o.infer(trained)
 	if err != nil {
 		return nil, err
 	}
+	p := predictionsFrom(trained, d, o.What, rows)
 	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
 		Workers: workers, Target: trained.OfType()}
 	if err := out.write(p, d); err != nil {
@@ -45,42 +46,43 @@ func (o Options) overParts() (*Predicted, error) {
 	return out, nil
 }
 
-// infer has workers compute what is predicted. It returns the dataset too, without edges and
-// features.
-func (o Options) infer(trained *serve.Trained) (p *serve.Predictions, d *graph.Dataset,
-	workers int, err error) {
+// predictionsFrom are predictions from what the model computes for all vertices.
+func predictionsFrom(t *serve.Trained, d *graph.Dataset, what string, rows serve.Rows) *serve.Predictions {
+	if d.Typed() {
+		return t.FromTypedRows(d, what, rows.Width, rows.Values)
+	}
+	return t.FromRows(d, what, d.Graph.Nodes(), rows.Width, rows.Values)
+}
+
+// infer has workers compute what predictions are made from, for all vertices. It returns the dataset too, without edges
+// and features.
+func (o Options) infer(trained *serve.Trained) (rows serve.Rows, d *graph.Dataset, workers int, err error) {
 	c, err := o.inferenceOf(trained)
 	if err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
 	if d, err = labelledDataset(c.Parts, trained); err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
 	if err := trained.Suits(d, o.What); err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
 	folder, remove, err := setup.TemporaryFolder()
 	if err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
 	defer remove()
 	c.Infer.Folder = folder
 	events, stop, err := c.Watched(event.All())
 	if err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
 	defer stop()
 	if _, err := c.Work(context.Background(), events); err != nil {
-		return nil, nil, 0, err
+		return rows, nil, 0, err
 	}
-	width, data, err := gather(c)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	if d.Typed() {
-		return trained.FromTypedRows(d, o.What, width, data), d, c.Spec.Cluster.Workers, nil
-	}
-	return trained.FromRows(d, o.What, d.Graph.Nodes(), width, data), d, c.Spec.Cluster.Workers, nil
+	rows.Width, rows.Values, err = gather(c)
+	return rows, d, c.Spec.Cluster.Workers, err
 }
 
 // inferenceOf is the run of workers that a prediction needs.

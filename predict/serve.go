@@ -6,7 +6,6 @@ import (
 
 	"starling/cluster"
 	"starling/graph"
-	"starling/nn"
 	"starling/partition"
 	"starling/serve"
 	"starling/setup"
@@ -68,10 +67,6 @@ func (o ServeOptions) answers() (*answers, error) {
 	if err := t.WholeGraph(); err != nil {
 		return nil, err
 	}
-	if t.Config.Model.Typed != nil {
-		return nil, spec.Mistake("RUN", o.Run+", a model of a typed graph", "a model of a graph without types",
-			"the server does not know types yet: starling predict writes what the model says of "+t.Config.Target)
-	}
 	if partition.IsPartition(o.Dataset) {
 		return o.answersOverParts(t)
 	}
@@ -91,20 +86,19 @@ func (o ServeOptions) answers() (*answers, error) {
 // answersOverParts has one worker per part run the model over its vertices, layer by layer.
 func (o ServeOptions) answersOverParts(t *serve.Trained) (*answers, error) {
 	what := Options{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, Timeout: o.Timeout,
-		What: serve.Probabilities}
-	if t.Config.Task == nn.TaskRegression {
-		what.What = serve.Labels
-	}
+		What: serve.Labels}
 	outputs, d, _, err := what.infer(t)
 	if err != nil {
 		return nil, err
 	}
-	var embeddings *serve.Predictions
+	var embeddings *serve.Rows
 	what.What = serve.Embeddings
 	if t.Suits(d, what.What) == nil { // a model of one layer has none
-		if embeddings, _, _, err = what.infer(t); err != nil {
+		rows, _, _, err := what.infer(t.OfAllTypes())
+		if err != nil {
 			return nil, err
 		}
+		embeddings = &rows
 	}
 	dev := cpu.New(o.Threads)
 	out := &answers{close: func() { dev.Close() }}

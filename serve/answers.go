@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"encoding/json"
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/nn"
@@ -12,23 +14,28 @@ import (
 )
 
 // Answers is a model and a graph, prepared for queries about single vertices or
-// pairs. It keeps the results of one forward pass over the graph: probabilities, and the
+// pairs. It keeps the results of one forward pass over the graph: logits, and the
 // input of every layer that aggregates (for new vertices) and of the last one
 // (embeddings). That is vertices x (classes + width of layers) numbers. Of a model of
 // pairs it keeps the embeddings alone.
+//
+// A vertex is a number in the one id space of the graph, whatever its type.
 //
 // It is safe for concurrent use.
 type Answers struct {
 	trained  *Trained
 	data     *graph.Dataset
-	features *graph.Features // nil: answers are about the graph's own vertices only
+	features *graph.Features // of a graph without types
+	apart    bool            // the edges are elsewhere: answers are about the graph's own vertices only
 	task     string          // one of nn.Tasks
-	names    *names
+	kinds    []*ends         // the vertices of each type; a graph without types has one list, of all
+	target   int             // which of them the model predicts
 	inputs   []rows
-	outputs  rows      // probabilities; values of regression; embeddings of a model of pairs
-	norms    []float32 // of embeddings; none in a model of one layer
-	degrees  *nn.Degrees
-	models   chan *nn.Model // each serves one new vertex at a time
+	outputs  rows           // logits of the target's vertices; of a model of pairs embeddings of all vertices
+	norms    []float32      // of embeddings; none in a model of one layer
+	degrees  *nn.Degrees    // of a graph without types
+	pairs    []*pairScorer  // of a model of pairs: what it scores
+	models   chan *nn.Model // each serves one new vertex, or some pairs, at a time
 	dev      tensor.Device  // of the models' weights
 }
 
@@ -37,38 +44,65 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
-	features, err := t.features(d)
+	a := about(dev, t, d)
+	keep := func(m *nn.Model, i int) bool { return !t.ofPairs() && (m.Gathers(i) || i == m.Stages()-1) }
+	var out *pass
+	var err error
+	if d.Typed() {
+		out, err = t.OfAllTypes().forwardTyped(dev, d, keep)
+	} else if a.features, err = t.features(d); err == nil {
+		a.degrees = degreesOf(d.Graph)
+		out, err = t.forward(dev, d, a.features, keep)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a := &Answers{trained: t, data: d, features: features, task: t.task(d), names: namesOf(d), dev: dev}
-	out, err := t.forward(dev, d, a.features,
-		func(m *nn.Model, i int) bool { return !t.ofPairs() && (m.Gathers(i) || i == m.Stages()-1) })
-	if err != nil {
-		return nil, err
-	}
-	if a.task != nn.TaskRegression && !t.ofPairs() {
-		probabilities(out.logits, a.task)
-	}
-	a.inputs, a.outputs, a.degrees = out.inputs, out.logits, degreesOf(d.Graph)
-	return a, a.begin()
+	a.inputs = out.inputs
+	return a, a.begin(out.logits)
+}
+
+// Rows are a number of numbers for each vertex of a graph, types one after the other.
+type Rows struct {
+	Width  int
+	Values []float32
 }
 
 // AnswersFromRows are answers about the vertices of a graph whose edges are elsewhere, and about no
-// new ones: from probabilities, or values of regression, and the input of the last stage, none
-// in a model of one.
-func AnswersFromRows(dev tensor.Device, t *Trained, d *graph.Dataset, outputs, embeddings *Predictions) (*Answers,
+// new ones: from the model's outputs and the input of its last stage, none in a model of one.
+func AnswersFromRows(dev tensor.Device, t *Trained, d *graph.Dataset, outputs Rows, embeddings *Rows) (*Answers,
 	error) {
-	a := &Answers{trained: t, data: d, task: t.task(d), names: namesOf(d), dev: dev, inputs: make([]rows, 1),
-		outputs: rows{outputs.Width, outputs.Values}}
+	a := about(dev, t, d)
+	a.apart, a.inputs = true, make([]rows, 1)
 	if embeddings != nil {
 		a.inputs = append(a.inputs, rows{embeddings.Width, embeddings.Values})
 	}
-	return a, a.begin()
+	return a, a.begin(rows{outputs.Width, outputs.Values})
 }
 
-// begin makes what answers need beside the rows.
-func (a *Answers) begin() error {
+// about knows the vertices of a graph by name.
+func about(dev tensor.Device, t *Trained, d *graph.Dataset) *Answers {
+	a := &Answers{trained: t, data: d, task: t.task(d), dev: dev}
+	if !d.Typed() {
+		a.kinds = []*ends{allOf(d)}
+		return a
+	}
+	for k := range d.Meta.Schema.Types {
+		a.kinds = append(a.kinds, ofType(d, k))
+	}
+	a.target = max(0, d.Meta.Schema.Type(t.Config.Target)) // that of a model of pairs is a relation
+	return a
+}
+
+// begin makes what answers need beside the inputs of stages, from the outputs of all vertices.
+func (a *Answers) begin(outputs rows) error {
+	a.outputs = outputs
+	if of := a.kinds[a.target]; !a.trained.ofPairs() && of.count < a.Vertices() {
+		lo := int(of.first) * outputs.width
+		a.outputs.data = slices.Clone(outputs.data[lo : lo+of.count*outputs.width])
+	}
+	if err := a.beginPairs(); err != nil {
+		return err
+	}
 	if _, ok := a.embeddings(); ok {
 		a.measure()
 	}
@@ -83,8 +117,25 @@ func (a *Answers) begin() error {
 	return nil
 }
 
-// withoutEdges: there is nothing to compute new vertices from.
-func (a *Answers) withoutEdges() bool { return a.features == nil }
+// kindOf are the vertices of a vertex's type.
+func (a *Answers) kindOf(v uint32) *ends {
+	if !a.data.Typed() {
+		return a.kinds[0]
+	}
+	return a.kinds[a.data.Meta.Schema.TypeOf(v)]
+}
+
+// kindNames lists the types of the graph.
+func (a *Answers) kindNames() string {
+	var names []string
+	for _, k := range a.kinds {
+		names = append(names, k.kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+// name is what a vertex was called before import, as JSON.
+func (a *Answers) name(v uint32) json.RawMessage { return a.kindOf(v).json(v) }
 
 // Vertices is how many the graph has.
 func (a *Answers) Vertices() int { return a.data.Graph.Nodes() }
@@ -98,15 +149,6 @@ func (a *Answers) embeddings() (rows, bool) {
 	return a.inputs[len(a.inputs)-1], len(a.inputs) > 1
 }
 
-// Score is how likely each pair is an edge, by a model of pairs.
-func (a *Answers) Score(left, right []uint32) []float32 {
-	model := <-a.models
-	defer func() { a.models <- model }()
-	dev := cpu.New(1) // Close frees all its matrices
-	defer dev.Close()
-	return score(dev, model, a.trained.Rows(), a.outputs, left, right)
-}
-
 // Prediction is the model's output for one vertex.
 type Prediction struct {
 	Values        []float32 // of regression, and nothing else
@@ -115,27 +157,27 @@ type Prediction struct {
 	Probabilities []float32 // of every class
 }
 
-// Predict is for a vertex of the graph.
+// Predict is for a vertex of the graph, of the type that the model predicts.
 func (a *Answers) Predict(v uint32) Prediction {
-	return decide(&a.trained.Config, a.outputs.of(v), a.task)
+	return decide(&a.trained.Config, slices.Clone(a.outputs.of(v-a.kinds[a.target].first)), a.task)
 }
 
-// decide is what a model predicts, from probabilities.
-func decide(c *Config, outputs []float32, task string) Prediction {
-	p := Prediction{Probabilities: outputs, Label: -1}
+// decide is what a model predicts, from logits, which it makes probabilities.
+func decide(c *Config, row []float32, task string) Prediction {
 	switch task {
 	case nn.TaskRegression:
-		return Prediction{Values: outputs, Label: -1}
+		return Prediction{Values: row, Label: -1}
 	case nn.TaskClassify:
-		p.Label = c.class(outputs)
-		return p
+		return Prediction{Label: c.decide(row, task), Probabilities: row}
 	}
-	p.Labels = []int32{}
-	for class, x := range outputs {
-		if c.has(x, class) {
+	p := Prediction{Label: -1, Labels: []int32{}, Probabilities: row}
+	has := c.marks(task)
+	for class, x := range row {
+		if has(x, class) {
 			p.Labels = append(p.Labels, int32(class))
 		}
 	}
+	probability(row, task)
 	return p
 }
 
@@ -152,12 +194,7 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 	dev := cpu.New(1) // Close frees all its matrices
 	defer dev.Close()
 	p := &nn.Pass{Dev: dev, Agg: a.around(dev, neighbours, weights), Rows: a.trained.Rows()}
-	own := slices.Clone(features)
-	a.trained.Config.scale().Apply(own)
-	if a.trained.Config.RowNormalize {
-		one := graph.Features{Rows: 1, Cols: len(own), F32: own}
-		own = one.RowNormalize().F32
-	}
+	own := a.trained.Config.prepared(features, a.trained.Config.scale())
 	for i := range model.Stages() {
 		block := slices.Clone(own)
 		if model.Gathers(i) {
@@ -166,10 +203,18 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 		x, _ := stored(dev, p.Rows, len(block)/len(own), len(own), block)
 		own = download(dev, model.Stage(p, i, nn.Input{Matrix: x})).data
 	}
-	if a.task != nn.TaskRegression {
-		probability(own, a.task)
-	}
 	return decide(&a.trained.Config, own, a.task)
+}
+
+// prepared are the features of a new vertex as the model takes them.
+func (c *Config) prepared(features []float32, scale *graph.Scale) []float32 {
+	own := slices.Clone(features)
+	scale.Apply(own)
+	if c.RowNormalize {
+		one := graph.Features{Rows: 1, Cols: len(own), F32: own}
+		own = one.RowNormalize().F32
+	}
+	return own
 }
 
 // block is a stage's input: the new vertex first, then its neighbours.

@@ -14,7 +14,6 @@ import (
 
 	"starling/disk"
 	"starling/graph"
-	"starling/nn"
 	"starling/tensor"
 )
 
@@ -60,22 +59,6 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path, relation str
 	p.Values = s.scores(left, right)
 	chances(p.Values)
 	return p, dev.Err()
-}
-
-// score decodes pairs of embeddings, stored as a type, a block at a time.
-func score(dev tensor.Device, model *nn.Model, t tensor.DType, embeddings rows, left, right []uint32) []float32 {
-	z, _ := stored(dev, t, len(embeddings.data)/embeddings.width, embeddings.width, embeddings.data)
-	out := make([]float32, len(left))
-	const block = 1 << 14
-	for lo := 0; lo < len(left); lo += block {
-		hi := min(lo+block, len(left))
-		s := model.Decoder.Score(&nn.Pass{Dev: dev, Rows: t}, z, tensor.Indices(dev, left[lo:hi]),
-			tensor.Indices(dev, right[lo:hi]))
-		dev.Download(out[lo:hi], s)
-		dev.Free(s)
-	}
-	chances(out)
-	return out
 }
 
 // chances makes decoded scores numbers between 0 and 1.

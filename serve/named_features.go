@@ -34,16 +34,17 @@ func (f *newFeatures) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &f.cells)
 }
 
-// numbers are the features before they are standardized.
-func (f *newFeatures) numbers(p *graph.Preparation) ([]float32, error) {
+// numbers are the features of a vertex of a type before they are standardized; the type has no name where the graph has
+// no types.
+func (f *newFeatures) numbers(p *graph.Preparation, kind string) ([]float32, error) {
 	if f.cells == nil {
 		return floats(f.all), nil
 	}
-	if p == nil || len(p.Types) != 1 {
-		return nil, refuse(http.StatusBadRequest,
-			"features: found names, want a list of numbers: the model's dataset was not read from tables by import table")
+	t := p.Type(kind)
+	if t == nil {
+		return nil, refuse(http.StatusBadRequest, "features: found names, want a list of numbers: the model's dataset was not "+
+			"read from tables by import table or import schema")
 	}
-	t := &p.Types[0]
 	for name := range f.cells {
 		if graph.Named(t.Features, name) == nil {
 			return nil, refuse(http.StatusBadRequest, "features: found %.80q, want columns of the table: %s", name, t.Columns())

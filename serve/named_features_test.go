@@ -56,5 +56,5 @@ func cellsOf(body string, p *graph.Preparation) ([]float32, error) {
 	if err := json.Unmarshal([]byte(body), &f); err != nil {
 		return nil, err
 	}
-	return f.numbers(p)
+	return f.numbers(p, "")
 }

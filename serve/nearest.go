@@ -16,9 +16,9 @@ type Similar struct {
 	Cosine float32
 }
 
-// Nearest are the k vertices whose embeddings are most similar to v's, the most similar
-// first, without v itself; of equals the lower number comes first. It compares all
-// vertices, on all cores: exact, at the cost of reading every embedding.
+// Nearest are the k vertices of v's type whose embeddings are most similar to v's, the most
+// similar first, without v itself; of equals the lower number comes first. It compares all
+// of them, on all cores: exact, at the cost of reading every embedding.
 func (a *Answers) Nearest(v uint32, k int) []Similar {
 	e, _ := a.embeddings()
 	of, norm := e.of(v), a.norms[v]
@@ -26,10 +26,11 @@ func (a *Answers) Nearest(v uint32, k int) []Similar {
 		sync.Mutex
 		best []Similar
 	}
-	graph.Parallel(int64(a.Vertices()), 1<<14, func(lo, hi int64) {
+	among := a.kindOf(v)
+	graph.Parallel(int64(among.count), 1<<14, func(lo, hi int64) {
 		best := make([]Similar, 0, 2*k+16)
 		least := float32(math.Inf(-1)) // below it none is among the k best
-		for u := lo; u < hi; u++ {
+		for u := lo + int64(among.first); u < hi+int64(among.first); u++ {
 			if uint32(u) == v {
 				continue
 			}

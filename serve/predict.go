@@ -153,22 +153,18 @@ func (p *Predictions) label(c *Config, logits rows, task string) {
 		graph.Parallel(int64(p.Vertices), 1<<12, func(lo, hi int64) {
 			for v := lo; v < hi; v++ {
 				row := logits.of(uint32(v))
-				likeliest := largest(row) // of logits, which do not round to 1
-				if probability(row, task); len(c.Threshold) > 0 {
-					likeliest = c.class(row)
-				}
-				p.Class[v] = likeliest
+				p.Class[v] = c.decide(row, task)
 				p.Probability[v] = row[p.Class[v]]
 			}
 		})
 		return
 	}
 	p.Width, p.Marks = logits.width, make([]uint8, len(logits.data))
-	judge := c.judge(task)
+	has := c.marks(task)
 	for v := range p.Vertices {
 		row := logits.of(uint32(v))
 		for class, x := range row {
-			if x > 0 && c.Threshold == nil || c.Threshold != nil && judge.Reaches(float64(x), class) {
+			if has(x, class) {
 				p.Marks[v*p.Width+class] = 1
 			}
 		}

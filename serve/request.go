@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -15,19 +16,23 @@ import (
 // The requests, each the body of a POST.
 type (
 	verticesRequest struct {
+		Type     string           `json:"type"`
 		Vertices list[vertexName] `json:"vertices"`
 	}
 	nearestRequest struct {
+		Type   string      `json:"type"`
 		Vertex *vertexName `json:"vertex"`
 		K      *int        `json:"k"`
 	}
 	pairsRequest struct {
-		Pairs list[pair] `json:"pairs"`
+		Relation string     `json:"relation"`
+		Pairs    list[pair] `json:"pairs"`
 	}
-	newRequest struct {
-		Features   newFeatures      `json:"features"`
-		Neighbours list[vertexName] `json:"neighbours"`
-		Weights    list[number]     `json:"weights"`
+	partnersRequest struct {
+		Relation string      `json:"relation"`
+		Vertex   *vertexName `json:"vertex"`
+		K        *int        `json:"k"`
+		Known    bool        `json:"known"`
 	}
 )
 
@@ -164,7 +169,7 @@ func decode(b []byte, into any) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return refuse(http.StatusBadRequest, "body: found %s, want a JSON object", kind.Value)
 	case errors.As(err, &kind):
-		return refuse(http.StatusBadRequest, "%s: found %s, want a whole number", kind.Field, kind.Value)
+		return refuse(http.StatusBadRequest, "%s: found %s, want %s", kind.Field, kind.Value, wantKind(kind.Type.Kind()))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse(http.StatusBadRequest, "body: found its end in the middle of a JSON object")
 	case err != nil && strings.HasPrefix(err.Error(), unknownField):
@@ -179,16 +184,27 @@ func decode(b []byte, into any) error {
 	return nil
 }
 
+// wantKind is what a field of a request takes.
+func wantKind(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a whole number"
+}
+
 // named returns a list of vertices, no longer than a request may name.
 func (s *Server) named(field string) list[vertexName] {
 	return list[vertexName]{field: field, most: s.limits.Vertices}
 }
 
-// findAll are the vertices of a list.
-func (s *Server) findAll(l list[vertexName]) ([]uint32, error) {
+// findAll are the vertices of a list, which are of a type.
+func findAll(of *ends, l list[vertexName]) ([]uint32, error) {
 	out := make([]uint32, len(l.all))
 	for i, name := range l.all {
-		v, err := s.find(fmt.Sprintf("%s[%d]", l.field, i), name)
+		v, err := find(of, fmt.Sprintf("%s[%d]", l.field, i), name)
 		if err != nil {
 			return nil, err
 		}
@@ -197,46 +213,98 @@ func (s *Server) findAll(l list[vertexName]) ([]uint32, error) {
 	return out, nil
 }
 
-func (s *Server) find(field string, name vertexName) (uint32, error) {
-	v, ok := s.answers.names.find(name)
-	if !ok {
-		return 0, refuse(http.StatusNotFound, "%s: found %.80q, want a vertex of the graph", field, string(name))
+func find(of *ends, field string, name vertexName) (uint32, error) {
+	v, ok := of.find(name)
+	switch {
+	case ok:
+		return v, nil
+	case of.kind != "":
+		return 0, refuse(http.StatusNotFound, "%s: found %.80q, want a vertex of type %.60s", field, string(name), of.kind)
 	}
-	return v, nil
+	return 0, refuse(http.StatusNotFound, "%s: found %.80q, want a vertex of the graph", field, string(name))
 }
 
-func (s *Server) askedVertices(body []byte) ([]uint32, error) {
-	q := verticesRequest{s.named("vertices")}
-	if err := decode(body, &q); err != nil {
-		return nil, err
+// kind is the vertices of a type; without a name those that the model predicts.
+func (s *Server) kind(name string) (*ends, error) {
+	a := s.answers
+	switch {
+	case !a.data.Typed() && name != "":
+		return nil, refuse(http.StatusBadRequest, "type: found %.80q, want none: the graph has no types", name)
+	case name == "" && (!a.data.Typed() || !a.trained.ofPairs()):
+		return a.kinds[a.target], nil
 	}
-	if len(q.Vertices.all) == 0 {
-		return nil, refuse(http.StatusBadRequest, "vertices: found none, want a list of vertices")
+	k := a.data.Meta.Schema.Type(name)
+	if k < 0 {
+		return nil, refuse(http.StatusNotFound, "type: found %.80q, want one of %.400s", name, a.kindNames())
 	}
-	return s.findAll(q.Vertices)
+	return a.kinds[k], nil
 }
 
-// askedPairs are as many vertices as other requests may name: half as many pairs.
-func (s *Server) askedPairs(body []byte) (left, right []uint32, err error) {
-	q := pairsRequest{list[pair]{field: "pairs", most: max(s.limits.Vertices/2, 1)}}
+func (s *Server) askedVertices(body []byte) (*ends, []uint32, error) {
+	q := verticesRequest{Vertices: s.named("vertices")}
 	if err := decode(body, &q); err != nil {
 		return nil, nil, err
 	}
+	of, err := s.kind(q.Type)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(q.Vertices.all) == 0:
+		return nil, nil, refuse(http.StatusBadRequest, "vertices: found none, want a list of vertices")
+	}
+	vertices, err := findAll(of, q.Vertices)
+	return of, vertices, err
+}
+
+// askedPairs are as many vertices as other requests may name: half as many pairs.
+func (s *Server) askedPairs(body []byte) (of *pairScorer, left, right []uint32, err error) {
+	q := pairsRequest{Pairs: list[pair]{field: "pairs", most: max(s.limits.Vertices/2, 1)}}
+	if err := decode(body, &q); err != nil {
+		return nil, nil, nil, err
+	}
+	if of, err = s.relation(q.Relation); err != nil {
+		return nil, nil, nil, err
+	}
 	if len(q.Pairs.all) == 0 {
-		return nil, nil, refuse(http.StatusBadRequest, "pairs: found none, want a list of pairs of vertices")
+		return nil, nil, nil, refuse(http.StatusBadRequest, "pairs: found none, want a list of pairs of vertices")
 	}
 	for i, p := range q.Pairs.all {
-		u, err := s.find(fmt.Sprintf("pairs[%d][0]", i), p[0])
+		u, err := find(of.sources, fmt.Sprintf("pairs[%d][0]", i), p[0])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		v, err := s.find(fmt.Sprintf("pairs[%d][1]", i), p[1])
+		v, err := find(of.targets, fmt.Sprintf("pairs[%d][1]", i), p[1])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		left, right = append(left, u), append(right, v)
 	}
-	return left, right, nil
+	return of, left, right, nil
+}
+
+// relation finds what pairs are; a name is needed where the model predicts several relations.
+func (s *Server) relation(name string) (*pairScorer, error) {
+	a := s.answers
+	if !a.data.Typed() && name != "" {
+		return nil, refuse(http.StatusBadRequest, "relation: found %.80q, want none: the graph has no types", name)
+	}
+	of := a.scorerOf(name)
+	if of == nil {
+		return nil, refuse(http.StatusBadRequest, "relation: found %.80q, want one that the model predicts: %.400s", name,
+			a.trained.scoredNames(a.data.Meta.Schema))
+	}
+	return of, nil
+}
+
+func (s *Server) askedPartners(body []byte) (of *pairScorer, u uint32, k int, known bool, err error) {
+	var q partnersRequest
+	if err = decode(body, &q); err != nil {
+		return nil, 0, 0, false, err
+	}
+	if of, err = s.relation(q.Relation); err == nil {
+		u, k, err = askedOne(of.sources, q.Vertex, q.K)
+	}
+	return of, u, k, q.Known, err
 }
 
 // mostNearest bounds k.
@@ -247,63 +315,25 @@ func (s *Server) askedNearest(body []byte) (v uint32, k int, err error) {
 	if err := decode(body, &q); err != nil {
 		return 0, 0, err
 	}
+	of, err := s.kind(q.Type)
+	if err != nil {
+		return 0, 0, err
+	}
+	return askedOne(of, q.Vertex, q.K)
+}
+
+// askedOne is a vertex of a type, and how many others are asked for.
+func askedOne(of *ends, name *vertexName, count *int) (v uint32, k int, err error) {
 	k = 10
-	if q.K != nil {
-		k = *q.K
+	if count != nil {
+		k = *count
 	}
 	switch {
-	case q.Vertex == nil:
+	case name == nil:
 		return 0, 0, refuse(http.StatusBadRequest, "vertex: found none, want a vertex")
 	case k < 1 || k > mostNearest:
 		return 0, 0, refuse(http.StatusBadRequest, "k: found %d, want 1 to %d", k, mostNearest)
 	}
-	v, err = s.find("vertex", *q.Vertex)
+	v, err = find(of, "vertex", *name)
 	return v, k, err
-}
-
-func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32, weights []float32, err error) {
-	want := s.answers.trained.Config.Model.In
-	q := newRequest{newFeatures{list: list[number]{field: "features", most: want + s.limits.Vertices}}, s.named("neighbours"),
-		list[number]{field: "weights", most: s.limits.Vertices}}
-	if err := decode(body, &q); err != nil {
-		return nil, nil, nil, err
-	}
-	if s.answers.trained.Embeddings != nil {
-		return nil, nil, nil, refuse(http.StatusBadRequest,
-			"new vertices: found a model with embeddings of the vertices it was trained on, want one without")
-	}
-	if s.answers.trained.Config.Model.EdgeDim > 0 {
-		return nil, nil, nil, refuse(http.StatusBadRequest,
-			"new vertices: found a model that looks at features of edges, want one that does not")
-	}
-	if features, err = q.Features.numbers(s.answers.trained.Config.Preparation); err != nil {
-		return nil, nil, nil, err
-	}
-	if n := len(features); n != want {
-		return nil, nil, nil, refuse(http.StatusBadRequest,
-			"features: found %d, want %d, as the vertices of the graph have", n, want)
-	}
-	if neighbours, err = s.findAll(q.Neighbours); err != nil {
-		return nil, nil, nil, err
-	}
-	seen := make(map[uint32]bool, len(neighbours))
-	for i, u := range neighbours {
-		if seen[u] {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "neighbours[%d]: found %.80q again, want each once",
-				i, string(q.Neighbours.all[i]))
-		}
-		seen[u] = true
-	}
-	if q.Weights.all != nil {
-		if s.answers.data.Graph.Weights == nil {
-			return nil, nil, nil, refuse(http.StatusBadRequest,
-				"weights: found some, want none: the graph has no weights")
-		}
-		if n := len(q.Weights.all); n != len(neighbours) {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found %d, want one per neighbour (%d)", n,
-				len(neighbours))
-		}
-		weights = floats(q.Weights.all)
-	}
-	return features, neighbours, weights, nil
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type ends struct {
 	*names
 	first uint32
 	count int
+	kind  string // the name of the type; "": the graph has no types
 }
 
 func (e *ends) find(name vertexName) (uint32, bool) {
@@ -34,8 +36,17 @@ func (e *ends) find(name vertexName) (uint32, bool) {
 	return v + e.first, ok
 }
 
-// name is what a vertex was called before import.
-func (e *ends) name(v uint32) string { return e.data.ID(v - e.first) }
+// name is what a vertex was called before import, json the same as JSON.
+func (e *ends) name(v uint32) string          { return e.data.ID(v - e.first) }
+func (e *ends) json(v uint32) json.RawMessage { return e.of(v - e.first) }
+
+// allOf are the vertices of a graph without types, ofType those of a type.
+func allOf(d *graph.Dataset) *ends { return &ends{namesOf(d), 0, d.Graph.Nodes(), ""} }
+
+func ofType(d *graph.Dataset, k int) *ends {
+	t := &d.Meta.Schema.Types[k]
+	return &ends{namesOf(d.OfType(k)), uint32(t.First), int(t.Count), t.Name}
+}
 
 // scorer finds what pairs are: relation has to be named where the model knows several.
 func (t *Trained) scorer(d *graph.Dataset, relation string) (*pairScorer, error) {
@@ -51,30 +62,42 @@ func (t *Trained) scorer(d *graph.Dataset, relation string) (*pairScorer, error)
 			return nil, &graph.InputError{Field: "--relation", Found: fmt.Sprintf("%q, and a graph without types", relation),
 				Want: "a model of a typed graph", Fix: "leave it out"}
 		}
-		all := &ends{namesOf(d), 0, d.Graph.Nodes()}
+		all := allOf(d)
 		return &pairScorer{of: t, relation: -1, sources: all, targets: all}, nil
 	}
-	s, scored := d.Meta.Schema, t.Config.Model.Typed.Scored
-	var names []string
-	at := -1
-	for _, r := range scored {
-		names = append(names, fmt.Sprintf("%q", s.RelationName(r)))
-		if s.RelationName(r) == relation || s.Relations[r].Name == relation || relation == "" && len(scored) == 1 {
-			if at >= 0 {
-				at = -1
-				break
-			}
-			at = r
-		}
-	}
+	s := d.Meta.Schema
+	at := t.scoredRelation(s, relation)
 	if at < 0 {
 		return nil, &graph.InputError{Field: "--relation", Found: fmt.Sprintf("%q", relation),
-			Want: "one of the relations that the model predicts: " + strings.Join(names, ", ")}
+			Want: "one of the relations that the model predicts: " + t.scoredNames(s)}
 	}
-	of := func(k int) *ends {
-		return &ends{namesOf(d.OfType(k)), uint32(s.Types[k].First), int(s.Types[k].Count)}
+	return &pairScorer{of: t, relation: at, sources: ofType(d, s.Relations[at].Source),
+		targets: ofType(d, s.Relations[at].Target)}, nil
+}
+
+// scoredRelation is the relation that the model predicts of a name, as source, name and target or the name alone; "" where
+// it predicts one; -1: there is none, or several.
+func (t *Trained) scoredRelation(s *graph.Schema, name string) int {
+	at, scored := -1, t.Config.Model.Typed.Scored
+	for _, r := range scored {
+		if s.RelationName(r) != name && s.Relations[r].Name != name && (name != "" || len(scored) > 1) {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = r
 	}
-	return &pairScorer{of: t, relation: at, sources: of(s.Relations[at].Source), targets: of(s.Relations[at].Target)}, nil
+	return at
+}
+
+// scoredNames lists the relations that the model predicts.
+func (t *Trained) scoredNames(s *graph.Schema) string {
+	var names []string
+	for _, r := range t.Config.Model.Typed.Scored {
+		names = append(names, fmt.Sprintf("%q", s.RelationName(r)))
+	}
+	return strings.Join(names, ", ")
 }
 
 // run computes the rows of all vertices.
@@ -97,12 +120,22 @@ func (s *pairScorer) run(dev tensor.Device, d *graph.Dataset) error {
 	if err != nil {
 		return err
 	}
-	s.dev, s.decoder = dev, model.Decoder
-	if s.relation >= 0 {
-		s.decoder.Relation(slices.Index(t.Config.Model.Typed.Scored, s.relation))
-	}
-	s.z, _ = stored(dev, t.Rows(), len(out.logits.data)/out.logits.width, out.logits.width, out.logits.data)
+	s.take(dev, out.logits)
+	s.decode(dev, model)
 	return dev.Err()
+}
+
+// take takes the rows of all vertices.
+func (s *pairScorer) take(dev tensor.Device, z rows) {
+	s.z, _ = stored(dev, s.of.Rows(), len(z.data)/z.width, z.width, z.data)
+}
+
+// decode has a model's decoder score pairs, on a device.
+func (s *pairScorer) decode(dev tensor.Device, m *nn.Model) {
+	s.dev, s.decoder = dev, m.Decoder
+	if s.relation >= 0 {
+		s.decoder.Relation(slices.Index(s.of.Config.Model.Typed.Scored, s.relation))
+	}
 }
 
 // scoreBlock bounds the pairs that are decoded at a time.

@@ -38,10 +38,14 @@ func DefaultLimits() Limits {
 //	POST /nearest      {"vertex": v, "k": 10}                  by cosine of embeddings
 //	POST /predict_new  {"features": [..], "neighbours": [..]}  for a vertex not in the graph
 //	POST /score        {"pairs": [[u, v], ..]}                 how likely each is an edge
+//	POST /partners     {"vertex": u, "k": 10}                  the likeliest other ends
 //	GET  /healthz      for liveness probes
 //	GET  /metrics      for Prometheus
 //
-// A model of pairs has embeddings and scores, others all but scores. Mistakes get a status from 400
+// In a typed graph a vertex is known by its type, {"type": "author", ..}, a pair by its relation, {"relation": "writes", ..},
+// and a new vertex has {"features": [..], "edges": {"writes": [..], ..}}.
+//
+// A model of pairs has embeddings, scores and partners, others all but these two. Mistakes get a status from 400
 // to 499 and {"error": ".."}.
 type Server struct {
 	answers *Answers
@@ -66,7 +70,7 @@ func NewServer(a *Answers, limits Limits, token []byte) *Server {
 type answer func(s *Server, body []byte) (any, error)
 
 var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": nearestTo,
-	"/predict_new": predictNew, "/score": scores}
+	"/predict_new": predictNew, "/score": scores, "/partners": partners}
 
 func endpoints() (paths []string) {
 	for path := range answers {
@@ -90,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.get(w, r, "text/plain; version=0.0.4; charset=utf-8", s.metrics.page(len(s.slots)))
 	case !ok:
 		reply(w, nil, refuse(http.StatusNotFound,
-			"path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /score, /healthz or /metrics",
+			"path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /score, /partners, /healthz or /metrics",
 			r.URL.Path))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -276,20 +280,24 @@ func (s *Server) ofPairs(want bool) error {
 		return refuse(http.StatusNotFound,
 			"the model is of vertices: ask /predict; one trained with --task link scores pairs")
 	}
-	return refuse(http.StatusNotFound, "the model is of pairs: ask /score, /embeddings or /nearest")
+	return refuse(http.StatusNotFound, "the model is of pairs: ask /score, /partners, /embeddings or /nearest")
 }
 
 func predict(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(false); err != nil {
 		return nil, err
 	}
-	vertices, err := s.askedVertices(body)
+	of, vertices, err := s.askedVertices(body)
 	if err != nil {
 		return nil, err
 	}
+	if target := s.answers.kinds[s.answers.target]; of != target {
+		return nil, refuse(http.StatusNotFound, "type: found %.80q, want %.80q, which the model predicts; /embeddings has rows "+
+			"of other types", of.kind, target.kind)
+	}
 	out := make([]predictionReply, len(vertices))
 	for i, v := range vertices {
-		out[i] = s.answers.Predict(v).reply(s.answers.names.of(v), s.answers.trained.Config.ClassNames)
+		out[i] = s.answers.Predict(v).reply(of.json(v), s.answers.trained.Config.ClassNames)
 	}
 	return map[string]any{"predictions": out}, nil
 }
@@ -298,15 +306,15 @@ func predictNew(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(false); err != nil {
 		return nil, err
 	}
-	if s.answers.withoutEdges() {
+	if s.answers.apart {
 		return nil, refuse(http.StatusBadRequest,
 			"new vertices: the server was started on a partition; start it on the dataset to have them answered")
 	}
-	features, neighbours, weights, err := s.askedNew(body)
+	v, err := s.askedNew(body)
 	if err != nil {
 		return nil, err
 	}
-	p := s.answers.PredictNew(features, neighbours, weights)
+	p := v.predicted(s.answers)
 	for _, x := range slices.Concat(p.Probabilities, p.Values) {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 			return nil, refuse(http.StatusBadRequest,
@@ -336,13 +344,13 @@ func embeddings(s *Server, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	vertices, err := s.askedVertices(body)
+	of, vertices, err := s.askedVertices(body)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]embeddingReply, len(vertices))
 	for i, v := range vertices {
-		out[i] = embeddingReply{s.answers.names.of(v), e.of(v)}
+		out[i] = embeddingReply{of.json(v), e.of(v)}
 	}
 	return map[string]any{"embeddings": out}, nil
 }
@@ -362,9 +370,9 @@ func nearestTo(s *Server, body []byte) (any, error) {
 	}
 	out := []nearReply{}
 	for _, n := range s.answers.Nearest(v, k) {
-		out = append(out, nearReply{s.answers.names.of(n.Vertex), n.Cosine})
+		out = append(out, nearReply{s.answers.name(n.Vertex), n.Cosine})
 	}
-	return map[string]any{"vertex": s.answers.names.of(v), "nearest": out}, nil
+	return map[string]any{"vertex": s.answers.name(v), "nearest": out}, nil
 }
 
 type scoreReply struct {
@@ -377,13 +385,33 @@ func scores(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(true); err != nil {
 		return nil, err
 	}
-	left, right, err := s.askedPairs(body)
+	of, left, right, err := s.askedPairs(body)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]scoreReply, len(left))
-	for i, x := range s.answers.Score(left, right) {
-		out[i] = scoreReply{s.answers.names.of(left[i]), s.answers.names.of(right[i]), x}
+	for i, x := range s.answers.score(of, left, right) {
+		out[i] = scoreReply{of.sources.json(left[i]), of.targets.json(right[i]), x}
 	}
 	return map[string]any{"scores": out}, nil
+}
+
+type partnerReply struct {
+	Vertex json.RawMessage `json:"vertex"`
+	Score  float32         `json:"score"`
+}
+
+func partners(s *Server, body []byte) (any, error) {
+	if err := s.ofPairs(true); err != nil {
+		return nil, err
+	}
+	of, u, k, known, err := s.askedPartners(body)
+	if err != nil {
+		return nil, err
+	}
+	out := []partnerReply{}
+	for _, p := range s.answers.partners(of, u, k, known) {
+		out = append(out, partnerReply{of.targets.json(p.Vertex), p.Score})
+	}
+	return map[string]any{"vertex": of.sources.json(u), "partners": out}, nil
 }

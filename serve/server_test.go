@@ -70,7 +70,7 @@ func TestServedEqualsPredicted(t *testing.T) {
 				Labels)
 			var list []json.RawMessage
 			for v := range 200 {
-				list = append(list, s.answers.names.of(uint32(v)))
+				list = append(list, s.answers.name(uint32(v)))
 			}
 			b, _ := json.Marshal(map[string]any{"vertices": list})
 			got := asked[predictionsReply](t, s, "/predict", string(b)).Predictions
@@ -378,7 +378,7 @@ func TestServedPairs(t *testing.T) {
 	d := named(t, nil, texts)
 	for _, decoder := range nn.Decoders {
 		s := pairsServer(t, decoder, d)
-		u, v := s.answers.names.of(3), s.answers.names.of(7)
+		u, v := s.answers.name(3), s.answers.name(7)
 		file := filepath.Join(t.TempDir(), "pairs.csv")
 		line := strings.ReplaceAll(fmt.Sprintf("%s,%s\n%s,%s\n", u, v, v, v), `"`, "")
 		if err := os.WriteFile(file, []byte(line), 0o644); err != nil {
@@ -426,19 +426,23 @@ func TestServedPairs(t *testing.T) {
 
 // FuzzRequests: whatever comes, the answer is JSON, and never the server's fault.
 func FuzzRequests(f *testing.F) {
-	servers := []*Server{serverFor(f, "sage", block(f)), pairsServer(f, "mlp", block(f))}
+	d := typedBlock(f)
+	servers := []*Server{serverFor(f, "sage", block(f)), pairsServer(f, "mlp", block(f)),
+		typedServer(f, typedRun(f, "rgcn", "", d), d), typedServer(f, typedRun(f, "rgat", "dot", d, "by", "cites"), d)}
 	paths := slices.Sorted(slices.Values(endpoints()))
 	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`,
 		`{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, `{"pairs":[[1,2]]}`,
-		"{\"vertices\":[\"\\u0000\"]}"} {
+		"{\"vertices\":[\"\\u0000\"]}", `{"type":"author","vertices":[1]}`, `{"relation":"by","pairs":[[1,2]]}`,
+		`{"features":[1,2,3,4,5,6],"edges":{"writes":[1,1],"cites":[]}}`, `{"relation":"cites","vertex":3,"known":true}`} {
 		for j := range paths {
-			f.Add(byte(i+j), []byte(body))
-			f.Add(byte(len(paths)+i+j), []byte(body))
+			for k := range servers {
+				f.Add(byte(k*len(paths)+(i+j)%len(paths)), []byte(body))
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, path byte, body []byte) {
 		w := httptest.NewRecorder()
-		s := servers[int(path)/len(paths)%2]
+		s := servers[int(path)/len(paths)%len(servers)]
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, paths[int(path)%len(paths)], bytes.NewReader(body)))
 		if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 			t.Error(fmt.Sprint(w.Code), w.Body.String())

@@ -30,12 +30,23 @@ func (c *Config) class(probabilities []float32) int32 {
 	return int32(1 - c.Positive)
 }
 
-// has reports whether one of several labels is predicted, from its probability.
-func (c *Config) has(probability float32, class int) bool {
-	if len(c.Threshold) == 0 {
-		return probability > 0.5
+// decide is the class that is predicted, from logits, which do not round to 1 as probabilities do. It makes them
+// probabilities.
+func (c *Config) decide(row []float32, task string) int32 {
+	likeliest := largest(row)
+	if probability(row, task); len(c.Threshold) > 0 {
+		return c.class(row)
 	}
-	return float64(probability) >= c.Threshold[class]
+	return likeliest
+}
+
+// marks reports of logits whether one of several labels is predicted.
+func (c *Config) marks(task string) func(logit float32, class int) bool {
+	if len(c.Threshold) == 0 {
+		return func(logit float32, _ int) bool { return logit > 0 }
+	}
+	judge := c.judge(task)
+	return func(logit float32, class int) bool { return judge.Reaches(float64(logit), class) }
 }
 
 // judge decides as the run did.

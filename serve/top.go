@@ -38,31 +38,36 @@ func (t *Trained) TopScores(dev tensor.Device, d *graph.Dataset, o TopOptions) (
 		known = s.linked(d, vertices)
 	}
 	p := &PairScores{}
-	left, right := make([]uint32, 0, scoreBlock), make([]uint32, 0, scoreBlock)
 	for _, u := range vertices {
-		best := bestOf{k: o.K}
-		for lo := 0; lo < s.targets.count; lo += scoreBlock {
-			left, right = left[:0], right[:0]
-			for i := lo; i < min(lo+scoreBlock, s.targets.count); i++ {
-				w := s.targets.first + uint32(i)
-				if _, is := slices.BinarySearch(known[u], w); w != u && !is {
-					left, right = append(left, u), append(right, w)
-				}
-			}
-			for i, score := range s.scores(left, right) {
-				best.add(partner{right[i], score})
-			}
-			if err := dev.Err(); err != nil {
-				return nil, err
-			}
-		}
-		for _, x := range best.sorted() {
+		for _, x := range s.best(u, o.K, known[u]) {
 			p.Left, p.Right = append(p.Left, s.sources.name(u)), append(p.Right, s.targets.name(x.vertex))
 			p.Values = append(p.Values, x.score)
+		}
+		if err := dev.Err(); err != nil {
+			return nil, err
 		}
 	}
 	chances(p.Values)
 	return p, dev.Err()
+}
+
+// best are the k likeliest partners of a vertex, best first, without itself and those that are known.
+func (s *pairScorer) best(u uint32, k int, known []uint32) []partner {
+	best := bestOf{k: k}
+	left, right := make([]uint32, 0, scoreBlock), make([]uint32, 0, scoreBlock)
+	for lo := 0; lo < s.targets.count && s.dev.Err() == nil; lo += scoreBlock {
+		left, right = left[:0], right[:0]
+		for i := lo; i < min(lo+scoreBlock, s.targets.count); i++ {
+			w := s.targets.first + uint32(i)
+			if _, is := slices.BinarySearch(known, w); w != u && !is {
+				left, right = append(left, u), append(right, w)
+			}
+		}
+		for i, score := range s.scores(left, right) {
+			best.add(partner{right[i], score})
+		}
+	}
+	return best.sorted()
 }
 
 // asked are the vertices of names.

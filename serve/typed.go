@@ -199,6 +199,16 @@ func (t *Trained) ModelConfig() nn.Config {
 	return c
 }
 
+// OfAllTypes is the same model, of which the rows of no type are left out.
+func (t *Trained) OfAllTypes() *Trained {
+	all := *t
+	if t.Config.Model.Typed == nil {
+		return &all
+	}
+	all.of = t.Config.Model.Typed.Types[0].Name
+	return &all
+}
+
 // TypeScales are what the features of each type were standardized by in training.
 func (t *Trained) TypeScales() (list []*graph.Scale) {
 	for _, f := range t.Config.TypeFeatures {

@@ -18,6 +18,9 @@ func serveCommand() *cobra.Command {
 		Long: `Answer questions about a graph with the model that starling train --out RUN wrote:
 HTTP and JSON, in the dataset's own vertex ids. docs/serving.md describes the requests.
 
+Of a typed graph requests name the type of vertices, or the relation of pairs; a new
+vertex has its edges by relation.
+
 DIR may be a partition: one worker per part computes the rows of its vertices once, and
 ends; the server then answers about vertices of the graph, not about new ones.
 
@@ -26,7 +29,8 @@ send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is u
 		Example: `  starling serve run cora
   curl -d '{"vertices":[0,1]}' http://127.0.0.1:8080/predict
   curl -d '{"vertex":0,"k":5}' http://127.0.0.1:8080/nearest
-  curl -d '{"pairs":[[0,1]]}' http://127.0.0.1:8080/score    # a model of --task link`,
+  curl -d '{"pairs":[[0,1]]}' http://127.0.0.1:8080/score    # a model of --task link
+  curl -d '{"type":"user","vertices":["ada"]}' http://127.0.0.1:8080/predict  # typed`,
 		Args: arguments(2, 2, "the folder of a run, and a dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]

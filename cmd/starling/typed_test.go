@@ -1,11 +1,48 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 )
+
+// servesShop: a new user with the cells and the edges of a row of the table is predicted as that
+// user; an unknown word is a row of zeros, a missing age the mean; a mistake in a name is said.
+func servesShop(t *testing.T, dir string) {
+	t.Helper()
+	ask := serving(t, dir, "shop-model", "shop")
+	users := map[string]string{"ada": `{"age":34,"city":"Oslo"},"edges":{"bought_by":[1001]}`,
+		"bob":  `{"city":"Rome","age":null},"edges":{"item bought_by user":[1003,1002]}`,
+		"cleo": `{"age":51,"city":"Oslo"},"edges":{"bought_by":[1001]}`}
+	for user, row := range users {
+		old := servedAs(t, ask("/predict", fmt.Sprintf(`{"type":"user","vertices":[%q]}`, user)), "predictions")[0]
+		text := ask("/predict_new", `{"features":`+row+`}`)
+		var fresh served
+		if err := json.Unmarshal([]byte(text), &fresh); err != nil || fresh.Class != old.Class || old.Class == "" ||
+			math.Abs(fresh.Probabilities[0]-old.Probabilities[0]) > 1e-6 {
+			t.Errorf("%s of a user like %s: %+v, %v", text, user, old, err)
+		}
+	}
+	unknown := ask("/predict_new", `{"features":{"age":34,"city":"Paris"},"edges":{"bought_by":[1001]}}`)
+	if missing := ask("/predict_new", `{"features":{"age":34},"edges":{"bought_by":[1001]}}`); unknown != missing ||
+		!strings.Contains(unknown, `"class"`) || unknown == ask("/predict_new", `{"features":`+users["ada"]+`}`) {
+		t.Errorf("%s in an unknown city, %s in none", unknown, missing)
+	}
+	for body, says := range map[string]string{
+		`{"features":{"agee":34}}`:                             `columns of the table: age, city`,
+		`{"features":{"age":"old"}}`:                           `features.age: found`,
+		`{"features":{"age":1},"edges":{"buys":[1001]}}`:       `want one that leads to user: \"item bought_by user\"`,
+		`{"features":{"age":1},"edges":{"bought_by":["ada"]}}`: `want a vertex of type item`,
+	} {
+		if text := ask("/predict_new", body); !strings.Contains(text, says) {
+			t.Errorf("%s: %s", body, text)
+		}
+	}
+}
 
 // TestTypedPage writes the files of docs/typed-graphs.md, runs its commands in order, and finds what it prints.
 func TestTypedPage(t *testing.T) {
@@ -19,11 +56,19 @@ func TestTypedPage(t *testing.T) {
 	for _, m := range file.FindAllStringSubmatch(string(page), -1) {
 		badFile(t, dir, m[1], strings.TrimPrefix(strings.ReplaceAll("\n"+m[2], "\n    ", "\n"), "\n"))
 	}
+	var ask func(path, body string) string
+	curl := regexp.MustCompile(`^curl -d '(.*)' http://127\.0\.0\.1:8080(/\w+)$`)
 	out, commands, python := "", 0, regexp.MustCompile("(?s)```python\n.*?```")
 	for _, line := range strings.Split(string(python.ReplaceAll(file.ReplaceAll(page, nil), nil)), "\n") {
 		text, indented := strings.CutPrefix(line, "    ")
 		switch args := strings.Fields(text); {
 		case !indented:
+		case strings.HasPrefix(text, "starling serve "):
+			ask = serving(t, dir, args[2], args[3])
+		case strings.HasPrefix(text, "curl "):
+			if m := curl.FindStringSubmatch(text); m == nil || !strings.Contains(ask(m[2], m[1]), `"class":"no"`) {
+				t.Errorf("%s: %v", text, m)
+			}
 		case strings.HasPrefix(text, "starling "):
 			commands++
 			out = works(t, dir, args[1:]...).stdout
@@ -46,7 +91,7 @@ func TestTypedPage(t *testing.T) {
 	refuses(t, dir, []string{"shop: found a typed graph", "does not know types yet"}, "bench", "sample", "shop")
 	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",
 		"mini", "--fanout", "sells=1,1")
-	refuses(t, dir, []string{"the server does not know types yet"}, "serve", "shop-model", "shop")
+	servesShop(t, dir)
 	works(t, dir, "get", "demo", "--out", "demo", "--quiet")
 	works(t, dir, "train", "demo", "--epochs", "1", "--out", "run", "--quiet")
 	for _, args := range [][]string{{"predict", "run", "shop"}, {"serve", "run", "shop", "--listen", "127.0.0.1:0"}} {
