@@ -135,6 +135,7 @@ var (
 
 	useHoldOut   = hash("edges held out")
 	useNegatives = hash("negatives")
+	useJoint     = hash("joint negatives")
 	useRanked    = hash("ranked pairs")
 	useTurn      = hash("turn of pairs")
 	useWalks     = hash("walks")

@@ -86,6 +86,8 @@ type PairBatches struct {
 	Fanouts   []int
 	Negatives *Negatives
 	PerPair   int // negatives of a pair
+	// Shared are negatives instead of PerPair of its own for each pair; nil: none.
+	Shared *Shared
 	// Without leaves a batch's own pairs out of the edges that its messages pass over,
 	// in both directions: otherwise a model would learn to find them there.
 	Without bool
@@ -97,7 +99,7 @@ type PairBatches struct {
 
 // Prepare checks the settings and makes the method ready.
 func (p *PairBatches) Prepare() (Method, error) {
-	if p.PerPair < 1 {
+	if p.PerPair < 1 && p.Shared == nil {
 		return nil, fmt.Errorf("%d negatives per pair: there must be one or more", p.PerPair)
 	}
 	all := make([]uint32, p.Source.Len())
@@ -127,7 +129,11 @@ type pairSampler struct {
 }
 
 func (s *pairSampler) Sample(b *Batch, epoch, number int) {
-	s.drawn.Draw(s.of.Source, s.of.Negatives, s.of.PerPair, epoch, number, s.of.order.Batch(epoch, number))
+	if pairs := s.of.order.Batch(epoch, number); s.of.Shared != nil {
+		s.drawn.DrawShared(s.of.Source, s.of.Negatives, s.of.Shared, epoch, number, pairs)
+	} else {
+		s.drawn.Draw(s.of.Source, s.of.Negatives, s.of.PerPair, epoch, number, pairs)
+	}
 	s.blocks.without.reset()
 	seeds := s.seeds()
 	if s.of.Without {
@@ -171,6 +177,9 @@ func (s *pairSampler) exclude(d *Drawn) {
 type Drawn struct {
 	Left, Right []uint32
 	Positives   int
+
+	batch     []Positive
+	negatives []uint32
 }
 
 // Draw fills d with pairs of a source and the negatives of each.

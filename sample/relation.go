@@ -105,14 +105,21 @@ type RelationNegatives struct {
 // NewRelationNegatives draws uniformly of a relation's destinations. taken reports which ones are no negatives of a
 // source, which is as Of is given it, by id; nil: all are.
 func NewRelationNegatives(s *graph.Schema, relation int, taken func(u, w uint32) bool, seed uint64) *RelationNegatives {
+	return RelationNegativesByDegree(s, relation, 0, nil, taken, seed)
+}
+
+// RelationNegativesByDegree draws in proportion to the degree of destinations, which degrees has from First on, to a
+// power; uniformly if it is 0.
+func RelationNegativesByDegree(s *graph.Schema, relation int, power float64, degrees []float64,
+	taken func(u, w uint32) bool, seed uint64) *RelationNegatives {
 	t := &s.Types[s.Relations[relation].Target]
 	first := uint32(t.First)
 	var local func(u, w uint32) bool
 	if taken != nil {
 		local = func(u, w uint32) bool { return taken(u, first+w) }
 	}
-	return &RelationNegatives{Negatives: NegativesOf(int(t.Count), 0, nil, local, seed), First: first,
-		key: rng.New(seed).Fold(useNegatives).Fold(uint64(relation))}
+	return &RelationNegatives{Negatives: NegativesOf(int(t.Count), power, func(w uint32) int { return int(degrees[w]) },
+		local, seed), First: first, key: rng.New(seed).Fold(useNegatives).Fold(uint64(relation))}
 }
 
 // Key is the key of an edge's negatives in an epoch; folded with k it is the key of negative k.

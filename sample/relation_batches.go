@@ -16,6 +16,8 @@ type RelationBatches struct {
 	Size    int // pairs of a batch, without negatives
 	Fanouts []int
 	PerPair int
+	// Shared are negatives that the pairs of one relation in a batch share, instead of PerPair for each; nil: none.
+	Shared *Shared
 	// Without leaves a batch's own pairs out of its messages, and their edges of the reverse relation.
 	Without bool
 	Seed    uint64
@@ -31,6 +33,9 @@ type RelationSource struct {
 	Relation int
 	// Negative is negative k of pair i in an epoch.
 	Negative func(epoch, i, k int) uint32
+	// Of negatives that pairs share: how they are drawn, and the sources as that takes them.
+	Negatives *RelationNegatives
+	Rows      []uint32
 }
 
 // RelationRange is the pairs of one relation in a batch: from the end of the one before to End. The first Positives of
@@ -39,7 +44,7 @@ type RelationRange struct{ Positives, End int }
 
 // Prepare checks the settings and makes the method ready.
 func (p *RelationBatches) Prepare() (Method, error) {
-	if p.PerPair < 1 {
+	if p.PerPair < 1 && p.Shared == nil {
 		return nil, fmt.Errorf("%d negatives per pair: there must be one or more", p.PerPair)
 	}
 	p.first = []int{0}
@@ -76,7 +81,7 @@ type relationSampler struct {
 }
 
 func (s *relationSampler) Sample(b *Batch, epoch, number int) {
-	positives := s.draw(epoch, s.of.order.Batch(epoch, number))
+	positives := s.draw(epoch, number, s.of.order.Batch(epoch, number))
 	s.seeds = append(append(s.seeds[:0], s.left...), s.right...)
 	slices.Sort(s.seeds) // and so by type
 	s.seeds = slices.Compact(s.seeds)
@@ -99,7 +104,7 @@ func (s *relationSampler) row(v uint32) uint32 {
 }
 
 // draw lists the pairs of a batch, relation by relation, and the negatives of each. It returns how many are positives.
-func (s *relationSampler) draw(epoch int, pairs []uint32) (positives int) {
+func (s *relationSampler) draw(epoch, number int, pairs []uint32) (positives int) {
 	for r := range s.lists {
 		s.lists[r] = s.lists[r][:0]
 	}
@@ -113,15 +118,24 @@ func (s *relationSampler) draw(epoch int, pairs []uint32) (positives int) {
 		for _, i := range list {
 			s.left, s.right = append(s.left, source.U[i]), append(s.right, source.V[i])
 		}
-		for _, i := range list {
-			for k := range s.of.PerPair {
-				s.left, s.right = append(s.left, source.U[i]), append(s.right, source.Negative(epoch, i, k))
-			}
+		if s.of.Shared != nil {
+			s.drawShared(source, list, epoch, number)
+		} else {
+			s.drawEach(source, list, epoch)
 		}
 		s.ranges = append(s.ranges, RelationRange{len(list), len(s.left)})
 		positives += len(list)
 	}
 	return positives
+}
+
+// drawEach appends negatives of their own for a relation's pairs of a batch.
+func (s *relationSampler) drawEach(source *RelationSource, list []int, epoch int) {
+	for _, i := range list {
+		for k := range s.of.PerPair {
+			s.left, s.right = append(s.left, source.U[i]), append(s.right, source.Negative(epoch, i, k))
+		}
+	}
 }
 
 // exclude takes the positives, and their edges of the reverse relation, out of the edges that blocks draw from.

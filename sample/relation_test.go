@@ -208,3 +208,26 @@ func TestRelationBatchesLeaveOutTheirPairs(t *testing.T) {
 		t.Errorf("%d pairs in an epoch, want %d", len(seen), first.Len()+second.Len())
 	}
 }
+
+// TestRelationNegativesByDegree: destinations are drawn in proportion to their degree to a power, and none that a source
+// is linked with.
+func TestRelationNegativesByDegree(t *testing.T) {
+	s := related()
+	degrees := make([]float64, 60)
+	degrees[0], degrees[1], degrees[2], degrees[59] = 16, 4, 100, 1
+	n := RelationNegativesByDegree(s, s.RelationOf("buys"), 0.5, degrees,
+		func(u, w uint32) bool { return u == 7 && w == 42 }, 5)
+	count := map[uint32]float64{}
+	const draws = 70000
+	for k := range draws {
+		count[n.Of(1, 7, 41, k, 7)]++
+	}
+	for w, share := range map[uint32]float64{40: 4. / 7, 41: 2. / 7, 99: 1. / 7} {
+		if got := count[w] / draws; got < 0.97*share || got > 1.03*share {
+			t.Errorf("item %d is drawn in %.3f of draws, expected %.3f", w, got, share)
+		}
+	}
+	if len(count) != 3 {
+		t.Errorf("draws of %v", count)
+	}
+}

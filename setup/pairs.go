@@ -33,9 +33,8 @@ func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.O
 			Want: "edges to train and to evaluate on"}
 	}
 	l := &pairs.Options{Without: true}
-	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed},
-		PerPair: s.Pairs.NegativesEach}
-	if l.Negatives, err = negativesOf(s, split.Graph, s.Pairs.AvoidEdges); err != nil {
+	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed}}
+	if err := setNegatives(&l.LinkOptions, s, split.Graph, s.Pairs.AvoidEdges); err != nil {
 		return nil, err
 	}
 	for _, set := range []struct {
@@ -53,22 +52,23 @@ func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.O
 	return l, nil
 }
 
-func negativesOf(s *spec.Spec, g *graph.CSR, avoid bool) (*sample.Negatives, error) {
-	power, err := s.Pairs.DegreePower()
+func setNegatives(l *train.LinkOptions, s *spec.Spec, g *graph.CSR, avoid bool) error {
+	d, err := s.Pairs.Drawing()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return sample.NewNegatives(g, power, avoid, s.Seed)
+	l.PerPair, l.NegativeOptions = s.Pairs.NegativesEach, d.Options(s.Pairs.NegativesEach)
+	l.Negatives, err = sample.NewNegatives(g, d.Power, avoid, s.Seed)
+	return err
 }
 
 // walkPairs pairs vertices that are on the same walk. It evaluates on walks that no epoch draws.
 func walkPairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.Options, error) {
 	g := data.Graph
 	walks := &sample.Walks{Graph: g, PerVertex: s.Pairs.Walks, Length: s.Batches.WalkLength, Seed: s.Seed}
-	l := &pairs.Options{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.Pairs.NegativesEach,
-		PerPositive: true}}
-	var err error
-	if l.Negatives, err = negativesOf(s, g, false); err != nil {
+	l := &pairs.Options{LinkOptions: train.LinkOptions{Graph: g, Pairs: walks, PerPositive: true}}
+	err := setNegatives(&l.LinkOptions, s, g, false)
+	if err != nil {
 		return nil, err
 	}
 	var evaluated sample.Pairs

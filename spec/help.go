@@ -82,8 +82,8 @@ var topics = []topic{
 		{"embedding", "width of a vertex embedding (link, unsupervised); auto: as --hidden"},
 		{"val_edges", "share of edges held out for validation (link)"},
 		{"test_edges", "share of edges held out for testing (link)"},
-		{"negatives", "distribution of negatives (link, unsupervised): uniform, or degree:POWER; auto: uniform for " +
-			"link, degree:0.75 for unsupervised"},
+		{"negatives", "negatives (link, unsupervised): uniform, degree:POWER, in-batch, joint:PAIRS or hard:M; auto: " +
+			"uniform for link, degree:0.75 for unsupervised (docs/links.md)"},
 		{"negatives_each", "negatives per pair (link, unsupervised); auto: 1 for link, 5 for unsupervised"},
 		{"negatives_from", "vertices that a worker draws negatives from (link, unsupervised): all (global, exact), " +
 			"or its own (local)"},

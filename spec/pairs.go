@@ -3,8 +3,6 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"starling/graph"
 	"starling/nn"
@@ -37,33 +35,22 @@ const (
 	autoWalkLength  = 5
 	autoNegatives   = 5
 	autoDegreePower = 0.75
+	autoChunk       = 64 // pairs that have joint negatives
+	autoHard        = 4  // candidates per negative
 )
 
 func (p *Pairs) Validate() error {
-	_, err := p.DegreePower()
+	d, err := p.Drawing()
 	err = cmp.Or(err, checkFields(p))
+	if err == nil && d.Hard*p.NegativesEach > mostCandidates {
+		return Mistake("--negatives", fmt.Sprintf("%q with --negatives-each %d", p.Negatives, p.NegativesEach),
+			fmt.Sprintf("at most %d candidates of a pair together", mostCandidates), "")
+	}
 	if err == nil && !(p.ValEdges >= 0 && p.TestEdges >= 0 && p.ValEdges+p.TestEdges < 1) {
 		return Mistake("--val-edges", fmt.Sprintf("%g with --test-edges %g", p.ValEdges, p.TestEdges),
 			"shares from 0 that together leave edges to train on", "")
 	}
 	return err
-}
-
-// DegreePower is the power of the degree by which --negatives draws; 0: uniform.
-func (p *Pairs) DegreePower() (float64, error) {
-	name, text, given := strings.Cut(p.Negatives, ":")
-	switch {
-	case p.Negatives == "uniform" || p.Negatives == "auto":
-		return 0, nil
-	case p.Negatives == "degree":
-		return autoDegreePower, nil
-	case name == "degree" && given:
-		if power, err := strconv.ParseFloat(text, 64); err == nil && power > 0 && power <= 10 {
-			return power, nil
-		}
-	}
-	return 0, Mistake("--negatives", fmt.Sprintf("%q", p.Negatives),
-		"uniform, or degree:POWER with a power above 0 and up to 10", "for example degree:0.75")
 }
 
 // completePairs sets what is auto for tasks of pairs.
@@ -94,7 +81,7 @@ func (s *Spec) checkPairs() error {
 	if !s.LearnsPairs() {
 		return nil
 	}
-	b, t := &s.Batches, &s.Training
+	b, t, p := &s.Batches, &s.Training, &s.Pairs
 	switch {
 	case t.Inductive:
 		return Mistake("--inductive", "it with --task "+s.Task, "a task of vertices",
@@ -102,6 +89,16 @@ func (s *Spec) checkPairs() error {
 	case s.Mode == "mini" && (b.Sampler != "neighbour" || b.Replace || b.Weighted):
 		return graph.Apart("--sampler other than neighbour, --replace or --weighted", "--task "+s.Task,
 			"batches of pairs are drawn no other way", "use --sampler neighbour without them")
+	case p.shared() && s.Mode != "mini":
+		return graph.Apart("--negatives "+p.Negatives, "--mode "+s.Mode,
+			"pairs share negatives so that a batch needs fewer rows; a step over the whole graph has all of them",
+			"use --mode mini, or --negatives uniform")
+	case p.NegativesFrom == "local" && (p.shared() || s.learnsRelations()):
+		found, why := "--negatives "+p.Negatives, "a batch's pairs share its negatives whichever worker has them"
+		if !p.shared() {
+			found, why = "--model "+s.Model.Name, "its negatives are of the destination's type, wherever they are"
+		}
+		return graph.Apart("--negatives-from local", found, why, "leave out --negatives-from")
 	case t.Patience > 0 && s.Task == nn.TaskLink && s.Pairs.ValEdges == 0:
 		return Mistake("--patience", fmt.Sprint(t.Patience), "0 without validation edges", "give --val-edges")
 	}
@@ -135,9 +132,10 @@ func (s *Spec) pairOptions(data *graph.Meta) (*train.PairOptions, error) {
 		return nil, nil
 	}
 	p := &s.Pairs
-	power, err := p.DegreePower()
-	o := &train.PairOptions{ValEdges: p.ValEdges, TestEdges: p.TestEdges, PerPair: p.NegativesEach, Power: power,
-		Avoid: p.AvoidEdges, Local: p.NegativesFrom == "local", RankNegatives: p.RankNegatives}
+	drawing, err := p.Drawing()
+	o := &train.PairOptions{ValEdges: p.ValEdges, TestEdges: p.TestEdges, PerPair: p.NegativesEach,
+		Power: drawing.Power, Avoid: p.AvoidEdges, Local: p.NegativesFrom == "local", RankNegatives: p.RankNegatives,
+		NegativeOptions: drawing.Options(p.NegativesEach)}
 	if s.Task == nn.TaskUnsupervised {
 		o.Walks, o.WalkLength, o.Avoid = p.Walks, s.Batches.WalkLength, false
 	}

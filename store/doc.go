@@ -15,6 +15,7 @@
 //	draw edges          draw.go, draw_*.go   in-edges of vertices; guide: by masks of the worker that asks
 //	follow edges        walk.go              steps of walks; count walks: what GraphSAINT knows of them (walk_count.go)
 //	draw negatives      negatives.go         vertices that replace an end of a pair
+//	check pairs         linked.go            which pairs are edges
 //	share sums, tables  share.go             what draws need to know of all vertices, once
 //	step embeddings     embeddings_step.go   gradients of learnt rows (embeddings.go), of all workers at once
 //

@@ -42,7 +42,8 @@ func newFuzzed(t testing.TB) *fuzzed {
 		t.Fatal(err)
 	}
 	some := func(key rng.Key, kept uint32) uint32 { return kept }
-	if err := errors.Join(s.ServeNegatives(some), s.ServeGuides()); err != nil {
+	odd := func(kept, other uint32) bool { return (kept+other)%2 > 0 }
+	if err := errors.Join(s.ServeNegatives(some), s.ServeChecks(odd), s.ServeGuides()); err != nil {
 		t.Fatal(err)
 	}
 	for v := range uint32(parts[0].Core()) {
@@ -128,6 +129,17 @@ func (f *fuzzed) negatives() message {
 	})
 }
 
+func (f *fuzzed) checks() message {
+	return f.request((Checked{f.numbers[3], 5}).append([]byte{0}), func(_ context.Context, r *wire.Request) (
+		wire.Response, error) {
+		method, list, err := parseChecks(r.Body)
+		if err == nil {
+			_, err = f.s.checkOwn(method, list)
+		}
+		return wire.Response{}, err
+	})
+}
+
 func (f *fuzzed) gradients() message {
 	return f.request(f.e.pushOf(1, 0.1, f.numbers, make([]float64, 18), upTo(9)), f.e.serveStep)
 }
@@ -184,6 +196,10 @@ func (f *fuzzed) drawnNegatives() message {
 	}}
 }
 
+func (f *fuzzed) checked() message {
+	return message{[]byte{1, 0, 1}, func(b []byte) error { return takeChecks(make([]bool, 3), upTo(3), b) }}
+}
+
 func (f *fuzzed) columns() message {
 	b := bytesOf([]uint32{3, 1, 4})
 	b = append(slices.Clone(b), bytesOf([]float64{1, 2, 0.5})...)
@@ -226,12 +242,14 @@ func FuzzSumsRequest(f *testing.F)     { fuzz(f, (*fuzzed).sums) }
 func FuzzTableRequest(f *testing.F)    { fuzz(f, (*fuzzed).tables) }
 func FuzzGuideRequest(f *testing.F)    { fuzz(f, (*fuzzed).masks) }
 func FuzzNegativeRequest(f *testing.F) { fuzz(f, (*fuzzed).negatives) }
+func FuzzCheckRequest(f *testing.F)    { fuzz(f, (*fuzzed).checks) }
 func FuzzStepRequest(f *testing.F)     { fuzz(f, (*fuzzed).gradients) }
 func FuzzDrawReply(f *testing.F)       { fuzz(f, (*fuzzed).drawn) }
 func FuzzPullReply(f *testing.F)       { fuzz(f, (*fuzzed).rows) }
 func FuzzSparseReply(f *testing.F)     { fuzz(f, (*fuzzed).sparse) }
 func FuzzFollowReply(f *testing.F)     { fuzz(f, (*fuzzed).followed) }
 func FuzzNegativeReply(f *testing.F)   { fuzz(f, (*fuzzed).drawnNegatives) }
+func FuzzCheckReply(f *testing.F)      { fuzz(f, (*fuzzed).checked) }
 func FuzzTableReply(f *testing.F)      { fuzz(f, (*fuzzed).columns) }
 
 // TestValidMessagesAreTaken: what workers send is what the fuzzers begin with.
@@ -239,7 +257,8 @@ func TestValidMessagesAreTaken(t *testing.T) {
 	w := newFuzzed(t)
 	for i, kind := range []func(*fuzzed) message{(*fuzzed).pulls, (*fuzzed).pushes, (*fuzzed).draws, (*fuzzed).follows,
 		(*fuzzed).walks, (*fuzzed).sums, (*fuzzed).masks, (*fuzzed).negatives, (*fuzzed).drawn, (*fuzzed).rows,
-		(*fuzzed).sparse, (*fuzzed).followed, (*fuzzed).drawnNegatives, (*fuzzed).columns} {
+		(*fuzzed).sparse, (*fuzzed).followed, (*fuzzed).drawnNegatives, (*fuzzed).columns,
+		(*fuzzed).checks, (*fuzzed).checked} {
 		w.reset()
 		if m := kind(w); m.take(m.valid) != nil {
 			t.Errorf("message %d: %v", i, m.take(m.valid))

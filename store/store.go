@@ -41,6 +41,7 @@ type Store struct {
 	tables    []*Rows
 	tablesMu  sync.Mutex
 	negatives []func(key rng.Key, kept uint32) uint32
+	linked    []func(kept, other uint32) bool
 	opened    []*partition.Part
 	traffic   []traffic
 	rows      struct{ needed, remote, requests atomic.Int64 } // of features

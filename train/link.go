@@ -31,6 +31,7 @@ type LinkOptions struct {
 	Negatives   *sample.Negatives
 	PerPair     int
 	PerPositive bool
+	NegativeOptions
 	// Val and Test are what is measured on; nil: nothing.
 	Val, Test *sample.Ranked
 	// Unranked leaves out the ranks at the end: of a memory dry run.
@@ -48,6 +49,7 @@ type PairOptions struct {
 	Power   float64
 	Avoid   bool
 	Local   bool
+	NegativeOptions
 	// RankNegatives is how many a pair is ranked among.
 	RankNegatives int
 	// Relations, of a typed graph, are those whose edges are pairs: see relation.go. nil: pairs are of vertices without
@@ -134,7 +136,7 @@ func (pairTask) Width() int { return 0 }
 
 // epoch is one step over the whole graph and all pairs.
 func (l *Links) epoch(epoch int, lr float64) (float64, error) {
-	l.drawn.Draw(l.link.Pairs, l.link.Negatives, l.link.PerPair, epoch, 0, l.upTo(l.link.Pairs.Len()))
+	l.drawn.Draw(l.link.Pairs, l.link.Negatives, l.link.Candidates(), epoch, 0, l.upTo(l.link.Pairs.Len()))
 	if l.drawn.Positives == 0 {
 		return 0, Mistake("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
 	}
@@ -186,6 +188,7 @@ func (l *Links) Backward(p *nn.Pass, z tensor.Matrix, left, right []uint32, posi
 	defer end()
 	own, made := l.own(z)
 	dz = l.Dev.New(own.Type(), own.Rows, own.Cols)
+	left, right = l.hardest(own, left, right, positives)
 	losses = l.losses(len(left), z.Cols)
 	l.learn(p, own, dz, losses, left, right, positives, scale)
 	if made {

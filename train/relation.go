@@ -119,9 +119,8 @@ func checkRelations(o *Options, s *graph.Schema) error {
 		return fmt.Errorf("no relation to learn from")
 	case o.Model.Decoder == "":
 		return fmt.Errorf("a model without a decoder cannot score pairs")
-	case p.Walks > 0 || p.Power != 0 || p.Local:
-		return fmt.Errorf("pairs of a relation are its edges, and negatives are drawn uniformly of all vertices of a " +
-			"type")
+	case p.Walks > 0 || p.Local:
+		return fmt.Errorf("pairs of a relation are its edges, and negatives are drawn of all vertices of a type")
 	case p.PerPair < 1:
 		return fmt.Errorf("%d negatives per pair: there must be one or more", p.PerPair)
 	case o.Inductive:
@@ -172,8 +171,13 @@ func newRelations(s *graph.Schema, opt *Options) (*RelationLinks, error) {
 
 // on makes a loop train on pairs.
 func (r *RelationLinks) on(f *Loop) {
-	r.Links = LinksOn(f, LinkOptions{PerPair: r.opt.PerPair})
+	r.Links = LinksOn(f, r.linkOptions())
 	f.TrainEpoch, f.Measure = r.epoch, r.measure
+}
+
+// linkOptions are how a step learns from pairs that are drawn.
+func (r *RelationLinks) linkOptions() LinkOptions {
+	return LinkOptions{PerPair: r.opt.PerPair, NegativeOptions: r.opt.NegativeOptions}
 }
 
 // epoch is one step over the whole graph and all pairs.
@@ -236,8 +240,9 @@ func (r *RelationLinks) gradient(p *nn.Pass, z tensor.Matrix, epoch int) (dz ten
 	for i, pairs := range r.pairs {
 		n := r.draw(pairs, epoch)
 		r.Model.Decoder.Relation(i)
-		losses := r.losses(len(r.left), all.Cols)
-		r.learn(p, all, dall, losses, r.left, r.right, n, r.Scale(positives))
+		left, right := r.hardest(all, r.left, r.right, n)
+		losses := r.losses(len(left), all.Cols)
+		r.learn(p, all, dall, losses, left, right, n, r.Scale(positives))
 		loss += nn.TakeLoss(r.Dev, losses)
 	}
 	if r.rows != nil {
@@ -261,7 +266,7 @@ func (r *RelationLinks) Sources() (list []sample.RelationSource) {
 		list = append(list, sample.RelationSource{Relation: p.relation, Pairs: sample.Pairs{U: pairs.u, V: pairs.v},
 			Negative: func(epoch, i, k int) uint32 {
 				return p.negatives.Of(epoch, pairs.u[i], pairs.v[i], k, pairs.row[i])
-			}})
+			}, Negatives: p.negatives, Rows: pairs.row})
 	}
 	return list
 }
@@ -277,8 +282,8 @@ func (r *RelationLinks) Backward(p *nn.Pass, z tensor.Matrix, b *sample.Batch,
 	for i, list := range b.Relations {
 		rows := pieces(list.End-from, z.Cols)
 		r.Model.Decoder.Relation(i)
-		r.learn(p, own, dz, losses.Slice(at, at+rows), b.Left[from:list.End], b.Right[from:list.End], list.Positives,
-			scale)
+		left, right := r.hardest(own, b.Left[from:list.End], b.Right[from:list.End], list.Positives)
+		r.learn(p, own, dz, losses.Slice(at, at+rows), left, right, list.Positives, scale)
 		from, at = list.End, at+rows
 	}
 	if made {
@@ -306,7 +311,7 @@ func (r *RelationLinks) draw(p *relationPairs, epoch int) int {
 		r.right = append(r.right, r.rows.place(v))
 	}
 	for i, row := range list.row {
-		for k := range r.opt.PerPair {
+		for k := range r.opt.Candidates() {
 			r.left = append(r.left, row)
 			r.right = append(r.right, r.rows.place(p.negatives.Of(epoch, list.u[i], list.v[i], k, row)))
 		}

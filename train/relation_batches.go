@@ -30,7 +30,7 @@ func (r *RelationLinks) Training() (list []RelationTraining) {
 
 // InBatches has a loop measure pairs, which it learns from in batches.
 func (r *RelationLinks) InBatches(f *Loop) {
-	r.Links = LinksOn(f, LinkOptions{PerPair: r.opt.PerPair})
+	r.Links = LinksOn(f, r.linkOptions())
 	f.Measure = r.measure
 }
 

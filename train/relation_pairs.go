@@ -18,6 +18,7 @@ type relationPairs struct {
 	first    [3]int // of the pairs of all workers, in the order of workers
 
 	linked            map[uint32][]uint32 // ids of what a source has edges to, ascending, by row
+	ids               map[uint32]uint32   // of sources, by row
 	negatives, ranked *sample.RelationNegatives
 }
 
@@ -42,33 +43,50 @@ func (r *RelationLinks) findInGraph(g *graph.CSR) error {
 		for set := range p.total {
 			p.total[set] = len(p.sets[set].row)
 		}
+		p.draws(r, p.degrees(r))
 	}
 	return r.checkPairs()
 }
 
-// take divides edges, each once, into sets, and makes what negatives are drawn by.
+// take divides edges, each once, into sets.
 func (p *relationPairs) take(r *RelationLinks, arcs []relationArc) {
 	slices.SortFunc(arcs, func(a, b relationArc) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.v, b.v))
 	})
-	p.linked = map[uint32][]uint32{}
-	ids := map[uint32]uint32{}
+	p.linked, p.ids = map[uint32][]uint32{}, map[uint32]uint32{}
 	for _, a := range slices.Compact(arcs) {
 		list := &p.sets[r.sets.Of(p.relation, a.u, a.v)]
 		list.row, list.u, list.v = append(list.row, a.row), append(list.u, a.u), append(list.v, a.v)
-		p.linked[a.row], ids[a.row] = append(p.linked[a.row], a.v), a.u
+		p.linked[a.row], p.ids[a.row] = append(p.linked[a.row], a.v), a.u
 	}
+}
+
+// degrees are how many training pairs of this worker lead to each destination; nil where nothing is drawn by them.
+func (p *relationPairs) degrees(r *RelationLinks) []float64 {
+	if r.opt.Power == 0 {
+		return nil
+	}
+	t := &r.schema.Types[r.schema.Relations[p.relation].Target]
+	out := make([]float64, t.Count)
+	for _, v := range p.sets[sample.TrainEdges].v {
+		out[int64(v)-t.First]++
+	}
+	return out
+}
+
+// draws makes what negatives are drawn by, from the degrees in training pairs of all workers.
+func (p *relationPairs) draws(r *RelationLinks, degrees []float64) {
 	isEdge := func(row, w uint32) bool {
 		_, found := slices.BinarySearch(p.linked[row], w)
-		return found || ids[row] == w
+		return found || p.ids[row] == w
 	}
 	trained := func(row, w uint32) bool {
-		return isEdge(row, w) && (ids[row] == w || r.sets.Of(p.relation, ids[row], w) == sample.TrainEdges)
+		return isEdge(row, w) && (p.ids[row] == w || r.sets.Of(p.relation, p.ids[row], w) == sample.TrainEdges)
 	}
 	if !r.opt.Avoid {
 		trained = nil
 	}
-	p.negatives = sample.NewRelationNegatives(r.schema, p.relation, trained, p.seed)
+	p.negatives = sample.RelationNegativesByDegree(r.schema, p.relation, r.opt.Power, degrees, trained, p.seed)
 	p.ranked = sample.NewRelationNegatives(r.schema, p.relation, isEdge, p.seed)
 }
 

@@ -213,7 +213,25 @@ func (r *RelationLinks) findInParts(part *partition.Part) error {
 	if err := d.count(r); err != nil {
 		return err
 	}
+	if err := d.sumDegrees(r); err != nil {
+		return err
+	}
 	return r.checkPairs()
+}
+
+// sumDegrees has negatives drawn by how many training pairs of all workers lead to each destination.
+func (d *destinations) sumDegrees(r *RelationLinks) error {
+	for _, p := range r.pairs {
+		degrees := p.degrees(r)
+		if degrees != nil {
+			if err := d.s.Peers.AllReduce(0, 0, degrees); err != nil {
+				return err
+			}
+			d.s.planSums(d.sent, len(degrees))
+		}
+		p.draws(r, degrees)
+	}
+	return nil
 }
 
 // owner is the worker that has a vertex of the part, and its row there.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"starling/nn"
+	"starling/train"
 	"starling/train/traintest"
 )
 
@@ -35,6 +36,35 @@ func TestRelationLinksAreExact(t *testing.T) {
 						t.Errorf("%s: %s is %g, want %g", label, name, r.Measures[name], want.Measures[name])
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestRelationNegativesAreExact: likewise with negatives by degree and with those of the highest scores.
+func TestRelationNegativesAreExact(t *testing.T) {
+	d := traintest.Typed(t, 30)
+	for name, change := range map[string]func(o *train.PairOptions){
+		"degree": func(o *train.PairOptions) { o.Power = 0.75 },
+		"hard":   func(o *train.PairOptions) { o.Hard = 3 },
+	} {
+		o := traintest.RelationOptions(d, "rgcn", "distmult", "tag has item", "knows")
+		o.Epochs, o.EvalEvery = 3, 2
+		uniform := traintest.LinkRelations(t, d, o)
+		change(o.Pairs)
+		want := traintest.LinkRelations(t, d, o)
+		if slices.Equal(want.Loss, uniform.Loss) {
+			t.Errorf("%s: the losses of uniform negatives", name)
+		}
+		for w := 1; w <= 3; w++ {
+			o.Strategy = traintest.Strategy(t, []string{"halo", "g3"}[w%2])
+			parts := traintest.CutForServers(t, d, "random", w, w)
+			label := fmt.Sprintf("%s on %d workers", name, w)
+			got := traintest.TrainServers(t, parts, traintest.Ref, o).Results[0]
+			traintest.SameCurve(t, label, got.Loss, want.Loss, 1e-12)
+			traintest.SameCurve(t, label+", validation", got.Val, want.Val, 1e-12)
+			for name, value := range want.Measures {
+				traintest.SameCurve(t, label+", "+name, []float64{got.Measures[name]}, []float64{value}, 1e-12)
 			}
 		}
 	}

@@ -117,6 +117,11 @@ func (b *pairBatches) serve(s *store.Store) error {
 	by := func(n *sample.Negatives) func(rng.Key, uint32) uint32 {
 		return func(key rng.Key, kept uint32) uint32 { return l.vertices.numbers[n.ByKey(key, ids[kept])] }
 	}
+	if b.opt.Shared != nil && b.opt.Avoid {
+		if err := s.ServeChecks(func(kept, other uint32) bool { return taken(ids[kept], other) }); err != nil {
+			return err
+		}
+	}
 	return s.ServeNegatives(by(b.negatives), by(ranked))
 }
 
@@ -165,6 +170,10 @@ type pairDrawer struct {
 	seeds       []uint32
 	empty       bool // no worker has a positive
 	excluded    []store.Excluded
+
+	// Of a batch whose pairs share negatives: its positives by ids, and where each is.
+	batch []sample.Positive
+	at    map[uint32]int
 }
 
 func (b *pairBatches) drawer() *pairDrawer {
@@ -184,7 +193,11 @@ func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	if err := positives(ctx, id, mine, epoch, number); err != nil {
 		return err
 	}
-	if err := d.drawNegatives(ctx, id, epoch, number); err != nil {
+	negatives := d.drawNegatives
+	if b.opt.Shared != nil {
+		negatives = d.drawShared
+	}
+	if err := negatives(ctx, id, epoch, number); err != nil {
 		return err
 	}
 	d.findSeeds()
@@ -270,7 +283,7 @@ func (b *pairBatches) walk(ctx context.Context, id coflow.ID, epoch int, start [
 
 // drawNegatives adds the negatives of the positives drawn.
 func (d *pairDrawer) drawNegatives(ctx context.Context, id coflow.ID, epoch, number int) error {
-	b, each := d.of, d.of.opt.PerPair
+	b, each := d.of, d.of.opt.Candidates()
 	positives := len(d.left)
 	for i := range positives * each {
 		d.left = append(d.left, d.left[i/each])

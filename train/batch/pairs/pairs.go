@@ -69,7 +69,8 @@ func (l *links) sampled(data *graph.Dataset) error {
 		return fmt.Errorf("%d fanouts for a model of %d graph layers; give one per layer", len(mo.Fanouts), convs)
 	}
 	method, err := (&sample.PairBatches{Graph: g, Source: l.link.Pairs, Size: mo.Size, Fanouts: mo.Fanouts,
-		Negatives: l.link.Negatives, PerPair: l.link.PerPair, Without: l.link.Without, Seed: l.of.Opt.Seed}).Prepare()
+		Negatives: l.link.Negatives, PerPair: l.link.Candidates(), Shared: l.link.Shared, Without: l.link.Without,
+		Seed: l.of.Opt.Seed}).Prepare()
 	if err != nil {
 		return err
 	}

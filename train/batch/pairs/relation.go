@@ -59,7 +59,7 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 	}
 	method, err := (&sample.RelationBatches{Graph: f.Graph, Sources: f.Sources(), Size: mo.Size, Fanouts: mo.Fanouts,
 		Types:   &sample.Types{Schema: schema, Fanouts: mo.RelationFanouts, TypeOf: schema.TypeOf},
-		PerPair: opt.Pairs.PerPair, Without: link.Without, Seed: opt.Seed}).Prepare()
+		PerPair: opt.Pairs.Candidates(), Shared: opt.Pairs.Shared, Without: link.Without, Seed: opt.Seed}).Prepare()
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ type relationTask struct {
 	seeds    batch.Seeds
 	table    store.Table
 	perPair  int
+	shared   *sample.Shared // negatives that pairs of a batch share; nil: each has perPair
 }
 
 // relationPairWidth is a row of a pair: which relation of those that are learnt, and the numbers and ids of both ends.
@@ -49,8 +50,8 @@ const mostRelations = 256
 // Seeds divides the pairs.
 func (t *relationTask) Seeds(p *batch.Pipeline, roots string) (batch.Seeds, error) {
 	s := p.Site
-	t.p, t.of, t.schema, t.perPair = p, s.RelationLinks(), s.Part.Book.Schema, s.Opt.Pairs.PerPair
-	t.training = t.of.Training()
+	t.p, t.of, t.schema, t.perPair = p, s.RelationLinks(), s.Part.Book.Schema, s.Opt.Pairs.Candidates()
+	t.training, t.shared = t.of.Training(), s.Opt.Pairs.Shared
 	if len(t.training) > mostRelations {
 		return nil, train.Mistake("%d relations to predict; batches learn at most %d", len(t.training), mostRelations)
 	}
@@ -125,6 +126,7 @@ func (t *relationTask) order(s *exchange.Setup) ([]uint32, error) {
 func (t *relationTask) Join(p *batch.Pipeline) error {
 	var rows []byte
 	var draws []func(key rng.Key, kept uint32) uint32
+	var checks []func(kept, other uint32) bool
 	first := uint32(p.Site.Part.Book.Offsets[p.Site.End.Rank()])
 	for i, list := range t.training {
 		target := t.schema.Relations[list.Relation].Target
@@ -137,11 +139,17 @@ func (t *relationTask) Join(p *batch.Pipeline) error {
 		draws = append(draws, func(key rng.Key, kept uint32) uint32 {
 			return numbers[list.Negatives.ByKey(key, kept-first)]
 		})
+		checks = append(checks, func(kept, other uint32) bool { return list.Negatives.Takes(kept-first, other) })
 	}
 	t.table = p.Store.AddRows(&store.Rows{Name: "pairs", Width: relationPairWidth, Offsets: t.offsets,
 		Kind: wire.Topology, Data: rows})
 	if err := p.Store.ServeNegatives(draws...); err != nil {
 		return err
+	}
+	if t.shared != nil {
+		if err := p.Store.ServeChecks(checks...); err != nil {
+			return err
+		}
 	}
 	_, err := p.Setup.Share(0) // all have tables to pull from
 	return err
@@ -162,11 +170,12 @@ func (t *relationTask) Epoch(m *batch.Steps) func(epoch int, lr float64) (float6
 // Measure has a loop measure pairs.
 func (t *relationTask) Measure(f *train.Loop) { t.of.InBatches(f) }
 
-// relationPair is a pair by number in the partition and by id.
+// relationPair is a pair of a batch.
 type relationPair struct {
 	relation int
-	u, v     uint32
-	key      rng.Key // of its negatives
+	u, v     uint32          // numbers in the partition
+	ids      sample.Positive // by ids
+	at       int             // among the batch's pairs of the relation
 }
 
 // relationDrawer draws a worker's pairs of batches, with memory of its own that is reused.
@@ -176,8 +185,10 @@ type relationDrawer struct {
 	rows   []byte
 	place  map[uint32]int // of a pair in the batch
 
-	lists       [][]relationPair // by relation: this worker's pairs
-	left, right []uint32         // by number, and then by row
+	lists       [][]relationPair    // by relation: this worker's pairs
+	pairs       []relationPair      // of the batch
+	batch       [][]sample.Positive // by relation: those of all workers
+	left, right []uint32            // by number, and then by row
 	ranges      []sample.RelationRange
 	seeds       []uint32
 	excluded    []store.Excluded
@@ -189,7 +200,7 @@ func (d *relationDrawer) Next(ctx context.Context, m *store.Sampler, epoch, numb
 	if err := d.pull(ctx, id, epoch, number); err != nil {
 		return nil, err
 	}
-	if err := d.drawNegatives(ctx, id); err != nil {
+	if err := d.drawPairs(ctx, id, epoch, number); err != nil {
 		return nil, err
 	}
 	d.findSeeds()
@@ -206,8 +217,9 @@ func (d *relationDrawer) pull(ctx context.Context, id coflow.ID, epoch, number i
 		return err
 	}
 	d.excluded, d.lists = d.excluded[:0], slices.Grow(d.lists[:0], len(t.training))[:len(t.training)]
+	d.batch, d.pairs = slices.Grow(d.batch[:0], len(t.training))[:len(t.training)], d.pairs[:0]
 	for i := range d.lists {
-		d.lists[i] = d.lists[i][:0]
+		d.lists[i], d.batch[i] = d.lists[i][:0], d.batch[i][:0]
 	}
 	clear(d.place)
 	for i, n := range all {
@@ -216,6 +228,8 @@ func (d *relationDrawer) pull(ctx context.Context, id coflow.ID, epoch, number i
 		if err != nil {
 			return err
 		}
+		p.at = len(d.batch[p.relation])
+		d.batch[p.relation], d.pairs = append(d.batch[p.relation], p.ids), append(d.pairs, p)
 		relation, reverse := t.training[p.relation].Relation, t.reverse[p.relation]
 		d.excluded = append(d.excluded, store.Excluded{Vertex: p.v, Source: p.u, Relation: relation})
 		if reverse >= 0 {
@@ -223,10 +237,7 @@ func (d *relationDrawer) pull(ctx context.Context, id coflow.ID, epoch, number i
 		}
 	}
 	for _, n := range t.seeds.Seeds(epoch, number) {
-		p, err := d.pair(d.place[n], epoch)
-		if err != nil {
-			return err
-		}
+		p := d.pairs[d.place[n]]
 		d.lists[p.relation] = append(d.lists[p.relation], p)
 	}
 	return nil
@@ -244,43 +255,55 @@ func (d *relationDrawer) pair(i, epoch int) (p relationPair, err error) {
 		list := &t.training[p.relation]
 		r := &t.schema.Relations[list.Relation]
 		if book.TypeOf(p.u) == r.Source && book.TypeOf(p.v) == r.Target {
-			p.key = list.Negatives.Key(epoch, x[3], x[4])
+			p.ids = sample.Positive{Kept: x[3], Other: x[4], Key: list.Negatives.Key(epoch, x[3], x[4])}
 			return p, nil
 		}
 	}
 	return p, fmt.Errorf("a pair of vertices %d and %d of relation %d, which are of other types", p.u, p.v, p.relation)
 }
 
-// drawNegatives lists the pairs relation by relation, those of this worker and then the negatives of each.
-func (d *relationDrawer) drawNegatives(ctx context.Context, id coflow.ID) error {
-	t, each := d.of, d.of.perPair
+// drawPairs lists the pairs relation by relation, those of this worker and then their negatives.
+func (d *relationDrawer) drawPairs(ctx context.Context, id coflow.ID, epoch, number int) error {
 	d.left, d.right, d.ranges = d.left[:0], d.right[:0], d.ranges[:0]
 	for r, pairs := range d.lists {
 		for _, p := range pairs {
 			d.left, d.right = append(d.left, p.u), append(d.right, p.v)
 		}
-		from, list := len(d.right), make([]store.Negative, len(pairs))
-		for i, p := range pairs {
-			list[i] = store.Negative{Kept: p.u, Key: p.key, Count: each}
-			for range each {
-				d.left, d.right = append(d.left, p.u), append(d.right, 0)
-			}
+		var err error
+		if d.of.shared != nil {
+			err = d.drawShared(ctx, id, r, epoch, number, pairs)
+		} else {
+			err = d.drawNegatives(ctx, id, r, pairs)
 		}
-		target, err := t.schema.Relations[t.training[r].Relation].Target, error(nil)
-		if asked := t.p.Store.Negatives(ctx, id, r, list, func(i int, numbers []uint32) {
-			for _, v := range numbers {
-				if t.p.Site.Part.Book.TypeOf(v) != target {
-					err = fmt.Errorf("vertex %d is drawn as a destination of relation %d, and is of another type", v,
-						t.training[r].Relation)
-				}
-			}
-			copy(d.right[from+i*each:], numbers)
-		}); asked != nil || err != nil {
-			return cmp.Or(asked, err)
+		if err != nil {
+			return err
 		}
 		d.ranges = append(d.ranges, sample.RelationRange{Positives: len(pairs), End: len(d.left)})
 	}
 	return nil
+}
+
+// drawNegatives has owners draw the negatives of each of this worker's pairs of a relation.
+func (d *relationDrawer) drawNegatives(ctx context.Context, id coflow.ID, r int, pairs []relationPair) error {
+	t, each := d.of, d.of.perPair
+	from, list := len(d.right), make([]store.Negative, len(pairs))
+	for i, p := range pairs {
+		list[i] = store.Negative{Kept: p.u, Key: p.ids.Key, Count: each}
+		for range each {
+			d.left, d.right = append(d.left, p.u), append(d.right, 0)
+		}
+	}
+	target, err := t.schema.Relations[t.training[r].Relation].Target, error(nil)
+	asked := t.p.Store.Negatives(ctx, id, r, list, func(i int, numbers []uint32) {
+		for _, v := range numbers {
+			if t.p.Site.Part.Book.TypeOf(v) != target {
+				err = fmt.Errorf("vertex %d is drawn as a destination of relation %d, and is of another type", v,
+					t.training[r].Relation)
+			}
+		}
+		copy(d.right[from+i*each:], numbers)
+	})
+	return cmp.Or(asked, err)
 }
 
 // findSeeds lists the distinct ends by type, and puts pairs by their places there.

@@ -55,7 +55,8 @@ func (t *task) DrawsByCalls() bool { return t.batches.opt.Walks == 0 }
 
 // Epoch trains on batches of pairs.
 func (t *task) Epoch(m *batch.Steps) func(epoch int, lr float64) (float64, error) {
-	o := train.LinkOptions{PerPair: t.batches.opt.PerPair, PerPositive: t.batches.opt.Walks > 0}
+	o := train.LinkOptions{PerPair: t.batches.opt.PerPair, PerPositive: t.batches.opt.Walks > 0,
+		NegativeOptions: t.batches.opt.NegativeOptions}
 	t.links = train.LinksOn(m.Loop, o)
 	return (&links{of: t.links, link: Options{LinkOptions: o}, steps: m}).epoch
 }
