@@ -14,8 +14,8 @@ type Cache interface {
 	put(v uint32, row []byte)
 }
 
-// Caches are the names of cache policies.
-var Caches = []string{"none", "degree", "frequency", "s3fifo"}
+// Caches are the names of cache policies; of belady, see Lookahead.
+var Caches = []string{"none", "degree", "frequency", "s3fifo", "belady"}
 
 // counted counts how often a cache had what was asked for.
 type counted struct {

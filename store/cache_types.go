@@ -18,26 +18,36 @@ func (s *Store) cacheOf(typ int) *counted {
 	return nil
 }
 
-// UseS3FIFOWithin keeps rows that were pulled, of at most the given bytes. Types have shares by the bytes of all their
-// rows.
+// UseS3FIFOWithin keeps rows that were pulled, of at most the given bytes.
 func (s *Store) UseS3FIFOWithin(bytes int64) {
+	shares := s.shares(bytes)
+	s.caches = make([]*counted, len(shares))
+	for t, rows := range shares {
+		if rows > 0 {
+			s.caches[t] = &counted{Cache: newS3FIFO(rows, s.rowBytesOf(t))}
+		}
+	}
+}
+
+// shares are the rows of each type that fit into the given bytes together, no more than there are. Types have shares by
+// the bytes of all their rows.
+func (s *Store) shares(bytes int64) []int {
 	if s.Book.Schema == nil {
-		s.UseS3FIFO(s.CacheRows(bytes))
-		return
+		return []int{int(min(int64(s.CacheRows(bytes)), s.Book.Nodes))}
 	}
 	types := s.Book.Schema.Types
 	all := 0.0
 	for t := range types {
 		all += float64(types[t].Count) * float64(s.rowBytesOf(t))
 	}
-	s.caches = make([]*counted, len(types))
+	list := make([]int, len(types))
 	for t := range types {
-		width := s.rowBytesOf(t)
-		share := float64(types[t].Count) * float64(width) / max(all, 1)
-		if rows := int64(share * float64(bytes) / float64(max(width, 1))); width > 0 && rows > 0 {
-			s.caches[t] = &counted{Cache: newS3FIFO(int(min(rows, types[t].Count)), width)}
+		if width := s.rowBytesOf(t); width > 0 {
+			share := float64(types[t].Count) * float64(width) / max(all, 1)
+			list[t] = int(min(int64(share*float64(bytes)/float64(width)), types[t].Count))
 		}
 	}
+	return list
 }
 
 // UseStaticWithin pulls and keeps rows of the vertices with the highest scores, of at most the given bytes.

@@ -110,7 +110,7 @@ func (s *Store) Rows() (needed, remote, cached int64) {
 			cached += c.hits.Load()
 		}
 	}
-	return s.rows.needed.Load(), s.rows.remote.Load(), cached
+	return s.rows.needed.Load(), s.rows.remote.Load(), cached + s.rows.spared.Load()
 }
 
 // Requests is how many requests for rows were sent to other hosts.

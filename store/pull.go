@@ -59,6 +59,7 @@ type Puller struct {
 	calls calls
 	types []*Puller  // of features of each type, in a typed graph
 	lists [][]uint32 // of vertices by type
+	ahead bool       // what batches need is counted elsewhere
 
 	// The pull under way.
 	form    pullForm
@@ -186,13 +187,14 @@ func (p *Puller) ask(id coflow.ID, form pullForm, numbers []uint32) error {
 	p.forget()
 	p.form, p.numbers = form, numbers
 	p.calls.received = p.s.receivedOf(form.table)
-	if form.table == Features {
+	counts := form.table == Features && !p.ahead
+	if counts {
 		p.s.rows.needed.Add(int64(len(numbers)))
 	}
 	offsets, here := p.s.placement(form.table)
 	p.s.split(&p.by, offsets, numbers)
 	return p.s.remoteFirst(&p.by, here, func(q int, places []uint32) error {
-		if form.table == Features {
+		if counts {
 			p.s.rows.remote.Add(int64(len(places)))
 		}
 		most := sparseRows

@@ -44,14 +44,18 @@ type Store struct {
 	linked    []func(kept, other uint32) bool
 	opened    []*partition.Part
 	traffic   []traffic
-	rows      struct{ needed, remote, requests atomic.Int64 } // of features
-	caches    []*counted                                      // by type of a typed graph; nil: none
-	packed    Packed                                          // rows of features travel so
-	planned   int                                             // columns of rows that plans go by; 0: all
-	buffers   sync.Pool
-	served    sync.Pool // of *drawn
-	shared    sharing
-	stops     []func() error
+	rows      struct { // of features
+		needed, remote, requests atomic.Int64
+		spared                   atomic.Int64 // remote ones that a look-ahead did not fetch
+	}
+	caches     []*counted // by type of a typed graph; nil: none
+	packed     Packed     // rows of features travel so
+	fetchShare []float64  // share of its rows that a look-ahead fetches, by part
+	planned    int        // columns of rows that plans go by; 0: all
+	buffers    sync.Pool
+	served     sync.Pool // of *drawn
+	shared     sharing
+	stops      []func() error
 }
 
 // Open serves a worker's part to its peers, and gives access to theirs. All workers call it.

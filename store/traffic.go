@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -111,6 +112,9 @@ func (t *Traffic) addRows(s *Store, typ int, numbers, places []uint32) {
 	n := int64(len(places))
 	if c, ok := s.cached(typ).(*static); ok {
 		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot.find(numbers[i]); return ok }))
+	}
+	if s.fetchShare != nil && len(places) > 0 {
+		n = int64(math.Round(float64(n) * s.fetchShare[s.Book.Owner(numbers[places[0]])]))
 	}
 	if n == 0 {
 		return

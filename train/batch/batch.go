@@ -52,6 +52,7 @@ type Host struct {
 	kind        *nn.Kind             // of all layers' sums, if that is known, with
 	degrees     *nn.Degrees          // of the whole graph
 	parcels     func() tensor.Parcel // where batches are laid ahead
+	returned    func(b *Batch)       // is told of batches that were trained on; or nil
 }
 
 // FirstLayer computes the first layers of batches with other workers, which have the features.
@@ -145,11 +146,8 @@ func (r *Batch) Bytes() (n int64) {
 	}
 	if p := r.Pulled; p != nil {
 		n += 4*int64(cap(p.Known.IDs)) + 8*int64(cap(p.Known.NoLoops)+cap(p.Known.All))
-		n += 4*int64(cap(p.Features.F32)+cap(p.Features.Values)+cap(p.Features.Indices)) + 2*int64(cap(p.Features.BF16))
-		for _, f := range p.Types {
-			n += 4*int64(cap(f.F32)) + 2*int64(cap(f.BF16))
-		}
 	}
+	n += r.Pulled.bytes()
 	if k, ok := r.Kept.(interface{ Bytes() int64 }); ok {
 		n += k.Bytes()
 	}

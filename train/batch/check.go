@@ -76,6 +76,15 @@ func checkRows(o *train.Options, _ *Options, f train.Facts) error {
 	return nil
 }
 
+// NotAhead refuses to fetch rows ahead, for strategies that bring batches in a way of their own.
+func NotAhead(o *train.Options, _ *Options, _ train.Facts) error {
+	if c, _ := train.OptionOf[CacheOptions](o.Strategy); c.Cache != Belady {
+		return nil
+	}
+	return graph.Apart(Named(o), "--cache belady", "it does not bring one batch after the other",
+		"use --cache frequency")
+}
+
 // NeighbourOnly refuses other samplers, for strategies that draw hop by hop.
 func NeighbourOnly(o *train.Options, b *Options, _ train.Facts) error {
 	if b.Sampler == "neighbour" {

@@ -53,6 +53,7 @@ type Pipeline struct {
 	task        Task
 	guide       Guide
 	input       Input
+	ahead       *window // nil: batches fetch their rows when they are drawn
 }
 
 // Setting is what a strategy chooses before its workers meet.
@@ -262,7 +263,7 @@ func (p *Pipeline) AtOnce() int {
 // Prefetch has batches drawn from a state of the loop on, n at a time, each by a drawer.
 func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDrawer func() Drawer) *Prefetcher {
 	var drawers []Drawer
-	for range n {
+	for range n + p.ahead.begin(p.Store, h, p.steps, at, f.Opt.Epochs) {
 		drawers = append(drawers, newDrawer())
 	}
 	return NewPrefetcher(p.steps, p.Options.ThreadCount(), drawers, h, at, f.Opt.Epochs)
@@ -271,7 +272,7 @@ func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDr
 // Drawer draws batches by a sampler of their own and completes each by pull, before it is prepared.
 func (p *Pipeline) Drawer(ctx context.Context, m Sampler, pull func(ctx context.Context, b *Batch,
 	from Puller) error) Drawer {
-	return &drawer{ctx: ctx, of: p, sampler: m, puller: p.Store.Puller(), pull: pull}
+	return &drawer{ctx: ctx, of: p, sampler: m, puller: p.newPuller(), pull: pull}
 }
 
 type drawer struct {
@@ -285,6 +286,7 @@ type drawer struct {
 // Draw is a batch. In a dry run it is the first of a few that some worker has a seed vertex of, since those
 // without have no step and take no memory.
 func (r *drawer) Draw(b *Batch, epoch, number int) error {
+	end := r.of.ahead.batch(r.ctx, r.puller, epoch*r.of.steps+number)
 	err := r.draw(b, epoch, number)
 	for tries := 1; r.of.Site.MemoryOnly && err == nil && b.Empty && tries < mostDryTries; tries++ {
 		if number += r.of.steps; number >= r.of.all {
@@ -292,9 +294,17 @@ func (r *drawer) Draw(b *Batch, epoch, number int) error {
 		}
 		err = r.draw(b, epoch, number)
 	}
-	return err
+	if err == nil {
+		err = r.pull(r.ctx, b, r.puller)
+	}
+	if err = end(err); err != nil {
+		return err
+	}
+	b.Prepare()
+	return nil
 }
 
+// draw draws the batch's blocks.
 func (r *drawer) draw(b *Batch, epoch, number int) error {
 	g, err := r.of.Guidance(r.ctx, epoch, number)
 	if err == nil {
@@ -303,14 +313,7 @@ func (r *drawer) draw(b *Batch, epoch, number int) error {
 	if err == nil {
 		err = b.sample(r.ctx, r.sampler, epoch, number)
 	}
-	if err == nil {
-		err = r.pull(r.ctx, b, r.puller)
-	}
-	if err != nil {
-		return err
-	}
-	b.Prepare()
-	return nil
+	return err
 }
 
 // Pull brings a batch's rows and labels.

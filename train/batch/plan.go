@@ -76,6 +76,8 @@ func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
 	rows := p.Store.CacheRows(o.bytes())
 	var scores map[uint32]float64
 	switch {
+	case o.Cache == Belady:
+		return p.lookAhead(o, seeds)
 	case o.Cache == "none" || rows == 0:
 		return nil
 	case o.Cache == "s3fifo":

@@ -38,6 +38,19 @@ type Pulled struct {
 	distinct, place []uint32
 }
 
+// bytes is what rows take.
+func (p *Pulled) bytes() (n int64) {
+	if p == nil {
+		return 0
+	}
+	n = 4 * int64(cap(p.Features.F32)+cap(p.Features.Values)+cap(p.Features.Indices))
+	n += 2 * int64(cap(p.Features.BF16))
+	for _, f := range p.Types {
+		n += 4*int64(cap(f.F32)) + 2*int64(cap(f.BF16))
+	}
+	return n
+}
+
 // Pulls is the coflow that a batch's rows and labels are pulled in.
 func (r *Batch) Pulls() coflow.ID {
 	return coflow.ID{Epoch: uint32(r.Epoch), Batch: uint32(r.Number), Layer: -1, Type: coflow.Inputs}

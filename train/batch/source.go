@@ -92,7 +92,12 @@ func (a *Prefetcher) Next() *Batch {
 	return b
 }
 
-func (a *Prefetcher) Release(b *Batch) { a.free <- b }
+func (a *Prefetcher) Release(b *Batch) {
+	if b.Host != nil && b.returned != nil {
+		b.returned(b)
+	}
+	a.free <- b
+}
 
 // Fill waits until all that can be prefetched is there. Buffers are reused, so each of
 // them has then held a batch. The batch at hand must have been released.

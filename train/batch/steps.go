@@ -16,12 +16,13 @@ type Steps struct {
 	// Degrees of all vertices, where the whole graph is here.
 	Degrees *nn.Degrees
 
-	few    bool  // a memory dry run of one process: batches without seed vertices take memory as well
-	joined bool  // other workers have batches too: all take every step
-	dry    bool  // a memory dry run of several workers: all buffers are filled
-	held   int64 // bytes of the largest batch in a buffer, in such a run
-	ahead  *ahead
-	input  Input // the rows that layers begin with; nil: features
+	few    bool // a memory dry run of one process: batches without seed vertices take memory as well
+	joined bool // other workers have batches too: all take every step
+	dry    bool // a memory dry run of several workers: all buffers are filled
+	// In such a run, bytes of the largest batch in a buffer, and of its rows.
+	held, heldRows int64
+	ahead          *ahead
+	input          Input // the rows that layers begin with; nil: features
 	// stepped is told of every step that is done.
 	stepped func(epoch, number int)
 }
@@ -133,7 +134,9 @@ func (m *Steps) Each(epoch, from int, do func(b *Batch) error) error {
 			return err
 		}
 		if m.dry {
-			m.held = max(m.held, b.Bytes())
+			if n := b.Bytes(); n > m.held {
+				m.held, m.heldRows = n, b.Pulled.bytes()
+			}
 		}
 		b.laid = nil
 		m.Source.Release(b)

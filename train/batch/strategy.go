@@ -125,7 +125,8 @@ func (s *Strategy) Unfilled() int64 {
 	if s.steps == nil {
 		return 0
 	}
-	return int64(max(0, s.steps.Source.Unfilled(2*s.p.all))) * s.steps.held
+	buffers := int64(max(0, s.steps.Source.Unfilled(2*s.p.all)))
+	return buffers*s.steps.held - min(buffers, s.p.ahead.unfilled(2*s.p.all))*s.steps.heldRows
 }
 
 // Train is the loop's training of an epoch.
@@ -167,7 +168,8 @@ func (s *Strategy) source(ctx context.Context, f *train.Loop, h *Host) Source {
 	if s.method.Source != nil {
 		return s.method.Source(ctx, f, h)
 	}
-	return s.p.Prefetch(f, f.State, h, s.p.AtOnce(), func() Drawer { return s.p.Drawer(ctx, s.p.Sampler(), s.p.Pull) })
+	sampler := s.p.shareSamplers(s.p.AtOnce())
+	return s.p.Prefetch(f, f.State, h, s.p.AtOnce(), func() Drawer { return s.p.Drawer(ctx, sampler(), s.p.Pull) })
 }
 
 func (s *Strategy) epoch() func(epoch int, lr float64) (float64, error) {

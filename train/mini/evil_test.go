@@ -45,6 +45,7 @@ func TestEvilPeer(t *testing.T) {
 		{"salient", "neighbour", []int{3, 3}, nil},
 		{"p3", "neighbour", []int{3, 3}, nil},
 		{"cobatch", "neighbour", []int{3, 3}, nil},
+		{"lookahead", "neighbour", []int{3, 3}, nil},
 	}
 	for _, full := range []string{"halo", "bns", "pipegcn", "cagnet", "sancus", "skipg", "granndis",
 		"neutronstar", "g3"} {

@@ -21,6 +21,7 @@ var strategies = []train.Descriptor{
 	naivehop.Strategy,
 	p3.Strategy,
 	cobatch.Strategy,
+	distdgl.Lookahead,
 }
 
 func init() { train.Register(strategies...) }

@@ -51,6 +51,8 @@ func TestPlansOfDraws(t *testing.T) {
 		{"embeddings of bytegnn", "bytegnn", nil, 3, false},
 		{"embeddings, async", "distdgl", []string{"roots=random"}, 3, true},
 		{"columns", "p3", nil, 0, false},
+		{"look-ahead", "lookahead", []string{"cache_budget=2KB"}, 0, false},
+		{"look-ahead of embeddings", "lookahead", []string{"cache_budget=1KB", "cache_window=4"}, 3, false},
 		{"migration", "hopgnn", []string{"merge=0"}, 0, false},
 		{"merged", "hopgnn", []string{"merge=1"}, 0, false},
 		{"gathered per step", "hopgnn", []string{"merge=1", "pre_gather=false"}, 0, false},

@@ -51,7 +51,7 @@ func TestTypedBatchesAreExact(t *testing.T) {
 }
 
 var typedStrategies = [][]string{{"distdgl", "roots=random"}, {"salient"}, {"distdgl", "cache=s3fifo"}, {"bytegnn"},
-	{"hopgnn"}, {"hopgnn", "pre_gather=false"}, {"cobatch"}}
+	{"hopgnn"}, {"hopgnn", "pre_gather=false"}, {"cobatch"}, {"lookahead", "cache_budget=2KB", "cache_window=3"}}
 
 // TestTypedServersShareBatches: so do the workers of a server that compute a typed batch together, or draw apart.
 func TestTypedServersShareBatches(t *testing.T) {

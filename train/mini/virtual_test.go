@@ -24,7 +24,7 @@ func TestNobodyWaitsForBulk(t *testing.T) {
 		fills   bool
 	}{{"distdgl", nil, false}, {"distdgl", []string{"cache=degree", "cache_budget=1KB"}, true},
 		{"salient", nil, false}, {"bytegnn", nil, false}, {"hopgnn", nil, false},
-		{"naive-hop", nil, false}, {"p3", nil, false}, {"cobatch", nil, false}} {
+		{"naive-hop", nil, false}, {"p3", nil, false}, {"cobatch", nil, false}, {"lookahead", nil, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			o := traintest.Options("gcn")
 			o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"

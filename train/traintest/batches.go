@@ -74,7 +74,7 @@ func CacheFor(d *graph.Dataset, i int) []string {
 	if d.Features.Kind() == graph.Sparse {
 		return []string{"cache=none"}
 	}
-	return CacheOf([]string{"none", "degree", "frequency", "s3fifo"}[i%4], "1KB")
+	return CacheOf([]string{"none", "degree", "frequency", "s3fifo", "belady"}[i%5], "1KB")
 }
 
 // CacheOf is a cache with a budget, which none has no use for.

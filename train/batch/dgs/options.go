@@ -83,6 +83,9 @@ func Check(o *train.Options, b *batch.Options, _ train.Facts) error {
 	case o.Model.Typed != nil && (d.DGS || d.DropFeatures > 0):
 		return graph.Apart(d.what(), "a typed graph", "its masks are of features of one width, and know no relations",
 			"leave it out")
+	case c.Cache == batch.Belady && (d.DGS || d.DropFeatures > 0):
+		return graph.Apart("--cache belady", d.what(), "batches are drawn long before it is known what they are "+
+			"drawn by", "use --cache frequency or degree")
 	case c.Cache == "s3fifo" && (d.DGS && d.columns() || d.DropFeatures > 0):
 		return graph.Apart("--cache s3fifo", d.what(), "it keeps rows as they were pulled, and the columns that are "+
 			"pulled change", "use --cache frequency or degree")

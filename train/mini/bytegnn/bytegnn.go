@@ -43,7 +43,7 @@ var Strategy = train.Describe(train.Descriptor{
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s",
 	UseWhen: "sampling over a slow network leaves cores idle",
-	Check:   batch.Refusing(batch.Timeless, embeddings.Check, dgs.Check, batch.NeighbourOnly),
+	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, embeddings.Check, dgs.Check, batch.NeighbourOnly),
 	Overlap: train.Overlap{Ahead: true},
 }, options{batch.RootsOption{Roots: "owner"}, dgs.Off, batch.AsTheyAre, batch.CachedBy("none"), 0.3}, build)
 

@@ -48,6 +48,22 @@ var Salient = train.Describe(train.Descriptor{
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy("frequency"), build)
 
+// Lookahead is the same with a cache of the rows that the next batches need first. Every draw is a function of the
+// seed, so that a window of batches is drawn before their rows are fetched, and the cache evicts what is needed last
+// (Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 1966). RapidGNN
+// (2025) knows batches by the seeds of its samplers too, and keeps the rows that an epoch needs most often.
+var Lookahead = train.Describe(train.Descriptor{
+	Name: "lookahead", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Paper: &train.Paper{Title: "RapidGNN, 2025", Claim: "9.7x to 15x fewer fetches, 2.5x to 3.0x the throughput",
+		Why: "a cache can save at most its own rows per batch; what that is of a batch depends on the graph and the " +
+			"batch size"},
+	Exact:   "`--roots owner` and `random`",
+	Sends:   "`distdgl`'s without the rows that the next batches were known to need",
+	UseWhen: "batches need many remote rows, and there is memory for some of them",
+	Check:   batch.Refusing(embeddings.Check, dgs.Check),
+	Overlap: train.Overlap{Ahead: true},
+}, cachedBy(batch.Belady), build)
+
 type options struct {
 	batch.RootsOption
 	dgs.Options

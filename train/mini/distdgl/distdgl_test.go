@@ -178,11 +178,10 @@ func TestTrainersOfAServer(t *testing.T) {
 	}
 }
 
-// onWorkers is rank 0's result of a run that may begin anywhere.
-func onWorkers(t *testing.T, parts []*partition.Part, o train.Options, m train.BatchSettings) *train.Result {
+// onParts is rank 0's result of a run that may begin anywhere.
+func onParts(t *testing.T, parts []*partition.Part, o train.Options) *train.Result {
 	t.Helper()
-	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), &m
-	ends := traintest.Ends(len(parts))
+	ends := traintest.BatchEnds(len(parts), true)
 	defer traintest.Close(ends)
 	results, errs := make([]*train.Result, len(parts)), make([]error, len(parts))
 	traintest.Each(len(parts), func(k int) {
@@ -203,40 +202,40 @@ func TestResumedInsideAnEpoch(t *testing.T) {
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.SaveSteps = 3, 2, "none", 2
 	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
-	for _, workers := range []int{1, 3} {
-		run := func(o train.Options) *train.Result {
-			if workers == 1 {
-				return mustMini(t, traintest.Ref(), d, o, m)
-			}
-			return onWorkers(t, parts, o, m)
+	resumesInside(t, o, func(o train.Options) *train.Result { return mustMini(t, traintest.Ref(), d, o, m) })
+	o.Strategy, o.Batches = traintest.Strategy(t, "distdgl"), &m
+	resumesInside(t, o, func(o train.Options) *train.Result { return onParts(t, parts, o) })
+}
+
+// resumesInside runs, and again from every state that was saved inside an epoch.
+func resumesInside(t *testing.T, o train.Options, run func(o train.Options) *train.Result) {
+	t.Helper()
+	var mu sync.Mutex
+	var states []train.State
+	o.Save = func(s *train.State) error {
+		mu.Lock()
+		defer mu.Unlock()
+		kept := *s
+		if s.Batch > 0 && !slices.ContainsFunc(states, func(o train.State) bool {
+			return o.Epoch == s.Epoch &&
+				o.Batch == s.Batch
+		}) {
+			states = append(states, kept)
 		}
-		var mu sync.Mutex
-		var states []train.State
-		o.Save = func(s *train.State) error {
-			mu.Lock()
-			defer mu.Unlock()
-			kept := *s
-			if s.Batch > 0 && !slices.ContainsFunc(states, func(o train.State) bool {
-				return o.Epoch == s.Epoch &&
-					o.Batch == s.Batch
-			}) {
-				states = append(states, kept)
-			}
-			return nil
-		}
-		want := run(o)
-		if len(states) < 4 {
-			t.Fatalf("%d states inside epochs", len(states))
-		}
-		for i := range states {
-			again := o
-			again.Save = func(*train.State) error { return nil }
-			again.Resume = &states[i]
-			got := run(again)
-			if !slices.Equal(got.Loss, want.Loss) || got.TestMetric != want.TestMetric {
-				t.Errorf("%d workers, from batch %d of epoch %d: losses %v, want %v", workers, states[i].Batch,
-					states[i].Epoch, got.Loss, want.Loss)
-			}
+		return nil
+	}
+	want := run(o)
+	if len(states) < 4 {
+		t.Fatalf("%d states inside epochs", len(states))
+	}
+	for i := range states {
+		again := o
+		again.Save = func(*train.State) error { return nil }
+		again.Resume = &states[i]
+		got := run(again)
+		if !slices.Equal(got.Loss, want.Loss) || got.TestMetric != want.TestMetric {
+			t.Errorf("from batch %d of epoch %d: losses %v, want %v", states[i].Batch, states[i].Epoch, got.Loss,
+				want.Loss)
 		}
 	}
 }

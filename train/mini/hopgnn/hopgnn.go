@@ -48,7 +48,7 @@ var Strategy = train.Describe(train.Descriptor{
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-	Check:   batch.Refusing(batch.Timeless, dgs.Check, batch.NeighbourOnly),
+	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, dgs.Check, batch.NeighbourOnly),
 }, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
 	Merge: "auto", MergeOrder: "fewest"}, build)
 

@@ -1,0 +1,373 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"starling/coflow"
+	"starling/graph"
+)
+
+// Lookahead pulls rows of features for batches that are known before they are needed, since every draw is a function of
+// seed, epoch, batch, layer and vertex. A worker's batches are numbered from the first that it draws. Some that follow
+// one another are a group:
+//
+//	drawn     a batch says which rows it needs, when it is drawn, in any order
+//	planned   a group, in order, when the groups of the window after it are drawn: belady says which of its rows the
+//	          cache has, and which it keeps; the others are asked for at once, one request per owner
+//	served    a group, in order, when these have come: its batches copy their rows, then the cache takes those it keeps
+//
+// What is fetched is a function of the draws, the window, the group and the size of the cache, not of time. Rows are
+// what an owner would answer at any time, so that a batch is the same bits however they came.
+type Lookahead struct {
+	s       *Store
+	options LookaheadOptions
+	caches  []aheadCache // by type; one, in a graph without types
+	rows    rowTable
+	mu      struct {
+		sync.Mutex
+		drawn   map[int64]*aheadBatch
+		first   int64 // batch that is in no group yet
+		waiting []*aheadGroup
+		last    *aheadGroup // the last that was planned
+	}
+	memory struct {
+		sync.Mutex
+		free [][]graph.Features // by type
+	}
+	end struct {
+		once sync.Once
+		err  error
+		done chan struct{}
+	}
+}
+
+// LookaheadOptions are of the window and its cache.
+type LookaheadOptions struct {
+	Bytes  int64 // of the cache
+	Window int   // groups that are known when one is planned, with it
+	Group  int   // batches
+	Total  int64 // batches
+}
+
+// aheadCache is the rows of a type.
+type aheadCache struct {
+	*belady
+	width int
+	rows  []byte
+}
+
+// aheadBatch is what one batch needs.
+type aheadBatch struct {
+	id     coflow.ID
+	number int64
+	places [][]uint32 // of rows that others own, in the batch's lists by type
+	at     [][]uint32 // of these, in the group's lists
+	group  *aheadGroup
+	ready  chan struct{} // closed when the group is planned
+}
+
+// aheadGroup is batches that are fetched together.
+type aheadGroup struct {
+	batches  []*aheadBatch
+	lists    [][]uint32 // distinct vertices that others own, by type
+	plans    []*planned
+	staged   []graph.Features // rows that the cache does not have, by type
+	fetchers []*Puller        // nil: it has all
+	before   *aheadGroup
+	arrive   sync.Once
+	err      error
+	left     atomic.Int32  // batches that have not copied their rows
+	served   chan struct{} // closed when all have, and the cache has taken rows
+}
+
+// NewLookahead makes one with an empty cache.
+func (s *Store) NewLookahead(o LookaheadOptions) *Lookahead {
+	l := &Lookahead{s: s, options: o}
+	l.options.Window, l.options.Group = max(o.Window, 1), max(o.Group, 1)
+	l.mu.drawn, l.end.done = map[int64]*aheadBatch{}, make(chan struct{})
+	for t, rows := range s.shares(o.Bytes) {
+		width := s.rowBytesOf(t)
+		l.caches = append(l.caches, aheadCache{newBelady(rows), width, make([]byte, rows*width)})
+	}
+	l.memory.free = make([][]graph.Features, len(l.caches))
+	return l
+}
+
+// fail ends all waits.
+func (l *Lookahead) fail(err error) error {
+	l.end.once.Do(func() {
+		l.end.err = err
+		close(l.end.done)
+	})
+	return err
+}
+
+// Return gives back what was pulled for a batch, by type.
+func (l *Lookahead) Return(rows ...*graph.Features) {
+	for t, f := range rows {
+		l.keepFree(t, f)
+	}
+}
+
+func (l *Lookahead) keepFree(t int, f *graph.Features) {
+	l.memory.Lock()
+	defer l.memory.Unlock()
+	if cap(f.F32)+cap(f.BF16) > 0 {
+		l.memory.free[t] = append(l.memory.free[t], graph.Features{F32: f.F32, BF16: f.BF16})
+	}
+	f.F32, f.BF16 = nil, nil
+}
+
+// lend gives to memory for rows of a type that was given back, if there is some.
+func (l *Lookahead) lend(to *graph.Features, t int) {
+	l.memory.Lock()
+	defer l.memory.Unlock()
+	if last := len(l.memory.free[t]) - 1; last >= 0 && to.F32 == nil && to.BF16 == nil {
+		to.F32, to.BF16 = l.memory.free[t][last].F32, l.memory.free[t][last].BF16
+		l.memory.free[t] = l.memory.free[t][:last]
+	}
+}
+
+// failed reports whether all waits have ended.
+func (l *Lookahead) failed() bool {
+	select {
+	case <-l.end.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop ends what is under way for a batch after a failure.
+func (l *Lookahead) drop(ctx context.Context, b *aheadBatch) {
+	l.mu.Lock() // nothing is planned after it
+	defer l.mu.Unlock()
+	if g := b.group; g != nil && g.fetchers != nil {
+		g.arrive.Do(func() { g.err = l.take(ctx, g, l.end.err) })
+	}
+}
+
+// wait waits for what other batches do.
+func (l *Lookahead) wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
+	select {
+	case <-done:
+		return nil
+	case <-l.end.done:
+		return l.end.err
+	case <-ctx.Done():
+		return l.fail(ctx.Err())
+	case <-l.s.end.Done():
+		return l.fail(l.s.end.Err())
+	}
+}
+
+// need says which rows a batch needs, by type.
+func (l *Lookahead) need(id coflow.ID, number int64, lists [][]uint32) *aheadBatch {
+	b := &aheadBatch{id: id, number: number, ready: make(chan struct{})}
+	for t, list := range lists {
+		var places, vertices []uint32
+		for i, v := range list {
+			if l.caches[t].width == 0 {
+				break
+			}
+			if !l.s.InPlace(l.s.Book.Owner(v)) {
+				places, vertices = append(places, uint32(i)), append(vertices, v)
+			}
+		}
+		b.places, b.at = append(b.places, places), append(b.at, vertices) // until its group has these
+		if l.caches[t].width > 0 {
+			l.s.rows.needed.Add(int64(len(list)))
+		}
+		l.s.rows.remote.Add(int64(len(places)))
+		l.s.rows.spared.Add(int64(len(places)))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.drawn[number] = b
+	l.advance()
+	return b
+}
+
+// advance adds groups whose batches are drawn, and plans those whose window is known. REQUIRES: mu held.
+func (l *Lookahead) advance() {
+	for first := l.mu.first; first < l.options.Total; first = l.mu.first {
+		g, end := &aheadGroup{served: make(chan struct{})}, min(first+int64(l.options.Group), l.options.Total)
+		for n := first; n < end && l.mu.drawn[n] != nil; n++ {
+			g.batches = append(g.batches, l.mu.drawn[n])
+		}
+		if int64(len(g.batches)) < end-first {
+			break
+		}
+		l.mu.first = end
+		l.add(g)
+	}
+	all := l.mu.first >= l.options.Total
+	for !l.failed() && (len(l.mu.waiting) >= l.options.Window || all && len(l.mu.waiting) > 0) {
+		l.plan(l.mu.waiting[0])
+		l.mu.waiting = l.mu.waiting[1:]
+	}
+}
+
+// add makes known what a group needs.
+func (l *Lookahead) add(g *aheadGroup) {
+	g.left.Store(int32(len(g.batches)))
+	g.lists = make([][]uint32, len(l.caches))
+	for t := range l.caches {
+		l.rows.begin()
+		for _, b := range g.batches {
+			for i, v := range b.at[t] {
+				b.at[t][i], g.lists[t] = l.rows.add(g.lists[t], v)
+			}
+		}
+		l.caches[t].add(g.lists[t])
+	}
+	for _, b := range g.batches {
+		b.group = g
+		delete(l.mu.drawn, b.number)
+	}
+	l.mu.waiting = append(l.mu.waiting, g)
+}
+
+// plan decides what the cache has of a group's rows and asks for the others.
+func (l *Lookahead) plan(g *aheadGroup) {
+	g.before, l.mu.last = l.mu.last, g
+	n := len(l.caches)
+	g.plans, g.staged, g.fetchers = make([]*planned, n), make([]graph.Features, n), make([]*Puller, n)
+	for t := range l.caches {
+		p := l.caches[t].plan()
+		if g.plans[t] = p; len(p.missed) == 0 || l.caches[t].width == 0 {
+			continue
+		}
+		missed := make([]uint32, len(p.missed))
+		for k, i := range p.missed {
+			missed[k] = g.lists[t][i]
+		}
+		l.s.rows.spared.Add(-int64(len(missed)))
+		l.lend(&g.staged[t], t)
+		g.fetchers[t] = l.s.Puller()
+		g.fetchers[t].ahead = true
+		form := l.s.featuresOf(&g.staged[t], t, len(missed))
+		if err := g.fetchers[t].askRows(g.batches[0].id, form, featureBytes(&g.staged[t]), missed); err != nil {
+			l.fail(err)
+		}
+	}
+	for _, b := range g.batches {
+		close(b.ready)
+	}
+}
+
+// serve gives a batch its rows, once they have come and the groups before have theirs: copy is called for each type,
+// and row(k) belongs to the batch's place k among its places.
+func (l *Lookahead) serve(ctx context.Context, b *aheadBatch, copy func(t int, row func(k int) []byte)) error {
+	g := b.group
+	g.arrive.Do(func() { g.err = l.take(ctx, g, nil) })
+	if g.err != nil {
+		return l.fail(g.err)
+	}
+	if g.before != nil {
+		if err := l.wait(ctx, g.before.served); err != nil {
+			return err
+		}
+	}
+	for t := range l.caches {
+		c, staged := &l.caches[t], featureBytes(&g.staged[t])
+		copy(t, func(k int) []byte {
+			at := g.plans[t].slot[b.at[t][k]]
+			if at >= 0 {
+				return c.rows[int(at)*c.width : (int(at)+1)*c.width]
+			}
+			return staged[(-int(at)-1)*c.width : -int(at)*c.width]
+		})
+	}
+	if g.left.Add(-1) == 0 {
+		l.keep(g)
+	}
+	return nil
+}
+
+// take waits for a group's rows, unless something failed.
+func (l *Lookahead) take(ctx context.Context, g *aheadGroup, err error) error {
+	for _, p := range g.fetchers {
+		if p != nil {
+			err = p.calls.waitAfter(ctx, err)
+		}
+	}
+	for _, p := range g.fetchers {
+		if err == nil && p != nil {
+			err = p.Take()
+		}
+	}
+	return err
+}
+
+// keep has the cache take what it keeps of a group.
+func (l *Lookahead) keep(g *aheadGroup) {
+	for t := range l.caches {
+		c, staged := &l.caches[t], featureBytes(&g.staged[t])
+		for _, p := range g.plans[t].puts {
+			if c.width > 0 {
+				copy(c.rows[int(p.slot)*c.width:(int(p.slot)+1)*c.width], staged[int(p.place)*c.width:])
+			}
+		}
+		l.keepFree(t, &g.staged[t])
+	}
+	g.before, g.staged, g.plans, g.fetchers = nil, nil, nil, nil
+	close(g.served)
+}
+
+// ExpectOf has plans count the share of rows, by owner, that a look-ahead would fetch for batches of some vertices. Its
+// cache is empty at the first; the share is of the second half of them.
+func (s *Store) ExpectOf(o LookaheadOptions, batches [][]uint32) {
+	needed, fetched := make([]float64, s.Book.Parts), make([]float64, s.Book.Parts)
+	var caches []*belady
+	for _, rows := range s.shares(o.Bytes) {
+		caches = append(caches, newBelady(rows))
+	}
+	lists := make([][][]uint32, len(batches))
+	known := 0
+	for k := range batches {
+		for ; known < min(len(batches), k+max(o.Window, 1)); known++ {
+			lists[known] = s.remoteByType(batches[known])
+			for t, c := range caches {
+				c.add(lists[known][t])
+			}
+		}
+		for t, c := range caches {
+			missed := c.plan().missed
+			if 2*k < len(batches) && len(batches) > 1 {
+				continue
+			}
+			for _, v := range lists[k][t] {
+				needed[s.Book.Owner(v)]++
+			}
+			for _, i := range missed {
+				fetched[s.Book.Owner(lists[k][t][i])]++
+			}
+		}
+	}
+	s.fetchShare = make([]float64, s.Book.Parts)
+	for q := range needed {
+		s.fetchShare[q] = fetched[q] / max(needed[q], 1)
+	}
+}
+
+// remoteByType are the vertices whose rows are not read in place.
+func (s *Store) remoteByType(vertices []uint32) (lists [][]uint32) {
+	if s.Book.Schema != nil {
+		lists = s.byType(nil, vertices)
+	} else {
+		lists = [][]uint32{slices.Clone(vertices)}
+	}
+	for t := range lists {
+		lists[t] = slices.DeleteFunc(lists[t], func(v uint32) bool { return s.InPlace(s.Book.Owner(v)) })
+	}
+	return lists
+}

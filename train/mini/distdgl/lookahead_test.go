@@ -1,0 +1,121 @@
+package distdgl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/train"
+	"starling/train/traintest"
+)
+
+// lookahead are the options of a cache and a window.
+func lookahead(budget string, window int, more ...string) []string {
+	return append([]string{"cache_budget=" + budget, fmt.Sprintf("cache_window=%d", window)}, more...)
+}
+
+// rowsFetched are the rows of features that all workers fetched.
+func rowsFetched(r *traintest.Trained) (rows int64) {
+	for _, w := range r.Results {
+		rows += w.Rows.Remote - w.Rows.Cached
+	}
+	return rows
+}
+
+// TestLookaheadIsOneWorker: whatever the cache holds and however far ahead is drawn, the loss curve is one
+// worker's, and distdgl's to the bit.
+func TestLookaheadIsOneWorker(t *testing.T) {
+	models := []string{"gcn", "sage", "gat", "gin", "sagepool"}
+	for i, workers := range []int{1, 2, 3, 5} {
+		for j, budget := range []string{"1B", "1KB", "4KB", "1MB"} {
+			for k, window := range []int{1, 3, 100, 0} {
+				model, roots := models[(i+j+k)%len(models)], []string{"owner", "random"}[(i+k)%2]
+				name := fmt.Sprintf("%s %d %s %d %s", model, workers, budget, window, roots)
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					d := traintest.Communities(t, 120, false)
+					if j == 2 {
+						d = traintest.WithLoops(t, d, i == 1)
+					}
+					if model == "gat" {
+						d = traintest.Communities(t, 120, false)
+					}
+					o := traintest.Options(model)
+					o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+					m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 4}, Threads: 1 + k%2}
+					parts := traintest.Cut(t, d, "random", workers)
+					got := traintest.Batches(t, parts, o, m, true, "lookahead",
+						lookahead(budget, window, "roots="+roots)...)
+					traintest.SameRun(t, got.Results[0], mustMini(t, traintest.Ref(), d, o, m))
+					same := traintest.Batches(t, parts, o, m, true, "distdgl", "roots="+roots)
+					if !slices.Equal(got.Results[0].Loss, same.Results[0].Loss) {
+						t.Errorf("losses %v, of distdgl %v", got.Results[0].Loss, same.Results[0].Loss)
+					}
+					a, b := rowsFetched(got), rowsFetched(same)
+					if a > b || budget == "1MB" && a > int64((workers-1)*d.Graph.Nodes()) {
+						t.Errorf("%d rows fetched, by distdgl %d", a, b)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestLookaheadResumesInsideAnEpoch: a run that goes on from any of the states it saved ends as the one that
+// saved them, to the bit, though its cache begins empty.
+func TestLookaheadResumesInsideAnEpoch(t *testing.T) {
+	parts := traintest.Cut(t, traintest.Communities(t, 120, false), "random", 3)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.SaveSteps = 3, 2, "none", 2
+	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
+	o.Strategy, o.Batches = traintest.Strategy(t, "lookahead", lookahead("1KB", 4)...), &m
+	resumesInside(t, o, func(o train.Options) *train.Result { return onParts(t, parts, o) })
+}
+
+// TestLookaheadStopsTogether: when a worker breaks while others wait for batches of a window, all end.
+func TestLookaheadStopsTogether(t *testing.T) {
+	parts := traintest.Cut(t, traintest.Communities(t, 120, false), "random", 3)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+	o.Batches = &train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
+	for _, window := range []int{1, 5, 100} {
+		o.Strategy = traintest.Strategy(t, "lookahead", lookahead("1KB", window)...)
+		for _, at := range []int{30, 40, 50} {
+			ends, errs := traintest.BatchEnds(3, true), make([]error, 3)
+			ends[1] = traintest.Failing(ends[1], at)
+			traintest.Each(3, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })
+			traintest.Close(ends)
+			for k, err := range errs {
+				if err == nil || !strings.Contains(err.Error(), traintest.ErrUnplugged.Error()) {
+					t.Errorf("window %d, broken at message %d: worker %d ended with %v", window, at, k, err)
+				}
+			}
+		}
+	}
+}
+
+// TestLookaheadFetchesFewerRows: with a cache of a twentieth of the features it fetches fewer rows, as counted, than
+// any other cache of that size.
+func TestLookaheadFetchesFewerRows(t *testing.T) {
+	d := traintest.Communities(t, 3000, false)
+	parts := traintest.Cut(t, d, "fennel", 3)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 4, 2, "none", 0
+	m := train.BatchSettings{Sampler: "neighbour", Size: 24, Fanouts: []int{5, 5}, Threads: 1}
+	rows := map[string]int64{}
+	for name, options := range map[string][]string{"distdgl": nil, "salient": nil, "lookahead": nil,
+		"s3fifo": {"cache=s3fifo"}} {
+		strategy := name
+		if name == "s3fifo" {
+			strategy = "distdgl"
+		}
+		if name != "distdgl" {
+			options = append(options, fmt.Sprintf("cache_budget=%dB", 4*d.Features.Cols*d.Graph.Nodes()/20))
+		}
+		rows[name] = rowsFetched(traintest.Batches(t, parts, o, m, true, strategy, options...))
+	}
+	if n := rows["lookahead"]; 10*n > 9*min(rows["salient"], rows["s3fifo"]) || 3*n > 2*rows["distdgl"] {
+		t.Errorf("rows fetched: %v", rows)
+	}
+}
