@@ -141,6 +141,9 @@ func ascending(g *graph.CSR) *graph.CSR {
 		slices.SortStableFunc(row, func(a, b int64) int { return cmp.Compare(g.Indices[a], g.Indices[b]) })
 		for _, e := range row {
 			copyEdge(out, g, e)
+			if g.EdgeTimes != nil {
+				out.EdgeTimes = append(out.EdgeTimes, g.EdgeTimes[e])
+			}
 		}
 	}
 	return out

@@ -27,10 +27,9 @@ func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *pairs.Opt
 // EdgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
 // would reveal which ones are held out.
 func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.Options, error) {
-	split, err := sample.HoldOut(ctx, data.Graph, s.Pairs.ValEdges, s.Pairs.TestEdges, s.Seed)
+	split, err := edgeSplit(ctx, s, data)
 	if err != nil {
-		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),
-			Want: "edges to train and to evaluate on"}
+		return nil, err
 	}
 	l := &pairs.Options{Without: true}
 	l.LinkOptions = train.LinkOptions{Graph: split.Graph, Pairs: &sample.Edges{Pairs: split.Train, Seed: s.Seed}}
@@ -50,6 +49,32 @@ func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.O
 		}
 	}
 	return l, nil
+}
+
+// edgeSplit holds edges out at random, or the latest.
+func edgeSplit(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*sample.EdgeSplit, error) {
+	later, byTime, err := s.Pairs.Later()
+	switch {
+	case err != nil:
+		return nil, err
+	case byTime && data.Graph.EdgeTimes == nil:
+		return nil, &graph.InputError{File: data.Dir, Field: "--split", Found: s.Pairs.Split + ", and edges without times",
+			Want: "edge_times.npy: a time for each edge",
+			Fix:  "import the table of edges with --time COLUMN, or leave out --split"}
+	case byTime:
+		split, err := sample.HoldOutLater(ctx, data.Graph, later)
+		if err != nil && ctx.Err() == nil {
+			err = &graph.InputError{File: data.Dir, Field: "--split", Found: graph.Sentence(err.Error()),
+				Want: "edges to train and to evaluate on", Fix: "give other shares, or leave out --split"}
+		}
+		return split, err
+	}
+	split, err := sample.HoldOut(ctx, data.Graph, s.Pairs.ValEdges, s.Pairs.TestEdges, s.Seed)
+	if err != nil {
+		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: graph.Sentence(err.Error()),
+			Want: "edges to train and to evaluate on"}
+	}
+	return split, nil
 }
 
 func setNegatives(l *train.LinkOptions, s *spec.Spec, g *graph.CSR, avoid bool) error {

@@ -80,6 +80,8 @@ var topics = []topic{
 	{"Pairs of vertices (--task link, unsupervised)", []setting{
 		{"decoder", "how pairs are scored (link): {}; mlp takes the product of both ends"},
 		{"embedding", "width of a vertex embedding (link, unsupervised); auto: as --hidden"},
+		{"split", "edges held out (link): random, by --val-edges and --test-edges, or time:0.7,0.85: in the order of " +
+			"their times those up to 0.7 of all train, those up to 0.85 validate, and the rest tests"},
 		{"val_edges", "share of edges held out for validation (link)"},
 		{"test_edges", "share of edges held out for testing (link)"},
 		{"negatives", "negatives (link, unsupervised): uniform, degree:POWER, in-batch, joint:PAIRS or hard:M; auto: " +

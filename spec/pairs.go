@@ -13,6 +13,7 @@ import (
 type Pairs struct {
 	Decoder       string  `json:"decoder"`
 	Embedding     int     `json:"embedding" auto:"zero" range:"1,65536"`
+	Split         string  `json:"split"`
 	ValEdges      float64 `json:"val_edges"`
 	TestEdges     float64 `json:"test_edges"`
 	Negatives     string  `json:"negatives"`
@@ -24,8 +25,8 @@ type Pairs struct {
 }
 
 func defaultPairs() Pairs {
-	return Pairs{Decoder: "dot", ValEdges: 0.05, TestEdges: 0.1, Negatives: "auto", NegativesFrom: "global",
-		AvoidEdges: true, RankNegatives: 100, Walks: 5}
+	return Pairs{Decoder: "dot", Split: "random", ValEdges: 0.05, TestEdges: 0.1, Negatives: "auto",
+		NegativesFrom: "global", AvoidEdges: true, RankNegatives: 100, Walks: 5}
 }
 
 // What is auto for tasks of pairs. GraphSAGE has walks of 5 steps and 20 negatives by
@@ -41,7 +42,8 @@ const (
 
 func (p *Pairs) Validate() error {
 	d, err := p.Drawing()
-	err = cmp.Or(err, checkFields(p))
+	_, _, badSplit := p.Later()
+	err = cmp.Or(err, badSplit, checkFields(p))
 	if err == nil && d.Hard*p.NegativesEach > mostCandidates {
 		return Mistake("--negatives", fmt.Sprintf("%q with --negatives-each %d", p.Negatives, p.NegativesEach),
 			fmt.Sprintf("at most %d candidates of a pair together", mostCandidates), "")
@@ -99,16 +101,20 @@ func (s *Spec) checkPairs() error {
 			found, why = "--model "+s.Model.Name, "its negatives are of the destination's type, wherever they are"
 		}
 		return graph.Apart("--negatives-from local", found, why, "leave out --negatives-from")
+	case b.Temporal != "none" && s.Mode == "mini":
+		return graph.Apart("--temporal "+b.Temporal, "--task "+s.Task, "batches of pairs see all edges but their own",
+			"leave out --temporal; with --task link, --split time:0.7,0.85 has training see the earlier edges alone")
 	case t.Patience > 0 && s.Task == nn.TaskLink && s.Pairs.ValEdges == 0:
 		return Mistake("--patience", fmt.Sprint(t.Patience), "0 without validation edges", "give --val-edges")
 	}
-	return nil
+	return s.checkLater()
 }
 
 // pairEffects are the settings of pairs.
 func (s *Spec) pairEffects() []effect {
 	p, d, link, both := &s.Pairs, defaultPairs(), s.Task == nn.TaskLink, s.LearnsPairs()
 	const forLink, forBoth = "it is for --task link", "it is for --task link and unsupervised"
+	const byTime = "--split time:A,B says which edges are held out: leave out one of the two"
 	return []effect{
 		{"--decoder", p.Decoder != d.Decoder, link, forLink},
 		{"--decoder", p.Decoder == "distmult", !link || nn.IsTyped(s.Model.Name),
@@ -120,8 +126,11 @@ func (s *Spec) pairEffects() []effect {
 			forBoth + " on several workers"},
 		{"--rank-negatives", p.RankNegatives != d.RankNegatives, both, forBoth},
 		{"--avoid-edges", !p.AvoidEdges, link, forLink},
+		{"--split", p.Split != d.Split, link, forLink},
 		{"--val-edges", p.ValEdges != d.ValEdges, link, forLink},
 		{"--test-edges", p.TestEdges != d.TestEdges, link, forLink},
+		{"--val-edges", p.ValEdges != d.ValEdges, p.Split == d.Split, byTime},
+		{"--test-edges", p.TestEdges != d.TestEdges, p.Split == d.Split, byTime},
 		{"--walks", p.Walks != d.Walks, s.Task == nn.TaskUnsupervised, "it is for --task unsupervised"},
 	}
 }
