@@ -119,6 +119,26 @@ func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
+// awaitUnless waits until done is closed, which takes other goroutines of this worker, unless ended is before. What is
+// done is done, whatever else has ended.
+func (s *Store) awaitUnless(ctx context.Context, done, ended <-chan struct{}) (was bool, err error) {
+	select {
+	case <-done:
+		return false, nil
+	default:
+	}
+	select {
+	case <-done:
+	case <-ended:
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-s.end.Done():
+		return false, s.end.Err()
+	}
+	return false, nil
+}
+
 // serve answers requests until the store is closed.
 func (s *Store) serve(service wire.Service, handle wire.Handler) error {
 	stop, err := s.end.Serve(service, handle)

@@ -38,9 +38,10 @@ type Lookahead struct {
 		free [][]graph.Features // by type
 	}
 	end struct {
-		once sync.Once
-		err  error
-		done chan struct{}
+		once   sync.Once
+		err    error
+		failed atomic.Bool
+		done   chan struct{}
 	}
 }
 
@@ -100,6 +101,7 @@ func (s *Store) NewLookahead(o LookaheadOptions) *Lookahead {
 func (l *Lookahead) fail(err error) error {
 	l.end.once.Do(func() {
 		l.end.err = err
+		l.end.failed.Store(true)
 		close(l.end.done)
 	})
 	return err
@@ -131,16 +133,6 @@ func (l *Lookahead) lend(to *graph.Features, t int) {
 	}
 }
 
-// failed reports whether all waits have ended.
-func (l *Lookahead) failed() bool {
-	select {
-	case <-l.end.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // drop ends what is under way for a batch after a failure.
 func (l *Lookahead) drop(ctx context.Context, b *aheadBatch) {
 	l.mu.Lock() // nothing is planned after it
@@ -152,21 +144,14 @@ func (l *Lookahead) drop(ctx context.Context, b *aheadBatch) {
 
 // wait waits for what other batches do.
 func (l *Lookahead) wait(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	default:
-	}
-	select {
-	case <-done:
-		return nil
-	case <-l.end.done:
+	ended, err := l.s.awaitUnless(ctx, done, l.end.done)
+	switch {
+	case ended:
 		return l.end.err
-	case <-ctx.Done():
-		return l.fail(ctx.Err())
-	case <-l.s.end.Done():
-		return l.fail(l.s.end.Err())
+	case err != nil:
+		return l.fail(err)
 	}
+	return nil
 }
 
 // need says which rows a batch needs, by type.
@@ -210,7 +195,7 @@ func (l *Lookahead) advance() {
 		l.add(g)
 	}
 	all := l.mu.first >= l.options.Total
-	for !l.failed() && (len(l.mu.waiting) >= l.options.Window || all && len(l.mu.waiting) > 0) {
+	for !l.end.failed.Load() && (len(l.mu.waiting) >= l.options.Window || all && len(l.mu.waiting) > 0) {
 		l.plan(l.mu.waiting[0])
 		l.mu.waiting = l.mu.waiting[1:]
 	}
