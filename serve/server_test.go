@@ -428,7 +428,7 @@ func TestServedPairs(t *testing.T) {
 func FuzzRequests(f *testing.F) {
 	d := typedBlock(f)
 	servers := []*Server{serverFor(f, "sage", block(f)), pairsServer(f, "mlp", block(f)),
-		typedServer(f, typedRun(f, "rgcn", "", d), d), typedServer(f, typedRun(f, "rgat", "dot", d, "by", "cites"), d)}
+		serverOf(f, typedRun(f, "rgcn", "", d), d), serverOf(f, typedRun(f, "rgat", "dot", d, "by", "cites"), d)}
 	paths := slices.Sorted(slices.Values(endpoints()))
 	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`,
 		`{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, `{"pairs":[[1,2]]}`,

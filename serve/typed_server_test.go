@@ -104,7 +104,7 @@ func typedRun(t testing.TB, model, decoder string, d *graph.Dataset, scored ...s
 		Learnt: map[string]*nn.Tensor{"author": learnt}}
 }
 
-func typedServer(t testing.TB, r *Trained, d *graph.Dataset) *Server {
+func serverOf(t testing.TB, r *Trained, d *graph.Dataset) *Server {
 	t.Helper()
 	dev := cpu.New(2)
 	t.Cleanup(dev.Close)
@@ -133,7 +133,7 @@ func TestServedTypedEqualsPredicted(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			r := typedRun(t, model, "", d)
 			r.Config.ClassNames = []string{"a", "b", "c", "d"}
-			s := typedServer(t, r, d)
+			s := serverOf(t, r, d)
 			labels, want := predicted(t, r, d, Labels), predicted(t, r, d, Probabilities)
 			got := asked[predictionsReply](t, s, "/predict", all("paper", papers)).Predictions
 			if unnamed := asked[predictionsReply](t, s, "/predict", `{"vertices":[7]}`).Predictions; len(got) != papers ||
@@ -173,7 +173,7 @@ func TestNewTypedVertexLikeAnOldOne(t *testing.T) {
 	d := typedBlock(t)
 	schema := d.Meta.Schema
 	for _, model := range nn.TypedModels {
-		s := typedServer(t, typedRun(t, model, "", d), d)
+		s := serverOf(t, typedRun(t, model, "", d), d)
 		var wait sync.WaitGroup
 		for v := range uint32(papers) {
 			wait.Go(func() {
@@ -213,7 +213,7 @@ func TestNewTypedVertexLikeAnOldOne(t *testing.T) {
 // TestServedRelations: scores of pairs and partners are those that are predicted, to the bit, of every relation.
 func TestServedRelations(t *testing.T) {
 	d := typedBlock(t)
-	s := typedServer(t, typedRun(t, "rgcn", "distmult", d, "paper by author", "cites"), d)
+	s := serverOf(t, typedRun(t, "rgcn", "distmult", d, "paper by author", "cites"), d)
 	dev := cpu.New(2)
 	defer dev.Close()
 	file := filepath.Join(t.TempDir(), "pairs.csv")
@@ -318,7 +318,7 @@ func TestServedPartners(t *testing.T) {
 // TestBadTypedRequests: each is one sentence that names the field.
 func TestBadTypedRequests(t *testing.T) {
 	d := typedBlock(t)
-	s := typedServer(t, typedRun(t, "rgcn", "", d), d)
+	s := serverOf(t, typedRun(t, "rgcn", "", d), d)
 	s.limits.Vertices = 20
 	row := `"features":[1,2,3,4,5,6]`
 	many := strings.TrimSuffix(strings.Repeat("1,", 11), ",")

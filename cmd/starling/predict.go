@@ -45,7 +45,8 @@ scores where that is not given.
 
 DIR may be a table of vertices instead of a folder, with --edges a table of the edges
 between them: both become numbers exactly as the tables that the run was trained on, by
-its words, means and scales. A word that these did not have is a row of zeros.
+its words, means and scales. A word that these did not have is a row of zeros. Of a
+typed graph it is a schema (.yaml) of new tables.
 
 DIR may be a partition: then one worker per part, each a process of its own, computes
 the rows of its vertices layer by layer, and none of them holds the whole graph.

@@ -44,6 +44,41 @@ func servesShop(t *testing.T, dir string) {
 	}
 }
 
+// predictsTables: new tables by a schema are predicted as the folder that import makes of them like the run, and leave
+// nothing behind; what they say is checked.
+func predictsTables(t *testing.T, dir string) {
+	t.Helper()
+	badFile(t, dir, "new-users.csv", "user,age,city\nzoe,40,Paris\nyan,,Rome\n")
+	badFile(t, dir, "new-buys.csv", "user,item\nzoe,1001\nyan,1003\nyan,1001\n")
+	text := "nodes:\n  user: {files: new-users.csv, id: user, features: [age, city]}\n  item: {files: items.csv, id: item, " +
+		"features: price}\nedges:\n  - {type: [user, buys, item], files: new-buys.csv, src: user, dst: item, reverse: bought_by}\n"
+	badFile(t, dir, "new.yaml", text)
+	works(t, dir, "import", "schema", "new.yaml", "--like", "shop-model", "--out", "later", "--quiet")
+	works(t, dir, "predict", "shop-model", "later", "--out", "folder.csv", "--quiet")
+	said := works(t, dir, "predict", "shop-model", "new.yaml", "--out", "tables.csv").stdout
+	got := readFile(t, dir, "tables.csv")
+	if got != readFile(t, dir, "folder.csv") || !strings.HasPrefix(got, "id,label,probability\nzoe,") {
+		t.Errorf("%s, of the folder %s", got, readFile(t, dir, "folder.csv"))
+	}
+	if !strings.Contains(said, "words that the preparation does not know, which are rows of zeros: 1") ||
+		!strings.Contains(said, "missing features were filled in: 1") {
+		t.Error(said)
+	}
+	refuses(t, dir, []string{"--edges, --features", "the schema alone"}, "predict", "shop-model", "new.yaml", "--edges",
+		"new-buys.csv", "--out", "other.csv")
+	refuses(t, dir, []string{"new-users.csv, one table, and a model of a typed graph", "a schema"}, "predict", "shop-model",
+		"new-users.csv", "--edges", "new-buys.csv", "--out", "other.csv")
+	badFile(t, dir, "new.yaml", strings.Replace(text, "age, city", "age, town", 1))
+	refuses(t, dir, []string{`"town", which is no column of`}, "predict", "shop-model", "new.yaml", "--out", "other.csv")
+	badFile(t, dir, "new.yaml", text)
+	badFile(t, dir, "new-buys.csv", "user,item\nada,1001\n")
+	refuses(t, dir, []string{"new-buys.csv: line 2, column user", `found "ada"`}, "predict", "shop-model", "new.yaml", "--out",
+		"other.csv")
+	if _, err := os.Stat(dir + "/other.csv"); err == nil {
+		t.Error("something was written")
+	}
+}
+
 // TestTypedPage writes the files of docs/typed-graphs.md, runs its commands in order, and finds what it prints.
 func TestTypedPage(t *testing.T) {
 	t.Parallel()
@@ -92,6 +127,13 @@ func TestTypedPage(t *testing.T) {
 	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",
 		"mini", "--fanout", "sells=1,1")
 	servesShop(t, dir)
+	predictsTables(t, dir)
+	works(t, dir, "info", "shop", "--html", "shop.html")
+	for _, says := range []string{"user buys item", "item bought_by user", "<td>user</td><td>5</td>", "<td>item</td><td>3</td>", "3 / 1 / 1"} {
+		if page := readFile(t, dir, "shop.html"); !strings.Contains(page, says) {
+			t.Errorf("%q is not in the page of info:\n%s", says, page)
+		}
+	}
 	works(t, dir, "get", "demo", "--out", "demo", "--quiet")
 	works(t, dir, "train", "demo", "--epochs", "1", "--out", "run", "--quiet")
 	for _, args := range [][]string{{"predict", "run", "shop"}, {"serve", "run", "shop", "--listen", "127.0.0.1:0"}} {
