@@ -500,7 +500,7 @@ func TestGradientMessages(t *testing.T) {
 		for i := range numbers {
 			numbers[i] += 100
 		}
-		p, err := e.parsePush(e.pushOf(9, 0.25, numbers, gradients, places))
+		p, err := e.parsePush(e.pushOf(9, 0.25, numbers, e.Bytes(gradients), places))
 		if err != nil || p.step != 9 || p.rate != 0.25 || len(p.rows) != len(places) {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -509,7 +509,7 @@ func TestGradientMessages(t *testing.T) {
 				t.Fatalf("row %d of %+v", k, p)
 			}
 		}
-		if _, err := e.parsePush(e.pushOf(9, 0.25, []uint32{150}, gradients, []uint32{0})); err == nil {
+		if _, err := e.parsePush(e.pushOf(9, 0.25, []uint32{150}, e.Bytes(gradients), []uint32{0})); err == nil {
 			t.Error("a row of another worker is taken")
 		}
 	}
@@ -556,7 +556,7 @@ func TestBadBytes(t *testing.T) {
 			_, _, err := parseNegatives(b)
 			return err
 		}},
-		"gradients": {e.pushOf(1, 0.1, []uint32{101, 102}, make([]float64, 4), upTo(2)), func(b []byte) error {
+		"gradients": {e.pushOf(1, 0.1, []uint32{101, 102}, make([]byte, 4*e.Size), upTo(2)), func(b []byte) error {
 			_, err := e.parsePush(b)
 			return err
 		}},

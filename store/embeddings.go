@@ -31,11 +31,15 @@ type Embeddings struct {
 	Dim, Size int // numbers of a row, bytes of a number: 4 or 8
 	Adagrad   bool
 	Steps     int // updates so far
+	Threads   int // that update rows; 0: one
 
 	s       *Store
 	rows    *Rows
 	table   Table
 	moments [2][]byte
+	by      split    // of a step
+	own     stepPush // this worker's gradients of a step
+	chains  chains   // of the gradients of a step
 	mu      struct {
 		sync.Mutex
 		rounds map[uint32]*round // of Step, by step
@@ -81,10 +85,23 @@ func putNumber(b []byte, i, size int, x float64) {
 // Numbers are all numbers of a table's bytes.
 func (e *Embeddings) Numbers(b []byte) []float64 {
 	out := make([]float64, len(b)/e.Size)
-	for i := range out {
-		out[i] = number(b, i, e.Size)
+	if e.Size == 4 {
+		for i := range out {
+			out[i] = number(b, i, 4)
+		}
+		return out
 	}
+	copy(bytesOf(out), b)
 	return out
+}
+
+// Bytes are numbers as the table has them: the inverse of Numbers.
+func (e *Embeddings) Bytes(numbers []float64) []byte {
+	b := make([]byte, len(numbers)*e.Size)
+	for i, x := range numbers {
+		putNumber(b, i, e.Size, x)
+	}
+	return b
 }
 
 // Pull fills to with the rows of vertices.
@@ -97,6 +114,13 @@ func (e *Embeddings) Own() (rows []byte, moments [2][]byte) {
 	e.rows.mu.RLock()
 	defer e.rows.mu.RUnlock()
 	return slices.Clone(e.rows.Data), [2][]byte{slices.Clone(e.moments[0]), slices.Clone(e.moments[1])}
+}
+
+// OwnRows is a copy of this worker's rows.
+func (e *Embeddings) OwnRows() []byte {
+	e.rows.mu.RLock()
+	defer e.rows.mu.RUnlock()
+	return slices.Clone(e.rows.Data)
 }
 
 // Restore takes the numbers that Own returned, and the steps.
@@ -114,35 +138,13 @@ func (e *Embeddings) Restore(rows []float64, moments [2][]float64, steps int) er
 	return nil
 }
 
-// updateRow is a step of the optimizer. REQUIRES: the table's lock held.
-func (e *Embeddings) updateRow(v int, lr float64, gradient []float64) {
-	m, s := e.moments[0], e.moments[1]
-	first, second := 1-math.Pow(beta1, float64(e.Steps)), 1-math.Pow(beta2, float64(e.Steps))
-	for c, g := range gradient {
-		at := v*e.Dim + c
-		x := number(e.rows.Data, at, e.Size)
-		if e.Adagrad {
-			sum := number(s, at, e.Size) + g*g
-			putNumber(s, at, e.Size, sum)
-			putNumber(e.rows.Data, at, e.Size, x-lr*g/(math.Sqrt(sum)+epsilon))
-			continue
-		}
-		mean := beta1*number(m, at, e.Size) + (1-beta1)*g
-		square := beta2*number(s, at, e.Size) + (1-beta2)*g*g
-		putNumber(m, at, e.Size, mean)
-		putNumber(s, at, e.Size, square)
-		putNumber(e.rows.Data, at, e.Size, x-lr*(mean/first)/(math.Sqrt(square/second)+epsilon))
-	}
-}
-
 // Async gives owners the gradients of rows, which they are updated with when they arrive.
-func (e *Embeddings) Async(ctx context.Context, id coflow.ID, lr float64, numbers []uint32, gradients []float64) error {
+func (e *Embeddings) Async(ctx context.Context, id coflow.ID, lr float64, numbers []uint32, gradients []byte) error {
 	values := make([]byte, len(numbers)*e.rows.PushWidth)
 	for i := range numbers {
-		for c := range e.Dim {
-			putNumber(values, i*(e.Dim+1)+c, e.Size, gradients[i*e.Dim+c])
-		}
-		putNumber(values, i*(e.Dim+1)+e.Dim, e.Size, lr)
+		to := values[i*e.rows.PushWidth:]
+		copy(to, gradients[i*e.rows.Width:(i+1)*e.rows.Width])
+		putNumber(to, e.Dim, e.Size, lr)
 	}
 	return e.s.Push(ctx, id, e.table, numbers, values)
 }
@@ -150,12 +152,13 @@ func (e *Embeddings) Async(ctx context.Context, id coflow.ID, lr float64, number
 // applyNow updates rows with a push of Async.
 func (e *Embeddings) applyNow(rows []uint32, values []byte) error {
 	e.Steps++
-	gradient := make([]float64, e.Dim)
+	step, gradient := e.newStep(0), make([]float64, e.Dim)
 	for k, v := range rows {
-		for c := range gradient {
-			gradient[c] = number(values, k*(e.Dim+1)+c, e.Size)
-		}
-		e.updateRow(int(v), number(values, k*(e.Dim+1)+e.Dim, e.Size), gradient)
+		from := values[k*e.rows.PushWidth:]
+		clear(gradient)
+		addNumbers(gradient, from, e.Size)
+		step.rate = number(from, e.Dim, e.Size)
+		step.update(int(v), gradient)
 	}
 	return nil
 }

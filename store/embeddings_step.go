@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"starling/coflow"
 	"starling/wire"
@@ -29,19 +30,36 @@ type stepPush struct {
 }
 
 // pushOf is the request with the gradients at some places.
-func (e *Embeddings) pushOf(step int, lr float64, numbers []uint32, gradients []float64, places []uint32) []byte {
+func (e *Embeddings) pushOf(step int, lr float64, numbers []uint32, gradients []byte, places []uint32) []byte {
 	b := make([]byte, stepHead, stepHead+len(places)*(4+e.rows.Width))
 	binary.LittleEndian.PutUint32(b, uint32(step))
 	binary.LittleEndian.PutUint64(b[8:], math.Float64bits(lr))
 	b = appendAt(b, numbers, places)
-	at := len(b)
-	b = append(b, make([]byte, len(places)*e.rows.Width)...)
-	for k, i := range places {
-		for c := range e.Dim {
-			putNumber(b[at:], k*e.Dim+c, e.Size, gradients[int(i)*e.Dim+c])
-		}
+	return appendRows(b, gradients, e.rows.Width, places)
+}
+
+// appendRows appends the rows at places.
+func appendRows(b, rows []byte, width int, places []uint32) []byte {
+	for _, i := range places {
+		b = append(b, rows[int(i)*width:(int(i)+1)*width]...)
 	}
 	return b
+}
+
+// pushOwn is the same for this worker, without a message. Its memory is reused by the next step; all gradients of one
+// worker are in place.
+func (e *Embeddings) pushOwn(step int, lr float64, numbers []uint32, gradients []byte, places []uint32) *stepPush {
+	p := &e.own
+	p.step, p.rate, p.rows = uint32(step), lr, p.rows[:0]
+	for _, i := range places {
+		p.rows = append(p.rows, numbers[i])
+	}
+	if len(e.s.here) == 1 {
+		p.values = gradients
+		return p
+	}
+	p.values = appendRows(slices.Grow(p.values[:0], len(places)*e.rows.Width), gradients, e.rows.Width, places)
+	return p
 }
 
 // parsePush reads what pushOf wrote; its rows are this worker's.
@@ -52,23 +70,29 @@ func (e *Embeddings) parsePush(b []byte) (*stepPush, error) {
 	n := (len(b) - stepHead) / (4 + e.rows.Width)
 	p := &stepPush{step: binary.LittleEndian.Uint32(b), rate: math.Float64frombits(binary.LittleEndian.Uint64(b[8:])),
 		rows: numbersOf(b[stepHead : stepHead+4*n]), values: append([]byte(nil), b[stepHead+4*n:]...)}
+	return p, e.check(p)
+}
+
+// check refuses what no step has, and makes rows those of this worker.
+func (e *Embeddings) check(p *stepPush) error {
 	if !(p.rate >= 0 && p.rate <= math.MaxFloat64) {
-		return p, fmt.Errorf("a learning rate of %g for embeddings", p.rate)
+		return fmt.Errorf("a learning rate of %g for embeddings", p.rate)
 	}
-	return p, e.rows.source(e.s.Part.Meta.Part).local(p.rows)
+	return e.rows.source(e.s.Part.Meta.Part).local(p.rows)
 }
 
 func (e *Embeddings) serveStep(ctx context.Context, r *wire.Request) (wire.Response, error) {
-	return wire.Response{Kind: wire.Control}, e.arrive(ctx, r.From, r.Body)
+	p, err := e.parsePush(r.Body)
+	return wire.Response{Kind: wire.Control}, e.arrive(ctx, r.From, p, err)
 }
 
 // Step gives owners the gradients of rows, by this worker, and returns when the rows of all owners
 // have been updated with the gradients of all workers. All workers call it once per step; a number occurs
 // once.
 func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float64, numbers []uint32,
-	gradients []float64) error {
-	var by split
-	e.s.split(&by, e.rows.Offsets, numbers)
+	gradients []byte) error {
+	by := &e.by
+	e.s.split(by, e.rows.Offsets, numbers)
 	calls := e.s.newCalls(stepService, "updating embeddings of")
 	calls.kind = wire.Embedding
 	me := e.s.Part.Meta.Part
@@ -76,7 +100,8 @@ func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float6
 		q := (me + i) % len(e.s.here)
 		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), noReply)
 	}
-	err := e.arrive(ctx, me, e.pushOf(step, lr, numbers, gradients, by.places[me]))
+	own := e.pushOwn(step, lr, numbers, gradients, by.places[me])
+	err := e.arrive(ctx, me, own, e.check(own))
 	return errors.Join(err, calls.wait(ctx))
 }
 
@@ -89,9 +114,8 @@ type round struct {
 	err    error
 }
 
-// arrive takes a worker's push, and waits until the last of the step has updated the rows.
-func (e *Embeddings) arrive(ctx context.Context, rank int, body []byte) error {
-	p, err := e.parsePush(body)
+// arrive takes a worker's push, unless it was refused, and waits until the last of the step has updated the rows.
+func (e *Embeddings) arrive(ctx context.Context, rank int, p *stepPush, err error) error {
 	if err != nil {
 		err = fmt.Errorf("worker %d pushed %w", rank, err) // all workers learn it, and whose push it was
 	}
@@ -137,30 +161,4 @@ func (e *Embeddings) join(rank int, p *stepPush, refused error) (*round, error) 
 		close(r.done)
 	}
 	return r, nil
-}
-
-// update adds up the gradients of each row in the order of workers, and updates rows in their
-// order. REQUIRES: mu held.
-func (e *Embeddings) update(pushes []*stepPush) {
-	place := map[uint32]int{}
-	var touched []uint32
-	var sums []float64
-	for _, p := range pushes {
-		for k, v := range p.rows {
-			at, ok := place[v]
-			if !ok {
-				at = len(touched)
-				place[v], touched, sums = at, append(touched, v), append(sums, make([]float64, e.Dim)...)
-			}
-			for c := range e.Dim {
-				sums[at*e.Dim+c] += number(p.values, k*e.Dim+c, e.Size)
-			}
-		}
-	}
-	e.Steps++
-	e.rows.mu.Lock()
-	defer e.rows.mu.Unlock()
-	for at, v := range touched {
-		e.updateRow(int(v), pushes[0].rate, sums[at*e.Dim:(at+1)*e.Dim])
-	}
 }

@@ -77,11 +77,17 @@ func newEmbeddings(rows, dim, size int) *Embeddings {
 	e := &Embeddings{Dim: dim, Size: size}
 	e.mu.rounds = map[uint32]*round{}
 	e.rows = &Rows{Name: "embeddings", Width: dim * size, PushWidth: (dim + 1) * size, Kind: wire.Embedding,
-		Data: make([]byte, rows*dim*size), Apply: e.applyNow}
+		Data: tableOf(rows, dim, size), Apply: e.applyNow}
 	for i := range e.moments {
-		e.moments[i] = make([]byte, rows*dim*size)
+		e.moments[i] = tableOf(rows, dim, size)
 	}
 	return e
+}
+
+// tableOf is memory of zeros, which begins where a number may.
+func tableOf(rows, dim, size int) []byte {
+	n := rows * dim * size
+	return bytesOf(make([]uint64, (n+7)/8))[:n]
 }
 
 // addEmbeddings serves a table.
@@ -99,9 +105,6 @@ func (e *Embeddings) Read(to []byte, numbers []uint32) {
 }
 
 // Update is a step of rows that are all here. A number occurs once.
-func (e *Embeddings) Update(lr float64, numbers []uint32, gradients []float64) {
-	e.Steps++
-	for i, v := range numbers {
-		e.updateRow(int(v), lr, gradients[i*e.Dim:(i+1)*e.Dim])
-	}
+func (e *Embeddings) Update(lr float64, numbers []uint32, gradients []byte) {
+	e.update([]*stepPush{{rate: lr, rows: numbers, values: gradients}})
 }

@@ -141,7 +141,7 @@ func (f *fuzzed) checks() message {
 }
 
 func (f *fuzzed) gradients() message {
-	return f.request(f.e.pushOf(1, 0.1, f.numbers, make([]float64, 18), upTo(9)), f.e.serveStep)
+	return f.request(f.e.pushOf(1, 0.1, f.numbers, make([]byte, 18*4), upTo(9)), f.e.serveStep)
 }
 
 // The replies to these.

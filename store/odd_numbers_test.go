@@ -64,8 +64,9 @@ func TestARefusedPushNamesItsWorker(t *testing.T) {
 	w := newFuzzed(t)
 	ended := make(chan error)
 	for rank, numbers := range [][]uint32{{0}, {59}, {1}} { // the second is no row of worker 0
-		body := w.e.pushOf(1, 0.1, numbers, make([]float64, 2), []uint32{0})
-		go func() { ended <- w.e.arrive(context.Background(), rank, body) }()
+		body := w.e.pushOf(1, 0.1, numbers, make([]byte, 2*w.e.Size), []uint32{0})
+		p, err := w.e.parsePush(body)
+		go func() { ended <- w.e.arrive(context.Background(), rank, p, err) }()
 	}
 	for range 3 {
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "worker 1 pushed embeddings: row 59 is not worker 0's") {

@@ -140,7 +140,7 @@ func TestEmbeddingsAreUpdatedByOwners(t *testing.T) {
 						gradients = append(gradients, gradient(rank, step, v, c))
 					}
 				}
-				if err := e.Step(context.Background(), coflow.ID{}, step, 0.1, numbers, gradients); err != nil {
+				if err := e.Step(context.Background(), coflow.ID{}, step, 0.1, numbers, e.Bytes(gradients)); err != nil {
 					return err
 				}
 			}
@@ -188,7 +188,7 @@ func TestStepEndsWithTheEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
-	go func() { ended <- e.Step(context.Background(), coflow.ID{}, 0, 0.1, []uint32{1}, make([]float64, 2)) }()
+	go func() { ended <- e.Step(context.Background(), coflow.ID{}, 0, 0.1, []uint32{1}, make([]byte, 8)) }()
 	ends[0].Close()
 	if err := <-ended; err == nil {
 		t.Error("a step without the gradients of worker 1 succeeds")

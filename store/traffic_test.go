@@ -107,9 +107,9 @@ func TestPlannedEmbeddings(t *testing.T) {
 				}
 				gradients := make([]float64, 25*5)
 				if async {
-					err = e.Async(context.Background(), coflow.ID{}, 0.1, numbers, gradients)
+					err = e.Async(context.Background(), coflow.ID{}, 0.1, numbers, e.Bytes(gradients))
 				} else {
-					err = e.Step(context.Background(), coflow.ID{}, step, 0.1, numbers, gradients)
+					err = e.Step(context.Background(), coflow.ID{}, step, 0.1, numbers, e.Bytes(gradients))
 				}
 				if err != nil {
 					return err

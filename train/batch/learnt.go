@@ -26,6 +26,8 @@ type learnt struct {
 	// Of the batch at hand: its rows by type, their numbers, and all gradients so far.
 	params  []*nn.Param
 	numbers [][]uint32
+	all     []uint32 // of all types
+	host    []byte   // the rows
 	held    heldGradients
 }
 
@@ -69,8 +71,11 @@ func (l *learnt) Join(p *Pipeline) (err error) {
 		return err
 	}
 	l.puller = p.Store.Puller()
-	l.table, err = p.Store.AddTypeRows(l.rows, l.site.Opt.Model.Hidden, l.site.Dev.Type().Size())
-	return err
+	if l.table, err = p.Store.AddTypeRows(l.rows, l.site.Opt.Model.Hidden, l.site.Dev.Type().Size()); err != nil {
+		return err
+	}
+	l.table.Threads = p.Options.ThreadCount()
+	return nil
 }
 
 // checkLearnt refuses a checkpoint that lacks what learnt rows go on from; nil: there is none.
@@ -162,11 +167,14 @@ func (l *learnt) Rows(b *Batch, all nn.Input) (nn.Input, error) {
 	dev := l.loop.Dev
 	x := b.typedInput(dev, all.Typed)
 	l.locate(b, x.Typed.Runs)
-	rows, err := l.pull(b, slices.Concat(l.numbers...))
-	if err != nil {
+	l.all = l.all[:0]
+	for _, list := range l.numbers {
+		l.all = append(l.all, list...)
+	}
+	if err := l.pull(b, l.all); err != nil {
 		return x, err
 	}
-	values := l.table.Numbers(rows)
+	values, each := l.host, l.table.Dim*l.table.Size
 	x.Typed.Learnt = make([]*nn.Param, len(l.numbers))
 	for t, list := range l.numbers {
 		if len(list) == 0 {
@@ -175,8 +183,8 @@ func (l *learnt) Rows(b *Batch, all nn.Input) (nn.Input, error) {
 		p := &nn.Param{Value: dev.Scratch(dev.Type(), len(list), l.table.Dim),
 			Grad: dev.Scratch(dev.Type(), len(list), l.table.Dim)}
 		dev.Zero(p.Grad)
-		dev.Upload(p.Value, values[:len(list)*l.table.Dim])
-		values = values[len(list)*l.table.Dim:]
+		PutRows(dev, p.Value, l.table, values[:len(list)*each])
+		values = values[len(list)*each:]
 		x.Typed.Learnt[t] = p
 	}
 	l.params = x.Typed.Learnt
@@ -200,22 +208,22 @@ func (l *learnt) locate(b *Batch, runs []graph.Run) {
 	}
 }
 
-// pull brings rows by number.
-func (l *learnt) pull(b *Batch, numbers []uint32) ([]byte, error) {
-	rows := make([]byte, len(numbers)*l.table.Dim*l.table.Size)
+// pull brings rows by number to host memory.
+func (l *learnt) pull(b *Batch, numbers []uint32) error {
+	l.host = resize(l.host, len(numbers)*l.table.Dim*l.table.Size)
 	if l.puller == nil {
-		l.table.Read(rows, numbers)
-		return rows, nil
+		l.table.Read(l.host, numbers)
+		return nil
 	}
-	return rows, l.site.Waiting("learnt rows", func() error {
-		return l.table.Pull(l.site.Ctx, l.puller, b.Pulls(), rows, numbers)
+	return l.site.Waiting("learnt rows", func() error {
+		return l.table.Pull(l.site.Ctx, l.puller, b.Pulls(), l.host, numbers)
 	})
 }
 
 // Push updates the rows of a batch.
 func (l *learnt) Push(b *Batch, _ tensor.Matrix, step int, lr float64) error {
 	l.Hold()
-	numbers, gradients := l.held.take()
+	numbers, gradients := l.held.take(l.table)
 	if l.puller == nil {
 		l.table.Update(lr, numbers, gradients)
 		return nil
@@ -232,45 +240,49 @@ func (l *learnt) Hold() {
 		if p == nil {
 			continue
 		}
-		gradients := make([]float64, p.Grad.Rows*p.Grad.Cols)
-		dev.Download(gradients, p.Grad)
-		l.held.add(l.numbers[t], gradients, l.table.Dim)
+		l.held.numbers = append(l.held.numbers, l.numbers[t]...)
+		l.held.gradients = AppendRows(l.held.gradients, dev, p.Grad, l.table)
 		dev.Free(p.Value)
 		dev.Free(p.Grad)
 	}
 	l.params = nil
+	l.held.batches++
 }
 
-// heldGradients are gradients of rows, each once.
+// heldGradients are gradients of the rows of some batches, each of which has a row once.
 type heldGradients struct {
-	at        map[uint32]int
+	batches   int
 	numbers   []uint32
-	gradients []float64
+	gradients []byte
 }
 
-func (h *heldGradients) add(numbers []uint32, gradients []float64, dim int) {
-	if h.at == nil {
-		h.at = map[uint32]int{}
+// take gives what was held, each row once, until the next batch is held.
+func (h *heldGradients) take(of *store.Embeddings) (numbers []uint32, gradients []byte) {
+	numbers, gradients = h.numbers, h.gradients
+	if h.batches > 1 {
+		numbers, gradients = addedUp(of, numbers, gradients)
 	}
+	h.batches, h.numbers, h.gradients = 0, h.numbers[:0], h.gradients[:0]
+	return numbers, gradients
+}
+
+// addedUp adds the gradients of each row, in their order.
+func addedUp(of *store.Embeddings, numbers []uint32, gradients []byte) (each []uint32, sums []byte) {
+	at, values := map[uint32]int{}, of.Numbers(gradients)
+	var total []float64
 	for i, v := range numbers {
-		row := gradients[i*dim : (i+1)*dim]
-		at, ok := h.at[v]
+		row := values[i*of.Dim : (i+1)*of.Dim]
+		to, ok := at[v]
 		if !ok {
-			h.at[v] = len(h.numbers)
-			h.numbers, h.gradients = append(h.numbers, v), append(h.gradients, row...)
+			at[v] = len(each)
+			each, total = append(each, v), append(total, row...)
 			continue
 		}
 		for c, x := range row {
-			h.gradients[at*dim+c] += x
+			total[to*of.Dim+c] += x
 		}
 	}
-}
-
-// take gives what was held.
-func (h *heldGradients) take() (numbers []uint32, gradients []float64) {
-	numbers, gradients = h.numbers, h.gradients
-	*h = heldGradients{}
-	return numbers, gradients
+	return each, of.Bytes(total)
 }
 
 // numbersOf are the rows of vertices that have one, each once.

@@ -31,8 +31,7 @@ type embeddings struct {
 	pushed chan error
 
 	// Of the batch at hand; memory is reused.
-	rows []byte
-	host []float64
+	rows, joined, gradients []byte
 }
 
 // Names of what a worker keeps of its rows in a checkpoint, and of the table in a model.
@@ -82,6 +81,7 @@ func (e *embeddings) Join(p *batch.Pipeline) (err error) {
 	if e.Embeddings, err = p.Store.AddEmbeddings(o.Dim, s.Dev.Type().Size(), o.Adagrad, s.Opt.Seed); err != nil {
 		return err
 	}
+	e.Threads = p.Options.ThreadCount()
 	if o.Async && s.End.Rank() == 0 {
 		s.Events.On(event.Note{Text: "--async-embeddings: rows are updated in the order in which gradients arrive, " +
 			"so this run is not repeatable"})
@@ -103,7 +103,7 @@ func (e *embeddings) restore(list []nn.Tensor) error {
 			"with the same partition and workers")
 	}
 	if best, ok := kept[keptBest]; ok {
-		e.best = e.bytes(best)
+		e.best = e.Bytes(best)
 	}
 	return e.Restore(kept[keptRows], [2][]float64{kept[keptFirst], kept[keptSecond]}, int(kept[keptSteps][0]))
 }
@@ -122,25 +122,25 @@ func (e *embeddings) Kept() ([]nn.Tensor, error) {
 	return out, nil
 }
 
-func (e *embeddings) bytes(numbers []float64) []byte {
-	b := make([]byte, 0, len(numbers)*e.Size)
-	for _, x := range numbers {
-		b = batch.AppendNumber(b, x, e.Size)
-	}
-	return b
-}
-
-// Rows are the rows of a batch, features and embeddings, on the device.
+// Rows are the rows of a batch, features and embeddings, on the device. Without features they are pulled to where the
+// device has them.
 func (e *embeddings) Rows(b *batch.Batch, all nn.Input) (nn.Input, error) {
-	n := len(b.Vertices)
-	e.rows = slices.Grow(e.rows[:0], n*e.Dim*e.Size)[:n*e.Dim*e.Size]
+	dev, n := e.p.Site.Dev, len(b.Vertices)
+	x, alone := dev.Scratch(all.Type(), n, all.Cols), all.Cols == e.Dim
+	to := batch.RowMemory(dev, x)
+	direct := alone && to != nil
+	if !direct {
+		e.rows = slices.Grow(e.rows[:0], n*e.Dim*e.Size)[:n*e.Dim*e.Size]
+		to = e.rows
+	}
 	if err := e.p.Site.Waiting("embeddings", func() error {
-		return e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), e.rows, b.Vertices)
+		return e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), to, b.Vertices)
 	}); err != nil {
 		return nn.Input{}, err
 	}
-	x := e.p.Site.Dev.Scratch(all.Type(), n, all.Cols)
-	e.put(x, b.Pulled.Rows(), 0, e.rows)
+	if !direct {
+		e.put(x, b.Pulled.Rows(), 0, e.rows)
+	}
 	return nn.Input{Matrix: x}, nil
 }
 
@@ -149,17 +149,20 @@ func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b 
 	if x.Rows == 0 {
 		return
 	}
-	e.host = slices.Grow(e.host[:0], x.Rows*x.Cols)[:x.Rows*x.Cols]
-	learnt, row := e.Numbers(b), make([]float32, features.Cols)
-	for i := range x.Rows {
-		to := e.host[i*x.Cols : (i+1)*x.Cols]
-		features.CopyRow(row, uint32(from+i))
-		for c, f := range row {
-			to[c] = float64(f)
-		}
-		copy(to[len(row):], learnt[i*e.Dim:(i+1)*e.Dim])
+	if features.Cols == 0 {
+		batch.PutRows(e.p.Site.Dev, x, e.Embeddings, b)
+		return
 	}
-	e.p.Site.Dev.Upload(x, e.host)
+	e.joined = e.joined[:0]
+	row, each := make([]float32, features.Cols), e.Dim*e.Size
+	for i := range x.Rows {
+		features.CopyRow(row, uint32(from+i))
+		for _, f := range row {
+			e.joined = batch.AppendNumber(e.joined, float64(f), e.Size)
+		}
+		e.joined = append(e.joined, b[i*each:(i+1)*each]...)
+	}
+	batch.PutRows(e.p.Site.Dev, x, e.Embeddings, e.joined)
 }
 
 // measured fills the rows that are measured on, of all vertices of this worker.
@@ -168,7 +171,7 @@ func (e *embeddings) measured(x tensor.Matrix, b []byte) error {
 		return err
 	}
 	if b == nil {
-		b, _ = e.Own()
+		b = e.OwnRows()
 	}
 	f, each := e.p.Site.Part.Features, e.Dim*e.Size
 	if e.p.Site.Opt.RowNormalize {
@@ -184,13 +187,13 @@ func (e *embeddings) measured(x tensor.Matrix, b []byte) error {
 
 // Push sends the gradients of a batch's rows, of which the last columns belong to embeddings, to their owners.
 func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64) error {
-	all := make([]float64, dx.Rows*dx.Cols)
-	if len(all) > 0 {
-		e.p.Site.Dev.Download(all, dx)
-	}
-	gradients := make([]float64, 0, dx.Rows*e.Dim)
-	for i := range dx.Rows {
-		gradients = append(gradients, all[(i+1)*dx.Cols-e.Dim:(i+1)*dx.Cols]...)
+	e.gradients = batch.AppendRows(e.gradients[:0], e.p.Site.Dev, dx, e.Embeddings)
+	gradients, each := e.gradients, e.Dim*e.Size
+	if features := (dx.Cols - e.Dim) * e.Size; features > 0 { // the last columns, moved together
+		for i := range dx.Rows {
+			copy(gradients[i*each:(i+1)*each], gradients[(i+1)*features+i*each:])
+		}
+		gradients = gradients[:dx.Rows*each]
 	}
 	ctx, id := e.p.Site.Ctx, b.Pulls()
 	if !e.async {
@@ -202,6 +205,7 @@ func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64
 		return err
 	}
 	vertices, done := slices.Clone(b.Vertices), make(chan error, 1)
+	gradients = slices.Clone(gradients)
 	e.pushed = done
 	go func() { done <- e.Async(ctx, id, lr, vertices, gradients) }()
 	return nil
@@ -237,7 +241,7 @@ func (e *embeddings) Measure(f *train.Loop) {
 			err = measure(m)
 		}
 		if err == nil && m.Best {
-			e.best, _ = e.Own()
+			e.best = e.OwnRows()
 		}
 		return err
 	}
@@ -272,7 +276,7 @@ func (e *embeddings) Rank(f *train.Loop, r *train.Result, inner func() error) er
 func (e *embeddings) gather(ctx context.Context, end wire.Endpoint, r *train.Result) error {
 	mine := e.best
 	if mine == nil {
-		mine, _ = e.Own()
+		mine = e.OwnRows()
 	}
 	part, each := e.p.Site.Part, e.Dim*e.Size
 	out, in := make([][]byte, end.Size()), make([][]byte, end.Size())
