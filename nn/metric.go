@@ -24,12 +24,17 @@ var Metrics = []Metric{
 	{Name: "micro_f1", Tasks: []string{TaskMultiLabel, TaskClassify}},
 	{Name: "r2", Tasks: []string{TaskRegression}},
 	{Name: "auc", Tasks: []string{TaskLink, TaskUnsupervised, TaskClassify, TaskMultiLabel}, Scores: true},
-	{Name: "average_precision", Tasks: []string{TaskClassify, TaskMultiLabel}, Scores: true},
+	{Name: "average_precision", Tasks: []string{TaskClassify, TaskMultiLabel, TaskLink, TaskUnsupervised}, Scores: true},
 	{Name: "balanced_accuracy", Tasks: []string{TaskClassify}},
 	{Name: "macro_f1", Tasks: []string{TaskClassify, TaskMultiLabel}},
 	{Name: "mcc", Tasks: []string{TaskClassify}},
 	{Name: "rmse", Tasks: []string{TaskRegression}, Lower: true},
 	{Name: "mae", Tasks: []string{TaskRegression}, Lower: true},
+	{Name: "mrr", Tasks: []string{TaskLink, TaskUnsupervised}},
+	{Name: "hits@1", Tasks: []string{TaskLink, TaskUnsupervised}},
+	{Name: "hits@3", Tasks: []string{TaskLink, TaskUnsupervised}},
+	{Name: "hits@10", Tasks: []string{TaskLink, TaskUnsupervised}},
+	{Name: "hits@100", Tasks: []string{TaskLink, TaskUnsupervised}},
 }
 
 // MetricNames are the names of the metrics that a task has, its default first; "": of all.

@@ -126,6 +126,10 @@ func (s *Spec) forLabels(data *graph.Meta) error {
 		}
 	}
 	if s.LearnsPairs() {
+		if o.Metric == "hits@100" && s.Pairs.RankNegatives < 100 {
+			return Mistake("--metric", fmt.Sprintf("hits@100 with --rank-negatives %d", s.Pairs.RankNegatives),
+				"100 or more negatives to be ranked among", "give --rank-negatives 100, or --metric hits@10")
+		}
 		return nil
 	}
 	const fix = "leave it out"

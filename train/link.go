@@ -244,13 +244,13 @@ func (l *Links) own(z tensor.Matrix) (own tensor.Matrix, made bool) {
 	return own, true
 }
 
-// measureLinks takes the area under the curve of both sets.
+// measureLinks takes the metric of both sets.
 func (l *Links) measureLinks(e *event.Epoch) error {
 	end := l.Span("step")("evaluate")
 	defer end()
 	z := l.AllRows(e.Epoch)
 	defer l.Dev.Free(z)
-	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), l.area(z, l.link.Val), l.area(z, l.link.Test)
+	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), l.value(z, l.link.Val), l.value(z, l.link.Test)
 	l.Remember(e)
 	return nil
 }
@@ -265,11 +265,24 @@ func (l *Links) AllRows(epoch int) tensor.Matrix {
 	return own
 }
 
-func (l *Links) area(z tensor.Matrix, on *sample.Ranked) float64 {
-	if on == nil {
+// value is what the run is judged by, of a set.
+func (l *Links) value(z tensor.Matrix, on *sample.Ranked) float64 {
+	switch {
+	case on == nil:
 		return math.NaN()
+	case OfRanks(l.metric.Name):
+		return l.ranks(z, on)[l.metric.Name]
 	}
-	return AreaUnderCurve(l.Scores(z, on.U, on.V), l.Scores(z, on.Against.U, on.Against.V))
+	return l.pairs(z, on, l.metric.Name)
+}
+
+// pairs is a metric of the scores of a set's pairs and of as many others, ranks has the metrics of ranks.
+func (l *Links) pairs(z tensor.Matrix, on *sample.Ranked, metric string) float64 {
+	return PairsMetric(metric, l.Scores(z, on.U, on.V), l.Scores(z, on.Against.U, on.Against.V))
+}
+
+func (l *Links) ranks(z tensor.Matrix, on *sample.Ranked) map[string]float64 {
+	return RankMeasures(Ranks(l.Scores(z, on.Kept, on.Other), l.ScoresOfEnds(z, on.Kept, on.Ends, on.K), on.K), on.K)
 }
 
 // Scores are the scores of pairs of rows.
@@ -297,9 +310,8 @@ func (l *Links) rank(r *Result) error {
 	}
 	z := l.AllRows(r.BestEpoch)
 	defer l.Dev.Free(z)
-	r.Measures = map[string]float64{"auc": l.area(z, on)}
-	maps.Copy(r.Measures, RankMeasures(Ranks(l.Scores(z, on.Kept, on.Other), l.ScoresOfEnds(z, on.Kept, on.Ends, on.K),
-		on.K), on.K))
+	r.Measures = map[string]float64{"auc": l.pairs(z, on, "auc")}
+	maps.Copy(r.Measures, l.ranks(z, on))
 	return nil
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"starling/nn"
 )
 
 // hitsOf are the k of hits@k among others; 100 only where there are as many.
@@ -52,6 +55,23 @@ func AreaUnderCurve(pos, neg []float64) float64 {
 	}
 	return wins / float64(len(pos)) / float64(len(neg))
 }
+
+// PairsMetric is auc, or average_precision as nn.Scored has it, of positives and negatives; NaN without either of them,
+// or with a score that is no number.
+func PairsMetric(name string, pos, neg []float64) float64 {
+	area := AreaUnderCurve(pos, neg)
+	if name != "average_precision" || math.IsNaN(area) {
+		return area
+	}
+	is := make([]bool, len(pos)+len(neg))
+	for i := range pos {
+		is[i] = true
+	}
+	return nn.NewScored(slices.Concat(pos, neg), is).AveragePrecision()
+}
+
+// OfRanks reports whether a metric is of ranks: mrr, or hits@k.
+func OfRanks(metric string) bool { return metric == "mrr" || strings.HasPrefix(metric, "hits@") }
 
 // Ranks gives every positive its rank among its k negatives. The rank of a tie is in the middle.
 func Ranks(pos, neg []float64, k int) []float64 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -319,7 +318,7 @@ func (r *RelationLinks) draw(p *relationPairs, epoch int) int {
 	return len(list.row)
 }
 
-// measure takes the area under the curve of both sets.
+// measure takes the metric of both sets.
 func (r *RelationLinks) measure(e *event.Epoch) error {
 	end := r.Span("step")("evaluate")
 	defer end()
@@ -330,10 +329,10 @@ func (r *RelationLinks) measure(e *event.Epoch) error {
 	defer r.Dev.Free(z)
 	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), math.NaN(), math.NaN()
 	if r.opt.ValEdges > 0 {
-		e.Val, err = r.meanArea(z, sample.ValEdges, e.Epoch)
+		e.Val, err = r.mean(z, sample.ValEdges, e.Epoch)
 	}
 	if r.opt.TestEdges > 0 && err == nil {
-		e.Test, err = r.meanArea(z, sample.TestEdges, e.Epoch)
+		e.Test, err = r.mean(z, sample.TestEdges, e.Epoch)
 	}
 	if err == nil {
 		r.Remember(e)
@@ -341,14 +340,14 @@ func (r *RelationLinks) measure(e *event.Epoch) error {
 	return err
 }
 
-// meanArea is the mean over relations of their areas under the curve.
-func (r *RelationLinks) meanArea(z tensor.Matrix, set, epoch int) (mean float64, err error) {
+// mean is the mean over relations of what the run is judged by.
+func (r *RelationLinks) mean(z tensor.Matrix, set, epoch int) (mean float64, err error) {
 	for i := range r.pairs {
-		area, err := r.area(z, i, set, epoch)
+		value, err := r.value(z, i, set, epoch)
 		if err != nil {
 			return 0, err
 		}
-		mean += area / float64(len(r.pairs))
+		mean += value / float64(len(r.pairs))
 	}
 	return mean, nil
 }
@@ -366,8 +365,17 @@ func (r *RelationLinks) allRows(epoch int, in phase) (tensor.Matrix, error) {
 	return all, err
 }
 
-// area is the area under the curve of a relation's pairs of a set.
-func (r *RelationLinks) area(z tensor.Matrix, i, set, epoch int) (float64, error) {
+// value is what the run is judged by, of a relation's pairs of a set.
+func (r *RelationLinks) value(z tensor.Matrix, i, set, epoch int) (float64, error) {
+	if !OfRanks(r.metric.Name) {
+		return r.scoresMetric(z, i, set, epoch, r.metric.Name)
+	}
+	m, err := r.ranksMetrics(z, i, set, epoch)
+	return m[r.metric.Name], err
+}
+
+// scoresMetric is a metric of the scores of a relation's pairs of a set and of as many others.
+func (r *RelationLinks) scoresMetric(z tensor.Matrix, i, set, epoch int, metric string) (float64, error) {
 	p := r.pairs[i]
 	r.Model.Decoder.Relation(i)
 	list, total := &p.sets[set], p.total[set]
@@ -377,7 +385,7 @@ func (r *RelationLinks) area(z tensor.Matrix, i, set, epoch int) (float64, error
 	if err := r.Peers.AllReduce(epoch, 0, all); err != nil {
 		return 0, err
 	}
-	return AreaUnderCurve(all[:total], all[total:]), nil
+	return PairsMetric(metric, all[:total], all[total:]), nil
 }
 
 // places are the rows of destinations.
@@ -435,11 +443,21 @@ func (r *RelationLinks) rank(result *Result) error {
 }
 
 func (r *RelationLinks) rankRelation(z tensor.Matrix, i, set int) (map[string]float64, error) {
-	p, epoch := r.pairs[i], r.State.Epoch
-	area, err := r.area(z, i, set, epoch)
+	area, err := r.scoresMetric(z, i, set, r.State.Epoch, "auc")
 	if err != nil {
 		return nil, err
 	}
+	m, err := r.ranksMetrics(z, i, set, r.State.Epoch)
+	if err == nil {
+		m["auc"] = area
+	}
+	return m, err
+}
+
+// ranksMetrics are the metrics of ranks of a relation's pairs of a set.
+func (r *RelationLinks) ranksMetrics(z tensor.Matrix, i, set, epoch int) (map[string]float64, error) {
+	p := r.pairs[i]
+	r.Model.Decoder.Relation(i)
 	list, k := &p.sets[set], r.opt.RankNegatives
 	ranks := make([]float64, p.total[set])
 	copy(ranks[p.first[set]:], Ranks(r.Scores(z, list.row, r.places(list.v)),
@@ -447,7 +465,5 @@ func (r *RelationLinks) rankRelation(z tensor.Matrix, i, set int) (map[string]fl
 	if err := r.Peers.AllReduce(epoch, 0, ranks); err != nil {
 		return nil, err
 	}
-	m := map[string]float64{"auc": area}
-	maps.Copy(m, RankMeasures(ranks, k))
-	return m, nil
+	return RankMeasures(ranks, k), nil
 }

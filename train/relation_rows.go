@@ -427,7 +427,10 @@ func (r *RelationLinks) plan(p *wire.Plan, m *nn.Model) {
 	}
 	for _, pairs := range r.pairs {
 		for set, share := range map[int]float64{sample.ValEdges: r.opt.ValEdges, sample.TestEdges: r.opt.TestEdges} {
-			if share > 0 {
+			switch {
+			case share > 0 && OfRanks(d.s.Opt.Metric):
+				d.s.planSums(measure, pairs.total[set])
+			case share > 0:
 				d.s.planSums(measure, 2*pairs.total[set])
 			}
 		}

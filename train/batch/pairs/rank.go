@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -271,8 +270,7 @@ func (t *task) Plan(p *wire.Plan, m *nn.Model) {
 	e, site, cols := t.evaluation, t.p.Site, m.Config.Out
 	for _, r := range []*rankedPairs{e.val, e.test} {
 		if r != nil {
-			r.rows.plan(p.Measure, site, cols)
-			batch.PlanSums(p.Measure, site.End, 2*r.total)
+			r.planMetric(p.Measure, site, cols)
 		}
 	}
 	if on := e.ranked(); on != nil && !site.MemoryOnly { // at the best weights
@@ -284,6 +282,17 @@ func (t *task) Plan(p *wire.Plan, m *nn.Model) {
 	}
 }
 
+// planMetric is what the metric that the run is judged by sends.
+func (r *rankedPairs) planMetric(into wire.Bytes, site *train.Site, cols int) {
+	if train.OfRanks(site.Opt.Metric) {
+		r.rankRows.plan(into, site, cols)
+		batch.PlanSums(into, site.End, r.total)
+		return
+	}
+	r.rows.plan(into, site, cols)
+	batch.PlanSums(into, site.End, 2*r.total)
+}
+
 // ranked is the set that is ranked at the end.
 func (e *pairEvaluation) ranked() *rankedPairs {
 	if e.test != nil {
@@ -292,7 +301,7 @@ func (e *pairEvaluation) ranked() *rankedPairs {
 	return e.val
 }
 
-// measure takes the area under the curve of both sets.
+// measure takes the metric of both sets.
 func (t *task) measure(e *event.Epoch) error {
 	l := t.links
 	end := l.Span("step")("evaluate")
@@ -307,21 +316,31 @@ func (t *task) measure(e *event.Epoch) error {
 		of *rankedPairs
 		to *float64
 	}{{t.evaluation.val, &e.Val}, {t.evaluation.test, &e.Test}} {
-		area, err := t.area(z, set.of, e.Epoch)
+		value, err := t.value(z, set.of, e.Epoch)
 		if err != nil {
 			return err
 		}
-		*set.to = area
+		*set.to = value
 	}
 	l.Remember(e)
 	return nil
 }
 
-// area is the area under the curve of a set.
-func (t *task) area(z tensor.Matrix, r *rankedPairs, epoch int) (float64, error) {
-	if r == nil {
+// value is what the run is judged by, of a set.
+func (t *task) value(z tensor.Matrix, r *rankedPairs, epoch int) (float64, error) {
+	metric := t.links.MetricName()
+	switch {
+	case r == nil:
 		return math.NaN(), nil
+	case train.OfRanks(metric):
+		m, err := t.ranksMetrics(z, r, epoch)
+		return m[metric], err
 	}
+	return t.scoresMetric(z, r, epoch, metric)
+}
+
+// scoresMetric is a metric of the scores of a set's pairs and of as many others.
+func (t *task) scoresMetric(z tensor.Matrix, r *rankedPairs, epoch int, metric string) (float64, error) {
 	l := t.links
 	rows, err := r.rows.bring(t.p.Site.Ctx, t.p.Site.End, l.Dev, z, epoch)
 	if err != nil {
@@ -334,7 +353,24 @@ func (t *task) area(z tensor.Matrix, r *rankedPairs, epoch int) (float64, error)
 	if err := l.Peers.AllReduce(epoch, 0, all); err != nil {
 		return 0, err
 	}
-	return train.AreaUnderCurve(all[:r.total], all[r.total:]), nil
+	return train.PairsMetric(metric, all[:r.total], all[r.total:]), nil
+}
+
+// ranksMetrics are the metrics of ranks of a set.
+func (t *task) ranksMetrics(z tensor.Matrix, on *rankedPairs, epoch int) (map[string]float64, error) {
+	l := t.links
+	rows, err := on.rankRows.bring(t.p.Site.Ctx, t.p.Site.End, l.Dev, z, epoch)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Dev.Free(rows)
+	ranks := make([]float64, on.total)
+	copy(ranks[on.first:], train.Ranks(l.Scores(rows, on.kept, on.other), l.ScoresOfEnds(rows, on.kept, on.ends, on.k),
+		on.k))
+	if err := l.Peers.AllReduce(epoch, 0, ranks); err != nil {
+		return nil, err
+	}
+	return train.RankMeasures(ranks, on.k), nil
 }
 
 // Rank adds all that is measured of the test pairs, or of the validation pairs where there are
@@ -352,22 +388,13 @@ func (t *task) Rank(f *train.Loop, r *train.Result, _ func() error) error {
 	if err := t.p.Measure.Err(); err != nil {
 		return err
 	}
-	area, err := t.area(z, on, f.State.Epoch)
+	area, err := t.scoresMetric(z, on, f.State.Epoch, "auc")
 	if err != nil {
 		return err
 	}
-	rows, err := on.rankRows.bring(t.p.Site.Ctx, t.p.Site.End, f.Dev, z, f.State.Epoch)
-	if err != nil {
+	if r.Measures, err = t.ranksMetrics(z, on, f.State.Epoch); err != nil {
 		return err
 	}
-	defer f.Dev.Free(rows)
-	ranks := make([]float64, on.total)
-	copy(ranks[on.first:], train.Ranks(l.Scores(rows, on.kept, on.other), l.ScoresOfEnds(rows, on.kept, on.ends, on.k),
-		on.k))
-	if err := f.Peers.AllReduce(f.State.Epoch, 0, ranks); err != nil {
-		return err
-	}
-	r.Measures = map[string]float64{"auc": area}
-	maps.Copy(r.Measures, train.RankMeasures(ranks, on.k))
+	r.Measures["auc"] = area
 	return nil
 }
