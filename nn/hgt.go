@@ -50,15 +50,15 @@ func newHGT(b *builder, c *TypedConfig, in, out, heads int, attDrop float64, o o
 	l.keyRel = b.add("k_rel.weight", []int{n, d, d}, false, n*d, d, fanIn(d))
 	l.valueRel = b.add("v_rel.weight", []int{n, d, d}, false, n*d, d, fanIn(d))
 	for r := range c.Relations {
-		l.prior = append(l.prior, b.add("p_rel."+c.joined(r), []int{1, heads}, false, 1, heads, ones))
+		l.prior = append(l.prior, b.add("p_rel."+c.Joined(r), []int{1, heads}, false, 1, heads, ones))
 	}
 	b.prefix = prefix
 	l.constants(b.dev)
 	return l
 }
 
-// joined is the name of a relation in PyG's HGTConv.
-func (c *TypedConfig) joined(r int) string {
+// Joined is the name of a relation in PyG's HGTConv.
+func (c *TypedConfig) Joined(r int) string {
 	rel := &c.Relations[r]
 	return c.Types[rel.Source].Name + "__" + rel.Name + "__" + c.Types[rel.Target].Name
 }

@@ -2,8 +2,8 @@ package nn
 
 import "starling/tensor"
 
-// relationWidth is how wide the learnt row of a relation is, as the authors have it.
-const relationWidth = 64
+// RelationWidth is how wide the learnt row of a relation is, as the authors have it.
+const RelationWidth = 64
 
 // simpleHGN is the layer of Simple-HGN (Lv et al., "Are we really making much progress?", KDD 2021, eqs. 8, 11 and 14),
 // graph attention that knows an edge's relation r by a learnt row, for H heads of width C:

@@ -114,13 +114,13 @@ func (m *Model) typed(b *builder) {
 		b.prefix, b.layer = fmt.Sprintf("convs.%d.", l), l
 		out, o := c.Hidden, output{layer: l, act: m.activation(), drop: c.Dropout}
 		if last {
-			out, o = c.typedOut(), output{layer: l, keepY: !c.endsLinear() && c.Model != "simplehgn"}
+			out, o = c.typedOut(), output{layer: l, keepY: !c.EndsLinear() && c.Model != "simplehgn"}
 		}
 		m.convs++
 		m.append(b, m.typedConv(b, out, o, need[l]))
 	}
 	switch {
-	case c.endsLinear():
+	case c.EndsLinear():
 		b.prefix, b.layer = "lin.", c.Layers
 		m.append(b, newLinear(b, "", c.Hidden, c.Out, output{keepY: true}))
 	case c.Model == "simplehgn":
@@ -129,12 +129,12 @@ func (m *Model) typed(b *builder) {
 	}
 }
 
-// endsLinear reports whether a linear map follows the last layer over relations.
-func (c *Config) endsLinear() bool { return c.Model == "rgat" || c.Model == "hgt" }
+// EndsLinear reports whether a linear map follows the last layer over relations.
+func (c *Config) EndsLinear() bool { return c.Model == "rgat" || c.Model == "hgt" }
 
 // typedOut is the width of the last layer over relations.
 func (c *Config) typedOut() int {
-	if c.endsLinear() {
+	if c.EndsLinear() {
 		return c.Hidden
 	}
 	return c.Out
@@ -153,7 +153,7 @@ func (m *Model) typedConv(b *builder, out int, o output, need []bool) Module {
 		if o.layer < c.Layers-1 {
 			heads, o.act = c.Heads, tensor.ELU
 		}
-		return newSimpleHGN(b, c.Typed, c.Hidden, out, heads, relationWidth, c.AttentionDropout, o, need)
+		return newSimpleHGN(b, c.Typed, c.Hidden, out, heads, RelationWidth, c.AttentionDropout, o, need)
 	case "hsage":
 		return newRelational(c.Typed, c.Hidden, out, o, need, newHSAGE(b, c.Typed, c.Hidden, out))
 	}

@@ -28,7 +28,7 @@ type Exported struct {
 	// Norms are torch.nn's: after every layer but the last, or none. Of residual models the first
 	// is before the second layer, and the last before the head.
 	Norms      []Layer `json:"norms"`
-	Activation string  `json:"activation"`
+	Activation string  `json:"activation"` // between layers; empty: none
 	// Residual models (ResGCN+, ResSAGE+) have linear maps before the first layer and after the last;
 	// every layer but the first adds to its input, and norm and activation come before it.
 	Residual bool   `json:"residual"`
@@ -63,6 +63,7 @@ type Exported struct {
 	Relations [][3]string    `json:"relations,omitempty"`
 	Target    string         `json:"target,omitempty"`
 	Hidden    int            `json:"hidden,omitempty"`
+	Unit      bool           `json:"unit,omitempty"` // rows of outputs are brought to length 1
 }
 
 // Layer is a class of the library and what it is built with.

@@ -26,10 +26,11 @@ type ExportedType struct {
 	Of   any    `json:"scale,omitempty"` // what raw features are to be standardized by
 }
 
-// typedLayers are the layers that PyG has for typed models. One of "Each" is for each relation, in a HeteroConv that
-// sums; others take all vertices together, with the relation of each edge.
-var typedLayers = map[string]func(c *nn.Config, in, out int) Layer{
-	"rgcn": func(c *nn.Config, in, out int) Layer {
+// typedLayers are the layers that PyG has for typed models, and SimpleHGN, which model.py has. One of "Each" is for each
+// relation, in a HeteroConv that sums; HGTConv takes rows and edges by type; others take all vertices together, with the
+// relation of each edge.
+var typedLayers = map[string]func(c *nn.Config, in, out int, last bool) Layer{
+	"rgcn": func(c *nn.Config, in, out int, _ bool) Layer {
 		args := map[string]any{"in_channels": in, "out_channels": out, "num_relations": len(c.Typed.Relations)}
 		if c.Typed.Bases > 0 {
 			args["num_bases"] = c.Typed.Bases
@@ -39,12 +40,23 @@ var typedLayers = map[string]func(c *nn.Config, in, out int) Layer{
 		}
 		return Layer{Class: "RGCNConv", Args: args}
 	},
-	"hsage": func(_ *nn.Config, in, out int) Layer {
+	"hsage": func(_ *nn.Config, in, out int, _ bool) Layer {
 		return Layer{Class: "SAGEConv", Each: true, Args: map[string]any{"in_channels": in, "out_channels": out}}
 	},
-	"rgat": func(c *nn.Config, in, out int) Layer {
+	"rgat": func(c *nn.Config, in, out int, _ bool) Layer {
 		return Layer{Class: "GATConv", Each: true, Args: map[string]any{"in_channels": in, "out_channels": out / c.Heads,
 			"heads": c.Heads, "add_self_loops": false}}
+	},
+	"hgt": func(c *nn.Config, in, out int, _ bool) Layer {
+		return Layer{Class: "HGTConv", Args: map[string]any{"in_channels": in, "out_channels": out, "heads": c.Heads}}
+	},
+	"simplehgn": func(c *nn.Config, in, out int, last bool) Layer {
+		heads := c.Heads
+		if last {
+			heads = 1
+		}
+		return Layer{Class: "SimpleHGN", Args: map[string]any{"in_channels": in, "out_channels": out / heads,
+			"heads": heads, "num_relations": len(c.Typed.Relations), "relation_width": nn.RelationWidth}}
 	},
 }
 
@@ -72,17 +84,21 @@ func (t *Trained) translateTyped() (*Exported, []nn.Tensor) {
 	e := &Exported{Format: "starling-export", Version: 1, Library: "pyg", Model: c.Model, Task: t.taskOr(nn.TaskClassify),
 		Norms: []Layer{}, Activation: "relu", Out: c.Out, RowNormalize: t.Config.RowNormalize, Decoder: [][2]int{},
 		ClassNames: append([]string{}, t.Config.ClassNames...), Target: t.Config.Target, Hidden: c.Hidden}
-	if c.Attends() {
+	switch {
+	case c.Model == "hgt":
+		e.Activation = "" // the layer has one inside
+	case c.Attends() || c.Model == "simplehgn":
 		e.Activation = "elu"
 	}
+	e.Unit = c.Model == "simplehgn"
 	for l := range c.Layers {
-		out := c.Hidden
-		if l == c.Layers-1 && c.Model != "rgat" {
+		out, last := c.Hidden, l == c.Layers-1
+		if last && !c.EndsLinear() {
 			out = c.Out
 		}
-		e.Layers = append(e.Layers, typedLayers[c.Model](c, c.Hidden, out))
+		e.Layers = append(e.Layers, typedLayers[c.Model](c, c.Hidden, out, last))
 	}
-	if c.Model == "rgat" {
+	if c.EndsLinear() {
 		head := linear(c.Hidden, c.Out)
 		e.Head = &head
 	}
@@ -121,7 +137,31 @@ func typedName(c *nn.TypedConfig, name string) string {
 	}
 	from, to := strings.IndexByte(name, '<'), strings.LastIndexByte(name, '>')
 	if from < 0 || to < from {
-		return name
+		return numberedName(c, name)
 	}
 	return name[:from] + strings.ReplaceAll(name[from:to], ".", "#") + name[to:] // PyG's, since modules are named by dots
+}
+
+// numberedName is the name of a weight of an HGTConv over types and relations that are called by their numbers: it takes
+// no type with a dot in its name, nor one called as a method of torch's dictionaries, such as items.
+func numberedName(c *nn.TypedConfig, name string) string {
+	for _, of := range []string{".kqv_lin.lins.", ".out_lin.lins.", ".skip."} {
+		if before, typ, ok := strings.Cut(name, of); ok {
+			rest := ""
+			if of != ".skip." {
+				at := strings.LastIndexByte(typ, '.')
+				typ, rest = typ[:at], typ[at:]
+			}
+			return fmt.Sprintf("%s%s%d%s", before, of, slices.IndexFunc(c.Types,
+				func(t nn.TypeConfig) bool { return t.Name == typ }), rest)
+		}
+	}
+	if before, joined, ok := strings.Cut(name, ".p_rel."); ok {
+		for r, rel := range c.Relations {
+			if c.Joined(r) == joined {
+				return fmt.Sprintf("%s.p_rel.%d__%d__%d", before, rel.Source, r, rel.Target)
+			}
+		}
+	}
+	return name
 }

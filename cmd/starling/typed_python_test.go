@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,7 +86,8 @@ func TestTypedExportsInPyG(t *testing.T) {
 assert data.validate() and data["paper"].y.shape == (800,)
 worst = 0
 `, `"shop"`, `"graph"`)
-	for _, m := range []string{"rgcn", "rgcn --bases 3", "rgcn --blocks 4", "hsage --row-normalize", "rgat --heads 4"} {
+	for _, m := range []string{"rgcn", "rgcn --bases 3", "rgcn --blocks 4", "hsage --row-normalize", "rgat --heads 4",
+		"hgt --heads 4", "simplehgn --heads 4", "simplehgn --heads 2 --layers 1"} {
 		name := strings.ReplaceAll(m, " ", "")
 		works(t, dir, append(strings.Fields("train graph --layers 2 --hidden 16 --epochs 4 --quiet --out "+name+" --model"),
 			strings.Fields(m)...)...)
@@ -96,7 +99,36 @@ assert worst < 1e-5, ("` + name + `", worst)
 del sys.modules["model"]
 `
 	}
+	oddNames(t, dir)
+	works(t, dir, strings.Fields("train odd --model hgt --heads 2 --hidden 8 --epochs 2 --quiet --out hgt-odd")...)
+	works(t, dir, "predict", "hgt-odd", "odd", "--what", "probabilities", "--out", "hgt-odd.npy")
+	works(t, dir, "export", "hgt-odd", "--format", "pyg", "--out", "hgt-odd-pyg")
+	all += strings.ReplaceAll(code[0]+code[1], `"shop"`, `"odd"`) + strings.ReplaceAll(code[3], "shop", "hgt-odd") + `
+assert np.abs(torch.softmax(logits, 1).detach().numpy() - np.load("hgt-odd.npy")).max() < 1e-5
+`
 	python(t, dir, program, "torch_geometric", all+"print(worst)")
 	refuses(t, dir, []string{"--format: found dgl, for a typed model", "want pyg"}, "export", "rgcn", "--format", "dgl",
 		"--out", "dgl")
+}
+
+// oddNames is a typed graph whose names PyG's dictionaries of modules have to change.
+func oddNames(t *testing.T, dir string) {
+	t.Helper()
+	items, edges := "id,a,b,class\n", "item,of\n"
+	for i := range 40 {
+		items += fmt.Sprintf("%d,%d,%d,%d\n", i, i%7, i%5, i%3)
+		edges += fmt.Sprintf("%d,%d\n", i, i%6)
+	}
+	for name, text := range map[string]string{"items.csv": items, "edges.csv": edges, "odd.yaml": `
+nodes:
+  items: {files: items.csv, id: id, features: [a, b], label: class}
+  v1.0: {count: 6}
+edges:
+  - {type: [items, "<= of.a", v1.0], files: edges.csv, src: item, dst: of, reverse: keys}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works(t, dir, "import", "schema", "odd.yaml", "--out", "odd")
 }
