@@ -30,8 +30,8 @@ func (s *Spec) validate() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{s.checkStrategy, s.checkTask, s.checkFanouts, s.checkPairs, s.checkEmbeddings,
-		s.checkUnused, s.checkTogether, s.checkComposition, s.checkFiles} {
+	for _, check := range []func() error{s.checkStrategy, s.checkTask, s.checkFanouts, s.checkTemporal,
+		s.checkPairs, s.checkEmbeddings, s.checkUnused, s.checkTogether, s.checkComposition, s.checkFiles} {
 		if err := check(); err != nil {
 			return err
 		}
