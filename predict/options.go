@@ -16,6 +16,7 @@ type Options struct {
 	What         string // one of serve.Whats
 	Out          string // a .csv, .parquet or .npy file; empty: WHAT.npy here
 	Pairs        string // a file of them, for scores
+	Candidates   string // a file of pairs that are ranked among candidates, for scores
 	// Edges is a table, and Features files of a row per vertex: Dataset is a table of vertices then, and all become a
 	// dataset exactly as that of the run was made.
 	Edges     string

@@ -13,6 +13,14 @@ import (
 // completeScores checks and completes the options of scores.
 func (o *Options) completeScores() error {
 	switch ext := filepath.Ext(o.Out); {
+	case o.Candidates != "" && (o.Pairs != "" || o.Top != 0 || len(o.Vertices) > 0 || o.Known):
+		return spec.Mistake("--candidates", o.Candidates+" with --pairs, --top, --vertex or --known", "one of them",
+			"leave out the others")
+	case o.Candidates != "" && o.Out == "":
+		o.Out = "ranks.npy"
+	case o.Candidates != "" && ext != ".npy":
+		return spec.Mistake("--out", o.Out, "a file that ends in .npy, for the rank of each pair", "")
+	case o.Candidates != "":
 	case o.Pairs == "" && o.Top == 0:
 		return spec.Mistake("--pairs", "nothing", "a file of pairs to score, two vertices per line",
 			"or find the likeliest partners of vertices with --top 10 --vertex ID")
@@ -36,6 +44,9 @@ func (o *Options) completeScores() error {
 
 // scores scores the pairs of a file, or finds the best partners of vertices, and writes them.
 func (r *Predicted) scores(trained *serve.Trained, dev tensor.Device, d *graph.Dataset, o *Options) error {
+	if o.Candidates != "" {
+		return r.rank(trained, dev, d, o)
+	}
 	var p *serve.PairScores
 	var err error
 	if o.Top > 0 {

@@ -139,8 +139,8 @@ func (o *Options) settle() error {
 	if o.What == serve.Scores {
 		return o.completeScores()
 	}
-	if o.Pairs != "" || o.Top != 0 || len(o.Vertices) > 0 || o.Known || o.Relation != "" {
-		return spec.Mistake("--pairs, --top, --vertex, --known, --relation", "one of them with --what "+o.What,
+	if o.Pairs != "" || o.Candidates != "" || o.Top != 0 || len(o.Vertices) > 0 || o.Known || o.Relation != "" {
+		return spec.Mistake("--pairs, --candidates, --top, --vertex, --known, --relation", "one of them with --what "+o.What,
 			"--what scores, which are of pairs", "")
 	}
 	if o.Out == "" {

@@ -39,6 +39,8 @@ type Predicted struct {
 	RSS      int64                    `json:"peak_rss_bytes"`
 	// Evaluation is the report by class, where the dataset has labels of the kind.
 	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
+	// Ranked is what was measured on candidates.
+	Ranked *Ranked `json:"ranked,omitempty"`
 }
 
 // write writes predictions.
@@ -91,7 +93,11 @@ func (p *Predicted) String() string {
 	if p.Target != "" {
 		of += " of type " + p.Target
 	}
-	fmt.Fprintf(&b, "%s: %s of %s", p.Out, p.What, of)
+	what := p.What
+	if p.Ranked != nil {
+		what = "ranks"
+	}
+	fmt.Fprintf(&b, "%s: %s of %s", p.Out, what, of)
 	if p.Width > 1 {
 		fmt.Fprintf(&b, ", %d numbers each", p.Width)
 	}
@@ -104,6 +110,9 @@ func (p *Predicted) String() string {
 	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", note)
+	}
+	if p.Ranked != nil {
+		b.WriteString(p.Ranked.String())
 	}
 	for _, split := range []string{"train", "val", "test"} {
 		if a, ok := p.Accuracy[split]; ok {

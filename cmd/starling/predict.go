@@ -40,8 +40,9 @@ Of a model of pairs (--task link, unsupervised) embeddings are the model's outpu
 two vertices a line, by their names before import, with a comma or space between
 them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
 names too. --top 10 --vertex ID finds the likeliest partners of a vertex instead, that
-it has no edge with: of a typed graph, destinations of the relation. Both mean --what
-scores where that is not given.
+it has no edge with: of a typed graph, destinations of the relation. --candidates FILE
+measures MRR and hits@k of pairs among the candidates of a file, as OGB does, and writes
+ranks. Each means --what scores where that is not given.
 
 DIR may be a table of vertices instead of a folder, with --edges a table of the edges
 between them: both become numbers exactly as the tables that the run was trained on, by
@@ -67,7 +68,7 @@ was before, or not at all.`,
 		Args: arguments(2, 2, "the folder of a run, and a dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
-			if (o.Pairs != "" || o.Top != 0) && !c.Flags().Changed("what") {
+			if (o.Pairs != "" || o.Candidates != "" || o.Top != 0) && !c.Flags().Changed("what") {
 				o.What = "scores"
 			}
 			p, err := run.Predict(c.Context(), o)
@@ -96,6 +97,8 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.Edges, "edges", "", "table of the edges, where DIR is a table of vertices")
 	c.Flags().StringSliceVar(&o.Features, "features", nil, "files of features beside that table, such as emb.npy")
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (scores)")
+	c.Flags().StringVar(&o.Candidates, "candidates", "", "file of pairs and the candidates that each is ranked among: "+
+		".npz, .npy, .csv (scores)")
 	c.Flags().IntVar(&o.Top, "top", 0, "find this many of the likeliest partners of each --vertex (scores)")
 	c.Flags().StringArrayVar(&o.Vertices, "vertex", nil, "vertex whose partners are found, given once for each; none: all")
 	c.Flags().BoolVar(&o.Known, "known", false, "partners of --top may be linked already")
