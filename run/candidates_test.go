@@ -123,7 +123,7 @@ func TestCandidatesOfEdgesAreNoted(t *testing.T) {
 	}
 }
 
-// TestCandidatesRefuse: a file that is none of candidates gets one sentence, and nothing is written.
+// TestCandidatesRefuse: a file without candidates gets one sentence, and nothing is written.
 func TestCandidatesRefuse(t *testing.T) {
 	dir, tmp := setuptest.Block(t, nil), t.TempDir()
 	s := pairSpecs(dir)["link full"]
