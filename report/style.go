@@ -11,7 +11,7 @@ var styleSheet string
 // Style is the style sheet of the project's pages, which are light or dark as the reader's browser is.
 func Style() template.CSS { return template.CSS(styleSheet) }
 
-// newTemplate is that of a page, which has the style sheet as {{style}}.
+// newTemplate parses a page, which has the style sheet as {{style}}.
 func newTemplate(name, text string) *template.Template {
 	return template.Must(template.New(name).Funcs(template.FuncMap{"style": Style}).Parse(text))
 }

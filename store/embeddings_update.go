@@ -58,7 +58,7 @@ func (c *chains) values(gradient uint32, width int) []byte {
 	return c.pushes[i].values[(at-c.from[i])*width:]
 }
 
-// leastRows is how many rows a thread is worth.
+// leastRows are the fewest that another thread is started for.
 const leastRows = 512
 
 // update is a step of the rows that pushes have gradients of. REQUIRES: no other update is under way.
