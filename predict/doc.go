@@ -7,7 +7,7 @@
 //	predicted       what was predicted, as files and in words
 //	pairs           scores of pairs of vertices
 //	candidates      where partners rank among given candidates
-//	candidates_file the files of candidates
+//	candidates_file  the files of candidates
 //	parts           predictions on one worker per part
 //	predict         the command
 //	serve           answers to HTTP requests
