@@ -18,6 +18,7 @@ type Lines struct {
 	next    time.Time
 	task    string
 	ended   bool   // the task's last line was shown
+	percent int    // of the task, in the line shown last
 	waiting string // the line of an epoch not shown yet; shown if the run ends with it
 	few     int    // epochs of a run that is shown in full
 }
@@ -77,7 +78,8 @@ func (l *Lines) flush() {
 	l.waiting = ""
 }
 
-// progress shows a task about once per second, and at its end: a short one is one line.
+// progress shows a task about once per second while its percentage changes, and at its end: a short one is one line,
+// and one of hours at most a hundred.
 func (l *Lines) progress(e Progress) {
 	if l.pace.now == nil {
 		l.pace.now = time.Now
@@ -87,14 +89,18 @@ func (l *Lines) progress(e Progress) {
 		l.next = now.Add(lineEvery)
 	}
 	if e.Task != l.task {
-		l.task, l.ended = e.Task, false
+		l.task, l.ended, l.percent = e.Task, false, -1
 	}
 	end := e.Done == e.Total
 	if e.Total <= 0 || l.ended || !end && now.Before(l.next) {
 		return
 	}
-	l.ended, l.next = end, now.Add(lineEvery)
-	l.print(fmt.Sprintf("%s: %.0f%%", e.Task, 100*float64(e.Done)/float64(e.Total)))
+	percent := int(math.Round(100 * float64(e.Done) / float64(e.Total)))
+	if percent == l.percent && !end {
+		return
+	}
+	l.ended, l.percent, l.next = end, percent, now.Add(lineEvery)
+	l.print(fmt.Sprintf("%s: %d%%", e.Task, percent))
 }
 
 func (l *Lines) print(s string) { fmt.Fprintln(l.w, s) }

@@ -102,6 +102,19 @@ func TestLinesOfTasks(t *testing.T) {
 	}
 }
 
+// A slow task is at most a line per percent.
+func TestLinesOfASlowTask(t *testing.T) {
+	var b bytes.Buffer
+	l := NewLines(&b)
+	l.pace.now = (&clock{step: 2 * time.Second}).now
+	for done := range int64(1000) {
+		l.On(Progress{Task: "draw edges", Done: done, Total: 1000})
+	}
+	if n := strings.Count(b.String(), "\n"); n < 90 || n > 101 {
+		t.Errorf("%d lines for 100 percent", n)
+	}
+}
+
 // screen is what a terminal of one column per rune shows after what was written to it.
 func screen(written string) []string {
 	lines, col := [][]rune{nil}, 0
