@@ -63,10 +63,11 @@ func (r *Rows) outgoing(link tensor.Linker, t tensor.DType, rows, cols int) tens
 	return link.Lend(t, rows, cols)
 }
 
-// reap frees what has been read.
+// reap frees what has been read. A loan whose notifications failed stays until the device is closed: a peer may still be
+// reading it.
 func (r *Rows) reap() {
 	r.lent = slices.DeleteFunc(r.lent, func(l loan) bool {
-		if !allDone(l.read) {
+		if !allDone(l.read) || slices.ContainsFunc(l.read, func(p *wire.Pending) bool { return p.Err() != nil }) {
 			return false
 		}
 		r.W.Dev.Free(l.rows)
