@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/nn"
 	"starling/spec"
 )
 
@@ -18,7 +19,7 @@ type faultCase struct {
 
 // typed reports whether it trains on a typed graph.
 func (c faultCase) typed() bool {
-	return slices.ContainsFunc([]string{"rgcn", "hsage", "rgat"}, func(model string) bool {
+	return slices.ContainsFunc(nn.TypedModels, func(model string) bool {
 		return strings.Contains(c.args, "--model "+model)
 	})
 }
@@ -57,11 +58,12 @@ const faultRates = "--rates row:1e-6:1e-6,edge:1e-8:1e-8,inside:1e-8,between:1e-
 // typedFaults are the settings that a strategy is tried with on a typed graph. One that is not named here is tried with
 // its defaults, with rgcn on the full graph and with hsage on mini-batches.
 var typedFaults = map[string][]string{
-	"halo":        {"--model rgcn --bases 2", "--model rgat", "--model hsage --paths auto"},
+	"halo":        {"--model rgcn --bases 2", "--model rgat", "--model hsage --paths auto", "--model hgt",
+		"--model simplehgn"},
 	"granndis":    {":1 --model rgcn --servers 2"},
 	"neutronstar": {"--model hsage " + faultRates},
 	"distdgl": {"--model rgcn --fanout 5,5 --fanout cites=2,1", "--model hsage --cache s3fifo --cache-budget 4KiB",
-		"--model rgat --roots random --cache degree"},
+		"--model rgat --roots random --cache degree", "--model hgt --roots random"},
 	"cobatch": {"--model hsage", "--model hsage --servers 2"},
 }
 
@@ -83,7 +85,7 @@ func typedSettings(mode, name string) []string {
 func aloneFaults() (list []string) {
 	list = []string{"--model gat", "--task link --model sage", "--mode mini --task link --model sage --batch-size 256",
 		"--mode mini --task unsupervised --model sage --epochs 40", "--mode mini --dtype bf16 --model sage",
-		"--model rgcn", "--mode mini --model hsage"}
+		"--model rgcn", "--mode mini --model hsage", "--model hgt", "--mode mini --model simplehgn"}
 	for _, s := range spec.Samplers() {
 		list = append(list, "--mode mini --sampler "+s)
 	}

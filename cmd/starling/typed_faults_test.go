@@ -29,7 +29,8 @@ func TestTypedRunIsKilledAndResumed(t *testing.T) {
 	}
 	random := testseed.Rand(t)
 	for _, kind := range []string{"--model rgcn --strategy halo",
-		"--model hsage --mode mini --strategy distdgl --batch-size 8 --fanout 3,3"} {
+		"--model hsage --mode mini --strategy distdgl --batch-size 8 --fanout 3,3",
+		"--model hgt --mode mini --strategy hopgnn --batch-size 8 --fanout 3,3", "--model simplehgn --strategy halo"} {
 		model := strings.Fields(kind)[1]
 		common := append(strings.Fields("train parts --layers 2 --hidden 8 --eval-every 0 "+kind), "--heartbeat",
 			fmt.Sprint(hang.Seconds()))
