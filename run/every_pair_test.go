@@ -109,6 +109,11 @@ func (c *composed) run(i int, r composedRun) {
 	if text, ok := exactSettings[is["strategy"]]; ok && exact {
 		if exact = i%2 == 0; exact {
 			s.Strategy = text
+			if is["strategy"] == "sancus" {
+				if err := s.Set("clip", "0"); err != nil {
+					c.t.Fatal(err)
+				}
+			}
 		}
 	}
 	what := fmt.Sprintf("run %d: %v", i, is)
@@ -210,10 +215,10 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
-	run := &supervise.Run{Spec: *s, Parts: p}
 	if err := errors.Join(worker.CheckPaths(s), p.Suits(s)); err != nil {
 		return nil, err
 	}
+	run := &supervise.Run{Spec: *s, Parts: p}
 	run.Spec.ForData(&p.Meta, simd.Best().String())
 	ends, err := c.ends(run)
 	if err != nil {
