@@ -60,6 +60,17 @@ func (f *Features) CopyRow(dst []float32, v uint32) {
 	}
 }
 
+// Picked are some rows, in single precision.
+func (f *Features) Picked(rows []uint32) *Features {
+	out := &Features{Rows: len(rows), Cols: f.Cols, F32: make([]float32, len(rows)*f.Cols)}
+	Parallel(int64(len(rows)), 1024, func(lo, hi int64) {
+		for i := lo; i < hi; i++ {
+			f.CopyRow(out.F32[int(i)*f.Cols:], rows[i])
+		}
+	})
+	return out
+}
+
 // Validate checks lengths, offsets and columns, but not the values themselves.
 func (f *Features) Validate() error {
 	switch f.Kind() {

@@ -12,6 +12,7 @@
 //	predict         the command
 //	serve           answers to HTTP requests
 //	tables          a dataset of new tables, as the run's was made
+//	added           new vertices of a typed graph
 //	explain         what a prediction is due to, in words
 //	explain_page    and as a page with pictures
 //	export          a model for PyG or DGL

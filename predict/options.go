@@ -21,6 +21,7 @@ type Options struct {
 	// dataset exactly as that of the run was made.
 	Edges     string
 	Features  []string
+	Graph     string // a typed dataset that gets the vertices and edges of Dataset, a schema; empty: they are one
 	Type      string // of a typed graph: the type whose embeddings are asked for; empty: the model's target
 	Threads   int
 	Device    string // cpu, cuda or cuda:N; empty: cpu

@@ -35,6 +35,9 @@ func Run(ctx context.Context, o Options) (*Predicted, error) {
 		return nil, spec.Mistake("--workers", fmt.Sprint(o.Workers), "a partition of the dataset, with a part per worker",
 			fmt.Sprintf("starling partition %s --parts %d --out PARTS", o.Dataset, o.Workers))
 	}
+	if o.Graph != "" {
+		return setup.UntilInterrupted(ctx, o.Out, o.predictAdded)
+	}
 	return setup.UntilInterrupted(ctx, o.Out, o.predict)
 }
 
@@ -123,7 +126,8 @@ func predictions(t *serve.Trained, dev tensor.Device, d *graph.Dataset, what str
 }
 
 func (o *Options) settle() error {
-	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset), o.checkTables()); err != nil {
+	if err := errors.Join(spec.CheckThreads(o.Threads), checkTimeout(o.Timeout, o.Dataset), o.checkTables(),
+		o.checkGraph()); err != nil {
 		return err
 	}
 	if s := o.onDevice(); s.Machine.Device != "cpu" && !s.Machine.OnGPU() {

@@ -64,11 +64,19 @@ func (o *Options) schema(t *serve.Trained) (*schema.Schema, error) {
 	return c.Schema()
 }
 
+// prepared refuses a run that does not know how tables became its dataset.
+func (o *Options) prepared(t *serve.Trained) error {
+	if t.Config.Preparation != nil {
+		return nil
+	}
+	return &graph.InputError{File: o.Run, Found: "a run whose dataset was not read from tables",
+		Want: "a run of a dataset of import table or import schema", Fix: "import the tables, and predict for the folder"}
+}
+
 // imported makes a dataset of tables, exactly as that of the run was made. It is in a temporary folder.
 func (o *Options) imported(t *serve.Trained) (dir string, notes []string, remove func(), err error) {
-	if t.Config.Preparation == nil {
-		return "", nil, nil, &graph.InputError{File: o.Run, Found: "a run whose dataset was not read from tables",
-			Want: "a run of a dataset of import table or import schema", Fix: "import the tables, and predict for the folder"}
+	if err := o.prepared(t); err != nil {
+		return "", nil, nil, err
 	}
 	s, err := o.schema(t)
 	if err != nil {

@@ -47,7 +47,9 @@ ranks. Each means --what scores where that is not given.
 DIR may be a table of vertices instead of a folder, with --edges a table of the edges
 between them: both become numbers exactly as the tables that the run was trained on, by
 its words, means and scales. A word that these did not have is a row of zeros. Of a
-typed graph it is a schema (.yaml) of new tables.
+typed graph it is a schema (.yaml) of new tables; with --graph FOLDER these are
+vertices that the graph in this folder gets, and edges between them and its vertices:
+what is predicted for them is what the model would say had they always been in it.
 
 DIR may be a partition: then one worker per part, each a process of its own, computes
 the rows of its vertices layer by layer, and none of them holds the whole graph.
@@ -58,6 +60,7 @@ was before, or not at all.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.csv
   starling predict run new-users.csv --edges new-edges.csv --out new.csv
+  starling predict run new.yaml --graph shop --out new.csv
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet
   starling predict run parts --out labels.npy                # a worker per part
@@ -96,6 +99,7 @@ was before, or not at all.`,
 	c.Flags().StringVar(&o.Type, "type", "", "of a typed graph: the type whose embeddings are written (default the one that the model predicts)")
 	c.Flags().StringVar(&o.Edges, "edges", "", "table of the edges, where DIR is a table of vertices")
 	c.Flags().StringSliceVar(&o.Features, "features", nil, "files of features beside that table, such as emb.npy")
+	c.Flags().StringVar(&o.Graph, "graph", "", "typed dataset that gets the new vertices and edges, where DIR is a schema of them")
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (scores)")
 	c.Flags().StringVar(&o.Candidates, "candidates", "", "file of pairs and the candidates that each is ranked among: "+
 		".npz, .npy, .csv (scores)")

@@ -79,6 +79,38 @@ func predictsTables(t *testing.T, dir string) {
 	}
 }
 
+// predictsAdded: new users of the graph are predicted as in a graph of all tables; what does not fit is said.
+func predictsAdded(t *testing.T, dir string) {
+	t.Helper()
+	whole := readFile(t, dir, "users.csv") + "zoe,40,Oslo,,\nyan,,Rome,,\n"
+	badFile(t, dir, "all-users.csv", whole)
+	badFile(t, dir, "all-buys.csv", readFile(t, dir, "buys.csv")+"zoe,1001,\nyan,1003,\nyan,1001,\n")
+	badFile(t, dir, "all.yaml", strings.ReplaceAll(strings.ReplaceAll(readFile(t, dir, "shop.yaml"), "users.csv", "all-users.csv"),
+		"buys.csv", "all-buys.csv"))
+	works(t, dir, "import", "schema", "all.yaml", "--like", "shop-model", "--out", "all", "--quiet")
+	works(t, dir, "predict", "shop-model", "all", "--out", "all.csv", "--quiet")
+	_, last, _ := strings.Cut(readFile(t, dir, "all.csv"), "eve,")
+	_, last, _ = strings.Cut(last, "\n")
+	if got := readFile(t, dir, "new.csv"); got != "id,label,probability\n"+last || !strings.HasPrefix(last, "zoe,no,0.") {
+		t.Errorf("%s, and in one graph %s", got, last)
+	}
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"--graph: found shop, with shop, want a schema", []string{"shop"}},
+		{"--graph: found it with --what scores", []string{"new.yaml", "--what", "scores", "--top", "3"}},
+		{"new.yaml: nodes: found no type item", []string{"new.yaml", "--what", "embeddings", "--type", "item"}},
+		{"--edges, --features: found one of them, with a schema", []string{"new.yaml", "--edges", "bought.csv"}},
+	} {
+		refuses(t, dir, []string{c.says}, append([]string{"predict", "shop-model", "--graph", "shop", "--out", "other.csv"},
+			c.args...)...)
+	}
+	badFile(t, dir, "bought.csv", "user,item\nzoe,1007\n")
+	refuses(t, dir, []string{`bought.csv: line 2, column item: found "1007", want an id of type item in shop`}, "predict", "shop-model",
+		"new.yaml", "--graph", "shop", "--out", "other.csv")
+}
+
 // TestTypedPage writes the files of docs/typed-graphs.md, runs its commands in order, and finds what it prints.
 func TestTypedPage(t *testing.T) {
 	t.Parallel()
@@ -111,7 +143,7 @@ func TestTypedPage(t *testing.T) {
 			t.Errorf("%q is not in\n%s", text, out)
 		}
 	}
-	if commands != 10 {
+	if commands != 11 {
 		t.Errorf("%d commands", commands)
 	}
 	if b, err := os.ReadFile(dir + "/fraud.csv"); err != nil || !strings.HasPrefix(string(b), "id,label,probability\nada,") {
@@ -127,6 +159,7 @@ func TestTypedPage(t *testing.T) {
 	refuses(t, dir, []string{"--fanout", `"sells"`, "one of bought_by, buys"}, "train", "shop", "--model", "rgcn", "--mode",
 		"mini", "--fanout", "sells=1,1")
 	servesShop(t, dir)
+	predictsAdded(t, dir)
 	predictsTables(t, dir)
 	works(t, dir, "info", "shop", "--html", "shop.html")
 	for _, says := range []string{"user buys item", "item bought_by user", "<td>user</td><td>5</td>", "<td>item</td><td>3</td>", "3 / 1 / 1"} {

@@ -63,6 +63,7 @@ type build struct {
 	number map[int]int // of relations, see Plan.graph
 	types  []*typeData
 	notes  []string
+	known  *graph.Dataset // that the vertices are added to; nil: none
 }
 
 // typeData is what is held of a type in memory.
@@ -77,6 +78,7 @@ type typeData struct {
 	prepared []graph.PrepColumn
 	times    []int64
 	first    int64
+	known    *ids // of the vertices that there are already; nil: none
 }
 
 func (b *build) report(stage string, done, total int64) {
@@ -201,8 +203,11 @@ func (p *pass) run(report func(rows, total int64)) (rows int64, err error) {
 // collect reads ids, labels, splits and words of a type.
 func (b *build) collect(n *nodePlan) (*typeData, error) {
 	d := &typeData{plan: n, hot: make([]words, len(n.features))}
+	if err := b.addedTo(d); err != nil {
+		return nil, err
+	}
 	if d.ids = newIDs(); n.table == nil {
-		d.ids = counted(int(n.Count))
+		d.ids = d.counted(int(n.Count))
 	}
 	for _, p := range d.passes() {
 		rows, err := p.run(func(rows, total int64) { b.report("read "+cmp.Or(n.Name, "vertices"), rows, total) })
@@ -214,7 +219,7 @@ func (b *build) collect(n *nodePlan) (*typeData, error) {
 				return nil, n.empty()
 			}
 			if n.ID == "" {
-				d.ids = counted(int(rows))
+				d.ids = d.counted(int(rows))
 			}
 		} else if err := d.aligned(p.table, rows); err != nil {
 			return nil, err
@@ -235,6 +240,9 @@ func (d *typeData) passes() (list []pass) {
 	if n.ID != "" {
 		add(&list, n.table, n.ID, table.ID, func(b *table.Batch, v *table.Values) error {
 			if err := d.namedByMissing(b, v); err != nil {
+				return err
+			}
+			if err := d.known.refuse(b, v, n.ID); err != nil {
 				return err
 			}
 			return d.ids.add(b, v, n.ID)
@@ -549,14 +557,7 @@ func ends(x *table.Batch, column int, of *typeData, name string) ([]uint32, erro
 }
 
 func absent(x *table.Batch, v *table.Values, i int, of *typeData, column string) error {
-	found := "no id"
-	switch {
-	case v.IsMissing(i):
-	case v.Text != nil:
-		found = fmt.Sprintf("%.60q", v.Text[i])
-	default:
-		found = fmt.Sprint(v.Whole[i])
-	}
+	found := shown(v, i)
 	where := "its files"
 	if of.plan.table != nil {
 		where = of.plan.table.Pattern

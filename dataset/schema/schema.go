@@ -22,6 +22,8 @@ type Schema struct {
 	Untyped bool
 	// Like is the preparation that the tables get; nil: one is made of them.
 	Like *graph.Preparation
+
+	known []string // types that relations may be of without being among Nodes
 }
 
 // Source is the files of a table and how they are read.
@@ -126,6 +128,19 @@ func Read(path string) (*Schema, error) {
 	return s, s.check()
 }
 
+// ReadAdded reads a schema of vertices and edges that a typed graph gets. Its relations may be of types that only the
+// graph has vertices of.
+func ReadAdded(path string, known *graph.Schema) (*Schema, error) {
+	s := &Schema{File: path, Name: nameOf(path)}
+	for i := range known.Types {
+		s.known = append(s.known, known.Types[i].Name)
+	}
+	if err := s.readFile(path, nil); err != nil {
+		return nil, err
+	}
+	return s, s.check()
+}
+
 // nameOf is the name of a file without its ending.
 func nameOf(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")
@@ -209,6 +224,7 @@ func (s *Schema) check() error {
 				"rename one, or put both tables into one type: files: [A, B]")
 		}
 	}
+	names = append(names, s.known...)
 	seen := map[[3]string]bool{}
 	for i := range s.Edges {
 		if err := s.Edges[i].check(names, seen); err != nil {
@@ -225,11 +241,21 @@ func (s *Schema) types() (names []string) {
 	return names
 }
 
+// once are the different names of a list, in its order.
+func once(names []string) (out []string) {
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 func (e *Edge) check(types []string, seen map[[3]string]bool) error {
 	for _, name := range []string{e.Source, e.Target} {
 		if !slices.Contains(types, name) {
 			return e.at.in("type").wrong(fmt.Sprintf("%q, which is no type of vertices", name),
-				"one of "+strings.Join(types, ", "), suggest(name, types, "add it to nodes, or correct the name"))
+				"one of "+strings.Join(once(types), ", "), suggest(name, types, "add it to nodes, or correct the name"))
 		}
 	}
 	relations := [][3]string{{e.Source, e.Name, e.Target}}
