@@ -79,7 +79,7 @@ func timeEpochs(ctx context.Context, s spec.Spec, d *graph.Dataset) (report.Numb
 		return 0, err
 	}
 	defer dev.Close()
-	opt, err := s.Options(&d.Meta)
+	opt, err := setup.Options(&s, &d.Meta)
 	if err != nil {
 		return 0, err
 	}

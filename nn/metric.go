@@ -34,6 +34,8 @@ var Metrics = []Metric{
 	{Name: "hits@1", Tasks: []string{TaskLink, TaskUnsupervised}},
 	{Name: "hits@3", Tasks: []string{TaskLink, TaskUnsupervised}},
 	{Name: "hits@10", Tasks: []string{TaskLink, TaskUnsupervised}},
+	{Name: "hits@20", Tasks: []string{TaskLink}},
+	{Name: "hits@50", Tasks: []string{TaskLink}},
 	{Name: "hits@100", Tasks: []string{TaskLink, TaskUnsupervised}},
 }
 

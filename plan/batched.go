@@ -70,7 +70,7 @@ func (c *Run) checkBatched(s spec.Spec) error {
 		err = c.Parts.Suits(&s)
 	}
 	if err == nil {
-		_, err = s.Options(&c.Parts.Meta)
+		_, err = setup.Options(&s, &c.Parts.Meta)
 	}
 	if err == nil {
 		return nil

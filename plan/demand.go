@@ -224,7 +224,7 @@ func packedShare(form tensor.Packed, rows ...width) float64 {
 func (p *planner) widthsOf(s *spec.Spec, class wire.Class) []width {
 	one := *s
 	one.ForData(&p.parts.Meta, simd.Best().String())
-	opt, err := one.Options(&p.parts.Meta)
+	opt, err := setup.Options(&one, &p.parts.Meta)
 	if err != nil {
 		return nil
 	}

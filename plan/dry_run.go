@@ -98,7 +98,7 @@ func dryRun(s *spec.Spec, run dryRunFunc, data *graph.Meta) (*need, error) {
 // dryRunOptions are the options of a dry run. Normalizing features takes a while, and its memory
 // is known: see normalizedBytes.
 func dryRunOptions(s *spec.Spec, data *graph.Meta) (train.Options, error) {
-	opt, err := s.Options(data)
+	opt, err := setup.Options(s, data)
 	opt.RowNormalize = false
 	return opt, err
 }
@@ -128,15 +128,18 @@ func dryRunPairs(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Da
 		return dryRunRelations(ctx, s, dev, data, opt, events)
 	}
 	few := *s
-	few.Pairs.RankNegatives = 1
+	ends := s.Pairs.RankNegatives
+	if few.Pairs.RankNegatives = 1; s.Pairs.Listed() {
+		ends = 0
+	}
 	l, err := setup.Pairs(ctx, &few, data)
 	if err != nil {
 		return nil, err
 	}
 	if s.Mode == "mini" {
-		return pairs.DryRun(ctx, dev, data, opt, *l, s.Pairs.RankNegatives, events)
+		return pairs.DryRun(ctx, dev, data, opt, *l, ends, events)
 	}
-	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, s.Pairs.RankNegatives, events)
+	return train.DryRunLink(ctx, dev, data, opt, l.LinkOptions, ends, events)
 }
 
 func dryRunRelations(ctx context.Context, s *spec.Spec, dev *cpu.Dry, data *graph.Dataset, opt train.Options,

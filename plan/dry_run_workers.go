@@ -65,7 +65,7 @@ func (c *Run) dryRuns(parts []*partition.Part, all *Plan, events event.Listener)
 // replicaBytes is how much memory a worker may fill with replicas, if it chooses them itself.
 func (c *Run) replicaBytes() (int64, error) {
 	s := c.Spec
-	opt, err := s.Options(&c.Parts.Meta)
+	opt, err := setup.Options(s, &c.Parts.Meta)
 	if d := opt.Strategy.Descriptor; err == nil && d != nil && d.ReplicaBytes != nil {
 		return d.ReplicaBytes(opt.Strategy, s.Cluster.Workers/max(s.Cluster.Servers, 1)), nil
 	}

@@ -371,7 +371,7 @@ func (p *planner) calibrate(events event.Listener) error {
 		p.slowness = x
 		return p.chooseBy(&s)
 	}
-	opt, err := s.Options(&p.parts.Meta)
+	opt, err := setup.Options(&s, &p.parts.Meta)
 	if err != nil {
 		return err
 	}
@@ -485,7 +485,7 @@ func (*meeting) Now() time.Time            { return time.Now() }
 
 // chooseBy makes the rates that strategies choose by themselves: of a row and an edge of each layer.
 func (p *planner) chooseBy(s *spec.Spec) error {
-	opt, err := s.Options(&p.parts.Meta)
+	opt, err := setup.Options(s, &p.parts.Meta)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // Plan is what all workers together will need and send. Their parts must be on this host.
 func (c *Run) Plan(events event.Listener) (*Plan, error) {
 	s := c.Spec
-	opt, err := s.Options(&c.Parts.Meta)
+	opt, err := setup.Options(s, &c.Parts.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@ package predict
 
 import (
 	"fmt"
-	"slices"
-	"sort"
+	"strings"
 
+	"starling/dataset/candidates"
 	"starling/graph"
 	"starling/report"
 	"starling/serve"
@@ -28,24 +28,22 @@ type Ranked struct {
 	Edges int `json:"edges,omitempty"`
 }
 
-// sharedHits are the k of hits@k among shared negatives: ogbl-ddi has 20, ogbl-collab 50, ogbl-ppa 100.
-var sharedHits = []int{10, 20, 50, 100}
-
 // rank measures the candidates of a file, and writes the rank of each pair.
 func (r *Predicted) rank(trained *serve.Trained, dev tensor.Device, d *graph.Dataset, o *Options) error {
 	pairs, err := trained.Pairs(d, o.Relation)
 	if err != nil {
 		return err
 	}
-	c, err := readCandidates(o.Candidates, pairs)
+	read, err := candidates.Read(o.Candidates, candidates.Ends{Source: pairs.Source, Target: pairs.Target})
 	if err != nil {
 		return err
 	}
+	c := (*listed)(read)
 	if err := pairs.Run(dev); err != nil {
 		return err
 	}
 	ranks, ranked := c.measure(pairs)
-	ranked.Edges = pairs.Edges(c.left, c.right)
+	ranked.Edges = pairs.Edges(c.Left, c.Right)
 	if err := dev.Err(); err != nil {
 		return err
 	}
@@ -59,60 +57,50 @@ func (r *Predicted) rank(trained *serve.Trained, dev tensor.Device, d *graph.Dat
 	return nil
 }
 
+// listed are the pairs of a file and their candidates.
+type listed candidates.Candidates
+
 // measure returns the rank of each pair, and what follows of all.
-func (c *candidates) measure(pairs *serve.Pairs) ([]float32, *Ranked) {
-	if c.k == 0 {
+func (c *listed) measure(pairs *serve.Pairs) ([]float32, *Ranked) {
+	if c.K == 0 {
 		return c.measureShared(pairs)
 	}
-	ranks := make([]float64, 0, len(c.left))
-	step := max(1, rankBlock/c.k)
-	kept := make([]uint32, 0, step*c.k)
-	for lo := 0; lo < len(c.left); lo += step {
-		hi := min(lo+step, len(c.left))
+	ranks := make([]float64, 0, len(c.Left))
+	step := max(1, rankBlock/c.K)
+	kept := make([]uint32, 0, step*c.K)
+	for lo := 0; lo < len(c.Left); lo += step {
+		hi := min(lo+step, len(c.Left))
 		kept = kept[:0]
-		for _, u := range c.left[lo:hi] {
-			for range c.k {
+		for _, u := range c.Left[lo:hi] {
+			for range c.K {
 				kept = append(kept, u)
 			}
 		}
-		ranks = append(ranks, train.Ranks(wide(pairs.Scores(c.left[lo:hi], c.right[lo:hi])),
-			wide(pairs.Scores(kept, c.against[lo*c.k:hi*c.k])), c.k)...)
+		ranks = append(ranks, train.Ranks(wide(pairs.Scores(c.Left[lo:hi], c.Right[lo:hi])),
+			wide(pairs.Scores(kept, c.Against[lo*c.K:hi*c.K])), c.K)...)
 	}
-	m := train.RankMeasures(ranks, c.k)
-	out := &Ranked{Pairs: len(ranks), Candidates: c.k, MRR: report.Number(m["mrr"]), Hits: map[string]report.Number{}}
-	for _, k := range []int{1, 3, 10, 100} {
-		if hits, ok := m[fmt.Sprintf("hits@%d", k)]; ok {
-			out.Hits[fmt.Sprint(k)] = report.Number(hits)
-		}
-	}
-	return narrow(ranks), out
+	return narrow(ranks), newRanked(train.RankMeasures(ranks, c.K), len(ranks), c.K, false)
 }
 
 // rankBlock bounds the candidates that are scored at a time.
 const rankBlock = 1 << 18
 
 // measureShared ranks every pair among all negatives.
-func (c *candidates) measureShared(pairs *serve.Pairs) ([]float32, *Ranked) {
-	negatives := pairs.Scores(c.sharedLeft, c.sharedRight)
-	slices.Sort(negatives)
-	out := &Ranked{Pairs: len(c.left), Candidates: len(negatives), Shared: true, Hits: map[string]report.Number{}}
-	ranks, mrr, hits := make([]float64, len(c.left)), 0.0, make([]float64, len(sharedHits))
-	for i, score := range pairs.Scores(c.left, c.right) {
-		atLeast := len(negatives) - sort.Search(len(negatives), func(k int) bool { return negatives[k] >= score })
-		more := len(negatives) - sort.Search(len(negatives), func(k int) bool { return negatives[k] > score })
-		ranks[i] = 1 + float64(atLeast+more)/2
-		mrr += 1 / ranks[i] / float64(len(ranks))
-		for j, k := range sharedHits {
-			if atLeast < k {
-				hits[j] += 1 / float64(len(ranks))
-			}
+func (c *listed) measureShared(pairs *serve.Pairs) ([]float32, *Ranked) {
+	ranks, m := train.SharedRanks(wide(pairs.Scores(c.Left, c.Right)), wide(pairs.Scores(c.SharedLeft, c.SharedRight)))
+	return narrow(ranks), newRanked(m, len(ranks), len(c.SharedLeft), true)
+}
+
+// newRanked is what was measured, as train names it.
+func newRanked(m map[string]float64, pairs, candidates int, shared bool) *Ranked {
+	out := &Ranked{Pairs: pairs, Candidates: candidates, Shared: shared, Hits: map[string]report.Number{}}
+	for name, x := range m {
+		if k, ok := strings.CutPrefix(name, "hits@"); ok {
+			out.Hits[k] = report.Number(x)
 		}
 	}
-	out.MRR = report.Number(mrr)
-	for j, k := range sharedHits {
-		out.Hits[fmt.Sprint(k)] = report.Number(hits[j])
-	}
-	return narrow(ranks), out
+	out.MRR = report.Number(m["mrr"])
+	return out
 }
 
 func wide(s []float32) []float64 {

@@ -6,8 +6,7 @@
 //	options         what to predict, and where to
 //	predicted       what was predicted, as files and in words
 //	pairs           scores of pairs of vertices
-//	candidates      where partners rank among given candidates
-//	candidates_file  the files of candidates
+//	candidates      where pairs rank among the candidates of a file
 //	parts           predictions on one worker per part
 //	predict         the command
 //	serve           answers to HTTP requests

@@ -123,6 +123,38 @@ func TestCandidatesOfEdgesAreNoted(t *testing.T) {
 	}
 }
 
+// packNPZ writes arrays to an npz, and returns its path.
+func packNPZ(t *testing.T, path string, arrays, shapes map[string][]int64) string {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z := zip.NewWriter(f)
+	for key, numbers := range arrays {
+		one := filepath.Join(t.TempDir(), "part.npy")
+		if err := graph.WriteNPY(one, numbers, shapes[key]...); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := z.Create(key + ".npy")
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestCandidatesRefuse: a file without candidates gets one sentence, and nothing is written.
 func TestCandidatesRefuse(t *testing.T) {
 	dir, tmp := setuptest.Block(t, nil), t.TempDir()
@@ -143,31 +175,8 @@ func TestCandidatesRefuse(t *testing.T) {
 		}
 		return path
 	}
-	packed := func(name string, arrays map[string][]int64, shapes map[string][]int64) string {
-		path := filepath.Join(tmp, name)
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z := zip.NewWriter(f)
-		for key, numbers := range arrays {
-			b, err := os.ReadFile(array("part.npy", numbers, shapes[key]...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := z.Create(key + ".npy")
-			if err == nil {
-				_, err = w.Write(b)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	packed := func(name string, arrays, shapes map[string][]int64) string {
+		return packNPZ(t, filepath.Join(tmp, name), arrays, shapes)
 	}
 	two := []int64{1, 2}
 	for _, c := range []struct{ want, path string }{

@@ -29,7 +29,7 @@ func heldOutBeside(s *spec.Spec, dir string) error {
 // heldOut are the edges held out for validation and the test, and their negatives.
 func heldOut(s *spec.Spec, data *graph.Dataset) (sets [2][]sample.Pairs, err error) {
 	if s.LearnsRelations() {
-		opt, err := s.Options(&data.Meta)
+		opt, err := setup.Options(s, &data.Meta)
 		if err != nil {
 			return sets, err
 		}

@@ -89,7 +89,7 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Res
 		return nil, err
 	}
 	defer dev.Close()
-	opt, err := s.Options(&p.data.Meta)
+	opt, err := setup.Options(s, &p.data.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type EdgeSplit struct {
 type EdgeSets struct {
 	key       rng.Key
 	val, test float64
+	listed    map[[2]uint32]int // sets of pairs that are given; nil: sets are drawn
 }
 
 // The sets of pairs.
@@ -43,11 +44,14 @@ const (
 
 // NewEdgeSets holds out about the given shares.
 func NewEdgeSets(val, test float64, seed uint64) EdgeSets {
-	return EdgeSets{rng.New(seed).Fold(useHoldOut), val, test}
+	return EdgeSets{key: rng.New(seed).Fold(useHoldOut), val: val, test: test}
 }
 
 // Of is the set that the edges between u and v belong to.
 func (s EdgeSets) Of(u, v uint32) int {
+	if s.listed != nil {
+		return s.listed[[2]uint32{min(u, v), max(u, v)}]
+	}
 	switch x := s.key.Fold(uint64(min(u, v))).Float64(uint64(max(u, v))); {
 	case u == v:
 		return TrainEdges
@@ -70,8 +74,16 @@ func HoldOut(ctx context.Context, g *graph.CSR, val, test float64, seed uint64) 
 	if !(val >= 0 && test >= 0 && val+test < 1) {
 		return nil, fmt.Errorf("shares %g and %g of the edges to hold out: they must not be negative, and leave some to learn from", val, test)
 	}
+	s, err := holdOut(ctx, g, NewEdgeSets(val, test, seed))
+	if err != nil {
+		return nil, err
+	}
+	return s, s.check(val, test)
+}
+
+// holdOut holds out the edges that are in sets.
+func holdOut(ctx context.Context, g *graph.CSR, sets EdgeSets) (*EdgeSplit, error) {
 	g = ascending(g)
-	sets := NewEdgeSets(val, test, seed)
 	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1), EdgeDim: g.EdgeDim}}
 	parts := [3]*Pairs{&s.Train, &s.Val, &s.Test}
 	for v := range uint32(g.Nodes()) {
@@ -90,7 +102,7 @@ func HoldOut(ctx context.Context, g *graph.CSR, val, test float64, seed uint64) 
 		}
 		s.Graph.Indptr[v+1] = int64(len(s.Graph.Indices))
 	}
-	return s, s.check(val, test)
+	return s, nil
 }
 
 // copyEdge appends an edge of g with its weight and features.

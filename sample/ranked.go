@@ -22,6 +22,8 @@ type Ranked struct {
 	Kept, Other []uint32
 	Ends        []uint32
 	K           int
+	// Shared are what all pairs are ranked among where K is 0.
+	Shared Pairs
 }
 
 // NewRanked draws the negatives of pairs. set distinguishes the sets of one seed. It ends

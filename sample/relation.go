@@ -49,6 +49,24 @@ func NewRelationSets(s *graph.Schema, relations []int, val, test float64, seed u
 	return out, nil
 }
 
+// ListedRelationSets holds out the edges of one relation that lists have.
+func ListedRelationSets(s *graph.Schema, relation int, l *Lists) (*RelationSets, error) {
+	out, err := NewRelationSets(s, []int{relation}, 0, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	out.listed = l.sets(func(u, v uint32) [2]uint32 { return out.of[relation].ends(u, v) })
+	return out, nil
+}
+
+// ends are the source and the destination of an edge as it is written.
+func (c canonical) ends(u, v uint32) [2]uint32 {
+	if c.turned || c.unordered && u > v {
+		u, v = v, u
+	}
+	return [2]uint32{u, v}
+}
+
 // Opposite is the relation whose edges say the same in the other direction, or -1. Of a relation from a type to itself
 // that has no reverse it is the relation itself.
 func Opposite(s *graph.Schema, r int) int {
@@ -65,10 +83,11 @@ func (s *RelationSets) Of(relation int, u, v uint32) int {
 	if c.relation < 0 {
 		return TrainEdges
 	}
-	if c.turned || c.unordered && u > v {
-		u, v = v, u
+	ends := c.ends(u, v)
+	if s.listed != nil {
+		return s.listed[ends]
 	}
-	switch x := s.key.Fold(uint64(c.relation)).Fold(uint64(u)).Float64(uint64(v)); {
+	switch x := s.key.Fold(uint64(c.relation)).Fold(uint64(ends[0])).Float64(uint64(ends[1])); {
 	case x < s.val:
 		return ValEdges
 	case x < s.val+s.test:

@@ -6,7 +6,7 @@
 //	interrupt, progress         work that a user may stop, how far it is, and notes that are shown once
 //	workers                     what a spec says of workers: servers, time limits, who may join
 //	lacking, output             what is refused before training, and why
-//	open, pairs                 the dataset, files of it that became shorter meanwhile, and pairs of vertices
+//	open, pairs, lists          the dataset, files of it that became shorter meanwhile, and pairs of vertices
 //	parts, cut, once            a partition, given or made for the run, once however often it is asked for
 //	device, garbage             what a worker computes with, and how much garbage it may keep
 package setup

@@ -27,7 +27,11 @@ func Pairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (l *pairs.Opt
 // EdgePairs holds edges out. Negatives in training avoid only the edges that are left: else they
 // would reveal which ones are held out.
 func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.Options, error) {
-	split, err := edgeSplit(ctx, s, data)
+	given, err := lists(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	split, err := edgeSplit(ctx, s, data, given)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +44,13 @@ func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.O
 		name  string
 		pairs sample.Pairs
 		to    **sample.Ranked
-	}{{"val", split.Val, &l.Val}, {"test", split.Test, &l.Test}} {
-		if set.pairs.Len() > 0 {
+		list  *sample.Listed
+	}{{"val", split.Val, &l.Val, given.Of(sample.ValEdges)}, {"test", split.Test, &l.Test, given.Of(sample.TestEdges)}} {
+		if set.list != nil {
+			if *set.to, err = sample.RankListed(ctx, data.Graph, set.list, s.Seed, set.name); err != nil {
+				return nil, err
+			}
+		} else if given == nil && set.pairs.Len() > 0 {
 			if *set.to, err = sample.NewRanked(ctx, data.Graph, set.pairs, s.Pairs.RankNegatives, s.Seed,
 				set.name); err != nil {
 				return nil, err
@@ -51,8 +60,16 @@ func EdgePairs(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*pairs.O
 	return l, nil
 }
 
-// edgeSplit holds edges out at random, or the latest.
-func edgeSplit(ctx context.Context, s *spec.Spec, data *graph.Dataset) (*sample.EdgeSplit, error) {
+// edgeSplit holds edges out: those that are given, or the latest, or at random.
+func edgeSplit(ctx context.Context, s *spec.Spec, data *graph.Dataset, given *sample.Lists) (*sample.EdgeSplit, error) {
+	if given != nil {
+		split, err := sample.HoldOutListed(ctx, data.Graph, given)
+		if err != nil && ctx.Err() == nil {
+			flag, path := s.Pairs.Candidates()
+			err = &graph.InputError{File: path, Field: flag, Found: graph.Sentence(err.Error()), Want: "edges to learn from"}
+		}
+		return split, err
+	}
 	later, byTime, err := s.Pairs.Later()
 	switch {
 	case err != nil:

@@ -200,7 +200,7 @@ func (s *simulation) checkSkipped() error {
 		return err
 	}
 	defer part.Close()
-	opt, err := s.spec.Options(&s.parts.Meta)
+	opt, err := setup.Options(&s.spec, &s.parts.Meta)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 		return nil, err
 	}
 	defer part.Close()
-	opt, err := s.spec.Options(&s.parts.Meta)
+	opt, err := setup.Options(&s.spec, &s.parts.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -84,6 +84,9 @@ var topics = []topic{
 			"their times those up to 0.7 of all train, those up to 0.85 validate, and the rest tests"},
 		{"val_edges", "share of edges held out for validation (link)"},
 		{"test_edges", "share of edges held out for testing (link)"},
+		{"val_candidates", "file of validation pairs, and of the candidates that they are ranked among (link; .npz, " +
+			".npy or .csv as in docs/links.md); edges that are among the pairs are held out, and no others"},
+		{"test_candidates", "the same for the test"},
 		{"negatives", "negatives (link, unsupervised): uniform, degree:POWER, in-batch, joint:PAIRS or hard:M; auto: " +
 			"uniform for link, degree:0.75 for unsupervised (docs/links.md)"},
 		{"negatives_each", "negatives per pair (link, unsupervised); auto: 1 for link, 5 for unsupervised"},

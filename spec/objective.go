@@ -126,7 +126,11 @@ func (s *Spec) forLabels(data *graph.Meta) error {
 		}
 	}
 	if s.LearnsPairs() {
-		if o.Metric == "hits@100" && s.Pairs.RankNegatives < 100 {
+		if (o.Metric == "hits@20" || o.Metric == "hits@50") && !s.Pairs.Listed() {
+			return Mistake("--metric", o.Metric+" without a file of candidates",
+				"--val-candidates FILE with edge and edge_neg", "or give --metric hits@10")
+		}
+		if o.Metric == "hits@100" && !s.Pairs.Listed() && s.Pairs.RankNegatives < 100 {
 			return Mistake("--metric", fmt.Sprintf("hits@100 with --rank-negatives %d", s.Pairs.RankNegatives),
 				"100 or more negatives to be ranked among", "give --rank-negatives 100, or --metric hits@10")
 		}

@@ -11,17 +11,20 @@ import (
 
 // Pairs is what tasks of pairs of vertices learn from (--task link, unsupervised).
 type Pairs struct {
-	Decoder       string  `json:"decoder"`
-	Embedding     int     `json:"embedding" auto:"zero" range:"1,65536"`
-	Split         string  `json:"split"`
-	ValEdges      float64 `json:"val_edges"`
-	TestEdges     float64 `json:"test_edges"`
-	Negatives     string  `json:"negatives"`
-	NegativesEach int     `json:"negatives_each" auto:"zero" range:"1,65536"`
-	NegativesFrom string  `json:"negatives_from" values:"global,local"`
-	AvoidEdges    bool    `json:"avoid_edges"`
-	RankNegatives int     `json:"rank_negatives" range:"1,1048576"`
-	Walks         int     `json:"walks" range:"1,65536"`
+	Decoder   string  `json:"decoder"`
+	Embedding int     `json:"embedding" auto:"zero" range:"1,65536"`
+	Split     string  `json:"split"`
+	ValEdges  float64 `json:"val_edges"`
+	TestEdges float64 `json:"test_edges"`
+	// ValCandidates and TestCandidates are files of pairs to measure on, and of what these are ranked among.
+	ValCandidates  string `json:"val_candidates"`
+	TestCandidates string `json:"test_candidates"`
+	Negatives      string `json:"negatives"`
+	NegativesEach  int    `json:"negatives_each" auto:"zero" range:"1,65536"`
+	NegativesFrom  string `json:"negatives_from" values:"global,local"`
+	AvoidEdges     bool   `json:"avoid_edges"`
+	RankNegatives  int    `json:"rank_negatives" range:"1,1048576"`
+	Walks          int    `json:"walks" range:"1,65536"`
 }
 
 func defaultPairs() Pairs {
@@ -39,6 +42,17 @@ const (
 	autoChunk       = 64 // pairs that have joint negatives
 	autoHard        = 4  // candidates per negative
 )
+
+// Listed reports whether files give the pairs to measure on.
+func (p *Pairs) Listed() bool { return p.ValCandidates != "" || p.TestCandidates != "" }
+
+// Candidates are a flag that gives pairs to measure on, and its file. REQUIRES: Listed.
+func (p *Pairs) Candidates() (flag, path string) {
+	if p.ValCandidates != "" {
+		return "--val-candidates", p.ValCandidates
+	}
+	return "--test-candidates", p.TestCandidates
+}
 
 func (p *Pairs) Validate() error {
 	d, err := p.Drawing()
@@ -76,6 +90,9 @@ func (s *Spec) completePairs() {
 	if p.Embedding == 0 {
 		p.Embedding = s.Model.Hidden
 	}
+	if p.Listed() && s.Objective.Metric == "auto" {
+		s.Objective.Metric = "mrr"
+	}
 }
 
 // checkPairs refuses what tasks of pairs cannot do.
@@ -104,6 +121,8 @@ func (s *Spec) checkPairs() error {
 	case b.Temporal != "none" && s.Mode == "mini":
 		return graph.Apart("--temporal "+b.Temporal, "--task "+s.Task, "batches of pairs see all edges but their own",
 			"leave out --temporal; with --task link, --split time:0.7,0.85 has training see the earlier edges alone")
+	case t.Patience > 0 && p.TestCandidates != "" && p.ValCandidates == "":
+		return Mistake("--patience", fmt.Sprint(t.Patience), "0 without validation edges", "give --val-candidates")
 	case t.Patience > 0 && s.Task == nn.TaskLink && s.Pairs.ValEdges == 0:
 		return Mistake("--patience", fmt.Sprint(t.Patience), "0 without validation edges", "give --val-edges")
 	}
@@ -114,6 +133,7 @@ func (s *Spec) checkPairs() error {
 func (s *Spec) pairEffects() []effect {
 	p, d, link, both := &s.Pairs, defaultPairs(), s.Task == nn.TaskLink, s.LearnsPairs()
 	const forLink, forBoth = "it is for --task link", "it is for --task link and unsupervised"
+	const byFile = "--val-candidates and --test-candidates say which edges are held out, and what they are ranked among"
 	const byTime = "--split time:A,B says which edges are held out: leave out one of the two"
 	return []effect{
 		{"--decoder", p.Decoder != d.Decoder, link, forLink},
@@ -131,6 +151,12 @@ func (s *Spec) pairEffects() []effect {
 		{"--test-edges", p.TestEdges != d.TestEdges, link, forLink},
 		{"--val-edges", p.ValEdges != d.ValEdges, p.Split == d.Split, byTime},
 		{"--test-edges", p.TestEdges != d.TestEdges, p.Split == d.Split, byTime},
+		{"--val-candidates", p.ValCandidates != "", link, forLink},
+		{"--test-candidates", p.TestCandidates != "", link, forLink},
+		{"--split", p.Split != d.Split, !p.Listed(), byFile},
+		{"--val-edges", p.ValEdges != d.ValEdges, !p.Listed(), byFile},
+		{"--test-edges", p.TestEdges != d.TestEdges, !p.Listed(), byFile},
+		{"--rank-negatives", p.RankNegatives != d.RankNegatives, !p.Listed(), byFile},
 		{"--walks", p.Walks != d.Walks, s.Task == nn.TaskUnsupervised, "it is for --task unsupervised"},
 	}
 }

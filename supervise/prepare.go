@@ -55,6 +55,9 @@ func (c *Run) complete(events event.Listener) (err error) {
 	}
 	setup.NoteEdges(s, c.Parts.Book.Weighted, c.Parts.Book.EdgeDim, events)
 	setup.NotePulled(s, events)
+	if err := setup.WholePaths(s); err != nil {
+		return err
+	}
 	if s.Checkpoints.Dir != "" { // rank 0 writes there, wherever it is started
 		if s.Checkpoints.Dir, err = filepath.Abs(s.Checkpoints.Dir); err != nil {
 			return err
@@ -69,7 +72,7 @@ func (c *Run) complete(events event.Listener) (err error) {
 	}
 	s.ForData(&c.Parts.Meta, simd.Best().String())
 	if setup.RemoteWorkers(s) { // the parts and the memory are on other hosts
-		_, err = s.Options(&c.Parts.Meta)
+		_, err = setup.Options(s, &c.Parts.Meta)
 		return err
 	}
 	if c.Plan, err = c.Planned().Plan(events); err != nil {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -75,14 +76,16 @@ func DryRunLink(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt
 }
 
 // RankingBytes is what ranking held-out pairs among some ends takes beyond what they
-// hold already.
+// hold already; 0 ends: among those that they hold.
 func (o *LinkOptions) RankingBytes(ends int) (bytes int64) {
 	for _, on := range []*sample.Ranked{o.Val, o.Test} {
-		if on != nil {
-			bytes += 4 * int64(on.Len()) * int64(ends-on.K)
+		if on == nil {
+			continue
 		}
-		if on == o.ranked() && on != nil { // and their scores
-			bytes += 8 * int64(on.Len()) * int64(ends)
+		k := cmp.Or(ends, on.K)
+		bytes += 4*int64(on.Len())*int64(k-on.K) + 16*int64(on.Shared.Len())
+		if on == o.ranked() { // and their scores
+			bytes += 8 * int64(on.Len()) * int64(k)
 		}
 	}
 	return bytes

@@ -52,9 +52,33 @@ type PairOptions struct {
 	NegativeOptions
 	// RankNegatives is how many a pair is ranked among.
 	RankNegatives int
+	// Lists are the pairs that are measured on, instead of edges that are held out; nil: none are given.
+	Lists *sample.Lists
 	// Relations, of a typed graph, are those whose edges are pairs: see relation.go. nil: pairs are of vertices without
 	// types.
 	Relations []int
+}
+
+// Sets are the edges that are held out of a graph without types.
+func (o *PairOptions) Sets(seed uint64) sample.EdgeSets {
+	switch {
+	case o.Walks > 0:
+		return sample.NewEdgeSets(0, 0, seed)
+	case o.Lists != nil:
+		return sample.ListedEdges(o.Lists)
+	}
+	return sample.NewEdgeSets(o.ValEdges, o.TestEdges, seed)
+}
+
+// Has reports whether there are pairs of a set to measure on.
+func (o *PairOptions) Has(set int) bool {
+	switch {
+	case o.Lists != nil:
+		return o.Lists.Of(set) != nil
+	case set == sample.ValEdges:
+		return o.ValEdges > 0
+	}
+	return o.TestEdges > 0
 }
 
 // Link trains a model whose rows a decoder can tell pairs by, in this process: an epoch
@@ -282,6 +306,10 @@ func (l *Links) pairs(z tensor.Matrix, on *sample.Ranked, metric string) float64
 }
 
 func (l *Links) ranks(z tensor.Matrix, on *sample.Ranked) map[string]float64 {
+	if on.K == 0 {
+		_, m := SharedRanks(l.Scores(z, on.Kept, on.Other), l.Scores(z, on.Shared.U, on.Shared.V))
+		return m
+	}
 	return RankMeasures(Ranks(l.Scores(z, on.Kept, on.Other), l.ScoresOfEnds(z, on.Kept, on.Ends, on.K), on.K), on.K)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"starling/nn"
@@ -16,6 +17,18 @@ func hitsOf(others int) []int {
 		return []int{1, 3, 10}
 	}
 	return []int{1, 3, 10, 100}
+}
+
+// RankNames are the metrics of ranks among k others; k = 0: among those that all pairs share.
+func RankNames(k int) []string {
+	names, hits := []string{"mrr"}, sharedHits
+	if k > 0 {
+		hits = hitsOf(k)
+	}
+	for _, at := range hits {
+		names = append(names, hitsName(at))
+	}
+	return names
 }
 
 // AreaUnderCurve is the probability that a positive scores higher than a negative,
@@ -73,13 +86,16 @@ func PairsMetric(name string, pos, neg []float64) float64 {
 // OfRanks reports whether a metric is of ranks: mrr, or hits@k.
 func OfRanks(metric string) bool { return metric == "mrr" || strings.HasPrefix(metric, "hits@") }
 
-// Ranks gives every positive its rank among its k negatives. The rank of a tie is in the middle.
+// Ranks gives every positive its rank among its k negatives. The rank of a tie is in the middle. Beside a score that is
+// no number a rank is none.
 func Ranks(pos, neg []float64, k int) []float64 {
 	ranks := make([]float64, len(pos))
 	for i, s := range pos {
 		ranks[i] = 1
 		for _, other := range neg[i*k : (i+1)*k] {
 			switch {
+			case math.IsNaN(other), math.IsNaN(s):
+				ranks[i] = math.NaN()
 			case other > s:
 				ranks[i]++
 			case other == s:
@@ -88,6 +104,38 @@ func Ranks(pos, neg []float64, k int) []float64 {
 		}
 	}
 	return ranks
+}
+
+// sharedHits are the k of hits@k among shared negatives: ogbl-ddi has 20, ogbl-collab 50, ogbl-ppa 100.
+var sharedHits = []int{10, 20, 50, 100}
+
+// SharedRanks gives every positive its rank among all negatives, a tie in the middle, and measures them: the mean of
+// 1/rank, and as hits@k how many score higher than the k-th best of all negatives, as OGB's evaluator has it. With a
+// score that is no number the measures are none.
+func SharedRanks(pos, neg []float64) (ranks []float64, m map[string]float64) {
+	neg = slices.Clone(neg)
+	slices.Sort(neg)
+	ranks, m = make([]float64, len(pos)), map[string]float64{"mrr": 0}
+	for _, k := range sharedHits {
+		m[hitsName(k)] = 0
+	}
+	for i, score := range pos {
+		atLeast := len(neg) - sort.Search(len(neg), func(k int) bool { return neg[k] >= score })
+		more := len(neg) - sort.Search(len(neg), func(k int) bool { return neg[k] > score })
+		ranks[i] = 1 + float64(atLeast+more)/2
+		m["mrr"] += 1 / ranks[i] / float64(len(pos))
+		for _, k := range sharedHits {
+			if atLeast < k {
+				m[hitsName(k)] += 1 / float64(len(pos))
+			}
+		}
+	}
+	if slices.ContainsFunc(pos, math.IsNaN) || len(neg) > 0 && math.IsNaN(neg[0]) {
+		for name := range m {
+			m[name] = math.NaN()
+		}
+	}
+	return ranks, m
 }
 
 // RankMeasures are the mean of 1/rank, and how many ranks are at most 1, 3, 10 and 100, of ranks among k others.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"starling/internal/testseed"
 	"starling/rng"
 )
 
@@ -51,5 +52,47 @@ func TestRankMeasures(t *testing.T) {
 	}
 	if m := RankMeasures(Ranks(nil, nil, 4), 4); !math.IsNaN(m["mrr"]) || !math.IsNaN(m["hits@1"]) {
 		t.Errorf("nothing to rank: %v", m)
+	}
+}
+
+// TestSharedRanks: ranks and hits@k among negatives that all share are what counting gives, and scores that are no
+// number win nothing.
+func TestSharedRanks(t *testing.T) {
+	draw := testseed.Rand(t)
+	for range 30 {
+		pos, neg := make([]float64, 1+draw.IntN(20)), make([]float64, 1+draw.IntN(120))
+		for _, list := range [][]float64{pos, neg} {
+			for i := range list {
+				list[i] = float64(draw.IntN(40))
+			}
+		}
+		ranks, m := SharedRanks(pos, neg)
+		mrr, hits := 0.0, 0.0
+		for i, s := range pos {
+			more, same := 0.0, 0.0
+			for _, other := range neg {
+				if other > s {
+					more++
+				} else if other == s {
+					same++
+				}
+			}
+			if ranks[i] != 1+more+same/2 {
+				t.Errorf("rank %g of %g among %v", ranks[i], s, neg)
+			}
+			if mrr += 1 / ranks[i] / float64(len(pos)); more+same < 20 {
+				hits += 1 / float64(len(pos))
+			}
+		}
+		if math.Abs(m["mrr"]-mrr) > 1e-12 || math.Abs(m["hits@20"]-hits) > 1e-12 {
+			t.Errorf("%v, want MRR %g, hits@20 %g", m, mrr, hits)
+		}
+	}
+	nan := math.NaN()
+	if _, m := SharedRanks([]float64{1, nan}, []float64{2}); !math.IsNaN(m["mrr"]) {
+		t.Error("a pair without a score is ranked:", m)
+	}
+	if m := RankMeasures(Ranks([]float64{nan}, []float64{1, 2}, 2), 2); !math.IsNaN(m["mrr"]) || m["hits@1"] != 0 {
+		t.Error("a pair without a score is ranked:", m)
 	}
 }

@@ -102,7 +102,12 @@ func (r *RelationLinks) train(ctx context.Context, data *graph.Dataset) (*Result
 func (r *RelationLinks) rankingBytes() (bytes int64) {
 	for _, p := range r.pairs {
 		if set := r.ranked(); set != 0 {
-			bytes += 16 * int64(len(p.sets[set].row)) * int64(r.opt.RankNegatives)
+			k := r.opt.RankNegatives
+			if l := p.lists[set]; l != nil {
+				k = l.k
+				bytes += 16 * int64(len(l.shared.row))
+			}
+			bytes += 16 * int64(len(p.sets[set].row)) * int64(k)
 		}
 	}
 	return bytes
@@ -157,7 +162,7 @@ type RelationLinks struct {
 
 func newRelations(s *graph.Schema, opt *Options) (*RelationLinks, error) {
 	p := opt.Pairs
-	sets, err := sample.NewRelationSets(s, p.Relations, p.ValEdges, p.TestEdges, opt.Seed)
+	sets, err := p.relationSets(s, opt.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +171,17 @@ func newRelations(s *graph.Schema, opt *Options) (*RelationLinks, error) {
 		r.pairs = append(r.pairs, &relationPairs{relation: relation, name: s.RelationName(relation), seed: opt.Seed})
 	}
 	return r, nil
+}
+
+// relationSets are the edges that are held out of a typed graph.
+func (o *PairOptions) relationSets(s *graph.Schema, seed uint64) (*sample.RelationSets, error) {
+	switch {
+	case o.Lists == nil:
+		return sample.NewRelationSets(s, o.Relations, o.ValEdges, o.TestEdges, seed)
+	case len(o.Relations) > 1:
+		return nil, Mistake("pairs with candidates are of one relation, and %d are to be predicted", len(o.Relations))
+	}
+	return sample.ListedRelationSets(s, o.Relations[0], o.Lists)
 }
 
 // on makes a loop train on pairs.
@@ -328,10 +344,10 @@ func (r *RelationLinks) measure(e *event.Epoch) error {
 	}
 	defer r.Dev.Free(z)
 	e.Measured, e.Train, e.Val, e.Test = true, math.NaN(), math.NaN(), math.NaN()
-	if r.opt.ValEdges > 0 {
+	if r.opt.Has(sample.ValEdges) {
 		e.Val, err = r.mean(z, sample.ValEdges, e.Epoch)
 	}
-	if r.opt.TestEdges > 0 && err == nil {
+	if r.opt.Has(sample.TestEdges) && err == nil {
 		e.Test, err = r.mean(z, sample.TestEdges, e.Epoch)
 	}
 	if err == nil {
@@ -400,9 +416,9 @@ func (r *RelationLinks) places(ids []uint32) []uint32 {
 // ranked is the set that is ranked at the end; 0: none.
 func (r *RelationLinks) ranked() int {
 	switch {
-	case r.opt.TestEdges > 0:
+	case r.opt.Has(sample.TestEdges):
 		return sample.TestEdges
-	case r.opt.ValEdges > 0:
+	case r.opt.Has(sample.ValEdges):
 		return sample.ValEdges
 	}
 	return 0
@@ -458,12 +474,22 @@ func (r *RelationLinks) rankRelation(z tensor.Matrix, i, set int) (map[string]fl
 func (r *RelationLinks) ranksMetrics(z tensor.Matrix, i, set, epoch int) (map[string]float64, error) {
 	p := r.pairs[i]
 	r.Model.Decoder.Relation(i)
-	list, k := &p.sets[set], r.opt.RankNegatives
-	ranks := make([]float64, p.total[set])
-	copy(ranks[p.first[set]:], Ranks(r.Scores(z, list.row, r.places(list.v)),
-		r.ScoresOfEnds(z, list.row, r.places(p.ends(set, k)), k), k))
-	if err := r.Peers.AllReduce(epoch, 0, ranks); err != nil {
+	list := &p.sets[set]
+	ends, k := p.ends(set, r.opt.RankNegatives)
+	numbers, scores := make([]float64, p.rankNumbers(set)), r.Scores(z, list.row, r.places(list.v))
+	if k == 0 {
+		among := p.lists[set]
+		copy(numbers[p.first[set]:], scores)
+		copy(numbers[p.total[set]+among.first:], r.Scores(z, among.shared.row, r.places(among.shared.v)))
+	} else {
+		copy(numbers[p.first[set]:], Ranks(scores, r.ScoresOfEnds(z, list.row, r.places(ends), k), k))
+	}
+	if err := r.Peers.AllReduce(epoch, 0, numbers); err != nil {
 		return nil, err
 	}
-	return RankMeasures(ranks, k), nil
+	if k == 0 {
+		_, m := SharedRanks(numbers[:p.total[set]], numbers[p.total[set]:])
+		return m, nil
+	}
+	return RankMeasures(numbers, k), nil
 }

@@ -209,14 +209,32 @@ func (r *RelationLinks) findInParts(part *partition.Part) error {
 	}
 	for i, p := range r.pairs {
 		p.take(r, arcs[i])
+		if r.opt.Lists != nil {
+			p.list(r.opt.Lists, rowsOf(part))
+		}
 	}
 	if err := d.count(r); err != nil {
+		return err
+	}
+	if err := d.countShared(r); err != nil {
 		return err
 	}
 	if err := d.sumDegrees(r); err != nil {
 		return err
 	}
 	return r.checkPairs()
+}
+
+// rowsOf finds the rows of a part's own vertices by id.
+func rowsOf(part *partition.Part) func(id uint32) (uint32, bool) {
+	rows := make(map[uint32]uint32, part.Core())
+	for row, id := range part.IDs[:part.Core()] {
+		rows[id] = uint32(row)
+	}
+	return func(id uint32) (uint32, bool) {
+		row, here := rows[id]
+		return row, here
+	}
 }
 
 // sumDegrees has negatives drawn by how many training pairs of all workers lead to each destination.
@@ -266,6 +284,41 @@ func (d *destinations) count(r *RelationLinks) error {
 					p.first[set] += pairs
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// countShared learns how many candidates that all pairs share all workers have.
+func (d *destinations) countShared(r *RelationLinks) error {
+	if r.opt.Lists == nil {
+		return nil
+	}
+	n, p := d.s.End.Size(), r.pairs[0]
+	all := make([]float64, n*len(p.lists))
+	for set, l := range p.lists {
+		if l != nil {
+			all[d.s.End.Rank()*len(p.lists)+set] = float64(len(l.shared.row))
+		}
+	}
+	if err := d.s.Peers.AllReduce(0, 0, all); err != nil {
+		return err
+	}
+	d.s.planSums(d.sent, len(all))
+	for set, l := range p.lists {
+		for q := range n {
+			if l == nil {
+				break
+			}
+			shared := int(all[q*len(p.lists)+set])
+			if l.total += shared; q < d.s.End.Rank() {
+				l.first += shared
+			}
+		}
+		of := r.opt.Lists.Of(set)
+		if of != nil && (p.total[set] != of.Len() || l.total != of.Shared.Len()) {
+			return fmt.Errorf("workers have %d pairs of %d that are listed, and %d shared candidates of %d: did "+
+				"all of them read the same file?", p.total[set], of.Len(), l.total, of.Shared.Len())
 		}
 	}
 	return nil
@@ -426,17 +479,17 @@ func (r *RelationLinks) plan(p *wire.Plan, m *nn.Model) {
 		rank.Add(d.class(wire.Activation, q), rows)
 	}
 	for _, pairs := range r.pairs {
-		for set, share := range map[int]float64{sample.ValEdges: r.opt.ValEdges, sample.TestEdges: r.opt.TestEdges} {
+		for _, set := range []int{sample.ValEdges, sample.TestEdges} {
 			switch {
-			case share > 0 && OfRanks(d.s.Opt.Metric):
-				d.s.planSums(measure, pairs.total[set])
-			case share > 0:
+			case r.opt.Has(set) && OfRanks(d.s.Opt.Metric):
+				d.s.planSums(measure, pairs.rankNumbers(set))
+			case r.opt.Has(set):
 				d.s.planSums(measure, 2*pairs.total[set])
 			}
 		}
 		if set := r.ranked(); set != 0 {
 			d.s.planSums(rank, 2*pairs.total[set])
-			d.s.planSums(rank, pairs.total[set])
+			d.s.planSums(rank, pairs.rankNumbers(set))
 		}
 	}
 	p.Measure.AddAll(measure, 1)

@@ -24,7 +24,7 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	}
 	s := t.Spec
 	s.Machine.Threads = threads
-	opt, err := s.Options(&t.Data)
+	opt, err := setup.Options(&s, &t.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,8 @@ func blocksOf(page, text string) (all []block) {
 
 // notRun are the commands that this test does not run, by a pattern of their text, and why. Their flags are parsed.
 var notRun = []struct{ what, why string }{
-	{`--candidates candidates.npz`, "needs a file that numpy writes: TestCandidatesAreNumpys ranks such files"},
+	{`candidates candidates.npz`, "needs a file that numpy writes: TestCandidatesAreNumpys ranks such files, " +
+		"TestTrainOnLists trains with them"},
 	{`--device (cuda|auto)`, "needs a GPU"},
 	{`starling get (cora|ogbn)`, "needs the network"},
 	{`10\.0\.|--hosts hosts|--join |file:/shared|--xdp `,

@@ -60,10 +60,7 @@ type linkParts struct {
 
 // newLinkParts divides the edges of all workers' parts into sets.
 func newLinkParts(s *exchange.Setup, o *train.PairOptions) (*linkParts, error) {
-	l := &linkParts{rank: s.W.End.Rank(), part: s.W.Part, sets: sample.NewEdgeSets(o.ValEdges, o.TestEdges, s.W.Seed)}
-	if o.Walks > 0 {
-		l.sets = sample.NewEdgeSets(0, 0, s.W.Seed)
-	}
+	l := &linkParts{rank: s.W.End.Rank(), part: s.W.Part, sets: o.Sets(s.W.Seed)}
 	arcs, err := tellArcs(s)
 	if err != nil {
 		return nil, err

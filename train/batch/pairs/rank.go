@@ -31,9 +31,13 @@ type rankedPairs struct {
 	againstU, notV []uint32
 	kept, other    []uint32
 	ends           []uint32
-	k              int
+	k              int // 0: all pairs are ranked among those that they share, of which these are this worker's
+	sharedU        []uint32
+	sharedV        []uint32
 	first, total   int // of the pairs of all workers, in the order of workers
-	rows, rankRows *rowExchange
+	// sharedFirst and sharedTotal are the same of shared ones.
+	sharedFirst, sharedTotal int
+	rows, rankRows           *rowExchange
 }
 
 // pairEvaluation is what is measured.
@@ -70,23 +74,75 @@ func (b *pairBatches) evaluated(setup *exchange.Setup, u, v, index []uint32, set
 	return r, r.join(setup)
 }
 
+// listed are this worker's of pairs that are given: those that begin at its vertices.
+func (b *pairBatches) listed(setup *exchange.Setup, l *sample.Listed, set string) (*rankedPairs, error) {
+	t, r := &b.parts.vertices, &rankedPairs{k: l.K}
+	key := sample.RankedKey(b.seed, set)
+	var list []store.Negative
+	for i, id := range l.U {
+		if !b.has(id) {
+			continue
+		}
+		own := key.Fold(uint64(i))
+		r.u, r.v = append(r.u, t.numbers[id]), append(r.v, t.numbers[l.V[i]])
+		r.againstU = append(r.againstU, t.numbers[own.IntN(0, len(t.ids))])
+		for _, w := range l.Ends[i*l.K : (i+1)*l.K] {
+			r.ends = append(r.ends, t.numbers[w])
+		}
+		list = append(list, store.Negative{Kept: r.againstU[len(list)], Key: own, Count: 1})
+	}
+	for i, id := range l.Shared.U {
+		if b.has(id) {
+			r.sharedU, r.sharedV = append(r.sharedU, t.numbers[id]), append(r.sharedV, t.numbers[l.Shared.V[i]])
+		}
+	}
+	r.kept, r.other, r.notV = slices.Clone(r.u), slices.Clone(r.v), make([]uint32, len(r.u))
+	err := b.store.Negatives(setup.W.Ctx, coflow.Preparing, rankNegatives, list, func(i int, numbers []uint32) {
+		r.notV[i] = numbers[0]
+	})
+	if err == nil {
+		err = r.join(setup)
+	}
+	if err == nil && (r.total != l.Len() || r.sharedTotal != l.Shared.Len()) {
+		err = fmt.Errorf("workers have %d pairs of %d that are listed, and %d shared candidates of %d: did all of "+
+			"them read the same file?", r.total, l.Len(), r.sharedTotal, l.Shared.Len())
+	}
+	return r, err
+}
+
+// has reports whether a vertex is this worker's.
+func (b *pairBatches) has(id uint32) bool {
+	return b.parts.part.Book.Owner(b.parts.vertices.numbers[id]) == b.parts.rank
+}
+
 // join learns how many pairs there are, and which rows are needed.
 func (r *rankedPairs) join(setup *exchange.Setup) error {
-	counts, err := setup.Share(float64(len(r.u)))
-	if err != nil {
+	var err error
+	if r.first, r.total, err = countOf(setup, r.u); err != nil {
 		return err
 	}
-	for q, c := range counts {
-		if q < setup.W.End.Rank() {
-			r.first += int(c[0])
+	if r.k == 0 {
+		if r.sharedFirst, r.sharedTotal, err = countOf(setup, r.sharedU); err != nil {
+			return err
 		}
-		r.total += int(c[0])
 	}
 	if r.rows, err = newRowExchange(setup, r.u, r.v, r.againstU, r.notV); err != nil {
 		return err
 	}
-	r.rankRows, err = newRowExchange(setup, r.kept, r.other, r.ends)
+	r.rankRows, err = newRowExchange(setup, r.kept, r.other, r.ends, r.sharedU, r.sharedV)
 	return err
+}
+
+// countOf is how many entries the lists of all workers have, and those of the workers before this one.
+func countOf(setup *exchange.Setup, mine []uint32) (first, total int, err error) {
+	counts, err := setup.Share(float64(len(mine)))
+	for q, c := range counts {
+		if q < setup.W.End.Rank() {
+			first += int(c[0])
+		}
+		total += int(c[0])
+	}
+	return first, total, err
 }
 
 // rowExchange brings rows of vertices wherever they are.
@@ -209,9 +265,15 @@ func (b *pairBatches) prepareRanked(setup *exchange.Setup) (e *pairEvaluation, e
 		share float64
 		to    **rankedPairs
 		pairs *ownPairs
-	}{{"val", b.opt.ValEdges, &e.val, &b.parts.pairs[sample.ValEdges]},
-		{"test", b.opt.TestEdges, &e.test, &b.parts.pairs[sample.TestEdges]}} {
-		if set.share == 0 {
+		list  *sample.Listed
+	}{{"val", b.opt.ValEdges, &e.val, &b.parts.pairs[sample.ValEdges], b.opt.Lists.Of(sample.ValEdges)},
+		{"test", b.opt.TestEdges, &e.test, &b.parts.pairs[sample.TestEdges], b.opt.Lists.Of(sample.TestEdges)}} {
+		if set.list != nil {
+			if *set.to, err = b.listed(setup, set.list, set.name); err != nil {
+				return nil, err
+			}
+		}
+		if b.opt.Lists != nil || set.share == 0 {
 			continue
 		}
 		if *set.to, err = b.evaluated(setup, set.pairs.u, set.pairs.v, set.pairs.index, set.name); err != nil {
@@ -278,7 +340,7 @@ func (t *task) Plan(p *wire.Plan, m *nn.Model) {
 		on.rows.plan(p.OnceMeasured, site, cols)
 		batch.PlanSums(p.OnceMeasured, site.End, 2*on.total)
 		on.rankRows.plan(p.OnceMeasured, site, cols)
-		batch.PlanSums(p.OnceMeasured, site.End, on.total)
+		batch.PlanSums(p.OnceMeasured, site.End, on.total+on.sharedTotal)
 	}
 }
 
@@ -286,7 +348,7 @@ func (t *task) Plan(p *wire.Plan, m *nn.Model) {
 func (r *rankedPairs) planMetric(into wire.Bytes, site *train.Site, cols int) {
 	if train.OfRanks(site.Opt.Metric) {
 		r.rankRows.plan(into, site, cols)
-		batch.PlanSums(into, site.End, r.total)
+		batch.PlanSums(into, site.End, r.total+r.sharedTotal)
 		return
 	}
 	r.rows.plan(into, site, cols)
@@ -364,6 +426,16 @@ func (t *task) ranksMetrics(z tensor.Matrix, on *rankedPairs, epoch int) (map[st
 		return nil, err
 	}
 	defer l.Dev.Free(rows)
+	if on.k == 0 {
+		scores := make([]float64, on.total+on.sharedTotal)
+		copy(scores[on.first:], l.Scores(rows, on.kept, on.other))
+		copy(scores[on.total+on.sharedFirst:], l.Scores(rows, on.sharedU, on.sharedV))
+		if err := l.Peers.AllReduce(epoch, 0, scores); err != nil {
+			return nil, err
+		}
+		_, m := train.SharedRanks(scores[:on.total], scores[on.total:])
+		return m, nil
+	}
 	ranks := make([]float64, on.total)
 	copy(ranks[on.first:], train.Ranks(l.Scores(rows, on.kept, on.other), l.ScoresOfEnds(rows, on.kept, on.ends, on.k),
 		on.k))

@@ -1,4 +1,5 @@
-package predict
+// Package candidates reads files of pairs and of what these are ranked among.
+package candidates
 
 import (
 	"archive/zip"
@@ -14,32 +15,39 @@ import (
 	"strings"
 
 	"starling/dataset/table"
+	"starling/event"
 	"starling/graph"
-	"starling/serve"
 )
 
-// A file of candidates, vertices by their names before import:
+// Candidates are pairs of vertices with others that they are ranked among. Of a file, with vertices by their names before
+// import:
 //
 //	.npz   source [N], target [N] and target_neg [N, K] (or OGB's source_node, target_node, target_node_neg);
 //	       or edge [N, 2] and edge_neg [M, 2], which all pairs share
 //	.npy   [N, 2+K]: source, target, and K candidates of each pair
 //	.csv   the same, a line per pair
-type candidates struct {
-	left, right []uint32
-	against     []uint32 // k of each pair
-	k           int      // 0: candidates are shared
-	sharedLeft  []uint32
-	sharedRight []uint32
+type Candidates struct {
+	Left, Right []uint32
+	Against     []uint32 // K of each pair
+	K           int      // 0: candidates are shared
+	SharedLeft  []uint32
+	SharedRight []uint32
 }
 
-// candidateFile is one that is read.
-type candidateFile struct {
+// Ends find vertices by their names: those that pairs begin at, and those that they end at.
+type Ends struct {
+	Source, Target func(name string) (uint32, bool)
+}
+
+// file is one that is read.
+type file struct {
 	path  string
-	pairs *serve.Pairs
+	pairs Ends
 }
 
-func readCandidates(path string, pairs *serve.Pairs) (*candidates, error) {
-	f := &candidateFile{path, pairs}
+// Read reads a file of candidates.
+func Read(path string, ends Ends) (*Candidates, error) {
+	f := &file{path, ends}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npz":
 		return f.readNPZ()
@@ -55,9 +63,9 @@ func readCandidates(path string, pairs *serve.Pairs) (*candidates, error) {
 	return nil, f.bad("", "a name that ends otherwise", "a file that ends in .npz, .npy or .csv")
 }
 
-func (f *candidateFile) bad(field, found, want string) error {
+func (f *file) bad(field, found, want string) error {
 	return &graph.InputError{File: f.path, Field: field, Found: found, Want: want,
-		Fix: "docs/links.md has the formats of --candidates"}
+		Fix: "docs/links.md has the formats of candidates"}
 }
 
 // matrix is whole numbers, row by row.
@@ -68,7 +76,7 @@ type matrix struct {
 }
 
 // take reads an array, and closes it.
-func (f *candidateFile) take(name string, a *table.Array) (*matrix, error) {
+func (f *file) take(name string, a *table.Array) (*matrix, error) {
 	defer a.Close()
 	m := &matrix{name: name, shape: a.Shape}
 	piece := make([]uint32, table.PieceNumbers)
@@ -86,7 +94,7 @@ func (f *candidateFile) take(name string, a *table.Array) (*matrix, error) {
 }
 
 // rows checks that an array has some rows of columns; 0: as many rows as there are.
-func (f *candidateFile) rows(m *matrix, rows, columns int64) error {
+func (f *file) rows(m *matrix, rows, columns int64) error {
 	shape := m.shape
 	if columns == 1 && len(shape) == 1 {
 		shape = append(slices.Clone(shape), 1)
@@ -111,7 +119,7 @@ func (f *candidateFile) rows(m *matrix, rows, columns int64) error {
 }
 
 // vertices replaces names by vertices.
-func (f *candidateFile) vertices(name string, numbers []uint32, find func(string) (uint32, bool)) error {
+func (f *file) vertices(name string, numbers []uint32, find func(string) (uint32, bool)) error {
 	for i, x := range numbers {
 		v, ok := find(strconv.FormatUint(uint64(x), 10))
 		if !ok {
@@ -123,7 +131,7 @@ func (f *candidateFile) vertices(name string, numbers []uint32, find func(string
 }
 
 // readRows reads pairs with their candidates in rows.
-func (f *candidateFile) readRows(a *table.Array) (*candidates, error) {
+func (f *file) readRows(a *table.Array) (*Candidates, error) {
 	m, err := f.take("array", a)
 	if err != nil {
 		return nil, err
@@ -132,22 +140,22 @@ func (f *candidateFile) readRows(a *table.Array) (*candidates, error) {
 		return nil, f.bad("array", fmt.Sprintf("shape %v", m.shape), "[N, 2+K]: source, target and K candidates of each pair")
 	}
 	width := int(m.shape[1])
-	c := &candidates{k: width - 2}
+	c := &Candidates{K: width - 2}
 	for row := range slices.Chunk(m.numbers, width) {
-		c.left, c.right, c.against = append(c.left, row[0]), append(c.right, row[1]), append(c.against, row[2:]...)
+		c.Left, c.Right, c.Against = append(c.Left, row[0]), append(c.Right, row[1]), append(c.Against, row[2:]...)
 	}
 	return c, first(f.named(c, "array"))
 }
 
 // named replaces the names in pairs with candidates of their own.
-func (f *candidateFile) named(c *candidates, fields ...string) error {
+func (f *file) named(c *Candidates, fields ...string) error {
 	field := func(i int) string { return fields[i%len(fields)] }
-	return errors.Join(f.vertices(field(0), c.left, f.pairs.Source), f.vertices(field(1), c.right, f.pairs.Target),
-		f.vertices(field(2), c.against, f.pairs.Target))
+	return errors.Join(f.vertices(field(0), c.Left, f.pairs.Source), f.vertices(field(1), c.Right, f.pairs.Target),
+		f.vertices(field(2), c.Against, f.pairs.Target))
 }
 
 // readNPZ reads arrays by name.
-func (f *candidateFile) readNPZ() (*candidates, error) {
+func (f *file) readNPZ() (*Candidates, error) {
 	z, err := zip.OpenReader(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, f.bad("", "no such file", "a file of candidates")
@@ -179,17 +187,17 @@ func (f *candidateFile) readNPZ() (*candidates, error) {
 	if err := errors.Join(f.rows(m[1], n, 1), f.rows(m[2], n, 0)); err != nil {
 		return nil, first(err)
 	}
-	c := &candidates{left: m[0].numbers, right: m[1].numbers, against: m[2].numbers, k: int(m[2].shape[1])}
+	c := &Candidates{Left: m[0].numbers, Right: m[1].numbers, Against: m[2].numbers, K: int(m[2].shape[1])}
 	return c, first(f.named(c, names[:]...))
 }
 
 // readShared reads pairs, and negatives that all share.
-func (f *candidateFile) readShared(z *zip.ReadCloser) (*candidates, error) {
-	c := &candidates{}
+func (f *file) readShared(z *zip.ReadCloser) (*Candidates, error) {
+	c := &Candidates{}
 	for _, list := range []struct {
 		name        string
 		left, right *[]uint32
-	}{{"edge", &c.left, &c.right}, {"edge_neg", &c.sharedLeft, &c.sharedRight}} {
+	}{{"edge", &c.Left, &c.Right}, {"edge_neg", &c.SharedLeft, &c.SharedRight}} {
 		name := list.name
 		if !f.has(z, name) {
 			return nil, f.bad("", "no array "+name, "arrays edge and edge_neg")
@@ -220,12 +228,12 @@ func first(err error) error {
 	return err
 }
 
-func (f *candidateFile) has(z *zip.ReadCloser, name string) bool {
+func (f *file) has(z *zip.ReadCloser, name string) bool {
 	return slices.ContainsFunc(z.File, func(a *zip.File) bool { return a.Name == name+".npy" })
 }
 
 // array reads one of an npz.
-func (f *candidateFile) array(z *zip.ReadCloser, name string) (*matrix, error) {
+func (f *file) array(z *zip.ReadCloser, name string) (*matrix, error) {
 	at := z.File[slices.IndexFunc(z.File, func(a *zip.File) bool { return a.Name == name+".npy" })]
 	r, err := at.Open()
 	if err != nil {
@@ -241,17 +249,17 @@ func (f *candidateFile) array(z *zip.ReadCloser, name string) (*matrix, error) {
 }
 
 // readCSV reads a line per pair.
-func (f *candidateFile) readCSV() (*candidates, error) {
-	file, err := os.Open(f.path)
+func (f *file) readCSV() (*Candidates, error) {
+	in, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, f.bad("", "no such file", "a file of candidates")
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer in.Close()
 	const want = "a line per pair: source, target, and as many candidates in each"
-	lines, c := csv.NewReader(file), &candidates{}
+	lines, c := csv.NewReader(in), &Candidates{}
 	lines.Comment, lines.TrimLeadingSpace, lines.ReuseRecord = '#', true, true
 	for {
 		names, err := lines.Read()
@@ -263,15 +271,15 @@ func (f *candidateFile) readCSV() (*candidates, error) {
 		}
 		line, _ := lines.FieldPos(0)
 		if len(names) < 3 {
-			return nil, f.bad(fmt.Sprintf("line %d", line), fmt.Sprintf("%d columns", len(names)), want)
+			return nil, f.bad(fmt.Sprintf("line %d", line), event.Tally(len(names), "column"), want)
 		}
 		for i, name := range names {
-			find, to := f.pairs.Target, &c.against
+			find, to := f.pairs.Target, &c.Against
 			switch i {
 			case 0:
-				find, to = f.pairs.Source, &c.left
+				find, to = f.pairs.Source, &c.Left
 			case 1:
-				to = &c.right
+				to = &c.Right
 			}
 			v, ok := find(strings.TrimSpace(name))
 			if !ok {
@@ -281,9 +289,9 @@ func (f *candidateFile) readCSV() (*candidates, error) {
 			*to = append(*to, v)
 		}
 	}
-	if len(c.left) == 0 {
+	if len(c.Left) == 0 {
 		return nil, f.bad("", "no pairs", want)
 	}
-	c.k = len(c.against) / len(c.left)
+	c.K = len(c.Against) / len(c.Left)
 	return c, nil
 }
