@@ -64,5 +64,5 @@ func (s *Stale) Note() {
 	for _, kept := range s.kept {
 		bytes += kept.Bytes()
 	}
-	s.w.Note("%s: worker 0 keeps %s of remote rows and their gradients", s.w.Strategy, event.Bytes(bytes))
+	s.w.Note("%s: worker 0 keeps %s of what others sent last", s.w.Strategy, event.Bytes(bytes))
 }

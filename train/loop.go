@@ -260,16 +260,8 @@ func (f *Loop) step(epoch int, lr float64) (float64, error) {
 		return 0, err
 	}
 	p.Span, p.Ready = f.Span("backward"), grads.Ready
-	clip, clips := as[Clipping](f.TrainOn)
-	if clips {
-		p.Ready = nil
-	}
 	end = f.Span("step")("backward")
 	f.backward(p, logits)
-	if clips {
-		clip.Clip(f.Model.Params)
-		grads.Ready(f.Model.Params)
-	}
 	end()
 	if err := f.TrainOn.Err(); err != nil {
 		return 0, err

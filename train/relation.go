@@ -212,17 +212,10 @@ func (r *RelationLinks) epoch(epoch int, lr float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	clip, clips := as[Clipping](f.TrainOn)
-	if p.Span = f.Span("backward"); !clips {
-		grads.Ready(f.Model.DecoderParams())
-		p.Ready = grads.Ready
-	}
+	grads.Ready(f.Model.DecoderParams())
+	p.Span, p.Ready = f.Span("backward"), grads.Ready
 	end = f.Span("step")("backward")
 	f.backward(p, dz)
-	if clips {
-		clip.Clip(f.Model.Params)
-		grads.Ready(f.Model.Params)
-	}
 	end()
 	if err := f.TrainOn.Err(); err != nil {
 		return 0, err

@@ -46,12 +46,6 @@ type Driving interface {
 	Backward(m *nn.Model, p *nn.Pass, dlogits tensor.Matrix)
 }
 
-// Clipping is a strategy that changes the gradients of a worker's parameters before they
-// are all-reduced, which then waits for the end of the backward pass.
-type Clipping interface {
-	Clip(params []*nn.Param)
-}
-
 // Masking is a strategy whose gradients of rows travel only where the rows are not zero:
 // see nn.Pass.Masked.
 type Masking interface {

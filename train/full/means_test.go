@@ -15,7 +15,7 @@ func TestMeansKeepLossesNear(t *testing.T) {
 		o := traintest.Options(model)
 		o.Model.Layers, o.Model.Dropout, o.Optim.LR, o.Epochs, o.EvalEvery = 3, 0, 0.03, 40, 0
 		halo := traintest.TrainParts(t, parts, traintest.Single, o)[0].Loss
-		for _, name := range []string{"pipegcn", "sancus"} {
+		for _, name := range []string{"pipegcn", "sancus+gradients"} {
 			o.Strategy = traintest.Strategy(t, name)
 			without := apart(traintest.TrainParts(t, parts, traintest.Single, o)[0].Loss, halo)
 			o.Strategy = traintest.Strategy(t, name, "means")

@@ -31,7 +31,8 @@ func TestResumeIsExact(t *testing.T) {
 	parts := traintest.CutForServers(t, traintest.Communities(t, 90, false), "hash", 4, 2)
 	for i, model := range []string{"sage", "gat"} {
 		for j, strategy := range []string{"halo", "bns:0.5", "bns:0.3:cached", "pipegcn", "sancus:epoch:2",
-			"sancus:adaptive:1", "sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "granndis", "neutronstar"} {
+			"sancus:adaptive:1+gradients",
+			"sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "granndis", "neutronstar"} {
 			for k, dtype := range []string{"none", "int8"} {
 				for _, smooth := range []string{"", "smooth=0.6"} {
 					if smooth != "" && strategy != "pipegcn" {

@@ -77,8 +77,8 @@ func TestStaleBlocksOfFrozenWeights(t *testing.T) {
 		}
 		traintest.Full(t, traintest.Ref(), d, o)
 		want := state.Optim
-		for _, choice := range []string{"sancus:epoch:3", "sancus:adaptive:2", "sancus:variation:0.5", "skipg:2",
-			"bns:0.3:cached"} {
+		for _, choice := range []string{"sancus:epoch:3", "sancus:adaptive:2+gradients", "sancus:variation:0.5",
+			"skipg:2", "bns:0.3:cached"} {
 			o.Strategy = traintest.Strategy(t, choice)
 			traintest.TrainParts(t, parts, traintest.Ref, o)
 			for i, w := range want {

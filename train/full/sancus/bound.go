@@ -25,8 +25,8 @@ func parseStaleness(text string) (s staleness, err error) {
 		}
 	case "variation":
 		if s.change, err = parseChange(bound); err != nil {
-			return s, fmt.Errorf("staleness %q: after variation: comes the norm of the change that a worker's rows "+
-				"may have gone through, a number from 0, as in variation:5; not %q (a share of their own norm is "+
+			return s, fmt.Errorf("staleness %q: after variation: comes by how much a worker's rows may have changed, "+
+				"root mean square, a number from 0, as in variation:0.01; not %q (a share of their own norm is "+
 				"relative:X)", text, bound)
 		}
 	case "relative":

@@ -25,37 +25,37 @@ import (
 //
 //	epoch:K      all, every (K+1)-th epoch
 //	adaptive:K   whose block, by the versions that workers keep, would be over K epochs old
-//	variation:X  who finds ‖z_j - z̃_j‖ > X, in the Frobenius norm; X = 0: always
+//	variation:X  who finds ‖z_j - z̃_j‖ > X, as root mean square per number; X = 0: always
 //	relative:X   the same with X·‖z̃_j‖, which is not in the paper
 //
 // For the first two the versions of Algorithms 4 and 5 are the same everywhere (versions.go).
 // Under the others an announcement of one byte tells a receiver whether the block comes.
 //
-// Backward the same is done to gradients, on which the paper has no bound: those of a block
-// return, added up on their way, in the epochs in which the block came, and until the next
-// the owner adds what was returned last. (To take a stale block for a constant instead, and
-// add nothing, costs accuracy: see docs/strategies/sancus.md.) So both directions move the
-// same share of CAGNET's rows. With --means, where a block or gradient does not come, its
-// mean does (exchange.Means).
+// Backward, gradients of all blocks return in every epoch, as Algorithm 3 has it: those of
+// a stale block as if it were the owner's present one. Those that a worker sends in a layer
+// are clipped to --clip times √workers (§4.3.2); the paper names no threshold, and 1 is ours.
+// With +gradients, which is not in the paper, those of a block return only when the block
+// came, added up on their way, and until the next the owner adds what was returned last: both
+// directions then move the same share of CAGNET's rows. With --means, where a block or
+// gradient does not come, its mean does (exchange.Means).
 //
-// With --clip c the gradients that a worker sends in a layer (Algorithm 3), and its
-// gradients of parameters before they are all-reduced, are clipped to c·√workers (§4.3.2).
-// With bound 0 and no clipping all is exact, as are measuring, features that never change,
-// and what exchange.Tag.AlwaysFresh names of attention.
+// With bound 0 and --clip 0 all is exact, as are measuring, features that never change, and
+// what exchange.Tag.AlwaysFresh names of attention.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "sancus", Mode: train.FullGraph, Typical: true, Baseline: "cagnet",
 	Paper: &train.Paper{Title: "SANCUS, Peng et al., PVLDB 2022",
 		Claim: "35% to 74% less communication than without skipping, accuracy within 0.5 points",
 		Why:   "it saves broadcasts of whole blocks, as cagnet's: halo sends fewer rows to begin with"},
-	Exact:   "`epoch:0`",
-	Sends:   "`cagnet`'s rows, while they have changed enough",
+	Exact:   "`epoch:0` with `--clip 0`",
+	Sends:   "`cagnet`'s: rows that have changed enough, all gradients",
 	UseWhen: "rows change slowly, all are needed",
 	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
-}, options{Staleness: "epoch:2", RowOptions: exchange.DefaultRows}, build)
+}, options{Staleness: "epoch:2", Clip: 1, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Staleness string  `json:"staleness" main:"" exact:"epoch:0" help:"how stale rows may be: epoch:K, adaptive:K, variation:X (norm of the change) or relative:X (share of the norm)"`
-	Clip      float64 `json:"clip" exact:"0" help:"norm, per root of workers, that a worker's gradients are clipped to; 0: not"`
+	Staleness string  `json:"staleness" main:"" exact:"epoch:0" help:"how stale rows may be: epoch:K, adaptive:K, variation:X (root mean square of the change) or relative:X (share of the norm)"`
+	Clip      float64 `json:"clip" exact:"0" help:"norm, per root of workers, that the gradients of rows a worker sends in a layer are clipped to; 0: not"`
+	Gradients bool    `json:"skip_gradients" suffix:"gradients" omit:"default" help:"gradients of a block return only when the block came; else its owner adds the last"`
 	exchange.MeanOption
 	exchange.RowOptions
 }
@@ -72,6 +72,10 @@ func (o *options) Validate() error {
 		return fmt.Errorf("--means corrects stale rows, and sancus:%s has none; use sancus:epoch:2, or leave it out",
 			o.Staleness)
 	}
+	if o.Gradients && !bound.skips() {
+		return fmt.Errorf("--skip-gradients skips those of blocks that are skipped, and sancus:%s skips none; use "+
+			"sancus:epoch:2, or leave it out", o.Staleness)
+	}
 	return o.RowOptions.Validate()
 }
 
@@ -83,13 +87,9 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	}
 	blocks := exchange.NewBlocks(w)
 	m := &skipping{Blocks: blocks, stale: exchange.NewStale(w), means: exchange.NewMeans(blocks.Rows, o.MeanOption),
-		bound: bound, limit: o.Clip * math.Sqrt(float64(w.End.Size())), turns: map[int]*turn{}}
+		bound: bound, limit: o.Clip * math.Sqrt(float64(w.End.Size())), gradients: o.Gradients, turns: map[int]*turn{}}
 	m.now, m.plan = newVersions(bound, w.End.Size(), m.stale.First), newVersions(bound, w.End.Size(), m.stale.First)
-	x := &sancus{exchange.NewAggregator(w, m, exchange.NewHalo(w.Dev, exchange.PartBlocks(w.Part))), m}
-	if o.Clip > 0 {
-		return &clipped{x, m.limit, w.Dev}, nil
-	}
-	return x, nil
+	return &sancus{exchange.NewAggregator(w, m, exchange.NewHalo(w.Dev, exchange.PartBlocks(w.Part))), m}, nil
 }
 
 type sancus struct {

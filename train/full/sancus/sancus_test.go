@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"starling/event"
-	"starling/nn"
 	"starling/partition"
 	"starling/train"
 	_ "starling/train/full"
@@ -23,13 +22,13 @@ func stale(t *testing.T, bound string, options ...string) train.Choice {
 
 func TestWithoutStalenessIsExact(t *testing.T) {
 	for _, bound := range []string{"epoch:0", "adaptive:0", "variation:0", "relative:0"} {
-		t.Run(bound, func(t *testing.T) { traintest.ExactEverywhere(t, stale(t, bound)) })
+		t.Run(bound, func(t *testing.T) { traintest.ExactEverywhere(t, stale(t, bound, "clip=0")) })
 	}
 }
 
 func TestOnOddParts(t *testing.T) {
 	for _, bound := range []string{"epoch:0", "variation:0"} {
-		traintest.ExactOnOddParts(t, stale(t, bound))
+		traintest.ExactOnOddParts(t, stale(t, bound, "clip=0"))
 	}
 	_, odd := traintest.OddParts(t)
 	for _, bound := range []string{"epoch:2", "adaptive:2"} { // TrainParts compares plan and ledger
@@ -80,8 +79,8 @@ func freshShare(model string) float64 {
 	return 0
 }
 
-// TestSendsItsShare: with bound K one of K+1 broadcasts of rows is left, in both
-// directions, and all of attention's scores and last layer; that plans are kept to the
+// TestSendsItsShare: with bound K one of K+1 broadcasts of rows is left, with +gradients in
+// both directions, and all of attention's scores and last layer; that plans are kept to the
 // byte is TrainParts' to say.
 func TestSendsItsShare(t *testing.T) {
 	parts := traintest.Cut(t, traintest.Communities(t, 120, true), "hash", 4)
@@ -90,15 +89,22 @@ func TestSendsItsShare(t *testing.T) {
 		o.Epochs, o.EvalEvery = 12, 0
 		fresh := freshShare(model)
 		for k := range 4 {
-			want := fresh + (1-fresh)/float64(k+1)
+			share := fresh + (1-fresh)/float64(k+1)
 			for _, c := range []struct {
 				rule        string
+				suffix      string
+				want        float64
 				epochs      int
 				differences float64
-			}{{"epoch", 12, 1e-12}, {"adaptive", 120, 0.01}} { // the first epoch has all, whatever the turn
-				o.Strategy = stale(t, fmt.Sprintf("%s:%d", c.rule, k))
-				if got := rowsShare(t, parts, o, c.epochs); math.Abs(got-want) > c.differences {
-					t.Errorf("%s: %s:%d sends a share %g of rows, want about %g", model, c.rule, k, got, want)
+			}{{"epoch", "", (1 + share) / 2, 12, 1e-12}, {"epoch", "+gradients", share, 12, 1e-12},
+				{"adaptive", "+gradients", share, 120, 0.01}} { // the first epoch has all, whatever the turn
+				if k == 0 && c.suffix != "" {
+					continue // nothing is skipped: refused
+				}
+				o.Strategy = stale(t, fmt.Sprintf("%s:%d%s", c.rule, k, c.suffix))
+				if got := rowsShare(t, parts, o, c.epochs); math.Abs(got-c.want) > c.differences {
+					t.Errorf("%s: %s:%d%s sends a share %g of rows, want about %g", model, c.rule, k, c.suffix,
+						got, c.want)
 				}
 				traintest.TrainParts(t, parts, traintest.Ref, o)
 			}
@@ -116,10 +122,10 @@ func TestVariationSkipsWhatHardlyChanges(t *testing.T) {
 		o := traintest.Options(model)
 		o.Model.Dropout, o.Model.AttentionDropout, o.Optim.LR = 0, 0, 0.02
 		for _, x := range [][]string{{"relative:1000", "relative:0.2", "relative:0.000001"},
-			{"variation:1000000", "variation:4", "variation:0.000001"}} {
+			{"variation:1000", "variation:0.1", "variation:0.000001"}} {
 			var sent []int64
 			for _, bound := range x {
-				o.Strategy = stale(t, bound)
+				o.Strategy = stale(t, bound+"+gradients")
 				sent = append(sent, sentRows(t, parts, o))
 			}
 			each, fresh := float64(sent[2])/float64(o.Epochs), freshShare(model)
@@ -164,17 +170,16 @@ func TestSaysWhatItKeeps(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// Rows of 16 numbers in float64: of the peer, and gradients of its own. The last layer's
-	// are never stale.
-	bytes := (parts[0].Meta.Core + parts[1].Meta.Core) * 16 * 8
-	want := fmt.Sprintf("sancus: worker 0 keeps %s of remote rows and their gradients", event.Bytes(bytes))
+	// Rows of 16 numbers in float64, of the peer. The last layer's are never stale.
+	bytes := parts[1].Meta.Core * 16 * 8
+	want := fmt.Sprintf("sancus: worker 0 keeps %s of what others sent last", event.Bytes(bytes))
 	if len(notes[0]) != 1 || notes[0][0] != want || len(notes[1]) > 0 {
 		t.Errorf("workers said %q, want %q from worker 0 alone", notes, want)
 	}
 }
 
-// TestClips: a tight norm slows the first steps of plain gradient descent by as
-// much as it cuts; a wide one changes nothing.
+// TestClips: a tight norm leaves next to nothing of what other workers' losses say about a
+// row, and so changes the curve; a wide one changes nothing.
 func TestClips(t *testing.T) {
 	parts := traintest.Cut(t, traintest.Communities(t, 120, false), "hash", 4)
 	o := traintest.Options("gcn")
@@ -187,33 +192,29 @@ func TestClips(t *testing.T) {
 	if !slices.Equal(free.Loss, wide.Loss) {
 		t.Errorf("a norm of 1e6 changes losses %v to %v", free.Loss, wide.Loss)
 	}
-	start := nn.New(traintest.Ref(), o.Model, o.Seed).State(traintest.Ref())
-	for i, w := range tight.Final {
-		for j := range w.Data {
-			if step := math.Abs(w.Data[j] - start[i].Data[j]); step > 3*o.Optim.LR*4*2*1e-9 {
-				t.Fatalf("%s moved by %g with gradients of at most 2e-9 per worker", w.Name, step)
-			}
-		}
+	if d := math.Abs(free.Loss[2] - tight.Loss[2]); free.Loss[0] != tight.Loss[0] || d < 1e-6 {
+		t.Errorf("a norm of 1e-9 changes losses %v to %v", free.Loss, tight.Loss)
 	}
 }
 
 func TestBadStaleness(t *testing.T) {
 	for text, want := range map[string]string{
-		"sancus:epoch":          "whole number from 0",
-		"sancus:epoch:-1":       "whole number from 0",
-		"sancus:epoch:1.5":      "not \"1.5\"",
-		"sancus:adaptive:x":     "as in adaptive:2",
-		"sancus:variation:":     "a number from 0",
-		"sancus:variation:NaN":  "a number from 0",
-		"sancus:variation:-0.1": "not \"-0.1\"",
-		"sancus:variation:x":    "relative:X",
-		"sancus:relative:NaN":   "a number from 0",
-		"sancus:relative:2x":    "as in relative:0.5",
-		"sancus:sometimes:2":    "not one of epoch:K, adaptive:K, variation:X, relative:X",
-		"sancus:":               "not one of epoch:K",
-		"skipg:-1":              "from 0, not -1",
-		"skipg:often":           "a whole number",
-		"cagnet:2":              "has no setting",
+		"sancus:epoch:0+gradients": "skips none",
+		"sancus:epoch":             "whole number from 0",
+		"sancus:epoch:-1":          "whole number from 0",
+		"sancus:epoch:1.5":         "not \"1.5\"",
+		"sancus:adaptive:x":        "as in adaptive:2",
+		"sancus:variation:":        "a number from 0",
+		"sancus:variation:NaN":     "a number from 0",
+		"sancus:variation:-0.1":    "not \"-0.1\"",
+		"sancus:variation:x":       "relative:X",
+		"sancus:relative:NaN":      "a number from 0",
+		"sancus:relative:2x":       "as in relative:0.5",
+		"sancus:sometimes:2":       "not one of epoch:K, adaptive:K, variation:X, relative:X",
+		"sancus:":                  "not one of epoch:K",
+		"skipg:-1":                 "from 0, not -1",
+		"skipg:often":              "a whole number",
+		"cagnet:2":                 "has no setting",
 	} {
 		if _, err := train.Choose(text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a word of %q", text, err, want)

@@ -13,6 +13,8 @@ type skipping struct {
 	means *exchange.Means
 	bound staleness
 	limit float64 // norm of the gradients that a worker sends in a layer; 0: any
+	// gradients: those of a block return only in the epochs in which it came.
+	gradients bool
 	// now is the tracker of the run, plan that of epochs being planned.
 	now, plan *versions
 	turns     map[int]*turn // of each layer, in this epoch
@@ -46,7 +48,7 @@ func (m *skipping) turn(t exchange.Tag, h *exchange.Halo, src tensor.Matrix) *tu
 }
 
 func (m *skipping) RowsTo(t exchange.Tag, h *exchange.Halo, peer, epoch int, training bool) int64 {
-	if t.AlwaysFresh(training) || m.bound.looks() {
+	if t.AlwaysFresh(training) || m.bound.looks() || t.Backward && !m.gradients {
 		return m.Blocks.RowsTo(t, h, peer, epoch, training)
 	}
 	active := m.plan.at(epoch)
@@ -84,7 +86,7 @@ func (m *skipping) Reverse(t exchange.Tag, h *exchange.Halo, grads, dst tensor.M
 	if m.Training && m.limit > 0 {
 		clip(m.W.Dev, m.limit, grads)
 	}
-	if t.AlwaysFresh(m.Training) {
+	if t.AlwaysFresh(m.Training) || !m.gradients {
 		return m.Blocks.Reverse(t, h, grads, dst)
 	}
 	d := m.turns[t.Layer]
@@ -125,6 +127,9 @@ func (m *skipping) meansOf(t exchange.Tag, h *exchange.Halo, d *turn, rows tenso
 
 // MeansTo: means go where rows do not.
 func (m *skipping) MeansTo(t exchange.Tag, h *exchange.Halo, peer, epoch int) int64 {
+	if t.Backward && !m.gradients {
+		return 0
+	}
 	owner := m.W.End.Rank()
 	if t.Backward {
 		owner = peer

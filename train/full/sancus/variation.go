@@ -11,7 +11,8 @@ import (
 
 // changed reports whether the own block has changed so much since it was last sent that
 // it must be sent again: by more than the bound (Definition 3), or than that share of its
-// norm.
+// norm. The bound is on the root mean square of a number's change, so that it means the
+// same for blocks of any size.
 func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 	if m.bound.change == 0 {
 		return true
@@ -23,10 +24,11 @@ func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 		dev.Combine(diff, 1, src, -1, last)
 		squares := tensor.Dots(dev, [2]tensor.Matrix{diff, diff}, [2]tensor.Matrix{last, last})
 		dev.Free(diff)
-		bound := m.bound.change
+		norm := math.Sqrt(float64(src.Rows) * float64(src.Cols))
 		if m.bound.rule == "relative" {
-			bound *= math.Sqrt(squares[1])
+			norm = math.Sqrt(squares[1])
 		}
+		bound := m.bound.change * norm
 		if math.Sqrt(squares[0]) <= bound {
 			return false
 		}
