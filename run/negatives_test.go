@@ -50,7 +50,7 @@ func TestNegativesEverywhere(t *testing.T) {
 	}
 }
 
-// TestNegativesRefuse what they cannot be.
+// TestNegativesRefuse what they cannot be, and to be a worker's own on a typed graph.
 func TestNegativesRefuse(t *testing.T) {
 	dir := setuptest.Block(t, nil)
 	for _, c := range []struct {
@@ -75,6 +75,20 @@ func TestNegativesRefuse(t *testing.T) {
 		c.change(&s)
 		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, c.want) {
 			t.Errorf("%s: %v", c.want, err)
+		}
+	}
+	typed := setuptest.Typed(t)
+	for negatives, want := range map[string]string{"uniform": "--negatives-from local with --model rgcn",
+		"degree:0.75": "of the destination's type", "in-batch": "--negatives-from local with --negatives in-batch"} {
+		s := setuptest.QuickTyped(typed, "rgcn")
+		s.Task, s.Target, s.Mode, s.Cluster.Workers, s.Cluster.InProcess = "link", "cites", "mini", 2, true
+		s.Pairs.Negatives = negatives
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		s.Pairs.NegativesFrom = "local"
+		if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, want) {
+			t.Errorf("--negatives-from local of %s: %v", negatives, err)
 		}
 	}
 	s := pairSpecs(dir)["link full"]

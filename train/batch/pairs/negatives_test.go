@@ -97,6 +97,29 @@ func TestNegativesResume(t *testing.T) {
 	}
 }
 
+// TestNegativesResumeOnWorkers: so does one on two workers, whichever of them has a pair.
+func TestNegativesResumeOnWorkers(t *testing.T) {
+	d := traintest.Communities(t, 120, true)
+	parts := traintest.Cut(t, d, "random", 2)
+	kinds := negativeKinds(3)
+	kinds["degree"] = train.NegativeOptions{}
+	for name, kind := range kinds {
+		for _, roots := range []string{"owner", "local"} {
+			o, l := traintest.LinkModel("sage", "dot"), held(t, d.Graph, 60, 3, 5, 4)
+			o.Epochs, o.Seed, o.Model.Norm, o.Pairs = 4, 3, "none", pairsAs(&l.LinkOptions)
+			if o.Pairs.NegativeOptions = kind; name == "degree" {
+				o.Pairs.Power = 0.75
+			}
+			o.Strategy, o.Batches = traintest.Strategy(t, "distdgl", "roots="+roots), &l.Batches
+			want, got := traintest.Resumed(t, parts, o, 2, true)
+			if !slices.Equal(got.Loss, want.Loss) || got.Measures["mrr"] != want.Measures["mrr"] {
+				t.Errorf("%s, --roots %s: losses %v, resumed %v; measures %v, resumed %v", name, roots, want.Loss,
+					got.Loss, want.Measures, got.Measures)
+			}
+		}
+	}
+}
+
 // TestNegativesKnowNothingOfHeldOutEdges: training has the same bits without some of the edges held out.
 func TestNegativesKnowNothingOfHeldOutEdges(t *testing.T) {
 	d := traintest.Communities(t, 200, false)
@@ -123,6 +146,24 @@ func TestNegativesFindEdges(t *testing.T) {
 			l.PerPair = kind.Shared.Each
 		}
 		traintest.FindsEdges(t, name, mustLink(t, traintest.CPU(t, 2), d, traintest.LinkModel("sage", "dot"), l))
+	}
+}
+
+// TestSharedNegativesOfLocalPairsFindEdges: so they are where each of two workers has batches of its own pairs.
+func TestSharedNegativesOfLocalPairsFindEdges(t *testing.T) {
+	d := traintest.BlockGraph(t, 400, 2)
+	d.Meta.Classes = d.Labels.Classes
+	parts := traintest.Cut(t, d, "fennel", 2)
+	for name, kind := range negativeKinds(8) {
+		if kind.Shared == nil {
+			continue
+		}
+		o, l := traintest.LinkModel("sage", "dot"), held(t, d.Graph, 256, 2, 8, 5)
+		l.PerPair = kind.Shared.Each
+		o.Seed, o.Model.Norm, o.Pairs = 3, "none", pairsAs(&l.LinkOptions)
+		o.Pairs.NegativeOptions = kind
+		r := traintest.Batches(t, parts, o, l.Batches, true, "distdgl", "roots=local")
+		traintest.FindsEdges(t, name, r.Results[0])
 	}
 }
 

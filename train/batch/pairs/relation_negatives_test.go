@@ -2,6 +2,8 @@ package pairs_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"starling/sample"
@@ -71,6 +73,44 @@ func TestRelationNegativesFindEdges(t *testing.T) {
 		t.Run(name, func(t *testing.T) { traintest.ResumesLinks(t, o, run) })
 		o.Epochs, o.EvalEvery = 15, 15
 		if r := run(o); r.Measures["auc of tag has item"] < least || r.Loss[14] >= r.Loss[0] {
+			t.Errorf("%s: losses %v, measures %v", name, r.Loss, r.Measures)
+		}
+	}
+}
+
+// TestRelationNegativesResumeOnWorkers: on two workers, too, a run in two has the bits of a run in one, whichever of
+// them has a pair.
+func TestRelationNegativesResumeOnWorkers(t *testing.T) {
+	d := traintest.Typed(t, 40)
+	link := relationBatches(30, len(d.Meta.Schema.Relations))
+	parts := traintest.Cut(t, d, "random", 2)
+	for name, change := range relationNegatives {
+		for _, roots := range []string{"owner", "local"} {
+			o := traintest.RelationOptions(d, "hsage", "distmult", "has", "knows")
+			o.Epochs, o.EvalEvery = 4, 2
+			change(o.Pairs)
+			o.Strategy, o.Batches = traintest.Strategy(t, "distdgl", "roots="+roots), &link.Batches
+			want, got := traintest.Resumed(t, parts, o, 2, true)
+			if !slices.Equal(got.Loss, want.Loss) || !maps.Equal(got.Measures, want.Measures) {
+				t.Errorf("%s, --roots %s: losses %v, resumed %v; measures %v, resumed %v", name, roots, want.Loss,
+					got.Loss, want.Measures, got.Measures)
+			}
+		}
+	}
+}
+
+// TestSharedNegativesOfLocalRelationsFindEdges: negatives that pairs share find held-out edges where each of two workers
+// has batches of its own pairs.
+func TestSharedNegativesOfLocalRelationsFindEdges(t *testing.T) {
+	d := traintest.Featured(traintest.Typed(t, 200))
+	parts := traintest.Cut(t, d, "random", 2)
+	settings := train.BatchSettings{Sampler: "neighbour", Size: 60, Threads: 2, Fanouts: []int{5, 5}}
+	for name, each := range map[string]int{"in-batch": 4, "joint": 16, "joint chunks": 4} {
+		o := traintest.RelationOptions(d, "hsage", "distmult", "has", "lacks")
+		o.Epochs, o.EvalEvery, o.Optim.LR, o.Pairs.PerPair = 30, 15, 0.02, each
+		relationNegatives[name](o.Pairs)
+		r := traintest.Batches(t, parts, o, settings, true, "distdgl", "roots=local").Results[0]
+		if r.Measures["auc of tag has item"] < 0.7 || r.Loss[29] >= r.Loss[0] {
 			t.Errorf("%s: losses %v, measures %v", name, r.Loss, r.Measures)
 		}
 	}
