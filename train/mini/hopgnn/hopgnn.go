@@ -25,8 +25,9 @@ import (
 // Efficiency via Feature-Centric Model Migration", 2024). Every worker's model has a
 // random share of the batch, as in model-centric training. A seed vertex is computed on the
 // server that owns it, with the k-hop neighbourhood that is drawn for it (a micrograph), most
-// of which is there too. In an iteration of N time steps model d is on server (d+t) mod N at
-// step t and takes its weights W and the gradients it has so far along:
+// of which is there too. N is the number of servers; without --servers every worker is one. In an
+// iteration of N time steps model d of server s is on server (s+t) mod N at step t, on the worker in
+// its place there, and takes its weights W and the gradients it has so far along:
 //
 //	g_d ← g_d + Σ_{seeds of d on that server} ∇loss(seed; W) / batch size
 //
@@ -46,7 +47,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "1.3x to 3.1x over DGL, miss rate 76.5% to 23.3%",
 		Why: "the paper's rows travel to GPUs; here a step costs what the link takes, and migrations cost two " +
 			"models per step"},
-	Exact: "always", Sends: "the model and its gradients N-1 times per batch, and fewer remote rows",
+	Exact: "always", Sends: "the model and its gradients N-1 times per batch on N servers, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
 	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, dgs.Check, batch.NeighbourOnly),
 }, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
@@ -113,7 +114,7 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
 		var steps [][]uint32
 		for j := range it.at {
-			seeds := it.seeds[j][it.model(j, me, n)]
+			seeds := it.seeds[j][it.model(j, me)]
 			if err := m.Sample(s.Ctx, &b, &known, seeds, epoch, number); err != nil {
 				return err
 			}
@@ -188,7 +189,7 @@ func (i *iteration) Bytes() (n int64) {
 // iterate is all time steps of a batch, and the update. It returns the sum of the losses of
 // the seed vertices that were computed here.
 func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
-	f, n, me := h.steps.Loop, h.p.Site.End.Size(), h.p.Site.End.Rank()
+	f, me := h.steps.Loop, h.p.Site.End.Rank()
 	i := b.Kept.(*iteration)
 	f.Model.ZeroGrad(f.Dev)
 	end := f.Span("step")("forward")
@@ -201,8 +202,8 @@ func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
 			loss += sum
 		}
 		if next := j + 1; next < len(i.steps) {
-			to := i.itinerary.server(next, i.itinerary.model(j, me, n), n)
-			from := i.itinerary.server(j, i.itinerary.model(next, me, n), n)
+			to := i.itinerary.worker(next, i.itinerary.model(j, me))
+			from := i.itinerary.worker(j, i.itinerary.model(next, me))
 			if err := h.migrate(b, next, to, from); err != nil {
 				return 0, err
 			}
@@ -271,13 +272,13 @@ func modelBytes(m *nn.Model) (bytes int) {
 // plan adds models on their way.
 func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
 	bytes, s := int64(modelBytes(m)), h.p.Site
-	n, me := s.End.Size(), s.End.Rank()
+	me := s.End.Rank()
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
 		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.AllSteps(); number++ {
 			it := h.itinerary(epoch, number, h.merged)
 			for j := 1; j < len(it.at); j++ {
-				to := it.server(j, it.model(j-1, me, n), n)
+				to := it.worker(j, it.model(j-1, me))
 				out.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: s.End.Link(to)}, bytes)
 			}
 		}
@@ -291,7 +292,7 @@ func (h *hop) itinerary(epoch, number, merged int) *itinerary {
 	seed := s.Opt.Seed
 	key := rng.New(seed).Fold(useMerge).Fold(uint64(epoch)).Fold(uint64(number))
 	shares := batch.Deal(h.p.Seeds.Whole(epoch, number), s.End.Size(), seed, epoch, number)
-	return newItinerary(shares, s.Part.Book.Owner, merged, h.opt.MergeOrder == "random", key)
+	return newItinerary(ringOf(s.Part.Book), shares, s.Part.Book.Owner, merged, h.opt.MergeOrder == "random", key)
 }
 
 // drawer draws the micrographs of a worker's time steps.
@@ -343,7 +344,7 @@ func (r *drawer) sample(i *iteration, b *batch.Batch) error {
 	}
 	i.steps = i.steps[:len(i.itinerary.at)]
 	for j, step := range i.steps {
-		seeds := i.itinerary.seeds[j][i.itinerary.model(j, end.Rank(), end.Size())]
+		seeds := i.itinerary.seeds[j][i.itinerary.model(j, end.Rank())]
 		if err := r.sampler.Sample(r.ctx, &step.Batch, &step.Pulled.Known, seeds, b.Epoch, b.Number); err != nil {
 			return err
 		}

@@ -23,30 +23,31 @@ func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 }
 
 // TestItinerary: whatever is merged, every seed vertex is computed once, by its own model;
-// without merging where it is owned; and at each step every server has one model.
+// without merging on the server that owns it; and at each step every worker has one model.
 func TestItinerary(t *testing.T) {
 	key := rng.New(testseed.New(t))
 	for round := range 200 {
 		k := key.Fold(uint64(round))
-		n := 1 + k.IntN(0, 6)
-		owner := func(v uint32) int { return int(v) % n }
-		batches := make([][]uint32, n)
-		for v := range uint32(k.IntN(1, 40)) {
-			d := k.IntN(uint64(100+v), n)
+		r := ring{1 + k.IntN(0, 6), 1 + k.IntN(1, 3)}
+		workers := r.servers * r.each
+		owner := func(v uint32) int { return int(v) % workers }
+		batches := make([][]uint32, workers)
+		for v := range uint32(k.IntN(2, 60)) {
+			d := k.IntN(uint64(100+v), workers)
 			batches[d] = append(batches[d], v)
 		}
-		merged, random := k.IntN(2, n+1), k.IntN(3, 2) == 0
-		it := newItinerary(batches, owner, merged, random, k)
-		if want := max(1, n-merged); len(it.at) != want {
-			t.Fatalf("%d steps, want %d", len(it.at), want)
+		merged, random := k.IntN(3, r.servers+1), k.IntN(4, 2) == 0
+		it := newItinerary(r, batches, owner, merged, random, k)
+		if want := max(1, r.servers-merged); len(it.at) != want {
+			t.Fatalf("%+v: %d steps, want %d", r, len(it.at), want)
 		}
 		for d := range batches {
 			var got []uint32
 			for j := range it.at {
 				got = append(got, it.seeds[j][d]...)
 				for _, v := range it.seeds[j][d] {
-					if merged == 0 && it.server(j, d, n) != owner(v) {
-						t.Fatalf("vertex %d of part %d is computed on %d", v, owner(v), it.server(j, d, n))
+					if merged == 0 && it.worker(j, d)/r.each != owner(v)/r.each {
+						t.Fatalf("%+v: vertex %d of part %d is computed on %d", r, v, owner(v), it.worker(j, d))
 					}
 				}
 			}
@@ -55,11 +56,42 @@ func TestItinerary(t *testing.T) {
 			}
 		}
 		for j := range it.at {
-			for s := range n {
-				if d := it.model(j, s, n); it.server(j, d, n) != s {
-					t.Fatalf("step %d: model %d is on %d, not %d", j, d, it.server(j, d, n), s)
+			for w := range workers {
+				if d := it.model(j, w); it.worker(j, d) != w || d%r.each != w%r.each {
+					t.Fatalf("%+v, step %d: model %d is on %d, not %d", r, j, d, it.worker(j, d), w)
 				}
 			}
+		}
+	}
+}
+
+// TestHopsAreOfServers: models go around servers, not workers: four workers on two servers take two time steps, and
+// models cross between servers only; the curve is one worker's.
+func TestHopsAreOfServers(t *testing.T) {
+	d := traintest.Communities(t, 160, false)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+	m := train.BatchSettings{Sampler: "neighbour", Size: 30, Fanouts: []int{3, 4}, Threads: 2}
+	one := mustMini(t, traintest.Ref(), d, o, m)
+	parts := traintest.CutForServers(t, d, "multilevel", 4, 2)
+	o.Strategy, o.Batches = traintest.Strategy(t, "hopgnn", "merge=0"), &m
+	r := traintest.TrainServers(t, parts, traintest.Ref, o)
+	traintest.SameRun(t, r.Results[0], one)
+	steps := int64((len(d.Splits.Train) + m.Size - 1) / m.Size)
+	var params int64
+	for _, p := range r.Results[0].Final {
+		params += int64(len(p.Data))
+	}
+	want := steps * 2 * params * 8 // weights and gradients, once per batch
+	for k, res := range r.Results {
+		var models int64
+		for c, bytes := range res.Plan.In(1) {
+			if c.Kind == wire.Parameter && c.Link == wire.BetweenServers && c.Layer == -1 {
+				models += bytes
+			}
+		}
+		if models < want || models > want+want {
+			t.Errorf("worker %d plans %d bytes of models between servers, want %d and an all-reduce", k, models, want)
 		}
 	}
 }

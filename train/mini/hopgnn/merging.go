@@ -19,7 +19,7 @@ const mergeBatches = 2
 
 // decide is the number of time steps that are merged.
 func (h *hop) decide() (int, error) {
-	most := h.p.Site.End.Size() - 1
+	most := ringOf(h.p.Site.Part.Book).servers - 1
 	if n, err := strconv.Atoi(h.opt.Merge); err == nil {
 		return min(n, most), nil
 	}
@@ -59,7 +59,7 @@ func (h *hop) bytes(merged int) (sum float64, err error) {
 	}
 	model := nn.New(s.Dev, s.Opt.Model, s.Opt.Seed)
 	defer model.Free(s.Dev)
-	mine := float64(len(numbers) * (s.End.Size() - 1 - merged) * modelBytes(model))
+	mine := float64(len(numbers) * (ringOf(s.Part.Book).servers - 1 - merged) * modelBytes(model))
 	if err := h.traffic(merged, 0, numbers, func(batch []store.Traffic) {
 		for _, t := range batch {
 			mine += float64(t.Requests + t.Edges + t.Rows)
