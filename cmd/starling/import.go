@@ -38,9 +38,10 @@ func importCommand() *cobra.Command {
               --vertices one of vertices; flags say what the columns are, and what becomes
               of each is printed. What flags do not say is asked where it is not plain
   schema      SRC is a YAML file that says which tables (CSV, TSV, Parquet, npy) have the
-              vertices and edges of a typed graph, GraphStorm's JSON, or the folder of an
-              OGB dataset of several types (ogbn-mag); or which two tables are a graph
-              without types; --check says what every column becomes, without reading it
+              vertices and edges of a typed graph, GraphStorm's JSON, the folder of an
+              OGB dataset of several types (ogbn-mag), DGL's CSVDataset (meta.yaml) or
+              chunked graph (metadata.json); or which two tables are a graph without
+              types; --check says what every column becomes, without reading it
   untyped     SRC is a typed dataset; its types are dropped, and types without features
               get zeros, for models that do not look at types
 

@@ -193,8 +193,12 @@ func (b *build) addedEdges(relations []int) (edges []graph.AddedEdge, err error)
 	for i, e := range b.plan.edges {
 		back := b.known.Meta.Schema.ReverseOf(relations[i])
 		from, to := of(e.Source), of(e.Target)
-		err := e.table.Read([]table.Want{{Name: e.Src, As: table.ID}, {Name: e.Dst, As: table.ID}},
+		want, one := e.wants()
+		err := e.table.Read(want,
 			func(x *table.Batch) error {
+				if err := one.last(x); err != nil {
+					return err
+				}
 				for row := range x.Rows {
 					edge, err := b.addedEdge(e, x, row, from, to)
 					if err != nil {

@@ -8,7 +8,8 @@
 //	edges:
 //	  - {type: [author, writes, paper], files: writes.csv, src: aid, dst: pid, reverse: written_by}
 //
-// Read parses one from YAML (yaml.go), from GraphStorm's JSON (graphstorm.go) or finds it in a folder of OGB (ogb.go).
+// Read parses one from YAML (yaml.go), from GraphStorm's JSON (graphstorm.go) or finds it in a folder of OGB
+// (ogb.go) or DGL (dgl.go, dgl_chunks.go).
 // Schema.Plan opens the tables, by their heads, and checks every name; a Plan says what each column becomes, and
 // Plan.Import writes the dataset folder. Tables are streamed by package table, features go from there to the disk, and
 // edges through graph.Sorter: memory is for ids, classes and words.

@@ -120,10 +120,11 @@ type edgeReader struct {
 	rows     []float32
 	seq      int64
 	listed   int64
+	one      *oneGraph // nil: no column names graphs
 	prepared []graph.PrepColumn
 }
 
-// wants are source and target, weight, time, and the columns of features, in this order.
+// wants are source and target, weight, time, the columns of features, and that of graphs, in this order.
 func (r *edgeReader) wants() []table.Want {
 	u := r.e.Untyped
 	want := []table.Want{{Name: r.e.Src, As: table.ID}, {Name: r.e.Dst, As: table.ID}}
@@ -135,6 +136,9 @@ func (r *edgeReader) wants() []table.Want {
 	}
 	for i := range r.e.features {
 		want = append(want, table.Want{Name: r.e.features[i].col.Name, As: r.e.features[i].as()})
+	}
+	if r.e.Graph != "" {
+		want, r.one = append(want, table.Want{Name: r.e.Graph, As: table.Text}), &oneGraph{column: r.e.Graph}
 	}
 	return want
 }
@@ -256,6 +260,9 @@ func (r *edgeReader) batch(s *graph.Sorter, x *table.Batch) error {
 				return err
 			}
 		}
+	}
+	if err := r.one.last(x); err != nil {
+		return err
 	}
 	src, dst, err := bothEnds(x, r.d, r.d, r.e)
 	if err != nil {

@@ -78,7 +78,8 @@ type typeData struct {
 	prepared []graph.PrepColumn
 	times    []int64
 	first    int64
-	known    *ids // of the vertices that there are already; nil: none
+	masks    []uint8 // of each row: 0, or 1 + the split
+	known    *ids    // of the vertices that there are already; nil: none
 }
 
 func (b *build) report(stage string, done, total int64) {
@@ -264,6 +265,11 @@ func (d *typeData) passes() (list []pass) {
 			return nil
 		})
 	}
+	d.addMasks(&list)
+	if n.Graph != "" {
+		one := &oneGraph{column: n.Graph}
+		add(&list, n.table, n.Graph, table.Text, one.check)
+	}
 	if n.clock != nil {
 		add(&list, n.table, n.Time, n.clock.As, d.takeTimes)
 	}
@@ -355,6 +361,8 @@ func (b *build) labels(d *typeData) (err error) {
 		return err
 	case s.Col != "":
 		return b.byColumn(d)
+	case s.masked():
+		return b.byMasks(d)
 	case s.Files[0] != "":
 		return b.byFiles(d)
 	default:
@@ -500,8 +508,12 @@ func (b *build) edges() error {
 func (b *build) relation(i int, e *edgePlan, a *adder) error {
 	from, to := b.types[b.schema.Type(e.Source)], b.types[b.schema.Type(e.Target)]
 	var rows int64
-	err := e.table.Read([]table.Want{{Name: e.Src, As: table.ID}, {Name: e.Dst, As: table.ID}},
+	want, one := e.wants()
+	err := e.table.Read(want,
 		func(x *table.Batch) error {
+			if err := one.last(x); err != nil {
+				return err
+			}
 			src, dst, err := bothEnds(x, from, to, e)
 			if err != nil {
 				return err

@@ -51,7 +51,8 @@ func (o ogb) rows(name, header string) (names []string, rows [][]string, err err
 	path := o.file(name)
 	if path == "" {
 		return nil, nil, place{filepath.Join(o.raw, name+".gz"), ""}.wrong("no such file",
-			"a schema file, or a folder of OGB with several types, as ogbn-mag", "name the folder that raw is in")
+			"a schema file, or a folder of OGB with several types, as ogbn-mag, or of DGL, with meta.yaml or metadata.json",
+			"name the folder that raw is in")
 	}
 	t, err := table.Open(table.Options{Header: header}, path)
 	if err != nil {

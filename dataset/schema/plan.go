@@ -26,7 +26,9 @@ type nodePlan struct {
 	features []featurePlan
 	label    *table.Table // that the label is in
 	lists    [3]*table.Table
-	clock    *table.Clock // of times; nil: none
+	masks    [3]maskPlan
+	opened   map[string]*table.Table // of entries with files of their own
+	clock    *table.Clock            // of times; nil: none
 	like     *graph.PrepType
 }
 
@@ -73,7 +75,8 @@ func (s *Schema) Plan() (*Plan, error) {
 // open reads the heads of a table. names are columns that it will have.
 func (s *Source) open(names ...string) (*table.Table, error) {
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
-	return table.Open(table.Options{Format: s.Format, Header: s.Header, Names: names}, s.Files...)
+	return table.Open(table.Options{Format: s.Format, Header: s.Header, Names: names, Separator: s.Separator,
+		Columns: s.Columns, Rows: s.Rows, RowsBy: s.RowsBy}, s.Files...)
 }
 
 // column finds a column; the only one of a table needs no name.
@@ -146,7 +149,7 @@ func (n *nodePlan) openTime() error {
 
 // named are the columns of the type's own table that the schema names.
 func (n *nodePlan) named() []string {
-	names := []string{n.ID}
+	names := []string{n.ID, n.Graph}
 	for _, f := range n.Features {
 		if f.Table.Files == nil {
 			names = append(names, f.Col)
@@ -176,12 +179,28 @@ func (n *nodePlan) own(s *Source, col string, at place) (*table.Table, error) {
 		if col == table.All {
 			col = ""
 		}
-		return s.open(col)
+		return n.once(s, col)
 	}
 	if n.table == nil {
 		return nil, at.wrong("a column of a type without files", "files", "add files to the type, or to this entry")
 	}
 	return n.table, nil
+}
+
+// once opens a table that several columns are of once.
+func (n *nodePlan) once(s *Source, col string) (t *table.Table, err error) {
+	key := strings.Join(append(slices.Clone(s.Files), s.Format, s.Header), "\x00")
+	if t = n.opened[key]; t != nil && (col == "" || t.Find(col) != nil) {
+		return t, nil
+	}
+	if t, err = s.open(col); err != nil {
+		return nil, err
+	}
+	if n.opened == nil {
+		n.opened = map[string]*table.Table{}
+	}
+	n.opened[key] = t
+	return t, nil
 }
 
 func (n *nodePlan) openFeature(f *Feature) error {
@@ -289,6 +308,9 @@ func (n *nodePlan) openSplit() error {
 	if s.Time != nil {
 		return nil
 	}
+	if s.masked() {
+		return n.openMasks()
+	}
 	if s.Col != "" {
 		if n.table == nil {
 			return s.at.wrong("a column of a type without files", "files", "add files to the type")
@@ -339,7 +361,7 @@ func (e *edgePlan) open() (err error) {
 
 // named are the columns that the schema names.
 func (e *edgePlan) named() []string {
-	names := []string{e.Src, e.Dst}
+	names := []string{e.Src, e.Dst, e.Graph}
 	if u := e.Untyped; u != nil {
 		names = append(names, u.Weight, u.Time)
 		for _, f := range u.Features {
@@ -492,7 +514,7 @@ func (n *nodePlan) describe(b *lines) {
 		return
 	}
 	if n.table == nil {
-		b.add("%s: %s", n.Name, event.Tally(n.Count, "vertex"))
+		b.add("%s: %s", cmp.Or(n.Name, "vertices"), event.Tally(n.Count, "vertex"))
 	} else {
 		b.add("%s: %s", cmp.Or(n.Name, "vertices"), size(n.table))
 		b.fates(n.table, func(c *table.Column) string { return n.fate(n.table, c) })
@@ -513,8 +535,13 @@ func (n *nodePlan) describe(b *lines) {
 		b.add("  with %s", size(n.label))
 		b.fates(n.label, func(c *table.Column) string { return n.fate(n.label, c) })
 	}
-	if s := n.Split; s != nil && s.Col == "" {
+	if s := n.Split; s != nil && s.Col == "" && !s.masked() {
 		b.add("  split: %s", s.describe())
+	}
+	for i, m := range n.masks {
+		if m.table != nil && m.table != n.table {
+			b.add("  split: %s where it is 1: %s", splitNames[i], size(m.table))
+		}
 	}
 	switch {
 	case n.Label == nil || n.Split != nil:
@@ -545,6 +572,9 @@ func (s *Split) describe() string {
 // fate is what becomes of a column.
 func (n *nodePlan) fate(t *table.Table, c *table.Column) string {
 	var all []string
+	if c.Name == "" && n.why[""] != "" {
+		return "dropped: " + n.why[""]
+	}
 	if t == n.table && c.Name == n.ID {
 		all = append(all, "id")
 	}
@@ -558,6 +588,14 @@ func (n *nodePlan) fate(t *table.Table, c *table.Column) string {
 	}
 	if n.Split != nil && t == n.table && n.Split.Col == c.Name {
 		all = append(all, "split")
+	}
+	for i, m := range n.masks {
+		if m.table == t && m.col == c.Name {
+			all = append(all, "split: "+splitNames[i])
+		}
+	}
+	if t == n.table && n.Graph == c.Name {
+		all = append(all, "which graph: one")
 	}
 	if n.clock != nil && t == n.table && n.Time == c.Name {
 		all = append(all, fmt.Sprintf("time (%s)", n.clock))
@@ -617,6 +655,9 @@ func (e *edgePlan) describe(b *lines) {
 		if c.Name == e.Dst {
 			all = append(all, "target, an id of "+e.Target)
 		}
+		if c.Name == e.Graph {
+			all = append(all, "which graph: one")
+		}
 		if len(all) == 0 {
 			return "dropped: edges of typed graphs have no features"
 		}
@@ -662,6 +703,9 @@ func (e *edgePlan) fate(c *table.Column) string {
 	}
 	if c.Name == e.Dst {
 		all = append(all, "target")
+	}
+	if c.Name == e.Graph {
+		all = append(all, "which graph: one")
 	}
 	if c.Name == u.Weight {
 		all = append(all, "weight")

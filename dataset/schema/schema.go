@@ -29,7 +29,11 @@ type Schema struct {
 // Source is the files of a table and how they are read.
 type Source struct {
 	Files          []string // patterns
-	Format, Header string   // see table.Options
+	Format, Header string   // see table.Options, as the following
+	Separator      rune
+	Columns        bool
+	Rows           []int64
+	RowsBy         string
 }
 
 // Node is a type of vertices.
@@ -42,6 +46,7 @@ type Node struct {
 	Label    *Label
 	Split    *Split
 	Time     string // column; only of a graph without types
+	Graph    string // column of the graph that a vertex is of, which has one value; "": none
 	// Edges: there is no table, and edges name the vertices. Only of a graph without types.
 	Edges bool
 	why   map[string]string // what becomes of columns that are not used
@@ -75,9 +80,16 @@ type Split struct {
 	Col              string
 	Train, Val, Test float64
 	Files            [3]string // of ids
+	Masks            [3]*Mask  // columns of 0 and 1
 	Time             *dataset.TimeSplit
 
 	at place
+}
+
+// Mask is a column of 0 and 1, or true and false.
+type Mask struct {
+	Table Source // as a feature's
+	Col   string
 }
 
 // Edge is a relation.
@@ -86,6 +98,7 @@ type Edge struct {
 	Table                Source
 	Src, Dst             string // columns
 	Reverse              string // the name of the relation of reversed edges; "": none
+	Graph                string // as of a Node
 	Untyped              *UntypedEdge
 
 	at place
@@ -111,15 +124,17 @@ func (p place) wrong(found, want, fix string) error {
 
 func (p place) in(field string) place { return place{p.file, p.field + "." + field} }
 
-// Read reads a schema: YAML, GraphStorm's JSON, or a folder of OGB.
+// Read reads a schema: YAML, GraphStorm's JSON, DGL's files, or a folder of OGB or DGL.
 func Read(path string) (*Schema, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a schema, or a folder of OGB",
+		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a schema, or a folder of OGB or DGL",
 			Fix: "check the path"}
-	case info.IsDir():
+	case info.IsDir() && dglIn(path) == "":
 		return readOGB(path)
+	case info.IsDir():
+		path = dglIn(path)
 	}
 	s := &Schema{File: path, Name: nameOf(path)}
 	if err := s.readFile(path, nil); err != nil {
@@ -159,6 +174,12 @@ func (s *Schema) readFile(path string, from []string) error {
 	t, err := parseFile(path)
 	if err != nil {
 		return err
+	}
+	if isDGL(t) {
+		return s.dglCSV(t)
+	}
+	if isChunks(t) {
+		return s.dglChunks(t)
 	}
 	if list := t.get("nodes"); list != nil && list.kind == isList {
 		return s.graphStorm(t)

@@ -116,7 +116,7 @@ func openPart(path string, opt Options) (part, error) {
 	case strings.HasPrefix(begin, "PAR1"):
 		found, open = "parquet", func() (part, error) { return openParquet(path) }
 	case begin == "\x93NUMPY":
-		found, open = "npy", func() (part, error) { return openNPY(path) }
+		found, open = "npy", func() (part, error) { return openNPY(path, opt.Columns) }
 	case strings.HasPrefix(begin, "\x89HDF"):
 		return nil, bad(path, "", "an HDF5 file, which is not read", "CSV, TSV, Parquet or npy",
 			"save it as one of these")

@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"starling/graph"
 )
 
-// npyTable is an npy file: one column, called as the file.
+// npyTable is an npy file: one column, called as the file, or a column for each of its own.
 type npyTable struct {
 	path  string
 	col   Column
 	shape []int64
 	whole bool
+	apart []Column // nil: rows are vectors
 }
 
-func openNPY(path string) (part, error) {
+func openNPY(path string, apart bool) (part, error) {
 	a, err := OpenArray(path)
 	if err != nil {
 		return nil, err
@@ -35,10 +37,24 @@ func openNPY(path string) (part, error) {
 	case len(a.Shape) != 1:
 		return nil, bad(path, "shape", fmt.Sprint(a.Shape), "one dimension, or two: a vector per row", "save it again")
 	}
+	if apart {
+		kind := Real
+		if t.whole {
+			kind = Whole
+		}
+		for c := range max(t.col.Width, 1) {
+			t.apart = append(t.apart, Column{Name: strconv.Itoa(c + 1), Kind: kind})
+		}
+	}
 	return t, nil
 }
 
-func (t *npyTable) columns() []Column { return []Column{t.col} }
+func (t *npyTable) columns() []Column {
+	if t.apart != nil {
+		return t.apart
+	}
+	return []Column{t.col}
+}
 
 func (t *npyTable) rows() (exact, about int64) { return t.shape[0], t.shape[0] }
 
@@ -57,7 +73,7 @@ func (t *npyTable) read(want []Want, each func(*Batch) error) error {
 			return Because(t.path, "", err, "a whole array", "save it again with numpy.save")
 		}
 		for i, w := range want {
-			if err := t.decode(a.Descr, raw, w.As, &b.Columns[i]); err != nil {
+			if err := t.of(w.Name).decode(a.Descr, t.cut(a.Descr, raw, w.Name), w.As, &b.Columns[i]); err != nil {
 				return bad(t.path, "", graph.Sentence(err.Error()), "", "save it as the schema has it")
 			}
 		}
@@ -66,6 +82,28 @@ func (t *npyTable) read(want []Want, each func(*Batch) error) error {
 		}
 	}
 	return nil
+}
+
+// of is the table of a column alone.
+func (t *npyTable) of(name string) *npyTable {
+	if t.apart == nil {
+		return t
+	}
+	return &npyTable{path: t.path, whole: t.whole, col: Column{Name: name, Kind: t.apart[0].Kind}}
+}
+
+// cut are the numbers of a column; those of all rows where they are vectors.
+func (t *npyTable) cut(descr string, raw []byte, name string) []byte {
+	if len(t.apart) < 2 {
+		return raw
+	}
+	size := ItemSizes[descr]
+	at := slices.IndexFunc(t.apart, func(c Column) bool { return c.Name == name }) * size
+	var out []byte
+	for ; at < len(raw); at += len(t.apart) * size {
+		out = append(out, raw[at:at+size]...)
+	}
+	return out
 }
 
 // decode converts the numbers of a batch.

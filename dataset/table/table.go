@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"starling/event"
 )
 
 // Kind is what cells of a column are.
@@ -46,6 +48,13 @@ type Options struct {
 	Format string   // csv, tsv, parquet or npy; "": as the files look
 	Header string   // yes, no or "" to look (text)
 	Names  []string // columns that there will be, which tell a header
+	// Separator is what stands between the cells of text; 0: found by looking.
+	Separator rune
+	// Columns: an npy of two dimensions is as many columns, called 1, 2, …; else its rows are vectors.
+	Columns bool
+	// Rows is how many each file has, as RowsBy says; nil: any.
+	Rows   []int64
+	RowsBy string
 }
 
 // Table is one or more files of the same columns.
@@ -56,7 +65,9 @@ type Table struct {
 	Rows    int64 // -1: not known before reading
 	About   int64 // rows, by the size of the files; 0: not known
 
-	parts []part
+	parts  []part
+	want   []int64 // rows of each part; nil: any
+	wantBy string
 }
 
 // part is one file.
@@ -77,7 +88,7 @@ const All = "*"
 
 // Open finds the files of patterns (a file, a glob, a folder) and reads their heads.
 func Open(opt Options, patterns ...string) (*Table, error) {
-	t := &Table{Pattern: strings.Join(patterns, ", ")}
+	t := &Table{Pattern: strings.Join(patterns, ", "), want: opt.Rows, wantBy: opt.RowsBy}
 	for _, pattern := range patterns {
 		files, err := find(pattern)
 		if err != nil {
@@ -85,13 +96,17 @@ func Open(opt Options, patterns ...string) (*Table, error) {
 		}
 		t.Files = append(t.Files, files...)
 	}
+	if opt.Rows != nil && len(opt.Rows) != len(t.Files) {
+		return nil, bad(t.Pattern, "", event.Tally(len(t.Files), "file"), fmt.Sprintf("%d, as %s says", len(opt.Rows), opt.RowsBy),
+			"list every file")
+	}
 	for i, path := range t.Files {
 		p, err := openPart(path, opt)
 		if err != nil {
 			return nil, err
 		}
 		if i > 0 {
-			if err := sameColumns(path, p.columns(), t.Files[0], t.Columns); err != nil {
+			if err := sameColumns(path, p, t.Files[0], t.Columns); err != nil {
 				return nil, err
 			}
 		} else {
@@ -99,6 +114,11 @@ func Open(opt Options, patterns ...string) (*Table, error) {
 		}
 		t.count(p)
 		t.parts = append(t.parts, p)
+		if exact, _ := p.rows(); exact >= 0 {
+			if err := t.checkRows(i, exact); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return t, t.widths()
 }
@@ -134,10 +154,20 @@ func (t *Table) count(p part) {
 	t.About += about
 }
 
+// checkRows refuses a file with another number of rows than it is said to have.
+func (t *Table) checkRows(i int, rows int64) error {
+	if t.want == nil || t.want[i] == rows {
+		return nil
+	}
+	return bad(t.Files[i], "", event.Tally(rows, "row"), fmt.Sprintf("%d, as %s says", t.want[i], t.wantBy),
+		"write the files again, or correct the number")
+}
+
 // sameColumns refuses a shard without a column of the first, or with one of another kind. A file of text may have
 // only whole numbers in its first rows where another has fractions.
-func sameColumns(path string, have []Column, first string, want []Column) error {
-	if len(want) == 1 && len(have) == 1 && strings.HasSuffix(path, ".npy") {
+func sameColumns(path string, p part, first string, want []Column) error {
+	have := p.columns()
+	if _, npy := p.(*npyTable); npy && len(want) == 1 && len(have) == 1 {
 		if want[0].Width != have[0].Width {
 			return bad(path, "shape", have[0].String(), want[0].String()+", as in "+first, "save the shards alike")
 		}
@@ -177,12 +207,16 @@ func (t *Table) Names() string {
 // Read streams the wanted columns. A batch is good until each returns.
 func (t *Table) Read(want []Want, each func(*Batch) error) error {
 	var row int64
-	for _, p := range t.parts {
+	for i, p := range t.parts {
+		before := row
 		if err := p.read(want, func(b *Batch) error {
 			b.First = row
 			row += int64(b.Rows)
 			return each(b)
 		}); err != nil {
+			return err
+		}
+		if err := t.checkRows(i, row-before); err != nil {
 			return err
 		}
 	}

@@ -63,8 +63,11 @@ func openText(path string, opt Options) (part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.comma = commaOf(head); opt.Format == "tsv" {
+	switch t.comma = opt.Separator; {
+	case opt.Format == "tsv":
 		t.comma = '\t'
+	case t.comma == 0:
+		t.comma = commaOf(head)
 	}
 	rows, err := t.sample(head)
 	if err != nil {
