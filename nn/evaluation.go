@@ -305,6 +305,20 @@ func (e *Evaluation) Warnings(task, metric string) (list []string) {
 	if worse && count > 1 && share < 1 {
 		list = append(list, fmt.Sprintf("the model is no better than always predicting class %s, which %.4f of %s have: "+
 			"its accuracy is %.4f; %s", name(class), share, of, e.Metrics["accuracy"], remedy))
+	} else if precision, guessed := e.guesses(); guessed && count > 1 {
+		list = append(list, fmt.Sprintf("the model is no better than guessing: its average precision is %.4f, and class "+
+			"%s is %.4f of %s; %s", precision, name(e.Positive), e.positiveShare(), of, remedy))
 	}
 	return list
+}
+
+// guesses reports whether the positive one of two classes is ranked no better than at random, by average precision.
+func (e *Evaluation) guesses() (precision float64, guessed bool) {
+	precision, known := e.Metrics["average_precision"]
+	return precision, known && e.Positive >= 0 && precision <= e.positiveShare()
+}
+
+// positiveShare is how many vertices the positive class has. REQUIRES: there is one.
+func (e *Evaluation) positiveShare() float64 {
+	return float64(e.Classes[e.Positive].Support) / float64(e.Vertices)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -196,6 +197,14 @@ func TestWarnings(t *testing.T) {
 		}
 		if got := j.Evaluation(tally, "test").Warnings(TaskClassify, "accuracy"); len(got) != c.warns {
 			t.Errorf("%v: %q", c.said, got)
+		}
+		e := j.Evaluation(tally, "test")
+		for precision, more := range map[float64]int{0.09: 1, 0.2: 0} { // one in ten is positive
+			e.Metrics["average_precision"] = precision
+			got := e.Warnings(TaskClassify, "average_precision")
+			if c.warns == 0 && strings.Count(strings.Join(got, ""), "than guessing") != more {
+				t.Errorf("%v, average precision %g: %q", c.said, precision, got)
+			}
 		}
 	}
 }

@@ -78,6 +78,18 @@ func (p *Predicted) WriteReport(path string, stdout io.Writer) error {
 	return report.WriteEvaluation(p.Evaluation, title, path, stdout)
 }
 
+// Reported says what is in the file of a report; "": there is none.
+func (p *Predicted) Reported(path string) string {
+	if path == "" || path == "-" || p.Evaluation == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s: report by class of %s with labels", path, event.Counted(p.Evaluation.Vertices, "vertex"))
+	if x, ok := p.Evaluation.Metrics["average_precision"]; ok {
+		text += fmt.Sprintf(", average precision %.4f", x)
+	}
+	return text + "\n"
+}
+
 // JSON writes the summary as one object, to a file or with "-" to stdout.
 func (p *Predicted) JSON(path string, stdout io.Writer) error {
 	return report.WriteJSON(p, path, stdout)

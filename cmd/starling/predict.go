@@ -87,6 +87,9 @@ was before, or not at all.`,
 			if err := p.WriteReport(o.Report, words(json)); err != nil {
 				return err
 			}
+			if !quiet {
+				fmt.Fprint(words(json), p.Reported(o.Report))
+			}
 			if json != "" {
 				return p.JSON(json, stdout)
 			}
