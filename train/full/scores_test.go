@@ -19,7 +19,8 @@ func TestScoresAreNeverStale(t *testing.T) {
 	for _, text := range []string{"pipegcn", "sancus:epoch:2", "sancus:adaptive:2+gradients",
 		"sancus:relative:0.6+gradients", "skipg:2", "bns:0.3:cached"} {
 		o := traintest.Small("gat")
-		o.Model.Layers, o.Strategy = 3, traintest.Strategy(t, text, optionIf(strings.HasPrefix(text, "sancus"), "clip=0"))
+		o.Model.Layers = 3
+		o.Strategy = traintest.Strategy(t, text, optionIf(strings.HasPrefix(text, "sancus"), "clip=0"))
 		ends := traintest.Ends(len(parts))
 		rows, others := make([]int, len(parts)), make([]int, len(parts))
 		traintest.Each(len(parts), func(k int) {
