@@ -63,8 +63,8 @@ func (r *Rows) outgoing(link tensor.Linker, t tensor.DType, rows, cols int) tens
 	return link.Lend(t, rows, cols)
 }
 
-// reap frees what has been read. A loan whose notifications failed stays until the device is closed: a peer may still be
-// reading it.
+// reap frees what has been read. A loan whose notifications failed stays until the device is closed: a peer may still
+// be reading it.
 func (r *Rows) reap() {
 	r.lent = slices.DeleteFunc(r.lent, func(l loan) bool {
 		if !allDone(l.read) || slices.ContainsFunc(l.read, func(p *wire.Pending) bool { return p.Err() != nil }) {

@@ -99,8 +99,8 @@ func TestRelationNegativesResumeOnWorkers(t *testing.T) {
 	}
 }
 
-// TestSharedNegativesOfLocalRelationsFindEdges: negatives that pairs share find held-out edges where each of two workers
-// has batches of its own pairs.
+// TestSharedNegativesOfLocalRelationsFindEdges: negatives that pairs share find held-out edges where each of two
+// workers has batches of its own pairs.
 func TestSharedNegativesOfLocalRelationsFindEdges(t *testing.T) {
 	d := traintest.Featured(traintest.Typed(t, 200))
 	parts := traintest.Cut(t, d, "random", 2)

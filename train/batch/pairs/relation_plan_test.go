@@ -21,9 +21,10 @@ func TestRelationBatchesSendWhatIsPlanned(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	link := relationBatches(30, len(d.Meta.Schema.Relations))
 	negatives := append(slices.Sorted(maps.Keys(relationNegatives)), "uniform")
-	for i, c := range [][]string{{"distdgl"}, {"distdgl", "roots=random", "pull_dtype=bf16"}, {"distdgl", "roots=local"},
-		{"distdgl", "cache=degree", "cache_budget=1KiB"}, {"salient", "cache_budget=1KiB"}, {"salient", "roots=random"},
-		{"bytegnn"}, {"bytegnn", "roots=random"}, {"lookahead", "cache_budget=1KB"}} {
+	for i, c := range [][]string{{"distdgl"}, {"distdgl", "roots=random", "pull_dtype=bf16"},
+		{"distdgl", "roots=local"}, {"distdgl", "cache=degree", "cache_budget=1KiB"},
+		{"salient", "cache_budget=1KiB"}, {"salient", "roots=random"}, {"bytegnn"}, {"bytegnn", "roots=random"},
+		{"lookahead", "cache_budget=1KB"}} {
 		for w, workers := range []int{2, 3, 5} {
 			o := traintest.RelationOptions(d, nn.TypedModels[(i+w)%len(nn.TypedModels)], "distmult", "has", "knows")
 			o.EvalEvery = 0
