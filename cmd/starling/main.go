@@ -216,13 +216,13 @@ func flagError(c *cobra.Command, err error) error {
 	var absent *pflag.NotExistError
 	if errors.As(err, &absent) {
 		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-		name := "--" + absent.GetSpecifiedName()
-		fix := run.Suggest(name, known)
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		name := absent.GetSpecifiedName()
+		fix := strings.Replace(run.Suggest(name, known), "did you mean ", "did you mean --", 1)
 		if fix == "" {
 			fix = "see " + c.CommandPath() + " --help"
 		}
-		return spec.Mistake("flag", name, "a flag of "+c.CommandPath(), fix)
+		return spec.Mistake("flag", "--"+name, "a flag of "+c.CommandPath(), fix)
 	}
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {

@@ -177,6 +177,9 @@ func TestWrappedOnATerminal(t *testing.T) {
 		"starling: flag: found --mdoel, want a flag of starling\n  train; did you mean --model?\n") {
 		t.Error(s)
 	}
+	if s := m.run("starling train graph --candidates c.csv"); !strings.Contains(s, "did you mean --val-candidates?") {
+		t.Error(s)
+	}
 }
 
 // TestColors: a terminal gets colors, unless its user wants none; nothing else does.
