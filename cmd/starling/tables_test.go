@@ -51,6 +51,7 @@ func TestTablesOfPages(t *testing.T) {
 	if one != two || !strings.Contains(one, "\nfay,") {
 		t.Errorf("%s\nis not\n%s", two, one)
 	}
+	servesColumns(t, dir)
 	badFile(t, dir, "pay.yaml", yaml[1])
 	works(t, dir, "import", "schema", "pay.yaml", "--out", "same", "--quiet")
 	for _, name := range []string{"features.npy", "edge_features.npy", "weights.npy", "edge_times.npy", "labels.npy", "ids.txt"} {
@@ -66,5 +67,31 @@ func TestTablesOfPages(t *testing.T) {
 	refuses(t, dir, []string{"--src", "without effect on edgelist"}, "import", "edgelist", "pay.csv", "--src", "payer", "--out", "g")
 	if _, err := os.Stat(dir + "/g"); err == nil {
 		t.Error("something was written")
+	}
+}
+
+// servesColumns: a new user with named cells is predicted; a city that the table did not have is as none, and a name that
+// is no column is refused.
+func servesColumns(t *testing.T, dir string) {
+	t.Helper()
+	works(t, dir, "train", "pay", "--model", "sage", "--epochs", "5", "--patience", "0", "--out", "served", "--quiet")
+	ask := serving(t, dir, "served", "pay")
+	user := func(cells string) string {
+		return ask("/predict_new", `{"features":`+cells+`,"neighbours":["bob","cleo"],"weights":[1,2]}`)
+	}
+	none, oslo := user(`{"age":34,"city":null}`), user(`{"age":34,"city":"Oslo"}`)
+	if !strings.Contains(none, `"probabilities"`) || user(`{"age":34,"city":"Lagos"}`) != none || user(`{"age":34}`) != none ||
+		oslo == none {
+		t.Errorf("%s of no city, %s of Lagos, %s of Oslo", none, user(`{"age":34,"city":"Lagos"}`), oslo)
+	}
+	if old := user(`{"age":60,"city":"Oslo"}`); user(`{"city":"Oslo"}`) != oslo ||
+		user(`{"age":null,"city":"Oslo"}`) != oslo || old == oslo {
+		t.Errorf("%s of no age, %s of 34 years, which is the mean to train on, %s of 60", user(`{"city":"Oslo"}`), oslo, old)
+	}
+	for cells, says := range map[string]string{`{"agee":34}`: "columns of the table: age", `{"age":"old"}`: "features.age: found",
+		`{"age":34,"fraud":"no"}`: "columns of the table"} {
+		if text := user(cells); !strings.Contains(text, says) || strings.Contains(text, "probabilities") {
+			t.Errorf("%s: %s", cells, text)
+		}
 	}
 }
