@@ -119,7 +119,7 @@ func TestTextOfEveryStrategy(t *testing.T) {
 		"pipegcn":  {"0", "1"},
 		"sancus":   {"epoch:0", "epoch:2", "adaptive:3", "variation:0.05", "relative:0.5"},
 		"skipg":    {"0", "1", "7"},
-		"granndis": {"auto", "0", "3", "eas", "eas2,9", "2:eas", "2:eas1,9"},
+		"granndis": {"auto", "most", "0", "3", "eas", "eas2,9", "2:eas", "2:eas1,9"},
 		"g3":       {"none", "inter", "intra", "both"},
 	}
 	for _, d := range train.Strategies() {

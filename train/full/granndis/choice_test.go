@@ -104,6 +104,19 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// TestForecastOfMost takes as many layers as fit, however slow.
+func TestForecastOfMost(t *testing.T) {
+	f := &forecast{most: true}
+	for k, s := range []float64{5, 6, 7, 8, 9} {
+		if !f.consider(s, 0, k < 4) {
+			break
+		}
+	}
+	if len(f.seconds) != 5 || f.best != 3 {
+		t.Errorf("looked at %d and chose %d, want 5 and 3", len(f.seconds), f.best)
+	}
+}
+
 // TestReceivable: rows that come in 0.8 of the time in which local ones are summed.
 func TestReceivable(t *testing.T) {
 	g := growth{between: 10, relayed: 5, local: 100, replicated: 50}

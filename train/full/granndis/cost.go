@@ -137,6 +137,8 @@ type forecast struct {
 	epochs  []float64
 	// measured: this run has measured the rates. With given ones the plan that gave them has printed its prediction.
 	measured bool
+	// most: the largest number that fits is taken, whatever it costs (§5.1 of the paper).
+	most bool
 }
 
 // verdict is prediction and measurement in one line; none without epochs.
@@ -163,7 +165,7 @@ func (f *forecast) consider(seconds, share float64, fits bool) bool {
 		return false
 	}
 	f.seconds = append(f.seconds, seconds)
-	if seconds < f.seconds[f.best] {
+	if f.most || seconds < f.seconds[f.best] {
 		f.best, f.share = k, share
 	}
 	return k-f.best < 2
@@ -175,7 +177,7 @@ func (n *neighbourhood) choose(layers int, o options) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forecast{measured: o.Rates == ""}
+	f := &forecast{measured: o.Rates == "", most: o.Preload == "most"}
 	more := true // hops: where there are none, one layer more costs nothing to look at
 	for k := range layers + 1 {
 		if k > 0 && more {
@@ -183,9 +185,11 @@ func (n *neighbourhood) choose(layers int, o options) (*forecast, error) {
 				return nil, err
 			}
 		}
-		share, err := n.receivable(c, k)
-		if err != nil {
-			return nil, err
+		share := 0.0
+		if !f.most { // the paper's preloaded layers receive nothing
+			if share, err = n.receivable(c, k); err != nil {
+				return nil, err
+			}
 		}
 		worst, fits, memory, err := n.predict(c, k, share, budget)
 		if err != nil {

@@ -45,7 +45,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	ReplicaBytes: func(c train.Choice, workers int) int64 {
 		o, _ := train.OptionOf[options](c)
-		if o.Preload != "auto" || o.EAS != "" {
+		if !o.chooses() || o.EAS != "" {
 			return 0
 		}
 		return o.BudgetOption.ReplicaBytes(workers)
@@ -53,7 +53,7 @@ var Strategy = train.Describe(train.Descriptor{
 }, options{Preload: "auto", BatchOption: train.BatchOption{Batch: "full"}, RowOptions: exchange.DefaultRows}, build)
 
 type options struct {
-	Preload string `json:"preload" main:"" try:"1,2" resume:"free" help:"layers whose remote vertices a server computes itself: a number, or auto: by cost, within --memory-budget, with --eas all"`
+	Preload string `json:"preload" main:"" try:"1,2" resume:"free" help:"layers whose remote vertices a server computes itself: a number, auto: by cost, within --memory-budget, or most: as many as fit --memory-budget, as in the paper; with --eas both are all"`
 	EAS     string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
 	train.BatchOption
 	cost.RatesOption
@@ -119,9 +119,12 @@ func check(o *train.Options, _ train.Facts) error {
 			"edges does not weigh them", "leave out --eas, or use --model gat")
 }
 
+// chooses reports whether how many layers to preload is found out in the run.
+func (o *options) chooses() bool { return o.Preload == "auto" || o.Preload == "most" }
+
 // layers is how many of a model's layers to preload; -1: to be chosen.
 func (o *options) layers(of int) (int, error) {
-	if o.Preload == "auto" {
+	if o.chooses() {
 		if of == 0 {
 			return 0, nil
 		}
@@ -129,7 +132,7 @@ func (o *options) layers(of int) (int, error) {
 	}
 	k, err := strconv.Atoi(o.Preload)
 	if err != nil || k < 0 {
-		return 0, fmt.Errorf("granndis preloads auto or a number of layers, not %q", o.Preload)
+		return 0, fmt.Errorf("granndis preloads auto, most or a number of layers, not %q", o.Preload)
 	}
 	return min(k, of), nil
 }
@@ -205,7 +208,7 @@ func (n *neighbourhood) preload(k, layers int, budget int64) (*exchange.Replicat
 	need := n.memory(k)
 	if budget > 0 && need > budget && k > 0 {
 		return nil, train.Mistake("granndis: %s need about %s on worker %d, over the "+
-			"--memory-budget of %s; --preload fewer, or auto", preloaded(k), event.Bytes(need), n.w.End.Rank(),
+			"--memory-budget of %s; --preload fewer, or most", preloaded(k), event.Bytes(need), n.w.End.Rank(),
 			event.Bytes(budget))
 	}
 	n.w.Note("%s: worker 0 has %s and %s, about %s", n.decided(k, layers), event.Counted(n.w.Part.Core(), "own vertex"),

@@ -122,6 +122,26 @@ func TestChooses(t *testing.T) {
 	}
 }
 
+// TestMostLayersThatFit: the paper's rule takes all layers where memory allows, and sends no rows between servers; with
+// little memory it takes none. Both are exact.
+func TestMostLayersThatFit(t *testing.T) {
+	d := traintest.Communities(t, 80, false)
+	o := traintest.ThreeLayers("gcn")
+	want := traintest.Full(t, traintest.Ref(), d, o)
+	parts := traintest.CutForServers(t, d, "random", 4, 2)
+	for budget, says := range map[string]string{"1GiB": "granndis preloads 3 of 3 layers",
+		"1B": "granndis preloads 0 of 3 layers"} {
+		o.Strategy = within("most", budget)
+		run := traintest.TrainServers(t, parts, traintest.Ref, o)
+		for _, r := range run.Results {
+			traintest.SameCurve(t, budget, r.Loss, want.Loss, 1e-9)
+		}
+		if notes := strings.Join(run.Notes, "\n"); !strings.Contains(notes, says) {
+			t.Errorf("with %s: %s, want %q", budget, notes, says)
+		}
+	}
+}
+
 // TestOddGraphs: loops, weights and directions are as in one worker's run.
 func TestOddGraphs(t *testing.T) {
 	for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "ressage+"} {
@@ -307,7 +327,8 @@ func TestNeedsPeersToPlan(t *testing.T) {
 	parts := traintest.CutForServers(t, traintest.Communities(t, 40, false), "random", 4, 2)
 	ends := traintest.Ends(4)
 	defer traintest.Close(ends)
-	for preload, want := range map[string]error{"0": nil, "1": wire.ErrUnplanned, "auto": wire.ErrUnplanned} {
+	for preload, want := range map[string]error{"0": nil, "1": wire.ErrUnplanned, "auto": wire.ErrUnplanned,
+		"most": wire.ErrUnplanned} {
 		o := traintest.ThreeLayers("gcn")
 		o.Strategy = with(preload, "")
 		if _, err := traintest.Plan(parts[0], ends[0], o); !errors.Is(err, want) {
