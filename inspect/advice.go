@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"starling/event"
 	"starling/graph"
@@ -15,6 +16,7 @@ const (
 	sameClass     = 0.5       // share of edges inside a class
 	manyVertices  = 1_000_000 // from which on mini-batches are worth trying first
 	farFromNormal = 100       // largest feature
+	mostNamed     = 5         // columns
 )
 
 // advice is what to do about what was found, and why.
@@ -37,14 +39,11 @@ func (i *Info) advice(d *graph.Dataset, columns []column, repeated int64) (list 
 			share(x),
 			share(float64(i.Isolated)/float64(max(i.Vertices, 1))))
 	}
-	if !i.Standardized && count(columns, func(c *column) bool {
-		return math.Abs(c.max) > farFromNormal || math.Abs(c.min) > farFromNormal
-	}) > 0 {
-		add("Import with --standardize", "features go from %s; models learn best where columns have a mean of 0 "+
-			"and a "+
-			"deviation of 1", i.FeatureRange)
+	i.adviseScale(d, columns, add)
+	adviseBalance(i.Task, i.ClassSizes, add)
+	for k := range i.Types {
+		adviseBalance(i.Types[k].Task, i.Types[k].ClassSizes, add)
 	}
-	i.adviseBalance(add)
 	if repeated > 0 && d.Graph.EdgeTimes == nil && d.Graph.EdgeDim == 0 && d.Graph.Weights == nil {
 		add("Drop or weigh repeated edges", "%d edges are there more than once, and count more than once", repeated)
 	}
@@ -61,17 +60,39 @@ func count(columns []column, is func(c *column) bool) (n int) {
 	return n
 }
 
+// adviseScale is about columns with large numbers.
+func (i *Info) adviseScale(d *graph.Dataset, columns []column, add func(what, why string, args ...any)) {
+	var far []string
+	for k := range columns {
+		if c := &columns[k]; math.Abs(c.max) > farFromNormal || math.Abs(c.min) > farFromNormal {
+			far = append(far, c.name)
+		}
+	}
+	const why = "; models learn best where columns have a mean of 0 and a deviation of 1"
+	switch {
+	case i.Standardized || far == nil:
+	case d.Typed():
+		more := ""
+		if n := len(far) - mostNamed; n > 0 {
+			far, more = far[:mostNamed], " and "+event.Counted(n, "column")+" more"
+		}
+		add("Write standardize: true in the schema", "numbers are large in %s%s"+why, strings.Join(far, ", "), more)
+	default:
+		add("Import with --standardize", "features go from %s"+why, i.FeatureRange)
+	}
+}
+
 // adviseBalance is about classes of which one is rare.
-func (i *Info) adviseBalance(add func(what, why string, args ...any)) {
+func adviseBalance(task string, sizes []int64, add func(what, why string, args ...any)) {
 	all, least, most := int64(0), int64(math.MaxInt64), int64(0)
-	for _, n := range i.ClassSizes {
+	for _, n := range sizes {
 		all += n
 		if n > 0 {
 			least, most = min(least, n), max(most, n)
 		}
 	}
-	if all == 0 || i.Task != string(graph.SingleLabel) ||
-		float64(least) >= rareClass*float64(all)/float64(len(i.ClassSizes))*2 {
+	if all == 0 || task != string(graph.SingleLabel) ||
+		float64(least) >= rareClass*float64(all)/float64(len(sizes))*2 {
 		return
 	}
 	add("Do not trust the accuracy", "always answering the commonest class is right for %s; the rarest has %s (%d "+

@@ -31,12 +31,18 @@ type page struct {
 	Suspicious []suspect
 	Facts      []remark
 	Degrees    []bar
-	Classes    []bar
+	Classes    []classChart
 	Types      [][]string
 	Relations  [][]string
 	Columns    [][]string
 
-	MoreClasses, MoreColumns string
+	MoreColumns string
+}
+
+// classChart shows the classes of the graph, or of a type.
+type classChart struct {
+	Of, More string
+	Bars     []bar
 }
 
 type remark struct{ What, Why string }
@@ -68,11 +74,8 @@ func (i *Info) page(d *graph.Dataset) *page {
 	p.Summary = event.Counted(i.Vertices, "vertex") + ", " + event.Counted(i.Edges,
 		"edge") + ", " + event.Bytes(i.Bytes)
 	p.classes(i)
-	var columns []column
-	if d.Features != nil && d.Features.Kind() != graph.Sparse {
-		columns = columnsOf(d)
-		p.columns(columns)
-	}
+	columns := i.columns(d)
+	p.columns(columns)
 	repeated := repeatedEdges(d.Graph)
 	p.facts(i, d, repeated)
 	p.typed(i)
@@ -117,12 +120,13 @@ func bars(names []string, count []int64) (list []bar) {
 }
 
 func (p *page) classes(i *Info) {
-	sizes, names := i.ClassSizes, i.ClassNames
+	p.addClasses("", i.ClassSizes, i.ClassNames)
 	for t := range i.Types {
-		if x := &i.Types[t]; len(x.ClassSizes) > 0 {
-			sizes, names = x.ClassSizes, x.ClassNames
-		}
+		p.addClasses(i.Types[t].Name, i.Types[t].ClassSizes, i.Types[t].ClassNames)
 	}
+}
+
+func (p *page) addClasses(of string, sizes []int64, names []string) {
 	var shown []string
 	for k := range sizes[:min(len(sizes), mostBars)] {
 		name := fmt.Sprint(k)
@@ -131,12 +135,31 @@ func (p *page) classes(i *Info) {
 		}
 		shown = append(shown, name)
 	}
-	if len(sizes) > 0 {
-		p.Classes = bars(shown, sizes[:len(shown)])
+	if len(sizes) == 0 {
+		return
 	}
+	c := classChart{Of: of, Bars: bars(shown, sizes[:len(shown)])}
 	if more := len(sizes) - len(shown); more > 0 {
-		p.MoreClasses = event.Counted(more, "more class")
+		c.More = event.Counted(more, "more class")
 	}
+	p.Classes = append(p.Classes, c)
+}
+
+// columns are those of dense features; of a typed graph those of all types, with the names of these.
+func (i *Info) columns(d *graph.Dataset) (all []column) {
+	if d.Features != nil && d.Features.Kind() != graph.Sparse {
+		return columnsOf(d)
+	}
+	for k := range i.Types {
+		if i.Types[k].Features == 0 || i.Types[k].Vertices == 0 {
+			continue
+		}
+		for _, c := range columnsOf(d.OfType(k)) {
+			c.name = i.Types[k].Name + ": " + c.name
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func number(x float64) string { return fmt.Sprintf("%.4g", x) }
@@ -214,19 +237,8 @@ func timesText(d *graph.Dataset) string {
 }
 
 func (p *page) typed(i *Info) {
-	for k := range i.Types {
-		t := &i.Types[k]
-		features := "none: rows are learnt"
-		if t.Features > 0 {
-			features = fmt.Sprint(t.Features)
-		}
-		p.Types = append(p.Types, []string{t.Name, fmt.Sprint(t.Vertices), fmt.Sprint(t.Isolated), features,
-			fmt.Sprintf("%d / %d / %d", t.Train, t.Val, t.Test)})
-	}
-	for k := range i.Relations {
-		r := &i.Relations[k]
-		p.Relations = append(p.Relations, []string{r.Source + " " + r.Name + " " + r.Target, fmt.Sprint(r.Edges),
-			fmt.Sprintf("%.1f", r.InDegree), fmt.Sprint(r.Isolated)})
+	if i.Types != nil {
+		p.Types, p.Relations = i.typeRows(), i.relationRows()
 	}
 }
 

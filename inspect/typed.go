@@ -129,8 +129,8 @@ func (i *Info) warnOfTypes(s *graph.Schema) {
 	}
 }
 
-// showTyped prints the schema as two tables.
-func (i *Info) showTyped(line func(name, format string, args ...any)) {
+// typeRows are the types as a table, the first row of which is its head.
+func (i *Info) typeRows() [][]string {
 	types := [][]string{{"type", "vertices", "no in-edges", "features", "labels", "unlabelled", "train", "validation",
 		"test"}}
 	for k := range i.Types {
@@ -140,14 +140,24 @@ func (i *Info) showTyped(line func(name, format string, args ...any)) {
 			known(t.Task, t.Unlabelled), known(t.Task, int64(t.Train)), known(t.Task, int64(t.Val)),
 			known(t.Task, int64(t.Test))})
 	}
-	showTable(line, "types", types)
+	return types
+}
+
+// relationRows are the relations as a table.
+func (i *Info) relationRows() [][]string {
 	relations := [][]string{{"relation", "edges", "in-degree", "targets without", "reverse"}}
 	for k := range i.Relations {
 		r := &i.Relations[k]
 		relations = append(relations, []string{r.Source + " " + r.Name + " " + r.Target, event.Count(r.Edges),
 			fmt.Sprintf("%.2f", r.InDegree), event.Count(r.Isolated), r.Reverse})
 	}
-	showTable(line, "relations", relations)
+	return relations
+}
+
+// showTyped prints the schema as two tables.
+func (i *Info) showTyped(line func(name, format string, args ...any)) {
+	showTable(line, "types", i.typeRows())
+	showTable(line, "relations", i.relationRows())
 	for k := range i.Types {
 		if t := &i.Types[k]; t.ClassSizes != nil {
 			balance := Info{ClassSizes: t.ClassSizes, ClassNames: t.ClassNames}

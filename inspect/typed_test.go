@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"html"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,5 +66,35 @@ func TestInfoOfTypesIsATable(t *testing.T) {
 	}
 	if strings.Contains(text, "splits ") || i.Estimate != nil {
 		t.Error(text)
+	}
+}
+
+// TestPageOfTypes: types, relations, vertices that nothing leads to, warnings, classes and columns are on the page.
+func TestPageOfTypes(t *testing.T) {
+	dir := typedFolder(t)
+	i, err := Describe(context.Background(), dir, true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "page.html")
+	if err := i.WriteHTML(dir, out); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := html.UnescapeString(string(b))
+	for _, want := range []string{
+		"<td>author</td><td>3</td><td>3</td><td>none</td>",
+		"<td>paper</td><td>2</td><td>1</td><td>1 float32</td><td>2 classes</td><td>1</td><td>1</td>",
+		"<td>author writes paper</td><td>3</td><td>1.50</td><td>1</td>",
+		"<td>paper in venue</td>", "<h2>Classes of paper</h2>", "<td>paper: 0</td>",
+		`type author receives no messages, as no relation leads to it: add reverse: NAME to "author writes paper" in the schema`,
+		"no features of author, venue: a row per vertex is learnt, 4 rows",
+	} {
+		if strings.Count(page, want) != 1 {
+			t.Errorf("%q is %d times in\n%s", want, strings.Count(page, want), page)
+		}
 	}
 }

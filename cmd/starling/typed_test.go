@@ -162,7 +162,9 @@ func TestTypedPage(t *testing.T) {
 	predictsAdded(t, dir)
 	predictsTables(t, dir)
 	works(t, dir, "info", "shop", "--html", "shop.html")
-	for _, says := range []string{"user buys item", "item bought_by user", "<td>user</td><td>5</td>", "<td>item</td><td>3</td>", "3 / 1 / 1"} {
+	for _, says := range []string{"<td>user buys item</td><td>6</td><td>2.00</td><td>0</td><td>bought_by</td>",
+		"<td>user</td><td>5</td><td>0</td><td>4 float32, standardized</td><td>2 classes</td><td>0</td><td>3</td><td>1</td><td>1</td>",
+		"Classes of user", "<td>user: age</td>", "numbers are large in item: price;"} {
 		if page := readFile(t, dir, "shop.html"); !strings.Contains(page, says) {
 			t.Errorf("%q is not in the page of info:\n%s", says, page)
 		}
