@@ -215,7 +215,7 @@ func (c *composed) train(s *spec.Spec, is map[string]string) ([]float64, error) 
 	if err := s.Complete(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(worker.CheckPaths(s), p.Suits(s)); err != nil {
+	if err := errors.Join(worker.CheckPaths(s), p.Suits(s), s.ForLabels(&p.Meta)); err != nil {
 		return nil, err
 	}
 	run := &supervise.Run{Spec: *s, Parts: p}
