@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 //	planned   a group, in order, when the groups of the window after it are drawn: belady says which of its rows the
 //	          cache has, and which it keeps; the others are asked for at once, one request per owner
 //	served    a group, in order, when these have come: its batches copy their rows, then the cache takes those it keeps
+//	returned  a batch that was trained on: another one may take its rows
 //
 // What is fetched is a function of the draws, the window, the group and the size of the cache, not of time. Rows are
 // what an owner would answer at any time, so that a batch is the same bits however they came.
@@ -35,9 +37,10 @@ type Lookahead struct {
 	}
 	memory struct {
 		sync.Mutex
-		free [][]graph.Features // by type
+		staged, held [][]graph.Features // by type; given back, of groups and of batches
 	}
-	end struct {
+	room chan struct{} // as many as batches that may still take their rows
+	end  struct {
 		once   sync.Once
 		err    error
 		failed atomic.Bool
@@ -50,6 +53,7 @@ type LookaheadOptions struct {
 	Bytes  int64 // of the cache
 	Window int   // groups that are known when one is planned, with it
 	Group  int   // batches
+	Held   int   // batches that have their rows and were not given back; at least Group
 	Total  int64 // batches
 }
 
@@ -93,7 +97,11 @@ func (s *Store) NewLookahead(o LookaheadOptions) *Lookahead {
 		width := s.rowBytesOf(t)
 		l.caches = append(l.caches, aheadCache{newBelady(rows), width, make([]byte, rows*width)})
 	}
-	l.memory.free = make([][]graph.Features, len(l.caches))
+	l.memory.staged, l.memory.held = make([][]graph.Features, len(l.caches)), make([][]graph.Features, len(l.caches))
+	l.room = make(chan struct{}, max(o.Held, l.options.Group))
+	for range cap(l.room) {
+		l.room <- struct{}{}
+	}
 	return l
 }
 
@@ -110,28 +118,42 @@ func (l *Lookahead) fail(err error) error {
 // Return gives back what was pulled for a batch, by type.
 func (l *Lookahead) Return(rows ...*graph.Features) {
 	for t, f := range rows {
-		l.keepFree(t, f)
+		l.keepFree(l.memory.held, t, f)
 	}
+	l.room <- struct{}{}
 }
 
-func (l *Lookahead) keepFree(t int, f *graph.Features) {
+func (l *Lookahead) keepFree(in [][]graph.Features, t int, f *graph.Features) {
 	l.memory.Lock()
 	defer l.memory.Unlock()
 	if cap(f.F32)+cap(f.BF16) > 0 {
-		l.memory.free[t] = append(l.memory.free[t], graph.Features{F32: f.F32, BF16: f.BF16})
+		in[t] = append(in[t], graph.Features{F32: f.F32, BF16: f.BF16})
 	}
 	f.F32, f.BF16 = nil, nil
 }
 
-// lend gives to memory for rows of a type that was given back, if there is some.
-func (l *Lookahead) lend(to *graph.Features, t int) {
+// lend gives to memory for n values of a type that was given back, if there is some. What is many times too large is
+// let go of: the first groups find an empty cache, and stage far more than those after them.
+func (l *Lookahead) lend(from [][]graph.Features, to *graph.Features, t, n int) {
 	l.memory.Lock()
 	defer l.memory.Unlock()
-	if last := len(l.memory.free[t]) - 1; last >= 0 && to.F32 == nil && to.BF16 == nil {
-		to.F32, to.BF16 = l.memory.free[t][last].F32, l.memory.free[t][last].BF16
-		l.memory.free[t] = l.memory.free[t][:last]
+	last := len(from[t]) - 1
+	if last < 0 || to.F32 != nil || to.BF16 != nil {
+		return
+	}
+	f := from[t][last]
+	from[t][last] = graph.Features{}
+	from[t] = from[t][:last]
+	if cap(f.F32)+cap(f.BF16) <= mostUnused*max(n, leastLent) {
+		to.F32, to.BF16 = f.F32, f.BF16
 	}
 }
+
+// Memory that is lent again has at most mostUnused times the values that are wanted, or leastLent.
+const (
+	mostUnused = 4
+	leastLent  = 1 << 12
+)
 
 // drop ends what is under way for a batch after a failure.
 func (l *Lookahead) drop(ctx context.Context, b *aheadBatch) {
@@ -236,7 +258,7 @@ func (l *Lookahead) plan(g *aheadGroup) {
 			missed[k] = g.lists[t][i]
 		}
 		l.s.rows.spared.Add(-int64(len(missed)))
-		l.lend(&g.staged[t], t)
+		l.lend(l.memory.staged, &g.staged[t], t, len(missed)*l.s.colsOf(t))
 		g.fetchers[t] = l.s.Puller()
 		g.fetchers[t].ahead = true
 		form := l.s.featuresOf(&g.staged[t], t, len(missed))
@@ -249,9 +271,8 @@ func (l *Lookahead) plan(g *aheadGroup) {
 	}
 }
 
-// serve gives a batch its rows, once they have come and the groups before have theirs: copy is called for each type,
-// and row(k) belongs to the batch's place k among its places.
-func (l *Lookahead) serve(ctx context.Context, b *aheadBatch, copy func(t int, row func(k int) []byte)) error {
+// arrived waits until a batch's rows have come, the groups before have theirs, and it may take them.
+func (l *Lookahead) arrived(ctx context.Context, b *aheadBatch) error {
 	g := b.group
 	g.arrive.Do(func() { g.err = l.take(ctx, g, nil) })
 	if g.err != nil {
@@ -262,6 +283,13 @@ func (l *Lookahead) serve(ctx context.Context, b *aheadBatch, copy func(t int, r
 			return err
 		}
 	}
+	return l.wait(ctx, l.room)
+}
+
+// serve gives a batch its rows, which have arrived: copy is called for each type, and row(k) belongs to the batch's
+// place k among its places.
+func (l *Lookahead) serve(b *aheadBatch, copy func(t int, row func(k int) []byte)) {
+	g := b.group
 	for t := range l.caches {
 		c, staged := &l.caches[t], featureBytes(&g.staged[t])
 		copy(t, func(k int) []byte {
@@ -275,7 +303,6 @@ func (l *Lookahead) serve(ctx context.Context, b *aheadBatch, copy func(t int, r
 	if g.left.Add(-1) == 0 {
 		l.keep(g)
 	}
-	return nil
 }
 
 // take waits for a group's rows, unless something failed.
@@ -302,16 +329,22 @@ func (l *Lookahead) keep(g *aheadGroup) {
 				copy(c.rows[int(p.slot)*c.width:(int(p.slot)+1)*c.width], staged[int(p.place)*c.width:])
 			}
 		}
-		l.keepFree(t, &g.staged[t])
+		l.keepFree(l.memory.staged, t, &g.staged[t])
 	}
 	g.before, g.staged, g.plans, g.fetchers = nil, nil, nil, nil
 	close(g.served)
 }
 
-// ExpectOf has plans count the share of rows, by owner, that a look-ahead would fetch for batches of some vertices. Its
-// cache is empty at the first; the share is of the second half of them.
-func (s *Store) ExpectOf(o LookaheadOptions, batches [][]uint32) {
-	needed, fetched := make([]float64, s.Book.Parts), make([]float64, s.Book.Parts)
+// Predicted is what a look-ahead fetches for the first batches of a run.
+type Predicted struct {
+	s           *Store
+	first, then rowCounts // of halves
+}
+
+// Predict finds what a look-ahead would fetch for batches of some vertices, which are the first.
+func (s *Store) Predict(o LookaheadOptions, batches [][]uint32) *Predicted {
+	types := len(s.shares(o.Bytes))
+	x := &Predicted{s, newRowCounts(types, s.Book.Parts), newRowCounts(types, s.Book.Parts)}
 	var caches []*belady
 	for _, rows := range s.shares(o.Bytes) {
 		caches = append(caches, newBelady(rows))
@@ -325,23 +358,74 @@ func (s *Store) ExpectOf(o LookaheadOptions, batches [][]uint32) {
 				c.add(lists[known][t])
 			}
 		}
+		into := &x.then
+		if 2*k < len(batches) && len(batches) > 1 {
+			into = &x.first
+		}
 		for t, c := range caches {
-			missed := c.plan().missed
-			if 2*k < len(batches) && len(batches) > 1 {
-				continue
-			}
-			for _, v := range lists[k][t] {
-				needed[s.Book.Owner(v)]++
-			}
-			for _, i := range missed {
-				fetched[s.Book.Owner(lists[k][t][i])]++
+			into.add(s, t, lists[k][t], c.plan().missed)
+		}
+		lists[k] = nil
+	}
+	return x
+}
+
+// Bytes is how many bytes of rows that is.
+func (x *Predicted) Bytes() (n float64) {
+	for _, c := range []*rowCounts{&x.first, &x.then} {
+		for t, fetched := range c.fetched {
+			for _, rows := range fetched {
+				n += rows * float64(x.s.rowBytesOf(t))
 			}
 		}
 	}
-	s.fetchShare = make([]float64, s.Book.Parts)
-	for q := range needed {
-		s.fetchShare[q] = fetched[q] / max(needed[q], 1)
+	return n
+}
+
+// rowCounts are of rows that batches need, and of those that are fetched, by type and owner.
+type rowCounts struct{ needed, fetched [][]float64 }
+
+func newRowCounts(types, parts int) (c rowCounts) {
+	for range types {
+		c.needed, c.fetched = append(c.needed, make([]float64, parts)), append(c.fetched, make([]float64, parts))
 	}
+	return c
+}
+
+func (c *rowCounts) add(s *Store, typ int, list, missed []uint32) {
+	for _, v := range list {
+		c.needed[typ][s.Book.Owner(v)]++
+	}
+	for _, i := range missed {
+		c.fetched[typ][s.Book.Owner(list[i])]++
+	}
+}
+
+// Expect has plans count what is predicted: of the second half of the batches the share of rows that are fetched, by
+// owner, and of all what is beyond that since a cache is empty at the first.
+func (x *Predicted) Expect() {
+	s := x.s
+	s.fetchShare, s.once = make([]float64, s.Book.Parts), make([]Traffic, s.Book.Parts)
+	for q := range s.fetchShare {
+		needed, fetched := 0.0, 0.0
+		for t := range x.then.needed {
+			needed, fetched = needed+x.then.needed[t][q], fetched+x.then.fetched[t][q]
+		}
+		s.fetchShare[q] = fetched / max(needed, 1)
+		for t := range x.first.needed {
+			if n := x.first.fetched[t][q] - s.fetchShare[q]*x.first.needed[t][q]; n > 0 {
+				s.once[q].addPulls(s, t, int64(math.Round(n)))
+			}
+		}
+	}
+}
+
+// Once is what is expected to be sent and received beside what each batch is, by owner.
+func (s *Store) Once() []Traffic {
+	if s.once == nil {
+		return make([]Traffic, s.Book.Parts)
+	}
+	return s.once
 }
 
 // remoteByType are the vertices whose rows are not read in place.

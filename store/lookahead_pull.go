@@ -72,25 +72,30 @@ func (p *AheadPuller) pull(ctx context.Context, id coflow.ID, to []graph.Feature
 	}
 	p.asked = true
 	b := p.of.need(id, p.number, lists)
-	if err := p.of.wait(ctx, b.ready); err != nil {
+	err := p.of.wait(ctx, b.ready)
+	if err == nil {
+		err = p.of.arrived(ctx, b)
+	}
+	if err != nil {
 		p.of.drop(ctx, b)
 		return err
 	}
 	var rows [][]byte
 	for t, list := range lists {
-		p.of.lend(&to[t], t)
+		p.of.lend(p.of.memory.held, &to[t], t, len(list)*p.of.s.colsOf(t))
 		form := p.of.s.featuresOf(&to[t], t, len(list))
 		rows = append(rows, featureBytes(&to[t]))
 		if err := p.copyHere(form, rows[t], list); err != nil {
 			return err
 		}
 	}
-	return p.of.serve(ctx, b, func(t int, row func(k int) []byte) {
+	p.of.serve(b, func(t int, row func(k int) []byte) {
 		width := p.of.caches[t].width
 		for k, i := range b.places[t] {
 			copy(rows[t][int(i)*width:(int(i)+1)*width], row(k))
 		}
 	})
+	return nil
 }
 
 // copyHere copies rows that are read in place.
@@ -115,14 +120,14 @@ func (p *AheadPuller) copyHere(form pullForm, to []byte, numbers []uint32) error
 // featuresOf makes to n rows of a type, or of the features of a graph without types, and is how they travel.
 func (s *Store) featuresOf(to *graph.Features, typ, n int) pullForm {
 	form := pullForm{table: Features, packed: s.packed, typ: typ}
-	kind, cols := graph.Dense, 0
+	kind, cols := graph.Dense, s.colsOf(typ)
 	if s.Book.Schema != nil {
 		if m := s.Book.Schema.Types[typ].Features; m != nil {
-			kind, cols = m.Kind, m.Dim
+			kind = m.Kind
 		}
 		form.packed = s.packedOf(typ)
 	} else {
-		kind, cols = s.Part.Features.Kind(), s.Part.Features.Cols
+		kind = s.Part.Features.Kind()
 	}
 	if to.Rows, to.Cols = n, cols; kind == graph.BFloat16 {
 		to.BF16 = resize(to.BF16, n*cols)
@@ -130,4 +135,26 @@ func (s *Store) featuresOf(to *graph.Features, typ, n int) pullForm {
 		to.F32 = resize(to.F32, n*cols)
 	}
 	return form
+}
+
+// RowBytes is what the rows of features of some vertices take.
+func (s *Store) RowBytes(vertices []uint32) (n int64) {
+	if s.Book.Schema == nil {
+		return int64(len(vertices)) * int64(s.rowBytes())
+	}
+	for _, v := range vertices {
+		n += int64(s.rowBytesOf(s.Book.TypeOf(v)))
+	}
+	return n
+}
+
+// colsOf is the number of columns of the features of a type, or of all.
+func (s *Store) colsOf(typ int) int {
+	if s.Book.Schema == nil {
+		return s.Part.Features.Cols
+	}
+	if m := s.Book.Schema.Types[typ].Features; m != nil {
+		return m.Dim
+	}
+	return 0
 }

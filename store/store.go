@@ -51,6 +51,7 @@ type Store struct {
 	caches     []*counted // by type of a typed graph; nil: none
 	packed     Packed     // rows of features travel so
 	fetchShare []float64  // share of its rows that a look-ahead fetches, by part
+	once       []Traffic  // that it takes beyond, by part
 	planned    int        // columns of rows that plans go by; 0: all
 	buffers    sync.Pool
 	served     sync.Pool // of *drawn

@@ -116,10 +116,15 @@ func (t *Traffic) addRows(s *Store, typ int, numbers, places []uint32) {
 	if s.fetchShare != nil && len(places) > 0 {
 		n = int64(math.Round(float64(n) * s.fetchShare[s.Book.Owner(numbers[places[0]])]))
 	}
-	if n == 0 {
+	t.addPulls(s, typ, n)
+}
+
+// addPulls adds what pulling n rows of features costs.
+func (t *Traffic) addPulls(s *Store, typ int, n int64) {
+	row := s.rowBytesOf(typ)
+	if n == 0 || row == 0 {
 		return
 	}
-	row := s.rowBytesOf(typ)
 	t.Requests += pullRequests(n, int64(row))
 	if s.Book.Schema != nil {
 		t.Rows += n * int64(s.packedOf(typ).rowBytes(row))

@@ -53,6 +53,7 @@ type Host struct {
 	degrees     *nn.Degrees          // of the whole graph
 	parcels     func() tensor.Parcel // where batches are laid ahead
 	returned    func(b *Batch)       // is told of batches that were trained on; or nil
+	late        bool                 // rows come long after all else, and batches are prepared before
 }
 
 // FirstLayer computes the first layers of batches with other workers, which have the features.

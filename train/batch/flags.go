@@ -22,7 +22,7 @@ var AsTheyAre = PullOptions{"none"}
 type CacheOptions struct {
 	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo,belady" try:"degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"other strategies exchange rows that change, or pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, those that were used last (S3-FIFO), or those that the next batches need first, which are drawn ahead (belady)"`
 	CacheBudget string `json:"cache_budget" of:"cache" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
-	Window      int    `json:"cache_window" of:"cache" resume:"free" omit:"default" help:"batches that --cache belady draws before it fetches the rows of the first; 0: as many as take 256 MiB, at most 64"`
+	Window      int    `json:"cache_window" of:"cache" resume:"free" omit:"default" help:"batches that --cache belady draws before it fetches the rows of the first; 0: the number that fetches fewest rows, at most 64"`
 }
 
 // CachedBy is a cache of the default size.

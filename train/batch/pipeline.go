@@ -260,6 +260,10 @@ func (p *Pipeline) AtOnce() int {
 	return p.Options.ThreadCount() + waiting
 }
 
+// underWay is the number of batches that are under way where n are drawn at a time: others, one per thread, are
+// prepared, and one is trained on.
+func (p *Pipeline) underWay(n int) int { return n + p.Options.ThreadCount() + 1 }
+
 // Prefetch has batches drawn from a state of the loop on, n at a time, each by a drawer.
 func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDrawer func() Drawer) *Prefetcher {
 	var drawers []Drawer
@@ -297,11 +301,10 @@ func (r *drawer) Draw(b *Batch, epoch, number int) error {
 	if err == nil {
 		err = r.pull(r.ctx, b, r.puller)
 	}
-	if err = end(err); err != nil {
-		return err
+	if err = end(err); err == nil && !b.late {
+		b.Prepare()
 	}
-	b.Prepare()
-	return nil
+	return err
 }
 
 // draw draws the batch's blocks.

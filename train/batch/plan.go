@@ -169,8 +169,9 @@ var answered = [...]func(store.Traffic) int64{
 // swapExpected adds what this worker sends to others: what it asks for, and the answers that they expect.
 func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
 	setup := p.Setup
-	out, before := make([][]byte, len(perBatch)), p.Store.Traffic()
+	out, before, once := make([][]byte, len(perBatch)), p.Store.Traffic(), p.Store.Once()
 	for q, batches := range perBatch {
+		before[q].Add(once[q])
 		numbers := []float64{float64(before[q].Edges), float64(before[q].Rows)}
 		for _, kind := range answered {
 			e := p.PerEpoch(valuesOf(batches, kind))

@@ -61,10 +61,15 @@ func (r *Batch) Pull(ctx context.Context, from Puller, seeds []uint32, normalize
 	if r.schema != nil {
 		r.Pulled.Begin(r.schema)
 	}
-	if err := r.pullRows(ctx, from, normalize); err != nil || r.Labels == nil {
-		return err
+	if r.Labels != nil {
+		if err := r.PullLabels(ctx, from, seeds); err != nil {
+			return err
+		}
 	}
-	return r.PullLabels(ctx, from, seeds)
+	if r.late {
+		r.Prepare()
+	}
+	return r.pullRows(ctx, from, normalize)
 }
 
 // pullRows brings the rows of the batch's vertices, of each once.

@@ -126,7 +126,7 @@ func (s *Strategy) Unfilled() int64 {
 		return 0
 	}
 	buffers := int64(max(0, s.steps.Source.Unfilled(2*s.p.all)))
-	return buffers*s.steps.held - min(buffers, s.p.ahead.unfilled(2*s.p.all))*s.steps.heldRows
+	return buffers*s.steps.held - s.p.ahead.unfilled(buffers)*s.steps.heldRows
 }
 
 // Train is the loop's training of an epoch.

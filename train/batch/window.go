@@ -13,9 +13,11 @@ import (
 // Batches that are drawn before their rows are fetched: a window of them is known when those of the first are asked for
 // (store.Lookahead). Where rows are not fetched ahead, a batch asks for its own when it is drawn.
 const (
-	windowBytes = 256 << 20 // that blocks of a window take, where its length is not given
-	mostWindow  = 64        // batches of it, where its length is not given
+	windowBytes = 64 << 20 // that blocks of a window take beyond what is freed, where its length is not given
+	mostWindow  = 64       // batches of it, where its length is not given
 	leastWindow = 2
+	leastHeld   = 2 // batches that have their rows: one is trained on, and one is next
+	stagedHeld  = 1 // batches' rows that may be on their way or not copied yet
 )
 
 // window is a pipeline's batches that are drawn and have no rows yet.
@@ -33,21 +35,60 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		return nil // nothing is fetched, or no cache could keep it
 	}
 	var lists [][]uint32
-	most := int64(1)
-	first := upTo(min(CountedBatches, p.all))
-	err := p.probe(seeds, 0, first, func(_ Sampler, b *sample.Batch, _ *store.Known, _ bool) {
-		lists = append(lists, slices.Compact(slices.Sorted(slices.Values(b.Vertices))))
+	most, rows := int64(1), int64(0)
+	all := p.all * max(1, p.Site.Opt.Epochs)
+	first := min(CountedBatches, all)
+	if p.Site.MemoryOnly {
+		first = min(first, plannedBatches)
+	}
+	err := p.probeFirst(seeds, first, func(_ Sampler, b *sample.Batch, _ *store.Known, _ bool) {
+		list := slices.Compact(slices.Sorted(slices.Values(b.Vertices)))
+		lists = append(lists, list)
 		most = max(most, drawnBytes(b))
+		rows += p.Store.RowBytes(list) / int64(first)
 	})
 	if err != nil {
 		return err
 	}
-	a := &window{options: store.LookaheadOptions{Bytes: o.bytes(), Window: o.Window, Group: 1}}
-	if o.Window == 0 {
-		a.options.Window = int(max(leastWindow, min(windowBytes/most, mostWindow)))
-	}
+	a := &window{options: store.LookaheadOptions{Window: o.Window, Group: 1,
+		Held: max(leastHeld, 1+p.Options.ThreadCount()/2)}}
+	// Without a window all batches that are under way have their rows.
+	freed := rows * int64(max(0, min(p.underWay(p.AtOnce()), all)-a.options.Held-stagedHeld))
+	a.choose(p.Store, o.bytes(), freed, most, lists)
 	p.ahead = a
-	p.Store.ExpectOf(a.options, lists)
+	return nil
+}
+
+// choose has the cache take what batches under way do not, beside its own budget: memory is freed by batches without
+// rows, and a window takes some. Where its length is not given, it is the one that fetches fewest rows.
+func (a *window) choose(s *store.Store, budget, freed, drawn int64, lists [][]uint32) {
+	windows := []int{leastWindow, 4, 16, mostWindow}
+	if a.options.Window > 0 {
+		windows = []int{a.options.Window}
+	}
+	var best *store.Predicted
+	for _, n := range windows {
+		if best != nil && int64(n)*drawn > windowBytes+freed {
+			break
+		}
+		o := a.options
+		o.Window, o.Bytes = n, budget+max(0, freed-int64(n)*drawn)
+		if x := s.Predict(o, lists); best == nil || x.Bytes() < best.Bytes() {
+			best, a.options = x, o
+		}
+	}
+	best.Expect()
+}
+
+// probeFirst draws the first n batches of a run.
+func (p *Pipeline) probeFirst(seeds Seeds, n int, f func(m Sampler, b *sample.Batch, known *store.Known,
+	any bool)) error {
+	for epoch := 0; n > 0; epoch++ {
+		if err := p.probe(seeds, epoch, upTo(min(n, p.all)), f); err != nil {
+			return err
+		}
+		n -= p.all
+	}
 	return nil
 }
 
@@ -65,6 +106,7 @@ func (a *window) begin(s *store.Store, h *Host, batches int, at train.State, las
 	if a == nil {
 		return 0
 	}
+	h.late = true
 	h.returned = func(b *Batch) { a.of.Return(b.Pulled.lent(b.Temporal)...) }
 	a.first = int64(at.Epoch*batches + at.Batch)
 	a.options.Total = max(int64(last)*int64(batches)-a.first, 0)
@@ -80,12 +122,12 @@ func (a *window) drawn() int {
 	return int(min(int64(a.options.Window*a.options.Group), a.options.Total))
 }
 
-// unfilled is the number of buffers without rows that a run of some batches has more than this one.
-func (a *window) unfilled(batches int) int64 {
+// unfilled is the number of buffers without rows, of some.
+func (a *window) unfilled(buffers int64) int64 {
 	if a == nil {
 		return 0
 	}
-	return min(int64(a.options.Window*a.options.Group), int64(batches)) - int64(a.drawn())
+	return max(0, buffers-int64(a.options.Held))
 }
 
 // lent are the rows that a look-ahead pulled, by type. They are used again for the batch that is next.
