@@ -145,7 +145,7 @@ func (p *page) addClasses(of string, sizes []int64, names []string) {
 	p.Classes = append(p.Classes, c)
 }
 
-// columns are those of dense features; of a typed graph those of all types, with the names of these.
+// columns describes dense features; of a typed graph those of every type, with its name before theirs.
 func (i *Info) columns(d *graph.Dataset) (all []column) {
 	if d.Features != nil && d.Features.Kind() != graph.Sparse {
 		return columnsOf(d)

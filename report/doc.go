@@ -1,6 +1,6 @@
 // Package report is what a run says when it has ended: its result, which starling train --json
-// writes, tables of the bytes that were sent, and comparisons of several results as text, as
-// JSON and as one HTML page.
+// writes, a page of it (--html), tables of the bytes that were sent, and comparisons of several
+// results as text, as JSON and as one HTML page.
 //
 // Nothing here runs anything: package run makes results, this package reads, joins and shows
 // them.

@@ -10,12 +10,22 @@ import (
 	"starling/train"
 )
 
+// The page of a report by class, and its body, which other pages have too.
+//
 //go:embed evaluation.html
 var evaluationPage string
 
+//go:embed evaluation_body.html
+var evaluationBody string
+
 var evaluationTemplate = sync.OnceValue(func() *template.Template {
-	return newTemplate("evaluation", evaluationPage)
+	return newTemplate("page", evaluationBody+evaluationPage)
 })
+
+// evaluationStyle is what that body needs beside the style sheet.
+const evaluationStyle = `.heat td { background: color-mix(in srgb, var(--one) calc(var(--share) * 0.7), transparent); }
+.square { max-width: 26rem; height: auto; aspect-ratio: 1; }
+`
 
 // evaluationView is the data of the template.
 type evaluationView struct {
@@ -50,7 +60,15 @@ type reliability struct{ X, Y, Radius, Probability, Share float64 }
 
 // EvaluationHTML is the report as one page without any other files.
 func EvaluationHTML(e *train.Evaluation, title string) []byte {
-	v := evaluationView{Title: title, Text: fmt.Sprintf("%d %s vertices%s", e.Vertices, e.Split, decidedBy(e)),
+	var b bytes.Buffer
+	if err := evaluationTemplate().Execute(&b, newEvaluationView(e, title)); err != nil {
+		panic(err) // the template and its data are both ours
+	}
+	return b.Bytes()
+}
+
+func newEvaluationView(e *train.Evaluation, title string) *evaluationView {
+	v := &evaluationView{Title: title, Text: fmt.Sprintf("%d %s vertices%s", e.Vertices, e.Split, decidedBy(e)),
 		Metrics: metricLines(e)}
 	for _, c := range e.Classes {
 		v.Classes = append(v.Classes, []string{c.Name, four(c.Precision), four(c.Recall), four(c.F1),
@@ -70,11 +88,7 @@ func EvaluationHTML(e *train.Evaluation, title string) []byte {
 				b.Probability, b.Share})
 		}
 	}
-	var b bytes.Buffer
-	if err := evaluationTemplate().Execute(&b, v); err != nil {
-		panic(err) // the template and its data are both ours
-	}
-	return b.Bytes()
+	return v
 }
 
 func newHeatmap(e *train.Evaluation) *heatmap {

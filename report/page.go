@@ -14,9 +14,14 @@ import (
 //go:embed compare.html
 var comparePage string
 
+// plotBody is a chart of lines, which several pages have.
+//
+//go:embed plot.html
+var plotBody string
+
 // compareTemplate is parsed when it is first used, not whenever the program starts.
 var compareTemplate = sync.OnceValue(func() *template.Template {
-	return newTemplate("compare", comparePage)
+	return newTemplate("compare", plotBody+comparePage)
 })
 
 // HTML is the comparison as one page without any other files.

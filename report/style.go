@@ -13,7 +13,8 @@ func Style() template.CSS { return template.CSS(styleSheet) }
 
 // newTemplate parses a page, which has the style sheet as {{style}}.
 func newTemplate(name, text string) *template.Template {
-	return template.Must(template.New(name).Funcs(template.FuncMap{"style": Style}).Parse(text))
+	return template.Must(template.New(name).Funcs(template.FuncMap{"style": Style,
+		"evaluationStyle": func() template.CSS { return template.CSS(evaluationStyle) }}).Parse(text))
 }
 
 // WritePage writes a page to a file, whole or not at all.

@@ -163,7 +163,7 @@ func (d *decision) learn(measured float64) error {
 // measuring is a run of one epoch that writes nothing.
 func measuring(s spec.Spec) spec.Spec {
 	s.Training.Epochs, s.Training.EvalEvery, s.Training.Patience = 1, 0, 0
-	s.Output.Dir, s.Output.JSON, s.Output.Events, s.Output.Trace, s.Output.MetricsListen = "", "", "", "", ""
+	s.Output = spec.Output{Quiet: s.Output.Quiet}
 	s.Checkpoints.Dir, s.Checkpoints.Resume, s.Checkpoints.ResumeIfAny = "", false, false
 	return s
 }

@@ -21,7 +21,7 @@ func Check(s *spec.Spec) error {
 		return err
 	}
 	for _, f := range []struct{ flag, path string }{
-		{"--json", s.Output.JSON}, {"--events", s.Output.Events}, {"--trace", s.Output.Trace},
+		{"--json", s.Output.JSON}, {"--html", s.Output.HTML}, {"--events", s.Output.Events}, {"--trace", s.Output.Trace},
 	} {
 		if err := spec.CheckFile(f.flag, f.path); err != nil {
 			return err

@@ -107,6 +107,7 @@ var topics = []topic{
 		{"out", "write the best weights (safetensors) and config.json to this folder"},
 		{"overwrite", "replace the model in the --out folder"},
 		{"json", "write the result to this file, - for standard output"},
+		{"html", "write a page of the run to this file: curves, report by class, bytes"},
 		{"events", "write every event of the run to this file, one JSON object per line"},
 		{"trace", "write a timeline to this file, for ui.perfetto.dev"},
 		{"metrics_listen", "serve Prometheus metrics on this address, as 127.0.0.1:9400, and each worker's on " +

@@ -5,6 +5,7 @@ type Output struct {
 	Dir           string `json:"out" resume:"free"`
 	Overwrite     bool   `json:"overwrite" resume:"free"`
 	JSON          string `json:"json" resume:"free"`
+	HTML          string `json:"html" resume:"free"`
 	Events        string `json:"events" resume:"free"`
 	Trace         string `json:"trace" resume:"free"`
 	MetricsListen string `json:"metrics_listen" resume:"free"`
@@ -13,7 +14,8 @@ type Output struct {
 
 // Validate refuses standard output for more than --json.
 func (o *Output) Validate() error {
-	for _, f := range []struct{ flag, path string }{{"--events", o.Events}, {"--trace", o.Trace}} {
+	for _, f := range []struct{ flag, path string }{{"--html", o.HTML}, {"--events", o.Events},
+		{"--trace", o.Trace}} {
 		if f.path == "-" {
 			return Mistake(f.flag, "-", "a file", "only --json goes to standard output; a file of that name is ./-")
 		}
@@ -25,7 +27,7 @@ func (o *Output) Validate() error {
 func (s *Spec) checkFiles() error {
 	given, o := map[string]string{}, &s.Output
 	for _, f := range []struct{ flag, path string }{
-		{"--json", o.JSON}, {"--events", o.Events}, {"--trace", o.Trace}, {"--out", o.Dir},
+		{"--json", o.JSON}, {"--html", o.HTML}, {"--events", o.Events}, {"--trace", o.Trace}, {"--out", o.Dir},
 		{"--checkpoint-dir", s.Checkpoints.Dir},
 	} {
 		if other, ok := given[f.path]; ok && f.path != "" {

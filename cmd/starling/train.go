@@ -50,8 +50,8 @@ const trainExample = `  # the settings of the GCN paper
   # on four hosts of a Slurm cluster, one worker per host
   srun -N 4 starling train parts --json result.json
 
-  # half the memory, a timeline, the best weights
-  starling train graph --dtype bf16 --trace trace.json --out run`
+  # half the memory, a timeline, a page with curves and the report by class, the best weights
+  starling train graph --dtype bf16 --trace trace.json --html run.html --out run`
 
 func trainCommand() *cobra.Command {
 	several := spec.Sweep{Spec: spec.Default(), Seeds: 1}
@@ -81,6 +81,8 @@ func trainCommand() *cobra.Command {
 			case dry && several.Several():
 				return spec.Mistake("--dry-run", "it beside --sweep or --seeds", "the settings of one run",
 					"leave out one of them")
+			case several.Several() && s.Output.HTML != "":
+				return spec.Mistake("--html", "it beside --sweep or --seeds", "the page of one run", "leave it out")
 			case dry:
 				return dryRun(*s)
 			case several.Several():
@@ -165,6 +167,9 @@ func train(c *cobra.Command, s spec.Spec) error {
 	}
 	if s.Output.JSON != "" {
 		err = errors.Join(err, report.Write(s.Output.JSON, stdout))
+	}
+	if s.Output.HTML != "" {
+		err = errors.Join(err, report.WriteHTML(s.Output.HTML))
 	}
 	if err == nil && report.Reason == "interrupted" {
 		if !s.Output.Quiet {
