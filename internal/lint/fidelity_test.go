@@ -26,6 +26,7 @@ var fidelitySystems = []string{"DistDGL", "ByteGNN", "SANCUS", "HopGNN", "GraNND
 var (
 	ticked    = regexp.MustCompile("`([^`]+)`")
 	testName  = regexp.MustCompile(`^(?:(.+)/)?(Test\w+)$`)
+	bareTest  = regexp.MustCompile(`\bTest[A-Z]\w+`)
 	unlike    = regexp.MustCompile(`\b(differs|missing): \S+ \S+ \S+`)
 	isMissing = regexp.MustCompile(`^missing: `)
 )
@@ -87,6 +88,9 @@ func (m *mechanism) faults(isFile func(string) bool, tests func(folder string) [
 		if !slices.Contains(tests(folder), test[2]) {
 			found = append(found, "no test "+test[2]+" in "+folder)
 		}
+	}
+	if bare := bareTest.FindString(ticked.ReplaceAllString(m.test, "")); bare != "" {
+		found = append(found, bare+" without backticks")
 	}
 	if !named && !unlike.MatchString(m.test) {
 		found = append(found, "neither a test nor what differs or is missing")
@@ -169,6 +173,7 @@ func TestFidelityFaultsAreFound(t *testing.T) {
 		"| 4.1 | x | `a/c.go` | `TestA` |":                           "no file a/c.go",
 		"| 4.1 | x | — | differs: in one thing |":                    "no file named",
 		"| 4.1 | x | `a/b.go` | as in the paper |":                   "neither a test nor what differs or is missing",
+		"| 4.1 | x | `a/b.go` | `TestA`, TestB |":                    "TestB without backticks",
 		"| 4.1 | x | `a/b.go` | differs: |":                          "neither a test nor what differs or is missing",
 		"| 4.1 | x | `a/b.go` |":                                     "neither a test nor what differs or is missing",
 		"| 4.1 | x | `a/b.go` | `TestA` | and more |":                "neither a test nor what differs or is missing",
