@@ -402,21 +402,19 @@ func (c *rowCounts) add(s *Store, typ int, list, missed []uint32) {
 }
 
 // Expect has plans count what is predicted: of the second half of the batches the share of rows that are fetched, by
-// owner, and of all what is beyond that since a cache is empty at the first.
+// type and owner, and of all what is beyond that since a cache is empty at the first.
 func (x *Predicted) Expect() {
 	s := x.s
-	s.fetchShare, s.once = make([]float64, s.Book.Parts), make([]Traffic, s.Book.Parts)
-	for q := range s.fetchShare {
-		needed, fetched := 0.0, 0.0
-		for t := range x.then.needed {
-			needed, fetched = needed+x.then.needed[t][q], fetched+x.then.fetched[t][q]
-		}
-		s.fetchShare[q] = fetched / max(needed, 1)
-		for t := range x.first.needed {
-			if n := x.first.fetched[t][q] - s.fetchShare[q]*x.first.needed[t][q]; n > 0 {
+	s.fetchShare, s.once = nil, make([]Traffic, s.Book.Parts)
+	for t, fetched := range x.then.fetched {
+		share := make([]float64, s.Book.Parts)
+		for q := range share {
+			share[q] = fetched[q] / max(x.then.needed[t][q], 1)
+			if n := x.first.fetched[t][q] - share[q]*x.first.needed[t][q]; n > 0 {
 				s.once[q].addPulls(s, t, int64(math.Round(n)))
 			}
 		}
+		s.fetchShare = append(s.fetchShare, share)
 	}
 }
 

@@ -48,11 +48,11 @@ type Store struct {
 		needed, remote, requests atomic.Int64
 		spared                   atomic.Int64 // remote ones that a look-ahead did not fetch
 	}
-	caches     []*counted // by type of a typed graph; nil: none
-	packed     Packed     // rows of features travel so
-	fetchShare []float64  // share of its rows that a look-ahead fetches, by part
-	once       []Traffic  // that it takes beyond, by part
-	planned    int        // columns of rows that plans go by; 0: all
+	caches     []*counted  // by type of a typed graph; nil: none
+	packed     Packed      // rows of features travel so
+	fetchShare [][]float64 // share of the rows that a look-ahead fetches, by type and part
+	once       []Traffic   // that it takes beyond, by part
+	planned    int         // columns of rows that plans go by; 0: all
 	buffers    sync.Pool
 	served     sync.Pool // of *drawn
 	shared     sharing

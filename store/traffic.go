@@ -114,7 +114,7 @@ func (t *Traffic) addRows(s *Store, typ int, numbers, places []uint32) {
 		n -= int64(countIf(places, func(i uint32) bool { _, ok := c.slot.find(numbers[i]); return ok }))
 	}
 	if s.fetchShare != nil && len(places) > 0 {
-		n = int64(math.Round(float64(n) * s.fetchShare[s.Book.Owner(numbers[places[0]])]))
+		n = int64(math.Round(float64(n) * s.fetchShare[typ][s.Book.Owner(numbers[places[0]])]))
 	}
 	t.addPulls(s, typ, n)
 }
