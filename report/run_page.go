@@ -86,14 +86,15 @@ func (r *Run) facts() (list []Setting) {
 func (r *Run) plots() (list []*plot) {
 	inEpochs := func(x float64) string { return fmt.Sprintf("epoch %.0f", x) }
 	at := epochs(r.Measured)
-	metric := []series{{"train", at, r.TrainAccuracy}, {"validation", at, r.ValAccuracy}, {"test", at, r.TestAccuracies}}
+	metric := []series{{"train", at, r.TrainAccuracy}, {"validation", at, r.ValAccuracy},
+		{"test", at, r.TestAccuracies}}
 	metric = slices.DeleteFunc(metric, func(s series) bool {
 		return !slices.ContainsFunc(s.y, func(n Number) bool { return !math.IsNaN(float64(n)) })
 	})
 	for _, p := range []*plot{
-		newPlot("Training loss", "training loss over epochs", []series{{"loss", counting(len(r.Loss)), r.Loss}}, inEpochs),
-		newPlot(strings.ToUpper(r.Metric[:min(1, len(r.Metric))])+r.Metric[min(1, len(r.Metric)):], r.Metric+" over epochs", metric,
-			inEpochs),
+		newPlot("Training loss", "training loss over epochs",
+			[]series{{"loss", counting(len(r.Loss)), r.Loss}}, inEpochs),
+		newPlot("Metric: "+r.Metric, r.Metric+" over epochs", metric, inEpochs),
 	} {
 		if p != nil {
 			list = append(list, p)
@@ -108,7 +109,8 @@ func (b *Bytes) lines() (list [][]string) {
 	for _, k := range kinds {
 		for _, l := range links {
 			if c := sums[cell{k, l}]; c.Planned != 0 || c.Counted != 0 {
-				list = append(list, []string{k, strings.ReplaceAll(l, "_", " "), event.Bytes(c.Planned), event.Bytes(c.Counted)})
+				list = append(list, []string{k, strings.ReplaceAll(l, "_", " "), event.Bytes(c.Planned),
+					event.Bytes(c.Counted)})
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestPageOfARun(t *testing.T) {
 			t.Errorf("%s:\n%s", file, page)
 		}
 	}
-	says("run.html", "<h1>gcn on demo</h1>", "<h2>Training loss</h2>", "<h2>Accuracy</h2>", "<td>best epoch</td>",
+	says("run.html", "<h1>gcn on demo</h1>", "<h2>Training loss</h2>", "<h2>Metric: accuracy</h2>", "<td>best epoch</td>",
 		"<th>precision</th>", "<h2>Confusion</h2>", "<h2>Calibration</h2>", "All settings")
 	typedGraph(t, dir)
 	works(t, dir, "train", "graph", "--model", "rgcn", "--hidden", "16", "--workers", "2", "--epochs", "2", "--quiet", "--html",
