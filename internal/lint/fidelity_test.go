@@ -26,7 +26,7 @@ var fidelitySystems = []string{"DistDGL", "ByteGNN", "SANCUS", "HopGNN", "GraNND
 var (
 	ticked    = regexp.MustCompile("`([^`]+)`")
 	testName  = regexp.MustCompile(`^(?:(.+)/)?(Test\w+)$`)
-	bareTest  = regexp.MustCompile(`\bTest[A-Z]\w+`)
+	bareTest  = regexp.MustCompile(`\bTest[A-Z]\w*`)
 	unlike    = regexp.MustCompile(`\b(differs|missing): \S+ \S+ \S+`)
 	isMissing = regexp.MustCompile(`^missing: `)
 )
