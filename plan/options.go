@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func Default() Options { return Options{Spec: spec.Default()} }
 // complete checks the settings that a plan is for.
 func (o *Options) complete() error {
 	o.given, o.Settings = o.Settings, nil
-	if err := o.Complete(); err != nil {
+	if err := cmp.Or(o.CheckValues(), o.Complete()); err != nil {
 		return err
 	}
 	of := o.Spec

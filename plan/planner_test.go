@@ -241,6 +241,7 @@ func TestPlanMistakes(t *testing.T) {
 		"--rate": func(o *Options) { o.Rate = "fast" }, "--delay": func(o *Options) { o.Delay = "soon" },
 		"--rate with all 4 workers on one server": func(o *Options) { o.Cluster.Servers = 1 },
 		"compute.GEMM": func(o *Options) { o.RatesFile = wrong },
+		"--dropout":    func(o *Options) { o.Model.Dropout = -1 },
 	} {
 		o := Default()
 		o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"

@@ -49,7 +49,8 @@ type tuning struct {
 }
 
 func newTuning(s *spec.Tune, given func(string) bool) (*tuning, error) {
-	if err := cmp.Or(spec.CheckFile("--json", s.Output.JSON), s.CheckSearch(), setup.CountSlots(&s.Spec)); err != nil {
+	if err := cmp.Or(spec.CheckFile("--json", s.Output.JSON), s.CheckSearch(), s.CheckValues(),
+		setup.CountSlots(&s.Spec)); err != nil {
 		return nil, err
 	}
 	meta, err := graph.ReadMeta(s.Dataset)
@@ -77,15 +78,35 @@ func newTuning(s *spec.Tune, given func(string) bool) (*tuning, error) {
 		}
 	}
 	t.asha = asha{reduction: s.Reduction, trials: s.Trials, rungs: len(t.rungs), scores: make([][]float64, s.Trials)}
-	for n := range s.Trials {
-		c, err := drawTrial(s, t.space, n)
+	if err := t.drawTrials(); err != nil {
+		return nil, err
+	}
+	return t, t.keepSearch()
+}
+
+// drawTrials draws the settings of all trials. It refuses a search of which every trial would be refused.
+func (t *tuning) drawTrials() (refused error) {
+	possible := 0
+	for n := range t.Trials {
+		c, err := drawTrial(t.Tune, t.space, n)
 		t.runs = append(t.runs, c)
 		t.found[n] = report.Trial{Number: n, Settings: c.Values}
 		if err != nil {
 			t.found[n].Error = err.Error()
+		} else {
+			of := c.Spec
+			err = cmp.Or(of.Complete(), of.Validate())
+		}
+		if err == nil {
+			possible++
+		} else if refused == nil {
+			refused = err
 		}
 	}
-	return t, t.keepSearch()
+	if possible > 0 {
+		return nil
+	}
+	return refused
 }
 
 // drawTrial is a choice of settings: a function of the seed, the trial and the settings' names alone.

@@ -129,6 +129,8 @@ func TestTuneMistakes(t *testing.T) {
 		"no-such-space.yaml":    func(s *spec.Tune) { s.Space = "no-such-space.yaml" },
 		"--parallel":            func(s *spec.Tune) { s.Parallel = 0 },
 		"1 (no halving) to 100": func(s *spec.Tune) { s.Reduction = 0 },
+		"--weight-decay":        func(s *spec.Tune) { s.Optimizer.WeightDecay = -1 },
+		"it is for --task link": func(s *spec.Tune) { s.Pairs.ValCandidates = "c.npz" },
 	} {
 		s := tuning9(t, data)
 		set(&s)

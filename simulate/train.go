@@ -69,6 +69,9 @@ const forever = 10 * 24 * time.Hour
 // Train trains one case after the other on simulated workers, in virtual time.
 func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, error) {
 	events = event.Locked(setup.MinorNotesOnce(onlyNotes(event.All(events))))
+	if err := o.CheckValues(); err != nil {
+		return nil, err
+	}
 	if o.Sharing < 1 {
 		return nil, spec.Mistake("--sharing", fmt.Sprint(o.Sharing), "1 or more workers per machine", "")
 	}

@@ -221,6 +221,8 @@ func TestSimulateMistakes(t *testing.T) {
 		"--computing":           func(o *Options) { o.Computing = "some" },
 		"--level, --background": func(o *Options) { o.Background = 2 },
 		"--sharing":             func(o *Options) { o.Sharing = 0 },
+		"--mode":                func(o *Options) { o.Mode = "-1" },
+		"--dropout":             func(o *Options) { o.Model.Dropout = -1 },
 		"--skip-computing": func(o *Options) {
 			o.SkipComputing, o.Model.Layers, o.Strategies = true, 3, []string{"halo+sparse"}
 		},

@@ -56,3 +56,19 @@ func minusOne(f field, way string) error {
 	s.complete(dataset{})
 	return s.Validate()
 }
+
+// TestPartitionRefusesMinusOne: numbers of starling partition are counts.
+func TestPartitionRefusesMinusOne(t *testing.T) {
+	for flag, change := range map[string]func(*Partition){
+		"--parts": func(p *Partition) { p.Parts = -1 }, "--workers": func(p *Partition) { p.Workers = -1 },
+		"--servers": func(p *Partition) { p.Servers = -1 }, "--tries": func(p *Partition) { p.Tries = -1 },
+		"--threads": func(p *Partition) { p.Threads = -1 }, "--batch-size": func(p *Partition) { p.BatchSize = -1 },
+	} {
+		p := DefaultPartition()
+		p.Parts = 2
+		change(&p)
+		if _, err := p.Options(); !isMistake(err, flag+": found -1") {
+			t.Errorf("%s -1: %v", flag, err)
+		}
+	}
+}

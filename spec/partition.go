@@ -172,6 +172,10 @@ func (s *Partition) check(parts int) error {
 	switch {
 	case s.Servers < 1 || s.Servers > parts:
 		return Mistake("--servers", fmt.Sprint(s.Servers), fmt.Sprintf("1 to %d, the parts", parts), "")
+	case s.Workers < 0:
+		return Mistake("--workers", fmt.Sprint(s.Workers), "1 or more, of each server", "leave it out for --parts")
+	case s.BatchSize < 1:
+		return Mistake("--batch-size", fmt.Sprint(s.BatchSize), "1 or more", "")
 	case s.Tries < 1:
 		return Mistake("--tries", fmt.Sprint(s.Tries), "at least 1", "cut once, or several times to keep the best")
 	case s.Method != "" && !slices.Contains(names, s.Method):

@@ -20,8 +20,16 @@ func (s *Spec) Validate() error {
 	return completed.validate()
 }
 
-// validate checks every group by itself, and then all of them together.
-func (s *Spec) validate() error {
+// CheckValues refuses settings that make no sense by themselves, whatever the others are: of what has many runs, which
+// differ in some.
+func (s *Spec) CheckValues() error {
+	completed := *s
+	completed.completeModel(dataset{})
+	completed.completePairs()
+	return completed.checkValues()
+}
+
+func (s *Spec) checkValues() error {
 	if err := checkFields(s); err != nil {
 		return err
 	}
@@ -29,6 +37,14 @@ func (s *Spec) validate() error {
 		if err := g.Validate(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validate checks every group by itself, and then all of them together.
+func (s *Spec) validate() error {
+	if err := s.checkValues(); err != nil {
+		return err
 	}
 	for _, check := range []func() error{s.checkStrategy, s.checkTask, s.checkFanouts, s.checkTemporal,
 		s.checkPairs, s.checkEmbeddings, s.checkUnused, s.checkTogether, s.checkComposition, s.checkFiles} {
