@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"starling/event"
 	"starling/nn"
@@ -52,9 +53,17 @@ func Partition(ctx context.Context, dir string, s spec.Partition, events event.L
 	return out, nil
 }
 
+// plannedEdgeBytes is what a dry run takes per edge of a part: it splits the part's edges by where they come from, and
+// pages of the part are read.
+const plannedEdgeBytes = 16
+
 // planTraining replaces the estimated bytes and memory by what a dry run of training on the parts finds, so that they are
-// those of starling train --dry-run. If the parts cannot be trained on, the estimates stay.
+// those of starling train --dry-run. If the parts cannot be trained on, or one is too large to be planned in the memory
+// that is free, the estimates stay.
 func planTraining(ctx context.Context, s *spec.Partition, r *partition.Report) {
+	if free := tensor.MemoryFree(); free > 0 && plannedEdgeBytes*slices.Max(r.CoreEdges) > free {
+		return
+	}
 	t := spec.Default()
 	t.Dataset, t.Model.Name, t.Model.Layers, t.Model.Hidden = r.Out, s.Model, s.Layers, s.Hidden
 	if nn.HasHeads(s.Model) {
