@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -109,7 +110,7 @@ func (p *planner) newCached(access []*sample.Access, policy string, budget int64
 	asked := make([]float64, n)
 	most := budget / max(c.width, 1)
 	for r, a := range access {
-		kept, rows := p.keptRows(r, a, policy, most)
+		kept, rows := p.keptOf(r, a, policy, most)
 		c.rows[r] = rows
 		for q := range n {
 			if setup.ServerOf(&p.Spec, q) == setup.ServerOf(&p.Spec, r) { // read in place
@@ -130,6 +131,61 @@ func (p *planner) newCached(access []*sample.Access, policy string, budget int64
 	}
 	return c
 }
+
+// keptOf is how probable it is that a worker's cache has a vertex that a batch needs, and how many rows it has memory
+// for.
+func (p *planner) keptOf(rank int, a *sample.Access, policy string, most int64) ([]float32, int64) {
+	if policy != batch.Belady {
+		return p.keptRows(rank, a, policy, most)
+	}
+	var list []uint32
+	needed := 0.0 // by a batch
+	for q := range p.open {
+		for v := p.parts.Book.Offsets[q]; v < p.parts.Book.Offsets[q+1]; v++ {
+			needed += float64(a.Batch[v])
+			if a.Batch[v] > 0 && setup.ServerOf(&p.Spec, q) != setup.ServerOf(&p.Spec, rank) {
+				list = append(list, uint32(v))
+			}
+		}
+	}
+	most += int64(needed * float64(batch.FreedBatches(max(p.Spec.Machine.Cores(), 1))))
+	return keptAhead(a.Batch, list, most), min(most, int64(len(list)))
+}
+
+// keptAhead is how probable it is that a cache of some rows has those that a batch needs, where what is needed last
+// leaves first. A row stays if it is needed again within h batches: one that batches need with probability p is then
+// there with 1-(1-p)^h, and takes place for a share of the time, p·Σ_{d≤h} d·p(1-p)^(d-1). The cache is full at the
+// largest h that fits.
+func keptAhead(need []float32, list []uint32, most int64) []float32 {
+	fits := func(h float64) bool {
+		place := 0.0
+		for _, v := range list {
+			p := float64(need[v])
+			gone := math.Pow(1-p, h)
+			place += 1 - gone - h*p*gone
+		}
+		return place <= float64(most)
+	}
+	low, high := 0.0, 1.0
+	for high < mostAhead && fits(high) {
+		low, high = high, 2*high
+	}
+	for range 20 {
+		if middle := (low + high) / 2; fits(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	kept := make([]float32, len(need))
+	for _, v := range list {
+		kept[v] = float32(1 - math.Pow(1-float64(need[v]), low))
+	}
+	return kept
+}
+
+// mostAhead is more batches than any row waits for.
+const mostAhead = 1 << 20
 
 // keptRows is how probable it is that a worker's cache has a vertex, and how many rows it has memory for.
 func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64) (kept []float32, rows int64) {

@@ -13,9 +13,9 @@ import "math"
 type belady struct {
 	capacity int
 	entries  []beladyEntry
-	free     []int32          // entries without a vertex
-	at       map[uint32]int32 // of vertices that are kept, or that a known batch needs
-	window   []*needs         // added and not planned
+	free     []int32  // entries without a vertex
+	at       places   // of vertices that are kept, or that a known batch needs
+	window   []*needs // added and not planned
 	added    int32
 	kept     int
 	idle     [mostCounted + 1]beladyQueue // rows that no known batch needs, by how often they were needed
@@ -73,8 +73,7 @@ type beladyPut struct {
 }
 
 func newBelady(capacity int) *belady {
-	b := &belady{capacity: capacity, at: map[uint32]int32{}}
-	return b
+	return &belady{capacity: capacity, at: newPlaces()}
 }
 
 // add makes the distinct rows of the next batch known.
@@ -103,7 +102,7 @@ func (b *belady) add(vertices []uint32) {
 }
 
 func (b *belady) entryOf(v uint32) int32 {
-	if x, ok := b.at[v]; ok {
+	if x := b.at.find(v); x >= 0 {
 		return x
 	}
 	x := int32(len(b.entries))
@@ -113,7 +112,7 @@ func (b *belady) entryOf(v uint32) int32 {
 		b.entries = append(b.entries, beladyEntry{})
 	}
 	b.entries[x] = beladyEntry{vertex: v, slot: -1, next: never, stamp: b.entries[x].stamp + 1}
-	b.at[v] = x
+	b.at.put(v, x)
 	return x
 }
 
@@ -231,7 +230,7 @@ func (b *belady) forget(x int32) {
 	if e.slot >= 0 || e.wanted > 0 {
 		return
 	}
-	delete(b.at, e.vertex)
+	b.at.remove(e.vertex)
 	e.last = nil
 	b.free = append(b.free, x)
 }

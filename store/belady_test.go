@@ -93,8 +93,8 @@ func TestBeladyIsTheRule(t *testing.T) {
 			for _, put := range p.puts {
 				holds[put.slot], filled[put.slot] = list[p.missed[put.place]], true
 			}
-			if len(b.at) > capacity+known*40 || k == len(lists)-1 && len(b.at) > capacity {
-				t.Fatalf("batch %d: %d vertices are known of, of a cache of %d", k, len(b.at), capacity)
+			if b.at.used > capacity+known*40 || k == len(lists)-1 && b.at.used > capacity {
+				t.Fatalf("batch %d: %d vertices are known of, of a cache of %d", k, b.at.used, capacity)
 			}
 		}
 		if missed < want || window >= len(lists) && missed != want {

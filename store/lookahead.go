@@ -341,31 +341,37 @@ type Predicted struct {
 	first, then rowCounts // of halves
 }
 
-// Predict finds what a look-ahead would fetch for batches of some vertices, which are the first.
-func (s *Store) Predict(o LookaheadOptions, batches [][]uint32) *Predicted {
+// Elsewhere are the vertices of batches whose rows are not read in place, by batch and type.
+func (s *Store) Elsewhere(batches [][]uint32) (lists [][][]uint32) {
+	for _, b := range batches {
+		lists = append(lists, s.remoteByType(b))
+	}
+	return lists
+}
+
+// Predict finds what a look-ahead would fetch for batches that need the rows of some vertices, by batch and type, and
+// which are the first.
+func (s *Store) Predict(o LookaheadOptions, lists [][][]uint32) *Predicted {
 	types := len(s.shares(o.Bytes))
 	x := &Predicted{s, newRowCounts(types, s.Book.Parts), newRowCounts(types, s.Book.Parts)}
 	var caches []*belady
 	for _, rows := range s.shares(o.Bytes) {
 		caches = append(caches, newBelady(rows))
 	}
-	lists := make([][][]uint32, len(batches))
 	known := 0
-	for k := range batches {
-		for ; known < min(len(batches), k+max(o.Window, 1)); known++ {
-			lists[known] = s.remoteByType(batches[known])
+	for k := range lists {
+		for ; known < min(len(lists), k+max(o.Window, 1)); known++ {
 			for t, c := range caches {
 				c.add(lists[known][t])
 			}
 		}
 		into := &x.then
-		if 2*k < len(batches) && len(batches) > 1 {
+		if 2*k < len(lists) && len(lists) > 1 {
 			into = &x.first
 		}
 		for t, c := range caches {
 			into.add(s, t, lists[k][t], c.plan().missed)
 		}
-		lists[k] = nil
 	}
 	return x
 }

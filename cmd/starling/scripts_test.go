@@ -32,6 +32,7 @@ var smokes = map[string]smoke{
 	"accuracy":          {line: "--seeds 1", needs: "$STARLING_DATA/planetoid"},
 	"accuracy-links":    {line: help}, // PyG
 	"bench":             {line: "Peers"},
+	"bench-ahead":       {line: "--shapes flickr:0.001 --workers 2 --hidden 8 --batch-size 16 --epochs 1 --strategies 'distdgl;lookahead'"},
 	"bench-cuda":        {line: help}, // a GPU
 	"bench-dgs":         {line: "--graphs arxiv --cuts multilevel --seeds 1 --methods 'all neighbours;uniform'"},
 	"bench-distributed": {line: "--parts gather --rows 256 --rounds 1 --seconds 0.1", needs: "root", long: true},

@@ -262,7 +262,7 @@ func (p *Pipeline) AtOnce() int {
 
 // underWay is the number of batches that are under way where n are drawn at a time: others, one per thread, are
 // prepared, and one is trained on.
-func (p *Pipeline) underWay(n int) int { return n + p.Options.ThreadCount() + 1 }
+func underWay(threads, n int) int { return n + threads + 1 }
 
 // Prefetch has batches drawn from a state of the loop on, n at a time, each by a drawer.
 func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDrawer func() Drawer) *Prefetcher {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"starling/graph"
@@ -16,8 +17,10 @@ const (
 	windowBytes = 64 << 20 // that blocks of a window take beyond what is freed, where its length is not given
 	mostWindow  = 64       // batches of it, where its length is not given
 	leastWindow = 2
-	leastHeld   = 2 // batches that have their rows: one is trained on, and one is next
-	stagedHeld  = 1 // batches' rows that may be on their way or not copied yet
+	// Batches by which it is known what is fetched, of the first epochs where one has fewer.
+	leastPredicted = 24
+	leastHeld      = 2 // batches that have their rows: one is trained on, and one is next
+	stagedHeld     = 1 // batches' rows that may be on their way or not copied yet
 )
 
 // window is a pipeline's batches that are drawn and have no rows yet.
@@ -37,7 +40,7 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 	var lists [][]uint32
 	most, rows := int64(1), int64(0)
 	all := p.all * max(1, p.Site.Opt.Epochs)
-	first := min(CountedBatches, all)
+	first := min(CountedBatches, all, max(p.all, leastPredicted))
 	if p.Site.MemoryOnly {
 		first = min(first, plannedBatches)
 	}
@@ -51,33 +54,65 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		return err
 	}
 	a := &window{options: store.LookaheadOptions{Window: o.Window, Group: 1,
-		Held: max(leastHeld, 1+p.Options.ThreadCount()/2)}}
+		Held: heldOf(p.Options.ThreadCount())}}
 	// Without a window all batches that are under way have their rows.
-	freed := rows * int64(max(0, min(p.underWay(p.AtOnce()), all)-a.options.Held-stagedHeld))
+	freed := rows * int64(max(0, min(underWay(p.Options.ThreadCount(), p.AtOnce()), all)-a.options.Held-stagedHeld))
 	a.choose(p.Store, o.bytes(), freed, most, lists)
 	p.ahead = a
 	return nil
 }
 
+// heldOf is the number of batches that have their rows at a time.
+func heldOf(threads int) int { return max(leastHeld, 1+threads/2) }
+
+// FreedBatches is the number of batches, of those under way, whose rows a look-ahead does not have in memory and
+// distdgl has, where parts are on several hosts.
+func FreedBatches(threads int) int {
+	return max(0, underWay(threads, threads+waiting)-heldOf(threads)-stagedHeld)
+}
+
 // choose has the cache take what batches under way do not, beside its own budget: memory is freed by batches without
-// rows, and a window takes some. Where its length is not given, it is the one that fetches fewest rows.
+// rows, and a window takes some. Where its length is not given, it is the one that fetches fewest rows, as one vertex
+// in sampledVertices tells, in a cache as much smaller.
 func (a *window) choose(s *store.Store, budget, freed, drawn int64, lists [][]uint32) {
-	windows := []int{leastWindow, 4, 16, mostWindow}
-	if a.options.Window > 0 {
-		windows = []int{a.options.Window}
-	}
-	var best *store.Predicted
-	for _, n := range windows {
-		if best != nil && int64(n)*drawn > windowBytes+freed {
-			break
+	needed := s.Elsewhere(lists)
+	a.options.Bytes = budget + max(0, freed-int64(a.options.Window)*drawn)
+	if a.options.Window == 0 {
+		some, least := sampled(needed), math.Inf(1)
+		for _, n := range []int{leastWindow, 4, 16, mostWindow} {
+			if n > leastWindow && int64(n)*drawn > windowBytes+freed {
+				break
+			}
+			o := a.options
+			o.Window, o.Bytes = n, budget+max(0, freed-int64(n)*drawn)
+			small := o
+			small.Bytes /= sampledVertices
+			if bytes := s.Predict(small, some).Bytes(); bytes < least {
+				a.options, least = o, bytes
+			}
 		}
-		o := a.options
-		o.Window, o.Bytes = n, budget+max(0, freed-int64(n)*drawn)
-		if x := s.Predict(o, lists); best == nil || x.Bytes() < best.Bytes() {
-			best, a.options = x, o
+	}
+	s.Predict(a.options, needed).Expect()
+}
+
+// sampledVertices is of how many vertices one tells what the others do.
+const sampledVertices = 8
+
+// sampled are lists of vertices, by batch and type, without all but one of sampledVertices.
+func sampled(lists [][][]uint32) [][][]uint32 {
+	some := make([][][]uint32, len(lists))
+	for k, types := range lists {
+		for _, list := range types {
+			var kept []uint32
+			for _, v := range list {
+				if v*0x9e3779b1>>16%sampledVertices == 0 {
+					kept = append(kept, v)
+				}
+			}
+			some[k] = append(some[k], kept)
 		}
 	}
-	best.Expect()
+	return some
 }
 
 // probeFirst draws the first n batches of a run.
