@@ -65,8 +65,8 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 // heldOf is the number of batches that have their rows at a time.
 func heldOf(threads int) int { return max(leastHeld, 1+threads/2) }
 
-// FreedBatches is the number of batches, of those under way, whose rows a look-ahead does not have in memory and
-// distdgl has, where parts are on several hosts.
+// FreedBatches is the number of batches, of those under way, whose rows are not in memory since they are fetched ahead,
+// where parts are on several hosts.
 func FreedBatches(threads int) int {
 	return max(0, underWay(threads, threads+waiting)-heldOf(threads)-stagedHeld)
 }
