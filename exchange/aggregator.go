@@ -85,9 +85,9 @@ func (a *Aggregator) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
 func (a *Aggregator) sum(t Tag, h *Halo, r nn.Reduction, dst, src tensor.Matrix) {
 	rows := a.W.Dev.Scratch(src.Type(), h.HaloRows(), src.Cols)
 	x := a.policy.Exchange(t, h, rows, src)
-	h.Local.Sum(r, dst, src, false)
+	h.Local().Sum(r, dst, src, false)
 	x.Wait()
-	h.Remote.Sum(r, dst, rows, true)
+	h.Remote().Sum(r, dst, rows, true)
 	x.Done()
 	a.W.Dev.Free(rows)
 }
@@ -95,9 +95,9 @@ func (a *Aggregator) sum(t Tag, h *Halo, r nn.Reduction, dst, src tensor.Matrix)
 func (a *Aggregator) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
 	h := a.Halo(layer)
 	grads := a.W.Dev.Scratch(ddst.Type(), h.HaloRows(), ddst.Cols)
-	h.Remote.SumGrad(r, grads, ddst)
+	h.Remote().SumGrad(r, grads, ddst)
 	x := a.policy.Reverse(a.W.gradsOf(layer, false), h, grads, dsrc)
-	h.Local.SumGrad(r, dsrc, ddst)
+	h.Local().SumGrad(r, dsrc, ddst)
 	x.Wait()
 	x.Done()
 	a.W.Dev.Free(grads)
@@ -147,8 +147,8 @@ func (a *Aggregator) Redrawn(r nn.Reduction, dropped tensor.Matrix, d *nn.Drawn)
 }
 
 func (a *Aggregator) sumCopies(h *Halo, r nn.Reduction, sum, local, halo tensor.Matrix) {
-	h.Local.Sum(r, sum, local, false)
-	h.Remote.Sum(r, sum, halo, true)
+	h.Local().Sum(r, sum, local, false)
+	h.Remote().Sum(r, sum, halo, true)
 }
 
 // held are the features of halo rows; they are received the first time.

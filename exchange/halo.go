@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"sync"
+
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
@@ -34,9 +36,12 @@ func PartHalo(p *partition.Part) *HaloPlan {
 // this worker, and after them replicas of others' that it computes itself, if there are any.
 type Halo struct {
 	Dst, Src int
-	// Edges into dst rows: from local rows, from halo rows, from both.
-	Local, Remote, Both *nn.Topology
-	IDs                 tensor.Index // vertex ids of local and halo rows
+	Both     *nn.Topology // edges into dst rows, from local and from halo rows
+	split    sync.Once
+	parted   func() (local, remote *nn.Topology)
+	local    *nn.Topology // made by split
+	remote   *nn.Topology
+	IDs      tensor.Index // vertex ids of local and halo rows
 
 	Send    tensor.Index
 	SendPtr []int64
@@ -85,15 +90,32 @@ func NewHalo(dev tensor.Device, p *HaloPlan) *Halo {
 		rows = local // one scale serves both
 	}
 	rows = p.weighted(rows)
-	fromLocal, fromHalo := p.Split()
-	h.Local = nn.NewPart(dev, fromLocal, p.Src, rows, local, true)
-	h.Remote = nn.NewPart(dev, fromHalo, h.HaloRows(), rows, remote, false)
+	h.parted = func() (*nn.Topology, *nn.Topology) {
+		fromLocal, fromHalo := p.Split()
+		return nn.NewPart(dev, fromLocal, p.Src, rows, local, true),
+			nn.NewPart(dev, fromHalo, h.HaloRows(), rows, remote, false)
+	}
 	h.Both = nn.NewPart(dev, p.In, all, rows, p.Degrees, true)
 	if p.Schema != nil {
 		h.Both.SetTypes(p.Schema, p.Schema.Runs(p.IDs[:h.Dst]), p.Schema.Runs(p.IDs[:all]))
 	}
 	return h
 }
+
+// Local is the edges into dst rows from local rows. A run that only sums over mini-batches, or over all edges at once,
+// never needs its own copy of them, so that it is made when it is first asked for.
+func (h *Halo) Local() *nn.Topology {
+	h.split.Do(h.part)
+	return h.local
+}
+
+// Remote is the edges into dst rows from halo rows.
+func (h *Halo) Remote() *nn.Topology {
+	h.split.Do(h.part)
+	return h.remote
+}
+
+func (h *Halo) part() { h.local, h.remote = h.parted() }
 
 // RemoteAt is the edges from halo rows, with these in other places.
 func (p *HaloPlan) RemoteAt(dev tensor.Device, at []uint32) *nn.Topology {

@@ -113,7 +113,7 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 			return s.add(urgency(urgentSum, place, b), func() {
 				end := p.Span(fmt.Sprintf("local sums %d, bin %d", j.point, b))
 				sums := g.run.SumGrads(j.point)
-				g.halo.Local.SumGradRows(sums.Reduce, sums.Src, sums.Dst, lo, hi)
+				g.halo.Local().SumGradRows(sums.Reduce, sums.Src, sums.Dst, lo, hi)
 				end()
 			}, pick(j.rows, g.bins.users[b]), g.unlessEager(j.coming), g.unlessEager(j.halos))
 		})

@@ -157,7 +157,7 @@ func (g *g3) forwardPoint(s *schedule, p *nn.Pass, j *passage) {
 			return s.add(urgency(urgentSum, j.point, b), func() {
 				end := p.Span(fmt.Sprintf("local sums %d, bin %d", j.point, b))
 				sums := g.run.Sums(j.point)
-				g.halo.Local.SumRows(sums.Reduce, sums.Dst, sums.Src, lo, hi, false)
+				g.halo.Local().SumRows(sums.Reduce, sums.Dst, sums.Src, lo, hi, false)
 				end()
 			}, pick(j.rows, g.bins.sources[b]), g.unlessEager(j.coming))
 		})

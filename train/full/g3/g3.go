@@ -122,7 +122,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	g.bins = newBins(w.Part, bound(w.Part.Core()))
 	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound)}
 	g.owned = cut.order(cut.byOwner())
-	g.owned.remote = g.halo.Remote
+	g.owned.remote = g.halo.Remote()
 	g.relays = slices.ContainsFunc(g.owned.relays, func(sends []int) bool { return len(sends) > 0 })
 	switch n := g.waveCount(); {
 	case !g.eager:
