@@ -311,7 +311,7 @@ func (g *dag) apart(wait func(context.Context) error, then func()) {
 // hop draws the edges of a hop, and then fetches what it found and starts the next.
 func (g *dag) hop(hop int) {
 	vertices := g.batch.Vertices
-	g.s.queue.put(g.number, int64(len(vertices))*int64(max(1, g.sampler.Fanouts[hop])), func() {
+	g.s.queue.put(g.number, int64(len(vertices))*g.perVertex(hop), func() {
 		if g.failed.Load() == nil {
 			g.fail(g.sampler.Ask(hop))
 		}
@@ -319,6 +319,16 @@ func (g *dag) hop(hop int) {
 			g.s.queue.put(g.number, int64(len(vertices)), func() { g.stitch(hop, len(vertices)) })
 		})
 	})
+}
+
+// perVertex is how many neighbours a vertex of a hop is expected to have drawn: with a fanout of all as many as
+// vertices of the part have in-edges, in the mean.
+func (g *dag) perVertex(hop int) int64 {
+	if n := g.sampler.Fanouts[hop]; n >= 0 {
+		return int64(max(1, n))
+	}
+	in := g.s.of.Site.Part.In
+	return max(1, in.Edges()/int64(max(1, in.Nodes())))
 }
 
 func (g *dag) stitch(hop, before int) {
