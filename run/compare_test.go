@@ -219,7 +219,7 @@ func TestCompareTypical(t *testing.T) {
 			s.Cluster.Workers,
 				s.Cluster.InProcess = 0, false
 		}, "halo; bns; pipegcn; sancus; g3": func(s *spec.Compare) {},
-		"distdgl; salient; bytegnn; hopgnn; cobatch": func(s *spec.Compare) { s.Mode = "mini" },
+		"distdgl; salient; bytegnn; hopgnn; cobatch; lookahead": func(s *spec.Compare) { s.Mode = "mini" },
 	} {
 		s := comparing(dir)
 		s.Training.Epochs = 2
