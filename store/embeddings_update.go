@@ -149,11 +149,12 @@ func updateRow[F float32 | float64](o optimizerStep, v int, gradient []float64, 
 		return
 	}
 	m := rowOf[F](moments[0], v, n)
+	rate, scale := o.rate/o.first, 1/o.second // a division per number costs more than all the rest
 	for c, g := range gradient {
 		mean := beta1*float64(m[c]) + (1-beta1)*g
 		square := beta2*float64(s[c]) + (1-beta2)*g*g
 		m[c], s[c] = F(mean), F(square)
-		x[c] = F(float64(x[c]) - o.rate*(mean/o.first)/(math.Sqrt(square/o.second)+epsilon))
+		x[c] = F(float64(x[c]) - rate*mean/(math.Sqrt(square*scale)+epsilon))
 	}
 }
 

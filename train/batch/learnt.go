@@ -48,8 +48,8 @@ func learntOn(s *train.Site) *learnt {
 		rows: store.NewTypeRows(schema, s.Part.Book.TypeRuns, s.Part.Book.Nodes)}
 }
 
-// learntAlone are the learnt rows of a graph that is all here.
-func learntAlone(f *train.Loop) *learnt {
+// learntAlone are the learnt rows of a graph that is all here, updated by some threads.
+func learntAlone(f *train.Loop, threads int) *learnt {
 	if !slices.ContainsFunc(f.Schema.Types, featureless) {
 		return nil
 	}
@@ -59,6 +59,7 @@ func learntAlone(f *train.Loop) *learnt {
 	}
 	l := &learnt{runs: f.Schema.AllRuns(), rows: store.NewTypeRows(f.Schema, runs, f.Vertices)}
 	l.table = store.NewEmbeddings(l.rows, f.Opt.Model.Hidden, f.Dev.Type().Size())
+	l.table.Threads = threads
 	l.Begin(f)
 	return l
 }

@@ -40,7 +40,7 @@ func typedSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Da
 // measures.
 func OnTypes(f *train.Loop, method sample.Method, g *graph.CSR, labels *graph.Labels, mo Options) (*Steps, error) {
 	m := OnMethod(f, method, g, &graph.Features{}, labels, mo)
-	if l := learntAlone(f); l != nil {
+	if l := learntAlone(f, mo.ThreadCount()); l != nil {
 		if err := checkLearnt(f.Opt.Resume); err != nil {
 			return nil, err
 		}
