@@ -107,7 +107,7 @@ func (g *CSR) CheckLocal() error {
 		return nil
 	}
 	return &InputError{Field: "indices", Found: event.Tally(g.Edges(), "edge"), Want: "fewer than 2^32 per worker",
-		Fix: "partition the graph and train with more workers, or in mini-batches"}
+		Fix: "partition the graph and train with more workers"}
 }
 
 // checkIndptr checks row offsets into an array of total elements.
