@@ -136,9 +136,16 @@ func (s *Compare) several() bool {
 	return s.Cluster.Workers > 0 || s.PartitionFolder() != "" || s.Launch.Hosts != ""
 }
 
+// ChoosesModels reports whether models are compared because nothing is listed.
+func (s *Compare) ChoosesModels() bool { return !s.listed() && !s.several() && len(s.From) == 0 }
+
+func (s *Compare) listed() bool {
+	return len(s.Strategies)+len(s.Models)+len(s.Modes)+len(s.Samplers)+len(s.Partitioners) > 0
+}
+
 // chooseTypical lists what to compare where nothing is listed.
 func (s *Compare) chooseTypical() bool {
-	if len(s.Strategies)+len(s.Models)+len(s.Modes)+len(s.Samplers)+len(s.Partitioners) > 0 {
+	if s.listed() {
 		return false
 	}
 	if s.several() {

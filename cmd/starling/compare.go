@@ -85,6 +85,10 @@ func compareCommand() *cobra.Command {
 			if c.Flags().Changed("strategies") && len(s.Strategies) == 0 {
 				return spec.Mistake("--strategies", "none", "at least one of "+strings.Join(spec.StrategyNames(), ", "), "")
 			}
+			if c.Flags().Changed("model") && s.ChoosesModels() {
+				return spec.Mistake("--model", s.Model.Name+" and one worker, where models are compared",
+					"several models, strategies or workers", "list models with --models, or give --workers")
+			}
 			return compare(c, s)
 		},
 	}

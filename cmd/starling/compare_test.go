@@ -23,6 +23,7 @@ func TestCompareCommand(t *testing.T) {
 	refuses(t, dir, []string{"--strategies", "hallo", "did you mean halo"}, "compare", "graph", "--workers", "2",
 		"--strategies", "hallo")
 	refuses(t, dir, []string{"--workers"}, "compare", "graph", "--strategies", "halo")
+	refuses(t, dir, []string{"--model: found gat", "--models"}, "compare", "graph", "--model", "gat")
 	refuses(t, dir, []string{"--from"}, "compare", "graph", "--from", "x.json")
 	args := append([]string{"compare", "graph", "--workers", "2", "--strategies", "halo", "--json", "-", "--html",
 		"c.html"}, quick...)
