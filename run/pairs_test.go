@@ -185,7 +185,7 @@ func TestPairsRefuse(t *testing.T) {
 		!strings.Contains(err.Error(), "use --mode mini with several") {
 		t.Error(err)
 	}
-	s.Mode, s.Cluster.Workers, s.Strategy = "mini", 2, "hopgnn"
+	s.Mode, s.Cluster.Workers, s.Strategy = "mini", 2, "naive-hop"
 	if _, err := Train(context.Background(), s, nil); !setuptest.IsMistake(err, "--strategy") {
 		t.Error(err)
 	}

@@ -18,7 +18,7 @@ func TestValidate(t *testing.T) {
 		"--task":              func(s *Spec) { s.Task, s.Cluster.Workers = "link", 2 },
 		"not from pairs": func(s *Spec) {
 			s.Task, s.Mode, s.Cluster.Workers, s.Strategy = "link", "mini", 2,
-				"hopgnn"
+				"naive-hop"
 		}, "--negatives-from": func(s *Spec) { s.Task, s.Pairs.NegativesFrom = "link", "local" },
 		"--batch-size":    func(s *Spec) { s.Batches.Size = 64 },
 		"1 to 1073741824": func(s *Spec) { s.Mode, s.Batches.Size = "mini", 0 },

@@ -155,12 +155,6 @@ func (s *Store) AddLabels(to []Traffic, numbers []uint32) {
 	})
 }
 
-// AddStep adds what a batch's embeddings cost, by owner: pulling its rows and pushing their gradients.
-func (e *Embeddings) AddStep(to []Traffic, numbers []uint32, async bool) {
-	e.AddPull(to, numbers)
-	e.AddPush(to, numbers, async)
-}
-
 // AddPull adds what pulling rows costs, by owner.
 func (e *Embeddings) AddPull(to []Traffic, numbers []uint32) {
 	width := int64(e.rows.Width)

@@ -101,7 +101,8 @@ func TestPlannedEmbeddings(t *testing.T) {
 			for step, async := range []bool{false, true, false} {
 				numbers := rng.New(seed).Fold(uint64(rank)).Fold(uint64(step)).Perm(60)[:25]
 				plan, before := make([]store.Traffic, s.Book.Parts), s.Traffic()
-				e.AddStep(plan, numbers, async)
+				e.AddPull(plan, numbers)
+				e.AddPush(plan, numbers, async)
 				if err := e.Pull(context.Background(), p, coflow.ID{}, make([]byte, 25*5*size), numbers); err != nil {
 					return err
 				}

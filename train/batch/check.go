@@ -85,6 +85,15 @@ func NotAhead(o *train.Options, _ *Options, _ train.Facts) error {
 		"use --cache frequency")
 }
 
+// WholeBatches refuses the sampler whose batches are each worker's own, for strategies that divide a batch themselves.
+func WholeBatches(o *train.Options, b *Options, _ train.Facts) error {
+	if b.Sampler != "cluster-local" {
+		return nil
+	}
+	return graph.Apart(Named(o), "--sampler "+b.Sampler, "it divides the batch of all workers, and each draws from its "+
+		"own part", "use --sampler cluster, or --strategy "+o.Strategy.Descriptor.Baseline)
+}
+
 // NeighbourOnly refuses other samplers, for strategies that draw hop by hop.
 func NeighbourOnly(o *train.Options, b *Options, _ train.Facts) error {
 	if b.Sampler == "neighbour" {

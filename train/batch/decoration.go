@@ -19,12 +19,23 @@ type Task interface {
 	// Seeds divides what batches are made of, which the workers learn from each other. It may leave edges out of
 	// the site's part.
 	Seeds(p *Pipeline, roots string) (Seeds, error)
-	// Seeder gives one sampler the seed vertices of its batches.
-	Seeder() Seeder
+	// Seeder gives one sampler the seed vertices of its batches, which are divided as s says.
+	Seeder(s Seeds) Seeder
 	// DrawsByCalls reports whether owners draw all edges, since batches leave some of them out.
 	DrawsByCalls() bool
 	// Epoch is the training of an epoch.
 	Epoch(m *Steps) func(epoch int, lr float64) (float64, error)
+	// Objective is what a batch's outputs are learnt by, for strategies that have epochs of their own.
+	Objective(m *Steps) Objective
+}
+
+// Objective is what a batch's outputs are learnt by.
+type Objective struct {
+	// Grad is the gradient of the last layer's rows, which may be in their place, and the sum of the losses times the
+	// batch's scale.
+	Grad func(b *Batch, p *nn.Pass, rows tensor.Matrix) (drows, loss tensor.Matrix)
+	// Count is what the losses of a batch are a mean over.
+	Count func(b *Batch) int
 }
 
 // Joiner takes part once the workers' stores are open.
@@ -56,10 +67,12 @@ func (g Guidance) Apply(m any, p Puller) error {
 type Input interface {
 	// Rows are the rows of a batch's vertices, of the width of all.
 	Rows(b *Batch, all nn.Input) (nn.Input, error)
-	// Push takes the gradient of these rows in the step that a batch has been.
+	// Push takes the gradient of these rows in the step that a batch has been; none: those that are held.
 	Push(b *Batch, dx tensor.Matrix, step int, lr float64) error
-	// AddStep adds what the step of a batch of vertices sends, by owner.
-	AddStep(t []store.Traffic, vertices []uint32)
+	// Hold keeps the gradient of a batch's rows, which it frees, until all that are held are pushed together.
+	Hold(b *Batch, dx tensor.Matrix)
+	// AddSteps adds what a step sends, by owner, that accumulates the gradients of batches of vertices.
+	AddSteps(t []store.Traffic, batches [][]uint32)
 }
 
 // Observer is told when training begins, of every step, and when the run ends.

@@ -28,7 +28,9 @@ type learnt struct {
 	numbers [][]uint32
 	all     []uint32 // of all types
 	host    []byte   // the rows
-	held    heldGradients
+	// Their gradients.
+	gradients []byte
+	held      HeldGradients
 }
 
 // Names of what a worker keeps of its rows beside them.
@@ -222,9 +224,9 @@ func (l *learnt) pull(b *Batch, numbers []uint32) error {
 }
 
 // Push updates the rows of a batch.
-func (l *learnt) Push(b *Batch, _ tensor.Matrix, step int, lr float64) error {
-	l.Hold()
-	numbers, gradients := l.held.take(l.table)
+func (l *learnt) Push(b *Batch, dx tensor.Matrix, step int, lr float64) error {
+	l.Hold(b, dx)
+	numbers, gradients := l.held.Take(l.table)
 	if l.puller == nil {
 		l.table.Update(lr, numbers, gradients)
 		return nil
@@ -235,30 +237,40 @@ func (l *learnt) Push(b *Batch, _ tensor.Matrix, step int, lr float64) error {
 }
 
 // Hold keeps the gradients of the batch at hand until they are pushed, and frees its rows.
-func (l *learnt) Hold() {
+func (l *learnt) Hold(*Batch, tensor.Matrix) {
 	dev := l.loop.Dev
+	var numbers []uint32
+	l.gradients = l.gradients[:0]
 	for t, p := range l.params {
 		if p == nil {
 			continue
 		}
-		l.held.numbers = append(l.held.numbers, l.numbers[t]...)
-		l.held.gradients = AppendRows(l.held.gradients, dev, p.Grad, l.table)
+		numbers = append(numbers, l.numbers[t]...)
+		l.gradients = AppendRows(l.gradients, dev, p.Grad, l.table)
 		dev.Free(p.Value)
 		dev.Free(p.Grad)
 	}
 	l.params = nil
-	l.held.batches++
+	l.held.Add(numbers, l.gradients)
 }
 
-// heldGradients are gradients of the rows of some batches, each of which has a row once.
-type heldGradients struct {
+// HeldGradients are gradients of the rows of some batches, each of which has a row once.
+type HeldGradients struct {
 	batches   int
 	numbers   []uint32
 	gradients []byte
 }
 
-// take gives what was held, each row once, until the next batch is held.
-func (h *heldGradients) take(of *store.Embeddings) (numbers []uint32, gradients []byte) {
+// Add holds the gradients of a batch's rows.
+func (h *HeldGradients) Add(numbers []uint32, gradients []byte) {
+	if len(numbers) > 0 {
+		h.batches++
+		h.numbers, h.gradients = append(h.numbers, numbers...), append(h.gradients, gradients...)
+	}
+}
+
+// Take gives what was held, each row once, until the next batch is held.
+func (h *HeldGradients) Take(of *store.Embeddings) (numbers []uint32, gradients []byte) {
 	numbers, gradients = h.numbers, h.gradients
 	if h.batches > 1 {
 		numbers, gradients = addedUp(of, numbers, gradients)
@@ -297,19 +309,19 @@ func (l *learnt) numbersOf(vertices []uint32) (numbers []uint32) {
 	return numbers
 }
 
-// AddStep adds what the step of a batch of vertices sends.
-func (l *learnt) AddStep(t []store.Traffic, vertices []uint32) {
-	l.table.AddStep(t, l.numbersOf(vertices), false)
+// AddSteps adds what a step sends.
+func (l *learnt) AddSteps(t []store.Traffic, batches [][]uint32) {
+	for _, vertices := range batches {
+		l.table.AddPull(t, l.numbersOf(vertices))
+	}
+	l.table.AddPush(t, l.numbersOf(slices.Concat(batches...)), false)
 }
 
 // AddSteps adds what a step sends that accumulates the gradients of several batches, whose vertices it is given, where
 // rows are learnt.
 func (p *Pipeline) AddSteps(t []store.Traffic, batches [][]uint32) {
-	if l, ok := p.input.(*learnt); ok {
-		for _, vertices := range batches {
-			l.table.AddPull(t, l.numbersOf(vertices))
-		}
-		l.table.AddPush(t, l.numbersOf(slices.Concat(batches...)), false)
+	if p.input != nil {
+		p.input.AddSteps(t, batches)
 	}
 }
 

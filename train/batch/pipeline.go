@@ -54,6 +54,7 @@ type Pipeline struct {
 	guide       Guide
 	input       Input
 	ahead       *window // nil: batches fetch their rows when they are drawn
+	learner     learner // nil: none yet, or its sampler is none
 }
 
 // Setting is what a strategy chooses before its workers meet.
@@ -181,6 +182,9 @@ func (p *Pipeline) Prepare(o CacheOptions, seeds Seeds) error {
 	return nil
 }
 
+// OwnerOf is the owner of one of the things that batches of all workers are made of.
+func (p *Pipeline) OwnerOf(v uint32) int { return p.Seeds.(*globalSeeds).owner(v) }
+
 // Steps is the number of batches in an epoch: a dry run has a few.
 func (p *Pipeline) Steps() int { return p.steps }
 
@@ -220,9 +224,17 @@ func (p *Pipeline) AsksForSeeds() bool { return p.task != nil }
 // Seeder gives a sampler its seeds, unless there is a task of another kind.
 func (p *Pipeline) Seeder(s Seeds) Seeder {
 	if p.task != nil {
-		return p.task.Seeder()
+		return p.task.Seeder(s)
 	}
 	return trainingSeeder{s}
+}
+
+// Objective is what outputs of a batch are learnt by: labels, or what another task has.
+func (p *Pipeline) Objective(m *Steps) Objective {
+	if p.task != nil {
+		return p.task.Objective(m)
+	}
+	return m.Labels()
 }
 
 type trainingSeeder struct{ of Seeds }

@@ -125,6 +125,9 @@ func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
 	return out, err
 }
 
+// HasEmpty says which share of batches no worker has a seed vertex of.
+func (x *Plan) HasEmpty(share float64) { x.empty = share }
+
 // ExpectFrom is the same with batches that draw draws, whose vertices and costs, by owner, it gives
 // to add.
 func (p *Pipeline) ExpectFrom(draw func(epoch int, numbers []int, add func(vertices []uint32,
@@ -241,7 +244,7 @@ func (p *Pipeline) Traffic(m Sampler, b *sample.Batch, _ *store.Known) []store.T
 		p.Store.AddLabels(t, b.Vertices[:Outputs(b)])
 	}
 	if p.input != nil {
-		p.input.AddStep(t, b.Vertices)
+		p.input.AddSteps(t, [][]uint32{b.Vertices})
 	}
 	return t
 }

@@ -162,15 +162,24 @@ func (m *Steps) next() *Batch {
 
 // trainOn is one step. It returns the sum of the seed vertices' losses, times the batch's scale, on the device.
 func (m *Steps) trainOn(b *Batch, lr float64) (tensor.Matrix, error) {
-	dev := m.Loop.Dev
-	return m.Step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
-		if l := b.laid; l != nil {
-			loss = l.task.Loss(dev, logits, logits, l.seeds, b.Scale)
-		} else {
-			loss = b.task(dev).Loss(dev, logits, logits, tensor.Indices(dev, b.Seeds), b.Scale)
-		}
-		return m.Over.Weigh(logits), loss
+	grad := m.Labels().Grad
+	return m.Step(b, lr, func(p *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
+		return grad(b, p, logits)
 	})
+}
+
+// Labels is learning from the labels of seed vertices.
+func (m *Steps) Labels() Objective {
+	dev := m.Loop.Dev
+	return Objective{Count: func(b *Batch) int { return len(b.Seeds) },
+		Grad: func(b *Batch, _ *nn.Pass, logits tensor.Matrix) (drows, loss tensor.Matrix) {
+			if l := b.laid; l != nil {
+				loss = l.task.Loss(dev, logits, logits, l.seeds, b.Scale)
+			} else {
+				loss = b.task(dev).Loss(dev, logits, logits, tensor.Indices(dev, b.Seeds), b.Scale)
+			}
+			return m.Over.Weigh(logits), loss
+		}}
 }
 
 // Step is forward, backward and update over a batch. grad returns the gradient of
@@ -251,9 +260,9 @@ func (m *Steps) rows(b *Batch) (nn.Input, error) {
 	return b.input(m.Loop.Dev, m.Loop.X), nil
 }
 
-// Accumulate adds the gradients of a batch's seed vertices to the gradients of the parameters, and of learnt rows. It
-// returns the sum of their losses.
-func (m *Steps) Accumulate(b *Batch) (float64, error) {
+// Accumulate adds the gradients of a batch to those of the parameters, and of learnt rows. It returns the sum of its
+// losses.
+func (m *Steps) Accumulate(b *Batch, of Objective) (float64, error) {
 	f := m.Loop
 	m.Over.Begin(b)
 	defer m.Over.End()
@@ -263,19 +272,22 @@ func (m *Steps) Accumulate(b *Batch) (float64, error) {
 	}
 	p := m.pass(b, tensor.Indices(f.Dev, b.ids()))
 	rows := f.Model.Forward(p, x)
-	loss := b.task(f.Dev).Loss(f.Dev, rows, rows, tensor.Indices(f.Dev, b.Seeds), b.Scale)
-	f.Model.Backward(p, rows)
+	drows, loss := of.Grad(b, p, rows)
+	if !tensor.Same(drows, rows) {
+		f.Dev.Free(rows)
+	}
+	dx := m.backward(p, drows)
 	b.freeInput(f.Dev, x)
-	if l, ok := m.input.(*learnt); ok {
-		l.Hold()
+	if m.input != nil {
+		m.input.Hold(b, dx)
 	}
 	return nn.TakeLoss(f.Dev, loss) / b.Scale, nil
 }
 
 // Accumulated ends a step of batches that were accumulated, once the gradients of parameters are summed.
 func (m *Steps) Accumulated(b *Batch, lr float64) error {
-	if l, ok := m.input.(*learnt); ok {
-		if err := l.Push(b, tensor.Matrix{}, m.Loop.Optim.Steps, lr); err != nil {
+	if m.input != nil {
+		if err := m.input.Push(b, tensor.Matrix{}, m.Loop.Optim.Steps, lr); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,6 @@ type Strategy struct {
 	p              *Pipeline
 	expected       *Plan
 	method         Method
-	learner        learner // nil: none yet, or its sampler is none
 
 	// While it trains.
 	steps  *Steps
@@ -80,19 +79,25 @@ type learner interface {
 
 // Taken is the number of steps of an epoch, from a batch on: there is none for a batch that no worker has a seed vertex
 // of. Where owners must be asked for the vertices of a batch, it is what the batches that were planned by say.
-func (s *Strategy) Taken(epoch, from int) (steps int) {
-	if s.learner == nil {
-		s.learner, _ = s.p.Sampler().(learner)
+func (s *Strategy) Taken(epoch, from int) int {
+	return s.p.Taken(epoch, from, s.expected.empty)
+}
+
+// Taken is the number of steps of an epoch, from a batch on, where a share of batches is empty as far as it is unknown
+// which.
+func (p *Pipeline) Taken(epoch, from int, empty float64) (steps int) {
+	if p.learner == nil {
+		p.learner, _ = p.Sampler().(learner)
 	}
-	left := s.p.all - from
-	for number := from; number < s.p.all; number++ {
+	left := p.all - from
+	for number := from; number < p.all; number++ {
 		learns, known := true, false
-		if s.learner != nil {
-			learns, known = s.learner.Learns(epoch, number)
+		if p.learner != nil {
+			learns, known = p.learner.Learns(epoch, number)
 		}
 		switch {
 		case !known:
-			return left - int(math.Round(float64(left)*s.expected.empty))
+			return left - int(math.Round(float64(left)*empty))
 		case learns:
 			steps++
 		}

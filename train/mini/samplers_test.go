@@ -99,7 +99,7 @@ func TestSamplersRefuse(t *testing.T) {
 	d := traintest.Communities(t, 60, false)
 	parts := traintest.Cut(t, d, "random", 2)
 	for _, c := range []struct{ strategy, option, sampler, want string }{
-		{"hopgnn", "", "fastgcn", "use --sampler neighbour"},
+		{"hopgnn", "", "cluster-local", "use --sampler cluster"},
 		{"bytegnn", "", "cluster", "use --sampler neighbour"},
 		{"distdgl", "roots=local", "ladies", "use --roots owner"},
 	} {

@@ -82,7 +82,7 @@ func (g *guidedAlone) epoch(epoch int, lr float64) (float64, error) {
 			}
 			b := g.batch(k, mine, epoch, number)
 			b.Scale = 1 / float64(order.Size())
-			loss, err := g.steps.Accumulate(b)
+			loss, err := g.steps.Accumulate(b, g.steps.Labels())
 			if err != nil {
 				return 0, err
 			}

@@ -32,6 +32,7 @@ type embeddings struct {
 
 	// Of the batch at hand; memory is reused.
 	rows, joined, gradients []byte
+	held                    batch.HeldGradients
 }
 
 // Names of what a worker keeps of its rows in a checkpoint, and of the table in a model.
@@ -187,6 +188,30 @@ func (e *embeddings) measured(x tensor.Matrix, b []byte) error {
 
 // Push sends the gradients of a batch's rows, of which the last columns belong to embeddings, to their owners.
 func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64) error {
+	numbers, gradients := b.Vertices, []byte(nil)
+	if dx.IsZero() {
+		numbers, gradients = e.held.Take(e.Embeddings)
+	} else {
+		gradients = e.gradientsOf(dx)
+	}
+	ctx, id := e.p.Site.Ctx, b.Pulls()
+	if !e.async {
+		return e.p.Site.Waiting("gradients of embeddings", func() error {
+			return e.Step(ctx, id, step, lr, numbers, gradients)
+		})
+	}
+	if err := e.p.Site.Waiting("gradients of embeddings", e.flush); err != nil {
+		return err
+	}
+	vertices, done := slices.Clone(numbers), make(chan error, 1)
+	gradients = slices.Clone(gradients)
+	e.pushed = done
+	go func() { done <- e.Async(ctx, id, lr, vertices, gradients) }()
+	return nil
+}
+
+// gradientsOf are the gradients of a batch's rows, as they travel.
+func (e *embeddings) gradientsOf(dx tensor.Matrix) []byte {
 	e.gradients = batch.AppendRows(e.gradients[:0], e.p.Site.Dev, dx, e.Embeddings)
 	gradients, each := e.gradients, e.Dim*e.Size
 	if features := (dx.Cols - e.Dim) * e.Size; features > 0 { // the last columns, moved together
@@ -195,20 +220,13 @@ func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64
 		}
 		gradients = gradients[:dx.Rows*each]
 	}
-	ctx, id := e.p.Site.Ctx, b.Pulls()
-	if !e.async {
-		return e.p.Site.Waiting("gradients of embeddings", func() error {
-			return e.Step(ctx, id, step, lr, b.Vertices, gradients)
-		})
-	}
-	if err := e.p.Site.Waiting("gradients of embeddings", e.flush); err != nil {
-		return err
-	}
-	vertices, done := slices.Clone(b.Vertices), make(chan error, 1)
-	gradients = slices.Clone(gradients)
-	e.pushed = done
-	go func() { done <- e.Async(ctx, id, lr, vertices, gradients) }()
-	return nil
+	return gradients
+}
+
+// Hold keeps the gradients of a batch's rows until they are pushed.
+func (e *embeddings) Hold(b *batch.Batch, dx tensor.Matrix) {
+	e.held.Add(b.Vertices, e.gradientsOf(dx))
+	e.p.Site.Dev.Free(dx)
 }
 
 // flush waits for what was pushed.
@@ -221,9 +239,18 @@ func (e *embeddings) flush() error {
 	return err
 }
 
-// AddStep adds what the step of a batch sends.
-func (e *embeddings) AddStep(t []store.Traffic, vertices []uint32) {
-	e.Embeddings.AddStep(t, vertices, e.async)
+// AddSteps adds what a step sends.
+func (e *embeddings) AddSteps(t []store.Traffic, batches [][]uint32) {
+	for _, vertices := range batches {
+		e.AddPull(t, vertices)
+	}
+	pushed := batches[0]
+	if len(batches) > 1 {
+		pushed = slices.Concat(batches...)
+		slices.Sort(pushed)
+		pushed = slices.Compact(pushed)
+	}
+	e.AddPush(t, pushed, e.async)
 }
 
 // Measure has a loop measure with embeddings in its input, and keeps the embeddings of the best epoch.

@@ -160,6 +160,7 @@ func pairRowOf(b []byte) pairRow {
 // pairDrawer draws a worker's pairs of batches, with memory of its own that is reused.
 type pairDrawer struct {
 	of     *pairBatches
+	share  batch.Seeds // which pairs of a batch are drawn
 	puller *store.Puller
 	rows   []byte
 	place  map[uint32]uint32 // of a seed vertex in seeds; of a pair in the batch
@@ -176,8 +177,8 @@ type pairDrawer struct {
 	at    map[uint32]int
 }
 
-func (b *pairBatches) drawer() *pairDrawer {
-	return &pairDrawer{of: b, puller: b.store.Puller(), place: map[uint32]uint32{}}
+func (b *pairBatches) drawer(share batch.Seeds) *pairDrawer {
+	return &pairDrawer{of: b, share: share, puller: b.store.Puller(), place: map[uint32]uint32{}}
 }
 
 // draw draws this worker's pairs of a batch and their negatives.
@@ -185,7 +186,7 @@ func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	b := d.of
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: -1, Type: coflow.Inputs}
 	d.left, d.right, d.edge, d.excluded, d.empty = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0], false
-	mine := b.seeds.Seeds(epoch, number)
+	mine := d.share.Seeds(epoch, number)
 	positives := d.edges
 	if b.opt.Walks > 0 {
 		positives = d.walks

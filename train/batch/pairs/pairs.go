@@ -112,14 +112,22 @@ func (l *links) trainOn(b *batch.Batch, lr float64) (float64, error) {
 		put := l.takeOut(b)
 		defer put()
 	}
-	scale := b.Scale * l.of.Scale(1)
+	grad := l.objective().Grad
 	loss, err := l.steps.Step(b, lr, func(p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
-		return l.of.Backward(p, z, b.Left, b.Right, b.Positives, scale)
+		return grad(b, p, z)
 	})
 	if err != nil {
 		return 0, err
 	}
 	return nn.TakeLoss(l.of.Dev, loss) / b.Scale, nil
+}
+
+// objective is learning from the pairs of a batch.
+func (l *links) objective() batch.Objective {
+	return batch.Objective{Count: func(b *batch.Batch) int { return b.Positives },
+		Grad: func(b *batch.Batch, p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
+			return l.of.Backward(p, z, b.Left, b.Right, b.Positives, b.Scale*l.of.Scale(1))
+		}}
 }
 
 // takeOut makes the degrees those in the graph without the batch's own pairs, which

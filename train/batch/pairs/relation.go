@@ -75,13 +75,13 @@ func newRelationSteps(dev tensor.Device, data *graph.Dataset, opt train.Options,
 // epoch is a step for every batch. It returns the mean loss, each pair's at the weights of its step.
 func (l *relationSteps) epoch(epoch int, lr float64) (float64, error) {
 	sum := []float64{0, 0} // of losses, and of positives
+	grad := l.objective().Grad
 	err := l.steps.Each(epoch, l.of.Resumed(epoch, sum), func(b *batch.Batch) error {
 		if b.Empty {
 			return nil
 		}
-		scale := b.Scale * l.of.Scale(1)
 		loss, err := l.steps.Step(b, lr, func(p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
-			return l.of.Backward(p, z, &b.Batch, scale)
+			return grad(b, p, z)
 		})
 		if err != nil {
 			return err
@@ -93,4 +93,12 @@ func (l *relationSteps) epoch(epoch int, lr float64) (float64, error) {
 		err = l.of.AllReduce(epoch, 0, sum)
 	}
 	return sum[0] / max(sum[1], 1), err
+}
+
+// objective is learning from the pairs of a batch.
+func (l *relationSteps) objective() batch.Objective {
+	return batch.Objective{Count: func(b *batch.Batch) int { return b.Positives },
+		Grad: func(b *batch.Batch, p *nn.Pass, z tensor.Matrix) (dz, losses tensor.Matrix) {
+			return l.of.Backward(p, z, &b.Batch, b.Scale*l.of.Scale(1))
+		}}
 }

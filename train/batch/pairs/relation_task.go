@@ -155,8 +155,8 @@ func (t *relationTask) Join(p *batch.Pipeline) error {
 	return err
 }
 
-func (t *relationTask) Seeder() batch.Seeder {
-	return &relationDrawer{of: t, puller: t.p.Store.Puller(), place: map[uint32]int{}}
+func (t *relationTask) Seeder(s batch.Seeds) batch.Seeder {
+	return &relationDrawer{of: t, share: s, puller: t.p.Store.Puller(), place: map[uint32]int{}}
 }
 
 // DrawsByCalls: a batch's own pairs are left out of its messages.
@@ -165,6 +165,11 @@ func (t *relationTask) DrawsByCalls() bool { return true }
 // Epoch trains on batches of pairs.
 func (t *relationTask) Epoch(m *batch.Steps) func(epoch int, lr float64) (float64, error) {
 	return (&relationSteps{t.of, m}).epoch
+}
+
+// Objective is learning from pairs.
+func (t *relationTask) Objective(m *batch.Steps) batch.Objective {
+	return (&relationSteps{t.of, m}).objective()
 }
 
 // Measure has a loop measure pairs.
@@ -181,6 +186,7 @@ type relationPair struct {
 // relationDrawer draws a worker's pairs of batches, with memory of its own that is reused.
 type relationDrawer struct {
 	of     *relationTask
+	share  batch.Seeds // which pairs of a batch are drawn
 	puller *store.Puller
 	rows   []byte
 	place  map[uint32]int // of a pair in the batch
@@ -236,7 +242,7 @@ func (d *relationDrawer) pull(ctx context.Context, id coflow.ID, epoch, number i
 			d.excluded = append(d.excluded, store.Excluded{Vertex: p.u, Source: p.v, Relation: reverse})
 		}
 	}
-	for _, n := range t.seeds.Seeds(epoch, number) {
+	for _, n := range d.share.Seeds(epoch, number) {
 		p := d.pairs[d.place[n]]
 		d.lists[p.relation] = append(d.lists[p.relation], p)
 	}

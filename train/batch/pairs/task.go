@@ -48,17 +48,25 @@ func (t *task) Join(p *batch.Pipeline) (err error) {
 	return err
 }
 
-func (t *task) Seeder() batch.Seeder { return t.batches.drawer() }
+func (t *task) Seeder(s batch.Seeds) batch.Seeder { return t.batches.drawer(s) }
 
 // DrawsByCalls: a batch's own pairs are left out of its messages.
 func (t *task) DrawsByCalls() bool { return t.batches.opt.Walks == 0 }
 
 // Epoch trains on batches of pairs.
 func (t *task) Epoch(m *batch.Steps) func(epoch int, lr float64) (float64, error) {
+	return t.on(m).epoch
+}
+
+// Objective is learning from pairs.
+func (t *task) Objective(m *batch.Steps) batch.Objective { return t.on(m).objective() }
+
+// on is learning from pairs in some steps.
+func (t *task) on(m *batch.Steps) *links {
 	o := train.LinkOptions{PerPair: t.batches.opt.PerPair, PerPositive: t.batches.opt.Walks > 0,
 		NegativeOptions: t.batches.opt.NegativeOptions}
 	t.links = train.LinksOn(m.Loop, o)
-	return (&links{of: t.links, link: Options{LinkOptions: o}, steps: m}).epoch
+	return &links{of: t.links, link: Options{LinkOptions: o}, steps: m}
 }
 
 // Measure has a loop measure pairs.

@@ -11,13 +11,14 @@ import (
 
 	"starling/coflow"
 	"starling/nn"
-	"starling/rng"
 	"starling/sample"
 	"starling/store"
 	"starling/tensor"
 	"starling/train"
 	"starling/train/batch"
 	"starling/train/batch/dgs"
+	"starling/train/batch/embeddings"
+	"starling/train/batch/pairs"
 	"starling/wire"
 )
 
@@ -43,13 +44,13 @@ import (
 // with the weights that are there, and all-reduces as often, without migrating anything: see
 // docs/strategies/hopgnn.md.
 var Strategy = train.Describe(train.Descriptor{
-	Name: "hopgnn", Mode: train.MiniBatch, Typical: true, Baseline: "distdgl",
+	Name: "hopgnn", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "HopGNN, Chen et al., 2024", Claim: "1.3x to 3.1x over DGL, miss rate 76.5% to 23.3%",
 		Why: "the paper's rows travel to GPUs; here a step costs what the link takes, and migrations cost two " +
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch on N servers, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, dgs.Check, batch.NeighbourOnly),
+	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, embeddings.Check, dgs.Check, batch.WholeBatches),
 }, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
 	Merge: "auto", MergeOrder: "fewest"}, build)
 
@@ -75,53 +76,67 @@ type hop struct {
 	p        *batch.Pipeline
 	opt      options
 	merged   int       // time steps
+	empty    float64   // the share of batches that no worker has a seed vertex of
 	messages [2][]byte // of models: received, sent
-	steps    *batch.Steps
+	training *batch.Steps
+	learns   batch.Objective
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
 	// Every model has a random share of a batch.
-	p, err := batch.Open(s, batch.Setting{Roots: "random", PullDType: o.PullDType}, dgs.New(s, o.Options))
+	p, err := batch.Open(s, batch.Setting{Roots: "random", PullDType: o.PullDType}, embeddings.New(s), pairs.New(s),
+		dgs.New(s, o.Options))
 	if err != nil {
 		return nil, err
 	}
-	// What is computed here, and pulled, is of seed vertices that are owned here.
-	if err := p.Prepare(o.CacheOptions, p.SeedsBy("owner")); err != nil {
+	h := &hop{p: p, opt: o}
+	// What is computed here, and pulled, is of seed vertices of all models.
+	if err := p.Prepare(o.CacheOptions, h.share(0, allSteps)); err != nil {
 		return nil, err
 	}
-	h := &hop{p: p, opt: o}
 	if h.merged, err = h.decide(); err != nil {
 		return nil, err
 	}
+	drawn, empty := 0, 0
 	expected, err := p.ExpectFrom(func(epoch int, numbers []int, add func([]uint32, []store.Traffic)) error {
-		return h.traffic(h.merged, epoch, numbers, func(t []store.Traffic) { add(nil, t) })
+		return h.traffic(h.merged, epoch, numbers, func(t []store.Traffic, any bool) {
+			if drawn++; !any {
+				empty++
+			}
+			add(nil, t)
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
+	h.empty = float64(empty) / float64(max(drawn, 1))
+	expected.HasEmpty(h.empty)
 	return p.Strategy(expected, batch.Method{Source: h.source, Epoch: h.train, Plan: h.plan, Kept: h.kept}), nil
 }
 
-// traffic is what the time steps of batches cost, some of them merged.
-func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.Traffic)) error {
+// traffic is what the time steps of batches cost, some of them merged; any: some worker has a seed vertex.
+func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.Traffic, any bool)) error {
 	s := h.p.Site
-	n, me := s.End.Size(), s.End.Rank()
-	m := h.p.Neighbours()
+	share := h.share(merged, 0)
+	m := h.p.NewSampler(share)
 	var b sample.Batch
 	var known store.Known
 	for _, number := range numbers {
-		it, sum := h.itinerary(epoch, number, merged), make([]store.Traffic, n)
+		sum, some := make([]store.Traffic, s.End.Size()), false
 		all := map[uint32]bool{} // vertices whose rows are gathered before the first step
 		var steps [][]uint32
-		for j := range it.at {
-			seeds := it.seeds[j][it.model(j, me)]
-			if err := m.Sample(s.Ctx, &b, &known, seeds, epoch, number); err != nil {
+		for share.step = range h.steps(merged) {
+			any, err := m.Fill(s.Ctx, &b, &known, epoch, number)
+			if err != nil {
 				return err
 			}
+			some = some || any
 			for q, t := range m.Drawn() {
 				sum[q].Add(t)
 			}
-			h.p.Store.AddLabels(sum, seeds)
+			if s.Opt.Pairs == nil {
+				h.p.Store.AddLabels(sum, b.Vertices[:batch.Outputs(&b)])
+			}
 			steps = append(steps, slices.Clone(b.Vertices))
 			if !h.opt.PreGather {
 				h.p.Store.AddFeatures(sum, b.Vertices)
@@ -133,7 +148,7 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 		}
 		h.p.Store.AddFeatures(sum, slices.Collect(maps.Keys(all)))
 		h.p.AddSteps(sum, steps)
-		add(sum)
+		add(sum, some)
 	}
 	return nil
 }
@@ -141,26 +156,30 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 // source draws batches from where the loop is.
 func (h *hop) source(ctx context.Context, f *train.Loop, host *batch.Host) batch.Source {
 	return h.p.Prefetch(f, f.State, host, h.p.AtOnce(), func() batch.Drawer {
-		return &drawer{ctx: ctx, of: h, puller: h.p.Store.Puller(), sampler: h.p.Neighbours()}
+		share := h.share(h.merged, 0)
+		return &drawer{ctx: ctx, of: h, puller: h.p.Store.Puller(), share: share, sampler: h.p.NewSampler(share)}
 	})
 }
 
 // train is the training of an epoch.
 func (h *hop) train(m *batch.Steps) func(epoch int, lr float64) (float64, error) {
-	h.steps = m
+	h.training, h.learns = m, h.p.Objective(m)
 	return h.epoch
 }
 
-// epoch is an iteration for every batch. It returns the mean loss of the seed vertices.
+// epoch is an iteration for every batch. It returns the mean loss of the seed vertices, or pairs.
 func (h *hop) epoch(epoch int, lr float64) (float64, error) {
-	m, f, sum := h.steps, h.steps.Loop, []float64{0, 0}
+	m, f, sum := h.training, h.training.Loop, []float64{0, 0}
 	err := m.Each(epoch, f.Resumed(epoch, sum), func(b *batch.Batch) error {
+		if b.Empty {
+			return nil
+		}
 		loss, err := h.iterate(b, lr)
 		if err != nil {
 			return err
 		}
 		for _, step := range b.Kept.(*iteration).steps {
-			sum[1] += float64(len(step.Seeds))
+			sum[1] += float64(h.learns.Count(step))
 		}
 		sum[0] += loss
 		m.Done(epoch, b.Number)
@@ -169,7 +188,10 @@ func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 	if err == nil {
 		err = f.AllReduce(epoch, 0, sum)
 	}
-	return sum[0] / sum[1], err
+	if err == nil && sum[1] == 0 && !m.Few() {
+		err = train.Mistake("no batch of epoch %d has a seed vertex; use a larger --batch-size", epoch)
+	}
+	return sum[0] / max(sum[1], 1), err
 }
 
 // iteration is the batches of a batch's time steps, and where models are.
@@ -189,13 +211,13 @@ func (i *iteration) Bytes() (n int64) {
 // iterate is all time steps of a batch, and the update. It returns the sum of the losses of
 // the seed vertices that were computed here.
 func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
-	f, me := h.steps.Loop, h.p.Site.End.Rank()
+	f, me := h.training.Loop, h.p.Site.End.Rank()
 	i := b.Kept.(*iteration)
 	f.Model.ZeroGrad(f.Dev)
 	end := f.Span("step")("forward")
 	for j, step := range i.steps {
 		if len(step.Seeds) > 0 { // a model without any idles
-			sum, err := h.steps.Accumulate(step)
+			sum, err := h.training.Accumulate(step, h.learns)
 			if err != nil {
 				return 0, err
 			}
@@ -220,7 +242,7 @@ func (h *hop) iterate(b *batch.Batch, lr float64) (loss float64, err error) {
 	if err := f.Waiting("gradients", grads.Wait); err != nil {
 		return 0, err
 	}
-	return loss, h.steps.Accumulated(b, lr)
+	return loss, h.training.Accumulated(b, lr)
 }
 
 // migration is the key of a model on its way to a step.
@@ -232,11 +254,11 @@ func migration(b *batch.Batch, step int) wire.Key {
 // migrate sends the model that is here, with its gradients, to where it is at a step, and
 // takes in the one that comes: its weights, which are those that are here, and its gradients.
 func (h *hop) migrate(b *batch.Batch, step, to, from int) error {
-	bytes := modelBytes(h.steps.Loop.Model)
+	bytes := modelBytes(h.training.Loop.Model)
 	for i := range h.messages {
 		h.messages[i] = slices.Grow(h.messages[i][:0], bytes)[:bytes]
 	}
-	in, out, dev := h.messages[0], h.messages[1], h.steps.Loop.Dev
+	in, out, dev := h.messages[0], h.messages[1], h.training.Loop.Dev
 	h.each(out, func(m tensor.Matrix, part []byte) {
 		dev.Pack(part, m, tensor.Packing{})
 	})
@@ -253,7 +275,7 @@ func (h *hop) migrate(b *batch.Batch, step, to, from int) error {
 
 // each goes through weights and gradients and their parts of a message.
 func (h *hop) each(message []byte, do func(m tensor.Matrix, part []byte)) {
-	for _, p := range h.steps.Loop.Model.Params {
+	for _, p := range h.training.Loop.Model.Params {
 		for _, m := range []tensor.Matrix{p.Value, p.Grad} {
 			do(m, message[:m.Bytes()])
 			message = message[m.Bytes():]
@@ -271,35 +293,36 @@ func modelBytes(m *nn.Model) (bytes int) {
 
 // plan adds models on their way.
 func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
-	bytes, s := int64(modelBytes(m)), h.p.Site
-	me := s.End.Rank()
+	bytes := int64(modelBytes(m))
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
-		for number := s.Opt.Resume.StepsOf(epoch); number < h.p.AllSteps(); number++ {
-			it := h.itinerary(epoch, number, h.merged)
-			for j := 1; j < len(it.at); j++ {
-				to := it.worker(j, it.model(j-1, me))
-				out.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: s.End.Link(to)}, bytes)
-			}
+		share, from := h.share(h.merged, 0), h.p.Site.Opt.Resume.StepsOf(epoch)
+		if !h.knowsSeeds() {
+			h.addModels(out, share.itineraryOf(nil, epoch, 0), bytes*int64(h.p.Taken(epoch, from, h.empty)))
+			return out
+		}
+		for number := from; number < h.p.AllSteps(); number++ {
+			h.addModels(out, share.itineraryOf(h.p.Seeds.Whole(epoch, number), epoch, number), bytes)
 		}
 		return out
 	}
 }
 
-// itinerary is where the models of a batch go.
-func (h *hop) itinerary(epoch, number, merged int) *itinerary {
-	s := h.p.Site
-	seed := s.Opt.Seed
-	key := rng.New(seed).Fold(useMerge).Fold(uint64(epoch)).Fold(uint64(number))
-	shares := batch.Deal(h.p.Seeds.Whole(epoch, number), s.End.Size(), seed, epoch, number)
-	return newItinerary(ringOf(s.Part.Book), shares, s.Part.Book.Owner, merged, h.opt.MergeOrder == "random", key)
+// addModels adds what this worker sends of models that go some way.
+func (h *hop) addModels(to wire.Bytes, it *itinerary, bytes int64) {
+	end := h.p.Site.End
+	for j := 1; j < len(it.at); j++ {
+		worker := it.worker(j, it.model(j-1, end.Rank()))
+		to.Add(wire.Class{Kind: wire.Parameter, Layer: -1, Link: end.Link(worker)}, bytes)
+	}
 }
 
 // drawer draws the micrographs of a worker's time steps.
 type drawer struct {
 	ctx     context.Context
 	of      *hop
-	sampler *store.Sampler
+	share   *share
+	sampler batch.Sampler
 	puller  batch.Puller
 	all     []uint32
 	at      map[uint32]uint32
@@ -337,25 +360,27 @@ func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
 
 // sample draws the batches of all time steps and pulls their rows, unless these are gathered for all together.
 func (r *drawer) sample(i *iteration, b *batch.Batch) error {
-	h, end := r.of, r.of.p.Site.End
-	i.itinerary = h.itinerary(b.Epoch, b.Number, h.merged)
-	for len(i.steps) < len(i.itinerary.at) {
+	h, n := r.of, r.of.steps(r.of.merged)
+	for len(i.steps) < n {
 		i.steps = append(i.steps, batch.NewBatch(b.Host))
 	}
-	i.steps = i.steps[:len(i.itinerary.at)]
+	i.steps = i.steps[:n]
+	b.Empty = true
 	for j, step := range i.steps {
-		seeds := i.itinerary.seeds[j][i.itinerary.model(j, end.Rank())]
-		if err := r.sampler.Sample(r.ctx, &step.Batch, &step.Pulled.Known, seeds, b.Epoch, b.Number); err != nil {
+		r.share.step = j
+		any, err := r.sampler.Fill(r.ctx, &step.Batch, &step.Pulled.Known, b.Epoch, b.Number)
+		if err != nil {
 			return err
 		}
-		step.Scale = h.p.Seeds.Scale()
+		b.Empty = b.Empty && !any
 		if h.opt.PreGather {
 			continue
 		}
-		if err := step.Pull(r.ctx, r.puller, seeds, h.p.Site.Opt.RowNormalize); err != nil {
+		if err := step.Pull(r.ctx, r.puller, step.Vertices[:step.Outputs()], h.p.Site.Opt.RowNormalize); err != nil {
 			return err
 		}
 	}
+	i.itinerary = r.share.last
 	return nil
 }
 
@@ -382,7 +407,10 @@ func (r *drawer) preGather(steps []*batch.Batch, id coflow.ID) error {
 		} else {
 			step.Pulled.Take(r.rows.Rows(), step.Vertices, r.at)
 		}
-		if err := step.PullLabels(r.ctx, r.puller, step.Vertices[:len(step.Seeds)]); err != nil {
+		if step.Labels == nil {
+			continue
+		}
+		if err := step.PullLabels(r.ctx, r.puller, step.Vertices[:step.Outputs()]); err != nil {
 			return err
 		}
 	}

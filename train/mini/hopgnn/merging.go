@@ -60,7 +60,7 @@ func (h *hop) bytes(merged int) (sum float64, err error) {
 	model := nn.New(s.Dev, s.Opt.Model, s.Opt.Seed)
 	defer model.Free(s.Dev)
 	mine := float64(len(numbers) * (ringOf(s.Part.Book).servers - 1 - merged) * modelBytes(model))
-	if err := h.traffic(merged, 0, numbers, func(batch []store.Traffic) {
+	if err := h.traffic(merged, 0, numbers, func(batch []store.Traffic, _ bool) {
 		for _, t := range batch {
 			mine += float64(t.Requests + t.Edges + t.Rows)
 		}
