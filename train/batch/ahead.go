@@ -82,12 +82,16 @@ func (r *Batch) pack() {
 	}
 	list := []any{r.ids(), r.Seeds, r.known.classes, r.known.marks, r.known.values, r.features.ptr, r.features.index,
 		r.features.value, r.featuresBack.ptr, r.featuresBack.index, r.featuresPlace}
+	if r.Pulled != nil && r.First == nil {
+		rows := r.Pulled.Rows()
+		list = append(list, rows.F32, rows.BF16)
+	}
 	if ids := r.ids(); len(ids) > 0 && len(r.Vertices) > 0 && &ids[0] != &r.Vertices[0] {
 		list = append(list, r.Vertices)
 	}
 	for i := range r.Blocks {
 		e := &r.edges[i]
-		list = append(list, e.in.ptr, e.in.index, e.in.value, e.rowScale, e.colScale)
+		list = append(list, e.in.ptr, e.in.index, e.in.value, e.ownScale, e.rowScale, e.colScale)
 		if !r.Blocks[i].ByID && !r.goesForward(i) {
 			list = append(list, e.back.ptr, e.back.index)
 			if r.kind == nil || len(e.in.value) > 0 {
@@ -107,18 +111,58 @@ func kindOf(f *train.Loop) *nn.Kind {
 	return &k
 }
 
-// factorsOf makes a block's factors from degrees in the whole graph; own: they are made from others.
-func (r *Batch) factorsOf(x *sample.Block, own bool, e *edges) {
-	e.rowScale, e.colScale = e.rowScale[:0], e.colScale[:0]
-	if r.kind == nil || r.degrees == nil || own || *r.kind == nn.Sum {
+// factorsOf makes a block's factors, where all layers sum alike: those of own rows, those of sums over edges where they
+// are others, and those of columns.
+func (r *Batch) factorsOf(x *sample.Block, e *edges) {
+	e.ownScale, e.rowScale, e.colScale = e.ownScale[:0], e.rowScale[:0], e.colScale[:0]
+	if r.kind == nil {
 		return
 	}
-	for _, v := range r.Vertices[:x.Dst] {
-		e.rowScale = append(e.rowScale, float32(Factor(*r.kind, r.degrees.All[v], r.degrees.NoLoops[v])))
+	k := *r.kind
+	if k != nn.Sum {
+		e.ownScale = r.appendFactors(e.ownScale, x, k, x.Dst)
 	}
-	if *r.kind == nn.Symmetric {
-		for _, v := range r.Vertices[:x.Src] {
-			e.colScale = append(e.colScale, float32(Factor(*r.kind, r.degrees.All[v], r.degrees.NoLoops[v])))
+	for i, w := range x.RowWeights {
+		e.rowScale = append(e.rowScale, float32(r.factor(x, r.degrees, k, i)*float64(w)))
+	}
+	if k == nn.Symmetric {
+		e.colScale = r.appendFactors(e.colScale, x, k, x.Src)
+	}
+}
+
+func (r *Batch) appendFactors(to []float32, x *sample.Block, k nn.Kind, n int) []float32 {
+	for i := range n {
+		to = append(to, float32(r.factor(x, r.degrees, k, i)))
+	}
+	return to
+}
+
+// factor is the factor of a vertex of a block, by its degree. degrees are of the whole graph, where that is here.
+func (r *Batch) factor(x *sample.Block, degrees *nn.Degrees, k nn.Kind, row int) float64 {
+	all, noLoops := 0.0, 0.0
+	if x.OwnDegrees {
+		all, noLoops = x.OwnDegree(row)
+	} else {
+		all, noLoops = r.degreeOf(degrees, row)
+	}
+	return Factor(k, all, noLoops)
+}
+
+// degreeOf is a vertex's in the whole graph, with and without loops; where it was pulled the first is known of
+// destinations only.
+func (r *Batch) degreeOf(degrees *nn.Degrees, row int) (all, noLoops float64) {
+	if r.Temporal { // sources that are no destinations have none: no model asks for them
+		if row < len(r.Degrees) {
+			all = r.Degrees[row]
 		}
+		return all, all
 	}
+	if p := r.Pulled; p != nil {
+		if row < len(p.Known.All) {
+			all = p.Known.All[row]
+		}
+		return all, p.Known.NoLoops[row]
+	}
+	v := r.Vertices[row]
+	return degrees.All[v], degrees.NoLoops[v]
 }

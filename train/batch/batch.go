@@ -131,8 +131,9 @@ type edges struct {
 	back  sparseRows
 	place []uint32 // of the entries of back, in in
 	own   sparseRows
-	// rowScale and colScale are factors of the layer's sums, made with the batch; empty: when they are needed.
-	rowScale, colScale []float32
+	// Factors of the layer's sums, made with the batch; empty: they are made when they are needed, or are all one.
+	// Those of own rows, of sums over edges where they are others, and of columns.
+	ownScale, rowScale, colScale []float32
 	// features belong to in's edges, where the model looks at them.
 	features []float32
 }
@@ -172,7 +173,7 @@ func (r *Batch) Prepare() {
 		if !x.ByID && !r.goesForward(i) && r.schema == nil {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
-		r.factorsOf(x, x.OwnDegrees || len(x.RowWeights) > 0 || r.Pulled != nil || r.Temporal, e)
+		r.factorsOf(x, e)
 	}
 	if r.Labels != nil {
 		r.gatherLabels()
@@ -180,7 +181,6 @@ func (r *Batch) Prepare() {
 	if r.First == nil && r.Host.Features.Kind() == graph.Sparse {
 		r.prepareFeatures()
 	}
-	r.pack()
 }
 
 // goesForward reports whether nothing goes back over a block: the first, where others compute

@@ -298,11 +298,10 @@ func (a *Blocks) scale(x *sample.Block, m *onDevice, k nn.Kind) {
 		return
 	}
 	m.scaled, m.kind, m.rows, m.own, m.col = true, k, tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}
-	if e := m.made; len(e.rowScale) > 0 && *a.batch.kind == k {
-		m.own = a.dev.FromHost(len(e.rowScale), 1, e.rowScale)
-		m.rows = m.own
-		if k == nn.Symmetric {
-			m.col = a.dev.FromHost(len(e.colScale), 1, e.colScale)
+	if b := a.batch; b.kind != nil && *b.kind == k {
+		m.own, m.rows, m.col = a.column(m.made.ownScale), a.column(m.made.rowScale), a.column(m.made.colScale)
+		if m.rows.IsZero() {
+			m.rows = m.own
 		}
 		return
 	}
@@ -325,32 +324,18 @@ func (a *Blocks) scale(x *sample.Block, m *onDevice, k nn.Kind) {
 // factors are the factors of the first n vertices, by their degrees.
 func (a *Blocks) factors(x *sample.Block, m *onDevice, k nn.Kind, n int) []float64 {
 	m.host = m.host[:0]
-	for i, v := range a.batch.Vertices[:n] {
-		all, noLoops := a.degreeOf(i, v)
-		if x.OwnDegrees {
-			all, noLoops = x.OwnDegree(i)
-		}
-		m.host = append(m.host, Factor(k, all, noLoops))
+	for i := range n {
+		m.host = append(m.host, a.batch.factor(x, a.Degrees, k, i))
 	}
 	return m.host
 }
 
-// degreeOf is a vertex's in the whole graph, with and without loops; where it was pulled the
-// first is known of destinations only.
-func (a *Blocks) degreeOf(row int, v uint32) (all, noLoops float64) {
-	if b := a.batch; b.Temporal { // sources that are no destinations have none: no model asks for them
-		if row < len(b.Degrees) {
-			all = b.Degrees[row]
-		}
-		return all, all
+// column is a list that the batch has as a column; none of an empty one.
+func (a *Blocks) column(of []float32) tensor.Matrix {
+	if len(of) == 0 {
+		return tensor.Matrix{}
 	}
-	if p := a.batch.Pulled; p != nil {
-		if row < len(p.Known.All) {
-			all = p.Known.All[row]
-		}
-		return all, p.Known.NoLoops[row]
-	}
-	return a.Degrees.All[v], a.Degrees.NoLoops[v]
+	return a.dev.FromHost(len(of), 1, of)
 }
 
 // Factor is a vertex's factor in a kind of sum.

@@ -313,10 +313,14 @@ func (r *drawer) Draw(b *Batch, epoch, number int) error {
 	if err == nil {
 		err = r.pull(r.ctx, b, r.puller)
 	}
-	if err = end(err); err == nil && !b.late {
+	if err = end(err); err != nil {
+		return err
+	}
+	if !b.late {
 		b.Prepare()
 	}
-	return err
+	b.pack()
+	return nil
 }
 
 // draw draws the batch's blocks.

@@ -30,6 +30,7 @@ type localDrawer struct{ sample.Sampler }
 func (d localDrawer) Draw(b *Batch, epoch, number int) error {
 	d.Sample(&b.Batch, epoch, number)
 	b.Prepare()
+	b.pack()
 	return nil
 }
 

@@ -143,13 +143,14 @@ func (s *Strategy) Train(f *train.Loop) func(epoch int, lr float64) (float64, er
 	if p.task != nil {
 		labels = nil
 	}
-	host := NewHost(f, part.In, part.Features, labels, p.Loops)
+	host, over := NewHost(f, part.In, part.Features, labels, p.Loops), s.over(f)
+	ahead := s.laysAhead(f, host, over)
 	observers := each[Observer](p.decorations)
 	for _, o := range observers {
 		o.Begin(f)
 	}
 	s.steps = &Steps{Loop: f, Count: p.steps, joined: true, dry: p.Site.MemoryOnly, input: p.input,
-		Over: s.over(f), Source: s.source(ctx, f, host), stepped: func(epoch, number int) {
+		Over: over, Source: s.source(ctx, f, host), ahead: ahead, stepped: func(epoch, number int) {
 			for _, o := range observers {
 				o.Stepped(epoch, number)
 			}
@@ -160,6 +161,21 @@ func (s *Strategy) Train(f *train.Loop) func(epoch int, lr float64) (float64, er
 		measurers[len(measurers)-1-i].Measure(f) // the first is the outermost
 	}
 	return epoch
+}
+
+// laysAhead is what brings the next batch to a device that can, while it computes this one; nil where a batch is not
+// known before the one before it is done, or is not all that a step reads.
+func (s *Strategy) laysAhead(f *train.Loop, h *Host, over Aggregator) *ahead {
+	p := s.p
+	on, plain := over.(*Blocks)
+	if !plain || f.X.Typed != nil {
+		return nil
+	}
+	h.kind = kindOf(f)
+	if s.method.Source != nil || p.task != nil || p.input != nil || p.Guided() || p.Site.MemoryOnly {
+		return nil
+	}
+	return newAhead(f.Dev, on, h)
 }
 
 func (s *Strategy) over(f *train.Loop) Aggregator {

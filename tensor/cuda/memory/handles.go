@@ -22,6 +22,7 @@ type Block struct {
 	from   any // the host's slice of FromHost
 	lost   runtime.Cleanup
 	lent   *Region // of Lend
+	within *Block  // it is a part of, which alone goes back
 }
 
 // BlockOf is the block of a matrix; nil where it has none.
@@ -115,8 +116,13 @@ func (mem *Memory) FromHost(rows, cols int, host any) tensor.Matrix {
 	if !mem.run.Aside() {
 		mem.collect(n)
 	}
-	b := &Block{p: mem.take(&mem.handed, n), bytes: n, from: host}
-	if b.p == 0 {
+	source := unsafe.Pointer(unsafe.SliceData(tensor.Memory(from)))
+	b := mem.packedCopy(source, n)
+	copied := b != nil
+	if !copied {
+		b = &Block{p: mem.take(&mem.handed, n), bytes: n}
+	}
+	if b.from = host; b.p == 0 {
 		return tensor.Unbacked(from.Type(), rows, cols)
 	}
 	buf := tensor.NewBuffer(driver.Pointer(b.p), n, false, b)
@@ -126,10 +132,7 @@ func (mem *Memory) FromHost(rows, cols int, host any) tensor.Matrix {
 		b.lost = runtime.AddCleanup(buf, func(l lost) { mem.lose(l) }, lost{b.p, n})
 	}
 	m := tensor.MakeMatrix(buf, 0, from.Type(), rows, cols, cols)
-	source := unsafe.Pointer(unsafe.SliceData(tensor.Memory(from)))
-	if copied, ok := mem.packedCopy(source, n); ok {
-		mem.queueIn(At(m), driver.Pointer(copied), n)
-	} else {
+	if !copied {
 		mem.CopyIn(At(m), source, n)
 	}
 	runtime.KeepAlive(host)
@@ -155,7 +158,9 @@ func (mem *Memory) Return(m tensor.Matrix) {
 func (mem *Memory) unhand(b *Block) {
 	b.freed = true
 	b.lost.Stop()
-	mem.give(&mem.handed, b.p, b.bytes)
+	if b.within == nil {
+		mem.give(&mem.handed, b.p, b.bytes)
+	}
 }
 
 // HostCopy is the host's slice that an index or the starts of rows were made of, from where m begins; nil

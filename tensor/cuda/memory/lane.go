@@ -33,7 +33,13 @@ type fed struct {
 	event   uintptr
 	blocks  []*Block   // of FromHost
 	freed   []released // by what was called ahead
-	parcels []*parcel
+	parcels []arrived
+}
+
+// arrived is a parcel on the GPU: it is copied at once when the first of its slices is asked for.
+type arrived struct {
+	of *parcel
+	on *Block
 }
 
 // Ahead calls f, whose operations run on the lane. Where kernels are timed, they run as all others do.
@@ -64,8 +70,8 @@ func (mem *Memory) Ahead(f func()) tensor.Fed {
 		t.event = run.Event(false)
 	}
 	run.Record(t.event, l.stream)
-	for _, p := range t.parcels {
-		p.sent(l.stream)
+	for _, a := range t.parcels {
+		a.of.sent(l.stream)
 	}
 	return t
 }
@@ -115,9 +121,9 @@ type parcels struct {
 func newParcels() parcels { return parcels{of: map[unsafe.Pointer]packed{}} }
 
 type packed struct {
-	in *parcel
-	at uintptr
-	n  int
+	in    *parcel
+	first int // byte
+	n     int
 }
 
 // parcel is pinned memory with copies of a batch's slices, made by who prepared the batch: FromHost of such a slice
@@ -126,6 +132,7 @@ type parcel struct {
 	mem   *Memory
 	p     uintptr
 	size  int
+	used  int
 	keys  []unsafe.Pointer
 	event uintptr // the GPU has read what was there
 	busy  bool
@@ -147,16 +154,17 @@ func (p *parcel) Pack(list ...any) {
 	if err != nil { // without it FromHost copies
 		return
 	}
-	at, found := p.p, map[unsafe.Pointer]packed{}
+	found := map[unsafe.Pointer]packed{}
 	for _, s := range list {
 		from, n := hostSlice(s)
 		if n == 0 {
 			continue
 		}
-		copy(unsafe.Slice((*byte)(driver.Pointer(at)), n), unsafe.Slice((*byte)(from), n))
-		found[from] = packed{p, at, n}
+		to := unsafe.Add(driver.Pointer(p.p), p.used)
+		copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
+		found[from] = packed{p, p.used, n}
 		p.keys = append(p.keys, from)
-		at += uintptr(rounded(n))
+		p.used += rounded(n)
 	}
 	runtime.KeepAlive(list)
 	mem.parcels.Lock()
@@ -180,7 +188,7 @@ func (p *parcel) reserve(list []any) error {
 		delete(p.mem.parcels.of, k)
 	}
 	p.mem.parcels.Unlock()
-	p.keys = p.keys[:0]
+	p.keys, p.used = p.keys[:0], 0
 	need := 0
 	for _, s := range list {
 		_, n := hostSlice(s)
@@ -209,21 +217,39 @@ func (p *parcel) sent(stream uintptr) {
 	p.busy = p.mem.run.Record(p.event, stream)
 }
 
-// packedCopy is the pinned copy of a host slice, if it has one.
-func (mem *Memory) packedCopy(from unsafe.Pointer, n int) (uintptr, bool) {
+// packedCopy is a host slice on the GPU, as a part of its parcel, if it has one; nil: it has none.
+func (mem *Memory) packedCopy(from unsafe.Pointer, n int) *Block {
 	if !mem.run.Aside() {
-		return 0, false
+		return nil
 	}
 	mem.parcels.Lock()
 	c, ok := mem.parcels.of[from]
 	mem.parcels.Unlock()
 	if !ok || c.n != n {
-		return 0, false
+		return nil
 	}
-	if t := mem.lane.fed; !slices.Contains(t.parcels, c.in) {
-		t.parcels = append(t.parcels, c.in)
+	on := mem.arrive(c.in)
+	if on == nil {
+		return nil
 	}
-	return c.at, true
+	return &Block{p: on.p + uintptr(c.first), bytes: n, within: on}
+}
+
+// arrive is a parcel on the GPU; nil where the device failed.
+func (mem *Memory) arrive(p *parcel) *Block {
+	t := mem.lane.fed
+	for _, a := range t.parcels {
+		if a.of == p {
+			return a.on
+		}
+	}
+	b := &Block{p: mem.take(&mem.handed, p.used), bytes: p.used}
+	if b.p == 0 {
+		return nil
+	}
+	mem.queueIn(b.p, driver.Pointer(p.p), p.used)
+	t.blocks, t.parcels = append(t.blocks, b), append(t.parcels, arrived{p, b})
+	return b
 }
 
 // hostSlice is where a slice is, and how many bytes it has.
