@@ -50,8 +50,8 @@ type Worker struct {
 
 // RowOptions say how rows travel: options of every strategy that exchanges rows.
 type RowOptions struct {
-	SparseRows bool   `json:"sparse_rows" suffix:"sparse" try:"true" resume:"free" omit:"default" why:"rows of fixed point, features and sums have no zeros that a ReLU has made" help:"send hidden rows without their zeros, and gradients only where the rows are not zero; nothing is rounded (gcn and sage from 3 layers on, gin, resgcn+, ressage+)"`
-	WireDType  string `json:"wire_dtype" values:"none,bf16,int8" exact:"none" try:"bf16,int8" suffix:"*" omit:"default" why:"strategies without it send fixed point, pull rows by --pull-dtype, or send no rows of features" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
+	SparseRows bool   `json:"sparse_rows" suffix:"sparse" try:"true" resume:"free" omit:"default" why:"rows of fixed point, features and sums have no zeros that a ReLU has made, and blocks of columns travel whole" help:"send hidden rows without their zeros, and gradients only where the rows are not zero; nothing is rounded (gcn and sage from 3 layers on, gin, resgcn+, ressage+)"`
+	WireDType  string `json:"wire_dtype" values:"none,bf16,int8" exact:"none" try:"bf16,int8" suffix:"*" omit:"default" why:"strategies without it send fixed point or blocks of columns, pull rows by --pull-dtype, or send no rows of features" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
 }
 
 // DefaultRows sends rows as they are.
@@ -68,7 +68,7 @@ func (o *RowOptions) Validate() error {
 
 // RelayOption is an option of strategies that can relay rows inside servers.
 type RelayOption struct {
-	Relay bool `json:"relay" suffix:"relay" try:"true" resume:"free" omit:"default" why:"strategies without it send a row to a server once anyway, or pull rows from their owners" help:"send a row that several workers of a server need between servers once; the workers relay it to each other"`
+	Relay bool `json:"relay" suffix:"relay" try:"true" resume:"free" omit:"default" why:"strategies without it send a row to a server once anyway, pull rows from their owners, or send blocks of columns" help:"send a row that several workers of a server need between servers once; the workers relay it to each other"`
 }
 
 // Check refuses what a model's rows cannot do.

@@ -23,7 +23,8 @@ type Topology struct {
 	rowDegrees, colDegrees *Degrees
 	aligned                bool // row i and column i are the same vertex
 
-	oneWay                  bool // made to sum only: it has no edges transposed
+	oneWay                  bool  // made to sum only: it has no edges transposed
+	symmetric               *bool // whether every edge has its reverse; nil: to be found out
 	plain, loopFree, looped *structure
 	typed                   *typing // nil: a graph without types
 	related                 *Related
@@ -64,6 +65,9 @@ func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees,
 	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns, aligned: aligned,
 		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}, featured: map[Form]*Edges{}}
 }
+
+// SetSymmetric says whether every edge has its reverse, so that edges are not compared.
+func (t *Topology) SetSymmetric(yes bool) { t.symmetric = &yes }
 
 // ByColumn takes a topology apart: the edges from columns of each of n groups, whose
 // sums add up to its own. They serve Sum and SumRows only. None of its rows is a column.
@@ -157,7 +161,7 @@ func (t *Topology) orient(g *graph.CSR) *structure {
 	if t.oneWay {
 		return &structure{in: in}
 	}
-	if t.cols == n && g.Weights == nil && g.Symmetric() {
+	if t.cols == n && g.Weights == nil && t.isSymmetric(g) {
 		return &structure{in: in, out: in}
 	}
 	ptr, index, perm := t.transpose(g)
@@ -165,6 +169,13 @@ func (t *Topology) orient(g *graph.CSR) *structure {
 		perm = nil
 	}
 	return &structure{in: in, out: tensor.Transpose(t.dev, in, ptr, index, perm)}
+}
+
+func (t *Topology) isSymmetric(g *graph.CSR) bool {
+	if t.symmetric != nil {
+		return *t.symmetric
+	}
+	return g.Symmetric()
 }
 
 // dryRun is a device that counts memory and computes nothing: it never looks at edges,
@@ -212,9 +223,15 @@ func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, add bool) {
 
 // SumRows is rows lo to hi of Sum.
 func (t *Topology) SumRows(r Reduction, dst, src tensor.Matrix, lo, hi int, add bool) {
+	t.SumOf(r, dst.Slice(lo, hi), src, lo, add)
+}
+
+// SumOf is SumRows of the rows from lo on, of which there are as many as dst has.
+func (t *Topology) SumOf(r Reduction, dst, src tensor.Matrix, lo int, add bool) {
+	hi := lo + dst.Rows
 	op := t.factors(r, part(t.rows(r.Kind), lo, hi), t.columns(r.Kind))
 	op.First, op.Add = lo, add
-	t.dev.Aggregate(dst.Slice(lo, hi), t.structure(r.Kind).in.Slice(lo, hi), src, op)
+	t.dev.Aggregate(dst, t.structure(r.Kind).in.Slice(lo, hi), src, op)
 }
 
 // part is rows lo to hi of a scale, if there is one.
@@ -244,9 +261,15 @@ func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix) {
 // SumGradRows is rows lo to hi of SumGrad, where columns are as many as rows or none
 // of them is a row.
 func (t *Topology) SumGradRows(r Reduction, dsrc, ddst tensor.Matrix, lo, hi int) {
+	t.SumGradOf(r, dsrc.Slice(lo, hi), ddst, lo)
+}
+
+// SumGradOf is SumGradRows of the rows from lo on, of which there are as many as dsrc has.
+func (t *Topology) SumGradOf(r Reduction, dsrc, ddst tensor.Matrix, lo int) {
+	hi := lo + dsrc.Rows
 	op := t.factors(r, part(t.columns(r.Kind), lo, hi), t.rows(r.Kind))
 	op.First = lo
-	t.dev.Aggregate(dsrc.Slice(lo, hi), t.structure(r.Kind).out.Slice(lo, hi), ddst, op)
+	t.dev.Aggregate(dsrc, t.structure(r.Kind).out.Slice(lo, hi), ddst, op)
 }
 
 // noEdges is a graph of n vertices without any.

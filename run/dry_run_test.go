@@ -49,7 +49,7 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1",
-		"bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "halo+relay",
+		"bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "neutrontp", "halo+relay",
 		"g3+relay", "pipegcn+relay", "bns:0.3:cached+relay"} {
 		s := spec.Default()
 		s.Dataset, s.Strategy, s.Model.Hidden = out, strategy, 64
@@ -58,7 +58,13 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 		s.Model.Name, s.Machine.DType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16")
 		rows := oneOf(r, "none", "int8")
 		s.Training.Inductive = r.IntN(4) == 0
-		sparse := rows == "none" && s.Model.Name != "gat" && s.Model.Layers > 2
+		if sumsOnly := strategy == "neutrontp"; sumsOnly {
+			rows = "none"
+			if s.Model.Name == "gat" {
+				s.Model.Name = "resgcn+"
+			}
+		}
+		sparse := rows == "none" && s.Model.Name != "gat" && s.Model.Layers > 2 && strategy != "neutrontp"
 		set(&s, "wire_dtype="+rows, fmt.Sprintf("sparse_rows=%t", sparse))
 		relay := false
 		if s.Strategy, _, relay = strings.Cut(strategy, "+"); relay {

@@ -42,6 +42,7 @@ var faultSettings = map[string][]string{
 	"skipg":       {":2"},
 	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", " --servers 2 " + faultRates},
 	"neutronstar": {faultRates},
+	"neutrontp":   {":2 --model sage"},
 	"distdgl": {"--cache none", "--roots random --cache degree", "--roots local --cache frequency",
 		"--cache s3fifo --cache-budget 4KiB", "--learn-embeddings 8", "--dgs --dgs-every 2",
 		"--task link --model sage", "--paths auto"},
@@ -67,7 +68,7 @@ var typedFaults = map[string][]string{
 }
 
 // withoutTypes are the strategies that do not train on a typed graph; TestTypedRunIsKilledAndResumed sees them refused.
-var withoutTypes = []string{"bns", "switchgnn", "naive-hop", "p3"}
+var withoutTypes = []string{"bns", "neutrontp", "switchgnn", "naive-hop", "p3"}
 
 // typedSettings lists the settings of a strategy by its name; none if it does not know types.
 func typedSettings(mode, name string) []string {

@@ -9,6 +9,7 @@ import (
 	"starling/train/full/g3"
 	"starling/train/full/granndis"
 	"starling/train/full/neutronstar"
+	"starling/train/full/neutrontp"
 	"starling/train/full/sancus"
 	"starling/train/full/switchgnn"
 	"starling/train/site"
@@ -24,6 +25,7 @@ var strategies = []train.Descriptor{
 	sancus.SkipG,
 	granndis.Strategy,
 	neutronstar.Strategy,
+	neutrontp.Strategy,
 	g3.Strategy,
 	switchgnn.Strategy,
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"starling/graph"
 	"starling/train"
 )
 
@@ -41,11 +42,15 @@ func ExactEverywhere(t testing.TB, choice train.Choice) {
 	}
 }
 
-// ExactOnOddParts: a strategy without approximation is exact on odd partitions too.
-func ExactOnOddParts(t testing.TB, choice train.Choice) {
+// ExactOnOddParts: a strategy without approximation is exact on odd partitions too, with some models (none: gcn and
+// gat).
+func ExactOnOddParts(t testing.TB, choice train.Choice, models ...string) {
 	t.Helper()
 	d, odd := OddParts(t)
-	for _, model := range []string{"gcn", "gat"} {
+	if models == nil {
+		models = []string{"gcn", "gat"}
+	}
+	for _, model := range models {
 		o := Options(model)
 		o.Epochs, o.EvalEvery = 4, 2
 		want := Full(t, Ref(), d, o)
@@ -126,4 +131,55 @@ func Learns(t testing.TB, short float64, choose func(i int) train.Choice) {
 			t.Errorf("%s: accuracy %.3f with %s, %.3f on one worker", model, got, o.Strategy.Name(), want)
 		}
 	}
+}
+
+// ExactSums: a strategy that only makes sums over neighbours follows one worker to 1e-12, in float64, for all
+// reductions, with norms, dropout of the input, sparse features, loops, weights and edges of one direction, on several
+// workers, some of them with more than there are columns; and to single precision in float32. Planned bytes are the
+// counted ones.
+func ExactSums(t testing.TB, choice train.Choice, workers ...int) {
+	t.Helper()
+	for i, c := range sumCases(t) {
+		want := Full(t, Ref(), c.data, c.opt)
+		o := c.opt
+		o.Strategy = choice
+		for j, n := range workers {
+			label := fmt.Sprintf("%s, case %d, %s on %d workers", choice.Name(), i, o.Model.Model, n)
+			parts := Cut(t, c.data, method(n), n)
+			r := TrainParts(t, parts, Ref, o)[n-1]
+			SameCurve(t, label, r.Loss, want.Loss, 1e-12)
+			SameCurve(t, label+", validation", r.Val, want.Val, 1e-12)
+			if j == i%len(workers) {
+				SameCurve(t, label+", float32", TrainParts(t, parts, Single, o)[0].Loss, want.Loss, 1e-4)
+			}
+		}
+	}
+}
+
+// sumCase is a graph and the options of a run.
+type sumCase struct {
+	data *graph.Dataset
+	opt  train.Options
+}
+
+// sumCases are of models that only make sums.
+func sumCases(t testing.TB) (list []sumCase) {
+	plain, sparse := Communities(t, 120, false), Communities(t, 120, true)
+	add := func(d *graph.Dataset, model string, change func(o *train.Options)) {
+		o := Options(model)
+		o.Epochs, o.EvalEvery, o.Model.Layers = 4, 2, 3
+		if change != nil {
+			change(&o)
+		}
+		list = append(list, sumCase{d, o})
+	}
+	add(plain, "gcn", func(o *train.Options) { o.Model.Norm = "batch" })
+	add(plain, "gcn", func(o *train.Options) { o.Model.InputDropout, o.Model.Hidden = true, 10 })
+	add(sparse, "sage", nil)
+	add(plain, "sage", func(o *train.Options) { o.CacheFirst, o.Model.Norm = false, "layer" })
+	add(Oddities(t, 90, true), "sage", func(o *train.Options) { o.Model.Aggregator = "gcn" })
+	add(Oddities(t, 90, false), "gcn", nil)
+	add(WithLoops(t, Communities(t, 90, false), true), "gcn", func(o *train.Options) { o.CacheFirst = false })
+	add(plain, "resgcn+", func(o *train.Options) { o.Model.Layers = 4 })
+	return list
 }
