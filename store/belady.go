@@ -37,7 +37,7 @@ type beladyEntry struct {
 	next   int32  // the batch that needs it next
 	stamp  uint32 // of its place in a queue; others of it there are old
 	wanted int32  // batches of the window that need it
-	last   *needs // the last of them, and where it is there
+	last   int32  // the last of them, and where it is there
 	place  int32
 	count  uint8
 }
@@ -79,6 +79,7 @@ func newBelady(capacity int) *belady {
 // add makes the distinct rows of the next batch known.
 func (b *belady) add(vertices []uint32) {
 	n := &needs{entry: make([]int32, len(vertices)), next: make([]int32, len(vertices))}
+	b.window = append(b.window, n)
 	for int(b.added-b.next) >= len(b.due) {
 		b.due = append(b.due, beladyQueue{})
 	}
@@ -91,13 +92,12 @@ func (b *belady) add(vertices []uint32) {
 				b.enqueue(x)
 			}
 		} else {
-			e.last.next[e.place] = b.added
+			b.window[e.last-b.next].next[e.place] = b.added
 		}
 		e.wanted++
-		e.last, e.place = n, int32(i)
+		e.last, e.place = b.added, int32(i)
 		n.entry[i], n.next[i] = x, never
 	}
-	b.window = append(b.window, n)
 	b.added++
 }
 
@@ -231,6 +231,5 @@ func (b *belady) forget(x int32) {
 		return
 	}
 	b.at.remove(e.vertex)
-	e.last = nil
 	b.free = append(b.free, x)
 }

@@ -4,13 +4,19 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"unsafe"
 )
 
 // Messages are lists of numbers in the byte order of the machine, which is little-endian.
 
-func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+// resize is memory for n numbers, s where that is long enough. New memory has a little more, since batches differ, and
+// nothing is copied to it.
+func resize[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]T, n, n+n/16)
+}
 
 // bytesOf is the memory of numbers.
 func bytesOf[T any](s []T) []byte {

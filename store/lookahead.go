@@ -416,8 +416,12 @@ func (x *Predicted) Expect() {
 		share := make([]float64, s.Book.Parts)
 		for q := range share {
 			share[q] = fetched[q] / max(x.then.needed[t][q], 1)
-			if n := x.first.fetched[t][q] - share[q]*x.first.needed[t][q]; n > 0 {
-				s.once[q].addPulls(s, t, int64(math.Round(n)))
+			n := int64(math.Round(x.first.fetched[t][q] - share[q]*x.first.needed[t][q]))
+			if n <= 0 {
+				continue
+			}
+			if s.once[q].addPulls(s, t, n); share[q] > 0 { // they are asked for with others
+				s.once[q].Requests--
 			}
 		}
 		s.fetchShare = append(s.fetchShare, share)

@@ -112,12 +112,18 @@ type Traffic func(m Sampler, b *sample.Batch, known *store.Known) []store.Traffi
 func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
 	empty := 0.0
 	out, err := p.ExpectFrom(func(epoch int, numbers []int, add func([]uint32, []store.Traffic)) error {
-		return p.probe(p.Seeds, epoch, numbers, func(m Sampler, b *sample.Batch, known *store.Known, any bool) {
-			if !any {
-				empty += 1 / float64(len(numbers))
+		drawn, none := 0, 0
+		of := func(m Sampler, b *sample.Batch, known *store.Known, any bool) {
+			if drawn++; !any {
+				none++
 			}
 			add(b.Vertices, traffic(m, b, known))
-		})
+		}
+		defer func() { empty = float64(none) / float64(max(drawn, 1)) }()
+		if p.ahead != nil {
+			return p.ahead.drawn.planned(p, of)
+		}
+		return p.probe(p.Seeds, epoch, numbers, of)
 	})
 	if err == nil {
 		out.empty = empty
@@ -173,8 +179,10 @@ var answered = [...]func(store.Traffic) int64{
 func (p *Pipeline) swapExpected(to *Plan, perBatch [][]store.Traffic) error {
 	setup := p.Setup
 	out, before, once := make([][]byte, len(perBatch)), p.Store.Traffic(), p.Store.Once()
+	took := p.ahead.took(len(perBatch))
 	for q, batches := range perBatch {
 		before[q].Add(once[q])
+		before[q] = before[q].Since(took[q])
 		numbers := []float64{float64(before[q].Edges), float64(before[q].Rows)}
 		for _, kind := range answered {
 			e := p.PerEpoch(valuesOf(batches, kind))

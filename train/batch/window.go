@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"math"
-	"slices"
 
 	"starling/graph"
 	"starling/sample"
@@ -28,6 +27,7 @@ type window struct {
 	options store.LookaheadOptions
 	of      *store.Lookahead // since training began
 	first   int64            // batch of the run that it begins with
+	drawn   *drawnFirst
 }
 
 // lookAhead has the rows of batches of seeds fetched ahead, and estimates what that takes from the first batches of an
@@ -37,29 +37,60 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		f.Kind() == graph.Sparse) {
 		return nil // nothing is fetched, or no cache could keep it
 	}
-	var lists [][]uint32
-	most, rows := int64(1), int64(0)
-	all := p.all * max(1, p.Site.Opt.Epochs)
-	first := min(CountedBatches, all, max(p.all, leastPredicted))
-	if p.Site.MemoryOnly {
-		first = min(first, plannedBatches)
+	threads := p.Options.ThreadCount()
+	a := &window{options: store.LookaheadOptions{Window: o.Window, Group: 1, Held: heldOf(threads)}}
+	// Without a window all batches that are under way have their rows.
+	freed := func(rows int64) int64 {
+		all := p.all * max(1, p.Site.Opt.Epochs)
+		return rows * int64(max(0, min(underWay(threads, p.AtOnce()), all)-a.options.Held-stagedHeld))
 	}
-	err := p.probeFirst(seeds, first, func(_ Sampler, b *sample.Batch, _ *store.Known, _ bool) {
-		list := slices.Compact(slices.Sorted(slices.Values(b.Vertices)))
-		lists = append(lists, list)
-		most = max(most, drawnBytes(b))
-		rows += p.Store.RowBytes(list) / int64(first)
-	})
-	if err != nil {
+	if err := p.drawAhead(a, seeds, freed); err != nil {
 		return err
 	}
-	a := &window{options: store.LookaheadOptions{Window: o.Window, Group: 1,
-		Held: heldOf(p.Options.ThreadCount())}}
-	// Without a window all batches that are under way have their rows.
-	freed := rows * int64(max(0, min(underWay(p.Options.ThreadCount(), p.AtOnce()), all)-a.options.Held-stagedHeld))
-	a.choose(p.Store, o.bytes(), freed, most, lists)
+	most, rows := int64(1), int64(0)
+	for _, x := range a.drawn.list {
+		most = max(most, x.bytes)
+		rows += p.Store.RowBytes(x.needs)
+	}
+	frees := freed(rows / int64(max(1, len(a.drawn.list))))
+	a.choose(p.Store, o.bytes(), frees, most, a.drawn.needs())
+	a.drawn.keep(a.kept(p.AtOnce(), frees, most))
 	p.ahead = a
 	return nil
+}
+
+// drawAhead draws the first batches of a run. Those that there is memory for are trained on as they were drawn, unless
+// the run goes on from a later state.
+func (p *Pipeline) drawAhead(a *window, seeds Seeds, freed func(rows int64) int64) (err error) {
+	all := p.all * max(1, p.Site.Opt.Epochs)
+	least := min(all, max(p.all, leastPredicted), CountedBatches)
+	most := least
+	if p.Site.MemoryOnly {
+		least, most = min(least, plannedBatches), min(most, plannedBatches)
+	}
+	from := p.Site.Opt.Resume
+	a.drawn, err = p.drawFirst(seeds, min(least, leastPredicted), most, func(first *drawnBatch) int64 {
+		if from != nil && (from.Epoch > 0 || from.Batch > 0) {
+			return 0
+		}
+		return windowBytes + freed(p.Store.RowBytes(first.needs))
+	})
+	return err
+}
+
+// kept is the number of batches, of those drawn before training, that training takes: those that it draws first anyway,
+// and more within what a window may take. A batch that is not prepared takes half of drawn.
+func (a *window) kept(atOnce int, freed, drawn int64) int {
+	left := windowBytes - max(0, int64(a.options.Window)*drawn-freed)
+	return a.options.Window + atOnce + int(max(0, left)/max(drawn/2, 1))
+}
+
+// took is what batches took that training does not draw again, by owner.
+func (a *window) took(owners int) []store.Traffic {
+	if a == nil {
+		return make([]store.Traffic, owners)
+	}
+	return a.drawn.took(owners)
 }
 
 // heldOf is the number of batches that have their rows at a time.
@@ -115,18 +146,6 @@ func sampled(lists [][][]uint32) [][][]uint32 {
 	return some
 }
 
-// probeFirst draws the first n batches of a run.
-func (p *Pipeline) probeFirst(seeds Seeds, n int, f func(m Sampler, b *sample.Batch, known *store.Known,
-	any bool)) error {
-	for epoch := 0; n > 0; epoch++ {
-		if err := p.probe(seeds, epoch, upTo(min(n, p.all)), f); err != nil {
-			return err
-		}
-		n -= p.all
-	}
-	return nil
-}
-
 // drawnBytes is about what a batch's buffer takes without rows: ids and degrees, edges both ways.
 func drawnBytes(b *sample.Batch) (n int64) {
 	n = 24 * int64(len(b.Vertices))
@@ -146,11 +165,11 @@ func (a *window) begin(s *store.Store, h *Host, batches int, at train.State, las
 	a.first = int64(at.Epoch*batches + at.Batch)
 	a.options.Total = max(int64(last)*int64(batches)-a.first, 0)
 	a.of = s.NewLookahead(a.options)
-	return a.drawn()
+	return a.waiting()
 }
 
-// drawn is the number of batches that are drawn and have no rows yet.
-func (a *window) drawn() int {
+// waiting is the number of batches that are drawn and have no rows yet.
+func (a *window) waiting() int {
 	if a == nil {
 		return 0
 	}
@@ -199,14 +218,17 @@ func (p *Pipeline) newPuller() Puller {
 }
 
 // sharedSamplers are a few samplers that many drawers use in turn: of the batches of a window most wait.
-type sharedSamplers struct{ free chan Sampler }
+type sharedSamplers struct {
+	free  chan Sampler
+	drawn *drawnFirst
+}
 
 // shareSamplers makes n samplers, and returns what gives a drawer its sampler.
 func (p *Pipeline) shareSamplers(n int) func() Sampler {
 	if p.ahead == nil {
 		return p.Sampler
 	}
-	s := &sharedSamplers{make(chan Sampler, n)}
+	s := &sharedSamplers{make(chan Sampler, n), p.ahead.drawn}
 	for range n {
 		s.free <- p.Sampler()
 	}
@@ -215,6 +237,9 @@ func (p *Pipeline) shareSamplers(n int) func() Sampler {
 
 func (s *sharedSamplers) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
 	error) {
+	if any, ok := s.drawn.take(b, known, epoch, number); ok {
+		return any, nil
+	}
 	select {
 	case m := <-s.free:
 		defer func() { s.free <- m }()

@@ -9,6 +9,7 @@ import (
 	"starling/graph"
 	"starling/train"
 	"starling/train/traintest"
+	"starling/wire"
 )
 
 // lookahead are the options of a cache and a window.
@@ -158,5 +159,32 @@ func TestLookaheadSharesRowsOfBatches(t *testing.T) {
 	}
 	if !slices.Equal(losses["lookahead"], losses["distdgl"]) {
 		t.Errorf("losses %v, of distdgl %v", losses["lookahead"], losses["distdgl"])
+	}
+}
+
+// topologyBytes are what all workers sent to draw, and in requests for rows.
+func topologyBytes(r *traintest.Trained) (n int64) {
+	for _, counted := range r.Counted {
+		for c, bytes := range counted {
+			if c.Kind == wire.Topology {
+				n += bytes
+			}
+		}
+	}
+	return n
+}
+
+// TestLookaheadDrawsOnce: the batches that are drawn before training to know what they need are trained on as they are,
+// so that a run draws as many as its epochs have.
+func TestLookaheadDrawsOnce(t *testing.T) {
+	d := traintest.Communities(t, 240, false)
+	parts := traintest.CutForServers(t, d, "random", 2, 2)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 2, 2, "none", 0
+	m := train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{4, 4}, Threads: 2}
+	got := topologyBytes(traintest.Batches(t, parts, o, m, true, "lookahead", lookahead("1MB", 0)...))
+	same := topologyBytes(traintest.Batches(t, parts, o, m, true, "distdgl"))
+	if n := int64(o.Epochs); got*(n+1) > same*n { // distdgl draws the batches of an epoch more, to plan
+		t.Errorf("%d bytes of draws and requests for %d epochs, by distdgl %d", got, n, same)
 	}
 }

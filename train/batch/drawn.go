@@ -1,0 +1,155 @@
+package batch
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"starling/sample"
+	"starling/store"
+)
+
+// drawnFirst are the first batches of a run, which are drawn before training begins to know what they need. Training
+// takes those that there is memory for as they are, so that they are drawn once.
+type drawnFirst struct {
+	list []*drawnBatch // until the run is planned
+	mu   struct {
+		sync.Mutex
+		kept map[[2]int]*drawnBatch // by epoch and number, until training takes them
+	}
+}
+
+// drawnBatch is a batch as it was drawn, or only what the run is planned by.
+type drawnBatch struct {
+	batch  sample.Batch
+	known  store.Known
+	any    bool // some worker has a seed vertex of it
+	number [2]int
+	took   []store.Traffic // to draw it, by owner
+	needs  []uint32        // vertices whose rows it needs, each once
+	bytes  int64           // that it took as it was drawn
+}
+
+// drawFirst draws at least some batches of a run, and as many as most that fit the memory, which is a function of the
+// first batch.
+func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *drawnBatch) int64) (*drawnFirst, error) {
+	d, m := &drawnFirst{}, p.NewSampler(seeds)
+	d.mu.kept = map[[2]int]*drawnBatch{}
+	held, room := int64(0), int64(0)
+	for k := range most {
+		x, err := drawOne(p, m, k/p.all, k%p.all)
+		if err != nil {
+			return nil, err
+		}
+		if d.list = append(d.list, x); k == 0 {
+			room = memory(x)
+		}
+		if held += x.bytes / 2; held <= room { // nothing is prepared
+			d.mu.kept[x.number] = x
+			continue
+		}
+		x.thin()
+		if k+1 >= least {
+			break
+		}
+	}
+	return d, nil
+}
+
+// drawOne draws a batch, with memory of its own.
+func drawOne(p *Pipeline, m Sampler, epoch, number int) (x *drawnBatch, err error) {
+	x = &drawnBatch{number: [2]int{epoch, number}}
+	if x.any, err = m.Fill(p.Site.Ctx, &x.batch, &x.known, epoch, number); err != nil {
+		return nil, err
+	}
+	x.took, x.bytes = m.Drawn(), drawnBytes(&x.batch)
+	if x.needs = x.batch.Vertices; x.batch.Temporal {
+		x.needs, _ = x.batch.Distinct(nil, nil)
+	}
+	return x, nil
+}
+
+// thin leaves a batch's vertices and the sizes of its blocks.
+func (x *drawnBatch) thin() {
+	b := sample.Batch{Epoch: x.number[0], Number: x.number[1], Vertices: x.batch.Vertices, Temporal: x.batch.Temporal}
+	for _, block := range x.batch.Blocks {
+		b.Blocks = append(b.Blocks, sample.Block{Dst: block.Dst, Src: block.Src})
+	}
+	x.batch, x.known = b, store.Known{}
+}
+
+// needs are the vertices whose rows the batches need.
+func (d *drawnFirst) needs() (lists [][]uint32) {
+	for _, x := range d.list {
+		lists = append(lists, x.needs)
+	}
+	return lists
+}
+
+// keep leaves the first n batches for training; others are drawn again.
+func (d *drawnFirst) keep(n int) {
+	for k, x := range d.list {
+		if k >= n {
+			delete(d.mu.kept, x.number)
+		}
+	}
+}
+
+// planned gives f batches that say what an epoch costs: the first few, and the last, of this epoch.
+func (d *drawnFirst) planned(p *Pipeline, f func(m Sampler, b *sample.Batch, known *store.Known, any bool)) error {
+	list := slices.Clone(d.list[:min(len(d.list), p.all)])
+	if n := len(list); n > 0 && n < p.all {
+		last, err := drawOne(p, p.Sampler(), 0, p.all-1)
+		if err != nil {
+			return err
+		}
+		list = append(list, last)
+	}
+	for _, x := range list {
+		f(drawnSampler{p.Store, x}, &x.batch, &x.known, x.any)
+	}
+	d.list = nil
+	return nil
+}
+
+// took is what it took to draw the batches that training takes, by owner.
+func (d *drawnFirst) took(owners int) []store.Traffic {
+	sum := make([]store.Traffic, owners)
+	for _, x := range d.mu.kept {
+		for q, t := range x.took {
+			sum[q].Add(t)
+		}
+	}
+	return sum
+}
+
+// take moves a batch to b and known, if it was drawn.
+func (d *drawnFirst) take(b *sample.Batch, known *store.Known, epoch, number int) (any, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.mu.kept[[2]int{epoch, number}]
+	if x == nil {
+		return false, false
+	}
+	delete(d.mu.kept, x.number)
+	*b, *known = x.batch, x.known
+	return x.any, true
+}
+
+// drawnSampler is the sampler of a batch that was drawn, as plans ask it.
+type drawnSampler struct {
+	s *store.Store
+	x *drawnBatch
+}
+
+func (d drawnSampler) Fill(context.Context, *sample.Batch, *store.Known, int, int) (bool, error) {
+	return d.x.any, nil
+}
+
+func (d drawnSampler) Drawn() []store.Traffic { return slices.Clone(d.x.took) }
+
+func (d drawnSampler) Traffic(*sample.Batch) []store.Traffic {
+	t := d.Drawn()
+	d.s.AddFeatures(t, d.x.needs)
+	return t
+}
