@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"starling/cost"
-	"starling/exchange"
 	"starling/graph"
 	"starling/sample"
 	"starling/setup"
@@ -33,10 +32,13 @@ func (p *planner) predicted(s *spec.Spec, d *train.Descriptor) bool {
 // cache is what the cache of a candidate saves; nil: it has no cache.
 func (p *planner) cache(s *spec.Spec, c train.Choice, steps int) (*cached, error) {
 	policy, roots := c.Setting("cache"), c.Setting("roots")
+	if policy == "auto" {
+		policy = batch.Probability
+	}
 	if policy == "none" || max(p.Cluster.Servers, 1) == 1 {
 		return nil, nil
 	}
-	budget, err := exchange.ParseBytes("--cache-budget", c.Setting("cache_budget"))
+	budget, err := batch.CacheBytes(c.Setting("cache_budget"), p.featureBytes()*p.parts.Book.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,8 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	var all sync.WaitGroup
 	for r := range list {
 		all.Go(func() {
-			list[r] = sample.NewAccess(p.open, p.seeds(r, roots, steps), batches.Fanouts, min(steps, batch.CountedBatches))
+			list[r] = sample.NewAccess(p.open, p.seeds(r, roots, steps), batches.Fanouts, batches.Replace,
+				min(steps, batch.CountedBatches))
 		})
 	}
 	all.Wait()
@@ -74,31 +77,18 @@ func (p *planner) access(s *spec.Spec, roots string, steps int) ([]*sample.Acces
 	return list, nil
 }
 
-// seeds are the probabilities that a batch of a worker has vertices as seeds: every training vertex is one once in
-// an epoch, on the worker that owns it, or on another where that has more than an even share.
+// seeds are the probabilities that a batch of a worker has vertices as seeds.
 func (p *planner) seeds(rank int, roots string, steps int) []float32 {
 	book := p.parts.Book
-	out := make([]float32, book.Nodes)
-	even, free := float64(book.Train)/float64(p.Cluster.Workers), 0.0
-	for _, part := range p.open {
-		free += max(0, even-float64(len(part.Splits.Train)))
-	}
-	more := 0.0 // this worker's share of what others have too much of
-	if free > 0 {
-		more = max(0, even-float64(len(p.open[rank].Splits.Train))) / free
-	}
+	var training []uint32
 	for q, part := range p.open {
-		kept := min(1, even/float64(max(len(part.Splits.Train), 1)))
-		share := (1 - kept) * more
-		switch {
-		case roots == "random":
-			share = 1 / float64(p.Cluster.Workers)
-		case q == rank:
-			share = kept
-		}
 		for _, v := range part.Splits.Train {
-			out[uint32(book.Offsets[q])+v] = float32(share / float64(max(steps, 1)))
+			training = append(training, uint32(book.Offsets[q])+v)
 		}
+	}
+	out := batch.ExpectedSeeds(roots, book, training, rank)
+	for v := range out {
+		out[v] /= float32(max(steps, 1))
 	}
 	return out
 }
@@ -192,7 +182,10 @@ func (p *planner) keptRows(rank int, a *sample.Access, policy string, most int64
 	kept = make([]float32, len(a.Batch))
 	var list []uint32
 	score, chance := a.Batch, func(v uint32) float32 { return a.Counts[v] }
-	if policy == "degree" {
+	switch policy {
+	case batch.Probability:
+		chance = func(uint32) float32 { return 1 }
+	case "degree":
 		part := p.open[rank]
 		score, chance = make([]float32, len(a.Batch)), func(uint32) float32 { return 1 }
 		for i, v := range part.Halo {

@@ -11,11 +11,11 @@ import (
 // of a few rows saves next to nothing.
 func TestPlanCaches(t *testing.T) {
 	t.Parallel()
-	small := "distdgl+frequency"
+	small := "distdgl+probability"
 	of := func(budget string) map[string]Planned {
 		c := planned(t, func(o *Options) {
 			o.Mode, o.Batches.Size, o.Batches.Fanout, o.Model.Layers = "mini", 40, "3,3", 2
-			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+frequency"}
+			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+probability"}
 			if budget != "" {
 				o.Settings = train.Settings{"cache_budget": budget}
 			}
@@ -31,7 +31,7 @@ func TestPlanCaches(t *testing.T) {
 		}
 		return out
 	}
-	rows := of("")
+	rows := of("100%")
 	none, cached := rows["distdgl"].Predicted, rows[small].Predicted
 	if cached != rows["salient"].Predicted {
 		t.Errorf("salient: %+v, want that of %s: %+v", rows["salient"].Predicted, small, cached)
@@ -39,7 +39,7 @@ func TestPlanCaches(t *testing.T) {
 	if cached.Between >= none.Between || cached.Between == 0 || cached.Memory <= none.Memory {
 		t.Errorf("with a cache %+v, without %+v", cached, none)
 	}
-	if a, b := rows["hopgnn+frequency"].Predicted, rows["hopgnn"].Predicted; a.Between >= b.Between {
+	if a, b := rows["hopgnn+probability"].Predicted, rows["hopgnn"].Predicted; a.Between >= b.Between {
 		t.Errorf("hopgnn with a cache %+v, without %+v", a, b)
 	}
 	if rows["salient"].Settings["cache"] != nil {

@@ -49,7 +49,7 @@ func dimensions() []dimension {
 		{"device", "--device", each([]string{"cpu", "cuda"}, func(s *spec.Spec, v string) { s.Machine.Device = v })},
 		{"codec", "--wire-dtype, --pull-dtype, --sparse-rows", codecs()},
 		{"columns", "--dgs, --drop-features", columns()},
-		{"cache", "--cache", each([]string{"degree", "frequency", "s3fifo"}, option("cache"))},
+		{"cache", "--cache", each([]string{"probability", "degree", "frequency", "s3fifo"}, option("cache"))},
 		{"relay", "--relay", []dimensionValue{{"relay", func(s *spec.Spec) {
 			s.Cluster.Servers = 2
 			option("relay")(s, "true")

@@ -40,7 +40,7 @@ func TestAccess(t *testing.T) {
 	}
 	s := method.Sampler()
 	for _, counted := range []int{4, batches} {
-		a := sample.NewAccess([]*partition.Part{part}, seed, fanouts, counted)
+		a := sample.NewAccess([]*partition.Part{part}, seed, fanouts, false, counted)
 		had, needed, missed, want, wantMissed := make([]bool, n), 0.0, 0.0, 0.0, 0.0
 		var b sample.Batch
 		for i := range counted {

@@ -1,8 +1,11 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"starling/train"
 )
 
 func TestSplitStrategies(t *testing.T) {
@@ -34,6 +37,32 @@ func TestComparisonTrainsOneModel(t *testing.T) {
 		}
 		if one.shareModel(plain); one.Model.TrainEps != trains || one.Validate() != nil {
 			t.Errorf("%s: train eps %v, want %v: %v", strategy, one.Model.TrainEps, trains, one.Validate())
+		}
+	}
+}
+
+// TestComparisonSharesSettings: no strategy changes what is trained by: dropout of features or hidden rows, the
+// optimizer, the number of epochs, batches and fanouts.
+func TestComparisonSharesSettings(t *testing.T) {
+	for mode, names := range map[string][]string{"full": train.NamesOf(train.FullGraph),
+		"mini": train.NamesOf(train.MiniBatch)} {
+		c := DefaultCompare()
+		c.Dataset, c.Mode, c.Cluster.Workers, c.Strategies, c.Model.Name = "none", mode, 4, names, "sage"
+		cases, err := c.Cases()
+		if err != nil || len(cases) != len(names) {
+			t.Fatalf("%s: %d cases of %d strategies: %v", mode, len(cases), len(names), err)
+		}
+		first := cases[0].Spec
+		if first.Model.InputDropout != On || first.Model.Dropout == 0 {
+			t.Fatalf("%s: without input dropout", mode)
+		}
+		for _, one := range cases[1:] {
+			s := one.Spec
+			if s.Model != first.Model || s.Optimizer != first.Optimizer || s.Training != first.Training ||
+				fmt.Sprint(s.Batches) != fmt.Sprint(first.Batches) {
+				t.Errorf("%s: %+v %+v %+v %+v, want those of %s: %+v %+v %+v %+v", one.Name, s.Model, s.Optimizer,
+					s.Training, s.Batches, cases[0].Name, first.Model, first.Optimizer, first.Training, first.Batches)
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // by name, keeps none. A comparison of modes trains what a run would.
 func TestMiniBatchesOfSeveralWorkersCacheByDefault(t *testing.T) {
 	for strategy, want := range map[string]struct{ name, cache string }{
-		"default": {"salient", "frequency"}, "distdgl": {"distdgl", "none"}} {
+		"default": {"salient", "auto"}, "distdgl": {"distdgl", "none"}} {
 		s := Default()
 		s.Mode, s.Cluster.Workers, s.Strategy = "mini", 4, strategy
 		s.complete(dataset{})

@@ -27,7 +27,7 @@ func TestDefaultsOfStrategies(t *testing.T) {
 		s    *Spec
 		want string
 	}{
-		{read("strategy: salient"), "frequency"}, {read("strategy: salient\ncache: none"), "none"},
+		{read("strategy: salient"), "auto"}, {read("strategy: salient\ncache: none"), "none"},
 		{read("cache: none\nstrategy: salient"), "none"}, {read("strategy: distdgl"), "none"},
 		{flags("salient", "none"), "none"}, {flags("salient", "degree"), "degree"}, {flags("distdgl", "none"), "none"},
 	} {

@@ -15,7 +15,7 @@ type Cache interface {
 }
 
 // Caches are the names of cache policies; of belady, see Lookahead.
-var Caches = []string{"none", "degree", "frequency", "s3fifo", "belady"}
+var Caches = []string{"none", "probability", "degree", "frequency", "s3fifo", "belady"}
 
 // counted counts how often a cache had what was asked for.
 type counted struct {

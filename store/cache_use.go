@@ -27,6 +27,19 @@ func (s *Store) CacheRows(bytes int64) int {
 	return int(bytes / int64(max(s.rowBytes(), 1)))
 }
 
+// FeatureBytes is what the features of all vertices take as they are stored; 0 where they are sparse.
+func (s *Store) FeatureBytes() (bytes int64) {
+	switch {
+	case s.Book.Schema != nil:
+		for t := range s.Book.Schema.Types {
+			bytes += int64(s.Book.Schema.Types[t].Count) * int64(s.rowBytesOf(t))
+		}
+	case s.Part.Features.Kind() != graph.Sparse:
+		bytes = s.Book.Nodes * int64(s.rowBytes())
+	}
+	return bytes
+}
+
 // UseS3FIFO keeps rows that were pulled, at most the given number, and no more than there are.
 func (s *Store) UseS3FIFO(rows int) {
 	if rows = int(min(int64(rows), s.Book.Nodes)); rows > 0 {

@@ -10,7 +10,7 @@ type Refusal func(o *train.Options, b *Options, f train.Facts) error
 
 // Refusing is the check of a strategy: what all refuse, and what it refuses itself.
 func Refusing(own ...Refusal) func(o *train.Options, f train.Facts) error {
-	all := append([]Refusal{checkTyped, checkNorm, checkSampler, checkRoots, checkRows}, own...)
+	all := append([]Refusal{checkTyped, checkNorm, checkSampler, checkRoots, checkRows, checkCache}, own...)
 	return func(o *train.Options, f train.Facts) error {
 		for _, check := range all {
 			if err := check(o, (*Options)(o.Batches), f); err != nil {
@@ -76,13 +76,38 @@ func checkRows(o *train.Options, _ *Options, f train.Facts) error {
 	return nil
 }
 
+// checkCache refuses probabilities of what batches need where they are not known.
+func checkCache(o *train.Options, b *Options, _ train.Facts) error {
+	c, _ := train.OptionOf[CacheOptions](o.Strategy)
+	if c.Cache != Probability {
+		return nil
+	}
+	what := ""
+	switch {
+	case b.Sampler != "neighbour":
+		what = "--sampler " + b.Sampler
+	case b.Weighted:
+		what = "--weighted"
+	case b.Temporal != "":
+		what = "--temporal " + b.Temporal
+	case o.Pairs != nil:
+		what = "pairs of vertices"
+	case o.Model.Typed != nil:
+		what = "a typed graph"
+	default:
+		return nil
+	}
+	return graph.Apart("--cache probability", what, "it is computed of neighbours that are drawn evenly around "+
+		"training vertices", "use --cache frequency, which counts draws")
+}
+
 // NotAhead refuses to fetch rows ahead, for strategies that bring batches in a way of their own.
 func NotAhead(o *train.Options, _ *Options, _ train.Facts) error {
 	if c, _ := train.OptionOf[CacheOptions](o.Strategy); c.Cache != Belady {
 		return nil
 	}
 	return graph.Apart(Named(o), "--cache belady", "it does not bring one batch after the other",
-		"use --cache frequency")
+		"use --cache probability or frequency")
 }
 
 // WholeBatches refuses the sampler whose batches are each worker's own, for strategies that divide a batch themselves.

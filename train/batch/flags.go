@@ -1,7 +1,13 @@
 package batch
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"starling/exchange"
+	"starling/graph"
+	"starling/store"
 	"starling/train"
 )
 
@@ -20,13 +26,14 @@ var AsTheyAre = PullOptions{"none"}
 
 // CacheOptions describe a cache of rows of features that other hosts own.
 type CacheOptions struct {
-	Cache       string `json:"cache" values:"none,degree,frequency,s3fifo,belady" try:"degree,frequency,s3fifo" suffix:"*" resume:"free" omit:"default" why:"other strategies exchange rows that change, or pull no rows" help:"rows of other hosts' features that a worker keeps: none, those of the highest degree, those that batches need most often, those that were used last (S3-FIFO), or those that the next batches need first, which are drawn ahead (belady)"`
-	CacheBudget string `json:"cache_budget" of:"cache" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB"`
+	Cache       string `json:"cache" values:"auto,none,probability,degree,frequency,s3fifo,belady" try:"probability,degree,s3fifo" suffix:"*" resume:"free" omit:"default" why:"other strategies exchange rows that change, or pull no rows" help:"rows of other hosts' features that a worker keeps: none, those that batches need with the highest computed probability, those of the highest degree, those that drawn batches needed most often (frequency), those that were used last (S3-FIFO), or those that the next batches need first, which are drawn ahead (belady); auto: by probability where it can be computed, else by frequency"`
+	CacheBudget string `json:"cache_budget" of:"cache" resume:"free" omit:"default" help:"memory of a worker's cache, as 256MiB, or as a share of the features of all vertices, as 4%"`
 	Window      int    `json:"cache_window" of:"cache" resume:"free" omit:"default" help:"batches that --cache belady draws before it fetches the rows of the first; 0: the number that fetches fewest rows, at most 64"`
 }
 
-// CachedBy is a cache of the default size.
-func CachedBy(cache string) CacheOptions { return CacheOptions{Cache: cache, CacheBudget: "256MiB"} }
+// CachedBy is a cache of the default size: that of SALIENT++'s own experiments with papers100M, whose replication
+// factors are 4% times the number of machines.
+func CachedBy(cache string) CacheOptions { return CacheOptions{Cache: cache, CacheBudget: "4%"} }
 
 // Validate refuses what is no amount of memory, and no window.
 func (o *CacheOptions) Validate() error {
@@ -37,12 +44,41 @@ func (o *CacheOptions) Validate() error {
 		return train.Mistake("--cache-window %d has no effect with --cache %s; use --cache belady, or leave it out",
 			o.Window, o.Cache)
 	}
-	_, err := exchange.ParseBytes("--cache-budget", o.CacheBudget)
+	_, err := CacheBytes(o.CacheBudget, 0)
 	return err
+}
+
+// CacheBytes reads --cache-budget: an amount of memory, or a share of what the features of all vertices take.
+func CacheBytes(text string, features int64) (int64, error) {
+	number, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
+	if !isShare {
+		return exchange.ParseBytes("--cache-budget", text)
+	}
+	share, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(share > 0 && share <= 100) {
+		return 0, &graph.InputError{Field: "--cache-budget", Found: fmt.Sprintf("%q", text),
+			Want: "a share of the features above 0% and at most 100%, or an amount of memory",
+			Fix:  "for example 4% or 256MiB"}
+	}
+	return int64(share / 100 * float64(features)), nil
 }
 
 // Belady is the cache that keeps what the next batches need.
 const Belady = "belady"
+
+// Probability is the cache that keeps what batches need with the highest computed probability.
+const Probability = "probability"
+
+// Policy is how rows are chosen, where auto is one of two: computed says whether probabilities can be.
+func (o *CacheOptions) Policy(computed bool) string {
+	switch {
+	case o.Cache != "auto":
+		return o.Cache
+	case computed:
+		return Probability
+	}
+	return "frequency"
+}
 
 // given reports whether a cache was asked for, and is not just what the strategy does.
 func (o *CacheOptions) given(c train.Choice) bool {
@@ -50,7 +86,8 @@ func (o *CacheOptions) given(c train.Choice) bool {
 	return option != nil && o.Cache != "none" && o.Cache != option.Default
 }
 
-func (o *CacheOptions) bytes() int64 {
-	bytes, _ := exchange.ParseBytes("", o.CacheBudget)
+// bytes is what the cache of a worker may take.
+func (o *CacheOptions) bytes(s *store.Store) int64 {
+	bytes, _ := CacheBytes(o.CacheBudget, s.FeatureBytes())
 	return bytes
 }

@@ -73,26 +73,31 @@ func (p *Pipeline) frequencies(seeds Seeds) (map[uint32]float64, error) {
 
 // fillCache makes the cache that was asked for, for the batches of seeds.
 func (p *Pipeline) fillCache(o *CacheOptions, seeds Seeds) (err error) {
-	rows := p.Store.CacheRows(o.bytes())
+	bytes, policy := o.bytes(p.Store), o.Policy(p.computed(seeds))
+	rows := p.Store.CacheRows(bytes)
 	var scores map[uint32]float64
 	switch {
-	case o.Cache == Belady:
+	case policy == Belady:
 		return p.lookAhead(o, seeds)
-	case o.Cache == "none" || rows == 0:
+	case policy == "none" || rows == 0:
 		return nil
-	case o.Cache == "s3fifo":
-		p.Store.UseS3FIFOWithin(o.bytes())
+	case policy == "s3fifo":
+		p.Store.UseS3FIFOWithin(bytes)
 		return nil
-	case o.Cache == "degree":
+	case policy == "degree":
 		scores = p.Store.HaloDegrees()
 	case p.Store.AllInPlace(): // nothing to keep, and so nothing to count
 		return nil
+	case policy == Probability:
+		if scores, err = p.probabilities(seeds.(expecting), rows); err != nil {
+			return err
+		}
 	default:
 		if scores, err = p.frequencies(seeds); err != nil {
 			return err
 		}
 	}
-	return p.Store.UseStaticWithin(p.Site.Ctx, o.bytes(), scores)
+	return p.Store.UseStaticWithin(p.Site.Ctx, bytes, scores)
 }
 
 // Plan is what this worker is expected to send for batches.

@@ -49,7 +49,7 @@ func NewSeeds(kind string, book *partition.Book, rank int, training []uint32, si
 		most := (len(sorted) + book.Parts - 1) / book.Parts
 		each := max(1, min(size, len(sorted))/book.Parts)
 		return &localSeeds{order: sample.NewOrder(sorted[lo:hi], each, uint64(rng.New(seed).Fold(uint64(rank)))),
-			count: (most + each - 1) / each, scale: 1 / float64(each*book.Parts)}
+			count: (most + each - 1) / each, scale: 1 / float64(each*book.Parts), parts: book.Parts}
 	}
 	return newGlobalSeeds(kind, book, rank, training, size, seed)
 }
@@ -77,6 +77,59 @@ type globalSeeds struct {
 	random  bool
 	seed    uint64
 	order   *sample.Order
+}
+
+// ExpectedSeeds is how often, in an epoch, vertices are expected to be seeds of a worker, by number in the partition:
+// a training vertex is one once, by --roots.
+func ExpectedSeeds(kind string, book *partition.Book, training []uint32, rank int) []float32 {
+	if kind == "local" {
+		return (&localSeeds{parts: book.Parts}).expect(book, training, rank)
+	}
+	return newGlobalSeeds(kind, book, rank, nil, 0, 0).expect(book, training, rank)
+}
+
+// expecting are seeds of which it is known how often a vertex is expected to be one of a worker.
+type expecting interface {
+	expect(book *partition.Book, training []uint32, rank int) []float32
+}
+
+// expect: at random evenly, else on the share that owns the vertex as far as an even share goes. What is more is of
+// those that have less, by how much less.
+func (r *globalSeeds) expect(book *partition.Book, training []uint32, rank int) []float32 {
+	out, mine := make([]float32, book.Nodes), rank*r.shares/book.Parts
+	has, even := make([]float64, r.shares), float64(len(training))/float64(r.shares)
+	for _, v := range training {
+		has[r.owner(v)]++
+	}
+	free, kept := 0.0, make([]float64, r.shares)
+	for q, n := range has {
+		free += max(0, even-n)
+		kept[q] = min(1, even/max(n, 1))
+	}
+	more := 0.0
+	if free > 0 {
+		more = max(0, even-has[mine]) / free
+	}
+	for _, v := range training {
+		switch q := r.owner(v); {
+		case r.random:
+			out[v] = 1 / float32(r.shares)
+		case q == mine:
+			out[v] = float32(kept[q])
+		default:
+			out[v] = float32((1 - kept[q]) * more)
+		}
+	}
+	return out
+}
+
+// expect: each vertex once, on the worker of its range.
+func (r *localSeeds) expect(book *partition.Book, training []uint32, rank int) []float32 {
+	out, sorted := make([]float32, book.Nodes), slices.Sorted(slices.Values(training))
+	for _, v := range sorted[len(sorted)*rank/r.parts : len(sorted)*(rank+1)/r.parts] {
+		out[v] = 1
+	}
+	return out
 }
 
 func (r *globalSeeds) Batches() int { return r.order.Batches() }
@@ -164,6 +217,7 @@ type localSeeds struct {
 	order *sample.Order
 	count int
 	scale float64
+	parts int
 }
 
 func (r *localSeeds) Batches() int { return r.count }

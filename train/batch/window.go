@@ -53,7 +53,7 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		rows += p.Store.RowBytes(x.needs)
 	}
 	frees := freed(rows / int64(max(1, len(a.drawn.list))))
-	a.choose(p.Store, o.bytes(), frees, most, a.drawn.needs())
+	a.choose(p.Store, o.bytes(p.Store), frees, most, a.drawn.needs())
 	a.drawn.keep(a.kept(p.AtOnce(), frees, most))
 	p.ahead = a
 	return nil

@@ -33,20 +33,19 @@ var Strategy = train.Describe(train.Descriptor{
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy("none"), build)
 
-// Salient is the same with a cache of the rows that batches need most often, measured before
-// training, on every worker (Kaler et al., "Communication-Efficient Graph Neural Networks with
-// Probabilistic Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
+// Salient is the same with a cache, on every worker, of the rows that its batches need with the highest probability,
+// which is computed before training (Kaler et al., "Communication-Efficient Graph Neural Networks with Probabilistic
+// Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var Salient = train.Describe(train.Descriptor{
 	Name: "salient", Mode: train.MiniBatch, Default: true, Typical: true, Pairs: true, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
-		Why: "rows are chosen by counting draws, where the paper computes probabilities; a cache saves what the " +
-			"link would have taken"},
+		Why:   "a cache saves what the link would have taken, and ours is beside parts of other hosts"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
 	UseWhen: "the full graph does not fit, or many small steps learn faster: it is the default of mini-batches",
 	Check:   batch.Refusing(embeddings.Check, dgs.Check),
 	Overlap: train.Overlap{Ahead: true},
-}, cachedBy("frequency"), build)
+}, cachedBy("auto"), build)
 
 // Lookahead is the same with a cache of the rows that the next batches need first. Every draw is a function of the
 // seed, so that a window of batches is drawn before their rows are fetched, and the cache evicts what is needed last
