@@ -49,7 +49,8 @@ var faultSettings = map[string][]string{
 	"salient": {"--roots owner", "--roots random --cache-budget 4KiB", "--roots local"},
 	"bytegnn": {"--roots owner", "--roots random", "--roots local"},
 	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node"},
-	"hopgnn":  {"--merge 0", "--merge 1", "--merge 1 --merge-order random --pre-gather=false"},
+	"hopgnn": {"--merge 0", "--merge 1", "--merge 1 --merge-order random --pre-gather=false",
+		"--merge time"},
 }
 
 // faultRates make recomputing some rows cheaper than receiving them.

@@ -115,8 +115,8 @@ func WholeBatches(o *train.Options, b *Options, _ train.Facts) error {
 	if b.Sampler != "cluster-local" {
 		return nil
 	}
-	return graph.Apart(Named(o), "--sampler "+b.Sampler, "it divides the batch of all workers, and each draws from its "+
-		"own part", "use --sampler cluster, or --strategy "+o.Strategy.Descriptor.Baseline)
+	return graph.Apart(Named(o), "--sampler "+b.Sampler, "it divides the batch of all workers, and each draws from "+
+		"its own part", "use --sampler cluster, or --strategy "+o.Strategy.Descriptor.Baseline)
 }
 
 // NeighbourOnly refuses other samplers, for strategies that draw hop by hop.

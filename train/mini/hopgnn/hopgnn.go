@@ -59,14 +59,15 @@ type options struct {
 	batch.PullOptions
 	batch.CacheOptions
 	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
-	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number, or auto, the one with which workers send the fewest bytes"`
+	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number; auto, the one with which workers send the fewest bytes; or time, one more per epoch as long as epochs take less time"`
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
 }
 
 // Validate refuses what is no number of merged steps.
 func (o *options) Validate() error {
-	if n, err := strconv.Atoi(o.Merge); o.Merge != "auto" && (err != nil || n < 0) {
-		return train.Mistake("hopgnn merges a number of time steps from 0, or auto, not %q", o.Merge)
+	n, err := strconv.Atoi(o.Merge)
+	if o.Merge != "auto" && o.Merge != byTime && (err != nil || n < 0) {
+		return train.Mistake("hopgnn merges a number of time steps from 0, auto or time, not %q", o.Merge)
 	}
 	return cmp.Or(o.Options.Validate(), o.CacheOptions.Validate())
 }
@@ -75,7 +76,8 @@ func (o *options) Validate() error {
 type hop struct {
 	p        *batch.Pipeline
 	opt      options
-	merged   int       // time steps
+	merged   int       // time steps, if there is no trial
+	trial    *trial    // of merging, by time; nil: the number is known
 	empty    float64   // the share of batches that no worker has a seed vertex of
 	messages [2][]byte // of models: received, sent
 	training *batch.Steps
@@ -188,6 +190,9 @@ func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 	if err == nil {
 		err = f.AllReduce(epoch, 0, sum)
 	}
+	if err == nil {
+		err = h.judge(epoch)
+	}
 	if err == nil && sum[1] == 0 && !m.Few() {
 		err = train.Mistake("no batch of epoch %d has a seed vertex; use a larger --batch-size", epoch)
 	}
@@ -296,7 +301,8 @@ func (h *hop) plan(p *wire.Plan, m *nn.Model, _ *batch.Expected) {
 	bytes := int64(modelBytes(m))
 	p.Epoch = func(epoch int) wire.Bytes {
 		out := wire.Bytes{}
-		share, from := h.share(h.merged, 0), h.p.Site.Opt.Resume.StepsOf(epoch)
+		h.planTrial(out, epoch)
+		share, from := h.share(h.mergedIn(epoch), 0), h.p.Site.Opt.Resume.StepsOf(epoch)
 		if !h.knowsSeeds() {
 			h.addModels(out, share.itineraryOf(nil, epoch, 0), bytes*int64(h.p.Taken(epoch, from, h.empty)))
 			return out
@@ -360,7 +366,13 @@ func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
 
 // sample draws the batches of all time steps and pulls their rows, unless these are gathered for all together.
 func (r *drawer) sample(i *iteration, b *batch.Batch) error {
-	h, n := r.of, r.of.steps(r.of.merged)
+	h := r.of
+	merged, err := h.awaitMerged(r.ctx, b.Epoch)
+	if err != nil {
+		return err
+	}
+	n := h.steps(merged)
+	r.share.merged = merged
 	for len(i.steps) < n {
 		i.steps = append(i.steps, batch.NewBatch(b.Host))
 	}

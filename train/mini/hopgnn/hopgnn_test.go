@@ -111,6 +111,36 @@ func TestMergedStepsAreTheFewest(t *testing.T) {
 	}
 }
 
+// TestRandomMergingIsDrawn: whichever step has the fewest seed vertices, over many batches every step is merged
+// about as often as any other, by seed, epoch and number of the batch alone.
+func TestRandomMergingIsDrawn(t *testing.T) {
+	const servers, batches = 4, 2000
+	seeds := [][]uint32{{0, 4, 8, 12, 1, 5, 9, 2, 6, 3}, {}, {}, {}} // of model 0; vertex v is on server v mod 4
+	owner := func(v uint32) int { return int(v) % servers }
+	key := rng.New(testseed.New(t)).Fold(useMerge)
+	merged := [servers]int{}
+	for number := range batches {
+		k := key.Fold(uint64(number))
+		it := newItinerary(ring{servers, 1}, seeds, owner, 1, true, k)
+		if again := newItinerary(ring{servers, 1}, seeds, owner, 1, true, k); !slices.Equal(it.at, again.at) {
+			t.Fatalf("steps %v, and then %v", it.at, again.at)
+		}
+		for step := range servers {
+			if !slices.Contains(it.at, step) {
+				merged[step]++
+			}
+		}
+	}
+	for step, n := range merged { // a deviation is 19
+		if n < batches/servers-120 || n > batches/servers+120 {
+			t.Errorf("step %d is merged in %d of %d batches: %v", step, n, batches, merged)
+		}
+	}
+	if fewest := newItinerary(ring{servers, 1}, seeds, owner, 1, false, key); slices.Contains(fewest.at, 3) {
+		t.Errorf("of steps of 4, 3, 2 and 1 seed vertices %v are left", fewest.at)
+	}
+}
+
 // TestHopIsOneWorker: models that migrate follow one worker's loss curve, with each technique
 // on and off; and migrating changes nothing: seed vertices that are computed where they are
 // owned, without migration, give the same curve.

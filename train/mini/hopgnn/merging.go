@@ -11,8 +11,7 @@ import (
 
 // Merging is decided before the first epoch, by bytes: --merge auto merges one time step more as long as the workers
 // together then send less for a few batches, rows and models. Bytes are a function of the seed and the partition, as
-// batches are, so that two runs of a seed decide alike. (The paper merges one more per epoch as long as epochs get
-// shorter, and a clock never says the same twice.)
+// batches are, so that two runs of a seed decide alike. The paper's rule is --merge time (timed.go).
 
 // mergeBatches are drawn to decide.
 const mergeBatches = 2
@@ -23,8 +22,18 @@ func (h *hop) decide() (int, error) {
 	if n, err := strconv.Atoi(h.opt.Merge); err == nil {
 		return min(n, most), nil
 	}
-	if n, ok := h.resumed(); ok {
-		return min(n, most), nil
+	kept := h.resumed()
+	switch {
+	case h.opt.Merge == byTime && len(kept) == 3:
+		h.trial = newTrial(most, h.p.Site.Opt.Resume.Epoch, min(int(kept[0]), most), kept[1], kept[2] > 0)
+		return 0, nil
+	case h.opt.Merge == byTime && h.p.Site.MemoryOnly:
+		return 0, nil
+	case h.opt.Merge == byTime:
+		h.trial = newTrial(most, h.firstEpoch(), 0, 0, false)
+		return 0, nil
+	case len(kept) > 0:
+		return min(int(kept[0]), most), nil
 	}
 	merged, err := h.fewestBytes(most)
 	if err == nil && h.p.Site.End.Rank() == 0 {
@@ -78,18 +87,34 @@ const keptMerged = "merged time steps"
 
 // kept is what a run that is resumed merges by, be it on other links.
 func (h *hop) kept() []nn.Tensor {
-	return []nn.Tensor{{Name: keptMerged, Shape: []int{1}, F64: true, Data: []float64{float64(h.merged)}}}
+	data := []float64{float64(h.merged)}
+	if t := h.trial; t != nil {
+		settled := 0.0
+		if t.settled() {
+			settled = 1
+		}
+		data = []float64{float64(h.mergedIn(h.training.Loop.State.Epoch)), t.before, settled}
+	}
+	return []nn.Tensor{{Name: keptMerged, Shape: []int{len(data)}, F64: true, Data: data}}
 }
 
-// resumed is what the run merged before it was resumed.
-func (h *hop) resumed() (merged int, ok bool) {
+// resumed is what the run merged before it was resumed; nil: it was not, or by another number of options.
+func (h *hop) resumed() []float64 {
 	if h.p.Site.Opt.Resume == nil {
-		return 0, false
+		return nil
 	}
 	for _, t := range h.p.Site.Opt.Resume.Caches {
-		if t.Name == keptMerged && len(t.Data) == 1 && t.Data[0] >= 0 {
-			return int(t.Data[0]), true
+		if data := t.Numbers(); t.Name == keptMerged && len(data) > 0 && data[0] >= 0 {
+			return data
 		}
 	}
-	return 0, false
+	return nil
+}
+
+// firstEpoch is where the run begins.
+func (h *hop) firstEpoch() int {
+	if r := h.p.Site.Opt.Resume; r != nil {
+		return r.Epoch
+	}
+	return 0
 }
