@@ -48,7 +48,8 @@ var faultSettings = map[string][]string{
 		"--task link --model sage", "--paths auto"},
 	"salient": {"--roots owner", "--roots random --cache-budget 4KiB", "--roots local"},
 	"bytegnn": {"--roots owner", "--roots random", "--roots local"},
-	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node"},
+	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node",
+		"--together all --cache frequency --cache-budget 4KiB"},
 	"hopgnn": {"--merge 0", "--merge 1", "--merge 1 --merge-order random --pre-gather=false",
 		"--merge time"},
 }

@@ -16,12 +16,13 @@ import (
 
 // inMini are runs in batches, by strategy: of one worker, and of three.
 var inMini = map[string]string{
-	"one worker": "--workers 1",
-	"distdgl":    "--workers 3 --strategy distdgl",
-	"salient":    "--workers 3 --servers 3 --strategy salient --transport tcp",
-	"bytegnn":    "--workers 3 --servers 3 --strategy bytegnn",
-	"hopgnn":     "--workers 3 --servers 3 --strategy hopgnn --merge 1",
-	"cobatch":    "--workers 3 --strategy cobatch",
+	"one worker":     "--workers 1",
+	"distdgl":        "--workers 3 --strategy distdgl",
+	"salient":        "--workers 3 --servers 3 --strategy salient --transport tcp",
+	"bytegnn":        "--workers 3 --servers 3 --strategy bytegnn",
+	"hopgnn":         "--workers 3 --servers 3 --strategy hopgnn --merge 1",
+	"cobatch":        "--workers 3 --strategy cobatch",
+	"cobatch of all": "--workers 3 --servers 3 --strategy cobatch --together all",
 }
 
 // A run whose worker is killed between two steps, and that is then killed itself and resumed

@@ -131,6 +131,8 @@ type edges struct {
 	back  sparseRows
 	place []uint32 // of the entries of back, in in
 	own   sparseRows
+	// divided is the same as in, where Divide was called.
+	divided dividedEdges
 	// Factors of the layer's sums, made with the batch; empty: they are made when they are needed, or are all one.
 	// Those of own rows, of sums over edges where they are others, and of columns.
 	ownScale, rowScale, colScale []float32
@@ -163,7 +165,7 @@ func (r *Batch) Prepare() {
 	}
 	for i := range r.Blocks {
 		x, e := &r.Blocks[i], &r.edges[i]
-		e.in = sparseRows{x.Indptr, x.Indices, x.Weights}
+		e.in, e.divided.here = sparseRows{x.Indptr, x.Indices, x.Weights}, 0
 		if r.form != asDrawn {
 			e.reform(x, r.Vertices, r.form)
 		}

@@ -35,6 +35,7 @@ type Blocks struct {
 // onDevice is a block there.
 type onDevice struct {
 	in, out        *tensor.Sparse
+	local, remote  *tensor.Sparse // in, where its edges are divided
 	counts         *tensor.Sparse // a diagonal of row weights, for edges with features
 	features       tensor.Matrix  // of edges
 	kind           nn.Kind
@@ -99,6 +100,7 @@ func (a *Blocks) Begin(b *Batch) {
 			cols = a.features.Rows
 		}
 		m.in = tensor.NewSparse(a.dev, x.Dst, cols, e.in.ptr, e.in.index, orNil(e.in.value))
+		a.putDivided(m, &e.divided)
 		if x.ByID || b.goesForward(i) {
 			continue
 		}

@@ -59,8 +59,9 @@ type Pipeline struct {
 
 // Setting is what a strategy chooses before its workers meet.
 type Setting struct {
-	Roots     string // as RootsOption has it
-	ByServers bool   // batches are divided over servers, not workers
+	Roots string // as RootsOption has it
+	// Groups of workers that batches are divided over, of equally many workers in order of rank; 0: over workers.
+	Groups    int
 	PullDType string // as PullOptions has it; none: rows are not pulled
 }
 
@@ -113,9 +114,9 @@ func (p *Pipeline) divide(c Setting) (err error) {
 			return err
 		}
 	}
-	if p.Seeds = p.SeedsBy(c.Roots); c.ByServers {
+	if p.Seeds = p.SeedsBy(c.Roots); c.Groups > 0 {
 		s := p.Site
-		p.Seeds = serverSeeds(c.Roots, s.Part.Book, s.End.Rank(), p.training, p.Options.Size, s.Opt.Seed)
+		p.Seeds = groupSeeds(c, s.Part.Book, s.End.Rank(), p.training, p.Options.Size, s.Opt.Seed)
 	}
 	return nil
 }

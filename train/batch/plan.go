@@ -115,6 +115,11 @@ type Traffic func(m Sampler, b *sample.Batch, known *store.Known) []store.Traffi
 // Expect draws a few batches and learns from other workers what this one will send for theirs:
 // requests of its own, and edges and rows that they ask for.
 func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
+	return p.ExpectOf(traffic, func(_ Sampler, b *sample.Batch) []uint32 { return b.Vertices })
+}
+
+// ExpectOf is the same where redundancy is of vertices that a share of a batch says.
+func (p *Pipeline) ExpectOf(traffic Traffic, shared func(m Sampler, b *sample.Batch) []uint32) (*Plan, error) {
 	empty := 0.0
 	out, err := p.ExpectFrom(func(epoch int, numbers []int, add func([]uint32, []store.Traffic)) error {
 		drawn, none := 0, 0
@@ -122,7 +127,7 @@ func (p *Pipeline) Expect(traffic Traffic) (*Plan, error) {
 			if drawn++; !any {
 				none++
 			}
-			add(b.Vertices, traffic(m, b, known))
+			add(shared(m, b), traffic(m, b, known))
 		}
 		defer func() { empty = float64(none) / float64(max(drawn, 1)) }()
 		if p.ahead != nil {

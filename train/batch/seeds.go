@@ -60,11 +60,12 @@ func newGlobalSeeds(kind string, book *partition.Book, rank int, training []uint
 		random: kind == "random", seed: seed, order: sample.NewOrder(training, size, seed)}
 }
 
-// serverSeeds divides batches over servers, not workers.
-func serverSeeds(kind string, book *partition.Book, rank int, training []uint32, size int, seed uint64) Seeds {
-	r := newGlobalSeeds(kind, book, rank, training, size, seed)
-	r.owner = func(v uint32) int { return book.Server(book.Owner(v)) }
-	r.shares, r.mine = r.servers, book.Server(rank)
+// groupSeeds divides batches over groups of workers, not workers.
+func groupSeeds(c Setting, book *partition.Book, rank int, training []uint32, size int, seed uint64) Seeds {
+	r := newGlobalSeeds(c.Roots, book, rank, training, size, seed)
+	each := book.Parts / c.Groups
+	r.owner = func(v uint32) int { return book.Owner(v) / each }
+	r.shares, r.servers, r.mine = c.Groups, c.Groups, rank/each
 	return r
 }
 

@@ -8,9 +8,9 @@ import (
 	"starling/wire"
 )
 
-// blocks is the aggregator of batches that the workers of a server compute together: before a layer
-// goes over a worker's share of its block, the rows of the other workers come, and on the way back
-// their gradients return.
+// blocks is the aggregator of batches that workers compute together: while a layer goes over the edges from local rows
+// of a worker's share of its block, the rows of the other workers come, and on the way back their gradients leave
+// before those of local rows are computed.
 type blocks struct {
 	dev   tensor.Device
 	loops bool
@@ -85,33 +85,47 @@ func (c *blocks) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
 
 func (c *blocks) sum(t exchange.Tag, r nn.Reduction, dst, src tensor.Matrix) {
 	at := c.at(t.Layer)
-	h := c.halos[at]
-	all := src
-	if n := h.DirectRows(); n > 0 || h.Send.Len() > 0 {
-		all = c.dev.Scratch(src.Type(), h.Src+n, src.Cols)
-		defer c.dev.Free(all)
-		x := c.rows.Exchange(t, h, all.Slice(h.Src, all.Rows), src)
-		c.dev.Copy(all.Slice(0, h.Src), src.Slice(0, h.Src))
-		x.Wait()
-		x.Done()
-	}
-	c.each[at].Sum(0, r, dst, all)
-}
-
-func (c *blocks) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
-	at := c.at(layer)
-	h := c.halos[at]
+	h, on := c.halos[at], c.each[at]
 	n := h.DirectRows()
 	if n == 0 && h.Send.Len() == 0 {
-		c.each[at].SumGrad(0, r, dsrc, ddst)
+		on.Sum(0, r, dst, src)
 		return
 	}
-	all := c.dev.Scratch(dsrc.Type(), h.Src+n, dsrc.Cols)
-	defer c.dev.Free(all)
-	c.each[at].SumGrad(0, r, all, ddst)
-	c.dev.Copy(dsrc, all.Slice(0, h.Src))
-	t := exchange.Tag{Layer: layer, Backward: true, Kind: wire.Gradient}
-	x := c.rows.Reverse(t, h, all.Slice(h.Src, all.Rows), dsrc)
+	rows := c.dev.Scratch(src.Type(), n, src.Cols)
+	defer c.dev.Free(rows)
+	x := c.rows.Exchange(t, h, rows, src)
+	if n == 0 {
+		on.Sum(0, r, dst, src)
+	} else {
+		on.SumLocal(0, r, dst, src)
+	}
+	if x.Wait(); n > 0 {
+		on.SumRemote(0, r, dst, rows)
+	}
+	x.Done()
+}
+
+// SumGrad sends the gradients of other workers' rows before it computes those of local ones, to which what they send
+// is added.
+func (c *blocks) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
+	at := c.at(layer)
+	h, on := c.halos[at], c.each[at]
+	n := h.DirectRows()
+	if n == 0 && h.Send.Len() == 0 {
+		on.SumGrad(0, r, dsrc, ddst)
+		return
+	}
+	grads := c.dev.Scratch(dsrc.Type(), n, dsrc.Cols)
+	defer c.dev.Free(grads)
+	if n > 0 {
+		on.RemoteGrad(0, r, grads, ddst)
+	}
+	x := c.rows.Reverse(exchange.Tag{Layer: layer, Backward: true, Kind: wire.Gradient}, h, grads, dsrc)
+	if n == 0 {
+		on.SumGrad(0, r, dsrc, ddst)
+	} else {
+		on.LocalGrad(0, r, dsrc, ddst)
+	}
 	x.Wait()
 	x.Done()
 }

@@ -1,4 +1,4 @@
-// Package cobatch has the workers of a server compute its batch together.
+// Package cobatch has the workers of a server, or all of them, compute a batch together.
 package cobatch
 
 import (
@@ -29,6 +29,10 @@ import (
 // and their gradients return. Between servers travel features of a server's batch, each row once, and
 // gradients of parameters. The gradient is the same as with one worker and the whole batch.
 //
+// With --together all there is one batch, of which each vertex is computed by its owner, and rows travel between
+// servers too. Then a worker pulls the features that its part of the first layer sums, which a cache may keep, and
+// which are there before the step begins.
+//
 // With --eas (§5.3, store.Expansion) a server's batch is its seed vertices, all edges between them, and
 // at most F neighbours of each, H hops far; the batch of one worker is then another.
 var Strategy = train.Describe(train.Descriptor{
@@ -38,19 +42,21 @@ var Strategy = train.Describe(train.Descriptor{
 		Why: "rows inside a server go over NVLink there and through memory here, and four GPUs save four times the " +
 			"same rows; the gain is the redundancy of workers' batches, which shows in the table"},
 	Exact: "`--roots owner` and `random`, without `eas`",
-	Sends: "features of a server's batch once, rows of every layer inside servers",
+	Sends: "features of a server's batch once, rows of every layer inside servers, or between all workers",
 	UseWhen: "workers of a server draw the same vertices: large batches, many layers, several workers per " +
 		"server",
 	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, dgs.Check, cooperates),
 	Overlap: train.Overlap{Ahead: true},
-}, options{RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off, PullOptions: batch.AsTheyAre,
-	CacheOptions: batch.CachedBy("none")}, build)
+}, options{Together: "server", RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off,
+	PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none")}, build)
 
 type options struct {
 	batch.RootsOption
 	dgs.Options
 	batch.PullOptions
 	batch.CacheOptions
+	Together string `json:"together" values:"server,all" try:"all" suffix:"*" omit:"default" why:"with other mini-batch strategies workers compute shares of a batch by themselves" help:"who computes a batch together: the workers of a server, or all workers, each vertex its owner"`
+
 	EAS string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
 }
 
@@ -83,6 +89,10 @@ func (o *options) Validate() error {
 		return graph.Apart("--strategy cobatch", "--roots local",
 			"it divides the batches of all workers over servers, "+
 				"and local gives each worker its own", "use --roots owner or random")
+	}
+	if o.Together == "all" && o.Roots != "owner" {
+		return graph.Apart("--together all", "--roots "+o.Roots, "owners compute their vertices, seeds among them",
+			"leave out one of the two")
 	}
 	if o.EAS != "" {
 		if _, err := newExpansion(o.EAS); err != nil {
@@ -132,21 +142,31 @@ type cooperative struct {
 	forward, backward [][]batch.Estimate
 	sent              []atomic.Int64 // bytes of vertices, by rank: see draw.go
 	tells             bool
+	sums              bool // layers only sum rows, so that edges from local rows can be summed first
+	pulled            bool // the first layer's features are pulled where it needs them, not exchanged
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
-	p, err := batch.Open(s, batch.Setting{Roots: o.Roots, ByServers: true, PullDType: o.PullDType},
+	groups := 1
+	if o.Together == "server" {
+		groups = max(s.Part.Book.Servers, 1)
+	}
+	p, err := batch.Open(s, batch.Setting{Roots: o.Roots, Groups: groups, PullDType: o.PullDType},
 		dgs.New(s, o.Options))
 	if err != nil {
 		return nil, err
 	}
-	w := p.Setup.W
-	first, last := w.Server()
-	c := &cooperative{p: p, worker: w, options: o, at: server{first: first, last: last,
+	w, each := p.Setup.W, s.End.Size()/groups
+	first := s.End.Rank() / each * each
+	c := &cooperative{p: p, worker: w, options: o, at: server{first: first, last: first + each,
 		me: s.End.Rank(), workers: s.End.Size(), owner: s.Part.Book.Owner}, sent: make([]atomic.Int64, s.End.Size())}
-	if first+1 == last {
-		w.Note("cobatch: every server has one worker, so that no rows are shared; give --servers fewer")
+	if each == 1 {
+		w.Note("cobatch: every server has one worker, so that no rows are shared; give --servers fewer, or " +
+			"--together all")
 	}
+	_, c.sums = s.Opt.Model.Sums()
+	c.sums = c.sums || s.Opt.Model.Model == "gin" && s.Opt.Model.EdgeDim == 0
+	c.pulled = o.Together == "all" && c.pulls()
 	if err := c.joinSampler(); err != nil {
 		return nil, err
 	}
@@ -159,6 +179,15 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	}
 	return p.Strategy(expected, batch.Method{Source: c.source, Plan: c.plan,
 		Over: func(f *train.Loop) batch.Aggregator { return newBlocks(w, f.Dev, p.Loops) }}), nil
+}
+
+// pulls reports whether the first layer sums features as they are, so that a worker that has those of its sources needs
+// nothing of others.
+func (c *cooperative) pulls() bool {
+	s, m := c.p.Site, &c.p.Site.Opt.Model
+	dense := s.Part.Features != nil && s.Part.Features.Kind() != graph.Sparse
+	return dense && m.SplitsFirst() && s.Opt.Embeddings == nil && c.p.Options.Sampler == "neighbour" &&
+		c.options.EAS == "" && !(m.DropsInput() && s.Part.Features.Cols > m.Hidden)
 }
 
 // joinSampler has samplers draw a worker's share of its server's batch.
@@ -203,6 +232,9 @@ func (m *serverSampler) Fill(ctx context.Context, b *sample.Batch, known *store.
 	}
 	m.share.reset(len(m.whole.Blocks), m.host)
 	m.split.split(&m.of.at, &m.whole, &m.known, b, known, m.share, m.of.p.Site.Part.In.EdgeDim)
+	if m.of.pulled {
+		m.split.pull(&m.whole, &m.known, b, known, m.share.blocks[0])
+	}
 	return any, nil
 }
 
@@ -221,7 +253,13 @@ type shareSampler interface {
 // expect is what an epoch will send, from a few batches.
 func (c *cooperative) expect() (*batch.Plan, error) {
 	var sent, back [][][]float64 // by block, rank and batch
-	expected, err := c.p.Expect(func(m batch.Sampler, b *sample.Batch, _ *store.Known) []store.Traffic {
+	computed := func(m batch.Sampler, b *sample.Batch) []uint32 {
+		if c.pulled {
+			return b.Vertices[:m.(shareSampler).drawn().blocks[0].Blocks[0].Dst]
+		}
+		return b.Vertices
+	}
+	expected, err := c.p.ExpectOf(func(m batch.Sampler, b *sample.Batch, _ *store.Known) []store.Traffic {
 		for i, x := range m.(shareSampler).drawn().blocks {
 			if i == len(sent) {
 				sent = append(sent, make([][]float64, c.at.workers))
@@ -236,7 +274,7 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 		c.p.Store.AddLabels(t, b.Vertices[:m.(shareSampler).drawn().Outputs()])
 		c.p.AddSteps(t, [][]uint32{b.Vertices})
 		return t
-	})
+	}, computed)
 	for q := range c.sent {
 		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())
 	}
@@ -262,10 +300,14 @@ func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 				continue
 			}
 			add := func(kind wire.Kind, layer int, e batch.Estimate, bytes int) {
+				if e.Mean == 0 && !c.exchangesNone(block) {
+					e.Mean = 1 // the batches that were drawn needed none, others may
+				}
 				sent.Add(c.worker.Class(kind, layer, q), e.Times(bytes))
 			}
-			if c.tells {
+			if c.tells && !c.exchangesNone(block) {
 				add(wire.Topology, t.Layer, c.backward[block][q], toldBytes)
+				add(wire.Topology, t.Layer, batch.Estimate{Mean: float64(c.p.AllSteps())}, toldHead)
 			}
 			add(wire.Feature, 0, c.forward[block][q], t.Once*rows)
 			add(wire.Activation, t.Layer, c.forward[block][q], t.Forward.Rows*rows+t.Forward.Scores*scores)
@@ -273,6 +315,9 @@ func (c *cooperative) plan(_ *wire.Plan, m *nn.Model, sent *batch.Expected) {
 		}
 	}
 }
+
+// exchangesNone reports whether workers exchange nothing for a block.
+func (c *cooperative) exchangesNone(block int) bool { return c.pulled && block == 0 }
 
 // source draws the worker's shares of its server's batches.
 func (c *cooperative) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
@@ -285,7 +330,9 @@ func (c *cooperative) source(ctx context.Context, f *train.Loop, h *batch.Host) 
 // pull brings the rows of a share's vertices, and prepares its blocks.
 func (c *cooperative) pull(ctx context.Context, b *batch.Batch, from batch.Puller) error {
 	for _, x := range b.Kept.(*share).blocks {
-		x.Prepare()
+		if x.Prepare(); c.sums && x.haloPtr[c.at.workers] > 0 {
+			x.Divide(0, x.local)
+		}
 	}
 	return c.p.Pull(ctx, b, from)
 }

@@ -46,6 +46,7 @@ func TestCobatchIsTheUnionBatch(t *testing.T) {
 					parts := traintest.CutForServers(t, d, []string{"random", "fennel"}[each%2], servers*each, servers)
 					roots := "roots=" + []string{"owner", "random"}[(servers+each)%2]
 					traintest.SameRun(t, together(t, parts, o, m, roots).Results[0], one)
+					traintest.SameRun(t, together(t, parts, o, m, "together=all").Results[0], one)
 				})
 			}
 		}
@@ -85,7 +86,9 @@ func TestCobatchSamplers(t *testing.T) {
 				o.Epochs, o.Model.Layers = 2, 2
 				m := samplerOptions(sampler, 2)
 				one := mustMini(t, traintest.Ref(), d, o, m)
-				traintest.SameRun(t, together(t, traintest.CutForServers(t, d, "fennel", 4, 2), o, m).Results[0], one)
+				parts := traintest.CutForServers(t, d, "fennel", 4, 2)
+				traintest.SameRun(t, together(t, parts, o, m).Results[0], one)
+				traintest.SameRun(t, together(t, parts, o, m, "together=all").Results[0], one)
 			})
 		}
 	}
@@ -111,7 +114,9 @@ func TestCobatchDeepAndEdges(t *testing.T) {
 			m := train.BatchSettings{Sampler: "neighbour", Size: 40, Fanouts: slices.Repeat([]int{3}, c.o.Model.Layers),
 				Threads: 2}
 			one := mustMini(t, traintest.Ref(), c.d, c.o, m)
-			traintest.SameRun(t, together(t, traintest.CutForServers(t, c.d, "random", 4, 2), c.o, m).Results[0], one)
+			parts := traintest.CutForServers(t, c.d, "random", 4, 2)
+			traintest.SameRun(t, together(t, parts, c.o, m).Results[0], one)
+			traintest.SameRun(t, together(t, parts, c.o, m, "together=all").Results[0], one)
 		})
 	}
 }
@@ -333,5 +338,41 @@ func TestCobatchOptions(t *testing.T) {
 	}
 	if text, ok := train.TakingOver(c); ok {
 		t.Errorf("%s takes over", text)
+	}
+}
+
+// TestTogetherAll: with --together all no vertex is computed twice, and no rows of the first layer are exchanged; a
+// cache saves rows of features, and the losses are the same with it.
+func TestTogetherAll(t *testing.T) {
+	d := traintest.Communities(t, 400, false)
+	parts := traintest.CutForServers(t, d, "multilevel", 4, 4)
+	o := traintest.Options("sage")
+	o.Epochs, o.EvalEvery = 2, 0
+	m := train.BatchSettings{Sampler: "neighbour", Size: 60, Fanouts: []int{5, 5}, Threads: 2}
+	plain := together(t, parts, o, m, "together=all")
+	cached := together(t, parts, o, m, "together=all", "cache=frequency", "cache_budget=2KB")
+	traintest.SameCurve(t, "with a cache", cached.Results[0].Loss, plain.Results[0].Loss, 0)
+	if r := plain.Results[0].Rows.Redundancy; r != 1 {
+		t.Errorf("vertices are computed %g times", r)
+	}
+	first := func(c wire.Class) bool { return c.Layer == 0 && c.Kind != wire.Parameter }
+	if n := plain.Sum(first); n > 0 {
+		t.Errorf("%d bytes of the first layer were exchanged", n)
+	}
+	features := func(r *traintest.Trained) int64 {
+		return r.Sum(func(c wire.Class) bool { return c.Kind == wire.Feature })
+	}
+	if a, b := features(cached), features(plain); !(a < b) {
+		t.Errorf("%d bytes of features with a cache, %d without", a, b)
+	}
+}
+
+// TestTogetherAllRefuses: seeds have no choice of worker.
+func TestTogetherAllRefuses(t *testing.T) {
+	if _, err := traintest.Choose("cobatch", "together=all", "roots=random"); err == nil {
+		t.Error("seeds at random workers, of vertices that their owners compute")
+	}
+	if _, err := traintest.Choose("cobatch", "together=some"); err == nil {
+		t.Error("--together some")
 	}
 }

@@ -27,17 +27,20 @@ type hops struct {
 	host  *batch.Host
 	share *share
 
-	row   map[uint32]uint32 // of own vertices
-	lists [][]byte          // told to workers
-	who   []int32           // computes a source of the hop at hand
-	place []uint32          // of its sources in the block
+	row   store.Numbering // of own vertices
+	lists [][]byte        // told to workers
+	who   []int32         // computes a source of the hop at hand
+	place []uint32        // of its sources in the block
 }
 
 func (m *hops) into(s *share, host *batch.Host) { m.share, m.host = s, host }
 func (m *hops) drawn() *share                   { return m.share }
 
 // toldBytes is what a vertex takes in a message: its number, id and degree without loops.
-const toldBytes = 16
+const (
+	toldBytes = 16
+	toldHead  = 8 // of a message
+)
 
 func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool, error) {
 	at, fanouts := &m.of.at, m.of.p.Options.Fanouts
@@ -48,10 +51,7 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 	seeds := m.seeds.Seeds(epoch, number)
 	b.Reset(epoch, number, 0)
 	b.Scale = m.seeds.Scale()
-	if m.row == nil {
-		m.row = map[uint32]uint32{}
-	}
-	clear(m.row)
+	m.row.Begin()
 	known.IDs, known.NoLoops = known.IDs[:0], known.NoLoops[:0]
 	for _, v := range seeds {
 		if at.computer(v) == at.me {
@@ -62,13 +62,16 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 	for hop, fanout := range fanouts {
 		layer := len(fanouts) - 1 - hop
 		h := &m.hop[layer]
-		if err := m.Draw(ctx, h, b.Vertices, fanout, hop, layer, epoch, number); err != nil {
+		err := m.Draw(ctx, h, b.Vertices, fanout, hop, layer, epoch, number)
+		if err != nil {
 			return false, err
 		}
 		copy(known.IDs, h.OwnIDs)
 		copy(known.NoLoops, h.OwnNoLoops)
-		received, err := m.tell(ctx, b, h, layer)
-		if err != nil {
+		var received [][]byte
+		if m.of.pulled && layer == 0 {
+			m.keepAll(h)
+		} else if received, err = m.tell(ctx, b, h, layer); err != nil {
 			return false, err
 		}
 		if err := m.block(b, known, h, m.share.blocks[layer], received); err != nil {
@@ -81,14 +84,20 @@ func (m *hops) Fill(ctx context.Context, b *sample.Batch, known *store.Known, ep
 
 // add adds an own vertex.
 func (m *hops) add(b *sample.Batch, known *store.Known, v, id uint32, noLoops float64) uint32 {
-	row, ok := m.row[v]
-	if !ok {
-		row = uint32(len(b.Vertices))
-		m.row[v] = row
-		b.Vertices = append(b.Vertices, v)
+	row, longer := m.row.Add(b.Vertices, v)
+	if len(longer) > len(b.Vertices) {
 		known.IDs, known.NoLoops = append(known.IDs, id), append(known.NoLoops, noLoops)
 	}
+	b.Vertices = longer
 	return row
+}
+
+// keepAll has all sources of the last hop be own vertices, whose features are pulled.
+func (m *hops) keepAll(h *store.Hop) {
+	m.who = m.who[:0]
+	for range h.Sources {
+		m.who = append(m.who, int32(m.of.at.me))
+	}
 }
 
 // tell gives each worker of the server the vertices of its that a hop found, and returns what they
@@ -113,7 +122,7 @@ func (m *hops) tell(ctx context.Context, b *sample.Batch, h *store.Hop, layer in
 	}
 	peers := batch.Others(at.me, at.first, at.last)
 	for _, q := range peers {
-		m.of.sent[q].Add(int64(8 + len(m.lists[q])))
+		m.of.sent[q].Add(int64(toldHead + len(m.lists[q])))
 	}
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	return batch.Swap(ctx, m.of.p.Site.End, peers, id, stepTold,
@@ -134,6 +143,9 @@ func (m *hops) block(b *sample.Batch, known *store.Known, h *store.Hop, to *shar
 			row = m.add(b, known, v, h.IDs[i], h.NoLoops[i])
 		}
 		m.place = append(m.place, row)
+	}
+	if received == nil {
+		to.sendPtr = append(to.sendPtr, make([]int64, at.workers)...)
 	}
 	for q, list := range received {
 		if len(list)%toldBytes != 0 {

@@ -232,6 +232,17 @@ func (p *splitter) rows(at *server, to *shareBlock, of *store.Known) {
 	}
 }
 
+// pull makes the rows that the first block needs of other workers own vertices, whose features are pulled.
+func (p *splitter) pull(whole *sample.Batch, of *store.Known, own *sample.Batch, known *store.Known, to *shareBlock) {
+	for _, row := range to.Vertices[to.local:] {
+		own.Vertices = append(own.Vertices, whole.Vertices[row])
+		known.IDs, known.NoLoops = append(known.IDs, of.IDs[row]), append(known.NoLoops, of.NoLoops[row])
+	}
+	to.local, to.send = len(to.Vertices), to.send[:0]
+	clear(to.haloPtr)
+	clear(to.sendPtr)
+}
+
 // rowOf is a row of the whole batch in the block at hand.
 func (p *splitter) rowOf(at *server, row uint32) uint32 {
 	if int(p.who[row]) == at.me {
