@@ -146,6 +146,9 @@ func (s *Spec) ForData(data *graph.Meta, level string) {
 	if s.Embeddings.Dim > 0 || f == nil { // the first layer's sum changes
 		return
 	}
+	if c, err := s.Choice(); err == nil && c.Descriptor != nil && c.Descriptor.FeaturesAnew() {
+		return
+	}
 	more := data.Nodes * int64(f.Dim) * int64(m.RowType().Size())
 	if total := tensor.MemoryTotal(); f.Kind != graph.Sparse && (total == 0 || more < total/4) {
 		m.CacheFirst = "on"

@@ -3,6 +3,8 @@ package spec
 import (
 	"slices"
 	"testing"
+
+	"starling/graph"
 )
 
 // TestMiniBatchesOfSeveralWorkersCacheByDefault: without a strategy they take the exact one that keeps rows; distdgl,
@@ -23,5 +25,18 @@ func TestMiniBatchesOfSeveralWorkersCacheByDefault(t *testing.T) {
 	cases, err := c.Cases()
 	if err != nil || !slices.ContainsFunc(cases, func(one Case) bool { return one.Spec.Strategy == "salient" }) {
 		t.Errorf("%v, %v", cases, err)
+	}
+}
+
+// TestFeaturesTravelInEveryEpoch: cagnet keeps no sums over features unless it is asked to; halo does.
+func TestFeaturesTravelInEveryEpoch(t *testing.T) {
+	for _, c := range []struct{ strategy, given, want string }{{"cagnet", "auto", "off"}, {"cagnet:2d", "auto", "off"},
+		{"cagnet", "on", "on"}, {"halo", "auto", "on"}} {
+		s := Default()
+		s.Strategy, s.Cluster.Workers, s.Machine.CacheFirst = c.strategy, 4, c.given
+		s.ForData(&graph.Meta{Nodes: 10, Features: &graph.FeatureMeta{Kind: graph.Dense, Dim: 4}}, "avx2")
+		if s.Machine.CacheFirst != c.want {
+			t.Errorf("%s, --cache-first %s: %s, want %s", c.strategy, c.given, s.Machine.CacheFirst, c.want)
+		}
 	}
 }

@@ -74,6 +74,8 @@ type (
 	}
 	// Alike names the strategy that it is but for the defaults of its options.
 	Alike interface{ Like() string }
+	// Anew: unless it is asked for, sums over features that never change are not kept.
+	Anew interface{ FeaturesAnew() bool }
 	// Relieving is a strategy of mini-batches that takes over from a full-graph strategy with BatchOption whose batch
 	// does not fit memory: how users would write it.
 	Relieving interface{ TakesOver(from Choice) string }
@@ -93,6 +95,12 @@ func (d *Descriptor) Messages(b *partition.Book, row int) float64 {
 		return m.Messages(b, row)
 	}
 	return 1
+}
+
+// FeaturesAnew reports whether sums over features are made in every epoch, unless it is asked for to keep them.
+func (d *Descriptor) FeaturesAnew() bool {
+	a, ok := d.options().(Anew)
+	return ok && a.FeaturesAnew()
 }
 
 // Like is the strategy that this one is but for the defaults of its options; "": none.

@@ -40,6 +40,7 @@ var faultSettings = map[string][]string{
 	"pipegcn":     {"", "--smooth 0.5 --model sage"},
 	"sancus":      {":epoch:2", ":variation:0.5"},
 	"skipg":       {":2"},
+	"cagnet":      {"", ":1.5d --servers 2", ":2d --servers 2 --model sage"},
 	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", " --servers 2 " + faultRates},
 	"neutronstar": {faultRates},
 	"neutrontp":   {":2 --model sage"},

@@ -6,6 +6,7 @@ package full
 import (
 	"starling/train"
 	"starling/train/full/bns"
+	"starling/train/full/cagnet"
 	"starling/train/full/g3"
 	"starling/train/full/granndis"
 	"starling/train/full/neutronstar"
@@ -20,7 +21,7 @@ var strategies = []train.Descriptor{
 	halo,
 	bns.Strategy,
 	pipegcn,
-	cagnet,
+	cagnet.Strategy,
 	sancus.Strategy,
 	sancus.SkipG,
 	granndis.Strategy,
