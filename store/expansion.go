@@ -54,7 +54,8 @@ func (m *Expansion) Sample(ctx context.Context, b *sample.Batch, known *Known, s
 		return err
 	}
 	x := &b.Blocks[0]
-	known.induced(b, &m.draws, &m.rows, func(d *drawn, at int) {
+	visit := func(f func(i int, d *drawn, at int)) { m.draws.each(b.Vertices, f) }
+	known.induced(b, m.draws.s.Part.In.EdgeDim, visit, &m.rows, func(d *drawn, at int) {
 		kept := 0.0
 		for e := d.Indptr[at]; e < d.Indptr[at+1]; e++ {
 			kept += float64(d.weight(e))

@@ -44,13 +44,14 @@ func (k *Known) source(row uint32, d *drawn, at uint32) {
 	k.IDs[row], k.NoLoops[row] = d.about(at)
 }
 
-// induced makes a batch's block of all edges between its vertices, which rows numbers and draws have drawn, and gives
-// each what every vertex drew.
-func (k *Known) induced(b *sample.Batch, w *draws, rows *rowTable, each func(d *drawn, at int)) {
-	x, dim := &b.Blocks[0], w.s.Part.In.EdgeDim
+// induced makes a batch's block of all edges between its vertices, which rows numbers. visit goes through what they
+// drew, in their order, and each is given that too.
+func (k *Known) induced(b *sample.Batch, dim int, visit func(f func(i int, d *drawn, at int)), rows *rowTable,
+	each func(d *drawn, at int)) {
+	x := &b.Blocks[0]
 	features := k.EdgeFeatures[0][:0]
 	x.Dst, x.Src = len(b.Vertices), len(b.Vertices)
-	w.each(b.Vertices, func(i int, d *drawn, at int) {
+	visit(func(i int, d *drawn, at int) {
 		k.destination(i, d, at)
 		features = d.appendTo(x, features, at, dim, func(u uint32) uint32 {
 			row, _ := rows.find(d.source(u))

@@ -75,11 +75,17 @@ func (m *Sampler) Begin(b *sample.Batch, known *Known, seeds []uint32, epoch, nu
 // Ask has the owners of the batch's vertices so far draw their edges of a hop, the first from
 // the seed vertices.
 func (m *Sampler) Ask(hop int) error {
+	id, q := m.query(hop)
+	return m.draws.ask(id, m.batch.Vertices, q)
+}
+
+// query is what a hop of the batch draws by, and the group that its requests belong to.
+func (m *Sampler) query(hop int) (coflow.ID, *query) {
 	b, fanout, layer := m.batch, m.Fanouts[hop], len(m.Fanouts)-1-hop
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
-	return m.draws.ask(id, b.Vertices, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
+	return id, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
 		fanouts: m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), seeds: hop == 0, without: m.without, masks: m.masks,
-		typed: m.draws.s.Book.Schema != nil})
+		typed: m.draws.s.Book.Schema != nil}
 }
 
 // Wait waits for what was asked.
@@ -90,24 +96,23 @@ func (m *Sampler) Stitch(hop int) error {
 	if err := m.draws.take(); err != nil {
 		return err
 	}
-	layer := len(m.Fanouts) - 1 - hop
-	if m.stitch(m.batch, m.known, layer); m.draws.s.Book.Schema != nil {
-		m.arrange(m.batch, m.known, layer)
-	}
-	if hop == len(m.Fanouts)-1 {
-		m.without.takeOut(m.known, m.rows.find)
-	}
+	m.stitch(&m.draws, hop, 0, m.batch.Vertices)
+	m.end(hop, m.batch.Blocks[len(m.Fanouts)-1-hop].Dst)
 	return nil
 }
 
-// stitch makes a layer's block of what the parts drew, in the order of its destinations.
-func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
-	x, w := &b.Blocks[layer], &m.draws
-	x.Dst = len(b.Vertices)
-	features := known.EdgeFeatures[layer][:0]
+// stitch adds what some destinations of a hop drew to its block, in their order; first is the row of the first of them.
+// Those before were added before.
+func (m *Sampler) stitch(w *draws, hop, first int, vertices []uint32) {
+	b, known, layer := m.batch, m.known, len(m.Fanouts)-1-hop
+	x, features := &b.Blocks[layer], known.EdgeFeatures[layer]
+	if first == 0 {
+		features = features[:0]
+	}
+	x.Dst = first + len(vertices)
 	dim := w.s.Part.In.EdgeDim
-	w.each(b.Vertices, func(i int, d *drawn, k int) {
-		known.destination(i, d, k)
+	w.each(vertices, func(i int, d *drawn, k int) {
+		known.destination(first+i, d, k)
 		features = d.appendTo(x, features, k, dim, func(at uint32) uint32 {
 			row, longer := m.rows.add(b.Vertices, d.source(at))
 			if b.Vertices = longer; int(row) >= len(known.IDs) {
@@ -116,6 +121,20 @@ func (m *Sampler) stitch(b *sample.Batch, known *Known, layer int) {
 			return row
 		})
 	})
-	x.Src = len(b.Vertices)
 	known.EdgeFeatures[layer] = features
+}
+
+// end ends a hop from some destinations, all of which were stitched.
+func (m *Sampler) end(hop, destinations int) {
+	layer := len(m.Fanouts) - 1 - hop
+	x := &m.batch.Blocks[layer]
+	if x.Dst, x.Src = destinations, len(m.batch.Vertices); destinations == 0 {
+		m.known.EdgeFeatures[layer] = m.known.EdgeFeatures[layer][:0]
+	}
+	if m.draws.s.Book.Schema != nil {
+		m.arrange(m.batch, m.known, layer)
+	}
+	if hop == len(m.Fanouts)-1 {
+		m.without.takeOut(m.known, m.rows.find)
+	}
 }

@@ -151,7 +151,17 @@ func TestBlocksAreThoseOfOneMachine(t *testing.T) {
 
 func sameBlocks(s *store.Store, local sample.SeedSampler, fanouts []int, seed uint64, opt store.Options, ids,
 	number []uint32, rank int) error {
-	sampler := s.Sampler(fanouts, seed, opt)
+	if err := sameDraws(s.Sampler(fanouts, seed, opt), nil, local, ids, number, rank, seed); err != nil {
+		return err
+	}
+	chunks := s.Chunks(fanouts, seed, opt)
+	chunks.Least = 3
+	return sameDraws(nil, chunks, local, ids, number, rank, seed)
+}
+
+// sameDraws compares the batches of a sampler, or of one in chunks, with those of one with the whole graph.
+func sameDraws(sampler *store.Sampler, chunks *store.Chunks, local sample.SeedSampler, ids, number []uint32, rank int,
+	seed uint64) error {
 	var want, got sample.Batch
 	var known store.Known
 	for batch := range 4 {
@@ -161,7 +171,14 @@ func sameBlocks(s *store.Store, local sample.SeedSampler, fanouts []int, seed ui
 			seeds, numbers = append(seeds, uint32(id)), append(numbers, number[id])
 		}
 		local.SampleSeeds(&want, seeds, 7, batch)
-		if err := sampler.Sample(context.Background(), &got, &known, numbers, 7, batch); err != nil {
+		var err error
+		if chunks == nil {
+			err = sampler.Sample(context.Background(), &got, &known, numbers, 7, batch)
+		} else {
+			chunks.Begin(&got, &known, 7, batch)
+			err = chunks.Sample(context.Background(), numbers[:len(numbers)/3], nil, numbers[len(numbers)/3:])
+		}
+		if err != nil {
 			return err
 		}
 		if !slices.Equal(known.IDs[:len(want.Vertices)], want.Vertices) || !slices.Equal(got.Seeds, want.Seeds) {
@@ -288,4 +305,69 @@ func TestStoreRefuses(t *testing.T) {
 			t.Errorf("%s %q: %v, want %q", c.service, c.request, err, c.want)
 		}
 	}
+}
+
+// TestChunksSideBySide: all chunks that are ready are asked at once, those of a hop before the one before it has ended,
+// and whichever is there first the batch is the sampler's.
+func TestChunksSideBySide(t *testing.T) {
+	d := traintest.Communities(t, 300, false)
+	parts := traintest.Cut(t, d, "random", 3)
+	_, number := numbering(parts)
+	fanouts, opt := []int{3, 4, 2}, store.Options{RemoteOnly: true}
+	onStores(t, parts, true, opt, func(s *store.Store, rank int) error {
+		var want, got sample.Batch
+		var known store.Known
+		seeds := number[40*rank : 40*rank+40]
+		if err := s.Sampler(fanouts, 5, opt).Sample(context.Background(), &want, &known, seeds, 2, 1); err != nil {
+			return err
+		}
+		c := s.Chunks(fanouts, 5, opt)
+		c.Least = 4
+		c.Begin(&got, &known, 2, 1)
+		open := append(c.Add(seeds[:25]), c.Add(seeds[25:])...)
+		if len(open) < 8 || open[0].Cost == 0 {
+			return fmt.Errorf("%d chunks of 40 seeds, the first of cost %d", len(open), open[0].Cost)
+		}
+		open = append(open, c.Complete()...)
+		early := 0
+		for most := 0; len(open) > 0; most = max(most, len(open)) {
+			for _, x := range open {
+				if err := x.Ask(); err != nil {
+					return err
+				}
+			}
+			asked := open
+			for open = nil; len(asked) > 0; asked = asked[:len(asked)-1] { // the last is there first
+				x := asked[len(asked)-1]
+				if err := x.Wait(context.Background()); err != nil {
+					return err
+				}
+				if err := x.Take(); err != nil {
+					return err
+				}
+				c.Taken(x)
+				for next := c.Next(); next != nil; next = c.Next() {
+					for _, ready := range c.Stitch(next) {
+						if open = append(open, ready); ready.Hop > c.Ended() {
+							early++
+						}
+					}
+				}
+			}
+		}
+		if !c.Done() || early == 0 {
+			return fmt.Errorf("done %v; %d chunks were ready before their hop", c.Done(), early)
+		}
+		for l := range want.Blocks {
+			w, g := &want.Blocks[l], &got.Blocks[l]
+			if w.Dst != g.Dst || w.Src != g.Src || !slices.Equal(w.Indptr, g.Indptr) ||
+				!slices.Equal(w.Indices, g.Indices) {
+				return fmt.Errorf("layer %d:\n%+v, want\n%+v", l, g, w)
+			}
+		}
+		if !slices.Equal(got.Vertices, want.Vertices) {
+			return fmt.Errorf("vertices %v, want %v", got.Vertices, want.Vertices)
+		}
+		return nil
+	})
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -24,6 +25,12 @@ type SubgraphSampler struct {
 	rows     rowTable
 	restrict restriction
 	apart    []int32 // of the block's edges, what walks counted
+
+	// The batch at hand.
+	batch  *sample.Batch
+	known  *Known
+	chunks []*Chunk
+	of     []*Chunk // each vertex draws in
 }
 
 // vertexDraws is a way to draw the vertices of a batch.
@@ -48,21 +55,90 @@ func (s *Store) subgraph(v vertexDraws, training []bool, layers int, scale float
 // that are kept; nil: all are. It returns the number of all seeds.
 func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Known, divide func(seeds []uint32) []bool,
 	epoch, number int) (seeds int, err error) {
+	if err := m.Begin(ctx, b, known, epoch, number); err != nil {
+		return 0, err
+	}
+	if err := drawAll(ctx, m.Cut(len(b.Vertices))); err != nil {
+		return 0, err
+	}
+	return m.Finish(divide), nil
+}
+
+// drawAll has chunks draw: all are asked, and then waited for.
+func drawAll(ctx context.Context, chunks []*Chunk) (err error) {
+	for i, x := range chunks {
+		if err = x.Ask(); err != nil {
+			chunks = chunks[:i+1]
+			break
+		}
+	}
+	for _, x := range chunks {
+		if err = errors.Join(err, x.Wait(ctx)); err == nil {
+			err = x.Take()
+		}
+	}
+	return err
+}
+
+// Begin draws the vertices of a batch. Cut, of whose chunks each is asked and taken, and Finish follow.
+func (m *SubgraphSampler) Begin(ctx context.Context, b *sample.Batch, known *Known, epoch, number int) error {
+	m.batch, m.known = b, known
 	b.Reset(epoch, number, 1)
 	known.begin(1)
 	m.rows.begin()
 	take := func(v uint32) { _, b.Vertices = m.rows.add(b.Vertices, v) }
 	if err := m.vertices.draw(ctx, m, epoch, number, take); err != nil {
-		return 0, err
+		return err
 	}
 	known.grow(len(b.Vertices))
-	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: 0, Type: coflow.Inputs}
-	q := &query{fanout: sample.All, seeds: true, only: append([]uint32{}, b.Vertices...), counted: m.vertices.counted()}
-	if err := m.draws.fetch(ctx, id, b.Vertices, q); err != nil {
-		return 0, err
+	return nil
+}
+
+// Cut has the edges between the batch's vertices found in chunks, which may be at work side by side: the first is of
+// those whose owners are elsewhere, so that each is asked once, the others have most vertices at most.
+func (m *SubgraphSampler) Cut(most int) []*Chunk {
+	b, s := m.batch, m.draws.s
+	only, counted := append([]uint32{}, b.Vertices...), m.vertices.counted()
+	n := 0
+	begin := func() *Chunk {
+		if n == len(m.chunks) {
+			m.chunks = append(m.chunks, &Chunk{draws: newDraws(s, m.draws.opt)})
+		}
+		x := m.chunks[n]
+		n++
+		x.id = coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: 0, Type: coflow.Inputs}
+		x.query = &query{fanout: sample.All, seeds: true, only: only, counted: counted}
+		x.Vertices = x.Vertices[:0]
+		return x
 	}
+	remote := begin()
+	here, own := s.drawnHere(remote.query), (*Chunk)(nil)
+	m.of = m.of[:0]
+	for _, v := range b.Vertices {
+		x := remote
+		if here(s.Book.Owner(v)) {
+			if own == nil || len(own.Vertices) >= most {
+				own = begin()
+			}
+			x = own
+		}
+		x.Vertices = append(x.Vertices, v)
+		m.of = append(m.of, x)
+	}
+	for _, x := range m.chunks[:n] {
+		x.Cost = neighbours(s, x.Vertices, nil)
+	}
+	return m.chunks[:n]
+}
+
+// Finish makes the batch of what the chunks drew, see Sample.
+func (m *SubgraphSampler) Finish(divide func(seeds []uint32) []bool) (seeds int) {
+	b, known, dim := m.batch, m.known, m.draws.s.Part.In.EdgeDim
 	m.apart = m.apart[:0]
-	known.induced(b, &m.draws, &m.rows, func(d *drawn, at int) {
+	for _, x := range m.chunks {
+		clear(x.draws.next)
+	}
+	known.induced(b, dim, m.visit, &m.rows, func(d *drawn, at int) {
 		if m.vertices.counted() {
 			m.apart = append(m.apart, d.apart[d.Indptr[at]:d.Indptr[at+1]]...)
 		}
@@ -70,10 +146,19 @@ func (m *SubgraphSampler) Sample(ctx context.Context, b *sample.Batch, known *Kn
 	m.vertices.weigh(m, &b.Blocks[0], known)
 	all := m.seeds(b, known)
 	if divide != nil {
-		m.restrict.restrict(b, known, divide(all), m.Layers, m.draws.s.Part.In.EdgeDim)
+		m.restrict.restrict(b, known, divide(all), m.Layers, dim)
 	}
 	b.Scale = m.Scale
-	return len(all), nil
+	return len(all)
+}
+
+// visit goes through what the batch's vertices drew, in their order.
+func (m *SubgraphSampler) visit(f func(i int, d *drawn, at int)) {
+	for i, v := range m.batch.Vertices {
+		w, q := &m.of[i].draws, m.draws.s.Book.Owner(v)
+		f(i, &w.parts[q], w.next[q])
+		w.next[q]++
+	}
 }
 
 // HasSeeds reports whether a batch has a training vertex, if that is known without asking owners.

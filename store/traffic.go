@@ -55,15 +55,32 @@ func (s *Store) receivedOf(t Table) func(part int) *atomic.Int64 {
 }
 
 // Drawn is what was sent and received, by owner, for the edges drawn since it was last called.
-func (m *Sampler) Drawn() []Traffic         { return m.draws.drawn() }
-func (m *LayerSampler) Drawn() []Traffic    { return m.draws.drawn() }
-func (m *SubgraphSampler) Drawn() []Traffic { return m.draws.drawn() }
+func (m *Sampler) Drawn() []Traffic      { return m.draws.drawn() }
+func (m *LayerSampler) Drawn() []Traffic { return m.draws.drawn() }
 
 // Traffic is what a batch, which the sampler has just drawn, costs by owner: what was sent
 // and received for its edges, and what pulling its rows will take as the cache is now.
-func (m *Sampler) Traffic(b *sample.Batch) []Traffic         { return m.draws.traffic(b) }
-func (m *LayerSampler) Traffic(b *sample.Batch) []Traffic    { return m.draws.traffic(b) }
-func (m *SubgraphSampler) Traffic(b *sample.Batch) []Traffic { return m.draws.traffic(b) }
+func (m *Sampler) Traffic(b *sample.Batch) []Traffic      { return m.draws.traffic(b) }
+func (m *LayerSampler) Traffic(b *sample.Batch) []Traffic { return m.draws.traffic(b) }
+
+// Drawn and Traffic are the same of subgraphs, whose chunks draw.
+func (m *SubgraphSampler) Drawn() []Traffic { return drawnBy(&m.draws, m.chunks) }
+
+func (m *SubgraphSampler) Traffic(b *sample.Batch) []Traffic {
+	out := m.Drawn()
+	m.draws.s.AddFeatures(out, b.Vertices)
+	return out
+}
+
+func drawnBy(w *draws, chunks []*Chunk) []Traffic {
+	out := w.drawn()
+	for _, x := range chunks {
+		for q, t := range x.draws.drawn() {
+			out[q].Add(t)
+		}
+	}
+	return out
+}
 
 func (w *draws) drawn() []Traffic {
 	out := make([]Traffic, len(w.s.here))
