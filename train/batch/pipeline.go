@@ -207,9 +207,33 @@ func (p *Pipeline) Neighbours() *store.Sampler {
 	return p.Store.Sampler(p.Options.Fanouts, p.Site.Opt.Seed, p.Draws())
 }
 
+// Chunks is the same in chunks of hops.
+func (p *Pipeline) Chunks() *store.Chunks {
+	return p.Store.Chunks(p.Options.Fanouts, p.Site.Opt.Seed, p.Draws())
+}
+
 // Seeder gives a sampler the seed vertices of batches, one batch at a time. It may ask owners for them.
 type Seeder interface {
 	Next(ctx context.Context, m *store.Sampler, epoch, number int) (*SeedBatch, error)
+}
+
+// Branching is a Seeder that finds the seed vertices of a batch in branches, some before others. It gives them to add
+// in their order, none twice; SeedBatch has all of them.
+type Branching interface {
+	Branches(ctx context.Context, m *store.Sampler, epoch, number int, add func(branch []uint32)) (*SeedBatch, error)
+}
+
+// InBranches are the seed vertices of a batch, in branches if the seeder has any, else in one.
+func InBranches(ctx context.Context, s Seeder, m *store.Sampler, epoch, number int,
+	add func(branch []uint32)) (*SeedBatch, error) {
+	if b, ok := s.(Branching); ok {
+		return b.Branches(ctx, m, epoch, number, add)
+	}
+	seeds, err := s.Next(ctx, m, epoch, number)
+	if err == nil {
+		add(seeds.Vertices)
+	}
+	return seeds, err
 }
 
 // SeedBatch is this worker's seed vertices of a batch, and what completes the batch when it is sampled.

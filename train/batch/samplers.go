@@ -177,15 +177,55 @@ func (m *neighbourShare) Fill(ctx context.Context, b *sample.Batch, known *store
 }
 
 // Traffic is with that of seed vertices. No other sampler may be at work.
-func (m *neighbourShare) Traffic(b *sample.Batch) []store.Traffic { return m.add(m.Sampler.Traffic(b)) }
-func (m *neighbourShare) Drawn() []store.Traffic                  { return m.add(m.Sampler.Drawn()) }
+func (m *neighbourShare) Traffic(b *sample.Batch) []store.Traffic {
+	return withSeeds(m.Sampler.Traffic(b), m.seeds)
+}
+func (m *neighbourShare) Drawn() []store.Traffic { return withSeeds(m.Sampler.Drawn(), m.seeds) }
 
-func (m *neighbourShare) add(t []store.Traffic) []store.Traffic {
+func withSeeds(t, seeds []store.Traffic) []store.Traffic {
 	for q := range t {
-		t[q].Requests, t[q].Edges = t[q].Requests+m.seeds[q].Requests, t[q].Edges+m.seeds[q].Edges
+		t[q].Requests, t[q].Edges = t[q].Requests+seeds[q].Requests, t[q].Edges+seeds[q].Edges
 	}
 	return t
 }
+
+// chunkShare is neighbourShare for strategies that draw hops in chunks and seed vertices in branches.
+type chunkShare struct {
+	*store.Chunks
+	store  *store.Store
+	seeder Seeder
+	seeds  []store.Traffic
+}
+
+// ByChunks is a sampler of the neighbours of seeds that sends what Chunks and InBranches do.
+func (p *Pipeline) ByChunks(s Seeds) Sampler {
+	return &chunkShare{Chunks: p.Chunks(), store: p.Store, seeder: p.Seeder(s)}
+}
+
+func (m *chunkShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool, error) {
+	before := m.store.Traffic()
+	m.Begin(b, known, epoch, number)
+	var branches [][]uint32
+	seeds, err := InBranches(ctx, m.seeder, m.Sampler, epoch, number,
+		func(branch []uint32) { branches = append(branches, branch) })
+	if err != nil {
+		return false, err
+	}
+	m.seeds = m.store.Traffic()
+	for q := range before {
+		m.seeds[q] = m.seeds[q].Since(before[q])
+	}
+	if err := m.Sample(ctx, branches...); err != nil {
+		return false, err
+	}
+	seeds.Complete(b)
+	return !seeds.Empty, nil
+}
+
+func (m *chunkShare) Traffic(b *sample.Batch) []store.Traffic {
+	return withSeeds(m.Chunks.Traffic(b), m.seeds)
+}
+func (m *chunkShare) Drawn() []store.Traffic { return withSeeds(m.Chunks.Drawn(), m.seeds) }
 
 // fastGCNShare draws for the worker's seed vertices: the sources of a layer do not depend on them.
 type fastGCNShare struct {
@@ -240,14 +280,21 @@ type subgraphShare struct {
 
 func (m *subgraphShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
 	error) {
+	n, err := m.Sample(ctx, b, known, m.divide(epoch, number), epoch, number)
+	return n > 0 || m.of == nil, err
+}
+
+// Subgraph is what draws, and how the seeds of a batch are divided; nil: all are the worker's.
+func (m *subgraphShare) Subgraph() (s *store.SubgraphSampler,
+	divide func(epoch, number int) func(all []uint32) []bool) {
+	return m.SubgraphSampler, m.divide
+}
+
+func (m *subgraphShare) divide(epoch, number int) func(all []uint32) []bool {
 	if m.of == nil {
-		_, err := m.Sample(ctx, b, known, nil, epoch, number)
-		return true, err
+		return nil
 	}
-	n, err := m.Sample(ctx, b, known, func(all []uint32) []bool {
-		return among(all, m.of.Divide(all, epoch, number))
-	}, epoch, number)
-	return n > 0, err
+	return func(all []uint32) []bool { return among(all, m.of.Divide(all, epoch, number)) }
 }
 
 // Learns reports whether a batch has a training vertex, if that is known without drawing its edges.

@@ -25,6 +25,8 @@ type Method struct {
 	Kept func() []nn.Tensor
 	// Rows is the number of vertices whose rows batches needed, where no rows are pulled.
 	Rows func() int64
+	// Launches are of batches whose sampling was scheduled.
+	Launches func() train.Launches
 }
 
 // Strategy is a pipeline with a method, as a strategy of the training loop.
@@ -52,6 +54,11 @@ func New(s *train.Site, c Setting, cache CacheOptions, method func(p *Pipeline) 
 	if err != nil {
 		return nil, err
 	}
+	return p.By(cache, method)
+}
+
+// By trains by the pipeline, with a cache and a method; nil: the pipeline's own.
+func (p *Pipeline) By(cache CacheOptions, method func(p *Pipeline) Method) (train.Strategy, error) {
 	if err := p.Prepare(cache, p.Seeds); err != nil {
 		return nil, err
 	}
@@ -231,6 +238,14 @@ func (s *Strategy) RowCounts() train.RowCounts {
 		return train.RowCounts{Needed: s.method.Rows(), Redundancy: s.expected.Redundancy}
 	}
 	return rowCounts(s.p.Store, s.expected.Redundancy)
+}
+
+// Launches counts what a scheduler of sampling launched, if there is one.
+func (s *Strategy) Launches() (l train.Launches) {
+	if s.method.Launches != nil {
+		l = s.method.Launches()
+	}
+	return l
 }
 
 // Explained is what the worker's explainer took, if it has one.

@@ -185,7 +185,7 @@ func (b *pairBatches) drawer(share batch.Seeds) *pairDrawer {
 func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	b := d.of
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: -1, Type: coflow.Inputs}
-	d.left, d.right, d.edge, d.excluded, d.empty = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0], false
+	d.reset()
 	mine := d.share.Seeds(epoch, number)
 	positives := d.edges
 	if b.opt.Walks > 0 {
@@ -194,15 +194,25 @@ func (d *pairDrawer) draw(ctx context.Context, epoch, number int) error {
 	if err := positives(ctx, id, mine, epoch, number); err != nil {
 		return err
 	}
-	negatives := d.drawNegatives
-	if b.opt.Shared != nil {
-		negatives = d.drawShared
-	}
-	if err := negatives(ctx, id, epoch, number); err != nil {
+	if err := d.negatives(ctx, id, epoch, number); err != nil {
 		return err
 	}
 	d.findSeeds()
 	return nil
+}
+
+// reset forgets the last batch.
+func (d *pairDrawer) reset() {
+	d.left, d.right, d.edge, d.excluded, d.empty = d.left[:0], d.right[:0], d.edge[:0], d.excluded[:0], false
+	d.seeds = d.seeds[:0]
+}
+
+// negatives adds the negatives of the positives drawn.
+func (d *pairDrawer) negatives(ctx context.Context, id coflow.ID, epoch, number int) error {
+	if d.of.opt.Shared != nil {
+		return d.drawShared(ctx, id, epoch, number)
+	}
+	return d.drawNegatives(ctx, id, epoch, number)
 }
 
 // edges pulls the batch's pairs, and takes those of this worker.
@@ -282,7 +292,7 @@ func (b *pairBatches) walk(ctx context.Context, id coflow.ID, epoch int, start [
 	return b.store.Walks(ctx, id, start, keys, steps)
 }
 
-// drawNegatives adds the negatives of the positives drawn.
+// drawNegatives is the same where pairs do not share them.
 func (d *pairDrawer) drawNegatives(ctx context.Context, id coflow.ID, epoch, number int) error {
 	b, each := d.of, d.of.opt.Candidates()
 	positives := len(d.left)

@@ -13,7 +13,7 @@ import (
 // or follows all of its walks, and so draws what one worker does; the owners of the ends that are kept say which of
 // these are edges, and they are left out.
 
-// drawShared adds the negatives of the positives drawn.
+// drawShared adds negatives that pairs share.
 func (d *pairDrawer) drawShared(ctx context.Context, id coflow.ID, epoch, number int) error {
 	b := d.of
 	if err := d.wholeBatch(ctx, id, epoch, number); err != nil {
