@@ -89,9 +89,9 @@ type Note struct {
 // Span is a stretch of time on one worker: a step, a layer, a transfer.
 type Span struct {
 	Name   string
-	Kind   string // step, forward, backward, update, evaluate, save, wait, transfer
+	Kind   string // step, forward, backward, update, evaluate, save, wait, transfer, sample
 	Worker int
-	Lane   int // concurrent spans of a worker are on different lanes: 0 computes, 1 transfers
+	Lane   int // concurrent spans of a worker are on different lanes: 0 computes, 1 transfers, others sample
 	Start  time.Time
 	Dur    time.Duration
 }

@@ -84,6 +84,8 @@ type Run struct {
 	CPUShare Number `json:"cpu_share,omitempty"`
 	// Explainer is what the explainers of all workers took (--dgs).
 	Explainer *Explainer `json:"explainer,omitempty"`
+	// Launches are why all workers launched batches (--launch-score); Most and Allowed of the worker with most of each.
+	Launches *train.Launches `json:"launches,omitempty"`
 }
 
 // Explainer is what explainers took together; Bytes of the largest.

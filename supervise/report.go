@@ -28,6 +28,7 @@ func (c *Run) Report(shares []*worker.Share, r *train.Result, took time.Duration
 		measured = shares[:1]
 	}
 	out.CPUShare, out.Explainer = worker.CPUShare(measured), explainers(shares, measured)
+	out.Launches = launches(shares)
 	var metered []watch.Metered
 	for _, s := range shares {
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
@@ -54,6 +55,22 @@ func rowCounts(shares []*worker.Share) *train.RowCounts {
 		return nil
 	}
 	return sum
+}
+
+// launches sums up why all workers launched batches; nil: none was scheduled.
+func launches(shares []*worker.Share) *train.Launches {
+	var sum train.Launches
+	for _, s := range shares {
+		l := &s.Launches
+		sum.NoneUnderWay += l.NoneUnderWay
+		sum.NoneWaits += l.NoneWaits
+		sum.Score += l.Score
+		sum.Most, sum.Allowed = max(sum.Most, l.Most), max(sum.Allowed, l.Allowed)
+	}
+	if sum.Most == 0 {
+		return nil
+	}
+	return &sum
 }
 
 // explainers sums up the explainers of all workers, beside the processor time that was measured; nil: there

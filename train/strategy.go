@@ -107,6 +107,20 @@ type Counting interface {
 	RowCounts() RowCounts
 }
 
+// Launches are why batches were launched whose sampling is scheduled, and how many there were at a time.
+type Launches struct {
+	NoneUnderWay int64 `json:"none_under_way"` // and none waited for training
+	NoneWaits    int64 `json:"none_waits"`     // for training, with processors that have time
+	Score        int64 `json:"score"`          // at least the threshold
+	Most         int64 `json:"most"`           // batches at a time, the one that is trained on included
+	Allowed      int64 `json:"allowed"`        // by memory
+}
+
+// Launching is a strategy that may schedule the sampling of batches.
+type Launching interface {
+	Launches() Launches
+}
+
 // ExplainerUse is what the explainer of a worker took, which runs beside training.
 type ExplainerUse struct {
 	Explanations int64   `json:"explanations"`

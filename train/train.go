@@ -181,4 +181,5 @@ type Result struct {
 	MeasuredAgain bool
 	Rows          RowCounts // that this worker's batches needed
 	Explainer     ExplainerUse
+	Launches      Launches
 }

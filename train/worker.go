@@ -78,6 +78,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if x, ok := as[Explaining](on); ok {
 		r.Explainer = x.Explained()
 	}
+	if x, ok := as[Launching](on); ok {
+		r.Launches = x.Launches()
+	}
 	return r, nil
 }
 

@@ -52,7 +52,7 @@ func (r *Reporter) On(e event.Event) {
 		if e.Kind == "wait" {
 			st.Waited += e.Dur.Seconds()
 		}
-		if e.Kind != "transfer" { // which the work of others ends too
+		if e.Kind != "transfer" && e.Kind != "sample" { // of which others end the one, and other threads the other
 			st.After, r.mu.last = spanText(e), e.Start.Add(e.Dur)
 		}
 	}

@@ -73,6 +73,7 @@ type Share struct {
 	CPU        cpuUse           `json:"cpu"`
 
 	Explainer train.ExplainerUse `json:"explainer"`
+	Launches  train.Launches     `json:"launches"`
 
 	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
 

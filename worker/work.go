@@ -57,7 +57,8 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return nil, err
 	}
 	out := NewShare(r, from, m, end)
-	out.PeakRSS, out.Threads, out.CPU, out.Explainer = tensor.PeakRSS(), threads, used(), r.Explainer
+	out.PeakRSS, out.Threads, out.CPU = tensor.PeakRSS(), threads, used()
+	out.Explainer, out.Launches = r.Explainer, r.Launches
 	return out, nil
 }
 

@@ -79,7 +79,7 @@ func TestDistributedClusters(t *testing.T) {
 	o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
 	m := train.BatchSettings{Sampler: "cluster", Size: 60, Threads: 2, Clusters: 24}
 	want := traintest.Batches(t, parts, o, m, true, "distdgl").Results[0]
-	for _, strategy := range []string{"distdgl", "salient", "p3"} {
+	for _, strategy := range []string{"distdgl", "salient", "p3", "bytegnn"} {
 		traintest.SameRun(t, traintest.Batches(t, parts, o, m, false, strategy, "roots=random").Results[0], want)
 	}
 	m.Sampler, o.Epochs = "cluster-local", 12
@@ -100,7 +100,7 @@ func TestSamplersRefuse(t *testing.T) {
 	parts := traintest.Cut(t, d, "random", 2)
 	for _, c := range []struct{ strategy, option, sampler, want string }{
 		{"hopgnn", "", "cluster-local", "use --sampler cluster"},
-		{"bytegnn", "", "cluster", "use --sampler neighbour"},
+		{"bytegnn", "", "ladies", "use --sampler neighbour"},
 		{"distdgl", "roots=local", "ladies", "use --roots owner"},
 	} {
 		o := traintest.Options("gcn")

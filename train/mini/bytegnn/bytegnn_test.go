@@ -46,31 +46,62 @@ func TestLaunchScore(t *testing.T) {
 	}
 }
 
-// TestLaunchedAhead: the number of batches that distdgl draws at a time is launched whatever the score is, beyond them
-// none while one waits.
-func TestLaunchedAhead(t *testing.T) {
-	const depth, least = 5, 3
-	s := &dags{free: make(chan *dag, depth), least: least, threshold: math.Inf(1), clock: wire.OrReal(nil)}
-	s.mu.training.add(time.Second)
-	s.wait.Store(1)
-	for free := range depth {
-		if got, want := s.due(&cpuLoad{}, s.clock.Now()), depth-1-free < least; got != want {
-			t.Errorf("%d are free: %v", free, got)
+// TestDue: the score has the whole range, from one batch under way to what memory allows.
+func TestDue(t *testing.T) {
+	tasks := func(launched, given, returned, waiting int64) *dags {
+		s := &dags{threshold: 0.3, memory: 1000, clock: wire.OrReal(nil)}
+		s.mu.sampling.add(400 * time.Second)
+		s.mu.training.add(time.Second)
+		s.mu.launched, s.mu.given, s.mu.returned, s.mu.largest = launched, given, returned, 100
+		s.mu.done = map[int64]*dag{}
+		for i := range waiting {
+			s.mu.done[given+i] = &dag{}
 		}
-		s.free <- nil
+		return s
 	}
-	for range depth {
-		<-s.free
-	}
-	s.wait.Store(0)
-	if !s.due(&cpuLoad{}, s.clock.Now()) {
-		t.Error("the batch that training waits for is not launched")
+	for _, c := range []struct {
+		name                               string
+		launched, given, returned, waiting int64
+		gap                                time.Duration
+		threshold                          float64
+		want                               reason
+	}{
+		{"nothing under way", 3, 3, 2, 0, 0, 1e300, noneUnderWay},
+		{"one is, and the score is low", 4, 3, 2, 1, time.Second, 1e300, notDue},
+		{"one is, and the score is high", 4, 3, 2, 1, time.Second, 0.3, byScore},
+		{"none waits", 4, 3, 2, 0, time.Second, 1e300, noneWaits},
+		{"none waits, and the last has just begun", 4, 3, 2, 0, 0, 1e-300, notDue},
+		{"one less than memory holds", 11, 3, 2, 8, time.Second, 0.3, byScore},
+		{"as many as memory holds", 12, 3, 2, 9, time.Hour, 1e-300, notDue},
+		{"as many as memory holds, all sampling", 12, 3, 2, 0, time.Hour, 1e-300, notDue},
+	} {
+		s := tasks(c.launched, c.given, c.returned, c.waiting)
+		s.threshold = c.threshold
+		if got := s.due(&cpuLoad{}, s.clock.Now().Add(-c.gap)); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }
 
-// TestUnfilled: buffers that a run has and its dry run does not are counted, and no more than there are batches.
+// TestLaunchesAreCounted: by reason, and how many there were at a time.
+func TestLaunchesAreCounted(t *testing.T) {
+	s := &dags{memory: 450}
+	s.mu.largest = 100
+	for _, why := range []reason{noneUnderWay, byScore, byScore, noneWaits} {
+		s.mu.unused = append(s.mu.unused, &dag{})
+		s.take(why)
+	}
+	s.mu.returned = 3
+	want := train.Launches{NoneUnderWay: 1, NoneWaits: 1, Score: 2, Most: 4, Allowed: 4}
+	if got := s.launches(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestUnfilled: what memory allows beyond the buffers of a dry run is counted, and no more than there are batches.
 func TestUnfilled(t *testing.T) {
-	tasks := &dags{most: 33, free: make(chan *dag, 4)}
+	tasks := &dags{memory: 3300}
+	tasks.mu.largest, tasks.mu.made = 100, 4
 	for batches, want := range map[int]int{100: 29, 5: 1} {
 		if got := tasks.Unfilled(batches); got != want {
 			t.Errorf("%d batches: %d buffers more than its dry run, want %d", batches, got, want)
@@ -81,7 +112,7 @@ func TestUnfilled(t *testing.T) {
 // TestJoined: rows that were fetched to their place stay there, others are copied to it.
 func TestJoined(t *testing.T) {
 	of := func(f *graph.Features) []float32 { return f.F32 }
-	fetches := make([]fetch, 2)
+	fetches := []*fetch{{}, {}}
 	fetches[0].features.F32, fetches[1].features.F32 = []float32{1, 2}, []float32{3}
 	all := joined(nil, fetches, of)
 	if !slices.Equal(all, []float32{1, 2, 3}) {
@@ -108,15 +139,15 @@ func TestFineOrder(t *testing.T) {
 	var mu sync.Mutex
 	for _, x := range []struct{ dag, cost int64 }{{2, 1}, {1, 9}, {0, 5}, {1, 3}, {0, 5}, {3, 0}, {1, 0}} {
 		i := len(q.mu.ready)
-		q.put(x.dag, x.cost, func() {
+		q.put(x.dag, x.cost, func(int) {
 			mu.Lock()
 			defer mu.Unlock()
 			ran = append(ran, fmt.Sprint(x.dag, x.cost, i))
 		})
 	}
 	done := make(chan struct{})
-	q.put(9, 0, func() { close(done) })
-	q.wg.Go(q.work)
+	q.put(9, 0, func(int) { close(done) })
+	q.wg.Go(func() { q.work(firstLane) })
 	<-done
 	q.close()
 	if want := []string{"0 5 2", "0 5 4", "1 0 6", "1 3 3", "1 9 1", "2 1 0", "3 0 5"}; !slices.Equal(ran, want) {

@@ -14,6 +14,16 @@ import (
 // of at least a threshold. Q is how many sampled batches wait for training; with none the
 // score is without bound.
 
+// reason is why a batch is launched.
+type reason uint8
+
+const (
+	notDue       reason = iota
+	noneUnderWay        // none is, nor waits for training
+	noneWaits           // for training, and the processor has time
+	byScore
+)
+
 // launchEvery is how often the score is looked at.
 const launchEvery = 5 * time.Millisecond
 

@@ -11,7 +11,7 @@ import (
 type task struct {
 	dag  int64 // numbered as launched
 	cost int64
-	run  func()
+	run  func(lane int)
 	made uint64
 }
 
@@ -40,21 +40,25 @@ type taskQueue struct {
 		made   uint64
 		closed bool
 	}
-	more *sync.Cond
-	wg   sync.WaitGroup
+	more    *sync.Cond
+	wg      sync.WaitGroup
+	threads int
 }
 
+// firstLane is the lane of the first thread in a trace.
+const firstLane = 2
+
 func newTaskQueue(threads int) *taskQueue {
-	q := &taskQueue{}
+	q := &taskQueue{threads: threads}
 	q.more = sync.NewCond(&q.mu)
-	for range threads {
-		q.wg.Go(q.work)
+	for i := range threads {
+		q.wg.Go(func() { q.work(firstLane + i) })
 	}
 	return q
 }
 
 // put makes a task ready.
-func (q *taskQueue) put(dag, cost int64, run func()) {
+func (q *taskQueue) put(dag, cost int64, run func(lane int)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mu.made++
@@ -62,7 +66,7 @@ func (q *taskQueue) put(dag, cost int64, run func()) {
 	q.more.Signal()
 }
 
-func (q *taskQueue) work() {
+func (q *taskQueue) work(lane int) {
 	for {
 		q.mu.Lock()
 		for len(q.mu.ready) == 0 && !q.mu.closed {
@@ -74,7 +78,7 @@ func (q *taskQueue) work() {
 		}
 		t := heap.Pop(&q.mu.ready).(*task)
 		q.mu.Unlock()
-		t.run()
+		t.run(lane)
 	}
 }
 
