@@ -157,7 +157,7 @@ func (e *Embeddings) applyNow(rows []uint32, values []byte) error {
 		from := values[k*e.rows.PushWidth:]
 		clear(gradient)
 		addNumbers(gradient, from, e.Size)
-		step.rate = number(from, e.Dim, e.Size)
+		step.at(number(from, e.Dim, e.Size))
 		step.update(int(v), gradient)
 	}
 	return nil

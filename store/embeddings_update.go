@@ -85,7 +85,7 @@ func (e *Embeddings) update(pushes []*stepPush) {
 }
 
 // updateRows updates those rows whose first gradient is one of a push's lo to hi.
-func (e *Embeddings) updateRows(step optimizerStep, push, lo, hi int) {
+func (e *Embeddings) updateRows(step *optimizerStep, push, lo, hi int) {
 	c, width, sum := &e.chains, e.rows.Width, make([]float64, e.Dim)
 	p := c.pushes[push]
 	for k := lo; k < hi; k++ {
@@ -106,7 +106,11 @@ func (e *Embeddings) updateRows(step optimizerStep, push, lo, hi int) {
 func addNumbers(sum []float64, b []byte, size int) {
 	b = b[:len(sum)*size]
 	if size == 4 {
-		for i := range sum {
+		if at := unsafe.Pointer(unsafe.SliceData(b)); len(sum) > 0 && uintptr(at)%4 == 0 {
+			addRow(sum, unsafe.Slice((*float32)(at), len(sum)))
+			return
+		}
+		for i := range sum { // a message may begin at any address
 			sum[i] += float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 		}
 		return
@@ -118,17 +122,25 @@ func addNumbers(sum []float64, b []byte, size int) {
 
 // optimizerStep is a step of the optimizer, whose corrections are the same for all rows.
 type optimizerStep struct {
-	e             *Embeddings
-	rate          float64
-	first, second float64
+	e       *Embeddings
+	rate    float64
+	first   float64 // corrects first moments
+	factors *adamFactors
 }
 
-func (e *Embeddings) newStep(rate float64) optimizerStep {
-	return optimizerStep{e, rate, 1 - math.Pow(beta1, float64(e.Steps)), 1 - math.Pow(beta2, float64(e.Steps))}
+// newStep divides once per step: a division per number costs more than all the rest.
+func (e *Embeddings) newStep(rate float64) *optimizerStep {
+	first, second := 1-math.Pow(beta1, float64(e.Steps)), 1-math.Pow(beta2, float64(e.Steps))
+	o := &optimizerStep{e: e, first: first, factors: newAdamFactors(0, 1/second)}
+	o.at(rate)
+	return o
 }
+
+// at sets the learning rate.
+func (o *optimizerStep) at(rate float64) { o.rate, o.factors.rate = rate, rate/o.first }
 
 // update makes the step of a row. REQUIRES: the table's lock held.
-func (o optimizerStep) update(v int, gradient []float64) {
+func (o *optimizerStep) update(v int, gradient []float64) {
 	e := o.e
 	if e.Size == 4 {
 		updateRow[float32](o, v, gradient, e.rows.Data, e.moments)
@@ -137,7 +149,7 @@ func (o optimizerStep) update(v int, gradient []float64) {
 	}
 }
 
-func updateRow[F float32 | float64](o optimizerStep, v int, gradient []float64, rows []byte, moments [2][]byte) {
+func updateRow[F float32 | float64](o *optimizerStep, v int, gradient []float64, rows []byte, moments [2][]byte) {
 	n := len(gradient)
 	x, s := rowOf[F](rows, v, n), rowOf[F](moments[1], v, n)
 	if o.e.Adagrad {
@@ -148,14 +160,7 @@ func updateRow[F float32 | float64](o optimizerStep, v int, gradient []float64, 
 		}
 		return
 	}
-	m := rowOf[F](moments[0], v, n)
-	rate, scale := o.rate/o.first, 1/o.second // a division per number costs more than all the rest
-	for c, g := range gradient {
-		mean := beta1*float64(m[c]) + (1-beta1)*g
-		square := beta2*float64(s[c]) + (1-beta2)*g*g
-		m[c], s[c] = F(mean), F(square)
-		x[c] = F(float64(x[c]) - rate*mean/(math.Sqrt(square*scale)+epsilon))
-	}
+	adamRow(x, rowOf[F](moments[0], v, n), s, gradient, o.factors)
 }
 
 // rowOf is row v of a table of n columns, which tableOf made.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"starling/coflow"
 	"starling/collective"
@@ -154,6 +155,10 @@ func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b 
 		batch.PutRows(e.p.Site.Dev, x, e.Embeddings, b)
 		return
 	}
+	if to := batch.RowMemory(e.p.Site.Dev, x); to != nil && features.F32 != nil && e.Size == 4 {
+		joinRows(to, features.F32[from*features.Cols:], features.Cols, b, e.Dim)
+		return
+	}
 	e.joined = e.joined[:0]
 	row, each := make([]float32, features.Cols), e.Dim*e.Size
 	for i := range x.Rows {
@@ -164,6 +169,17 @@ func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b 
 		e.joined = append(e.joined, b[i*each:(i+1)*each]...)
 	}
 	batch.PutRows(e.p.Site.Dev, x, e.Embeddings, e.joined)
+}
+
+// joinRows fills rows with those of features, and beside each the dim numbers of its embedding.
+func joinRows(to []byte, features []float32, cols int, embeddings []byte, dim int) {
+	left, right := 4*cols, 4*dim
+	from := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(features))), 4*len(features))
+	for len(to) > 0 {
+		copy(to, from[:left])
+		copy(to[left:], embeddings[:right])
+		to, from, embeddings = to[left+right:], from[left:], embeddings[right:]
+	}
 }
 
 // measured fills the rows that are measured on, of all vertices of this worker.
@@ -212,8 +228,17 @@ func (e *embeddings) Push(b *batch.Batch, dx tensor.Matrix, step int, lr float64
 
 // gradientsOf are the gradients of a batch's rows, as they travel.
 func (e *embeddings) gradientsOf(dx tensor.Matrix) []byte {
+	each := e.Dim * e.Size
+	if from := batch.RowMemory(e.p.Site.Dev, dx); from != nil && dx.Rows > 0 {
+		width := len(from) / dx.Rows
+		e.gradients = slices.Grow(e.gradients[:0], dx.Rows*each)
+		for lo := 0; lo < len(from); lo += width {
+			e.gradients = append(e.gradients, from[lo+width-each:lo+width]...)
+		}
+		return e.gradients
+	}
 	e.gradients = batch.AppendRows(e.gradients[:0], e.p.Site.Dev, dx, e.Embeddings)
-	gradients, each := e.gradients, e.Dim*e.Size
+	gradients := e.gradients
 	if features := (dx.Cols - e.Dim) * e.Size; features > 0 { // the last columns, moved together
 		for i := range dx.Rows {
 			copy(gradients[i*each:(i+1)*each], gradients[(i+1)*features+i*each:])
