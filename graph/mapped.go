@@ -105,3 +105,26 @@ func shrunk(path string, had int64) error {
 	return fmt.Errorf("%s: the file was cut off while it was in use (it had %s); "+
 		"copy or make it again, and go on from the last checkpoint", path, event.Tally(had, "byte"))
 }
+
+// FileOf is the file that dense features are mapped from, and where their first row is in it; !ok: they are not.
+func FileOf(f *Features) (path string, offset int64, ok bool) {
+	var first, end uintptr
+	switch {
+	case len(f.F32) > 0:
+		first = uintptr(unsafe.Pointer(&f.F32[0]))
+		end = first + uintptr(4*len(f.F32))
+	case len(f.BF16) > 0:
+		first = uintptr(unsafe.Pointer(&f.BF16[0]))
+		end = first + uintptr(2*len(f.BF16))
+	default:
+		return "", 0, false
+	}
+	mapped.Lock()
+	defer mapped.Unlock()
+	for start, m := range mapped.files {
+		if first >= start && end <= start+uintptr(m.info.Size()) {
+			return m.path, int64(first - start), true
+		}
+	}
+	return "", 0, false
+}

@@ -11,6 +11,7 @@ import (
 	"starling/exchange"
 	"starling/graph"
 	"starling/nn"
+	"starling/setup"
 	"starling/spec"
 	"starling/tensor"
 )
@@ -122,6 +123,15 @@ func (p *Plan) sends() string {
 	return text + " (" + p.Trained + ")"
 }
 
+// PlaceFeatures settles --features-on auto of a run of one worker on a CPU.
+func PlaceFeatures(s *spec.Spec, data *graph.Dataset, events event.Listener) error {
+	list := []*graph.Features{data.Features}
+	if data.Typed() {
+		list = nil
+	}
+	return setup.PlaceFeatures(s, mappedBytes(data), denseBytes(data), list, events)
+}
+
 // Alone makes a dry run of s.
 func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	p := &Plan{CacheFirst: s.Machine.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data),
@@ -137,6 +147,9 @@ func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices, n.peak
 	p.States = n.weights()
 	p.Graph = n.graph(s.Mode == "mini") + n.Ranking + normalizedBytes(s, featuresOf(data)...)
+	if s.Machine.FeaturesOn == "disk" {
+		p.Graph += setup.FeatureMemory(s)
+	}
 	debug.FreeOSMemory() // the run needs it
 	return p, nil
 }

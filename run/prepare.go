@@ -71,6 +71,9 @@ func (p *prepared) complete(events event.Listener) (err error) {
 		}
 	}
 	s.ForData(&p.data.Meta, simd.Best().String())
+	if err := plan.PlaceFeatures(s, p.data, events); err != nil {
+		return err
+	}
 	if p.plan, err = plan.Alone(s, p.data); err != nil {
 		return err
 	}

@@ -93,6 +93,9 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Res
 	if err != nil {
 		return nil, err
 	}
+	if opt.Disk, err = setup.DiskOptions(s, []*graph.Features{p.data.Features}, 1, p.plan.Needed()); err != nil {
+		return nil, err
+	}
 	opt.Resume = p.from
 	saved := resume.SaveCheckpoints(s, &opt, p.data, events)
 	result, err := trainOn(ctx, s, dev, p.data, opt, events)

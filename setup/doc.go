@@ -9,4 +9,5 @@
 //	open, pairs, lists          the dataset, files of it that became shorter meanwhile, and pairs of vertices
 //	parts, cut, once            a partition, given or made for the run, once however often it is asked for
 //	device, garbage             what a worker computes with, and how much garbage it may keep
+//	ondisk                      whether features are read from disk ahead of batches
 package setup

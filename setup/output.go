@@ -27,7 +27,7 @@ func Check(s *spec.Spec) error {
 			return err
 		}
 	}
-	return checkModelFolder(s)
+	return cmp.Or(checkFeatureMemory(s), checkModelFolder(s))
 }
 
 // checkModelFolder refuses to replace anything but a model folder, and that without --overwrite, unless the run

@@ -127,9 +127,11 @@ var topics = []topic{
 	{"This machine", []setting{
 		{"device", "what computes: {}; cuda:1 is the second GPU; auto: the GPU if there is one and the run fits it"},
 		{"dtype", "storage type of features and activations: {}; f64 is the slow reference device"},
-		{"features_on", "where dense features are when a GPU computes (--mode mini): {}; host: in pinned " +
-			"memory, the " +
-			"rows read most often also in its memory; auto: card, the GPU's memory, if they fit"},
+		{"features_on", "where dense features are (--mode mini): {}; card: in the GPU's memory; host: in the " +
+			"host's, mapped, for a GPU pinned, the rows read most often also on the GPU; disk: in their file, from " +
+			"where rows are read ahead of batches; auto: card or, on a CPU, host if they fit"},
+		{"feature_memory", "memory for rows with --features-on disk, as 4GiB; auto: half of what is free"},
+		{"feature_scratch", "folder for rows that --features-on disk packs by batch; none: that of the features"},
 		{"cache_first", "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
 			"features: {}"},
 		{"simd", "instruction set: {}"},

@@ -12,20 +12,26 @@ import (
 
 // Machine is what a worker computes with.
 type Machine struct {
-	Device      string `json:"device" resume:"free"`
-	DType       string `json:"dtype" values:"f32,bf16,f64"`
-	FeaturesOn  string `json:"features_on" values:"auto,card,host"`
-	CacheFirst  string `json:"cache_first" values:"auto,on,off"`
-	SIMD        string `json:"simd"`
-	MatMul      string `json:"matmul" values:"split,f32,tf32"`
-	Threads     int    `json:"threads" auto:"zero" range:"1,4096" resume:"free"`
-	MemoryCheck bool   `json:"memory_check" resume:"free"`
+	Device     string `json:"device" resume:"free"`
+	DType      string `json:"dtype" values:"f32,bf16,f64"`
+	FeaturesOn string `json:"features_on" values:"auto,card,host,disk" resume:"free"`
+	// FeatureMemory and FeatureScratch are for features on disk.
+	FeatureMemory  string `json:"feature_memory" resume:"free"`
+	FeatureScratch string `json:"feature_scratch" resume:"free"`
+	CacheFirst     string `json:"cache_first" values:"auto,on,off"`
+	SIMD           string `json:"simd"`
+	MatMul         string `json:"matmul" values:"split,f32,tf32"`
+	Threads        int    `json:"threads" auto:"zero" range:"1,4096" resume:"free"`
+	MemoryCheck    bool   `json:"memory_check" resume:"free"`
 }
 
 func defaultMachine() Machine {
-	return Machine{Device: "cpu", DType: "f32", FeaturesOn: "auto", CacheFirst: "auto", SIMD: "auto", MatMul: "split",
-		MemoryCheck: true}
+	return Machine{Device: "cpu", DType: "f32", FeaturesOn: "auto", FeatureMemory: AutoText, CacheFirst: "auto",
+		SIMD: "auto", MatMul: "split", MemoryCheck: true}
 }
+
+// AutoText is what a setting has that the program chooses.
+const AutoText = "auto"
 
 // SIMDNames are the values of --simd, after auto each set of instructions with those before it.
 var SIMDNames = []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}
@@ -63,13 +69,25 @@ func (m *Machine) CheckSIMD(supported string) error {
 	return nil
 }
 
+const forDisk = "it is for features that are read from disk: --mode mini and --features-on disk, or auto"
+
+// mayRead reports whether features may be read from disk ahead of batches.
+func (m *Machine) mayRead() bool {
+	return m.Device == "cpu" && (m.FeaturesOn == "disk" || m.FeaturesOn == "auto")
+}
+
 // machineEffects are the settings that only some devices have.
 func (s *Spec) machineEffects() []effect {
 	m, d := &s.Machine, defaultMachine()
 	return []effect{
 		{"--threads", m.Threads > 1, m.DType != "f64", "the reference device of --dtype f64 uses one core"},
-		{"--features-on", m.FeaturesOn != d.FeaturesOn, m.Device != "cpu" && s.Mode == "mini",
+		{"--features-on", m.FeaturesOn == "disk", m.Device == "cpu" && s.Mode == "mini" && !s.Distributed(),
+			"features are read from disk ahead of the batches of --mode mini, with --device cpu and one worker"},
+		{"--features-on", m.FeaturesOn == "card", m.Device != "cpu" && s.Mode == "mini",
 			"it is for --device cuda and --mode mini"},
+		{"--features-on", m.FeaturesOn == "host", s.Mode == "mini", "it is for --mode mini"},
+		{"--feature-memory", m.FeatureMemory != d.FeatureMemory, m.mayRead() && s.Mode == "mini", forDisk},
+		{"--feature-scratch", m.FeatureScratch != d.FeatureScratch, m.mayRead() && s.Mode == "mini", forDisk},
 		{"--matmul", m.MatMul != d.MatMul, m.DType != "f64",
 			"the reference device of --dtype f64 has float64 products"},
 		{"--simd", m.SIMD != d.SIMD, m.DType != "f64", "the reference device of --dtype f64 uses none"},

@@ -37,6 +37,8 @@ type Options struct {
 	Rows tensor.DType
 	// HostFeatures has dense features stay in the host's memory, where the device can read them there.
 	HostFeatures bool
+	// Disk has mini-batches read the rows of dense features ahead; nil: they are mapped.
+	Disk *DiskOptions
 	// CacheFirst keeps the first layer's sum over constant features.
 	CacheFirst bool
 	// RowNormalize scales each vertex's features to sum to one.
@@ -69,6 +71,13 @@ type Options struct {
 	// SaveSteps saves also every given number of steps, where an epoch has several; 0: never.
 	SaveSteps  int
 	MidwayOnly bool
+}
+
+// DiskOptions say how rows of features that are larger than memory are read.
+type DiskOptions struct {
+	Memory  int64  // that rows, buffers and plans take
+	Scratch string // folder for rows that are packed by batch; "": that of the features
+	Packed  int64  // bytes of these that a window of batches may take; 0: none is packed
 }
 
 // BatchSettings say how mini-batches are drawn.

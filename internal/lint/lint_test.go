@@ -51,7 +51,7 @@ var rooms = map[string][]string{
 	"train/site": {"train", "exchange", "cost", "graph", "nn", "collective", "wire"},
 	"train/full": {"disk", "train", "train/site", "exchange", "store", "cost", "innet",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
-	"train/batch": {"train", "train/site", "exchange", "store",
+	"train/batch": {"disk", "train", "train/site", "exchange", "store",
 		"graph", "partition", "tensor", "nn", "sample", "collective", "wire", "coflow", "event", "rng"},
 	"train/mini": {"train", "train/batch", "exchange", "store",
 		"graph", "partition", "tensor", "nn", "sample", "wire", "coflow", "event", "rng"},

@@ -124,9 +124,18 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	case labels != nil && f.X.Typed == nil:
 		m.ahead = newAhead(f.Dev, on, host)
 	}
+	if f.Opt.Disk != nil && !m.few {
+		m.disk = diskOf(f, method, features, mo.ThreadCount())
+		host.disk, host.returned = m.disk, m.disk.release
+	}
 	var drawers []Drawer
 	for range mo.ThreadCount() {
-		drawers = append(drawers, localDrawer{method.Sampler()})
+		local := localDrawer{method.Sampler()}
+		if m.disk == nil {
+			drawers = append(drawers, local)
+			continue
+		}
+		drawers = append(drawers, diskDrawer{local, m.disk})
 	}
 	m.Source = NewPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, max(f.Opt.Epochs, mo.DryEpochs))
 	return m
@@ -135,7 +144,7 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 // readsDirectly reports whether the first layer only sums features that are the
 // same in every batch: they are then read in place, not gathered.
 func readsDirectly(f *train.Loop) bool {
-	if f.X.Sparse != nil || f.Opt.HostFeatures { // each row goes over the bus once
+	if f.X.Sparse != nil || f.Opt.HostFeatures || f.Opt.Disk != nil { // each row comes once
 		return false
 	}
 	t := f.Model.Traffic(false, nn.Kept, true)

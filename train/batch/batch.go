@@ -53,6 +53,7 @@ type Host struct {
 	degrees     *nn.Degrees          // of the whole graph
 	parcels     func() tensor.Parcel // where batches are laid ahead
 	returned    func(b *Batch)       // is told of batches that were trained on; or nil
+	disk        *onDisk              // features are read from; nil: they are not
 	late        bool                 // rows come long after all else, and batches are prepared before
 }
 
@@ -96,6 +97,7 @@ type Batch struct {
 	// Kept is what a strategy keeps with the batch. It may have Bytes() int64, the memory that it takes on the
 	// host, and Outputs() int, the number of rows of the last layer where the batch has no blocks.
 	Kept any
+	rows []byte // of features, read from disk
 
 	edges   []edges
 	known   batchLabels
@@ -344,16 +346,23 @@ func (r *Batch) input(dev tensor.Device, all nn.Input) nn.Input {
 			r.featuresPlace), Constant: true}
 	}
 	if r.Pulled != nil {
-		rows := r.Pulled.onHost(dev)
-		if r.inPlace = rows.Type() == all.Type(); r.inPlace {
-			return nn.Input{Matrix: rows, Constant: true}
-		}
-		x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
-		dev.Copy(x, rows)
-		return nn.Input{Matrix: x, Constant: true}
+		return r.fromHost(dev, r.Pulled.onHost(dev), all)
+	}
+	if r.disk != nil {
+		return r.fromHost(dev, r.disk.matrix(dev, r), all)
 	}
 	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
 	dev.GatherRows(x, all.Matrix, tensor.Indices(dev, r.Vertices))
+	return nn.Input{Matrix: x, Constant: true}
+}
+
+// fromHost is rows in host memory as the input, where they are if they have the input's type.
+func (r *Batch) fromHost(dev tensor.Device, rows tensor.Matrix, all nn.Input) nn.Input {
+	if r.inPlace = rows.Type() == all.Type(); r.inPlace {
+		return nn.Input{Matrix: rows, Constant: true}
+	}
+	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
+	dev.Copy(x, rows)
 	return nn.Input{Matrix: x, Constant: true}
 }
 

@@ -22,7 +22,8 @@ type Steps struct {
 	// In such a run, bytes of the largest batch in a buffer, and of its rows.
 	held, heldRows int64
 	ahead          *ahead
-	input          Input // the rows that layers begin with; nil: features
+	input          Input   // the rows that layers begin with; nil: features
+	disk           *onDisk // reads the rows of batches; nil: they are mapped
 	// stepped is told of every step that is done.
 	stepped func(epoch, number int)
 }
@@ -40,7 +41,11 @@ type Aggregator interface {
 }
 
 // Stop ends what draws batches.
-func (m *Steps) Stop() { m.Source.Stop() }
+func (m *Steps) Stop() {
+	m.disk.stop(m.Loop.Events)
+	m.Source.Stop()
+	m.disk.close()
+}
 
 // Few reports whether this is a dry run: its few batches may have nothing to learn from, where others of the run do.
 func (m *Steps) Few() bool { return m.few || m.dry }

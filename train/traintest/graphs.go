@@ -1,6 +1,7 @@
 package traintest
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -258,4 +259,24 @@ func Root(t testing.TB) string {
 	}
 	t.Fatal(err)
 	return ""
+}
+
+// Saved is a dataset that was written to a folder, and is mapped from there.
+func Saved(t testing.TB, d *graph.Dataset) *graph.Dataset {
+	t.Helper()
+	w, err := graph.Create(filepath.Join(t.TempDir(), "graph"), graph.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if err := errors.Join(w.Graph(d.Graph), w.Features(d.Features), w.Labels(d.Labels), w.Splits(d.Splits),
+		w.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := graph.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	return out
 }
