@@ -13,7 +13,6 @@ import (
 	"starling/resume"
 	"starling/setup"
 	"starling/spec"
-	"starling/train"
 )
 
 // decision is what --strategy auto chose, and what was predicted of it.
@@ -45,7 +44,7 @@ func decide(ctx context.Context, s spec.Spec, events event.Listener) (spec.Spec,
 		return s, nil, err
 	}
 	d := &decision{options: plan.Options{Spec: s, Rate: rate}}
-	d.options.Strategy = train.DefaultOf(train.Mode(s.Mode)).Name
+	d.options.Strategy = s.DefaultStrategy()
 	if !setup.RemoteWorkers(&s) { // all on this host
 		d.options.Sharing = s.Cluster.Workers
 	}

@@ -54,7 +54,7 @@ func dryRunCluster(ctx context.Context, s spec.Spec, events event.Listener) (spe
 
 // DryRun is the spec completed with defaults, and what the run would need.
 func DryRun(s spec.Spec, events event.Listener) (spec.Spec, *plan.Plan, error) {
-	if err := setup.Complete(&s); err != nil {
+	if err := completeNoted(&s, events); err != nil {
 		return s, nil, err
 	}
 	ctx, release := setup.CutOnce(context.Background())

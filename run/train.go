@@ -32,7 +32,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	start := time.Now()
 	defer setup.LimitGarbage()()
 	events = event.All(events)
-	if err := setup.Complete(&s); err != nil {
+	if err := completeNoted(&s, events); err != nil {
 		return nil, err
 	}
 	if s.Undecided() { // else workers open the parts, and nothing is left of them
@@ -79,6 +79,16 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 	r := supervise.NewReport(&p.spec, &p.data.Meta, p.plan, result)
 	r.Seconds = time.Since(start).Seconds()
 	return r, err
+}
+
+// completeNoted completes a spec, and says so where an option that was given chose the strategy.
+func completeNoted(s *spec.Spec, events event.Listener) error {
+	chosen := s.Strategy != "default"
+	err := setup.Complete(s)
+	if why := s.Lacking(); err == nil && !chosen && s.Distributed() && why != "" {
+		events.On(event.Note{Text: why})
+	}
+	return err
 }
 
 // train runs the loop, with checkpoints if they are asked for.

@@ -189,7 +189,9 @@ func (s *Compare) strategiesOf(mode string) []string {
 	case !s.several():
 		return []string{"none"}
 	case len(s.Strategies) == 0:
-		return []string{train.DefaultOf(train.Mode(mode)).Name}
+		one := s.Spec
+		one.Mode = mode
+		return []string{one.DefaultStrategy()}
 	case len(s.Modes) == 0:
 		return s.Strategies
 	}

@@ -33,11 +33,11 @@ func (s *Spec) completeFromBook(dir string) error {
 		s.Cluster.Workers = book.Parts
 	}
 	if s.Strategy == "default" {
-		s.Strategy = s.defaultStrategy()
+		s.Strategy = s.DefaultStrategy()
 	}
 	switch {
 	case s.Strategy == "none":
-		return Mistake("--strategy", "none", s.defaultStrategy()+" for a partition",
+		return Mistake("--strategy", "none", s.DefaultStrategy()+" for a partition",
 			"give the dataset itself to train without workers")
 	case s.Cluster.Workers != book.Parts:
 		return Mistake("--workers", fmt.Sprint(s.Cluster.Workers), fmt.Sprintf("%d, the parts of %s", book.Parts, dir),
@@ -61,7 +61,7 @@ func (s *Spec) complete(data dataset) {
 	if s.Strategy == "default" || s.Undecided() && s.Cluster.Workers == 1 {
 		s.Strategy = "none"
 		if s.Cluster.Workers > 1 {
-			s.Strategy = s.defaultStrategy()
+			s.Strategy = s.DefaultStrategy()
 		}
 	}
 	s.completeTarget(data)
@@ -73,13 +73,24 @@ func (s *Spec) complete(data dataset) {
 // strategyDefaults are the strategies of several workers where none is chosen, in words.
 func strategyDefaults() string {
 	full, mini := Spec{Mode: string(train.FullGraph)}, Spec{Mode: string(train.MiniBatch)}
-	return full.defaultStrategy() + " or, in mini-batches, " + mini.defaultStrategy()
+	return full.DefaultStrategy() + " or, in mini-batches, " + mini.DefaultStrategy()
 }
 
-// defaultStrategy is the strategy of several workers in this mode.
-func (s *Spec) defaultStrategy() string {
-	if d := cmp.Or(train.DefaultOf(train.Mode(s.Mode)), train.Default()); d != nil {
+// DefaultStrategy is the strategy of several workers in this mode, with the options that were given.
+func (s *Spec) DefaultStrategy() string {
+	d, _ := train.DefaultFor(train.Mode(s.Mode), s.Settings)
+	if d = cmp.Or(d, train.Default()); d != nil {
 		return d.Name
 	}
 	return "none" // no strategy is registered
+}
+
+// Lacking is why the strategy of several workers in this mode, where none is chosen, is not the usual one: which of
+// the options given that one does not go with. "": it is the usual one.
+func (s *Spec) Lacking() string {
+	d, lacks := train.DefaultFor(train.Mode(s.Mode), s.Settings)
+	if lacks == "" {
+		return ""
+	}
+	return fmt.Sprintf("strategy %s, since %s does not go with %s", d.Name, train.DefaultOf(d.Mode).Name, lacks)
 }

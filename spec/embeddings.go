@@ -47,7 +47,7 @@ func (s *Spec) checkEmbeddings() error {
 // completeEmbeddings has one worker learn rows of vertices as several do.
 func (s *Spec) completeEmbeddings() {
 	if s.Embeddings.Dim > 0 && s.Mode == string(train.MiniBatch) && s.Strategy == "none" {
-		s.Strategy = s.defaultStrategy()
+		s.Strategy = s.DefaultStrategy()
 	}
 }
 

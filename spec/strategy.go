@@ -40,7 +40,7 @@ func (s *Spec) Choice() (train.Choice, error) {
 // checkStrategy refuses a strategy that is not for this number of workers or mode.
 func (s *Spec) checkStrategy() error {
 	if s.Strategy == "none" && s.Cluster.Workers > 1 {
-		return Mistake("--strategy", "none", s.defaultStrategy()+" for several workers",
+		return Mistake("--strategy", "none", s.DefaultStrategy()+" for several workers",
 			"leave out --strategy, or use --workers 1")
 	}
 	c, err := s.Choice()

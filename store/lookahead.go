@@ -291,6 +291,9 @@ func (l *Lookahead) arrived(ctx context.Context, b *aheadBatch) error {
 func (l *Lookahead) serve(b *aheadBatch, copy func(t int, row func(k int) []byte)) {
 	g := b.group
 	for t := range l.caches {
+		if l.s.unread {
+			break
+		}
 		c, staged := &l.caches[t], featureBytes(&g.staged[t])
 		copy(t, func(k int) []byte {
 			at := g.plans[t].slot[b.at[t][k]]
@@ -325,7 +328,7 @@ func (l *Lookahead) keep(g *aheadGroup) {
 	for t := range l.caches {
 		c, staged := &l.caches[t], featureBytes(&g.staged[t])
 		for _, p := range g.plans[t].puts {
-			if c.width > 0 {
+			if c.width > 0 && !l.s.unread {
 				copy(c.rows[int(p.slot)*c.width:(int(p.slot)+1)*c.width], staged[int(p.place)*c.width:])
 			}
 		}

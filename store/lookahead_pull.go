@@ -100,10 +100,10 @@ func (p *AheadPuller) pull(ctx context.Context, id coflow.ID, to []graph.Feature
 
 // copyHere copies rows that are read in place.
 func (p *AheadPuller) copyHere(form pullForm, to []byte, numbers []uint32) error {
-	if len(to) == 0 {
+	s := p.of.s
+	if len(to) == 0 || s.unread {
 		return nil
 	}
-	s := p.of.s
 	p.own.form, p.own.numbers, p.own.sparse = form, numbers, nil
 	p.own.to, p.own.width = to, len(to)/len(numbers)
 	s.split(&p.own.by, s.Book.Offsets, numbers)

@@ -191,6 +191,9 @@ func (p *Puller) ask(id coflow.ID, form pullForm, numbers []uint32) error {
 	if counts {
 		p.s.rows.needed.Add(int64(len(numbers)))
 	}
+	if form.table == Features && p.sparse == nil && p.s.unread && id.Type != coflow.Bulk {
+		return nil
+	}
 	offsets, here := p.s.placement(form.table)
 	p.s.split(&p.by, offsets, numbers)
 	return p.s.remoteFirst(&p.by, here, func(q int, places []uint32) error {

@@ -27,6 +27,9 @@ type Options struct {
 	DrawByCalls bool
 	// RelationFanouts are by hop and relation of a typed graph, where they are not the hop's for all: see sample.Types.
 	RelationFanouts [][]int
+	// Unread: no one looks at rows of features that batches pull, as in a dry run. They take memory, which is not touched,
+	// and none travels. Sparse rows do, since what they take depends on what is in them, and those of a cache.
+	Unread bool
 }
 
 // Store is all parts, as one worker sees them. Its methods may be called from any goroutine.
@@ -50,6 +53,7 @@ type Store struct {
 	}
 	caches     []*counted  // by type of a typed graph; nil: none
 	packed     Packed      // rows of features travel so
+	unread     bool        // see Options
 	fetchShare [][]float64 // share of the rows that a look-ahead fetches, by type and part
 	once       []Traffic   // that it takes beyond, by part
 	planned    int         // columns of rows that plans go by; 0: all
@@ -61,7 +65,8 @@ type Store struct {
 
 // Open serves a worker's part to its peers, and gives access to theirs. All workers call it.
 func Open(ctx context.Context, part *partition.Part, end wire.Endpoint, opt Options) (*Store, error) {
-	s := &Store{Part: part, Book: part.Book, ctx: ctx, end: end, here: make([]*Owner, part.Book.Parts)}
+	s := &Store{Part: part, Book: part.Book, ctx: ctx, end: end, here: make([]*Owner, part.Book.Parts),
+		unread: opt.Unread}
 	if f := part.Features; f != nil && f.Kind() == graph.Dense || s.Book.Schema != nil {
 		s.packed = opt.Rows
 	}

@@ -31,6 +31,10 @@ type Descriptor struct {
 
 	// Default: several workers have it where none is chosen. A mode without one has the first of its list.
 	Default bool
+	// Lacks is what it cannot do of the options that were given without a strategy; "": it can do all. They then have
+	// the strategy Instead, which can. nil: it lacks nothing.
+	Lacks   func(c Choice) string
+	Instead string
 	// Typical: a comparison that names no strategies has this one.
 	Typical bool
 	// HaloRows: it exchanges the rows of the halo, or the same share of all of them, so
@@ -280,6 +284,22 @@ func DefaultOf(m Mode) *Descriptor {
 		}
 	}
 	return ReferenceOf(m)
+}
+
+// DefaultFor is the one of a mode where options were given, and which of them another lacks that would be it otherwise.
+func DefaultFor(m Mode, given Settings) (d *Descriptor, lacks string) {
+	d = DefaultOf(m)
+	if d == nil || d.Lacks == nil {
+		return d, ""
+	}
+	c, err := read(d.Name, given)
+	if err != nil {
+		return d, "" // the choice refuses them
+	}
+	if lacks = d.Lacks(c); lacks != "" {
+		d = Find(d.Instead)
+	}
+	return d, lacks
 }
 
 // ReferenceOf is the strategy of a mode that comparisons rate others over, the first that was registered.

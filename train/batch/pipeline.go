@@ -195,8 +195,8 @@ func (p *Pipeline) AllSteps() int { return p.all }
 // Draws says how the store draws and packs.
 func (p *Pipeline) Draws() store.Options {
 	return store.Options{Replace: p.Options.Replace, Weighted: p.Options.Weighted, Rows: p.rows,
-		RelationFanouts: p.Options.RelationFanouts,
-		DrawByCalls:     p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
+		RelationFanouts: p.Options.RelationFanouts, Unread: p.Site.MemoryOnly,
+		DrawByCalls: p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
 }
 
 // Sampler is a sampler of the worker's batches.

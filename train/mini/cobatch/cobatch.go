@@ -130,7 +130,7 @@ func cooperates(o *train.Options, b *batch.Options, _ train.Facts) error {
 }
 
 // elsewhere is the strategy that does what this one refuses.
-func elsewhere() string { return train.DefaultOf(train.MiniBatch).Name }
+func elsewhere() string { return train.Find("cobatch").Baseline }
 
 // cooperative is training on batches that the workers of a server share.
 type cooperative struct {

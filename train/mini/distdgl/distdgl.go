@@ -37,12 +37,12 @@ var Strategy = train.Describe(train.Descriptor{
 // which is computed before training (Kaler et al., "Communication-Efficient Graph Neural Networks with Probabilistic
 // Neighborhood Expansion Analysis and Caching", MLSys 2023: SALIENT++).
 var Salient = train.Describe(train.Descriptor{
-	Name: "salient", Mode: train.MiniBatch, Default: true, Typical: true, Pairs: true, Baseline: "distdgl",
+	Name: "salient", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
 	Paper: &train.Paper{Title: "SALIENT++, Kaler et al., MLSys 2023",
 		Claim: "the speed of replicated features with a cache of a fraction of them",
 		Why:   "a cache saves what the link would have taken, and ours is beside parts of other hosts"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s without the rows in the cache",
-	UseWhen: "the full graph does not fit, or many small steps learn faster: it is the default of mini-batches",
+	UseWhen: "batches cannot be drawn ahead, as with `--dgs`: it is then the default of mini-batches",
 	Check:   batch.Refusing(embeddings.Check, dgs.Check),
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy("auto"), build)
@@ -52,16 +52,32 @@ var Salient = train.Describe(train.Descriptor{
 // (Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 1966). RapidGNN
 // (2025) knows batches by the seeds of its samplers too, and keeps the rows that an epoch needs most often.
 var Lookahead = train.Describe(train.Descriptor{
-	Name: "lookahead", Mode: train.MiniBatch, Typical: true, Pairs: true, Baseline: "distdgl",
+	Name: "lookahead", Mode: train.MiniBatch, Default: true, Typical: true, Pairs: true, Baseline: "distdgl",
+	Lacks: lacks, Instead: Salient.Name,
 	Paper: &train.Paper{Title: "RapidGNN, 2025", Claim: "9.7x to 15x fewer fetches, 2.5x to 3.0x the throughput",
 		Why: "a cache can save at most its own rows per batch; what that is of a batch depends on the graph and the " +
 			"batch size"},
 	Exact:   "`--roots owner` and `random`",
 	Sends:   "`distdgl`'s without the rows that the next batches were known to need",
-	UseWhen: "batches need many remote rows, and there is memory for some of them",
+	UseWhen: "the full graph does not fit, or many small steps learn faster: it is the default of mini-batches",
 	Check:   batch.Refusing(embeddings.Check, dgs.Check),
 	Overlap: train.Overlap{Ahead: true},
 }, cachedBy(batch.Belady), build)
+
+// lacks names what batches that are drawn ahead cannot have: columns and draws by what is learnt, or other caches.
+func lacks(c train.Choice) string {
+	d, _ := train.OptionOf[dgs.Options](c)
+	cache, _ := train.OptionOf[batch.CacheOptions](c)
+	switch {
+	case d.DGS:
+		return "--dgs"
+	case d.DropFeatures > 0:
+		return "--drop-features"
+	case cache.Cache != batch.Belady:
+		return "--cache " + cache.Cache
+	}
+	return ""
+}
 
 type options struct {
 	batch.RootsOption
