@@ -14,9 +14,11 @@ import (
 	"starling/internal/testseed"
 )
 
-// inMini are runs in batches, by strategy: of one worker, and of three.
+// inMini are runs in batches, by strategy: of one worker, and of several.
 var inMini = map[string]string{
 	"one worker":     "--workers 1",
+	"lookahead":      "--workers 2 --servers 2 --cache-budget 1KiB", // the default
+	"lookahead of 4": "--workers 4 --servers 4 --strategy lookahead --cache-budget 1KiB --cache-window 3 --transport tcp",
 	"distdgl":        "--workers 3 --strategy distdgl",
 	"salient":        "--workers 3 --servers 3 --strategy salient --transport tcp",
 	"bytegnn":        "--workers 3 --servers 3 --strategy bytegnn",
@@ -39,7 +41,7 @@ func TestResumedInsideAnEpoch(t *testing.T) {
 			s := start(t, dir, trainArgs(slices.Concat(args, checkpoints, endless)...)...)
 			untilStep(t, filepath.Join(dir, "ck"))
 			if pids := workersOf(t, dir); name != "one worker" {
-				if err := syscall.Kill(pids[testseed.Rand(t).IntN(3)], syscall.SIGKILL); err != nil {
+				if err := syscall.Kill(pids[testseed.Rand(t).IntN(len(pids))], syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 				s.until(t, `training goes on from epoch \d+, step \d+`)
