@@ -41,7 +41,7 @@ var faultSettings = map[string][]string{
 	"sancus":      {":epoch:2", ":variation:0.5"},
 	"skipg":       {":2"},
 	"cagnet":      {"", ":1.5d --servers 2", ":2d --servers 2 --model sage"},
-	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", " --servers 2 " + faultRates},
+	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", ":eas1,3:plain --servers 2", " --servers 2 " + faultRates},
 	"neutronstar": {faultRates},
 	"neutrontp":   {":2 --model sage"},
 	"distdgl": {"--cache none", "--roots random --cache degree", "--roots local --cache frequency",

@@ -55,6 +55,7 @@ var Strategy = train.Describe(train.Descriptor{
 type options struct {
 	Preload string `json:"preload" main:"" try:"1,2" resume:"free" help:"layers whose remote vertices a server computes itself: a number, auto: by cost, within --memory-budget, or most: as many as fit --memory-budget, as in the paper; with --eas both are all"`
 	EAS     string `json:"eas" main:"" exact:"-" help:"expansion-aware sampling beyond a server's own vertices, as HOPS,FANOUT; none: all"`
+	Plain   bool   `json:"eas_plain" main:"" omit:"default" help:"edges that --eas keeps count as they are, as in the paper; else they count for those that their vertex has lost too"`
 	train.BatchOption
 	cost.RatesOption
 	exchange.BudgetOption
@@ -63,8 +64,9 @@ type options struct {
 
 const defaultEAS = "1,15" // of the paper
 
-// Parse reads K, eas or easH,F, or both, as in granndis:2:eas1,15.
+// Parse reads K, eas or easH,F, or both, as in granndis:2:eas1,15, and plain after eas.
 func (o *options) Parse(text string) error {
+	text, o.Plain = strings.CutSuffix(text, ":plain")
 	preload, sample, sampled := strings.Cut(":"+text, ":eas")
 	if preload != "" {
 		o.Preload = preload[1:]
@@ -77,16 +79,23 @@ func (o *options) Parse(text string) error {
 
 // Setting writes what Parse reads.
 func (o *options) Setting() string {
+	sampled := "eas" + o.EAS
+	if o.Plain {
+		sampled += ":plain"
+	}
 	switch {
 	case o.EAS == "":
 		return o.Preload
 	case o.Preload == "auto":
-		return "eas" + o.EAS
+		return sampled
 	}
-	return o.Preload + ":eas" + o.EAS
+	return o.Preload + ":" + sampled
 }
 
 func (o *options) Validate() error {
+	if o.Plain && o.EAS == "" {
+		return train.Mistake("--eas-plain has no effect without --eas; give --eas 1,15, or leave it out")
+	}
 	if o.EAS != "" {
 		if _, err := newSampling(o.EAS); err != nil {
 			return err
@@ -111,12 +120,12 @@ func check(o *train.Options, _ train.Facts) error {
 	case c.EAS != "" && o.Model.Typed != nil:
 		return graph.Apart("--eas", "a typed graph", "sampling may leave out a relation of a vertex whole, and "+
 			"nothing that it keeps could count for it", "leave out --eas")
-	case c.EAS == "" || o.Model.Model != "gin" || o.Model.EdgeDim == 0:
+	case c.EAS == "" || c.Plain || o.Model.Model != "gin" || o.Model.EdgeDim == 0:
 		return nil
 	}
 	return graph.Apart("--eas", "--edge-features of gin",
-		"sampling makes kept edges heavier, and gin with features of "+
-			"edges does not weigh them", "leave out --eas, or use --model gat")
+		"sampling makes kept edges heavier, and gin with features of edges does not weigh them",
+		"leave out --eas, use --eas-plain, or --model gat")
 }
 
 // chooses reports whether how many layers to preload is found out in the run.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -412,4 +413,53 @@ func received(k int, share float64) train.Descriptor {
 			n.receive(share)
 			return n.preload(k, w.Model.GraphLayers(), 0)
 		})
+}
+
+// TestPlainSampling: without what makes up for lost edges, sums are the sums of the graph without them, and with
+// everything sampled losses are exact.
+func TestPlainSampling(t *testing.T) {
+	d := traintest.Communities(t, 120, false)
+	parts := traintest.CutForServers(t, d, "random", 4, 2)
+	server := make([]int, d.Graph.Nodes())
+	for q, p := range parts {
+		for _, id := range p.IDs[:p.Core()] {
+			server[id] = q / 2
+		}
+	}
+	inside, in := *d, &graph.CSR{Indptr: []int64{0}}
+	for v := range d.Graph.Nodes() {
+		for _, u := range d.Graph.Neighbors(uint32(v)) {
+			if server[u] == server[v] {
+				in.Indices = append(in.Indices, u)
+			}
+		}
+		in.Indptr = append(in.Indptr, int64(len(in.Indices)))
+	}
+	inside.Graph = in
+	run := func(model, text string) []float64 {
+		o := traintest.ThreeLayers(model)
+		o.EvalEvery, o.Strategy = 0, traintest.Strategy(t, text)
+		return traintest.TrainServers(t, parts, traintest.Ref, o).Results[0].Loss
+	}
+	o := traintest.ThreeLayers("gin")
+	o.EvalEvery = 0
+	want := traintest.Full(t, traintest.Ref(), &inside, o)
+	traintest.SameCurve(t, "gin", run("gin", "granndis:eas0,0:plain"), want.Loss, 1e-9)
+	for _, model := range []string{"gcn", "sage", "gin"} {
+		plain, whole := run(model, "granndis:eas0,0:plain"), run(model, "granndis:eas0,0")
+		if slices.Equal(plain, whole) {
+			t.Errorf("%s: losses equal those with edges that count for lost ones: %v", model, plain)
+		}
+		traintest.SameCurve(t, model+" sampling everything", run(model, "granndis:eas9,1000:plain"),
+			run(model, "halo"), 1e-9)
+	}
+	for text, eas := range map[string]string{"granndis:eas:plain": "1,15", "granndis:2:eas1,9:plain": "1,9"} {
+		c, err := traintest.Choose(text)
+		if err != nil || c.Setting("eas") != eas || c.Setting("eas_plain") != "true" {
+			t.Errorf("%s: %v, %v", text, c.Report(), err)
+		}
+	}
+	if _, err := traintest.Choose("granndis:2:plain"); err == nil {
+		t.Error("granndis:2:plain makes sense")
+	}
 }

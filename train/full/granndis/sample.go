@@ -35,7 +35,8 @@ import (
 // in-edges kept. So the rows that weights see in training are as large as those they see
 // when accuracy is measured. (Degrees of the sampled graph would give GCN larger rows
 // for vertices with remote neighbours than for others.) Attention needs none of this: its
-// coefficients sum to one.
+// coefficients sum to one. The paper has kept edges count as they are, which --eas-plain does:
+// sums are smaller then, and means too, since they are over the in-edges in the whole graph.
 //
 // Accuracy is measured on the whole graph, as halo does. With f over all degrees and h
 // the number of layers nothing is left out.
@@ -108,8 +109,8 @@ func (p *sampling) of(in *graph.CSR, left map[uint32]int64) []uint32 {
 // thin leaves out the edges from vertices that were not taken. An edge from a vertex
 // that came two hops after its end or later is left out too: the layers of that vertex
 // are not computed as far. weigh makes kept edges heavier; else degrees make up for what
-// is lost, which costs nothing, but is no way for plain sums.
-func (n *neighbourhood) thin(weigh bool) {
+// is lost, which costs nothing, but is no way for plain sums. plain: nothing makes up for it.
+func (n *neighbourhood) thin(weigh, plain bool) {
 	lost := false
 	for j := range n.hops {
 		h := &n.hops[j]
@@ -129,7 +130,7 @@ func (n *neighbourhood) thin(weigh bool) {
 				lost = true
 				share = float64(kept) / float64(degree)
 			}
-			for e := first; e < len(h.in.Weights) && weigh; e++ {
+			for e := first; e < len(h.in.Weights) && weigh && !plain; e++ {
 				h.in.Weights[e] /= float32(share)
 			}
 			h.kept = append(h.kept, share)
@@ -137,10 +138,10 @@ func (n *neighbourhood) thin(weigh bool) {
 		}
 	}
 	for j := range n.hops {
-		if !n.w.Part.Book.Weighted && !(weigh && lost) {
+		if !n.w.Part.Book.Weighted && (plain || !(weigh && lost)) {
 			n.hops[j].in.Weights = nil
 		}
-		if weigh || !lost {
+		if plain || weigh || !lost {
 			n.hops[j].kept = nil
 		}
 	}
@@ -194,7 +195,7 @@ func newSampled(s *train.Site, w *exchange.Worker, o options, k, layers int) (tr
 	if err := n.edgesOf(len(n.hops) - 1); err != nil {
 		return nil, err
 	}
-	n.thin(w.Model.Model == "gin")
+	n.thin(w.Model.Model == "gin", o.Plain)
 	on, err := n.preload(k, layers, o.Bytes())
 	if err != nil {
 		return nil, err
