@@ -57,6 +57,21 @@ func (a *Aggregator) Halo(layer int) *Halo {
 	return a.halos[layer]
 }
 
+// Thinning is a policy whose passes may have fewer rows than the halo.
+type Thinning interface {
+	// Thinned is the halo of this pass.
+	Thinned(h *Halo) *Halo
+}
+
+// passing is the halo of a layer in this pass.
+func (a *Aggregator) passing(layer int) *Halo {
+	h := a.Halo(layer)
+	if t, ok := a.policy.(Thinning); ok {
+		return t.Thinned(h)
+	}
+	return h
+}
+
 func (a *Aggregator) Begin(epoch, batch int, training bool) {
 	a.epoch, a.batch = epoch, batch
 	a.policy.Begin(epoch, batch, training)
@@ -74,12 +89,12 @@ func (a *Aggregator) Rows(layer int) (dst, src int) {
 }
 
 func (a *Aggregator) MessageRows(layer int) int {
-	h := a.Halo(layer)
+	h := a.passing(layer)
 	return h.Src + h.HaloRows()
 }
 
 func (a *Aggregator) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
-	a.sum(a.W.rowsOf(layer, false), a.Halo(layer), r, dst, src)
+	a.sum(a.W.rowsOf(layer, false), a.passing(layer), r, dst, src)
 }
 
 func (a *Aggregator) sum(t Tag, h *Halo, r nn.Reduction, dst, src tensor.Matrix) {
@@ -93,7 +108,7 @@ func (a *Aggregator) sum(t Tag, h *Halo, r nn.Reduction, dst, src tensor.Matrix)
 }
 
 func (a *Aggregator) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
-	h := a.Halo(layer)
+	h := a.passing(layer)
 	grads := a.W.Dev.Scratch(ddst.Type(), h.HaloRows(), ddst.Cols)
 	h.Remote().SumGrad(r, grads, ddst)
 	x := a.policy.Reverse(a.W.gradsOf(layer, false), h, grads, dsrc)
@@ -164,7 +179,7 @@ func (a *Aggregator) held(h *Halo, local tensor.Matrix) tensor.Matrix {
 }
 
 func (a *Aggregator) Edgewise(op nn.EdgeOperator) {
-	h := a.Halo(op.Layer())
+	h := a.passing(op.Layer())
 	t := a.W.rowsOf(op.Layer(), true)
 	var arrivals []Arrival
 	for i, m := range op.Sent() {
@@ -177,7 +192,7 @@ func (a *Aggregator) Edgewise(op nn.EdgeOperator) {
 }
 
 func (a *Aggregator) EdgewiseGrad(op nn.EdgeOperator) {
-	h := a.Halo(op.Layer())
+	h := a.passing(op.Layer())
 	op.EdgeBackward(h.Edges(op.Over()))
 	t := a.W.gradsOf(op.Layer(), true)
 	var arrivals []Arrival

@@ -36,7 +36,8 @@ func PartHalo(p *partition.Part) *HaloPlan {
 // this worker, and after them replicas of others' that it computes itself, if there are any.
 type Halo struct {
 	Dst, Src int
-	Both     *nn.Topology // edges into dst rows, from local and from halo rows
+	Both     *nn.Topology // edges into dst rows, from local and from halo rows; nil: both makes them
+	both     func() *nn.Topology
 	split    sync.Once
 	parted   func() (local, remote *nn.Topology)
 	local    *nn.Topology // made by split
@@ -117,6 +118,35 @@ func (h *Halo) Remote() *nn.Topology {
 
 func (h *Halo) part() { h.local, h.remote = h.parted() }
 
+// Thin makes h a halo of some of another's rows, ascending, with its edges from them; ids are of local and halo rows.
+// What is sent and received is the caller's to say.
+func (h *Halo) Thin(of *Halo, keep []uint32, ids tensor.Index) {
+	h.Free()
+	h.Dst, h.Src, h.IDs, h.split = of.Dst, of.Src, ids, sync.Once{}
+	h.parted = func() (*nn.Topology, *nn.Topology) { return of.Local(), of.Remote().FromColumns(keep) }
+	h.both = func() *nn.Topology {
+		all := make([]uint32, of.Src, of.Src+len(keep))
+		for v := range all {
+			all[v] = uint32(v)
+		}
+		for _, u := range keep {
+			all = append(all, u+uint32(of.Src))
+		}
+		return of.Both.FromColumns(all)
+	}
+}
+
+// Free gives back the edges of a halo that is a part of another.
+func (h *Halo) Free() {
+	if h.remote != nil {
+		h.remote.Free()
+	}
+	if h.Both != nil {
+		h.Both.Free()
+	}
+	h.local, h.remote, h.Both = nil, nil, nil
+}
+
 // RemoteAt is the edges from halo rows, with these in other places.
 func (p *HaloPlan) RemoteAt(dev tensor.Device, at []uint32) *nn.Topology {
 	moved := &nn.Degrees{All: make([]float64, len(at))}
@@ -138,6 +168,9 @@ func (p *HaloPlan) RemoteAt(dev tensor.Device, at []uint32) *nn.Topology {
 
 // Edges are all edges of a halo in some form.
 func (h *Halo) Edges(f nn.Form) *nn.Edges {
+	if h.Both == nil {
+		h.Both = h.both()
+	}
 	e := h.Both.Edges(f)
 	e.IDs = h.IDs
 	return e

@@ -106,12 +106,12 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	w := site.Worker(s, o.RowOptions, o.RelayOption)
 	w.Masked = o.SparseRows && !o.Cached
 	d := &draws{w: w, p: o.Keep, all: -1, key: rng.New(w.Seed).Fold(drawKey)}
-	d.now.epoch, d.plan.epoch = -1, -1
+	d.now.epoch, d.plan.epoch, d.now.thin = -1, -1, -1
 	var policy exchange.Policy
 	if o.Cached {
 		policy = newCached(d, o.MeanOption)
 	} else {
-		policy = &sampled{Rows: exchange.NewRows(w), draws: d, weight: o.weight, absent: map[int]tensor.Matrix{}}
+		policy = &sampled{Rows: exchange.NewRows(w), draws: d, weight: o.weight}
 	}
 	a, whole, err := exchange.OverHalo(w, policy)
 	if err != nil {
@@ -188,8 +188,7 @@ type sampled struct {
 	*exchange.Rows
 	draws  *draws
 	weight func(*exchange.HaloPlan) float64
-	scale  float64               // s, of a kept row; 0: not computed yet
-	absent map[int]tensor.Matrix // scores of rows that are not there, by heads
+	scale  float64 // s, of a kept row; 0: not computed yet
 }
 
 // thins reports whether a transfer moves fewer rows than halo's.
@@ -204,31 +203,36 @@ func (m *sampled) RowsTo(t exchange.Tag, h *exchange.Halo, peer, epoch int, trai
 	return m.Rows.RowsTo(t, h, peer, epoch, training)
 }
 
-func (m *sampled) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.Matrix) exchange.Arrival {
-	if !m.thins(t, m.Training) {
-		return m.Rows.Exchange(t, h, into, src)
+// Thinned is the halo of the rows that are kept in the epoch: the others have no place in any matrix, nor edges.
+func (m *sampled) Thinned(h *exchange.Halo) *exchange.Halo {
+	if !m.Training || m.draws.p >= 1 {
+		return h
 	}
-	dev, d := m.W.Dev, m.draws.now.draw(m.draws, m.Epoch)
-	rows := dev.Scratch(src.Type(), len(d.kept), src.Cols)
-	return &scattered{Arrival: m.Rows.Exchange(t, &d.Halo, rows, src), dev: dev, rows: rows, arrived: func() {
-		m.rescale(t, rows)
-		dev.Zero(into)
-		dev.ScatterAdd(into, rows, d.keptAt)
-		if t.Scores {
-			dev.ScatterAdd(into, m.never(into).Slice(0, len(d.left)), d.leftAt)
+	d := m.draws.now.draw(m.draws, m.Epoch)
+	if d.thin != m.Epoch {
+		d.thin = m.Epoch
+		ids := slices.Clone(m.draws.whole.IDs[:h.Src])
+		for _, k := range d.kept {
+			ids = append(ids, m.draws.whole.IDs[h.Src+int(k)])
 		}
-	}}
+		d.Thin(h, d.kept, tensor.Indices(m.W.Dev, ids))
+	}
+	return &d.Halo
+}
+
+func (m *sampled) Exchange(t exchange.Tag, h *exchange.Halo, into, src tensor.Matrix) exchange.Arrival {
+	x := m.Rows.Exchange(t, h, into, src)
+	if !m.thins(t, m.Training) {
+		return x
+	}
+	return &rescaled{x, func() { m.rescale(t, into) }}
 }
 
 func (m *sampled) Reverse(t exchange.Tag, h *exchange.Halo, grads, dst tensor.Matrix) exchange.Arrival {
-	if !m.thins(t, m.Training) {
-		return m.Rows.Reverse(t, h, grads, dst)
+	if m.thins(t, m.Training) {
+		m.rescale(t, grads)
 	}
-	dev, d := m.W.Dev, m.draws.now.draw(m.draws, m.Epoch)
-	kept := dev.Scratch(grads.Type(), len(d.kept), grads.Cols)
-	dev.GatherRows(kept, grads, d.keptAt)
-	m.rescale(t, kept)
-	return &scattered{Arrival: m.Rows.Reverse(t, &d.Halo, kept, dst), dev: dev, rows: kept}
+	return m.Rows.Reverse(t, h, grads, dst)
 }
 
 // rescale makes rows stand for those that were not kept too.
@@ -242,38 +246,13 @@ func (m *sampled) rescale(t exchange.Tag, rows tensor.Matrix) {
 	m.W.Dev.Combine(rows, m.scale, rows, 0, tensor.Matrix{})
 }
 
-// never are scores so low that the softmax gives their rows exactly nothing. They are
-// finite, because a row's own loop must win over them without an infinity less another.
-func (m *sampled) never(like tensor.Matrix) tensor.Matrix {
-	low, ok := m.absent[like.Cols]
-	if !ok {
-		v := make([]float64, like.Rows*like.Cols)
-		for i := range v {
-			v[i] = -1e30
-		}
-		low = m.W.Dev.Scratch(like.Type(), like.Rows, like.Cols)
-		m.W.Dev.Upload(low, v)
-		m.absent[like.Cols] = low
-	}
-	return low
-}
-
-// scattered is an exchange of kept rows, which then take their places among all.
-type scattered struct {
+// rescaled is an exchange of kept rows, which then stand for the others too.
+type rescaled struct {
 	exchange.Arrival
-	dev     tensor.Device
-	rows    tensor.Matrix
-	arrived func()
+	rescale func()
 }
 
-func (s *scattered) Wait() {
+func (s *rescaled) Wait() {
 	s.Arrival.Wait()
-	if s.arrived != nil {
-		s.arrived()
-	}
-}
-
-func (s *scattered) Done() {
-	s.Arrival.Done()
-	s.dev.Free(s.rows)
+	s.rescale()
 }

@@ -111,3 +111,23 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsNotKeptTakeNoRoom: messages of attention, which stay for the backward pass, have rows for vertices that were
+// kept alone.
+func TestRowsNotKeptTakeNoRoom(t *testing.T) {
+	parts := traintest.Cut(t, traintest.Communities(t, 1200, false), "random", 4)
+	peak := func(strategy string) (most int64) {
+		o := traintest.Options("gat")
+		o.Epochs, o.EvalEvery, o.Model.Layers, o.Model.Hidden = 3, 0, 4, 64
+		o.Strategy = traintest.Strategy(t, strategy)
+		for _, r := range traintest.TrainParts(t, parts, traintest.Single, o) {
+			most = max(most, r.PeakBytes)
+		}
+		return most
+	}
+	whole, kept, some := peak("halo"), peak("bns:1"), peak("bns:0.1")
+	if some > whole*2/3 || kept < whole*9/10 {
+		t.Errorf("a worker's matrices take %d bytes with a tenth of the halo, %d with all of it, halo's %d", some, kept,
+			whole)
+	}
+}

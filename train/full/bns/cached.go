@@ -113,3 +113,23 @@ func (c *cached) renew(kept, rows tensor.Matrix, at tensor.Index) {
 	dev.ScatterAdd(kept, rows, at)
 	dev.Free(old)
 }
+
+// scattered is an exchange of kept rows, which then take their places among all.
+type scattered struct {
+	exchange.Arrival
+	dev     tensor.Device
+	rows    tensor.Matrix
+	arrived func()
+}
+
+func (s *scattered) Wait() {
+	s.Arrival.Wait()
+	if s.arrived != nil {
+		s.arrived()
+	}
+}
+
+func (s *scattered) Done() {
+	s.Arrival.Done()
+	s.dev.Free(s.rows)
+}

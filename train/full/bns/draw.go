@@ -33,11 +33,12 @@ func (d *draws) keeps(epoch, from, to int, vertex uint32) bool {
 // thinned is the halo of an epoch.
 type thinned struct {
 	exchange.Halo
-	epoch          int
-	send           []uint32 // own rows that are sent
-	sendAt         []uint32 // their places in the whole halo
-	kept, left     []uint32 // halo rows that come, and those that do not
-	keptAt, leftAt tensor.Index
+	epoch  int
+	thin   int      // epoch of its edges
+	send   []uint32 // own rows that are sent
+	sendAt []uint32 // their places in the whole halo
+	kept   []uint32 // halo rows that come
+	keptAt tensor.Index
 }
 
 // draw makes the halo of an epoch, in the memory of another.
@@ -45,7 +46,7 @@ func (t *thinned) draw(d *draws, epoch int) *thinned {
 	if t.epoch == epoch {
 		return t
 	}
-	t.epoch, t.send, t.sendAt, t.kept, t.left = epoch, t.send[:0], t.sendAt[:0], t.kept[:0], t.left[:0]
+	t.epoch, t.send, t.sendAt, t.kept = epoch, t.send[:0], t.sendAt[:0], t.kept[:0]
 	t.SendPtr, t.HaloPtr = append(t.SendPtr[:0], 0), append(t.HaloPtr[:0], 0)
 	h, me := d.whole, d.w.End.Rank()
 	for q := range d.w.End.Size() {
@@ -64,18 +65,16 @@ func (t *thinned) draw(d *draws, epoch int) *thinned {
 		t.Relay = t.relay(d, epoch)
 	}
 	dev := d.w.Dev
-	t.Send, t.keptAt, t.leftAt = tensor.Indices(dev, t.send), tensor.Indices(dev, t.kept), tensor.Indices(dev, t.left)
+	t.Send, t.keptAt = tensor.Indices(dev, t.send), tensor.Indices(dev, t.kept)
 	t.SendSlots = &exchange.Slots{At: tensor.Indices(dev, t.sendAt), Of: len(h.Send)}
 	t.HaloSlots = &exchange.Slots{At: t.keptAt.Slice(0, direct), Of: int(h.HaloPtr[len(h.HaloPtr)-1])}
 	return t
 }
 
-// take lists a halo row with those that come or with the others.
+// take lists a halo row if it comes.
 func (t *thinned) take(k uint32, comes bool) {
 	if comes {
 		t.kept = append(t.kept, k)
-	} else {
-		t.left = append(t.left, k)
 	}
 }
 
