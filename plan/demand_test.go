@@ -80,3 +80,23 @@ func openPlanner(t *testing.T, o *Options) *planner {
 	t.Cleanup(p.close)
 	return p
 }
+
+// TestPlannedEpochsAreSteady: what an epoch is predicted to send is the mean after the first, which sends all rows of
+// strategies that skip some later, over epochs of which every third sends.
+func TestPlannedEpochsAreSteady(t *testing.T) {
+	class, plan := wire.Class{Kind: wire.Activation}, wire.NewPlan()
+	plan.Epoch = func(epoch int) wire.Bytes {
+		switch {
+		case epoch == 0:
+			return wire.Bytes{class: 120_000}
+		case epoch%3 == 0:
+			return wire.Bytes{class: 3_000}
+		}
+		return wire.Bytes{}
+	}
+	for epochs, want := range map[int]int64{1: 120_000, 2: 0, 4: 1000, 13: 1000, 200: 1000} {
+		if got := epochBytes(plan, epochs)[class]; got != want {
+			t.Errorf("%d epochs: %d bytes per epoch, want %d", epochs, got, want)
+		}
+	}
+}

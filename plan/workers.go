@@ -135,16 +135,18 @@ func unlabelledTask(s *spec.Spec, outputs int) nn.Task {
 }
 
 // meanEpoch is the mean over a dozen epochs, for strategies whose epochs differ.
-func meanEpoch(p *wire.Plan, epochs int) wire.Bytes {
-	n := min(epochs, 12)
+func meanEpoch(p *wire.Plan, epochs int) wire.Bytes { return meanEpochs(p, 0, min(epochs, 12)) }
+
+// meanEpochs is the mean over epochs first to end-1.
+func meanEpochs(p *wire.Plan, first, end int) wire.Bytes {
 	sum := wire.Bytes{}
-	for e := range n {
+	for e := first; e < end; e++ {
 		for k, b := range p.In(e) {
 			sum.Add(k, b)
 		}
 	}
 	for k := range sum {
-		sum[k] /= int64(n)
+		sum[k] /= int64(end - first)
 	}
 	return sum
 }
