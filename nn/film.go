@@ -81,10 +81,10 @@ func (l *film) begin(p *Pass, x Input) tensor.Matrix {
 
 func (l *film) send(p *Pass, lo, hi int) {
 	l.x.times(p.Dev, l.z.Slice(lo, hi), l.w.Value, lo, hi, false, tensor.Epilogue{})
-	if own := min(hi, l.own.Rows); lo < own {
-		l.x.times(p.Dev, l.mod.Slice(lo, own), l.films.Value, lo, own, false, tensor.Epilogue{Bias: l.filmBias.Value})
-		l.x.times(p.Dev, l.own.Slice(lo, own), l.skip.Value, lo, own, false, tensor.Epilogue{})
-		l.x.times(p.Dev, l.ownMod.Slice(lo, own), l.filmSkip.Value, lo, own, false, tensor.Epilogue{})
+	if own := min(hi, l.own.Rows); lo < own || l.x.Split != nil {
+		l.x.ownTimes(p.Dev, l.mod.Slice(lo, own), l.films.Value, lo, own, false, tensor.Epilogue{Bias: l.filmBias.Value})
+		l.x.ownTimes(p.Dev, l.own.Slice(lo, own), l.skip.Value, lo, own, false, tensor.Epilogue{})
+		l.x.ownTimes(p.Dev, l.ownMod.Slice(lo, own), l.filmSkip.Value, lo, own, false, tensor.Epilogue{})
 	}
 }
 
@@ -128,8 +128,8 @@ func (l *film) finishGrad(p *Pass, lo, hi int) {
 }
 
 func (l *film) finishWeightGrad(p *Pass, lo, hi int) {
-	l.x.gradWeight(p.Dev, l.skip.Grad, l.down, lo, hi, 0)
-	l.x.gradWeight(p.Dev, l.filmSkip.Grad, l.dmods, lo, hi, 0)
+	l.x.ownGradWeight(p.Dev, l.skip.Grad, l.down, lo, hi, 0)
+	l.x.ownGradWeight(p.Dev, l.filmSkip.Grad, l.dmods, lo, hi, 0)
 }
 
 func (l *film) gatherGrad(p *Pass) {
@@ -162,8 +162,8 @@ func (l *film) sendGrad(p *Pass, lo, hi int) {
 
 func (l *film) sendWeightGrad(p *Pass, lo, hi int) {
 	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi, 0)
-	if own := min(hi, l.dmod.Rows); lo < own {
-		l.x.gradWeight(p.Dev, l.films.Grad, l.dmod, lo, own, 0)
+	if own := min(hi, l.dmod.Rows); lo < own || l.x.Split != nil {
+		l.x.ownGradWeight(p.Dev, l.films.Grad, l.dmod, lo, own, 0)
 		p.Dev.ColumnSum(l.filmBias.Grad, l.dmod.Slice(lo, own), true)
 	}
 }

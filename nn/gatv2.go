@@ -99,8 +99,8 @@ func (l *gatv2) begin(p *Pass, x Input) tensor.Matrix {
 
 func (l *gatv2) send(p *Pass, lo, hi int) {
 	l.x.times(p.Dev, l.z.Slice(lo, hi), l.left.Value, lo, hi, false, tensor.Epilogue{Bias: l.leftBias.Value})
-	if own := min(hi, l.r.Rows); lo < own {
-		l.x.times(p.Dev, l.r.Slice(lo, own), l.right.Value, lo, own, false, tensor.Epilogue{Bias: l.rightBias.Value})
+	if own := min(hi, l.r.Rows); lo < own || l.x.Split != nil {
+		l.x.ownTimes(p.Dev, l.r.Slice(lo, own), l.right.Value, lo, own, false, tensor.Epilogue{Bias: l.rightBias.Value})
 	}
 }
 
@@ -145,8 +145,8 @@ func (l *gatv2) sendGrad(p *Pass, lo, hi int) {
 func (l *gatv2) sendWeightGrad(p *Pass, lo, hi int) {
 	l.x.gradWeight(p.Dev, l.left.Grad, l.dz.Slice(0, l.sent), lo, hi, 0)
 	p.Dev.ColumnSum(l.leftBias.Grad, l.dz.Slice(lo, hi), true)
-	if own := min(hi, l.dr.Rows); lo < own {
-		l.x.gradWeight(p.Dev, l.right.Grad, l.dr, lo, own, 0)
+	if own := min(hi, l.dr.Rows); lo < own || l.x.Split != nil {
+		l.x.ownGradWeight(p.Dev, l.right.Grad, l.dr, lo, own, 0)
 		p.Dev.ColumnSum(l.rightBias.Grad, l.dr.Slice(lo, own), true)
 	}
 }

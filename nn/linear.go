@@ -27,8 +27,11 @@ func (l *linear) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix 
 
 func (l *linear) begin(p *Pass, x Input) tensor.Matrix {
 	n := x.Rows
-	if x.Sparse != nil {
+	switch {
+	case x.Sparse != nil:
 		n = x.Sparse.Rows
+	case x.Split != nil:
+		n = x.Split.(SplitRows).Sources()
 	}
 	l.x, l.y = x, p.Dev.Scratch(p.rowType(), n, l.w.Value.Cols)
 	return l.y

@@ -71,11 +71,16 @@ func NewOptimiser(dev tensor.Device, params []*Param, c OptimConfig) *Optimiser 
 }
 
 // stateNames are what is kept of every parameter.
-func (o *Optimiser) stateNames() []string {
+func (o *Optimiser) stateNames() []string { return o.Config.stateNames() }
+
+// States is the number of matrices that are kept beside every parameter.
+func (c *OptimConfig) States() int { return len(c.stateNames()) }
+
+func (c *OptimConfig) stateNames() []string {
 	switch {
-	case o.Config.Name != "sgd":
+	case c.Name != "sgd":
 		return []string{"exp_avg", "exp_avg_sq"}
-	case o.Config.Momentum != 0:
+	case c.Momentum != 0:
 		return []string{"momentum_buffer"}
 	}
 	return nil

@@ -21,6 +21,9 @@ type Param struct {
 	state       []tensor.Matrix // the optimiser's
 }
 
+// State is what the optimiser keeps beside the parameter.
+func (p *Param) State() []tensor.Matrix { return p.state }
+
 // Buffer is a matrix that is saved with the weights but not trained (running statistics).
 type Buffer struct {
 	Name  string

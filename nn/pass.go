@@ -223,6 +223,10 @@ func madeBy(step any, p *Pass, y tensor.Matrix) Input {
 
 // times: dst = after(x[lo:hi]·w), or added to dst.
 func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bool, after tensor.Epilogue) {
+	if x.Split != nil {
+		x.splitTimes(dev, dst, w, false, add, after)
+		return
+	}
 	if x.Sparse == nil {
 		dev.MatMul(dst, x.Slice(lo, hi), w, tensor.MatMul{Add: add, Epilogue: after, ZerosA: x.zeros})
 		return
@@ -237,6 +241,10 @@ func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bo
 // to have. Sparse rows, whose
 // transpose has no ranges, are all added with the last range.
 func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix, lo, hi int, zeros float32) {
+	if x.Split != nil {
+		x.Split.(SplitRows).RowsGrad(false, dy, dw)
+		return
+	}
 	if x.Sparse == nil {
 		dev.MatMul(dw, x.Slice(lo, hi), dy.Slice(lo, hi), tensor.MatMul{TransA: true, Add: true, ZerosA: x.zeros,
 			ZerosB: zeros})

@@ -82,7 +82,7 @@ func (l *sagePool) gather(p *Pass) { p.Agg.Edgewise(l) }
 func (l *sagePool) finish(p *Pass, lo, hi int) {
 	y := l.y.Slice(lo, hi)
 	p.Dev.MatMul(y, l.most.Slice(lo, hi), l.w.Value, tensor.MatMul{})
-	l.x.times(p.Dev, y, l.r.Value, lo, hi, true, l.after(p, lo, hi))
+	l.x.ownTimes(p.Dev, y, l.r.Value, lo, hi, true, l.after(p, lo, hi))
 }
 
 func (l *sagePool) end(p *Pass) {
@@ -112,7 +112,7 @@ func (l *sagePool) finishGrad(p *Pass, lo, hi int) {
 func (l *sagePool) finishWeightGrad(p *Pass, lo, hi int) {
 	l.gradBias(p, lo, hi)
 	rows(l.most).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi, l.zeros(p))
-	l.x.gradWeight(p.Dev, l.r.Grad, l.dy, lo, hi, l.zeros(p))
+	l.x.ownGradWeight(p.Dev, l.r.Grad, l.dy, lo, hi, l.zeros(p))
 }
 
 func (l *sagePool) gatherGrad(p *Pass) {

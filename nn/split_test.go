@@ -19,6 +19,17 @@ func TestSplitsFirst(t *testing.T) {
 			if got := c.SplitsFirst(); got != want {
 				t.Errorf("%+v: %t, the model %t", c, got, want)
 			}
+			products := New(ref.New(), c, 1).SplitProducts()
+			if got := c.SplitsFirst() || c.SplitsRows(); got != (len(products) > 0) {
+				t.Errorf("%+v: %t, the model has products %v", c, got, products)
+			}
+			for _, x := range products {
+				for _, p := range x.Weights {
+					if p.Value.Rows != c.In || p.Value.Cols != x.Width {
+						t.Errorf("%+v: %s is %d by %d", c, p.Name, p.Value.Rows, p.Value.Cols)
+					}
+				}
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"starling/collective"
 	"starling/event"
@@ -37,7 +38,13 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 	s.planObjective(p, task)
 	s.planEvaluation(p, task)
 	always, step, saved := wire.Bytes{}, wire.Bytes{}, wire.Bytes{}
-	buckets, _ := gradientBuckets(collective.New(s.End), s.Dev, s.Part.Book.Servers, model.Params)
+	reducing, settled := model.Params, wire.Bytes(nil)
+	if o, ok := as[Owning](on); ok {
+		var own []*nn.Param
+		own, settled = o.Owned(model)
+		reducing = slices.DeleteFunc(slices.Clone(reducing), func(p *nn.Param) bool { return slices.Contains(own, p) })
+	}
+	buckets, _ := gradientBuckets(collective.New(s.End), s.Dev, s.Part.Book.Servers, reducing)
 	reduced := buckets.Plan()
 	if g, ok := s.Peers.(*Group); ok && g.reducer != nil {
 		reduced = nil // what a library sends, it does not tell
@@ -69,13 +76,16 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 		}
 		done := s.Opt.Resume.StepsOf(epoch)
 		out.AddAll(always, 1)
+		out.AddAll(settled, 1)
 		out.AddAll(step, taken(epoch, done))
 		if batches && s.Opt.SaveSteps > 0 {
 			before := taken(epoch, 0) - taken(epoch, done)
 			for e := range epoch {
 				before += taken(e, 0)
 			}
-			out.AddAll(saved, savesIn(&s.Opt, before, taken(epoch, done)))
+			saves := savesIn(&s.Opt, before, taken(epoch, done))
+			out.AddAll(saved, saves)
+			out.AddAll(settled, saves)
 		}
 		return out
 	}

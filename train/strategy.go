@@ -74,6 +74,13 @@ type Skipping interface {
 	Taken(epoch, from int) int
 }
 
+// Owning is a strategy with parameters whose gradients are whole on one worker and are not all-reduced.
+type Owning interface {
+	// Owned are these, and what is sent to give all workers their values when an epoch ends and before a state is
+	// saved.
+	Owned(m *nn.Model) ([]*nn.Param, wire.Bytes)
+}
+
 // Buffering is a strategy of mini-batches that has buffers of batches which its dry run does not fill.
 type Buffering interface{ Unfilled() int64 }
 

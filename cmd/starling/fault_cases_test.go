@@ -51,6 +51,7 @@ var faultSettings = map[string][]string{
 	"bytegnn": {"--roots owner", "--roots random", "--roots local"},
 	"cobatch": {"", "--servers 2 --eas 1,3", "--servers 2 --sampler saint-node",
 		"--together all --cache frequency --cache-budget 4KiB"},
+	"p3": {"", "--pipeline 2", "--model gat --heads 2 --pipeline 1"},
 	"hopgnn": {"--merge 0", "--merge 1", "--merge 1 --merge-order random --pre-gather=false",
 		"--merge time"},
 }

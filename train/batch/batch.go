@@ -64,6 +64,8 @@ type FirstLayer interface {
 	Begin(b *Batch) nn.Input
 	// Failure is why the layer's rows mean nothing.
 	Failure() error
+	// Sums reports whether the layer's sums are computed there too, so that nothing goes back over the first block.
+	Sums() bool
 }
 
 // NewHost is the host side of a loop's batches, of vertices of a graph.
@@ -190,7 +192,7 @@ func (r *Batch) Prepare() {
 // goesForward reports whether nothing goes back over a block: the first, where others compute
 // its layer too.
 func (r *Batch) goesForward(block int) bool {
-	return r.forwardOnly || r.First != nil && block == 0 && len(r.Blocks) > 1
+	return r.forwardOnly || r.First != nil && r.First.Sums() && block == 0 && len(r.Blocks) > 1
 }
 
 // gatherLabels takes the labels of the outputs.

@@ -133,13 +133,13 @@ func SumsFirst(o *train.Options, _ *Options, _ train.Facts) error {
 	if o.Model.SplitsFirst() {
 		return nil
 	}
-	return graph.Apart(Named(o), beyondSum(o), "its first layer is added up from parts, so that it must be a sum over "+
+	return graph.Apart(Named(o), BeyondSum(o), "its first layer is added up from parts, so that it must be a sum over "+
 		"neighbours' features", "use gcn, sage or gin, without --train-eps and --edge-features, or --strategy "+
 		o.Strategy.Descriptor.Baseline)
 }
 
-// beyondSum is what makes the first layer of a model more than a sum.
-func beyondSum(o *train.Options) string {
+// BeyondSum is what makes the first layer of a model more than a sum.
+func BeyondSum(o *train.Options) string {
 	m := &o.Model
 	switch {
 	case m.Model == "gin" && m.EdgeDim > 0:

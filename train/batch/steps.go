@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"slices"
+
 	"starling/nn"
 	"starling/rng"
 	"starling/tensor"
@@ -24,6 +26,9 @@ type Steps struct {
 	ahead          *ahead
 	input          Input   // the rows that layers begin with; nil: features
 	disk           *onDisk // reads the rows of batches; nil: they are mapped
+	// own are parameters whose gradients are whole here, and settle makes them whole everywhere. nil: there are none.
+	own    []*nn.Param
+	settle func(epoch, number int) error
 	// stepped is told of every step that is done.
 	stepped func(epoch, number int)
 }
@@ -75,11 +80,19 @@ func (m *Steps) Epoch(epoch int, lr float64) (float64, error) {
 			late = late.read(f.Dev, &sum[0])
 			read()
 		}
+		if f.SavesNow() {
+			if err := m.settled(epoch, b.Number); err != nil {
+				return err
+			}
+		}
 		return f.StepDone(epoch, b.Number, sum)
 	})
 	if err == nil {
 		late.read(f.Dev, &sum[0])
 		err = f.AllReduce(epoch, 0, sum)
+	}
+	if err == nil {
+		err = m.settled(epoch, m.Count)
 	}
 	switch {
 	case err != nil:
@@ -209,12 +222,12 @@ func (m *Steps) Step(b *Batch, lr float64,
 	if !tensor.Same(drows, rows) {
 		f.Dev.Free(rows)
 	}
-	grads, err := f.Peers.Gradients(b.Epoch, b.Number, f.Model.Params)
+	grads, err := f.Peers.Gradients(b.Epoch, b.Number, m.shared(f.Model.Params))
 	if err != nil {
 		return loss, err
 	}
 	grads.Ready(f.Model.DecoderParams())
-	p.Ready = grads.Ready
+	p.Ready = func(params []*nn.Param) { grads.Ready(m.shared(params)) }
 	end = f.Span("step")("backward")
 	dx := m.backward(p, drows)
 	end()
@@ -237,6 +250,22 @@ func (m *Steps) Step(b *Batch, lr float64,
 	}
 	f.Optim.Step(lr)
 	return loss, nil
+}
+
+// shared drops the parameters whose gradients are not all-reduced.
+func (m *Steps) shared(params []*nn.Param) []*nn.Param {
+	if len(m.own) == 0 {
+		return params
+	}
+	return slices.DeleteFunc(slices.Clone(params), func(p *nn.Param) bool { return slices.Contains(m.own, p) })
+}
+
+// settled makes parameters whole on all workers after a batch; number is the number of batches after the last.
+func (m *Steps) settled(epoch, number int) error {
+	if m.settle == nil {
+		return nil
+	}
+	return m.Loop.Waiting("parameters", func() error { return m.settle(epoch, number) })
 }
 
 // backward returns the gradient of the input, if that is learnt.

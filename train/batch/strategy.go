@@ -23,6 +23,11 @@ type Method struct {
 	Plan func(p *wire.Plan, m *nn.Model, sent *Expected)
 	// Kept is added to what a checkpoint keeps.
 	Kept func() []nn.Tensor
+	// Own are parameters of a model whose gradients are whole on one worker, so that they are not all-reduced. Settle
+	// gives all workers their values, when an epoch ends and before a state is saved, which sends what Settled says.
+	Own     func(m *nn.Model) []*nn.Param
+	Settle  func(f *train.Loop, epoch, number int) error
+	Settled func(m *nn.Model) wire.Bytes
 	// Rows is the number of vertices whose rows batches needed, where no rows are pulled.
 	Rows func() int64
 	// Launches are of batches whose sampling was scheduled.
@@ -112,6 +117,14 @@ func (p *Pipeline) Taken(epoch, from int, empty float64) (steps int) {
 	return steps
 }
 
+// Owned are parameters that are not all-reduced, and what is sent to make them whole.
+func (s *Strategy) Owned(m *nn.Model) ([]*nn.Param, wire.Bytes) {
+	if s.method.Own == nil {
+		return nil, nil
+	}
+	return s.method.Own(m), s.method.Settled(m)
+}
+
 // Caches are what the next epoch needs of this worker. Where they lack something, Err says why.
 func (s *Strategy) Caches() []nn.Tensor {
 	var list []nn.Tensor
@@ -162,6 +175,10 @@ func (s *Strategy) Train(f *train.Loop) func(epoch int, lr float64) (float64, er
 				o.Stepped(epoch, number)
 			}
 		}}
+	if s.method.Own != nil {
+		s.steps.own = s.method.Own(f.Model)
+		s.steps.settle = func(epoch, number int) error { return s.method.Settle(f, epoch, number) }
+	}
 	epoch := s.epoch()
 	measurers := each[Measurer](p.decorations)
 	for i := range measurers {

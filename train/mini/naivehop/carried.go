@@ -79,6 +79,9 @@ func (c *carried) Begin(b *batch.Batch) nn.Input {
 
 func (c *carried) Failure() error { return c.err }
 
+// Sums: the first layer's are carried.
+func (c *carried) Sums() bool { return true }
+
 // topologyBytes is what a first block takes on its way.
 func topologyBytes(dst, edges, weights int) int { return 12 + 8*dst + 4*edges + 4*weights }
 

@@ -54,6 +54,73 @@ func TestP3IsOneWorker(t *testing.T) {
 	}
 }
 
+// TestTransformedFirst: layers that transform rows before they look at them together, attention, FiLM, pooling and the
+// encoder of residual blocks, follow one worker's loss curve too, with dropout of the input and with workers whose
+// batches are empty.
+func TestTransformedFirst(t *testing.T) {
+	for i, model := range []string{"gat", "gatv2", "film", "sage-pool", "resgcn+", "ressage+"} {
+		for j, shape := range []string{"dense", "sparse", "loops"} {
+			workers := []int{2, 3, 8, 5, 1}[(i+j)%5]
+			t.Run(fmt.Sprintf("%s %s %d", model, shape, workers), func(t *testing.T) {
+				t.Parallel()
+				d := traintest.Communities(t, 120, shape == "sparse")
+				if shape == "loops" {
+					d = traintest.WithLoops(t, d, false)
+				}
+				o := traintest.Options(model)
+				o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+				if strings.HasPrefix(model, "res") {
+					o.Model.Norm = "layer"
+				}
+				o.Model.InputDropout = j == 2
+				m := train.BatchSettings{Sampler: "neighbour", Size: []int{25, 4}[j%2], Fanouts: []int{3, 4},
+					Threads: 2}
+				if j == 2 {
+					m.Sampler, m.Fanouts = "ladies", []int{20, 30}
+				}
+				one := mustMini(t, traintest.Ref(), d, o, m)
+				parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], workers)
+				roots := []string{"owner", "random"}[(i+j/2)%2]
+				traintest.SameRun(t, traintest.Batches(t, parts, o, m, j%2 == 0, "p3", "roots="+roots).Results[0], one)
+			})
+		}
+	}
+}
+
+// TestAttentionOverEdgeFeatures: features of edges stay with the batch's worker.
+func TestAttentionOverEdgeFeatures(t *testing.T) {
+	d := traintest.WithEdgeFeatures(traintest.Communities(t, 120, false))
+	for _, model := range []string{"gat", "gatv2"} {
+		o := traintest.EdgeOptions(model)
+		o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
+		m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2}
+		one := mustMini(t, traintest.Ref(), d, o, m)
+		traintest.SameRun(t, traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, true, "p3").Results[0], one)
+	}
+}
+
+// TestFirstWeightsStayOut: the gradients of the first layer's weights are not all-reduced: per step parameters travel
+// as much as those of a model without them, and per epoch their rows once.
+func TestFirstWeightsStayOut(t *testing.T) {
+	d := traintest.Communities(t, 200, false)
+	parts := traintest.Cut(t, d, "random", 2)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 3, 2, "none", 0
+	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 1}
+	sent := func(strategy string, layer int16) int64 {
+		return traintest.Batches(t, parts, o, m, true, strategy).Sum(func(c wire.Class) bool {
+			return c.Kind == wire.Parameter && c.Layer == layer
+		})
+	}
+	steps := int64(o.Epochs) * int64((len(d.Splits.Train)+m.Size-1)/m.Size)
+	first := int64(8 * 2 * d.Features.Cols * o.Model.Hidden) // bytes of W and R
+	all, without, rows := sent("distdgl", -1), sent("p3", -1), sent("p3", 0)
+	if all-without != 2*first*steps || rows != first*int64(o.Epochs) {
+		t.Errorf("parameters are %d bytes of distdgl, %d of p3 and %d of first layers; %d steps, of %d bytes", all,
+			without, rows, steps, first)
+	}
+}
+
 // TestP3Bytes: rows of features travel before training only, and an epoch sends about what was
 // planned, of every kind.
 func TestP3Bytes(t *testing.T) {
@@ -92,11 +159,11 @@ func TestP3Bytes(t *testing.T) {
 
 // TestP3Refuses: models whose first layer is no sum of products with columns.
 func TestP3Refuses(t *testing.T) {
-	d := traintest.Communities(t, 60, false)
+	d := traintest.WithEdgeFeatures(traintest.Communities(t, 60, false))
 	parts := traintest.Cut(t, d, "random", 2)
 	for _, change := range []func(o *train.Options){
-		func(o *train.Options) { o.Model.Model = "gat" },
 		func(o *train.Options) { o.Model.TrainEps = true },
+		func(o *train.Options) { o.Model.EdgeDim = traintest.EdgeDim },
 	} {
 		o := traintest.Options("gin")
 		o.Model.Layers, o.Model.Norm = 2, "none"
@@ -107,7 +174,7 @@ func TestP3Refuses(t *testing.T) {
 		errs := make([]error, 2)
 		traintest.Each(2, func(k int) { _, errs[k] = traintest.Work(parts[k], ends[k], traintest.Ref, o, nil) })
 		traintest.Close(ends)
-		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "use gcn, sage or gin") {
+		if err := errors.Join(errs...); err == nil || !strings.Contains(err.Error(), "whole rows") {
 			t.Errorf("%+v: %v", o.Model, err)
 		}
 	}

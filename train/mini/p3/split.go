@@ -125,15 +125,33 @@ type firstBlock struct {
 	rows  []float32
 	scale float64 // of what dropout of the input has left; 1: there is none
 
-	// While a step uses it.
-	on     *batch.Blocks
+	// While steps use it.
+	on     *batch.Blocks // nil: products are of rows
 	x, sum tensor.Matrix
 }
 
-// decode reads what encodeFirst wrote. What does not fit is refused: it may come from another
+// decodeRows reads what encodeRows wrote.
+func (f *firstBlock) decodeRows(r *exchange.Reader, size int, nodes int64) error {
+	dst, src := int(r.Number()), int(r.Number())
+	if want := 8 + 4*src; dst > src || size != want {
+		return fmt.Errorf("%d bytes for %d vertices of %d destinations, expected %d", size, src, dst, want)
+	}
+	f.Reset(0, 0, 1)
+	f.Blocks[0].Dst, f.Blocks[0].Src = dst, src
+	f.Vertices = r.Numbers(src)
+	if slices.ContainsFunc(f.Vertices, func(v uint32) bool { return int64(v) >= nodes }) {
+		return fmt.Errorf("a vertex is none of %d", nodes)
+	}
+	return nil
+}
+
+// decode reads what encodeFirst wrote, or encodeRows. What does not fit is refused: it may come from another
 // build.
-func (f *firstBlock) decode(b []byte, nodes int64) error {
+func (f *firstBlock) decode(b []byte, nodes int64, rows bool) error {
 	r := exchange.NewReader(b)
+	if rows {
+		return f.decodeRows(r, len(b), nodes)
+	}
 	dst, src, edges, weights, rowWeights := int(r.Number()), int(r.Number()), int(r.Number()), int(r.Number()),
 		int(r.Number())
 	own := r.Number() != 0
@@ -158,23 +176,32 @@ func (f *firstBlock) decode(b []byte, nodes int64) error {
 }
 
 // split is the features of all vertices by columns, as one worker of many has them: it computes
-// its part of the first layer of all workers' batches. It is nn's Split.
+// its part of the first layer of all workers' batches. It is nn's SplitRows.
 type split struct {
-	site    *train.Site
-	columns *columns
-	ids     []uint32 // of all vertices, by number in the partition, where the input has dropout
-	draws   func(epoch, number int) tensor.Dropout
-	host    *batch.Host // of first blocks
-	loops   bool
-	rowType tensor.DType
-	dev     tensor.Device
+	site     *train.Site
+	columns  *columns
+	ids      []uint32 // of all vertices, by number in the partition, where the input has dropout
+	draws    func(epoch, number int) tensor.Dropout
+	delay    int  // batches whose products begin ahead of their steps
+	byRows   bool // products are of rows, not of sums
+	host     *batch.Host
+	loops    bool
+	rowType  tensor.DType
+	dev      tensor.Device
+	own      []*nn.Param // the weights of products
+	products int         // of a step
 
-	// Of the step at hand: the batch, and the first blocks of all workers' batches.
-	batch  *batch.Batch
-	blocks []*firstBlock
-	err    error
-	// Messages to workers and from them.
+	// Of the step at hand: the batch, the first blocks of all workers' batches, and how many products and gradients of
+	// products there have been.
+	batch       *batch.Batch
+	blocks      []*firstBlock
+	next, grads int
+	ahead       func() []*batch.Batch // that come after it
+	versions    []version
+	err         error
+	// Messages of gradients to workers and from them.
 	out, in [][]byte
+	free    []*product // whose memory is used again
 }
 
 // join gets what is known once there is a loop, whose batches are on a host.
@@ -183,17 +210,21 @@ func (s *split) join(f *train.Loop, h *batch.Host, loops bool) {
 	h.First, s.host = s, h.OfBlocks(true)
 	n := s.site.End.Size()
 	s.out, s.in = make([][]byte, n), make([][]byte, n)
+	s.own, s.products = owned(f.Model), len(f.Model.SplitProducts())
 }
+
+// Sums: where products are of sums, nothing goes back over first blocks.
+func (s *split) Sums() bool { return !s.byRows }
 
 // The messages of a batch.
 const (
 	stepSize    = exchange.FreeSteps // and after it the block
-	stepProduct = stepSize + 2
+	stepProduct = stepSize + 2       // and after it other products
 )
 
-func splitKey(b *batch.Batch, step uint32, t coflow.Type, backward bool) wire.Key {
-	return wire.Key{Step: step, Coflow: coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: 0, Type: t,
-		Backward: backward}}
+func splitKey(b *batch.Batch, step int, t coflow.Type, backward bool) wire.Key {
+	return wire.Key{Step: uint32(step), Coflow: coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: 0,
+		Type: t, Backward: backward}}
 }
 
 // others are the other workers, beginning with the next.
@@ -214,32 +245,41 @@ func (s *split) tell(ctx context.Context, b *batch.Batch, message []byte) error 
 			messages[q] = in[q]
 		}
 	}
-	for q, f := range s.firsts(b) {
-		if err := f.decode(messages[q], s.site.Part.Book.Nodes); err != nil {
+	for q, f := range s.kept(b).blocks {
+		if err := f.decode(messages[q], s.site.Part.Book.Nodes, s.byRows); err != nil {
 			return fmt.Errorf("worker %d's first block: %w", q, err)
 		}
 		f.rows = s.columns.gather(f.rows, f.Vertices)
 		f.drop(s.draws(b.Epoch, b.Number), s.columns, s.ids)
-		f.Prepare()
+		if !s.byRows {
+			f.Prepare()
+		}
 	}
 	return nil
 }
 
-// firsts are the first blocks of all workers' batches, kept with this worker's.
-func (s *split) firsts(b *batch.Batch) []*firstBlock {
-	blocks, ok := b.Kept.([]*firstBlock)
+// firsts are the first blocks of all workers' batches, kept with this worker's, and their products under way.
+type firsts struct {
+	blocks   []*firstBlock
+	products []*product
+}
+
+func (s *split) kept(b *batch.Batch) *firsts {
+	f, ok := b.Kept.(*firsts)
 	if !ok {
+		f = &firsts{}
 		for range s.site.End.Size() {
-			blocks = append(blocks, &firstBlock{Batch: batch.NewBatch(s.host)})
+			f.blocks = append(f.blocks, &firstBlock{Batch: batch.NewBatch(s.host)})
 		}
-		b.Kept = blocks
+		b.Kept = f
 	}
-	return blocks
+	return f
 }
 
 // Begin is the input of a batch's step.
 func (s *split) Begin(b *batch.Batch) nn.Input {
-	s.batch, s.blocks = b, s.firsts(b)
+	s.batch, s.blocks, s.next, s.grads = b, s.kept(b).blocks, 0, 0
+	s.remember()
 	return nn.Input{Split: s}
 }
 
@@ -248,43 +288,39 @@ func (s *split) Failure() error { return s.err }
 // slice is the rows of a first layer's weights that the columns meet.
 func (s *split) slice(m tensor.Matrix) tensor.Matrix { return m.Slice(s.columns.lo, s.columns.hi) }
 
-func (s *split) Product(reduce nn.Reduction, y tensor.Matrix, w, r *nn.Param) {
-	partial := s.dev.Scratch(s.dev.Type(), y.Rows, y.Cols)
-	defer s.dev.Free(partial)
-	me := s.site.End.Rank()
-	s.exchange(wire.Activation, false, func(q int) int { return partial.Cols * s.blocks[q].dst() * s.number() },
-		func(int) int { return int(partial.Bytes()) },
-		func(q int, message []byte) {
-			theirs := s.dev.Scratch(s.dev.Type(), s.blocks[q].dst(), y.Cols)
-			s.multiply(s.blocks[q], reduce, theirs, w, r)
-			s.dev.Pack(message, theirs, tensor.Packing{})
-			s.dev.Free(theirs)
-		}, func() { s.multiply(s.blocks[me], reduce, partial, w, r) })
-	s.addUp(y, partial)
-}
-
 // number is the bytes of one in a partial sum.
 func (s *split) number() int { return s.dev.Type().Size() }
 
-// addUp adds the partial sums of all workers, in the order of ranks, so that the sum has the same
-// bits in every run.
-func (s *split) addUp(y, own tensor.Matrix) {
-	sum, part := s.dev.Scratch(own.Type(), y.Rows, y.Cols), s.dev.Scratch(own.Type(), y.Rows, y.Cols)
-	s.dev.Zero(sum)
-	for q, message := range s.in {
-		add := own
-		if q != s.site.End.Rank() {
-			if s.err == nil && !s.site.MemoryOnly {
-				s.dev.Unpack(part, message, tensor.Packing{})
-			}
-			add = part
-		}
-		s.dev.Combine(sum, 1, sum, 1, add)
-	}
-	s.dev.Copy(y, sum)
-	s.dev.Free(sum)
-	s.dev.Free(part)
+// Product is the sums of a first layer that adds up its neighbours' features.
+func (s *split) Product(reduce nn.Reduction, y tensor.Matrix, w, r *nn.Param) {
+	s.compute(y, dst, func(f *firstBlock, to tensor.Matrix) { s.multiply(f, reduce, to, w, r) })
 }
+
+// Sources is the number of rows of the batch at hand.
+func (s *split) Sources() int { return src(s.blocks[s.site.End.Rank()]) }
+
+// Rows is rows of a first layer that transforms them first.
+func (s *split) Rows(own bool, z, w tensor.Matrix) {
+	s.compute(z, rowsOf(own), func(f *firstBlock, to tensor.Matrix) {
+		if s.columns.hi == s.columns.lo {
+			s.dev.Zero(to)
+			return
+		}
+		s.load(f)
+		s.dev.MatMul(to, f.x.Slice(0, to.Rows), s.slice(w), tensor.MatMul{})
+	})
+}
+
+// rowsOf is the number of rows of a product over a block: of its destinations or of its sources.
+func rowsOf(own bool) func(f *firstBlock) int {
+	if own {
+		return dst
+	}
+	return src
+}
+
+func dst(f *firstBlock) int { return f.Blocks[0].Dst }
+func src(f *firstBlock) int { return f.Blocks[0].Src }
 
 // multiply is this worker's part of the first layer over a block. It keeps what the gradient
 // needs.
@@ -293,16 +329,11 @@ func (s *split) multiply(f *firstBlock, reduce nn.Reduction, y tensor.Matrix, w,
 		f.on = batch.NewBlocks(s.dev, s.loops, tensor.Matrix{})
 	}
 	f.on.Begin(f.Batch)
-	width := s.columns.hi - s.columns.lo
-	if width == 0 {
+	if s.columns.hi == s.columns.lo {
 		s.dev.Zero(y)
 		return
 	}
-	f.x = s.dev.Scratch(s.rowType, len(f.Vertices), width)
-	s.dev.Copy(f.x, s.dev.FromHost(len(f.Vertices), width, f.rows))
-	if f.scale != 1 {
-		s.dev.Combine(f.x, f.scale, f.x, 0, tensor.Matrix{})
-	}
+	s.load(f)
 	f.sum, _ = f.on.Constant(reduce, f.x)
 	s.dev.MatMul(y, f.sum, s.slice(w.Value), tensor.MatMul{})
 	if r != nil {
@@ -310,51 +341,91 @@ func (s *split) multiply(f *firstBlock, reduce nn.Reduction, y tensor.Matrix, w,
 	}
 }
 
-func (f *firstBlock) dst() int { return f.Blocks[0].Dst }
+// load puts a block's columns on the device, until it is released.
+func (s *split) load(f *firstBlock) {
+	if !f.x.IsZero() {
+		return
+	}
+	width := s.columns.hi - s.columns.lo
+	f.x = s.dev.Scratch(s.rowType, len(f.Vertices), width)
+	s.dev.Copy(f.x, s.dev.FromHost(len(f.Vertices), width, f.rows))
+	if f.scale != 1 {
+		s.dev.Combine(f.x, f.scale, f.x, 0, tensor.Matrix{})
+	}
+}
+
+// release frees what a step kept of the first blocks.
+func (s *split) release() {
+	for _, f := range s.blocks {
+		if !f.x.IsZero() {
+			s.dev.Free(f.x)
+		}
+		f.x, f.sum = tensor.Matrix{}, tensor.Matrix{}
+		if f.on != nil {
+			f.on.End()
+		}
+	}
+}
 
 func (s *split) ProductGrad(_ nn.Reduction, g tensor.Matrix, w, r *nn.Param) {
-	s.exchange(wire.Gradient, true, func(int) int { return int(g.Bytes()) },
-		func(q int) int { return g.Cols * s.blocks[q].dst() * g.Type().Size() },
-		func(_ int, message []byte) { s.dev.Pack(message, g, tensor.Packing{}) }, func() {})
+	s.eachGrad(g, dst, func(f *firstBlock, theirs tensor.Matrix) {
+		s.dev.MatMul(s.slice(w.Grad), f.sum, theirs, tensor.MatMul{TransA: true, Add: true})
+		if r != nil {
+			s.dev.MatMul(s.slice(r.Grad), f.x.Slice(0, dst(f)), theirs, tensor.MatMul{TransA: true, Add: true})
+		}
+	})
+}
+
+func (s *split) RowsGrad(own bool, dz, dw tensor.Matrix) {
+	rows := rowsOf(own)
+	s.eachGrad(dz, rows, func(f *firstBlock, theirs tensor.Matrix) {
+		s.dev.MatMul(s.slice(dw), f.x.Slice(0, rows(f)), theirs, tensor.MatMul{TransA: true, Add: true})
+	})
+}
+
+// eachGrad gives all workers the gradients of a product's rows, and goes through theirs. The last of a step releases
+// its blocks.
+func (s *split) eachGrad(g tensor.Matrix, rows func(f *firstBlock) int, add func(f *firstBlock, theirs tensor.Matrix)) {
+	s.exchange(g, rows)
 	for q, f := range s.blocks {
 		theirs := g
 		if q != s.site.End.Rank() {
-			theirs = s.dev.Scratch(g.Type(), f.dst(), g.Cols)
+			theirs = s.dev.Scratch(g.Type(), rows(f), g.Cols)
 			if s.err == nil && !s.site.MemoryOnly {
 				s.dev.Unpack(theirs, s.in[q], tensor.Packing{})
 			}
 		}
 		if !f.x.IsZero() {
-			s.dev.MatMul(s.slice(w.Grad), f.sum, theirs, tensor.MatMul{TransA: true, Add: true})
-			if r != nil {
-				s.dev.MatMul(s.slice(r.Grad), f.x.Slice(0, f.dst()), theirs, tensor.MatMul{TransA: true, Add: true})
-			}
-			s.dev.Free(f.x)
+			add(f, theirs)
 		}
-		f.x, f.sum = tensor.Matrix{}, tensor.Matrix{}
-		f.on.End()
 		if q != s.site.End.Rank() {
 			s.dev.Free(theirs)
 		}
 	}
+	if s.grads++; s.grads == s.next {
+		s.release()
+	}
 }
 
-// exchange sends every other worker a message of some bytes, which fill writes, and takes
-// theirs; what is done meanwhile needs none of them.
-func (s *split) exchange(kind wire.Kind, backward bool, sent, received func(q int) int,
-	fill func(q int, message []byte), meanwhile func()) {
-	end, key := s.site.End, splitKey(s.batch, stepProduct, coflow.Rows, backward)
+// exchange sends every other worker the gradients of this one's rows, and takes theirs.
+func (s *split) exchange(g tensor.Matrix, rows func(f *firstBlock) int) {
+	end, key := s.site.End, splitKey(s.batch, stepProduct+s.grads, coflow.Rows, true)
 	var pending []*wire.Pending
 	for _, q := range s.others() {
-		s.in[q] = slices.Grow(s.in[q][:0], received(q))[:received(q)]
-		pending = append(pending, end.Recv(q, key, kind, s.in[q]))
+		n := g.Cols * rows(s.blocks[q]) * g.Type().Size()
+		s.in[q] = slices.Grow(s.in[q][:0], n)[:n]
+		pending = append(pending, end.Recv(q, key, wire.Gradient, s.in[q]))
 	}
 	for _, q := range s.others() {
-		s.out[q] = slices.Grow(s.out[q][:0], sent(q))[:sent(q)]
-		fill(q, s.out[q])
-		pending = append(pending, end.Send(q, key, kind, s.out[q]))
+		s.out[q] = slices.Grow(s.out[q][:0], int(g.Bytes()))[:g.Bytes()]
+		s.dev.Pack(s.out[q], g, tensor.Packing{})
+		pending = append(pending, end.Send(q, key, wire.Gradient, s.out[q]))
 	}
-	meanwhile()
+	s.wait(pending)
+}
+
+// wait waits for messages, and keeps the first failure.
+func (s *split) wait(pending []*wire.Pending) {
 	if err := s.site.Waiting("partial sums", func() error {
 		return batch.WaitAll(s.site.Ctx, pending)
 	}); err != nil && s.err == nil {
