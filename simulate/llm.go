@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,7 +28,6 @@ type LLMOptions struct {
 	Topology                           string
 	TeraFLOPS, Inside                  float64 // per GPU; GB/s inside a server
 	Piece                              string
-	PipelineInside                     bool
 	Parallel                           int // simulations at a time
 	llm.Options
 }
@@ -124,7 +124,11 @@ func (o *LLMOptions) one(name string, gpus int, rate, scheduler string) (one llm
 			*x.to = x.value
 		}
 	}
-	one.GPUs, one.FLOPS, one.Inside, one.PipelineInside = gpus, o.TeraFLOPS*1e12, o.Inside*1e9, o.PipelineInside
+	one.GPUs, one.FLOPS, one.Inside = gpus, o.TeraFLOPS*1e12, o.Inside*1e9
+	if !slices.Contains(llm.Placements(), one.Placement) {
+		return one, spec.Mistake("--placement", fmt.Sprintf("%q", one.Placement), "one of "+
+			strings.Join(llm.Placements(), ", "), "")
+	}
 	if one.Piece, err = netsim.ParseBytes(o.Piece); err != nil {
 		return one, spec.Mistake("--piece", fmt.Sprintf("%q", o.Piece), "a size", "for example 64MiB")
 	}

@@ -79,7 +79,8 @@ ByteScheduler. Lists make one row for each combination.`,
 	f.StringVar(&o.Piece, "piece", o.Piece, "bytes that a host sends at once, where hosts order transfers")
 	f.Float64Var(&o.Skew, "skew", o.Skew, "how uneven experts are: the deviation of the logarithm of their popularity")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the experts' popularity")
-	f.BoolVar(&o.PipelineInside, "pipeline-inside", false, "servers have the stages of a pipeline, not replicas of one")
+	f.StringVar(&o.Placement, "placement", o.Placement, "what a server has: spread (as few of a group as possible, "+
+		"which is the paper's), replicas of a stage, or the stages of a pipeline")
 	f.StringVar(&o.Topology, "topology", "", "another network, with one host per tensor-parallel group; text or file")
 	f.StringVar(&o.Level, "level", o.Level, "flow or packet")
 	f.BoolVar(&o.CountCore, "count-coflows", false, "count the coflows that meet at a spine, of leaf-spine at flow level")

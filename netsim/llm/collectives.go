@@ -22,7 +22,7 @@ func (r *run) exchange(w *worker, op *operation) {
 	t := traits{expert, m.microbatch, m.layer, m.backward}
 	x := r.variant(&m)
 	if r.Policy.matchings {
-		r.phases(t, x, int(m.back), w, 0)
+		r.inPhases(t, x.matrix(int(m.back)), w)
 	} else {
 		r.allToAll(t, x.matrix(int(m.back)), w)
 	}
@@ -64,27 +64,6 @@ func (r *run) wakeIdle(left []int, stage, first int) {
 			r.net.At(r.net.Now(), r.worker(stage, first+i).step)
 		}
 	}
-}
-
-// phases runs the sub-phases of an all-to-all one after the other, from one on; then all members
-// go on.
-func (r *run) phases(t traits, x *tokens, back int, w *worker, from int) {
-	first := w.replica - w.replica%r.EP
-	all := x.matchings(back)
-	if from == len(all) {
-		for i := range r.EP {
-			r.net.At(r.net.Now(), r.worker(w.stage, first+i).step)
-		}
-		return
-	}
-	var flows []flow
-	for i, j := range all[from].To {
-		if j >= 0 {
-			flows = append(flows, flow{from: r.host(w.stage, first+i), to: r.host(w.stage, first+j),
-				bytes: all[from].Bytes[i]})
-		}
-	}
-	r.start(t, flows, func() { r.phases(t, x, back, w, from+1) })
 }
 
 // reduce begins the reduce-scatter of a layer's gradients when all replicas have them, and the

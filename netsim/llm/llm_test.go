@@ -105,7 +105,7 @@ func TestRandomModels(t *testing.T) {
 		o.PP, o.EP, o.TP, o.VirtualStages = pp, ep, 1+r.IntN(2), 1+r.IntN(2)
 		o.Layers, o.Microbatches = pp*o.VirtualStages*(1+r.IntN(2)), pp*(1+r.IntN(2))
 		o.GPUs = 2 * pp * o.TP * ep
-		o.PipelineInside = r.IntN(2) == 0
+		o.Placement = Placements()[r.IntN(3)]
 		o.Topology = o.Network(netsim.Rate(1+r.IntN(400))*netsim.Gbps, 1+r.IntN(2))
 		var bytes map[string]int64
 		for _, p := range Policies() {
@@ -136,6 +136,120 @@ func TestOrderOfSchedulers(t *testing.T) {
 		{"hermod", "lina"}} {
 		if seconds[pair[0]] >= seconds[pair[1]] {
 			t.Errorf("%s takes %.3f s, %s %.3f", pair[0], seconds[pair[0]], pair[1], seconds[pair[1]])
+		}
+	}
+}
+
+// Hermod's order by its three cases, with and without interleaved chunks: the first of each pair leaves first.
+func TestHermodsCases(t *testing.T) {
+	layers := []traits{{expert, 0, 1, false}, {gather, 0, 9, false}}
+	for name, c := range map[string]struct {
+		chunks int
+		order  []traits
+	}{
+		"I: earlier microbatches first": {1, []traits{{pipeline, 0, 6, false}, {expert, 1, 1, false}, {expert, 3, 0, true}}},
+		"II: gradients last":            {1, []traits{{expert, 7, 9, true}, {scatter, 7, 0, true}}},
+		"III: by layer":                 {1, layers},
+		"III: by layer, the other way":  {1, []traits{{gather, 0, 1, false}, {pipeline, 0, 9, false}}},
+		"interleaved: EP, PP, DP": {2, []traits{{expert, 7, 3, true}, {pipeline, 7, 3, true},
+			{scatter, 7, 3, true}}},
+		"interleaved, III": {2, layers},
+	} {
+		o := options(t, "mixtral-8x7b", 32, "hermod")
+		o.Layers, o.Microbatches, o.VirtualStages = 12, 8, c.chunks
+		r := &run{Options: &o}
+		for i := range c.order[1:] {
+			a, b := hermodUrgency(r, c.order[i]), hermodUrgency(r, c.order[i+1])
+			if a <= b {
+				t.Errorf("%s: %+v has %d, %+v %d", name, c.order[i], a, c.order[i+1], b)
+			}
+		}
+	}
+}
+
+// Every worker has a place of its own, and with spread no group but tensor parallelism stays inside a server.
+func TestPlacements(t *testing.T) {
+	for _, placement := range Placements() {
+		for _, model := range []string{"gpt3-13b", "mixtral-8x7b", "qwen-moe-12l"} {
+			o := options(t, model, 32, "fifo")
+			o.Placement = placement
+			replicas := o.GPUs / (o.PP * o.TP)
+			places := o.places(replicas)
+			seen := make([]bool, len(places))
+			for _, p := range places {
+				if p < 0 || p >= len(places) || seen[p] {
+					t.Fatalf("%s, %s: place %d twice or outside: %v", placement, model, p, places)
+				}
+				seen[p] = true
+			}
+			if placement != Spread {
+				continue
+			}
+			server := func(stage, replica int) int { return o.server(places[stage*replicas+replica]) }
+			for stage := range o.PP {
+				for replica := range replicas {
+					next := server(stage, (replica+1)%replicas)
+					if replicas > 1 && server(stage, replica) == next {
+						t.Errorf("%s: replicas %d and next of stage %d share server %d", model, replica, stage, next)
+					}
+					if stage > 0 && server(stage-1, replica) == server(stage, replica) {
+						t.Errorf("%s: stages %d and %d of replica %d share a server", model, stage-1, stage, replica)
+					}
+				}
+			}
+		}
+	}
+}
+
+// In sub-phases all bytes are sent, each to its receiver, and no server receives from two others at a time, nor
+// sends to two.
+func TestPhasesShareLinks(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 9))
+	for range 20 {
+		n := 2 + r.IntN(7)
+		var members [][]int
+		for i := range n {
+			if i == 0 || r.IntN(2) == 0 {
+				members = append(members, nil)
+			}
+			members[len(members)-1] = append(members[len(members)-1], i)
+		}
+		sizes, sent := square(n), square(n)
+		for i := range sizes {
+			for j := range sizes[i] {
+				if i != j {
+					sizes[i][j] = r.Int64N(1000)
+				}
+			}
+		}
+		p := &phases{}
+		p.plan(sizes, members, func(flows []flow, i, j int, bytes int64) []flow {
+			sent[i][j] += bytes
+			return append(flows, flow{from: i, to: j, bytes: bytes})
+		})
+		for a := range members {
+			for _, i := range members[a] {
+				for _, j := range members[a] {
+					sent[i][j] += sizes[i][j] // inside a server
+				}
+			}
+		}
+		if !reflect.DeepEqual(sent, sizes) {
+			t.Fatalf("sent %v, want %v", sent, sizes)
+		}
+		for len(p.rest) > 0 {
+			out, in := map[int]bool{}, map[int]bool{}
+			for _, u := range p.start() {
+				if out[u.from] || in[u.to] {
+					t.Fatalf("two at a time: %+v", u)
+				}
+				out[u.from], in[u.to] = true, true
+			}
+			if len(out) == 0 {
+				t.Fatal("nothing starts")
+			}
+			clear(p.out)
+			clear(p.in)
 		}
 	}
 }

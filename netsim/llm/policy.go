@@ -108,14 +108,16 @@ func byteTurn(_ *run, t traits) int {
 	return -1
 }
 
-// hermodUrgency packs the factors. Microbatches and layers share the few values that there are evenly.
-// Transfers of DP have the last microbatch's (§5.3.1, conflicts), those of parameters too: as
-// the first of the next iteration they would pass what this one still waits for, and experts on
-// several servers would lose a tenth of the time.
+// hermodUrgency packs the factors. Microbatches and layers share the few values that there are evenly. Gradients have
+// the last microbatch's, behind what the iteration under way consumes (cases I and II). Parameters belong to the next
+// iteration's first microbatch, among whose transfers the layer decides (case III).
 func hermodUrgency(r *run, t traits) uint8 {
 	layer := t.layer * 4 / r.Layers
-	if t.kind == scatter || t.kind == gather {
+	switch {
+	case t.kind == scatter:
 		return coflow.HermodDSCP(7, false, layer)
+	case t.kind == gather:
+		return coflow.HermodDSCP(0, true, layer)
 	}
 	interleaved := t.kind == pipeline && r.VirtualStages > 1
 	return coflow.HermodDSCP(min(6, t.microbatch*8/max(8, r.Microbatches)), !interleaved, layer)

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"starling/netsim"
 	"starling/rng"
@@ -20,9 +22,7 @@ type Options struct {
 	Piece      int64   // bytes that a host hands to the network at once where it orders transfers
 	Skew       float64 // deviation of the logarithm of experts' popularity
 	Seed       uint64
-	// PipelineInside numbers GPUs by stage before replica, so that a server has the stages of a
-	// pipeline rather than replicas of a stage.
-	PipelineInside bool
+	Placement  string // which workers share a server: one of Placements
 	// CountCore counts the coflows that meet at core switches, at flow level, on leaf-spine.
 	CountCore bool
 }
@@ -30,7 +30,8 @@ type Options struct {
 // DefaultOptions returns the options of the paper's simulator where it names them: 100 Gbps. Rates of
 // computing are an A100's: 45% of 312 TFLOPS, NVLink at 300 GB/s per direction.
 func DefaultOptions() Options {
-	return Options{GPUs: 512, Level: "flow", Iterations: 3, FLOPS: 140e12, Inside: 300e9, Piece: 64 << 20, Skew: 0.3}
+	return Options{GPUs: 512, Level: "flow", Iterations: 3, FLOPS: 140e12, Inside: 300e9, Piece: 64 << 20, Skew: 0.3,
+		Placement: Spread}
 }
 
 // Network is a network for a number of GPUs, eight per server. A server's GPUs are joined by a
@@ -42,6 +43,9 @@ func (o *Options) Network(rate netsim.Rate, links int) netsim.Topology {
 	t.Kind, t.Queues, t.Payload, t.Header = "leaf-spine", 64, 4096, 82
 	t.Leaves, t.Hosts = max(1, o.GPUs/perServer), max(1, min(perServer, o.GPUs)/o.TP)
 	t.Spines, t.Uplink, t.Rate = links, rate, netsim.Rate(8*o.Inside)*netsim.Rate(o.TP)
+	if links > 1 {
+		t.Routing = "spray"
+	}
 	return t
 }
 
@@ -68,6 +72,7 @@ type run struct {
 	net       netsim.Network
 	replicas  int
 	workers   []*worker // by stage, then data-parallel rank
+	places    []int     // of the same in the network
 	tokens    []*tokens
 	exchanges map[exchangeKey]int // members that have come
 	ready     map[parameters]int  // replicas that have a layer's gradients
@@ -106,6 +111,7 @@ func Simulate(o Options) (*Result, error) {
 	r := &run{Options: &o, net: n, replicas: o.GPUs / (o.PP * o.TP), exchanges: map[exchangeKey]int{},
 		ready: map[parameters]int{}, gathered: map[parameters]bool{}, waiting: map[parameters][]*worker{},
 		hosts: make([]host, n.Hosts()), ends: make([]netsim.Time, o.Iterations)}
+	r.places = o.places(r.replicas)
 	r.rates()
 	if o.CountCore {
 		r.core = newCore(&o.Topology)
@@ -133,6 +139,8 @@ func (o *Options) validate() error {
 	case o.Iterations < 2:
 		return fmt.Errorf("found %d iterations, want at least 2: the first one does not wait for parameters",
 			o.Iterations)
+	case !slices.Contains(Placements(), o.Placement):
+		return fmt.Errorf("placement: found %q, want one of %s", o.Placement, strings.Join(Placements(), ", "))
 	case o.FLOPS <= 0 || o.Inside <= 0 || o.Piece <= 0:
 		return fmt.Errorf("found rates of %g FLOPS, %g B/s inside a server, pieces of %d bytes; want all above 0",
 			o.FLOPS, o.Inside, o.Piece)
@@ -170,12 +178,7 @@ func (r *run) begin() {
 func (r *run) worker(stage, replica int) *worker { return r.workers[stage*r.replicas+replica] }
 
 // host is a worker's place in the network.
-func (r *run) host(stage, replica int) int {
-	if r.PipelineInside {
-		return replica*r.PP + stage
-	}
-	return stage*r.replicas + replica
-}
+func (r *run) host(stage, replica int) int { return r.places[stage*r.replicas+replica] }
 
 func (w *worker) host() int { return w.run.host(w.stage, w.replica) }
 

@@ -3,7 +3,6 @@ package llm
 import (
 	"math"
 
-	"starling/coflow"
 	"starling/rng"
 )
 
@@ -12,8 +11,6 @@ type tokens struct {
 	sizes [][]int64 // bytes from member to member; the diagonal is 0
 	back  [][]int64 // transposed: the way back
 	load  []float64 // of a member's experts, relative to the mean
-	// The same as sub-phases, made when they are asked for.
-	phases [2][]coflow.Matching
 }
 
 // variants is how many different all-to-alls of a model there are. The layer and the
@@ -60,14 +57,6 @@ func square(n int) [][]int64 {
 		a[i] = make([]int64, n)
 	}
 	return a
-}
-
-// matchings are the sub-phases of one direction.
-func (t *tokens) matchings(back int) []coflow.Matching {
-	if t.phases[back] == nil {
-		t.phases[back] = coflow.GreedyMatchings(t.matrix(back))
-	}
-	return t.phases[back]
 }
 
 func (t *tokens) matrix(back int) [][]int64 {
