@@ -116,7 +116,9 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 	}
 	on := blocksOf(f.Dev, g, f.X.Matrix)
 	host := NewHost(f, g, features, labels, on.loops)
-	host.kind, host.degrees = kindOf(f), on.Degrees
+	if labels != nil { // a step of pairs changes degrees, which batches that are drawn meanwhile must not see
+		host.kind, host.degrees = kindOf(f), on.Degrees
+	}
 	m := &Steps{Loop: f, Count: method.Batches(), few: mo.DryEpochs > 0, Over: on, Degrees: on.Degrees}
 	switch {
 	case m.few:

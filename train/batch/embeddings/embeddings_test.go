@@ -30,7 +30,7 @@ func TestEmbeddingsAreOneWorkers(t *testing.T) {
 		o.Embeddings.Adagrad = i == 1
 		m := train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 2}
 		one := distributedOver(t, traintest.Cut(t, d, "random", 1), o, m, false).Results[0]
-		strategy := []string{"distdgl", "salient", "bytegnn"}[i]
+		strategy := []string{"lookahead", "salient", "bytegnn"}[i]
 		got := traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, i == 0, strategy,
 			"roots="+[]string{"owner", "random", "random"}[i]).Results[0]
 		traintest.SameRun(t, got, one)

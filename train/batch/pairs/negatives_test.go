@@ -35,7 +35,7 @@ func exactly(t *testing.T, label string, got, want *train.Result) {
 // it does, and send what they planned.
 func TestNegativesAreOneWorkers(t *testing.T) {
 	d := directed(t, traintest.Communities(t, 90, false))
-	strategies := []string{"distdgl", "salient", "bytegnn"}
+	strategies := []string{"lookahead", "salient", "bytegnn"}
 	for name, kind := range negativeKinds(3) {
 		for i, avoid := range []bool{true, false} {
 			o, l := traintest.LinkModel("sage", []string{"dot", "mlp"}[i]), held(t, d.Graph, 40, 2, 3, 4)

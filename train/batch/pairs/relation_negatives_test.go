@@ -45,7 +45,7 @@ func TestRelationNegativesAreOneWorkers(t *testing.T) {
 			for w := 1; w <= 3; w++ {
 				parts := traintest.CutForServers(t, d, "random", w, w)
 				label := fmt.Sprintf("%s of %v on %d workers", name, relations, w)
-				strategy := []string{"distdgl", "salient", "bytegnn"}[w%3]
+				strategy := []string{"lookahead", "salient", "bytegnn"}[w%3]
 				got := traintest.Batches(t, parts, o, link.Batches, true, strategy)
 				sameRelations(t, label, got.Results[0], want)
 			}

@@ -65,7 +65,7 @@ func relationBatches(size, relations int) pairs.Options {
 func TestRelationBatchesAreOneWorkers(t *testing.T) {
 	d := traintest.Typed(t, 40)
 	link := relationBatches(30, len(d.Meta.Schema.Relations))
-	strategies := [][]string{{"distdgl"}, {"salient", "roots=random"}, {"bytegnn"}, {"distdgl", "roots=random"}}
+	strategies := [][]string{{"lookahead"}, {"salient", "roots=random"}, {"bytegnn"}, {"distdgl", "roots=random"}}
 	for k, model := range nn.TypedModels {
 		relations := [][]string{{"has", "lacks"}, {"tag has item", "knows"}, {"of"}}[k%3]
 		o := traintest.RelationOptions(d, model, nn.RelationDecoders[k%len(nn.RelationDecoders)], relations...)

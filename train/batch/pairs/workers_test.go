@@ -64,7 +64,7 @@ func TestDistributedPairsAreOneWorkers(t *testing.T) {
 				continue // attention does not look at weights
 			}
 			workers := []int{2, 3, 1, 5}[(i+j)%4]
-			strategy := []string{"distdgl", "salient", "bytegnn"}[(i+2*j)%3]
+			strategy := []string{"lookahead", "salient", "bytegnn"}[(i+2*j)%3]
 			roots := []string{"owner", "random"}[(i+j/2)%2]
 			t.Run(fmt.Sprintf("%s %s %d %s %s", model, shape, workers, strategy, roots), func(t *testing.T) {
 				d := traintest.Communities(t, 100, false)
