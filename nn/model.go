@@ -333,7 +333,7 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) { m.backward(p, dlogits, false) }
 
 // BackwardInput is Backward, and returns the gradient of the input's rows, which the caller frees.
-// The input is dense and not constant, and there is no dropout of it.
+// The input is dense and not constant, and there is no dropout of it. Columns before p.InputFrom may be left out.
 func (m *Model) BackwardInput(p *Pass, dlogits tensor.Matrix) tensor.Matrix {
 	return m.backward(p, dlogits, true)
 }
@@ -343,6 +343,12 @@ func (m *Model) backward(p *Pass, dlogits tensor.Matrix, input bool) tensor.Matr
 	clear(p.announced)
 	for i := len(m.modules) - 1; i >= 0; i-- {
 		end := p.span(m.names[i])
+		if c, ok := m.modules[i].(*sumConv); ok {
+			c.from = 0
+			if i == 0 && input && c.eps == nil {
+				c.from = p.InputFrom
+			}
+		}
 		dy = m.modules[i].Backward(p, dy, i > 0 || input)
 		end()
 		p.ready(m.Params[m.params[i]:m.params[i+1]]...)

@@ -37,6 +37,9 @@ type Pass struct {
 	Masked bool
 	// InRanges: modules are run piece by piece, in any order (see Ranges).
 	InRanges bool
+	// InputFrom is the first column of the input whose gradient BackwardInput is asked for. The gradient of a first
+	// layer that only sums has no columns before it.
+	InputFrom int
 	// Ready, if set, is called with parameters whose gradients are final, while the
 	// backward pass goes on.
 	Ready func(params []*Param)

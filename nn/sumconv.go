@@ -37,6 +37,7 @@ type sumConv struct {
 	constant bool // sum comes from constant features, and no rows travel
 	drawn    bool // it is of this pass, after dropout; else the aggregator's
 	fewer    bool // the pass's
+	from     int  // the first column of x whose gradient is wanted
 	masked   bool // likewise, if x has zeros
 	msg, sum tensor.Matrix
 	dmsg     tensor.Matrix // of messages, or of sums where these are kept
@@ -195,11 +196,14 @@ func (c *sumConv) end(p *Pass) {
 func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	c.output.beginGrad(p, dy, wantDX)
 	if c.keepsSum() && (wantDX || c.eps != nil) {
-		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
+		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in()-c.from)
 	}
 }
 
-func (c *sumConv) makeDX(p *Pass) tensor.Matrix { return c.bufferDX(p, c.sourceRows(p), c.in()) }
+func (c *sumConv) makeDX(p *Pass) tensor.Matrix { return c.bufferDX(p, c.sourceRows(p), c.in()-c.from) }
+
+// wanted are the rows of a parameter for the columns of x whose gradient is wanted.
+func (c *sumConv) wanted(p *Param) tensor.Matrix { return p.Value.Slice(c.from, p.Value.Rows) }
 
 func (c *sumConv) makeSentGrads(p *Pass) {
 	if !c.keepsSum() {
@@ -215,7 +219,7 @@ func (c *sumConv) makeSentGrads(p *Pass) {
 func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
 	c.grad(p, lo, hi)
 	if c.keepsSum() && !c.dmsg.IsZero() {
-		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.dy.Slice(lo, hi), c.w.Value,
+		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.dy.Slice(lo, hi), c.wanted(c.w),
 			tensor.MatMul{TransB: true, ZerosA: c.zeros(p)})
 	}
 }
@@ -274,7 +278,8 @@ func (c *sumConv) gatherGrad(p *Pass) {
 // by a product; else the aggregator writes dx, and sendGrad adds the root's part.
 func (c *sumConv) rootGrad(p *Pass, lo, hi int) {
 	if c.rootFirst(p) {
-		p.Dev.MatMul(c.dx.Slice(lo, hi), c.dy.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true, ZerosA: c.zeros(p)})
+		p.Dev.MatMul(c.dx.Slice(lo, hi), c.dy.Slice(lo, hi), c.wanted(c.r),
+			tensor.MatMul{TransB: true, ZerosA: c.zeros(p)})
 	}
 }
 
@@ -288,11 +293,11 @@ func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
 		return
 	}
 	if !c.keepsSum() {
-		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value,
+		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.wanted(c.w),
 			tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
 	}
 	if own := min(hi, c.dy.Rows); c.r != nil && !c.rootFirst(p) && lo < own {
-		p.Dev.MatMul(dx.Slice(lo, own), c.dy.Slice(lo, own), c.r.Value,
+		p.Dev.MatMul(dx.Slice(lo, own), c.dy.Slice(lo, own), c.wanted(c.r),
 			tensor.MatMul{TransB: true, Add: true, ZerosA: c.zeros(p)})
 	}
 }

@@ -15,8 +15,8 @@ func newAdamFactors(rate, scale float64) *adamFactors {
 	return &adamFactors{beta1, 1 - beta1, beta2, 1 - beta2, rate, scale, epsilon}
 }
 
-// adamRow makes the step of a row by a gradient: moments m and s, and rows x, are rounded when they are stored. Products
-// are rounded before they are added, so that no compiler fuses them and every processor has the same bits.
+// adamRow makes the step of a row by a gradient: moments m and s, and rows x, are rounded when they are stored.
+// Products are rounded before they are added, so that no compiler fuses them and every processor has the same bits.
 func adamRow[F float32 | float64](x, m, s []F, g []float64, k *adamFactors) {
 	done := 0
 	if unsafe.Sizeof(F(0)) == 4 {

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Updating rows with the gradients that workers pushed. A row may have gradients of several workers; they are chained in
-// the order of workers and added up in it, so that sums do not depend on how rows are divided over threads.
+// Updating rows with the gradients that workers pushed. A row may have gradients of several workers; they are chained
+// in the order of workers and added up in it, so that sums do not depend on how rows are divided over threads.
 
 // chains are the gradients of each row. Gradients are numbered from 1 over all pushes.
 type chains struct {

@@ -271,6 +271,9 @@ func (m *Steps) settled(epoch, number int) error {
 // backward returns the gradient of the input, if that is learnt.
 func (m *Steps) backward(p *nn.Pass, drows tensor.Matrix) (dx tensor.Matrix) {
 	if m.input != nil {
+		if l, ok := m.input.(interface{ FirstColumn() int }); ok {
+			p.InputFrom = l.FirstColumn()
+		}
 		return m.Loop.Model.BackwardInput(p, drows)
 	}
 	m.Loop.Model.Backward(p, drows)

@@ -146,6 +146,9 @@ func (e *embeddings) Rows(b *batch.Batch, all nn.Input) (nn.Input, error) {
 	return nn.Input{Matrix: x}, nil
 }
 
+// FirstColumn is the first column of the input that is learnt.
+func (e *embeddings) FirstColumn() int { return e.p.Site.Part.Features.Cols }
+
 // put fills x with features from a row on and the embeddings in b.
 func (e *embeddings) put(x tensor.Matrix, features *graph.Features, from int, b []byte) {
 	if x.Rows == 0 {
