@@ -49,6 +49,7 @@ var smokes = map[string]smoke{
 	"bench-serve.lua":   {needs: "wrk"},
 	"bench-strategies":  {line: "--strategies halo --rates 1gbit --graphs reddit:0.001 --epochs 2", needs: "root"},
 	"bench-switch":      {},
+	"bench-together":    {line: "--scale 0.0005 --batch 8 --hidden 8 --epochs 2 --shares 0.05"},
 	"bench-typed": {line: "--like small --scale 0.1 --models rgcn,hsage,rgat,hgt --rounds 1 --epochs 1 --peers '' && " +
 		"scripts/bench-typed --like small --scale 0.1 --mode mini --models rgcn --rounds 1 --epochs 1 --peers ''"},
 	"bench-wire":         {line: "--parts memory,calls --workers 2 --sizes 4096 --rounds 1 --seconds 0.01", long: true},
