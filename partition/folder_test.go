@@ -451,3 +451,50 @@ func TestSmallPartsAreNamed(t *testing.T) {
 		t.Error(r.Notes, err)
 	}
 }
+
+// TestSplitsAreBalancedByDefault: a ring whose splits are stretches of it is cut so that all parts have as much of each;
+// without, it is cut where that takes fewest edges.
+func TestSplitsAreBalancedByDefault(t *testing.T) {
+	const n, parts = 800, 4
+	var src, dst []uint32
+	for v := range uint32(n) {
+		for hop := range uint32(3) {
+			u := (v + hop + 1) % n
+			src, dst = append(src, v, u), append(dst, u, v)
+		}
+	}
+	g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &graph.Dataset{Meta: graph.Meta{Name: "ring", Symmetric: true}, Graph: g,
+		Labels: &graph.Labels{Classes: 2, Class: make([]int32, n)}}
+	for v := range uint32(n) {
+		switch {
+		case v < 400:
+			d.Splits.Train = append(d.Splits.Train, v)
+		case v < 600:
+			d.Splits.Val = append(d.Splits.Val, v)
+		default:
+			d.Splits.Test = append(d.Splits.Test, v)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "ring")
+	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	splits := []string{"train", "val", "test"}
+	for balance, most := range map[string]float64{"": 1.1, "vertices:0.1,edges:0.2": 4} {
+		r, err := Run(context.Background(), dir, Options{Parts: parts, Method: "multilevel", Balance: balance})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heaviest := 0.0
+		for _, s := range splits {
+			heaviest = max(heaviest, r.Balance[s])
+		}
+		if heaviest > most || most > 2 && heaviest < 1.5 {
+			t.Errorf("balance %q: %v, notes %q", balance, r.Balance, r.Notes)
+		}
+	}
+}
