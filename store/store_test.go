@@ -371,3 +371,72 @@ func TestChunksSideBySide(t *testing.T) {
 		return nil
 	})
 }
+
+// asked is an endpoint that tells of the owners that draws are asked of.
+type asked struct {
+	wire.Endpoint
+	of func(part int)
+}
+
+func (a *asked) Call(part int, c wire.Call) *wire.Reply {
+	if c.Service == "draw edges" {
+		a.of(part)
+	}
+	return a.Endpoint.Call(part, c)
+}
+
+// TestRemoteOwnersAreAskedFirst: in every hop all requests have left, beginning with the next worker's, before the
+// vertices that are here draw.
+func TestRemoteOwnersAreAskedFirst(t *testing.T) {
+	const workers, me = 4, 2
+	parts := traintest.Cut(t, traintest.Communities(t, 120, false), "random", workers)
+	o := wire.DefaultOptions()
+	o.ServerOf = []int{0, 1, 2, 3}
+	ends := wire.NewGroup(workers, o)
+	defer traintest.Close(ends)
+	var order []int
+	end := &asked{Endpoint: ends[me]}
+	var m *store.Sampler
+	end.of = func(part int) {
+		if order = append(order, part); m.DrawnHere(me) > 0 {
+			t.Errorf("part %d is asked when vertices here have drawn", part)
+		}
+	}
+	stores := make([]*store.Store, workers)
+	for k := range parts {
+		e := ends[k]
+		if k == me {
+			e = end
+		}
+		var err error
+		if stores[k], err = store.Open(context.Background(), parts[k], e, store.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		defer stores[k].Close()
+	}
+	m = stores[me].Sampler([]int{4, 4}, 3, store.Options{})
+	var b sample.Batch
+	var known store.Known
+	var seeds []uint32
+	for k := range workers {
+		first := uint32(parts[0].Book.Offsets[k])
+		seeds = append(seeds, first, first+1)
+	}
+	m.Begin(&b, &known, seeds, 0, 0)
+	for hop := range 2 {
+		order = order[:0]
+		m.Forget(me)
+		if err := m.Ask(hop); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(order, []int{3, 0, 1}) || m.DrawnHere(me) == 0 {
+			t.Errorf("hop %d: asked %v; %d vertices here drew", hop, order, m.DrawnHere(me))
+		}
+		if err := m.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Stitch(hop); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
