@@ -64,12 +64,16 @@ func isExact(s *spec.Spec) bool {
 	return err == nil && choice.Exact()
 }
 
-// label is the strategy, and what of the model it cannot have.
+// label is the strategy, what of the model it cannot have, and whether it is the paper's where the default is not.
 func (r *CompareRow) label() string {
-	if len(r.Without) == 0 {
-		return r.Strategy
+	label := r.Strategy
+	if r.Paper != nil && r.Paper.Own == r.Strategy {
+		label += " (the paper's)"
 	}
-	return r.Strategy + ", " + strings.Join(r.Without, ", ")
+	if len(r.Without) == 0 {
+		return label
+	}
+	return label + ", " + strings.Join(r.Without, ", ")
 }
 
 // exactness is the cell of the table.

@@ -14,12 +14,20 @@ type claim struct {
 	train.Paper
 }
 
+// own says which strategy is the paper's, where the default is not.
+func (p *claim) own() string {
+	if p.Own == "" {
+		return ""
+	}
+	return " The paper's own is " + p.Own + "."
+}
+
 // Papers is the papers' figures beside ours, as text; "": there are none.
 func (c *Comparison) Papers() string {
 	var b strings.Builder
 	for _, p := range c.claims() {
 		b.WriteString(wrap(p.Ours, "  "))
-		b.WriteString(wrap(fmt.Sprintf("  %s: %s. Differs because %s.", p.Title, p.Claim, p.Why), "  "))
+		b.WriteString(wrap(fmt.Sprintf("  %s: %s. Differs because %s.%s", p.Title, p.Claim, p.Why, p.own()), "  "))
 	}
 	if b.Len() == 0 {
 		return ""

@@ -129,6 +129,8 @@ type Paper struct {
 	Title string `json:"title"` // with authors and venue, short
 	Claim string `json:"claim"` // its headline figure, and over what
 	Why   string `json:"why"`   // reasons for another figure here
+	// Own is the strategy with the setting that the paper has, where the default is another.
+	Own string `json:"own,omitempty"`
 }
 
 // Describe completes a descriptor with the strategy's options and its constructor. O is

@@ -13,7 +13,7 @@ import (
 
 // RootsOption is of strategies whose seed vertices may be divided in any of these ways.
 type RootsOption struct {
-	Roots string `json:"roots" values:"owner,random,local" exact:"owner,random" suffix:"*" omit:"default" help:"who computes the seed vertices of a batch: their owners, workers at random, or each worker its own, which makes other batches than one worker's"`
+	Roots string `json:"roots" values:"owner,random,local" exact:"owner,random" suffix:"*" omit:"default" help:"who computes the seed vertices of a batch: their owners, workers at random, or each worker its own (local), as DistDGL has it, which makes other batches than one worker's"`
 }
 
 // PullOptions say how rows of features travel.
