@@ -9,7 +9,7 @@ import (
 // An all-to-all in sub-phases, so that no two flows meet at a receiver (§5.3.2, algorithm 3). Members of a server share
 // its links, so that matchings are of servers: in a sub-phase a server sends to one other, all its members to all of
 // that one's, and receives from one. What stays inside a server does not wait. A sub-phase of a pair of servers begins
-// when both have ended their earlier ones; nobody waits for other pairs, and a member goes on when what it sends and
+// when both have ended their earlier ones, whatever other pairs do, and a member goes on when what it sends and
 // receives has ended.
 type phases struct {
 	run     *run
@@ -58,7 +58,7 @@ func (r *run) inPhases(t traits, sizes [][]int64, w *worker) {
 	p.next()
 }
 
-// members are those of a group, by server.
+// members returns the members of a group, by server.
 func (r *run) members(stage, first int) (all [][]int) {
 	at := map[int]int{}
 	for i := range r.EP {
