@@ -10,6 +10,8 @@ import (
 type Pass struct {
 	Dev tensor.Device
 	Agg Aggregator
+	// Multiplier makes products of sums and weights; nil: layers do.
+	Multiplier Multiplier
 	// Train: keep what the backward pass needs, draw dropout, use batch statistics.
 	Train bool
 	// Key is of the seed, the epoch and, with mini-batches, the batch.

@@ -104,6 +104,7 @@ func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 		c.reduce.Self = 1 + self[0]
 	}
 	switch {
+	case c.multiplies(p): // all is elsewhere
 	case x.Split != nil:
 		c.constant = true // and its sum is elsewhere
 	case x.Constant && x.Sparse == nil && c.eps == nil:
@@ -116,7 +117,7 @@ func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	}
 	c.y = p.Dev.Scratch(p.rowType(), dst, c.outWidth())
 	switch {
-	case c.constant:
+	case c.constant || c.multiplies(p):
 	case c.sumsFirst():
 		c.sum = p.Dev.Scratch(p.rowType(), dst, c.in())
 	default:
@@ -126,7 +127,7 @@ func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 }
 
 func (c *sumConv) send(p *Pass, lo, hi int) {
-	if !c.sumsFirst() {
+	if !c.sumsFirst() && !c.multiplies(p) {
 		c.x.times(p.Dev, c.msg.Slice(lo, hi), c.w.Value, lo, hi, false, tensor.Epilogue{})
 	}
 }
@@ -140,6 +141,10 @@ func (c *sumConv) sums() Sums {
 }
 
 func (c *sumConv) gather(p *Pass) {
+	if c.multiplies(p) {
+		p.Multiplier.Multiply(c.layer, c.reduce, c.y, c.x.Matrix, c.w.Value, c.x.Constant, p.Train)
+		return
+	}
 	if !c.constant {
 		s := c.sums()
 		p.Agg.Sum(s.Layer, s.Reduce, s.Dst, s.Src)
@@ -163,6 +168,14 @@ func (c *sumConv) finish(p *Pass, lo, hi int) {
 	if c.x.Split != nil {
 		c.x.Split.Product(c.reduce, y, c.w, c.r)
 		p.Dev.Activate(y, y, after)
+		return
+	}
+	if c.multiplies(p) {
+		if c.r != nil {
+			c.x.times(p.Dev, y, c.r.Value, lo, hi, true, after)
+		} else {
+			p.Dev.Activate(y, y, after)
+		}
 		return
 	}
 	if c.rootEarly(p) {
@@ -195,7 +208,7 @@ func (c *sumConv) end(p *Pass) {
 
 func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	c.output.beginGrad(p, dy, wantDX)
-	if c.keepsSum() && (wantDX || c.eps != nil) {
+	if c.keepsSum() && !c.multiplies(p) && (wantDX || c.eps != nil) {
 		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in()-c.from)
 	}
 }
@@ -206,6 +219,10 @@ func (c *sumConv) makeDX(p *Pass) tensor.Matrix { return c.bufferDX(p, c.sourceR
 func (c *sumConv) wanted(p *Param) tensor.Matrix { return p.Value.Slice(c.from, p.Value.Rows) }
 
 func (c *sumConv) makeSentGrads(p *Pass) {
+	if c.multiplies(p) {
+		c.makeDX(p)
+		return
+	}
 	if !c.keepsSum() {
 		c.dmsg = p.Dev.Scratch(p.rowType(), c.sourceRows(p), c.outWidth())
 		return
@@ -238,6 +255,7 @@ func (c *sumConv) rootWeightGrad(p *Pass, lo, hi int) {
 func (c *sumConv) finishWeightGrad(p *Pass, lo, hi int) {
 	c.gradBias(p, lo, hi)
 	switch {
+	case c.multiplies(p): // with the gradient of x
 	case c.x.Split != nil:
 		c.x.Split.ProductGrad(c.reduce, c.dy, c.w, c.r)
 	case c.keepsSum():
@@ -266,7 +284,9 @@ func (c *sumConv) sumGrads() (s Sums, ok bool) {
 }
 
 func (c *sumConv) gatherGrad(p *Pass) {
-	if s, ok := c.sumGrads(); ok {
+	if c.multiplies(p) {
+		p.Multiplier.MultiplyGrad(c.layer, c.reduce, c.dx, c.w.Grad, c.dy, c.w.Value)
+	} else if s, ok := c.sumGrads(); ok {
 		p.Agg.SumGrad(s.Layer, s.Reduce, s.Src, s.Dst)
 	}
 	if c.r == nil {
@@ -292,7 +312,7 @@ func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
 	if dx.IsZero() {
 		return
 	}
-	if !c.keepsSum() {
+	if !c.keepsSum() && !c.multiplies(p) {
 		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.wanted(c.w),
 			tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
 	}
@@ -303,7 +323,7 @@ func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
 }
 
 func (c *sumConv) sendWeightGrad(p *Pass, lo, hi int) {
-	if !c.keepsSum() {
+	if !c.keepsSum() && !c.multiplies(p) {
 		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg, lo, hi, 0)
 	}
 }

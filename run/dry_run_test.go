@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"starling/internal/testseed"
 	"starling/setup/setuptest"
 	"starling/spec"
+	"starling/train"
 )
 
 // onFewThreads is a run whose memory is compared: kernels take some for each thread.
@@ -49,7 +51,7 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1",
-		"bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "neutrontp", "halo+relay",
+		"bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "neutrontp", "plexus", "plexus:2x1x2", "halo+relay",
 		"g3+relay", "pipegcn+relay", "bns:0.3:cached+relay"} {
 		s := spec.Default()
 		s.Dataset, s.Strategy, s.Model.Hidden = out, strategy, 64
@@ -58,13 +60,14 @@ func TestDryRunsFindTheMemory(t *testing.T) {
 		s.Model.Name, s.Machine.DType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16")
 		rows := oneOf(r, "none", "int8")
 		s.Training.Inductive = r.IntN(4) == 0
-		if sumsOnly := strategy == "neutrontp"; sumsOnly {
+		blocks := slices.Contains([]string{"neutrontp", "plexus"}, train.NameOf(strategy))
+		if blocks {
 			rows = "none"
-			if s.Model.Name == "gat" {
+			if s.Model.Name == "gat" || s.Model.Name == "gin" {
 				s.Model.Name = "resgcn+"
 			}
 		}
-		sparse := rows == "none" && s.Model.Name != "gat" && s.Model.Layers > 2 && strategy != "neutrontp"
+		sparse := rows == "none" && s.Model.Name != "gat" && s.Model.Layers > 2 && !blocks
 		set(&s, "wire_dtype="+rows, fmt.Sprintf("sparse_rows=%t", sparse))
 		relay := false
 		if s.Strategy, _, relay = strings.Cut(strategy, "+"); relay {

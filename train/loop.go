@@ -214,8 +214,9 @@ func (f *Loop) Pass(on Strategy, training bool, epoch int) *nn.Pass {
 	if training {
 		kind = "forward"
 	}
-	return &nn.Pass{Dev: f.Dev, Agg: on, Train: training, Key: rng.New(f.Opt.Seed).Fold(uint64(epoch)),
-		Vertices: f.Vertices, Own: f.Own, Fewer: f.Replicas && training, Masked: masks(on), Rows: f.Opt.Rows,
+	multiplier, _ := as[nn.Multiplier](on)
+	return &nn.Pass{Dev: f.Dev, Agg: on, Multiplier: multiplier, Train: training,
+		Key: rng.New(f.Opt.Seed).Fold(uint64(epoch)), Vertices: f.Vertices, Own: f.Own, Fewer: f.Replicas && training, Masked: masks(on), Rows: f.Opt.Rows,
 		IDs: f.IDs, Types: f.Types, Span: f.Span(kind)}
 }
 

@@ -72,7 +72,7 @@ var typedFaults = map[string][]string{
 }
 
 // withoutTypes are the strategies that do not train on a typed graph; TestTypedRunIsKilledAndResumed sees them refused.
-var withoutTypes = []string{"bns", "neutrontp", "switchgnn", "naive-hop", "p3"}
+var withoutTypes = []string{"bns", "neutrontp", "plexus", "switchgnn", "naive-hop", "p3"}
 
 // typedSettings lists the settings of a strategy by its name; none if it does not know types.
 func typedSettings(mode, name string) []string {

@@ -21,7 +21,7 @@ const fidelityPage = "docs/strategies/fidelity.md"
 
 // fidelitySystems have a section each.
 var fidelitySystems = []string{"DistDGL", "ByteGNN", "SANCUS", "HopGNN", "GraNNDIS", "G3", "DGS", "SwitchGNN", "Hermod",
-	"LEO", "NeutronTP", "Baselines"}
+	"LEO", "NeutronTP", "Plexus", "Baselines"}
 
 var (
 	ticked    = regexp.MustCompile("`([^`]+)`")

@@ -11,6 +11,7 @@ import (
 	"starling/train/full/granndis"
 	"starling/train/full/neutronstar"
 	"starling/train/full/neutrontp"
+	"starling/train/full/plexus"
 	"starling/train/full/sancus"
 	"starling/train/full/switchgnn"
 	"starling/train/site"
@@ -27,6 +28,7 @@ var strategies = []train.Descriptor{
 	granndis.Strategy,
 	neutronstar.Strategy,
 	neutrontp.Strategy,
+	plexus.Strategy,
 	g3.Strategy,
 	switchgnn.Strategy,
 }

@@ -81,7 +81,7 @@ func follows(t *testing.T, label string, parts []*partition.Part, o train.Option
 // TestUntypedStrategiesSayWhy: who cannot train on a typed graph refuses it with a reason.
 func TestUntypedStrategiesSayWhy(t *testing.T) {
 	o := traintest.TypedOptions(traintest.Typed(t, 60), "rgcn")
-	for _, strategy := range []string{"bns", "switchgnn", "granndis:eas", "neutrontp"} {
+	for _, strategy := range []string{"bns", "switchgnn", "granndis:eas", "neutrontp", "plexus"} {
 		o.Strategy = traintest.Strategy(t, strategy)
 		if err := train.Check(&o, train.Facts{Workers: 2}); err == nil ||
 			!strings.Contains(err.Error(), "a typed graph") {

@@ -48,7 +48,7 @@ func TestEvilPeer(t *testing.T) {
 		{"lookahead", "neighbour", []int{3, 3}, nil},
 	}
 	for _, full := range []string{"halo", "bns", "pipegcn", "cagnet", "sancus", "skipg", "granndis",
-		"neutronstar", "neutrontp", "g3"} {
+		"neutronstar", "neutrontp", "plexus", "g3"} {
 		cases = append(cases, evilCase{strategy: full})
 	}
 	seed, outcomes := testseed.New(t), map[string]int{}

@@ -15,7 +15,7 @@ import (
 )
 
 // Strategy is GNN tensor parallelism (Ai et al., "NeutronTP: Load-Balanced Distributed
-// Full-Graph GNN Training with Tensor Parallelism", PVLDB 18(2), 2024, §3 and §5). Every
+// Full-Graph GNN Training with Tensor Parallelism", PVLDB 18(2), 2024). Every
 // worker has all edges. With P workers, w columns and z the rows of a layer, worker k sums
 // its slice of columns for all vertices:
 //
@@ -26,7 +26,7 @@ import (
 // and what needs whole rows (products with weights, norms, the loss) is computed for own
 // rows with whole weights. Backward the same happens with Aᵀ. A sum is made in chunks of
 // rows: a chunk leaves for its owner while the next is summed, and its memory is used again
-// (§5: chunk-based scheduling and inter-chunk pipelining).
+// (chunk-based scheduling, inter-chunk pipelining).
 //
 // Exact. Per layer and direction a worker sends its own rows but for its slice, and its
 // slice of all others' rows, whatever the graph's edges are: about 2·N·w/P numbers. Edges
@@ -34,7 +34,7 @@ import (
 // come before all sums, since that is another model.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "neutrontp", Mode: train.FullGraph,
-	Untyped: "rows of a relation have weights of their own, and a worker sums a slice of columns of all relations at once",
+	Untyped: "each relation has weights of its own, and a worker sums a slice of columns of all relations at once",
 	Paper: &train.Paper{Title: "NeutronTP, Ai et al., PVLDB 2024",
 		Claim: "1.29x to 8.72x over DistDGL, NeutronStar and Sancus on 16 nodes",
 		Why: "those are other systems, and half of its gain is decoupled training, which is another model; " +
