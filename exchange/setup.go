@@ -32,15 +32,26 @@ func (s *Setup) mostSwapped() uint64 {
 
 // Swap gives every worker its bytes and returns theirs.
 func (s *Setup) Swap(kind wire.Kind, out [][]byte) (in [][]byte, err error) {
+	return s.SwapAmong(kind, func(int) bool { return true }, out)
+}
+
+// SwapAmong is Swap with the peers that this worker and they agree on: nothing travels between others.
+func (s *Setup) SwapAmong(kind wire.Kind, agreed func(q int) bool, out [][]byte) (in [][]byte, err error) {
 	n := s.W.End.Size()
 	sizes, theirs, in := make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	for q := range out {
+		if !agreed(q) {
+			continue
+		}
 		sizes[q], theirs[q] = binary.LittleEndian.AppendUint64(nil, uint64(len(out[q]))), make([]byte, 8)
 	}
 	if err := s.allToAll(kind, sizes, theirs); err != nil {
 		return nil, err
 	}
 	for q, b := range theirs {
+		if b == nil {
+			continue
+		}
 		size := binary.LittleEndian.Uint64(b)
 		if size > s.mostSwapped() {
 			return nil, fmt.Errorf("worker %d announces %d bytes before training, more than lists of this graph have",

@@ -44,6 +44,7 @@ var faultSettings = map[string][]string{
 	"granndis":    {":1 --servers 2", ":eas1,3 --servers 2", ":eas1,3:plain --servers 2", " --servers 2 " + faultRates},
 	"neutronstar": {faultRates},
 	"neutrontp":   {":2 --model sage"},
+	"plexus":      {"", "--products rows --model sage"},
 	"distdgl": {"--cache none", "--roots random --cache degree", "--roots local --cache frequency",
 		"--cache s3fifo --cache-budget 4KiB", "--learn-embeddings 8", "--dgs --dgs-every 2",
 		"--task link --model sage", "--paths auto"},

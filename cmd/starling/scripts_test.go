@@ -64,7 +64,7 @@ var smokes = map[string]smoke{
 	"memory":             {line: "--only gin", long: true},
 	"netcluster":         {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":              {status: 1}, // pip installs nothing here
-	"papers":             {line: "--graphs reddit:0.001 --workers 2 --epochs 3 --rounds 1"},
+	"papers":             {line: "--graphs reddit:0.001 --workers 2 --epochs 3 --rounds 1 --sim-workers 8 --sim-grids 2"},
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
 	"story-fraud":        {line: "--seeds 1 --nodes 1000 --epochs 2 --svg work/fraud.svg"},

@@ -37,13 +37,14 @@ var Strategy = train.Describe(train.Descriptor{
 	Untyped: "each relation has weights of its own, and a worker sums a slice of columns of all relations at once",
 	Paper: &train.Paper{Title: "NeutronTP, Ai et al., PVLDB 2024",
 		Claim: "1.29x to 8.72x over DistDGL, NeutronStar and Sancus on 16 nodes",
-		Why: "those are other systems, and half of its gain is decoupled training, which is another model; " +
-			"without it every layer has its all-to-all"},
-	Exact:   "yes",
-	Sends:   "own rows by column slices to all, and the slices of sums back",
-	UseWhen: "the cut is bad or uneven, and the graph fits every worker",
-	Check:   check,
-	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
+		Why: "those are other systems, and its decoupled training is another model; without it every layer has " +
+			"its two all-to-alls, forward and backward"},
+	Baseline: "neutronstar",
+	Exact:    "yes",
+	Sends:    "own rows by column slices to all, and the slices of sums back",
+	UseWhen:  "the cut is bad or uneven, and the graph fits every worker",
+	Check:    check,
+	Overlap:  train.Overlap{Rows: 0.1, Gradients: 0.3},
 }, options{Chunks: 4}, build)
 
 type options struct {

@@ -93,6 +93,12 @@ func (b *blocks) columnOf(rank int) (at int) {
 // sizeBytes is what a worker announces the length of its message with.
 const sizeBytes = 8
 
+// sharesBlock reports whether a worker has edges or degrees for this one's block, and this one for its.
+func (b *blocks) sharesBlock(q int) bool {
+	p := b.grid.at(q)
+	return p.z == b.me.z || p.x == b.me.x
+}
+
 // edges are the messages to all workers.
 func (b *blocks) edges() [][]byte {
 	out := make([][]byte, b.grid.workers())
@@ -112,6 +118,17 @@ func (b *blocks) edges() [][]byte {
 		}
 	}
 	return out
+}
+
+// prepared is what the messages take, with what announces their lengths.
+func (b *blocks) prepared(out [][]byte) wire.Bytes {
+	sent := wire.Bytes{}
+	for _, q := range b.w.Peers() {
+		if b.sharesBlock(q) {
+			sent.Add(b.w.Class(wire.Topology, -1, q), int64(sizeBytes+len(out[q])))
+		}
+	}
+	return sent
 }
 
 func number64(x float64) []byte {
@@ -198,7 +215,7 @@ func (b *blocks) eachSource(v int, f func(owner, local int, weight float32)) {
 // receiveEdges makes the block A_zx of what its rows' owners have.
 func (b *blocks) receiveEdges(out [][]byte) error {
 	setup := exchange.NewSetup(b.w)
-	in, err := setup.Swap(wire.Topology, out)
+	in, err := setup.SwapAmong(wire.Topology, b.sharesBlock, out)
 	if err != nil {
 		return err
 	}

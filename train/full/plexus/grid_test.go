@@ -55,11 +55,8 @@ func made(t *testing.T, data *graph.Dataset, method string, workers int, text st
 		b := &blocks{w: w, moved: exchange.NewRows(w), kind: nn.Symmetric}
 		b.settle(c)
 		list[b.rank] = b
-		sent, out := wire.Bytes{}, b.edges()
-		for _, q := range w.Peers() {
-			sent.Add(w.Class(wire.Topology, -1, q), int64(sizeBytes+len(out[q])))
-		}
-		return sent, b.receiveEdges(out)
+		out := b.edges()
+		return b.prepared(out), b.receiveEdges(out)
 	})
 	return list
 }

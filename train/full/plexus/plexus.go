@@ -7,7 +7,6 @@ import (
 	"starling/nn"
 	"starling/train"
 	"starling/train/site"
-	"starling/wire"
 )
 
 // Strategy is Plexus (Ranjan et al., "Plexus: Taming Billion-edge Graphs with 3D Parallel
@@ -88,9 +87,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	x.kind, _ = w.Model.Sums()
 	x.settle(o)
 	out := x.edges()
-	for _, q := range w.Peers() {
-		on.Prepare.Add(w.Class(wire.Topology, -1, q), int64(sizeBytes+len(out[q])))
-	}
+	on.Prepare.AddAll(x.prepared(out), 1)
 	switch {
 	case s.Alone && s.MemoryOnly:
 		return nil, train.Unplanned("the block of edges of a worker")
