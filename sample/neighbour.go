@@ -132,6 +132,24 @@ func (s *neighbours) Sample(b *Batch, epoch, number int) {
 	b.Scale = 1 / float64(s.of.order.size)
 }
 
+// Begin empties b for a batch whose edges are drawn elsewhere, and returns its seeds.
+func (n *Neighbour) Begin(b *Batch, epoch, number int) (seeds []uint32) {
+	seeds = n.order.Batch(epoch, number)
+	b.Reset(epoch, number, len(n.Fanouts))
+	b.FirstSeeds(len(seeds))
+	b.Scale = 1 / float64(n.order.size)
+	return seeds
+}
+
+// Keys are what the edges of a batch's layers are drawn by.
+func (n *Neighbour) Keys(epoch, number int) (keys []uint64) {
+	key := BatchKey(n.Seed, epoch, number)
+	for layer := range n.Fanouts {
+		keys = append(keys, uint64(key.Fold(uint64(layer))))
+	}
+	return keys
+}
+
 // blocks fills b with the blocks of the given seeds, which are distinct.
 func (s *neighbours) blocks(b *Batch, seeds []uint32, epoch, number int) {
 	layers := len(s.of.Fanouts)

@@ -6,11 +6,12 @@ package tensor
 type Sparse struct {
 	Rows, Cols int
 
-	starts []int64 // ptr as the host has it, for the sizes of views
-	ptr    Matrix  // the same on the device: I64, one more row than there are rows
-	index  Index
-	value  Matrix // entries x 1, or none
-	perm   Index  // of a transpose: the entry that each entry stands for
+	starts  []int64 // ptr as the host has it, for the sizes of views; nil: the host has none, and
+	entries int64   // how many there are
+	ptr     Matrix  // the same on the device: I64, one more row than there are rows
+	index   Index
+	value   Matrix // entries x 1, or none
+	perm    Index  // of a transpose: the entry that each entry stands for
 }
 
 // NewSparse puts a CSR matrix on a device. value may be nil (all ones). The slices must stay
@@ -38,17 +39,31 @@ func Transpose(dev Device, s *Sparse, ptr []int64, index []uint32, perm []uint32
 }
 
 // Entries is the number of entries in all rows.
-func (s *Sparse) Entries() int64 { return s.starts[s.Rows] - s.starts[0] }
+func (s *Sparse) Entries() int64 {
+	if s.starts == nil {
+		return s.entries
+	}
+	return s.starts[s.Rows] - s.starts[0]
+}
 
 // Slice is a view of rows lo to hi; entries keep their place.
 func (s *Sparse) Slice(lo, hi int) *Sparse {
 	v := *s
+	if s.starts == nil {
+		Need(lo == 0 && hi == s.Rows, "Slice: the host does not know where rows %d to %d begin", lo, hi)
+		return &v
+	}
 	v.Rows, v.starts, v.ptr = hi-lo, s.starts[lo:hi+1], s.ptr.Slice(lo, hi+1)
 	return &v
 }
 
 // Columns are the columns of the entries of all rows.
-func (s *Sparse) Columns() Index { return s.index.Slice(int(s.starts[0]), int(s.starts[s.Rows])) }
+func (s *Sparse) Columns() Index {
+	if s.starts == nil {
+		return s.index
+	}
+	return s.index.Slice(int(s.starts[0]), int(s.starts[s.Rows]))
+}
 
 // WithValues is s with other values, one per entry.
 func (s *Sparse) WithValues(value Matrix) *Sparse {

@@ -44,6 +44,7 @@ type Device struct {
 	blas      *blas // nil where cuBLAS was not found
 	link      link
 	reduction *communicator // nil: none
+	drawings  []*drawing
 }
 
 var _ tensor.Device = (*Device)(nil)
@@ -78,6 +79,9 @@ func (d *Device) Close() {
 	driver.Call(gpu.ContextSet, gpu.Context) // errors are known from before, or beyond repair
 	d.LeaveReduction()
 	d.run.Drain()
+	for _, g := range d.drawings {
+		g.close()
+	}
 	d.mem.Drain()
 	d.link.close(gpu)
 	d.mem.Close()
@@ -130,7 +134,6 @@ func (d *Device) Sync() {
 
 // What package memory does for the device.
 
-func (d *Device) Usage() (inUse, peak int64)               { return d.mem.Usage() }
 func (d *Device) Scratch(t DType, rows, cols int) Matrix   { return d.mem.Scratch(t, rows, cols) }
 func (d *Device) Free(m Matrix)                            { d.mem.Free(m) }
 func (d *Device) FromHost(rows, cols int, host any) Matrix { return d.mem.FromHost(rows, cols, host) }
@@ -141,6 +144,16 @@ func (d *Device) Staging(bytes int) (Matrix, []byte)       { return d.mem.Stagin
 func (d *Device) Ahead(f func()) tensor.Fed                { return d.mem.Ahead(f) }
 func (d *Device) NewParcel() tensor.Parcel                 { return d.mem.NewParcel() }
 func (d *Device) Lend(t DType, rows, cols int) Matrix      { return d.mem.Lend(t, rows, cols) }
+
+// Usage is with that of drawings.
+func (d *Device) Usage() (inUse, peak int64) {
+	inUse, peak = d.mem.Usage()
+	for _, g := range d.drawings {
+		n, most := g.mem.Usage()
+		inUse, peak = inUse+n, peak+most
+	}
+	return inUse, peak
+}
 
 func (d *Device) New(t DType, rows, cols int) Matrix {
 	m := d.Scratch(t, rows, cols)

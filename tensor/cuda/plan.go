@@ -55,6 +55,11 @@ func knownOf(m Matrix) *known {
 // planOf is the plan of a matrix, made once; nil where no row is long.
 func (d *Device) planOf(s *Sparse) *plan {
 	ptr := tensor.PartsOf(s).Ptr
+	if b := memory.BlockOf(ptr); b != nil {
+		if drawn, ok := b.Known.(*longRows); ok {
+			return drawn.plan
+		}
+	}
 	starts := memory.HostCopy[int64](ptr)
 	if starts == nil || s.Entries() <= leastLong {
 		return nil
@@ -69,27 +74,33 @@ func (d *Device) planOf(s *Sparse) *plan {
 }
 
 func (d *Device) cut(starts []int64) *plan {
-	var pieces, longs, wholes []int64
+	var wholes []int64
 	rows := len(starts) - 1
 	limit := longRow(rows, starts[rows]-starts[0])
-	for i := range len(starts) - 1 {
-		lo, hi := starts[i], starts[i+1]
-		if hi-lo <= limit {
-			continue
+	for i := range rows {
+		if lo, hi := starts[i], starts[i+1]; hi-lo > limit {
+			wholes = append(wholes, int64(i), lo, hi)
 		}
-		first := len(pieces) / 3
-		wholes = append(wholes, int64(i), lo, hi)
-		for ; lo < hi; lo += limit / 2 {
-			pieces = append(pieces, int64(i), lo, min(lo+limit/2, hi))
-		}
-		longs = append(longs, int64(i), int64(first), int64(len(pieces)/3-first))
 	}
-	if longs == nil {
+	if wholes == nil {
 		return nil
 	}
-	return &plan{pieces: d.FromHost(len(pieces), 1, pieces), longs: d.FromHost(len(longs), 1, longs),
-		wholes: d.FromHost(len(wholes), 1, wholes), n: len(pieces) / 3, nLong: len(longs) / 3,
-		limit: limit}
+	return cut(d.FromHost, wholes, limit)
+}
+
+// cut is the plan of long rows, each with its first entry and end.
+func cut(fromHost func(rows, cols int, host any) Matrix, wholes []int64, limit int64) *plan {
+	var pieces, longs []int64
+	for k := 0; k < len(wholes); k += 3 {
+		row, lo, hi := wholes[k], wholes[k+1], wholes[k+2]
+		first := len(pieces) / 3
+		for ; lo < hi; lo += limit / 2 {
+			pieces = append(pieces, row, lo, min(lo+limit/2, hi))
+		}
+		longs = append(longs, row, int64(first), int64(len(pieces)/3-first))
+	}
+	return &plan{pieces: fromHost(len(pieces), 1, pieces), longs: fromHost(len(longs), 1, longs),
+		wholes: fromHost(len(wholes), 1, wholes), n: len(pieces) / 3, nLong: len(longs) / 3, limit: limit}
 }
 
 // rowArgs is Rows of kernels/common.cuh.

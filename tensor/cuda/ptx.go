@@ -11,7 +11,7 @@ import (
 var compiled embed.FS
 
 // Modules are the names of the kernels' files.
-var Modules = []string{"aggregate", "attention", "edgewise", "elements", "mma_bf16", "mma_split", "mma_tf32",
+var Modules = []string{"aggregate", "attention", "draw", "edgewise", "elements", "mma_bf16", "mma_split", "mma_tf32",
 	"product", "rows"}
 
 // PTX is the committed code of a module.

@@ -79,11 +79,14 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestNoAtomics: sums whose order is not fixed would make two runs differ.
+// TestNoAtomics: sums whose order is not fixed would make two runs differ. The least of whole numbers has no order.
 func TestNoAtomics(t *testing.T) {
 	for _, m := range cuda.Modules {
 		for line := range strings.Lines(string(cuda.PTX(m))) {
 			if s := strings.TrimSpace(line); strings.HasPrefix(s, "atom.") || strings.HasPrefix(s, "red.") {
+				if strings.Contains(s, ".min.u32") {
+					continue
+				}
 				t.Errorf("%s: %s", m, s)
 			}
 		}

@@ -39,7 +39,8 @@ type Driver struct {
 	// Of memory that others read, which a driver may lack.
 	AllocShared, FreeShared, ShareHandle, OpenHandle, CloseHandle, CopyBetween uintptr
 
-	DeviceUUID uintptr // 0: the driver lacks it
+	// 0: the driver lacks it.
+	DeviceUUID, StreamFirst uintptr
 }
 
 func (d *Driver) symbols() map[string]*uintptr {

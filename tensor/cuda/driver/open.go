@@ -24,6 +24,7 @@ func (d *Driver) open(name string) error {
 	optional(handle, d.mapSymbols(), &d.ReserveAddresses)
 	optional(handle, d.linkSymbols(), &d.AllocShared)
 	d.DeviceUUID, _ = purego.Dlsym(handle, "cuDeviceGetUuid_v2")
+	d.StreamFirst, _ = purego.Dlsym(handle, "cuStreamCreateWithPriority")
 	return nil
 }
 

@@ -179,6 +179,20 @@ template <class T> static T __shfl_sync(unsigned mask, T x, int from, int width)
 	return exchange(mask, x, lane() / width * width + from % width);
 }
 
+template <class T> static T __shfl_up_sync(unsigned mask, T x, size_t by) {
+	return exchange(mask, x, lane() < by ? lane() : lane() - by);
+}
+
+static unsigned __popc(unsigned x) { return __builtin_popcount(x); }
+static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+	return (unsigned __int128)a * b >> 64;
+}
+static unsigned atomicMin(unsigned *p, unsigned x) {
+	unsigned old = *p;
+	if (x < old) *p = x;
+	return old;
+}
+
 // Copies to shared memory, in groups.
 typedef uintptr_t Place;
 static Place placeOf(void *p) { return (Place)p; }
@@ -211,6 +225,12 @@ template <class F> static Fiber *together(F show) {
 }
 static void __syncwarp() {
 	together([](unsigned) {});
+}
+static unsigned __match_any_sync(unsigned, unsigned x) {
+	unsigned turn = 0, same = 0;
+	Fiber *warp = together([&](unsigned k) { turn = k, current->slot[k] = x; });
+	for (int i = 0; i < 32; i++) same |= (unsigned)((unsigned)warp[i].slot[turn] == x) << i;
+	return same;
 }
 template <class F> static void rowsOfWarp(unsigned *r, Place p, F word) {
 	unsigned turn = 0;
@@ -287,6 +307,9 @@ namespace aggregates {
 }
 namespace attentions {
 #include "../kernels/attention.cu"
+}
+namespace drawing {
+#include "../kernels/draw.cu"
 }
 namespace edges {
 #include "../kernels/edgewise.cu"
@@ -420,6 +443,7 @@ int cuFuncSetAttribute(void *f, int which, int v) {
 	return 0;
 }
 int cuStreamCreate(Stream **s, unsigned) { CALL(cuStreamCreate) *s = new Stream; return 0; }
+int cuStreamCreateWithPriority(Stream **s, unsigned, int) { CALL(cuStreamCreateWithPriority) *s = new Stream; return 0; }
 int cuEventCreate(Event **e, unsigned) { CALL(cuEventCreate) *e = new Event; return 0; }
 int cuEventRecord(Event *e, Stream *s) { CALL(cuEventRecord) e->of = s, e->at = s->ran + s->late.size(); return 0; }
 int cuEventSynchronize(Event *e) { CALL(cuEventSynchronize) return e->of ? e->of->catchUp(e->at) : 0; }

@@ -27,19 +27,39 @@ type Stream struct {
 	main      uintptr  // the stream itself, while Handle is the one beside it
 }
 
+// nonBlocking is a stream's that does not wait for the driver's own.
+const nonBlocking = 1
+
 // New is a stream on a GPU. ptx is the code of its kernels.
 func New(gpu *driver.GPU, ptx func(module string) []byte) (*Stream, error) {
-	s := &Stream{GPU: gpu, ptx: ptx, profile: newProfile(), functions: map[string]uintptr{}, failure: newFailure(),
-		Waited: func() {}}
-	s.queue, s.leaves = newQueue(s.profile != nil), s.leave
-	err := gpu.OnThread(gpu.Context, func() error {
-		const nonBlocking = 1
-		if code := driver.Call(gpu.StreamCreate, driver.Address(&s.Handle), nonBlocking); code != 0 {
+	return newStream(gpu, ptx, func(handle *uintptr) error {
+		if code := driver.Call(gpu.StreamCreate, driver.Address(handle), nonBlocking); code != 0 {
 			return gpu.Failure("cuStreamCreate", code)
 		}
 		return nil
 	})
-	return s, err
+}
+
+// NewFirst is a stream whose kernels begin before those of others that wait.
+func NewFirst(gpu *driver.GPU, ptx func(module string) []byte) (*Stream, error) {
+	if gpu.StreamFirst == 0 {
+		return New(gpu, ptx)
+	}
+	return newStream(gpu, ptx, func(handle *uintptr) error {
+		highest := -100 // the driver takes the highest that there is
+		code := driver.Call(gpu.StreamFirst, driver.Address(handle), nonBlocking, uintptr(highest))
+		if code != 0 {
+			return gpu.Failure("cuStreamCreateWithPriority", code)
+		}
+		return nil
+	})
+}
+
+func newStream(gpu *driver.GPU, ptx func(module string) []byte, create func(handle *uintptr) error) (*Stream, error) {
+	s := &Stream{GPU: gpu, ptx: ptx, profile: newProfile(), functions: map[string]uintptr{}, failure: newFailure(),
+		Waited: func() {}}
+	s.queue, s.leaves = newQueue(s.profile != nil), s.leave
+	return s, gpu.OnThread(gpu.Context, func() error { return create(&s.Handle) })
 }
 
 // Drain waits for the stream, whatever its state, before it is closed. REQUIRES: the thread is the GPU's.

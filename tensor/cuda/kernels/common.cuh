@@ -2,8 +2,8 @@
 // epilogues, and groups of lanes.
 //
 // Every kernel takes one struct, whose fields are all 8 bytes wide, so that Go's structs of the same
-// fields are the same bytes. There are no atomics: what several threads add up is added in an order
-// that only the sizes decide, and two runs are equal to the bit.
+// fields are the same bytes. No sum is atomic: what several threads add up is added in an order that only the
+// sizes decide, and two runs are equal to the bit.
 #pragma once
 
 typedef unsigned char u8;

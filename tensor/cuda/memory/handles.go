@@ -27,6 +27,9 @@ type Block struct {
 
 // BlockOf is the block of a matrix; nil where it has none.
 func BlockOf(m tensor.Matrix) *Block {
+	if m.IsZero() {
+		return nil
+	}
 	b, _ := tensor.BufferOf(m).Owner().(*Block)
 	return b
 }
@@ -180,6 +183,9 @@ func HostCopy[T any](m tensor.Matrix) []T {
 	first := tensor.Offset(m) / m.Type().Size()
 	return slices.Clip(h[first : first+m.Rows])
 }
+
+// List has HostCopy of a matrix that the GPU made be a list, which is a copy of it.
+func (b *Block) List(list any) { b.from = list }
 
 // Staging is memory of the host that the GPU reads and writes without the driver's copying it first.
 func (mem *Memory) Staging(bytes int) (tensor.Matrix, []byte) {
