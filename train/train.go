@@ -103,6 +103,8 @@ type BatchSettings struct {
 	WalkLength int
 	// Threads is the number of threads that sample; 0: one per core.
 	Threads int
+	// DrawOn is where one worker's batches are drawn: "card", "auto" (there if it can) or "host"; "": host.
+	DrawOn string
 	// DryEpochs is the number of epochs of the run whose memory a dry run learns from a few batches; 0: no dry run.
 	DryEpochs int
 }

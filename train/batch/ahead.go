@@ -56,7 +56,7 @@ func (a *ahead) lay(f *train.Loop, b *Batch) {
 			}
 		}
 		l.input = b.input(f.Dev, f.X)
-		l.ids, l.seeds = tensor.Indices(f.Dev, b.ids()), tensor.Indices(f.Dev, b.Seeds)
+		l.ids, l.seeds = b.idsOn(f.Dev), tensor.Indices(f.Dev, b.Seeds)
 		l.task = b.task(f.Dev)
 	})
 	l.made, l.taken = on.made, on.taken
@@ -66,8 +66,11 @@ func (a *ahead) lay(f *train.Loop, b *Batch) {
 
 // idsOn are the vertices' ids on the device.
 func (r *Batch) idsOn(dev tensor.Device) tensor.Index {
-	if r.laid != nil {
+	switch {
+	case r.laid != nil:
 		return r.laid.ids
+	case r.drawn != nil:
+		return r.drawn.Vertices()
 	}
 	return tensor.Indices(dev, r.ids())
 }
@@ -79,6 +82,10 @@ func (r *Batch) pack() {
 	}
 	if r.parcel == nil {
 		r.parcel = r.parcels()
+	}
+	if r.drawn != nil {
+		r.parcel.Pack(r.Seeds, r.known.classes, r.known.marks, r.known.values)
+		return
 	}
 	list := []any{r.ids(), r.Seeds, r.known.classes, r.known.marks, r.known.values, r.features.ptr, r.features.index,
 		r.features.value, r.featuresBack.ptr, r.featuresBack.index, r.featuresPlace}

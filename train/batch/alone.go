@@ -96,6 +96,9 @@ func newSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Data
 		f.Events.On(event.Note{Minor: true, Text: text})
 	}
 	if data.Typed() {
+		if mo.DrawOn == onCard {
+			return nil, notDrawnThere("the graph has types")
+		}
 		return typedSteps(ctx, f, g, data, mo)
 	}
 	if mo.Temporal != "" {
@@ -105,7 +108,12 @@ func newSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Data
 	if err != nil {
 		return nil, err
 	}
-	return OnMethod(f, method, g, data.Features, data.Labels, mo), nil
+	m := OnMethod(f, method, g, data.Features, data.Labels, mo)
+	if err := m.checkDrawOn(&mo); err != nil {
+		m.Stop()
+		return nil, err
+	}
+	return m, nil
 }
 
 // OnMethod has batches sampled by a method, of which a memory dry run takes a few.
@@ -130,6 +138,21 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 		m.disk = diskOf(f, method, features, mo.ThreadCount())
 		host.disk, host.returned = m.disk, m.disk.release
 	}
+	m.Source = m.prefetch(method, g, host, mo)
+	return m
+}
+
+// prefetch has batches be drawn before they are needed, by the device or by the host's threads.
+func (m *Steps) prefetch(method sample.Method, g *graph.CSR, host *Host, mo Options) Source {
+	f := m.Loop
+	var on Drawer
+	if m.drawnOn = "it was not asked to"; mo.DrawOn != onHost && mo.DrawOn != "" {
+		on, m.drawnOn = m.drawsThere(host, method, g, &mo)
+	}
+	last := max(f.Opt.Epochs, mo.DryEpochs)
+	if on != nil {
+		return NewPrefetcher(method.Batches(), drawnBuffers-2, []Drawer{on}, host, f.State, last)
+	}
 	var drawers []Drawer
 	for range mo.ThreadCount() {
 		local := localDrawer{method.Sampler()}
@@ -139,8 +162,7 @@ func OnMethod(f *train.Loop, method sample.Method, g *graph.CSR, features *graph
 		}
 		drawers = append(drawers, diskDrawer{local, m.disk})
 	}
-	m.Source = NewPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, max(f.Opt.Epochs, mo.DryEpochs))
-	return m
+	return NewPrefetcher(method.Batches(), len(drawers), drawers, host, f.State, last)
 }
 
 // readsDirectly reports whether the first layer only sums features that are the

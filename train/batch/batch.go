@@ -103,7 +103,8 @@ type Batch struct {
 
 	edges   []edges
 	known   batchLabels
-	laid    *laid // on the device already
+	laid    *laid             // on the device already
+	drawn   tensor.DrawnBatch // by the device; nil: by the host
 	parcel  tensor.Parcel
 	inPlace bool            // the pulled rows are the input where they are
 	typed   []tensor.Matrix // rows of a typed batch's input that the device has, until its step ends
@@ -353,8 +354,9 @@ func (r *Batch) input(dev tensor.Device, all nn.Input) nn.Input {
 	if r.disk != nil {
 		return r.fromHost(dev, r.disk.matrix(dev, r), all)
 	}
-	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
-	dev.GatherRows(x, all.Matrix, tensor.Indices(dev, r.Vertices))
+	rows := r.vertices(dev)
+	x := dev.Scratch(all.Type(), rows.Len(), all.Cols)
+	dev.GatherRows(x, all.Matrix, rows)
 	return nn.Input{Matrix: x, Constant: true}
 }
 
@@ -366,6 +368,14 @@ func (r *Batch) fromHost(dev tensor.Device, rows tensor.Matrix, all nn.Input) nn
 	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
 	dev.Copy(x, rows)
 	return nn.Input{Matrix: x, Constant: true}
+}
+
+// vertices are the batch's on the device.
+func (r *Batch) vertices(dev tensor.Device) tensor.Index {
+	if r.drawn != nil {
+		return r.drawn.Vertices()
+	}
+	return tensor.Indices(dev, r.Vertices)
 }
 
 func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {

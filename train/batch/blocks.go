@@ -43,6 +43,7 @@ type onDevice struct {
 	made           *edges        // the block's, as they were prepared
 	rows, own, col tensor.Matrix // factors of edges' rows, of own rows, of columns; none: one
 	host           []float64
+	drawn          tensor.DrawnBlock // by the device
 }
 
 // NewBlocks is an aggregator of batches whose vertices are pulled. loops: the graph has some.
@@ -87,6 +88,10 @@ func (a *Blocks) Begin(b *Batch) {
 	if l := b.laid; l != nil {
 		a.made, a.taken = l.made, append(a.taken, l.taken...)
 		l.fed.Join()
+		return
+	}
+	if b.drawn != nil {
+		a.beginDrawn(b)
 		return
 	}
 	for len(a.made) < len(b.Blocks) {
@@ -156,6 +161,9 @@ func (a *Blocks) End() {
 	if l := a.batch.laid; l != nil {
 		l.fed.Free()
 	}
+	if d := a.batch.drawn; d != nil {
+		d.Done()
+	}
 	a.taken, a.batch = a.taken[:0], nil
 }
 
@@ -188,7 +196,7 @@ func (a *Blocks) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
 	x, m := a.of(layer)
 	a.scale(x, m, r.Kind)
 	op := tensor.Aggregate{RowScale: m.rows, ColScale: m.col}
-	if len(x.RowWeights) == 0 {
+	if !m.counted(x) {
 		op.Self = SelfWeight(r)
 		a.dev.Aggregate(dst, m.in, src, op)
 		return
@@ -300,6 +308,10 @@ func (a *Blocks) scale(x *sample.Block, m *onDevice, k nn.Kind) {
 		return
 	}
 	m.scaled, m.kind, m.rows, m.own, m.col = true, k, tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}
+	if a.batch.drawn != nil {
+		a.scaleDrawn(x, m, k)
+		return
+	}
 	if b := a.batch; b.kind != nil && *b.kind == k {
 		m.own, m.rows, m.col = a.column(m.made.ownScale), a.column(m.made.rowScale), a.column(m.made.colScale)
 		if m.rows.IsZero() {

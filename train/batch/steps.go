@@ -24,6 +24,7 @@ type Steps struct {
 	// In such a run, bytes of the largest batch in a buffer, and of its rows.
 	held, heldRows int64
 	ahead          *ahead
+	drawnOn        string  // why batches are drawn by the host; "": the device draws them
 	input          Input   // the rows that layers begin with; nil: features
 	disk           *onDisk // reads the rows of batches; nil: they are mapped
 	// own are parameters whose gradients are whole here, and settle makes them whole everywhere. nil: there are none.
