@@ -33,6 +33,9 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 				"(--features-on host)", event.Bytes(p.Features))})
 		}
 	}
+	if err == nil && s.Mode == "mini" && s.Machine.DrawOn == "auto" && fitsGPU(s, p.withGraph()) != nil {
+		s.Machine.DrawOn = "host"
+	}
 	if tooSmall := (*graph.InputError)(nil); errors.As(err, &tooSmall) && s.Machine.Device != "auto" {
 		fits := func(other *spec.Spec, q *Plan) bool { return fitsGPU(other, q) == nil }
 		if fix := fittingGPU(s, again, fits); fix != "" {
@@ -51,6 +54,14 @@ func ChooseDevice(s *spec.Spec, p *Plan, again planFunc, events event.Listener) 
 		return spec.Mistake("--device", s.Machine.Device, "a device that this host has", err.Error())
 	}
 	return err
+}
+
+// withGraph is the plan of a run with the graph on the GPU once more, which batches are drawn from, and as much again
+// for them.
+func (p *Plan) withGraph() *Plan {
+	q := *p
+	q.Matrices += 2 * (p.Mapped - p.Features)
+	return &q
 }
 
 // fitsGPU refuses a run whose matrices do not fit the memory of its GPU.

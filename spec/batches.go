@@ -171,5 +171,5 @@ func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 	return train.BatchSettings{Temporal: temporal, Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts,
 		RelationFanouts: own,
 		Replace:         b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
-		Threads: s.Machine.Cores()}, err
+		Threads: s.Machine.Cores(), DrawOn: s.Machine.DrawOn}, err
 }

@@ -132,6 +132,8 @@ var topics = []topic{
 			"where rows are read ahead of batches; auto: card or, on a CPU, host if they fit"},
 		{"feature_memory", "memory for rows with --features-on disk, as 4GiB; auto: half of what is free"},
 		{"feature_scratch", "folder for rows that --features-on disk packs by batch; none: that of the features"},
+		{"draw_on", "where one worker's batches are drawn when a GPU computes (--sampler neighbour): {}; auto: card, " +
+			"the GPU, if the graph fits beside the run and it can; batches are the same to the bit"},
 		{"cache_first", "compute the first layer's aggregation once and keep it, one more matrix of vertices x " +
 			"features: {}"},
 		{"simd", "instruction set: {}"},

@@ -18,6 +18,7 @@ type Machine struct {
 	// FeatureMemory and FeatureScratch are for features on disk.
 	FeatureMemory  string `json:"feature_memory" resume:"free"`
 	FeatureScratch string `json:"feature_scratch" resume:"free"`
+	DrawOn         string `json:"draw_on" values:"auto,card,host" resume:"free"`
 	CacheFirst     string `json:"cache_first" values:"auto,on,off"`
 	SIMD           string `json:"simd"`
 	MatMul         string `json:"matmul" values:"split,f32,tf32"`
@@ -26,8 +27,8 @@ type Machine struct {
 }
 
 func defaultMachine() Machine {
-	return Machine{Device: "cpu", DType: "f32", FeaturesOn: "auto", FeatureMemory: AutoText, CacheFirst: "auto",
-		SIMD: "auto", MatMul: "split", MemoryCheck: true}
+	return Machine{Device: "cpu", DType: "f32", FeaturesOn: "auto", FeatureMemory: AutoText, DrawOn: "auto",
+		CacheFirst: "auto", SIMD: "auto", MatMul: "split", MemoryCheck: true}
 }
 
 // AutoText is what a setting has that the program chooses.
@@ -86,12 +87,23 @@ func (s *Spec) machineEffects() []effect {
 		{"--features-on", m.FeaturesOn == "card", m.Device != "cpu" && s.Mode == "mini",
 			"it is for --device cuda and --mode mini"},
 		{"--features-on", m.FeaturesOn == "host", s.Mode == "mini", "it is for --mode mini"},
+		{"--draw-on", m.DrawOn == "card", m.Device != "cpu" && s.drawsOnCard(),
+			"a GPU draws for --device cuda, --mode mini and --sampler neighbour, without --weighted, for one worker"},
+		{"--draw-on", m.DrawOn == "host", m.Device != "cpu" && s.Mode == "mini",
+			"it is for --device cuda and --mode mini"},
 		{"--feature-memory", m.FeatureMemory != d.FeatureMemory, m.mayRead() && s.Mode == "mini", forDisk},
 		{"--feature-scratch", m.FeatureScratch != d.FeatureScratch, m.mayRead() && s.Mode == "mini", forDisk},
 		{"--matmul", m.MatMul != d.MatMul, m.DType != "f64",
 			"the reference device of --dtype f64 has float64 products"},
 		{"--simd", m.SIMD != d.SIMD, m.DType != "f64", "the reference device of --dtype f64 uses none"},
 	}
+}
+
+// drawsOnCard reports whether a GPU can draw the batches, as far as the settings say.
+func (s *Spec) drawsOnCard() bool {
+	b := &s.Batches
+	return s.Mode == "mini" && b.Sampler == "neighbour" && !b.Weighted && b.Temporal == "none" && !s.Distributed() &&
+		!s.LearnsPairs() && s.Embeddings.Dim == 0
 }
 
 // deviceKind is a device without the number of its GPU. What is no number stays, and is refused.
