@@ -82,8 +82,8 @@ func (s *Spec) machineEffects() []effect {
 	m, d := &s.Machine, defaultMachine()
 	return []effect{
 		{"--threads", m.Threads > 1, m.DType != "f64", "the reference device of --dtype f64 uses one core"},
-		{"--features-on", m.FeaturesOn == "disk", m.Device == "cpu" && s.Mode == "mini" && !s.Distributed(),
-			"features are read from disk ahead of the batches of --mode mini, with --device cpu and one worker"},
+		{"--features-on", m.FeaturesOn == "disk", m.Device == "cpu" && s.Mode == "mini",
+			"features are read from disk ahead of the batches of --mode mini, with --device cpu"},
 		{"--features-on", m.FeaturesOn == "card", m.Device != "cpu" && s.Mode == "mini",
 			"it is for --device cuda and --mode mini"},
 		{"--features-on", m.FeaturesOn == "host", s.Mode == "mini", "it is for --mode mini"},

@@ -18,6 +18,9 @@ func (s *Spec) Options(data *graph.Meta) (train.Options, error) {
 		EvalEvery: t.EvalEvery, Patience: t.Patience, Seed: s.Seed, Inductive: t.Inductive, Rows: m.RowType(),
 		CacheFirst: m.CacheFirst == "on", RowNormalize: t.RowNormalize, Embeddings: s.Embeddings.options(),
 		HostFeatures: m.FeaturesOn == "host"}
+	if m.FeaturesOn == "disk" { // workers fill it in
+		opt.Disk = &train.DiskOptions{}
+	}
 	if err := s.objective(&opt); err != nil {
 		return opt, err
 	}

@@ -154,6 +154,21 @@ func (s *Store) AllInPlace() bool {
 	return !slices.Contains(s.here, nil) && !slices.Contains(s.draws, nil)
 }
 
+// FeaturesInPlace are the features of all parts, in their order; nil of those that are elsewhere.
+func (s *Store) FeaturesInPlace() (list []*graph.Features) {
+	for _, o := range s.here {
+		if o == nil {
+			list = append(list, nil)
+			continue
+		}
+		list = append(list, o.part.Features)
+	}
+	return list
+}
+
+// CountRows counts rows of features that a batch needs and that are read in place.
+func (s *Store) CountRows(n int) { s.rows.needed.Add(int64(n)) }
+
 // split is which of some numbers each part owns: their places in the list, by part.
 type split struct{ places [][]uint32 }
 

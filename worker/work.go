@@ -6,6 +6,7 @@ import (
 
 	"starling/collective"
 	"starling/event"
+	"starling/graph"
 	"starling/partition"
 	"starling/resume"
 	"starling/setup"
@@ -26,6 +27,10 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	s.Machine.Threads = threads
 	opt, err := setup.Options(&s, &t.Data)
 	if err != nil {
+		return nil, err
+	}
+	here := max(1, s.Cluster.Workers/max(s.Cluster.Servers, 1))
+	if opt.Disk, err = setup.DiskOptions(&s, []*graph.Features{part.Features}, here, 0); err != nil {
 		return nil, err
 	}
 	opt.Resume, opt.HostDevice = from, setup.HostDevices(s)

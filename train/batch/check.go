@@ -119,6 +119,15 @@ func WholeBatches(o *train.Options, b *Options, _ train.Facts) error {
 		"its own part", "use --sampler cluster, or --strategy "+o.Strategy.Descriptor.Baseline)
 }
 
+// NotOnDisk refuses to read features ahead of batches, for strategies that bring rows in a way of their own.
+func NotOnDisk(o *train.Options, _ *Options, _ train.Facts) error {
+	if o.Disk == nil {
+		return nil
+	}
+	return graph.Apart(Named(o), "--features-on disk", "it brings rows in a way of its own",
+		"use --features-on host, or --strategy distdgl or salient")
+}
+
 // NeighbourOnly refuses other samplers, for strategies that draw hop by hop.
 func NeighbourOnly(o *train.Options, b *Options, _ train.Facts) error {
 	if b.Sampler == "neighbour" {

@@ -65,10 +65,16 @@ func newOnDisk(d *train.DiskOptions, features []*graph.Features, each, first int
 			draw := drawer()
 			return func(k int64) ([]uint32, error) { return draw((first+int(k))/each, (first+int(k))%each) }
 		}})
-	if r.err != nil {
-		r.err = fmt.Errorf("--features-on disk: %w", r.err)
-	}
+	r.err = onDiskError(r.err)
 	return r
+}
+
+// onDiskError names what failed.
+func onDiskError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("--features-on disk: %w", err)
 }
 
 // diskOf begins to read the rows of batches of a method, from where a run is to its end.
@@ -103,13 +109,13 @@ func (r *onDisk) fill(ctx context.Context, b *Batch, epoch, number int) error {
 	if r.err != nil {
 		return r.err
 	}
-	bytes, err := r.feed.Fill(ctx, int64(epoch*r.each+number-r.first), b.Vertices)
-	if err != nil {
-		return fmt.Errorf("--features-on disk: %w", err)
-	}
+	bytes, err := r.feed.Fill(ctx, r.number(epoch, number), b.Vertices)
 	b.rows = bytes
-	return nil
+	return onDiskError(err)
 }
+
+// number is a batch's from the first that is read for.
+func (r *onDisk) number(epoch, number int) int64 { return int64(epoch*r.each + number - r.first) }
 
 // release takes a batch's rows back.
 func (r *onDisk) release(b *Batch) {

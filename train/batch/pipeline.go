@@ -54,6 +54,7 @@ type Pipeline struct {
 	guide       Guide
 	input       Input
 	ahead       *window // nil: batches fetch their rows when they are drawn
+	disk        *onDisk // nil: features are mapped
 	learner     learner // nil: none yet, or its sampler is none
 }
 
@@ -304,6 +305,7 @@ func underWay(threads, n int) int { return n + threads + 1 }
 // Prefetch has batches drawn from a state of the loop on, n at a time, each by a drawer.
 func (p *Pipeline) Prefetch(f *train.Loop, at train.State, h *Host, n int, newDrawer func() Drawer) *Prefetcher {
 	var drawers []Drawer
+	p.beginOnDisk(f, at, h)
 	for range n + p.ahead.begin(p.Store, h, p.steps, at, f.Opt.Epochs) {
 		drawers = append(drawers, newDrawer())
 	}
@@ -327,7 +329,7 @@ type drawer struct {
 // Draw is a batch. In a dry run it is the first of a few that some worker has a seed vertex of, since those
 // without have no step and take no memory.
 func (r *drawer) Draw(b *Batch, epoch, number int) error {
-	end := r.of.ahead.batch(r.ctx, r.puller, epoch*r.of.steps+number)
+	end := r.of.batch(r.ctx, r.puller, b, epoch, number)
 	err := r.draw(b, epoch, number)
 	for tries := 1; r.of.Site.MemoryOnly && err == nil && b.Empty && tries < mostDryTries; tries++ {
 		if number += r.of.steps; number >= r.of.all {
@@ -346,6 +348,15 @@ func (r *drawer) Draw(b *Batch, epoch, number int) error {
 	}
 	b.pack()
 	return nil
+}
+
+// batch begins a batch whose rows a puller brings, and returns what ends that.
+func (p *Pipeline) batch(ctx context.Context, from Puller, b *Batch, epoch, number int) (end func(error) error) {
+	if d, ok := from.(*diskPuller); ok {
+		d.begin(b, epoch, number)
+		return func(err error) error { return d.end(ctx, err) }
+	}
+	return p.ahead.batch(ctx, from, epoch*p.steps+number)
 }
 
 // draw draws the batch's blocks.

@@ -179,6 +179,7 @@ func (s *Strategy) Train(f *train.Loop) func(epoch int, lr float64) (float64, er
 		s.steps.own = s.method.Own(f.Model)
 		s.steps.settle = func(epoch, number int) error { return s.method.Settle(f, epoch, number) }
 	}
+	s.steps.disk = p.disk
 	epoch := s.epoch()
 	measurers := each[Measurer](p.decorations)
 	for i := range measurers {

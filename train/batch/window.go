@@ -211,7 +211,10 @@ func (a *window) batch(ctx context.Context, from Puller, number int) (end func(e
 
 // newPuller is a puller of batches.
 func (p *Pipeline) newPuller() Puller {
-	if p.ahead == nil {
+	switch {
+	case p.disk != nil:
+		return &diskPuller{Puller: p.Store.Puller(), store: p.Store, of: p.disk}
+	case p.ahead == nil:
 		return p.Store.Puller()
 	}
 	return p.ahead.of.Puller()

@@ -45,7 +45,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Sends: "features of a server's batch once, rows of every layer inside servers, or between all workers",
 	UseWhen: "workers of a server draw the same vertices: large batches, many layers, several workers per " +
 		"server",
-	Check:   batch.Refusing(batch.NotAhead, batch.Timeless, dgs.Check, cooperates),
+	Check:   batch.Refusing(batch.NotAhead, batch.NotOnDisk, batch.Timeless, dgs.Check, cooperates),
 	Overlap: train.Overlap{Ahead: true},
 }, options{Together: "server", RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off,
 	PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none")}, build)

@@ -31,7 +31,7 @@ var Strategy = train.Describe(train.Descriptor{
 		"training", Why: "it depends on how many rows the first layer adds up for each of its sums"},
 	Exact: "always", Sends: "the model, its first block and partial sums of features N times per batch",
 	UseWhen: "as a baseline",
-	Check:   batch.Refusing(batch.Timeless, batch.NeighbourOnly, batch.SumsFirst),
+	Check:   batch.Refusing(batch.NotOnDisk, batch.Timeless, batch.NeighbourOnly, batch.SumsFirst),
 }, struct{}{}, build)
 
 // naive is training on models that carry partial sums.

@@ -39,7 +39,7 @@ var Strategy = train.Describe(train.Descriptor{
 			"has sources more than destinations"},
 	Exact: "`--pipeline 0`", Sends: "columns of features once, edges of first blocks, partial sums of the first layer",
 	UseWhen: "features are wide, hidden layers narrow, and links slow",
-	Check:   batch.Refusing(batch.Timeless, splits),
+	Check:   batch.Refusing(batch.NotOnDisk, batch.Timeless, splits),
 	Overlap: train.Overlap{Ahead: true},
 }, options{RootsOption: batch.RootsOption{Roots: "owner"}}, build)
 
