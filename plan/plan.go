@@ -132,6 +132,9 @@ func PlaceFeatures(s *spec.Spec, data *graph.Dataset, events event.Listener) err
 	return setup.PlaceFeatures(s, mappedBytes(data), denseBytes(data), list, events)
 }
 
+// leastOnDisk is what buffers of features from disk take beside rows.
+const leastOnDisk = 64 << 20
+
 // Alone makes a dry run of s.
 func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	p := &Plan{CacheFirst: s.Machine.CacheFirst == "on", Mapped: mappedBytes(data), Features: denseBytes(data),
@@ -148,7 +151,7 @@ func Alone(s *spec.Spec, data *graph.Dataset) (*Plan, error) {
 	p.States = n.weights()
 	p.Graph = n.graph(s.Mode == "mini") + n.Ranking + normalizedBytes(s, featuresOf(data)...)
 	if s.Machine.FeaturesOn == "disk" {
-		p.Graph += setup.FeatureMemory(s)
+		p.Graph += min(setup.FeatureMemory(s), 2*p.Features+leastOnDisk)
 	}
 	debug.FreeOSMemory() // the run needs it
 	return p, nil

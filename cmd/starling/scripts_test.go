@@ -35,6 +35,7 @@ var smokes = map[string]smoke{
 	"bench-ahead":       {line: "--shapes flickr:0.001 --workers 2 --hidden 8 --batch-size 16 --epochs 1 --strategies 'distdgl;lookahead'"},
 	"bench-cuda":        {line: help}, // a GPU
 	"bench-dgs":         {line: "--graphs arxiv --cuts multilevel --seeds 1 --methods 'all neighbours;uniform'"},
+	"bench-disk":        {line: "--nodes 2000 --edges 10000 --features 16 --train 0.5 --limit 0 --rounds 1"},
 	"bench-distributed": {line: "--parts gather --rows 256 --rounds 1 --seconds 0.1", needs: "root", long: true},
 	"bench-family":      {line: "--what hop --epochs 2 --hidden 16", needs: "root", long: true},
 	"bench-granndis":    {line: "--layers 3 --preload '0 1' --epochs 2", needs: "root", long: true},

@@ -111,6 +111,10 @@ func New(o Options) (*Feed, error) {
 	if f.options.engine == nil {
 		f.options.engine = newEngine
 	}
+	if o.Packed > 0 && inMemory(o.Scratch) {
+		f.options.Packed = 0
+		f.note(o.Scratch + " keeps files in memory: rows of features are not packed there, but read where they are")
+	}
 	var err error
 	if f.layout.files, err = openFiles(o.Files, o.Width); err == nil {
 		err = f.begin()

@@ -129,6 +129,9 @@ func TestFeed(t *testing.T) {
 // TestPackedOrDirect: what is planned for a window is read right either way, and the cheaper way is taken.
 func TestPackedOrDirect(t *testing.T) {
 	const width, rows = 512, 40_000
+	if inMemory(t.TempDir()) {
+		t.Skip("temporary folders are in memory")
+	}
 	files, row := written(t, width, 128, rows)
 	lists := drawn(rows, 60, 600)
 	o := optionsOf(t, files, width, lists)

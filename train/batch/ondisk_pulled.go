@@ -36,7 +36,7 @@ func (p *Pipeline) beginOnDisk(f *train.Loop, at train.State, h *Host) {
 	}
 }
 
-// checkOnDisk refuses what is known only when workers have met.
+// checkOnDisk refuses what is known only when workers have joined.
 func (p *Pipeline) checkOnDisk() error {
 	switch {
 	case !p.Store.AllInPlace():
