@@ -84,7 +84,7 @@ func DiskOptions(s *spec.Spec, list []*graph.Features, workers int, need int64) 
 	for _, f := range list {
 		bytes += 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
 	}
-	if o.Memory == 0 {
+	if o.Grow = o.Memory == 0; o.Grow {
 		free := (tensor.MemoryFree() - need) / 2 / int64(max(workers, 1))
 		o.Memory = min(max(free, leastFeatureMemory), bytes+bytes/4+leastFeatureMemory)
 	}

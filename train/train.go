@@ -76,6 +76,7 @@ type Options struct {
 // DiskOptions say how rows of features that are larger than memory are read.
 type DiskOptions struct {
 	Memory  int64  // that rows, buffers and plans take
+	Grow    bool   // they take more where they cannot do with it
 	Scratch string // folder for rows that are packed by batch; "": that of the features
 	Packed  int64  // bytes of these that a window of batches may take; 0: none is packed
 }

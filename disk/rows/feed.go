@@ -14,8 +14,9 @@ type Options struct {
 	Width int // bytes of a row
 	// Files have the rows, in ascending order, from 0 on and without a gap.
 	Files []File
-	// Memory is what rows, buffers and plans may take.
+	// Memory is what rows, buffers and plans may take. Grow: they take more where they cannot do with it.
 	Memory int64
+	Grow   bool
 	// Scratch is the folder for packed rows, and Packed the bytes of them that a window may have; 0: none is packed.
 	Scratch string
 	Packed  int64
@@ -139,7 +140,13 @@ func (f *Feed) begin() (err error) {
 		rows = max(rows, f.first[i].rows)
 	}
 	last := f.options.Files[len(f.options.Files)-1]
-	if f.sizes, err = f.divide(int64(last.First)+int64(last.Rows), int64(rows)); err != nil {
+	all := int64(last.First) + int64(last.Rows)
+	f.sizes, err = f.divide(all, int64(rows))
+	for err != nil && f.options.Grow {
+		f.options.Memory += f.options.Memory/8 + block
+		f.sizes, err = f.divide(all, int64(rows))
+	}
+	if err != nil {
 		return err
 	}
 	if f.kept, err = memory(f.sizes.slots * f.options.Width); err != nil {

@@ -216,6 +216,12 @@ func TestFailures(t *testing.T) {
 	o := optionsOf(t, files, 400, lists)
 	o.Memory = 100 << 10
 	fails(o, "are too few")
+	o.Grow = true
+	if f, err := New(o); err != nil {
+		t.Errorf("memory that may grow: %v", err)
+	} else {
+		f.Close()
+	}
 	o = optionsOf(t, files, 400, lists)
 	o.Files = []File{{files[0].Path, 128, 0, 3001}}
 	fails(o, files[0].Path+" has 1200128 bytes, and its rows end at byte 1200528")

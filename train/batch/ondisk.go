@@ -58,7 +58,7 @@ func newOnDisk(d *train.DiskOptions, features []*graph.Features, each, first int
 	if files, r.err = diskFiles(features...); r.err != nil {
 		return r
 	}
-	r.feed, r.err = rows.New(rows.Options{Width: r.width(), Files: files, Memory: d.Memory,
+	r.feed, r.err = rows.New(rows.Options{Width: r.width(), Files: files, Memory: d.Memory, Grow: d.Grow,
 		Scratch: cmp.Or(d.Scratch, filepath.Dir(files[0].Path)), Packed: d.Packed, Batches: batches, Held: heldOnDisk,
 		Threads: threads, Note: func(text string) { events.On(event.Note{Text: text}) },
 		Draw: func() func(int64) ([]uint32, error) {
