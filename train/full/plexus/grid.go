@@ -25,12 +25,12 @@ func parseGrid(text string) (g grid, ok bool, err error) {
 	}
 	words := strings.Split(text, "x")
 	if len(words) != 3 {
-		return g, false, fmt.Errorf("--grid is %q; it must be auto, or workers along three axes, such as 2x2x1", text)
+		return g, false, fmt.Errorf("--axes is %q; it must be auto, or workers along three axes, such as 2x2x1", text)
 	}
 	for i, to := range []*int{&g.x, &g.y, &g.z} {
 		n, err := strconv.Atoi(words[i])
 		if err != nil || n < 1 || n > 1<<20 {
-			return g, false, fmt.Errorf("--grid is %q; workers along an axis are a number from 1", text)
+			return g, false, fmt.Errorf("--axes is %q; workers along an axis are a number from 1", text)
 		}
 		*to = n
 	}

@@ -47,7 +47,7 @@ var Strategy = train.Describe(train.Descriptor{
 }, options{Grid: "auto", Products: "grid"}, build)
 
 type options struct {
-	Grid     string `json:"grid" main:"" resume:"free" help:"workers along the three axes, such as 2x2x1, or auto: the least predicted time"`
+	Grid     string `json:"axes" main:"" resume:"free" help:"workers along the three axes, such as 2x2x1, or auto: the least predicted time"`
 	Products string `json:"products" values:"grid,rows" suffix:"*" try:"rows" resume:"free" omit:"default" help:"who multiplies by weights: the grid, or rows: every worker its own rows by whole weights, which sends less"`
 }
 
@@ -70,7 +70,7 @@ func check(o *train.Options, f train.Facts) error {
 	}
 	own, _ := train.OptionOf[options](o.Strategy)
 	if g, given, _ := parseGrid(own.Grid); given && f.Workers > 0 && g.workers() != f.Workers {
-		return train.Mistake("--grid %v is of %d workers, and there are %d; give axes whose product that is, or auto",
+		return train.Mistake("--axes %v is of %d workers, and there are %d; give axes whose product that is, or auto",
 			g, g.workers(), f.Workers)
 	}
 	return nil
