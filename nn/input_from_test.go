@@ -8,8 +8,8 @@ import (
 	"starling/tensor/ref"
 )
 
-// TestInputFrom: the gradient of the last columns of the input is that of all of them, cut, whichever comes first in a
-// layer, the sum or the product.
+// TestInputFrom: the gradient of the last columns of the input equals the last columns of the whole gradient, whichever
+// comes first in a layer, the sum or the product.
 func TestInputFrom(t *testing.T) {
 	const n, in, from = 30, 6, 4
 	dev, key := ref.New(), rng.New(3)
