@@ -199,10 +199,10 @@ func (r *Batch) goesForward(block int) bool {
 // gatherLabels takes the labels of the outputs.
 func (r *Batch) gatherLabels() {
 	if r.Pulled != nil {
-		r.known.gather(&r.Pulled.Labels, r.Pulled.places(r.Outputs()))
+		r.known.gather(&r.Pulled.Labels, r.Pulled.places(r.Outputs()), r.targets)
 		return
 	}
-	r.known.gather(r.Labels, r.Vertices[:r.Outputs()])
+	r.known.gather(r.Labels, r.Vertices[:r.Outputs()], r.targets)
 }
 
 // ids are the vertices' in the dataset.
@@ -395,5 +395,5 @@ func (r *Batch) freeInput(dev tensor.Device, x nn.Input) {
 
 // task is the run's task for the rows of this batch.
 func (r *Batch) task(dev tensor.Device) nn.Task {
-	return r.known.weigh(r.known.task(dev, r.Labels.Kind(), r.targets), r.weighting, r.Seeds)
+	return r.known.weigh(r.known.task(dev, r.Labels.Kind()), r.weighting, r.Seeds)
 }

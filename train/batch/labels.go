@@ -15,8 +15,8 @@ type batchLabels struct {
 	values      []float32
 }
 
-// gather takes the labels of vertices.
-func (b *batchLabels) gather(l *graph.Labels, vertices []uint32) {
+// gather takes the labels of vertices. Numbers are standardized by a scale, if there is one.
+func (b *batchLabels) gather(l *graph.Labels, vertices []uint32, targets *graph.Scale) {
 	b.rows, b.width = len(vertices), l.Classes
 	b.classes, b.marks, b.values = b.classes[:0], b.marks[:0], b.values[:0]
 	for _, v := range vertices {
@@ -29,15 +29,15 @@ func (b *batchLabels) gather(l *graph.Labels, vertices []uint32) {
 			b.classes = append(b.classes, uint32(l.Class[v]))
 		}
 	}
+	targets.Apply(b.values)
 }
 
-// task is the batch's task, of a kind of labels. Numbers are standardized by a scale, if there is one.
-func (b *batchLabels) task(dev tensor.Device, kind string, targets *graph.Scale) nn.Task {
+// task is the batch's task, of a kind of labels.
+func (b *batchLabels) task(dev tensor.Device, kind string) nn.Task {
 	switch kind {
 	case graph.MultiLabel:
 		return nn.MultiLabel{Marks: dev.FromHost(b.rows, b.width, b.marks)}
 	case graph.Regression:
-		targets.Apply(b.values)
 		return nn.Regress{Values: dev.FromHost(b.rows, b.width, b.values)}
 	}
 	return nn.Classify{Labels: tensor.Indices(dev, b.classes)}

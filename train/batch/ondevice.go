@@ -39,7 +39,7 @@ func (d deviceDrawer) Draw(b *Batch, epoch, number int) error {
 			x.Src = x.Dst
 		}
 	}
-	b.known.gather(b.Labels, seeds)
+	b.known.gather(b.Labels, seeds, b.targets)
 	b.pack()
 	return nil
 }
