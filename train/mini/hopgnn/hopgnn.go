@@ -60,7 +60,7 @@ type options struct {
 	batch.PullOptions
 	batch.CacheOptions
 	PreGather  bool   `json:"pre_gather" suffix:"pregather" omit:"default" help:"hopgnn: fetch the rows of all time steps of a batch at once, each once"`
-	Merge      string `json:"merge" suffix:"*" omit:"default" help:"hopgnn: time steps that are merged into others: a number; auto, the one with which workers send the fewest bytes; or time, one more per epoch as long as epochs take less time"`
+	Merge      string `json:"merge" main:"" try:"0,time" omit:"default" help:"hopgnn: time steps that are merged into others: a number; auto, the one with which workers send the fewest bytes; or time, one more per epoch as long as epochs take less time"`
 	MergeOrder string `json:"merge_order" values:"fewest,random" suffix:"*" omit:"default" help:"hopgnn: merge the time step with the fewest seed vertices, or any"`
 }
 

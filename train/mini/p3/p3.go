@@ -45,7 +45,7 @@ var Strategy = train.Describe(train.Descriptor{
 
 type options struct {
 	batch.RootsOption
-	Pipeline int `json:"pipeline" exact:"0" suffix:"*" omit:"default" help:"p3: steps by which a batch's first layer begins ahead of its own, with weights that are as many updates old; 0: none"`
+	Pipeline int `json:"pipeline" main:"" exact:"0" try:"2" omit:"default" help:"p3: steps by which a batch's first layer begins ahead of its own, with weights that are as many updates old; 0: none"`
 }
 
 // mostDelay bounds the batches that are under way.
