@@ -263,7 +263,8 @@ func TestStrategies(t *testing.T) {
 	for k := range parts {
 		s.Options.ServerOf = append(s.Options.ServerOf, parts[0].Book.Server(k))
 	}
-	for _, strategy := range []string{"cagnet", "sancus", "g3", "bns", "granndis", "neutronstar", "neutrontp", "plexus:2x2x2"} {
+	for _, strategy := range []string{"cagnet", "sancus", "g3", "bns", "granndis", "neutronstar", "neutrontp",
+		"plexus:2x2x2"} {
 		o := traintest.Options("gcn")
 		o.Epochs = 3
 		o.Strategy = traintest.Strategy(t, strategy)

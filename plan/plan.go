@@ -58,8 +58,13 @@ type Plan struct {
 	BetweenServers, OnceEach int64
 }
 
-// Needed is the memory that must fit.
-func (p *Plan) Needed() int64 { return p.Matrices + p.Graph + p.Early + p.States + p.Processes }
+// Needed is the memory that must fit; 0 of no plan.
+func (p *Plan) Needed() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Matrices + p.Graph + p.Early + p.States + p.Processes
+}
 
 // String is the plan as comment lines of a starling.yaml.
 func (p *Plan) String() string {

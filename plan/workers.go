@@ -157,11 +157,15 @@ func WorkersFit(s *spec.Spec, p *Plan, free int64) error {
 	if !s.Machine.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
+	less := "--cache-first off or a smaller --hidden"
+	if s.Mode == "mini" {
+		less = "a smaller --cache-budget, --hidden or --batch-size"
+	}
 	return &graph.InputError{Field: "memory",
 		Found: fmt.Sprintf("a run of %d workers that needs %s", p.Workers, p.memory()),
 		Want:  fmt.Sprintf("at most the %s available", event.Bytes(free)),
-		Fix: "spread the workers over several hosts, or try --dtype bf16, --cache-first off or a smaller --hidden; " +
-			"--memory-check=false tries anyway"}
+		Fix: "spread the workers over several hosts, or try --dtype bf16, " + less + "; --memory-check=false tries " +
+			"anyway"}
 }
 
 // Chooses reports whether the strategy of a run would choose by what it measures: where it can

@@ -217,7 +217,8 @@ func (f *Loop) Pass(on Strategy, training bool, epoch int) *nn.Pass {
 	multiplier, _ := as[nn.Multiplier](on)
 	return &nn.Pass{Dev: f.Dev, Agg: on, Multiplier: multiplier, Train: training,
 		Key: rng.New(f.Opt.Seed).Fold(uint64(epoch)), Vertices: f.Vertices, Own: f.Own,
-		Fewer: f.Replicas && training, Masked: masks(on), Rows: f.Opt.Rows, IDs: f.IDs, Types: f.Types, Span: f.Span(kind)}
+		Fewer: f.Replicas && training, Masked: masks(on), Rows: f.Opt.Rows, IDs: f.IDs, Types: f.Types,
+		Span: f.Span(kind)}
 }
 
 // Span reports parts of a pass as events of a kind.

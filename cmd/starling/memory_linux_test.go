@@ -47,7 +47,7 @@ func TestLargerThanMemory(t *testing.T) {
 }
 
 // So does it in batches on two workers that have less than the features together, and pull rows
-// of each other's mapped files.
+// of each other's mapped files. Neither keeps rows of the other.
 func TestBatchesLargerThanMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -63,7 +63,7 @@ func TestBatchesLargerThanMemory(t *testing.T) {
 		t.Fatalf("features of %v bytes do not show anything (%v)", features, err)
 	}
 	run := []string{"train", "parts", "--mode", "mini", "--model", "sage", "--norm", "none", "--layers", "2", "--hidden",
-		"16", "--batch-size", "50", "--fanout", "3,3", "--epochs", "1", "--eval-every", "0", "--threads", "1", "--quiet",
+		"16", "--strategy", "distdgl", "--batch-size", "50", "--fanout", "3,3", "--epochs", "1", "--eval-every", "0", "--threads", "1", "--quiet",
 		"--json", "-"}
 	ample := works(t, dir, run...)
 	forget(t, filepath.Join(dir, "parts/part0"))

@@ -147,10 +147,11 @@ func TestHermodsCases(t *testing.T) {
 		chunks int
 		order  []traits
 	}{
-		"I: earlier microbatches first": {1, []traits{{pipeline, 0, 6, false}, {expert, 1, 1, false}, {expert, 3, 0, true}}},
-		"II: gradients last":            {1, []traits{{expert, 7, 9, true}, {scatter, 7, 0, true}}},
-		"III: by layer":                 {1, layers},
-		"III: by layer, the other way":  {1, []traits{{gather, 0, 1, false}, {pipeline, 0, 9, false}}},
+		"I: earlier microbatches first": {1, []traits{{pipeline, 0, 6, false}, {expert, 1, 1, false},
+			{expert, 3, 0, true}}},
+		"II: gradients last":           {1, []traits{{expert, 7, 9, true}, {scatter, 7, 0, true}}},
+		"III: by layer":                {1, layers},
+		"III: by layer, the other way": {1, []traits{{gather, 0, 1, false}, {pipeline, 0, 9, false}}},
 		"interleaved: EP, PP, DP": {2, []traits{{expert, 7, 3, true}, {pipeline, 7, 3, true},
 			{scatter, 7, 3, true}}},
 		"interleaved, III": {2, layers},

@@ -125,7 +125,7 @@ func NotOnDisk(o *train.Options, _ *Options, _ train.Facts) error {
 		return nil
 	}
 	return graph.Apart(Named(o), "--features-on disk", "it brings rows in a way of its own",
-		"use --features-on host, or --strategy distdgl or salient")
+		"use --features-on host, or another --strategy")
 }
 
 // NeighbourOnly refuses other samplers, for strategies that draw hop by hop.

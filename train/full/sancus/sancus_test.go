@@ -214,7 +214,7 @@ func TestBadStaleness(t *testing.T) {
 		"sancus:":                  "not one of epoch:K",
 		"skipg:-1":                 "from 0, not -1",
 		"skipg:often":              "a whole number",
-		"cagnet:2":                 "has no setting",
+		"cagnet:2":                 "must be 1d, 1.5d or 2d",
 	} {
 		if _, err := train.Choose(text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want a word of %q", text, err, want)

@@ -19,6 +19,9 @@ import (
 // settle gives all workers the rows of all.
 func (m *modelParallel) settle(f *train.Loop, epoch, number int) error {
 	end, dev := m.p.Site.End, f.Dev
+	if end.Size() == 1 {
+		return nil
+	}
 	all := m.settles(f.Model)
 	rows := func(q int) func(w tensor.Matrix) tensor.Matrix {
 		return func(w tensor.Matrix) tensor.Matrix { return w.Slice(w.Rows*q/end.Size(), w.Rows*(q+1)/end.Size()) }
