@@ -107,7 +107,16 @@ func NotAhead(o *train.Options, _ *Options, _ train.Facts) error {
 		return nil
 	}
 	return graph.Apart(Named(o), "--cache belady", "it does not bring one batch after the other",
-		"use --cache probability or frequency")
+		"use --cache frequency")
+}
+
+// NotProbable refuses a cache by probabilities, for strategies whose workers' seed vertices are known batch by batch.
+func NotProbable(o *train.Options, _ *Options, _ train.Facts) error {
+	if c, _ := train.OptionOf[CacheOptions](o.Strategy); c.Cache != Probability {
+		return nil
+	}
+	return graph.Apart(Named(o), "--cache probability", "which seed vertices a worker computes is known batch by batch",
+		"use --cache frequency, which counts draws")
 }
 
 // WholeBatches refuses the sampler whose batches are each worker's own, for strategies that divide a batch themselves.

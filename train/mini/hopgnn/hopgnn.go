@@ -50,8 +50,8 @@ var Strategy = train.Describe(train.Descriptor{
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch on N servers, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-	Check: batch.Refusing(batch.NotAhead, batch.NotOnDisk, batch.Timeless, embeddings.Check, dgs.Check,
-		batch.WholeBatches),
+	Check: batch.Refusing(batch.NotAhead, batch.NotProbable, batch.NotOnDisk, batch.Timeless, embeddings.Check,
+		dgs.Check, batch.WholeBatches),
 }, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
 	Merge: "auto", MergeOrder: "fewest"}, build)
 
