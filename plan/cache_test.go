@@ -15,7 +15,7 @@ func TestPlanCaches(t *testing.T) {
 	of := func(budget string) map[string]Planned {
 		c := planned(t, func(o *Options) {
 			o.Mode, o.Batches.Size, o.Batches.Fanout, o.Model.Layers = "mini", 40, "3,3", 2
-			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+probability"}
+			o.Strategies = []string{"distdgl", small, "distdgl+degree", "salient", "hopgnn", "hopgnn+frequency"}
 			if budget != "" {
 				o.Settings = train.Settings{"cache_budget": budget}
 			}
@@ -39,7 +39,7 @@ func TestPlanCaches(t *testing.T) {
 	if cached.Between >= none.Between || cached.Between == 0 || cached.Memory <= none.Memory {
 		t.Errorf("with a cache %+v, without %+v", cached, none)
 	}
-	if a, b := rows["hopgnn+probability"].Predicted, rows["hopgnn"].Predicted; a.Between >= b.Between {
+	if a, b := rows["hopgnn+frequency"].Predicted, rows["hopgnn"].Predicted; a.Between >= b.Between {
 		t.Errorf("hopgnn with a cache %+v, without %+v", a, b)
 	}
 	if rows["salient"].Settings["cache"] != nil {
