@@ -87,7 +87,7 @@ func (s *Spec) machineEffects() []effect {
 		{"--features-on", m.FeaturesOn == "card", m.Device != "cpu" && s.Mode == "mini",
 			"it is for --device cuda and --mode mini"},
 		{"--features-on", m.FeaturesOn == "host", s.Mode == "mini", "it is for --mode mini"},
-		{"--draw-on", m.DrawOn == "card", m.Device != "cpu" && s.drawsOnCard(),
+		{"--draw-on", m.DrawOn == "card", m.Device != "cpu" && s.drawsOnGPU(),
 			"a GPU draws for --device cuda, --mode mini and --sampler neighbour, without --weighted, for one worker"},
 		{"--draw-on", m.DrawOn == "host", m.Device != "cpu" && s.Mode == "mini",
 			"it is for --device cuda and --mode mini"},
@@ -99,8 +99,8 @@ func (s *Spec) machineEffects() []effect {
 	}
 }
 
-// drawsOnCard reports whether a GPU can draw the batches, as far as the settings say.
-func (s *Spec) drawsOnCard() bool {
+// drawsOnGPU reports whether a GPU can draw the batches, as far as the settings say.
+func (s *Spec) drawsOnGPU() bool {
 	b := &s.Batches
 	return s.Mode == "mini" && b.Sampler == "neighbour" && !b.Weighted && b.Temporal == "none" && !s.Distributed() &&
 		!s.LearnsPairs() && s.Embeddings.Dim == 0

@@ -96,7 +96,7 @@ func newSteps(ctx context.Context, f *train.Loop, g *graph.CSR, data *graph.Data
 		f.Events.On(event.Note{Minor: true, Text: text})
 	}
 	if data.Typed() {
-		if mo.DrawOn == onCard {
+		if mo.DrawOn == onGPU {
 			return nil, notDrawnThere("the graph has types")
 		}
 		return typedSteps(ctx, f, g, data, mo)

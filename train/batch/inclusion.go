@@ -14,7 +14,7 @@ import (
 
 // How probable it is that batches of a worker need a vertex is computed before training, by all workers together
 // (sample.Access has the formula, and the paper): of one worker after the other, each of them spreads what its own
-// vertices pass on to their neighbours, and tells owners what that is of theirs, once per hop.
+// vertices pass on to their neighbours, and sends owners the part of their vertices, once per hop.
 
 // computed reports whether the probabilities that batches of seeds need vertices are known: of neighbours that are
 // drawn evenly, from seeds that are training vertices.

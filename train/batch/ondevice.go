@@ -65,7 +65,7 @@ func (m *Steps) drawsThere(h *Host, method sample.Method, g *graph.CSR, mo *Opti
 		return nil, "it draws for the models gcn, sage (mean and gcn), gat, and those made of them"
 	}
 	of := neighbourhoods(h, by, g, m.Loop.Opt.HostFeatures)
-	if mo.DrawOn != onCard && !dev.DrawingFits(of, mo.Size, drawnBuffers) {
+	if mo.DrawOn != onGPU && !dev.DrawingFits(of, mo.Size, drawnBuffers) {
 		return nil, "the graph does not fit beside the run"
 	}
 	return deviceDrawer{by, dev.NewDrawing(of)}, ""
@@ -94,12 +94,12 @@ var loopsOf = map[form]tensor.Loops{asDrawn: tensor.LoopsDrawn, loopFree: tensor
 // Values of BatchSettings.DrawOn.
 const (
 	onHost = "host"
-	onCard = "card"
+	onGPU  = "card"
 )
 
 // checkDrawOn refuses a run that was to draw on a device that cannot.
 func (m *Steps) checkDrawOn(mo *Options) error {
-	if mo.DrawOn != onCard || m.drawnOn == "" || m.few {
+	if mo.DrawOn != onGPU || m.drawnOn == "" || m.few {
 		return nil
 	}
 	return notDrawnThere(m.drawnOn)

@@ -149,7 +149,7 @@ func TestDrawnByDevice(t *testing.T) {
 			mo := train.BatchSettings{Sampler: "neighbour", Size: 50, Fanouts: fanouts, Threads: 2,
 				Replace: rng.New(1).Fold(uint64(fanouts[0]))%2 == 0}
 			want := mustMini(t, traintest.CPU(t, 1), d, o, mo)
-			mo.DrawOn = onCard
+			mo.DrawOn = onGPU
 			dev := newDrawingDevice(t)
 			got := mustMini(t, dev, d, o, mo)
 			if !slices.Equal(got.Loss, want.Loss) || dev.drawn == 0 {

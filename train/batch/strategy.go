@@ -95,8 +95,8 @@ func (s *Strategy) Taken(epoch, from int) int {
 	return s.p.Taken(epoch, from, s.expected.empty)
 }
 
-// Taken is the number of steps of an epoch, from a batch on, where a share of batches is empty as far as it is unknown
-// which.
+// Taken is the number of steps of an epoch, from a batch on. Where it is unknown which batches are empty, the share of
+// those that are is given.
 func (p *Pipeline) Taken(epoch, from int, empty float64) (steps int) {
 	if p.learner == nil {
 		p.learner, _ = p.Sampler().(learner)

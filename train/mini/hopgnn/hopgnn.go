@@ -93,7 +93,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 		return nil, err
 	}
 	h := &hop{p: p, opt: o}
-	// What is computed here, and pulled, is of seed vertices of all models.
+	// Blocks that are computed here, and rows that are pulled, belong to the seed vertices of all models.
 	if err := p.Prepare(o.CacheOptions, h.share(0, allSteps)); err != nil {
 		return nil, err
 	}
