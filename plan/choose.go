@@ -36,8 +36,24 @@ func Choose(ctx context.Context, o Options, events event.Listener) (*Choices, er
 			return nil, err
 		}
 	}
+	if len(out.Rows) == 0 {
+		return nil, out.noneLeft()
+	}
 	out.rank(&o)
 	return out, nil
+}
+
+// noneLeft is why no choice can be: the reasons, at most three.
+func (c *Choices) noneLeft() error {
+	const shown = 3
+	var why []string
+	for _, d := range c.Dropped[:min(shown, len(c.Dropped))] {
+		why = append(why, named(d.Name, d.Partitioner)+": "+d.Reason)
+	}
+	if more := len(c.Dropped) - len(why); more > 0 {
+		why = append(why, event.Counted(more, "other reason"))
+	}
+	return spec.Mistake("plan", "no choice that can be", strings.Join(why, "; "), "")
 }
 
 // planCut plans all candidates on the parts that a method cuts.

@@ -67,8 +67,11 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// checkSettings refuses options that no strategy of the mode has.
+// checkSettings refuses values that no strategy takes, and options that none of the mode has.
 func (o *Options) checkSettings() error {
+	if err := train.CheckSettings(o.given); err != nil {
+		return err
+	}
 	for _, option := range train.AllOptions() {
 		of := func(name string) bool { return slices.Contains(train.NamesOf(train.Mode(o.Mode)), name) }
 		if _, given := o.given[option.Name]; given && !slices.ContainsFunc(option.Strategies, of) {

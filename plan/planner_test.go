@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/netip"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"starling/cost"
 	"starling/dataset/generate"
 	"starling/event"
+	"starling/graph"
 	"starling/setup"
 	"starling/setup/setuptest"
 	"starling/tensor/cuda"
@@ -221,11 +223,16 @@ func TestPlanMini(t *testing.T) {
 	}
 }
 
-// TestPlanMemory: what does not fit is left out with its size.
+// TestPlanMemory: what does not fit is left out with its size; if nothing fits that is a mistake.
 func TestPlanMemory(t *testing.T) {
-	c := planned(t, func(o *Options) { o.Memory, o.Strategies = "1MiB", []string{"halo"} })
-	if len(c.Rows) != 0 || len(c.Dropped) != 1 || !strings.Contains(c.Dropped[0].Reason, "per worker") {
-		t.Errorf("%+v", c)
+	o := Default()
+	o.Dataset, o.Cluster.Workers, o.Cluster.Servers = setuptest.Block(t, nil), 4, 2
+	o.RatesFile, o.Rate = roundRates(t), "1gbit"
+	o.Memory, o.Strategies = "1MiB", []string{"halo"}
+	_, err := Choose(context.Background(), o, event.All())
+	var mistake *graph.InputError
+	if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "halo") || !strings.Contains(err.Error(), "per worker") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -242,6 +249,8 @@ func TestPlanMistakes(t *testing.T) {
 		"--rate with all 4 workers on one server": func(o *Options) { o.Cluster.Servers = 1 },
 		"compute.GEMM": func(o *Options) { o.RatesFile = wrong },
 		"--dropout":    func(o *Options) { o.Model.Dropout = -1 },
+		"--replicas":   func(o *Options) { o.Settings = train.Settings{"replicas": -1} },
+		"1 to 64":      func(o *Options) { o.Strategies = []string{"neutrontp:-1"} },
 	} {
 		o := Default()
 		o.Dataset, o.Cluster.Workers, o.Cluster.Servers, o.RatesFile, o.Rate = dir, 4, 2, rates, "1gbit"

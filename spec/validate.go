@@ -38,7 +38,7 @@ func (s *Spec) checkValues() error {
 			return err
 		}
 	}
-	return nil
+	return train.CheckSettings(s.Settings)
 }
 
 // validate checks every group by itself, and then all of them together.

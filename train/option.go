@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -229,12 +230,50 @@ func Choose(text string, given Settings) (Choice, error) {
 				Fix:  "leave out the flag, or what follows the strategy's name"}
 		}
 	}
-	if check, ok := c.Options.(interface{ Validate() error }); ok {
-		if err := check.Validate(); err != nil {
-			return c, wrong(text, err)
-		}
+	if err := c.validate(text); err != nil {
+		return c, err
 	}
 	return c, c.checkUnused()
+}
+
+// validate checks the options of a strategy as it was written.
+func (c Choice) validate(text string) error {
+	if check, ok := c.Options.(interface{ Validate() error }); ok {
+		if err := check.Validate(); err != nil {
+			return wrong(text, err)
+		}
+	}
+	return nil
+}
+
+// CheckSettings refuses a value that no strategy takes which has the option.
+func CheckSettings(given Settings) error {
+	for _, o := range AllOptions() {
+		if _, ok := given[o.Name]; !ok {
+			continue
+		}
+		var refused error
+		for _, name := range o.Strategies {
+			err := given.validate(name)
+			if refused = cmp.Or(refused, err); err == nil {
+				refused = nil
+				break
+			}
+		}
+		if refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// validate checks the settings that are for a strategy.
+func (s Settings) validate(name string) error {
+	c, err := read(name, s)
+	if err != nil {
+		return err
+	}
+	return c.validate(name)
 }
 
 // checkUnused refuses an option of another that is off: a user who gives one expects an effect.
