@@ -82,6 +82,8 @@ func methods(t testing.TB, g *graph.CSR, size int) map[string]Method {
 	add("fastgcn", fast, err)
 	ladies, err := NewLADIES(g, seeds, size, []int{30, 30}, 5)
 	add("ladies", ladies, err)
+	pinsage, err := NewPinSAGE(g, seeds, size, []int{4, 3}, Visits{Walks: 6, Length: 4, Restart: 0.4}, 5)
+	add("pinsage", pinsage, err)
 	cluster, err := NewCluster(context.Background(), g, seeds, 8, 3, 5)
 	add("cluster", cluster, err)
 	node, err := NewSAINTNodes(g, seeds, size, 5)

@@ -23,16 +23,24 @@ type Batches struct {
 	Temporal   string `json:"temporal" values:"none,uniform,recent"`
 	Clusters   int    `json:"clusters" auto:"zero" range:"1,1073741824"`
 	WalkLength int    `json:"walk_length" auto:"zero" range:"1,1048576"`
+	// Of pinsage.
+	VertexWalks int     `json:"vertex_walks" range:"1,65536"`
+	Restart     float64 `json:"restart"`
 }
 
 func defaultBatches() Batches {
-	return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour", Temporal: "none"}
+	return Batches{Size: 1024, Fanout: "auto", Sampler: "neighbour", Temporal: "none", VertexWalks: 16, Restart: 0.5}
 }
 
 // Samplers are the values of --sampler.
 func Samplers() []string { return sample.Names }
 
-func (b *Batches) Validate() error { return checkFields(b) }
+func (b *Batches) Validate() error {
+	if !(b.Restart >= 0 && b.Restart < 1) {
+		return Mistake("--restart", fmt.Sprint(b.Restart), "a probability from 0 to below 1", "for example 0.5")
+	}
+	return checkFields(b)
+}
 
 // What --fanout auto is for each layer, the last layer's first; the last number repeats.
 var (
@@ -42,8 +50,11 @@ var (
 
 // layered reports whether the sampler draws for every layer, as --fanout says.
 func (b *Batches) layered() bool {
-	return slices.Contains([]string{"neighbour", "fastgcn", "ladies"}, b.Sampler)
+	return slices.Contains([]string{"neighbour", "pinsage", "fastgcn", "ladies"}, b.Sampler)
 }
+
+// byHops reports whether each vertex draws neighbours of its own.
+func (b *Batches) byHops() bool { return b.Sampler == "neighbour" || b.Sampler == "pinsage" }
 
 // fanouts reads --fanout: one number per layer.
 func (s *Spec) fanouts() (list []int, err error) {
@@ -60,7 +71,7 @@ func (s *Spec) fanouts() (list []int, err error) {
 
 // layerFanouts reads one number per layer.
 func (s *Spec) layerFanouts(text string) ([]int, error) {
-	list, err := readFanouts(text, s.Batches.Sampler == "neighbour")
+	list, err := readFanouts(text, s.Batches.byHops())
 	if err == nil && len(list) != s.Model.Layers {
 		return nil, Mistake("--fanout", fmt.Sprintf("%s, %s", event.Tally(len(list), "number"), text),
 			fmt.Sprintf("one for each of the %s", event.Tally(s.Model.Layers, "layer")),
@@ -111,7 +122,7 @@ func readFanouts(text string, orAll bool) (list []int, err error) {
 func (b *Batches) autoFanouts(layers int) (list []int) {
 	for l := range layers {
 		f := autoFanouts[min(l, len(autoFanouts)-1)]
-		if b.Sampler != "neighbour" {
+		if !b.byHops() {
 			f = autoDraws
 		}
 		list = append(list, f)
@@ -135,13 +146,14 @@ func (s *Spec) checkFanouts() error {
 func (s *Spec) batchEffects() []effect {
 	b, d, mini := &s.Batches, defaultBatches(), s.Mode == "mini"
 	neighbour := mini && b.Sampler == "neighbour"
-	walks := mini && b.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised
+	pinsage := mini && b.Sampler == "pinsage"
+	walks := pinsage || mini && b.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised
 	const forMini, forNeighbour = "it is for --mode mini", "it is for --mode mini and --sampler neighbour"
 	return []effect{
 		{"--batch-size", b.Size != d.Size, mini, forMini},
 		{"--sampler", b.Sampler != d.Sampler, mini, forMini},
 		{"--fanout", b.Fanout != d.Fanout, mini && b.layered(),
-			"it is for --mode mini and the samplers neighbour, fastgcn and ladies"},
+			"it is for --mode mini and the samplers neighbour, pinsage, fastgcn and ladies"},
 		{"--fanout", len(b.Fanout.relations()) > 0, nn.IsTyped(s.Model.Name),
 			"only a typed graph has relations to draw from, with --model " + orList(nn.TypedModels)},
 		{"--replace", b.Replace, neighbour, forNeighbour},
@@ -151,7 +163,9 @@ func (s *Spec) batchEffects() []effect {
 		{"--clusters", b.Clusters != 0, mini && strings.HasPrefix(b.Sampler, "cluster"),
 			"it is for --mode mini and --sampler cluster or cluster-local"},
 		{"--walk-length", b.WalkLength != 0, walks,
-			"it is for --task unsupervised, and for --mode mini and --sampler saint-walk"},
+			"it is for --task unsupervised, and for --mode mini and --sampler saint-walk or pinsage"},
+		{"--vertex-walks", b.VertexWalks != d.VertexWalks, pinsage, "it is for --mode mini and --sampler pinsage"},
+		{"--restart", b.Restart != d.Restart, pinsage, "it is for --mode mini and --sampler pinsage"},
 	}
 }
 
@@ -171,5 +185,5 @@ func (s *Spec) BatchSettings(data *graph.Meta) (train.BatchSettings, error) {
 	return train.BatchSettings{Temporal: temporal, Sampler: b.Sampler, Size: b.Size, Fanouts: fanouts,
 		RelationFanouts: own,
 		Replace:         b.Replace, Weighted: b.Weighted, Clusters: b.Clusters, WalkLength: b.WalkLength,
-		Threads: s.Machine.Cores(), DrawOn: s.Machine.DrawOn}, err
+		VertexWalks: b.VertexWalks, Restart: b.Restart, Threads: s.Machine.Cores(), DrawOn: s.Machine.DrawOn}, err
 }

@@ -75,7 +75,10 @@ var topics = []topic{
 			"recent: the " +
 			"latest; none: all edges (neighbour)"},
 		{"clusters", "clusters to cut the graph into (cluster); auto: ten per batch, of 150 vertices or more"},
-		{"walk_length", "steps per walk (saint-walk, --task unsupervised); auto: one per layer, or 5"},
+		{"walk_length", "steps per walk (saint-walk, --task unsupervised), at most (pinsage); auto: one per layer, " +
+			"5 or 3"},
+		{"vertex_walks", "walks of each vertex and hop, whose --fanout most visited are its neighbours (pinsage)"},
+		{"restart", "probability that a walk goes back to its vertex after a step (pinsage)"},
 	}},
 	{"Pairs of vertices (--task link, unsupervised)", []setting{
 		{"decoder", "how pairs are scored (link): {}; mlp takes the product of both ends"},

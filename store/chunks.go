@@ -38,7 +38,7 @@ type chunkedHop struct {
 	stitched int // chunks
 }
 
-// Chunk is some destinations of a hop. Ask, Wait and Take follow each other.
+// Chunk is some destinations of a hop. Ask, Wait and Take follow each other, again as long as GoesOn after a Take.
 type Chunk struct {
 	Hop int
 	// Cost is how many neighbours the destinations have.
@@ -196,7 +196,11 @@ func (c *Chunks) cut(list []*Chunk, hop, known int, rest bool) []*Chunk {
 		x.Hop, x.first, x.taken = hop, p.asked, false
 		x.Vertices = c.batch.Vertices[p.asked : p.asked+n : p.asked+n]
 		x.id, x.query = c.query(hop)
-		x.Cost = neighbours(c.draws.s, x.Vertices, c.known.NoLoops[x.first:])
+		if by := x.query.visits; by != nil {
+			x.Cost = by.walksOf(n)
+		} else {
+			x.Cost = neighbours(c.draws.s, x.Vertices, c.known.NoLoops[x.first:])
+		}
 		p.asked += n
 		p.chunks, list = append(p.chunks, x), append(list, x)
 	}
@@ -235,10 +239,24 @@ func neighbours(s *Store, vertices []uint32, learned []float64) int64 {
 }
 
 // Ask has the owners of a chunk's destinations draw: remote ones are asked first, and the others draw now.
-func (x *Chunk) Ask() error { return x.draws.ask(x.id, x.Vertices, x.query) }
+// Of walks that go on it has them take another step.
+func (x *Chunk) Ask() error {
+	if x.draws.goesOn() {
+		return x.draws.goOn()
+	}
+	return x.draws.ask(x.id, x.Vertices, x.query)
+}
+
+// GoesOn reports whether walks go on: Ask, Wait and Take follow once more.
+func (x *Chunk) GoesOn() bool { return x.draws.goesOn() }
 
 // Waits reports whether any owner was asked.
-func (x *Chunk) Waits() bool { return len(x.draws.calls.list) > 0 }
+func (x *Chunk) Waits() bool {
+	if x.draws.goesOn() {
+		return len(x.draws.walks.f.calls.list) > 0
+	}
+	return len(x.draws.calls.list) > 0
+}
 
 // Wait waits for the replies of remote owners.
 func (x *Chunk) Wait(ctx context.Context) error { return x.draws.wait(ctx) }
@@ -255,10 +273,7 @@ func (c *Chunks) Sample(ctx context.Context, branches ...[]uint32) error {
 	}
 	for list = append(list, c.Complete()...); len(list) > 0; list = list[1:] {
 		x := list[0]
-		if err := x.Ask(); err != nil {
-			return errors.Join(err, x.Wait(ctx))
-		}
-		if err := x.Wait(ctx); err != nil {
+		if err := errors.Join(x.Ask(), x.draws.waitAll(ctx)); err != nil {
 			return err
 		}
 		if err := x.Take(); err != nil {

@@ -62,6 +62,8 @@ type query struct {
 	// times are of the vertices, which see what is from before; nil: all. recent takes the latest of that.
 	times  []int64
 	recent bool
+	// visits has walks find the neighbours (visits.go); nil: they are drawn of the in-edges.
+	visits *Visits
 }
 
 // may reports whether edges may have a source.
@@ -230,6 +232,8 @@ type draws struct {
 	shape drawShape
 	// numbers are the vertices that draw.
 	numbers []uint32
+	walks   *walking // that find the neighbours; nil: they are drawn
+	unused  *walking // their memory
 	// Bytes that were sent to each part's owner and received from it, since they were cleared.
 	sent, received []int64
 }
@@ -242,19 +246,31 @@ func newDraws(s *Store, opt Options) draws {
 
 // fetch has all owners draw, and reads what they answer.
 func (w *draws) fetch(ctx context.Context, id coflow.ID, numbers []uint32, q *query) error {
-	if err := w.ask(id, numbers, q); err != nil {
-		return errors.Join(err, w.wait(ctx))
-	}
-	if err := w.wait(ctx); err != nil {
+	if err := errors.Join(w.ask(id, numbers, q), w.waitAll(ctx)); err != nil {
 		return err
 	}
 	return w.take()
 }
 
-// ask has all owners draw: remote ones are called, and the others draw now.
+// waitAll waits until what was asked is there, of walks until the last step of all.
+func (w *draws) waitAll(ctx context.Context) error {
+	err := w.wait(ctx)
+	for err == nil && w.goesOn() {
+		if err = w.take(); err == nil && w.goesOn() {
+			err = errors.Join(w.goOn(), w.wait(ctx))
+		}
+	}
+	return err
+}
+
+// ask has all owners draw: remote ones are called, and the others draw now. Where walks find the neighbours it has them
+// begin: as long as goesOn after a take, goOn and another wait and take follow.
 func (w *draws) ask(id coflow.ID, numbers []uint32, query *query) error {
 	clear(w.next)
-	w.numbers = numbers
+	w.numbers, w.walks = numbers, nil
+	if query.visits != nil {
+		return w.beginWalks(id, query)
+	}
 	w.s.split(&w.by, w.s.Book.Offsets, numbers)
 	w.calls.list = w.calls.list[:0]
 	w.shape = drawShape{query: query, edgeDim: w.s.Part.In.EdgeDim, weighted: w.s.Book.Weighted, nodes: w.s.Book.Nodes,
@@ -304,6 +320,9 @@ func (w *draws) drawHere(q int, numbers, places []uint32, query *query) (err err
 
 // wait waits for the answers of remote owners. None is under way after it.
 func (w *draws) wait(ctx context.Context) error {
+	if w.goesOn() {
+		return w.walks.f.wait(ctx)
+	}
 	err := w.calls.wait(ctx)
 	for _, c := range w.calls.list {
 		w.received[c.part] += int64(c.bytes())
@@ -313,6 +332,9 @@ func (w *draws) wait(ctx context.Context) error {
 
 // take reads the answers.
 func (w *draws) take() error {
+	if w.walks != nil {
+		return w.takeWalks()
+	}
 	for _, c := range w.calls.list {
 		d := &w.parts[c.part]
 		err := d.decode(c.body, len(c.places), w.shape)

@@ -39,7 +39,8 @@ type Hop struct {
 func (m *Hops) Draw(ctx context.Context, h *Hop, vertices []uint32, fanout, hop, layer, epoch, number int) error {
 	byRelation, seeds := m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), hop == 0
 	id := coflow.ID{Epoch: uint32(epoch), Batch: uint32(number), Layer: int16(layer), Type: coflow.Inputs}
-	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds, fanouts: byRelation}
+	q := &query{key: sample.LayerKey(m.Seed, epoch, number, layer), fanout: fanout, seeds: seeds, fanouts: byRelation,
+		visits: m.draws.opt.Visits}
 	if err := m.draws.fetch(ctx, id, vertices, q); err != nil {
 		return err
 	}

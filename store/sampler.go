@@ -85,11 +85,11 @@ func (m *Sampler) query(hop int) (coflow.ID, *query) {
 	id := coflow.ID{Epoch: uint32(b.Epoch), Batch: uint32(b.Number), Layer: int16(layer), Type: coflow.Inputs}
 	return id, &query{key: sample.LayerKey(m.Seed, b.Epoch, b.Number, layer), fanout: fanout,
 		fanouts: m.draws.s.fanoutsOf(m.draws.opt.RelationFanouts, hop), seeds: hop == 0, without: m.without, masks: m.masks,
-		typed: m.draws.s.Book.Schema != nil}
+		typed: m.draws.s.Book.Schema != nil, visits: m.draws.opt.Visits}
 }
 
 // Wait waits for what was asked.
-func (m *Sampler) Wait(ctx context.Context) error { return m.draws.wait(ctx) }
+func (m *Sampler) Wait(ctx context.Context) error { return m.draws.waitAll(ctx) }
 
 // Stitch makes the hop's block, and adds the vertices that it found.
 func (m *Sampler) Stitch(hop int) error {

@@ -27,6 +27,8 @@ type Options struct {
 	DrawByCalls bool
 	// RelationFanouts are by hop and relation of a typed graph, where they are not the hop's for all: see sample.Types.
 	RelationFanouts [][]int
+	// Visits has walks find the neighbours of destinations, as sample.PinSAGE does; nil: they are drawn of the in-edges.
+	Visits *Visits
 	// Unread: no one looks at rows of features that batches pull, as in a dry run. They take memory, which is not touched,
 	// and none travels. Sparse rows do, since what they take depends on what is in them, and those of a cache.
 	Unread bool

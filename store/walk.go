@@ -124,10 +124,18 @@ func newFollowers(w *draws) followers {
 
 // follow puts the sources of the edges that vertices choose in their places.
 func (f *followers) follow(ctx context.Context, id coflow.ID, how, step uint32, vertices []uint32, by []uint64) error {
+	if err := errors.Join(f.ask(id, how, step, vertices, by), f.wait(ctx)); err != nil {
+		return err
+	}
+	return f.take(vertices)
+}
+
+// ask has the owners of vertices follow edges: remote ones are called, and those that are here are followed now.
+func (f *followers) ask(id coflow.ID, how, step uint32, vertices []uint32, by []uint64) error {
 	s := f.w.s
 	s.split(&f.by, s.Book.Offsets, vertices)
 	f.calls.list = f.calls.list[:0]
-	err := s.remoteFirst(&f.by, s.drawsHere, func(q int, places []uint32) error {
+	return s.remoteFirst(&f.by, s.drawsHere, func(q int, places []uint32) error {
 		for some := range slices.Chunk(places, (maxRequest-followHead)/followEach) {
 			request := following(how, step, vertices, by, some)
 			f.w.sent[q] += int64(len(request))
@@ -140,12 +148,21 @@ func (f *followers) follow(ctx context.Context, id coflow.ID, how, step uint32, 
 		}
 		return nil
 	})
-	if err = errors.Join(err, f.calls.wait(ctx)); err != nil {
-		return err
-	}
+}
+
+// wait waits for the replies of remote owners. None is under way after it.
+func (f *followers) wait(ctx context.Context) error {
+	err := f.calls.wait(ctx)
 	for _, c := range f.calls.list {
 		f.w.received[c.part] += int64(c.bytes())
-		sources, err := parseFollowed(c.body, len(c.places), s.Book.Nodes)
+	}
+	return err
+}
+
+// take puts these in their places.
+func (f *followers) take(vertices []uint32) error {
+	for _, c := range f.calls.list {
+		sources, err := parseFollowed(c.body, len(c.places), f.w.s.Book.Nodes)
 		if err != nil {
 			return fmt.Errorf("following edges of the vertices of worker %d: %w", c.part, err)
 		}

@@ -100,8 +100,11 @@ type BatchSettings struct {
 	// Clusters is the number of clusters that the graph is cut into (cluster); 0: ten make
 	// a batch, but each has at least 150 vertices.
 	Clusters int
-	// WalkLength is the length of saint-walk's walks; 0: the model's layers.
+	// WalkLength is the length of saint-walk's walks; 0: the model's layers. Of pinsage's it is the most steps; 0: 3.
 	WalkLength int
+	// VertexWalks are pinsage's walks of each destination, 0: 16; each ends after a step with probability Restart.
+	VertexWalks int
+	Restart     float64
 	// Threads is the number of threads that sample; 0: one per core.
 	Threads int
 	// DrawOn is where one worker's batches are drawn: "card", "auto" (there if it can) or "host"; "": host.

@@ -71,7 +71,7 @@ func TestOneBatchOfAllIsFullGraph(t *testing.T) {
 func samplerOptions(name string, layers int) train.BatchSettings {
 	m := train.BatchSettings{Sampler: name, Size: 40, Threads: 2}
 	switch name {
-	case "neighbour":
+	case "neighbour", "pinsage":
 		m.Fanouts = slices.Repeat([]int{4}, layers)
 	case "fastgcn", "ladies":
 		m.Fanouts = slices.Repeat([]int{150}, layers)

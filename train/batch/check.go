@@ -53,7 +53,7 @@ func checkSampler(o *train.Options, b *Options, _ train.Facts) error {
 // checkRoots refuses batches that each worker draws by itself where they are of all workers together.
 func checkRoots(o *train.Options, b *Options, _ train.Facts) error {
 	r, _ := train.OptionOf[RootsOption](o.Strategy)
-	if r.Roots != "local" || b.Sampler == "neighbour" || b.Sampler == "fastgcn" {
+	if r.Roots != "local" || b.ByHops() || b.Sampler == "fastgcn" {
 		return nil
 	}
 	return graph.Apart("--roots local", "--sampler "+b.Sampler, "it divides training vertices, and the sampler draws "+

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,6 +27,8 @@ func (m *Options) Method(ctx context.Context, g *graph.CSR, seeds []uint32, laye
 		n := &sample.Neighbour{Graph: g, SeedVertices: seeds, Size: m.Size, Fanouts: m.Fanouts, Replace: m.Replace,
 			Weighted: m.Weighted, ByID: byID, Seed: seed}
 		return n.Prepare()
+	case "pinsage":
+		return sample.NewPinSAGE(g, seeds, m.Size, m.Fanouts, m.visits(), seed)
 	case "fastgcn":
 		return sample.NewFastGCN(g, seeds, m.Size, m.Fanouts, seed)
 	case "ladies":
@@ -57,16 +60,26 @@ func errNoEdges() error {
 
 // layered reports whether there are fanouts for each layer.
 func (m *Options) layered() bool {
-	return m.Sampler == "neighbour" || m.Sampler == "fastgcn" || m.Sampler == "ladies"
+	return m.ByHops() || m.Sampler == "fastgcn" || m.Sampler == "ladies"
 }
 
-// walkLength is the length of walks for a model of some layers.
-func (m *Options) walkLength(layers int) int {
-	if m.WalkLength == 0 {
-		return layers
-	}
-	return m.WalkLength
+// ByHops reports whether each vertex draws neighbours of its own, hop by hop.
+func (m *Options) ByHops() bool { return m.Sampler == "neighbour" || m.Sampler == "pinsage" }
+
+// What walks of pinsage are where that is not given.
+const (
+	autoVertexWalks = 16
+	autoVisitLength = 3
+)
+
+// visits is how walks find neighbours.
+func (m *Options) visits() sample.Visits {
+	return sample.Visits{Walks: cmp.Or(m.VertexWalks, autoVertexWalks), Length: m.walkLength(autoVisitLength),
+		Restart: m.Restart}
 }
+
+// walkLength is the length of walks; auto: where it is not given.
+func (m *Options) walkLength(auto int) int { return cmp.Or(m.WalkLength, auto) }
 
 // inClusters reports whether batches are clusters.
 func (m *Options) inClusters() bool { return m.Sampler == "cluster" || m.Sampler == "cluster-local" }
@@ -74,6 +87,10 @@ func (m *Options) inClusters() bool { return m.Sampler == "cluster" || m.Sampler
 // checkWeighs refuses samplers that make edges count differently for a model that does not look at
 // that.
 func (m *Options) checkWeighs(o train.Options) error {
+	if m.Sampler == "pinsage" && o.Model.EdgeDim > 0 {
+		return train.Mistake("sampler pinsage takes vertices that walks visit for neighbours, and they need not have " +
+			"an edge; leave out --edge-features, or use --sampler neighbour")
+	}
 	weighs := m.Weighted || m.Sampler != "neighbour" && !m.inClusters()
 	// In a dry run the sampler stands in for cluster, which weighs nothing.
 	if o.Model.Model == "gin" && o.Model.EdgeDim > 0 && weighs && m.DryEpochs == 0 {

@@ -40,7 +40,8 @@ type Pipeline struct {
 	// Measure goes over the whole graph, layer by layer.
 	Measure train.Strategy
 
-	rows store.Packed // as which they travel
+	rows   store.Packed  // as which they travel
+	visits *store.Visits // of the sampler pinsage; nil: of others
 	// training are all training vertices, in the order of one worker; nil: there is a task of another kind.
 	training []uint32
 	// times are of training vertices, in a temporal run.
@@ -196,7 +197,7 @@ func (p *Pipeline) AllSteps() int { return p.all }
 // Draws says how the store draws and packs.
 func (p *Pipeline) Draws() store.Options {
 	return store.Options{Replace: p.Options.Replace, Weighted: p.Options.Weighted, Rows: p.rows,
-		RelationFanouts: p.Options.RelationFanouts, Unread: p.Site.MemoryOnly,
+		RelationFanouts: p.Options.RelationFanouts, Unread: p.Site.MemoryOnly, Visits: p.visits,
 		DrawByCalls: p.task != nil && p.task.DrawsByCalls() || p.Site.Opt.Inductive}
 }
 

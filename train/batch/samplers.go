@@ -25,6 +25,7 @@ type Sampler interface {
 // shared, so that every worker draws what one with the whole graph would.
 //
 //	neighbour    nothing: the owner of a vertex draws its edges
+//	pinsage      ids and degrees of all vertices, once; owners follow walks
 //	fastgcn      norms of all vertices, once
 //	ladies       nothing before training; in-edges of all destinations of a layer, per batch
 //	cluster      the clusters of all vertices, once; clusters are of parts
@@ -39,7 +40,12 @@ func samplersOf(p *Pipeline) (newSampler func(Seeds) Sampler, batches int, err e
 		return nil, 0, err
 	}
 	switch opt.Sampler {
-	case "neighbour":
+	case "neighbour", "pinsage":
+		if opt.Sampler == "pinsage" {
+			if p.visits, err = p.Store.ShareVisits(ctx, opt.visits()); err != nil {
+				return nil, 0, err
+			}
+		}
 		if opt.Temporal != "" {
 			return func(s Seeds) Sampler {
 				return &temporalShare{TemporalSampler: p.temporal(), of: s,

@@ -24,7 +24,7 @@ func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 func samplerOptions(name string, layers int) train.BatchSettings {
 	m := train.BatchSettings{Sampler: name, Size: 40, Threads: 2}
 	switch name {
-	case "neighbour":
+	case "neighbour", "pinsage":
 		m.Fanouts = slices.Repeat([]int{4}, layers)
 	case "fastgcn", "ladies":
 		m.Fanouts = slices.Repeat([]int{150}, layers)
@@ -40,7 +40,7 @@ func samplerOptions(name string, layers int) train.BatchSettings {
 // curve is one worker's, for several numbers of workers, models, graphs, caches, ways to divide a
 // batch, and strategies.
 func TestDistributedSamplersAreOneWorkers(t *testing.T) {
-	samplers := []string{"fastgcn", "ladies", "saint-node", "saint-edge", "saint-walk"}
+	samplers := []string{"fastgcn", "ladies", "saint-node", "saint-edge", "saint-walk", "pinsage"}
 	for i, sampler := range samplers {
 		for j, model := range []string{"gcn", "sage", "gat", "gin"} {
 			workers, strategy := []int{2, 1, 3, 5}[(i+j)%4], []string{"distdgl", "salient", "p3"}[(i+j)%3]
@@ -55,8 +55,11 @@ func TestDistributedSamplersAreOneWorkers(t *testing.T) {
 				o := traintest.Options(model)
 				o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
 				m := train.BatchSettings{Sampler: sampler, Size: 30, Threads: 2}
-				if sampler == "fastgcn" || sampler == "ladies" {
+				switch sampler {
+				case "fastgcn", "ladies":
 					m.Fanouts = []int{20, 30}
+				case "pinsage":
+					m.Fanouts, m.VertexWalks, m.WalkLength, m.Restart = []int{3, 4}, 8, 4, 0.4
 				}
 				one := mustMini(t, traintest.Ref(), d, o, m)
 				options := []string{"roots=" + []string{"owner", "random"}[(i+j/2)%2]}

@@ -92,7 +92,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Options.Sampler == "neighbour" {
+	if p.Options.ByHops() {
 		p.NewSampler = p.ByChunks
 	}
 	return p.By(o.CacheOptions, func(p *batch.Pipeline) batch.Method {

@@ -138,16 +138,21 @@ func (g *dag) ask(list []*store.Chunk) {
 	}
 }
 
-// draw has a chunk draw, and then, in the batch's order.
+// draw has a chunk draw, and then, in the batch's order. Each step of walks is an operator.
 func (g *dag) draw(x *store.Chunk, then func()) {
 	hop := fmt.Sprintf("hop %d", x.Hop+1)
+	var step func()
 	ends := func() {
 		if g.failed.Load() == nil {
 			g.fail(x.Take())
 		}
+		if x.GoesOn() && g.failed.Load() == nil {
+			g.task("walk "+hop, x.Cost, step)
+			return
+		}
 		g.order.do(then)
 	}
-	g.task("draw "+hop, x.Cost, func() {
+	step = func() {
 		if g.failed.Load() != nil {
 			g.order.do(then)
 			return
@@ -157,7 +162,8 @@ func (g *dag) draw(x *store.Chunk, then func()) {
 			return
 		}
 		g.apart("wait for "+hop, x.Wait, func() { g.task("take "+hop, int64(len(x.Vertices)), ends) })
-	})
+	}
+	g.task("draw "+hop, x.Cost, step)
 }
 
 // stitch adds the chunks that are next, whose vertices are fetched, and has those that can be draw.

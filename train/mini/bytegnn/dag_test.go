@@ -3,6 +3,7 @@ package bytegnn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,31 @@ func TestSubgraphsAreOneWorkers(t *testing.T) {
 		one := mustMini(t, traintest.Ref(), d, o, m)
 		parts := traintest.Cut(t, d, "random", 2+i%2)
 		traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "bytegnn").Results[0], one)
+	}
+}
+
+// TestWalksAreOneWorkers: PinSAGE's neighbours by visits go through the same tasks, a step of walks each.
+func TestWalksAreOneWorkers(t *testing.T) {
+	d := traintest.Communities(t, 120, false)
+	for i, model := range []string{"gcn", "sage", "gat"} {
+		o := traintest.Options(model)
+		o.Epochs, o.Model.Layers, o.Model.Norm = 2, 2, "none"
+		m := train.BatchSettings{Sampler: "pinsage", Size: 30, Fanouts: []int{3, 4}, VertexWalks: 8, WalkLength: 4,
+			Restart: 0.3, Threads: 2}
+		one := mustMini(t, traintest.Ref(), d, o, m)
+		parts := traintest.Cut(t, d, "random", 2+i%2)
+		traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "bytegnn").Results[0], one)
+		traintest.SameRun(t, traintest.Batches(t, parts, o, m, true, "bytegnn", "roots=random").Results[0], one)
+	}
+	o := traintest.Options("sage")
+	o.Epochs, o.EvalEvery, o.Model.Layers, o.Model.Norm = 1, 0, 2, "none"
+	o.Strategy = traintest.Strategy(t, "bytegnn", "roots=random")
+	o.Batches = &train.BatchSettings{Sampler: "pinsage", Size: 1000, Fanouts: []int{3, 4}, Threads: 1}
+	r := traintest.Observe(t, traintest.BatchEnds(2, true), traintest.Cut(t, d, "random", 2), traintest.Ref, o)
+	for _, task := range []string{"draw hop 1", "walk hop 1", "wait for hop 1", "walk hop 2"} {
+		if !slices.ContainsFunc(r.Spans, func(x event.Span) bool { return strings.HasSuffix(x.Name, task) }) {
+			t.Errorf("the trace has no task %q", task)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (h *hop) steps(merged int) int { return max(1, ringOf(h.p.Site.Part.Book).s
 // knowsSeeds reports whether the seed vertices of a batch are known before it is drawn.
 func (h *hop) knowsSeeds() bool {
 	switch h.p.Options.Sampler {
-	case "neighbour", "fastgcn", "ladies":
+	case "neighbour", "pinsage", "fastgcn", "ladies":
 		return h.empty == 0
 	}
 	return false
