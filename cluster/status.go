@@ -43,6 +43,9 @@ type Status struct {
 	Saved    int     `json:"saved"`     // epochs in the last state that it sent
 	SavedAgo float64 `json:"saved_ago"` // -1: none yet
 
+	// Detail is what a page or a file of events is to know of the worker; nil: there is none.
+	Detail *event.Worker `json:"detail,omitempty"`
+
 	Metrics string  `json:"metrics,omitempty"` // where it is to be asked for more
 	Age     float64 `json:"age"`               // of this status; -1: none came yet
 }
@@ -75,6 +78,13 @@ const (
 func (m *Member) Report(f func() Status) {
 	m.control.report.Store(&f)
 	m.control.write(newMessage("ping", f())) // a connection that fails is noticed elsewhere
+}
+
+// ReportNow sends the status once more, at the end of a worker.
+func (m *Member) ReportNow() {
+	if f := m.control.report.Load(); f != nil {
+		m.control.write(newMessage("ping", (*f)())) // as in Report
+	}
 }
 
 // sign is the next sign of life, and the time of its report.

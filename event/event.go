@@ -84,7 +84,18 @@ type Note struct {
 	// Settings are what the run chose by measuring. A run that is given them chooses the
 	// same.
 	Settings map[string]string `json:",omitempty"`
+	// Mark says what happened to a run that goes on: one of the marks below; "": nothing of note.
+	Mark string `json:",omitempty"`
 }
+
+// What notes mark.
+const (
+	Lost    = "lost"    // a worker
+	Back    = "back"    // training goes on after a loss
+	Stalled = "stalled" // an epoch takes far longer than those before it
+	Moving  = "moving"  // it has ended
+	Link    = "link"    // a link between hosts has gone, or came back
+)
 
 // Span is a stretch of time on one worker: a step, a layer, a transfer.
 type Span struct {
@@ -111,6 +122,10 @@ type Done struct {
 	Seconds   float64
 }
 
+func (Opened) event()   {}
+func (Planned) event()  {}
+func (Worker) event()   {}
+func (Result) event()   {}
 func (Started) event()  {}
 func (Epoch) event()    {}
 func (Saved) event()    {}

@@ -15,11 +15,13 @@ import (
 //	{"event":"epoch","time":"2025-01-01T00:00:00Z","epoch":3,"loss":1.25,…}
 //
 // Names are the fields' names, in lower case with underscores; a number that
-// is not finite is null. Spans are left out: the trace file is for them.
+// is not finite is null. Spans are left out: the trace file is for them. What workers
+// report comes the less often the longer a run takes.
 type JSONLines struct {
-	w   io.Writer
-	now func() time.Time
-	err error
+	w    io.Writer
+	now  func() time.Time
+	thin thinner
+	err  error
 }
 
 // NewJSONLines writes to w.
@@ -30,11 +32,29 @@ func (j *JSONLines) On(e Event) {
 	if _, ok := e.(Span); ok || j.err != nil {
 		return
 	}
-	b, err := Encode(e, j.now())
-	if err == nil {
-		_, err = j.w.Write(append(b, '\n'))
+	now := j.now()
+	for _, e := range j.thin.take(e, now) {
+		b, err := Encode(e, now)
+		if err == nil {
+			_, err = j.w.Write(append(b, '\n'))
+		}
+		if j.err = err; err != nil {
+			return
+		}
 	}
-	j.err = err
+}
+
+// DecodeAt is Decode with the time of the line.
+func DecodeAt(line []byte) (Event, time.Time, error) {
+	e, err := Decode(line)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	var at struct{ Time time.Time }
+	if err := json.Unmarshal(line, &at); err != nil {
+		return nil, time.Time{}, fmt.Errorf("event: time: %w", err)
+	}
+	return e, at.Time, nil
 }
 
 // Encode is an event, spans included, as one line of JSON without its end.
@@ -78,7 +98,8 @@ func Decode(line []byte) (Event, error) {
 // byName lists the types of events.
 var byName = func() map[string]reflect.Type {
 	all := map[string]reflect.Type{}
-	for _, e := range []Event{Started{}, Epoch{}, Saved{}, Note{}, Span{}, Progress{}, Done{}} {
+	for _, e := range []Event{Opened{}, Planned{}, Worker{}, Result{}, Started{}, Epoch{}, Saved{}, Note{}, Span{},
+		Progress{}, Done{}} {
 		t := reflect.TypeOf(e)
 		all[strings.ToLower(t.Name())] = t
 	}

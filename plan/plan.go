@@ -75,11 +75,11 @@ func (p *Plan) String() string {
 	if p.Workers == 0 {
 		cache := map[bool]string{true: "kept", false: "not kept"}[p.CacheFirst]
 		return comment("plan:", "  parameters "+event.Count(int64(p.Parameters)),
-			fmt.Sprintf("  memory %s; available %s", p.memory(), free), "  mapped files "+event.Bytes(p.Mapped),
+			fmt.Sprintf("  memory %s; available %s", p.Memory(), free), "  mapped files "+event.Bytes(p.Mapped),
 			"  first layer's aggregation "+cache, "  bytes sent 0")
 	}
 	lines := []string{"plan:", fmt.Sprintf("  workers %d, parameters %s", p.Workers, event.Count(int64(p.Parameters))),
-		fmt.Sprintf("  memory %s; available %s", p.memory(), free), "  the largest worker " + event.Bytes(p.largest()),
+		fmt.Sprintf("  memory %s; available %s", p.Memory(), free), "  the largest worker " + event.Bytes(p.largest()),
 		"  mapped files " + event.Bytes(p.Mapped), "  bytes sent " + p.sends()}
 	if hint := exchange.RelayHint(p.BetweenServers, p.OnceEach); hint != "" {
 		lines = append(lines, "  "+hint)
@@ -98,8 +98,8 @@ func (p *Plan) largest() (most int64) {
 	return most
 }
 
-// memory is what must fit, and what it is for.
-func (p *Plan) memory() string {
+// Memory is what must fit, and what it is for.
+func (p *Plan) Memory() string {
 	text := fmt.Sprintf("%s: matrices %s, graph %s", event.Bytes(p.Needed()), event.Bytes(p.Matrices),
 		event.Bytes(p.Graph))
 	if p.Early > 0 {
@@ -168,7 +168,7 @@ func Fits(s *spec.Spec, p *Plan, data *graph.Dataset, free int64) error {
 	if !s.Machine.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
-	err := &graph.InputError{Field: "memory", Found: "a run that needs " + p.memory(),
+	err := &graph.InputError{Field: "memory", Found: "a run that needs " + p.Memory(),
 		Want: fmt.Sprintf("at most the %s available", event.Bytes(free)),
 		Fix: "nothing smaller of this model fits: use a machine with more memory " +
 			"(or try anyway with --memory-check=false)"}

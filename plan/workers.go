@@ -162,7 +162,7 @@ func WorkersFit(s *spec.Spec, p *Plan, free int64) error {
 		less = "a smaller --cache-budget, --hidden or --batch-size"
 	}
 	return &graph.InputError{Field: "memory",
-		Found: fmt.Sprintf("a run of %d workers that needs %s", p.Workers, p.memory()),
+		Found: fmt.Sprintf("a run of %d workers that needs %s", p.Workers, p.Memory()),
 		Want:  fmt.Sprintf("at most the %s available", event.Bytes(free)),
 		Fix: "spread the workers over several hosts, or try --dtype bf16, " + less + "; --memory-check=false tries " +
 			"anyway"}

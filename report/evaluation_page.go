@@ -22,11 +22,6 @@ var evaluationTemplate = sync.OnceValue(func() *template.Template {
 	return newTemplate("page", evaluationBody+evaluationPage)
 })
 
-// evaluationStyle is what that body needs beside the style sheet.
-const evaluationStyle = `.heat td { background: color-mix(in srgb, var(--one) calc(var(--share) * 0.7), transparent); }
-.square { max-width: 26rem; height: auto; aspect-ratio: 1; }
-`
-
 // evaluationView is the data of the template.
 type evaluationView struct {
 	Title     string

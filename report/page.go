@@ -9,19 +9,15 @@ import (
 	"sync"
 
 	"starling/event"
+	"starling/report/chart"
 )
 
 //go:embed compare.html
 var comparePage string
 
-// plotBody is a chart of lines, which several pages have.
-//
-//go:embed plot.html
-var plotBody string
-
 // compareTemplate is parsed when it is first used, not whenever the program starts.
 var compareTemplate = sync.OnceValue(func() *template.Template {
-	return newTemplate("compare", plotBody+comparePage)
+	return newTemplate("compare", comparePage)
 })
 
 // HTML is the comparison as one page without any other files.
@@ -43,7 +39,7 @@ type page struct {
 	Times    []bar
 	Bytes    []bar
 	Accuracy *accuracyChart // nil: nothing was measured
-	Plots    []*plot
+	Plots    []*chart.Lines
 	Failed   []CompareRow
 	Beside   []claim
 	Shared   []Setting

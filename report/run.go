@@ -59,6 +59,8 @@ type Run struct {
 	// Spec has every setting, defaults too.
 	Spec *spec.Spec `json:"spec,omitempty"`
 	Made *Made      `json:"made,omitempty"`
+	// Page draws the page of the run; nil: none was asked for.
+	Page func() []byte `json:"-"`
 
 	// Of several workers:
 	Servers          int            `json:"servers,omitempty"`

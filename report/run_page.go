@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
-	"strings"
 	"sync"
 
 	"starling/event"
@@ -17,39 +15,32 @@ import (
 var runPage string
 
 var runTemplate = sync.OnceValue(func() *template.Template {
-	return newTemplate("run", plotBody+evaluationBody+runPage)
+	return newTemplate("run", evaluationBody+runPage)
 })
 
 // runView is the data of the template.
 type runView struct {
-	Title, Text string
-	Warnings    []string
-	Facts       []Setting
-	Plots       []*plot
-	Evaluation  *evaluationView // nil: there is none
-	Sent        [][]string
-	Made        *Made
-	Settings    []Setting
+	Warnings   []string
+	Facts      []Setting
+	Evaluation *evaluationView // nil: there is none
+	Made       *Made
 }
 
-// HTML is the result of a run as one page without any other files.
-func (r *Run) HTML() []byte {
-	v := runView{Title: r.Model + " on " + r.Dataset, Warnings: r.Warnings, Facts: r.facts(), Plots: r.plots(),
-		Sent: r.Bytes.lines(), Made: r.Made, Settings: settingsOf(r.Spec)}
-	v.Text = fmt.Sprintf("%s, %s; %s", event.Counted(r.Epochs, "epoch"), r.Reason, event.Counted(r.Vertices, "vertex")+
-		" and "+event.Counted(r.Edges, "edge"))
+// Sections are what a run ended with, for a page of it: figures, the report by class, and how it was made.
+func (r *Run) Sections() template.HTML {
+	v := runView{Warnings: r.Warnings, Facts: r.facts(), Made: r.Made}
 	if r.Evaluation != nil {
-		v.Evaluation = newEvaluationView(r.Evaluation, v.Title)
+		v.Evaluation = newEvaluationView(r.Evaluation, "")
 	}
 	var b bytes.Buffer
 	if err := runTemplate().Execute(&b, v); err != nil {
 		panic(err) // the template and its data are both ours
 	}
-	return b.Bytes()
+	return template.HTML(b.String())
 }
 
-// WriteHTML writes the page to a file, whole or not at all.
-func (r *Run) WriteHTML(path string) error { return writeFile(path, r.HTML()) }
+// WriteHTML writes the run's page to a file, whole or not at all.
+func (r *Run) WriteHTML(path string) error { return writeFile(path, r.Page()) }
 
 // facts are what a reader looks for first.
 func (r *Run) facts() (list []Setting) {
@@ -79,40 +70,5 @@ func (r *Run) facts() (list []Setting) {
 	add("memory", "%s", event.Bytes(r.PeakRSSBytes))
 	add("parameters", "%s", event.Count(int64(r.Parameters)))
 	add("seed", "%d", r.Seed)
-	return list
-}
-
-// plots are the loss, and the metric of each split that was measured, over epochs.
-func (r *Run) plots() (list []*plot) {
-	inEpochs := func(x float64) string { return fmt.Sprintf("epoch %.0f", x) }
-	at := epochs(r.Measured)
-	metric := []series{{"train", at, r.TrainAccuracy}, {"validation", at, r.ValAccuracy},
-		{"test", at, r.TestAccuracies}}
-	metric = slices.DeleteFunc(metric, func(s series) bool {
-		return !slices.ContainsFunc(s.y, func(n Number) bool { return !math.IsNaN(float64(n)) })
-	})
-	for _, p := range []*plot{
-		newPlot("Training loss", "training loss over epochs",
-			[]series{{"loss", counting(len(r.Loss)), r.Loss}}, inEpochs),
-		newPlot("Metric: "+r.Metric, r.Metric+" over epochs", metric, inEpochs),
-	} {
-		if p != nil {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// lines are what was sent, by kind and link.
-func (b *Bytes) lines() (list [][]string) {
-	sums, kinds, links := b.cells()
-	for _, k := range kinds {
-		for _, l := range links {
-			if c := sums[cell{k, l}]; c.Planned != 0 || c.Counted != 0 {
-				list = append(list, []string{k, strings.ReplaceAll(l, "_", " "), event.Bytes(c.Planned),
-					event.Bytes(c.Counted)})
-			}
-		}
-	}
 	return list
 }

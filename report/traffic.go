@@ -12,13 +12,7 @@ import (
 
 // Traffic is the bytes that workers sent of one kind, layer and link: as planned before the
 // run, and as counted.
-type Traffic struct {
-	Kind    string `json:"kind"`
-	Layer   int    `json:"layer"` // -1: of no layer
-	Link    string `json:"link"`
-	Planned int64  `json:"planned"`
-	Counted int64  `json:"counted"`
-}
+type Traffic = event.Traffic
 
 // Bytes is what workers sent each other.
 type Bytes struct {

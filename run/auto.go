@@ -112,7 +112,7 @@ func tryChoices(ctx context.Context, s spec.Spec, choices *plan.Choices, events 
 		trial := measuring(one.Told(s))
 		trial.Training.Epochs, trial.Output.Quiet = triedEpochs, true
 		events.On(event.Note{Minor: true, Text: "--strategy auto tries " + one.Name})
-		r, failed := trainCluster(ctx, trial, nil, event.All())
+		r, failed := trainCluster(ctx, trial, nil, nil, event.All())
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("trying %s: %w", one.Name, failed))
 			continue

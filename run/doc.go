@@ -4,7 +4,7 @@
 // A reader finds, in this order:
 //
 //	prepare                     one worker: what is checked and planned before the first epoch
-//	events                      who hears of it
+//	events, outputs             who hears of it: files, pages
 //	model_folder, held_out      what a run writes at its end
 //	auto                        --strategy auto: plan, try, and learn from the run
 //	train, dry                  one worker, or several by package supervise; a dry run of them
@@ -13,7 +13,7 @@
 //	partition                   partitions
 //	certs, switch               certificates, and a switch that adds
 //	commands                    what commands call of other rooms as it is
-//	view, exit, interrupted     what commands show, the status they end with, and how an interrupted run goes on
+//	view, view_runs, exit, interrupted   what commands show, the status they end with, and how an interrupted run goes on
 package run
 
 import (

@@ -20,7 +20,7 @@ func withChoice(ctx context.Context, c *supervise.Run) (spec.Spec, error) {
 		s.Launch.Hosts != "" {
 		return s, err
 	}
-	r, err := trainCluster(ctx, measuring(s), nil, event.All())
+	r, err := trainCluster(ctx, measuring(s), nil, nil, event.All())
 	if err != nil {
 		return s, err
 	}

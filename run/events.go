@@ -14,36 +14,6 @@ import (
 	"starling/watch"
 )
 
-// eventFiles adds the files of --events and --trace to the listeners; finish completes them.
-func eventFiles(ctx context.Context, s *spec.Spec, events event.Listener) (
-	all event.Listener, finish func() error, err error) {
-	list := []event.Listener{events}
-	var ends []func() error
-	finish = func() (err error) {
-		for _, end := range ends {
-			err = errors.Join(err, end())
-		}
-		return err
-	}
-	if s.Output.Trace != "" {
-		trace, err := event.NewTrace(s.Output.Trace)
-		if err != nil {
-			return nil, nil, err
-		}
-		list, ends = append(list, trace), append(ends, trace.Close)
-	}
-	if s.Output.Events != "" {
-		f, err := createEvents(ctx, s.Output.Events, events)
-		if err != nil {
-			return nil, nil, errors.Join(err, finish())
-		}
-		lines := event.NewJSONLines(f)
-		list = append(list, lines)
-		ends = append(ends, func() error { return errors.Join(lines.Err(), f.Close()) })
-	}
-	return event.Locked(event.All(list...)), finish, nil
-}
-
 // createEvents opens the file of --events, for writing only: a pipe that is also open for
 // reading never reports that its reader has gone, and blocks the run when it is full.
 func createEvents(ctx context.Context, path string, events event.Listener) (*os.File, error) {
@@ -68,6 +38,9 @@ func createEvents(ctx context.Context, path string, events event.Listener) (*os.
 func (p *prepared) watched(events event.Listener) (all event.Listener, stop func(), err error) {
 	s := &p.spec
 	w, r := watch.New(1, events, time.Now), watch.NewReporter(0, nil)
+	if s.Output.Detailed() {
+		r.Detailed()
+	}
 	end := func() {}
 	if s.Output.MetricsListen != "" {
 		server, err := serveMetrics(s, w)

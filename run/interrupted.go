@@ -2,7 +2,6 @@ package run
 
 import (
 	"slices"
-	"strings"
 
 	"starling/cluster"
 	"starling/spec"
@@ -31,12 +30,8 @@ func HowToContinueSweep(s *spec.Sweep, args []string) string {
 
 // goingOn is the command that goes on, given the one that was interrupted.
 func goingOn(s *spec.Spec, args []string) string {
-	var words []string
-	for _, a := range args {
-		words = append(words, cluster.Quote(a))
-	}
 	if !s.Checkpoints.ResumeIfAny && !slices.Contains(args, "--resume") {
-		words = append(words, "--resume")
+		args = append(slices.Clone(args), "--resume")
 	}
-	return "to go on: " + strings.Join(words, " ")
+	return "to go on: " + commandOf(args)
 }

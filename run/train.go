@@ -45,7 +45,7 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, err
 	}
 	if s.Distributed() {
-		r, err := trainCluster(ctx, s, at, events)
+		r, err := trainCluster(ctx, s, at, decided, events)
 		decided.conclude(r, events)
 		return r, err
 	}
@@ -59,26 +59,26 @@ func trainWith(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, event
 		return nil, err
 	}
 	defer unclaim()
-	events, finish, err := eventFiles(ctx, &p.spec, events)
+	out, err := openOutputs(ctx, &p.spec, events)
 	if err != nil {
 		return nil, err
 	}
-	events, stop, err := p.watched(events)
+	events, stop, err := p.watched(out.events)
 	if err != nil {
-		return nil, errors.Join(err, finish())
+		return nil, errors.Join(err, out.finish())
 	}
-	defer stop()
+	out.open(p.plan, nil)
 	result, err := setup.OrShrunk(p.train(ctx, events))
+	stop()
 	if result == nil {
-		return nil, errors.Join(err, finish())
+		return nil, errors.Join(err, out.finish())
 	}
 	weighted := p.data.Graph.Weights != nil
 	written := conclude(&p.spec, &p.data.Meta, weighted, result, start, events,
 		func(dir string) error { return writeHeldOut(&p.spec, p.data, dir) })
-	err = errors.Join(err, written, finish())
 	r := supervise.NewReport(&p.spec, &p.data.Meta, p.plan, result)
 	r.Seconds = time.Since(start).Seconds()
-	return r, err
+	return r, errors.Join(err, written, out.conclude(r), out.finish())
 }
 
 // completeNoted completes a spec, and says so where an option that was given chose the strategy.
@@ -177,7 +177,7 @@ func TrainAt(ctx context.Context, s spec.Spec, p *supervise.Place, events event.
 }
 
 // trainCluster runs s on several workers, as Train does on one.
-func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, events event.Listener) (
+func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, d *decision, events event.Listener) (
 	*report.Run, error) {
 	began := time.Now()
 	c, err := supervise.Prepare(ctx, s, at, events)
@@ -190,24 +190,26 @@ func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, ev
 		return nil, err
 	}
 	defer release()
-	events, finish, err := eventFiles(ctx, &c.Spec, events)
+	out, err := openOutputs(ctx, &c.Spec, events)
 	if err != nil {
 		return nil, err
 	}
-	events, stop, err := c.Watched(events)
+	events, stop, err := c.Watched(out.events)
 	if err != nil {
-		return nil, errors.Join(err, finish())
+		return nil, errors.Join(err, out.finish())
 	}
 	defer stop()
+	out.open(c.Plan, d)
 	shares, lost := c.Work(ctx, events) // lost: the last state could not be saved
 	if shares == nil {
-		return nil, errors.Join(lost, finish())
+		return nil, errors.Join(lost, out.finish())
 	}
 	r, err := worker.JoinShares(shares)
 	if err != nil || lost != nil && r.Reason == "interrupted" && ctx.Err() == nil { // by the full disk
-		return nil, errors.Join(err, lost, finish())
+		return nil, errors.Join(err, lost, out.finish())
 	}
 	written := conclude(&c.Spec, &c.Parts.Meta, c.Parts.Book.Weighted, r, began, events,
 		func(dir string) error { return heldOutBeside(&c.Spec, dir) })
-	return c.Report(shares, r, time.Since(began)), errors.Join(lost, written, finish())
+	full := c.Report(shares, r, time.Since(began))
+	return full, errors.Join(lost, written, out.conclude(full), out.finish())
 }

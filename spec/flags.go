@@ -30,6 +30,9 @@ func (s *Spec) Flags(fs *pflag.FlagSet) {
 		} else {
 			f.register(fs, name)
 		}
+		if name == "web" { // alone it is enough
+			fs.Lookup(name).NoOptDefVal = WebAddr
+		}
 		fs.SetAnnotation(name, FlagTopic, []string{f.topic})
 	}
 }

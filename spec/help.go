@@ -110,9 +110,12 @@ var topics = []topic{
 		{"out", "write the best weights (safetensors) and config.json to this folder"},
 		{"overwrite", "replace the model in the --out folder"},
 		{"json", "write the result to this file, - for standard output"},
-		{"html", "write a page of the run to this file: curves, report by class, bytes"},
+		{"html", "write a page of the run to this file, as --web shows it, with the report by class"},
 		{"events", "write every event of the run to this file, one JSON object per line"},
 		{"trace", "write a timeline to this file, for ui.perfetto.dev"},
+		{"tensorboard", "write the curves to this folder, for TensorBoard"},
+		{"web", "show the run on a page while it goes on, at this address; without one at " + WebAddr + "; beyond " +
+			"127.0.0.1 the link has a token"},
 		{"metrics_listen", "serve Prometheus metrics on this address, as 127.0.0.1:9400, and each worker's on " +
 			"the port plus 1 and its rank; port 0: any"},
 		{"quiet", "show only warnings and failures"},

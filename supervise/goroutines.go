@@ -7,6 +7,7 @@ import (
 	"starling/event"
 	"starling/resume"
 	"starling/setup"
+	"starling/spec"
 	"starling/watch"
 	"starling/wire"
 	"starling/worker"
@@ -28,7 +29,7 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 	}
 	tasks, reporters := make([]worker.Task, n), make([]*watch.Reporter, n)
 	for r, end := range ends {
-		tasks[r], reporters[r] = *c.Task(), watch.NewReporter(r, end)
+		tasks[r], reporters[r] = *c.Task(), newReporter(&c.Spec, r, end)
 		tasks[r].Watch = reporters[r]
 	}
 	defer c.watch.Poll(reporters)()
@@ -43,6 +44,15 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 		return nil, k.close(err)
 	}
 	return shares, k.close(nil)
+}
+
+// newReporter is a worker's, with what the run's pages and files show.
+func newReporter(s *spec.Spec, rank int, end wire.Endpoint) *watch.Reporter {
+	r := watch.NewReporter(rank, end)
+	if s.Output.Detailed() {
+		r.Detailed()
+	}
+	return r
 }
 
 // onGoroutine does a task as the rank of an endpoint.

@@ -134,7 +134,8 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 		}
 	}
 	r.co.Next(task, from.blob, from.own, r.procs)
-	r.events.On(event.Note{Text: fmt.Sprintf("lost %v; %s, to go on from %v", cause, how, r.kept.at())})
+	r.events.On(event.Note{Text: fmt.Sprintf("lost %v; %s, to go on from %v", cause, how, r.kept.at()),
+		Mark: event.Lost})
 	return nil
 }
 
@@ -209,7 +210,8 @@ func (r *recovery) started() {
 	}
 	at, took := r.kept.at(), time.Since(r.lostAt).Seconds()
 	r.run.restarts = append(r.run.restarts, report.Restart{Epoch: at.Epoch, Step: at.Batch, Seconds: took})
-	r.events.On(event.Note{Text: fmt.Sprintf("training goes on from %v, %.1f s after the loss was noticed", at, took)})
+	r.events.On(event.Note{Text: fmt.Sprintf("training goes on from %v, %.1f s after the loss was noticed", at, took),
+		Mark: event.Back})
 	r.lostAt = time.Time{}
 }
 

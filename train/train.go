@@ -57,6 +57,9 @@ type Options struct {
 	// HostDevice makes a device of one thread for what runs beside training; nil: nothing does.
 	HostDevice func() tensor.Device
 
+	// Planned, if set, is called once with what the worker will send.
+	Planned func(*wire.Plan)
+
 	// Clock is what a single worker's epochs are timed by; nil: the host's. Several workers
 	// read their endpoints'.
 	Clock wire.Clock

@@ -47,6 +47,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Opt.Planned != nil {
+		s.Opt.Planned(plan)
+	}
 	book := s.Part.Book
 	s.Events.On(event.Started{Dataset: book.Dataset, Model: s.Opt.Model.Model, Strategy: s.Opt.Strategy.Name(),
 		Workers:  s.End.Size(),

@@ -24,6 +24,7 @@ type Reporter struct {
 		status cluster.Status
 		last   time.Time // when it was last known what the worker does
 		saved  time.Time
+		detail *detail // nil: nothing shows it
 	}
 }
 
@@ -43,6 +44,9 @@ func (r *Reporter) On(e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := &r.mu.status
+	if d := r.mu.detail; d != nil {
+		d.on(e, r.end)
+	}
 	switch e := e.(type) {
 	case event.Started:
 		st.Epoch = e.FirstEpoch
@@ -130,6 +134,17 @@ func (r *Reporter) Status() cluster.Status {
 	}
 	sent, received := r.end.Ledger().Channels()
 	st.Sent, st.Received = moved(sent), moved(received)
+	return st
+}
+
+// Report is the status with its detail, of what has happened since the last report.
+func (r *Reporter) Report() cluster.Status {
+	st := r.Status()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := r.mu.detail; d != nil {
+		st.Detail = d.report(&st, r.end, time.Now())
+	}
 	return st
 }
 

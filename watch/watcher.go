@@ -78,7 +78,7 @@ func (w *Watcher) On(e event.Event) {
 	}
 	w.mu.Unlock()
 	if end != "" {
-		w.events.On(event.Note{Text: end})
+		w.events.On(event.Note{Text: end, Mark: event.Moving})
 	}
 }
 
@@ -131,13 +131,18 @@ func (w *Watcher) usual() time.Duration {
 func (w *Watcher) Take(st cluster.Status) {
 	w.mu.Lock()
 	r := &w.mu.ranks[st.Rank]
-	now := w.now()
+	now, detail := w.now(), st.Detail
+	st.Detail = nil
 	r.rates = rates(&r.status, &st, now.Sub(r.seen))
 	r.status, r.seen = st, now
 	text := w.stall(now)
 	w.mu.Unlock()
+	if detail != nil {
+		detail.Worker = st.Rank
+		w.events.On(*detail)
+	}
 	if text != "" {
-		w.events.On(event.Note{Text: text})
+		w.events.On(event.Note{Text: text, Mark: event.Stalled})
 	}
 }
 
@@ -209,7 +214,7 @@ func (w *Watcher) Poll(reporters []*Reporter) (stop func()) {
 				return
 			case <-tick.C:
 				for _, r := range reporters {
-					w.Take(r.Status())
+					w.Take(r.Report())
 				}
 			}
 		}
@@ -217,5 +222,8 @@ func (w *Watcher) Poll(reporters []*Reporter) (stop func()) {
 	return func() {
 		close(done)
 		wg.Wait()
+		for _, r := range reporters { // the last they have to report
+			w.Take(r.Report())
+		}
 	}
 }

@@ -21,6 +21,7 @@ type endpoint struct {
 	waits     waits
 
 	numbers []atomic.Uint32 // of the last message to each peer
+	sentTo  []atomic.Int64  // bytes of payload to each peer
 	ending  atomic.Bool     // Fail or Close was called
 	done    chan struct{}
 	err     error
@@ -29,7 +30,7 @@ type endpoint struct {
 func newEndpoint(rank int, links []Link, opt Options) *endpoint {
 	opt = opt.withDefaults()
 	e := &endpoint{rank: rank, links: links, opt: opt, clock: opt.Clock, ledger: NewLedger(),
-		numbers: make([]atomic.Uint32, len(links)), done: make(chan struct{})}
+		numbers: make([]atomic.Uint32, len(links)), sentTo: make([]atomic.Int64, len(links)), done: make(chan struct{})}
 	e.inbox, e.calls = newInbox(e), newCalls(e)
 	return e
 }
@@ -43,6 +44,14 @@ func (e *endpoint) Ledger() *Ledger        { return e.ledger }
 func (e *endpoint) Clock() Clock           { return e.clock }
 func (e *endpoint) Timeout() time.Duration { return e.opt.Timeout }
 func (e *endpoint) Done() <-chan struct{}  { return e.done }
+
+func (e *endpoint) SentTo() []int64 {
+	out := make([]int64, len(e.sentTo))
+	for r := range out {
+		out[r] = e.sentTo[r].Load()
+	}
+	return out
+}
 
 func (e *endpoint) Err() error {
 	select {
@@ -125,6 +134,7 @@ func (e *endpoint) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 // carry numbers a message and puts it on its way.
 func (e *endpoint) carry(m *Message) {
 	m.head.Number = e.numbers[m.head.To].Add(1)
+	e.sentTo[m.head.To].Add(m.head.Length)
 	if m.head.To == e.rank {
 		e.inbox.DeliverMessage(m)
 		return

@@ -79,6 +79,15 @@ func (p *Plan) In(epoch int) Bytes {
 
 // Total is the bytes of a run from epoch first on.
 func (p *Plan) Total(first, epochs, measured, begun int) Bytes {
+	out := p.Beside(epochs, measured, begun)
+	for e := range epochs {
+		out.AddAll(p.In(first+e), 1)
+	}
+	return out
+}
+
+// Beside is Total without what is sent in the training passes of epochs alone.
+func (p *Plan) Beside(epochs, measured, begun int) Bytes {
 	out := maps.Clone(p.Prepare)
 	if out == nil {
 		out = Bytes{}
@@ -92,9 +101,6 @@ func (p *Plan) Total(first, epochs, measured, begun int) Bytes {
 	out.AddAll(p.End, 1)
 	for c, bytes := range p.Drawn {
 		out.Add(c, bytes*int64(epochs)-int64(float64(bytes)*p.Done*float64(min(epochs, 1))))
-	}
-	for e := range epochs {
-		out.AddAll(p.In(first+e), 1)
 	}
 	return out
 }

@@ -50,6 +50,7 @@ func (w Wait) Reason() string {
 type waits struct {
 	sync.Mutex
 	all map[*Pending]waiting
+	by  []time.Duration // of those that have ended, for each peer
 }
 
 // waiting is since when how many wait for the same message.
@@ -73,6 +74,7 @@ func (w *waits) begin(p *Pending, at time.Time) {
 }
 
 func (w *waits) end(p *Pending) {
+	now := p.endpoint.clock.Now()
 	w.Lock()
 	defer w.Unlock()
 	x := w.all[p]
@@ -81,6 +83,18 @@ func (w *waits) end(p *Pending) {
 		return
 	}
 	delete(w.all, p)
+	if w.by == nil {
+		w.by = make([]time.Duration, len(p.endpoint.links))
+	}
+	if p.peer >= 0 && p.peer < len(w.by) {
+		w.by[p.peer] += now.Sub(x.since)
+	}
+}
+
+func (n *endpoint) Waited(into []time.Duration) []time.Duration {
+	n.waits.Lock()
+	defer n.waits.Unlock()
+	return append(into, n.waits.by...)
 }
 
 // WaitAny returns when one of several messages has left or arrived, well or not, or

@@ -94,6 +94,11 @@ type Endpoint interface {
 	Timeout() time.Duration
 	// Waits returns what goroutines of this rank wait for, the longest wait first.
 	Waits() []Wait
+	// Waited appends how long goroutines of this rank were blocked for each peer; nothing: they never were. Those that
+	// wait at once count each.
+	Waited(into []time.Duration) []time.Duration
+	// SentTo is the bytes of payload that this endpoint sent to each rank.
+	SentTo() []int64
 	// Fail ends the endpoint with a cause: everything pending, and everything
 	// after, fails with it. The first cause stays, and is sent to the peers, so that
 	// they fail with the same. It does not wait until they have received it; Close does.

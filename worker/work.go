@@ -33,7 +33,7 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if opt.Disk, err = setup.DiskOptions(&s, []*graph.Features{part.Features}, here, 0); err != nil {
 		return nil, err
 	}
-	opt.Resume, opt.HostDevice = from, setup.HostDevices(s)
+	opt.Resume, opt.HostDevice, opt.Planned = from, setup.HostDevices(s), t.Watch.Planned
 	dev, err := setup.NewDevice(&s, end.Rank())
 	if err != nil {
 		return nil, err

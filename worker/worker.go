@@ -137,7 +137,11 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	defer failWithJob(m, end)()
 	t.here = m.Here()
 	keep := resume.SendState(m.Rank, m.Keep)
-	return setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))
+	share, err := setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))
+	if err == nil && t.Spec.Output.Detailed() {
+		m.ReportNow()
+	}
+	return share, err
 }
 
 // failWithJob ends all waits at the first failure of any worker, until stop is called.
@@ -179,7 +183,10 @@ func StopWith(ctx context.Context, stop <-chan struct{}) (context.Context, conte
 func (w *Spec) watched(m *cluster.Member, t *Task, end wire.Endpoint) (
 	*watch.Reporter, *watch.MetricsServer, error) {
 	r := watch.NewReporter(m.Rank, end)
-	m.Report(r.Status)
+	if t.Spec.Output.Detailed() {
+		r.Detailed()
+	}
+	m.Report(r.Report)
 	if t.Spec.Output.MetricsListen == "" {
 		return r, nil, nil
 	}

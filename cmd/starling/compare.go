@@ -18,7 +18,7 @@ var notCompared = []string{
 	"decoder", "embedding", "val-edges", "test-edges", "negatives", "negatives-each", "avoid-edges",
 	"rank-negatives", "walks",
 	"launcher", "rendezvous", "hosts", "ssh-command", "listen", "no-launch", "token-file", "tls", "insecure",
-	"metrics-listen", "checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any",
+	"metrics-listen", "web", "tensorboard", "checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any",
 	"json", "events", "trace", "out", "overwrite",
 }
 

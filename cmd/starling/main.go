@@ -96,6 +96,7 @@ var commands = []struct {
 	{"simulate", simulateCommand},
 	{"paths", pathsCommand},
 	{"top", topCommand},
+	{"view", viewCommand},
 	{"certs", certsCommand},
 	{"devices", devicesCommand},
 	{"bench", benchCommand},

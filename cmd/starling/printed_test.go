@@ -99,6 +99,7 @@ var notRun = []struct{ what, why string }{
 	{`shop\.yaml|^starling \w+ shop(-\w+)?( |$)`, "needs the tables that the page prints: TestTypedPage writes them"},
 	{`pay\.csv|pay\.yaml|users\.csv`, "needs the tables that the page describes: TestTablesOfPages writes them"},
 	{`,echo:2`, "needs the strategy that the page adds: TestStrategiesOfContributing builds it"},
+	{`--web|starling view`, "shows a page until it is stopped: TestLivePage opens one"},
 	{`segments\.4711|--metrics-listen|starling top`, "needs a run that is under way: TestTop and TestMetrics have one"},
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +53,11 @@ const trainExample = `  # the settings of the GCN paper
   # on four hosts of a Slurm cluster, one worker per host
   srun -N 4 starling train parts --json result.json
 
-  # half the memory, a timeline, a page with curves and the report by class, the best weights
+  # on a page while it goes on; the same page as a file, and curves for TensorBoard
+  starling train graph --workers 4 --web
+  starling train graph --workers 4 --html run.html --tensorboard curves/run
+
+  # half the memory, a timeline, the report by class on a page, the best weights
   starling train graph --dtype bf16 --trace trace.json --html run.html --out run`
 
 func trainCommand() *cobra.Command {
@@ -65,7 +72,7 @@ func trainCommand() *cobra.Command {
 		Example: trainExample,
 		Args:    cobra.ArbitraryArgs, // the values of --sweep, and one folder
 		RunE: func(c *cobra.Command, args []string) error {
-			args = several.TakeValues(args)
+			args = takeWebAddr(c, several.TakeValues(args))
 			if err := arguments(0, 1, "one dataset folder")(c, args); err != nil {
 				return err
 			}
@@ -81,8 +88,8 @@ func trainCommand() *cobra.Command {
 			case dry && several.Several():
 				return spec.Mistake("--dry-run", "it beside --sweep or --seeds", "the settings of one run",
 					"leave out one of them")
-			case several.Several() && s.Output.HTML != "":
-				return spec.Mistake("--html", "it beside --sweep or --seeds", "the page of one run", "leave it out")
+			case several.Several() && s.Output.OneRun() != "":
+				return spec.Mistake(s.Output.OneRun(), "it beside --sweep or --seeds", "one run to show", "leave it out")
 			case dry:
 				return dryRun(*s)
 			case several.Several():
@@ -101,6 +108,24 @@ func trainCommand() *cobra.Command {
 	shortHelp(c)
 	completeValues(c, settingValues())
 	return c
+}
+
+// takeWebAddr takes the address of --web from the arguments, where it stands alone before one: the flag may go without.
+func takeWebAddr(c *cobra.Command, args []string) []string {
+	f := c.Flags().Lookup("web")
+	if !f.Changed || f.Value.String() != f.NoOptDefVal {
+		return args
+	}
+	i := slices.IndexFunc(args, func(a string) bool {
+		_, port, err := net.SplitHostPort(a)
+		_, number := strconv.ParseUint(port, 10, 16)
+		return err == nil && number == nil
+	})
+	if i < 0 {
+		return args
+	}
+	f.Value.Set(args[i])
+	return slices.Delete(slices.Clone(args), i, i+1)
 }
 
 func dryRun(s spec.Spec) error {

@@ -30,7 +30,7 @@ const tuneExample = `  starling tune cora --trials 30
 
 // notTuned are the settings of training that belong to a single run, or that the search decides.
 var notTuned = []string{"resume", "resume-if-any", "init-from", "launcher", "rendezvous", "hosts", "ssh-command", "listen",
-	"no-launch", "token-file", "tls", "insecure", "metrics-listen", "out", "overwrite", "events", "trace"}
+	"no-launch", "token-file", "tls", "insecure", "metrics-listen", "web", "tensorboard", "out", "overwrite", "events", "trace"}
 
 func tuneCommand() *cobra.Command {
 	s := spec.Tune{Spec: spec.Default(), Trials: 30, Parallel: 1, Reduction: 3}

@@ -1,0 +1,56 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Heat is a square of numbers, the darker the larger.
+type Heat struct {
+	Caption, Down, Across string
+	Scale                 string // what the darkest is
+	Unit                  string // how numbers are shown under the pointer: bytes or seconds
+	Size                  int
+	Shades                []Shade
+	Values                string // row by row
+}
+
+// Shade is the cells of about one number.
+type Shade struct {
+	Share int // percent of the largest
+	D     string
+}
+
+const shades = 10
+
+// NewHeat draws rows of numbers; nil: all are 0. text is how a number is written.
+func NewHeat(caption, down, across, unit string, rows [][]float64, text func(float64) string) *Heat {
+	h := &Heat{Caption: caption, Down: down, Across: across, Unit: unit, Size: len(rows)}
+	most := 0.0
+	for _, row := range rows {
+		for _, x := range row {
+			most = max(most, x)
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	h.Scale = "the darkest is " + text(most)
+	var cells [shades + 1]strings.Builder
+	var values []string
+	for y, row := range rows {
+		for x, v := range row {
+			if shade := int(shades*v/most + 0.999); shade > 0 {
+				fmt.Fprintf(&cells[shade], "M%d %dh1v1h-1z", x, y)
+			}
+			values = append(values, compact(v))
+		}
+	}
+	for k := range cells {
+		if cells[k].Len() > 0 {
+			h.Shades = append(h.Shades, Shade{100 * k / shades, cells[k].String()})
+		}
+	}
+	h.Values = strings.Join(values, " ")
+	return h
+}
