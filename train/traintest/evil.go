@@ -203,6 +203,8 @@ func (e *Evil) blamed(err error) string {
 		return "waited"
 	case strings.Contains(text, "not served any more"): // the peer gave one worker another sum, by which it has ended
 		return "misled"
+	case strings.Contains(text, "training has diverged"): // rows that it changed are numbers like any others
+		return "misled"
 	}
 	return ""
 }
