@@ -3,7 +3,6 @@ package innet
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"time"
 )
 
@@ -24,8 +23,8 @@ type Host struct {
 	step  int    // of the exchange: -1 is the opening round
 	shift int
 	r     roundState
-	reply bool          // another host asks whether the round before is over
-	tail  time.Duration // how long the last sum took after the last own row, on average
+	reply bool // another host asks whether the round before is over
+	timers
 	wide  []int64
 	out   []float64
 	moves uint64 // see Moves
@@ -34,11 +33,10 @@ type Host struct {
 
 // HostOptions are the timers of a host.
 type HostOptions struct {
-	// Timeout is how long a host waits, without anything arriving, until it pulls rows. It
-	// doubles with every pull that brings nothing, up to MaxTimeout.
-	Timeout, MaxTimeout time.Duration
-	// Retry is how long after a fetch or a done packet the next follows, at first.
-	Retry time.Duration
+	// Timeout is how long a host waits, without anything arriving, until it pulls rows or repeats a packet, as long as
+	// it has measured nothing. Afterwards it follows what it measures, from MinTimeout on, and doubles with every
+	// attempt in vain, up to MaxTimeout.
+	Timeout, MinTimeout, MaxTimeout time.Duration
 	// PullRows is how many rows are pulled at most at a time.
 	PullRows int
 	Rate     Rate
@@ -48,9 +46,8 @@ type HostOptions struct {
 }
 
 // DefaultHost has the timers of one data centre.
-var DefaultHost = HostOptions{Timeout: 20 * time.Millisecond, MaxTimeout: time.Second, Retry: 20 * time.Millisecond,
-	PullRows: 1024,
-	Rate:     DefaultRate}
+var DefaultHost = HostOptions{Timeout: 20 * time.Millisecond, MinTimeout: time.Millisecond, MaxTimeout: time.Second,
+	PullRows: 1024, Rate: DefaultRate}
 
 // HostCounts is what a host has sent and received.
 type HostCounts struct {
@@ -99,13 +96,21 @@ type roundState struct {
 	answers  []answer           // fetched rows to send
 	asked    map[answer]bool    // those in answers
 
-	timeout                         time.Duration
 	pullAt, ackAt, resendAt, doneAt time.Duration
-	doneSent                        int
+	probeAt                         time.Duration // when others are asked whether the round is over
+	doneSent, probes                int
 	sentAt                          time.Duration   // when the last own row left
+	allowed                         time.Duration   // until then all may be sending
 	pulled                          map[uint32]bool // rows asked for that have not come
-	pulls, retries                  int             // fetches in this round; of those, in vain since the last answer
+	asks                            map[uint32]int  // how often a row was asked for
+	askedAt                         time.Duration
+	pulls, retries                  int // fetches in this round; of those, in vain since the last answer
+	window                          int // rows that are pulled at a time
+	sumAt                           time.Duration
+	acks                            int
 	resendFrom                      int
+	echoed, echoBack                bool
+	echoAt                          time.Duration
 	started                         bool
 }
 
@@ -212,7 +217,7 @@ func (h *Host) start(now time.Duration) {
 	if h.r.started {
 		return
 	}
-	h.r = roundState{started: true, timeout: h.opt.Timeout, doneAt: now, sentAt: now}
+	h.r = roundState{started: true, doneAt: now, sentAt: now, probeAt: now + h.opt.Timeout}
 	if h.step < 0 {
 		return
 	}
@@ -220,9 +225,11 @@ func (h *Host) start(now time.Duration) {
 	h.r.have, h.r.acked = newBitmap(o.hi-o.lo), newBitmap(len(b.Slots))
 	h.r.missing = o.hi - o.lo
 	h.r.left, h.r.asked = map[uint32]bool{}, map[answer]bool{}
-	h.r.rows, h.r.needs, h.r.pulled = map[uint32][]int32{}, map[uint32]int{}, map[uint32]bool{}
+	h.r.rows, h.r.needs = map[uint32][]int32{}, map[uint32]int{}
+	h.r.pulled, h.r.asks, h.r.window = map[uint32]bool{}, map[uint32]int{}, h.firstWindow()
+	h.r.allowed = now + h.allowance()
 	h.progress(now)
-	h.r.resendAt = now + h.allowance() + 2*h.r.timeout
+	h.r.ackAt, h.r.resendAt = h.r.allowed+ackAfter*h.silence(), h.r.allowed+resendAfter*h.silence()
 }
 
 // allowance is how long all rows of a block take at this host's rate, or would if it had an
@@ -232,14 +239,8 @@ func (h *Host) allowance() time.Duration {
 	return time.Duration(float64(rows*(HeaderBytes+4*h.rowLanes())) / h.opt.Rate.Current() * float64(time.Second))
 }
 
-// progress puts timers off: something has arrived.
-func (h *Host) progress(now time.Duration) {
-	h.r.timeout = min(h.opt.Timeout+4*h.tail, h.opt.MaxTimeout)
-	h.r.pullAt = now + h.allowance() + h.r.timeout
-	if h.r.ackAt == 0 {
-		h.r.ackAt = h.r.pullAt
-	}
-}
+// progress puts a pull off: something has arrived.
+func (h *Host) progress(now time.Duration) { h.r.pullAt = max(now, h.r.allowed) + h.silence() }
 
 // finish goes on to the next round; value is what was agreed on.
 func (h *Host) finish(value uint16) {
@@ -277,6 +278,8 @@ func (h *Host) Receive(now time.Duration, p *Packet) {
 	}
 	h.start(now)
 	switch {
+	case h.isEcho(p):
+		h.echoed(now)
 	case p.Has(Done):
 		h.finish(p.Value)
 	case h.step < 0 || int(p.Block) != h.blockNumber():
@@ -304,8 +307,9 @@ func (h *Host) sum(now time.Duration, p *Packet) {
 	if !ok || h.r.have.has(i) || p.Count != h.block().Need[p.Destination] {
 		return
 	}
+	h.r.sumAt = now
 	if h.r.pulls > 0 { // too early: the switch was still at work
-		h.tail = max(h.tail, (now-h.r.sentAt)/4)
+		h.tail.measure(max(now-h.r.sentAt, 0))
 	}
 	h.progress(now)
 	if p.Has(Overflow) {
@@ -322,7 +326,7 @@ func (h *Host) sum(now time.Duration, p *Packet) {
 	}
 	h.deliver(p.Destination, h.wide)
 	if h.r.missing == 0 && h.r.pulls == 0 {
-		h.tail += (now - h.r.sentAt - h.tail) / 8
+		h.tail.measure(max(now-h.r.sentAt, 0))
 	}
 }
 
@@ -335,15 +339,7 @@ func (h *Host) raw(now time.Duration, p *Packet) {
 	h.progress(now)
 	h.moves++
 	h.r.rows[p.Source] = append([]int32(nil), p.Body...)
-	asked := h.r.pulled[p.Source]
-	if asked {
-		h.r.retries = 0 // not in vain: what is missing is asked for again soon
-		delete(h.r.pulled, p.Source)
-	}
-	h.r.pullAt = now + h.retry(h.r.retries)
-	if asked && len(h.r.pulled) == 0 {
-		h.r.pullAt = now // the next ones
-	}
+	h.answered(now, p.Source)
 	for _, slot := range b.Into[b.Ptr[p.Source]:b.Ptr[p.Source+1]] {
 		i, ok := h.slotOf(slot)
 		if !ok || h.r.have.has(i) {
@@ -383,38 +379,6 @@ func (h *Host) deliver(slot uint32, sum []int64) {
 	h.x.Add(h.block().Slots[slot], lo, h.out)
 }
 
-// acknowledged records which slots of another host have their sums.
-func (h *Host) acknowledged(p *Packet) {
-	for w, word := range p.Body {
-		for set := uint32(word); set != 0; set &= set - 1 {
-			if slot := int(p.Destination) + 32*w + bits.TrailingZeros32(set); slot < len(h.block().Slots) && !h.r.acked.has(slot) {
-				h.moves++
-				h.r.acked.set(slot)
-			}
-		}
-	}
-}
-
-// fetched is a request for own rows.
-func (h *Host) fetched(p *Packet) {
-	b := h.block()
-	for i := 0; i+1 < len(p.Body); i += 2 {
-		a := answer{uint32(p.Body[i]), uint32(p.Body[i+1]), p.From}
-		if int(a.row) < len(b.Rows) && int(b.RowHost[a.row]) == h.rank && int(a.slot) < len(b.Slots) {
-			h.answer(a)
-		}
-	}
-}
-
-// answer queues a raw row, once.
-func (h *Host) answer(a answer) {
-	if !h.r.asked[a] {
-		h.moves++
-		h.r.asked[a] = true
-		h.r.answers = append(h.r.answers, a)
-	}
-}
-
 // never is a time that does not come.
 const never = time.Duration(1<<63 - 1)
 
@@ -429,9 +393,13 @@ func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration
 	}
 	h.start(now)
 	if h.step < 0 {
+		h.sendEcho(now, emit)
 		return h.sendDone(now, exponentOf(h.x.Most), emit)
 	}
 	next = h.sendRows(now, emit)
+	if h.r.sent == len(h.ownBlock().rows) {
+		h.sendEcho(now, emit)
+	}
 	if h.r.missing == 0 {
 		next = min(next, h.sendDone(now, 0, emit))
 	} else {
@@ -439,6 +407,10 @@ func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration
 	}
 	return min(next, h.sendACK(now, emit), h.resend(now))
 }
+
+// mostDoubled is how often the time between repeated done packets doubles: others may compute for long, and one that is
+// lost then is to be repeated soon.
+const mostDoubled = 4
 
 // header returns the header of a packet of this round.
 func (h *Host) header(flags uint8) Header {
@@ -451,14 +423,15 @@ func (h *Host) sendDone(now time.Duration, value uint16, emit func(p *Packet)) t
 		p := &Packet{Header: h.header(Done)}
 		p.Value = value
 		h.emitOther(p, emit)
-		if h.r.doneSent > 1 { // a switch that lost its registers does not know who is further
-			probe := &Packet{Header: h.header(Done | Fetch)}
-			h.emitOther(probe, emit)
-		}
+		h.r.doneAt = now + h.again(min(h.r.doneSent, mostDoubled))
 		h.r.doneSent++
-		h.r.doneAt = now + h.retry(h.r.doneSent)
 	}
-	return h.r.doneAt
+	if now >= h.r.probeAt { // a switch that lost its registers does not know who is further
+		h.emitOther(&Packet{Header: h.header(Done | Fetch)}, emit)
+		h.r.probes++
+		h.r.probeAt = now + min(h.opt.Timeout<<min(h.r.probes, 20), h.opt.MaxTimeout)
+	}
+	return min(h.r.doneAt, h.r.probeAt)
 }
 
 func (h *Host) emitOther(p *Packet, emit func(p *Packet)) {
@@ -526,123 +499,6 @@ func (h *Host) fixed(row uint32, body []int32) []int32 {
 	lo, hi := h.columns()
 	quantise(body, h.x.Row(h.block().Rows[row], lo, hi), h.shift)
 	return body
-}
-
-// pull requests the rows of slots whose sums did not come.
-func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
-	if len(h.r.overflow) > 0 {
-		h.ask(h.r.overflow, emit)
-		h.r.overflow = nil
-	}
-	o := h.ownBlock()
-	if h.r.sent < len(o.rows) { // others are likely to be sending too
-		h.r.pullAt = max(h.r.pullAt, now+h.r.timeout)
-		h.r.resendAt = max(h.r.resendAt, now+2*h.r.timeout)
-	}
-	if now < h.r.pullAt {
-		return h.r.pullAt
-	}
-	var slots []uint32
-	for slot := o.lo; slot < o.hi && len(slots) < h.opt.PullRows; slot++ {
-		if !h.r.have.has(slot - o.lo) {
-			slots = append(slots, uint32(slot))
-		}
-	}
-	if len(h.r.pulled) > 0 { // some of the last ones did not come
-		h.opt.Rate.Congested(now)
-		h.r.retries++
-		clear(h.r.pulled)
-	}
-	h.r.pulls++
-	h.ask(slots, emit)
-	h.r.pullAt = now + h.retry(h.r.retries)
-	return h.r.pullAt
-}
-
-// retry returns the wait after this number of attempts.
-func (h *Host) retry(attempts int) time.Duration {
-	return min(h.opt.Retry<<min(attempts, 20), h.opt.MaxTimeout)
-}
-
-// ask sends each owner the list of its rows that slots need and that are not here.
-func (h *Host) ask(slots []uint32, emit func(p *Packet)) {
-	b, asked, lists, rows := h.block(), map[uint32]bool{}, make([][]int32, h.plan.Hosts), 0
-	for _, slot := range slots {
-		for _, row := range b.From[b.InPtr[slot]:b.InPtr[slot+1]] {
-			if h.r.rows[row] == nil && !asked[row] {
-				asked[row] = true
-				rows++
-				h.r.pulled[row] = true
-				lists[b.RowHost[row]] = append(lists[b.RowHost[row]], int32(row), int32(slot))
-			}
-		}
-		if rows >= h.opt.PullRows {
-			break
-		}
-	}
-	h.Count.Pulls += int64(rows)
-	for host, list := range lists {
-		for len(list) > 0 {
-			n := min(len(list), h.lanes()) // an even number
-			p := &Packet{Header: h.header(Fetch), Body: list[:n]}
-			p.To = uint16(host)
-			h.emitOther(p, emit)
-			list = list[n:]
-		}
-	}
-}
-
-// sendACK sends all hosts which slots have their sums, where a block takes so long that
-// rows might be sent again.
-func (h *Host) sendACK(now time.Duration, emit func(p *Packet)) time.Duration {
-	switch {
-	case !h.r.newSums:
-		return never
-	case now < h.r.ackAt:
-		return h.r.ackAt
-	}
-	o, words := h.ownBlock(), h.r.have.words()
-	for at := 0; at < len(words); at += h.lanes() {
-		p := &Packet{Header: h.header(ACK), Body: words[at:min(at+h.lanes(), len(words))]}
-		p.Destination = uint32(o.lo + 32*at)
-		h.emitOther(p, emit)
-	}
-	h.r.newSums, h.r.ackAt = false, now+h.opt.Timeout
-	return never
-}
-
-// resend sends rows again to hosts that have not acknowledged all slots that need them.
-func (h *Host) resend(now time.Duration) time.Duration {
-	o := h.ownBlock()
-	if h.r.sent < len(o.rows) || len(o.rows) == 0 {
-		return never
-	}
-	if now < h.r.resendAt {
-		return h.r.resendAt
-	}
-	for n, budget := 0, h.opt.PullRows; n < len(o.rows) && budget > 0; n++ {
-		row := o.rows[h.r.resendFrom%len(o.rows)]
-		h.r.resendFrom++
-		for _, a := range h.unacknowledged(row) {
-			h.Count.Resends++
-			h.answer(a)
-			budget--
-		}
-	}
-	h.r.resendAt = now + 4*h.opt.MaxTimeout
-	return now // they leave as the rate allows
-}
-
-// unacknowledged is where a row is still needed: one slot per host.
-func (h *Host) unacknowledged(row uint32) (list []answer) {
-	b, hosts := h.block(), map[uint16]bool{}
-	for _, slot := range b.Into[b.Ptr[row]:b.Ptr[row+1]] {
-		if host := b.SlotHost[slot]; !h.r.acked.has(int(slot)) && !hosts[host] {
-			hosts[host] = true
-			list = append(list, answer{row, slot, host})
-		}
-	}
-	return list
 }
 
 // bitmap is bits, in the words that packets carry.

@@ -146,6 +146,8 @@ type schedule struct {
 	width int
 	rows  [][]float64
 	sums  [][]float64
+	// lasting switches do not lose their registers.
+	lasting bool
 }
 
 // newSchedule draws a graph, its blocks and a network.
@@ -246,7 +248,7 @@ func (s *schedule) exchange(t *testing.T) {
 		s.put(event{time: s.now + time.Duration(s.rand.Int64N(int64(20*time.Millisecond))), at: k})
 	}
 	restarts := 0
-	if s.rand.IntN(4) == 0 {
+	if !s.lasting && s.rand.IntN(4) == 0 {
 		restarts = 1 + s.rand.IntN(3)
 	}
 	for steps := 0; !s.finished(); steps++ {

@@ -265,7 +265,7 @@ func (h *switchHost) Install(_ context.Context, p *innet.Plan) error {
 // hostOptions are timers and rates for the hosts' links.
 func (a *adding) hostOptions() innet.HostOptions {
 	o := innet.DefaultHost
-	o.Timeout, o.Retry = 5*time.Millisecond, 5*time.Millisecond
+	o.Timeout, o.MinTimeout = time.Millisecond, 20*time.Microsecond
 	full := float64(a.net.top.Rate) / 8
 	o.Rate = innet.Rate{Min: full / 256, Max: full, Step: full / 20, Interval: 50 * time.Microsecond, Burst: 32 << 10}
 	if a.c.opt.Switch.Steady {

@@ -34,7 +34,7 @@ type ClientOptions struct {
 // DefaultHost has the timers of hosts of a software switch, which takes a while for a block.
 var DefaultHost = func() innet.HostOptions {
 	o := innet.DefaultHost
-	o.Timeout, o.MaxTimeout = 100*time.Millisecond, 2*time.Second
+	o.Timeout, o.MinTimeout, o.MaxTimeout = 100*time.Millisecond, 10*time.Millisecond, 2*time.Second
 	return o
 }()
 
