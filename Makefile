@@ -1,4 +1,5 @@
 # make demo    the two-minute tour, on generated data
+# make wheel   the Python package, with the program inside
 # make test    everything a change must pass; also what CI runs
 # make race    the packages with goroutines of their own, under the race detector
 # make lint    vet, the rules of internal/lint, staticcheck and govulncheck
@@ -22,7 +23,7 @@ RACE_QUICK := ./coflow ./disk ./event
 RACE := $(RACE_QUICK) ./cluster ./collective ./exchange ./innet/... ./internal/... ./netsim/... ./sample ./serve ./store ./train ./watch \
 	./wire/...
 
-.PHONY: build static demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
+.PHONY: build static wheel demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
 	vulncheck fuzz walk bench bench-peers generate clean
 
 build:
@@ -32,6 +33,12 @@ build:
 # and so runs in an empty container and beside any C library.
 static:
 	$(GO) build -trimpath -tags static -ldflags "$(LDFLAGS)" -o $(BIN)-static ./cmd/starling
+
+# The Python package with the program inside, for this machine's system and any C library it may have.
+wheel:
+	@mkdir -p build/dist
+	$(GO) build -trimpath -ldflags "-s -w $(LDFLAGS)" -o build/dist/starling ./cmd/starling
+	$(GO) run ./internal/release wheel -binary build/dist/starling -version "$(COMMIT)" -out build/dist
 
 demo: build
 	$(BIN) demo

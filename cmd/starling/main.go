@@ -54,6 +54,7 @@ func protected(do func() error) (err error) {
 // worker too.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
+	withParent(cancel)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -107,6 +107,9 @@ var rooms = map[string][]string{
 	"internal/testdeadline": {},
 	"internal/testflood":    {},
 	"internal/testsummary":  {},
+	// What packs binaries for those who install them, and the Python package with its tests.
+	"internal/release": {},
+	"python":           {},
 }
 
 // TestStaticNeedsNoLoader: what opens shared libraries makes the binary need the system's

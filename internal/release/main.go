@@ -1,0 +1,46 @@
+// Release packs built binaries for those who install them.
+//
+//	go run ./internal/release wheel -binary bin/starling -tag manylinux_2_17_x86_64 -out build/dist
+//
+// The same binary and files always give the same bytes: names are sorted, times are fixed.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := do(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func do(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("found no command, want wheel")
+	}
+	f := flag.NewFlagSet(args[0], flag.ExitOnError)
+	source := f.String("source", ".", "folder of the source")
+	binary := f.String("binary", "bin/starling", "program")
+	tag := f.String("tag", "manylinux_2_17_x86_64", "platform of a wheel")
+	version := f.String("version", "", "version, as v1.2.3 or a commit")
+	out := f.String("out", "build/dist", "folder to write to")
+	if err := f.Parse(args[1:]); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*out, 0o777); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "wheel":
+		name, err := wheel{*source, *binary, *tag, pythonVersion(*version)}.write(*out)
+		if err == nil {
+			fmt.Println(name)
+		}
+		return err
+	}
+	return fmt.Errorf("found command %q, want wheel", args[0])
+}

@@ -1,0 +1,132 @@
+// Package python_test builds the wheel of the Python package, installs it as users do, and runs the tests in tests/
+// against what is installed.
+package python_test
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// environment is a fresh virtual environment with the wheel and numpy; wheels is the folder that the wheel is in.
+type environment struct{ python, program, wheels string }
+
+var (
+	once    sync.Once
+	dir     string
+	env     environment
+	skipped string
+	failed  string
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir != "" {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// installed builds and installs the wheel, once.
+func installed(t *testing.T) environment {
+	t.Helper()
+	once.Do(install)
+	if skipped != "" {
+		t.Skip(skipped)
+	}
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	return env
+}
+
+func install() {
+	var err error
+	if dir, err = os.MkdirTemp("", "starling-wheel-test-"); err != nil {
+		failed = err.Error()
+		return
+	}
+	with := cmp.Or(os.Getenv("STARLING_PYTHON"), "python3")
+	venv := filepath.Join(dir, "venv")
+	if out, err := exec.Command(with, "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
+		skipped = "no virtual environment can be made, so the Python package is not tested: " + string(out)
+		return
+	}
+	env = environment{filepath.Join(venv, "bin", "python"), filepath.Join(dir, "starling"), filepath.Join(dir, "dist")}
+	must := func(name string, args ...string) string {
+		c := exec.Command(name, args...)
+		c.Dir, c.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+		out, err := c.CombinedOutput()
+		if err != nil && failed == "" {
+			failed = strings.Join(c.Args, " ") + ": " + err.Error() + "\n" + string(out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if out, err := exec.Command(with, "-m", "pip", "--python", env.python, "install", "-q", "numpy").CombinedOutput(); err != nil {
+		skipped = "pip cannot install numpy, so the Python package is not tested: " + string(out)
+		return
+	}
+	tag := map[string]string{"amd64": "manylinux_2_17_x86_64", "arm64": "manylinux_2_17_aarch64"}[runtime.GOARCH]
+	must("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", env.program, "./cmd/starling")
+	wheel := must("go", "run", "./internal/release", "wheel", "-binary", env.program, "-tag", tag, "-version", "test",
+		"-out", env.wheels)
+	must(with, "-m", "pip", "--python", env.python, "install", "-q", "--no-index", "--no-deps", wheel)
+}
+
+// tests runs a file of tests against the installed package.
+func tests(t *testing.T, python, file string, more ...string) {
+	t.Helper()
+	e := installed(t)
+	if python == "" {
+		python = e.python
+	}
+	c := exec.Command(python, "-W", "error::ResourceWarning", "-m", "unittest", "-v", file)
+	c.Dir = "tests"
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "STARLING") && !strings.HasPrefix(v, "PYTHON") {
+			c.Env = append(c.Env, v)
+		}
+	}
+	c.Env = append(append(c.Env, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1"), more...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", file, err, out)
+	}
+	for line := range strings.SplitSeq(string(out), "\n") {
+		if strings.Contains(line, " ... skipped ") {
+			t.Log(line)
+		}
+	}
+}
+
+// TestTrain trains on arrays in an environment that has nothing but numpy.
+func TestTrain(t *testing.T) { t.Parallel(); tests(t, "", "test_train.py") }
+
+// TestStops ends Python, or what it starts, in every way: no process and no folder is left.
+func TestStops(t *testing.T) { t.Parallel(); tests(t, "", "test_stops.py") }
+
+// TestWheel: the program in the wheel is small enough for a package index, and is also a command of the environment.
+func TestWheel(t *testing.T) {
+	t.Parallel()
+	e := installed(t)
+	list, _ := filepath.Glob(filepath.Join(e.wheels, "*.whl"))
+	if len(list) != 1 {
+		t.Fatal("wheels: ", list)
+	}
+	if info, err := os.Stat(list[0]); err != nil || info.Size() > 40<<20 {
+		t.Errorf("%s: %v, %d bytes; want at most 40 MiB", list[0], err, info.Size())
+	}
+	want, err := exec.Command(e.program, "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := exec.Command(filepath.Join(filepath.Dir(e.python), "starling"), "version").Output()
+	if err != nil || string(got) != string(want) {
+		t.Errorf("the command of the environment says %q (%v), want %q", got, err, want)
+	}
+}
