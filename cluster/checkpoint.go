@@ -30,6 +30,8 @@ type Checkpoint struct {
 	// Files are groups by rank, as the safetensors files that they are on disk: they may be
 	// large, and are read by their worker only.
 	Files map[string][]byte
+	// Shards are groups by rank that their workers have written already.
+	Shards map[string]*Shard
 }
 
 // Position is how far a run is: epochs done, and batches of the epoch after them.
@@ -49,6 +51,9 @@ func (p Position) String() string {
 	}
 	return fmt.Sprintf("epoch %d", p.Epoch)
 }
+
+// Folder is the folder of the position's checkpoint inside dir.
+func (p Position) Folder(dir string) string { return filepath.Join(dir, p.name()) }
 
 // name is the name of the position's folder.
 func (p Position) name() string {
@@ -160,6 +165,16 @@ func write(tmp string, c *Checkpoint) (size int64, err error) {
 			return 0, err
 		}
 	}
+	for name, shard := range c.Shards {
+		if !byRank().MatchString(name) {
+			return 0, fmt.Errorf("a group of arrays that is a rank's cannot be called %q", name)
+		}
+		if err := shard.moveTo(filepath.Join(tmp, name+".safetensors")); err != nil {
+			return 0, err
+		}
+		s.Groups[name] = shard.fileMark
+		size += shard.Bytes
+	}
 	b, err := s.encode()
 	if err != nil {
 		return 0, err
@@ -186,7 +201,12 @@ func (s *state) encode() ([]byte, error) {
 }
 
 // writeFile writes and syncs one file and takes its mark on the way.
-func writeFile(path string, write func(io.Writer) error) (m fileMark, err error) {
+func writeFile(path string, write func(io.Writer) error) (fileMark, error) {
+	return writeAnd((*os.File).Sync, path, write)
+}
+
+// writeAnd writes a file and then calls last.
+func writeAnd(last func(*os.File) error, path string, write func(io.Writer) error) (m fileMark, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return m, err
@@ -204,7 +224,7 @@ func writeFile(path string, write func(io.Writer) error) (m fileMark, err error)
 	if err != nil {
 		return m, err
 	}
-	return fileMark{Bytes: info.Size(), CRC32C: fmt.Sprintf("%08x", sum.Sum32())}, f.Sync()
+	return fileMark{Bytes: info.Size(), CRC32C: fmt.Sprintf("%08x", sum.Sum32())}, last(f)
 }
 
 // replace renames tmp to path. What is at path, a damaged checkpoint that a run

@@ -33,7 +33,12 @@ func crash(dir, at string) {
 		}
 	}
 	epoch, _ := strconv.Atoi(os.Getenv("STARLING_CRASH_EPOCH"))
-	if _, _, err := Save(dir, sample(epoch), 2); err != nil {
+	c := sample(epoch)
+	err := shardOut(filepath.Dir(dir), c)
+	if err == nil {
+		_, _, err = Save(dir, c, 2)
+	}
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"starling/disk"
 	"starling/nn"
 )
 
@@ -55,11 +56,15 @@ func Load(path string) (*Checkpoint, error) {
 		Groups: map[string][]nn.Tensor{}}
 	for name, mark := range s.Groups {
 		file := filepath.Join(path, name+".safetensors")
-		b, err := loadGroup(file, mark)
+		open, ranks := os.ReadFile, byRank().MatchString(name)
+		if ranks {
+			open = disk.Map
+		}
+		b, err := loadGroup(file, mark, open)
 		if err != nil {
 			return nil, err
 		}
-		if byRank().MatchString(name) {
+		if ranks {
 			if c.Files == nil {
 				c.Files = map[string][]byte{}
 			}
@@ -74,15 +79,15 @@ func Load(path string) (*Checkpoint, error) {
 }
 
 // loadGroup compares a file with its mark before it reads it.
-func loadGroup(path string, mark fileMark) ([]byte, error) {
+func loadGroup(path string, mark fileMark, open func(path string) ([]byte, error)) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() != mark.Bytes {
+	if !info.Mode().IsRegular() || info.Size() != mark.Bytes {
 		return nil, fmt.Errorf("%s: found %d bytes, want %d", path, info.Size(), mark.Bytes)
 	}
-	b, err := readBounded(path, mark.Bytes)
+	b, err := open(path)
 	if err != nil {
 		return nil, err
 	}

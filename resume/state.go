@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,8 @@ type StateHeader struct {
 	History History `json:"history"`
 	Caches  bool    `json:"caches,omitempty"` // every worker sends its own too
 	Only    bool    `json:"only,omitempty"`   // these are a worker's caches, nothing else
+	// Shard is the file that the worker wrote its caches to; nil: they are sent.
+	Shard *cluster.Shard `json:"shard,omitempty"`
 }
 
 // PackState is a state as text and arrays. The name of an array starts with its group's name.
@@ -85,8 +88,9 @@ func UnpackTensors(blob []byte) ([]nn.Tensor, error) {
 // Sender takes a state, or a worker's caches.
 type Sender func(body json.RawMessage, state *cluster.Stream) error
 
-// SendState sends what of a rank's state has to be kept.
-func SendState(rank int, send Sender) func(*train.State) error {
+// SendState sends what of a rank's state has to be kept. The worker writes its caches to the folder of shards itself,
+// and sends them only where it has none.
+func SendState(rank int, shards string, send Sender) func(*train.State) error {
 	return func(st *train.State) error {
 		if rank == 0 { // all ranks have the same weights
 			c, blob, err := PackState(st)
@@ -104,8 +108,24 @@ func SendState(rank int, send Sender) func(*train.State) error {
 		if err != nil {
 			return err
 		}
-		return sendCheckpoint(send, &StateHeader{Position: positionOf(st), Only: true}, blob)
+		c := &StateHeader{Position: positionOf(st), Only: true}
+		if c.Shard = writeShard(shards, CachesFile(rank), blob); c.Shard != nil {
+			blob = &cluster.Stream{Write: func(io.Writer) error { return nil }}
+		}
+		return sendCheckpoint(send, c, blob)
 	}
+}
+
+// writeShard writes a file to the folder of shards; nil: this host does not see the folder, or cannot write there.
+func writeShard(folder, name string, file *cluster.Stream) *cluster.Shard {
+	if _, err := os.Stat(folder); folder == "" || err != nil {
+		return nil
+	}
+	shard, err := cluster.WriteShard(folder, name, file.Write)
+	if err != nil {
+		return nil
+	}
+	return shard
 }
 
 func sendCheckpoint(send Sender, c *StateHeader, state *cluster.Stream) error {

@@ -30,7 +30,7 @@ func (c *Run) runGoroutines(ctx context.Context, events event.Listener) ([]*work
 	tasks, reporters := make([]worker.Task, n), make([]*watch.Reporter, n)
 	for r, end := range ends {
 		tasks[r], reporters[r] = *c.Task(), newReporter(&c.Spec, r, end)
-		tasks[r].Watch = reporters[r]
+		tasks[r].Watch, tasks[r].Shards = reporters[r], k.folder()
 	}
 	defer c.watch.Poll(reporters)()
 	defer watch.ServeLocal(c.watch.Snapshot)()
@@ -67,6 +67,6 @@ func onGoroutine(ctx context.Context, t *worker.Task, end wire.Endpoint, threads
 	if err != nil {
 		return nil, err
 	}
-	keep := resume.SendState(end.Rank(), k.keep(end.Rank()))
+	keep := resume.SendState(end.Rank(), t.Shards, k.keep(end.Rank()))
 	return setup.OrShrunk(t.Work(ctx, part, end, threads, from, keep, events))
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"starling/cluster"
+	"starling/disk"
 	"starling/event"
 	"starling/resume"
 	"starling/setup"
@@ -19,7 +22,8 @@ import (
 // keeper has the newest state of a run of several workers: in memory, for workers that are
 // restarted, and on disk, if there is a --checkpoint-dir. Rank 0 sends the state; if a strategy
 // needs more than that from one epoch to the next, every worker sends its caches, and the state
-// is complete when all have.
+// is complete when all have. With a --checkpoint-dir that a worker sees, it writes its caches there
+// itself, as a file of a hidden folder, and tells the keeper, which moves the files of all into the checkpoint.
 type keeper struct {
 	spec   *spec.Spec
 	data   resume.Identity // caches are of no use with another partition
@@ -32,7 +36,8 @@ type keeper struct {
 	write      chan *kept         // the newest that is not on disk yet
 	skipped    []cluster.Position // of states that a newer one replaced before they were on disk
 	done       chan struct{}
-	failed     error // why states are not on disk; read after done
+	failed     error        // why states are not on disk; read after done
+	shards     *disk.Folder // nil: workers send their caches
 }
 
 // kept is a state as workers sent it.
@@ -40,6 +45,16 @@ type kept struct {
 	from *resume.StateHeader
 	blob []byte
 	own  [][]byte // caches, by rank
+	// shards are caches that are files, by rank, until the checkpoint has them; onDisk is closed then. nil: there are none.
+	shards []*cluster.Shard
+	onDisk chan struct{}
+}
+
+// drop removes the files of a state that will not be written.
+func (n *kept) drop() {
+	for _, s := range n.shards {
+		s.Remove()
+	}
 }
 
 func newKeeper(c *Run, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
@@ -54,8 +69,22 @@ func newKeeper(c *Run, events event.Listener, stop context.CancelCauseFunc) (*ke
 			last = &at
 		}
 	}
+	if dir := c.Spec.Checkpoints.Dir; dir != "" {
+		var err error
+		if k.shards, err = disk.NewFolder(filepath.Join(dir, "shards")); err != nil {
+			return nil, resume.NotSaved(err)
+		}
+	}
 	go k.save(last)
 	return k, nil
+}
+
+// folder is where workers write their caches; "": they send them.
+func (k *keeper) folder() string {
+	if k.shards == nil {
+		return ""
+	}
+	return k.shards.Tmp
 }
 
 // startFrom takes a state from disk.
@@ -127,6 +156,13 @@ func (k *keeper) take(rank int, body json.RawMessage, blob []byte) {
 		k.events.On(event.Note{Text: fmt.Sprintf("warning: an invalid state was not kept: %v", err)})
 		return
 	}
+	if c.Shard != nil {
+		if blob = nil; filepath.Dir(c.Shard.Path) != k.folder() {
+			k.events.On(event.Note{Text: fmt.Sprintf("warning: a state in %s was not kept: rank %d writes to %s", c.Shard.Path,
+				rank, k.folder())})
+			return
+		}
+	}
 	if n := k.complete(rank, &c, blob); n != nil {
 		k.enqueue(n)
 	}
@@ -138,28 +174,36 @@ func (k *keeper) complete(rank int, c *resume.StateHeader, blob []byte) *kept {
 	defer k.mu.Unlock()
 	n := k.incomplete[c.Position]
 	if n == nil {
-		n = &kept{own: make([][]byte, k.spec.Cluster.Workers)}
+		workers := k.spec.Cluster.Workers
+		n = &kept{own: make([][]byte, workers), shards: make([]*cluster.Shard, workers)}
 		k.incomplete[c.Position] = n
 	}
 	if c.Only {
-		n.own[rank] = blob
+		n.shards[rank].Remove() // of before a restart
+		n.own[rank], n.shards[rank] = blob, c.Shard
 	} else {
 		n.from, n.blob = c, blob
 	}
 	if n.from == nil {
 		return nil
 	}
-	for _, own := range n.own {
-		if n.from.Caches && own == nil {
+	for r, own := range n.own {
+		if n.from.Caches && own == nil && n.shards[r] == nil {
 			return nil
 		}
 	}
 	if !n.from.Caches {
 		n.own = nil
 	}
-	for at := range k.incomplete {
-		if at.Compare(c.Position) <= 0 {
-			delete(k.incomplete, at)
+	if n.onDisk = make(chan struct{}); !slices.ContainsFunc(n.shards, func(s *cluster.Shard) bool { return s != nil }) {
+		n.shards, n.onDisk = nil, nil
+	}
+	for at, other := range k.incomplete {
+		if at.Compare(c.Position) > 0 {
+			continue
+		}
+		if delete(k.incomplete, at); other != n {
+			other.drop()
 		}
 	}
 	k.newest = n
@@ -180,6 +224,7 @@ func (k *keeper) enqueue(n *kept) {
 			k.mu.Lock()
 			k.skipped = append(k.skipped, old.from.Position)
 			k.mu.Unlock()
+			old.drop()
 		default:
 		}
 	}
@@ -207,6 +252,30 @@ func (k *keeper) state() *kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.newest
+}
+
+// settled is the newest state once its caches are on disk, from where they are read.
+func (k *keeper) settled() (*kept, error) {
+	n := k.state()
+	if n == nil || n.onDisk == nil {
+		return n, nil
+	}
+	select {
+	case <-n.onDisk:
+	case <-k.done:
+		return nil, k.failed
+	}
+	for rank := range n.own {
+		if n.own[rank] != nil {
+			continue
+		}
+		path := filepath.Join(n.from.Folder(k.spec.Checkpoints.Dir), resume.CachesFile(rank)+".safetensors")
+		var err error
+		if n.own[rank], err = disk.Map(path); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
 }
 
 // restore is the newest state as a rank starts from it.
@@ -251,6 +320,10 @@ func (k *keeper) save(last *cluster.Position) {
 			return
 		}
 		n.collect()
+		if n.onDisk != nil {
+			n.drop() // the checkpoint has them
+			close(n.onDisk)
+		}
 	}
 }
 
@@ -272,9 +345,13 @@ func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Files = map[string][]byte{}
+	c.Files, c.Shards = map[string][]byte{}, map[string]*cluster.Shard{}
 	for rank, own := range n.own {
-		c.Files[resume.CachesFile(rank)] = own
+		if n.shards != nil && n.shards[rank] != nil {
+			c.Shards[resume.CachesFile(rank)] = n.shards[rank]
+		} else {
+			c.Files[resume.CachesFile(rank)] = own
+		}
 	}
 	return c, nil
 }
@@ -284,6 +361,9 @@ func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
 func (k *keeper) close(err error) error {
 	close(k.write)
 	<-k.done
+	if k.shards != nil {
+		k.shards.Abort()
+	}
 	if k.failed != nil {
 		return k.failed
 	}

@@ -179,11 +179,14 @@ const interruptedTime = 600 * time.Millisecond
 // task is what workers get when they start, and the state that they start from.
 func (r *recovery) task() (json.RawMessage, *kept, error) {
 	t := r.run.Task()
-	from := r.kept.state()
+	from, err := r.kept.settled()
+	if err != nil {
+		return nil, nil, err
+	}
 	if from == nil {
 		from = &kept{}
 	}
-	t.From = from.from
+	t.From, t.Shards = from.from, r.kept.folder()
 	text, err := json.Marshal(t)
 	return text, from, err
 }

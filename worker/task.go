@@ -22,6 +22,8 @@ type Task struct {
 	ID    string              `json:"id"`    // and its id
 	From  *resume.StateHeader `json:"from,omitempty"`
 	Infer *Inference          `json:"infer,omitempty"` // nil: it trains
+	// Shards is the folder that workers write what they keep for themselves to, if they see it; "": they send it.
+	Shards string `json:"shards,omitempty"`
 
 	Watch *watch.Reporter `json:"-"` // of this worker
 	here  int             // workers on this host, each a process; 0: all in this one

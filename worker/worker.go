@@ -136,7 +136,7 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	defer metrics.Close()
 	defer failWithJob(m, end)()
 	t.here = m.Here()
-	keep := resume.SendState(m.Rank, m.Keep)
+	keep := resume.SendState(m.Rank, t.Shards, m.Keep)
 	share, err := setup.OrShrunk(t.Work(ctx, part, end, t.Spec.Machine.CoresOf(t.here), from, keep, t.forwarded(m)))
 	if err == nil && t.Spec.Output.Detailed() {
 		m.ReportNow()
