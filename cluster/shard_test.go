@@ -68,7 +68,7 @@ func TestShardsThatDoNotFit(t *testing.T) {
 		t.Error("a shard took the place of the weights")
 	}
 	if _, err := WriteShard(filepath.Join(dir, "absent"), "caches-1", nil); err == nil {
-		t.Error("written to a folder that is none")
+		t.Error("written to a folder that does not exist")
 	}
 	hidden(t, dir)
 }

@@ -60,23 +60,27 @@ func (n *kept) drop() {
 func newKeeper(c *Run, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
 	k := &keeper{spec: &c.Spec, data: resume.PartsIdentity(c.Parts), events: events, stop: stop,
 		incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
+	return k, k.start(c.From)
+}
+
+// start keeps the state that the run starts from (nil: from the beginning), and begins to write.
+func (k *keeper) start(from *resume.Start) (err error) {
 	var last *cluster.Position
-	if c.From != nil {
-		if err := k.startFrom(c.From); err != nil {
-			return nil, err
+	if from != nil {
+		if err := k.startFrom(from); err != nil {
+			return err
 		}
 		if at := k.newest.from.Position; at.Epoch > 0 || at.Batch > 0 {
 			last = &at
 		}
 	}
-	if dir := c.Spec.Checkpoints.Dir; dir != "" {
-		var err error
+	if dir := k.spec.Checkpoints.Dir; dir != "" {
 		if k.shards, err = disk.NewFolder(filepath.Join(dir, "shards")); err != nil {
-			return nil, resume.NotSaved(err)
+			return resume.NotSaved(err)
 		}
 	}
 	go k.save(last)
-	return k, nil
+	return nil
 }
 
 // folder is where workers write their caches; "": they send them.

@@ -10,10 +10,8 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/nn"
-	"starling/partition"
 	"starling/report"
 	"starling/resume"
-	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -58,8 +56,9 @@ func TestCachesWrittenByWorkers(t *testing.T) {
 	if err := os.Mkdir(s.Checkpoints.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	k, err := newKeeper(&Run{Spec: s, Parts: &setup.Parts{Book: &partition.Book{ID: "cut"}}}, event.All(), func(error) {})
-	if err != nil {
+	k := &keeper{spec: &s, events: event.All(), incomplete: map[cluster.Position]*kept{}, write: make(chan *kept, 1),
+		done: make(chan struct{})}
+	if err := k.start(nil); err != nil {
 		t.Fatal(err)
 	}
 	caches := func(rank, epoch int) []nn.Tensor {

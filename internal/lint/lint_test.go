@@ -77,7 +77,7 @@ var rooms = map[string][]string{
 	"plan": {"setup", "resume", "worker", "cluster", "coflow", "collective", "cost", "dataset", "disk", "event",
 		"exchange", "graph", "internal/version", "netsim", "nn", "partition", "report", "sample", "spec", "store",
 		"tensor", "tensor/cpu", "tensor/cuda", "train", "train/batch", "wire", "wire/paths"},
-	"supervise": {"setup", "resume", "worker", "plan", "watch", "cluster", "coflow", "event", "graph",
+	"supervise": {"setup", "resume", "worker", "plan", "watch", "cluster", "coflow", "disk", "event", "graph", "nn",
 		"internal/version", "report", "spec", "tensor", "tensor/cpu", "train", "wire"},
 	"simulate": {"setup", "worker", "plan", "supervise", "watch", "coflow", "cost", "event", "graph",
 		"netsim", "partition", "report", "spec", "tensor", "tensor/cpu", "train", "wire", "wire/paths"},
