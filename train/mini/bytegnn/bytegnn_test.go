@@ -83,6 +83,29 @@ func TestDue(t *testing.T) {
 	}
 }
 
+// TestPause: launches follow training where its steps are shorter than the time between two looks at the score.
+func TestPause(t *testing.T) {
+	for training, want := range map[time.Duration]time.Duration{
+		0:                      launchEvery, // nothing was trained on yet
+		time.Second:            launchEvery,
+		2 * time.Millisecond:   2 * time.Millisecond,
+		100 * time.Nanosecond:  100 * time.Microsecond,
+		150 * time.Microsecond: 150 * time.Microsecond,
+	} {
+		s := &dags{}
+		s.mu.training.add(training)
+		if got := s.pause(); got != want {
+			t.Errorf("training takes %v: %v, want %v", training, got, want)
+		}
+	}
+	s := &dags{threshold: 1e-9, memory: 1000, clock: wire.OrReal(nil)}
+	s.mu.launched, s.mu.given, s.mu.largest = 4, 3, 100
+	s.mu.training.add(time.Millisecond)
+	if got := s.due(&cpuLoad{}, s.clock.Now().Add(-4*time.Millisecond)); got != noneWaits {
+		t.Errorf("4 ms after a launch, with steps of 1 ms: %d, want %d", got, noneWaits)
+	}
+}
+
 // TestLaunchesAreCounted: by reason, and how many there were at a time.
 func TestLaunchesAreCounted(t *testing.T) {
 	s := &dags{memory: 450}

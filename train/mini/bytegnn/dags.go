@@ -70,7 +70,7 @@ func (s *dags) launch() {
 	for next := int64(0); next < s.total; next++ {
 		why := s.due(&load, last)
 		for ; why == notDue; why = s.due(&load, last) {
-			due, timer := wire.Alarm(s.clock, launchEvery)
+			due, timer := wire.Alarm(s.clock, s.pause())
 			select {
 			case <-due:
 			case <-s.changed:
@@ -99,7 +99,7 @@ func (s *dags) due(load *cpuLoad, last time.Time) reason {
 		return noneUnderWay
 	case held >= allowed:
 		return notDue
-	case waiting == 0 && gap < launchEvery: // the last has hardly begun
+	case waiting == 0 && gap < pauseFor(training): // the last has hardly begun
 		return notDue
 	case launchScore(gap, sampling, training, load.percent(), waiting) < s.threshold:
 		return notDue
@@ -107,6 +107,13 @@ func (s *dags) due(load *cpuLoad, last time.Time) reason {
 		return noneWaits
 	}
 	return byScore
+}
+
+// pause is the time after which the score is looked at again.
+func (s *dags) pause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return pauseFor(s.mu.training.of)
 }
 
 // allowed is how many batches memory has place for, beginning with the one that is trained on; until one was sampled,

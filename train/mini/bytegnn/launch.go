@@ -24,8 +24,17 @@ const (
 	byScore
 )
 
-// launchEvery is how often the score is looked at.
+// launchEvery is how often the score is looked at, at least.
 const launchEvery = 5 * time.Millisecond
+
+// pauseFor is how long after a launch another may follow while no sampled batch waits, when the score has no bound:
+// what training takes for a batch, if that is known and shorter, since shorter steps would wait for launches.
+func pauseFor(training time.Duration) time.Duration {
+	if training <= 0 {
+		return launchEvery
+	}
+	return min(launchEvery, max(training, launchEvery/50))
+}
 
 // launchScore is the score, with T_gap in seconds. cpu is in percent.
 func launchScore(gap, sampling, training time.Duration, cpu float64, waiting int) float64 {
