@@ -272,19 +272,6 @@ func (s *Switch) addTo(i int, slot TableSlot, p *Packet, emit Emit) {
 	emit(int(slot.Port), out)
 }
 
-// addLanes adds b to a, and reports whether a lane overflowed.
-func addLanes(a, b []int32) bool {
-	b = b[:len(a)]
-	var over int32
-	for i, x := range a {
-		y := b[i]
-		sum := x + y
-		over |= (x ^ sum) & (y ^ sum)
-		a[i] = sum
-	}
-	return over < 0
-}
-
 // Register arrays.
 const (
 	roundRegister = iota
