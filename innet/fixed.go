@@ -45,11 +45,17 @@ func shiftOf(value uint16, need int) int {
 	return 31 - headroom - (int(value) - exponent0)
 }
 
-// quantise writes x·2^shift, rounded; lanes beyond x are zero.
+// quantise writes x·2^shift, rounded; lanes beyond x are zero. Numbers fit: see exponentOf.
 func quantise(lanes []int32, x []float64, shift int) {
 	scale, more := powers(shift)
-	for i, v := range x {
-		lanes[i] = int32(math.RoundToEven(v * scale * more))
+	at := 0
+	if fours := len(x) / 4; canAddUnits && more == 1 && fours > 0 {
+		at = 4 * fours
+		_ = lanes[at-1]
+		quantiseFours(&lanes[0], &x[0], scale, fours)
+	}
+	for i := at; i < len(x); i++ {
+		lanes[i] = int32(math.RoundToEven(x[i] * scale * more))
 	}
 	clear(lanes[len(x):])
 }
@@ -58,6 +64,20 @@ func quantise(lanes []int32, x []float64, shift int) {
 func dequantise(x []float64, sum []int64, shift int) {
 	scale, more := powers(-shift)
 	for i := range x {
+		x[i] = float64(sum[i]) * scale * more
+	}
+}
+
+// dequantiseLanes is the same for sums that fit their lanes.
+func dequantiseLanes(x []float64, sum []int32, shift int) {
+	scale, more := powers(-shift)
+	at := 0
+	if fours := len(x) / 4; canAddUnits && more == 1 && fours > 0 {
+		at = 4 * fours
+		_ = sum[at-1]
+		numberFours(&x[0], &sum[0], scale, fours)
+	}
+	for i := at; i < len(x); i++ {
 		x[i] = float64(sum[i]) * scale * more
 	}
 }

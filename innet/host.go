@@ -3,6 +3,7 @@ package innet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,8 +26,8 @@ type Host struct {
 	r     roundState
 	reply bool // another host asks whether the round before is over
 	timers
-	wide  []int64
 	out   []float64
+	body  []int32
 	moves uint64 // see Moves
 	Count HostCounts
 }
@@ -85,7 +86,7 @@ type ownBlock struct {
 // roundState is what a round begins without.
 type roundState struct {
 	sent     int                // own rows that have left to be added
-	left     map[uint32]bool    // own rows that left another way first
+	left     bitmap             // rows of the block that have left
 	have     bitmap             // own slots whose sums are there
 	missing  int                // own slots whose sums are not
 	rows     map[uint32][]int32 // raw rows, shared by all slots here
@@ -224,7 +225,7 @@ func (h *Host) start(now time.Duration) {
 	b, o := h.block(), h.ownBlock()
 	h.r.have, h.r.acked = newBitmap(o.hi-o.lo), newBitmap(len(b.Slots))
 	h.r.missing = o.hi - o.lo
-	h.r.left, h.r.asked = map[uint32]bool{}, map[answer]bool{}
+	h.r.left, h.r.asked = newBitmap(len(b.Rows)), map[answer]bool{}
 	h.r.rows, h.r.needs = map[uint32][]int32{}, map[uint32]int{}
 	h.r.pulled, h.r.asks, h.r.window = map[uint32]bool{}, map[uint32]int{}, h.firstWindow()
 	h.r.allowed = now + h.allowance()
@@ -320,11 +321,10 @@ func (h *Host) sum(now time.Duration, p *Packet) {
 		return
 	}
 	h.Count.Sums++
-	h.wide = h.wide[:0]
-	for _, x := range p.Body {
-		h.wide = append(h.wide, int64(x))
-	}
-	h.deliver(p.Destination, h.wide)
+	lo, hi := h.columns()
+	h.out = slices.Grow(h.out[:0], hi-lo)[:hi-lo]
+	dequantiseLanes(h.out, p.Body, h.shift)
+	h.deliver(p.Destination, h.out)
 	if h.r.missing == 0 && h.r.pulls == 0 {
 		h.tail.measure(max(now-h.r.sentAt, 0))
 	}
@@ -350,7 +350,10 @@ func (h *Host) raw(now time.Duration, p *Packet) {
 		}
 		if h.r.needs[slot]--; h.r.needs[slot] == 0 {
 			h.Count.Raw++
-			h.deliver(slot, h.addUp(slot))
+			lo, hi := h.columns()
+			sum := make([]float64, hi-lo)
+			dequantise(sum, h.addUp(slot), h.shift)
+			h.deliver(slot, sum)
 		}
 	}
 }
@@ -367,16 +370,14 @@ func (h *Host) addUp(slot uint32) []int64 {
 }
 
 // deliver gives a finished sum to the exchange.
-func (h *Host) deliver(slot uint32, sum []int64) {
+func (h *Host) deliver(slot uint32, sum []float64) {
 	i, _ := h.slotOf(slot)
 	h.r.have.set(i)
 	h.moves++
 	h.r.missing--
 	h.r.newSums = true
-	lo, hi := h.columns()
-	h.out = append(h.out[:0], make([]float64, hi-lo)...)
-	dequantise(h.out, sum, h.shift)
-	h.x.Add(h.block().Slots[slot], lo, h.out)
+	lo, _ := h.columns()
+	h.x.Add(h.block().Slots[slot], lo, sum)
 }
 
 // never is a time that does not come.
@@ -442,7 +443,8 @@ func (h *Host) emitOther(p *Packet, emit func(p *Packet)) {
 // sendRows emits answers and rows as fast as the rate allows.
 func (h *Host) sendRows(now time.Duration, emit func(p *Packet)) time.Duration {
 	o, size := h.ownBlock(), HeaderBytes+4*h.rowLanes()
-	body := make([]int32, h.rowLanes())
+	h.body = slices.Grow(h.body[:0], h.rowLanes())[:h.rowLanes()]
+	body := h.body
 	for len(h.r.answers) > 0 || h.r.sent < len(o.rows) {
 		if h.opt.Gate != nil && !h.opt.Gate() {
 			return never
@@ -482,10 +484,10 @@ func (h *Host) emitRaw(a answer, body []int32, emit func(p *Packet)) {
 // emitRow sends a row. The first time that it leaves in a round it is counted as such.
 func (h *Host) emitRow(p *Packet, emit func(p *Packet)) {
 	lo, hi := h.columns()
-	if useful := int64(4 * (hi - lo)); h.r.left[p.Source] {
+	if useful := int64(4 * (hi - lo)); h.r.left.has(int(p.Source)) {
 		h.Count.OtherBytes += int64(p.Bytes())
 	} else {
-		h.r.left[p.Source] = true
+		h.r.left.set(int(p.Source))
 		h.moves++
 		h.Count.Rows++
 		h.Count.RowBytes += useful

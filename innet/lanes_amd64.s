@@ -33,3 +33,52 @@ unit:
 	SETNE over+24(FP)
 	VZEROUPPER
 	RET
+
+// func prefetchUnits(a *int32, n int)
+TEXT ·prefetchUnits(SB), NOSPLIT, $0-16
+	MOVQ a+0(FP), DI
+	MOVQ n+8(FP), CX
+
+next:
+	PREFETCHT0 0(DI)
+	PREFETCHT0 64(DI)
+	ADDQ $128, DI
+	DECQ CX
+	JNZ  next
+	RET
+
+// func quantiseFours(lanes *int32, x *float64, scale float64, n int)
+TEXT ·quantiseFours(SB), NOSPLIT, $0-32
+	MOVQ lanes+0(FP), DI
+	MOVQ x+8(FP), SI
+	VBROADCASTSD scale+16(FP), Y0
+	MOVQ n+24(FP), CX
+
+four:
+	VMULPD     (SI), Y0, Y1
+	VCVTPD2DQY Y1, X1
+	VMOVDQU    X1, (DI)
+	ADDQ       $32, SI
+	ADDQ       $16, DI
+	DECQ       CX
+	JNZ        four
+	VZEROUPPER
+	RET
+
+// func numberFours(x *float64, lanes *int32, scale float64, n int)
+TEXT ·numberFours(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), DI
+	MOVQ lanes+8(FP), SI
+	VBROADCASTSD scale+16(FP), Y0
+	MOVQ n+24(FP), CX
+
+four:
+	VCVTDQ2PD (SI), Y1
+	VMULPD    Y1, Y0, Y1
+	VMOVUPD   Y1, (DI)
+	ADDQ      $16, SI
+	ADDQ      $32, DI
+	DECQ      CX
+	JNZ       four
+	VZEROUPPER
+	RET

@@ -41,3 +41,27 @@ func TestAddLanes(t *testing.T) {
 		t.Errorf("%d of 2000 overflowed", overflows)
 	}
 }
+
+// BenchmarkScattered is rows of 512 bytes for 10 aggregators each, anywhere in 32 MiB of them.
+func BenchmarkScattered(b *testing.B) {
+	const slots, rows, units = 1 << 16, 4096, 4
+	r := newRand(1)
+	t := &Table{Job: 1, Units: units, Route: ports(2), Below: ports(2), Above: NoPort,
+		Blocks: []TableBlock{{Ptr: []uint32{0}, Slots: make([]TableSlot, slots)}}}
+	k := &t.Blocks[0]
+	for i := range k.Slots {
+		k.Slots[i].Need = 1 << 15
+	}
+	for range rows {
+		k.Port = append(k.Port, 0)
+		for range 10 {
+			k.Into = append(k.Into, r.Uint32N(slots))
+		}
+		k.Ptr = append(k.Ptr, uint32(len(k.Into)))
+	}
+	s, body := NewSwitch(t), make([]int32, units*UnitLanes)
+	for i := range b.N {
+		s.Handle(0, &Packet{Header: Header{Source: uint32(i % rows), Round: uint32(1 + i/rows), Job: 1}, Body: body},
+			func(int, *Packet) {})
+	}
+}

@@ -23,7 +23,7 @@ func (h *Host) fetched(p *Packet) {
 	b := h.block()
 	for i := 0; i+1 < len(p.Body); i += 2 {
 		a := answer{uint32(p.Body[i]), uint32(p.Body[i+1]), p.From}
-		if int(a.row) < len(b.Rows) && int(b.RowHost[a.row]) == h.rank && int(a.slot) < len(b.Slots) && h.r.left[a.row] {
+		if int(a.row) < len(b.Rows) && int(b.RowHost[a.row]) == h.rank && int(a.slot) < len(b.Slots) && h.r.left.has(int(a.row)) {
 			h.answer(a)
 		}
 	}

@@ -227,9 +227,19 @@ func (s *Switch) add(port int, p *Packet, emit Emit) Took {
 			s.passes.next()
 		}
 		s.passes.touch(aggregators)
+		if i+1 < len(into) {
+			s.prefetch(int(into[i+1]), len(p.Body))
+		}
 		s.addTo(int(slot), b.Slots[slot], p, emit)
 	}
 	return Took{Recirculated: max(len(into)*len(p.Body)/UnitLanes-1, 0)}
+}
+
+// prefetch brings an aggregator into the cache: they lie far from each other.
+func (s *Switch) prefetch(i, lanes int) {
+	if units := lanes / UnitLanes; canAddUnits && units > 0 {
+		prefetchUnits(&s.lanes[i*s.table.Units*UnitLanes], units)
+	}
 }
 
 // fits reports whether a row is of whole units, no more than the table has. All rows of a

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"starling/coflow"
@@ -39,6 +40,8 @@ type strategy struct {
 	epoch   int
 	batch   int
 	failed  error
+
+	rows, sums []float64 // of the exchange under way
 }
 
 // silence is how long the switch may say nothing.
@@ -58,6 +61,7 @@ func (s *strategy) prepare(o options) error {
 	if err != nil {
 		return err
 	}
+	o.SwitchUnits = s.units(o.SwitchUnits)
 	if err := s.connect(o); err != nil {
 		return err
 	}
@@ -86,6 +90,24 @@ func (s *strategy) prepare(o options) error {
 	s.forward, s.backward = b.side(s.w, b.forward), b.side(s.w, b.backward)
 	s.note(b, room.Aggregators())
 	return nil
+}
+
+// units is how many units packets and aggregators have: as many as allowed, but no more than the widest row needs.
+func (s *strategy) units(most int) int {
+	m := nn.New(s.w.Dev, s.w.Model, s.w.Seed)
+	defer m.Free(s.w.Dev)
+	widest := 1
+	for _, training := range []bool{true, false} {
+		for _, t := range m.Traffic(s.sparse(), s.w.FirstSum(), training) {
+			widest = max(widest, t.Once, t.Forward.Rows, t.Backward.Rows)
+		}
+	}
+	return min(most, (widest+innet.UnitLanes-1)/innet.UnitLanes)
+}
+
+// sparse says that features are.
+func (s *strategy) sparse() bool {
+	return s.w.Part.Book.Features != nil && s.w.Part.Features.Indptr != nil
 }
 
 // divided is the boundary with its blocks. Workers of a simulated network share one.
@@ -289,7 +311,9 @@ func (s *strategy) exchange(side *side, kind wire.Kind, layer int, m tensor.Matr
 	width, start := m.Cols, s.w.Now()
 	rows := s.download(m, side)
 	most := scale(rows, width, side.sendsLocal, factor)
-	sums := make([]float64, len(side.recvLocal)*width)
+	s.sums = slices.Grow(s.sums[:0], len(side.recvLocal)*width)[:len(side.recvLocal)*width]
+	sums := s.sums
+	clear(sums)
 	wait := s.client.Start(&innet.Exchange{Lo: side.lo, Hi: side.hi, Width: width, Most: most,
 		Row: func(v uint32, lo, hi int) []float64 {
 			at := int(side.place[v]) * width
@@ -316,7 +340,8 @@ func (s *strategy) exchange(side *side, kind wire.Kind, layer int, m tensor.Matr
 
 // download is the rows of m that are sent, on the host.
 func (s *strategy) download(m tensor.Matrix, side *side) []float64 {
-	rows := make([]float64, len(side.sendsLocal)*m.Cols)
+	s.rows = slices.Grow(s.rows[:0], len(side.sendsLocal)*m.Cols)[:len(side.sendsLocal)*m.Cols]
+	rows := s.rows
 	out := s.w.Dev.Scratch(m.Type(), len(side.sendsLocal), m.Cols)
 	s.w.Dev.GatherRows(out, m, side.sends)
 	s.w.Dev.Download(rows, out)
@@ -384,7 +409,7 @@ func (s *strategy) Plan(model *nn.Model) *wire.Plan {
 	if s.client == nil {
 		return p
 	}
-	sparse := s.w.Part.Book.Features != nil && s.w.Part.Features.Indptr != nil
+	sparse := s.sparse()
 	training, measuring := model.Traffic(sparse, s.w.FirstSum(), true), model.Traffic(sparse, s.w.FirstSum(), false)
 	add := func(to wire.Bytes, kind wire.Kind, layer int, side *side, width int) {
 		to.Add(wire.Class{Kind: kind, Layer: int16(layer), Link: wire.BetweenServers}, 4*side.rows*int64(width))

@@ -46,7 +46,7 @@ type options struct {
 	Switch          string `json:"switch" resume:"free" omit:"default" help:"address of a running starling switch; none: the run starts one on its own host"`
 	SwitchTokenFile string `json:"switch_token_file" resume:"free" omit:"default" help:"file with the secret of the switch; needed beyond 127.0.0.1"`
 	SwitchMemory    string `json:"switch_memory" resume:"free" help:"memory for aggregators of the switch that the run starts, such as 100MiB"`
-	SwitchUnits     int    `json:"switch_units" resume:"free" help:"128-byte units of a row in a packet, 1 to 11; hardware has 1"`
+	SwitchUnits     int    `json:"switch_units" resume:"free" help:"most 128-byte units of a row in a packet, 1 to 11; hardware has 1"`
 	SwitchOrder     string `json:"switch_order" resume:"free" omit:"default" help:"order in which rows leave: bfs, breadth first with more neighbours first, or random, to see what that order gains"`
 }
 

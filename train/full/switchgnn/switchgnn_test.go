@@ -275,3 +275,19 @@ func TestStopsTogether(t *testing.T) {
 	o.Strategy = chosen(defaults)
 	traintest.StopsTogether(t, parts, o, 60)
 }
+
+// TestAggregatorsAreAsWideAsRows: rows that are narrower than packets may be leave as much memory for aggregators, and
+// so as few rows, as if packets had their width.
+func TestAggregatorsAreAsWideAsRows(t *testing.T) {
+	parts := traintest.CutForServers(t, traintest.Communities(t, 200, false), "random", 4, 4)
+	o := traintest.Options("sage")
+	o.Epochs, o.EvalEvery, o.Model.Layers, o.Model.Hidden = 1, 0, 3, 40
+	sent := map[int]int64{}
+	for _, units := range []int{1, 2, 8} {
+		o.Strategy = chosen(options{SwitchMemory: "24KiB", SwitchUnits: units})
+		sent[units] = traintest.TrainServers(t, parts, traintest.Single, o).Sum(traintest.IsRows)
+	}
+	if sent[8] != sent[2] || sent[2] <= sent[1] {
+		t.Errorf("bytes of rows by the units of packets: %v", sent)
+	}
+}
