@@ -91,12 +91,11 @@ func (r *Rows) takeBack(t Tag, h *Halo, grads tensor.Matrix, use func(theirs ten
 	return x
 }
 
-// AddReturned adds the gradients that peers computed for local rows, in rank order.
+// AddReturned adds the gradients that peers computed for local rows, in rank order: theirs are by peer, and rows are
+// added in the order they are listed in.
 func (r *Rows) AddReturned(h *Halo, dst, theirs tensor.Matrix) {
-	for q := range r.W.End.Size() {
-		if lo, hi := int(h.SendPtr[q]), int(h.SendPtr[q+1]); lo < hi {
-			r.W.Dev.ScatterAdd(dst, theirs.Slice(lo, hi), h.Send.Slice(lo, hi))
-		}
+	if n := int(h.SendPtr[len(h.SendPtr)-1]); n > 0 {
+		r.W.Dev.ScatterAdd(dst, theirs.Slice(0, n), h.Send.Slice(0, n))
 	}
 }
 

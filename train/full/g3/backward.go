@@ -120,19 +120,30 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 	}
 }
 
-// haloGrads computes the gradients of halo rows, a chunk at a time, and returns them.
+// haloGrads computes the gradients of halo rows, a chunk or a range of small ones at a time, and returns them.
 func (g *g3) haloGrads(s *schedule, p *nn.Pass, j *passage, place int, weights []int) {
-	var sums []int
-	for i, c := range g.owned.halos {
-		sums = append(sums, s.add(urgency(urgentSend, place, g.turn(c)), func() {
-			end := p.Span(fmt.Sprintf("halo sums %d, bin %d of rank %d", j.point, c.number, c.peer))
+	var sums []int // by chunk
+	o := g.owned
+	add := func(chunks [2]int) {
+		first, last := o.halos[chunks[0]], o.halos[chunks[1]-1]
+		id := s.add(urgency(urgentSend, place, g.firstTurn(o.halos, chunks)), func() {
+			end := p.Span(fmt.Sprintf("halo sums %d, bin %d of rank %d", j.point, first.number, first.peer))
 			sums, f := g.run.SumGrads(j.point), g.flows[j.point]
-			g.owned.remote.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, c.lo, c.hi)
+			o.remote.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, first.lo, last.hi)
 			end()
-			if g.early && len(g.owned.relays[i]) == 0 {
-				f.send(i)
+			if g.early {
+				f.sendTogether(chunks, func(i int) bool { return len(o.relays[i]) == 0 })
 			}
-		}, pick(j.rows, g.owned.users[i]), g.unlessEager(weights)))
+		}, pick(j.rows, o.users[chunks[0]]), g.unlessEager(weights))
+		for range chunks[1] - chunks[0] {
+			sums = append(sums, id)
+		}
+	}
+	for _, chunks := range o.returning {
+		add(chunks)
+	}
+	for i := len(sums); i < len(o.halos); i++ { // by way of others
+		add([2]int{i, i + 1})
 	}
 	j.halos = sums
 	after := func(i int) []int { return sums[i : i+1] }

@@ -27,6 +27,10 @@ const (
 	leastRows = 112
 )
 
+// leastSend is the bytes of rows below which gathering or summing them takes no longer than the call does: chunks
+// for many peers are joined up to it, and still leave as a message each. Tests change it.
+var leastSend = 128 << 10
+
 // binRows is the number of rows in a bin where a row takes some bytes in the widest
 // layer, and a peer needs one row in peer. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.

@@ -128,10 +128,31 @@ func (f *flow) receive() {
 func (f *flow) send(i int) {
 	c := f.sent[i]
 	for _, p := range f.parts {
-		if !p.t.Backward {
-			f.g.W.Dev.GatherRows(p.out.Slice(c.lo, c.hi), p.own, f.o.send.Slice(c.lo, c.hi))
-		}
 		f.leaving = append(f.leaving, f.g.W.End.Send(c.peer, f.key(p.t, c), p.t.Kind, p.x.Bytes(c.lo, c.hi)))
+	}
+}
+
+// sendTogether lets chunks of a range leave, those of the next ranks first; leaves says which. Their rows are gathered
+// and encoded at once.
+func (f *flow) sendTogether(chunks [2]int, leaves func(i int) bool) {
+	var turns []int
+	for i := chunks[0]; i < chunks[1]; i++ {
+		if leaves(i) {
+			turns = append(turns, i)
+		}
+	}
+	lo, hi := f.sent[chunks[0]].lo, f.sent[chunks[1]-1].hi
+	for _, p := range f.parts {
+		if !p.t.Backward {
+			f.g.W.Dev.GatherRows(p.out.Slice(lo, hi), p.own, f.o.send.Slice(lo, hi))
+		}
+		if len(turns) == chunks[1]-chunks[0] && !p.x.SkipsZeros() {
+			p.x.Bytes(lo, hi)
+		}
+	}
+	slices.SortStableFunc(turns, func(i, j int) int { return f.g.turn(f.sent[i]) - f.g.turn(f.sent[j]) })
+	for _, i := range turns {
+		f.send(i)
 	}
 }
 
@@ -164,13 +185,18 @@ func (f *flow) addRelayed(i int) {
 }
 
 // addReturned adds the gradients that peers computed for the rows of an own bin, in rank
-// order.
+// order: by owner the chunks of a bin follow each other.
 func (f *flow) addReturned(bin int) {
-	for _, i := range f.o.sendsOf[bin] {
-		c := f.coming[i]
-		for _, p := range f.parts {
-			f.g.W.Dev.ScatterAdd(p.own, p.in.Slice(c.lo, c.hi), f.o.send.Slice(c.lo, c.hi))
+	for of := f.o.sendsOf[bin]; len(of) > 0; {
+		n := 1
+		for n < len(of) && f.coming[of[n]].lo == f.coming[of[n-1]].hi {
+			n++
 		}
+		lo, hi := f.coming[of[0]].lo, f.coming[of[n-1]].hi
+		for _, p := range f.parts {
+			f.g.W.Dev.ScatterAdd(p.own, p.in.Slice(lo, hi), f.o.send.Slice(lo, hi))
+		}
+		of = of[n:]
 	}
 }
 

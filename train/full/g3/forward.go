@@ -90,15 +90,14 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 		}, waits...)
 	})
 	if leave {
-		for i, c := range next.order.sends {
-			if c.owner >= 0 {
-				continue
-			}
+		for _, chunks := range next.order.together {
 			after := rows
 			if g.early {
-				after = pick(rows, next.order.makers[i])
+				after = pick(rows, next.order.makers[chunks[0]])
 			}
-			s.add(urgency(urgentSend, phase, g.turn(c)), func() { g.flows[phase].send(i) }, after)
+			s.add(urgency(urgentSend, phase, g.firstTurn(next.order.sends, chunks)), func() {
+				g.flows[phase].sendTogether(chunks, func(int) bool { return true })
+			}, after)
 		}
 		next.relayed = g.relayChunks(s, phase, next)
 	}
@@ -186,6 +185,15 @@ func (g *g3) turn(c chunk) int {
 		return c.number * n
 	}
 	return c.number*n + (c.peer-g.W.End.Rank()+n)%n
+}
+
+// firstTurn is that of a range of chunks.
+func (g *g3) firstTurn(list []chunk, chunks [2]int) int {
+	first := g.turn(list[chunks[0]])
+	for _, c := range list[chunks[0]:chunks[1]] {
+		first = min(first, g.turn(c))
+	}
+	return first
 }
 
 // close is done with the flow of a synchronisation point, if it has one. What it sent may still be

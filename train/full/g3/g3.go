@@ -120,7 +120,8 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	bytes := w.Dev.RowType(w.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
 	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, perPeer(w.Part.Book), o.Bytes())) }
 	g.bins = newBins(w.Part, bound(w.Part.Core()))
-	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound)}
+	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound),
+		join: leastSend / (w.Dev.RowType(w.Rows).Size() * max(m.Hidden, 1))}
 	g.owned = cut.order(cut.byOwner())
 	g.owned.remote = g.halo.Remote()
 	g.relays = slices.ContainsFunc(g.owned.relays, func(sends []int) bool { return len(sends) > 0 })

@@ -92,6 +92,42 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
+// TestJoinedChunks: chunks that are gathered, summed and added together have the bits of chunks by themselves, whatever
+// the codec, relays and attention.
+func TestJoinedChunks(t *testing.T) {
+	was := leastSend
+	defer func() { leastSend = was }()
+	d := traintest.Communities(t, 300, false)
+	for _, model := range []string{"sage", "gat"} {
+		for i, o := range []options{{Pipeline: "both"}, {Pipeline: "none"}, {Pipeline: "both"}, {Pipeline: "intra"}} {
+			o.RowOptions = exchange.DefaultRows
+			o.BudgetOption = exchange.BudgetOption{MemoryBudget: "16KiB"}
+			run := traintest.Options(model)
+			run.Epochs, run.EvalEvery, run.Model.Layers = 3, 0, 3
+			parts := traintest.Cut(t, d, "fennel", 6)
+			switch i {
+			case 1:
+				o.SparseRows = model == "sage"
+			case 2:
+				o.WireDType = "bf16"
+			case 3:
+				o.Relay = true
+				for _, p := range parts {
+					p.Book.Servers = 2
+				}
+			}
+			run.Strategy = traintest.Made(Strategy, o)
+			leastSend = was
+			joined := traintest.TrainParts(t, parts, traintest.Single, run)[0].Loss
+			leastSend = 0
+			alone := traintest.TrainParts(t, parts, traintest.Single, run)[0].Loss
+			if !slices.Equal(joined, alone) {
+				t.Errorf("%s, %s: losses %v, of chunks by themselves %v", model, o.Pipeline, joined, alone)
+			}
+		}
+	}
+}
+
 // TestTimeline: every exchange of an epoch is on the timeline, beside computation,
 // and from it follows how much was hidden.
 func TestTimeline(t *testing.T) {

@@ -26,7 +26,11 @@ type order struct {
 	// relays are the send chunks that relay rows of a halo chunk.
 	relays [][]int
 
-	places []uint32     // by peer and chunk: own rows that peers need, then halo rows that are relayed
+	// together are ranges of send chunks, and returning of halo chunks, that are small and ready at the same time: the
+	// rows of a range are gathered, or their gradients summed, at once.
+	together, returning [][2]int
+
+	places []uint32     // by chunk and peer: own rows that peers need, then halo rows that are relayed
 	send   tensor.Index // the same
 	remote *nn.Topology // own rows from halo ones, these by peer and chunk
 
@@ -62,6 +66,7 @@ type cutting struct {
 	plan   *exchange.HaloPlan
 	bins   *bins
 	theirs [][]int // bounds
+	join   int     // rows of chunks that are joined
 }
 
 // order sorts rows by their numbers.
@@ -72,7 +77,7 @@ func (c *cutting) order(send, halo []int) *order {
 		o.span = max(o.span, earlyBins+len(at))
 	}
 	var rows []int
-	o.sends, rows = chunksOf(c.plan.SendPtr, 0, func(i int) (int, int) { return -1, send[i] })
+	o.sends, rows = byNumber(chunksOf(c.plan.SendPtr, 0, func(i int) (int, int) { return -1, send[i] }))
 	for place, i := range rows {
 		o.places = append(o.places, c.plan.Send[i])
 		o.sendAt[i] = uint32(place)
@@ -83,10 +88,13 @@ func (c *cutting) order(send, halo []int) *order {
 		haloAt[i] = uint32(place)
 	}
 	o.relays = make([][]int, len(o.halos))
+	direct := len(o.halos)
+	o.together = joined(o.sends, o.makers, c.join)
 	if c.plan.Relay != nil {
 		o.relay(c, halo, haloAt)
 	}
 	o.need(c, haloAt)
+	o.returning = joined(o.halos[:direct], o.users, c.join)
 	o.send = tensor.Indices(c.w.Dev, o.places)
 	return o
 }
@@ -165,6 +173,30 @@ func (o *order) need(c *cutting, haloAt []uint32) {
 		}
 	}
 	o.halosOf, o.users = listed(needed, len(o.halos))
+}
+
+// byNumber orders chunks by their numbers, those of a number by peer, and rows with them.
+func byNumber(chunks []chunk, rows []int) ([]chunk, []int) {
+	sorted, moved := slices.Clone(chunks), make([]int, 0, len(rows))
+	slices.SortStableFunc(sorted, func(a, b chunk) int { return cmp.Compare(a.number, b.number) })
+	for i, k := range sorted {
+		sorted[i].lo = len(moved)
+		moved = append(moved, rows[k.lo:k.hi]...)
+		sorted[i].hi = len(moved)
+	}
+	return sorted, moved
+}
+
+// joined are ranges of chunks that follow each other, wait for the same bins, and have no more than some rows in all.
+func joined(chunks []chunk, waits [][]int, rows int) (ranges [][2]int) {
+	for i, k := range chunks {
+		if last := len(ranges) - 1; i > 0 && k.hi-chunks[ranges[last][0]].lo <= rows && slices.Equal(waits[i], waits[i-1]) {
+			ranges[last][1] = i + 1
+			continue
+		}
+		ranges = append(ranges, [2]int{i, i + 1})
+	}
+	return ranges
 }
 
 // chunksOf cuts rows, which ptr lists by peer, by owner and number, and places them from

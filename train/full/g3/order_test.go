@@ -31,17 +31,8 @@ func TestOrders(t *testing.T) {
 			}
 			o := cut.order(send, halo)
 			at := o.haloAt
-			rows := slices.Clone(p.Send)
-			for q := range parts { // the same sort, the dumb way
-				mine := rows[p.SendPtr[q]:p.SendPtr[q+1]]
-				place := map[uint32]int{}
-				for i, v := range p.SendTo(q) {
-					place[v] = send[int(p.SendPtr[q])+i]
-				}
-				slices.SortStableFunc(mine, func(a, b uint32) int { return place[a] - place[b] })
-			}
 			for _, c := range o.sends {
-				for _, v := range rows[c.lo:c.hi] {
+				for _, v := range o.places[c.lo:c.hi] {
 					key := fmt.Sprintf("%d to %d, %d", k, c.peer, c.number)
 					sent[key] = append(sent[key], p.IDs[v])
 				}
