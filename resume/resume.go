@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"starling/cluster"
 	"starling/event"
@@ -21,6 +22,7 @@ type Start struct {
 	OwnCaches   [][]byte // safetensors, by rank
 	PartitionID string   // the id of the one that they are of
 	Spec        *spec.Spec
+	Folder      string // of the checkpoint; "": there is none
 }
 
 // Trained is the state itself; nil: there is none.
@@ -171,7 +173,8 @@ func resumeFrom(s *spec.Spec, data Identity, events event.Listener) (*Start, err
 		return nil, spec.Mistake("--epochs", fmt.Sprint(s.Training.Epochs),
 			fmt.Sprintf("at least the %d that the checkpoint has trained", st.Epoch), "")
 	}
-	from := &Start{State: st, PartitionID: before.PartitionID, Spec: &before.Spec}
+	from := &Start{State: st, PartitionID: before.PartitionID, Spec: &before.Spec,
+		Folder: c.Folder(s.Checkpoints.Dir)}
 	for r := 0; ; r++ {
 		list, ok := c.Files[CachesFile(r)]
 		if !ok {
@@ -204,6 +207,14 @@ func SetAutoAsBefore(s, before *spec.Spec, warn func(string)) {
 			"last digits", level))
 	}
 	s.Machine.SIMD = before.Machine.SIMD
+}
+
+// Shards are the files of OwnCaches, by rank.
+func (s *Start) Shards() (paths []string) {
+	for r := range s.OwnCaches {
+		paths = append(paths, filepath.Join(s.Folder, CachesFile(r)+".safetensors"))
+	}
+	return paths
 }
 
 // CachesFile names the caches of a rank on disk.

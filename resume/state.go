@@ -22,6 +22,8 @@ type StateHeader struct {
 	Only    bool    `json:"only,omitempty"`   // these are a worker's caches, nothing else
 	// Shard is the file that the worker wrote its caches to; nil: they are sent.
 	Shard *cluster.Shard `json:"shard,omitempty"`
+	// Shards are files that every worker takes its rows from; none: what is its own is sent.
+	Shards []string `json:"shards,omitempty"`
 }
 
 // PackState is a state as text and arrays. The name of an array starts with its group's name.
@@ -53,6 +55,11 @@ func UnpackState(c *StateHeader, blob, own []byte) (st *train.State, err error) 
 	var caches []nn.Tensor
 	if len(own) > 0 {
 		if caches, err = nn.OpenSafetensors(own); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Shards) > 0 {
+		if caches, err = openShards(c.Shards); err != nil {
 			return nil, err
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"starling/event"
 	"starling/nn"
 	"starling/predict"
 	"starling/report"
@@ -39,6 +41,48 @@ func TestTypedRunsResume(t *testing.T) {
 		got := trained(t, r, nil)
 		if c.before == c.after && !slices.Equal(got.Loss, want.Loss) || !sameLosses(got.Loss, want.Loss) {
 			t.Errorf("%s: losses %v, want %v", label, got.Loss, want.Loss)
+		}
+	}
+}
+
+// TestEmbeddingsResumeOnOtherWorkers: so do rows of --learn-embeddings. A worker's file that is missing or damaged is
+// named, and the checkpoint before is taken.
+func TestEmbeddingsResumeOnOtherWorkers(t *testing.T) {
+	dir := setuptest.Block(t, nil)
+	at := func(workers, epochs int) spec.Spec {
+		s := setuptest.Quick(dir)
+		s.Mode, s.Model.Name, s.Batches.Size, s.Embeddings.Dim, s.Training.Epochs = "mini", "sage", 100, 4, epochs
+		s.Cluster.Workers, s.Cluster.InProcess, s.Machine.Threads = workers, workers > 1, 1
+		return s
+	}
+	s := at(4, 2)
+	s.Checkpoints.Dir, s.Checkpoints.Every = t.TempDir(), 1
+	trained(t, s, nil)
+	for i, after := range []int{4, 2, 3} {
+		r := at(after, 4)
+		r.Checkpoints.Dir, r.Checkpoints.Resume = filepath.Join(t.TempDir(), "copy"), true
+		if err := os.CopyFS(r.Checkpoints.Dir, os.DirFS(s.Checkpoints.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(r.Checkpoints.Dir, "epoch-000002", "caches-3.safetensors")
+		switch i {
+		case 1:
+			os.Remove(file)
+		case 2:
+			os.Truncate(file, 100)
+		}
+		var warned []string
+		got := trained(t, r, event.Func(func(e event.Event) {
+			if n, ok := e.(event.Note); ok && strings.HasPrefix(n.Text, "warning: checkpoint") {
+				warned = append(warned, n.Text)
+			}
+		}))
+		if want := trained(t, at(after, 4), nil); after == 4 && !slices.Equal(got.Loss, want.Loss) ||
+			!sameLosses(got.Loss, want.Loss) {
+			t.Errorf("4 workers, then %d: losses %v, want %v", after, got.Loss, want.Loss)
+		}
+		if len(warned) != min(i, 1) || i > 0 && !strings.Contains(warned[0], file) {
+			t.Errorf("4 workers, then %d: %q", after, warned)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (k *keeper) startFrom(from *resume.Start) (err error) {
 }
 
 // startFromLearnt leaves caches out that belong to another partition or strategy. Learnt rows know their vertices: every
-// worker gets all, and takes its own.
+// worker takes its own, of the checkpoint's files where it is on this host, of what it is sent elsewhere.
 func (k *keeper) startFromLearnt(from *resume.Start) error {
 	learnt, others, err := from.Learnt()
 	if err != nil {
@@ -120,7 +120,11 @@ func (k *keeper) startFromLearnt(from *resume.Start) error {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: " +
 			"the strategy starts as in its first epoch"})
 	}
-	if len(learnt) == 0 {
+	switch {
+	case len(learnt) == 0:
+		return nil
+	case from.Folder != "" && !setup.RemoteWorkers(k.spec):
+		k.newest.from.Shards = from.Shards()
 		return nil
 	}
 	packed, err := resume.PackTensors(learnt, nil)

@@ -63,7 +63,7 @@ func (f *Loop) LearntNumbers() (n int) {
 
 // LearntTensors are learnt rows of a type, and the vertices that they are of, as a run starts from them.
 func LearntTensors(rows nn.Tensor, vertices []uint32) []nn.Tensor {
-	return append(prefixed(learntRows, []nn.Tensor{rows}), idsTensor(rows.Name, vertices))
+	return append(prefixed(learntRows, []nn.Tensor{rows}), IDsTensor(learntIDs+rows.Name, vertices))
 }
 
 // start takes rows from another run; those of types that it does not have stay as they are.
@@ -117,7 +117,7 @@ func (l *Learnt) loadBest(dev tensor.Device) error {
 func (l *Learnt) tensors(dev tensor.Device) []nn.Tensor {
 	list := prefixed(learntRows, nn.Tensors(dev, l.params))
 	for i, p := range l.params {
-		list = append(list, idsTensor(p.Name, l.ids[i]))
+		list = append(list, IDsTensor(learntIDs+p.Name, l.ids[i]))
 	}
 	list = append(list, prefixed(learntStep, l.optim.State())...)
 	return append(list, prefixed(learntBest, l.best)...)

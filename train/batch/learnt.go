@@ -38,6 +38,7 @@ const (
 	learntFirst  = "learnt.sparse.first_moment"
 	learntSecond = "learnt.sparse.second_moment"
 	learntSteps  = "learnt.sparse.steps"
+	learntRows   = "learnt.sparse.ids" // vertices of the moments
 )
 
 // learntOn are the learnt rows of a run on several workers; nil: all types have features.
@@ -87,8 +88,8 @@ func checkLearnt(s *train.State) error {
 	if s == nil || len(s.Optim) == 0 || slices.ContainsFunc(s.Caches, kept) {
 		return nil
 	}
-	return train.Mistake("the checkpoint has no learnt rows of this worker: a run on a typed graph goes on with the " +
-		"same partition, workers and --mode")
+	return train.Mistake("the checkpoint has no learnt rows of mini-batches: a run on a typed graph goes on with the " +
+		"same --mode")
 }
 
 // Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.
@@ -96,8 +97,16 @@ func (l *learnt) Begin(f *train.Loop) {
 	l.loop = f
 	kept := map[string][]float64{learntFirst: nil, learntSecond: nil, learntSteps: {0}}
 	if s := f.Opt.Resume; s != nil {
+		at, err := train.RowsAt(s.Caches, learntRows, l.vertices()) // nil: of a version that kept those of this worker alone
 		for _, t := range s.Caches {
-			kept[t.Name] = t.Numbers()
+			switch {
+			case t.Name == learntSteps:
+				kept[t.Name] = t.Numbers()
+			case err == nil && at != nil && (t.Name == learntFirst || t.Name == learntSecond):
+				kept[t.Name] = train.PickRows(t, at).Data
+			case t.Name == learntFirst, t.Name == learntSecond:
+				kept[t.Name] = t.Numbers()
+			}
 		}
 	}
 	var rows []float64
@@ -132,6 +141,19 @@ func (l *learnt) each(f func(m tensor.Matrix)) {
 	}
 }
 
+// vertices are the table's, row by row.
+func (l *learnt) vertices() (list []uint32) {
+	next := make([]int, len(l.loop.X.Typed.Learnt))
+	for _, run := range l.runs {
+		n := run.Hi - run.Lo
+		if l.loop.X.Typed.Learnt[run.Type] != nil {
+			list = append(list, l.loop.X.Typed.Vertices[run.Type][next[run.Type]:next[run.Type]+n]...)
+		}
+		next[run.Type] += n
+	}
+	return list
+}
+
 // refresh brings the loop's rows up to date.
 func (l *learnt) refresh() {
 	own, _ := l.table.Own()
@@ -156,7 +178,8 @@ func (l *learnt) Measure(f *train.Loop) {
 func (l *learnt) Kept() ([]nn.Tensor, error) {
 	l.refresh()
 	_, moments := l.table.Own()
-	list := []nn.Tensor{{Name: learntSteps, Shape: []int{1}, F64: true, Data: []float64{float64(l.table.Steps)}}}
+	list := []nn.Tensor{{Name: learntSteps, Shape: []int{1}, F64: true, Data: []float64{float64(l.table.Steps)}},
+		train.IDsTensor(learntRows, l.vertices())}
 	for i, name := range []string{learntFirst, learntSecond} {
 		rows := len(moments[i]) / l.table.Size / l.table.Dim
 		list = append(list, nn.Tensor{Name: name, Shape: []int{rows, l.table.Dim}, F64: l.table.Size == 8,

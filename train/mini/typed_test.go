@@ -10,6 +10,7 @@ import (
 
 	"starling/graph"
 	"starling/nn"
+	"starling/partition"
 	"starling/sample"
 	"starling/train"
 	"starling/train/batch"
@@ -137,6 +138,18 @@ func TestLearntTypesResume(t *testing.T) {
 		if want, got := traintest.Resumed(t, parts, o, 2, true); !slices.Equal(got.Loss, want.Loss) {
 			t.Errorf("%s: losses %v, resumed %v", strategy, want.Loss, got.Loss)
 		}
+	}
+}
+
+// TestLearntTypesResumeOnOtherWorkers: rows of types without features go where their vertices are, with their moments.
+func TestLearntTypesResumeOnOtherWorkers(t *testing.T) {
+	d := traintest.Typed(t, 40)
+	settings := typedBatches(d)
+	for i, workers := range [][2]int{{4, 2}, {2, 3}, {3, 1}} {
+		o := traintest.TypedOptions(d, []string{"hsage", "rgcn", "hsage"}[i])
+		o.Epochs, o.Batches, o.Strategy = 3, &settings, traintest.Strategy(t, []string{"salient", "distdgl", "bytegnn"}[i])
+		cut := func(k int) []*partition.Part { return traintest.Cut(t, d, []string{"random", "hash"}[k%2], k) }
+		traintest.ResumesOnOthers(t, cut(workers[0]), cut(workers[1]), o, 2)
 	}
 }
 

@@ -43,6 +43,7 @@ const (
 	keptSecond = "embeddings.second_moment"
 	keptSteps  = "embeddings.steps"
 	keptBest   = "embeddings.best"
+	keptIDs    = "embeddings.ids" // vertices of the rows
 	Table      = "embeddings.weight"
 )
 
@@ -94,15 +95,30 @@ func (e *embeddings) Join(p *batch.Pipeline) (err error) {
 	return e.restore(s.Opt.Resume.Caches)
 }
 
-// restore takes what Kept has.
+// ids are the vertices of this worker's rows.
+func (e *embeddings) ids() []uint32 { part := e.p.Site.Part; return part.IDs[:part.Core()] }
+
+// restore takes what Kept has, of this worker or of all.
 func (e *embeddings) restore(list []nn.Tensor) error {
+	at, err := train.RowsAt(list, keptIDs, e.ids())
+	if err != nil {
+		return train.Mistake("the checkpoint's embeddings are of other vertices: %v", err)
+	}
 	kept := map[string][]float64{}
 	for _, t := range list {
-		kept[t.Name] = t.Numbers()
+		switch t.Name {
+		case keptRows, keptFirst, keptSecond, keptBest:
+			if at != nil {
+				t = train.PickRows(t, at)
+			}
+			fallthrough
+		case keptSteps:
+			kept[t.Name] = t.Numbers()
+		}
 	}
-	if len(kept[keptSteps]) != 1 {
-		return train.Mistake("the checkpoint has no embeddings of this worker: a run with --learn-embeddings goes on " +
-			"with the same partition and workers")
+	if len(kept[keptSteps]) == 0 {
+		return train.Mistake("the checkpoint has no embeddings of this worker: one of an earlier version goes on with the " +
+			"same partition and workers")
 	}
 	if best, ok := kept[keptBest]; ok {
 		e.best = e.Bytes(best)
@@ -117,7 +133,8 @@ func (e *embeddings) Kept() ([]nn.Tensor, error) {
 		return nn.Tensor{Name: name, Shape: []int{len(b) / e.Size / e.Dim, e.Dim}, F64: e.Size == 8, Data: e.Numbers(b)}
 	}
 	out := []nn.Tensor{tensor(keptRows, rows), tensor(keptFirst, moments[0]), tensor(keptSecond, moments[1]),
-		{Name: keptSteps, Shape: []int{1}, F64: true, Data: []float64{float64(e.Steps)}}}
+		{Name: keptSteps, Shape: []int{1}, F64: true, Data: []float64{float64(e.Steps)}},
+		train.IDsTensor(keptIDs, e.ids())}
 	if e.best != nil {
 		out = append(out, tensor(keptBest, e.best))
 	}

@@ -110,6 +110,19 @@ func TestEmbeddingsResume(t *testing.T) {
 	}
 }
 
+// TestEmbeddingsResumeOnOtherWorkers: rows go where their vertices are.
+func TestEmbeddingsResumeOnOtherWorkers(t *testing.T) {
+	d := traintest.Communities(t, 120, false)
+	for i, workers := range [][2]int{{4, 2}, {2, 3}, {3, 1}} {
+		o := traintest.WithEmbeddings("sage", d, 4)
+		o.Embeddings.Adagrad = i == 1
+		o.Batches = &train.BatchSettings{Sampler: "neighbour", Size: 25, Fanouts: []int{3, 4}, Threads: 1}
+		o.Strategy = traintest.Strategy(t, []string{"distdgl", "lookahead", "salient"}[i])
+		cut := func(k int) []*partition.Part { return traintest.Cut(t, d, []string{"random", "hash"}[k%2], k) }
+		traintest.ResumesOnOthers(t, cut(workers[0]), cut(workers[1]), o, 2)
+	}
+}
+
 // workers trains with options of each rank.
 func workers(parts []*partition.Part, o func(rank int) train.Options) (*train.Result, error) {
 	ends := traintest.Ends(len(parts))
